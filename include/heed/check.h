@@ -1,0 +1,41 @@
+// Errors. Bad input (a file, an option, a shape) throws Error with one line that names the thing, what
+// was expected and what was found; the program turns it into exit status 2. A broken internal promise is
+// a bug of heed's own: HEED_ASSERT prints where and aborts.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <utility>
+
+namespace heed {
+
+/// Bad input, described in one line.
+struct Error : std::invalid_argument {
+  using std::invalid_argument::invalid_argument;
+};
+
+/// Throws Error with a message formatted as by fmt::format.
+template <class... Args>
+[[noreturn]] void fail(fmt::format_string<Args...> message, Args&&... args) {
+  throw Error(fmt::format(message, std::forward<Args>(args)...));
+}
+
+/// Throws Error unless `condition` holds.
+template <class... Args>
+void require(bool condition, fmt::format_string<Args...> message, Args&&... args) {
+  if (!condition) [[unlikely]]
+    fail(message, std::forward<Args>(args)...);
+}
+
+}  // namespace heed
+
+#define HEED_ASSERT(condition)                                                                              \
+  do {                                                                                                      \
+    if (!(condition)) [[unlikely]] {                                                                        \
+      std::fprintf(stderr, "%s:%d: internal error: %s does not hold\n", __FILE__, __LINE__, #condition);    \
+      std::abort();                                                                                         \
+    }                                                                                                       \
+  } while (false)
