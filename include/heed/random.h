@@ -50,9 +50,9 @@ class RandomStream {
   /// Uniform in [low, high).
   constexpr double uniform(Index index, double low, double high) const { return low + (high - low) * uniform(index); }
 
-  /// Uniform integer in [0, n). The bias of n / 2^64 is far below anything measurable here.
+  /// Uniform integer in [0, n), n < 2^32. The bias, n / 2^32, is far below anything measurable here.
   constexpr Index below(Index index, Index n) const {
-    return static_cast<Index>((static_cast<unsigned __int128>(bits(index)) * static_cast<std::uint64_t>(n)) >> 64);
+    return static_cast<Index>(((bits(index) >> 32) * static_cast<std::uint64_t>(n)) >> 32);
   }
 
   /// Standard normal (Box-Muller): takes the bits at 2 index and 2 index + 1.
