@@ -1,0 +1,33 @@
+// Small helpers on the rows of a matrix.
+#pragma once
+
+#include "heed/kernels/update.h"
+#include "heed/tensor.h"
+
+namespace heed::kernels {
+
+/// out[r] = sum_i a[r,i] b[r,i] for rows of n numbers, `a_stride` and `b_stride` apart.
+/// Fast float: relative to sum |a||b| the error is at most n eps. Counts per row: n mul, n - 1 add.
+template <class T>
+void row_dots(Index rows, Index n, const T* a, Index a_stride, const T* b, Index b_stride, T* out) {
+  for (Index r = 0; r < rows; ++r, a += a_stride, b += b_stride) {
+    out[r] = a[0] * b[0];
+    for (Index i = 1; i < n; ++i) out[r] += a[i] * b[i];
+  }
+}
+
+/// out[i] (+)= sum over rows of a[r,i], a [rows, n]. Rows are added in order, so results do not depend on how
+/// wide the machine's registers are. Counts: (rows - 1) n add, n more to accumulate.
+template <class T>
+void column_sums(Index rows, Index n, const T* a, Update update, T* out) {
+  for (Index r = 0; r < rows; ++r, a += n) {
+    const Update row_update = r == 0 ? update : Update::accumulate;
+    for (Index i = 0; i < n; ++i) write(row_update, out[i], a[i]);
+  }
+}
+
+#ifndef HEED_REFERENCE
+void row_dots(Index rows, Index n, const float* a, Index a_stride, const float* b, Index b_stride, float* out);
+#endif
+
+}  // namespace heed::kernels

@@ -1,0 +1,18 @@
+#pragma once
+
+namespace heed {
+
+/// How a kernel writes its result: over what is there, or added to it. Gradients are written with `assign`
+/// the first time and accumulated from then on, so that nobody fills memory with zeros first.
+enum class Update { assign, accumulate };
+
+/// Writes one element by `update`.
+template <class T>
+inline void write(Update update, T& target, T value) {
+  if (update == Update::assign)
+    target = value;
+  else
+    target += value;
+}
+
+}  // namespace heed

@@ -1,0 +1,115 @@
+// linear and matmul: products of matrices.
+#pragma once
+
+#include "heed/kernels/gemm.h"
+#include "heed/kernels/rows.h"
+#include "heed/ops/rows.h"
+
+namespace heed {
+
+/// Cost of a linear layer over `rows` rows.
+inline Cost linear_cost(Index rows, Index in, Index out, bool bias) {
+  Cost cost;
+  cost.forward = product_counts(rows, out, in) + Counts{.add = bias ? rows * out : 0};
+  cost.backward = product_counts(rows, in, out) + product_counts(out, in, rows) +
+                  Counts{.add = bias ? (rows - 1) * out : 0};
+  cost.forward_contractions = product_contractions(rows, out, in);
+  cost.backward_contractions = 2 * cost.forward_contractions;
+  return cost;
+}
+
+/// y = x W^T + b over the last axis: x [..., I], W [O, I], b [O] or left out, y [..., O].
+///
+///   dx += dy W,  dW += dy^T x,  db += sum over rows of dy
+template <class T>
+Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {}) {
+  Tape<T>& tape = tape_of("linear", x, weight, bias);
+  require(weight.shape().rank() == 2, "[linear] weight has shape {}; expected [outputs, inputs]",
+          to_string(weight.shape()));
+  const Index rows = x.shape().rows(), in = x.shape().row_size(), out = weight.shape()[0];
+  require(weight.shape()[1] == in, "[linear] x has {} channels, weight {} takes {}; they must match", in,
+          to_string(weight.shape()), weight.shape()[1]);
+  require(!bias || bias.shape() == Shape{out}, "[linear] bias has shape {}; expected [{}]",
+          bias ? to_string(bias.shape()) : "", out);
+
+  Index sizes[Shape::max_rank];
+  std::copy(x.shape().begin(), x.shape().end(), sizes);
+  sizes[x.shape().rank() - 1] = out;
+
+  return tape.record(
+      {"linear", linear_cost(rows, in, out, static_cast<bool>(bias))}, Shape(sizes, x.shape().rank()),
+      {x, weight, bias},
+      [=](T* y) {
+        const T *px = x.data(), *pw = weight.data(), *pb = bias ? bias.data() : nullptr;
+        for_row_ranges(rows, in * out / 8, [=](Index begin, Index end) {
+          if (pb)
+            for (Index r = begin; r < end; ++r) std::copy(pb, pb + out, y + r * out);
+          kernels::gemm(Transpose::no, Transpose::yes, end - begin, out, in, px + begin * in, in, pw, in,
+                        pb ? Update::accumulate : Update::assign, y + begin * out, out);
+        });
+      },
+      [=, &tape](const Adjoint<T>& dy) {
+        const T *px = x.data(), *pw = weight.data(), *pdy = dy.data();
+        if (const auto db = tape.target(bias))
+          sum_over_row_ranges(tape, rows, out, out, db.update, db.data,
+                              [=](Index begin, Index end, Update update, T* sum) {
+                                kernels::column_sums(end - begin, out, pdy + begin * out, update, sum);
+                              });
+        if (const auto dw = tape.target(weight))
+          for_row_ranges(out, in * rows / 8, [=](Index begin, Index end) {
+            kernels::gemm(Transpose::yes, Transpose::no, end - begin, in, rows, pdy + begin, out, px, in, dw.update,
+                          dw.data + begin * in, in);
+          });
+        if (const auto dx = tape.target(x))
+          for_row_ranges(rows, in * out / 8, [=](Index begin, Index end) {
+            kernels::gemm(Transpose::no, Transpose::no, end - begin, in, out, pdy + begin * out, out, pw, in,
+                          dx.update, dx.data + begin * in, in);
+          });
+      });
+}
+
+/// y = a b, matrix by matrix: a [..., m, k], b [..., k, n] with equal leading axes, y [..., m, n].
+///
+///   da += dy b^T,  db += a^T dy
+template <class T>
+Var<T> matmul(Var<T> a, Var<T> b) {
+  Tape<T>& tape = tape_of("matmul", a, b);
+  const Shape &as = a.shape(), &bs = b.shape();
+  const int rank = as.rank();
+  require(rank >= 2 && bs.rank() == rank && std::equal(as.begin(), as.end() - 2, bs.begin()) && as[-1] == bs[-2],
+          "[matmul] a has shape {}, b has {}; expected [..., m, k] and [..., k, n]", to_string(as), to_string(bs));
+  const Index m = as[-2], k = as[-1], n = bs[-1], count = m * k == 0 ? 0 : as.elements() / (m * k);
+  Index sizes[Shape::max_rank];
+  std::copy(as.begin(), as.end(), sizes);
+  sizes[rank - 1] = n;
+
+  Cost cost;
+  cost.forward = count * product_counts(m, n, k);
+  cost.backward = count * (product_counts(m, k, n) + product_counts(k, n, m));
+  cost.forward_contractions = count * product_contractions(m, n, k);
+  cost.backward_contractions = 2 * cost.forward_contractions;
+  return tape.record(
+      {"matmul", cost}, Shape(sizes, rank), {a, b},
+      [=](T* y) {
+        const T *pa = a.data(), *pb = b.data();
+        parallel_for(count, [=](Index i) {
+          kernels::gemm(Transpose::no, Transpose::no, m, n, k, pa + i * m * k, k, pb + i * k * n, n, Update::assign,
+                        y + i * m * n, n);
+        });
+      },
+      [=, &tape](const Adjoint<T>& dy) {
+        const T *pa = a.data(), *pb = b.data(), *pdy = dy.data();
+        if (const auto da = tape.target(a))
+          parallel_for(count, [=](Index i) {
+            kernels::gemm(Transpose::no, Transpose::yes, m, k, n, pdy + i * m * n, n, pb + i * k * n, n, da.update,
+                          da.data + i * m * k, k);
+          });
+        if (const auto db = tape.target(b))
+          parallel_for(count, [=](Index i) {
+            kernels::gemm(Transpose::yes, Transpose::no, k, n, m, pa + i * m * k, k, pdy + i * m * n, n, db.update,
+                          db.data + i * k * n, n);
+          });
+      });
+}
+
+}  // namespace heed

@@ -1,0 +1,62 @@
+// Patch embedding: a linear map of each patch of an image, which is a convolution whose stride is its size.
+// Dosovitskiy et al., "An image is worth 16x16 words", arXiv:2010.11929v2, Eq. 1.
+#pragma once
+
+#include "heed/kernels/im2col.h"
+#include "heed/ops/linear.h"
+
+namespace heed {
+
+/// y[b, n] = W patch(b, n) + bias: x [B, C, H, W], weight [D, C, p, p], bias [D], y [B, N, D] with the
+/// N = (H / p) (W / p) patches in row-major order. Saved: the patches as rows, [B N, C p p].
+///
+///   dW += dy^T patches,  dbias += sum dy,  dx: each patch gets dy W back
+template <class T>
+Var<T> patch_embedding(Var<T> x, Var<T> weight, Var<T> bias) {
+  Tape<T>& tape = tape_of("patch_embedding", x, weight, bias);
+  const Shape &xs = x.shape(), &ws = weight.shape();
+  require(xs.rank() == 4 && ws.rank() == 4 && ws[2] == ws[3] && ws[1] == xs[1],
+          "[patch_embedding] x has shape {}, weight {}; expected [B, C, H, W] and [D, C, p, p]", to_string(xs),
+          to_string(ws));
+  const Index p = ws[2];
+  require(xs[2] % p == 0 && xs[3] % p == 0, "[patch_embedding] patches of {}x{} do not divide an image of {}x{}", p, p,
+          xs[2], xs[3]);
+  require(bias.shape() == Shape{ws[0]}, "[patch_embedding] bias has shape {}; expected [{}]", to_string(bias.shape()),
+          ws[0]);
+  const Index images = xs[0], width = ws[0], taps = xs[1] * p * p;
+  const kernels::Windows windows{xs[1], xs[2], xs[3], p, p, 0};
+  const Index count = windows.places(), rows = images * count, image_size = xs[1] * xs[2] * xs[3];
+  T* const patches = tape.memory(rows * taps);
+
+  return tape.record(
+      {"patch_embedding", linear_cost(rows, taps, width, true)}, Shape{images, count, width}, {x, weight, bias},
+      [=](T* y) {
+        parallel_for(images, [=](Index image) {
+          const T* const from = x.data() + image * image_size;
+          T* const to = patches + image * count * taps;
+          kernels::for_each_tap(windows, [=](Index position, Index tap, Index place) { to[place * taps + tap] = from[position]; });
+          T* const out = y + image * count * width;
+          for (Index r = 0; r < count; ++r) std::copy(bias.data(), bias.data() + width, out + r * width);
+          kernels::gemm(Transpose::no, Transpose::yes, count, width, taps, to, taps, weight.data(), taps,
+                        Update::accumulate, out, width);
+        });
+      },
+      [=, &tape](const Adjoint<T>& dy) {
+        const T* const pdy = dy.data();
+        if (const auto db = tape.target(bias)) kernels::column_sums(rows, width, pdy, db.update, db.data);
+        if (const auto dw = tape.target(weight))
+          kernels::gemm(Transpose::yes, Transpose::no, width, taps, rows, pdy, width, patches, taps, dw.update, dw.data,
+                        taps);
+        if (const auto dx = tape.target(x)) {
+          T* const dpatches = tape.memory(rows * taps);
+          kernels::gemm(Transpose::no, Transpose::no, rows, taps, width, pdy, width, weight.data(), taps,
+                        Update::assign, dpatches, taps);
+          for (Index image = 0; image < images; ++image)
+            kernels::for_each_tap(windows, [&](Index position, Index tap, Index place) {
+              write(dx.update, dx.data[image * image_size + position], dpatches[(image * count + place) * taps + tap]);
+            });
+        }
+      });
+}
+
+}  // namespace heed

@@ -1,0 +1,408 @@
+// The tape: records operations as they run and undoes them in reverse.
+//
+// A value on the tape is a Var, a small handle. An operation (ops/) computes its result and, in the same
+// call, leaves a function that turns the gradient of the result into gradients of the operands:
+//
+//   Var<T> scale(Var<T> x, T factor) {
+//     Tape<T>& tape = tape_of("scale", x);
+//     return tape.record({"scale", cost}, x.shape(), {x},
+//         [=](T* y)                  { y = factor x },
+//         [=](const Adjoint<T>& dy)  { dx += factor dy });
+//   }
+//
+// Gradients are named d + the name of the tensor. A tape belongs to one thread; its memory is reused by the
+// next pass after clear().
+#pragma once
+
+#include "heed/arena.h"
+#include "heed/cost.h"
+#include "heed/kernels/update.h"
+#include "heed/parameters.h"
+
+#include <string>
+#include <vector>
+
+namespace heed {
+
+template <class T>
+class Tape;
+template <class T>
+class Adjoint;
+
+namespace detail {
+
+/// Outlives its tape, so that a handle can tell whether the pass it came from is still there.
+struct TapeSlot {
+  std::uint64_t generation = 0;  ///< changes when the tape is cleared or destroyed
+  void* tape = nullptr;
+};
+TapeSlot* acquire_tape_slot(void* tape);
+void release_tape_slot(TapeSlot* slot);
+
+}  // namespace detail
+
+/// Handle of a value on a tape. Using it after the tape was cleared or destroyed throws Error.
+template <class T>
+class Var {
+ public:
+  Var() = default;
+
+  /// False for a default-constructed handle: an optional operand left out.
+  explicit operator bool() const { return slot_ != nullptr; }
+
+  Tape<T>& tape() const;
+  const Shape& shape() const { return tape().node(*this).shape; }
+  Index size() const { return shape().elements(); }
+  const T* data() const { return tape().node(*this).value; }
+  View<const T> value() const { return {data(), shape()}; }
+
+ private:
+  friend class Tape<T>;
+  detail::TapeSlot* slot_ = nullptr;
+  std::uint64_t generation_ = 0;
+  std::uint32_t index_ = 0;
+};
+
+/// One operation as it was recorded, for cost tables.
+struct TraceEntry {
+  const char* operation;
+  std::string layer;
+  Cost cost;
+};
+
+/// What a pass over a model is given. Without `gradients` nothing is recorded for a backward pass.
+template <class T>
+struct Pass {
+  Parameters<T>* parameters = nullptr;
+  Gradients<T>* gradients = nullptr;
+  bool training = false;                      ///< dropout active, batch statistics used and updated
+  bool compute = true;                        ///< false: shapes and costs only
+  RandomStream random{};                      ///< for dropout and the like; one per step
+  Index first_image = 0;                      ///< position in the batch of the first image of this piece
+  std::vector<TraceEntry>* trace = nullptr;   ///< collects the operations that ran
+};
+
+/// Name and cost of an operation.
+struct Operation {
+  const char* name;
+  Cost cost;
+};
+
+template <class T>
+class Tape {
+ public:
+  explicit Tape(const Pass<T>& pass = {}) : pass_(pass), slot_(detail::acquire_tape_slot(this)) {}
+  ~Tape() { detail::release_tape_slot(slot_); }
+  Tape(const Tape&) = delete;
+  Tape& operator=(const Tape&) = delete;
+
+  /// Forgets all values and starts over; keeps the memory. Handles of before become invalid.
+  void clear() { clear(pass_); }
+  void clear(const Pass<T>& pass);
+
+  /// A value without a gradient. Its memory belongs to the caller and must outlive the pass.
+  Var<T> constant(View<const T> value);
+
+  /// A value whose gradient is wanted: read it with gradient() after backward().
+  Var<T> input(View<const T> value);
+
+  /// A tensor of the model's. Its gradient accumulates in the pass's Gradients.
+  Var<T> parameter(ParameterId id);
+
+  /// A buffer of the model's, which the operations that own it may change.
+  View<T> buffer(ParameterId id) { return (*pass_.parameters)[id]; }
+
+  /// Runs back from `y` with the gradient d(loss)/dy = `cotangent`, or 1 for a scalar loss. Once per pass.
+  void backward(Var<T> y, View<const T> cotangent);
+  void backward(Var<T> loss);
+
+  /// Gradient of an input() after backward(); zero if nothing depended on it.
+  View<const T> gradient(Var<T> x);
+
+  const Pass<T>& pass() const { return pass_; }
+  bool training() const { return pass_.training; }
+
+  // ---- For operations ----
+
+  /// Computes and records an operation. `forward(T* y)` fills the result; `backward(const Adjoint<T>& dy)`
+  /// adds to the gradients of the operands and may capture only trivially destructible things: handles,
+  /// numbers, pointers to memory().
+  template <class Forward, class Backward>
+  Var<T> record(const Operation& operation, const Shape& shape, std::initializer_list<Var<T>> operands,
+                const Forward& forward, const Backward& backward);
+
+  /// Uninitialised memory that lives as long as the pass.
+  T* memory(Index count) { return pass_.compute ? arena_.allocate<T>(count) : nullptr; }
+
+  /// Where to write a contribution to the gradient of `x`, and how. Ask right before writing: the first
+  /// contribution assigns all of it, later ones accumulate. Not wanted at all if false.
+  struct Target {
+    T* data = nullptr;
+    Update update = Update::assign;
+    explicit operator bool() const { return data != nullptr; }
+  };
+  Target target(Var<T> x);
+
+  /// Is a gradient of `x` wanted?
+  bool wanted(Var<T> x) { return node(x).wanted; }
+
+  /// Names the operations recorded until the returned object is destroyed.
+  class Scope {
+   public:
+    Scope(Tape& tape, const std::string& layer) : tape_(tape), outer_(tape.layer_) { tape_.layer_ = &layer; }
+    ~Scope() { tape_.layer_ = outer_; }
+    Scope(const Scope&) = delete;
+
+   private:
+    Tape& tape_;
+    const std::string* outer_;
+  };
+
+ private:
+  friend class Var<T>;
+  friend class Adjoint<T>;
+
+  struct Node {
+    const T* value = nullptr;
+    T* gradient = nullptr;
+    Shape shape;
+    ParameterId parameter = -1;
+    bool wanted = false;
+    bool input = false;
+  };
+  struct Step {
+    std::uint32_t result;
+    void (*run)(const void* closure, const Adjoint<T>& dy);
+    const void* closure;
+  };
+  struct FreeBuffer {
+    Index size;
+    T* data;
+  };
+
+  Node& node(Var<T> x);
+  Var<T> append(const Node& node);
+  T* take_buffer(Index size);
+
+  Pass<T> pass_;
+  Arena arena_;
+  std::vector<Node> nodes_;
+  std::vector<Step> steps_;
+  std::vector<FreeBuffer> free_;
+  bool backward_done_ = false;
+  const std::string* layer_ = nullptr;
+  detail::TapeSlot* slot_;
+};
+
+/// The gradient of a result, as the backward function of its operation sees it.
+template <class T>
+class Adjoint {
+ public:
+  const T* data() const { return tape_->nodes_[index_].gradient; }
+  Index size() const { return tape_->nodes_[index_].shape.elements(); }
+
+  /// The result itself, y.
+  const T* value() const { return tape_->nodes_[index_].value; }
+
+  /// dx += dy
+  void add_to(Var<T> x) const;
+
+  /// dx += dy as the last use of dy: if dx is empty it takes the memory of dy over.
+  void give_to(Var<T> x) const;
+
+ private:
+  friend class Tape<T>;
+  Adjoint(Tape<T>* tape, std::uint32_t index) : tape_(tape), index_(index) {}
+  Tape<T>* tape_;
+  std::uint32_t index_;
+};
+
+/// The tape of an operation's operands; those left out are skipped. Throws Error where they differ.
+template <class T, class... Rest>
+Tape<T>& tape_of(const char* operation, Var<T> first, const Rest&... rest) {
+  Tape<T>& tape = first.tape();
+  [[maybe_unused]] const auto same = [&](Var<T> x) {
+    if (x) require(&x.tape() == &tape, "[{}] the operands belong to different tapes", operation);
+  };
+  (same(rest), ...);
+  return tape;
+}
+
+// ---- Implementation ----
+
+template <class T>
+Tape<T>& Var<T>::tape() const {
+  require(slot_ != nullptr, "[tape] this variable was never assigned a value");
+  require(slot_->generation == generation_, "[tape] this variable belongs to a tape that was cleared or destroyed");
+  return *static_cast<Tape<T>*>(slot_->tape);
+}
+
+template <class T>
+typename Tape<T>::Node& Tape<T>::node(Var<T> x) {
+  HEED_ASSERT(x.index_ < nodes_.size());
+  return nodes_[x.index_];
+}
+
+template <class T>
+Var<T> Tape<T>::append(const Node& node) {
+  require(!backward_done_, "[tape] backward has already run; clear the tape before recording anew");
+  Var<T> x;
+  x.slot_ = slot_;
+  x.generation_ = slot_->generation;
+  x.index_ = static_cast<std::uint32_t>(nodes_.size());
+  nodes_.push_back(node);
+  return x;
+}
+
+template <class T>
+void Tape<T>::clear(const Pass<T>& pass) {
+  pass_ = pass;
+  nodes_.clear();
+  steps_.clear();
+  free_.clear();
+  arena_.clear();
+  backward_done_ = false;
+  ++slot_->generation;
+}
+
+template <class T>
+Var<T> Tape<T>::constant(View<const T> value) {
+  Node node;
+  node.value = value.data();
+  node.shape = value.shape();
+  return append(node);
+}
+
+template <class T>
+Var<T> Tape<T>::input(View<const T> value) {
+  Node node;
+  node.value = value.data();
+  node.shape = value.shape();
+  node.wanted = node.input = true;
+  return append(node);
+}
+
+template <class T>
+Var<T> Tape<T>::parameter(ParameterId id) {
+  HEED_ASSERT(pass_.parameters != nullptr);
+  const View<const T> value = std::as_const(*pass_.parameters)[id];
+  Node node;
+  node.value = value.data();
+  node.shape = value.shape();
+  node.parameter = id;
+  node.wanted = pass_.gradients != nullptr;
+  return append(node);
+}
+
+template <class T>
+template <class Forward, class Backward>
+Var<T> Tape<T>::record(const Operation& operation, const Shape& shape, std::initializer_list<Var<T>> operands,
+                       const Forward& forward, const Backward& backward) {
+  static_assert(std::is_trivially_destructible_v<Backward>, "the tape drops closures without destroying them");
+  T* const y = memory(shape.elements());
+  if (pass_.compute) forward(y);
+  if (pass_.trace) pass_.trace->push_back({operation.name, layer_ ? *layer_ : std::string(), operation.cost});
+
+  Node node;
+  node.value = y;
+  node.shape = shape;
+  for (const Var<T>& x : operands) node.wanted |= x && wanted(x);
+  const Var<T> result = append(node);
+  if (node.wanted && pass_.compute) {
+    void* const closure = arena_.allocate_bytes(sizeof(Backward));
+    new (closure) Backward(backward);
+    steps_.push_back({result.index_,
+                      [](const void* f, const Adjoint<T>& dy) { (*static_cast<const Backward*>(f))(dy); }, closure});
+  }
+  return result;
+}
+
+template <class T>
+T* Tape<T>::take_buffer(Index size) {
+  for (auto buffer = free_.rbegin(); buffer != free_.rend(); ++buffer) {
+    if (buffer->size != size) continue;
+    T* const data = buffer->data;
+    *buffer = free_.back();
+    free_.pop_back();
+    return data;
+  }
+  return arena_.allocate<T>(size);
+}
+
+template <class T>
+typename Tape<T>::Target Tape<T>::target(Var<T> x) {
+  if (!x) return {};
+  Node& n = node(x);
+  if (!n.wanted) return {};
+  if (n.parameter >= 0) {
+    Gradients<T>& gradients = *pass_.gradients;
+    const Update update = gradients.fresh(n.parameter) ? Update::assign : Update::accumulate;
+    gradients.fresh(n.parameter) = false;
+    return {gradients[n.parameter].data(), update};
+  }
+  if (n.gradient) return {n.gradient, Update::accumulate};
+  n.gradient = take_buffer(n.shape.elements());
+  return {n.gradient, Update::assign};
+}
+
+template <class T>
+void Tape<T>::backward(Var<T> y, View<const T> cotangent) {
+  require(&y.tape() == this, "[tape] backward was asked for a variable of another tape");
+  require(!backward_done_, "[tape] backward has already run; clear the tape and run the forward pass again");
+  require(y.shape() == cotangent.shape(), "[tape] backward from a variable of shape {} needs a cotangent of that "
+          "shape, not {}", to_string(y.shape()), to_string(cotangent.shape()));
+  require(wanted(y), "[tape] backward: the variable does not depend on anything that takes a gradient");
+  backward_done_ = true;
+  const Target seed = target(y);
+  for (Index i = 0; i < cotangent.size(); ++i) write(seed.update, seed.data[i], cotangent[i]);
+
+  for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
+    if (nodes_[step->result].gradient == nullptr) continue;  // nothing that leads to y uses this result
+    step->run(step->closure, Adjoint<T>(this, step->result));
+    Node& result = nodes_[step->result];
+    if (result.gradient) free_.push_back({result.shape.elements(), std::exchange(result.gradient, nullptr)});
+  }
+}
+
+template <class T>
+void Tape<T>::backward(Var<T> loss) {
+  require(loss.size() == 1, "[tape] backward starts from a scalar loss, not from shape {}; give a cotangent",
+          to_string(loss.shape()));
+  const T one(1);
+  backward(loss, View<const T>(&one, loss.shape()));
+}
+
+template <class T>
+View<const T> Tape<T>::gradient(Var<T> x) {
+  require(&x.tape() == this && node(x).input, "[tape] gradients are kept for inputs of this tape only");
+  require(backward_done_, "[tape] the gradient was asked for before backward");
+  Node& n = node(x);
+  if (!n.gradient) {
+    const Target zero = target(x);
+    std::fill(zero.data, zero.data + x.size(), T(0));
+  }
+  return {n.gradient, n.shape};
+}
+
+template <class T>
+void Adjoint<T>::add_to(Var<T> x) const {
+  const auto dx = tape_->target(x);
+  if (!dx) return;
+  const T* const dy = data();
+  const Index n = size();
+  if (dx.update == Update::assign)
+    std::copy(dy, dy + n, dx.data);
+  else
+    for (Index i = 0; i < n; ++i) dx.data[i] += dy[i];
+}
+
+template <class T>
+void Adjoint<T>::give_to(Var<T> x) const {
+  auto& to = tape_->node(x);
+  if (to.wanted && to.parameter < 0 && !to.gradient)
+    to.gradient = std::exchange(tape_->nodes_[index_].gradient, nullptr);
+  else
+    add_to(x);
+}
+
+}  // namespace heed

@@ -1,0 +1,30 @@
+#include "heed/attention/softmax.h"
+#include "heed/options.h"
+#include "heed/suggest.h"
+
+namespace heed {
+
+namespace {
+
+constexpr MechanismEntry list[] = {
+    mechanism_entry<Softmax>(),
+};
+
+}  // namespace
+
+std::span<const MechanismEntry> mechanisms() { return list; }
+
+const MechanismEntry& find_mechanism(const std::string& name) {
+  std::vector<std::string> names;
+  for (const MechanismEntry& entry : list) {
+    if (name == entry.name) return entry;
+    names.emplace_back(entry.name);
+  }
+  fail("unknown mechanism '{}'{}; `heed list` shows them all", name, suggestion(name, names));
+}
+
+std::unique_ptr<Mechanism> make_mechanism(const std::string& name, const OptionValues& options) {
+  return find_mechanism(name).make(options);
+}
+
+}  // namespace heed

@@ -1,0 +1,144 @@
+// Every operation and mechanism, in shapes whose sizes all differ: a swapped index cannot hide.
+#include "heed/attention.h"
+#include "heed/gradcheck.h"
+#include "heed/ops/activation.h"
+#include "heed/ops/arithmetic.h"
+#include "heed/ops/attention.h"
+#include "heed/ops/batch_norm.h"
+#include "heed/ops/conv2d.h"
+#include "heed/ops/cross_entropy.h"
+#include "heed/ops/dropout.h"
+#include "heed/ops/layer_norm.h"
+#include "heed/ops/linear.h"
+#include "heed/ops/patch_embedding.h"
+#include "heed/ops/softmax.h"
+#include "heed/ops/tokens.h"
+
+#include <deque>
+
+namespace heed {
+
+namespace {
+
+/// A tensor with a given rule, in the arena of a tape: targets of a loss, running statistics.
+template <class T, class F>
+View<T> filled(Tape<T>& tape, const Shape& shape, const F& rule) {
+  T* const data = tape.memory(shape.elements());
+  for (Index i = 0; i < shape.elements(); ++i) data[i] = T(rule(i));
+  return {data, shape};
+}
+
+template <class... Inputs>
+std::vector<CheckInput> inputs(Inputs... list) {
+  return {list...};
+}
+
+void add_arithmetic(std::vector<CheckCase>& cases) {
+  const CheckInput a{"a", {2, 3, 5}}, b{"b", {2, 3, 5}}, x{"x", {2, 3, 5}}, kinked{"x", {2, 3, 5}, -1, 1, 0.01};
+  cases.push_back(check_case("add", {a, b}, [](auto&, const auto& v) { return add(v[0], v[1]); }));
+  cases.push_back(check_case("mul", {a, b}, [](auto&, const auto& v) { return mul(v[0], v[1]); }));
+  cases.push_back(check_case("scale", {x}, [](auto&, const auto& v) { return scale(v[0], -0.7); }));
+  cases.push_back(check_case("gelu", {{"x", {2, 3, 5}, -4, 4}}, [](auto&, const auto& v) { return gelu(v[0]); }));
+  cases.push_back(check_case("relu", {kinked}, [](auto&, const auto& v) { return relu(v[0]); }));
+  cases.push_back(check_case("softmax", {{"x", {2, 3, 5}, -3, 3}}, [](auto&, const auto& v) { return softmax(v[0]); }));
+  cases.push_back(check_case("dropout", {x}, [](auto&, const auto& v) { return dropout(v[0], 0.4, 1); }));
+  cases.push_back(check_case("stochastic_depth", {{"x", {7, 3, 2}}},
+                             [](auto&, const auto& v) { return stochastic_depth(v[0], 0.4, 1); }));
+}
+
+void add_products(std::vector<CheckCase>& cases) {
+  const CheckInput x{"x", {2, 3, 5}}, weight{"weight", {7, 5}}, bias{"bias", {7}};
+  cases.push_back(check_case("linear", {x, weight, bias}, [](auto&, const auto& v) { return linear(v[0], v[1], v[2]); }));
+  cases.push_back(check_case("linear, no bias", {x, weight}, [](auto&, const auto& v) { return linear(v[0], v[1]); }));
+  cases.push_back(check_case("linear, x twice", {{"x", {3, 5}}, {"weight", {5, 5}}},
+                             [](auto&, const auto& v) { return linear(linear(v[0], v[1]), v[1]); }));
+  cases.push_back(check_case("matmul", {{"a", {2, 3, 4}}, {"b", {2, 4, 5}}},
+                             [](auto&, const auto& v) { return matmul(v[0], v[1]); }));
+  cases.push_back(check_case("patch_embedding", {{"x", {2, 3, 4, 6}}, {"weight", {5, 3, 2, 2}}, {"bias", {5}}},
+                             [](auto&, const auto& v) { return patch_embedding(v[0], v[1], v[2]); }));
+  cases.push_back(check_case("conv2d", {{"x", {2, 3, 6, 5}}, {"weight", {4, 3, 3, 3}}, {"bias", {4}}},
+                             [](auto&, const auto& v) { return conv2d(v[0], v[1], v[2]); }));
+  cases.push_back(check_case("conv2d, stride 2, padding 1, 2 groups",
+                             {{"x", {3, 4, 7, 6}}, {"weight", {6, 2, 3, 3}}, {"bias", {6}}},
+                             [](auto&, const auto& v) { return conv2d(v[0], v[1], v[2], {2, 1, 2}); }));
+  cases.push_back(check_case("conv2d, depth-wise, no bias", {{"x", {2, 3, 5, 4}}, {"weight", {3, 1, 3, 3}}},
+                             [](auto&, const auto& v) { return conv2d(v[0], v[1], {}, {1, 1, 3}); }));
+}
+
+void add_norms(std::vector<CheckCase>& cases) {
+  cases.push_back(check_case("layer_norm", {{"x", {2, 3, 5}}, {"gamma", {5}}, {"beta", {5}}},
+                             [](auto&, const auto& v) { return layer_norm(v[0], v[1], v[2]); }));
+  const auto norm = [](auto& tape, const auto& v) {
+    const Shape channels{3};
+    return batch_norm(v[0], v[1], v[2], filled(tape, channels, [](Index i) { return 0.1 * static_cast<double>(i); }),
+                      filled(tape, channels, [](Index i) { return 0.5 + static_cast<double>(i); }));
+  };
+  const std::vector<CheckInput> list{{"x", {2, 3, 4, 5}}, {"gamma", {3}}, {"beta", {3}}};
+  cases.push_back(check_case("batch_norm, training", list, norm));
+  cases.push_back(check_case("batch_norm, evaluation", list, norm, false));
+}
+
+void add_model_ends(std::vector<CheckCase>& cases) {
+  using List = std::vector<CheckInput>;
+  const CheckInput x{"x", {2, 4, 3}};
+  cases.push_back(check_case("embed_tokens", List{x, {"class_token", {1, 1, 3}}, {"position", {1, 5, 3}}},
+                             [](auto&, const auto& v) { return embed_tokens(v[0], v[1], v[2]); }));
+  cases.push_back(check_case("embed_tokens, no class token", List{x, {"position", {1, 4, 3}}},
+                             [](auto&, const auto& v) { return embed_tokens(v[0], {}, v[1]); }));
+  cases.push_back(check_case("embed_tokens, no position", List{x, {"class_token", {1, 1, 3}}},
+                             [](auto&, const auto& v) { return embed_tokens(v[0], v[1], {}); }));
+  cases.push_back(check_case("select_token", List{x}, [](auto&, const auto& v) { return select_token(v[0], 2); }));
+  cases.push_back(check_case("mean_tokens", List{x}, [](auto&, const auto& v) { return mean_tokens(v[0]); }));
+
+  const auto loss = [](double smoothing, bool soft) {
+    return [=](auto& tape, const auto& v) {
+      const auto targets = filled(tape, v[0].shape(), [=](Index i) {
+        const Index image = i / 5, label = i % 5;
+        return soft ? (label == image ? 0.7 : label == 4 ? 0.3 : 0.0) : label == image ? 1.0 : 0.0;
+      });
+      return cross_entropy(v[0], {targets.data(), targets.shape()}, smoothing, 7);
+    };
+  };
+  const CheckInput logits{"logits", {3, 5}, -3, 3};
+  cases.push_back(check_case("cross_entropy", List{logits}, loss(0, false)));
+  cases.push_back(check_case("cross_entropy, smoothed", List{logits}, loss(0.1, false)));
+  cases.push_back(check_case("cross_entropy, soft targets", List{logits}, loss(0.1, true)));
+}
+
+/// Mechanisms live as long as the program, since cases are handed out by value.
+const Mechanism& keep(const std::string& name, const OptionValues& options) {
+  static auto* kept = new std::deque<std::unique_ptr<Mechanism>>;
+  return *kept->emplace_back(make_mechanism(name, options));
+}
+
+void add_attention(std::vector<CheckCase>& cases, const std::string& name, const OptionValues& options) {
+  std::string label = name;
+  for (const auto& [key, value] : options) label += ", " + key + "=" + value;
+  const Mechanism& mechanism = keep(name, options);
+  const auto separate = [&mechanism](auto&, const auto& v) { return attention(mechanism, v[0], v[1], v[2], {}); };
+  const auto qkv = [](Index B, Index H, Index N, Index M, Index d, Index e) {
+    return std::vector<CheckInput>{{"q", {B, H, N, d}, -2, 2}, {"k", {B, H, M, d}, -2, 2}, {"v", {B, H, M, e}}};
+  };
+  cases.push_back(check_case(label + ", N > d", qkv(2, 3, 5, 5, 4, 4), separate));
+  cases.push_back(check_case(label + ", N < d", qkv(1, 2, 3, 3, 7, 7), separate));
+  cases.push_back(check_case(label + ", one head, one token", qkv(2, 1, 1, 1, 3, 3), separate));
+  if (!options.contains("causal")) cases.push_back(check_case(label + ", cross", qkv(2, 3, 5, 7, 4, 6), separate));
+  const AttentionLayout layout = mechanism.layout(6, 2);
+  cases.push_back(check_case(label + ", packed", inputs(CheckInput{"qkv", {2, 5, layout.total()}, -2, 2}),
+                             [&mechanism, layout](auto&, const auto& v) { return attention(mechanism, v[0], layout, {}); }));
+}
+
+}  // namespace
+
+std::vector<CheckCase> all_check_cases() {
+  std::vector<CheckCase> cases;
+  add_arithmetic(cases);
+  add_products(cases);
+  add_norms(cases);
+  add_model_ends(cases);
+  add_attention(cases, "softmax", {});
+  add_attention(cases, "softmax", {{"causal", "true"}});
+  return cases;
+}
+
+}  // namespace heed

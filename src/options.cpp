@@ -1,0 +1,61 @@
+#include "heed/options.h"
+
+#include "heed/suggest.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+namespace heed {
+
+namespace {
+
+/// The whole of `text` as a number.
+template <class Number>
+bool parse(const std::string& text, Number& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+}  // namespace
+
+const std::string* OptionReader::take(const char* name) {
+  known_.emplace_back(name);
+  const auto found = values_.find(name);
+  return found == values_.end() ? nullptr : &found->second;
+}
+
+void OptionReader::operator()(const char* name, bool& value, const char*) {
+  const std::string* const text = take(name);
+  if (!text) return;
+  require(*text == "true" || *text == "false", "[{}] {} is '{}'; expected true or false", owner_, name, *text);
+  value = *text == "true";
+}
+
+void OptionReader::operator()(const char* name, Index& value, const char*) {
+  if (const std::string* const text = take(name))
+    require(parse(*text, value), "[{}] {} is '{}'; expected a whole number", owner_, name, *text);
+}
+
+void OptionReader::operator()(const char* name, double& value, const char*) {
+  if (const std::string* const text = take(name))
+    require(parse(*text, value), "[{}] {} is '{}'; expected a number", owner_, name, *text);
+}
+
+void OptionReader::finish() const {
+  for (const auto& [name, text] : values_)
+    require(std::find(known_.begin(), known_.end(), name) != known_.end(), "[{}] has no option '{}'{}", owner_, name,
+            known_.empty() ? std::string("; it takes none") : suggestion(name, known_));
+}
+
+void OptionLister::operator()(const char* name, bool& value, const char* meaning) {
+  found.push_back({name, value ? "true" : "false", meaning});
+}
+void OptionLister::operator()(const char* name, Index& value, const char* meaning) {
+  found.push_back({name, std::to_string(value), meaning});
+}
+void OptionLister::operator()(const char* name, double& value, const char* meaning) {
+  found.push_back({name, fmt::format("{}", value), meaning});
+}
+
+}  // namespace heed
