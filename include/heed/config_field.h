@@ -15,10 +15,10 @@ namespace heed {
 struct Rule {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
-  bool above_low = false;            ///< low itself is refused
-  bool below_high = false;           ///< high itself is refused
-  std::vector<std::string> choices;  ///< of a text; empty: any text
-  bool required = false;             ///< has no default
+  bool above_low = false;                 ///< low itself is refused
+  bool below_high = false;                ///< high itself is refused
+  std::vector<std::string> choices = {};  ///< of a text; empty: any text
+  bool required = false;                  ///< has no default
   bool per_block = false;  ///< a list may be given as one value, meant for all blocks, or has one item per block
 };
 
