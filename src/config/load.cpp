@@ -147,14 +147,28 @@ void Loader::require_complete(const std::string& path) const {
 
 // ---- Documents ----
 
-toml::table parse_file(const std::string& path) {
-  const std::string text = read_file(path);
+// Why a text is no TOML, and where: ":12", or nothing.
+struct NoToml {
+  std::string line, reason;
+};
+
+toml::table parse(std::string_view text) {
   try {
-    return toml::parse(std::string_view(text), std::string_view(path));
+    return toml::parse(text);
   } catch (const toml::parse_error& error) {
     std::string reason(error.description());
     std::replace(reason.begin(), reason.end(), '\n', ' ');
-    fail("{}:{}: not valid TOML: {}", path, error.source().begin.line, reason);
+    throw NoToml{fmt::format(":{}", error.source().begin.line), reason};
+  } catch (const std::logic_error&) {
+    throw NoToml{"", "a key or value is cut short"};
+  }
+}
+
+toml::table parse_file(const std::string& path) {
+  try {
+    return parse(read_file(path));
+  } catch (const NoToml& error) {
+    fail("{}{}: not valid TOML: {}", path, error.line, error.reason);
   }
 }
 
@@ -167,15 +181,16 @@ toml::table parse_set(const std::string& set) {
   });
   require(equals != std::string::npos && plain && !key.empty(), "--set {}: expected table.key=value", in_quotes(set));
   const std::string value = set.substr(equals + 1);
-  // A line break would let the value bring keys of its own.
-  if (value.find('\n') == std::string::npos) try {
-      return toml::parse(key + " = " + value);
-    } catch (const toml::parse_error&) {
-    }
   try {
-    return toml::parse(key + " = " + toml_text(value));
-  } catch (const toml::parse_error& error) {
-    fail("--set {}: {}", in_quotes(set), error.description());
+    // A line break would let the value bring keys of its own.
+    if (value.find('\n') == std::string::npos) return parse(key + " = " + value);
+  } catch (const NoToml&) {
+    // Then it is a text.
+  }
+  try {
+    return parse(key + " = " + toml_text(value));
+  } catch (const NoToml& error) {
+    fail("--set {}: not valid TOML: {}", in_quotes(set), error.reason);
   }
 }
 
