@@ -1,0 +1,52 @@
+// What a configuration file's key may hold. Each configuration struct lists its keys once, in a function
+// `fields(config, visit)` that calls visit(key, member, rule, meaning) for each; reading, printing, checking and
+// the suggestions for misspelt keys all go through that list.
+#pragma once
+
+#include <concepts>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace heed {
+
+/// The values that a key admits; for a list, each of its items.
+struct Rule {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  bool above_low = false;                 ///< low itself is refused
+  bool below_high = false;                ///< high itself is refused
+  std::vector<std::string> choices = {};  ///< of a text; empty: any text
+  bool required = false;                  ///< has no default
+  bool per_block = false;  ///< a list may be given as one value, meant for all blocks, or has one item per block
+};
+
+/// Any value of the member's type.
+inline Rule anything() { return {}; }
+
+inline Rule at_least(double low) { return {.low = low}; }
+inline Rule more_than(double low) { return {.low = low, .above_low = true}; }
+
+/// From `low` to `high`, both included.
+inline Rule between(double low, double high) { return {.low = low, .high = high}; }
+
+/// From 0 to below 1: decay rates and the probabilities of dropping something.
+inline Rule fraction() { return {.low = 0, .high = 1, .below_high = true}; }
+
+/// A size or a count. The bound is far above any use and keeps products of three sizes within 64 bits.
+inline Rule size() { return {.low = 1, .high = 1e6}; }
+
+/// A size that has no default.
+inline Rule required_size() { return {.low = 1, .high = 1e6, .required = true}; }
+
+inline Rule one_of(std::vector<std::string> choices) { return {.choices = std::move(choices)}; }
+
+/// One of the choices for all blocks, or a list with one for each block.
+inline Rule per_block(std::vector<std::string> choices) { return {.choices = std::move(choices), .per_block = true}; }
+
+/// `T` or `const T`: so that one list of fields serves reading and printing.
+template <class T, class Config>
+concept MaybeConst = std::same_as<std::remove_const_t<T>, Config>;
+
+}  // namespace heed

@@ -1,0 +1,58 @@
+// Whole files: read at once, read in pieces, and written so that a reader sees the old content or the new,
+// never a half. Errors name the path and the system's reason.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace heed {
+
+/// The content of a file.
+std::string read_file(const std::string& path);
+
+/// Replaces a file's content in one step.
+void write_file(const std::string& path, std::string_view content);
+
+/// A regular file open for reading at any place; calls from several threads do not disturb each other. It keeps
+/// the file it opened even when another takes its name.
+class InputFile {
+ public:
+  explicit InputFile(std::string path);
+  InputFile(InputFile&& other) noexcept;
+  InputFile& operator=(InputFile&& other) noexcept;
+  ~InputFile();
+
+  const std::string& path() const { return path_; }
+
+  /// Bytes in the file when it was opened.
+  std::uint64_t size() const { return size_; }
+
+  /// Fills `bytes[0, count)` from `offset` on.
+  void read(std::uint64_t offset, void* bytes, std::size_t count) const;
+
+ private:
+  std::string path_;
+  int file_ = -1;
+  std::uint64_t size_ = 0;
+};
+
+/// A file being written under a temporary name beside its target. commit() brings it to the disk and gives it the
+/// target's name; without commit() it vanishes, and the target stays what it was.
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::string& path);
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  ~AtomicFile();
+
+  void write(const void* bytes, std::size_t count);
+  void write(std::string_view text) { write(text.data(), text.size()); }
+  void commit();
+
+ private:
+  std::string path_, temporary_;
+  int file_ = -1;
+};
+
+}  // namespace heed

@@ -1,0 +1,243 @@
+// Files are applied to the experiment one after the other, base first, then the overrides; each key written replaces
+// the value from before. What is left unwritten keeps its default.
+#include "heed/config.h"
+
+#include "heed/io/file.h"
+#include "heed/suggest.h"
+#include "toml_text.h"
+#include "toml_value.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+namespace heed {
+namespace {
+
+// ---- Keys ----
+
+// Where a document comes from: a file, or the command line.
+struct Source {
+  std::string name;
+  bool has_lines;
+
+  std::string at(const toml::key& key) const {
+    return has_lines ? fmt::format("{}:{}", name, key.source().begin.line) : name;
+  }
+};
+
+// How an error about an unknown key ends: the same key of another table if there is one, else the nearest of its own.
+std::string key_suggestion(std::string_view table, std::string_view unknown) {
+  static const Experiment defaults;
+  std::string elsewhere;
+  std::vector<std::string> names, own;
+  tables(defaults, [&](std::string_view name, const auto& config) {
+    names.emplace_back(name);
+    fields(config, [&](std::string_view key, const auto&, const Rule&, std::string_view) {
+      if (key == unknown && elsewhere.empty()) elsewhere = fmt::format("{}.{}", name, key);
+      if (name == table) own.push_back(fmt::format("{}", key));
+    });
+  });
+  if (!elsewhere.empty()) return fmt::format("; did you mean '{}'?", elsewhere);
+  if (table.empty()) return suggestion(unknown, names);
+  const std::string near = nearest(unknown, own);
+  return near.empty() ? suggestion(unknown, own) : fmt::format("; did you mean '{}.{}'?", table, near);
+}
+
+class Loader {
+ public:
+  Experiment experiment;
+
+  // `chain` holds the files whose base is being read; `base`, if given, stands in for the file's own.
+  void read(const std::string& path, std::vector<std::string> chain, const toml::node* base,
+            const std::string& base_where);
+
+  void apply(const Source& source, const toml::table& document);
+
+  // Names the keys that have no default and were never written.
+  void require_complete(const std::string& path) const;
+
+ private:
+  template <class Config>
+  void apply_table(const Source& source, std::string_view table, Config& config, const toml::table& values);
+  void apply_option(const Source& source, const toml::key& key, const toml::node& node);
+  static void set_option(const Source& source, const std::string& full_key, const toml::key& key,
+                         const toml::node& node, Options& options);
+
+  std::set<std::string> written_;
+};
+
+void Loader::set_option(const Source& source, const std::string& full_key, const toml::key& key, const toml::node& node,
+                        Options& options) {
+  std::string text;
+  if (const auto* value = node.as_string())
+    text = value->get();
+  else if (const auto* value = node.as_integer())
+    text = fmt::format("{}", value->get());
+  else if (const auto* value = node.as_floating_point())
+    text = toml_text(value->get());
+  else if (const auto* value = node.as_boolean())
+    text = value->get() ? "true" : "false";
+  else
+    fail("{}: {}: expected a string, number or boolean, found {}", source.at(key), full_key, found(node));
+  options[std::string(key.str())] = {text, source.at(key)};
+}
+
+// In [attention], a key outside the list of fields is an option, a table the options of one mechanism.
+void Loader::apply_option(const Source& source, const toml::key& key, const toml::node& node) {
+  const std::string name(key.str());
+  const std::string full = "attention." + name;
+  if (const toml::table* options = node.as_table())
+    for (const auto& [option, value] : *options)
+      set_option(source, fmt::format("{}.{}", full, option.str()), option, value,
+                 experiment.attention.per_mechanism[name]);
+  else
+    set_option(source, full, key, node, experiment.attention.options);
+}
+
+template <class Config>
+void Loader::apply_table(const Source& source, std::string_view table, Config& config, const toml::table& values) {
+  for (const auto& [written, node] : values) {
+    const toml::key& key = written;
+    const toml::node& value = node;
+    const std::string full = fmt::format("{}.{}", table, key.str());
+    bool known = false;
+    fields(config, [&](std::string_view name, auto& member, const Rule& rule, std::string_view) {
+      if (name != key.str()) return;
+      known = true;
+      require(assign(value, member, rule), "{}: {}: expected {}, found {}", source.at(key), full,
+              expected(member, rule), found(value));
+      written_.insert(full);
+    });
+    if (known) continue;
+    if constexpr (std::is_same_v<Config, AttentionConfig>)
+      apply_option(source, key, value);
+    else
+      fail("{}: unknown key {}{}", source.at(key), in_quotes(full), key_suggestion(table, key.str()));
+  }
+}
+
+void Loader::apply(const Source& source, const toml::table& document) {
+  for (const auto& [written, node] : document) {
+    const toml::key& key = written;
+    const toml::node& value = node;
+    bool known = key.str() == "base";
+    tables(experiment, [&](std::string_view name, auto& config) {
+      if (name != key.str()) return;
+      known = true;
+      require(value.is_table(), "{}: {}: expected a table, found {}", source.at(key), name, found(value));
+      apply_table(source, name, config, *value.as_table());
+    });
+    if (!known)
+      fail("{}: unknown {} {}{}", source.at(key), value.is_table() ? "table" : "key", in_quotes(key.str()),
+           key_suggestion("", key.str()));
+  }
+}
+
+void Loader::require_complete(const std::string& path) const {
+  tables(experiment, [&](std::string_view table, const auto& config) {
+    std::string missing;
+    fields(config, [&](std::string_view key, const auto&, const Rule& rule, std::string_view) {
+      if (rule.required && !written_.contains(fmt::format("{}.{}", table, key)))
+        missing += fmt::format("{}{}", missing.empty() ? "" : ", ", key);
+    });
+    require(missing.empty(), "{}: [{}] lacks {}", path, table, missing);
+  });
+}
+
+// ---- Documents ----
+
+// Why a text is no TOML, and where: ":12", or nothing.
+struct NoToml {
+  std::string line, reason;
+};
+
+toml::table parse(std::string_view text) {
+  try {
+    return toml::parse(text);
+  } catch (const toml::parse_error& error) {
+    std::string reason(error.description());
+    std::replace(reason.begin(), reason.end(), '\n', ' ');
+    throw NoToml{fmt::format(":{}", error.source().begin.line), reason};
+  } catch (const std::logic_error&) {
+    throw NoToml{"", "a key or value is cut short"};
+  }
+}
+
+toml::table parse_file(const std::string& path) {
+  try {
+    return parse(read_file(path));
+  } catch (const NoToml& error) {
+    fail("{}{}: not valid TOML: {}", path, error.line, error.reason);
+  }
+}
+
+// "optim.lr=1e-3" as the document it stands for. A value that is no TOML is a text.
+toml::table parse_set(const std::string& set) {
+  const std::size_t equals = set.find('=');
+  const std::string key = set.substr(0, equals);
+  const bool plain = std::all_of(key.begin(), key.end(), [](unsigned char c) {
+    return c < 128 && (std::isalnum(c) || c == '_' || c == '-' || c == '.');
+  });
+  require(equals != std::string::npos && plain && !key.empty(), "--set {}: expected table.key=value", in_quotes(set));
+  const std::string value = set.substr(equals + 1);
+  try {
+    // A line break would let the value bring keys of its own.
+    if (value.find('\n') == std::string::npos) return parse(key + " = " + value);
+  } catch (const NoToml&) {
+    // Then it is a text.
+  }
+  try {
+    return parse(key + " = " + toml_text(value));
+  } catch (const NoToml& error) {
+    fail("--set {}: not valid TOML: {}", in_quotes(set), error.reason);
+  }
+}
+
+void Loader::read(const std::string& path, std::vector<std::string> chain, const toml::node* base,
+                  const std::string& base_where) {
+  const toml::table document = parse_file(path);
+  const Source source{path, true};
+  std::string where = base_where;
+  for (const auto& [key, value] : document)
+    if (key.str() == "base" && base == nullptr) {
+      base = &value;
+      where = source.at(key);
+    }
+  if (base != nullptr) {
+    require(base->is_string(), "{}: base: expected a string, found {}", where, found(*base));
+    const std::string next = base->as_string()->get();
+    std::error_code error;
+    require(std::filesystem::exists(next, error),
+            "{}: base {} does not exist (paths are relative to the working directory)", where, in_quotes(next));
+    chain.push_back(std::filesystem::canonical(path, error));
+    const std::string canonical = std::filesystem::canonical(next, error);
+    require(std::find(chain.begin(), chain.end(), canonical) == chain.end(),
+            "{}: base {} leads back to a file that is based on it", where, in_quotes(next));
+    read(next, chain, nullptr, "");
+  }
+  apply(source, document);
+}
+
+}  // namespace
+
+Experiment load_experiment(const std::string& path, const std::vector<std::string>& sets) {
+  std::vector<toml::table> overrides;
+  const toml::node* base = nullptr;
+  for (const std::string& set : sets) overrides.push_back(parse_set(set));
+  for (const toml::table& document : overrides)
+    if (const toml::node* node = document.get("base")) base = node;
+
+  Loader loader;
+  loader.read(path, {}, base, "--set");
+  for (const toml::table& document : overrides) loader.apply({"--set", false}, document);
+  loader.require_complete(path);
+  try {
+    validate(loader.experiment);
+  } catch (const Error& error) {
+    fail("{}: {}", path, error.what());
+  }
+  return loader.experiment;
+}
+
+}  // namespace heed

@@ -1,0 +1,105 @@
+// TOML with every key and its meaning. Numbers are printed with as many digits as reading them back takes.
+#include "heed/config.h"
+#include "toml_text.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+
+namespace heed {
+
+std::string toml_text(double value) {
+  const std::string text = fmt::format("{}", value);
+  // A float stays one for other readers of TOML.
+  return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0" : text;
+}
+
+std::string toml_text(const std::string& value) {
+  std::string text = "\"";
+  for (const char c : value) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\')
+      text += fmt::format("\\{}", c);
+    else if (byte < 0x20 || byte == 0x7f)
+      text += fmt::format("\\u{:04x}", byte);
+    else
+      text += c;
+  }
+  return text + '"';
+}
+
+namespace {
+
+std::string text_of(bool value) { return value ? "true" : "false"; }
+
+std::string text_of(Index value) { return fmt::format("{}", value); }
+
+std::string text_of(double value) { return toml_text(value); }
+
+std::string text_of(const std::string& value) { return toml_text(value); }
+
+template <class T>
+std::string text_of(const std::vector<T>& values) {
+  std::string text;
+  for (const T& value : values) text += (text.empty() ? "" : ", ") + text_of(value);
+  return "[" + text + "]";
+}
+
+template <class T>
+std::string text_of(const T& value, const Rule&) {
+  return text_of(value);
+}
+
+// A value meant for all blocks is printed alone.
+template <class T>
+std::string text_of(const std::vector<T>& values, const Rule& rule) {
+  return rule.per_block && values.size() == 1 ? text_of(values.front()) : text_of(values);
+}
+
+std::string key_of(const std::string& key) {
+  const bool bare = !key.empty() && std::all_of(key.begin(), key.end(), [](unsigned char c) {
+    return c < 128 && (std::isalnum(c) || c == '_' || c == '-');
+  });
+  return bare ? key : text_of(key);
+}
+
+// Whether `text`, read as a T, would be spelled like that again.
+template <class T>
+bool spells(const std::string& text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() && std::isfinite(value) && text_of(value) == text;
+}
+
+// An option is kept as text, whatever type it had. Quotes are left out where reading gives the same text without.
+std::string option_text(const std::string& text) {
+  const bool bare = text == "true" || text == "false" || spells<Index>(text) || spells<double>(text);
+  return bare ? text : text_of(text);
+}
+
+std::string print(const Options& options) {
+  std::string text;
+  for (const auto& [name, value] : options) text += fmt::format("{} = {}\n", key_of(name), option_text(value.text));
+  return text;
+}
+
+}  // namespace
+
+std::string to_toml(const Experiment& experiment) {
+  std::string text;
+  tables(experiment, [&](std::string_view table, const auto& config) {
+    text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", table);
+    fields(config, [&](std::string_view key, const auto& member, const Rule& rule, std::string_view meaning) {
+      text += fmt::format("{:<40}# {}\n", fmt::format("{} = {}", key, text_of(member, rule)), meaning);
+    });
+    if constexpr (requires { config.per_mechanism; }) {
+      text += print(config.options);
+      for (const auto& [mechanism, options] : config.per_mechanism)
+        text += fmt::format("\n[attention.{}]\n{}", key_of(mechanism), print(options));
+    }
+  });
+  return text;
+}
+
+}  // namespace heed

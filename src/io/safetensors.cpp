@@ -1,0 +1,142 @@
+#include "heed/io/safetensors.h"
+#include "heed/suggest.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <bit>
+
+namespace heed {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "tensors are read and written as they lie in memory");
+
+using Json = nlohmann::json;
+
+// IEEE 754 binary16: 1 sign, 5 exponent (bias 15) and 10 fraction bits. Every value is a float.
+float from_f16(std::uint16_t half) {
+  const std::uint32_t sign = std::uint32_t(half & 0x8000) << 16, exponent = (half >> 10) & 31, fraction = half & 1023;
+  if (exponent == 0) return std::copysign(static_cast<float>(fraction) * 0x1p-24f, std::bit_cast<float>(sign));
+  const std::uint32_t wide = exponent == 31 ? 255 : exponent + (127 - 15);
+  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
+}
+
+// bfloat16: the upper half of a float.
+float from_bf16(std::uint16_t upper) { return std::bit_cast<float>(std::uint32_t(upper) << 16); }
+
+// Numbers of type Stored at `offset`, converted on their way through a small buffer.
+template <class Stored, class T, class Convert>
+void convert(const InputFile& file, std::uint64_t offset, View<T> out, Convert to_number) {
+  constexpr Index most = 4096;
+  Stored piece[most];
+  for (Index done = 0; done < out.size(); done += most) {
+    const Index count = std::min(most, out.size() - done);
+    file.read(offset + std::uint64_t(done) * sizeof(Stored), piece, std::size_t(count) * sizeof(Stored));
+    for (Index i = 0; i < count; ++i) out[done + i] = static_cast<T>(to_number(piece[i]));
+  }
+}
+
+constexpr auto as_it_is = [](auto number) { return number; };
+
+template <class T>
+void read_floats(const InputFile& file, const TensorInfo& info, View<T> out) {
+  switch (info.dtype) {
+    case DType::F16:
+      return convert<std::uint16_t>(file, info.offset, out, from_f16);
+    case DType::BF16:
+      return convert<std::uint16_t>(file, info.offset, out, from_bf16);
+    case DType::F32:
+      return convert<float>(file, info.offset, out, as_it_is);
+    default:
+      return convert<double>(file, info.offset, out, as_it_is);
+  }
+}
+
+void read_integers(const InputFile& file, const TensorInfo& info, View<std::int64_t> out) {
+  switch (info.dtype) {
+    case DType::BOOL:
+    case DType::U8:
+      return convert<std::uint8_t>(file, info.offset, out, as_it_is);
+    case DType::I8:
+      return convert<std::int8_t>(file, info.offset, out, as_it_is);
+    case DType::I16:
+      return convert<std::int16_t>(file, info.offset, out, as_it_is);
+    case DType::U16:
+      return convert<std::uint16_t>(file, info.offset, out, as_it_is);
+    case DType::I32:
+      return convert<std::int32_t>(file, info.offset, out, as_it_is);
+    case DType::U32:
+      return convert<std::uint32_t>(file, info.offset, out, as_it_is);
+    default:
+      return convert<std::int64_t>(file, info.offset, out, as_it_is);
+  }
+}
+
+bool is_float(DType dtype) { return dtype >= DType::F16; }
+
+}  // namespace
+
+const TensorInfo& SafetensorsFile::info(const std::string& name) const {
+  const auto found = tensors_.find(name);
+  require(found != tensors_.end(), "{}: has no tensor {}", path(), in_quotes(name));
+  return found->second;
+}
+
+template <class T>
+void SafetensorsFile::read_as(const std::string& name, View<T> out) const {
+  const TensorInfo& tensor = info(name);
+  constexpr bool integers = std::is_integral_v<T>;
+  require(is_float(tensor.dtype) != integers, "{}: tensor {}: dtype is {}; expected {}", path(), in_quotes(name),
+          to_string(tensor.dtype), integers ? "an integer type" : "F16, BF16, F32 or F64");
+  require(tensor.shape == out.shape(), "{}: tensor {}: shape is {}; expected {}", path(), in_quotes(name),
+          to_string(tensor.shape), to_string(out.shape()));
+  if constexpr (integers)
+    read_integers(file_, tensor, out);
+  else
+    read_floats(file_, tensor, out);
+}
+
+void SafetensorsFile::read(const std::string& name, View<float> out) const { read_as(name, out); }
+void SafetensorsFile::read(const std::string& name, View<double> out) const { read_as(name, out); }
+void SafetensorsFile::read(const std::string& name, View<std::int64_t> out) const { read_as(name, out); }
+
+void SafetensorsWriter::add(const std::string& name, DType dtype, const Shape& shape, const void* data) {
+  require(name != "__metadata__", "[safetensors] '__metadata__' cannot name a tensor");
+  for (const Entry& entry : entries_)
+    require(entry.name != name, "[safetensors] tensor {} is added twice", in_quotes(name));
+  entries_.push_back({name, dtype, shape, data});
+}
+
+void SafetensorsWriter::write(const std::string& path) const {
+  std::vector<const Entry*> order;
+  for (const Entry& entry : entries_) order.push_back(&entry);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Entry* a, const Entry* b) { return size_of(a->dtype) > size_of(b->dtype); });
+
+  const auto bytes = [](const Entry* entry) { return std::uint64_t(entry->shape.elements()) * size_of(entry->dtype); };
+  std::string header = "{";
+  std::uint64_t end = 0;
+  try {
+    if (!metadata_.empty()) header += "\"__metadata__\":" + Json(metadata_).dump();
+    for (const Entry* entry : order) {
+      const std::uint64_t begin = std::exchange(end, end + bytes(entry));
+      header +=
+          fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":{},\"data_offsets\":[{},{}]}}", header.size() > 1 ? "," : "",
+                      Json(entry->name).dump(), to_string(entry->dtype), to_string(entry->shape), begin, end);
+    }
+  } catch (const Json::exception&) {
+    fail("{}: cannot write: a tensor's name or a metadata text is not valid UTF-8", path);
+  }
+  header += '}';
+  std::uint64_t length = header.size();
+  length += (alignment - (sizeof length + length) % alignment) % alignment;
+  header.resize(length, ' ');
+
+  AtomicFile file(path);
+  file.write(&length, sizeof length);
+  file.write(header);
+  for (const Entry* entry : order) file.write(entry->data, bytes(entry));
+  file.commit();
+}
+
+}  // namespace heed

@@ -1,0 +1,196 @@
+#include "heed/io/safetensors.h"
+
+#include "heed/suggest.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+namespace heed {
+namespace {
+
+using Json = nlohmann::json;
+
+// The reference implementation's limit; a larger length is a file of another kind.
+constexpr std::uint64_t longest_header = 100'000'000;
+
+struct DTypeRow {
+  DType dtype;
+  const char* name;
+  std::size_t size;
+};
+constexpr DTypeRow dtypes[] = {{DType::BOOL, "BOOL", 1}, {DType::U8, "U8", 1},   {DType::I8, "I8", 1},
+                               {DType::I16, "I16", 2},   {DType::U16, "U16", 2}, {DType::I32, "I32", 4},
+                               {DType::U32, "U32", 4},   {DType::I64, "I64", 8}, {DType::F16, "F16", 2},
+                               {DType::BF16, "BF16", 2}, {DType::F32, "F32", 4}, {DType::F64, "F64", 8}};
+
+const DTypeRow& row(DType dtype) {
+  return *std::find_if(std::begin(dtypes), std::end(dtypes), [&](const DTypeRow& r) { return r.dtype == dtype; });
+}
+
+// ---- Header ----
+
+// Parses JSON that names no key twice in one object (nlohmann would keep the last one) and nests no deeper than a
+// header does: the header, a tensor, its shape.
+Json parse_header(const std::string& path, const std::string& text) {
+  require(!text.empty() && text[0] == '{', "{}: the header does not begin with '{{'; this is not a safetensors file",
+          path);
+  std::vector<std::set<std::string>> keys;
+  const auto check = [&](int depth, Json::parse_event_t event, Json& value) {
+    require(depth <= 3, "{}: the header nests deeper than a tensor's shape", path);
+    if (event == Json::parse_event_t::object_start)
+      keys.emplace_back();
+    else if (event == Json::parse_event_t::object_end)
+      keys.pop_back();
+    else if (event == Json::parse_event_t::key)
+      require(keys.back().insert(value.get<std::string>()).second, "{}: the header has the key {} twice", path,
+              in_quotes(value.get_ref<const std::string&>()));
+    return true;
+  };
+  try {
+    return Json::parse(text, check);
+  } catch (const Json::parse_error& error) {
+    fail("{}: the header is not valid JSON at its byte {}", path, error.byte);
+  } catch (const Json::exception&) {
+    fail("{}: the header holds a number out of range", path);
+  }
+}
+
+// Errors about one tensor begin with its file and name.
+struct Where {
+  const std::string& path;
+  const std::string& name;
+  template <class... Args>
+  void require(bool condition, fmt::format_string<Args...> message, Args&&... args) const {
+    if (!condition) fail("{}: tensor {}: {}", path, in_quotes(name), fmt::format(message, std::forward<Args>(args)...));
+  }
+};
+
+DType parse_dtype(const Where& where, const Json& value) {
+  where.require(value.is_string(), "dtype must be a string, found {}", value.type_name());
+  const auto& name = value.get_ref<const std::string&>();
+  const auto found =
+      std::find_if(std::begin(dtypes), std::end(dtypes), [&](const DTypeRow& r) { return r.name == name; });
+  where.require(found != std::end(dtypes),
+                "dtype {} is not supported; expected F32, F64, F16, BF16, I64 or another "
+                "integer type of at most 64 bits but U64",
+                in_quotes(name));
+  return found->dtype;
+}
+
+// The shape, and in `bytes` how much room its numbers take. Also where one size is 0, the product of the others
+// has to be a number, because Shape multiplies them in order.
+Shape parse_shape(const Where& where, const Json& value, std::size_t number, std::uint64_t& bytes) {
+  where.require(value.is_array(), "shape must be a list, found {}", value.type_name());
+  where.require(value.size() <= std::size_t(Shape::max_rank), "shape has {} axes; at most {} are supported",
+                value.size(), Shape::max_rank);
+  Index sizes[Shape::max_rank];
+  std::uint64_t room = std::numeric_limits<Index>::max() / number, elements = 1;
+  int rank = 0;
+  for (const Json& item : value) {
+    where.require(item.is_number_unsigned(), "size {} of axis {} is not a non-negative integer", in_quotes(item.dump()),
+                  rank);
+    const auto size = item.get<std::uint64_t>();
+    where.require(size <= room, "shape {} has more elements than any file can hold", value.dump());
+    if (size > 0) room /= size;
+    elements *= size;
+    sizes[rank++] = static_cast<Index>(size);
+  }
+  bytes = elements * number;
+  return {sizes, rank};
+}
+
+struct Extent {
+  std::uint64_t begin, end;
+  std::string name;
+};
+
+Extent parse_extent(const Where& where, const Json& value) {
+  const bool pair =
+      value.is_array() && value.size() == 2 && value[0].is_number_unsigned() && value[1].is_number_unsigned();
+  where.require(pair, "data_offsets must be two non-negative integers");
+  return {value[0].get<std::uint64_t>(), value[1].get<std::uint64_t>(), where.name};
+}
+
+// One tensor of the header; its offset counts from the beginning of the file.
+std::pair<TensorInfo, Extent> parse_tensor(const Where& where, const Json& value, std::uint64_t data,
+                                           std::uint64_t length) {
+  where.require(value.is_object(), "expected an object, found {}", value.type_name());
+  for (const auto& [key, unused] : value.items())
+    where.require(key == "dtype" || key == "shape" || key == "data_offsets", "unknown key {}", in_quotes(key));
+  for (const char* key : {"dtype", "shape", "data_offsets"}) where.require(value.contains(key), "'{}' is missing", key);
+
+  TensorInfo info{parse_dtype(where, value["dtype"]), {}, 0};
+  std::uint64_t bytes = 0;
+  info.shape = parse_shape(where, value["shape"], size_of(info.dtype), bytes);
+  const Extent extent = parse_extent(where, value["data_offsets"]);
+  where.require(extent.begin <= extent.end && extent.end <= length,
+                "data_offsets [{}, {}] do not lie within the {} bytes of data that the file holds", extent.begin,
+                extent.end, length);
+  where.require(extent.end - extent.begin == bytes, "data_offsets [{}, {}] span {} bytes; {} {} takes {}", extent.begin,
+                extent.end, extent.end - extent.begin, to_string(info.dtype), to_string(info.shape), bytes);
+  info.offset = data + extent.begin;
+  return {info, extent};
+}
+
+std::map<std::string, std::string> parse_metadata(const std::string& path, const Json& value) {
+  require(value.is_object(), "{}: __metadata__ must be an object, found {}", path, value.type_name());
+  std::map<std::string, std::string> metadata;
+  for (const auto& [key, text] : value.items()) {
+    require(text.is_string(), "{}: __metadata__ {} must be a string, found {}", path, in_quotes(key), text.type_name());
+    metadata[key] = text.get<std::string>();
+  }
+  return metadata;
+}
+
+}  // namespace
+
+const char* to_string(DType dtype) { return row(dtype).name; }
+std::size_t size_of(DType dtype) { return row(dtype).size; }
+
+SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
+  std::uint64_t length = 0;
+  require(file_.size() >= sizeof length, "{}: {} bytes long; a safetensors file has at least 8", path, file_.size());
+  file_.read(0, &length, sizeof length);
+  require(length <= longest_header,
+          "{}: the header claims {} bytes, at most {} are allowed; this is not a safetensors file", path, length,
+          longest_header);
+  require(length <= file_.size() - sizeof length,
+          "{}: the header claims {} bytes, but only {} follow; the file is truncated", path, length,
+          file_.size() - sizeof length);
+  std::string text(length, '\0');
+  file_.read(sizeof length, text.data(), text.size());
+  const std::uint64_t data = sizeof length + length, data_length = file_.size() - data;
+
+  std::vector<Extent> extents;
+  const Json header = parse_header(path, text);
+  for (const auto& [name, value] : header.items()) {
+    if (name == "__metadata__") {
+      metadata_ = parse_metadata(path, value);
+      continue;
+    }
+    const auto [info, extent] = parse_tensor({path, name}, value, data, data_length);
+    tensors_.emplace(name, info);
+    extents.push_back(extent);
+  }
+
+  // Empty tensors share their place with the tensor that follows.
+  std::stable_sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) {
+    return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
+  });
+  std::uint64_t covered = 0;
+  for (const Extent& extent : extents) {
+    Where{path, extent.name}.require(extent.begin == covered,
+                                     "begins at byte {} of the data; expected {}, where the one "
+                                     "before it ends",
+                                     extent.begin, covered);
+    covered = extent.end;
+    names_.push_back(extent.name);
+  }
+  require(covered == data_length, "{}: the tensors end at byte {} of the data, the file {} bytes later", path, covered,
+          data_length - covered);
+}
+
+}  // namespace heed

@@ -1,0 +1,81 @@
+// Files are replaced whole or not at all.
+#include "heed/io/file.h"
+
+#include "io/temporary.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <fstream>
+
+using namespace heed;
+namespace fs = std::filesystem;
+
+namespace {
+
+std::size_t entries(const std::string& directory) {
+  return static_cast<std::size_t>(std::distance(fs::directory_iterator(directory), fs::directory_iterator()));
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(io_file)
+
+BOOST_AUTO_TEST_CASE(content_comes_back) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "a", content("a\0b\n", 4);
+  write_file(path, content);
+  BOOST_TEST(read_file(path) == content);
+  write_file(path, "");
+  BOOST_TEST(read_file(path).empty());
+  BOOST_TEST(entries(directory / "") == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_file_not_committed_leaves_the_old_one_and_nothing_else) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "a";
+  write_file(path, "old");
+  {
+    AtomicFile file(path);
+    file.write("new");
+    BOOST_TEST(read_file(path) == "old");
+  }
+  BOOST_TEST(read_file(path) == "old");
+  BOOST_TEST(entries(directory / "") == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_symbolic_link_stays_one) {
+  const TemporaryDirectory directory;
+  write_file(directory / "target", "old");
+  fs::create_symlink("target", directory / "link");
+  write_file(directory / "link", "new");
+  BOOST_TEST(fs::is_symlink(directory / "link"));
+  BOOST_TEST(read_file(directory / "target") == "new");
+}
+
+BOOST_AUTO_TEST_CASE(an_open_file_outlives_its_name) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "a";
+  write_file(path, "old");
+  const InputFile file(path);
+  write_file(path, "newer");
+  BOOST_TEST(file.size() == 3u);
+  char bytes[2];
+  file.read(1, bytes, 2);
+  BOOST_TEST(std::string(bytes, 2) == "ld");
+  BOOST_TEST(error_of([&] { file.read(2, bytes, 2); }, path) == ": ends at byte 3; 1 more were expected");
+}
+
+BOOST_AUTO_TEST_CASE(errors_name_path_and_reason) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "none/a";
+  BOOST_TEST(error_of([&] { read_file(path); }, path) == ": cannot open: No such file or directory");
+  BOOST_TEST(error_of([&] { InputFile{path}; }, path) == ": cannot open: No such file or directory");
+  BOOST_TEST(error_of([&] { write_file(path, ""); }, path) == ": cannot write: No such file or directory");
+  fs::create_directory(directory / "none");
+  BOOST_TEST(error_of([&] { read_file(directory / "none"); }, directory / "none") == ": cannot read: Is a directory");
+  BOOST_TEST(error_of([&] { InputFile{directory / "none"}; }, directory / "none") ==
+             ": cannot read: not a regular file");
+  BOOST_TEST(error_of([&] { write_file("/dev/null", "x"); }) == "/dev/null: cannot write: not a regular file");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
