@@ -49,6 +49,8 @@ void add_arithmetic(std::vector<CheckCase>& cases) {
 void add_products(std::vector<CheckCase>& cases) {
   const CheckInput x{"x", {2, 3, 5}}, weight{"weight", {7, 5}}, bias{"bias", {7}};
   cases.push_back(check_case("linear", {x, weight, bias}, [](auto&, const auto& v) { return linear(v[0], v[1], v[2]); }));
+  cases.push_back(check_case("linear, residual", {x, weight, bias, {"residual", {2, 3, 7}}},
+                             [](auto&, const auto& v) { return linear(v[0], v[1], v[2], v[3]); }));
   cases.push_back(check_case("linear, no bias", {x, weight}, [](auto&, const auto& v) { return linear(v[0], v[1]); }));
   cases.push_back(check_case("linear, x twice", {{"x", {3, 5}}, {"weight", {5, 5}}},
                              [](auto&, const auto& v) { return linear(linear(v[0], v[1]), v[1]); }));

@@ -8,7 +8,7 @@
 // The parser of toml++ 3.3 asserts that a "[[" has its key on the same line, and other things that its input decides.
 // Such input is refused like any other that is not TOML.
 namespace heed {
-inline void assert_toml(bool condition) {
+constexpr void assert_toml(bool condition) {
   if (!condition) throw std::logic_error("toml++");
 }
 }  // namespace heed

@@ -20,8 +20,11 @@ struct HeadsPlace {
   }
 };
 
-/// Gradients of a mechanism's own tensors for one piece of the batch, summed over pieces afterwards.
+/// Gradients of a mechanism's own tensors are summed over so many pieces of the batch side by side.
 inline constexpr Index attention_pieces = 8;
+
+/// Tensors that a mechanism may have of its own.
+inline constexpr std::size_t most_attention_parameters = 4;
 
 /// Scratch memory of the calling thread, kept between calls.
 template <class T>
@@ -38,7 +41,7 @@ Var<T> run_attention(const Mechanism& mechanism, const AttentionShape& shape, In
                      std::span<const Var<T>> parameters) {
   Tape<T>& tape = tape_of(mechanism.name(), qkv[0] ? qkv[0] : qkv[2], qkv[0], qkv[1], qkv[2]);
   mechanism.check(shape);
-  constexpr std::size_t most_parameters = 4;
+  constexpr std::size_t most_parameters = most_attention_parameters;
   require(parameters.size() <= most_parameters, "[{}] has {} tensors of its own; at most {} are supported",
           mechanism.name(), parameters.size(), most_parameters);
   std::array<Var<T>, most_parameters> own{};
@@ -121,6 +124,16 @@ Var<T> run_attention(const Mechanism& mechanism, const AttentionShape& shape, In
       });
 }
 
+/// Where q, k and v lie in the rows of a qkv projection.
+inline std::array<HeadsPlace, 3> packed_places(const AttentionLayout& layout, Index tokens) {
+  const std::array<Index, 3> widths{layout.query_width, layout.key_width, layout.value_width};
+  std::array<HeadsPlace, 3> places;
+  Index offset = 0;
+  for (std::size_t i = 0; i < 3; offset += layout.heads * widths[i], ++i)
+    places[i] = {offset, tokens * layout.total(), layout.heads, tokens, widths[i], layout.total(), widths[i]};
+  return places;
+}
+
 }  // namespace detail
 
 /// Attention on the output of a qkv projection: x [B, N, layout.total()], each row q, then k, then v, each of
@@ -132,22 +145,16 @@ Var<T> attention(const Mechanism& mechanism, Var<T> x, const AttentionLayout& la
   const Shape& xs = x.shape();
   require(xs.rank() == 3 && xs[2] == layout.total(), "[{}] x has shape {}; expected [B, N, {}]", mechanism.name(),
           to_string(xs), layout.total());
-  const Index images = xs[0], tokens = xs[1], total = layout.total(), heads = layout.heads;
+  const Index images = xs[0], tokens = xs[1], heads = layout.heads;
   shape.heads = heads;
   shape.queries = shape.keys = tokens;
   shape.width = layout.query_width > 0 ? layout.query_width : layout.value_width;
   shape.value_width = layout.value_width;
 
-  Index offset = 0;
-  std::array<detail::HeadsPlace, 3> places;
-  const std::array<Index, 3> widths{layout.query_width, layout.key_width, layout.value_width};
-  std::array<Var<T>, 3> operands;
-  for (std::size_t i = 0; i < 3; offset += heads * widths[i], ++i) {
-    places[i] = {offset, tokens * total, heads, tokens, widths[i], total, widths[i]};
-    if (widths[i] > 0) operands[i] = x;
-  }
+  const std::array<Var<T>, 3> operands{layout.query_width > 0 ? x : Var<T>{}, layout.key_width > 0 ? x : Var<T>{}, x};
   const Index width = heads * layout.value_width;
-  return detail::run_attention<T>(mechanism, shape, images, operands, places, Shape{images, tokens, width},
+  return detail::run_attention<T>(mechanism, shape, images, operands, detail::packed_places(layout, tokens),
+                                  Shape{images, tokens, width},
                                   {0, tokens * width, heads, tokens, layout.value_width, width, layout.value_width},
                                   parameters);
 }

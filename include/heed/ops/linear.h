@@ -8,9 +8,9 @@
 namespace heed {
 
 /// Cost of a linear layer over `rows` rows.
-inline Cost linear_cost(Index rows, Index in, Index out, bool bias) {
+inline Cost linear_cost(Index rows, Index in, Index out, bool bias, bool residual = false) {
   Cost cost;
-  cost.forward = product_counts(rows, out, in) + Counts{.add = bias ? rows * out : 0};
+  cost.forward = product_counts(rows, out, in) + Counts{.add = (bias + residual) * rows * out};
   cost.backward = product_counts(rows, in, out) + product_counts(out, in, rows) +
                   Counts{.add = bias ? (rows - 1) * out : 0};
   cost.forward_contractions = product_contractions(rows, out, in);
@@ -18,14 +18,15 @@ inline Cost linear_cost(Index rows, Index in, Index out, bool bias) {
   return cost;
 }
 
-/// y = x W^T + b over the last axis: x [..., I], W [O, I], b [O] or left out, y [..., O].
+/// y = x W^T + b + r over the last axis: x [..., I], W [O, I], bias b [O] and residual r [..., O] or left out,
+/// y [..., O].
 ///
-///   dx += dy W,  dW += dy^T x,  db += sum over rows of dy
+///   dx += dy W,  dW += dy^T x,  db += sum over rows of dy,  dr += dy
 template <class T>
-Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {}) {
-  Tape<T>& tape = tape_of("linear", x, weight, bias);
-  require(weight.shape().rank() == 2, "[linear] weight has shape {}; expected [outputs, inputs]",
-          to_string(weight.shape()));
+Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {}) {
+  Tape<T>& tape = tape_of("linear", x, weight, bias, residual);
+  require(weight.shape().rank() == 2 && x.shape().rank() >= 1, "[linear] x has shape {}, weight {}; expected [..., inputs] "
+          "and [outputs, inputs]", to_string(x.shape()), to_string(weight.shape()));
   const Index rows = x.shape().rows(), in = x.shape().row_size(), out = weight.shape()[0];
   require(weight.shape()[1] == in, "[linear] x has {} channels, weight {} takes {}; they must match", in,
           to_string(weight.shape()), weight.shape()[1]);
@@ -35,17 +36,20 @@ Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {}) {
   Index sizes[Shape::max_rank];
   std::copy(x.shape().begin(), x.shape().end(), sizes);
   sizes[x.shape().rank() - 1] = out;
+  const Shape shape(sizes, x.shape().rank());
+  require(!residual || residual.shape() == shape, "[linear] the residual has shape {}; expected {}",
+          residual ? to_string(residual.shape()) : "", to_string(shape));
 
   return tape.record(
-      {"linear", linear_cost(rows, in, out, static_cast<bool>(bias))}, Shape(sizes, x.shape().rank()),
-      {x, weight, bias},
+      {"linear", linear_cost(rows, in, out, static_cast<bool>(bias), static_cast<bool>(residual))}, shape,
+      {x, weight, bias, residual},
       [=](T* y) {
-        const T *px = x.data(), *pw = weight.data(), *pb = bias ? bias.data() : nullptr;
+        const T *px = x.data(), *pw = weight.data();
+        const T *pb = bias ? bias.data() : nullptr, *pr = residual ? residual.data() : nullptr;
         for_row_ranges(rows, in * out / 8, [=](Index begin, Index end) {
-          if (pb)
-            for (Index r = begin; r < end; ++r) std::copy(pb, pb + out, y + r * out);
+          kernels::start_rows(end - begin, out, pb, pr ? pr + begin * out : nullptr, y + begin * out);
           kernels::gemm(Transpose::no, Transpose::yes, end - begin, out, in, px + begin * in, in, pw, in,
-                        pb ? Update::accumulate : Update::assign, y + begin * out, out);
+                        pb || pr ? Update::accumulate : Update::assign, y + begin * out, out);
         });
       },
       [=, &tape](const Adjoint<T>& dy) {
@@ -65,6 +69,7 @@ Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {}) {
             kernels::gemm(Transpose::no, Transpose::no, end - begin, in, out, pdy + begin * out, out, pw, in,
                           dx.update, dx.data + begin * in, in);
           });
+        if (residual) dy.give_to(residual);
       });
 }
 

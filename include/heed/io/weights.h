@@ -1,0 +1,22 @@
+// The tensors of a model in a safetensors file.
+#pragma once
+
+#include "heed/io/safetensors.h"
+#include "heed/parameters.h"
+
+namespace heed {
+
+/// Tensors whose name begins so are training state, not weights; a model's loader skips them.
+inline constexpr const char* state_prefix = "heed.";
+
+/// Reads every tensor of the model, buffers included, from `file`. A tensor that is missing, surplus, misshapen or
+/// not finite is an Error that names it. With `new_head`, tensors named head.* keep the values they have where the
+/// file's have another shape (another number of classes) or are missing. Nothing is changed if an Error is thrown.
+template <class T>
+void load_weights(const SafetensorsFile& file, Parameters<T>& parameters, bool new_head = false);
+
+/// Adds every tensor of the model to a file, in the order of its declaration. `parameters` must outlive the writing.
+template <class T>
+void add_weights(SafetensorsWriter& file, const Parameters<T>& parameters);
+
+}  // namespace heed

@@ -1,0 +1,86 @@
+// The attention layer: qkv projection, the mechanism, output projection.
+#pragma once
+
+#include "heed/nn/layers.h"
+#include "heed/ops/attention.h"
+
+#include <memory>
+
+namespace heed {
+
+/// out = proj(mechanism(qkv(x))) for x [B, N, D]. Tensors NAME.qkv.*, NAME.proj.* and, beside them, the
+/// mechanism's own.
+class AttentionLayer {
+ public:
+  /// `shape` gives tokens (queries) and grid.
+  AttentionLayer(ParameterList& list, const std::string& name, Index dim, Index heads,
+                 std::unique_ptr<Mechanism> mechanism, const AttentionShape& shape)
+      : name_(name),
+        mechanism_(std::move(mechanism)),
+        layout_(mechanism_->layout(dim, heads)),
+        shape_(complete(shape, layout_)),
+        qkv_(list, name + ".qkv", dim, layout_.total()),
+        proj_(list, name + ".proj", layout_.heads * layout_.value_width, dim) {
+    mechanism_->check(shape_);
+    for (ParameterSpec& spec : mechanism_->parameters(shape_)) {
+      spec.name = name + "." + spec.name;
+      own_.push_back(list.add(std::move(spec)));
+    }
+  }
+
+  /// x [B, N, D] to [B, N, D]; `residual` is added if given.
+  template <class T>
+  Var<T> operator()(Var<T> x, Var<T> residual = {}) const {
+    return proj_(mix(x), residual);
+  }
+
+  const Mechanism& mechanism() const { return *mechanism_; }
+
+  /// The attention map of each head for x [B, N, D]: [B, heads, N, N]. Only where the mechanism has one.
+  template <class T>
+  Tensor<T> map(Var<T> x) const {
+    const Var<T> qkv = qkv_(x);
+    const Index images = x.shape()[0], tokens = x.shape()[1];
+    std::vector<View<const T>> parameters;
+    for (const ParameterId id : own_) parameters.push_back(x.tape().parameter(id).value());
+    const std::array<detail::HeadsPlace, 3> places = detail::packed_places(layout_, tokens);
+    AttentionShape shape = shape_;
+    shape.queries = shape.keys = tokens;
+    Tensor<T> maps(Shape{images, layout_.heads, tokens, tokens});
+    for (Index image = 0; image < images; ++image)
+      mechanism_->map({shape, places[0].template of<const T>(qkv.data(), image),
+                       places[1].template of<const T>(qkv.data(), image),
+                       places[2].template of<const T>(qkv.data(), image), parameters},
+                      maps.data() + image * layout_.heads * tokens * tokens);
+    return maps;
+  }
+
+ private:
+  static AttentionShape complete(AttentionShape shape, const AttentionLayout& layout) {
+    shape.heads = layout.heads;
+    shape.keys = shape.queries;
+    shape.width = layout.query_width > 0 ? layout.query_width : layout.value_width;
+    shape.value_width = layout.value_width;
+    return shape;
+  }
+
+  template <class T>
+  Var<T> mix(Var<T> x) const {
+    Tape<T>& tape = x.tape();
+    const Var<T> qkv = qkv_(x);
+    const typename Tape<T>::Scope scope(tape, name_);
+    std::array<Var<T>, detail::most_attention_parameters> own;
+    HEED_ASSERT(own_.size() <= own.size());
+    for (std::size_t i = 0; i < own_.size(); ++i) own[i] = tape.parameter(own_[i]);
+    return attention(*mechanism_, qkv, layout_, shape_, std::span<const Var<T>>(own.data(), own_.size()));
+  }
+
+  std::string name_;
+  std::unique_ptr<Mechanism> mechanism_;
+  AttentionLayout layout_;
+  AttentionShape shape_;
+  LinearLayer qkv_, proj_;
+  std::vector<ParameterId> own_;
+};
+
+}  // namespace heed

@@ -1,0 +1,165 @@
+// The Vision Transformer. Dosovitskiy et al., "An image is worth 16x16 words", arXiv:2010.11929v2, Eq. 1-4:
+//
+//   z = [class token; patches E] + positions
+//   z = z + attention(norm1(z));  z = z + mlp(norm2(z))      for each block
+//   logits = head(norm(z)[class token], or its mean over tokens)
+//
+// Tensors carry timm's names and layouts, so weights travel both ways.
+#pragma once
+
+#include "heed/config.h"
+#include "heed/nn/attention.h"
+#include "heed/nn/layers.h"
+#include "heed/ops/activation.h"
+#include "heed/ops/arithmetic.h"
+#include "heed/ops/dropout.h"
+#include "heed/ops/patch_embedding.h"
+#include "heed/ops/tokens.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace heed {
+
+/// Feed-forward layer: fc2(act(fc1(x))). Tensors NAME.fc1.*, NAME.fc2.*.
+class FeedForward {
+ public:
+  FeedForward(ParameterList& list, const std::string& name, Index dim, Index hidden, bool gelu)
+      : name_(name), gelu_(gelu), fc1_(list, name + ".fc1", dim, hidden), fc2_(list, name + ".fc2", hidden, dim) {}
+
+  template <class T>
+  Var<T> operator()(Var<T> x, double dropout_rate, std::uint64_t place, Var<T> residual = {}) const {
+    const Var<T> hidden = fc1_(x);
+    const typename Tape<T>::Scope scope(x.tape(), name_);
+    const Var<T> active = gelu_ ? gelu(hidden) : relu(hidden);
+    return fc2_(dropout(active, dropout_rate, place), residual);
+  }
+
+ private:
+  std::string name_;
+  bool gelu_;
+  LinearLayer fc1_, fc2_;
+};
+
+/// One pre-norm block: x + attention(norm1(x)), then x + mlp(norm2(x)). Tensors NAME.norm1.*, NAME.attn.*,
+/// NAME.norm2.*, NAME.mlp.*.
+class Block {
+ public:
+  /// `drop_path` is the probability of skipping a branch in training, `dropout` that of dropping an activation.
+  /// `place` tells the random numbers of blocks apart.
+  Block(ParameterList& list, const std::string& name, const ModelConfig& config, std::unique_ptr<Mechanism> mechanism,
+        const AttentionShape& shape, double dropout, double drop_path, std::uint64_t place)
+      : name_(name),
+        dropout_(dropout),
+        drop_path_(drop_path),
+        place_(place),
+        norm1_(list, name + ".norm1", config.dim),
+        attention_(list, name + ".attn", config.dim, config.heads, std::move(mechanism), shape),
+        norm2_(list, name + ".norm2", config.dim),
+        mlp_(list, name + ".mlp", config.dim, config.hidden, config.act == "gelu") {}
+
+  template <class T>
+  Var<T> operator()(Var<T> x) const {
+    // Where a branch may be dropped it is added by itself; otherwise its last product adds it on the way.
+    if (!x.tape().training() || (dropout_ == 0 && drop_path_ == 0)) {
+      x = attention_(norm1_(x), x);
+      return mlp_(norm2_(x), 0.0, place_, x);
+    }
+    x = add(x, branch(attention_(norm1_(x)), 0));
+    return add(x, branch(mlp_(norm2_(x), dropout_, 4 * place_ + 1), 2));
+  }
+
+  const AttentionLayer& attention() const { return attention_; }
+
+  /// What the attention layer of this block is given.
+  template <class T>
+  Var<T> attention_input(Var<T> x) const {
+    return norm1_(x);
+  }
+
+ private:
+  template <class T>
+  Var<T> branch(Var<T> x, std::uint64_t which) const {
+    const typename Tape<T>::Scope scope(x.tape(), name_);
+    return stochastic_depth(dropout(x, dropout_, 4 * place_ + which), drop_path_, 4 * place_ + which);
+  }
+
+  std::string name_;
+  double dropout_, drop_path_;
+  std::uint64_t place_;
+  LayerNormLayer norm1_;
+  AttentionLayer attention_;
+  LayerNormLayer norm2_;
+  FeedForward mlp_;
+};
+
+/// A Vision Transformer by its configuration. Holds the shape of the model and the names of its tensors; their
+/// values come with the tape.
+class VisionTransformer {
+ public:
+  /// Throws Error if the configuration describes no model (a patch that does not divide the image, an unknown
+  /// mechanism, an option that no block's mechanism has).
+  VisionTransformer(const ModelConfig& model, const AttentionConfig& attention, double dropout = 0,
+                    double drop_path = 0);
+
+  const ModelConfig& config() const { return config_; }
+  const ParameterList& parameters() const { return list_; }
+
+  /// Logits [B, classes] of images [B, C, H, W].
+  template <class T>
+  Var<T> operator()(Var<T> images) const {
+    Var<T> x = embed(images);
+    for (const Block& block : blocks_) x = block(x);
+    // The norm works token by token, so a class token may be taken out first.
+    return (*head_)(config_.pool == "cls" ? (*norm_)(select_token(x, 0)) : mean_tokens((*norm_)(x)));
+  }
+
+  /// Attention maps [B, heads, N, N] of every block; empty where a mechanism has none.
+  template <class T>
+  std::vector<Tensor<T>> attention_maps(Var<T> images) const {
+    std::vector<Tensor<T>> maps;
+    Var<T> x = embed(images);
+    for (const Block& block : blocks_) {
+      if (block.attention().mechanism().has_map())
+        maps.push_back(block.attention().map(block.attention_input(x)));
+      else
+        maps.emplace_back();
+      x = block(x);
+    }
+    return maps;
+  }
+
+ private:
+  template <class T>
+  Var<T> embed(Var<T> images) const {
+    Tape<T>& tape = images.tape();
+    const Shape& shape = images.shape();
+    require(shape.rank() == 4 && shape[1] == config_.channels && shape[2] == config_.image && shape[3] == config_.image,
+            "[model] images have shape {}; expected [B, {}, {}, {}]", to_string(shape), config_.channels, config_.image,
+            config_.image);
+    const typename Tape<T>::Scope scope(tape, patch_name_);
+    const Var<T> patches = patch_embedding(images, tape.parameter(patch_weight_), tape.parameter(patch_bias_));
+    const Var<T> tokens = embed_tokens(patches, class_token_ < 0 ? Var<T>{} : tape.parameter(class_token_),
+                                       position_ < 0 ? Var<T>{} : tape.parameter(position_));
+    return dropout(tokens, dropout_, 0xe3bed);
+  }
+
+  ModelConfig config_;
+  double dropout_;
+  ParameterList list_;
+  std::string patch_name_ = "patch_embed";
+  ParameterId class_token_ = -1, position_ = -1, patch_weight_ = -1, patch_bias_ = -1;
+  std::vector<Block> blocks_;
+  std::optional<LayerNormLayer> norm_;
+  std::optional<LinearLayer> head_;
+};
+
+extern template Var<float> VisionTransformer::operator()(Var<float>) const;
+extern template Var<double> VisionTransformer::operator()(Var<double>) const;
+extern template Var<Counted> VisionTransformer::operator()(Var<Counted>) const;
+extern template std::vector<Tensor<float>> VisionTransformer::attention_maps(Var<float>) const;
+extern template std::vector<Tensor<double>> VisionTransformer::attention_maps(Var<double>) const;
+
+}  // namespace heed

@@ -1,0 +1,115 @@
+#include "heed/train/optimizer.h"
+
+#include "heed/kernels/adamw.h"
+#include "heed/parallel.h"
+
+#include <cmath>
+#include <numbers>
+
+namespace heed {
+
+namespace {
+
+/// Elements one thread updates at a time; sums are formed over ranges of this size.
+constexpr Index range = Index{1} << 15;
+
+/// Calls f(begin, end) for ranges of [0, size), on all threads.
+template <class F>
+void for_ranges(Index size, const F& f) {
+  const Index count = (size + range - 1) / range;
+  parallel_for(count, [&](Index i) { f(i * range, std::min(size, (i + 1) * range)); });
+}
+
+}  // namespace
+
+template <class T>
+Optimizer<T>::Optimizer(const OptimConfig& config, const Parameters<T>& parameters) : config_(config) {
+  const Shape shape{parameters.trainable_size()};
+  if (config.name == "sgd") {
+    state_.push_back({"momentum", Tensor<T>(shape)});
+  } else {
+    require(config.name == "adamw", "[optim] name is '{}'; expected adamw or sgd", config.name);
+    require(config.betas.size() == 2, "[optim] betas has {} values; expected 2", config.betas.size());
+    state_.push_back({"mean", Tensor<T>(shape)});
+    state_.push_back({"square", Tensor<T>(shape)});
+  }
+}
+
+template <class T>
+void Optimizer<T>::step(Parameters<T>& parameters, const Gradients<T>& gradients, double lr, double gradient_factor) {
+  const bool first = steps_++ == 0;
+  const bool adamw = state_.size() == 2;
+  kernels::AdamWStep adam;
+  if (adamw) {
+    adam = {lr, config_.betas[0], config_.betas[1], config_.eps};
+    adam.correction1 = 1 - std::pow(adam.beta1, static_cast<double>(steps_));
+    adam.correction2 = 1 - std::pow(adam.beta2, static_cast<double>(steps_));
+    adam.gradient_factor = gradient_factor;
+  }
+  const auto update = [&](Index begin, Index end, double decay) {
+    T* const w = parameters.data();
+    const T* const g = gradients.data();
+    if (adamw) {
+      kernels::AdamWStep step = adam;
+      step.weight_decay = decay;
+      kernels::adamw(step, end - begin, w + begin, g + begin, state_[0].values.data() + begin,
+                     state_[1].values.data() + begin);
+      return;
+    }
+    T* const m = state_[0].values.data();
+    for (Index i = begin; i < end; ++i) {
+      const T gradient = T(gradient_factor) * g[i] + T(decay) * w[i];
+      m[i] = first ? gradient : T(config_.momentum) * m[i] + gradient;
+      w[i] -= T(lr) * m[i];
+    }
+  };
+  const ParameterList& list = parameters.list();
+  for_ranges(parameters.trainable_size(), [&](Index begin, Index end) {
+    // The range's share of each tensor in it; whether weight decay applies is the tensor's to say.
+    for (ParameterId id = 0; id < list.size(); ++id) {
+      if (!list[id].trainable) continue;
+      const Index from = std::max(begin, parameters.offset(id));
+      const Index to = std::min(end, parameters.offset(id) + list[id].shape.elements());
+      if (from < to) update(from, to, list[id].decay ? config_.weight_decay : 0.0);
+    }
+  });
+}
+
+template <class T>
+Clipping clip_by_norm(const Gradients<T>& gradients, double clip) {
+  const Index size = gradients.size(), count = (size + range - 1) / range;
+  constexpr Index most = 64;
+  double sums[most] = {};
+  // At most 64 sums, each over its ranges in order, added in order.
+  parallel_for(std::min(count, most), [&](Index lane) {
+    double sum = 0;
+    for (Index i = lane; i < count; i += most) {
+      double squares[8] = {};
+      const T* const g = gradients.data() + i * range;
+      const Index n = std::min(range, size - i * range);
+      for (Index j = 0; j < n; ++j) squares[j % 8] += static_cast<double>(g[j]) * static_cast<double>(g[j]);
+      for (const double square : squares) sum += square;
+    }
+    sums[lane] = sum;
+  });
+  double total = 0;
+  for (const double sum : sums) total += sum;
+  const double norm = std::sqrt(total);
+  return {norm, clip > 0 ? std::min(1.0, clip / (norm + 1e-6)) : 1.0};
+}
+
+double learning_rate(const OptimConfig& config, Index step, Index steps_per_epoch, Index total) {
+  if (config.schedule == "constant") return config.lr;
+  const double warm_up = std::round(config.warmup_epochs * static_cast<double>(steps_per_epoch));
+  const double s = static_cast<double>(step);
+  if (s < warm_up) return config.lr * (s + 1) / warm_up;
+  const double progress = std::min(1.0, (s - warm_up) / std::max(1.0, static_cast<double>(total) - warm_up));
+  return config.min_lr + (config.lr - config.min_lr) * (1 + std::cos(std::numbers::pi * progress)) / 2;
+}
+
+template class Optimizer<float>;
+template class Optimizer<double>;
+template Clipping clip_by_norm(const Gradients<float>&, double);
+template Clipping clip_by_norm(const Gradients<double>&, double);
+
+}  // namespace heed

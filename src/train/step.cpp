@@ -1,0 +1,126 @@
+#include "heed/train/step.h"
+
+#include "heed/ops/cross_entropy.h"
+#include "heed/parallel.h"
+
+namespace heed {
+
+namespace {
+
+/// Lanes for `pieces` pieces of a model with `size` weights: enough for sixteen cores where their gradients are
+/// small; none of its own where eight of them would take more than 2^26 numbers.
+Index lane_count(Index pieces, Index size) {
+  constexpr Index most = 16, least = 8, memory = Index{1} << 26;
+  if (least * size > memory) return 1;
+  return std::min({pieces, most, std::max(least, memory / std::max<Index>(size, 1))});
+}
+
+template <class T>
+View<const T> images_at(View<const T> batch, Index first, Index count) {
+  const Shape& s = batch.shape();
+  return {batch.data() + first * (s.elements() / s[0]), Shape{count, s[1], s[2], s[3]}};
+}
+
+template <class T>
+std::vector<std::unique_ptr<Tape<T>>> tape_per_thread() {
+  std::vector<std::unique_ptr<Tape<T>>> tapes;
+  for (int i = 0; i < threads(); ++i) tapes.push_back(std::make_unique<Tape<T>>());
+  return tapes;
+}
+
+template <class T>
+Tape<T>& tape_of_worker(std::vector<std::unique_ptr<Tape<T>>>& tapes) {
+  return *tapes[static_cast<std::size_t>(worker())];
+}
+
+}  // namespace
+
+template <class T>
+BatchGradient<T>::BatchGradient(const VisionTransformer& model, Parameters<T>& parameters, Index batch, Index piece,
+                                double smoothing)
+    : model_(model), parameters_(parameters), piece_(piece), smoothing_(smoothing), tapes_(tape_per_thread<T>()) {
+  const Index pieces = (batch + piece - 1) / piece;
+  pieces_.resize(static_cast<std::size_t>(pieces));
+  for (Index i = 0; i < lane_count(pieces, parameters.trainable_size()); ++i) lanes_.emplace_back(parameters);
+}
+
+template <class T>
+BatchResult BatchGradient<T>::run(View<const T> images, View<const T> targets, const int* labels,
+                                  const RandomStream& random) {
+  const Index pieces = (images.shape()[0] + piece_ - 1) / piece_;
+  HEED_ASSERT(pieces <= static_cast<Index>(pieces_.size()));
+  const Index lanes = std::min(pieces, static_cast<Index>(lanes_.size()));
+  parallel_for(lanes, [&](Index i) {
+    Gradients<T>& lane = lanes_[static_cast<std::size_t>(i)];
+    lane.reset();
+    for (Index piece = pieces * i / lanes; piece < pieces * (i + 1) / lanes; ++piece)
+      run_piece(piece, lane, images, targets, labels, random);
+    lane.complete();
+  });
+  add_lanes(lanes);
+  BatchResult result;
+  for (Index piece = 0; piece < pieces; ++piece) {
+    result.loss += pieces_[static_cast<std::size_t>(piece)].loss;
+    result.correct += pieces_[static_cast<std::size_t>(piece)].correct;
+  }
+  return result;
+}
+
+template <class T>
+void BatchGradient<T>::run_piece(Index piece, Gradients<T>& lane, View<const T> images, View<const T> targets,
+                                 const int* labels, const RandomStream& random) {
+  const Index batch = images.shape()[0], first = piece * piece_, count = std::min(piece_, batch - first);
+  const Index classes = targets.shape()[1];
+  Tape<T>& tape = tape_of_worker(tapes_);
+  Pass<T> pass;
+  pass.parameters = &parameters_;
+  pass.gradients = &lane;
+  pass.training = true;
+  pass.random = random;
+  pass.first_image = first;
+  tape.clear(pass);
+  const Var<T> logits = model_(tape.constant(images_at(images, first, count)));
+  const Var<T> loss = cross_entropy(logits, {targets.data() + first * classes, Shape{count, classes}}, smoothing_, batch);
+  Piece& result = pieces_[static_cast<std::size_t>(piece)];
+  result = {static_cast<double>(*loss.data()), 0};
+  for (Index i = 0; i < count; ++i)
+    result.correct += largest_of(logits.data() + i * classes, classes) == labels[first + i];
+  tape.backward(loss);
+}
+
+template <class T>
+void BatchGradient<T>::add_lanes(Index used) {
+  if (used == 1) return;
+  T* const sum = lanes_.front().data();
+  parallel_ranges(lanes_.front().size(), 1 << 13, [&](Index begin, Index end) {
+    for (Index i = 1; i < used; ++i) {
+      const T* const lane = lanes_[static_cast<std::size_t>(i)].data();
+      for (Index j = begin; j < end; ++j) sum[j] += lane[j];
+    }
+  });
+}
+
+template <class T>
+Inference<T>::Inference(const VisionTransformer& model, Parameters<T>& parameters, Index piece)
+    : model_(model), parameters_(parameters), piece_(piece), tapes_(tape_per_thread<T>()) {}
+
+template <class T>
+void Inference<T>::run(View<const T> images, T* logits) {
+  const Index batch = images.shape()[0], classes = model_.config().classes;
+  parallel_for((batch + piece_ - 1) / piece_, [&](Index piece) {
+    const Index first = piece * piece_, count = std::min(piece_, batch - first);
+    Tape<T>& tape = tape_of_worker(tapes_);
+    Pass<T> pass;
+    pass.parameters = &parameters_;
+    tape.clear(pass);
+    const Var<T> result = model_(tape.constant(images_at(images, first, count)));
+    std::copy(result.data(), result.data() + count * classes, logits + first * classes);
+  });
+}
+
+template class BatchGradient<float>;
+template class BatchGradient<double>;
+template class Inference<float>;
+template class Inference<double>;
+
+}  // namespace heed
