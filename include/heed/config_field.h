@@ -34,8 +34,11 @@ inline Rule between(double low, double high) { return {.low = low, .high = high}
 /// From 0 to below 1: decay rates and the probabilities of dropping something.
 inline Rule fraction() { return {.low = 0, .high = 1, .below_high = true}; }
 
+/// A size or a count. The bound is far above any use and keeps products of three sizes within 64 bits.
+inline Rule size() { return {.low = 1, .high = 1e6}; }
+
 /// A size that has no default.
-inline Rule required_size() { return {.low = 1, .required = true}; }
+inline Rule required_size() { return {.low = 1, .high = 1e6, .required = true}; }
 
 inline Rule one_of(std::vector<std::string> choices) { return {.choices = std::move(choices)}; }
 

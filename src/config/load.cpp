@@ -14,8 +14,6 @@
 namespace heed {
 namespace {
 
-// ---- Keys ----
-
 // Where a document comes from: a file, or the command line.
 struct Source {
   std::string name;
@@ -79,7 +77,7 @@ void Loader::set_option(const Source& source, const std::string& full_key, const
   else if (const auto* value = node.as_boolean())
     text = value->get() ? "true" : "false";
   else
-    fail("{}: {}: expected a string, number or boolean, found {}", source.at(key), full_key, found(node));
+    fail("{}: {}: expected a string, number or boolean, found {}", source.at(key), in_quotes(full_key), found(node));
   options[std::string(key.str())] = {text, source.at(key)};
 }
 
@@ -105,7 +103,7 @@ void Loader::apply_table(const Source& source, std::string_view table, Config& c
     fields(config, [&](std::string_view name, auto& member, const Rule& rule, std::string_view) {
       if (name != key.str()) return;
       known = true;
-      require(assign(value, member, rule), "{}: {}: expected {}, found {}", source.at(key), full,
+      require(assign(value, member, rule), "{}: {}: expected {}, found {}", source.at(key), in_quotes(full),
               expected(member, rule), found(value));
       written_.insert(full);
     });
@@ -125,7 +123,7 @@ void Loader::apply(const Source& source, const toml::table& document) {
     tables(experiment, [&](std::string_view name, auto& config) {
       if (name != key.str()) return;
       known = true;
-      require(value.is_table(), "{}: {}: expected a table, found {}", source.at(key), name, found(value));
+      require(value.is_table(), "{}: {}: expected a table, found {}", source.at(key), in_quotes(name), found(value));
       apply_table(source, name, config, *value.as_table());
     });
     if (!known)
@@ -147,14 +145,28 @@ void Loader::require_complete(const std::string& path) const {
 
 // ---- Documents ----
 
-toml::table parse_file(const std::string& path) {
-  const std::string text = read_file(path);
+// Why a text is no TOML, and where: ":12", or nothing.
+struct NoToml {
+  std::string line, reason;
+};
+
+toml::table parse(std::string_view text) {
   try {
-    return toml::parse(std::string_view(text), std::string_view(path));
+    return toml::parse(text);
   } catch (const toml::parse_error& error) {
     std::string reason(error.description());
     std::replace(reason.begin(), reason.end(), '\n', ' ');
-    fail("{}:{}: not valid TOML: {}", path, error.source().begin.line, reason);
+    throw NoToml{fmt::format(":{}", error.source().begin.line), reason};
+  } catch (const std::logic_error&) {
+    throw NoToml{"", "a key or value is cut short"};
+  }
+}
+
+toml::table parse_file(const std::string& path) {
+  try {
+    return parse(read_file(path));
+  } catch (const NoToml& error) {
+    fail("{}{}: not valid TOML: {}", path, error.line, error.reason);
   }
 }
 
@@ -167,15 +179,16 @@ toml::table parse_set(const std::string& set) {
   });
   require(equals != std::string::npos && plain && !key.empty(), "--set {}: expected table.key=value", in_quotes(set));
   const std::string value = set.substr(equals + 1);
-  // A line break would let the value bring keys of its own.
-  if (value.find('\n') == std::string::npos) try {
-      return toml::parse(key + " = " + value);
-    } catch (const toml::parse_error&) {
-    }
   try {
-    return toml::parse(key + " = " + toml_text(value));
-  } catch (const toml::parse_error& error) {
-    fail("--set {}: {}", in_quotes(set), error.description());
+    // A line break would let the value bring keys of its own.
+    if (value.find('\n') == std::string::npos) return parse(key + " = " + value);
+  } catch (const NoToml&) {
+    // Then it is a text.
+  }
+  try {
+    return parse(key + " = " + toml_text(value));
+  } catch (const NoToml& error) {
+    fail("--set {}: not valid TOML: {}", in_quotes(set), error.reason);
   }
 }
 
@@ -190,7 +203,7 @@ void Loader::read(const std::string& path, std::vector<std::string> chain, const
       where = source.at(key);
     }
   if (base != nullptr) {
-    require(base->is_string(), "{}: base: expected a string, found {}", where, found(*base));
+    require(base->is_string(), "{}: 'base': expected a string, found {}", where, found(*base));
     const std::string next = base->as_string()->get();
     std::error_code error;
     require(std::filesystem::exists(next, error),

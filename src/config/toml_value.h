@@ -3,6 +3,16 @@
 
 #include "heed/config.h"
 
+#include <stdexcept>
+
+// The parser of toml++ 3.3 asserts that a "[[" has its key on the same line, and other things that its input decides.
+// Such input is refused like any other that is not TOML.
+namespace heed {
+constexpr void assert_toml(bool condition) {
+  if (!condition) throw std::logic_error("toml++");
+}
+}  // namespace heed
+#define TOML_ASSERT(condition) ::heed::assert_toml(static_cast<bool>(condition))
 #include <toml++/toml.h>
 
 namespace heed {

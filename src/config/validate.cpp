@@ -18,13 +18,14 @@ std::string range(const Rule& rule) {
   if (std::isfinite(rule.low)) text = fmt::format("{} {}", rule.above_low ? "more than" : "at least", rule.low);
   if (std::isfinite(rule.high))
     text += fmt::format("{}{} {}", text.empty() ? "" : " and ", rule.below_high ? "below" : "at most", rule.high);
-  return text.empty() ? "a finite number" : text;
+  return text;
 }
 
 void check(const std::string& key, double value, const Rule& rule) {
   const bool above = rule.above_low ? value > rule.low : value >= rule.low;
   const bool below = rule.below_high ? value < rule.high : value <= rule.high;
-  require(std::isfinite(value) && above && below, "{} = {}; expected {}", key, value, range(rule));
+  require(std::isfinite(value), "{} = {}; expected a finite number", key, value);
+  require(above && below, "{} = {}; expected {}", key, value, range(rule));
 }
 
 void check(const std::string& key, Index value, const Rule& rule) {

@@ -43,11 +43,11 @@ void fields(Config& c, Visit&& visit) {
   visit("shuffle", c.shuffle, anything(), "a new order in every epoch");
   visit("augment", c.augment, one_of({"crop", "flip", "mixup", "cutmix", "erase", "randaugment"}),
         "changes made to training images");
-  visit("crop_padding", c.crop_padding, at_least(0), "crop: pixels added on each side before cutting");
+  visit("crop_padding", c.crop_padding, between(0, 1000), "crop: pixels added on each side before cutting");
   visit("mixup_alpha", c.mixup_alpha, more_than(0), "mixup: the shares are drawn from Beta(alpha, alpha)");
   visit("cutmix_alpha", c.cutmix_alpha, more_than(0), "cutmix: likewise, for the areas");
   visit("erase_probability", c.erase_probability, between(0, 1), "erase: of an image losing a rectangle");
-  visit("randaugment_ops", c.randaugment_ops, at_least(0), "randaugment: changes per image");
+  visit("randaugment_ops", c.randaugment_ops, between(0, 1000), "randaugment: changes per image");
   visit("randaugment_magnitude", c.randaugment_magnitude, between(0, 10), "randaugment: strength of each change");
 }
 
