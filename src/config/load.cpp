@@ -143,8 +143,6 @@ void Loader::require_complete(const std::string& path) const {
   });
 }
 
-// ---- Documents ----
-
 // Why a text is no TOML, and where: ":12", or nothing.
 struct NoToml {
   std::string line, reason;
