@@ -145,19 +145,19 @@ BOOST_AUTO_TEST_CASE(unknown_keys_suggest_the_nearest) {
 }
 
 BOOST_AUTO_TEST_CASE(wrong_types_say_expected_and_found) {
-  BOOST_TEST(error("[train]\nbatch = 1.5\n") == ":11: train.batch: expected an integer, found a float");
-  BOOST_TEST(error("[train]\nlog_steps = 1\n") == ":11: train.log_steps: expected true or false, found an integer");
-  BOOST_TEST(error("[data]\nmean = 0.5\n") == ":11: data.mean: expected a list of numbers, found a float");
-  BOOST_TEST(error("[data]\naugment = [1]\n") == ":11: data.augment: expected a list of strings, found a list");
+  BOOST_TEST(error("[train]\nbatch = 1.5\n") == ":11: 'train.batch': expected an integer, found a float");
+  BOOST_TEST(error("[train]\nlog_steps = 1\n") == ":11: 'train.log_steps': expected true or false, found an integer");
+  BOOST_TEST(error("[data]\nmean = 0.5\n") == ":11: 'data.mean': expected a list of numbers, found a float");
+  BOOST_TEST(error("[data]\naugment = [1]\n") == ":11: 'data.augment': expected a list of strings, found a list");
   BOOST_TEST(error("[attention]\nmechanism = 3\n") ==
-             ":11: attention.mechanism: expected a string or a list of strings, found an integer");
+             ":11: 'attention.mechanism': expected a string or a list of strings, found an integer");
   BOOST_TEST(error("[attention]\nrank = [1]\n") ==
-             ":11: attention.rank: expected a string, number or boolean, found a list");
+             ":11: 'attention.rank': expected a string, number or boolean, found a list");
   BOOST_TEST(error("[attention.sima.norm]\nx = 1\n") ==
-             ":10: attention.sima.norm: expected a string, number or boolean, found a table");
-  BOOST_TEST(set_error("train=3") == "--set: train: expected a table, found an integer");
-  BOOST_TEST(set_error("data.path=3") == "--set: data.path: expected a string, found an integer");
-  BOOST_TEST(set_error("train.seed=now") == "--set: train.seed: expected an integer, found a string");
+             ":10: 'attention.sima.norm': expected a string, number or boolean, found a table");
+  BOOST_TEST(set_error("train=3") == "--set: 'train': expected a table, found an integer");
+  BOOST_TEST(set_error("data.path=3") == "--set: 'data.path': expected a string, found an integer");
+  BOOST_TEST(set_error("train.seed=now") == "--set: 'train.seed': expected an integer, found a string");
 }
 
 BOOST_AUTO_TEST_CASE(files_that_are_no_experiment) {
@@ -181,7 +181,7 @@ BOOST_AUTO_TEST_CASE(a_base_that_is_missing_or_leads_back) {
   BOOST_TEST(error_of([&] { load_experiment(a); }, a) ==
              ":1: base 'none.toml' does not exist (paths are relative to the working directory)");
   write_file(a, "base = 3\n");
-  BOOST_TEST(error_of([&] { load_experiment(a); }, a) == ":1: base: expected a string, found an integer");
+  BOOST_TEST(error_of([&] { load_experiment(a); }, a) == ":1: 'base': expected a string, found an integer");
   write_file(a, fmt::format("base = \"{}\"\n", b));
   write_file(b, fmt::format("\nbase = \"{}\"\n", a));
   BOOST_TEST(error_of([&] { load_experiment(a); }, b) ==

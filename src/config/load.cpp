@@ -14,8 +14,6 @@
 namespace heed {
 namespace {
 
-// ---- Keys ----
-
 // Where a document comes from: a file, or the command line.
 struct Source {
   std::string name;
@@ -79,7 +77,7 @@ void Loader::set_option(const Source& source, const std::string& full_key, const
   else if (const auto* value = node.as_boolean())
     text = value->get() ? "true" : "false";
   else
-    fail("{}: {}: expected a string, number or boolean, found {}", source.at(key), full_key, found(node));
+    fail("{}: {}: expected a string, number or boolean, found {}", source.at(key), in_quotes(full_key), found(node));
   options[std::string(key.str())] = {text, source.at(key)};
 }
 
@@ -105,7 +103,7 @@ void Loader::apply_table(const Source& source, std::string_view table, Config& c
     fields(config, [&](std::string_view name, auto& member, const Rule& rule, std::string_view) {
       if (name != key.str()) return;
       known = true;
-      require(assign(value, member, rule), "{}: {}: expected {}, found {}", source.at(key), full,
+      require(assign(value, member, rule), "{}: {}: expected {}, found {}", source.at(key), in_quotes(full),
               expected(member, rule), found(value));
       written_.insert(full);
     });
@@ -125,7 +123,7 @@ void Loader::apply(const Source& source, const toml::table& document) {
     tables(experiment, [&](std::string_view name, auto& config) {
       if (name != key.str()) return;
       known = true;
-      require(value.is_table(), "{}: {}: expected a table, found {}", source.at(key), name, found(value));
+      require(value.is_table(), "{}: {}: expected a table, found {}", source.at(key), in_quotes(name), found(value));
       apply_table(source, name, config, *value.as_table());
     });
     if (!known)
@@ -144,8 +142,6 @@ void Loader::require_complete(const std::string& path) const {
     require(missing.empty(), "{}: [{}] lacks {}", path, table, missing);
   });
 }
-
-// ---- Documents ----
 
 // Why a text is no TOML, and where: ":12", or nothing.
 struct NoToml {
@@ -205,7 +201,7 @@ void Loader::read(const std::string& path, std::vector<std::string> chain, const
       where = source.at(key);
     }
   if (base != nullptr) {
-    require(base->is_string(), "{}: base: expected a string, found {}", where, found(*base));
+    require(base->is_string(), "{}: 'base': expected a string, found {}", where, found(*base));
     const std::string next = base->as_string()->get();
     std::error_code error;
     require(std::filesystem::exists(next, error),

@@ -1,0 +1,41 @@
+// What a training run is made of at one moment, and its file.
+#pragma once
+
+#include "heed/parameters.h"
+#include "heed/train/optimizer.h"
+
+#include <optional>
+#include <string>
+
+namespace heed {
+
+/// Where a run stands. The order of the data, augmentation and dropout are functions of the seed and these
+/// numbers, so no other random state exists.
+struct RunProgress {
+  Index epoch = 0;          ///< epochs completed
+  Index step = 0;           ///< updates made
+  Index batch = 0;          ///< batches of the current epoch done
+  double loss = 0;          ///< sum over those batches of their mean loss
+  Index correct = 0;        ///< right answers in those batches
+  double best = -1;         ///< best validation accuracy so far; -1: none yet
+};
+
+/// Weights, optimiser and progress of a run.
+template <class T>
+struct RunState {
+  Parameters<T>& parameters;
+  Optimizer<T>& optimizer;
+  std::optional<Parameters<T>>& average;  ///< exponential moving average of the weights, where asked for
+  RunProgress& progress;
+};
+
+/// Writes last.safetensors: the model's tensors under their names, everything else under the prefix `heed.`.
+/// The same state gives the same bytes.
+template <class T>
+void save_checkpoint(const std::string& path, const RunState<T>& state);
+
+/// Reads it back, into a state of the same model and optimiser. Throws Error if it is not of their kind.
+template <class T>
+void load_checkpoint(const std::string& path, const RunState<T>& state);
+
+}  // namespace heed

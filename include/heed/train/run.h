@@ -1,0 +1,66 @@
+// The directory of a training run: config.toml, environment.json, metrics.csv, last.safetensors and
+// best.safetensors.
+#pragma once
+
+#include "heed/config.h"
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+namespace heed {
+
+/// Files of a run.
+struct RunPaths {
+  explicit RunPaths(std::string run) : directory(std::move(run)) {}
+  std::string config() const { return directory + "/config.toml"; }
+  std::string environment() const { return directory + "/environment.json"; }
+  std::string metrics() const { return directory + "/metrics.csv"; }
+  std::string last() const { return directory + "/last.safetensors"; }
+  std::string best() const { return directory + "/best.safetensors"; }
+
+  /// Does the directory hold a run?
+  bool exists() const;
+
+  std::string directory;
+};
+
+/// Throws Error unless `experiment` may continue the run whose resolved configuration is in `paths`: all must be as it
+/// was, but for when to stop, what to log and save, and where the data lie.
+void check_same_experiment(const RunPaths& paths, const Experiment& experiment);
+
+/// What the run runs on: version, compiler, CPU, BLAS core, threads.
+std::string environment_json();
+
+/// The configuration of the machine in one line: "AMD EPYC, 2 threads, OpenBLAS 0.3.21 Cooperlake".
+std::string environment_line();
+
+/// A row of metrics.csv: kind,epoch,step,loss,accuracy,lr,images_per_s. `kind` is step, train, valid or test;
+/// numbers round-trip; negative ones are left empty.
+struct MetricsRow {
+  const char* kind;
+  Index epoch = 0;
+  Index step = 0;
+  double loss = 0;
+  double accuracy = 0;
+  double lr = -1;
+  double images_per_s = -1;
+};
+
+/// metrics.csv, appended to and flushed row by row.
+class MetricsFile {
+ public:
+  /// Opens the file, or begins it. Rows beyond `steps` updates, left by a run that was cut off after its last
+  /// checkpoint, are dropped.
+  MetricsFile(const std::string& path, Index steps);
+  void write(const MetricsRow& row);
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::string path_;
+  std::unique_ptr<std::FILE, Close> file_;
+};
+
+}  // namespace heed

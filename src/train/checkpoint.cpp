@@ -1,0 +1,83 @@
+#include "heed/train/checkpoint.h"
+
+#include "heed/io/weights.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+namespace heed {
+
+namespace {
+
+constexpr const char* format_name = "heed-run-1";
+
+template <class Number>
+Number number(const SafetensorsFile& file, const std::string& key) {
+  const auto found = file.metadata().find(key);
+  require(found != file.metadata().end(), "{}: metadata lacks '{}'; expected a checkpoint of heed train", file.path(), key);
+  Number value{};
+  const std::string& text = found->second;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  require(error == std::errc() && end == text.data() + text.size(), "{}: metadata '{}' is '{}'; expected a number",
+          file.path(), key, text);
+  return value;
+}
+
+/// Calls f(name, view) for each tensor of the training state: per trainable tensor one of each of the optimiser's
+/// means, and its average. Optimiser means are laid out as the values are.
+template <class T, class F>
+void for_state_tensors(const RunState<T>& state, const F& f) {
+  const ParameterList& list = state.parameters.list();
+  for (auto& mean : state.optimizer.state())
+    for (ParameterId id = 0; id < list.size(); ++id)
+      if (list[id].trainable)
+        f(fmt::format("{}{}.{}", state_prefix, mean.name, list[id].name),
+          View<T>(mean.values.data() + state.parameters.offset(id), list[id].shape));
+  if (!state.average) return;
+  for (ParameterId id = 0; id < list.size(); ++id)
+    f(fmt::format("{}average.{}", state_prefix, list[id].name), (*state.average)[id]);
+}
+
+}  // namespace
+
+template <class T>
+void save_checkpoint(const std::string& path, const RunState<T>& state) {
+  SafetensorsWriter file;
+  add_weights(file, state.parameters);
+  for_state_tensors(state, [&](const std::string& name, View<T> tensor) { file.add(name, View<const T>(tensor)); });
+  const RunProgress& p = state.progress;
+  file.metadata("heed.format", format_name);
+  file.metadata("heed.updates", fmt::format("{}", state.optimizer.steps()));
+  file.metadata("heed.epoch", fmt::format("{}", p.epoch));
+  file.metadata("heed.step", fmt::format("{}", p.step));
+  file.metadata("heed.batch", fmt::format("{}", p.batch));
+  file.metadata("heed.loss", fmt::format("{}", p.loss));
+  file.metadata("heed.correct", fmt::format("{}", p.correct));
+  file.metadata("heed.best", fmt::format("{}", p.best));
+  file.write(path);
+}
+
+template <class T>
+void load_checkpoint(const std::string& path, const RunState<T>& state) {
+  const SafetensorsFile file(path);
+  const auto format = file.metadata().find("heed.format");
+  require(format != file.metadata().end() && format->second == format_name,
+          "{}: expected a checkpoint of heed train ({}), found other weights", path, format_name);
+  load_weights(file, state.parameters);
+  for_state_tensors(state, [&](const std::string& name, View<T> tensor) {
+    file.read(name, tensor);
+    require_finite(path, name, View<const T>(tensor));
+  });
+  state.optimizer.set_steps(number<Index>(file, "heed.updates"));
+  state.progress = {number<Index>(file, "heed.epoch"), number<Index>(file, "heed.step"),
+                    number<Index>(file, "heed.batch"), number<double>(file, "heed.loss"),
+                    number<Index>(file, "heed.correct"), number<double>(file, "heed.best")};
+}
+
+template void save_checkpoint(const std::string&, const RunState<float>&);
+template void save_checkpoint(const std::string&, const RunState<double>&);
+template void load_checkpoint(const std::string&, const RunState<float>&);
+template void load_checkpoint(const std::string&, const RunState<double>&);
+
+}  // namespace heed
