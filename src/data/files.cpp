@@ -1,5 +1,6 @@
 #include "files.h"
 
+#include <oneapi/tbb/info.h>
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
 
@@ -61,6 +62,7 @@ std::string suggestion(const std::string& given, const std::vector<std::string>&
 }
 
 void for_each_image(int workers, Index count, const std::function<void(Index)>& f) {
+  workers = std::min(workers, oneapi::tbb::info::default_concurrency());  // more than cores make oneTBB complain
   std::mutex mutex;
   std::exception_ptr error;
   Index failed = count;

@@ -50,6 +50,13 @@ class GzFile {
     return done;
   }
 
+  /// After the end has been read: whether it was the end of the compressed stream, too.
+  bool complete() {
+    int code = 0;
+    gzerror(file_, &code);
+    return code != Z_BUF_ERROR;
+  }
+
  private:
   std::string path_;
   Index length_;
@@ -92,6 +99,7 @@ Idx read_idx(const Directory& path, int axes) {
   }
   std::uint8_t surplus;
   require(file.read(&surplus, 1) == 0, "{}: expected {} bytes after the header, found more", name, count);
+  require(file.complete(), "{}: the compressed file ends before its checksum", name);
   return idx;
 }
 
