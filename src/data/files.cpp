@@ -22,15 +22,20 @@ Index file_length(const std::filesystem::path& path) {
   return static_cast<Index>(length);
 }
 
+std::vector<std::uint8_t> read_start(const std::filesystem::path& path, Index count) {
+  count = std::min(count, file_length(path));
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
+  require(file != nullptr, "{}: cannot be opened for reading", path.string());
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(count));
+  const std::size_t got = std::fread(bytes.data(), 1, bytes.size(), file.get());
+  require(got == bytes.size(), "{}: expected {} bytes, could read {}", path.string(), count, got);
+  return bytes;
+}
+
 std::vector<std::uint8_t> read_file(const std::filesystem::path& path, Index limit) {
   const Index length = file_length(path);
   require(length <= limit, "{}: the file has {} bytes; at most {} are expected", path.string(), length, limit);
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
-  require(file != nullptr, "{}: cannot be opened for reading", path.string());
-  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(length));
-  const std::size_t got = std::fread(bytes.data(), 1, bytes.size(), file.get());
-  require(got == bytes.size(), "{}: expected {} bytes, could read {}", path.string(), length, got);
-  return bytes;
+  return read_start(path, length);
 }
 
 namespace {

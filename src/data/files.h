@@ -14,8 +14,11 @@ namespace heed::data {
 /// Length of a regular file in bytes. Throws Error if there is none.
 Index file_length(const std::filesystem::path& path);
 
-/// The bytes of a regular file of at most `limit` bytes.
+/// The bytes of a regular file, which must have at most `limit`.
 std::vector<std::uint8_t> read_file(const std::filesystem::path& path, Index limit);
+
+/// The first `count` bytes of a regular file, or all if it has fewer.
+std::vector<std::uint8_t> read_start(const std::filesystem::path& path, Index count);
 
 /// ": did you mean 'NEAREST'?" if a choice is at most two edits away, otherwise the list of choices.
 std::string suggestion(const std::string& given, const std::vector<std::string>& choices);

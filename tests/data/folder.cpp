@@ -124,6 +124,21 @@ BOOST_AUTO_TEST_CASE(truncated_images_are_refused_wherever_they_end) {
   }
 }
 
+// A JPEG's first Huffman table (marker 0xff 0xc4, length, table number, 16 counts) with 255 codes of each length.
+BOOST_AUTO_TEST_CASE(jpeg_with_overlong_huffman_table_is_refused) {
+  const TemporaryDirectory directory;
+  const auto path = directory / "x.jpg";
+  write_image(path, pattern({3, 12, 13}, 0));
+  Bytes bytes = read_bytes(path);
+  const Bytes marker = {0xff, 0xc4};
+  const auto table = std::search(bytes.begin(), bytes.end(), marker.begin(), marker.end());
+  BOOST_REQUIRE((table != bytes.end()));
+  std::fill(table + 5, table + 21, std::uint8_t{255});
+  write_file(path, bytes);
+  check_error([&] { load_image(path.string()); }, {path.string(), "not a readable"});
+  check_error([&] { image_file_size(path.string()); }, {path.string(), "not a readable"});
+}
+
 BOOST_AUTO_TEST_CASE(damaged_images_are_read_or_refused) {
   const TemporaryDirectory directory;
   for (const std::string name : {"x.png", "x.jpg"}) {
