@@ -1,0 +1,130 @@
+#!/bin/sh
+# Downloads a data set and checks it against the published checksums; `fetch.sh --help` says how.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+
+usage() {
+  cat <<'END'
+usage: datasets/fetch.sh NAME [DIRECTORY]
+
+Downloads mnist, fashion-mnist, cifar10 or cifar100 into DIRECTORY (default: NAME beside this script) and
+checks every file against datasets/checksums.md5. What is there already, intact, is not downloaded again.
+
+HEED_MIRROR   where to download from instead of the original sites: an http://, https:// or file:// address
+              under which NAME/FILE lies, e.g. file:///srv/datasets for /srv/datasets/mnist/...
+
+Exit status: 0 all is in place; 2 wrong usage, a failed download, or a file that is not what it should be
+(which is removed).
+END
+}
+
+die() {
+  echo "fetch.sh: $*" >&2
+  exit 2
+}
+
+case "${1-}" in
+  -h | --help) usage; exit 0 ;;
+esac
+if [ $# -lt 1 ] || [ $# -gt 2 ]; then
+  usage >&2
+  exit 2
+fi
+
+name=$1
+target=${2:-$here/$name}
+case $name in
+  mnist) origin=https://ossci-datasets.s3.amazonaws.com/mnist ;;
+  fashion-mnist) origin=http://fashion-mnist.s3-website.eu-central-1.amazonaws.com ;;
+  cifar10) origin=https://www.cs.toronto.edu/~kriz
+    unpacked=cifar-10-batches-bin
+    members="data_batch_1.bin data_batch_2.bin data_batch_3.bin data_batch_4.bin data_batch_5.bin test_batch.bin" ;;
+  cifar100) origin=https://www.cs.toronto.edu/~kriz
+    unpacked=cifar-100-binary
+    members="train.bin test.bin" ;;
+  *) die "unknown data set '$name'; it must be mnist, fashion-mnist, cifar10 or cifar100" ;;
+esac
+if [ -n "${HEED_MIRROR-}" ]; then origin=${HEED_MIRROR%/}/$name; fi
+
+# is_intact FILE SUM
+is_intact() {
+  [ -f "$1" ] && [ "$(md5sum <"$1" | cut -c 1-32)" = "$2" ]
+}
+
+# download ADDRESS FILE
+download() {
+  case $1 in
+    file://*) cp -- "${1#file://}" "$2" ;;
+    http://* | https://*)
+      if command -v curl >/dev/null 2>&1; then
+        curl --fail --location --silent --show-error --retry 3 --output "$2" -- "$1"
+      elif command -v wget >/dev/null 2>&1; then
+        wget --quiet --tries 3 --output-document "$2" -- "$1"
+      else
+        die "neither curl nor wget is installed"
+      fi ;;
+    *) die "HEED_MIRROR must begin with http://, https:// or file://, not '$1'" ;;
+  esac
+}
+
+# fetch FILE SUM: puts the file into $target, by way of a name that no reader takes for the real one.
+fetch() {
+  if is_intact "$target/$1" "$2"; then return; fi
+  part=$target/$1.part
+  trap 'rm -f -- "$part"; rmdir -- "$target" 2>/dev/null || true' EXIT
+  echo "$name: downloading $origin/$1"
+  download "$origin/$1" "$part" || die "$origin/$1: the download failed"
+  found=$(md5sum <"$part" | cut -c 1-32)
+  [ "$found" = "$2" ] ||
+    die "$origin/$1: expected MD5 $2, found $found ($(wc -c <"$part" | tr -d ' ') bytes); the file is removed"
+  mv -- "$part" "$target/$1"
+  trap - EXIT
+  changed=yes
+}
+
+# unpack ARCHIVE: takes the known members out of it, nothing else, wherever the archive would put things. The
+# directory appears when it is complete.
+unpack() {
+  scratch=$target/unpacking.part
+  trap 'rm -rf -- "$scratch"' EXIT
+  rm -rf -- "$scratch"
+  mkdir -p -- "$scratch/$unpacked"
+  for member in $members; do
+    tar -xzOf "$target/$1" "$unpacked/$member" >"$scratch/$unpacked/$member" ||
+      die "$target/$1: $unpacked/$member cannot be unpacked"
+  done
+  rm -rf -- "${target:?}/$unpacked"
+  mv -- "$scratch/$unpacked" "$target/$unpacked"
+  rm -rf -- "$scratch"
+  trap - EXIT
+}
+
+# is_unpacked: whether all members are there.
+is_unpacked() {
+  for member in $members; do [ -s "$target/$unpacked/$member" ] || return 1; done
+}
+
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+mkdir -p -- "$target"
+changed=no
+while read -r sum path; do
+  case $path in "$name"/*) ;; *) continue ;; esac
+  file=${path#"$name"/}
+  case $file in
+    *.tar.gz)
+      if ! is_unpacked; then
+        fetch "$file" "$sum"
+        unpack "$file"
+        rm -f -- "$target/$file"
+      fi ;;
+    *) fetch "$file" "$sum" ;;
+  esac
+done <"$here/checksums.md5"
+
+if [ $changed = yes ]; then
+  echo "$name: complete in $target"
+else
+  echo "$name: already complete in $target, nothing to do"
+fi

@@ -1,0 +1,65 @@
+// Batches of normalised, augmented images, made ahead in the background.
+#pragma once
+
+#include "heed/data/config.h"
+#include "heed/data/dataset.h"
+#include "heed/tensor.h"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace heed {
+
+/// The images of a training set, divided into those to train on and those to choose a model by; each ascending.
+struct Subsets {
+  std::vector<Index> train, validation;
+};
+
+/// Divides `size` training images: the first config.limit of them (0: all) are used, and config.validation of those,
+/// drawn by `seed`, set aside. Throws Error if none would be left to train on.
+Subsets split_validation(Index size, const DataConfig& config, std::uint64_t seed);
+
+/// All of a data set, in order.
+std::vector<Index> all_images(Index size);
+
+/// Images, normalised, with what they show.
+template <class T>
+struct Batch {
+  Index first = 0;          ///< position of its first image in the epoch
+  Index size = 0;           ///< number of images; the tensors have room for a full batch
+  Tensor<T> images;         ///< [B,C,H,W], the first `size` of which count
+  Tensor<T> targets;        ///< [B,classes]: 1 for the class, or shared between two by mixup and cutmix
+  std::vector<int> labels;  ///< [B] classes of the images before mixing
+};
+
+/// Goes through a subset of a data set in batches. One thread may use it; a background thread (and, for dear images,
+/// oneTBB's) keeps two batches ready. Batches depend on (subset, config, seed, epoch) and their number in the epoch
+/// only, not on threads or earlier batches.
+template <class T>
+class Loader {
+ public:
+  /// Training: shuffled (config.shuffle) and augmented, the last partial batch is dropped. Otherwise in the order of
+  /// `subset`, plain, all. `workers` decode and augment; 0: heed::threads(). `dataset` must outlive the loader.
+  /// Throws Error if `input`, what the model takes, differs from the images and config.resize is not set, or if
+  /// `config` has values out of range.
+  Loader(const Dataset& dataset, std::vector<Index> subset, const DataConfig& config, ImageSize input, Index batch,
+         std::uint64_t seed, bool training, int workers = 0);
+  ~Loader();
+
+  /// Batches in an epoch.
+  Index batches() const;
+
+  /// Begins an epoch, at its batch `first_batch`; what was left of another epoch is given up.
+  void start(Index epoch, Index first_batch = 0);
+
+  /// The next batch, valid until the next call of next() or start(); nullptr after the last and before start(). Throws
+  /// Error if an image cannot be read. Allocates nothing.
+  const Batch<T>* next();
+
+ private:
+  class Pipeline;
+  std::unique_ptr<Pipeline> pipeline_;
+};
+
+}  // namespace heed

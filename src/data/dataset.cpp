@@ -1,0 +1,91 @@
+#include "heed/data/dataset.h"
+
+#include "files.h"
+#include "readers.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace heed {
+
+MemoryDataset::MemoryDataset(std::string name, std::vector<std::string> class_names, ImageSize size,
+                             std::vector<std::uint8_t> pixels, std::vector<std::uint8_t> labels)
+    : Dataset(std::move(name), std::move(class_names)),
+      size_(size),
+      pixels_(std::move(pixels)),
+      labels_(std::move(labels)) {
+  const std::size_t expected = labels_.size() * static_cast<std::size_t>(size_.elements());
+  require(pixels_.size() == expected, "{}: {} labels and images of {} make {} bytes, {} were given", this->name(),
+          labels_.size(), to_string(size_), expected, pixels_.size());
+  for (const std::uint8_t label : labels_)
+    require(label < this->class_names().size(), "{}: label {} among {} classes", this->name(), label,
+            this->class_names().size());
+}
+
+void MemoryDataset::read(Index image, Image& to) const {
+  HEED_ASSERT(image >= 0 && image < size());
+  const std::uint8_t* from = pixels_.data() + image * size_.elements();
+  to.size = size_;
+  to.pixels.assign(from, from + size_.elements());
+}
+
+namespace {
+
+/// One kind of data set that open_dataset knows.
+struct Format {
+  std::string name;
+  bool (*has)(const data::Directory&, Split);
+  std::unique_ptr<Dataset> (*open)(const data::Directory&, Split);
+};
+
+const std::vector<Format>& formats() {
+  using data::Directory;
+  static const std::vector<Format> list = {
+      {"mnist", data::has_idx, [](const Directory& d, Split s) { return data::open_idx("mnist", d, s); }},
+      {"fashion-mnist", data::has_idx,
+       [](const Directory& d, Split s) { return data::open_idx("fashion-mnist", d, s); }},
+      {"cifar10", [](const Directory& d, Split s) { return data::has_cifar(10, d, s); },
+       [](const Directory& d, Split s) { return data::open_cifar(10, d, s); }},
+      {"cifar100", [](const Directory& d, Split s) { return data::has_cifar(100, d, s); },
+       [](const Directory& d, Split s) { return data::open_cifar(100, d, s); }},
+      {"folder", nullptr, data::open_folder},
+  };
+  return list;
+}
+
+/// The first of the usual places that has the data.
+data::Directory find_usual(const Format& format, Split split) {
+  std::vector<data::Directory> places = {data::Directory("datasets") / format.name};
+  if (const char* own = std::getenv("HEED_DATA"); own != nullptr && *own != 0)
+    places.push_back(data::Directory(own) / format.name);
+  places.push_back(data::Directory("/usr/share/datasets") / format.name);
+  std::string looked;
+  for (const data::Directory& place : places) {
+    if (format.has(place, split)) return place;
+    looked += (looked.empty() ? "" : ", ") + place.string();
+  }
+  fail("{0}: not found in {1}; run `datasets/fetch.sh {0}` to download it, or set data.path", format.name, looked);
+}
+
+}  // namespace
+
+std::unique_ptr<Dataset> open_dataset(const std::string& name, const std::string& path, Split split) {
+  const auto format = std::find_if(formats().begin(), formats().end(), [&](const Format& f) { return f.name == name; });
+  if (format == formats().end()) {
+    std::vector<std::string> names;
+    for (const Format& f : formats()) names.push_back(f.name);
+    fail("unknown data set '{}'{}", name, data::suggestion(name, names));
+  }
+  require(!path.empty() || format->has != nullptr, "data.name={} needs data.path, the directory of train/ and test/",
+          name);
+  try {
+    const data::Directory directory = path.empty() ? find_usual(*format, split) : data::Directory(path);
+    require(std::filesystem::is_directory(directory), "{}: there is no such directory (data.path of {})",
+            directory.string(), name);
+    return format->open(directory, split);
+  } catch (const std::filesystem::filesystem_error& error) {
+    fail("{}: {}", error.path1().string(), error.code().message());
+  }
+}
+
+}  // namespace heed

@@ -1,0 +1,94 @@
+#include "files.h"
+
+#include <oneapi/tbb/info.h>
+#include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/task_arena.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <numeric>
+
+namespace heed::data {
+
+Index file_length(const std::filesystem::path& path) {
+  std::error_code error;
+  require(std::filesystem::exists(path, error), "{}: there is no such file", path.string());
+  require(std::filesystem::is_regular_file(path, error), "{}: not a regular file", path.string());
+  const auto length = std::filesystem::file_size(path, error);
+  require(!error, "{}: {}", path.string(), error.message());
+  return static_cast<Index>(length);
+}
+
+std::vector<std::uint8_t> read_start(const std::filesystem::path& path, Index count) {
+  count = std::min(count, file_length(path));
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
+  require(file != nullptr, "{}: cannot be opened for reading", path.string());
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(count));
+  const std::size_t got = std::fread(bytes.data(), 1, bytes.size(), file.get());
+  require(got == bytes.size(), "{}: expected {} bytes, could read {}", path.string(), count, got);
+  return bytes;
+}
+
+std::vector<std::uint8_t> read_file(const std::filesystem::path& path, Index limit) {
+  const Index length = file_length(path);
+  require(length <= limit, "{}: the file has {} bytes; at most {} are expected", path.string(), length, limit);
+  return read_start(path, length);
+}
+
+namespace {
+
+/// Levenshtein's distance, one row of the table at a time.
+std::size_t edits(const std::string& a, const std::string& b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0]++;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+std::string suggestion(const std::string& given, const std::vector<std::string>& choices) {
+  const auto nearest = std::min_element(
+      choices.begin(), choices.end(), [&](const auto& a, const auto& b) { return edits(given, a) < edits(given, b); });
+  if (edits(given, *nearest) <= 2) return ": did you mean '" + *nearest + "'?";
+  std::string list;
+  for (const std::string& choice : choices) list += (list.empty() ? "; it must be one of " : ", ") + choice;
+  return list;
+}
+
+void for_each_image(int workers, Index count, const std::function<void(Index)>& f) {
+  workers = std::min(workers, oneapi::tbb::info::default_concurrency());  // more than cores make oneTBB complain
+  std::mutex mutex;
+  std::exception_ptr error;
+  Index failed = count;
+  const auto guarded = [&](Index i) {
+    try {
+      f(i);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (i < failed) {
+        failed = i;
+        error = std::current_exception();
+      }
+    }
+  };
+  if (workers == 1) {
+    for (Index i = 0; i < count && !error; ++i) guarded(i);
+  } else {
+    oneapi::tbb::task_arena arena(workers);
+    arena.execute([&] { oneapi::tbb::parallel_for(Index{0}, count, guarded); });
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+}  // namespace heed::data

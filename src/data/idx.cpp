@@ -1,0 +1,149 @@
+// IDX, the format of MNIST: a big-endian magic number (two zero bytes, the element type, the number of axes), one
+// 32-bit size per axis, then the elements.
+#include "files.h"
+#include "readers.h"
+
+#include <zlib.h>
+
+#include <array>
+
+namespace heed::data {
+
+namespace {
+
+constexpr int unsigned_byte = 0x08;
+
+struct Idx {
+  std::vector<Index> sizes;
+  std::vector<std::uint8_t> elements;
+};
+
+class GzFile {
+ public:
+  explicit GzFile(const Directory& path) : path_(path.string()), length_(file_length(path)) {
+    file_ = gzopen(path_.c_str(), "rb");
+    require(file_ != nullptr, "{}: cannot be opened for reading", path_);
+    gzbuffer(file_, 1 << 18);
+  }
+  GzFile(const GzFile&) = delete;
+  GzFile& operator=(const GzFile&) = delete;
+  ~GzFile() { gzclose_r(file_); }
+
+  /// The most bytes that the file can hold when uncompressed: deflate shrinks nothing below 1/1032 of its length
+  /// (a match of 258 bytes takes at least 2 bits).
+  Index capacity() { return gzdirect(file_) ? length_ : length_ * 1032; }
+
+  /// Reads up to `count` bytes; fewer at the end of the file only.
+  Index read(std::uint8_t* to, Index count) {
+    constexpr Index most = 1 << 30;  // zlib counts in 32 bits
+    Index done = 0;
+    while (done < count) {
+      const int got = gzread(file_, to + done, static_cast<unsigned>(std::min(most, count - done)));
+      if (got < 0) {
+        int code = 0;
+        const char* reason = gzerror(file_, &code);
+        fail("{}: cannot be uncompressed: {}", path_, code == Z_ERRNO ? "read error" : reason);
+      }
+      if (got == 0) break;
+      done += got;
+    }
+    return done;
+  }
+
+  /// After the end has been read: whether it was the end of the compressed stream, too.
+  bool complete() {
+    int code = 0;
+    gzerror(file_, &code);
+    return code != Z_BUF_ERROR;
+  }
+
+ private:
+  std::string path_;
+  Index length_;
+  gzFile file_;
+};
+
+Idx read_idx(const Directory& path, int axes) {
+  const std::string name = path.string();
+  GzFile file(path);
+  const auto word = [&](const char* what) {
+    std::array<std::uint8_t, 4> b{};
+    require(file.read(b.data(), 4) == 4, "{}: the file ends before its {}", name, what);
+    return static_cast<std::uint32_t>(b[0]) << 24 | static_cast<std::uint32_t>(b[1]) << 16 |
+           static_cast<std::uint32_t>(b[2]) << 8 | b[3];
+  };
+  const std::uint32_t magic = word("magic number"), expected = unsigned_byte << 8 | static_cast<std::uint32_t>(axes);
+  require(magic == expected, "{}: expected magic number {:#010x} (bytes, {} axes), found {:#010x}", name, expected,
+          axes, magic);
+
+  // A header that announces more than the file can hold is refused before anything is allocated for it.
+  Idx idx;
+  const Index capacity = file.capacity();
+  Index count = 1;
+  for (int axis = 0; axis < axes; ++axis) {
+    const Index size = word("header's end");
+    require(size > 0, "{}: axis {} has size 0", name, axis);
+    require(size <= capacity / count, "{}: axis {} has size {}, but the file holds at most {} bytes", name, axis, size,
+            capacity);
+    count *= size;
+    idx.sizes.push_back(size);
+  }
+  // Of a .gz the length tells little, so memory grows with what really comes out of it.
+  constexpr Index step = 1 << 24;
+  for (Index done = 0; done < count;) {
+    const Index wanted = std::min(step, count - done);
+    idx.elements.resize(static_cast<std::size_t>(done + wanted));
+    const Index got = file.read(idx.elements.data() + done, wanted);
+    require(got == wanted, "{}: expected {} bytes after the header, found {}", name, count, done + got);
+    done += got;
+  }
+  std::uint8_t surplus;
+  require(file.read(&surplus, 1) == 0, "{}: expected {} bytes after the header, found more", name, count);
+  require(file.complete(), "{}: the compressed file ends before its checksum", name);
+  return idx;
+}
+
+/// The file or its .gz; an empty path if neither is there.
+Directory plain_or_gz(const Directory& path) {
+  if (std::filesystem::exists(path)) return path;
+  const Directory packed = path.string() + ".gz";
+  return std::filesystem::exists(packed) ? packed : Directory();
+}
+
+Directory find(const Directory& directory, Split split, const char* what) {
+  return plain_or_gz(directory / (std::string(split == Split::train ? "train" : "t10k") + what));
+}
+
+constexpr const char *images_file = "-images-idx3-ubyte", *labels_file = "-labels-idx1-ubyte";
+
+std::vector<std::string> class_names(const std::string& name) {
+  if (name == "fashion-mnist")
+    return {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"};
+  return {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+}
+
+}  // namespace
+
+bool has_idx(const Directory& directory, Split split) { return !find(directory, split, images_file).empty(); }
+
+std::unique_ptr<Dataset> open_idx(const std::string& name, const Directory& directory, Split split) {
+  const auto locate = [&](const char* what) {
+    const Directory path = find(directory, split, what);
+    require(!path.empty(), "{}: there is no {}{} here, plain or with .gz", directory.string(),
+            split == Split::train ? "train" : "t10k", what);
+    return path;
+  };
+  const Directory images_path = locate(images_file), labels_path = locate(labels_file);
+  Idx images = read_idx(images_path, 3);
+  Idx labels = read_idx(labels_path, 1);
+  require(labels.sizes[0] == images.sizes[0], "{}: expected {} labels, as many as images in {}, found {}",
+          labels_path.string(), images.sizes[0], images_path.filename().string(), labels.sizes[0]);
+  const std::vector<std::string> classes = class_names(name);
+  for (std::size_t i = 0; i < labels.elements.size(); ++i)
+    require(labels.elements[i] < classes.size(), "{}: label {} is {}; expected 0 to {}", labels_path.string(), i,
+            labels.elements[i], classes.size() - 1);
+  return std::make_unique<MemoryDataset>(name, classes, ImageSize{1, images.sizes[1], images.sizes[2]},
+                                         std::move(images.elements), std::move(labels.elements));
+}
+
+}  // namespace heed::data

@@ -1,0 +1,14 @@
+// A check that JPEG files must pass before stb_image sees them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace heed::data {
+
+/// Whether no Huffman table of a JPEG file announces more than the 256 codes that there can be. stb_image before 2.28
+/// writes beyond its tables for such files (nothings/stb issue 1289), in the header already. Files that are no JPEG
+/// pass; so do the beginnings of files, unless they are bad already.
+bool huffman_tables_fit(const std::vector<std::uint8_t>& bytes);
+
+}  // namespace heed::data

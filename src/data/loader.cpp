@@ -1,0 +1,270 @@
+#include "heed/data/loader.h"
+
+#include "files.h"
+#include "heed/data/augment.h"
+#include "heed/parallel.h"
+#include "heed/random.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+namespace heed {
+
+namespace {
+
+/// Fisher-Yates: every order equally likely.
+void shuffle(std::vector<Index>& items, const RandomStream& stream) {
+  for (Index i = static_cast<Index>(items.size()) - 1; i > 0; --i)
+    std::swap(items[static_cast<std::size_t>(i)], items[static_cast<std::size_t>(stream.below(i, i + 1))]);
+}
+
+/// One of data.mean and data.std: its value for each channel.
+std::vector<double> per_channel(const char* key, const std::vector<double>& given, Index channels, double fallback) {
+  const Index count = static_cast<Index>(given.size());
+  require(count <= 1 || count == channels, "data.{} has {} values for images of {} channels", key, count, channels);
+  std::vector<double> values(static_cast<std::size_t>(channels), count == 0 ? fallback : given[0]);
+  if (count > 1) values = given;
+  for (const double value : values) require(std::isfinite(value), "data.{} holds {}", key, value);
+  return values;
+}
+
+/// What becomes of each byte of each channel: [channels, 256], (byte / 255 - mean) / std.
+template <class T>
+std::vector<T> normalisation(const DataConfig& config, Index channels) {
+  const std::vector<double> mean = per_channel("mean", config.mean, channels, 0);
+  const std::vector<double> std = per_channel("std", config.std, channels, 1);
+  std::vector<T> table;
+  for (std::size_t c = 0; c < mean.size(); ++c) {
+    require(std[c] > 0, "data.std holds {}; it must be positive", std[c]);
+    for (int byte = 0; byte < 256; ++byte) table.push_back(static_cast<T>((byte / 255.0 - mean[c]) / std[c]));
+  }
+  return table;
+}
+
+}  // namespace
+
+std::vector<Index> all_images(Index size) {
+  std::vector<Index> images(static_cast<std::size_t>(size));
+  std::iota(images.begin(), images.end(), Index{0});
+  return images;
+}
+
+Subsets split_validation(Index size, const DataConfig& config, std::uint64_t seed) {
+  require(config.limit >= 0, "data.limit is {}; it must not be negative", config.limit);
+  const Index used = config.limit == 0 ? size : std::min(config.limit, size);
+  require(config.validation >= 0 && config.validation < used,
+          "data.validation sets {} of {} training images aside; it must leave at least one", config.validation, used);
+  std::vector<Index> images = all_images(used);
+  shuffle(images, RandomStream(seed).derive("validation"));
+  const auto cut = images.begin() + config.validation;
+  Subsets subsets{{cut, images.end()}, {images.begin(), cut}};
+  std::sort(subsets.train.begin(), subsets.train.end());
+  std::sort(subsets.validation.begin(), subsets.validation.end());
+  return subsets;
+}
+
+template <class T>
+class Loader<T>::Pipeline {
+ public:
+  Pipeline(const Dataset& dataset, std::vector<Index> subset, const DataConfig& config, ImageSize input, Index batch,
+           std::uint64_t seed, bool training, int workers)
+      : dataset_(dataset),
+        subset_(std::move(subset)),
+        order_(subset_),
+        config_(config),
+        input_(input),
+        batch_(batch),
+        random_(seed),
+        training_(training),
+        table_(normalisation<T>(config, input.channels)),
+        classes_(static_cast<Index>(dataset.class_names().size())) {
+    for (const Index image : subset_)
+      require(image >= 0 && image < dataset.size(), "{}: image {} of {}", dataset.name(), image, dataset.size());
+    require(batch >= 1, "the batch size is {}; it must be at least 1", batch);
+    const Augmentations which = parse_augmentations(config);
+    if (training) which_ = which;
+    if (!config.resize) {
+      const ImageSize found = dataset.image_size();
+      require(found == input,
+              "{}: its images are {} (channels, height, width), the model takes {}; set data.resize=true "
+              "to convert them",
+              dataset.name(), to_string(found), to_string(input));
+    }
+    const Index images = static_cast<Index>(subset_.size());
+    batches_ = training ? images / batch : (images + batch - 1) / batch;
+    require(!training || batches_ > 0, "{}: {} training images do not fill one batch of {}", dataset.name(), images,
+            batch);
+    // A copy and a table look-up cost less than waking another thread.
+    const bool dear = config.resize || which_.randaugment || !dataset.in_memory();
+    workers_ = dear ? (workers == 0 ? threads() : workers) : 1;
+    for (Slot& slot : ring_) {
+      slot.batch.images = Tensor<T>({batch, input.channels, input.height, input.width});
+      slot.batch.targets = Tensor<T>({batch, classes_});
+      slot.batch.labels.resize(static_cast<std::size_t>(batch));
+    }
+    maker_ = std::thread([this] { work(); });
+  }
+
+  ~Pipeline() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    wanted_.notify_one();
+    maker_.join();
+  }
+
+  Index batches() const { return batches_; }
+
+  void start(Index epoch, Index first_batch) {
+    require(first_batch >= 0 && first_batch <= batches_, "an epoch of {} batches cannot begin at batch {}", batches_,
+            first_batch);
+    std::unique_lock lock(mutex_);
+    made_.wait(lock, [&] { return !making_; });
+    epoch_ = epoch;
+    taken_ = ready_ = first_batch;
+    end_ = batches_;
+    if (training_ && config_.shuffle) {
+      std::copy(subset_.begin(), subset_.end(), order_.begin());
+      shuffle(order_, random_.derive("order").derive(static_cast<std::uint64_t>(epoch)));
+    }
+    lock.unlock();
+    wanted_.notify_one();
+  }
+
+  const Batch<T>* next() {
+    std::unique_lock lock(mutex_);
+    if (taken_ == end_) return nullptr;
+    made_.wait(lock, [&] { return ready_ > taken_; });
+    Slot& slot = slot_of(taken_++);
+    lock.unlock();
+    wanted_.notify_one();
+    if (slot.error) std::rethrow_exception(slot.error);
+    return &slot.batch;
+  }
+
+ private:
+  struct Slot {
+    Batch<T> batch;
+    std::exception_ptr error;
+  };
+
+  Slot& slot_of(Index number) { return ring_[static_cast<std::size_t>(number) % ring_.size()]; }
+
+  /// The maker's loop. Of the ring's slots one is the reader's (batch taken_ - 1), the others are made ahead.
+  void work() {
+    const Index ahead = static_cast<Index>(ring_.size()) - 1;
+    std::unique_lock lock(mutex_);
+    while (true) {
+      wanted_.wait(lock, [&] { return stop_ || (ready_ < end_ && ready_ < taken_ + ahead); });
+      if (stop_) return;
+      making_ = true;
+      const Index number = ready_;
+      lock.unlock();
+      Slot& slot = slot_of(number);
+      slot.error = nullptr;
+      try {
+        make(number, slot.batch);
+      } catch (...) {
+        slot.error = std::current_exception();
+      }
+      lock.lock();
+      making_ = false;
+      ++ready_;
+      made_.notify_one();
+    }
+  }
+
+  RandomStream stream(const char* purpose, Index id) const {
+    return random_.derive(purpose).derive(static_cast<std::uint64_t>(epoch_)).derive(static_cast<std::uint64_t>(id));
+  }
+
+  void make(Index number, Batch<T>& batch) {
+    batch.first = number * batch_;
+    batch.size = std::min(batch_, static_cast<Index>(order_.size()) - batch.first);
+    data::for_each_image(workers_, batch.size, [&](Index i) { make_image(batch, i); });
+    if (which_.mixup || which_.cutmix)
+      apply_mix(draw_mix(which_, config_, input_, stream("mix", number)), batch.images.view(), batch.targets.view());
+  }
+
+  void make_image(Batch<T>& batch, Index i) {
+    thread_local Image image;
+    const Index id = order_[static_cast<std::size_t>(batch.first + i)];
+    dataset_.read(id, image);
+    if (image.size != input_) image = convert(std::move(image), input_);
+    const RandomStream random = stream("augment", id);
+    augment(image, which_, config_, random);
+
+    T* to = batch.images.data() + i * input_.elements();
+    const std::uint8_t* from = image.pixels.data();
+    const Index pixels = input_.pixels();
+    for (Index c = 0; c < input_.channels; ++c) {
+      const T* normalised = table_.data() + c * 256;
+      for (Index k = 0; k < pixels; ++k) to[c * pixels + k] = normalised[from[c * pixels + k]];
+    }
+    if (which_.erase)
+      erase(View<T>(to, {input_.channels, input_.height, input_.width}), config_.erase_probability,
+            random.derive("erase"));
+
+    const int label = dataset_.label(id);
+    T* target = batch.targets.data() + i * classes_;
+    std::fill(target, target + classes_, T(0));
+    target[label] = 1;
+    batch.labels[static_cast<std::size_t>(i)] = label;
+  }
+
+  const Dataset& dataset_;
+  std::vector<Index> subset_, order_;
+  DataConfig config_;
+  ImageSize input_;
+  Index batch_, batches_ = 0;
+  RandomStream random_;
+  bool training_;
+  std::vector<T> table_;
+  Index classes_;
+  Augmentations which_;
+  int workers_ = 1;
+
+  std::array<Slot, 3> ring_;  // the reader's batch and two ahead
+  std::mutex mutex_;
+  std::condition_variable wanted_, made_;
+  // Guarded by mutex_ (the maker reads epoch_ and order_ while making_, when start() leaves them alone):
+  Index epoch_ = 0, taken_ = 0, ready_ = 0, end_ = 0;
+  bool making_ = false, stop_ = false;
+  std::thread maker_;
+};
+
+template <class T>
+Loader<T>::Loader(const Dataset& dataset, std::vector<Index> subset, const DataConfig& config, ImageSize input,
+                  Index batch, std::uint64_t seed, bool training, int workers)
+    : pipeline_(std::make_unique<Pipeline>(dataset, std::move(subset), config, input, batch, seed, training, workers)) {
+}
+
+template <class T>
+Loader<T>::~Loader() = default;
+
+template <class T>
+Index Loader<T>::batches() const {
+  return pipeline_->batches();
+}
+
+template <class T>
+void Loader<T>::start(Index epoch, Index first_batch) {
+  pipeline_->start(epoch, first_batch);
+}
+
+template <class T>
+const Batch<T>* Loader<T>::next() {
+  return pipeline_->next();
+}
+
+template class Loader<float>;
+template class Loader<double>;
+
+}  // namespace heed

@@ -1,0 +1,173 @@
+// RandAugment's list of operations (Cubuk et al., 2019, arXiv:1909.13719v2). Strengths grow with the magnitude for
+// every operation, as in timm's "increasing" variants that DeiT is trained with.
+// Differs: what geometry moves in from outside is black; interpolation is bilinear.
+#include "heed/data/augment.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+
+namespace heed {
+
+namespace {
+
+using Table = std::array<std::uint8_t, 256>;
+
+std::uint8_t to_byte(double x) { return static_cast<std::uint8_t>(std::clamp(x + 0.5, 0.0, 255.0)); }
+
+/// Replaces each byte of [begin, end) by table[byte].
+void look_up(std::uint8_t* begin, std::uint8_t* end, const Table& table) {
+  std::transform(begin, end, begin, [&](std::uint8_t x) { return table[x]; });
+}
+
+template <class F>
+void map_bytes(Image& image, F f) {
+  Table table;
+  for (int x = 0; x < 256; ++x) table[static_cast<std::size_t>(x)] = to_byte(f(x));
+  look_up(image.pixels.data(), image.pixels.data() + image.pixels.size(), table);
+}
+
+template <class F>
+void for_each_plane(Image& image, F f) {
+  const Index n = image.size.pixels();
+  for (Index c = 0; c < image.size.channels; ++c) f(image.pixels.data() + c * n, image.pixels.data() + (c + 1) * n);
+}
+
+/// The darkest byte of each channel becomes 0, the brightest 255, linearly between.
+void autocontrast(Image& image) {
+  for_each_plane(image, [](std::uint8_t* begin, std::uint8_t* end) {
+    const auto [low, high] = std::minmax_element(begin, end);
+    const int dark = *low, bright = *high;
+    if (dark == bright) return;
+    Table table{};
+    for (int x = dark; x <= bright; ++x)
+      table[static_cast<std::size_t>(x)] = to_byte(255.0 * (x - dark) / (bright - dark));
+    look_up(begin, end, table);
+  });
+}
+
+/// Makes the values of each channel about equally frequent, by Pillow's rule.
+void equalize(Image& image) {
+  for_each_plane(image, [](std::uint8_t* begin, std::uint8_t* end) {
+    std::array<Index, 256> histogram{};
+    for (const std::uint8_t* at = begin; at != end; ++at) ++histogram[*at];
+    const Index brightest = histogram[*std::max_element(begin, end)];
+    const Index step = (end - begin - brightest) / 255;
+    if (step == 0) return;
+    Table table;
+    Index below = step / 2;
+    for (std::size_t x = 0; x < 256; ++x) {
+      table[x] = static_cast<std::uint8_t>(std::min<Index>(below / step, 255));
+      below += histogram[x];
+    }
+    look_up(begin, end, table);
+  });
+}
+
+/// Moves the image away from `base` (factor > 1) or towards it (factor < 1).
+void enhance(Image& image, const Image& base, double factor) {
+  for (std::size_t i = 0; i < image.pixels.size(); ++i)
+    image.pixels[i] = to_byte(base.pixels[i] + factor * (image.pixels[i] - base.pixels[i]));
+}
+
+Image grey_of(const Image& image) {
+  return convert(convert(image, {1, image.size.height, image.size.width}), image.size);
+}
+
+void color(Image& image, double factor) { enhance(image, grey_of(image), factor); }
+
+void contrast(Image& image, double factor) {
+  const Image grey = grey_of(image);
+  double sum = 0;
+  for (const std::uint8_t x : grey.pixels) sum += x;
+  const double mean = sum / static_cast<double>(grey.pixels.size());
+  map_bytes(image, [&](int x) { return mean + factor * (x - mean); });
+}
+
+/// Against a copy smoothed by [1 1 1; 1 5 1; 1 1 1] / 13; the outermost pixels stay.
+void sharpness(Image& image, double factor) {
+  Image smooth = image;
+  const auto [channels, height, width] = image.size;
+  for (Index c = 0; c < channels; ++c)
+    for (Index y = 1; y < height - 1; ++y)
+      for (Index x = 1; x < width - 1; ++x) {
+        const std::uint8_t* at = image.pixels.data() + (c * height + y) * width + x;
+        int sum = 4 * *at;
+        for (Index dy = -width; dy <= width; dy += width) sum += at[dy - 1] + at[dy] + at[dy + 1];
+        smooth.pixels[static_cast<std::size_t>((c * height + y) * width + x)] = to_byte(sum / 13.0);
+      }
+  enhance(image, smooth, factor);
+}
+
+/// The output pixel at (x, y), counted from the centre, is the input at (xx x + xy y + dx, yx x + yy y + dy).
+struct Affine {
+  double xx = 1, xy = 0, yx = 0, yy = 1, dx = 0, dy = 0;
+};
+
+void transform(Image& image, const Affine& m) {
+  const auto [channels, height, width] = image.size;
+  const Image from = image;
+  const double cx = static_cast<double>(width - 1) / 2, cy = static_cast<double>(height - 1) / 2;
+  for (Index y = 0; y < height; ++y)
+    for (Index x = 0; x < width; ++x) {
+      const double u = static_cast<double>(x) - cx, v = static_cast<double>(y) - cy;
+      const double at_x = m.xx * u + m.xy * v + m.dx + cx, at_y = m.yx * u + m.yy * v + m.dy + cy;
+      const Index left = static_cast<Index>(std::floor(at_x)), top = static_cast<Index>(std::floor(at_y));
+      const double right_part = at_x - static_cast<double>(left), lower_part = at_y - static_cast<double>(top);
+      for (Index c = 0; c < channels; ++c) {
+        const auto pixel = [&](Index row, Index column) -> double {
+          const bool inside = row >= 0 && row < height && column >= 0 && column < width;
+          return inside ? from.pixels[static_cast<std::size_t>((c * height + row) * width + column)] : 0;
+        };
+        const double upper = (1 - right_part) * pixel(top, left) + right_part * pixel(top, left + 1);
+        const double lower = (1 - right_part) * pixel(top + 1, left) + right_part * pixel(top + 1, left + 1);
+        image.pixels[static_cast<std::size_t>((c * height + y) * width + x)] =
+            to_byte((1 - lower_part) * upper + lower_part * lower);
+      }
+    }
+}
+
+void rotate(Image& image, double degrees) {
+  const double angle = degrees * std::numbers::pi / 180, cosine = std::cos(angle), sine = std::sin(angle);
+  transform(image, {.xx = cosine, .xy = -sine, .yx = sine, .yy = cosine});
+}
+
+/// An operation, given its strength in [0, 1] and a direction, 1 or -1.
+using Operation = void (*)(Image&, double strength, double sign);
+
+constexpr Operation operations[] = {
+    [](Image&, double, double) {},
+    [](Image& image, double, double) { autocontrast(image); },
+    [](Image& image, double, double) { equalize(image); },
+    [](Image& image, double s, double sign) { rotate(image, 30 * s * sign); },
+    // Solarize inverts what is as bright as a threshold, posterize keeps the upper 8 to 4 bits.
+    [](Image& image, double s, double) { map_bytes(image, [&](int x) { return x < 256 - 256 * s ? x : 255 - x; }); },
+    [](Image& image, double s, double) {
+      const int dropped = static_cast<int>(std::lround(4 * s));
+      map_bytes(image, [&](int x) { return x >> dropped << dropped; });
+    },
+    [](Image& image, double s, double sign) { color(image, 1 + 0.9 * s * sign); },
+    [](Image& image, double s, double sign) { contrast(image, 1 + 0.9 * s * sign); },
+    [](Image& image, double s, double sign) { map_bytes(image, [&](int x) { return x * (1 + 0.9 * s * sign); }); },
+    [](Image& image, double s, double sign) { sharpness(image, 1 + 0.9 * s * sign); },
+    [](Image& image, double s, double sign) { transform(image, {.xy = 0.3 * s * sign}); },
+    [](Image& image, double s, double sign) { transform(image, {.yx = 0.3 * s * sign}); },
+    [](Image& image, double s, double sign) {
+      transform(image, {.dx = 0.45 * s * sign * static_cast<double>(image.size.width)});
+    },
+    [](Image& image, double s, double sign) {
+      transform(image, {.dy = 0.45 * s * sign * static_cast<double>(image.size.height)});
+    },
+};
+
+}  // namespace
+
+void randaugment(Image& image, Index ops, double magnitude, const RandomStream& stream) {
+  for (Index i = 0; i < ops; ++i) {
+    const Operation operation = operations[stream.below(2 * i, std::size(operations))];
+    operation(image, magnitude / 10, stream.below(2 * i + 1, 2) == 1 ? 1 : -1);
+  }
+}
+
+}  // namespace heed

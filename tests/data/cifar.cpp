@@ -1,0 +1,78 @@
+// CIFAR's binary batches.
+#include "data/support.h"
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// A record: label bytes, then an image that begins with `first`.
+Bytes record(const Bytes& labels, int first) {
+  Bytes bytes = labels;
+  const Image image = pattern({3, 32, 32}, first);
+  bytes.insert(bytes.end(), image.pixels.begin(), image.pixels.end());
+  return bytes;
+}
+
+/// Five training batches of one record each, labelled 0 to 4.
+void write_cifar10(const std::filesystem::path& directory) {
+  for (int i = 0; i < 5; ++i)
+    write_file(directory / fmt::format("data_batch_{}.bin", i + 1), record({static_cast<std::uint8_t>(i)}, 3 * i));
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(data_cifar)
+
+BOOST_AUTO_TEST_CASE(cifar10_batches_are_read_in_order) {
+  const TemporaryDirectory directory;
+  for (const std::string place : {"plain", "archive/cifar-10-batches-bin"}) {
+    write_cifar10(directory / place);
+    const std::string path = (directory / place.substr(0, place.find('/'))).string();
+    const auto data = open_dataset("cifar10", path, Split::train);
+    BOOST_TEST(data->size() == 5);
+    BOOST_TEST((data->image_size() == ImageSize{3, 32, 32}));
+    BOOST_TEST(data->class_names()[9] == "truck");
+    Image image;
+    for (Index i = 0; i < 5; ++i) {
+      BOOST_TEST(data->label(i) == i);
+      data->read(i, image);
+      BOOST_TEST(image.pixels == pattern({3, 32, 32}, static_cast<int>(3 * i)).pixels,
+                 boost::test_tools::per_element());
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(cifar100_has_fine_labels) {
+  const TemporaryDirectory directory;
+  write_file(directory / "test.bin", record({19, 99}, 1));
+  const auto data = open_dataset("cifar100", directory.path().string(), Split::test);
+  BOOST_TEST(data->class_names().size() == 100u);
+  BOOST_TEST(data->class_names()[99] == "worm");
+  BOOST_TEST(data->label(0) == 99);
+  Image image;
+  data->read(0, image);
+  BOOST_TEST(image.pixels == pattern({3, 32, 32}, 1).pixels, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(bad_batches_are_refused) {
+  const TemporaryDirectory directory;
+  const auto open = [&] { open_dataset("cifar10", directory.path().string(), Split::train); };
+  write_cifar10(directory.path());
+  const auto third = directory / "data_batch_3.bin";
+
+  Bytes bytes = record({2}, 0);
+  bytes.pop_back();
+  write_file(third, bytes);
+  check_error(open, {third.string(), "3073", "3072"});
+  write_file(third, {});
+  check_error(open, {third.string(), "found 0 bytes"});
+  write_file(third, record({10}, 0));
+  check_error(open, {third.string(), "label 0 is 10", "0 to 9"});
+  std::filesystem::remove(third);
+  check_error(open, {third.string(), "no such file"});
+  std::filesystem::create_directory(third);
+  check_error(open, {third.string(), "not a regular file"});
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,54 @@
+// Change of size and of channels.
+#include "data/support.h"
+
+using namespace heed;
+using namespace heed::test;
+
+BOOST_AUTO_TEST_SUITE(data_convert)
+
+BOOST_AUTO_TEST_CASE(the_same_size_changes_nothing) {
+  const Image image = pattern({3, 5, 7}, 1);
+  BOOST_TEST(convert(image, image.size).pixels == image.pixels, boost::test_tools::per_element());
+}
+
+// Each output pixel of a growth by 2 lies a quarter of a pixel from an input pixel: 3/4 of it and 1/4 of its other
+// neighbour; at the edge there is no other.
+BOOST_AUTO_TEST_CASE(growing_interpolates) {
+  const Image row{{1, 1, 3}, {0, 100, 200}};
+  BOOST_TEST(convert(row, {1, 1, 6}).pixels == (Bytes{0, 25, 75, 125, 175, 200}), boost::test_tools::per_element());
+  const Image column{{1, 3, 1}, {0, 100, 200}};
+  BOOST_TEST(convert(column, {1, 6, 1}).pixels == (Bytes{0, 25, 75, 125, 175, 200}), boost::test_tools::per_element());
+}
+
+// Halving: the triangle around the centre between pixels 2k and 2k+1 reaches 2 pixels either way and weighs
+// 1/4, 3/4, 3/4, 1/4 (over 2); at the edges the outer 1/4 is missing.
+BOOST_AUTO_TEST_CASE(shrinking_averages_all_pixels) {
+  const Image row{{1, 1, 4}, {0, 80, 160, 240}};
+  // (3/4 0 + 3/4 80 + 1/4 160) / (7/4) = 57.1; mirrored: 182.9
+  BOOST_TEST(convert(row, {1, 1, 2}).pixels == (Bytes{57, 183}), boost::test_tools::per_element());
+  // A checkerboard has no structure left at half its size.
+  Image board{{1, 16, 16}, {}};
+  for (int i = 0; i < 256; ++i) board.pixels.push_back((i / 16 + i) % 2 == 0 ? 0 : 255);
+  const Image half = convert(board, {1, 8, 8});
+  for (int y = 1; y < 7; ++y)
+    for (int x = 1; x < 7; ++x) BOOST_TEST(std::abs(half.pixels[static_cast<std::size_t>(8 * y + x)] - 128) <= 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_flat_image_stays_flat_at_any_size) {
+  const Image flat{{3, 10, 14}, Bytes(3 * 140, 77)};
+  for (const ImageSize size : {ImageSize{3, 3, 5}, ImageSize{3, 31, 17}, ImageSize{3, 1, 1}, ImageSize{3, 10, 29}}) {
+    const Image image = convert(flat, size);
+    BOOST_TEST((image.size == size));
+    BOOST_TEST(image.pixels == Bytes(static_cast<std::size_t>(size.elements()), 77), boost::test_tools::per_element());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(grey_and_colour) {
+  const Image colour{{3, 1, 4}, {255, 0, 0, 9, 0, 255, 0, 9, 0, 0, 255, 9}};
+  BOOST_TEST(convert(colour, {1, 1, 4}).pixels == (Bytes{76, 150, 29, 9}), boost::test_tools::per_element());
+  const Image grey{{1, 1, 2}, {3, 250}};
+  BOOST_TEST(convert(grey, {3, 1, 2}).pixels == (Bytes{3, 250, 3, 250, 3, 250}), boost::test_tools::per_element());
+  check_error([&] { convert(grey, {2, 1, 2}); }, {"1 or 3 channels", "2"});
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,156 @@
+// Image files and trees of them.
+#include "data/support.h"
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+constexpr ImageSize size{3, 6, 5};
+
+/// {train,test}/{cat,dog}/{1,2}.png, image 2 i + j beginning with 50 i + 9 j.
+struct Tree {
+  TemporaryDirectory directory;
+  Tree() {
+    for (const std::string split : {"train", "test"})
+      for (int i = 0; i < 2; ++i)
+        for (int j = 0; j < 2; ++j) write_image(path(split, i, j), pattern(size, 50 * i + 9 * j));
+  }
+  std::filesystem::path path(const std::string& split, int i, int j) const {
+    return directory / split / (i == 0 ? "cat" : "dog") / fmt::format("{}.png", j + 1);
+  }
+  std::unique_ptr<Dataset> open(Split split = Split::train) const {
+    return open_dataset("folder", directory.path().string(), split);
+  }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(data_folder)
+
+BOOST_FIXTURE_TEST_CASE(classes_and_images_come_in_the_order_of_names, Tree) {
+  write_file(directory / "train/cat/notes.txt", {1, 2, 3});
+  write_file(directory / "train/.hidden/x", {1});
+  const auto data = open();
+  BOOST_TEST(data->size() == 4);
+  BOOST_TEST(data->class_names() == (std::vector<std::string>{"cat", "dog"}), boost::test_tools::per_element());
+  BOOST_TEST((data->image_size() == size));
+  Image image;
+  for (int k = 0; k < 4; ++k) {
+    BOOST_TEST(data->label(k) == k / 2);
+    data->read(k, image);
+    BOOST_TEST(image.pixels == pattern(size, 50 * (k / 2) + 9 * (k % 2)).pixels, boost::test_tools::per_element());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(grey_png_stays_grey) {
+  const TemporaryDirectory directory;
+  const Image grey = pattern({1, 9, 4}, 3);
+  write_image(directory / "g.png", grey);
+  const Image loaded = load_image((directory / "g.png").string());
+  BOOST_TEST((loaded.size == grey.size));
+  BOOST_TEST(loaded.pixels == grey.pixels, boost::test_tools::per_element());
+}
+
+// A flat colour survives JPEG up to the rounding of its colour transform.
+BOOST_AUTO_TEST_CASE(jpeg_is_read) {
+  const TemporaryDirectory directory;
+  Image flat{{3, 16, 24}, Bytes(3 * 16 * 24, 200)};
+  std::fill(flat.pixels.begin() + 16 * 24, flat.pixels.begin() + 2 * 16 * 24, std::uint8_t{100});
+  write_image(directory / "x.jpg", flat);
+  const Image loaded = load_image((directory / "x.jpg").string());
+  BOOST_REQUIRE((loaded.size == flat.size));
+  for (std::size_t i = 0; i < flat.pixels.size(); ++i) BOOST_REQUIRE(std::abs(loaded.pixels[i] - flat.pixels[i]) <= 3);
+}
+
+BOOST_FIXTURE_TEST_CASE(mixed_sizes_are_named_when_a_common_size_is_needed, Tree) {
+  write_image(path("train", 1, 0), pattern({3, 6, 4}, 0));
+  const auto data = open();
+  check_error([&] { data->image_size(); },
+              {path("train", 0, 0).string(), "3x6x5", path("train", 1, 0).string(), "3x6x4", "data.resize"});
+  BOOST_TEST((open(Split::test)->image_size() == size));
+}
+
+BOOST_FIXTURE_TEST_CASE(classes_must_have_images_and_agree, Tree) {
+  std::filesystem::create_directory(directory / "train/emu");
+  std::filesystem::create_directory(directory / "test/emu");
+  check_error([&] { open(); }, {(directory / "train/emu").string(), "no images"});
+  std::filesystem::remove(directory / "test/emu");
+  check_error([&] { open(); }, {(directory / "test").string(), "'emu'", "missing"});
+  check_error([&] { open(Split::test); }, {(directory / "test").string(), "'emu'", "missing"});
+  std::filesystem::remove_all(directory / "train");
+  check_error([&] { open(); }, {(directory / "train").string(), "no such directory"});
+  std::filesystem::create_directory(directory / "train");
+  check_error([&] { open(); }, {(directory / "train").string(), "no class directories"});
+}
+
+BOOST_FIXTURE_TEST_CASE(unreadable_images_are_named, Tree) {
+  const auto bad = path("train", 1, 1);
+  write_file(bad, {'n', 'o', 't', ' ', 'P', 'N', 'G'});
+  check_error([&] { open(); }, {bad.string(), "not a readable PNG or JPEG"});
+  write_file(bad, {});
+  check_error([&] { open(); }, {bad.string()});
+  const Bytes whole = read_bytes(path("train", 0, 1));
+  write_file(bad, Bytes(whole.begin(), whole.begin() + 45));
+  check_error([&] { open(); }, {bad.string(), "cannot be decoded"});
+}
+
+// The header of a PNG: signature, length 13, "IHDR", width, height, depth 8, colour type 2.
+BOOST_AUTO_TEST_CASE(giant_images_are_refused_by_their_header) {
+  const TemporaryDirectory directory;
+  const std::string path = (directory / "giant.png").string();
+  const auto write = [&](std::uint8_t width_byte, std::uint8_t height_byte) {  // in units of 256 pixels
+    write_file(path, {137, 80,         78, 71, 13, 10,          26, 10, 0, 0, 0, 13, 'I', 'H', 'D', 'R', 0,
+                      0,   width_byte, 0,  0,  0,  height_byte, 0,  8,  2, 0, 0, 0,  0,   0,   0,   0});
+  };
+  write(65, 1);
+  check_error([&] { load_image(path); }, {path});
+  write(64, 64);
+  check_error([&] { load_image(path); }, {path, "16384x16384", "67108864"});
+}
+
+BOOST_AUTO_TEST_CASE(truncated_images_are_refused_wherever_they_end) {
+  const TemporaryDirectory directory;
+  for (const std::string name : {"x.png", "x.jpg"}) {
+    const auto path = directory / name;
+    write_image(path, pattern({3, 12, 13}, 0));
+    const Bytes whole = read_bytes(path);
+    // Without its last 4 bytes, the checksum of an empty chunk, a PNG is still all there.
+    for (std::size_t length = 0; length + 4 < whole.size(); length += 3) {
+      write_file(path, Bytes(whole.begin(), whole.begin() + static_cast<Index>(length)));
+      BOOST_TEST_CONTEXT(length << " of " << whole.size() << " bytes")
+      check_error([&] { load_image(path.string()); }, {path.string()});
+    }
+  }
+}
+
+// A JPEG's first Huffman table (marker 0xff 0xc4, length, table number, 16 counts) with 255 codes of each length.
+BOOST_AUTO_TEST_CASE(jpeg_with_overlong_huffman_table_is_refused) {
+  const TemporaryDirectory directory;
+  const auto path = directory / "x.jpg";
+  write_image(path, pattern({3, 12, 13}, 0));
+  Bytes bytes = read_bytes(path);
+  const Bytes marker = {0xff, 0xc4};
+  const auto table = std::search(bytes.begin(), bytes.end(), marker.begin(), marker.end());
+  BOOST_REQUIRE((table != bytes.end()));
+  std::fill(table + 5, table + 21, std::uint8_t{255});
+  write_file(path, bytes);
+  check_error([&] { load_image(path.string()); }, {path.string(), "not a readable"});
+  check_error([&] { image_file_size(path.string()); }, {path.string(), "not a readable"});
+}
+
+BOOST_AUTO_TEST_CASE(damaged_images_are_read_or_refused) {
+  const TemporaryDirectory directory;
+  for (const std::string name : {"x.png", "x.jpg"}) {
+    const auto path = directory / name;
+    write_image(path, pattern({3, 12, 13}, 0));
+    const int refused = read_damaged(read_bytes(path), 1000, [&](const Bytes& bytes) {
+      write_file(path, bytes);
+      const Image image = load_image(path.string());
+      BOOST_REQUIRE(static_cast<Index>(image.pixels.size()) == image.size.elements());
+    });
+    BOOST_TEST(refused > 100);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,141 @@
+// IDX files as MNIST has them: what is read, and what is refused and how.
+#include "data/support.h"
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// A data set of three 2x4 images; tests damage one of its files.
+struct Mnist {
+  TemporaryDirectory directory;
+  Image images = pattern({1, 3 * 2, 4}, 5);  // three images below one another
+
+  Mnist() {
+    write_images(idx({3, 2, 4}, images.pixels));
+    write_labels(idx({3}, {7, 0, 9}));
+  }
+  std::filesystem::path images_path() const { return directory / "train-images-idx3-ubyte"; }
+  std::filesystem::path labels_path() const { return directory / "train-labels-idx1-ubyte"; }
+  void write_images(const Bytes& bytes) const { write_file(images_path(), bytes); }
+  void write_labels(const Bytes& bytes) const { write_file(labels_path(), bytes); }
+  std::unique_ptr<Dataset> open() const { return open_dataset("mnist", directory.path().string(), Split::train); }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(data_idx)
+
+BOOST_FIXTURE_TEST_CASE(plain_files_are_read, Mnist) {
+  const auto data = open();
+  BOOST_TEST(data->size() == 3);
+  BOOST_TEST((data->image_size() == ImageSize{1, 2, 4}));
+  BOOST_TEST(data->class_names().size() == 10u);
+  BOOST_TEST(data->label(0) == 7);
+  BOOST_TEST(data->label(2) == 9);
+  Image image;
+  data->read(1, image);
+  BOOST_TEST((image.size == ImageSize{1, 2, 4}));
+  BOOST_TEST(image.pixels == Bytes(images.pixels.begin() + 8, images.pixels.begin() + 16),
+             boost::test_tools::per_element());
+}
+
+BOOST_FIXTURE_TEST_CASE(compressed_files_give_the_same, Mnist) {
+  std::filesystem::remove(images_path());
+  std::filesystem::remove(labels_path());
+  write_gz(directory / "train-images-idx3-ubyte.gz", idx({3, 2, 4}, images.pixels));
+  write_gz(directory / "train-labels-idx1-ubyte.gz", idx({3}, {7, 0, 9}));
+  const auto data = open();
+  Image image;
+  data->read(2, image);
+  BOOST_TEST(image.pixels == Bytes(images.pixels.begin() + 16, images.pixels.end()), boost::test_tools::per_element());
+}
+
+BOOST_FIXTURE_TEST_CASE(missing_files_are_named, Mnist) {
+  std::filesystem::remove(labels_path());
+  check_error([&] { open(); }, {directory.path().string(), "train-labels-idx1-ubyte"});
+  check_error([&] { open_dataset("mnist", directory.path().string(), Split::test); }, {"t10k-images-idx3-ubyte"});
+  check_error([&] { open_dataset("mnist", (directory / "none").string(), Split::test); },
+              {"none", "no such directory"});
+}
+
+BOOST_FIXTURE_TEST_CASE(truncated_and_overlong_files_are_refused, Mnist) {
+  Bytes bytes = idx({3, 2, 4}, images.pixels);
+  bytes.pop_back();
+  write_images(bytes);
+  check_error([&] { open(); }, {images_path().string(), "expected 24 bytes", "found 23"});
+  bytes.resize(bytes.size() + 2);
+  write_images(bytes);
+  check_error([&] { open(); }, {images_path().string(), "expected 24 bytes", "more"});
+  for (std::size_t length = 0; length < 16; ++length) {
+    write_images(Bytes(bytes.begin(), bytes.begin() + static_cast<Index>(length)));
+    check_error([&] { open(); }, {images_path().string()});
+  }
+}
+
+BOOST_FIXTURE_TEST_CASE(truncated_compressed_files_are_refused, Mnist) {
+  std::filesystem::remove(images_path());
+  const auto path = directory / "train-images-idx3-ubyte.gz";
+  write_gz(path, idx({3, 2, 4}, images.pixels));
+  const Bytes whole = read_bytes(path);
+  for (std::size_t length = 0; length < whole.size(); ++length) {
+    write_file(path, Bytes(whole.begin(), whole.begin() + static_cast<Index>(length)));
+    check_error([&] { open(); }, {path.string()});
+  }
+  Bytes wrong_sum = whole;
+  wrong_sum[whole.size() - 8] ^= 1;
+  write_file(path, wrong_sum);
+  check_error([&] { open(); }, {path.string(), "uncompressed"});
+}
+
+BOOST_FIXTURE_TEST_CASE(wrong_magic_is_refused, Mnist) {
+  write_images(idx({24}, images.pixels));
+  check_error([&] { open(); }, {images_path().string(), "0x00000803", "0x00000801"});
+  Bytes floats = idx({3, 2, 4}, images.pixels);
+  floats[2] = 0x0d;
+  write_images(floats);
+  check_error([&] { open(); }, {images_path().string(), "0x00000d03"});
+}
+
+BOOST_FIXTURE_TEST_CASE(labels_must_fit, Mnist) {
+  write_labels(idx({2}, {7, 0}));
+  check_error([&] { open(); }, {labels_path().string(), "expected 3", "found 2"});
+  write_labels(idx({3}, {7, 10, 9}));
+  check_error([&] { open(); }, {labels_path().string(), "label 1 is 10", "0 to 9"});
+}
+
+BOOST_FIXTURE_TEST_CASE(announced_sizes_are_checked_before_memory_is_taken, Mnist) {
+  const std::uint32_t huge = 0xffffffff;
+  write_images(idx({huge, huge, huge}, images.pixels));
+  check_error([&] { open(); }, {images_path().string(), "4294967295"});
+  write_images(idx({3, 0, 4}, {}));
+  check_error([&] { open(); }, {images_path().string(), "size 0"});
+  std::filesystem::remove(images_path());
+  write_gz(directory / "train-images-idx3-ubyte.gz", idx({huge, 28, 28}, images.pixels));
+  check_error([&] { open(); }, {images_path().string() + ".gz", "4294967295"});
+}
+
+BOOST_FIXTURE_TEST_CASE(damaged_files_are_read_or_refused, Mnist) {
+  const int refused = read_damaged(idx({3, 2, 4}, images.pixels), 500, [&](const Bytes& bytes) {
+    write_images(bytes);
+    open();
+  });
+  BOOST_TEST(refused > 100);
+  std::filesystem::remove(images_path());
+  const auto path = directory / "train-images-idx3-ubyte.gz";
+  write_gz(path, idx({3, 2, 4}, images.pixels));
+  const int refused_gz = read_damaged(read_bytes(path), 500, [&](const Bytes& bytes) {
+    write_file(path, bytes);
+    open();
+  });
+  BOOST_TEST(refused_gz > 100);
+}
+
+BOOST_AUTO_TEST_CASE(unknown_names_suggest_the_nearest) {
+  check_error([] { open_dataset("fashion-mnits", "", Split::train); },
+              {"fashion-mnits", "did you mean 'fashion-mnist'"});
+  check_error([] { open_dataset("imagenet", "", Split::train); }, {"imagenet", "cifar10", "folder"});
+  check_error([] { open_dataset("folder", "", Split::train); }, {"data.path"});
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,256 @@
+// Batches: order, normalisation, and that neither threads nor interruptions change them.
+#include "heed/data/loader.h"
+
+#include "data/support.h"
+
+#include <numeric>
+#include <set>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// What an epoch consists of, from one of its batches on: pixels, targets, labels in one list.
+template <class T>
+std::vector<double> contents(Loader<T>& loader, Index epoch, Index first_batch = 0) {
+  std::vector<double> all;
+  loader.start(epoch, first_batch);
+  while (const Batch<T>* batch = loader.next()) {
+    const Index image = batch->images.size() / batch->images.shape()[0], classes = batch->targets.shape()[1];
+    all.push_back(static_cast<double>(batch->first));
+    all.insert(all.end(), batch->images.begin(), batch->images.begin() + batch->size * image);
+    all.insert(all.end(), batch->targets.begin(), batch->targets.begin() + batch->size * classes);
+    all.insert(all.end(), batch->labels.begin(), batch->labels.begin() + batch->size);
+  }
+  return all;
+}
+
+template <class T>
+std::vector<int> labels_of_epoch(Loader<T>& loader, Index epoch) {
+  std::vector<int> labels;
+  loader.start(epoch);
+  while (const Batch<T>* batch = loader.next())
+    labels.insert(labels.end(), batch->labels.begin(), batch->labels.begin() + batch->size);
+  return labels;
+}
+
+constexpr ImageSize size{3, 8, 7};
+
+/// A configuration with everything that draws random numbers.
+DataConfig everything() {
+  DataConfig config;
+  config.augment = {"crop", "flip", "randaugment", "erase", "mixup", "cutmix"};
+  config.crop_padding = 2;
+  config.mean = {0.5, 0.4, 0.3};
+  config.std = {0.25};
+  return config;
+}
+
+/// A data set whose image 5 cannot be read.
+class Broken : public MemoryDataset {
+ public:
+  Broken() : MemoryDataset(pattern_dataset(12, ::size, 3)) {}
+  bool in_memory() const override { return false; }
+  void read(Index image, Image& to) const override {
+    require(image != 5, "image 5: unreadable");
+    MemoryDataset::read(image, to);
+  }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(data_loader)
+
+BOOST_AUTO_TEST_CASE(validation_is_drawn_from_the_first_images_by_seed) {
+  DataConfig config;
+  config.limit = 50;
+  config.validation = 20;
+  const Subsets a = split_validation(1000, config, 1), again = split_validation(1000, config, 1),
+                b = split_validation(1000, config, 2);
+  BOOST_TEST(a.train.size() == 30u);
+  BOOST_TEST(a.validation.size() == 20u);
+  BOOST_TEST(std::is_sorted(a.train.begin(), a.train.end()));
+  std::vector<Index> both = a.train;
+  both.insert(both.end(), a.validation.begin(), a.validation.end());
+  std::sort(both.begin(), both.end());
+  BOOST_TEST(both == all_images(50), boost::test_tools::per_element());
+  BOOST_TEST((a.validation == again.validation));
+  BOOST_TEST((a.validation != b.validation));
+  BOOST_TEST((a.validation.front() > 0 || a.validation.back() > 19));  // not just the first ones
+
+  config.validation = 50;
+  check_error([&] { split_validation(1000, config, 1); }, {"data.validation", "50 of 50"});
+  config.limit = -1;
+  check_error([&] { split_validation(1000, config, 1); }, {"data.limit is -1"});
+}
+
+BOOST_AUTO_TEST_CASE(pixels_are_normalised_exactly_in_the_number_type) {
+  const MemoryDataset data = pattern_dataset(3, size, 3);
+  DataConfig config;
+  config.mean = {0.1307, 0.2, 0.3};
+  config.std = {0.3081, 0.5, 0.7};
+  Loader<double> exact(data, {2}, config, size, 1, 0, false);
+  Loader<float> rounded(data, {2}, config, size, 1, 0, false);
+  exact.start(0);
+  rounded.start(0);
+  const Batch<double>& x = *exact.next();
+  const Batch<float>& y = *rounded.next();
+  const Image image = pattern(size, 22);
+  for (Index i = 0; i < size.elements(); ++i) {
+    const std::size_t channel = static_cast<std::size_t>(i / size.pixels());
+    const double expected =
+        (image.pixels[static_cast<std::size_t>(i)] / 255.0 - config.mean[channel]) / config.std[channel];
+    BOOST_REQUIRE(x.images[i] == expected);
+    BOOST_REQUIRE(y.images[i] == static_cast<float>(expected));
+  }
+  BOOST_TEST(x.labels[0] == 2);
+  BOOST_TEST(x.targets[2] == 1.0);
+  BOOST_TEST(x.targets[0] + x.targets[1] == 0.0);
+}
+
+BOOST_AUTO_TEST_CASE(evaluation_keeps_order_and_partial_batch) {
+  const MemoryDataset data = pattern_dataset(11, size, 11);
+  Loader<float> loader(data, all_images(11), everything(), size, 4, 1, false);
+  BOOST_TEST(loader.batches() == 3);
+  std::vector<int> expected(11);
+  std::iota(expected.begin(), expected.end(), 0);
+  BOOST_TEST(labels_of_epoch(loader, 0) == expected, boost::test_tools::per_element());
+  loader.start(0, 2);
+  const Batch<float>* last = loader.next();
+  BOOST_REQUIRE(last != nullptr);
+  BOOST_TEST(last->first == 8);
+  BOOST_TEST(last->size == 3);
+  BOOST_TEST((last->images.shape() == Shape{4, 3, 8, 7}));
+  BOOST_TEST((loader.next() == nullptr));
+  // Nothing is augmented: image 8 as it is.
+  DataConfig plain;
+  plain.mean = everything().mean, plain.std = everything().std;
+  Loader<float> bare(data, all_images(11), plain, size, 4, 1, false);
+  BOOST_TEST((contents(loader, 0) == contents(bare, 0)));
+}
+
+BOOST_AUTO_TEST_CASE(training_shuffles_and_drops_the_partial_batch) {
+  const MemoryDataset data = pattern_dataset(50, size, 50);
+  DataConfig config;
+  Loader<float> loader(data, all_images(50), config, size, 8, 1, true);
+  BOOST_TEST(loader.batches() == 6);
+  BOOST_TEST((loader.next() == nullptr));
+  const std::vector<int> first = labels_of_epoch(loader, 0), second = labels_of_epoch(loader, 1);
+  BOOST_TEST(first.size() == 48u);
+  BOOST_TEST(std::set<int>(first.begin(), first.end()).size() == 48u);
+  BOOST_TEST((first != second));
+  BOOST_TEST(!std::is_sorted(first.begin(), first.end()));
+  BOOST_TEST((labels_of_epoch(loader, 0) == first));  // whatever came between
+  Loader<float> other(data, all_images(50), config, size, 8, 2, true);
+  BOOST_TEST((labels_of_epoch(other, 0) != first));
+  config.shuffle = false;
+  Loader<float> ordered(data, all_images(50), config, size, 8, 1, true);
+  const std::vector<int> in_order = labels_of_epoch(ordered, 3);
+  BOOST_TEST(std::is_sorted(in_order.begin(), in_order.end()));
+}
+
+BOOST_AUTO_TEST_CASE(threads_change_nothing) {
+  const MemoryDataset data = pattern_dataset(64, size, 5);
+  for (const bool resize : {false, true}) {
+    DataConfig config = everything();
+    config.resize = resize;
+    const ImageSize input = resize ? ImageSize{3, 12, 12} : size;
+    Loader<float> one(data, all_images(64), config, input, 16, 7, true, 1);
+    const std::vector<double> expected = contents(one, 2);
+    for (const int workers : {2, 3, 8}) {
+      Loader<float> several(data, all_images(64), config, input, 16, 7, true, workers);
+      BOOST_TEST((contents(several, 2) == expected), workers << " workers");
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_epoch_resumed_is_the_epoch_uninterrupted) {
+  const MemoryDataset data = pattern_dataset(64, size, 5);
+  const DataConfig config = everything();
+  Loader<double> whole(data, all_images(64), config, size, 8, 7, true),
+      resumed(data, all_images(64), config, size, 8, 7, true);
+  const std::vector<double> expected = contents(whole, 4);
+  for (Index first = 0; first <= 8; ++first) {
+    // Leaves another epoch in the middle, with batches made ahead.
+    resumed.start(9);
+    for (Index i = 0; i < first; ++i) resumed.next();
+    const std::vector<double> rest = contents(resumed, 4, first);
+    BOOST_REQUIRE(rest.size() == expected.size() / 8 * static_cast<std::size_t>(8 - first));
+    BOOST_TEST(std::equal(rest.rbegin(), rest.rend(), expected.rbegin()));
+  }
+  check_error([&] { resumed.start(0, 9); }, {"8 batches", "batch 9"});
+}
+
+BOOST_AUTO_TEST_CASE(mixed_targets_sum_to_one) {
+  const MemoryDataset data = pattern_dataset(64, size, 5);
+  Loader<float> loader(data, all_images(64), everything(), size, 16, 3, true);
+  int soft = 0;
+  for (Index epoch = 0; epoch < 5; ++epoch) {
+    loader.start(epoch);
+    while (const Batch<float>* batch = loader.next())
+      for (Index i = 0; i < 16; ++i) {
+        const float* row = batch->targets.data() + i * 5;
+        BOOST_REQUIRE(std::abs(std::accumulate(row, row + 5, 0.0f) - 1) < 1e-6f);
+        soft += row[batch->labels[static_cast<std::size_t>(i)]] < 1 ? 1 : 0;
+      }
+  }
+  BOOST_TEST(soft > 100);
+}
+
+BOOST_AUTO_TEST_CASE(loaders_end_at_any_moment) {
+  const MemoryDataset data = pattern_dataset(64, size, 5);
+  for (Index taken = 0; taken < 6; ++taken) {
+    Loader<float> loader(data, all_images(64), everything(), size, 8, 7, true, 2);
+    if (taken > 0) loader.start(0);
+    for (Index i = 1; i < taken; ++i) BOOST_TEST((loader.next() != nullptr));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(unreadable_images_surface_at_their_batch) {
+  const Broken data;
+  for (const int workers : {1, 2}) {
+    Loader<float> loader(data, all_images(12), {}, size, 3, 1, false, workers);
+    loader.start(0);
+    BOOST_TEST((loader.next() != nullptr));
+    check_error([&] { loader.next(); }, {"image 5: unreadable"});
+    loader.start(0, 2);
+    BOOST_TEST((loader.next() != nullptr));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(images_are_converted_only_when_asked_for) {
+  const MemoryDataset data = pattern_dataset(4, {1, 28, 28}, 4);
+  DataConfig config;
+  const auto make = [&] { return Loader<float>(data, all_images(4), config, {3, 32, 32}, 2, 1, true); };
+  check_error([&] { make(); }, {"pattern", "1x28x28", "3x32x32", "data.resize=true"});
+  config.resize = true;
+  Loader<float> loader(data, {3}, config, {3, 32, 32}, 1, 1, true);
+  loader.start(0);
+  const Batch<float>& batch = *loader.next();
+  const Image expected = convert(pattern({1, 28, 28}, 33), {3, 32, 32});
+  for (Index i = 0; i < 3 * 32 * 32; ++i)
+    BOOST_REQUIRE(batch.images[i] == static_cast<float>(expected.pixels[static_cast<std::size_t>(i)] / 255.0));
+}
+
+BOOST_AUTO_TEST_CASE(bad_values_are_refused) {
+  const MemoryDataset data = pattern_dataset(4, size, 4);
+  const auto make = [&](const DataConfig& config, Index batch = 2) {
+    Loader<float>(data, all_images(4), config, size, batch, 1, true);
+  };
+  DataConfig config;
+  config.std = {0.5, 0.0, 0.5};
+  check_error([&] { make(config); }, {"data.std", "positive"});
+  config.std = {0.5, 0.5};
+  check_error([&] { make(config); }, {"data.std has 2 values", "3 channels"});
+  config.std = {};
+  config.mean = {std::numeric_limits<double>::infinity()};
+  check_error([&] { make(config); }, {"data.mean holds inf"});
+  check_error([&] { make({}, 0); }, {"batch size is 0"});
+  check_error([&] { make({}, 5); }, {"4 training images", "batch of 5"});
+  config = {};
+  config.augment = {"cutmx"};
+  check_error([&] { make(config); }, {"'cutmix'"});
+}
+
+BOOST_AUTO_TEST_SUITE_END()
