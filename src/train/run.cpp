@@ -85,7 +85,7 @@ MetricsFile::MetricsFile(const std::string& path, Index steps) : path_(path) {
   if (std::filesystem::exists(path)) {
     const std::vector<std::string> rows = lines_of(read_file(path));
     for (std::size_t i = 1; i < rows.size(); ++i)
-      if (step_of(path, rows[i]) <= steps) kept += rows[i] + "\n";
+      if (!rows[i].starts_with("test,") && step_of(path, rows[i]) <= steps) kept += rows[i] + "\n";
   }
   write_file(path, kept);
   file_.reset(std::fopen(path.c_str(), "a"));

@@ -51,7 +51,7 @@ struct MetricsRow {
 class MetricsFile {
  public:
   /// Opens the file, or begins it. Rows beyond `steps` updates, left by a run that was cut off after its last
-  /// checkpoint, are dropped.
+  /// checkpoint, are dropped, and so is a test, which a run that goes on repeats.
   MetricsFile(const std::string& path, Index steps);
   void write(const MetricsRow& row);
 

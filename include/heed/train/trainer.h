@@ -1,0 +1,71 @@
+// Training: from an experiment to a run directory.
+#pragma once
+
+#include "heed/config.h"
+#include "heed/train/evaluate.h"
+
+#include <atomic>
+#include <string>
+
+namespace heed {
+
+/// A loss that is no number any more.
+struct Diverged : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct TrainOptions {
+  std::string run;                                ///< the run directory
+  std::string init;                               ///< weights to start from; empty: drawn by the seed
+  bool resume = false;                            ///< continue the run in the directory
+  const std::atomic<bool>* interrupt = nullptr;  ///< when it becomes true: finish the step, save, stop
+};
+
+/// What a run is about to do.
+struct TrainPlan {
+  Index parameters = 0;
+  Index train_images = 0, validation_images = 0, test_images = 0;
+  Index steps_per_epoch = 0;
+  Index epoch = 0, step = 0;  ///< where it begins: 0, 0 unless resumed
+  std::string run;
+};
+
+/// One update made.
+struct StepReport {
+  Index epoch = 0;            ///< counted from 1
+  Index batch = 0;            ///< batches of the epoch done
+  Index step = 0;             ///< updates in all
+  double loss = 0;            ///< mean over the epoch so far
+  double accuracy = 0;        ///< on the training images of the epoch so far
+  double lr = 0;
+  double images_per_s = 0;    ///< over the epoch so far
+};
+
+/// An epoch completed.
+struct EpochReport {
+  StepReport train;
+  bool validated = false;  ///< are there validation images?
+  double validation_loss = 0, validation_accuracy = 0;
+  double seconds = 0;      ///< of training, without evaluation
+};
+
+/// Told what happens while it happens; progress bars and tests derive from it.
+class TrainObserver {
+ public:
+  virtual ~TrainObserver() = default;
+  virtual void begin(const TrainPlan&) {}
+  virtual void step(const StepReport&) {}
+  virtual void epoch(const EpochReport&) {}
+  /// The test set, with the weights of best.safetensors.
+  virtual void test(const Evaluation&) {}
+};
+
+/// How training ended: with all its epochs; at train.max_steps; by `interrupt`.
+enum class Outcome { finished, stopped, interrupted };
+
+/// Trains as `experiment` says and fills the run directory. Bad input is an Error before anything is written; a loss
+/// that is not finite throws Diverged. best.safetensors holds the weights with the best validation accuracy, or the
+/// latest where no images are set aside. The test set is looked at once, at the end.
+Outcome train(const Experiment& experiment, const TrainOptions& options, TrainObserver& observer);
+
+}  // namespace heed

@@ -1,0 +1,131 @@
+// heed bench: how fast a model trains or classifies on this machine.
+#include "commands.h"
+
+#include "heed/config.h"
+#include "heed/kernels/gemm.h"
+#include "heed/parallel.h"
+#include "heed/train/optimizer.h"
+#include "heed/train/step.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <iostream>
+
+namespace heed::cli {
+
+namespace {
+
+struct Arguments {
+  std::string model, mode = "train";
+  std::vector<std::string> sets;
+  Index batch = 0;
+  int threads = 0;
+  double seconds = 8;
+  bool json = false;
+};
+
+using Clock = std::chrono::steady_clock;
+
+/// Times of calls of f in seconds, for about `seconds` and at least five calls, after warming up.
+template <class F>
+std::vector<double> times_of(double seconds, const F& f) {
+  const auto since = [](Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  const Clock::time_point warm_up = Clock::now();
+  for (int i = 0; i < 3 && (i < 2 || since(warm_up) < 3); ++i) f();
+  std::vector<double> times;
+  const Clock::time_point start = Clock::now();
+  while (since(start) < seconds || times.size() < 5) {
+    const Clock::time_point call = Clock::now();
+    f();
+    times.push_back(since(call));
+  }
+  std::sort(times.begin(), times.end());
+  return times;
+}
+
+template <class T>
+std::vector<double> measure(const Arguments& a, const Experiment& x, Index batch) {
+  const ModelConfig& m = x.model;
+  const VisionTransformer model(m, x.attention, x.train.dropout, x.train.drop_path);
+  Parameters<T> parameters(model.parameters());
+  parameters.initialise(1);
+  const RandomStream random(1);
+  Tensor<T> images(Shape{batch, m.channels, m.image, m.image}), targets(Shape{batch, m.classes});
+  for (Index i = 0; i < images.size(); ++i) images[i] = static_cast<T>(random.normal(i));
+  std::vector<int> labels;
+  for (Index i = 0; i < batch; ++i) {
+    labels.push_back(static_cast<int>(random.derive(1).below(i, m.classes)));
+    targets[i * m.classes + labels.back()] = 1;
+  }
+  const View<const T> image_view = std::as_const(images).view();
+  if (a.mode == "infer") {
+    Inference<T> inference(model, parameters, x.train.piece);
+    Tensor<T> logits(Shape{batch, m.classes});
+    return times_of(a.seconds, [&] { inference.run(image_view, logits.data()); });
+  }
+  Optimizer<T> optimizer(x.optim, parameters);
+  BatchGradient<T> gradient(model, parameters, batch, x.train.piece, x.train.label_smoothing);
+  return times_of(a.seconds, [&] {
+    gradient.run(image_view, std::as_const(targets).view(), labels.data(),
+                 random.derive(static_cast<std::uint64_t>(optimizer.steps())));
+    const Clipping clipping = clip_by_norm(gradient.gradients(), x.optim.clip);
+    optimizer.step(parameters, gradient.gradients(), x.optim.lr, clipping.factor);
+  });
+}
+
+double peak_megabytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
+}
+
+int bench_command(const Arguments& a) {
+  use_threads(a.threads);
+  const Experiment x = load_experiment(a.model, a.sets);
+  const Index batch = a.batch > 0 ? a.batch : x.train.batch;
+  const std::vector<double> times =
+      x.train.dtype == "f64" ? measure<double>(a, x, batch) : measure<float>(a, x, batch);
+  const double median = times[times.size() / 2], best = times.front(), images = static_cast<double>(batch);
+  if (a.json) {
+    nlohmann::ordered_json json;
+    json["model"] = a.model;
+    json["mode"] = a.mode;
+    json["batch"] = batch;
+    json["img_s"] = images / median;
+    json["best_img_s"] = images / best;
+    json["ms"] = median * 1e3;
+    json["steps"] = times.size();
+    json["peak_mb"] = peak_megabytes();
+    json["threads"] = threads();
+    json["blas"] = kernels::gemm_library();
+    std::cout << json.dump() << "\n";
+    return ok;
+  }
+  std::cout << fmt::format(
+      "{} {}, batch {}: {:.0f} images/s (median of {}), best {:.0f}; {:.2f} ms per step, 10 % to 90 %: {:.2f} to {:.2f}\n"
+      "peak memory {:.0f} MB, {} threads, {}\n",
+      a.model, a.mode, batch, images / median, times.size(), images / best, median * 1e3, times[times.size() / 10] * 1e3,
+      times[times.size() * 9 / 10] * 1e3, peak_megabytes(), threads(), kernels::gemm_library());
+  return ok;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, const AddVerb& add) {
+  static Arguments a;
+  auto* const command = app.add_subcommand("bench", "Measure training steps or inference on random images");
+  command->add_option("MODEL", a.model, "model or experiment file (TOML)")->required();
+  add_sets(command, a.sets, "override a key of the file; repeatable");
+  command->add_option("--batch", a.batch, "images per step; default: train.batch")->check(CLI::PositiveNumber);
+  command->add_option("--mode", a.mode, "train: forward, backward, optimiser; infer: forward")
+      ->check(CLI::IsMember({"train", "infer"}));
+  add_threads(command, a.threads);
+  command->add_option("--seconds", a.seconds, "how long to measure")->check(CLI::PositiveNumber);
+  command->add_flag("--json", a.json, "one JSON object");
+  add(command, [] { return bench_command(a); });
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,62 @@
+// heed gradcheck and heed list.
+#include "commands.h"
+
+#include "heed/attention.h"
+#include "heed/gradcheck.h"
+#include "heed/suggest.h"
+
+#include <fmt/format.h>
+
+#include <iostream>
+
+namespace heed::cli {
+
+namespace {
+
+/// Does a case belong to `name`: is it called so, or so up to its options?
+bool belongs(const CheckCase& c, const std::string& name) {
+  return c.name == name || c.name.starts_with(name + ",");
+}
+
+int gradcheck_command(const std::vector<std::string>& names) {
+  const std::vector<CheckCase> cases = all_check_cases();
+  std::vector<std::string> known;
+  for (const CheckCase& c : cases) known.push_back(c.name.substr(0, c.name.find(',')));
+  known.erase(std::unique(known.begin(), known.end()), known.end());
+  for (const std::string& name : names)
+    require(std::any_of(cases.begin(), cases.end(), [&](const CheckCase& c) { return belongs(c, name); }),
+            "gradcheck: nothing is called '{}'{}", name, suggestion(name, known));
+  std::vector<CheckRow> rows;
+  for (const CheckCase& c : cases) {
+    if (!names.empty() && std::none_of(names.begin(), names.end(), [&](const auto& name) { return belongs(c, name); }))
+      continue;
+    for (const CheckRow& row : gradcheck(c)) rows.push_back(row);
+  }
+  return print_gradcheck(std::cout, rows) ? ok : check_failed;
+}
+
+int list_command() {
+  for (const MechanismEntry& entry : mechanisms()) {
+    std::cout << fmt::format("{:<12}  {}\n{:14}{}\n", entry.name, entry.summary, "", entry.complexity);
+    for (const OptionInfo& option : entry.options())
+      std::cout << fmt::format("{:14}{} = {:<10} {}\n", "", option.name, option.fallback, option.meaning);
+  }
+  return ok;
+}
+
+}  // namespace
+
+void add_gradcheck(CLI::App& app, const AddVerb& add) {
+  auto* const command = app.add_subcommand("gradcheck", "Compare hand-written gradients with central differences");
+  static std::vector<std::string> names;
+  static bool all = false;
+  auto* const name = command->add_option("NAME", names, "operations and mechanisms, such as layer_norm or softmax");
+  command->add_flag("--all", all, "all of them (as without NAME)")->excludes(name);
+  add(command, [] { return gradcheck_command(names); });
+}
+
+void add_list(CLI::App& app, const AddVerb& add) {
+  add(app.add_subcommand("list", "Show the attention mechanisms and their options"), list_command);
+}
+
+}  // namespace heed::cli

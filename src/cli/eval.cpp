@@ -1,0 +1,162 @@
+// heed eval and heed predict.
+#include "trained.h"
+
+#include "heed/train/evaluate.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <iostream>
+#include <numeric>
+
+namespace heed::cli {
+
+namespace {
+
+struct EvalArguments {
+  std::string run, weights, data, path, split = "test";
+  std::vector<std::string> sets;
+  int threads = 0;
+};
+
+void print_confusion(const Tensor<std::int64_t>& confusion, const std::vector<std::string>& names) {
+  const Index classes = confusion.shape()[0];
+  constexpr Index most = 20;
+  std::size_t width = 5;
+  for (const std::string& name : names) width = std::max(width, name.size());
+  if (classes > most) {
+    std::cout << fmt::format("\n{} classes are too many for a confusion matrix here\n", classes);
+    return;
+  }
+  std::cout << fmt::format("\nconfusion: images of a row's class taken for a column's\n{:>{}}", "", width);
+  for (Index c = 0; c < classes; ++c) std::cout << fmt::format(" {:>5}", c);
+  std::cout << "  accuracy\n";
+  for (Index r = 0; r < classes; ++r) {
+    const std::int64_t* const row = confusion.data() + r * classes;
+    const double total = static_cast<double>(std::accumulate(row, row + classes, std::int64_t{0}));
+    std::cout << fmt::format("{:>{}}", names[static_cast<std::size_t>(r)], width);
+    for (Index c = 0; c < classes; ++c) std::cout << fmt::format(" {:>5}", row[c]);
+    std::cout << fmt::format("  {:>6.2f} %\n", total == 0 ? 0.0 : 100 * static_cast<double>(row[r]) / total);
+  }
+}
+
+int eval_command(const EvalArguments& a) {
+  use_threads(a.threads);
+  std::vector<std::string> sets = a.sets;
+  if (!a.data.empty()) sets.push_back("data.name=" + a.data);
+  if (!a.path.empty()) sets.push_back("data.path=" + a.path);
+  TrainedModel trained(a.run, sets, a.weights);
+  const DataConfig& data = trained.experiment.data;
+  const std::unique_ptr<Dataset> set = open_dataset(data.name, data.path, a.split == "test" ? Split::test : Split::train);
+  const Index classes = static_cast<Index>(set->class_names().size());
+  require(classes == trained.experiment.model.classes, "{} has {} classes, the model of {} has {}", data.name, classes,
+          a.run, trained.experiment.model.classes);
+  std::vector<Index> images = all_images(set->size());
+  if (a.split != "test") {
+    Subsets subsets = split_validation(set->size(), data, static_cast<std::uint64_t>(trained.experiment.train.seed));
+    images = a.split == "train" ? std::move(subsets.train) : std::move(subsets.validation);
+  }
+  require(!images.empty(), "{}: the run set no images aside for validation", a.run);
+  const TrainConfig& train = trained.experiment.train;
+  Loader<float> loader(*set, std::move(images), data, trained.input(), train.batch, 0, false);
+  const Evaluation result = evaluate(trained.model, trained.parameters, loader, train.piece);
+  const double n = static_cast<double>(result.images);
+  std::cout << fmt::format("{}, {}, {} images\ntop-1 accuracy {:.2f} %\n", data.name, a.split, result.images,
+                           100 * result.accuracy());
+  if (classes > 5) std::cout << fmt::format("top-5 accuracy {:.2f} %\n", 100 * static_cast<double>(result.top5) / n);
+  std::cout << fmt::format("loss           {:.4f}\n", result.loss);
+  print_confusion(result.confusion, set->class_names());
+  return ok;
+}
+
+struct PredictArguments {
+  std::string run, weights;
+  std::vector<std::string> images, sets;
+  int top = 3, threads = 0;
+};
+
+/// Names of the classes if the training data are at hand, else their numbers.
+std::vector<std::string> class_names(const Experiment& experiment) {
+  std::vector<std::string> numbers;
+  for (Index c = 0; c < experiment.model.classes; ++c) numbers.push_back(std::to_string(c));
+  try {
+    const auto set = open_dataset(experiment.data.name, experiment.data.path, Split::test);
+    return set->class_names().size() == numbers.size() ? set->class_names() : numbers;
+  } catch (const Error&) {
+    return numbers;
+  }
+}
+
+int predict_command(const PredictArguments& a) {
+  use_threads(a.threads);
+  TrainedModel trained(a.run, a.sets, a.weights);
+  const Tensor<float> images = prepared_images(trained, a.images);
+  const Index classes = trained.experiment.model.classes;
+  const std::vector<std::string> names = class_names(trained.experiment);
+  Tensor<float> logits(Shape{images.shape()[0], classes});
+  Inference<float>(trained.model, trained.parameters, trained.experiment.train.piece).run(images.view(), logits.data());
+  for (std::size_t i = 0; i < a.images.size(); ++i) {
+    float* const row = logits.data() + static_cast<Index>(i) * classes;
+    const float maximum = *std::max_element(row, row + classes);
+    double sum = 0;
+    for (Index c = 0; c < classes; ++c) sum += std::exp(static_cast<double>(row[c] - maximum));
+    std::vector<Index> order(static_cast<std::size_t>(classes));
+    std::iota(order.begin(), order.end(), Index{0});
+    std::stable_sort(order.begin(), order.end(), [&](Index x, Index y) { return row[x] > row[y]; });
+    order.resize(std::min(order.size(), static_cast<std::size_t>(a.top)));
+    std::cout << a.images[i] << ":";
+    for (std::size_t k = 0; k < order.size(); ++k)
+      std::cout << fmt::format("{} {} {:.1f} %", k == 0 ? "" : ",", names[static_cast<std::size_t>(order[k])],
+                               100 * std::exp(static_cast<double>(row[order[k]] - maximum)) / sum);
+    std::cout << "\n";
+  }
+  return ok;
+}
+
+}  // namespace
+
+Tensor<float> prepared_images(const TrainedModel& trained, const std::vector<std::string>& files) {
+  const ImageSize size = trained.input();
+  const DataConfig& data = trained.experiment.data;
+  const auto of_channel = [](const std::vector<double>& values, Index channel, double fallback) {
+    return values.empty() ? fallback : values[values.size() == 1 ? 0 : static_cast<std::size_t>(channel)];
+  };
+  Tensor<float> images(Shape{static_cast<Index>(files.size()), size.channels, size.height, size.width});
+  float* out = images.data();
+  for (const std::string& file : files) {
+    const Image image = convert(load_image(file), size);
+    for (Index c = 0; c < size.channels; ++c) {
+      const double mean = of_channel(data.mean, c, 0), deviation = of_channel(data.std, c, 1);
+      for (Index i = 0; i < size.pixels(); ++i)
+        *out++ = static_cast<float>((image.pixels[static_cast<std::size_t>(c * size.pixels() + i)] / 255.0 - mean) / deviation);
+    }
+  }
+  return images;
+}
+
+void add_eval(CLI::App& app, const AddVerb& add) {
+  static EvalArguments a;
+  auto* const command = app.add_subcommand("eval", "Evaluate a trained model: top-1, top-5, confusion matrix");
+  command->add_option("RUN", a.run, "run directory")->required();
+  command->add_option("--data", a.data, "another data set than the model was trained on");
+  command->add_option("--path", a.path, "where the data lie")->type_name("DIR");
+  command->add_option("--split", a.split, "test, validation or train")->check(CLI::IsMember({"test", "validation", "train"}));
+  command->add_option("--weights", a.weights, "other weights than best.safetensors")->type_name("FILE");
+  add_sets(command, a.sets, "override a key of the run's configuration; repeatable");
+  add_threads(command, a.threads);
+  add(command, [] { return eval_command(a); });
+}
+
+void add_predict(CLI::App& app, const AddVerb& add) {
+  static PredictArguments a;
+  auto* const command = app.add_subcommand("predict", "Classify image files with a trained model");
+  command->add_option("RUN", a.run, "run directory")->required();
+  command->add_option("IMAGE", a.images, "PNG or JPEG files")->required();
+  command->add_option("--top", a.top, "how many classes to show")->check(CLI::PositiveNumber);
+  command->add_option("--weights", a.weights, "other weights than best.safetensors")->type_name("FILE");
+  add_sets(command, a.sets, "override a key of the run's configuration; repeatable");
+  add_threads(command, a.threads);
+  add(command, [] { return predict_command(a); });
+}
+
+}  // namespace heed::cli

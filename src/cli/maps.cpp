@@ -1,0 +1,2 @@
+#include "commands.h"
+namespace heed::cli { void add_maps(CLI::App&, const AddVerb&) {} }

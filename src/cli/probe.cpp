@@ -1,0 +1,274 @@
+// heed probe: one mechanism, layer or model on given tensors, so that heed can be held against any other
+// implementation number for number. Outputs and gradients come from the code that trains.
+#include "commands.h"
+
+#include "heed/attention.h"
+#include "heed/config.h"
+#include "heed/io/weights.h"
+#include "heed/nn/vit.h"
+#include "heed/ops/attention.h"
+#include "heed/ops/cross_entropy.h"
+#include "heed/suggest.h"
+
+#include <fmt/format.h>
+
+#include <deque>
+#include <set>
+
+namespace heed::cli {
+
+namespace {
+
+/// The tensors of an input file. What is taken is checked; finish() refuses what nobody took.
+class ProbeInput {
+ public:
+  explicit ProbeInput(const std::string& path) : file_(path) {}
+
+  /// F64 if the file's numbers are, F32 if they are; a mixture is refused.
+  bool in_double() const {
+    std::string first;
+    for (const std::string& name : file_.names()) {
+      const DType dtype = file_.info(name).dtype;
+      if (dtype == DType::I64) continue;
+      require(dtype == DType::F32 || dtype == DType::F64, "{}: tensor '{}' is {}; expected F32 or F64", file_.path(),
+              name, to_string(dtype));
+      require(first.empty() || file_.info(first).dtype == dtype, "{}: tensor '{}' is {}, '{}' is {}; expected one number type",
+              file_.path(), name, to_string(dtype), first, to_string(file_.info(first).dtype));
+      if (first.empty()) first = name;
+    }
+    require(!first.empty(), "{}: holds no F32 or F64 tensor", file_.path());
+    return file_.info(first).dtype == DType::F64;
+  }
+
+  bool contains(const std::string& name) const { return file_.contains(name); }
+  const std::string& path() const { return file_.path(); }
+
+  /// The tensor `name`. `rank` axes are expected.
+  template <class T>
+  Tensor<T> take(const std::string& name, int rank) {
+    require(file_.contains(name), "{}: tensor '{}' is missing", path(), name);
+    const Shape& found = file_.info(name).shape;
+    require(found.rank() == rank, "{}: tensor '{}' has shape {}; expected {} axes", path(), name, to_string(found), rank);
+    require(found.elements() > 0, "{}: tensor '{}' has shape {}; expected at least one element", path(), name,
+            to_string(found));
+    taken_.insert(name);
+    Tensor<T> tensor = file_.read<T>(name);
+    if constexpr (std::is_floating_point_v<T>) require_finite(path(), name, std::as_const(tensor).view());
+    return tensor;
+  }
+
+  /// The tensor `name` with exactly this shape.
+  template <class T>
+  Tensor<T> take(const std::string& name, const Shape& shape) {
+    require(file_.contains(name), "{}: tensor '{}' is missing", path(), name);
+    require(file_.info(name).shape == shape, "{}: tensor '{}' has shape {}; expected {}", path(), name,
+            to_string(file_.info(name).shape), to_string(shape));
+    return take<T>(name, shape.rank());
+  }
+
+  void finish() const {
+    for (const std::string& name : file_.names())
+      require(taken_.contains(name), "{}: tensor '{}' is not used; expected {}", path(), name,
+              fmt::format("{}", fmt::join(taken_, ", ")));
+  }
+
+ private:
+  SafetensorsFile file_;
+  std::set<std::string> taken_;
+};
+
+/// Results on their way to a file; kept alive until it is written.
+template <class T>
+class ProbeOutput {
+ public:
+  void add(const std::string& name, View<const T> values) {
+    Tensor<T>& copy = kept_.emplace_back(values.shape());
+    std::copy(values.begin(), values.end(), copy.begin());
+    file_.add(name, std::as_const(copy).view());
+  }
+  void write(const std::string& path) const { file_.write(path); }
+
+ private:
+  std::deque<Tensor<T>> kept_;
+  SafetensorsWriter file_;
+};
+
+OptionValues parse_options(const std::vector<std::string>& sets) {
+  OptionValues values;
+  for (const std::string& set : sets) {
+    const std::size_t equals = set.find('=');
+    require(equals != std::string::npos && equals > 0, "--set {}: expected OPTION=VALUE", in_quotes(set));
+    std::string text = set.substr(equals + 1);
+    if (text.size() >= 2 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
+    values[set.substr(0, equals)] = text;
+  }
+  return values;
+}
+
+struct Arguments {
+  std::string mechanism, grid, model, weights, in, out;
+  std::vector<std::string> sets;
+  int threads = 0;
+};
+
+/// "HxW", with a class token in front where there is one token more.
+void read_grid(const std::string& text, Index tokens, AttentionShape& shape) {
+  if (text.empty()) return;
+  int used = 0;
+  long height = 0, width = 0;
+  require(std::sscanf(text.c_str(), "%ldx%ld%n", &height, &width, &used) == 2 &&
+              used == static_cast<int>(text.size()) && height > 0 && width > 0,
+          "--grid {}: expected HxW, such as 7x7", in_quotes(text));
+  require(tokens == height * width || tokens == height * width + 1,
+          "--grid {}: {} tokens are neither {} nor, with a class token, {}", text, tokens, height * width, height * width + 1);
+  shape.grid_height = height;
+  shape.grid_width = width;
+  shape.class_token = tokens == height * width + 1;
+}
+
+template <class T>
+int probe_attention(const Arguments& a, ProbeInput& in) {
+  const std::unique_ptr<Mechanism> mechanism = make_mechanism(a.mechanism, parse_options(a.sets));
+  Tensor<T> q = in.take<T>("q", 4), k = in.take<T>("k", 4), v = in.take<T>("v", 4);
+  const Shape &qs = q.shape(), &ks = k.shape(), &vs = v.shape();
+  require(ks[0] == qs[0] && ks[1] == qs[1] && ks[3] == qs[3],
+          "{}: tensor 'k' has shape {}; expected [{}, {}, M, {}] as 'q' has {}", in.path(), to_string(ks), qs[0], qs[1],
+          qs[3], to_string(qs));
+  require(vs[0] == ks[0] && vs[1] == ks[1] && vs[2] == ks[2], "{}: tensor 'v' has shape {}; expected [{}, {}, {}, d] as 'k' "
+          "has {}", in.path(), to_string(vs), ks[0], ks[1], ks[2], to_string(ks));
+  const Tensor<T> dout = in.take<T>("grad_out", Shape{qs[0], qs[1], qs[2], vs[3]});
+
+  AttentionShape shape{qs[1], qs[2], ks[2], qs[3], vs[3], 0, 0, false};
+  read_grid(a.grid, qs[2], shape);
+  mechanism->check(shape);
+  in.finish();
+
+  Tape<T> tape;
+  const Var<T> vq = tape.input(std::as_const(q).view()), vk = tape.input(std::as_const(k).view()),
+               vv = tape.input(std::as_const(v).view());
+  const Var<T> out = attention(*mechanism, vq, vk, vv, shape);
+  ProbeOutput<T> results;
+  results.add("out", out.value());
+  tape.backward(out, dout.view());
+  results.add("grad.q", tape.gradient(vq));
+  results.add("grad.k", tape.gradient(vk));
+  results.add("grad.v", tape.gradient(vv));
+  if (mechanism->has_map()) {
+    Tensor<T> maps(Shape{qs[0], qs[1], qs[2], ks[2]});
+    for (Index b = 0; b < qs[0]; ++b)
+      mechanism->map({shape,
+                      {q.data() + b * qs[1] * qs[2] * qs[3], qs[1], qs[2], qs[3], qs[3], qs[2] * qs[3]},
+                      {k.data() + b * ks[1] * ks[2] * ks[3], ks[1], ks[2], ks[3], ks[3], ks[2] * ks[3]},
+                      {v.data() + b * vs[1] * vs[2] * vs[3], vs[1], vs[2], vs[3], vs[3], vs[2] * vs[3]},
+                      {}},
+                     maps.data() + b * qs[1] * qs[2] * ks[2]);
+    results.add("map", std::as_const(maps).view());
+  }
+  results.write(a.out);
+  return ok;
+}
+
+template <class T>
+int probe_linear(const Arguments& a, ProbeInput& in) {
+  const OptionValues options = parse_options(a.sets);
+  for (const auto& [name, text] : options) {
+    require(name == "kind", "linear: unknown option '{}'; expected kind", name);
+    require(text == "mul", "linear: kind is '{}'; expected mul", text);
+  }
+  const Tensor<T> x = in.take<T>("x", 2), weight = in.take<T>("weight", 2);
+  require(weight.shape()[1] == x.shape()[1], "{}: tensor 'weight' has shape {}; expected [O, {}] as 'x' has {}", in.path(),
+          to_string(weight.shape()), x.shape()[1], to_string(x.shape()));
+  const Tensor<T> bias = in.take<T>("bias", Shape{weight.shape()[0]});
+  const Tensor<T> dout = in.take<T>("grad_out", Shape{x.shape()[0], weight.shape()[0]});
+  in.finish();
+  Tape<T> tape;
+  const Var<T> vx = tape.input(x.view()), vw = tape.input(weight.view()), vb = tape.input(bias.view());
+  const Var<T> out = linear(vx, vw, vb);
+  ProbeOutput<T> results;
+  results.add("out", out.value());
+  tape.backward(out, dout.view());
+  results.add("grad.x", tape.gradient(vx));
+  results.add("grad.weight", tape.gradient(vw));
+  results.add("grad.bias", tape.gradient(vb));
+  results.write(a.out);
+  return ok;
+}
+
+template <class T>
+int probe_model(const Arguments& a, ProbeInput& in) {
+  const Experiment experiment = load_experiment(a.model, a.sets);
+  const VisionTransformer model(experiment.model, experiment.attention);
+  Parameters<T> parameters(model.parameters());
+  load_weights(SafetensorsFile(a.weights), parameters);
+  const ModelConfig& m = experiment.model;
+  const Tensor<T> images = in.take<T>("images", 4);
+  const Index count = images.shape()[0];
+  const Shape expected{count, m.channels, m.image, m.image};
+  require(images.shape() == expected, "{}: tensor 'images' has shape {}; expected {}", in.path(),
+          to_string(images.shape()), to_string(expected));
+  const Tensor<std::int64_t> labels = in.take<std::int64_t>("labels", Shape{count});
+  in.finish();
+  Tensor<T> targets(Shape{count, m.classes});
+  for (Index i = 0; i < count; ++i) {
+    require(labels[i] >= 0 && labels[i] < m.classes, "{}: tensor 'labels' holds {} at element {}; expected 0 to {}",
+            in.path(), labels[i], i, m.classes - 1);
+    targets[i * m.classes + labels[i]] = T(1);
+  }
+  Gradients<T> gradients(parameters);
+  Tape<T> tape({.parameters = &parameters, .gradients = &gradients});
+  const Var<T> logits = model(tape.constant(images.view()));
+  const Var<T> loss = cross_entropy(logits, std::as_const(targets).view(), 0.0, count);
+  ProbeOutput<T> results;
+  results.add("logits", logits.value());
+  results.add("loss", loss.value());
+  tape.backward(loss);
+  gradients.complete();
+  for (ParameterId id = 0; id < parameters.list().size(); ++id)
+    if (parameters.list()[id].trainable)
+      results.add("grad." + parameters.list()[id].name, std::as_const(gradients)[id]);
+  results.write(a.out);
+  return ok;
+}
+
+/// Runs in double where the file's tensors are F64, in float where they are F32.
+template <class InFloat, class InDouble>
+int by_dtype(const Arguments& a, InFloat in_float, InDouble in_double) {
+  use_threads(a.threads);
+  ProbeInput in(a.in);
+  return in.in_double() ? in_double(a, in) : in_float(a, in);
+}
+
+void add_files(CLI::App* command, Arguments& a) {
+  command->add_option("IN", a.in, "safetensors with the inputs, F32 or F64")->required();
+  command->add_option("OUT", a.out, "safetensors to write the results to")->required();
+  add_threads(command, a.threads);
+}
+
+}  // namespace
+
+void add_probe(CLI::App& app, const AddVerb& add) {
+  static Arguments a;
+  auto* const probe = app.add_subcommand("probe", "Run a mechanism, a layer or a model on given tensors");
+  probe->require_subcommand(1);
+
+  auto* const attention = probe->add_subcommand("attention", "out, gradients and map of an attention mechanism");
+  attention->add_option("--mechanism", a.mechanism, "as `heed list` names it")->type_name("NAME")->required();
+  add_sets(attention, a.sets, "an option of the mechanism; repeatable");
+  attention->add_option("--grid", a.grid, "the tokens' image grid")->type_name("HxW");
+  add_files(attention, a);
+  add(attention, [] { return by_dtype(a, probe_attention<float>, probe_attention<double>); });
+
+  auto* const linear = probe->add_subcommand("linear", "out and gradients of a linear layer");
+  add_sets(linear, a.sets, "kind=mul; repeatable");
+  add_files(linear, a);
+  add(linear, [] { return by_dtype(a, probe_linear<float>, probe_linear<double>); });
+
+  auto* const model = probe->add_subcommand("model", "logits, loss and gradients of a model");
+  model->add_option("MODEL", a.model, "model or experiment file (TOML)")->required();
+  model->add_option("--weights", a.weights, "the model's tensors (safetensors)")->type_name("FILE")->required();
+  add_sets(model, a.sets, "override a key of the model file; repeatable");
+  add_files(model, a);
+  add(model, [] { return by_dtype(a, probe_model<float>, probe_model<double>); });
+}
+
+}  // namespace heed::cli

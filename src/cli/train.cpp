@@ -1,0 +1,161 @@
+// heed train: the run, seen from the terminal.
+#include "commands.h"
+
+#include "heed/kernels/gemm.h"
+#include "heed/train/run.h"
+#include "heed/train/trainer.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <iostream>
+
+namespace heed::cli {
+
+namespace {
+
+std::atomic<bool> interrupt{false};
+
+/// The first Ctrl-C asks the run to stop; a second one ends the program at once.
+extern "C" void on_interrupt(int signal) {
+  interrupt = true;
+  std::signal(signal, SIG_DFL);
+}
+
+std::string duration(double seconds) {
+  const long total = static_cast<long>(seconds + 0.5);
+  if (total >= 3600) return fmt::format("{}:{:02}:{:02}", total / 3600, total / 60 % 60, total % 60);
+  return fmt::format("{}:{:02}", total / 60, total % 60);
+}
+
+/// "54,000"
+std::string grouped(Index value) {
+  std::string text = std::to_string(value);
+  for (Index place = static_cast<Index>(text.size()) - 3; place > 0; place -= 3)
+    text.insert(static_cast<std::size_t>(place), 1, ',');
+  return text;
+}
+
+/// A bar that is redrawn in place on a terminal; a line per epoch in any case.
+class Progress : public TrainObserver {
+ public:
+  explicit Progress(Index epochs) : epochs_(epochs), terminal_(isatty(STDOUT_FILENO)) {}
+
+  void begin(const TrainPlan& plan) override {
+    plan_ = plan;
+    std::cout << fmt::format("{} parameters; {} images to train on, {} to validate, {} to test\n{}\nrun directory {}\n",
+                             grouped(plan.parameters), grouped(plan.train_images), grouped(plan.validation_images),
+                             grouped(plan.test_images), environment_line(), plan.run);
+    if (plan.step > 0) std::cout << fmt::format("resumed after {} steps\n", plan.step);
+    std::cout << std::flush;
+    start_ = Clock::now();
+    first_step_ = plan.step;
+  }
+
+  void step(const StepReport& s) override {
+    last_ = s;
+    if (!terminal_ || Clock::now() - drawn_ < std::chrono::milliseconds(100)) return;
+    drawn_ = Clock::now();
+    const Index total = epochs_ * plan_.steps_per_epoch;
+    const double elapsed = std::chrono::duration<double>(drawn_ - start_).count();
+    const double left = elapsed / static_cast<double>(s.step - first_step_) * static_cast<double>(total - s.step);
+    constexpr Index width = 20;
+    const Index full = width * s.batch / plan_.steps_per_epoch;
+    std::string bar;
+    for (Index i = 0; i < width; ++i) bar += i < full ? "█" : "░";
+    std::cout << fmt::format("\r\033[Kepoch {}/{} {} {}/{}  loss {:.4f}  accuracy {:.2f} %  {:.0f} images/s  {} left",
+                             s.epoch, epochs_, bar, s.batch, plan_.steps_per_epoch, s.loss, 100 * s.accuracy,
+                             s.images_per_s, duration(left))
+              << std::flush;
+  }
+
+  void epoch(const EpochReport& e) override {
+    clear();
+    std::cout << fmt::format("epoch {:>{}}/{}  loss {:.4f}  accuracy {:6.2f} %", e.train.epoch,
+                             std::to_string(epochs_).size(), epochs_, e.train.loss, 100 * e.train.accuracy);
+    if (e.validated)
+      std::cout << fmt::format("  validation loss {:.4f}  accuracy {:6.2f} %", e.validation_loss,
+                               100 * e.validation_accuracy);
+    std::cout << fmt::format("  {:.0f} images/s  {}\n", e.train.images_per_s, duration(e.seconds)) << std::flush;
+  }
+
+  void test(const Evaluation& t) override {
+    clear();
+    std::cout << fmt::format("test accuracy {:.2f} % ({} of {}), loss {:.4f}\n", 100 * t.accuracy(), t.top1, t.images,
+                             t.loss)
+              << std::flush;
+  }
+
+  /// Takes the bar away.
+  void clear() const {
+    if (terminal_) std::cout << "\r\033[K";
+  }
+
+  const StepReport& last() const { return last_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Index epochs_;
+  bool terminal_;
+  TrainPlan plan_;
+  StepReport last_;
+  Clock::time_point start_, drawn_;
+  Index first_step_ = 0;
+};
+
+struct Arguments {
+  std::string file, run, init;
+  std::vector<std::string> sets;
+  int threads = 0;
+  bool resume = false;
+};
+
+int train_command(const Arguments& a) {
+  use_threads(a.threads);
+  require(!a.file.empty() || a.resume, "train: no experiment was given; expected FILE, or --resume to continue --run");
+  const Experiment experiment = load_experiment(a.file.empty() ? RunPaths(a.run).config() : a.file, a.sets);
+  TrainOptions options{a.run, a.init, a.resume, &interrupt};
+  std::signal(SIGINT, on_interrupt);
+  std::signal(SIGTERM, on_interrupt);
+  Progress progress(experiment.train.epochs);
+  const Outcome outcome = train(experiment, options, progress);
+  progress.clear();
+  const std::string resume = fmt::format("heed train {}{}--run {} --resume", a.file, a.file.empty() ? "" : " ", a.run);
+  switch (outcome) {
+    case Outcome::finished:
+      std::cout << fmt::format(
+          "\nweights, metrics and configuration are in {0}\n"
+          "next: heed eval {0}                        accuracy by class\n"
+          "      heed predict {0} IMAGE...            what an image shows\n"
+          "      heed maps {0} IMAGE                  where the model looks\n"
+          "      experiments/plot_run.py {0}          training curves\n",
+          a.run);
+      return ok;
+    case Outcome::stopped:
+      std::cout << fmt::format("stopped after {} steps (train.max_steps); to go on: {} --set train.max_steps=0\n",
+                               progress.last().step, resume);
+      return ok;
+    case Outcome::interrupted:
+      std::cout << fmt::format("interrupted and saved; to go on: {}\n", resume);
+      return interrupted;
+  }
+  return ok;
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, const AddVerb& add) {
+  static Arguments a;
+  auto* const command = app.add_subcommand("train", "Train a model as an experiment file says");
+  command->add_option("FILE", a.file, "experiment, such as experiments/mnist.toml; with --resume: as recorded");
+  command->add_option("--run", a.run, "run directory: configuration, metrics, weights")->type_name("DIR")->required();
+  add_sets(command, a.sets, "override a key of the experiment, such as optim.lr=2e-3; repeatable");
+  add_threads(command, a.threads);
+  command->add_option("--init", a.init, "weights to start from (safetensors, timm's names)")->type_name("FILE");
+  command->add_flag("--resume", a.resume, "continue the run in DIR");
+  add(command, [] { return train_command(a); });
+}
+
+}  // namespace heed::cli

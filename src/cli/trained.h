@@ -1,0 +1,39 @@
+// A model as a run left it, for the verbs that use one.
+#pragma once
+
+#include "commands.h"
+
+#include "heed/data/loader.h"
+#include "heed/io/weights.h"
+#include "heed/train/run.h"
+#include "heed/nn/vit.h"
+
+namespace heed::cli {
+
+/// The configuration and the best weights of a run. Evaluation takes float whatever it was trained in.
+struct TrainedModel {
+  /// `weights` empty: best.safetensors of the run.
+  TrainedModel(const std::string& run, const std::vector<std::string>& sets, const std::string& weights)
+      : experiment(load(run, sets)),
+        model(experiment.model, experiment.attention),
+        parameters(model.parameters()) {
+    load_weights(SafetensorsFile(weights.empty() ? RunPaths(run).best() : weights), parameters);
+  }
+
+  ImageSize input() const { return {experiment.model.channels, experiment.model.image, experiment.model.image}; }
+
+  Experiment experiment;
+  VisionTransformer model;
+  Parameters<float> parameters;
+
+ private:
+  static Experiment load(const std::string& run, const std::vector<std::string>& sets) {
+    require(RunPaths(run).exists(), "{}: holds no run; expected a directory that heed train has filled", run);
+    return load_experiment(RunPaths(run).config(), sets);
+  }
+};
+
+/// The images of files, brought to the model's size and normalised as its training data were: [B, C, H, W].
+Tensor<float> prepared_images(const TrainedModel& trained, const std::vector<std::string>& files);
+
+}  // namespace heed::cli
