@@ -28,6 +28,7 @@ void column_sums(Index rows, Index n, const T* a, Update update, T* out) {
 
 #ifndef HEED_REFERENCE
 void row_dots(Index rows, Index n, const float* a, Index a_stride, const float* b, Index b_stride, float* out);
+void column_sums(Index rows, Index n, const float* a, Update update, float* out);
 #endif
 
 }  // namespace heed::kernels
