@@ -42,6 +42,7 @@ void start_rows(Index rows, Index n, const T* bias, const T* residual, T* y) {
 
 #ifndef HEED_REFERENCE
 void row_dots(Index rows, Index n, const float* a, Index a_stride, const float* b, Index b_stride, float* out);
+void column_sums(Index rows, Index n, const float* a, Update update, float* out);
 #endif
 
 }  // namespace heed::kernels

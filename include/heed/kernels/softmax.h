@@ -80,6 +80,7 @@ void attention_softmax_backward(const AttentionRows& a, const T* p, const T* del
 void softmax_rows(Index rows, Index n, Index stride, float* s, float* log_sum);
 void attention_softmax(const AttentionRows& a, float* s, float* log_sum);
 void attention_softmax_again(const AttentionRows& a, float* s, const float* log_sum);
+void attention_softmax_backward(const AttentionRows& a, const float* p, const float* delta, float* dp);
 #endif
 
 }  // namespace heed::kernels
