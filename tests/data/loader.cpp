@@ -3,8 +3,11 @@
 
 #include "data/support.h"
 
+#include <atomic>
+#include <chrono>
 #include <numeric>
 #include <set>
+#include <thread>
 
 using namespace heed;
 using namespace heed::test;
@@ -56,6 +59,17 @@ class Broken : public MemoryDataset {
     require(image != 5, "image 5: unreadable");
     MemoryDataset::read(image, to);
   }
+};
+
+/// Counts the images that are read.
+class Counting : public MemoryDataset {
+ public:
+  Counting() : MemoryDataset(pattern_dataset(40, ::size, 3)) {}
+  void read(Index image, Image& to) const override {
+    ++reads;
+    MemoryDataset::read(image, to);
+  }
+  mutable std::atomic<Index> reads = 0;
 };
 
 }  // namespace
@@ -196,6 +210,42 @@ BOOST_AUTO_TEST_CASE(mixed_targets_sum_to_one) {
       }
   }
   BOOST_TEST(soft > 100);
+}
+
+// All images are the same, so whatever differs comes from augmentation.
+BOOST_AUTO_TEST_CASE(augmentation_differs_by_image_epoch_and_seed) {
+  Bytes pixels;
+  for (int i = 0; i < 16; ++i) {
+    const Image image = pattern(size, 1);
+    pixels.insert(pixels.end(), image.pixels.begin(), image.pixels.end());
+  }
+  const MemoryDataset data("same", {"class"}, size, pixels, Bytes(16, 0));
+  DataConfig config;
+  config.augment = {"crop", "flip"};
+  Loader<float> loader(data, all_images(16), config, size, 16, 1, true),
+      other(data, all_images(16), config, size, 16, 2, true);
+  const std::vector<double> first = contents(loader, 0);
+  std::set<std::vector<double>> images;
+  for (Index i = 0; i < 16; ++i) {
+    const auto begin = first.begin() + 1 + i * size.elements();
+    images.insert(std::vector<double>(begin, begin + size.elements()));
+  }
+  BOOST_TEST(images.size() > 10u);
+  BOOST_TEST((contents(loader, 1) != first));
+  BOOST_TEST((contents(other, 0) != first));
+}
+
+// Two batches of 4 are made while the reader has the first; the pause gives a third time to be made by mistake.
+BOOST_AUTO_TEST_CASE(the_batch_in_use_is_not_overwritten) {
+  const Counting data;
+  Loader<float> loader(data, all_images(40), {}, size, 4, 1, false);
+  loader.start(0);
+  const Batch<float>* batch = loader.next();
+  const std::vector<float> before(batch->images.begin(), batch->images.end());
+  while (data.reads < 12) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  BOOST_TEST(data.reads == 12);
+  BOOST_TEST(std::equal(before.begin(), before.end(), batch->images.begin()));
 }
 
 BOOST_AUTO_TEST_CASE(loaders_end_at_any_moment) {
