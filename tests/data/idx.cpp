@@ -110,6 +110,8 @@ BOOST_FIXTURE_TEST_CASE(announced_sizes_are_checked_before_memory_is_taken, Mnis
   const std::uint32_t huge = 0xffffffff;
   write_images(idx({huge, huge, huge}, images.pixels));
   check_error([&] { open(); }, {images_path().string(), "4294967295"});
+  write_images(idx({30, 30, 30}, images.pixels));  // each fits, all together do not
+  check_error([&] { open(); }, {images_path().string(), "axis 1 has size 30", "at most 40 bytes"});
   write_images(idx({3, 0, 4}, {}));
   check_error([&] { open(); }, {images_path().string(), "size 0"});
   std::filesystem::remove(images_path());
