@@ -2,12 +2,12 @@
 
 #include "files.h"
 #include "heed/data/augment.h"
+#include "heed/data/normalise.h"
 #include "heed/parallel.h"
 #include "heed/random.h"
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -22,29 +22,6 @@ namespace {
 void shuffle(std::vector<Index>& items, const RandomStream& stream) {
   for (Index i = static_cast<Index>(items.size()) - 1; i > 0; --i)
     std::swap(items[static_cast<std::size_t>(i)], items[static_cast<std::size_t>(stream.below(i, i + 1))]);
-}
-
-/// One of data.mean and data.std: its value for each channel.
-std::vector<double> per_channel(const char* key, const std::vector<double>& given, Index channels, double fallback) {
-  const Index count = static_cast<Index>(given.size());
-  require(count <= 1 || count == channels, "data.{} has {} values for images of {} channels", key, count, channels);
-  std::vector<double> values(static_cast<std::size_t>(channels), count == 0 ? fallback : given[0]);
-  if (count > 1) values = given;
-  for (const double value : values) require(std::isfinite(value), "data.{} holds {}", key, value);
-  return values;
-}
-
-/// What becomes of each byte of each channel: [channels, 256], (byte / 255 - mean) / std.
-template <class T>
-std::vector<T> normalisation(const DataConfig& config, Index channels) {
-  const std::vector<double> mean = per_channel("mean", config.mean, channels, 0);
-  const std::vector<double> std = per_channel("std", config.std, channels, 1);
-  std::vector<T> table;
-  for (std::size_t c = 0; c < mean.size(); ++c) {
-    require(std[c] > 0, "data.std holds {}; it must be positive", std[c]);
-    for (int byte = 0; byte < 256; ++byte) table.push_back(static_cast<T>((byte / 255.0 - mean[c]) / std[c]));
-  }
-  return table;
 }
 
 }  // namespace
@@ -82,7 +59,7 @@ class Loader<T>::Pipeline {
         batch_(batch),
         random_(seed),
         training_(training),
-        table_(normalisation<T>(config, input.channels)),
+        normalise_(config, input.channels),
         classes_(static_cast<Index>(dataset.class_names().size())) {
     for (const Index image : subset_)
       require(image >= 0 && image < dataset.size(), "{}: image {} of {}", dataset.name(), image, dataset.size());
@@ -202,12 +179,7 @@ class Loader<T>::Pipeline {
     augment(image, which_, config_, random);
 
     T* to = batch.images.data() + i * input_.elements();
-    const std::uint8_t* from = image.pixels.data();
-    const Index pixels = input_.pixels();
-    for (Index c = 0; c < input_.channels; ++c) {
-      const T* normalised = table_.data() + c * 256;
-      for (Index k = 0; k < pixels; ++k) to[c * pixels + k] = normalised[from[c * pixels + k]];
-    }
+    normalise_(image, to);
     if (which_.erase)
       erase(View<T>(to, {input_.channels, input_.height, input_.width}), config_.erase_probability,
             random.derive("erase"));
@@ -226,7 +198,7 @@ class Loader<T>::Pipeline {
   Index batch_, batches_ = 0;
   RandomStream random_;
   bool training_;
-  std::vector<T> table_;
+  Normaliser<T> normalise_;
   Index classes_;
   Augmentations which_;
   int workers_ = 1;

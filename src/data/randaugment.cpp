@@ -75,8 +75,6 @@ Image grey_of(const Image& image) {
   return convert(convert(image, {1, image.size.height, image.size.width}), image.size);
 }
 
-void color(Image& image, double factor) { enhance(image, grey_of(image), factor); }
-
 void contrast(Image& image, double factor) {
   const Image grey = grey_of(image);
   double sum = 0;
@@ -133,40 +131,45 @@ void rotate(Image& image, double degrees) {
   transform(image, {.xx = cosine, .xy = -sine, .yx = sine, .yy = cosine});
 }
 
-/// An operation, given its strength in [0, 1] and a direction, 1 or -1.
-using Operation = void (*)(Image&, double strength, double sign);
-
 constexpr Operation operations[] = {
-    [](Image&, double, double) {},
-    [](Image& image, double, double) { autocontrast(image); },
-    [](Image& image, double, double) { equalize(image); },
-    [](Image& image, double s, double sign) { rotate(image, 30 * s * sign); },
-    // Solarize inverts what is as bright as a threshold, posterize keeps the upper 8 to 4 bits.
-    [](Image& image, double s, double) { map_bytes(image, [&](int x) { return x < 256 - 256 * s ? x : 255 - x; }); },
-    [](Image& image, double s, double) {
-      const int dropped = static_cast<int>(std::lround(4 * s));
-      map_bytes(image, [&](int x) { return x >> dropped << dropped; });
-    },
-    [](Image& image, double s, double sign) { color(image, 1 + 0.9 * s * sign); },
-    [](Image& image, double s, double sign) { contrast(image, 1 + 0.9 * s * sign); },
-    [](Image& image, double s, double sign) { map_bytes(image, [&](int x) { return x * (1 + 0.9 * s * sign); }); },
-    [](Image& image, double s, double sign) { sharpness(image, 1 + 0.9 * s * sign); },
-    [](Image& image, double s, double sign) { transform(image, {.xy = 0.3 * s * sign}); },
-    [](Image& image, double s, double sign) { transform(image, {.yx = 0.3 * s * sign}); },
-    [](Image& image, double s, double sign) {
-      transform(image, {.dx = 0.45 * s * sign * static_cast<double>(image.size.width)});
-    },
-    [](Image& image, double s, double sign) {
-      transform(image, {.dy = 0.45 * s * sign * static_cast<double>(image.size.height)});
-    },
+    {"identity", [](Image&, double, double) {}},
+    {"autocontrast", [](Image& image, double, double) { autocontrast(image); }},
+    {"equalize", [](Image& image, double, double) { equalize(image); }},
+    {"rotate", [](Image& image, double s, double sign) { rotate(image, 30 * s * sign); }},
+    // Inverts what is as bright as a threshold.
+    {"solarize",
+     [](Image& image, double s, double) { map_bytes(image, [&](int x) { return x < 256 - 256 * s ? x : 255 - x; }); }},
+    // Keeps the upper 8 to 4 bits.
+    {"posterize",
+     [](Image& image, double s, double) {
+       const int dropped = static_cast<int>(std::lround(4 * s));
+       map_bytes(image, [&](int x) { return x >> dropped << dropped; });
+     }},
+    {"color", [](Image& image, double s, double sign) { enhance(image, grey_of(image), 1 + 0.9 * s * sign); }},
+    {"contrast", [](Image& image, double s, double sign) { contrast(image, 1 + 0.9 * s * sign); }},
+    {"brightness",
+     [](Image& image, double s, double sign) { map_bytes(image, [&](int x) { return x * (1 + 0.9 * s * sign); }); }},
+    {"sharpness", [](Image& image, double s, double sign) { sharpness(image, 1 + 0.9 * s * sign); }},
+    {"shear-x", [](Image& image, double s, double sign) { transform(image, {.xy = 0.3 * s * sign}); }},
+    {"shear-y", [](Image& image, double s, double sign) { transform(image, {.yx = 0.3 * s * sign}); }},
+    {"translate-x",
+     [](Image& image, double s, double sign) {
+       transform(image, {.dx = 0.45 * s * sign * static_cast<double>(image.size.width)});
+     }},
+    {"translate-y",
+     [](Image& image, double s, double sign) {
+       transform(image, {.dy = 0.45 * s * sign * static_cast<double>(image.size.height)});
+     }},
 };
 
 }  // namespace
 
+std::span<const Operation> randaugment_operations() { return operations; }
+
 void randaugment(Image& image, Index ops, double magnitude, const RandomStream& stream) {
   for (Index i = 0; i < ops; ++i) {
-    const Operation operation = operations[stream.below(2 * i, std::size(operations))];
-    operation(image, magnitude / 10, stream.below(2 * i + 1, 2) == 1 ? 1 : -1);
+    const Operation& operation = operations[stream.below(2 * i, std::size(operations))];
+    operation.apply(image, magnitude / 10, stream.below(2 * i + 1, 2) == 1 ? 1 : -1);
   }
 }
 

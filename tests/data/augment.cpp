@@ -169,35 +169,4 @@ BOOST_AUTO_TEST_CASE(mixup_and_cutmix_take_turns) {
   BOOST_TEST(std::abs(cut - 200) < 60);  // six deviations
 }
 
-// Magnitude 0 leaves the strength-dependent operations without effect; what remains are the two that adapt
-// (autocontrast, equalize), neither of which changes an image that has every value once.
-BOOST_AUTO_TEST_CASE(randaugment_grows_with_magnitude) {
-  Image even{{1, 16, 16}, {}};
-  for (int i = 0; i < 256; ++i) even.pixels.push_back(static_cast<std::uint8_t>(37 * i));
-  std::set<Bytes> seen;
-  for (std::uint64_t i = 0; i < 300; ++i) {
-    Image still = even, moved = even;
-    randaugment(still, 1, 0, RandomStream(i));
-    BOOST_REQUIRE(still.pixels == even.pixels);
-    randaugment(moved, 1, 9, RandomStream(i));
-    seen.insert(moved.pixels);
-  }
-  // Without effect on this image: identity, the two above, colour (it is grey). One-sided: solarize, posterize.
-  // Two-sided: rotate, contrast, brightness, sharpness, two shears, two translations.
-  BOOST_TEST(seen.size() == 1u + 2u + 16u);
-}
-
-// A single row is the smallest image that shear, sharpness and the rest must get along with.
-BOOST_AUTO_TEST_CASE(randaugment_keeps_the_size_and_repeats_itself) {
-  const Image colours{{3, 1, 3}, {90, 200, 255, 90, 10, 255, 90, 10, 255}};
-  for (std::uint64_t i = 0; i < 200; ++i) {
-    Image a = colours, b = colours;
-    randaugment(a, 3, 10, RandomStream(i));
-    randaugment(b, 3, 10, RandomStream(i));
-    BOOST_REQUIRE((a.size == colours.size));
-    BOOST_REQUIRE(a.pixels.size() == colours.pixels.size());
-    BOOST_REQUIRE(a.pixels == b.pixels);
-  }
-}
-
 BOOST_AUTO_TEST_SUITE_END()

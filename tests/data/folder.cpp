@@ -1,4 +1,6 @@
 // Image files and trees of them.
+#include "heed/data/loader.h"
+
 #include "data/support.h"
 
 using namespace heed;
@@ -23,6 +25,13 @@ struct Tree {
     return open_dataset("folder", directory.path().string(), split);
   }
 };
+
+/// The header of a PNG: signature, length 13, "IHDR", width, height (given in units of 256 pixels), depth 8, colour
+/// type (0 grey, 2 RGB), three methods, checksum.
+Bytes png_header(std::uint8_t width, std::uint8_t height, std::uint8_t colour) {
+  return {137, 80,    78, 71, 13, 10,     26, 10, 0,      0, 0, 13, 'I', 'H', 'D', 'R', 0,
+          0,   width, 0,  0,  0,  height, 0,  8,  colour, 0, 0, 0,  0,   0,   0,   0};
+}
 
 }  // namespace
 
@@ -95,14 +104,38 @@ BOOST_FIXTURE_TEST_CASE(unreadable_images_are_named, Tree) {
   check_error([&] { open(); }, {bad.string(), "cannot be decoded"});
 }
 
-// The header of a PNG: signature, length 13, "IHDR", width, height, depth 8, colour type 2.
+BOOST_FIXTURE_TEST_CASE(mixed_sizes_are_resized_by_the_loader, Tree) {
+  write_image(path("train", 1, 0), pattern({1, 9, 4}, 0));
+  const auto data = open();
+  DataConfig config;
+  config.resize = true;
+  Loader<double> loader(*data, all_images(4), config, size, 4, 1, false);
+  loader.start(0);
+  const Batch<double>& batch = *loader.next();
+  const Image converted = convert(pattern({1, 9, 4}, 0), size), kept = pattern(size, 59);
+  for (Index i = 0; i < size.elements(); ++i) {
+    BOOST_REQUIRE(batch.images[2 * size.elements() + i] == converted.pixels[static_cast<std::size_t>(i)] / 255.0);
+    BOOST_REQUIRE(batch.images[3 * size.elements() + i] == kept.pixels[static_cast<std::size_t>(i)] / 255.0);
+  }
+}
+
+// Seventeen headers of 8192x8192 grey pixels announce more than is kept in memory.
+BOOST_FIXTURE_TEST_CASE(large_trees_are_decoded_as_they_are_read, Tree) {
+  BOOST_TEST(open()->in_memory());
+  for (int i = 0; i < 17; ++i) write_file(directory / "train/dog" / fmt::format("9{}.png", i), png_header(32, 32, 0));
+  const auto data = open();
+  BOOST_TEST(!data->in_memory());
+  BOOST_TEST(data->size() == 21);
+  Image image;
+  data->read(1, image);
+  BOOST_TEST(image.pixels == pattern(size, 9).pixels, boost::test_tools::per_element());
+  check_error([&] { data->read(20, image); }, {(directory / "train/dog").string(), "cannot be decoded"});
+}
+
 BOOST_AUTO_TEST_CASE(giant_images_are_refused_by_their_header) {
   const TemporaryDirectory directory;
   const std::string path = (directory / "giant.png").string();
-  const auto write = [&](std::uint8_t width_byte, std::uint8_t height_byte) {  // in units of 256 pixels
-    write_file(path, {137, 80,         78, 71, 13, 10,          26, 10, 0, 0, 0, 13, 'I', 'H', 'D', 'R', 0,
-                      0,   width_byte, 0,  0,  0,  height_byte, 0,  8,  2, 0, 0, 0,  0,   0,   0,   0});
-  };
+  const auto write = [&](std::uint8_t width, std::uint8_t height) { write_file(path, png_header(width, height, 2)); };
   write(65, 1);
   check_error([&] { load_image(path); }, {path});
   write(64, 64);

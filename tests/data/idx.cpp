@@ -1,6 +1,8 @@
 // IDX files as MNIST has them: what is read, and what is refused and how.
 #include "data/support.h"
 
+#include <stdlib.h>
+
 using namespace heed;
 using namespace heed::test;
 
@@ -108,6 +110,8 @@ BOOST_FIXTURE_TEST_CASE(announced_sizes_are_checked_before_memory_is_taken, Mnis
   const std::uint32_t huge = 0xffffffff;
   write_images(idx({huge, huge, huge}, images.pixels));
   check_error([&] { open(); }, {images_path().string(), "4294967295"});
+  write_images(idx({30, 30, 30}, images.pixels));  // each fits, all together do not
+  check_error([&] { open(); }, {images_path().string(), "axis 1 has size 30", "at most 40 bytes"});
   write_images(idx({3, 0, 4}, {}));
   check_error([&] { open(); }, {images_path().string(), "size 0"});
   std::filesystem::remove(images_path());
@@ -136,6 +140,22 @@ BOOST_AUTO_TEST_CASE(unknown_names_suggest_the_nearest) {
               {"fashion-mnits", "did you mean 'fashion-mnist'"});
   check_error([] { open_dataset("imagenet", "", Split::train); }, {"imagenet", "cifar10", "folder"});
   check_error([] { open_dataset("folder", "", Split::train); }, {"data.path"});
+}
+
+BOOST_FIXTURE_TEST_CASE(usual_places_are_searched, Mnist) {
+  if (std::filesystem::exists("datasets/mnist") || std::filesystem::exists("/usr/share/datasets/mnist")) {
+    BOOST_TEST_MESSAGE("skipped: MNIST is installed in one of the usual places");
+    return;
+  }
+  setenv("HEED_DATA", directory.path().c_str(), 1);
+  check_error(
+      [] { open_dataset("mnist", "", Split::train); },
+      {"datasets/mnist", (directory / "mnist").string(), "/usr/share/datasets/mnist", "datasets/fetch.sh mnist"});
+  std::filesystem::create_directory(directory / "mnist");
+  std::filesystem::rename(images_path(), directory / "mnist/train-images-idx3-ubyte");
+  std::filesystem::rename(labels_path(), directory / "mnist/train-labels-idx1-ubyte");
+  BOOST_TEST(open_dataset("mnist", "", Split::train)->size() == 3);
+  unsetenv("HEED_DATA");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -3,8 +3,11 @@
 
 #include "data/support.h"
 
+#include <atomic>
+#include <chrono>
 #include <numeric>
 #include <set>
+#include <thread>
 
 using namespace heed;
 using namespace heed::test;
@@ -56,6 +59,17 @@ class Broken : public MemoryDataset {
     require(image != 5, "image 5: unreadable");
     MemoryDataset::read(image, to);
   }
+};
+
+/// Counts the images that are read.
+class Counting : public MemoryDataset {
+ public:
+  Counting() : MemoryDataset(pattern_dataset(40, ::size, 3)) {}
+  void read(Index image, Image& to) const override {
+    ++reads;
+    MemoryDataset::read(image, to);
+  }
+  mutable std::atomic<Index> reads = 0;
 };
 
 }  // namespace
@@ -186,16 +200,64 @@ BOOST_AUTO_TEST_CASE(mixed_targets_sum_to_one) {
   const MemoryDataset data = pattern_dataset(64, size, 5);
   Loader<float> loader(data, all_images(64), everything(), size, 16, 3, true);
   int soft = 0;
+  std::set<float> weights;
   for (Index epoch = 0; epoch < 5; ++epoch) {
     loader.start(epoch);
     while (const Batch<float>* batch = loader.next())
       for (Index i = 0; i < 16; ++i) {
         const float* row = batch->targets.data() + i * 5;
         BOOST_REQUIRE(std::abs(std::accumulate(row, row + 5, 0.0f) - 1) < 1e-6f);
-        soft += row[batch->labels[static_cast<std::size_t>(i)]] < 1 ? 1 : 0;
+        const float own = row[batch->labels[static_cast<std::size_t>(i)]];
+        soft += own < 1 ? 1 : 0;
+        weights.insert(own);
       }
   }
   BOOST_TEST(soft > 100);
+  BOOST_TEST(weights.size() > 10u);  // each of the 20 batches has its own
+}
+
+// All images are the same, so whatever differs comes from augmentation.
+BOOST_AUTO_TEST_CASE(augmentation_differs_by_image_epoch_and_seed) {
+  Bytes pixels;
+  for (int i = 0; i < 16; ++i) {
+    const Image image = pattern(size, 1);
+    pixels.insert(pixels.end(), image.pixels.begin(), image.pixels.end());
+  }
+  const MemoryDataset data("same", {"class"}, size, pixels, Bytes(16, 0));
+  DataConfig config;
+  config.augment = {"crop", "flip"};
+  config.shuffle = false;
+  Loader<float> loader(data, all_images(16), config, size, 16, 1, true),
+      other(data, all_images(16), config, size, 16, 2, true);
+  const std::vector<double> first = contents(loader, 0);
+  const auto image = [](const std::vector<double>& all, Index i) {
+    const auto begin = all.begin() + 1 + i * size.elements();
+    return std::vector<double>(begin, begin + size.elements());
+  };
+  std::set<std::vector<double>> images;
+  for (Index i = 0; i < 16; ++i) images.insert(image(first, i));
+  BOOST_TEST(images.size() > 10u);
+  BOOST_TEST((contents(loader, 1) != first));
+  BOOST_TEST((contents(other, 0) != first));
+  // It belongs to the image, not to its place in the epoch.
+  std::vector<Index> backwards = all_images(16);
+  std::reverse(backwards.begin(), backwards.end());
+  Loader<float> reversed(data, backwards, config, size, 16, 1, true);
+  const std::vector<double> mirrored = contents(reversed, 0);
+  for (Index i = 0; i < 16; ++i) BOOST_TEST((image(mirrored, i) == image(first, 15 - i)));
+}
+
+// Two batches of 4 are made while the reader has the first; the pause gives a third time to be made by mistake.
+BOOST_AUTO_TEST_CASE(the_batch_in_use_is_not_overwritten) {
+  const Counting data;
+  Loader<float> loader(data, all_images(40), {}, size, 4, 1, false);
+  loader.start(0);
+  const Batch<float>* batch = loader.next();
+  const std::vector<float> before(batch->images.begin(), batch->images.end());
+  while (data.reads < 12) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  BOOST_TEST(data.reads == 12);
+  BOOST_TEST(std::equal(before.begin(), before.end(), batch->images.begin()));
 }
 
 BOOST_AUTO_TEST_CASE(loaders_end_at_any_moment) {
@@ -210,12 +272,12 @@ BOOST_AUTO_TEST_CASE(loaders_end_at_any_moment) {
 BOOST_AUTO_TEST_CASE(unreadable_images_surface_at_their_batch) {
   const Broken data;
   for (const int workers : {1, 2}) {
-    Loader<float> loader(data, all_images(12), {}, size, 3, 1, false, workers);
+    Loader<float> loader(data, all_images(12), {}, size, 2, 1, false, workers);
     loader.start(0);
-    BOOST_TEST((loader.next() != nullptr));
+    for (Index i = 0; i < 2; ++i) BOOST_TEST((loader.next() != nullptr));
     check_error([&] { loader.next(); }, {"image 5: unreadable"});
-    loader.start(0, 2);
-    BOOST_TEST((loader.next() != nullptr));
+    loader.start(0, 3);
+    for (Index i = 3; i < 6; ++i) BOOST_TEST((loader.next() != nullptr));  // one of them where the error was
   }
 }
 

@@ -6,7 +6,7 @@
 #include "heed/data/image.h"
 #include "heed/random.h"
 
-#include <vector>
+#include <span>
 
 namespace heed {
 
@@ -14,7 +14,7 @@ namespace heed {
 struct Augmentations {
   bool crop = false;         ///< a window of the image's size out of the image with black pixels put around it
   bool flip = false;         ///< mirrored left to right, one image in two
-  bool randaugment = false;  ///< randomly chosen operations on colour and geometry (randaugment.cpp lists them)
+  bool randaugment = false;  ///< randomly chosen operations on colour and geometry
   bool erase = false;        ///< a rectangle replaced by noise
   bool mixup = false;        ///< two images, and their targets, blended
   bool cutmix = false;       ///< a rectangle, and a like part of the target, taken from another image
@@ -32,8 +32,17 @@ void crop(Image& image, Index padding, Index top, Index left);
 /// Mirrors an image left to right.
 void flip(Image& image);
 
-/// RandAugment (Cubuk et al., 2019, arXiv:1909.13719v2): `ops` operations, each drawn from the paper's list.
-/// `magnitude` is from 0 (the image hardly changes) to 10.
+/// An operation of RandAugment. `strength` is from 0 (the image hardly changes) to 1; `sign`, 1 or -1, is the direction
+/// of those that have two.
+struct Operation {
+  const char* name;
+  void (*apply)(Image& image, double strength, double sign);
+};
+
+/// The list of operations of RandAugment (Cubuk et al., 2019, arXiv:1909.13719v2).
+std::span<const Operation> randaugment_operations();
+
+/// RandAugment: `ops` operations, each drawn from the list, with strength `magnitude` / 10.
 void randaugment(Image& image, Index ops, double magnitude, const RandomStream& stream);
 
 /// The augmentations of bytes: crop, flip, randaugment, as asked for, drawn from `stream`.
