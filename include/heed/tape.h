@@ -350,7 +350,7 @@ void Tape<T>::backward(Var<T> y, View<const T> cotangent) {
   require(&y.tape() == this, "[tape] backward was asked for a variable of another tape");
   require(!backward_done_, "[tape] backward has already run; clear the tape and run the forward pass again");
   require(y.shape() == cotangent.shape(), "[tape] backward from a variable of shape {} needs a cotangent of that "
-          "shape, not {}", to_string(y.shape()), to_string(cotangent.shape()));
+          "shape, not {}", y.shape(), cotangent.shape());
   require(wanted(y), "[tape] backward: the variable does not depend on anything that takes a gradient");
   backward_done_ = true;
   const Target seed = target(y);
@@ -367,7 +367,7 @@ void Tape<T>::backward(Var<T> y, View<const T> cotangent) {
 template <class T>
 void Tape<T>::backward(Var<T> loss) {
   require(loss.size() == 1, "[tape] backward starts from a scalar loss, not from shape {}; give a cotangent",
-          to_string(loss.shape()));
+          loss.shape());
   const T one(1);
   backward(loss, View<const T>(&one, loss.shape()));
 }

@@ -77,6 +77,19 @@ inline std::string to_string(const Shape& shape) {
   return text + "]";
 }
 
+}  // namespace heed
+
+/// Shapes in messages; only formatted where a message is.
+template <>
+struct fmt::formatter<heed::Shape> : fmt::formatter<fmt::string_view> {
+  template <class Context>
+  auto format(const heed::Shape& shape, Context& context) const {
+    return fmt::formatter<fmt::string_view>::format(heed::to_string(shape), context);
+  }
+};
+
+namespace heed {
+
 /// A row-major tensor in memory that belongs to somebody else.
 template <class T>
 class View {

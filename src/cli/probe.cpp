@@ -26,18 +26,21 @@ class ProbeInput {
 
   /// F64 if the file's numbers are, F32 if they are; a mixture is refused.
   bool in_double() const {
-    std::string first;
+    const std::string* first = nullptr;
+    DType common{};
     for (const std::string& name : file_.names()) {
       const DType dtype = file_.info(name).dtype;
       if (dtype == DType::I64) continue;
       require(dtype == DType::F32 || dtype == DType::F64, "{}: tensor '{}' is {}; expected F32 or F64", file_.path(),
               name, to_string(dtype));
-      require(first.empty() || file_.info(first).dtype == dtype, "{}: tensor '{}' is {}, '{}' is {}; expected one number type",
-              file_.path(), name, to_string(dtype), first, to_string(file_.info(first).dtype));
-      if (first.empty()) first = name;
+      if (first)
+        require(dtype == common, "{}: tensor '{}' is {}, '{}' is {}; expected one number type", file_.path(), name,
+                to_string(dtype), *first, to_string(common));
+      first = &name;
+      common = dtype;
     }
-    require(!first.empty(), "{}: holds no F32 or F64 tensor", file_.path());
-    return file_.info(first).dtype == DType::F64;
+    require(first != nullptr, "{}: holds no F32 or F64 tensor", file_.path());
+    return common == DType::F64;
   }
 
   bool contains(const std::string& name) const { return file_.contains(name); }

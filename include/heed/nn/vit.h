@@ -137,7 +137,7 @@ class VisionTransformer {
     Tape<T>& tape = images.tape();
     const Shape& shape = images.shape();
     require(shape.rank() == 4 && shape[1] == config_.channels && shape[2] == config_.image && shape[3] == config_.image,
-            "[model] images have shape {}; expected [B, {}, {}, {}]", to_string(shape), config_.channels, config_.image,
+            "[model] images have shape {}; expected [B, {}, {}, {}]", shape, config_.channels, config_.image,
             config_.image);
     const typename Tape<T>::Scope scope(tape, patch_name_);
     const Var<T> patches = patch_embedding(images, tape.parameter(patch_weight_), tape.parameter(patch_bias_));

@@ -9,8 +9,8 @@ namespace heed {
 template <class T>
 Var<T> add(Var<T> a, Var<T> b) {
   Tape<T>& tape = tape_of("add", a, b);
-  require(a.shape() == b.shape(), "[add] a has shape {}, b has {}; they must match", to_string(a.shape()),
-          to_string(b.shape()));
+  require(a.shape() == b.shape(), "[add] a has shape {}, b has {}; they must match", a.shape(),
+          b.shape());
   const Index n = a.size();
   Cost cost;
   cost.forward = {.add = n};
@@ -32,8 +32,8 @@ Var<T> add(Var<T> a, Var<T> b) {
 template <class T>
 Var<T> mul(Var<T> a, Var<T> b) {
   Tape<T>& tape = tape_of("mul", a, b);
-  require(a.shape() == b.shape(), "[mul] a has shape {}, b has {}; they must match", to_string(a.shape()),
-          to_string(b.shape()));
+  require(a.shape() == b.shape(), "[mul] a has shape {}, b has {}; they must match", a.shape(),
+          b.shape());
   const Index n = a.size();
   Cost cost;
   cost.forward = {.mul = n};

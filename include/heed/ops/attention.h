@@ -144,7 +144,7 @@ Var<T> attention(const Mechanism& mechanism, Var<T> x, const AttentionLayout& la
                  std::span<const Var<T>> parameters = {}) {
   const Shape& xs = x.shape();
   require(xs.rank() == 3 && xs[2] == layout.total(), "[{}] x has shape {}; expected [B, N, {}]", mechanism.name(),
-          to_string(xs), layout.total());
+          xs, layout.total());
   const Index images = xs[0], tokens = xs[1], heads = layout.heads;
   shape.heads = heads;
   shape.queries = shape.keys = tokens;
@@ -171,7 +171,7 @@ Var<T> attention(const Mechanism& mechanism, Var<T> q, Var<T> k, Var<T> v, Atten
     const Shape& s = operands[i].shape();
     require(s.rank() == 4 && s[0] == v.shape()[0] && s[1] == v.shape()[1],
             "[{}] an operand has shape {}, v has {}; expected [B, H, tokens, channels] with the same B and H",
-            mechanism.name(), to_string(s), to_string(v.shape()));
+            mechanism.name(), s, v.shape());
     places[i] = {0, s[1] * s[2] * s[3], s[1], s[2], s[3], s[3], s[2] * s[3]};
   }
   const Shape& vs = v.shape();

@@ -21,12 +21,12 @@ Var<T> batch_norm(Var<T> x, Var<T> gamma, Var<T> beta, View<T> running_mean, Vie
   using std::sqrt;
   Tape<T>& tape = tape_of("batch_norm", x, gamma, beta);
   const Shape& xs = x.shape();
-  require(xs.rank() >= 2, "[batch_norm] x has shape {}; expected [B, C, ...]", to_string(xs));
+  require(xs.rank() >= 2, "[batch_norm] x has shape {}; expected [B, C, ...]", xs);
   const Index images = xs[0], channels = xs[1], places = xs.elements() / std::max<Index>(images * channels, 1);
   const Index count = images * places;
   const bool training = tape.training();
   for (const Shape& shape : {gamma.shape(), beta.shape(), running_mean.shape(), running_variance.shape()})
-    require(shape == Shape{channels}, "[batch_norm] a parameter has shape {}; expected [{}]", to_string(shape), channels);
+    require(shape == Shape{channels}, "[batch_norm] a parameter has shape {}; expected [{}]", shape, channels);
   require(!training || count > 1, "[batch_norm] a single value per channel has no variance to train with");
 
   Cost cost;

@@ -25,19 +25,19 @@ Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvOptions& options =
   const Shape &xs = x.shape(), &ws = weight.shape();
   const Index groups = options.groups;
   require(xs.rank() == 4 && ws.rank() == 4 && ws[2] == ws[3],
-          "[conv2d] x has shape {}, weight {}; expected [B, C, H, W] and [O, C / groups, K, K]", to_string(xs),
-          to_string(ws));
+          "[conv2d] x has shape {}, weight {}; expected [B, C, H, W] and [O, C / groups, K, K]", xs,
+          ws);
   require(options.stride >= 1 && options.padding >= 0 && groups >= 1,
           "[conv2d] stride {}, padding {}, groups {}; expected at least 1, 0 and 1", options.stride, options.padding,
           groups);
   require(xs[1] % groups == 0 && ws[0] % groups == 0 && ws[1] == xs[1] / groups,
           "[conv2d] {} input and {} output channels in {} groups do not fit weight {}", xs[1], ws[0], groups,
-          to_string(ws));
+          ws);
   require(xs[2] + 2 * options.padding >= ws[2] && xs[3] + 2 * options.padding >= ws[2],
           "[conv2d] a {}x{} window does not fit an image of {}x{} with padding {}", ws[2], ws[2], xs[2], xs[3],
           options.padding);
   require(!bias || bias.shape() == Shape{ws[0]}, "[conv2d] bias has shape {}; expected [{}]",
-          bias ? to_string(bias.shape()) : "", ws[0]);
+          bias ? bias.shape() : Shape{}, ws[0]);
 
   const Index images = xs[0], outputs = ws[0] / groups;
   const kernels::Windows windows{ws[1], xs[2], xs[3], ws[2], options.stride, options.padding};

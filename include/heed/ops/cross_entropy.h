@@ -20,8 +20,8 @@ Var<T> cross_entropy(Var<T> logits, View<const T> targets, double smoothing, Ind
   Tape<T>& tape = tape_of("cross_entropy", logits);
   const Shape& shape = logits.shape();
   require(shape.rank() == 2 && shape[1] >= 1 && shape == targets.shape(),
-          "[cross_entropy] logits have shape {}, targets {}; expected [B, C] for both", to_string(shape),
-          to_string(targets.shape()));
+          "[cross_entropy] logits have shape {}, targets {}; expected [B, C] for both", shape,
+          targets.shape());
   require(smoothing >= 0 && smoothing < 1, "[cross_entropy] label smoothing is {}; expected 0 <= smoothing < 1", smoothing);
   require(divisor >= 1, "[cross_entropy] the divisor is {}; expected at least 1", divisor);
   const Index images = shape[0], classes = shape[1], n = images * classes;

@@ -15,8 +15,8 @@ Var<T> layer_norm(Var<T> x, Var<T> gamma, Var<T> beta, double eps = 1e-6) {
   Tape<T>& tape = tape_of("layer_norm", x, gamma, beta);
   const Index rows = x.shape().rows(), n = x.shape().row_size();
   require(gamma.shape() == Shape{n} && beta.shape() == Shape{n},
-          "[layer_norm] x has rows of {}, gamma has shape {}, beta {}; expected [{}]", n, to_string(gamma.shape()),
-          to_string(beta.shape()), n);
+          "[layer_norm] x has rows of {}, gamma has shape {}, beta {}; expected [{}]", n, gamma.shape(),
+          beta.shape(), n);
   Cost cost;
   cost.forward = rows * Counts{.mul = 3 * n, .add = 5 * n - 1, .div = 3, .sqrt = 1};
   cost.backward = rows * Counts{.mul = 7 * n, .add = 6 * n - 2, .div = 2} +

@@ -26,19 +26,19 @@ template <class T>
 Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {}) {
   Tape<T>& tape = tape_of("linear", x, weight, bias, residual);
   require(weight.shape().rank() == 2 && x.shape().rank() >= 1, "[linear] x has shape {}, weight {}; expected [..., inputs] "
-          "and [outputs, inputs]", to_string(x.shape()), to_string(weight.shape()));
+          "and [outputs, inputs]", x.shape(), weight.shape());
   const Index rows = x.shape().rows(), in = x.shape().row_size(), out = weight.shape()[0];
   require(weight.shape()[1] == in, "[linear] x has {} channels, weight {} takes {}; they must match", in,
-          to_string(weight.shape()), weight.shape()[1]);
+          weight.shape(), weight.shape()[1]);
   require(!bias || bias.shape() == Shape{out}, "[linear] bias has shape {}; expected [{}]",
-          bias ? to_string(bias.shape()) : "", out);
+          bias ? bias.shape() : Shape{}, out);
 
   Index sizes[Shape::max_rank];
   std::copy(x.shape().begin(), x.shape().end(), sizes);
   sizes[x.shape().rank() - 1] = out;
   const Shape shape(sizes, x.shape().rank());
   require(!residual || residual.shape() == shape, "[linear] the residual has shape {}; expected {}",
-          residual ? to_string(residual.shape()) : "", to_string(shape));
+          residual ? residual.shape() : Shape{}, shape);
 
   return tape.record(
       {"linear", linear_cost(rows, in, out, static_cast<bool>(bias), static_cast<bool>(residual))}, shape,
@@ -82,7 +82,7 @@ Var<T> matmul(Var<T> a, Var<T> b) {
   const Shape &as = a.shape(), &bs = b.shape();
   const int rank = as.rank();
   require(rank >= 2 && bs.rank() == rank && std::equal(as.begin(), as.end() - 2, bs.begin()) && as[-1] == bs[-2],
-          "[matmul] a has shape {}, b has {}; expected [..., m, k] and [..., k, n]", to_string(as), to_string(bs));
+          "[matmul] a has shape {}, b has {}; expected [..., m, k] and [..., k, n]", as, bs);
   const Index m = as[-2], k = as[-1], n = bs[-1], count = m * k == 0 ? 0 : as.elements() / (m * k);
   Index sizes[Shape::max_rank];
   std::copy(as.begin(), as.end(), sizes);

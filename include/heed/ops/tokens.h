@@ -14,13 +14,13 @@ template <class T>
 Var<T> embed_tokens(Var<T> x, Var<T> class_token, Var<T> position) {
   Tape<T>& tape = tape_of("embed_tokens", x, class_token, position);
   const Shape& xs = x.shape();
-  require(xs.rank() == 3, "[embed_tokens] x has shape {}; expected [B, P, D]", to_string(xs));
+  require(xs.rank() == 3, "[embed_tokens] x has shape {}; expected [B, P, D]", xs);
   const Index images = xs[0], patches = xs[1], width = xs[2], first = class_token ? 1 : 0, tokens = patches + first;
   require(!class_token || class_token.shape() == Shape{1, 1, width},
           "[embed_tokens] class_token has shape {}; expected [1, 1, {}]",
-          class_token ? to_string(class_token.shape()) : "", width);
+          class_token ? class_token.shape() : Shape{}, width);
   require(!position || position.shape() == Shape{1, tokens, width},
-          "[embed_tokens] position has shape {}; expected [1, {}, {}]", position ? to_string(position.shape()) : "",
+          "[embed_tokens] position has shape {}; expected [1, {}, {}]", position ? position.shape() : Shape{},
           tokens, width);
   const Index row = tokens * width;
   Cost cost;
@@ -59,7 +59,7 @@ Var<T> select_token(Var<T> x, Index token) {
   Tape<T>& tape = tape_of("select_token", x);
   const Shape& xs = x.shape();
   require(xs.rank() == 3 && token >= 0 && token < xs[1], "[select_token] x has shape {}; it has no token {}",
-          to_string(xs), token);
+          xs, token);
   const Index images = xs[0], width = xs[2], row = xs[1] * width;
   return tape.record(
       {"select_token", {}}, Shape{images, width}, {x},
@@ -83,7 +83,7 @@ template <class T>
 Var<T> mean_tokens(Var<T> x) {
   Tape<T>& tape = tape_of("mean_tokens", x);
   const Shape& xs = x.shape();
-  require(xs.rank() == 3 && xs[1] >= 1, "[mean_tokens] x has shape {}; expected [B, N, D]", to_string(xs));
+  require(xs.rank() == 3 && xs[1] >= 1, "[mean_tokens] x has shape {}; expected [B, N, D]", xs);
   const Index images = xs[0], tokens = xs[1], width = xs[2];
   Cost cost;
   cost.forward = images * width * Counts{.add = tokens - 1, .div = 1};
