@@ -138,10 +138,10 @@ struct TrainConfig {
 /// The keys of [train].
 template <MaybeConst<TrainConfig> Config, class Visit>
 void fields(Config& c, Visit&& visit) {
-  visit("epochs", c.epochs, size(), "passes over the training set");
+  visit("epochs", c.epochs, one_or_more(), "passes over the training set");
   visit("max_steps", c.max_steps, at_least(0), "stop, with a checkpoint, after so many steps; 0: no limit");
-  visit("batch", c.batch, size(), "images per step");
-  visit("piece", c.piece, size(), "images that one thread takes through the model at a time");
+  visit("batch", c.batch, one_or_more(), "images per step");
+  visit("piece", c.piece, one_or_more(), "images that one thread takes through the model at a time");
   visit("seed", c.seed, at_least(0), "of initial weights, order, augmentation and dropout");
   visit("dtype", c.dtype, one_of({"f32", "f64"}), "number type of the computation");
   visit("label_smoothing", c.label_smoothing, fraction(), "share of each label spread over all classes");

@@ -35,7 +35,7 @@ inline Rule between(double low, double high) { return {.low = low, .high = high}
 inline Rule fraction() { return {.low = 0, .high = 1, .below_high = true}; }
 
 /// A size or a count. The bound is far above any use and keeps products of three sizes within 64 bits.
-inline Rule size() { return {.low = 1, .high = 1e6}; }
+inline Rule one_or_more() { return {.low = 1, .high = 1e6}; }
 
 /// A size that has no default.
 inline Rule required_size() { return {.low = 1, .high = 1e6, .required = true}; }

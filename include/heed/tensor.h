@@ -79,12 +79,14 @@ inline std::string to_string(const Shape& shape) {
 
 }  // namespace heed
 
-/// Shapes in messages; only formatted where a message is.
+/// Shapes in messages; only turned into text where a message is.
 template <>
-struct fmt::formatter<heed::Shape> : fmt::formatter<fmt::string_view> {
+struct fmt::formatter<heed::Shape> {
+  constexpr auto parse(fmt::format_parse_context& context) { return context.begin(); }
   template <class Context>
   auto format(const heed::Shape& shape, Context& context) const {
-    return fmt::formatter<fmt::string_view>::format(heed::to_string(shape), context);
+    const std::string text = heed::to_string(shape);
+    return std::copy(text.begin(), text.end(), context.out());
   }
 };
 

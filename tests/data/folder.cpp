@@ -108,6 +108,7 @@ BOOST_FIXTURE_TEST_CASE(mixed_sizes_are_resized_by_the_loader, Tree) {
   write_image(path("train", 1, 0), pattern({1, 9, 4}, 0));
   const auto data = open();
   DataConfig config;
+  config.mean = config.std = {};
   config.resize = true;
   Loader<double> loader(*data, all_images(4), config, size, 4, 1, false);
   loader.start(0);

@@ -4,14 +4,13 @@
 //   A = softmax(S)           row by row
 //   out = A v                [N, d]
 //
-// Time 4 N M d and N M exponentials. The map is never stored: rows are made in blocks of queries, and only
-// log sum exp(S) of each row is kept, from which the backward pass makes the rows again (Dao et al.,
+// Time 4 N M d and N M exponentials. The map is never stored: rows are made in blocks of queries, and only the
+// maximum and the sum of each row are kept, from which the backward pass makes the rows again (Dao et al.,
 // "FlashAttention", 2022, arXiv:2205.14135, Section 3.1), so memory is O(N).
 #pragma once
 
 #include "heed/attention.h"
 #include "heed/kernels/gemm.h"
-#include "heed/kernels/rows.h"
 #include "heed/kernels/softmax.h"
 
 namespace heed {
@@ -34,11 +33,11 @@ class Softmax : public MechanismBase<Softmax> {
             shape.keys, shape.queries);
   }
 
-  // Saved: log sum exp of each row of S, from which backward step 2 makes A again.
-  Index saved(const AttentionShape& shape) const override { return shape.heads * shape.queries; }
+  // Saved: the maximum of each row of S and the sum of its exponentials, for making A again in the backward pass.
+  Index saved(const AttentionShape& shape) const override { return 2 * shape.heads * shape.queries; }
 
-  // Two blocks of rows (A, and dA in the backward pass) and one number per query.
-  Index scratch(const AttentionShape& shape) const override { return 2 * block * shape.keys + shape.queries; }
+  // Two blocks of rows: A, and dA in the backward pass.
+  Index scratch(const AttentionShape& shape) const override { return 2 * block * shape.keys; }
 
   template <class T>
   void run_forward(const AttentionInput<T>& in, Heads<T> out, T* saved, T* scratch) const {
@@ -50,7 +49,7 @@ class Softmax : public MechanismBase<Softmax> {
         kernels::gemm(Transpose::no, Transpose::yes, rows, seen, d, in.q[h] + first * in.q.row_stride, in.q.row_stride,
                       in.k[h], in.k.row_stride, Update::assign, scratch, seen);
         // 2. A = softmax(S / sqrt(d))
-        kernels::attention_softmax(map_rows(first, rows, seen, d), scratch, saved + h * N + first);
+        kernels::attention_softmax(map_rows(first, rows, seen, d), scratch, saved + 2 * (h * N + first));
         // 3. out = A v
         kernels::gemm(Transpose::no, Transpose::no, rows, e, seen, scratch, seen, in.v[h], in.v.row_stride,
                       Update::assign, out[h] + first * out.row_stride, out.row_stride);
@@ -60,19 +59,17 @@ class Softmax : public MechanismBase<Softmax> {
 
   // Undoing 3: dv = A^T dout, dA = dout v^T.
   // Undoing 2: a row p = softmax(s) has dp_i/ds_j = p_i ([i = j] - p_j), hence
-  //            dS = A (dA - delta) / sqrt(d), delta = sum_j A dA = sum_c dout out, row by row.
+  //            dS = A (dA - sum_j A dA) / sqrt(d), row by row.
   // Undoing 1: dq = dS k, dk = dS^T q.
   // Blocks run from the last to the first, because the last one sees all keys and so assigns all of dk, dv.
   template <class T>
-  void run_backward(const AttentionInput<T>& in, Heads<const T> out, Heads<const T> dout, const T* saved, T* scratch,
+  void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, const T* saved, T* scratch,
                     const AttentionGradient<T>& gradient) const {
     const auto [N, M, d, e] = sizes(in.shape);
     T* const A = scratch;
     T* const dA = A + block * M;
-    T* const delta = dA + block * M;
     const Index step = rows_at_once<T>();
     for (Index h = 0; h < in.shape.heads; ++h) {
-      kernels::row_dots(N, e, out[h], out.row_stride, dout[h], dout.row_stride, delta);
       for (Index first = (N - 1) / step * step; first >= 0; first -= step) {
         const Index rows = std::min(step, N - first), seen = keys_seen(M, first + rows);
         const Update update = first + rows == N ? gradient.update : Update::accumulate;
@@ -82,14 +79,14 @@ class Softmax : public MechanismBase<Softmax> {
         kernels::gemm(Transpose::no, Transpose::yes, rows, seen, d, q, in.q.row_stride, in.k[h], in.k.row_stride,
                       Update::assign, A, seen);
         const kernels::AttentionRows map = map_rows(first, rows, seen, d);
-        kernels::attention_softmax_again(map, A, saved + h * N + first);
+        kernels::attention_softmax_again(map, A, saved + 2 * (h * N + first));
         // 3.
         kernels::gemm(Transpose::yes, Transpose::no, seen, e, rows, A, seen, dout_rows, dout.row_stride, update,
                       gradient.v[h], gradient.v.row_stride);
         kernels::gemm(Transpose::no, Transpose::yes, rows, seen, e, dout_rows, dout.row_stride, in.v[h],
                       in.v.row_stride, Update::assign, dA, seen);
         // 2.
-        kernels::attention_softmax_backward(map, A, delta + first, dA);
+        kernels::attention_softmax_backward(map, A, dA);
         // 1.
         kernels::gemm(Transpose::no, Transpose::no, rows, d, seen, dA, seen, in.k[h], in.k.row_stride, gradient.update,
                       gradient.q[h] + first * gradient.q.row_stride, gradient.q.row_stride);
@@ -113,15 +110,15 @@ class Softmax : public MechanismBase<Softmax> {
     const auto [N, M, d, e] = sizes(shape);
     const Index pairs = causal ? N * (N + 1) / 2 : N * M;
     Cost cost;
-    // Forward: 1. S; 2. scale, maximum, subtract, exp, sum, divide, log-sum; 3. out.
+    // Forward: 1. S; 2. scale, maximum, subtract, exp, sum, divide; 3. out.
     cost.forward = product_counts(pairs, 1, d) +
-                   Counts{.mul = pairs, .add = 2 * pairs, .div = pairs, .exp = pairs, .log = N, .cmp = pairs - N} +
+                   Counts{.mul = pairs, .add = 2 * pairs - N, .div = pairs, .exp = pairs, .cmp = pairs - N} +
                    Counts{.mul = pairs * e, .add = pairs * e - N * e};
-    // Backward: delta; S and A again; dv and dA; dS; dq and dk.
-    cost.backward = product_counts(N, 1, e) + product_counts(pairs, 1, d) +
-                    Counts{.mul = pairs, .add = pairs, .exp = pairs} +
+    // Backward: S and A again; dv and dA; dS; dq and dk.
+    cost.backward = product_counts(pairs, 1, d) +
+                    Counts{.mul = pairs, .add = pairs, .div = pairs, .exp = pairs} +
                     Counts{.mul = pairs * e, .add = pairs * e - M * e} + product_counts(pairs, 1, e) +
-                    Counts{.mul = 2 * pairs, .add = pairs} +
+                    Counts{.mul = 3 * pairs, .add = 2 * pairs - N} +
                     Counts{.mul = 2 * pairs * d, .add = 2 * pairs * d - N * d - M * d};
     cost.forward_contractions = product_contractions(pairs, 1, d + e);
     cost.backward_contractions = product_contractions(pairs, 1, 2 * d + 2 * e);  // making S again is not counted

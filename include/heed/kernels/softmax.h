@@ -1,4 +1,4 @@
-// Softmax of rows, plain and as attention uses it: scaled, causal, with the log-sum-exp kept so that the
+// Softmax of rows, plain and as attention uses it: scaled, causal, with each row's maximum and sum kept so that the
 // backward pass can make the row again.
 #pragma once
 
@@ -10,12 +10,12 @@
 namespace heed::kernels {
 
 /// In place: s = exp(s - max s) / sum exp(s - max s) for each of `rows` rows of n, `stride` apart. Subtracting
-/// the maximum leaves the result as it is and keeps every finite row finite. log_sum[r] = log sum exp(s), or
-/// nullptr where it is not wanted. Fast float: relative error at most 3e-7 + 6e-8 |s - max|.
-/// Counts per row: n - 1 cmp, n sub, n exp, n - 1 add, n div; with log_sum 1 log, 1 add more.
+/// the maximum leaves the result as it is and keeps every finite row finite. kept [rows, 2]: the maximum and the sum of
+/// each row, or nullptr. Fast float: relative error at most 3e-7 + 6e-8 |s - max|.
+/// Counts per row: n - 1 cmp, n sub, n exp, n - 1 add, n div.
 template <class T>
-void softmax_rows(Index rows, Index n, Index stride, T* s, T* log_sum) {
-  using std::exp, std::log;
+void softmax_rows(Index rows, Index n, Index stride, T* s, T* kept) {
+  using std::exp;
   for (Index r = 0; r < rows; ++r, s += stride) {
     T maximum = s[0];
     for (Index j = 1; j < n; ++j) maximum = s[j] > maximum ? s[j] : maximum;
@@ -26,7 +26,7 @@ void softmax_rows(Index rows, Index n, Index stride, T* s, T* log_sum) {
       sum += s[j];
     }
     for (Index j = 0; j < n; ++j) s[j] = s[j] / sum;
-    if (log_sum) log_sum[r] = maximum + log(sum);
+    if (kept) kept[2 * r] = maximum, kept[2 * r + 1] = sum;
   }
 }
 
@@ -41,46 +41,51 @@ struct AttentionRows {
   Index length(Index r) const { return causal ? std::min(columns, first_length + r) : columns; }
 };
 
-/// In place: s = softmax(scale s) over the keys each row sees. Counts per row of n: as softmax_rows, and n mul.
+/// In place: s = softmax(scale s) over the keys each row sees; kept as in softmax_rows.
+/// Counts per row of n: as softmax_rows, and n mul.
 template <class T>
-void attention_softmax(const AttentionRows& a, T* s, T* log_sum) {
+void attention_softmax(const AttentionRows& a, T* s, T* kept) {
   for (Index r = 0; r < a.rows; ++r, s += a.stride) {
     const Index n = a.length(r);
     for (Index j = 0; j < n; ++j) s[j] = T(a.scale) * s[j];
-    softmax_rows<T>(1, n, n, s, log_sum ? log_sum + r : nullptr);
+    softmax_rows<T>(1, n, n, s, kept ? kept + 2 * r : nullptr);
     std::fill(s + n, s + a.columns, T(0));
   }
 }
 
-/// The same rows again from their scores: s = exp(scale s - log_sum). Counts per row of n: n mul, n add, n exp.
+/// The same rows again from their scores and what was kept: s = exp(scale s - maximum) / sum. These are the very
+/// numbers of before. (Their logarithm, maximum + log sum, would be one number per row instead of two, but in float it
+/// loses the sum where scores are large.) Counts per row of n: n mul, n add, n exp, n div.
 template <class T>
-void attention_softmax_again(const AttentionRows& a, T* s, const T* log_sum) {
+void attention_softmax_again(const AttentionRows& a, T* s, const T* kept) {
   using std::exp;
   for (Index r = 0; r < a.rows; ++r, s += a.stride) {
     const Index n = a.length(r);
-    for (Index j = 0; j < n; ++j) s[j] = exp(T(a.scale) * s[j] - log_sum[r]);
+    for (Index j = 0; j < n; ++j) s[j] = exp(T(a.scale) * s[j] - kept[2 * r]) / kept[2 * r + 1];
     std::fill(s + n, s + a.columns, T(0));
   }
 }
 
-/// In place in dp = d(loss)/dp, with p the rows and delta[r] = sum_j p[r,j] dp[r,j]:
-///   ds = scale p (dp - delta),
+/// In place in dp = d(loss)/dp, with p the rows:
+///   ds = scale p (dp - sum_j p dp),
 /// the derivative of a row divided by its own sum. p and dp have the same stride.
-/// Counts per row of n: 2n mul, n add.
+/// Counts per row of n: 3n mul, 2n - 1 add.
 template <class T>
-void attention_softmax_backward(const AttentionRows& a, const T* p, const T* delta, T* dp) {
+void attention_softmax_backward(const AttentionRows& a, const T* p, T* dp) {
   for (Index r = 0; r < a.rows; ++r, p += a.stride, dp += a.stride) {
     const Index n = a.length(r);
-    for (Index j = 0; j < n; ++j) dp[j] = T(a.scale) * (p[j] * (dp[j] - delta[r]));
+    T sum = p[0] * dp[0];
+    for (Index j = 1; j < n; ++j) sum += p[j] * dp[j];
+    for (Index j = 0; j < n; ++j) dp[j] = T(a.scale) * (p[j] * (dp[j] - sum));
     std::fill(dp + n, dp + a.columns, T(0));
   }
 }
 
 #ifndef HEED_REFERENCE
-void softmax_rows(Index rows, Index n, Index stride, float* s, float* log_sum);
-void attention_softmax(const AttentionRows& a, float* s, float* log_sum);
-void attention_softmax_again(const AttentionRows& a, float* s, const float* log_sum);
-void attention_softmax_backward(const AttentionRows& a, const float* p, const float* delta, float* dp);
+void softmax_rows(Index rows, Index n, Index stride, float* s, float* kept);
+void attention_softmax(const AttentionRows& a, float* s, float* kept);
+void attention_softmax_again(const AttentionRows& a, float* s, const float* kept);
+void attention_softmax_backward(const AttentionRows& a, const float* p, float* dp);
 #endif
 
 }  // namespace heed::kernels

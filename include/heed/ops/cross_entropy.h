@@ -32,17 +32,21 @@ Var<T> cross_entropy(Var<T> logits, View<const T> targets, double smoothing, Ind
                  Counts{.add = images - 1, .div = 1};
   cost.backward = {.mul = 2 * n, .add = 2 * n, .div = 1};
   T* const probabilities = tape.memory(n);
+  T* const kept = tape.memory(2 * images);
   T* const losses = tape.memory(images);
   const T* const target = targets.data();
 
   return tape.record(
       {"cross_entropy", cost}, Shape{}, {logits},
       [=](T* loss) {
+        using std::log;
         std::copy(logits.data(), logits.data() + n, probabilities);
-        kernels::softmax_rows(images, classes, classes, probabilities, losses);
-        for (Index b = 0; b < images; ++b)
+        kernels::softmax_rows(images, classes, classes, probabilities, kept);
+        for (Index b = 0; b < images; ++b) {
+          losses[b] = kept[2 * b] + log(kept[2 * b + 1]);
           for (Index i = b * classes; i < (b + 1) * classes; ++i)
             losses[b] -= (keep * target[i] + share) * logits.data()[i];
+        }
         kernels::column_sums(images, 1, losses, Update::assign, loss);
         *loss = *loss / count;
       },
