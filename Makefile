@@ -17,7 +17,7 @@ VERSION := 0.1.0
 PREFIX  ?= /usr/local
 ARCH    ?= native
 KERNELS ?= fast
-CXX     := g++
+CXX     ?= g++
 
 PACKAGES := g++ make pkgconf libopenblas-dev libtbb-dev libstb-dev libboost-test-dev libcli11-dev \
             libtomlplusplus-dev nlohmann-json3-dev libfmt-dev zlib1g-dev libhwy-dev curl ca-certificates \

@@ -285,6 +285,7 @@ BOOST_AUTO_TEST_CASE(images_are_converted_only_when_asked_for) {
   const MemoryDataset data = pattern_dataset(4, {1, 28, 28}, 4);
   DataConfig config;
   config.mean = config.std = {};
+  config.augment = {};
   const auto make = [&] { return Loader<float>(data, all_images(4), config, {3, 32, 32}, 2, 1, true); };
   check_error([&] { make(); }, {"pattern", "1x28x28", "3x32x32", "data.resize=true"});
   config.resize = true;
