@@ -55,7 +55,7 @@ class ProbeInput {
     require(found.elements() > 0, "{}: tensor '{}' has shape {}; expected at least one element", path(), name,
             to_string(found));
     taken_.insert(name);
-    Tensor<T> tensor = file_.read<T>(name);
+    Tensor<T> tensor = read<T>(name);
     if constexpr (std::is_floating_point_v<T>) require_finite(path(), name, std::as_const(tensor).view());
     return tensor;
   }
@@ -69,6 +69,13 @@ class ProbeInput {
     return take<T>(name, shape.rank());
   }
 
+  /// Shapes of all tensors, by name.
+  std::map<std::string, Shape> shapes() const {
+    std::map<std::string, Shape> shapes;
+    for (const std::string& name : file_.names()) shapes[name] = file_.info(name).shape;
+    return shapes;
+  }
+
   void finish() const {
     for (const std::string& name : file_.names())
       require(taken_.contains(name), "{}: tensor '{}' is not used; expected {}", path(), name,
@@ -76,6 +83,20 @@ class ProbeInput {
   }
 
  private:
+  /// Integers (indices of landmarks, say) serve as numbers of any type.
+  template <class T>
+  Tensor<T> read(const std::string& name) const {
+    if constexpr (std::is_floating_point_v<T>) {
+      if (file_.info(name).dtype == DType::I64) {
+        const Tensor<std::int64_t> integers = file_.read<std::int64_t>(name);
+        Tensor<T> numbers(integers.shape());
+        std::transform(integers.begin(), integers.end(), numbers.begin(), [](std::int64_t i) { return static_cast<T>(i); });
+        return numbers;
+      }
+    }
+    return file_.read<T>(name);
+  }
+
   SafetensorsFile file_;
   std::set<std::string> taken_;
 };
@@ -129,42 +150,97 @@ void read_grid(const std::string& text, Index tokens, AttentionShape& shape) {
   shape.class_token = tokens == height * width + 1;
 }
 
+/// The options of a mechanism, and `mode`, which is the probe's own: train or eval.
+struct ProbeOptions {
+  OptionValues values;
+  bool training = false;
+};
+
+ProbeOptions parse_attention_options(const std::vector<std::string>& sets) {
+  ProbeOptions options{parse_options(sets)};
+  if (const auto mode = options.values.find("mode"); mode != options.values.end()) {
+    require(mode->second == "train" || mode->second == "eval", "--set mode={}: expected train or eval", mode->second);
+    options.training = mode->second == "train";
+    options.values.erase(mode);
+  }
+  return options;
+}
+
+template <class T>
+Heads<const T> heads_of(const Tensor<T>& tensor, Index image) {
+  if (tensor.size() == 0) return {};
+  const Shape& s = tensor.shape();
+  return {tensor.data() + image * s[1] * s[2] * s[3], s[1], s[2], s[3], s[3], s[2] * s[3]};
+}
+
 template <class T>
 int probe_attention(const Arguments& a, ProbeInput& in) {
-  const std::unique_ptr<Mechanism> mechanism = make_mechanism(a.mechanism, parse_options(a.sets));
-  Tensor<T> q = in.take<T>("q", 4), k = in.take<T>("k", 4), v = in.take<T>("v", 4);
-  const Shape &qs = q.shape(), &ks = k.shape(), &vs = v.shape();
-  require(ks[0] == qs[0] && ks[1] == qs[1] && ks[3] == qs[3],
-          "{}: tensor 'k' has shape {}; expected [{}, {}, M, {}] as 'q' has {}", in.path(), to_string(ks), qs[0], qs[1],
-          qs[3], to_string(qs));
-  require(vs[0] == ks[0] && vs[1] == ks[1] && vs[2] == ks[2], "{}: tensor 'v' has shape {}; expected [{}, {}, {}, d] as 'k' "
-          "has {}", in.path(), to_string(vs), ks[0], ks[1], ks[2], to_string(ks));
-  const Tensor<T> dout = in.take<T>("grad_out", Shape{qs[0], qs[1], qs[2], vs[3]});
+  const ProbeOptions options = parse_attention_options(a.sets);
+  const std::unique_ptr<Mechanism> mechanism = make_mechanism(a.mechanism, options.values);
+  mechanism->read_sizes(in.shapes());
 
-  AttentionShape shape{qs[1], qs[2], ks[2], qs[3], vs[3], 0, 0, false};
-  read_grid(a.grid, qs[2], shape);
+  // Which operands it takes, and their widths, follow from the width of v.
+  const Tensor<T> v = in.take<T>("v", 4);
+  const Shape& vs = v.shape();
+  const AttentionLayout layout = mechanism->layout(vs[1] * vs[3], vs[1]);
+  require(layout.heads == vs[1], "{}: tensor 'v' has shape {}; {} has {} head{}: expected [B, {}, M, D]", in.path(), vs,
+          a.mechanism, layout.heads, layout.heads == 1 ? "" : "s", layout.heads);
+  const auto operand = [&](const char* name, Index width, Index tokens) {
+    if (width == 0) return Tensor<T>();
+    Tensor<T> tensor = in.take<T>(name, 4);
+    const Shape& s = tensor.shape();
+    const bool same_width = width != layout.value_width || s[3] == width || std::string_view(name) != "k";
+    require(s[0] == vs[0] && s[1] == vs[1] && (tokens == 0 || s[2] == tokens) && same_width,
+            "{}: tensor '{}' has shape {}; expected [{}, {}, {}, {}] as 'v' has {}", in.path(), name, s, vs[0], vs[1],
+            tokens == 0 ? std::string("N") : std::to_string(tokens), width, vs);
+    return tensor;
+  };
+  const Tensor<T> q = operand("q", layout.query_width, 0), k = operand("k", layout.key_width, vs[2]);
+  const Index queries = q.size() > 0 ? q.shape()[2] : vs[2];
+  const Tensor<T> dout = in.take<T>("grad_out", Shape{vs[0], vs[1], queries, vs[3]});
+
+  AttentionShape shape;
+  shape.heads = vs[1];
+  shape.queries = queries;
+  shape.keys = vs[2];
+  shape.width = q.size() > 0 ? q.shape()[3] : vs[3];
+  shape.value_width = vs[3];
+  read_grid(a.grid, queries, shape);
   mechanism->check(shape);
+
+  Tape<T> tape({.training = options.training});
+  const std::vector<ParameterSpec> specs = mechanism->parameters(shape);
+  std::deque<Tensor<T>> values;
+  std::vector<Var<T>> own;
+  std::vector<View<const T>> views;
+  for (const ParameterSpec& spec : specs) {
+    values.push_back(in.take<T>(spec.name, spec.shape));
+    views.push_back(std::as_const(values.back()).view());
+    own.push_back(spec.trainable ? tape.input(views.back()) : tape.constant(views.back()));
+  }
+  const Shape noise_shape = mechanism->noise(shape);
+  Tensor<T> noise;
+  if (noise_shape.elements() > 0 && (options.training || in.contains("gumbel")))
+    noise = in.take<T>("gumbel", noise_shape);
   in.finish();
 
-  Tape<T> tape;
-  const Var<T> vq = tape.input(std::as_const(q).view()), vk = tape.input(std::as_const(k).view()),
-               vv = tape.input(std::as_const(v).view());
-  const Var<T> out = attention(*mechanism, vq, vk, vv, shape);
+  const Var<T> vq = q.size() > 0 ? tape.input(q.view()) : Var<T>{}, vk = k.size() > 0 ? tape.input(k.view()) : Var<T>{},
+               vv = tape.input(v.view());
+  const Var<T> out = attention(*mechanism, vq, vk, vv, shape, std::span<const Var<T>>(own), std::as_const(noise).view());
   ProbeOutput<T> results;
   results.add("out", out.value());
   tape.backward(out, dout.view());
-  results.add("grad.q", tape.gradient(vq));
-  results.add("grad.k", tape.gradient(vk));
+  if (vq) results.add("grad.q", tape.gradient(vq));
+  if (vk) results.add("grad.k", tape.gradient(vk));
   results.add("grad.v", tape.gradient(vv));
+  for (std::size_t i = 0; i < specs.size(); ++i)
+    if (specs[i].trainable) results.add("grad." + specs[i].name, tape.gradient(own[i]));
   if (mechanism->has_map()) {
-    Tensor<T> maps(Shape{qs[0], qs[1], qs[2], ks[2]});
-    for (Index b = 0; b < qs[0]; ++b)
-      mechanism->map({shape,
-                      {q.data() + b * qs[1] * qs[2] * qs[3], qs[1], qs[2], qs[3], qs[3], qs[2] * qs[3]},
-                      {k.data() + b * ks[1] * ks[2] * ks[3], ks[1], ks[2], ks[3], ks[3], ks[2] * ks[3]},
-                      {v.data() + b * vs[1] * vs[2] * vs[3], vs[1], vs[2], vs[3], vs[3], vs[2] * vs[3]},
-                      {}},
-                     maps.data() + b * qs[1] * qs[2] * ks[2]);
+    Tensor<T> maps(Shape{vs[0], vs[1], queries, vs[2]});
+    for (Index b = 0; b < vs[0]; ++b)
+      mechanism->map({shape, heads_of(q, b), heads_of(k, b), heads_of(v, b), views, options.training,
+                      std::as_const(noise).view()},
+                     maps.data() + b * vs[1] * queries * vs[2]);
     results.add("map", std::as_const(maps).view());
   }
   results.write(a.out);

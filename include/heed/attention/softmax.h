@@ -28,6 +28,8 @@ class Softmax : public MechanismBase<Softmax> {
     visit("causal", causal, "a query sees the keys up to its own position only");
   }
 
+  static std::vector<OptionValues> variants() { return {{}, {{"causal", "true"}}}; }
+
   void check(const AttentionShape& shape) const override {
     require(!causal || shape.queries == shape.keys, "[softmax] causal attention needs as many keys as queries, not {} and {}",
             shape.keys, shape.queries);
