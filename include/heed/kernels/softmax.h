@@ -11,7 +11,8 @@ namespace heed::kernels {
 
 /// In place: s = exp(s - max s) / sum exp(s - max s) for each of `rows` rows of n, `stride` apart. Subtracting
 /// the maximum leaves the result as it is and keeps every finite row finite. log_sum[r] = log sum exp(s), or
-/// nullptr where it is not wanted. Fast float: relative error at most 3e-7 + 6e-8 |s - max|.
+/// nullptr where it is not wanted. Fast float: relative error at most
+/// 3e-7 + 6e-8 (n / 4 + |s - max|), n / 4 for the rounding of the sum.
 /// Counts per row: n - 1 cmp, n sub, n exp, n - 1 add, n div; with log_sum 1 log, 1 add more.
 template <class T>
 void softmax_rows(Index rows, Index n, Index stride, T* s, T* log_sum) {
@@ -41,7 +42,9 @@ struct AttentionRows {
   Index length(Index r) const { return causal ? std::min(columns, first_length + r) : columns; }
 };
 
-/// In place: s = softmax(scale s) over the keys each row sees. Counts per row of n: as softmax_rows, and n mul.
+/// In place: s = softmax(scale s) over the keys each row sees. Rows that start at multiples of 64 bytes take about
+/// half the time of others (on Zen 4, at 50 and 65 keys). Fast float: relative error as softmax_rows, with scale s
+/// for s, and 6e-8 |scale s| more. Counts per row of n: as softmax_rows, and n mul.
 template <class T>
 void attention_softmax(const AttentionRows& a, T* s, T* log_sum) {
   for (Index r = 0; r < a.rows; ++r, s += a.stride) {
@@ -52,7 +55,9 @@ void attention_softmax(const AttentionRows& a, T* s, T* log_sum) {
   }
 }
 
-/// The same rows again from their scores: s = exp(scale s - log_sum). Counts per row of n: n mul, n add, n exp.
+/// The same rows again from their scores: s = exp(scale s - log_sum). Fast float: relative error at most
+/// 1.5e-7 + 6e-8 |scale s - log_sum|, 0 where exp is below 1.2e-38, infinite above 2.3e38. Counts per row of n:
+/// n mul, n add, n exp.
 template <class T>
 void attention_softmax_again(const AttentionRows& a, T* s, const T* log_sum) {
   using std::exp;
