@@ -34,15 +34,6 @@ blasint leading(Index ld, Index row) { return narrow(std::max({ld, row, Index{1}
 
 }  // namespace
 
-void gemm(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const float* a, Index lda,
-          const float* b, Index ldb, Update update, float* c, Index ldc) {
-  single_threaded();
-  cblas_sgemm(CblasRowMajor, cblas(transpose_a), cblas(transpose_b), narrow(m), narrow(n), narrow(k), 1.0f, a,
-              leading(lda, transpose_a == Transpose::no ? k : m), b,
-              leading(ldb, transpose_b == Transpose::no ? n : k), update == Update::assign ? 0.0f : 1.0f, c,
-              leading(ldc, n));
-}
-
 void gemm(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const double* a, Index lda,
           const double* b, Index ldb, Update update, double* c, Index ldc) {
   single_threaded();
