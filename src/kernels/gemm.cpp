@@ -7,6 +7,7 @@ const char* heed::kernels::gemm_library() { return "plain loops"; }
 #else
 
 #include <cblas.h>
+#include <hwy/highway.h>
 
 #include <string>
 
@@ -47,7 +48,8 @@ const char* gemm_library() {
   static const std::string name = [] {
     const std::string config = openblas_get_config();  // "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ..."
     const std::size_t version = config.find(' ');
-    return config.substr(0, config.find(' ', version + 1)) + " " + openblas_get_corename();
+    return std::string("heed ") + hwy::TargetName(HWY_TARGET) + ", " + config.substr(0, config.find(' ', version + 1)) +
+           " " + openblas_get_corename();
   }();
   return name.c_str();
 }

@@ -1,11 +1,11 @@
-// The float product. C is made in tiles that stay in registers while k runs; what a tile reads of B is copied
-// beforehand into a panel, in the order in which it is read, and A is read in place, one number at a time.
+// The float product. C is made in tiles that stay in registers while k runs. What a tile reads of B is copied
+// beforehand into a panel, in the order in which it is read; A is read in place, one number at a time.
 //
 // The size of a tile. With 32 vector registers, 6 x 4: 24 sums, 4 vectors of B and 1 number of A, 29 registers.
 // Each step over k does 24 multiply-adds for 4 + 6 loads, so a core that does two of each in a cycle waits for
-// its multipliers alone, and 24 sums cover a latency of 4 cycles three times. Four AVX-512 vectors are 64
-// columns, of which the usual widths are multiples. With 16 registers, 6 x 2: 12 + 2 + 1. Six rows are also six
-// pointers, which fit the general registers of x86 beside the rest.
+// its multipliers alone. Four AVX-512 vectors are 64 columns, of which the usual widths are multiples. With 16
+// registers, 6 x 2: 12 + 2 + 1. Narrower tiles have 8 rows: 8 sums are what two multipliers with a latency of 4
+// cycles need, and 8 x 3 takes 28 registers.
 //
 // Each element of C is a chain of multiply-adds in the order of k, begun anew at multiples of `block`, with the
 // sums of the blocks added in order. Neither m, n nor the element's place in a tile has a part in it.
@@ -15,6 +15,7 @@
 
 #include "simd.h"
 
+#include <array>
 #include <utility>
 
 namespace heed::kernels {
@@ -23,12 +24,16 @@ using namespace simd;
 
 namespace {
 
-constexpr int tile_rows = 6;
 constexpr int tile_vectors = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 4 : 2;
+constexpr int most_rows = 8;
+constexpr int tile_rows(Index vectors) { return vectors == tile_vectors ? 6 : most_rows; }
 
 /// Steps of k between which sums are kept in registers. A panel of 256 x 64 floats is 64 KB, a sixteenth of an L2
 /// cache of 1 MB; a tile reads 256 bytes of it in the 12 to 24 cycles of a step, less than L2 delivers.
 constexpr Index block = 256;
+
+/// Up to so many rows of C, an untransposed B of whole vectors is read in place: fewer tiles share a panel then.
+constexpr Index in_place_rows = 96;
 
 /// op(A) or op(B), at [row, column] = data[row * row_stride + column * column_stride].
 struct Operand {
@@ -40,52 +45,63 @@ struct Operand {
   const float* at(Index row, Index column) const { return data + row * row_stride + column * column_stride; }
 };
 
-/// C[rows, vectors * lanes] (+)= A[rows, k] panel[k, vectors * lanes], `use` saying which lanes of the last vector
-/// exist.
-template <int rows, int vectors, class Lanes>
-void tile(Index k, const float* a, Index a_row, Index a_column, const float* panel, Update update, float* c, Index ldc,
-          Lanes use) {
+/// What a tile needs to know: C[rows, vectors] (+)= A[rows, k] B[k, vectors], with `in_last` lanes of the last vector.
+struct TileWork {
+  Index k;
+  Operand a;
+  const float* b;
+  Index b_stride;
+  Update update;
+  float* c;
+  Index c_stride, in_last;
+};
+
+template <int rows, int vectors>
+void tile(const TileWork& w) {
   Vector sums[rows][vectors];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (int i = 0; i < rows; ++i)
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int v = 0; v < vectors; ++v) sums[i][v] = hn::Zero(tag);
 
-  for (Index l = 0; l < k; ++l, a += a_column, panel += vectors * lanes) {
-    Vector b[vectors];
-#pragma GCC unroll 8
-    for (int v = 0; v < vectors; ++v) b[v] = hn::Load(tag, panel + v * lanes);
-#pragma GCC unroll 8
+  const Index a_row = w.a.row_stride, a_column = w.a.column_stride, b_stride = w.b_stride;
+  const float *a = w.a.data, *b = w.b;
+  for (Index l = w.k; l > 0; --l, a += a_column, b += b_stride) {
+    Vector b_row[vectors];
+#pragma GCC unroll 16
+    for (int v = 0; v < vectors; ++v) b_row[v] = hn::LoadU(tag, b + v * lanes);
+#pragma GCC unroll 16
     for (int i = 0; i < rows; ++i) {
       const Vector number = set(a[i * a_row]);
-#pragma GCC unroll 8
-      for (int v = 0; v < vectors; ++v) sums[i][v] = hn::MulAdd(number, b[v], sums[i][v]);
+#pragma GCC unroll 16
+      for (int v = 0; v < vectors; ++v) sums[i][v] = hn::MulAdd(number, b_row[v], sums[i][v]);
     }
   }
 
-#pragma GCC unroll 8
-  for (int i = 0; i < rows; ++i, c += ldc) {
-#pragma GCC unroll 8
-    for (int v = 0; v + 1 < vectors; ++v) write(update, AllLanes{}, sums[i][v], c + v * lanes);
-    write(update, use, sums[i][vectors - 1], c + (vectors - 1) * lanes);
-  }
+  const auto write_all = [&, update = w.update, c_stride = w.c_stride](auto use) {
+    float* c = w.c;
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; ++i, c += c_stride) {
+#pragma GCC unroll 16
+      for (int v = 0; v + 1 < vectors; ++v) write(update, AllLanes{}, sums[i][v], c + v * lanes);
+      write(update, use, sums[i][vectors - 1], c + (vectors - 1) * lanes);
+    }
+  };
+  if (w.in_last == lanes)
+    write_all(AllLanes{});
+  else
+    write_all(FirstLanes(w.in_last));
 }
 
-/// All rows of C in the columns of one panel.
-template <int vectors, class Lanes>
-void panel_product(Index m, Index k, const Operand& a, Index first, const float* panel, Update update, float* c,
-                   Index ldc, Lanes use) {
-  Index i = 0;
-  for (; i + tile_rows <= m; i += tile_rows)
-    tile<tile_rows, vectors>(k, a.at(i, first), a.row_stride, a.column_stride, panel, update, c + i * ldc, ldc, use);
-  const auto rest = [&]<int... less>(std::integer_sequence<int, less...>) {
-    static_cast<void>(((m - i == less + 1 && (tile<less + 1, vectors>(k, a.at(i, first), a.row_stride, a.column_stride,
-                                                                      panel, update, c + i * ldc, ldc, use),
-                                              true)) ||
-                       ...));
+using Tile = void (*)(const TileWork&);
+
+/// All tiles that are at most as high as tile_rows allows: tiles[vectors - 1][rows - 1].
+constexpr auto tiles = []<int... v>(std::integer_sequence<int, v...>) {
+  constexpr auto of_width = []<int width, int... r>(std::integer_sequence<int, width>, std::integer_sequence<int, r...>) {
+    return std::array<Tile, most_rows>{tile<r + 1, width>...};
   };
-  rest(std::make_integer_sequence<int, tile_rows - 1>{});
-}
+  return std::array{of_width(std::integer_sequence<int, v + 1>{}, std::make_integer_sequence<int, tile_rows(v + 1)>{})...};
+}(std::make_integer_sequence<int, tile_vectors>{});
 
 /// Four-lane blocks of rows `stride` apart, the first row in the lowest block.
 template <class D>
@@ -151,28 +167,27 @@ void gemm(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index 
     for (Index i = 0; i < m; ++i) std::fill(c + i * ldc, c + i * ldc + n, 0.0f);
 
   alignas(alignment) thread_local float panel[block * tile_vectors * lanes];
-  // Panels of equal width, in vectors: five vectors are 3 + 2, not 4 + 1.
+
+  // Rows and vectors of C are cut into tiles of equal size, give or take one: five vectors are 3 + 2, not 4 + 1.
   const Index all_vectors = (n + lanes - 1) / lanes, panels = (all_vectors + tile_vectors - 1) / tile_vectors;
   for (Index p = 0; p < panels; ++p) {
     const Index begin = all_vectors * p / panels * lanes, end = std::min(n, all_vectors * (p + 1) / panels * lanes);
     const Index vectors = (end - begin + lanes - 1) / lanes, in_last = end - begin - (vectors - 1) * lanes;
+    const Index row_tiles = (m + tile_rows(vectors) - 1) / tile_rows(vectors);
+    const bool in_place = transpose_b == Transpose::no && in_last == lanes && m <= in_place_rows;
     for (Index first = 0; first < k; first += block) {
-      const Index steps = std::min(block, k - first);
-      pack(steps, end - begin, op_b, first, begin, vectors * lanes, panel);
-      const auto product = [&](auto count, auto use) {
-        panel_product<count>(m, steps, op_a, first, panel, first == 0 ? update : Update::accumulate, c + begin, ldc, use);
-      };
-      const auto with_count = [&]<int... less>(std::integer_sequence<int, less...>) {
-        const auto choose = [&](auto count) {
-          if (vectors != count) return;
-          if (in_last == lanes)
-            product(count, AllLanes{});
-          else
-            product(count, FirstLanes(in_last));
-        };
-        (choose(std::integral_constant<int, less + 1>{}), ...);
-      };
-      with_count(std::make_integer_sequence<int, tile_vectors>{});
+      TileWork work{std::min(block, k - first), op_a, panel, vectors * lanes, first == 0 ? update : Update::accumulate,
+                    nullptr, ldc, in_last};
+      if (in_place)
+        work.b = op_b.at(first, begin), work.b_stride = ldb;
+      else
+        pack(work.k, end - begin, op_b, first, begin, work.b_stride, panel);
+      for (Index t = 0; t < row_tiles; ++t) {
+        const Index row = m * t / row_tiles, rows = m * (t + 1) / row_tiles - row;
+        work.a.data = op_a.at(row, first);
+        work.c = c + row * ldc + begin;
+        tiles[static_cast<std::size_t>(vectors - 1)][static_cast<std::size_t>(rows - 1)](work);
+      }
     }
   }
 }
