@@ -39,9 +39,8 @@ void gemm(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index 
           const double* b, Index ldb, Update update, double* c, Index ldc) {
   single_threaded();
   cblas_dgemm(CblasRowMajor, cblas(transpose_a), cblas(transpose_b), narrow(m), narrow(n), narrow(k), 1.0, a,
-              leading(lda, transpose_a == Transpose::no ? k : m), b,
-              leading(ldb, transpose_b == Transpose::no ? n : k), update == Update::assign ? 0.0 : 1.0, c,
-              leading(ldc, n));
+              leading(lda, transpose_a == Transpose::no ? k : m), b, leading(ldb, transpose_b == Transpose::no ? n : k),
+              update == Update::assign ? 0.0 : 1.0, c, leading(ldc, n));
 }
 
 const char* gemm_library() {

@@ -41,7 +41,9 @@ struct Operand {
   Index row_stride, column_stride;
 
   Operand(Transpose transpose, const float* from, Index ld)
-      : data(from), row_stride(transpose == Transpose::no ? ld : 1), column_stride(transpose == Transpose::no ? 1 : ld) {}
+      : data(from),
+        row_stride(transpose == Transpose::no ? ld : 1),
+        column_stride(transpose == Transpose::no ? 1 : ld) {}
   const float* at(Index row, Index column) const { return data + row * row_stride + column * column_stride; }
 };
 
@@ -97,11 +99,14 @@ using Tile = void (*)(const TileWork&);
 
 /// All tiles that are at most as high as tile_rows allows: tiles[vectors - 1][rows - 1].
 constexpr auto tiles = []<int... v>(std::integer_sequence<int, v...>) {
-  constexpr auto of_width = []<int width, int... r>(std::integer_sequence<int, width>, std::integer_sequence<int, r...>) {
+  constexpr auto of_width =
+      []<int width, int... r>(std::integer_sequence<int, width>, std::integer_sequence<int, r...>) {
     return std::array<Tile, most_rows>{tile<r + 1, width>...};
   };
-  return std::array{of_width(std::integer_sequence<int, v + 1>{}, std::make_integer_sequence<int, tile_rows(v + 1)>{})...};
-}(std::make_integer_sequence<int, tile_vectors>{});
+  return std::array{
+      of_width(std::integer_sequence<int, v + 1>{}, std::make_integer_sequence<int, tile_rows(v + 1)>{})...};
+}
+(std::make_integer_sequence<int, tile_vectors>{});
 
 /// Four-lane blocks of rows `stride` apart, the first row in the lowest block.
 template <class D>
@@ -176,8 +181,14 @@ void gemm(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index 
     const Index row_tiles = (m + tile_rows(vectors) - 1) / tile_rows(vectors);
     const bool in_place = transpose_b == Transpose::no && in_last == lanes && m <= in_place_rows;
     for (Index first = 0; first < k; first += block) {
-      TileWork work{std::min(block, k - first), op_a, panel, vectors * lanes, first == 0 ? update : Update::accumulate,
-                    nullptr, ldc, in_last};
+      TileWork work{std::min(block, k - first),
+                    op_a,
+                    panel,
+                    vectors * lanes,
+                    first == 0 ? update : Update::accumulate,
+                    nullptr,
+                    ldc,
+                    in_last};
       if (in_place)
         work.b = op_b.at(first, begin), work.b_stride = ldb;
       else

@@ -91,8 +91,9 @@ inline Vector constant(float x) {
 /// x = n ln 2 + r with n the nearest integer and |r| <= (ln 2) / 2. Adding 1.5 2^23 rounds to an integer and
 /// leaves it in the low bits; with 127 added too, those bits moved to the exponent's place are 2^n. ln 2 as a
 /// float is 1.9e-9 too large, which is the error's second term. Without fused multiply-add, n ln 2 would be rounded:
-/// then ln 2 is taken in two parts, of which the first has 10 bits and n times it is exact. exp r is a polynomial of degree 6 that minimises
-/// the largest relative error (Remez exchange; 2e-8 with its coefficient of r, 1 + 5e-8, rounded to 1).
+/// then ln 2 is taken in two parts, of which the first has 10 bits and n times it is exact. exp r is a polynomial of
+/// degree 6 that minimises the largest relative error (Remez exchange; 2e-8 with its coefficient of r, 1 + 5e-8,
+/// rounded to 1).
 class Exp {
  public:
   Vector operator()(Vector x) const { return hn::IfThenElse(hn::Gt(x, set(88.37f)), set(HUGE_VALF), below_88(x)); }

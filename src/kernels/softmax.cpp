@@ -86,9 +86,8 @@ void attention_softmax_again(const AttentionRows& a, float* s, const float* log_
   for (Index r = 0; r < a.rows; ++r, s += a.stride) {
     const Index n = a.length(r);
     const Vector minus_log_sum = set(-log_sum[r]);
-    for_each_vector(n, [&](Index j, auto use) {
-      use.store(exp(hn::MulAdd(scale, use.load(s + j), minus_log_sum)), s + j);
-    });
+    for_each_vector(
+        n, [&](Index j, auto use) { use.store(exp(hn::MulAdd(scale, use.load(s + j), minus_log_sum)), s + j); });
     zero_beyond(a, n, s);
   }
 }

@@ -62,8 +62,8 @@ void require_close(const std::string& what, const Guarded& got, const std::vecto
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const double g = got[static_cast<Index>(i)], e = expected[i];
     const bool same = (std::isnan(g) && std::isnan(e)) || g == e;
-    BOOST_REQUIRE_MESSAGE(same || std::abs(g - e) <= bound(i), what << ": element " << i << " is " << g << ", expected "
-                                                                    << e << " within " << bound(i));
+    BOOST_REQUIRE_MESSAGE(same || std::abs(g - e) <= bound(i),
+                          what << ": element " << i << " is " << g << ", expected " << e << " within " << bound(i));
   }
 }
 

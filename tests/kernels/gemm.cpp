@@ -78,7 +78,8 @@ BOOST_AUTO_TEST_CASE(cutting_rows_or_columns_changes_no_bit) {
                           p.lda, b.data(), p.ldb, update, by_rows.data() + r * p.ldc, p.ldc);
           for (Index j = 0; j < p.n; j += piece)
             kernels::gemm(ta, tb, p.m, std::min(piece, p.n - j), p.k, a.data(), p.lda,
-                          b.data() + j * (tb == Transpose::no ? 1 : p.ldb), p.ldb, update, by_columns.data() + j, p.ldc);
+                          b.data() + j * (tb == Transpose::no ? 1 : p.ldb), p.ldb, update, by_columns.data() + j,
+                          p.ldc);
           for (Index i = 0; i < p.m * p.ldc; ++i) {
             BOOST_REQUIRE_EQUAL(by_rows[i], whole[i]);
             BOOST_REQUIRE_EQUAL(by_columns[i], whole[i]);

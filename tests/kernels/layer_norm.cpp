@@ -27,14 +27,15 @@ BOOST_AUTO_TEST_CASE(forward_and_backward) {
                                   fscale.data());
       const auto row_scale = [&](std::size_t i) { return std::max(1.0, scale[i / static_cast<std::size_t>(n)]); };
       require_close("mean", fmean, mean, [&](std::size_t) { return tolerance; });
-      require_close("scale", fscale, scale, [&](std::size_t r) { return tolerance * scale[r] * std::max(1.0, scale[r]); });
+      require_close("scale", fscale, scale,
+                    [&](std::size_t r) { return tolerance * scale[r] * std::max(1.0, scale[r]); });
       require_close("y", fy, y, [&](std::size_t i) { return 10 * tolerance * row_scale(i); });
 
       for (const Update update : {Update::assign, Update::accumulate}) {
         std::vector<double> dx(before);
         Guarded fdy(dy, 1), fdx(before, 3);
-        kernels::layer_norm_backward<double>(rows, n, x.data(), gamma.data(), mean.data(), scale.data(), dy.data(), update,
-                                             dx.data());
+        kernels::layer_norm_backward<double>(rows, n, x.data(), gamma.data(), mean.data(), scale.data(), dy.data(),
+                                             update, dx.data());
         kernels::layer_norm_backward(rows, n, fx.data(), fgamma.data(), fmean.data(), fscale.data(), fdy.data(), update,
                                      fdx.data());
         require_close("dx", fdx, dx, [&](std::size_t i) { return 10 * tolerance * row_scale(i) * row_scale(i); });

@@ -38,7 +38,8 @@ BOOST_AUTO_TEST_CASE(column_sums_are_the_plain_loops_bit_for_bit) {
       Guarded accumulated(before, 1);
       kernels::column_sums<double>(rows, n, a.data(), Update::accumulate, sums.data());
       kernels::column_sums(rows, n, fa.data(), Update::accumulate, accumulated.data());
-      require_close("column_sums", accumulated, sums, [&](std::size_t) { return 1e-6 * static_cast<double>(rows + 4); });
+      require_close("column_sums", accumulated, sums,
+                    [&](std::size_t) { return 1e-6 * static_cast<double>(rows + 4); });
     }
 }
 

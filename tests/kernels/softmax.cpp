@@ -39,7 +39,8 @@ BOOST_AUTO_TEST_CASE(softmax_rows_at_every_length) {
       kernels::softmax_rows<double>(rows, n, stride, p.data(), log_sum.data());
       kernels::softmax_rows(rows, n, stride, fp.data(), flog_sum.data());
       require_close("p", fp, p, [&](std::size_t i) {
-        return p[i] * (3e-7 + 6e-8 * (n / 4.0 + std::abs(s[i] - row_maximum(a, s, static_cast<Index>(i) / stride)))) + 2e-38;
+        return p[i] * (3e-7 + 6e-8 * (n / 4.0 + std::abs(s[i] - row_maximum(a, s, static_cast<Index>(i) / stride)))) +
+               2e-38;
       });
       require_close("log_sum", flog_sum, log_sum, [&](std::size_t r) { return 3e-7 * (1 + std::abs(log_sum[r])); });
       Guarded again(s, 2);
