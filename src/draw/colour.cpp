@@ -38,7 +38,7 @@ Colour sequential_colour(double share) { return interpolate(viridis, share); }
 Colour diverging_colour(double number) { return interpolate(moreland, (number + 1) / 2); }
 
 Colour over_grey(Colour colour, std::uint8_t grey) {
-  constexpr double share = 0.7;
+  constexpr double share = 0.78;
   return {mix(grey, colour.red, share), mix(grey, colour.green, share), mix(grey, colour.blue, share)};
 }
 
