@@ -152,7 +152,7 @@ void add_predict(CLI::App& app, const AddVerb& add) {
   auto* const command = app.add_subcommand("predict", "Classify image files with a trained model");
   command->add_option("RUN", a.run, "run directory")->required();
   command->add_option("IMAGE", a.images, "PNG or JPEG files")->required();
-  command->add_option("--top", a.top, "how many classes to show")->check(CLI::PositiveNumber);
+  command->add_option("--top", a.top, "how many classes to show")->check(CLI::Range(1, 1'000'000));
   command->add_option("--weights", a.weights, "other weights than best.safetensors")->type_name("FILE");
   add_sets(command, a.sets, "override a key of the run's configuration; repeatable");
   add_threads(command, a.threads);
