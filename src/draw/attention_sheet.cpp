@@ -124,7 +124,7 @@ class Drawing {
     right_aligned(middle - line_height, fmt::format("block {}", i + 1), ink);
     right_aligned(middle + 4, block.mechanism, pale_ink);
     if (!has_map) {
-      canvas_.text(middle - capital_height / 2, at_.left, "no map", pale_ink);
+      centred(middle - capital_height / 2, at_.left, "no map", pale_ink);
       return;
     }
     const Index patches = sheet_.grid * sheet_.grid;
