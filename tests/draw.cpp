@@ -90,8 +90,9 @@ BOOST_AUTO_TEST_CASE(drawing_beyond_the_edge_is_cut_off) {
   canvas.text(-5, -5, "WWW", black);
   canvas.fill(-2, -2, 4, 4, black);
   BOOST_TEST(count(canvas.image(), black) >= 4);
-  canvas.frame(2, 2, 9, 9, 1, black);
-  BOOST_TEST((pixel(canvas.image(), 3, 3) == white));
+  Canvas framed(4, 4, white);
+  framed.frame(2, 2, 9, 9, 1, black);
+  BOOST_TEST(count(framed.image(), black) == 3);
 }
 
 BOOST_AUTO_TEST_CASE(long_text_is_wrapped_or_shortened) {
@@ -149,6 +150,22 @@ BOOST_AUTO_TEST_CASE(a_sheet_shows_the_weights_and_the_image) {
   other = small_sheet();
   other.query = Patch{1, 0};
   BOOST_TEST(draw_attention(other).pixels != image.pixels);
+}
+
+BOOST_AUTO_TEST_CASE(a_weight_is_drawn_over_its_patch) {
+  AttentionSheet sheet = small_sheet();
+  sheet.image.pixels.assign(64, 200);
+  sheet.blocks[1].weights = Tensor<float>(Shape{2, 2, 2}, {1, 1, 1, 1, 4, 0, 1, 2});
+  const Image image = draw_attention(sheet);
+  // The last block's second map: below it are a line of text and the margin, to its left a map and a gap.
+  const Index top = image.size.height - 28 - 24 - 152, left = 28 + text_width("softmax") + 14 + 152 + 14;
+  const auto shade = [](double share) { return over_grey(sequential_colour(share), 200); };
+  for (const Index inset : {0, 75}) {
+    BOOST_TEST((pixel(image, top + inset, left + inset) == shade(1)));
+    BOOST_TEST((pixel(image, top + inset, left + 76 + inset) == shade(0)));
+    BOOST_TEST((pixel(image, top + 76 + inset, left + inset) == shade(0.25)));
+    BOOST_TEST((pixel(image, top + 76 + inset, left + 76 + inset) == shade(0.5)));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(negative_weights_turn_the_scale_around_zero) {
