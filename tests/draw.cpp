@@ -199,7 +199,8 @@ BOOST_AUTO_TEST_CASE(patch_weights_are_those_of_the_query) {
   Tensor<float> plain(Shape{2, 4, 4});
   for (Index i = 0; i < 32; ++i) plain[i] = static_cast<float>(100 * (i / 16) + 10 * (i / 4 % 4) + i % 4);
   BOOST_TEST(values(patch_weights(plain.view(), 2, {})) == (std::vector<float>{15, 16, 17, 18, 115, 116, 117, 118}));
-  BOOST_TEST(values(patch_weights(plain.view(), 2, Patch{0, 1})) == (std::vector<float>{10, 11, 12, 13, 110, 111, 112, 113}));
+  BOOST_TEST(values(patch_weights(plain.view(), 2, Patch{0, 1})) ==
+             (std::vector<float>{10, 11, 12, 13, 110, 111, 112, 113}));
   plain[3] = std::numeric_limits<float>::quiet_NaN();
   BOOST_TEST(error_of([&] { patch_weights(plain.view(), 2, {}); }) == "an attention map holds nan");
 }

@@ -43,7 +43,8 @@ struct RunAndImages {
     weights.write(run.best());
     for (const int first : {0, 90}) {
       Image image{{1, 20, 16}, {}};
-      for (Index i = 0; i < image.size.elements(); ++i) image.pixels.push_back(static_cast<std::uint8_t>(first + i * i % 199));
+      for (Index i = 0; i < image.size.elements(); ++i)
+        image.pixels.push_back(static_cast<std::uint8_t>(first + i * i % 199));
       save_png(directory / (first == 0 ? "a.png" : "b.png"), image);
     }
   }
@@ -126,8 +127,10 @@ BOOST_FIXTURE_TEST_CASE(bad_input_is_one_line_and_leaves_nothing, RunAndImages) 
   refused("run a.png -o nowhere/x.png", "nowhere/x.png");
   refused("run a.png -o x.jpg", "-o x.jpg: the sheet is a PNG");
   refused("run a.png -o a.png", "-o a.png: this is the image itself");
-  for (const char* const query : {"0,1", "1,4", "4,1", "1", "1,", "1,2,3", "a,b", "-1,1", "1;2", "99999999999999999999,1"})
-    refused(std::string("run a.png -o x.png '--query=") + query + "'", std::string("--query ") + query + ": expected ROW,COLUMN");
+  for (const char* const query :
+       {"0,1", "1,4", "4,1", "1", "1,", "1,2,3", "a,b", "-1,1", "1;2", "99999999999999999999,1"})
+    refused(std::string("run a.png -o x.png '--query=") + query + "'",
+            std::string("--query ") + query + ": expected ROW,COLUMN");
   refused("run a.png -o x.png --weights a.png", "a.png");
   refused("run", "IMAGE");
   BOOST_TEST(!exists("x.png"));

@@ -36,9 +36,9 @@ Patch parse_patch(const std::string& text, Index grid) {
 
 /// IMAGE-maps.png in the working directory, if no file was named.
 std::string output_of(const Arguments& a) {
-  const std::string output =
-      a.output.empty() ? std::filesystem::path(a.image).stem().string() + "-maps.png" : a.output;
-  require(std::filesystem::path(output).extension() == ".png", "-o {}: the sheet is a PNG; expected a name in .png", output);
+  const std::string output = a.output.empty() ? std::filesystem::path(a.image).stem().string() + "-maps.png" : a.output;
+  require(std::filesystem::path(output).extension() == ".png", "-o {}: the sheet is a PNG; expected a name in .png",
+          output);
   std::error_code missing;
   require(!std::filesystem::equivalent(output, a.image, missing), "-o {}: this is the image itself", output);
   return output;
@@ -96,7 +96,8 @@ void add_maps(CLI::App& app, const AddVerb& add) {
   auto* const command = app.add_subcommand("maps", "Draw a trained model's attention maps over an image");
   command->add_option("RUN", a.run, "run directory")->required();
   command->add_option("IMAGE", a.image, "PNG or JPEG file")->required();
-  command->add_option("-o,--output", a.output, "default: IMAGE-maps.png in the working directory")->type_name("FILE.png");
+  command->add_option("-o,--output", a.output, "default: IMAGE-maps.png in the working directory")
+      ->type_name("FILE.png");
   command->add_option("--query", a.query, "show the attention of this patch; rows and columns count from 1")
       ->type_name("ROW,COLUMN");
   command->add_option("--weights", a.weights, "other weights than best.safetensors")->type_name("FILE");

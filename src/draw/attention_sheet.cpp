@@ -19,7 +19,7 @@ struct Layout {
   Index left, right, top;         ///< of the maps
   Index header_text, text_width;  ///< where the header's text begins, and the space it has
   std::vector<std::string> title;
-  std::vector<Index> rows;        ///< top of each block's maps; one more for the end
+  std::vector<Index> rows;  ///< top of each block's maps; one more for the end
   Index column(Index head) const { return left + head * (cell + gap); }
 };
 
@@ -86,7 +86,8 @@ class Drawing {
     const std::uint8_t* const pixels = image.pixels.data();
     const Index count = image.size.pixels();
     for (Index i = 0; i < count; ++i)
-      canvas_.set(margin + i / at_.cell, at_.left + i % at_.cell, {pixels[i], pixels[count + i], pixels[2 * count + i]});
+      canvas_.set(margin + i / at_.cell, at_.left + i % at_.cell,
+                  {pixels[i], pixels[count + i], pixels[2 * count + i]});
     canvas_.frame(margin - 1, at_.left - 1, at_.cell + 2, at_.cell + 2, 1, pale_ink);
     mark_query(margin, at_.left);
     Index y = margin;
@@ -183,8 +184,7 @@ Tensor<float> patch_weights(View<const float> map, Index grid, std::optional<Pat
   for (Index h = 0; h < heads; ++h)
     for (Index p = 0; p < patches; ++p) {
       double sum = 0;
-      for (Index q = first; q < end; ++q)
-        sum += static_cast<double>(map[(h * tokens + q) * tokens + class_tokens + p]);
+      for (Index q = first; q < end; ++q) sum += static_cast<double>(map[(h * tokens + q) * tokens + class_tokens + p]);
       weights.data()[h * patches + p] = static_cast<float>(sum / static_cast<double>(end - first));
     }
   return weights;

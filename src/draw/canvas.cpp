@@ -20,7 +20,8 @@ bool glyph_pixel(char character, Index y, Index x) {
   const Index near_row = y % point == 0 ? row - 1 : row + 1, far_row = 2 * row - near_row;
   const Index near_column = x % point == 0 ? column - 1 : column + 1, far_column = 2 * column - near_column;
   const bool vertical = black(near_row, column), horizontal = black(row, near_column);
-  const bool corner = vertical == horizontal && vertical != black(row, far_column) && horizontal != black(far_row, column);
+  const bool corner =
+      vertical == horizontal && vertical != black(row, far_column) && horizontal != black(far_row, column);
   return corner ? vertical : black(row, column);
 }
 
