@@ -91,7 +91,9 @@ std::vector<std::string> class_names(const Experiment& experiment) {
 int predict_command(const PredictArguments& a) {
   use_threads(a.threads);
   TrainedModel trained(a.run, a.sets, a.weights);
-  const Tensor<float> images = prepared_images(trained, a.images);
+  std::vector<Image> files;
+  for (const std::string& file : a.images) files.push_back(model_image(trained, file));
+  const Tensor<float> images = normalised(trained, files);
   const Index classes = trained.experiment.model.classes;
   const std::vector<std::string> names = class_names(trained.experiment);
   Tensor<float> logits(Shape{images.shape()[0], classes});
@@ -116,16 +118,20 @@ int predict_command(const PredictArguments& a) {
 
 }  // namespace
 
-Tensor<float> prepared_images(const TrainedModel& trained, const std::vector<std::string>& files) {
+Image model_image(const TrainedModel& trained, const std::string& file) {
+  return convert(load_image(file), trained.input());
+}
+
+Tensor<float> normalised(const TrainedModel& trained, const std::vector<Image>& images) {
   const ImageSize size = trained.input();
   const Normaliser<float> normalise(trained.experiment.data, size.channels);
-  Tensor<float> images(Shape{static_cast<Index>(files.size()), size.channels, size.height, size.width});
-  float* out = images.data();
-  for (const std::string& file : files) {
-    normalise(convert(load_image(file), size), out);
-    out += size.elements();
+  Tensor<float> batch(Shape{static_cast<Index>(images.size()), size.channels, size.height, size.width});
+  float* to = batch.data();
+  for (const Image& image : images) {
+    normalise(image, to);
+    to += size.elements();
   }
-  return images;
+  return batch;
 }
 
 void add_eval(CLI::App& app, const AddVerb& add) {

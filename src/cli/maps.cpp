@@ -1,2 +1,110 @@
-#include "commands.h"
-namespace heed::cli { void add_maps(CLI::App&, const AddVerb&) {} }
+// heed maps: where a trained model looks.
+#include "trained.h"
+
+#include "heed/data/image_write.h"
+#include "heed/draw/attention_sheet.h"
+
+#include <charconv>
+#include <filesystem>
+#include <iostream>
+
+namespace heed::cli {
+
+namespace {
+
+struct Arguments {
+  std::string run, image, output, query, weights;
+  std::vector<std::string> sets;
+  int threads = 0;
+};
+
+/// "ROW,COLUMN", counted from 1.
+Patch parse_patch(const std::string& text, Index grid) {
+  Patch patch;
+  const char* const end = text.data() + text.size();
+  const auto row = std::from_chars(text.data(), end, patch.row);
+  bool valid = row.ec == std::errc() && row.ptr != end && *row.ptr == ',';
+  if (valid) {
+    const auto column = std::from_chars(row.ptr + 1, end, patch.column);
+    valid = column.ec == std::errc() && column.ptr == end;
+  }
+  const auto inside = [&](Index i) { return i >= 1 && i <= grid; };
+  require(valid && inside(patch.row) && inside(patch.column),
+          "--query {}: expected ROW,COLUMN, each from 1 to {}, such as {},1", text, grid, grid);
+  return {patch.row - 1, patch.column - 1};
+}
+
+/// IMAGE-maps.png in the working directory, if no file was named.
+std::string output_of(const Arguments& a) {
+  const std::string output = a.output.empty() ? std::filesystem::path(a.image).stem().string() + "-maps.png" : a.output;
+  require(std::filesystem::path(output).extension() == ".png", "-o {}: the sheet is a PNG; expected a name in .png",
+          output);
+  std::error_code missing;
+  require(!std::filesystem::equivalent(output, a.image, missing), "-o {}: this is the image itself", output);
+  return output;
+}
+
+std::string title_of(bool class_token, const std::string& query) {
+  if (!query.empty()) return fmt::format("Attention of patch {} to each patch", query);
+  return class_token ? "Attention of the class token to each patch" : "Attention to each patch, mean over all queries";
+}
+
+int maps_command(const Arguments& a) {
+  use_threads(a.threads);
+  const std::string output = output_of(a);
+  TrainedModel trained(a.run, a.sets, a.weights);
+  const ModelConfig& model = trained.experiment.model;
+  const std::vector<std::string>& mechanisms = trained.experiment.attention.mechanism;
+
+  AttentionSheet sheet;
+  sheet.grid = model.image / model.patch;
+  if (!a.query.empty()) sheet.query = parse_patch(a.query, sheet.grid);
+  sheet.title = title_of(model.pool == "cls", a.query);
+  sheet.subtitle = std::filesystem::path(a.image).filename().string();
+  sheet.image = model_image(trained, a.image);
+  const Tensor<float> input = normalised(trained, {sheet.image});
+  Tape<float> tape({.parameters = &trained.parameters});
+  const std::vector<Tensor<float>> maps = trained.model.attention_maps(tape.constant(input.view()));
+  bool any = false;
+  for (std::size_t i = 0; i < maps.size(); ++i) {
+    BlockWeights block{mechanisms[mechanisms.size() == 1 ? 0 : i], {}};
+    if (const Shape& shape = maps[i].shape(); maps[i].size() > 0) {
+      block.weights = patch_weights({maps[i].data(), {shape[1], shape[2], shape[3]}}, sheet.grid, sheet.query);
+      any = true;
+    }
+    sheet.blocks.push_back(std::move(block));
+  }
+  require(any, "{}: no block of this model has an attention map; its mechanism is {}", a.run, mechanisms[0]);
+  save_png(output, draw_attention(sheet));
+  std::cout << output << "\n";
+  return ok;
+}
+
+constexpr const char* description =
+    "Draw where a trained model looks: the attention maps of each block (rows) and head (columns) over an image.\n\n"
+    "Shown is how much of each patch goes into the class token; in a model that classifies the mean of all tokens,\n"
+    "the mean over all queries; with --query, what goes into that patch. The class token's own weight is left out,\n"
+    "so a map need not sum to 1. Each map has a scale of its own, from 0 to its largest weight, which stands below\n"
+    "it. If any weight is negative, all scales run from minus to plus the map's largest magnitude. The image is as\n"
+    "the model sees it, at the model's size; its brightness shows through the colours. A mechanism without a map\n"
+    "leaves its row empty.";
+
+}  // namespace
+
+void add_maps(CLI::App& app, const AddVerb& add) {
+  static Arguments a;
+  auto* const command = app.add_subcommand("maps", "Draw a trained model's attention maps over an image");
+  command->add_option("RUN", a.run, "run directory")->required();
+  command->add_option("IMAGE", a.image, "PNG or JPEG file")->required();
+  command->add_option("-o,--output", a.output, "default: IMAGE-maps.png in the working directory")
+      ->type_name("FILE.png");
+  command->add_option("--query", a.query, "show the attention of this patch; rows and columns count from 1")
+      ->type_name("ROW,COLUMN");
+  command->add_option("--weights", a.weights, "other weights than best.safetensors")->type_name("FILE");
+  add_sets(command, a.sets, "override a key of the run's configuration; repeatable");
+  add_threads(command, a.threads);
+  command->footer(description);
+  add(command, [] { return maps_command(a); });
+}
+
+}  // namespace heed::cli

@@ -33,7 +33,10 @@ struct TrainedModel {
   }
 };
 
-/// The images of files, brought to the model's size and normalised as its training data were: [B, C, H, W].
-Tensor<float> prepared_images(const TrainedModel& trained, const std::vector<std::string>& files);
+/// The image in a file at the model's size and with its channels.
+Image model_image(const TrainedModel& trained, const std::string& file);
+
+/// Such images, normalised as the model's training data were: [B, C, H, W].
+Tensor<float> normalised(const TrainedModel& trained, const std::vector<Image>& images);
 
 }  // namespace heed::cli

@@ -1,0 +1,41 @@
+// Attention maps over the image that they look at, as one picture: a row for each block, a column for each head.
+#pragma once
+
+#include "heed/data/image.h"
+#include "heed/tensor.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace heed {
+
+/// A patch of the image by its row and column, counted from 0.
+struct Patch {
+  Index row = 0, column = 0;
+};
+
+/// What the heads of a block give to each patch.
+struct BlockWeights {
+  std::string mechanism;
+  Tensor<float> weights;  ///< [heads, grid, grid]; empty if the mechanism has no map
+};
+
+struct AttentionSheet {
+  std::string title, subtitle;
+  Image image;  ///< as the model sees it
+  Index grid = 0;
+  std::vector<BlockWeights> blocks;
+  std::optional<Patch> query;  ///< marked in the image
+};
+
+/// The weights of each patch as a key, [heads, grid, grid], from the map [heads, N, N] of one image, N = grid^2 and one
+/// more for a class token, which comes first. The query is, if given, that patch, else the class token; without a class
+/// token it is the mean over all queries. Throws Error if a weight is not finite.
+Tensor<float> patch_weights(View<const float> map, Index grid, std::optional<Patch> query);
+
+/// Draws a sheet. A map's colours run from 0 to its largest weight, which stands below it; if any weight of the sheet
+/// is negative, from minus to plus the largest magnitude.
+Image draw_attention(const AttentionSheet& sheet);
+
+}  // namespace heed
