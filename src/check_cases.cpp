@@ -113,21 +113,93 @@ const Mechanism& keep(const std::string& name, const OptionValues& options) {
   return *kept->emplace_back(make_mechanism(name, options));
 }
 
-void add_attention(std::vector<CheckCase>& cases, const std::string& name, const OptionValues& options) {
-  std::string label = name;
-  for (const auto& [key, value] : options) label += ", " + key + "=" + value;
-  const Mechanism& mechanism = keep(name, options);
-  const auto separate = [&mechanism](auto&, const auto& v) { return attention(mechanism, v[0], v[1], v[2], {}); };
-  const auto qkv = [](Index B, Index H, Index N, Index M, Index d, Index e) {
-    return std::vector<CheckInput>{{"q", {B, H, N, d}, -2, 2}, {"k", {B, H, M, d}, -2, 2}, {"v", {B, H, M, e}}};
+/// A shape that mechanisms are checked in: a grid, with or without a class token, and another number of keys than
+/// queries where there is no grid. All sizes differ.
+struct CheckShape {
+  const char* label;
+  Index images, heads, queries, keys, dim;
+  Index grid_height, grid_width;
+  bool class_token;
+};
+
+constexpr CheckShape check_shapes[] = {
+    {"N > d", 2, 3, 8, 8, 12, 2, 4, false},          {"N < d", 1, 2, 4, 4, 14, 2, 2, false},
+    {"class token", 2, 2, 9, 9, 10, 2, 4, true},     {"one head, one token", 2, 1, 1, 1, 3, 1, 1, false},
+    {"M > N", 2, 3, 5, 7, 12, 0, 0, false},          {"M < N", 1, 2, 6, 4, 10, 0, 0, false},
+};
+
+/// The case of one mechanism in one shape, if it accepts it.
+void add_attention(std::vector<CheckCase>& cases, const std::string& label, const Mechanism& mechanism,
+                   const CheckShape& s) {
+  const AttentionLayout layout = mechanism.layout(s.dim, s.heads);
+  const Index width = layout.query_width > 0 ? layout.query_width : layout.value_width;
+  const AttentionShape shape{layout.heads, s.queries,     s.keys,       width,
+                             layout.value_width, s.grid_height, s.grid_width, s.class_token};
+  try {
+    mechanism.check(shape);
+  } catch (const Error&) {
+    return;
+  }
+  std::vector<CheckInput> list;
+  const auto add_operand = [&](const char* name, Index tokens, Index channels, double bound) {
+    if (channels > 0) list.push_back({name, {s.images, layout.heads, tokens, channels}, -bound, bound});
   };
-  cases.push_back(check_case(label + ", N > d", qkv(2, 3, 5, 5, 4, 4), separate));
-  cases.push_back(check_case(label + ", N < d", qkv(1, 2, 3, 3, 7, 7), separate));
-  cases.push_back(check_case(label + ", one head, one token", qkv(2, 1, 1, 1, 3, 3), separate));
-  if (!options.contains("causal")) cases.push_back(check_case(label + ", cross", qkv(2, 3, 5, 7, 4, 6), separate));
+  add_operand("q", s.queries, layout.query_width, 2);
+  add_operand("k", s.keys, layout.key_width, 2);
+  add_operand("v", s.keys, layout.value_width, 1);
+  const std::size_t operands = list.size();
+  std::vector<ParameterSpec> buffers;
+  std::vector<bool> trainable;
+  for (const ParameterSpec& spec : mechanism.parameters(shape)) {
+    trainable.push_back(spec.trainable);
+    if (spec.trainable)
+      list.push_back({spec.name, spec.shape});
+    else
+      buffers.push_back(spec);
+  }
+  const bool has_query = layout.query_width > 0, has_key = layout.key_width > 0;
+  const Shape noise_shape = mechanism.noise(shape);
+  cases.push_back(check_case(label + ", " + s.label, list, [=, &mechanism](auto& tape, const auto& v) {
+    using Variable = std::decay_t<decltype(v[0])>;
+    std::size_t next = 0;
+    const Variable q = has_query ? v[next++] : Variable{}, k = has_key ? v[next++] : Variable{}, value = v[next++];
+    next = operands;
+    std::vector<Variable> own;
+    std::size_t buffer = 0;
+    for (const bool train : trainable) {
+      if (train) {
+        own.push_back(v[next++]);
+        continue;
+      }
+      const ParameterSpec& spec = buffers[buffer++];
+      const RandomStream stream = RandomStream(1).derive(spec.name);
+      const auto values = filled(tape, spec.shape, [&](Index i) { return draw_initial(spec.initial, stream, i); });
+      own.push_back(tape.constant({values.data(), values.shape()}));
+    }
+    const auto noise = filled(tape, noise_shape, [](Index i) { return RandomStream(5).uniform(i, -1, 3); });
+    return attention(mechanism, q, k, value, shape, std::span<const Variable>(own), {noise.data(), noise.shape()});
+  }));
+}
+
+/// A mechanism on the packed output of a qkv projection, as models use it, checked in one shape.
+void add_packed_attention(std::vector<CheckCase>& cases, const Mechanism& mechanism) {
   const AttentionLayout layout = mechanism.layout(6, 2);
-  cases.push_back(check_case(label + ", packed", inputs(CheckInput{"qkv", {2, 5, layout.total()}, -2, 2}),
+  cases.push_back(check_case(std::string(mechanism.name()) + ", packed",
+                             inputs(CheckInput{"qkv", {2, 5, layout.total()}, -2, 2}),
                              [&mechanism, layout](auto&, const auto& v) { return attention(mechanism, v[0], layout, {}); }));
+}
+
+void add_mechanisms(std::vector<CheckCase>& cases) {
+  for (const MechanismEntry& entry : mechanisms())
+    for (const OptionValues& options : entry.variants()) {
+      std::string label = entry.name;
+      for (const auto& [key, value] : options) label += ", " + key + "=" + value;
+      const Mechanism& mechanism = keep(entry.name, options);
+      const std::size_t before = cases.size();
+      for (const CheckShape& shape : check_shapes) add_attention(cases, label, mechanism, shape);
+      require(cases.size() > before, "[check] {} accepts none of the shapes that mechanisms are checked in", label);
+    }
+  add_packed_attention(cases, keep("softmax", {}));
 }
 
 }  // namespace
@@ -138,8 +210,7 @@ std::vector<CheckCase> all_check_cases() {
   add_products(cases);
   add_norms(cases);
   add_model_ends(cases);
-  add_attention(cases, "softmax", {});
-  add_attention(cases, "softmax", {{"causal", "true"}});
+  add_mechanisms(cases);
   return cases;
 }
 

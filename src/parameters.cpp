@@ -9,7 +9,9 @@ namespace {
 /// Tensors start on cache lines of their own, for every number type.
 Index aligned(Index elements) { return (elements + 15) / 16 * 16; }
 
-double draw(const Initial& initial, const RandomStream& stream, Index i) {
+}  // namespace
+
+double draw_initial(const Initial& initial, const RandomStream& stream, Index i) {
   switch (initial.kind) {
     case Initial::Kind::constant: return initial.value;
     case Initial::Kind::normal: return initial.value * stream.normal(i);
@@ -22,8 +24,6 @@ double draw(const Initial& initial, const RandomStream& stream, Index i) {
   }
   HEED_ASSERT(false);
 }
-
-}  // namespace
 
 ParameterId ParameterList::add(ParameterSpec spec) {
   require(find(spec.name) < 0, "[parameters] two tensors are called '{}'", spec.name);
@@ -64,7 +64,7 @@ void Parameters<T>::initialise(std::uint64_t seed) {
     const ParameterSpec& spec = list_[id];
     const RandomStream stream = RandomStream(seed).derive("initial").derive(spec.name);
     const View<T> values = (*this)[id];
-    for (Index i = 0; i < values.size(); ++i) values[i] = static_cast<T>(draw(spec.initial, stream, i));
+    for (Index i = 0; i < values.size(); ++i) values[i] = static_cast<T>(draw_initial(spec.initial, stream, i));
   }
 }
 

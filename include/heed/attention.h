@@ -55,7 +55,9 @@ template <class T>
 struct AttentionInput {
   AttentionShape shape;
   Heads<const T> q, k, v;
-  std::span<const View<const T>> parameters;  ///< the mechanism's own tensors, in the order it declares them
+  std::span<const View<const T>> parameters{};  ///< the mechanism's own tensors, in the order it declares them
+  bool training = false;
+  View<const T> noise{};  ///< standard Gumbel noise of the shape it asked for (Mechanism::noise), in training
 };
 
 /// Where a backward pass leaves its gradients. q, k and v are written as `update` says, all of them;
@@ -88,8 +90,14 @@ class Mechanism {
   /// Throws Error if it cannot work on this shape.
   virtual void check(const AttentionShape& shape) const = 0;
 
+  /// Takes sizes that are options of a model (a rank, a number of features) from the shapes of given tensors.
+  virtual void read_sizes(const std::map<std::string, Shape>& tensors) = 0;
+
   /// Its trainable tensors and buffers for this shape, named relative to the layer.
   virtual std::vector<ParameterSpec> parameters(const AttentionShape& shape) const = 0;
+
+  /// Shape of the random numbers it wants in training, the same for all images of a step; no elements for none.
+  virtual Shape noise(const AttentionShape& shape) const = 0;
 
   /// Numbers that forward keeps for backward, and that either needs while it runs, per image.
   virtual Index saved(const AttentionShape& shape) const = 0;
@@ -127,6 +135,8 @@ class MechanismBase : public Mechanism {
     return {heads, dim / heads, dim / heads, dim / heads};
   }
   void check(const AttentionShape&) const override {}
+  void read_sizes(const std::map<std::string, Shape>&) override {}
+  Shape noise(const AttentionShape&) const override { return Shape{0}; }
   std::vector<ParameterSpec> parameters(const AttentionShape&) const override { return {}; }
   bool has_map() const override { return true; }
 
@@ -166,6 +176,9 @@ struct MechanismEntry {
   /// Makes one with the given options; throws Error at unknown names and bad values.
   std::unique_ptr<Mechanism> (*make)(const OptionValues& options);
   std::vector<OptionInfo> (*options)();
+  /// Settings of its options that between them reach every branch of its code: what checks of gradients, costs and
+  /// number types run over, each in every shape that it accepts.
+  std::vector<OptionValues> (*variants)();
 };
 
 /// All mechanisms: commands, tests, gradient checks and cost checks loop over them.

@@ -55,7 +55,8 @@ constexpr MechanismEntry mechanism_entry() {
             OptionLister lister;
             mechanism.options(lister);
             return lister.found;
-          }};
+          },
+          [] { return M::variants(); }};
 }
 
 }  // namespace heed

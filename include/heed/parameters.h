@@ -24,6 +24,9 @@ struct Initial {
   static Initial uniform(double bound) { return {Kind::uniform, bound}; }
 };
 
+/// Element i of a tensor filled so, from the tensor's own stream.
+double draw_initial(const Initial& initial, const RandomStream& stream, Index i);
+
 /// Declaration of one tensor of a model, under its name in weight files.
 struct ParameterSpec {
   std::string name;

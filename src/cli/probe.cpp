@@ -1,6 +1,7 @@
 // heed probe: one mechanism, layer or model on given tensors, so that heed can be held against any other
 // implementation number for number. Outputs and gradients come from the code that trains.
 #include "commands.h"
+#include "probe_files.h"
 
 #include "heed/attention.h"
 #include "heed/config.h"
@@ -10,91 +11,11 @@
 #include "heed/ops/cross_entropy.h"
 #include "heed/suggest.h"
 
-#include <fmt/format.h>
-
-#include <deque>
-#include <set>
+#include <cstdio>
 
 namespace heed::cli {
 
 namespace {
-
-/// The tensors of an input file. What is taken is checked; finish() refuses what nobody took.
-class ProbeInput {
- public:
-  explicit ProbeInput(const std::string& path) : file_(path) {}
-
-  /// F64 if the file's numbers are, F32 if they are; a mixture is refused.
-  bool in_double() const {
-    const std::string* first = nullptr;
-    DType common{};
-    for (const std::string& name : file_.names()) {
-      const DType dtype = file_.info(name).dtype;
-      if (dtype == DType::I64) continue;
-      require(dtype == DType::F32 || dtype == DType::F64, "{}: tensor '{}' is {}; expected F32 or F64", file_.path(),
-              name, to_string(dtype));
-      if (first)
-        require(dtype == common, "{}: tensor '{}' is {}, '{}' is {}; expected one number type", file_.path(), name,
-                to_string(dtype), *first, to_string(common));
-      first = &name;
-      common = dtype;
-    }
-    require(first != nullptr, "{}: holds no F32 or F64 tensor", file_.path());
-    return common == DType::F64;
-  }
-
-  bool contains(const std::string& name) const { return file_.contains(name); }
-  const std::string& path() const { return file_.path(); }
-
-  /// The tensor `name`. `rank` axes are expected.
-  template <class T>
-  Tensor<T> take(const std::string& name, int rank) {
-    require(file_.contains(name), "{}: tensor '{}' is missing", path(), name);
-    const Shape& found = file_.info(name).shape;
-    require(found.rank() == rank, "{}: tensor '{}' has shape {}; expected {} axes", path(), name, to_string(found), rank);
-    require(found.elements() > 0, "{}: tensor '{}' has shape {}; expected at least one element", path(), name,
-            to_string(found));
-    taken_.insert(name);
-    Tensor<T> tensor = file_.read<T>(name);
-    if constexpr (std::is_floating_point_v<T>) require_finite(path(), name, std::as_const(tensor).view());
-    return tensor;
-  }
-
-  /// The tensor `name` with exactly this shape.
-  template <class T>
-  Tensor<T> take(const std::string& name, const Shape& shape) {
-    require(file_.contains(name), "{}: tensor '{}' is missing", path(), name);
-    require(file_.info(name).shape == shape, "{}: tensor '{}' has shape {}; expected {}", path(), name,
-            to_string(file_.info(name).shape), to_string(shape));
-    return take<T>(name, shape.rank());
-  }
-
-  void finish() const {
-    for (const std::string& name : file_.names())
-      require(taken_.contains(name), "{}: tensor '{}' is not used; expected {}", path(), name,
-              fmt::format("{}", fmt::join(taken_, ", ")));
-  }
-
- private:
-  SafetensorsFile file_;
-  std::set<std::string> taken_;
-};
-
-/// Results on their way to a file; kept alive until it is written.
-template <class T>
-class ProbeOutput {
- public:
-  void add(const std::string& name, View<const T> values) {
-    Tensor<T>& copy = kept_.emplace_back(values.shape());
-    std::copy(values.begin(), values.end(), copy.begin());
-    file_.add(name, std::as_const(copy).view());
-  }
-  void write(const std::string& path) const { file_.write(path); }
-
- private:
-  std::deque<Tensor<T>> kept_;
-  SafetensorsWriter file_;
-};
 
 OptionValues parse_options(const std::vector<std::string>& sets) {
   OptionValues values;
@@ -129,42 +50,94 @@ void read_grid(const std::string& text, Index tokens, AttentionShape& shape) {
   shape.class_token = tokens == height * width + 1;
 }
 
+/// The options of a mechanism, and `mode`, which is the probe's own: train or eval.
+struct ProbeOptions {
+  OptionValues values;
+  bool training = false;
+};
+
+ProbeOptions parse_attention_options(const std::vector<std::string>& sets) {
+  ProbeOptions options{parse_options(sets)};
+  if (const auto mode = options.values.find("mode"); mode != options.values.end()) {
+    require(mode->second == "train" || mode->second == "eval", "--set mode={}: expected train or eval", mode->second);
+    options.training = mode->second == "train";
+    options.values.erase(mode);
+  }
+  return options;
+}
+
+template <class T>
+Heads<const T> heads_of(const Tensor<T>& tensor, Index image) {
+  if (tensor.size() == 0) return {};
+  const Shape& s = tensor.shape();
+  return {tensor.data() + image * s[1] * s[2] * s[3], s[1], s[2], s[3], s[3], s[2] * s[3]};
+}
+
 template <class T>
 int probe_attention(const Arguments& a, ProbeInput& in) {
-  const std::unique_ptr<Mechanism> mechanism = make_mechanism(a.mechanism, parse_options(a.sets));
-  Tensor<T> q = in.take<T>("q", 4), k = in.take<T>("k", 4), v = in.take<T>("v", 4);
-  const Shape &qs = q.shape(), &ks = k.shape(), &vs = v.shape();
-  require(ks[0] == qs[0] && ks[1] == qs[1] && ks[3] == qs[3],
-          "{}: tensor 'k' has shape {}; expected [{}, {}, M, {}] as 'q' has {}", in.path(), to_string(ks), qs[0], qs[1],
-          qs[3], to_string(qs));
-  require(vs[0] == ks[0] && vs[1] == ks[1] && vs[2] == ks[2], "{}: tensor 'v' has shape {}; expected [{}, {}, {}, d] as 'k' "
-          "has {}", in.path(), to_string(vs), ks[0], ks[1], ks[2], to_string(ks));
-  const Tensor<T> dout = in.take<T>("grad_out", Shape{qs[0], qs[1], qs[2], vs[3]});
+  const ProbeOptions options = parse_attention_options(a.sets);
+  const std::unique_ptr<Mechanism> mechanism = make_mechanism(a.mechanism, options.values);
+  mechanism->read_sizes(in.shapes());
 
-  AttentionShape shape{qs[1], qs[2], ks[2], qs[3], vs[3], 0, 0, false};
-  read_grid(a.grid, qs[2], shape);
+  // Which operands it takes follows from its layout: v always, q with any number of tokens, k with v's tokens and q's
+  // channels, or those that the layout gives it.
+  const Tensor<T> v = in.take<T>("v", 4);
+  const Shape& vs = v.shape();
+  const AttentionLayout layout = mechanism->layout(vs[1] * vs[3], vs[1]);
+  require(layout.heads == vs[1], "{}: tensor 'v' has shape {}; {} has one head: expected [B, 1, M, D]", in.path(), vs,
+          a.mechanism);
+  Tensor<T> q, k;
+  if (layout.query_width > 0) q = in.take<T>("q", 4);
+  const Index queries = q.size() > 0 ? q.shape()[2] : vs[2], width = q.size() > 0 ? q.shape()[3] : vs[3];
+  const Shape q_shape{vs[0], vs[1], queries, width};
+  require(q.size() == 0 || q.shape() == q_shape, "{}: tensor 'q' has shape {}; expected {} as 'v' has {}", in.path(),
+          q.shape(), q_shape, vs);
+  if (layout.key_width > 0)
+    k = in.take<T>("k", Shape{vs[0], vs[1], vs[2], layout.key_width == layout.query_width ? width : layout.key_width});
+  const Tensor<T> dout = in.take<T>("grad_out", Shape{vs[0], vs[1], queries, vs[3]});
+
+  AttentionShape shape;
+  shape.heads = vs[1];
+  shape.queries = queries;
+  shape.keys = vs[2];
+  shape.width = width;
+  shape.value_width = vs[3];
+  read_grid(a.grid, queries, shape);
   mechanism->check(shape);
+
+  Tape<T> tape({.training = options.training});
+  const std::vector<ParameterSpec> specs = mechanism->parameters(shape);
+  std::deque<Tensor<T>> values;
+  std::vector<Var<T>> own;
+  std::vector<View<const T>> views;
+  for (const ParameterSpec& spec : specs) {
+    values.push_back(spec.trainable ? in.take<T>(spec.name, spec.shape) : in.take_buffer<T>(spec.name, spec.shape));
+    views.push_back(std::as_const(values.back()).view());
+    own.push_back(spec.trainable ? tape.input(views.back()) : tape.constant(views.back()));
+  }
+  const Shape noise_shape = mechanism->noise(shape);
+  Tensor<T> noise;
+  if (noise_shape.elements() > 0 && (options.training || in.contains("gumbel")))
+    noise = in.take<T>("gumbel", noise_shape);
   in.finish();
 
-  Tape<T> tape;
-  const Var<T> vq = tape.input(std::as_const(q).view()), vk = tape.input(std::as_const(k).view()),
-               vv = tape.input(std::as_const(v).view());
-  const Var<T> out = attention(*mechanism, vq, vk, vv, shape);
+  const Var<T> vq = q.size() > 0 ? tape.input(q.view()) : Var<T>{}, vk = k.size() > 0 ? tape.input(k.view()) : Var<T>{},
+               vv = tape.input(v.view());
+  const Var<T> out = attention(*mechanism, vq, vk, vv, shape, std::span<const Var<T>>(own), std::as_const(noise).view());
   ProbeOutput<T> results;
   results.add("out", out.value());
   tape.backward(out, dout.view());
-  results.add("grad.q", tape.gradient(vq));
-  results.add("grad.k", tape.gradient(vk));
+  if (vq) results.add("grad.q", tape.gradient(vq));
+  if (vk) results.add("grad.k", tape.gradient(vk));
   results.add("grad.v", tape.gradient(vv));
+  for (std::size_t i = 0; i < specs.size(); ++i)
+    if (specs[i].trainable) results.add("grad." + specs[i].name, tape.gradient(own[i]));
   if (mechanism->has_map()) {
-    Tensor<T> maps(Shape{qs[0], qs[1], qs[2], ks[2]});
-    for (Index b = 0; b < qs[0]; ++b)
-      mechanism->map({shape,
-                      {q.data() + b * qs[1] * qs[2] * qs[3], qs[1], qs[2], qs[3], qs[3], qs[2] * qs[3]},
-                      {k.data() + b * ks[1] * ks[2] * ks[3], ks[1], ks[2], ks[3], ks[3], ks[2] * ks[3]},
-                      {v.data() + b * vs[1] * vs[2] * vs[3], vs[1], vs[2], vs[3], vs[3], vs[2] * vs[3]},
-                      {}},
-                     maps.data() + b * qs[1] * qs[2] * ks[2]);
+    Tensor<T> maps(Shape{vs[0], vs[1], queries, vs[2]});
+    for (Index b = 0; b < vs[0]; ++b)
+      mechanism->map({shape, heads_of(q, b), heads_of(k, b), heads_of(v, b), views, options.training,
+                      std::as_const(noise).view()},
+                     maps.data() + b * vs[1] * queries * vs[2]);
     results.add("map", std::as_const(maps).view());
   }
   results.write(a.out);

@@ -39,6 +39,10 @@ class Run {
   RunState<T> state() { return {parameters_, optimizer_, average_, progress_}; }
   Parameters<T>& judged() { return average_ ? *average_ : parameters_; }
   StepReport report() const;
+  double lr_of(Index step) const {
+    const Index per_epoch = train_loader_.batches();
+    return learning_rate(x_.optim, step, per_epoch, x_.train.epochs * per_epoch);
+  }
 
   const Experiment& x_;
   const TrainOptions& options_;
@@ -57,7 +61,6 @@ class Run {
   std::optional<MetricsFile> metrics_;
   Clock::time_point epoch_start_;
   Index epoch_start_batch_ = 0;
-  double lr_ = 0;
 };
 
 ImageSize input_of(const ModelConfig& model) { return {model.channels, model.image, model.image}; }
@@ -126,11 +129,9 @@ Outcome Run<T>::operator()() {
   begin();
   while (progress_.epoch < x_.train.epochs) {
     const bool completed = train_epoch() && finish_epoch();
-    if (!completed || at_step_limit() || interrupted()) {
-      save_last();
-      return interrupted() ? Outcome::interrupted : Outcome::stopped;
-    }
     save_last();
+    if (interrupted()) return Outcome::interrupted;
+    if (!completed || (at_step_limit() && progress_.epoch < x_.train.epochs)) return Outcome::stopped;
   }
   test();
   return Outcome::finished;
@@ -154,8 +155,6 @@ bool Run<T>::train_epoch() {
 
 template <class T>
 void Run<T>::make_step(const Batch<T>& batch) {
-  const Index per_epoch = train_loader_.batches();
-  lr_ = learning_rate(x_.optim, progress_.step, per_epoch, x_.train.epochs * per_epoch);
   const RandomStream random = RandomStream(static_cast<std::uint64_t>(x_.train.seed))
                                   .derive("step")
                                   .derive(static_cast<std::uint64_t>(progress_.step));
@@ -164,8 +163,9 @@ void Run<T>::make_step(const Batch<T>& batch) {
   if (!std::isfinite(result.loss) || !std::isfinite(clipping.norm))
     throw Diverged(fmt::format("training diverged at step {} of epoch {}: loss {}, gradient norm {}; a smaller optim.lr "
                                "({} here) or a longer optim.warmup_epochs may help",
-                               progress_.step + 1, progress_.epoch + 1, result.loss, clipping.norm, lr_));
-  optimizer_.step(parameters_, gradient_.gradients(), lr_, clipping.factor);
+                               progress_.step + 1, progress_.epoch + 1, result.loss, clipping.norm,
+                               lr_of(progress_.step)));
+  optimizer_.step(parameters_, gradient_.gradients(), lr_of(progress_.step), clipping.factor);
   if (average_) {
     const T keep(x_.train.ema), share(1 - x_.train.ema);
     for (Index i = 0; i < parameters_.size(); ++i)
@@ -177,7 +177,8 @@ void Run<T>::make_step(const Batch<T>& batch) {
   progress_.correct += result.correct;
   if (x_.train.log_steps)
     metrics_->write({"step", progress_.epoch + 1, progress_.step, result.loss,
-                     static_cast<double>(result.correct) / static_cast<double>(batch.size), lr_, report().images_per_s});
+                     static_cast<double>(result.correct) / static_cast<double>(batch.size), lr_of(progress_.step - 1),
+                     report().images_per_s});
 }
 
 template <class T>
@@ -189,7 +190,7 @@ StepReport Run<T>::report() const {
           progress_.step,
           progress_.loss / batches,
           static_cast<double>(progress_.correct) / images,
-          lr_,
+          lr_of(progress_.step - 1),
           here / std::max(seconds_since(epoch_start_), 1e-9)};
 }
 
@@ -206,8 +207,8 @@ bool Run<T>::finish_epoch() {
     epoch.validation_loss = validation.loss;
     epoch.validation_accuracy = validation.accuracy();
   }
-  metrics_->write({"train", progress_.epoch + 1, progress_.step, epoch.train.loss, epoch.train.accuracy, lr_,
-                   epoch.train.images_per_s});
+  metrics_->write({"train", progress_.epoch + 1, progress_.step, epoch.train.loss, epoch.train.accuracy,
+                   epoch.train.lr, epoch.train.images_per_s});
   if (epoch.validated)
     metrics_->write({"valid", progress_.epoch + 1, progress_.step, epoch.validation_loss, epoch.validation_accuracy});
   if (!epoch.validated || epoch.validation_accuracy > progress_.best) {

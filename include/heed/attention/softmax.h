@@ -28,10 +28,7 @@ class Softmax : public MechanismBase<Softmax> {
     visit("causal", causal, "a query sees the keys up to its own position only");
   }
 
-  void check(const AttentionShape& shape) const override {
-    require(!causal || shape.queries == shape.keys, "[softmax] causal attention needs as many keys as queries, not {} and {}",
-            shape.keys, shape.queries);
-  }
+  static std::vector<OptionValues> variants() { return {{}, {{"causal", "true"}}}; }
 
   // Saved: the maximum of each row of S and the sum of its exponentials, for making A again in the backward pass.
   Index saved(const AttentionShape& shape) const override { return 2 * shape.heads * shape.queries; }
@@ -61,7 +58,7 @@ class Softmax : public MechanismBase<Softmax> {
   // Undoing 2: a row p = softmax(s) has dp_i/ds_j = p_i ([i = j] - p_j), hence
   //            dS = A (dA - sum_j A dA) / sqrt(d), row by row.
   // Undoing 1: dq = dS k, dk = dS^T q.
-  // Blocks run from the last to the first, because the last one sees all keys and so assigns all of dk, dv.
+  // Blocks run from the last to the first, because the last one sees all keys that any sees, and assigns their dk, dv.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, const T* saved, T* scratch,
                     const AttentionGradient<T>& gradient) const {
@@ -70,6 +67,10 @@ class Softmax : public MechanismBase<Softmax> {
     T* const dA = A + block * M;
     const Index step = rows_at_once<T>();
     for (Index h = 0; h < in.shape.heads; ++h) {
+      for (Index j = keys_seen(M, N); j < M && gradient.update == Update::assign; ++j) {
+        std::fill_n(gradient.k[h] + j * gradient.k.row_stride, d, T(0));  // no query sees these keys
+        std::fill_n(gradient.v[h] + j * gradient.v.row_stride, e, T(0));
+      }
       for (Index first = (N - 1) / step * step; first >= 0; first -= step) {
         const Index rows = std::min(step, N - first), seen = keys_seen(M, first + rows);
         const Update update = first + rows == N ? gradient.update : Update::accumulate;
@@ -108,7 +109,8 @@ class Softmax : public MechanismBase<Softmax> {
 
   Cost cost(const AttentionShape& shape) const override {
     const auto [N, M, d, e] = sizes(shape);
-    const Index pairs = causal ? N * (N + 1) / 2 : N * M;
+    const Index seen = keys_seen(M, N);
+    const Index pairs = causal ? seen * (seen + 1) / 2 + (N - seen) * M : N * M;
     Cost cost;
     // Forward: 1. S; 2. scale, maximum, subtract, exp, sum, divide; 3. out.
     cost.forward = product_counts(pairs, 1, d) +
@@ -117,9 +119,9 @@ class Softmax : public MechanismBase<Softmax> {
     // Backward: S and A again; dv and dA; dS; dq and dk.
     cost.backward = product_counts(pairs, 1, d) +
                     Counts{.mul = pairs, .add = pairs, .div = pairs, .exp = pairs} +
-                    Counts{.mul = pairs * e, .add = pairs * e - M * e} + product_counts(pairs, 1, e) +
+                    Counts{.mul = pairs * e, .add = pairs * e - seen * e} + product_counts(pairs, 1, e) +
                     Counts{.mul = 3 * pairs, .add = 2 * pairs - N} +
-                    Counts{.mul = 2 * pairs * d, .add = 2 * pairs * d - N * d - M * d};
+                    Counts{.mul = 2 * pairs * d, .add = 2 * pairs * d - N * d - seen * d};
     cost.forward_contractions = product_contractions(pairs, 1, d + e);
     cost.backward_contractions = product_contractions(pairs, 1, 2 * d + 2 * e);  // making S again is not counted
     cost.attention_exp = pairs;

@@ -72,7 +72,20 @@ class AttentionLayer {
     std::array<Var<T>, detail::most_attention_parameters> own;
     HEED_ASSERT(own_.size() <= own.size());
     for (std::size_t i = 0; i < own_.size(); ++i) own[i] = tape.parameter(own_[i]);
-    return attention(*mechanism_, qkv, layout_, shape_, std::span<const Var<T>>(own.data(), own_.size()));
+    return attention(*mechanism_, qkv, layout_, shape_, std::span<const Var<T>>(own.data(), own_.size()),
+                     draw_noise(tape));
+  }
+
+  /// Standard Gumbel noise, -log(-log(u)), of the shape the mechanism wants; the same for all pieces of a step.
+  template <class T>
+  View<const T> draw_noise(Tape<T>& tape) const {
+    const Shape shape = mechanism_->noise(shape_);
+    if (!tape.training() || shape.elements() == 0) return {};
+    const RandomStream stream = tape.pass().random.derive("gumbel").derive(name_);
+    T* const noise = tape.memory(shape.elements());
+    for (Index i = 0; i < shape.elements() && noise; ++i)
+      noise[i] = T(-std::log(-std::log(1 - stream.uniform(i))));  // 1 - u is in (0, 1]; log(1) = 0 has probability 2^-53
+    return {noise, shape};
   }
 
   std::string name_;

@@ -38,7 +38,7 @@ T* thread_scratch(Index count) {
 template <class T>
 Var<T> run_attention(const Mechanism& mechanism, const AttentionShape& shape, Index images, std::array<Var<T>, 3> qkv,
                      std::array<HeadsPlace, 3> places, const Shape& out_shape, HeadsPlace out_place,
-                     std::span<const Var<T>> parameters) {
+                     std::span<const Var<T>> parameters, View<const T> noise) {
   Tape<T>& tape = tape_of(mechanism.name(), qkv[0] ? qkv[0] : qkv[2], qkv[0], qkv[1], qkv[2]);
   mechanism.check(shape);
   constexpr std::size_t most_parameters = most_attention_parameters;
@@ -52,13 +52,16 @@ Var<T> run_attention(const Mechanism& mechanism, const AttentionShape& shape, In
   T* const saved_memory = tape.memory(images * saved);
   const Mechanism* const m = &mechanism;
 
+  const bool training = tape.training();
   const auto input_of = [=](Index image, std::span<View<const T>, most_parameters> views) {
     for (std::size_t i = 0; i < own_count; ++i) views[i] = own[i].value();
     return AttentionInput<T>{shape,
                              places[0].template of<const T>(qkv[0] ? qkv[0].data() : nullptr, image),
                              places[1].template of<const T>(qkv[1] ? qkv[1].data() : nullptr, image),
                              places[2].template of<const T>(qkv[2] ? qkv[2].data() : nullptr, image),
-                             std::span<const View<const T>>(views.data(), own_count)};
+                             std::span<const View<const T>>(views.data(), own_count),
+                             training,
+                             noise};
   };
 
   Cost cost;
@@ -138,10 +141,10 @@ inline std::array<HeadsPlace, 3> packed_places(const AttentionLayout& layout, In
 
 /// Attention on the output of a qkv projection: x [B, N, layout.total()], each row q, then k, then v, each of
 /// `layout.heads` parts; out [B, N, heads * value width]. `shape` gives the grid; its other sizes are filled in.
-/// The mechanism and its layout must outlive the pass.
+/// The mechanism must outlive the pass, and so must `noise`, for mechanisms that take some.
 template <class T>
 Var<T> attention(const Mechanism& mechanism, Var<T> x, const AttentionLayout& layout, AttentionShape shape,
-                 std::span<const Var<T>> parameters = {}) {
+                 std::span<const Var<T>> parameters = {}, View<const T> noise = {}) {
   const Shape& xs = x.shape();
   require(xs.rank() == 3 && xs[2] == layout.total(), "[{}] x has shape {}; expected [B, N, {}]", mechanism.name(),
           xs, layout.total());
@@ -156,14 +159,14 @@ Var<T> attention(const Mechanism& mechanism, Var<T> x, const AttentionLayout& la
   return detail::run_attention<T>(mechanism, shape, images, operands, detail::packed_places(layout, tokens),
                                   Shape{images, tokens, width},
                                   {0, tokens * width, heads, tokens, layout.value_width, width, layout.value_width},
-                                  parameters);
+                                  parameters, noise);
 }
 
 /// Attention on separate tensors: q [B, H, N, d], k [B, H, M, d'], v [B, H, M, e], out [B, H, N, e]. Operands
 /// that the mechanism does not use are left out.
 template <class T>
 Var<T> attention(const Mechanism& mechanism, Var<T> q, Var<T> k, Var<T> v, AttentionShape shape,
-                 std::span<const Var<T>> parameters = {}) {
+                 std::span<const Var<T>> parameters = {}, View<const T> noise = {}) {
   std::array<detail::HeadsPlace, 3> places;
   const std::array<Var<T>, 3> operands{q, k, v};
   for (std::size_t i = 0; i < 3; ++i) {
@@ -184,7 +187,8 @@ Var<T> attention(const Mechanism& mechanism, Var<T> q, Var<T> k, Var<T> v, Atten
           k ? k.shape()[2] : 0, vs[2]);
   const Index head = shape.queries * vs[3];
   return detail::run_attention<T>(mechanism, shape, vs[0], operands, places, Shape{vs[0], vs[1], shape.queries, vs[3]},
-                                  {0, vs[1] * head, vs[1], shape.queries, vs[3], vs[3], head}, parameters);
+                                  {0, vs[1] * head, vs[1], shape.queries, vs[3], vs[3], head}, parameters,
+                                  noise);
 }
 
 }  // namespace heed
