@@ -31,7 +31,7 @@ class Run {
   bool train_epoch();
   void make_step(const Batch<T>& batch);
   bool finish_epoch();
-  void test();
+  bool test();
   void save_last();
   void save_best();
   bool interrupted() const { return options_.interrupt && *options_.interrupt; }
@@ -89,8 +89,6 @@ Run<T>::Run(const Experiment& experiment, const TrainOptions& options, TrainObse
       parameters_(model_.parameters()),
       optimizer_(x_.optim, parameters_),
       gradient_(model_, parameters_, x_.train.batch, x_.train.piece, x_.train.label_smoothing) {
-  require(train_loader_.batches() > 0, "[train] batch = {} exceeds the {} training images; no full batch can be made",
-          x_.train.batch, subsets_.train.size());
   if (!subsets_.validation.empty())
     validation_loader_.emplace(*train_set_, subsets_.validation, x_.data, input_of(x_.model), x_.train.batch, 0, false);
   parameters_.initialise(static_cast<std::uint64_t>(x_.train.seed));
@@ -110,7 +108,9 @@ void Run<T>::begin() {
   }
   write_file(paths_.config(), to_toml(x_));
   write_file(paths_.environment(), environment_json());
-  metrics_.emplace(paths_.metrics(), progress_.step);
+  metrics_.emplace(paths_.metrics(), progress_.epoch, progress_.step);
+  // From here on the directory can be resumed, whatever happens, and it is known that there is room for checkpoints.
+  if (!options_.resume) save_last();
 
   TrainPlan plan;
   plan.parameters = parameters_.list().trainable_elements();
@@ -133,8 +133,7 @@ Outcome Run<T>::operator()() {
     if (interrupted()) return Outcome::interrupted;
     if (!completed || (at_step_limit() && progress_.epoch < x_.train.epochs)) return Outcome::stopped;
   }
-  test();
-  return Outcome::finished;
+  return test() ? Outcome::finished : Outcome::interrupted;
 }
 
 /// Goes on with the current epoch; false if it was left before its end.
@@ -223,12 +222,15 @@ bool Run<T>::finish_epoch() {
   return true;
 }
 
+/// Looks at the test set; false if interrupted before that was done.
 template <class T>
-void Run<T>::test() {
+bool Run<T>::test() {
   load_weights(SafetensorsFile(paths_.best()), parameters_);
-  const Evaluation result = evaluate(model_, parameters_, test_loader_, x_.train.piece);
+  const Evaluation result = evaluate(model_, parameters_, test_loader_, x_.train.piece, options_.interrupt);
+  if (interrupted()) return false;
   metrics_->write({"test", progress_.epoch, progress_.step, result.loss, result.accuracy()});
   observer_.test(result);
+  return true;
 }
 
 template <class T>
@@ -251,6 +253,7 @@ Outcome train(const Experiment& experiment, const TrainOptions& options, TrainOb
   require(options.resume || !paths.exists(), "{}: holds a run already; --resume continues it, --run DIR begins another",
           options.run);
   require(!options.resume || paths.exists(), "{}: holds no run to resume", options.run);
+  require(!options.resume || options.init.empty(), "--init {}: a resumed run goes on from its own weights", options.init);
   if (experiment.train.dtype == "f64") return Run<double>(experiment, options, observer)();
   return Run<float>(experiment, options, observer)();
 }
