@@ -3,13 +3,15 @@
 #   make run         install what is missing, build, train a Vision Transformer on Fashion-MNIST
 #   make test        install what is missing, build, run the tests
 #   make             build/libheed.a and build/heed
-#   make bench       training and inference speed of the standard models
+#   make deps        install what is missing (Debian packages)
+#   make bench       training and inference speed of two standard models
 #   make install PREFIX=/usr/local
 #   make format | make clean
 #
 # Choices:
 #   KERNELS=reference   plain loops only: no BLAS, no SIMD, no OpenMP (built in build-reference)
 #   ARCH=x86-64-v3      the CPU to compile for; default: this one
+#   CXXFLAGS='-O0 -g'   further flags for the compiler, which gets them last
 #   PREFIX, DESTDIR     where `make install` puts things
 #   HEED_MIRROR         where datasets/fetch.sh downloads from
 
@@ -19,31 +21,32 @@ ARCH    ?= native
 KERNELS ?= fast
 CXX     ?= g++
 
-PACKAGES := g++ make pkgconf libopenblas-dev libtbb-dev libstb-dev libboost-test-dev libcli11-dev \
-            libtomlplusplus-dev nlohmann-json3-dev libfmt-dev zlib1g-dev libhwy-dev curl ca-certificates \
-            dataset-fashion-mnist python3-matplotlib
+PACKAGES := g++ make pkgconf libtbb-dev libstb-dev libboost-test-dev libcli11-dev libtomlplusplus-dev \
+            nlohmann-json3-dev libfmt-dev zlib1g-dev curl ca-certificates dataset-fashion-mnist python3-matplotlib
 
+# EXPORTED is what a program that includes heed's headers must be compiled with too.
+# No -ffast-math: non-finite values must be seen. These two only drop errno and floating-point traps, which
+# nothing here reads, and without them loops over sqrt and comparisons are not vectorised.
+EXPORTED := -std=c++20 -march=$(ARCH) -fno-math-errno -fno-trapping-math
+LIBS     := -ltbb -lfmt -lz
 ifeq ($(KERNELS),reference)
   BUILD    := build-reference
-  DEFINES  := -DHEED_REFERENCE
-  LIBS     :=
+  EXPORTED += -DHEED_REFERENCE
 else ifeq ($(KERNELS),fast)
   BUILD    := build
+  PACKAGES += libopenblas-dev libhwy-dev
+  EXPORTED += -fopenmp
+  LIBS     += -lopenblas
+  # Without the second, Highway takes any ARCH without AES instructions for SSSE3.
   DEFINES  := -DHWY_COMPILE_ONLY_STATIC -DHWY_DISABLE_PCLMUL_AES
-  OPENMP   := -fopenmp
-  LIBS     := -lopenblas
 else
   $(error KERNELS is '$(KERNELS)'; it must be fast or reference)
 endif
+DEFINES  += -DHEED_VERSION=\"$(VERSION)\" -DHEED_ARCH=\"$(ARCH)\"
 
-# No -ffast-math: non-finite values must be seen. These two only drop errno and floating-point traps, which
-# nothing here reads, and without them loops over sqrt and comparisons are not vectorised.
-CXXFLAGS ?= -O3
 # GCC 12 sees an overflow inside fmt that is not there: hence -Wno-stringop-overflow.
-FLAGS    := -std=c++20 -march=$(ARCH) -fno-math-errno -fno-trapping-math $(OPENMP) \
-            -Wall -Wextra -Wpedantic -Wno-stringop-overflow -Iinclude $(DEFINES) -DHEED_VERSION='"$(VERSION)"' -DHEED_ARCH='"$(ARCH)"' $(CXXFLAGS)
-LIBS     += -ltbb -lfmt -lz
-TEST_LIBS := -lboost_unit_test_framework
+FLAGS    := $(EXPORTED) -Wall -Wextra -Wpedantic -Wno-stringop-overflow -Iinclude $(DEFINES)
+CXXFLAGS ?=
 
 SOURCES := $(wildcard src/*.cpp src/*/*.cpp)
 PROGRAM := $(wildcard src/cli/*.cpp)
@@ -51,7 +54,7 @@ LIBRARY := $(filter-out $(PROGRAM),$(SOURCES))
 TESTS   := $(wildcard tests/*.cpp tests/*/*.cpp)
 objects  = $(patsubst %.cpp,$(BUILD)/%.o,$(1))
 
-.PHONY: all deps run test bench install format clean
+.PHONY: all deps run test bench install format clean force
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/libheed.a $(BUILD)/heed
@@ -60,17 +63,78 @@ $(BUILD)/libheed.a: $(call objects,$(LIBRARY))
 	rm -f $@ && ar rcs $@ $^
 
 $(BUILD)/heed: $(call objects,$(PROGRAM)) $(BUILD)/libheed.a
-	$(CXX) $(FLAGS) -o $@ $^ $(LIBS)
+	$(CXX) $(FLAGS) $(CXXFLAGS) -o $@ $^ $(LIBS)
 
-$(BUILD)/tests/run: $(call objects,$(TESTS)) $(BUILD)/libheed.a
-	$(CXX) $(FLAGS) -o $@ $^ $(LIBS) $(TEST_LIBS)
+# The tests are compiled with -O1, in half the time. The library comes first and whole, so that of a function which
+# both contain, an inline one or a template's, the library's is linked: what is tested is what is shipped.
+$(BUILD)/tests/run: $(call objects,$(TESTS) src/cli/cpu.cpp) $(BUILD)/libheed.a
+	$(CXX) $(FLAGS) $(CXXFLAGS) -o $@ -Wl,--whole-archive $(BUILD)/libheed.a -Wl,--no-whole-archive \
+	  $(filter %.o,$^) $(LIBS) -lboost_unit_test_framework
 
-$(BUILD)/tests/%.o: tests/%.cpp
+$(BUILD)/tests/%.o: tests/%.cpp $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(CXX) $(FLAGS) -O1 -Itests -DBOOST_TEST_DYN_LINK -MMD -MP -c -o $@ $<
+	$(CXX) $(FLAGS) -O1 $(CXXFLAGS) -Itests -DBOOST_TEST_DYN_LINK -MMD -MP -c -o $@ $<
 
-$(BUILD)/%.o: %.cpp
+$(BUILD)/%.o: %.cpp $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(CXX) $(FLAGS) -MMD -MP -c -o $@ $<
+	$(CXX) $(FLAGS) -O3 $(CXXFLAGS) -MMD -MP -c -o $@ $<
+
+# Written only where the flags are others than last time; everything is then compiled again.
+$(BUILD)/flags: force
+	@mkdir -p $(@D)
+	@echo '$(CXX) $(FLAGS) $(CXXFLAGS)' | cmp -s - $@ || echo '$(CXX) $(FLAGS) $(CXXFLAGS)' >$@
 
 -include $(patsubst %.o,%.d,$(call objects,$(SOURCES) $(TESTS)))
+
+# What follows needs packages first, and builds by a make of its own after that: on all cores, unless -j was given.
+MAKE_ALL = +@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
+
+deps:
+	@if ! command -v dpkg-query >/dev/null; then \
+	  echo 'make: not a Debian system; if the build fails, install what these packages hold: $(PACKAGES)' >&2; exit 0; fi; \
+	missing=; \
+	for package in $(PACKAGES); do \
+	  dpkg-query -W -f='$${db:Status-Status}\n' $$package 2>/dev/null | grep -qx installed || missing="$$missing $$package"; \
+	done; \
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	echo "installing$$missing"; \
+	if [ "$$(id -u)" = 0 ]; then root=env; else root='sudo env'; fi; \
+	$$root DEBIAN_FRONTEND=noninteractive apt-get -q update && \
+	$$root DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends $$missing
+
+run: deps
+	$(MAKE_ALL) all
+	@run=runs/fashion-mnist; n=1; \
+	while [ -e $$run ]; do n=$$((n + 1)); run=runs/fashion-mnist-$$n; done; \
+	$(BUILD)/heed train experiments/fashion-mnist.toml --run $$run
+
+test: deps
+	$(MAKE_ALL) all $(BUILD)/tests/run
+	$(BUILD)/tests/run --report_level=short
+	@MAKE='$(MAKE)' CXX='$(CXX)' sh tests/install.sh
+
+bench: deps
+	$(MAKE_ALL) all
+	$(BUILD)/heed bench models/vit-micro.toml --batch 128 --mode train
+	$(BUILD)/heed bench models/vit-micro.toml --batch 128 --mode infer
+	$(BUILD)/heed bench models/deit-tiny-p4.toml --batch 64 --mode train
+	$(BUILD)/heed bench models/deit-tiny-p4.toml --batch 64 --mode infer
+
+prefix = $(abspath $(PREFIX))
+target = $(DESTDIR)$(prefix)
+
+install: all
+	for header in $$(find include -name '*.h'); do install -D -m 644 $$header $(target)/$$header || exit; done
+	install -D -m 644 -t $(target)/share/heed/models models/*.toml
+	install -D -m 644 -t $(target)/lib $(BUILD)/libheed.a
+	install -D -t $(target)/bin $(BUILD)/heed
+	mkdir -p $(target)/lib/pkgconfig
+	sed -e 's|@PREFIX@|$(prefix)|; s|@VERSION@|$(VERSION)|; s|@CFLAGS@|$(EXPORTED)|; s|@LIBS@|$(LIBS)|' heed.pc.in \
+	  >$(target)/lib/pkgconfig/heed.pc
+
+format: PACKAGES := clang-format
+format: deps
+	clang-format -i $$(find include src tests -name '*.h' -o -name '*.cpp')
+
+clean:
+	rm -rf build build-reference

@@ -1,0 +1,29 @@
+// All that a program needs to train, run and take apart models; the README shows a short one.
+#pragma once
+
+// Models, and what they are made of.
+#include "heed/attention.h"
+#include "heed/config.h"
+#include "heed/nn/vit.h"
+
+// Operations with gradients beyond those of the Vision Transformer.
+#include "heed/ops/batch_norm.h"
+#include "heed/ops/conv2d.h"
+#include "heed/ops/cross_entropy.h"
+#include "heed/ops/softmax.h"
+
+// Images.
+#include "heed/data/dataset.h"
+#include "heed/data/image.h"
+#include "heed/data/loader.h"
+
+// Training, by hand or by an experiment file.
+#include "heed/train/evaluate.h"
+#include "heed/train/optimizer.h"
+#include "heed/train/step.h"
+#include "heed/train/trainer.h"
+
+// Weights as files; the check of gradients; threads.
+#include "heed/gradcheck.h"
+#include "heed/io/weights.h"
+#include "heed/parallel.h"

@@ -1,0 +1,34 @@
+#!/bin/sh
+# Installs heed into a directory of its own, then does there what the README says under "Use heed as a library".
+set -eu
+
+cd "$(dirname "$0")/.."
+place=$(mktemp -d)
+trap 'rm -rf -- "$place"' EXIT
+trap 'exit 130' INT TERM HUP
+
+die() {
+  echo "tests/install.sh: $*" >&2
+  exit 1
+}
+
+"${MAKE:-make}" --silent --no-print-directory install PREFIX="$place/usr"
+sed -n '/^\/\/ learn.cpp:/,/^```$/p' README.md | sed '$d' >"$place/learn.cpp"
+[ -s "$place/learn.cpp" ] || die "README.md holds no program that begins with '// learn.cpp:'"
+
+cd "$place"
+PKG_CONFIG_PATH=$place/usr/lib/pkgconfig
+export PKG_CONFIG_PATH
+# CXX may be several words, such as "ccache g++", and so are the flags.
+# shellcheck disable=SC2046,SC2086
+${CXX:-g++} -O2 -Wall -Wextra -Wpedantic -Werror -o learn learn.cpp $(pkg-config --cflags --libs heed)
+./learn >output || die "the README's program fails"
+awk '$3 == "loss" { last = $4; if (!seen++) first = last }
+     END { exit !(seen > 1 && last < first / 2) }' output || die "the loss did not fall: $(cat output)"
+
+usr/bin/heed list >list || die "the installed program fails"
+grep -q '^softmax' list || die "the installed program lists no softmax: $(cat list)"
+for model in usr/share/heed/models/*.toml; do
+  [ -s "$model" ] || die "no models are installed"
+done
+echo "installed library: the README's program compiles and learns"
