@@ -57,6 +57,7 @@ BatchResult BatchGradient<T>::run(View<const T> images, View<const T> targets, c
       run_piece(piece, lane, images, targets, labels, random);
     lane.complete();
   });
+  if (lanes > 1) even_out_tapes();
   add_lanes(lanes);
   BatchResult result;
   for (Index piece = 0; piece < pieces; ++piece) {
@@ -98,6 +99,21 @@ void BatchGradient<T>::add_lanes(Index used) {
       for (Index j = begin; j < end; ++j) sum[j] += lane[j];
     }
   });
+}
+
+/// Which threads get pieces, and whether whole ones, is chance. A tape that has not seen a whole piece yet is given
+/// the memory for one here, so that no later step has to ask for any. (Memory that is never written costs nothing.)
+template <class T>
+void BatchGradient<T>::even_out_tapes() {
+  typename Tape<T>::Capacity most;
+  for (const auto& tape : tapes_) {
+    const auto capacity = tape->capacity();
+    most.nodes = std::max(most.nodes, capacity.nodes);
+    most.steps = std::max(most.steps, capacity.steps);
+    most.buffers = std::max(most.buffers, capacity.buffers);
+    most.bytes = std::max(most.bytes, capacity.bytes);
+  }
+  for (const auto& tape : tapes_) tape->clear_and_reserve(most);
 }
 
 template <class T>
