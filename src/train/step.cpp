@@ -1,5 +1,6 @@
 #include "heed/train/step.h"
 
+#include "heed/kernels/gemm_buffers.h"
 #include "heed/ops/cross_entropy.h"
 #include "heed/parallel.h"
 
@@ -39,6 +40,7 @@ template <class T>
 BatchGradient<T>::BatchGradient(const VisionTransformer& model, Parameters<T>& parameters, Index batch, Index piece,
                                 double smoothing)
     : model_(model), parameters_(parameters), piece_(piece), smoothing_(smoothing), tapes_(tape_per_thread<T>()) {
+  kernels::reserve_gemm_buffers(threads());
   const Index pieces = (batch + piece - 1) / piece;
   pieces_.resize(static_cast<std::size_t>(pieces));
   for (Index i = 0; i < lane_count(pieces, parameters.trainable_size()); ++i) lanes_.emplace_back(parameters);
