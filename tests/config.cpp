@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(every_file_in_the_repository_loads) {
 
 BOOST_AUTO_TEST_CASE(base_then_file_then_command_line_key_by_key) {
   const TemporaryDirectory directory;
-  const auto path = [&](const char* name) { return directory / name; };
+  const auto path = [&](const char* name) { return (directory / name).string(); };
   write_file(path("a"), tiny +
                             "[attention]\nmechanism = \"sima\"\nnorm = \"l1\"\n[attention.sima]\norder = \"auto\"\n"
                             "[optim]\nlr = 1\nclip = 2\nbetas = [0.5, 0.6]\n");

@@ -38,6 +38,14 @@ class Arena {
     offset_ = 0;
   }
 
+  /// Gives everything back and sees to it that `bytes` are there to take.
+  void reserve(Index bytes) {
+    clear();
+    if (reserved() >= bytes) return;
+    blocks_.clear();
+    blocks_.emplace_back(bytes);
+  }
+
   /// Bytes held, in use or not.
   Index reserved() const {
     Index total = 0;

@@ -100,6 +100,16 @@ class Tape {
   void clear() { clear(pass_); }
   void clear(const Pass<T>& pass);
 
+  /// The memory a tape has taken for its passes so far.
+  struct Capacity {
+    std::size_t nodes = 0, steps = 0, buffers = 0;
+    Index bytes = 0;
+  };
+  Capacity capacity() const { return {nodes_.capacity(), steps_.capacity(), free_.capacity(), arena_.reserved()}; }
+
+  /// clear(), and takes so much memory ahead of the next pass.
+  void clear_and_reserve(const Capacity& capacity);
+
   /// A value without a gradient. Its memory belongs to the caller and must outlive the pass.
   Var<T> constant(View<const T> value);
 
@@ -263,6 +273,15 @@ void Tape<T>::clear(const Pass<T>& pass) {
   arena_.clear();
   backward_done_ = false;
   ++slot_->generation;
+}
+
+template <class T>
+void Tape<T>::clear_and_reserve(const Capacity& capacity) {
+  clear();
+  nodes_.reserve(capacity.nodes);
+  steps_.reserve(capacity.steps);
+  free_.reserve(capacity.buffers);
+  arena_.reserve(capacity.bytes);
 }
 
 template <class T>

@@ -1,5 +1,6 @@
 #include "heed/train/step.h"
 
+#include "heed/kernels/gemm_buffers.h"
 #include "heed/ops/cross_entropy.h"
 #include "heed/parallel.h"
 
@@ -39,6 +40,7 @@ template <class T>
 BatchGradient<T>::BatchGradient(const VisionTransformer& model, Parameters<T>& parameters, Index batch, Index piece,
                                 double smoothing)
     : model_(model), parameters_(parameters), piece_(piece), smoothing_(smoothing), tapes_(tape_per_thread<T>()) {
+  kernels::reserve_gemm_buffers(threads());
   const Index pieces = (batch + piece - 1) / piece;
   pieces_.resize(static_cast<std::size_t>(pieces));
   for (Index i = 0; i < lane_count(pieces, parameters.trainable_size()); ++i) lanes_.emplace_back(parameters);
@@ -57,6 +59,7 @@ BatchResult BatchGradient<T>::run(View<const T> images, View<const T> targets, c
       run_piece(piece, lane, images, targets, labels, random);
     lane.complete();
   });
+  if (lanes > 1) even_out_tapes();
   add_lanes(lanes);
   BatchResult result;
   for (Index piece = 0; piece < pieces; ++piece) {
@@ -98,6 +101,21 @@ void BatchGradient<T>::add_lanes(Index used) {
       for (Index j = begin; j < end; ++j) sum[j] += lane[j];
     }
   });
+}
+
+/// Which threads get pieces, and whether whole ones, is chance. A tape that has not seen a whole piece yet is given
+/// the memory for one here, so that no later step has to ask for any. (Memory that is never written costs nothing.)
+template <class T>
+void BatchGradient<T>::even_out_tapes() {
+  typename Tape<T>::Capacity most;
+  for (const auto& tape : tapes_) {
+    const auto capacity = tape->capacity();
+    most.nodes = std::max(most.nodes, capacity.nodes);
+    most.steps = std::max(most.steps, capacity.steps);
+    most.buffers = std::max(most.buffers, capacity.buffers);
+    most.bytes = std::max(most.bytes, capacity.bytes);
+  }
+  for (const auto& tape : tapes_) tape->clear_and_reserve(most);
 }
 
 template <class T>

@@ -249,6 +249,7 @@ void Run<T>::save_best() {
 
 Outcome train(const Experiment& experiment, const TrainOptions& options, TrainObserver& observer) {
   validate(experiment);
+  require(!options.run.empty(), "the run directory's name is empty");
   const RunPaths paths(options.run);
   require(options.resume || !paths.exists(), "{}: holds a run already; --resume continues it, --run DIR begins another",
           options.run);

@@ -2,7 +2,6 @@
 
 #include "heed/random.h"
 
-#include <stdlib.h>
 #include <zlib.h>
 
 #include <fstream>
@@ -17,17 +16,6 @@
 #pragma GCC diagnostic pop
 
 namespace heed::test {
-
-TemporaryDirectory::TemporaryDirectory() {
-  std::string name = (std::filesystem::temp_directory_path() / "heed-test-XXXXXX").string();
-  BOOST_REQUIRE(mkdtemp(name.data()) != nullptr);
-  path_ = name;
-}
-
-TemporaryDirectory::~TemporaryDirectory() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
 
 void write_file(const std::filesystem::path& path, const Bytes& bytes) {
   std::filesystem::create_directories(path.parent_path());

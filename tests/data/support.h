@@ -2,6 +2,7 @@
 #pragma once
 
 #include "heed/data/dataset.h"
+#include "io/temporary.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -16,20 +17,7 @@ namespace heed::test {
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// A directory of its own, removed at the end.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory();
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  ~TemporaryDirectory();
-
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
+using heed::TemporaryDirectory;
 
 /// Writes a file, making the directories it is in; and the same through gzip.
 void write_file(const std::filesystem::path& path, const Bytes& bytes);

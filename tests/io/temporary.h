@@ -5,14 +5,16 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 
 namespace heed {
 
+/// In memory where that is possible: what is written is brought to the disk, which takes longer than the tests.
 class TemporaryDirectory {
  public:
-  TemporaryDirectory() : path_((std::filesystem::temp_directory_path() / "heed-test-XXXXXX").string()) {
+  TemporaryDirectory() : path_((parent() / "heed-test-XXXXXX").string()) {
     require(::mkdtemp(path_.data()) != nullptr, "{}: cannot make a directory", path_);
   }
   TemporaryDirectory(const TemporaryDirectory&) = delete;
@@ -22,10 +24,17 @@ class TemporaryDirectory {
     std::filesystem::remove_all(path_, ignored);
   }
 
+  std::filesystem::path path() const { return path_; }
+
   /// The path of `name` inside.
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  std::filesystem::path operator/(const std::string& name) const { return path() / name; }
 
  private:
+  static std::filesystem::path parent() {
+    const bool memory = std::getenv("TMPDIR") == nullptr && ::access("/dev/shm", W_OK) == 0;
+    return memory ? std::filesystem::path("/dev/shm") : std::filesystem::temp_directory_path();
+  }
+
   std::string path_;
 };
 

@@ -40,6 +40,7 @@ class BatchGradient {
   void run_piece(Index piece, Gradients<T>& lane, View<const T> images, View<const T> targets, const int* labels,
                  const RandomStream& random);
   void add_lanes(Index used);
+  void even_out_tapes();
 
   const VisionTransformer& model_;
   Parameters<T>& parameters_;

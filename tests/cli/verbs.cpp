@@ -1,0 +1,209 @@
+// What the program does and prints when all is well, and how it ends when it is stopped.
+#include "cli/support.h"
+
+#include "heed/io/safetensors.h"
+
+#include "data/support.h"
+
+#include <nlohmann/json.hpp>
+
+#include <csignal>
+#include <sstream>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+using Strings = std::vector<std::string>;
+
+/// Runs the program, which must succeed without a word on stderr; its output.
+std::string output_of(const Strings& arguments) {
+  const Finished run = heed_with(arguments);
+  BOOST_TEST(run.status == 0, run.err);
+  BOOST_TEST(run.err == "");
+  return run.out;
+}
+
+void check_contains(const std::string& text, const Strings& pieces) {
+  for (const std::string& piece : pieces) BOOST_TEST(text.find(piece) != std::string::npos, "'" << piece << "' is not in\n" << text);
+}
+
+/// Waits until metrics.csv has a row of this step.
+void wait_for_step(const std::string& run, int step) {
+  const std::string row = fmt::format("step,1,{},", step);
+  for (int i = 0; i < 6000; ++i) {
+    if (std::filesystem::exists(run + "/metrics.csv") && read_file(run + "/metrics.csv").find(row) != std::string::npos) return;
+    usleep(10'000);
+  }
+  BOOST_ERROR("no step " << step << " within a minute");
+}
+
+/// A run long enough to be stopped in the middle of its only epoch: 500 steps of 16.
+struct LongRun : Workshop {
+  LongRun() : Workshop(8010, 10) {
+    Experiment x = experiment();
+    ask_for_everything(x);
+    x.data.validation = 10;
+    x.train.epochs = 1;
+    x.train.log_steps = true;
+    x.train.checkpoint_steps = 7;
+    file = write_experiment(*this, x);
+  }
+  std::string file, whole = *this / "whole", stopped = *this / "stopped";
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(cli_verbs)
+
+BOOST_AUTO_TEST_CASE(every_verb_has_help) {
+  for (const char* verb : {"train", "eval", "predict", "gradcheck", "list", "probe", "bench"}) {
+    check_contains(output_of({verb, "--help"}), {verb, "--help"});
+    check_contains(output_of({"--help"}), {verb});
+  }
+  for (const char* what : {"attention", "linear", "model"}) output_of({"probe", what, "--help"});
+  check_contains(output_of({"--version"}), {"heed "});
+}
+
+BOOST_AUTO_TEST_CASE(list_and_gradcheck) {
+  check_contains(output_of({"list"}), {"softmax", "causal"});
+  check_contains(output_of({"gradcheck", "layer_norm", "add"}), {"layer_norm", "gamma", "add"});
+}
+
+BOOST_AUTO_TEST_CASE(bench_prints_one_json_object) {
+  const Workshop workshop(10, 10);
+  const std::string file = write_experiment(workshop, workshop.experiment());
+  for (const std::string mode : {"train", "infer"}) {
+    const auto json = nlohmann::json::parse(
+        output_of({"bench", file, "--json", "--mode", mode, "--seconds", "0.05", "--batch", "8", "--threads", "1"}));
+    for (const char* key : {"img_s", "best_img_s", "ms", "peak_mb"}) BOOST_TEST(json.at(key).get<double>() > 0, key);
+    BOOST_TEST(json.at("steps").get<int>() >= 5);
+    BOOST_TEST(json.at("threads").get<int>() == 1);
+    BOOST_TEST(!json.at("blas").get<std::string>().empty());
+    BOOST_TEST(json.at("best_img_s").get<double>() >= json.at("img_s").get<double>());
+  }
+}
+
+// The files of a run, the lines it prints when its output is no terminal, and what can be done with it.
+BOOST_AUTO_TEST_CASE(train_eval_predict) {
+  const Workshop workshop;
+  const std::string file = write_experiment(workshop, workshop.experiment()), directory = workshop / "a/run";
+  const std::string printed = output_of({"train", file, "--run", directory, "--set", "optim.lr=0.01", "--threads", "1"});
+  check_contains(printed, {"epoch 1/3", "epoch 3/3", "validation loss", "test accuracy", directory});
+  BOOST_TEST(printed.find_first_of("\r\033") == std::string::npos);
+  for (const char* name : {"config.toml", "environment.json", "metrics.csv", "last.safetensors", "best.safetensors"})
+    BOOST_TEST(std::filesystem::exists(directory + "/" + name), name);
+  BOOST_TEST(load_experiment(directory + "/config.toml").optim.lr == 0.01);
+  const auto environment = nlohmann::json::parse(read_file(directory + "/environment.json"));
+  for (const char* key : {"version", "compiler", "cpu", "blas"}) BOOST_TEST(!environment.at(key).get<std::string>().empty());
+  BOOST_TEST(environment.at("threads").get<int>() == 1);
+
+  std::istringstream metrics(read_file(directory + "/metrics.csv"));
+  Strings kinds;
+  for (std::string row; std::getline(metrics, row);) {
+    kinds.push_back(row.substr(0, row.find(',')));
+    BOOST_TEST(std::count(row.begin(), row.end(), ',') == 6);
+  }
+  BOOST_TEST(kinds == (Strings{"kind", "train", "valid", "train", "valid", "train", "valid", "test"}),
+             boost::test_tools::per_element());
+
+  // The accuracy that eval finds is the one that training found with the same weights.
+  const std::string rows = read_file(directory + "/metrics.csv"), test = rows.substr(rows.find("test,"));
+  std::istringstream fields(test);
+  std::string field;
+  for (int i = 0; i < 5; ++i) std::getline(fields, field, ',');
+  check_contains(output_of({"eval", directory}),
+                 {fmt::format("top-1 accuracy {:.2f} %", 100 * std::stod(field)), "top-5 accuracy", "confusion", "30 images"});
+  check_contains(output_of({"eval", directory, "--split", "validation"}), {"20 images"});
+  check_contains(output_of({"eval", directory, "--split", "train", "--weights", directory + "/last.safetensors"}), {"112 images"});
+
+  const std::string png = workshop / "a.png", jpg = workshop / "b.jpg";
+  write_image(png, pattern({1, 8, 8}, 3));
+  write_image(jpg, pattern({3, 30, 20}, 9));
+  const std::string classes = output_of({"predict", directory, png, jpg, "--top", "2"});
+  check_contains(classes, {png + ": ", jpg + ": ", " %"});
+  BOOST_TEST(std::count(classes.begin(), classes.end(), '\n') == 2);
+  BOOST_TEST(std::count(classes.begin(), classes.end(), '%') == 4);
+}
+
+BOOST_AUTO_TEST_CASE(probe_writes_results) {
+  const TemporaryDirectory directory;
+  const std::string in = directory / "in", out = directory / "out";
+  const Tensor<double> x(Shape{1, 1, 3, 2}, {1, 2, 3, 4, 5, 6});
+  SafetensorsWriter writer;
+  for (const char* name : {"q", "k", "v", "grad_out"}) writer.add(name, x.view());
+  writer.write(in);
+  output_of({"probe", "attention", "--mechanism", "softmax", "--set", "causal=true", in, out});
+  const SafetensorsFile results(out);
+  for (const char* name : {"out", "grad.q", "grad.k", "grad.v", "map"}) BOOST_TEST(results.contains(name), name);
+  BOOST_TEST(results.names().size() == 5u);
+  const Tensor<double> first = results.read<double>("out"), map = results.read<double>("map");
+  BOOST_TEST(first[0] == 1);  // the first query sees the first key alone
+  BOOST_TEST(map[0] == 1);
+  BOOST_TEST(map[1] == 0);
+}
+
+BOOST_AUTO_TEST_CASE(diverged_training) {
+  const Workshop workshop;
+  const std::string file = write_experiment(workshop, workshop.experiment());
+  const Finished run = heed_with({"train", file, "--run", workshop / "run", "--set", "optim.lr=1e30", "--set",
+                                  "optim.warmup_epochs=0", "--set", "optim.name=sgd"});
+  BOOST_TEST(run.status == 3);
+  BOOST_TEST(std::count(run.err.begin(), run.err.end(), '\n') == 1);
+  check_contains(run.err, {"training diverged at step", "optim.lr"});
+}
+
+BOOST_FIXTURE_TEST_CASE(interrupted_and_killed_runs_go_on, LongRun) {
+  output_of({"train", file, "--run", whole});
+  {
+    Program program({"train", file, "--run", stopped});
+    wait_for_step(stopped, 3);
+    program.signal(SIGINT);
+    const Finished run = program.wait();
+    BOOST_TEST(run.status == 130);
+    BOOST_TEST(run.err == "");
+    check_contains(run.out, {"interrupted and saved; to go on: heed train --run " + stopped + " --resume\n"});
+  }
+  BOOST_TEST(read_file(stopped + "/metrics.csv").find("step,1,500,") == std::string::npos);
+  {
+    Program program({"train", "--run", stopped, "--resume"});
+    wait_for_step(stopped, 250);
+    program.signal(SIGKILL);
+    BOOST_TEST(program.wait().status == 1000 + SIGKILL);
+  }
+  BOOST_TEST(read_file(stopped + "/metrics.csv").find("step,1,500,") == std::string::npos);
+  check_contains(output_of({"train", "--run", stopped, "--resume"}), {"resumed after"});
+  check_same_run(whole, stopped);
+}
+
+BOOST_AUTO_TEST_CASE(stopped_at_max_steps) {
+  const Workshop workshop;
+  const std::string file = write_experiment(workshop, workshop.experiment()), directory = workshop / "run";
+  check_contains(output_of({"train", file, "--run", directory, "--set", "train.max_steps=3"}),
+                 {"stopped after 3 steps", "heed train --run " + directory + " --resume --set train.max_steps=0"});
+  check_contains(output_of({"train", "--run", directory, "--resume"}), {"stopped after 3 steps"});
+  check_contains(output_of({"train", "--run", directory, "--resume", "--set", "train.max_steps=0"}), {"test accuracy"});
+  check_refusal({"train", file, "--run", directory}, {"holds a run already"});
+  check_refusal({"train", "--run", directory, "--resume", "--set", "optim.lr=1"}, {"optim.lr = 0.001, not 1"});
+}
+
+// Debian's package: 1000 images, a few seconds, far better than the one in ten of guessing.
+BOOST_AUTO_TEST_CASE(fashion_mnist_end_to_end) {
+  if (!std::filesystem::is_directory("/usr/share/datasets/fashion-mnist")) {
+    BOOST_TEST_MESSAGE("skipped: Debian's dataset-fashion-mnist is not installed");
+    return;
+  }
+  const TemporaryDirectory directory;
+  const std::string run = directory / "run";
+  check_contains(output_of({"train", "experiments/fashion-mnist.toml", "--run", run, "--set", "data.limit=1100", "--set",
+                            "data.validation=100", "--set", "train.epochs=2", "--set", "train.batch=20", "--set", "model.depth=2"}),
+                 {"1,000 images to train on, 100 to validate, 10,000 to test", "test accuracy"});
+  const std::string metrics = read_file(run + "/metrics.csv"), test = metrics.substr(metrics.find("test,"));
+  std::istringstream fields(test);
+  std::string field;
+  for (int i = 0; i < 5; ++i) std::getline(fields, field, ',');
+  BOOST_TEST(std::stod(field) > 0.5);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

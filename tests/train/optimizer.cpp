@@ -1,0 +1,137 @@
+// Optimisers, schedule and clipping against the formulas, written out once more in plain double.
+#include "train/support.h"
+
+#include "heed/train/optimizer.h"
+
+#include <cmath>
+#include <numbers>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// A decayed matrix longer than one thread's range, an undecayed vector, and a buffer.
+ParameterList list_of(Index rows) {
+  ParameterList list;
+  list.add({"weight", {rows, 7}, Initial::normal(0.5)});
+  list.add({"bias", {5}, Initial::normal(0.5), false});
+  list.add({"buffer", {3}, Initial::constant(2), false, false});
+  return list;
+}
+
+/// Runs `steps` updates with given gradients and learning rates on heed's optimiser and, for every weight, on `slow`,
+/// a function (weight, gradient, decay, step from 1, lr, state[2]) -> weight. Returns the largest difference.
+template <class T, class Slow>
+double largest_difference(const OptimConfig& config, Index rows, int steps, const Slow& slow) {
+  Parameters<T> parameters(list_of(rows));
+  parameters.initialise(3);
+  Gradients<T> gradients(parameters);
+  Optimizer<T> optimizer(config, parameters);
+  std::vector<double> weights(parameters.data(), parameters.data() + parameters.size());
+  std::vector<std::array<double, 2>> state(weights.size());
+  for (int step = 1; step <= steps; ++step) {
+    const double lr = 0.01 * step, factor = step == 2 ? 0.5 : 1.0;
+    for (Index i = 0; i < gradients.size(); ++i)
+      gradients.data()[i] = static_cast<T>(RandomStream(static_cast<std::uint64_t>(step)).uniform(i, -1, 1));
+    optimizer.step(parameters, gradients, lr, factor);
+    for (const ParameterId id : {0, 1})
+      for (Index i = parameters.offset(id); i < parameters.offset(id) + parameters[id].size(); ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        weights[at] = slow(weights[at], factor * static_cast<double>(gradients.data()[i]),
+                           id == 0 ? config.weight_decay : 0.0, step, lr, state[at]);
+      }
+  }
+  BOOST_TEST(optimizer.steps() == steps);
+  double worst = 0;
+  for (ParameterId id = 0; id < 3; ++id)
+    for (Index i = 0; i < parameters[id].size(); ++i)
+      worst = std::max(worst, std::abs(static_cast<double>(parameters[id][i]) -
+                                       weights[static_cast<std::size_t>(parameters.offset(id) + i)]));
+  return worst;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(train_optimizer)
+
+// Weights are below 2, updates below 0.1: 20 steps of a few roundings each stay within 1e-14 in double, 1e-5 in float.
+BOOST_AUTO_TEST_CASE(adamw_follows_its_formulas) {
+  OptimConfig config;
+  config.betas = {0.8, 0.95};
+  config.eps = 1e-3;
+  config.weight_decay = 0.3;
+  const auto slow = [&](double w, double g, double decay, int step, double lr, std::array<double, 2>& s) {
+    s[0] = 0.8 * s[0] + 0.2 * g;
+    s[1] = 0.95 * s[1] + 0.05 * g * g;
+    const double mean = s[0] / (1 - std::pow(0.8, step)), square = s[1] / (1 - std::pow(0.95, step));
+    return w - lr * decay * w - lr * mean / (std::sqrt(square) + 1e-3);
+  };
+  BOOST_TEST(largest_difference<double>(config, 3, 20, slow) < 1e-14);
+  BOOST_TEST(largest_difference<float>(config, 3, 20, slow) < 1e-5);
+  BOOST_TEST(largest_difference<float>(config, 10'000, 3, slow) < 1e-5);
+  for (const int count : {1, 3}) {
+    const WithThreads with(count);
+    BOOST_TEST(largest_difference<double>(config, 10'000, 3, slow) < 1e-14);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(sgd_follows_its_formula) {
+  OptimConfig config;
+  config.name = "sgd";
+  config.momentum = 0.7;
+  config.weight_decay = 0.3;
+  const auto slow = [&](double w, double g, double decay, int step, double lr, std::array<double, 2>& s) {
+    s[0] = (step == 1 ? 0.0 : 0.7 * s[0]) + g + decay * w;
+    return w - lr * s[0];
+  };
+  BOOST_TEST(largest_difference<double>(config, 3, 20, slow) < 1e-14);
+  BOOST_TEST(largest_difference<float>(config, 10'000, 3, slow) < 1e-5);
+}
+
+// 10 steps an epoch, warm-up of one and a half epochs, 55 steps: half-way down the cosine at 15 + 20.
+BOOST_AUTO_TEST_CASE(learning_rates_at_known_points) {
+  OptimConfig config;
+  config.lr = 2;
+  config.min_lr = 0.5;
+  config.warmup_epochs = 1.5;
+  const auto at = [&](Index step) { return learning_rate(config, step, 10, 55); };
+  const auto close = [](double a, double b) { return std::abs(a - b) < 1e-14; };
+  BOOST_TEST(close(at(0), 2.0 / 15));
+  BOOST_TEST(close(at(7), 2.0 * 8 / 15));
+  BOOST_TEST(close(at(14), 2));
+  BOOST_TEST(close(at(15), 2));
+  BOOST_TEST(close(at(35), 1.25));
+  BOOST_TEST(close(at(25), 0.5 + 1.5 * (1 + std::sqrt(0.5)) / 2));
+  BOOST_TEST(close(at(54), 0.5 + 0.75 * (1 - std::cos(std::numbers::pi / 40))));
+  BOOST_TEST(close(at(55), 0.5));
+  BOOST_TEST(close(at(100), 0.5));
+  config.warmup_epochs = 0;
+  BOOST_TEST(close(at(0), 2));
+  config.warmup_epochs = 100;  // longer than the run
+  BOOST_TEST(close(at(54), 2.0 * 55 / 1000));
+  config.schedule = "constant";
+  for (const Index step : {0, 1, 54}) BOOST_TEST(at(step) == 2);
+}
+
+BOOST_AUTO_TEST_CASE(clipping_by_the_global_norm) {
+  const Parameters<float> parameters(list_of(20'000));
+  Gradients<float> gradients(parameters);
+  double sum = 0;
+  for (const ParameterId id : {0, 1})
+    for (float& g : gradients[id]) {
+      g = static_cast<float>(RandomStream(1).uniform(&g - gradients.data(), -1, 1));
+      sum += static_cast<double>(g) * static_cast<double>(g);
+    }
+  const double norm = std::sqrt(sum);
+  // Sums of 140,000 positive terms in double, in different orders: 1e-12 is a hundred times what they differ by.
+  BOOST_TEST(std::abs(clip_by_norm(gradients, 0).norm - norm) < 1e-12 * norm);
+  BOOST_TEST(clip_by_norm(gradients, 0).factor == 1);
+  BOOST_TEST(clip_by_norm(gradients, norm + 1).factor == 1);
+  BOOST_TEST(std::abs(clip_by_norm(gradients, 3).factor - 3 / (norm + 1e-6)) < 1e-12);
+  const Clipping alone = clip_by_norm(gradients, 3);
+  const WithThreads with(3);
+  BOOST_TEST(clip_by_norm(gradients, 3).norm == alone.norm);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
