@@ -1,3 +1,4 @@
+#include "heed/attention/pointwise.h"
 #include "heed/attention/sima.h"
 #include "heed/attention/softmax.h"
 #include "heed/options.h"
@@ -10,6 +11,7 @@ namespace {
 constexpr MechanismEntry list[] = {
     mechanism_entry<Softmax>(),
     mechanism_entry<Sima>(),
+    mechanism_entry<PointwiseAttention>(),
 };
 
 }  // namespace
