@@ -56,7 +56,8 @@ void OptionReader::finish() const {
     if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
     // No mechanism is causal unless it says that it can be.
     if (name == "causal" && text == "false") continue;
-    if (name == "causal") fail("[{}] causal is {}; expected false, since it has no causal form", owner_, in_quotes(text));
+    if (name == "causal")
+      fail("[{}] causal is {}; expected false, since it has no causal form", owner_, in_quotes(text));
     fail("[{}] has no option '{}'{}", owner_, name,
          known_.empty() ? std::string("; it takes none") : suggestion(name, known_));
   }

@@ -63,7 +63,8 @@ BOOST_AUTO_TEST_CASE(a_list_of_options_shows_default_and_choices) {
   basket.options(lister);
   BOOST_REQUIRE(lister.found.size() == 2u);
   BOOST_TEST(lister.found[0].fallback == "pear");
-  BOOST_TEST(lister.found[0].choices == (std::vector<std::string>{"apple", "pear", "plum"}), boost::test_tools::per_element());
+  BOOST_TEST(lister.found[0].choices == (std::vector<std::string>{"apple", "pear", "plum"}),
+             boost::test_tools::per_element());
   BOOST_TEST(lister.found[1].choices.empty());
 }
 

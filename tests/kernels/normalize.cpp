@@ -18,7 +18,8 @@ struct Result {
 
 /// Forward and backward of x [rows, columns], its rows `stride` apart in memory, and dx the same.
 template <class T>
-Result<T> run(ChannelNorm norm, Index rows, Index columns, const std::vector<T>& x, const std::vector<T>& dy, Index stride) {
+Result<T> run(ChannelNorm norm, Index rows, Index columns, const std::vector<T>& x, const std::vector<T>& dy,
+              Index stride) {
   const auto size = static_cast<std::size_t>(rows * columns);
   Result<T> result{std::vector<T>(size), std::vector<T>(static_cast<std::size_t>(columns)),
                    std::vector<T>(static_cast<std::size_t>(rows * stride), T(9))};

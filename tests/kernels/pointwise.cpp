@@ -18,13 +18,20 @@ constexpr Pointwise all[] = {Pointwise::relu,     Pointwise::relu2, Pointwise::g
 long double defined(Pointwise phi, long double x) {
   const long double above = std::max(x, 0.0L);
   switch (phi) {
-    case Pointwise::relu: return above;
-    case Pointwise::relu2: return above * above;
-    case Pointwise::gelu: return x * std::erfc(-x / std::sqrt(2.0L)) / 2;
-    case Pointwise::softplus: return x > 40 ? x + std::exp(-x) : std::log1p(std::exp(x));
-    case Pointwise::identity: return x;
-    case Pointwise::relu6: return std::min(above, 6.0L);
-    case Pointwise::sigmoid: return 1 / (1 + std::exp(-x));
+    case Pointwise::relu:
+      return above;
+    case Pointwise::relu2:
+      return above * above;
+    case Pointwise::gelu:
+      return x * std::erfc(-x / std::sqrt(2.0L)) / 2;
+    case Pointwise::softplus:
+      return x > 40 ? x + std::exp(-x) : std::log1p(std::exp(x));
+    case Pointwise::identity:
+      return x;
+    case Pointwise::relu6:
+      return std::min(above, 6.0L);
+    case Pointwise::sigmoid:
+      return 1 / (1 + std::exp(-x));
   }
   return 0;
 }
@@ -32,8 +39,8 @@ long double defined(Pointwise phi, long double x) {
 /// 0 to 1e4 in magnitude, both signs, clear of the kinks at 0 and 6.
 std::vector<double> points() {
   std::vector<double> points;
-  for (const double x : {1e-7, 1e-3, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 5.99, 6.01, 8.0, 15.0, 20.5, 30.0, 50.0, 80.0, 200.0,
-                         1000.0, 1e4})
+  for (const double x :
+       {1e-7, 1e-3, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 5.99, 6.01, 8.0, 15.0, 20.5, 30.0, 50.0, 80.0, 200.0, 1000.0, 1e4})
     points.push_back(x), points.push_back(-x);
   return points;
 }
@@ -68,8 +75,9 @@ BOOST_AUTO_TEST_CASE(values) {
       BOOST_TEST(std::abs(exact - expected) <= 1e-14 * unit,
                  "phi " << static_cast<int>(phi) << " at " << x << ": got " << exact << ", expected " << expected);
       // A float exponential near 1e-20 is off by 1e-6 because its argument was rounded; below 1e-38 there is none.
-      BOOST_TEST(std::abs(static_cast<double>(rounded) - expected) <= 1e-5 * unit + 1e-37,
-                 "phi " << static_cast<int>(phi) << " at " << x << " in float: got " << rounded << ", expected " << expected);
+      BOOST_TEST(
+          std::abs(static_cast<double>(rounded) - expected) <= 1e-5 * unit + 1e-37,
+          "phi " << static_cast<int>(phi) << " at " << x << " in float: got " << rounded << ", expected " << expected);
     }
 }
 

@@ -76,7 +76,8 @@ BOOST_AUTO_TEST_CASE(a_closed_gate) {
 // With qk_norm, maps are those of the normalised queries and keys: scaling q and k leaves them as they are.
 BOOST_AUTO_TEST_CASE(maps_are_made_from_normalised_queries_and_keys) {
   ParameterList list;
-  const AttentionLayer layer(list, "attn", 6, 2, make_mechanism("softmax", {}), AttentionShape{.queries = 4}, {.qk_norm = true});
+  const AttentionLayer layer(list, "attn", 6, 2, make_mechanism("softmax", {}), AttentionShape{.queries = 4},
+                             {.qk_norm = true});
   Parameters<double> parameters(list);
   parameters.initialise(1);
   for (double& weight : parameters[list.find("attn.qkv.weight")]) weight *= 1e4;  // then eps makes no difference

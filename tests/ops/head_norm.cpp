@@ -22,10 +22,12 @@ BOOST_AUTO_TEST_CASE(each_head_is_normalised_by_itself) {
     for (double& value : *tensor) value = std::sin(1.7 * static_cast<double>(++seed));
   Tape<double> tape;
   const auto constant = [&](const Tensor<double>& tensor) { return tape.constant(tensor.view()); };
-  const auto y = head_norm(constant(x), layout, constant(q_gamma), constant(q_beta), constant(k_gamma), constant(k_beta));
+  const auto y =
+      head_norm(constant(x), layout, constant(q_gamma), constant(q_beta), constant(k_gamma), constant(k_beta));
   const auto check_part = [&](Index first, Index width, const Tensor<double>& gamma, const Tensor<double>& beta) {
     for (Index r = 0; r < rows; ++r) {
-      const auto alone = layer_norm(tape.constant({x.data() + r * n + first, Shape{1, width}}), constant(gamma), constant(beta));
+      const auto alone =
+          layer_norm(tape.constant({x.data() + r * n + first, Shape{1, width}}), constant(gamma), constant(beta));
       for (Index i = 0; i < width; ++i) BOOST_TEST(y.data()[r * n + first + i] == alone.data()[i]);
     }
   };

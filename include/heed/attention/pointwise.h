@@ -42,7 +42,8 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention> {
 
   static std::vector<OptionValues> variants() {
     std::vector<OptionValues> variants{{}};
-    for (const char* phi : {"relu2", "gelu", "softplus", "identity", "relu6", "sigmoid"}) variants.push_back({{"phi", phi}});
+    for (const char* phi : {"relu2", "gelu", "softplus", "identity", "relu6", "sigmoid"})
+      variants.push_back({{"phi", phi}});
     variants.push_back({{"phi", "softplus"}, {"alpha", "0.5"}, {"causal", "true"}});
     return variants;
   }
@@ -112,8 +113,8 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention> {
         // 1.
         kernels::gemm(Transpose::no, Transpose::no, rows, d, seen, dA, seen, in.k[h], in.k.row_stride, gradient.update,
                       gradient.q[h] + first * gradient.q.row_stride, gradient.q.row_stride);
-        kernels::gemm(Transpose::yes, Transpose::no, seen, d, rows, dA, seen, q, in.q.row_stride, update,
-                      gradient.k[h], gradient.k.row_stride);
+        kernels::gemm(Transpose::yes, Transpose::no, seen, d, rows, dA, seen, q, in.q.row_stride, update, gradient.k[h],
+                      gradient.k.row_stride);
       }
     }
   }
@@ -153,7 +154,9 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention> {
   struct Sizes {
     Index N, M, d, e;
   };
-  static Sizes sizes(const AttentionShape& shape) { return {shape.queries, shape.keys, shape.width, shape.value_width}; }
+  static Sizes sizes(const AttentionShape& shape) {
+    return {shape.queries, shape.keys, shape.width, shape.value_width};
+  }
   kernels::AttentionRows map_rows(Index first, Index rows, Index columns, Index d) const {
     return {rows, columns, columns, 1 / std::sqrt(static_cast<double>(d)), causal, first + 1};
   }
@@ -163,25 +166,39 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention> {
   /// Counts of phi and of phi' dA (kernels/pointwise.h).
   static Counts forward_counts(Pointwise phi) {
     switch (phi) {
-      case Pointwise::relu: return {.cmp = 1};
-      case Pointwise::relu2: return {.mul = 1, .cmp = 1};
-      case Pointwise::gelu: return {.mul = 3, .add = 1, .erf = 1};
-      case Pointwise::softplus: return {.add = 2, .exp = 1, .log = 1, .cmp = 2};
-      case Pointwise::relu6: return {.cmp = 2};
-      case Pointwise::sigmoid: return {.add = 1, .div = 1, .exp = 1, .cmp = 2};
-      case Pointwise::identity: break;
+      case Pointwise::relu:
+        return {.cmp = 1};
+      case Pointwise::relu2:
+        return {.mul = 1, .cmp = 1};
+      case Pointwise::gelu:
+        return {.mul = 3, .add = 1, .erf = 1};
+      case Pointwise::softplus:
+        return {.add = 2, .exp = 1, .log = 1, .cmp = 2};
+      case Pointwise::relu6:
+        return {.cmp = 2};
+      case Pointwise::sigmoid:
+        return {.add = 1, .div = 1, .exp = 1, .cmp = 2};
+      case Pointwise::identity:
+        break;
     }
     return {};
   }
   static Counts backward_counts(Pointwise phi) {
     switch (phi) {
-      case Pointwise::relu: return {.cmp = 1};
-      case Pointwise::relu2: return {.mul = 2, .cmp = 1};
-      case Pointwise::gelu: return {.mul = 7, .add = 2, .exp = 1, .erf = 1};
-      case Pointwise::softplus: return {.mul = 1, .add = 1, .div = 1, .exp = 1, .cmp = 2};
-      case Pointwise::relu6: return {.cmp = 2};
-      case Pointwise::sigmoid: return {.mul = 2, .add = 1, .div = 1, .exp = 1, .cmp = 1};
-      case Pointwise::identity: break;
+      case Pointwise::relu:
+        return {.cmp = 1};
+      case Pointwise::relu2:
+        return {.mul = 2, .cmp = 1};
+      case Pointwise::gelu:
+        return {.mul = 7, .add = 2, .exp = 1, .erf = 1};
+      case Pointwise::softplus:
+        return {.mul = 1, .add = 1, .div = 1, .exp = 1, .cmp = 2};
+      case Pointwise::relu6:
+        return {.cmp = 2};
+      case Pointwise::sigmoid:
+        return {.mul = 2, .add = 1, .div = 1, .exp = 1, .cmp = 1};
+      case Pointwise::identity:
+        break;
     }
     return {};
   }

@@ -33,7 +33,8 @@ class Sima : public MechanismBase<Sima> {
   template <class Visitor>
   void options(Visitor& visit) {
     visit("norm", norm, {"l1", "l2", "none"}, "what each channel of q and k is divided by");
-    visit("order", order, {"auto", "qk_first", "kv_first"}, "the product made first; auto: q k^T where N < d, else k^T v");
+    visit("order", order, {"auto", "qk_first", "kv_first"},
+          "the product made first; auto: q k^T where N < d, else k^T v");
   }
 
   static std::vector<OptionValues> variants() {
@@ -129,14 +130,16 @@ class Sima : public MechanismBase<Sima> {
   template <class T>
   void run_map(const AttentionInput<T>& in, T* map) const {
     const auto [N, M, d, e] = sizes(in.shape);
-    std::vector<T> q(static_cast<std::size_t>(N * d)), k(static_cast<std::size_t>(M * d)), norms(static_cast<std::size_t>(d));
+    std::vector<T> q(static_cast<std::size_t>(N * d)), k(static_cast<std::size_t>(M * d)),
+        norms(static_cast<std::size_t>(d));
     for (Index h = 0; h < in.shape.heads; ++h, map += N * M) {
       if (norm != Norm::none) {
         kernels::normalize_channels(channel_norm(), N, d, in.q[h], in.q.row_stride, q.data(), norms.data());
         kernels::normalize_channels(channel_norm(), M, d, in.k[h], in.k.row_stride, k.data(), norms.data());
       }
       const Rows<const T> qn = normalized(in.q, h, q.data()), kn = normalized(in.k, h, k.data());
-      kernels::gemm(Transpose::no, Transpose::yes, N, M, d, qn.data, qn.stride, kn.data, kn.stride, Update::assign, map, M);
+      kernels::gemm(Transpose::no, Transpose::yes, N, M, d, qn.data, qn.stride, kn.data, kn.stride, Update::assign, map,
+                    M);
     }
   }
 
@@ -151,7 +154,8 @@ class Sima : public MechanismBase<Sima> {
     }
     if (kv_first(shape)) {
       cost.forward += product_counts(d, e, M) + product_counts(N, e, d);
-      cost.backward += product_counts(N, d, e) + product_counts(d, e, N) + product_counts(M, d, e) + product_counts(M, e, d);
+      cost.backward +=
+          product_counts(N, d, e) + product_counts(d, e, N) + product_counts(M, d, e) + product_counts(M, e, d);
       cost.forward_contractions = product_contractions(N + M, d, e);
       cost.backward_contractions = product_contractions(2 * (N + M), d, e);
     } else {
@@ -170,7 +174,9 @@ class Sima : public MechanismBase<Sima> {
   struct Sizes {
     Index N, M, d, e;
   };
-  static Sizes sizes(const AttentionShape& shape) { return {shape.queries, shape.keys, shape.width, shape.value_width}; }
+  static Sizes sizes(const AttentionShape& shape) {
+    return {shape.queries, shape.keys, shape.width, shape.value_width};
+  }
 
   bool kv_first(const AttentionShape& shape) const {
     return order == Order::automatic ? shape.queries >= shape.width : order == Order::kv_first;
@@ -212,7 +218,8 @@ class Sima : public MechanismBase<Sima> {
   /// Steps 4 and 3 undone where q k^T comes first, in blocks of queries.
   template <class T>
   void backward_by_rows(const AttentionInput<T>& in, Index h, Rows<const T> qn, Rows<const T> kn, Heads<const T> dout,
-                        T* scratch, Update update, Rows<T> dqn, Rows<T> dkn, const AttentionGradient<T>& gradient) const {
+                        T* scratch, Update update, Rows<T> dqn, Rows<T> dkn,
+                        const AttentionGradient<T>& gradient) const {
     const auto [N, M, d, e] = sizes(in.shape);
     T* const A = scratch;
     T* const dA = A + std::min(block, N) * M;
@@ -228,7 +235,8 @@ class Sima : public MechanismBase<Sima> {
       kernels::gemm(Transpose::yes, Transpose::no, M, e, rows, A, M, dout_rows, dout.row_stride,
                     first == 0 ? gradient.update : Update::accumulate, gradient.v[h], gradient.v.row_stride);
       // 3.
-      kernels::gemm(Transpose::no, Transpose::no, rows, d, M, dA, M, kn.data, kn.stride, update, dqn[first], dqn.stride);
+      kernels::gemm(Transpose::no, Transpose::no, rows, d, M, dA, M, kn.data, kn.stride, update, dqn[first],
+                    dqn.stride);
       kernels::gemm(Transpose::yes, Transpose::no, M, d, rows, dA, M, qn[first], qn.stride,
                     first == 0 ? update : Update::accumulate, dkn.data, dkn.stride);
     }

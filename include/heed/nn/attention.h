@@ -35,8 +35,8 @@ class AttentionLayer {
         qkv_(list, name + ".qkv", dim, layout_.total()),
         proj_(list, name + ".proj", layout_.heads * layout_.value_width, dim) {
     if (options.qk_norm) {
-      require(layout_.query_width > 0 && layout_.key_width > 0, "[{}] has no queries and keys to normalise: qk_norm is true; "
-              "expected false", mechanism_->name());
+      require(layout_.query_width > 0 && layout_.key_width > 0,
+              "[{}] qk_norm is true; expected false, since it does not take queries and keys", mechanism_->name());
       q_norm_.emplace(list, name + ".q_norm", layout_.query_width);
       k_norm_.emplace(list, name + ".k_norm", layout_.key_width);
     }

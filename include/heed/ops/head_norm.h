@@ -60,7 +60,8 @@ Var<T> head_norm(Var<T> x, const AttentionLayout& layout, Var<T> q_gamma, Var<T>
                                 for (Index r = begin; r < end; ++r)
                                   kernels::layer_norm_parameter_gradients(
                                       heads, w, x.data() + r * n + first[i], mean[i] + r * heads, scale[i] + r * heads,
-                                      dy.data() + r * n + first[i], r == begin ? update : Update::accumulate, sum, sum + w);
+                                      dy.data() + r * n + first[i], r == begin ? update : Update::accumulate, sum,
+                                      sum + w);
                               });
           for (Index j = 0; j < w && dgamma; ++j) write(dgamma.update, dgamma.data[j], sums[j]);
           for (Index j = 0; j < w && dbeta; ++j) write(dbeta.update, dbeta.data[j], sums[w + j]);
