@@ -1,3 +1,5 @@
+#include "heed/attention/pointwise.h"
+#include "heed/attention/sima.h"
 #include "heed/attention/softmax.h"
 #include "heed/options.h"
 #include "heed/suggest.h"
@@ -8,6 +10,8 @@ namespace {
 
 constexpr MechanismEntry list[] = {
     mechanism_entry<Softmax>(),
+    mechanism_entry<Sima>(),
+    mechanism_entry<PointwiseAttention>(),
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 namespace heed {
@@ -42,10 +43,24 @@ void OptionReader::operator()(const char* name, double& value, const char*) {
     require(parse(*text, value), "[{}] {} is '{}'; expected a number", owner_, name, *text);
 }
 
+std::size_t OptionReader::choose(const char* name, std::size_t fallback, const std::vector<std::string>& names) {
+  const std::string* const text = take(name);
+  if (!text) return fallback;
+  const auto found = std::find(names.begin(), names.end(), *text);
+  require(found != names.end(), "[{}] {} is {}{}", owner_, name, in_quotes(*text), suggestion(*text, names));
+  return static_cast<std::size_t>(found - names.begin());
+}
+
 void OptionReader::finish() const {
-  for (const auto& [name, text] : values_)
-    require(std::find(known_.begin(), known_.end(), name) != known_.end(), "[{}] has no option '{}'{}", owner_, name,
-            known_.empty() ? std::string("; it takes none") : suggestion(name, known_));
+  for (const auto& [name, text] : values_) {
+    if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
+    // No mechanism is causal unless it says that it can be.
+    if (name == "causal" && text == "false") continue;
+    if (name == "causal")
+      fail("[{}] causal is {}; expected false, since it has no causal form", owner_, in_quotes(text));
+    fail("[{}] has no option '{}'{}", owner_, name,
+         known_.empty() ? std::string("; it takes none") : suggestion(name, known_));
+  }
 }
 
 void OptionLister::operator()(const char* name, bool& value, const char* meaning) {
