@@ -1,5 +1,6 @@
 #include "heed/attention/pointwise.h"
 #include "heed/attention/sima.h"
+#include "heed/attention/soft.h"
 #include "heed/attention/softmax.h"
 #include "heed/options.h"
 #include "heed/suggest.h"
@@ -12,6 +13,7 @@ constexpr MechanismEntry list[] = {
     mechanism_entry<Softmax>(),
     mechanism_entry<Sima>(),
     mechanism_entry<PointwiseAttention>(),
+    mechanism_entry<Soft>(),
 };
 
 }  // namespace

@@ -2,12 +2,23 @@
 
 #include "heed/counted.h"
 
+#include <numeric>
+
 namespace heed {
 
 namespace {
 
 /// Tensors start on cache lines of their own, for every number type.
 Index aligned(Index elements) { return (elements + 15) / 16 * 16; }
+
+/// Element i of a random order of 0..count - 1: the first i + 1 exchanges of a Fisher-Yates shuffle.
+Index draw_distinct(Index count, const RandomStream& stream, Index i) {
+  std::vector<Index> order(static_cast<std::size_t>(count));
+  std::iota(order.begin(), order.end(), Index{0});
+  for (Index k = 0; k <= i; ++k)
+    std::swap(order.at(static_cast<std::size_t>(k)), order.at(static_cast<std::size_t>(k + stream.below(k, count - k))));
+  return order[static_cast<std::size_t>(i)];
+}
 
 }  // namespace
 
@@ -16,6 +27,7 @@ double draw_initial(const Initial& initial, const RandomStream& stream, Index i)
     case Initial::Kind::constant: return initial.value;
     case Initial::Kind::normal: return initial.value * stream.normal(i);
     case Initial::Kind::uniform: return stream.uniform(i, -initial.value, initial.value);
+    case Initial::Kind::distinct: return initial.value + static_cast<double>(draw_distinct(initial.count, stream, i));
     case Initial::Kind::truncated_normal:
       for (std::uint64_t attempt = 0;; ++attempt) {
         const double z = stream.derive(attempt).normal(i);

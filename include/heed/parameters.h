@@ -13,8 +13,9 @@ namespace heed {
 
 /// How a tensor is filled before training.
 struct Initial {
-  enum class Kind { constant, normal, truncated_normal, uniform } kind = Kind::constant;
-  double value = 0;  ///< the constant; the standard deviation; half the width of the uniform range
+  enum class Kind { constant, normal, truncated_normal, uniform, distinct } kind = Kind::constant;
+  double value = 0;  ///< the constant; the standard deviation; half the width of the uniform range; the first integer
+  Index count = 0;   ///< how many integers there are to choose from
 
   static Initial constant(double value) { return {Kind::constant, value}; }
   static Initial normal(double deviation) { return {Kind::normal, deviation}; }
@@ -22,6 +23,8 @@ struct Initial {
   static Initial truncated_normal(double deviation) { return {Kind::truncated_normal, deviation}; }
   /// U(-bound, bound)
   static Initial uniform(double bound) { return {Kind::uniform, bound}; }
+  /// Integers from first to first + count - 1, drawn without replacement, for at most `count` elements.
+  static Initial distinct(Index first, Index count) { return {Kind::distinct, static_cast<double>(first), count}; }
 };
 
 /// Element i of a tensor filled so, from the tensor's own stream.

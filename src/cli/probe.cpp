@@ -50,10 +50,12 @@ void read_grid(const std::string& text, Index tokens, AttentionShape& shape) {
   shape.class_token = tokens == height * width + 1;
 }
 
-/// The options of a mechanism, and `mode`, which is the probe's own: train or eval.
+/// The options of a mechanism, and two of the probe's own: `mode`, train or eval, and `cls`, whether a class token stands
+/// in front, which a grid also tells.
 struct ProbeOptions {
   OptionValues values;
   bool training = false;
+  std::optional<bool> class_token{};
 };
 
 ProbeOptions parse_attention_options(const std::vector<std::string>& sets) {
@@ -62,6 +64,11 @@ ProbeOptions parse_attention_options(const std::vector<std::string>& sets) {
     require(mode->second == "train" || mode->second == "eval", "--set mode={}: expected train or eval", mode->second);
     options.training = mode->second == "train";
     options.values.erase(mode);
+  }
+  if (const auto cls = options.values.find("cls"); cls != options.values.end()) {
+    require(cls->second == "true" || cls->second == "false", "--set cls={}: expected true or false", cls->second);
+    options.class_token = cls->second == "true";
+    options.values.erase(cls);
   }
   return options;
 }
@@ -103,6 +110,12 @@ int probe_attention(const Arguments& a, ProbeInput& in) {
   shape.width = width;
   shape.value_width = vs[3];
   read_grid(a.grid, queries, shape);
+  if (options.class_token) {
+    require(a.grid.empty() || *options.class_token == shape.class_token,
+            "--set cls={}: {} tokens on a grid of {} have {} class token", *options.class_token, queries, a.grid,
+            shape.class_token ? "a" : "no");
+    shape.class_token = *options.class_token;
+  }
   mechanism->check(shape);
 
   Tape<T> tape({.training = options.training});

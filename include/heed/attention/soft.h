@@ -1,0 +1,399 @@
+// SOFT. Lu, Yao, Zhang, Zhu, Xu, Gao, Xu, Xiang, Zhang, "SOFT: Softmax-free Transformer with Linear Complexity",
+// NeurIPS 2021, arXiv:2110.11945v2. A Gaussian kernel between tokens instead of a softmax. q serves as k, so the map is
+// a Gram matrix, and m landmarks approximate it (Nystroem).
+//
+//   G(x, y) = exp(-|x - y|^2 / (2 sqrt(d)))      Eq. 4-5
+//   L = landmarks of q          [m, d]           Section 3.2, "Sampling": its Q~
+//   A = G(L, L) + ridge I       [m, m]           Eq. 8
+//   P = G(L, q)                 [m, N]           Eq. 8
+//   X = Newton-Raphson(A)       [m, m]           Eq. 10, Algorithm 2: about A^+
+//   out = P^T X P v             [N, d]           Eq. 7 and 9; from the right, so that S = P^T X P is never made
+//
+//   kernel=exact       S = G(q, q), with which training did not converge; time O(N^2 d), in blocks of rows
+//   normalize=map      S becomes D^-1/2 S D^-1/2, D the row sums of S, at least 1e-6
+//   normalize=inverse  X becomes E^-1/2 X E^-1/2, E the row sums of A (the authors' later code)
+//
+// Time 4 N m d in products, 3 N m d in distances, 4 i m^3 for i iterations and (N + m) m exponentials; memory N m.
+// Differs: the starting factor is 1.8 / |A|^2, as in the authors' code, for the paper's 2 / |A|^2 (init=plain) stalls
+// where |A| is an eigenvalue. Backtracking tests I - a A A, the iteration's residual, where the paper prints I - a A.
+// The gradient is that of the iteration, where the authors' code takes that of the true inverse
+// (inverse_grad=implicit). Their LayerNorm and GELU on landmarks and convolution of v are no part of this.
+#pragma once
+
+#include "heed/kernels/gaussian.h"
+#include "heed/kernels/newton_inverse.h"
+#include "heed/kernels/nystrom.h"
+#include "heed/landmarks.h"
+
+#include <numeric>
+
+namespace heed {
+
+class Soft : public MechanismBase<Soft> {
+ public:
+  static constexpr const char* mechanism_name = "soft";
+  static constexpr const char* summary = "G(q, l) G(l, l)^+ G(l, q) v for m landmarks l of q, G a Gaussian kernel";
+  static constexpr const char* complexity = "time O(N m d + m^3), memory O(N m)";
+
+  enum class InverseGradient { unrolled, implicit };
+  enum class Kernel { nystrom, exact };
+  enum class Normalize { none, map, inverse };
+
+  LandmarkOptions landmark{};
+  double ridge = 0;
+  Index iterations = 20;
+  kernels::NewtonStart init = kernels::NewtonStart::damped;
+  InverseGradient inverse_grad = InverseGradient::unrolled;
+  Kernel kernel = Kernel::nystrom;
+  Normalize normalize = Normalize::none;
+  bool causal = false;
+
+  template <class Visitor>
+  void options(Visitor& visit) {
+    landmark.options(visit);
+    visit("ridge", ridge, "added to the diagonal of A");
+    visit("iterations", iterations, "Newton-Raphson steps, 0 to 64; in float, rounding may show above 30");
+    visit("init", init, {"damped", "plain", "backtrack"}, "starting factor: 1.8, 2 or 2 b^n over |A|^2");
+    visit("inverse_grad", inverse_grad, {"unrolled", "implicit"}, "gradient of the iteration or of the true inverse");
+    visit("kernel", kernel, {"nystrom", "exact"}, "by landmarks, or between all tokens");
+    visit("normalize", normalize, {"none", "map", "inverse"}, "what is divided by the roots of its row sums");
+    visit("causal", causal, "must be false: landmarks see all tokens");
+  }
+
+  static std::vector<OptionValues> variants() {
+    return {{{"ratio", "2"}},
+            {{"ratio", "1"}, {"init", "plain"}, {"iterations", "3"}, {"ridge", "0.01"}},
+            {{"landmarks", "9"}, {"init", "backtrack"}, {"iterations", "4"}},
+            {{"ratio", "2"}, {"dims", "1"}, {"iterations", "0"}},
+            {{"ratio", "2"}, {"sampling", "conv"}, {"normalize", "map"}},
+            {{"landmarks", "3"}, {"sampling", "first"}, {"normalize", "inverse"}},
+            {{"landmarks", "2"}, {"sampling", "random"}, {"iterations", "5"}},
+            {{"landmarks", "1"}, {"sampling", "first"}, {"normalize", "map"}},
+            {{"ratio", "2"}, {"inverse_grad", "implicit"}},
+            {{"ratio", "2"}, {"inverse_grad", "implicit"}, {"normalize", "inverse"}},
+            {{"kernel", "exact"}},
+            {{"kernel", "exact"}, {"normalize", "map"}}};
+  }
+
+  AttentionLayout layout(Index dim, Index heads) const override { return {heads, dim / heads, 0, dim / heads}; }
+
+  std::string surrogate() const override {
+    const bool exact_gradient = kernel == Kernel::exact || inverse_grad == InverseGradient::unrolled;
+    return exact_gradient ? "" : "through A^+ by -X^T dX X^T, the derivative once X has converged";
+  }
+
+  void read_sizes(const std::map<std::string, Shape>& tensors) override { landmark.read_sizes(tensors); }
+
+  void check(const AttentionShape& shape) const override {
+    require(!causal, "[soft] causal is true; expected false, since landmarks see all tokens");
+    require(shape.queries == shape.keys, "[soft] there are {} queries and {} keys; q serves as k, so they must be the same",
+            shape.queries, shape.keys);
+    require(iterations >= 0 && iterations <= 64, "[soft] iterations is {}; expected 0 to 64", iterations);
+    require(ridge >= 0 && std::isfinite(ridge), "[soft] ridge is {}; expected a finite number, not below 0", ridge);
+    require(kernel == Kernel::nystrom || normalize != Normalize::inverse,
+            "[soft] normalize is inverse; expected none or map, since kernel=exact has no inverse");
+    if (kernel == Kernel::nystrom) landmark.check(mechanism_name, shape);
+  }
+
+  std::vector<ParameterSpec> parameters(const AttentionShape& shape) const override {
+    return kernel == Kernel::nystrom ? landmark.parameters(shape) : std::vector<ParameterSpec>{};
+  }
+
+  // Saved per head: L, A, P, X; with normalize=inverse X before and after scaling and E^-1/2; Z = P v and Y = X Z; with
+  // normalize=map D, and P 1 and X P 1, from which it comes. All but D is for undoing the step it went into.
+  Index saved(const AttentionShape& shape) const override { return shape.heads * sizes(shape).saved(); }
+
+  Index scratch(const AttentionShape& shape) const override {
+    const Sizes s = sizes(shape);
+    const Index block = kernel == Kernel::exact ? kernels::gaussian_product_scratch(s.N, s.d) : 2 * s.m * s.e;
+    const Index inverse = std::max(s.newton.forward_scratch(), s.newton.backward_scratch());
+    return s.N * (3 * s.e + 2) + s.m * (s.N + 2 * s.m + s.d + 1) +
+           std::max({block, inverse, s.landmarks.backward_scratch(s.d)});
+  }
+
+  template <class T>
+  void run_forward(const AttentionInput<T>& in, Heads<T> out, T* saved, T* scratch) const {
+    const Sizes s = sizes(in.shape);
+    const T* const tensor = landmark.tensor(mechanism_name, in);
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      const Saved<T> f(s, saved + h * s.saved());
+      const Rows<const T> q{in.q[h], in.q.row_stride}, v{in.v[h], in.v.row_stride};
+      const Rows<T> result{out[h], out.row_stride};
+      // 1. L, 2. A and P, 3. X
+      if (kernel == Kernel::nystrom) make_factors(s, q, tensor, f, scratch);
+      // 4. out = S v; or D^-1/2 S D^-1/2 v with D = S 1
+      if (normalize != Normalize::map) {
+        multiply<T>(s, q, f, s.e, v, f.Z, f.Y, result, scratch);
+        continue;
+      }
+      T *const ones = scratch, *const w = ones + s.N, *const rest = w + s.N * s.e;
+      std::fill(ones, ones + s.N, T(1));
+      multiply<T>(s, q, f, 1, {ones, 1}, f.Z1, f.Y1, {f.D, 1}, rest);
+      scale_rows<T>(s, f.D, v, Update::assign, {w, s.e});
+      multiply<T>(s, q, f, s.e, {w, s.e}, f.Z, f.Y, result, rest);
+      scale_rows<T>(s, f.D, {result.data, result.stride}, Update::assign, result);
+    }
+  }
+
+  // Undoing 4: kernels/nystrom.h. With normalize=map, r = D^-1/2, w = r v and out = r (S w): dw = S^T (r dout), dv = r dw;
+  //   r dr = dout.out + dw.w row by row, so dD = -r^3 dr / 2 = -(dout.out + dw.w) / (2 D), or 0 where D was clamped; and
+  //   D = S 1 is a product as out is.
+  // Undoing 3: kernels/newton_inverse.h. Undoing 2: dL and dq from P; dL from A, whose rows and columns both are
+  //   landmarks: hence dA + dA^T. The ridge moves with nothing. Undoing 1: dq from dL.
+  template <class T>
+  void run_backward(const AttentionInput<T>& in, Heads<const T> out, Heads<const T> dout, const T* saved, T* scratch,
+                    const AttentionGradient<T>& gradient) const {
+    const Sizes s = sizes(in.shape);
+    const Index m = s.m;
+    const T* const tensor = landmark.tensor(mechanism_name, in);
+    T* const dtensor = gradient.parameters.empty() ? nullptr : gradient.parameters[0].data();
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      const Saved<const T> f(s, saved + h * s.saved());
+      const Rows<const T> q{in.q[h], in.q.row_stride}, v{in.v[h], in.v.row_stride}, dresult{dout[h], dout.row_stride};
+      const Rows<T> dv{gradient.v[h], gradient.v.row_stride};
+      Factors<T> df{gradient.update, {gradient.q[h], gradient.q.row_stride}};
+      T *const dL = scratch, *const dA = dL + m * s.d, *const dE = dA + m * m;
+      df.dX = dE + m, df.dP = df.dX + m * m;
+      T* const rest = df.dP + m * s.N;
+      // 4.
+      if (normalize != Normalize::map) {
+        multiply_backward<T>(s, q, f, s.e, v, f.Z, f.Y, dresult, gradient.update, dv, df, rest);
+      } else {
+        T *const ones = rest, *const dD = ones + s.N, *const w = dD + s.N, *const dscaled = w + s.N * s.e;
+        T *const dw = dscaled + s.N * s.e, *const more = dw + s.N * s.e;
+        scale_rows<T>(s, f.D, v, Update::assign, {w, s.e});
+        scale_rows<T>(s, f.D, dresult, Update::assign, {dscaled, s.e});
+        multiply_backward<T>(s, q, f, s.e, {w, s.e}, f.Z, f.Y, {dscaled, s.e}, Update::assign, {dw, s.e}, df, more);
+        scale_rows<T>(s, f.D, {dw, s.e}, gradient.update, dv);
+        row_sums_gradient<T>(s, f.D, {out[h], out.row_stride}, dresult, w, dw, dD);
+        std::fill(ones, ones + s.N, T(1));
+        multiply_backward<T>(s, q, f, 1, {ones, 1}, f.Z1, f.Y1, {dD, 1}, Update::assign, {}, df.more(), more);
+      }
+      if (kernel == Kernel::exact) continue;
+      // 3.
+      if (normalize == Normalize::inverse) kernels::scale_inverse_backward(m, f.root, f.scaled, df.dX, dE);
+      if (inverse_grad == InverseGradient::unrolled)
+        kernels::newton_inverse_backward(s.newton, f.A, df.dX, dA, rest);
+      else
+        kernels::inverse_backward(m, f.X, df.dX, dA, rest);
+      for (Index i = 0; i < m * m && normalize == Normalize::inverse; ++i) dA[i] += dE[i / m];
+      // 2.
+      for (Index i = 0; i < m; ++i)
+        for (Index j = 0; j <= i; ++j) dA[i * m + j] = dA[j * m + i] = dA[i * m + j] + dA[j * m + i];
+      kernels::gaussian_backward(m, s.N, s.d, f.L, s.d, q.data, q.stride, s.scale, f.P, df.dP, s.N, Update::assign, dL,
+                                 s.d, gradient.update, df.dq.data, df.dq.stride);
+      kernels::gaussian_backward(m, m, s.d, f.L, s.d, f.L, s.d, s.scale, f.A, dA, m, Update::accumulate, dL, s.d,
+                                 Update::assign, static_cast<T*>(nullptr), 0);
+      // 1.
+      kernels::sample_landmarks_backward(s.landmarks, s.d, q.data, q.stride, tensor, dL, df.dq.data, df.dq.stride,
+                                         dtensor, rest);
+    }
+  }
+
+  template <class T>
+  void run_map(const AttentionInput<T>& in, T* map) const {
+    const Sizes s = sizes(in.shape);
+    const T* const tensor = landmark.tensor(mechanism_name, in);
+    Buffer<T> saved(s.saved()), scratch(this->scratch(in.shape)), XP(s.m * s.N);
+    const Saved<T> f(s, saved.data());
+    for (Index h = 0; h < in.shape.heads; ++h, map += s.N * s.N) {
+      const Rows<const T> q{in.q[h], in.q.row_stride};
+      if (kernel == Kernel::exact) {
+        kernels::gaussian(s.N, s.N, s.d, q.data, q.stride, q.data, q.stride, s.scale, map, s.N);
+      } else {
+        make_factors(s, q, tensor, f, scratch.data());
+        kernels::gemm(Transpose::no, Transpose::no, s.m, s.N, s.m, f.scaled, s.m, f.P, s.N, Update::assign, XP.data(),
+                      s.N);
+        kernels::gemm(Transpose::yes, Transpose::no, s.N, s.N, s.m, f.P, s.N, XP.data(), s.N, Update::assign, map, s.N);
+      }
+      if (normalize != Normalize::map) continue;
+      for (Index i = 0; i < s.N; ++i) f.D[i] = std::accumulate(map + i * s.N, map + (i + 1) * s.N, T(0));
+      for (Index i = 0; i < s.N; ++i)
+        for (Index j = 0; j < s.N; ++j) map[i * s.N + j] *= inverse_root(f.D[i]) * inverse_root(f.D[j]);
+    }
+  }
+
+  Cost cost(const AttentionShape& shape) const override {
+    const Sizes s = sizes(shape);
+    const Index N = s.N, m = s.m, d = s.d, e = s.e, mm = m * m;
+    const bool map = normalize == Normalize::map, inverse = normalize == Normalize::inverse;
+    const Counts scaling = N * Counts{.mul = e, .div = 1, .sqrt = 1, .cmp = 1};
+    Cost cost;
+    if (kernel == Kernel::nystrom) {
+      const bool unrolled = inverse_grad == InverseGradient::unrolled;
+      const Counts product = product_counts(m, m, m), contraction = product_contractions(m, m, m);
+      // Forward: 1. L; 2. A, P; 3. X.
+      cost.forward = kernels::landmarks_counts(s.landmarks, d) + kernels::gaussian_counts(m, m + N, d) +
+                     Counts{.add = ridge > 0 ? m : 0} + kernels::newton_inverse_counts(s.newton) +
+                     (inverse ? Counts{.mul = 2 * mm, .add = mm - m, .div = m, .sqrt = m} : Counts{});
+      // Backward: 3. dA, and its transpose; 2. dL, dq; 1. dq.
+      cost.backward = (inverse ? Counts{.mul = 4 * mm + 3 * m, .add = 3 * mm - m} : Counts{}) +
+                      (unrolled ? kernels::newton_inverse_backward_counts(s.newton) : 2 * product) +
+                      Counts{.add = m * (m + 1) / 2} + kernels::gaussian_backward_counts(m, N, d, false) +
+                      kernels::gaussian_backward_counts(m, m, d, true) +
+                      kernels::landmarks_backward_counts(s.landmarks, d);
+      cost.forward_contractions = m * (m + N) * d * Counts{.mul = 1, .add = 2} + 2 * iterations * contraction;
+      cost.backward_contractions = m * N * d * Counts{.mul = 1, .add = 3} + mm * d * Counts{.mul = 1, .add = 2} +
+                                   (unrolled ? 4 * iterations : 2) * contraction;
+      if (init == kernels::NewtonStart::backtrack) cost.forward_contractions += contraction;
+      if (s.landmarks.kind == kernels::Landmarks::Kind::convolution) {
+        const Counts convolution = product_contractions(m, d, s.landmarks.taps(d));
+        cost.forward_contractions += convolution, cost.backward_contractions += 2 * convolution;
+      }
+      cost.attention_exp = m * (m + N);
+    } else {
+      cost.attention_exp = (map ? 2 : 1) * N * N;
+    }
+    // 4. out, and D for it.
+    add_product(s, e, false, cost);
+    if (map) {
+      add_product(s, 1, true, cost);
+      cost.forward += 2 * scaling;
+      cost.backward += 3 * scaling + N * Counts{.mul = 2 * e + 1, .add = 2 * e - 1, .div = 1, .cmp = 1};
+    }
+    for (Counts* counts : {&cost.forward, &cost.backward, &cost.forward_contractions, &cost.backward_contractions})
+      *counts = shape.heads * *counts;
+    cost.attention_exp *= shape.heads;
+    return cost;
+  }
+
+ private:
+  /// N rows of a matrix.
+  template <class T>
+  struct Rows {
+    T* data = nullptr;
+    Index stride = 0;
+  };
+
+  struct Sizes {
+    Index N, d, e, m;
+    double scale;
+    bool map, inverse;
+    kernels::Landmarks landmarks;
+    kernels::NewtonInverse newton;
+
+    Index saved() const {
+      return m * (d + N + 2 * m + 2 * e) + (inverse ? m * (m + 1) : 0) + (map ? N + 2 * m : 0);
+    }
+  };
+
+  Sizes sizes(const AttentionShape& shape) const {
+    const bool nystrom = kernel == Kernel::nystrom;
+    const kernels::Landmarks landmarks = nystrom ? landmark.of(shape) : kernels::Landmarks{};
+    return {shape.queries, shape.width, shape.value_width, landmarks.count,
+            1 / (2 * std::sqrt(static_cast<double>(shape.width))), normalize == Normalize::map,
+            normalize == Normalize::inverse, landmarks, {landmarks.count, iterations, init}};
+  }
+
+  template <class T>
+  struct Saved {
+    T *L, *A, *P, *X, *scaled, *root, *Z, *Y, *D, *Z1, *Y1;
+
+    Saved(const Sizes& s, T* next) {
+      const auto take = [&next](Index count) { return std::exchange(next, next + count); };
+      L = take(s.m * s.d), A = take(s.m * s.m), P = take(s.m * s.N), X = take(s.m * s.m);
+      scaled = s.inverse ? take(s.m * s.m) : X, root = take(s.inverse ? s.m : 0);
+      Z = take(s.m * s.e), Y = take(s.m * s.e);
+      D = take(s.map ? s.N : 0), Z1 = take(s.map ? s.m : 0), Y1 = next;
+    }
+  };
+
+  /// Gradients on their way through a product: dP and dX, or dq itself where S is exact.
+  template <class T>
+  struct Factors {
+    Update update_q;
+    Rows<T> dq;
+    T *dP = nullptr, *dX = nullptr;
+    Update update = Update::assign;
+
+    Factors more() const { return {Update::accumulate, dq, dP, dX, Update::accumulate}; }
+  };
+
+  template <class T>
+  void make_factors(const Sizes& s, Rows<const T> q, const T* tensor, const Saved<T>& f, T* scratch) const {
+    kernels::sample_landmarks(s.landmarks, s.d, q.data, q.stride, tensor, f.L, scratch);
+    kernels::gaussian(s.m, s.m, s.d, f.L, s.d, f.L, s.d, s.scale, f.A, s.m);
+    for (Index i = 0; i < s.m && ridge > 0; ++i) f.A[i * s.m + i] += T(ridge);
+    kernels::gaussian(s.m, s.N, s.d, f.L, s.d, q.data, q.stride, s.scale, f.P, s.N);
+    kernels::newton_inverse(s.newton, f.A, f.X, scratch);
+    if (s.inverse) kernels::scale_inverse(s.m, f.A, f.X, f.scaled, f.root);
+  }
+
+  /// out = S v for e columns.
+  template <class T>
+  void multiply(const Sizes& s, Rows<const T> q, const Saved<T>& f, Index e, Rows<const T> v, T* Z, T* Y, Rows<T> out,
+                T* scratch) const {
+    if (kernel == Kernel::exact)
+      kernels::gaussian_product(s.N, s.d, e, q.data, q.stride, s.scale, v.data, v.stride, out.data, out.stride, scratch);
+    else
+      kernels::nystrom_product(s.m, s.N, e, f.P, f.scaled, v.data, v.stride, Z, Y, out.data, out.stride);
+  }
+
+  template <class T>
+  void multiply_backward(const Sizes& s, Rows<const T> q, const Saved<const T>& f, Index e, Rows<const T> v, const T* Z,
+                         const T* Y, Rows<const T> dout, Update update, Rows<T> dv, const Factors<T>& df,
+                         T* scratch) const {
+    if (kernel == Kernel::exact)
+      kernels::gaussian_product_backward(s.N, s.d, e, q.data, q.stride, s.scale, v.data, v.stride, dout.data,
+                                         dout.stride, update, dv.data, dv.stride, df.update_q, df.dq.data, df.dq.stride,
+                                         scratch);
+    else
+      kernels::nystrom_product_backward(s.m, s.N, e, f.P, f.scaled, v.data, v.stride, Z, Y, dout.data, dout.stride,
+                                        df.update, df.dP, df.dX, update, dv.data, dv.stride, scratch);
+  }
+
+  void add_product(const Sizes& s, Index e, bool added, Cost& cost) const {
+    const Index N = s.N, m = s.m;
+    if (kernel == Kernel::exact) {
+      const Counts distances = N * N * s.d * Counts{.mul = 1, .add = 2}, product = product_contractions(N, N, e);
+      cost.forward += kernels::gaussian_counts(N, N, s.d) + product_counts(N, e, N);
+      cost.backward += kernels::gaussian_product_backward_counts(N, s.d, e, added);
+      cost.forward_contractions += distances + product;
+      cost.backward_contractions += N * N * s.d * Counts{.mul = 1, .add = 3} + (added ? 1 : 2) * product;
+    } else {
+      const Counts tall = product_contractions(m, N, e), square = product_contractions(m, m, e);
+      cost.forward += kernels::nystrom_product_counts(m, N, e);
+      cost.backward += kernels::nystrom_product_backward_counts(m, N, e, added);
+      cost.forward_contractions += 2 * tall + square;
+      cost.backward_contractions += (added ? 3 : 4) * tall + 2 * square;
+    }
+  }
+
+  // Row sums below this are taken for it, and for constant.
+  static constexpr double least_row_sum = 1e-6;
+
+  template <class T>
+  static T inverse_root(T sum) {
+    using std::sqrt;
+    return T(1) / sqrt(sum < T(least_row_sum) ? T(least_row_sum) : sum);
+  }
+
+  /// y (+)= D^-1/2 x. y may be x.
+  template <class T>
+  static void scale_rows(const Sizes& s, const T* D, Rows<const T> x, Update update, Rows<T> y) {
+    for (Index i = 0; i < s.N; ++i) {
+      const T root = inverse_root(D[i]);
+      for (Index c = 0; c < s.e; ++c) write(update, y.data[i * y.stride + c], root * x.data[i * x.stride + c]);
+    }
+  }
+
+  /// dD = -(dout.out + dw.w) / (2 D) row by row, 0 where D was clamped.
+  template <class T>
+  static void row_sums_gradient(const Sizes& s, const T* D, Rows<const T> out, Rows<const T> dout, const T* w,
+                                const T* dw, T* dD) {
+    for (Index i = 0; i < s.N; ++i) {
+      T sum(0);
+      for (Index c = 0; c < s.e; ++c) {
+        const T term = dout.data[i * dout.stride + c] * out.data[i * out.stride + c] + dw[i * s.e + c] * w[i * s.e + c];
+        if (c == 0)
+          sum = term;
+        else
+          sum += term;
+      }
+      const T slope = T(-0.5) * sum / D[i];
+      dD[i] = D[i] < T(least_row_sum) ? T(0) : slope;
+    }
+  }
+};
+
+}  // namespace heed
