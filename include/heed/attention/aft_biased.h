@@ -52,12 +52,10 @@ struct AftBiased {
     for (Block b = block_at<T>(0); b.rows > 0; b = block_at<T>(b.first + b.rows)) {
       const Bias<T> w = bias(in, b, m.w);
       const kernels::ExpSums<T> block_sums = sums.at(b.first * D);
-      if constexpr (!std::is_same_v<T, Counted>) {
-        if (b.key != first_made || b.last != last_made)
-          kernels::exp_of_columns(b.keys(), D, in.k[0] + b.key * in.k.row_stride, in.k.row_stride,
-                                  in.v[0] + b.key * in.v.row_stride, in.v.row_stride, m.max_k, m.F);
+      if (by_products<T>()) {
+        if (b.key != first_made || b.last != last_made) make_F(in, b, m);
         first_made = b.key, last_made = b.last;
-        exponentiate(b, w, m);
+        make_E(b, w, m);
         kernels::gemm(Transpose::no, Transpose::no, b.rows, 2 * D, b.keys(), m.E, b.keys(), m.F, 2 * D, Update::assign,
                       m.block, 2 * D);
         if (near(b, m.block)) {
@@ -89,12 +87,10 @@ struct AftBiased {
     for (Block b = block_at<T>(0); b.rows > 0; touched = b.last, b = block_at<T>(b.first + b.rows)) {
       const Bias<T> w = bias(in, b, m.w);
       bool done = false;
-      if constexpr (!std::is_same_v<T, Counted>) {
-        if (b.key != first_made || b.last != last_made)
-          kernels::exp_of_columns(b.keys(), D, in.k[0] + b.key * in.k.row_stride, in.k.row_stride,
-                                  in.v[0] + b.key * in.v.row_stride, in.v.row_stride, m.max_k, m.F);
+      if (by_products<T>()) {
+        if (b.key != first_made || b.last != last_made) make_F(in, b, m);
         first_made = b.key, last_made = b.last;
-        exponentiate(b, w, m);
+        make_E(b, w, m);
         done = weigh(b, m, scale, dy_by_mass, y);
         if (done) backward_by_products(in, b, m, touched, gradient);
       }
@@ -111,6 +107,14 @@ struct AftBiased {
   // A product of exponentials is used where the largest term of every sum is at least e^-30 of exp(max w + max k). What
   // float loses to underflow is then below 1e-38 e^30 = 1e-25 of the sum, and exponents are rounded to 30 eps.
   static constexpr double furthest = 30;
+
+  // With a narrower window the product over a block, 62 + 2 window keys, would be more than nine tenths zeros.
+  static constexpr Index narrowest = 4;
+
+  template <class T>
+  bool by_products() const {
+    return !std::is_same_v<T, Counted> && reach.window >= narrowest;
+  }
 
   /// Queries [first, first + rows) and keys [key, last), those that any of them has a bias for.
   struct Block {
@@ -152,9 +156,16 @@ struct AftBiased {
     return {w, b.keys()};
   }
 
+  /// F and max k.
+  template <class T>
+  void make_F(const AttentionInput<T>& in, const Block& b, const Memory<T>& m) const {
+    kernels::exp_of_columns(b.keys(), channels, in.k[0] + b.key * in.k.row_stride, in.k.row_stride,
+                            in.v[0] + b.key * in.v.row_stride, in.v.row_stride, m.max_k, m.F);
+  }
+
   /// E and max w.
   template <class T>
-  void exponentiate(const Block& b, const Bias<T>& w, const Memory<T>& m) const {
+  void make_E(const Block& b, const Bias<T>& w, const Memory<T>& m) const {
     for (Index r = 0; r < b.rows; ++r) {
       const AftReach::Range seen = reach(b.first + r);
       m.max_w[r] = kernels::exp_of_row(b.keys(), seen.first - b.key, seen.last - b.key, w.row(r), m.E + r * b.keys());
@@ -174,9 +185,10 @@ struct AftBiased {
   /// The product as sums whose scale is max w + max k, rounded; exp of what the rounding lost goes into mass and value.
   template <class T>
   void take_product(const Block& b, const Memory<T>& m, kernels::ExpSums<T> sums) const {
+    using std::exp;
     for (Index r = 0; r < b.rows; ++r)
       for (Index c = 0; c < channels; ++c) {
-        const T scale = m.max_w[r] + m.max_k[c], rest = std::exp((m.max_k[c] - scale) + m.max_w[r]);
+        const T scale = m.max_w[r] + m.max_k[c], rest = exp((m.max_k[c] - scale) + m.max_w[r]);
         sums.scale[r * channels + c] = scale;
         sums.mass[r * channels + c] = rest * m.block[r * 2 * channels + c];
         sums.value[r * channels + c] = rest * m.block[(r * 2 + 1) * channels + c];
@@ -186,11 +198,12 @@ struct AftBiased {
   /// The block becomes (-X y, X); false if the exponents lie too far apart.
   template <class T>
   bool weigh(const Block& b, const Memory<T>& m, const T* scale, const T* dy_by_mass, const T* y) const {
+    using std::exp;
     bool all = true;
     for (Index r = 0; r < b.rows; ++r)
       for (Index c = 0; c < channels; ++c) {
         const Index i = (b.first + r) * channels + c;
-        const T exponent = (m.max_k[c] - scale[i]) + m.max_w[r], X = std::exp(exponent) * dy_by_mass[i];
+        const T exponent = (m.max_k[c] - scale[i]) + m.max_w[r], X = exp(exponent) * dy_by_mass[i];
         all &= exponent <= T(furthest);
         m.block[r * 2 * channels + c] = -X * y[i];
         m.block[(r * 2 + 1) * channels + c] = X;

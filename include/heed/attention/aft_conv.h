@@ -67,7 +67,7 @@ struct AftConv {
   // With p[t,s] = f e^k[s] / den[t], the weight of key s, G = dy / den [N, d] and b = <G, y> [N]:
   // Undoing 4: dy = sigma(q) dout, dq = sigma'(q) y dout.
   // Undoing 3, 2: y is a weighted mean, so dv[s] = sum_t p dy[t] and the exponent x = k + w' has
-  //     dx[t,s] = p <dy[t], v[s] - y[t]> = f e^(k[s] - scale[t]) (<G[t], v[s]> - b[t]).
+  //     dx[t,s] = p <dy[t], v[s] - y[t]> = f e^(k[s] - scale[t]) <G[t], v[s] - y[t]>.
   //   So with the sums over queries (B, A)[s] = sum_t f e^-scale[t] (b[t], G[t]), over the same window seen from the key,
   //     dv[s] = e^k[s] A[s],   dk[s] = e^k[s] (<A[s], v[s]> - B[s]),   dw'[place] = sum of dx over the pairs there.
   // Undoing 1: see bias_backward.
@@ -111,7 +111,7 @@ struct AftConv {
         for (Index c = 0; c < d; ++c) write(gradient.update, dv[c], e * A[c]);
         write(gradient.update, gradient.k[h][s * gradient.k.row_stride], e * (dot - to_keys.mass[s]));
       }
-      kernels::neighbourhood_bias_gradient(grid(in.shape), keys(in, h), bias.used, scale, b, G, bias.gradient);
+      kernels::neighbourhood_bias_gradient(grid(in.shape), keys(in, h), bias.used, scale, y, G, bias.gradient);
       // 1.
       bias_backward(in, h, bias, gradient);
     }

@@ -207,12 +207,13 @@ inline Counts neighbourhood_counts(const Neighbourhood& g, Index n, bool has_mas
 }
 
 /// The gradient of the biases, given weights p[t,s] = exp(x[s] + bias[place] - scale[t]):
-///   dbias[place] (assigned) = sum over t and the s at that place of  p[t,s] (<g[t], value[s]> - b[t]).
-/// value as in terms (its mass is not used); scale, b [N]; g [N, n]. Places that no cell of the grid has get 0.
-/// Counts per pair inside: 1 exp, 3 add, 1 mul, n mul, n - 1 add, 1 add but for the first of each place.
+///   dbias[place] (assigned) = sum over t and the s at that place of  p[t,s] <g[t], value[s] - y[t]>.
+/// value as in terms (their mass is not used); scale [N]; y, g [N, n]. Places that no cell of the grid has get 0. The
+/// difference is taken first: where one cell has all the weight, y = value[s] and the gradient is exactly 0.
+/// Counts per pair inside: 1 exp, n + 1 mul, 2 n + 1 add, and 1 add more but for the first of each place.
 template <class T>
 void neighbourhood_bias_gradient(const Neighbourhood& g, const NeighbourTerms<T>& terms, const T* bias, const T* scale,
-                                 const T* b, const T* gradient, T* dbias) {
+                                 const T* y, const T* gradient, T* dbias) {
   using std::exp;
   const Index n = terms.n;
   std::fill(dbias, dbias + g.places(), T(0));
@@ -220,14 +221,14 @@ void neighbourhood_bias_gradient(const Neighbourhood& g, const NeighbourTerms<T>
     for (Index dx = -g.reach_x; dx <= g.reach_x; ++dx) {
       const Index place = g.place(dy, dx);
       bool first = true;
-      for (Index y = std::max<Index>(0, -dy); y < std::min(g.height, g.height - dy); ++y)
-        for (Index x = std::max<Index>(0, -dx); x < std::min(g.width, g.width - dx); ++x) {
-          const Index t = y * g.width + x, s = (y + dy) * g.width + x + dx;
-          const T *const gt = gradient + t * n, *const vs = terms.value + s * terms.value_stride;
-          T dot = gt[0] * vs[0];
-          for (Index c = 1; c < n; ++c) dot += gt[c] * vs[c];
+      for (Index row = std::max<Index>(0, -dy); row < std::min(g.height, g.height - dy); ++row)
+        for (Index column = std::max<Index>(0, -dx); column < std::min(g.width, g.width - dx); ++column) {
+          const Index t = row * g.width + column, s = (row + dy) * g.width + column + dx;
+          const T *const gt = gradient + t * n, *const vs = terms.value + s * terms.value_stride, *const yt = y + t * n;
+          T dot = gt[0] * (vs[0] - yt[0]);
+          for (Index c = 1; c < n; ++c) dot += gt[c] * (vs[c] - yt[c]);
           const T weight = exp((terms.x[s * terms.x_stride] - scale[t]) + bias[place]);
-          write(first ? Update::assign : Update::accumulate, dbias[place], weight * (dot - b[t]));
+          write(first ? Update::assign : Update::accumulate, dbias[place], weight * dot);
           first = false;
         }
     }
@@ -237,7 +238,7 @@ void neighbourhood_bias_gradient(const Neighbourhood& g, const NeighbourTerms<T>
 inline Counts neighbourhood_bias_counts(const Neighbourhood& g, Index n) {
   const Index pairs = neighbour_pairs(g, false).inside;
   const Index used = std::min(2 * g.reach_y + 1, 2 * g.height - 1) * std::min(2 * g.reach_x + 1, 2 * g.width - 1);
-  return pairs * Counts{.mul = n + 1, .add = n + 3, .exp = 1} + Counts{.add = -used};
+  return pairs * Counts{.mul = n + 1, .add = 2 * n + 2, .exp = 1} + Counts{.add = -used};
 }
 
 }  // namespace heed::kernels
