@@ -11,7 +11,7 @@ namespace heed::kernels {
 
 /// y = x Phi(x), Phi the normal distribution function: (x / 2) (1 + erf(x / sqrt 2)). y may be x.
 /// Hendrycks, Gimpel, "Gaussian error linear units", arXiv:1606.08415. Fast float: absolute error at most
-/// 4e-7 max(1, |x|). Counts 3 mul, 1 add, 1 erf each.
+/// 4e-7 max(1, |x|), and 0 at -inf, where the formula is 0 times infinity. Counts 3 mul, 1 add, 1 erf each.
 template <class T>
 void gelu_forward(Index n, const T* x, T* y) {
   using std::erf;
