@@ -1,6 +1,7 @@
 #include "heed/attention/pointwise.h"
 #include "heed/attention/sima.h"
 #include "heed/attention/soft.h"
+#include "heed/attention/aft.h"
 #include "heed/attention/softmax.h"
 #include "heed/options.h"
 #include "heed/suggest.h"
@@ -14,6 +15,7 @@ constexpr MechanismEntry list[] = {
     mechanism_entry<Sima>(),
     mechanism_entry<PointwiseAttention>(),
     mechanism_entry<Soft>(),
+    mechanism_entry<Aft>(),
 };
 
 }  // namespace

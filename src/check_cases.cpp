@@ -189,6 +189,18 @@ void add_attention(std::vector<CheckCase>& cases, const std::string& label, cons
   cases.back().note = mechanism.surrogate();
 }
 
+/// What a mechanism adds to the training loss, as a function of its own tensors.
+void add_penalty(std::vector<CheckCase>& cases, const std::string& label, const Mechanism& mechanism) {
+  const AttentionLayout layout = mechanism.layout(6, 2);
+  const AttentionShape shape{layout.heads, 6, 6, layout.query_width, layout.value_width, 2, 3, false};
+  std::vector<CheckInput> list;
+  for (const ParameterSpec& spec : mechanism.parameters(shape)) list.push_back({spec.name, spec.shape});
+  cases.push_back(check_case(label + ", penalty", list, [=, &mechanism](auto&, const auto& v) {
+    using Variable = std::decay_t<decltype(v[0])>;
+    return penalty(mechanism, shape, std::span<const Variable>(v));
+  }));
+}
+
 /// A mechanism on the packed output of a qkv projection, as models use it, checked in one shape.
 void add_packed_attention(std::vector<CheckCase>& cases, const Mechanism& mechanism) {
   const AttentionLayout layout = mechanism.layout(6, 2);
@@ -205,6 +217,7 @@ void add_mechanisms(std::vector<CheckCase>& cases) {
       const Mechanism& mechanism = keep(entry.name, options);
       const std::size_t before = cases.size();
       for (const CheckShape& shape : check_shapes) add_attention(cases, label, mechanism, shape);
+      if (mechanism.has_penalty()) add_penalty(cases, label, mechanism);
       require(cases.size() > before, "[check] {} accepts none of the shapes that mechanisms are checked in", label);
     }
   add_packed_attention(cases, keep("softmax", {}));

@@ -81,6 +81,11 @@ using OptionValues = std::map<std::string, std::string>;
 /// A mechanism with its options set. Derive from MechanismBase (below), not from this.
 class Mechanism {
  public:
+  template <class T>
+  using OwnTensors = std::span<const View<const T>>;
+  template <class T>
+  using OwnGradients = std::span<const View<T>>;
+
   virtual ~Mechanism() = default;
 
   virtual const char* name() const = 0;
@@ -114,6 +119,10 @@ class Mechanism {
   /// Has it a map [N, M], the matrix that multiplies v?
   virtual bool has_map() const = 0;
 
+  /// Does it add a term of its own to the training loss, and what does that cost?
+  virtual bool has_penalty() const = 0;
+  virtual Cost penalty_cost(const AttentionShape& shape) const = 0;
+
   virtual void forward(const AttentionInput<float>&, Heads<float> out, float* saved, float* scratch) const = 0;
   virtual void forward(const AttentionInput<double>&, Heads<double> out, double* saved, double* scratch) const = 0;
   virtual void forward(const AttentionInput<Counted>&, Heads<Counted> out, Counted* saved, Counted* scratch) const = 0;
@@ -129,6 +138,15 @@ class Mechanism {
   /// The attention map of each head, [heads, N, M] in row-major order. Only where has_map().
   virtual void map(const AttentionInput<float>&, float* map) const = 0;
   virtual void map(const AttentionInput<double>&, double* map) const = 0;
+
+  /// A term of the training loss that depends on the mechanism's own tensors alone, once per step. Its gradient times
+  /// `factor` is added to `gradient`, unless that is empty. scratch as in forward. Only where has_penalty().
+  virtual float penalty(const AttentionShape&, OwnTensors<float> own, float factor, OwnGradients<float> gradient,
+                        float* scratch) const = 0;
+  virtual double penalty(const AttentionShape&, OwnTensors<double> own, double factor, OwnGradients<double> gradient,
+                         double* scratch) const = 0;
+  virtual Counted penalty(const AttentionShape&, OwnTensors<Counted> own, Counted factor, OwnGradients<Counted> gradient,
+                          Counted* scratch) const = 0;
 };
 
 /// Serves the virtual functions from the templates of Derived: forward<T>, backward<T>, map<T>.
@@ -145,6 +163,8 @@ class MechanismBase : public Mechanism {
   std::vector<ParameterSpec> parameters(const AttentionShape&) const override { return {}; }
   std::string surrogate() const override { return {}; }
   bool has_map() const override { return true; }
+  bool has_penalty() const override { return false; }
+  Cost penalty_cost(const AttentionShape&) const override { return {}; }
 
   void forward(const AttentionInput<float>& in, Heads<float> out, float* saved, float* scratch) const override {
     self().run_forward(in, out, saved, scratch);
@@ -169,6 +189,28 @@ class MechanismBase : public Mechanism {
   }
   void map(const AttentionInput<float>& in, float* map) const override { self().run_map(in, map); }
   void map(const AttentionInput<double>& in, double* map) const override { self().run_map(in, map); }
+  float penalty(const AttentionShape& shape, OwnTensors<float> own, float factor, OwnGradients<float> gradient,
+                float* scratch) const override {
+    return self().run_penalty(shape, own, factor, gradient, scratch);
+  }
+  double penalty(const AttentionShape& shape, OwnTensors<double> own, double factor, OwnGradients<double> gradient,
+                 double* scratch) const override {
+    return self().run_penalty(shape, own, factor, gradient, scratch);
+  }
+  Counted penalty(const AttentionShape& shape, OwnTensors<Counted> own, Counted factor, OwnGradients<Counted> gradient,
+                  Counted* scratch) const override {
+    return self().run_penalty(shape, own, factor, gradient, scratch);
+  }
+
+  // What a mechanism without a penalty or without a map is asked for.
+  template <class T>
+  T run_penalty(const AttentionShape&, OwnTensors<T>, T, OwnGradients<T>, T*) const {
+    fail("[{}] has no penalty", name());
+  }
+  template <class T>
+  void run_map(const AttentionInput<T>&, T*) const {
+    fail("[{}] has no map", name());
+  }
 
  private:
   const Derived& self() const { return static_cast<const Derived&>(*this); }

@@ -129,6 +129,9 @@ class Tape {
   /// Gradient of an input() after backward(); zero if nothing depended on it.
   View<const T> gradient(Var<T> x);
 
+  /// Bytes of memory that the tape holds for values, what operations keep, and gradients.
+  Index reserved() const { return arena_.reserved(); }
+
   const Pass<T>& pass() const { return pass_; }
   bool training() const { return pass_.training; }
 

@@ -83,7 +83,9 @@ void BatchGradient<T>::run_piece(Index piece, Gradients<T>& lane, View<const T> 
   pass.first_image = first;
   tape.clear(pass);
   const Var<T> logits = model_(tape.constant(images_at(images, first, count)));
-  const Var<T> loss = cross_entropy(logits, {targets.data() + first * classes, Shape{count, classes}}, smoothing_, batch);
+  Var<T> loss = cross_entropy(logits, {targets.data() + first * classes, Shape{count, classes}}, smoothing_, batch);
+  if (first == 0)
+    if (const Var<T> penalty = model_.penalty(tape)) loss = add(loss, penalty);
   Piece& result = pieces_[static_cast<std::size_t>(piece)];
   result = {static_cast<double>(*loss.data()), 0};
   for (Index i = 0; i < count; ++i)

@@ -56,6 +56,15 @@ class AttentionLayer {
 
   const Mechanism& mechanism() const { return *mechanism_; }
 
+  /// What the mechanism adds to the training loss, a scalar; none for most.
+  template <class T>
+  Var<T> penalty(Tape<T>& tape) const {
+    if (!mechanism_->has_penalty()) return {};
+    const typename Tape<T>::Scope scope(tape, name_);
+    const auto own = own_tensors(tape);
+    return heed::penalty(*mechanism_, shape_, std::span<const Var<T>>(own.data(), own_.size()));
+  }
+
   /// The attention map of each head for x [B, N, D]: [B, heads, N, N]. Only where the mechanism has one.
   template <class T>
   Tensor<T> map(Var<T> x) const {
@@ -109,11 +118,17 @@ class AttentionLayer {
     Tape<T>& tape = x.tape();
     const Var<T> qkv = project(x);
     const typename Tape<T>::Scope scope(tape, name_);
+    const auto own = own_tensors(tape);
+    return attention(*mechanism_, qkv, layout_, shape_, std::span<const Var<T>>(own.data(), own_.size()),
+                     draw_noise(tape));
+  }
+
+  template <class T>
+  std::array<Var<T>, detail::most_attention_parameters> own_tensors(Tape<T>& tape) const {
     std::array<Var<T>, detail::most_attention_parameters> own;
     HEED_ASSERT(own_.size() <= own.size());
     for (std::size_t i = 0; i < own_.size(); ++i) own[i] = tape.parameter(own_[i]);
-    return attention(*mechanism_, qkv, layout_, shape_, std::span<const Var<T>>(own.data(), own_.size()),
-                     draw_noise(tape));
+    return own;
   }
 
   /// Standard Gumbel noise, -log(-log(u)), of the shape the mechanism wants; the same for all pieces of a step.

@@ -117,6 +117,15 @@ class VisionTransformer {
     return (*head_)(config_.pool == "cls" ? (*norm_)(select_token(x, 0)) : mean_tokens((*norm_)(x)));
   }
 
+  /// What the blocks' mechanisms add to the training loss, once per step: a scalar, or none.
+  template <class T>
+  Var<T> penalty(Tape<T>& tape) const {
+    Var<T> total;
+    for (const Block& block : blocks_)
+      if (const Var<T> term = block.attention().penalty(tape)) total = total ? add(total, term) : term;
+    return total;
+  }
+
   /// Attention maps [B, heads, N, N] of every block; empty where a mechanism has none.
   template <class T>
   std::vector<Tensor<T>> attention_maps(Var<T> images) const {

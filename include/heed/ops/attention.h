@@ -70,6 +70,9 @@ Var<T> run_attention(const Mechanism& mechanism, const AttentionShape& shape, In
   cost.forward_contractions = images * one.forward_contractions;
   cost.backward_contractions = images * one.backward_contractions;
   cost.attention_exp = images * one.attention_exp;
+  const Index pieces = std::min(images, attention_pieces);
+  for (std::size_t i = 0; i < own_count; ++i)
+    if (tape.wanted(own[i])) cost.backward.add += (pieces - 1) * own[i].size();
 
   return tape.record(
       {mechanism.name(), cost}, out_shape, {qkv[0], qkv[1], qkv[2], own[0], own[1], own[2], own[3]},
@@ -189,6 +192,42 @@ Var<T> attention(const Mechanism& mechanism, Var<T> q, Var<T> k, Var<T> v, Atten
   return detail::run_attention<T>(mechanism, shape, vs[0], operands, places, Shape{vs[0], vs[1], shape.queries, vs[3]},
                                   {0, vs[1] * head, vs[1], shape.queries, vs[3], vs[3], head}, parameters,
                                   noise);
+}
+
+/// The term that a mechanism with a penalty adds to the training loss, a scalar, as a function of its own tensors
+/// for this shape. The mechanism must outlive the pass.
+template <class T>
+Var<T> penalty(const Mechanism& mechanism, const AttentionShape& shape, std::span<const Var<T>> parameters) {
+  HEED_ASSERT(mechanism.has_penalty() && !parameters.empty());
+  std::array<Var<T>, detail::most_attention_parameters> own{};
+  HEED_ASSERT(parameters.size() <= own.size());
+  std::copy(parameters.begin(), parameters.end(), own.begin());
+  const std::size_t count = parameters.size();
+  Tape<T>& tape = own[0].tape();
+  const Mechanism* const m = &mechanism;
+  const auto values = [=] {
+    std::array<View<const T>, detail::most_attention_parameters> views;
+    for (std::size_t i = 0; i < count; ++i) views[i] = own[i].value();
+    return views;
+  };
+  return tape.record(
+      {"penalty", mechanism.penalty_cost(shape)}, Shape{}, {own[0], own[1], own[2], own[3]},
+      [=](T* y) {
+        const auto views = values();
+        *y = m->penalty(shape, std::span(views.data(), count), T(1), {}, detail::thread_scratch<T>(m->scratch(shape)));
+      },
+      [=, &tape](const Adjoint<T>& dy) {
+        const auto views = values();
+        std::array<View<T>, detail::most_attention_parameters> gradients;
+        for (std::size_t i = 0; i < count; ++i) {
+          auto target = tape.target(own[i]);
+          if (!target) target = {tape.memory(own[i].size()), Update::assign};
+          if (target.update == Update::assign) std::fill(target.data, target.data + own[i].size(), T(0));
+          gradients[i] = {target.data, own[i].shape()};
+        }
+        m->penalty(shape, std::span(views.data(), count), *dy.data(), std::span<const View<T>>(gradients.data(), count),
+                   detail::thread_scratch<T>(m->scratch(shape)));
+      });
 }
 
 }  // namespace heed

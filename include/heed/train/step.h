@@ -11,11 +11,11 @@ namespace heed {
 
 /// What a model makes of a batch.
 struct BatchResult {
-  double loss = 0;    ///< mean cross entropy
+  double loss = 0;    ///< mean cross entropy, and what the mechanisms add to it
   Index correct = 0;  ///< images whose largest logit is that of their label
 };
 
-/// Computes gradients of mean cross entropy over batches.
+/// Computes gradients of the training loss over batches: mean cross entropy, and once what the mechanisms add to it.
 ///
 /// Pieces are dealt out to lanes, a number fixed by the model's size and the batch alone. A lane adds up the
 /// gradients of its pieces in order, then lanes are added up in order, so the result does not depend on threads.
@@ -26,7 +26,7 @@ class BatchGradient {
   /// At most `batch` images at a time, `piece` of them together.
   BatchGradient(const VisionTransformer& model, Parameters<T>& parameters, Index batch, Index piece, double smoothing);
 
-  /// Gradients of the mean loss over `images` [B, C, H, W] with `targets` [B, classes] and `labels` [B].
+  /// Gradients of the loss over `images` [B, C, H, W] with `targets` [B, classes] and `labels` [B].
   /// `random` is the step's, for dropout and stochastic depth.
   BatchResult run(View<const T> images, View<const T> targets, const int* labels, const RandomStream& random);
 

@@ -1,0 +1,325 @@
+#include "heed/attention.h"
+#include "heed/ops/attention.h"
+#include "heed/train/step.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+#include <map>
+
+using namespace heed;
+
+BOOST_AUTO_TEST_SUITE(aft)
+
+using Tensors = std::map<std::string, Tensor<double>>;
+
+Tensor<double> draw(const Shape& shape, std::uint64_t seed, double spread = 1) {
+  Tensor<double> tensor(shape);
+  // Numbers that float holds too, so that both types are given the same.
+  for (Index i = 0; i < tensor.size(); ++i) tensor[i] = static_cast<float>(RandomStream(seed).uniform(i, -spread, spread));
+  return tensor;
+}
+
+/// Operands for B images of N tokens, H heads of d channels, k of `key_width`.
+Tensors operands(Index B, Index H, Index N, Index d, Index key_width) {
+  Tensors t;
+  t["q"] = draw({B, H, N, d}, 1), t["k"] = draw({B, H, N, key_width}, 2), t["v"] = draw({B, H, N, d}, 3);
+  return t;
+}
+
+/// out and all gradients of <out, R>, R random, in T; grid as tokens are laid out.
+template <class T>
+Tensors run(const OptionValues& options, const Tensors& given, Index height = 0, Index width = 0) {
+  const auto mechanism = make_mechanism("aft", options);
+  const Shape qs = given.at("q").shape();
+  const AttentionShape shape{qs[1], qs[2], given.at("k").shape()[2], qs[3], qs[3], height, width, false};
+  std::map<std::string, Tensor<T>> inputs;
+  for (const auto& [name, tensor] : given)
+    std::copy(tensor.begin(), tensor.end(), inputs.emplace(name, tensor.shape()).first->second.begin());
+  Tape<T> tape;
+  std::map<std::string, Var<T>> vars;
+  for (const auto& [name, tensor] : inputs) vars[name] = tape.input(tensor.view());
+  std::vector<Var<T>> own;
+  std::map<std::string, Shape> shapes;
+  for (const auto& [name, tensor] : given) shapes[name] = tensor.shape();
+  mechanism->read_sizes(shapes);
+  for (const ParameterSpec& spec : mechanism->parameters(shape)) own.push_back(vars.at(spec.name));
+  const Var<T> out = attention<T>(*mechanism, vars["q"], vars["k"], vars["v"], shape, std::span<const Var<T>>(own));
+  Tensors results;
+  const auto keep = [&](const std::string& name, View<const T> values) {
+    std::copy(values.begin(), values.end(), results.emplace(name, values.shape()).first->second.begin());
+  };
+  keep("out", out.value());
+  Tensor<T> cotangent(out.shape());
+  for (Index i = 0; i < cotangent.size(); ++i) cotangent[i] = static_cast<float>(RandomStream(9).uniform(i, -1, 1));
+  tape.backward(out, std::as_const(cotangent).view());
+  for (const auto& [name, var] : vars) keep("d" + name, tape.gradient(var));
+  return results;
+}
+
+/// Elements differ by at most `tolerance` of the largest (of 0.01 of all gradients' largest, where a tensor's vanish).
+void check_same(const Tensors& a, const Tensors& b, double tolerance, const std::string& what) {
+  double all = 0;
+  for (const auto& [name, x] : a)
+    for (Index i = 0; i < x.size(); ++i) all = std::max(all, std::abs(x[i]));
+  for (const auto& [name, x] : a) {
+    if (!b.contains(name)) continue;
+    const Tensor<double>& y = b.at(name);
+    BOOST_REQUIRE(x.size() == y.size());
+    double most = 0.01 * all, difference = 0;
+    for (Index i = 0; i < x.size(); ++i) {
+      BOOST_REQUIRE_MESSAGE(std::isfinite(x[i]) && std::isfinite(y[i]), what << ", " << name << "[" << i << "] is not finite");
+      most = std::max(most, std::abs(y[i]));
+      difference = std::max(difference, std::abs(x[i] - y[i]));
+    }
+    BOOST_TEST(difference <= tolerance * most, what << ", " << name << ": differs by " << difference << ", largest " << most);
+  }
+}
+
+Tensors with(Tensors t, const std::string& name, Tensor<double> tensor) {
+  t[name] = std::move(tensor);
+  return t;
+}
+
+BOOST_AUTO_TEST_CASE(equation_2_as_it_is_written) {
+  Tensors t = with(operands(1, 1, 5, 2, 2), "w", draw({5, 5}, 4));
+  const Tensors got = run<double>({{"param", "dense"}}, t);
+  for (Index i = 0; i < 5; ++i)
+    for (Index c = 0; c < 2; ++c) {
+      double numerator = 0, denominator = 0;
+      for (Index s = 0; s < 5; ++s) {
+        const double e = std::exp(t["k"][s * 2 + c] + t["w"][i * 5 + s]);
+        numerator += e * t["v"][s * 2 + c], denominator += e;
+      }
+      const double expected = numerator / denominator / (1 + std::exp(-t["q"][i * 2 + c]));
+      BOOST_TEST(std::abs(got.at("out")[i * 2 + c] - expected) < 1e-14);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(local_lies_between_simple_and_full) {
+  for (const std::string causal : {"false", "true"}) {
+    const Tensors t = operands(2, 1, 70, 3, 3), dense = with(t, "w", draw({70, 70}, 4));
+    const auto local = [&](const std::string& window, const Tensors& given) {
+      return run<double>({{"variant", "local"}, {"window", window}, {"param", "dense"}, {"causal", causal}}, given);
+    };
+    const Tensors simple = run<double>({{"variant", "simple"}, {"causal", causal}}, t);
+    const Tensors full = run<double>({{"param", "dense"}, {"causal", causal}}, dense);
+    check_same(local("0", dense), simple, 1e-13, "window 0");
+    check_same(local("7", with(t, "w", Tensor<double>(Shape{70, 70}))), simple, 1e-13, "w = 0");
+    check_same(local("70", dense), full, 1e-13, "window N");
+    // Beyond the window the bias is zero: the same as full with those biases set to zero.
+    for (const Index window : {2, 9}) {
+      Tensor<double> near = draw({70, 70}, 4);
+      for (Index i = 0; i < 70 * 70; ++i)
+        if (std::abs(i / 70 - i % 70) >= window) near[i] = 0;
+      Tensors expected = run<double>({{"param", "dense"}, {"causal", causal}}, with(t, "w", near));
+      expected.erase("dw");
+      check_same(local(std::to_string(window), dense), expected, 1e-13, "window inside");
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(factored_bias_is_the_product_of_its_factors) {
+  const Tensors t = operands(1, 1, 67, 2, 2);
+  const Tensor<double> u = draw({67, 3}, 5), p = draw({67, 3}, 6);
+  Tensor<double> w(Shape{67, 67});
+  for (Index i = 0; i < 67; ++i)
+    for (Index s = 0; s < 67; ++s)
+      for (Index r = 0; r < 3; ++r) w[i * 67 + s] += u[i * 3 + r] * p[s * 3 + r];
+  check_same(run<double>({}, with(with(t, "u", u), "p", p)), run<double>({{"param", "dense"}}, with(t, "w", w)), 1e-13, "u p^T");
+}
+
+/// Equation 6 with exp(w) - 1, as the paper writes it.
+BOOST_AUTO_TEST_CASE(conv_is_equation_6) {
+  const Index h = 4, w = 5, N = h * w;
+  Tensors t = with(operands(1, 2, N, 3, 1), "w", draw({2, 3, 3}, 4));
+  const Tensors got = run<double>({{"variant", "conv"}, {"reparam", "false"}}, t, h, w);
+  for (Index head = 0; head < 2; ++head)
+    for (Index i = 0; i < N; ++i)
+      for (Index c = 0; c < 3; ++c) {
+        double numerator = 0, denominator = 0;
+        for (Index s = 0; s < N; ++s) {
+          const Index dy = s / w - i / w, dx = s % w - i % w;
+          const bool inside = std::abs(dy) <= 1 && std::abs(dx) <= 1;
+          const double factor = inside ? std::exp(t["w"][head * 9 + (dy + 1) * 3 + dx + 1]) - 1 : 0;
+          const double e = (factor + 1) * std::exp(t["k"][head * N + s]);
+          numerator += e * t["v"][(head * N + s) * 3 + c], denominator += e;
+        }
+        const Index place = (head * N + i) * 3 + c;
+        BOOST_TEST(std::abs(got.at("out")[place] - numerator / denominator / (1 + std::exp(-t["q"][place]))) < 1e-14);
+      }
+}
+
+BOOST_AUTO_TEST_CASE(conv_works_on_any_grid_with_the_same_tensors) {
+  for (const Index side : {1, 2, 6, 9}) {
+    Tensors t = operands(1, 2, side * side, 3, 1);
+    t["w"] = draw({2, 5, 5}, 4), t["gain"] = draw({2}, 5), t["bias"] = draw({2}, 6);
+    const Tensors got = run<double>({{"variant", "conv"}}, t, side, side);
+    BOOST_TEST(got.at("dw").shape() == Shape({2, 5, 5}));
+  }
+}
+
+struct Setting {
+  OptionValues options;
+  Index height, width;
+};
+const Setting settings[] = {{{{"param", "dense"}}, 0, 0},
+                            {{{"param", "dense"}, {"causal", "true"}}, 0, 0},
+                            {{{"variant", "simple"}}, 0, 0},
+                            {{{"variant", "simple"}, {"causal", "true"}}, 0, 0},
+                            {{{"variant", "local"}, {"window", "2"}, {"param", "dense"}}, 0, 0},
+                            {{{"variant", "local"}, {"window", "9"}, {"param", "dense"}}, 0, 0},
+                            {{{"variant", "local"}, {"window", "9"}, {"param", "dense"}, {"outside", "masked"}}, 0, 0},
+                            {{{"variant", "local"}, {"window", "9"}, {"param", "dense"}, {"causal", "true"}}, 0, 0},
+                            {{{"variant", "conv"}, {"reparam", "false"}}, 8, 9},
+                            {{{"variant", "conv"}, {"reparam", "false"}, {"outside", "masked"}}, 8, 9},
+                            {{{"variant", "conv"}, {"reparam", "false"}, {"dims", "1"}, {"size", "5"}}, 0, 0}};
+
+/// Operands for a setting, 72 tokens, biases of the given spread.
+Tensors operands_of(const Setting& s, double spread) {
+  const bool conv = s.options.contains("variant") && s.options.at("variant") == "conv", line = s.options.contains("dims");
+  Tensors t = operands(1, conv ? 2 : 1, 72, 3, conv ? 1 : 3);
+  if (conv)
+    t["w"] = draw(line ? Shape{2, 5} : Shape{2, 3, 3}, 4, spread);
+  else if (s.options.contains("param"))
+    t["w"] = draw({72, 72}, 4, spread);
+  return t;
+}
+
+BOOST_AUTO_TEST_CASE(adding_1000_to_all_keys_changes_nothing) {
+  for (const Setting& s : settings)
+    for (const double offset : {1000.0, -1000.0}) {
+      Tensors t = operands_of(s, 1);
+      for (double& k : t["k"]) k = std::round(k * 4096) / 4096;  // so that k + 1000 is a float
+      Tensors moved = t;
+      for (double& k : moved["k"]) k += offset;
+      check_same(run<double>(s.options, moved, s.height, s.width), run<double>(s.options, t, s.height, s.width), 1e-12, "double");
+      check_same(run<float>(s.options, moved, s.height, s.width), run<double>(s.options, t, s.height, s.width), 1e-5, "float");
+    }
+}
+
+// From exponents that products serve, over those that are just too far apart for them, to keys of which one has all the
+// weight; biases likewise.
+BOOST_AUTO_TEST_CASE(float_is_finite_and_near_double_in_all_ranges) {
+  for (const Setting& s : settings)
+    for (const double spread : {3.0, 20.0, 60.0, 500.0, 5000.0})
+      for (const bool in_keys : {true, false}) {
+        Tensors t = operands_of(s, in_keys ? 1 : spread);
+        if (in_keys) t["k"] = draw(t["k"].shape(), 2, spread);
+        check_same(run<float>(s.options, t, s.height, s.width), run<double>(s.options, t, s.height, s.width), 2e-4,
+                   s.options.begin()->second + ", spread " + std::to_string(spread));
+      }
+}
+
+BOOST_AUTO_TEST_CASE(keys_that_rise_and_fall_by_500) {
+  for (const Setting& s : settings)
+    for (const double step : {500.0, -500.0}) {
+      Tensors t = operands_of(s, 1);
+      const Index width = t["k"].shape()[3];
+      for (Index i = 0; i < t["k"].size(); ++i) t["k"][i] += step * static_cast<double>(i / width % 72);
+      const Tensors in_double = run<double>(s.options, t, s.height, s.width);
+      check_same(run<float>(s.options, t, s.height, s.width), in_double, 2e-4, s.options.begin()->second + ", steps of 500");
+    }
+}
+
+BOOST_AUTO_TEST_CASE(memory_is_linear_in_the_tokens) {
+  const Index N = 4096, D = 64;
+  const AttentionShape shape{1, N, N, D, D, 64, 64, false};
+  const auto full = make_mechanism("aft", {{"rank", "8"}});
+  BOOST_TEST(full->saved(shape) == 3 * N * D);
+  BOOST_TEST(full->scratch(shape) <= 8 * N * D + 3 * 64 * N + 5 * 64 * D);
+  const auto local = make_mechanism("aft", {{"variant", "local"}, {"window", "8"}, {"rank", "8"}});
+  BOOST_TEST(local->saved(shape) + local->scratch(shape) <= 8 * N * D);
+  const auto simple = make_mechanism("aft", {{"variant", "simple"}});
+  BOOST_TEST(simple->saved(shape) == 3 * D);
+  BOOST_TEST(simple->scratch(shape) <= 7 * D);
+  const AttentionShape heads{4, N, N, 16, 16, 64, 64, false};
+  const auto conv = make_mechanism("aft", {{"variant", "conv"}, {"size", "11"}});
+  BOOST_TEST(conv->saved(heads) + conv->scratch(heads) <= 4 * N * 18 + 5 * 121 + 6 * N * 18);
+}
+
+/// Bytes that a forward and a backward pass over the mechanism take from the tape.
+Index tape_bytes(const OptionValues& options, Index N, Index D) {
+  const auto mechanism = make_mechanism("aft", options);
+  AttentionShape shape{1, N, N, D, D, 0, 0, false};
+  const Tensor<float> q(Shape{1, 1, N, D});
+  std::vector<Tensor<float>> tensors;
+  for (const ParameterSpec& spec : mechanism->parameters(shape)) tensors.emplace_back(spec.shape);
+  Tape<float> tape;
+  std::vector<Var<float>> own;
+  for (const auto& tensor : tensors) own.push_back(tape.input(tensor.view()));
+  const Var<float> out = attention<float>(*mechanism, tape.input(q.view()), tape.input(q.view()), tape.input(q.view()), shape,
+                                          std::span<const Var<float>>(own));
+  tape.backward(out, q.view());
+  return tape.reserved();
+}
+
+BOOST_AUTO_TEST_CASE(the_tape_holds_nothing_quadratic) {
+  const Index D = 16;
+  for (const OptionValues& options :
+       {OptionValues{{"rank", "8"}}, OptionValues{{"variant", "local"}, {"window", "8"}, {"rank", "8"}},
+        OptionValues{{"variant", "simple"}}}) {
+    // Saved numbers, the result, gradients of q, k, v, u and p: the arena may hold twice what it needs, never N x N.
+    const Index bytes = tape_bytes(options, 4096, D);
+    BOOST_TEST(bytes <= 4 * 4 * (8 * 4096 * D + 4 * 4096 * 8));
+    BOOST_TEST(bytes < 4096 * 4096);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(impossible_combinations_are_refused) {
+  const AttentionShape one{1, 9, 9, 4, 4, 2, 4, true}, heads{2, 8, 8, 2, 2, 2, 4, false};
+  const auto refused = [](const OptionValues& options, const AttentionShape& shape, const std::string& reason) {
+    BOOST_CHECK_EXCEPTION(make_mechanism("aft", options)->check(shape), Error, [&](const Error& e) {
+      return std::string(e.what()).find(reason) != std::string::npos;
+    });
+  };
+  refused({{"variant", "conv"}}, one, "class token");
+  refused({{"variant", "conv"}}, {2, 9, 9, 2, 2, 2, 4, false}, "9 tokens are not 2 x 4");
+  refused({{"variant", "conv"}, {"causal", "true"}}, heads, "causal");
+  refused({{"variant", "conv"}, {"size", "4"}}, heads, "odd");
+  refused({{"variant", "conv"}, {"dims", "3"}}, heads, "dims");
+  refused({{"variant", "conv"}, {"sparsity", "gumbel"}, {"tau", "0"}}, heads, "tau");
+  refused({{"variant", "local"}}, one, "window");
+  refused({{"variant", "local"}, {"window", "0"}, {"outside", "masked"}}, one, "no keys");
+  refused({{"outside", "masked"}}, one, "masked");
+  refused({{"sparsity", "entropy"}}, one, "sparsity");
+  refused({}, heads, "2 heads");
+  refused({{"variant", "local"}, {"window", "2"}}, {1, 5, 7, 4, 4, 0, 0, false}, "7 keys and 5 queries");
+  BOOST_CHECK_THROW(make_mechanism("aft", {{"variant", "fast"}}), Error);
+  BOOST_CHECK_THROW(make_mechanism("aft", {{"widnow", "3"}}), Error);
+}
+
+BOOST_AUTO_TEST_CASE(entropy_of_equal_biases_is_the_logarithm_of_their_number) {
+  const auto mechanism = make_mechanism("aft", {{"variant", "conv"}, {"sparsity", "entropy"}, {"coef", "0.5"}});
+  const AttentionShape shape{3, 12, 12, 2, 2, 3, 4, false};
+  const Tensor<double> w = draw({3, 3, 3}, 1), zero(Shape{3});
+  std::vector<double> scratch(static_cast<std::size_t>(mechanism->scratch(shape)));
+  const std::vector<View<const double>> own{w.view(), zero.view(), zero.view()};
+  BOOST_TEST(std::abs(mechanism->penalty(shape, own, 1.0, {}, scratch.data()) - 0.5 * 3 * std::log(9)) < 1e-14);
+}
+
+BOOST_AUTO_TEST_CASE(a_step_adds_the_penalty_once) {
+  ModelConfig config;
+  config.image = 6, config.channels = 1, config.patch = 2, config.dim = 4, config.depth = 2, config.heads = 2;
+  config.hidden = 4, config.classes = 3, config.pool = "mean";
+  const auto losses = [&](const std::string& sparsity, Index piece) {
+    AttentionConfig attention;
+    attention.mechanism = {"aft"};
+    for (const auto& [name, text] : OptionValues{{"variant", "conv"}, {"sparsity", sparsity}, {"coef", "0.5"}})
+      attention.options[name] = {text, name};
+    const VisionTransformer model(config, attention);
+    Parameters<double> parameters(model.parameters());
+    parameters.initialise(1);
+    BatchGradient<double> gradient(model, parameters, 4, piece, 0.0);
+    const Tensor<double> images = draw({4, 1, 6, 6}, 1);
+    Tensor<double> targets(Shape{4, 3});
+    const int labels[4] = {0, 1, 2, 0};
+    for (Index i = 0; i < 4; ++i) targets[i * 3 + labels[i]] = 1;
+    return gradient.run(images.view(), std::as_const(targets).view(), labels, RandomStream(1)).loss;
+  };
+  // gain starts at 0, so the biases of a head are equal: 2 blocks, 2 heads, 9 places.
+  for (const Index piece : {1, 3, 4})
+    BOOST_TEST(std::abs(losses("entropy", piece) - losses("none", piece) - 0.5 * 2 * 2 * std::log(9)) < 1e-12);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
