@@ -39,7 +39,8 @@ int list_command() {
   for (const MechanismEntry& entry : mechanisms()) {
     std::cout << fmt::format("{:<12}  {}\n{:14}{}\n", entry.name, entry.summary, "", entry.complexity);
     for (const OptionInfo& option : entry.options())
-      std::cout << fmt::format("{:14}{} = {:<10} {}\n", "", option.name, option.fallback, option.meaning);
+      std::cout << fmt::format("{:14}{:<20} {}{}\n", "", option.name + " = " + option.fallback, option.meaning,
+                               option.choices.empty() ? "" : fmt::format(" ({})", fmt::join(option.choices, ", ")));
   }
   return ok;
 }
