@@ -126,17 +126,16 @@ BOOST_AUTO_TEST_CASE(no_allocation_after_the_second_step) {
   }
 }
 
-// Twelve million weights: one lane, and threads share each operation instead of the pieces.
+// Nine million weights: one lane, and threads share each operation instead of the pieces.
 BOOST_AUTO_TEST_CASE(nor_with_a_model_whose_operations_are_shared) {
   const WithThreads with(2);
   const Workshop workshop(10, 10);
   Experiment x = workshop.experiment();
-  x.model.dim = 1024;
+  x.model.dim = 768;
   x.model.hidden = 4096;
   x.model.depth = 1;
   const VisionTransformer model(x.model, x.attention);
   Parameters<float> parameters(model.parameters());
-  parameters.initialise(1);
   Optimizer<float> optimizer(x.optim, parameters);
   BatchGradient<float> gradient(model, parameters, 4, 2, 0.1);
   const Tensor<float> images(Shape{4, 1, 8, 8});

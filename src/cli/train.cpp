@@ -42,6 +42,11 @@ std::string grouped(Index value) {
 class Progress : public TrainObserver {
  public:
   explicit Progress(Index epochs) : epochs_(epochs), terminal_(isatty(STDOUT_FILENO)) {}
+  /// An error must not be printed behind the bar.
+  ~Progress() override {
+    clear();
+    std::cout << std::flush;
+  }
 
   void begin(const TrainPlan& plan) override {
     plan_ = plan;

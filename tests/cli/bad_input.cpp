@@ -73,6 +73,7 @@ BOOST_AUTO_TEST_CASE(unknown_verbs_and_options) {
   check_refusal({"list", "softmax"}, {"list: unknown argument 'softmax'"});
   check_refusal({"gradcheck", "softmx"}, {"'softmx'; did you mean 'softmax'?"});
   check_refusal({"two\nlines"}, {"unknown verb"});
+  check_refusal({"train", "two\nlines", "--run", "x"}, {"two lines: cannot open"});
   for (const std::string threads : {"0", "-1", "two", "99999999999"})
     check_refusal({"bench", "models/vit-micro.toml", "--threads", threads}, {"--threads", threads, "1 to 1024"});
   check_refusal({"bench", "models/vit-micro.toml", "--batch", "0"}, {"--batch"});

@@ -29,6 +29,15 @@ void check_contains(const std::string& text, const Strings& pieces) {
   for (const std::string& piece : pieces) BOOST_TEST(text.find(piece) != std::string::npos, "'" << piece << "' is not in\n" << text);
 }
 
+/// The fifth field of the last row of metrics.csv, the test's.
+double test_accuracy(const std::string& run) {
+  const std::string metrics = read_file(run + "/metrics.csv");
+  std::istringstream row(metrics.substr(metrics.find("test,")));
+  std::string field;
+  for (int i = 0; i < 5; ++i) std::getline(row, field, ',');
+  return std::stod(field);
+}
+
 /// Waits until metrics.csv has a row of this step.
 void wait_for_step(const std::string& run, int step) {
   const std::string row = fmt::format("step,1,{},", step);
@@ -39,9 +48,9 @@ void wait_for_step(const std::string& run, int step) {
   BOOST_ERROR("no step " << step << " within a minute");
 }
 
-/// A run long enough to be stopped in the middle of its only epoch: 500 steps of 16.
+/// A run long enough to be stopped in the middle of its only epoch: 240 steps of 16.
 struct LongRun : Workshop {
-  LongRun() : Workshop(8010, 10) {
+  LongRun() : Workshop(3850, 10) {
     Experiment x = experiment();
     ask_for_everything(x);
     x.data.validation = 10;
@@ -109,12 +118,8 @@ BOOST_AUTO_TEST_CASE(train_eval_predict) {
              boost::test_tools::per_element());
 
   // The accuracy that eval finds is the one that training found with the same weights.
-  const std::string rows = read_file(directory + "/metrics.csv"), test = rows.substr(rows.find("test,"));
-  std::istringstream fields(test);
-  std::string field;
-  for (int i = 0; i < 5; ++i) std::getline(fields, field, ',');
   check_contains(output_of({"eval", directory}),
-                 {fmt::format("top-1 accuracy {:.2f} %", 100 * std::stod(field)), "top-5 accuracy", "confusion", "30 images"});
+                 {fmt::format("top-1 accuracy {:.2f} %", 100 * test_accuracy(directory)), "top-5 accuracy", "confusion", "30 images"});
   check_contains(output_of({"eval", directory, "--split", "validation"}), {"20 images"});
   check_contains(output_of({"eval", directory, "--split", "train", "--weights", directory + "/last.safetensors"}), {"112 images"});
 
@@ -165,14 +170,14 @@ BOOST_FIXTURE_TEST_CASE(interrupted_and_killed_runs_go_on, LongRun) {
     BOOST_TEST(run.err == "");
     check_contains(run.out, {"interrupted and saved; to go on: heed train --run " + stopped + " --resume\n"});
   }
-  BOOST_TEST(read_file(stopped + "/metrics.csv").find("step,1,500,") == std::string::npos);
+  BOOST_TEST(read_file(stopped + "/metrics.csv").find("step,1,240,") == std::string::npos);
   {
     Program program({"train", "--run", stopped, "--resume"});
-    wait_for_step(stopped, 250);
+    wait_for_step(stopped, 100);
     program.signal(SIGKILL);
     BOOST_TEST(program.wait().status == 1000 + SIGKILL);
   }
-  BOOST_TEST(read_file(stopped + "/metrics.csv").find("step,1,500,") == std::string::npos);
+  BOOST_TEST(read_file(stopped + "/metrics.csv").find("step,1,240,") == std::string::npos);
   check_contains(output_of({"train", "--run", stopped, "--resume"}), {"resumed after"});
   check_same_run(whole, stopped);
 }
@@ -188,7 +193,7 @@ BOOST_AUTO_TEST_CASE(stopped_at_max_steps) {
   check_refusal({"train", "--run", directory, "--resume", "--set", "optim.lr=1"}, {"optim.lr = 0.001, not 1"});
 }
 
-// Debian's package: 1000 images, a few seconds, far better than the one in ten of guessing.
+// Debian's package. 200 steps on 1,000 images in patches of 7 gave 52 %; guessing gives 10 %.
 BOOST_AUTO_TEST_CASE(fashion_mnist_end_to_end) {
   if (!std::filesystem::is_directory("/usr/share/datasets/fashion-mnist")) {
     BOOST_TEST_MESSAGE("skipped: Debian's dataset-fashion-mnist is not installed");
@@ -197,13 +202,10 @@ BOOST_AUTO_TEST_CASE(fashion_mnist_end_to_end) {
   const TemporaryDirectory directory;
   const std::string run = directory / "run";
   check_contains(output_of({"train", "experiments/fashion-mnist.toml", "--run", run, "--set", "data.limit=1100", "--set",
-                            "data.validation=100", "--set", "train.epochs=2", "--set", "train.batch=20", "--set", "model.depth=2"}),
+                            "data.validation=100", "--set", "train.epochs=4", "--set", "train.batch=20", "--set", "model.depth=2",
+                            "--set", "model.patch=7", "--set", "model.pool=mean"}),
                  {"1,000 images to train on, 100 to validate, 10,000 to test", "test accuracy"});
-  const std::string metrics = read_file(run + "/metrics.csv"), test = metrics.substr(metrics.find("test,"));
-  std::istringstream fields(test);
-  std::string field;
-  for (int i = 0; i < 5; ++i) std::getline(fields, field, ',');
-  BOOST_TEST(std::stod(field) > 0.5);
+  BOOST_TEST(test_accuracy(run) > 0.4);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

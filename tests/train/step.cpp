@@ -1,0 +1,76 @@
+// The gradient of a batch does not depend on how the batch is cut, and is that of one pass over all of it.
+#include "train/support.h"
+
+#include "heed/ops/cross_entropy.h"
+#include "heed/train/step.h"
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// What a batch comes to.
+struct Result11 {
+  std::vector<double> gradient;
+  BatchResult result;
+};
+
+/// A batch of 11 random images with soft targets, for a model with dropout and stochastic depth.
+struct Batch11 {
+  Experiment x = Workshop(10, 10).experiment();
+  VisionTransformer model{x.model, x.attention, 0.2, 0.3};
+  Parameters<double> parameters{model.parameters()};
+  Tensor<double> images{Shape{11, 1, 8, 8}}, targets{Shape{11, 10}};
+  std::vector<int> labels;
+  RandomStream random{9};
+
+  Batch11() {
+    parameters.initialise(1);
+    for (Index i = 0; i < images.size(); ++i) images[i] = RandomStream(2).normal(i);
+    for (Index i = 0; i < 11; ++i) {
+      labels.push_back(static_cast<int>(3 * i % 10));
+      targets[10 * i + labels.back()] = 0.7;
+      targets[10 * i + 4] += 0.3;
+    }
+  }
+
+  Result11 in_pieces(Index piece) {
+    BatchGradient<double> gradient(model, parameters, 11, piece, 0.1);
+    const BatchResult result =
+        gradient.run(std::as_const(images).view(), std::as_const(targets).view(), labels.data(), random);
+    const Gradients<double>& g = gradient.gradients();
+    return {{g.data(), g.data() + g.size()}, result};
+  }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(train_step)
+
+// Sums of a few hundred terms of order one in another order: 1e-13 leaves room for a hundred roundings.
+BOOST_FIXTURE_TEST_CASE(pieces_make_no_difference, Batch11) {
+  Gradients<double> gradients(parameters);
+  gradients.reset();
+  Tape<double> tape({.parameters = &parameters, .gradients = &gradients, .training = true, .random = random});
+  const auto loss = cross_entropy(model(tape.constant(std::as_const(images).view())), std::as_const(targets).view(), 0.1, 11);
+  tape.backward(loss);
+  gradients.complete();
+  for (const Index piece : {1, 2, 4, 11, 20}) {
+    const Result11 cut = in_pieces(piece);
+    BOOST_TEST(std::abs(cut.result.loss - *loss.data()) < 1e-13, "pieces of " << piece);
+    double worst = 0;
+    for (std::size_t i = 0; i < cut.gradient.size(); ++i)
+      worst = std::max(worst, std::abs(cut.gradient[i] - gradients.data()[i]));
+    BOOST_TEST(worst < 1e-13, "pieces of " << piece);
+  }
+}
+
+BOOST_FIXTURE_TEST_CASE(threads_make_no_difference_to_a_bit, Batch11) {
+  const Result11 alone = in_pieces(2);
+  for (const int count : {1, 2, 3}) {
+    const WithThreads with(count);
+    BOOST_TEST(in_pieces(2).gradient == alone.gradient, boost::test_tools::per_element());
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
