@@ -81,7 +81,6 @@ struct AftBiased {
   template <class T>
   void backward(const AttentionInput<T>& in, const T* scale, const T* dy_by_mass, const T* y, T* scratch,
                 const AttentionGradient<T>& gradient) const {
-    const Index D = channels;
     const Memory<T> m = divide(scratch);
     Index first_made = -1, last_made = -1, touched = 0;  // touched: keys before have a gradient from a block before
     for (Block b = block_at<T>(0); b.rows > 0; touched = b.last, b = block_at<T>(b.first + b.rows)) {
