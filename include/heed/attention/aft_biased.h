@@ -46,7 +46,6 @@ struct AftBiased {
 
   template <class T>
   void forward(const AttentionInput<T>& in, kernels::ExpSums<T> sums, T* scratch) const {
-    const Index D = channels;
     const Memory<T> m = divide(scratch);
     Index first_made = -1, last_made = -1;  // the keys that F is there for
     for (Block b = block_at<T>(0); b.rows > 0; b = block_at<T>(b.first + b.rows)) {
@@ -81,7 +80,6 @@ struct AftBiased {
   template <class T>
   void backward(const AttentionInput<T>& in, const T* scale, const T* dy_by_mass, const T* y, T* scratch,
                 const AttentionGradient<T>& gradient) const {
-    const Index D = channels;
     const Memory<T> m = divide(scratch);
     Index first_made = -1, last_made = -1, touched = 0;  // touched: keys before have a gradient from a block before
     for (Block b = block_at<T>(0); b.rows > 0; touched = b.last, b = block_at<T>(b.first + b.rows)) {
@@ -235,7 +233,6 @@ struct AftBiased {
   void backward_by_keys(const AttentionInput<T>& in, const Block& b, const Bias<T>& w, const Memory<T>& m,
                         const T* scale, const T* dy_by_mass, const T* y, Index touched,
                         const AttentionGradient<T>& gradient) const {
-    const Index D = channels;
     std::fill(m.dw, m.dw + b.rows * b.keys(), T(0));
     for (Index r = 0; r < b.rows; ++r) {
       const AftReach::Range seen = reach(b.first + r);
