@@ -17,6 +17,16 @@ std::string quoted_list(const std::vector<std::string>& names) {
 
 bool belongs_to_head(const std::string& name) { return name.starts_with("head."); }
 
+/// The numbers of a tensor; those of a buffer may be integers (indices of landmarks, say).
+template <class T>
+Tensor<T> read_numbers(const SafetensorsFile& file, const ParameterSpec& spec) {
+  if (spec.trainable || file.info(spec.name).dtype != DType::I64) return file.read<T>(spec.name);
+  const Tensor<std::int64_t> integers = file.read<std::int64_t>(spec.name);
+  Tensor<T> numbers(integers.shape());
+  std::transform(integers.begin(), integers.end(), numbers.begin(), [](std::int64_t i) { return static_cast<T>(i); });
+  return numbers;
+}
+
 }  // namespace
 
 template <class T>
@@ -47,7 +57,7 @@ void load_weights(const SafetensorsFile& file, Parameters<T>& parameters, bool n
 
   std::vector<Tensor<T>> values;
   for (const ParameterId id : present) {
-    values.push_back(file.read<T>(list[id].name));
+    values.push_back(read_numbers<T>(file, list[id]));
     require_finite(file.path(), list[id].name, std::as_const(values.back()).view());
   }
   for (std::size_t i = 0; i < present.size(); ++i)

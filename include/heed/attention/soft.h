@@ -23,6 +23,7 @@
 #include "heed/kernels/gaussian.h"
 #include "heed/kernels/newton_inverse.h"
 #include "heed/kernels/nystrom.h"
+#include "heed/kernels/row_sums.h"
 #include "heed/landmarks.h"
 
 #include <numeric>
@@ -107,7 +108,7 @@ class Soft : public MechanismBase<Soft> {
     const Sizes s = sizes(shape);
     const Index block = kernel == Kernel::exact ? kernels::gaussian_product_scratch(s.N, s.d) : 2 * s.m * s.e;
     const Index inverse = std::max(s.newton.forward_scratch(), s.newton.backward_scratch());
-    return s.N * (3 * s.e + 2) + s.m * (s.N + 2 * s.m + s.d + 1) +
+    return (s.map ? s.N * (3 * s.e + 2) : 0) + s.m * (s.N + 2 * s.m + s.d + 1) +
            std::max({block, inverse, s.landmarks.backward_scratch(s.d)});
   }
 
@@ -129,17 +130,18 @@ class Soft : public MechanismBase<Soft> {
       T *const ones = scratch, *const w = ones + s.N, *const rest = w + s.N * s.e;
       std::fill(ones, ones + s.N, T(1));
       multiply<T>(s, q, f, 1, {ones, 1}, f.Z1, f.Y1, {f.D, 1}, rest);
-      scale_rows<T>(s, f.D, v, Update::assign, {w, s.e});
+      kernels::scale_rows(s.N, s.e, f.D, v.data, v.stride, Update::assign, w, s.e);
       multiply<T>(s, q, f, s.e, {w, s.e}, f.Z, f.Y, result, rest);
-      scale_rows<T>(s, f.D, {result.data, result.stride}, Update::assign, result);
+      kernels::scale_rows<T>(s.N, s.e, f.D, result.data, result.stride, Update::assign, result.data, result.stride);
     }
   }
 
-  // Undoing 4: kernels/nystrom.h. With normalize=map, r = D^-1/2, w = r v and out = r (S w): dw = S^T (r dout), dv = r dw;
-  //   r dr = dout.out + dw.w row by row, so dD = -r^3 dr / 2 = -(dout.out + dw.w) / (2 D), or 0 where D was clamped; and
-  //   D = S 1 is a product as out is.
-  // Undoing 3: kernels/newton_inverse.h. Undoing 2: dL and dq from P; dL from A, whose rows and columns both are
-  //   landmarks: hence dA + dA^T. The ridge moves with nothing. Undoing 1: dq from dL.
+  // Undoing 4: out = P^T Y, Y = X Z, Z = P v give, in turn, dY = P dout, dP = Y dout^T; dX = dY Z^T, dZ = X^T dY;
+  //   dP += dZ v^T, dv = P^T dZ. With normalize=map, r = D^-1/2, out = r (S w), w = r v: dw = S^T (r dout), dv = r dw,
+  //   dD from kernels/row_sums.h, and D = S 1 is undone as out is.
+  // Undoing 3: kernels/newton_inverse.h.
+  // Undoing 2: dL and dq from P; dL from A, whose rows and columns both are landmarks: hence dA + dA^T.
+  // Undoing 1: dq from dL.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T> out, Heads<const T> dout, const T* saved, T* scratch,
                     const AttentionGradient<T>& gradient) const {
@@ -161,11 +163,11 @@ class Soft : public MechanismBase<Soft> {
       } else {
         T *const ones = rest, *const dD = ones + s.N, *const w = dD + s.N, *const dscaled = w + s.N * s.e;
         T *const dw = dscaled + s.N * s.e, *const more = dw + s.N * s.e;
-        scale_rows<T>(s, f.D, v, Update::assign, {w, s.e});
-        scale_rows<T>(s, f.D, dresult, Update::assign, {dscaled, s.e});
+        kernels::scale_rows(s.N, s.e, f.D, v.data, v.stride, Update::assign, w, s.e);
+        kernels::scale_rows(s.N, s.e, f.D, dresult.data, dresult.stride, Update::assign, dscaled, s.e);
         multiply_backward<T>(s, q, f, s.e, {w, s.e}, f.Z, f.Y, {dscaled, s.e}, Update::assign, {dw, s.e}, df, more);
-        scale_rows<T>(s, f.D, {dw, s.e}, gradient.update, dv);
-        row_sums_gradient<T>(s, f.D, {out[h], out.row_stride}, dresult, w, dw, dD);
+        kernels::scale_rows<T>(s.N, s.e, f.D, dw, s.e, gradient.update, dv.data, dv.stride);
+        kernels::row_sums_backward<T>(s.N, s.e, f.D, out[h], out.row_stride, dresult.data, dresult.stride, w, dw, dD);
         std::fill(ones, ones + s.N, T(1));
         multiply_backward<T>(s, q, f, 1, {ones, 1}, f.Z1, f.Y1, {dD, 1}, Update::assign, {}, df.more(), more);
       }
@@ -209,48 +211,31 @@ class Soft : public MechanismBase<Soft> {
       if (normalize != Normalize::map) continue;
       for (Index i = 0; i < s.N; ++i) f.D[i] = std::accumulate(map + i * s.N, map + (i + 1) * s.N, T(0));
       for (Index i = 0; i < s.N; ++i)
-        for (Index j = 0; j < s.N; ++j) map[i * s.N + j] *= inverse_root(f.D[i]) * inverse_root(f.D[j]);
+        for (Index j = 0; j < s.N; ++j) map[i * s.N + j] *= kernels::inverse_root(f.D[i]) * kernels::inverse_root(f.D[j]);
     }
   }
 
   Cost cost(const AttentionShape& shape) const override {
     const Sizes s = sizes(shape);
-    const Index N = s.N, m = s.m, d = s.d, e = s.e, mm = m * m;
-    const bool map = normalize == Normalize::map, inverse = normalize == Normalize::inverse;
-    const Counts scaling = N * Counts{.mul = e, .div = 1, .sqrt = 1, .cmp = 1};
+    const auto product = [&](Index e, bool added) {
+      return kernel == Kernel::exact ? kernels::gaussian_product_cost(s.N, s.d, e, added)
+                                     : kernels::nystrom_product_cost(s.m, s.N, e, added);
+    };
     Cost cost;
     if (kernel == Kernel::nystrom) {
-      const bool unrolled = inverse_grad == InverseGradient::unrolled;
-      const Counts product = product_counts(m, m, m), contraction = product_contractions(m, m, m);
-      // Forward: 1. L; 2. A, P; 3. X.
-      cost.forward = kernels::landmarks_counts(s.landmarks, d) + kernels::gaussian_counts(m, m + N, d) +
-                     Counts{.add = ridge > 0 ? m : 0} + kernels::newton_inverse_counts(s.newton) +
-                     (inverse ? Counts{.mul = 2 * mm, .add = mm - m, .div = m, .sqrt = m} : Counts{});
-      // Backward: 3. dA, and its transpose; 2. dL, dq; 1. dq.
-      cost.backward = (inverse ? Counts{.mul = 4 * mm + 3 * m, .add = 3 * mm - m} : Counts{}) +
-                      (unrolled ? kernels::newton_inverse_backward_counts(s.newton) : 2 * product) +
-                      Counts{.add = m * (m + 1) / 2} + kernels::gaussian_backward_counts(m, N, d, false) +
-                      kernels::gaussian_backward_counts(m, m, d, true) +
-                      kernels::landmarks_backward_counts(s.landmarks, d);
-      cost.forward_contractions = m * (m + N) * d * Counts{.mul = 1, .add = 2} + 2 * iterations * contraction;
-      cost.backward_contractions = m * N * d * Counts{.mul = 1, .add = 3} + mm * d * Counts{.mul = 1, .add = 2} +
-                                   (unrolled ? 4 * iterations : 2) * contraction;
-      if (init == kernels::NewtonStart::backtrack) cost.forward_contractions += contraction;
-      if (s.landmarks.kind == kernels::Landmarks::Kind::convolution) {
-        const Counts convolution = product_contractions(m, d, s.landmarks.taps(d));
-        cost.forward_contractions += convolution, cost.backward_contractions += 2 * convolution;
-      }
-      cost.attention_exp = m * (m + N);
-    } else {
-      cost.attention_exp = (map ? 2 : 1) * N * N;
+      // 1. L
+      cost += kernels::landmarks_cost(s.landmarks, s.d);
+      // 2. A, of whose gradient the transpose is added, and P
+      cost += kernels::gaussian_cost(s.m, s.m, s.d, true) + kernels::gaussian_cost(s.m, s.N, s.d, false);
+      cost.forward.add += ridge > 0 ? s.m : 0;
+      cost.backward.add += s.m * (s.m + 1) / 2;
+      // 3. X
+      cost += kernels::newton_inverse_cost(s.newton, inverse_grad == InverseGradient::unrolled);
+      if (s.inverse) cost += kernels::scale_inverse_cost(s.m);
     }
-    // 4. out, and D for it.
-    add_product(s, e, false, cost);
-    if (map) {
-      add_product(s, 1, true, cost);
-      cost.forward += 2 * scaling;
-      cost.backward += 3 * scaling + N * Counts{.mul = 2 * e + 1, .add = 2 * e - 1, .div = 1, .cmp = 1};
-    }
+    // 4. out; D
+    cost += product(s.e, false);
+    if (s.map) cost += product(1, true) + kernels::row_sums_cost(s.N, s.e);
     for (Counts* counts : {&cost.forward, &cost.backward, &cost.forward_contractions, &cost.backward_contractions})
       *counts = shape.heads * *counts;
     cost.attention_exp *= shape.heads;
@@ -340,59 +325,6 @@ class Soft : public MechanismBase<Soft> {
     else
       kernels::nystrom_product_backward(s.m, s.N, e, f.P, f.scaled, v.data, v.stride, Z, Y, dout.data, dout.stride,
                                         df.update, df.dP, df.dX, update, dv.data, dv.stride, scratch);
-  }
-
-  void add_product(const Sizes& s, Index e, bool added, Cost& cost) const {
-    const Index N = s.N, m = s.m;
-    if (kernel == Kernel::exact) {
-      const Counts distances = N * N * s.d * Counts{.mul = 1, .add = 2}, product = product_contractions(N, N, e);
-      cost.forward += kernels::gaussian_counts(N, N, s.d) + product_counts(N, e, N);
-      cost.backward += kernels::gaussian_product_backward_counts(N, s.d, e, added);
-      cost.forward_contractions += distances + product;
-      cost.backward_contractions += N * N * s.d * Counts{.mul = 1, .add = 3} + (added ? 1 : 2) * product;
-    } else {
-      const Counts tall = product_contractions(m, N, e), square = product_contractions(m, m, e);
-      cost.forward += kernels::nystrom_product_counts(m, N, e);
-      cost.backward += kernels::nystrom_product_backward_counts(m, N, e, added);
-      cost.forward_contractions += 2 * tall + square;
-      cost.backward_contractions += (added ? 3 : 4) * tall + 2 * square;
-    }
-  }
-
-  // Row sums below this are taken for it, and for constant.
-  static constexpr double least_row_sum = 1e-6;
-
-  template <class T>
-  static T inverse_root(T sum) {
-    using std::sqrt;
-    return T(1) / sqrt(sum < T(least_row_sum) ? T(least_row_sum) : sum);
-  }
-
-  /// y (+)= D^-1/2 x. y may be x.
-  template <class T>
-  static void scale_rows(const Sizes& s, const T* D, Rows<const T> x, Update update, Rows<T> y) {
-    for (Index i = 0; i < s.N; ++i) {
-      const T root = inverse_root(D[i]);
-      for (Index c = 0; c < s.e; ++c) write(update, y.data[i * y.stride + c], root * x.data[i * x.stride + c]);
-    }
-  }
-
-  /// dD = -(dout.out + dw.w) / (2 D) row by row, 0 where D was clamped.
-  template <class T>
-  static void row_sums_gradient(const Sizes& s, const T* D, Rows<const T> out, Rows<const T> dout, const T* w,
-                                const T* dw, T* dD) {
-    for (Index i = 0; i < s.N; ++i) {
-      T sum(0);
-      for (Index c = 0; c < s.e; ++c) {
-        const T term = dout.data[i * dout.stride + c] * out.data[i * out.stride + c] + dw[i * s.e + c] * w[i * s.e + c];
-        if (c == 0)
-          sum = term;
-        else
-          sum += term;
-      }
-      const T slope = T(-0.5) * sum / D[i];
-      dD[i] = D[i] < T(least_row_sum) ? T(0) : slope;
-    }
   }
 };
 

@@ -44,7 +44,7 @@ void gaussian(Index m, Index n, Index d, const T* x, Index x_stride, const T* y,
 /// g is what gaussian() left, dg [m,n] has its stride. Either of dx and dy may be nullptr. dx and dy overlap nothing
 /// else, nor each other: where x and y are the same rows, give dy = nullptr and dg + dg^T for dg.
 /// Differences are summed one by one, for the reason above: x_i sum_j w - sum_j w y_j would lose them.
-/// Counts: gaussian_backward_counts().
+/// Counts: gaussian_cost().
 template <class T>
 void gaussian_backward(Index m, Index n, Index d, const T* x, Index x_stride, const T* y, Index y_stride, double scale,
                        const T* g, const T* dg, Index g_stride, Update update_x, T* dx, Index dx_stride,
@@ -62,13 +62,16 @@ void gaussian_backward(Index m, Index n, Index d, const T* x, Index x_stride, co
     }
 }
 
-inline Counts gaussian_counts(Index m, Index n, Index d) {
-  return m * n * Counts{.mul = d + 1, .add = 2 * d - 1, .exp = 1};
-}
-
-/// With both gradients assigned, or with `only_x` that of x added to what is there.
-inline Counts gaussian_backward_counts(Index m, Index n, Index d, bool only_x) {
-  return {.mul = m * n * (d + 2), .add = only_x ? 2 * m * n * d : 3 * m * n * d - (m + n) * d};
+/// Of gaussian() and gaussian_backward() with both gradients assigned, or with `only_x` that of x added to what is there.
+/// A squared distance term contracts 1 mul and 2 add, its gradient 1 mul, 1 sub and 1 add for each of dx and dy.
+inline Cost gaussian_cost(Index m, Index n, Index d, bool only_x) {
+  Cost cost;
+  cost.forward = m * n * Counts{.mul = d + 1, .add = 2 * d - 1, .exp = 1};
+  cost.backward = {.mul = m * n * (d + 2), .add = only_x ? 2 * m * n * d : 3 * m * n * d - (m + n) * d};
+  cost.forward_contractions = m * n * d * Counts{.mul = 1, .add = 2};
+  cost.backward_contractions = m * n * d * Counts{.mul = 1, .add = only_x ? 2 : 3};
+  cost.attention_exp = m * n;
+  return cost;
 }
 
 /// Rows of G that the products below make at once: for n = 4096, two blocks of 64 float rows are 2 MB.
@@ -76,7 +79,7 @@ inline constexpr Index gaussian_block = 64;
 inline Index gaussian_product_scratch(Index n, Index d) { return gaussian_block * (2 * n + d); }
 
 /// out = G v with G = gaussian(x, x) for the n rows of x, in blocks of rows. v, out [n, e], no overlap.
-/// scratch [gaussian_product_scratch(n, d)]. Counts: gaussian(), one product n x e x n.
+/// scratch [gaussian_product_scratch(n, d)]. Counts: gaussian_product_cost().
 template <class T>
 void gaussian_product(Index n, Index d, Index e, const T* x, Index x_stride, double scale, const T* v, Index v_stride,
                       T* out, Index out_stride, T* scratch) {
@@ -89,7 +92,7 @@ void gaussian_product(Index n, Index d, Index e, const T* x, Index x_stride, dou
 }
 
 /// dv (+)= G^T dout = G dout, and dx (+)= the gradient through dG = dout v^T. dv may be nullptr.
-/// Counts: gaussian_product_backward_counts().
+/// Counts: gaussian_product_cost().
 template <class T>
 void gaussian_product_backward(Index n, Index d, Index e, const T* x, Index x_stride, double scale, const T* v,
                                Index v_stride, const T* dout, Index dout_stride, Update update_v, T* dv,
@@ -111,10 +114,15 @@ void gaussian_product_backward(Index n, Index d, Index e, const T* x, Index x_st
   }
 }
 
-/// With dx and dv assigned; with `only_x`, without dv and with dx added to what is there.
-inline Counts gaussian_product_backward_counts(Index n, Index d, Index e, bool only_x) {
-  return gaussian_counts(n, n, d) + product_counts(n, n, e) + gaussian_backward_counts(n, n, d, false) +
-         Counts{.add = n * d} + (only_x ? Counts{.add = n * d} : product_counts(n, e, n));
+/// With dx and dv assigned, or with `only_x` dx added to what is there and no dv.
+inline Cost gaussian_product_cost(Index n, Index d, Index e, bool only_x) {
+  Cost cost = gaussian_cost(n, n, d, false);
+  cost.backward += cost.forward + product_counts(n, n, e) + Counts{.add = only_x ? 2 * n * d : n * d} +
+                   (only_x ? Counts{} : product_counts(n, e, n));
+  cost.forward += product_counts(n, e, n);
+  cost.forward_contractions += product_contractions(n, e, n);
+  cost.backward_contractions += (only_x ? 1 : 2) * product_contractions(n, e, n);  // making G again is not counted
+  return cost;
 }
 
 }  // namespace heed::kernels

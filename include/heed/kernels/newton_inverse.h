@@ -42,7 +42,8 @@ struct NewtonFactor {
 };
 
 /// scratch [m, m]. Tries every n to the end, so that the cost does not depend on A.
-/// Counts: newton_factor_counts().
+/// Counts: m (m - 1) add, m - 1 cmp, 1 mul, 1 div; backtracking, one product, m^2 + 1 mul, m^2 add and m^2 + m cmp for
+/// each of 10 n, and 1 mul.
 template <class T>
 NewtonFactor<T> newton_factor(const NewtonInverse& s, const T* A, T* scratch) {
   using std::abs;
@@ -89,7 +90,7 @@ void newton_step(Index m, const T* A, const T* X, T* U, T* next) {
   for (Index i = 0; i < m * m; ++i) next[i] = T(2) * X[i] - next[i];
 }
 
-/// X = the last iterate. scratch [forward_scratch()]. Counts: newton_inverse_counts().
+/// X = the last iterate. scratch [forward_scratch()]. Counts: newton_inverse_cost().
 template <class T>
 void newton_inverse(const NewtonInverse& s, const T* A, T* X, T* scratch) {
   T* const U = scratch;
@@ -104,7 +105,7 @@ void newton_inverse(const NewtonInverse& s, const T* A, T* X, T* scratch) {
 /// constant. Makes the iterates again, then undoes the steps: with D = d(loss)/dX_{i+1}, U = X_i A and B = D X_i^T,
 ///   X_{i+1} = 2 X_i - U X_i   gives   dU = -B,  and  dX_i = 2 D - U^T D - B A^T,  dA -= X_i^T B.
 /// X_0 = a A gives dA += a D and da = <D, A>; a = c / |A|^2 gives d|A| = -2 a / |A| da, for each element of the first
-/// row with the sum |A|. Overwrites dX. scratch [backward_scratch()]. Counts: newton_inverse_backward_counts().
+/// row with the sum |A|. Overwrites dX. scratch [backward_scratch()]. Counts: newton_inverse_cost().
 template <class T>
 void newton_inverse_backward(const NewtonInverse& s, const T* A, T* dX, T* dA, T* scratch) {
   const Index m = s.m, n = s.elements();
@@ -141,65 +142,26 @@ void inverse_backward(Index m, const T* X, const T* dX, T* dA, T* scratch) {
   for (Index i = 0; i < m * m; ++i) dA[i] = -dA[i];
 }
 
-/// scaled = E^-1/2 X E^-1/2, E the row sums of A. root [m] is left E^-1/2.
-/// Counts: m (m - 1) add, m sqrt, m div, 2 m^2 mul.
-template <class T>
-void scale_inverse(Index m, const T* A, const T* X, T* scaled, T* root) {
-  using std::sqrt;
-  for (Index i = 0; i < m; ++i) {
-    T sum = A[i * m];
-    for (Index j = 1; j < m; ++j) sum += A[i * m + j];
-    root[i] = T(1) / sqrt(sum);
+/// Of newton_inverse() and newton_inverse_backward() or, if not `unrolled`, inverse_backward().
+inline Cost newton_inverse_cost(const NewtonInverse& s, bool unrolled) {
+  const Index m = s.m, n = s.elements(), steps = s.iterations;
+  const bool backtrack = s.start == NewtonStart::backtrack;
+  const Counts product = product_counts(m, m, m), contraction = product_contractions(m, m, m);
+  Counts factor{.mul = 1, .add = m * (m - 1), .div = 1, .cmp = m - 1};
+  if (backtrack) factor += product + Counts{.mul = 1} + 10 * Counts{.mul = n + 1, .add = n, .cmp = n + m};
+  Cost cost;
+  cost.forward = factor + Counts{.mul = n} + steps * (2 * product + Counts{.mul = n, .add = n});
+  cost.forward_contractions = (2 * steps + backtrack) * contraction;
+  if (!unrolled) {
+    cost.backward = 2 * product, cost.backward_contractions = 2 * contraction;
+    return cost;
   }
-  for (Index i = 0; i < m; ++i)
-    for (Index j = 0; j < m; ++j) scaled[i * m + j] = root[i] * X[i * m + j] * root[j];
-}
-
-/// In place: the gradient dX at X from that at scaled, dX_ij *= E_i^-1/2 E_j^-1/2. Each E_i scales a row and a column:
-///   dE_i = -(sum_j dscaled_ij scaled_ij + dscaled_ji scaled_ji) / (2 E_i),
-/// which is to be added to each element of row i of dA. dE [m]; root as scale_inverse() left it.
-/// Counts: 4 m^2 + 3 m mul, 2 m^2 - m add.
-template <class T>
-void scale_inverse_backward(Index m, const T* root, const T* scaled, T* dX, T* dE) {
-  for (Index i = 0; i < m; ++i) {
-    T sum(0);
-    for (Index j = 0; j < m; ++j) {
-      const T term = dX[i * m + j] * scaled[i * m + j] + dX[j * m + i] * scaled[j * m + i];
-      if (j == 0)
-        sum = term;
-      else
-        sum += term;
-    }
-    dE[i] = T(-0.5) * sum * (root[i] * root[i]);
-  }
-  for (Index i = 0; i < m; ++i)
-    for (Index j = 0; j < m; ++j) dX[i * m + j] = root[i] * dX[i * m + j] * root[j];
-}
-
-inline Counts newton_factor_counts(const NewtonInverse& s) {
-  const Index m = s.m;
-  Counts counts{.mul = 1, .add = m * (m - 1), .div = 1, .cmp = m - 1};
-  if (s.start == NewtonStart::backtrack)
-    counts += product_counts(m, m, m) + Counts{.mul = 1} +
-              10 * Counts{.mul = m * m + 1, .add = m + m * (m - 1), .cmp = m * m + m - 1 + 1};
-  return counts;
-}
-
-inline Counts newton_inverse_counts(const NewtonInverse& s) {
-  const Index n = s.elements();
-  return newton_factor_counts(s) + Counts{.mul = n} +
-         s.iterations * (2 * product_counts(s.m, s.m, s.m) + Counts{.mul = n, .add = n});
-}
-
-inline Counts newton_inverse_backward_counts(const NewtonInverse& s) {
-  const Index n = s.elements(), steps = s.iterations;
-  Counts counts = newton_factor_counts(s);
-  if (steps > 0)
-    counts += Counts{.mul = n} + steps * product_counts(s.m, s.m, s.m) +
-              (steps - 1) * (product_counts(s.m, s.m, s.m) + Counts{.mul = n, .add = n}) +
-              steps * (4 * product_counts(s.m, s.m, s.m) + Counts{.mul = n, .add = 2 * n}) +
-              Counts{.add = (steps - 1) * n};
-  return counts + Counts{.mul = 2 * n + 2, .add = 2 * n - 1 + s.m, .div = 1};
+  cost.backward = factor + Counts{.mul = 2 * n + 2, .add = 2 * n - 1 + m, .div = 1};
+  if (steps > 0)  // the iterates again, all but the last; then the steps undone
+    cost.backward += Counts{.mul = n} + (2 * steps - 1) * product + (steps - 1) * Counts{.mul = n, .add = n} +
+                     steps * (4 * product + Counts{.mul = n, .add = 2 * n}) + Counts{.add = (steps - 1) * n};
+  cost.backward_contractions = 4 * steps * contraction;  // making the iterates again is not counted
+  return cost;
 }
 
 }  // namespace heed::kernels

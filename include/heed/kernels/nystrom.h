@@ -7,7 +7,7 @@
 namespace heed::kernels {
 
 /// out = P^T (X (P v)) for P [m, n], X [m, m], v and out [n, e]; rows of v and out are v_stride and out_stride apart.
-/// Leaves Z = P v and Y = X Z, both [m, e], for the backward pass. Nothing overlaps. Counts: nystrom_product_counts().
+/// Leaves Z = P v and Y = X Z, both [m, e], for the backward pass. Nothing overlaps. Counts: nystrom_product_cost().
 template <class T>
 void nystrom_product(Index m, Index n, Index e, const T* P, const T* X, const T* v, Index v_stride, T* Z, T* Y, T* out,
                      Index out_stride) {
@@ -19,7 +19,7 @@ void nystrom_product(Index m, Index n, Index e, const T* P, const T* X, const T*
 /// Undoing out = P^T Y:  dY = P dout,    dP (+)= Y dout^T.
 /// Undoing Y = X Z:      dX (+)= dY Z^T, dZ = X^T dY.
 /// Undoing Z = P v:      dP += dZ v^T,   dv (+)= P^T dZ, left out where dv is nullptr.
-/// `update` is for dP and dX. scratch [2, m, e]. Counts: nystrom_product_backward_counts().
+/// `update` is for dP and dX. scratch [2, m, e]. Counts: nystrom_product_cost().
 template <class T>
 void nystrom_product_backward(Index m, Index n, Index e, const T* P, const T* X, const T* v, Index v_stride, const T* Z,
                               const T* Y, const T* dout, Index dout_stride, Update update, T* dP, T* dX,
@@ -33,15 +33,17 @@ void nystrom_product_backward(Index m, Index n, Index e, const T* P, const T* X,
   if (dv) gemm(Transpose::yes, Transpose::no, n, e, m, P, n, dZ, e, update_v, dv, dv_stride);
 }
 
-inline Counts nystrom_product_counts(Index m, Index n, Index e) {
-  return product_counts(m, e, n) + product_counts(m, e, m) + product_counts(n, e, m);
-}
-
-/// With all gradients assigned; with `added`, without dv, and dP and dX added to what is there.
-inline Counts nystrom_product_backward_counts(Index m, Index n, Index e, bool added) {
-  const Counts v = added ? Counts{.add = m * (m + n)} : product_counts(n, e, m);
-  return product_counts(m, e, n) + 2 * product_counts(m, n, e) + Counts{.add = m * n} + product_counts(m, m, e) +
-         product_counts(m, e, m) + v;
+/// With all gradients assigned, or with `added` dP and dX added to what is there and no dv.
+inline Cost nystrom_product_cost(Index m, Index n, Index e, bool added) {
+  const Counts tall = product_contractions(m, n, e), square = product_contractions(m, m, e);
+  Cost cost;
+  cost.forward = product_counts(m, e, n) + product_counts(m, e, m) + product_counts(n, e, m);
+  cost.backward = product_counts(m, e, n) + 2 * product_counts(m, n, e) + Counts{.add = m * n} +
+                  product_counts(m, m, e) + product_counts(m, e, m) +
+                  (added ? Counts{.add = m * (m + n)} : product_counts(n, e, m));
+  cost.forward_contractions = 2 * tall + square;
+  cost.backward_contractions = (added ? 3 : 4) * tall + 2 * square;
+  return cost;
 }
 
 }  // namespace heed::kernels

@@ -112,7 +112,7 @@ Index landmark_token(const Landmarks& l, const T* index, Index i) {
 
 /// out [m, d] = the landmarks of the tokens x [skip + tokens, d], rows x_stride apart. `tensor` is what the kind needs:
 /// the weight [d, d, cell height, cell width] of the convolution, which has no bias; or the index of the tokens.
-/// scratch [forward_scratch(d)]. Counts: pool_cells; one product m x d x taps(d); or nothing.
+/// scratch [forward_scratch(d)]. Counts: landmarks_cost().
 template <class T>
 void sample_landmarks(const Landmarks& l, Index d, const T* x, Index x_stride, const T* tensor, T* out, T* scratch) {
   const T* const body = x + l.skip * x_stride;
@@ -132,7 +132,7 @@ void sample_landmarks(const Landmarks& l, Index d, const T* x, Index x_stride, c
 }
 
 /// dx += and, for the convolution, dtensor += the gradients for dout [m, d], which is overwritten.
-/// scratch [backward_scratch(d)]. Counts: landmarks_backward_counts().
+/// scratch [backward_scratch(d)]. Counts: landmarks_cost().
 template <class T>
 void sample_landmarks_backward(const Landmarks& l, Index d, const T* x, Index x_stride, const T* tensor, T* dout, T* dx,
                                Index dx_stride, T* dtensor, T* scratch) {
@@ -154,24 +154,24 @@ void sample_landmarks_backward(const Landmarks& l, Index d, const T* x, Index x_
   }
 }
 
-inline Counts landmarks_counts(const Landmarks& l, Index d) {
+inline Cost landmarks_cost(const Landmarks& l, Index d) {
+  const Index m = l.count, members = l.cells.members();
+  Cost cost;
   switch (l.kind) {
-    case Landmarks::Kind::mean: return {.add = (l.cells.members() - l.count) * d, .div = l.count * d};
-    case Landmarks::Kind::convolution: return product_counts(l.count, d, l.taps(d));
-    case Landmarks::Kind::tokens: break;
-  }
-  return {};
-}
-
-inline Counts landmarks_backward_counts(const Landmarks& l, Index d) {
-  switch (l.kind) {
-    case Landmarks::Kind::mean: return {.add = l.cells.members() * d, .div = l.count * d};
+    case Landmarks::Kind::mean:
+      cost.forward = {.add = (members - m) * d, .div = m * d};
+      cost.backward = {.add = members * d, .div = m * d};
+      break;
     case Landmarks::Kind::convolution:
-      return product_counts(d, l.taps(d), l.count) + product_counts(l.count, l.taps(d), d) +
-             Counts{.add = d * l.taps(d) + l.cells.members() * d};
-    case Landmarks::Kind::tokens: break;
+      cost.forward = product_counts(m, d, l.taps(d));
+      cost.backward = product_counts(d, l.taps(d), m) + product_counts(m, l.taps(d), d) +
+                      Counts{.add = d * l.taps(d) + members * d};
+      cost.forward_contractions = product_contractions(m, d, l.taps(d));
+      cost.backward_contractions = 2 * cost.forward_contractions;
+      break;
+    case Landmarks::Kind::tokens: cost.backward = {.add = m * d};
   }
-  return {.add = l.count * d};
+  return cost;
 }
 
 }  // namespace heed::kernels

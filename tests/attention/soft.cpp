@@ -1,0 +1,262 @@
+// SOFT where it is something known, where tokens are extreme, what it stores and what it refuses. Gradients, costs and
+// agreement of number types are checked over all mechanisms in tests/check_cases.cpp.
+#include "heed/attention.h"
+#include "heed/ops/attention.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+#include <numeric>
+#include <set>
+
+using namespace heed;
+
+namespace {
+
+/// N tokens on a grid, d channels.
+AttentionShape shape_of(Index height, Index width, Index d, bool class_token = false) {
+  const Index tokens = height * width + class_token;
+  return {1, tokens, tokens, d, d, height, width, class_token};
+}
+
+template <class T>
+struct Result {
+  Tensor<T> out, dq, dv;
+};
+
+template <class T>
+Result<T> run(const OptionValues& options, const AttentionShape& shape, const Tensor<double>& q, const Tensor<double>& v,
+              const std::vector<double>& buffer = {}) {
+  const auto mechanism = make_mechanism("soft", options);
+  const auto converted = [](const Tensor<double>& from) {
+    Tensor<T> to(from.shape());
+    std::transform(from.begin(), from.end(), to.begin(), [](double x) { return static_cast<T>(x); });
+    return to;
+  };
+  const Tensor<T> tq = converted(q), tv = converted(v);
+  Tensor<T> own(Shape{static_cast<Index>(buffer.size())});
+  std::transform(buffer.begin(), buffer.end(), own.begin(), [](double x) { return static_cast<T>(x); });
+  Tape<T> tape;
+  const Var<T> vq = tape.input(tq.view()), vv = tape.input(tv.view());
+  std::vector<Var<T>> parameters;
+  if (!buffer.empty()) parameters.push_back(tape.constant(std::as_const(own).view()));
+  const Var<T> out = attention(*mechanism, vq, Var<T>{}, vv, shape, std::span<const Var<T>>(parameters));
+  Tensor<T> dout(out.shape());
+  for (Index i = 0; i < dout.size(); ++i) dout[i] = static_cast<T>(static_cast<float>(RandomStream(8).uniform(i, -1, 1)));
+  const auto copy = [](View<const T> values) {
+    Tensor<T> kept(values.shape());
+    std::copy(values.begin(), values.end(), kept.begin());
+    return kept;
+  };
+  Result<T> result{.out = copy(out.value()), .dq = {}, .dv = {}};
+  tape.backward(out, std::as_const(dout).view());
+  result.dq = copy(tape.gradient(vq)), result.dv = copy(tape.gradient(vv));
+  return result;
+}
+
+Tensor<double> random_tokens(Index tokens, Index d, double spread, std::uint64_t seed) {
+  Tensor<double> x(Shape{1, 1, tokens, d});
+  for (Index i = 0; i < x.size(); ++i) x[i] = static_cast<float>(RandomStream(seed).uniform(i, -spread, spread));
+  return x;
+}
+
+template <class A, class B>
+double difference(const Tensor<A>& a, const Tensor<B>& b) {
+  double most = 0, largest = 1e-6;
+  for (Index i = 0; i < a.size(); ++i) {
+    if (!std::isfinite(static_cast<double>(a[i])) || !std::isfinite(static_cast<double>(b[i]))) return INFINITY;
+    most = std::max(most, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
+    largest = std::max(largest, std::abs(static_cast<double>(b[i])));
+  }
+  return most / largest;
+}
+
+std::string refusal(const OptionValues& options, const AttentionShape& shape) {
+  try {
+    make_mechanism("soft", options)->check(shape);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(soft)
+
+// q = 0 and 2 with d = 1: G = exp(-4 / 2) between them. exact: out_0 = v_0 + G v_1.
+BOOST_AUTO_TEST_CASE(by_hand) {
+  Tensor<double> q(Shape{1, 1, 2, 1}, {0, 2}), v(Shape{1, 1, 2, 1}, {3, 5});
+  const double g = std::exp(-2.0);
+  const auto exact = run<double>({{"kernel", "exact"}}, shape_of(1, 2, 1), q, v);
+  BOOST_TEST(std::abs(exact.out[0] - (3 + g * 5)) < 1e-15);
+  BOOST_TEST(std::abs(exact.out[1] - (g * 3 + 5)) < 1e-15);
+  // One landmark, the mean 1: A = 1, P = (p, p) with p = exp(-1 / 2); out = p^2 (3 + 5) in both places.
+  const auto one = run<double>({{"landmarks", "1"}}, shape_of(1, 2, 1), q, v);
+  for (Index i = 0; i < 2; ++i) BOOST_TEST(std::abs(one.out[i] - std::exp(-1.0) * 8) < 1e-12);
+}
+
+// With every token a landmark, P^T A^+ P = A A^-1 A = A.
+BOOST_AUTO_TEST_CASE(all_tokens_as_landmarks_make_it_exact) {
+  const auto q = random_tokens(12, 4, 2, 1), v = random_tokens(12, 4, 1, 2);
+  const auto exact = run<double>({{"kernel", "exact"}}, shape_of(3, 4, 4), q, v);
+  for (const OptionValues& options : std::vector<OptionValues>{{{"sampling", "first"}, {"landmarks", "12"}},
+                                                               {{"ratio", "1"}},
+                                                               {{"ratio", "1"}, {"init", "backtrack"}}}) {
+    OptionValues more = options;
+    more["iterations"] = "40";
+    const auto nystrom = run<double>(more, shape_of(3, 4, 4), q, v);
+    BOOST_TEST(difference(nystrom.out, exact.out) < 1e-9);
+    BOOST_TEST(difference(nystrom.dq, exact.dq) < 1e-7);
+    BOOST_TEST(difference(nystrom.dv, exact.dv) < 1e-9);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_ratio_that_divides_the_grid_is_adaptive_pooling) {
+  const auto q = random_tokens(25, 4, 2, 1), v = random_tokens(25, 4, 1, 2);
+  const AttentionShape shape = shape_of(6, 4, 4, true);
+  const auto ratio = run<double>({{"ratio", "2"}, {"iterations", "4"}}, shape, q, v);
+  const auto square = run<double>({{"ratio", "2"}, {"iterations", "4"}, {"dims", "1"}}, shape, q, v);
+  BOOST_TEST(difference(ratio.out, square.out) > 1e-3);  // pairs in a row are not 2 x 2 cells
+  const auto q16 = random_tokens(16, 4, 2, 3), v16 = random_tokens(16, 4, 1, 4);
+  const auto a = run<double>({{"ratio", "2"}}, shape_of(4, 4, 4), q16, v16);
+  const auto b = run<double>({{"landmarks", "4"}}, shape_of(4, 4, 4), q16, v16);
+  BOOST_TEST(difference(a.out, b.out) == 0);
+  BOOST_TEST(difference(a.dq, b.dq) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(the_implicit_gradient_is_the_exact_one_once_converged) {
+  const auto q = random_tokens(16, 4, 4, 3), v = random_tokens(16, 4, 1, 4);
+  for (const char* normalize : {"none", "map", "inverse"}) {
+    const auto gradient = [&](const char* kind, const char* iterations) {
+      return run<double>({{"sampling", "first"}, {"landmarks", "5"}, {"normalize", normalize}, {"inverse_grad", kind},
+                          {"iterations", iterations}}, shape_of(4, 4, 4), q, v).dq;
+    };
+    BOOST_TEST(difference(gradient("implicit", "40"), gradient("unrolled", "40")) < 1e-9);
+    BOOST_TEST(difference(gradient("implicit", "2"), gradient("unrolled", "2")) > 1e-6);
+  }
+}
+
+// All tokens equal: A and P are all ones, A^+ = 1 1^T / m^2, every output is the sum of v.
+BOOST_AUTO_TEST_CASE(identical_tokens) {
+  Tensor<double> q(Shape{1, 1, 16, 4}), v = random_tokens(16, 4, 1, 2);
+  for (Index i = 0; i < q.size(); ++i) q[i] = 0.3f * static_cast<float>(i % 4 + 1);
+  for (const OptionValues& options : std::vector<OptionValues>{{{"ratio", "2"}},
+                                                               {{"landmarks", "9"}},
+                                                               {{"ratio", "2"}, {"inverse_grad", "implicit"}},
+                                                               {{"ratio", "2"}, {"normalize", "map"}},
+                                                               {{"ratio", "2"}, {"normalize", "inverse"}},
+                                                               {{"ratio", "2"}, {"ridge", "0.01"}}}) {
+    const auto in_double = run<double>(options, shape_of(4, 4, 4), q, v);
+    const auto in_float = run<float>(options, shape_of(4, 4, 4), q, v);
+    BOOST_TEST(difference(in_float.out, in_double.out) < 2e-4);
+    BOOST_TEST(difference(in_float.dv, in_double.dv) < 2e-4);
+    for (Index i = 0; i < q.size(); ++i) BOOST_TEST(std::abs(in_float.dq[i]) < 1e-4);
+    if (options.contains("normalize") || options.contains("ridge")) continue;
+    for (Index c = 0; c < 4; ++c) {
+      double sum = 0;
+      for (Index i = 0; i < 16; ++i) sum += v[i * 4 + c];
+      for (Index i = 0; i < 16; ++i) BOOST_TEST(std::abs(in_double.out[i * 4 + c] - sum) < 1e-9);
+    }
+  }
+}
+
+// Far apart, A is I and a token attends to itself if it is a landmark, else to nothing; also where squares overflow.
+BOOST_AUTO_TEST_CASE(tokens_far_apart) {
+  for (const double distance : {1e3, 1e25}) {
+    Tensor<double> q(Shape{1, 1, 8, 2}), v = random_tokens(8, 2, 1, 2);
+    for (Index i = 0; i < q.size(); ++i) q[i] = static_cast<float>(distance * static_cast<double>(i));
+    for (const char* normalize : {"none", "map", "inverse"}) {
+      const OptionValues options{{"sampling", "first"}, {"landmarks", "3"}, {"normalize", normalize}};
+      const auto in_double = run<double>(options, shape_of(2, 4, 2), q, v);
+      const auto in_float = run<float>(options, shape_of(2, 4, 2), q, v);
+      for (Index i = 0; i < v.size(); ++i) BOOST_TEST(std::abs(in_double.out[i] - (i < 6 ? v[i] : 0)) < 1e-12);
+      BOOST_TEST(difference(in_float.out, in_double.out) < 1e-6);
+      BOOST_TEST(difference(in_float.dv, in_double.dv) < 1e-6);
+      BOOST_TEST(difference(in_float.dq, in_double.dq) < 1e-6);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(memory_grows_with_tokens_not_with_their_square) {
+  for (const char* normalize : {"none", "map", "inverse"})
+    for (const char* sampling : {"pool", "conv"}) {
+      const auto mechanism =
+          make_mechanism("soft", {{"ratio", "16"}, {"sampling", sampling}, {"normalize", normalize}});
+      AttentionShape shape = shape_of(64, 64, 32);
+      const Index m = 16, numbers = mechanism->saved(shape) + mechanism->scratch(shape);
+      BOOST_TEST(numbers < 4096 * (2 * m + 6 * 32 + 4));
+      BOOST_TEST(numbers < 4096 * 4096 / 16);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(random_landmarks_are_distinct_and_come_from_the_seed) {
+  const auto mechanism = make_mechanism("soft", {{"sampling", "random"}, {"landmarks", "16"}});
+  const auto specs = mechanism->parameters(shape_of(4, 4, 4, true));
+  BOOST_REQUIRE(specs.size() == 1u);
+  BOOST_TEST(specs[0].name == "landmark_index");
+  BOOST_TEST(!specs[0].trainable);
+  const auto draw = [&](std::uint64_t seed) {
+    ParameterList list;
+    list.add(specs[0]);
+    Parameters<double> parameters(list);
+    parameters.initialise(seed);
+    return std::vector<double>(parameters[0].begin(), parameters[0].end());
+  };
+  const auto first = draw(1);
+  BOOST_TEST((draw(1) == first));
+  BOOST_TEST((draw(2) != first));
+  std::vector<double> all(16);
+  std::iota(all.begin(), all.end(), 1.0);  // every token but the class token
+  const std::set<double> sorted(first.begin(), first.end());
+  BOOST_TEST((std::vector<double>(sorted.begin(), sorted.end()) == all));
+}
+
+BOOST_AUTO_TEST_CASE(an_index_must_name_a_token) {
+  const auto q = random_tokens(5, 2, 1, 1), v = random_tokens(5, 2, 1, 2);
+  const OptionValues options{{"sampling", "random"}, {"landmarks", "2"}, {"iterations", "2"}};
+  BOOST_CHECK_NO_THROW(run<double>(options, shape_of(2, 2, 2, true), q, v, {4, 1}));
+  for (const double wrong : {0.0, 5.0, -1.0, 1.5, 1e300, std::nan("")})
+    BOOST_CHECK_THROW(run<double>(options, shape_of(2, 2, 2, true), q, v, {1, wrong}), Error);
+}
+
+BOOST_AUTO_TEST_CASE(sizes_come_from_given_tensors) {
+  const auto random = make_mechanism("soft", {{"sampling", "random"}});
+  random->read_sizes({{"landmark_index", Shape{7}}});
+  BOOST_CHECK_NO_THROW(random->check(shape_of(3, 3, 4)));
+  BOOST_TEST(random->parameters(shape_of(3, 3, 4))[0].shape[0] == 7);
+  const auto conv = make_mechanism("soft", {{"sampling", "conv"}});
+  conv->read_sizes({{"landmark.weight", Shape{4, 4, 2, 2}}});
+  BOOST_TEST((conv->parameters(shape_of(4, 4, 4))[0].shape == Shape{4, 4, 2, 2}));
+  conv->read_sizes({{"landmark.weight", Shape{}}});
+}
+
+BOOST_AUTO_TEST_CASE(what_is_refused_and_why) {
+  const AttentionShape grid = shape_of(4, 6, 4), none{1, 24, 24, 4, 4, 0, 0, false}, cross{1, 4, 5, 4, 4, 0, 0, false};
+  const auto expect = [](const std::string& part, const OptionValues& options, const AttentionShape& shape) {
+    const std::string message = refusal(options, shape);
+    BOOST_TEST(message.find(part) != std::string::npos, "'" << message << "' does not say '" << part << "'");
+    BOOST_TEST(message.find("[soft]") == 0u);
+  };
+  expect("causal", {{"ratio", "2"}, {"causal", "true"}}, grid);
+  expect("4 queries and 5 keys", {{"kernel", "exact"}}, cross);
+  expect("divide the grid, 4 x 6", {{"ratio", "3"}}, grid);
+  expect("ratio is 0, landmarks is 0; expected one of them", {}, grid);
+  expect("expected one of them", {{"ratio", "2"}, {"landmarks", "4"}}, grid);
+  expect("needs an image grid", {{"ratio", "2"}}, none);
+  expect("square", {{"landmarks", "5"}}, grid);
+  expect("1 to 24", {{"sampling", "first"}, {"landmarks", "25"}}, grid);
+  expect("landmarks is 0", {{"sampling", "random"}}, grid);
+  expect("takes ratio", {{"sampling", "conv"}, {"landmarks", "4"}}, grid);
+  expect("image grid", {{"sampling", "conv"}, {"dims", "1"}, {"ratio", "2"}}, grid);
+  expect("divide the 24 tokens", {{"dims", "1"}, {"ratio", "5"}}, none);
+  expect("dims is 3", {{"dims", "3"}, {"ratio", "2"}}, grid);
+  expect("iterations is 65", {{"iterations", "65"}, {"ratio", "2"}}, grid);
+  expect("ridge is -1", {{"ridge", "-1"}, {"ratio", "2"}}, grid);
+  expect("has no inverse", {{"kernel", "exact"}, {"normalize", "inverse"}}, grid);
+  BOOST_TEST(refusal({{"ratio", "2"}, {"causal", "false"}}, grid).empty());
+  BOOST_TEST(refusal({{"dims", "1"}, {"ratio", "4"}}, none).empty());
+  BOOST_TEST(make_mechanism("soft", {})->layout(12, 3).key_width == 0);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
