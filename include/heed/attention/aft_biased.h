@@ -46,6 +46,7 @@ struct AftBiased {
 
   template <class T>
   void forward(const AttentionInput<T>& in, kernels::ExpSums<T> sums, T* scratch) const {
+    const Index D = channels;
     const Memory<T> m = divide(scratch);
     Index first_made = -1, last_made = -1;  // the keys that F is there for
     for (Block b = block_at<T>(0); b.rows > 0; b = block_at<T>(b.first + b.rows)) {
@@ -233,6 +234,7 @@ struct AftBiased {
   void backward_by_keys(const AttentionInput<T>& in, const Block& b, const Bias<T>& w, const Memory<T>& m,
                         const T* scale, const T* dy_by_mass, const T* y, Index touched,
                         const AttentionGradient<T>& gradient) const {
+    const Index D = channels;
     std::fill(m.dw, m.dw + b.rows * b.keys(), T(0));
     for (Index r = 0; r < b.rows; ++r) {
       const AftReach::Range seen = reach(b.first + r);
