@@ -112,6 +112,7 @@ BOOST_AUTO_TEST_CASE(converged_it_is_the_inverse) {
   for (const Index m : {2, 5, 16, 33}) {
     const auto A = gram(m, 4), expected = dense_inverse(m, A);
     for (const NewtonStart start : {NewtonStart::damped, NewtonStart::backtrack}) {
+      if (m == 2 && start == NewtonStart::backtrack) continue;  // stalls: see below
       const auto X = invert({m, 40, start}, A);
       BOOST_TEST(largest_difference(X, expected) < 1e-10 * largest(expected));
     }
@@ -127,12 +128,16 @@ BOOST_AUTO_TEST_CASE(a_singular_matrix_has_its_pseudo_inverse) {
   for (const float x : invert<float>({m, 20, NewtonStart::damped}, ones)) BOOST_TEST(std::abs(x - 1.0 / 36) < 2e-3);
 }
 
-// A = 1: X_0 = 2, X_1 = 2 2 - 2 2 = 0, for ever. Backtracking accepts |1 - 2| = 1 and stalls too.
+// A = 1: X_0 = 2, X_1 = 2 2 - 2 2 = 0, for ever. Backtracking accepts |1 - 2| = 1 and stalls too. So do two landmarks far
+// apart: both rows of A have the sum |A| = 1 + g, which is an eigenvalue, and |I - a A A| = 1 + O(g) is accepted.
 BOOST_AUTO_TEST_CASE(one_landmark_stalls_the_undamped_start) {
   const std::vector<double> one{1};
   BOOST_TEST(invert({1, 20, NewtonStart::plain}, one)[0] == 0);
   BOOST_TEST(invert({1, 20, NewtonStart::backtrack}, one)[0] == 0);
   BOOST_TEST(std::abs(invert({1, 20, NewtonStart::damped}, one)[0] - 1) < 1e-12);
+  const std::vector<double> pair{1, 0.001, 0.001, 1};
+  BOOST_TEST(std::abs(invert({2, 20, NewtonStart::backtrack}, pair)[0] - 0.5) < 0.01);
+  BOOST_TEST(std::abs(invert({2, 20, NewtonStart::damped}, pair)[0] - 1) < 1e-5);
 }
 
 // I - a A A has column sums far above 1.01 for n = 0 unless A is nearly I: 3 rows of a matrix with sums 2 and 1.5.
@@ -154,6 +159,7 @@ BOOST_AUTO_TEST_CASE(the_unrolled_gradient_is_exact_for_any_number_of_iterations
     for (const double spread : {0.5, 2.0})  // close landmarks, far from convergence; and distant ones
       for (const NewtonStart start : starts)
         for (const Index iterations : {0, 1, 2, 3, 7, 15, 20, 30}) {
+          if (m == 1 && start != NewtonStart::damped) continue;  // stalled at 0, from where rounding leads away
           const NewtonInverse s{m, iterations, start};
           auto A = gram(m, spread);
           for (Index i = 0; i < m; ++i) A[i * m + i] += 0.01 * static_cast<double>(i);  // one largest row

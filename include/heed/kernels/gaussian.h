@@ -22,7 +22,10 @@ void squared_distances(Index m, Index n, Index d, const T* x, Index x_stride, co
       const T *const a = x + i * x_stride, *const b = y + j * y_stride;
       const T first = a[0] - b[0];
       T sum = first * first;
-      for (Index c = 1; c < d; ++c) sum += (a[c] - b[c]) * (a[c] - b[c]);
+      for (Index c = 1; c < d; ++c) {
+        const T difference = a[c] - b[c];
+        sum += difference * difference;
+      }
       out[i * out_stride + j] = sum;
     }
 }
