@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 namespace heed {
@@ -40,6 +41,14 @@ void OptionReader::operator()(const char* name, Index& value, const char*) {
 void OptionReader::operator()(const char* name, double& value, const char*) {
   if (const std::string* const text = take(name))
     require(parse(*text, value), "[{}] {} is '{}'; expected a number", owner_, name, *text);
+}
+
+std::size_t OptionReader::choose(const char* name, std::size_t fallback, const std::vector<std::string>& names) {
+  const std::string* const text = take(name);
+  if (!text) return fallback;
+  const auto found = std::find(names.begin(), names.end(), *text);
+  require(found != names.end(), "[{}] {} is {}{}", owner_, name, in_quotes(*text), suggestion(*text, names));
+  return static_cast<std::size_t>(found - names.begin());
 }
 
 void OptionReader::finish() const {

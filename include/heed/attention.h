@@ -72,6 +72,7 @@ struct AttentionGradient {
 /// An option of a mechanism, as `heed list` shows it.
 struct OptionInfo {
   std::string name, fallback, meaning;
+  std::vector<std::string> choices{};  ///< the values it takes, if they have names
 };
 
 /// Values of options as text, by name.

@@ -3,12 +3,20 @@
 //   template <class Visitor>
 //   void options(Visitor& visit) {
 //     visit("causal", causal, "a query sees the keys up to its own position only");
+//     visit("norm", norm, {"l1", "l2"}, "what a channel is divided by");  // enum class Norm { l1, l2 } norm;
 //   }
 #pragma once
 
 #include "heed/attention.h"
 
+#include <initializer_list>
+#include <type_traits>
+
 namespace heed {
+
+/// An option of a few named values: an enum that counts from 0, in the order of its names.
+template <class E>
+concept NamedChoice = std::is_enum_v<E>;
 
 /// Reads options from text; throws Error at bad values and names the nearest option at unknown names.
 class OptionReader {
@@ -18,12 +26,17 @@ class OptionReader {
   void operator()(const char* name, bool& value, const char* meaning);
   void operator()(const char* name, Index& value, const char* meaning);
   void operator()(const char* name, double& value, const char* meaning);
+  template <NamedChoice E>
+  void operator()(const char* name, E& value, std::initializer_list<const char*> names, const char*) {
+    value = static_cast<E>(choose(name, static_cast<std::size_t>(value), {names.begin(), names.end()}));
+  }
 
   /// Throws Error if an option was given that nothing asked for.
   void finish() const;
 
  private:
   const std::string* take(const char* name);
+  std::size_t choose(const char* name, std::size_t fallback, const std::vector<std::string>& names);
   std::string owner_;
   const OptionValues& values_;
   std::vector<std::string> known_;
@@ -35,6 +48,10 @@ class OptionLister {
   void operator()(const char* name, bool& value, const char* meaning);
   void operator()(const char* name, Index& value, const char* meaning);
   void operator()(const char* name, double& value, const char* meaning);
+  template <NamedChoice E>
+  void operator()(const char* name, E& value, std::initializer_list<const char*> names, const char* meaning) {
+    found.push_back({name, names.begin()[static_cast<std::size_t>(value)], meaning, {names.begin(), names.end()}});
+  }
 
   std::vector<OptionInfo> found;
 };
