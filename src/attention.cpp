@@ -1,3 +1,4 @@
+#include "heed/attention/adder.h"
 #include "heed/attention/softmax.h"
 #include "heed/options.h"
 #include "heed/suggest.h"
@@ -8,6 +9,7 @@ namespace {
 
 constexpr MechanismEntry list[] = {
     mechanism_entry<Softmax>(),
+    mechanism_entry<Adder>(),
 };
 
 }  // namespace
