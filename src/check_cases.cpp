@@ -179,6 +179,7 @@ void add_attention(std::vector<CheckCase>& cases, const std::string& label, cons
     const auto noise = filled(tape, noise_shape, [](Index i) { return RandomStream(5).uniform(i, -1, 3); });
     return attention(mechanism, q, k, value, shape, std::span<const Variable>(own), {noise.data(), noise.shape()});
   }));
+  cases.back().note = mechanism.surrogate();
 }
 
 /// A mechanism on the packed output of a qkv projection, as models use it, checked in one shape.

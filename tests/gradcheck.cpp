@@ -5,6 +5,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <cmath>
 #include <sstream>
 
 using namespace heed;
@@ -74,6 +75,26 @@ BOOST_AUTO_TEST_CASE(a_gradient_that_overwrites_what_is_there) {
       "overwrites", {2, 3},
       [](View<const double> x, double* y) { std::copy(x.begin(), x.end(), y); },
       [](View<const double> x, const double* dy, Update, double* dx) { std::copy(dy, dy + x.size(), dx); })));
+}
+
+// A surrogate is not the derivative and says so; it must still be finite and leave what is there.
+BOOST_AUTO_TEST_CASE(a_surrogate_is_checked_for_what_it_promises) {
+  CheckCase surrogate = cube("surrogate", [](double x) { return x; });
+  surrogate.note = "x, not 3 x^2";
+  BOOST_TEST(all_passed(surrogate));
+  std::ostringstream table;
+  BOOST_TEST(print_gradcheck(table, gradcheck(surrogate)));
+  BOOST_TEST(table.str().find("x, not 3 x^2") != std::string::npos);
+
+  CheckCase infinite = cube("infinite", [](double) { return INFINITY; });
+  infinite.note = "infinite";
+  BOOST_TEST(!all_passed(infinite));
+
+  CheckCase overwrites = planted(
+      "overwrites", {2, 3}, [](View<const double> x, double* y) { std::copy(x.begin(), x.end(), y); },
+      [](View<const double> x, const double* dy, Update, double* dx) { std::copy(dy, dy + x.size(), dx); });
+  overwrites.note = "one";
+  BOOST_TEST(!all_passed(overwrites));
 }
 
 // Softmax without the term that comes from the normalising sum.

@@ -107,6 +107,10 @@ class Mechanism {
   /// Cost per image.
   virtual Cost cost(const AttentionShape& shape) const = 0;
 
+  /// Where the backward pass is meant not to be the derivative of the forward pass: what it is instead, in a few
+  /// words. Empty for exact gradients.
+  virtual std::string surrogate() const = 0;
+
   /// Has it a map [N, M], the matrix that multiplies v?
   virtual bool has_map() const = 0;
 
@@ -139,6 +143,7 @@ class MechanismBase : public Mechanism {
   void read_sizes(const std::map<std::string, Shape>&) override {}
   Shape noise(const AttentionShape&) const override { return Shape{0}; }
   std::vector<ParameterSpec> parameters(const AttentionShape&) const override { return {}; }
+  std::string surrogate() const override { return {}; }
   bool has_map() const override { return true; }
 
   void forward(const AttentionInput<float>& in, Heads<float> out, float* saved, float* scratch) const override {

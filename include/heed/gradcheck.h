@@ -32,7 +32,9 @@ struct CheckCase {
   Function<double> in_double;
   Function<float> in_float;
   Function<Counted> in_counted;
-  std::string note{};  ///< what the numbers are compared with, where that is not the function's own differences
+  /// Where the gradient is not meant to be the function's derivative: what it is instead. Then differences say nothing
+  /// about it, and what is checked is that it is finite and added to what is there; tests of its own check the rest.
+  std::string note{};
 };
 
 /// A case from a generic function f(tape, inputs) -> result.
@@ -49,6 +51,7 @@ struct CheckRow {
   Index index = 0;
   double got = 0, expected = 0;
   bool passed = false;
+  std::string note{};  ///< that of the case; then nothing is expected
 };
 
 /// Largest relative error that passes. Central differences of a smooth function with a step of cbrt(eps) are
