@@ -1,6 +1,7 @@
 // The attention layer: qkv projection, the mechanism, output projection.
 #pragma once
 
+#include "heed/nn/adder.h"
 #include "heed/nn/layers.h"
 #include "heed/ops/attention.h"
 
@@ -9,18 +10,20 @@
 namespace heed {
 
 /// out = proj(mechanism(qkv(x))) for x [B, N, D]. Tensors NAME.qkv.*, NAME.proj.* and, beside them, the
-/// mechanism's own.
+/// mechanism's own. With adder layers also NAME.q_ln.*, k_ln, v_ln, out_ln (before proj) and proj_ln.
 class AttentionLayer {
  public:
-  /// `shape` gives tokens (queries) and grid.
+  /// `shape` gives tokens (queries) and grid; with `adder`, qkv and proj are adder layers.
   AttentionLayer(ParameterList& list, const std::string& name, Index dim, Index heads,
-                 std::unique_ptr<Mechanism> mechanism, const AttentionShape& shape)
+                 std::unique_ptr<Mechanism> mechanism, const AttentionShape& shape,
+                 const std::optional<AdderLinearOptions>& adder = {})
       : name_(name),
         mechanism_(std::move(mechanism)),
         layout_(mechanism_->layout(dim, heads)),
         shape_(complete(shape, layout_)),
-        qkv_(list, name + ".qkv", dim, layout_.total()),
-        proj_(list, name + ".proj", layout_.heads * layout_.value_width, dim) {
+        qkv_(list, name + ".qkv", dim, parts(name, layout_), adder),
+        proj_(list, name + ".proj", layout_.heads * layout_.value_width, dim, adder) {
+    if (adder) out_norm_.emplace(list, name + ".out_ln", layout_.heads * layout_.value_width);
     mechanism_->check(shape_);
     for (ParameterSpec& spec : mechanism_->parameters(shape_)) {
       spec.name = name + "." + spec.name;
@@ -31,7 +34,8 @@ class AttentionLayer {
   /// x [B, N, D] to [B, N, D]; `residual` is added if given.
   template <class T>
   Var<T> operator()(Var<T> x, Var<T> residual = {}) const {
-    return proj_(mix(x), residual);
+    const Var<T> mixed = mix(x);
+    return proj_(out_norm_ ? (*out_norm_)(mixed) : mixed, residual);
   }
 
   const Mechanism& mechanism() const { return *mechanism_; }
@@ -56,6 +60,15 @@ class AttentionLayer {
   }
 
  private:
+  /// q, k and v in the output of qkv, as far as the mechanism takes them.
+  static std::vector<ProjectionPart> parts(const std::string& name, const AttentionLayout& layout) {
+    std::vector<ProjectionPart> parts;
+    if (layout.query_width > 0) parts.push_back({name + ".q_ln", layout.heads * layout.query_width});
+    if (layout.key_width > 0) parts.push_back({name + ".k_ln", layout.heads * layout.key_width});
+    if (layout.value_width > 0) parts.push_back({name + ".v_ln", layout.heads * layout.value_width});
+    return parts;
+  }
+
   static AttentionShape complete(AttentionShape shape, const AttentionLayout& layout) {
     shape.heads = layout.heads;
     shape.keys = shape.queries;
@@ -92,7 +105,8 @@ class AttentionLayer {
   std::unique_ptr<Mechanism> mechanism_;
   AttentionLayout layout_;
   AttentionShape shape_;
-  LinearLayer qkv_, proj_;
+  Projection qkv_, proj_;
+  std::optional<LayerNormLayer> out_norm_;
   std::vector<ParameterId> own_;
 };
 
