@@ -12,7 +12,7 @@
 // Time: 2 N M d additions for S, 2 N M d for A v, N M exponentials. As with softmax, the map is made in blocks of
 // queries and never stored: memory is O(N).
 //
-// Differs: none in the forward pass. The paper's gradient of S is sign, (23), its own ablation's HardTanh (Table 3).
+// The gradient of S takes sign(q - k), (23), the derivative proper; score_grad=hardtanh is the paper's ablation (Table 3).
 #pragma once
 
 #include "heed/attention.h"
@@ -41,7 +41,13 @@ class Adder : public MechanismBase<Adder> {
     visit("causal", causal, "not defined: only false is accepted");
   }
 
-  static std::vector<OptionValues> variants() { return {{}, {{"identity", "false"}}}; }
+  static std::vector<OptionValues> variants() {
+    return {{}, {{"identity", "false"}}, {{"score_grad", "hardtanh"}}, {{"identity", "false"}, {"score_grad", "hardtanh"}}};
+  }
+
+  std::string surrogate() const override {
+    return score_grad == DistanceGradient::sign ? "" : "the Huber function's derivative in place of that of |q - k|";
+  }
 
   void check(const AttentionShape& shape) const override {
     require(!causal, "[adder] causal attention is not defined for adder");

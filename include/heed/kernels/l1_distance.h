@@ -5,6 +5,7 @@
 #include "heed/kernels/update.h"
 #include "heed/tensor.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace heed {
@@ -85,12 +86,25 @@ void negative_l1_gradient(DistanceGradient gradient, Transpose transpose_g, Inde
   if (gradient == DistanceGradient::hardtanh)
     return detail::l1_gradient(rows, terms, width, x, ldx, w, ldw, g, g_row, g_term, update, dx, lddx, pull_hardtanh<T>);
   gemm(transpose_g, Transpose::no, rows, width, terms, g, ldg, w, ldw, update, dx, lddx);
-  for (Index r = 0; r < rows; ++r) {
-    T sum = g[r * g_row];
-    for (Index t = 1; t < terms; ++t) sum += g[r * g_row + t * g_term];
-    for (Index i = 0; i < width; ++i) dx[r * lddx + i] -= sum * x[r * ldx + i];
+  constexpr Index block = 64;  // rows whose sums are formed side by side: those of a transposed g are neighbours
+  for (Index first = 0; first < rows; first += block) {
+    const Index count = std::min(block, rows - first);
+    T sums[block];
+    for (Index t = 0; t < terms; ++t)
+      for (Index r = 0; r < count; ++r)
+        write(t == 0 ? Update::assign : Update::accumulate, sums[r], g[(first + r) * g_row + t * g_term]);
+    for (Index r = 0; r < count; ++r)
+      for (Index i = 0; i < width; ++i) dx[(first + r) * lddx + i] -= sums[r] * x[(first + r) * ldx + i];
   }
 }
+
+#ifndef HEED_REFERENCE
+void negative_l1(Index rows, Index columns, Index width, const float* x, Index ldx, const float* w, Index ldw,
+                 Update update, float* s, Index lds);
+void negative_l1_gradient(DistanceGradient gradient, Transpose transpose_g, Index rows, Index terms, Index width,
+                          const float* x, Index ldx, const float* w, Index ldw, const float* g, Index ldg,
+                          Update update, float* dx, Index lddx);
+#endif
 
 }  // namespace kernels
 }  // namespace heed
