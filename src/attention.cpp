@@ -1,4 +1,6 @@
 #include "heed/attention/adder.h"
+#include "heed/attention/pointwise.h"
+#include "heed/attention/sima.h"
 #include "heed/attention/softmax.h"
 #include "heed/options.h"
 #include "heed/suggest.h"
@@ -9,6 +11,8 @@ namespace {
 
 constexpr MechanismEntry list[] = {
     mechanism_entry<Softmax>(),
+    mechanism_entry<Sima>(),
+    mechanism_entry<PointwiseAttention>(),
     mechanism_entry<Adder>(),
 };
 

@@ -10,6 +10,7 @@
 #include "heed/ops/conv2d.h"
 #include "heed/ops/cross_entropy.h"
 #include "heed/ops/dropout.h"
+#include "heed/ops/head_norm.h"
 #include "heed/ops/layer_norm.h"
 #include "heed/ops/linear.h"
 #include "heed/ops/patch_embedding.h"
@@ -42,6 +43,7 @@ void add_arithmetic(std::vector<CheckCase>& cases) {
   cases.push_back(check_case("scale", {x}, [](auto&, const auto& v) { return scale(v[0], -0.7); }));
   cases.push_back(check_case("gelu", {{"x", {2, 3, 5}, -4, 4}}, [](auto&, const auto& v) { return gelu(v[0]); }));
   cases.push_back(check_case("relu", {kinked}, [](auto&, const auto& v) { return relu(v[0]); }));
+  cases.push_back(check_case("silu", {{"x", {2, 3, 5}, -6, 6}}, [](auto&, const auto& v) { return silu(v[0]); }));
   cases.push_back(check_case("softmax", {{"x", {2, 3, 5}, -3, 3}}, [](auto&, const auto& v) { return softmax(v[0]); }));
   cases.push_back(check_case("dropout", {x}, [](auto&, const auto& v) { return dropout(v[0], 0.4, 1); }));
   cases.push_back(check_case("stochastic_depth", {{"x", {7, 3, 2}}},
@@ -72,6 +74,11 @@ void add_products(std::vector<CheckCase>& cases) {
 void add_norms(std::vector<CheckCase>& cases) {
   cases.push_back(check_case("layer_norm", {{"x", {2, 3, 5}}, {"gamma", {5}}, {"beta", {5}}},
                              [](auto&, const auto& v) { return layer_norm(v[0], v[1], v[2]); }));
+  cases.push_back(check_case("head_norm",
+                             {{"qkv", {2, 5, 3 * (4 + 6 + 7)}}, {"q_gamma", {4}}, {"q_beta", {4}}, {"k_gamma", {6}}, {"k_beta", {6}}},
+                             [](auto&, const auto& v) {
+                               return head_norm(v[0], AttentionLayout{3, 4, 6, 7}, v[1], v[2], v[3], v[4]);
+                             }));
   const auto norm = [](auto& tape, const auto& v) {
     const Shape channels{3};
     return batch_norm(v[0], v[1], v[2], filled(tape, channels, [](Index i) { return 0.1 * static_cast<double>(i); }),
@@ -127,7 +134,7 @@ struct CheckShape {
 constexpr CheckShape check_shapes[] = {
     {"N > d", 2, 3, 8, 8, 12, 2, 4, false},          {"N < d", 1, 2, 4, 4, 14, 2, 2, false},
     {"class token", 2, 2, 9, 9, 10, 2, 4, true},     {"one head, one token", 2, 1, 1, 1, 3, 1, 1, false},
-    {"cross", 2, 3, 5, 7, 12, 0, 0, false},
+    {"M > N", 2, 3, 5, 7, 12, 0, 0, false},          {"M < N", 1, 2, 6, 4, 10, 0, 0, false},
 };
 
 /// The case of one mechanism in one shape, if it accepts it.

@@ -52,9 +52,15 @@ std::size_t OptionReader::choose(const char* name, std::size_t fallback, const s
 }
 
 void OptionReader::finish() const {
-  for (const auto& [name, text] : values_)
-    require(std::find(known_.begin(), known_.end(), name) != known_.end(), "[{}] has no option '{}'{}", owner_, name,
-            known_.empty() ? std::string("; it takes none") : suggestion(name, known_));
+  for (const auto& [name, text] : values_) {
+    if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
+    // No mechanism is causal unless it says that it can be.
+    if (name == "causal" && text == "false") continue;
+    if (name == "causal")
+      fail("[{}] causal is {}; expected false, since it has no causal form", owner_, in_quotes(text));
+    fail("[{}] has no option '{}'{}", owner_, name,
+         known_.empty() ? std::string("; it takes none") : suggestion(name, known_));
+  }
 }
 
 void OptionLister::operator()(const char* name, bool& value, const char* meaning) {

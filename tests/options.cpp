@@ -52,13 +52,19 @@ BOOST_AUTO_TEST_CASE(an_unknown_name_is_refused_with_the_nearest) {
   check_refused({{"fruit", ""}}, "[basket] fruit is ''; expected one of apple, pear, plum");
 }
 
+BOOST_AUTO_TEST_CASE(causal_is_false_where_it_is_no_option) {
+  BOOST_CHECK(!read({{"causal", "false"}}).washed);
+  check_refused({{"causal", "true"}}, "[basket] causal is 'true'; expected false, since it has no causal form");
+}
+
 BOOST_AUTO_TEST_CASE(a_list_of_options_shows_default_and_choices) {
   Basket basket;
   OptionLister lister;
   basket.options(lister);
   BOOST_REQUIRE(lister.found.size() == 2u);
   BOOST_TEST(lister.found[0].fallback == "pear");
-  BOOST_TEST(lister.found[0].choices == (std::vector<std::string>{"apple", "pear", "plum"}), boost::test_tools::per_element());
+  BOOST_TEST(lister.found[0].choices == (std::vector<std::string>{"apple", "pear", "plum"}),
+             boost::test_tools::per_element());
   BOOST_TEST(lister.found[1].choices.empty());
 }
 

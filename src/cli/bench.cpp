@@ -119,11 +119,12 @@ void add_bench(CLI::App& app, const AddVerb& add) {
   auto* const command = app.add_subcommand("bench", "Measure training steps or inference on random images");
   command->add_option("MODEL", a.model, "model or experiment file (TOML)")->required();
   add_sets(command, a.sets, "override a key of the file; repeatable");
-  command->add_option("--batch", a.batch, "images per step; default: train.batch")->check(CLI::PositiveNumber);
+  command->add_option("--batch", a.batch, "images per step; default: train.batch")
+      ->check(CLI::Range(1, 1'000'000));
   command->add_option("--mode", a.mode, "train: forward, backward, optimiser; infer: forward")
       ->check(CLI::IsMember({"train", "infer"}));
   add_threads(command, a.threads);
-  command->add_option("--seconds", a.seconds, "how long to measure")->check(CLI::PositiveNumber);
+  command->add_option("--seconds", a.seconds, "how long to measure")->check(CLI::Range(0.001, 86'400.0));
   command->add_flag("--json", a.json, "one JSON object");
   add(command, [] { return bench_command(a); });
 }

@@ -28,6 +28,9 @@ void add_probe(CLI::App& app, const AddVerb& add);
 /// --set key=value, repeatable, one value per occurrence.
 CLI::Option* add_sets(CLI::App* command, std::vector<std::string>& sets, const std::string& meaning);
 
+/// More threads than any machine that heed runs on has cores; the system may refuse to start more.
+inline constexpr int max_threads = 1024;
+
 /// --threads N; 0 leaves the number of cores.
 CLI::Option* add_threads(CLI::App* command, int& threads);
 void use_threads(int threads);

@@ -1,6 +1,7 @@
 // heed eval and heed predict.
 #include "trained.h"
 
+#include "heed/data/normalise.h"
 #include "heed/train/evaluate.h"
 
 #include <fmt/format.h>
@@ -117,19 +118,12 @@ int predict_command(const PredictArguments& a) {
 
 Tensor<float> prepared_images(const TrainedModel& trained, const std::vector<std::string>& files) {
   const ImageSize size = trained.input();
-  const DataConfig& data = trained.experiment.data;
-  const auto of_channel = [](const std::vector<double>& values, Index channel, double fallback) {
-    return values.empty() ? fallback : values[values.size() == 1 ? 0 : static_cast<std::size_t>(channel)];
-  };
+  const Normaliser<float> normalise(trained.experiment.data, size.channels);
   Tensor<float> images(Shape{static_cast<Index>(files.size()), size.channels, size.height, size.width});
   float* out = images.data();
   for (const std::string& file : files) {
-    const Image image = convert(load_image(file), size);
-    for (Index c = 0; c < size.channels; ++c) {
-      const double mean = of_channel(data.mean, c, 0), deviation = of_channel(data.std, c, 1);
-      for (Index i = 0; i < size.pixels(); ++i)
-        *out++ = static_cast<float>((image.pixels[static_cast<std::size_t>(c * size.pixels() + i)] / 255.0 - mean) / deviation);
-    }
+    normalise(convert(load_image(file), size), out);
+    out += size.elements();
   }
   return images;
 }
@@ -152,7 +146,7 @@ void add_predict(CLI::App& app, const AddVerb& add) {
   auto* const command = app.add_subcommand("predict", "Classify image files with a trained model");
   command->add_option("RUN", a.run, "run directory")->required();
   command->add_option("IMAGE", a.images, "PNG or JPEG files")->required();
-  command->add_option("--top", a.top, "how many classes to show")->check(CLI::PositiveNumber);
+  command->add_option("--top", a.top, "how many classes to show")->check(CLI::Range(1, 1'000'000));
   command->add_option("--weights", a.weights, "other weights than best.safetensors")->type_name("FILE");
   add_sets(command, a.sets, "override a key of the run's configuration; repeatable");
   add_threads(command, a.threads);

@@ -3,10 +3,11 @@
 
 #include "heed/check.h"
 #include "heed/parallel.h"
+#include "heed/suggest.h"
 #include "heed/train/trainer.h"
 
+#include <algorithm>
 #include <cstdio>
-#include <iostream>
 
 namespace heed::cli {
 
@@ -15,7 +16,7 @@ CLI::Option* add_sets(CLI::App* command, std::vector<std::string>& sets, const s
 }
 
 CLI::Option* add_threads(CLI::App* command, int& threads) {
-  return command->add_option("--threads", threads, "threads; default: all cores")->type_name("N")->check(CLI::PositiveNumber);
+  return command->add_option("--threads", threads, "threads; default: all cores")->type_name("N")->check(CLI::Range(1, max_threads));
 }
 
 void use_threads(int threads) {
@@ -24,11 +25,32 @@ void use_threads(int threads) {
 
 namespace {
 
-/// An error as one line on stderr.
-int report(const char* what, int status) {
+/// An error as one line on stderr, whatever names and paths it quotes.
+int report(std::string what, int status) {
+  std::replace_if(what.begin(), what.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
   std::fflush(stdout);
-  std::fprintf(stderr, "heed: %s\n", what);
+  std::fprintf(stderr, "heed: %s\n", what.c_str());
   return status;
+}
+
+/// What is wrong with the command line. CLI11 complains about what is missing before it does about what is unknown;
+/// the unknown verb or option is the better hint.
+std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  const std::vector<std::string> unknown = app.remaining(true);
+  if (unknown.empty()) return error.what();
+  const bool option = unknown.front().starts_with("-");
+  std::vector<std::string> known;
+  if (option) {
+    for (const CLI::Option* o : command->get_options())
+      for (const std::string& name : o->get_lnames()) known.push_back("--" + name);
+  } else {
+    for (const CLI::App* verb : command->get_subcommands({})) known.push_back(verb->get_name());
+  }
+  const std::string name = unknown.front().substr(0, unknown.front().find('='));
+  return fmt::format("{}unknown {} {}{}", command == &app ? "" : command->get_name() + ": ",
+                     option ? "option" : known.empty() ? "argument" : "verb", in_quotes(name), suggestion(name, known));
 }
 
 int run(int argc, char** argv) {
@@ -50,7 +72,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    return report((std::string(error.what()) + "; see heed --help").c_str(), bad_input);
+    return report(usage_error(app, error) + "; see heed --help", bad_input);
   }
   return chosen();
 }
@@ -68,5 +90,8 @@ int main(int argc, char** argv) {
     return cli::report(error.what(), cli::bad_input);
   } catch (const std::bad_alloc&) {
     return cli::report("not enough memory for a model and batch of this size", cli::bad_input);
+  } catch (const std::exception& error) {
+    // The system refused something: a name too long, a thread too many.
+    return cli::report(error.what(), cli::bad_input);
   }
 }

@@ -1,6 +1,7 @@
 // heed probe: one mechanism, layer or model on given tensors, so that heed can be held against any other
 // implementation number for number. Outputs and gradients come from the code that trains.
 #include "commands.h"
+#include "probe_files.h"
 
 #include "heed/attention.h"
 #include "heed/config.h"
@@ -11,112 +12,11 @@
 #include "heed/ops/cross_entropy.h"
 #include "heed/suggest.h"
 
-#include <fmt/format.h>
-
-#include <deque>
-#include <set>
+#include <cstdio>
 
 namespace heed::cli {
 
 namespace {
-
-/// The tensors of an input file. What is taken is checked; finish() refuses what nobody took.
-class ProbeInput {
- public:
-  explicit ProbeInput(const std::string& path) : file_(path) {}
-
-  /// F64 if the file's numbers are, F32 if they are; a mixture is refused.
-  bool in_double() const {
-    const std::string* first = nullptr;
-    DType common{};
-    for (const std::string& name : file_.names()) {
-      const DType dtype = file_.info(name).dtype;
-      if (dtype == DType::I64) continue;
-      require(dtype == DType::F32 || dtype == DType::F64, "{}: tensor '{}' is {}; expected F32 or F64", file_.path(),
-              name, to_string(dtype));
-      if (first)
-        require(dtype == common, "{}: tensor '{}' is {}, '{}' is {}; expected one number type", file_.path(), name,
-                to_string(dtype), *first, to_string(common));
-      first = &name;
-      common = dtype;
-    }
-    require(first != nullptr, "{}: holds no F32 or F64 tensor", file_.path());
-    return common == DType::F64;
-  }
-
-  bool contains(const std::string& name) const { return file_.contains(name); }
-  const std::string& path() const { return file_.path(); }
-
-  /// The tensor `name`. `rank` axes are expected.
-  template <class T>
-  Tensor<T> take(const std::string& name, int rank) {
-    require(file_.contains(name), "{}: tensor '{}' is missing", path(), name);
-    const Shape& found = file_.info(name).shape;
-    require(found.rank() == rank, "{}: tensor '{}' has shape {}; expected {} axes", path(), name, to_string(found), rank);
-    require(found.elements() > 0, "{}: tensor '{}' has shape {}; expected at least one element", path(), name,
-            to_string(found));
-    taken_.insert(name);
-    Tensor<T> tensor = read<T>(name);
-    if constexpr (std::is_floating_point_v<T>) require_finite(path(), name, std::as_const(tensor).view());
-    return tensor;
-  }
-
-  /// The tensor `name` with exactly this shape.
-  template <class T>
-  Tensor<T> take(const std::string& name, const Shape& shape) {
-    require(file_.contains(name), "{}: tensor '{}' is missing", path(), name);
-    require(file_.info(name).shape == shape, "{}: tensor '{}' has shape {}; expected {}", path(), name,
-            to_string(file_.info(name).shape), to_string(shape));
-    return take<T>(name, shape.rank());
-  }
-
-  /// Shapes of all tensors, by name.
-  std::map<std::string, Shape> shapes() const {
-    std::map<std::string, Shape> shapes;
-    for (const std::string& name : file_.names()) shapes[name] = file_.info(name).shape;
-    return shapes;
-  }
-
-  void finish() const {
-    for (const std::string& name : file_.names())
-      require(taken_.contains(name), "{}: tensor '{}' is not used; expected {}", path(), name,
-              fmt::format("{}", fmt::join(taken_, ", ")));
-  }
-
- private:
-  /// Integers (indices of landmarks, say) serve as numbers of any type.
-  template <class T>
-  Tensor<T> read(const std::string& name) const {
-    if constexpr (std::is_floating_point_v<T>) {
-      if (file_.info(name).dtype == DType::I64) {
-        const Tensor<std::int64_t> integers = file_.read<std::int64_t>(name);
-        Tensor<T> numbers(integers.shape());
-        std::transform(integers.begin(), integers.end(), numbers.begin(), [](std::int64_t i) { return static_cast<T>(i); });
-        return numbers;
-      }
-    }
-    return file_.read<T>(name);
-  }
-
-  SafetensorsFile file_;
-  std::set<std::string> taken_;
-};
-
-/// Results on their way to a file; kept alive until it is written.
-template <class T>
-class ProbeOutput {
- public:
-  void add(const std::string& name, View<const T> values) {
-    Tensor<T>& copy = kept_.emplace_back(values.shape());
-    std::copy(values.begin(), values.end(), copy.begin());
-    file_.add(name, std::as_const(copy).view());
-  }
-  void write(const std::string& path) const { file_.write(path); }
-
- private:
-  std::deque<Tensor<T>> kept_;
-  SafetensorsWriter file_;
-};
 
 OptionValues parse_options(const std::vector<std::string>& sets) {
   OptionValues values;
@@ -180,31 +80,28 @@ int probe_attention(const Arguments& a, ProbeInput& in) {
   const std::unique_ptr<Mechanism> mechanism = make_mechanism(a.mechanism, options.values);
   mechanism->read_sizes(in.shapes());
 
-  // Which operands it takes, and their widths, follow from the width of v.
+  // Which operands it takes follows from its layout: v always, q with any number of tokens, k with v's tokens and q's
+  // channels, or those that the layout gives it.
   const Tensor<T> v = in.take<T>("v", 4);
   const Shape& vs = v.shape();
   const AttentionLayout layout = mechanism->layout(vs[1] * vs[3], vs[1]);
-  require(layout.heads == vs[1], "{}: tensor 'v' has shape {}; {} has {} head{}: expected [B, {}, M, D]", in.path(), vs,
-          a.mechanism, layout.heads, layout.heads == 1 ? "" : "s", layout.heads);
-  const auto operand = [&](const char* name, Index width, Index tokens) {
-    if (width == 0) return Tensor<T>();
-    Tensor<T> tensor = in.take<T>(name, 4);
-    const Shape& s = tensor.shape();
-    const bool same_width = width != layout.value_width || s[3] == width || std::string_view(name) != "k";
-    require(s[0] == vs[0] && s[1] == vs[1] && (tokens == 0 || s[2] == tokens) && same_width,
-            "{}: tensor '{}' has shape {}; expected [{}, {}, {}, {}] as 'v' has {}", in.path(), name, s, vs[0], vs[1],
-            tokens == 0 ? std::string("N") : std::to_string(tokens), width, vs);
-    return tensor;
-  };
-  const Tensor<T> q = operand("q", layout.query_width, 0), k = operand("k", layout.key_width, vs[2]);
-  const Index queries = q.size() > 0 ? q.shape()[2] : vs[2];
+  require(layout.heads == vs[1], "{}: tensor 'v' has shape {}; {} has one head: expected [B, 1, M, D]", in.path(), vs,
+          a.mechanism);
+  Tensor<T> q, k;
+  if (layout.query_width > 0) q = in.take<T>("q", 4);
+  const Index queries = q.size() > 0 ? q.shape()[2] : vs[2], width = q.size() > 0 ? q.shape()[3] : vs[3];
+  const Shape q_shape{vs[0], vs[1], queries, width};
+  require(q.size() == 0 || q.shape() == q_shape, "{}: tensor 'q' has shape {}; expected {} as 'v' has {}", in.path(),
+          q.shape(), q_shape, vs);
+  if (layout.key_width > 0)
+    k = in.take<T>("k", Shape{vs[0], vs[1], vs[2], layout.key_width == layout.query_width ? width : layout.key_width});
   const Tensor<T> dout = in.take<T>("grad_out", Shape{vs[0], vs[1], queries, vs[3]});
 
   AttentionShape shape;
   shape.heads = vs[1];
   shape.queries = queries;
   shape.keys = vs[2];
-  shape.width = q.size() > 0 ? q.shape()[3] : vs[3];
+  shape.width = width;
   shape.value_width = vs[3];
   read_grid(a.grid, queries, shape);
   mechanism->check(shape);
@@ -215,7 +112,7 @@ int probe_attention(const Arguments& a, ProbeInput& in) {
   std::vector<Var<T>> own;
   std::vector<View<const T>> views;
   for (const ParameterSpec& spec : specs) {
-    values.push_back(in.take<T>(spec.name, spec.shape));
+    values.push_back(spec.trainable ? in.take<T>(spec.name, spec.shape) : in.take_buffer<T>(spec.name, spec.shape));
     views.push_back(std::as_const(values.back()).view());
     own.push_back(spec.trainable ? tape.input(views.back()) : tape.constant(views.back()));
   }

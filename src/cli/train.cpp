@@ -51,7 +51,7 @@ class Progress : public TrainObserver {
     if (plan.step > 0) std::cout << fmt::format("resumed after {} steps\n", plan.step);
     std::cout << std::flush;
     start_ = Clock::now();
-    first_step_ = plan.step;
+    last_.step = first_step_ = plan.step;
   }
 
   void step(const StepReport& s) override {
@@ -122,7 +122,8 @@ int train_command(const Arguments& a) {
   Progress progress(experiment.train.epochs);
   const Outcome outcome = train(experiment, options, progress);
   progress.clear();
-  const std::string resume = fmt::format("heed train {}{}--run {} --resume", a.file, a.file.empty() ? "" : " ", a.run);
+  // The run has recorded its configuration, overrides included.
+  const std::string resume = fmt::format("heed train --run {} --resume", a.run);
   switch (outcome) {
     case Outcome::finished:
       std::cout << fmt::format(

@@ -1,3 +1,4 @@
+#include "heed/suggest.h"
 #include "heed/data/augment.h"
 
 #include "files.h"
@@ -17,7 +18,7 @@ Augmentations parse_augmentations(const DataConfig& config) {
     if (known == names.end()) {
       std::vector<std::string> choices;
       for (const auto& name : names) choices.push_back(name.first);
-      fail("data.augment: unknown augmentation '{}'{}", given, data::suggestion(given, choices));
+      fail("data.augment: unknown augmentation '{}'{}", given, suggestion(given, choices));
     }
     require(!*known->second, "data.augment: '{}' is given twice", given);
     *known->second = true;

@@ -1,3 +1,4 @@
+#include "heed/suggest.h"
 #include "heed/data/dataset.h"
 
 #include "files.h"
@@ -74,7 +75,7 @@ std::unique_ptr<Dataset> open_dataset(const std::string& name, const std::string
   if (format == formats().end()) {
     std::vector<std::string> names;
     for (const Format& f : formats()) names.push_back(f.name);
-    fail("unknown data set '{}'{}", name, data::suggestion(name, names));
+    fail("unknown data set '{}'{}", name, suggestion(name, names));
   }
   require(!path.empty() || format->has != nullptr, "data.name={} needs data.path, the directory of train/ and test/",
           name);

@@ -9,7 +9,6 @@
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <numeric>
 
 namespace heed::data {
 
@@ -36,34 +35,6 @@ std::vector<std::uint8_t> read_file(const std::filesystem::path& path, Index lim
   const Index length = file_length(path);
   require(length <= limit, "{}: the file has {} bytes; at most {} are expected", path.string(), length, limit);
   return read_start(path, length);
-}
-
-namespace {
-
-/// Levenshtein's distance, one row of the table at a time.
-std::size_t edits(const std::string& a, const std::string& b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0]++;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
-    }
-  }
-  return row.back();
-}
-
-}  // namespace
-
-std::string suggestion(const std::string& given, const std::vector<std::string>& choices) {
-  const auto nearest = std::min_element(
-      choices.begin(), choices.end(), [&](const auto& a, const auto& b) { return edits(given, a) < edits(given, b); });
-  if (edits(given, *nearest) <= 2) return ": did you mean '" + *nearest + "'?";
-  std::string list;
-  for (const std::string& choice : choices) list += (list.empty() ? "; it must be one of " : ", ") + choice;
-  return list;
 }
 
 void for_each_image(int workers, Index count, const std::function<void(Index)>& f) {

@@ -20,9 +20,6 @@ std::vector<std::uint8_t> read_file(const std::filesystem::path& path, Index lim
 /// The first `count` bytes of a regular file, or all if it has fewer.
 std::vector<std::uint8_t> read_start(const std::filesystem::path& path, Index count);
 
-/// ": did you mean 'NEAREST'?" if a choice is at most two edits away, otherwise the list of choices.
-std::string suggestion(const std::string& given, const std::vector<std::string>& choices);
-
 /// Calls f(i) for each i in [0, count) on up to `workers` threads. If some throw, the exception of the lowest i
 /// is rethrown after all have ended, so that the message does not depend on the threads.
 void for_each_image(int workers, Index count, const std::function<void(Index)>& f);

@@ -33,8 +33,8 @@ void layer_norm_forward(Index rows, Index n, const float* x, const float* gamma,
   }
 }
 
-void layer_norm_backward(Index rows, Index n, const float* x, const float* gamma, const float* mean,
-                         const float* scale, const float* dy, Update update, float* dx) {
+void layer_norm_backward(Index rows, Index n, const float* x, const float* gamma, const float* mean, const float* scale,
+                         const float* dy, Update update, float* dx) {
   const float share = 1.0f / static_cast<float>(n);
   for (Index r = 0; r < rows; ++r, x += n, dy += n, dx += n) {
     const Vector row_mean = set(mean[r]), row_scale = set(scale[r]);

@@ -90,8 +90,10 @@ inline Vector constant(float x) {
 ///
 /// x = n ln 2 + r with n the nearest integer and |r| <= (ln 2) / 2. Adding 1.5 2^23 rounds to an integer and
 /// leaves it in the low bits; with 127 added too, those bits moved to the exponent's place are 2^n. ln 2 as a
-/// float is 1.9e-9 too large, which is the error's second term. exp r is a polynomial of degree 6 that minimises
-/// the largest relative error (Remez exchange; 2e-8 with its coefficient of r, 1 + 5e-8, rounded to 1).
+/// float is 1.9e-9 too large, which is the error's second term. Without fused multiply-add, n ln 2 would be rounded:
+/// then ln 2 is taken in two parts, of which the first has 10 bits and n times it is exact. exp r is a polynomial of
+/// degree 6 that minimises the largest relative error (Remez exchange; 2e-8 with its coefficient of r, 1 + 5e-8,
+/// rounded to 1).
 class Exp {
  public:
   Vector operator()(Vector x) const { return hn::IfThenElse(hn::Gt(x, set(88.37f)), set(HUGE_VALF), below_88(x)); }
@@ -99,7 +101,7 @@ class Exp {
   /// For x that is NaN or at most 88.
   Vector below_88(Vector x) const {
     const Vector shifted = hn::MulAdd(x, log2_e, rounder);
-    const Vector r = hn::NegMulAdd(hn::Sub(shifted, rounder), ln_2, x);
+    const Vector r = reduced(x, hn::Sub(shifted, rounder));
     Vector p = hn::MulAdd(c6, r, c5);
     p = hn::MulAdd(p, r, c4);
     p = hn::MulAdd(p, r, c3);
@@ -111,6 +113,11 @@ class Exp {
   }
 
  private:
+  Vector reduced(Vector x, Vector n) const {
+    if constexpr (HWY_NATIVE_FMA) return hn::NegMulAdd(n, ln_2, x);
+    return hn::Sub(hn::Sub(x, hn::Mul(n, set(0.693359375f))), hn::Mul(n, set(-2.12194440e-4f)));
+  }
+
   Vector rounder = constant(0x1.8p23f + 127.0f), log2_e = constant(1.44269504f), ln_2 = constant(0.693147180f);
   Vector one = constant(1.0f), c2 = constant(0.500000043f), c3 = constant(1.66663653e-1f);
   Vector c4 = constant(4.16647767e-2f), c5 = constant(8.37902083e-3f), c6 = constant(1.40612663e-3f);

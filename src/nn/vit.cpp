@@ -15,8 +15,9 @@ const ModelConfig& checked(const ModelConfig& model, const AttentionConfig& atte
   experiment.model = model;
   experiment.attention = attention;
   validate(experiment);
-  require(!model.qk_norm, "[model] qk_norm = true is not supported by this version");
-  require(!model.gate, "[model] gate = true is not supported by this version");
+  for (const std::string& mechanism : attention.mechanism)
+    require(!model.qk_norm || (mechanism != "soft" && mechanism != "aft"),
+            "[model] qk_norm = true is not defined for {}, which has no products of queries and keys", mechanism);
   return model;
 }
 
@@ -25,9 +26,11 @@ const std::string& of_block(const List& list, Index block) {
   return list[list.size() == 1 ? 0 : static_cast<std::size_t>(block)];
 }
 
+/// What a mechanism may be given: its options, and `causal`, which one without a causal form takes as false only.
 std::vector<std::string> option_names(const std::string& mechanism) {
   std::vector<std::string> names;
   for (const OptionInfo& option : find_mechanism(mechanism).options()) names.push_back(option.name);
+  if (std::find(names.begin(), names.end(), "causal") == names.end()) names.emplace_back("causal");
   return names;
 }
 

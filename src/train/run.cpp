@@ -3,14 +3,17 @@
 #include "heed/io/file.h"
 #include "heed/kernels/gemm.h"
 #include "heed/parallel.h"
+#include "heed/suggest.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 namespace heed {
@@ -33,14 +36,31 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// The third field of a row: its step.
-Index step_of(const std::string& path, const std::string& row) {
-  const std::size_t epoch = row.find(','), step = epoch == std::string::npos ? epoch : row.find(',', epoch + 1);
-  require(step != std::string::npos, "{}: a line is '{}'; expected {}", path, row, metrics_header);
-  Index value = -1;
-  std::from_chars(row.data() + step + 1, row.data() + row.size(), value);
-  require(value >= 0, "{}: a line is '{}'; its third field should be a step", path, row);
-  return value;
+/// Was the row written before the run had completed `epochs` epochs and `steps` updates? Its second field is the
+/// epoch, counted from 1, its third the step.
+bool is_before(const std::string& path, const std::string& row, Index epochs, Index steps) {
+  Index epoch = -1, step = -1;
+  const char* const end = row.data() + row.size();
+  const char* at = std::find(row.data(), end, ',');
+  if (at != end) at = std::from_chars(at + 1, end, epoch).ptr;
+  if (at != end) std::from_chars(at + 1, end, step);
+  require(epoch >= 0 && step >= 0, "{}: a line is {}; expected kind,epoch,step,...", path, in_quotes(row));
+  if (row.starts_with("step,")) return step <= steps;
+  return !row.starts_with("test,") && epoch <= epochs;
+}
+
+/// The settings of an experiment as they are printed, by "table.key".
+std::map<std::string, std::string> settings_of(const Experiment& experiment) {
+  std::map<std::string, std::string> settings;
+  std::string table;
+  for (const std::string& line : lines_of(to_toml(experiment))) {
+    const std::size_t equals = line.find(" = ");
+    if (line.starts_with('['))
+      table = line.substr(1, line.find(']') - 1);
+    else if (equals != std::string::npos)
+      settings[table + "." + line.substr(0, equals)] = line.substr(equals + 3, line.find(" #") - equals - 3);
+  }
+  return settings;
 }
 
 }  // namespace
@@ -58,10 +78,14 @@ void check_same_experiment(const RunPaths& paths, const Experiment& experiment) 
   allowed.train.init_head = recorded.train.init_head;
   allowed.data.path = recorded.data.path;
   if (allowed == recorded) return;
-  const std::vector<std::string> before = lines_of(to_toml(recorded)), now = lines_of(to_toml(allowed));
-  for (std::size_t i = 0; i < std::min(before.size(), now.size()); ++i)
-    require(before[i] == now[i], "{}: the run was begun with `{}`, not `{}`; a resumed run keeps its configuration",
-            paths.config(), before[i].substr(0, before[i].find("  #")), now[i].substr(0, now[i].find("  #")));
+  std::map<std::string, std::string> before = settings_of(recorded), now = settings_of(allowed);
+  const auto trimmed = [](const std::string& text) { return text.substr(0, text.find_last_not_of(' ') + 1); };
+  for (const auto& [key, value] : now) before.try_emplace(key, "(nothing)");
+  for (const auto& [key, value] : before) {
+    const std::string& asked = now.try_emplace(key, "(nothing)").first->second;
+    require(value == asked, "{}: the run was begun with {} = {}, not {}; a resumed run keeps its configuration",
+            paths.config(), key, trimmed(value), trimmed(asked));
+  }
   fail("{}: the run was begun with another configuration; a resumed run keeps it", paths.config());
 }
 
@@ -80,12 +104,14 @@ std::string environment_line() {
   return fmt::format("{}, {} thread{}, {}", cpu_name(), threads(), threads() == 1 ? "" : "s", kernels::gemm_library());
 }
 
-MetricsFile::MetricsFile(const std::string& path, Index steps) : path_(path) {
+MetricsFile::MetricsFile(const std::string& path, Index epochs, Index steps) : path_(path) {
   std::string kept = metrics_header;
   if (std::filesystem::exists(path)) {
-    const std::vector<std::string> rows = lines_of(read_file(path));
+    std::string text = read_file(path);
+    text.resize(text.rfind('\n') + 1);  // a last line without an end was cut off
+    const std::vector<std::string> rows = lines_of(text);
     for (std::size_t i = 1; i < rows.size(); ++i)
-      if (!rows[i].starts_with("test,") && step_of(path, rows[i]) <= steps) kept += rows[i] + "\n";
+      if (is_before(path, rows[i], epochs, steps)) kept += rows[i] + "\n";
   }
   write_file(path, kept);
   file_.reset(std::fopen(path.c_str(), "a"));
@@ -93,9 +119,13 @@ MetricsFile::MetricsFile(const std::string& path, Index steps) : path_(path) {
 }
 
 void MetricsFile::write(const MetricsRow& row) {
-  const auto optional = [](double value) { return value < 0 ? std::string() : fmt::format("{}", value); };
-  const std::string text = fmt::format("{},{},{},{},{},{},{}\n", row.kind, row.epoch, row.step, row.loss, row.accuracy,
-                                       optional(row.lr), optional(row.images_per_s));
+  // Within a step of training: the buffer is on the stack.
+  fmt::memory_buffer text;
+  fmt::format_to(std::back_inserter(text), "{},{},{},{},{},", row.kind, row.epoch, row.step, row.loss, row.accuracy);
+  if (row.lr >= 0) fmt::format_to(std::back_inserter(text), "{}", row.lr);
+  text.push_back(',');
+  if (row.images_per_s >= 0) fmt::format_to(std::back_inserter(text), "{}", row.images_per_s);
+  text.push_back('\n');
   require(std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size() && std::fflush(file_.get()) == 0,
           "{}: cannot be written: {}", path_, std::strerror(errno));
 }

@@ -31,7 +31,7 @@ class Run {
   bool train_epoch();
   void make_step(const Batch<T>& batch);
   bool finish_epoch();
-  void test();
+  bool test();
   void save_last();
   void save_best();
   bool interrupted() const { return options_.interrupt && *options_.interrupt; }
@@ -39,6 +39,10 @@ class Run {
   RunState<T> state() { return {parameters_, optimizer_, average_, progress_}; }
   Parameters<T>& judged() { return average_ ? *average_ : parameters_; }
   StepReport report() const;
+  double lr_of(Index step) const {
+    const Index per_epoch = train_loader_.batches();
+    return learning_rate(x_.optim, step, per_epoch, x_.train.epochs * per_epoch);
+  }
 
   const Experiment& x_;
   const TrainOptions& options_;
@@ -57,7 +61,6 @@ class Run {
   std::optional<MetricsFile> metrics_;
   Clock::time_point epoch_start_;
   Index epoch_start_batch_ = 0;
-  double lr_ = 0;
 };
 
 ImageSize input_of(const ModelConfig& model) { return {model.channels, model.image, model.image}; }
@@ -86,8 +89,6 @@ Run<T>::Run(const Experiment& experiment, const TrainOptions& options, TrainObse
       parameters_(model_.parameters()),
       optimizer_(x_.optim, parameters_),
       gradient_(model_, parameters_, x_.train.batch, x_.train.piece, x_.train.label_smoothing) {
-  require(train_loader_.batches() > 0, "[train] batch = {} exceeds the {} training images; no full batch can be made",
-          x_.train.batch, subsets_.train.size());
   if (!subsets_.validation.empty())
     validation_loader_.emplace(*train_set_, subsets_.validation, x_.data, input_of(x_.model), x_.train.batch, 0, false);
   parameters_.initialise(static_cast<std::uint64_t>(x_.train.seed));
@@ -107,7 +108,9 @@ void Run<T>::begin() {
   }
   write_file(paths_.config(), to_toml(x_));
   write_file(paths_.environment(), environment_json());
-  metrics_.emplace(paths_.metrics(), progress_.step);
+  metrics_.emplace(paths_.metrics(), progress_.epoch, progress_.step);
+  // From here on the directory can be resumed, whatever happens, and it is known that there is room for checkpoints.
+  if (!options_.resume) save_last();
 
   TrainPlan plan;
   plan.parameters = parameters_.list().trainable_elements();
@@ -126,14 +129,11 @@ Outcome Run<T>::operator()() {
   begin();
   while (progress_.epoch < x_.train.epochs) {
     const bool completed = train_epoch() && finish_epoch();
-    if (!completed || at_step_limit() || interrupted()) {
-      save_last();
-      return interrupted() ? Outcome::interrupted : Outcome::stopped;
-    }
     save_last();
+    if (interrupted()) return Outcome::interrupted;
+    if (!completed || (at_step_limit() && progress_.epoch < x_.train.epochs)) return Outcome::stopped;
   }
-  test();
-  return Outcome::finished;
+  return test() ? Outcome::finished : Outcome::interrupted;
 }
 
 /// Goes on with the current epoch; false if it was left before its end.
@@ -154,8 +154,6 @@ bool Run<T>::train_epoch() {
 
 template <class T>
 void Run<T>::make_step(const Batch<T>& batch) {
-  const Index per_epoch = train_loader_.batches();
-  lr_ = learning_rate(x_.optim, progress_.step, per_epoch, x_.train.epochs * per_epoch);
   const RandomStream random = RandomStream(static_cast<std::uint64_t>(x_.train.seed))
                                   .derive("step")
                                   .derive(static_cast<std::uint64_t>(progress_.step));
@@ -164,8 +162,9 @@ void Run<T>::make_step(const Batch<T>& batch) {
   if (!std::isfinite(result.loss) || !std::isfinite(clipping.norm))
     throw Diverged(fmt::format("training diverged at step {} of epoch {}: loss {}, gradient norm {}; a smaller optim.lr "
                                "({} here) or a longer optim.warmup_epochs may help",
-                               progress_.step + 1, progress_.epoch + 1, result.loss, clipping.norm, lr_));
-  optimizer_.step(parameters_, gradient_.gradients(), lr_, clipping.factor);
+                               progress_.step + 1, progress_.epoch + 1, result.loss, clipping.norm,
+                               lr_of(progress_.step)));
+  optimizer_.step(parameters_, gradient_.gradients(), lr_of(progress_.step), clipping.factor);
   if (average_) {
     const T keep(x_.train.ema), share(1 - x_.train.ema);
     for (Index i = 0; i < parameters_.size(); ++i)
@@ -177,7 +176,8 @@ void Run<T>::make_step(const Batch<T>& batch) {
   progress_.correct += result.correct;
   if (x_.train.log_steps)
     metrics_->write({"step", progress_.epoch + 1, progress_.step, result.loss,
-                     static_cast<double>(result.correct) / static_cast<double>(batch.size), lr_, report().images_per_s});
+                     static_cast<double>(result.correct) / static_cast<double>(batch.size), lr_of(progress_.step - 1),
+                     report().images_per_s});
 }
 
 template <class T>
@@ -189,7 +189,7 @@ StepReport Run<T>::report() const {
           progress_.step,
           progress_.loss / batches,
           static_cast<double>(progress_.correct) / images,
-          lr_,
+          lr_of(progress_.step - 1),
           here / std::max(seconds_since(epoch_start_), 1e-9)};
 }
 
@@ -206,8 +206,8 @@ bool Run<T>::finish_epoch() {
     epoch.validation_loss = validation.loss;
     epoch.validation_accuracy = validation.accuracy();
   }
-  metrics_->write({"train", progress_.epoch + 1, progress_.step, epoch.train.loss, epoch.train.accuracy, lr_,
-                   epoch.train.images_per_s});
+  metrics_->write({"train", progress_.epoch + 1, progress_.step, epoch.train.loss, epoch.train.accuracy,
+                   epoch.train.lr, epoch.train.images_per_s});
   if (epoch.validated)
     metrics_->write({"valid", progress_.epoch + 1, progress_.step, epoch.validation_loss, epoch.validation_accuracy});
   if (!epoch.validated || epoch.validation_accuracy > progress_.best) {
@@ -222,12 +222,15 @@ bool Run<T>::finish_epoch() {
   return true;
 }
 
+/// Looks at the test set; false if interrupted before that was done.
 template <class T>
-void Run<T>::test() {
+bool Run<T>::test() {
   load_weights(SafetensorsFile(paths_.best()), parameters_);
-  const Evaluation result = evaluate(model_, parameters_, test_loader_, x_.train.piece);
+  const Evaluation result = evaluate(model_, parameters_, test_loader_, x_.train.piece, options_.interrupt);
+  if (interrupted()) return false;
   metrics_->write({"test", progress_.epoch, progress_.step, result.loss, result.accuracy()});
   observer_.test(result);
+  return true;
 }
 
 template <class T>
@@ -250,6 +253,7 @@ Outcome train(const Experiment& experiment, const TrainOptions& options, TrainOb
   require(options.resume || !paths.exists(), "{}: holds a run already; --resume continues it, --run DIR begins another",
           options.run);
   require(!options.resume || paths.exists(), "{}: holds no run to resume", options.run);
+  require(!options.resume || options.init.empty(), "--init {}: a resumed run goes on from its own weights", options.init);
   if (experiment.train.dtype == "f64") return Run<double>(experiment, options, observer)();
   return Run<float>(experiment, options, observer)();
 }

@@ -32,13 +32,11 @@ class Adder : public MechanismBase<Adder> {
 
   bool identity = true;
   DistanceGradient score_grad = DistanceGradient::sign;
-  bool causal = false;
 
   template <class Visitor>
   void options(Visitor& visit) {
     visit("identity", identity, "add the identity to the map; needs as many keys as queries");
     visit("score_grad", score_grad, {"sign", "hardtanh"}, "derivative of the distance |u|: sign(u) or clamp(u, -1, 1)");
-    visit("causal", causal, "not defined: only false is accepted");
   }
 
   static std::vector<OptionValues> variants() {
@@ -50,7 +48,6 @@ class Adder : public MechanismBase<Adder> {
   }
 
   void check(const AttentionShape& shape) const override {
-    require(!causal, "[adder] causal attention is not defined for adder");
     require(!identity || shape.queries == shape.keys,
             "[adder] identity = true needs as many keys as queries, not {} and {}", shape.keys, shape.queries);
   }

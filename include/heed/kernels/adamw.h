@@ -19,7 +19,8 @@ struct AdamWStep {
 ///   w -= lr weight_decay w
 ///   m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g^2
 ///   w -= lr / correction1 m / (sqrt(v / correction2) + eps)
-/// w, gradient, m, v [n], none overlapping. Fast float: relative error of the update at most 4 eps.
+/// w, gradient, m, v [n], none overlapping. Fast float: relative error of the update at most 4 eps
+/// where m and the gradient have the same sign, so that nothing cancels.
 template <class T>
 void adamw(const AdamWStep& step, Index n, T* w, const T* gradient, T* m, T* v) {
   using std::sqrt;
@@ -31,5 +32,9 @@ void adamw(const AdamWStep& step, Index n, T* w, const T* gradient, T* m, T* v) 
     w[i] = w[i] * T(1 - step.lr * step.weight_decay) - T(step.lr / step.correction1) * m[i] / denominator;
   }
 }
+
+#ifndef HEED_REFERENCE
+void adamw(const AdamWStep& step, Index n, float* w, const float* gradient, float* m, float* v);
+#endif
 
 }  // namespace heed::kernels

@@ -14,8 +14,10 @@ namespace kernels {
 ///
 /// C is m x n with rows `ldc` elements apart; op(A) is m x k: A itself, rows `lda` apart, or with
 /// Transpose::yes the transpose of the k x m matrix A; op(B) is k x n likewise. C overlaps neither operand.
-/// float and double go to BLAS, single-threaded: relative to sum |a||b| the error is at most k eps. Counts
-/// m n k mul, m n (k - 1) add to assign and m n k add to accumulate.
+/// Relative to sum |a||b| (and |C|, where it is added to) the error is at most k eps. In float, each element's value
+/// depends on its row of op(A), its column of op(B) and what was there, and on nothing else: cutting m or n into
+/// pieces changes no bit. double goes to BLAS, single-threaded. Counts m n k mul, m n (k - 1) add to assign and
+/// m n k add to accumulate.
 template <class T>
 void gemm(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const T* a, Index lda, const T* b,
           Index ldb, Update update, T* c, Index ldc) {
@@ -42,7 +44,7 @@ void gemm(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index 
           const double* b, Index ldb, Update update, double* c, Index ldc);
 #endif
 
-/// The BLAS in use and the CPU kernels it chose ("OpenBLAS 0.3.21 Cooperlake"), or "plain loops".
+/// What multiplies float and double: "heed AVX3, OpenBLAS 0.3.21 Cooperlake", or "plain loops".
 const char* gemm_library();
 
 }  // namespace kernels

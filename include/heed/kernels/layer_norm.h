@@ -10,7 +10,8 @@ namespace heed::kernels {
 
 /// y = gamma (x - mean) / sqrt(variance + eps) + beta for each of `rows` rows of `n`; the variance is that of
 /// the row (divisor n), computed from centred values. Writes each row's mean and 1 / sqrt(variance + eps).
-/// x, y [rows, n]; gamma, beta [n]; mean, scale [rows]. y may be x.
+/// x, y [rows, n]; gamma, beta [n]; mean, scale [rows]. y may be x. The relative error of centred values, and so of
+/// the results before beta is added, grows with |mean| scale.
 /// Counts per row: 3n mul, 5n - 1 add, 3 div, 1 sqrt.
 template <class T>
 void layer_norm_forward(Index rows, Index n, const T* x, const T* gamma, const T* beta, double eps, T* y, T* mean,

@@ -11,8 +11,8 @@ namespace heed::kernels {
 
 /// In place: s = exp(s - max s) / sum exp(s - max s) for each of `rows` rows of n, `stride` apart. Subtracting
 /// the maximum leaves the result as it is and keeps every finite row finite. kept [rows, 2]: the maximum and the sum of
-/// each row, or nullptr. Fast float: relative error at most 3e-7 + 6e-8 |s - max|.
-/// Counts per row: n - 1 cmp, n sub, n exp, n - 1 add, n div.
+/// each row, or nullptr. Fast float: relative error at most 3e-7 + 6e-8 (n / 4 + |s - max|), n / 4 for the rounding of
+/// the sum. Counts per row: n - 1 cmp, n sub, n exp, n - 1 add, n div.
 template <class T>
 void softmax_rows(Index rows, Index n, Index stride, T* s, T* kept) {
   using std::exp;
@@ -41,8 +41,9 @@ struct AttentionRows {
   Index length(Index r) const { return causal ? std::min(columns, first_length + r) : columns; }
 };
 
-/// In place: s = softmax(scale s) over the keys each row sees; kept as in softmax_rows.
-/// Counts per row of n: as softmax_rows, and n mul.
+/// In place: s = softmax(scale s) over the keys each row sees; kept as in softmax_rows. Rows that start at multiples of
+/// 64 bytes take about half the time of others (on Zen 4, at 50 and 65 keys). Fast float: relative error as
+/// softmax_rows, with scale s for s, and 6e-8 |scale s| more. Counts per row of n: as softmax_rows, and n mul.
 template <class T>
 void attention_softmax(const AttentionRows& a, T* s, T* kept) {
   for (Index r = 0; r < a.rows; ++r, s += a.stride) {

@@ -3,27 +3,48 @@
 
 #include "heed/nn/adder.h"
 #include "heed/nn/layers.h"
+#include "heed/ops/activation.h"
+#include "heed/ops/arithmetic.h"
 #include "heed/ops/attention.h"
+#include "heed/ops/head_norm.h"
 
 #include <memory>
+#include <optional>
 
 namespace heed {
 
+/// What stands around the mechanism beside its projections.
+struct AttentionLayerOptions {
+  bool qk_norm = false;    ///< layer norm of the queries and keys of each head (Dehghani et al., arXiv:2302.05442)
+  bool gate = false;       ///< out * act(x W + b) before the output projection (Hua et al., arXiv:2202.10447)
+  bool gate_silu = false;  ///< act: silu, or nothing
+  std::optional<AdderLinearOptions> adder{};  ///< qkv and proj are adder layers
+};
+
 /// out = proj(mechanism(qkv(x))) for x [B, N, D]. Tensors NAME.qkv.*, NAME.proj.* and, beside them, the
-/// mechanism's own. With adder layers also NAME.q_ln.*, k_ln, v_ln, out_ln (before proj) and proj_ln.
+/// mechanism's own; NAME.q_norm.*, NAME.k_norm.* and NAME.gate.* where options ask for them. With adder layers also
+/// NAME.q_ln.*, k_ln, v_ln (after qkv), out_ln (before the gate) and proj_ln.
 class AttentionLayer {
  public:
-  /// `shape` gives tokens (queries) and grid; with `adder`, qkv and proj are adder layers.
+  /// `shape` gives tokens (queries) and grid.
   AttentionLayer(ParameterList& list, const std::string& name, Index dim, Index heads,
                  std::unique_ptr<Mechanism> mechanism, const AttentionShape& shape,
-                 const std::optional<AdderLinearOptions>& adder = {})
+                 const AttentionLayerOptions& options = {})
       : name_(name),
+        gate_silu_(options.gate_silu),
         mechanism_(std::move(mechanism)),
         layout_(mechanism_->layout(dim, heads)),
         shape_(complete(shape, layout_)),
-        qkv_(list, name + ".qkv", dim, parts(name, layout_), adder),
-        proj_(list, name + ".proj", layout_.heads * layout_.value_width, dim, adder) {
-    if (adder) out_norm_.emplace(list, name + ".out_ln", layout_.heads * layout_.value_width);
+        qkv_(list, name + ".qkv", dim, parts(name, layout_), options.adder),
+        proj_(list, name + ".proj", layout_.heads * layout_.value_width, dim, options.adder) {
+    if (options.adder) out_norm_.emplace(list, name + ".out_ln", layout_.heads * layout_.value_width);
+    if (options.qk_norm) {
+      require(layout_.query_width > 0 && layout_.key_width > 0,
+              "[{}] qk_norm is true; expected false, since it does not take queries and keys", mechanism_->name());
+      q_norm_.emplace(list, name + ".q_norm", layout_.query_width);
+      k_norm_.emplace(list, name + ".k_norm", layout_.key_width);
+    }
+    if (options.gate) gate_.emplace(list, name + ".gate", dim, layout_.heads * layout_.value_width);
     mechanism_->check(shape_);
     for (ParameterSpec& spec : mechanism_->parameters(shape_)) {
       spec.name = name + "." + spec.name;
@@ -35,7 +56,7 @@ class AttentionLayer {
   template <class T>
   Var<T> operator()(Var<T> x, Var<T> residual = {}) const {
     const Var<T> mixed = mix(x);
-    return proj_(out_norm_ ? (*out_norm_)(mixed) : mixed, residual);
+    return proj_(gated(out_norm_ ? (*out_norm_)(mixed) : mixed, x), residual);
   }
 
   const Mechanism& mechanism() const { return *mechanism_; }
@@ -43,7 +64,7 @@ class AttentionLayer {
   /// The attention map of each head for x [B, N, D]: [B, heads, N, N]. Only where the mechanism has one.
   template <class T>
   Tensor<T> map(Var<T> x) const {
-    const Var<T> qkv = qkv_(x);
+    const Var<T> qkv = project(x);
     const Index images = x.shape()[0], tokens = x.shape()[1];
     std::vector<View<const T>> parameters;
     for (const ParameterId id : own_) parameters.push_back(x.tape().parameter(id).value());
@@ -77,10 +98,30 @@ class AttentionLayer {
     return shape;
   }
 
+  /// q, k and v of x, as the mechanism takes them.
+  template <class T>
+  Var<T> project(Var<T> x) const {
+    const Var<T> qkv = qkv_(x);
+    if (!q_norm_) return qkv;
+    Tape<T>& tape = x.tape();
+    const typename Tape<T>::Scope scope(tape, name_);
+    return head_norm(qkv, layout_, tape.parameter(q_norm_->weight()), tape.parameter(q_norm_->bias()),
+                     tape.parameter(k_norm_->weight()), tape.parameter(k_norm_->bias()), LayerNormLayer::eps);
+  }
+
+  /// out * act(x W + b), if there is a gate.
+  template <class T>
+  Var<T> gated(Var<T> out, Var<T> x) const {
+    if (!gate_) return out;
+    const Var<T> gate = (*gate_)(x);
+    const typename Tape<T>::Scope scope(x.tape(), name_);
+    return mul(out, gate_silu_ ? silu(gate) : gate);
+  }
+
   template <class T>
   Var<T> mix(Var<T> x) const {
     Tape<T>& tape = x.tape();
-    const Var<T> qkv = qkv_(x);
+    const Var<T> qkv = project(x);
     const typename Tape<T>::Scope scope(tape, name_);
     std::array<Var<T>, detail::most_attention_parameters> own;
     HEED_ASSERT(own_.size() <= own.size());
@@ -102,11 +143,13 @@ class AttentionLayer {
   }
 
   std::string name_;
+  bool gate_silu_;
   std::unique_ptr<Mechanism> mechanism_;
   AttentionLayout layout_;
   AttentionShape shape_;
   Projection qkv_, proj_;
-  std::optional<LayerNormLayer> out_norm_;
+  std::optional<LayerNormLayer> out_norm_, q_norm_, k_norm_;
+  std::optional<LinearLayer> gate_;
   std::vector<ParameterId> own_;
 };
 

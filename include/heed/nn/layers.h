@@ -30,7 +30,7 @@ class LinearLayer {
   ParameterId weight_, bias_;
 };
 
-/// Layer norm over the last axis, eps 1e-6. Tensors NAME.weight, one, and NAME.bias, zero.
+/// Layer norm over the last axis. Tensors NAME.weight, one, and NAME.bias, zero.
 class LayerNormLayer {
  public:
   LayerNormLayer(ParameterList& list, std::string name, Index width) : name_(std::move(name)) {
@@ -42,8 +42,12 @@ class LayerNormLayer {
   Var<T> operator()(Var<T> x) const {
     Tape<T>& tape = x.tape();
     const typename Tape<T>::Scope scope(tape, name_);
-    return layer_norm(x, tape.parameter(weight_), tape.parameter(bias_), 1e-6);
+    return layer_norm(x, tape.parameter(weight_), tape.parameter(bias_), eps);
   }
+
+  static constexpr double eps = 1e-6;
+  ParameterId weight() const { return weight_; }
+  ParameterId bias() const { return bias_; }
 
  private:
   std::string name_;

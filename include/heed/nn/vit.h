@@ -62,7 +62,8 @@ class Block {
         drop_path_(drop_path),
         place_(place),
         norm1_(list, name + ".norm1", config.dim),
-        attention_(list, name + ".attn", config.dim, config.heads, std::move(mechanism), shape, adder),
+        attention_(list, name + ".attn", config.dim, config.heads, std::move(mechanism), shape,
+                   {config.qk_norm, config.gate, config.gate_act == "silu", adder}),
         norm2_(list, name + ".norm2", config.dim),
         mlp_(list, name + ".mlp", config.dim, config.hidden, adder ? config.ffn_act : config.act, adder) {}
 

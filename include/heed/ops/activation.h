@@ -1,4 +1,4 @@
-// gelu and relu.
+// gelu, relu and silu.
 #pragma once
 
 #include "heed/kernels/activation.h"
@@ -47,6 +47,29 @@ Var<T> relu(Var<T> x) {
         if (const auto dx = tape.target(x))
           for_row_ranges(n, 1, [=](Index begin, Index end) {
             kernels::relu_backward(end - begin, px + begin, pdy + begin, dx.update, dx.data + begin);
+          });
+      });
+}
+
+/// y = x / (1 + exp(-x)). dx += dy s (1 + x (1 - s)), s the logistic function of x (kernels/activation.h).
+template <class T>
+Var<T> silu(Var<T> x) {
+  Tape<T>& tape = tape_of("silu", x);
+  const Index n = x.size();
+  Cost cost;
+  cost.forward = {.add = n, .div = n, .exp = n};
+  cost.backward = {.mul = 3 * n, .add = 3 * n, .div = n, .exp = n};
+  return tape.record(
+      {"silu", cost}, x.shape(), {x},
+      [=](T* y) {
+        const T* px = x.data();
+        for_row_ranges(n, 8, [=](Index begin, Index end) { kernels::silu_forward(end - begin, px + begin, y + begin); });
+      },
+      [=, &tape](const Adjoint<T>& dy) {
+        const T *px = x.data(), *pdy = dy.data();
+        if (const auto dx = tape.target(x))
+          for_row_ranges(n, 8, [=](Index begin, Index end) {
+            kernels::silu_backward(end - begin, px + begin, pdy + begin, dx.update, dx.data + begin);
           });
       });
 }

@@ -50,9 +50,9 @@ struct MetricsRow {
 /// metrics.csv, appended to and flushed row by row.
 class MetricsFile {
  public:
-  /// Opens the file, or begins it. Rows beyond `steps` updates, left by a run that was cut off after its last
-  /// checkpoint, are dropped, and so is a test, which a run that goes on repeats.
-  MetricsFile(const std::string& path, Index steps);
+  /// Opens the file, or begins it. Rows beyond `epochs` completed and `steps` updates made, left by a run that was cut
+  /// off after its last checkpoint, are dropped, and so is a test, which a run that goes on repeats.
+  MetricsFile(const std::string& path, Index epochs, Index steps);
   void write(const MetricsRow& row);
 
  private:

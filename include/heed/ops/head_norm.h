@@ -1,0 +1,84 @@
+// Layer norm of the queries and keys of each head, in place between a qkv projection and attention.
+#pragma once
+
+#include "heed/attention.h"
+#include "heed/kernels/layer_norm.h"
+#include "heed/ops/rows.h"
+
+#include <array>
+
+namespace heed {
+
+/// x [..., layout.total()], each row q, then k, then v of `layout.heads` parts: each part of q becomes
+/// gamma (x - mean) / sqrt(variance + eps) + beta with q's gamma and beta [query width], which all heads share, k with
+/// its own, and v stays. Saved: mean and 1 / sqrt(variance + eps) of each part.
+///
+///   dgamma += sum over rows and heads of dy xn,  dbeta likewise of dy,  dx: see kernels/layer_norm.h;  dv += dv
+template <class T>
+Var<T> head_norm(Var<T> x, const AttentionLayout& layout, Var<T> q_gamma, Var<T> q_beta, Var<T> k_gamma, Var<T> k_beta,
+                 double eps = 1e-6) {
+  Tape<T>& tape = tape_of("head_norm", x, q_gamma, q_beta, k_gamma, k_beta);
+  const Index rows = x.shape().rows(), n = layout.total(), heads = layout.heads;
+  require(x.shape().row_size() == n, "[head_norm] x has rows of {}; expected {}", x.shape().row_size(), n);
+  const std::array<Var<T>, 2> gamma{q_gamma, k_gamma}, beta{q_beta, k_beta};
+  const std::array<Index, 2> width{layout.query_width, layout.key_width}, first{0, heads * width[0]};
+  const Index v_first = first[1] + heads * width[1];
+  Cost cost;
+  std::array<T*, 2> mean{}, scale{};
+  for (std::size_t i = 0; i < 2; ++i) {
+    require(gamma[i].shape() == Shape{width[i]} && beta[i].shape() == Shape{width[i]},
+            "[head_norm] gamma of {} has shape {}, beta {}; expected [{}]", i == 0 ? "q" : "k", gamma[i].shape(),
+            beta[i].shape(), width[i]);
+    const Index parts = rows * heads, w = width[i];
+    cost.forward += parts * Counts{.mul = 3 * w, .add = 5 * w - 1, .div = 3, .sqrt = 1};
+    cost.backward += parts * Counts{.mul = 7 * w, .add = 6 * w - 2, .div = 2} +
+                     Counts{.mul = 2 * parts * w, .add = parts * w + 2 * (parts - 1) * w};
+    mean[i] = tape.memory(parts);
+    scale[i] = tape.memory(parts);
+  }
+  return tape.record(
+      {"head_norm", cost}, x.shape(), {x, q_gamma, q_beta, k_gamma, k_beta},
+      [=](T* y) {
+        for_row_ranges(rows, 4 * n, [=](Index begin, Index end) {
+          for (Index r = begin; r < end; ++r) {
+            const T* const row = x.data() + r * n;
+            for (std::size_t i = 0; i < 2; ++i)
+              kernels::layer_norm_forward(heads, width[i], row + first[i], gamma[i].data(), beta[i].data(), eps,
+                                          y + r * n + first[i], mean[i] + r * heads, scale[i] + r * heads);
+            std::copy(row + v_first, row + n, y + r * n + v_first);
+          }
+        });
+      },
+      [=, &tape](const Adjoint<T>& dy) {
+        for (std::size_t i = 0; i < 2; ++i) {
+          const auto dgamma = tape.target(gamma[i]), dbeta = tape.target(beta[i]);
+          const Index w = width[i];
+          if (!dgamma && !dbeta) continue;
+          T* const sums = tape.memory(2 * w);
+          sum_over_row_ranges(tape, rows, 2 * heads * w, 2 * w, Update::assign, sums,
+                              [=](Index begin, Index end, Update update, T* sum) {
+                                for (Index r = begin; r < end; ++r)
+                                  kernels::layer_norm_parameter_gradients(
+                                      heads, w, x.data() + r * n + first[i], mean[i] + r * heads, scale[i] + r * heads,
+                                      dy.data() + r * n + first[i], r == begin ? update : Update::accumulate, sum,
+                                      sum + w);
+                              });
+          for (Index j = 0; j < w && dgamma; ++j) write(dgamma.update, dgamma.data[j], sums[j]);
+          for (Index j = 0; j < w && dbeta; ++j) write(dbeta.update, dbeta.data[j], sums[w + j]);
+        }
+        if (const auto dx = tape.target(x))
+          for_row_ranges(rows, 6 * n, [=](Index begin, Index end) {
+            for (Index r = begin; r < end; ++r) {
+              const T* const dy_row = dy.data() + r * n;
+              T* const dx_row = dx.data + r * n;
+              for (std::size_t i = 0; i < 2; ++i)
+                kernels::layer_norm_backward(heads, width[i], x.data() + r * n + first[i], gamma[i].data(),
+                                             mean[i] + r * heads, scale[i] + r * heads, dy_row + first[i], dx.update,
+                                             dx_row + first[i]);
+              for (Index j = v_first; j < n; ++j) write(dx.update, dx_row[j], dy_row[j]);
+            }
+          });
+      });
+}
+
+}  // namespace heed

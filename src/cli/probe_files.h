@@ -1,0 +1,113 @@
+// The files of heed probe: tensors taken and checked one by one, results kept until they are written.
+#pragma once
+
+#include "heed/io/safetensors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <type_traits>
+
+namespace heed::cli {
+
+/// The tensors of an input file. What is taken is checked; finish() refuses what nobody took.
+class ProbeInput {
+ public:
+  explicit ProbeInput(const std::string& path) : file_(path) {}
+
+  /// F64 if the file's numbers are, F32 if they are; a mixture is refused.
+  bool in_double() const {
+    const std::string* first = nullptr;
+    DType common{};
+    for (const std::string& name : file_.names()) {
+      const DType dtype = file_.info(name).dtype;
+      if (dtype == DType::I64) continue;
+      require(dtype == DType::F32 || dtype == DType::F64, "{}: tensor '{}' is {}; expected F32 or F64", file_.path(),
+              name, to_string(dtype));
+      if (first)
+        require(dtype == common, "{}: tensor '{}' is {}, '{}' is {}; expected one number type", file_.path(), name,
+                to_string(dtype), *first, to_string(common));
+      first = &name;
+      common = dtype;
+    }
+    require(first != nullptr, "{}: holds no F32 or F64 tensor", file_.path());
+    return common == DType::F64;
+  }
+
+  bool contains(const std::string& name) const { return file_.contains(name); }
+  const std::string& path() const { return file_.path(); }
+
+  /// The tensor `name`. `rank` axes are expected.
+  template <class T>
+  Tensor<T> take(const std::string& name, int rank) {
+    require(file_.contains(name), "{}: tensor '{}' is missing", path(), name);
+    const Shape& found = file_.info(name).shape;
+    require(found.rank() == rank, "{}: tensor '{}' has shape {}; expected {} axes", path(), name, to_string(found), rank);
+    require(found.elements() > 0, "{}: tensor '{}' has shape {}; expected at least one element", path(), name,
+            to_string(found));
+    taken_.insert(name);
+    if constexpr (std::is_floating_point_v<T>)
+      require(file_.info(name).dtype != DType::I64, "{}: tensor '{}' is I64; expected F32 or F64", path(), name);
+    Tensor<T> tensor = file_.read<T>(name);
+    if constexpr (std::is_floating_point_v<T>) require_finite(path(), name, std::as_const(tensor).view());
+    return tensor;
+  }
+
+  /// The tensor `name` with exactly this shape.
+  template <class T>
+  Tensor<T> take(const std::string& name, const Shape& shape) {
+    require(file_.contains(name), "{}: tensor '{}' is missing", path(), name);
+    require(file_.info(name).shape == shape, "{}: tensor '{}' has shape {}; expected {}", path(), name,
+            to_string(file_.info(name).shape), to_string(shape));
+    return take<T>(name, shape.rank());
+  }
+
+  /// The same for a buffer, whose numbers may be integers (indices of landmarks, say).
+  template <class T>
+  Tensor<T> take_buffer(const std::string& name, const Shape& shape) {
+    if (!file_.contains(name) || file_.info(name).dtype != DType::I64) return take<T>(name, shape);
+    const Tensor<std::int64_t> integers = take<std::int64_t>(name, shape);
+    Tensor<T> numbers(shape);
+    std::transform(integers.begin(), integers.end(), numbers.begin(), [](std::int64_t i) { return static_cast<T>(i); });
+    return numbers;
+  }
+
+  /// Shapes of all tensors, by name.
+  std::map<std::string, Shape> shapes() const {
+    std::map<std::string, Shape> shapes;
+    for (const std::string& name : file_.names()) shapes[name] = file_.info(name).shape;
+    return shapes;
+  }
+
+  void finish() const {
+    for (const std::string& name : file_.names())
+      require(taken_.contains(name), "{}: tensor '{}' is not used; expected {}", path(), name,
+              fmt::format("{}", fmt::join(taken_, ", ")));
+  }
+
+ private:
+  SafetensorsFile file_;
+  std::set<std::string> taken_;
+};
+
+/// Results on their way to a file; kept alive until it is written.
+template <class T>
+class ProbeOutput {
+ public:
+  void add(const std::string& name, View<const T> values) {
+    Tensor<T>& copy = kept_.emplace_back(values.shape());
+    std::copy(values.begin(), values.end(), copy.begin());
+    file_.add(name, std::as_const(copy).view());
+  }
+  void write(const std::string& path) const { file_.write(path); }
+
+ private:
+  std::deque<Tensor<T>> kept_;
+  SafetensorsWriter file_;
+};
+
+}  // namespace heed::cli

@@ -1,0 +1,110 @@
+// The options around a mechanism: qk_norm and gate. Their numbers are compared with another implementation through
+// `heed probe model`.
+#include "heed/nn/vit.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+
+using namespace heed;
+
+namespace {
+
+ModelConfig small_model() {
+  ModelConfig model;
+  model.image = 4, model.channels = 1, model.patch = 2, model.dim = 6, model.depth = 2, model.heads = 2;
+  model.hidden = 5, model.classes = 3;
+  return model;
+}
+
+void check_refused(const ModelConfig& model, const AttentionConfig& attention, const std::string& message) {
+  BOOST_CHECK_EXCEPTION(VisionTransformer(model, attention), Error, [&](const Error& error) {
+    BOOST_TEST(error.what() == message);
+    return true;
+  });
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(layer_options)
+
+BOOST_AUTO_TEST_CASE(tensors_appear_where_options_ask_for_them) {
+  ModelConfig model = small_model();
+  const VisionTransformer plain(model, {});
+  for (const char* name : {"q_norm.weight", "k_norm.bias", "gate.weight"})
+    BOOST_TEST(plain.parameters().find(std::string("blocks.0.attn.") + name) == -1);
+  model.qk_norm = model.gate = true;
+  const VisionTransformer both(model, {});
+  const ParameterList& list = both.parameters();
+  const auto check = [&](const std::string& name, const Shape& shape, const Initial& initial, bool decay) {
+    const ParameterId id = list.find(name);
+    BOOST_REQUIRE_MESSAGE(id >= 0, name);
+    BOOST_CHECK(list[id].shape == shape);
+    BOOST_CHECK(list[id].initial.kind == initial.kind);
+    BOOST_TEST(list[id].initial.value == initial.value);
+    BOOST_TEST(list[id].decay == decay);
+  };
+  for (const std::string block : {"blocks.0.attn.", "blocks.1.attn."}) {
+    for (const std::string norm : {"q_norm", "k_norm"}) {
+      check(block + norm + ".weight", {3}, Initial::constant(1), false);
+      check(block + norm + ".bias", {3}, Initial::constant(0), false);
+    }
+    check(block + "gate.weight", {6, 6}, Initial::truncated_normal(0.02), true);
+    check(block + "gate.bias", {6}, Initial::constant(0), false);
+  }
+}
+
+// A gate of zeros closes the attention branch, but for the bias of its output projection.
+BOOST_AUTO_TEST_CASE(a_closed_gate) {
+  ModelConfig model = small_model();
+  model.gate = true;
+  for (const char* act : {"none", "silu"}) {
+    model.gate_act = act;
+    ParameterList list;
+    const AttentionLayer layer(list, "attn", 6, 2, make_mechanism("sima", {}), AttentionShape{.queries = 4},
+                               {.gate = true, .gate_silu = model.gate_act == "silu"});
+    Parameters<double> parameters(list);
+    parameters.initialise(1);
+    for (double& weight : parameters[list.find("attn.gate.weight")]) weight = 0;
+    Tape<double> tape({.parameters = &parameters});
+    Tensor<double> x(Shape{1, 4, 6});
+    for (Index i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<double>(i));
+    for (const double value : layer(tape.constant(std::as_const(x).view())).value()) BOOST_TEST(value == 0.0);
+  }
+}
+
+// With qk_norm, maps are those of the normalised queries and keys: scaling q and k leaves them as they are.
+BOOST_AUTO_TEST_CASE(maps_are_made_from_normalised_queries_and_keys) {
+  ParameterList list;
+  const AttentionLayer layer(list, "attn", 6, 2, make_mechanism("softmax", {}), AttentionShape{.queries = 4},
+                             {.qk_norm = true});
+  Parameters<double> parameters(list);
+  parameters.initialise(1);
+  for (double& weight : parameters[list.find("attn.qkv.weight")]) weight *= 1e4;  // then eps makes no difference
+  Tensor<double> x(Shape{1, 4, 6});
+  for (Index i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<double>(i));
+  Tape<double> tape({.parameters = &parameters});
+  const Tensor<double> before = layer.map(tape.constant(std::as_const(x).view()));
+  for (double& weight : parameters[list.find("attn.qkv.weight")]) weight *= 10;
+  tape.clear();
+  const Tensor<double> after = layer.map(tape.constant(std::as_const(x).view()));
+  for (Index i = 0; i < before.size(); ++i) BOOST_TEST(std::abs(before[i] - after[i]) < 1e-9);
+}
+
+BOOST_AUTO_TEST_CASE(what_does_not_go_together_is_refused) {
+  ModelConfig model = small_model();
+  AttentionConfig attention;
+  attention.mechanism = {"sima"};
+  attention.options["causal"] = {"false", "--set"};
+  BOOST_CHECK_NO_THROW(VisionTransformer(model, attention));
+  attention.options["causal"] = {"true", "--set"};
+  check_refused(model, attention, "[sima] causal is 'true'; expected false, since it has no causal form");
+  attention.mechanism = {"softmax", "sima"};
+  check_refused(model, attention, "[sima] causal is 'true'; expected false, since it has no causal form");
+  attention = {};
+  attention.mechanism = {"pointwise"};
+  attention.options["alpha"] = {"2", "--set"};
+  check_refused(model, attention, "[pointwise] alpha is 2; expected 0 to 1");
+}
+
+BOOST_AUTO_TEST_SUITE_END()

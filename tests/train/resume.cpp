@@ -1,0 +1,226 @@
+// A run is a function of its configuration: threads and interruptions leave no trace in its files.
+#include "train/support.h"
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// An experiment to repeat in different ways.
+struct Variant {
+  const char* name;
+  void (*change)(Experiment&);
+};
+
+const Variant variants[] = {
+    {"plain", [](Experiment&) {}},
+    {"everything", [](Experiment& x) { ask_for_everything(x); }},
+    {"sgd", [](Experiment& x) {
+       x.optim.name = "sgd";
+       x.optim.lr = 0.1;
+       x.train.log_steps = true;
+     }},
+    {"f64", [](Experiment& x) {
+       ask_for_everything(x);
+       x.train.dtype = "f64";
+       x.data.validation = 0;
+     }},
+};
+
+/// Calls f(workshop, experiment, directory of an uninterrupted run) for each variant.
+void for_variants(const std::function<void(const Workshop&, const Experiment&, const std::string&)>& f) {
+  for (const Variant& variant : variants) {
+    BOOST_TEST_CONTEXT("variant " << variant.name) {
+      const Workshop workshop;
+      Experiment x = workshop.experiment();
+      variant.change(x);
+      BOOST_TEST((run(x, workshop / "whole") == Outcome::finished));
+      f(workshop, x, workshop / "whole");
+    }
+  }
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(train_resume)
+
+BOOST_AUTO_TEST_CASE(threads_leave_no_trace) {
+  for_variants([](const Workshop& workshop, const Experiment& x, const std::string& whole) {
+    for (const int count : {1, 2, 3}) {
+      const WithThreads with(count);
+      const std::string directory = workshop / std::to_string(count);
+      run(x, directory);
+      check_same_run(whole, directory);
+    }
+  });
+}
+
+// Interrupted in the middle of an epoch, at the end of one (before it was validated), and after one step.
+BOOST_AUTO_TEST_CASE(interruptions_leave_no_trace) {
+  for_variants([](const Workshop& workshop, const Experiment& x, const std::string& whole) {
+    const Index per_epoch = x.data.validation == 0 ? 8 : 7;
+    const std::string directory = workshop / "stopped";
+    BOOST_TEST((run_until(1, x, directory) == Outcome::interrupted));
+    BOOST_TEST((run_until(4, x, directory, true) == Outcome::interrupted));
+    BOOST_TEST((run_until(per_epoch, x, directory, true) == Outcome::interrupted));
+    BOOST_TEST((run_until(3 * per_epoch, x, directory, true) == Outcome::interrupted));
+    BOOST_TEST((run(x, directory, true) == Outcome::finished));
+    check_same_run(whole, directory);
+  });
+}
+
+// max_steps may be raised on resuming. Steps 7 and 14 end an epoch.
+BOOST_AUTO_TEST_CASE(stops_at_max_steps_leave_no_trace) {
+  for_variants([](const Workshop& workshop, const Experiment& x, const std::string& whole) {
+    Experiment limited = x;
+    const std::string directory = workshop / "stopped";
+    for (const Index steps : {2, 7, 8, 14}) {
+      limited.train.max_steps = steps;
+      BOOST_TEST((run(limited, directory, steps > 2) == Outcome::stopped));
+    }
+    BOOST_TEST((run(x, directory, true) == Outcome::finished));
+    check_same_run(whole, directory);
+  });
+}
+
+BOOST_AUTO_TEST_CASE(other_threads_may_go_on) {
+  const Workshop workshop;
+  Experiment x = workshop.experiment();
+  ask_for_everything(x);
+  const std::string whole = workshop / "whole", stopped = workshop / "stopped";
+  {
+    const WithThreads with(1);
+    run(x, whole);
+    run_until(4, x, stopped);
+  }
+  const WithThreads with(2);
+  run(x, stopped, true);
+  check_same_run(whole, stopped);
+}
+
+// What a run that is cut off after its last checkpoint leaves: the checkpoint, and rows beyond it.
+BOOST_AUTO_TEST_CASE(what_came_after_the_last_checkpoint_is_done_again) {
+  const Workshop workshop;
+  Experiment x = workshop.experiment();
+  ask_for_everything(x);
+  x.train.log_steps = true;
+  x.train.checkpoint_steps = 3;
+  const std::string whole = workshop / "whole", cut = workshop / "cut";
+  run(x, whole);
+  for (const Index step : {2, 5, 9, 20}) {
+    std::filesystem::remove_all(cut);
+    // At this step the process dies: all that is on the disk at that moment is what remains.
+    struct Died {};
+    TrainOptions options;
+    options.run = cut;
+    AfterStep observer([&](const StepReport& report) {
+      if (report.step == step) throw Died();
+    });
+    BOOST_CHECK_THROW(train(x, options, observer), Died);
+    {
+      std::ofstream metrics(cut + "/metrics.csv", std::ios::app);
+      metrics << "step,1,";  // a row that was being written
+    }
+    BOOST_TEST((run(x, cut, true) == Outcome::finished));
+    check_same_run(whole, cut);
+  }
+}
+
+// Killed between the rows of an epoch and the checkpoint that counts it.
+BOOST_AUTO_TEST_CASE(rows_of_an_epoch_that_the_checkpoint_does_not_count_are_dropped) {
+  const Workshop workshop;
+  const Experiment x = workshop.experiment();
+  const std::string whole = workshop / "whole", cut = workshop / "cut";
+  run(x, whole);
+  run_until(7, x, cut);  // saved at the end of the epoch, before its rows
+  {
+    std::ofstream metrics(cut + "/metrics.csv", std::ios::app);
+    metrics << "train,1,7,2.5,0.1,0.001,1000\nvalid,1,7,2.5,0.1,,\n";
+  }
+  run(x, cut, true);
+  check_same_run(whole, cut);
+}
+
+BOOST_AUTO_TEST_CASE(a_finished_run_resumed_is_tested_again) {
+  const Workshop workshop;
+  const Experiment x = workshop.experiment();
+  const std::string whole = workshop / "whole", again = workshop / "again";
+  run(x, whole);
+  run(x, again);
+  BOOST_TEST((run(x, again, true) == Outcome::finished));
+  check_same_run(whole, again);
+}
+
+BOOST_AUTO_TEST_CASE(a_run_whose_last_step_is_the_limit_is_finished) {
+  const Workshop workshop;
+  Experiment x = workshop.experiment();
+  run(x, workshop / "whole");
+  x.train.max_steps = 21;
+  BOOST_TEST((run(x, workshop / "limited") == Outcome::finished));
+  check_same_run(workshop / "whole", workshop / "limited");
+}
+
+// Checkpoints hold nothing of the machine, and seeds matter.
+BOOST_AUTO_TEST_CASE(another_seed_makes_another_run) {
+  const Workshop workshop;
+  Experiment x = workshop.experiment();
+  x.train.max_steps = 2;
+  run(x, workshop / "one");
+  x.train.seed = 2;
+  run(x, workshop / "two");
+  BOOST_TEST((read_file(workshop / "one/last.safetensors") != read_file(workshop / "two/last.safetensors")));
+}
+
+BOOST_AUTO_TEST_CASE(what_may_not_be_resumed) {
+  const Workshop workshop;
+  const Experiment x = workshop.experiment();
+  const std::string directory = workshop / "run", config = directory + "/config.toml";
+  BOOST_TEST(error_of([&] { run(x, directory, true); }, directory) == ": holds no run to resume");
+  BOOST_TEST(!std::filesystem::exists(directory));
+  run_until(2, x, directory);
+  const std::string before = read_file(directory + "/last.safetensors");
+  BOOST_TEST(error_of([&] { run(x, directory); }, directory) ==
+             ": holds a run already; --resume continues it, --run DIR begins another");
+  BOOST_TEST(error_of([&] { run(x, directory, true, "w.safetensors"); }) ==
+             "--init w.safetensors: a resumed run goes on from its own weights");
+
+  const auto refusal = [&](void (*change)(Experiment&)) {
+    Experiment changed = x;
+    change(changed);
+    return error_of([&] { run(changed, directory, true); }, config);
+  };
+  const std::string end = "; a resumed run keeps its configuration";
+  BOOST_TEST(refusal([](Experiment& y) { y.optim.lr = 0.5; }) == ": the run was begun with optim.lr = 0.001, not 0.5" + end);
+  BOOST_TEST(refusal([](Experiment& y) { y.optim.name = "sgd"; }) ==
+             ": the run was begun with optim.name = \"adamw\", not \"sgd\"" + end);
+  BOOST_TEST(refusal([](Experiment& y) { y.train.seed = 3; }) == ": the run was begun with train.seed = 1, not 3" + end);
+  BOOST_TEST(refusal([](Experiment& y) { y.train.epochs = 4; }) == ": the run was begun with train.epochs = 3, not 4" + end);
+  BOOST_TEST(refusal([](Experiment& y) { y.model.dim = 32; }) == ": the run was begun with model.dim = 16, not 32" + end);
+  BOOST_TEST(refusal([](Experiment& y) { y.attention.options["causal"].text = "true"; }) ==
+             ": the run was begun with attention.causal = (nothing), not true" + end);
+  BOOST_TEST((read_file(directory + "/last.safetensors") == before));
+
+  // The checkpoint of another model in its place.
+  Experiment other = x;
+  other.model.hidden = 25;
+  run_until(1, other, workshop / "other");
+  std::filesystem::copy_file(workshop / "other/last.safetensors", directory + "/last.safetensors",
+                             std::filesystem::copy_options::overwrite_existing);
+  BOOST_TEST(error_of([&] { run(x, directory, true); }, directory) ==
+             "/last.safetensors: tensor 'blocks.0.mlp.fc1.weight' has shape [25, 16]; the model's has [24, 16]");
+}
+
+// Where the data lie and what is logged and saved may change.
+BOOST_AUTO_TEST_CASE(what_may_change_on_resuming) {
+  const Workshop workshop;
+  Experiment x = workshop.experiment();
+  run(x, workshop / "whole");
+  run_until(4, x, workshop / "moved");
+  std::filesystem::rename(workshop.data(), workshop / "elsewhere");
+  x.data.path = workshop / "elsewhere";
+  x.train.checkpoint_steps = 2;
+  BOOST_TEST((run(x, workshop / "moved", true) == Outcome::finished));
+  check_same_run(workshop / "whole", workshop / "moved");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
