@@ -1,3 +1,4 @@
+#include "heed/attention/adder.h"
 #include "heed/attention/pointwise.h"
 #include "heed/attention/sima.h"
 #include "heed/attention/soft.h"
@@ -16,6 +17,7 @@ constexpr MechanismEntry list[] = {
     mechanism_entry<PointwiseAttention>(),
     mechanism_entry<Soft>(),
     mechanism_entry<Aft>(),
+    mechanism_entry<Adder>(),
 };
 
 }  // namespace

@@ -1,4 +1,6 @@
 // Every operation and mechanism, in shapes whose sizes all differ: a swapped index cannot hide.
+#include "check_cases.h"
+
 #include "heed/attention.h"
 #include "heed/gradcheck.h"
 #include "heed/ops/activation.h"
@@ -232,6 +234,7 @@ std::vector<CheckCase> all_check_cases() {
   add_norms(cases);
   add_model_ends(cases);
   add_mechanisms(cases);
+  add_adder_cases(cases);
   return cases;
 }
 

@@ -31,6 +31,9 @@ struct ModelConfig {
   std::string act = "gelu";
   std::vector<std::string> linear = {"mul"};
   std::string ffn_act = "none";
+  std::string input_grad = "hardtanh";
+  std::string weight_grad = "full";
+  std::string weight_scale = "none";
 
   bool operator==(const ModelConfig&) const = default;
 };
@@ -54,6 +57,9 @@ void fields(Config& c, Visit&& visit) {
   visit("act", c.act, one_of({"gelu", "relu"}), "activation of the feed-forward layer");
   visit("linear", c.linear, per_block({"mul", "adder"}), "products or l1 distances; or a list, one per block");
   visit("ffn_act", c.ffn_act, one_of({"none", "gelu", "relu"}), "activation of an adder block's feed-forward layer");
+  visit("input_grad", c.input_grad, one_of({"sign", "hardtanh"}), "adder layers: derivative of a distance by the input");
+  visit("weight_grad", c.weight_grad, one_of({"sign", "hardtanh", "full"}), "adder layers: derivative by the weight");
+  visit("weight_scale", c.weight_scale, one_of({"none", "adaptive"}), "adder layers: scale of the weights' gradients");
 }
 
 /// A mechanism's option as it was given. Mechanisms read and check the text themselves.

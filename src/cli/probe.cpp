@@ -7,6 +7,7 @@
 #include "heed/config.h"
 #include "heed/io/weights.h"
 #include "heed/nn/vit.h"
+#include "heed/ops/adder_linear.h"
 #include "heed/ops/attention.h"
 #include "heed/ops/cross_entropy.h"
 #include "heed/suggest.h"
@@ -159,11 +160,13 @@ int probe_attention(const Arguments& a, ProbeInput& in) {
 
 template <class T>
 int probe_linear(const Arguments& a, ProbeInput& in) {
-  const OptionValues options = parse_options(a.sets);
-  for (const auto& [name, text] : options) {
-    require(name == "kind", "linear: unknown option '{}'; expected kind", name);
-    require(text == "mul", "linear: kind is '{}'; expected mul", text);
-  }
+  const OptionValues values = parse_options(a.sets);
+  enum class Kind { mul, adder } kind = Kind::mul;
+  AdderLinearOptions options;
+  OptionReader reader("linear", values);
+  reader("kind", kind, {"mul", "adder"}, "products or l1 distances");
+  if (kind == Kind::adder) options.options(reader);
+  reader.finish();
   const Tensor<T> x = in.take<T>("x", 2), weight = in.take<T>("weight", 2);
   require(weight.shape()[1] == x.shape()[1], "{}: tensor 'weight' has shape {}; expected [O, {}] as 'x' has {}", in.path(),
           to_string(weight.shape()), x.shape()[1], to_string(x.shape()));
@@ -172,12 +175,15 @@ int probe_linear(const Arguments& a, ProbeInput& in) {
   in.finish();
   Tape<T> tape;
   const Var<T> vx = tape.input(x.view()), vw = tape.input(weight.view()), vb = tape.input(bias.view());
-  const Var<T> out = linear(vx, vw, vb);
+  const Var<T> out = kind == Kind::mul ? linear(vx, vw, vb) : adder_linear(vx, vw, vb, options);
   ProbeOutput<T> results;
   results.add("out", out.value());
   tape.backward(out, dout.view());
   results.add("grad.x", tape.gradient(vx));
-  results.add("grad.weight", tape.gradient(vw));
+  Tensor<T> dweight(weight.shape());
+  std::copy(tape.gradient(vw).begin(), tape.gradient(vw).end(), dweight.begin());
+  if (options.weight_scale == AdderLinearOptions::WeightScale::adaptive) adaptive_scale(dweight.size(), dweight.data());
+  results.add("grad.weight", std::as_const(dweight).view());
   results.add("grad.bias", tape.gradient(vb));
   results.write(a.out);
   return ok;
@@ -212,6 +218,7 @@ int probe_model(const Arguments& a, ProbeInput& in) {
   results.add("loss", loss.value());
   tape.backward(loss);
   gradients.complete();
+  scale_adaptively(parameters.list(), gradients);
   for (ParameterId id = 0; id < parameters.list().size(); ++id)
     if (parameters.list()[id].trainable)
       results.add("grad." + parameters.list()[id].name, std::as_const(gradients)[id]);
@@ -248,7 +255,7 @@ void add_probe(CLI::App& app, const AddVerb& add) {
   add(attention, [] { return by_dtype(a, probe_attention<float>, probe_attention<double>); });
 
   auto* const linear = probe->add_subcommand("linear", "out and gradients of a linear layer");
-  add_sets(linear, a.sets, "kind=mul; repeatable");
+  add_sets(linear, a.sets, "kind=mul, or kind=adder and its input_grad, weight_grad, weight_scale; repeatable");
   add_files(linear, a);
   add(linear, [] { return by_dtype(a, probe_linear<float>, probe_linear<double>); });
 

@@ -18,8 +18,6 @@ const ModelConfig& checked(const ModelConfig& model, const AttentionConfig& atte
   for (const std::string& mechanism : attention.mechanism)
     require(!model.qk_norm || (mechanism != "soft" && mechanism != "aft"),
             "[model] qk_norm = true is not defined for {}, which has no products of queries and keys", mechanism);
-  for (const std::string& linear : model.linear)
-    require(linear == "mul", "[model] linear = \"{}\" is not supported by this version; expected \"mul\"", linear);
   return model;
 }
 
@@ -80,8 +78,10 @@ std::vector<Block> make_blocks(ParameterList& list, const ModelConfig& model, co
   for (Index i = 0; i < model.depth; ++i) {
     // Stochastic depth grows linearly from 0 at the first block (arXiv:1603.09382, Section 3).
     const double rate = model.depth == 1 ? 0 : drop_path * static_cast<double>(i) / static_cast<double>(model.depth - 1);
+    std::optional<AdderLinearOptions> adder;
+    if (of_block(model.linear, i) == "adder") adder = adder_options(model);
     blocks.emplace_back(list, "blocks." + std::to_string(i), model, mechanism_of(attention, i), shape, dropout, rate,
-                        static_cast<std::uint64_t>(i));
+                        static_cast<std::uint64_t>(i), adder);
   }
   return blocks;
 }

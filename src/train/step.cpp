@@ -61,6 +61,7 @@ BatchResult BatchGradient<T>::run(View<const T> images, View<const T> targets, c
   });
   if (lanes > 1) even_out_tapes();
   add_lanes(lanes);
+  scale_adaptively(parameters_.list(), lanes_.front());
   BatchResult result;
   for (Index piece = 0; piece < pieces; ++piece) {
     result.loss += pieces_[static_cast<std::size_t>(piece)].loss;

@@ -1,6 +1,7 @@
 // The attention layer: qkv projection, the mechanism, output projection.
 #pragma once
 
+#include "heed/nn/adder.h"
 #include "heed/nn/layers.h"
 #include "heed/ops/activation.h"
 #include "heed/ops/arithmetic.h"
@@ -17,10 +18,12 @@ struct AttentionLayerOptions {
   bool qk_norm = false;    ///< layer norm of the queries and keys of each head (Dehghani et al., arXiv:2302.05442)
   bool gate = false;       ///< out * act(x W + b) before the output projection (Hua et al., arXiv:2202.10447)
   bool gate_silu = false;  ///< act: silu, or nothing
+  std::optional<AdderLinearOptions> adder{};  ///< qkv and proj are adder layers
 };
 
 /// out = proj(mechanism(qkv(x))) for x [B, N, D]. Tensors NAME.qkv.*, NAME.proj.* and, beside them, the
-/// mechanism's own; NAME.q_norm.*, NAME.k_norm.* and NAME.gate.* where options ask for them.
+/// mechanism's own; NAME.q_norm.*, NAME.k_norm.* and NAME.gate.* where options ask for them. With adder layers also
+/// NAME.q_ln.*, k_ln, v_ln (after qkv), out_ln (before the gate) and proj_ln.
 class AttentionLayer {
  public:
   /// `shape` gives tokens (queries) and grid.
@@ -32,8 +35,9 @@ class AttentionLayer {
         mechanism_(std::move(mechanism)),
         layout_(mechanism_->layout(dim, heads)),
         shape_(complete(shape, layout_)),
-        qkv_(list, name + ".qkv", dim, layout_.total()),
-        proj_(list, name + ".proj", layout_.heads * layout_.value_width, dim) {
+        qkv_(list, name + ".qkv", dim, parts(name, layout_), options.adder),
+        proj_(list, name + ".proj", layout_.heads * layout_.value_width, dim, options.adder) {
+    if (options.adder) out_norm_.emplace(list, name + ".out_ln", layout_.heads * layout_.value_width);
     if (options.qk_norm) {
       require(layout_.query_width > 0 && layout_.key_width > 0,
               "[{}] qk_norm is true; expected false, since it does not take queries and keys", mechanism_->name());
@@ -51,7 +55,8 @@ class AttentionLayer {
   /// x [B, N, D] to [B, N, D]; `residual` is added if given.
   template <class T>
   Var<T> operator()(Var<T> x, Var<T> residual = {}) const {
-    return proj_(gated(mix(x), x), residual);
+    const Var<T> mixed = mix(x);
+    return proj_(gated(out_norm_ ? (*out_norm_)(mixed) : mixed, x), residual);
   }
 
   const Mechanism& mechanism() const { return *mechanism_; }
@@ -85,6 +90,15 @@ class AttentionLayer {
   }
 
  private:
+  /// q, k and v in the output of qkv, as far as the mechanism takes them.
+  static std::vector<ProjectionPart> parts(const std::string& name, const AttentionLayout& layout) {
+    std::vector<ProjectionPart> parts;
+    if (layout.query_width > 0) parts.push_back({name + ".q_ln", layout.heads * layout.query_width});
+    if (layout.key_width > 0) parts.push_back({name + ".k_ln", layout.heads * layout.key_width});
+    if (layout.value_width > 0) parts.push_back({name + ".v_ln", layout.heads * layout.value_width});
+    return parts;
+  }
+
   static AttentionShape complete(AttentionShape shape, const AttentionLayout& layout) {
     shape.heads = layout.heads;
     shape.keys = shape.queries;
@@ -148,8 +162,8 @@ class AttentionLayer {
   std::unique_ptr<Mechanism> mechanism_;
   AttentionLayout layout_;
   AttentionShape shape_;
-  LinearLayer qkv_, proj_;
-  std::optional<LayerNormLayer> q_norm_, k_norm_;
+  Projection qkv_, proj_;
+  std::optional<LayerNormLayer> out_norm_, q_norm_, k_norm_;
   std::optional<LinearLayer> gate_;
   std::vector<ParameterId> own_;
 };

@@ -23,24 +23,29 @@
 
 namespace heed {
 
-/// Feed-forward layer: fc2(act(fc1(x))). Tensors NAME.fc1.*, NAME.fc2.*.
+/// Feed-forward layer: fc2(act(fc1(x))). Tensors NAME.fc1.*, NAME.fc2.*, with adder layers also fc1_ln, fc2_ln.
 class FeedForward {
  public:
-  FeedForward(ParameterList& list, const std::string& name, Index dim, Index hidden, bool gelu)
-      : name_(name), gelu_(gelu), fc1_(list, name + ".fc1", dim, hidden), fc2_(list, name + ".fc2", hidden, dim) {}
+  /// `act` is "gelu", "relu" or "none".
+  FeedForward(ParameterList& list, const std::string& name, Index dim, Index hidden, std::string act,
+              const std::optional<AdderLinearOptions>& adder = {})
+      : name_(name),
+        act_(std::move(act)),
+        fc1_(list, name + ".fc1", dim, hidden, adder),
+        fc2_(list, name + ".fc2", hidden, dim, adder) {}
 
   template <class T>
   Var<T> operator()(Var<T> x, double dropout_rate, std::uint64_t place, Var<T> residual = {}) const {
     const Var<T> hidden = fc1_(x);
     const typename Tape<T>::Scope scope(x.tape(), name_);
-    const Var<T> active = gelu_ ? gelu(hidden) : relu(hidden);
+    const Var<T> active = act_ == "gelu" ? gelu(hidden) : act_ == "relu" ? relu(hidden) : hidden;
     return fc2_(dropout(active, dropout_rate, place), residual);
   }
 
  private:
   std::string name_;
-  bool gelu_;
-  LinearLayer fc1_, fc2_;
+  std::string act_;
+  Projection fc1_, fc2_;
 };
 
 /// One pre-norm block: x + attention(norm1(x)), then x + mlp(norm2(x)). Tensors NAME.norm1.*, NAME.attn.*,
@@ -48,18 +53,19 @@ class FeedForward {
 class Block {
  public:
   /// `drop_path` is the probability of skipping a branch in training, `dropout` that of dropping an activation.
-  /// `place` tells the random numbers of blocks apart.
+  /// `place` tells the random numbers of blocks apart. With `adder` its layers compute distances.
   Block(ParameterList& list, const std::string& name, const ModelConfig& config, std::unique_ptr<Mechanism> mechanism,
-        const AttentionShape& shape, double dropout, double drop_path, std::uint64_t place)
+        const AttentionShape& shape, double dropout, double drop_path, std::uint64_t place,
+        const std::optional<AdderLinearOptions>& adder = {})
       : name_(name),
         dropout_(dropout),
         drop_path_(drop_path),
         place_(place),
         norm1_(list, name + ".norm1", config.dim),
         attention_(list, name + ".attn", config.dim, config.heads, std::move(mechanism), shape,
-                   {config.qk_norm, config.gate, config.gate_act == "silu"}),
+                   {config.qk_norm, config.gate, config.gate_act == "silu", adder}),
         norm2_(list, name + ".norm2", config.dim),
-        mlp_(list, name + ".mlp", config.dim, config.hidden, config.act == "gelu") {}
+        mlp_(list, name + ".mlp", config.dim, config.hidden, adder ? config.ffn_act : config.act, adder) {}
 
   template <class T>
   Var<T> operator()(Var<T> x) const {

@@ -26,7 +26,8 @@ class BatchGradient {
   /// At most `batch` images at a time, `piece` of them together.
   BatchGradient(const VisionTransformer& model, Parameters<T>& parameters, Index batch, Index piece, double smoothing);
 
-  /// Gradients of the loss over `images` [B, C, H, W] with `targets` [B, classes] and `labels` [B].
+  /// Gradients of the loss over `images` [B, C, H, W] with `targets` [B, classes] and `labels` [B]; those of adder
+  /// weights are scaled adaptively where the model says so.
   /// `random` is the step's, for dropout and stochastic depth.
   BatchResult run(View<const T> images, View<const T> targets, const int* labels, const RandomStream& random);
 

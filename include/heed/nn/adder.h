@@ -1,0 +1,129 @@
+// The layers of an adder transformer: l1 distances in place of products, each followed by layer norm. Shu et al., "Adder
+// attention for vision transformer", NeurIPS 2021, Section 3. Distances are large and all of one sign; without the
+// norms, nothing after them could tell them apart.
+//
+// Differs: adder layers have biases (the paper's Eq. 4 has none). The paper's code is not public; the norms after the
+// output projection and after the feed-forward layers are read out of its "the output values of each layer".
+#pragma once
+
+#include "heed/config.h"
+#include "heed/nn/layers.h"
+#include "heed/ops/adder_linear.h"
+#include "heed/ops/arithmetic.h"
+#include "heed/ops/layer_norm_parts.h"
+#include "heed/options.h"
+
+#include <optional>
+#include <variant>
+
+namespace heed {
+
+/// The keys of [model] that say how adder layers train.
+inline AdderLinearOptions adder_options(const ModelConfig& config) {
+  const OptionValues values{{"input_grad", config.input_grad},
+                            {"weight_grad", config.weight_grad},
+                            {"weight_scale", config.weight_scale}};
+  AdderLinearOptions options;
+  OptionReader reader("model", values);
+  options.options(reader);
+  return options;
+}
+
+/// Consecutive outputs of a projection that are normalised together, and the name of the norm.
+struct ProjectionPart {
+  std::string norm;
+  Index width = 0;
+};
+
+/// y = norm(adder_linear(x)), part by part. Tensors NAME.weight [out, in], N(0, 1), NAME.bias [out], zero, and for
+/// each part its norm's weight, one, and bias, zero.
+class AdderLayer {
+ public:
+  AdderLayer(ParameterList& list, std::string name, Index in, std::vector<ProjectionPart> parts,
+             const AdderLinearOptions& options)
+      : name_(std::move(name)), parts_(std::move(parts)), options_(options) {
+    Index out = 0;
+    ParameterSpec weight;
+    for (const ProjectionPart& part : parts_) {
+      out += part.width;
+      if (options.weight_scale == AdderLinearOptions::WeightScale::adaptive) weight.scaled_rows.push_back(part.width);
+    }
+    weight.name = name_ + ".weight";
+    weight.shape = {out, in};
+    weight.initial = Initial::normal(1);
+    weight_ = list.add(std::move(weight));
+    bias_ = list.add({name_ + ".bias", {out}, Initial::constant(0), false});
+    for (const ProjectionPart& part : parts_) {
+      gammas_.push_back(list.add({part.norm + ".weight", {part.width}, Initial::constant(1), false}));
+      betas_.push_back(list.add({part.norm + ".bias", {part.width}, Initial::constant(0), false}));
+    }
+  }
+
+  /// x [..., in] to [..., out]; `residual` [..., out] is added if given.
+  template <class T>
+  Var<T> operator()(Var<T> x, Var<T> residual = {}) const {
+    Tape<T>& tape = x.tape();
+    const typename Tape<T>::Scope scope(tape, name_);
+    const Var<T> distances = adder_linear(x, tape.parameter(weight_), tape.parameter(bias_), options_);
+    std::vector<NormPart<T>> norms;
+    for (std::size_t i = 0; i < parts_.size(); ++i)
+      norms.push_back({tape.parameter(gammas_[i]), tape.parameter(betas_[i])});
+    const Var<T> y = layer_norm_parts(distances, std::span<const NormPart<T>>(norms), 1e-6);
+    return residual ? add(y, residual) : y;
+  }
+
+ private:
+  std::string name_;
+  std::vector<ProjectionPart> parts_;
+  AdderLinearOptions options_;
+  ParameterId weight_, bias_;
+  std::vector<ParameterId> gammas_, betas_;
+};
+
+/// A linear layer of a block, made of products or, where `adder` is given, of distances.
+class Projection {
+ public:
+  Projection(ParameterList& list, const std::string& name, Index in, std::vector<ProjectionPart> parts,
+             const std::optional<AdderLinearOptions>& adder)
+      : layer_(make(list, name, in, std::move(parts), adder)) {}
+
+  /// With one norm, NAME_ln.
+  Projection(ParameterList& list, const std::string& name, Index in, Index out,
+             const std::optional<AdderLinearOptions>& adder)
+      : Projection(list, name, in, {{name + "_ln", out}}, adder) {}
+
+  /// x [..., in] to [..., out]; `residual` [..., out] is added if given.
+  template <class T>
+  Var<T> operator()(Var<T> x, Var<T> residual = {}) const {
+    return std::visit([&](const auto& layer) { return layer(x, residual); }, layer_);
+  }
+
+ private:
+  using Layer = std::variant<LinearLayer, AdderLayer>;
+
+  static Layer make(ParameterList& list, const std::string& name, Index in, std::vector<ProjectionPart> parts,
+                    const std::optional<AdderLinearOptions>& adder) {
+    if (adder) return AdderLayer(list, name, in, std::move(parts), *adder);
+    Index out = 0;
+    for (const ProjectionPart& part : parts) out += part.width;
+    return LinearLayer(list, name, in, out);
+  }
+
+  Layer layer_;
+};
+
+/// Applies adaptive_scale to the gradients of the weights that ask for it, part by part. Once per step, when the
+/// gradient of the whole batch is there.
+template <class T>
+void scale_adaptively(const ParameterList& list, Gradients<T>& gradients) {
+  for (ParameterId id = 0; id < list.size(); ++id) {
+    T* part = list[id].scaled_rows.empty() ? nullptr : gradients[id].data();
+    for (const Index rows : list[id].scaled_rows) {
+      const Index size = rows * list[id].shape.row_size();
+      adaptive_scale(size, part);
+      part += size;
+    }
+  }
+}
+
+}  // namespace heed

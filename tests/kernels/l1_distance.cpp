@@ -1,0 +1,157 @@
+// The l1 kernels against their formulas, written out element by element in double.
+#include "heed/kernels/l1_distance.h"
+
+#include "heed/counted.h"
+#include "heed/random.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+using namespace heed;
+
+namespace {
+
+/// Two matrices and a cotangent, in rows with room behind them.
+template <class T>
+struct Problem {
+  Index rows, terms, width, ldx, ldw, ldg;
+  std::vector<T> x, w, g, g_transposed;
+
+  Problem(Index rows, Index terms, Index width, double spread)
+      : rows(rows), terms(terms), width(width), ldx(width + 3), ldw(width + 1), ldg(std::max(rows, terms) + 2) {
+    const RandomStream random(7);
+    const auto draw = [&](const char* name, Index count) {
+      std::vector<T> values(static_cast<std::size_t>(count));
+      for (Index i = 0; i < count; ++i)
+        values[static_cast<std::size_t>(i)] = static_cast<T>(static_cast<float>(random.derive(name).uniform(i, -spread, spread)));
+      return values;
+    };
+    x = draw("x", rows * ldx), w = draw("w", terms * ldw), g = draw("g", rows * ldg);
+    g_transposed.resize(static_cast<std::size_t>(terms * ldg));
+    for (Index r = 0; r < rows; ++r)
+      for (Index t = 0; t < terms; ++t) at(g_transposed, t * ldg + r) = at(g, r * ldg + t);
+  }
+
+  static T& at(std::vector<T>& v, Index i) { return v[static_cast<std::size_t>(i)]; }
+  double u(Index r, Index t, Index i) const {
+    return static_cast<double>(w[static_cast<std::size_t>(t * ldw + i)]) -
+           static_cast<double>(x[static_cast<std::size_t>(r * ldx + i)]);
+  }
+};
+
+double f(DistanceGradient gradient, double u) {
+  if (gradient == DistanceGradient::sign) return u > 0 ? 1 : u < 0 ? -1 : 0;
+  return gradient == DistanceGradient::hardtanh ? std::clamp(u, -1.0, 1.0) : u;
+}
+
+constexpr DistanceGradient gradients[] = {DistanceGradient::sign, DistanceGradient::hardtanh, DistanceGradient::full};
+constexpr Index widths[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 67, 131};
+
+/// Runs f(problem) in shapes around the widths of vectors and blocks.
+template <class T, class F>
+void for_problems(const F& run) {
+  for (const Index width : widths)
+    for (const auto& [rows, terms] : {std::pair<Index, Index>{1, 1}, {1, 6}, {5, 1}, {3, 4}, {6, 19}, {21, 13}})
+      run(Problem<T>(rows, terms, width, 2));
+}
+
+template <class T>
+void check_distances(double tolerance) {
+  for_problems<T>([=](Problem<T> p) {
+    for (const Update update : {Update::assign, Update::accumulate}) {
+      std::vector<T> s(static_cast<std::size_t>(p.rows * p.ldg), T(0.5));
+      kernels::negative_l1(p.rows, p.terms, p.width, p.x.data(), p.ldx, p.w.data(), p.ldw, update, s.data(), p.ldg);
+      double worst = 0;
+      for (Index r = 0; r < p.rows; ++r)
+        for (Index t = 0; t < p.ldg; ++t) {
+          double expected = update == Update::assign && t < p.terms ? 0 : 0.5, scale = 1;
+          for (Index i = 0; i < p.width && t < p.terms; ++i) expected -= std::abs(p.u(r, t, i)), scale += std::abs(p.u(r, t, i));
+          worst = std::max(worst, std::abs(static_cast<double>(s[static_cast<std::size_t>(r * p.ldg + t)]) - expected) / scale);
+        }
+      BOOST_TEST(worst <= tolerance, p.rows << " x " << p.terms << " x " << p.width << ": off by " << worst);
+    }
+  });
+}
+
+template <class T>
+void check_gradients(double tolerance) {
+  for_problems<T>([=](Problem<T> p) {
+    for (const DistanceGradient gradient : gradients)
+      for (const Transpose transpose : {Transpose::no, Transpose::yes})
+        for (const Update update : {Update::assign, Update::accumulate}) {
+          std::vector<T> dx(static_cast<std::size_t>(p.rows * p.ldx), T(0.5));
+          kernels::negative_l1_gradient(gradient, transpose, p.rows, p.terms, p.width, p.x.data(), p.ldx, p.w.data(), p.ldw,
+                                        transpose == Transpose::no ? p.g.data() : p.g_transposed.data(), p.ldg, update,
+                                        dx.data(), p.ldx);
+          double worst = 0;
+          for (Index r = 0; r < p.rows; ++r)
+            for (Index i = 0; i < p.ldx; ++i) {
+              double expected = update == Update::assign && i < p.width ? 0 : 0.5, scale = 1;
+              for (Index t = 0; t < p.terms && i < p.width; ++t) {
+                const double g = static_cast<double>(p.g[static_cast<std::size_t>(r * p.ldg + t)]);
+                expected += g * f(gradient, p.u(r, t, i)), scale += 4 * std::abs(g);
+              }
+              worst = std::max(worst, std::abs(static_cast<double>(dx[static_cast<std::size_t>(r * p.ldx + i)]) - expected) / scale);
+            }
+          BOOST_TEST(worst <= tolerance, "gradient " << static_cast<int>(gradient) << ", " << p.rows << " x " << p.terms << " x "
+                                                     << p.width << ": off by " << worst);
+        }
+  });
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(l1_distance)
+
+BOOST_AUTO_TEST_CASE(distances_are_the_formulas) {
+  check_distances<double>(1e-15);
+  check_distances<float>(1e-6);
+}
+
+BOOST_AUTO_TEST_CASE(gradients_are_the_formulas) {
+  check_gradients<double>(1e-14);
+  check_gradients<float>(2e-6);
+}
+
+// Equal elements, and differences of exactly one, are where the three derivatives have their corners.
+BOOST_AUTO_TEST_CASE(corners) {
+  const float x[] = {1, 1, 1, 1, 1}, w[] = {1, 2, 0, 3, -1}, g[] = {2};
+  const float expected[3][5] = {{0, 2, -2, 2, -2}, {0, 2, -2, 2, -2}, {0, 2, -2, 4, -4}};
+  for (const DistanceGradient gradient : gradients) {
+    float dx[5];
+    kernels::negative_l1_gradient(gradient, Transpose::no, 1, 1, 5, x, 5, w, 5, g, 1, Update::assign, dx, 5);
+    BOOST_TEST(dx == expected[static_cast<int>(gradient)], boost::test_tools::per_element());
+  }
+}
+
+// 3e38 - (-3e38) does not fit into a float, and neither does a distance; what fits is not lost on the way.
+BOOST_AUTO_TEST_CASE(large_and_tiny_numbers) {
+  const float x[] = {1e38f, -1e38f, 1e-38f}, w[] = {-1e38f, 0, -1e-38f};
+  float s = 0, near = 0;
+  kernels::negative_l1(1, 1, 2, x, 2, w, 2, Update::assign, &s, 1);
+  kernels::negative_l1(1, 1, 1, x + 2, 1, w + 2, 1, Update::assign, &near, 1);
+  BOOST_TEST(s == -3e38f, boost::test_tools::tolerance(1e-6f));
+  BOOST_TEST(near == -2e-38f, boost::test_tools::tolerance(1e-6f));
+}
+
+BOOST_AUTO_TEST_CASE(counts_are_as_stated) {
+  const Index rows = 3, terms = 4, width = 5;
+  std::vector<Counted> x(15, 1.0), w(20, 2.0), g(12, 3.0), s(12), dx(15);
+  Counted::tally() = {};
+  kernels::negative_l1(rows, terms, width, x.data(), width, w.data(), width, Update::assign, s.data(), terms);
+  BOOST_TEST((Counted::tally() == Counts{.add = rows * terms * (2 * width - 1), .cmp = rows * terms * width}));
+  const Counts expected[] = {{.add = rows * width * (2 * terms - 1), .cmp = 2 * rows * width * terms},
+                             {.mul = rows * width * terms, .add = rows * width * (2 * terms - 1), .cmp = 2 * rows * width * terms},
+                             {.mul = rows * width * (terms + 1), .add = rows * width * terms + rows * (terms - 1)}};
+  for (const DistanceGradient gradient : gradients) {
+    Counted::tally() = {};
+    kernels::negative_l1_gradient(gradient, Transpose::no, rows, terms, width, x.data(), width, w.data(), width, g.data(), terms,
+                                  Update::assign, dx.data(), width);
+    BOOST_TEST((Counted::tally() == expected[static_cast<int>(gradient)]));
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
