@@ -149,6 +149,20 @@ BOOST_AUTO_TEST_CASE(backward_needs_a_scalar_or_a_cotangent_and_something_to_dif
   BOOST_TEST(error_of([&] { tape.gradient(y); }) == "[tape] gradients are kept for inputs of this tape only");
 }
 
+// A buffer on the tape is a constant: Gradients has no room for it.
+BOOST_AUTO_TEST_CASE(a_buffer_gets_no_gradient) {
+  Parameters<double> parameters(small_list());
+  parameters.initialise(1);
+  Gradients<double> gradients(parameters);
+  Tape<double> tape({.parameters = &parameters, .gradients = &gradients});
+  const D buffer = tape.parameter(2);
+  const Tensor<double> values(Shape{2}, {1, 2}), cotangent(Shape{2}, {1, 1});
+  const D x = tape.input(values.view()), product = mul(x, buffer);
+  BOOST_TEST(!tape.target(buffer));
+  tape.backward(product, cotangent.view());
+  BOOST_TEST(equal(tape.gradient(x), {7, 7}));
+}
+
 // The first contribution to a parameter's gradient overwrites what was there, the next ones, also those of further
 // passes, are added, until reset(). complete() zeroes what nothing was written to.
 BOOST_AUTO_TEST_CASE(gradients_of_parameters_accumulate_over_passes) {

@@ -116,7 +116,7 @@ class Tape {
   /// A value whose gradient is wanted: read it with gradient() after backward().
   Var<T> input(View<const T> value);
 
-  /// A tensor of the model's. Its gradient accumulates in the pass's Gradients.
+  /// A tensor of the model's. Its gradient accumulates in the pass's Gradients; a buffer gets none.
   Var<T> parameter(ParameterId id);
 
   /// A buffer of the model's, which the operations that own it may change.
@@ -312,7 +312,7 @@ Var<T> Tape<T>::parameter(ParameterId id) {
   node.value = value.data();
   node.shape = value.shape();
   node.parameter = id;
-  node.wanted = pass_.gradients != nullptr;
+  node.wanted = pass_.gradients != nullptr && pass_.parameters->list()[id].trainable;
   return append(node);
 }
 
