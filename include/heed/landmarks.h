@@ -14,7 +14,8 @@ struct LandmarkOptions {
 
   template <class Visitor>
   void options(Visitor& visit) {
-    visit("sampling", sampling, {"pool", "conv", "random", "first"}, "landmarks: means of cells, a convolution, tokens");
+    visit("sampling", sampling, {"pool", "conv", "random", "first"},
+          "landmarks: means of cells, a convolution, tokens");
     visit("ratio", ratio, "side of a cell (pool, conv)");
     visit("landmarks", landmarks, "how many (random, first; pool instead of ratio: a square, as many adaptive cells)");
     visit("dims", dims, "2: cells of the image grid; 1: of consecutive tokens (pool by ratio)");
@@ -46,7 +47,8 @@ struct LandmarkOptions {
             landmarks);
     if (dims == 1) {
       require(landmarks == 0, "[{}] landmarks is {}; dims=1 takes ratio", owner, landmarks);
-      require(tokens > 0 && tokens % ratio == 0, "[{}] ratio is {}; it must divide the {} tokens", owner, ratio, tokens);
+      require(tokens > 0 && tokens % ratio == 0, "[{}] ratio is {}; it must divide the {} tokens", owner, ratio,
+              tokens);
       return;
     }
     const Index height = shape.grid_height, width = shape.grid_width;
@@ -64,11 +66,15 @@ struct LandmarkOptions {
   std::vector<ParameterSpec> parameters(const AttentionShape& shape) const {
     const Index d = shape.width;
     if (sampling == Sampling::conv)
-      return {{"landmark.weight", {d, d, ratio, ratio},
+      return {{"landmark.weight",
+               {d, d, ratio, ratio},
                Initial::uniform(1 / std::sqrt(static_cast<double>(d * ratio * ratio)))}};
     if (sampling == Sampling::random)
-      return {{"landmark_index", {landmarks},
-               Initial::distinct(shape.class_token, shape.queries - shape.class_token), false, false}};
+      return {{"landmark_index",
+               {landmarks},
+               Initial::distinct(shape.class_token, shape.queries - shape.class_token),
+               false,
+               false}};
     return {};
   }
 
@@ -98,7 +104,9 @@ struct LandmarkOptions {
   }
 
  private:
-  Index side() const { return static_cast<Index>(std::lround(std::sqrt(static_cast<double>(std::max<Index>(landmarks, 0))))); }
+  Index side() const {
+    return static_cast<Index>(std::lround(std::sqrt(static_cast<double>(std::max<Index>(landmarks, 0)))));
+  }
 };
 
 }  // namespace heed

@@ -25,8 +25,8 @@ struct Result {
 };
 
 template <class T>
-Result<T> run(const OptionValues& options, const AttentionShape& shape, const Tensor<double>& q, const Tensor<double>& v,
-              const std::vector<double>& buffer = {}) {
+Result<T> run(const OptionValues& options, const AttentionShape& shape, const Tensor<double>& q,
+              const Tensor<double>& v, const std::vector<double>& buffer = {}) {
   const auto mechanism = make_mechanism("soft", options);
   const auto converted = [](const Tensor<double>& from) {
     Tensor<T> to(from.shape());
@@ -42,7 +42,8 @@ Result<T> run(const OptionValues& options, const AttentionShape& shape, const Te
   if (!buffer.empty()) parameters.push_back(tape.constant(std::as_const(own).view()));
   const Var<T> out = attention(*mechanism, vq, Var<T>{}, vv, shape, std::span<const Var<T>>(parameters));
   Tensor<T> dout(out.shape());
-  for (Index i = 0; i < dout.size(); ++i) dout[i] = static_cast<T>(static_cast<float>(RandomStream(8).uniform(i, -1, 1)));
+  for (Index i = 0; i < dout.size(); ++i)
+    dout[i] = static_cast<T>(static_cast<float>(RandomStream(8).uniform(i, -1, 1)));
   const auto copy = [](View<const T> values) {
     Tensor<T> kept(values.shape());
     std::copy(values.begin(), values.end(), kept.begin());
@@ -100,9 +101,8 @@ BOOST_AUTO_TEST_CASE(by_hand) {
 BOOST_AUTO_TEST_CASE(all_tokens_as_landmarks_make_it_exact) {
   const auto q = random_tokens(12, 4, 2, 1), v = random_tokens(12, 4, 1, 2);
   const auto exact = run<double>({{"kernel", "exact"}}, shape_of(3, 4, 4), q, v);
-  for (const OptionValues& options : std::vector<OptionValues>{{{"sampling", "first"}, {"landmarks", "12"}},
-                                                               {{"ratio", "1"}},
-                                                               {{"ratio", "1"}, {"init", "backtrack"}}}) {
+  for (const OptionValues& options : std::vector<OptionValues>{
+           {{"sampling", "first"}, {"landmarks", "12"}}, {{"ratio", "1"}}, {{"ratio", "1"}, {"init", "backtrack"}}}) {
     OptionValues more = options;
     more["iterations"] = "40";
     const auto nystrom = run<double>(more, shape_of(3, 4, 4), q, v);
@@ -129,8 +129,13 @@ BOOST_AUTO_TEST_CASE(the_implicit_gradient_is_the_exact_one_once_converged) {
   const auto q = random_tokens(16, 4, 4, 3), v = random_tokens(16, 4, 1, 4);
   for (const char* normalize : {"none", "map", "inverse"}) {
     const auto gradient = [&](const char* kind, const char* iterations) {
-      return run<double>({{"sampling", "first"}, {"landmarks", "5"}, {"normalize", normalize}, {"inverse_grad", kind},
-                          {"iterations", iterations}}, shape_of(4, 4, 4), q, v).dq;
+      return run<double>({{"sampling", "first"},
+                          {"landmarks", "5"},
+                          {"normalize", normalize},
+                          {"inverse_grad", kind},
+                          {"iterations", iterations}},
+                         shape_of(4, 4, 4), q, v)
+          .dq;
     };
     BOOST_TEST(difference(gradient("implicit", "40"), gradient("unrolled", "40")) < 1e-9);
     BOOST_TEST(difference(gradient("implicit", "2"), gradient("unrolled", "2")) > 1e-6);

@@ -138,7 +138,8 @@ BOOST_AUTO_TEST_CASE(products_in_blocks_are_products_with_the_whole_matrix) {
     kernels::gemm(Transpose::yes, Transpose::no, n, e, n, G.data(), n, dout.data(), e, Update::assign,
                   expected_dv.data(), e);
     kernels::gemm(Transpose::no, Transpose::yes, n, n, e, dout.data(), e, v.data(), e, Update::assign, dG.data(), n);
-    kernels::gemm(Transpose::no, Transpose::yes, n, n, e, v.data(), e, dout.data(), e, Update::accumulate, dG.data(), n);
+    kernels::gemm(Transpose::no, Transpose::yes, n, n, e, v.data(), e, dout.data(), e, Update::accumulate, dG.data(),
+                  n);
     kernels::gaussian_backward(n, n, d, x.data(), d, x.data(), d, 0.3, G.data(), dG.data(), n, Update::assign,
                                expected_dx.data(), d, Update::assign, static_cast<double*>(nullptr), 0);
     kernels::gaussian_product_backward(n, d, e, x.data(), d, 0.3, v.data(), e, dout.data(), e, Update::assign,

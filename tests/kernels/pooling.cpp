@@ -28,8 +28,8 @@ double dot(const std::vector<double>& a, const std::vector<double>& b) {
 }
 
 const std::vector<Landmarks> cases{
-    {Landmarks::Kind::mean, 6, 0, {4, 6, 2, 3}},         {Landmarks::Kind::mean, 4, 1, {5, 7, 2, 2}},
-    {Landmarks::Kind::mean, 3, 1, {1, 12, 1, 3}},        {Landmarks::Kind::convolution, 6, 0, {4, 6, 2, 3}},
+    {Landmarks::Kind::mean, 6, 0, {4, 6, 2, 3}},        {Landmarks::Kind::mean, 4, 1, {5, 7, 2, 2}},
+    {Landmarks::Kind::mean, 3, 1, {1, 12, 1, 3}},       {Landmarks::Kind::convolution, 6, 0, {4, 6, 2, 3}},
     {Landmarks::Kind::convolution, 2, 1, {6, 3, 2, 1}}, {Landmarks::Kind::tokens, 5, 1, {1, 12, 1, 3}}};
 
 Index tokens_of(const Landmarks& l) { return l.skip + l.cells.height * l.cells.width; }

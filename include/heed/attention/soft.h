@@ -87,8 +87,9 @@ class Soft : public MechanismBase<Soft> {
 
   void check(const AttentionShape& shape) const override {
     require(!causal, "[soft] causal is true; expected false, since landmarks see all tokens");
-    require(shape.queries == shape.keys, "[soft] there are {} queries and {} keys; q serves as k, so they must be the same",
-            shape.queries, shape.keys);
+    require(shape.queries == shape.keys,
+            "[soft] there are {} queries and {} keys; q serves as k, so they must be the same", shape.queries,
+            shape.keys);
     require(iterations >= 0 && iterations <= 64, "[soft] iterations is {}; expected 0 to 64", iterations);
     require(ridge >= 0 && std::isfinite(ridge), "[soft] ridge is {}; expected a finite number, not below 0", ridge);
     require(kernel == Kernel::nystrom || normalize != Normalize::inverse,
@@ -211,7 +212,8 @@ class Soft : public MechanismBase<Soft> {
       if (normalize != Normalize::map) continue;
       for (Index i = 0; i < s.N; ++i) f.D[i] = std::accumulate(map + i * s.N, map + (i + 1) * s.N, T(0));
       for (Index i = 0; i < s.N; ++i)
-        for (Index j = 0; j < s.N; ++j) map[i * s.N + j] *= kernels::inverse_root(f.D[i]) * kernels::inverse_root(f.D[j]);
+        for (Index j = 0; j < s.N; ++j)
+          map[i * s.N + j] *= kernels::inverse_root(f.D[i]) * kernels::inverse_root(f.D[j]);
     }
   }
 
@@ -257,17 +259,21 @@ class Soft : public MechanismBase<Soft> {
     kernels::Landmarks landmarks;
     kernels::NewtonInverse newton;
 
-    Index saved() const {
-      return m * (d + N + 2 * m + 2 * e) + (inverse ? m * (m + 1) : 0) + (map ? N + 2 * m : 0);
-    }
+    Index saved() const { return m * (d + N + 2 * m + 2 * e) + (inverse ? m * (m + 1) : 0) + (map ? N + 2 * m : 0); }
   };
 
   Sizes sizes(const AttentionShape& shape) const {
     const bool nystrom = kernel == Kernel::nystrom;
     const kernels::Landmarks landmarks = nystrom ? landmark.of(shape) : kernels::Landmarks{};
-    return {shape.queries, shape.width, shape.value_width, landmarks.count,
-            1 / (2 * std::sqrt(static_cast<double>(shape.width))), normalize == Normalize::map,
-            normalize == Normalize::inverse, landmarks, {landmarks.count, iterations, init}};
+    return {shape.queries,
+            shape.width,
+            shape.value_width,
+            landmarks.count,
+            1 / (2 * std::sqrt(static_cast<double>(shape.width))),
+            normalize == Normalize::map,
+            normalize == Normalize::inverse,
+            landmarks,
+            {landmarks.count, iterations, init}};
   }
 
   template <class T>
@@ -309,7 +315,8 @@ class Soft : public MechanismBase<Soft> {
   void multiply(const Sizes& s, Rows<const T> q, const Saved<T>& f, Index e, Rows<const T> v, T* Z, T* Y, Rows<T> out,
                 T* scratch) const {
     if (kernel == Kernel::exact)
-      kernels::gaussian_product(s.N, s.d, e, q.data, q.stride, s.scale, v.data, v.stride, out.data, out.stride, scratch);
+      kernels::gaussian_product(s.N, s.d, e, q.data, q.stride, s.scale, v.data, v.stride, out.data, out.stride,
+                                scratch);
     else
       kernels::nystrom_product(s.m, s.N, e, f.P, f.scaled, v.data, v.stride, Z, Y, out.data, out.stride);
   }

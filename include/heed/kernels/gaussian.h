@@ -8,12 +8,12 @@
 
 namespace heed::kernels {
 
-/// out[i,j] = sum_c (x[i,c] - y[j,c])^2 for the m rows of x and the n rows of y, of d numbers each; rows of x, y and out
-/// are x_stride, y_stride and out_stride apart. x and y may be the same rows; out overlaps neither.
-/// The differences are squared, never the square expanded: |x|^2 + |y|^2 - 2 x.y cancels where rows are close or far
-/// from the origin, and may turn negative. So equal rows are at distance 0, out is symmetric where x = y to the last
-/// bit, and the relative error is at most (d + 2) eps, whatever the rows. Finite where |x - y| < sqrt(largest / d).
-/// Counts per pair: d mul, 2d - 1 add.
+/// out[i,j] = sum_c (x[i,c] - y[j,c])^2 for the m rows of x and the n rows of y, of d numbers each; rows of x, y and
+/// out are x_stride, y_stride and out_stride apart. x and y may be the same rows; out overlaps neither. The differences
+/// are squared, never the square expanded: |x|^2 + |y|^2 - 2 x.y cancels where rows are close or far from the origin,
+/// and may turn negative. So equal rows are at distance 0, out is symmetric where x = y to the last bit, and the
+/// relative error is at most (d + 2) eps, whatever the rows. Finite where |x - y| < sqrt(largest / d). Counts per pair:
+/// d mul, 2d - 1 add.
 template <class T>
 void squared_distances(Index m, Index n, Index d, const T* x, Index x_stride, const T* y, Index y_stride, T* out,
                        Index out_stride) {
@@ -65,8 +65,8 @@ void gaussian_backward(Index m, Index n, Index d, const T* x, Index x_stride, co
     }
 }
 
-/// Of gaussian() and gaussian_backward() with both gradients assigned, or with `only_x` that of x added to what is there.
-/// A squared distance term contracts 1 mul and 2 add, its gradient 1 mul, 1 sub and 1 add for each of dx and dy.
+/// Of gaussian() and gaussian_backward() with both gradients assigned, or with `only_x` that of x added to what is
+/// there. A squared distance term contracts 1 mul and 2 add, its gradient 1 mul, 1 sub and 1 add for each of dx and dy.
 inline Cost gaussian_cost(Index m, Index n, Index d, bool only_x) {
   Cost cost;
   cost.forward = m * n * Counts{.mul = d + 1, .add = 2 * d - 1, .exp = 1};

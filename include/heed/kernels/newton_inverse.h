@@ -3,9 +3,9 @@
 // Ben-Israel and Cohen, "On iterative computation of generalized inverses and associated projections", 1966:
 //   X_0 = a A,   X_{i+1} = 2 X_i - X_i A X_i.
 // X_i is a polynomial in A, so each eigenvalue l of A has a sequence x_i of its own, and 1 - l x_{i+1} = (1 - l x_i)^2:
-// the residual squares in each step, starting from 1 - a l^2. It vanishes if 0 < a l^2 < 2, slowly where a l^2 is small:
-// it takes about log2(1 / (a l^2)) steps to become small, and a few more. Where l = 0, x stays 0, as a pseudo-inverse
-// has it; but what rounding puts into that null space doubles in each step.
+// the residual squares in each step, starting from 1 - a l^2. It vanishes if 0 < a l^2 < 2, slowly where a l^2 is
+// small: it takes about log2(1 / (a l^2)) steps to become small, and a few more. Where l = 0, x stays 0, as a
+// pseudo-inverse has it; but what rounding puts into that null space doubles in each step.
 #pragma once
 
 #include "heed/cost.h"
@@ -133,8 +133,8 @@ void newton_inverse_backward(const NewtonInverse& s, const T* A, T* dX, T* dA, T
   for (Index j = 0; j < m; ++j) dA[factor.row * m + j] += dnorm;
 }
 
-/// dA = -X^T dX X^T: the gradient of the true inverse, from d(A X) = 0. Right once the iteration has converged and A has
-/// full rank; it costs two products. scratch [m, m]. Counts: 2 products.
+/// dA = -X^T dX X^T: the gradient of the true inverse, from d(A X) = 0. Right once the iteration has converged and A
+/// has full rank; it costs two products. scratch [m, m]. Counts: 2 products.
 template <class T>
 void inverse_backward(Index m, const T* X, const T* dX, T* dA, T* scratch) {
   gemm(Transpose::yes, Transpose::no, m, m, m, X, m, dX, m, Update::assign, scratch, m);

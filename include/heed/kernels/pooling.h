@@ -8,8 +8,8 @@
 namespace heed::kernels {
 
 /// A grid of tokens, height x width in row-major order, cut into rows x columns cells. Cell row i covers the token rows
-/// from floor(i height / rows) up to, not including, ceil((i + 1) height / rows); columns likewise. Where `rows` divides
-/// `height` these are equal cells side by side, otherwise neighbours may share a row. A sequence has height 1.
+/// from floor(i height / rows) up to, not including, ceil((i + 1) height / rows); columns likewise. Where `rows`
+/// divides `height` these are equal cells side by side, otherwise neighbours may share a row. A sequence has height 1.
 struct Cells {
   Index height = 1, width = 0, rows = 1, columns = 0;
 
@@ -96,7 +96,7 @@ struct Landmarks {
   enum class Kind { mean, convolution, tokens } kind = Kind::mean;
   Index count = 0;  ///< m
   Index skip = 0;
-  Cells cells{};    ///< of mean and convolution: as many as landmarks
+  Cells cells{};  ///< of mean and convolution: as many as landmarks
 
   /// Numbers of a patch of d channels.
   Index taps(Index d) const { return d * cells.size(0, 0); }
@@ -117,7 +117,9 @@ template <class T>
 void sample_landmarks(const Landmarks& l, Index d, const T* x, Index x_stride, const T* tensor, T* out, T* scratch) {
   const T* const body = x + l.skip * x_stride;
   switch (l.kind) {
-    case Landmarks::Kind::mean: pool_cells(l.cells, d, body, x_stride, out); break;
+    case Landmarks::Kind::mean:
+      pool_cells(l.cells, d, body, x_stride, out);
+      break;
     case Landmarks::Kind::convolution:
       gather_cells(l.cells, d, body, x_stride, scratch);
       gemm(Transpose::no, Transpose::yes, l.count, d, l.taps(d), scratch, l.taps(d), tensor, l.taps(d), Update::assign,
@@ -139,7 +141,9 @@ void sample_landmarks_backward(const Landmarks& l, Index d, const T* x, Index x_
   T* const dbody = dx + l.skip * dx_stride;
   const Index taps = l.kind == Landmarks::Kind::tokens ? 0 : l.taps(d);
   switch (l.kind) {
-    case Landmarks::Kind::mean: pool_cells_backward(l.cells, d, dout, dbody, dx_stride); break;
+    case Landmarks::Kind::mean:
+      pool_cells_backward(l.cells, d, dout, dbody, dx_stride);
+      break;
     case Landmarks::Kind::convolution: {
       T *const patches = scratch, *const dpatches = patches + l.count * taps;
       gather_cells(l.cells, d, x + l.skip * x_stride, x_stride, patches);
@@ -169,7 +173,8 @@ inline Cost landmarks_cost(const Landmarks& l, Index d) {
       cost.forward_contractions = product_contractions(m, d, l.taps(d));
       cost.backward_contractions = 2 * cost.forward_contractions;
       break;
-    case Landmarks::Kind::tokens: cost.backward = {.add = m * d};
+    case Landmarks::Kind::tokens:
+      cost.backward = {.add = m * d};
   }
   return cost;
 }
