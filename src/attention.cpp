@@ -1,8 +1,8 @@
 #include "heed/attention/adder.h"
+#include "heed/attention/aft.h"
 #include "heed/attention/pointwise.h"
 #include "heed/attention/sima.h"
 #include "heed/attention/soft.h"
-#include "heed/attention/aft.h"
 #include "heed/attention/softmax.h"
 #include "heed/options.h"
 #include "heed/suggest.h"
@@ -12,12 +12,8 @@ namespace heed {
 namespace {
 
 constexpr MechanismEntry list[] = {
-    mechanism_entry<Softmax>(),
-    mechanism_entry<Sima>(),
-    mechanism_entry<PointwiseAttention>(),
-    mechanism_entry<Soft>(),
-    mechanism_entry<Aft>(),
-    mechanism_entry<Adder>(),
+    mechanism_entry<Softmax>(), mechanism_entry<Sima>(), mechanism_entry<Aft>(),
+    mechanism_entry<PointwiseAttention>(), mechanism_entry<Soft>(), mechanism_entry<Adder>(),
 };
 
 }  // namespace
