@@ -25,6 +25,9 @@ void add_bench(CLI::App& app, const AddVerb& add);
 void add_maps(CLI::App& app, const AddVerb& add);
 void add_probe(CLI::App& app, const AddVerb& add);
 
+/// How the program was called, for hints that can be pasted.
+std::string& program_name();
+
 /// --set key=value, repeatable, one value per occurrence.
 CLI::Option* add_sets(CLI::App* command, std::vector<std::string>& sets, const std::string& meaning);
 

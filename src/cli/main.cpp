@@ -11,6 +11,11 @@
 
 namespace heed::cli {
 
+std::string& program_name() {
+  static std::string name = "heed";
+  return name;
+}
+
 CLI::Option* add_sets(CLI::App* command, std::vector<std::string>& sets, const std::string& meaning) {
   return command->add_option("--set", sets, meaning)->type_name("KEY=VALUE")->type_size(1)->allow_extra_args(false);
 }
@@ -81,6 +86,7 @@ int run(int argc, char** argv) {
 }  // namespace heed::cli
 
 int main(int argc, char** argv) {
+  if (argc > 0) heed::cli::program_name() = argv[0];
   using namespace heed;
   try {
     return cli::run(argc, argv);

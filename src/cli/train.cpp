@@ -128,16 +128,16 @@ int train_command(const Arguments& a) {
   const Outcome outcome = train(experiment, options, progress);
   progress.clear();
   // The run has recorded its configuration, overrides included.
-  const std::string resume = fmt::format("heed train --run {} --resume", a.run);
+  const std::string resume = fmt::format("{} train --run {} --resume", program_name(), a.run);
   switch (outcome) {
     case Outcome::finished:
       std::cout << fmt::format(
           "\nweights, metrics and configuration are in {0}\n"
-          "next: heed eval {0}                        accuracy by class\n"
-          "      heed predict {0} IMAGE...            what an image shows\n"
-          "      heed maps {0} IMAGE                  where the model looks\n"
-          "      experiments/plot_run.py {0}          training curves\n",
-          a.run);
+          "next: {1} eval {0}                accuracy by class\n"
+          "      {1} predict {0} IMAGE...    what an image shows\n"
+          "      {1} maps {0} IMAGE          where the model looks\n"
+          "      experiments/plot_run.py {0}        training curves\n",
+          a.run, program_name());
       return ok;
     case Outcome::stopped:
       std::cout << fmt::format("stopped after {} steps (train.max_steps); to go on: {} --set train.max_steps=0\n",

@@ -8,16 +8,20 @@
 #include "heed/train/run.h"
 #include "heed/nn/vit.h"
 
+#include <filesystem>
+
 namespace heed::cli {
 
 /// The configuration and the best weights of a run. Evaluation takes float whatever it was trained in.
 struct TrainedModel {
-  /// `weights` empty: best.safetensors of the run.
+  /// `weights` empty: best.safetensors of the run, or last.safetensors where no epoch is complete yet.
   TrainedModel(const std::string& run, const std::vector<std::string>& sets, const std::string& weights)
       : experiment(load(run, sets)),
         model(experiment.model, experiment.attention),
         parameters(model.parameters()) {
-    load_weights(SafetensorsFile(weights.empty() ? RunPaths(run).best() : weights), parameters);
+    const RunPaths paths(run);
+    const bool has_best = std::filesystem::exists(paths.best());
+    load_weights(SafetensorsFile(!weights.empty() ? weights : has_best ? paths.best() : paths.last()), parameters);
   }
 
   ImageSize input() const { return {experiment.model.channels, experiment.model.image, experiment.model.image}; }

@@ -168,7 +168,7 @@ BOOST_FIXTURE_TEST_CASE(interrupted_and_killed_runs_go_on, LongRun) {
     const Finished run = program.wait();
     BOOST_TEST(run.status == 130);
     BOOST_TEST(run.err == "");
-    check_contains(run.out, {"interrupted and saved; to go on: heed train --run " + stopped + " --resume\n"});
+    check_contains(run.out, {"interrupted and saved; to go on: ", "heed train --run " + stopped + " --resume\n"});
   }
   BOOST_TEST(read_file(stopped + "/metrics.csv").find("step,1,240,") == std::string::npos);
   {
