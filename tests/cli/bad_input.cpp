@@ -176,7 +176,8 @@ BOOST_FIXTURE_TEST_CASE(damaged_weights, Training) {
   check_refusal({"predict", *this / "good", good, *this / "good"}, {*this / "good: not a regular file"});
   check_refusal({"predict", *this / "good"}, {"IMAGE is required"});
   std::filesystem::remove(*this / "good/best.safetensors");
-  check_refusal({"eval", *this / "good"}, {"good/best.safetensors", "No such file"});
+  std::filesystem::remove(*this / "good/last.safetensors");
+  check_refusal({"eval", *this / "good"}, {"good/last.safetensors", "No such file"});
 }
 
 BOOST_FIXTURE_TEST_CASE(probed_tensors, Probe) {
