@@ -12,8 +12,8 @@ namespace heed {
 namespace {
 
 constexpr MechanismEntry list[] = {
-    mechanism_entry<Softmax>(), mechanism_entry<Sima>(), mechanism_entry<Aft>(),
-    mechanism_entry<PointwiseAttention>(), mechanism_entry<Soft>(), mechanism_entry<Adder>(),
+    mechanism_entry<Softmax>(), mechanism_entry<Sima>(),  mechanism_entry<Aft>(), mechanism_entry<PointwiseAttention>(),
+    mechanism_entry<Soft>(),    mechanism_entry<Adder>(),
 };
 
 }  // namespace

@@ -120,10 +120,9 @@ void add_attention(std::vector<CheckCase>& cases, bool identity) {
       }
     });
   };
-  cases.push_back(surrogate_case(std::string("adder, score_grad=hardtanh, ") + (identity ? "" : "identity=false, ") +
-                                     "by the Huber function",
-                                 inputs, [&adder](auto&, const auto& v) { return attention(adder, v[0], v[1], v[2], {}); },
-                                 in_its_place));
+  cases.push_back(surrogate_case(
+      std::string("adder, score_grad=hardtanh, ") + (identity ? "" : "identity=false, ") + "by the Huber function",
+      inputs, [&adder](auto&, const auto& v) { return attention(adder, v[0], v[1], v[2], {}); }, in_its_place));
 }
 
 }  // namespace
@@ -131,23 +130,24 @@ void add_attention(std::vector<CheckCase>& cases, bool identity) {
 void add_adder_cases(std::vector<CheckCase>& cases) {
   using enum DistanceGradient;
   for (const DistanceGradient input_grad : {sign, hardtanh})
-    for (const DistanceGradient weight_grad : {sign, hardtanh, full}) add_linear(cases, {input_grad, weight_grad}, true);
+    for (const DistanceGradient weight_grad : {sign, hardtanh, full})
+      add_linear(cases, {input_grad, weight_grad}, true);
   add_linear(cases, {hardtanh, full}, false);
   for (const bool identity : {true, false}) add_attention(cases, identity);
 
-  const std::vector<CheckInput> parts{{"x", {2, 3, 9}},  {"gamma 1", {4}}, {"beta 1", {4}}, {"gamma 2", {2}},
-                                      {"beta 2", {2}}, {"gamma 3", {3}}, {"beta 3", {3}}};
+  const std::vector<CheckInput> parts{{"x", {2, 3, 9}}, {"gamma 1", {4}}, {"beta 1", {4}}, {"gamma 2", {2}},
+                                      {"beta 2", {2}},  {"gamma 3", {3}}, {"beta 3", {3}}};
   for (const std::size_t count : {1, 3}) {
     std::vector<CheckInput> inputs(parts.begin(), parts.begin() + 1 + 2 * static_cast<std::ptrdiff_t>(count));
     if (count == 1) inputs[0].shape = {2, 3, 4};
-    cases.push_back(check_case(count == 1 ? "layer_norm_parts, one" : "layer_norm_parts, three", inputs,
-                               [](auto&, const auto& v) {
-                                 using Variable = std::decay_t<decltype(v[0])>;
-                                 using Part = NormPart<std::decay_t<decltype(*v[0].data())>>;
-                                 std::vector<Part> list;
-                                 for (std::size_t i = 1; i < v.size(); i += 2) list.push_back({v[i], v[i + 1]});
-                                 return layer_norm_parts(Variable(v[0]), std::span<const Part>(list));
-                               }));
+    cases.push_back(
+        check_case(count == 1 ? "layer_norm_parts, one" : "layer_norm_parts, three", inputs, [](auto&, const auto& v) {
+          using Variable = std::decay_t<decltype(v[0])>;
+          using Part = NormPart<std::decay_t<decltype(*v[0].data())>>;
+          std::vector<Part> list;
+          for (std::size_t i = 1; i < v.size(); i += 2) list.push_back({v[i], v[i + 1]});
+          return layer_norm_parts(Variable(v[0]), std::span<const Part>(list));
+        }));
   }
 }
 

@@ -52,7 +52,8 @@ void add_arithmetic(std::vector<CheckCase>& cases) {
 
 void add_products(std::vector<CheckCase>& cases) {
   const CheckInput x{"x", {2, 3, 5}}, weight{"weight", {7, 5}}, bias{"bias", {7}};
-  cases.push_back(check_case("linear", {x, weight, bias}, [](auto&, const auto& v) { return linear(v[0], v[1], v[2]); }));
+  cases.push_back(
+      check_case("linear", {x, weight, bias}, [](auto&, const auto& v) { return linear(v[0], v[1], v[2]); }));
   cases.push_back(check_case("linear, residual", {x, weight, bias, {"residual", {2, 3, 7}}},
                              [](auto&, const auto& v) { return linear(v[0], v[1], v[2], v[3]); }));
   cases.push_back(check_case("linear, no bias", {x, weight}, [](auto&, const auto& v) { return linear(v[0], v[1]); }));
@@ -65,20 +66,24 @@ void add_products(std::vector<CheckCase>& cases) {
   cases.push_back(check_case("conv2d", {{"x", {2, 3, 6, 5}}, {"weight", {4, 3, 3, 3}}, {"bias", {4}}},
                              [](auto&, const auto& v) { return conv2d(v[0], v[1], v[2]); }));
   cases.push_back(check_case("conv2d, stride 2, padding 1, 2 groups",
-                             {{"x", {3, 4, 7, 6}}, {"weight", {6, 2, 3, 3}}, {"bias", {6}}},
-                             [](auto&, const auto& v) { return conv2d(v[0], v[1], v[2], {2, 1, 2}); }));
+                             {{"x", {3, 4, 7, 6}}, {"weight", {6, 2, 3, 3}}, {"bias", {6}}}, [](auto&, const auto& v) {
+                               return conv2d(v[0], v[1], v[2], {2, 1, 2});
+                             }));
   cases.push_back(check_case("conv2d, depth-wise, no bias", {{"x", {2, 3, 5, 4}}, {"weight", {3, 1, 3, 3}}},
-                             [](auto&, const auto& v) { return conv2d(v[0], v[1], {}, {1, 1, 3}); }));
+                             [](auto&, const auto& v) {
+                               return conv2d(v[0], v[1], {}, {1, 1, 3});
+                             }));
 }
 
 void add_norms(std::vector<CheckCase>& cases) {
   cases.push_back(check_case("layer_norm", {{"x", {2, 3, 5}}, {"gamma", {5}}, {"beta", {5}}},
                              [](auto&, const auto& v) { return layer_norm(v[0], v[1], v[2]); }));
-  cases.push_back(check_case("head_norm",
-                             {{"qkv", {2, 5, 3 * (4 + 6 + 7)}}, {"q_gamma", {4}}, {"q_beta", {4}}, {"k_gamma", {6}}, {"k_beta", {6}}},
-                             [](auto&, const auto& v) {
-                               return head_norm(v[0], AttentionLayout{3, 4, 6, 7}, v[1], v[2], v[3], v[4]);
-                             }));
+  cases.push_back(check_case(
+      "head_norm",
+      {{"qkv", {2, 5, 3 * (4 + 6 + 7)}}, {"q_gamma", {4}}, {"q_beta", {4}}, {"k_gamma", {6}}, {"k_beta", {6}}},
+      [](auto&, const auto& v) {
+        return head_norm(v[0], AttentionLayout{3, 4, 6, 7}, v[1], v[2], v[3], v[4]);
+      }));
   const auto norm = [](auto& tape, const auto& v) {
     const Shape channels{3};
     return batch_norm(v[0], v[1], v[2], filled(tape, channels, [](Index i) { return 0.1 * static_cast<double>(i); }),
@@ -132,9 +137,9 @@ struct CheckShape {
 };
 
 constexpr CheckShape check_shapes[] = {
-    {"N > d", 2, 3, 8, 8, 12, 2, 4, false},          {"N < d", 1, 2, 4, 4, 14, 2, 2, false},
-    {"class token", 2, 2, 9, 9, 10, 2, 4, true},     {"one head, one token", 2, 1, 1, 1, 3, 1, 1, false},
-    {"M > N", 2, 3, 5, 7, 12, 0, 0, false},          {"M < N", 1, 2, 6, 4, 10, 0, 0, false},
+    {"N > d", 2, 3, 8, 8, 12, 2, 4, false},      {"N < d", 1, 2, 4, 4, 14, 2, 2, false},
+    {"class token", 2, 2, 9, 9, 10, 2, 4, true}, {"one head, one token", 2, 1, 1, 1, 3, 1, 1, false},
+    {"M > N", 2, 3, 5, 7, 12, 0, 0, false},      {"M < N", 1, 2, 6, 4, 10, 0, 0, false},
 };
 
 /// The case of one mechanism in one shape, if it accepts it.
@@ -142,7 +147,7 @@ void add_attention(std::vector<CheckCase>& cases, const std::string& label, cons
                    const CheckShape& s) {
   const AttentionLayout layout = mechanism.layout(s.dim, s.heads);
   const Index width = layout.query_width > 0 ? layout.query_width : layout.value_width;
-  const AttentionShape shape{layout.heads, s.queries,     s.keys,       width,
+  const AttentionShape shape{layout.heads,       s.queries,     s.keys,       width,
                              layout.value_width, s.grid_height, s.grid_width, s.class_token};
   try {
     mechanism.check(shape);
@@ -206,9 +211,9 @@ void add_penalty(std::vector<CheckCase>& cases, const std::string& label, const 
 /// A mechanism on the packed output of a qkv projection, as models use it, checked in one shape.
 void add_packed_attention(std::vector<CheckCase>& cases, const Mechanism& mechanism) {
   const AttentionLayout layout = mechanism.layout(6, 2);
-  cases.push_back(check_case(std::string(mechanism.name()) + ", packed",
-                             inputs(CheckInput{"qkv", {2, 5, layout.total()}, -2, 2}),
-                             [&mechanism, layout](auto&, const auto& v) { return attention(mechanism, v[0], layout, {}); }));
+  cases.push_back(
+      check_case(std::string(mechanism.name()) + ", packed", inputs(CheckInput{"qkv", {2, 5, layout.total()}, -2, 2}),
+                 [&mechanism, layout](auto&, const auto& v) { return attention(mechanism, v[0], layout, {}); }));
 }
 
 void add_mechanisms(std::vector<CheckCase>& cases) {

@@ -16,7 +16,8 @@ Index draw_distinct(Index count, const RandomStream& stream, Index i) {
   std::vector<Index> order(static_cast<std::size_t>(count));
   std::iota(order.begin(), order.end(), Index{0});
   for (Index k = 0; k <= i; ++k)
-    std::swap(order.at(static_cast<std::size_t>(k)), order.at(static_cast<std::size_t>(k + stream.below(k, count - k))));
+    std::swap(order.at(static_cast<std::size_t>(k)),
+              order.at(static_cast<std::size_t>(k + stream.below(k, count - k))));
   return order[static_cast<std::size_t>(i)];
 }
 
@@ -24,10 +25,14 @@ Index draw_distinct(Index count, const RandomStream& stream, Index i) {
 
 double draw_initial(const Initial& initial, const RandomStream& stream, Index i) {
   switch (initial.kind) {
-    case Initial::Kind::constant: return initial.value;
-    case Initial::Kind::normal: return initial.value * stream.normal(i);
-    case Initial::Kind::uniform: return stream.uniform(i, -initial.value, initial.value);
-    case Initial::Kind::distinct: return initial.value + static_cast<double>(draw_distinct(initial.count, stream, i));
+    case Initial::Kind::constant:
+      return initial.value;
+    case Initial::Kind::normal:
+      return initial.value * stream.normal(i);
+    case Initial::Kind::uniform:
+      return stream.uniform(i, -initial.value, initial.value);
+    case Initial::Kind::distinct:
+      return initial.value + static_cast<double>(draw_distinct(initial.count, stream, i));
     case Initial::Kind::truncated_normal:
       for (std::uint64_t attempt = 0;; ++attempt) {
         const double z = stream.derive(attempt).normal(i);
@@ -57,7 +62,8 @@ Index ParameterList::trainable_elements() const {
 }
 
 template <class T>
-Parameters<T>::Parameters(ParameterList list) : list_(std::move(list)), offsets_(static_cast<std::size_t>(list_.size())) {
+Parameters<T>::Parameters(ParameterList list)
+    : list_(std::move(list)), offsets_(static_cast<std::size_t>(list_.size())) {
   Index total = 0;
   for (const bool trainable : {true, false}) {
     for (int id = 0; id < list_.size(); ++id) {

@@ -59,10 +59,10 @@ BOOST_AUTO_TEST_CASE(stated_costs_are_what_runs) {
   for (const CheckCase& c : all_check_cases()) {
     if (c.name == "linear, x twice") continue;  // its weight gets two gradients, which the tape adds up
     const Costs costs = count(c);
-    BOOST_TEST((costs.forward == costs.stated_forward), c.name << " forward: ran " << text(costs.forward) << "; stated "
-                                                               << text(costs.stated_forward));
-    BOOST_TEST((costs.backward == costs.stated_backward), c.name << " backward: ran " << text(costs.backward)
-                                                                 << "; stated " << text(costs.stated_backward));
+    BOOST_TEST((costs.forward == costs.stated_forward),
+               c.name << " forward: ran " << text(costs.forward) << "; stated " << text(costs.stated_forward));
+    BOOST_TEST((costs.backward == costs.stated_backward),
+               c.name << " backward: ran " << text(costs.backward) << "; stated " << text(costs.stated_backward));
   }
   set_threads(before);
 }
@@ -97,8 +97,9 @@ BOOST_AUTO_TEST_CASE(float_agrees_with_double) {
         difference = std::max(difference, std::abs(in_float[k][i] - in_double[k][i]));
         most = std::max(most, std::abs(in_double[k][i]));
       }
-      BOOST_TEST(difference <= 1e-5 * most, c.name << ", " << (k == 0 ? "result" : c.inputs[k - 1].name) << ": differs by "
-                                                   << difference << " at most, largest element " << most);
+      BOOST_TEST(difference <= 1e-5 * most, c.name << ", " << (k == 0 ? "result" : c.inputs[k - 1].name)
+                                                   << ": differs by " << difference << " at most, largest element "
+                                                   << most);
     }
   }
 }

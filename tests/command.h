@@ -20,9 +20,9 @@ struct CommandResult {
 /// Runs a line of shell in `directory`.
 inline CommandResult run_command(const std::string& line, const std::string& directory = ".") {
   const TemporaryDirectory logs;
-  const int status = std::system(
-      ("cd '" + directory + "' && (" + line + ") > '" + (logs / "output").string() + "' 2> '" +
-       (logs / "errors").string() + "'").c_str());
+  const int status = std::system(("cd '" + directory + "' && (" + line + ") > '" + (logs / "output").string() +
+                                  "' 2> '" + (logs / "errors").string() + "'")
+                                     .c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(logs / "output"), read_file(logs / "errors")};
 }
 

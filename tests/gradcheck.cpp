@@ -72,8 +72,7 @@ BOOST_AUTO_TEST_CASE(a_wrong_sign) {
 
 BOOST_AUTO_TEST_CASE(a_gradient_that_overwrites_what_is_there) {
   BOOST_TEST(!all_passed(planted(
-      "overwrites", {2, 3},
-      [](View<const double> x, double* y) { std::copy(x.begin(), x.end(), y); },
+      "overwrites", {2, 3}, [](View<const double> x, double* y) { std::copy(x.begin(), x.end(), y); },
       [](View<const double> x, const double* dy, Update, double* dx) { std::copy(dy, dy + x.size(), dx); })));
 }
 

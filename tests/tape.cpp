@@ -202,8 +202,9 @@ BOOST_AUTO_TEST_CASE(parameters_lie_side_by_side_and_names_are_unique) {
   for (ParameterId id = 0; id < 3; ++id)
     BOOST_TEST(reinterpret_cast<std::uintptr_t>(parameters[id].data()) % alignment == 0u);
   ParameterList list = small_list();
-  BOOST_TEST(error_of([&] { list.add({"weight", {1}, Initial::constant(0)}); }) ==
-             "[parameters] two tensors are called 'weight'");
+  BOOST_TEST(error_of([&] {
+               list.add({"weight", {1}, Initial::constant(0)});
+             }) == "[parameters] two tensors are called 'weight'");
 }
 
 // Initial values are functions of seed and name, whatever the order of declaration and the number type.
@@ -273,7 +274,8 @@ BOOST_AUTO_TEST_CASE(dropping_does_not_depend_on_how_a_batch_is_cut) {
   }
 }
 
-// x [2, 1, 2] = 1, 2, 3, 6: mean 3, squared deviations 14, variance 14 / 4 to normalise with, 14 / 3 for the running one.
+// x [2, 1, 2] = 1, 2, 3, 6: mean 3, squared deviations 14, variance 14 / 4 to normalise with, 14 / 3 for the running
+// one.
 BOOST_AUTO_TEST_CASE(batch_norm_keeps_running_statistics_and_uses_them_in_evaluation) {
   const Tensor<double> x(Shape{2, 1, 2}, {1, 2, 3, 6}), gamma(Shape{1}, {2.0}), beta(Shape{1}, {0.5});
   Tensor<double> mean(Shape{1}, {10.0}), variance(Shape{1}, {1.0});

@@ -42,8 +42,8 @@ void write_safetensors(const std::string& path, const std::vector<Entry>& entrie
   for (const Entry& entry : entries) {
     const std::size_t begin = data.size();
     data += entry.bytes;
-    header += fmt::format("{}\"{}\":{{\"dtype\":\"{}\",\"shape\":{},\"data_offsets\":[{},{}]}}", header.size() > 1 ? "," : "",
-                          entry.name, entry.dtype, entry.shape, begin, data.size());
+    header += fmt::format("{}\"{}\":{{\"dtype\":\"{}\",\"shape\":{},\"data_offsets\":[{},{}]}}",
+                          header.size() > 1 ? "," : "", entry.name, entry.dtype, entry.shape, begin, data.size());
   }
   header += "}";
   const std::uint64_t length = header.size();
@@ -56,7 +56,8 @@ std::uint16_t half_bits(float value) {
   int exponent = 0;
   const float fraction = std::frexp(std::abs(value), &exponent);  // in [1/2, 1)
   const auto mantissa = static_cast<unsigned>((2 * fraction - 1) * 1024);
-  return static_cast<std::uint16_t>((value < 0 ? 0x8000u : 0u) | static_cast<unsigned>(exponent - 1 + 15) << 10 | mantissa);
+  return static_cast<std::uint16_t>((value < 0 ? 0x8000u : 0u) | static_cast<unsigned>(exponent - 1 + 15) << 10 |
+                                    mantissa);
 }
 
 /// All tensors of the model in a number type, element i of a tensor being ((i + name length) mod 255 - 127) / 64.
@@ -95,7 +96,8 @@ std::string refusal(void (*change)(std::vector<Entry>&)) {
   const Parameters<float> before = parameters;
   const std::string message = error_of([&] { load_weights(SafetensorsFile(path), parameters); }, path);
   if (message != "no error")
-    BOOST_TEST(std::equal(before.data(), before.data() + before.size(), parameters.data()), "a refusal changed weights");
+    BOOST_TEST(std::equal(before.data(), before.data() + before.size(), parameters.data()),
+               "a refusal changed weights");
   return message;
 }
 
@@ -202,8 +204,9 @@ BOOST_AUTO_TEST_CASE(a_run_begins_with_given_weights) {
     BOOST_TEST(std::equal(a.begin(), a.end(), b.begin()), name);
   }
   x.model.dim = 32;
-  BOOST_TEST(error_of([&] { run(x, workshop / "third", false, workshop / "first/last.safetensors"); }).find(
-                 "tensor 'cls_token' has shape [1, 1, 16]; the model's has [1, 1, 32]") != std::string::npos);
+  BOOST_TEST(error_of([&] {
+               run(x, workshop / "third", false, workshop / "first/last.safetensors");
+             }).find("tensor 'cls_token' has shape [1, 1, 16]; the model's has [1, 1, 32]") != std::string::npos);
   BOOST_TEST(!std::filesystem::exists(workshop / "third"));
 }
 

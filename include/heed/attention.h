@@ -33,13 +33,13 @@ struct Heads {
 /// The sizes of one call of a mechanism: all heads of one image.
 struct AttentionShape {
   Index heads = 1;
-  Index queries = 0;          ///< N
-  Index keys = 0;             ///< M; equals N but for cross attention
-  Index width = 0;            ///< d, channels per head of queries and keys
-  Index value_width = 0;      ///< channels per head of values and outputs
-  Index grid_height = 0;      ///< the tokens' image grid, row-major, after the class token; 0 if there is none
+  Index queries = 0;      ///< N
+  Index keys = 0;         ///< M; equals N but for cross attention
+  Index width = 0;        ///< d, channels per head of queries and keys
+  Index value_width = 0;  ///< channels per head of values and outputs
+  Index grid_height = 0;  ///< the tokens' image grid, row-major, after the class token; 0 if there is none
   Index grid_width = 0;
-  bool class_token = false;   ///< does a class token stand in front of the grid?
+  bool class_token = false;  ///< does a class token stand in front of the grid?
 };
 
 /// How a mechanism divides the output of the qkv projection: q, then k, then v, each of `heads` parts.
@@ -145,8 +145,8 @@ class Mechanism {
                         float* scratch) const = 0;
   virtual double penalty(const AttentionShape&, OwnTensors<double> own, double factor, OwnGradients<double> gradient,
                          double* scratch) const = 0;
-  virtual Counted penalty(const AttentionShape&, OwnTensors<Counted> own, Counted factor, OwnGradients<Counted> gradient,
-                          Counted* scratch) const = 0;
+  virtual Counted penalty(const AttentionShape&, OwnTensors<Counted> own, Counted factor,
+                          OwnGradients<Counted> gradient, Counted* scratch) const = 0;
 };
 
 /// Serves the virtual functions from the templates of Derived: forward<T>, backward<T>, map<T>.

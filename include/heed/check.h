@@ -32,10 +32,10 @@ void require(bool condition, fmt::format_string<Args...> message, Args&&... args
 
 }  // namespace heed
 
-#define HEED_ASSERT(condition)                                                                              \
-  do {                                                                                                      \
-    if (!(condition)) [[unlikely]] {                                                                        \
-      std::fprintf(stderr, "%s:%d: internal error: %s does not hold\n", __FILE__, __LINE__, #condition);    \
-      std::abort();                                                                                         \
-    }                                                                                                       \
+#define HEED_ASSERT(condition)                                                                           \
+  do {                                                                                                   \
+    if (!(condition)) [[unlikely]] {                                                                     \
+      std::fprintf(stderr, "%s:%d: internal error: %s does not hold\n", __FILE__, __LINE__, #condition); \
+      std::abort();                                                                                      \
+    }                                                                                                    \
   } while (false)

@@ -57,7 +57,8 @@ void fields(Config& c, Visit&& visit) {
   visit("act", c.act, one_of({"gelu", "relu"}), "activation of the feed-forward layer");
   visit("linear", c.linear, per_block({"mul", "adder"}), "products or l1 distances; or a list, one per block");
   visit("ffn_act", c.ffn_act, one_of({"none", "gelu", "relu"}), "activation of an adder block's feed-forward layer");
-  visit("input_grad", c.input_grad, one_of({"sign", "hardtanh"}), "adder layers: derivative of a distance by the input");
+  visit("input_grad", c.input_grad, one_of({"sign", "hardtanh"}),
+        "adder layers: derivative of a distance by the input");
   visit("weight_grad", c.weight_grad, one_of({"sign", "hardtanh", "full"}), "adder layers: derivative by the weight");
   visit("weight_scale", c.weight_scale, one_of({"none", "adaptive"}), "adder layers: scale of the weights' gradients");
 }

@@ -59,7 +59,9 @@ class OptionLister {
 /// The line of the list for mechanism M.
 template <class M>
 constexpr MechanismEntry mechanism_entry() {
-  return {M::mechanism_name, M::summary, M::complexity,
+  return {M::mechanism_name,
+          M::summary,
+          M::complexity,
           [](const OptionValues& values) -> std::unique_ptr<Mechanism> {
             auto mechanism = std::make_unique<M>();
             OptionReader reader(M::mechanism_name, values);

@@ -35,8 +35,8 @@ struct ParameterSpec {
   std::string name;
   Shape shape;
   Initial initial;
-  bool decay = true;      ///< does weight decay apply?
-  bool trainable = true;  ///< false: a buffer, kept with the weights but without a gradient
+  bool decay = true;                 ///< does weight decay apply?
+  bool trainable = true;             ///< false: a buffer, kept with the weights but without a gradient
   std::vector<Index> scaled_rows{};  ///< groups of rows whose gradients are scaled adaptively, one after the other
 };
 

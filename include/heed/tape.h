@@ -75,11 +75,11 @@ template <class T>
 struct Pass {
   Parameters<T>* parameters = nullptr;
   Gradients<T>* gradients = nullptr;
-  bool training = false;                      ///< dropout active, batch statistics used and updated
-  bool compute = true;                        ///< false: shapes and costs only
-  RandomStream random{};                      ///< for dropout and the like; one per step
-  Index first_image = 0;                      ///< position in the batch of the first image of this piece
-  std::vector<TraceEntry>* trace = nullptr;   ///< collects the operations that ran
+  bool training = false;                     ///< dropout active, batch statistics used and updated
+  bool compute = true;                       ///< false: shapes and costs only
+  RandomStream random{};                     ///< for dropout and the like; one per step
+  Index first_image = 0;                     ///< position in the batch of the first image of this piece
+  std::vector<TraceEntry>* trace = nullptr;  ///< collects the operations that ran
 };
 
 /// Name and cost of an operation.
@@ -333,8 +333,8 @@ Var<T> Tape<T>::record(const Operation& operation, const Shape& shape, std::init
   if (node.wanted && pass_.compute) {
     void* const closure = arena_.allocate_bytes(sizeof(Backward));
     new (closure) Backward(backward);
-    steps_.push_back({result.index_,
-                      [](const void* f, const Adjoint<T>& dy) { (*static_cast<const Backward*>(f))(dy); }, closure});
+    steps_.push_back(
+        {result.index_, [](const void* f, const Adjoint<T>& dy) { (*static_cast<const Backward*>(f))(dy); }, closure});
   }
   return result;
 }
@@ -371,8 +371,10 @@ template <class T>
 void Tape<T>::backward(Var<T> y, View<const T> cotangent) {
   require(&y.tape() == this, "[tape] backward was asked for a variable of another tape");
   require(!backward_done_, "[tape] backward has already run; clear the tape and run the forward pass again");
-  require(y.shape() == cotangent.shape(), "[tape] backward from a variable of shape {} needs a cotangent of that "
-          "shape, not {}", y.shape(), cotangent.shape());
+  require(y.shape() == cotangent.shape(),
+          "[tape] backward from a variable of shape {} needs a cotangent of that "
+          "shape, not {}",
+          y.shape(), cotangent.shape());
   require(wanted(y), "[tape] backward: the variable does not depend on anything that takes a gradient");
   backward_done_ = true;
   const Target seed = target(y);

@@ -58,9 +58,7 @@ class Shape {
   const Index* begin() const { return sizes_.data(); }
   const Index* end() const { return sizes_.data() + rank_; }
 
-  friend bool operator==(const Shape& a, const Shape& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end());
-  }
+  friend bool operator==(const Shape& a, const Shape& b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
 
  private:
   std::array<Index, max_rank> sizes_{};
@@ -101,8 +99,7 @@ class View {
 
   /// A View<T> serves wherever a View<const T> is asked for.
   template <class U>
-    requires(std::is_same_v<const U, T>)
-  View(const View<U>& other) : data_(other.data()), shape_(other.shape()) {}
+  requires(std::is_same_v<const U, T>) View(const View<U>& other) : data_(other.data()), shape_(other.shape()) {}
 
   T* data() const { return data_; }
   const Shape& shape() const { return shape_; }

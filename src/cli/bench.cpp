@@ -32,7 +32,9 @@ using Clock = std::chrono::steady_clock;
 /// Times of calls of f in seconds, for about `seconds` and at least five calls, after warming up.
 template <class F>
 std::vector<double> times_of(double seconds, const F& f) {
-  const auto since = [](Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  const auto since = [](Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
   const Clock::time_point warm_up = Clock::now();
   for (int i = 0; i < 3 && (i < 2 || since(warm_up) < 3); ++i) f();
   std::vector<double> times;
@@ -86,8 +88,7 @@ int bench_command(const Arguments& a) {
   use_threads(a.threads);
   const Experiment x = load_experiment(a.model, a.sets);
   const Index batch = a.batch > 0 ? a.batch : x.train.batch;
-  const std::vector<double> times =
-      x.train.dtype == "f64" ? measure<double>(a, x, batch) : measure<float>(a, x, batch);
+  const std::vector<double> times = x.train.dtype == "f64" ? measure<double>(a, x, batch) : measure<float>(a, x, batch);
   const double median = times[times.size() / 2], best = times.front(), images = static_cast<double>(batch);
   if (a.json) {
     nlohmann::ordered_json json;
@@ -105,10 +106,12 @@ int bench_command(const Arguments& a) {
     return ok;
   }
   std::cout << fmt::format(
-      "{} {}, batch {}: {:.0f} images/s (median of {}), best {:.0f}; {:.2f} ms per step, 10 % to 90 %: {:.2f} to {:.2f}\n"
+      "{} {}, batch {}: {:.0f} images/s (median of {}), best {:.0f}; {:.2f} ms per step, 10 % to 90 %: {:.2f} to "
+      "{:.2f}\n"
       "peak memory {:.0f} MB, {} threads, {}\n",
-      a.model, a.mode, batch, images / median, times.size(), images / best, median * 1e3, times[times.size() / 10] * 1e3,
-      times[times.size() * 9 / 10] * 1e3, peak_megabytes(), threads(), kernels::gemm_library());
+      a.model, a.mode, batch, images / median, times.size(), images / best, median * 1e3,
+      times[times.size() / 10] * 1e3, times[times.size() * 9 / 10] * 1e3, peak_megabytes(), threads(),
+      kernels::gemm_library());
   return ok;
 }
 
@@ -119,8 +122,7 @@ void add_bench(CLI::App& app, const AddVerb& add) {
   auto* const command = app.add_subcommand("bench", "Measure training steps or inference on random images");
   command->add_option("MODEL", a.model, "model or experiment file (TOML)")->required();
   add_sets(command, a.sets, "override a key of the file; repeatable");
-  command->add_option("--batch", a.batch, "images per step; default: train.batch")
-      ->check(CLI::Range(1, 1'000'000));
+  command->add_option("--batch", a.batch, "images per step; default: train.batch")->check(CLI::Range(1, 1'000'000));
   command->add_option("--mode", a.mode, "train: forward, backward, optimiser; infer: forward")
       ->check(CLI::IsMember({"train", "infer"}));
   add_threads(command, a.threads);

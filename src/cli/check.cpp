@@ -14,9 +14,7 @@ namespace heed::cli {
 namespace {
 
 /// Does a case belong to `name`: is it called so, or so up to its options?
-bool belongs(const CheckCase& c, const std::string& name) {
-  return c.name == name || c.name.starts_with(name + ",");
-}
+bool belongs(const CheckCase& c, const std::string& name) { return c.name == name || c.name.starts_with(name + ","); }
 
 int gradcheck_command(const std::vector<std::string>& names) {
   const std::vector<CheckCase> cases = all_check_cases();

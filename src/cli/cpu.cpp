@@ -95,8 +95,10 @@ __attribute__((target("general-regs-only,no-bmi,no-bmi2"))) const char* lacking(
 __attribute__((constructor(101), target("general-regs-only,no-bmi,no-bmi2"))) void check_cpu() {
   const char* const name = lacking();
   if (name == nullptr) return;
-  std::fprintf(stderr, "heed: this CPU has no %s, which heed was compiled for (ARCH=" HEED_ARCH
-                       "); compile it on this machine, after make clean, or for another ARCH\n", name);
+  std::fprintf(stderr,
+               "heed: this CPU has no %s, which heed was compiled for (ARCH=" HEED_ARCH
+               "); compile it on this machine, after make clean, or for another ARCH\n",
+               name);
   _exit(2);
 }
 

@@ -48,7 +48,8 @@ int eval_command(const EvalArguments& a) {
   if (!a.path.empty()) sets.push_back("data.path=" + a.path);
   TrainedModel trained(a.run, sets, a.weights);
   const DataConfig& data = trained.experiment.data;
-  const std::unique_ptr<Dataset> set = open_dataset(data.name, data.path, a.split == "test" ? Split::test : Split::train);
+  const std::unique_ptr<Dataset> set =
+      open_dataset(data.name, data.path, a.split == "test" ? Split::test : Split::train);
   const Index classes = static_cast<Index>(set->class_names().size());
   require(classes == trained.experiment.model.classes, "{} has {} classes, the model of {} has {}", data.name, classes,
           a.run, trained.experiment.model.classes);
@@ -140,7 +141,8 @@ void add_eval(CLI::App& app, const AddVerb& add) {
   command->add_option("RUN", a.run, "run directory")->required();
   command->add_option("--data", a.data, "another data set than the model was trained on");
   command->add_option("--path", a.path, "where the data lie")->type_name("DIR");
-  command->add_option("--split", a.split, "test, validation or train")->check(CLI::IsMember({"test", "validation", "train"}));
+  command->add_option("--split", a.split, "test, validation or train")
+      ->check(CLI::IsMember({"test", "validation", "train"}));
   command->add_option("--weights", a.weights, "other weights than best.safetensors")->type_name("FILE");
   add_sets(command, a.sets, "override a key of the run's configuration; repeatable");
   add_threads(command, a.threads);

@@ -21,7 +21,9 @@ CLI::Option* add_sets(CLI::App* command, std::vector<std::string>& sets, const s
 }
 
 CLI::Option* add_threads(CLI::App* command, int& threads) {
-  return command->add_option("--threads", threads, "threads; default: all cores")->type_name("N")->check(CLI::Range(1, max_threads));
+  return command->add_option("--threads", threads, "threads; default: all cores")
+      ->type_name("N")
+      ->check(CLI::Range(1, max_threads));
 }
 
 void use_threads(int threads) {
@@ -32,7 +34,8 @@ namespace {
 
 /// An error as one line on stderr, whatever names and paths it quotes.
 int report(std::string what, int status) {
-  std::replace_if(what.begin(), what.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
+  std::replace_if(
+      what.begin(), what.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
   std::fflush(stdout);
   std::fprintf(stderr, "heed: %s\n", what.c_str());
   return status;
@@ -55,7 +58,10 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   }
   const std::string name = unknown.front().substr(0, unknown.front().find('='));
   return fmt::format("{}unknown {} {}{}", command == &app ? "" : command->get_name() + ": ",
-                     option ? "option" : known.empty() ? "argument" : "verb", in_quotes(name), suggestion(name, known));
+                     option          ? "option"
+                     : known.empty() ? "argument"
+                                     : "verb",
+                     in_quotes(name), suggestion(name, known));
 }
 
 int run(int argc, char** argv) {
@@ -63,7 +69,9 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", "heed " HEED_VERSION);
   app.require_subcommand(1);
   Verb chosen;
-  const AddVerb add = [&chosen](CLI::App* command, Verb verb) { command->callback([&chosen, verb] { chosen = verb; }); };
+  const AddVerb add = [&chosen](CLI::App* command, Verb verb) {
+    command->callback([&chosen, verb] { chosen = verb; });
+  };
   add_train(app, add);
   add_eval(app, add);
   add_predict(app, add);

@@ -45,14 +45,15 @@ void read_grid(const std::string& text, Index tokens, AttentionShape& shape) {
               used == static_cast<int>(text.size()) && height > 0 && width > 0,
           "--grid {}: expected HxW, such as 7x7", in_quotes(text));
   require(tokens == height * width || tokens == height * width + 1,
-          "--grid {}: {} tokens are neither {} nor, with a class token, {}", text, tokens, height * width, height * width + 1);
+          "--grid {}: {} tokens are neither {} nor, with a class token, {}", text, tokens, height * width,
+          height * width + 1);
   shape.grid_height = height;
   shape.grid_width = width;
   shape.class_token = tokens == height * width + 1;
 }
 
-/// The options of a mechanism, and two of the probe's own: `mode`, train or eval, and `cls`, whether a class token stands
-/// in front, which a grid also tells.
+/// The options of a mechanism, and two of the probe's own: `mode`, train or eval, and `cls`, whether a class token
+/// stands in front, which a grid also tells.
 struct ProbeOptions {
   OptionValues values;
   bool training = false;
@@ -137,7 +138,8 @@ int probe_attention(const Arguments& a, ProbeInput& in) {
 
   const Var<T> vq = q.size() > 0 ? tape.input(q.view()) : Var<T>{}, vk = k.size() > 0 ? tape.input(k.view()) : Var<T>{},
                vv = tape.input(v.view());
-  const Var<T> out = attention(*mechanism, vq, vk, vv, shape, std::span<const Var<T>>(own), std::as_const(noise).view());
+  const Var<T> out =
+      attention(*mechanism, vq, vk, vv, shape, std::span<const Var<T>>(own), std::as_const(noise).view());
   ProbeOutput<T> results;
   results.add("out", out.value());
   tape.backward(out, dout.view());
@@ -149,9 +151,9 @@ int probe_attention(const Arguments& a, ProbeInput& in) {
   if (mechanism->has_map()) {
     Tensor<T> maps(Shape{vs[0], vs[1], queries, vs[2]});
     for (Index b = 0; b < vs[0]; ++b)
-      mechanism->map({shape, heads_of(q, b), heads_of(k, b), heads_of(v, b), views, options.training,
-                      std::as_const(noise).view()},
-                     maps.data() + b * vs[1] * queries * vs[2]);
+      mechanism->map(
+          {shape, heads_of(q, b), heads_of(k, b), heads_of(v, b), views, options.training, std::as_const(noise).view()},
+          maps.data() + b * vs[1] * queries * vs[2]);
     results.add("map", std::as_const(maps).view());
   }
   results.write(a.out);
@@ -168,8 +170,8 @@ int probe_linear(const Arguments& a, ProbeInput& in) {
   if (kind == Kind::adder) options.options(reader);
   reader.finish();
   const Tensor<T> x = in.take<T>("x", 2), weight = in.take<T>("weight", 2);
-  require(weight.shape()[1] == x.shape()[1], "{}: tensor 'weight' has shape {}; expected [O, {}] as 'x' has {}", in.path(),
-          to_string(weight.shape()), x.shape()[1], to_string(x.shape()));
+  require(weight.shape()[1] == x.shape()[1], "{}: tensor 'weight' has shape {}; expected [O, {}] as 'x' has {}",
+          in.path(), to_string(weight.shape()), x.shape()[1], to_string(x.shape()));
   const Tensor<T> bias = in.take<T>("bias", Shape{weight.shape()[0]});
   const Tensor<T> dout = in.take<T>("grad_out", Shape{x.shape()[0], weight.shape()[0]});
   in.finish();

@@ -46,7 +46,8 @@ class ProbeInput {
   Tensor<T> take(const std::string& name, int rank) {
     require(file_.contains(name), "{}: tensor '{}' is missing", path(), name);
     const Shape& found = file_.info(name).shape;
-    require(found.rank() == rank, "{}: tensor '{}' has shape {}; expected {} axes", path(), name, to_string(found), rank);
+    require(found.rank() == rank, "{}: tensor '{}' has shape {}; expected {} axes", path(), name, to_string(found),
+            rank);
     require(found.elements() > 0, "{}: tensor '{}' has shape {}; expected at least one element", path(), name,
             to_string(found));
     taken_.insert(name);

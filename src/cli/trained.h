@@ -16,9 +16,7 @@ namespace heed::cli {
 struct TrainedModel {
   /// `weights` empty: best.safetensors of the run, or last.safetensors where no epoch is complete yet.
   TrainedModel(const std::string& run, const std::vector<std::string>& sets, const std::string& weights)
-      : experiment(load(run, sets)),
-        model(experiment.model, experiment.attention),
-        parameters(model.parameters()) {
+      : experiment(load(run, sets)), model(experiment.model, experiment.attention), parameters(model.parameters()) {
     const RunPaths paths(run);
     const bool has_best = std::filesystem::exists(paths.best());
     load_weights(SafetensorsFile(!weights.empty() ? weights : has_best ? paths.best() : paths.last()), parameters);

@@ -14,7 +14,8 @@ namespace {
 
 /// s[r,c] (+)= -|x_r - w_c|_1 for R x C pairs: R C sums, R rows of x and one of w must fit into 16 registers.
 template <Index R, Index C>
-void distance_tile(Index width, const float* x, Index ldx, const float* w, Index ldw, Update update, float* s, Index lds) {
+void distance_tile(Index width, const float* x, Index ldx, const float* w, Index ldw, Update update, float* s,
+                   Index lds) {
   Vector sums[R][C];
   for (auto& row : sums)
     for (Vector& sum : row) sum = hn::Zero(tag);
@@ -75,9 +76,11 @@ void gradient_of(Index rows, Index terms, Index width, const float* x, Index ldx
                  const float* g, Index g_row, Index g_term, Update update, float* dx, Index lddx, const F& add_term) {
   Index r = 0;
   for (; r + 4 <= rows; r += 4)
-    gradient_rows<4>(terms, width, x + r * ldx, ldx, w, ldw, g + r * g_row, g_row, g_term, update, dx + r * lddx, lddx, add_term);
+    gradient_rows<4>(terms, width, x + r * ldx, ldx, w, ldw, g + r * g_row, g_row, g_term, update, dx + r * lddx, lddx,
+                     add_term);
   for (; r < rows; ++r)
-    gradient_rows<1>(terms, width, x + r * ldx, ldx, w, ldw, g + r * g_row, g_row, g_term, update, dx + r * lddx, lddx, add_term);
+    gradient_rows<1>(terms, width, x + r * ldx, ldx, w, ldw, g + r * g_row, g_row, g_term, update, dx + r * lddx, lddx,
+                     add_term);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // Rows of attention maps are short (50 to 200 keys), so what counts is that a row's last partial vector costs no
 // more than a whole one, and that the maximum and the sum of one row overlap with the next row's work.
+// A score is multiplied by its scale and rounded before the maximum is subtracted, not in one fused step: the largest
+// then gives exactly exp(0), however large the scores are.
 #include "heed/kernels/softmax.h"
 
 #ifndef HEED_REFERENCE
@@ -36,7 +38,7 @@ void attention_softmax(const AttentionRows& a, float* s, float* kept) {
     const Vector minus_maximum = set(-row_maximum);
     Vector total = hn::Zero(tag);
     for_each_vector(n, [&](Index j, auto use) {
-      const Vector e = exp.below_88(hn::MulAdd(scale, use.load(s + j), minus_maximum));
+      const Vector e = exp.below_88(hn::Add(hn::Mul(scale, use.load(s + j)), minus_maximum));
       total = hn::Add(total, use.otherwise(e, hn::Zero(tag)));
       use.store(e, s + j);
     });
@@ -55,7 +57,7 @@ void attention_softmax_again(const AttentionRows& a, float* s, const float* kept
     const Index n = a.length(r);
     const Vector minus_maximum = set(-kept[2 * r]), factor = set(1.0f / kept[2 * r + 1]);
     for_each_vector(n, [&](Index j, auto use) {
-      const Vector e = exp.below_88(hn::MulAdd(scale, use.load(s + j), minus_maximum));
+      const Vector e = exp.below_88(hn::Add(hn::Mul(scale, use.load(s + j)), minus_maximum));
       use.store(hn::Mul(factor, e), s + j);
     });
     zero_beyond(a, n, s);

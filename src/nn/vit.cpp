@@ -77,7 +77,8 @@ std::vector<Block> make_blocks(ParameterList& list, const ModelConfig& model, co
   std::vector<Block> blocks;
   for (Index i = 0; i < model.depth; ++i) {
     // Stochastic depth grows linearly from 0 at the first block (arXiv:1603.09382, Section 3).
-    const double rate = model.depth == 1 ? 0 : drop_path * static_cast<double>(i) / static_cast<double>(model.depth - 1);
+    const double rate =
+        model.depth == 1 ? 0 : drop_path * static_cast<double>(i) / static_cast<double>(model.depth - 1);
     std::optional<AdderLinearOptions> adder;
     if (of_block(model.linear, i) == "adder") adder = adder_options(model);
     blocks.emplace_back(list, "blocks." + std::to_string(i), model, mechanism_of(attention, i), shape, dropout, rate,
@@ -98,8 +99,8 @@ VisionTransformer::VisionTransformer(const ModelConfig& model, const AttentionCo
   if (cls) class_token_ = list_.add({"cls_token", {1, 1, model.dim}, Initial::truncated_normal(0.02), false});
   if (model.pos_embed)
     position_ = list_.add({"pos_embed", {1, side * side + cls, model.dim}, Initial::truncated_normal(0.02), false});
-  patch_weight_ = list_.add({"patch_embed.proj.weight", {model.dim, model.channels, model.patch, model.patch},
-                             convolution_initial(fan_in)});
+  patch_weight_ = list_.add(
+      {"patch_embed.proj.weight", {model.dim, model.channels, model.patch, model.patch}, convolution_initial(fan_in)});
   patch_bias_ = list_.add({"patch_embed.proj.bias", {model.dim}, convolution_initial(fan_in), false});
   blocks_ = make_blocks(list_, model, attention, dropout, drop_path);
   norm_.emplace(list_, "norm", model.dim);

@@ -15,7 +15,8 @@ constexpr const char* format_name = "heed-run-1";
 template <class Number>
 Number number(const SafetensorsFile& file, const std::string& key) {
   const auto found = file.metadata().find(key);
-  require(found != file.metadata().end(), "{}: metadata lacks '{}'; expected a checkpoint of heed train", file.path(), key);
+  require(found != file.metadata().end(), "{}: metadata lacks '{}'; expected a checkpoint of heed train", file.path(),
+          key);
   Number value{};
   const std::string& text = found->second;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -70,8 +71,8 @@ void load_checkpoint(const std::string& path, const RunState<T>& state) {
     require_finite(path, name, View<const T>(tensor));
   });
   state.optimizer.set_steps(number<Index>(file, "heed.updates"));
-  state.progress = {number<Index>(file, "heed.epoch"), number<Index>(file, "heed.step"),
-                    number<Index>(file, "heed.batch"), number<double>(file, "heed.loss"),
+  state.progress = {number<Index>(file, "heed.epoch"),   number<Index>(file, "heed.step"),
+                    number<Index>(file, "heed.batch"),   number<double>(file, "heed.loss"),
                     number<Index>(file, "heed.correct"), number<double>(file, "heed.best")};
 }
 

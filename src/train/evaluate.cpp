@@ -19,8 +19,7 @@ double cross_entropy_of(const T* logits, Index classes, Index label) {
 template <class T>
 Index rank_of(const T* logits, Index classes, Index label) {
   Index before = 0;
-  for (Index c = 0; c < classes; ++c)
-    before += logits[c] > logits[label] || (logits[c] == logits[label] && c < label);
+  for (Index c = 0; c < classes; ++c) before += logits[c] > logits[label] || (logits[c] == logits[label] && c < label);
   return before;
 }
 

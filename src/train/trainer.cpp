@@ -160,10 +160,10 @@ void Run<T>::make_step(const Batch<T>& batch) {
   const BatchResult result = gradient_.run(batch.images.view(), batch.targets.view(), batch.labels.data(), random);
   const Clipping clipping = clip_by_norm(gradient_.gradients(), x_.optim.clip);
   if (!std::isfinite(result.loss) || !std::isfinite(clipping.norm))
-    throw Diverged(fmt::format("training diverged at step {} of epoch {}: loss {}, gradient norm {}; a smaller optim.lr "
-                               "({} here) or a longer optim.warmup_epochs may help",
-                               progress_.step + 1, progress_.epoch + 1, result.loss, clipping.norm,
-                               lr_of(progress_.step)));
+    throw Diverged(
+        fmt::format("training diverged at step {} of epoch {}: loss {}, gradient norm {}; a smaller optim.lr "
+                    "({} here) or a longer optim.warmup_epochs may help",
+                    progress_.step + 1, progress_.epoch + 1, result.loss, clipping.norm, lr_of(progress_.step)));
   optimizer_.step(parameters_, gradient_.gradients(), lr_of(progress_.step), clipping.factor);
   if (average_) {
     const T keep(x_.train.ema), share(1 - x_.train.ema);
@@ -206,8 +206,8 @@ bool Run<T>::finish_epoch() {
     epoch.validation_loss = validation.loss;
     epoch.validation_accuracy = validation.accuracy();
   }
-  metrics_->write({"train", progress_.epoch + 1, progress_.step, epoch.train.loss, epoch.train.accuracy,
-                   epoch.train.lr, epoch.train.images_per_s});
+  metrics_->write({"train", progress_.epoch + 1, progress_.step, epoch.train.loss, epoch.train.accuracy, epoch.train.lr,
+                   epoch.train.images_per_s});
   if (epoch.validated)
     metrics_->write({"valid", progress_.epoch + 1, progress_.step, epoch.validation_loss, epoch.validation_accuracy});
   if (!epoch.validated || epoch.validation_accuracy > progress_.best) {
@@ -254,7 +254,8 @@ Outcome train(const Experiment& experiment, const TrainOptions& options, TrainOb
   require(options.resume || !paths.exists(), "{}: holds a run already; --resume continues it, --run DIR begins another",
           options.run);
   require(!options.resume || paths.exists(), "{}: holds no run to resume", options.run);
-  require(!options.resume || options.init.empty(), "--init {}: a resumed run goes on from its own weights", options.init);
+  require(!options.resume || options.init.empty(), "--init {}: a resumed run goes on from its own weights",
+          options.init);
   if (experiment.train.dtype == "f64") return Run<double>(experiment, options, observer)();
   return Run<float>(experiment, options, observer)();
 }

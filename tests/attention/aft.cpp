@@ -16,7 +16,8 @@ using Tensors = std::map<std::string, Tensor<double>>;
 Tensor<double> draw(const Shape& shape, std::uint64_t seed, double spread = 1) {
   Tensor<double> tensor(shape);
   // Numbers that float holds too, so that both types are given the same.
-  for (Index i = 0; i < tensor.size(); ++i) tensor[i] = static_cast<float>(RandomStream(seed).uniform(i, -spread, spread));
+  for (Index i = 0; i < tensor.size(); ++i)
+    tensor[i] = static_cast<float>(RandomStream(seed).uniform(i, -spread, spread));
   return tensor;
 }
 
@@ -68,11 +69,13 @@ void check_same(const Tensors& a, const Tensors& b, double tolerance, const std:
     BOOST_REQUIRE(x.size() == y.size());
     double most = 0.01 * all, difference = 0;
     for (Index i = 0; i < x.size(); ++i) {
-      BOOST_REQUIRE_MESSAGE(std::isfinite(x[i]) && std::isfinite(y[i]), what << ", " << name << "[" << i << "] is not finite");
+      BOOST_REQUIRE_MESSAGE(std::isfinite(x[i]) && std::isfinite(y[i]),
+                            what << ", " << name << "[" << i << "] is not finite");
       most = std::max(most, std::abs(y[i]));
       difference = std::max(difference, std::abs(x[i] - y[i]));
     }
-    BOOST_TEST(difference <= tolerance * most, what << ", " << name << ": differs by " << difference << ", largest " << most);
+    BOOST_TEST(difference <= tolerance * most,
+               what << ", " << name << ": differs by " << difference << ", largest " << most);
   }
 }
 
@@ -126,7 +129,8 @@ BOOST_AUTO_TEST_CASE(factored_bias_is_the_product_of_its_factors) {
   for (Index i = 0; i < 67; ++i)
     for (Index s = 0; s < 67; ++s)
       for (Index r = 0; r < 3; ++r) w[i * 67 + s] += u[i * 3 + r] * p[s * 3 + r];
-  check_same(run<double>({}, with(with(t, "u", u), "p", p)), run<double>({{"param", "dense"}}, with(t, "w", w)), 1e-13, "u p^T");
+  check_same(run<double>({}, with(with(t, "u", u), "p", p)), run<double>({{"param", "dense"}}, with(t, "w", w)), 1e-13,
+             "u p^T");
 }
 
 /// Equation 6 with exp(w) - 1, as the paper writes it.
@@ -177,7 +181,8 @@ const Setting settings[] = {{{{"param", "dense"}}, 0, 0},
 
 /// Operands for a setting, 72 tokens, biases of the given spread.
 Tensors operands_of(const Setting& s, double spread) {
-  const bool conv = s.options.contains("variant") && s.options.at("variant") == "conv", line = s.options.contains("dims");
+  const bool conv = s.options.contains("variant") && s.options.at("variant") == "conv",
+             line = s.options.contains("dims");
   Tensors t = operands(1, conv ? 2 : 1, 72, 3, conv ? 1 : 3);
   if (conv)
     t["w"] = draw(line ? Shape{2, 5} : Shape{2, 3, 3}, 4, spread);
@@ -193,8 +198,10 @@ BOOST_AUTO_TEST_CASE(adding_1000_to_all_keys_changes_nothing) {
       for (double& k : t["k"]) k = std::round(k * 4096) / 4096;  // so that k + 1000 is a float
       Tensors moved = t;
       for (double& k : moved["k"]) k += offset;
-      check_same(run<double>(s.options, moved, s.height, s.width), run<double>(s.options, t, s.height, s.width), 1e-12, "double");
-      check_same(run<float>(s.options, moved, s.height, s.width), run<double>(s.options, t, s.height, s.width), 1e-5, "float");
+      check_same(run<double>(s.options, moved, s.height, s.width), run<double>(s.options, t, s.height, s.width), 1e-12,
+                 "double");
+      check_same(run<float>(s.options, moved, s.height, s.width), run<double>(s.options, t, s.height, s.width), 1e-5,
+                 "float");
     }
 }
 
@@ -218,7 +225,8 @@ BOOST_AUTO_TEST_CASE(keys_that_rise_and_fall_by_500) {
       const Index width = t["k"].shape()[3];
       for (Index i = 0; i < t["k"].size(); ++i) t["k"][i] += step * static_cast<double>(i / width % 72);
       const Tensors in_double = run<double>(s.options, t, s.height, s.width);
-      check_same(run<float>(s.options, t, s.height, s.width), in_double, 2e-4, s.options.begin()->second + ", steps of 500");
+      check_same(run<float>(s.options, t, s.height, s.width), in_double, 2e-4,
+                 s.options.begin()->second + ", steps of 500");
     }
 }
 
@@ -248,8 +256,8 @@ Index tape_bytes(const OptionValues& options, Index N, Index D) {
   Tape<float> tape;
   std::vector<Var<float>> own;
   for (const auto& tensor : tensors) own.push_back(tape.input(tensor.view()));
-  const Var<float> out = attention<float>(*mechanism, tape.input(q.view()), tape.input(q.view()), tape.input(q.view()), shape,
-                                          std::span<const Var<float>>(own));
+  const Var<float> out = attention<float>(*mechanism, tape.input(q.view()), tape.input(q.view()), tape.input(q.view()),
+                                          shape, std::span<const Var<float>>(own));
   tape.backward(out, q.view());
   return tape.reserved();
 }
@@ -269,9 +277,8 @@ BOOST_AUTO_TEST_CASE(the_tape_holds_nothing_quadratic) {
 BOOST_AUTO_TEST_CASE(impossible_combinations_are_refused) {
   const AttentionShape one{1, 9, 9, 4, 4, 2, 4, true}, heads{2, 8, 8, 2, 2, 2, 4, false};
   const auto refused = [](const OptionValues& options, const AttentionShape& shape, const std::string& reason) {
-    BOOST_CHECK_EXCEPTION(make_mechanism("aft", options)->check(shape), Error, [&](const Error& e) {
-      return std::string(e.what()).find(reason) != std::string::npos;
-    });
+    BOOST_CHECK_EXCEPTION(make_mechanism("aft", options)->check(shape), Error,
+                          [&](const Error& e) { return std::string(e.what()).find(reason) != std::string::npos; });
   };
   refused({{"variant", "conv"}}, one, "class token");
   refused({{"variant", "conv"}}, {2, 9, 9, 2, 2, 2, 4, false}, "9 tokens are not 2 x 4");

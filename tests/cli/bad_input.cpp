@@ -87,7 +87,8 @@ BOOST_FIXTURE_TEST_CASE(configurations, Training) {
   refuse_set("model.patch=3", {"[model] patch = 3 does not divide image = 8"});
   refuse_set("model.heads=5", {"[model] heads = 5 does not divide dim = 16"});
   refuse_set("attention.mechanism=sotfmax", {"unknown mechanism 'sotfmax'; did you mean 'softmax'?"});
-  refuse_set("attention.casual=true", {"--set: no mechanism of this model has an option 'casual'; did you mean 'causal'?"});
+  refuse_set("attention.casual=true",
+             {"--set: no mechanism of this model has an option 'casual'; did you mean 'causal'?"});
   refuse_set("attention.causal=perhaps", {"[softmax] causal is 'perhaps'; expected true or false"});
   refuse_set("train.batch=113", {"112 training images do not fill one batch of 113"});
   refuse_set("data.validation=132", {"data.validation sets 132 of 132 training images aside"});
@@ -135,7 +136,7 @@ BOOST_FIXTURE_TEST_CASE(damaged_data, Training) {
 BOOST_FIXTURE_TEST_CASE(damaged_image_trees, Training) {
   const std::string tree = *this / "tree";
   const Strings folder = {"--set", "data.name=folder", "--set", "data.path=" + tree, "--set", "data.validation=0",
-                          "--set", "model.classes=2", "--set", "train.batch=1"};
+                          "--set", "model.classes=2",  "--set", "train.batch=1"};
   for (const char* place : {"train/a/0.png", "train/b/0.png", "test/a/0.png", "test/b/0.png"})
     write_image(tree + "/" + place, pattern({1, 8, 8}, 3));
   std::filesystem::create_directory(tree + "/train/empty");
@@ -164,7 +165,8 @@ BOOST_FIXTURE_TEST_CASE(damaged_weights, Training) {
   std::memcpy(poisoned.data() + poisoned.size() - 4, &nan, 4);
   heed::write_file(weights, poisoned);
   refuse({"--init", weights}, {weights, "tensor 'head.bias': holds nan at element 9"});
-  refuse({"--init", best, "--set", "model.dim=32"}, {best, "'cls_token' has shape [1, 1, 16]; the model's has [1, 1, 32]"});
+  refuse({"--init", best, "--set", "model.dim=32"},
+         {best, "'cls_token' has shape [1, 1, 16]; the model's has [1, 1, 32]"});
   check_refusal({"eval", *this / "good", "--weights", weights}, {weights, "nan"});
   check_refusal({"eval", *this / "good", "--data", "mnst"}, {"'mnst'; did you mean 'mnist'?"});
   check_refusal({"eval", *this / "good", "--split", "tset"}, {"--split"});

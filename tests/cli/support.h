@@ -34,7 +34,8 @@ class Program {
  public:
   explicit Program(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), program());
-    BOOST_REQUIRE_MESSAGE(std::filesystem::exists(arguments[0]), arguments[0] << " is missing: make it before the tests");
+    BOOST_REQUIRE_MESSAGE(std::filesystem::exists(arguments[0]),
+                          arguments[0] << " is missing: make it before the tests");
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());
     argv.push_back(nullptr);

@@ -26,7 +26,8 @@ std::string output_of(const Strings& arguments) {
 }
 
 void check_contains(const std::string& text, const Strings& pieces) {
-  for (const std::string& piece : pieces) BOOST_TEST(text.find(piece) != std::string::npos, "'" << piece << "' is not in\n" << text);
+  for (const std::string& piece : pieces)
+    BOOST_TEST(text.find(piece) != std::string::npos, "'" << piece << "' is not in\n" << text);
 }
 
 /// The fifth field of the last row of metrics.csv, the test's.
@@ -42,7 +43,8 @@ double test_accuracy(const std::string& run) {
 void wait_for_step(const std::string& run, int step) {
   const std::string row = fmt::format("step,1,{},", step);
   for (int i = 0; i < 6000; ++i) {
-    if (std::filesystem::exists(run + "/metrics.csv") && read_file(run + "/metrics.csv").find(row) != std::string::npos) return;
+    if (std::filesystem::exists(run + "/metrics.csv") && read_file(run + "/metrics.csv").find(row) != std::string::npos)
+      return;
     usleep(10'000);
   }
   BOOST_ERROR("no step " << step << " within a minute");
@@ -98,14 +100,16 @@ BOOST_AUTO_TEST_CASE(bench_prints_one_json_object) {
 BOOST_AUTO_TEST_CASE(train_eval_predict) {
   const Workshop workshop;
   const std::string file = write_experiment(workshop, workshop.experiment()), directory = workshop / "a/run";
-  const std::string printed = output_of({"train", file, "--run", directory, "--set", "optim.lr=0.01", "--threads", "1"});
+  const std::string printed =
+      output_of({"train", file, "--run", directory, "--set", "optim.lr=0.01", "--threads", "1"});
   check_contains(printed, {"epoch 1/3", "epoch 3/3", "validation loss", "test accuracy", directory});
   BOOST_TEST(printed.find_first_of("\r\033") == std::string::npos);
   for (const char* name : {"config.toml", "environment.json", "metrics.csv", "last.safetensors", "best.safetensors"})
     BOOST_TEST(std::filesystem::exists(directory + "/" + name), name);
   BOOST_TEST(load_experiment(directory + "/config.toml").optim.lr == 0.01);
   const auto environment = nlohmann::json::parse(read_file(directory + "/environment.json"));
-  for (const char* key : {"version", "compiler", "cpu", "blas"}) BOOST_TEST(!environment.at(key).get<std::string>().empty());
+  for (const char* key : {"version", "compiler", "cpu", "blas"})
+    BOOST_TEST(!environment.at(key).get<std::string>().empty());
   BOOST_TEST(environment.at("threads").get<int>() == 1);
 
   std::istringstream metrics(read_file(directory + "/metrics.csv"));
@@ -119,9 +123,11 @@ BOOST_AUTO_TEST_CASE(train_eval_predict) {
 
   // The accuracy that eval finds is the one that training found with the same weights.
   check_contains(output_of({"eval", directory}),
-                 {fmt::format("top-1 accuracy {:.2f} %", 100 * test_accuracy(directory)), "top-5 accuracy", "confusion", "30 images"});
+                 {fmt::format("top-1 accuracy {:.2f} %", 100 * test_accuracy(directory)), "top-5 accuracy", "confusion",
+                  "30 images"});
   check_contains(output_of({"eval", directory, "--split", "validation"}), {"20 images"});
-  check_contains(output_of({"eval", directory, "--split", "train", "--weights", directory + "/last.safetensors"}), {"112 images"});
+  check_contains(output_of({"eval", directory, "--split", "train", "--weights", directory + "/last.safetensors"}),
+                 {"112 images"});
 
   const std::string png = workshop / "a.png", jpg = workshop / "b.jpg";
   write_image(png, pattern({1, 8, 8}, 3));
@@ -201,9 +207,9 @@ BOOST_AUTO_TEST_CASE(fashion_mnist_end_to_end) {
   }
   const TemporaryDirectory directory;
   const std::string run = directory / "run";
-  check_contains(output_of({"train", "experiments/fashion-mnist.toml", "--run", run, "--set", "data.limit=1100", "--set",
-                            "data.validation=100", "--set", "train.epochs=4", "--set", "train.batch=20", "--set", "model.depth=2",
-                            "--set", "model.patch=7", "--set", "model.pool=mean"}),
+  check_contains(output_of({"train", "experiments/fashion-mnist.toml", "--run", run, "--set", "data.limit=1100",
+                            "--set", "data.validation=100", "--set", "train.epochs=4", "--set", "train.batch=20",
+                            "--set", "model.depth=2", "--set", "model.patch=7", "--set", "model.pool=mean"}),
                  {"1,000 images to train on, 100 to validate, 10,000 to test", "test accuracy"});
   BOOST_TEST(test_accuracy(run) > 0.4);
 }

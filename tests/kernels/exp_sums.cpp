@@ -37,7 +37,8 @@ void check_orders(double spread, double offset, double tolerance) {
   const T* const none = nullptr;
   kernels::exp_sums_of(keys, n, k.data(), n, v.data(), n, none, passes.view());
   kernels::exp_sums_of(1, n, k.data(), n, v.data(), n, none, single.view());
-  for (Index s = 1; s < keys; ++s) kernels::exp_sums_add<T>(n, k.data() + s * n, nullptr, v.data() + s * n, single.view());
+  for (Index s = 1; s < keys; ++s)
+    kernels::exp_sums_add<T>(n, k.data() + s * n, nullptr, v.data() + s * n, single.view());
   kernels::exp_sums_of(3, n, k.data(), n, v.data(), n, none, first.view());
   kernels::exp_sums_of(4, n, k.data() + 3 * n, n, v.data() + 3 * n, n, none, second.view());
   kernels::exp_sums_add<T>(n, second.scale.data(), second.mass.data(), second.value.data(), first.view());
@@ -113,7 +114,8 @@ Counts counted(F f) {
 
 BOOST_AUTO_TEST_CASE(counts_are_those_of_the_contracts) {
   const Index keys = 5, n = 3;
-  std::vector<Counted> k = draw<Counted>(keys * n, 1, -2, 2), v = draw<Counted>(keys * n, 2, -1, 1), b = draw<Counted>(keys, 3, -1, 1);
+  std::vector<Counted> k = draw<Counted>(keys * n, 1, -2, 2), v = draw<Counted>(keys * n, 2, -1, 1),
+                       b = draw<Counted>(keys, 3, -1, 1);
   std::vector<Counted> dk(keys * n), dv(keys * n), db(keys), f(2 * keys * n);
   Sums<Counted> sums(n), more(n);
   const Counted* const none = nullptr;
@@ -126,13 +128,15 @@ BOOST_AUTO_TEST_CASE(counts_are_those_of_the_contracts) {
               n * Counts{.mul = 3, .add = 3, .exp = 1, .cmp = 1}));
   BOOST_TEST((counted([&] { kernels::exp_sums_add(n, k.data(), v.data(), v.data(), sums.view()); }) ==
               n * Counts{.mul = 4, .add = 3, .exp = 1, .cmp = 1}));
-  BOOST_TEST((counted([&] { kernels::exp_sums_at_key(n, k.data(), v.data(), sums.view(), Update::accumulate, dk.data(), dv.data()); }) ==
-              n * Counts{.mul = 3, .add = 4, .exp = 1}));
   BOOST_TEST((counted([&] {
-                kernels::exp_sums_backward(keys, n, k.data(), n, v.data(), n, b.data(), sums.scale.data(), v.data(), v.data(),
-                                           Update::assign, dk.data(), n, dv.data(), n, db.data());
+                kernels::exp_sums_at_key(n, k.data(), v.data(), sums.view(), Update::accumulate, dk.data(), dv.data());
+              }) == n * Counts{.mul = 3, .add = 4, .exp = 1}));
+  BOOST_TEST((counted([&] {
+                kernels::exp_sums_backward(keys, n, k.data(), n, v.data(), n, b.data(), sums.scale.data(), v.data(),
+                                           v.data(), Update::assign, dk.data(), n, dv.data(), n, db.data());
               }) == keys * Counts{.mul = 2 * n, .add = 3 * n + n - 1, .exp = n}));
-  BOOST_TEST((counted([&] { kernels::exp_of_row(keys, 1, 4, b.data(), db.data()); }) == Counts{.add = 3, .exp = 3, .cmp = 2}));
+  BOOST_TEST(
+      (counted([&] { kernels::exp_of_row(keys, 1, 4, b.data(), db.data()); }) == Counts{.add = 3, .exp = 3, .cmp = 2}));
   BOOST_TEST((counted([&] { kernels::exp_of_columns(keys, n, k.data(), n, v.data(), n, dk.data(), f.data()); }) ==
               n * Counts{.mul = keys, .add = keys, .exp = keys, .cmp = keys - 1}));
 }

@@ -26,7 +26,8 @@ struct Problem {
     const auto draw = [&](const char* name, Index count) {
       std::vector<T> values(static_cast<std::size_t>(count));
       for (Index i = 0; i < count; ++i)
-        values[static_cast<std::size_t>(i)] = static_cast<T>(static_cast<float>(random.derive(name).uniform(i, -spread, spread)));
+        values[static_cast<std::size_t>(i)] =
+            static_cast<T>(static_cast<float>(random.derive(name).uniform(i, -spread, spread)));
       return values;
     };
     x = draw("x", rows * ldx), w = draw("w", terms * ldw), g = draw("g", rows * ldg);
@@ -68,8 +69,10 @@ void check_distances(double tolerance) {
       for (Index r = 0; r < p.rows; ++r)
         for (Index t = 0; t < p.ldg; ++t) {
           double expected = update == Update::assign && t < p.terms ? 0 : 0.5, scale = 1;
-          for (Index i = 0; i < p.width && t < p.terms; ++i) expected -= std::abs(p.u(r, t, i)), scale += std::abs(p.u(r, t, i));
-          worst = std::max(worst, std::abs(static_cast<double>(s[static_cast<std::size_t>(r * p.ldg + t)]) - expected) / scale);
+          for (Index i = 0; i < p.width && t < p.terms; ++i)
+            expected -= std::abs(p.u(r, t, i)), scale += std::abs(p.u(r, t, i));
+          worst = std::max(
+              worst, std::abs(static_cast<double>(s[static_cast<std::size_t>(r * p.ldg + t)]) - expected) / scale);
         }
       BOOST_TEST(worst <= tolerance, p.rows << " x " << p.terms << " x " << p.width << ": off by " << worst);
     }
@@ -83,9 +86,9 @@ void check_gradients(double tolerance) {
       for (const Transpose transpose : {Transpose::no, Transpose::yes})
         for (const Update update : {Update::assign, Update::accumulate}) {
           std::vector<T> dx(static_cast<std::size_t>(p.rows * p.ldx), T(0.5));
-          kernels::negative_l1_gradient(gradient, transpose, p.rows, p.terms, p.width, p.x.data(), p.ldx, p.w.data(), p.ldw,
-                                        transpose == Transpose::no ? p.g.data() : p.g_transposed.data(), p.ldg, update,
-                                        dx.data(), p.ldx);
+          kernels::negative_l1_gradient(gradient, transpose, p.rows, p.terms, p.width, p.x.data(), p.ldx, p.w.data(),
+                                        p.ldw, transpose == Transpose::no ? p.g.data() : p.g_transposed.data(), p.ldg,
+                                        update, dx.data(), p.ldx);
           double worst = 0;
           for (Index r = 0; r < p.rows; ++r)
             for (Index i = 0; i < p.ldx; ++i) {
@@ -94,10 +97,11 @@ void check_gradients(double tolerance) {
                 const double g = static_cast<double>(p.g[static_cast<std::size_t>(r * p.ldg + t)]);
                 expected += g * f(gradient, p.u(r, t, i)), scale += 4 * std::abs(g);
               }
-              worst = std::max(worst, std::abs(static_cast<double>(dx[static_cast<std::size_t>(r * p.ldx + i)]) - expected) / scale);
+              worst = std::max(
+                  worst, std::abs(static_cast<double>(dx[static_cast<std::size_t>(r * p.ldx + i)]) - expected) / scale);
             }
-          BOOST_TEST(worst <= tolerance, "gradient " << static_cast<int>(gradient) << ", " << p.rows << " x " << p.terms << " x "
-                                                     << p.width << ": off by " << worst);
+          BOOST_TEST(worst <= tolerance, "gradient " << static_cast<int>(gradient) << ", " << p.rows << " x " << p.terms
+                                                     << " x " << p.width << ": off by " << worst);
         }
   });
 }
@@ -143,13 +147,14 @@ BOOST_AUTO_TEST_CASE(counts_are_as_stated) {
   Counted::tally() = {};
   kernels::negative_l1(rows, terms, width, x.data(), width, w.data(), width, Update::assign, s.data(), terms);
   BOOST_TEST((Counted::tally() == Counts{.add = rows * terms * (2 * width - 1), .cmp = rows * terms * width}));
-  const Counts expected[] = {{.add = rows * width * (2 * terms - 1), .cmp = 2 * rows * width * terms},
-                             {.mul = rows * width * terms, .add = rows * width * (2 * terms - 1), .cmp = 2 * rows * width * terms},
-                             {.mul = rows * width * (terms + 1), .add = rows * width * terms + rows * (terms - 1)}};
+  const Counts expected[] = {
+      {.add = rows * width * (2 * terms - 1), .cmp = 2 * rows * width * terms},
+      {.mul = rows * width * terms, .add = rows * width * (2 * terms - 1), .cmp = 2 * rows * width * terms},
+      {.mul = rows * width * (terms + 1), .add = rows * width * terms + rows * (terms - 1)}};
   for (const DistanceGradient gradient : gradients) {
     Counted::tally() = {};
-    kernels::negative_l1_gradient(gradient, Transpose::no, rows, terms, width, x.data(), width, w.data(), width, g.data(), terms,
-                                  Update::assign, dx.data(), width);
+    kernels::negative_l1_gradient(gradient, Transpose::no, rows, terms, width, x.data(), width, w.data(), width,
+                                  g.data(), terms, Update::assign, dx.data(), width);
     BOOST_TEST((Counted::tally() == expected[static_cast<int>(gradient)]));
   }
 }

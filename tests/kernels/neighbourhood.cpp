@@ -10,14 +10,16 @@ using namespace heed;
 
 BOOST_AUTO_TEST_SUITE(neighbourhood)
 
-constexpr kernels::Neighbourhood grids[] = {{4, 5, 1, 1}, {1, 6, 0, 2}, {3, 2, 2, 2}, {5, 1, 1, 0}, {1, 1, 1, 1}, {6, 7, 2, 1}};
+constexpr kernels::Neighbourhood grids[] = {{4, 5, 1, 1}, {1, 6, 0, 2}, {3, 2, 2, 2},
+                                            {5, 1, 1, 0}, {1, 1, 1, 1}, {6, 7, 2, 1}};
 constexpr Index n = 3;
 
 template <class T>
 struct Data {
   Data(const kernels::Neighbourhood& g, double spread, bool has_mass) {
     const auto fill = [](std::vector<T>& values, Index count, std::uint64_t seed, double low, double high) {
-      for (Index i = 0; i < count; ++i) values.push_back(T(static_cast<float>(RandomStream(seed).uniform(i, low, high))));
+      for (Index i = 0; i < count; ++i)
+        values.push_back(T(static_cast<float>(RandomStream(seed).uniform(i, low, high))));
     };
     fill(x, g.cells(), 1, -spread, spread);
     fill(mass, has_mass ? g.cells() : 0, 2, 0.5, 2);
@@ -26,7 +28,9 @@ struct Data {
     scale.resize(x.size()), sum_mass.resize(x.size()), sum_value.resize(value.size());
     scratch.resize(static_cast<std::size_t>(kernels::neighbourhood_scratch(g, n, true)));
   }
-  kernels::NeighbourTerms<T> terms() const { return {n, x.data(), 1, mass.empty() ? nullptr : mass.data(), value.data(), n}; }
+  kernels::NeighbourTerms<T> terms() const {
+    return {n, x.data(), 1, mass.empty() ? nullptr : mass.data(), value.data(), n};
+  }
   void run(const kernels::Neighbourhood& g, bool mirrored, bool outside) {
     kernels::neighbourhood_sums(g, terms(), bias.data(), mirrored, outside,
                                 {scale.data(), sum_mass.data(), sum_value.data()}, scratch.data());
@@ -53,7 +57,8 @@ void check_sums(double spread, double tolerance) {
             const auto each = [&](const auto& f) {
               for (Index s = 0; s < g.cells(); ++s) {
                 const Index place = mirrored ? place_of(g, s, t) : place_of(g, t, s);
-                if (place >= 0 || outside) f(s, static_cast<double>(d.x[s]) + (place >= 0 ? static_cast<double>(d.bias[place]) : 0));
+                if (place >= 0 || outside)
+                  f(s, static_cast<double>(d.x[s]) + (place >= 0 ? static_cast<double>(d.bias[place]) : 0));
               }
             };
             double largest = -1e300, mass = 0, value = 0;
@@ -83,18 +88,21 @@ BOOST_AUTO_TEST_CASE(far_apart_cells_lose_nothing) {
 BOOST_AUTO_TEST_CASE(bias_gradient_is_the_sum_over_pairs) {
   for (const auto& g : grids) {
     Data<double> d(g, 1, false);
-    std::vector<double> y(d.value.size()), gradient(d.value.size()), dbias(d.bias.size(), 9), expected(d.bias.size(), 0);
+    std::vector<double> y(d.value.size()), gradient(d.value.size()), dbias(d.bias.size(), 9),
+        expected(d.bias.size(), 0);
     for (std::size_t i = 0; i < y.size(); ++i) {
       y[i] = RandomStream(7).uniform(static_cast<Index>(i));
       gradient[i] = RandomStream(8).uniform(static_cast<Index>(i), -1, 1);
     }
     d.run(g, false, true);
-    kernels::neighbourhood_bias_gradient(g, d.terms(), d.bias.data(), d.scale.data(), y.data(), gradient.data(), dbias.data());
+    kernels::neighbourhood_bias_gradient(g, d.terms(), d.bias.data(), d.scale.data(), y.data(), gradient.data(),
+                                         dbias.data());
     for (Index t = 0; t < g.cells(); ++t)
       for (Index s = 0; s < g.cells(); ++s)
         if (const Index place = place_of(g, t, s); place >= 0)
           for (Index c = 0; c < n; ++c)
-            expected[place] += std::exp(d.x[s] + d.bias[place] - d.scale[t]) * gradient[t * n + c] * (d.value[s * n + c] - y[t * n + c]);
+            expected[place] += std::exp(d.x[s] + d.bias[place] - d.scale[t]) * gradient[t * n + c] *
+                               (d.value[s * n + c] - y[t * n + c]);
     for (std::size_t i = 0; i < expected.size(); ++i) BOOST_TEST(std::abs(dbias[i] - expected[i]) < 1e-12);
   }
 }
@@ -110,7 +118,8 @@ BOOST_AUTO_TEST_CASE(counts_are_those_of_the_contracts) {
       }
       Counted::tally() = {};
       std::vector<Counted> dbias(d.bias.size());
-      kernels::neighbourhood_bias_gradient(g, d.terms(), d.bias.data(), d.scale.data(), d.value.data(), d.value.data(), dbias.data());
+      kernels::neighbourhood_bias_gradient(g, d.terms(), d.bias.data(), d.scale.data(), d.value.data(), d.value.data(),
+                                           dbias.data());
       BOOST_TEST((Counted::tally() == kernels::neighbourhood_bias_counts(g, n)));
     }
 }

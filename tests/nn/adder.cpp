@@ -57,8 +57,9 @@ BOOST_AUTO_TEST_SUITE(adder_blocks)
 BOOST_AUTO_TEST_CASE(each_projection_is_followed_by_its_norm) {
   const VisionTransformer model(config({"adder", "mul"}), attention({"softmax", "adder"}));
   std::set<std::string> adder;
-  for (const std::string layer : {"norm1", "attn.qkv", "attn.q_ln", "attn.k_ln", "attn.v_ln", "attn.out_ln", "attn.proj",
-                                  "attn.proj_ln", "norm2", "mlp.fc1", "mlp.fc1_ln", "mlp.fc2", "mlp.fc2_ln"})
+  for (const std::string layer :
+       {"norm1", "attn.qkv", "attn.q_ln", "attn.k_ln", "attn.v_ln", "attn.out_ln", "attn.proj", "attn.proj_ln", "norm2",
+        "mlp.fc1", "mlp.fc1_ln", "mlp.fc2", "mlp.fc2_ln"})
     adder.insert({layer + ".weight", layer + ".bias"});
   std::set<std::string> mul;
   for (const std::string layer : {"norm1", "attn.qkv", "attn.proj", "norm2", "mlp.fc1", "mlp.fc2"})
@@ -94,7 +95,8 @@ BOOST_AUTO_TEST_CASE(adaptive_scaling_takes_q_k_and_v_apart_and_leaves_the_rest)
     const std::string& name = model.parameters()[id].name;
     const View<const double> a = scaled[id], b = plain[id];
     const bool qkv = name == "blocks.0.attn.qkv.weight";
-    const bool other = name == "blocks.0.attn.proj.weight" || name == "blocks.0.mlp.fc1.weight" || name == "blocks.0.mlp.fc2.weight";
+    const bool other =
+        name == "blocks.0.attn.proj.weight" || name == "blocks.0.mlp.fc1.weight" || name == "blocks.0.mlp.fc2.weight";
     const Index parts = qkv ? 3 : 1, size = a.size() / parts;
     for (Index p = 0; p < parts; ++p) {
       const double before = norm(b, p * size, size);

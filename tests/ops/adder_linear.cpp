@@ -34,7 +34,8 @@ BOOST_AUTO_TEST_SUITE(adder_linear_layer)
 
 // W - x is (3, -0.5) for the first output and (0, 2) for the second; dy is (10, 1).
 BOOST_AUTO_TEST_CASE(values_by_hand) {
-  const Tensor<double> x = tensor({1, 2}, {1, 2}), weight = tensor({2, 2}, {4, 1.5, 1, 4}), bias = tensor({2}, {100, 200});
+  const Tensor<double> x = tensor({1, 2}, {1, 2}), weight = tensor({2, 2}, {4, 1.5, 1, 4}),
+                       bias = tensor({2}, {100, 200});
   const Tensor<double> dy = tensor({1, 2}, {10, 1});
   using enum DistanceGradient;
   const auto run = [&](DistanceGradient input_grad, DistanceGradient weight_grad, const std::vector<double>& dx,
@@ -64,14 +65,15 @@ BOOST_AUTO_TEST_CASE(adaptive_scale_makes_the_root_mean_square_a_fifth) {
   adaptive_scale(3, zero.data());
   BOOST_TEST(zero == std::vector<float>(3, 0.0f), boost::test_tools::per_element());
   adaptive_scale(2, large.data());  // its squares exceed a float
-  BOOST_TEST(large == std::vector<float>(2, 0.2f), boost::test_tools::tolerance(1e-6f) << boost::test_tools::per_element());
+  BOOST_TEST(large == std::vector<float>(2, 0.2f), boost::test_tools::tolerance(1e-6f)
+                                                       << boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(refusals_name_both_shapes) {
   BOOST_TEST(refused("[adder_linear] x has 4 channels, weight [2, 3] takes 3; they must match", {5, 4}, {2, 3}, {2}));
   BOOST_TEST(refused("[adder_linear] bias has shape [3]; expected [2]", {5, 3}, {2, 3}, {3}));
-  BOOST_TEST(refused("[adder_linear] x has shape [5, 3], weight [6]; expected [..., inputs] and [outputs, inputs]", {5, 3},
-                     {6}, {2}));
+  BOOST_TEST(refused("[adder_linear] x has shape [5, 3], weight [6]; expected [..., inputs] and [outputs, inputs]",
+                     {5, 3}, {6}, {2}));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -15,12 +15,14 @@ struct Variant {
 const Variant variants[] = {
     {"plain", [](Experiment&) {}},
     {"everything", [](Experiment& x) { ask_for_everything(x); }},
-    {"sgd", [](Experiment& x) {
+    {"sgd",
+     [](Experiment& x) {
        x.optim.name = "sgd";
        x.optim.lr = 0.1;
        x.train.log_steps = true;
      }},
-    {"f64", [](Experiment& x) {
+    {"f64",
+     [](Experiment& x) {
        ask_for_everything(x);
        x.train.dtype = "f64";
        x.data.validation = 0;
@@ -190,12 +192,16 @@ BOOST_AUTO_TEST_CASE(what_may_not_be_resumed) {
     return error_of([&] { run(changed, directory, true); }, config);
   };
   const std::string end = "; a resumed run keeps its configuration";
-  BOOST_TEST(refusal([](Experiment& y) { y.optim.lr = 0.5; }) == ": the run was begun with optim.lr = 0.001, not 0.5" + end);
+  BOOST_TEST(refusal([](Experiment& y) { y.optim.lr = 0.5; }) ==
+             ": the run was begun with optim.lr = 0.001, not 0.5" + end);
   BOOST_TEST(refusal([](Experiment& y) { y.optim.name = "sgd"; }) ==
              ": the run was begun with optim.name = \"adamw\", not \"sgd\"" + end);
-  BOOST_TEST(refusal([](Experiment& y) { y.train.seed = 3; }) == ": the run was begun with train.seed = 1, not 3" + end);
-  BOOST_TEST(refusal([](Experiment& y) { y.train.epochs = 4; }) == ": the run was begun with train.epochs = 3, not 4" + end);
-  BOOST_TEST(refusal([](Experiment& y) { y.model.dim = 32; }) == ": the run was begun with model.dim = 16, not 32" + end);
+  BOOST_TEST(refusal([](Experiment& y) { y.train.seed = 3; }) ==
+             ": the run was begun with train.seed = 1, not 3" + end);
+  BOOST_TEST(refusal([](Experiment& y) { y.train.epochs = 4; }) ==
+             ": the run was begun with train.epochs = 3, not 4" + end);
+  BOOST_TEST(refusal([](Experiment& y) { y.model.dim = 32; }) ==
+             ": the run was begun with model.dim = 16, not 32" + end);
   BOOST_TEST(refusal([](Experiment& y) { y.attention.options["causal"].text = "true"; }) ==
              ": the run was begun with attention.causal = (nothing), not true" + end);
   BOOST_TEST((read_file(directory + "/last.safetensors") == before));

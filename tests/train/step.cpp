@@ -52,7 +52,8 @@ BOOST_FIXTURE_TEST_CASE(pieces_make_no_difference, Batch11) {
   Gradients<double> gradients(parameters);
   gradients.reset();
   Tape<double> tape({.parameters = &parameters, .gradients = &gradients, .training = true, .random = random});
-  const auto loss = cross_entropy(model(tape.constant(std::as_const(images).view())), std::as_const(targets).view(), 0.1, 11);
+  const auto loss =
+      cross_entropy(model(tape.constant(std::as_const(images).view())), std::as_const(targets).view(), 0.1, 11);
   tape.backward(loss);
   gradients.complete();
   for (const Index piece : {1, 2, 4, 11, 20}) {

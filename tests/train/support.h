@@ -100,7 +100,8 @@ class AfterStep : public TrainObserver {
   std::function<void(const StepReport&)> f_;
 };
 
-inline Outcome run(const Experiment& x, const std::string& directory, bool resume = false, const std::string& init = "") {
+inline Outcome run(const Experiment& x, const std::string& directory, bool resume = false,
+                   const std::string& init = "") {
   TrainObserver silent;
   TrainOptions options;
   options.run = directory;

@@ -12,7 +12,8 @@
 // Time: 2 N M d additions for S, 2 N M d for A v, N M exponentials. As with softmax, the map is made in blocks of
 // queries and never stored: memory is O(N).
 //
-// The gradient of S takes sign(q - k), (23), the derivative proper; score_grad=hardtanh is the paper's ablation (Table 3).
+// The gradient of S takes sign(q - k), (23), the derivative proper; score_grad=hardtanh is the paper's ablation (Table
+// 3).
 #pragma once
 
 #include "heed/attention.h"
@@ -40,7 +41,8 @@ class Adder : public MechanismBase<Adder> {
   }
 
   static std::vector<OptionValues> variants() {
-    return {{}, {{"identity", "false"}}, {{"score_grad", "hardtanh"}}, {{"identity", "false"}, {"score_grad", "hardtanh"}}};
+    return {
+        {}, {{"identity", "false"}}, {{"score_grad", "hardtanh"}}, {{"identity", "false"}, {"score_grad", "hardtanh"}}};
   }
 
   std::string surrogate() const override {
@@ -141,12 +143,10 @@ class Adder : public MechanismBase<Adder> {
                    Counts{.mul = pairs, .add = 2 * pairs - N, .div = pairs, .exp = pairs, .cmp = pairs - N} +
                    product_counts(N, e, M) + add_identity;
     // Backward: S and A again; dv and dA; dS; dq and dk, each a difference, two comparisons and a sum per term.
-    cost.backward = distances + Counts{.mul = pairs, .add = pairs, .div = pairs, .exp = pairs} +
-                    product_counts(M, e, N) + add_identity + product_counts(N, M, e) +
-                    Counts{.mul = 3 * pairs, .add = 2 * pairs - N} +
-                    Counts{.mul = hardtanh ? 2 * pairs * d : 0,
-                           .add = 4 * pairs * d - N * d - M * d,
-                           .cmp = 4 * pairs * d};
+    cost.backward =
+        distances + Counts{.mul = pairs, .add = pairs, .div = pairs, .exp = pairs} + product_counts(M, e, N) +
+        add_identity + product_counts(N, M, e) + Counts{.mul = 3 * pairs, .add = 2 * pairs - N} +
+        Counts{.mul = hardtanh ? 2 * pairs * d : 0, .add = 4 * pairs * d - N * d - M * d, .cmp = 4 * pairs * d};
     cost.forward_contractions = Counts{.add = 2 * pairs * d} + product_contractions(N, e, M);
     cost.backward_contractions = Counts{.mul = hardtanh ? 2 * pairs * d : 0, .add = 4 * pairs * d} +
                                  2 * product_contractions(N, M, e);  // making S again is not counted
@@ -161,7 +161,9 @@ class Adder : public MechanismBase<Adder> {
   struct Sizes {
     Index N, M, d, e;
   };
-  static Sizes sizes(const AttentionShape& shape) { return {shape.queries, shape.keys, shape.width, shape.value_width}; }
+  static Sizes sizes(const AttentionShape& shape) {
+    return {shape.queries, shape.keys, shape.width, shape.value_width};
+  }
   static kernels::AttentionRows map_rows(Index rows, Index keys, Index d) {
     const double d_a = 2 * static_cast<double>(d) * (1 - 2 * std::numbers::inv_pi);
     return {rows, keys, keys, 1 / std::sqrt(d_a)};

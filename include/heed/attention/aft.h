@@ -24,7 +24,8 @@ class Aft : public MechanismBase<Aft> {
  public:
   static constexpr const char* mechanism_name = "aft";
   static constexpr const char* summary = "sigma(q) times the mean of v weighted by exp(k + position bias)";
-  static constexpr const char* complexity = "time O(N^2 D) full, O(N window D) local, O(N D) simple, O(N size^2 D) conv; memory O(N D)";
+  static constexpr const char* complexity =
+      "time O(N^2 D) full, O(N window D) local, O(N D) simple, O(N size^2 D) conv; memory O(N D)";
 
   enum class Variant { full, local, simple, conv } variant = Variant::full;
   enum class Param { factored, dense } param = Param::factored;
@@ -43,10 +44,12 @@ class Aft : public MechanismBase<Aft> {
     visit("size", size, "conv: side of the window, odd");
     visit("dims", dims, "conv: 2, a window on the image's grid, or 1, along the tokens");
     visit("reparam", reparam, "conv: w is normalised, then scaled and shifted by gain and bias");
-    visit("outside", outside, {"zero", "masked"}, "local, conv: keys outside the window have bias zero, or are left out");
+    visit("outside", outside, {"zero", "masked"},
+          "local, conv: keys outside the window have bias zero, or are left out");
     visit("query", query, "sigma(q) gates the result");
     visit("causal", causal, "all but conv: a query sees the keys up to its own position only");
-    visit("sparsity", sparsity, {"none", "entropy", "gumbel"}, "conv: what makes the biases of a head sparse in training");
+    visit("sparsity", sparsity, {"none", "entropy", "gumbel"},
+          "conv: what makes the biases of a head sparse in training");
     visit("coef", coefficient, "conv, sparsity=entropy: factor of the entropies in the loss");
     visit("tau", tau, "conv, sparsity=gumbel: temperature of the samples");
   }
@@ -129,16 +132,21 @@ class Aft : public MechanismBase<Aft> {
   bool has_map() const override { return false; }
   bool has_penalty() const override { return sparsity == AftConv::Sparsity::entropy; }
 
-  Index saved(const AttentionShape& s) const override { return variant == Variant::conv ? conv().saved(s) : full().saved(s); }
+  Index saved(const AttentionShape& s) const override {
+    return variant == Variant::conv ? conv().saved(s) : full().saved(s);
+  }
   Index scratch(const AttentionShape& s) const override {
     return variant == Variant::conv ? conv().scratch(s) : full().scratch(s);
   }
-  Cost cost(const AttentionShape& s) const override { return variant == Variant::conv ? conv().cost(s) : full().cost(s); }
+  Cost cost(const AttentionShape& s) const override {
+    return variant == Variant::conv ? conv().cost(s) : full().cost(s);
+  }
   Cost penalty_cost(const AttentionShape& s) const override { return conv().penalty_cost(s); }
 
   template <class T>
   void run_forward(const AttentionInput<T>& in, Heads<T> out, T* saved, T* scratch) const {
-    variant == Variant::conv ? conv().run_forward(in, out, saved, scratch) : full().run_forward(in, out, saved, scratch);
+    variant == Variant::conv ? conv().run_forward(in, out, saved, scratch)
+                             : full().run_forward(in, out, saved, scratch);
   }
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, const T* saved, T* scratch,
@@ -157,9 +165,7 @@ class Aft : public MechanismBase<Aft> {
     const Index reach = variant == Variant::full ? AftFull::unlimited : variant == Variant::local ? window : 0;
     return {reach, outside == Outside::masked, causal, query, param == Param::factored ? rank : 0};
   }
-  AftConv conv() const {
-    return {size, dims, outside == Outside::masked, query, reparam, sparsity, coefficient, tau};
-  }
+  AftConv conv() const { return {size, dims, outside == Outside::masked, query, reparam, sparsity, coefficient, tau}; }
   Shape noise_shape(const AttentionShape& s) const {
     return dims == 2 ? Shape{s.heads, size, size} : Shape{s.heads, size};
   }

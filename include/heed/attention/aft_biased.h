@@ -66,8 +66,8 @@ struct AftBiased {
       for (Index r = 0; r < b.rows; ++r) {
         const AftReach::Range seen = reach(b.first + r);
         kernels::exp_sums_of(seen.last - seen.first, D, in.k[0] + seen.first * in.k.row_stride, in.k.row_stride,
-                             in.v[0] + seen.first * in.v.row_stride, in.v.row_stride,
-                             w.row(r) + (seen.first - b.key), block_sums.at(r * D));
+                             in.v[0] + seen.first * in.v.row_stride, in.v.row_stride, w.row(r) + (seen.first - b.key),
+                             block_sums.at(r * D));
       }
     }
   }
@@ -136,8 +136,8 @@ struct AftBiased {
     const Index map = block * band(), columns = 2 * band() * channels;
     T* const F = scratch + 3 * map;
     T* const sums = F + 2 * columns;
-    return {scratch, scratch + map, scratch + 2 * map, F, F + columns, sums, sums + 2 * block * channels,
-            sums + 2 * block * channels + block};
+    return {scratch,     scratch + map, scratch + 2 * map,           F,
+            F + columns, sums,          sums + 2 * block * channels, sums + 2 * block * channels + block};
   }
 
   /// Rows of w for a block, from its first key on.
@@ -215,9 +215,11 @@ struct AftBiased {
                             const AttentionGradient<T>& gradient) const {
     const Index D = channels, keys = b.keys();
     // With F = (f, f v): dw = E * ((-X y, X) F^T), and (-B, A) = E^T (-X y, X).
-    kernels::gemm(Transpose::no, Transpose::yes, b.rows, keys, 2 * D, m.block, 2 * D, m.F, 2 * D, Update::assign, m.dw, keys);
+    kernels::gemm(Transpose::no, Transpose::yes, b.rows, keys, 2 * D, m.block, 2 * D, m.F, 2 * D, Update::assign, m.dw,
+                  keys);
     for (Index i = 0; i < b.rows * keys; ++i) m.dw[i] *= m.E[i];
-    kernels::gemm(Transpose::yes, Transpose::no, keys, 2 * D, b.rows, m.E, keys, m.block, 2 * D, Update::assign, m.dF, 2 * D);
+    kernels::gemm(Transpose::yes, Transpose::no, keys, 2 * D, b.rows, m.E, keys, m.block, 2 * D, Update::assign, m.dF,
+                  2 * D);
     for (Index s = b.key; s < b.last; ++s) {
       const Update update = update_of(s, touched, gradient);
       const T *const v = in.v[0] + s * in.v.row_stride, *const f = m.F + (s - b.key) * 2 * D;

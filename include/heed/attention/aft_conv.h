@@ -8,7 +8,8 @@
 //          f = exp(w'[place of s seen from t]) in the window around t, 1 outside (0 with `masked`)
 //
 // Differs: Eq. 6 writes K for exp(K) in the denominator, and sums (exp(w') - 1) over the window and 1 over the whole
-// image, which cancels where w' < 0; here the two parts are disjoint (kernels/neighbourhood.h). Eq. 8 prints no epsilon.
+// image, which cancels where w' < 0; here the two parts are disjoint (kernels/neighbourhood.h). Eq. 8 prints no
+// epsilon.
 //
 // Sparser variants (Appendix): `entropy` adds coef sum_heads H(softmax(w')) to the training loss; `gumbel` puts w' z in
 // the place of w', z a sample softmax((w' + noise) / tau) in training and one-hot at the largest w' in evaluation.
@@ -68,7 +69,8 @@ struct AftConv {
   // Undoing 4: dy = sigma(q) dout, dq = sigma'(q) y dout.
   // Undoing 3, 2: y is a weighted mean, so dv[s] = sum_t p dy[t] and the exponent x = k + w' has
   //     dx[t,s] = p <dy[t], v[s] - y[t]> = f e^(k[s] - scale[t]) <G[t], v[s] - y[t]>.
-  //   So with the sums over queries (B, A)[s] = sum_t f e^-scale[t] (b[t], G[t]), over the same window seen from the key,
+  //   So with the sums over queries (B, A)[s] = sum_t f e^-scale[t] (b[t], G[t]), over the same window seen from the
+  //   key,
   //     dv[s] = e^k[s] A[s],   dk[s] = e^k[s] (<A[s], v[s]> - B[s]),   dw'[place] = sum of dx over the pairs there.
   // Undoing 1: see bias_backward.
   template <class T>
@@ -147,8 +149,9 @@ struct AftConv {
   Cost penalty_cost(const AttentionShape& shape) const {
     const Index P = places();
     Cost cost;
-    cost.forward = shape.heads * (bias_counts() + Counts{.mul = P, .add = 5 * P - 2, .div = P, .exp = P, .log = 1, .cmp = P - 1}) +
-                   Counts{.mul = 1, .add = shape.heads - 1};
+    cost.forward =
+        shape.heads * (bias_counts() + Counts{.mul = P, .add = 5 * P - 2, .div = P, .exp = P, .log = 1, .cmp = P - 1}) +
+        Counts{.mul = 1, .add = shape.heads - 1};
     cost.backward = cost.forward + shape.heads * (P * Counts{.mul = 3, .add = 1} + bias_backward_counts());
     return cost;
   }
@@ -170,7 +173,8 @@ struct AftConv {
     // Numerator and denominator of each pair in the window, and of each cell for what lies outside; dv, dk and dw.
     const Index outside = masked ? 0 : N;
     cost.forward_contractions = (pairs.inside + outside) * Counts{.mul = d, .add = d + 1};
-    cost.backward_contractions = pairs.inside * Counts{.mul = 2 * d + 1, .add = 2 * d + 2} + outside * Counts{.mul = d + 1, .add = d + 1};
+    cost.backward_contractions =
+        pairs.inside * Counts{.mul = 2 * d + 1, .add = 2 * d + 2} + outside * Counts{.mul = d + 1, .add = d + 1};
     cost.attention_exp = cost.forward.exp - (query ? N * d : 0);  // without the gate's
     for (Counts* counts : {&cost.forward, &cost.backward, &cost.forward_contractions, &cost.backward_contractions})
       *counts = s.heads * *counts;
@@ -236,7 +240,8 @@ struct AftConv {
   // With n = (w - mean) / deviation, w' = gain n + bias:
   //   dgain = sum dw' n,  dbias = sum dw',  dw = gain / deviation (dw' - mean dw' - n mean(dw' n)).
   template <class T>
-  void bias_backward(const AttentionInput<T>& in, Index h, const Bias<T>& b, const AttentionGradient<T>& gradient) const {
+  void bias_backward(const AttentionInput<T>& in, Index h, const Bias<T>& b,
+                     const AttentionGradient<T>& gradient) const {
     const Index P = places();
     T* const dw = gradient.parameters[0].data() + h * P;
     T* const dplain = b.gradient;
@@ -244,8 +249,7 @@ struct AftConv {
       for (Index i = 0; i < P; ++i) dplain[i] = b.sample[i] * dplain[i];
     } else if (sparsity == Sparsity::gumbel) {
       const T dot = sum(P, [&](Index i) { return b.used[i] * dplain[i]; });
-      for (Index i = 0; i < P; ++i)
-        dplain[i] = b.sample[i] * (dplain[i] + (b.plain[i] * dplain[i] - dot) / T(tau));
+      for (Index i = 0; i < P; ++i) dplain[i] = b.sample[i] * (dplain[i] + (b.plain[i] * dplain[i] - dot) / T(tau));
     }
     if (!reparam) {
       for (Index i = 0; i < P; ++i) dw[i] += dplain[i];

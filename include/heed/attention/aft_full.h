@@ -82,7 +82,8 @@ struct AftFull {
       const T* dy = dout[0] + t * dout.row_stride;
       T* const dq = gradient.q[0] + t * gradient.q.row_stride;
       if (query) {
-        kernels::gate_backward(z.D, in.q[0] + t * in.q.row_stride, y + z.row(t) * z.D, dy, gradient.update, dq, scratch);
+        kernels::gate_backward(z.D, in.q[0] + t * in.q.row_stride, y + z.row(t) * z.D, dy, gradient.update, dq,
+                               scratch);
         dy = scratch;
       } else if (gradient.update == Update::assign) {
         std::fill(dq, dq + z.D, T(0));
@@ -114,7 +115,8 @@ struct AftFull {
     }
     const Index before = z.reach(z.rows - 1).before, after = z.M - z.reach(0).after, biased = window > 0 ? z.N : 0;
     const Index fresh = window > 0 ? std::max<Index>(z.M - after - before, 0) : 0;
-    const Counts of_keys{.mul = 1, .add = 3, .exp = 1, .cmp = 1}, of_rows{.add = -2, .cmp = -1};  // kernels::exp_sums_of
+    const Counts of_keys{.mul = 1, .add = 3, .exp = 1, .cmp = 1},
+        of_rows{.add = -2, .cmp = -1};  // kernels::exp_sums_of
     const Counts add_key{.mul = 3, .add = 3, .exp = 1, .cmp = 1}, merge{.mul = 4, .add = 3, .exp = 1, .cmp = 1};
     const Counts gate{.mul = 1, .add = 1, .div = 1, .exp = 1}, gate_back{.mul = 3, .add = 2, .div = 1, .exp = 1};
 
@@ -187,7 +189,8 @@ struct AftFull {
       if (after == z.M) continue;
       if (seen == z.M) {
         kernels::exp_sums_of(z.M - after, z.D, in.k[0] + after * in.k.row_stride, in.k.row_stride,
-                             in.v[0] + after * in.v.row_stride, in.v.row_stride, static_cast<const T*>(nullptr), running);
+                             in.v[0] + after * in.v.row_stride, in.v.row_stride, static_cast<const T*>(nullptr),
+                             running);
         seen = after;
       }
       while (seen > after) add_key(in, z, --seen, running);

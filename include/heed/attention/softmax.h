@@ -90,8 +90,8 @@ class Softmax : public MechanismBase<Softmax> {
         // 2.
         kernels::attention_softmax_backward(map, A, dA);
         // 1.
-        kernels::gemm(Transpose::no, Transpose::no, rows, d, seen, dA, map.stride, in.k[h], in.k.row_stride, gradient.update,
-                      gradient.q[h] + first * gradient.q.row_stride, gradient.q.row_stride);
+        kernels::gemm(Transpose::no, Transpose::no, rows, d, seen, dA, map.stride, in.k[h], in.k.row_stride,
+                      gradient.update, gradient.q[h] + first * gradient.q.row_stride, gradient.q.row_stride);
         kernels::gemm(Transpose::yes, Transpose::no, seen, d, rows, dA, map.stride, q, in.q.row_stride, update,
                       gradient.k[h], gradient.k.row_stride);
       }
@@ -118,8 +118,7 @@ class Softmax : public MechanismBase<Softmax> {
                    Counts{.mul = pairs, .add = 2 * pairs - N, .div = pairs, .exp = pairs, .cmp = pairs - N} +
                    Counts{.mul = pairs * e, .add = pairs * e - N * e};
     // Backward: S and A again; dv and dA; dS; dq and dk.
-    cost.backward = product_counts(pairs, 1, d) +
-                    Counts{.mul = pairs, .add = pairs, .div = pairs, .exp = pairs} +
+    cost.backward = product_counts(pairs, 1, d) + Counts{.mul = pairs, .add = pairs, .div = pairs, .exp = pairs} +
                     Counts{.mul = pairs * e, .add = pairs * e - seen * e} + product_counts(pairs, 1, e) +
                     Counts{.mul = 3 * pairs, .add = 2 * pairs - N} +
                     Counts{.mul = 2 * pairs * d, .add = 2 * pairs * d - N * d - seen * d};
@@ -136,7 +135,9 @@ class Softmax : public MechanismBase<Softmax> {
   struct Sizes {
     Index N, M, d, e;
   };
-  static Sizes sizes(const AttentionShape& shape) { return {shape.queries, shape.keys, shape.width, shape.value_width}; }
+  static Sizes sizes(const AttentionShape& shape) {
+    return {shape.queries, shape.keys, shape.width, shape.value_width};
+  }
   kernels::AttentionRows map_rows(Index first, Index rows, Index columns, Index stride, Index d) const {
     return {rows, columns, stride, 1 / std::sqrt(static_cast<double>(d)), causal, first + 1};
   }

@@ -83,7 +83,8 @@ void exp_sums_at_key(Index n, const T* k, const T* v, ExpSums<T> queries, Update
 
 /// The gradient of one query's weighted mean y = sum_s p_s v_s, p_s = exp(k[s] + bias[s] - scale) / mass, at `keys`
 /// keys, given dy / mass:
-///   h = exp(k + bias - scale) dy / mass,   dv (+)= h,   dk (+)= h (v - y),   dbias[s] = sum over channels of h (v - y).
+///   h = exp(k + bias - scale) dy / mass,   dv (+)= h,   dk (+)= h (v - y),   dbias[s] = sum over channels of h (v -
+///   y).
 /// All arrays as in exp_sums_of; dk, dv have strides of their own.
 /// Counts per key and channel: 1 exp, 3 add, 2 mul, 2 add more to accumulate; per key n - 1 add.
 template <class T>

@@ -38,7 +38,8 @@ void for_each_tap(const Windows& w, const F& f) {
 template <class T>
 void im2col(const Windows& w, const T* input, T* columns) {
   const Index places = w.places();
-  for_each_tap(w, [=](Index from, Index tap, Index place) { columns[tap * places + place] = from < 0 ? T(0) : input[from]; });
+  for_each_tap(
+      w, [=](Index from, Index tap, Index place) { columns[tap * places + place] = from < 0 ? T(0) : input[from]; });
 }
 
 /// The transpose of im2col: input[...] += columns[tap, place]. Counts one add per tap and place, padding included.
@@ -46,7 +47,8 @@ template <class T>
 void col2im(const Windows& w, const T* columns, T* input) {
   const Index places = w.places();
   T padding(0);
-  for_each_tap(w, [&](Index to, Index tap, Index place) { (to < 0 ? padding : input[to]) += columns[tap * places + place]; });
+  for_each_tap(
+      w, [&](Index to, Index tap, Index place) { (to < 0 ? padding : input[to]) += columns[tap * places + place]; });
 }
 
 }  // namespace heed::kernels

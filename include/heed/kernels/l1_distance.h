@@ -84,7 +84,8 @@ void negative_l1_gradient(DistanceGradient gradient, Transpose transpose_g, Inde
   if (gradient == DistanceGradient::sign)
     return detail::l1_gradient(rows, terms, width, x, ldx, w, ldw, g, g_row, g_term, update, dx, lddx, pull_sign<T>);
   if (gradient == DistanceGradient::hardtanh)
-    return detail::l1_gradient(rows, terms, width, x, ldx, w, ldw, g, g_row, g_term, update, dx, lddx, pull_hardtanh<T>);
+    return detail::l1_gradient(rows, terms, width, x, ldx, w, ldw, g, g_row, g_term, update, dx, lddx,
+                               pull_hardtanh<T>);
   gemm(transpose_g, Transpose::no, rows, width, terms, g, ldg, w, ldw, update, dx, lddx);
   constexpr Index block = 64;  // rows whose sums are formed side by side: those of a transposed g are neighbours
   for (Index first = 0; first < rows; first += block) {

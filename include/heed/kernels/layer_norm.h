@@ -76,8 +76,8 @@ void layer_norm_parameter_gradients(Index rows, Index n, const T* x, const T* me
 #ifndef HEED_REFERENCE
 void layer_norm_forward(Index rows, Index n, const float* x, const float* gamma, const float* beta, double eps,
                         float* y, float* mean, float* scale);
-void layer_norm_backward(Index rows, Index n, const float* x, const float* gamma, const float* mean,
-                         const float* scale, const float* dy, Update update, float* dx);
+void layer_norm_backward(Index rows, Index n, const float* x, const float* gamma, const float* mean, const float* scale,
+                         const float* dy, Update update, float* dx);
 void layer_norm_parameter_gradients(Index rows, Index n, const float* x, const float* mean, const float* scale,
                                     const float* dy, Update update, float* dgamma, float* dbeta);
 #endif

@@ -95,16 +95,16 @@ inline Index neighbourhood_scratch(const Neighbourhood& g, Index n, bool outside
 
 /// For every cell t the sum over all cells s
 ///   exp(scale[t]) (mass[t], value[t]) = sum_s exp(x[s] + bias[place of s seen from t]) (mass[s], value[s]),
-/// bias 0 outside the window around t, or, without `outside`, over the window only. bias [places]. `mirrored`: the place
-/// of t seen from s instead, which makes this the sum that gradients need.
+/// bias 0 outside the window around t, or, without `outside`, over the window only. bias [places]. `mirrored`: the
+/// place of t seen from s instead, which makes this the sum that gradients need.
 ///
 /// What lies outside a window is four disjoint parts: the rows above and below it, and, row by row, the cells left and
 /// right of it. All are running sums, made once; nothing is ever subtracted from a sum, so positive sums keep full
 /// precision, and the scale of cell t is the maximum over what is summed for t alone. O(N (window + 2 rows of it) n).
 /// scratch: neighbourhood_scratch numbers. The result overlaps nothing. Counts: neighbourhood_counts.
 template <class T>
-void neighbourhood_sums(const Neighbourhood& g, const NeighbourTerms<T>& terms, const T* bias, bool mirrored, bool outside,
-                        NeighbourSums<T> sums, T* scratch) {
+void neighbourhood_sums(const Neighbourhood& g, const NeighbourTerms<T>& terms, const T* bias, bool mirrored,
+                        bool outside, NeighbourSums<T> sums, T* scratch) {
   using std::exp;
   using Part = detail::Part<T>;
   const Index n = terms.n, N = g.cells(), entry = n + 2;
@@ -113,7 +113,8 @@ void neighbourhood_sums(const Neighbourhood& g, const NeighbourTerms<T>& terms, 
     return detail::RunningSums<T>{n, start, start + count, start + 2 * count};
   };
   const auto cell = [&](Index s) {
-    return Part{terms.x[s * terms.x_stride], terms.mass ? terms.mass + s : nullptr, terms.value + s * terms.value_stride};
+    return Part{terms.x[s * terms.x_stride], terms.mass ? terms.mass + s : nullptr,
+                terms.value + s * terms.value_stride};
   };
   // left[y, x]: cells of row y up to x; right[y, x]: from x on; above[y]: rows up to y; below[y]: rows from y on.
   const auto left = running(0, N), right = running(N, N), above = running(2 * N, g.height),
@@ -186,7 +187,9 @@ inline NeighbourPairs neighbour_pairs(const Neighbourhood& g, bool outside) {
     for (Index x = 0; x < g.width; ++x) {
       const auto w = g.around(y, x);
       pairs.inside += (w.bottom - w.top) * (w.right - w.left);
-      if (outside) pairs.outside += (w.bottom - w.top) * ((w.left > 0) + (w.right < g.width)) + (w.top > 0) + (w.bottom < g.height);
+      if (outside)
+        pairs.outside +=
+            (w.bottom - w.top) * ((w.left > 0) + (w.right < g.width)) + (w.top > 0) + (w.bottom < g.height);
     }
   return pairs;
 }
@@ -196,12 +199,12 @@ inline NeighbourPairs neighbour_pairs(const Neighbourhood& g, bool outside) {
 inline Counts neighbourhood_counts(const Neighbourhood& g, Index n, bool has_mass, bool outside) {
   const NeighbourPairs pairs = neighbour_pairs(g, outside);
   const Index parts = pairs.inside + pairs.outside, N = g.cells();
-  Counts counts = parts * Counts{.mul = n, .add = n + 2, .exp = 1, .cmp = 1} +
-                  N * Counts{.add = -(n + 1), .cmp = -1} + pairs.inside * Counts{.mul = has_mass, .add = 2} +
-                  Counts{.mul = pairs.outside};
+  Counts counts = parts * Counts{.mul = n, .add = n + 2, .exp = 1, .cmp = 1} + N * Counts{.add = -(n + 1), .cmp = -1} +
+                  pairs.inside * Counts{.mul = has_mass, .add = 2} + Counts{.mul = pairs.outside};
   if (outside) {
     const Counts add{.mul = 2 * n + 1, .add = n + 2, .exp = 1, .cmp = 1};
-    counts += 2 * (g.height * (g.width - 1)) * (add + Counts{.mul = has_mass}) + 2 * (g.height - 1) * (add + Counts{.mul = 1});
+    counts += 2 * (g.height * (g.width - 1)) * (add + Counts{.mul = has_mass}) +
+              2 * (g.height - 1) * (add + Counts{.mul = 1});
   }
   return counts;
 }

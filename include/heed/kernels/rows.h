@@ -17,7 +17,8 @@ void row_dots(Index rows, Index n, const T* a, Index a_stride, const T* b, Index
 }
 
 /// out[i] (+)= sum over rows of a[r,i], a [rows, n]. Rows are added in order (in fast float before what was in
-/// `out`, not after it), so results do not depend on how wide the machine's registers are. Counts: (rows - 1) n add, n more to accumulate.
+/// `out`, not after it), so results do not depend on how wide the machine's registers are. Counts: (rows - 1) n add, n
+/// more to accumulate.
 template <class T>
 void column_sums(Index rows, Index n, const T* a, Update update, T* out) {
   for (Index r = 0; r < rows; ++r, a += n) {

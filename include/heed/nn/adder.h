@@ -1,6 +1,6 @@
-// The layers of an adder transformer: l1 distances in place of products, each followed by layer norm. Shu et al., "Adder
-// attention for vision transformer", NeurIPS 2021, Section 3. Distances are large and all of one sign; without the
-// norms, nothing after them could tell them apart.
+// The layers of an adder transformer: l1 distances in place of products, each followed by layer norm. Shu et al.,
+// "Adder attention for vision transformer", NeurIPS 2021, Section 3. Distances are large and all of one sign; without
+// the norms, nothing after them could tell them apart.
 //
 // Differs: adder layers have biases (the paper's Eq. 4 has none). The paper's code is not public; the norms after the
 // output projection and after the feed-forward layers are read out of its "the output values of each layer".
@@ -20,9 +20,8 @@ namespace heed {
 
 /// The keys of [model] that say how adder layers train.
 inline AdderLinearOptions adder_options(const ModelConfig& config) {
-  const OptionValues values{{"input_grad", config.input_grad},
-                            {"weight_grad", config.weight_grad},
-                            {"weight_scale", config.weight_scale}};
+  const OptionValues values{
+      {"input_grad", config.input_grad}, {"weight_grad", config.weight_grad}, {"weight_scale", config.weight_scale}};
   AdderLinearOptions options;
   OptionReader reader("model", values);
   options.options(reader);

@@ -82,10 +82,10 @@ class AttentionLayer {
     shape.queries = shape.keys = tokens;
     Tensor<T> maps(Shape{images, layout_.heads, tokens, tokens});
     for (Index image = 0; image < images; ++image)
-      mechanism_->map({shape, places[0].template of<const T>(qkv.data(), image),
-                       places[1].template of<const T>(qkv.data(), image),
-                       places[2].template of<const T>(qkv.data(), image), parameters},
-                      maps.data() + image * layout_.heads * tokens * tokens);
+      mechanism_->map(
+          {shape, places[0].template of<const T>(qkv.data(), image), places[1].template of<const T>(qkv.data(), image),
+           places[2].template of<const T>(qkv.data(), image), parameters},
+          maps.data() + image * layout_.heads * tokens * tokens);
     return maps;
   }
 
@@ -153,7 +153,8 @@ class AttentionLayer {
     const RandomStream stream = tape.pass().random.derive("gumbel").derive(name_);
     T* const noise = tape.memory(shape.elements());
     for (Index i = 0; i < shape.elements() && noise; ++i)
-      noise[i] = T(-std::log(-std::log(1 - stream.uniform(i))));  // 1 - u is in (0, 1]; log(1) = 0 has probability 2^-53
+      noise[i] =
+          T(-std::log(-std::log(1 - stream.uniform(i))));  // 1 - u is in (0, 1]; log(1) = 0 has probability 2^-53
     return {noise, shape};
   }
 

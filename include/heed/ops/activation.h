@@ -18,7 +18,8 @@ Var<T> gelu(Var<T> x) {
       {"gelu", cost}, x.shape(), {x},
       [=](T* y) {
         const T* px = x.data();
-        for_row_ranges(n, 8, [=](Index begin, Index end) { kernels::gelu_forward(end - begin, px + begin, y + begin); });
+        for_row_ranges(n, 8,
+                       [=](Index begin, Index end) { kernels::gelu_forward(end - begin, px + begin, y + begin); });
       },
       [=, &tape](const Adjoint<T>& dy) {
         const T *px = x.data(), *pdy = dy.data();
@@ -40,7 +41,8 @@ Var<T> relu(Var<T> x) {
       {"relu", cost}, x.shape(), {x},
       [=](T* y) {
         const T* px = x.data();
-        for_row_ranges(n, 1, [=](Index begin, Index end) { kernels::relu_forward(end - begin, px + begin, y + begin); });
+        for_row_ranges(n, 1,
+                       [=](Index begin, Index end) { kernels::relu_forward(end - begin, px + begin, y + begin); });
       },
       [=, &tape](const Adjoint<T>& dy) {
         const T *px = x.data(), *pdy = dy.data();
@@ -63,7 +65,8 @@ Var<T> silu(Var<T> x) {
       {"silu", cost}, x.shape(), {x},
       [=](T* y) {
         const T* px = x.data();
-        for_row_ranges(n, 8, [=](Index begin, Index end) { kernels::silu_forward(end - begin, px + begin, y + begin); });
+        for_row_ranges(n, 8,
+                       [=](Index begin, Index end) { kernels::silu_forward(end - begin, px + begin, y + begin); });
       },
       [=, &tape](const Adjoint<T>& dy) {
         const T *px = x.data(), *pdy = dy.data();

@@ -32,7 +32,8 @@ namespace detail {
 inline Counts negative_l1_gradient_counts(DistanceGradient gradient, Index rows, Index width, Index terms) {
   const Index elements = rows * width;
   switch (gradient) {
-    case DistanceGradient::sign: return {.add = elements * (2 * terms - 1), .cmp = 2 * elements * terms};
+    case DistanceGradient::sign:
+      return {.add = elements * (2 * terms - 1), .cmp = 2 * elements * terms};
     case DistanceGradient::hardtanh:
       return {.mul = elements * terms, .add = elements * (2 * terms - 1), .cmp = 2 * elements * terms};
     case DistanceGradient::full:

@@ -9,8 +9,7 @@ namespace heed {
 template <class T>
 Var<T> add(Var<T> a, Var<T> b) {
   Tape<T>& tape = tape_of("add", a, b);
-  require(a.shape() == b.shape(), "[add] a has shape {}, b has {}; they must match", a.shape(),
-          b.shape());
+  require(a.shape() == b.shape(), "[add] a has shape {}, b has {}; they must match", a.shape(), b.shape());
   const Index n = a.size();
   Cost cost;
   cost.forward = {.add = n};
@@ -32,8 +31,7 @@ Var<T> add(Var<T> a, Var<T> b) {
 template <class T>
 Var<T> mul(Var<T> a, Var<T> b) {
   Tape<T>& tape = tape_of("mul", a, b);
-  require(a.shape() == b.shape(), "[mul] a has shape {}, b has {}; they must match", a.shape(),
-          b.shape());
+  require(a.shape() == b.shape(), "[mul] a has shape {}, b has {}; they must match", a.shape(), b.shape());
   const Index n = a.size();
   Cost cost;
   cost.forward = {.mul = n};
@@ -45,7 +43,9 @@ Var<T> mul(Var<T> a, Var<T> b) {
   };
   return tape.record(
       {"mul", cost}, a.shape(), {a, b},
-      [=](T* y) { times(n, a.data(), b.data(), {y, Update::assign}); },
+      [=](T* y) {
+        times(n, a.data(), b.data(), {y, Update::assign});
+      },
       [=, &tape](const Adjoint<T>& dy) {
         if (const auto da = tape.target(a)) times(n, b.data(), dy.data(), da);
         if (const auto db = tape.target(b)) times(n, a.data(), dy.data(), db);

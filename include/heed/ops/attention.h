@@ -115,7 +115,8 @@ Var<T> run_attention(const Mechanism& mechanism, const AttentionShape& shape, In
                                                 places[1].template of<T>(targets[1].data, image),
                                                 places[2].template of<T>(targets[2].data, image),
                                                 std::span<const View<T>>(share_views.data(), own_count)};
-            m->backward(input_of(image, views), out_place.template of<const T>(static_cast<const T*>(dout.value()), image),
+            m->backward(input_of(image, views),
+                        out_place.template of<const T>(static_cast<const T*>(dout.value()), image),
                         out_place.template of<const T>(dout.data(), image), saved_memory + image * saved,
                         thread_scratch<T>(m->scratch(shape)), gradient);
           }
@@ -125,7 +126,8 @@ Var<T> run_attention(const Mechanism& mechanism, const AttentionShape& shape, In
           const auto target = tape.target(own[i]);
           for (Index piece = 0; piece < pieces && target; ++piece)
             for (Index j = 0; j < own[i].size(); ++j)
-              write(piece == 0 ? target.update : Update::accumulate, target.data[j], shares[piece * own_size + offset + j]);
+              write(piece == 0 ? target.update : Update::accumulate, target.data[j],
+                    shares[piece * own_size + offset + j]);
         }
       });
 }
@@ -149,8 +151,8 @@ template <class T>
 Var<T> attention(const Mechanism& mechanism, Var<T> x, const AttentionLayout& layout, AttentionShape shape,
                  std::span<const Var<T>> parameters = {}, View<const T> noise = {}) {
   const Shape& xs = x.shape();
-  require(xs.rank() == 3 && xs[2] == layout.total(), "[{}] x has shape {}; expected [B, N, {}]", mechanism.name(),
-          xs, layout.total());
+  require(xs.rank() == 3 && xs[2] == layout.total(), "[{}] x has shape {}; expected [B, N, {}]", mechanism.name(), xs,
+          layout.total());
   const Index images = xs[0], tokens = xs[1], heads = layout.heads;
   shape.heads = heads;
   shape.queries = shape.keys = tokens;
@@ -159,10 +161,9 @@ Var<T> attention(const Mechanism& mechanism, Var<T> x, const AttentionLayout& la
 
   const std::array<Var<T>, 3> operands{layout.query_width > 0 ? x : Var<T>{}, layout.key_width > 0 ? x : Var<T>{}, x};
   const Index width = heads * layout.value_width;
-  return detail::run_attention<T>(mechanism, shape, images, operands, detail::packed_places(layout, tokens),
-                                  Shape{images, tokens, width},
-                                  {0, tokens * width, heads, tokens, layout.value_width, width, layout.value_width},
-                                  parameters, noise);
+  return detail::run_attention<T>(
+      mechanism, shape, images, operands, detail::packed_places(layout, tokens), Shape{images, tokens, width},
+      {0, tokens * width, heads, tokens, layout.value_width, width, layout.value_width}, parameters, noise);
 }
 
 /// Attention on separate tensors: q [B, H, N, d], k [B, H, M, d'], v [B, H, M, e], out [B, H, N, e]. Operands
@@ -190,8 +191,7 @@ Var<T> attention(const Mechanism& mechanism, Var<T> q, Var<T> k, Var<T> v, Atten
           k ? k.shape()[2] : 0, vs[2]);
   const Index head = shape.queries * vs[3];
   return detail::run_attention<T>(mechanism, shape, vs[0], operands, places, Shape{vs[0], vs[1], shape.queries, vs[3]},
-                                  {0, vs[1] * head, vs[1], shape.queries, vs[3], vs[3], head}, parameters,
-                                  noise);
+                                  {0, vs[1] * head, vs[1], shape.queries, vs[3], vs[3], head}, parameters, noise);
 }
 
 /// The term that a mechanism with a penalty adds to the training loss, a scalar, as a function of its own tensors

@@ -33,8 +33,8 @@ Var<T> batch_norm(Var<T> x, Var<T> gamma, Var<T> beta, View<T> running_mean, Vie
   cost.forward = channels * Counts{.mul = 2 * count, .add = 2 * count + 1, .div = 1, .sqrt = 1};
   if (training) cost.forward += channels * Counts{.mul = count + 4, .add = 3 * count, .div = 3};
   cost.backward = channels * Counts{.mul = 2 * count, .add = 3 * count - 2};
-  cost.backward += channels * (training ? Counts{.mul = 3 * count + 1, .add = 3 * count, .div = 2}
-                                        : Counts{.mul = count + 1});
+  cost.backward +=
+      channels * (training ? Counts{.mul = 3 * count + 1, .add = 3 * count, .div = 2} : Counts{.mul = count + 1});
   T* const mean = tape.memory(channels);
   T* const scale = tape.memory(channels);
   // Calls f(position) for every element of channel c, in order.
@@ -62,13 +62,11 @@ Var<T> batch_norm(Var<T> x, Var<T> gamma, Var<T> beta, View<T> running_mean, Vie
             });
             variance = squares / n;
             running_mean[c] = T(1 - momentum) * running_mean[c] + T(momentum) * mean[c];
-            running_variance[c] = T(1 - momentum) * running_variance[c] +
-                                  T(momentum) * (squares / T(static_cast<double>(count - 1)));
+            running_variance[c] =
+                T(1 - momentum) * running_variance[c] + T(momentum) * (squares / T(static_cast<double>(count - 1)));
           }
           scale[c] = T(1) / sqrt(variance + T(eps));
-          over_channel(c, [&](Index i) {
-            y[i] = (px[i] - mean[c]) * scale[c] * gamma.data()[c] + beta.data()[c];
-          });
+          over_channel(c, [&](Index i) { y[i] = (px[i] - mean[c]) * scale[c] * gamma.data()[c] + beta.data()[c]; });
         }
       },
       [=, &tape](const Adjoint<T>& dy) {

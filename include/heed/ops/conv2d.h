@@ -25,14 +25,12 @@ Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvOptions& options =
   const Shape &xs = x.shape(), &ws = weight.shape();
   const Index groups = options.groups;
   require(xs.rank() == 4 && ws.rank() == 4 && ws[2] == ws[3],
-          "[conv2d] x has shape {}, weight {}; expected [B, C, H, W] and [O, C / groups, K, K]", xs,
-          ws);
+          "[conv2d] x has shape {}, weight {}; expected [B, C, H, W] and [O, C / groups, K, K]", xs, ws);
   require(options.stride >= 1 && options.padding >= 0 && groups >= 1,
           "[conv2d] stride {}, padding {}, groups {}; expected at least 1, 0 and 1", options.stride, options.padding,
           groups);
   require(xs[1] % groups == 0 && ws[0] % groups == 0 && ws[1] == xs[1] / groups,
-          "[conv2d] {} input and {} output channels in {} groups do not fit weight {}", xs[1], ws[0], groups,
-          ws);
+          "[conv2d] {} input and {} output channels in {} groups do not fit weight {}", xs[1], ws[0], groups, ws);
   require(xs[2] + 2 * options.padding >= ws[2] && xs[3] + 2 * options.padding >= ws[2],
           "[conv2d] a {}x{} window does not fit an image of {}x{} with padding {}", ws[2], ws[2], xs[2], xs[3],
           options.padding);
@@ -49,9 +47,10 @@ Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvOptions& options =
   cost.forward_contractions = images * groups * product_contractions(outputs, places, taps);
   cost.backward_contractions = 2 * cost.forward_contractions;
   // dX and its gathering; dW and db, whose sums run over the places of all images.
-  cost.backward = images * groups * (product_counts(taps, places, outputs) + Counts{.add = taps * places}) +
-                  groups * (Counts{.mul = outputs * taps * places * images, .add = outputs * taps * (places * images - 1)} +
-                            Counts{.add = bias ? outputs * (places * images - 1) : 0});
+  cost.backward =
+      images * groups * (product_counts(taps, places, outputs) + Counts{.add = taps * places}) +
+      groups * (Counts{.mul = outputs * taps * places * images, .add = outputs * taps * (places * images - 1)} +
+                Counts{.add = bias ? outputs * (places * images - 1) : 0});
 
   T* const columns = tape.memory(taps * places);
   return tape.record(

@@ -20,16 +20,17 @@ Var<T> cross_entropy(Var<T> logits, View<const T> targets, double smoothing, Ind
   Tape<T>& tape = tape_of("cross_entropy", logits);
   const Shape& shape = logits.shape();
   require(shape.rank() == 2 && shape[1] >= 1 && shape == targets.shape(),
-          "[cross_entropy] logits have shape {}, targets {}; expected [B, C] for both", shape,
-          targets.shape());
-  require(smoothing >= 0 && smoothing < 1, "[cross_entropy] label smoothing is {}; expected 0 <= smoothing < 1", smoothing);
+          "[cross_entropy] logits have shape {}, targets {}; expected [B, C] for both", shape, targets.shape());
+  require(smoothing >= 0 && smoothing < 1, "[cross_entropy] label smoothing is {}; expected 0 <= smoothing < 1",
+          smoothing);
   require(divisor >= 1, "[cross_entropy] the divisor is {}; expected at least 1", divisor);
   const Index images = shape[0], classes = shape[1], n = images * classes;
   const T keep(1 - smoothing), share(smoothing / static_cast<double>(classes)), count(static_cast<double>(divisor));
   Cost cost;
-  cost.forward = images * Counts{.mul = 2 * classes, .add = 4 * classes, .div = classes, .exp = classes,
-                                 .log = 1, .cmp = classes - 1} +
-                 Counts{.add = images - 1, .div = 1};
+  cost.forward =
+      images *
+          Counts{.mul = 2 * classes, .add = 4 * classes, .div = classes, .exp = classes, .log = 1, .cmp = classes - 1} +
+      Counts{.add = images - 1, .div = 1};
   cost.backward = {.mul = 2 * n, .add = 2 * n, .div = 1};
   T* const probabilities = tape.memory(n);
   T* const kept = tape.memory(2 * images);

@@ -15,8 +15,8 @@ Var<T> layer_norm(Var<T> x, Var<T> gamma, Var<T> beta, double eps = 1e-6) {
   Tape<T>& tape = tape_of("layer_norm", x, gamma, beta);
   const Index rows = x.shape().rows(), n = x.shape().row_size();
   require(gamma.shape() == Shape{n} && beta.shape() == Shape{n},
-          "[layer_norm] x has rows of {}, gamma has shape {}, beta {}; expected [{}]", n, gamma.shape(),
-          beta.shape(), n);
+          "[layer_norm] x has rows of {}, gamma has shape {}, beta {}; expected [{}]", n, gamma.shape(), beta.shape(),
+          n);
   Cost cost;
   cost.forward = rows * Counts{.mul = 3 * n, .add = 5 * n - 1, .div = 3, .sqrt = 1};
   cost.backward = rows * Counts{.mul = 7 * n, .add = 6 * n - 2, .div = 2} +
@@ -37,12 +37,11 @@ Var<T> layer_norm(Var<T> x, Var<T> gamma, Var<T> beta, double eps = 1e-6) {
         const auto dgamma = tape.target(gamma), dbeta = tape.target(beta);
         if (dgamma || dbeta) {
           T* const sums = tape.memory(2 * n);
-          sum_over_row_ranges(tape, rows, 2 * n, 2 * n, Update::assign, sums,
-                              [=](Index begin, Index end, Update update, T* sum) {
-                                kernels::layer_norm_parameter_gradients(end - begin, n, px + begin * n, mean + begin,
-                                                                        scale + begin, pdy + begin * n, update, sum,
-                                                                        sum + n);
-                              });
+          sum_over_row_ranges(
+              tape, rows, 2 * n, 2 * n, Update::assign, sums, [=](Index begin, Index end, Update update, T* sum) {
+                kernels::layer_norm_parameter_gradients(end - begin, n, px + begin * n, mean + begin, scale + begin,
+                                                        pdy + begin * n, update, sum, sum + n);
+              });
           for (Index i = 0; i < n && dgamma; ++i) write(dgamma.update, dgamma.data[i], sums[i]);
           for (Index i = 0; i < n && dbeta; ++i) write(dbeta.update, dbeta.data[i], sums[n + i]);
         }

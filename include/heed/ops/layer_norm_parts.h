@@ -31,8 +31,8 @@ Var<T> layer_norm_parts(Var<T> x, std::span<const NormPart<T>> list, double eps 
   for (std::size_t p = 0; p < count; ++p) {
     const Index width = parts[p].gamma.size();
     require(parts[p].gamma.shape() == Shape{width} && parts[p].beta.shape() == Shape{width},
-            "[layer_norm_parts] gamma has shape {}, beta {}; expected two vectors of one length", parts[p].gamma.shape(),
-            parts[p].beta.shape());
+            "[layer_norm_parts] gamma has shape {}, beta {}; expected two vectors of one length",
+            parts[p].gamma.shape(), parts[p].beta.shape());
     first[p + 1] = first[p] + width;
     cost.forward += rows * Counts{.mul = 3 * width, .add = 5 * width - 1, .div = 3, .sqrt = 1};
     cost.backward += rows * Counts{.mul = 7 * width, .add = 6 * width - 2, .div = 2} +

@@ -11,8 +11,8 @@ namespace heed {
 inline Cost linear_cost(Index rows, Index in, Index out, bool bias, bool residual = false) {
   Cost cost;
   cost.forward = product_counts(rows, out, in) + Counts{.add = (bias + residual) * rows * out};
-  cost.backward = product_counts(rows, in, out) + product_counts(out, in, rows) +
-                  Counts{.add = bias ? (rows - 1) * out : 0};
+  cost.backward =
+      product_counts(rows, in, out) + product_counts(out, in, rows) + Counts{.add = bias ? (rows - 1) * out : 0};
   cost.forward_contractions = product_contractions(rows, out, in);
   cost.backward_contractions = 2 * cost.forward_contractions;
   return cost;
@@ -25,8 +25,10 @@ inline Cost linear_cost(Index rows, Index in, Index out, bool bias, bool residua
 template <class T>
 Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {}) {
   Tape<T>& tape = tape_of("linear", x, weight, bias, residual);
-  require(weight.shape().rank() == 2 && x.shape().rank() >= 1, "[linear] x has shape {}, weight {}; expected [..., inputs] "
-          "and [outputs, inputs]", x.shape(), weight.shape());
+  require(weight.shape().rank() == 2 && x.shape().rank() >= 1,
+          "[linear] x has shape {}, weight {}; expected [..., inputs] "
+          "and [outputs, inputs]",
+          x.shape(), weight.shape());
   const Index rows = x.shape().rows(), in = x.shape().row_size(), out = weight.shape()[0];
   require(weight.shape()[1] == in, "[linear] x has {} channels, weight {} takes {}; they must match", in,
           weight.shape(), weight.shape()[1]);
@@ -66,8 +68,8 @@ Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {}) {
           });
         if (const auto dx = tape.target(x))
           for_row_ranges(rows, in * out / 8, [=](Index begin, Index end) {
-            kernels::gemm(Transpose::no, Transpose::no, end - begin, in, out, pdy + begin * out, out, pw, in,
-                          dx.update, dx.data + begin * in, in);
+            kernels::gemm(Transpose::no, Transpose::no, end - begin, in, out, pdy + begin * out, out, pw, in, dx.update,
+                          dx.data + begin * in, in);
           });
         if (residual) dy.give_to(residual);
       });

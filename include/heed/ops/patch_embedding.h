@@ -16,13 +16,11 @@ Var<T> patch_embedding(Var<T> x, Var<T> weight, Var<T> bias) {
   Tape<T>& tape = tape_of("patch_embedding", x, weight, bias);
   const Shape &xs = x.shape(), &ws = weight.shape();
   require(xs.rank() == 4 && ws.rank() == 4 && ws[2] == ws[3] && ws[1] == xs[1],
-          "[patch_embedding] x has shape {}, weight {}; expected [B, C, H, W] and [D, C, p, p]", xs,
-          ws);
+          "[patch_embedding] x has shape {}, weight {}; expected [B, C, H, W] and [D, C, p, p]", xs, ws);
   const Index p = ws[2];
   require(xs[2] % p == 0 && xs[3] % p == 0, "[patch_embedding] patches of {}x{} do not divide an image of {}x{}", p, p,
           xs[2], xs[3]);
-  require(bias.shape() == Shape{ws[0]}, "[patch_embedding] bias has shape {}; expected [{}]", bias.shape(),
-          ws[0]);
+  require(bias.shape() == Shape{ws[0]}, "[patch_embedding] bias has shape {}; expected [{}]", bias.shape(), ws[0]);
   const Index images = xs[0], width = ws[0], taps = xs[1] * p * p;
   const kernels::Windows windows{xs[1], xs[2], xs[3], p, p, 0};
   const Index count = windows.places(), rows = images * count, image_size = xs[1] * xs[2] * xs[3];
@@ -34,7 +32,8 @@ Var<T> patch_embedding(Var<T> x, Var<T> weight, Var<T> bias) {
         parallel_for(images, [=](Index image) {
           const T* const from = x.data() + image * image_size;
           T* const to = patches + image * count * taps;
-          kernels::for_each_tap(windows, [=](Index position, Index tap, Index place) { to[place * taps + tap] = from[position]; });
+          kernels::for_each_tap(
+              windows, [=](Index position, Index tap, Index place) { to[place * taps + tap] = from[position]; });
           T* const out = y + image * count * width;
           for (Index r = 0; r < count; ++r) std::copy(bias.data(), bias.data() + width, out + r * width);
           kernels::gemm(Transpose::no, Transpose::yes, count, width, taps, to, taps, weight.data(), taps,

@@ -30,8 +30,7 @@ Var<T> softmax(Var<T> x) {
         T* const sums = tape.memory(rows);
         kernels::row_dots(rows, n, y, n, dy.data(), n, sums);
         for (Index r = 0; r < rows; ++r)
-          for (Index i = r * n; i < (r + 1) * n; ++i)
-            write(dx.update, dx.data[i], y[i] * (dy.data()[i] - sums[r]));
+          for (Index i = r * n; i < (r + 1) * n; ++i) write(dx.update, dx.data[i], y[i] * (dy.data()[i] - sums[r]));
       });
 }
 

@@ -17,11 +17,11 @@ Var<T> embed_tokens(Var<T> x, Var<T> class_token, Var<T> position) {
   require(xs.rank() == 3, "[embed_tokens] x has shape {}; expected [B, P, D]", xs);
   const Index images = xs[0], patches = xs[1], width = xs[2], first = class_token ? 1 : 0, tokens = patches + first;
   require(!class_token || class_token.shape() == Shape{1, 1, width},
-          "[embed_tokens] class_token has shape {}; expected [1, 1, {}]",
-          class_token ? class_token.shape() : Shape{}, width);
+          "[embed_tokens] class_token has shape {}; expected [1, 1, {}]", class_token ? class_token.shape() : Shape{},
+          width);
   require(!position || position.shape() == Shape{1, tokens, width},
-          "[embed_tokens] position has shape {}; expected [1, {}, {}]", position ? position.shape() : Shape{},
-          tokens, width);
+          "[embed_tokens] position has shape {}; expected [1, {}, {}]", position ? position.shape() : Shape{}, tokens,
+          width);
   const Index row = tokens * width;
   Cost cost;
   cost.forward = {.add = position ? images * row : 0};
@@ -58,8 +58,8 @@ template <class T>
 Var<T> select_token(Var<T> x, Index token) {
   Tape<T>& tape = tape_of("select_token", x);
   const Shape& xs = x.shape();
-  require(xs.rank() == 3 && token >= 0 && token < xs[1], "[select_token] x has shape {}; it has no token {}",
-          xs, token);
+  require(xs.rank() == 3 && token >= 0 && token < xs[1], "[select_token] x has shape {}; it has no token {}", xs,
+          token);
   const Index images = xs[0], width = xs[2], row = xs[1] * width;
   return tape.record(
       {"select_token", {}}, Shape{images, width}, {x},

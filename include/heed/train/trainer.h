@@ -15,9 +15,9 @@ struct Diverged : std::runtime_error {
 };
 
 struct TrainOptions {
-  std::string run;                                ///< the run directory
-  std::string init;                               ///< weights to start from; empty: drawn by the seed
-  bool resume = false;                            ///< continue the run in the directory
+  std::string run;                               ///< the run directory
+  std::string init;                              ///< weights to start from; empty: drawn by the seed
+  bool resume = false;                           ///< continue the run in the directory
   const std::atomic<bool>* interrupt = nullptr;  ///< when it becomes true: finish the step, save, stop
 };
 
@@ -32,13 +32,13 @@ struct TrainPlan {
 
 /// One update made.
 struct StepReport {
-  Index epoch = 0;            ///< counted from 1
-  Index batch = 0;            ///< batches of the epoch done
-  Index step = 0;             ///< updates in all
-  double loss = 0;            ///< mean over the epoch so far
-  double accuracy = 0;        ///< on the training images of the epoch so far
+  Index epoch = 0;      ///< counted from 1
+  Index batch = 0;      ///< batches of the epoch done
+  Index step = 0;       ///< updates in all
+  double loss = 0;      ///< mean over the epoch so far
+  double accuracy = 0;  ///< on the training images of the epoch so far
   double lr = 0;
-  double images_per_s = 0;    ///< over the epoch so far
+  double images_per_s = 0;  ///< over the epoch so far
 };
 
 /// An epoch completed.
@@ -46,7 +46,7 @@ struct EpochReport {
   StepReport train;
   bool validated = false;  ///< are there validation images?
   double validation_loss = 0, validation_accuracy = 0;
-  double seconds = 0;      ///< of training, without evaluation
+  double seconds = 0;  ///< of training, without evaluation
 };
 
 /// Told what happens while it happens; progress bars and tests derive from it.
