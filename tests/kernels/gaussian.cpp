@@ -149,6 +149,28 @@ BOOST_AUTO_TEST_CASE(products_in_blocks_are_products_with_the_whole_matrix) {
   }
 }
 
+// The fast kernels against the plain loops in double, in shapes around the widths of vectors and tiles. A term of a
+// gradient is a product of two factors, each with at most (d + 6) roundings, and n terms are added.
+BOOST_AUTO_TEST_CASE(float_agrees_with_double) {
+  for (const Index d : {1, 3, 15, 16, 17, 33})
+    for (const auto& [m, n] : {std::pair<Index, Index>{1, 1}, {1, 7}, {4, 5}, {6, 3}, {9, 18}}) {
+      const auto x = numbers<float>(m * d, "x"), y = numbers<float>(n * d, "y"), dg = numbers<float>(m * n, "dg");
+      const std::vector<double> x2(x.begin(), x.end()), y2(y.begin(), y.end()), dg2(dg.begin(), dg.end());
+      std::vector<float> g(m * n), dx(m * d, 1), dy(n * d);
+      std::vector<double> expected_g(m * n), expected_dx(m * d, 1), expected_dy(n * d);
+      kernels::gaussian(m, n, d, x.data(), d, y.data(), d, 0.2, g.data(), n);
+      kernels::gaussian(m, n, d, x2.data(), d, y2.data(), d, 0.2, expected_g.data(), n);
+      kernels::gaussian_backward(m, n, d, x.data(), d, y.data(), d, 0.2, g.data(), dg.data(), n, Update::accumulate,
+                                 dx.data(), d, Update::assign, dy.data(), d);
+      kernels::gaussian_backward(m, n, d, x2.data(), d, y2.data(), d, 0.2, expected_g.data(), dg2.data(), n,
+                                 Update::accumulate, expected_dx.data(), d, Update::assign, expected_dy.data(), d);
+      const double eps = 6e-8, roundings = static_cast<double>(d + 6 + m + n);
+      BOOST_TEST(largest_difference({g.begin(), g.end()}, expected_g) < 4 * roundings * eps);
+      BOOST_TEST(largest_difference({dx.begin(), dx.end()}, expected_dx) < 4 * roundings * eps);
+      BOOST_TEST(largest_difference({dy.begin(), dy.end()}, expected_dy) < 4 * roundings * eps);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(counts) {
   const Index m = 3, n = 5, d = 4;
   const auto x = numbers<Counted>(m * d, "x"), y = numbers<Counted>(n * d, "y"), dg = numbers<Counted>(m * n, "dg");

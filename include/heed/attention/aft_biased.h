@@ -184,7 +184,7 @@ struct AftBiased {
   /// The product as sums whose scale is max w + max k, rounded; exp of what the rounding lost goes into mass and value.
   template <class T>
   void take_product(const Block& b, const Memory<T>& m, kernels::ExpSums<T> sums) const {
-    using std::exp;
+    using kernels::exp;
     for (Index r = 0; r < b.rows; ++r)
       for (Index c = 0; c < channels; ++c) {
         const T scale = m.max_w[r] + m.max_k[c], rest = exp((m.max_k[c] - scale) + m.max_w[r]);
@@ -197,7 +197,7 @@ struct AftBiased {
   /// The block becomes (-X y, X); false if the exponents lie too far apart.
   template <class T>
   bool weigh(const Block& b, const Memory<T>& m, const T* scale, const T* dy_by_mass, const T* y) const {
-    using std::exp;
+    using kernels::exp;
     bool all = true;
     for (Index r = 0; r < b.rows; ++r)
       for (Index c = 0; c < channels; ++c) {

@@ -76,7 +76,7 @@ struct AftConv {
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T> dout, const T* saved, T* scratch,
                     const AttentionGradient<T>& gradient) const {
-    using std::exp;
+    using kernels::exp;
     const Index N = in.shape.queries, d = in.shape.value_width;
     T* const memory = scratch + 5 * places();
     T *const negative = memory, *const b = memory + N, *const G = memory + 2 * N;  // G [N, d]

@@ -1,6 +1,7 @@
 // Element-wise activations and their derivatives.
 #pragma once
 
+#include "heed/kernels/exp.h"
 #include "heed/kernels/update.h"
 #include "heed/tensor.h"
 
@@ -25,7 +26,7 @@ void gelu_forward(Index n, const T* x, T* y) {
 /// error of the factor at most 1e-6. Counts 7 mul, 2 add, 1 erf, 1 exp each, 1 add more to accumulate.
 template <class T>
 void gelu_backward(Index n, const T* x, const T* dy, Update update, T* dx) {
-  using std::erf, std::exp;
+  using std::erf;
   constexpr double density_at_zero = std::numbers::inv_sqrtpi * std::numbers::sqrt2 / 2;
   for (Index i = 0; i < n; ++i) {
     const T distribution = T(0.5) * (T(1) + erf(x[i] * T(std::numbers::sqrt2 / 2)));
@@ -51,7 +52,6 @@ void relu_backward(Index n, const T* x, const T* dy, Update update, T* dx) {
 /// Elfwing, Uchibe, Doya, "Sigmoid-weighted linear units", arXiv:1702.03118.
 template <class T>
 void silu_forward(Index n, const T* x, T* y) {
-  using std::exp;
   for (Index i = 0; i < n; ++i) y[i] = x[i] / (T(1) + exp(-x[i]));
 }
 
@@ -59,7 +59,6 @@ void silu_forward(Index n, const T* x, T* y) {
 /// accumulate.
 template <class T>
 void silu_backward(Index n, const T* x, const T* dy, Update update, T* dx) {
-  using std::exp;
   for (Index i = 0; i < n; ++i) {
     const T s = T(1) / (T(1) + exp(-x[i]));
     write(update, dx[i], dy[i] * (s * (T(1) + x[i] * (T(1) - s))));

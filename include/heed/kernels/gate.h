@@ -1,6 +1,7 @@
 // Gating: the logistic function of one tensor times another.
 #pragma once
 
+#include "heed/kernels/exp.h"
 #include "heed/kernels/update.h"
 #include "heed/tensor.h"
 
@@ -11,7 +12,6 @@ namespace heed::kernels {
 /// 1 / (1 + e^-x); where e^-x overflows this is the correct 0. Counts 1 add, 1 exp, 1 div.
 template <class T>
 T logistic(T x) {
-  using std::exp;
   return T(1) / (T(1) + exp(-x));
 }
 

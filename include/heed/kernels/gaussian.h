@@ -2,6 +2,7 @@
 #pragma once
 
 #include "heed/cost.h"
+#include "heed/kernels/exp.h"
 #include "heed/kernels/gemm.h"
 
 #include <cmath>
@@ -30,13 +31,17 @@ void squared_distances(Index m, Index n, Index d, const T* x, Index x_stride, co
     }
 }
 
+#ifndef HEED_REFERENCE
+void squared_distances(Index m, Index n, Index d, const float* x, Index x_stride, const float* y, Index y_stride,
+                       float* out, Index out_stride);
+#endif
+
 /// g[i,j] = exp(-scale |x_i - y_j|^2), shapes and overlap as above, scale > 0. In [0, 1], also where the distance
 /// overflows; 1 for equal rows.
 /// Counts per pair: d + 1 mul, 2d - 1 add, 1 exp.
 template <class T>
 void gaussian(Index m, Index n, Index d, const T* x, Index x_stride, const T* y, Index y_stride, double scale, T* g,
               Index g_stride) {
-  using std::exp;
   squared_distances(m, n, d, x, x_stride, y, y_stride, g, g_stride);
   for (Index i = 0; i < m; ++i)
     for (Index j = 0; j < n; ++j) g[i * g_stride + j] = exp(T(-scale) * g[i * g_stride + j]);
@@ -64,6 +69,12 @@ void gaussian_backward(Index m, Index n, Index d, const T* x, Index x_stride, co
       }
     }
 }
+
+#ifndef HEED_REFERENCE
+void gaussian_backward(Index m, Index n, Index d, const float* x, Index x_stride, const float* y, Index y_stride,
+                       double scale, const float* g, const float* dg, Index g_stride, Update update_x, float* dx,
+                       Index dx_stride, Update update_y, float* dy, Index dy_stride);
+#endif
 
 /// Of gaussian() and gaussian_backward() with both gradients assigned, or with `only_x` that of x added to what is
 /// there. A squared distance term contracts 1 mul and 2 add, its gradient 1 mul, 1 sub and 1 add for each of dx and dy.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "heed/cost.h"
+#include "heed/kernels/exp.h"
 #include "heed/kernels/update.h"
 
 #include <cmath>
@@ -59,7 +60,6 @@ struct Part {
 /// sum = a + b, where sum may be a. Counts 1 exp, 1 cmp, 2 n + 2 mul (2 n + 1 where b has no mass), n + 2 add.
 template <class T>
 void add_parts(Index n, const Part<T>& a, const Part<T>& b, T* scale, T* mass, T* value) {
-  using std::exp;
   const T difference = b.x - a.x;
   const bool grows = difference > T(0);
   const T smaller = exp(grows ? -difference : difference);
@@ -105,7 +105,6 @@ inline Index neighbourhood_scratch(const Neighbourhood& g, Index n, bool outside
 template <class T>
 void neighbourhood_sums(const Neighbourhood& g, const NeighbourTerms<T>& terms, const T* bias, bool mirrored,
                         bool outside, NeighbourSums<T> sums, T* scratch) {
-  using std::exp;
   using Part = detail::Part<T>;
   const Index n = terms.n, N = g.cells(), entry = n + 2;
   const auto running = [&](Index first, Index count) {
@@ -217,7 +216,6 @@ inline Counts neighbourhood_counts(const Neighbourhood& g, Index n, bool has_mas
 template <class T>
 void neighbourhood_bias_gradient(const Neighbourhood& g, const NeighbourTerms<T>& terms, const T* bias, const T* scale,
                                  const T* y, const T* gradient, T* dbias) {
-  using std::exp;
   const Index n = terms.n;
   std::fill(dbias, dbias + g.places(), T(0));
   for (Index dy = -g.reach_y; dy <= g.reach_y; ++dy)

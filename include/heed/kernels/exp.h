@@ -1,0 +1,82 @@
+// Exponential and logarithm for the loops of the kernels. Of float they are short polynomials without branches, so that
+// the compiler turns a loop that calls them into vector instructions; a call of the C library per number takes ten
+// times as long. double, and float in the reference build, take the C library's; the counting type has its own.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+namespace heed::kernels {
+
+inline double exp(double x) { return std::exp(x); }
+
+/// log(1 + x) for 0 <= x <= 1, without losing small x.
+inline double log_1_plus(double x) { return std::log1p(x); }
+
+/// The same for other number types.
+template <class T>
+T log_1_plus(T x) {
+  return log(T(1) + x);
+}
+
+#ifdef HEED_REFERENCE
+
+inline float exp(float x) { return std::exp(x); }
+inline float log_1_plus(float x) { return std::log1p(x); }
+
+#else
+
+namespace detail {
+
+/// a b + c, in one step where the machine has one.
+inline float multiply_add(float a, float b, float c) {
+#ifdef __FMA__
+  return std::fma(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
+}  // namespace detail
+
+/// exp x with a relative error of at most 2.5e-7 + 6e-9 |x|; 0 below -87.33, where exp leaves the normal numbers,
+/// infinite above 88.37, where 2^n does; NaN for NaN.
+///
+/// x = n ln 2 + r with n the nearest integer: adding 1.5 2^23 rounds, and leaves n in the low bits; with 127 added too,
+/// those bits moved to the exponent's place are 2^n. n ln 2 is subtracted in two parts, of which the first is exact.
+/// exp r is its polynomial of least relative error over |r| <= (ln 2) / 2 (Remez exchange, 2e-8).
+inline float exp(float x) {
+  using detail::multiply_add;
+  const float shifted = multiply_add(x, 1.44269504f, 0x1.8p23f + 127.0f);
+  const float n = shifted - (0x1.8p23f + 127.0f);
+  const float r = multiply_add(n, 2.12194440e-4f, multiply_add(n, -0.693359375f, x));
+  float p = multiply_add(1.40612663e-3f, r, 8.37902083e-3f);
+  p = multiply_add(p, r, 4.16647767e-2f);
+  p = multiply_add(p, r, 1.66663653e-1f);
+  p = multiply_add(p, r, 0.500000043f);
+  p = multiply_add(p, r, 1.0f);
+  p = multiply_add(p, r, 1.0f);
+  const float power = std::bit_cast<float>(std::bit_cast<std::uint32_t>(shifted) << 23);
+  const float result = p * power;
+  return x > 88.37f ? HUGE_VALF : x < -87.33f ? 0.0f : result;
+}
+
+/// log(1 + x) for 0 <= x <= 1 with a relative error of at most 3e-7: log(1 + x) = 2 artanh z with z = x / (2 + x) <=
+/// 1/3, whose series z + z^3 / 3 + z^5 / 5 + ... is cut where the rest is below 2e-8.
+inline float log_1_plus(float x) {
+  using detail::multiply_add;
+  const float z = x / (2.0f + x), square = z * z;
+  float sum = multiply_add(1.0f / 15, square, 1.0f / 13);
+  sum = multiply_add(sum, square, 1.0f / 11);
+  sum = multiply_add(sum, square, 1.0f / 9);
+  sum = multiply_add(sum, square, 1.0f / 7);
+  sum = multiply_add(sum, square, 1.0f / 5);
+  sum = multiply_add(sum, square, 1.0f / 3);
+  sum = multiply_add(sum, square, 1.0f);
+  return 2.0f * z * sum;
+}
+
+#endif
+
+}  // namespace heed::kernels

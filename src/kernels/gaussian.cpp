@@ -1,0 +1,40 @@
+#include "heed/kernels/gaussian.h"
+
+#ifndef HEED_REFERENCE
+
+#include "row_tiles.h"
+
+namespace heed::kernels {
+
+using namespace simd;
+
+void squared_distances(Index m, Index n, Index d, const float* x, Index x_stride, const float* y, Index y_stride,
+                       float* out, Index out_stride) {
+  sum_over_elements(
+      m, n, d, x, x_stride, y, y_stride,
+      [](Vector sum, Vector a, Vector b) {
+        const Vector difference = hn::Sub(a, b);
+        return hn::MulAdd(difference, difference, sum);
+      },
+      [&](Index i, Index j, float sum) { out[i * out_stride + j] = sum; });
+}
+
+void gaussian_backward(Index m, Index n, Index d, const float* x, Index x_stride, const float* y, Index y_stride,
+                       double scale, const float* g, const float* dg, Index g_stride, Update update_x, float* dx,
+                       Index dx_stride, Update update_y, float* dy, Index dy_stride) {
+  const float factor = static_cast<float>(2 * scale);
+  // From x_i to y_j, times a weight that is positive where the pair is to move together.
+  const auto add_term = [](Vector sum, Vector weight, Vector to, Vector from) {
+    return hn::MulAdd(weight, hn::Sub(to, from), sum);
+  };
+  const auto weight = [=](Index i, Index j) { return factor * (g[i * g_stride + j] * dg[i * g_stride + j]); };
+  if (dx) sum_over_rows(m, n, d, x, x_stride, y, y_stride, weight, update_x, dx, dx_stride, add_term);
+  if (dy)
+    sum_over_rows(
+        n, m, d, y, y_stride, x, x_stride, [&](Index j, Index i) { return weight(i, j); }, update_y, dy, dy_stride,
+        add_term);
+}
+
+}  // namespace heed::kernels
+
+#endif
