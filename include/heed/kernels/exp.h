@@ -30,7 +30,7 @@ inline float log_1_plus(float x) { return std::log1p(x); }
 namespace detail {
 
 /// a b + c, in one step where the machine has one.
-inline float multiply_add(float a, float b, float c) {
+[[gnu::always_inline]] inline float multiply_add(float a, float b, float c) {
 #ifdef __FMA__
   return std::fma(a, b, c);
 #else
@@ -46,7 +46,7 @@ inline float multiply_add(float a, float b, float c) {
 /// x = n ln 2 + r with n the nearest integer: adding 1.5 2^23 rounds, and leaves n in the low bits; with 127 added too,
 /// those bits moved to the exponent's place are 2^n. n ln 2 is subtracted in two parts, of which the first is exact.
 /// exp r is its polynomial of least relative error over |r| <= (ln 2) / 2 (Remez exchange, 2e-8).
-inline float exp(float x) {
+[[gnu::always_inline]] inline float exp(float x) {
   using detail::multiply_add;
   const float shifted = multiply_add(x, 1.44269504f, 0x1.8p23f + 127.0f);
   const float n = shifted - (0x1.8p23f + 127.0f);
@@ -64,7 +64,7 @@ inline float exp(float x) {
 
 /// log(1 + x) for 0 <= x <= 1 with a relative error of at most 3e-7: log(1 + x) = 2 artanh z with z = x / (2 + x) <=
 /// 1/3, whose series z + z^3 / 3 + z^5 / 5 + ... is cut where the rest is below 2e-8.
-inline float log_1_plus(float x) {
+[[gnu::always_inline]] inline float log_1_plus(float x) {
   using detail::multiply_add;
   const float z = x / (2.0f + x), square = z * z;
   float sum = multiply_add(1.0f / 15, square, 1.0f / 13);

@@ -11,7 +11,7 @@ namespace heed::kernels {
 
 /// 1 / (1 + e^-x); where e^-x overflows this is the correct 0. Counts 1 add, 1 exp, 1 div.
 template <class T>
-T logistic(T x) {
+[[gnu::always_inline]] inline T logistic(T x) {
   return T(1) / (T(1) + exp(-x));
 }
 

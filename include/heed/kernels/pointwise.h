@@ -93,7 +93,8 @@ void pointwise_backward(Pointwise phi, Index n, const T* x, const T* dy, T* dx) 
 /// For the keys each row sees: s = scale s in place, and p = factor phi(s), zero beyond. s and p have the same stride;
 /// p may be s, which then holds p. Counts per row of n: 2n mul and n times phi's.
 template <class T>
-void attention_pointwise(Pointwise phi, const AttentionRows& a, double factor, T* s, T* p) {
+void attention_pointwise(Pointwise phi, const AttentionRows& map, double factor, T* s, T* p) {
+  const AttentionRows a = map.joined();
   for (Index r = 0; r < a.rows; ++r, s += a.stride, p += a.stride) {
     const Index n = a.length(r);
     for (Index j = 0; j < n; ++j) s[j] = T(a.scale) * s[j];
@@ -106,7 +107,8 @@ void attention_pointwise(Pointwise phi, const AttentionRows& a, double factor, T
 /// In place in dp = d(loss)/dp, with s as attention_pointwise left it: ds = scale factor phi'(s) dp, the gradient of
 /// the scores before they were scaled; zero beyond. Counts per row of n: n mul and n times those of phi'.
 template <class T>
-void attention_pointwise_backward(Pointwise phi, const AttentionRows& a, double factor, const T* s, T* dp) {
+void attention_pointwise_backward(Pointwise phi, const AttentionRows& map, double factor, const T* s, T* dp) {
+  const AttentionRows a = map.joined();
   for (Index r = 0; r < a.rows; ++r, s += a.stride, dp += a.stride) {
     const Index n = a.length(r);
     pointwise_backward(phi, n, s, dp, dp);

@@ -39,6 +39,12 @@ struct AttentionRows {
   Index first_length = 0;
 
   Index length(Index r) const { return causal ? std::min(columns, first_length + r) : columns; }
+
+  /// The same numbers as one long row where nothing lies between rows: for what is done to each number by itself.
+  AttentionRows joined() const {
+    if (causal || stride != columns) return *this;
+    return {1, rows * columns, rows * columns, scale};
+  }
 };
 
 /// In place: s = softmax(scale s) over the keys each row sees; kept as in softmax_rows. Rows that start at multiples of
