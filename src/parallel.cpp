@@ -24,6 +24,8 @@ void set_threads(int count) {
 int threads() { return thread_count; }
 int worker() { return 0; }
 
+bool detail::alone() { return true; }
+
 void detail::parallel_run(Index pieces, void (*call)(const void*, Index), const void* function) {
   for (Index piece = 0; piece < pieces; ++piece) call(function, piece);
 }
@@ -41,8 +43,10 @@ void set_threads(int count) {
 int threads() { return thread_count; }
 int worker() { return omp_in_parallel() ? omp_get_thread_num() : 0; }
 
+bool detail::alone() { return thread_count == 1 || omp_in_parallel(); }
+
 void detail::parallel_run(Index pieces, void (*call)(const void*, Index), const void* function) {
-  if (pieces <= 1 || thread_count == 1 || omp_in_parallel()) {
+  if (pieces <= 1 || alone()) {
     for (Index piece = 0; piece < pieces; ++piece) call(function, piece);
     return;
   }

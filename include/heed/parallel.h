@@ -16,6 +16,8 @@ int threads();
 int worker();
 
 namespace detail {
+/// Would parallel_for run its pieces on the calling thread alone?
+bool alone();
 void parallel_run(Index pieces, void (*call)(const void*, Index), const void* function);
 }
 
@@ -28,11 +30,12 @@ void parallel_for(Index pieces, const F& f) {
       pieces, [](const void* function, Index piece) { (*static_cast<const F*>(function))(piece); }, std::addressof(f));
 }
 
-/// Cuts [0, size) into ranges of at least `grain` elements, at most 64 of them, and calls f(begin, end) for
-/// each on all threads. The cut depends on `size` and `grain` only.
+/// Cuts [0, size) into ranges of at least `grain` elements, at most 64 of them, and calls f(begin, end) for each on all
+/// threads; where there is no other thread to take one, it is one range, which shares what f prepares. So what f does
+/// to an element must not depend on the range it is in: for sums over ranges, cut by parallel_for.
 template <class F>
 void parallel_ranges(Index size, Index grain, const F& f) {
-  const Index pieces = std::clamp<Index>(size / std::max<Index>(grain, 1), 1, 64);
+  const Index pieces = detail::alone() ? 1 : std::clamp<Index>(size / std::max<Index>(grain, 1), 1, 64);
   parallel_for(pieces, [&](Index piece) {
     const Index begin = size * piece / pieces, end = size * (piece + 1) / pieces;
     if (begin < end) f(begin, end);

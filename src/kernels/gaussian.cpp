@@ -2,21 +2,28 @@
 
 #ifndef HEED_REFERENCE
 
-#include "row_tiles.h"
+#include "pair_sums.h"
+#include "row_sums.h"
 
 namespace heed::kernels {
 
 using namespace simd;
 
+namespace {
+
+struct AddSquaredDifference {
+  Vector operator()(Vector sum, Vector a, Vector b) const {
+    const Vector difference = hn::Sub(a, b);
+    return hn::MulAdd(difference, difference, sum);
+  }
+};
+
+}  // namespace
+
 void squared_distances(Index m, Index n, Index d, const float* x, Index x_stride, const float* y, Index y_stride,
                        float* out, Index out_stride) {
-  sum_over_elements(
-      m, n, d, x, x_stride, y, y_stride,
-      [](Vector sum, Vector a, Vector b) {
-        const Vector difference = hn::Sub(a, b);
-        return hn::MulAdd(difference, difference, sum);
-      },
-      [&](Index i, Index j, float sum) { out[i * out_stride + j] = sum; });
+  sum_pairs<AddSquaredDifference>(Transpose::no, Transpose::yes, m, n, d, x, x_stride, y, y_stride, Update::assign, out,
+                                  out_stride);
 }
 
 void gaussian_backward(Index m, Index n, Index d, const float* x, Index x_stride, const float* y, Index y_stride,

@@ -2,13 +2,29 @@
 
 #ifndef HEED_REFERENCE
 
-#include "row_tiles.h"
+#include "pair_sums.h"
+#include "row_sums.h"
 
 namespace heed::kernels {
 
 using namespace simd;
 
 namespace {
+
+// A processor has units for sums, which also take maxima, and others for products (Zen 4: two of each). Terms are
+// written so that both are busy: a difference or a sum may be a fused step with factor 1.
+
+struct SubtractDistance {
+  Vector one = constant(1.0f);
+
+  Vector operator()(Vector sum, Vector x, Vector w) const { return hn::NegMulAdd(hn::AbsDiff(x, w), one, sum); }
+};
+
+struct SubtractTwiceMaximum {
+  Vector two = constant(2.0f);
+
+  Vector operator()(Vector sum, Vector x, Vector w) const { return hn::NegMulAdd(hn::Max(x, w), two, sum); }
+};
 
 struct Sign {
   /// sum + g sign(w - x)
@@ -23,20 +39,42 @@ struct Hardtanh {
 
   /// sum + g clamp(w - x, -1, 1)
   Vector operator()(Vector sum, Vector g, Vector w, Vector x) const {
-    return hn::MulAdd(g, hn::Min(hn::Max(hn::Sub(w, x), minus_one), one), sum);
+    return hn::MulAdd(g, hn::Min(hn::Max(hn::MulSub(w, one, x), minus_one), one), sum);
   }
 };
+
+void sum_of_rows(Index rows, Index width, const float* x, Index ldx, float* sums) {
+  for (Index r = 0; r < rows; ++r) {
+    Vector total = hn::Zero(tag);
+    for_each_vector(width, [&](Index i, auto use) { total = hn::Add(total, use.load(x + r * ldx + i)); });
+    sums[r] = sum(total);
+  }
+}
 
 }  // namespace
 
 void negative_l1(Index rows, Index columns, Index width, const float* x, Index ldx, const float* w, Index ldw,
                  Update update, float* s, Index lds) {
-  // Adding by a fused step with factor 1 leaves the adders to the difference (Zen 4 has separate units for the two).
-  const Vector one = constant(1.0f);
-  sum_over_elements(
-      rows, columns, width, x, ldx, w, ldw,
-      [&](Vector sum, Vector a, Vector b) { return hn::MulAdd(hn::AbsDiff(a, b), one, sum); },
-      [&](Index r, Index c, float sum) { heed::write(update, s[r * lds + c], -sum); });
+  sum_pairs<SubtractDistance>(Transpose::no, Transpose::yes, rows, columns, width, x, ldx, w, ldw, update, s, lds);
+}
+
+void negative_l1_by_maxima(Index rows, Index columns, Index width, const float* x, Index ldx, const float* w, Index ldw,
+                           Update update, float* s, Index lds) {
+  sum_pairs<SubtractTwiceMaximum>(Transpose::no, Transpose::yes, rows, columns, width, x, ldx, w, ldw, update, s, lds);
+  constexpr Index block = 256;
+  alignas(alignment) float sums_of_w[block];
+  for (Index first = 0; first < columns; first += block) {
+    const Index count = std::min(block, columns - first);
+    sum_of_rows(count, width, w + first * ldw, ldw, sums_of_w);
+    for (Index r = 0; r < rows; ++r) {
+      float sum_of_x, *const row = s + r * lds + first;
+      sum_of_rows(1, width, x + r * ldx, ldx, &sum_of_x);
+      const Vector of_x = set(sum_of_x);
+      for_each_vector(count, [&](Index c, auto use) {
+        use.store(hn::Add(use.load(row + c), hn::Add(of_x, use.load(sums_of_w + c))), row + c);
+      });
+    }
+  }
 }
 
 void negative_l1_gradient(DistanceGradient gradient, Transpose transpose_g, Index rows, Index terms, Index width,

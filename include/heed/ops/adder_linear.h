@@ -89,10 +89,10 @@ Var<T> adder_linear(Var<T> x, Var<T> weight, Var<T> bias = {}, const AdderLinear
       Shape(sizes, x.shape().rank()), {x, weight, bias},
       [=](T* y) {
         const T *px = x.data(), *pw = weight.data(), *pb = bias ? bias.data() : nullptr;
-        for_row_ranges(rows, in * out, [=](Index begin, Index end) {
+        for_row_ranges(rows, in * out / 8, [=](Index begin, Index end) {
           kernels::start_rows(end - begin, out, pb, static_cast<const T*>(nullptr), y + begin * out);
-          kernels::negative_l1(end - begin, out, in, px + begin * in, in, pw, in,
-                               pb ? Update::accumulate : Update::assign, y + begin * out, out);
+          kernels::negative_l1_by_maxima(end - begin, out, in, px + begin * in, in, pw, in,
+                                         pb ? Update::accumulate : Update::assign, y + begin * out, out);
         });
       },
       [=, &tape](const Adjoint<T>& dy) {
@@ -103,12 +103,12 @@ Var<T> adder_linear(Var<T> x, Var<T> weight, Var<T> bias = {}, const AdderLinear
                                 kernels::column_sums(end - begin, out, pdy + begin * out, update, sum);
                               });
         if (const auto dw = tape.target(weight))
-          for_row_ranges(out, in * rows, [=](Index begin, Index end) {
+          for_row_ranges(out, in * rows / 8, [=](Index begin, Index end) {
             kernels::negative_l1_gradient(options.weight_grad, Transpose::yes, end - begin, rows, in, pw + begin * in,
                                           in, px, in, pdy + begin, out, dw.update, dw.data + begin * in, in);
           });
         if (const auto dx = tape.target(x))
-          for_row_ranges(rows, in * out, [=](Index begin, Index end) {
+          for_row_ranges(rows, in * out / 8, [=](Index begin, Index end) {
             kernels::negative_l1_gradient(options.input_grad, Transpose::no, end - begin, out, in, px + begin * in, in,
                                           pw, in, pdy + begin * out, out, dx.update, dx.data + begin * in, in);
           });

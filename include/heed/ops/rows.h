@@ -1,4 +1,4 @@
-// Cutting rows into pieces that run side by side. How they are cut depends on shapes alone.
+// Cutting rows into pieces that run side by side. Where they are summed, the cut depends on shapes alone.
 #pragma once
 
 #include "heed/parallel.h"
