@@ -39,6 +39,6 @@ compiled=$(grep -c -- ' -c -o ' make.out) || true
 "$build/heed" list >list || die "heed list fails"
 grep -q '^hydra' list || die "heed list does not show it: $(cat list)"
 "$build/heed" gradcheck hydra >check || die "heed gradcheck hydra: $(cat check)"
-"$build/tests/run" --run_test=hydra,check_cases/stated_costs_are_what_runs,check_cases/float_agrees_with_double \
+"$build/tests/run" --run_test=hydra:check_cases/stated_costs_are_what_runs,float_agrees_with_double \
   >tests.out 2>&1 || die "$(cat tests.out)"
 echo "added mechanism: the README's example compiles, and its gradients and costs are right"
