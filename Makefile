@@ -113,6 +113,7 @@ test: deps
 	$(MAKE_ALL) all $(BUILD)/tests/run
 	$(BUILD)/tests/run --report_level=short
 	@MAKE='$(MAKE)' CXX='$(CXX)' sh tests/install.sh
+	@MAKE='$(MAKE)' CXX='$(CXX)' sh tests/mechanism.sh $(BUILD)
 
 bench: deps
 	$(MAKE_ALL) all

@@ -181,7 +181,7 @@ BOOST_AUTO_TEST_CASE(a_head_of_other_classes_is_replaced_when_asked) {
   BOOST_TEST(error_of([&] { load_weights(SafetensorsFile(path), ten); }, path) ==
              ": tensor 'head.weight' has shape [7, 16]; the model's has [10, 16]; --set train.init_head=true trains a "
              "new head");
-  load_weights(SafetensorsFile(path), ten, true);
+  load_weights(SafetensorsFile(path), ten, {.new_head = true});
   for (ParameterId id = 0; id < ten.list().size(); ++id) {
     const bool head = ten.list()[id].name.starts_with("head.");
     const bool kept = std::equal(ten[id].begin(), ten[id].end(), before[id].begin());

@@ -30,6 +30,16 @@ struct Heads {
   T* operator[](Index h) const { return data + h * stride; }
 };
 
+/// A matrix whose rows are `stride` numbers apart.
+template <class T>
+struct Rows {
+  T* data = nullptr;
+  Index stride = 0;
+
+  /// First element of row i.
+  T* operator[](Index i) const { return data + i * stride; }
+};
+
 /// The sizes of one call of a mechanism: all heads of one image.
 struct AttentionShape {
   Index heads = 1;
@@ -40,6 +50,12 @@ struct AttentionShape {
   Index grid_height = 0;  ///< the tokens' image grid, row-major, after the class token; 0 if there is none
   Index grid_width = 0;
   bool class_token = false;  ///< does a class token stand in front of the grid?
+
+  /// The sizes by the letters of the equations.
+  struct Sizes {
+    Index N, M, d, e;
+  };
+  Sizes sizes() const { return {queries, keys, width, value_width}; }
 };
 
 /// How a mechanism divides the output of the qkv projection: q, then k, then v, each of `heads` parts.

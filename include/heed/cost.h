@@ -49,6 +49,10 @@ struct Cost {
     return *this;
   }
   friend Cost operator+(Cost a, const Cost& b) { return a += b; }
+  friend Cost operator*(Index n, const Cost& b) {
+    return {n * b.forward, n * b.backward, n * b.forward_contractions, n * b.backward_contractions,
+            n * b.attention_exp};
+  }
 };
 
 /// A product of an m x k and a k x n matrix.

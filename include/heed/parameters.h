@@ -25,6 +25,8 @@ struct Initial {
   static Initial uniform(double bound) { return {Kind::uniform, bound}; }
   /// Integers from first to first + count - 1, drawn without replacement, for at most `count` elements.
   static Initial distinct(Index first, Index count) { return {Kind::distinct, static_cast<double>(first), count}; }
+
+  bool operator==(const Initial&) const = default;
 };
 
 /// Element i of a tensor filled so, from the tensor's own stream.

@@ -1,7 +1,7 @@
 // heed eval and heed predict.
 #include "trained.h"
 
-#include "heed/data/normalise.h"
+#include "heed/data/loader.h"
 #include "heed/train/evaluate.h"
 
 #include <fmt/format.h>
@@ -47,12 +47,15 @@ int eval_command(const EvalArguments& a) {
   if (!a.data.empty()) sets.push_back("data.name=" + a.data);
   if (!a.path.empty()) sets.push_back("data.path=" + a.path);
   TrainedModel trained(a.run, sets, a.weights);
-  const DataConfig& data = trained.experiment.data;
+  DataConfig data = trained.experiment.data;
   const std::unique_ptr<Dataset> set =
       open_dataset(data.name, data.path, a.split == "test" ? Split::test : Split::train);
   const Index classes = static_cast<Index>(set->class_names().size());
   require(classes == trained.experiment.model.classes, "{} has {} classes, the model of {} has {}", data.name, classes,
           a.run, trained.experiment.model.classes);
+  // Another size that was asked for is the images' business too; another number of channels is not.
+  if (!data.resize && trained.experiment.model.image != trained.trained_image)
+    data.resize = set->image_size().channels == trained.experiment.model.channels;
   std::vector<Index> images = all_images(set->size());
   if (a.split != "test") {
     Subsets subsets = split_validation(set->size(), data, static_cast<std::uint64_t>(trained.experiment.train.seed));
@@ -119,22 +122,6 @@ int predict_command(const PredictArguments& a) {
 
 }  // namespace
 
-Image model_image(const TrainedModel& trained, const std::string& file) {
-  return convert(load_image(file), trained.input());
-}
-
-Tensor<float> normalised(const TrainedModel& trained, const std::vector<Image>& images) {
-  const ImageSize size = trained.input();
-  const Normaliser<float> normalise(trained.experiment.data, size.channels);
-  Tensor<float> batch(Shape{static_cast<Index>(images.size()), size.channels, size.height, size.width});
-  float* to = batch.data();
-  for (const Image& image : images) {
-    normalise(image, to);
-    to += size.elements();
-  }
-  return batch;
-}
-
 void add_eval(CLI::App& app, const AddVerb& add) {
   static EvalArguments a;
   auto* const command = app.add_subcommand("eval", "Evaluate a trained model: top-1, top-5, confusion matrix");
@@ -146,6 +133,9 @@ void add_eval(CLI::App& app, const AddVerb& add) {
   command->add_option("--weights", a.weights, "other weights than best.safetensors")->type_name("FILE");
   add_sets(command, a.sets, "override a key of the run's configuration; repeatable");
   add_threads(command, a.threads);
+  command->footer(
+      "--set model.image=N evaluates at another image size: images are resampled, and a position embedding is\n"
+      "interpolated bicubically. A model with other tensors that belong to the tokens of its own size is refused.");
   add(command, [] { return eval_command(a); });
 }
 

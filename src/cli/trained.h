@@ -3,36 +3,24 @@
 
 #include "commands.h"
 
-#include "heed/data/loader.h"
-#include "heed/io/weights.h"
-#include "heed/train/run.h"
+#include "heed/data/image.h"
 #include "heed/nn/vit.h"
-
-#include <filesystem>
 
 namespace heed::cli {
 
 /// The configuration and the best weights of a run. Evaluation takes float whatever it was trained in.
 struct TrainedModel {
-  /// `weights` empty: best.safetensors of the run, or last.safetensors where no epoch is complete yet.
-  TrainedModel(const std::string& run, const std::vector<std::string>& sets, const std::string& weights)
-      : experiment(load(run, sets)), model(experiment.model, experiment.attention), parameters(model.parameters()) {
-    const RunPaths paths(run);
-    const bool has_best = std::filesystem::exists(paths.best());
-    load_weights(SafetensorsFile(!weights.empty() ? weights : has_best ? paths.best() : paths.last()), parameters);
-  }
+  /// `weights` empty: best.safetensors of the run, or last.safetensors where no epoch is complete yet. If `sets` give
+  /// model.image another value than the run has, the position embedding is interpolated; throws Error where another
+  /// tensor belongs to the tokens of the run's size.
+  TrainedModel(const std::string& run, const std::vector<std::string>& sets, const std::string& weights);
 
   ImageSize input() const { return {experiment.model.channels, experiment.model.image, experiment.model.image}; }
 
   Experiment experiment;
+  Index trained_image;  ///< model.image of the run
   VisionTransformer model;
   Parameters<float> parameters;
-
- private:
-  static Experiment load(const std::string& run, const std::vector<std::string>& sets) {
-    require(RunPaths(run).exists(), "{}: holds no run; expected a directory that heed train has filled", run);
-    return load_experiment(RunPaths(run).config(), sets);
-  }
 };
 
 /// The image in a file at the model's size and with its channels.

@@ -1,6 +1,9 @@
 #include "heed/io/weights.h"
 
+#include "heed/kernels/bicubic.h"
 #include "heed/suggest.h"
+
+#include <cmath>
 
 namespace heed {
 
@@ -27,22 +30,49 @@ Tensor<T> read_numbers(const SafetensorsFile& file, const ParameterSpec& spec) {
   return numbers;
 }
 
+constexpr const char* position_name = "pos_embed";
+
+/// Side of the square grid whose rows `shape` [1, N, D] holds after `skip` others; 0 if it is no such shape.
+Index grid_side(const Shape& shape, Index skip) {
+  if (shape.rank() != 3 || shape[0] != 1 || shape[1] <= skip) return 0;
+  const auto side = static_cast<Index>(std::lround(std::sqrt(static_cast<double>(shape[1] - skip))));
+  return side * side == shape[1] - skip ? side : 0;
+}
+
+/// Are both position embeddings of square grids, and as wide?
+bool positions_fit(const Shape& found, const Shape& wanted, Index skip) {
+  return grid_side(found, skip) > 0 && grid_side(wanted, skip) > 0 && found[2] == wanted[2];
+}
+
+/// The position embedding on the grid of `shape`; the first `skip` rows, which are not on the grid, as they are.
+template <class T>
+Tensor<T> interpolated(const Tensor<T>& positions, const Shape& shape, Index skip) {
+  const Index from = grid_side(positions.shape(), skip), to = grid_side(shape, skip), width = shape[2];
+  Tensor<T> result(shape);
+  std::copy_n(positions.data(), skip * width, result.data());
+  kernels::bicubic(from, from, width, positions.data() + skip * width, to, to, result.data() + skip * width);
+  return result;
+}
+
 }  // namespace
 
 template <class T>
-void load_weights(const SafetensorsFile& file, Parameters<T>& parameters, bool new_head) {
+void load_weights(const SafetensorsFile& file, Parameters<T>& parameters, const WeightChanges& changes) {
   const ParameterList& list = parameters.list();
+  const Index class_tokens = list.find("cls_token") >= 0;
   std::vector<std::string> missing, surplus;
   std::vector<ParameterId> present;
   for (ParameterId id = 0; id < list.size(); ++id) {
     const std::string& name = list[id].name;
-    const bool optional = new_head && belongs_to_head(name);
+    const bool optional = changes.new_head && belongs_to_head(name);
     if (!file.contains(name)) {
       if (!optional) missing.push_back(name);
       continue;
     }
     const Shape& found = file.info(name).shape;
-    if (!(found == list[id].shape)) {
+    const bool fits = found == list[id].shape || (changes.positions && name == position_name &&
+                                                  positions_fit(found, list[id].shape, class_tokens));
+    if (!fits) {
       const bool head = belongs_to_head(name);
       require(optional, "{}: tensor '{}' has shape {}; the model's has {}{}", file.path(), name, to_string(found),
               to_string(list[id].shape), head ? "; --set train.init_head=true trains a new head" : "");
@@ -59,6 +89,8 @@ void load_weights(const SafetensorsFile& file, Parameters<T>& parameters, bool n
   for (const ParameterId id : present) {
     values.push_back(read_numbers<T>(file, list[id]));
     require_finite(file.path(), list[id].name, std::as_const(values.back()).view());
+    if (!(values.back().shape() == list[id].shape))
+      values.back() = interpolated(values.back(), list[id].shape, class_tokens);
   }
   for (std::size_t i = 0; i < present.size(); ++i)
     std::copy(values[i].begin(), values[i].end(), parameters[present[i]].begin());
@@ -69,8 +101,8 @@ void add_weights(SafetensorsWriter& file, const Parameters<T>& parameters) {
   for (ParameterId id = 0; id < parameters.list().size(); ++id) file.add(parameters.list()[id].name, parameters[id]);
 }
 
-template void load_weights(const SafetensorsFile&, Parameters<float>&, bool);
-template void load_weights(const SafetensorsFile&, Parameters<double>&, bool);
+template void load_weights(const SafetensorsFile&, Parameters<float>&, const WeightChanges&);
+template void load_weights(const SafetensorsFile&, Parameters<double>&, const WeightChanges&);
 template void add_weights(SafetensorsWriter&, const Parameters<float>&);
 template void add_weights(SafetensorsWriter&, const Parameters<double>&);
 

@@ -92,7 +92,8 @@ Run<T>::Run(const Experiment& experiment, const TrainOptions& options, TrainObse
   if (!subsets_.validation.empty())
     validation_loader_.emplace(*train_set_, subsets_.validation, x_.data, input_of(x_.model), x_.train.batch, 0, false);
   parameters_.initialise(static_cast<std::uint64_t>(x_.train.seed));
-  if (!options_.init.empty()) load_weights(SafetensorsFile(options_.init), parameters_, x_.train.init_head);
+  if (!options_.init.empty())
+    load_weights(SafetensorsFile(options_.init), parameters_, {.new_head = x_.train.init_head});
   if (x_.train.ema > 0) average_.emplace(parameters_);
 }
 

@@ -72,6 +72,19 @@ class Program {
 
 inline Finished heed_with(std::vector<std::string> arguments) { return Program(std::move(arguments)).wait(); }
 
+/// Runs the program, which must succeed without a word on stderr; its output.
+inline std::string output_of(const std::vector<std::string>& arguments) {
+  const Finished run = heed_with(arguments);
+  BOOST_TEST(run.status == 0, run.err);
+  BOOST_TEST(run.err == "");
+  return run.out;
+}
+
+inline void check_contains(const std::string& text, const std::vector<std::string>& pieces) {
+  for (const std::string& piece : pieces)
+    BOOST_TEST(text.find(piece) != std::string::npos, "'" << piece << "' is not in\n" << text);
+}
+
 /// Checks that the program refuses these arguments in one line that holds all `pieces`.
 inline void check_refusal(const std::vector<std::string>& arguments, const std::vector<std::string>& pieces) {
   const Finished run = heed_with(arguments);

@@ -17,19 +17,6 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-/// Runs the program, which must succeed without a word on stderr; its output.
-std::string output_of(const Strings& arguments) {
-  const Finished run = heed_with(arguments);
-  BOOST_TEST(run.status == 0, run.err);
-  BOOST_TEST(run.err == "");
-  return run.out;
-}
-
-void check_contains(const std::string& text, const Strings& pieces) {
-  for (const std::string& piece : pieces)
-    BOOST_TEST(text.find(piece) != std::string::npos, "'" << piece << "' is not in\n" << text);
-}
-
 /// The fifth field of the last row of metrics.csv, the test's.
 double test_accuracy(const std::string& run) {
   const std::string metrics = read_file(run + "/metrics.csv");

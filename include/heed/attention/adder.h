@@ -16,7 +16,7 @@
 // 3).
 #pragma once
 
-#include "heed/attention.h"
+#include "heed/attention/map_blocks.h"
 #include "heed/kernels/gemm.h"
 #include "heed/kernels/l1_distance.h"
 #include "heed/kernels/softmax.h"
@@ -58,14 +58,14 @@ class Adder : public MechanismBase<Adder> {
   Index saved(const AttentionShape& shape) const override { return 2 * shape.heads * shape.queries; }
 
   // Two blocks of rows: A, and dA in the backward pass.
-  Index scratch(const AttentionShape& shape) const override { return 2 * block * shape.keys; }
+  Index scratch(const AttentionShape& shape) const override { return 2 * map_block * shape.keys; }
 
   template <class T>
   void run_forward(const AttentionInput<T>& in, Heads<T> out, T* saved, T* scratch) const {
-    const auto [N, M, d, e] = sizes(in.shape);
+    const auto [N, M, d, e] = in.shape.sizes();
     for (Index h = 0; h < in.shape.heads; ++h) {
-      for (Index first = 0; first < N; first += block) {
-        const Index rows = std::min(block, N - first);
+      for (Index first = 0; first < N; first += map_block) {
+        const Index rows = std::min(map_block, N - first);
         // 1. S = -|q - k|_1
         kernels::negative_l1(rows, M, d, in.q[h] + first * in.q.row_stride, in.q.row_stride, in.k[h], in.k.row_stride,
                              Update::assign, scratch, M);
@@ -88,12 +88,12 @@ class Adder : public MechanismBase<Adder> {
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, const T* saved, T* scratch,
                     const AttentionGradient<T>& gradient) const {
-    const auto [N, M, d, e] = sizes(in.shape);
+    const auto [N, M, d, e] = in.shape.sizes();
     T* const A = scratch;
-    T* const dA = A + block * M;
+    T* const dA = A + map_block * M;
     for (Index h = 0; h < in.shape.heads; ++h) {
-      for (Index first = 0; first < N; first += block) {
-        const Index rows = std::min(block, N - first);
+      for (Index first = 0; first < N; first += map_block) {
+        const Index rows = std::min(map_block, N - first);
         const Update update = first == 0 ? gradient.update : Update::accumulate;
         const T* const q = in.q[h] + first * in.q.row_stride;
         const T* const dout_rows = dout[h] + first * dout.row_stride;
@@ -123,7 +123,7 @@ class Adder : public MechanismBase<Adder> {
   /// A + I, or A.
   template <class T>
   void run_map(const AttentionInput<T>& in, T* map) const {
-    const auto [N, M, d, e] = sizes(in.shape);
+    const auto [N, M, d, e] = in.shape.sizes();
     for (Index h = 0; h < in.shape.heads; ++h, map += N * M) {
       kernels::negative_l1(N, M, d, in.q[h], in.q.row_stride, in.k[h], in.k.row_stride, Update::assign, map, M);
       kernels::attention_softmax(map_rows(N, M, d), map, static_cast<T*>(nullptr));
@@ -132,7 +132,7 @@ class Adder : public MechanismBase<Adder> {
   }
 
   Cost cost(const AttentionShape& shape) const override {
-    const auto [N, M, d, e] = sizes(shape);
+    const auto [N, M, d, e] = shape.sizes();
     const Index pairs = N * M;
     const bool hardtanh = score_grad == DistanceGradient::hardtanh;
     const Counts distances{.add = pairs * (2 * d - 1), .cmp = pairs * d};
@@ -151,19 +151,10 @@ class Adder : public MechanismBase<Adder> {
     cost.backward_contractions = Counts{.mul = hardtanh ? 2 * pairs * d : 0, .add = 4 * pairs * d} +
                                  2 * product_contractions(N, M, e);  // making S again is not counted
     cost.attention_exp = pairs;
-    for (Counts* counts : {&cost.forward, &cost.backward, &cost.forward_contractions, &cost.backward_contractions})
-      *counts = shape.heads * *counts;
-    cost.attention_exp *= shape.heads;
-    return cost;
+    return shape.heads * cost;
   }
 
  private:
-  struct Sizes {
-    Index N, M, d, e;
-  };
-  static Sizes sizes(const AttentionShape& shape) {
-    return {shape.queries, shape.keys, shape.width, shape.value_width};
-  }
   static kernels::AttentionRows map_rows(Index rows, Index keys, Index d) {
     const double d_a = 2 * static_cast<double>(d) * (1 - 2 * std::numbers::inv_pi);
     return {rows, keys, keys, 1 / std::sqrt(d_a)};
@@ -175,9 +166,6 @@ class Adder : public MechanismBase<Adder> {
     for (Index r = 0; r < rows; ++r)
       for (Index i = 0; i < n; ++i) y[r * y_stride + i] += x[r * x_stride + i];
   }
-
-  // Rows of the map made at once: at N = 4096 keys, two blocks of 64 float rows are 2 MB, about an L2 cache.
-  static constexpr Index block = 64;
 };
 
 }  // namespace heed

@@ -176,10 +176,7 @@ struct AftConv {
     cost.backward_contractions =
         pairs.inside * Counts{.mul = 2 * d + 1, .add = 2 * d + 2} + outside * Counts{.mul = d + 1, .add = d + 1};
     cost.attention_exp = cost.forward.exp - (query ? N * d : 0);  // without the gate's
-    for (Counts* counts : {&cost.forward, &cost.backward, &cost.forward_contractions, &cost.backward_contractions})
-      *counts = s.heads * *counts;
-    cost.attention_exp *= s.heads;
-    return cost;
+    return s.heads * cost;
   }
 
  private:

@@ -16,7 +16,7 @@
 // (not in the paper) the divisor stays M^alpha, whatever number of keys a query sees.
 #pragma once
 
-#include "heed/attention.h"
+#include "heed/attention/map_blocks.h"
 #include "heed/kernels/gemm.h"
 #include "heed/kernels/pointwise.h"
 
@@ -56,14 +56,14 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention> {
   Index saved(const AttentionShape&) const override { return 0; }
 
   // Two blocks of rows: A; S, and A and then dA, in the backward pass.
-  Index scratch(const AttentionShape& shape) const override { return 2 * block * shape.keys; }
+  Index scratch(const AttentionShape& shape) const override { return 2 * map_block * shape.keys; }
 
   template <class T>
   void run_forward(const AttentionInput<T>& in, Heads<T> out, T*, T* scratch) const {
-    const auto [N, M, d, e] = sizes(in.shape);
+    const auto [N, M, d, e] = in.shape.sizes();
     for (Index h = 0; h < in.shape.heads; ++h) {
-      for (Index first = 0; first < N; first += rows_at_once<T>()) {
-        const Index rows = std::min(rows_at_once<T>(), N - first), seen = keys_seen(M, first + rows);
+      for (Index first = 0; first < N; first += map_rows_at_once<T>()) {
+        const Index rows = std::min(map_rows_at_once<T>(), N - first), seen = keys_seen(causal, M, first + rows);
         // 1. S = q k^T
         kernels::gemm(Transpose::no, Transpose::yes, rows, seen, d, in.q[h] + first * in.q.row_stride, in.q.row_stride,
                       in.k[h], in.k.row_stride, Update::assign, scratch, seen);
@@ -83,17 +83,14 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention> {
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, const T*, T* scratch,
                     const AttentionGradient<T>& gradient) const {
-    const auto [N, M, d, e] = sizes(in.shape);
+    const auto [N, M, d, e] = in.shape.sizes();
     T* const S = scratch;
-    T* const A = S + block * M;
-    const Index step = rows_at_once<T>();
+    T* const A = S + map_block * M;
+    const Index step = map_rows_at_once<T>();
     for (Index h = 0; h < in.shape.heads; ++h) {
-      for (Index j = keys_seen(M, N); j < M && gradient.update == Update::assign; ++j) {
-        std::fill_n(gradient.k[h] + j * gradient.k.row_stride, d, T(0));  // no query sees these keys
-        std::fill_n(gradient.v[h] + j * gradient.v.row_stride, e, T(0));
-      }
+      clear_unseen_keys(causal, in.shape, h, gradient);
       for (Index first = (N - 1) / step * step; first >= 0; first -= step) {
-        const Index rows = std::min(step, N - first), seen = keys_seen(M, first + rows);
+        const Index rows = std::min(step, N - first), seen = keys_seen(causal, M, first + rows);
         const Update update = first + rows == N ? gradient.update : Update::accumulate;
         const T* const q = in.q[h] + first * in.q.row_stride;
         const T* const dout_rows = dout[h] + first * dout.row_stride;
@@ -121,7 +118,7 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention> {
 
   template <class T>
   void run_map(const AttentionInput<T>& in, T* map) const {
-    const auto [N, M, d, e] = sizes(in.shape);
+    const auto [N, M, d, e] = in.shape.sizes();
     for (Index h = 0; h < in.shape.heads; ++h, map += N * M) {
       kernels::gemm(Transpose::no, Transpose::yes, N, M, d, in.q[h], in.q.row_stride, in.k[h], in.k.row_stride,
                     Update::assign, map, M);
@@ -130,9 +127,9 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention> {
   }
 
   Cost cost(const AttentionShape& shape) const override {
-    const auto [N, M, d, e] = sizes(shape);
-    const Index seen = keys_seen(M, N);
-    const Index pairs = causal ? seen * (seen + 1) / 2 + (N - seen) * M : N * M;
+    const auto [N, M, d, e] = shape.sizes();
+    const Index seen = keys_seen(causal, M, N);
+    const Index pairs = pairs_seen(causal, M, N);
     const Counts again = product_counts(pairs, 1, d) + pairs * (Counts{.mul = 2} + forward_counts(phi));
     Cost cost;
     // Forward: 1. S; 2. scale, phi, divide by M^alpha; 3. out.
@@ -144,23 +141,13 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention> {
     cost.forward_contractions = product_contractions(pairs, 1, d + e);
     cost.backward_contractions = product_contractions(pairs, 1, 2 * d + 2 * e);  // making S again is not counted
     cost.attention_exp = pairs * forward_counts(phi).exp;
-    for (Counts* counts : {&cost.forward, &cost.backward, &cost.forward_contractions, &cost.backward_contractions})
-      *counts = shape.heads * *counts;
-    cost.attention_exp *= shape.heads;
-    return cost;
+    return shape.heads * cost;
   }
 
  private:
-  struct Sizes {
-    Index N, M, d, e;
-  };
-  static Sizes sizes(const AttentionShape& shape) {
-    return {shape.queries, shape.keys, shape.width, shape.value_width};
-  }
   kernels::AttentionRows map_rows(Index first, Index rows, Index columns, Index d) const {
     return {rows, columns, columns, 1 / std::sqrt(static_cast<double>(d)), causal, first + 1};
   }
-  Index keys_seen(Index keys, Index queries) const { return causal ? std::min(keys, queries) : keys; }
   double factor(Index keys) const { return std::pow(static_cast<double>(keys), -alpha); }
 
   /// Counts of phi and of phi' dA (kernels/pointwise.h).
@@ -201,13 +188,6 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention> {
         break;
     }
     return {};
-  }
-
-  // Rows of the map made at once, as in softmax.h; counting goes row by row, so that a causal row costs its own pairs.
-  static constexpr Index block = 64;
-  template <class T>
-  static constexpr Index rows_at_once() {
-    return std::is_same_v<T, Counted> ? 1 : block;
   }
 };
 

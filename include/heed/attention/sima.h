@@ -13,7 +13,7 @@
 // it clamps. Other norms, and none, for its ablation. A causal form is not defined: the norm is one over all tokens.
 #pragma once
 
-#include "heed/attention.h"
+#include "heed/attention/map_blocks.h"
 #include "heed/kernels/gemm.h"
 #include "heed/kernels/normalize.h"
 
@@ -51,13 +51,13 @@ class Sima : public MechanismBase<Sima> {
 
   // The gradients of qn and kn, and either dS or two blocks of rows: A = qn kn^T, and dA in the backward pass.
   Index scratch(const AttentionShape& shape) const override {
-    const auto [N, M, d, e] = sizes(shape);
-    return (N + M) * d + (kv_first(shape) ? d * e : 2 * std::min(block, N) * M);
+    const auto [N, M, d, e] = shape.sizes();
+    return (N + M) * d + (kv_first(shape) ? d * e : 2 * std::min(map_block, N) * M);
   }
 
   template <class T>
   void run_forward(const AttentionInput<T>& in, Heads<T> out, T* saved, T* scratch) const {
-    const auto [N, M, d, e] = sizes(in.shape);
+    const auto [N, M, d, e] = in.shape.sizes();
     for (Index h = 0; h < in.shape.heads; ++h) {
       const Kept<T> kept = kept_of(in.shape, saved, h);
       // 1. the norm of each channel; 2. qn = q / norm, kn = k / norm
@@ -75,8 +75,8 @@ class Sima : public MechanismBase<Sima> {
                       out.row_stride);
         continue;
       }
-      for (Index first = 0; first < N; first += block) {
-        const Index rows = std::min(block, N - first);
+      for (Index first = 0; first < N; first += map_block) {
+        const Index rows = std::min(map_block, N - first);
         // 3. A = qn kn^T
         kernels::gemm(Transpose::no, Transpose::yes, rows, M, d, qn[first], qn.stride, kn.data, kn.stride,
                       Update::assign, scratch, M);
@@ -94,7 +94,7 @@ class Sima : public MechanismBase<Sima> {
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, const T* saved, T* scratch,
                     const AttentionGradient<T>& gradient) const {
-    const auto [N, M, d, e] = sizes(in.shape);
+    const auto [N, M, d, e] = in.shape.sizes();
     const bool plain = norm == Norm::none;
     const Update update = plain ? gradient.update : Update::assign;
     T* const rest = scratch + (N + M) * d;
@@ -129,7 +129,7 @@ class Sima : public MechanismBase<Sima> {
 
   template <class T>
   void run_map(const AttentionInput<T>& in, T* map) const {
-    const auto [N, M, d, e] = sizes(in.shape);
+    const auto [N, M, d, e] = in.shape.sizes();
     std::vector<T> q(static_cast<std::size_t>(N * d)), k(static_cast<std::size_t>(M * d)),
         norms(static_cast<std::size_t>(d));
     for (Index h = 0; h < in.shape.heads; ++h, map += N * M) {
@@ -144,7 +144,7 @@ class Sima : public MechanismBase<Sima> {
   }
 
   Cost cost(const AttentionShape& shape) const override {
-    const auto [N, M, d, e] = sizes(shape);
+    const auto [N, M, d, e] = shape.sizes();
     Cost cost;
     // Forward: 1. norms, 2. division; 3. and 4. the products.
     // Backward: 4. and 3., two products each (and A again); 2. and 1.
@@ -165,31 +165,14 @@ class Sima : public MechanismBase<Sima> {
       cost.forward_contractions = product_contractions(N, M, d + e);
       cost.backward_contractions = product_contractions(N, M, 2 * d + 2 * e);  // making A again is not counted
     }
-    for (Counts* counts : {&cost.forward, &cost.backward, &cost.forward_contractions, &cost.backward_contractions})
-      *counts = shape.heads * *counts;
-    return cost;
+    return shape.heads * cost;
   }
 
  private:
-  struct Sizes {
-    Index N, M, d, e;
-  };
-  static Sizes sizes(const AttentionShape& shape) {
-    return {shape.queries, shape.keys, shape.width, shape.value_width};
-  }
-
   bool kv_first(const AttentionShape& shape) const {
     return order == Order::automatic ? shape.queries >= shape.width : order == Order::kv_first;
   }
   ChannelNorm channel_norm() const { return norm == Norm::l1 ? ChannelNorm::l1 : ChannelNorm::l2; }
-
-  /// A matrix whose rows are `stride` apart.
-  template <class T>
-  struct Rows {
-    T* data;
-    Index stride;
-    T* operator[](Index row) const { return data + row * stride; }
-  };
 
   /// qn or kn of head h: x itself where nothing is divided.
   template <class T>
@@ -204,14 +187,14 @@ class Sima : public MechanismBase<Sima> {
   };
   template <class T>
   Kept<T> kept_of(const AttentionShape& shape, T* saved, Index h) const {
-    const auto [N, M, d, e] = sizes(shape);
+    const auto [N, M, d, e] = shape.sizes();
     T* const head = saved + h * saved_head(shape);
     if (norm == Norm::none) return {nullptr, nullptr, nullptr, nullptr, head};
     T* const q_norms = head + (N + M) * d;
     return {head, head + N * d, q_norms, q_norms + d, q_norms + 2 * d};
   }
   Index saved_head(const AttentionShape& shape) const {
-    const auto [N, M, d, e] = sizes(shape);
+    const auto [N, M, d, e] = shape.sizes();
     return (norm == Norm::none ? 0 : (N + M + 2) * d) + (kv_first(shape) ? d * e : 0);
   }
 
@@ -220,11 +203,11 @@ class Sima : public MechanismBase<Sima> {
   void backward_by_rows(const AttentionInput<T>& in, Index h, Rows<const T> qn, Rows<const T> kn, Heads<const T> dout,
                         T* scratch, Update update, Rows<T> dqn, Rows<T> dkn,
                         const AttentionGradient<T>& gradient) const {
-    const auto [N, M, d, e] = sizes(in.shape);
+    const auto [N, M, d, e] = in.shape.sizes();
     T* const A = scratch;
-    T* const dA = A + std::min(block, N) * M;
-    for (Index first = 0; first < N; first += block) {
-      const Index rows = std::min(block, N - first);
+    T* const dA = A + std::min(map_block, N) * M;
+    for (Index first = 0; first < N; first += map_block) {
+      const Index rows = std::min(map_block, N - first);
       const T* const dout_rows = dout[h] + first * dout.row_stride;
       // A again
       kernels::gemm(Transpose::no, Transpose::yes, rows, M, d, qn[first], qn.stride, kn.data, kn.stride, Update::assign,
@@ -251,9 +234,6 @@ class Sima : public MechanismBase<Sima> {
     const Counts common{.mul = rows, .add = 2 * rows - 1, .div = rows, .cmp = 1};
     return common + (norm == Norm::l1 ? Counts{.cmp = 2 * rows} : Counts{.mul = rows});
   }
-
-  // Rows of the map made at once, as in softmax.h.
-  static constexpr Index block = 64;
 };
 
 }  // namespace heed

@@ -18,12 +18,11 @@
 // where |A| is an eigenvalue. Backtracking tests I - a A A, the iteration's residual, where the paper prints I - a A.
 // The gradient is that of the iteration, where the authors' code takes that of the true inverse
 // (inverse_grad=implicit). Their LayerNorm and GELU on landmarks and convolution of v are no part of this.
+//
+// A, P, X and products with S are in soft_map.h.
 #pragma once
 
-#include "heed/kernels/gaussian.h"
-#include "heed/kernels/newton_inverse.h"
-#include "heed/kernels/nystrom.h"
-#include "heed/kernels/row_sums.h"
+#include "heed/attention/soft_map.h"
 #include "heed/landmarks.h"
 
 #include <numeric>
@@ -103,11 +102,11 @@ class Soft : public MechanismBase<Soft> {
 
   // Saved per head: L, A, P, X; with normalize=inverse X before and after scaling and E^-1/2; Z = P v and Y = X Z; with
   // normalize=map D, and P 1 and X P 1, from which it comes. All but D is for undoing the step it went into.
-  Index saved(const AttentionShape& shape) const override { return shape.heads * sizes(shape).saved(); }
+  Index saved(const AttentionShape& shape) const override { return shape.heads * map_of(shape).saved(); }
 
   Index scratch(const AttentionShape& shape) const override {
-    const Sizes s = sizes(shape);
-    const Index block = kernel == Kernel::exact ? kernels::gaussian_product_scratch(s.N, s.d) : 2 * s.m * s.e;
+    const SoftMap s = map_of(shape);
+    const Index block = s.exact ? kernels::gaussian_product_scratch(s.N, s.d) : 2 * s.m * s.e;
     const Index inverse = std::max(s.newton.forward_scratch(), s.newton.backward_scratch());
     return (s.map ? s.N * (3 * s.e + 2) : 0) + s.m * (s.N + 2 * s.m + s.d + 1) +
            std::max({block, inverse, s.landmarks.backward_scratch(s.d)});
@@ -115,24 +114,24 @@ class Soft : public MechanismBase<Soft> {
 
   template <class T>
   void run_forward(const AttentionInput<T>& in, Heads<T> out, T* saved, T* scratch) const {
-    const Sizes s = sizes(in.shape);
+    const SoftMap s = map_of(in.shape);
     const T* const tensor = landmark.tensor(mechanism_name, in);
     for (Index h = 0; h < in.shape.heads; ++h) {
-      const Saved<T> f(s, saved + h * s.saved());
+      const SoftSaved<T> f = s.divide(saved + h * s.saved());
       const Rows<const T> q{in.q[h], in.q.row_stride}, v{in.v[h], in.v.row_stride};
       const Rows<T> result{out[h], out.row_stride};
       // 1. L, 2. A and P, 3. X
-      if (kernel == Kernel::nystrom) make_factors(s, q, tensor, f, scratch);
+      if (!s.exact) s.make(q, tensor, f, scratch);
       // 4. out = S v; or D^-1/2 S D^-1/2 v with D = S 1
-      if (normalize != Normalize::map) {
-        multiply<T>(s, q, f, s.e, v, f.Z, f.Y, result, scratch);
+      if (!s.map) {
+        s.multiply<T>(q, f, s.e, v, f.Z, f.Y, result, scratch);
         continue;
       }
       T *const ones = scratch, *const w = ones + s.N, *const rest = w + s.N * s.e;
       std::fill(ones, ones + s.N, T(1));
-      multiply<T>(s, q, f, 1, {ones, 1}, f.Z1, f.Y1, {f.D, 1}, rest);
+      s.multiply<T>(q, f, 1, {ones, 1}, f.Z1, f.Y1, {f.D, 1}, rest);
       kernels::scale_rows(s.N, s.e, f.D, v.data, v.stride, Update::assign, w, s.e);
-      multiply<T>(s, q, f, s.e, {w, s.e}, f.Z, f.Y, result, rest);
+      s.multiply<T>(q, f, s.e, {w, s.e}, f.Z, f.Y, result, rest);
       kernels::scale_rows<T>(s.N, s.e, f.D, result.data, result.stride, Update::assign, result.data, result.stride);
     }
   }
@@ -146,40 +145,40 @@ class Soft : public MechanismBase<Soft> {
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T> out, Heads<const T> dout, const T* saved, T* scratch,
                     const AttentionGradient<T>& gradient) const {
-    const Sizes s = sizes(in.shape);
+    const SoftMap s = map_of(in.shape);
     const Index m = s.m;
     const T* const tensor = landmark.tensor(mechanism_name, in);
     T* const dtensor = gradient.parameters.empty() ? nullptr : gradient.parameters[0].data();
     for (Index h = 0; h < in.shape.heads; ++h) {
-      const Saved<const T> f(s, saved + h * s.saved());
+      const SoftSaved<const T> f = s.divide(saved + h * s.saved());
       const Rows<const T> q{in.q[h], in.q.row_stride}, v{in.v[h], in.v.row_stride}, dresult{dout[h], dout.row_stride};
       const Rows<T> dv{gradient.v[h], gradient.v.row_stride};
-      Factors<T> df{gradient.update, {gradient.q[h], gradient.q.row_stride}};
+      SoftGradients<T> df{gradient.update, {gradient.q[h], gradient.q.row_stride}};
       T *const dL = scratch, *const dA = dL + m * s.d, *const dE = dA + m * m;
       df.dX = dE + m, df.dP = df.dX + m * m;
       T* const rest = df.dP + m * s.N;
       // 4.
-      if (normalize != Normalize::map) {
-        multiply_backward<T>(s, q, f, s.e, v, f.Z, f.Y, dresult, gradient.update, dv, df, rest);
+      if (!s.map) {
+        s.multiply_backward<T>(q, f, s.e, v, f.Z, f.Y, dresult, gradient.update, dv, df, rest);
       } else {
         T *const ones = rest, *const dD = ones + s.N, *const w = dD + s.N, *const dscaled = w + s.N * s.e;
         T *const dw = dscaled + s.N * s.e, *const more = dw + s.N * s.e;
         kernels::scale_rows(s.N, s.e, f.D, v.data, v.stride, Update::assign, w, s.e);
         kernels::scale_rows(s.N, s.e, f.D, dresult.data, dresult.stride, Update::assign, dscaled, s.e);
-        multiply_backward<T>(s, q, f, s.e, {w, s.e}, f.Z, f.Y, {dscaled, s.e}, Update::assign, {dw, s.e}, df, more);
+        s.multiply_backward<T>(q, f, s.e, {w, s.e}, f.Z, f.Y, {dscaled, s.e}, Update::assign, {dw, s.e}, df, more);
         kernels::scale_rows<T>(s.N, s.e, f.D, dw, s.e, gradient.update, dv.data, dv.stride);
         kernels::row_sums_backward<T>(s.N, s.e, f.D, out[h], out.row_stride, dresult.data, dresult.stride, w, dw, dD);
         std::fill(ones, ones + s.N, T(1));
-        multiply_backward<T>(s, q, f, 1, {ones, 1}, f.Z1, f.Y1, {dD, 1}, Update::assign, {}, df.more(), more);
+        s.multiply_backward<T>(q, f, 1, {ones, 1}, f.Z1, f.Y1, {dD, 1}, Update::assign, {}, df.more(), more);
       }
-      if (kernel == Kernel::exact) continue;
+      if (s.exact) continue;
       // 3.
-      if (normalize == Normalize::inverse) kernels::scale_inverse_backward(m, f.root, f.scaled, df.dX, dE);
+      if (s.inverse) kernels::scale_inverse_backward(m, f.root, f.scaled, df.dX, dE);
       if (inverse_grad == InverseGradient::unrolled)
         kernels::newton_inverse_backward(s.newton, f.A, df.dX, dA, rest);
       else
         kernels::inverse_backward(m, f.X, df.dX, dA, rest);
-      for (Index i = 0; i < m * m && normalize == Normalize::inverse; ++i) dA[i] += dE[i / m];
+      for (Index i = 0; i < m * m && s.inverse; ++i) dA[i] += dE[i / m];
       // 2.
       for (Index i = 0; i < m; ++i)
         for (Index j = 0; j <= i; ++j) dA[i * m + j] = dA[j * m + i] = dA[i * m + j] + dA[j * m + i];
@@ -195,21 +194,21 @@ class Soft : public MechanismBase<Soft> {
 
   template <class T>
   void run_map(const AttentionInput<T>& in, T* map) const {
-    const Sizes s = sizes(in.shape);
+    const SoftMap s = map_of(in.shape);
     const T* const tensor = landmark.tensor(mechanism_name, in);
     Buffer<T> saved(s.saved()), scratch(this->scratch(in.shape)), XP(s.m * s.N);
-    const Saved<T> f(s, saved.data());
+    const SoftSaved<T> f = s.divide(saved.data());
     for (Index h = 0; h < in.shape.heads; ++h, map += s.N * s.N) {
       const Rows<const T> q{in.q[h], in.q.row_stride};
-      if (kernel == Kernel::exact) {
+      if (s.exact) {
         kernels::gaussian(s.N, s.N, s.d, q.data, q.stride, q.data, q.stride, s.scale, map, s.N);
       } else {
-        make_factors(s, q, tensor, f, scratch.data());
+        s.make(q, tensor, f, scratch.data());
         kernels::gemm(Transpose::no, Transpose::no, s.m, s.N, s.m, f.scaled, s.m, f.P, s.N, Update::assign, XP.data(),
                       s.N);
         kernels::gemm(Transpose::yes, Transpose::no, s.N, s.N, s.m, f.P, s.N, XP.data(), s.N, Update::assign, map, s.N);
       }
-      if (normalize != Normalize::map) continue;
+      if (!s.map) continue;
       for (Index i = 0; i < s.N; ++i) f.D[i] = std::accumulate(map + i * s.N, map + (i + 1) * s.N, T(0));
       for (Index i = 0; i < s.N; ++i)
         for (Index j = 0; j < s.N; ++j)
@@ -218,13 +217,13 @@ class Soft : public MechanismBase<Soft> {
   }
 
   Cost cost(const AttentionShape& shape) const override {
-    const Sizes s = sizes(shape);
+    const SoftMap s = map_of(shape);
     const auto product = [&](Index e, bool added) {
-      return kernel == Kernel::exact ? kernels::gaussian_product_cost(s.N, s.d, e, added)
-                                     : kernels::nystrom_product_cost(s.m, s.N, e, added);
+      return s.exact ? kernels::gaussian_product_cost(s.N, s.d, e, added)
+                     : kernels::nystrom_product_cost(s.m, s.N, e, added);
     };
     Cost cost;
-    if (kernel == Kernel::nystrom) {
+    if (!s.exact) {
       // 1. L
       cost += kernels::landmarks_cost(s.landmarks, s.d);
       // 2. A, of whose gradient the transpose is added, and P
@@ -238,100 +237,24 @@ class Soft : public MechanismBase<Soft> {
     // 4. out; D
     cost += product(s.e, false);
     if (s.map) cost += product(1, true) + kernels::row_sums_cost(s.N, s.e);
-    for (Counts* counts : {&cost.forward, &cost.backward, &cost.forward_contractions, &cost.backward_contractions})
-      *counts = shape.heads * *counts;
-    cost.attention_exp *= shape.heads;
-    return cost;
+    return shape.heads * cost;
   }
 
  private:
-  /// N rows of a matrix.
-  template <class T>
-  struct Rows {
-    T* data = nullptr;
-    Index stride = 0;
-  };
-
-  struct Sizes {
-    Index N, d, e, m;
-    double scale;
-    bool map, inverse;
-    kernels::Landmarks landmarks;
-    kernels::NewtonInverse newton;
-
-    Index saved() const { return m * (d + N + 2 * m + 2 * e) + (inverse ? m * (m + 1) : 0) + (map ? N + 2 * m : 0); }
-  };
-
-  Sizes sizes(const AttentionShape& shape) const {
-    const bool nystrom = kernel == Kernel::nystrom;
-    const kernels::Landmarks landmarks = nystrom ? landmark.of(shape) : kernels::Landmarks{};
+  SoftMap map_of(const AttentionShape& shape) const {
+    const bool exact = kernel == Kernel::exact;
+    const kernels::Landmarks landmarks = exact ? kernels::Landmarks{} : landmark.of(shape);
     return {shape.queries,
             shape.width,
             shape.value_width,
             landmarks.count,
             1 / (2 * std::sqrt(static_cast<double>(shape.width))),
+            exact,
             normalize == Normalize::map,
             normalize == Normalize::inverse,
+            ridge,
             landmarks,
             {landmarks.count, iterations, init}};
-  }
-
-  template <class T>
-  struct Saved {
-    T *L, *A, *P, *X, *scaled, *root, *Z, *Y, *D, *Z1, *Y1;
-
-    Saved(const Sizes& s, T* next) {
-      const auto take = [&next](Index count) { return std::exchange(next, next + count); };
-      L = take(s.m * s.d), A = take(s.m * s.m), P = take(s.m * s.N), X = take(s.m * s.m);
-      scaled = s.inverse ? take(s.m * s.m) : X, root = take(s.inverse ? s.m : 0);
-      Z = take(s.m * s.e), Y = take(s.m * s.e);
-      D = take(s.map ? s.N : 0), Z1 = take(s.map ? s.m : 0), Y1 = next;
-    }
-  };
-
-  /// Gradients on their way through a product: dP and dX, or dq itself where S is exact.
-  template <class T>
-  struct Factors {
-    Update update_q;
-    Rows<T> dq;
-    T *dP = nullptr, *dX = nullptr;
-    Update update = Update::assign;
-
-    Factors more() const { return {Update::accumulate, dq, dP, dX, Update::accumulate}; }
-  };
-
-  template <class T>
-  void make_factors(const Sizes& s, Rows<const T> q, const T* tensor, const Saved<T>& f, T* scratch) const {
-    kernels::sample_landmarks(s.landmarks, s.d, q.data, q.stride, tensor, f.L, scratch);
-    kernels::gaussian(s.m, s.m, s.d, f.L, s.d, f.L, s.d, s.scale, f.A, s.m);
-    for (Index i = 0; i < s.m && ridge > 0; ++i) f.A[i * s.m + i] += T(ridge);
-    kernels::gaussian(s.m, s.N, s.d, f.L, s.d, q.data, q.stride, s.scale, f.P, s.N);
-    kernels::newton_inverse(s.newton, f.A, f.X, scratch);
-    if (s.inverse) kernels::scale_inverse(s.m, f.A, f.X, f.scaled, f.root);
-  }
-
-  /// out = S v for e columns.
-  template <class T>
-  void multiply(const Sizes& s, Rows<const T> q, const Saved<T>& f, Index e, Rows<const T> v, T* Z, T* Y, Rows<T> out,
-                T* scratch) const {
-    if (kernel == Kernel::exact)
-      kernels::gaussian_product(s.N, s.d, e, q.data, q.stride, s.scale, v.data, v.stride, out.data, out.stride,
-                                scratch);
-    else
-      kernels::nystrom_product(s.m, s.N, e, f.P, f.scaled, v.data, v.stride, Z, Y, out.data, out.stride);
-  }
-
-  template <class T>
-  void multiply_backward(const Sizes& s, Rows<const T> q, const Saved<const T>& f, Index e, Rows<const T> v, const T* Z,
-                         const T* Y, Rows<const T> dout, Update update, Rows<T> dv, const Factors<T>& df,
-                         T* scratch) const {
-    if (kernel == Kernel::exact)
-      kernels::gaussian_product_backward(s.N, s.d, e, q.data, q.stride, s.scale, v.data, v.stride, dout.data,
-                                         dout.stride, update, dv.data, dv.stride, df.update_q, df.dq.data, df.dq.stride,
-                                         scratch);
-    else
-      kernels::nystrom_product_backward(s.m, s.N, e, f.P, f.scaled, v.data, v.stride, Z, Y, dout.data, dout.stride,
-                                        df.update, df.dP, df.dX, update, dv.data, dv.stride, scratch);
   }
 };
 

@@ -9,7 +9,7 @@
 // "FlashAttention", 2022, arXiv:2205.14135, Section 3.1), so memory is O(N).
 #pragma once
 
-#include "heed/attention.h"
+#include "heed/attention/map_blocks.h"
 #include "heed/kernels/gemm.h"
 #include "heed/kernels/softmax.h"
 
@@ -34,14 +34,14 @@ class Softmax : public MechanismBase<Softmax> {
   Index saved(const AttentionShape& shape) const override { return 2 * shape.heads * shape.queries; }
 
   // Two blocks of rows: A, and dA in the backward pass.
-  Index scratch(const AttentionShape& shape) const override { return 2 * block * padded(shape.keys); }
+  Index scratch(const AttentionShape& shape) const override { return 2 * map_block * padded(shape.keys); }
 
   template <class T>
   void run_forward(const AttentionInput<T>& in, Heads<T> out, T* saved, T* scratch) const {
-    const auto [N, M, d, e] = sizes(in.shape);
+    const auto [N, M, d, e] = in.shape.sizes();
     for (Index h = 0; h < in.shape.heads; ++h) {
-      for (Index first = 0; first < N; first += rows_at_once<T>()) {
-        const Index rows = std::min(rows_at_once<T>(), N - first), seen = keys_seen(M, first + rows);
+      for (Index first = 0; first < N; first += map_rows_at_once<T>()) {
+        const Index rows = std::min(map_rows_at_once<T>(), N - first), seen = keys_seen(causal, M, first + rows);
         const kernels::AttentionRows map = map_rows(first, rows, seen, padded(seen), d);
         // 1. S = q k^T
         kernels::gemm(Transpose::no, Transpose::yes, rows, seen, d, in.q[h] + first * in.q.row_stride, in.q.row_stride,
@@ -63,17 +63,14 @@ class Softmax : public MechanismBase<Softmax> {
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, const T* saved, T* scratch,
                     const AttentionGradient<T>& gradient) const {
-    const auto [N, M, d, e] = sizes(in.shape);
+    const auto [N, M, d, e] = in.shape.sizes();
     T* const A = scratch;
-    T* const dA = A + block * padded(M);
-    const Index step = rows_at_once<T>();
+    T* const dA = A + map_block * padded(M);
+    const Index step = map_rows_at_once<T>();
     for (Index h = 0; h < in.shape.heads; ++h) {
-      for (Index j = keys_seen(M, N); j < M && gradient.update == Update::assign; ++j) {
-        std::fill_n(gradient.k[h] + j * gradient.k.row_stride, d, T(0));  // no query sees these keys
-        std::fill_n(gradient.v[h] + j * gradient.v.row_stride, e, T(0));
-      }
+      clear_unseen_keys(causal, in.shape, h, gradient);
       for (Index first = (N - 1) / step * step; first >= 0; first -= step) {
-        const Index rows = std::min(step, N - first), seen = keys_seen(M, first + rows);
+        const Index rows = std::min(step, N - first), seen = keys_seen(causal, M, first + rows);
         const Update update = first + rows == N ? gradient.update : Update::accumulate;
         const T* const q = in.q[h] + first * in.q.row_stride;
         const T* const dout_rows = dout[h] + first * dout.row_stride;
@@ -100,7 +97,7 @@ class Softmax : public MechanismBase<Softmax> {
 
   template <class T>
   void run_map(const AttentionInput<T>& in, T* map) const {
-    const auto [N, M, d, e] = sizes(in.shape);
+    const auto [N, M, d, e] = in.shape.sizes();
     for (Index h = 0; h < in.shape.heads; ++h, map += N * M) {
       kernels::gemm(Transpose::no, Transpose::yes, N, M, d, in.q[h], in.q.row_stride, in.k[h], in.k.row_stride,
                     Update::assign, map, M);
@@ -109,9 +106,9 @@ class Softmax : public MechanismBase<Softmax> {
   }
 
   Cost cost(const AttentionShape& shape) const override {
-    const auto [N, M, d, e] = sizes(shape);
-    const Index seen = keys_seen(M, N);
-    const Index pairs = causal ? seen * (seen + 1) / 2 + (N - seen) * M : N * M;
+    const auto [N, M, d, e] = shape.sizes();
+    const Index seen = keys_seen(causal, M, N);
+    const Index pairs = pairs_seen(causal, M, N);
     Cost cost;
     // Forward: 1. S; 2. scale, maximum, subtract, exp, sum, divide; 3. out.
     cost.forward = product_counts(pairs, 1, d) +
@@ -125,34 +122,16 @@ class Softmax : public MechanismBase<Softmax> {
     cost.forward_contractions = product_contractions(pairs, 1, d + e);
     cost.backward_contractions = product_contractions(pairs, 1, 2 * d + 2 * e);  // making S again is not counted
     cost.attention_exp = pairs;
-    for (Counts* counts : {&cost.forward, &cost.backward, &cost.forward_contractions, &cost.backward_contractions})
-      *counts = shape.heads * *counts;
-    cost.attention_exp *= shape.heads;
-    return cost;
+    return shape.heads * cost;
   }
 
  private:
-  struct Sizes {
-    Index N, M, d, e;
-  };
-  static Sizes sizes(const AttentionShape& shape) {
-    return {shape.queries, shape.keys, shape.width, shape.value_width};
-  }
   kernels::AttentionRows map_rows(Index first, Index rows, Index columns, Index stride, Index d) const {
     return {rows, columns, stride, 1 / std::sqrt(static_cast<double>(d)), causal, first + 1};
   }
-  Index keys_seen(Index keys, Index queries) const { return causal ? std::min(keys, queries) : keys; }
 
   // Rows of the map begin on cache lines: vectors that straddle two lines on every row cost half the speed.
   static Index padded(Index columns) { return (columns + 15) / 16 * 16; }
-
-  // Rows of the map made at once: at N = 4096 keys, two blocks of 64 float rows are 2 MB, about an L2 cache.
-  // Counting goes row by row, so that a causal row costs the pairs it has and no more.
-  static constexpr Index block = 64;
-  template <class T>
-  static constexpr Index rows_at_once() {
-    return std::is_same_v<T, Counted> ? 1 : block;
-  }
 };
 
 }  // namespace heed

@@ -4,8 +4,7 @@
 #pragma once
 
 #include "heed/kernels/l1_distance.h"
-#include "heed/kernels/rows.h"
-#include "heed/ops/rows.h"
+#include "heed/ops/linear_parts.h"
 
 namespace heed {
 
@@ -72,21 +71,10 @@ inline Cost adder_linear_cost(Index rows, Index in, Index out, bool bias, const 
 template <class T>
 Var<T> adder_linear(Var<T> x, Var<T> weight, Var<T> bias = {}, const AdderLinearOptions& options = {}) {
   Tape<T>& tape = tape_of("adder_linear", x, weight, bias);
-  require(weight.shape().rank() == 2 && x.shape().rank() >= 1,
-          "[adder_linear] x has shape {}, weight {}; expected [..., inputs] and [outputs, inputs]", x.shape(),
-          weight.shape());
-  const Index rows = x.shape().rows(), in = x.shape().row_size(), out = weight.shape()[0];
-  require(weight.shape()[1] == in, "[adder_linear] x has {} channels, weight {} takes {}; they must match", in,
-          weight.shape(), weight.shape()[1]);
-  require(!bias || bias.shape() == Shape{out}, "[adder_linear] bias has shape {}; expected [{}]",
-          bias ? bias.shape() : Shape{}, out);
-  Index sizes[Shape::max_rank];
-  std::copy(x.shape().begin(), x.shape().end(), sizes);
-  sizes[x.shape().rank() - 1] = out;
+  const auto [rows, in, out, shape] = detail::linear_sizes("adder_linear", x, weight, bias);
 
   return tape.record(
-      {"adder_linear", adder_linear_cost(rows, in, out, static_cast<bool>(bias), options)},
-      Shape(sizes, x.shape().rank()), {x, weight, bias},
+      {"adder_linear", adder_linear_cost(rows, in, out, static_cast<bool>(bias), options)}, shape, {x, weight, bias},
       [=](T* y) {
         const T *px = x.data(), *pw = weight.data(), *pb = bias ? bias.data() : nullptr;
         for_row_ranges(rows, in * out / 8, [=](Index begin, Index end) {
@@ -97,11 +85,7 @@ Var<T> adder_linear(Var<T> x, Var<T> weight, Var<T> bias = {}, const AdderLinear
       },
       [=, &tape](const Adjoint<T>& dy) {
         const T *px = x.data(), *pw = weight.data(), *pdy = dy.data();
-        if (const auto db = tape.target(bias))
-          sum_over_row_ranges(tape, rows, out, out, db.update, db.data,
-                              [=](Index begin, Index end, Update update, T* sum) {
-                                kernels::column_sums(end - begin, out, pdy + begin * out, update, sum);
-                              });
+        detail::bias_backward(tape, bias, rows, out, pdy);
         if (const auto dw = tape.target(weight))
           for_row_ranges(out, in * rows / 8, [=](Index begin, Index end) {
             kernels::negative_l1_gradient(options.weight_grad, Transpose::yes, end - begin, rows, in, pw + begin * in,

@@ -64,12 +64,7 @@ Var<T> run_attention(const Mechanism& mechanism, const AttentionShape& shape, In
                              noise};
   };
 
-  Cost cost;
-  const Cost one = mechanism.cost(shape);
-  cost.forward = images * one.forward, cost.backward = images * one.backward;
-  cost.forward_contractions = images * one.forward_contractions;
-  cost.backward_contractions = images * one.backward_contractions;
-  cost.attention_exp = images * one.attention_exp;
+  Cost cost = images * mechanism.cost(shape);
   const Index pieces = std::min(images, attention_pieces);
   for (std::size_t i = 0; i < own_count; ++i)
     if (tape.wanted(own[i])) cost.backward.add += (pieces - 1) * own[i].size();

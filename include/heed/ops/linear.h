@@ -2,8 +2,7 @@
 #pragma once
 
 #include "heed/kernels/gemm.h"
-#include "heed/kernels/rows.h"
-#include "heed/ops/rows.h"
+#include "heed/ops/linear_parts.h"
 
 namespace heed {
 
@@ -25,20 +24,7 @@ inline Cost linear_cost(Index rows, Index in, Index out, bool bias, bool residua
 template <class T>
 Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {}) {
   Tape<T>& tape = tape_of("linear", x, weight, bias, residual);
-  require(weight.shape().rank() == 2 && x.shape().rank() >= 1,
-          "[linear] x has shape {}, weight {}; expected [..., inputs] "
-          "and [outputs, inputs]",
-          x.shape(), weight.shape());
-  const Index rows = x.shape().rows(), in = x.shape().row_size(), out = weight.shape()[0];
-  require(weight.shape()[1] == in, "[linear] x has {} channels, weight {} takes {}; they must match", in,
-          weight.shape(), weight.shape()[1]);
-  require(!bias || bias.shape() == Shape{out}, "[linear] bias has shape {}; expected [{}]",
-          bias ? bias.shape() : Shape{}, out);
-
-  Index sizes[Shape::max_rank];
-  std::copy(x.shape().begin(), x.shape().end(), sizes);
-  sizes[x.shape().rank() - 1] = out;
-  const Shape shape(sizes, x.shape().rank());
+  const auto [rows, in, out, shape] = detail::linear_sizes("linear", x, weight, bias);
   require(!residual || residual.shape() == shape, "[linear] the residual has shape {}; expected {}",
           residual ? residual.shape() : Shape{}, shape);
 
@@ -56,11 +42,7 @@ Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {}) {
       },
       [=, &tape](const Adjoint<T>& dy) {
         const T *px = x.data(), *pw = weight.data(), *pdy = dy.data();
-        if (const auto db = tape.target(bias))
-          sum_over_row_ranges(tape, rows, out, out, db.update, db.data,
-                              [=](Index begin, Index end, Update update, T* sum) {
-                                kernels::column_sums(end - begin, out, pdy + begin * out, update, sum);
-                              });
+        detail::bias_backward(tape, bias, rows, out, pdy);
         if (const auto dw = tape.target(weight))
           for_row_ranges(out, in * rows / 8, [=](Index begin, Index end) {
             kernels::gemm(Transpose::yes, Transpose::no, end - begin, in, rows, pdy + begin, out, px, in, dw.update,

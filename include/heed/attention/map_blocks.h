@@ -1,0 +1,37 @@
+// Mechanisms that compare each query with each key make their map in blocks of queries, and never store it.
+#pragma once
+
+#include "heed/attention.h"
+
+namespace heed {
+
+/// Rows of the map made at once: at N = 4096 keys, two blocks of 64 float rows are 2 MB, about an L2 cache.
+inline constexpr Index map_block = 64;
+
+/// The same where a query may see the keys up to its own position only. Counting goes row by row, so that such a row
+/// costs the pairs it has and no more.
+template <class T>
+constexpr Index map_rows_at_once() {
+  return std::is_same_v<T, Counted> ? 1 : map_block;
+}
+
+/// How many of the keys the first `queries` queries see between them: with `causal`, query i sees keys 0 to i.
+inline Index keys_seen(bool causal, Index keys, Index queries) { return causal ? std::min(keys, queries) : keys; }
+
+/// Pairs of a query and a key that it sees.
+inline Index pairs_seen(bool causal, Index keys, Index queries) {
+  const Index seen = keys_seen(causal, keys, queries);
+  return causal ? seen * (seen + 1) / 2 + (queries - seen) * keys : queries * keys;
+}
+
+/// Gradients of the keys and values of head h that no query sees.
+template <class T>
+void clear_unseen_keys(bool causal, const AttentionShape& shape, Index h, const AttentionGradient<T>& gradient) {
+  if (gradient.update == Update::accumulate) return;
+  for (Index j = keys_seen(causal, shape.keys, shape.queries); j < shape.keys; ++j) {
+    std::fill_n(gradient.k[h] + j * gradient.k.row_stride, shape.width, T(0));
+    std::fill_n(gradient.v[h] + j * gradient.v.row_stride, shape.value_width, T(0));
+  }
+}
+
+}  // namespace heed

@@ -1,0 +1,56 @@
+// Bicubic interpolation on a grid. Keys, "Cubic convolution interpolation for digital image processing", IEEE Trans.
+// ASSP 29(6), 1981, Eq. 15 with his a = -1/2 replaced by -3/4, as PyTorch's interpolate has it (align_corners=False,
+// no antialiasing), by which timm's and DeiT's position embeddings travel between image sizes.
+#pragma once
+
+#include "heed/tensor.h"
+
+#include <array>
+#include <cmath>
+
+namespace heed::kernels {
+
+/// Weight of a neighbour `x` cells away: piecewise cubic, 1 at 0, 0 at the other integers and from 2 on; the weights
+/// of four neighbours sum to 1.
+inline double cubic_weight(double x) {
+  constexpr double a = -0.75;
+  x = std::abs(x);
+  if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  return x < 2 ? a * (((x - 5) * x + 8) * x - 4) : 0;
+}
+
+/// Along one axis: the four cells that make cell i of `to`, and their weights. Its centre lies at (i + 1/2) from / to;
+/// beyond an edge the outermost cell is repeated.
+struct CubicTaps {
+  std::array<Index, 4> cell;
+  std::array<double, 4> weight;
+
+  CubicTaps(Index i, Index from, Index to) {
+    const double at = (static_cast<double>(i) + 0.5) * static_cast<double>(from) / static_cast<double>(to) - 0.5;
+    for (std::size_t k = 0; k < 4; ++k) {
+      const Index neighbour = static_cast<Index>(std::floor(at)) - 1 + static_cast<Index>(k);
+      cell[k] = std::clamp<Index>(neighbour, 0, from - 1);
+      weight[k] = cubic_weight(at - static_cast<double>(neighbour));
+    }
+  }
+};
+
+/// A grid of vectors, x [height, width, channels], brought to y [to_height, to_width, channels]; they do not overlap.
+/// At the same size y is x exactly. Sums run in double.
+template <class T>
+void bicubic(Index height, Index width, Index channels, const T* x, Index to_height, Index to_width, T* y) {
+  for (Index i = 0; i < to_height; ++i)
+    for (Index j = 0; j < to_width; ++j, y += channels) {
+      const CubicTaps rows(i, height, to_height), columns(j, width, to_width);
+      for (Index c = 0; c < channels; ++c) {
+        double sum = 0;
+        for (std::size_t r = 0; r < 4; ++r)
+          for (std::size_t k = 0; k < 4; ++k)
+            sum += rows.weight[r] * columns.weight[k] *
+                   static_cast<double>(x[(rows.cell[r] * width + columns.cell[k]) * channels + c]);
+        y[c] = static_cast<T>(sum);
+      }
+    }
+}
+
+}  // namespace heed::kernels

@@ -1,0 +1,41 @@
+// What layers that map the last axis have in common: linear and adder_linear.
+#pragma once
+
+#include "heed/kernels/rows.h"
+#include "heed/ops/rows.h"
+
+namespace heed::detail {
+
+/// Sizes of y [..., out] for x [..., in], weight [out, in] and bias [out] or none.
+struct LinearSizes {
+  Index rows, in, out;
+  Shape y;
+};
+
+/// Throws Error if they do not fit each other.
+template <class T>
+LinearSizes linear_sizes(const char* operation, Var<T> x, Var<T> weight, Var<T> bias) {
+  require(weight.shape().rank() == 2 && x.shape().rank() >= 1,
+          "[{}] x has shape {}, weight {}; expected [..., inputs] and [outputs, inputs]", operation, x.shape(),
+          weight.shape());
+  const Index rows = x.shape().rows(), in = x.shape().row_size(), out = weight.shape()[0];
+  require(weight.shape()[1] == in, "[{}] x has {} channels, weight {} takes {}; they must match", operation, in,
+          weight.shape(), weight.shape()[1]);
+  require(!bias || bias.shape() == Shape{out}, "[{}] bias has shape {}; expected [{}]", operation,
+          bias ? bias.shape() : Shape{}, out);
+  Index sizes[Shape::max_rank];
+  std::copy(x.shape().begin(), x.shape().end(), sizes);
+  sizes[x.shape().rank() - 1] = out;
+  return {rows, in, out, Shape(sizes, x.shape().rank())};
+}
+
+/// db += sum over rows of dy [rows, out], if the bias wants a gradient.
+template <class T>
+void bias_backward(Tape<T>& tape, Var<T> bias, Index rows, Index out, const T* dy) {
+  if (const auto db = tape.target(bias))
+    sum_over_row_ranges(tape, rows, out, out, db.update, db.data, [=](Index begin, Index end, Update update, T* sum) {
+      kernels::column_sums(end - begin, out, dy + begin * out, update, sum);
+    });
+}
+
+}  // namespace heed::detail
