@@ -1,5 +1,6 @@
 // heed cost, as a user and a script see it.
 #include "cli/support.h"
+#include "command.h"
 
 #include <nlohmann/json.hpp>
 
@@ -128,6 +129,14 @@ BOOST_AUTO_TEST_CASE(models_side_by_side) {
   const Json json = cost_json({"--compare", "models/deit-tiny.toml", "models/deit-tiny-adder.toml"});
   BOOST_TEST(json["models"].size() == 2);
   BOOST_TEST(total(json["models"][1], "mul") == 118'509'312);
+}
+
+// experiments/paper-costs ends with status 1 if a published figure is left unexplained.
+BOOST_AUTO_TEST_CASE(published_figures) {
+  const CommandResult papers = run_command("/usr/bin/python3 experiments/paper-costs --heed " + heed_program());
+  BOOST_TEST(papers.status == 0, papers.output << papers.errors);
+  for (const char* piece : {"51 figures agree as printed", " 0 remain unexplained"})
+    BOOST_TEST(papers.output.find(piece) != std::string::npos, piece << " is not in\n" << papers.output);
 }
 
 // SimA's orders cost the same where tokens and channels per head are as many, here N = 16 and d = 16 without a class
