@@ -116,7 +116,7 @@ void print_model(const CostArguments& a, const ModelCost& model, const CostQuery
       "\nmost of it               {}\nparameters               {}\nexponentials in attention {} in a forward pass\n"
       "activations              {}B kept for the backward pass of a batch of {}\nenergy                   {}\n"
       "memory                   not part of energy: what moving the bytes takes, were all of them to come from",
-      dominating(rows, table, total.counts), model.parameters, attention_exponentials(model),
+      dominating(rows, table, total.counts), grouped(model.parameters), grouped(attention_exponentials(model)),
       si(static_cast<double>(model.kept * table.number_bytes * query.batch)), query.batch, energy_note(table, kinds));
   for (const EnergyFigure& memory : table.memory) std::cout << fmt::format(" {} ({} pJ/B)", memory.of, memory.pj);
   std::cout << "\n";

@@ -143,7 +143,8 @@ int compare_command(const CostArguments& a, const EnergyTable& table) {
     for (const CountKind& kind : kinds) line.push_back(si(static_cast<double>(total.counts.*kind.member)));
     line.push_back(si(static_cast<double>(attention_exponentials(costs[i]))));
     line.push_back(si(energy_pj(table, total.counts)));
-    line.push_back(fmt::format("{:.2f}", energy_pj(table, total.counts) / energy_pj(table, totals[0].counts)));
+    const double first = energy_pj(table, totals[0].counts);
+    line.push_back(first > 0 ? fmt::format("{:.2f}", energy_pj(table, total.counts) / first) : "-");
     line.push_back(si(total.moved * number_bytes));
     line.push_back(si(static_cast<double>(costs[i].kept * query.batch) * number_bytes) + "B");
   }
@@ -170,12 +171,14 @@ int scale_command(const CostArguments& a, const EnergyTable& table) {
       x.model = scaled(base, scale, size);
       const ModelCost cost = cost_of(model_of(x));
       const CostRow total = cost_total(cost, query);
-      const Counts attention = attention_counts(cost_rows(cost, query));
+      Counts attention = attention_counts(cost_rows(cost, query));
+      const double attention_energy = energy_pj(table, attention);
+      attention.exp = attention_exponentials(cost);
       const Index side = x.model.image / x.model.patch;
       lines += fmt::format("{},{},{},{}", model.name, side * side, x.model.dim, cost.parameters);
       for (const CountKind& kind : count_kinds) lines += fmt::format(",{}", total.counts.*kind.member);
       for (const CountKind& kind : count_kinds) lines += fmt::format(",{}", attention.*kind.member);
-      lines += fmt::format(",{},{},{},{}\n", energy_pj(table, total.counts), energy_pj(table, attention),
+      lines += fmt::format(",{},{},{},{}\n", energy_pj(table, total.counts), attention_energy,
                            total.moved * static_cast<double>(table.number_bytes),
                            cost.kept * table.number_bytes * query.batch);
     }

@@ -17,6 +17,13 @@ std::string si(double value) {
   return fmt::format("{:.{}f}{}", value, decimals, prefixes[prefix]);
 }
 
+std::string grouped(Index value) {
+  std::string text = std::to_string(value);
+  for (Index place = static_cast<Index>(text.size()) - 3; place > 0; place -= 3)
+    text.insert(static_cast<std::size_t>(place), 1, ',');
+  return text;
+}
+
 void print_table(std::ostream& out, const std::vector<std::vector<std::string>>& rows) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows)

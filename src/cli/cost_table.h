@@ -1,4 +1,4 @@
-// What the forms of `heed cost` share: numbers with SI prefixes, and tables.
+// What the forms of `heed cost` share: numbers to be read, and tables.
 #pragma once
 
 #include "heed/cost/energy.h"
@@ -12,6 +12,9 @@ namespace heed::cli {
 
 /// Four digits and an SI prefix: "1.254 G".
 std::string si(double value);
+
+/// Thousands apart: "54,000".
+std::string grouped(Index value);
 
 /// Prints rows of cells, the first column flush left, the others flush right.
 void print_table(std::ostream& out, const std::vector<std::vector<std::string>>& rows);

@@ -34,14 +34,6 @@ std::string duration(double seconds) {
   return fmt::format("{}:{:02}", total / 60, total % 60);
 }
 
-/// "54,000"
-std::string grouped(Index value) {
-  std::string text = std::to_string(value);
-  for (Index place = static_cast<Index>(text.size()) - 3; place > 0; place -= 3)
-    text.insert(static_cast<std::size_t>(place), 1, ',');
-  return text;
-}
-
 /// A bar that is redrawn in place on a terminal; a line per epoch in any case.
 class Progress : public TrainObserver {
  public:
