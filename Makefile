@@ -128,6 +128,7 @@ target = $(DESTDIR)$(prefix)
 install: all
 	for header in $$(find include -name '*.h'); do install -D -m 644 $$header $(target)/$$header || exit; done
 	install -D -m 644 -t $(target)/share/heed/models models/*.toml
+	install -D -m 644 -t $(target)/share/heed/models/energy models/energy/*.toml
 	install -D -m 644 -t $(target)/lib $(BUILD)/libheed.a
 	install -D -t $(target)/bin $(BUILD)/heed
 	mkdir -p $(target)/lib/pkgconfig

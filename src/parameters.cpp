@@ -77,6 +77,14 @@ Parameters<T>::Parameters(ParameterList list)
 }
 
 template <class T>
+Parameters<T> Parameters<T>::shapes_of(ParameterList list) {
+  Parameters parameters;
+  parameters.offsets_.resize(static_cast<std::size_t>(list.size()));
+  parameters.list_ = std::move(list);
+  return parameters;
+}
+
+template <class T>
 void Parameters<T>::initialise(std::uint64_t seed) {
   for (int id = 0; id < list_.size(); ++id) {
     const ParameterSpec& spec = list_[id];

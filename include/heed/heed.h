@@ -23,6 +23,10 @@
 #include "heed/train/step.h"
 #include "heed/train/trainer.h"
 
+// What models cost.
+#include "heed/cost/energy.h"
+#include "heed/cost/model_cost.h"
+
 // Weights as files; the check of gradients; threads.
 #include "heed/gradcheck.h"
 #include "heed/io/weights.h"

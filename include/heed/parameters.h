@@ -72,6 +72,9 @@ class Parameters {
  public:
   explicit Parameters(ParameterList list);
 
+  /// Tensors with shapes and no values, for a pass that computes nothing (tape.h).
+  static Parameters shapes_of(ParameterList list);
+
   /// Fills every tensor by its declaration; the numbers depend on the seed and the tensor's name only, and
   /// are the same for every T up to rounding.
   void initialise(std::uint64_t seed);
@@ -89,6 +92,8 @@ class Parameters {
   Index offset(ParameterId id) const { return offsets_[static_cast<std::size_t>(id)]; }
 
  private:
+  Parameters() = default;
+
   ParameterList list_;
   std::vector<Index> offsets_;
   Index trainable_size_ = 0;

@@ -65,9 +65,22 @@ class Var {
 
 /// One operation as it was recorded, for cost tables.
 struct TraceEntry {
+  /// A tensor that the operation reads or makes. The same tensor has the same id; parameters count by themselves.
+  struct Value {
+    Index id = 0;
+    bool parameter = false;
+    bool wanted = false;  ///< its gradient
+    Index elements = 0;
+
+    bool is(const Value& other) const { return id == other.id && parameter == other.parameter; }
+  };
+
   const char* operation;
   std::string layer;
   Cost cost;
+  Value result{};
+  std::vector<Value> operands{};  ///< each once
+  Index kept = 0;                 ///< numbers that it keeps for its backward pass, beside operands and result
 };
 
 /// What a pass over a model is given. Without `gradients` nothing is recorded for a backward pass.
@@ -76,7 +89,7 @@ struct Pass {
   Parameters<T>* parameters = nullptr;
   Gradients<T>* gradients = nullptr;
   bool training = false;                     ///< dropout active, batch statistics used and updated
-  bool compute = true;                       ///< false: shapes and costs only
+  bool compute = true;                       ///< false: shapes and costs only, as if all gradients were wanted
   RandomStream random{};                     ///< for dropout and the like; one per step
   Index first_image = 0;                     ///< position in the batch of the first image of this piece
   std::vector<TraceEntry>* trace = nullptr;  ///< collects the operations that ran
@@ -145,7 +158,10 @@ class Tape {
                 const Forward& forward, const Backward& backward);
 
   /// Uninitialised memory that lives as long as the pass.
-  T* memory(Index count) { return pass_.compute ? arena_.allocate<T>(count) : nullptr; }
+  T* memory(Index count) {
+    taken_ += count;
+    return pass_.compute ? arena_.allocate<T>(count) : nullptr;
+  }
 
   /// Where to write a contribution to the gradient of `x`, and how. Ask right before writing: the first
   /// contribution assigns all of it, later ones accumulate. Not wanted at all if false.
@@ -195,6 +211,8 @@ class Tape {
 
   Node& node(Var<T> x);
   Var<T> append(const Node& node);
+  TraceEntry::Value traced(Var<T> x);
+  void trace(const Operation& operation, Var<T> result, std::initializer_list<Var<T>> operands, Index kept);
   T* take_buffer(Index size);
 
   Pass<T> pass_;
@@ -203,6 +221,7 @@ class Tape {
   std::vector<Step> steps_;
   std::vector<FreeBuffer> free_;
   bool backward_done_ = false;
+  Index taken_ = 0;  ///< numbers that memory() was asked for since the last operation was recorded
   const std::string* layer_ = nullptr;
   detail::TapeSlot* slot_;
 };
@@ -275,6 +294,7 @@ void Tape<T>::clear(const Pass<T>& pass) {
   free_.clear();
   arena_.clear();
   backward_done_ = false;
+  taken_ = 0;
   ++slot_->generation;
 }
 
@@ -312,7 +332,7 @@ Var<T> Tape<T>::parameter(ParameterId id) {
   node.value = value.data();
   node.shape = value.shape();
   node.parameter = id;
-  node.wanted = pass_.gradients != nullptr && pass_.parameters->list()[id].trainable;
+  node.wanted = (pass_.gradients != nullptr || !pass_.compute) && pass_.parameters->list()[id].trainable;
   return append(node);
 }
 
@@ -321,15 +341,16 @@ template <class Forward, class Backward>
 Var<T> Tape<T>::record(const Operation& operation, const Shape& shape, std::initializer_list<Var<T>> operands,
                        const Forward& forward, const Backward& backward) {
   static_assert(std::is_trivially_destructible_v<Backward>, "the tape drops closures without destroying them");
-  T* const y = memory(shape.elements());
+  const Index kept = std::exchange(taken_, 0);
+  T* const y = pass_.compute ? arena_.allocate<T>(shape.elements()) : nullptr;
   if (pass_.compute) forward(y);
-  if (pass_.trace) pass_.trace->push_back({operation.name, layer_ ? *layer_ : std::string(), operation.cost});
 
   Node node;
   node.value = y;
   node.shape = shape;
   for (const Var<T>& x : operands) node.wanted |= x && wanted(x);
   const Var<T> result = append(node);
+  if (pass_.trace) trace(operation, result, operands, kept);
   if (node.wanted && pass_.compute) {
     void* const closure = arena_.allocate_bytes(sizeof(Backward));
     new (closure) Backward(backward);
@@ -337,6 +358,25 @@ Var<T> Tape<T>::record(const Operation& operation, const Shape& shape, std::init
         {result.index_, [](const void* f, const Adjoint<T>& dy) { (*static_cast<const Backward*>(f))(dy); }, closure});
   }
   return result;
+}
+
+template <class T>
+TraceEntry::Value Tape<T>::traced(Var<T> x) {
+  const Node& n = node(x);
+  return {n.parameter >= 0 ? n.parameter : x.index_, n.parameter >= 0, n.wanted, n.shape.elements()};
+}
+
+template <class T>
+void Tape<T>::trace(const Operation& operation, Var<T> result, std::initializer_list<Var<T>> operands, Index kept) {
+  TraceEntry entry{operation.name, layer_ ? *layer_ : std::string(), operation.cost, traced(result)};
+  for (const Var<T>& x : operands) {
+    if (!x) continue;
+    const TraceEntry::Value value = traced(x);
+    const auto same = [&](const TraceEntry::Value& other) { return value.is(other); };
+    if (std::none_of(entry.operands.begin(), entry.operands.end(), same)) entry.operands.push_back(value);
+  }
+  entry.kept = kept;
+  pass_.trace->push_back(std::move(entry));
 }
 
 template <class T>

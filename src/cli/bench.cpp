@@ -2,6 +2,7 @@
 #include "commands.h"
 
 #include "heed/config.h"
+#include "heed/cost/rapl.h"
 #include "heed/kernels/gemm.h"
 #include "heed/parallel.h"
 #include "heed/train/optimizer.h"
@@ -29,27 +30,34 @@ struct Arguments {
 
 using Clock = std::chrono::steady_clock;
 
-/// Times of calls of f in seconds, for about `seconds` and at least five calls, after warming up.
+/// Times of calls in seconds, ascending, and the energy they took.
+struct Measured {
+  std::vector<double> times;
+  PackageEnergy energy;
+};
+
+/// Measures calls of f for about `seconds` and at least five calls, after warming up.
 template <class F>
-std::vector<double> times_of(double seconds, const F& f) {
+Measured measured(double seconds, const F& f) {
   const auto since = [](Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
   };
   const Clock::time_point warm_up = Clock::now();
   for (int i = 0; i < 3 && (i < 2 || since(warm_up) < 3); ++i) f();
-  std::vector<double> times;
+  Measured m;
   const Clock::time_point start = Clock::now();
-  while (since(start) < seconds || times.size() < 5) {
+  while (since(start) < seconds || m.times.size() < 5) {
     const Clock::time_point call = Clock::now();
     f();
-    times.push_back(since(call));
+    m.times.push_back(since(call));
+    m.energy.update();
   }
-  std::sort(times.begin(), times.end());
-  return times;
+  std::sort(m.times.begin(), m.times.end());
+  return m;
 }
 
 template <class T>
-std::vector<double> measure(const Arguments& a, const Experiment& x, Index batch) {
+Measured measure(const Arguments& a, const Experiment& x, Index batch) {
   const ModelConfig& m = x.model;
   const VisionTransformer model(m, x.attention, x.train.dropout, x.train.drop_path);
   Parameters<T> parameters(model.parameters());
@@ -66,11 +74,11 @@ std::vector<double> measure(const Arguments& a, const Experiment& x, Index batch
   if (a.mode == "infer") {
     Inference<T> inference(model, parameters, x.train.piece);
     Tensor<T> logits(Shape{batch, m.classes});
-    return times_of(a.seconds, [&] { inference.run(image_view, logits.data()); });
+    return measured(a.seconds, [&] { inference.run(image_view, logits.data()); });
   }
   Optimizer<T> optimizer(x.optim, parameters);
   BatchGradient<T> gradient(model, parameters, batch, x.train.piece, x.train.label_smoothing);
-  return times_of(a.seconds, [&] {
+  return measured(a.seconds, [&] {
     gradient.run(image_view, std::as_const(targets).view(), labels.data(),
                  random.derive(static_cast<std::uint64_t>(optimizer.steps())));
     const Clipping clipping = clip_by_norm(gradient.gradients(), x.optim.clip);
@@ -88,7 +96,8 @@ int bench_command(const Arguments& a) {
   use_threads(a.threads);
   const Experiment x = load_experiment(a.model, a.sets);
   const Index batch = a.batch > 0 ? a.batch : x.train.batch;
-  const std::vector<double> times = x.train.dtype == "f64" ? measure<double>(a, x, batch) : measure<float>(a, x, batch);
+  Measured result = x.train.dtype == "f64" ? measure<double>(a, x, batch) : measure<float>(a, x, batch);
+  const std::vector<double>& times = result.times;
   const double median = times[times.size() / 2], best = times.front(), images = static_cast<double>(batch);
   if (a.json) {
     nlohmann::ordered_json json;
@@ -102,16 +111,20 @@ int bench_command(const Arguments& a) {
     json["peak_mb"] = peak_megabytes();
     json["threads"] = threads();
     json["blas"] = kernels::gemm_library();
+    if (result.energy.unavailable().empty())
+      json["package_j"] = result.energy.joules();
+    else
+      json["package_j"] = result.energy.report();
     std::cout << json.dump() << "\n";
     return ok;
   }
   std::cout << fmt::format(
       "{} {}, batch {}: {:.0f} images/s (median of {}), best {:.0f}; {:.2f} ms per step, 10 % to 90 %: {:.2f} to "
       "{:.2f}\n"
-      "peak memory {:.0f} MB, {} threads, {}\n",
+      "peak memory {:.0f} MB, {} threads, {}\nenergy of the processor packages: {}\n",
       a.model, a.mode, batch, images / median, times.size(), images / best, median * 1e3,
       times[times.size() / 10] * 1e3, times[times.size() * 9 / 10] * 1e3, peak_megabytes(), threads(),
-      kernels::gemm_library());
+      kernels::gemm_library(), result.energy.report());
   return ok;
 }
 

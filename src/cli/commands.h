@@ -21,6 +21,7 @@ void add_eval(CLI::App& app, const AddVerb& add);
 void add_predict(CLI::App& app, const AddVerb& add);
 void add_gradcheck(CLI::App& app, const AddVerb& add);
 void add_list(CLI::App& app, const AddVerb& add);
+void add_cost(CLI::App& app, const AddVerb& add);
 void add_bench(CLI::App& app, const AddVerb& add);
 void add_maps(CLI::App& app, const AddVerb& add);
 void add_probe(CLI::App& app, const AddVerb& add);

@@ -79,6 +79,7 @@ int run(int argc, char** argv) {
   add_gradcheck(app, add);
   add_list(app, add);
   add_probe(app, add);
+  add_cost(app, add);
   add_bench(app, add);
   try {
     app.parse(argc, argv);

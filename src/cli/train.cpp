@@ -1,6 +1,9 @@
 // heed train: the run, seen from the terminal.
 #include "commands.h"
+#include "cost_table.h"
 
+#include "heed/cost/peak.h"
+#include "heed/cost/rapl.h"
 #include "heed/kernels/gemm.h"
 #include "heed/train/run.h"
 #include "heed/train/trainer.h"
@@ -11,6 +14,7 @@
 #include <chrono>
 #include <csignal>
 #include <iostream>
+#include <optional>
 
 namespace heed::cli {
 
@@ -30,14 +34,6 @@ std::string duration(double seconds) {
   return fmt::format("{}:{:02}", total / 60, total % 60);
 }
 
-/// "54,000"
-std::string grouped(Index value) {
-  std::string text = std::to_string(value);
-  for (Index place = static_cast<Index>(text.size()) - 3; place > 0; place -= 3)
-    text.insert(static_cast<std::size_t>(place), 1, ',');
-  return text;
-}
-
 /// A bar that is redrawn in place on a terminal; a line per epoch in any case.
 class Progress : public TrainObserver {
  public:
@@ -55,12 +51,17 @@ class Progress : public TrainObserver {
                              grouped(plan.test_images), environment_line(), plan.run);
     if (plan.step > 0) std::cout << fmt::format("resumed after {} steps\n", plan.step);
     std::cout << std::flush;
-    start_ = Clock::now();
+    energy_.emplace();
+    start_ = energy_read_ = Clock::now();
     last_.step = first_step_ = plan.step;
   }
 
   void step(const StepReport& s) override {
     last_ = s;
+    if (Clock::now() - energy_read_ > std::chrono::minutes(1)) {
+      energy_->update();
+      energy_read_ = Clock::now();
+    }
     if (!terminal_ || Clock::now() - drawn_ < std::chrono::milliseconds(100)) return;
     drawn_ = Clock::now();
     const Index total = epochs_ * plan_.steps_per_epoch;
@@ -78,6 +79,8 @@ class Progress : public TrainObserver {
 
   void epoch(const EpochReport& e) override {
     clear();
+    seconds_ += e.seconds;
+    images_ += e.train.images_per_s * e.seconds;
     std::cout << fmt::format("epoch {:>{}}/{}  loss {:.4f}  accuracy {:6.2f} %", e.train.epoch,
                              std::to_string(epochs_).size(), epochs_, e.train.loss, 100 * e.train.accuracy);
     if (e.validated)
@@ -98,6 +101,19 @@ class Progress : public TrainObserver {
     if (terminal_) std::cout << "\r\033[K";
   }
 
+  /// What the run took of what the machine can do, and the energy.
+  void summary() {
+    if (last_.step == first_step_) return;
+    const std::string package = energy_->report();  // before the peak is measured
+    const double rate = seconds_ > 0 ? images_ / seconds_ : last_.images_per_s;
+    const double operations = static_cast<double>(plan_.operations), peak = peak_flops();
+    std::cout << fmt::format(
+        "{}FLOP per training image; {}FLOP/s, {:.0f} % of the {}FLOP/s of this machine's matrix products\n"
+        "{} pJ per training image by the table ({}); processor packages, all in all: {}\n",
+        si(operations), si(rate * operations), 100 * rate * operations / peak, si(peak), si(plan_.energy_pj),
+        default_energy_table().name, package);
+  }
+
   const StepReport& last() const { return last_; }
 
  private:
@@ -106,8 +122,10 @@ class Progress : public TrainObserver {
   bool terminal_;
   TrainPlan plan_;
   StepReport last_;
-  Clock::time_point start_, drawn_;
+  Clock::time_point start_, drawn_, energy_read_;
   Index first_step_ = 0;
+  double seconds_ = 0, images_ = 0;  ///< of completed epochs
+  std::optional<PackageEnergy> energy_;
 };
 
 struct Arguments {
@@ -131,6 +149,7 @@ int train_command(const Arguments& a) {
   const std::string resume = fmt::format("{} train --run {} --resume", program_name(), a.run);
   switch (outcome) {
     case Outcome::finished:
+      progress.summary();
       std::cout << fmt::format(
           "\nweights, metrics and configuration are in {0}\n"
           "next: {1} eval {0}                accuracy by class\n"
@@ -140,6 +159,7 @@ int train_command(const Arguments& a) {
           a.run, program_name());
       return ok;
     case Outcome::stopped:
+      progress.summary();
       std::cout << fmt::format("stopped after {} steps (train.max_steps); to go on: {} --set train.max_steps=0\n",
                                progress.last().step, resume);
       return ok;

@@ -2,8 +2,8 @@
 // the value from before. What is left unwritten keeps its default.
 #include "heed/config.h"
 
-#include "heed/io/file.h"
 #include "heed/suggest.h"
+#include "toml_document.h"
 #include "toml_text.h"
 #include "toml_value.h"
 
@@ -143,31 +143,6 @@ void Loader::require_complete(const std::string& path) const {
   });
 }
 
-// Why a text is no TOML, and where: ":12", or nothing.
-struct NoToml {
-  std::string line, reason;
-};
-
-toml::table parse(std::string_view text) {
-  try {
-    return toml::parse(text);
-  } catch (const toml::parse_error& error) {
-    std::string reason(error.description());
-    std::replace(reason.begin(), reason.end(), '\n', ' ');
-    throw NoToml{fmt::format(":{}", error.source().begin.line), reason};
-  } catch (const std::logic_error&) {
-    throw NoToml{"", "a key or value is cut short"};
-  }
-}
-
-toml::table parse_file(const std::string& path) {
-  try {
-    return parse(read_file(path));
-  } catch (const NoToml& error) {
-    fail("{}{}: not valid TOML: {}", path, error.line, error.reason);
-  }
-}
-
 // "optim.lr=1e-3" as the document it stands for. A value that is no TOML is a text.
 toml::table parse_set(const std::string& set) {
   const std::size_t equals = set.find('=');
@@ -179,12 +154,12 @@ toml::table parse_set(const std::string& set) {
   const std::string value = set.substr(equals + 1);
   try {
     // A line break would let the value bring keys of its own.
-    if (value.find('\n') == std::string::npos) return parse(key + " = " + value);
+    if (value.find('\n') == std::string::npos) return parse_toml(key + " = " + value);
   } catch (const NoToml&) {
     // Then it is a text.
   }
   try {
-    return parse(key + " = " + toml_text(value));
+    return parse_toml(key + " = " + toml_text(value));
   } catch (const NoToml& error) {
     fail("--set {}: not valid TOML: {}", in_quotes(set), error.reason);
   }
@@ -192,7 +167,7 @@ toml::table parse_set(const std::string& set) {
 
 void Loader::read(const std::string& path, std::vector<std::string> chain, const toml::node* base,
                   const std::string& base_where) {
-  const toml::table document = parse_file(path);
+  const toml::table document = parse_toml_file(path);
   const Source source{path, true};
   std::string where = base_where;
   for (const auto& [key, value] : document)

@@ -1,5 +1,7 @@
 #include "heed/train/trainer.h"
 
+#include "../cost/cost_json.h"
+
 #include "heed/io/file.h"
 #include "heed/io/weights.h"
 #include "heed/train/checkpoint.h"
@@ -48,8 +50,9 @@ class Run {
   const TrainOptions& options_;
   TrainObserver& observer_;
   RunPaths paths_;
-  std::unique_ptr<Dataset> train_set_, test_set_;
   VisionTransformer model_;
+  ModelCost cost_;
+  std::unique_ptr<Dataset> train_set_, test_set_;
   Subsets subsets_;
   Loader<T> train_loader_, test_loader_;
   std::optional<Loader<T>> validation_loader_;
@@ -73,15 +76,28 @@ std::unique_ptr<Dataset> open(const Experiment& x, Split split) {
   return set;
 }
 
+CostQuery step_cost(const Experiment& x, Convention convention) {
+  return {convention, CostPass::step, CostGroup::layer, x.train.batch};
+}
+
+/// cost.json: what a training step costs per image, in both conventions.
+std::string cost_file(const Experiment& x, const ModelCost& cost) {
+  nlohmann::ordered_json json;
+  for (const auto& [name, convention] : {std::pair("contractions", Convention::contractions), {"all", Convention::all}})
+    json[name] = cost_json(cost, step_cost(x, convention), default_energy_table());
+  return json.dump(1) + "\n";
+}
+
 template <class T>
 Run<T>::Run(const Experiment& experiment, const TrainOptions& options, TrainObserver& observer)
     : x_(experiment),
       options_(options),
       observer_(observer),
       paths_(options.run),
+      model_(x_.model, x_.attention, x_.train.dropout, x_.train.drop_path),
+      cost_(cost_of(model_)),
       train_set_(open(x_, Split::train)),
       test_set_(open(x_, Split::test)),
-      model_(x_.model, x_.attention, x_.train.dropout, x_.train.drop_path),
       subsets_(split_validation(train_set_->size(), x_.data, static_cast<std::uint64_t>(x_.train.seed))),
       train_loader_(*train_set_, subsets_.train, x_.data, input_of(x_.model), x_.train.batch,
                     static_cast<std::uint64_t>(x_.train.seed), true),
@@ -109,6 +125,7 @@ void Run<T>::begin() {
   }
   write_file(paths_.config(), to_toml(x_));
   write_file(paths_.environment(), environment_json());
+  write_file(paths_.cost(), cost_file(x_, cost_));
   metrics_.emplace(paths_.metrics(), progress_.epoch, progress_.step);
   // From here on the directory can be resumed, whatever happens, and it is known that there is room for checkpoints.
   if (!options_.resume) save_last();
@@ -122,6 +139,9 @@ void Run<T>::begin() {
   plan.epoch = progress_.epoch;
   plan.step = progress_.step;
   plan.run = paths_.directory;
+  const Counts counts = cost_total(cost_, step_cost(x_, Convention::contractions)).counts;
+  plan.operations = counts.mul + counts.add;
+  plan.energy_pj = energy_pj(default_energy_table(), counts);
   observer_.begin(plan);
 }
 

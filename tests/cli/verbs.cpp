@@ -79,6 +79,9 @@ BOOST_AUTO_TEST_CASE(bench_prints_one_json_object) {
     BOOST_TEST(json.at("steps").get<int>() >= 5);
     BOOST_TEST(json.at("threads").get<int>() == 1);
     BOOST_TEST(!json.at("blas").get<std::string>().empty());
+    // Joules, or why there are none; never a zero.
+    const auto& package = json.at("package_j");
+    BOOST_TEST((package.is_number() || package.get<std::string>().starts_with("unavailable: ")));
     BOOST_TEST(json.at("best_img_s").get<double>() >= json.at("img_s").get<double>());
   }
 }
@@ -90,6 +93,8 @@ BOOST_AUTO_TEST_CASE(train_eval_predict) {
   const std::string printed =
       output_of({"train", file, "--run", directory, "--set", "optim.lr=0.01", "--threads", "1"});
   check_contains(printed, {"epoch 1/3", "epoch 3/3", "validation loss", "test accuracy", directory});
+  check_contains(printed, {"FLOP per training image", "of this machine's matrix products", "pJ per training image",
+                           "processor packages, all in all: "});
   BOOST_TEST(printed.find_first_of("\r\033") == std::string::npos);
   for (const char* name : {"config.toml", "environment.json", "metrics.csv", "last.safetensors", "best.safetensors"})
     BOOST_TEST(std::filesystem::exists(directory + "/" + name), name);
@@ -98,6 +103,12 @@ BOOST_AUTO_TEST_CASE(train_eval_predict) {
   for (const char* key : {"version", "compiler", "cpu", "blas"})
     BOOST_TEST(!environment.at(key).get<std::string>().empty());
   BOOST_TEST(environment.at("threads").get<int>() == 1);
+
+  const auto cost = nlohmann::json::parse(read_file(directory + "/cost.json"));
+  for (const char* convention : {"contractions", "all"})
+    BOOST_TEST(
+        (cost.at(convention) == nlohmann::json::parse(output_of({"cost", file, "--json", "--pass", "step",
+                                                                 "--convention", convention, "--batch", "16"}))));
 
   std::istringstream metrics(read_file(directory + "/metrics.csv"));
   Strings kinds;

@@ -29,7 +29,7 @@ class FeedForward {
   /// `act` is "gelu", "relu" or "none".
   FeedForward(ParameterList& list, const std::string& name, Index dim, Index hidden, std::string act,
               const std::optional<AdderLinearOptions>& adder = {})
-      : name_(name),
+      : act_name_(name + ".act"),
         act_(std::move(act)),
         fc1_(list, name + ".fc1", dim, hidden, adder),
         fc2_(list, name + ".fc2", hidden, dim, adder) {}
@@ -37,13 +37,13 @@ class FeedForward {
   template <class T>
   Var<T> operator()(Var<T> x, double dropout_rate, std::uint64_t place, Var<T> residual = {}) const {
     const Var<T> hidden = fc1_(x);
-    const typename Tape<T>::Scope scope(x.tape(), name_);
+    const typename Tape<T>::Scope scope(x.tape(), act_name_);
     const Var<T> active = act_ == "gelu" ? gelu(hidden) : act_ == "relu" ? relu(hidden) : hidden;
     return fc2_(dropout(active, dropout_rate, place), residual);
   }
 
  private:
-  std::string name_;
+  std::string act_name_;
   std::string act_;
   Projection fc1_, fc2_;
 };
@@ -69,6 +69,7 @@ class Block {
 
   template <class T>
   Var<T> operator()(Var<T> x) const {
+    const typename Tape<T>::Scope scope(x.tape(), name_);
     // Where a branch may be dropped it is added by itself; otherwise its last product adds it on the way.
     if (!x.tape().training() || (dropout_ == 0 && drop_path_ == 0)) {
       x = attention_(norm1_(x), x);
@@ -89,7 +90,6 @@ class Block {
  private:
   template <class T>
   Var<T> branch(Var<T> x, std::uint64_t which) const {
-    const typename Tape<T>::Scope scope(x.tape(), name_);
     return stochastic_depth(dropout(x, dropout_, 4 * place_ + which), drop_path_, 4 * place_ + which);
   }
 
@@ -119,6 +119,7 @@ class VisionTransformer {
   Var<T> operator()(Var<T> images) const {
     Var<T> x = embed(images);
     for (const Block& block : blocks_) x = block(x);
+    const typename Tape<T>::Scope scope(x.tape(), pool_name_);
     // The norm works token by token, so a class token may be taken out first.
     return (*head_)(config_.pool == "cls" ? (*norm_)(select_token(x, 0)) : mean_tokens((*norm_)(x)));
   }
@@ -155,8 +156,9 @@ class VisionTransformer {
     require(shape.rank() == 4 && shape[1] == config_.channels && shape[2] == config_.image && shape[3] == config_.image,
             "[model] images have shape {}; expected [B, {}, {}, {}]", shape, config_.channels, config_.image,
             config_.image);
-    const typename Tape<T>::Scope scope(tape, patch_name_);
+    const typename Tape<T>::Scope patch_scope(tape, patch_name_);
     const Var<T> patches = patch_embedding(images, tape.parameter(patch_weight_), tape.parameter(patch_bias_));
+    const typename Tape<T>::Scope position_scope(tape, position_name_);
     const Var<T> tokens = embed_tokens(patches, class_token_ < 0 ? Var<T>{} : tape.parameter(class_token_),
                                        position_ < 0 ? Var<T>{} : tape.parameter(position_));
     return dropout(tokens, dropout_, 0xe3bed);
@@ -165,7 +167,7 @@ class VisionTransformer {
   ModelConfig config_;
   double dropout_;
   ParameterList list_;
-  std::string patch_name_ = "patch_embed";
+  std::string patch_name_ = "patch_embed.proj", position_name_ = "pos_embed", pool_name_ = "pool";
   ParameterId class_token_ = -1, position_ = -1, patch_weight_ = -1, patch_bias_ = -1;
   std::vector<Block> blocks_;
   std::optional<LayerNormLayer> norm_;

@@ -6,14 +6,14 @@
 
 namespace heed {
 
-/// Cost of a linear layer over `rows` rows.
-inline Cost linear_cost(Index rows, Index in, Index out, bool bias, bool residual = false) {
+/// Cost of a linear layer over `rows` rows; where no `input_gradient` is wanted, without dx.
+inline Cost linear_cost(Index rows, Index in, Index out, bool bias, bool residual = false, bool input_gradient = true) {
   Cost cost;
   cost.forward = product_counts(rows, out, in) + Counts{.add = (bias + residual) * rows * out};
-  cost.backward =
-      product_counts(rows, in, out) + product_counts(out, in, rows) + Counts{.add = bias ? (rows - 1) * out : 0};
+  cost.backward = product_counts(out, in, rows) + Counts{.add = bias ? (rows - 1) * out : 0};
+  if (input_gradient) cost.backward += product_counts(rows, in, out);
   cost.forward_contractions = product_contractions(rows, out, in);
-  cost.backward_contractions = 2 * cost.forward_contractions;
+  cost.backward_contractions = (input_gradient ? 2 : 1) * cost.forward_contractions;
   return cost;
 }
 
@@ -29,8 +29,8 @@ Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {}) {
           residual ? residual.shape() : Shape{}, shape);
 
   return tape.record(
-      {"linear", linear_cost(rows, in, out, static_cast<bool>(bias), static_cast<bool>(residual))}, shape,
-      {x, weight, bias, residual},
+      {"linear", linear_cost(rows, in, out, static_cast<bool>(bias), static_cast<bool>(residual), tape.wanted(x))},
+      shape, {x, weight, bias, residual},
       [=](T* y) {
         const T *px = x.data(), *pw = weight.data();
         const T *pb = bias ? bias.data() : nullptr, *pr = residual ? residual.data() : nullptr;

@@ -27,7 +27,7 @@ Var<T> patch_embedding(Var<T> x, Var<T> weight, Var<T> bias) {
   T* const patches = tape.memory(rows * taps);
 
   return tape.record(
-      {"patch_embedding", linear_cost(rows, taps, width, true)}, Shape{images, count, width}, {x, weight, bias},
+      {"patch_embedding", linear_cost(rows, taps, width, true, false, tape.wanted(x))}, Shape{images, count, width}, {x, weight, bias},
       [=](T* y) {
         parallel_for(images, [=](Index image) {
           const T* const from = x.data() + image * image_size;

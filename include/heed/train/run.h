@@ -1,4 +1,4 @@
-// The directory of a training run: config.toml, environment.json, metrics.csv, last.safetensors and
+// The directory of a training run: config.toml, environment.json, cost.json, metrics.csv, last.safetensors and
 // best.safetensors.
 #pragma once
 
@@ -15,6 +15,7 @@ struct RunPaths {
   explicit RunPaths(std::string run) : directory(std::move(run)) {}
   std::string config() const { return directory + "/config.toml"; }
   std::string environment() const { return directory + "/environment.json"; }
+  std::string cost() const { return directory + "/cost.json"; }
   std::string metrics() const { return directory + "/metrics.csv"; }
   std::string last() const { return directory + "/last.safetensors"; }
   std::string best() const { return directory + "/best.safetensors"; }

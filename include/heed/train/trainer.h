@@ -27,6 +27,8 @@ struct TrainPlan {
   Index train_images = 0, validation_images = 0, test_images = 0;
   Index steps_per_epoch = 0;
   Index epoch = 0, step = 0;  ///< where it begins: 0, 0 unless resumed
+  Index operations = 0;       ///< of a training step, per image: multiplications and additions in products and sums
+  double energy_pj = 0;       ///< of these, by the built-in table (cost/energy.h)
   std::string run;
 };
 

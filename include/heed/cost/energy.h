@@ -1,0 +1,60 @@
+// What operations and memory accesses cost in energy, by a table. The built-in one is that of the adder paper; files in
+// models/energy/ hold others, and whoever has better figures writes a file of the same form.
+#pragma once
+
+#include "heed/cost.h"
+
+#include <string>
+#include <vector>
+
+namespace heed {
+
+/// A price and where it was published.
+struct EnergyFigure {
+  std::string of;  ///< "mul", "dram"
+  double pj = 0;
+  std::string source;
+
+  bool operator==(const EnergyFigure&) const = default;
+};
+
+/// Energy of operations and of memory accesses, in picojoules.
+struct EnergyTable {
+  std::string name;                      ///< "float32, 45 nm"
+  Index number_bytes = 4;                ///< size of one number in memory
+  std::vector<EnergyFigure> operations;  ///< per operation; kinds that are not listed cost nothing
+  std::vector<EnergyFigure> memory;      ///< per byte from one kind of memory
+
+  bool operator==(const EnergyTable&) const = default;
+};
+
+/// Float32 at 45 nm: 3.7 pJ a multiplication, 0.9 pJ an addition (Horowitz, ISSCC 2014), the adder paper's prices.
+const EnergyTable& default_energy_table();
+
+/// Reads a table:
+///
+///   name = "float32, 45 nm"
+///   number_bytes = 4
+///   [operations]
+///   mul = { pj = 3.7, source = "..." }
+///   [memory]
+///   dram = { pj = 162.5, source = "..." }
+///
+/// Throws Error at unknown keys and kinds, at figures without a source, and at negative or infinite ones.
+EnergyTable load_energy_table(const std::string& path);
+
+/// Energy of these operations in pJ.
+double energy_pj(const EnergyTable& table, const Counts& counts);
+
+/// The kinds of operations by name, as tables and JSON spell them.
+struct CountKind {
+  const char* name;
+  Index Counts::*member;
+};
+inline constexpr CountKind count_kinds[] = {
+    {"mul", &Counts::mul},   {"add", &Counts::add},     {"div", &Counts::div},
+    {"sqrt", &Counts::sqrt}, {"exp", &Counts::exp},     {"log", &Counts::log},
+    {"erf", &Counts::erf},   {"other", &Counts::other}, {"cmp", &Counts::cmp},
+};
+
+}  // namespace heed

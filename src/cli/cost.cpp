@@ -1,0 +1,178 @@
+// heed cost: what a model costs, in operations, memory and energy.
+#include "cost_forms.h"
+
+#include "../cost/cost_json.h"
+#include "cost_table.h"
+
+#include "heed/suggest.h"
+
+#include <fmt/format.h>
+
+#include <iostream>
+#include <map>
+
+namespace heed::cli {
+
+namespace {
+
+/// "blocks.3.attn.qkv" as block 3 and ".attn.qkv"; block -1 for what is in no block.
+std::pair<Index, std::string> block_and_rest(const std::string& name) {
+  constexpr std::string_view prefix = "blocks.";
+  if (!name.starts_with(prefix)) return {-1, name};
+  const std::size_t end = std::min(name.find('.', prefix.size()), name.size());
+  return {std::stol(name.substr(prefix.size(), end - prefix.size())), name.substr(end)};
+}
+
+/// Rows of neighbouring blocks that cost the same, drawn together: "blocks.0-11.attn.qkv", their sum.
+std::vector<CostRow> joined_blocks(const std::vector<CostRow>& rows) {
+  struct Run {
+    CostRow row;
+    CostRow sum;
+    Index first, last;
+    std::string rest;
+  };
+  std::vector<Run> runs;
+  for (const CostRow& row : rows) {
+    const auto [block, rest] = block_and_rest(row.name);
+    const auto same = [&, block = block, &rest = rest](const Run& run) {
+      return block > 0 && run.last == block - 1 && run.rest == rest && run.row.counts == row.counts &&
+             run.row.moved == row.moved && run.row.parameters == row.parameters;
+    };
+    const auto run = std::find_if(runs.begin(), runs.end(), same);
+    if (run == runs.end()) {
+      runs.push_back({row, row, block, block, rest});
+      continue;
+    }
+    run->last = block;
+    run->sum.counts += row.counts;
+    run->sum.moved += row.moved;
+    run->sum.parameters += row.parameters;
+  }
+  std::vector<CostRow> joined;
+  for (Run& run : runs) {
+    if (run.last > run.first) run.sum.name = fmt::format("blocks.{}-{}{}", run.first, run.last, run.rest);
+    joined.push_back(std::move(run.sum));
+  }
+  return joined;
+}
+
+/// Number of operations of all kinds.
+double operations_in(const Counts& counts) {
+  double sum = 0;
+  for (const CountKind& kind : count_kinds) sum += static_cast<double>(counts.*kind.member);
+  return sum;
+}
+
+/// What a share is a share of: energy, or operations where the table prices none of them.
+double weight_of(const EnergyTable& table, const Counts& counts, const Counts& total) {
+  return energy_pj(table, total) > 0 ? energy_pj(table, counts) : operations_in(counts);
+}
+
+/// "mlp.fc1 27.9 %, mlp.fc2 27.9 %, ...": the layers that cost most, over all blocks.
+std::string dominating(const std::vector<CostRow>& rows, const EnergyTable& table, const Counts& total) {
+  std::map<std::string, double> shares;
+  for (const CostRow& row : rows) {
+    const auto [block, rest] = block_and_rest(row.name);
+    const std::string name = block < 0 ? row.name : rest.empty() ? "blocks" : rest.substr(1);
+    shares[name] += weight_of(table, row.counts, total) / std::max(weight_of(table, total, total), 1.0);
+  }
+  std::vector<std::pair<double, std::string>> sorted;
+  for (const auto& [name, share] : shares) sorted.emplace_back(-share, name);
+  std::sort(sorted.begin(), sorted.end());
+  std::string text;
+  for (std::size_t i = 0; i < std::min<std::size_t>(sorted.size(), 4) && sorted[i].first < 0; ++i)
+    text += fmt::format("{}{} {:.1f} %", i == 0 ? "" : ", ", sorted[i].second, -100 * sorted[i].first);
+  return text;
+}
+
+void print_model(const CostArguments& a, const ModelCost& model, const CostQuery& query, const EnergyTable& table) {
+  const std::vector<CostRow> rows = cost_rows(model, query);
+  const CostRow total = cost_total(model, query);
+  const std::vector<CountKind> kinds = kinds_of(rows);
+  const double number_bytes = static_cast<double>(table.number_bytes);
+  std::vector<std::vector<std::string>> cells(1);
+  cells[0] = {a.by};
+  for (const CountKind& kind : kinds) cells[0].emplace_back(kind.name);
+  cells[0].insert(cells[0].end(), {"energy, pJ", "share", "bytes moved"});
+  for (const EnergyFigure& memory : table.memory) cells[0].push_back(memory.of + ", pJ");
+  const auto add_row = [&](const CostRow& row) {
+    std::vector<std::string>& line = cells.emplace_back();
+    line.push_back(row.name);
+    for (const CountKind& kind : kinds) line.push_back(si(static_cast<double>(row.counts.*kind.member)));
+    line.push_back(si(energy_pj(table, row.counts)));
+    line.push_back(fmt::format("{:.1f} %", 100 * weight_of(table, row.counts, total.counts) /
+                                               std::max(weight_of(table, total.counts, total.counts), 1.0)));
+    line.push_back(si(row.moved * number_bytes));
+    for (const EnergyFigure& memory : table.memory) line.push_back(si(memory.pj * row.moved * number_bytes));
+  };
+  for (const CostRow& row : query.by == CostGroup::kind ? rows : joined_blocks(rows)) add_row(row);
+  add_row(total);
+
+  std::cout << fmt::format("{}: {}, per image; {}\n\n", a.models.front(),
+                           a.pass == "step" ? "forward and backward pass" : a.pass + " pass",
+                           convention_note(query.convention));
+  print_table(std::cout, cells);
+  std::cout << fmt::format(
+      "\nmost of it               {}\nparameters               {}\nexponentials in attention {} in a forward pass\n"
+      "activations              {}B kept for the backward pass of a batch of {}\nenergy                   {}\n"
+      "memory                   not part of energy: what moving the bytes takes, were all of them to come from",
+      dominating(rows, table, total.counts), grouped(model.parameters), grouped(attention_exponentials(model)),
+      si(static_cast<double>(model.kept * table.number_bytes * query.batch)), query.batch, energy_note(table, kinds));
+  for (const EnergyFigure& memory : table.memory) std::cout << fmt::format(" {} ({} pJ/B)", memory.of, memory.pj);
+  std::cout << "\n";
+}
+
+int cost_command(const CostArguments& a) {
+  require(!a.models.empty() || !a.compare.empty(), "cost: no model was given; expected MODEL.toml or --compare");
+  require(a.models.empty() || a.compare.empty(), "cost: {} and --compare; expected one of them",
+          in_quotes(a.models.empty() ? "" : a.models.front()));
+  const EnergyTable table = a.energy.empty() ? default_energy_table() : load_energy_table(a.energy);
+  if (!a.scale.empty()) return scale_command(a, table);
+  if (!a.compare.empty() || !a.attention.empty()) return compare_command(a, table);
+  const ModelCost model = cost_of(model_of(load_experiment(a.models.front(), a.sets)));
+  if (a.json)
+    std::cout << cost_json(model, query_of(a), table).dump() << "\n";
+  else
+    print_model(a, model, query_of(a), table);
+  return ok;
+}
+
+template <class E>
+E named(const std::string& name, std::initializer_list<const char*> names) {
+  return static_cast<E>(std::find(names.begin(), names.end(), name) - names.begin());
+}
+
+}  // namespace
+
+CostQuery query_of(const CostArguments& a) {
+  return {named<Convention>(a.convention, {"contractions", "all"}),
+          named<CostPass>(a.pass, {"forward", "backward", "step"}), named<CostGroup>(a.by, {"layer", "block", "kind"}),
+          a.batch};
+}
+
+VisionTransformer model_of(const Experiment& x) { return {x.model, x.attention, x.train.dropout, x.train.drop_path}; }
+
+void add_cost(CLI::App& app, const AddVerb& add) {
+  static CostArguments a;
+  auto* const command = app.add_subcommand("cost", "Count a model's operations, memory and energy per image");
+  command->add_option("MODEL", a.models, "model or experiment file (TOML)")->expected(0, 1);
+  add_sets(command, a.sets, "override a key of the file; repeatable");
+  command->add_option("--batch", a.batch, "images that share one reading of the weights; default 1")
+      ->check(CLI::Range(1, 1'000'000));
+  command->add_option("--convention", a.convention, "contractions: products and weighted sums, as in papers; or all")
+      ->check(CLI::IsMember({"contractions", "all"}));
+  command->add_option("--pass", a.pass, "forward (default), backward, or both as in a training step")
+      ->check(CLI::IsMember({"forward", "backward", "step"}));
+  command->add_option("--by", a.by, "rows: layer (default), block, or kind of operation")
+      ->check(CLI::IsMember({"layer", "block", "kind"}));
+  command->add_option("--energy", a.energy, "energy table (TOML), such as models/energy/int8-45nm.toml");
+  command->add_option("--compare", a.compare, "several models side by side")->type_name("MODEL...");
+  command->add_option("--attention", a.attention, "one model with several mechanisms: softmax,sima,soft:landmarks=49")
+      ->type_name("NAME[:OPTION=VALUE]...,...");
+  command->add_option("--scale", a.scale, "CSV of how cost grows: tokens=49..4096 or dim=64..1024")
+      ->type_name("tokens|dim=FROM..TO");
+  command->add_flag("--json", a.json, "one JSON object");
+  add(command, [] { return cost_command(a); });
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,36 @@
+// The forms of `heed cost`: one model, several, one growing.
+#pragma once
+
+#include "commands.h"
+
+#include "heed/cost/energy.h"
+#include "heed/cost/model_cost.h"
+
+namespace heed::cli {
+
+struct CostArguments {
+  std::vector<std::string> models, sets, compare;
+  std::string convention = "contractions", pass = "forward", by = "layer", energy, attention, scale;
+  Index batch = 1;
+  bool json = false;
+};
+
+/// What the arguments ask for.
+CostQuery query_of(const CostArguments& a);
+
+/// The model of an experiment, as it is trained.
+VisionTransformer model_of(const Experiment& x);
+
+/// A model to cost, and what to call it.
+struct NamedModel {
+  std::string name;
+  Experiment experiment;
+};
+
+/// The models of --compare, or the one model with each of the mechanisms of --attention.
+std::vector<NamedModel> models_of(const CostArguments& a);
+
+int compare_command(const CostArguments& a, const EnergyTable& table);
+int scale_command(const CostArguments& a, const EnergyTable& table);
+
+}  // namespace heed::cli

@@ -1,0 +1,29 @@
+// What the forms of `heed cost` share: numbers to be read, and tables.
+#pragma once
+
+#include "heed/cost/energy.h"
+#include "heed/cost/model_cost.h"
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace heed::cli {
+
+/// Four digits and an SI prefix: "1.254 G".
+std::string si(double value);
+
+/// Thousands apart: "54,000".
+std::string grouped(Index value);
+
+/// Prints rows of cells, the first column flush left, the others flush right.
+void print_table(std::ostream& out, const std::vector<std::vector<std::string>>& rows);
+
+/// The kinds of operations that any of the rows has; mul and add in any case.
+std::vector<CountKind> kinds_of(const std::vector<CostRow>& rows);
+
+/// What is counted, and what the counts are priced by: lines below a table.
+std::string convention_note(Convention convention);
+std::string energy_note(const EnergyTable& table, const std::vector<CountKind>& kinds);
+
+}  // namespace heed::cli
