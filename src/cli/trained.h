@@ -5,8 +5,8 @@
 
 #include "heed/data/loader.h"
 #include "heed/io/weights.h"
-#include "heed/train/run.h"
 #include "heed/nn/vit.h"
+#include "heed/train/run.h"
 
 #include <filesystem>
 
@@ -34,6 +34,10 @@ struct TrainedModel {
     return load_experiment(RunPaths(run).config(), sets);
   }
 };
+
+/// Takes the first `count` test images of the run's data through the model and calls visit(block, layer, x) as
+/// VisionTransformer::visit_attention does, for a batch of them after the other.
+void visit_test_images(TrainedModel& trained, Index count, const VisionTransformer::AttentionVisitor<float>& visit);
 
 /// The image in a file at the model's size and with its channels.
 Image model_image(const TrainedModel& trained, const std::string& file);

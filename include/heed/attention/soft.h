@@ -217,6 +217,19 @@ class Soft : public MechanismBase<Soft> {
     }
   }
 
+  /// A of each head, [heads, m, m]. Throws Error with kernel=exact, which has none.
+  template <class T>
+  Tensor<T> landmark_gram(const AttentionInput<T>& in) const {
+    require(kernel == Kernel::nystrom, "[soft] kernel is exact; expected nystrom, which has landmarks");
+    const Sizes s = sizes(in.shape);
+    const T* const tensor = landmark.tensor(mechanism_name, in);
+    Tensor<T> A(Shape{in.shape.heads, s.m, s.m});
+    Buffer<T> L(s.m * s.d), scratch(this->scratch(in.shape));
+    for (Index h = 0; h < in.shape.heads; ++h)
+      make_gram<T>(s, {in.q[h], in.q.row_stride}, tensor, L.data(), A.data() + h * s.m * s.m, scratch.data());
+    return A;
+  }
+
   Cost cost(const AttentionShape& shape) const override {
     const Sizes s = sizes(shape);
     const auto product = [&](Index e, bool added) {
@@ -301,10 +314,15 @@ class Soft : public MechanismBase<Soft> {
   };
 
   template <class T>
+  void make_gram(const Sizes& s, Rows<const T> q, const T* tensor, T* L, T* A, T* scratch) const {
+    kernels::sample_landmarks(s.landmarks, s.d, q.data, q.stride, tensor, L, scratch);
+    kernels::gaussian(s.m, s.m, s.d, L, s.d, L, s.d, s.scale, A, s.m);
+    for (Index i = 0; i < s.m && ridge > 0; ++i) A[i * s.m + i] += T(ridge);
+  }
+
+  template <class T>
   void make_factors(const Sizes& s, Rows<const T> q, const T* tensor, const Saved<T>& f, T* scratch) const {
-    kernels::sample_landmarks(s.landmarks, s.d, q.data, q.stride, tensor, f.L, scratch);
-    kernels::gaussian(s.m, s.m, s.d, f.L, s.d, f.L, s.d, s.scale, f.A, s.m);
-    for (Index i = 0; i < s.m && ridge > 0; ++i) f.A[i * s.m + i] += T(ridge);
+    make_gram(s, q, tensor, f.L, f.A, scratch);
     kernels::gaussian(s.m, s.N, s.d, f.L, s.d, q.data, q.stride, s.scale, f.P, s.N);
     kernels::newton_inverse(s.newton, f.A, f.X, scratch);
     if (s.inverse) kernels::scale_inverse(s.m, f.A, f.X, f.scaled, f.root);
