@@ -30,7 +30,7 @@ def read(path):
 
 
 def draw_block(axes, heads, kind, colour):
-    """The median of each head, and the worst of all."""
+    """The median of each head, and the worst of the block."""
     clip = lambda rows, name: [max(row[f"{kind}_{name}"], LEAST) for row in rows]
     for rows in heads.values():
         axes.plot([row["iteration"] for row in rows], clip(rows, "median"), color=colour, linewidth=1, alpha=0.8)
@@ -60,7 +60,7 @@ def draw(curves, dtype, output):
         axes.set_xlabel("iteration k")
     entries = [Line2D([], [], color=COLOURS[i % len(COLOURS)], linewidth=3, label=f"block {block}") for i, block in enumerate(blocks)]
     entries += [Line2D([], [], color="#666666", label="median, each head"),
-                Line2D([], [], color="#666666", linestyle="--", linewidth=1.6, label="worst of all")]
+                Line2D([], [], color="#666666", linestyle="--", linewidth=1.6, label="worst of the block")]
     grid[0, -1].legend(handles=entries, loc="upper left", bbox_to_anchor=(1.02, 1), frameon=False, borderaxespad=0)
     figures.save(figure, output, dpi=96)
 

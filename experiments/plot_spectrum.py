@@ -76,7 +76,7 @@ def draw(curves, output):
     ranks.set_xticks(blocks)
     ranks.set_ylim(bottom=0)
     figures.tidy(ranks)
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
+    ranks.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.02, 1), frameon=False, borderaxespad=0)
     figures.save(figure, output, dpi=96)
 
 

@@ -135,13 +135,11 @@ Tensor<float> normalised(const TrainedModel& trained, const std::vector<Image>& 
   return batch;
 }
 
-void visit_test_images(TrainedModel& trained, Index count, const VisionTransformer::AttentionVisitor<float>& visit) {
+Index visit_test_images(TrainedModel& trained, Index most, const VisionTransformer::AttentionVisitor<float>& visit) {
   const DataConfig& data = trained.experiment.data;
   const std::unique_ptr<Dataset> set = open_dataset(data.name, data.path, Split::test);
-  require(count <= set->size(), "--images {}: {} has {} test images", count, data.name, set->size());
-  std::vector<Index> images = all_images(set->size());
-  images.resize(static_cast<std::size_t>(count));
-  Loader<float> loader(*set, std::move(images), data, trained.input(), trained.experiment.train.batch, 0, false);
+  const Index count = std::min(most, set->size());
+  Loader<float> loader(*set, all_images(count), data, trained.input(), trained.experiment.train.batch, 0, false);
   loader.start(0);
   while (const Batch<float>* batch = loader.next()) {
     const Shape& s = batch->images.shape();
@@ -149,6 +147,7 @@ void visit_test_images(TrainedModel& trained, Index count, const VisionTransform
     trained.model.visit_attention<float>(tape.constant({batch->images.data(), Shape{batch->size, s[1], s[2], s[3]}}),
                                          visit);
   }
+  return count;
 }
 
 void add_eval(CLI::App& app, const AddVerb& add) {

@@ -117,11 +117,11 @@ std::string steps_text(const std::vector<MatrixResidual>& matrices, std::size_t 
   return fmt::format("{} ({})", text(steps.median), text(steps.worst));
 }
 
-void print(const Residuals& residuals, const Arguments& a) {
+void print(const Residuals& residuals, Index images, Index iterations) {
   std::cout << fmt::format(
       "steps until |A X_k A - A| / |A| stays below {} in float: median (worst) of {} test images; -: not within {}\n"
       "block head  condition of A         |A|_1/l_1  {:<12}{:<12}{:<12}\n",
-      threshold, a.images, a.iterations, starts[0].name, starts[1].name, starts[2].name);
+      threshold, images, iterations, starts[0].name, starts[1].name, starts[2].name);
   std::array<Index, starts.size()> converged{};
   Index total = 0;
   for (const auto& [head, matrices] : residuals) {
@@ -131,8 +131,7 @@ void print(const Residuals& residuals, const Arguments& a) {
     std::string line = fmt::format("{:>5} {:>4}  {:<23}{:<11}", head.first + 1, head.second + 1,
                                    fmt::format("{:.1e} ({:.1e})", condition.median, condition.worst),
                                    fmt::format("{:.2f}", norms.worst));
-    for (std::size_t s = 0; s < starts.size(); ++s)
-      line += fmt::format("{:<12}", steps_text(matrices, s, a.iterations));
+    for (std::size_t s = 0; s < starts.size(); ++s) line += fmt::format("{:<12}", steps_text(matrices, s, iterations));
     std::cout << line.substr(0, line.find_last_not_of(' ') + 1) << "\n";
     total += static_cast<Index>(matrices.size());
     for (const MatrixResidual& matrix : matrices)
@@ -140,7 +139,7 @@ void print(const Residuals& residuals, const Arguments& a) {
         if (const auto& curve = matrix.in_float[s].relative; static_cast<Index>(curve.size()) > paper_steps)
           converged[s] += curve[paper_steps] < threshold;
   }
-  if (a.iterations < paper_steps) return;
+  if (iterations < paper_steps) return;
   std::cout << fmt::format("below {} after {} steps, of {} matrices:", threshold, paper_steps, total);
   for (std::size_t s = 0; s < starts.size(); ++s) std::cout << fmt::format(" {} {}", starts[s].name, converged[s]);
   std::cout << "\n";
@@ -150,16 +149,18 @@ int residual_command(const Arguments& a) {
   use_threads(a.threads);
   TrainedModel trained(a.run, a.sets, a.weights);
   Residuals residuals;
-  visit_test_images(trained, a.images, [&](Index block, const AttentionLayer& layer, Var<float> x) {
-    const auto* const soft = dynamic_cast<const Soft*>(&layer.mechanism());
-    if (soft && soft->kernel == Soft::Kernel::nystrom) add_matrices(*soft, layer, x, block, a.iterations, residuals);
-  });
+  const Index images =
+      visit_test_images(trained, a.images, [&](Index block, const AttentionLayer& layer, Var<float> x) {
+        const auto* const soft = dynamic_cast<const Soft*>(&layer.mechanism());
+        if (soft && soft->kernel == Soft::Kernel::nystrom)
+          add_matrices(*soft, layer, x, block, a.iterations, residuals);
+      });
   require(!residuals.empty(),
           "{}: its mechanism is {}; expected soft with landmarks, which inverts their kernel matrix", a.run,
           trained.experiment.attention.mechanism[0]);
   const std::string output = a.output.empty() ? a.run + "/residual.csv" : a.output;
   write_file(output, to_csv(residuals, a.iterations));
-  print(residuals, a);
+  print(residuals, images, a.iterations);
   std::cout << output << "\n";
   return ok;
 }
@@ -179,7 +180,8 @@ void add_residual(CLI::App& app, const AddVerb& add) {
   static Arguments a;
   auto* const command = app.add_subcommand("residual", "Convergence of SOFT's inverse on a trained model's landmarks");
   command->add_option("RUN", a.run, "run directory")->required();
-  command->add_option("--images", a.images, "how many test images, from the first; default: 200")
+  command
+      ->add_option("--images", a.images, "how many test images, from the first; default: 200, or all if they are fewer")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000));
   command->add_option("--iterations", a.iterations, "steps, 0 to 64; default: 30")

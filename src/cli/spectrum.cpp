@@ -68,7 +68,8 @@ void add_maps(const AttentionLayer& layer, Var<float> x, BlockSpectrum& block) {
       block.heads[map % block.heads.size()][matrix].add(spectra[map][matrix]);
 }
 
-std::string to_csv(const std::map<Index, BlockSpectrum>& blocks, double images) {
+std::string to_csv(const std::map<Index, BlockSpectrum>& blocks, Index count) {
+  const double images = static_cast<double>(count);
   std::string csv = "mechanism,matrix,used,block,head,index,singular_value,cumulative,rank\n";
   for (const auto& [b, block] : blocks)
     for (const Matrix matrix : {plain, with_identity})
@@ -83,28 +84,28 @@ std::string to_csv(const std::map<Index, BlockSpectrum>& blocks, double images) 
 }
 
 /// Mean over images and heads of the equivalent rank.
-double mean_rank(const BlockSpectrum& block, Matrix matrix, double images) {
+double mean_rank(const BlockSpectrum& block, Matrix matrix, Index images) {
   double sum = 0;
   for (const auto& head : block.heads) sum += head[matrix].rank;
-  return sum / (images * static_cast<double>(block.heads.size()));
+  return sum / static_cast<double>(images * static_cast<Index>(block.heads.size()));
 }
 
 int spectrum_command(const Arguments& a) {
   use_threads(a.threads);
   TrainedModel trained(a.run, a.sets, a.weights);
   std::map<Index, BlockSpectrum> blocks;
-  visit_test_images(trained, a.images, [&](Index block, const AttentionLayer& layer, Var<float> x) {
-    if (layer.mechanism().has_map()) add_maps(layer, x, blocks[block]);
-  });
+  const Index images =
+      visit_test_images(trained, a.images, [&](Index block, const AttentionLayer& layer, Var<float> x) {
+        if (layer.mechanism().has_map()) add_maps(layer, x, blocks[block]);
+      });
   require(!blocks.empty(), "{}: no block of this model has an attention map; its mechanism is {}", a.run,
           trained.experiment.attention.mechanism[0]);
   const std::string output = a.output.empty() ? a.run + "/spectrum.csv" : a.output;
-  const double images = static_cast<double>(a.images);
   write_file(output, to_csv(blocks, images));
   std::cout << fmt::format(
       "equivalent rank of attention maps A, mean over heads and {} test images; *: what the model "
       "uses\nblock  mechanism   tokens        A    A + I\n",
-      a.images);
+      images);
   for (const auto& [b, block] : blocks)
     std::cout << fmt::format("{:>5}  {:<12}{:>6}{:>8.1f}{}{:>8.1f}{}\n", b + 1, block.mechanism, block.tokens,
                              mean_rank(block, plain, images), block.used == plain ? "*" : " ",
@@ -127,7 +128,8 @@ void add_spectrum(CLI::App& app, const AddVerb& add) {
   static Arguments a;
   auto* const command = app.add_subcommand("spectrum", "Singular values of a trained model's attention maps");
   command->add_option("RUN", a.run, "run directory")->required();
-  command->add_option("--images", a.images, "how many test images, from the first; default: 500")
+  command
+      ->add_option("--images", a.images, "how many test images, from the first; default: 500, or all if they are fewer")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000));
   command->add_option("-o,--output", a.output, "default: RUN/spectrum.csv")->type_name("FILE.csv");

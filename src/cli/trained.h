@@ -35,9 +35,9 @@ struct TrainedModel {
   }
 };
 
-/// Takes the first `count` test images of the run's data through the model and calls visit(block, layer, x) as
-/// VisionTransformer::visit_attention does, for a batch of them after the other.
-void visit_test_images(TrainedModel& trained, Index count, const VisionTransformer::AttentionVisitor<float>& visit);
+/// Takes the first `most` test images of the run's data, or all if they are fewer, through the model and calls
+/// visit(block, layer, x) as VisionTransformer::visit_attention does, for one batch after the other. Returns how many.
+Index visit_test_images(TrainedModel& trained, Index most, const VisionTransformer::AttentionVisitor<float>& visit);
 
 /// The image in a file at the model's size and with its channels.
 Image model_image(const TrainedModel& trained, const std::string& file);

@@ -45,13 +45,15 @@ BOOST_AUTO_TEST_CASE(residuals_are_what_the_eigenvalues_say) {
       relative = std::max(relative, l / 2 * left);
       identity = std::max(identity, left);
     }
-    // Rounding in X_k grows with it, up to 1 / l for the smallest eigenvalue: condition * eps.
+    // Rounding in a direction that has not converged doubles in each step, until step 26 or so: 2^26 eps = 1e-8 for the
+    // smallest eigenvalue, which weighs 1 / 2e4 in the relative residual.
     BOOST_TEST(std::abs(residual.relative[k] - relative) < 1e-11, "step " << k);
-    BOOST_TEST(std::abs(residual.identity[k] - identity) < 1e-9, "step " << k);
+    BOOST_TEST(std::abs(residual.identity[k] - identity) < 1e-7, "step " << k);
   }
 }
 
-// 0.32 |A| / l_1 / 2^(k/2), whatever the eigenvalues: nearly singular Gram matrices of close rows on a line.
+// 0.32 |A| / l_1 / 2^(k/2), or the 0.8^(2^k) of the largest eigenvalue, whatever the others: nearly singular Gram
+// matrices of close rows on a line.
 BOOST_AUTO_TEST_CASE(the_relative_residual_is_below_its_bound) {
   constexpr Index m = 16, iterations = 25;
   for (const double spread : {0.01, 0.3, 1.0, 3.0}) {
@@ -65,7 +67,9 @@ BOOST_AUTO_TEST_CASE(the_relative_residual_is_below_its_bound) {
     const double ratio = gram.column_sum / gram.largest;
     const NewtonResidual residual = heed::newton_residual(NewtonInverse{m, iterations, NewtonStart::damped}, A.data());
     for (Index k = 1; k <= iterations; ++k)
-      BOOST_TEST(residual.relative[k] <= 0.3198 * ratio * std::exp2(-0.5 * static_cast<double>(k)) + 1e-12);
+      BOOST_TEST(residual.relative[k] <=
+                 std::max(0.3198 * ratio * std::exp2(-0.5 * static_cast<double>(k)), std::pow(0.8, std::exp2(k))) +
+                     1e-12);
     BOOST_TEST(residual.steps_below(1e-3) <= static_cast<Index>(std::ceil(17 + 2 * std::log2(ratio))));
     BOOST_TEST(residual.steps_below(1e-3) > 0);
   }

@@ -7,9 +7,10 @@
 //   |A X_k A - A| / |A| = max_l  l/l_1 |1 - a l^2|^(2^k)      the paper's residual, in spectral norms
 //   |I - A X_k|         = max_l  |1 - a l^2|^(2^k)
 //
-// Where a l^2 <= 1, l exp(-a l^2 2^k) is largest at l = 1 / sqrt(2 a 2^k): the first is at most
-// 1 / (l_1 sqrt(2 e a 2^k)), whatever the condition of A. With a = 1.8 / |A|^2 that is 0.32 |A| / l_1 / 2^(k/2), below
-// 0.001 from k = 17 + 2 log2(|A| / l_1) on. The second stays near 1 until 2^k is about 1 / (a l^2) for the smallest l.
+// Where a l^2 <= 1, this is at most exp(-a l^2 2^k), and l times that is largest at l = 1 / sqrt(2 a 2^k): such l leave
+// the first at most 1 / (l_1 sqrt(2 e a 2^k)), whatever the condition of A. With a = 1.8 / |A|^2 that is
+// 0.32 |A| / l_1 / 2^(k/2), below 0.001 from k = 17 + 2 log2(|A| / l_1) on; larger l leave 0.8^(2^k), nothing from k =
+// 6 on. The second stays near 1 until 2^k is about 1 / (a l^2) for the smallest l.
 #pragma once
 
 #include "heed/kernels/newton_inverse.h"
