@@ -1,21 +1,15 @@
 #!/usr/bin/python3
 """Draw the training curves of heed's runs: loss and accuracy from each RUN/metrics.csv."""
 
-import argparse
-import csv
 import os
-import sys
 from pathlib import Path
+
+import figures
+from figures import COLOURS, BadInput
 
 KINDS = ("step", "train", "valid", "test")
 COLUMNS = ("kind", "epoch", "step", "loss", "accuracy")
 NAMES = {"step": "each step", "train": "training", "valid": "validation", "test": "test"}
-# Okabe and Ito's colours, which the colour-blind tell apart, without the yellow that white paper swallows.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
-
-
-class BadInput(Exception):
-    pass
 
 
 class Run:
@@ -25,33 +19,14 @@ class Run:
         self.directory = Path(directory)
         self.path = self.directory / "metrics.csv"
         self.rows = {kind: [] for kind in KINDS}
-        try:
-            with open(self.path, newline="", encoding="utf-8") as file:
-                self.read(csv.DictReader(file))
-        except OSError as error:
-            raise BadInput(f"{self.path}: {error.strerror}") from None
-        except (UnicodeDecodeError, csv.Error):
-            raise BadInput(f"{self.path}: not a CSV file") from None
+        for line, row in figures.read_table(self.path, texts=COLUMNS[:1], numbers=COLUMNS[1:]):
+            if row["kind"] not in KINDS:
+                raise BadInput(f"{self.path}:{line}: kind is '{row['kind']}'; expected one of {', '.join(KINDS)}")
+            if row["kind"] == "train" and not (row["epoch"] >= 1 and row["step"] >= 1):
+                raise BadInput(f"{self.path}:{line}: epoch {row['epoch']:g}, step {row['step']:g}; both count from 1")
+            self.rows[row["kind"]].append(row)
         if not any(self.rows.values()):
             raise BadInput(f"{self.path}: holds no metrics yet")
-
-    def read(self, table):
-        missing = [name for name in COLUMNS if name not in (table.fieldnames or [])]
-        if missing:
-            raise BadInput(f"{self.path}: has no column '{missing[0]}'; expected the columns {','.join(COLUMNS)}")
-        for row in table:
-            if row["kind"] not in KINDS:
-                raise BadInput(f"{self.path}:{table.line_num}: kind is '{row['kind']}'; expected one of {', '.join(KINDS)}")
-            numbers = {name: self.number(table, row, name) for name in COLUMNS[1:]}
-            if row["kind"] == "train" and not (numbers["epoch"] >= 1 and numbers["step"] >= 1):
-                raise BadInput(f"{self.path}:{table.line_num}: epoch {row['epoch']}, step {row['step']}; both count from 1")
-            self.rows[row["kind"]].append(numbers)
-
-    def number(self, table, row, name):
-        try:
-            return float(row[name])
-        except (TypeError, ValueError):
-            raise BadInput(f"{self.path}:{table.line_num}: {name} is '{row[name] or ''}'; expected a number") from None
 
     def steps_per_epoch(self):
         """None as long as no epoch is complete."""
@@ -102,9 +77,7 @@ def draw_curves(axes, runs, column, factor):
     axes.set_xlabel("epoch" if in_epochs else "step")
     axes.set_xlim(left=0)
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.grid(color="#e5e5e5", linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    figures.tidy(axes)
 
 
 def legend_entries(line, runs, names):
@@ -128,16 +101,9 @@ def legend_entries(line, runs, names):
 
 
 def draw(runs, output):
-    try:
-        import matplotlib
-    except ImportError:
-        raise BadInput("matplotlib is missing; on Debian: apt-get install python3-matplotlib") from None
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+    pyplot = figures.load_pyplot()
     from matplotlib.lines import Line2D
 
-    # The same runs give the same file: no date, no random names.
-    pyplot.rcParams.update({"font.size": 11, "svg.hashsalt": "heed", "axes.titlesize": 12, "axes.titlelocation": "left"})
     figure, (loss, accuracy) = pyplot.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
     names = distinct_names(runs)
     draw_curves(loss, runs, "loss", 1)
@@ -147,24 +113,11 @@ def draw(runs, output):
     handles, labels = zip(*legend_entries(Line2D, runs, names))
     accuracy.legend(handles, labels, title=names[0] if len(runs) == 1 else None, alignment="left", loc="upper left",
                     bbox_to_anchor=(1.02, 1), frameon=False, borderaxespad=0)
-    # Whoever looks at the file meanwhile sees the old picture or the new one.
-    temporary = output.with_name(f".{output.name}.{os.getpid()}.part")
-    try:
-        figure.savefig(temporary, format=output.suffix[1:], dpi=144, metadata={"Date": None} if output.suffix == ".svg" else None)
-        os.replace(temporary, output)
-    except OSError as error:
-        raise BadInput(f"{output}: cannot write: {error.strerror}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-class Parser(argparse.ArgumentParser):
-    def error(self, message):
-        raise BadInput(f"{message}; see {self.prog} --help")
+    figures.save(figure, output)
 
 
 def main():
-    parser = Parser(
+    parser = figures.Parser(
         description="Draw training curves of heed's runs: loss and accuracy in training, validation and test, and of each "
         "step if the run logged its steps (train.log_steps). Several runs are drawn over each other, a colour each.",
         epilog="A training point is the mean over an epoch and stands in its middle; validation and test are measured at "
@@ -176,15 +129,10 @@ def main():
     arguments = parser.parse_args()
     runs = [Run(directory) for directory in arguments.runs]
     output = arguments.output or Path(f"{runs[0].directory.resolve().name}-curves.png" if len(runs) == 1 else "curves.png")
-    if output.suffix not in (".png", ".svg"):
-        raise BadInput(f"{output}: expected a name that ends in .png or .svg")
+    figures.check_name(output)
     draw(runs, output)
     print(output)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except BadInput as error:
-        print(f"plot_run.py: {error}", file=sys.stderr)
-        sys.exit(2)
+    figures.run(main)

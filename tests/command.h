@@ -4,6 +4,8 @@
 #include "heed/io/file.h"
 #include "io/temporary.h"
 
+#include <boost/test/unit_test.hpp>
+
 #include <sys/wait.h>
 
 #include <cstdlib>
@@ -30,6 +32,14 @@ inline CommandResult run_command(const std::string& line, const std::string& dir
 inline std::string heed_program() {
   const std::filesystem::path tests = std::filesystem::read_symlink("/proc/self/exe");
   return "'" + (tests.parent_path().parent_path() / "heed").string() + "'";
+}
+
+/// A precondition of test suites: is there a Python that draws?
+inline boost::test_tools::assertion_result with_matplotlib(boost::unit_test::test_unit_id) {
+  static const bool have = run_command("/usr/bin/python3 -c 'import matplotlib'").status == 0;
+  boost::test_tools::assertion_result result(have);
+  if (!have) result.message() << "python3-matplotlib is not installed";
+  return result;
 }
 
 /// Is the text one line, whole, that contains `piece`?

@@ -11,15 +11,6 @@ namespace {
 
 const std::string header = "kind,epoch,step,loss,accuracy,lr,images_per_s\n";
 
-bool have_matplotlib() { return run_command("/usr/bin/python3 -c 'import matplotlib'").status == 0; }
-
-boost::test_tools::assertion_result with_matplotlib(boost::unit_test::test_unit_id) {
-  static const bool have = have_matplotlib();
-  boost::test_tools::assertion_result result(have);
-  if (!have) result.message() << "python3-matplotlib is not installed";
-  return result;
-}
-
 /// A directory with runs of three, one and no whole epochs.
 struct Runs {
   TemporaryDirectory directory;

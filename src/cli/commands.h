@@ -24,6 +24,8 @@ void add_list(CLI::App& app, const AddVerb& add);
 void add_cost(CLI::App& app, const AddVerb& add);
 void add_bench(CLI::App& app, const AddVerb& add);
 void add_maps(CLI::App& app, const AddVerb& add);
+void add_spectrum(CLI::App& app, const AddVerb& add);
+void add_residual(CLI::App& app, const AddVerb& add);
 void add_probe(CLI::App& app, const AddVerb& add);
 
 /// How the program was called, for hints that can be pasted.

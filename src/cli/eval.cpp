@@ -47,15 +47,13 @@ int eval_command(const EvalArguments& a) {
   if (!a.data.empty()) sets.push_back("data.name=" + a.data);
   if (!a.path.empty()) sets.push_back("data.path=" + a.path);
   TrainedModel trained(a.run, sets, a.weights);
-  DataConfig data = trained.experiment.data;
+  const DataConfig& run_data = trained.experiment.data;
   const std::unique_ptr<Dataset> set =
-      open_dataset(data.name, data.path, a.split == "test" ? Split::test : Split::train);
+      open_dataset(run_data.name, run_data.path, a.split == "test" ? Split::test : Split::train);
   const Index classes = static_cast<Index>(set->class_names().size());
-  require(classes == trained.experiment.model.classes, "{} has {} classes, the model of {} has {}", data.name, classes,
-          a.run, trained.experiment.model.classes);
-  // Another size that was asked for is the images' business too; another number of channels is not.
-  if (!data.resize && trained.experiment.model.image != trained.trained_image)
-    data.resize = set->image_size().channels == trained.experiment.model.channels;
+  require(classes == trained.experiment.model.classes, "{} has {} classes, the model of {} has {}", run_data.name,
+          classes, a.run, trained.experiment.model.classes);
+  const DataConfig data = conversion(trained, *set);
   std::vector<Index> images = all_images(set->size());
   if (a.split != "test") {
     Subsets subsets = split_validation(set->size(), data, static_cast<std::uint64_t>(trained.experiment.train.seed));

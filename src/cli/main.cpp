@@ -76,6 +76,8 @@ int run(int argc, char** argv) {
   add_eval(app, add);
   add_predict(app, add);
   add_maps(app, add);
+  add_spectrum(app, add);
+  add_residual(app, add);
   add_gradcheck(app, add);
   add_list(app, add);
   add_probe(app, add);

@@ -1,5 +1,6 @@
 #include "trained.h"
 
+#include "heed/data/loader.h"
 #include "heed/data/normalise.h"
 #include "heed/io/weights.h"
 #include "heed/suggest.h"
@@ -46,6 +47,29 @@ TrainedModel::TrainedModel(const std::string& run, const std::vector<std::string
                                : has_best       ? paths.best()
                                                 : paths.last()),
                parameters, {.positions = resized});
+}
+
+DataConfig conversion(const TrainedModel& trained, const Dataset& set) {
+  DataConfig data = trained.experiment.data;
+  const ModelConfig& model = trained.experiment.model;
+  if (model.image != trained.trained_image) data.resize |= set.image_size().channels == model.channels;
+  return data;
+}
+
+Index visit_test_images(TrainedModel& trained, Index most, const VisionTransformer::AttentionVisitor<float>& visit) {
+  const std::unique_ptr<Dataset> set =
+      open_dataset(trained.experiment.data.name, trained.experiment.data.path, Split::test);
+  const DataConfig data = conversion(trained, *set);
+  const Index count = std::min(most, set->size());
+  Loader<float> loader(*set, all_images(count), data, trained.input(), trained.experiment.train.batch, 0, false);
+  loader.start(0);
+  while (const Batch<float>* batch = loader.next()) {
+    const Shape& s = batch->images.shape();
+    Tape<float> tape({.parameters = &trained.parameters});
+    trained.model.visit_attention<float>(tape.constant({batch->images.data(), Shape{batch->size, s[1], s[2], s[3]}}),
+                                         visit);
+  }
+  return count;
 }
 
 Image model_image(const TrainedModel& trained, const std::string& file) {

@@ -3,7 +3,8 @@
 
 #include "commands.h"
 
-#include "heed/data/image.h"
+#include "heed/config.h"
+#include "heed/data/dataset.h"
 #include "heed/nn/vit.h"
 
 namespace heed::cli {
@@ -22,6 +23,14 @@ struct TrainedModel {
   VisionTransformer model;
   Parameters<float> parameters;
 };
+
+/// How images of `set` become the model's input: as the run says, and resampled where another model.image was asked
+/// for. (Another number of channels is not taken to be meant.)
+DataConfig conversion(const TrainedModel& trained, const Dataset& set);
+
+/// Takes the first `most` test images of the run's data, or all if they are fewer, through the model and calls
+/// visit(block, layer, x) as VisionTransformer::visit_attention does, for one batch after the other. Returns how many.
+Index visit_test_images(TrainedModel& trained, Index most, const VisionTransformer::AttentionVisitor<float>& visit);
 
 /// The image in a file at the model's size and with its channels.
 Image model_image(const TrainedModel& trained, const std::string& file);

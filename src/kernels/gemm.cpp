@@ -6,7 +6,8 @@ const char* heed::kernels::gemm_library() { return "plain loops"; }
 
 #else
 
-#include <cblas.h>
+#include "blas.h"
+
 #include <hwy/highway.h>
 
 #include <string>
@@ -15,20 +16,7 @@ namespace heed::kernels {
 
 namespace {
 
-/// OpenBLAS' own threads lose most of their time on the skinny matrices of small transformers (a quarter of
-/// the machine's speed on two cores), so products run on the thread that asks; pieces of the batch run side by
-/// side instead (parallel.h).
-void single_threaded() {
-  static const bool once = (openblas_set_num_threads(1), true);
-  static_cast<void>(once);
-}
-
 CBLAS_TRANSPOSE cblas(Transpose transpose) { return transpose == Transpose::no ? CblasNoTrans : CblasTrans; }
-
-blasint narrow(Index size) {
-  HEED_ASSERT(size >= 0 && size <= INT32_MAX);
-  return static_cast<blasint>(size);
-}
 
 /// BLAS requires a leading dimension of at least one row's length, also where there is a single row.
 blasint leading(Index ld, Index row) { return narrow(std::max({ld, row, Index{1}})); }

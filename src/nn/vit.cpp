@@ -110,6 +110,8 @@ VisionTransformer::VisionTransformer(const ModelConfig& model, const AttentionCo
 template Var<float> VisionTransformer::operator()(Var<float>) const;
 template Var<double> VisionTransformer::operator()(Var<double>) const;
 template Var<Counted> VisionTransformer::operator()(Var<Counted>) const;
+template void VisionTransformer::visit_attention(Var<float>, const AttentionVisitor<float>&) const;
+template void VisionTransformer::visit_attention(Var<double>, const AttentionVisitor<double>&) const;
 template std::vector<Tensor<float>> VisionTransformer::attention_maps(Var<float>) const;
 template std::vector<Tensor<double>> VisionTransformer::attention_maps(Var<double>) const;
 

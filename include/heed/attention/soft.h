@@ -216,6 +216,19 @@ class Soft : public MechanismBase<Soft> {
     }
   }
 
+  /// A of each head, [heads, m, m]. Throws Error with kernel=exact, which has none.
+  template <class T>
+  Tensor<T> landmark_gram(const AttentionInput<T>& in) const {
+    require(kernel == Kernel::nystrom, "[soft] kernel is exact; expected nystrom, which has landmarks");
+    const SoftMap s = map_of(in.shape);
+    const T* const tensor = landmark.tensor(mechanism_name, in);
+    Tensor<T> A(Shape{in.shape.heads, s.m, s.m});
+    Buffer<T> L(s.m * s.d), scratch(this->scratch(in.shape));
+    for (Index h = 0; h < in.shape.heads; ++h)
+      s.make_gram<T>({in.q[h], in.q.row_stride}, tensor, L.data(), A.data() + h * s.m * s.m, scratch.data());
+    return A;
+  }
+
   Cost cost(const AttentionShape& shape) const override {
     const SoftMap s = map_of(shape);
     const auto product = [&](Index e, bool added) {

@@ -53,12 +53,18 @@ struct SoftMap {
     return f;
   }
 
-  /// L, A, P and X of queries q [N, d]; `tensor` is what the landmarks are sampled with. Not for exact.
+  /// L and A of queries q [N, d]; `tensor` is what the landmarks are sampled with. Not for exact.
+  template <class T>
+  void make_gram(Rows<const T> q, const T* tensor, T* L, T* A, T* scratch) const {
+    kernels::sample_landmarks(landmarks, d, q.data, q.stride, tensor, L, scratch);
+    kernels::gaussian(m, m, d, L, d, L, d, scale, A, m);
+    for (Index i = 0; i < m && ridge > 0; ++i) A[i * m + i] += T(ridge);
+  }
+
+  /// L, A, P and X of queries q likewise.
   template <class T>
   void make(Rows<const T> q, const T* tensor, const SoftSaved<T>& f, T* scratch) const {
-    kernels::sample_landmarks(landmarks, d, q.data, q.stride, tensor, f.L, scratch);
-    kernels::gaussian(m, m, d, f.L, d, f.L, d, scale, f.A, m);
-    for (Index i = 0; i < m && ridge > 0; ++i) f.A[i * m + i] += T(ridge);
+    make_gram(q, tensor, f.L, f.A, scratch);
     kernels::gaussian(m, N, d, f.L, d, q.data, q.stride, scale, f.P, N);
     kernels::newton_inverse(newton, f.A, f.X, scratch);
     if (inverse) kernels::scale_inverse(m, f.A, f.X, f.scaled, f.root);

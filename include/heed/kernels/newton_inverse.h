@@ -90,15 +90,20 @@ void newton_step(Index m, const T* A, const T* X, T* U, T* next) {
   for (Index i = 0; i < m * m; ++i) next[i] = T(2) * X[i] - next[i];
 }
 
-/// X = the last iterate. scratch [forward_scratch()]. Counts: newton_inverse_cost().
-template <class T>
-void newton_inverse(const NewtonInverse& s, const T* A, T* X, T* scratch) {
+/// X = the last iterate. observe(k, X_k), if given, sees each, from k = 0 to s.iterations. scratch [forward_scratch()].
+/// Counts: newton_inverse_cost().
+template <class T, class Observe = decltype([](Index, const T*) {})>
+void newton_inverse(const NewtonInverse& s, const T* A, T* X, T* scratch, const Observe& observe = {}) {
   T* const U = scratch;
   T *now = X, *next = U + s.elements();
   if (s.iterations % 2 == 1) std::swap(now, next);  // so that the last iterate is written to X
   const NewtonFactor<T> factor = newton_factor(s, A, U);
   for (Index i = 0; i < s.elements(); ++i) now[i] = factor.value * A[i];
-  for (Index i = 0; i < s.iterations; ++i, std::swap(now, next)) newton_step(s.m, A, now, U, next);
+  for (Index i = 0; i < s.iterations; ++i, std::swap(now, next)) {
+    observe(i, static_cast<const T*>(now));
+    newton_step(s.m, A, now, U, next);
+  }
+  observe(s.iterations, static_cast<const T*>(X));
 }
 
 /// dA = the gradient for dX = d(loss)/d(last iterate): the exact derivative of the above, converged or not, n held

@@ -73,6 +73,17 @@ class AttentionLayer {
   /// The attention map of each head for x [B, N, D]: [B, heads, N, N]. Only where the mechanism has one.
   template <class T>
   Tensor<T> map(Var<T> x) const {
+    const Index tokens = x.shape()[1];
+    Tensor<T> maps(Shape{x.shape()[0], layout_.heads, tokens, tokens});
+    visit_inputs(x, [&](Index image, const AttentionInput<T>& in) {
+      mechanism_->map(in, maps.data() + image * layout_.heads * tokens * tokens);
+    });
+    return maps;
+  }
+
+  /// Calls visit(image, input) with the AttentionInput that the mechanism is given for each image of x [B, N, D].
+  template <class T, class Visit>
+  void visit_inputs(Var<T> x, const Visit& visit) const {
     const Var<T> qkv = project(x);
     const Index images = x.shape()[0], tokens = x.shape()[1];
     std::vector<View<const T>> parameters;
@@ -80,13 +91,10 @@ class AttentionLayer {
     const std::array<detail::HeadsPlace, 3> places = detail::packed_places(layout_, tokens);
     AttentionShape shape = shape_;
     shape.queries = shape.keys = tokens;
-    Tensor<T> maps(Shape{images, layout_.heads, tokens, tokens});
     for (Index image = 0; image < images; ++image)
-      mechanism_->map(
-          {shape, places[0].template of<const T>(qkv.data(), image), places[1].template of<const T>(qkv.data(), image),
-           places[2].template of<const T>(qkv.data(), image), parameters},
-          maps.data() + image * layout_.heads * tokens * tokens);
-    return maps;
+      visit(image, AttentionInput<T>{shape, places[0].template of<const T>(qkv.data(), image),
+                                     places[1].template of<const T>(qkv.data(), image),
+                                     places[2].template of<const T>(qkv.data(), image), parameters});
   }
 
  private:

@@ -16,6 +16,7 @@
 #include "heed/ops/patch_embedding.h"
 #include "heed/ops/tokens.h"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -133,18 +134,27 @@ class VisionTransformer {
     return total;
   }
 
+  /// Sees each block's attention layer with what it is given, x [B, N, D].
+  template <class T>
+  using AttentionVisitor = std::function<void(Index block, const AttentionLayer& layer, Var<T> x)>;
+
+  /// Takes images [B, C, H, W] through the blocks in order, and calls visit(block, layer, x) before each.
+  template <class T>
+  void visit_attention(Var<T> images, const AttentionVisitor<T>& visit) const {
+    Var<T> x = embed(images);
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+      visit(static_cast<Index>(i), blocks_[i].attention(), blocks_[i].attention_input(x));
+      if (i + 1 < blocks_.size()) x = blocks_[i](x);
+    }
+  }
+
   /// Attention maps [B, heads, N, N] of every block; empty where a mechanism has none.
   template <class T>
   std::vector<Tensor<T>> attention_maps(Var<T> images) const {
     std::vector<Tensor<T>> maps;
-    Var<T> x = embed(images);
-    for (const Block& block : blocks_) {
-      if (block.attention().mechanism().has_map())
-        maps.push_back(block.attention().map(block.attention_input(x)));
-      else
-        maps.emplace_back();
-      x = block(x);
-    }
+    visit_attention<T>(images, [&](Index, const AttentionLayer& layer, Var<T> x) {
+      maps.push_back(layer.mechanism().has_map() ? layer.map(x) : Tensor<T>());
+    });
     return maps;
   }
 
@@ -177,6 +187,8 @@ class VisionTransformer {
 extern template Var<float> VisionTransformer::operator()(Var<float>) const;
 extern template Var<double> VisionTransformer::operator()(Var<double>) const;
 extern template Var<Counted> VisionTransformer::operator()(Var<Counted>) const;
+extern template void VisionTransformer::visit_attention(Var<float>, const AttentionVisitor<float>&) const;
+extern template void VisionTransformer::visit_attention(Var<double>, const AttentionVisitor<double>&) const;
 extern template std::vector<Tensor<float>> VisionTransformer::attention_maps(Var<float>) const;
 extern template std::vector<Tensor<double>> VisionTransformer::attention_maps(Var<double>) const;
 

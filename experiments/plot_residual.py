@@ -1,0 +1,83 @@
+#!/usr/bin/python3
+"""Draw how fast SOFT's Newton-Raphson iteration converges, from what heed residual wrote."""
+
+from pathlib import Path
+
+import figures
+from figures import COLOURS, BadInput
+
+STARTS = {
+    "damped": "damped: a = 1.8 / |A|²",
+    "plain": "plain: a = 2 / |A|²",
+    "backtrack": "backtrack: a = 2 bⁿ / |A|²",
+}
+RESIDUALS = {"relative": "|A Xₖ A − A| / |A|", "identity": "|I − A Xₖ|"}
+LEAST = 1e-8  # below it there is only rounding
+
+
+def read(path):
+    """{(init, dtype, block): {head: [rows by iteration]}}"""
+    numbers = ["block", "head", "iteration"]
+    numbers += [f"{kind}_{which}" for kind in RESIDUALS for which in ("median", "worst")]
+    curves = {}
+    for line, row in figures.read_table(path, ("init", "dtype"), numbers):
+        if row["init"] not in STARTS:
+            raise BadInput(f"{path}:{line}: init is '{row['init']}'; expected one of {', '.join(STARTS)}")
+        curves.setdefault((row["init"], row["dtype"], int(row["block"])), {}).setdefault(int(row["head"]), []).append(row)
+    if not curves:
+        raise BadInput(f"{path}: holds no residuals")
+    return curves
+
+
+def draw_block(axes, heads, kind, colour):
+    """The median of each head, and the worst of the block."""
+    clip = lambda rows, name: [max(row[f"{kind}_{name}"], LEAST) for row in rows]
+    for rows in heads.values():
+        axes.plot([row["iteration"] for row in rows], clip(rows, "median"), color=colour, linewidth=1, alpha=0.8)
+    worst = [max(at) for at in zip(*(clip(rows, "worst") for rows in heads.values()))]
+    axes.plot(range(len(worst)), worst, color=colour, linewidth=1.6, linestyle="--")
+
+
+def draw(curves, dtype, output):
+    pyplot = figures.load_pyplot()
+    from matplotlib.lines import Line2D
+
+    figure, grid = pyplot.subplots(len(RESIDUALS), len(STARTS), figsize=(12, 6.6), sharex=True, sharey=True, layout="constrained")
+    blocks = sorted({block for _, _, block in curves})
+    for row, (kind, symbol) in zip(grid, RESIDUALS.items()):
+        for axes, (start, title) in zip(row, STARTS.items()):
+            axes.set_yscale("log")
+            axes.axhline(1e-3, color="#666666", linewidth=0.8)
+            axes.axvline(20, color="#666666", linewidth=0.8)
+            for i, block in enumerate(blocks):
+                draw_block(axes, curves.get((start, dtype, block), {}), kind, COLOURS[i % len(COLOURS)])
+            figures.tidy(axes)
+            if kind == "relative":
+                axes.set_title(title)
+        row[0].set_ylabel(symbol)
+    grid[0, 0].set_ylim(LEAST, 10)
+    for axes in grid[-1]:
+        axes.set_xlabel("iteration k")
+    entries = [Line2D([], [], color=COLOURS[i % len(COLOURS)], linewidth=3, label=f"block {block}") for i, block in enumerate(blocks)]
+    entries += [Line2D([], [], color="#666666", label="median, each head"),
+                Line2D([], [], color="#666666", linestyle="--", linewidth=1.6, label="worst of the block")]
+    grid[0, -1].legend(handles=entries, loc="upper left", bbox_to_anchor=(1.02, 1), frameon=False, borderaxespad=0)
+    figures.save(figure, output, dpi=96)
+
+
+def main():
+    parser = figures.Parser(
+        description="Draw the residuals of SOFT's Newton-Raphson inverse by iteration, for each start: above the paper's, below "
+        "that of the inverse. The lines are at 0.001 and at 20 iterations.")
+    parser.add_argument("file", metavar="FILE.csv", help="what heed residual wrote")
+    parser.add_argument("--dtype", choices=("f32", "f64"), default="f32", help="what the iteration ran in; default: f32")
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, default=Path("residual.png"),
+                        help="FILE.png or FILE.svg; default: residual.png in the working directory")
+    arguments = parser.parse_args()
+    figures.check_name(arguments.output)
+    draw(read(arguments.file), arguments.dtype, arguments.output)
+    print(arguments.output)
+
+
+if __name__ == "__main__":
+    figures.run(main)

@@ -1,0 +1,44 @@
+// How fast the Newton-Raphson inverse of a Gram matrix converges. Lu et al., "SOFT", arXiv:2110.11945v2, Section 4.4
+// and Figure 4.
+//
+// With the eigenvalues l of A >= 0 and X_0 = a A (kernels/newton_inverse.h), the iteration leaves 1 - l x_k =
+// (1 - a l^2)^(2^k) of each, so that
+//
+//   |A X_k A - A| / |A| = max_l  l/l_1 |1 - a l^2|^(2^k)      the paper's residual, in spectral norms
+//   |I - A X_k|         = max_l  |1 - a l^2|^(2^k)
+//
+// Where a l^2 <= 1, this is at most exp(-a l^2 2^k), and l times that is largest at l = 1 / sqrt(2 a 2^k): such l leave
+// the first at most 1 / (l_1 sqrt(2 e a 2^k)), whatever the condition of A. With a = 1.8 / |A|^2 that is
+// 0.32 |A| / l_1 / 2^(k/2), below 0.001 from k = 17 + 2 log2(|A| / l_1) on; larger l leave 0.8^(2^k), nothing from k =
+// 6 on. The second stays near 1 until 2^k is about 1 / (a l^2) for the smallest l.
+#pragma once
+
+#include "heed/kernels/newton_inverse.h"
+
+#include <vector>
+
+namespace heed {
+
+/// Residuals of X_0 ... X_iterations, in spectral norms; infinite where an iterate is not finite.
+struct NewtonResidual {
+  std::vector<double> relative;  ///< |A X_k A - A| / |A|
+  std::vector<double> identity;  ///< |I - A X_k|
+
+  /// The first k from which on all relative residuals are below `threshold`; -1 for none.
+  Index steps_below(double threshold) const;
+};
+
+/// Of A [m, m]. The iteration runs in T, the residuals are taken in double. For float and double.
+template <class T>
+NewtonResidual newton_residual(const kernels::NewtonInverse& newton, const T* A);
+
+/// The numbers on which convergence depends, of a symmetric A [m, m] without negative elements.
+struct GramCondition {
+  double column_sum = 0;             ///< |A|, the largest column sum
+  double largest = 0, smallest = 0;  ///< singular values, which are the eigenvalues' magnitudes
+
+  double condition() const { return largest / smallest; }
+};
+GramCondition gram_condition(Index m, const double* A);
+
+}  // namespace heed

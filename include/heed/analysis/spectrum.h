@@ -1,0 +1,21 @@
+// The singular values of attention maps, and how many of them matter. Shu et al., "Adder attention for vision
+// transformer", NeurIPS 2021, Section 3.2.2.
+#pragma once
+
+#include "heed/tensor.h"
+
+#include <vector>
+
+namespace heed {
+
+/// Singular values s_1 >= s_2 >= ... of a square matrix and what the paper makes of them.
+struct Spectrum {
+  std::vector<double> values;
+  std::vector<double> cumulative;  ///< f(r) = (s_1 + ... + s_r) / (s_1 + ... + s_N), Eq. 21; all 1 if all values are 0
+  Index rank = 0;                  ///< the equivalent rank: the first r with f(r) >= 0.9; 0 if all values are 0
+};
+
+/// Of `matrix` [N, N]. Throws Error if it is not finite.
+Spectrum spectrum_of(std::vector<double> matrix);
+
+}  // namespace heed

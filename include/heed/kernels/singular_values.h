@@ -1,0 +1,59 @@
+// Singular values of a square matrix.
+#pragma once
+
+#include "heed/tensor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+namespace heed::kernels {
+
+/// values[0, n) = the singular values of A [n, n], contiguous, largest first. Overwrites A, whose elements must be
+/// finite. Absolute error at most about n eps values[0].
+///
+/// One-sided Jacobi (Hestenes 1958): rows are rotated in pairs, which leaves the singular values what they are, until
+/// all are orthogonal; then the values are their lengths. For rows x and y, tan(2 angle) = 2 x.y / (y.y - x.x).
+template <class T>
+void singular_values(Index n, T* A, T* values) {
+  using std::abs, std::sqrt;
+  constexpr T eps = std::numeric_limits<T>::epsilon();
+  constexpr int most_sweeps = 40;  // convergence is quadratic in the end; six to ten are usual
+  const auto dot = [n](const T* x, const T* y) {
+    T sum(0);
+    for (Index c = 0; c < n; ++c) sum += x[c] * y[c];
+    return sum;
+  };
+  T squares(0);
+  for (Index i = 0; i < n; ++i) squares += dot(A + i * n, A + i * n);
+  bool turned = true;
+  for (int sweep = 0; turned && sweep < most_sweeps; ++sweep) {
+    turned = false;
+    for (Index i = 0; i < n; ++i)
+      for (Index j = i + 1; j < n; ++j) {
+        T *const x = A + i * n, *const y = A + j * n;
+        const T xx = dot(x, x), yy = dot(y, y), xy = dot(x, y);
+        // Two rows that are mere rounding are left as they are.
+        if (abs(xy) <= eps * sqrt(xx) * sqrt(yy) || abs(xy) <= eps * eps * squares) continue;
+        turned = true;
+        const T cotangent = (yy - xx) / (2 * xy);
+        const T tangent = (cotangent < 0 ? T(-1) : T(1)) / (abs(cotangent) + sqrt(1 + cotangent * cotangent));
+        const T cosine = 1 / sqrt(1 + tangent * tangent), sine = cosine * tangent;
+        for (Index c = 0; c < n; ++c) {
+          const T old = x[c];
+          x[c] = cosine * old - sine * y[c];
+          y[c] = sine * old + cosine * y[c];
+        }
+      }
+  }
+  for (Index i = 0; i < n; ++i) values[i] = sqrt(dot(A + i * n, A + i * n));
+  std::sort(values, values + n, std::greater<T>());
+}
+
+#ifndef HEED_REFERENCE
+/// The same by LAPACK's dgesvd.
+void singular_values(Index n, double* A, double* values);
+#endif
+
+}  // namespace heed::kernels

@@ -1,0 +1,29 @@
+#include "heed/analysis/spectrum.h"
+
+#include "heed/check.h"
+#include "heed/kernels/singular_values.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace heed {
+
+Spectrum spectrum_of(std::vector<double> matrix) {
+  constexpr double equivalent_share = 0.9;
+  const auto n = static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(matrix.size()))));
+  HEED_ASSERT(n * n == matrix.size());
+  require(std::all_of(matrix.begin(), matrix.end(), [](double x) { return std::isfinite(x); }),
+          "a map is not finite; expected finite numbers, to take singular values of");
+  Spectrum spectrum{std::vector<double>(n), std::vector<double>(n, 1.0), 0};
+  kernels::singular_values(static_cast<Index>(n), matrix.data(), spectrum.values.data());
+  const double total = std::accumulate(spectrum.values.begin(), spectrum.values.end(), 0.0);
+  if (total == 0) return spectrum;
+  double sum = 0;
+  for (std::size_t i = 0; i < n; ++i) spectrum.cumulative[i] = (sum += spectrum.values[i]) / total;
+  const auto enough = std::lower_bound(spectrum.cumulative.begin(), spectrum.cumulative.end(), equivalent_share);
+  spectrum.rank = enough - spectrum.cumulative.begin() + 1;
+  return spectrum;
+}
+
+}  // namespace heed

@@ -1,0 +1,143 @@
+// heed spectrum: the singular values of a trained model's attention maps.
+#include "trained.h"
+
+#include "heed/analysis/spectrum.h"
+#include "heed/attention/adder.h"
+#include "heed/io/file.h"
+#include "heed/parallel.h"
+
+#include <fmt/format.h>
+
+#include <iostream>
+#include <map>
+
+namespace heed::cli {
+
+namespace {
+
+struct Arguments {
+  std::string run, output, weights;
+  std::vector<std::string> sets;
+  Index images = 500;
+  int threads = 0;
+};
+
+/// The map A without and with the identity.
+enum Matrix { plain, with_identity, matrices };
+constexpr const char* matrix_names[matrices] = {"A", "A+I"};
+
+/// Sums over the images of one head.
+struct HeadSpectrum {
+  std::vector<double> values, cumulative;
+  double rank = 0;
+
+  void add(const Spectrum& s) {
+    values.resize(s.values.size()), cumulative.resize(s.values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] += s.values[i], cumulative[i] += s.cumulative[i];
+    rank += static_cast<double>(s.rank);
+  }
+};
+
+struct BlockSpectrum {
+  std::string mechanism;
+  Matrix used = plain;  ///< what the model multiplies v by
+  Index tokens = 0;
+  std::vector<std::array<HeadSpectrum, matrices>> heads{};
+};
+
+/// Adds the spectra of a layer's maps of a batch.
+void add_maps(const AttentionLayer& layer, Var<float> x, BlockSpectrum& block) {
+  const auto* const adder = dynamic_cast<const Adder*>(&layer.mechanism());
+  block.mechanism = layer.mechanism().name();
+  block.used = adder && adder->identity ? with_identity : plain;
+  const Tensor<float> maps = layer.map(x);
+  const Index heads = maps.shape()[1], tokens = maps.shape()[2], count = maps.shape()[0] * heads;
+  block.tokens = tokens;
+  block.heads.resize(static_cast<std::size_t>(heads));
+  std::vector<std::array<Spectrum, matrices>> spectra(static_cast<std::size_t>(count));
+  parallel_for(count, [&](Index map) {
+    const float* const used = maps.data() + map * tokens * tokens;
+    for (const Matrix matrix : {plain, with_identity}) {
+      std::vector<double> a(used, used + tokens * tokens);
+      for (Index i = 0; i < tokens; ++i) a[static_cast<std::size_t>(i * (tokens + 1))] += matrix - block.used;
+      spectra[static_cast<std::size_t>(map)][matrix] = spectrum_of(std::move(a));
+    }
+  });
+  for (std::size_t map = 0; map < spectra.size(); ++map)
+    for (const Matrix matrix : {plain, with_identity})
+      block.heads[map % block.heads.size()][matrix].add(spectra[map][matrix]);
+}
+
+std::string to_csv(const std::map<Index, BlockSpectrum>& blocks, Index count) {
+  const double images = static_cast<double>(count);
+  std::string csv = "mechanism,matrix,used,block,head,index,singular_value,cumulative,rank\n";
+  for (const auto& [b, block] : blocks)
+    for (const Matrix matrix : {plain, with_identity})
+      for (std::size_t h = 0; h < block.heads.size(); ++h) {
+        const HeadSpectrum& head = block.heads[h][matrix];
+        for (std::size_t i = 0; i < head.values.size(); ++i)
+          csv += fmt::format("{},{},{},{},{},{},{:.6g},{:.6g},{:.6g}\n", block.mechanism, matrix_names[matrix],
+                             matrix == block.used, b + 1, h + 1, i + 1, head.values[i] / images,
+                             head.cumulative[i] / images, head.rank / images);
+      }
+  return csv;
+}
+
+/// Mean over images and heads of the equivalent rank.
+double mean_rank(const BlockSpectrum& block, Matrix matrix, Index images) {
+  double sum = 0;
+  for (const auto& head : block.heads) sum += head[matrix].rank;
+  return sum / static_cast<double>(images * static_cast<Index>(block.heads.size()));
+}
+
+int spectrum_command(const Arguments& a) {
+  use_threads(a.threads);
+  TrainedModel trained(a.run, a.sets, a.weights);
+  std::map<Index, BlockSpectrum> blocks;
+  const Index images =
+      visit_test_images(trained, a.images, [&](Index block, const AttentionLayer& layer, Var<float> x) {
+        if (layer.mechanism().has_map()) add_maps(layer, x, blocks[block]);
+      });
+  require(!blocks.empty(), "{}: no block of this model has an attention map; its mechanism is {}", a.run,
+          trained.experiment.attention.mechanism[0]);
+  const std::string output = a.output.empty() ? a.run + "/spectrum.csv" : a.output;
+  write_file(output, to_csv(blocks, images));
+  std::cout << fmt::format(
+      "equivalent rank of attention maps A, mean over heads and {} test images; *: what the model "
+      "uses\nblock  mechanism   tokens        A    A + I\n",
+      images);
+  for (const auto& [b, block] : blocks)
+    std::cout << fmt::format("{:>5}  {:<12}{:>6}{:>8.1f}{}{:>8.1f}{}\n", b + 1, block.mechanism, block.tokens,
+                             mean_rank(block, plain, images), block.used == plain ? "*" : " ",
+                             mean_rank(block, with_identity, images), block.used == plain ? " " : "*");
+  std::cout << output << "\n";
+  return ok;
+}
+
+constexpr const char* description =
+    "The equivalent rank of a map is the number of its largest singular values that make up 0.9 of their sum (Shu et\n"
+    "al., Adder attention, Section 3.2.2). Each map is measured without and with the identity added, whichever of the\n"
+    "two the model uses. The file has a line for each matrix, block, head and index, with means over the images of "
+    "the\n"
+    "singular value, of the sum of the values up to it as a part of all (cumulative), and of the equivalent rank.\n"
+    "experiments/plot_spectrum.py draws it. A mechanism without a map is left out.";
+
+}  // namespace
+
+void add_spectrum(CLI::App& app, const AddVerb& add) {
+  static Arguments a;
+  auto* const command = app.add_subcommand("spectrum", "Singular values of a trained model's attention maps");
+  command->add_option("RUN", a.run, "run directory")->required();
+  command
+      ->add_option("--images", a.images, "how many test images, from the first; default: 500, or all if they are fewer")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000));
+  command->add_option("-o,--output", a.output, "default: RUN/spectrum.csv")->type_name("FILE.csv");
+  command->add_option("--weights", a.weights, "other weights than best.safetensors")->type_name("FILE");
+  add_sets(command, a.sets, "override a key of the run's configuration; repeatable");
+  add_threads(command, a.threads);
+  command->footer(description);
+  add(command, [] { return spectrum_command(a); });
+}
+
+}  // namespace heed::cli

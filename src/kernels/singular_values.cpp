@@ -1,0 +1,30 @@
+#include "heed/kernels/singular_values.h"
+
+#ifndef HEED_REFERENCE
+
+#include "blas.h"
+
+#include <vector>
+
+/// LAPACK, which OpenBLAS contains. Matrices are column-major; the last two arguments are the lengths of the first two.
+extern "C" void dgesvd_(const char* jobu, const char* jobvt, const blasint* m, const blasint* n, double* a,
+                        const blasint* lda, double* s, double* u, const blasint* ldu, double* vt, const blasint* ldvt,
+                        double* work, const blasint* lwork, blasint* info, std::size_t, std::size_t);
+
+namespace heed::kernels {
+
+// A transposed has the same singular values.
+void singular_values(Index n, double* A, double* values) {
+  single_threaded();
+  constexpr Index columns = 64;  // of work: 5 are needed, more allow it larger blocks
+  const blasint size = narrow(n), one = 1, work_size = narrow(columns * n);
+  std::vector<double> work(static_cast<std::size_t>(columns * n));
+  blasint info = 0;
+  double none = 0;
+  dgesvd_("N", "N", &size, &size, A, &size, values, &none, &one, &none, &one, work.data(), &work_size, &info, 1, 1);
+  HEED_ASSERT(info == 0);  // it does not converge where A is not finite only
+}
+
+}  // namespace heed::kernels
+
+#endif

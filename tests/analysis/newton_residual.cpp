@@ -1,0 +1,94 @@
+// The residuals of the Newton-Raphson inverse: what its eigenvalues say they are.
+#include "heed/analysis/newton_residual.h"
+#include "heed/random.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+#include <limits>
+
+using namespace heed;
+using kernels::NewtonInverse;
+using kernels::NewtonStart;
+
+namespace {
+
+/// H D H / 4 for a Hadamard matrix H: eigenvalues D, no element negative if the first dominates.
+std::vector<double> with_eigenvalues(const std::array<double, 4>& d) {
+  constexpr int hadamard[4][4] = {{1, 1, 1, 1}, {1, -1, 1, -1}, {1, 1, -1, -1}, {1, -1, -1, 1}};
+  std::vector<double> A(16);
+  for (int i = 0; i < 4; ++i)
+    for (int j = 0; j < 4; ++j)
+      for (int l = 0; l < 4; ++l) A[i * 4 + j] += hadamard[i][l] * d[l] * hadamard[l][j] / 4;
+  return A;
+}
+
+constexpr std::array<double, 4> eigenvalues{2, 0.5, 0.02, 1e-4};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(newton_residual)
+
+// All column sums of this matrix are its largest eigenvalue, so a = 1.8 / 4.
+BOOST_AUTO_TEST_CASE(residuals_are_what_the_eigenvalues_say) {
+  const auto A = with_eigenvalues(eigenvalues);
+  const GramCondition gram = gram_condition(4, A.data());
+  BOOST_TEST(std::abs(gram.column_sum - 2) < 1e-14);
+  BOOST_TEST(std::abs(gram.condition() - 2e4) < 1e-6);
+  const Index iterations = 30;
+  const NewtonResidual residual = heed::newton_residual(NewtonInverse{4, iterations, NewtonStart::damped}, A.data());
+  BOOST_TEST(residual.relative.size() == 31u);
+  for (Index k = 0; k <= iterations; ++k) {
+    double relative = 0, identity = 0;
+    for (const double l : eigenvalues) {
+      const double left = std::pow(std::abs(1 - 1.8 / 4 * l * l), std::ldexp(1.0, static_cast<int>(k)));
+      relative = std::max(relative, l / 2 * left);
+      identity = std::max(identity, left);
+    }
+    // Rounding in a direction that has not converged doubles in each step, until step 26 or so: 2^26 eps = 1e-8 for the
+    // smallest eigenvalue, which weighs 1 / 2e4 in the relative residual.
+    BOOST_TEST(std::abs(residual.relative[k] - relative) < 1e-11, "step " << k);
+    BOOST_TEST(std::abs(residual.identity[k] - identity) < 1e-7, "step " << k);
+  }
+}
+
+// 0.32 |A| / l_1 / 2^(k/2), or the 0.8^(2^k) of the largest eigenvalue, whatever the others: nearly singular Gram
+// matrices of close rows on a line.
+BOOST_AUTO_TEST_CASE(the_relative_residual_is_below_its_bound) {
+  constexpr Index m = 16, iterations = 25;
+  for (const double spread : {0.01, 0.3, 1.0, 3.0}) {
+    std::vector<double> A(m * m);
+    for (Index i = 0; i < m; ++i)
+      for (Index j = 0; j < m; ++j) {
+        const double x = RandomStream(4).uniform(i, -spread, spread), y = RandomStream(4).uniform(j, -spread, spread);
+        A[i * m + j] = std::exp(-(x - y) * (x - y));
+      }
+    const GramCondition gram = gram_condition(m, A.data());
+    const double ratio = gram.column_sum / gram.largest;
+    const NewtonResidual residual = heed::newton_residual(NewtonInverse{m, iterations, NewtonStart::damped}, A.data());
+    for (Index k = 1; k <= iterations; ++k)
+      BOOST_TEST(residual.relative[k] <=
+                 std::max(0.3198 * ratio * std::exp2(-0.5 * static_cast<double>(k)), std::pow(0.8, std::exp2(k))) +
+                     1e-12);
+    BOOST_TEST(residual.steps_below(1e-3) <= static_cast<Index>(std::ceil(17 + 2 * std::log2(ratio))));
+    BOOST_TEST(residual.steps_below(1e-3) > 0);
+  }
+}
+
+// One landmark: A = 1 is its own inverse, at which the undamped start never arrives.
+BOOST_AUTO_TEST_CASE(the_undamped_start_stalls_at_one_landmark) {
+  const float one = 1;
+  const auto residual = [&](NewtonStart start) { return heed::newton_residual(NewtonInverse{1, 20, start}, &one); };
+  for (const double r : residual(NewtonStart::plain).relative) BOOST_TEST(r == 1);
+  BOOST_TEST(residual(NewtonStart::plain).steps_below(1e-3) == -1);
+  BOOST_TEST(residual(NewtonStart::damped).steps_below(1e-3) == 5);  // 0.8^(2^5) = 8e-4
+}
+
+BOOST_AUTO_TEST_CASE(steps_count_from_where_the_residual_stays_small) {
+  const double inf = std::numeric_limits<double>::infinity();
+  BOOST_TEST((NewtonResidual{{0.5, 0.1, 0.5, 0.1, 0.2}, {}}).steps_below(0.3) == 3);
+  BOOST_TEST((NewtonResidual{{0.1, 0.1}, {}}).steps_below(0.3) == 0);
+  BOOST_TEST((NewtonResidual{{0.5, 0.1, inf}, {}}).steps_below(0.3) == -1);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,57 @@
+// Spectra of attention maps.
+#include "heed/analysis/spectrum.h"
+
+#include "heed/check.h"
+#include "io/temporary.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+#include <limits>
+
+using namespace heed;
+
+namespace {
+
+std::vector<double> diagonal(const std::vector<double>& values) {
+  const std::size_t n = values.size();
+  std::vector<double> matrix(n * n);
+  for (std::size_t i = 0; i < n; ++i) matrix[i * n + i] = values[i];
+  return matrix;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(spectrum)
+
+BOOST_AUTO_TEST_CASE(of_a_diagonal_matrix) {
+  const Spectrum s = spectrum_of(diagonal({-1.5, 8, 0.25, 0.25}));
+  const double values[] = {8, 1.5, 0.25, 0.25}, cumulative[] = {0.8, 0.95, 0.975, 1};
+  for (std::size_t i = 0; i < 4; ++i) {
+    BOOST_TEST(std::abs(s.values[i] - values[i]) < 1e-14);
+    BOOST_TEST(std::abs(s.cumulative[i] - cumulative[i]) < 1e-14);
+  }
+  BOOST_TEST(s.rank == 2);
+}
+
+// The identity spreads the values evenly: 0.9 of 50 is 45. 1 1^T / N, equal attention to all, has rank 1; with the
+// identity, N - 1 values of 1 beside one of 2: 2 + (r - 1) >= 0.9 (N + 1) from r = 45 on.
+BOOST_AUTO_TEST_CASE(the_identity_raises_the_equivalent_rank) {
+  constexpr std::size_t n = 50;
+  const std::vector<double> identity = diagonal(std::vector<double>(n, 1.0));
+  std::vector<double> even(n * n, 1.0 / n);
+  BOOST_TEST(spectrum_of(identity).rank == 45);
+  BOOST_TEST(spectrum_of(even).rank == 1);
+  for (std::size_t i = 0; i < n; ++i) even[i * n + i] += 1;
+  BOOST_TEST(spectrum_of(even).rank == 45);
+}
+
+BOOST_AUTO_TEST_CASE(of_nothing_and_of_what_is_not_finite) {
+  const Spectrum s = spectrum_of(std::vector<double>(9));
+  BOOST_TEST(s.rank == 0);
+  BOOST_TEST(s.cumulative == (std::vector<double>{1, 1, 1}), boost::test_tools::per_element());
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  BOOST_TEST(error_of([&] { spectrum_of({1, 0, nan, 1}); }).starts_with("a map is not finite"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
