@@ -2,6 +2,8 @@
 #include "cli/support.h"
 #include "command.h"
 
+#include "heed/data/image.h"
+
 #include <nlohmann/json.hpp>
 
 using namespace heed;
@@ -166,6 +168,24 @@ BOOST_AUTO_TEST_CASE(growth) {
   BOOST_TEST(attention_mul["sima:order=qk_first 64"] == L * H * 2 * 64 * 64 * d);
   const std::string dims = cost({"models/vit-micro.toml", "--scale", "dim=64..64"});
   BOOST_TEST(dims.find("models/vit-micro.toml,49,64,139018,") != std::string::npos, dims);
+}
+
+// SimA's orders cross where there are as many tokens as channels per head: 64, and 196 tokens x 3 heads.
+BOOST_AUTO_TEST_CASE(growth_is_drawn) {
+  if (run_command("/usr/bin/python3 -c 'import matplotlib'").status != 0) {
+    BOOST_TEST_MESSAGE("skipped: python3-matplotlib is not installed");
+    return;
+  }
+  const TemporaryDirectory directory;
+  const std::string picture = directory / "costs.png", script = "/usr/bin/python3 experiments/plot_costs.py --heed ";
+  const CommandResult drawn = run_command(script + heed_program() + " -o '" + picture + "'");
+  BOOST_TEST(drawn.status == 0, drawn.errors);
+  for (const char* piece : {"kv_first cross at tokens = 64.0\n", "kv_first cross at dim = 588.0\n"})
+    BOOST_TEST(drawn.output.find(piece) != std::string::npos, drawn.output);
+  BOOST_TEST(image_file_size(picture).width > 1000);
+  const CommandResult refused = run_command(script + heed_program() + " models/none.toml -o '" + picture + "'");
+  BOOST_TEST(refused.status == 2);
+  BOOST_TEST(is_line_with(refused.errors, "models/none.toml: cannot open"), refused.errors);
 }
 
 BOOST_AUTO_TEST_CASE(bad_arguments) {
