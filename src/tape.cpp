@@ -167,7 +167,9 @@ void Tape<T>::backward(Var<T> y, View<const T> cotangent) {
 
   for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
     if (nodes_[step->result].gradient == nullptr) continue;  // nothing that leads to y uses this result
+    const Profile::Clock::time_point start = pass_.profile ? Profile::Clock::now() : Profile::Clock::time_point{};
     step->run(step->closure, Adjoint<T>(this, step->result));
+    if (pass_.profile) pass_.profile->add_backward(step->operation, start);
     Node& result = nodes_[step->result];
     if (result.gradient) free_.push_back({result.shape.elements(), std::exchange(result.gradient, nullptr)});
   }

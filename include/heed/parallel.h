@@ -19,7 +19,7 @@ namespace detail {
 /// Would parallel_for run its pieces on the calling thread alone?
 bool alone();
 void parallel_run(Index pieces, void (*call)(const void*, Index), const void* function);
-}
+}  // namespace detail
 
 /// Calls f(piece) once for each piece in [0, pieces), on all threads; inside another parallel_for, on the
 /// calling thread. Pieces must not depend on each other. If some throw, the exception of the lowest-numbered

@@ -18,6 +18,7 @@
 #include "heed/cost.h"
 #include "heed/kernels/update.h"
 #include "heed/parameters.h"
+#include "heed/profile.h"
 
 #include <string>
 #include <vector>
@@ -93,6 +94,7 @@ struct Pass {
   RandomStream random{};                     ///< for dropout and the like; one per step
   Index first_image = 0;                     ///< position in the batch of the first image of this piece
   std::vector<TraceEntry>* trace = nullptr;  ///< collects the operations that ran
+  Profile* profile = nullptr;                ///< collects the time they take
 };
 
 /// Name and cost of an operation.
@@ -203,6 +205,7 @@ class Tape {
     std::uint32_t result;
     void (*run)(const void* closure, const Adjoint<T>& dy);
     const void* closure;
+    const char* operation;
   };
   struct FreeBuffer {
     Index size;
@@ -282,7 +285,11 @@ Var<T> Tape<T>::record(const Operation& operation, const Shape& shape, std::init
   static_assert(std::is_trivially_destructible_v<Backward>, "the tape drops closures without destroying them");
   const Index kept = std::exchange(taken_, 0);
   T* const y = pass_.compute ? arena_.allocate<T>(shape.elements()) : nullptr;
-  if (pass_.compute) forward(y);
+  if (pass_.compute) {
+    const Profile::Clock::time_point start = pass_.profile ? Profile::Clock::now() : Profile::Clock::time_point{};
+    forward(y);
+    if (pass_.profile) pass_.profile->add_forward(operation.name, start);
+  }
 
   Node node;
   node.value = y;
@@ -293,8 +300,9 @@ Var<T> Tape<T>::record(const Operation& operation, const Shape& shape, std::init
   if (node.wanted && pass_.compute) {
     void* const closure = arena_.allocate_bytes(sizeof(Backward));
     new (closure) Backward(backward);
-    steps_.push_back(
-        {result.index_, [](const void* f, const Adjoint<T>& dy) { (*static_cast<const Backward*>(f))(dy); }, closure});
+    steps_.push_back({result.index_,
+                      [](const void* f, const Adjoint<T>& dy) { (*static_cast<const Backward*>(f))(dy); }, closure,
+                      operation.name});
   }
   return result;
 }

@@ -1,5 +1,6 @@
 // heed bench: how fast a model trains or classifies on this machine.
 #include "commands.h"
+#include "profile_table.h"
 
 #include "heed/config.h"
 #include "heed/cost/rapl.h"
@@ -25,15 +26,18 @@ struct Arguments {
   Index batch = 0;
   int threads = 0;
   double seconds = 8;
-  bool json = false;
+  bool json = false, profile = false;
 };
 
 using Clock = std::chrono::steady_clock;
+
+constexpr Index profiled_steps = 10;
 
 /// Times of calls in seconds, ascending, and the energy they took.
 struct Measured {
   std::vector<double> times;
   PackageEnergy energy;
+  Profile profile{};  ///< of further calls, so that taking it has no part in the times
 };
 
 /// Measures calls of f for about `seconds` and at least five calls, after warming up.
@@ -78,12 +82,19 @@ Measured measure(const Arguments& a, const Experiment& x, Index batch) {
   }
   Optimizer<T> optimizer(x.optim, parameters);
   BatchGradient<T> gradient(model, parameters, batch, x.train.piece, x.train.label_smoothing);
-  return measured(a.seconds, [&] {
+  const auto step = [&] {
     gradient.run(image_view, std::as_const(targets).view(), labels.data(),
                  random.derive(static_cast<std::uint64_t>(optimizer.steps())));
     const Clipping clipping = clip_by_norm(gradient.gradients(), x.optim.clip);
     optimizer.step(parameters, gradient.gradients(), x.optim.lr, clipping.factor);
-  });
+  };
+  Measured result = measured(a.seconds, step);
+  if (a.profile) {
+    gradient.start_profile();
+    for (Index i = 0; i < profiled_steps; ++i) step();
+    result.profile = gradient.profile();
+  }
+  return result;
 }
 
 double peak_megabytes() {
@@ -93,6 +104,7 @@ double peak_megabytes() {
 }
 
 int bench_command(const Arguments& a) {
+  require(!a.profile || a.mode == "train", "bench: --profile is for --mode train, not {}", a.mode);
   use_threads(a.threads);
   const Experiment x = load_experiment(a.model, a.sets);
   const Index batch = a.batch > 0 ? a.batch : x.train.batch;
@@ -115,6 +127,10 @@ int bench_command(const Arguments& a) {
       json["package_j"] = result.energy.joules();
     else
       json["package_j"] = result.energy.report();
+    for (const Profile::Row& row : result.profile.rows()) {
+      const double ms = 1e3 / static_cast<double>(profiled_steps);
+      json["profile_ms"][row.operation] = {{"forward", row.forward * ms}, {"backward", row.backward * ms}};
+    }
     std::cout << json.dump() << "\n";
     return ok;
   }
@@ -125,6 +141,7 @@ int bench_command(const Arguments& a) {
       a.model, a.mode, batch, images / median, times.size(), images / best, median * 1e3,
       times[times.size() / 10] * 1e3, times[times.size() * 9 / 10] * 1e3, peak_megabytes(), threads(),
       kernels::gemm_library(), result.energy.report());
+  if (a.profile) print_profile(result.profile, profiled_steps);
   return ok;
 }
 
@@ -140,6 +157,7 @@ void add_bench(CLI::App& app, const AddVerb& add) {
       ->check(CLI::IsMember({"train", "infer"}));
   add_threads(command, a.threads);
   command->add_option("--seconds", a.seconds, "how long to measure")->check(CLI::Range(0.001, 86'400.0));
+  command->add_flag("--profile", a.profile, "show where the time of training steps goes, by operation");
   command->add_flag("--json", a.json, "one JSON object");
   add(command, [] { return bench_command(a); });
 }

@@ -1,6 +1,7 @@
 // heed train: the run, seen from the terminal.
 #include "commands.h"
 #include "cost_table.h"
+#include "profile_table.h"
 
 #include "heed/cost/peak.h"
 #include "heed/cost/rapl.h"
@@ -116,6 +117,9 @@ class Progress : public TrainObserver {
 
   const StepReport& last() const { return last_; }
 
+  /// Updates made since begin().
+  Index steps() const { return last_.step - first_step_; }
+
  private:
   using Clock = std::chrono::steady_clock;
   Index epochs_;
@@ -132,19 +136,21 @@ struct Arguments {
   std::string file, run, init;
   std::vector<std::string> sets;
   int threads = 0;
-  bool resume = false;
+  bool resume = false, profile = false;
 };
 
 int train_command(const Arguments& a) {
   use_threads(a.threads);
   require(!a.file.empty() || a.resume, "train: no experiment was given; expected FILE, or --resume to continue --run");
   const Experiment experiment = load_experiment(a.file.empty() ? RunPaths(a.run).config() : a.file, a.sets);
-  TrainOptions options{a.run, a.init, a.resume, &interrupt};
+  Profile profile;
+  const TrainOptions options{a.run, a.init, a.resume, &interrupt, a.profile ? &profile : nullptr};
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGTERM, on_interrupt);
   Progress progress(experiment.train.epochs);
   const Outcome outcome = train(experiment, options, progress);
   progress.clear();
+  if (a.profile) print_profile(profile, progress.steps());
   // The run has recorded its configuration, overrides included.
   const std::string resume = fmt::format("{} train --run {} --resume", program_name(), a.run);
   switch (outcome) {
@@ -181,6 +187,7 @@ void add_train(CLI::App& app, const AddVerb& add) {
   add_threads(command, a.threads);
   command->add_option("--init", a.init, "weights to start from (safetensors, timm's names)")->type_name("FILE");
   command->add_flag("--resume", a.resume, "continue the run in DIR");
+  command->add_flag("--profile", a.profile, "show in the end where the time of training steps went, by operation");
   add(command, [] { return train_command(a); });
 }
 

@@ -82,6 +82,7 @@ void BatchGradient<T>::run_piece(Index piece, Gradients<T>& lane, View<const T> 
   pass.training = true;
   pass.random = random;
   pass.first_image = first;
+  if (!profiles_.empty()) pass.profile = &profiles_[static_cast<std::size_t>(worker())];
   tape.clear(pass);
   const Var<T> logits = model_(tape.constant(images_at(images, first, count)));
   Var<T> loss = cross_entropy(logits, {targets.data() + first * classes, Shape{count, classes}}, smoothing_, batch);
@@ -92,6 +93,13 @@ void BatchGradient<T>::run_piece(Index piece, Gradients<T>& lane, View<const T> 
   for (Index i = 0; i < count; ++i)
     result.correct += largest_of(logits.data() + i * classes, classes) == labels[first + i];
   tape.backward(loss);
+}
+
+template <class T>
+Profile BatchGradient<T>::profile() const {
+  Profile sum;
+  for (const Profile& profile : profiles_) sum += profile;
+  return sum;
 }
 
 template <class T>

@@ -30,6 +30,7 @@ class Run {
 
  private:
   void begin();
+  Outcome run();
   bool train_epoch();
   void make_step(const Batch<T>& batch);
   bool finish_epoch();
@@ -148,6 +149,14 @@ void Run<T>::begin() {
 template <class T>
 Outcome Run<T>::operator()() {
   begin();
+  if (options_.profile) gradient_.start_profile();
+  const Outcome outcome = run();
+  if (options_.profile) *options_.profile = gradient_.profile();
+  return outcome;
+}
+
+template <class T>
+Outcome Run<T>::run() {
   while (progress_.epoch < x_.train.epochs) {
     const bool completed = train_epoch() && finish_epoch();
     save_last();

@@ -86,6 +86,19 @@ BOOST_AUTO_TEST_CASE(bench_prints_one_json_object) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(profiles_name_operations) {
+  const Workshop workshop;
+  const std::string file = write_experiment(workshop, workshop.experiment());
+  const Strings short_bench{"bench", file, "--profile", "--seconds", "0.01", "--batch", "8"};
+  check_contains(output_of(short_bench), {"backward, ms", "linear", "all operations", "100.0 %"});
+  Strings as_json = short_bench;
+  as_json.push_back("--json");
+  BOOST_TEST(nlohmann::json::parse(output_of(as_json)).at("profile_ms").at("linear").at("backward").get<double>() > 0);
+  check_contains(output_of({"train", file, "--run", workshop / "run", "--profile", "--set", "train.max_steps=2"}),
+                 {"backward, ms", "cross_entropy", "all operations", "stopped after 2 steps"});
+  check_refusal({"bench", file, "--profile", "--mode", "infer"}, {"--profile is for --mode train"});
+}
+
 // The files of a run, the lines it prints when its output is no terminal, and what can be done with it.
 BOOST_AUTO_TEST_CASE(train_eval_predict) {
   const Workshop workshop;

@@ -4,6 +4,8 @@
 #include "heed/ops/cross_entropy.h"
 #include "heed/train/step.h"
 
+#include <set>
+
 using namespace heed;
 using namespace heed::test;
 
@@ -72,6 +74,31 @@ BOOST_FIXTURE_TEST_CASE(threads_make_no_difference_to_a_bit, Batch11) {
     const WithThreads with(count);
     BOOST_TEST(in_pieces(2).gradient == alone.gradient, boost::test_tools::per_element());
   }
+}
+
+// Operations of the model and the loss have times, forward and backward; the sum cannot exceed that of the threads.
+BOOST_FIXTURE_TEST_CASE(a_profile_accounts_for_the_operations, Batch11) {
+  BatchGradient<double> gradient(model, parameters, 11, 2, 0.1);
+  const auto step = [&] {
+    gradient.run(std::as_const(images).view(), std::as_const(targets).view(), labels.data(), random);
+  };
+  step();
+  BOOST_TEST(gradient.profile().rows().empty());
+  gradient.start_profile();
+  const auto start = Profile::Clock::now();
+  step();
+  const double most = threads() * std::chrono::duration<double>(Profile::Clock::now() - start).count();
+  std::set<std::string> names;
+  double sum = 0;
+  for (const Profile::Row& row : gradient.profile().rows()) {
+    BOOST_TEST(names.insert(row.operation).second, row.operation << " has two rows");
+    BOOST_TEST(row.forward > 0);
+    BOOST_TEST(row.backward > 0, row.operation);
+    sum += row.total();
+  }
+  for (const char* name : {"linear", "layer_norm", "gelu", "softmax", "cross_entropy", "patch_embedding"})
+    BOOST_TEST(names.contains(name), name);
+  BOOST_TEST(sum < most);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

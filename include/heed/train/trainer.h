@@ -19,6 +19,7 @@ struct TrainOptions {
   std::string init;                              ///< weights to start from; empty: drawn by the seed
   bool resume = false;                           ///< continue the run in the directory
   const std::atomic<bool>* interrupt = nullptr;  ///< when it becomes true: finish the step, save, stop
+  Profile* profile = nullptr;                    ///< filled with the time that operations of training steps took
 };
 
 /// What a run is about to do.
