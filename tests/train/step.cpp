@@ -90,7 +90,8 @@ BOOST_FIXTURE_TEST_CASE(a_profile_accounts_for_the_operations, Batch11) {
   const double most = threads() * std::chrono::duration<double>(Profile::Clock::now() - start).count();
   std::set<std::string> names;
   double sum = 0;
-  for (const Profile::Row& row : gradient.profile().rows()) {
+  const Profile profile = gradient.profile();
+  for (const Profile::Row& row : profile.rows()) {
     BOOST_TEST(names.insert(row.operation).second, row.operation << " has two rows");
     BOOST_TEST(row.forward > 0);
     BOOST_TEST(row.backward > 0, row.operation);
