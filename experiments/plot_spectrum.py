@@ -39,10 +39,10 @@ def read(argument):
         used = row["used"] == "true"
         matrix = row["matrix"].replace("+", " + ")
         label = f"{name or row['mechanism']}: {matrix}" if used else f"{name or row['mechanism']}: {matrix} alone"
-        curves.setdefault(row["matrix"], Curves(label, used)).add(row)
+        curves.setdefault((row["matrix"], used), Curves(label, used)).add(row)  # blocks may differ in what they use
     if not curves:
         raise BadInput(f"{path}: holds no spectrum")
-    return [c for matrix, c in sorted(curves.items(), reverse=True) if c.used or matrix == "A"]
+    return [c for (matrix, used), c in sorted(curves.items(), reverse=True) if used or matrix == "A"]
 
 
 def draw(curves, output):

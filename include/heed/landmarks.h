@@ -45,6 +45,9 @@ struct LandmarkOptions {
     }
     require((ratio > 0) != (landmarks != 0), "[{}] ratio is {}, landmarks is {}; expected one of them", owner, ratio,
             landmarks);
+    constexpr Index most = 16'384;  // a matrix of their distances is inverted
+    const Index count = landmarks != 0 ? landmarks : tokens / ratio / (dims == 1 ? 1 : ratio);
+    require(count <= most, "[{}] there are {} landmarks; expected at most {}", owner, count, most);
     if (dims == 1) {
       require(landmarks == 0, "[{}] landmarks is {}; dims=1 takes ratio", owner, landmarks);
       require(tokens > 0 && tokens % ratio == 0, "[{}] ratio is {}; it must divide the {} tokens", owner, ratio,

@@ -44,7 +44,10 @@ void print_confusion(const Tensor<std::int64_t>& confusion, const std::vector<st
 int eval_command(const EvalArguments& a) {
   use_threads(a.threads);
   std::vector<std::string> sets = a.sets;
-  if (!a.data.empty()) sets.push_back("data.name=" + a.data);
+  if (!a.data.empty()) {
+    sets.push_back("data.name=" + a.data);
+    sets.push_back("data.path=''");  // that of the run is another data set's
+  }
   if (!a.path.empty()) sets.push_back("data.path=" + a.path);
   TrainedModel trained(a.run, sets, a.weights);
   const DataConfig& run_data = trained.experiment.data;

@@ -274,6 +274,25 @@ BOOST_AUTO_TEST_CASE(the_tape_holds_nothing_quadratic) {
   }
 }
 
+// Numerator and denominator, and the gradients of v and k, for each channel of each pair with a bias and of each key
+// that some query sees without one.
+BOOST_AUTO_TEST_CASE(contractions_per_pair_and_per_key) {
+  const auto cost = [](const OptionValues& options, Index tokens) {
+    AttentionShape shape;
+    shape.queries = shape.keys = tokens, shape.width = shape.value_width = 6;
+    return make_mechanism("aft", options)->cost(shape);
+  };
+  for (const Index tokens : {1, 4, 9}) {
+    const Cost simple = cost({{"variant", "simple"}}, tokens);
+    BOOST_TEST((simple.forward_contractions == Counts{.mul = 6 * tokens, .add = 12 * tokens}));
+    BOOST_TEST((simple.backward_contractions == Counts{.mul = 12 * tokens, .add = 12 * tokens}));
+  }
+  const Index pairs = 9 + 2 * 8 + 2 * 7;  // of 9 tokens, those less than 3 apart
+  const Cost local = cost({{"variant", "local"}, {"window", "3"}, {"param", "dense"}}, 9);
+  BOOST_TEST((local.forward_contractions == Counts{.mul = 6 * (pairs + 9), .add = 12 * (pairs + 9)}));
+  BOOST_TEST((local.backward_contractions == Counts{.mul = 12 * pairs + 12 * 9, .add = 18 * pairs + 12 * 9}));
+}
+
 BOOST_AUTO_TEST_CASE(impossible_combinations_are_refused) {
   const AttentionShape one{1, 9, 9, 4, 4, 2, 4, true}, heads{2, 8, 8, 2, 2, 2, 4, false};
   const auto refused = [](const OptionValues& options, const AttentionShape& shape, const std::string& reason) {

@@ -251,6 +251,8 @@ BOOST_AUTO_TEST_CASE(what_is_refused_and_why) {
   expect("needs an image grid", {{"ratio", "2"}}, none);
   expect("square", {{"landmarks", "5"}}, grid);
   expect("1 to 24", {{"sampling", "first"}, {"landmarks", "25"}}, grid);
+  expect("-4; expected a square number", {{"landmarks", "-4"}}, grid);
+  expect("at most 16384", {{"landmarks", "1000000000000"}}, grid);
   expect("landmarks is 0", {{"sampling", "random"}}, grid);
   expect("takes ratio", {{"sampling", "conv"}, {"landmarks", "4"}}, grid);
   expect("image grid", {{"sampling", "conv"}, {"dims", "1"}, {"ratio", "2"}}, grid);

@@ -83,13 +83,13 @@ class Aft : public MechanismBase<Aft> {
 
   void check(const AttentionShape& shape) const override {
     const bool conv = variant == Variant::conv, local = variant == Variant::local;
-    require(rank >= 1, "[aft] rank is {}; expected 1 or more", rank);
+    require(rank >= 1 && rank <= 4096, "[aft] rank is {}; expected 1 to 4096", rank);
     require(!local || window >= 0, "[aft] variant=local needs the option window, 0 or more");
     require(outside == Outside::zero || local || conv, "[aft] outside=masked is for variant=local and variant=conv");
     require(outside == Outside::zero || !local || window > 0, "[aft] outside=masked with window=0 leaves no keys");
     require(!conv || !causal, "[aft] causal=true is not defined for variant=conv");
     require(sparsity == AftConv::Sparsity::none || conv, "[aft] sparsity is for variant=conv");
-    require(size >= 1 && size % 2 == 1, "[aft] size is {}; expected an odd number", size);
+    require(size >= 1 && size <= 1001 && size % 2 == 1, "[aft] size is {}; expected an odd number, 1 to 1001", size);
     require(dims == 1 || dims == 2, "[aft] dims is {}; expected 1 or 2", dims);
     require(tau > 0, "[aft] tau is {}; expected more than 0", tau);
     require(std::isfinite(coefficient), "[aft] coef is {}; expected a finite number", coefficient);

@@ -171,7 +171,7 @@ struct AftConv {
                     N * Counts{.mul = 2 * d + 1, .add = d + 1, .exp = 1} + kernels::neighbourhood_bias_counts(g, d) +
                     bias_backward_counts();
     // Numerator and denominator of each pair in the window, and of each cell for what lies outside; dv, dk and dw.
-    const Index outside = masked ? 0 : N;
+    const Index outside = pairs.outside > 0 ? N : 0;
     cost.forward_contractions = (pairs.inside + outside) * Counts{.mul = d, .add = d + 1};
     cost.backward_contractions =
         pairs.inside * Counts{.mul = 2 * d + 1, .add = 2 * d + 2} + outside * Counts{.mul = d + 1, .add = d + 1};

@@ -115,6 +115,7 @@ struct AftFull {
     }
     const Index before = z.reach(z.rows - 1).before, after = z.M - z.reach(0).after, biased = window > 0 ? z.N : 0;
     const Index fresh = window > 0 ? std::max<Index>(z.M - after - before, 0) : 0;
+    const Index unbiased = std::min(z.M, before + after);  // keys that some query sees without a bias
     const Counts of_keys{.mul = 1, .add = 3, .exp = 1, .cmp = 1},
         of_rows{.add = -2, .cmp = -1};  // kernels::exp_sums_of
     const Counts add_key{.mul = 3, .add = 3, .exp = 1, .cmp = 1}, merge{.mul = 4, .add = 3, .exp = 1, .cmp = 1};
@@ -139,9 +140,9 @@ struct AftFull {
     cost.backward += window > 0 ? rank > 0 ? 2 * product_contractions(pairs, rank, 1) : Counts{.add = pairs} : Counts{};
     // Numerator and denominator of each pair, or of each key without a bias; dv, dk and dw.
     cost.forward_contractions =
-        product_contractions(pairs, 1, rank) + z.D * (pairs + before + after) * Counts{.mul = 1, .add = 2};
+        product_contractions(pairs, 1, rank) + z.D * (pairs + unbiased) * Counts{.mul = 1, .add = 2};
     cost.backward_contractions = 2 * product_contractions(pairs, 1, rank) + z.D * pairs * Counts{.mul = 2, .add = 3} +
-                                 z.D * (merges_before + merges_after) * Counts{.mul = 2, .add = 2};
+                                 z.D * unbiased * Counts{.mul = 2, .add = 2};
     cost.attention_exp = cost.forward.exp - (query ? z.N * z.D : 0);  // without the gate's
     return cost;
   }
