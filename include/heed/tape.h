@@ -19,6 +19,7 @@
 #include "heed/kernels/update.h"
 #include "heed/parameters.h"
 #include "heed/profile.h"
+#include "heed/trace.h"
 
 #include <string>
 #include <vector>
@@ -62,26 +63,6 @@ class Var {
   detail::TapeSlot* slot_ = nullptr;
   std::uint64_t generation_ = 0;
   std::uint32_t index_ = 0;
-};
-
-/// One operation as it was recorded, for cost tables.
-struct TraceEntry {
-  /// A tensor that the operation reads or makes. The same tensor has the same id; parameters count by themselves.
-  struct Value {
-    Index id = 0;
-    bool parameter = false;
-    bool wanted = false;  ///< its gradient
-    Index elements = 0;
-
-    bool is(const Value& other) const { return id == other.id && parameter == other.parameter; }
-  };
-
-  const char* operation;
-  std::string layer;
-  Cost cost;
-  Value result{};
-  std::vector<Value> operands{};  ///< each once
-  Index kept = 0;                 ///< numbers that it keeps for its backward pass, beside operands and result
 };
 
 /// What a pass over a model is given. Without `gradients` nothing is recorded for a backward pass.

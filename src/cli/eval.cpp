@@ -131,9 +131,7 @@ void add_eval(CLI::App& app, const AddVerb& add) {
   command->add_option("--path", a.path, "where the data lie")->type_name("DIR");
   command->add_option("--split", a.split, "test, validation or train")
       ->check(CLI::IsMember({"test", "validation", "train"}));
-  command->add_option("--weights", a.weights, "other weights than best.safetensors")->type_name("FILE");
-  add_sets(command, a.sets, "override a key of the run's configuration; repeatable");
-  add_threads(command, a.threads);
+  add_model_choice(command, a.weights, a.sets, a.threads);
   command->footer(
       "--set model.image=N evaluates at another image size: images are resampled, and a position embedding is\n"
       "interpolated bicubically. A model with other tensors that belong to the tokens of its own size is refused.");
@@ -146,9 +144,7 @@ void add_predict(CLI::App& app, const AddVerb& add) {
   command->add_option("RUN", a.run, "run directory")->required();
   command->add_option("IMAGE", a.images, "PNG or JPEG files")->required();
   command->add_option("--top", a.top, "how many classes to show")->check(CLI::Range(1, 1'000'000));
-  command->add_option("--weights", a.weights, "other weights than best.safetensors")->type_name("FILE");
-  add_sets(command, a.sets, "override a key of the run's configuration; repeatable");
-  add_threads(command, a.threads);
+  add_model_choice(command, a.weights, a.sets, a.threads);
   add(command, [] { return predict_command(a); });
 }
 

@@ -100,9 +100,7 @@ void add_maps(CLI::App& app, const AddVerb& add) {
       ->type_name("FILE.png");
   command->add_option("--query", a.query, "show the attention of this patch; rows and columns count from 1")
       ->type_name("ROW,COLUMN");
-  command->add_option("--weights", a.weights, "other weights than best.safetensors")->type_name("FILE");
-  add_sets(command, a.sets, "override a key of the run's configuration; repeatable");
-  add_threads(command, a.threads);
+  add_model_choice(command, a.weights, a.sets, a.threads);
   command->footer(description);
   add(command, [] { return maps_command(a); });
 }

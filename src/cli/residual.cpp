@@ -167,10 +167,11 @@ int residual_command(const Arguments& a) {
 
 constexpr const char* description =
     "Each head of a SOFT block inverts the kernel matrix A of its landmarks by X_{k+1} = 2 X_k - X_k A X_k. Measured\n"
-    "are the paper's residual |A X_k A - A| / |A| (Section 4.4, Figure 4) and |I - A X_k|, in spectral norms, for "
-    "each\n"
-    "starting factor that the mechanism knows, iterated in float, as the model does, and in double. The table has the\n"
-    "condition of A and the ratio of |A|_1, its largest column sum, to its largest eigenvalue, whose worst is shown.\n"
+    "are the paper's residual |A X_k A - A| / |A| (Section 4.4, Figure 4) and |I - A X_k|, in spectral norms, for\n"
+    "each starting factor that the mechanism knows, iterated in float, as the model does, and in double. The table "
+    "has\n"
+    "the condition of A and the ratio of |A|_1, its largest column sum, to its largest eigenvalue, whose worst is "
+    "shown.\n"
     "The file has a line for each start, number type, block, head and k, with the median and the largest over the\n"
     "images. experiments/plot_residual.py draws it.";
 
@@ -188,9 +189,7 @@ void add_residual(CLI::App& app, const AddVerb& add) {
       ->type_name("K")
       ->check(CLI::Range(0, 64));
   command->add_option("-o,--output", a.output, "default: RUN/residual.csv")->type_name("FILE.csv");
-  command->add_option("--weights", a.weights, "other weights than best.safetensors")->type_name("FILE");
-  add_sets(command, a.sets, "override a key of the run's configuration; repeatable");
-  add_threads(command, a.threads);
+  add_model_choice(command, a.weights, a.sets, a.threads);
   command->footer(description);
   add(command, [] { return residual_command(a); });
 }

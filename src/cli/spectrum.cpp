@@ -117,9 +117,8 @@ int spectrum_command(const Arguments& a) {
 constexpr const char* description =
     "The equivalent rank of a map is the number of its largest singular values that make up 0.9 of their sum (Shu et\n"
     "al., Adder attention, Section 3.2.2). Each map is measured without and with the identity added, whichever of the\n"
-    "two the model uses. The file has a line for each matrix, block, head and index, with means over the images of "
-    "the\n"
-    "singular value, of the sum of the values up to it as a part of all (cumulative), and of the equivalent rank.\n"
+    "two the model uses. The file has a line for each matrix, block, head and index, with means over the images of\n"
+    "the singular value, of the sum of the values up to it as a part of all (cumulative), and of the equivalent rank.\n"
     "experiments/plot_spectrum.py draws it. A mechanism without a map is left out.";
 
 }  // namespace
@@ -133,9 +132,7 @@ void add_spectrum(CLI::App& app, const AddVerb& add) {
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000));
   command->add_option("-o,--output", a.output, "default: RUN/spectrum.csv")->type_name("FILE.csv");
-  command->add_option("--weights", a.weights, "other weights than best.safetensors")->type_name("FILE");
-  add_sets(command, a.sets, "override a key of the run's configuration; repeatable");
-  add_threads(command, a.threads);
+  add_model_choice(command, a.weights, a.sets, a.threads);
   command->footer(description);
   add(command, [] { return spectrum_command(a); });
 }

@@ -24,6 +24,9 @@ struct TrainedModel {
   Parameters<float> parameters;
 };
 
+/// The options of every verb that takes a run directory's model.
+void add_model_choice(CLI::App* command, std::string& weights, std::vector<std::string>& sets, int& threads);
+
 /// How images of `set` become the model's input: as the run says, and resampled where another model.image was asked
 /// for. (Another number of channels is not taken to be meant.)
 DataConfig conversion(const TrainedModel& trained, const Dataset& set);

@@ -3,7 +3,7 @@
 #ifndef HEED_REFERENCE
 
 #include "pair_sums.h"
-#include "row_sums.h"
+#include "sums_over_rows.h"
 
 namespace heed::kernels {
 

@@ -2,6 +2,7 @@
 // normal distribution. Highway chooses the instructions when the file is compiled (ARCH in the Makefile).
 #pragma once
 
+#include "heed/kernels/exp.h"
 #include "heed/kernels/update.h"
 #include "heed/tensor.h"
 
@@ -91,9 +92,8 @@ inline Vector constant(float x) {
 /// x = n ln 2 + r with n the nearest integer and |r| <= (ln 2) / 2. Adding 1.5 2^23 rounds to an integer and
 /// leaves it in the low bits; with 127 added too, those bits moved to the exponent's place are 2^n. ln 2 as a
 /// float is 1.9e-9 too large, which is the error's second term. Without fused multiply-add, n ln 2 would be rounded:
-/// then ln 2 is taken in two parts, of which the first has 10 bits and n times it is exact. exp r is a polynomial of
-/// degree 6 that minimises the largest relative error (Remez exchange; 2e-8 with its coefficient of r, 1 + 5e-8,
-/// rounded to 1).
+/// then ln 2 is taken in two parts, of which the first has 10 bits and n times it is exact. exp r is the polynomial of
+/// kernels/exp.h, whose scalar form serves loops that the compiler vectorises.
 class Exp {
  public:
   Vector operator()(Vector x) const { return hn::IfThenElse(hn::Gt(x, set(88.37f)), set(HUGE_VALF), below_88(x)); }
@@ -119,8 +119,8 @@ class Exp {
   }
 
   Vector rounder = constant(0x1.8p23f + 127.0f), log2_e = constant(1.44269504f), ln_2 = constant(0.693147180f);
-  Vector one = constant(1.0f), c2 = constant(0.500000043f), c3 = constant(1.66663653e-1f);
-  Vector c4 = constant(4.16647767e-2f), c5 = constant(8.37902083e-3f), c6 = constant(1.40612663e-3f);
+  Vector one = constant(1.0f), c2 = constant(exp_polynomial::c2), c3 = constant(exp_polynomial::c3);
+  Vector c4 = constant(exp_polynomial::c4), c5 = constant(exp_polynomial::c5), c6 = constant(exp_polynomial::c6);
   Vector lowest = constant(-87.33f);
 };
 

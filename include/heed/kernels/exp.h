@@ -27,6 +27,13 @@ inline float log_1_plus(float x) { return std::log1p(x); }
 
 #else
 
+/// exp r = 1 + r + c2 r^2 + ... + c6 r^6: the polynomial of least relative error over |r| <= (ln 2) / 2 (Remez
+/// exchange; 2e-8 with its coefficient of r, 1 + 5e-8, rounded to 1).
+namespace exp_polynomial {
+inline constexpr float c2 = 0.500000043f, c3 = 1.66663653e-1f, c4 = 4.16647767e-2f, c5 = 8.37902083e-3f;
+inline constexpr float c6 = 1.40612663e-3f;
+}  // namespace exp_polynomial
+
 namespace detail {
 
 /// a b + c, in one step where the machine has one.
@@ -45,16 +52,16 @@ namespace detail {
 ///
 /// x = n ln 2 + r with n the nearest integer: adding 1.5 2^23 rounds, and leaves n in the low bits; with 127 added too,
 /// those bits moved to the exponent's place are 2^n. n ln 2 is subtracted in two parts, of which the first is exact.
-/// exp r is its polynomial of least relative error over |r| <= (ln 2) / 2 (Remez exchange, 2e-8).
 [[gnu::always_inline]] inline float exp(float x) {
+  using namespace exp_polynomial;
   using detail::multiply_add;
   const float shifted = multiply_add(x, 1.44269504f, 0x1.8p23f + 127.0f);
   const float n = shifted - (0x1.8p23f + 127.0f);
   const float r = multiply_add(n, 2.12194440e-4f, multiply_add(n, -0.693359375f, x));
-  float p = multiply_add(1.40612663e-3f, r, 8.37902083e-3f);
-  p = multiply_add(p, r, 4.16647767e-2f);
-  p = multiply_add(p, r, 1.66663653e-1f);
-  p = multiply_add(p, r, 0.500000043f);
+  float p = multiply_add(c6, r, c5);
+  p = multiply_add(p, r, c4);
+  p = multiply_add(p, r, c3);
+  p = multiply_add(p, r, c2);
   p = multiply_add(p, r, 1.0f);
   p = multiply_add(p, r, 1.0f);
   const float power = std::bit_cast<float>(std::bit_cast<std::uint32_t>(shifted) << 23);
