@@ -77,6 +77,12 @@ void Tape<T>::clear_and_reserve(const Capacity& capacity) {
 }
 
 template <class T>
+Tape<T>& Tape<T>::inner() {
+  if (!inner_) inner_ = std::make_unique<Tape>();
+  return *inner_;
+}
+
+template <class T>
 Var<T> Tape<T>::constant(View<const T> value) {
   Node node;
   node.value = value.data();
@@ -169,7 +175,7 @@ void Tape<T>::backward(Var<T> y, View<const T> cotangent) {
     if (nodes_[step->result].gradient == nullptr) continue;  // nothing that leads to y uses this result
     const Profile::Clock::time_point start = pass_.profile ? Profile::Clock::now() : Profile::Clock::time_point{};
     step->run(step->closure, Adjoint<T>(this, step->result));
-    if (pass_.profile) pass_.profile->add_backward(step->operation, start);
+    if (pass_.profile && step->operation) pass_.profile->add_backward(step->operation, start);
     Node& result = nodes_[step->result];
     if (result.gradient) free_.push_back({result.shape.elements(), std::exchange(result.gradient, nullptr)});
   }

@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(nor_with_a_model_whose_operations_are_shared) {
   const VisionTransformer model(x.model, x.attention);
   Parameters<float> parameters(model.parameters());
   Optimizer<float> optimizer(x.optim, parameters);
-  BatchGradient<float> gradient(model, parameters, 4, 2, 0.1);
+  BatchGradient<float> gradient(model, parameters, 4, {.piece = 2, .label_smoothing = 0.1});
   const Tensor<float> images(Shape{4, 1, 8, 8});
   Tensor<float> targets(Shape{4, 10});
   for (Index i = 0; i < 4; ++i) targets[10 * i] = 1;

@@ -8,7 +8,7 @@
 
 #include "heed/cost.h"
 #include "heed/counted.h"
-#include "heed/kernels/update.h"
+#include "heed/kernels/gemm_bf16.h"
 #include "heed/parameters.h"
 
 #include <map>
@@ -74,6 +74,7 @@ struct AttentionInput {
   std::span<const View<const T>> parameters{};  ///< the mechanism's own tensors, in the order it declares them
   bool training = false;
   View<const T> noise{};  ///< standard Gumbel noise of the shape it asked for (Mechanism::noise), in training
+  Products products = Products::exact;  ///< of queries, keys and values: softmax, pointwise, SimA
 };
 
 /// Where a backward pass leaves its gradients. q, k and v are written as `update` says, all of them;

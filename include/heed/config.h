@@ -135,6 +135,7 @@ struct TrainConfig {
   double dropout = 0.0;
   double drop_path = 0.0;
   double ema = 0.0;
+  bool recompute = false;
   Index checkpoint_steps = 0;
   bool log_steps = false;
   bool init_head = false;
@@ -150,11 +151,13 @@ void fields(Config& c, Visit&& visit) {
   visit("batch", c.batch, one_or_more(), "images per step");
   visit("piece", c.piece, one_or_more(), "images that one thread takes through the model at a time");
   visit("seed", c.seed, at_least(0), "of initial weights, order, augmentation and dropout");
-  visit("dtype", c.dtype, one_of({"f32", "f64"}), "number type of the computation");
+  visit("dtype", c.dtype, one_of({"f32", "bf16", "f64"}),
+        "number type; bf16: f32 that trains with products in bfloat16");
   visit("label_smoothing", c.label_smoothing, fraction(), "share of each label spread over all classes");
   visit("dropout", c.dropout, fraction(), "probability of dropping an activation");
   visit("drop_path", c.drop_path, fraction(), "probability of skipping the last block; earlier ones less");
   visit("ema", c.ema, fraction(), "decay of the averaged weights; 0: no averaging");
+  visit("recompute", c.recompute, anything(), "compute blocks again for the backward pass: less memory, more time");
   visit("checkpoint_steps", c.checkpoint_steps, at_least(0), "save every so many steps; 0: at the end of each epoch");
   visit("log_steps", c.log_steps, anything(), "a line of metrics per step");
   visit("init_head", c.init_head, anything(), "with --init: a new classifier where the file's has other classes");

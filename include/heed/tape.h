@@ -16,11 +16,13 @@
 
 #include "heed/arena.h"
 #include "heed/cost.h"
+#include "heed/kernels/gemm_bf16.h"
 #include "heed/kernels/update.h"
 #include "heed/parameters.h"
 #include "heed/profile.h"
 #include "heed/trace.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -71,6 +73,9 @@ struct Pass {
   Parameters<T>* parameters = nullptr;
   Gradients<T>* gradients = nullptr;
   bool training = false;                     ///< dropout active, batch statistics used and updated
+  bool recompute = false;                    ///< blocks keep their input alone, and are computed again to go back
+  bool again = false;                        ///< these results were computed before: buffers are up to date
+  Products products = Products::exact;       ///< of linear layers
   bool compute = true;                       ///< false: shapes and costs only, as if all gradients were wanted
   RandomStream random{};                     ///< for dropout and the like; one per step
   Index first_image = 0;                     ///< position in the batch of the first image of this piece
@@ -118,6 +123,16 @@ class Tape {
   /// A buffer of the model's, which the operations that own it may change.
   View<T> buffer(ParameterId id) { return (*pass_.parameters)[id]; }
 
+  /// f(x), a part of the model of which nothing is kept but x: on the way back it is computed once more
+  /// ("checkpointing"; Chen et al., "Training deep nets with sublinear memory cost", arXiv:1604.06174). f is called
+  /// with handles of the inner tape; everything else it uses are the model's tensors. The results are those of f(x),
+  /// bit by bit.
+  template <class F>
+  Var<T> recompute(Var<T> x, const F& f);
+
+  /// The tape of what is computed once more. It takes memory for one such part at a time.
+  Tape& inner();
+
   /// Runs back from `y` with the gradient d(loss)/dy = `cotangent`, or 1 for a scalar loss. Once per pass.
   void backward(Var<T> y, View<const T> cotangent);
   void backward(Var<T> loss);
@@ -125,8 +140,8 @@ class Tape {
   /// Gradient of an input() after backward(); zero if nothing depended on it.
   View<const T> gradient(Var<T> x);
 
-  /// Bytes of memory that the tape holds for values, what operations keep, and gradients.
-  Index reserved() const { return arena_.reserved(); }
+  /// Bytes of memory that the tape and its inner tape hold for values, what operations keep, and gradients.
+  Index reserved() const { return arena_.reserved() + (inner_ ? inner_->reserved() : 0); }
 
   const Pass<T>& pass() const { return pass_; }
   bool training() const { return pass_.training; }
@@ -186,7 +201,7 @@ class Tape {
     std::uint32_t result;
     void (*run)(const void* closure, const Adjoint<T>& dy);
     const void* closure;
-    const char* operation;
+    const char* operation;  ///< null: its time is that of other operations
   };
   struct FreeBuffer {
     Index size;
@@ -199,7 +214,11 @@ class Tape {
   void trace(const Operation& operation, Var<T> result, std::initializer_list<Var<T>> operands, Index kept);
   T* take_buffer(Index size);
 
+  template <class Closure>
+  void push_step(Var<T> result, const char* operation, const Closure& closure);
+
   Pass<T> pass_;
+  std::unique_ptr<Tape> inner_;
   Arena arena_;
   std::vector<Node> nodes_;
   std::vector<Step> steps_;
@@ -263,7 +282,6 @@ template <class T>
 template <class Forward, class Backward>
 Var<T> Tape<T>::record(const Operation& operation, const Shape& shape, std::initializer_list<Var<T>> operands,
                        const Forward& forward, const Backward& backward) {
-  static_assert(std::is_trivially_destructible_v<Backward>, "the tape drops closures without destroying them");
   const Index kept = std::exchange(taken_, 0);
   T* const y = pass_.compute ? arena_.allocate<T>(shape.elements()) : nullptr;
   if (pass_.compute) {
@@ -278,13 +296,46 @@ Var<T> Tape<T>::record(const Operation& operation, const Shape& shape, std::init
   for (const Var<T>& x : operands) node.wanted |= x && wanted(x);
   const Var<T> result = append(node);
   if (pass_.trace) trace(operation, result, operands, kept);
-  if (node.wanted && pass_.compute) {
-    void* const closure = arena_.allocate_bytes(sizeof(Backward));
-    new (closure) Backward(backward);
-    steps_.push_back({result.index_,
-                      [](const void* f, const Adjoint<T>& dy) { (*static_cast<const Backward*>(f))(dy); }, closure,
-                      operation.name});
-  }
+  if (node.wanted && pass_.compute) push_step(result, operation.name, backward);
+  return result;
+}
+
+template <class T>
+template <class Closure>
+void Tape<T>::push_step(Var<T> result, const char* operation, const Closure& closure) {
+  static_assert(std::is_trivially_destructible_v<Closure>, "the tape drops closures without destroying them");
+  void* const memory = arena_.allocate_bytes(sizeof(Closure));
+  new (memory) Closure(closure);
+  steps_.push_back({result.index_, [](const void* f, const Adjoint<T>& dy) { (*static_cast<const Closure*>(f))(dy); },
+                    memory, operation});
+}
+
+template <class T>
+template <class F>
+Var<T> Tape<T>::recompute(Var<T> x, const F& f) {
+  if (!pass_.compute || pass_.trace || !pass_.gradients) return f(x);
+  Pass<T> forward = pass_;
+  forward.gradients = nullptr;
+  inner().clear(forward);
+  const Var<T> once = f(inner().constant(x.value()));
+  T* const y = arena_.allocate<T>(once.size());
+  std::copy(once.data(), once.data() + once.size(), y);
+
+  Node node;
+  node.value = y;
+  node.shape = once.shape();
+  node.wanted = true;
+  const Var<T> result = append(node);
+  push_step(result, nullptr, [this, x, f](const Adjoint<T>& dy) {
+    Pass<T> pass = pass_;
+    pass.again = true;
+    inner().clear(pass);
+    const Var<T> input = inner().input(x.value()), output = f(input);
+    inner().backward(output, {dy.data(), output.shape()});
+    const View<const T> gradient = inner().gradient(input);
+    if (const auto dx = target(x))
+      for (Index i = 0; i < gradient.size(); ++i) write(dx.update, dx.data[i], gradient[i]);
+  });
   return result;
 }
 

@@ -81,7 +81,7 @@ Measured measure(const Arguments& a, const Experiment& x, Index batch) {
     return measured(a.seconds, [&] { inference.run(image_view, logits.data()); });
   }
   Optimizer<T> optimizer(x.optim, parameters);
-  BatchGradient<T> gradient(model, parameters, batch, x.train.piece, x.train.label_smoothing);
+  BatchGradient<T> gradient(model, parameters, batch, x.train);
   const auto step = [&] {
     gradient.run(image_view, std::as_const(targets).view(), labels.data(),
                  random.derive(static_cast<std::uint64_t>(optimizer.steps())));

@@ -16,6 +16,13 @@ Index lane_count(Index pieces, Index size) {
   return std::min({pieces, most, std::max(least, memory / std::max<Index>(size, 1))});
 }
 
+Products products_of(const TrainConfig& train) {
+  if (train.dtype != "bf16") return Products::exact;
+  const char* const obstacle = kernels::bf16_obstacle();
+  require(obstacle == nullptr, "[train] dtype = \"bf16\": {}; f32 works everywhere", obstacle ? obstacle : "");
+  return Products::bf16;
+}
+
 template <class T>
 View<const T> images_at(View<const T> batch, Index first, Index count) {
   const Shape& s = batch.shape();
@@ -37,11 +44,17 @@ Tape<T>& tape_of_worker(std::vector<std::unique_ptr<Tape<T>>>& tapes) {
 }  // namespace
 
 template <class T>
-BatchGradient<T>::BatchGradient(const VisionTransformer& model, Parameters<T>& parameters, Index batch, Index piece,
-                                double smoothing)
-    : model_(model), parameters_(parameters), piece_(piece), smoothing_(smoothing), tapes_(tape_per_thread<T>()) {
+BatchGradient<T>::BatchGradient(const VisionTransformer& model, Parameters<T>& parameters, Index batch,
+                                const TrainConfig& train)
+    : model_(model),
+      parameters_(parameters),
+      piece_(train.piece),
+      smoothing_(train.label_smoothing),
+      recompute_(train.recompute),
+      products_(products_of(train)),
+      tapes_(tape_per_thread<T>()) {
   kernels::reserve_gemm_buffers(threads());
-  const Index pieces = (batch + piece - 1) / piece;
+  const Index pieces = (batch + piece_ - 1) / piece_;
   pieces_.resize(static_cast<std::size_t>(pieces));
   for (Index i = 0; i < lane_count(pieces, parameters.trainable_size()); ++i) lanes_.emplace_back(parameters);
 }
@@ -80,6 +93,8 @@ void BatchGradient<T>::run_piece(Index piece, Gradients<T>& lane, View<const T> 
   pass.parameters = &parameters_;
   pass.gradients = &lane;
   pass.training = true;
+  pass.recompute = recompute_;
+  pass.products = products_;
   pass.random = random;
   pass.first_image = first;
   if (!profiles_.empty()) pass.profile = &profiles_[static_cast<std::size_t>(worker())];
@@ -118,15 +133,19 @@ void BatchGradient<T>::add_lanes(Index used) {
 /// the memory for one here, so that no later step has to ask for any. (Memory that is never written costs nothing.)
 template <class T>
 void BatchGradient<T>::even_out_tapes() {
-  typename Tape<T>::Capacity most;
-  for (const auto& tape : tapes_) {
-    const auto capacity = tape->capacity();
-    most.nodes = std::max(most.nodes, capacity.nodes);
-    most.steps = std::max(most.steps, capacity.steps);
-    most.buffers = std::max(most.buffers, capacity.buffers);
-    most.bytes = std::max(most.bytes, capacity.bytes);
-  }
-  for (const auto& tape : tapes_) tape->clear_and_reserve(most);
+  const auto even_out = [this](auto&& tape_of) {
+    typename Tape<T>::Capacity most;
+    for (const auto& tape : tapes_) {
+      const auto capacity = tape_of(*tape).capacity();
+      most.nodes = std::max(most.nodes, capacity.nodes);
+      most.steps = std::max(most.steps, capacity.steps);
+      most.buffers = std::max(most.buffers, capacity.buffers);
+      most.bytes = std::max(most.bytes, capacity.bytes);
+    }
+    for (const auto& tape : tapes_) tape_of(*tape).clear_and_reserve(most);
+  };
+  even_out([](Tape<T>& tape) -> Tape<T>& { return tape; });
+  if (recompute_) even_out([](Tape<T>& tape) -> Tape<T>& { return tape.inner(); });
 }
 
 template <class T>

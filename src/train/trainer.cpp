@@ -105,7 +105,7 @@ Run<T>::Run(const Experiment& experiment, const TrainOptions& options, TrainObse
       test_loader_(*test_set_, all_images(test_set_->size()), x_.data, input_of(x_.model), x_.train.batch, 0, false),
       parameters_(model_.parameters()),
       optimizer_(x_.optim, parameters_),
-      gradient_(model_, parameters_, x_.train.batch, x_.train.piece, x_.train.label_smoothing) {
+      gradient_(model_, parameters_, x_.train.batch, x_.train) {
   if (!subsets_.validation.empty())
     validation_loader_.emplace(*train_set_, subsets_.validation, x_.data, input_of(x_.model), x_.train.batch, 0, false);
   parameters_.initialise(static_cast<std::uint64_t>(x_.train.seed));

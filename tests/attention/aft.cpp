@@ -336,7 +336,7 @@ BOOST_AUTO_TEST_CASE(a_step_adds_the_penalty_once) {
     const VisionTransformer model(config, attention);
     Parameters<double> parameters(model.parameters());
     parameters.initialise(1);
-    BatchGradient<double> gradient(model, parameters, 4, piece, 0.0);
+    BatchGradient<double> gradient(model, parameters, 4, {.piece = piece});
     const Tensor<double> images = draw({4, 1, 6, 6}, 1);
     Tensor<double> targets(Shape{4, 3});
     const int labels[4] = {0, 1, 2, 0};

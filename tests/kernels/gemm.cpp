@@ -1,4 +1,4 @@
-#include "heed/kernels/gemm.h"
+#include "heed/kernels/gemm_bf16.h"
 
 #include "compare.h"
 
@@ -8,6 +8,14 @@ using namespace heed::test;
 namespace {
 
 constexpr Transpose both[] = {Transpose::no, Transpose::yes};
+
+/// What this build can do.
+std::vector<Products> kinds() {
+  if (kernels::bf16_obstacle()) return {Products::exact};
+  return {Products::exact, Products::bf16};
+}
+
+const char* name(Products products) { return products == Products::exact ? "exact" : "bf16"; }
 
 /// A product with operands whose rows are longer than they need to be, and a place for C.
 struct Problem {
@@ -23,7 +31,11 @@ struct Problem {
   }
 };
 
-void check(const Problem& p) {
+void check(Problem p, Products products) {
+  const std::vector<double> given_a = p.a, given_b = p.b;
+  if (products == Products::bf16)
+    for (auto* operand : {&p.a, &p.b})
+      for (double& x : *operand) x = kernels::round_to_bf16(static_cast<float>(x));
   for (const Update update : {Update::assign, Update::accumulate}) {
     std::vector<double> c(p.c), abs_a(p.a), abs_b(p.b), absolute(p.c.size(), 0.0);
     for (double& x : abs_a) x = std::abs(x);
@@ -31,15 +43,19 @@ void check(const Problem& p) {
     kernels::gemm<double>(p.ta, p.tb, p.m, p.n, p.k, p.a.data(), p.lda, p.b.data(), p.ldb, update, c.data(), p.ldc);
     kernels::gemm<double>(p.ta, p.tb, p.m, p.n, p.k, abs_a.data(), p.lda, abs_b.data(), p.ldb, Update::assign,
                           absolute.data(), p.ldc);
-    Guarded fa(p.a, 1), fb(p.b, 2), fc(p.c, 3);
+    Guarded fa(given_a, 1), fb(given_b, 2), fc(p.c, 3);
     // What is not read must not matter, and what is overwritten must not be read.
     for (Index r = 0; update == Update::assign && r < p.m; ++r) std::fill_n(fc.data() + r * p.ldc, p.n, NAN);
-    kernels::gemm(p.ta, p.tb, p.m, p.n, p.k, fa.data(), p.lda, fb.data(), p.ldb, update, fc.data(), p.ldc);
-    require_close(p.name(), fc, c, [&](std::size_t i) {
+    kernels::gemm(products, p.ta, p.tb, p.m, p.n, p.k, fa.data(), p.lda, fb.data(), p.ldb, update, fc.data(), p.ldc);
+    require_close(fmt::format("{} {}", name(products), p.name()), fc, c, [&](std::size_t i) {
       if (static_cast<Index>(i) % p.ldc >= p.n) return 0.0;
       return 1.2e-7 * (static_cast<double>(p.k) * absolute[i] + std::abs(p.c[i]));
     });
   }
+}
+
+void check(const Problem& p) {
+  for (const Products products : kinds()) check(p, products);
 }
 
 }  // namespace
@@ -67,17 +83,19 @@ BOOST_AUTO_TEST_CASE(sizes_of_layers_and_of_more_than_a_block_of_k) {
 BOOST_AUTO_TEST_CASE(cutting_rows_or_columns_changes_no_bit) {
   for (const Transpose ta : both)
     for (const Transpose tb : both)
-      for (const Update update : {Update::assign, Update::accumulate}) {
-        const Problem p{ta, tb, 103, 150, 300};
+      for (const Products products : kinds()) {
+        const Update update = ta == tb ? Update::assign : Update::accumulate;
+        const Problem p{ta, tb, 103, 150, 301};
         Guarded a(p.a, 0), b(p.b, 0), whole(p.c, 0);
-        kernels::gemm(ta, tb, p.m, p.n, p.k, a.data(), p.lda, b.data(), p.ldb, update, whole.data(), p.ldc);
+        kernels::gemm(products, ta, tb, p.m, p.n, p.k, a.data(), p.lda, b.data(), p.ldb, update, whole.data(), p.ldc);
         for (const Index piece : {1, 7, 32}) {
           Guarded by_rows(p.c, 1), by_columns(p.c, 1);
           for (Index r = 0; r < p.m; r += piece)
-            kernels::gemm(ta, tb, std::min(piece, p.m - r), p.n, p.k, a.data() + r * (ta == Transpose::no ? p.lda : 1),
-                          p.lda, b.data(), p.ldb, update, by_rows.data() + r * p.ldc, p.ldc);
+            kernels::gemm(products, ta, tb, std::min(piece, p.m - r), p.n, p.k,
+                          a.data() + r * (ta == Transpose::no ? p.lda : 1), p.lda, b.data(), p.ldb, update,
+                          by_rows.data() + r * p.ldc, p.ldc);
           for (Index j = 0; j < p.n; j += piece)
-            kernels::gemm(ta, tb, p.m, std::min(piece, p.n - j), p.k, a.data(), p.lda,
+            kernels::gemm(products, ta, tb, p.m, std::min(piece, p.n - j), p.k, a.data(), p.lda,
                           b.data() + j * (tb == Transpose::no ? 1 : p.ldb), p.ldb, update, by_columns.data() + j,
                           p.ldc);
           for (Index i = 0; i < p.m * p.ldc; ++i) {
@@ -90,19 +108,50 @@ BOOST_AUTO_TEST_CASE(cutting_rows_or_columns_changes_no_bit) {
 
 BOOST_AUTO_TEST_CASE(non_finite_numbers_are_seen) {
   for (const Transpose ta : both)
-    for (const Transpose tb : both) {
-      Problem p{ta, tb, 9, 20, 6};
-      const Index row = 4, l = 5, column = 18;
-      p.a[ta == Transpose::no ? row * p.lda + l : l * p.lda + row] = NAN;
-      p.b[tb == Transpose::no ? l * p.ldb + column : column * p.ldb + l] = INFINITY;
-      Guarded a(p.a, 0), b(p.b, 0), c(p.c, 0);
-      kernels::gemm(ta, tb, p.m, p.n, p.k, a.data(), p.lda, b.data(), p.ldb, Update::assign, c.data(), p.ldc);
-      for (Index i = 0; i < p.m; ++i)
-        for (Index j = 0; j < p.n; ++j) {
-          const float x = c[i * p.ldc + j];
-          BOOST_REQUIRE(i == row ? std::isnan(x) : j == column ? std::isinf(x) : std::isfinite(x));
-        }
-    }
+    for (const Transpose tb : both)
+      for (const Products products : kinds()) {
+        Problem p{ta, tb, 9, 20, 6};
+        const Index row = 4, l = 5, column = 18;
+        p.a[ta == Transpose::no ? row * p.lda + l : l * p.lda + row] = NAN;
+        p.b[tb == Transpose::no ? l * p.ldb + column : column * p.ldb + l] = INFINITY;
+        Guarded a(p.a, 0), b(p.b, 0), c(p.c, 0);
+        kernels::gemm(products, ta, tb, p.m, p.n, p.k, a.data(), p.lda, b.data(), p.ldb, Update::assign, c.data(),
+                      p.ldc);
+        for (Index i = 0; i < p.m; ++i)
+          for (Index j = 0; j < p.n; ++j) {
+            const float x = c[i * p.ldc + j];
+            BOOST_REQUIRE(i == row ? std::isnan(x) : j == column ? std::isinf(x) : std::isfinite(x));
+          }
+      }
+}
+
+BOOST_AUTO_TEST_CASE(bfloat16_is_the_nearest_and_of_two_the_even_one) {
+  using kernels::round_to_bf16;
+  BOOST_TEST(round_to_bf16(1.0f) == 1.0f);
+  BOOST_TEST(round_to_bf16(1 + 0x1p-8f) == 1.0f);
+  BOOST_TEST(round_to_bf16(1 + 0x1p-8f + 0x1p-20f) == 1 + 0x1p-7f);
+  BOOST_TEST(round_to_bf16(-1 - 3 * 0x1p-8f) == -1 - 0x1p-6f);
+  BOOST_TEST(round_to_bf16(3.4e38f) == INFINITY);
+  BOOST_TEST(round_to_bf16(-INFINITY) == -INFINITY);
+  BOOST_TEST(std::isnan(round_to_bf16(NAN)));
+  BOOST_TEST(round_to_bf16(0x1p-126f) == 0x1p-126f);
+  BOOST_TEST(round_to_bf16(0x1.fp-127f) == 0.0f);
+}
+
+// Times one, a number's product is what it is rounded to.
+BOOST_AUTO_TEST_CASE(products_round_as_is_said) {
+  if (kernels::bf16_obstacle()) {
+    BOOST_TEST_MESSAGE("skipped: dtype bf16: " << kernels::bf16_obstacle());
+    return;
+  }
+  const RandomStream random(3);
+  const float one = 1;
+  for (Index i = 0; i < 20'000; ++i) {
+    const float x = std::ldexp(static_cast<float>(random.normal(i)), static_cast<int>(i % 240) - 120);
+    float y = 0;
+    kernels::gemm_bf16(Transpose::no, Transpose::no, 1, 1, 1, &x, 1, &one, 1, Update::assign, &y, 1);
+    BOOST_REQUIRE_EQUAL(y, kernels::round_to_bf16(x));
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -39,7 +39,7 @@ Gradients<double> step(const VisionTransformer& model, Parameters<double>& param
   for (Index i = 0; i < images.size(); ++i) images[i] = RandomStream(4).normal(i);
   std::vector<int> labels;
   for (int i = 0; i < 6; ++i) labels.push_back(i % 5), targets[i * 5 + i % 5] = 1;
-  BatchGradient<double> gradient(model, parameters, 6, 2, 0);
+  BatchGradient<double> gradient(model, parameters, 6, {.piece = 2});
   gradient.run(std::as_const(images).view(), std::as_const(targets).view(), labels.data(), RandomStream(1));
   return gradient.gradients();
 }

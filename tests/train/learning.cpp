@@ -1,6 +1,8 @@
 // Training works: a model learns what can be learnt.
 #include "train/support.h"
 
+#include "heed/kernels/gemm_bf16.h"
+
 using namespace heed;
 using namespace heed::test;
 
@@ -43,6 +45,27 @@ BOOST_AUTO_TEST_CASE(separable_patterns_are_learnt) {
     BOOST_TEST(run.tested.accuracy() > 0.95, name);
     BOOST_TEST(run.tested.images == 100);
   }
+}
+
+// Products of bfloat16 are within 2^-7, and their errors average out: the loss falls as in float, if not to the digit.
+BOOST_AUTO_TEST_CASE(bfloat16_learns_as_float_does) {
+  const Workshop workshop(340, 100);
+  Experiment x = workshop.experiment();
+  x.optim.lr = 0.01;
+  x.train.epochs = 12;
+  const Recorder in_float = record(x, workshop / "f32");
+  x.train.dtype = "bf16";
+  if (kernels::bf16_obstacle()) {
+    BOOST_CHECK_EXCEPTION(record(x, workshop / "bf16"), Error, [](const Error& e) {
+      return std::string(e.what()).find("[train] dtype = \"bf16\": it needs a CPU with AVX512-BF16") == 0;
+    });
+    return;
+  }
+  const Recorder in_bf16 = record(x, workshop / "bf16");
+  BOOST_TEST(in_bf16.epochs.back().train.loss != in_float.epochs.back().train.loss);
+  for (std::size_t i = 0; i < in_float.epochs.size(); ++i)
+    BOOST_TEST(std::abs(in_bf16.epochs[i].train.loss - in_float.epochs[i].train.loss) < 0.1, "epoch " << i + 1);
+  BOOST_TEST(in_bf16.tested.accuracy() > 0.95);
 }
 
 // 2,400 images in patches of 7, 300 steps. Seeds 1 and 2 gave 61 % and 67 %; guessing gives 10 %.

@@ -4,6 +4,8 @@
 #include "heed/ops/cross_entropy.h"
 #include "heed/train/step.h"
 
+#include <boost/test/data/test_case.hpp>
+
 #include <set>
 
 using namespace heed;
@@ -36,8 +38,9 @@ struct Batch11 {
     }
   }
 
-  Result11 in_pieces(Index piece) {
-    BatchGradient<double> gradient(model, parameters, 11, piece, 0.1);
+  Result11 in_pieces(Index piece, bool recompute = false) {
+    BatchGradient<double> gradient(model, parameters, 11,
+                                   {.piece = piece, .label_smoothing = 0.1, .recompute = recompute});
     const BatchResult result =
         gradient.run(std::as_const(images).view(), std::as_const(targets).view(), labels.data(), random);
     const Gradients<double>& g = gradient.gradients();
@@ -76,9 +79,20 @@ BOOST_FIXTURE_TEST_CASE(threads_make_no_difference_to_a_bit, Batch11) {
   }
 }
 
+BOOST_FIXTURE_TEST_CASE(computing_blocks_again_changes_no_bit, Batch11) {
+  const Result11 kept = in_pieces(4);
+  for (const int count : {1, 2}) {
+    const WithThreads with(count);
+    const Result11 again = in_pieces(4, true);
+    BOOST_TEST(again.result.loss == kept.result.loss);
+    BOOST_TEST(again.gradient == kept.gradient, boost::test_tools::per_element());
+  }
+}
+
 // Operations of the model and the loss have times, forward and backward; the sum cannot exceed that of the threads.
-BOOST_FIXTURE_TEST_CASE(a_profile_accounts_for_the_operations, Batch11) {
-  BatchGradient<double> gradient(model, parameters, 11, 2, 0.1);
+BOOST_DATA_TEST_CASE_F(Batch11, a_profile_accounts_for_the_operations, boost::unit_test::data::make({false, true}),
+                       recompute) {
+  BatchGradient<double> gradient(model, parameters, 11, {.piece = 2, .label_smoothing = 0.1, .recompute = recompute});
   const auto step = [&] {
     gradient.run(std::as_const(images).view(), std::as_const(targets).view(), labels.data(), random);
   };

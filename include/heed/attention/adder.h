@@ -58,14 +58,15 @@ class Adder : public MechanismBase<Adder> {
   Index saved(const AttentionShape& shape) const override { return 2 * shape.heads * shape.queries; }
 
   // Two blocks of rows: A, and dA in the backward pass.
-  Index scratch(const AttentionShape& shape) const override { return 2 * map_block * shape.keys; }
+  Index scratch(const AttentionShape& shape) const override { return 2 * map_block(shape.queries) * shape.keys; }
 
   template <class T>
   void run_forward(const AttentionInput<T>& in, Heads<T> out, T* saved, T* scratch) const {
     const auto [N, M, d, e] = in.shape.sizes();
+    const Index step = map_block(N);
     for (Index h = 0; h < in.shape.heads; ++h) {
-      for (Index first = 0; first < N; first += map_block) {
-        const Index rows = std::min(map_block, N - first);
+      for (Index first = 0; first < N; first += step) {
+        const Index rows = std::min(step, N - first);
         // 1. S = -|q - k|_1
         kernels::negative_l1(rows, M, d, in.q[h] + first * in.q.row_stride, in.q.row_stride, in.k[h], in.k.row_stride,
                              Update::assign, scratch, M);
@@ -90,10 +91,11 @@ class Adder : public MechanismBase<Adder> {
                     const AttentionGradient<T>& gradient) const {
     const auto [N, M, d, e] = in.shape.sizes();
     T* const A = scratch;
-    T* const dA = A + map_block * M;
+    T* const dA = A + map_block(N) * M;
+    const Index step = map_block(N);
     for (Index h = 0; h < in.shape.heads; ++h) {
-      for (Index first = 0; first < N; first += map_block) {
-        const Index rows = std::min(map_block, N - first);
+      for (Index first = 0; first < N; first += step) {
+        const Index rows = std::min(step, N - first);
         const Update update = first == 0 ? gradient.update : Update::accumulate;
         const T* const q = in.q[h] + first * in.q.row_stride;
         const T* const dout_rows = dout[h] + first * dout.row_stride;

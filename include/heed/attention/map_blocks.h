@@ -5,14 +5,18 @@
 
 namespace heed {
 
-/// Rows of the map made at once: at N = 4096 keys, two blocks of 64 float rows are 2 MB, about an L2 cache.
-inline constexpr Index map_block = 64;
+/// Rows of the map made at once for so many queries: blocks of equal size, of about 64 rows. At 4096 keys, two of them
+/// are 2 MB of floats, about an L2 cache. (65 tokens are one block: each begins by arranging all keys and values.)
+inline Index map_block(Index queries) {
+  const Index blocks = std::max<Index>((queries + 32) / 64, 1);
+  return std::max<Index>((queries + blocks - 1) / blocks, 1);
+}
 
 /// The same where a query may see the keys up to its own position only. Counting goes row by row, so that such a row
 /// costs the pairs it has and no more.
 template <class T>
-constexpr Index map_rows_at_once() {
-  return std::is_same_v<T, Counted> ? 1 : map_block;
+Index map_rows_at_once(Index queries) {
+  return std::is_same_v<T, Counted> ? 1 : map_block(queries);
 }
 
 /// How many of the keys the first `queries` queries see between them: with `causal`, query i sees keys 0 to i.

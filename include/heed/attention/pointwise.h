@@ -17,7 +17,7 @@
 #pragma once
 
 #include "heed/attention/map_blocks.h"
-#include "heed/kernels/gemm.h"
+#include "heed/kernels/gemm_bf16.h"
 #include "heed/kernels/pointwise.h"
 
 namespace heed {
@@ -56,21 +56,22 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention> {
   Index saved(const AttentionShape&) const override { return 0; }
 
   // Two blocks of rows: A; S, and A and then dA, in the backward pass.
-  Index scratch(const AttentionShape& shape) const override { return 2 * map_block * shape.keys; }
+  Index scratch(const AttentionShape& shape) const override { return 2 * map_block(shape.queries) * shape.keys; }
 
   template <class T>
   void run_forward(const AttentionInput<T>& in, Heads<T> out, T*, T* scratch) const {
     const auto [N, M, d, e] = in.shape.sizes();
+    const Index step = map_rows_at_once<T>(N);
     for (Index h = 0; h < in.shape.heads; ++h) {
-      for (Index first = 0; first < N; first += map_rows_at_once<T>()) {
-        const Index rows = std::min(map_rows_at_once<T>(), N - first), seen = keys_seen(causal, M, first + rows);
+      for (Index first = 0; first < N; first += step) {
+        const Index rows = std::min(step, N - first), seen = keys_seen(causal, M, first + rows);
         // 1. S = q k^T
-        kernels::gemm(Transpose::no, Transpose::yes, rows, seen, d, in.q[h] + first * in.q.row_stride, in.q.row_stride,
-                      in.k[h], in.k.row_stride, Update::assign, scratch, seen);
+        kernels::gemm(in.products, Transpose::no, Transpose::yes, rows, seen, d, in.q[h] + first * in.q.row_stride,
+                      in.q.row_stride, in.k[h], in.k.row_stride, Update::assign, scratch, seen);
         // 2. A = M^-alpha phi(S / sqrt(d))
         kernels::attention_pointwise(phi, map_rows(first, rows, seen, d), factor(M), scratch, scratch);
         // 3. out = A v
-        kernels::gemm(Transpose::no, Transpose::no, rows, e, seen, scratch, seen, in.v[h], in.v.row_stride,
+        kernels::gemm(in.products, Transpose::no, Transpose::no, rows, e, seen, scratch, seen, in.v[h], in.v.row_stride,
                       Update::assign, out[h] + first * out.row_stride, out.row_stride);
       }
     }
@@ -85,8 +86,8 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention> {
                     const AttentionGradient<T>& gradient) const {
     const auto [N, M, d, e] = in.shape.sizes();
     T* const S = scratch;
-    T* const A = S + map_block * M;
-    const Index step = map_rows_at_once<T>();
+    T* const A = S + map_block(N) * M;
+    const Index step = map_rows_at_once<T>(N);
     for (Index h = 0; h < in.shape.heads; ++h) {
       clear_unseen_keys(causal, in.shape, h, gradient);
       for (Index first = (N - 1) / step * step; first >= 0; first -= step) {
@@ -95,23 +96,23 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention> {
         const T* const q = in.q[h] + first * in.q.row_stride;
         const T* const dout_rows = dout[h] + first * dout.row_stride;
         // S and A again
-        kernels::gemm(Transpose::no, Transpose::yes, rows, seen, d, q, in.q.row_stride, in.k[h], in.k.row_stride,
-                      Update::assign, S, seen);
+        kernels::gemm(in.products, Transpose::no, Transpose::yes, rows, seen, d, q, in.q.row_stride, in.k[h],
+                      in.k.row_stride, Update::assign, S, seen);
         const kernels::AttentionRows map = map_rows(first, rows, seen, d);
         kernels::attention_pointwise(phi, map, factor(M), S, A);
         // 3.
-        kernels::gemm(Transpose::yes, Transpose::no, seen, e, rows, A, seen, dout_rows, dout.row_stride, update,
-                      gradient.v[h], gradient.v.row_stride);
+        kernels::gemm(in.products, Transpose::yes, Transpose::no, seen, e, rows, A, seen, dout_rows, dout.row_stride,
+                      update, gradient.v[h], gradient.v.row_stride);
         T* const dA = A;  // A is not needed any more
-        kernels::gemm(Transpose::no, Transpose::yes, rows, seen, e, dout_rows, dout.row_stride, in.v[h],
+        kernels::gemm(in.products, Transpose::no, Transpose::yes, rows, seen, e, dout_rows, dout.row_stride, in.v[h],
                       in.v.row_stride, Update::assign, dA, seen);
         // 2.
         kernels::attention_pointwise_backward(phi, map, factor(M), S, dA);
         // 1.
-        kernels::gemm(Transpose::no, Transpose::no, rows, d, seen, dA, seen, in.k[h], in.k.row_stride, gradient.update,
-                      gradient.q[h] + first * gradient.q.row_stride, gradient.q.row_stride);
-        kernels::gemm(Transpose::yes, Transpose::no, seen, d, rows, dA, seen, q, in.q.row_stride, update, gradient.k[h],
-                      gradient.k.row_stride);
+        kernels::gemm(in.products, Transpose::no, Transpose::no, rows, d, seen, dA, seen, in.k[h], in.k.row_stride,
+                      gradient.update, gradient.q[h] + first * gradient.q.row_stride, gradient.q.row_stride);
+        kernels::gemm(in.products, Transpose::yes, Transpose::no, seen, d, rows, dA, seen, q, in.q.row_stride, update,
+                      gradient.k[h], gradient.k.row_stride);
       }
     }
   }
@@ -120,8 +121,8 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention> {
   void run_map(const AttentionInput<T>& in, T* map) const {
     const auto [N, M, d, e] = in.shape.sizes();
     for (Index h = 0; h < in.shape.heads; ++h, map += N * M) {
-      kernels::gemm(Transpose::no, Transpose::yes, N, M, d, in.q[h], in.q.row_stride, in.k[h], in.k.row_stride,
-                    Update::assign, map, M);
+      kernels::gemm(in.products, Transpose::no, Transpose::yes, N, M, d, in.q[h], in.q.row_stride, in.k[h],
+                    in.k.row_stride, Update::assign, map, M);
       kernels::attention_pointwise(phi, map_rows(0, N, M, d), factor(M), map, map);
     }
   }

@@ -14,7 +14,7 @@
 #pragma once
 
 #include "heed/attention/map_blocks.h"
-#include "heed/kernels/gemm.h"
+#include "heed/kernels/gemm_bf16.h"
 #include "heed/kernels/normalize.h"
 
 namespace heed {
@@ -52,12 +52,13 @@ class Sima : public MechanismBase<Sima> {
   // The gradients of qn and kn, and either dS or two blocks of rows: A = qn kn^T, and dA in the backward pass.
   Index scratch(const AttentionShape& shape) const override {
     const auto [N, M, d, e] = shape.sizes();
-    return (N + M) * d + (kv_first(shape) ? d * e : 2 * std::min(map_block, N) * M);
+    return (N + M) * d + (kv_first(shape) ? d * e : 2 * map_block(N) * M);
   }
 
   template <class T>
   void run_forward(const AttentionInput<T>& in, Heads<T> out, T* saved, T* scratch) const {
     const auto [N, M, d, e] = in.shape.sizes();
+    const Index step = map_block(N);
     for (Index h = 0; h < in.shape.heads; ++h) {
       const Kept<T> kept = kept_of(in.shape, saved, h);
       // 1. the norm of each channel; 2. qn = q / norm, kn = k / norm
@@ -68,21 +69,21 @@ class Sima : public MechanismBase<Sima> {
       const Rows<const T> qn = normalized(in.q, h, kept.qn), kn = normalized(in.k, h, kept.kn);
       if (kv_first(in.shape)) {
         // 3. S = kn^T v
-        kernels::gemm(Transpose::yes, Transpose::no, d, e, M, kn.data, kn.stride, in.v[h], in.v.row_stride,
+        kernels::gemm(in.products, Transpose::yes, Transpose::no, d, e, M, kn.data, kn.stride, in.v[h], in.v.row_stride,
                       Update::assign, kept.S, e);
         // 4. out = qn S
-        kernels::gemm(Transpose::no, Transpose::no, N, e, d, qn.data, qn.stride, kept.S, e, Update::assign, out[h],
-                      out.row_stride);
+        kernels::gemm(in.products, Transpose::no, Transpose::no, N, e, d, qn.data, qn.stride, kept.S, e, Update::assign,
+                      out[h], out.row_stride);
         continue;
       }
-      for (Index first = 0; first < N; first += map_block) {
-        const Index rows = std::min(map_block, N - first);
+      for (Index first = 0; first < N; first += step) {
+        const Index rows = std::min(step, N - first);
         // 3. A = qn kn^T
-        kernels::gemm(Transpose::no, Transpose::yes, rows, M, d, qn[first], qn.stride, kn.data, kn.stride,
+        kernels::gemm(in.products, Transpose::no, Transpose::yes, rows, M, d, qn[first], qn.stride, kn.data, kn.stride,
                       Update::assign, scratch, M);
         // 4. out = A v
-        kernels::gemm(Transpose::no, Transpose::no, rows, e, M, scratch, M, in.v[h], in.v.row_stride, Update::assign,
-                      out[h] + first * out.row_stride, out.row_stride);
+        kernels::gemm(in.products, Transpose::no, Transpose::no, rows, e, M, scratch, M, in.v[h], in.v.row_stride,
+                      Update::assign, out[h] + first * out.row_stride, out.row_stride);
       }
     }
   }
@@ -106,15 +107,15 @@ class Sima : public MechanismBase<Sima> {
       if (kv_first(in.shape)) {
         T* const dS = rest;
         // 4.
-        kernels::gemm(Transpose::no, Transpose::yes, N, d, e, dout[h], dout.row_stride, kept.S, e, update, dqn.data,
-                      dqn.stride);
-        kernels::gemm(Transpose::yes, Transpose::no, d, e, N, qn.data, qn.stride, dout[h], dout.row_stride,
+        kernels::gemm(in.products, Transpose::no, Transpose::yes, N, d, e, dout[h], dout.row_stride, kept.S, e, update,
+                      dqn.data, dqn.stride);
+        kernels::gemm(in.products, Transpose::yes, Transpose::no, d, e, N, qn.data, qn.stride, dout[h], dout.row_stride,
                       Update::assign, dS, e);
         // 3.
-        kernels::gemm(Transpose::no, Transpose::yes, M, d, e, in.v[h], in.v.row_stride, dS, e, update, dkn.data,
-                      dkn.stride);
-        kernels::gemm(Transpose::no, Transpose::no, M, e, d, kn.data, kn.stride, dS, e, gradient.update, gradient.v[h],
-                      gradient.v.row_stride);
+        kernels::gemm(in.products, Transpose::no, Transpose::yes, M, d, e, in.v[h], in.v.row_stride, dS, e, update,
+                      dkn.data, dkn.stride);
+        kernels::gemm(in.products, Transpose::no, Transpose::no, M, e, d, kn.data, kn.stride, dS, e, gradient.update,
+                      gradient.v[h], gradient.v.row_stride);
       } else {
         backward_by_rows(in, h, qn, kn, dout, rest, update, dqn, dkn, gradient);
       }
@@ -138,8 +139,8 @@ class Sima : public MechanismBase<Sima> {
         kernels::normalize_channels(channel_norm(), M, d, in.k[h], in.k.row_stride, k.data(), norms.data());
       }
       const Rows<const T> qn = normalized(in.q, h, q.data()), kn = normalized(in.k, h, k.data());
-      kernels::gemm(Transpose::no, Transpose::yes, N, M, d, qn.data, qn.stride, kn.data, kn.stride, Update::assign, map,
-                    M);
+      kernels::gemm(in.products, Transpose::no, Transpose::yes, N, M, d, qn.data, qn.stride, kn.data, kn.stride,
+                    Update::assign, map, M);
     }
   }
 
@@ -205,22 +206,23 @@ class Sima : public MechanismBase<Sima> {
                         const AttentionGradient<T>& gradient) const {
     const auto [N, M, d, e] = in.shape.sizes();
     T* const A = scratch;
-    T* const dA = A + std::min(map_block, N) * M;
-    for (Index first = 0; first < N; first += map_block) {
-      const Index rows = std::min(map_block, N - first);
+    T* const dA = A + map_block(N) * M;
+    const Index step = map_block(N);
+    for (Index first = 0; first < N; first += step) {
+      const Index rows = std::min(step, N - first);
       const T* const dout_rows = dout[h] + first * dout.row_stride;
       // A again
-      kernels::gemm(Transpose::no, Transpose::yes, rows, M, d, qn[first], qn.stride, kn.data, kn.stride, Update::assign,
-                    A, M);
+      kernels::gemm(in.products, Transpose::no, Transpose::yes, rows, M, d, qn[first], qn.stride, kn.data, kn.stride,
+                    Update::assign, A, M);
       // 4.
-      kernels::gemm(Transpose::no, Transpose::yes, rows, M, e, dout_rows, dout.row_stride, in.v[h], in.v.row_stride,
-                    Update::assign, dA, M);
-      kernels::gemm(Transpose::yes, Transpose::no, M, e, rows, A, M, dout_rows, dout.row_stride,
+      kernels::gemm(in.products, Transpose::no, Transpose::yes, rows, M, e, dout_rows, dout.row_stride, in.v[h],
+                    in.v.row_stride, Update::assign, dA, M);
+      kernels::gemm(in.products, Transpose::yes, Transpose::no, M, e, rows, A, M, dout_rows, dout.row_stride,
                     first == 0 ? gradient.update : Update::accumulate, gradient.v[h], gradient.v.row_stride);
       // 3.
-      kernels::gemm(Transpose::no, Transpose::no, rows, d, M, dA, M, kn.data, kn.stride, update, dqn[first],
-                    dqn.stride);
-      kernels::gemm(Transpose::yes, Transpose::no, M, d, rows, dA, M, qn[first], qn.stride,
+      kernels::gemm(in.products, Transpose::no, Transpose::no, rows, d, M, dA, M, kn.data, kn.stride, update,
+                    dqn[first], dqn.stride);
+      kernels::gemm(in.products, Transpose::yes, Transpose::no, M, d, rows, dA, M, qn[first], qn.stride,
                     first == 0 ? update : Update::accumulate, dkn.data, dkn.stride);
     }
   }

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "heed/attention/map_blocks.h"
-#include "heed/kernels/gemm.h"
+#include "heed/kernels/gemm_bf16.h"
 #include "heed/kernels/softmax.h"
 
 namespace heed {
@@ -34,23 +34,26 @@ class Softmax : public MechanismBase<Softmax> {
   Index saved(const AttentionShape& shape) const override { return 2 * shape.heads * shape.queries; }
 
   // Two blocks of rows: A, and dA in the backward pass.
-  Index scratch(const AttentionShape& shape) const override { return 2 * map_block * padded(shape.keys); }
+  Index scratch(const AttentionShape& shape) const override {
+    return 2 * map_block(shape.queries) * padded(shape.keys);
+  }
 
   template <class T>
   void run_forward(const AttentionInput<T>& in, Heads<T> out, T* saved, T* scratch) const {
     const auto [N, M, d, e] = in.shape.sizes();
+    const Index step = map_rows_at_once<T>(N);
     for (Index h = 0; h < in.shape.heads; ++h) {
-      for (Index first = 0; first < N; first += map_rows_at_once<T>()) {
-        const Index rows = std::min(map_rows_at_once<T>(), N - first), seen = keys_seen(causal, M, first + rows);
+      for (Index first = 0; first < N; first += step) {
+        const Index rows = std::min(step, N - first), seen = keys_seen(causal, M, first + rows);
         const kernels::AttentionRows map = map_rows(first, rows, seen, padded(seen), d);
         // 1. S = q k^T
-        kernels::gemm(Transpose::no, Transpose::yes, rows, seen, d, in.q[h] + first * in.q.row_stride, in.q.row_stride,
-                      in.k[h], in.k.row_stride, Update::assign, scratch, map.stride);
+        kernels::gemm(in.products, Transpose::no, Transpose::yes, rows, seen, d, in.q[h] + first * in.q.row_stride,
+                      in.q.row_stride, in.k[h], in.k.row_stride, Update::assign, scratch, map.stride);
         // 2. A = softmax(S / sqrt(d))
         kernels::attention_softmax(map, scratch, saved + 2 * (h * N + first));
         // 3. out = A v
-        kernels::gemm(Transpose::no, Transpose::no, rows, e, seen, scratch, map.stride, in.v[h], in.v.row_stride,
-                      Update::assign, out[h] + first * out.row_stride, out.row_stride);
+        kernels::gemm(in.products, Transpose::no, Transpose::no, rows, e, seen, scratch, map.stride, in.v[h],
+                      in.v.row_stride, Update::assign, out[h] + first * out.row_stride, out.row_stride);
       }
     }
   }
@@ -65,8 +68,8 @@ class Softmax : public MechanismBase<Softmax> {
                     const AttentionGradient<T>& gradient) const {
     const auto [N, M, d, e] = in.shape.sizes();
     T* const A = scratch;
-    T* const dA = A + map_block * padded(M);
-    const Index step = map_rows_at_once<T>();
+    T* const dA = A + map_block(N) * padded(M);
+    const Index step = map_rows_at_once<T>(N);
     for (Index h = 0; h < in.shape.heads; ++h) {
       clear_unseen_keys(causal, in.shape, h, gradient);
       for (Index first = (N - 1) / step * step; first >= 0; first -= step) {
@@ -76,21 +79,22 @@ class Softmax : public MechanismBase<Softmax> {
         const T* const dout_rows = dout[h] + first * dout.row_stride;
         const kernels::AttentionRows map = map_rows(first, rows, seen, padded(seen), d);
         // A again
-        kernels::gemm(Transpose::no, Transpose::yes, rows, seen, d, q, in.q.row_stride, in.k[h], in.k.row_stride,
-                      Update::assign, A, map.stride);
+        kernels::gemm(in.products, Transpose::no, Transpose::yes, rows, seen, d, q, in.q.row_stride, in.k[h],
+                      in.k.row_stride, Update::assign, A, map.stride);
         kernels::attention_softmax_again(map, A, saved + 2 * (h * N + first));
         // 3.
-        kernels::gemm(Transpose::yes, Transpose::no, seen, e, rows, A, map.stride, dout_rows, dout.row_stride, update,
-                      gradient.v[h], gradient.v.row_stride);
-        kernels::gemm(Transpose::no, Transpose::yes, rows, seen, e, dout_rows, dout.row_stride, in.v[h],
+        kernels::gemm(in.products, Transpose::yes, Transpose::no, seen, e, rows, A, map.stride, dout_rows,
+                      dout.row_stride, update, gradient.v[h], gradient.v.row_stride);
+        kernels::gemm(in.products, Transpose::no, Transpose::yes, rows, seen, e, dout_rows, dout.row_stride, in.v[h],
                       in.v.row_stride, Update::assign, dA, map.stride);
         // 2.
         kernels::attention_softmax_backward(map, A, dA);
         // 1.
-        kernels::gemm(Transpose::no, Transpose::no, rows, d, seen, dA, map.stride, in.k[h], in.k.row_stride,
-                      gradient.update, gradient.q[h] + first * gradient.q.row_stride, gradient.q.row_stride);
-        kernels::gemm(Transpose::yes, Transpose::no, seen, d, rows, dA, map.stride, q, in.q.row_stride, update,
-                      gradient.k[h], gradient.k.row_stride);
+        kernels::gemm(in.products, Transpose::no, Transpose::no, rows, d, seen, dA, map.stride, in.k[h],
+                      in.k.row_stride, gradient.update, gradient.q[h] + first * gradient.q.row_stride,
+                      gradient.q.row_stride);
+        kernels::gemm(in.products, Transpose::yes, Transpose::no, seen, d, rows, dA, map.stride, q, in.q.row_stride,
+                      update, gradient.k[h], gradient.k.row_stride);
       }
     }
   }
@@ -99,8 +103,8 @@ class Softmax : public MechanismBase<Softmax> {
   void run_map(const AttentionInput<T>& in, T* map) const {
     const auto [N, M, d, e] = in.shape.sizes();
     for (Index h = 0; h < in.shape.heads; ++h, map += N * M) {
-      kernels::gemm(Transpose::no, Transpose::yes, N, M, d, in.q[h], in.q.row_stride, in.k[h], in.k.row_stride,
-                    Update::assign, map, M);
+      kernels::gemm(in.products, Transpose::no, Transpose::yes, N, M, d, in.q[h], in.q.row_stride, in.k[h],
+                    in.k.row_stride, Update::assign, map, M);
       kernels::attention_softmax(map_rows(0, N, M, M, d), map, static_cast<T*>(nullptr));
     }
   }

@@ -119,7 +119,10 @@ class VisionTransformer {
   template <class T>
   Var<T> operator()(Var<T> images) const {
     Var<T> x = embed(images);
-    for (const Block& block : blocks_) x = block(x);
+    for (const Block& block : blocks_) {
+      const auto apply = [&block](Var<T> z) { return block(z); };
+      x = x.tape().pass().recompute ? x.tape().recompute(x, apply) : apply(x);
+    }
     const typename Tape<T>::Scope scope(x.tape(), pool_name_);
     // The norm works token by token, so a class token may be taken out first.
     return (*head_)(config_.pool == "cls" ? (*norm_)(select_token(x, 0)) : mean_tokens((*norm_)(x)));

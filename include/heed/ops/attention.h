@@ -53,6 +53,7 @@ Var<T> run_attention(const Mechanism& mechanism, const AttentionShape& shape, In
   const Mechanism* const m = &mechanism;
 
   const bool training = tape.training();
+  const Products products = tape.pass().products;
   const auto input_of = [=](Index image, std::span<View<const T>, most_parameters> views) {
     for (std::size_t i = 0; i < own_count; ++i) views[i] = own[i].value();
     return AttentionInput<T>{shape,
@@ -61,7 +62,8 @@ Var<T> run_attention(const Mechanism& mechanism, const AttentionShape& shape, In
                              places[2].template of<const T>(qkv[2] ? qkv[2].data() : nullptr, image),
                              std::span<const View<const T>>(views.data(), own_count),
                              training,
-                             noise};
+                             noise,
+                             products};
   };
 
   Cost cost = images * mechanism.cost(shape);

@@ -24,7 +24,7 @@ Var<T> batch_norm(Var<T> x, Var<T> gamma, Var<T> beta, View<T> running_mean, Vie
   require(xs.rank() >= 2, "[batch_norm] x has shape {}; expected [B, C, ...]", xs);
   const Index images = xs[0], channels = xs[1], places = xs.elements() / std::max<Index>(images * channels, 1);
   const Index count = images * places;
-  const bool training = tape.training();
+  const bool training = tape.training(), update_running = training && !tape.pass().again;
   for (const Shape& shape : {gamma.shape(), beta.shape(), running_mean.shape(), running_variance.shape()})
     require(shape == Shape{channels}, "[batch_norm] a parameter has shape {}; expected [{}]", shape, channels);
   require(!training || count > 1, "[batch_norm] a single value per channel has no variance to train with");
@@ -61,9 +61,11 @@ Var<T> batch_norm(Var<T> x, Var<T> gamma, Var<T> beta, View<T> running_mean, Vie
               i == first ? void(squares = square) : void(squares += square);
             });
             variance = squares / n;
-            running_mean[c] = T(1 - momentum) * running_mean[c] + T(momentum) * mean[c];
-            running_variance[c] =
-                T(1 - momentum) * running_variance[c] + T(momentum) * (squares / T(static_cast<double>(count - 1)));
+            if (update_running) {
+              running_mean[c] = T(1 - momentum) * running_mean[c] + T(momentum) * mean[c];
+              running_variance[c] =
+                  T(1 - momentum) * running_variance[c] + T(momentum) * (squares / T(static_cast<double>(count - 1)));
+            }
           }
           scale[c] = T(1) / sqrt(variance + T(eps));
           over_channel(c, [&](Index i) { y[i] = (px[i] - mean[c]) * scale[c] * gamma.data()[c] + beta.data()[c]; });

@@ -1,7 +1,7 @@
 // linear and matmul: products of matrices.
 #pragma once
 
-#include "heed/kernels/gemm.h"
+#include "heed/kernels/gemm_bf16.h"
 #include "heed/ops/linear_parts.h"
 
 namespace heed {
@@ -28,6 +28,7 @@ Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {}) {
   require(!residual || residual.shape() == shape, "[linear] the residual has shape {}; expected {}",
           residual ? residual.shape() : Shape{}, shape);
 
+  const Products products = tape.pass().products;
   return tape.record(
       {"linear", linear_cost(rows, in, out, static_cast<bool>(bias), static_cast<bool>(residual), tape.wanted(x))},
       shape, {x, weight, bias, residual},
@@ -36,7 +37,7 @@ Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {}) {
         const T *pb = bias ? bias.data() : nullptr, *pr = residual ? residual.data() : nullptr;
         for_row_ranges(rows, in * out / 8, [=](Index begin, Index end) {
           kernels::start_rows(end - begin, out, pb, pr ? pr + begin * out : nullptr, y + begin * out);
-          kernels::gemm(Transpose::no, Transpose::yes, end - begin, out, in, px + begin * in, in, pw, in,
+          kernels::gemm(products, Transpose::no, Transpose::yes, end - begin, out, in, px + begin * in, in, pw, in,
                         pb || pr ? Update::accumulate : Update::assign, y + begin * out, out);
         });
       },
@@ -45,13 +46,13 @@ Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {}) {
         detail::bias_backward(tape, bias, rows, out, pdy);
         if (const auto dw = tape.target(weight))
           for_row_ranges(out, in * rows / 8, [=](Index begin, Index end) {
-            kernels::gemm(Transpose::yes, Transpose::no, end - begin, in, rows, pdy + begin, out, px, in, dw.update,
-                          dw.data + begin * in, in);
+            kernels::gemm(products, Transpose::yes, Transpose::no, end - begin, in, rows, pdy + begin, out, px, in,
+                          dw.update, dw.data + begin * in, in);
           });
         if (const auto dx = tape.target(x))
           for_row_ranges(rows, in * out / 8, [=](Index begin, Index end) {
-            kernels::gemm(Transpose::no, Transpose::no, end - begin, in, out, pdy + begin * out, out, pw, in, dx.update,
-                          dx.data + begin * in, in);
+            kernels::gemm(products, Transpose::no, Transpose::no, end - begin, in, out, pdy + begin * out, out, pw, in,
+                          dx.update, dx.data + begin * in, in);
           });
         if (residual) dy.give_to(residual);
       });

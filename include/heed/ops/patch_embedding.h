@@ -26,8 +26,10 @@ Var<T> patch_embedding(Var<T> x, Var<T> weight, Var<T> bias) {
   const Index count = windows.places(), rows = images * count, image_size = xs[1] * xs[2] * xs[3];
   T* const patches = tape.memory(rows * taps);
 
+  const Products products = tape.pass().products;
   return tape.record(
-      {"patch_embedding", linear_cost(rows, taps, width, true, false, tape.wanted(x))}, Shape{images, count, width}, {x, weight, bias},
+      {"patch_embedding", linear_cost(rows, taps, width, true, false, tape.wanted(x))}, Shape{images, count, width},
+      {x, weight, bias},
       [=](T* y) {
         parallel_for(images, [=](Index image) {
           const T* const from = x.data() + image * image_size;
@@ -36,7 +38,7 @@ Var<T> patch_embedding(Var<T> x, Var<T> weight, Var<T> bias) {
               windows, [=](Index position, Index tap, Index place) { to[place * taps + tap] = from[position]; });
           T* const out = y + image * count * width;
           for (Index r = 0; r < count; ++r) std::copy(bias.data(), bias.data() + width, out + r * width);
-          kernels::gemm(Transpose::no, Transpose::yes, count, width, taps, to, taps, weight.data(), taps,
+          kernels::gemm(products, Transpose::no, Transpose::yes, count, width, taps, to, taps, weight.data(), taps,
                         Update::accumulate, out, width);
         });
       },
@@ -44,11 +46,11 @@ Var<T> patch_embedding(Var<T> x, Var<T> weight, Var<T> bias) {
         const T* const pdy = dy.data();
         if (const auto db = tape.target(bias)) kernels::column_sums(rows, width, pdy, db.update, db.data);
         if (const auto dw = tape.target(weight))
-          kernels::gemm(Transpose::yes, Transpose::no, width, taps, rows, pdy, width, patches, taps, dw.update, dw.data,
-                        taps);
+          kernels::gemm(products, Transpose::yes, Transpose::no, width, taps, rows, pdy, width, patches, taps,
+                        dw.update, dw.data, taps);
         if (const auto dx = tape.target(x)) {
           T* const dpatches = tape.memory(rows * taps);
-          kernels::gemm(Transpose::no, Transpose::no, rows, taps, width, pdy, width, weight.data(), taps,
+          kernels::gemm(products, Transpose::no, Transpose::no, rows, taps, width, pdy, width, weight.data(), taps,
                         Update::assign, dpatches, taps);
           for (Index image = 0; image < images; ++image)
             kernels::for_each_tap(windows, [&](Index position, Index tap, Index place) {

@@ -2,6 +2,7 @@
 // of which one thread takes through the whole model while its activations stay in that core's cache.
 #pragma once
 
+#include "heed/config.h"
 #include "heed/nn/vit.h"
 
 #include <memory>
@@ -23,8 +24,9 @@ struct BatchResult {
 template <class T>
 class BatchGradient {
  public:
-  /// At most `batch` images at a time, `piece` of them together.
-  BatchGradient(const VisionTransformer& model, Parameters<T>& parameters, Index batch, Index piece, double smoothing);
+  /// For at most `batch` images at a time; of `train` it takes piece, recompute, dtype and label_smoothing. Throws
+  /// Error where this build has no products in bfloat16 and they are asked for.
+  BatchGradient(const VisionTransformer& model, Parameters<T>& parameters, Index batch, const TrainConfig& train);
 
   /// Gradients of the loss over `images` [B, C, H, W] with `targets` [B, classes] and `labels` [B]; those of adder
   /// weights are scaled adaptively where the model says so.
@@ -51,6 +53,8 @@ class BatchGradient {
   Parameters<T>& parameters_;
   Index piece_;
   double smoothing_;
+  bool recompute_;
+  Products products_;
   std::vector<Gradients<T>> lanes_;
   std::vector<std::unique_ptr<Tape<T>>> tapes_;  ///< one per thread
   std::vector<Profile> profiles_;                ///< likewise, or none
