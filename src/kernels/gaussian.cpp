@@ -12,8 +12,8 @@ using namespace simd;
 namespace {
 
 struct AddSquaredDifference {
-  Vector operator()(Vector sum, Vector a, Vector b) const {
-    const Vector difference = hn::Sub(a, b);
+  Vector operator()(Vector sum, Broadcast a, Vector b) const {
+    const Vector difference = subtract(b, a);
     return hn::MulAdd(difference, difference, sum);
   }
 };
@@ -31,8 +31,8 @@ void gaussian_backward(Index m, Index n, Index d, const float* x, Index x_stride
                        Index dx_stride, Update update_y, float* dy, Index dy_stride) {
   const float factor = static_cast<float>(2 * scale);
   // From x_i to y_j, times a weight that is positive where the pair is to move together.
-  const auto add_term = [](Vector sum, Vector weight, Vector to, Vector from) {
-    return hn::MulAdd(weight, hn::Sub(to, from), sum);
+  const auto add_term = [](Vector sum, float weight, Vector to, Vector from, Index) {
+    return hn::MulAdd(set(weight), hn::Sub(to, from), sum);
   };
   const auto weight = [=](Index i, Index j) { return factor * (g[i * g_stride + j] * dg[i * g_stride + j]); };
   if (dx) sum_over_rows(m, n, d, x, x_stride, y, y_stride, weight, update_x, dx, dx_stride, add_term);

@@ -50,8 +50,9 @@ namespace {
 static_assert(lanes == 16);
 
 struct AddProductsOfPairs {
-  Vector operator()(Vector sum, Vector a, Vector b) const {
-    return Vector{_mm512_dpbf16_ps(sum.raw, reinterpret_cast<__m512bh>(a.raw), reinterpret_cast<__m512bh>(b.raw))};
+  Vector operator()(Vector sum, Broadcast a, Vector b) const {
+    return Vector{
+        _mm512_dpbf16_ps(sum.raw, reinterpret_cast<__m512bh>(a.vector().raw), reinterpret_cast<__m512bh>(b.raw))};
   }
 };
 

@@ -11,7 +11,7 @@ using namespace simd;
 namespace {
 
 struct AddProduct {
-  Vector operator()(Vector sum, Vector a, Vector b) const { return hn::MulAdd(a, b, sum); }
+  Vector operator()(Vector sum, Broadcast a, Vector b) const { return hn::MulAdd(a.vector(), b, sum); }
 };
 
 }  // namespace

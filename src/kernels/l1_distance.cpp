@@ -17,18 +17,21 @@ namespace {
 struct SubtractDistance {
   Vector one = constant(1.0f);
 
-  Vector operator()(Vector sum, Vector x, Vector w) const { return hn::NegMulAdd(hn::AbsDiff(x, w), one, sum); }
+  Vector operator()(Vector sum, Broadcast x, Vector w) const {
+    return hn::NegMulAdd(hn::Abs(subtract(w, x)), one, sum);
+  }
 };
 
 struct SubtractTwiceMaximum {
   Vector two = constant(2.0f);
 
-  Vector operator()(Vector sum, Vector x, Vector w) const { return hn::NegMulAdd(hn::Max(x, w), two, sum); }
+  Vector operator()(Vector sum, Broadcast x, Vector w) const { return hn::NegMulAdd(max(w, x), two, sum); }
 };
 
 struct Sign {
   /// sum + g sign(w - x)
-  Vector operator()(Vector sum, Vector g, Vector w, Vector x) const {
+  Vector operator()(Vector sum, Broadcast weight, Vector w, Vector x, Index) const {
+    const Vector g = weight.vector();
     sum = hn::Add(sum, hn::IfThenElseZero(hn::Gt(w, x), g));
     return hn::Sub(sum, hn::IfThenElseZero(hn::Lt(w, x), g));
   }
@@ -38,9 +41,21 @@ struct Hardtanh {
   Vector one = constant(1.0f), minus_one = constant(-1.0f);
 
   /// sum + g clamp(w - x, -1, 1)
-  Vector operator()(Vector sum, Vector g, Vector w, Vector x) const {
-    return hn::MulAdd(g, hn::Min(hn::Max(hn::MulSub(w, one, x), minus_one), one), sum);
+  Vector operator()(Vector sum, Broadcast g, Vector w, Vector x, Index row) const {
+    return multiply_add(clamp(row % 2 == 0 && one_clamp ? hn::Sub(w, x) : hn::MulSub(w, one, x)), g, sum);
   }
+
+ private:
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  static constexpr bool one_clamp = true;
+
+  /// The smaller of |u| and 1, with the sign of u.
+  Vector clamp(Vector u) const { return Vector{_mm512_range_ps(u.raw, one.raw, 0b0010)}; }
+#else
+  static constexpr bool one_clamp = false;
+
+  Vector clamp(Vector u) const { return hn::Min(hn::Max(u, minus_one), one); }
+#endif
 };
 
 void sum_of_rows(Index rows, Index width, const float* x, Index ldx, float* sums) {
@@ -81,7 +96,7 @@ void negative_l1_gradient(DistanceGradient gradient, Transpose transpose_g, Inde
                           const float* x, Index ldx, const float* w, Index ldw, const float* g, Index ldg,
                           Update update, float* dx, Index lddx) {
   const Index g_row = transpose_g == Transpose::no ? ldg : 1, g_term = transpose_g == Transpose::no ? 1 : ldg;
-  const auto weight = [=](Index r, Index t) { return g[r * g_row + t * g_term]; };
+  const auto weight = [=](Index r, Index t) { return Broadcast(g + r * g_row + t * g_term); };
   if (gradient == DistanceGradient::sign)
     sum_over_rows(rows, terms, width, x, ldx, w, ldw, weight, update, dx, lddx, Sign{});
   else if (gradient == DistanceGradient::hardtanh)

@@ -75,7 +75,7 @@ void tile(const TileWork& w) {
     for (int v = 0; v < vectors; ++v) b_row[v] = hn::LoadU(tag, b + v * lanes);
 #pragma GCC unroll 16
     for (int i = 0; i < rows; ++i) {
-      const Vector number = set(a[i * a_row]);
+      const Broadcast number(a + i * a_row);
 #pragma GCC unroll 16
       for (int v = 0; v < vectors; ++v) sums[i][v] = add_term(sums[i][v], number, b_row[v]);
     }

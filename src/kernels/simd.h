@@ -24,6 +24,40 @@ inline constexpr Index lanes = HWY_LANES(float);
 
 inline Vector set(float x) { return hn::Set(tag, x); }
 
+/// A number in memory that an operation takes for every lane. On x86 with AVX-512 it can be an operand of the operation
+/// itself. Where additions and multiplications fill all ports that is worth it: an instruction of its own to broadcast
+/// the number takes a port too (Zen 4: maxima and products of a tile at 57 instead of 47 Gelem/s).
+class Broadcast {
+ public:
+  explicit Broadcast(const float* number) : number_(number) {}
+  Vector vector() const { return set(*number_); }
+
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  /// max(v, x), v - x, sum + v x
+  friend Vector max(Vector v, Broadcast x) {
+    Vector result;
+    asm("vmaxps %2%{1to16%}, %1, %0" : "=v"(result.raw) : "v"(v.raw), "m"(*x.number_));
+    return result;
+  }
+  friend Vector subtract(Vector v, Broadcast x) {
+    Vector result;
+    asm("vsubps %2%{1to16%}, %1, %0" : "=v"(result.raw) : "v"(v.raw), "m"(*x.number_));
+    return result;
+  }
+  friend Vector multiply_add(Vector v, Broadcast x, Vector sum) {
+    asm("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(sum.raw) : "v"(v.raw), "m"(*x.number_));
+    return sum;
+  }
+#else
+  friend Vector max(Vector v, Broadcast x) { return hn::Max(v, x.vector()); }
+  friend Vector subtract(Vector v, Broadcast x) { return hn::Sub(v, x.vector()); }
+  friend Vector multiply_add(Vector v, Broadcast x, Vector sum) { return hn::MulAdd(v, x.vector(), sum); }
+#endif
+
+ private:
+  const float* number_;
+};
+
 /// A vector full of elements.
 struct AllLanes {
   Vector load(const float* from) const { return hn::LoadU(tag, from); }

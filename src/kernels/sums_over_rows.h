@@ -5,8 +5,8 @@
 
 namespace heed::kernels::simd {
 
-/// out[r,i] (+)= sum over t of a term of weight(r, t), w[t,i] and x[r,i]; add_term(sum, weight, w, x) adds it. A vector
-/// of a few rows of the result stays in registers while all rows of w pass by.
+/// out[r,i] (+)= sum over t of a term of weight(r, t), w[t,i] and x[r,i]; add_term(sum, weight, w, x, n) adds it. A
+/// vector of a few rows of the result stays in registers while all rows of w pass by; r is row n of these few.
 template <class Weight, class AddTerm>
 void sum_over_rows(Index rows, Index terms, Index width, const float* x, Index ldx, const float* w, Index ldw,
                    const Weight& weight, Update update, float* out, Index ldout, const AddTerm& add_term) {
@@ -16,7 +16,7 @@ void sum_over_rows(Index rows, Index terms, Index width, const float* x, Index l
       for (Index r = 0; r < R; ++r) xs[r] = use.load(x + (first + r) * ldx + i), sums[r] = hn::Zero(tag);
       for (Index t = 0; t < terms; ++t) {
         const Vector wt = use.load(w + t * ldw + i);
-        for (Index r = 0; r < R; ++r) sums[r] = add_term(sums[r], set(weight(first + r, t)), wt, xs[r]);
+        for (Index r = 0; r < R; ++r) sums[r] = add_term(sums[r], weight(first + r, t), wt, xs[r], r);
       }
       for (Index r = 0; r < R; ++r) write(update, use, sums[r], out + (first + r) * ldout + i);
     });

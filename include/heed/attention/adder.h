@@ -58,23 +58,25 @@ class Adder : public MechanismBase<Adder> {
   Index saved(const AttentionShape& shape) const override { return 2 * shape.heads * shape.queries; }
 
   // Two blocks of rows: A, and dA in the backward pass.
-  Index scratch(const AttentionShape& shape) const override { return 2 * map_block(shape.queries) * shape.keys; }
+  Index scratch(const AttentionShape& shape) const override {
+    return 2 * map_block(shape.queries) * padded_row(shape.keys);
+  }
 
   template <class T>
   void run_forward(const AttentionInput<T>& in, Heads<T> out, T* saved, T* scratch) const {
     const auto [N, M, d, e] = in.shape.sizes();
-    const Index step = map_block(N);
+    const Index step = map_block(N), stride = padded_row(M);
     for (Index h = 0; h < in.shape.heads; ++h) {
       for (Index first = 0; first < N; first += step) {
         const Index rows = std::min(step, N - first);
         // 1. S = -|q - k|_1
         kernels::negative_l1(rows, M, d, in.q[h] + first * in.q.row_stride, in.q.row_stride, in.k[h], in.k.row_stride,
-                             Update::assign, scratch, M);
+                             Update::assign, scratch, stride);
         // 2. A = softmax(S / sqrt(d_a))
-        kernels::attention_softmax(map_rows(rows, M, d), scratch, saved + 2 * (h * N + first));
+        kernels::attention_softmax(map_rows(rows, M, stride, d), scratch, saved + 2 * (h * N + first));
         // 3. out = A v
-        kernels::gemm(Transpose::no, Transpose::no, rows, e, M, scratch, M, in.v[h], in.v.row_stride, Update::assign,
-                      out[h] + first * out.row_stride, out.row_stride);
+        kernels::gemm(Transpose::no, Transpose::no, rows, e, M, scratch, stride, in.v[h], in.v.row_stride,
+                      Update::assign, out[h] + first * out.row_stride, out.row_stride);
       }
       // 4. out += v
       if (identity) add_rows(N, e, in.v[h], in.v.row_stride, out[h], out.row_stride);
@@ -91,8 +93,8 @@ class Adder : public MechanismBase<Adder> {
                     const AttentionGradient<T>& gradient) const {
     const auto [N, M, d, e] = in.shape.sizes();
     T* const A = scratch;
-    T* const dA = A + map_block(N) * M;
-    const Index step = map_block(N);
+    const Index step = map_block(N), stride = padded_row(M);
+    T* const dA = A + step * stride;
     for (Index h = 0; h < in.shape.heads; ++h) {
       for (Index first = 0; first < N; first += step) {
         const Index rows = std::min(step, N - first);
@@ -100,22 +102,22 @@ class Adder : public MechanismBase<Adder> {
         const T* const q = in.q[h] + first * in.q.row_stride;
         const T* const dout_rows = dout[h] + first * dout.row_stride;
         // A again
-        kernels::negative_l1(rows, M, d, q, in.q.row_stride, in.k[h], in.k.row_stride, Update::assign, A, M);
-        const kernels::AttentionRows map = map_rows(rows, M, d);
+        kernels::negative_l1(rows, M, d, q, in.q.row_stride, in.k[h], in.k.row_stride, Update::assign, A, stride);
+        const kernels::AttentionRows map = map_rows(rows, M, stride, d);
         kernels::attention_softmax_again(map, A, saved + 2 * (h * N + first));
         // 3.
-        kernels::gemm(Transpose::yes, Transpose::no, M, e, rows, A, M, dout_rows, dout.row_stride, update,
+        kernels::gemm(Transpose::yes, Transpose::no, M, e, rows, A, stride, dout_rows, dout.row_stride, update,
                       gradient.v[h], gradient.v.row_stride);
         kernels::gemm(Transpose::no, Transpose::yes, rows, M, e, dout_rows, dout.row_stride, in.v[h], in.v.row_stride,
-                      Update::assign, dA, M);
+                      Update::assign, dA, stride);
         // 2.
         kernels::attention_softmax_backward(map, A, dA);
         // 1.
         kernels::negative_l1_gradient(score_grad, Transpose::no, rows, M, d, q, in.q.row_stride, in.k[h],
-                                      in.k.row_stride, dA, M, gradient.update,
+                                      in.k.row_stride, dA, stride, gradient.update,
                                       gradient.q[h] + first * gradient.q.row_stride, gradient.q.row_stride);
         kernels::negative_l1_gradient(score_grad, Transpose::yes, M, rows, d, in.k[h], in.k.row_stride, q,
-                                      in.q.row_stride, dA, M, update, gradient.k[h], gradient.k.row_stride);
+                                      in.q.row_stride, dA, stride, update, gradient.k[h], gradient.k.row_stride);
       }
       // 4., after 3. has assigned dv
       if (identity) add_rows(N, e, dout[h], dout.row_stride, gradient.v[h], gradient.v.row_stride);
@@ -128,7 +130,7 @@ class Adder : public MechanismBase<Adder> {
     const auto [N, M, d, e] = in.shape.sizes();
     for (Index h = 0; h < in.shape.heads; ++h, map += N * M) {
       kernels::negative_l1(N, M, d, in.q[h], in.q.row_stride, in.k[h], in.k.row_stride, Update::assign, map, M);
-      kernels::attention_softmax(map_rows(N, M, d), map, static_cast<T*>(nullptr));
+      kernels::attention_softmax(map_rows(N, M, M, d), map, static_cast<T*>(nullptr));
       for (Index i = 0; i < N && identity; ++i) map[i * M + i] += T(1);
     }
   }
@@ -157,9 +159,9 @@ class Adder : public MechanismBase<Adder> {
   }
 
  private:
-  static kernels::AttentionRows map_rows(Index rows, Index keys, Index d) {
+  static kernels::AttentionRows map_rows(Index rows, Index keys, Index stride, Index d) {
     const double d_a = 2 * static_cast<double>(d) * (1 - 2 * std::numbers::inv_pi);
-    return {rows, keys, keys, 1 / std::sqrt(d_a)};
+    return {rows, keys, stride, 1 / std::sqrt(d_a)};
   }
 
   /// y += x, row by row.

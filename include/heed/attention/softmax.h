@@ -35,7 +35,7 @@ class Softmax : public MechanismBase<Softmax> {
 
   // Two blocks of rows: A, and dA in the backward pass.
   Index scratch(const AttentionShape& shape) const override {
-    return 2 * map_block(shape.queries) * padded(shape.keys);
+    return 2 * map_block(shape.queries) * padded_row(shape.keys);
   }
 
   template <class T>
@@ -45,7 +45,7 @@ class Softmax : public MechanismBase<Softmax> {
     for (Index h = 0; h < in.shape.heads; ++h) {
       for (Index first = 0; first < N; first += step) {
         const Index rows = std::min(step, N - first), seen = keys_seen(causal, M, first + rows);
-        const kernels::AttentionRows map = map_rows(first, rows, seen, padded(seen), d);
+        const kernels::AttentionRows map = map_rows(first, rows, seen, padded_row(seen), d);
         // 1. S = q k^T
         kernels::gemm(in.products, Transpose::no, Transpose::yes, rows, seen, d, in.q[h] + first * in.q.row_stride,
                       in.q.row_stride, in.k[h], in.k.row_stride, Update::assign, scratch, map.stride);
@@ -68,7 +68,7 @@ class Softmax : public MechanismBase<Softmax> {
                     const AttentionGradient<T>& gradient) const {
     const auto [N, M, d, e] = in.shape.sizes();
     T* const A = scratch;
-    T* const dA = A + map_block(N) * padded(M);
+    T* const dA = A + map_block(N) * padded_row(M);
     const Index step = map_rows_at_once<T>(N);
     for (Index h = 0; h < in.shape.heads; ++h) {
       clear_unseen_keys(causal, in.shape, h, gradient);
@@ -77,7 +77,7 @@ class Softmax : public MechanismBase<Softmax> {
         const Update update = first + rows == N ? gradient.update : Update::accumulate;
         const T* const q = in.q[h] + first * in.q.row_stride;
         const T* const dout_rows = dout[h] + first * dout.row_stride;
-        const kernels::AttentionRows map = map_rows(first, rows, seen, padded(seen), d);
+        const kernels::AttentionRows map = map_rows(first, rows, seen, padded_row(seen), d);
         // A again
         kernels::gemm(in.products, Transpose::no, Transpose::yes, rows, seen, d, q, in.q.row_stride, in.k[h],
                       in.k.row_stride, Update::assign, A, map.stride);
@@ -133,9 +133,6 @@ class Softmax : public MechanismBase<Softmax> {
   kernels::AttentionRows map_rows(Index first, Index rows, Index columns, Index stride, Index d) const {
     return {rows, columns, stride, 1 / std::sqrt(static_cast<double>(d)), causal, first + 1};
   }
-
-  // Rows of the map begin on cache lines: vectors that straddle two lines on every row cost half the speed.
-  static Index padded(Index columns) { return (columns + 15) / 16 * 16; }
 };
 
 }  // namespace heed
