@@ -7,11 +7,18 @@
 #include "heed/ops/arithmetic.h"
 #include "heed/ops/attention.h"
 #include "heed/ops/head_norm.h"
+#include "heed/ops/tokens.h"
 
 #include <memory>
 #include <optional>
 
 namespace heed {
+
+/// The tokens whose outputs are wanted.
+enum class Tokens {
+  all,
+  first,  ///< the class token: x [B, N, D] to [B, D]
+};
 
 /// What stands around the mechanism beside its projections.
 struct AttentionLayerOptions {
@@ -52,10 +59,15 @@ class AttentionLayer {
     }
   }
 
-  /// x [B, N, D] to [B, N, D]; `residual` is added if given.
+  /// x [B, N, D] to [B, N, D] or [B, D]; `residual`, of the same shape, is added if given. All that follows the
+  /// mechanism goes token by token.
   template <class T>
-  Var<T> operator()(Var<T> x, Var<T> residual = {}) const {
-    const Var<T> mixed = mix(x);
+  Var<T> operator()(Var<T> x, Var<T> residual = {}, Tokens tokens = Tokens::all) const {
+    Var<T> mixed = mix(x);
+    if (tokens == Tokens::first) {
+      mixed = select_token(mixed, 0);
+      if (gate_) x = select_token(x, 0);
+    }
     return proj_(gated(out_norm_ ? (*out_norm_)(mixed) : mixed, x), residual);
   }
 
