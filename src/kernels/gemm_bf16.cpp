@@ -21,20 +21,31 @@ float round_to_bf16(float x) {
 
 #if defined(HEED_REFERENCE)
 
+namespace {
+
+/// op(X) [rows, columns], rounded.
+std::vector<float> rounded(Transpose transpose, Index rows, Index columns, const float* from, Index ld) {
+  std::vector<float> to;
+  for (Index i = 0; i < rows; ++i)
+    for (Index j = 0; j < columns; ++j)
+      to.push_back(round_to_bf16(transpose == Transpose::no ? from[i * ld + j] : from[j * ld + i]));
+  return to;
+}
+
+}  // namespace
+
 const char* bf16_obstacle() { return nullptr; }
 
 void gemm_bf16(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const float* a, Index lda,
                const float* b, Index ldb, Update update, float* c, Index ldc) {
-  // op(X) without its transpose, [rows, columns], rounded.
-  const auto rounded = [](Transpose transpose, Index rows, Index columns, const float* from, Index ld) {
-    std::vector<float> to;
-    for (Index i = 0; i < rows; ++i)
-      for (Index j = 0; j < columns; ++j)
-        to.push_back(round_to_bf16(transpose == Transpose::no ? from[i * ld + j] : from[j * ld + i]));
-    return to;
-  };
-  const std::vector<float> ra = rounded(transpose_a, m, k, a, lda), rb = rounded(transpose_b, k, n, b, ldb);
-  gemm(Transpose::no, Transpose::no, m, n, k, ra.data(), k, rb.data(), n, update, c, ldc);
+  gemm(Transpose::no, Transpose::no, m, n, k, rounded(transpose_a, m, k, a, lda).data(), k,
+       rounded(transpose_b, k, n, b, ldb).data(), n, update, c, ldc);
+}
+
+void addmm_bf16(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const float* a, Index lda,
+                const float* b, Index ldb, const float* bias, const float* addend, Index ldd, float* c, Index ldc) {
+  addmm(Transpose::no, Transpose::no, m, n, k, rounded(transpose_a, m, k, a, lda).data(), k,
+        rounded(transpose_b, k, n, b, ldb).data(), n, bias, addend, ldd, c, ldc);
 }
 
 #elif defined(__AVX512BF16__)
@@ -84,22 +95,35 @@ void pair_rows(Index k, Index columns, const float* from, Index ld, float* to) {
     });
 }
 
-/// An operand as words, in memory that the thread keeps for its next product.
-struct Words {
-  const float* data;
-  Index ld;
+/// An operand as words, in memory that the thread keeps for its next product. op(X) has `outer` rows (of A) or columns
+/// (of B), and k of the others; pairs lie along k.
+class Words {
+ public:
+  Words(bool k_is_contiguous, Index outer, Index k, const float* from, Index ld, Buffer<float>& memory)
+      : ld_(k_is_contiguous ? (k + 1) / 2 : outer) {
+    if (memory.size() < outer * ((k + 1) / 2)) memory = Buffer<float>(outer * ((k + 1) / 2));
+    data_ = memory.data();
+    if (k_is_contiguous)
+      pair_columns(outer, k, from, ld, data_);
+    else
+      pair_rows(k, outer, from, ld, data_);
+  }
+  const float* data() const { return data_; }
+  Index ld() const { return ld_; }
+
+ private:
+  float* data_;
+  Index ld_;
 };
 
-/// op(X) has `outer` rows (of A) or columns (of B), and k of the others; pairs lie along k.
-Words in_words(bool k_is_contiguous, Index outer, Index k, const float* from, Index ld, Buffer<float>& memory) {
-  const Index pairs = (k + 1) / 2;
-  if (memory.size() < outer * pairs) memory = Buffer<float>(outer * pairs);
-  if (k_is_contiguous) {
-    pair_columns(outer, k, from, ld, memory.data());
-    return {memory.data(), pairs};
-  }
-  pair_rows(k, outer, from, ld, memory.data());
-  return {memory.data(), outer};
+template <bool starts>
+void product(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const float* a, Index lda,
+             const float* b, Index ldb, Update update, float* c, Index ldc, const Start& start = {}) {
+  thread_local Buffer<float> memory_a, memory_b;
+  const Words wa(transpose_a == Transpose::no, m, k, a, lda, memory_a);
+  const Words wb(transpose_b == Transpose::yes, n, k, b, ldb, memory_b);
+  sum_pairs<AddProductsOfPairs, starts>(transpose_a, transpose_b, m, n, (k + 1) / 2, wa.data(), wa.ld(), wb.data(),
+                                        wb.ld(), update, c, ldc, start);
 }
 
 }  // namespace
@@ -108,11 +132,17 @@ const char* bf16_obstacle() { return nullptr; }
 
 void gemm_bf16(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const float* a, Index lda,
                const float* b, Index ldb, Update update, float* c, Index ldc) {
-  thread_local Buffer<float> memory_a, memory_b;
-  const Words wa = in_words(transpose_a == Transpose::no, m, k, a, lda, memory_a);
-  const Words wb = in_words(transpose_b == Transpose::yes, n, k, b, ldb, memory_b);
-  sum_pairs<AddProductsOfPairs>(transpose_a, transpose_b, m, n, (k + 1) / 2, wa.data, wa.ld, wb.data, wb.ld, update, c,
-                                ldc);
+  product<false>(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, update, c, ldc);
+}
+
+void addmm_bf16(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const float* a, Index lda,
+                const float* b, Index ldb, const float* bias, const float* addend, Index ldd, float* c, Index ldc) {
+  if (bias == nullptr || k == 0) {
+    addmm<float>(transpose_a, transpose_b, m, n, 0, a, lda, b, ldb, bias, addend, ldd, c, ldc);
+    return gemm_bf16(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, Update::accumulate, c, ldc);
+  }
+  product<true>(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, Update::assign, c, ldc,
+                {bias, nullptr, addend, ldd});
 }
 
 #else
@@ -121,6 +151,11 @@ const char* bf16_obstacle() { return "it needs a CPU with AVX512-BF16 and a buil
 
 void gemm_bf16(Transpose, Transpose, Index, Index, Index, const float*, Index, const float*, Index, Update, float*,
                Index) {
+  HEED_ASSERT(false);
+}
+
+void addmm_bf16(Transpose, Transpose, Index, Index, Index, const float*, Index, const float*, Index, const float*,
+                const float*, Index, float*, Index) {
   HEED_ASSERT(false);
 }
 

@@ -74,20 +74,18 @@ void negative_l1(Index rows, Index columns, Index width, const float* x, Index l
 }
 
 void negative_l1_by_maxima(Index rows, Index columns, Index width, const float* x, Index ldx, const float* w, Index ldw,
-                           Update update, float* s, Index lds) {
-  sum_pairs<SubtractTwiceMaximum>(Transpose::no, Transpose::yes, rows, columns, width, x, ldx, w, ldw, update, s, lds);
-  constexpr Index block = 256;
-  alignas(alignment) float sums_of_w[block];
-  for (Index first = 0; first < columns; first += block) {
-    const Index count = std::min(block, columns - first);
-    sum_of_rows(count, width, w + first * ldw, ldw, sums_of_w);
-    for (Index r = 0; r < rows; ++r) {
-      float sum_of_x, *const row = s + r * lds + first;
-      sum_of_rows(1, width, x + r * ldx, ldx, &sum_of_x);
-      const Vector of_x = set(sum_of_x);
-      for_each_vector(count, [&](Index c, auto use) {
-        use.store(hn::Add(use.load(row + c), hn::Add(of_x, use.load(sums_of_w + c))), row + c);
-      });
+                           const float* bias, float* s, Index lds) {
+  constexpr Index most_rows = 1024, most_columns = 256;
+  alignas(alignment) float of_x[most_rows], of_w[most_columns];
+  for (Index r = 0; r < rows; r += most_rows) {
+    const Index count = std::min(most_rows, rows - r);
+    sum_of_rows(count, width, x + r * ldx, ldx, of_x);
+    for (Index c = 0; c < columns; c += most_columns) {
+      const Index some = std::min(most_columns, columns - c);
+      sum_of_rows(some, width, w + c * ldw, ldw, of_w);
+      for (Index j = 0; j < some && bias; ++j) of_w[j] += bias[c + j];
+      sum_pairs<SubtractTwiceMaximum, true>(Transpose::no, Transpose::yes, count, some, width, x + r * ldx, ldx,
+                                            w + c * ldw, ldw, Update::assign, s + r * lds + c, lds, {of_w, of_x});
     }
   }
 }

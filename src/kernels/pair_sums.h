@@ -47,6 +47,19 @@ struct Operand {
   const float* at(Index row, Index column) const { return data + row * row_stride + column * column_stride; }
 };
 
+/// What sums are added to, not what is in C: row[j] + column[i] + matrix[i,j], of which the last two may be nullptr.
+struct Start {
+  const float* row = nullptr;
+  const float* column = nullptr;
+  const float* matrix = nullptr;
+  Index stride = 0;
+
+  /// The same from element [i,j] on.
+  Start at(Index i, Index j) const {
+    return {row + j, column ? column + i : nullptr, matrix ? matrix + i * stride + j : nullptr, stride};
+  }
+};
+
 /// What a tile needs to know: C [rows, vectors], A [rows, k], B [k, vectors], with `in_last` lanes of the last vector.
 struct TileWork {
   Index k;
@@ -56,9 +69,10 @@ struct TileWork {
   Update update;
   float* c;
   Index c_stride, in_last;
+  Start start{};  ///< for a tile that has one
 };
 
-template <class AddTerm, int rows, int vectors>
+template <class AddTerm, bool starts, int rows, int vectors>
 void tile(const TileWork& w) {
   const AddTerm add_term;
   Vector sums[rows][vectors];
@@ -81,29 +95,47 @@ void tile(const TileWork& w) {
     }
   }
 
-  const auto write_all = [&, update = w.update, c_stride = w.c_stride](auto use) {
-    float* c = w.c;
+  // put(lanes, sum, row, its place in C and in the row)
+  const auto write_all = [&](const auto& put) {
+    const auto write_rows = [&, c_stride = w.c_stride](auto use) {
+      float* c = w.c;
 #pragma GCC unroll 16
-    for (int i = 0; i < rows; ++i, c += c_stride) {
+      for (int i = 0; i < rows; ++i, c += c_stride) {
 #pragma GCC unroll 16
-      for (int v = 0; v + 1 < vectors; ++v) write(update, AllLanes{}, sums[i][v], c + v * lanes);
-      write(update, use, sums[i][vectors - 1], c + (vectors - 1) * lanes);
-    }
+        for (int v = 0; v + 1 < vectors; ++v) put(AllLanes{}, sums[i][v], i, c + v * lanes, v * lanes);
+        put(use, sums[i][vectors - 1], i, c + (vectors - 1) * lanes, (vectors - 1) * lanes);
+      }
+    };
+    if (w.in_last == lanes)
+      write_rows(AllLanes{});
+    else
+      write_rows(FirstLanes(w.in_last));
   };
-  if (w.in_last == lanes)
-    write_all(AllLanes{});
-  else
-    write_all(FirstLanes(w.in_last));
+  if constexpr (starts) {
+    const Start s = w.start;
+    if (s.matrix)
+      write_all([s](auto use, Vector sum, int i, float* c, Index j) {
+        use.store(hn::Add(hn::Add(use.load(s.matrix + i * s.stride + j), use.load(s.row + j)), sum), c);
+      });
+    else if (s.column)
+      write_all([s](auto use, Vector sum, int i, float* c, Index j) {
+        use.store(hn::Add(hn::Add(set(s.column[i]), use.load(s.row + j)), sum), c);
+      });
+    else
+      write_all([s](auto use, Vector sum, int, float* c, Index j) { use.store(hn::Add(use.load(s.row + j), sum), c); });
+  } else {
+    write_all([update = w.update](auto use, Vector sum, int, float* c, Index) { write(update, use, sum, c); });
+  }
 }
 
 using Tile = void (*)(const TileWork&);
 
 /// All tiles that are at most as high as tile_rows allows: tiles[vectors - 1][rows - 1].
-template <class AddTerm>
+template <class AddTerm, bool starts>
 constexpr auto tiles = []<int... v>(std::integer_sequence<int, v...>) {
   constexpr auto of_width =
       []<int width, int... r>(std::integer_sequence<int, width>, std::integer_sequence<int, r...>) {
-    return std::array<Tile, most_rows>{tile<AddTerm, r + 1, width>...};
+    return std::array<Tile, most_rows>{tile<AddTerm, starts, r + 1, width>...};
   };
   return std::array{
       of_width(std::integer_sequence<int, v + 1>{}, std::make_integer_sequence<int, tile_rows(v + 1)>{})...};
@@ -167,10 +199,10 @@ inline void pack(Index k, Index columns, const Operand& b, Index first_row, Inde
 }
 
 /// C[i,j] (+)= sum over l < k of a term of op(A)[i,l] and op(B)[l,j]; shapes as in gemm(). AddTerm()(sum, a, b) adds
-/// one.
-template <class AddTerm>
+/// one. With `starts` it is C = start + that sum, whatever `update` is, for k > 0.
+template <class AddTerm, bool starts = false>
 void sum_pairs(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const float* a, Index lda,
-               const float* b, Index ldb, Update update, float* c, Index ldc) {
+               const float* b, Index ldb, Update update, float* c, Index ldc, const Start& start = {}) {
   const Operand op_a(transpose_a, a, lda), op_b(transpose_b, b, ldb);
   if (k == 0 && update == Update::assign)
     for (Index i = 0; i < m; ++i) std::fill(c + i * ldc, c + i * ldc + n, 0.0f);
@@ -201,7 +233,14 @@ void sum_pairs(Transpose transpose_a, Transpose transpose_b, Index m, Index n, I
         const Index row = m * t / row_tiles, rows = m * (t + 1) / row_tiles - row;
         work.a.data = op_a.at(row, first);
         work.c = c + row * ldc + begin;
-        tiles<AddTerm>[static_cast<std::size_t>(vectors - 1)][static_cast<std::size_t>(rows - 1)](work);
+        const auto v = static_cast<std::size_t>(vectors - 1), r = static_cast<std::size_t>(rows - 1);
+        if constexpr (starts)
+          if (first == 0) {
+            work.start = start.at(row, begin);
+            tiles<AddTerm, true>[v][r](work);
+            continue;
+          }
+        tiles<AddTerm, false>[v][r](work);
       }
     }
   }

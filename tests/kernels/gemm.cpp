@@ -106,6 +106,27 @@ BOOST_AUTO_TEST_CASE(cutting_rows_or_columns_changes_no_bit) {
       }
 }
 
+// What is added is added first, and the product to it.
+BOOST_AUTO_TEST_CASE(a_bias_and_a_matrix_are_added_as_if_they_had_been_there) {
+  for (const Products products : kinds())
+    for (const Index k : {0, 30, 700})
+      for (const bool bias : {false, true})
+        for (const bool addend : {false, true}) {
+          const Problem p{Transpose::no, Transpose::yes, 23, 70, k};
+          Guarded a(p.a, 0), b(p.b, 0), before(p.c, 0), got(p.m * p.ldc, 1, 77), expected(p.m * p.ldc, 0, 77);
+          Guarded row(normal_floats(p.n, 4), 2);
+          for (Index i = 0; i < p.m; ++i)
+            for (Index j = 0; j < p.n; ++j)
+              expected.data()[i * p.ldc + j] = (addend ? before[i * p.ldc + j] : 0.0f) + (bias ? row[j] : 0.0f);
+          kernels::gemm(products, p.ta, p.tb, p.m, p.n, k, a.data(), p.lda, b.data(), p.ldb, Update::accumulate,
+                        expected.data(), p.ldc);
+          kernels::addmm(products, p.ta, p.tb, p.m, p.n, k, a.data(), p.lda, b.data(), p.ldb,
+                         bias ? row.data() : nullptr, addend ? before.data() : nullptr, p.ldc, got.data(), p.ldc);
+          for (Index i = 0; i < p.m * p.ldc; ++i) BOOST_REQUIRE_EQUAL(got[i], expected[i]);
+          BOOST_REQUIRE(got.guards_unchanged());
+        }
+}
+
 BOOST_AUTO_TEST_CASE(non_finite_numbers_are_seen) {
   for (const Transpose ta : both)
     for (const Transpose tb : both)

@@ -65,10 +65,10 @@ template <class T>
 void check_distances(bool by_maxima, double tolerance) {
   for_problems<T>([=](Problem<T> p) {
     for (const Update update : {Update::assign, Update::accumulate}) {
-      std::vector<T> s(static_cast<std::size_t>(p.rows * p.ldg), T(0.5));
+      std::vector<T> s(static_cast<std::size_t>(p.rows * p.ldg), T(0.5)), bias(s);
       if (by_maxima)
-        kernels::negative_l1_by_maxima(p.rows, p.terms, p.width, p.x.data(), p.ldx, p.w.data(), p.ldw, update, s.data(),
-                                       p.ldg);
+        kernels::negative_l1_by_maxima(p.rows, p.terms, p.width, p.x.data(), p.ldx, p.w.data(), p.ldw,
+                                       update == Update::assign ? nullptr : bias.data(), s.data(), p.ldg);
       else
         kernels::negative_l1(p.rows, p.terms, p.width, p.x.data(), p.ldx, p.w.data(), p.ldw, update, s.data(), p.ldg);
       double worst = 0;

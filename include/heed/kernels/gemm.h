@@ -44,6 +44,25 @@ void gemm(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index 
           const double* b, Index ldb, Update update, double* c, Index ldc);
 #endif
 
+/// C = bias + addend + op(A) op(B), with bias[j] added to column j and the matrix `addend`, rows `ldd` apart; either
+/// may be nullptr. All else, and in float the promise about cutting m and n, as in gemm(). Counts as a product that is
+/// assigned, and m n add for each of the two.
+template <class T>
+void addmm(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const T* a, Index lda, const T* b,
+           Index ldb, const T* bias, const T* addend, Index ldd, T* c, Index ldc) {
+  if (bias == nullptr && addend == nullptr)
+    return gemm(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, Update::assign, c, ldc);
+  for (Index i = 0; i < m; ++i)
+    for (Index j = 0; j < n; ++j)
+      c[i * ldc + j] = !bias ? addend[i * ldd + j] : !addend ? bias[j] : addend[i * ldd + j] + bias[j];
+  gemm(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, Update::accumulate, c, ldc);
+}
+
+#ifndef HEED_REFERENCE
+void addmm(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const float* a, Index lda,
+           const float* b, Index ldb, const float* bias, const float* addend, Index ldd, float* c, Index ldc);
+#endif
+
 /// What multiplies float and double: "heed AVX3, OpenBLAS 0.3.21 Cooperlake", or "plain loops".
 const char* gemm_library();
 

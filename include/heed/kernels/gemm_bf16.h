@@ -28,6 +28,10 @@ const char* bf16_obstacle();
 void gemm_bf16(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const float* a, Index lda,
                const float* b, Index ldb, Update update, float* c, Index ldc);
 
+/// The same for addmm().
+void addmm_bf16(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const float* a, Index lda,
+                const float* b, Index ldb, const float* bias, const float* addend, Index ldd, float* c, Index ldc);
+
 /// gemm() or gemm_bf16(). Only floats have products in bfloat16.
 template <class T>
 void gemm(Products products, Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const T* a,
@@ -36,6 +40,17 @@ void gemm(Products products, Transpose transpose_a, Transpose transpose_b, Index
     if (products == Products::bf16) return gemm_bf16(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, update, c, ldc);
   HEED_ASSERT(products == Products::exact);
   gemm(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, update, c, ldc);
+}
+
+/// addmm() or addmm_bf16().
+template <class T>
+void addmm(Products products, Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const T* a,
+           Index lda, const T* b, Index ldb, const T* bias, const T* addend, Index ldd, T* c, Index ldc) {
+  if constexpr (std::is_same_v<T, float>)
+    if (products == Products::bf16)
+      return addmm_bf16(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, bias, addend, ldd, c, ldc);
+  HEED_ASSERT(products == Products::exact);
+  addmm(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, bias, addend, ldd, c, ldc);
 }
 
 }  // namespace kernels

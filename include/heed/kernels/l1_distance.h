@@ -34,14 +34,16 @@ void negative_l1(Index rows, Index columns, Index width, const T* x, Index ldx, 
     }
 }
 
-/// The same, where rows lie so near the origin that the distance may be taken from maxima, |x - w| = 2 max(x, w) - x -
-/// w: as fast as a matrix product, where a difference and its absolute value take almost twice as long. Fast float: the
-/// error is at most 2 width eps (|x|_1 + |w|_1), which says little of rows that are close to each other but far from
-/// the origin. Counts as negative_l1: the textbook's way.
+/// s[r,c] = bias[c] - sum_i |x[r,i] - w[c,i]|, bias nullptr for zeros, where rows lie so near the origin that the
+/// distance may be taken from maxima, |x - w| = 2 max(x, w) - x - w: as fast as a matrix product, where a difference
+/// and its absolute value take almost twice as long. Fast float: the error is at most 2 width eps (|x|_1 + |w|_1),
+/// which says little of rows that are close to each other but far from the origin. Counts as negative_l1, the
+/// textbook's way, that adds to the bias.
 template <class T>
 void negative_l1_by_maxima(Index rows, Index columns, Index width, const T* x, Index ldx, const T* w, Index ldw,
-                           Update update, T* s, Index lds) {
-  negative_l1(rows, columns, width, x, ldx, w, ldw, update, s, lds);
+                           const T* bias, T* s, Index lds) {
+  for (Index r = 0; r < rows && bias; ++r) std::copy(bias, bias + columns, s + r * lds);
+  negative_l1(rows, columns, width, x, ldx, w, ldw, bias ? Update::accumulate : Update::assign, s, lds);
 }
 
 /// g f(u) for f = sign: no product is needed. Counts 2 cmp.
@@ -113,7 +115,7 @@ void negative_l1_gradient(DistanceGradient gradient, Transpose transpose_g, Inde
 void negative_l1(Index rows, Index columns, Index width, const float* x, Index ldx, const float* w, Index ldw,
                  Update update, float* s, Index lds);
 void negative_l1_by_maxima(Index rows, Index columns, Index width, const float* x, Index ldx, const float* w, Index ldw,
-                           Update update, float* s, Index lds);
+                           const float* bias, float* s, Index lds);
 void negative_l1_gradient(DistanceGradient gradient, Transpose transpose_g, Index rows, Index terms, Index width,
                           const float* x, Index ldx, const float* w, Index ldw, const float* g, Index ldg,
                           Update update, float* dx, Index lddx);

@@ -27,20 +27,6 @@ void column_sums(Index rows, Index n, const T* a, Update update, T* out) {
   }
 }
 
-/// What a product is then added to: y[r,i] = bias[i] + residual[r,i] for rows of n numbers, either of which may be
-/// nullptr; nothing is done where both are. Counts: rows n add where both are given.
-template <class T>
-void start_rows(Index rows, Index n, const T* bias, const T* residual, T* y) {
-  if (bias && residual) {
-    for (Index r = 0; r < rows; ++r)
-      for (Index i = 0; i < n; ++i) y[r * n + i] = residual[r * n + i] + bias[i];
-  } else if (bias) {
-    for (Index r = 0; r < rows; ++r) std::copy(bias, bias + n, y + r * n);
-  } else if (residual) {
-    std::copy(residual, residual + rows * n, y);
-  }
-}
-
 #ifndef HEED_REFERENCE
 void row_dots(Index rows, Index n, const float* a, Index a_stride, const float* b, Index b_stride, float* out);
 void column_sums(Index rows, Index n, const float* a, Update update, float* out);

@@ -78,9 +78,7 @@ Var<T> adder_linear(Var<T> x, Var<T> weight, Var<T> bias = {}, const AdderLinear
       [=](T* y) {
         const T *px = x.data(), *pw = weight.data(), *pb = bias ? bias.data() : nullptr;
         for_row_ranges(rows, in * out / 8, [=](Index begin, Index end) {
-          kernels::start_rows(end - begin, out, pb, static_cast<const T*>(nullptr), y + begin * out);
-          kernels::negative_l1_by_maxima(end - begin, out, in, px + begin * in, in, pw, in,
-                                         pb ? Update::accumulate : Update::assign, y + begin * out, out);
+          kernels::negative_l1_by_maxima(end - begin, out, in, px + begin * in, in, pw, in, pb, y + begin * out, out);
         });
       },
       [=, &tape](const Adjoint<T>& dy) {

@@ -36,9 +36,8 @@ Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {}) {
         const T *px = x.data(), *pw = weight.data();
         const T *pb = bias ? bias.data() : nullptr, *pr = residual ? residual.data() : nullptr;
         for_row_ranges(rows, in * out / 8, [=](Index begin, Index end) {
-          kernels::start_rows(end - begin, out, pb, pr ? pr + begin * out : nullptr, y + begin * out);
-          kernels::gemm(products, Transpose::no, Transpose::yes, end - begin, out, in, px + begin * in, in, pw, in,
-                        pb || pr ? Update::accumulate : Update::assign, y + begin * out, out);
+          kernels::addmm(products, Transpose::no, Transpose::yes, end - begin, out, in, px + begin * in, in, pw, in, pb,
+                         pr ? pr + begin * out : nullptr, out, y + begin * out, out);
         });
       },
       [=, &tape](const Adjoint<T>& dy) {

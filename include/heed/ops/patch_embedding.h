@@ -37,9 +37,8 @@ Var<T> patch_embedding(Var<T> x, Var<T> weight, Var<T> bias) {
           kernels::for_each_tap(
               windows, [=](Index position, Index tap, Index place) { to[place * taps + tap] = from[position]; });
           T* const out = y + image * count * width;
-          for (Index r = 0; r < count; ++r) std::copy(bias.data(), bias.data() + width, out + r * width);
-          kernels::gemm(products, Transpose::no, Transpose::yes, count, width, taps, to, taps, weight.data(), taps,
-                        Update::accumulate, out, width);
+          kernels::addmm(products, Transpose::no, Transpose::yes, count, width, taps, to, taps, weight.data(), taps,
+                         bias.data(), static_cast<const T*>(nullptr), 0, out, width);
         });
       },
       [=, &tape](const Adjoint<T>& dy) {
