@@ -35,9 +35,11 @@ Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {}) {
       [=](T* y) {
         const T *px = x.data(), *pw = weight.data();
         const T *pb = bias ? bias.data() : nullptr, *pr = residual ? residual.data() : nullptr;
-        for_row_ranges(rows, in * out / 8, [=](Index begin, Index end) {
-          kernels::addmm(products, Transpose::no, Transpose::yes, end - begin, out, in, px + begin * in, in, pw, in, pb,
-                         pr ? pr + begin * out : nullptr, out, y + begin * out, out);
+        for_parts(rows, out, in / 8, [=](Index row, Index last_row, Index column, Index last_column) {
+          const Index place = row * out + column;
+          kernels::addmm(products, Transpose::no, Transpose::yes, last_row - row, last_column - column, in,
+                         px + row * in, in, pw + column * in, in, pb ? pb + column : nullptr, pr ? pr + place : nullptr,
+                         out, y + place, out);
         });
       },
       [=, &tape](const Adjoint<T>& dy) {
