@@ -18,7 +18,7 @@ struct Arguments {
   std::vector<std::string> sets;
   std::vector<Index> tokens{64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
   Index dim = 64, heads = 4, fit_from = 1, max_megabytes = 2048;
-  double seconds = 0.5, time_below = 0, memory_below = 0;
+  double seconds = 0.2, time_below = 0, memory_below = 0;
 
   /// "aft:variant=conv:size=5"
   std::string label() const { return sets.empty() ? mechanism : fmt::format("{}:{}", mechanism, fmt::join(sets, ":")); }
@@ -145,11 +145,13 @@ int scaling_command(const Arguments& a) {
   require(a.dim % a.heads == 0, "scaling: --dim is {}; expected a multiple of the {} heads", a.dim, a.heads);
   require(std::is_sorted(a.tokens.begin(), a.tokens.end(), std::less_equal<>()),
           "scaling: --tokens is {}; expected numbers that increase", fmt::join(a.tokens, ","));
+  AtomicFile file(a.output);
   const Results results = measure(a, *mechanism);
   require((a.time_below == 0 && a.memory_below == 0) || results.exponents[0].time,
           "scaling: fewer than two sizes of {} tokens or more were measured; expected two, to fit exponents to",
           a.fit_from);
-  write_file(a.output, to_csv(a, results));
+  file.write(to_csv(a, results));
+  file.commit();
   print(a, results);
   std::cout << a.output << "\n";
   return within_bounds(a, results) ? ok : check_failed;
@@ -179,7 +181,7 @@ void add_scaling(CLI::App& app, const AddVerb& add) {
       ->check(sizes);
   command->add_option("--dim", a.dim, "channels of all heads; default: 64")->check(CLI::Range(1, 65'536));
   command->add_option("--heads", a.heads, "default: 4")->check(CLI::Range(1, 65'536));
-  command->add_option("--seconds", a.seconds, "how long to measure each pass at each size; default: 0.5")
+  command->add_option("--seconds", a.seconds, "how long to measure each pass at each size; default: 0.2")
       ->check(CLI::Range(0.0, 86'400.0));
   command->add_option("--max-memory", a.max_megabytes, "default: 2048")->type_name("MB")->check(sizes);
   command->add_option("--fit-from", a.fit_from, "fit exponents to sizes from N tokens on; default: to all")

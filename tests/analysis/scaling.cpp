@@ -145,6 +145,8 @@ BOOST_FIXTURE_TEST_CASE(what_cannot_be_measured, Runs) {
   refuse({"soft", "--set", "landmarks=50"}, {"[soft] landmarks is 50; expected a square number"});
   refuse({"softmax", "--tokens", "16", "--time-below", "1.15"}, {"fewer than two sizes"});
   refuse({"softmax", "--set", "causal"}, {"expected OPTION=VALUE"});
+  BOOST_TEST(std::filesystem::is_empty(directory / ""));
+  check_refusal({"scaling", "softmax", "-o", directory / "none/x.csv"}, {"none/x.csv"});
 }
 
 BOOST_FIXTURE_TEST_CASE(the_plot, Runs, *boost::unit_test::precondition(with_matplotlib)) {
