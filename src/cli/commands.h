@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ void add_bench(CLI::App& app, const AddVerb& add);
 void add_maps(CLI::App& app, const AddVerb& add);
 void add_spectrum(CLI::App& app, const AddVerb& add);
 void add_residual(CLI::App& app, const AddVerb& add);
+void add_scaling(CLI::App& app, const AddVerb& add);
 void add_probe(CLI::App& app, const AddVerb& add);
 
 /// How the program was called, for hints that can be pasted.
@@ -33,6 +35,9 @@ std::string& program_name();
 
 /// --set key=value, repeatable, one value per occurrence.
 CLI::Option* add_sets(CLI::App* command, std::vector<std::string>& sets, const std::string& meaning);
+
+/// The values of --set OPTION=VALUE by name; a value may stand in quotes.
+std::map<std::string, std::string> parse_options(const std::vector<std::string>& sets);
 
 /// More threads than any machine that heed runs on has cores; the system may refuse to start more.
 inline constexpr int max_threads = 1024;

@@ -20,6 +20,18 @@ CLI::Option* add_sets(CLI::App* command, std::vector<std::string>& sets, const s
   return command->add_option("--set", sets, meaning)->type_name("KEY=VALUE")->type_size(1)->allow_extra_args(false);
 }
 
+std::map<std::string, std::string> parse_options(const std::vector<std::string>& sets) {
+  std::map<std::string, std::string> values;
+  for (const std::string& set : sets) {
+    const std::size_t equals = set.find('=');
+    require(equals != std::string::npos && equals > 0, "--set {}: expected OPTION=VALUE", in_quotes(set));
+    std::string text = set.substr(equals + 1);
+    if (text.size() >= 2 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
+    values[set.substr(0, equals)] = text;
+  }
+  return values;
+}
+
 CLI::Option* add_threads(CLI::App* command, int& threads) {
   return command->add_option("--threads", threads, "threads; default: all cores")
       ->type_name("N")
@@ -83,6 +95,7 @@ int run(int argc, char** argv) {
   add_probe(app, add);
   add_cost(app, add);
   add_bench(app, add);
+  add_scaling(app, add);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {

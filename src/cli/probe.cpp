@@ -18,18 +18,6 @@ namespace heed::cli {
 
 namespace {
 
-OptionValues parse_options(const std::vector<std::string>& sets) {
-  OptionValues values;
-  for (const std::string& set : sets) {
-    const std::size_t equals = set.find('=');
-    require(equals != std::string::npos && equals > 0, "--set {}: expected OPTION=VALUE", in_quotes(set));
-    std::string text = set.substr(equals + 1);
-    if (text.size() >= 2 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
-    values[set.substr(0, equals)] = text;
-  }
-  return values;
-}
-
 struct Arguments {
   std::string mechanism, grid, model, weights, in, out;
   std::vector<std::string> sets;

@@ -56,7 +56,7 @@ struct LongRun : Workshop {
 BOOST_AUTO_TEST_SUITE(cli_verbs)
 
 BOOST_AUTO_TEST_CASE(every_verb_has_help) {
-  for (const char* verb : {"train", "eval", "predict", "gradcheck", "list", "probe", "bench"}) {
+  for (const char* verb : {"train", "eval", "predict", "gradcheck", "list", "probe", "bench", "scaling"}) {
     check_contains(output_of({verb, "--help"}), {verb, "--help"});
     check_contains(output_of({"--help"}), {verb});
   }

@@ -1,0 +1,79 @@
+#!/usr/bin/python3
+"""Draw how time and memory of attention grow with the number of tokens, from what heed scaling wrote."""
+
+from pathlib import Path
+
+import figures
+from figures import COLOURS, BadInput
+
+PASSES = ("forward", "backward")
+PANELS = (  # pass, column, unit of it, title
+    ("forward", "seconds", 1e-3, "forward pass, ms"),
+    ("backward", "seconds", 1e-3, "backward pass, ms"),
+    ("backward", "bytes", 2**20, "memory for both passes, MB"),
+)
+
+
+def read(path):
+    """{mechanism: {pass: [rows by tokens]}}, and a line for each size that was left out."""
+    curves, left_out = {}, []
+    columns = ("mechanism", "tokens", "pass", "seconds", "bytes", "time_exponent", "memory_exponent", "skipped")
+    for line, row in figures.read_table(path, texts=columns, numbers=()):
+        if row["pass"] not in PASSES:
+            raise BadInput(f"{path}:{line}: pass is '{row['pass']}'; expected forward or backward")
+        if row["skipped"]:
+            left_out.append(f"{row['mechanism']}, {row['tokens']} tokens: {row['skipped']}")
+            continue
+        for name in ("tokens", "seconds", "bytes"):
+            try:
+                row[name] = float(row[name])
+            except (TypeError, ValueError):
+                raise BadInput(f"{path}:{line}: {name} is '{row[name] or ''}'; expected a number") from None
+        curves.setdefault(row["mechanism"], {name: [] for name in PASSES})[row["pass"]].append(row)
+    if not curves:
+        raise BadInput(f"{path}: holds no sizes that were measured")
+    return curves, list(dict.fromkeys(left_out))
+
+
+def label_of(mechanism, passes):
+    """The name and the exponents: time forward, time backward, memory."""
+    exponents = [passes[name][0][column] for name, column in
+                 (("forward", "time_exponent"), ("backward", "time_exponent"), ("backward", "memory_exponent")) if passes[name]]
+    return f"{mechanism}  ({', '.join(f'{float(e):.2f}' if e else '-' for e in exponents)})"
+
+
+def draw(curves, left_out, output):
+    pyplot = figures.load_pyplot()
+    figure, panels = pyplot.subplots(1, len(PANELS), figsize=(15, 5.2), layout="constrained")
+    for axes, (name, column, unit, title) in zip(panels, PANELS):
+        for i, (mechanism, passes) in enumerate(curves.items()):
+            rows = passes[name]
+            axes.plot([row["tokens"] for row in rows], [row[column] / unit for row in rows], marker="o", markersize=3, linewidth=1.6,
+                      color=COLOURS[i % len(COLOURS)], linestyle=("-", "--", ":")[i // len(COLOURS) % 3], label=label_of(mechanism, passes))
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.set_xticks(sorted({row["tokens"] for passes in curves.values() for row in passes[name]})[::2])
+        axes.xaxis.set_major_formatter("{x:.0f}")
+        axes.set_xlabel("tokens")
+        axes.set_title(title)
+        figures.tidy(axes)
+    panels[-1].legend(loc="upper left", bbox_to_anchor=(1.02, 1), frameon=False, borderaxespad=0,
+                      title="exponents of N: time forward,\nbackward, memory", alignment="left")
+    if left_out:
+        figure.supxlabel("not measured: " + "; ".join(left_out), fontsize=9)
+    figures.save(figure, output, dpi=96)
+
+
+def main():
+    parser = figures.Parser(description=__doc__)
+    parser.add_argument("file", metavar="FILE.csv", help="what heed scaling or experiments/scaling wrote")
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, default=Path("scaling.png"),
+                        help="FILE.png or FILE.svg; default: scaling.png in the working directory")
+    arguments = parser.parse_args()
+    figures.check_name(arguments.output)
+    draw(*read(arguments.file), arguments.output)
+    print(arguments.output)
+
+
+if __name__ == "__main__":
+    figures.run(main)

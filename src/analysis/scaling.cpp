@@ -1,0 +1,169 @@
+#include "heed/analysis/scaling.h"
+
+#include "heed/ops/attention.h"
+
+#include <cmath>
+#include <ctime>
+#include <fstream>
+
+namespace heed {
+
+namespace {
+
+constexpr std::size_t least_runs = 3;
+
+/// Time that the calling thread has computed.
+double thread_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+/// A line "VmRSS:  1234 kB" of /proc/self/status, in bytes.
+Index status_bytes(const std::string& key) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with(key + ":")) return 1024 * std::stol(line.substr(key.size() + 1));
+  return 0;
+}
+
+/// Lets the peak of resident memory, VmHWM, begin anew; false where the system does not.
+bool reset_peak() {
+  std::ofstream clear("/proc/self/clear_refs");
+  return static_cast<bool>(clear << "5" << std::flush);
+}
+
+Tensor<float> normal_tensor(const Shape& shape, const RandomStream& random) {
+  Tensor<float> tensor(shape);
+  for (Index i = 0; i < tensor.size(); ++i) tensor[i] = static_cast<float>(random.normal(i));
+  return tensor;
+}
+
+/// A mechanism with operands: the output of a qkv projection, and d(loss)/d(out).
+class Subject {
+ public:
+  Subject(const Mechanism& mechanism, const AttentionLayout& layout, const AttentionShape& shape)
+      : mechanism_(mechanism),
+        layout_(layout),
+        shape_(shape),
+        parameters_(list_of(mechanism, shape)),
+        gradients_(parameters_),
+        noise_(mechanism.noise(shape)),
+        x_(normal_tensor({1, shape.queries, layout.total()}, RandomStream(1))),
+        dout_(normal_tensor({1, shape.queries, layout.heads * layout.value_width}, RandomStream(2))) {
+    parameters_.initialise(1);
+  }
+
+  void infer(Tape<float>& tape) {
+    tape.clear({.parameters = &parameters_});
+    run(tape, tape.constant(std::as_const(x_).view()));
+  }
+  Var<float> record(Tape<float>& tape) {
+    gradients_.reset();
+    tape.clear({.parameters = &parameters_, .gradients = &gradients_, .training = true});
+    return run(tape, tape.input(std::as_const(x_).view()));
+  }
+  void backward(Tape<float>& tape, Var<float> out) const { tape.backward(out, dout_.view()); }
+
+  /// Bytes held beside the tape's.
+  Index own_bytes(bool with_gradients) const {
+    const Index numbers = mechanism_.scratch(shape_) + parameters_.size() + (with_gradients ? gradients_.size() : 0);
+    return numbers * static_cast<Index>(sizeof(float));
+  }
+
+ private:
+  static ParameterList list_of(const Mechanism& mechanism, const AttentionShape& shape) {
+    ParameterList list;
+    for (ParameterSpec& spec : mechanism.parameters(shape)) list.add(std::move(spec));
+    return list;
+  }
+
+  Var<float> run(Tape<float>& tape, Var<float> x) {
+    std::vector<Var<float>> own;
+    for (ParameterId id = 0; id < parameters_.list().size(); ++id) own.push_back(tape.parameter(id));
+    return attention<float>(mechanism_, x, layout_, shape_, own, std::as_const(noise_).view());
+  }
+
+  const Mechanism& mechanism_;
+  AttentionLayout layout_;
+  AttentionShape shape_;
+  Parameters<float> parameters_;
+  Gradients<float> gradients_;
+  Tensor<float> noise_, x_, dout_;
+};
+
+/// Runs `prepare` and then `timed` on its result, on a new tape.
+template <class Prepare, class Timed>
+ScalingPass measure_pass(Index own_bytes, double seconds, Index resident, const Prepare& prepare, const Timed& timed) {
+  ScalingPass pass;
+  Tape<float> tape;
+  const bool peak_known = reset_peak();
+  timed(tape, prepare(tape));
+  if (peak_known) pass.resident = status_bytes("VmHWM") - resident;
+  pass.bytes = tape.reserved() + own_bytes;
+  const double start = thread_seconds();
+  while (thread_seconds() - start < seconds || pass.times.size() < least_runs) {
+    const auto prepared = prepare(tape);
+    const double call = thread_seconds();
+    timed(tape, prepared);
+    pass.times.push_back(thread_seconds() - call);
+  }
+  std::sort(pass.times.begin(), pass.times.end());
+  return pass;
+}
+
+}  // namespace
+
+AttentionShape scaling_shape(const Mechanism& mechanism, Index dim, Index heads, Index tokens) {
+  const AttentionLayout layout = mechanism.layout(dim, heads);
+  AttentionShape shape;
+  shape.heads = layout.heads;
+  shape.queries = shape.keys = tokens;
+  shape.width = layout.query_width > 0 ? layout.query_width : layout.value_width;
+  shape.value_width = layout.value_width;
+  for (Index height = 1; height * height <= tokens; ++height)
+    if (tokens % height == 0) shape.grid_height = height;
+  shape.grid_width = tokens / shape.grid_height;
+  return shape;
+}
+
+double scaling_bytes(const Mechanism& mechanism, Index dim, Index heads, Index tokens) {
+  const AttentionLayout layout = mechanism.layout(dim, heads);
+  const AttentionShape shape = scaling_shape(mechanism, dim, heads, tokens);
+  // x, out and their gradients; own tensors, their gradients, and the tape's sums of these over images.
+  const Index row = 2 * (layout.total() + layout.heads * layout.value_width);
+  Index numbers = tokens * row + mechanism.saved(shape) + mechanism.scratch(shape);
+  for (const ParameterSpec& spec : mechanism.parameters(shape)) numbers += 3 * spec.shape.elements();
+  return sizeof(float) * static_cast<double>(numbers);
+}
+
+ScalingSize measure_scaling(const Mechanism& mechanism, Index dim, Index heads, Index tokens, double seconds,
+                            Index resident) {
+  const AttentionShape shape = scaling_shape(mechanism, dim, heads, tokens);
+  mechanism.check(shape);
+  Subject subject(mechanism, mechanism.layout(dim, heads), shape);
+  ScalingSize size{tokens};
+  size.forward = measure_pass(
+      subject.own_bytes(false), seconds, resident, [](Tape<float>&) { return 0; },
+      [&](Tape<float>& tape, int) { subject.infer(tape); });
+  size.backward = measure_pass(
+      subject.own_bytes(true), seconds, resident, [&](Tape<float>& tape) { return subject.record(tape); },
+      [&](Tape<float>& tape, Var<float> out) { subject.backward(tape, out); });
+  return size;
+}
+
+Index resident_bytes() { return status_bytes("VmRSS"); }
+
+std::optional<double> fitted_exponent(const std::vector<std::pair<double, double>>& points) {
+  if (points.size() < 2) return {};
+  const double count = static_cast<double>(points.size());
+  double mean_x = 0, mean_y = 0, xx = 0, xy = 0;
+  for (const auto& [x, y] : points) mean_x += std::log(x) / count, mean_y += std::log(y) / count;
+  for (const auto& [x, y] : points) {
+    xx += (std::log(x) - mean_x) * (std::log(x) - mean_x);
+    xy += (std::log(x) - mean_x) * (std::log(y) - mean_y);
+  }
+  return xy / xx;
+}
+
+}  // namespace heed

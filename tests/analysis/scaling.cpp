@@ -1,0 +1,178 @@
+// Memory that grows linearly with the tokens, in every mechanism; heed scaling as a user runs it.
+#include "heed/analysis/scaling.h"
+
+#include "cli/support.h"
+#include "command.h"
+#include "heed/data/image.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+#include <sstream>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// Options that a mechanism is measured with; others are measured as they come.
+const std::multimap<std::string, OptionValues> settings{
+    {"sima", {}},
+    {"sima", {{"order", "qk_first"}}},
+    {"aft", {{"rank", "8"}}},
+    {"aft", {{"rank", "8"}, {"causal", "true"}}},
+    {"aft", {{"variant", "simple"}}},
+    {"aft", {{"rank", "8"}, {"variant", "local"}, {"window", "8"}}},
+    {"aft", {{"variant", "conv"}, {"size", "5"}}},
+    {"soft", {{"landmarks", "16"}}},
+    {"soft", {{"landmarks", "16"}, {"normalize", "map"}}},
+    {"soft", {{"kernel", "exact"}}},
+};
+
+std::vector<std::vector<std::string>> table(const std::string& path) {
+  std::vector<std::vector<std::string>> rows;
+  std::istringstream text(read_file(path));
+  for (std::string line; std::getline(text, line);) {
+    std::istringstream cells(line + ",");
+    std::vector<std::string>& row = rows.emplace_back();
+    for (std::string cell; std::getline(cells, cell, ',');) row.push_back(cell);
+  }
+  return rows;
+}
+
+/// heed scaling at small sizes, into FILE.csv of a directory.
+struct Runs {
+  TemporaryDirectory directory;
+  std::string file = directory / "scaling.csv";
+
+  std::vector<std::string> command(std::vector<std::string> more) const {
+    std::vector<std::string> arguments{"scaling", "--dim", "8", "--seconds", "0", "-o", file};
+    more.insert(more.begin(), arguments.begin(), arguments.end());
+    return more;
+  }
+  void refuse(const std::vector<std::string>& more, const std::vector<std::string>& pieces) const {
+    check_refusal(command(more), pieces);
+    BOOST_TEST(!std::filesystem::exists(file));
+  }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(scaling)
+
+// Twice the tokens take twice the memory, up to blocks of the tape that are rounded up. The map of a single head among
+// them would be 4 MB at 1024 tokens, several times all the rest.
+BOOST_AUTO_TEST_CASE(memory_is_linear_in_tokens) {
+  for (const MechanismEntry& entry : mechanisms()) {
+    auto [first, last] = settings.equal_range(entry.name);
+    const std::multimap<std::string, OptionValues> plain{{entry.name, {}}};
+    if (first == last) first = plain.begin(), last = plain.end();
+    for (; first != last; ++first) {
+      const auto mechanism = entry.make(first->second);
+      const ScalingSize small = measure_scaling(*mechanism, 32, 2, 512, 0, 0);
+      const ScalingSize large = measure_scaling(*mechanism, 32, 2, 1024, 0, 0);
+      std::string label = entry.name;
+      for (const auto& [option, value] : first->second) label += ":" + option + "=" + value;
+      BOOST_TEST_CONTEXT(label) {
+        BOOST_TEST(small.forward.bytes > 512 * 32 * 4);  // out, at least
+        BOOST_TEST(small.backward.bytes >= small.forward.bytes);
+        BOOST_TEST(static_cast<double>(large.forward.bytes) <= 2.3 * static_cast<double>(small.forward.bytes));
+        BOOST_TEST(static_cast<double>(large.backward.bytes) <= 2.3 * static_cast<double>(small.backward.bytes));
+      }
+    }
+  }
+}
+
+// The measure sees what it is meant to see: a matrix [N, N] of parameters, its gradient, and the tape's sum of these.
+BOOST_AUTO_TEST_CASE(quadratic_memory_is_seen) {
+  const auto mechanism = make_mechanism("aft", {{"param", "dense"}});
+  const ScalingSize size = measure_scaling(*mechanism, 8, 1, 512, 0, 0);
+  BOOST_TEST(size.forward.bytes > 4 * 512 * 512);
+  BOOST_TEST(size.backward.bytes > 3 * 4 * 512 * 512);
+  BOOST_TEST(scaling_bytes(*mechanism, 8, 1, 512) > 3 * 4 * 512 * 512);
+  BOOST_TEST(scaling_bytes(*mechanism, 8, 1, 512) <= static_cast<double>(size.backward.bytes) + 2 * 4 * 512 * 32);
+}
+
+BOOST_AUTO_TEST_CASE(exponents_of_powers) {
+  std::vector<std::pair<double, double>> points{{64, 3 * std::pow(64, 1.7)}};
+  BOOST_TEST(!fitted_exponent(points));
+  for (const double x : {128.0, 1000.0, 4096.0}) points.emplace_back(x, 3 * std::pow(x, 1.7));
+  BOOST_TEST(std::abs(*fitted_exponent(points) - 1.7) < 1e-12);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_row_for_each_size_and_pass, Runs) {
+  const std::string printed = output_of(command({"aft", "--set", "variant=conv", "--tokens", "16,32,64"}));
+  check_contains(printed, {"aft:variant=conv: 8 channels, 4 heads", "exponent", file});
+  const auto rows = table(file);
+  BOOST_REQUIRE(rows.size() == 1 + 2 * 3u);
+  BOOST_TEST(rows[0][4] == "pass");
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    BOOST_REQUIRE(rows[i].size() == rows[0].size());
+    BOOST_TEST(rows[i][0] == "aft:variant=conv");
+    BOOST_TEST(rows[i][1] == (std::array{"16", "32", "64"})[(i - 1) % 3]);
+    BOOST_TEST(rows[i][4] == (i <= 3 ? "forward" : "backward"));
+    BOOST_TEST(std::stoi(rows[i][5]) >= 3);
+    BOOST_TEST(std::stod(rows[i][7]) <= std::stod(rows[i][6]));
+    BOOST_TEST(std::stod(rows[i][6]) <= std::stod(rows[i][8]));
+    BOOST_TEST(std::stol(rows[i][9]) > 0);
+    BOOST_TEST(rows[i][11] == rows[i <= 3 ? 1 : 4][11]);
+    BOOST_TEST(rows[i].back() == "");
+  }
+}
+
+// With matrices [N, N] of parameters memory grows with the square; three of 512 x 512, and the rest, are 4 MB.
+BOOST_FIXTURE_TEST_CASE(bounds_and_sizes_left_out, Runs) {
+  const Finished run = heed_with(command(
+      {"aft", "--set", "param=dense", "--tokens", "128,256,512", "--max-memory", "3", "--memory-below", "1.15"}));
+  BOOST_TEST(run.status == 1);
+  check_contains(run.err, {"heed: aft:param=dense: memory of the backward pass grows as N^1.", "less than N^1.15"});
+  check_contains(run.out, {"512 tokens: takes 4 MB or more; --max-memory is 3"});
+  const auto rows = table(file);
+  BOOST_REQUIRE(rows.size() == 1 + 2 * 3u);
+  BOOST_TEST(rows[3][1] == "512");
+  BOOST_TEST(rows[3][6] == "");
+  BOOST_TEST(rows[3].back() == "takes 4 MB or more; --max-memory is 3");
+  const Finished linear = heed_with(command({"sima", "--tokens", "2048,4096,8192", "--memory-below", "1.15"}));
+  BOOST_TEST(linear.status == 0, linear.err);
+}
+
+BOOST_FIXTURE_TEST_CASE(what_cannot_be_measured, Runs) {
+  refuse({"softmax", "--tokens", "64,32"}, {"--tokens is 64,32; expected numbers that increase"});
+  refuse({"softmax", "--tokens", "0"}, {"--tokens"});
+  refuse({"softmax", "--heads", "3"}, {"--dim is 8; expected a multiple of the 3 heads"});
+  refuse({"sofmax"}, {"unknown mechanism 'sofmax'", "softmax"});
+  refuse({"softmax", "--set", "window=3"}, {"window"});
+  refuse({"soft", "--set", "landmarks=50"}, {"[soft] landmarks is 50; expected a square number"});
+  refuse({"softmax", "--tokens", "16", "--time-below", "1.15"}, {"fewer than two sizes"});
+  refuse({"softmax", "--set", "causal"}, {"expected OPTION=VALUE"});
+  BOOST_TEST(std::filesystem::is_empty(directory / ""));
+  check_refusal({"scaling", "softmax", "-o", directory / "none/x.csv"}, {"none/x.csv"});
+}
+
+BOOST_FIXTURE_TEST_CASE(the_plot, Runs, *boost::unit_test::precondition(with_matplotlib)) {
+  heed_with(command({"aft", "--set", "param=dense", "--tokens", "64,128,512", "--max-memory", "3"}));
+  const std::string script = "'" + std::filesystem::absolute("experiments/plot_scaling.py").string() + "' ";
+  const CommandResult drawn = run_command(script + file, directory / "");
+  BOOST_TEST(drawn.status == 0, drawn.errors);
+  BOOST_TEST(drawn.output == "scaling.png\n");
+  BOOST_TEST(image_file_size(directory / "scaling.png").width >= 500);
+  BOOST_TEST(run_command(script + file + " -o x.svg", directory / "").status == 0);
+  const std::string svg = read_file(directory / "x.svg");
+  for (const char* const text : {"aft:param=dense", "512 tokens: takes 4 MB or more"})
+    BOOST_TEST(svg.find(text) != std::string::npos, text);
+  std::string header = read_file(file);
+  header.resize(header.find('\n') + 1);
+  write_file(directory / "empty.csv", header);
+  write_file(directory / "pass.csv", header + "sima,64,64,4,sideways,3,1,1,1,1,1,1,1,1,\n");
+  for (const auto& [arguments, piece] : std::vector<std::pair<std::string, std::string>>{
+           {"empty.csv", "empty.csv: holds no sizes that were measured"},
+           {"pass.csv", "pass.csv:2: pass is 'sideways'; expected forward or backward"},
+           {"absent.csv", "absent.csv: No such file"}}) {
+    const CommandResult refused = run_command(script + arguments + " -o y.png", directory / "");
+    BOOST_TEST(refused.status == 2);
+    BOOST_TEST(is_line_with(refused.errors, piece), refused.errors);
+  }
+  BOOST_TEST(!std::filesystem::exists(directory / "y.png"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
