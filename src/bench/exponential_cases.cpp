@@ -20,19 +20,19 @@ KernelCase exponentials(const char* kernel, std::string where, Index rows, Index
 
 std::vector<KernelCase> exponential_cases(const ModelSizes& model) {
   const std::string name = model.name, head = name + " head", image = name + " image";
-  const Index rows = model.map_rows(), N = model.tokens, D = model.dim, padded = (N + 15) / 16 * 16;
+  const Index rows = model.map_rows(), N = model.tokens, D = model.dim, stride = model.map_stride();
   const Index hidden = model.rows() * model.hidden, n = N * D;
-  const kernels::AttentionRows map{rows, N, padded, 1.0};
+  const kernels::AttentionRows map{rows, N, stride, 1.0};
   return {
       exponentials("softmax forward", head, rows, N,
                    [=](Operands& o) {
-                     return [=, s = o.in_out(rows * padded), kept = o.out(2 * rows)] {
+                     return [=, s = o.in_out(rows * stride), kept = o.out(2 * rows)] {
                        kernels::attention_softmax(map, s, kept);
                      };
                    }),
       exponentials("softmax again", head, rows, N,
                    [=](Operands& o) {
-                     return [=, s = o.in_out(rows * padded), kept = o.in(2 * rows)] {
+                     return [=, s = o.in_out(rows * stride), kept = o.in(2 * rows)] {
                        kernels::attention_softmax_again(map, s, kept);
                      };
                    }),

@@ -38,9 +38,8 @@ std::vector<KernelCase> product_cases(const ModelSizes& model) {
     cases.push_back(product("gemm weight gradient", where, {yes, no, out, in, rows, out, in, in}));
   }
   const std::string head = fmt::format("{} head", model.name);
-  const Index padded = (n + 15) / 16 * 16;
-  cases.push_back(product("gemm q k^T", head, {no, yes, map_rows, n, d, d, d, padded}));
-  cases.push_back(product("gemm A v", head, {no, no, map_rows, d, n, padded, d, d}));
+  cases.push_back(product("gemm q k^T", head, {no, yes, map_rows, n, d, d, d, model.map_stride()}));
+  cases.push_back(product("gemm A v", head, {no, no, map_rows, d, n, model.map_stride(), d, d}));
   return cases;
 }
 

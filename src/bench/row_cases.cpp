@@ -15,7 +15,7 @@ std::vector<KernelCase> row_cases(const ModelSizes& model) {
   constexpr Index classes = 10;
   const std::string name = model.name;
   const Index rows = model.rows(), D = model.dim, n = rows * D, all = model.parameters;
-  const Index map_rows = model.map_rows(), N = model.tokens, padded = (N + 15) / 16 * 16;
+  const Index map_rows = model.map_rows(), N = model.tokens, stride = model.map_stride();
   const std::string size = fmt::format("{} x {}", rows, D);
   return {
       {"softmax backward",
@@ -24,10 +24,10 @@ std::vector<KernelCase> row_cases(const ModelSizes& model) {
        {},
        [=](Operands& o) {
          // dp stays what it is, but for its mean, where all p are 1 / N and the scale is N.
-         float* const p = o.in_out(map_rows * padded);
-         std::fill_n(p, map_rows * padded, 1.0F / static_cast<float>(N));
-         const kernels::AttentionRows map{map_rows, N, padded, static_cast<double>(N)};
-         return [=, dp = o.in_out(map_rows * padded)] { kernels::attention_softmax_backward(map, p, dp); };
+         float* const p = o.in_out(map_rows * stride);
+         std::fill_n(p, map_rows * stride, 1.0F / static_cast<float>(N));
+         const kernels::AttentionRows map{map_rows, N, stride, static_cast<double>(N)};
+         return [=, dp = o.in_out(map_rows * stride)] { kernels::attention_softmax_backward(map, p, dp); };
        }},
       {"layer norm forward",
        name,
