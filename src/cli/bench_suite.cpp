@@ -3,8 +3,10 @@
 #include "commands.h"
 
 #include "../bench/instructions.h"
+#include "../bench/timing.h"
 
 #include <fmt/format.h>
+#include <sys/times.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,6 +27,19 @@ class Progress {
  private:
   bool terminal_ = isatty(STDERR_FILENO);
 };
+
+/// Processor time of this process and of those it has waited for.
+double processor_seconds() {
+  tms t{};
+  times(&t);
+  return static_cast<double>(t.tms_utime + t.tms_stime + t.tms_cutime + t.tms_cstime) /
+         static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+void warn(SuiteResult& result, std::string warning) {
+  std::cerr << "heed: warning: " << warning << "\n";
+  result.warnings.push_back(std::move(warning));
+}
 
 SuiteResult run_suite(const BenchArguments& a) {
   const auto wanted = [&](const char* section) {
@@ -58,10 +73,14 @@ SuiteResult run_suite(const BenchArguments& a) {
 
 int bench_suite(const BenchArguments& a) {
   const Baseline baseline(a.compare);
-  const std::vector<std::string> warnings = bench::narrow_parts();
-  for (const std::string& warning : warnings) std::cerr << "heed: warning: " << warning << "\n";
+  const std::vector<std::string> narrow = bench::narrow_parts();
+  const bench::Clock::time_point start = bench::Clock::now();
   SuiteResult result = run_suite(a);
-  result.warnings = warnings;
+  for (const std::string& warning : narrow) warn(result, warning);
+  // At least one thread has always had something to do.
+  const double busy = processor_seconds() / bench::seconds_since(start);
+  if (busy < 0.9)
+    warn(result, fmt::format("of every second, other programs took at least {:.2f} s: rates are too low", 1 - busy));
   const Json json = suite_json(result);
   if (a.json) {
     baseline.print_json(json);
