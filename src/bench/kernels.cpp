@@ -45,8 +45,8 @@ KernelResult measure(const KernelCase& kernel, const Limits& limits, double seco
   const bool computes = !kernel.work.empty();
   const double amount = computes ? static_cast<double>(kernel.work[0].amount) : operands.moved();
   const auto rate = [=](double time) { return amount / time / 1e9; };
-  result.measured = {kernel.kernel + ", " + kernel.where, unit_of(computes ? kernel.work[0].of : memory),
-                     rate(times.median()), rate(times.high()), rate(times.low())};
+  result.measured = {kernel.name(), unit_of(computes ? kernel.work[0].of : memory), rate(times.median()),
+                     rate(times.high()), rate(times.low())};
   return result;
 }
 

@@ -43,6 +43,8 @@ struct KernelCase {
   std::string size;        ///< "400 x 192 x 64"
   std::vector<Work> work;  ///< its rate counts the first, or where there is none, bytes
   std::function<std::function<void()>(Operands&)> prepare;  ///< takes operands and returns the call
+
+  std::string name() const { return kernel + ", " + where; }
 };
 
 /// What a kernel reached.

@@ -30,7 +30,7 @@ int bench_suite(const BenchArguments& a);
 /// A standard model with a mechanism, in training or inference.
 struct ModelCase {
   std::string name;  ///< "vit-micro softmax train"
-  std::string model, mode;
+  std::string model, file, mode;
   std::vector<std::string> sets;
   Index batch = 0;
 };
@@ -44,6 +44,7 @@ struct ModelResult {
   Json profile;  ///< milliseconds of a training step by operation
 };
 
+/// All of them. Throws Error where a model's file is missing.
 std::vector<ModelCase> model_cases();
 
 /// Measures a model in a process of its own, so that its peak memory is its own too.

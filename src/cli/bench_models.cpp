@@ -81,7 +81,7 @@ struct ForwardWork {
 };
 
 ForwardWork forward_work(const ModelCase& model) {
-  const Experiment x = load_experiment(model_file(model.model), model.sets);
+  const Experiment x = load_experiment(model.file, model.sets);
   ForwardWork work;
   for (const OperationCost& operation : cost_of(VisionTransformer(x.model, x.attention)).inference) {
     const Counts& counts = operation.cost.forward_contractions;
@@ -108,14 +108,18 @@ std::vector<ModelCase> model_cases() {
   for (const auto& [model, batch] : {std::pair{"vit-micro", 128}, std::pair{"deit-tiny-p4", 64}})
     for (const char* mode : {"train", "infer"})
       for (const Variant& variant : variants())
-        cases.push_back({fmt::format("{} {} {}", model, variant.name, mode), model, mode, variant.sets, batch});
+        cases.push_back(
+            {fmt::format("{} {} {}", model, variant.name, mode), model, model_file(model), mode, variant.sets, batch});
   return cases;
 }
 
 ModelResult measure(const ModelCase& model, const bench::Limits& limits, double seconds) {
-  std::vector<std::string> arguments{
-      "bench",     model_file(model.model), "--batch",   std::to_string(model.batch), "--mode", model.mode,
-      "--seconds", std::to_string(seconds), "--threads", std::to_string(threads()),   "--json"};
+  std::vector<std::string> arguments{"bench",     model.file,
+                                     "--batch",   std::to_string(model.batch),
+                                     "--mode",    model.mode,
+                                     "--seconds", std::to_string(seconds),
+                                     "--threads", std::to_string(threads()),
+                                     "--json"};
   for (const std::string& set : model.sets) arguments.insert(arguments.end(), {"--set", set});
   if (model.mode == "train") arguments.push_back("--profile");
   const Json json = Json::parse(output_of_self(arguments));

@@ -4,6 +4,7 @@
 
 #include "../bench/instructions.h"
 #include "../bench/timing.h"
+#include "heed/suggest.h"
 
 #include <fmt/format.h>
 #include <sys/times.h>
@@ -45,27 +46,27 @@ SuiteResult run_suite(const BenchArguments& a) {
   const auto wanted = [&](const char* section) {
     return a.only.empty() || std::find(a.only.begin(), a.only.end(), section) != a.only.end();
   };
-  const auto matches = [&](const std::string& name) { return name.find(a.match) != std::string::npos; };
+  const auto lacks = [&](const std::string& name) { return name.find(a.match) == std::string::npos; };
+  std::vector<bench::KernelCase> kernels = wanted("kernels") ? bench::kernel_cases() : std::vector<bench::KernelCase>{};
+  std::vector<ModelCase> models = wanted("models") ? model_cases() : std::vector<ModelCase>{};
+  std::erase_if(kernels, [&](const bench::KernelCase& kernel) { return lacks(kernel.name()); });
+  std::erase_if(models, [&](const ModelCase& model) { return lacks(model.name); });
+  require(a.match.empty() || !kernels.empty() || !models.empty(),
+          "bench: --match {}: no kernel and no model that was asked for has this in its name", in_quotes(a.match));
+
   const double seconds = a.seconds > 0 ? a.seconds : 1;
   const Progress progress;
   const bench::Limits limits(seconds / 10, [&](const std::string& what) { progress.show(what); });
   SuiteResult result;
   result.limits = limits.all();
-  if (wanted("kernels"))
-    for (const bench::KernelCase& kernel : bench::kernel_cases()) {
-      const std::string name = kernel.kernel + ", " + kernel.where;
-      if (!matches(name)) continue;
-      progress.show("kernels: " + name);
-      result.kernels.push_back(measure(kernel, limits, seconds / 10));
-    }
-  if (wanted("models"))
-    for (const ModelCase& model : model_cases()) {
-      if (!matches(model.name)) continue;
-      progress.show("models: " + model.name);
-      result.models.push_back(measure(model, limits, seconds));
-    }
-  require(a.match.empty() || !result.kernels.empty() || !result.models.empty(),
-          "bench: --match {}: no kernel and no model that was asked for has this in its name", a.match);
+  for (const bench::KernelCase& kernel : kernels) {
+    progress.show("kernels: " + kernel.name());
+    result.kernels.push_back(measure(kernel, limits, seconds / 10));
+  }
+  for (const ModelCase& model : models) {
+    progress.show("models: " + model.name);
+    result.models.push_back(measure(model, limits, seconds));
+  }
   return result;
 }
 

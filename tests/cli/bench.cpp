@@ -117,6 +117,7 @@ BOOST_AUTO_TEST_CASE(options_that_do_not_go_together) {
   check_refusal({"bench", "--mode", "infer"}, {"--mode is given but no MODEL"});
   check_refusal({"bench", "--batch", "3"}, {"--batch is given but no MODEL"});
   check_refusal({"bench", "models/vit-micro.toml", "--only", "limits"}, {"--only and --match", "without a MODEL"});
+  check_refusal({"bench", "--only", "kernels", "--match", "vit-micro sima"}, {"--match 'vit-micro sima'", "no kernel"});
   check_refusal({"bench", "--only", "limits,kernel"}, {"--only", "kernel"});
 }
 
