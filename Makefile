@@ -4,7 +4,7 @@
 #   make test        install what is missing, build, run the tests
 #   make             build/libheed.a and build/heed
 #   make deps        install what is missing (Debian packages)
-#   make bench       training and inference speed of two standard models
+#   make bench       the machine's limits; kernels and two standard models held against them
 #   make install PREFIX=/usr/local
 #   make format | make clean
 #
@@ -117,10 +117,7 @@ test: deps
 
 bench: deps
 	$(MAKE_ALL) all
-	$(BUILD)/heed bench models/vit-micro.toml --batch 128 --mode train
-	$(BUILD)/heed bench models/vit-micro.toml --batch 128 --mode infer
-	$(BUILD)/heed bench models/deit-tiny-p4.toml --batch 64 --mode train
-	$(BUILD)/heed bench models/deit-tiny-p4.toml --batch 64 --mode infer
+	$(BUILD)/heed bench
 
 prefix = $(abspath $(PREFIX))
 target = $(DESTDIR)$(prefix)

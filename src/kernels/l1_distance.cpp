@@ -38,24 +38,14 @@ struct Sign {
 };
 
 struct Hardtanh {
-  Vector one = constant(1.0f), minus_one = constant(-1.0f);
+  Clamp clamp;
 
-  /// sum + g clamp(w - x, -1, 1)
+  /// sum + g clamp(w - x, -1, 1). Of three instructions, every other row has two for the ports of sums, every other two
+  /// for those of products; of four, the difference of each row is one for products.
   Vector operator()(Vector sum, Broadcast g, Vector w, Vector x, Index row) const {
-    return multiply_add(clamp(row % 2 == 0 && one_clamp ? hn::Sub(w, x) : hn::MulSub(w, one, x)), g, sum);
+    const bool fused = row % 2 == 1 || !Clamp::one_instruction;
+    return multiply_add(clamp(fused ? clamp.fused_difference(w, x) : hn::Sub(w, x)), g, sum);
   }
-
- private:
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-  static constexpr bool one_clamp = true;
-
-  /// The smaller of |u| and 1, with the sign of u.
-  Vector clamp(Vector u) const { return Vector{_mm512_range_ps(u.raw, one.raw, 0b0010)}; }
-#else
-  static constexpr bool one_clamp = false;
-
-  Vector clamp(Vector u) const { return hn::Min(hn::Max(u, minus_one), one); }
-#endif
 };
 
 void sum_of_rows(Index rows, Index width, const float* x, Index ldx, float* sums) {

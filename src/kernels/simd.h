@@ -120,6 +120,25 @@ inline Vector constant(float x) {
   return v;
 }
 
+/// clamp(u, -1, 1), with AVX-512 in one instruction: the smaller of |u| and 1, with the sign of u.
+class Clamp {
+ public:
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  static constexpr bool one_instruction = true;
+  Vector operator()(Vector u) const { return Vector{_mm512_range_ps(u.raw, one_.raw, 0b0010)}; }
+#else
+  static constexpr bool one_instruction = false;
+  Vector operator()(Vector u) const { return hn::Min(hn::Max(u, minus_one_), one_); }
+#endif
+
+  /// a - b as a fused step, which takes a port for products.
+  Vector fused_difference(Vector a, Vector b) const { return hn::MulSub(a, one_, b); }
+
+ private:
+  Vector one_ = constant(1.0f);
+  [[maybe_unused]] Vector minus_one_ = constant(-1.0f);
+};
+
 /// exp x: relative error at most 1.5e-7 + 3e-9 |x|, 0 below -87.33 (where exp leaves the normal numbers), infinite
 /// above 88.37 (where 2^n does), NaN for NaN.
 ///

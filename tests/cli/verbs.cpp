@@ -69,34 +69,11 @@ BOOST_AUTO_TEST_CASE(list_and_gradcheck) {
   check_contains(output_of({"gradcheck", "layer_norm", "add"}), {"layer_norm", "gamma", "add"});
 }
 
-BOOST_AUTO_TEST_CASE(bench_prints_one_json_object) {
-  const Workshop workshop(10, 10);
-  const std::string file = write_experiment(workshop, workshop.experiment());
-  for (const std::string mode : {"train", "infer"}) {
-    const auto json = nlohmann::json::parse(
-        output_of({"bench", file, "--json", "--mode", mode, "--seconds", "0.05", "--batch", "8", "--threads", "1"}));
-    for (const char* key : {"img_s", "best_img_s", "ms", "peak_mb"}) BOOST_TEST(json.at(key).get<double>() > 0, key);
-    BOOST_TEST(json.at("steps").get<int>() >= 5);
-    BOOST_TEST(json.at("threads").get<int>() == 1);
-    BOOST_TEST(!json.at("blas").get<std::string>().empty());
-    // Joules, or why there are none; never a zero.
-    const auto& package = json.at("package_j");
-    BOOST_TEST((package.is_number() || package.get<std::string>().starts_with("unavailable: ")));
-    BOOST_TEST(json.at("best_img_s").get<double>() >= json.at("img_s").get<double>());
-  }
-}
-
-BOOST_AUTO_TEST_CASE(profiles_name_operations) {
+BOOST_AUTO_TEST_CASE(profile_names_operations) {
   const Workshop workshop;
   const std::string file = write_experiment(workshop, workshop.experiment());
-  const Strings short_bench{"bench", file, "--profile", "--seconds", "0.01", "--batch", "8"};
-  check_contains(output_of(short_bench), {"backward, ms", "linear", "all operations", "100.0 %"});
-  Strings as_json = short_bench;
-  as_json.push_back("--json");
-  BOOST_TEST(nlohmann::json::parse(output_of(as_json)).at("profile_ms").at("linear").at("backward").get<double>() > 0);
   check_contains(output_of({"train", file, "--run", workshop / "run", "--profile", "--set", "train.max_steps=2"}),
                  {"backward, ms", "cross_entropy", "all operations", "stopped after 2 steps"});
-  check_refusal({"bench", file, "--profile", "--mode", "infer"}, {"--profile is for --mode train"});
 }
 
 // The files of a run, the lines it prints when its output is no terminal, and what can be done with it.

@@ -1,0 +1,75 @@
+// Kernels that take an exponential per number.
+#include "kernels.h"
+
+#include "heed/kernels/activation.h"
+#include "heed/kernels/exp_sums.h"
+#include "heed/kernels/gate.h"
+#include "heed/kernels/softmax.h"
+
+namespace heed::bench {
+
+namespace {
+
+/// A kernel of [rows, columns] numbers with an exponential each; prepare(operands) returns the call.
+template <class Prepare>
+KernelCase exponentials(const char* kernel, std::string where, Index rows, Index columns, const Prepare& prepare) {
+  return {kernel, std::move(where), fmt::format("{} x {}", rows, columns), {{Resource::exp, rows * columns}}, prepare};
+}
+
+}  // namespace
+
+std::vector<KernelCase> exponential_cases(const ModelSizes& model) {
+  const std::string name = model.name, head = name + " head", image = name + " image";
+  const Index rows = model.map_rows(), N = model.tokens, D = model.dim, stride = model.map_stride();
+  const Index hidden = model.rows() * model.hidden, n = N * D;
+  const kernels::AttentionRows map{rows, N, stride, 1.0};
+  return {
+      exponentials("softmax forward", head, rows, N,
+                   [=](Operands& o) {
+                     return [=, s = o.in_out(rows * stride), kept = o.out(2 * rows)] {
+                       kernels::attention_softmax(map, s, kept);
+                     };
+                   }),
+      exponentials("softmax again", head, rows, N,
+                   [=](Operands& o) {
+                     return [=, s = o.in_out(rows * stride), kept = o.in(2 * rows)] {
+                       kernels::attention_softmax_again(map, s, kept);
+                     };
+                   }),
+      exponentials("gelu forward", name + " fc1", model.rows(), model.hidden,
+                   [=](Operands& o) {
+                     return [=, x = o.in(hidden), y = o.out(hidden)] { kernels::gelu_forward(hidden, x, y); };
+                   }),
+      exponentials("gelu backward", name + " fc1", model.rows(), model.hidden,
+                   [=](Operands& o) {
+                     return [=, x = o.in(hidden), dy = o.in(hidden), dx = o.out(hidden)] {
+                       kernels::gelu_backward(hidden, x, dy, Update::assign, dx);
+                     };
+                   }),
+      exponentials("sigmoid gate forward", image, N, D,
+                   [=](Operands& o) {
+                     return [=, q = o.in(n), y = o.in(n), out = o.out(n)] { kernels::gate_forward(n, q, y, out); };
+                   }),
+      exponentials("sigmoid gate backward", image, N, D,
+                   [=](Operands& o) {
+                     return [=, q = o.in(n), y = o.in(n), dout = o.in(n), dq = o.out(n), dy = o.out(n)] {
+                       kernels::gate_backward(n, q, y, dout, Update::assign, dq, dy);
+                     };
+                   }),
+      exponentials("exp sums", image, N, D,
+                   [=](Operands& o) {
+                     const kernels::ExpSums<float> sums{o.out(D), o.out(D), o.out(D)};
+                     return [=, k = o.in(n), v = o.in(n), no_bias = static_cast<const float*>(nullptr)] {
+                       kernels::exp_sums_of(N, D, k, D, v, D, no_bias, sums);
+                     };
+                   }),
+      exponentials("exp of columns", image, N, D,
+                   [=](Operands& o) {
+                     return [=, k = o.in(n), v = o.in(n), maximum = o.out(D), f = o.out(2 * n)] {
+                       kernels::exp_of_columns(N, D, k, D, v, D, maximum, f);
+                     };
+                   }),
+  };
+}
+
+}  // namespace heed::bench

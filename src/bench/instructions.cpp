@@ -1,0 +1,57 @@
+#include "instructions.h"
+
+#if defined(__x86_64__) && !defined(HEED_REFERENCE)
+
+#include "../kernels/simd.h"
+
+#include <cblas.h>
+
+#include <cstdlib>
+
+namespace heed::bench {
+
+namespace {
+
+int bits_of_cpu() {
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq"))
+    return 512;
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? 256 : 128;
+}
+
+/// Vectors of OpenBLAS' kernels by the name of their core; names that are not listed have 128 bits.
+int bits_of_blas(const std::string& core) {
+  for (const char* name : {"SkylakeX", "Cooperlake", "Sapphirerapids"})
+    if (core == name) return 512;
+  for (const char* name : {"Haswell", "Zen", "Sandybridge", "Bulldozer", "Piledriver", "Steamroller", "Excavator"})
+    if (core == name) return 256;
+  return 128;
+}
+
+}  // namespace
+
+std::vector<std::string> narrow_parts() {
+  std::vector<std::string> lines;
+  const int cpu = bits_of_cpu();
+  const std::string core = openblas_get_corename();
+  if (const int bits = bits_of_blas(core); bits < cpu) {
+    const char* const chosen = std::getenv("OPENBLAS_CORETYPE");
+    lines.push_back(fmt::format(
+        "OpenBLAS uses its {} kernels, of {} bits; this CPU has {}; {}", core, bits, cpu,
+        chosen ? fmt::format("unset OPENBLAS_CORETYPE, which is {}", chosen) : "install an OpenBLAS that knows it"));
+  }
+  if (constexpr int bits = 32 * kernels::simd::lanes; bits < cpu)
+    lines.push_back(fmt::format("heed is compiled for vectors of {} bits (ARCH=" HEED_ARCH
+                                "); this CPU has {}; compile it without ARCH",
+                                bits, cpu));
+  return lines;
+}
+
+}  // namespace heed::bench
+
+#else
+
+std::vector<std::string> heed::bench::narrow_parts() { return {}; }
+
+#endif

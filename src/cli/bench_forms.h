@@ -1,0 +1,83 @@
+// What the forms of `heed bench` share: one model, and the whole suite.
+#pragma once
+
+#include "../bench/kernels.h"
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <vector>
+
+namespace heed::cli {
+
+using Json = nlohmann::ordered_json;
+
+struct BenchArguments {
+  std::string model, mode, compare, match;
+  std::vector<std::string> sets, only;
+  Index batch = 0;
+  int threads = 0;
+  double seconds = 0;  ///< of a measurement; 0: the form's default
+  bool json = false, profile = false;
+};
+
+/// Measures one model, in this process.
+int bench_model(const BenchArguments& a);
+
+/// Measures the machine, the kernels and the standard models.
+int bench_suite(const BenchArguments& a);
+
+/// A standard model with a mechanism, in training or inference.
+struct ModelCase {
+  std::string name;  ///< "vit-micro softmax train"
+  std::string model, file, mode;
+  std::vector<std::string> sets;
+  Index batch = 0;
+};
+
+struct ModelResult {
+  bench::Measurement measured;
+  std::string model, mode, limit;
+  Index batch = 0;
+  double fraction = 0;  ///< of the time it would take with all products and distances at their limits
+  double megabytes = 0;
+  Json profile;  ///< milliseconds of a training step by operation
+};
+
+/// All of them. Throws Error where a model's file is missing.
+std::vector<ModelCase> model_cases();
+
+/// Measures a model in a process of its own, so that its peak memory is its own too.
+ModelResult measure(const ModelCase& model, const bench::Limits& limits, double seconds);
+
+struct SuiteResult {
+  std::vector<std::string> warnings;
+  std::vector<bench::Limit> limits;
+  std::vector<bench::KernelResult> kernels;
+  std::vector<ModelResult> models;
+};
+
+void print_suite(const SuiteResult& result);
+Json suite_json(const SuiteResult& result);
+
+/// What --compare names: an earlier result of `heed bench --json`, of the suite or of a model; or nothing.
+class Baseline {
+ public:
+  /// Reads the file unless `path` is empty. Throws Error, naming it, if it holds something else.
+  explicit Baseline(std::string path);
+
+  /// Prints a result as one JSON object; beside what was measured, "compare" has [{"name", "unit", "old", "new",
+  /// "ratio", "change"}], the change "faster" or "slower" where spreads do not overlap and else "".
+  void print_json(Json result) const;
+
+  /// Prints old and new of what both results have, if there is an old one.
+  void print(const Json& result) const;
+
+ private:
+  Json changes(const Json& result) const;
+
+  std::string path_;
+  std::vector<bench::Measurement> before_;
+};
+
+}  // namespace heed::cli

@@ -1,0 +1,153 @@
+// heed bench MODEL: how fast a model trains or classifies on this machine.
+#include "bench_forms.h"
+#include "commands.h"
+#include "profile_table.h"
+
+#include "../bench/instructions.h"
+#include "../bench/timing.h"
+#include "heed/config.h"
+#include "heed/cost/rapl.h"
+#include "heed/kernels/gemm.h"
+#include "heed/parallel.h"
+#include "heed/train/optimizer.h"
+#include "heed/train/step.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iostream>
+
+namespace heed::cli {
+
+namespace {
+
+/// Times of calls, the energy they took, and the profile of further calls, so that taking it has no part in the times.
+struct Measured {
+  bench::Times times;
+  PackageEnergy energy;
+  Profile profile{};
+  Index profiled = 0;
+};
+
+/// At most ten calls, or a single one that takes longer than `seconds`.
+template <class F>
+Index profile_calls(double seconds, const F& f) {
+  const bench::Clock::time_point start = bench::Clock::now();
+  Index calls = 0;
+  do f();
+  while (++calls < 10 && bench::seconds_since(start) < seconds);
+  return calls;
+}
+
+template <class T>
+Measured measure(const BenchArguments& a, const Experiment& x, Index batch) {
+  const ModelConfig& m = x.model;
+  const VisionTransformer model(m, x.attention, x.train.dropout, x.train.drop_path);
+  Parameters<T> parameters(model.parameters());
+  parameters.initialise(1);
+  const RandomStream random(1);
+  Tensor<T> images(Shape{batch, m.channels, m.image, m.image}), targets(Shape{batch, m.classes});
+  for (Index i = 0; i < images.size(); ++i) images[i] = static_cast<T>(random.normal(i));
+  std::vector<int> labels;
+  for (Index i = 0; i < batch; ++i) {
+    labels.push_back(static_cast<int>(random.derive(1).below(i, m.classes)));
+    targets[i * m.classes + labels.back()] = 1;
+  }
+  const View<const T> image_view = std::as_const(images).view();
+  Measured result;
+  const auto time = [&](const auto& call) {
+    result.times = bench::time_calls(a.seconds, 0, call, [&] { result.energy.update(); });
+  };
+  if (a.mode == "infer") {
+    Inference<T> inference(model, parameters, x.train.piece);
+    Tensor<T> logits(Shape{batch, m.classes});
+    time([&] { inference.run(image_view, logits.data()); });
+    return result;
+  }
+  Optimizer<T> optimizer(x.optim, parameters);
+  BatchGradient<T> gradient(model, parameters, batch, x.train);
+  const auto step = [&] {
+    gradient.run(image_view, std::as_const(targets).view(), labels.data(),
+                 random.derive(static_cast<std::uint64_t>(optimizer.steps())));
+    const Clipping clipping = clip_by_norm(gradient.gradients(), x.optim.clip);
+    optimizer.step(parameters, gradient.gradients(), x.optim.lr, clipping.factor);
+  };
+  time(step);
+  if (a.profile) {
+    gradient.start_profile();
+    result.profiled = profile_calls(a.seconds, step);
+    result.profile = gradient.profile();
+  }
+  return result;
+}
+
+/// The most memory that this process has held: VmHWM in /proc/self/status. (getrusage's ru_maxrss begins with that of
+/// the process that started this one.)
+double peak_megabytes() {
+  std::ifstream status("/proc/self/status");
+  double kilobytes = 0;
+  for (std::string word; status >> word;)
+    if (word == "VmHWM:") status >> kilobytes;
+  return kilobytes / 1024;
+}
+
+Json model_json(const BenchArguments& a, Index batch, Measured& result) {
+  const bench::Times& times = result.times;
+  const double images = static_cast<double>(batch);
+  Json json;
+  json["model"] = a.model;
+  json["mode"] = a.mode;
+  json["batch"] = batch;
+  json["img_s"] = images / times.median();
+  json["best_img_s"] = images / times.best();
+  json["low_img_s"] = images / times.high();
+  json["high_img_s"] = images / times.low();
+  json["ms"] = times.median() * 1e3;
+  json["steps"] = times.sorted.size();
+  json["peak_mb"] = peak_megabytes();
+  json["threads"] = threads();
+  json["blas"] = kernels::gemm_library();
+  if (result.energy.unavailable().empty())
+    json["package_j"] = result.energy.joules();
+  else
+    json["package_j"] = result.energy.report();
+  for (const Profile::Row& row : result.profile.rows()) {
+    const double ms = 1e3 / static_cast<double>(result.profiled);
+    json["profile_ms"][row.operation] = {{"forward", row.forward * ms}, {"backward", row.backward * ms}};
+  }
+  return json;
+}
+
+}  // namespace
+
+int bench_model(const BenchArguments& given) {
+  BenchArguments a = given;
+  if (a.mode.empty()) a.mode = "train";
+  if (a.seconds == 0) a.seconds = 8;
+  require(!a.profile || a.mode == "train", "bench: --profile is for --mode train, not {}", a.mode);
+  const Experiment x = load_experiment(a.model, a.sets);
+  require(a.mode == "train" || x.train.dtype != "bf16", "bench: train.dtype = \"bf16\" is for --mode train, not {}",
+          a.mode);
+  const Baseline baseline(a.compare);
+  const Index batch = a.batch > 0 ? a.batch : x.train.batch;
+  Measured result = x.train.dtype == "f64" ? measure<double>(a, x, batch) : measure<float>(a, x, batch);
+  const Json json = model_json(a, batch, result);
+  if (a.json) {
+    baseline.print_json(json);
+    return ok;
+  }
+  for (const std::string& warning : bench::narrow_parts()) std::cerr << "heed: warning: " << warning << "\n";
+  const bench::Times& times = result.times;
+  std::cout << fmt::format(
+      "{} {}, batch {}: {:.0f} images/s (median of {}), best {:.0f}; {:.2f} ms per step, 10 % to 90 %: {:.2f} to "
+      "{:.2f}\n"
+      "peak memory {:.0f} MB, {} threads, {}\nenergy of the processor packages: {}\n",
+      a.model, a.mode, batch, json["img_s"].get<double>(), times.sorted.size(), json["best_img_s"].get<double>(),
+      times.median() * 1e3, times.low() * 1e3, times.high() * 1e3, peak_megabytes(), threads(), kernels::gemm_library(),
+      result.energy.report());
+  if (a.profile) print_profile(result.profile, result.profiled);
+  baseline.print(json);
+  return ok;
+}
+
+}  // namespace heed::cli

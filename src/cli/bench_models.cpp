@@ -1,0 +1,140 @@
+// The standard models with each mechanism, measured in processes of their own.
+#include "bench_forms.h"
+
+#include "heed/config.h"
+#include "heed/cost/model_cost.h"
+#include "heed/parallel.h"
+
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+namespace heed::cli {
+
+namespace {
+
+struct Variant {
+  const char* name;
+  std::vector<std::string> sets;
+};
+
+const std::vector<Variant>& variants() {
+  static const std::vector<Variant> list{
+      {"softmax", {}},
+      {"sima", {"attention.mechanism=sima"}},
+      {"relu", {"attention.mechanism=pointwise"}},
+      {"aft-full", {"attention.mechanism=aft"}},
+      {"aft-local", {"attention.mechanism=aft", "attention.variant=local", "attention.window=8"}},
+      {"aft-simple", {"attention.mechanism=aft", "attention.variant=simple"}},
+      {"aft-conv", {"attention.mechanism=aft", "attention.variant=conv", "attention.size=5", "model.pool=mean"}},
+      {"soft", {"attention.mechanism=soft", "attention.landmarks=16"}},
+      {"adder attention", {"attention.mechanism=adder"}},
+      {"adder block", {"attention.mechanism=adder", "model.linear=adder"}},
+  };
+  return list;
+}
+
+/// models/NAME.toml of the source that the program was built from, or where it was installed to.
+std::string model_file(const std::string& name) {
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  const std::string built = program.parent_path() / "models" / (name + ".toml");
+  const std::string installed = program.parent_path() / "share/heed/models" / (name + ".toml");
+  for (const std::string& path : {built, installed})
+    if (std::filesystem::exists(path)) return path;
+  fail("bench: the standard model {} is neither {} nor {}", name, built, installed);
+}
+
+/// Runs this program with other arguments; what it prints. Throws Error if it fails, having said why.
+std::string output_of_self(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "heed");
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  int ends[2];
+  require(pipe(ends) == 0, "bench: the system has no pipe for a process to measure {}", arguments[2]);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  posix_spawn_file_actions_addclose(&actions, ends[0]);
+  posix_spawn_file_actions_addclose(&actions, ends[1]);
+  pid_t process = -1;
+  const int refused = posix_spawn(&process, "/proc/self/exe", &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(ends[1]);
+  std::string output;
+  char part[4096];
+  for (ssize_t count; !refused && (count = read(ends[0], part, sizeof part)) > 0;)
+    output.append(part, static_cast<std::size_t>(count));
+  close(ends[0]);
+  int status = 0;
+  require(!refused && waitpid(process, &status, 0) == process && WIFEXITED(status) && WEXITSTATUS(status) == 0,
+          "bench: the process that was to measure {} failed", arguments[2]);
+  return output;
+}
+
+/// What the layers of a forward pass do for an image: multiply-adds, and terms of distances.
+struct ForwardWork {
+  double products = 0, distances = 0;
+};
+
+ForwardWork forward_work(const ModelCase& model) {
+  const Experiment x = load_experiment(model.file, model.sets);
+  ForwardWork work;
+  for (const OperationCost& operation : cost_of(VisionTransformer(x.model, x.attention)).inference) {
+    const Counts& counts = operation.cost.forward_contractions;
+    work.products += static_cast<double>(counts.mul);
+    if (operation.operation == "adder_linear" || operation.operation == "adder")
+      work.distances += static_cast<double>(counts.add - counts.mul) / 2;  // a difference and a sum each
+  }
+  return work;
+}
+
+/// Seconds that it takes with everything at its limit on all threads. A training step does three products for each of
+/// the forward pass; beside a distance, a clamped gradient (by the input) and a product (by the weight).
+double ideal_seconds(const ForwardWork& work, bool training, const bench::Limits& limits) {
+  using bench::Resource;
+  const double products = (training ? 3 : 1) * work.products + (training ? work.distances : 0);
+  return limits.seconds_on_all(Resource::gemm, 2 * products) + limits.seconds_on_all(Resource::l1, work.distances) +
+         limits.seconds_on_all(Resource::clamp, training ? work.distances : 0);
+}
+
+}  // namespace
+
+std::vector<ModelCase> model_cases() {
+  std::vector<ModelCase> cases;
+  for (const auto& [model, batch] : {std::pair{"vit-micro", 128}, std::pair{"deit-tiny-p4", 64}})
+    for (const char* mode : {"train", "infer"})
+      for (const Variant& variant : variants())
+        cases.push_back(
+            {fmt::format("{} {} {}", model, variant.name, mode), model, model_file(model), mode, variant.sets, batch});
+  return cases;
+}
+
+ModelResult measure(const ModelCase& model, const bench::Limits& limits, double seconds) {
+  std::vector<std::string> arguments{"bench",     model.file,
+                                     "--batch",   std::to_string(model.batch),
+                                     "--mode",    model.mode,
+                                     "--seconds", std::to_string(seconds),
+                                     "--threads", std::to_string(threads()),
+                                     "--json"};
+  for (const std::string& set : model.sets) arguments.insert(arguments.end(), {"--set", set});
+  if (model.mode == "train") arguments.push_back("--profile");
+  const Json json = Json::parse(output_of_self(arguments));
+  const auto number = [&](const char* key) { return json.at(key).get<double>(); };
+  const ForwardWork work = forward_work(model);
+  ModelResult result{{model.name, "images/s", number("img_s"), number("low_img_s"), number("high_img_s")},
+                     model.model,
+                     model.mode,
+                     work.distances > 0 ? "gemm, l1, clamp" : "gemm",
+                     model.batch,
+                     ideal_seconds(work, model.mode == "train", limits) * number("img_s"),
+                     number("peak_mb"),
+                     Json::object()};
+  if (json.contains("profile_ms")) result.profile = json["profile_ms"];
+  return result;
+}
+
+}  // namespace heed::cli

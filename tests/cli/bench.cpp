@@ -1,0 +1,201 @@
+// heed bench: one model, and the whole suite.
+#include "cli/support.h"
+#include "command.h"
+
+#include <nlohmann/json.hpp>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+using Json = nlohmann::json;
+using Strings = std::vector<std::string>;
+
+double number(const Json& entry, const char* key) { return entry.at(key).get<double>(); }
+
+/// What a run prints as JSON. Warnings about narrow instructions on stderr are none of a test's business.
+Json json_of(Strings arguments) {
+  arguments.push_back("--json");
+  const Finished run = heed_with(std::move(arguments));
+  BOOST_TEST_REQUIRE(run.status == 0, run.err);
+  return Json::parse(run.out);
+}
+
+/// Positive rates within their spread.
+void check_rates(const Json& entries) {
+  BOOST_TEST(!entries.empty());
+  for (const Json& entry : entries) {
+    const auto name = entry.at("name").get<std::string>();
+    BOOST_TEST(!entry.at("unit").get<std::string>().empty(), name);
+    BOOST_TEST(number(entry, "low") > 0, name);
+    BOOST_TEST(number(entry, "low") <= number(entry, "rate"), name);
+    BOOST_TEST(number(entry, "rate") <= number(entry, "high"), name);
+  }
+}
+
+/// Shares of a limit: above 1 only by what the machine varies between two measurements.
+void check_fractions(const Json& entries) {
+  for (const Json& entry : entries) {
+    BOOST_TEST(number(entry, "fraction") > 0, entry.at("name"));
+    BOOST_TEST(number(entry, "fraction") <= 1.2, entry.at("name") << " " << entry.at("fraction"));
+  }
+}
+
+const Strings quick{"bench", "--threads", "1", "--seconds", "0.02"};
+
+Strings quick_with(const Strings& more) {
+  Strings all = quick;
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(cli_bench)
+
+BOOST_AUTO_TEST_CASE(model_as_json) {
+  const Workshop workshop(10, 10);
+  const std::string file = write_experiment(workshop, workshop.experiment());
+  for (const std::string mode : {"train", "infer"}) {
+    const Json json = json_of({"bench", file, "--mode", mode, "--seconds", "0.05", "--batch", "8", "--threads", "1"});
+    for (const char* key : {"img_s", "best_img_s", "low_img_s", "high_img_s", "ms", "peak_mb"})
+      BOOST_TEST(number(json, key) > 0, key);
+    BOOST_TEST(json.at("steps").get<int>() >= 5);
+    BOOST_TEST(json.at("threads").get<int>() == 1);
+    BOOST_TEST(!json.at("blas").get<std::string>().empty());
+    // Joules, or why there are none; never a zero.
+    const Json& package = json.at("package_j");
+    BOOST_TEST((package.is_number() || package.get<std::string>().starts_with("unavailable: ")));
+    BOOST_TEST(number(json, "low_img_s") <= number(json, "img_s"));
+    BOOST_TEST(number(json, "img_s") <= number(json, "high_img_s"));
+    BOOST_TEST(number(json, "high_img_s") <= number(json, "best_img_s"));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(model_with_profile) {
+  const Workshop workshop;
+  const std::string file = write_experiment(workshop, workshop.experiment());
+  const Strings arguments{"bench", file, "--profile", "--seconds", "0.01", "--batch", "8"};
+  check_contains(heed_with(arguments).out, {"backward, ms", "linear", "all operations", "100.0 %"});
+  BOOST_TEST(number(json_of(arguments).at("profile_ms").at("linear"), "backward") > 0);
+  check_refusal({"bench", file, "--profile", "--mode", "infer"}, {"--profile is for --mode train"});
+}
+
+// A thousand times slower or faster than before is outside of any spread; the unit of another thing is not compared.
+BOOST_AUTO_TEST_CASE(model_compared) {
+  const Workshop workshop;
+  const std::string file = write_experiment(workshop, workshop.experiment()), old = workshop / "old.json";
+  const Strings arguments{"bench", file, "--seconds", "0.01", "--batch", "8"};
+  Json before = json_of(arguments);
+  for (const char* key : {"img_s", "low_img_s", "high_img_s"}) before[key] = number(before, key) * 1000;
+  write_file(old, before.dump());
+  Strings compared = arguments;
+  compared.insert(compared.end(), {"--compare", old});
+  check_contains(heed_with(compared).out, {"images/s (median", "compared with " + old, "0.00  slower"});
+  const Json change = json_of(compared).at("compare").at(0);
+  BOOST_TEST(change.at("change") == "slower");
+  BOOST_TEST(number(change, "ratio") == number(change, "new") / number(change, "old"));
+}
+
+BOOST_AUTO_TEST_CASE(bad_files_to_compare_with) {
+  const TemporaryDirectory directory;
+  const std::string old = directory / "old.json";
+  for (const char* text : {"", "[]", "{}", "{\"limits\": 3}", "{\"img_s\": 3}", "not JSON",
+                           "{\"limits\": [{\"name\": \"gemm\"}], \"kernels\": [], \"models\": []}"}) {
+    write_file(old, text);
+    check_refusal({"bench", "--compare", old}, {old, "not a measurement", "heed bench --json"});
+    check_refusal({"bench", "models/vit-micro.toml", "--compare", old}, {old, "not a measurement"});
+  }
+  write_file(
+      old, R"({"limits": [{"name": "l1", "unit": "x", "rate": 1, "low": 2, "high": 3}], "kernels": [], "models": []})");
+  check_refusal({"bench", "--compare", old}, {old, "'l1'", "the rate 1 between 2 and 3"});
+  check_refusal({"bench", "--compare", directory / "none"}, {"none: cannot open"});
+}
+
+BOOST_AUTO_TEST_CASE(options_that_do_not_go_together) {
+  check_refusal({"bench", "--mode", "infer"}, {"--mode is given but no MODEL"});
+  check_refusal({"bench", "--batch", "3"}, {"--batch is given but no MODEL"});
+  check_refusal({"bench", "models/vit-micro.toml", "--only", "limits"}, {"--only and --match", "without a MODEL"});
+  check_refusal({"bench", "--only", "kernels", "--match", "vit-micro sima"}, {"--match 'vit-micro sima'", "no kernel"});
+  check_refusal({"bench", "--only", "limits,kernel"}, {"--only", "kernel"});
+}
+
+#ifdef HEED_REFERENCE
+
+BOOST_AUTO_TEST_CASE(suite_needs_fast_kernels) { check_refusal({"bench"}, {"KERNELS=reference", "MODEL"}); }
+
+#else
+
+// The kernels of one layer: products, distances and their gradients. Then the same against made-up results.
+BOOST_AUTO_TEST_CASE(limits_and_kernels) {
+  const Strings arguments = quick_with({"--only", "kernels", "--match", "vit-micro qkv"});
+  Json json = json_of(arguments);
+  check_rates(json.at("limits"));
+  for (const char* name : {"multiply-add", "gemm", "l1", "clamp", "exp", "L1 cache, triad", "memory, read"})
+    BOOST_TEST(std::any_of(json["limits"].begin(), json["limits"].end(),
+                           [=](const Json& limit) { return limit.at("name") == name; }),
+               name);
+  check_rates(json.at("kernels"));
+  check_fractions(json.at("kernels"));
+  BOOST_TEST(json["kernels"].size() == 6u);
+  BOOST_TEST(json.at("models").empty());
+
+  json["kernels"][0]["name"] = "a kernel of the past";
+  for (const char* key : {"rate", "low", "high"}) {
+    json["kernels"][1][key] = number(json["kernels"][1], key) * 1000;
+    json["kernels"][2][key] = number(json["kernels"][2], key) / 1000;
+  }
+  const TemporaryDirectory directory;
+  const std::string old = directory / "old.json";
+  write_file(old, json.dump());
+  Strings compared = arguments;
+  compared.insert(compared.end(), {"--compare", old});
+  const Json changes = json_of(compared).at("compare");
+  const auto change = [&](const std::string& name) {
+    for (const Json& entry : changes)
+      if (entry.at("name") == name) return entry.at("change").get<std::string>();
+    return std::string("not compared");
+  };
+  BOOST_TEST(change("gemm forward, vit-micro qkv") == "not compared");
+  BOOST_TEST(change(json["kernels"][1]["name"]) == "slower");
+  BOOST_TEST(change(json["kernels"][2]["name"]) == "faster");
+  BOOST_TEST(change("l1") != "not compared");
+}
+
+// Each model is measured in a process of its own, so its peak memory is not that of the suite, which fills three times
+// the largest cache; that of one thread is below 60 MB.
+BOOST_AUTO_TEST_CASE(models) {
+  const Json json = json_of(quick_with({"--only", "models", "--match", "vit-micro sima"}));
+  BOOST_TEST(json.at("kernels").empty());
+  check_rates(json.at("models"));
+  check_fractions(json.at("models"));
+  BOOST_TEST_REQUIRE(json["models"].size() == 2u);
+  for (const Json& model : json["models"]) {
+    BOOST_TEST(number(model, "peak_mb") > 1);
+    BOOST_TEST(number(model, "peak_mb") < 60);
+    BOOST_TEST(model.at("batch") == 128);
+  }
+  BOOST_TEST(json["models"][0].at("mode") == "train");
+  BOOST_TEST(number(json["models"][0].at("profile_ms").at("linear"), "backward") > 0);
+}
+
+BOOST_AUTO_TEST_CASE(tables_and_a_warning) {
+#ifdef __x86_64__
+  if (!__builtin_cpu_supports("avx512vl")) {
+    BOOST_TEST_MESSAGE("skipped: Haswell kernels are not narrower than this CPU");
+    return;
+  }
+  const CommandResult run =
+      run_command("OPENBLAS_CORETYPE=Haswell " + heed_program() +
+                  " bench --threads 1 --seconds 0.02 --only kernels --match 'softmax forward, vit-micro'");
+  BOOST_TEST(run.status == 0, run.errors);
+  check_contains(run.errors, {"heed: warning: OpenBLAS uses its Haswell kernels, of 256 bits", "this CPU has 512",
+                              "unset OPENBLAS_CORETYPE, which is Haswell"});
+  check_contains(run.output, {"Haswell", "limit", "Gelem/s", "softmax forward, vit-micro head", "50 x 50", "exp"});
+#endif
+}
+
+#endif
+
+BOOST_AUTO_TEST_SUITE_END()
