@@ -16,15 +16,18 @@ void for_row_ranges(Index rows, Index row_work, const F& f) {
 }
 
 /// Calls f(first row, last row, first column, last column) for parts of a matrix whose elements cost about `work`
-/// elementary operations each. The longer side is cut: a product with few rows is divided by columns, so that threads
-/// do not all arrange the same operand.
+/// elementary operations each and do not depend on the part they are in. The longer side is cut: a product with few rows
+/// is divided by columns, so that threads do not all arrange the same operand.
 template <class F>
 void for_parts(Index rows, Index columns, Index work, const F& f) {
-  constexpr Index strip = 64;  // columns that a product takes together
   if (rows >= columns)
     return for_row_ranges(rows, columns * work, [&](Index begin, Index end) { f(begin, end, Index{0}, columns); });
-  for_row_ranges((columns + strip - 1) / strip, strip * rows * work,
-                 [&](Index begin, Index end) { f(Index{0}, rows, begin * strip, std::min(columns, end * strip)); });
+  constexpr Index strip = 16, least = parallel_grain / 8;  // columns; work that is worth waking a thread
+  const Index strips = (columns + strip - 1) / strip;
+  const Index parts = std::clamp<Index>(rows * columns * work / least, 1, std::min<Index>(threads(), strips));
+  parallel_for(parts, [&](Index part) {
+    f(Index{0}, rows, strips * part / parts * strip, std::min(columns, strips * (part + 1) / parts * strip));
+  });
 }
 
 /// A gradient that is a sum over rows: calls f(begin, end, update, data) with ranges of rows and a place of
