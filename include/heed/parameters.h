@@ -39,6 +39,7 @@ struct ParameterSpec {
   Initial initial;
   bool decay = true;                 ///< does weight decay apply?
   bool trainable = true;             ///< false: a buffer, kept with the weights but without a gradient
+  bool multiplied = false;           ///< the weight of a linear layer: worth arranging once for many products
   std::vector<Index> scaled_rows{};  ///< groups of rows whose gradients are scaled adaptively, one after the other
 };
 

@@ -18,6 +18,7 @@
 #include "heed/cost.h"
 #include "heed/kernels/gemm_bf16.h"
 #include "heed/kernels/update.h"
+#include "heed/packed_weights.h"
 #include "heed/parameters.h"
 #include "heed/profile.h"
 #include "heed/trace.h"
@@ -71,6 +72,7 @@ class Var {
 template <class T>
 struct Pass {
   Parameters<T>* parameters = nullptr;
+  const PackedWeights<T>* packed = nullptr;  ///< of the parameters, if somebody has arranged them
   Gradients<T>* gradients = nullptr;
   bool training = false;                     ///< dropout active, batch statistics used and updated
   bool recompute = false;                    ///< blocks keep their input alone, and are computed again to go back
@@ -119,6 +121,12 @@ class Tape {
 
   /// A tensor of the model's. Its gradient accumulates in the pass's Gradients; a buffer gets none.
   Var<T> parameter(ParameterId id);
+
+  /// The arranged copy of a weight; null where there is none.
+  const kernels::PackedWeight* packed(Var<T> weight) {
+    const ParameterId id = node(weight).parameter;
+    return pass_.packed && id >= 0 ? pass_.packed->find(id) : nullptr;
+  }
 
   /// A buffer of the model's, which the operations that own it may change.
   View<T> buffer(ParameterId id) { return (*pass_.parameters)[id]; }

@@ -8,14 +8,6 @@ namespace heed::kernels {
 
 using namespace simd;
 
-namespace {
-
-struct AddProduct {
-  Vector operator()(Vector sum, Broadcast a, Vector b) const { return hn::MulAdd(a.vector(), b, sum); }
-};
-
-}  // namespace
-
 void gemm(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const float* a, Index lda,
           const float* b, Index ldb, Update update, float* c, Index ldc) {
   sum_pairs<AddProduct>(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, update, c, ldc);

@@ -142,6 +142,11 @@ constexpr auto tiles = []<int... v>(std::integer_sequence<int, v...>) {
 }
 (std::make_integer_sequence<int, tile_vectors>{});
 
+/// The term of a matrix product.
+struct AddProduct {
+  Vector operator()(Vector sum, Broadcast a, Vector b) const { return hn::MulAdd(a.vector(), b, sum); }
+};
+
 /// Four-lane blocks of rows `stride` apart, the first row in the lowest block.
 template <class D>
 hn::Vec<D> load_blocks(D d, const float* from, Index stride) {
@@ -198,6 +203,53 @@ inline void pack(Index k, Index columns, const Operand& b, Index first_row, Inde
   });
 }
 
+/// Columns of B that tiles take together.
+struct Panel {
+  Index begin, end;
+
+  Index vectors() const { return (end - begin + lanes - 1) / lanes; }
+  Index width() const { return vectors() * lanes; }
+};
+
+/// Rows and vectors of C are cut into tiles of equal size, give or take one: five vectors are 3 + 2, not 4 + 1.
+inline Index panels(Index n) { return ((n + lanes - 1) / lanes + tile_vectors - 1) / tile_vectors; }
+inline Panel panel_at(Index n, Index p) {
+  const Index vectors = (n + lanes - 1) / lanes;
+  return {vectors * p / panels(n) * lanes, std::min(n, vectors * (p + 1) / panels(n) * lanes)};
+}
+
+/// Some rows of a panel of B, `stride` apart.
+struct Source {
+  const float* data;
+  Index stride;
+};
+
+/// The columns of C that a panel gives. source(first, count) says where `count` rows of it lie, from `first` on.
+template <class AddTerm, bool starts, class F>
+void sum_panel(Panel columns, Index m, Index k, const Operand& op_a, Update update, float* c, Index ldc,
+               const Start& start, const F& source) {
+  const Index vectors = columns.vectors(), in_last = columns.end - columns.begin - (vectors - 1) * lanes;
+  const Index row_tiles = (m + tile_rows(vectors) - 1) / tile_rows(vectors);
+  for (Index first = 0; first < k; first += block) {
+    const Index count = std::min(block, k - first);
+    const Source b = source(first, count);
+    TileWork work{count, op_a, b.data, b.stride, first == 0 ? update : Update::accumulate, nullptr, ldc, in_last};
+    for (Index t = 0; t < row_tiles; ++t) {
+      const Index row = m * t / row_tiles, rows = m * (t + 1) / row_tiles - row;
+      work.a.data = op_a.at(row, first);
+      work.c = c + row * ldc + columns.begin;
+      const auto v = static_cast<std::size_t>(vectors - 1), r = static_cast<std::size_t>(rows - 1);
+      if constexpr (starts)
+        if (first == 0) {
+          work.start = start.at(row, columns.begin);
+          tiles<AddTerm, true>[v][r](work);
+          continue;
+        }
+      tiles<AddTerm, false>[v][r](work);
+    }
+  }
+}
+
 /// C[i,j] (+)= sum over l < k of a term of op(A)[i,l] and op(B)[l,j]; shapes as in gemm(). AddTerm()(sum, a, b) adds
 /// one. With `starts` it is C = start + that sum, whatever `update` is, for k > 0.
 template <class AddTerm, bool starts = false>
@@ -207,42 +259,41 @@ void sum_pairs(Transpose transpose_a, Transpose transpose_b, Index m, Index n, I
   if (k == 0 && update == Update::assign)
     for (Index i = 0; i < m; ++i) std::fill(c + i * ldc, c + i * ldc + n, 0.0f);
 
-  alignas(alignment) thread_local float panel[block * tile_vectors * lanes];
+  alignas(alignment) thread_local float packed[block * tile_vectors * lanes];
+  for (Index p = 0; p < panels(n); ++p) {
+    const Panel panel = panel_at(n, p);
+    const Index columns = panel.end - panel.begin;
+    const bool in_place = transpose_b == Transpose::no && columns % lanes == 0 && m <= in_place_rows;
+    sum_panel<AddTerm, starts>(panel, m, k, op_a, update, c, ldc, start, [&](Index first, Index count) {
+      if (in_place) return Source{op_b.at(first, panel.begin), ldb};
+      pack(count, columns, op_b, first, panel.begin, panel.width(), packed);
+      return Source{packed, panel.width()};
+    });
+  }
+}
 
-  // Rows and vectors of C are cut into tiles of equal size, give or take one: five vectors are 3 + 2, not 4 + 1.
-  const Index all_vectors = (n + lanes - 1) / lanes, panels = (all_vectors + tile_vectors - 1) / tile_vectors;
-  for (Index p = 0; p < panels; ++p) {
-    const Index begin = all_vectors * p / panels * lanes, end = std::min(n, all_vectors * (p + 1) / panels * lanes);
-    const Index vectors = (end - begin + lanes - 1) / lanes, in_last = end - begin - (vectors - 1) * lanes;
-    const Index row_tiles = (m + tile_rows(vectors) - 1) / tile_rows(vectors);
-    const bool in_place = transpose_b == Transpose::no && in_last == lanes && m <= in_place_rows;
-    for (Index first = 0; first < k; first += block) {
-      TileWork work{std::min(block, k - first),
-                    op_a,
-                    panel,
-                    vectors * lanes,
-                    first == 0 ? update : Update::accumulate,
-                    nullptr,
-                    ldc,
-                    in_last};
-      if (in_place)
-        work.b = op_b.at(first, begin), work.b_stride = ldb;
-      else
-        pack(work.k, end - begin, op_b, first, begin, work.b_stride, panel);
-      for (Index t = 0; t < row_tiles; ++t) {
-        const Index row = m * t / row_tiles, rows = m * (t + 1) / row_tiles - row;
-        work.a.data = op_a.at(row, first);
-        work.c = c + row * ldc + begin;
-        const auto v = static_cast<std::size_t>(vectors - 1), r = static_cast<std::size_t>(rows - 1);
-        if constexpr (starts)
-          if (first == 0) {
-            work.start = start.at(row, begin);
-            tiles<AddTerm, true>[v][r](work);
-            continue;
-          }
-        tiles<AddTerm, false>[v][r](work);
-      }
-    }
+/// All of B, panel after panel: B [k, n] takes packed_size(n, k) numbers.
+inline Index packed_size(Index n, Index k) { return (n + lanes - 1) / lanes * lanes * k; }
+inline void pack_all(Index n, Index k, const Operand& b, float* to) {
+  for (Index p = 0; p < panels(n); ++p) {
+    const Panel panel = panel_at(n, p);
+    pack(k, panel.end - panel.begin, b, 0, panel.begin, panel.width(), to + panel.begin * k);
+  }
+}
+
+/// As sum_pairs with a start, for A and a B that pack_all has arranged: columns [begin, end) of C, where `begin` is a
+/// multiple of `lanes`, and `end` too or n.
+template <class AddTerm>
+void sum_packed(Index m, Index n, Index k, Index begin, Index end, const float* a, Index lda, const float* packed,
+                float* c, Index ldc, const Start& start) {
+  const Operand op_a(Transpose::no, a, lda);
+  for (Index p = 0; p < panels(n); ++p) {
+    const Panel whole = panel_at(n, p), part{std::max(whole.begin, begin), std::min(whole.end, end)};
+    if (part.begin >= part.end) continue;
+    const float* const data = packed + whole.begin * k + (part.begin - whole.begin);
+    sum_panel<AddTerm, true>(part, m, k, op_a, Update::assign, c, ldc, start, [&](Index first, Index) {
+      return Source{data + first * whole.width(), whole.width()};
+    });
   }
 }
 

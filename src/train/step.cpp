@@ -65,6 +65,7 @@ BatchResult BatchGradient<T>::run(View<const T> images, View<const T> targets, c
   const Index pieces = (images.shape()[0] + piece_ - 1) / piece_;
   HEED_ASSERT(pieces <= static_cast<Index>(pieces_.size()));
   const Index lanes = std::min(pieces, static_cast<Index>(lanes_.size()));
+  packed_.pack(products_, parameters_);
   parallel_for(lanes, [&](Index i) {
     Gradients<T>& lane = lanes_[static_cast<std::size_t>(i)];
     lane.reset();
@@ -91,6 +92,7 @@ void BatchGradient<T>::run_piece(Index piece, Gradients<T>& lane, View<const T> 
   Tape<T>& tape = tape_of_worker(tapes_);
   Pass<T> pass;
   pass.parameters = &parameters_;
+  pass.packed = &packed_;
   pass.gradients = &lane;
   pass.training = true;
   pass.recompute = recompute_;
@@ -150,7 +152,9 @@ void BatchGradient<T>::even_out_tapes() {
 
 template <class T>
 Inference<T>::Inference(const VisionTransformer& model, Parameters<T>& parameters, Index piece)
-    : model_(model), parameters_(parameters), piece_(piece), tapes_(tape_per_thread<T>()) {}
+    : model_(model), parameters_(parameters), piece_(piece), tapes_(tape_per_thread<T>()) {
+  packed_.pack(Products::exact, parameters);
+}
 
 template <class T>
 void Inference<T>::run(View<const T> images, T* logits) {
@@ -160,6 +164,7 @@ void Inference<T>::run(View<const T> images, T* logits) {
     Tape<T>& tape = tape_of_worker(tapes_);
     Pass<T> pass;
     pass.parameters = &parameters_;
+    pass.packed = &packed_;
     tape.clear(pass);
     const Var<T> result = model_(tape.constant(images_at(images, first, count)));
     std::copy(result.data(), result.data() + count * classes, logits + first * classes);

@@ -1,4 +1,4 @@
-#include "heed/kernels/gemm_bf16.h"
+#include "heed/kernels/packed_weight.h"
 
 #include "compare.h"
 
@@ -126,6 +126,30 @@ BOOST_AUTO_TEST_CASE(a_bias_and_a_matrix_are_added_as_if_they_had_been_there) {
           BOOST_REQUIRE(got.guards_unchanged());
         }
 }
+
+#ifndef HEED_REFERENCE
+BOOST_AUTO_TEST_CASE(a_weight_that_was_arranged_before_gives_the_same_bits) {
+  for (const Products products : kinds())
+    for (const Index n : {1, 17, 64, 80, 200})
+      for (const Index k : {1, 16, 33, 600})
+        for (const bool addend : {false, true}) {
+          const Index m = 13, ldx = k + 1, ldc = n + 2;
+          Guarded x(normal_floats(m * ldx, 1), 0), w(normal_floats(n * k, 2), 1), bias(normal_floats(n, 3), 0);
+          Guarded residual(normal_floats(m * ldc, 4), 3), expected(m * ldc, 0, 77), got(m * ldc, 1, 77);
+          const float* const added = addend ? residual.data() : nullptr;
+          kernels::addmm(products, Transpose::no, Transpose::yes, m, n, k, x.data(), ldx, w.data(), k, bias.data(),
+                         added, ldc, expected.data(), ldc);
+          kernels::PackedWeight packed;
+          packed.pack(products, 2 * n, k, Guarded(normal_floats(2 * n * k, 5), 0).data());
+          packed.pack(products, n, k, w.data());
+          for (Index begin = 0; begin < n; begin += 48)
+            kernels::addmm(m, begin, std::min(begin + 48, n), x.data(), ldx, packed, bias.data(), added, ldc,
+                           got.data(), ldc);
+          for (Index i = 0; i < m * ldc; ++i) BOOST_REQUIRE_EQUAL(got[i], expected[i]);
+          BOOST_REQUIRE(got.guards_unchanged());
+        }
+}
+#endif
 
 BOOST_AUTO_TEST_CASE(non_finite_numbers_are_seen) {
   for (const Transpose ta : both)

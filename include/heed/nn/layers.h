@@ -13,7 +13,10 @@ namespace heed {
 class LinearLayer {
  public:
   LinearLayer(ParameterList& list, std::string name, Index in, Index out) : name_(std::move(name)) {
-    weight_ = list.add({name_ + ".weight", {out, in}, Initial::truncated_normal(0.02)});
+    weight_ = list.add({.name = name_ + ".weight",
+                        .shape = {out, in},
+                        .initial = Initial::truncated_normal(0.02),
+                        .multiplied = true});
     bias_ = list.add({name_ + ".bias", {out}, Initial::constant(0), false});
   }
 

@@ -29,6 +29,7 @@ Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {}) {
           residual ? residual.shape() : Shape{}, shape);
 
   const Products products = tape.pass().products;
+  [[maybe_unused]] const kernels::PackedWeight* const packed = tape.packed(weight);
   return tape.record(
       {"linear", linear_cost(rows, in, out, static_cast<bool>(bias), static_cast<bool>(residual), tape.wanted(x))},
       shape, {x, weight, bias, residual},
@@ -36,6 +37,10 @@ Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {}) {
         const T *px = x.data(), *pw = weight.data();
         const T *pb = bias ? bias.data() : nullptr, *pr = residual ? residual.data() : nullptr;
         for_parts(rows, out, in / 8, [=](Index row, Index last_row, Index column, Index last_column) {
+          if constexpr (std::is_same_v<T, float> && kernels::packs_weights)
+            if (packed && pb)
+              return kernels::addmm(last_row - row, column, last_column, px + row * in, in, *packed, pb,
+                                    pr ? pr + row * out : nullptr, out, y + row * out, out);
           const Index place = row * out + column;
           kernels::addmm(products, Transpose::no, Transpose::yes, last_row - row, last_column - column, in,
                          px + row * in, in, pw + column * in, in, pb ? pb + column : nullptr, pr ? pr + place : nullptr,

@@ -51,6 +51,7 @@ class BatchGradient {
 
   const VisionTransformer& model_;
   Parameters<T>& parameters_;
+  PackedWeights<T> packed_;
   Index piece_;
   double smoothing_;
   bool recompute_;
@@ -61,7 +62,7 @@ class BatchGradient {
   std::vector<Piece> pieces_;
 };
 
-/// Logits of images, `piece` at a time.
+/// Logits of images, `piece` at a time, with the weights as they are when it is constructed.
 template <class T>
 class Inference {
  public:
@@ -73,6 +74,7 @@ class Inference {
  private:
   const VisionTransformer& model_;
   Parameters<T>& parameters_;
+  PackedWeights<T> packed_;
   Index piece_;
   std::vector<std::unique_ptr<Tape<T>>> tapes_;
 };
