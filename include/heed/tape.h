@@ -77,7 +77,7 @@ struct Pass {
   bool training = false;                     ///< dropout active, batch statistics used and updated
   bool recompute = false;                    ///< blocks keep their input alone, and are computed again to go back
   bool again = false;                        ///< these results were computed before: buffers are up to date
-  Products products = Products::exact;       ///< of linear layers
+  Products products = Products::exact;       ///< of linear layers, patches, and mechanisms that take them
   bool compute = true;                       ///< false: shapes and costs only, as if all gradients were wanted
   RandomStream random{};                     ///< for dropout and the like; one per step
   Index first_image = 0;                     ///< position in the batch of the first image of this piece
@@ -134,7 +134,8 @@ class Tape {
   /// f(x), a part of the model of which nothing is kept but x: on the way back it is computed once more
   /// ("checkpointing"; Chen et al., "Training deep nets with sublinear memory cost", arXiv:1604.06174). f is called
   /// with handles of the inner tape; everything else it uses are the model's tensors. The results are those of f(x),
-  /// bit by bit.
+  /// bit by bit. f is copied and called again in backward(): what it captures must outlive the pass, and operations
+  /// that change buffers must not where pass().again. A profile counts both calls as forward.
   template <class F>
   Var<T> recompute(Var<T> x, const F& f);
 

@@ -61,11 +61,11 @@ struct Expectation {
 // Reasons were found on a Zen 4 with AVX-512, where a vector of 16 exponentials takes 10 cycles.
 constexpr Expectation expectations[] = {
     {"l1 distance", 0.8,
-     "maxima and products keep all units busy, so each broadcast of an operand costs a cycle: a tile with operands in "
-     "L1 reaches 82 %; then sums of rows are added"},
+     "maxima and products keep all units busy: whatever else needs one, such as a broadcast of an operand that the CPU "
+     "does not make while loading it, costs a cycle"},
     {"l1 scores", 0.8,
      "exact where rows are close: difference, magnitude and sum are three steps to the maxima's two; short rows"},
-    {"clamped gradient", 0.75, "it was not on a Zen 4 with AVX-512"},
+    {"clamped gradient", 0.75, "without AVX-512 a clamp is two instructions and registers are few"},
     {"softmax forward", 0.6,
      "a row is 4 or 5 vectors, the last nearly empty; maximum, sum and division wait for each other; two passes more"},
     {"softmax again", 0.6, "a row is 4 or 5 vectors, the last nearly empty, each scaled twice"},

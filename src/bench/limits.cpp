@@ -171,7 +171,7 @@ std::vector<Limit> bandwidths(Resource memory, int workers, double seconds) {
   const double bytes = own                            ? 0.75 * cache_bytes(memory)
                        : memory == Resource::l3_cache ? 0.25 * cache_bytes(memory)
                                                       : 3 * cache_bytes(Resource::l3_cache);
-  const Index n = static_cast<Index>(bytes / 4 / (own ? 1 : workers)) / stream_block * stream_block;
+  const Index n = std::max<Index>(static_cast<Index>(bytes / 4 / (own ? 1 : workers)) / stream_block, 3) * stream_block;
   const Index rounds = std::max<Index>(1, (1 << 18) / n);
   std::vector<Tensor<float>> blocks;
   for (int i = 0; i < workers; ++i) blocks.emplace_back(Shape{n});

@@ -61,6 +61,8 @@ Json Baseline::changes(const Json& result) const {
                         {"ratio", now.rate / old.rate},
                         {"change", change}});
       }
+  require(!list.empty(),
+          "{}: has nothing of what was measured now; expected the same model, mode and batch, or kernels", path_);
   return list;
 }
 

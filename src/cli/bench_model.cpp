@@ -126,8 +126,10 @@ int bench_model(const BenchArguments& given) {
   if (a.seconds == 0) a.seconds = 8;
   require(!a.profile || a.mode == "train", "bench: --profile is for --mode train, not {}", a.mode);
   const Experiment x = load_experiment(a.model, a.sets);
-  require(a.mode == "train" || x.train.dtype != "bf16", "bench: train.dtype = \"bf16\" is for --mode train, not {}",
-          a.mode);
+  require(
+      a.mode == "train" || x.train.dtype != "bf16",
+      "bench: train.dtype = \"bf16\" is for --mode train, not {}; --set train.dtype=f32 measures what heed eval does",
+      a.mode);
   const Baseline baseline(a.compare);
   const Index batch = a.batch > 0 ? a.batch : x.train.batch;
   Measured result = x.train.dtype == "f64" ? measure<double>(a, x, batch) : measure<float>(a, x, batch);

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <iostream>
 
 namespace heed::cli {
@@ -100,7 +102,7 @@ std::string to_csv(const Arguments& a, const Results& results) {
 }
 
 void print(const Arguments& a, const Results& results) {
-  std::cout << fmt::format("{}: {} channels, {} heads; one image, one thread\n\n", a.label(), a.dim, a.heads);
+  std::cout << fmt::format("{}: {} channels, heads: {}; one image, one thread\n\n", a.label(), a.dim, a.heads);
   std::vector<std::vector<std::string>> cells{{"tokens"}};
   for (const PassName& pass : passes)
     cells[0].insert(cells[0].end(), {fmt::format("{}, ms", pass.name), "MB", "resident MB"});
@@ -143,13 +145,21 @@ bool within_bounds(const Arguments& a, const Results& results) {
 int scaling_command(const Arguments& a) {
   const std::unique_ptr<Mechanism> mechanism = make_mechanism(a.mechanism, parse_options(a.sets));
   require(a.dim % a.heads == 0, "scaling: --dim is {}; expected a multiple of the {} heads", a.dim, a.heads);
-  require(std::is_sorted(a.tokens.begin(), a.tokens.end(), std::less_equal<>()),
+  require(std::adjacent_find(a.tokens.begin(), a.tokens.end(), std::greater_equal<>()) == a.tokens.end(),
           "scaling: --tokens is {}; expected numbers that increase", fmt::join(a.tokens, ","));
-  AtomicFile file(a.output);
+  require(std::isfinite(a.time_below) && std::isfinite(a.memory_below),
+          "scaling: --time-below is {}, --memory-below {}; expected finite numbers", a.time_below, a.memory_below);
+  const auto fitted = std::count_if(a.tokens.begin(), a.tokens.end(), [&](Index tokens) {
+    return tokens >= a.fit_from &&
+           in_megabytes(scaling_bytes(*mechanism, a.dim, a.heads, tokens)) <= static_cast<double>(a.max_megabytes);
+  });
+  require((a.time_below == 0 && a.memory_below == 0) || fitted >= 2,
+          "scaling: a bound needs an exponent, but of the sizes from {} on that --max-memory allows there are {}; "
+          "expected two or more",
+          a.fit_from, fitted);
+  AtomicFile(a.output);  // fails now where nothing can be written
   const Results results = measure(a, *mechanism);
-  require((a.time_below == 0 && a.memory_below == 0) || results.exponents[0].time,
-          "scaling: fewer than two sizes of {} tokens or more were measured; expected two, to fit exponents to",
-          a.fit_from);
+  AtomicFile file(a.output);
   file.write(to_csv(a, results));
   file.commit();
   print(a, results);

@@ -83,7 +83,7 @@ void addmm_bf16(Transpose transpose_a, Transpose transpose_b, Index m, Index n, 
 
 #else
 
-const char* bf16_obstacle() { return "it needs a CPU with AVX512-BF16 and a build for it, this one is for " HEED_ARCH; }
+const char* bf16_obstacle() { return "it needs a CPU with AVX512-BF16 and a build for it (this one: ARCH=" HEED_ARCH ")"; }
 
 void gemm_bf16(Transpose, Transpose, Index, Index, Index, const float*, Index, const float*, Index, Update, float*,
                Index) {

@@ -65,6 +65,7 @@ void negative_l1(Index rows, Index columns, Index width, const float* x, Index l
 
 void negative_l1_by_maxima(Index rows, Index columns, Index width, const float* x, Index ldx, const float* w, Index ldw,
                            const float* bias, float* s, Index lds) {
+  HEED_ASSERT(width >= 1);
   constexpr Index most_rows = 1024, most_columns = 256;
   alignas(alignment) float of_x[most_rows], of_w[most_columns];
   for (Index r = 0; r < rows; r += most_rows) {

@@ -120,7 +120,8 @@ inline Vector constant(float x) {
   return v;
 }
 
-/// clamp(u, -1, 1), with AVX-512 in one instruction: the smaller of |u| and 1, with the sign of u.
+/// clamp(u, -1, 1), with AVX-512 in one instruction: the smaller of |u| and 1, with the sign of u. NaN becomes 1 or -1:
+/// a distance whose gradient this is has been NaN before.
 class Clamp {
  public:
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3

@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(exponents_of_powers) {
 
 BOOST_FIXTURE_TEST_CASE(a_row_for_each_size_and_pass, Runs) {
   const std::string printed = output_of(command({"aft", "--set", "variant=conv", "--tokens", "16,32,64"}));
-  check_contains(printed, {"aft:variant=conv: 8 channels, 4 heads", "exponent", file});
+  check_contains(printed, {"aft:variant=conv: 8 channels, heads: 4", "exponent", file});
   const auto rows = table(file);
   BOOST_REQUIRE(rows.size() == 1 + 2 * 3u);
   BOOST_TEST(rows[0][4] == "pass");
@@ -143,7 +143,7 @@ BOOST_FIXTURE_TEST_CASE(what_cannot_be_measured, Runs) {
   refuse({"sofmax"}, {"unknown mechanism 'sofmax'", "softmax"});
   refuse({"softmax", "--set", "window=3"}, {"window"});
   refuse({"soft", "--set", "landmarks=50"}, {"[soft] landmarks is 50; expected a square number"});
-  refuse({"softmax", "--tokens", "16", "--time-below", "1.15"}, {"fewer than two sizes"});
+  refuse({"softmax", "--tokens", "16", "--time-below", "1.15"}, {"there are 1; expected two or more"});
   refuse({"softmax", "--set", "causal"}, {"expected OPTION=VALUE"});
   BOOST_TEST(std::filesystem::is_empty(directory / ""));
   check_refusal({"scaling", "softmax", "-o", directory / "none/x.csv"}, {"none/x.csv"});

@@ -89,6 +89,29 @@ BOOST_FIXTURE_TEST_CASE(computing_blocks_again_changes_no_bit, Batch11) {
   }
 }
 
+// The same with what a training run of floats uses: products in bfloat16, where there are any.
+BOOST_AUTO_TEST_CASE(nor_do_blocks_with_products_in_bfloat16) {
+  if (kernels::bf16_obstacle()) {
+    BOOST_TEST_MESSAGE("skipped: " << kernels::bf16_obstacle());
+    return;
+  }
+  const Experiment x = Workshop(10, 10).experiment();
+  const VisionTransformer model(x.model, x.attention);
+  Parameters<float> parameters(model.parameters());
+  parameters.initialise(1);
+  Tensor<float> images(Shape{6, 1, 8, 8}), targets(Shape{6, 10});
+  for (Index i = 0; i < images.size(); ++i) images[i] = static_cast<float>(RandomStream(2).normal(i));
+  for (Index i = 0; i < 6; ++i) targets[10 * i] = 1;
+  const std::vector<int> labels(6, 0);
+  std::vector<std::vector<float>> results;
+  for (const bool recompute : {false, true}) {
+    BatchGradient<float> gradient(model, parameters, 6, {.piece = 4, .dtype = "bf16", .recompute = recompute});
+    gradient.run(std::as_const(images).view(), std::as_const(targets).view(), labels.data(), RandomStream(1));
+    results.emplace_back(gradient.gradients().data(), gradient.gradients().data() + gradient.gradients().size());
+  }
+  BOOST_TEST(results[0] == results[1], boost::test_tools::per_element());
+}
+
 // Operations of the model and the loss have times, forward and backward; the sum cannot exceed that of the threads.
 BOOST_DATA_TEST_CASE_F(Batch11, a_profile_accounts_for_the_operations, boost::unit_test::data::make({false, true}),
                        recompute) {

@@ -5,8 +5,9 @@
 
 namespace heed {
 
-/// Rows of the map made at once for so many queries: blocks of equal size, of about 64 rows. At 4096 keys, two of them
-/// are 2 MB of floats, about an L2 cache. (65 tokens are one block: each begins by arranging all keys and values.)
+/// Rows of the map made at once for so many queries: blocks of equal size, of 48 to 80 rows, or of up to 95 where there
+/// is one. At 4096 keys, two of them are 2 MB of floats, about an L2 cache. (65 tokens are one block: each begins by
+/// arranging all keys and values.)
 inline Index map_block(Index queries) {
   const Index blocks = std::max<Index>((queries + 32) / 64, 1);
   return std::max<Index>((queries + blocks - 1) / blocks, 1);

@@ -45,8 +45,8 @@ void gemm(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index 
 #endif
 
 /// C = bias + addend + op(A) op(B), with bias[j] added to column j and the matrix `addend`, rows `ldd` apart; either
-/// may be nullptr. All else, and in float the promise about cutting m and n, as in gemm(). Counts as a product that is
-/// assigned, and m n add for each of the two.
+/// may be nullptr, and C overlaps neither. All else, and in float the promise about cutting m and n, as in gemm().
+/// Counts as a product that is assigned, and m n add for each of the two.
 template <class T>
 void addmm(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const T* a, Index lda, const T* b,
            Index ldb, const T* bias, const T* addend, Index ldd, T* c, Index ldc) {

@@ -1,5 +1,6 @@
 // Matrix product of numbers rounded to bfloat16: a float without its lower 16 bits of 23 behind the point. Products of
-// two are exact in float, and processors with AVX512-BF16 add up twice as many of them as of floats in the same time.
+// two normal ones are exact in float, and processors with AVX512-BF16 add up twice as many of them as of floats in the
+// same time.
 #pragma once
 
 #include "heed/kernels/gemm.h"
@@ -24,7 +25,8 @@ float round_to_bf16(float x);
 const char* bf16_obstacle();
 
 /// C = op(A) op(B), or C += op(A) op(B), with the numbers of A and B rounded to bfloat16; sums are floats. Shapes and
-/// independence of how m and n are cut as in gemm(). Each product is within 2^-7 |a||b| of the exact one.
+/// independence of how m and n are cut as in gemm(). Each product of normal numbers is within 2^-7 |a||b| of the exact
+/// one.
 void gemm_bf16(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const float* a, Index lda,
                const float* b, Index ldb, Update update, float* c, Index ldc);
 

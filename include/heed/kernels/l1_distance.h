@@ -36,9 +36,9 @@ void negative_l1(Index rows, Index columns, Index width, const T* x, Index ldx, 
 
 /// s[r,c] = bias[c] - sum_i |x[r,i] - w[c,i]|, bias nullptr for zeros, where rows lie so near the origin that the
 /// distance may be taken from maxima, |x - w| = 2 max(x, w) - x - w: as fast as a matrix product, where a difference
-/// and its absolute value take almost twice as long. Fast float: the error is at most 2 width eps (|x|_1 + |w|_1),
-/// which says little of rows that are close to each other but far from the origin. Counts as negative_l1, the
-/// textbook's way, that adds to the bias.
+/// and its absolute value take almost twice as long. Fast float: the error is at most 2 width eps (|x|_1 + |w|_1) + 3
+/// eps |bias|, which says little of rows that are close to each other but far from the origin. Counts as negative_l1,
+/// the textbook's way, that adds to the bias.
 template <class T>
 void negative_l1_by_maxima(Index rows, Index columns, Index width, const T* x, Index ldx, const T* w, Index ldw,
                            const T* bias, T* s, Index lds) {

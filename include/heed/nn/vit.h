@@ -169,7 +169,7 @@ class VisionTransformer {
 
  private:
   /// The head reads the class token alone, so after its attention the last block need not go on with the others: a
-  /// tenth of the work of twelve blocks. Costs are those of the papers, which count them.
+  /// sixteenth of the work of twelve blocks. Costs are those of the papers, which count them.
   template <class T>
   static bool only_what_is_needed(const Tape<T>& tape) {
     return !std::is_same_v<T, Counted> && tape.pass().compute && tape.pass().trace == nullptr;

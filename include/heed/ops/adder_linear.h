@@ -85,12 +85,12 @@ Var<T> adder_linear(Var<T> x, Var<T> weight, Var<T> bias = {}, const AdderLinear
         const T *px = x.data(), *pw = weight.data(), *pdy = dy.data();
         detail::bias_backward(tape, bias, rows, out, pdy);
         if (const auto dw = tape.target(weight))
-          for_row_ranges(out, in * rows / 8, [=](Index begin, Index end) {
+          for_product_ranges<T>(out, in * rows / 8, [=](Index begin, Index end) {
             kernels::negative_l1_gradient(options.weight_grad, Transpose::yes, end - begin, rows, in, pw + begin * in,
                                           in, px, in, pdy + begin, out, dw.update, dw.data + begin * in, in);
           });
         if (const auto dx = tape.target(x))
-          for_row_ranges(rows, in * out / 8, [=](Index begin, Index end) {
+          for_product_ranges<T>(rows, in * out / 8, [=](Index begin, Index end) {
             kernels::negative_l1_gradient(options.input_grad, Transpose::no, end - begin, out, in, px + begin * in, in,
                                           pw, in, pdy + begin * out, out, dx.update, dx.data + begin * in, in);
           });

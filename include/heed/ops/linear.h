@@ -36,7 +36,7 @@ Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {}) {
       [=](T* y) {
         const T *px = x.data(), *pw = weight.data();
         const T *pb = bias ? bias.data() : nullptr, *pr = residual ? residual.data() : nullptr;
-        for_parts(rows, out, in / 8, [=](Index row, Index last_row, Index column, Index last_column) {
+        for_product_parts<T>(rows, out, in, [=](Index row, Index last_row, Index column, Index last_column) {
           if constexpr (std::is_same_v<T, float> && kernels::packs_weights)
             if (packed && pb)
               return kernels::addmm(last_row - row, column, last_column, px + row * in, in, *packed, pb,
@@ -51,12 +51,12 @@ Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {}) {
         const T *px = x.data(), *pw = weight.data(), *pdy = dy.data();
         detail::bias_backward(tape, bias, rows, out, pdy);
         if (const auto dw = tape.target(weight))
-          for_row_ranges(out, in * rows / 8, [=](Index begin, Index end) {
+          for_product_ranges<T>(out, in * rows / 8, [=](Index begin, Index end) {
             kernels::gemm(products, Transpose::yes, Transpose::no, end - begin, in, rows, pdy + begin, out, px, in,
                           dw.update, dw.data + begin * in, in);
           });
         if (const auto dx = tape.target(x))
-          for_row_ranges(rows, in * out / 8, [=](Index begin, Index end) {
+          for_product_ranges<T>(rows, in * out / 8, [=](Index begin, Index end) {
             kernels::gemm(products, Transpose::no, Transpose::no, end - begin, in, out, pdy + begin * out, out, pw, in,
                           dx.update, dx.data + begin * in, in);
           });

@@ -15,16 +15,25 @@ void for_row_ranges(Index rows, Index row_work, const F& f) {
   parallel_ranges(rows, parallel_grain / std::max<Index>(row_work, 1), f);
 }
 
-/// Calls f(first row, last row, first column, last column) for parts of a matrix whose elements cost about `work`
-/// elementary operations each and do not depend on the part they are in. The longer side is cut: a product with few rows
-/// is divided by columns, so that threads do not all arrange the same operand.
-template <class F>
-void for_parts(Index rows, Index columns, Index work, const F& f) {
-  if (rows >= columns)
-    return for_row_ranges(rows, columns * work, [&](Index begin, Index end) { f(begin, end, Index{0}, columns); });
-  constexpr Index strip = 16, least = parallel_grain / 8;  // columns; work that is worth waking a thread
+/// The same for products. An element of float's does not depend on the range that it is in; one of double's, which are
+/// BLAS', may, and so its ranges follow from shapes alone.
+template <class T, class F>
+void for_product_ranges(Index rows, Index row_work, const F& f) {
+  if constexpr (std::is_same_v<T, float>) return for_row_ranges(rows, row_work, f);
+  const Index ranges = std::clamp<Index>(rows * row_work / parallel_grain, 1, std::clamp<Index>(rows, 1, 64));
+  parallel_for(ranges, [&](Index range) { f(rows * range / ranges, rows * (range + 1) / ranges); });
+}
+
+/// Calls f(first row, last row, first column, last column) for parts of a product [rows, columns] of `terms` terms
+/// each. Where there are few rows, float's columns are cut, so that threads do not all read the same operand.
+template <class T, class F>
+void for_product_parts(Index rows, Index columns, Index terms, const F& f) {
+  if (rows >= columns || !std::is_same_v<T, float>)
+    return for_product_ranges<T>(rows, columns * terms / 8,
+                                 [&](Index begin, Index end) { f(begin, end, Index{0}, columns); });
+  constexpr Index strip = 16, least = parallel_grain;  // columns; terms that are worth waking a thread
   const Index strips = (columns + strip - 1) / strip;
-  const Index parts = std::clamp<Index>(rows * columns * work / least, 1, std::min<Index>(threads(), strips));
+  const Index parts = std::clamp<Index>(rows * columns * terms / least, 1, std::min<Index>(threads(), strips));
   parallel_for(parts, [&](Index part) {
     f(Index{0}, rows, strips * part / parts * strip, std::min(columns, strips * (part + 1) / parts * strip));
   });

@@ -62,7 +62,7 @@ class BatchGradient {
   std::vector<Piece> pieces_;
 };
 
-/// Logits of images, `piece` at a time, with the weights as they are when it is constructed.
+/// Logits of images, `piece` at a time, with weights that do not change while it lives.
 template <class T>
 class Inference {
  public:

@@ -1,0 +1,62 @@
+// How a linear layer is cut between threads changes no bit of it, whatever the number type.
+#include "heed/ops/linear.h"
+
+#include "train/support.h"
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// y, dx, dW and db of a layer alone, whose products are then cut between threads.
+template <class T>
+std::vector<T> results(Index rows, Products products) {
+  constexpr Index in = 200, out = 330;
+  ParameterList list;
+  const ParameterId weight =
+      list.add({.name = "weight", .shape = {out, in}, .initial = Initial::normal(1), .multiplied = true});
+  const ParameterId bias = list.add({"bias", {out}, Initial::normal(1)});
+  Parameters<T> parameters(list);
+  parameters.initialise(1);
+  PackedWeights<T> packed;
+  packed.pack(products, parameters);
+  Gradients<T> gradients(parameters);
+  gradients.reset();
+  Tensor<T> x(Shape{rows, in});
+  for (Index i = 0; i < x.size(); ++i) x[i] = static_cast<T>(RandomStream(2).normal(i));
+  Tape<T> tape(Pass<T>{
+      .parameters = &parameters, .packed = &packed, .gradients = &gradients, .training = true, .products = products});
+  const Var<T> input = tape.input(std::as_const(x).view());
+  const Var<T> y = linear(input, tape.parameter(weight), tape.parameter(bias));
+  tape.backward(y, y.value());
+  std::vector<T> all(y.data(), y.data() + y.size());
+  all.insert(all.end(), gradients.data(), gradients.data() + gradients.size());
+  const View<const T> dx = tape.gradient(input);
+  all.insert(all.end(), dx.data(), dx.data() + dx.size());
+  return all;
+}
+
+template <class T>
+void check(Products products) {
+  for (const Index rows : {1, 65, 700}) {
+    std::vector<T> alone;
+    for (const int count : {1, 2, 3}) {
+      const WithThreads with(count);
+      const std::vector<T> now = results<T>(rows, products);
+      if (count == 1) alone = now;
+      BOOST_TEST((now == alone), rows << " rows, " << count << " threads");
+    }
+  }
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(ops_linear)
+
+BOOST_AUTO_TEST_CASE(threads_make_no_difference_to_a_bit) {
+  check<float>(Products::exact);
+  check<double>(Products::exact);
+  if (!kernels::bf16_obstacle()) check<float>(Products::bf16);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
