@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Draw how time and memory of attention grow with the number of tokens, from what heed scaling wrote."""
 
+import math
 from pathlib import Path
 
 import figures
@@ -14,6 +15,16 @@ PANELS = (  # pass, column, unit of it, title
 )
 
 
+def number(text, where, least=-math.inf):
+    try:
+        value = float(text)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not least < value < math.inf:
+        raise BadInput(f"{where} is '{text or ''}'; expected a number{' above 0' if least == 0 else ''}")
+    return value
+
+
 def read(path):
     """{mechanism: {pass: [rows by tokens]}}, and a line for each size that was left out."""
     curves, left_out = {}, []
@@ -25,10 +36,9 @@ def read(path):
             left_out.append(f"{row['mechanism']}, {row['tokens']} tokens: {row['skipped']}")
             continue
         for name in ("tokens", "seconds", "bytes"):
-            try:
-                row[name] = float(row[name])
-            except (TypeError, ValueError):
-                raise BadInput(f"{path}:{line}: {name} is '{row[name] or ''}'; expected a number") from None
+            row[name] = number(row[name], f"{path}:{line}: {name}", least=0)
+        for name in ("time_exponent", "memory_exponent"):
+            row[name] = number(row[name], f"{path}:{line}: {name}") if row[name] else None
         curves.setdefault(row["mechanism"], {name: [] for name in PASSES})[row["pass"]].append(row)
     if not curves:
         raise BadInput(f"{path}: holds no sizes that were measured")
@@ -39,7 +49,7 @@ def label_of(mechanism, passes):
     """The name and the exponents: time forward, time backward, memory."""
     exponents = [passes[name][0][column] for name, column in
                  (("forward", "time_exponent"), ("backward", "time_exponent"), ("backward", "memory_exponent")) if passes[name]]
-    return f"{mechanism}  ({', '.join(f'{float(e):.2f}' if e else '-' for e in exponents)})"
+    return f"{mechanism}  ({', '.join(f'{e:.2f}' if e is not None else '-' for e in exponents)})"
 
 
 def draw(curves, left_out, output):
