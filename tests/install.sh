@@ -28,9 +28,12 @@ awk '$3 == "loss" { last = $4; if (!seen++) first = last }
 
 usr/bin/heed list >list || die "the installed program fails"
 grep -q '^softmax' list || die "the installed program lists no softmax: $(cat list)"
-usr/bin/heed bench --only models --match 'vit-micro sima infer' --seconds 0.001 >speed 2>/dev/null ||
-  die "the installed program does not measure its models"
-grep -q '^vit-micro sima infer' speed || die "heed bench measured no model: $(cat speed)"
+# A build of plain loops has nothing to hold models against, and says so.
+if usr/bin/heed bench --only models --match 'vit-micro sima infer' --seconds 0.001 >speed 2>refusal; then
+  grep -q '^vit-micro sima infer' speed || die "heed bench measured no model: $(cat speed)"
+else
+  grep -q 'a build of plain loops' refusal || die "the installed program does not measure its models: $(cat refusal)"
+fi
 for model in usr/share/heed/models/*.toml; do
   [ -s "$model" ] || die "no models are installed"
 done
