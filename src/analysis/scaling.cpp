@@ -1,10 +1,10 @@
 #include "heed/analysis/scaling.h"
 
 #include "heed/ops/attention.h"
+#include "heed/resident_memory.h"
 
 #include <cmath>
 #include <ctime>
-#include <fstream>
 
 namespace heed {
 
@@ -17,20 +17,6 @@ double thread_seconds() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-/// A line "VmRSS:  1234 kB" of /proc/self/status, in bytes.
-Index status_bytes(const std::string& key) {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with(key + ":")) return 1024 * std::stol(line.substr(key.size() + 1));
-  return 0;
-}
-
-/// Lets the peak of resident memory, VmHWM, begin anew; false where the system does not.
-bool reset_peak() {
-  std::ofstream clear("/proc/self/clear_refs");
-  return static_cast<bool>(clear << "5" << std::flush);
 }
 
 Tensor<float> normal_tensor(const Shape& shape, const RandomStream& random) {
@@ -97,9 +83,9 @@ template <class Prepare, class Timed>
 ScalingPass measure_pass(Index own_bytes, double seconds, Index resident, const Prepare& prepare, const Timed& timed) {
   ScalingPass pass;
   Tape<float> tape;
-  const bool peak_known = reset_peak();
+  const bool peak_known = reset_peak_resident();
   timed(tape, prepare(tape));
-  if (peak_known) pass.resident = status_bytes("VmHWM") - resident;
+  if (peak_known) pass.resident = peak_resident_bytes() - resident;
   pass.bytes = tape.reserved() + own_bytes;
   const double start = thread_seconds();
   while (thread_seconds() - start < seconds || pass.times.size() < least_runs) {
@@ -151,8 +137,6 @@ ScalingSize measure_scaling(const Mechanism& mechanism, Index dim, Index heads, 
       [&](Tape<float>& tape, Var<float> out) { subject.backward(tape, out); });
   return size;
 }
-
-Index resident_bytes() { return status_bytes("VmRSS"); }
 
 std::optional<double> fitted_exponent(const std::vector<std::pair<double, double>>& points) {
   if (points.size() < 2) return {};

@@ -9,12 +9,12 @@
 #include "heed/cost/rapl.h"
 #include "heed/kernels/gemm.h"
 #include "heed/parallel.h"
+#include "heed/resident_memory.h"
 #include "heed/train/optimizer.h"
 #include "heed/train/step.h"
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <iostream>
 
 namespace heed::cli {
@@ -81,15 +81,7 @@ Measured measure(const BenchArguments& a, const Experiment& x, Index batch) {
   return result;
 }
 
-/// The most memory that this process has held: VmHWM in /proc/self/status. (getrusage's ru_maxrss begins with that of
-/// the process that started this one.)
-double peak_megabytes() {
-  std::ifstream status("/proc/self/status");
-  double kilobytes = 0;
-  for (std::string word; status >> word;)
-    if (word == "VmHWM:") status >> kilobytes;
-  return kilobytes / 1024;
-}
+double peak_megabytes() { return static_cast<double>(peak_resident_bytes()) / (1 << 20); }
 
 Json model_json(const BenchArguments& a, Index batch, Measured& result) {
   const bench::Times& times = result.times;

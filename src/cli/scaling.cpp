@@ -4,6 +4,7 @@
 
 #include "heed/analysis/scaling.h"
 #include "heed/io/file.h"
+#include "heed/resident_memory.h"
 
 #include <fmt/format.h>
 

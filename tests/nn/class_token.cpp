@@ -1,19 +1,19 @@
 // Where the head reads the class token alone, the last block leaves the other tokens out after its attention.
 #include "heed/nn/vit.h"
 #include "heed/ops/cross_entropy.h"
-
-#include <boost/test/unit_test.hpp>
+#include "train/support.h"
 
 using namespace heed;
+using namespace heed::test;
 
 namespace {
 
-struct Outcome {
+struct PassResult {
   std::vector<double> logits, gradients;
 };
 
 /// A training pass over two images. One that is traced computes all tokens, as costs count them.
-Outcome pass_over(const Experiment& x, bool all_tokens) {
+PassResult pass_over(const Experiment& x, bool all_tokens) {
   const VisionTransformer model(x.model, x.attention);
   Parameters<double> parameters(model.parameters());
   parameters.initialise(1);
@@ -37,20 +37,12 @@ BOOST_AUTO_TEST_SUITE(nn_class_token)
 
 // Sums over tokens are shorter by terms that are zero, so results differ by roundings of numbers of order one.
 BOOST_AUTO_TEST_CASE(logits_and_gradients_are_those_of_all_tokens) {
-  Experiment x;
-  x.model.image = 8;
-  x.model.channels = 1;
-  x.model.patch = 4;
-  x.model.dim = 16;
-  x.model.depth = 2;
-  x.model.heads = 2;
-  x.model.hidden = 24;
-  x.model.classes = 10;
+  Experiment x = Workshop(10, 10).experiment();
   for (const std::string linear : {"mul", "adder"})
     for (const bool gate : {false, true}) {
       x.model.linear = {linear};
       x.model.gate = gate;
-      const Outcome needed = pass_over(x, false), all = pass_over(x, true);
+      const PassResult needed = pass_over(x, false), all = pass_over(x, true);
       const auto check = [&](const std::vector<double>& a, const std::vector<double>& b, const char* what) {
         double worst = 0;
         for (std::size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(a[i] - b[i]));

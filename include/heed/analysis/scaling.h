@@ -47,9 +47,6 @@ double scaling_bytes(const Mechanism& mechanism, Index dim, Index heads, Index t
 ScalingSize measure_scaling(const Mechanism& mechanism, Index dim, Index heads, Index tokens, double seconds,
                             Index resident);
 
-/// Resident memory of the process now.
-Index resident_bytes();
-
 /// b in y = a x^b by least squares of logarithms; nothing from fewer than two points (x, y).
 std::optional<double> fitted_exponent(const std::vector<std::pair<double, double>>& points);
 
