@@ -146,9 +146,9 @@ constexpr CheckShape check_shapes[] = {
 void add_attention(std::vector<CheckCase>& cases, const std::string& label, const Mechanism& mechanism,
                    const CheckShape& s) {
   const AttentionLayout layout = mechanism.layout(s.dim, s.heads);
-  const Index width = layout.query_width > 0 ? layout.query_width : layout.value_width;
-  const AttentionShape shape{layout.heads,       s.queries,     s.keys,       width,
-                             layout.value_width, s.grid_height, s.grid_width, s.class_token};
+  AttentionShape shape =
+      layout.among(s.queries, {.grid_height = s.grid_height, .grid_width = s.grid_width, .class_token = s.class_token});
+  shape.keys = s.keys;
   try {
     mechanism.check(shape);
   } catch (const Error&) {

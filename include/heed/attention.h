@@ -64,6 +64,15 @@ struct AttentionLayout {
   Index query_width = 0, key_width = 0, value_width = 0;  ///< channels per head; 0: not used
 
   Index total() const { return heads * (query_width + key_width + value_width); }
+
+  /// The shape of attention among so many tokens, with the grid and class token of `shape`.
+  AttentionShape among(Index tokens, AttentionShape shape) const {
+    shape.heads = heads;
+    shape.queries = shape.keys = tokens;
+    shape.width = query_width > 0 ? query_width : value_width;
+    shape.value_width = value_width;
+    return shape;
+  }
 };
 
 /// What a forward pass reads, for all heads of one image.

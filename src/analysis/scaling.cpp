@@ -101,12 +101,7 @@ ScalingPass measure_pass(Index own_bytes, double seconds, Index resident, const 
 }  // namespace
 
 AttentionShape scaling_shape(const Mechanism& mechanism, Index dim, Index heads, Index tokens) {
-  const AttentionLayout layout = mechanism.layout(dim, heads);
-  AttentionShape shape;
-  shape.heads = layout.heads;
-  shape.queries = shape.keys = tokens;
-  shape.width = layout.query_width > 0 ? layout.query_width : layout.value_width;
-  shape.value_width = layout.value_width;
+  AttentionShape shape = mechanism.layout(dim, heads).among(tokens, {});
   for (Index height = 1; height * height <= tokens; ++height)
     if (tokens % height == 0) shape.grid_height = height;
   shape.grid_width = tokens / shape.grid_height;

@@ -41,7 +41,7 @@ class AttentionLayer {
         gate_silu_(options.gate_silu),
         mechanism_(std::move(mechanism)),
         layout_(mechanism_->layout(dim, heads)),
-        shape_(complete(shape, layout_)),
+        shape_(layout_.among(shape.queries, shape)),
         qkv_(list, name + ".qkv", dim, parts(name, layout_), options.adder),
         proj_(list, name + ".proj", layout_.heads * layout_.value_width, dim, options.adder) {
     if (options.adder) out_norm_.emplace(list, name + ".out_ln", layout_.heads * layout_.value_width);
@@ -117,14 +117,6 @@ class AttentionLayer {
     if (layout.key_width > 0) parts.push_back({name + ".k_ln", layout.heads * layout.key_width});
     if (layout.value_width > 0) parts.push_back({name + ".v_ln", layout.heads * layout.value_width});
     return parts;
-  }
-
-  static AttentionShape complete(AttentionShape shape, const AttentionLayout& layout) {
-    shape.heads = layout.heads;
-    shape.keys = shape.queries;
-    shape.width = layout.query_width > 0 ? layout.query_width : layout.value_width;
-    shape.value_width = layout.value_width;
-    return shape;
   }
 
   /// q, k and v of x, as the mechanism takes them.

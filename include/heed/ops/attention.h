@@ -151,10 +151,7 @@ Var<T> attention(const Mechanism& mechanism, Var<T> x, const AttentionLayout& la
   require(xs.rank() == 3 && xs[2] == layout.total(), "[{}] x has shape {}; expected [B, N, {}]", mechanism.name(), xs,
           layout.total());
   const Index images = xs[0], tokens = xs[1], heads = layout.heads;
-  shape.heads = heads;
-  shape.queries = shape.keys = tokens;
-  shape.width = layout.query_width > 0 ? layout.query_width : layout.value_width;
-  shape.value_width = layout.value_width;
+  shape = layout.among(tokens, shape);
 
   const std::array<Var<T>, 3> operands{layout.query_width > 0 ? x : Var<T>{}, layout.key_width > 0 ? x : Var<T>{}, x};
   const Index width = heads * layout.value_width;
