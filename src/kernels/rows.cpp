@@ -16,6 +16,35 @@ void row_dots(Index rows, Index n, const float* a, Index a_stride, const float* 
   }
 }
 
+void row_dots_of_differences(Index rows, Index n, const float* a, Index a_stride, const float* b, Index b_stride,
+                             const float* c, Index c_stride, float* out) {
+  for (Index r = 0; r < rows; ++r, a += a_stride, b += b_stride, c += c_stride) {
+    Vector total = hn::Zero(tag);
+    for_each_vector(n, [&](Index i, auto use) {
+      total = hn::MulAdd(use.load(a + i), hn::Sub(use.load(b + i), use.load(c + i)), total);
+    });
+    out[r] = sum(total);
+  }
+}
+
+void weighted_rows(Index count, Index n, const float* weights, const float* const* rows, Update update, float* out) {
+  const auto columns = [=]<Index vectors>(std::integral_constant<Index, vectors>, Index i, auto use) {
+    Vector sums[vectors];
+    for (Vector& s : sums) s = hn::Zero(tag);
+    for (Index r = 0; r < count; ++r) {
+      const Vector weight = set(weights[r]);
+#pragma GCC unroll 4
+      for (Index v = 0; v < vectors; ++v) sums[v] = hn::MulAdd(weight, use.load(rows[r] + i + v * lanes), sums[v]);
+    }
+    for (Index v = 0; v < vectors; ++v) write(update, use, sums[v], out + i + v * lanes);
+  };
+  constexpr std::integral_constant<Index, 4> four;
+  constexpr std::integral_constant<Index, 1> one;
+  Index i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) columns(four, i, AllLanes{});
+  for_each_vector(n - i, [&](Index j, auto use) { columns(one, i + j, use); });
+}
+
 void column_sums(Index rows, Index n, const float* a, Update update, float* out) {
   // Four vectors of columns at a time stay in registers over all rows: 256 bytes of each row with AVX-512.
   const Index block = 4 * lanes;

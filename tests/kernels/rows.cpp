@@ -22,6 +22,41 @@ BOOST_AUTO_TEST_CASE(dots_of_strided_rows) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(dots_of_differences) {
+  for (const Index n : lengths) {
+    const Index rows = 5, stride = n + 3;
+    const auto a = normal_floats(rows * n, 1), b = normal_floats(rows * stride, 2), c = normal_floats(rows * n, 3);
+    std::vector<double> out(rows);
+    kernels::row_dots_of_differences<double>(rows, n, a.data(), n, b.data(), stride, c.data(), n, out.data());
+    Guarded fa(a, 1), fb(b, 2), fc(c, 0), fout(rows, 3), same(rows, 0, 1.0f);
+    kernels::row_dots_of_differences(rows, n, fa.data(), n, fb.data(), stride, fc.data(), n, fout.data());
+    // Terms are about 1.4, sums of n of them are rounded n times.
+    require_close("dots", fout, out, [&](std::size_t) { return static_cast<double>(n + 1) * 6e-8 * 1.4 * 4; });
+    kernels::row_dots_of_differences(rows, n, fa.data(), n, fb.data(), stride, fb.data(), stride, same.data());
+    for (Index r = 0; r < rows; ++r) BOOST_TEST(same[r] == 0);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(weighted_sums_of_rows_that_lie_anywhere) {
+  for (const Index n : lengths)
+    for (const Index count : {1, 2, 9})
+      for (const Update update : {Update::assign, Update::accumulate}) {
+        const auto weights = normal_floats(count, 1), values = normal_floats(count * n, 2);
+        std::vector<double> sums = normal_floats(n, 3);
+        Guarded fweights(weights, 1), fvalues(values, 2), fsums(sums, 3);
+        std::vector<const double*> rows;
+        std::vector<const float*> frows;
+        for (Index r = 0; r < count; ++r) {
+          const Index place = r * 5 % count * n;
+          rows.push_back(values.data() + place), frows.push_back(fvalues.data() + place);
+        }
+        kernels::weighted_rows<double>(count, n, weights.data(), rows.data(), update, sums.data());
+        kernels::weighted_rows(count, n, fweights.data(), frows.data(), update, fsums.data());
+        require_close("weighted rows", fsums, sums,
+                      [&](std::size_t) { return static_cast<double>(count + 1) * 6e-8 * 10; });
+      }
+}
+
 // Rows are added in order with or without vectors, so the bits are those of the plain loop in float.
 BOOST_AUTO_TEST_CASE(column_sums_are_the_plain_loops_bit_for_bit) {
   for (const Index n : lengths)

@@ -97,21 +97,19 @@ struct AftConv {
         }
         // 3.
         for (Index c = 0; c < d; ++c) dy[c] = dy[c] / mass[t];
-        b[t] = dy[0] * y[t * d];
-        for (Index c = 1; c < d; ++c) b[t] += dy[c] * y[t * d + c];
         negative[t] = -scale[t];
       }
+      kernels::row_dots(N, d, G, d, y, d, b);
       // 2.
       kernels::neighbourhood_sums(grid(in.shape), {d, negative, 1, b, G, d}, bias.used, true, !masked, to_keys, rest);
+      T* const dots = b;  // <A[s], v[s]>
+      kernels::row_dots(N, d, to_keys.value, d, in.v[h], in.v.row_stride, dots);
       for (Index s = 0; s < N; ++s) {
-        const T* const v = in.v[h] + s * in.v.row_stride;
         const T* const A = to_keys.value + s * d;
         const T e = exp(in.k[h][s * in.k.row_stride] + to_keys.scale[s]);
         T* const dv = gradient.v[h] + s * gradient.v.row_stride;
-        T dot = A[0] * v[0];
-        for (Index c = 1; c < d; ++c) dot += A[c] * v[c];
         for (Index c = 0; c < d; ++c) write(gradient.update, dv[c], e * A[c]);
-        write(gradient.update, gradient.k[h][s * gradient.k.row_stride], e * (dot - to_keys.mass[s]));
+        write(gradient.update, gradient.k[h][s * gradient.k.row_stride], e * (dots[s] - to_keys.mass[s]));
       }
       kernels::neighbourhood_bias_gradient(grid(in.shape), keys(in, h), bias.used, scale, y, G, bias.gradient);
       // 1.

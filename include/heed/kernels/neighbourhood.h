@@ -4,6 +4,7 @@
 
 #include "heed/cost.h"
 #include "heed/kernels/exp.h"
+#include "heed/kernels/rows.h"
 #include "heed/kernels/update.h"
 
 #include <cmath>
@@ -68,6 +69,32 @@ void add_parts(Index n, const Part<T>& a, const Part<T>& b, T* scale, T* mass, T
   *mass = *a.mass * of_a + (b.mass ? *b.mass * of_b : of_b);
   for (Index c = 0; c < n; ++c) value[c] = a.value[c] * of_a + b.value[c] * of_b;
 }
+
+/// Some summands exp(x) (mass, value[n]) of one sum, which are added up together: their exponentials then are a loop
+/// without branches, and their sum stays in registers.
+template <class T>
+struct Batch {
+  static constexpr Index most = 64;
+  T weights[most];  ///< x, later exp(x)
+  const T *masses[most], *rows[most];
+  Index count = 0;
+
+  bool full() const { return count == most; }
+  void add(T x, const T* mass, const T* value) {
+    weights[count] = x, masses[count] = mass, rows[count] = value;
+    ++count;
+  }
+  void exponentiate() {
+    for (Index i = 0; i < count; ++i) weights[i] = exp(weights[i]);
+  }
+  /// Sum of exp(x) mass.
+  T mass() const {
+    const auto of = [this](Index i) { return masses[i] ? weights[i] * *masses[i] : weights[i]; };
+    T sum = of(0);
+    for (Index i = 1; i < count; ++i) sum += of(i);
+    return sum;
+  }
+};
 
 /// Running sums along a line of cells or of lines: entry i is entry i - 1 plus the i-th term.
 template <class T>
@@ -162,15 +189,20 @@ void neighbourhood_sums(const Neighbourhood& g, const NeighbourTerms<T>& terms, 
       if (first || x > scale) scale = x;
       first = false;
     });
-    T* const value = sums.value + t * n;
-    first = true;
+    detail::Batch<T> parts;
+    Update update = Update::assign;
+    const auto add_batch = [&] {
+      parts.exponentiate();
+      write(update, mass, parts.mass());
+      weighted_rows(parts.count, n, parts.weights, parts.rows, update, sums.value + t * n);
+      update = Update::accumulate, parts.count = 0;
+    };
     for_each_part([&](const Part& part, const T* b) {
-      const T distance = part.x - scale, e = exp(b ? distance + *b : distance);
-      const Update update = first ? Update::assign : Update::accumulate;
-      write(update, mass, part.mass ? e * *part.mass : e);
-      for (Index c = 0; c < n; ++c) write(update, value[c], e * part.value[c]);
-      first = false;
+      const T distance = part.x - scale;
+      parts.add(b ? distance + *b : distance, part.mass, part.value);
+      if (parts.full()) add_batch();
     });
+    if (parts.count > 0) add_batch();
     sums.scale[t] = scale;
     sums.mass[t] = mass;
   }
@@ -221,17 +253,28 @@ void neighbourhood_bias_gradient(const Neighbourhood& g, const NeighbourTerms<T>
   for (Index dy = -g.reach_y; dy <= g.reach_y; ++dy)
     for (Index dx = -g.reach_x; dx <= g.reach_x; ++dx) {
       const Index place = g.place(dy, dx);
-      bool first = true;
+      const Index left = std::max<Index>(0, -dx), right = std::min(g.width, g.width - dx);
+      detail::Batch<T> pairs;
+      T dots[detail::Batch<T>::most];
+      Update update = Update::assign;
+      const auto add_batch = [&] {
+        pairs.exponentiate();
+        for (Index i = 0; i < pairs.count; ++i, update = Update::accumulate)
+          write(update, dbias[place], pairs.weights[i] * dots[i]);
+        pairs.count = 0;
+      };
       for (Index row = std::max<Index>(0, -dy); row < std::min(g.height, g.height - dy); ++row)
-        for (Index column = std::max<Index>(0, -dx); column < std::min(g.width, g.width - dx); ++column) {
+        for (Index column = left; column < right;) {
           const Index t = row * g.width + column, s = (row + dy) * g.width + column + dx;
-          const T *const gt = gradient + t * n, *const vs = terms.value + s * terms.value_stride, *const yt = y + t * n;
-          T dot = gt[0] * (vs[0] - yt[0]);
-          for (Index c = 1; c < n; ++c) dot += gt[c] * (vs[c] - yt[c]);
-          const T weight = exp((terms.x[s * terms.x_stride] - scale[t]) + bias[place]);
-          write(first ? Update::assign : Update::accumulate, dbias[place], weight * dot);
-          first = false;
+          const Index some = std::min(right - column, detail::Batch<T>::most - pairs.count);
+          row_dots_of_differences(some, n, gradient + t * n, n, terms.value + s * terms.value_stride,
+                                  terms.value_stride, y + t * n, n, dots + pairs.count);
+          for (Index i = 0; i < some; ++i)
+            pairs.add((terms.x[(s + i) * terms.x_stride] - scale[t + i]) + bias[place], nullptr, nullptr);
+          if (pairs.full()) add_batch();
+          column += some;
         }
+      if (pairs.count > 0) add_batch();
     }
 }
 
