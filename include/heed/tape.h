@@ -360,8 +360,7 @@ Var<T> Tape<T>::recompute(Var<T> x, const F& f) {
     const Var<T> input = inner().input(x.value()), output = f(input);
     inner().backward(output, {dy.data(), output.shape()});
     const View<const T> gradient = inner().gradient(input);
-    if (const auto dx = target(x))
-      for (Index i = 0; i < gradient.size(); ++i) write(dx.update, dx.data[i], gradient[i]);
+    if (const auto dx = target(x)) write_all(dx.update, gradient.size(), gradient.data(), dx.data);
   });
   return result;
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+
 namespace heed {
 
 /// How a kernel writes its result: over what is there, or added to it. Gradients are written with `assign`
@@ -13,6 +15,13 @@ inline void write(Update update, T& target, T value) {
     target = value;
   else
     target += value;
+}
+
+/// Writes n elements, `from` and `to` apart from each other.
+template <class T>
+inline void write_all(Update update, std::ptrdiff_t n, const T* from, T* to) {
+#pragma GCC ivdep
+  for (std::ptrdiff_t i = 0; i < n; ++i) write(update, to[i], from[i]);
 }
 
 }  // namespace heed

@@ -119,12 +119,15 @@ Var<T> run_attention(const Mechanism& mechanism, const AttentionShape& shape, In
           }
         });
         Index offset = 0;
-        for (std::size_t i = 0; i < own_count; offset += own[i].size(), ++i) {
-          const auto target = tape.target(own[i]);
-          for (Index piece = 0; piece < pieces && target; ++piece)
-            for (Index j = 0; j < own[i].size(); ++j)
-              write(piece == 0 ? target.update : Update::accumulate, target.data[j],
-                    shares[piece * own_size + offset + j]);
+        for (std::size_t i = 0; i < own_count; ++i) {
+          const Index size = own[i].size();
+          if (const auto target = tape.target(own[i]))
+            parallel_ranges(size, parallel_grain / pieces, [=](Index begin, Index end) {
+              for (Index piece = 0; piece < pieces; ++piece)
+                write_all(piece == 0 ? target.update : Update::accumulate, end - begin,
+                          shares + piece * own_size + offset + begin, target.data + begin);
+            });
+          offset += size;
         }
       });
 }

@@ -59,7 +59,7 @@ struct LayerNormRows {
   void give_sums(Tape<T>& tape, const T* sums) const {
     for (std::size_t p = 0; p < 2; ++p)
       if (const auto target = tape.target(parameters[p]))
-        for (Index i = 0; i < n; ++i) write(target.update, target.data[i], sums[static_cast<Index>(p) * n + i]);
+        write_all(target.update, n, sums + static_cast<Index>(p) * n, target.data);
   }
 
  private:

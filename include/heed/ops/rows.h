@@ -49,10 +49,8 @@ void sum_over_row_ranges(Tape<T>& tape, Index rows, Index row_work, Index width,
   parallel_for(pieces, [&](Index piece) {
     f(rows * piece / pieces, rows * (piece + 1) / pieces, Update::assign, shares + piece * width);
   });
-  for (Index piece = 0; piece < pieces; ++piece) {
-    const Update share_update = piece == 0 ? update : Update::accumulate;
-    for (Index i = 0; i < width; ++i) write(share_update, data[i], shares[piece * width + i]);
-  }
+  for (Index piece = 0; piece < pieces; ++piece)
+    write_all(piece == 0 ? update : Update::accumulate, width, shares + piece * width, data);
 }
 
 }  // namespace heed
