@@ -34,12 +34,20 @@ void gaussian_backward(Index m, Index n, Index d, const float* x, Index x_stride
   const auto add_term = [](Vector sum, float weight, Vector to, Vector from, Index) {
     return hn::MulAdd(set(weight), hn::Sub(to, from), sum);
   };
-  const auto weight = [=](Index i, Index j) { return factor * (g[i * g_stride + j] * dg[i * g_stride + j]); };
-  if (dx) sum_over_rows(m, n, d, x, x_stride, y, y_stride, weight, update_x, dx, dx_stride, add_term);
+  // Made beforehand, since every channel asks for a weight again, on either side.
+  thread_local Buffer<float> memory;
+  if (memory.size() < m * n) memory = Buffer<float>(m * n);
+  float* const weights = memory.data();
+  for (Index i = 0; i < m; ++i)
+    for (Index j = 0; j < n; ++j) weights[i * n + j] = factor * (g[i * g_stride + j] * dg[i * g_stride + j]);
+  if (dx)
+    sum_over_rows(
+        m, n, d, x, x_stride, y, y_stride, [=](Index i, Index j) { return weights[i * n + j]; }, update_x, dx,
+        dx_stride, add_term);
   if (dy)
     sum_over_rows(
-        n, m, d, y, y_stride, x, x_stride, [&](Index j, Index i) { return weight(i, j); }, update_y, dy, dy_stride,
-        add_term);
+        n, m, d, y, y_stride, x, x_stride, [=](Index j, Index i) { return weights[i * n + j]; }, update_y, dy,
+        dy_stride, add_term);
 }
 
 }  // namespace heed::kernels

@@ -43,8 +43,10 @@ template <class T>
 void gaussian(Index m, Index n, Index d, const T* x, Index x_stride, const T* y, Index y_stride, double scale, T* g,
               Index g_stride) {
   squared_distances(m, n, d, x, x_stride, y, y_stride, g, g_stride);
-  for (Index i = 0; i < m; ++i)
-    for (Index j = 0; j < n; ++j) g[i * g_stride + j] = exp(T(-scale) * g[i * g_stride + j]);
+  const bool gaps = g_stride > n;  // without, all rows are one
+  const Index rows = gaps ? m : 1, columns = gaps ? n : m * n;
+  for (Index i = 0; i < rows; ++i)
+    for (Index j = 0; j < columns; ++j) g[i * g_stride + j] = exp(T(-scale) * g[i * g_stride + j]);
 }
 
 /// The gradient of gaussian(). As d exp(-s |x - y|^2) / dx = -2 s exp(-s |x - y|^2) (x - y),
