@@ -149,6 +149,13 @@ void add_adder_cases(std::vector<CheckCase>& cases) {
           return layer_norm_parts(Variable(v[0]), std::span<const Part>(list));
         }));
   }
+  cases.push_back(check_case("layer_norm_parts, residual",
+                             {{"x", {2, 3, 4}}, {"gamma", {4}}, {"beta", {4}}, {"residual", {2, 3, 4}}},
+                             [](auto&, const auto& v) {
+                               using Part = NormPart<std::decay_t<decltype(*v[0].data())>>;
+                               const Part part{v[1], v[2]};
+                               return layer_norm_parts(v[0], std::span<const Part>(&part, 1), v[3]);
+                             }));
 }
 
 }  // namespace heed

@@ -75,6 +75,21 @@ void add_products(std::vector<CheckCase>& cases) {
                              }));
 }
 
+void add_linear_of(std::vector<CheckCase>& cases) {
+  const auto list = [](std::vector<CheckInput> parameters) {
+    parameters.insert(parameters.begin(), {"x", {2, 3, 5}, -2, 2, 0.01});
+    parameters.insert(parameters.end(), {{"weight", {7, 5}}, {"bias", {7}}, {"residual", {2, 3, 7}}});
+    return parameters;
+  };
+  cases.push_back(check_case("layer_norm_linear", list({{"gamma", {5}}, {"beta", {5}}}), [](auto&, const auto& v) {
+    return layer_norm_linear(v[0], v[1], v[2], v[3], v[4], v[5]);
+  }));
+  cases.push_back(check_case("gelu_linear", list({}),
+                             [](auto&, const auto& v) { return activation_linear<Gelu>(v[0], v[1], v[2], v[3]); }));
+  cases.push_back(check_case("relu_linear", list({}),
+                             [](auto&, const auto& v) { return activation_linear<Relu>(v[0], v[1], v[2], v[3]); }));
+}
+
 void add_norms(std::vector<CheckCase>& cases) {
   cases.push_back(check_case("layer_norm", {{"x", {2, 3, 5}}, {"gamma", {5}}, {"beta", {5}}},
                              [](auto&, const auto& v) { return layer_norm(v[0], v[1], v[2]); }));
@@ -236,6 +251,7 @@ std::vector<CheckCase> all_check_cases() {
   std::vector<CheckCase> cases;
   add_arithmetic(cases);
   add_products(cases);
+  add_linear_of(cases);
   add_norms(cases);
   add_model_ends(cases);
   add_mechanisms(cases);

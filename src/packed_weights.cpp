@@ -6,15 +6,18 @@
 namespace heed {
 
 template <class T>
-void PackedWeights<T>::pack(Products products, const Parameters<T>& parameters) {
+void PackedWeights<T>::pack(Products products, const Parameters<T>& parameters, bool gradients) {
   if constexpr (std::is_same_v<T, float> && kernels::packs_weights) {
     const ParameterList& list = parameters.list();
     weights_.resize(static_cast<std::size_t>(list.size()));
     parallel_for(list.size(), [&](Index i) {
       const ParameterId id = static_cast<ParameterId>(i);
-      const Shape& shape = list[id].shape;
-      if (list[id].multiplied)
-        weights_[static_cast<std::size_t>(i)].pack(products, shape[0], shape[1], parameters[id].data());
+      if (!list[id].multiplied) return;
+      LinearWeight& arranged = weights_[static_cast<std::size_t>(i)];
+      const Index out = list[id].shape[0], in = list[id].shape[1];
+      const float* const weight = parameters[id].data();
+      arranged.forward.pack(products, Transpose::yes, out, in, weight, in);
+      if (gradients) arranged.backward.pack(products, Transpose::no, in, out, weight, in);
     });
   }
 }

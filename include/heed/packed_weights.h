@@ -6,22 +6,27 @@
 
 namespace heed {
 
+/// A weight W [out, in], arranged for x W^T, and where gradients are wanted for dy W.
+struct LinearWeight {
+  kernels::PackedWeight forward, backward;
+};
+
 /// Arranged copies of the weights that are `multiplied`; none where there is nothing to gain: in double, and in a build
 /// of plain loops. They are those of the last call of pack().
 template <class T>
 class PackedWeights {
  public:
   /// Arranges the weights as they are now, on all threads. Keeps its memory from one call to the next.
-  void pack(Products products, const Parameters<T>& parameters);
+  void pack(Products products, const Parameters<T>& parameters, bool gradients);
 
   /// null where there is none.
-  const kernels::PackedWeight* find(ParameterId id) const {
+  const LinearWeight* find(ParameterId id) const {
     const auto i = static_cast<std::size_t>(id);
-    return i < weights_.size() && weights_[i].data() ? &weights_[i] : nullptr;
+    return i < weights_.size() && weights_[i].forward.data() ? &weights_[i] : nullptr;
   }
 
  private:
-  std::vector<kernels::PackedWeight> weights_;  ///< by ParameterId
+  std::vector<LinearWeight> weights_;  ///< by ParameterId
 };
 
 }  // namespace heed

@@ -123,7 +123,7 @@ class Tape {
   Var<T> parameter(ParameterId id);
 
   /// The arranged copy of a weight; null where there is none.
-  const kernels::PackedWeight* packed(Var<T> weight) {
+  const LinearWeight* packed(Var<T> weight) {
     const ParameterId id = node(weight).parameter;
     return pass_.packed && id >= 0 ? pass_.packed->find(id) : nullptr;
   }
@@ -169,6 +169,24 @@ class Tape {
     taken_ += count;
     return pass_.compute ? arena_.allocate<T>(count) : nullptr;
   }
+
+  /// Uninitialised memory for the time of a computation, which the pass then uses again.
+  class Scratch {
+   public:
+    Scratch(Tape& tape, Index count)
+        : tape_(tape), size_(count), data_(count > 0 ? tape.take_buffer(count) : nullptr) {}
+    ~Scratch() {
+      if (data_) tape_.free_.push_back({size_, data_});
+    }
+    Scratch(const Scratch&) = delete;
+    T* data() const { return data_; }
+    Index size() const { return size_; }
+
+   private:
+    Tape& tape_;
+    Index size_;
+    T* data_;
+  };
 
   /// Where to write a contribution to the gradient of `x`, and how. Ask right before writing: the first
   /// contribution assigns all of it, later ones accumulate. Not wanted at all if false.

@@ -34,8 +34,11 @@ std::vector<KernelCase> row_cases(const ModelSizes& model) {
        size,
        {},
        [=](Operands& o) {
-         return [=, x = o.in(n), gamma = o.in(D), beta = o.in(D), y = o.out(n), mean = o.out(rows),
-                 scale = o.out(rows)] { kernels::layer_norm_forward(rows, D, x, gamma, beta, 1e-5, y, mean, scale); };
+         return
+             [=, x = o.in(n), gamma = o.in(D), beta = o.in(D), y = o.out(n), mean = o.out(rows), scale = o.out(rows)] {
+               kernels::layer_norm_forward(rows, D, D, x, gamma, beta, 1e-5, static_cast<const float*>(nullptr), y,
+                                           mean, scale);
+             };
        }},
       {"layer norm backward",
        name,
@@ -43,7 +46,7 @@ std::vector<KernelCase> row_cases(const ModelSizes& model) {
        {},
        [=](Operands& o) {
          return [=, x = o.in(n), gamma = o.in(D), mean = o.in(rows), scale = o.in(rows), dy = o.in(n), dx = o.out(n)] {
-           kernels::layer_norm_backward(rows, D, x, gamma, mean, scale, dy, Update::assign, dx);
+           kernels::layer_norm_backward(rows, D, D, x, gamma, mean, scale, dy, Update::assign, dx);
          };
        }},
       {"layer norm parameters",
@@ -53,7 +56,7 @@ std::vector<KernelCase> row_cases(const ModelSizes& model) {
        [=](Operands& o) {
          return [=, x = o.in(n), mean = o.in(rows), scale = o.in(rows), dy = o.in(n), dgamma = o.out(D),
                  dbeta = o.out(D)] {
-           kernels::layer_norm_parameter_gradients(rows, D, x, mean, scale, dy, Update::assign, dgamma, dbeta);
+           kernels::layer_norm_parameter_gradients(rows, D, D, x, mean, scale, dy, Update::assign, dgamma, dbeta);
          };
        }},
       {"bias gradient",

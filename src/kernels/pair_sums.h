@@ -281,17 +281,17 @@ inline void pack_all(Index n, Index k, const Operand& b, float* to) {
   }
 }
 
-/// As sum_pairs with a start, for A and a B that pack_all has arranged: columns [begin, end) of C, where `begin` is a
-/// multiple of `lanes`, and `end` too or n.
-template <class AddTerm>
+/// As sum_pairs, for A and a B that pack_all has arranged: columns [begin, end) of C, where `begin` is a multiple of
+/// `lanes`, and `end` too or n.
+template <class AddTerm, bool starts>
 void sum_packed(Index m, Index n, Index k, Index begin, Index end, const float* a, Index lda, const float* packed,
-                float* c, Index ldc, const Start& start) {
+                Update update, float* c, Index ldc, const Start& start) {
   const Operand op_a(Transpose::no, a, lda);
   for (Index p = 0; p < panels(n); ++p) {
     const Panel whole = panel_at(n, p), part{std::max(whole.begin, begin), std::min(whole.end, end)};
     if (part.begin >= part.end) continue;
     const float* const data = packed + whole.begin * k + (part.begin - whole.begin);
-    sum_panel<AddTerm, true>(part, m, k, op_a, Update::assign, c, ldc, start, [&](Index first, Index) {
+    sum_panel<AddTerm, starts>(part, m, k, op_a, update, c, ldc, start, [&](Index first, Index) {
       return Source{data + first * whole.width(), whole.width()};
     });
   }

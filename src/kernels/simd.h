@@ -186,8 +186,7 @@ class NormalTail {
  public:
   static constexpr float end = 5.0f;
 
-  /// R(t) + slope t for 0 <= t <= `end`: the derivative of gelu needs a multiple of t beside R.
-  explicit NormalTail(float slope = 0) : c1(constant(-0.398932604f + slope)) {}
+  /// R(t) for 0 <= t <= `end`.
   Vector operator()(Vector t) const {
     Vector p = hn::MulAdd(c10, t, c9);
     for (const Vector c : {c8, c7, c6, c5, c4, c3, c2, c1, c0}) p = hn::MulAdd(p, t, c);
@@ -195,7 +194,8 @@ class NormalTail {
   }
 
  private:
-  Vector c0 = constant(0.4999998802f), c1, c2 = constant(0.249871082f), c3 = constant(-0.1323122232f);
+  Vector c0 = constant(0.4999998802f), c1 = constant(-0.398932604f), c2 = constant(0.249871082f),
+         c3 = constant(-0.1323122232f);
   Vector c4 = constant(0.06071620234f), c5 = constant(-0.02378055192f), c6 = constant(0.007554750363f);
   Vector c7 = constant(-0.001807109185f), c8 = constant(0.0002966592453f), c9 = constant(-2.920809319e-5f);
   Vector c10 = constant(1.283976335e-6f);

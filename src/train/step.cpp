@@ -65,7 +65,7 @@ BatchResult BatchGradient<T>::run(View<const T> images, View<const T> targets, c
   const Index pieces = (images.shape()[0] + piece_ - 1) / piece_;
   HEED_ASSERT(pieces <= static_cast<Index>(pieces_.size()));
   const Index lanes = std::min(pieces, static_cast<Index>(lanes_.size()));
-  packed_.pack(products_, parameters_);
+  packed_.pack(products_, parameters_, true);
   parallel_for(lanes, [&](Index i) {
     Gradients<T>& lane = lanes_[static_cast<std::size_t>(i)];
     lane.reset();
@@ -153,7 +153,7 @@ void BatchGradient<T>::even_out_tapes() {
 template <class T>
 Inference<T>::Inference(const VisionTransformer& model, Parameters<T>& parameters, Index piece)
     : model_(model), parameters_(parameters), piece_(piece), tapes_(tape_per_thread<T>()) {
-  packed_.pack(Products::exact, parameters);
+  packed_.pack(Products::exact, parameters, false);
 }
 
 template <class T>

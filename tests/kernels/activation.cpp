@@ -34,7 +34,11 @@ BOOST_AUTO_TEST_CASE(gelu_at_every_length_and_offset) {
         std::vector<double> dx(before);
         Guarded fdx(before, offset);
         kernels::gelu_backward<double>(n, x.data(), dy.data(), update, dx.data());
-        kernels::gelu_backward(n, fx.data(), fdy.data(), update, fdx.data());
+        Guarded again(n, offset + 2);
+        kernels::gelu_backward(n, fx.data(), fdy.data(), update, fdx.data(),
+                               update == Update::assign ? again.data() : nullptr);
+        for (Index i = 0; i < n && update == Update::assign; ++i) BOOST_REQUIRE_EQUAL(again[i], fy[i]);
+        BOOST_REQUIRE(again.guards_unchanged());
         require_close("gelu'", fdx, dx,
                       [&](std::size_t i) { return 1e-6 * std::abs(dy[i]) + 2e-7 * std::abs(before[i]); });
       }
@@ -50,6 +54,24 @@ BOOST_AUTO_TEST_CASE(gelu_of_special_values) {
   require_close("gelu", y, {INFINITY, 0, 0, NAN, 1e4, 0, static_cast<float>(1e15), 0}, [](std::size_t) { return 0; });
   kernels::gelu_backward(7, x.data() + 1, one.data(), Update::assign, dx.data());
   require_close("gelu'", dx, {0.5, 0.5, NAN, 1, 0, 1, 0}, [](std::size_t) { return 2e-7; });
+}
+
+// The backward pass may make the result again: it is that of the forward pass, to the last bit for gelu and relu.
+template <class Forward, class Backward>
+void check_again(const Forward& forward, const Backward& backward, double tolerance) {
+  const auto x = normal_floats(50, 1, 3), dy = normal_floats(50, 2);
+  std::vector<double> y(50), again(50), dx(50), dx_alone(50);
+  forward(50, x.data(), y.data());
+  backward(50, x.data(), dy.data(), Update::assign, dx.data(), again.data());
+  backward(50, x.data(), dy.data(), Update::assign, dx_alone.data(), nullptr);
+  BOOST_TEST(dx == dx_alone, boost::test_tools::per_element());
+  for (std::size_t i = 0; i < y.size(); ++i) BOOST_TEST(std::abs(again[i] - y[i]) <= tolerance * std::abs(y[i]));
+}
+
+BOOST_AUTO_TEST_CASE(results_made_again) {
+  check_again(kernels::gelu_forward<double>, kernels::gelu_backward<double>, 0);
+  check_again(kernels::relu_forward<double>, kernels::relu_backward<double>, 0);
+  check_again(kernels::silu_forward<double>, kernels::silu_backward<double>, 4e-16);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -140,11 +140,20 @@ BOOST_AUTO_TEST_CASE(a_weight_that_was_arranged_before_gives_the_same_bits) {
           kernels::addmm(products, Transpose::no, Transpose::yes, m, n, k, x.data(), ldx, w.data(), k, bias.data(),
                          added, ldc, expected.data(), ldc);
           kernels::PackedWeight packed;
-          packed.pack(products, 2 * n, k, Guarded(normal_floats(2 * n * k, 5), 0).data());
-          packed.pack(products, n, k, w.data());
+          packed.pack(products, Transpose::yes, 2 * n, k, Guarded(normal_floats(2 * n * k, 5), 0).data(), k);
+          packed.pack(products, Transpose::yes, n, k, w.data(), k);
           for (Index begin = 0; begin < n; begin += 48)
             kernels::addmm(m, begin, std::min(begin + 48, n), x.data(), ldx, packed, bias.data(), added, ldc,
                            got.data(), ldc);
+          for (Index i = 0; i < m * ldc; ++i) BOOST_REQUIRE_EQUAL(got[i], expected[i]);
+
+          // Not transposed, as gradients take it; w has k rows of n then.
+          const Update update = addend ? Update::accumulate : Update::assign;
+          kernels::gemm(products, Transpose::no, Transpose::no, m, n, k, x.data(), ldx, w.data(), n, update,
+                        expected.data(), ldc);
+          packed.pack(products, Transpose::no, n, k, w.data(), n);
+          for (Index begin = 0; begin < n; begin += 48)
+            kernels::gemm(m, begin, std::min(begin + 48, n), x.data(), ldx, packed, update, got.data(), ldc);
           for (Index i = 0; i < m * ldc; ++i) BOOST_REQUIRE_EQUAL(got[i], expected[i]);
           BOOST_REQUIRE(got.guards_unchanged());
         }

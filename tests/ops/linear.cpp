@@ -19,7 +19,7 @@ std::vector<T> results(Index rows, Products products) {
   Parameters<T> parameters(list);
   parameters.initialise(1);
   PackedWeights<T> packed;
-  packed.pack(products, parameters);
+  packed.pack(products, parameters, true);
   Gradients<T> gradients(parameters);
   gradients.reset();
   Tensor<T> x(Shape{rows, in});

@@ -134,7 +134,7 @@ BOOST_DATA_TEST_CASE_F(Batch11, a_profile_accounts_for_the_operations, boost::un
     BOOST_TEST(row.backward > 0, row.operation);
     sum += row.total();
   }
-  for (const char* name : {"linear", "layer_norm", "gelu", "softmax", "cross_entropy", "patch_embedding"})
+  for (const char* name : {"linear", "layer_norm_linear", "gelu", "softmax", "cross_entropy", "patch_embedding"})
     BOOST_TEST(names.contains(name), name);
   BOOST_TEST(sum < most);
 }

@@ -22,16 +22,18 @@ void gelu_forward(Index n, const T* x, T* y) {
   }
 }
 
-/// dx (+)= dy (Phi(x) + x phi(x)), phi the normal density exp(-x^2 / 2) / sqrt(2 pi). Fast float: absolute
-/// error of the factor at most 1e-6. Counts 7 mul, 2 add, 1 erf, 1 exp each, 1 add more to accumulate.
+/// dx (+)= dy (Phi(x) + x phi(x)), phi the normal density exp(-x^2 / 2) / sqrt(2 pi), and y = gelu(x) once more, the
+/// same bits, unless that is nullptr. dx may be dy. Fast float: absolute error of the factor at most 1e-6. Counts 7
+/// mul, 2 add, 1 erf, 1 exp each; 1 add more to accumulate, 1 mul for y.
 template <class T>
-void gelu_backward(Index n, const T* x, const T* dy, Update update, T* dx) {
+void gelu_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y = nullptr) {
   using std::erf;
   constexpr double density_at_zero = std::numbers::inv_sqrtpi * std::numbers::sqrt2 / 2;
   for (Index i = 0; i < n; ++i) {
     const T distribution = T(0.5) * (T(1) + erf(x[i] * T(std::numbers::sqrt2 / 2)));
     const T density = T(density_at_zero) * exp(T(-0.5) * x[i] * x[i]);
     write(update, dx[i], dy[i] * (distribution + x[i] * density));
+    if (y) y[i] = x[i] * distribution;
   }
 }
 
@@ -41,10 +43,15 @@ void relu_forward(Index n, const T* x, T* y) {
   for (Index i = 0; i < n; ++i) y[i] = x[i] > T(0) ? x[i] : T(0);
 }
 
-/// dx (+)= dy where x > 0; relu'(0) = 0. Counts 1 cmp each, 1 add more to accumulate.
+/// dx (+)= dy where x > 0; relu'(0) = 0; and y = max(x, 0) unless that is nullptr. dx may be dy. Counts 1 cmp each, 1
+/// add more to accumulate.
 template <class T>
-void relu_backward(Index n, const T* x, const T* dy, Update update, T* dx) {
-  for (Index i = 0; i < n; ++i) write(update, dx[i], x[i] > T(0) ? dy[i] : T(0));
+void relu_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y = nullptr) {
+  for (Index i = 0; i < n; ++i) {
+    const bool positive = x[i] > T(0);
+    write(update, dx[i], positive ? dy[i] : T(0));
+    if (y) y[i] = positive ? x[i] : T(0);
+  }
 }
 
 /// y = x / (1 + exp(-x)), which is x times the logistic function of x. y may be x. Where exp(-x) is infinite the
@@ -55,19 +62,20 @@ void silu_forward(Index n, const T* x, T* y) {
   for (Index i = 0; i < n; ++i) y[i] = x[i] / (T(1) + exp(-x[i]));
 }
 
-/// dx (+)= dy s (1 + x (1 - s)), s = 1 / (1 + exp(-x)). Counts 3 mul, 3 add, 1 exp, 1 div each, 1 add more to
-/// accumulate.
+/// dx (+)= dy s (1 + x (1 - s)), s = 1 / (1 + exp(-x)); and y = x s unless that is nullptr. dx may be dy. Counts 3 mul,
+/// 3 add, 1 exp, 1 div each; 1 add more to accumulate, 1 mul for y.
 template <class T>
-void silu_backward(Index n, const T* x, const T* dy, Update update, T* dx) {
+void silu_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y = nullptr) {
   for (Index i = 0; i < n; ++i) {
     const T s = T(1) / (T(1) + exp(-x[i]));
     write(update, dx[i], dy[i] * (s * (T(1) + x[i] * (T(1) - s))));
+    if (y) y[i] = x[i] * s;
   }
 }
 
 #ifndef HEED_REFERENCE
 void gelu_forward(Index n, const float* x, float* y);
-void gelu_backward(Index n, const float* x, const float* dy, Update update, float* dx);
+void gelu_backward(Index n, const float* x, const float* dy, Update update, float* dx, float* y = nullptr);
 #endif
 
 }  // namespace heed::kernels

@@ -1,4 +1,7 @@
 // Layer normalisation of rows. Ba, Kiros, Hinton, "Layer normalization", arXiv:1607.06450.
+//
+// Matrices are [rows, n], their rows `stride` >= n apart; gamma and beta [n]; mean and scale [rows]. Of each row,
+// scale = 1 / sqrt(variance + eps), the variance (divisor n) computed from centred values, and xn = (x - mean) scale.
 #pragma once
 
 #include "heed/kernels/update.h"
@@ -8,16 +11,14 @@
 
 namespace heed::kernels {
 
-/// y = gamma (x - mean) / sqrt(variance + eps) + beta for each of `rows` rows of `n`; the variance is that of
-/// the row (divisor n), computed from centred values. Writes each row's mean and 1 / sqrt(variance + eps).
-/// x, y [rows, n]; gamma, beta [n]; mean, scale [rows]. y may be x. The relative error of centred values, and so of
-/// the results before beta is added, grows with |mean| scale.
-/// Counts per row: 3n mul, 5n - 1 add, 3 div, 1 sqrt.
+/// y = gamma xn + beta, and + residual unless that is nullptr; writes mean and scale. y may be x or residual. The
+/// relative error of centred values, and so of the results before beta is added, grows with |mean| scale.
+/// Counts per row: 3n mul, 5n - 1 add, 3 div, 1 sqrt; with a residual n add more.
 template <class T>
-void layer_norm_forward(Index rows, Index n, const T* x, const T* gamma, const T* beta, double eps, T* y, T* mean,
-                        T* scale) {
+void layer_norm_forward(Index rows, Index n, Index stride, const T* x, const T* gamma, const T* beta, double eps,
+                        const T* residual, T* y, T* mean, T* scale) {
   using std::sqrt;
-  for (Index r = 0; r < rows; ++r, x += n, y += n) {
+  for (Index r = 0; r < rows; ++r, x += stride, y += stride) {
     T sum = x[0];
     for (Index i = 1; i < n; ++i) sum += x[i];
     mean[r] = sum / T(static_cast<double>(n));
@@ -30,18 +31,30 @@ void layer_norm_forward(Index rows, Index n, const T* x, const T* gamma, const T
     }
     scale[r] = T(1) / sqrt(squares / T(static_cast<double>(n)) + T(eps));
 
-    for (Index i = 0; i < n; ++i) y[i] = (x[i] - mean[r]) * scale[r] * gamma[i] + beta[i];
+    for (Index i = 0; i < n; ++i) {
+      const T normed = (x[i] - mean[r]) * scale[r] * gamma[i] + beta[i];
+      y[i] = residual ? normed + residual[r * stride + i] : normed;
+    }
   }
 }
 
-/// With xn = (x - mean) scale and g = gamma dy:
+/// y = gamma xn + beta once more, by the means and scales that layer_norm_forward found: the same bits. y may be x.
+/// Counts per row: 2n mul, 2n add.
+template <class T>
+void layer_norm_again(Index rows, Index n, Index stride, const T* x, const T* gamma, const T* beta, const T* mean,
+                      const T* scale, T* y) {
+  for (Index r = 0; r < rows; ++r, x += stride, y += stride)
+    for (Index i = 0; i < n; ++i) y[i] = (x[i] - mean[r]) * scale[r] * gamma[i] + beta[i];
+}
+
+/// With g = gamma dy:
 ///   dx (+)= scale (g - mean(g) - xn mean(g xn)),
-/// since the mean and the variance of the row move with each of its elements.
+/// since the mean and the variance of the row move with each of its elements. dx may be dy.
 /// Counts per row: 7n mul, 6n - 2 add, 2 div, n add more to accumulate.
 template <class T>
-void layer_norm_backward(Index rows, Index n, const T* x, const T* gamma, const T* mean, const T* scale, const T* dy,
-                         Update update, T* dx) {
-  for (Index r = 0; r < rows; ++r, x += n, dy += n, dx += n) {
+void layer_norm_backward(Index rows, Index n, Index stride, const T* x, const T* gamma, const T* mean, const T* scale,
+                         const T* dy, Update update, T* dx) {
+  for (Index r = 0; r < rows; ++r, x += stride, dy += stride, dx += stride) {
     T sum(0), product_sum(0);
     for (Index i = 0; i < n; ++i) {
       const T g = gamma[i] * dy[i];
@@ -62,9 +75,9 @@ void layer_norm_backward(Index rows, Index n, const T* x, const T* gamma, const 
 /// dgamma (+)= sum over rows of dy xn, dbeta (+)= sum over rows of dy. Counts: rows n (2 mul, 1 add) and
 /// (rows - 1) n 2 add; 2n add more to accumulate.
 template <class T>
-void layer_norm_parameter_gradients(Index rows, Index n, const T* x, const T* mean, const T* scale, const T* dy,
-                                    Update update, T* dgamma, T* dbeta) {
-  for (Index r = 0; r < rows; ++r, x += n, dy += n) {
+void layer_norm_parameter_gradients(Index rows, Index n, Index stride, const T* x, const T* mean, const T* scale,
+                                    const T* dy, Update update, T* dgamma, T* dbeta) {
+  for (Index r = 0; r < rows; ++r, x += stride, dy += stride) {
     const Update row_update = r == 0 ? update : Update::accumulate;
     for (Index i = 0; i < n; ++i) {
       write(row_update, dgamma[i], dy[i] * ((x[i] - mean[r]) * scale[r]));
@@ -74,12 +87,14 @@ void layer_norm_parameter_gradients(Index rows, Index n, const T* x, const T* me
 }
 
 #ifndef HEED_REFERENCE
-void layer_norm_forward(Index rows, Index n, const float* x, const float* gamma, const float* beta, double eps,
-                        float* y, float* mean, float* scale);
-void layer_norm_backward(Index rows, Index n, const float* x, const float* gamma, const float* mean, const float* scale,
-                         const float* dy, Update update, float* dx);
-void layer_norm_parameter_gradients(Index rows, Index n, const float* x, const float* mean, const float* scale,
-                                    const float* dy, Update update, float* dgamma, float* dbeta);
+void layer_norm_forward(Index rows, Index n, Index stride, const float* x, const float* gamma, const float* beta,
+                        double eps, const float* residual, float* y, float* mean, float* scale);
+void layer_norm_again(Index rows, Index n, Index stride, const float* x, const float* gamma, const float* beta,
+                      const float* mean, const float* scale, float* y);
+void layer_norm_backward(Index rows, Index n, Index stride, const float* x, const float* gamma, const float* mean,
+                         const float* scale, const float* dy, Update update, float* dx);
+void layer_norm_parameter_gradients(Index rows, Index n, Index stride, const float* x, const float* mean,
+                                    const float* scale, const float* dy, Update update, float* dgamma, float* dbeta);
 #endif
 
 }  // namespace heed::kernels

@@ -5,16 +5,18 @@
 
 namespace heed::kernels {
 
-/// A weight W [n, k] as products x W^T read it, rounded to bfloat16 where they do: to arrange it takes as long as a
-/// product with some ten rows of x, and the same weight meets all pieces of a batch. Fast float only.
+/// The second operand of products A op(B), arranged as they read it, and rounded to bfloat16 where they do: to arrange
+/// a weight takes as long as a product with some ten rows, and the same weight meets all pieces of a batch. Fast float
+/// only.
 class PackedWeight {
  public:
-  /// Arranges W, rows k apart, as it is now. Keeps its memory from one call to the next.
-  void pack(Products products, Index n, Index k, const float* w);
+  /// Arranges op(B) [k, n] as it is now; B, or with Transpose::yes its transpose, has rows `ldb` apart. Keeps its
+  /// memory from one call to the next.
+  void pack(Products products, Transpose transpose, Index n, Index k, const float* b, Index ldb);
 
   Products products() const { return products_; }
-  Index rows() const { return n_; }
-  Index columns() const { return k_; }
+  Index rows() const { return k_; }
+  Index columns() const { return n_; }
   const float* data() const { return data_.data(); }
 
  private:
@@ -31,10 +33,14 @@ inline constexpr bool packs_weights =
     true;
 #endif
 
-/// C = bias + addend + x W^T, bit by bit as addmm() without the packing: x [m, k], rows `ldx` apart; bias [n]; addend
-/// [m, n], rows `ldd` apart, or nullptr; C [m, n], rows `ldc` apart. Only columns [begin, end) of it, where `begin` is
-/// a multiple of 16, and `end` too or n.
-void addmm(Index m, Index begin, Index end, const float* x, Index ldx, const PackedWeight& w, const float* bias,
+/// C = A op(B) or C += A op(B), bit by bit as gemm() without the packing: A [m, k], rows `lda` apart; C [m, n], rows
+/// `ldc` apart. Only columns [begin, end) of it, where `begin` is a multiple of 16, and `end` too or n.
+void gemm(Index m, Index begin, Index end, const float* a, Index lda, const PackedWeight& b, Update update, float* c,
+          Index ldc);
+
+/// C = bias + addend + A op(B), bit by bit as addmm() without the packing: bias [n]; addend [m, n], rows `ldd` apart,
+/// or nullptr; all else as in gemm().
+void addmm(Index m, Index begin, Index end, const float* a, Index lda, const PackedWeight& b, const float* bias,
            const float* addend, Index ldd, float* c, Index ldc);
 
 }  // namespace heed::kernels

@@ -9,7 +9,6 @@
 #include "heed/config.h"
 #include "heed/nn/layers.h"
 #include "heed/ops/adder_linear.h"
-#include "heed/ops/arithmetic.h"
 #include "heed/ops/layer_norm_parts.h"
 #include "heed/options.h"
 
@@ -67,8 +66,13 @@ class AdderLayer {
     std::vector<NormPart<T>> norms;
     for (std::size_t i = 0; i < parts_.size(); ++i)
       norms.push_back({tape.parameter(gammas_[i]), tape.parameter(betas_[i])});
-    const Var<T> y = layer_norm_parts(distances, std::span<const NormPart<T>>(norms), 1e-6);
-    return residual ? add(y, residual) : y;
+    return layer_norm_parts(distances, std::span<const NormPart<T>>(norms), residual);
+  }
+
+  /// The same of before(x), a norm or an activation.
+  template <class Before, class T>
+  Var<T> after(const Before& before, Var<T> x, Var<T> residual = {}) const {
+    return (*this)(before(x), residual);
   }
 
  private:
@@ -95,6 +99,12 @@ class Projection {
   template <class T>
   Var<T> operator()(Var<T> x, Var<T> residual = {}) const {
     return std::visit([&](const auto& layer) { return layer(x, residual); }, layer_);
+  }
+
+  /// The same of before(x), a norm or an activation.
+  template <class Before, class T>
+  Var<T> after(const Before& before, Var<T> x, Var<T> residual = {}) const {
+    return std::visit([&](const auto& layer) { return layer.after(before, x, residual); }, layer_);
   }
 
  private:

@@ -3,7 +3,6 @@
 
 #include "heed/nn/adder.h"
 #include "heed/nn/layers.h"
-#include "heed/ops/activation.h"
 #include "heed/ops/arithmetic.h"
 #include "heed/ops/attention.h"
 #include "heed/ops/head_norm.h"
@@ -59,16 +58,19 @@ class AttentionLayer {
     }
   }
 
-  /// x [B, N, D] to [B, N, D] or [B, D]; `residual`, of the same shape, is added if given. All that follows the
-  /// mechanism goes token by token.
+  /// x [B, N, D], or norm(x) where a norm is given, to [B, N, D] or [B, D]; `residual`, of the same shape, is added if
+  /// given. All that follows the mechanism goes token by token.
   template <class T>
-  Var<T> operator()(Var<T> x, Var<T> residual = {}, Tokens tokens = Tokens::all) const {
-    Var<T> mixed = mix(x);
+  Var<T> operator()(Var<T> x, Var<T> residual = {}, Tokens tokens = Tokens::all,
+                    const LayerNormLayer* norm = nullptr) const {
+    if (norm && !takes_shortcuts(x.tape())) x = (*std::exchange(norm, nullptr))(x);
+    Var<T> mixed = mix(x, norm);
     if (tokens == Tokens::first) {
       mixed = select_token(mixed, 0);
       if (gate_) x = select_token(x, 0);
     }
-    return proj_(gated(out_norm_ ? (*out_norm_)(mixed) : mixed, x), residual);
+    if (gate_) return proj_(gated(out_norm_ ? (*out_norm_)(mixed) : mixed, x, norm), residual);
+    return out_norm_ ? proj_.after(*out_norm_, mixed, residual) : proj_(mixed, residual);
   }
 
   const Mechanism& mechanism() const { return *mechanism_; }
@@ -96,7 +98,7 @@ class AttentionLayer {
   /// Calls visit(image, input) with the AttentionInput that the mechanism is given for each image of x [B, N, D].
   template <class T, class Visit>
   void visit_inputs(Var<T> x, const Visit& visit) const {
-    const Var<T> qkv = project(x);
+    const Var<T> qkv = project(x, nullptr);
     const Index images = x.shape()[0], tokens = x.shape()[1];
     std::vector<View<const T>> parameters;
     for (const ParameterId id : own_) parameters.push_back(x.tape().parameter(id).value());
@@ -119,10 +121,10 @@ class AttentionLayer {
     return parts;
   }
 
-  /// q, k and v of x, as the mechanism takes them.
+  /// q, k and v of x, or of norm(x), as the mechanism takes them.
   template <class T>
-  Var<T> project(Var<T> x) const {
-    const Var<T> qkv = qkv_(x);
+  Var<T> project(Var<T> x, const LayerNormLayer* norm) const {
+    const Var<T> qkv = norm ? qkv_.after(*norm, x) : qkv_(x);
     if (!q_norm_) return qkv;
     Tape<T>& tape = x.tape();
     const typename Tape<T>::Scope scope(tape, name_);
@@ -130,19 +132,18 @@ class AttentionLayer {
                      tape.parameter(k_norm_->weight()), tape.parameter(k_norm_->bias()), LayerNormLayer::eps);
   }
 
-  /// out * act(x W + b), if there is a gate.
+  /// out * act(x W + b), or of norm(x).
   template <class T>
-  Var<T> gated(Var<T> out, Var<T> x) const {
-    if (!gate_) return out;
-    const Var<T> gate = (*gate_)(x);
+  Var<T> gated(Var<T> out, Var<T> x, const LayerNormLayer* norm) const {
+    const Var<T> gate = norm ? gate_->after(*norm, x) : (*gate_)(x);
     const typename Tape<T>::Scope scope(x.tape(), name_);
     return mul(out, gate_silu_ ? silu(gate) : gate);
   }
 
   template <class T>
-  Var<T> mix(Var<T> x) const {
+  Var<T> mix(Var<T> x, const LayerNormLayer* norm) const {
     Tape<T>& tape = x.tape();
-    const Var<T> qkv = project(x);
+    const Var<T> qkv = project(x, norm);
     const typename Tape<T>::Scope scope(tape, name_);
     const auto own = own_tensors(tape);
     return attention(*mechanism_, qkv, layout_, shape_, std::span<const Var<T>>(own.data(), own_.size()),

@@ -1,12 +1,77 @@
 // Layers: tensors declared once, applied on a tape of any number type.
 #pragma once
 
+#include "heed/counted.h"
+#include "heed/ops/activation.h"
 #include "heed/ops/layer_norm.h"
 #include "heed/ops/linear.h"
 
 #include <string>
 
 namespace heed {
+
+/// May this pass compute operations together, and leave out what nobody sees? Not where they are counted or traced:
+/// costs are those of the papers, which count every operation by itself.
+template <class T>
+bool takes_shortcuts(const Tape<T>& tape) {
+  return !std::is_same_v<T, Counted> && tape.pass().compute && tape.pass().trace == nullptr;
+}
+
+/// Layer norm over the last axis. Tensors NAME.weight, one, and NAME.bias, zero.
+class LayerNormLayer {
+ public:
+  LayerNormLayer(ParameterList& list, std::string name, Index width) : name_(std::move(name)) {
+    weight_ = list.add({name_ + ".weight", {width}, Initial::constant(1), false});
+    bias_ = list.add({name_ + ".bias", {width}, Initial::constant(0), false});
+  }
+
+  template <class T>
+  Var<T> operator()(Var<T> x) const {
+    Tape<T>& tape = x.tape();
+    const typename Tape<T>::Scope scope(tape, name_);
+    return layer_norm(x, tape.parameter(weight_), tape.parameter(bias_), eps);
+  }
+
+  /// norm(x) W^T + b + r as one operation.
+  template <class T>
+  Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias, Var<T> residual) const {
+    Tape<T>& tape = x.tape();
+    return layer_norm_linear(x, tape.parameter(weight_), tape.parameter(bias_), weight, bias, residual, eps);
+  }
+
+  static constexpr double eps = 1e-6;
+  ParameterId weight() const { return weight_; }
+  ParameterId bias() const { return bias_; }
+
+ private:
+  std::string name_;
+  ParameterId weight_, bias_;
+};
+
+/// An activation by its name: "gelu", "relu" or "none".
+class ActivationLayer {
+ public:
+  ActivationLayer(std::string name, std::string function) : name_(std::move(name)), function_(std::move(function)) {}
+
+  template <class T>
+  Var<T> operator()(Var<T> x) const {
+    const typename Tape<T>::Scope scope(x.tape(), name_);
+    return function_ == "gelu" ? gelu(x) : function_ == "relu" ? relu(x) : x;
+  }
+
+  /// act(x) W^T + b + r as one operation.
+  template <class T>
+  Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias, Var<T> residual) const {
+    if (function_ == "gelu") return activation_linear<Gelu>(x, weight, bias, residual);
+    if (function_ == "relu") return activation_linear<Relu>(x, weight, bias, residual);
+    return heed::linear(x, weight, bias, residual);
+  }
+
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string name_, function_;
+};
 
 /// y = x W^T + b. Tensors NAME.weight [out, in], truncated normal with standard deviation 0.02, and NAME.bias
 /// [out], zero.
@@ -28,29 +93,14 @@ class LinearLayer {
     return linear(x, tape.parameter(weight_), tape.parameter(bias_), residual);
   }
 
- private:
-  std::string name_;
-  ParameterId weight_, bias_;
-};
-
-/// Layer norm over the last axis. Tensors NAME.weight, one, and NAME.bias, zero.
-class LayerNormLayer {
- public:
-  LayerNormLayer(ParameterList& list, std::string name, Index width) : name_(std::move(name)) {
-    weight_ = list.add({name_ + ".weight", {width}, Initial::constant(1), false});
-    bias_ = list.add({name_ + ".bias", {width}, Initial::constant(0), false});
-  }
-
-  template <class T>
-  Var<T> operator()(Var<T> x) const {
+  /// The same of before(x), a norm or an activation.
+  template <class Before, class T>
+  Var<T> after(const Before& before, Var<T> x, Var<T> residual = {}) const {
     Tape<T>& tape = x.tape();
+    if (!takes_shortcuts(tape)) return (*this)(before(x), residual);
     const typename Tape<T>::Scope scope(tape, name_);
-    return layer_norm(x, tape.parameter(weight_), tape.parameter(bias_), eps);
+    return before.linear(x, tape.parameter(weight_), tape.parameter(bias_), residual);
   }
-
-  static constexpr double eps = 1e-6;
-  ParameterId weight() const { return weight_; }
-  ParameterId bias() const { return bias_; }
 
  private:
   std::string name_;

@@ -10,7 +10,6 @@
 #include "heed/config.h"
 #include "heed/nn/attention.h"
 #include "heed/nn/layers.h"
-#include "heed/ops/activation.h"
 #include "heed/ops/arithmetic.h"
 #include "heed/ops/dropout.h"
 #include "heed/ops/patch_embedding.h"
@@ -24,28 +23,28 @@
 
 namespace heed {
 
-/// Feed-forward layer: fc2(act(fc1(x))). Tensors NAME.fc1.*, NAME.fc2.*, with adder layers also fc1_ln, fc2_ln.
+/// Feed-forward layer: fc2(act(fc1(norm(x)))). Tensors NAME.fc1.*, NAME.fc2.*, with adder layers also fc1_ln, fc2_ln.
 class FeedForward {
  public:
   /// `act` is "gelu", "relu" or "none".
   FeedForward(ParameterList& list, const std::string& name, Index dim, Index hidden, std::string act,
               const std::optional<AdderLinearOptions>& adder = {})
-      : act_name_(name + ".act"),
-        act_(std::move(act)),
+      : act_(name + ".act", std::move(act)),
         fc1_(list, name + ".fc1", dim, hidden, adder),
         fc2_(list, name + ".fc2", hidden, dim, adder) {}
 
+  /// The norm is another layer's; `residual` is added if given. `dropout_rate` is that of what act gives.
   template <class T>
-  Var<T> operator()(Var<T> x, double dropout_rate, std::uint64_t place, Var<T> residual = {}) const {
-    const Var<T> hidden = fc1_(x);
-    const typename Tape<T>::Scope scope(x.tape(), act_name_);
-    const Var<T> active = act_ == "gelu" ? gelu(hidden) : act_ == "relu" ? relu(hidden) : hidden;
-    return fc2_(dropout(active, dropout_rate, place), residual);
+  Var<T> operator()(const LayerNormLayer& norm, Var<T> x, double dropout_rate, std::uint64_t place,
+                    Var<T> residual = {}) const {
+    const Var<T> hidden = fc1_.after(norm, x);
+    if (dropout_rate == 0 || !x.tape().training()) return fc2_.after(act_, hidden, residual);
+    const typename Tape<T>::Scope scope(x.tape(), act_.name());
+    return fc2_(dropout(act_(hidden), dropout_rate, place), residual);
   }
 
  private:
-  std::string act_name_;
-  std::string act_;
+  ActivationLayer act_;
   Projection fc1_, fc2_;
 };
 
@@ -72,15 +71,14 @@ class Block {
   template <class T>
   Var<T> operator()(Var<T> x, Tokens tokens = Tokens::all) const {
     const typename Tape<T>::Scope scope(x.tape(), name_);
-    const Var<T> normed = norm1_(x);
-    if (tokens == Tokens::first) x = select_token(x, 0);
+    const Var<T> residual = tokens == Tokens::first ? select_token(x, 0) : x;
     // Where a branch may be dropped it is added by itself; otherwise its last product adds it on the way.
     if (!x.tape().training() || (dropout_ == 0 && drop_path_ == 0)) {
-      x = attention_(normed, x, tokens);
-      return mlp_(norm2_(x), 0.0, place_, x);
+      x = attention_(x, residual, tokens, &norm1_);
+      return mlp_(norm2_, x, 0.0, place_, x);
     }
-    x = add(x, branch(attention_(normed, {}, tokens), 0));
-    return add(x, branch(mlp_(norm2_(x), dropout_, 4 * place_ + 1), 2));
+    x = add(residual, branch(attention_(x, {}, tokens, &norm1_), 0));
+    return add(x, branch(mlp_(norm2_, x, dropout_, 4 * place_ + 1), 2));
   }
 
   const AttentionLayer& attention() const { return attention_; }
@@ -123,7 +121,9 @@ class VisionTransformer {
   Var<T> operator()(Var<T> images) const {
     Tape<T>& tape = images.tape();
     Var<T> x = embed(images);
-    const bool cls = config_.pool == "cls", first = cls && only_what_is_needed(tape);
+    // The head reads the class token alone, so after its attention the last block need not go on with the others: a
+    // sixteenth of the work of twelve blocks.
+    const bool cls = config_.pool == "cls", first = cls && takes_shortcuts(tape);
     for (const Block& block : blocks_) {
       const Tokens tokens = first && &block == &blocks_.back() ? Tokens::first : Tokens::all;
       const auto apply = [&block, tokens](Var<T> z) { return block(z, tokens); };
@@ -131,7 +131,7 @@ class VisionTransformer {
     }
     const typename Tape<T>::Scope scope(tape, pool_name_);
     if (cls && !first) x = select_token(x, 0);
-    return (*head_)(cls ? (*norm_)(x) : mean_tokens((*norm_)(x)));
+    return cls ? head_->after(*norm_, x) : (*head_)(mean_tokens((*norm_)(x)));
   }
 
   /// What the blocks' mechanisms add to the training loss, once per step: a scalar, or none.
@@ -168,13 +168,6 @@ class VisionTransformer {
   }
 
  private:
-  /// The head reads the class token alone, so after its attention the last block need not go on with the others: a
-  /// sixteenth of the work of twelve blocks. Costs are those of the papers, which count them.
-  template <class T>
-  static bool only_what_is_needed(const Tape<T>& tape) {
-    return !std::is_same_v<T, Counted> && tape.pass().compute && tape.pass().trace == nullptr;
-  }
-
   template <class T>
   Var<T> embed(Var<T> images) const {
     Tape<T>& tape = images.tape();

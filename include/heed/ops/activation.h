@@ -1,80 +1,112 @@
-// gelu, relu and silu.
+// gelu, relu and silu, alone and before a linear layer.
 #pragma once
 
 #include "heed/kernels/activation.h"
-#include "heed/ops/rows.h"
+#include "heed/ops/row_functions.h"
+
+#include <array>
 
 namespace heed {
 
-/// y = x Phi(x), exact (kernels/activation.h). dx += dy (Phi(x) + x phi(x)).
+/// x Phi(x), exact (kernels/activation.h). dx += dy (Phi(x) + x phi(x)).
+struct Gelu {
+  static constexpr const char *name = "gelu", *linear_name = "gelu_linear";
+  static constexpr Counts forward_counts{.mul = 3, .add = 1, .erf = 1};
+  static constexpr Counts backward_counts{.mul = 7, .add = 2, .exp = 1, .erf = 1}, again_counts{.mul = 1};
+  static constexpr Index work = 8;
+  template <class... Arguments>
+  static void forward(Arguments... arguments) {
+    kernels::gelu_forward(arguments...);
+  }
+  template <class... Arguments>
+  static void backward(Arguments... arguments) {
+    kernels::gelu_backward(arguments...);
+  }
+};
+
+/// max(x, 0). dx += dy where x > 0.
+struct Relu {
+  static constexpr const char *name = "relu", *linear_name = "relu_linear";
+  static constexpr Counts forward_counts{.cmp = 1}, backward_counts{.cmp = 1}, again_counts{};
+  static constexpr Index work = 1;
+  template <class... Arguments>
+  static void forward(Arguments... arguments) {
+    kernels::relu_forward(arguments...);
+  }
+  template <class... Arguments>
+  static void backward(Arguments... arguments) {
+    kernels::relu_backward(arguments...);
+  }
+};
+
+/// x / (1 + exp(-x)). dx += dy s (1 + x (1 - s)), s the logistic function of x (kernels/activation.h).
+struct Silu {
+  static constexpr const char *name = "silu", *linear_name = "silu_linear";
+  static constexpr Counts forward_counts{.add = 1, .div = 1, .exp = 1};
+  static constexpr Counts backward_counts{.mul = 3, .add = 3, .div = 1, .exp = 1}, again_counts{.mul = 1};
+  static constexpr Index work = 8;
+  template <class... Arguments>
+  static void forward(Arguments... arguments) {
+    kernels::silu_forward(arguments...);
+  }
+  template <class... Arguments>
+  static void backward(Arguments... arguments) {
+    kernels::silu_backward(arguments...);
+  }
+};
+
+/// An activation as a function of rows of n.
+template <class T, class Activation>
+struct ActivationRows {
+  static constexpr const char *name = Activation::name, *linear_name = Activation::linear_name;
+  std::array<Var<T>, 2> parameters{};
+  Index n;
+
+  /// For x [..., n].
+  explicit ActivationRows(Var<T> x) : n(x.shape().row_size()) {}
+
+  Index work() const { return Activation::work * n; }
+  Cost cost(Index rows) const {
+    Cost cost;
+    cost.forward = rows * n * Activation::forward_counts;
+    cost.backward = rows * n * Activation::backward_counts;
+    return cost;
+  }
+  Counts again_counts(Index rows) const { return rows * n * Activation::again_counts; }
+
+  void forward(Index, Index count, const T* x, T* y) const { Activation::forward(count * n, x, y); }
+  void backward(Index, Index count, const T* x, const T* df, Update update, T* dx, T* again) const {
+    Activation::backward(count * n, x, df, update, dx, again);
+  }
+
+  Index sums(Tape<T>&) const { return 0; }
+  void add_sums(Tape<T>&, Index, Index, const T*, const T*, Update, T*) const {}
+  void give_sums(Tape<T>&, const T*) const {}
+};
+
+/// y = f(x), f one of the above.
+template <class Activation, class T>
+Var<T> activation(Var<T> x) {
+  return rows_of(ActivationRows<T, Activation>(x), x);
+}
+
+/// y = f(x) W^T + b + r, of which f(x) is not kept (linear_of).
+template <class Activation, class T>
+Var<T> activation_linear(Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {}) {
+  return linear_of(ActivationRows<T, Activation>(x), x, weight, bias, residual);
+}
+
 template <class T>
 Var<T> gelu(Var<T> x) {
-  Tape<T>& tape = tape_of("gelu", x);
-  const Index n = x.size();
-  Cost cost;
-  cost.forward = {.mul = 3 * n, .add = n, .erf = n};
-  cost.backward = {.mul = 7 * n, .add = 2 * n, .exp = n, .erf = n};
-  return tape.record(
-      {"gelu", cost}, x.shape(), {x},
-      [=](T* y) {
-        const T* px = x.data();
-        for_row_ranges(n, 8,
-                       [=](Index begin, Index end) { kernels::gelu_forward(end - begin, px + begin, y + begin); });
-      },
-      [=, &tape](const Adjoint<T>& dy) {
-        const T *px = x.data(), *pdy = dy.data();
-        if (const auto dx = tape.target(x))
-          for_row_ranges(n, 8, [=](Index begin, Index end) {
-            kernels::gelu_backward(end - begin, px + begin, pdy + begin, dx.update, dx.data + begin);
-          });
-      });
+  return activation<Gelu>(x);
 }
-
-/// y = max(x, 0). dx += dy where x > 0.
 template <class T>
 Var<T> relu(Var<T> x) {
-  Tape<T>& tape = tape_of("relu", x);
-  const Index n = x.size();
-  Cost cost;
-  cost.forward = cost.backward = {.cmp = n};
-  return tape.record(
-      {"relu", cost}, x.shape(), {x},
-      [=](T* y) {
-        const T* px = x.data();
-        for_row_ranges(n, 1,
-                       [=](Index begin, Index end) { kernels::relu_forward(end - begin, px + begin, y + begin); });
-      },
-      [=, &tape](const Adjoint<T>& dy) {
-        const T *px = x.data(), *pdy = dy.data();
-        if (const auto dx = tape.target(x))
-          for_row_ranges(n, 1, [=](Index begin, Index end) {
-            kernels::relu_backward(end - begin, px + begin, pdy + begin, dx.update, dx.data + begin);
-          });
-      });
+  return activation<Relu>(x);
 }
-
-/// y = x / (1 + exp(-x)). dx += dy s (1 + x (1 - s)), s the logistic function of x (kernels/activation.h).
 template <class T>
 Var<T> silu(Var<T> x) {
-  Tape<T>& tape = tape_of("silu", x);
-  const Index n = x.size();
-  Cost cost;
-  cost.forward = {.add = n, .div = n, .exp = n};
-  cost.backward = {.mul = 3 * n, .add = 3 * n, .div = n, .exp = n};
-  return tape.record(
-      {"silu", cost}, x.shape(), {x},
-      [=](T* y) {
-        const T* px = x.data();
-        for_row_ranges(n, 8,
-                       [=](Index begin, Index end) { kernels::silu_forward(end - begin, px + begin, y + begin); });
-      },
-      [=, &tape](const Adjoint<T>& dy) {
-        const T *px = x.data(), *pdy = dy.data();
-        if (const auto dx = tape.target(x))
-          for_row_ranges(n, 8, [=](Index begin, Index end) {
-            kernels::silu_backward(end - begin, px + begin, pdy + begin, dx.update, dx.data + begin);
-          });
-      });
+  return activation<Silu>(x);
 }
 
 }  // namespace heed

@@ -43,8 +43,9 @@ Var<T> head_norm(Var<T> x, const AttentionLayout& layout, Var<T> q_gamma, Var<T>
           for (Index r = begin; r < end; ++r) {
             const T* const row = x.data() + r * n;
             for (std::size_t i = 0; i < 2; ++i)
-              kernels::layer_norm_forward(heads, width[i], row + first[i], gamma[i].data(), beta[i].data(), eps,
-                                          y + r * n + first[i], mean[i] + r * heads, scale[i] + r * heads);
+              kernels::layer_norm_forward(heads, width[i], width[i], row + first[i], gamma[i].data(), beta[i].data(),
+                                          eps, static_cast<const T*>(nullptr), y + r * n + first[i],
+                                          mean[i] + r * heads, scale[i] + r * heads);
             std::copy(row + v_first, row + n, y + r * n + v_first);
           }
         });
@@ -59,9 +60,9 @@ Var<T> head_norm(Var<T> x, const AttentionLayout& layout, Var<T> q_gamma, Var<T>
                               [=](Index begin, Index end, Update update, T* sum) {
                                 for (Index r = begin; r < end; ++r)
                                   kernels::layer_norm_parameter_gradients(
-                                      heads, w, x.data() + r * n + first[i], mean[i] + r * heads, scale[i] + r * heads,
-                                      dy.data() + r * n + first[i], r == begin ? update : Update::accumulate, sum,
-                                      sum + w);
+                                      heads, w, w, x.data() + r * n + first[i], mean[i] + r * heads,
+                                      scale[i] + r * heads, dy.data() + r * n + first[i],
+                                      r == begin ? update : Update::accumulate, sum, sum + w);
                               });
           for (Index j = 0; j < w && dgamma; ++j) write(dgamma.update, dgamma.data[j], sums[j]);
           for (Index j = 0; j < w && dbeta; ++j) write(dbeta.update, dbeta.data[j], sums[w + j]);
@@ -72,7 +73,7 @@ Var<T> head_norm(Var<T> x, const AttentionLayout& layout, Var<T> q_gamma, Var<T>
               const T* const dy_row = dy.data() + r * n;
               T* const dx_row = dx.data + r * n;
               for (std::size_t i = 0; i < 2; ++i)
-                kernels::layer_norm_backward(heads, width[i], x.data() + r * n + first[i], gamma[i].data(),
+                kernels::layer_norm_backward(heads, width[i], width[i], x.data() + r * n + first[i], gamma[i].data(),
                                              mean[i] + r * heads, scale[i] + r * heads, dy_row + first[i], dx.update,
                                              dx_row + first[i]);
               for (Index j = v_first; j < n; ++j) write(dx.update, dx_row[j], dy_row[j]);

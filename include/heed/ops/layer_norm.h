@@ -1,56 +1,83 @@
-// Layer normalisation.
+// Layer normalisation, alone and before a linear layer.
 #pragma once
 
 #include "heed/kernels/layer_norm.h"
-#include "heed/ops/rows.h"
+#include "heed/ops/row_functions.h"
+
+#include <array>
 
 namespace heed {
 
-/// y = gamma (x - mean) / sqrt(variance + eps) + beta over the last axis: x [..., n], gamma, beta [n].
-/// Saved: mean and 1 / sqrt(variance + eps) of each row; the backward pass makes xn from them again.
+/// gamma xn + beta as a function of rows of n (kernels/layer_norm.h). Saved: mean and 1 / sqrt(variance + eps) of each
+/// row.
 ///
-///   dgamma += sum dy xn,  dbeta += sum dy,  dx: see kernels/layer_norm.h
+///   dgamma += sum dy xn,  dbeta += sum dy
+template <class T>
+struct LayerNormRows {
+  static constexpr const char *name = "layer_norm", *linear_name = "layer_norm_linear";
+  std::array<Var<T>, 2> parameters;  ///< gamma, beta
+  double eps;
+  Index n;
+  T *mean, *scale;
+
+  /// For x [..., n]. Throws Error if gamma and beta are not [n].
+  LayerNormRows(Var<T> x, Var<T> gamma, Var<T> beta, double epsilon)
+      : parameters{gamma, beta}, eps(epsilon), n(x.shape().row_size()) {
+    require(gamma.shape() == Shape{n} && beta.shape() == Shape{n},
+            "[layer_norm] x has rows of {}, gamma has shape {}, beta {}; expected [{}]", n, gamma.shape(), beta.shape(),
+            n);
+    mean = x.tape().memory(x.shape().rows());
+    scale = x.tape().memory(x.shape().rows());
+  }
+
+  Index work() const { return 6 * n; }
+  Cost cost(Index rows) const {
+    Cost cost;
+    cost.forward = rows * Counts{.mul = 3 * n, .add = 5 * n - 1, .div = 3, .sqrt = 1};
+    cost.backward = rows * Counts{.mul = 7 * n, .add = 6 * n - 2, .div = 2} +
+                    Counts{.mul = 2 * rows * n, .add = rows * n + 2 * (rows - 1) * n};
+    return cost;
+  }
+  Counts again_counts(Index rows) const { return {.mul = 2 * rows * n, .add = 2 * rows * n}; }
+
+  void forward(Index first, Index count, const T* x, T* y) const {
+    kernels::layer_norm_forward(count, n, n, x, gamma(), beta(), eps, static_cast<const T*>(nullptr), y, mean + first,
+                                scale + first);
+  }
+  void backward(Index first, Index count, const T* x, const T* df, Update update, T* dx, T* again) const {
+    if (again) kernels::layer_norm_again(count, n, n, x, gamma(), beta(), mean + first, scale + first, again);
+    kernels::layer_norm_backward(count, n, n, x, gamma(), mean + first, scale + first, df, update, dx);
+  }
+
+  Index sums(Tape<T>& tape) const { return tape.wanted(parameters[0]) || tape.wanted(parameters[1]) ? 2 * n : 0; }
+  void add_sums(Tape<T>& tape, Index first, Index count, const T* x, const T* df, Update update, T* sums) const {
+    sum_over_row_ranges(tape, count, 2 * n, 2 * n, update, sums, [=, this](Index begin, Index end, Update u, T* sum) {
+      kernels::layer_norm_parameter_gradients(end - begin, n, n, x + begin * n, mean + first + begin,
+                                              scale + first + begin, df + begin * n, u, sum, sum + n);
+    });
+  }
+  void give_sums(Tape<T>& tape, const T* sums) const {
+    for (std::size_t p = 0; p < 2; ++p)
+      if (const auto target = tape.target(parameters[p]))
+        for (Index i = 0; i < n; ++i) write(target.update, target.data[i], sums[static_cast<Index>(p) * n + i]);
+  }
+
+ private:
+  const T* gamma() const { return parameters[0].data(); }
+  const T* beta() const { return parameters[1].data(); }
+};
+
+/// y = gamma (x - mean) / sqrt(variance + eps) + beta over the last axis: x [..., n], gamma, beta [n].
 template <class T>
 Var<T> layer_norm(Var<T> x, Var<T> gamma, Var<T> beta, double eps = 1e-6) {
-  Tape<T>& tape = tape_of("layer_norm", x, gamma, beta);
-  const Index rows = x.shape().rows(), n = x.shape().row_size();
-  require(gamma.shape() == Shape{n} && beta.shape() == Shape{n},
-          "[layer_norm] x has rows of {}, gamma has shape {}, beta {}; expected [{}]", n, gamma.shape(), beta.shape(),
-          n);
-  Cost cost;
-  cost.forward = rows * Counts{.mul = 3 * n, .add = 5 * n - 1, .div = 3, .sqrt = 1};
-  cost.backward = rows * Counts{.mul = 7 * n, .add = 6 * n - 2, .div = 2} +
-                  Counts{.mul = 2 * rows * n, .add = rows * n + 2 * (rows - 1) * n};
-  T* const mean = tape.memory(rows);
-  T* const scale = tape.memory(rows);
-  return tape.record(
-      {"layer_norm", cost}, x.shape(), {x, gamma, beta},
-      [=](T* y) {
-        const T *px = x.data(), *pg = gamma.data(), *pb = beta.data();
-        for_row_ranges(rows, 4 * n, [=](Index begin, Index end) {
-          kernels::layer_norm_forward(end - begin, n, px + begin * n, pg, pb, eps, y + begin * n, mean + begin,
-                                      scale + begin);
-        });
-      },
-      [=, &tape](const Adjoint<T>& dy) {
-        const T *px = x.data(), *pg = gamma.data(), *pdy = dy.data();
-        const auto dgamma = tape.target(gamma), dbeta = tape.target(beta);
-        if (dgamma || dbeta) {
-          T* const sums = tape.memory(2 * n);
-          sum_over_row_ranges(
-              tape, rows, 2 * n, 2 * n, Update::assign, sums, [=](Index begin, Index end, Update update, T* sum) {
-                kernels::layer_norm_parameter_gradients(end - begin, n, px + begin * n, mean + begin, scale + begin,
-                                                        pdy + begin * n, update, sum, sum + n);
-              });
-          for (Index i = 0; i < n && dgamma; ++i) write(dgamma.update, dgamma.data[i], sums[i]);
-          for (Index i = 0; i < n && dbeta; ++i) write(dbeta.update, dbeta.data[i], sums[n + i]);
-        }
-        if (const auto dx = tape.target(x))
-          for_row_ranges(rows, 6 * n, [=](Index begin, Index end) {
-            kernels::layer_norm_backward(end - begin, n, px + begin * n, pg, mean + begin, scale + begin,
-                                         pdy + begin * n, dx.update, dx.data + begin * n);
-          });
-      });
+  return rows_of(LayerNormRows<T>(x, gamma, beta, eps), x);
+}
+
+/// y = layer_norm(x) W^T + b + r, of which the norm is not kept (linear_of).
+template <class T>
+Var<T> layer_norm_linear(Var<T> x, Var<T> gamma, Var<T> beta, Var<T> weight, Var<T> bias = {}, Var<T> residual = {},
+                         double eps = 1e-6) {
+  return linear_of(LayerNormRows<T>(x, gamma, beta, eps), x, weight, bias, residual);
 }
 
 }  // namespace heed

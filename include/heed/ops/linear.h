@@ -17,6 +17,60 @@ inline Cost linear_cost(Index rows, Index in, Index out, bool bias, bool residua
   return cost;
 }
 
+namespace detail {
+
+/// The products of a linear layer with its weight W [out, in], by the arranged copies of it where there are any.
+template <class T>
+class LinearProducts {
+ public:
+  LinearProducts(Tape<T>& tape, Index in, Index out, Var<T> weight)
+      : in_(in), out_(out), products_(tape.pass().products), weight_(weight.data()), packed_(tape.packed(weight)) {}
+
+  /// y = x W^T + b + r: x [rows, in]; bias [out] and residual [rows, out], each or nullptr; y [rows, out].
+  void forward(Index rows, const T* x, const T* bias, const T* residual, T* y) const {
+    for_product_parts<T>(rows, out_, in_, [=, *this](Index row, Index last_row, Index column, Index last_column) {
+      const T* const from = x + row * in_;
+      if constexpr (std::is_same_v<T, float> && kernels::packs_weights)
+        if (packed_ && bias)
+          return kernels::addmm(last_row - row, column, last_column, from, in_, packed_->forward, bias,
+                                residual ? residual + row * out_ : nullptr, out_, y + row * out_, out_);
+      const Index place = row * out_ + column;
+      kernels::addmm(products_, Transpose::no, Transpose::yes, last_row - row, last_column - column, in_, from, in_,
+                     weight_ + column * in_, in_, bias ? bias + column : nullptr, residual ? residual + place : nullptr,
+                     out_, y + place, out_);
+    });
+  }
+
+  /// dx (+)= dy W
+  void input_gradient(Index rows, const T* dy, Update update, T* dx) const {
+    for_product_ranges<T>(rows, in_ * out_ / 8, [=, *this](Index begin, Index end) {
+      if constexpr (std::is_same_v<T, float> && kernels::packs_weights)
+        if (packed_)
+          return kernels::gemm(end - begin, 0, in_, dy + begin * out_, out_, packed_->backward, update,
+                               dx + begin * in_, in_);
+      kernels::gemm(products_, Transpose::no, Transpose::no, end - begin, in_, out_, dy + begin * out_, out_, weight_,
+                    in_, update, dx + begin * in_, in_);
+    });
+  }
+
+  /// dW (+)= dy^T x, if that is wanted.
+  void weight_gradient(Index rows, const T* x, const T* dy, const typename Tape<T>::Target& dw) const {
+    if (!dw) return;
+    for_product_ranges<T>(out_, in_ * rows / 8, [=, *this](Index begin, Index end) {
+      kernels::gemm(products_, Transpose::yes, Transpose::no, end - begin, in_, rows, dy + begin, out_, x, in_,
+                    dw.update, dw.data + begin * in_, in_);
+    });
+  }
+
+ private:
+  Index in_, out_;
+  Products products_;
+  const T* weight_;
+  const LinearWeight* packed_;
+};
+
+}  // namespace detail
+
 /// y = x W^T + b + r over the last axis: x [..., I], W [O, I], bias b [O] and residual r [..., O] or left out,
 /// y [..., O].
 ///
@@ -24,42 +78,18 @@ inline Cost linear_cost(Index rows, Index in, Index out, bool bias, bool residua
 template <class T>
 Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {}) {
   Tape<T>& tape = tape_of("linear", x, weight, bias, residual);
-  const auto [rows, in, out, shape] = detail::linear_sizes("linear", x, weight, bias);
-  require(!residual || residual.shape() == shape, "[linear] the residual has shape {}; expected {}",
-          residual ? residual.shape() : Shape{}, shape);
-
-  const Products products = tape.pass().products;
-  [[maybe_unused]] const kernels::PackedWeight* const packed = tape.packed(weight);
+  const auto [rows, in, out, shape] = detail::linear_sizes("linear", x, weight, bias, residual);
+  const detail::LinearProducts<T> products(tape, in, out, weight);
   return tape.record(
       {"linear", linear_cost(rows, in, out, static_cast<bool>(bias), static_cast<bool>(residual), tape.wanted(x))},
       shape, {x, weight, bias, residual},
       [=](T* y) {
-        const T *px = x.data(), *pw = weight.data();
-        const T *pb = bias ? bias.data() : nullptr, *pr = residual ? residual.data() : nullptr;
-        for_product_parts<T>(rows, out, in, [=](Index row, Index last_row, Index column, Index last_column) {
-          if constexpr (std::is_same_v<T, float> && kernels::packs_weights)
-            if (packed && pb)
-              return kernels::addmm(last_row - row, column, last_column, px + row * in, in, *packed, pb,
-                                    pr ? pr + row * out : nullptr, out, y + row * out, out);
-          const Index place = row * out + column;
-          kernels::addmm(products, Transpose::no, Transpose::yes, last_row - row, last_column - column, in,
-                         px + row * in, in, pw + column * in, in, pb ? pb + column : nullptr, pr ? pr + place : nullptr,
-                         out, y + place, out);
-        });
+        products.forward(rows, x.data(), bias ? bias.data() : nullptr, residual ? residual.data() : nullptr, y);
       },
       [=, &tape](const Adjoint<T>& dy) {
-        const T *px = x.data(), *pw = weight.data(), *pdy = dy.data();
-        detail::bias_backward(tape, bias, rows, out, pdy);
-        if (const auto dw = tape.target(weight))
-          for_product_ranges<T>(out, in * rows / 8, [=](Index begin, Index end) {
-            kernels::gemm(products, Transpose::yes, Transpose::no, end - begin, in, rows, pdy + begin, out, px, in,
-                          dw.update, dw.data + begin * in, in);
-          });
-        if (const auto dx = tape.target(x))
-          for_product_ranges<T>(rows, in * out / 8, [=](Index begin, Index end) {
-            kernels::gemm(products, Transpose::no, Transpose::no, end - begin, in, out, pdy + begin * out, out, pw, in,
-                          dx.update, dx.data + begin * in, in);
-          });
+        detail::bias_backward(tape, bias, rows, out, dy.data());
+        products.weight_gradient(rows, x.data(), dy.data(), tape.target(weight));
+        if (const auto dx = tape.target(x)) products.input_gradient(rows, dy.data(), dx.update, dx.data);
         if (residual) dy.give_to(residual);
       });
 }

@@ -6,7 +6,7 @@
 
 namespace heed::detail {
 
-/// Sizes of y [..., out] for x [..., in], weight [out, in] and bias [out] or none.
+/// Sizes of y [..., out] for x [..., in], weight [out, in], and bias [out] and residual [..., out] or none.
 struct LinearSizes {
   Index rows, in, out;
   Shape y;
@@ -14,7 +14,7 @@ struct LinearSizes {
 
 /// Throws Error if they do not fit each other.
 template <class T>
-LinearSizes linear_sizes(const char* operation, Var<T> x, Var<T> weight, Var<T> bias) {
+LinearSizes linear_sizes(const char* operation, Var<T> x, Var<T> weight, Var<T> bias, Var<T> residual = {}) {
   require(weight.shape().rank() == 2 && x.shape().rank() >= 1,
           "[{}] x has shape {}, weight {}; expected [..., inputs] and [outputs, inputs]", operation, x.shape(),
           weight.shape());
@@ -26,7 +26,17 @@ LinearSizes linear_sizes(const char* operation, Var<T> x, Var<T> weight, Var<T> 
   Index sizes[Shape::max_rank];
   std::copy(x.shape().begin(), x.shape().end(), sizes);
   sizes[x.shape().rank() - 1] = out;
-  return {rows, in, out, Shape(sizes, x.shape().rank())};
+  const Shape y(sizes, x.shape().rank());
+  require(!residual || residual.shape() == y, "[{}] the residual has shape {}; expected {}", operation,
+          residual ? residual.shape() : Shape{}, y);
+  return {rows, in, out, y};
+}
+
+/// How many rows of `width` numbers go from one operation to the next at a time: a quarter of an L2 cache of 1 MB, in
+/// whole tiles of the products' (src/kernels/pair_sums.h).
+constexpr Index rows_in_cache(Index width) {
+  constexpr Index numbers = Index{1} << 16, tiles = 24;
+  return std::max(tiles, numbers / std::max<Index>(width, 1) / tiles * tiles);
 }
 
 /// db += sum over rows of dy [rows, out], if the bias wants a gradient.

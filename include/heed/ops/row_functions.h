@@ -1,0 +1,105 @@
+// Functions of rows: activations and norms, alone or on the way into a linear layer.
+//
+// A row function f maps each row of x [rows, n] by itself. Beside its parameters it says
+//
+//   name, linear_name                      what rows_of and linear_of are called with it
+//   work()                                 elementary operations per row
+//   counts: cost(rows), again_counts(rows)
+//   forward(first, count, x, y)            y = f(x) for rows first, first + 1, ...; pointers are to row `first`
+//   backward(first, count, x, df, update, dx, again)
+//                                          dx (+)= (df/dx)^T df, and f(x) to `again` unless that is nullptr
+//   sums(tape)                             how many numbers its parameters' gradients are, 0 if none is wanted
+//   add_sums(tape, first, count, x, df, update, sums)
+//   give_sums(tape, sums)                  to the gradients of the parameters
+#pragma once
+
+#include "heed/ops/linear.h"
+
+namespace heed {
+
+/// y = f(x): x and y [..., n]. The backward pass uses what f saved, and x.
+template <class T, class F>
+Var<T> rows_of(const F& f, Var<T> x) {
+  Tape<T>& tape = tape_of(F::name, x, f.parameters[0], f.parameters[1]);
+  const Index rows = x.shape().rows(), n = x.shape().row_size();
+  return tape.record(
+      {F::name, f.cost(rows)}, x.shape(), {x, f.parameters[0], f.parameters[1]},
+      [=](T* y) {
+        const T* const px = x.data();
+        for_row_ranges(rows, f.work(),
+                       [=](Index begin, Index end) { f.forward(begin, end - begin, px + begin * n, y + begin * n); });
+      },
+      [=, &tape](const Adjoint<T>& dy) {
+        const T *const px = x.data(), *const pdy = dy.data();
+        if (const Index count = f.sums(tape)) {
+          const typename Tape<T>::Scratch sums(tape, count);
+          f.add_sums(tape, 0, rows, px, pdy, Update::assign, sums.data());
+          f.give_sums(tape, sums.data());
+        }
+        if (const auto dx = tape.target(x))
+          for_row_ranges(rows, f.work(), [=](Index begin, Index end) {
+            f.backward(begin, end - begin, px + begin * n, pdy + begin * n, dx.update, dx.data + begin * n,
+                       static_cast<T*>(nullptr));
+          });
+      });
+}
+
+/// y = f(x) W^T + b + r: x [..., I], W [O, I], bias b [O] and residual r [..., O] or left out, y [..., O].
+///
+/// As linear(rows_of(f, x), W, b, r), but f(x) is neither kept nor ever whole in memory on the way forward: some rows
+/// of it at a time go from cache into the product. With da = dy W, likewise some rows at a time,
+///
+///   dx += (df/dx)^T da,  dW += dy^T f(x),  db += sum over rows of dy,  dr += dy,
+///
+/// where f(x) is made again beside dx.
+template <class T, class F>
+Var<T> linear_of(const F& f, Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {}) {
+  Tape<T>& tape = tape_of(F::linear_name, x, f.parameters[0], f.parameters[1], weight, bias, residual);
+  const auto [rows, in, out, shape] = detail::linear_sizes(F::linear_name, x, weight, bias, residual);
+  const detail::LinearProducts<T> products(tape, in, out, weight);
+  Cost cost = linear_cost(rows, in, out, static_cast<bool>(bias), static_cast<bool>(residual)) + f.cost(rows);
+  cost.backward += f.again_counts(rows);
+  const Index at_once = std::min(rows, detail::rows_in_cache(in));
+
+  return tape.record(
+      {F::linear_name, cost}, shape, {x, f.parameters[0], f.parameters[1], weight, bias, residual},
+      [=, &tape](T* y) {
+        const T *const px = x.data(), *const pb = bias ? bias.data() : nullptr;
+        const typename Tape<T>::Scratch scratch(tape, at_once * in);
+        for (Index first = 0; first < rows; first += at_once) {
+          const Index count = std::min(at_once, rows - first);
+          T* const fx = scratch.data();
+          for_row_ranges(count, f.work(), [=](Index begin, Index end) {
+            f.forward(first + begin, end - begin, px + (first + begin) * in, fx + begin * in);
+          });
+          products.forward(count, fx, pb, residual ? residual.data() + first * out : nullptr, y + first * out);
+        }
+      },
+      [=, &tape](const Adjoint<T>& dy) {
+        const T *const px = x.data(), *const pdy = dy.data();
+        const typename Tape<T>::Scratch fx(tape, rows * in), da(tape, at_once * in), sums(tape, f.sums(tape));
+        const auto dx = tape.target(x);
+        for (Index first = 0; first < rows; first += at_once) {
+          const Index count = std::min(at_once, rows - first);
+          const T* const from = px + first * in;
+          T *const again = fx.data() + first * in, *const df = da.data();
+          products.input_gradient(count, pdy + first * out, Update::assign, df);
+          if (sums.size() > 0)
+            f.add_sums(tape, first, count, from, df, first == 0 ? Update::assign : Update::accumulate, sums.data());
+          for_row_ranges(count, f.work(), [=](Index begin, Index end) {
+            const Index at = begin * in;
+            if (dx)
+              f.backward(first + begin, end - begin, from + at, df + at, dx.update, dx.data + first * in + at,
+                         again + at);
+            else
+              f.forward(first + begin, end - begin, from + at, again + at);
+          });
+        }
+        if (sums.size() > 0) f.give_sums(tape, sums.data());
+        detail::bias_backward(tape, bias, rows, out, pdy);
+        products.weight_gradient(rows, fx.data(), pdy, tape.target(weight));
+        if (residual) dy.give_to(residual);
+      });
+}
+
+}  // namespace heed

@@ -1,0 +1,95 @@
+// linear_of against its parts as operations of their own, with rows that go into the product some at a time.
+#include "heed/ops/activation.h"
+#include "heed/ops/layer_norm.h"
+
+#include "train/support.h"
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+template <class T>
+using Operation = Var<T> (*)(const std::vector<Var<T>>&);
+
+/// Sizes for which two whole chunks and a part of one are needed.
+constexpr Index in = 3000, out = 5, rows = 2 * detail::rows_in_cache(in) + 5;
+
+/// y, then the gradients of <y, y> / 2 with respect to the inputs: x, weight, bias, residual and what else has
+/// `shapes`.
+template <class T>
+std::vector<T> results(Operation<T> operation, const std::vector<Shape>& shapes) {
+  std::vector<Tensor<T>> values;
+  for (const Shape& shape : shapes) {
+    Tensor<T>& tensor = values.emplace_back(shape);
+    const RandomStream random(values.size());
+    for (Index i = 0; i < tensor.size(); ++i) tensor[i] = static_cast<T>(random.normal(i));
+  }
+  Tape<T> tape;
+  std::vector<Var<T>> inputs;
+  for (const Tensor<T>& value : values) inputs.push_back(tape.input(value.view()));
+  const Var<T> y = operation(inputs);
+  tape.backward(y, y.value());
+  std::vector<T> all(y.data(), y.data() + y.size());
+  for (const Var<T>& x : inputs) {
+    const View<const T> gradient = tape.gradient(x);
+    all.insert(all.end(), gradient.begin(), gradient.end());
+  }
+  return all;
+}
+
+/// What the chunks change is the order in which sums over rows are formed. y is made of sums of `in` numbers, each
+/// rounded to eps of at most some sqrt(in); gradients are made of sums over y.
+template <class T>
+void check(Operation<T> together, Operation<T> apart, std::vector<Shape> others = {}) {
+  std::vector<Shape> shapes{{rows, in}, {out, in}, {out}, {rows, out}};
+  shapes.insert(shapes.end(), others.begin(), others.end());
+  const std::vector<T> a = results<T>(together, shapes), b = results<T>(apart, shapes);
+  T largest(0);
+  for (const T value : b) largest = std::max(largest, std::abs(value));
+  BOOST_REQUIRE(a.size() == b.size());
+  for (std::size_t i = 0; i < a.size(); ++i)
+    BOOST_REQUIRE_MESSAGE(std::abs(a[i] - b[i]) <= 20 * std::numeric_limits<T>::epsilon() * largest,
+                          i << ": " << a[i] << " and " << b[i]);
+  for (const int count : {1, 2, 3}) {
+    const WithThreads with(count);
+    BOOST_TEST((results<T>(together, shapes) == a), count << " threads");
+  }
+}
+
+template <class T>
+void check_all() {
+  check<T>([](const auto& v) { return activation_linear<Gelu>(v[0], v[1], v[2], v[3]); },
+           [](const auto& v) { return linear(gelu(v[0]), v[1], v[2], v[3]); });
+  check<T>([](const auto& v) { return activation_linear<Relu>(v[0], v[1]); },
+           [](const auto& v) { return linear(relu(v[0]), v[1]); });
+  check<T>([](const auto& v) { return layer_norm_linear(v[0], v[4], v[5], v[1], v[2], v[3]); },
+           [](const auto& v) { return linear(layer_norm(v[0], v[4], v[5]), v[1], v[2], v[3]); }, {{in}, {in}});
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(ops_linear_of)
+
+BOOST_AUTO_TEST_CASE(what_it_gives_is_what_its_parts_give) {
+  check_all<double>();
+  check_all<float>();
+}
+
+// Where x takes no gradient, the weights do all the same.
+BOOST_AUTO_TEST_CASE(of_a_constant) {
+  Tensor<double> x(Shape{3, 4}), weight(Shape{2, 4});
+  for (Index i = 0; i < x.size(); ++i) x[i] = RandomStream(1).normal(i);
+  Tape<double> tape;
+  const Var<double> w = tape.input(std::as_const(weight).view());
+  const Var<double> y = activation_linear<Gelu>(tape.constant(std::as_const(x).view()), w);
+  const std::vector<double> ones(6, 1.0);
+  tape.backward(y, {ones.data(), Shape{3, 2}});
+  std::vector<double> expected(x.begin(), x.end());
+  kernels::gelu_forward<double>(12, expected.data(), expected.data());
+  for (Index o = 0; o < 2; ++o)
+    for (Index i = 0; i < 4; ++i)
+      BOOST_TEST(std::abs(tape.gradient(w)[4 * o + i] - expected[i] - expected[4 + i] - expected[8 + i]) <= 1e-15);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
