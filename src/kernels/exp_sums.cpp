@@ -68,8 +68,7 @@ void exp_of_columns(Index keys, Index n, const float* k, Index k_stride, const f
     Vector largest[count];
     for (int i = 0; i < count; ++i) largest[i] = use.load(k + first + i * lanes);
     for (Index s = 1; s < keys; ++s)
-      for (int i = 0; i < count; ++i)
-        largest[i] = hn::Max(largest[i], use.load(k + s * k_stride + first + i * lanes));
+      for (int i = 0; i < count; ++i) largest[i] = hn::Max(largest[i], use.load(k + s * k_stride + first + i * lanes));
     for (Index s = 0; s < keys; ++s)
       for (int i = 0; i < count; ++i) {
         const Index c = first + i * lanes;

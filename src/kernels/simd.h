@@ -144,11 +144,11 @@ class Clamp {
 /// are, otherwise infinite above 88.37 (where 2^n is) and 0 below -87.33 (where exp leaves the normal numbers).
 ///
 /// x = n ln 2 + r with n the nearest integer and |r| <= (ln 2) / 2. Adding 1.5 2^23 rounds to an integer and
-/// leaves it in the low bits; with 127 added too, those bits moved to the exponent's place are 2^n. AVX-512 multiplies by
-/// 2^n in one instruction that minds both ends itself, on other units than products and comparisons, of which there are
-/// then 8 instead of 10. ln 2 as a float is 1.9e-9 too large, which is the error's second term. Without fused
-/// multiply-add, n ln 2 would be rounded: then ln 2 is taken in two parts, of which the first has 10 bits and n times it
-/// is exact. exp r is the polynomial of kernels/exp.h, whose scalar form serves loops that the compiler vectorises.
+/// leaves it in the low bits; with 127 added too, those bits moved to the exponent's place are 2^n. AVX-512 multiplies
+/// by 2^n in one instruction that minds both ends itself, on other units than products and comparisons, of which there
+/// are then 8 instead of 10. ln 2 as a float is 1.9e-9 too large, which is the error's second term. Without fused
+/// multiply-add, n ln 2 would be rounded: then ln 2 is taken in two parts, of which the first has 10 bits and n times
+/// it is exact. exp r is the polynomial of kernels/exp.h, whose scalar form serves loops that the compiler vectorises.
 class Exp {
  public:
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3

@@ -163,8 +163,8 @@ BOOST_AUTO_TEST_CASE(fast_sums_at_every_length) {
             const double factor = std::exp(sums.scale[c] - static_cast<double>(scale[c]));
             sums.mass[c] *= factor, sums.value[c] *= factor;
           }
-          // The argument x of a term carries 1.2e-7 |x|, and |x| e^x < 0.4; beside a bias, whose size is below 2 spread,
-          // it carries 6e-8 of that. |v| < 5.
+          // The argument x of a term carries 1.2e-7 |x|, and |x| e^x < 0.4; beside a bias, whose size is below 2
+          // spread, it carries 6e-8 of that. |v| < 5.
           const double relative = 4e-7 + 1.2e-7 * static_cast<double>(keys) + (biased ? 1.2e-7 * spread : 0);
           const auto bound = [&](std::size_t c) { return relative * sums.mass[c]; };
           require_close("mass", mass, sums.mass, bound);
@@ -228,9 +228,8 @@ BOOST_AUTO_TEST_CASE(fast_gate_at_every_length) {
         Guarded fdq(before, 1), fdy(n, 0);
         kernels::gate_backward<double>(n, q.data(), y.data(), dout.data(), update, dq.data(), dy.data());
         kernels::gate_backward(n, fq.data(), fy.data(), fdout.data(), update, fdq.data(), fdy.data());
-        require_close("dy", fdy, dy, [&](std::size_t i) {
-          return 4e-7 * std::abs(dy[i]) * (1 + 0.01 * std::abs(q[i])) + 1e-37;
-        });
+        require_close("dy", fdy, dy,
+                      [&](std::size_t i) { return 4e-7 * std::abs(dy[i]) * (1 + 0.01 * std::abs(q[i])) + 1e-37; });
         require_close("dq", fdq, dq, [&](std::size_t i) {
           return 1e-6 * std::abs(dy[i] * y[i]) * (1 + 0.01 * std::abs(q[i])) + 1e-7 * std::abs(before[i]) + 1e-37;
         });
