@@ -16,9 +16,9 @@ namespace {
 
 constexpr double density_at_zero = std::numbers::inv_sqrtpi * std::numbers::sqrt2 / 2;
 
-/// h(t) and h'(t).
+/// gelu(x) and h'(|x|).
 struct Parts {
-  Vector h, h_prime;
+  Vector gelu, h_prime;
 };
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
@@ -102,9 +102,9 @@ const Piecewise& h_prime() {
 
 class Gelu {
  public:
-  Parts parts(Vector t) const {
-    const Pieces::Place place = pieces_(t);
-    return {h_(place), h_prime_(place)};
+  Parts operator()(Vector x) const {
+    const Pieces::Place place = pieces_(hn::Abs(x));
+    return {hn::Sub(hn::Max(x, hn::Zero(tag)), h_(place)), h_prime_(place)};
   }
 
  private:
@@ -117,10 +117,10 @@ class Gelu {
 /// With e = exp(-t^2 / 2) and 1 - Phi(t) = e R(t), h = t e R(t) and h' = e R(t) - t e / sqrt(2 pi).
 class Gelu {
  public:
-  Parts parts(Vector t) const {
-    const Vector e = exp_.below_88(hn::Mul(hn::Mul(t, minus_half_), t)), r = tail_(hn::Min(t, end_));
-    const Vector te = hn::Mul(hn::Min(t, end_), e);
-    return {hn::Mul(te, r), hn::NegMulAdd(te, density_at_zero_, hn::Mul(e, r))};
+  Parts operator()(Vector x) const {
+    const Vector t = hn::Min(hn::Abs(x), end_), e = exp_.below_88(hn::Mul(hn::Mul(x, minus_half_), x));
+    const Vector te = hn::Mul(t, e), r = tail_(t);
+    return {hn::NegMulAdd(te, r, hn::Max(x, hn::Zero(tag))), hn::NegMulAdd(te, density_at_zero_, hn::Mul(e, r))};
   }
 
  private:
@@ -135,23 +135,19 @@ class Gelu {
 }  // namespace
 
 void gelu_forward(Index n, const float* x, float* y) {
-  const Gelu gelu;
-  const Vector zero = hn::Zero(tag);
-  for_each_vector(n, [&](Index i, auto use) {
-    const Vector v = use.load(x + i);
-    use.store(hn::Sub(hn::Max(v, zero), gelu.parts(hn::Abs(v)).h), y + i);
-  });
+  const Gelu parts;
+  for_each_vector(n, [&](Index i, auto use) { use.store(parts(use.load(x + i)).gelu, y + i); });
 }
 
 void gelu_backward(Index n, const float* x, const float* dy, Update update, float* dx, float* y) {
-  const Gelu gelu;
+  const Gelu parts;
   const Vector zero = hn::Zero(tag), one = constant(1.0f);
   for_each_vector(n, [&](Index i, auto use) {
     const Vector v = use.load(x + i);
-    const auto [h, h_prime] = gelu.parts(hn::Abs(v));
+    const auto [gelu, h_prime] = parts(v);
     const Vector factor = hn::IfThenElse(hn::Gt(v, zero), hn::Sub(one, h_prime), h_prime);
     write(update, use, hn::Mul(use.load(dy + i), factor), dx + i);
-    if (y) use.store(hn::Sub(hn::Max(v, zero), h), y + i);
+    if (y) use.store(gelu, y + i);
   });
 }
 
