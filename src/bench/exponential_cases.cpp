@@ -1,4 +1,4 @@
-// Kernels that take an exponential per number.
+// Kernels that take an exponential per number, or something in its place, as gelu does with AVX-512.
 #include "kernels.h"
 
 #include "heed/kernels/activation.h"

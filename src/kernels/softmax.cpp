@@ -1,7 +1,8 @@
-// Rows of attention maps are short (50 to 200 keys), so what counts is that a row's last partial vector costs no
-// more than a whole one, and that the maximum and the sum of one row overlap with the next row's work.
-// A score is multiplied by its scale and rounded before the maximum is subtracted, not in one fused step: the largest
-// then gives exactly exp(0), however large the scores are.
+// Rows of attention maps are short (50 to 200 keys). Where registers hold four of them, their maxima and sums are taken
+// together; longer rows, and causal ones, go one by one. A row's last partial vector stays in a register: read back
+// soon after a masked store it would be waited for (122 ns on Zen 4). A score is multiplied by its scale and rounded
+// before the maximum is subtracted, not in one fused step: the largest then gives exactly exp(0), however large the
+// scores are.
 #include "heed/kernels/softmax.h"
 
 #ifndef HEED_REFERENCE
@@ -18,6 +19,87 @@ void zero_beyond(const AttentionRows& a, Index n, float* s) {
   for_each_vector(a.columns - n, [&](Index j, auto use) { use.store(hn::Zero(tag), s + n + j); });
 }
 
+constexpr int side_by_side = 4;
+constexpr hn::FixedTag<float, side_by_side> four;
+using Four = hn::Vec<decltype(four)>;
+constexpr auto max = [](auto a, auto b) { return hn::Max(a, b); };
+constexpr auto add = [](auto a, auto b) { return hn::Add(a, b); };
+
+/// The lanes of v by halves, until four are left.
+template <class D, class F>
+HWY_INLINE Four fold([[maybe_unused]] D d, hn::Vec<D> v, const F& f) {
+  if constexpr (hn::MaxLanes(D()) == side_by_side) {
+    return v;
+  } else {
+    const hn::Half<D> half;
+    return fold(half, f(hn::LowerHalf(half, v), hn::UpperHalf(half, v)), f);
+  }
+}
+
+/// f over the lanes of each of four vectors.
+template <class F>
+HWY_INLINE Four reduce(const Vector (&v)[side_by_side], const F& f) {
+  const hn::Repartition<double, decltype(four)> pairs;
+  const auto two = [&](Vector a, Vector b) {
+    const Four first = fold(tag, a, f), second = fold(tag, b, f);
+    return hn::BitCast(pairs, f(hn::InterleaveLower(four, first, second), hn::InterleaveUpper(four, first, second)));
+  };
+  const auto low = two(v[0], v[1]), high = two(v[2], v[3]);
+  return f(hn::BitCast(four, hn::InterleaveLower(pairs, low, high)),
+           hn::BitCast(four, hn::InterleaveUpper(pairs, low, high)));
+}
+
+/// f(i) for i = 0 to count - 1, as constants.
+template <int count, class F>
+[[gnu::always_inline]] inline void unrolled(const F& f) {
+  [&]<int... i>(std::integer_sequence<int, i...>) [[gnu::always_inline]] { (f(std::integral_constant<int, i>{}), ...); }
+  (std::make_integer_sequence<int, count>{});
+}
+
+/// attention_softmax where a row is so many vectors, the last perhaps partial.
+template <int vectors>
+void short_rows(const AttentionRows& a, float* s, float* kept) {
+  constexpr Index last = (vectors - 1) * lanes;
+  const Exp exp;
+  const Vector scale = constant(static_cast<float>(a.scale)), lowest = constant(-HUGE_VALF);
+  const FirstLanes tail(a.columns - last);
+  for (Index r = 0; r < a.rows; r += side_by_side) {
+    // Where fewer rows are left, the last is made several times.
+    const Index count = std::min<Index>(side_by_side, a.rows - r);
+    const auto row = [&](int i) { return s + (r + std::min<Index>(i, count - 1)) * a.stride; };
+    Vector e[side_by_side][vectors], largest[side_by_side], total[side_by_side];
+    unrolled<side_by_side>([&](auto i) {
+      unrolled<vectors - 1>([&](auto j) { e[i][j] = hn::Mul(scale, hn::LoadU(tag, row(i) + j * lanes)); });
+      e[i][vectors - 1] = tail.otherwise(hn::Mul(scale, tail.load(row(i) + last)), lowest);
+      largest[i] = e[i][0];
+      unrolled<vectors - 1>([&](auto j) { largest[i] = hn::Max(largest[i], e[i][j + 1]); });
+    });
+    const Four maxima = reduce(largest, max);
+    unrolled<side_by_side>([&](auto i) {
+      const Vector maximum = set(hn::GetLane(hn::Broadcast<i>(maxima)));
+      unrolled<vectors>([&](auto j) {
+        e[i][j] = exp.below_88(hn::Sub(e[i][j], maximum));
+        total[i] = j ? hn::Add(total[i], e[i][j]) : e[i][j];
+      });
+    });
+    const Four sums = reduce(total, add), factors = hn::Div(hn::Set(four, 1.0f), sums);
+    unrolled<side_by_side>([&](auto i) {
+      const Vector factor = set(hn::GetLane(hn::Broadcast<i>(factors)));
+      unrolled<vectors - 1>([&](auto j) { hn::StoreU(hn::Mul(factor, e[i][j]), tag, row(i) + j * lanes); });
+      tail.store(hn::Mul(factor, e[i][vectors - 1]), row(i) + last);
+    });
+    if (kept) {
+      float pairs[2 * side_by_side];
+      hn::StoreU(hn::InterleaveLower(four, maxima, sums), four, pairs);
+      hn::StoreU(hn::InterleaveUpper(four, maxima, sums), four, pairs + 4);
+      std::copy_n(pairs, 2 * count, kept + 2 * r);
+    }
+  }
+}
+
+/// Vectors of a row that four rows keep in 32 registers beside those of exp; of more than 6 too many are spilled.
+constexpr int most_vectors = lanes == 16 ? 6 : 0;
+
 }  // namespace
 
 void softmax_rows(Index rows, Index n, Index stride, float* s, float* kept) {
@@ -26,25 +108,32 @@ void softmax_rows(Index rows, Index n, Index stride, float* s, float* kept) {
 }
 
 void attention_softmax(const AttentionRows& a, float* s, float* kept) {
+  if (!a.causal && a.columns <= most_vectors * lanes) {
+    unrolled<most_vectors>([&](auto v) {
+      if (a.columns > v * lanes && a.columns <= (v + 1) * lanes) short_rows<v + 1>(a, s, kept);
+    });
+    return;
+  }
   const Exp exp;
-  const Vector scale = constant(static_cast<float>(a.scale)), lowest = constant(-HUGE_VALF);
+  const Vector scale = constant(static_cast<float>(a.scale)), lowest = constant(-HUGE_VALF), zero = hn::Zero(tag);
   for (Index r = 0; r < a.rows; ++r, s += a.stride) {
-    const Index n = a.length(r);
-    Vector largest = lowest;
-    for_each_vector(n, [&](Index j, auto use) {
-      largest = hn::Max(largest, use.otherwise(hn::Mul(scale, use.load(s + j)), lowest));
-    });
+    const Index n = a.length(r), whole = n / lanes * lanes;
+    const FirstLanes tail(n - whole);
+    const Vector last = hn::Mul(scale, tail.load(s + whole));
+    Vector largest = tail.otherwise(last, lowest);
+    for (Index j = 0; j < whole; j += lanes) largest = hn::Max(largest, hn::Mul(scale, hn::LoadU(tag, s + j)));
     const float row_maximum = maximum(largest);
-    const Vector minus_maximum = set(-row_maximum);
-    Vector total = hn::Zero(tag);
-    for_each_vector(n, [&](Index j, auto use) {
-      const Vector e = exp.below_88(hn::Add(hn::Mul(scale, use.load(s + j)), minus_maximum));
-      total = hn::Add(total, use.otherwise(e, hn::Zero(tag)));
-      use.store(e, s + j);
-    });
+    const Vector subtracted = set(row_maximum), last_e = exp.below_88(hn::Sub(last, subtracted));
+    Vector total = tail.otherwise(last_e, zero);
+    for (Index j = 0; j < whole; j += lanes) {
+      const Vector e = exp.below_88(hn::Sub(hn::Mul(scale, hn::LoadU(tag, s + j)), subtracted));
+      total = hn::Add(total, e);
+      hn::StoreU(e, tag, s + j);
+    }
     const float row_sum = sum(total);
     const Vector factor = set(1.0f / row_sum);
-    for_each_vector(n, [&](Index j, auto use) { use.store(hn::Mul(factor, use.load(s + j)), s + j); });
+    for (Index j = 0; j < whole; j += lanes) hn::StoreU(hn::Mul(factor, hn::LoadU(tag, s + j)), tag, s + j);
+    tail.store(hn::Mul(factor, last_e), s + whole);
     zero_beyond(a, n, s);
     if (kept) kept[2 * r] = row_maximum, kept[2 * r + 1] = row_sum;
   }

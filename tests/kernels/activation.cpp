@@ -56,6 +56,14 @@ BOOST_AUTO_TEST_CASE(gelu_of_special_values) {
   require_close("gelu'", dx, {0.5, 0.5, NAN, 1, 0, 1, 0}, [](std::size_t) { return 2e-7; });
 }
 
+#ifndef HEED_REFERENCE
+BOOST_AUTO_TEST_CASE(gelu_of_minus_infinity_is_zero) {
+  Guarded x(5, 1, -INFINITY), y(5, 0);
+  kernels::gelu_forward(5, x.data(), y.data());
+  require_close("gelu", y, std::vector<double>(5, 0.0), [](std::size_t) { return 0; });
+}
+#endif
+
 // The backward pass may make the result again: it is that of the forward pass, to the last bit for gelu and relu.
 template <class Forward, class Backward>
 void check_again(const Forward& forward, const Backward& backward, double tolerance) {

@@ -3,11 +3,12 @@
 #include "heed/kernels/gate.h"
 #include "heed/random.h"
 
-#include <boost/test/unit_test.hpp>
+#include "compare.h"
 
 #include <vector>
 
 using namespace heed;
+using namespace heed::test;
 
 BOOST_AUTO_TEST_SUITE(exp_sums)
 
@@ -139,6 +140,114 @@ BOOST_AUTO_TEST_CASE(counts_are_those_of_the_contracts) {
       (counted([&] { kernels::exp_of_row(keys, 1, 4, b.data(), db.data()); }) == Counts{.add = 3, .exp = 3, .cmp = 2}));
   BOOST_TEST((counted([&] { kernels::exp_of_columns(keys, n, k.data(), n, v.data(), n, dk.data(), f.data()); }) ==
               n * Counts{.mul = keys, .add = keys, .exp = keys, .cmp = keys - 1}));
+}
+
+// The fast float versions against the plain loops in double: with 100 times N(0, 1), most exponentials vanish.
+BOOST_AUTO_TEST_CASE(fast_sums_at_every_length) {
+  for (Index n = 0; n <= 140; n += n < 40 ? 1 : 25)
+    for (const Index keys : {1, 2, 7, 50})
+      for (const double spread : {1.0, 100.0})
+        for (const bool biased : {false, true}) {
+          const Index k_stride = n + 3, v_stride = n + 1;
+          const auto k = normal_floats(keys * k_stride, 1, spread), v = normal_floats(keys * v_stride, 2);
+          const auto bias = normal_floats(keys, 3, spread / 2);
+          Guarded fk(k, 1), fv(v, 2), fbias(bias, 0), scale(n, 0), mass(n, 1), value(n, 3);
+          Sums<double> sums(n);
+          kernels::exp_sums_of<double>(keys, n, k.data(), k_stride, v.data(), v_stride, biased ? bias.data() : nullptr,
+                                       sums.view());
+          kernels::exp_sums_of(keys, n, fk.data(), k_stride, fv.data(), v_stride, biased ? fbias.data() : nullptr,
+                               {scale.data(), mass.data(), value.data()});
+          require_close("scale", scale, sums.scale,
+                        [&](std::size_t c) { return biased ? 6e-8 * std::abs(sums.scale[c]) : 0; });
+          for (Index c = 0; c < n; ++c) {
+            const double factor = std::exp(sums.scale[c] - static_cast<double>(scale[c]));
+            sums.mass[c] *= factor, sums.value[c] *= factor;
+          }
+          // The argument x of a term carries 1.2e-7 |x|, and |x| e^x < 0.4; beside a bias, whose size is below 2
+          // spread, it carries 6e-8 of that. |v| < 5.
+          const double relative = 4e-7 + 1.2e-7 * static_cast<double>(keys) + (biased ? 1.2e-7 * spread : 0);
+          const auto bound = [&](std::size_t c) { return relative * sums.mass[c]; };
+          require_close("mass", mass, sums.mass, bound);
+          require_close("value", value, sums.value, [&](std::size_t c) { return 5 * bound(c); });
+        }
+}
+
+BOOST_AUTO_TEST_CASE(fast_exp_of_columns_at_every_length) {
+  for (Index n = 0; n <= 140; n += n < 40 ? 1 : 25)
+    for (const Index keys : {1, 2, 7, 50})
+      for (const double spread : {1.0, 100.0}) {
+        const Index k_stride = n + 3, v_stride = n + 1;
+        const auto k = normal_floats(keys * k_stride, 1, spread), v = normal_floats(keys * v_stride, 2);
+        std::vector<double> largest(n), f(2 * keys * n);
+        Guarded fk(k, 1), fv(v, 2), maximum(n, 0), ff(2 * keys * n, 3);
+        kernels::exp_of_columns<double>(keys, n, k.data(), k_stride, v.data(), v_stride, largest.data(), f.data());
+        kernels::exp_of_columns(keys, n, fk.data(), k_stride, fv.data(), v_stride, maximum.data(), ff.data());
+        require_close("maximum", maximum, largest, [](std::size_t) { return 0; });
+        require_close("f", ff, f, [&](std::size_t i) {
+          const Index c = static_cast<Index>(i) % n, s = static_cast<Index>(i) / (2 * n);
+          return std::abs(f[i]) * (3e-7 + 6.5e-8 * std::abs(k[s * k_stride + c] - largest[c])) + 6e-38;
+        });
+      }
+}
+
+BOOST_AUTO_TEST_CASE(a_key_that_is_not_a_number_spoils_its_channel_only) {
+  const Index keys = 3, n = 37;
+  for (Index at = 0; at < keys * n; ++at) {
+    Guarded k(keys * n, 0, 0.5f), v(keys * n, 0, 1.0f), scale(n, 0), mass(n, 0), value(n, 0), f(2 * keys * n, 0);
+    k.data()[at] = NAN;
+    const float* const none = nullptr;
+    kernels::exp_sums_of(keys, n, k.data(), n, v.data(), n, none, {scale.data(), mass.data(), value.data()});
+    kernels::exp_of_columns(keys, n, k.data(), n, v.data(), n, scale.data(), f.data());
+    BOOST_REQUIRE(std::isnan(f[at / n * 2 * n + at % n]));
+    for (Index c = 0; c < n; ++c) {
+      BOOST_REQUIRE(std::isnan(mass[c]) == (c == at % n));
+      BOOST_REQUIRE(std::isnan(value[c]) == (c == at % n));
+    }
+  }
+}
+
+// A relative error of 4e-7 for the logistic function, and that of exp's argument.
+BOOST_AUTO_TEST_CASE(fast_gate_at_every_length) {
+  for (Index n = 0; n <= 140; n += n < 40 ? 1 : 25)
+    for (const double spread : {1.0, 40.0}) {
+      const auto q = normal_floats(n, 1, spread), y = normal_floats(n, 2), dout = normal_floats(n, 3);
+      const auto before = normal_floats(n, 4);
+      std::vector<double> out(n), dy(n);
+      const auto bound = [&](double factor) {
+        return [&, factor](std::size_t i) {
+          const double gate = 1 / (1 + std::exp(-q[i]));
+          return factor * gate * std::abs(y[i]) * (1 + 0.01 * std::abs(q[i])) + 1e-37;
+        };
+      };
+      Guarded fq(q, 1), fy(y, 2), fdout(dout, 3), fout(n, 0);
+      kernels::gate_forward<double>(n, q.data(), y.data(), out.data());
+      kernels::gate_forward(n, fq.data(), fy.data(), fout.data());
+      require_close("out", fout, out, bound(4e-7));
+      for (const Update update : {Update::assign, Update::accumulate}) {
+        std::vector<double> dq(before);
+        Guarded fdq(before, 1), fdy(n, 0);
+        kernels::gate_backward<double>(n, q.data(), y.data(), dout.data(), update, dq.data(), dy.data());
+        kernels::gate_backward(n, fq.data(), fy.data(), fdout.data(), update, fdq.data(), fdy.data());
+        require_close("dy", fdy, dy,
+                      [&](std::size_t i) { return 4e-7 * std::abs(dy[i]) * (1 + 0.01 * std::abs(q[i])) + 1e-37; });
+        require_close("dq", fdq, dq, [&](std::size_t i) {
+          return 1e-6 * std::abs(dy[i] * y[i]) * (1 + 0.01 * std::abs(q[i])) + 1e-7 * std::abs(before[i]) + 1e-37;
+        });
+      }
+      kernels::gate_forward(n, fq.data(), fy.data(), fy.data());
+      require_close("out in place of y", fy, out, bound(4e-7));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(fast_gate_of_special_values) {
+  Guarded q({INFINITY, -INFINITY, NAN, -1e30, 1e30, -100, -80}, 1), y(7, 0, 2.0f), out(7, 0), dq(7, 0), dy(7, 0);
+  const std::vector<double> expected{2, 0, NAN, 0, 2, 0, 2 * std::exp(-80.0)};
+  const auto bound = [&](std::size_t i) { return 6e-7 * expected[i]; };
+  kernels::gate_forward(7, q.data(), y.data(), out.data());
+  require_close("out", out, expected, bound);
+  kernels::gate_backward(7, q.data(), y.data(), y.data(), Update::assign, dq.data(), dy.data());
+  require_close("dy", dy, expected, bound);
+  require_close("dq", dq, {0, 0, NAN, 0, 0, 0, 4 * std::exp(-80.0)}, [&](std::size_t i) { return 2 * bound(i); });
 }
 
 BOOST_AUTO_TEST_CASE(gate_is_finite_everywhere) {

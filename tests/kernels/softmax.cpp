@@ -49,6 +49,19 @@ BOOST_AUTO_TEST_CASE(softmax_rows_at_every_length) {
     }
 }
 
+// However many rows are made at once, and so whichever rows threads share, each comes out the same.
+BOOST_AUTO_TEST_CASE(a_row_does_not_depend_on_its_neighbours) {
+  for (const Index n : lengths) {
+    const Index rows = 7;
+    const auto s = scores(rows, n);
+    Guarded together(s, 1), alone(s, 1), kept(2 * rows, 0), kept_alone(2 * rows, 0);
+    kernels::softmax_rows(rows, n, n, together.data(), kept.data());
+    for (Index r = 0; r < rows; ++r) kernels::softmax_rows(1, n, n, alone.data() + r * n, kept_alone.data() + 2 * r);
+    for (Index i = 0; i < rows * n; ++i) BOOST_REQUIRE(together[i] == alone[i]);
+    for (Index i = 0; i < 2 * rows; ++i) BOOST_REQUIRE(kept[i] == kept_alone[i]);
+  }
+}
+
 // The scaled rows, whole and causal, forward, again and backward. With a score x the argument of exp carries the
 // rounding of scale x and of the maximum, 6e-8 of each.
 BOOST_AUTO_TEST_CASE(attention_rows) {

@@ -133,4 +133,11 @@ void exp_of_columns(Index keys, Index n, const T* k, Index k_stride, const T* v,
     }
 }
 
+#ifndef HEED_REFERENCE
+void exp_sums_of(Index keys, Index n, const float* k, Index k_stride, const float* v, Index v_stride, const float* bias,
+                 ExpSums<float> sums);
+void exp_of_columns(Index keys, Index n, const float* k, Index k_stride, const float* v, Index v_stride, float* maximum,
+                    float* f);
+#endif
+
 }  // namespace heed::kernels

@@ -32,4 +32,9 @@ void gate_backward(Index n, const T* q, const T* y, const T* dout, Update update
   }
 }
 
+#ifndef HEED_REFERENCE
+void gate_forward(Index n, const float* q, const float* y, float* out);
+void gate_backward(Index n, const float* q, const float* y, const float* dout, Update update, float* dq, float* dy);
+#endif
+
 }  // namespace heed::kernels

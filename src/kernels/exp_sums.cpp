@@ -1,0 +1,85 @@
+// Channels do not depend on each other: a few vectors of them go through all keys, with their maxima and sums in
+// registers, before the next few.
+#include "heed/kernels/exp_sums.h"
+
+#ifndef HEED_REFERENCE
+
+#include "simd.h"
+
+namespace heed::kernels {
+
+using namespace simd;
+
+namespace {
+
+/// Vectors of channels at a time: with three registers each, beside those of exp.
+constexpr int block = HWY_TARGET <= HWY_AVX3 ? 4 : 1;
+
+/// Calls f(first channel, number of vectors as a constant, lanes to use) over n channels.
+template <class F>
+void for_each_block(Index n, const F& f) {
+  Index c = 0;
+  for (; c + block * lanes <= n; c += block * lanes) f(c, std::integral_constant<int, block>{}, AllLanes{});
+  for_each_vector(n - c, [&](Index i, auto use) { f(c + i, std::integral_constant<int, 1>{}, use); });
+}
+
+template <bool biased>
+void sums_of(Index keys, Index n, const float* k, Index k_stride, const float* v, Index v_stride,
+             [[maybe_unused]] const float* bias, ExpSums<float> sums) {
+  const Exp exp;
+  const auto add_bias = [&](Vector x, Index s) {
+    if constexpr (biased) return hn::Add(x, set(bias[s]));
+    return x;
+  };
+  for_each_block(n, [&](Index first, auto count, auto use) {
+    Vector scale[count], mass[count], value[count];
+    for (Index s = 0; s < keys; ++s)
+      for (int i = 0; i < count; ++i) {
+        const Vector x = add_bias(use.load(k + s * k_stride + first + i * lanes), s);
+        scale[i] = s == 0 ? x : hn::Max(scale[i], x);
+      }
+    for (int i = 0; i < count; ++i) mass[i] = value[i] = hn::Zero(tag);
+    for (Index s = 0; s < keys; ++s)
+      for (int i = 0; i < count; ++i) {
+        const Vector distance = hn::Sub(use.load(k + s * k_stride + first + i * lanes), scale[i]);
+        const Vector e = exp.below_88(add_bias(distance, s));
+        mass[i] = hn::Add(mass[i], e);
+        value[i] = hn::MulAdd(e, use.load(v + s * v_stride + first + i * lanes), value[i]);
+      }
+    for (int i = 0; i < count; ++i) {
+      const Index c = first + i * lanes;
+      use.store(scale[i], sums.scale + c), use.store(mass[i], sums.mass + c), use.store(value[i], sums.value + c);
+    }
+  });
+}
+
+}  // namespace
+
+void exp_sums_of(Index keys, Index n, const float* k, Index k_stride, const float* v, Index v_stride, const float* bias,
+                 ExpSums<float> sums) {
+  const auto of = bias ? sums_of<true> : sums_of<false>;
+  of(keys, n, k, k_stride, v, v_stride, bias, sums);
+}
+
+void exp_of_columns(Index keys, Index n, const float* k, Index k_stride, const float* v, Index v_stride, float* maximum,
+                    float* f) {
+  const Exp exp;
+  for_each_block(n, [&](Index first, auto count, auto use) {
+    Vector largest[count];
+    for (int i = 0; i < count; ++i) largest[i] = use.load(k + first + i * lanes);
+    for (Index s = 1; s < keys; ++s)
+      for (int i = 0; i < count; ++i) largest[i] = hn::Max(largest[i], use.load(k + s * k_stride + first + i * lanes));
+    for (Index s = 0; s < keys; ++s)
+      for (int i = 0; i < count; ++i) {
+        const Index c = first + i * lanes;
+        const Vector e = exp.below_88(hn::Sub(use.load(k + s * k_stride + c), largest[i]));
+        use.store(e, f + s * 2 * n + c);
+        use.store(hn::Mul(e, use.load(v + s * v_stride + c)), f + s * 2 * n + n + c);
+      }
+    for (int i = 0; i < count; ++i) use.store(largest[i], maximum + first + i * lanes);
+  });
+}
+
+}  // namespace heed::kernels
+
+#endif
