@@ -5,6 +5,7 @@
 #include "heed/kernels/exp_sums.h"
 #include "heed/kernels/gate.h"
 #include "heed/kernels/softmax.h"
+#include "heed/ops/rows.h"
 
 namespace heed::bench {
 
@@ -21,7 +22,9 @@ KernelCase exponentials(const char* kernel, std::string where, Index rows, Index
 std::vector<KernelCase> exponential_cases(const ModelSizes& model) {
   const std::string name = model.name, head = name + " head", image = name + " image";
   const Index rows = model.map_rows(), N = model.tokens, D = model.dim, stride = model.map_stride();
-  const Index hidden = model.rows() * model.hidden, n = N * D;
+  // As many rows as training hands from one operation to the next.
+  const Index hidden_rows = std::min(model.rows(), rows_in_cache(model.hidden)), hidden = hidden_rows * model.hidden;
+  const Index n = N * D;
   const kernels::AttentionRows map{rows, N, stride, 1.0};
   return {
       exponentials("softmax forward", head, rows, N,
@@ -36,11 +39,11 @@ std::vector<KernelCase> exponential_cases(const ModelSizes& model) {
                        kernels::attention_softmax_again(map, s, kept);
                      };
                    }),
-      exponentials("gelu forward", name + " fc1", model.rows(), model.hidden,
+      exponentials("gelu forward", name + " fc1", hidden_rows, model.hidden,
                    [=](Operands& o) {
                      return [=, x = o.in(hidden), y = o.out(hidden)] { kernels::gelu_forward(hidden, x, y); };
                    }),
-      exponentials("gelu backward", name + " fc1", model.rows(), model.hidden,
+      exponentials("gelu backward", name + " fc1", hidden_rows, model.hidden,
                    [=](Operands& o) {
                      return [=, x = o.in(hidden), dy = o.in(hidden), dx = o.out(hidden)] {
                        kernels::gelu_backward(hidden, x, dy, Update::assign, dx);

@@ -71,8 +71,7 @@ constexpr Expectation expectations[] = {
     {"softmax again", 0.6, "a row is 4 or 5 vectors, the last nearly empty, each scaled twice"},
     {"gelu forward", 0.6, "without AVX-512 a polynomial of degree 10 beside the exponential's of degree 6"},
     {"gelu backward", 0.6,
-     "deit-tiny-p4's three arrays lie beyond the L2 cache; without AVX-512 also a polynomial of degree 10 beside the "
-     "exponential's of degree 6, and a choice by sign"},
+     "without AVX-512 a polynomial of degree 10 beside the exponential's of degree 6, and a choice by sign"},
     {"sigmoid gate forward", 0.6, "a division beside the exponential"},
     {"sigmoid gate backward", 0.6,
      "a division and three products beside the exponential; three arrays read, two written"},

@@ -13,7 +13,7 @@ template <class T>
 using Operation = Var<T> (*)(const std::vector<Var<T>>&);
 
 /// Sizes for which two whole chunks and a part of one are needed.
-constexpr Index in = 3000, out = 5, rows = 2 * detail::rows_in_cache(in) + 5;
+constexpr Index in = 3000, out = 5, rows = 2 * rows_in_cache(in) + 5;
 
 /// y, then the gradients of <y, y> / 2 with respect to the inputs: x, weight, bias, residual and what else has
 /// `shapes`.

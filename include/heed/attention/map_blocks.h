@@ -21,7 +21,7 @@ Index map_rows_at_once(Index queries) {
 }
 
 /// Numbers from one row of a block to the next, so that rows begin on cache lines: vectors that straddle two lines on
-/// every row cost half the speed.
+/// every row take a quarter longer.
 inline Index padded_row(Index columns) { return (columns + 15) / 16 * 16; }
 
 /// How many of the keys the first `queries` queries see between them: with `causal`, query i sees keys 0 to i.

@@ -32,13 +32,6 @@ LinearSizes linear_sizes(const char* operation, Var<T> x, Var<T> weight, Var<T> 
   return {rows, in, out, y};
 }
 
-/// How many rows of `width` numbers go from one operation to the next at a time: a quarter of an L2 cache of 1 MB, in
-/// whole tiles of the products' (src/kernels/pair_sums.h).
-constexpr Index rows_in_cache(Index width) {
-  constexpr Index numbers = Index{1} << 16, tiles = 24;
-  return std::max(tiles, numbers / std::max<Index>(width, 1) / tiles * tiles);
-}
-
 /// db += sum over rows of dy [rows, out], if the bias wants a gradient.
 template <class T>
 void bias_backward(Tape<T>& tape, Var<T> bias, Index rows, Index out, const T* dy) {

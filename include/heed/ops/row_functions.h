@@ -59,7 +59,7 @@ Var<T> linear_of(const F& f, Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> r
   const detail::LinearProducts<T> products(tape, in, out, weight);
   Cost cost = linear_cost(rows, in, out, static_cast<bool>(bias), static_cast<bool>(residual)) + f.cost(rows);
   cost.backward += f.again_counts(rows);
-  const Index at_once = std::min(rows, detail::rows_in_cache(in));
+  const Index at_once = std::min(rows, rows_in_cache(in));
 
   return tape.record(
       {F::linear_name, cost}, shape, {x, f.parameters[0], f.parameters[1], weight, bias, residual},
