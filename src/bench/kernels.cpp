@@ -69,9 +69,12 @@ constexpr Expectation expectations[] = {
     {"softmax forward", 0.6,
      "a row is 4 or 5 vectors, the last nearly empty; its maximum and its sum go across lanes, and what follows waits"},
     {"softmax again", 0.6, "a row is 4 or 5 vectors, the last nearly empty, each scaled twice"},
-    {"gelu forward", 0.6, "without AVX-512 a polynomial of degree 10 beside the exponential's of degree 6"},
+    {"gelu forward", 0.6,
+     "a polynomial whose coefficients are looked up takes as long as the exponential; without AVX-512 one of degree 10 "
+     "and the exponential"},
     {"gelu backward", 0.6,
-     "without AVX-512 a polynomial of degree 10 beside the exponential's of degree 6, and a choice by sign"},
+     "a choice by sign and three arrays beside a polynomial whose coefficients are looked up; without AVX-512 one of "
+     "degree 10 and the exponential"},
     {"sigmoid gate forward", 0.6, "a division beside the exponential"},
     {"sigmoid gate backward", 0.6,
      "a division and three products beside the exponential; three arrays read, two written"},
