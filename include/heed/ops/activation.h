@@ -14,14 +14,8 @@ struct Gelu {
   static constexpr Counts forward_counts{.mul = 3, .add = 1, .erf = 1};
   static constexpr Counts backward_counts{.mul = 7, .add = 2, .exp = 1, .erf = 1}, again_counts{.mul = 1};
   static constexpr Index work = 8;
-  template <class... Arguments>
-  static void forward(Arguments... arguments) {
-    kernels::gelu_forward(arguments...);
-  }
-  template <class... Arguments>
-  static void backward(Arguments... arguments) {
-    kernels::gelu_backward(arguments...);
-  }
+  static constexpr auto forward = [](auto... arguments) { kernels::gelu_forward(arguments...); };
+  static constexpr auto backward = [](auto... arguments) { kernels::gelu_backward(arguments...); };
 };
 
 /// max(x, 0). dx += dy where x > 0.
@@ -29,14 +23,8 @@ struct Relu {
   static constexpr const char *name = "relu", *linear_name = "relu_linear";
   static constexpr Counts forward_counts{.cmp = 1}, backward_counts{.cmp = 1}, again_counts{};
   static constexpr Index work = 1;
-  template <class... Arguments>
-  static void forward(Arguments... arguments) {
-    kernels::relu_forward(arguments...);
-  }
-  template <class... Arguments>
-  static void backward(Arguments... arguments) {
-    kernels::relu_backward(arguments...);
-  }
+  static constexpr auto forward = [](auto... arguments) { kernels::relu_forward(arguments...); };
+  static constexpr auto backward = [](auto... arguments) { kernels::relu_backward(arguments...); };
 };
 
 /// x / (1 + exp(-x)). dx += dy s (1 + x (1 - s)), s the logistic function of x (kernels/activation.h).
@@ -45,14 +33,8 @@ struct Silu {
   static constexpr Counts forward_counts{.add = 1, .div = 1, .exp = 1};
   static constexpr Counts backward_counts{.mul = 3, .add = 3, .div = 1, .exp = 1}, again_counts{.mul = 1};
   static constexpr Index work = 8;
-  template <class... Arguments>
-  static void forward(Arguments... arguments) {
-    kernels::silu_forward(arguments...);
-  }
-  template <class... Arguments>
-  static void backward(Arguments... arguments) {
-    kernels::silu_backward(arguments...);
-  }
+  static constexpr auto forward = [](auto... arguments) { kernels::silu_forward(arguments...); };
+  static constexpr auto backward = [](auto... arguments) { kernels::silu_backward(arguments...); };
 };
 
 /// An activation as a function of rows of n.
