@@ -86,6 +86,8 @@ void add_linear_of(std::vector<CheckCase>& cases) {
   }));
   cases.push_back(check_case("gelu_linear", list({}),
                              [](auto&, const auto& v) { return activation_linear<Gelu>(v[0], v[1], v[2], v[3]); }));
+  cases.push_back(check_case("silu_linear", list({}),
+                             [](auto&, const auto& v) { return activation_linear<Silu>(v[0], v[1], v[2], v[3]); }));
   cases.push_back(check_case("relu_linear", list({}),
                              [](auto&, const auto& v) { return activation_linear<Relu>(v[0], v[1], v[2], v[3]); }));
 }

@@ -16,7 +16,8 @@ struct LinearWeight {
 template <class T>
 class PackedWeights {
  public:
-  /// Arranges the weights as they are now, on all threads. Keeps its memory from one call to the next.
+  /// Arranges the weights as they are now, on all threads, for x W^T and with `gradients` for dy W too; without,
+  /// LinearWeight::backward stays empty. Keeps its memory from one call to the next.
   void pack(Products products, const Parameters<T>& parameters, bool gradients);
 
   /// null where there is none.

@@ -122,7 +122,7 @@ class Tape {
   /// A tensor of the model's. Its gradient accumulates in the pass's Gradients; a buffer gets none.
   Var<T> parameter(ParameterId id);
 
-  /// The arranged copy of a weight; null where there is none.
+  /// The arranged copies of a weight; null where there are none.
   const LinearWeight* packed(Var<T> weight) {
     const ParameterId id = node(weight).parameter;
     return pass_.packed && id >= 0 ? pass_.packed->find(id) : nullptr;
@@ -170,7 +170,8 @@ class Tape {
     return pass_.compute ? arena_.allocate<T>(count) : nullptr;
   }
 
-  /// Uninitialised memory for the time of a computation, which the pass then uses again.
+  /// Uninitialised memory for the length of a computation, not of the pass: afterwards it serves others that need as
+  /// many numbers, gradients among them.
   class Scratch {
    public:
     Scratch(Tape& tape, Index count)

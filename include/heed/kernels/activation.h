@@ -62,7 +62,8 @@ void silu_forward(Index n, const T* x, T* y) {
   for (Index i = 0; i < n; ++i) y[i] = x[i] / (T(1) + exp(-x[i]));
 }
 
-/// dx (+)= dy s (1 + x (1 - s)), s = 1 / (1 + exp(-x)); and y = x s unless that is nullptr. dx may be dy. Counts 3 mul,
+/// dx (+)= dy s (1 + x (1 - s)), s = 1 / (1 + exp(-x)); and y = x s, which may differ in the last bit
+/// from what silu_forward gives, unless that is nullptr. dx may be dy. Counts 3 mul,
 /// 3 add, 1 exp, 1 div each; 1 add more to accumulate, 1 mul for y.
 template <class T>
 void silu_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y = nullptr) {

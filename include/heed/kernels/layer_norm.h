@@ -4,19 +4,22 @@
 // scale = 1 / sqrt(variance + eps), the variance (divisor n) computed from centred values, and xn = (x - mean) scale.
 #pragma once
 
+#include "heed/cost.h"
 #include "heed/kernels/update.h"
 #include "heed/tensor.h"
 
+#include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 namespace heed::kernels {
 
 /// y = gamma xn + beta, and + residual unless that is nullptr; writes mean and scale. y may be x or residual. The
 /// relative error of centred values, and so of the results before beta is added, grows with |mean| scale.
-/// Counts per row: 3n mul, 5n - 1 add, 3 div, 1 sqrt; with a residual n add more.
+/// Counts: layer_norm_forward_counts(); with a residual n add more per row.
 template <class T>
 void layer_norm_forward(Index rows, Index n, Index stride, const T* x, const T* gamma, const T* beta, double eps,
-                        const T* residual, T* y, T* mean, T* scale) {
+                        std::type_identity_t<const T*> residual, T* y, T* mean, T* scale) {
   using std::sqrt;
   for (Index r = 0; r < rows; ++r, x += stride, y += stride) {
     T sum = x[0];
@@ -39,7 +42,7 @@ void layer_norm_forward(Index rows, Index n, Index stride, const T* x, const T* 
 }
 
 /// y = gamma xn + beta once more, by the means and scales that layer_norm_forward found: the same bits. y may be x.
-/// Counts per row: 2n mul, 2n add.
+/// Counts: layer_norm_again_counts().
 template <class T>
 void layer_norm_again(Index rows, Index n, Index stride, const T* x, const T* gamma, const T* beta, const T* mean,
                       const T* scale, T* y) {
@@ -50,7 +53,7 @@ void layer_norm_again(Index rows, Index n, Index stride, const T* x, const T* ga
 /// With g = gamma dy:
 ///   dx (+)= scale (g - mean(g) - xn mean(g xn)),
 /// since the mean and the variance of the row move with each of its elements. dx may be dy.
-/// Counts per row: 7n mul, 6n - 2 add, 2 div, n add more to accumulate.
+/// Counts: layer_norm_backward_counts(); n add more per row to accumulate.
 template <class T>
 void layer_norm_backward(Index rows, Index n, Index stride, const T* x, const T* gamma, const T* mean, const T* scale,
                          const T* dy, Update update, T* dx) {
@@ -72,11 +75,12 @@ void layer_norm_backward(Index rows, Index n, Index stride, const T* x, const T*
   }
 }
 
-/// dgamma (+)= sum over rows of dy xn, dbeta (+)= sum over rows of dy. Counts: rows n (2 mul, 1 add) and
-/// (rows - 1) n 2 add; 2n add more to accumulate.
+/// dgamma (+)= sum over rows of dy xn, dbeta (+)= sum over rows of dy. Counts: layer_norm_parameter_counts(); 2n add
+/// more to accumulate.
 template <class T>
 void layer_norm_parameter_gradients(Index rows, Index n, Index stride, const T* x, const T* mean, const T* scale,
                                     const T* dy, Update update, T* dgamma, T* dbeta) {
+  if (rows == 0 && update == Update::assign) std::fill_n(dgamma, n, T(0)), std::fill_n(dbeta, n, T(0));
   for (Index r = 0; r < rows; ++r, x += stride, dy += stride) {
     const Update row_update = r == 0 ? update : Update::accumulate;
     for (Index i = 0; i < n; ++i) {
@@ -84,6 +88,18 @@ void layer_norm_parameter_gradients(Index rows, Index n, Index stride, const T* 
       write(row_update, dbeta[i], dy[i]);
     }
   }
+}
+
+/// What the functions above execute, when they assign.
+inline Counts layer_norm_forward_counts(Index rows, Index n) {
+  return rows * Counts{.mul = 3 * n, .add = 5 * n - 1, .div = 3, .sqrt = 1};
+}
+inline Counts layer_norm_again_counts(Index rows, Index n) { return rows * n * Counts{.mul = 2, .add = 2}; }
+inline Counts layer_norm_backward_counts(Index rows, Index n) {
+  return rows * Counts{.mul = 7 * n, .add = 6 * n - 2, .div = 2};
+}
+inline Counts layer_norm_parameter_counts(Index rows, Index n) {
+  return {.mul = 2 * rows * n, .add = rows * n + 2 * std::max<Index>(rows - 1, 0) * n};
 }
 
 #ifndef HEED_REFERENCE

@@ -9,6 +9,7 @@
 #include "heed/config.h"
 #include "heed/nn/layers.h"
 #include "heed/ops/adder_linear.h"
+#include "heed/ops/arithmetic.h"
 #include "heed/ops/layer_norm_parts.h"
 #include "heed/options.h"
 
@@ -66,7 +67,9 @@ class AdderLayer {
     std::vector<NormPart<T>> norms;
     for (std::size_t i = 0; i < parts_.size(); ++i)
       norms.push_back({tape.parameter(gammas_[i]), tape.parameter(betas_[i])});
-    return layer_norm_parts(distances, std::span<const NormPart<T>>(norms), residual);
+    const std::span<const NormPart<T>> list(norms);
+    if (!residual || takes_shortcuts(tape)) return layer_norm_parts(distances, list, residual);
+    return add(layer_norm_parts(distances, list), residual);
   }
 
   /// The same of before(x), a norm or an activation.

@@ -63,7 +63,10 @@ class AttentionLayer {
   template <class T>
   Var<T> operator()(Var<T> x, Var<T> residual = {}, Tokens tokens = Tokens::all,
                     const LayerNormLayer* norm = nullptr) const {
-    if (norm && !takes_shortcuts(x.tape())) x = (*std::exchange(norm, nullptr))(x);
+    if (norm && !takes_shortcuts(x.tape())) {  // one norm then serves qkv and gate
+      x = (*norm)(x);
+      norm = nullptr;
+    }
     Var<T> mixed = mix(x, norm);
     if (tokens == Tokens::first) {
       mixed = select_token(mixed, 0);

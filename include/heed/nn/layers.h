@@ -10,7 +10,7 @@
 
 namespace heed {
 
-/// May this pass compute operations together, and leave out what nobody sees? Not where they are counted or traced:
+/// Whether a pass may fuse operations and leave out tokens whose results go nowhere. Not where it is counted or traced:
 /// costs are those of the papers, which count every operation by itself.
 template <class T>
 bool takes_shortcuts(const Tape<T>& tape) {

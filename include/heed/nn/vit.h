@@ -33,7 +33,8 @@ class FeedForward {
         fc1_(list, name + ".fc1", dim, hidden, adder),
         fc2_(list, name + ".fc2", hidden, dim, adder) {}
 
-  /// The norm is another layer's; `residual` is added if given. `dropout_rate` is that of what act gives.
+  /// `norm` belongs to the block; `residual` is added if given. `dropout_rate` is the probability of dropping an
+  /// element of what act gives.
   template <class T>
   Var<T> operator()(const LayerNormLayer& norm, Var<T> x, double dropout_rate, std::uint64_t place,
                     Var<T> residual = {}) const {

@@ -48,13 +48,10 @@ struct ActivationRows {
   explicit ActivationRows(Var<T> x) : n(x.shape().row_size()) {}
 
   Index work() const { return Activation::work * n; }
-  Cost cost(Index rows) const {
-    Cost cost;
-    cost.forward = rows * n * Activation::forward_counts;
-    cost.backward = rows * n * Activation::backward_counts;
-    return cost;
-  }
+  Counts forward_counts(Index rows) const { return rows * n * Activation::forward_counts; }
   Counts again_counts(Index rows) const { return rows * n * Activation::again_counts; }
+  Counts backward_counts(Index rows) const { return rows * n * Activation::backward_counts; }
+  Counts sums_counts(Index) const { return {}; }
 
   void forward(Index, Index count, const T* x, T* y) const { Activation::forward(count * n, x, y); }
   void backward(Index, Index count, const T* x, const T* df, Update update, T* dx, T* again) const {

@@ -30,9 +30,8 @@ Var<T> head_norm(Var<T> x, const AttentionLayout& layout, Var<T> q_gamma, Var<T>
             "[head_norm] gamma of {} has shape {}, beta {}; expected [{}]", i == 0 ? "q" : "k", gamma[i].shape(),
             beta[i].shape(), width[i]);
     const Index parts = rows * heads, w = width[i];
-    cost.forward += parts * Counts{.mul = 3 * w, .add = 5 * w - 1, .div = 3, .sqrt = 1};
-    cost.backward += parts * Counts{.mul = 7 * w, .add = 6 * w - 2, .div = 2} +
-                     Counts{.mul = 2 * parts * w, .add = parts * w + 2 * (parts - 1) * w};
+    cost.forward += kernels::layer_norm_forward_counts(parts, w);
+    cost.backward += kernels::layer_norm_backward_counts(parts, w) + kernels::layer_norm_parameter_counts(parts, w);
     mean[i] = tape.memory(parts);
     scale[i] = tape.memory(parts);
   }
@@ -44,8 +43,8 @@ Var<T> head_norm(Var<T> x, const AttentionLayout& layout, Var<T> q_gamma, Var<T>
             const T* const row = x.data() + r * n;
             for (std::size_t i = 0; i < 2; ++i)
               kernels::layer_norm_forward(heads, width[i], width[i], row + first[i], gamma[i].data(), beta[i].data(),
-                                          eps, static_cast<const T*>(nullptr), y + r * n + first[i],
-                                          mean[i] + r * heads, scale[i] + r * heads);
+                                          eps, nullptr, y + r * n + first[i], mean[i] + r * heads,
+                                          scale[i] + r * heads);
             std::copy(row + v_first, row + n, y + r * n + v_first);
           }
         });
@@ -64,8 +63,8 @@ Var<T> head_norm(Var<T> x, const AttentionLayout& layout, Var<T> q_gamma, Var<T>
                                       scale[i] + r * heads, dy.data() + r * n + first[i],
                                       r == begin ? update : Update::accumulate, sum, sum + w);
                               });
-          for (Index j = 0; j < w && dgamma; ++j) write(dgamma.update, dgamma.data[j], sums[j]);
-          for (Index j = 0; j < w && dbeta; ++j) write(dbeta.update, dbeta.data[j], sums[w + j]);
+          if (dgamma) write_all(dgamma.update, w, sums, dgamma.data);
+          if (dbeta) write_all(dbeta.update, w, sums + w, dbeta.data);
         }
         if (const auto dx = tape.target(x))
           for_row_ranges(rows, 6 * n, [=](Index begin, Index end) {

@@ -20,29 +20,24 @@ struct LayerNormRows {
   Index n;
   T *mean, *scale;
 
-  /// For x [..., n]. Throws Error if gamma and beta are not [n].
-  LayerNormRows(Var<T> x, Var<T> gamma, Var<T> beta, double epsilon)
+  /// For x [..., n]. Throws Error in the name of `operation` if gamma and beta are not [n].
+  LayerNormRows(const char* operation, Var<T> x, Var<T> gamma, Var<T> beta, double epsilon)
       : parameters{gamma, beta}, eps(epsilon), n(x.shape().row_size()) {
     require(gamma.shape() == Shape{n} && beta.shape() == Shape{n},
-            "[layer_norm] x has rows of {}, gamma has shape {}, beta {}; expected [{}]", n, gamma.shape(), beta.shape(),
-            n);
+            "[{}] x has rows of {}, gamma has shape {}, beta {}; expected [{}]", operation, n, gamma.shape(),
+            beta.shape(), n);
     mean = x.tape().memory(x.shape().rows());
     scale = x.tape().memory(x.shape().rows());
   }
 
   Index work() const { return 6 * n; }
-  Cost cost(Index rows) const {
-    Cost cost;
-    cost.forward = rows * Counts{.mul = 3 * n, .add = 5 * n - 1, .div = 3, .sqrt = 1};
-    cost.backward = rows * Counts{.mul = 7 * n, .add = 6 * n - 2, .div = 2} +
-                    Counts{.mul = 2 * rows * n, .add = rows * n + 2 * (rows - 1) * n};
-    return cost;
-  }
-  Counts again_counts(Index rows) const { return {.mul = 2 * rows * n, .add = 2 * rows * n}; }
+  Counts forward_counts(Index rows) const { return kernels::layer_norm_forward_counts(rows, n); }
+  Counts again_counts(Index rows) const { return kernels::layer_norm_again_counts(rows, n); }
+  Counts backward_counts(Index rows) const { return kernels::layer_norm_backward_counts(rows, n); }
+  Counts sums_counts(Index rows) const { return kernels::layer_norm_parameter_counts(rows, n); }
 
   void forward(Index first, Index count, const T* x, T* y) const {
-    kernels::layer_norm_forward(count, n, n, x, gamma(), beta(), eps, static_cast<const T*>(nullptr), y, mean + first,
-                                scale + first);
+    kernels::layer_norm_forward(count, n, n, x, gamma(), beta(), eps, nullptr, y, mean + first, scale + first);
   }
   void backward(Index first, Index count, const T* x, const T* df, Update update, T* dx, T* again) const {
     if (again) kernels::layer_norm_again(count, n, n, x, gamma(), beta(), mean + first, scale + first, again);
@@ -70,14 +65,16 @@ struct LayerNormRows {
 /// y = gamma (x - mean) / sqrt(variance + eps) + beta over the last axis: x [..., n], gamma, beta [n].
 template <class T>
 Var<T> layer_norm(Var<T> x, Var<T> gamma, Var<T> beta, double eps = 1e-6) {
-  return rows_of(LayerNormRows<T>(x, gamma, beta, eps), x);
+  using Rows = LayerNormRows<T>;
+  return rows_of(Rows(Rows::name, x, gamma, beta, eps), x);
 }
 
 /// y = layer_norm(x) W^T + b + r, of which the norm is not kept (linear_of).
 template <class T>
 Var<T> layer_norm_linear(Var<T> x, Var<T> gamma, Var<T> beta, Var<T> weight, Var<T> bias = {}, Var<T> residual = {},
                          double eps = 1e-6) {
-  return linear_of(LayerNormRows<T>(x, gamma, beta, eps), x, weight, bias, residual);
+  using Rows = LayerNormRows<T>;
+  return linear_of(Rows(Rows::linear_name, x, gamma, beta, eps), x, weight, bias, residual);
 }
 
 }  // namespace heed

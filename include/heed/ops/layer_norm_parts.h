@@ -37,9 +37,9 @@ Var<T> layer_norm_parts(Var<T> x, std::span<const NormPart<T>> list, Var<T> resi
             "[layer_norm_parts] gamma has shape {}, beta {}; expected two vectors of one length",
             parts[p].gamma.shape(), parts[p].beta.shape());
     first[p + 1] = first[p] + width;
-    cost.forward += rows * Counts{.mul = 3 * width, .add = 5 * width - 1, .div = 3, .sqrt = 1};
-    cost.backward += rows * Counts{.mul = 7 * width, .add = 6 * width - 2, .div = 2} +
-                     Counts{.mul = 2 * rows * width, .add = rows * width + 2 * (rows - 1) * width};
+    cost.forward += kernels::layer_norm_forward_counts(rows, width);
+    cost.backward +=
+        kernels::layer_norm_backward_counts(rows, width) + kernels::layer_norm_parameter_counts(rows, width);
   }
   require(first[list.size()] == n, "[layer_norm_parts] x has rows of {}, the parts make up {}; they must match", n,
           first[list.size()]);
@@ -78,11 +78,8 @@ Var<T> layer_norm_parts(Var<T> x, std::span<const NormPart<T>> list, Var<T> resi
               });
             });
         for_parts([=, &tape](const NormPart<T>& part, Index channel, Index width, Index) {
-          const auto dgamma = tape.target(part.gamma), dbeta = tape.target(part.beta);
-          for (Index i = 0; i < width; ++i) {
-            if (dgamma) write(dgamma.update, dgamma.data[i], sums[channel + i]);
-            if (dbeta) write(dbeta.update, dbeta.data[i], sums[n + channel + i]);
-          }
+          if (const auto dgamma = tape.target(part.gamma)) write_all(dgamma.update, width, sums + channel, dgamma.data);
+          if (const auto dbeta = tape.target(part.beta)) write_all(dbeta.update, width, sums + n + channel, dbeta.data);
         });
         if (const auto dx = tape.target(x))
           for_row_ranges(rows, 6 * n, [=](Index begin, Index end) {

@@ -45,7 +45,7 @@ class LinearProducts {
   void input_gradient(Index rows, const T* dy, Update update, T* dx) const {
     for_product_ranges<T>(rows, in_ * out_ / 8, [=, *this](Index begin, Index end) {
       if constexpr (std::is_same_v<T, float> && kernels::packs_weights)
-        if (packed_)
+        if (packed_ && packed_->backward.data())
           return kernels::gemm(end - begin, 0, in_, dy + begin * out_, out_, packed_->backward, update,
                                dx + begin * in_, in_);
       kernels::gemm(products_, Transpose::no, Transpose::no, end - begin, in_, out_, dy + begin * out_, out_, weight_,

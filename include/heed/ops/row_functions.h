@@ -1,16 +1,19 @@
 // Functions of rows: activations and norms, alone or on the way into a linear layer.
 //
-// A row function f maps each row of x [rows, n] by itself. Beside its parameters it says
+// A row function f maps each row of x [rows, n] by itself. It is a small value that operations copy, with
 //
-//   name, linear_name                      what rows_of and linear_of are called with it
-//   work()                                 elementary operations per row
-//   counts: cost(rows), again_counts(rows)
-//   forward(first, count, x, y)            y = f(x) for rows first, first + 1, ...; pointers are to row `first`
-//   backward(first, count, x, df, update, dx, again)
-//                                          dx (+)= (df/dx)^T df, and f(x) to `again` unless that is nullptr
-//   sums(tape)                             how many numbers its parameters' gradients are, 0 if none is wanted
-//   add_sums(tape, first, count, x, df, update, sums)
-//   give_sums(tape, sums)                  to the gradients of the parameters
+//   parameters                    two operands, of which either may be empty
+//   name, linear_name             what rows_of and linear_of are called with it
+//   work()                        elementary operations per row
+//   forward(first, count, x, y)   y = f(x) for `count` rows from row `first` on, to which x and y point
+//   backward(first, count, x, dy, update, dx, again)
+//                                 dx (+)= (df/dx)^T dy for these rows, and f(x) to `again` unless that is nullptr
+//   sums(tape)                    how many numbers the gradients of its parameters are; 0 where none is wanted
+//   add_sums(tape, first, count, x, dy, update, sums)
+//                                 adds what these rows contribute to the gradients of the parameters
+//   give_sums(tape, sums)         hands the sums over all rows to the parameters
+//   forward_counts(rows), backward_counts(rows), again_counts(rows), sums_counts(rows)
+//                                 what these execute; `again` on top of backward
 #pragma once
 
 #include "heed/ops/linear.h"
@@ -22,8 +25,11 @@ template <class T, class F>
 Var<T> rows_of(const F& f, Var<T> x) {
   Tape<T>& tape = tape_of(F::name, x, f.parameters[0], f.parameters[1]);
   const Index rows = x.shape().rows(), n = x.shape().row_size();
+  Cost cost;
+  cost.forward = f.forward_counts(rows);
+  cost.backward = f.backward_counts(rows) + f.sums_counts(rows);
   return tape.record(
-      {F::name, f.cost(rows)}, x.shape(), {x, f.parameters[0], f.parameters[1]},
+      {F::name, cost}, x.shape(), {x, f.parameters[0], f.parameters[1]},
       [=](T* y) {
         const T* const px = x.data();
         for_row_ranges(rows, f.work(),
@@ -38,8 +44,7 @@ Var<T> rows_of(const F& f, Var<T> x) {
         }
         if (const auto dx = tape.target(x))
           for_row_ranges(rows, f.work(), [=](Index begin, Index end) {
-            f.backward(begin, end - begin, px + begin * n, pdy + begin * n, dx.update, dx.data + begin * n,
-                       static_cast<T*>(nullptr));
+            f.backward(begin, end - begin, px + begin * n, pdy + begin * n, dx.update, dx.data + begin * n, nullptr);
           });
       });
 }
@@ -51,51 +56,58 @@ Var<T> rows_of(const F& f, Var<T> x) {
 ///
 ///   dx += (df/dx)^T da,  dW += dy^T f(x),  db += sum over rows of dy,  dr += dy,
 ///
-/// where f(x) is made again beside dx.
+/// where f(x) is made again beside dx; whole this time, since dW sums over all rows.
 template <class T, class F>
 Var<T> linear_of(const F& f, Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {}) {
   Tape<T>& tape = tape_of(F::linear_name, x, f.parameters[0], f.parameters[1], weight, bias, residual);
   const auto [rows, in, out, shape] = detail::linear_sizes(F::linear_name, x, weight, bias, residual);
   const detail::LinearProducts<T> products(tape, in, out, weight);
-  Cost cost = linear_cost(rows, in, out, static_cast<bool>(bias), static_cast<bool>(residual)) + f.cost(rows);
-  cost.backward += f.again_counts(rows);
-  const Index at_once = std::min(rows, rows_in_cache(in));
+  const bool needs_dx = tape.wanted(x), needs_sums = f.sums(tape) > 0, needs_da = needs_dx || needs_sums;
+  Cost cost = linear_cost(rows, in, out, static_cast<bool>(bias), static_cast<bool>(residual), needs_da);
+  cost.forward += f.forward_counts(rows);
+  cost.backward += needs_dx ? f.backward_counts(rows) + f.again_counts(rows) : f.forward_counts(rows);
+  if (needs_sums) cost.backward += f.sums_counts(rows);
 
+  const Index at_once = std::clamp<Index>(rows, 1, rows_in_cache(in));
+  // Calls g(first, count) for some rows at a time; for none, once: sums over no rows are zero.
+  const auto for_some_rows = [=](const auto& g) {
+    for (Index first = 0; first == 0 || first < rows; first += at_once) g(first, std::min(at_once, rows - first));
+  };
   return tape.record(
       {F::linear_name, cost}, shape, {x, f.parameters[0], f.parameters[1], weight, bias, residual},
       [=, &tape](T* y) {
         const T *const px = x.data(), *const pb = bias ? bias.data() : nullptr;
+        const T* const pr = residual ? residual.data() : nullptr;
         const typename Tape<T>::Scratch scratch(tape, at_once * in);
-        for (Index first = 0; first < rows; first += at_once) {
-          const Index count = std::min(at_once, rows - first);
-          T* const fx = scratch.data();
+        T* const fx = scratch.data();
+        for_some_rows([=](Index first, Index count) {
           for_row_ranges(count, f.work(), [=](Index begin, Index end) {
             f.forward(first + begin, end - begin, px + (first + begin) * in, fx + begin * in);
           });
-          products.forward(count, fx, pb, residual ? residual.data() + first * out : nullptr, y + first * out);
-        }
+          products.forward(count, fx, pb, pr ? pr + first * out : nullptr, y + first * out);
+        });
       },
       [=, &tape](const Adjoint<T>& dy) {
         const T *const px = x.data(), *const pdy = dy.data();
-        const typename Tape<T>::Scratch fx(tape, rows * in), da(tape, at_once * in), sums(tape, f.sums(tape));
+        const typename Tape<T>::Scratch fx(tape, rows * in), da(tape, needs_da ? at_once * in : 0);
+        const typename Tape<T>::Scratch sums(tape, f.sums(tape));
         const auto dx = tape.target(x);
-        for (Index first = 0; first < rows; first += at_once) {
-          const Index count = std::min(at_once, rows - first);
+        for_some_rows([&](Index first, Index count) {
           const T* const from = px + first * in;
-          T *const again = fx.data() + first * in, *const df = da.data();
-          products.input_gradient(count, pdy + first * out, Update::assign, df);
-          if (sums.size() > 0)
-            f.add_sums(tape, first, count, from, df, first == 0 ? Update::assign : Update::accumulate, sums.data());
+          T *const again = fx.data() + first * in, *const pda = da.data();
+          if (needs_da) products.input_gradient(count, pdy + first * out, Update::assign, pda);
+          if (needs_sums)
+            f.add_sums(tape, first, count, from, pda, first == 0 ? Update::assign : Update::accumulate, sums.data());
           for_row_ranges(count, f.work(), [=](Index begin, Index end) {
             const Index at = begin * in;
             if (dx)
-              f.backward(first + begin, end - begin, from + at, df + at, dx.update, dx.data + first * in + at,
+              f.backward(first + begin, end - begin, from + at, pda + at, dx.update, dx.data + first * in + at,
                          again + at);
             else
               f.forward(first + begin, end - begin, from + at, again + at);
           });
-        }
-        if (sums.size() > 0) f.give_sums(tape, sums.data());
+        });
+        if (needs_sums) f.give_sums(tape, sums.data());
         detail::bias_backward(tape, bias, rows, out, pdy);
         products.weight_gradient(rows, fx.data(), pdy, tape.target(weight));
         if (residual) dy.give_to(residual);
