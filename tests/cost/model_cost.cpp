@@ -6,6 +6,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <map>
 #include <optional>
 
 using namespace heed;
@@ -126,6 +127,27 @@ BOOST_AUTO_TEST_CASE(the_dry_run_counts_what_the_layers_around_execute) {
   set_threads(1);
   BOOST_TEST((training == execute(dropping).forward));
   set_threads(before);
+}
+
+// What training computes together is counted apart: costs, and bytes between operations, are those of the papers.
+BOOST_AUTO_TEST_CASE(operations_that_are_fused_are_counted_by_themselves) {
+  const auto operations = [](const char* linear) {
+    ModelConfig config = small_model();
+    config.linear = {linear}, config.ffn_act = "relu";
+    std::map<std::string, int> counts;
+    for (const OperationCost& operation : cost_of(VisionTransformer(config, attention_of("softmax", {}))).training)
+      ++counts[operation.operation];
+    return counts;
+  };
+  // Two blocks of qkv, proj, fc1, fc2, and the head; two norms and one at the end; all tokens up to there.
+  using Counts = std::map<std::string, int>;
+  const Counts ends{{"patch_embedding", 1}, {"embed_tokens", 1}, {"select_token", 1}};
+  Counts mul{{"linear", 9}, {"layer_norm", 5}, {"gelu", 2}, {"softmax", 2}},
+      adder{{"linear", 1}, {"adder_linear", 8}, {"layer_norm", 7}, {"layer_norm_parts", 8},
+            {"relu", 2},   {"softmax", 2},      {"add", 4}};
+  mul.insert(ends.begin(), ends.end()), adder.insert(ends.begin(), ends.end());
+  BOOST_TEST((operations("mul") == mul));
+  BOOST_TEST((operations("adder") == adder));
 }
 
 BOOST_AUTO_TEST_CASE(rows_add_up_to_the_total) {
