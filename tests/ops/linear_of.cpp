@@ -1,4 +1,5 @@
 // linear_of against its parts as operations of their own, with rows that go into the product some at a time.
+#include "heed/counted.h"
 #include "heed/ops/activation.h"
 #include "heed/ops/layer_norm.h"
 
@@ -90,6 +91,41 @@ BOOST_AUTO_TEST_CASE(of_a_constant) {
   for (Index o = 0; o < 2; ++o)
     for (Index i = 0; i < 4; ++i)
       BOOST_TEST(std::abs(tape.gradient(w)[4 * o + i] - expected[i] - expected[4 + i] - expected[8 + i]) <= 1e-15);
+}
+
+// The backward pass does no more than what is wanted needs, and says so.
+BOOST_AUTO_TEST_CASE(costs_where_not_every_gradient_is_wanted) {
+  const WithThreads with(1);  // each thread counts for itself
+  const Tensor<Counted> x(Shape{3, 4}), gamma(Shape{4}), weight(Shape{2, 4}), dy(Shape{3, 2});
+  for (const bool want_x : {false, true})
+    for (const bool want_gamma : {false, true}) {
+      std::vector<TraceEntry> trace;
+      Tape<Counted> tape(Pass<Counted>{.trace = &trace});
+      const auto operand = [&](const Tensor<Counted>& value, bool wanted) {
+        return wanted ? tape.input(value.view()) : tape.constant(value.view());
+      };
+      const Var<Counted> vx = operand(x, want_x), vgamma = operand(gamma, want_gamma), vweight = operand(weight, true);
+      Counted::tally() = {};
+      const Var<Counted> y = layer_norm_linear(vx, vgamma, vgamma, vweight);
+      BOOST_TEST((Counted::tally() == trace[0].cost.forward));
+      Counted::tally() = {};
+      tape.backward(y, dy.view());
+      Counts expected = trace[0].cost.backward;
+      if (want_gamma) expected.add += gamma.size();  // it is beta too, and gets two gradients
+      BOOST_TEST((Counted::tally() == expected), "x " << want_x << ", gamma " << want_gamma);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(of_no_rows) {
+  const Tensor<double> x(Shape{0, 4}), gamma(Shape{4}), weight(Shape{2, 4}), dy(Shape{0, 2});
+  Tape<double> tape;
+  std::fill_n(tape.memory(1000), 1000, NAN);
+  tape.clear();
+  const Var<double> vgamma = tape.input(gamma.view()), vbeta = tape.input(gamma.view());
+  const Var<double> y = layer_norm_linear(tape.constant(x.view()), vgamma, vbeta, tape.constant(weight.view()));
+  tape.backward(y, dy.view());
+  for (const Var<double>& parameter : {vgamma, vbeta})
+    for (const double value : tape.gradient(parameter)) BOOST_TEST(value == 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
