@@ -122,7 +122,7 @@ Var<T> run_attention(const Mechanism& mechanism, const AttentionShape& shape, In
         for (std::size_t i = 0; i < own_count; ++i) {
           const Index size = own[i].size();
           if (const auto target = tape.target(own[i]))
-            parallel_ranges(size, parallel_grain / pieces, [=](Index begin, Index end) {
+            for_row_ranges(size, pieces, [=](Index begin, Index end) {
               for (Index piece = 0; piece < pieces; ++piece)
                 write_all(piece == 0 ? target.update : Update::accumulate, end - begin,
                           shares + piece * own_size + offset + begin, target.data + begin);
