@@ -30,7 +30,7 @@ for line in '#include "heed/attention/hydra.h"' 'mechanism_entry<Hydra>(),'; do
   grep -qF "$line" README.md || die "README.md does not say where '$line' goes"
 done
 sed -i -e '1i #include "heed/attention/hydra.h"' -e '/MechanismEntry list\[\]/a mechanism_entry<Hydra>(),' \
-  "$place/src/attention.cpp"
+  "$place/src/attention/mechanisms.cpp"
 
 cd "$place"
 "${MAKE:-make}" --no-print-directory "$build/heed" "$build/tests/run" >make.out 2>&1 || die "$(cat make.out)"

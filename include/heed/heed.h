@@ -2,8 +2,8 @@
 #pragma once
 
 // Models, and what they are made of.
-#include "heed/attention.h"
-#include "heed/config.h"
+#include "heed/attention/mechanism.h"
+#include "heed/config/experiment.h"
 #include "heed/nn/vit.h"
 
 // Operations with gradients beyond those of the Vision Transformer.
@@ -25,9 +25,9 @@
 
 // What models cost.
 #include "heed/cost/energy.h"
-#include "heed/cost/model_cost.h"
+#include "heed/analysis/model_cost.h"
 
 // Weights as files; the check of gradients; threads.
-#include "heed/gradcheck.h"
+#include "heed/checks/gradcheck.h"
 #include "heed/io/weights.h"
-#include "heed/parallel.h"
+#include "heed/base/parallel.h"

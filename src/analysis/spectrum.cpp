@@ -1,6 +1,6 @@
 #include "heed/analysis/spectrum.h"
 
-#include "heed/check.h"
+#include "heed/base/error.h"
 #include "heed/kernels/singular_values.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // l1 distances of adder layers and adder attention, and their gradients.
-#include "kernels.h"
+#include "heed/bench/kernels.h"
 
 #include "heed/kernels/l1_distance.h"
 

@@ -1,5 +1,5 @@
 // Kernels that take an exponential per number, or something in its place, as gelu does with AVX-512.
-#include "kernels.h"
+#include "heed/bench/kernels.h"
 
 #include "heed/kernels/activation.h"
 #include "heed/kernels/exp_sums.h"

@@ -1,8 +1,8 @@
-#include "instructions.h"
+#include "heed/bench/instructions.h"
 
 #if defined(__x86_64__) && !defined(HEED_REFERENCE)
 
-#include "../kernels/simd.h"
+#include "heed/kernels/simd.h"
 
 #include <cblas.h>
 

@@ -1,6 +1,6 @@
-#include "kernels.h"
+#include "heed/bench/kernels.h"
 
-#include "timing.h"
+#include "heed/bench/timing.h"
 
 namespace heed::bench {
 

@@ -2,7 +2,7 @@
 
 #include "limit_loops.h"
 
-#include "../kernels/simd.h"
+#include "heed/kernels/simd.h"
 
 namespace heed::bench {
 

@@ -1,7 +1,7 @@
 // Loops that keep one part of the processor busy and nothing else.
 #pragma once
 
-#include "heed/tensor.h"
+#include "heed/base/tensor.h"
 
 namespace heed::bench {
 

@@ -1,13 +1,13 @@
-#include "limits.h"
+#include "heed/bench/limits.h"
 
-#include "heed/check.h"
-#include "heed/parallel.h"
+#include "heed/base/error.h"
+#include "heed/base/parallel.h"
 
 #ifndef HEED_REFERENCE
 #include "limit_loops.h"
-#include "timing.h"
+#include "heed/bench/timing.h"
 
-#include "../kernels/blas.h"
+#include "heed/kernels/blas.h"
 #include "heed/kernels/gemm.h"
 
 #include <fstream>

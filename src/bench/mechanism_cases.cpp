@@ -1,5 +1,5 @@
 // Kernels of single mechanisms: AFT-conv's neighbourhoods, SOFT's Gaussian kernel and inverse.
-#include "kernels.h"
+#include "heed/bench/kernels.h"
 
 #include "heed/kernels/gaussian.h"
 #include "heed/kernels/neighbourhood.h"

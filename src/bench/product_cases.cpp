@@ -1,5 +1,5 @@
 // Matrix products of the linear layers and of attention's heads.
-#include "kernels.h"
+#include "heed/bench/kernels.h"
 
 #include "heed/kernels/gemm.h"
 

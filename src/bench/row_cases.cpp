@@ -1,5 +1,5 @@
 // Kernels that do little to each number: memory limits them.
-#include "kernels.h"
+#include "heed/bench/kernels.h"
 
 #include "heed/kernels/adamw.h"
 #include "heed/kernels/layer_norm.h"

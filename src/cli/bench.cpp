@@ -2,7 +2,7 @@
 #include "bench_forms.h"
 #include "commands.h"
 
-#include "heed/suggest.h"
+#include "heed/base/suggest.h"
 
 #include <fmt/format.h>
 

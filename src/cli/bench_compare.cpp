@@ -3,7 +3,7 @@
 #include "cost_table.h"
 
 #include "heed/io/file.h"
-#include "heed/suggest.h"
+#include "heed/base/suggest.h"
 
 #include <fmt/format.h>
 

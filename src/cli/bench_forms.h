@@ -1,7 +1,7 @@
 // What the forms of `heed bench` share: one model, and the whole suite.
 #pragma once
 
-#include "../bench/kernels.h"
+#include "heed/bench/kernels.h"
 
 #include <nlohmann/json.hpp>
 

@@ -3,13 +3,13 @@
 #include "commands.h"
 #include "profile_table.h"
 
-#include "../bench/instructions.h"
-#include "../bench/timing.h"
-#include "heed/config.h"
+#include "heed/bench/instructions.h"
+#include "heed/bench/timing.h"
+#include "heed/config/experiment.h"
 #include "heed/cost/rapl.h"
 #include "heed/kernels/gemm.h"
-#include "heed/parallel.h"
-#include "heed/resident_memory.h"
+#include "heed/base/parallel.h"
+#include "heed/base/resident_memory.h"
 #include "heed/train/optimizer.h"
 #include "heed/train/step.h"
 

@@ -1,9 +1,9 @@
 // The standard models with each mechanism, measured in processes of their own.
 #include "bench_forms.h"
 
-#include "heed/config.h"
-#include "heed/cost/model_cost.h"
-#include "heed/parallel.h"
+#include "heed/config/experiment.h"
+#include "heed/analysis/model_cost.h"
+#include "heed/base/parallel.h"
 
 #include <fmt/format.h>
 #include <spawn.h>

@@ -2,9 +2,9 @@
 #include "bench_forms.h"
 #include "commands.h"
 
-#include "../bench/instructions.h"
-#include "../bench/timing.h"
-#include "heed/suggest.h"
+#include "heed/bench/instructions.h"
+#include "heed/bench/timing.h"
+#include "heed/base/suggest.h"
 
 #include <fmt/format.h>
 #include <sys/times.h>

@@ -1,9 +1,9 @@
 // heed gradcheck and heed list.
 #include "commands.h"
 
-#include "heed/attention.h"
-#include "heed/gradcheck.h"
-#include "heed/suggest.h"
+#include "heed/attention/mechanism.h"
+#include "heed/checks/gradcheck.h"
+#include "heed/base/suggest.h"
 
 #include <fmt/format.h>
 

@@ -1,10 +1,10 @@
 // heed cost --compare and --attention: several models side by side. heed cost --scale: one as it grows.
 #include "cost_forms.h"
 
-#include "../cost/cost_json.h"
+#include "heed/analysis/cost_json.h"
 #include "cost_table.h"
 
-#include "heed/suggest.h"
+#include "heed/base/suggest.h"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 #include "commands.h"
 
 #include "heed/cost/energy.h"
-#include "heed/cost/model_cost.h"
+#include "heed/analysis/model_cost.h"
 
 namespace heed::cli {
 

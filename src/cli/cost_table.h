@@ -2,7 +2,7 @@
 #pragma once
 
 #include "heed/cost/energy.h"
-#include "heed/cost/model_cost.h"
+#include "heed/analysis/model_cost.h"
 
 #include <ostream>
 #include <string>

@@ -1,9 +1,9 @@
 // heed: the program. Verbs are in the files beside this one.
 #include "commands.h"
 
-#include "heed/check.h"
-#include "heed/parallel.h"
-#include "heed/suggest.h"
+#include "heed/base/error.h"
+#include "heed/base/parallel.h"
+#include "heed/base/suggest.h"
 #include "heed/train/trainer.h"
 
 #include <algorithm>

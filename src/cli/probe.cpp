@@ -3,14 +3,14 @@
 #include "commands.h"
 #include "probe_files.h"
 
-#include "heed/attention.h"
-#include "heed/config.h"
+#include "heed/attention/mechanism.h"
+#include "heed/config/experiment.h"
 #include "heed/io/weights.h"
 #include "heed/nn/vit.h"
 #include "heed/ops/adder_linear.h"
 #include "heed/ops/attention.h"
 #include "heed/ops/cross_entropy.h"
-#include "heed/suggest.h"
+#include "heed/base/suggest.h"
 
 #include <cstdio>
 

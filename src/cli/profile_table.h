@@ -1,7 +1,7 @@
 // The time of training steps by operation, for the terminal.
 #pragma once
 
-#include "heed/profile.h"
+#include "heed/tape/profile.h"
 
 namespace heed::cli {
 

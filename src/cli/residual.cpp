@@ -4,7 +4,7 @@
 #include "heed/analysis/newton_residual.h"
 #include "heed/attention/soft.h"
 #include "heed/io/file.h"
-#include "heed/parallel.h"
+#include "heed/base/parallel.h"
 
 #include <fmt/format.h>
 

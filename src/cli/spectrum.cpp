@@ -4,7 +4,7 @@
 #include "heed/analysis/spectrum.h"
 #include "heed/attention/adder.h"
 #include "heed/io/file.h"
-#include "heed/parallel.h"
+#include "heed/base/parallel.h"
 
 #include <fmt/format.h>
 

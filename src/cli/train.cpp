@@ -3,7 +3,7 @@
 #include "cost_table.h"
 #include "profile_table.h"
 
-#include "heed/cost/peak.h"
+#include "heed/bench/peak.h"
 #include "heed/cost/rapl.h"
 #include "heed/kernels/gemm.h"
 #include "heed/train/run.h"

@@ -3,7 +3,7 @@
 #include "heed/data/loader.h"
 #include "heed/data/normalise.h"
 #include "heed/io/weights.h"
-#include "heed/suggest.h"
+#include "heed/base/suggest.h"
 #include "heed/train/run.h"
 
 #include <filesystem>

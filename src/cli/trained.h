@@ -3,7 +3,7 @@
 
 #include "commands.h"
 
-#include "heed/config.h"
+#include "heed/config/experiment.h"
 #include "heed/data/dataset.h"
 #include "heed/nn/vit.h"
 

@@ -1,11 +1,11 @@
 // Files are applied to the experiment one after the other, base first, then the overrides; each key written replaces
 // the value from before. What is left unwritten keeps its default.
-#include "heed/config.h"
+#include "heed/config/experiment.h"
 
-#include "heed/suggest.h"
-#include "toml_document.h"
+#include "heed/base/suggest.h"
+#include "heed/config/toml_document.h"
 #include "toml_text.h"
-#include "toml_value.h"
+#include "heed/config/toml_value.h"
 
 #include <algorithm>
 #include <filesystem>

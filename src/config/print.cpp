@@ -1,5 +1,5 @@
 // TOML with every key and its meaning. Numbers are printed with as many digits as reading them back takes.
-#include "heed/config.h"
+#include "heed/config/experiment.h"
 #include "toml_text.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-#include "toml_document.h"
+#include "heed/config/toml_document.h"
 
-#include "heed/check.h"
+#include "heed/base/error.h"
 #include "heed/io/file.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // What the single keys may hold follows from their rules; what is left are the relations between keys.
-#include "heed/config.h"
+#include "heed/config/experiment.h"
 
-#include "heed/suggest.h"
+#include "heed/base/suggest.h"
 
 #include <algorithm>
 #include <cmath>

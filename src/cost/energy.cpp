@@ -1,7 +1,7 @@
 #include "heed/cost/energy.h"
 
-#include "../config/toml_document.h"
-#include "heed/suggest.h"
+#include "heed/config/toml_document.h"
+#include "heed/base/suggest.h"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "heed/suggest.h"
+#include "heed/base/suggest.h"
 #include "heed/data/augment.h"
 
 #include "files.h"

@@ -1,7 +1,7 @@
 // Files and threads as the readers use them.
 #pragma once
 
-#include "heed/tensor.h"
+#include "heed/base/tensor.h"
 
 #include <cstdint>
 #include <filesystem>

@@ -1,7 +1,7 @@
 // A tree of image files: {train,test}/CLASS/FILE.
 #include "files.h"
 #include "readers.h"
-#include "heed/parallel.h"
+#include "heed/base/parallel.h"
 
 #include <algorithm>
 #include <cctype>

@@ -3,8 +3,8 @@
 #include "files.h"
 #include "heed/data/augment.h"
 #include "heed/data/normalise.h"
-#include "heed/parallel.h"
-#include "heed/random.h"
+#include "heed/base/parallel.h"
+#include "heed/base/random.h"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // The glyphs of Canvas::text.
 #pragma once
 
-#include "heed/tensor.h"
+#include "heed/base/tensor.h"
 
 namespace heed::draw {
 

@@ -1,6 +1,6 @@
 #include "heed/io/file.h"
 
-#include "heed/check.h"
+#include "heed/base/error.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 #include "heed/io/safetensors.h"
 
-#include "heed/suggest.h"
+#include "heed/base/suggest.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,7 +1,7 @@
 #include "heed/io/weights.h"
 
 #include "heed/kernels/bicubic.h"
-#include "heed/suggest.h"
+#include "heed/base/suggest.h"
 
 #include <cmath>
 

@@ -2,7 +2,7 @@
 
 #ifndef HEED_REFERENCE
 
-#include "simd.h"
+#include "heed/kernels/simd.h"
 
 namespace heed::kernels {
 

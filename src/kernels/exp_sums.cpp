@@ -4,7 +4,7 @@
 
 #ifndef HEED_REFERENCE
 
-#include "simd.h"
+#include "heed/kernels/simd.h"
 
 namespace heed::kernels {
 

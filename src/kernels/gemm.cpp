@@ -6,7 +6,7 @@ const char* heed::kernels::gemm_library() { return "plain loops"; }
 
 #else
 
-#include "blas.h"
+#include "heed/kernels/blas.h"
 
 #include <hwy/highway.h>
 

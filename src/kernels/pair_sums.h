@@ -17,7 +17,7 @@
 #pragma once
 
 #include "heed/kernels/gemm.h"
-#include "simd.h"
+#include "heed/kernels/simd.h"
 
 #include <array>
 #include <utility>

@@ -2,7 +2,7 @@
 
 #ifndef HEED_REFERENCE
 
-#include "blas.h"
+#include "heed/kernels/blas.h"
 
 #include <vector>
 

@@ -1,7 +1,7 @@
 // Sums over the rows of a matrix, one for each element of each row of another.
 #pragma once
 
-#include "simd.h"
+#include "heed/kernels/simd.h"
 
 namespace heed::kernels::simd {
 

@@ -1,6 +1,6 @@
 #include "heed/nn/vit.h"
 
-#include "heed/suggest.h"
+#include "heed/base/suggest.h"
 
 #include <cmath>
 #include <set>

@@ -1,7 +1,7 @@
 #include "heed/train/optimizer.h"
 
 #include "heed/kernels/adamw.h"
-#include "heed/parallel.h"
+#include "heed/base/parallel.h"
 
 #include <cmath>
 #include <numbers>

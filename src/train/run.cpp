@@ -2,8 +2,8 @@
 
 #include "heed/io/file.h"
 #include "heed/kernels/gemm.h"
-#include "heed/parallel.h"
-#include "heed/suggest.h"
+#include "heed/base/parallel.h"
+#include "heed/base/suggest.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

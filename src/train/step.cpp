@@ -2,7 +2,7 @@
 
 #include "heed/kernels/gemm_buffers.h"
 #include "heed/ops/cross_entropy.h"
-#include "heed/parallel.h"
+#include "heed/base/parallel.h"
 
 namespace heed {
 

@@ -1,6 +1,6 @@
 #include "heed/train/trainer.h"
 
-#include "../cost/cost_json.h"
+#include "heed/analysis/cost_json.h"
 
 #include "heed/io/file.h"
 #include "heed/io/weights.h"

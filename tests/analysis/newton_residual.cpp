@@ -1,6 +1,6 @@
 // The residuals of the Newton-Raphson inverse: what its eigenvalues say they are.
 #include "heed/analysis/newton_residual.h"
-#include "heed/random.h"
+#include "heed/base/random.h"
 
 #include <boost/test/unit_test.hpp>
 

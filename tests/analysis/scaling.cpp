@@ -1,8 +1,8 @@
 // Memory that grows linearly with the tokens, in every mechanism; heed scaling as a user runs it.
 #include "heed/analysis/scaling.h"
 
-#include "cli/support.h"
-#include "command.h"
+#include "support/cli.h"
+#include "support/command.h"
 #include "heed/data/image.h"
 
 #include <boost/test/unit_test.hpp>

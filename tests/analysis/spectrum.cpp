@@ -1,8 +1,8 @@
 // Spectra of attention maps.
 #include "heed/analysis/spectrum.h"
 
-#include "heed/check.h"
-#include "io/temporary.h"
+#include "heed/base/error.h"
+#include "support/temporary.h"
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,4 +1,4 @@
-#include "heed/attention.h"
+#include "heed/attention/mechanism.h"
 #include "heed/ops/attention.h"
 #include "heed/train/step.h"
 

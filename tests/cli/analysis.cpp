@@ -1,5 +1,5 @@
 // heed spectrum and heed residual, on runs with random weights.
-#include "cli/support.h"
+#include "support/cli.h"
 #include "heed/io/weights.h"
 #include "heed/nn/vit.h"
 #include "heed/train/run.h"

@@ -1,9 +1,9 @@
 // Every kind of bad input: one line on stderr that names the thing, exit status 2, nothing half-written.
-#include "cli/support.h"
+#include "support/cli.h"
 
 #include "heed/io/safetensors.h"
 
-#include "data/support.h"
+#include "support/images.h"
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 // heed bench: one model, and the whole suite.
-#include "cli/support.h"
-#include "command.h"
+#include "support/cli.h"
+#include "support/command.h"
 
 #include <nlohmann/json.hpp>
 

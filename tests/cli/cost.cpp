@@ -1,6 +1,6 @@
 // heed cost, as a user and a script see it.
-#include "cli/support.h"
-#include "command.h"
+#include "support/cli.h"
+#include "support/command.h"
 
 #include "heed/data/image.h"
 

@@ -1,10 +1,10 @@
 // A model evaluated at another image size than it was trained at.
-#include "cli/support.h"
+#include "support/cli.h"
 
 #include "heed/io/safetensors.h"
 #include "heed/kernels/bicubic.h"
 
-#include "data/support.h"
+#include "support/images.h"
 
 using namespace heed;
 using namespace heed::test;

@@ -1,9 +1,9 @@
 // What the program does and prints when all is well, and how it ends when it is stopped.
-#include "cli/support.h"
+#include "support/cli.h"
 
 #include "heed/io/safetensors.h"
 
-#include "data/support.h"
+#include "support/images.h"
 
 #include <nlohmann/json.hpp>
 

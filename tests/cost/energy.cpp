@@ -3,7 +3,7 @@
 #include "heed/cost/rapl.h"
 
 #include "heed/io/file.h"
-#include "io/temporary.h"
+#include "support/temporary.h"
 
 #include <boost/test/unit_test.hpp>
 

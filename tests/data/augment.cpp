@@ -1,7 +1,7 @@
 // Augmentations against hand computations, and what they must keep.
 #include "heed/data/augment.h"
 
-#include "data/support.h"
+#include "support/images.h"
 
 #include <cmath>
 #include <set>

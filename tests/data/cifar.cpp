@@ -1,5 +1,5 @@
 // CIFAR's binary batches.
-#include "data/support.h"
+#include "support/images.h"
 
 using namespace heed;
 using namespace heed::test;

@@ -1,5 +1,5 @@
 // Change of size and of channels.
-#include "data/support.h"
+#include "support/images.h"
 
 using namespace heed;
 using namespace heed::test;

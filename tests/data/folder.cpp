@@ -1,7 +1,7 @@
 // Image files and trees of them.
 #include "heed/data/loader.h"
 
-#include "data/support.h"
+#include "support/images.h"
 
 using namespace heed;
 using namespace heed::test;

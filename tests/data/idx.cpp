@@ -1,5 +1,5 @@
 // IDX files as MNIST has them: what is read, and what is refused and how.
-#include "data/support.h"
+#include "support/images.h"
 
 #include <stdlib.h>
 

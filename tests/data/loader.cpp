@@ -1,7 +1,7 @@
 // Batches: order, normalisation, and that neither threads nor interruptions change them.
 #include "heed/data/loader.h"
 
-#include "data/support.h"
+#include "support/images.h"
 
 #include <atomic>
 #include <chrono>

@@ -1,7 +1,7 @@
 // RandAugment's operations against hand computations.
 #include "heed/data/augment.h"
 
-#include "data/support.h"
+#include "support/images.h"
 
 #include <set>
 

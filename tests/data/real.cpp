@@ -1,7 +1,7 @@
 // The published data sets, where they are on this machine.
 #include "heed/data/loader.h"
 
-#include "data/support.h"
+#include "support/images.h"
 
 #include <array>
 

@@ -1,7 +1,7 @@
 // Files are replaced whole or not at all.
 #include "heed/io/file.h"
 
-#include "io/temporary.h"
+#include "support/temporary.h"
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,8 +1,8 @@
 // Safetensors: what is written comes back, other programs' files are read, and damaged ones are refused.
 #include "heed/io/safetensors.h"
 
-#include "heed/random.h"
-#include "io/temporary.h"
+#include "heed/base/random.h"
+#include "support/temporary.h"
 
 #include <boost/test/unit_test.hpp>
 

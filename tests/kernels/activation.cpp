@@ -1,6 +1,6 @@
 #include "heed/kernels/activation.h"
 
-#include "compare.h"
+#include "support/compare.h"
 
 using namespace heed;
 using namespace heed::test;

@@ -1,7 +1,7 @@
 // Bicubic interpolation against PyTorch's, and what holds for any grid.
 #include "heed/kernels/bicubic.h"
 
-#include "heed/random.h"
+#include "heed/base/random.h"
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,9 +1,9 @@
-#include "heed/counted.h"
+#include "heed/cost/counted.h"
 #include "heed/kernels/exp_sums.h"
 #include "heed/kernels/gate.h"
-#include "heed/random.h"
+#include "heed/base/random.h"
 
-#include "compare.h"
+#include "support/compare.h"
 
 #include <vector>
 

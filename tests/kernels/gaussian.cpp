@@ -1,7 +1,7 @@
 // Gaussian kernel matrices: distances that do not cancel, gradients, and products in blocks.
-#include "heed/counted.h"
+#include "heed/cost/counted.h"
 #include "heed/kernels/gaussian.h"
-#include "heed/random.h"
+#include "heed/base/random.h"
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,8 +1,8 @@
 // The l1 kernels against their formulas, written out element by element in double.
 #include "heed/kernels/l1_distance.h"
 
-#include "heed/counted.h"
-#include "heed/random.h"
+#include "heed/cost/counted.h"
+#include "heed/base/random.h"
 
 #include <boost/test/unit_test.hpp>
 

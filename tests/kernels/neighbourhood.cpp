@@ -1,6 +1,6 @@
-#include "heed/counted.h"
+#include "heed/cost/counted.h"
 #include "heed/kernels/neighbourhood.h"
-#include "heed/random.h"
+#include "heed/base/random.h"
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,9 +1,9 @@
 // The Newton-Raphson inverse: what it converges to, how fast, and its two gradients.
-#include "heed/counted.h"
+#include "heed/cost/counted.h"
 #include "heed/kernels/gaussian.h"
 #include "heed/kernels/newton_inverse.h"
 #include "heed/kernels/row_sums.h"
-#include "heed/random.h"
+#include "heed/base/random.h"
 
 #include <boost/test/unit_test.hpp>
 

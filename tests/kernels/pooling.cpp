@@ -1,7 +1,7 @@
 // Landmarks: where cells lie, what their means are, and that gradients are the adjoints.
-#include "heed/counted.h"
+#include "heed/cost/counted.h"
 #include "heed/kernels/pooling.h"
-#include "heed/random.h"
+#include "heed/base/random.h"
 
 #include <boost/test/unit_test.hpp>
 

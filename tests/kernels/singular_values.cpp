@@ -1,6 +1,6 @@
 // Singular values: known ones, and the fast way against the plain one.
 #include "heed/kernels/singular_values.h"
-#include "heed/random.h"
+#include "heed/base/random.h"
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,7 +1,7 @@
 // Where the head reads the class token alone, the last block leaves the other tokens out after its attention.
 #include "heed/nn/vit.h"
 #include "heed/ops/cross_entropy.h"
-#include "train/support.h"
+#include "support/training.h"
 
 using namespace heed;
 using namespace heed::test;

@@ -1,7 +1,7 @@
 // How a linear layer is cut between threads changes no bit of it, whatever the number type.
 #include "heed/ops/linear.h"
 
-#include "train/support.h"
+#include "support/training.h"
 
 using namespace heed;
 using namespace heed::test;

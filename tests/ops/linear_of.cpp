@@ -1,9 +1,9 @@
 // linear_of against its parts as operations of their own, with rows that go into the product some at a time.
-#include "heed/counted.h"
+#include "heed/cost/counted.h"
 #include "heed/ops/activation.h"
 #include "heed/ops/layer_norm.h"
 
-#include "train/support.h"
+#include "support/training.h"
 
 using namespace heed;
 using namespace heed::test;

@@ -1,5 +1,5 @@
 // Training works: a model learns what can be learnt.
-#include "train/support.h"
+#include "support/training.h"
 
 #include "heed/kernels/gemm_bf16.h"
 

@@ -1,5 +1,5 @@
 // Optimisers, schedule and clipping against the formulas, written out once more in plain double.
-#include "train/support.h"
+#include "support/training.h"
 
 #include "heed/train/optimizer.h"
 

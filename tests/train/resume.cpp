@@ -1,5 +1,5 @@
 // A run is a function of its configuration: threads and interruptions leave no trace in its files.
-#include "train/support.h"
+#include "support/training.h"
 
 using namespace heed;
 using namespace heed::test;

@@ -1,5 +1,5 @@
 // The gradient of a batch does not depend on how the batch is cut, and is that of one pass over all of it.
-#include "train/support.h"
+#include "support/training.h"
 
 #include "heed/ops/cross_entropy.h"
 #include "heed/train/step.h"

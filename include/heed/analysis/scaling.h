@@ -2,7 +2,7 @@
 // image, one thread and random numbers.
 #pragma once
 
-#include "heed/attention.h"
+#include "heed/attention/mechanism.h"
 
 #include <optional>
 #include <utility>

@@ -2,7 +2,7 @@
 // transformer", NeurIPS 2021, Section 3.2.2.
 #pragma once
 
-#include "heed/tensor.h"
+#include "heed/base/tensor.h"
 
 #include <vector>
 

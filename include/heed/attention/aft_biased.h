@@ -12,7 +12,7 @@
 // an N x N x D tensor: a block holds O(n M + M D) numbers.
 #pragma once
 
-#include "heed/attention.h"
+#include "heed/attention/mechanism.h"
 #include "heed/kernels/exp_sums.h"
 #include "heed/kernels/gemm.h"
 

@@ -15,7 +15,7 @@
 // the place of w', z a sample softmax((w' + noise) / tau) in training and one-hot at the largest w' in evaluation.
 #pragma once
 
-#include "heed/attention.h"
+#include "heed/attention/mechanism.h"
 #include "heed/kernels/gate.h"
 #include "heed/kernels/neighbourhood.h"
 #include "heed/kernels/softmax.h"

@@ -1,7 +1,7 @@
 // Mechanisms that compare each query with each key make their map in blocks of queries, and never store it.
 #pragma once
 
-#include "heed/attention.h"
+#include "heed/attention/mechanism.h"
 
 namespace heed {
 

@@ -23,7 +23,7 @@
 #pragma once
 
 #include "heed/attention/soft_map.h"
-#include "heed/landmarks.h"
+#include "heed/attention/landmarks.h"
 
 #include <numeric>
 

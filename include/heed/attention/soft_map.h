@@ -3,7 +3,7 @@
 //   S = P^T X P, or with kernel=exact S = G(q, q), made in blocks of rows
 #pragma once
 
-#include "heed/attention.h"
+#include "heed/attention/mechanism.h"
 #include "heed/kernels/gaussian.h"
 #include "heed/kernels/newton_inverse.h"
 #include "heed/kernels/nystrom.h"

@@ -2,7 +2,7 @@
 // models/energy/ hold others, and whoever has better figures writes a file of the same form.
 #pragma once
 
-#include "heed/cost.h"
+#include "heed/cost/counts.h"
 
 #include <string>
 #include <vector>

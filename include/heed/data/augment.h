@@ -2,9 +2,9 @@
 // whichever thread does it and whatever was drawn before.
 #pragma once
 
-#include "heed/data/config.h"
+#include "heed/config/data.h"
 #include "heed/data/image.h"
-#include "heed/random.h"
+#include "heed/base/random.h"
 
 #include <span>
 

@@ -1,7 +1,7 @@
 // 8-bit images: loading from PNG and JPEG files, change of size and of channels.
 #pragma once
 
-#include "heed/tensor.h"
+#include "heed/base/tensor.h"
 
 #include <cstdint>
 #include <string>

@@ -1,9 +1,9 @@
 // Batches of normalised, augmented images, made ahead in the background.
 #pragma once
 
-#include "heed/data/config.h"
+#include "heed/config/data.h"
 #include "heed/data/dataset.h"
-#include "heed/tensor.h"
+#include "heed/base/tensor.h"
 
 #include <cstdint>
 #include <memory>

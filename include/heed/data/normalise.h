@@ -1,7 +1,7 @@
 // From bytes to the numbers that a model takes.
 #pragma once
 
-#include "heed/data/config.h"
+#include "heed/config/data.h"
 #include "heed/data/image.h"
 
 #include <vector>

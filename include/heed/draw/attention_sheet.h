@@ -2,7 +2,7 @@
 #pragma once
 
 #include "heed/data/image.h"
-#include "heed/tensor.h"
+#include "heed/base/tensor.h"
 
 #include <optional>
 #include <string>

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "heed/io/file.h"
-#include "heed/tensor.h"
+#include "heed/base/tensor.h"
 
 #include <cmath>
 #include <map>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "heed/io/safetensors.h"
-#include "heed/parameters.h"
+#include "heed/base/parameters.h"
 
 namespace heed {
 

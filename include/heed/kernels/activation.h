@@ -3,7 +3,7 @@
 
 #include "heed/kernels/exp.h"
 #include "heed/kernels/update.h"
-#include "heed/tensor.h"
+#include "heed/base/tensor.h"
 
 #include <cmath>
 #include <numbers>

@@ -1,7 +1,7 @@
 // One step of AdamW in one pass over a tensor.
 #pragma once
 
-#include "heed/tensor.h"
+#include "heed/base/tensor.h"
 
 #include <cmath>
 

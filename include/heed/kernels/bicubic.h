@@ -3,7 +3,7 @@
 // no antialiasing), by which timm's and DeiT's position embeddings travel between image sizes.
 #pragma once
 
-#include "heed/tensor.h"
+#include "heed/base/tensor.h"
 
 #include <array>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Squared distances, the Gaussian kernel matrix between two sets of rows, and products with it.
 #pragma once
 
-#include "heed/cost.h"
+#include "heed/cost/counts.h"
 #include "heed/kernels/exp.h"
 #include "heed/kernels/gemm.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "heed/kernels/update.h"
-#include "heed/tensor.h"
+#include "heed/base/tensor.h"
 
 namespace heed {
 

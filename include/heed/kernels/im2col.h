@@ -1,7 +1,7 @@
 // Convolution windows as the columns of a matrix, so that a convolution is a matrix product.
 #pragma once
 
-#include "heed/tensor.h"
+#include "heed/base/tensor.h"
 
 namespace heed::kernels {
 

@@ -4,9 +4,9 @@
 // scale = 1 / sqrt(variance + eps), the variance (divisor n) computed from centred values, and xn = (x - mean) scale.
 #pragma once
 
-#include "heed/cost.h"
+#include "heed/cost/counts.h"
 #include "heed/kernels/update.h"
-#include "heed/tensor.h"
+#include "heed/base/tensor.h"
 
 #include <algorithm>
 #include <cmath>

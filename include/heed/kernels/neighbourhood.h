@@ -2,7 +2,7 @@
 // lie: a convolution with global reach.
 #pragma once
 
-#include "heed/cost.h"
+#include "heed/cost/counts.h"
 #include "heed/kernels/exp.h"
 #include "heed/kernels/rows.h"
 #include "heed/kernels/update.h"

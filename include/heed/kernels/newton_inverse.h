@@ -8,7 +8,7 @@
 // pseudo-inverse has it; but what rounding puts into that null space doubles in each step.
 #pragma once
 
-#include "heed/cost.h"
+#include "heed/cost/counts.h"
 #include "heed/kernels/gemm.h"
 
 #include <cmath>

@@ -1,7 +1,7 @@
 // Product with a matrix in Nystroem's form, P^T X P, which is never made.
 #pragma once
 
-#include "heed/cost.h"
+#include "heed/cost/counts.h"
 #include "heed/kernels/gemm.h"
 
 namespace heed::kernels {

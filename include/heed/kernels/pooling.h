@@ -1,9 +1,9 @@
 // Landmarks of tokens: means over the cells of a grid, a convolution whose windows are the cells, or tokens themselves.
 #pragma once
 
-#include "heed/cost.h"
+#include "heed/cost/counts.h"
 #include "heed/kernels/gemm.h"
-#include "heed/tensor.h"
+#include "heed/base/tensor.h"
 
 namespace heed::kernels {
 

@@ -1,7 +1,7 @@
 // Matrices divided by the roots of their row sums: D^-1/2 S D^-1/2.
 #pragma once
 
-#include "heed/cost.h"
+#include "heed/cost/counts.h"
 #include "heed/kernels/update.h"
 
 #include <cmath>

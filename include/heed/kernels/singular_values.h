@@ -1,7 +1,7 @@
 // Singular values of a square matrix.
 #pragma once
 
-#include "heed/tensor.h"
+#include "heed/base/tensor.h"
 
 #include <algorithm>
 #include <cmath>

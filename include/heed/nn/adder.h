@@ -6,12 +6,12 @@
 // output projection and after the feed-forward layers are read out of its "the output values of each layer".
 #pragma once
 
-#include "heed/config.h"
+#include "heed/config/experiment.h"
 #include "heed/nn/layers.h"
 #include "heed/ops/adder_linear.h"
 #include "heed/ops/arithmetic.h"
 #include "heed/ops/layer_norm_parts.h"
-#include "heed/options.h"
+#include "heed/attention/options.h"
 
 #include <optional>
 #include <variant>

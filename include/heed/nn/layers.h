@@ -1,7 +1,7 @@
 // Layers: tensors declared once, applied on a tape of any number type.
 #pragma once
 
-#include "heed/counted.h"
+#include "heed/cost/counted.h"
 #include "heed/ops/activation.h"
 #include "heed/ops/layer_norm.h"
 #include "heed/ops/linear.h"

@@ -7,7 +7,7 @@
 // Tensors carry timm's names and layouts, so weights travel both ways.
 #pragma once
 
-#include "heed/config.h"
+#include "heed/config/experiment.h"
 #include "heed/nn/attention.h"
 #include "heed/nn/layers.h"
 #include "heed/ops/arithmetic.h"

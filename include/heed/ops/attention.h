@@ -2,7 +2,7 @@
 // views, and adds up the gradients of tensors that all images share, in order.
 #pragma once
 
-#include "heed/attention.h"
+#include "heed/attention/mechanism.h"
 #include "heed/ops/rows.h"
 
 namespace heed {

@@ -1,7 +1,7 @@
 // Layer norm of the queries and keys of each head, in place between a qkv projection and attention.
 #pragma once
 
-#include "heed/attention.h"
+#include "heed/attention/mechanism.h"
 #include "heed/kernels/layer_norm.h"
 #include "heed/ops/rows.h"
 

@@ -1,8 +1,8 @@
 // Cutting rows into pieces that run side by side. Where they are summed, the cut depends on shapes alone.
 #pragma once
 
-#include "heed/parallel.h"
-#include "heed/tape.h"
+#include "heed/base/parallel.h"
+#include "heed/tape/tape.h"
 
 namespace heed {
 

@@ -1,7 +1,7 @@
 // What a training run is made of at one moment, and its file.
 #pragma once
 
-#include "heed/parameters.h"
+#include "heed/base/parameters.h"
 #include "heed/train/optimizer.h"
 
 #include <optional>

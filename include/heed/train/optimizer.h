@@ -1,8 +1,8 @@
 // Optimisers and the schedule of the learning rate.
 #pragma once
 
-#include "heed/config.h"
-#include "heed/parameters.h"
+#include "heed/config/experiment.h"
+#include "heed/base/parameters.h"
 
 #include <string>
 #include <vector>

@@ -2,7 +2,7 @@
 // best.safetensors.
 #pragma once
 
-#include "heed/config.h"
+#include "heed/config/experiment.h"
 
 #include <cstdio>
 #include <memory>

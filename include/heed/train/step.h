@@ -2,7 +2,7 @@
 // of which one thread takes through the whole model while its activations stay in that core's cache.
 #pragma once
 
-#include "heed/config.h"
+#include "heed/config/experiment.h"
 #include "heed/nn/vit.h"
 
 #include <memory>

@@ -1,7 +1,7 @@
 // Training: from an experiment to a run directory.
 #pragma once
 
-#include "heed/config.h"
+#include "heed/config/experiment.h"
 #include "heed/train/evaluate.h"
 
 #include <atomic>

@@ -1,0 +1,70 @@
+// Memory for one training step: taken in order, given back all at once, kept for the next step. After the
+// first step has shown how much is needed, no further memory is requested from the system.
+#pragma once
+
+#include "heed/base/tensor.h"
+
+#include <vector>
+
+namespace heed {
+
+class Arena {
+ public:
+  Arena() = default;
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  /// Uninitialised, aligned memory for `count` numbers, valid until clear().
+  template <class T>
+  T* allocate(Index count) {
+    return static_cast<T*>(allocate_bytes(static_cast<std::size_t>(count) * sizeof(T)));
+  }
+
+  void* allocate_bytes(std::size_t bytes) {
+    bytes = (bytes + alignment - 1) / alignment * alignment;
+    if (blocks_.empty() || offset_ + bytes > capacity(blocks_.back())) grow(bytes);
+    void* result = blocks_.back().data() + offset_;
+    offset_ += bytes;
+    return result;
+  }
+
+  /// Gives everything back. Several blocks are replaced by a single one of their joint size.
+  void clear() {
+    if (blocks_.size() > 1) {
+      const Index total = reserved();
+      blocks_.clear();
+      blocks_.emplace_back(total);
+    }
+    offset_ = 0;
+  }
+
+  /// Gives everything back and sees to it that `bytes` are there to take.
+  void reserve(Index bytes) {
+    clear();
+    if (reserved() >= bytes) return;
+    blocks_.clear();
+    blocks_.emplace_back(bytes);
+  }
+
+  /// Bytes held, in use or not.
+  Index reserved() const {
+    Index total = 0;
+    for (const auto& block : blocks_) total += block.size();
+    return total;
+  }
+
+ private:
+  static std::size_t capacity(const Buffer<std::byte>& block) { return static_cast<std::size_t>(block.size()); }
+
+  void grow(std::size_t bytes) {
+    constexpr std::size_t least = std::size_t{1} << 16;
+    const std::size_t twice = blocks_.empty() ? least : 2 * capacity(blocks_.back());
+    blocks_.emplace_back(static_cast<Index>(std::max({bytes, least, twice})));
+    offset_ = 0;
+  }
+
+  std::vector<Buffer<std::byte>> blocks_;
+  std::size_t offset_ = 0;
+};
+
+}  // namespace heed

@@ -1,0 +1,139 @@
+// Trainable tensors and buffers of a model. Layers declare them in a ParameterList while they are built;
+// Parameters holds their values and Gradients their gradients, each in one contiguous buffer, so that the
+// optimiser, the norm and the sum over pieces of a batch are single passes.
+#pragma once
+
+#include "heed/base/random.h"
+#include "heed/base/tensor.h"
+
+#include <string>
+#include <vector>
+
+namespace heed {
+
+/// How a tensor is filled before training.
+struct Initial {
+  enum class Kind { constant, normal, truncated_normal, uniform, distinct } kind = Kind::constant;
+  double value = 0;  ///< the constant; the standard deviation; half the width of the uniform range; the first integer
+  Index count = 0;   ///< how many integers there are to choose from
+
+  static Initial constant(double value) { return {Kind::constant, value}; }
+  static Initial normal(double deviation) { return {Kind::normal, deviation}; }
+  /// Normal, values beyond two standard deviations drawn anew.
+  static Initial truncated_normal(double deviation) { return {Kind::truncated_normal, deviation}; }
+  /// U(-bound, bound)
+  static Initial uniform(double bound) { return {Kind::uniform, bound}; }
+  /// Integers from first to first + count - 1, drawn without replacement, for at most `count` elements.
+  static Initial distinct(Index first, Index count) { return {Kind::distinct, static_cast<double>(first), count}; }
+
+  bool operator==(const Initial&) const = default;
+};
+
+/// Element i of a tensor filled so, from the tensor's own stream.
+double draw_initial(const Initial& initial, const RandomStream& stream, Index i);
+
+/// Declaration of one tensor of a model, under its name in weight files.
+struct ParameterSpec {
+  std::string name;
+  Shape shape;
+  Initial initial;
+  bool decay = true;                 ///< does weight decay apply?
+  bool trainable = true;             ///< false: a buffer, kept with the weights but without a gradient
+  bool multiplied = false;           ///< the weight of a linear layer: worth arranging once for many products
+  std::vector<Index> scaled_rows{};  ///< groups of rows whose gradients are scaled adaptively, one after the other
+};
+
+/// Position of a tensor in its ParameterList.
+using ParameterId = int;
+
+/// The tensors a model declares, in the order in which they are stored.
+class ParameterList {
+ public:
+  /// Throws Error if the name is taken.
+  ParameterId add(ParameterSpec spec);
+
+  const ParameterSpec& operator[](ParameterId id) const { return specs_.at(static_cast<std::size_t>(id)); }
+  int size() const { return static_cast<int>(specs_.size()); }
+  auto begin() const { return specs_.begin(); }
+  auto end() const { return specs_.end(); }
+
+  /// Id of the tensor called `name`, -1 if there is none.
+  ParameterId find(const std::string& name) const;
+
+  /// Number of trainable scalars.
+  Index trainable_elements() const;
+
+ private:
+  std::vector<ParameterSpec> specs_;
+};
+
+/// Values of all tensors of a model. T is float, double or Counted.
+template <class T>
+class Parameters {
+ public:
+  explicit Parameters(ParameterList list);
+
+  /// Tensors with shapes and no values, for a pass that computes nothing (tape/tape.h).
+  static Parameters shapes_of(ParameterList list);
+
+  /// Fills every tensor by its declaration; the numbers depend on the seed and the tensor's name only, and
+  /// are the same for every T up to rounding.
+  void initialise(std::uint64_t seed);
+
+  const ParameterList& list() const { return list_; }
+  View<T> operator[](ParameterId id) { return {values_.data() + offset(id), list_[id].shape}; }
+  View<const T> operator[](ParameterId id) const { return {values_.data() + offset(id), list_[id].shape}; }
+
+  /// All trainable tensors lie in [0, trainable_size()) of one buffer, in order, each aligned; the gaps and
+  /// everything else start as zero. The buffers follow, up to size().
+  T* data() { return values_.data(); }
+  const T* data() const { return values_.data(); }
+  Index size() const { return values_.size(); }
+  Index trainable_size() const { return trainable_size_; }
+  Index offset(ParameterId id) const { return offsets_[static_cast<std::size_t>(id)]; }
+
+ private:
+  Parameters() = default;
+
+  ParameterList list_;
+  std::vector<Index> offsets_;
+  Index trainable_size_ = 0;
+  Tensor<T> values_;
+};
+
+/// Gradients of all trainable tensors of a model, laid out as the values are.
+template <class T>
+class Gradients {
+ public:
+  explicit Gradients(const Parameters<T>& parameters);
+
+  /// Forgets all gradients. Nothing is written: whoever writes a gradient first overwrites it.
+  void reset();
+
+  /// Zeroes the tensors that nothing was written to since reset().
+  void complete();
+
+  View<T> operator[](ParameterId id) {
+    return {values_.data() + parameters_->offset(id), parameters_->list()[id].shape};
+  }
+  View<const T> operator[](ParameterId id) const {
+    return {values_.data() + parameters_->offset(id), parameters_->list()[id].shape};
+  }
+
+  /// Has nothing been written to this tensor since reset()? The first writer clears it.
+  bool& fresh(ParameterId id) { return fresh_[static_cast<std::size_t>(id)].value; }
+
+  T* data() { return values_.data(); }
+  const T* data() const { return values_.data(); }
+  Index size() const { return values_.size(); }
+
+ private:
+  struct Flag {
+    bool value = true;
+  };
+  const Parameters<T>* parameters_;
+  std::vector<Flag> fresh_;
+  Tensor<T> values_;
+};
+
+}  // namespace heed

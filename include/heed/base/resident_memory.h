@@ -1,0 +1,16 @@
+// Memory of the process that is in the machine's memory, as Linux tells it in /proc/self/status.
+#pragma once
+
+#include "heed/base/tensor.h"
+
+namespace heed {
+
+/// Bytes now, and the most so far; 0 where the system does not tell. (getrusage's peak begins with that of the process
+/// that started this one.)
+Index resident_bytes();
+Index peak_resident_bytes();
+
+/// Lets the peak begin anew; false where the system does not.
+bool reset_peak_resident();
+
+}  // namespace heed

@@ -1,0 +1,80 @@
+// Numerical check of hand-written gradients.
+#pragma once
+
+#include "heed/cost/counted.h"
+#include "heed/tape/tape.h"
+
+#include <functional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace heed {
+
+/// One tensor that a checked function takes: drawn from U(low, high), redrawn within `gap` of zero, where the
+/// function has a kink.
+struct CheckInput {
+  std::string name;
+  Shape shape;
+  double low = -1, high = 1;
+  double gap = 0;
+};
+
+/// A differentiable function to check: for double (gradients), float (agreement of the fast kernels with
+/// double) and Counted (costs). Make one with check_case().
+struct CheckCase {
+  template <class T>
+  using Function = std::function<Var<T>(Tape<T>&, const std::vector<Var<T>>&)>;
+
+  std::string name;
+  std::vector<CheckInput> inputs;
+  bool training = true;
+  Function<double> in_double;
+  Function<float> in_float;
+  Function<Counted> in_counted;
+  /// Where the gradient is not meant to be the function's derivative: what it is instead. Then differences say nothing
+  /// about it, and what is checked is that it is finite and added to what is there; tests of its own check the rest.
+  std::string note{};
+};
+
+/// A case from a generic function f(tape, inputs) -> result.
+template <class F>
+CheckCase check_case(std::string name, std::vector<CheckInput> inputs, F f, bool training = true) {
+  return {std::move(name), std::move(inputs), training, f, f, f};
+}
+
+/// The worst element of one tensor's gradient.
+struct CheckRow {
+  std::string operation, tensor;
+  Index elements = 0;
+  double absolute = 0, relative = 0;
+  Index index = 0;
+  double got = 0, expected = 0;
+  bool passed = false;
+  std::string note{};  ///< that of the case; then nothing is expected
+};
+
+/// Largest relative error that passes. Central differences of a smooth function with a step of cbrt(eps) are
+/// good to about eps^(2/3) = 4e-11 times its value and third derivative; what is wrong is wrong by much more.
+inline constexpr double gradcheck_tolerance = 1e-6;
+
+/// Compares the gradient of <R, f(inputs)>, R a random cotangent, with central differences
+///   (g(x + h) - g(x - h)) / 2h,  h = cbrt(eps) max(1, |x|),
+/// for every element of every input, in double. Where they disagree the difference is taken again with h / 2
+/// and extrapolated, (4 g'(h/2) - g'(h)) / 3, which removes the truncation error of order h^2 and leaves a real
+/// error as it is. Relative errors are relative to the element, but at least to 1e-3 of the tensor's largest.
+/// A second pass checks that gradients are added to what is already there.
+std::vector<CheckRow> gradcheck(const CheckCase& c, std::uint64_t seed = 1);
+
+/// The input tensors of a case, as gradcheck draws them.
+template <class T>
+std::vector<Tensor<T>> draw_inputs(const CheckCase& c, std::uint64_t seed);
+
+/// Prints rows as a table; returns whether all passed.
+bool print_gradcheck(std::ostream& out, const std::vector<CheckRow>& rows);
+
+/// Every operation and every mechanism with its options, in shapes whose sizes all differ. `heed gradcheck`,
+/// the cost checks and the float checks run over this list.
+std::vector<CheckCase> all_check_cases();
+
+}  // namespace heed

@@ -1,0 +1,54 @@
+// [data] of an experiment: which images, and what is done to them.
+#pragma once
+
+#include "heed/config/field.h"
+#include "heed/base/tensor.h"
+
+#include <string>
+#include <vector>
+
+namespace heed {
+
+/// [data]; the keys' meanings stand in the list below.
+struct DataConfig {
+  std::string name = "mnist";
+  std::string path;
+  Index validation = 5000;
+  Index limit = 0;
+  std::vector<double> mean = {0.1307};
+  std::vector<double> std = {0.3081};
+  bool resize = false;
+  bool shuffle = true;
+  std::vector<std::string> augment = {"crop", "flip"};
+  Index crop_padding = 4;
+  double mixup_alpha = 0.8;
+  double cutmix_alpha = 1.0;
+  double erase_probability = 0.25;
+  Index randaugment_ops = 2;
+  double randaugment_magnitude = 9;
+
+  bool operator==(const DataConfig&) const = default;
+};
+
+/// The keys of [data].
+template <MaybeConst<DataConfig> Config, class Visit>
+void fields(Config& c, Visit&& visit) {
+  visit("name", c.name, one_of({"mnist", "fashion-mnist", "cifar10", "cifar100", "folder"}), "the data set");
+  visit("path", c.path, anything(), "where it lies; empty: the usual places");
+  visit("validation", c.validation, at_least(0), "images set aside from the training set");
+  visit("limit", c.limit, at_least(0), "use only the first n training images; 0: all");
+  visit("mean", c.mean, anything(), "subtracted from each channel (pixels from 0 to 1); one value: from all");
+  visit("std", c.std, more_than(0), "divides each channel after that; one value: all");
+  visit("resize", c.resize, anything(), "bring images to the model's size and channels");
+  visit("shuffle", c.shuffle, anything(), "a new order in every epoch");
+  visit("augment", c.augment, one_of({"crop", "flip", "mixup", "cutmix", "erase", "randaugment"}),
+        "changes made to training images");
+  visit("crop_padding", c.crop_padding, between(0, 1000), "crop: pixels added on each side before cutting");
+  visit("mixup_alpha", c.mixup_alpha, more_than(0), "mixup: the shares are drawn from Beta(alpha, alpha)");
+  visit("cutmix_alpha", c.cutmix_alpha, more_than(0), "cutmix: likewise, for the areas");
+  visit("erase_probability", c.erase_probability, between(0, 1), "erase: of an image losing a rectangle");
+  visit("randaugment_ops", c.randaugment_ops, between(0, 1000), "randaugment: changes per image");
+  visit("randaugment_magnitude", c.randaugment_magnitude, between(0, 10), "randaugment: strength of each change");
+}
+
+}  // namespace heed

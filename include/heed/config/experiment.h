@@ -1,0 +1,200 @@
+// Configuration: what a model and an experiment are, as TOML files say it. Each struct's defaults stand with its
+// members, the meaning and range of its keys in the list `fields` below it.
+#pragma once
+
+#include "heed/config/field.h"
+#include "heed/config/data.h"
+#include "heed/base/tensor.h"
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heed {
+
+/// [model]: a Vision Transformer; the keys' meanings stand in the list below.
+struct ModelConfig {
+  Index image = 0;
+  Index channels = 0;
+  Index patch = 0;
+  Index dim = 0;
+  Index depth = 0;
+  Index heads = 0;
+  Index hidden = 0;
+  Index classes = 0;
+  std::string pool = "cls";
+  bool pos_embed = true;
+  bool qk_norm = false;
+  bool gate = false;
+  std::string gate_act = "none";
+  std::string act = "gelu";
+  std::vector<std::string> linear = {"mul"};
+  std::string ffn_act = "none";
+  std::string input_grad = "hardtanh";
+  std::string weight_grad = "full";
+  std::string weight_scale = "none";
+
+  bool operator==(const ModelConfig&) const = default;
+};
+
+/// The keys of [model].
+template <MaybeConst<ModelConfig> Config, class Visit>
+void fields(Config& c, Visit&& visit) {
+  visit("image", c.image, required_size(), "side length of the images");
+  visit("channels", c.channels, required_size(), "1: grey, 3: colour");
+  visit("patch", c.patch, required_size(), "side length of a patch, which becomes a token");
+  visit("dim", c.dim, required_size(), "width of a token");
+  visit("depth", c.depth, required_size(), "blocks");
+  visit("heads", c.heads, required_size(), "attention heads per block");
+  visit("hidden", c.hidden, required_size(), "width of the feed-forward layer");
+  visit("classes", c.classes, required_size(), "what the images are told apart into");
+  visit("pool", c.pool, one_of({"cls", "mean"}), "classify a class token, or the mean of all tokens");
+  visit("pos_embed", c.pos_embed, anything(), "learned position embedding");
+  visit("qk_norm", c.qk_norm, anything(), "layer norm on the queries and keys of each head");
+  visit("gate", c.gate, anything(), "multiply attention's output by act(x W + b)");
+  visit("gate_act", c.gate_act, one_of({"none", "silu"}), "the gate's act");
+  visit("act", c.act, one_of({"gelu", "relu"}), "activation of the feed-forward layer");
+  visit("linear", c.linear, per_block({"mul", "adder"}), "products or l1 distances; or a list, one per block");
+  visit("ffn_act", c.ffn_act, one_of({"none", "gelu", "relu"}), "activation of an adder block's feed-forward layer");
+  visit("input_grad", c.input_grad, one_of({"sign", "hardtanh"}),
+        "adder layers: derivative of a distance by the input");
+  visit("weight_grad", c.weight_grad, one_of({"sign", "hardtanh", "full"}), "adder layers: derivative by the weight");
+  visit("weight_scale", c.weight_scale, one_of({"none", "adaptive"}), "adder layers: scale of the weights' gradients");
+}
+
+/// A mechanism's option as it was given. Mechanisms read and check the text themselves.
+struct OptionValue {
+  std::string text;   ///< without quotes; numbers and booleans in TOML's spelling
+  std::string where;  ///< "experiments/a.toml:12" or "--set"; begins an error about it
+
+  /// Equal if the text is: where it was written makes no difference to a run.
+  bool operator==(const OptionValue& other) const { return text == other.text; }
+};
+
+/// Options of a mechanism by name.
+using Options = std::map<std::string, OptionValue>;
+
+/// [attention]: the mechanism, for all blocks or one per block, and its options. Every key but `mechanism` is an
+/// option; whether a mechanism knows it is that mechanism's to say.
+struct AttentionConfig {
+  std::vector<std::string> mechanism = {"softmax"};
+  Options options;  ///< for all blocks
+  std::map<std::string, Options>
+      per_mechanism;  ///< [attention.NAME]: for the blocks of one mechanism, over those above
+
+  bool operator==(const AttentionConfig&) const = default;
+};
+
+/// The keys of [attention] that are no options.
+template <MaybeConst<AttentionConfig> Config, class Visit>
+void fields(Config& c, Visit&& visit) {
+  visit("mechanism", c.mechanism, per_block({}), "as `heed list` names them; or a list, one per block");
+}
+
+/// [optim]: the optimiser and its schedule; the keys' meanings stand in the list below.
+struct OptimConfig {
+  std::string name = "adamw";
+  double lr = 1e-3;
+  std::vector<double> betas = {0.9, 0.999};
+  double eps = 1e-8;
+  double weight_decay = 0.05;
+  double momentum = 0.9;
+  double clip = 1.0;
+  std::string schedule = "cosine";
+  double warmup_epochs = 1;
+  double min_lr = 0.0;
+
+  bool operator==(const OptimConfig&) const = default;
+};
+
+/// The keys of [optim].
+template <MaybeConst<OptimConfig> Config, class Visit>
+void fields(Config& c, Visit&& visit) {
+  visit("name", c.name, one_of({"adamw", "sgd"}), "the optimiser");
+  visit("lr", c.lr, at_least(0), "learning rate after the warm-up");
+  visit("betas", c.betas, fraction(), "adamw: decay of the mean gradient and of the mean square");
+  visit("eps", c.eps, more_than(0), "adamw: keeps the step finite where gradients vanish");
+  visit("weight_decay", c.weight_decay, at_least(0), "not on biases, norms, cls_token, pos_embed, vectors");
+  visit("momentum", c.momentum, fraction(), "sgd");
+  visit("clip", c.clip, at_least(0), "largest global norm of the gradient; 0: none");
+  visit("schedule", c.schedule, one_of({"cosine", "constant"}), "of the learning rate after the warm-up");
+  visit("warmup_epochs", c.warmup_epochs, at_least(0), "the learning rate rises linearly for so long");
+  visit("min_lr", c.min_lr, at_least(0), "where the cosine ends");
+}
+
+/// [train]: how long and how to train; the keys' meanings stand in the list below.
+struct TrainConfig {
+  Index epochs = 10;
+  Index max_steps = 0;
+  Index batch = 128;
+  Index piece = 8;
+  Index seed = 1;
+  std::string dtype = "f32";
+  double label_smoothing = 0.0;
+  double dropout = 0.0;
+  double drop_path = 0.0;
+  double ema = 0.0;
+  bool recompute = false;
+  Index checkpoint_steps = 0;
+  bool log_steps = false;
+  bool init_head = false;
+
+  bool operator==(const TrainConfig&) const = default;
+};
+
+/// The keys of [train].
+template <MaybeConst<TrainConfig> Config, class Visit>
+void fields(Config& c, Visit&& visit) {
+  visit("epochs", c.epochs, one_or_more(), "passes over the training set");
+  visit("max_steps", c.max_steps, at_least(0), "stop, with a checkpoint, after so many steps; 0: no limit");
+  visit("batch", c.batch, one_or_more(), "images per step");
+  visit("piece", c.piece, one_or_more(), "images that one thread takes through the model at a time");
+  visit("seed", c.seed, at_least(0), "of initial weights, order, augmentation and dropout");
+  visit("dtype", c.dtype, one_of({"f32", "bf16", "f64"}),
+        "number type; bf16: f32 that trains with products in bfloat16");
+  visit("label_smoothing", c.label_smoothing, fraction(), "share of each label spread over all classes");
+  visit("dropout", c.dropout, fraction(), "probability of dropping an activation");
+  visit("drop_path", c.drop_path, fraction(), "probability of skipping the last block; earlier ones less");
+  visit("ema", c.ema, fraction(), "decay of the averaged weights; 0: no averaging");
+  visit("recompute", c.recompute, anything(), "compute blocks again for the backward pass: less memory, more time");
+  visit("checkpoint_steps", c.checkpoint_steps, at_least(0), "save every so many steps; 0: at the end of each epoch");
+  visit("log_steps", c.log_steps, anything(), "a line of metrics per step");
+  visit("init_head", c.init_head, anything(), "with --init: a new classifier where the file's has other classes");
+}
+
+/// A training run, or, with everything but [model] and [attention] left at its default, a model.
+struct Experiment {
+  ModelConfig model;
+  AttentionConfig attention;
+  DataConfig data;
+  OptimConfig optim;
+  TrainConfig train;
+
+  bool operator==(const Experiment&) const = default;
+};
+
+/// The tables of a file.
+template <MaybeConst<Experiment> Config, class Visit>
+void tables(Config& c, Visit&& visit) {
+  visit("model", c.model);
+  visit("attention", c.attention);
+  visit("data", c.data);
+  visit("optim", c.optim);
+  visit("train", c.train);
+}
+
+/// Reads an experiment or a model file. A file's keys override those of its `base` (a path relative to the working
+/// directory, and perhaps with a base of its own), and `sets`, each "table.key=value" with the value in TOML or, where
+/// it is no TOML, a text, override the file's. Lists are replaced whole. The result is valid in the sense of
+/// validate().
+Experiment load_experiment(const std::string& path, const std::vector<std::string>& sets = {});
+
+/// Throws Error unless every value is in its range and the values fit each other. Mechanisms and their options are
+/// left to the mechanisms.
+void validate(const Experiment& experiment);
+
+/// The experiment with every key written out; load_experiment reads the same experiment from it.
+std::string to_toml(const Experiment& experiment);
+
+}  // namespace heed

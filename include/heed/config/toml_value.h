@@ -1,0 +1,98 @@
+// From a TOML value to a member of a configuration struct.
+#pragma once
+
+#include "heed/config/experiment.h"
+
+#include <stdexcept>
+
+// The parser of toml++ 3.3 asserts that a "[[" has its key on the same line, and other things that its input decides.
+// Such input is refused like any other that is not TOML.
+namespace heed {
+constexpr void assert_toml(bool condition) {
+  if (!condition) throw std::logic_error("toml++");
+}
+}  // namespace heed
+#define TOML_ASSERT(condition) ::heed::assert_toml(static_cast<bool>(condition))
+#include <toml++/toml.h>
+
+namespace heed {
+
+/// What a node is, for an error.
+inline const char* found(const toml::node& node) {
+  switch (node.type()) {
+    case toml::node_type::string:
+      return "a string";
+    case toml::node_type::integer:
+      return "an integer";
+    case toml::node_type::floating_point:
+      return "a float";
+    case toml::node_type::boolean:
+      return "a boolean";
+    case toml::node_type::array:
+      return "a list";
+    case toml::node_type::table:
+      return "a table";
+    default:
+      return "a date or time";
+  }
+}
+
+/// Gives the member the node's value, if it has the type that the member takes; says whether it does. An integer is a
+/// number too; a single value stands for a list where the rule says so.
+inline bool assign(const toml::node& node, std::string& member) {
+  if (const auto* value = node.as_string()) member = value->get();
+  return node.is_string();
+}
+
+inline bool assign(const toml::node& node, bool& member) {
+  if (const auto* value = node.as_boolean()) member = value->get();
+  return node.is_boolean();
+}
+
+inline bool assign(const toml::node& node, Index& member) {
+  if (const auto* value = node.as_integer()) member = value->get();
+  return node.is_integer();
+}
+
+inline bool assign(const toml::node& node, double& member) {
+  if (const auto* value = node.as_floating_point()) member = value->get();
+  if (const auto* value = node.as_integer()) member = static_cast<double>(value->get());
+  return node.is_number();
+}
+
+template <class T>
+bool assign(const toml::node& node, std::vector<T>& member) {
+  const toml::array* list = node.as_array();
+  if (list == nullptr) return false;
+  std::vector<T> values(list->size());
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (!assign((*list)[i], values[i])) return false;
+  member = values;
+  return true;
+}
+
+template <class T>
+bool assign(const toml::node& node, T& member, const Rule&) {
+  return assign(node, member);
+}
+
+template <class T>
+bool assign(const toml::node& node, std::vector<T>& member, const Rule& rule) {
+  if (!rule.per_block || node.is_array()) return assign(node, member);
+  T value{};
+  if (!assign(node, value)) return false;
+  member = {value};
+  return true;
+}
+
+/// What a member takes, for an error.
+inline const char* expected(const std::string&, const Rule&) { return "a string"; }
+inline const char* expected(bool, const Rule&) { return "true or false"; }
+inline const char* expected(Index, const Rule&) { return "an integer"; }
+inline const char* expected(double, const Rule&) { return "a number"; }
+inline const char* expected(const std::vector<double>&, const Rule&) { return "a list of numbers"; }
+inline const char* expected(const std::vector<std::string>&, const Rule& rule) {
+  return rule.per_block ? "a string or a list of strings" : "a list of strings";
+}
+
+}  // namespace heed

@@ -1,0 +1,69 @@
+// What an operation costs: closed forms stated beside each operation's code and proven by running the same
+// code on the counting number type (cost/counted.h).
+#pragma once
+
+#include "heed/base/tensor.h"
+
+namespace heed {
+
+/// Floating-point operations by kind.
+struct Counts {
+  Index mul = 0;
+  Index add = 0;  ///< additions and subtractions
+  Index div = 0;
+  Index sqrt = 0;
+  Index exp = 0;
+  Index log = 0;
+  Index erf = 0;
+  Index other = 0;  ///< further transcendentals: tanh, sin, cos
+  Index cmp = 0;    ///< maximum, minimum, absolute value, sign, clamp: one per comparison
+
+  friend bool operator==(const Counts&, const Counts&) = default;
+
+  Counts& operator+=(const Counts& b) {
+    mul += b.mul, add += b.add, div += b.div, sqrt += b.sqrt, exp += b.exp;
+    log += b.log, erf += b.erf, other += b.other, cmp += b.cmp;
+    return *this;
+  }
+  friend Counts operator+(Counts a, const Counts& b) { return a += b; }
+  friend Counts operator*(Index n, const Counts& b) {
+    return {n * b.mul, n * b.add, n * b.div, n * b.sqrt, n * b.exp, n * b.log, n * b.erf, n * b.other, n * b.cmp};
+  }
+};
+
+/// The cost of one operation in both conventions. `forward` and `backward` count every floating-point
+/// operation of the textbook algorithm: a sum of n terms is n - 1 additions, a maximum n - 1 comparisons. The
+/// backward pass writes each gradient; where gradients of several uses of a tensor meet, the tape adds them up
+/// and the operation that joins its gradient to an existing one executes one addition per element more.
+/// `*_contractions` counts matrix products, convolutions and weighted sums only, one multiplication and one
+/// addition for each product accumulated: the convention of the papers.
+struct Cost {
+  Counts forward, backward;
+  Counts forward_contractions, backward_contractions;
+  Index attention_exp = 0;  ///< exponentials of an attention mechanism's forward pass
+
+  Cost& operator+=(const Cost& b) {
+    forward += b.forward, backward += b.backward;
+    forward_contractions += b.forward_contractions, backward_contractions += b.backward_contractions;
+    attention_exp += b.attention_exp;
+    return *this;
+  }
+  friend Cost operator+(Cost a, const Cost& b) { return a += b; }
+  friend Cost operator*(Index n, const Cost& b) {
+    return {n * b.forward, n * b.backward, n * b.forward_contractions, n * b.backward_contractions,
+            n * b.attention_exp};
+  }
+};
+
+/// A product of an m x k and a k x n matrix.
+inline Counts product_counts(Index m, Index n, Index k) {
+  return {.mul = m * n * k, .add = m * n * std::max<Index>(k - 1, 0)};
+}
+
+/// The same product in the papers' convention.
+inline Counts product_contractions(Index m, Index n, Index k) { return {.mul = m * n * k, .add = m * n * k}; }
+
+/// A sum of n terms.
+inline Counts sum_counts(Index n) { return {.add = std::max<Index>(n - 1, 0)}; }
+
+}  // namespace heed

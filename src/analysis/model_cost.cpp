@@ -1,0 +1,176 @@
+#include "heed/analysis/model_cost.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace heed {
+
+namespace {
+
+using Value = TraceEntry::Value;
+
+/// What a dry run over one image records, up to the logits.
+std::vector<TraceEntry> dry_run(const VisionTransformer& model, bool training) {
+  const ModelConfig& c = model.config();
+  auto shapes = Parameters<float>::shapes_of(model.parameters());
+  std::vector<TraceEntry> trace;
+  Pass<float> pass;
+  pass.parameters = &shapes;
+  pass.training = training;
+  pass.compute = false;
+  pass.trace = &trace;
+  Tape<float> tape(pass);
+  model(tape.constant({nullptr, Shape{1, c.channels, c.image, c.image}}));
+  return trace;
+}
+
+void add_traffic(Traffic& traffic, const Value& value, Index times = 1) {
+  (value.parameter ? traffic.weights : traffic.activations) += times * value.elements;
+}
+
+Traffic forward_traffic(const TraceEntry& entry) {
+  Traffic traffic;
+  for (const Value& x : entry.operands) add_traffic(traffic, x);
+  add_traffic(traffic, entry.result);
+  traffic.activations += entry.kept;
+  return traffic;
+}
+
+/// Tensors whose gradient has been begun, as the backward pass goes.
+class Begun {
+ public:
+  bool contains(const Value& x) const { return set_.contains({x.parameter, x.id}); }
+  /// Says whether it was begun before.
+  bool begin(const Value& x) { return !set_.insert({x.parameter, x.id}).second; }
+
+ private:
+  std::set<std::pair<bool, Index>> set_;
+};
+
+/// Goes back through the operations as the tape does, from the last.
+void add_backward(const std::vector<TraceEntry>& trace, std::vector<OperationCost>& operations) {
+  Begun gradients;
+  gradients.begin(trace.back().result);
+  for (std::size_t i = trace.size(); i-- > 0;) {
+    const TraceEntry& entry = trace[i];
+    OperationCost& operation = operations[i];
+    if (!entry.result.wanted || !gradients.contains(entry.result)) {
+      operation.cost.backward = operation.cost.backward_contractions = {};
+      continue;
+    }
+    add_traffic(operation.backward, entry.result);
+    operation.backward.activations += entry.kept;
+    for (const Value& x : entry.operands) {
+      add_traffic(operation.backward, x);
+      if (!x.wanted) continue;
+      const bool joins = gradients.begin(x);
+      add_traffic(operation.backward, x, joins ? 2 : 1);
+      if (joins) operation.cost.backward.add += x.elements;
+    }
+  }
+}
+
+std::vector<OperationCost> operations_of(const std::vector<TraceEntry>& trace) {
+  std::vector<OperationCost> operations;
+  Begun owned;
+  for (const TraceEntry& entry : trace) {
+    OperationCost& operation = operations.emplace_back();
+    operation.layer = entry.layer;
+    operation.operation = entry.operation;
+    operation.cost = entry.cost;
+    operation.forward = forward_traffic(entry);
+    for (const Value& x : entry.operands)
+      if (x.parameter && x.wanted && !owned.begin(x)) operation.parameters += x.elements;
+  }
+  add_backward(trace, operations);
+  return operations;
+}
+
+/// Far above what a block of any mechanism takes per product of its sizes.
+void check_size(const ModelConfig& c) {
+  const double tokens = std::pow(static_cast<double>(c.image / c.patch), 2) + 1, dim = static_cast<double>(c.dim);
+  const double block = tokens * dim * (dim + static_cast<double>(c.hidden) + tokens);
+  const double ends = tokens * dim * static_cast<double>(c.channels * c.patch * c.patch + c.classes);
+  constexpr double margin = 100, most = 9e18;
+  require(margin * (static_cast<double>(c.depth) * block + ends) < most,
+          "[cost] {} tokens of {} channels in {} blocks take more operations than 64 bits count", tokens, c.dim,
+          c.depth);
+}
+
+/// "blocks.3" of "blocks.3.attn.qkv", "norm" of "norm".
+std::string block_of(const std::string& layer) {
+  const std::size_t first = layer.find('.');
+  if (!layer.starts_with("blocks.")) return layer.substr(0, first);
+  return layer.substr(0, layer.find('.', first + 1));
+}
+
+std::string name_of(const OperationCost& operation, CostGroup by) {
+  switch (by) {
+    case CostGroup::layer:
+      return operation.layer;
+    case CostGroup::block:
+      return block_of(operation.layer);
+    case CostGroup::kind:
+      return operation.operation;
+  }
+  HEED_ASSERT(false);
+}
+
+void add_operation(CostRow& row, const OperationCost& operation, const CostQuery& query) {
+  const Cost& cost = operation.cost;
+  const bool all = query.convention == Convention::all;
+  const double batch = static_cast<double>(query.batch);
+  const auto add = [&](const Counts& counts, const Traffic& traffic) {
+    row.counts += counts;
+    row.moved += static_cast<double>(traffic.activations) + static_cast<double>(traffic.weights) / batch;
+  };
+  if (query.pass != CostPass::backward) add(all ? cost.forward : cost.forward_contractions, operation.forward);
+  if (query.pass != CostPass::forward) add(all ? cost.backward : cost.backward_contractions, operation.backward);
+  row.parameters += operation.parameters;
+}
+
+const std::vector<OperationCost>& operations_for(const ModelCost& model, CostPass pass) {
+  return pass == CostPass::forward ? model.inference : model.training;
+}
+
+}  // namespace
+
+ModelCost cost_of(const VisionTransformer& model) {
+  check_size(model.config());
+  ModelCost cost;
+  const std::vector<TraceEntry> trace = dry_run(model, true);
+  cost.training = operations_of(trace);
+  cost.inference = operations_of(dry_run(model, false));
+  cost.parameters = model.parameters().trainable_elements();
+  for (const TraceEntry& entry : trace) cost.kept += entry.result.elements + entry.kept;
+  return cost;
+}
+
+std::vector<CostRow> cost_rows(const ModelCost& model, const CostQuery& query) {
+  std::vector<CostRow> rows;
+  for (const OperationCost& operation : operations_for(model, query.pass)) {
+    const std::string name = name_of(operation, query.by);
+    auto row = std::find_if(rows.begin(), rows.end(), [&](const CostRow& r) { return r.name == name; });
+    if (row == rows.end()) {
+      rows.push_back({name, {}});
+      row = rows.end() - 1;
+    }
+    add_operation(*row, operation, query);
+  }
+  return rows;
+}
+
+CostRow cost_total(const ModelCost& model, const CostQuery& query) {
+  CostRow total{"total", {}};
+  for (const OperationCost& operation : operations_for(model, query.pass)) add_operation(total, operation, query);
+  return total;
+}
+
+Index attention_exponentials(const ModelCost& model) {
+  Index sum = 0;
+  for (const OperationCost& operation : model.inference) sum += operation.cost.attention_exp;
+  return sum;
+}
+
+}  // namespace heed

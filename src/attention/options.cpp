@@ -1,0 +1,76 @@
+#include "heed/attention/options.h"
+
+#include "heed/base/suggest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace heed {
+
+namespace {
+
+/// The whole of `text` as a number.
+template <class Number>
+bool parse(const std::string& text, Number& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+}  // namespace
+
+const std::string* OptionReader::take(const char* name) {
+  known_.emplace_back(name);
+  const auto found = values_.find(name);
+  return found == values_.end() ? nullptr : &found->second;
+}
+
+void OptionReader::operator()(const char* name, bool& value, const char*) {
+  const std::string* const text = take(name);
+  if (!text) return;
+  require(*text == "true" || *text == "false", "[{}] {} is '{}'; expected true or false", owner_, name, *text);
+  value = *text == "true";
+}
+
+void OptionReader::operator()(const char* name, Index& value, const char*) {
+  if (const std::string* const text = take(name))
+    require(parse(*text, value), "[{}] {} is '{}'; expected a whole number", owner_, name, *text);
+}
+
+void OptionReader::operator()(const char* name, double& value, const char*) {
+  if (const std::string* const text = take(name))
+    require(parse(*text, value), "[{}] {} is '{}'; expected a number", owner_, name, *text);
+}
+
+std::size_t OptionReader::choose(const char* name, std::size_t fallback, const std::vector<std::string>& names) {
+  const std::string* const text = take(name);
+  if (!text) return fallback;
+  const auto found = std::find(names.begin(), names.end(), *text);
+  require(found != names.end(), "[{}] {} is {}{}", owner_, name, in_quotes(*text), suggestion(*text, names));
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+void OptionReader::finish() const {
+  for (const auto& [name, text] : values_) {
+    if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
+    // No mechanism is causal unless it says that it can be.
+    if (name == "causal" && text == "false") continue;
+    if (name == "causal")
+      fail("[{}] causal is {}; expected false, since it has no causal form", owner_, in_quotes(text));
+    fail("[{}] has no option '{}'{}", owner_, name,
+         known_.empty() ? std::string("; it takes none") : suggestion(name, known_));
+  }
+}
+
+void OptionLister::operator()(const char* name, bool& value, const char* meaning) {
+  found.push_back({name, value ? "true" : "false", meaning});
+}
+void OptionLister::operator()(const char* name, Index& value, const char* meaning) {
+  found.push_back({name, std::to_string(value), meaning});
+}
+void OptionLister::operator()(const char* name, double& value, const char* meaning) {
+  found.push_back({name, fmt::format("{}", value), meaning});
+}
+
+}  // namespace heed

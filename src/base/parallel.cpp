@@ -1,0 +1,73 @@
+#include "heed/base/parallel.h"
+
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#ifndef HEED_REFERENCE
+#include <omp.h>
+#endif
+
+namespace heed {
+
+#ifdef HEED_REFERENCE
+
+// The reference build does one thing after the other; the thread count is accepted and changes nothing.
+namespace {
+int thread_count = 1;
+}
+
+void set_threads(int count) {
+  require(count >= 1, "threads: {} is not a number of threads; 1 or more are needed", count);
+  thread_count = count;
+}
+int threads() { return thread_count; }
+int worker() { return 0; }
+
+bool detail::alone() { return true; }
+
+void detail::parallel_run(Index pieces, void (*call)(const void*, Index), const void* function) {
+  for (Index piece = 0; piece < pieces; ++piece) call(function, piece);
+}
+
+#else
+
+namespace {
+int thread_count = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+void set_threads(int count) {
+  require(count >= 1, "threads: {} is not a number of threads; 1 or more are needed", count);
+  thread_count = count;
+}
+int threads() { return thread_count; }
+int worker() { return omp_in_parallel() ? omp_get_thread_num() : 0; }
+
+bool detail::alone() { return thread_count == 1 || omp_in_parallel(); }
+
+void detail::parallel_run(Index pieces, void (*call)(const void*, Index), const void* function) {
+  if (pieces <= 1 || alone()) {
+    for (Index piece = 0; piece < pieces; ++piece) call(function, piece);
+    return;
+  }
+  std::exception_ptr error;
+  Index error_piece = pieces;
+  std::mutex error_mutex;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(thread_count)
+  for (Index piece = 0; piece < pieces; ++piece) {
+    try {
+      call(function, piece);
+    } catch (...) {
+      const std::lock_guard lock(error_mutex);
+      if (piece < error_piece) {
+        error = std::current_exception();
+        error_piece = piece;
+      }
+    }
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+#endif
+
+}  // namespace heed

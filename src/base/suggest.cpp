@@ -1,0 +1,96 @@
+#include "heed/base/suggest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+namespace heed {
+namespace {
+
+// Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours cost 1 each.
+// row[j] holds the distance between a[0, i) and b[0, j).
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before, above(b.size() + 1), row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) above[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    before = above;
+    above = row;
+  }
+  return above[b.size()];
+}
+
+// "learning_rate" -> "lr"; a single word has no initials worth comparing.
+std::string initials(std::string_view words) {
+  std::string letters;
+  bool start = true;
+  for (const char c : words) {
+    if (c == '_' || c == '-')
+      start = true;
+    else if (std::exchange(start, false))
+      letters += c;
+  }
+  return letters.size() < 2 ? "" : letters;
+}
+
+bool contains(std::string_view text, std::string_view part) {
+  return part.size() >= 3 && text.find(part) != std::string_view::npos;
+}
+
+// Abbreviations count as one edit and containment as two, so that plain misspellings win over both.
+std::size_t distance(std::string_view word, std::string_view candidate) {
+  std::size_t edits = edit_distance(word, candidate);
+  if (word == initials(candidate) || initials(word) == candidate) edits = std::min<std::size_t>(edits, 1);
+  if (contains(word, candidate) || contains(candidate, word)) edits = std::min<std::size_t>(edits, 2);
+  return edits;
+}
+
+}  // namespace
+
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
+  // Long input is no misspelling, and the distance takes time and memory in proportion to it.
+  if (word.empty() || word.size() > 80) return "";
+  std::string lower(word);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+
+  std::string best;
+  // A third of the word may be wrong, and up to two letters of a short one, if one letter is right.
+  std::size_t least = std::max<std::size_t>(2, lower.size() / 3) + 1;
+  for (const std::string& candidate : candidates) {
+    const std::size_t edits = distance(lower, candidate);
+    if (edits < least && edits < std::max(lower.size(), candidate.size())) {
+      least = edits;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+std::string suggestion(std::string_view word, const std::vector<std::string>& candidates) {
+  const std::string guess = nearest(word, candidates);
+  if (!guess.empty()) return fmt::format("; did you mean '{}'?", guess);
+  std::string all;
+  for (const std::string& candidate : candidates) all += (all.empty() ? "; expected one of " : ", ") + candidate;
+  return all;
+}
+
+std::string in_quotes(std::string_view text) {
+  constexpr std::size_t longest = 80;
+  std::string shown = "'";
+  for (const char c : text.substr(0, longest)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f)
+      shown += fmt::format("\\x{:02x}", byte);
+    else
+      shown += c;
+  }
+  return shown + (text.size() > longest ? "...'" : "'");
+}
+
+}  // namespace heed

@@ -1,0 +1,161 @@
+// Adder networks put other functions' derivatives in the place of that of |u|. Here those other functions stand written
+// out, so that every choice of gradient meets differences of the function that it belongs to.
+#include "cases.h"
+
+#include "heed/attention/adder.h"
+#include "heed/ops/adder_linear.h"
+#include "heed/ops/attention.h"
+#include "heed/ops/layer_norm_parts.h"
+
+#include <memory>
+
+namespace heed {
+
+namespace {
+
+/// The function of u = a - b whose derivative is f(u): |u|, the Huber function with threshold 1, u^2 / 2.
+double penalty(DistanceGradient gradient, double u) {
+  const double size = std::abs(u);
+  if (gradient == DistanceGradient::sign) return size;
+  return gradient == DistanceGradient::hardtanh && size > 1 ? size - 0.5 : u * u / 2;
+}
+
+/// s[r,c] = -sum_i penalty(x[r,i] - w[c,i])
+void negative_penalties(DistanceGradient gradient, Index rows, Index columns, Index width, const double* x,
+                        const double* w, double* s) {
+  for (Index r = 0; r < rows; ++r)
+    for (Index c = 0; c < columns; ++c) {
+      double sum = 0;
+      for (Index i = 0; i < width; ++i) sum += penalty(gradient, x[r * width + i] - w[c * width + i]);
+      s[r * columns + c] = -sum;
+    }
+}
+
+/// What gradcheck draws for these inputs: the point where it takes derivatives.
+std::vector<Tensor<double>> checked_point(const std::vector<CheckInput>& inputs) {
+  CheckCase c;
+  c.inputs = inputs;
+  return draw_inputs<double>(c, 1);
+}
+
+/// A case whose differences are those of `in_its_place`: where a gradient is wanted the function itself runs, where
+/// none is (as for a difference) the other one. At the checked point the two need not agree.
+template <class F, class G>
+CheckCase surrogate_case(std::string name, const std::vector<CheckInput>& inputs, F f, G in_its_place) {
+  CheckCase c = check_case(std::move(name), inputs, f);
+  c.in_double = [f, in_its_place](Tape<double>& tape, const std::vector<Var<double>>& v) {
+    return tape.wanted(v[0]) ? f(tape, v) : in_its_place(tape, v);
+  };
+  return c;
+}
+
+/// A result that is filled by `fill` and has no gradient.
+template <class Fill>
+Var<double> plain(Tape<double>& tape, const Shape& shape, const Fill& fill) {
+  double* const values = tape.memory(shape.elements());
+  fill(values);
+  return tape.constant({values, shape});
+}
+
+constexpr const char* names[] = {"sign", "hardtanh", "full"};
+
+/// y = -|x - W|_1 + b. With x moving, x's gradient belongs to P_x(x, W0), with W moving, W's to P_W(x0, W), P being
+/// the functions above; both are tested at once by P_x(x, W0) + P_W(x0, W).
+void add_linear(std::vector<CheckCase>& cases, const AdderLinearOptions& options, bool bias) {
+  const Index rows = 6, in = 5, out = 7;
+  std::vector<CheckInput> inputs{{"x", {2, 3, in}, -2, 2}, {"weight", {out, in}, -2, 2}};
+  if (bias) inputs.push_back({"bias", {out}});
+  const auto f = [=](auto&, const auto& v) {
+    using Variable = std::decay_t<decltype(v[0])>;
+    return adder_linear(v[0], v[1], bias ? v[2] : Variable{}, options);
+  };
+  const auto point = std::make_shared<std::vector<Tensor<double>>>(checked_point(inputs));
+  const auto in_its_place = [=](Tape<double>& tape, const std::vector<Var<double>>& v) {
+    return plain(tape, {2, 3, out}, [&](double* y) {
+      std::vector<double> moving_weight(static_cast<std::size_t>(rows * out));
+      negative_penalties(options.input_grad, rows, out, in, v[0].data(), (*point)[1].data(), y);
+      negative_penalties(options.weight_grad, rows, out, in, (*point)[0].data(), v[1].data(), moving_weight.data());
+      for (Index i = 0; i < rows * out; ++i)
+        y[i] += moving_weight[static_cast<std::size_t>(i)] + (bias ? v[2].data()[i % out] : 0);
+    });
+  };
+  std::string name = std::string("adder_linear, input_grad=") + names[static_cast<int>(options.input_grad)] +
+                     ", weight_grad=" + names[static_cast<int>(options.weight_grad)];
+  if (!bias) name += ", no bias";
+  cases.push_back(surrogate_case(name + ", each by the function it belongs to", inputs, f, in_its_place));
+}
+
+/// The gradient of attention with score_grad=hardtanh is that of attention on the scores S0 + H - H0: H from the Huber
+/// function, S0 and H0 the true scores and H at the checked point. There the scores are S0 and move as H does.
+void add_attention(std::vector<CheckCase>& cases, bool identity) {
+  const Index images = 2, heads = 3, tokens = 5, d = 4;
+  static auto* const kept = new std::vector<std::unique_ptr<Adder>>;  // cases are handed out by value
+  Adder& adder = *kept->emplace_back(std::make_unique<Adder>());
+  adder.score_grad = DistanceGradient::hardtanh;
+  adder.identity = identity;
+
+  const Shape shape{images, heads, tokens, d};
+  const std::vector<CheckInput> inputs{{"q", shape, -2, 2}, {"k", shape, -2, 2}, {"v", shape}};
+  const auto point = std::make_shared<std::vector<Tensor<double>>>(checked_point(inputs));
+  const double scale = 1 / std::sqrt(2 * static_cast<double>(d) * (1 - 2 / std::numbers::pi));
+  const auto in_its_place = [=](Tape<double>& tape, const std::vector<Var<double>>& v) {
+    return plain(tape, shape, [&](double* out) {
+      const auto size = static_cast<std::size_t>(tokens * tokens);
+      std::vector<double> s(size), moved(size), unmoved(size);
+      for (Index head = 0; head < images * heads; ++head) {
+        const Index at = head * tokens * d;
+        const double *q = v[0].data() + at, *k = v[1].data() + at, *value = v[2].data() + at;
+        const double *q0 = (*point)[0].data() + at, *k0 = (*point)[1].data() + at;
+        negative_penalties(DistanceGradient::sign, tokens, tokens, d, q0, k0, s.data());
+        negative_penalties(DistanceGradient::hardtanh, tokens, tokens, d, q, k, moved.data());
+        negative_penalties(DistanceGradient::hardtanh, tokens, tokens, d, q0, k0, unmoved.data());
+        for (std::size_t i = 0; i < size; ++i) s[i] += moved[i] - unmoved[i];
+        kernels::attention_softmax({tokens, tokens, tokens, scale}, s.data(), static_cast<double*>(nullptr));
+        for (Index i = 0; i < tokens; ++i)
+          for (Index c = 0; c < d; ++c) {
+            double sum = identity ? value[i * d + c] : 0;
+            for (Index j = 0; j < tokens; ++j) sum += s[static_cast<std::size_t>(i * tokens + j)] * value[j * d + c];
+            out[at + i * d + c] = sum;
+          }
+      }
+    });
+  };
+  cases.push_back(surrogate_case(
+      std::string("adder, score_grad=hardtanh, ") + (identity ? "" : "identity=false, ") + "by the Huber function",
+      inputs, [&adder](auto&, const auto& v) { return attention(adder, v[0], v[1], v[2], {}); }, in_its_place));
+}
+
+}  // namespace
+
+void add_adder_cases(std::vector<CheckCase>& cases) {
+  using enum DistanceGradient;
+  for (const DistanceGradient input_grad : {sign, hardtanh})
+    for (const DistanceGradient weight_grad : {sign, hardtanh, full})
+      add_linear(cases, {input_grad, weight_grad}, true);
+  add_linear(cases, {hardtanh, full}, false);
+  for (const bool identity : {true, false}) add_attention(cases, identity);
+
+  const std::vector<CheckInput> parts{{"x", {2, 3, 9}}, {"gamma 1", {4}}, {"beta 1", {4}}, {"gamma 2", {2}},
+                                      {"beta 2", {2}},  {"gamma 3", {3}}, {"beta 3", {3}}};
+  for (const std::size_t count : {1, 3}) {
+    std::vector<CheckInput> inputs(parts.begin(), parts.begin() + 1 + 2 * static_cast<std::ptrdiff_t>(count));
+    if (count == 1) inputs[0].shape = {2, 3, 4};
+    cases.push_back(
+        check_case(count == 1 ? "layer_norm_parts, one" : "layer_norm_parts, three", inputs, [](auto&, const auto& v) {
+          using Variable = std::decay_t<decltype(v[0])>;
+          using Part = NormPart<std::decay_t<decltype(*v[0].data())>>;
+          std::vector<Part> list;
+          for (std::size_t i = 1; i < v.size(); i += 2) list.push_back({v[i], v[i + 1]});
+          return layer_norm_parts(Variable(v[0]), std::span<const Part>(list));
+        }));
+  }
+  cases.push_back(check_case("layer_norm_parts, residual",
+                             {{"x", {2, 3, 4}}, {"gamma", {4}}, {"beta", {4}}, {"residual", {2, 3, 4}}},
+                             [](auto&, const auto& v) {
+                               using Part = NormPart<std::decay_t<decltype(*v[0].data())>>;
+                               const Part part{v[1], v[2]};
+                               return layer_norm_parts(v[0], std::span<const Part>(&part, 1), v[3]);
+                             }));
+}
+
+}  // namespace heed

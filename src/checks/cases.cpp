@@ -1,0 +1,264 @@
+// Every operation and mechanism, in shapes whose sizes all differ: a swapped index cannot hide.
+#include "cases.h"
+
+#include "heed/attention/mechanism.h"
+#include "heed/checks/gradcheck.h"
+#include "heed/ops/activation.h"
+#include "heed/ops/arithmetic.h"
+#include "heed/ops/attention.h"
+#include "heed/ops/batch_norm.h"
+#include "heed/ops/conv2d.h"
+#include "heed/ops/cross_entropy.h"
+#include "heed/ops/dropout.h"
+#include "heed/ops/head_norm.h"
+#include "heed/ops/layer_norm.h"
+#include "heed/ops/linear.h"
+#include "heed/ops/patch_embedding.h"
+#include "heed/ops/softmax.h"
+#include "heed/ops/tokens.h"
+
+#include <deque>
+
+namespace heed {
+
+namespace {
+
+/// A tensor with a given rule, in the arena of a tape: targets of a loss, running statistics.
+template <class T, class F>
+View<T> filled(Tape<T>& tape, const Shape& shape, const F& rule) {
+  T* const data = tape.memory(shape.elements());
+  for (Index i = 0; i < shape.elements(); ++i) data[i] = T(rule(i));
+  return {data, shape};
+}
+
+template <class... Inputs>
+std::vector<CheckInput> inputs(Inputs... list) {
+  return {list...};
+}
+
+void add_arithmetic(std::vector<CheckCase>& cases) {
+  const CheckInput a{"a", {2, 3, 5}}, b{"b", {2, 3, 5}}, x{"x", {2, 3, 5}}, kinked{"x", {2, 3, 5}, -1, 1, 0.01};
+  cases.push_back(check_case("add", {a, b}, [](auto&, const auto& v) { return add(v[0], v[1]); }));
+  cases.push_back(check_case("mul", {a, b}, [](auto&, const auto& v) { return mul(v[0], v[1]); }));
+  cases.push_back(check_case("scale", {x}, [](auto&, const auto& v) { return scale(v[0], -0.7); }));
+  cases.push_back(check_case("gelu", {{"x", {2, 3, 5}, -4, 4}}, [](auto&, const auto& v) { return gelu(v[0]); }));
+  cases.push_back(check_case("relu", {kinked}, [](auto&, const auto& v) { return relu(v[0]); }));
+  cases.push_back(check_case("silu", {{"x", {2, 3, 5}, -6, 6}}, [](auto&, const auto& v) { return silu(v[0]); }));
+  cases.push_back(check_case("softmax", {{"x", {2, 3, 5}, -3, 3}}, [](auto&, const auto& v) { return softmax(v[0]); }));
+  cases.push_back(check_case("dropout", {x}, [](auto&, const auto& v) { return dropout(v[0], 0.4, 1); }));
+  cases.push_back(check_case("stochastic_depth", {{"x", {7, 3, 2}}},
+                             [](auto&, const auto& v) { return stochastic_depth(v[0], 0.4, 1); }));
+}
+
+void add_products(std::vector<CheckCase>& cases) {
+  const CheckInput x{"x", {2, 3, 5}}, weight{"weight", {7, 5}}, bias{"bias", {7}};
+  cases.push_back(
+      check_case("linear", {x, weight, bias}, [](auto&, const auto& v) { return linear(v[0], v[1], v[2]); }));
+  cases.push_back(check_case("linear, residual", {x, weight, bias, {"residual", {2, 3, 7}}},
+                             [](auto&, const auto& v) { return linear(v[0], v[1], v[2], v[3]); }));
+  cases.push_back(check_case("linear, no bias", {x, weight}, [](auto&, const auto& v) { return linear(v[0], v[1]); }));
+  cases.push_back(check_case("linear, x twice", {{"x", {3, 5}}, {"weight", {5, 5}}},
+                             [](auto&, const auto& v) { return linear(linear(v[0], v[1]), v[1]); }));
+  cases.push_back(check_case("matmul", {{"a", {2, 3, 4}}, {"b", {2, 4, 5}}},
+                             [](auto&, const auto& v) { return matmul(v[0], v[1]); }));
+  cases.push_back(check_case("patch_embedding", {{"x", {2, 3, 4, 6}}, {"weight", {5, 3, 2, 2}}, {"bias", {5}}},
+                             [](auto&, const auto& v) { return patch_embedding(v[0], v[1], v[2]); }));
+  cases.push_back(check_case("conv2d", {{"x", {2, 3, 6, 5}}, {"weight", {4, 3, 3, 3}}, {"bias", {4}}},
+                             [](auto&, const auto& v) { return conv2d(v[0], v[1], v[2]); }));
+  cases.push_back(check_case("conv2d, stride 2, padding 1, 2 groups",
+                             {{"x", {3, 4, 7, 6}}, {"weight", {6, 2, 3, 3}}, {"bias", {6}}}, [](auto&, const auto& v) {
+                               return conv2d(v[0], v[1], v[2], {2, 1, 2});
+                             }));
+  cases.push_back(check_case("conv2d, depth-wise, no bias", {{"x", {2, 3, 5, 4}}, {"weight", {3, 1, 3, 3}}},
+                             [](auto&, const auto& v) {
+                               return conv2d(v[0], v[1], {}, {1, 1, 3});
+                             }));
+}
+
+void add_linear_of(std::vector<CheckCase>& cases) {
+  const auto list = [](std::vector<CheckInput> parameters) {
+    parameters.insert(parameters.begin(), {"x", {2, 3, 5}, -2, 2, 0.01});
+    parameters.insert(parameters.end(), {{"weight", {7, 5}}, {"bias", {7}}, {"residual", {2, 3, 7}}});
+    return parameters;
+  };
+  cases.push_back(check_case("layer_norm_linear", list({{"gamma", {5}}, {"beta", {5}}}), [](auto&, const auto& v) {
+    return layer_norm_linear(v[0], v[1], v[2], v[3], v[4], v[5]);
+  }));
+  cases.push_back(check_case("gelu_linear", list({}),
+                             [](auto&, const auto& v) { return activation_linear<Gelu>(v[0], v[1], v[2], v[3]); }));
+  cases.push_back(check_case("silu_linear", list({}),
+                             [](auto&, const auto& v) { return activation_linear<Silu>(v[0], v[1], v[2], v[3]); }));
+  cases.push_back(check_case("relu_linear", list({}),
+                             [](auto&, const auto& v) { return activation_linear<Relu>(v[0], v[1], v[2], v[3]); }));
+}
+
+void add_norms(std::vector<CheckCase>& cases) {
+  cases.push_back(check_case("layer_norm", {{"x", {2, 3, 5}}, {"gamma", {5}}, {"beta", {5}}},
+                             [](auto&, const auto& v) { return layer_norm(v[0], v[1], v[2]); }));
+  cases.push_back(check_case(
+      "head_norm",
+      {{"qkv", {2, 5, 3 * (4 + 6 + 7)}}, {"q_gamma", {4}}, {"q_beta", {4}}, {"k_gamma", {6}}, {"k_beta", {6}}},
+      [](auto&, const auto& v) {
+        return head_norm(v[0], AttentionLayout{3, 4, 6, 7}, v[1], v[2], v[3], v[4]);
+      }));
+  const auto norm = [](auto& tape, const auto& v) {
+    const Shape channels{3};
+    return batch_norm(v[0], v[1], v[2], filled(tape, channels, [](Index i) { return 0.1 * static_cast<double>(i); }),
+                      filled(tape, channels, [](Index i) { return 0.5 + static_cast<double>(i); }));
+  };
+  const std::vector<CheckInput> list{{"x", {2, 3, 4, 5}}, {"gamma", {3}}, {"beta", {3}}};
+  cases.push_back(check_case("batch_norm, training", list, norm));
+  cases.push_back(check_case("batch_norm, evaluation", list, norm, false));
+}
+
+void add_model_ends(std::vector<CheckCase>& cases) {
+  using List = std::vector<CheckInput>;
+  const CheckInput x{"x", {2, 4, 3}};
+  cases.push_back(check_case("embed_tokens", List{x, {"class_token", {1, 1, 3}}, {"position", {1, 5, 3}}},
+                             [](auto&, const auto& v) { return embed_tokens(v[0], v[1], v[2]); }));
+  cases.push_back(check_case("embed_tokens, no class token", List{x, {"position", {1, 4, 3}}},
+                             [](auto&, const auto& v) { return embed_tokens(v[0], {}, v[1]); }));
+  cases.push_back(check_case("embed_tokens, no position", List{x, {"class_token", {1, 1, 3}}},
+                             [](auto&, const auto& v) { return embed_tokens(v[0], v[1], {}); }));
+  cases.push_back(check_case("select_token", List{x}, [](auto&, const auto& v) { return select_token(v[0], 2); }));
+  cases.push_back(check_case("mean_tokens", List{x}, [](auto&, const auto& v) { return mean_tokens(v[0]); }));
+
+  const auto loss = [](double smoothing, bool soft) {
+    return [=](auto& tape, const auto& v) {
+      const auto targets = filled(tape, v[0].shape(), [=](Index i) {
+        const Index image = i / 5, label = i % 5;
+        return soft ? (label == image ? 0.7 : label == 4 ? 0.3 : 0.0) : label == image ? 1.0 : 0.0;
+      });
+      return cross_entropy(v[0], {targets.data(), targets.shape()}, smoothing, 7);
+    };
+  };
+  const CheckInput logits{"logits", {3, 5}, -3, 3};
+  cases.push_back(check_case("cross_entropy", List{logits}, loss(0, false)));
+  cases.push_back(check_case("cross_entropy, smoothed", List{logits}, loss(0.1, false)));
+  cases.push_back(check_case("cross_entropy, soft targets", List{logits}, loss(0.1, true)));
+}
+
+/// Mechanisms live as long as the program, since cases are handed out by value.
+const Mechanism& keep(const std::string& name, const OptionValues& options) {
+  static auto* kept = new std::deque<std::unique_ptr<Mechanism>>;
+  return *kept->emplace_back(make_mechanism(name, options));
+}
+
+/// A shape that mechanisms are checked in: a grid, with or without a class token, and another number of keys than
+/// queries where there is no grid. All sizes differ.
+struct CheckShape {
+  const char* label;
+  Index images, heads, queries, keys, dim;
+  Index grid_height, grid_width;
+  bool class_token;
+};
+
+constexpr CheckShape check_shapes[] = {
+    {"N > d", 2, 3, 8, 8, 12, 2, 4, false},      {"N < d", 1, 2, 4, 4, 14, 2, 2, false},
+    {"class token", 2, 2, 9, 9, 10, 2, 4, true}, {"one head, one token", 2, 1, 1, 1, 3, 1, 1, false},
+    {"M > N", 2, 3, 5, 7, 12, 0, 0, false},      {"M < N", 1, 2, 6, 4, 10, 0, 0, false},
+};
+
+/// The case of one mechanism in one shape, if it accepts it.
+void add_attention(std::vector<CheckCase>& cases, const std::string& label, const Mechanism& mechanism,
+                   const CheckShape& s) {
+  const AttentionLayout layout = mechanism.layout(s.dim, s.heads);
+  AttentionShape shape =
+      layout.among(s.queries, {.grid_height = s.grid_height, .grid_width = s.grid_width, .class_token = s.class_token});
+  shape.keys = s.keys;
+  try {
+    mechanism.check(shape);
+  } catch (const Error&) {
+    return;
+  }
+  std::vector<CheckInput> list;
+  const auto add_operand = [&](const char* name, Index tokens, Index channels, double bound) {
+    if (channels > 0) list.push_back({name, {s.images, layout.heads, tokens, channels}, -bound, bound});
+  };
+  add_operand("q", s.queries, layout.query_width, 2);
+  add_operand("k", s.keys, layout.key_width, 2);
+  add_operand("v", s.keys, layout.value_width, 1);
+  const std::size_t operands = list.size();
+  std::vector<ParameterSpec> buffers;
+  std::vector<bool> trainable;
+  for (const ParameterSpec& spec : mechanism.parameters(shape)) {
+    trainable.push_back(spec.trainable);
+    if (spec.trainable)
+      list.push_back({spec.name, spec.shape});
+    else
+      buffers.push_back(spec);
+  }
+  const bool has_query = layout.query_width > 0, has_key = layout.key_width > 0;
+  const Shape noise_shape = mechanism.noise(shape);
+  cases.push_back(check_case(label + ", " + s.label, list, [=, &mechanism](auto& tape, const auto& v) {
+    using Variable = std::decay_t<decltype(v[0])>;
+    std::size_t next = 0;
+    const Variable q = has_query ? v[next++] : Variable{}, k = has_key ? v[next++] : Variable{}, value = v[next++];
+    next = operands;
+    std::vector<Variable> own;
+    std::size_t buffer = 0;
+    for (const bool train : trainable) {
+      if (train) {
+        own.push_back(v[next++]);
+        continue;
+      }
+      const ParameterSpec& spec = buffers[buffer++];
+      const RandomStream stream = RandomStream(1).derive(spec.name);
+      const auto values = filled(tape, spec.shape, [&](Index i) { return draw_initial(spec.initial, stream, i); });
+      own.push_back(tape.constant({values.data(), values.shape()}));
+    }
+    const auto noise = filled(tape, noise_shape, [](Index i) { return RandomStream(5).uniform(i, -1, 3); });
+    return attention(mechanism, q, k, value, shape, std::span<const Variable>(own), {noise.data(), noise.shape()});
+  }));
+  cases.back().note = mechanism.surrogate();
+}
+
+/// What a mechanism adds to the training loss, as a function of its own tensors.
+void add_penalty(std::vector<CheckCase>& cases, const std::string& label, const Mechanism& mechanism) {
+  const AttentionLayout layout = mechanism.layout(6, 2);
+  const AttentionShape shape{layout.heads, 6, 6, layout.query_width, layout.value_width, 2, 3, false};
+  std::vector<CheckInput> list;
+  for (const ParameterSpec& spec : mechanism.parameters(shape)) list.push_back({spec.name, spec.shape});
+  cases.push_back(check_case(label + ", penalty", list, [=, &mechanism](auto&, const auto& v) {
+    using Variable = std::decay_t<decltype(v[0])>;
+    return penalty(mechanism, shape, std::span<const Variable>(v));
+  }));
+}
+
+/// A mechanism on the packed output of a qkv projection, as models use it, checked in one shape.
+void add_packed_attention(std::vector<CheckCase>& cases, const Mechanism& mechanism) {
+  const AttentionLayout layout = mechanism.layout(6, 2);
+  cases.push_back(
+      check_case(std::string(mechanism.name()) + ", packed", inputs(CheckInput{"qkv", {2, 5, layout.total()}, -2, 2}),
+                 [&mechanism, layout](auto&, const auto& v) { return attention(mechanism, v[0], layout, {}); }));
+}
+
+void add_mechanisms(std::vector<CheckCase>& cases) {
+  for (const MechanismEntry& entry : mechanisms())
+    for (const OptionValues& options : entry.variants()) {
+      std::string label = entry.name;
+      for (const auto& [key, value] : options) label += ", " + key + "=" + value;
+      const Mechanism& mechanism = keep(entry.name, options);
+      const std::size_t before = cases.size();
+      for (const CheckShape& shape : check_shapes) add_attention(cases, label, mechanism, shape);
+      if (mechanism.has_penalty()) add_penalty(cases, label, mechanism);
+      require(cases.size() > before, "[check] {} accepts none of the shapes that mechanisms are checked in", label);
+    }
+  add_packed_attention(cases, keep("softmax", {}));
+}
+
+}  // namespace
+
+std::vector<CheckCase> all_check_cases() {
+  std::vector<CheckCase> cases;
+  add_arithmetic(cases);
+  add_products(cases);
+  add_linear_of(cases);
+  add_norms(cases);
+  add_model_ends(cases);
+  add_mechanisms(cases);
+  add_adder_cases(cases);
+  return cases;
+}
+
+}  // namespace heed

@@ -1,0 +1,176 @@
+#include "heed/checks/gradcheck.h"
+
+#include "heed/ops/arithmetic.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+namespace heed {
+
+namespace {
+
+/// <W, x> with W ~ U(-1, 1) drawn from `weights`.
+Var<double> weigh(Var<double> x, RandomStream weights) {
+  Tape<double>& tape = x.tape();
+  return tape.record(
+      {"weigh", {}}, Shape{}, {x},
+      [=](double* sum) {
+        *sum = 0;
+        for (Index i = 0; i < x.size(); ++i) *sum += weights.uniform(i, -1, 1) * x.data()[i];
+      },
+      [=, &tape](const Adjoint<double>& dsum) {
+        if (const auto dx = tape.target(x))
+          for (Index i = 0; i < x.size(); ++i) write(dx.update, dx.data[i], *dsum.data() * weights.uniform(i, -1, 1));
+      });
+}
+
+struct Checker {
+  const CheckCase& c;
+  RandomStream cotangent, other, random;
+  std::vector<Tensor<double>> inputs;
+  Tape<double> tape{};
+
+  /// <R, f(inputs)>
+  double value() {
+    tape.clear({.training = c.training, .random = random});
+    std::vector<Var<double>> variables;
+    for (const auto& input : inputs) variables.push_back(tape.constant(std::as_const(input).view()));
+    return *weigh(c.in_double(tape, variables), cotangent).data();
+  }
+
+  /// Its gradients by the tape. With `shared`, those of <R, f> + sum <E, x>: the second term is recorded
+  /// last, so its gradients are in place when the backward pass of f adds its own.
+  std::vector<Tensor<double>> gradients(bool shared) {
+    tape.clear({.training = c.training, .random = random});
+    std::vector<Var<double>> variables;
+    for (const auto& input : inputs) variables.push_back(tape.input(std::as_const(input).view()));
+    Var<double> loss = weigh(c.in_double(tape, variables), cotangent);
+    for (const Var<double>& x : variables)
+      if (shared) loss = add(loss, weigh(x, other));
+    tape.backward(loss);
+    std::vector<Tensor<double>> result;
+    for (const Var<double>& x : variables) {
+      const View<const double> gradient = tape.gradient(x);
+      std::copy(gradient.begin(), gradient.end(), result.emplace_back(x.shape()).begin());
+    }
+    return result;
+  }
+
+  /// (g(x + h) - g(x - h)) / 2h
+  double difference(double& x, double h) {
+    const double centre = x, above = centre + h, below = centre - h;
+    x = above;
+    const double g_above = value();
+    x = below;
+    const double g_below = value();
+    x = centre;
+    return (g_above - g_below) / (above - below);
+  }
+};
+
+double relative_error(double got, double expected, double floor) {
+  if (!std::isfinite(got) || !std::isfinite(expected)) return std::numeric_limits<double>::infinity();
+  return got == expected ? 0 : std::abs(got - expected) / std::max({std::abs(got), std::abs(expected), floor});
+}
+
+double largest(const Tensor<double>& values) {
+  double most = 0;
+  for (const double value : values) most = std::max(most, std::abs(value));
+  return most;
+}
+
+}  // namespace
+
+template <class T>
+std::vector<Tensor<T>> draw_inputs(const CheckCase& c, std::uint64_t seed) {
+  std::vector<Tensor<T>> inputs;
+  for (const CheckInput& input : c.inputs) {
+    const RandomStream stream = RandomStream(seed).derive("input").derive(input.name);
+    Tensor<T>& values = inputs.emplace_back(input.shape);
+    for (Index i = 0; i < values.size(); ++i) {
+      double x = stream.uniform(i, input.low, input.high);
+      for (std::uint64_t again = 1; std::abs(x) < input.gap; ++again)
+        x = stream.derive(again).uniform(i, input.low, input.high);
+      values[i] = static_cast<T>(static_cast<float>(x));  // a float, so that every T starts from the same value
+    }
+  }
+  return inputs;
+}
+
+template std::vector<Tensor<float>> draw_inputs(const CheckCase&, std::uint64_t);
+template std::vector<Tensor<double>> draw_inputs(const CheckCase&, std::uint64_t);
+template std::vector<Tensor<Counted>> draw_inputs(const CheckCase&, std::uint64_t);
+
+std::vector<CheckRow> gradcheck(const CheckCase& c, std::uint64_t seed) {
+  const RandomStream stream(seed);
+  Checker checker{c, stream.derive("cotangent"), stream.derive("other"), stream.derive("random"),
+                  draw_inputs<double>(c, seed)};
+  const std::vector<Tensor<double>> got = checker.gradients(false), got_shared = checker.gradients(true);
+  const double step = std::cbrt(std::numeric_limits<double>::epsilon());
+
+  std::vector<CheckRow> rows;
+  for (std::size_t k = 0; k < c.inputs.size(); ++k) {
+    Tensor<double>& x = checker.inputs[k];
+    Tensor<double> expected(x.shape());
+    for (Index i = 0; i < x.size(); ++i)
+      expected[i] = c.note.empty() ? checker.difference(x[i], step * std::max(1.0, std::abs(x[i]))) : got[k][i];
+    // Values of g are rounded to eps |g|, so a gradient that vanishes in theory comes out as noise of eps |g| / h.
+    const double noise = std::numeric_limits<double>::epsilon() * std::abs(checker.value()) / step;
+    const double floor = std::max({1e-3 * largest(expected), 4 * noise / gradcheck_tolerance, 1e-6});
+
+    CheckRow row{.operation = c.name, .tensor = c.inputs[k].name, .elements = x.size(), .note = c.note};
+    const auto compare = [&](Index i, double g, double e) {
+      const double relative = relative_error(g, e, floor);
+      row.absolute = std::max(row.absolute, std::abs(g - e));
+      if (i > 0 && !(relative > row.relative)) return;
+      row.relative = std::max(row.relative, relative), row.index = i, row.got = g, row.expected = e;
+    };
+    for (Index i = 0; i < x.size(); ++i) {
+      if (relative_error(got[k][i], expected[i], floor) > gradcheck_tolerance) {
+        const double half = checker.difference(x[i], step / 2 * std::max(1.0, std::abs(x[i])));
+        expected[i] = (4 * half - expected[i]) / 3;
+      }
+      compare(i, got[k][i], expected[i]);
+    }
+    for (Index i = 0; i < x.size(); ++i) {
+      const double added = checker.other.uniform(i, -1, 1);
+      if (relative_error(got_shared[k][i] - added, got[k][i], std::max(floor, 1.0)) > 1e-9)
+        compare(i, got_shared[k][i] - added, expected[i]);
+    }
+    row.passed = row.relative <= gradcheck_tolerance;
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+bool print_gradcheck(std::ostream& out, const std::vector<CheckRow>& rows) {
+  std::size_t operation_width = 9, tensor_width = 6;
+  for (const CheckRow& row : rows) {
+    operation_width = std::max(operation_width, row.operation.size());
+    tensor_width = std::max(tensor_width, row.tensor.size());
+  }
+  out << fmt::format("{:<{}}  {:<{}}  {:>8}  {:>9}  {:>9}  {:>6}  {:>14}  {:>14}\n", "operation", operation_width,
+                     "tensor", tensor_width, "elements", "absolute", "relative", "index", "got", "expected");
+  Index agree = 0, noted = 0, failed = 0;
+  for (const CheckRow& row : rows) {
+    const char* const verdict = row.passed ? "" : "  FAILED";
+    if (row.note.empty())
+      out << fmt::format("{:<{}}  {:<{}}  {:>8}  {:>9.1e}  {:>9.1e}  {:>6}  {:>14.7g}  {:>14.7g}{}\n", row.operation,
+                         operation_width, row.tensor, tensor_width, row.elements, row.absolute, row.relative, row.index,
+                         row.got, row.expected, verdict);
+    else
+      out << fmt::format("{:<{}}  {:<{}}  {:>8}  {}{}\n", row.operation, operation_width, row.tensor, tensor_width,
+                         row.elements, row.note, verdict);
+    failed += !row.passed;
+    agree += row.passed && row.note.empty();
+    noted += !row.note.empty();
+  }
+  out << fmt::format("{} of {} gradients agree with central differences to {:.0e}\n", agree,
+                     static_cast<Index>(rows.size()) - noted, gradcheck_tolerance);
+  if (noted > 0) out << fmt::format("{} are surrogates, as noted; tests of their own check them\n", noted);
+  return failed == 0;
+}
+
+}  // namespace heed

@@ -1,0 +1,232 @@
+#include "heed/tape/tape.h"
+
+#include "heed/cost/counted.h"
+
+#include <deque>
+#include <mutex>
+
+namespace heed {
+
+namespace detail {
+
+namespace {
+
+std::mutex mutex;
+
+/// Slots are recycled and never freed: a handle may outlive every tape. Deque elements do not move.
+std::deque<TapeSlot>& slots() {
+  static auto* all = new std::deque<TapeSlot>;
+  return *all;
+}
+
+std::vector<TapeSlot*>& unused() {
+  static auto* list = new std::vector<TapeSlot*>;
+  return *list;
+}
+
+}  // namespace
+
+TapeSlot* acquire_tape_slot(void* tape) {
+  const std::lock_guard lock(mutex);
+  if (unused().empty()) unused().push_back(&slots().emplace_back());
+  TapeSlot* const slot = unused().back();
+  unused().pop_back();
+  slot->tape = tape;
+  return slot;
+}
+
+void release_tape_slot(TapeSlot* slot) {
+  const std::lock_guard lock(mutex);
+  ++slot->generation;
+  slot->tape = nullptr;
+  unused().push_back(slot);
+}
+
+}  // namespace detail
+
+template <class T>
+Var<T> Tape<T>::append(const Node& node) {
+  require(!backward_done_, "[tape] backward has already run; clear the tape before recording anew");
+  Var<T> x;
+  x.slot_ = slot_;
+  x.generation_ = slot_->generation;
+  x.index_ = static_cast<std::uint32_t>(nodes_.size());
+  nodes_.push_back(node);
+  return x;
+}
+
+template <class T>
+void Tape<T>::clear(const Pass<T>& pass) {
+  pass_ = pass;
+  nodes_.clear();
+  steps_.clear();
+  free_.clear();
+  arena_.clear();
+  backward_done_ = false;
+  taken_ = 0;
+  ++slot_->generation;
+}
+
+template <class T>
+void Tape<T>::clear_and_reserve(const Capacity& capacity) {
+  clear();
+  nodes_.reserve(capacity.nodes);
+  steps_.reserve(capacity.steps);
+  free_.reserve(capacity.buffers);
+  arena_.reserve(capacity.bytes);
+}
+
+template <class T>
+Tape<T>& Tape<T>::inner() {
+  if (!inner_) inner_ = std::make_unique<Tape>();
+  return *inner_;
+}
+
+template <class T>
+Var<T> Tape<T>::constant(View<const T> value) {
+  Node node;
+  node.value = value.data();
+  node.shape = value.shape();
+  return append(node);
+}
+
+template <class T>
+Var<T> Tape<T>::input(View<const T> value) {
+  Node node;
+  node.value = value.data();
+  node.shape = value.shape();
+  node.wanted = node.input = true;
+  return append(node);
+}
+
+template <class T>
+Var<T> Tape<T>::parameter(ParameterId id) {
+  HEED_ASSERT(pass_.parameters != nullptr);
+  const View<const T> value = std::as_const(*pass_.parameters)[id];
+  Node node;
+  node.value = value.data();
+  node.shape = value.shape();
+  node.parameter = id;
+  node.wanted = (pass_.gradients != nullptr || !pass_.compute) && pass_.parameters->list()[id].trainable;
+  return append(node);
+}
+
+template <class T>
+TraceEntry::Value Tape<T>::traced(Var<T> x) {
+  const Node& n = node(x);
+  return {n.parameter >= 0 ? n.parameter : x.index_, n.parameter >= 0, n.wanted, n.shape.elements()};
+}
+
+template <class T>
+void Tape<T>::trace(const Operation& operation, Var<T> result, std::initializer_list<Var<T>> operands, Index kept) {
+  TraceEntry entry{operation.name, layer_ ? *layer_ : std::string(), operation.cost, traced(result)};
+  for (const Var<T>& x : operands) {
+    if (!x) continue;
+    const TraceEntry::Value value = traced(x);
+    const auto same = [&](const TraceEntry::Value& other) { return value.is(other); };
+    if (std::none_of(entry.operands.begin(), entry.operands.end(), same)) entry.operands.push_back(value);
+  }
+  entry.kept = kept;
+  pass_.trace->push_back(std::move(entry));
+}
+
+template <class T>
+T* Tape<T>::take_buffer(Index size) {
+  for (auto buffer = free_.rbegin(); buffer != free_.rend(); ++buffer) {
+    if (buffer->size != size) continue;
+    T* const data = buffer->data;
+    *buffer = free_.back();
+    free_.pop_back();
+    return data;
+  }
+  return arena_.allocate<T>(size);
+}
+
+template <class T>
+typename Tape<T>::Target Tape<T>::target(Var<T> x) {
+  if (!x) return {};
+  Node& n = node(x);
+  if (!n.wanted) return {};
+  if (n.parameter >= 0) {
+    Gradients<T>& gradients = *pass_.gradients;
+    const Update update = gradients.fresh(n.parameter) ? Update::assign : Update::accumulate;
+    gradients.fresh(n.parameter) = false;
+    return {gradients[n.parameter].data(), update};
+  }
+  if (n.gradient) return {n.gradient, Update::accumulate};
+  n.gradient = take_buffer(n.shape.elements());
+  return {n.gradient, Update::assign};
+}
+
+template <class T>
+void Tape<T>::backward(Var<T> y, View<const T> cotangent) {
+  require(&y.tape() == this, "[tape] backward was asked for a variable of another tape");
+  require(!backward_done_, "[tape] backward has already run; clear the tape and run the forward pass again");
+  require(y.shape() == cotangent.shape(),
+          "[tape] backward from a variable of shape {} needs a cotangent of that "
+          "shape, not {}",
+          y.shape(), cotangent.shape());
+  require(wanted(y), "[tape] backward: the variable does not depend on anything that takes a gradient");
+  backward_done_ = true;
+  const Target seed = target(y);
+  for (Index i = 0; i < cotangent.size(); ++i) write(seed.update, seed.data[i], cotangent[i]);
+
+  for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
+    if (nodes_[step->result].gradient == nullptr) continue;  // nothing that leads to y uses this result
+    const Profile::Clock::time_point start = pass_.profile ? Profile::Clock::now() : Profile::Clock::time_point{};
+    step->run(step->closure, Adjoint<T>(this, step->result));
+    if (pass_.profile && step->operation) pass_.profile->add_backward(step->operation, start);
+    Node& result = nodes_[step->result];
+    if (result.gradient) free_.push_back({result.shape.elements(), std::exchange(result.gradient, nullptr)});
+  }
+}
+
+template <class T>
+void Tape<T>::backward(Var<T> loss) {
+  require(loss.size() == 1, "[tape] backward starts from a scalar loss, not from shape {}; give a cotangent",
+          loss.shape());
+  const T one(1);
+  backward(loss, View<const T>(&one, loss.shape()));
+}
+
+template <class T>
+View<const T> Tape<T>::gradient(Var<T> x) {
+  require(&x.tape() == this && node(x).input, "[tape] gradients are kept for inputs of this tape only");
+  require(backward_done_, "[tape] the gradient was asked for before backward");
+  Node& n = node(x);
+  if (!n.gradient) {
+    const Target zero = target(x);
+    std::fill(zero.data, zero.data + x.size(), T(0));
+  }
+  return {n.gradient, n.shape};
+}
+
+template <class T>
+void Adjoint<T>::add_to(Var<T> x) const {
+  const auto dx = tape_->target(x);
+  if (!dx) return;
+  const T* const dy = data();
+  const Index n = size();
+  if (dx.update == Update::assign)
+    std::copy(dy, dy + n, dx.data);
+  else
+    for (Index i = 0; i < n; ++i) dx.data[i] += dy[i];
+}
+
+template <class T>
+void Adjoint<T>::give_to(Var<T> x) const {
+  auto& to = tape_->node(x);
+  if (to.wanted && to.parameter < 0 && !to.gradient)
+    to.gradient = std::exchange(tape_->nodes_[index_].gradient, nullptr);
+  else
+    add_to(x);
+}
+
+template class Tape<float>;
+template class Tape<double>;
+template class Tape<Counted>;
+template class Adjoint<float>;
+template class Adjoint<double>;
+template class Adjoint<Counted>;
+
+}  // namespace heed

@@ -1,0 +1,202 @@
+// The cost of whole models: what a dry run says against what runs, number by number, and against formulas by hand.
+#include "heed/analysis/model_cost.h"
+
+#include "heed/cost/energy.h"
+#include "heed/base/parallel.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <map>
+#include <optional>
+
+using namespace heed;
+
+namespace {
+
+/// 16 tokens on a grid of 4 x 4, with all sizes different.
+ModelConfig small_model() {
+  ModelConfig m;
+  m.image = 8, m.channels = 3, m.patch = 2;
+  m.dim = 12, m.depth = 2, m.heads = 3, m.hidden = 10, m.classes = 5;
+  return m;
+}
+
+AttentionConfig attention_of(const std::string& mechanism, const OptionValues& options) {
+  AttentionConfig config;
+  config.mechanism = {mechanism};
+  for (const auto& [name, value] : options) config.options[name] = {value, "test"};
+  return config;
+}
+
+/// The model, with a class token or without one, whichever the mechanism takes; none if it takes neither.
+std::optional<VisionTransformer> model_with(ModelConfig config, const AttentionConfig& attention) {
+  for (const char* pool : {"cls", "mean"}) try {
+      config.pool = pool;
+      return VisionTransformer(config, attention);
+    } catch (const Error&) {
+    }
+  return {};
+}
+
+struct Executed {
+  Counts forward, backward;
+  Index kept = 0;  ///< numbers in the tape's memory before the backward pass
+};
+
+/// What one image through the model and back executes.
+Executed execute(const VisionTransformer& model) {
+  const ModelConfig& c = model.config();
+  Parameters<Counted> parameters(model.parameters());
+  parameters.initialise(1);
+  Gradients<Counted> gradients(parameters);
+  Tensor<Counted> images(Shape{1, c.channels, c.image, c.image});
+  for (Index i = 0; i < images.size(); ++i) images[i] = RandomStream(2).normal(i);
+  Pass<Counted> pass;
+  pass.parameters = &parameters;
+  pass.gradients = &gradients;
+  pass.training = true;
+  std::vector<TraceEntry> trace;
+  pass.trace = &trace;
+  Tape<Counted> tape(pass);
+  Executed executed;
+  Counted::tally() = {};
+  const Var<Counted> logits = model(tape.constant(std::as_const(images).view()));
+  executed.forward = Counted::tally();
+  for (const TraceEntry& entry : trace) executed.kept += entry.result.elements + entry.kept;
+  const Tensor<Counted> cotangent(logits.shape());
+  Counted::tally() = {};
+  tape.backward(logits, cotangent.view());
+  executed.backward = Counted::tally();
+  return executed;
+}
+
+void check_model(const VisionTransformer& model, const std::string& label) {
+  const int before = threads();
+  set_threads(1);  // each thread counts for itself
+  const Executed executed = execute(model);
+  set_threads(before);
+  const ModelCost cost = cost_of(model);
+  BOOST_TEST(cost.kept == executed.kept, label << ", kept: stated " << cost.kept << ", ran " << executed.kept);
+  const auto check = [&](const char* pass, const Counts& stated, const Counts& ran) {
+    for (const CountKind& kind : count_kinds) {
+      const Index a = stated.*kind.member, b = ran.*kind.member;
+      BOOST_TEST(a == b, label << ", " << pass << ", " << kind.name << ": stated " << a << ", ran " << b);
+    }
+  };
+  check("forward", cost_total(cost, {Convention::all, CostPass::forward}).counts, executed.forward);
+  check("backward", cost_total(cost, {Convention::all, CostPass::backward}).counts, executed.backward);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(model_cost)
+
+BOOST_AUTO_TEST_CASE(the_dry_run_counts_what_a_model_of_any_mechanism_executes) {
+  for (const MechanismEntry& entry : mechanisms()) {
+    int checked = 0;
+    for (const OptionValues& options : entry.variants()) {
+      std::string label = entry.name;
+      for (const auto& [key, value] : options) label += ", " + key + "=" + value;
+      const auto model = model_with(small_model(), attention_of(entry.name, options));
+      if (!model) continue;
+      check_model(*model, label);
+      ++checked;
+    }
+    BOOST_TEST(checked > 0, entry.name << " fits none of the models");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_dry_run_counts_what_the_layers_around_execute) {
+  const AttentionConfig softmax = attention_of("softmax", {});
+  const auto check = [&](const std::string& label, const auto& change) {
+    ModelConfig config = small_model();
+    change(config);
+    check_model(VisionTransformer(config, softmax), label);
+  };
+  check("mean", [](ModelConfig& c) { c.pool = "mean"; });
+  check("no positions", [](ModelConfig& c) { c.pos_embed = false; });
+  check("qk_norm, gate", [](ModelConfig& c) { c.qk_norm = c.gate = true; });
+  check("silu gate, relu", [](ModelConfig& c) { c.gate = true, c.gate_act = "silu", c.act = "relu"; });
+  check("adder", [](ModelConfig& c) { c.linear = {"adder"}; });
+  check("adder and mul", [](ModelConfig& c) { c.linear = {"adder", "mul"}, c.ffn_act = "gelu", c.gate = true; });
+  // Dropout is in the forward pass of training only.
+  const VisionTransformer dropping(small_model(), softmax, 0.1, 0.1);
+  Counts training;
+  for (const OperationCost& operation : cost_of(dropping).training) training += operation.cost.forward;
+  const int before = threads();
+  set_threads(1);
+  BOOST_TEST((training == execute(dropping).forward));
+  set_threads(before);
+}
+
+// What training computes together is counted apart: costs, and bytes between operations, are those of the papers.
+BOOST_AUTO_TEST_CASE(operations_that_are_fused_are_counted_by_themselves) {
+  const auto operations = [](const char* linear) {
+    ModelConfig config = small_model();
+    config.linear = {linear}, config.ffn_act = "relu";
+    std::map<std::string, int> counts;
+    for (const OperationCost& operation : cost_of(VisionTransformer(config, attention_of("softmax", {}))).training)
+      ++counts[operation.operation];
+    return counts;
+  };
+  // Two blocks of qkv, proj, fc1, fc2, and the head; two norms and one at the end; all tokens up to there.
+  using Counts = std::map<std::string, int>;
+  const Counts ends{{"patch_embedding", 1}, {"embed_tokens", 1}, {"select_token", 1}};
+  Counts mul{{"linear", 9}, {"layer_norm", 5}, {"gelu", 2}, {"softmax", 2}},
+      adder{{"linear", 1}, {"adder_linear", 8}, {"layer_norm", 7}, {"layer_norm_parts", 8},
+            {"relu", 2},   {"softmax", 2},      {"add", 4}};
+  mul.insert(ends.begin(), ends.end()), adder.insert(ends.begin(), ends.end());
+  BOOST_TEST((operations("mul") == mul));
+  BOOST_TEST((operations("adder") == adder));
+}
+
+BOOST_AUTO_TEST_CASE(rows_add_up_to_the_total) {
+  const ModelCost cost = cost_of(VisionTransformer(small_model(), attention_of("adder", {})));
+  for (const Convention convention : {Convention::contractions, Convention::all})
+    for (const CostPass pass : {CostPass::forward, CostPass::backward, CostPass::step})
+      for (const CostGroup by : {CostGroup::layer, CostGroup::block, CostGroup::kind}) {
+        const CostQuery query{convention, pass, by, 3};
+        CostRow sum{"", {}};
+        for (const CostRow& row : cost_rows(cost, query)) {
+          BOOST_TEST(row.name != "");
+          sum.counts += row.counts, sum.moved += row.moved, sum.parameters += row.parameters;
+        }
+        const CostRow total = cost_total(cost, query);
+        BOOST_TEST((sum.counts == total.counts));
+        BOOST_TEST(sum.moved == total.moved, boost::test_tools::tolerance(1e-12));  // thirds of the weights
+        BOOST_TEST(sum.parameters == cost.parameters);
+      }
+}
+
+// A model without blocks' depth to speak of: one token of 2 channels, one head, so that everything is counted by hand.
+BOOST_AUTO_TEST_CASE(traffic_and_memory_by_hand) {
+  ModelConfig m;
+  m.image = 1, m.channels = 1, m.patch = 1, m.dim = 2, m.depth = 1, m.heads = 1, m.hidden = 3, m.classes = 4;
+  m.pool = "mean";
+  const ModelCost cost = cost_of(VisionTransformer(m, attention_of("softmax", {})));
+  const auto moved = [&](const std::string& layer, CostPass pass, Index batch) {
+    for (const CostRow& row : cost_rows(cost, {Convention::all, pass, CostGroup::layer, batch}))
+      if (row.name == layer) return row.moved;
+    return -1.0;
+  };
+  // head: reads 2 numbers, 8 weights, 4 biases, writes 4.
+  BOOST_TEST(moved("head", CostPass::forward, 1) == 2 + 12 + 4);
+  BOOST_TEST(moved("head", CostPass::forward, 2) == 2 + 6 + 4);
+  // Back: reads dy 4, x 2 and the weights, writes dx 2 and the weights' gradients.
+  BOOST_TEST(moved("head", CostPass::backward, 1) == 4 + 2 + 12 + 2 + 12);
+  // norm1's input is used again as the residual, whose gradient is there: read x, statistics, dy, then dx twice.
+  BOOST_TEST(moved("blocks.0.norm1", CostPass::backward, 1) == 2 + 2 + 2 + 2 * 2 + 2 * 4);
+  // The image's only pixel gets no gradient.
+  BOOST_TEST(moved("patch_embed.proj", CostPass::backward, 1) == 2 + 1 + 1 + 2 * 4);
+  // Kept: patch 1 and its embedding 2, + positions 2, norms of 2 with 2 statistics (three), qkv 6, attention 2 with 2
+  // statistics, proj 2, fc1 3, gelu 3, fc2 2, mean 2, head 4.
+  BOOST_TEST(cost.kept == 1 + 2 + 2 + 3 * 4 + 6 + 4 + 2 + 3 + 3 + 2 + 2 + 4);
+}
+
+BOOST_AUTO_TEST_CASE(counts_beyond_64_bits_are_refused) {
+  ModelConfig m = small_model();
+  m.image = 1'000'000, m.patch = 1, m.dim = 999'999;
+  BOOST_CHECK_THROW(cost_of(VisionTransformer(m, attention_of("softmax", {}))), Error);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

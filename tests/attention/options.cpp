@@ -1,0 +1,71 @@
+// Reading and listing the options of mechanisms.
+#include "heed/attention/options.h"
+
+#include <boost/test/unit_test.hpp>
+
+using namespace heed;
+
+namespace {
+
+enum class Fruit { apple, pear, plum };
+
+struct Basket {
+  Fruit fruit = Fruit::pear;
+  bool washed = false;
+
+  template <class Visitor>
+  void options(Visitor& visit) {
+    visit("fruit", fruit, {"apple", "pear", "plum"}, "what lies in it");
+    visit("washed", washed, "is it clean");
+  }
+};
+
+Basket read(const OptionValues& values) {
+  Basket basket;
+  OptionReader reader("basket", values);
+  basket.options(reader);
+  reader.finish();
+  return basket;
+}
+
+void check_refused(const OptionValues& values, const std::string& message) {
+  BOOST_CHECK_EXCEPTION(read(values), Error, [&](const Error& error) {
+    BOOST_TEST(error.what() == message);
+    return true;
+  });
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(options)
+
+BOOST_AUTO_TEST_CASE(a_named_choice_is_read_by_name) {
+  BOOST_CHECK(read({}).fruit == Fruit::pear);
+  BOOST_CHECK(read({{"fruit", "apple"}}).fruit == Fruit::apple);
+  BOOST_CHECK(read({{"fruit", "plum"}, {"washed", "true"}}).fruit == Fruit::plum);
+}
+
+BOOST_AUTO_TEST_CASE(an_unknown_name_is_refused_with_the_nearest) {
+  check_refused({{"fruit", "pera"}}, "[basket] fruit is 'pera'; did you mean 'pear'?");
+  check_refused({{"fruit", "lemon"}}, "[basket] fruit is 'lemon'; expected one of apple, pear, plum");
+  check_refused({{"fruits", "plum"}}, "[basket] has no option 'fruits'; did you mean 'fruit'?");
+  check_refused({{"fruit", ""}}, "[basket] fruit is ''; expected one of apple, pear, plum");
+}
+
+BOOST_AUTO_TEST_CASE(causal_is_false_where_it_is_no_option) {
+  BOOST_CHECK(!read({{"causal", "false"}}).washed);
+  check_refused({{"causal", "true"}}, "[basket] causal is 'true'; expected false, since it has no causal form");
+}
+
+BOOST_AUTO_TEST_CASE(a_list_of_options_shows_default_and_choices) {
+  Basket basket;
+  OptionLister lister;
+  basket.options(lister);
+  BOOST_REQUIRE(lister.found.size() == 2u);
+  BOOST_TEST(lister.found[0].fallback == "pear");
+  BOOST_TEST(lister.found[0].choices == (std::vector<std::string>{"apple", "pear", "plum"}),
+             boost::test_tools::per_element());
+  BOOST_TEST(lister.found[1].choices.empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

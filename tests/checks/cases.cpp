@@ -1,0 +1,107 @@
+// Every operation and mechanism of the list: gradients against central differences, costs against execution,
+// float against double.
+#include "heed/checks/gradcheck.h"
+#include "heed/base/parallel.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+#include <iostream>
+#include <sstream>
+
+using namespace heed;
+
+BOOST_AUTO_TEST_SUITE(check_cases)
+
+BOOST_AUTO_TEST_CASE(gradients_agree_with_central_differences) {
+  for (const CheckCase& c : all_check_cases())
+    for (const CheckRow& row : gradcheck(c))
+      BOOST_TEST(row.passed, row.operation << ", " << row.tensor << "[" << row.index << "]: got " << row.got
+                                           << ", expected " << row.expected);
+}
+
+/// What runs, and what the closed forms say, for forward and backward.
+struct Costs {
+  Counts forward, backward, stated_forward, stated_backward;
+};
+
+Costs count(const CheckCase& c) {
+  const std::vector<Tensor<Counted>> inputs = draw_inputs<Counted>(c, 1);
+  std::vector<TraceEntry> trace;
+  Tape<Counted> tape({.training = c.training, .random = RandomStream(1), .trace = &trace});
+  std::vector<Var<Counted>> variables;
+  for (const auto& input : inputs) variables.push_back(tape.input(input.view()));
+  Costs costs;
+  Counted::tally() = {};
+  const Var<Counted> y = c.in_counted(tape, variables);
+  costs.forward = Counted::tally();
+  const Tensor<Counted> cotangent(y.shape());
+  Counted::tally() = {};
+  tape.backward(y, cotangent.view());
+  costs.backward = Counted::tally();
+  for (const TraceEntry& entry : trace) {
+    costs.stated_forward += entry.cost.forward;
+    costs.stated_backward += entry.cost.backward;
+  }
+  return costs;
+}
+
+std::string text(const Counts& c) {
+  std::ostringstream out;
+  out << "mul " << c.mul << ", add " << c.add << ", div " << c.div << ", sqrt " << c.sqrt << ", exp " << c.exp
+      << ", log " << c.log << ", erf " << c.erf << ", other " << c.other << ", cmp " << c.cmp;
+  return out.str();
+}
+
+BOOST_AUTO_TEST_CASE(stated_costs_are_what_runs) {
+  const int before = threads();
+  set_threads(1);  // each thread counts for itself
+  for (const CheckCase& c : all_check_cases()) {
+    if (c.name == "linear, x twice") continue;  // its weight gets two gradients, which the tape adds up
+    const Costs costs = count(c);
+    BOOST_TEST((costs.forward == costs.stated_forward),
+               c.name << " forward: ran " << text(costs.forward) << "; stated " << text(costs.stated_forward));
+    BOOST_TEST((costs.backward == costs.stated_backward),
+               c.name << " backward: ran " << text(costs.backward) << "; stated " << text(costs.stated_backward));
+  }
+  set_threads(before);
+}
+
+template <class T>
+std::vector<Tensor<double>> run(const CheckCase& c, const CheckCase::Function<T>& function) {
+  const std::vector<Tensor<T>> inputs = draw_inputs<T>(c, 2);
+  Tape<T> tape({.training = c.training, .random = RandomStream(1)});
+  std::vector<Var<T>> variables;
+  for (const auto& input : inputs) variables.push_back(tape.input(input.view()));
+  const Var<T> y = function(tape, variables);
+  Tensor<T> cotangent(y.shape());
+  for (Index i = 0; i < cotangent.size(); ++i) cotangent[i] = static_cast<float>(RandomStream(3).uniform(i, -1, 1));
+  std::vector<Tensor<double>> results;
+  const auto keep = [&](View<const T> values) {
+    std::copy(values.begin(), values.end(), results.emplace_back(values.shape()).begin());
+  };
+  keep(y.value());
+  tape.backward(y, std::as_const(cotangent).view());
+  for (const Var<T>& x : variables) keep(tape.gradient(x));
+  return results;
+}
+
+// Sums of at most a hundred terms of order one: float rounding (6e-8 each) and the fast kernels' errors (below
+// 1e-6) stay within 1e-5 of the tensor's largest element.
+BOOST_AUTO_TEST_CASE(float_agrees_with_double) {
+  for (const CheckCase& c : all_check_cases()) {
+    const auto in_float = run<float>(c, c.in_float), in_double = run<double>(c, c.in_double);
+    for (std::size_t k = 0; k < in_double.size(); ++k) {
+      double difference = 0, most = 0.1;
+      for (Index i = 0; i < in_double[k].size(); ++i) {
+        difference = std::max(difference, std::abs(in_float[k][i] - in_double[k][i]));
+        most = std::max(most, std::abs(in_double[k][i]));
+      }
+      BOOST_TEST(difference <= 1e-5 * most, c.name << ", " << (k == 0 ? "result" : c.inputs[k - 1].name)
+                                                   << ": differs by " << difference << " at most, largest element "
+                                                   << most);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

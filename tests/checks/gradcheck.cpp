@@ -1,0 +1,184 @@
+// A gradient check is worth what it catches: planted errors must fail it.
+#include "heed/checks/gradcheck.h"
+#include "heed/ops/arithmetic.h"
+#include "heed/ops/softmax.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+#include <sstream>
+
+using namespace heed;
+
+namespace {
+
+using D = Var<double>;
+
+/// y = f(x) with a backward of our choosing, dx = df(x, dy).
+template <class F, class DF>
+CheckCase planted(std::string name, Shape shape, F f, DF df) {
+  CheckCase c;
+  c.name = std::move(name);
+  c.inputs = {{"x", shape, 0.5, 2}};
+  c.in_double = [f, df](Tape<double>& tape, const std::vector<D>& v) {
+    const D x = v[0];
+    return tape.record(
+        {"planted", {}}, x.shape(), {x}, [=](double* y) { f(x.value(), y); },
+        [=, &tape](const Adjoint<double>& dy) {
+          if (const auto dx = tape.target(x)) df(x.value(), dy.data(), dx.update, dx.data);
+        });
+  };
+  return c;
+}
+
+bool all_passed(const CheckCase& c) {
+  bool passed = true;
+  for (const CheckRow& row : gradcheck(c)) passed &= row.passed;
+  return passed;
+}
+
+/// Element-wise y = x^3 with the derivative given.
+template <class Derivative>
+CheckCase cube(std::string name, Derivative derivative) {
+  return planted(
+      std::move(name), {2, 3},
+      [](View<const double> x, double* y) {
+        for (Index i = 0; i < x.size(); ++i) y[i] = x[i] * x[i] * x[i];
+      },
+      [derivative](View<const double> x, const double* dy, Update update, double* dx) {
+        for (Index i = 0; i < x.size(); ++i) write(update, dx[i], derivative(x[i]) * dy[i]);
+      });
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(gradcheck_catches)
+
+BOOST_AUTO_TEST_CASE(nothing_in_a_right_gradient) {
+  BOOST_TEST(all_passed(cube("right", [](double x) { return 3 * x * x; })));
+}
+
+BOOST_AUTO_TEST_CASE(a_dropped_factor) {
+  BOOST_TEST(!all_passed(cube("dropped factor", [](double x) { return x * x; })));
+}
+
+BOOST_AUTO_TEST_CASE(a_factor_wrong_in_the_fifth_digit) {
+  BOOST_TEST(!all_passed(cube("slightly wrong", [](double x) { return 3.00002 * x * x; })));
+}
+
+BOOST_AUTO_TEST_CASE(a_wrong_sign) {
+  BOOST_TEST(!all_passed(cube("wrong sign", [](double x) { return -3 * x * x; })));
+}
+
+BOOST_AUTO_TEST_CASE(a_gradient_that_overwrites_what_is_there) {
+  BOOST_TEST(!all_passed(planted(
+      "overwrites", {2, 3}, [](View<const double> x, double* y) { std::copy(x.begin(), x.end(), y); },
+      [](View<const double> x, const double* dy, Update, double* dx) { std::copy(dy, dy + x.size(), dx); })));
+}
+
+// A surrogate is not the derivative and says so; it must still be finite and leave what is there.
+BOOST_AUTO_TEST_CASE(a_surrogate_is_checked_for_what_it_promises) {
+  CheckCase surrogate = cube("surrogate", [](double x) { return x; });
+  surrogate.note = "x, not 3 x^2";
+  BOOST_TEST(all_passed(surrogate));
+  std::ostringstream table;
+  BOOST_TEST(print_gradcheck(table, gradcheck(surrogate)));
+  BOOST_TEST(table.str().find("x, not 3 x^2") != std::string::npos);
+
+  CheckCase infinite = cube("infinite", [](double) { return INFINITY; });
+  infinite.note = "infinite";
+  BOOST_TEST(!all_passed(infinite));
+
+  CheckCase overwrites = planted(
+      "overwrites", {2, 3}, [](View<const double> x, double* y) { std::copy(x.begin(), x.end(), y); },
+      [](View<const double> x, const double* dy, Update, double* dx) { std::copy(dy, dy + x.size(), dx); });
+  overwrites.note = "one";
+  BOOST_TEST(!all_passed(overwrites));
+}
+
+// Softmax without the term that comes from the normalising sum.
+BOOST_AUTO_TEST_CASE(a_missing_term) {
+  CheckCase c;
+  c.name = "missing term";
+  c.inputs = {{"x", {2, 3}}};
+  c.in_double = [](Tape<double>& tape, const std::vector<D>& v) {
+    const D x = v[0];
+    return tape.record(
+        {"planted", {}}, x.shape(), {x},
+        [=](double* y) {
+          std::copy(x.data(), x.data() + x.size(), y);
+          kernels::softmax_rows(2, 3, 3, y, static_cast<double*>(nullptr));
+        },
+        [=, &tape](const Adjoint<double>& dy) {
+          if (const auto dx = tape.target(x))
+            for (Index i = 0; i < x.size(); ++i) write(dx.update, dx.data[i], dy.value()[i] * dy.data()[i]);
+        });
+  };
+  BOOST_TEST(!all_passed(c));
+}
+
+// A transpose whose gradient forgets to transpose back: right shape for a square matrix, wrong place.
+BOOST_AUTO_TEST_CASE(a_swapped_index) {
+  const auto transpose = [](bool right) {
+    return planted(
+        "transpose", {3, 3},
+        [](View<const double> x, double* y) {
+          for (Index i = 0; i < 3; ++i)
+            for (Index j = 0; j < 3; ++j) y[3 * j + i] = x[3 * i + j];
+        },
+        [right](View<const double>, const double* dy, Update update, double* dx) {
+          for (Index i = 0; i < 3; ++i)
+            for (Index j = 0; j < 3; ++j) write(update, dx[3 * i + j], right ? dy[3 * j + i] : dy[3 * i + j]);
+        });
+  };
+  BOOST_TEST(all_passed(transpose(true)));
+  BOOST_TEST(!all_passed(transpose(false)));
+}
+
+// The rows of a softmax sum to one, so a check that sums the outputs accepts a backward of zero. A random
+// cotangent does not.
+BOOST_AUTO_TEST_CASE(a_backward_that_returns_zero_under_softmax) {
+  CheckCase c;
+  c.name = "zero";
+  c.inputs = {{"x", {2, 4}}};
+  c.in_double = [](Tape<double>& tape, const std::vector<D>& v) {
+    const D x = v[0];
+    const D y = tape.record(
+        {"planted", {}}, x.shape(), {x}, [=](double* out) { std::copy(x.data(), x.data() + x.size(), out); },
+        [=, &tape](const Adjoint<double>&) {
+          if (const auto dx = tape.target(x))
+            for (Index i = 0; i < x.size(); ++i) write(dx.update, dx.data[i], 0.0);
+        });
+    return softmax(y);
+  };
+  BOOST_TEST(!all_passed(c));
+}
+
+BOOST_AUTO_TEST_CASE(a_gradient_that_is_not_finite) {
+  BOOST_TEST(!all_passed(cube("not finite", [](double) { return std::nan(""); })));
+}
+
+// exp(300 x): plain central differences are off by (300 h)^2 / 6 = 5e-7 and more at h = 6e-6 max(1, |x|); the
+// second step size must not let that fail the right gradient.
+BOOST_AUTO_TEST_CASE(no_error_in_truncation) {
+  CheckCase c = planted(
+      "steep", {2, 3},
+      [](View<const double> x, double* y) {
+        for (Index i = 0; i < x.size(); ++i) y[i] = std::exp(300 * x[i]);
+      },
+      [](View<const double> x, const double* dy, Update update, double* dx) {
+        for (Index i = 0; i < x.size(); ++i) write(update, dx[i], 300 * std::exp(300 * x[i]) * dy[i]);
+      });
+  BOOST_TEST(all_passed(c));
+}
+
+BOOST_AUTO_TEST_CASE(the_table_names_the_worst_element) {
+  const auto rows = gradcheck(cube("wrong at large x", [](double x) { return x > 1.5 ? 0.0 : 3 * x * x; }));
+  std::ostringstream table;
+  const bool passed = print_gradcheck(table, rows);
+  BOOST_TEST(passed == rows[0].passed);
+  BOOST_TEST(table.str().find("wrong at large x") != std::string::npos);
+  BOOST_TEST((passed || table.str().find("FAILED") != std::string::npos));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

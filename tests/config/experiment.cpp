@@ -1,0 +1,231 @@
+// Configuration: defaults, precedence, what is refused and in which words.
+#include "heed/config/experiment.h"
+
+#include "heed/io/file.h"
+#include "heed/base/suggest.h"
+#include "support/temporary.h"
+
+#include <boost/test/unit_test.hpp>
+
+using namespace heed;
+
+namespace {
+
+const std::string tiny =
+    "[model]\nimage = 8\nchannels = 1\npatch = 4\ndim = 8\ndepth = 2\nheads = 2\nhidden = 16\nclasses = 3\n";
+
+// Loads `text` as a file.
+Experiment load(const std::string& text, const std::vector<std::string>& sets = {}) {
+  const TemporaryDirectory directory;
+  write_file(directory / "x", text);
+  return load_experiment(directory / "x", sets);
+}
+
+// What is wrong with `tiny` followed by `text`, after the file's name; line 10 is the first of `text`.
+std::string error(const std::string& text, const std::vector<std::string>& sets = {}) {
+  const TemporaryDirectory directory;
+  write_file(directory / "x", tiny + text);
+  return error_of([&] { load_experiment(directory / "x", sets); }, directory / "x");
+}
+
+std::string set_error(const std::string& set) { return error("", {set}); }
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(config)
+
+BOOST_AUTO_TEST_CASE(what_is_not_written_keeps_its_default) {
+  const Experiment e = load(tiny);
+  Experiment defaults;
+  defaults.model = e.model;
+  BOOST_TEST((e == defaults));
+  BOOST_TEST(e.model.hidden == 16);
+  BOOST_TEST(e.model.pool == "cls");
+  BOOST_TEST(e.attention.mechanism.front() == "softmax");
+  BOOST_TEST(e.data.validation == 5000);
+  BOOST_TEST(e.optim.betas[1] == 0.999);
+  BOOST_TEST(e.train.batch == 128);
+}
+
+BOOST_AUTO_TEST_CASE(every_file_in_the_repository_loads) {
+  int files = 0;
+  for (const char* directory : {"models", "experiments"})
+    for (const auto& file : std::filesystem::directory_iterator(directory))
+      if (file.path().extension() == ".toml") {
+        ++files;
+        BOOST_TEST(error_of([&] { load_experiment(file.path()); }) == "no error", file.path());
+      }
+  BOOST_TEST(files >= 8);
+  BOOST_TEST(load_experiment("experiments/mnist.toml").model.dim == 64);
+}
+
+BOOST_AUTO_TEST_CASE(base_then_file_then_command_line_key_by_key) {
+  const TemporaryDirectory directory;
+  const auto path = [&](const char* name) { return (directory / name).string(); };
+  write_file(path("a"), tiny +
+                            "[attention]\nmechanism = \"sima\"\nnorm = \"l1\"\n[attention.sima]\norder = \"auto\"\n"
+                            "[optim]\nlr = 1\nclip = 2\nbetas = [0.5, 0.6]\n");
+  write_file(path("b"),
+             fmt::format("base = \"{}\"\n[model]\ndim = 16\n[optim]\nlr = 3\nbetas = [0.7, 0.8]\n", path("a")));
+  write_file(path("c"),
+             fmt::format("base = \"{}\"\n[attention.sima]\norder = \"qk_first\"\n[optim]\nlr = 4\n", path("b")));
+  const Experiment e =
+      load_experiment(path("c"), {"optim.lr=5", "optim.lr=6", "attention.causal=true", "attention.sima.scale=0.10"});
+  BOOST_TEST(e.model.dim == 16);
+  BOOST_TEST(e.model.hidden == 16);
+  BOOST_TEST(e.optim.lr == 6);
+  BOOST_TEST(e.optim.clip == 2);
+  BOOST_TEST(e.optim.betas == (std::vector<double>{0.7, 0.8}), boost::test_tools::per_element());
+  BOOST_TEST(e.attention.options.at("norm").text == "l1");
+  BOOST_TEST(e.attention.options.at("norm").where == path("a") + ":12");
+  BOOST_TEST(e.attention.options.at("causal").text == "true");
+  BOOST_TEST(e.attention.options.at("causal").where == "--set");
+  BOOST_TEST(e.attention.per_mechanism.at("sima").at("order").text == "qk_first");
+  BOOST_TEST(e.attention.per_mechanism.at("sima").at("scale").text == "0.1");
+
+  BOOST_TEST(load_experiment(path("c"), {"base=" + path("a")}).optim.betas[0] == 0.5);
+}
+
+BOOST_AUTO_TEST_CASE(set_takes_toml_or_text) {
+  const Experiment e = load(tiny, {"data.path=/some where/x=y", "data.augment=[]", "model.linear=['mul', \"adder\"]",
+                                   "train.log_steps=true", "attention.mechanism=sima", "data.mean=[0]",
+                                   "train.dtype=\"f64\"", "optim.weight_decay=1", "attention.rank=12"});
+  BOOST_TEST(e.data.path == "/some where/x=y");
+  BOOST_TEST(e.data.augment.empty());
+  BOOST_TEST(e.model.linear == (std::vector<std::string>{"mul", "adder"}), boost::test_tools::per_element());
+  BOOST_TEST(e.train.log_steps);
+  BOOST_TEST(e.attention.mechanism.front() == "sima");
+  BOOST_TEST(e.data.mean[0] == 0);
+  BOOST_TEST(e.train.dtype == "f64");
+  BOOST_TEST(e.optim.weight_decay == 1);
+  BOOST_TEST(e.attention.options.at("rank").text == "12");
+  BOOST_TEST(load(tiny, {"data.path=a\nmodel.dim = 7"}).data.path == "a\nmodel.dim = 7");
+  BOOST_TEST(load(tiny, {"data.path="}).data.path.empty());
+}
+
+BOOST_AUTO_TEST_CASE(what_is_printed_loads_again) {
+  Experiment e = load(tiny);
+  BOOST_TEST((load(to_toml(e)) == e));
+  e.data.path = "a \"b\" \\ \n\x7f \xc3\xa9";
+  e.data.augment = {};
+  e.data.mean = {1.0 / 3};
+  e.optim.lr = 1e-300;
+  e.optim.min_lr = 5e-324;
+  e.optim.clip = 1e300;
+  e.optim.eps = 123456789.0;
+  e.train.seed = std::numeric_limits<Index>::max();
+  e.model.linear = {"mul", "adder"};
+  e.attention.mechanism = {"sima", "soft"};
+  for (const char* text : {"l1", "1", "1.0", "1e-3", "0.001", "-0", "007", "true", "inf", "", "1979-05-27", "a\"b"})
+    e.attention.options[fmt::format("option {}", text)].text = text;
+  e.attention.per_mechanism["soft"]["ratio"].text = "2";
+  const std::string text = to_toml(e);
+  const Experiment again = load(text);
+  BOOST_TEST((again == e));
+  BOOST_TEST(to_toml(again) == text);
+  BOOST_TEST(text.find("mechanism = [\"sima\", \"soft\"]") != std::string::npos);
+  BOOST_TEST(text.find("ratio = 2\n") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(unknown_keys_suggest_the_nearest) {
+  BOOST_TEST(error("[optim]\nlearning_rate = 1\n") ==
+             ":11: unknown key 'optim.learning_rate'; did you mean 'optim.lr'?");
+  BOOST_TEST(error("[optim]\nweigth_decay = 1\n") ==
+             ":11: unknown key 'optim.weigth_decay'; did you mean 'optim.weight_decay'?");
+  BOOST_TEST(error("[train]\nlr = 1\n") == ":11: unknown key 'train.lr'; did you mean 'optim.lr'?");
+  BOOST_TEST(error("[train]\nxyzzy = 1\n") ==
+             ":11: unknown key 'train.xyzzy'; expected one of epochs, max_steps, batch, piece, seed, dtype, "
+             "label_smoothing, dropout, drop_path, ema, recompute, checkpoint_steps, log_steps, init_head");
+  BOOST_TEST(error("[optimizer]\nlr = 1\n") == ":10: unknown table 'optimizer'; did you mean 'optim'?");
+  BOOST_TEST(set_error("lr=1") == "--set: unknown key 'lr'; did you mean 'optim.lr'?");
+  BOOST_TEST(set_error("model.dims=1") == "--set: unknown key 'model.dims'; did you mean 'model.dim'?");
+  BOOST_TEST(set_error("optim.adam.lr=1") ==
+             "--set: unknown key 'optim.adam'; expected one of name, lr, betas, eps, weight_decay, momentum, clip, "
+             "schedule, warmup_epochs, min_lr");
+}
+
+BOOST_AUTO_TEST_CASE(wrong_types_say_expected_and_found) {
+  BOOST_TEST(error("[train]\nbatch = 1.5\n") == ":11: 'train.batch': expected an integer, found a float");
+  BOOST_TEST(error("[train]\nlog_steps = 1\n") == ":11: 'train.log_steps': expected true or false, found an integer");
+  BOOST_TEST(error("[data]\nmean = 0.5\n") == ":11: 'data.mean': expected a list of numbers, found a float");
+  BOOST_TEST(error("[data]\naugment = [1]\n") == ":11: 'data.augment': expected a list of strings, found a list");
+  BOOST_TEST(error("[attention]\nmechanism = 3\n") ==
+             ":11: 'attention.mechanism': expected a string or a list of strings, found an integer");
+  BOOST_TEST(error("[attention]\nrank = [1]\n") ==
+             ":11: 'attention.rank': expected a string, number or boolean, found a list");
+  BOOST_TEST(error("[attention.sima.norm]\nx = 1\n") ==
+             ":10: 'attention.sima.norm': expected a string, number or boolean, found a table");
+  BOOST_TEST(set_error("train=3") == "--set: 'train': expected a table, found an integer");
+  BOOST_TEST(set_error("data.path=3") == "--set: 'data.path': expected a string, found an integer");
+  BOOST_TEST(set_error("train.seed=now") == "--set: 'train.seed': expected an integer, found a string");
+}
+
+BOOST_AUTO_TEST_CASE(files_that_are_no_experiment) {
+  BOOST_TEST(error("[model]\n").starts_with(":10: not valid TOML: "));
+  BOOST_TEST(error("[[\n") == ": not valid TOML: a key or value is cut short");
+  BOOST_TEST(error("[train]\nbatch = \n").starts_with(":11: not valid TOML: "));
+  BOOST_TEST(error("\xff") == ":9: not valid TOML: Encountered invalid utf-8 sequence");
+  BOOST_TEST(error_of([] { load_experiment("none.toml"); }) == "none.toml: cannot open: No such file or directory");
+  BOOST_TEST(error_of([] {
+               load("");
+             }).ends_with("x: [model] lacks image, channels, patch, dim, depth, heads, hidden, classes"));
+  for (const char* set : {"", "=", "model.dim", "a b=1", "[model]=1"})
+    BOOST_TEST(set_error(set) == fmt::format("--set '{}': expected table.key=value", set));
+  BOOST_TEST(set_error("model..dim=1").starts_with("--set 'model..dim=1': "));
+}
+
+BOOST_AUTO_TEST_CASE(a_base_that_is_missing_or_leads_back) {
+  const TemporaryDirectory directory;
+  const std::string a = directory / "a", b = directory / "b";
+  write_file(a, "base = \"none.toml\"\n");
+  BOOST_TEST(error_of([&] { load_experiment(a); }, a) ==
+             ":1: base 'none.toml' does not exist (paths are relative to the working directory)");
+  write_file(a, "base = 3\n");
+  BOOST_TEST(error_of([&] { load_experiment(a); }, a) == ":1: 'base': expected a string, found an integer");
+  write_file(a, fmt::format("base = \"{}\"\n", b));
+  write_file(b, fmt::format("\nbase = \"{}\"\n", a));
+  BOOST_TEST(error_of([&] { load_experiment(a); }, b) ==
+             fmt::format(":2: base '{}' leads back to a file that is based on it", a));
+}
+
+BOOST_AUTO_TEST_CASE(values_out_of_range) {
+  BOOST_TEST(error("", {"model.patch=5"}) == ": [model] patch = 5 does not divide image = 8");
+  BOOST_TEST(error("", {"model.heads=3"}) == ": [model] heads = 3 does not divide dim = 8");
+  BOOST_TEST(error("", {"model.heads=0"}) == ": [model] heads = 0; expected at least 1 and at most 1000000");
+  BOOST_TEST(error("", {"model.dim=1000000000"}) ==
+             ": [model] dim = 1000000000; expected at least 1 and at most 1000000");
+  BOOST_TEST(error("", {"optim.lr=-1"}) == ": [optim] lr = -1; expected at least 0");
+  BOOST_TEST(error("", {"optim.lr=nan"}) == ": [optim] lr = nan; expected a finite number");
+  BOOST_TEST(error("", {"optim.lr=inf"}) == ": [optim] lr = inf; expected a finite number");
+  BOOST_TEST(error("", {"optim.betas=[0.9, 1]"}) == ": [optim] betas = 1; expected at least 0 and below 1");
+  BOOST_TEST(error("", {"optim.betas=[0.9]"}) == ": [optim] betas lists 1 values; expected 2");
+  BOOST_TEST(error("", {"optim.min_lr=1"}) == ": [optim] min_lr = 1 is more than lr = 0.001");
+  BOOST_TEST(error("", {"data.erase_probability=1.5"}) ==
+             ": [data] erase_probability = 1.5; expected at least 0 and at most 1");
+  BOOST_TEST(error("", {"data.std=[0]"}) == ": [data] std = 0; expected more than 0");
+  BOOST_TEST(error("", {"data.mean=[0, 0]"}) ==
+             ": [data] mean lists 2 values; expected one, or one for each of the 1 channels");
+  BOOST_TEST(error("", {"optim.name=adam"}) == ": [optim] name = 'adam'; did you mean 'adamw'?");
+  BOOST_TEST(error("", {"optim.schedule=step"}) == ": [optim] schedule = 'step'; expected one of cosine, constant");
+  BOOST_TEST(error("", {"data.augment=['crop', 'mixip']"}) == ": [data] augment = 'mixip'; did you mean 'mixup'?");
+  BOOST_TEST(error("", {"model.linear=['mul', 'mul', 'adder']"}) ==
+             ": [model] linear lists 3 values; expected one, or one for each of the 2 blocks");
+  BOOST_TEST(error("", {"attention.mechanism=[]"}) ==
+             ": [attention] mechanism lists 0 values; expected one, or one for each of the 2 blocks");
+}
+
+BOOST_AUTO_TEST_CASE(nearest_word) {
+  const std::vector<std::string> words = {"cosine", "constant", "lr", "weight_decay"};
+  BOOST_TEST(nearest("cosien", words) == "cosine");
+  BOOST_TEST(nearest("COSINE", words) == "cosine");
+  BOOST_TEST(nearest("learning_rate", words) == "lr");
+  BOOST_TEST(nearest("wd", words) == "weight_decay");
+  BOOST_TEST(nearest("decay", words) == "weight_decay");
+  BOOST_TEST(nearest("q", words) == "");
+  BOOST_TEST(nearest("", words) == "");
+  BOOST_TEST(nearest(std::string(1000, 'c'), words) == "");
+  BOOST_TEST(in_quotes("a\nb") == "'a\\x0ab'");
+  BOOST_TEST(in_quotes(std::string(100, 'x')) == "'" + std::string(80, 'x') + "...'");
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,208 @@
+// Pictures: text, colours, PNG files, the sheet of attention maps.
+#include "heed/data/image_write.h"
+#include "heed/draw/attention_sheet.h"
+#include "heed/draw/colour.h"
+#include "heed/io/file.h"
+#include "support/temporary.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <limits>
+
+using namespace heed;
+
+namespace {
+
+constexpr Colour white{255, 255, 255}, black{0, 0, 0};
+
+Colour pixel(const Image& image, Index y, Index x) {
+  const auto at = [&](Index c) {
+    return image.pixels[static_cast<std::size_t>((c * image.size.height + y) * image.size.width + x)];
+  };
+  return {at(0), at(1), at(2)};
+}
+
+Index count(const Image& image, Colour colour) {
+  Index found = 0;
+  for (Index y = 0; y < image.size.height; ++y)
+    for (Index x = 0; x < image.size.width; ++x) found += pixel(image, y, x) == colour;
+  return found;
+}
+
+Image ramp(ImageSize size, int first) {
+  Image image{size, {}};
+  for (Index i = 0; i < size.elements(); ++i) image.pixels.push_back(static_cast<std::uint8_t>(first + 3 * i));
+  return image;
+}
+
+/// Two blocks of two heads; the weights of patch p of head h are h + p.
+AttentionSheet small_sheet() {
+  AttentionSheet sheet{"Attention", "file.png", ramp({1, 8, 8}, 0), 2, {}, {}};
+  for (int i = 0; i < 2; ++i) {
+    Tensor<float> weights(Shape{2, 2, 2}, {0, 1, 2, 3, 1, 2, 3, 4});
+    sheet.blocks.push_back({"softmax", weights});
+  }
+  return sheet;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(draw)
+
+BOOST_AUTO_TEST_CASE(png_files_hold_the_image) {
+  const TemporaryDirectory directory;
+  for (const Index channels : {1, 3}) {
+    const Image image = ramp({channels, 5, 7}, 9);
+    save_png(directory / "a.png", image);
+    const Image read = load_image(directory / "a.png");
+    BOOST_TEST((read.size == image.size));
+    BOOST_TEST(read.pixels == image.pixels);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(every_ascii_glyph_has_a_look_of_its_own) {
+  std::vector<std::vector<std::uint8_t>> seen;
+  for (char c = ' '; c <= '~'; ++c) {
+    Canvas canvas(24, 16, white);
+    canvas.text(2, 2, std::string(1, c), black);
+    BOOST_TEST((count(canvas.image(), black) > 0) == (c != ' '), c);
+    BOOST_TEST(std::count(seen.begin(), seen.end(), canvas.image().pixels) == 0, c);
+    seen.push_back(canvas.image().pixels);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(text_fills_the_width_that_it_claims) {
+  const std::string line = "|block 12|";
+  const Index width = text_width(line);
+  Canvas canvas(capital_height, width + 10, white);
+  canvas.text(0, 0, line, black);
+  BOOST_TEST(count(canvas.image(), black) > 0);
+  BOOST_TEST((pixel(canvas.image(), 0, 0) == black));
+  BOOST_TEST((pixel(canvas.image(), capital_height - 1, width - 1) == black));
+  for (Index x = width; x < width + 10; ++x)
+    for (Index y = 0; y < capital_height; ++y) BOOST_TEST((pixel(canvas.image(), y, x) == white));
+  BOOST_TEST(text_width("") == 0);
+  BOOST_TEST(text_width("\xc3\xa9") == text_width("?"));  // one character of two bytes
+}
+
+BOOST_AUTO_TEST_CASE(drawing_beyond_the_edge_is_cut_off) {
+  Canvas canvas(4, 4, white);
+  canvas.text(-5, -5, "WWW", black);
+  canvas.fill(-2, -2, 4, 4, black);
+  BOOST_TEST(count(canvas.image(), black) >= 4);
+  Canvas framed(4, 4, white);
+  framed.frame(2, 2, 9, 9, 1, black);
+  BOOST_TEST(count(framed.image(), black) == 3);
+}
+
+BOOST_AUTO_TEST_CASE(long_text_is_wrapped_or_shortened) {
+  const std::string text = "one two three four";
+  const Index width = text_width("one two three");
+  BOOST_TEST(wrap_text(text, width) == (std::vector<std::string>{"one two three", "four"}));
+  BOOST_TEST(wrap_text(text, 1) == (std::vector<std::string>{"one", "two", "three", "four"}));
+  BOOST_TEST(shorten_text(text, text_width(text)) == text);
+  const std::string shorter = shorten_text(text, width);
+  BOOST_TEST(shorter.ends_with("..."));
+  BOOST_TEST(text.starts_with(shorter.substr(0, shorter.size() - 3)));
+  BOOST_TEST(text_width(shorter) <= width);
+}
+
+BOOST_AUTO_TEST_CASE(colours_tell_order_and_sign) {
+  const auto luminance = [](Colour c) { return 0.2126 * c.red + 0.7152 * c.green + 0.0722 * c.blue; };
+  for (int i = 1; i <= 100; ++i)
+    BOOST_TEST(luminance(sequential_colour(i / 100.0)) > luminance(sequential_colour((i - 1) / 100.0)) - 1);
+  BOOST_TEST((sequential_colour(7) == sequential_colour(1)));
+  const Colour zero = diverging_colour(0), minus = diverging_colour(-1), plus = diverging_colour(1);
+  BOOST_TEST(std::abs(zero.red - zero.blue) <= 2);
+  BOOST_TEST(minus.blue > minus.red + 100);
+  BOOST_TEST(plus.red > plus.blue + 100);
+}
+
+BOOST_AUTO_TEST_CASE(a_sheet_has_room_for_all_maps) {
+  const AttentionSheet sheet = small_sheet();
+  const Image image = draw_attention(sheet);
+  // A map is 19 x 8 = 152 pixels wide, at least 330 are kept for text.
+  BOOST_TEST(image.size.channels == 3);
+  BOOST_TEST(image.size.width == 28 + text_width("softmax") + 14 + 152 + 28 + 330 + 28);
+  AttentionSheet more = small_sheet();
+  more.blocks.push_back(more.blocks[0]);
+  BOOST_TEST(draw_attention(more).size.height == image.size.height + 152 + 24 + 14);
+  for (BlockWeights& block : more.blocks) block.weights = Tensor<float>(Shape{6, 2, 2});
+  BOOST_TEST(draw_attention(more).size.width == 28 + text_width("softmax") + 14 + 6 * 152 + 5 * 14 + 28);
+}
+
+BOOST_AUTO_TEST_CASE(a_block_without_a_map_leaves_a_row) {
+  AttentionSheet sheet = small_sheet();
+  const Index height = draw_attention(sheet).size.height;
+  sheet.blocks.push_back({"aft", {}});
+  BOOST_TEST(draw_attention(sheet).size.height > height);
+}
+
+BOOST_AUTO_TEST_CASE(a_sheet_shows_the_weights_and_the_image) {
+  const AttentionSheet sheet = small_sheet();
+  const Image image = draw_attention(sheet);
+  AttentionSheet other = small_sheet();
+  other.image = ramp({1, 8, 8}, 100);
+  BOOST_TEST(draw_attention(other).pixels != image.pixels);
+  other = small_sheet();
+  other.blocks[1].weights[3] = 0;
+  BOOST_TEST(draw_attention(other).pixels != image.pixels);
+  other = small_sheet();
+  other.query = Patch{1, 0};
+  BOOST_TEST(draw_attention(other).pixels != image.pixels);
+}
+
+BOOST_AUTO_TEST_CASE(a_weight_is_drawn_over_its_patch) {
+  AttentionSheet sheet = small_sheet();
+  sheet.image.pixels.assign(64, 200);
+  sheet.blocks[1].weights = Tensor<float>(Shape{2, 2, 2}, {1, 1, 1, 1, 4, 0, 1, 2});
+  const Image image = draw_attention(sheet);
+  // The last block's second map: below it are a line of text and the margin, to its left a map and a gap.
+  const Index top = image.size.height - 28 - 24 - 152, left = 28 + text_width("softmax") + 14 + 152 + 14;
+  const auto shade = [](double share) { return over_grey(sequential_colour(share), 200); };
+  for (const Index inset : {0, 75}) {
+    BOOST_TEST((pixel(image, top + inset, left + inset) == shade(1)));
+    BOOST_TEST((pixel(image, top + inset, left + 76 + inset) == shade(0)));
+    BOOST_TEST((pixel(image, top + 76 + inset, left + inset) == shade(0.25)));
+    BOOST_TEST((pixel(image, top + 76 + inset, left + 76 + inset) == shade(0.5)));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(negative_weights_turn_the_scale_around_zero) {
+  AttentionSheet sheet = small_sheet();
+  sheet.image = Image{{1, 8, 8}, std::vector<std::uint8_t>(64, 0)};
+  const Colour most = over_grey(sequential_colour(1), 0), least = over_grey(diverging_colour(-1), 0);
+  Image image = draw_attention(sheet);
+  BOOST_TEST(count(image, most) > 4 * 76 * 76 - 1);  // in each map the largest patch
+  BOOST_TEST(count(image, least) == 0);
+  sheet.blocks[0].weights[0] = -3;
+  image = draw_attention(sheet);
+  BOOST_TEST(count(image, most) == 0);
+  BOOST_TEST(count(image, least) >= 76 * 76);
+}
+
+BOOST_AUTO_TEST_CASE(a_map_of_zeros_is_drawn) {
+  AttentionSheet sheet = small_sheet();
+  sheet.image.pixels.assign(64, 0);
+  for (BlockWeights& block : sheet.blocks) block.weights = Tensor<float>(Shape{2, 2, 2});
+  BOOST_TEST(count(draw_attention(sheet), over_grey(sequential_colour(0), 0)) >= 4 * 152 * 152);
+}
+
+BOOST_AUTO_TEST_CASE(patch_weights_are_those_of_the_query) {
+  // One head, a class token and four patches: element (query, key) is 10 query + key.
+  Tensor<float> map(Shape{1, 5, 5});
+  for (Index i = 0; i < 25; ++i) map[i] = static_cast<float>(10 * (i / 5) + i % 5);
+  const auto values = [](const Tensor<float>& t) { return std::vector<float>(t.begin(), t.end()); };
+  BOOST_TEST(values(patch_weights(map.view(), 2, {})) == (std::vector<float>{1, 2, 3, 4}));
+  BOOST_TEST(values(patch_weights(map.view(), 2, Patch{1, 0})) == (std::vector<float>{31, 32, 33, 34}));
+  // Two heads without a class token: the mean over the queries, or one of them.
+  Tensor<float> plain(Shape{2, 4, 4});
+  for (Index i = 0; i < 32; ++i) plain[i] = static_cast<float>(100 * (i / 16) + 10 * (i / 4 % 4) + i % 4);
+  BOOST_TEST(values(patch_weights(plain.view(), 2, {})) == (std::vector<float>{15, 16, 17, 18, 115, 116, 117, 118}));
+  BOOST_TEST(values(patch_weights(plain.view(), 2, Patch{0, 1})) ==
+             (std::vector<float>{10, 11, 12, 13, 110, 111, 112, 113}));
+  plain[3] = std::numeric_limits<float>::quiet_NaN();
+  BOOST_TEST(error_of([&] { patch_weights(plain.view(), 2, {}); }) == "an attention map holds nan");
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,229 @@
+// Weights travel both ways between heed and timm: names, shapes, number types, and what is refused.
+#include "heed/io/weights.h"
+
+#include "heed/nn/vit.h"
+#include "support/training.h"
+
+#include <bit>
+#include <cstring>
+#include <sstream>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// tests/recorded/deit_tiny_patch16_224.txt: a name and a shape per line.
+std::map<std::string, std::string> recorded() {
+  std::map<std::string, std::string> shapes;
+  std::istringstream lines(read_file("tests/recorded/deit_tiny_patch16_224.txt"));
+  for (std::string line; std::getline(lines, line);)
+    if (!line.starts_with("#")) shapes[line.substr(0, line.find(' '))] = line.substr(line.find(' ') + 1);
+  return shapes;
+}
+
+Parameters<float> small_model(Index classes = 10) {
+  ModelConfig config = Workshop(10, 10).experiment().model;
+  config.classes = classes;
+  Parameters<float> parameters(VisionTransformer(config, {}).parameters());
+  parameters.initialise(1);
+  return parameters;
+}
+
+/// A tensor as another program writes it.
+struct Entry {
+  std::string name, dtype;
+  Shape shape;
+  std::string bytes;
+};
+
+void write_safetensors(const std::string& path, const std::vector<Entry>& entries) {
+  std::string header = "{", data;
+  for (const Entry& entry : entries) {
+    const std::size_t begin = data.size();
+    data += entry.bytes;
+    header += fmt::format("{}\"{}\":{{\"dtype\":\"{}\",\"shape\":{},\"data_offsets\":[{},{}]}}",
+                          header.size() > 1 ? "," : "", entry.name, entry.dtype, entry.shape, begin, data.size());
+  }
+  header += "}";
+  const std::uint64_t length = header.size();
+  write_file(path, std::string(reinterpret_cast<const char*>(&length), 8) + header + data);
+}
+
+/// The bits of a number that both F16 and BF16 hold exactly: k / 64 with |k| < 128.
+std::uint16_t half_bits(float value) {
+  if (value == 0) return 0;
+  int exponent = 0;
+  const float fraction = std::frexp(std::abs(value), &exponent);  // in [1/2, 1)
+  const auto mantissa = static_cast<unsigned>((2 * fraction - 1) * 1024);
+  return static_cast<std::uint16_t>((value < 0 ? 0x8000u : 0u) | static_cast<unsigned>(exponent - 1 + 15) << 10 |
+                                    mantissa);
+}
+
+/// All tensors of the model in a number type, element i of a tensor being ((i + name length) mod 255 - 127) / 64.
+std::vector<Entry> entries_of(const Parameters<float>& parameters, const std::string& dtype) {
+  std::vector<Entry> entries;
+  for (const ParameterSpec& spec : parameters.list()) {
+    Entry entry{spec.name, dtype, spec.shape, {}};
+    for (Index i = 0; i < spec.shape.elements(); ++i) {
+      const float value = static_cast<float>((i + static_cast<Index>(spec.name.size())) % 255 - 127) / 64;
+      const double wide = value;
+      const auto bits = std::bit_cast<std::uint32_t>(value);
+      const auto upper = static_cast<std::uint16_t>(bits >> 16);
+      const std::uint16_t half = half_bits(value);
+      if (dtype == "F32") entry.bytes.append(reinterpret_cast<const char*>(&value), 4);
+      if (dtype == "F64") entry.bytes.append(reinterpret_cast<const char*>(&wide), 8);
+      if (dtype == "F16") entry.bytes.append(reinterpret_cast<const char*>(&half), 2);
+      if (dtype == "BF16") entry.bytes.append(reinterpret_cast<const char*>(&upper), 2);
+    }
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+Entry& find(std::vector<Entry>& entries, const std::string& name) {
+  return *std::find_if(entries.begin(), entries.end(), [&](const Entry& e) { return e.name == name; });
+}
+
+/// What loading the small model's file says after `change`; the model must be as it was if it is refused.
+std::string refusal(void (*change)(std::vector<Entry>&)) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "w.safetensors";
+  Parameters<float> parameters = small_model();
+  std::vector<Entry> entries = entries_of(parameters, "F32");
+  change(entries);
+  write_safetensors(path, entries);
+  const Parameters<float> before = parameters;
+  const std::string message = error_of([&] { load_weights(SafetensorsFile(path), parameters); }, path);
+  if (message != "no error")
+    BOOST_TEST(std::equal(before.data(), before.data() + before.size(), parameters.data()),
+               "a refusal changed weights");
+  return message;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(weights)
+
+BOOST_AUTO_TEST_CASE(deit_tiny_has_timms_names_and_shapes) {
+  const Experiment x = load_experiment("models/deit-tiny.toml");
+  const VisionTransformer model(x.model, x.attention);
+  const std::map<std::string, std::string> expected = recorded();
+  BOOST_TEST(expected.size() == 152u);
+  BOOST_TEST(model.parameters().size() == 152);
+  BOOST_TEST(model.parameters().trainable_elements() == 5'717'416);
+  for (const ParameterSpec& spec : model.parameters()) {
+    const auto found = expected.find(spec.name);
+    BOOST_TEST((found != expected.end()), spec.name << " is no name of timm's");
+    if (found != expected.end()) BOOST_TEST(to_string(spec.shape) == found->second, spec.name);
+  }
+}
+
+// Weight decay applies to matrices and the patch embedding, to nothing else.
+BOOST_AUTO_TEST_CASE(decay_applies_to_weights_of_products_only) {
+  const Parameters<float> parameters = small_model();
+  for (const ParameterSpec& spec : parameters.list()) {
+    const bool product = spec.name.ends_with(".weight") && spec.name.find("norm") == std::string::npos;
+    BOOST_TEST(spec.decay == product, spec.name);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(every_float_type_loads) {
+  for (const std::string dtype : {"F32", "F16", "BF16", "F64"}) {
+    const TemporaryDirectory directory;
+    const std::string path = directory / "w.safetensors";
+    Parameters<float> parameters = small_model();
+    write_safetensors(path, entries_of(parameters, dtype));
+    load_weights(SafetensorsFile(path), parameters);
+    for (ParameterId id = 0; id < parameters.list().size(); ++id)
+      for (Index i = 0; i < parameters[id].size(); ++i) {
+        const Index length = static_cast<Index>(parameters.list()[id].name.size());
+        BOOST_REQUIRE_MESSAGE(parameters[id][i] == static_cast<float>((i + length) % 255 - 127) / 64,
+                              dtype << " " << parameters.list()[id].name << "[" << i << "]");
+      }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_is_wrong_is_named) {
+  BOOST_TEST(refusal([](std::vector<Entry>&) {}) == "no error");
+  BOOST_TEST(refusal([](std::vector<Entry>& e) { e.erase(e.begin() + 2); }) ==
+             ": the model has tensors that the file lacks: 'patch_embed.proj.weight'");
+  BOOST_TEST(refusal([](std::vector<Entry>& e) { e.clear(); }) ==
+             ": the model has tensors that the file lacks: 'cls_token', 'pos_embed', 'patch_embed.proj.weight', "
+             "'patch_embed.proj.bias' and 28 more");
+  BOOST_TEST(refusal([](std::vector<Entry>& e) {
+               e.push_back({"dist_token", "F32", {1}, std::string(4, '\0')});
+             }) == ": the file has tensors that the model lacks: 'dist_token'");
+  BOOST_TEST(refusal([](std::vector<Entry>& e) {
+               find(e, "blocks.1.attn.qkv.weight").shape = {16, 48};
+             }) == ": tensor 'blocks.1.attn.qkv.weight' has shape [16, 48]; the model's has [48, 16]");
+  BOOST_TEST(refusal([](std::vector<Entry>& e) {
+               const float nan = std::nanf("");
+               std::memcpy(find(e, "norm.bias").bytes.data() + 12, &nan, 4);
+             }) == ": tensor 'norm.bias': holds nan at element 3 of shape [16]; expected finite numbers");
+  BOOST_TEST(refusal([](std::vector<Entry>& e) { find(e, "norm.bias").dtype = "I32"; }) ==
+             ": tensor 'norm.bias': dtype is I32; expected F16, BF16, F32 or F64");
+}
+
+BOOST_AUTO_TEST_CASE(training_state_is_not_weights) {
+  BOOST_TEST(refusal([](std::vector<Entry>& e) {
+               e.push_back({"heed.mean.norm.bias", "F32", {2}, std::string(8, '\1')});
+             }) == "no error");
+}
+
+BOOST_AUTO_TEST_CASE(a_head_of_other_classes_is_replaced_when_asked) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "w.safetensors";
+  const Parameters<float> seven = small_model(7);
+  write_safetensors(path, entries_of(seven, "F32"));
+  Parameters<float> ten = small_model(10);
+  const Parameters<float> before = ten;
+  BOOST_TEST(error_of([&] { load_weights(SafetensorsFile(path), ten); }, path) ==
+             ": tensor 'head.weight' has shape [7, 16]; the model's has [10, 16]; --set train.init_head=true trains a "
+             "new head");
+  load_weights(SafetensorsFile(path), ten, {.new_head = true});
+  for (ParameterId id = 0; id < ten.list().size(); ++id) {
+    const bool head = ten.list()[id].name.starts_with("head.");
+    const bool kept = std::equal(ten[id].begin(), ten[id].end(), before[id].begin());
+    BOOST_TEST(kept == head, ten.list()[id].name);
+  }
+}
+
+// From a run's checkpoint, with its training state, into another run.
+BOOST_AUTO_TEST_CASE(a_run_begins_with_given_weights) {
+  const Workshop workshop;
+  Experiment x = workshop.experiment();
+  run(x, workshop / "first");
+  x.optim.lr = 0;
+  x.train.max_steps = 1;
+  run(x, workshop / "second", false, workshop / "first/last.safetensors");
+  const SafetensorsFile first(workshop / "first/last.safetensors"), second(workshop / "second/last.safetensors");
+  for (const std::string& name : first.names()) {
+    if (name.starts_with("heed.")) continue;
+    const Tensor<float> a = first.read<float>(name), b = second.read<float>(name);
+    BOOST_TEST(std::equal(a.begin(), a.end(), b.begin()), name);
+  }
+  x.model.dim = 32;
+  BOOST_TEST(error_of([&] {
+               run(x, workshop / "third", false, workshop / "first/last.safetensors");
+             }).find("tensor 'cls_token' has shape [1, 1, 16]; the model's has [1, 1, 32]") != std::string::npos);
+  BOOST_TEST(!std::filesystem::exists(workshop / "third"));
+}
+
+BOOST_AUTO_TEST_CASE(best_weights_are_the_model_alone) {
+  const Workshop workshop;
+  const Experiment x = workshop.experiment();
+  run(x, workshop / "run");
+  const SafetensorsFile best(workshop / "run/best.safetensors");
+  BOOST_TEST(best.names().size() == 32u);
+  BOOST_TEST(best.metadata().empty());
+  Parameters<float> parameters = small_model();
+  load_weights(best, parameters);
+  const std::string copy = workshop / "copy.safetensors";
+  SafetensorsWriter writer;
+  add_weights(writer, parameters);
+  writer.write(copy);
+  BOOST_TEST((read_file(copy) == read_file(workshop / "run/best.safetensors")));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,50 @@
+// Programs and scripts as a user runs them.
+#pragma once
+
+#include "heed/io/file.h"
+#include "support/temporary.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+namespace heed::test {
+
+struct CommandResult {
+  int status;
+  std::string output, errors;
+};
+
+/// Runs a line of shell in `directory`.
+inline CommandResult run_command(const std::string& line, const std::string& directory = ".") {
+  const TemporaryDirectory logs;
+  const int status = std::system(("cd '" + directory + "' && (" + line + ") > '" + (logs / "output").string() +
+                                  "' 2> '" + (logs / "errors").string() + "'")
+                                     .c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(logs / "output"), read_file(logs / "errors")};
+}
+
+/// The program that was built with these tests, in quotes.
+inline std::string heed_program() {
+  const std::filesystem::path tests = std::filesystem::read_symlink("/proc/self/exe");
+  return "'" + (tests.parent_path().parent_path() / "heed").string() + "'";
+}
+
+/// A precondition of test suites: is there a Python that draws?
+inline boost::test_tools::assertion_result with_matplotlib(boost::unit_test::test_unit_id) {
+  static const bool have = run_command("/usr/bin/python3 -c 'import matplotlib'").status == 0;
+  boost::test_tools::assertion_result result(have);
+  if (!have) result.message() << "python3-matplotlib is not installed";
+  return result;
+}
+
+/// Is the text one line, whole, that contains `piece`?
+inline bool is_line_with(const std::string& text, const std::string& piece) {
+  return text.find('\n') == text.size() - 1 && text.find(piece) != std::string::npos;
+}
+
+}  // namespace heed::test

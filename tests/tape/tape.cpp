@@ -1,0 +1,302 @@
+// The tape: accumulation, depth, misuse, parameters, and what training and evaluation mode change.
+#include "heed/tape/tape.h"
+
+#include "heed/ops/arithmetic.h"
+#include "heed/ops/batch_norm.h"
+#include "heed/ops/dropout.h"
+#include "heed/ops/linear.h"
+#include "support/temporary.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <optional>
+
+using namespace heed;
+
+namespace {
+
+using D = Var<double>;
+
+Tensor<double> numbers(Shape shape, std::uint64_t seed = 1) {
+  Tensor<double> tensor(shape);
+  for (Index i = 0; i < tensor.size(); ++i) tensor[i] = RandomStream(seed).uniform(i, -1, 1);
+  return tensor;
+}
+
+/// A parameter list of a weight [2, 3], one that no function uses [4], and a buffer [2].
+ParameterList small_list() {
+  ParameterList list;
+  list.add({"weight", {2, 3}, Initial::normal(1)});
+  list.add({"unused", {4}, Initial::constant(1)});
+  list.add({"buffer", {2}, Initial::constant(7), false, false});
+  return list;
+}
+
+template <class Values>
+bool equal(const Values& a, const std::vector<double>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
+}
+
+const std::string stale = "[tape] this variable belongs to a tape that was cleared or destroyed";
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(tape)
+
+// y = x x + 3 x + x: dy/dx = 2 x + 4, exact in these numbers.
+BOOST_AUTO_TEST_CASE(gradients_of_several_uses_add_up) {
+  const Tensor<double> values(Shape{3}, {0.5, -2, 4});
+  const Tensor<double> cotangent(Shape{3}, {1, 10, -1});
+  Tape<double> tape;
+  const D x = tape.input(values.view());
+  tape.backward(add(add(mul(x, x), scale(x, 3)), x), cotangent.view());
+  BOOST_TEST(equal(tape.gradient(x), {5, 0, -12}));
+}
+
+// add() hands the memory of its gradient on to its last operand; each operand still gets a gradient of its own.
+BOOST_AUTO_TEST_CASE(operands_of_a_sum_do_not_share_their_gradient) {
+  const Tensor<double> values(Shape{2}, {1, 2}), cotangent(Shape{2}, {1, 1});
+  Tape<double> tape;
+  const D a = tape.input(values.view()), b = tape.input(values.view());
+  const D twice = add(a, a);
+  tape.backward(add(add(twice, b), scale(a, 5)), cotangent.view());
+  BOOST_TEST(equal(tape.gradient(a), {7, 7}));
+  BOOST_TEST(equal(tape.gradient(b), {1, 1}));
+}
+
+// A chain on which recursion would overflow the stack: y = x + x + ... + x, exact in double.
+BOOST_AUTO_TEST_CASE(a_graph_of_a_hundred_thousand_nodes) {
+  const Tensor<double> value(Shape{}, {3.0});
+  Tape<double> tape;
+  for (int pass = 0; pass < 2; ++pass) {
+    tape.clear();
+    const D x = tape.input(value.view());
+    D y = x;
+    for (int i = 0; i < 100'000; ++i) y = add(y, x);
+    tape.backward(y);
+    BOOST_TEST(*y.data() == 300'003.0);
+    BOOST_TEST(tape.gradient(x)[0] == 100'001.0);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(inputs_that_nothing_depends_on_have_zero_gradients) {
+  const Tensor<double> values = numbers({2, 3}), one(Shape{}, {1.0});
+  Tape<double> tape;
+  const D unused = tape.input(values.view()), aside = tape.input(values.view()), x = tape.input(one.view());
+  scale(aside, 2);  // recorded, but the loss does not depend on it
+  tape.backward(scale(x, 2));
+  BOOST_TEST(equal(tape.gradient(unused), std::vector<double>(6, 0)));
+  BOOST_TEST(equal(tape.gradient(aside), std::vector<double>(6, 0)));
+  BOOST_TEST(tape.gradient(x)[0] == 2);
+}
+
+BOOST_AUTO_TEST_CASE(a_variable_does_not_outlive_its_pass) {
+  const Tensor<double> value(Shape{}, {1.0});
+  std::optional<Tape<double>> tape(std::in_place);
+  const D x = tape->input(value.view());
+  tape->clear();
+  const D fresh = tape->input(value.view());
+  BOOST_TEST(error_of([&] { x.data(); }) == stale);
+  BOOST_TEST(error_of([&] { scale(x, 2); }) == stale);
+  BOOST_TEST(error_of([&] { add(fresh, x); }) == stale);
+  BOOST_TEST(error_of([&] { tape->backward(x); }) == stale);
+  BOOST_TEST(error_of([&] { tape->gradient(x); }) == stale);
+  tape.reset();
+  BOOST_TEST(error_of([&] { fresh.shape(); }) == stale);
+  tape.emplace();  // another tape, perhaps in the same place
+  BOOST_TEST(error_of([&] { fresh.shape(); }) == stale);
+  BOOST_TEST(error_of([&] { add(tape->input(value.view()), fresh); }) == stale);
+  BOOST_TEST(error_of([] { D().shape(); }) == "[tape] this variable was never assigned a value");
+}
+
+BOOST_AUTO_TEST_CASE(one_backward_per_pass) {
+  const Tensor<double> value(Shape{}, {1.0});
+  Tape<double> tape;
+  const D x = tape.input(value.view()), y = scale(x, 2);
+  BOOST_TEST(error_of([&] { tape.gradient(x); }) == "[tape] the gradient was asked for before backward");
+  tape.backward(y);
+  BOOST_TEST(error_of([&] { tape.backward(y); }) ==
+             "[tape] backward has already run; clear the tape and run the forward pass again");
+  const std::string recording = "[tape] backward has already run; clear the tape before recording anew";
+  BOOST_TEST(error_of([&] { scale(x, 3); }) == recording);
+  BOOST_TEST(error_of([&] { tape.input(value.view()); }) == recording);
+  BOOST_TEST(error_of([&] { tape.constant(value.view()); }) == recording);
+  BOOST_TEST(tape.gradient(x)[0] == 2);
+}
+
+BOOST_AUTO_TEST_CASE(tapes_do_not_mix) {
+  const Tensor<double> value(Shape{}, {1.0});
+  Tape<double> a, b;
+  const D x = a.input(value.view()), y = b.input(value.view());
+  BOOST_TEST(error_of([&] { add(x, y); }) == "[add] the operands belong to different tapes");
+  BOOST_TEST(error_of([&] { a.backward(y); }) == "[tape] backward was asked for a variable of another tape");
+  a.backward(x);
+  BOOST_TEST(error_of([&] { a.gradient(y); }) == "[tape] gradients are kept for inputs of this tape only");
+}
+
+BOOST_AUTO_TEST_CASE(backward_needs_a_scalar_or_a_cotangent_and_something_to_differentiate) {
+  const Tensor<double> values = numbers({2, 3}), wrong = numbers({3, 2});
+  Tape<double> tape;
+  const D x = tape.input(values.view()), y = scale(x, 2), fixed = scale(tape.constant(values.view()), 2);
+  BOOST_TEST(error_of([&] { tape.backward(y); }) ==
+             "[tape] backward starts from a scalar loss, not from shape [2, 3]; give a cotangent");
+  BOOST_TEST(error_of([&] { tape.backward(y, wrong.view()); }) ==
+             "[tape] backward from a variable of shape [2, 3] needs a cotangent of that shape, not [3, 2]");
+  BOOST_TEST(error_of([&] { tape.backward(fixed, values.view()); }) ==
+             "[tape] backward: the variable does not depend on anything that takes a gradient");
+  tape.backward(y, values.view());  // none of the refusals spoilt the pass
+  BOOST_TEST(tape.gradient(x)[4] == 2 * values[4]);
+  BOOST_TEST(error_of([&] { tape.gradient(y); }) == "[tape] gradients are kept for inputs of this tape only");
+}
+
+// A buffer on the tape is a constant: Gradients has no room for it.
+BOOST_AUTO_TEST_CASE(a_buffer_gets_no_gradient) {
+  Parameters<double> parameters(small_list());
+  parameters.initialise(1);
+  Gradients<double> gradients(parameters);
+  Tape<double> tape({.parameters = &parameters, .gradients = &gradients});
+  const D buffer = tape.parameter(2);
+  const Tensor<double> values(Shape{2}, {1, 2}), cotangent(Shape{2}, {1, 1});
+  const D x = tape.input(values.view()), product = mul(x, buffer);
+  BOOST_TEST(!tape.target(buffer));
+  tape.backward(product, cotangent.view());
+  BOOST_TEST(equal(tape.gradient(x), {7, 7}));
+}
+
+// The first contribution to a parameter's gradient overwrites what was there, the next ones, also those of further
+// passes, are added, until reset(). complete() zeroes what nothing was written to.
+BOOST_AUTO_TEST_CASE(gradients_of_parameters_accumulate_over_passes) {
+  Parameters<double> parameters(small_list());
+  parameters.initialise(1);
+  Gradients<double> gradients(parameters);
+  std::fill(gradients.data(), gradients.data() + gradients.size(), 99.0);
+  const Tensor<double> cotangent(Shape{2, 3}, {1, 2, 3, 4, 5, 6});
+  const auto pass = [&](double factor) {
+    Tape<double> tape({.parameters = &parameters, .gradients = &gradients});
+    const D weight = tape.parameter(0);
+    tape.backward(add(scale(weight, factor), weight), cotangent.view());
+  };
+  gradients.reset();
+  pass(1);
+  BOOST_TEST(equal(gradients[0], {2, 4, 6, 8, 10, 12}));
+  pass(2);
+  BOOST_TEST(equal(gradients[0], {5, 10, 15, 20, 25, 30}));
+  BOOST_TEST(!gradients.fresh(0));
+  BOOST_TEST(gradients.fresh(1));
+  BOOST_TEST(equal(gradients[1], {99, 99, 99, 99}));
+  gradients.complete();
+  BOOST_TEST(equal(gradients[0], {5, 10, 15, 20, 25, 30}));
+  BOOST_TEST(equal(gradients[1], {0, 0, 0, 0}));
+  gradients.reset();
+  pass(0);
+  BOOST_TEST(equal(gradients[0], {1, 2, 3, 4, 5, 6}));
+}
+
+BOOST_AUTO_TEST_CASE(parameters_lie_side_by_side_and_names_are_unique) {
+  Parameters<double> parameters(small_list());
+  BOOST_TEST(parameters.list().trainable_elements() == 10);
+  BOOST_TEST(parameters.list().find("buffer") == 2);
+  BOOST_TEST(parameters.list().find("nothing") == -1);
+  BOOST_TEST(parameters.offset(2) >= parameters.trainable_size());
+  BOOST_TEST(Gradients<double>(parameters).size() == parameters.trainable_size());
+  for (ParameterId id = 0; id < 3; ++id)
+    BOOST_TEST(reinterpret_cast<std::uintptr_t>(parameters[id].data()) % alignment == 0u);
+  ParameterList list = small_list();
+  BOOST_TEST(error_of([&] {
+               list.add({"weight", {1}, Initial::constant(0)});
+             }) == "[parameters] two tensors are called 'weight'");
+}
+
+// Initial values are functions of seed and name, whatever the order of declaration and the number type.
+BOOST_AUTO_TEST_CASE(initial_values_depend_on_seed_and_name_only) {
+  ParameterList reversed;
+  reversed.add({"unused", {4}, Initial::constant(1)});
+  reversed.add({"weight", {2, 3}, Initial::normal(1)});
+  Parameters<double> a(small_list()), b(reversed), c(small_list());
+  Parameters<float> f(small_list());
+  a.initialise(5);
+  b.initialise(5);
+  c.initialise(6);
+  f.initialise(5);
+  for (Index i = 0; i < 6; ++i) {
+    BOOST_TEST(a[0][i] == b[1][i]);
+    BOOST_TEST(a[0][i] != c[0][i]);
+    BOOST_TEST(f[0][i] == static_cast<float>(a[0][i]));
+  }
+  BOOST_TEST(equal(a[2], {7, 7}));
+}
+
+BOOST_AUTO_TEST_CASE(without_gradients_nothing_is_recorded) {
+  Parameters<double> parameters(small_list());
+  Tape<double> tape({.parameters = &parameters});
+  const D y = scale(tape.parameter(0), 2);
+  BOOST_TEST(!tape.wanted(y));
+  BOOST_TEST(error_of([&] { tape.backward(y, parameters[0]); }) ==
+             "[tape] backward: the variable does not depend on anything that takes a gradient");
+}
+
+// Kept elements are divided by the probability of being kept. Of 10,000, 30 % are dropped, give or take five
+// standard deviations of sqrt(10,000 * 0.3 * 0.7) = 46.
+BOOST_AUTO_TEST_CASE(dropout_acts_in_training_only) {
+  const Tensor<double> values = numbers({100, 100});
+  Tape<double> training({.training = true, .random = RandomStream(1)}), evaluation({.random = RandomStream(1)});
+  for (const auto drop : {dropout<double>, stochastic_depth<double>}) {
+    const D x = evaluation.input(values.view());
+    BOOST_TEST(drop(x, 0.3, 1).data() == x.data());
+  }
+  const D y = dropout(training.input(values.view()), 0.3, 1);
+  Index dropped = 0;
+  for (Index i = 0; i < values.size(); ++i) {
+    dropped += y.data()[i] == 0;
+    if (y.data()[i] != 0) BOOST_TEST(y.data()[i] == values[i] * (1 / (1 - 0.3)));
+  }
+  BOOST_TEST(std::abs(static_cast<double>(dropped) - 3000) < 230);
+  const D whole = stochastic_depth(training.input(values.view()), 0.3, 1);
+  for (Index image = 0; image < 100; ++image)
+    for (Index i = 1; i < 100; ++i)
+      BOOST_REQUIRE((whole.data()[100 * image + i] == 0) == (whole.data()[100 * image] == 0));
+}
+
+BOOST_AUTO_TEST_CASE(dropping_does_not_depend_on_how_a_batch_is_cut) {
+  const Tensor<double> values = numbers({7, 20});
+  for (const auto drop : {dropout<double>, stochastic_depth<double>}) {
+    const auto of_images = [&](Index first, Index count, std::uint64_t place) {
+      Tape<double> tape({.training = true, .random = RandomStream(3), .first_image = first});
+      const D y = drop(tape.constant({values.data() + 20 * first, Shape{count, 20}}), 0.5, place);
+      return std::vector<double>(y.data(), y.data() + y.size());
+    };
+    const std::vector<double> whole = of_images(0, 7, 1);
+    std::vector<double> joined;
+    for (const auto& [first, count] : {std::pair<Index, Index>{0, 2}, {2, 4}, {6, 1}})
+      for (const double x : of_images(first, count, 1)) joined.push_back(x);
+    BOOST_TEST(joined == whole, boost::test_tools::per_element());
+    BOOST_TEST(of_images(0, 7, 2) != whole);
+  }
+}
+
+// x [2, 1, 2] = 1, 2, 3, 6: mean 3, squared deviations 14, variance 14 / 4 to normalise with, 14 / 3 for the running
+// one.
+BOOST_AUTO_TEST_CASE(batch_norm_keeps_running_statistics_and_uses_them_in_evaluation) {
+  const Tensor<double> x(Shape{2, 1, 2}, {1, 2, 3, 6}), gamma(Shape{1}, {2.0}), beta(Shape{1}, {0.5});
+  Tensor<double> mean(Shape{1}, {10.0}), variance(Shape{1}, {1.0});
+  const auto run = [&](bool training) {
+    Tape<double> tape({.training = training});
+    const D y = batch_norm(tape.input(x.view()), tape.input(gamma.view()), tape.input(beta.view()), mean.view(),
+                           variance.view(), 0.1, 0.0);
+    return std::vector<double>(y.data(), y.data() + 4);
+  };
+  // A few roundings of numbers below ten.
+  const auto close = [](double a, double b) { return std::abs(a - b) < 1e-14; };
+  const std::vector<double> trained = run(true);
+  BOOST_TEST(close(trained[3], 2 * (6 - 3) / std::sqrt(3.5) + 0.5));
+  BOOST_TEST(close(mean[0], 0.9 * 10 + 0.1 * 3));
+  BOOST_TEST(close(variance[0], 0.9 * 1 + 0.1 * 14 / 3));
+  mean[0] = 4;
+  variance[0] = 0.25;
+  const std::vector<double> evaluated = run(false);
+  BOOST_TEST(close(evaluated[3], 2 * (6 - 4) / 0.5 + 0.5));
+  BOOST_TEST(mean[0] == 4);
+  BOOST_TEST(variance[0] == 0.25);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
