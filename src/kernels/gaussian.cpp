@@ -22,8 +22,8 @@ struct AddSquaredDifference {
 
 void squared_distances(Index m, Index n, Index d, const float* x, Index x_stride, const float* y, Index y_stride,
                        float* out, Index out_stride) {
-  sum_pairs<AddSquaredDifference>(Transpose::no, Transpose::yes, m, n, d, x, x_stride, y, y_stride, Update::assign, out,
-                                  out_stride);
+  sum_pairs<AddSquaredDifference>(operand(Transpose::no, m, d, x, x_stride), operand(Transpose::yes, d, n, y, y_stride),
+                                  Update::assign, Matrix<float>(out, m, n, out_stride));
 }
 
 void gaussian_backward(Index m, Index n, Index d, const float* x, Index x_stride, const float* y, Index y_stride,

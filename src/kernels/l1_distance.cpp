@@ -60,7 +60,7 @@ void sum_of_rows(Index rows, Index width, const float* x, Index ldx, float* sums
 
 void negative_l1(Index rows, Index columns, Index width, const float* x, Index ldx, const float* w, Index ldw,
                  Update update, float* s, Index lds) {
-  sum_pairs<SubtractDistance>(Transpose::no, Transpose::yes, rows, columns, width, x, ldx, w, ldw, update, s, lds);
+  sum_pairs<SubtractDistance>(operand(Transpose::no, rows, width, x, ldx), operand(Transpose::yes, width, columns, w, ldw), update, Matrix<float>(s, rows, columns, lds));
 }
 
 void negative_l1_by_maxima(Index rows, Index columns, Index width, const float* x, Index ldx, const float* w, Index ldw,
@@ -75,8 +75,9 @@ void negative_l1_by_maxima(Index rows, Index columns, Index width, const float* 
       const Index some = std::min(most_columns, columns - c);
       sum_of_rows(some, width, w + c * ldw, ldw, of_w);
       for (Index j = 0; j < some && bias; ++j) of_w[j] += bias[c + j];
-      sum_pairs<SubtractTwiceMaximum, true>(Transpose::no, Transpose::yes, count, some, width, x + r * ldx, ldx,
-                                            w + c * ldw, ldw, Update::assign, s + r * lds + c, lds, {of_w, of_x});
+      sum_pairs<SubtractTwiceMaximum, true>(operand(Transpose::no, count, width, x + r * ldx, ldx),
+                                            operand(Transpose::yes, width, some, w + c * ldw, ldw), Update::assign,
+                                            Matrix<float>(s + r * lds + c, count, some, lds), {of_w, of_x});
     }
   }
 }

@@ -17,7 +17,7 @@
 #pragma once
 
 #include "heed/attention/map_blocks.h"
-#include "heed/kernels/gemm.h"
+#include "heed/kernels/gemm_by_stride.h"
 #include "heed/kernels/l1_distance.h"
 #include "heed/kernels/softmax.h"
 

@@ -14,7 +14,7 @@
 
 #include "heed/attention/mechanism.h"
 #include "heed/kernels/exp_sums.h"
-#include "heed/kernels/gemm.h"
+#include "heed/kernels/gemm_by_stride.h"
 
 namespace heed {
 

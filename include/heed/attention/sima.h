@@ -14,7 +14,7 @@
 #pragma once
 
 #include "heed/attention/map_blocks.h"
-#include "heed/kernels/gemm_bf16.h"
+#include "heed/kernels/gemm_by_stride.h"
 #include "heed/kernels/normalize.h"
 
 namespace heed {

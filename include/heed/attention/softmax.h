@@ -10,7 +10,7 @@
 #pragma once
 
 #include "heed/attention/map_blocks.h"
-#include "heed/kernels/gemm_bf16.h"
+#include "heed/kernels/gemm_by_stride.h"
 #include "heed/kernels/softmax.h"
 
 namespace heed {

@@ -3,7 +3,7 @@
 
 #include "heed/cost/counts.h"
 #include "heed/kernels/exp.h"
-#include "heed/kernels/gemm.h"
+#include "heed/kernels/gemm_by_stride.h"
 
 #include <cmath>
 

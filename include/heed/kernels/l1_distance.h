@@ -1,7 +1,7 @@
 // l1 distances between the rows of two matrices, and the gradients that adder networks use for them.
 #pragma once
 
-#include "heed/kernels/gemm.h"
+#include "heed/kernels/gemm_by_stride.h"
 #include "heed/kernels/update.h"
 #include "heed/base/tensor.h"
 

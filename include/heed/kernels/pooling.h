@@ -2,7 +2,7 @@
 #pragma once
 
 #include "heed/cost/counts.h"
-#include "heed/kernels/gemm.h"
+#include "heed/kernels/gemm_by_stride.h"
 #include "heed/base/tensor.h"
 
 namespace heed::kernels {

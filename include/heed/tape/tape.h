@@ -15,6 +15,7 @@
 #pragma once
 
 #include "heed/base/arena.h"
+#include "heed/base/matrix.h"
 #include "heed/cost/counts.h"
 #include "heed/kernels/gemm_bf16.h"
 #include "heed/kernels/update.h"
@@ -60,6 +61,9 @@ class Var {
   Index size() const { return shape().elements(); }
   const T* data() const { return tape().node(*this).value; }
   View<const T> value() const { return {data(), shape()}; }
+
+  /// The value as rows of its last axis.
+  Matrix<const T> matrix() const { return {data(), shape().rows(), shape().row_size()}; }
 
  private:
   friend class Tape<T>;
@@ -195,6 +199,9 @@ class Tape {
     T* data = nullptr;
     Update update = Update::assign;
     explicit operator bool() const { return data != nullptr; }
+
+    /// The place as a matrix of so many rows.
+    Matrix<T> matrix(Index rows, Index columns) const { return {data, rows, columns}; }
   };
   Target target(Var<T> x);
 
@@ -263,6 +270,12 @@ class Adjoint {
  public:
   const T* data() const { return tape_->nodes_[index_].gradient; }
   Index size() const { return tape_->nodes_[index_].shape.elements(); }
+
+  /// The gradient as rows of its last axis.
+  Matrix<const T> matrix() const {
+    const Shape& shape = tape_->nodes_[index_].shape;
+    return {data(), shape.rows(), shape.row_size()};
+  }
 
   /// The result itself, y.
   const T* value() const { return tape_->nodes_[index_].value; }
