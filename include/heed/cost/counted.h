@@ -5,6 +5,7 @@
 #include "heed/cost/counts.h"
 
 #include <cmath>
+#include <variant>
 
 namespace heed {
 
@@ -45,5 +46,9 @@ class Counted {
  private:
   double value_ = 0;
 };
+
+/// One of the three number types' version of X: what a virtual function takes, which cannot be a template.
+template <template <class> class X>
+using OfNumber = std::variant<X<float>, X<double>, X<Counted>>;
 
 }  // namespace heed
