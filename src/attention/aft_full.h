@@ -50,20 +50,17 @@ struct AftFull {
     return {carve.matrix(z.rows, z.D), carve.matrix(z.rows, z.D), carve.matrix(z.rows, z.D)};
   }
 
-  // Running sums; on the way back -scale, dy / mass, y dy / mass of every query and dy of one; what biased keys need.
+  // Running sums; on the way back -scale, dy / mass, y dy / mass of every query; what biased keys need.
   template <class T>
   struct Scratch {
     ExpSums<T> running, queries;
-    Matrix<T> dy;
     AftBiased::Scratch<T> biased;
   };
   template <class T>
   Scratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
     const Sizes z = sizes(shape);
-    Scratch<T> scratch{kernels::carve_exp_sums(1, z.D, z.D, carve),
-                       kernels::carve_exp_sums(z.rows, z.D, z.D, carve),
-                       carve.matrix(1, z.D),
-                       {}};
+    Scratch<T> scratch{
+        kernels::carve_exp_sums(1, z.D, z.D, carve), kernels::carve_exp_sums(z.rows, z.D, z.D, carve), {}};
     if (window > 0) scratch.biased = biased(z).scratch(carve);
     return scratch;
   }
@@ -109,18 +106,13 @@ struct AftFull {
     const Sizes z = sizes(in.shape);
     const ExpSums<T> queries = scratch.queries;
     // 4. Queries that share one row of sums (simple, not causal) add up their dy.
-    for (Index t = 0; t < z.N; ++t) {
-      Matrix<const T> dy = douts[0].middle_rows(t, 1);
-      const Matrix<T> dq = gradient.q[0].middle_rows(t, 1);
-      if (query) {
-        kernels::gate_backward(in.q[0].middle_rows(t, 1), z.of_queries(saved.y).middle_rows(t, 1), dy, gradient.update,
-                               dq, scratch.dy);
-        dy = scratch.dy;
-      } else if (gradient.update == Update::assign) {
-        fill(dq, T(0));
-      }
-      const bool first = t == 0 || z.rows > 1;
-      write_all(first ? Update::assign : Update::accumulate, z.D, dy.data, z.of_queries(queries.mass)[t]);
+    const Matrix<const T> dout = douts[0];
+    const Matrix<T> dq = gradient.q[0], dy = z.of_queries(queries.mass);
+    if (query) {
+      kernels::gate_backward(in.q[0], z.of_queries(saved.y), dout, gradient.update, dq, dy);
+    } else {
+      for (Index t = 0; t < z.N; ++t) write_all(kernels::sum_update(t, dy), z.D, dout[t], dy[t]);
+      if (gradient.update == Update::assign) fill(dq, T(0));
     }
     // 3.
     for (Index i = 0; i < saved.y.size(); ++i) {

@@ -17,7 +17,7 @@ template <class T>
 }
 inline constexpr Counts logistic_counts{.add = 1, .div = 1, .exp = 1};
 
-/// out = sigma(q) y, element-wise. out may be y; the rows of y may be one and the same, with stride 0.
+/// out = sigma(q) y, element-wise. out may be y. y may be one row for all, with stride 0.
 template <class T>
 void gate_forward(MatrixFor<T> q, MatrixFor<T> y, Matrix<T> out) {
   for (Index r = 0; r < out.rows; ++r)
@@ -26,17 +26,25 @@ void gate_forward(MatrixFor<T> q, MatrixFor<T> y, Matrix<T> out) {
 
 inline Counts gate_forward_counts(Index numbers) { return numbers * (logistic_counts + Counts{.mul = 1}); }
 
-/// dy = sigma(q) dout and dq (+)= sigma'(q) y dout = dy y (1 - sigma(q)). dy may be dout.
+/// How row r of the gradient of a matrix is written that may be one row for all: the gradients of all rows add up.
+template <class T>
+Update sum_update(Index r, Matrix<T> gradient) {
+  return r > 0 && gradient.stride == 0 ? Update::accumulate : Update::assign;
+}
+
+/// dy = sigma(q) dout and dq (+)= sigma'(q) y dout = dy y (1 - sigma(q)). dy may be dout. Where y is one row for all,
+/// dy is too, their sum.
 template <class T>
 void gate_backward(MatrixFor<T> q, MatrixFor<T> y, MatrixFor<T> dout, Update update, Matrix<T> dq, Matrix<T> dy) {
-  for (Index r = 0; r < dy.rows; ++r)
-    for (Index i = 0; i < dy.columns; ++i) {
+  for (Index r = 0; r < dq.rows; ++r)
+    for (Index i = 0; i < dq.columns; ++i) {
       const T gate = logistic(q(r, i)), gated = gate * dout(r, i);
       write(update, dq(r, i), gated * y(r, i) * (T(1) - gate));
-      dy(r, i) = gated;
+      write(sum_update(r, dy), dy(r, i), gated);
     }
 }
 
+/// Of so many numbers; where dy is a sum, an addition more for each but those of the first row.
 inline Counts gate_backward_counts(Index numbers, Update update) {
   return numbers * (logistic_counts + Counts{.mul = 3, .add = update == Update::assign ? 1 : 2});
 }

@@ -38,7 +38,7 @@ struct Part {
 
 /// Row i of exponential sums that have one scale for all n numbers of a value.
 template <class T>
-Part<std::remove_const_t<T>> part_of(const ExpSums<T>& sums, Index i) {
+[[gnu::always_inline]] inline Part<std::remove_const_t<T>> part_of(const ExpSums<T>& sums, Index i) {
   return {sums.scale(i, 0), sums.mass ? &sums.mass(i, 0) : nullptr, sums.value[i]};
 }
 
@@ -76,7 +76,7 @@ void start_sum(const ExpSums<T>& sums, Index i, const Part<T>& term) {
   std::copy_n(term.value, sums.value.columns, sums.value[i]);
 }
 
-/// Row i = row `from` and the term.
+/// Row i = row `from`, another, and the term.
 template <class T>
 void extend_sum(const ExpSums<T>& sums, Index i, Index from, const Part<T>& term) {
   const Part<T> before = part_of(sums, from);
@@ -87,6 +87,7 @@ void extend_sum(const ExpSums<T>& sums, Index i, Index from, const Part<T>& term
   sums.scale(i, 0) = grows ? term.x : before.x;
   sums.mass(i, 0) = *before.mass * of_before + (term.mass ? *term.mass * of_term : of_term);
   T* const value = sums.value[i];
+#pragma GCC ivdep
   for (Index c = 0; c < sums.value.columns; ++c) value[c] = before.value[c] * of_before + term.value[c] * of_term;
 }
 
@@ -133,6 +134,26 @@ void make_running_sums(const Neighbourhood& g, const ExpSums<const T>& terms, co
   }
 }
 
+/// Calls f(part, bias or nullptr) for all parts of the sum of cell t.
+template <class T, class F>
+[[gnu::always_inline]] inline void for_each_part(const Neighbourhood& g, Index t, const ExpSums<const T>& terms,
+                                                 const T* bias, bool mirrored, const RunningSums<T>& running,
+                                                 const F& f) {
+  const Index ty = t / g.width, tx = t % g.width;
+  const auto window = g.around(ty, tx);
+  for (Index y = window.top; y < window.bottom; ++y)
+    for (Index x = window.left; x < window.right; ++x)
+      f(part_of(terms, y * g.width + x), bias + (mirrored ? g.place(ty - y, tx - x) : g.place(y - ty, x - tx)));
+  if (!g.outside) return;
+  const T* const none = nullptr;
+  for (Index y = window.top; y < window.bottom; ++y) {
+    if (window.left > 0) f(part_of(running.left, y * g.width + window.left - 1), none);
+    if (window.right < g.width) f(part_of(running.right, y * g.width + window.right), none);
+  }
+  if (window.top > 0) f(part_of(running.above, window.top - 1), none);
+  if (window.bottom < g.height) f(part_of(running.below, window.bottom), none);
+}
+
 }  // namespace detail
 
 /// For every cell t the sum over all cells s
@@ -146,33 +167,16 @@ void make_running_sums(const Neighbourhood& g, const ExpSums<const T>& terms, co
 /// precision, and the scale of cell t is the maximum over what is summed for t alone. O(N (window + 2 rows of it) n).
 /// The result overlaps nothing.
 template <class T>
-void neighbourhood_sums(const Neighbourhood& g, const ExpSumsFor<T>& terms, const std::type_identity_t<T>* bias,
-                        bool mirrored, const std::type_identity_t<RunningSums<T>>& running, ExpSums<T> sums) {
+void neighbourhood_sums(const Neighbourhood& g, ExpSumsFor<T> terms, const std::type_identity_t<T>* bias, bool mirrored,
+                        std::type_identity_t<RunningSums<T>> running, ExpSums<T> sums) {
   using Part = detail::Part<T>;
-  using detail::part_of;
   const Index n = sums.value.columns;
   if (g.outside) detail::make_running_sums<T>(g, terms, running);
 
   for (Index t = 0; t < g.cells(); ++t) {
-    const Index ty = t / g.width, tx = t % g.width;
-    const auto window = g.around(ty, tx);
-    // Calls f(part, bias or nullptr) for all parts of the sum.
-    const auto for_each_part = [&](const auto& f) {
-      for (Index y = window.top; y < window.bottom; ++y)
-        for (Index x = window.left; x < window.right; ++x)
-          f(part_of(terms, y * g.width + x), bias + (mirrored ? g.place(ty - y, tx - x) : g.place(y - ty, x - tx)));
-      if (!g.outside) return;
-      const T* const none = nullptr;
-      for (Index y = window.top; y < window.bottom; ++y) {
-        if (window.left > 0) f(part_of(running.left, y * g.width + window.left - 1), none);
-        if (window.right < g.width) f(part_of(running.right, y * g.width + window.right), none);
-      }
-      if (window.top > 0) f(part_of(running.above, window.top - 1), none);
-      if (window.bottom < g.height) f(part_of(running.below, window.bottom), none);
-    };
     T scale{}, mass{};
     bool first = true;
-    for_each_part([&](const Part& part, const T* b) {
+    detail::for_each_part<T>(g, t, terms, bias, mirrored, running, [&](const Part& part, const T* b) {
       const T x = b ? part.x + *b : part.x;
       if (first || x > scale) scale = x;
       first = false;
@@ -185,7 +189,7 @@ void neighbourhood_sums(const Neighbourhood& g, const ExpSumsFor<T>& terms, cons
       weighted_rows(parts.count, n, parts.weights, parts.rows, update, sums.value[t]);
       update = Update::accumulate, parts.count = 0;
     };
-    for_each_part([&](const Part& part, const T* b) {
+    detail::for_each_part<T>(g, t, terms, bias, mirrored, running, [&](const Part& part, const T* b) {
       const T distance = part.x - scale;
       parts.add(b ? distance + *b : distance, part.mass, part.value);
       if (parts.full()) add_batch();
@@ -235,6 +239,7 @@ template <class T>
 void neighbourhood_bias_gradient(const Neighbourhood& g, const ExpSumsFor<T>& terms,
                                  const std::type_identity_t<T>* bias,
                                  const std::type_identity_t<WeightedMeans<T>>& means, T* dbias) {
+  const Matrix<const T> x = terms.scale, scale = means.scale, value = terms.value, y = means.y, G = means.G;
   for (Index dy = -g.reach_y; dy <= g.reach_y; ++dy)
     for (Index dx = -g.reach_x; dx <= g.reach_x; ++dx) {
       const Index place = g.place(dy, dx);
@@ -252,10 +257,9 @@ void neighbourhood_bias_gradient(const Neighbourhood& g, const ExpSumsFor<T>& te
         for (Index column = left; column < right;) {
           const Index t = row * g.width + column, s = (row + dy) * g.width + column + dx;
           const Index some = std::min(right - column, detail::Batch<T>::most - pairs.count);
-          row_dots_of_differences(some, terms.value.columns, means.G[t], means.G.stride, terms.value[s],
-                                  terms.value.stride, means.y[t], means.y.stride, dots + pairs.count);
-          for (Index i = 0; i < some; ++i)
-            pairs.add((terms.scale(s + i, 0) - means.scale(t + i, 0)) + bias[place], nullptr, nullptr);
+          row_dots_of_differences(some, value.columns, G[t], G.stride, value[s], value.stride, y[t], y.stride,
+                                  dots + pairs.count);
+          for (Index i = 0; i < some; ++i) pairs.add((x(s + i, 0) - scale(t + i, 0)) + bias[place], nullptr, nullptr);
           if (pairs.full()) add_batch();
           column += some;
         }
