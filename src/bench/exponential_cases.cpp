@@ -51,26 +51,28 @@ std::vector<KernelCase> exponential_cases(const ModelSizes& model) {
                    }),
       exponentials("sigmoid gate forward", image, N, D,
                    [=](Operands& o) {
-                     return [=, q = o.in(n), y = o.in(n), out = o.out(n)] { kernels::gate_forward(n, q, y, out); };
+                     const Matrix<const float> q(o.in(n), N, D), y(o.in(n), N, D);
+                     const Matrix<float> out(o.out(n), N, D);
+                     return [=] { kernels::gate_forward(q, y, out); };
                    }),
       exponentials("sigmoid gate backward", image, N, D,
                    [=](Operands& o) {
-                     return [=, q = o.in(n), y = o.in(n), dout = o.in(n), dq = o.out(n), dy = o.out(n)] {
-                       kernels::gate_backward(n, q, y, dout, Update::assign, dq, dy);
-                     };
+                     const Matrix<const float> q(o.in(n), N, D), y(o.in(n), N, D), dout(o.in(n), N, D);
+                     const Matrix<float> dq(o.out(n), N, D), dy(o.out(n), N, D);
+                     return [=] { kernels::gate_backward(q, y, dout, Update::assign, dq, dy); };
                    }),
       exponentials("exp sums", image, N, D,
                    [=](Operands& o) {
-                     const kernels::ExpSums<float> sums{o.out(D), o.out(D), o.out(D)};
-                     return [=, k = o.in(n), v = o.in(n), no_bias = static_cast<const float*>(nullptr)] {
-                       kernels::exp_sums_of(N, D, k, D, v, D, no_bias, sums);
-                     };
+                     const kernels::ExpSums<float> sums{{o.out(D), 1, D}, {o.out(D), 1, D}, {o.out(D), 1, D}};
+                     const kernels::KeysAndValues<const float> keys{{o.in(n), N, D}, {o.in(n), N, D}};
+                     return [=] { kernels::exp_sums_of(keys, nullptr, sums); };
                    }),
       exponentials("exp of columns", image, N, D,
                    [=](Operands& o) {
-                     return [=, k = o.in(n), v = o.in(n), maximum = o.out(D), f = o.out(2 * n)] {
-                       kernels::exp_of_columns(N, D, k, D, v, D, maximum, f);
-                     };
+                     const kernels::KeysAndValues<const float> keys{{o.in(n), N, D}, {o.in(n), N, D}};
+                     float* const maximum = o.out(D);
+                     const Matrix<float> F(o.out(2 * n), N, 2 * D);
+                     return [=] { kernels::exp_of_columns(keys, maximum, F); };
                    }),
   };
 }

@@ -21,7 +21,7 @@ std::vector<KernelCase> mechanism_cases(const ModelSizes& model) {
   const std::string name = model.name, head = name + " head";
   const Index N = model.tokens, d = model.head();
   const kernels::Neighbourhood grid{model.grid, model.grid, 2, 2};
-  const Index cells = grid.cells(), scratch = kernels::neighbourhood_scratch(grid, d, true);
+  const Index cells = grid.cells();
   const kernels::NewtonInverse newton{landmarks};
   const Cost newton_cost = kernels::newton_inverse_cost(newton, true);
   const auto gram = [=](Operands& o) {
@@ -32,12 +32,16 @@ std::vector<KernelCase> mechanism_cases(const ModelSizes& model) {
   };
   return {
       {"neighbourhood sums", head, fmt::format("{} x {}, 5 x 5", cells, d),
-       work_of(kernels::neighbourhood_counts(grid, d, false, true)),
+       work_of(kernels::neighbourhood_sums_counts(grid, d, false)),
        [=](Operands& o) {
-         const kernels::NeighbourTerms<float> terms{d, o.in(cells), 1, nullptr, o.in(cells * d), d};
-         const kernels::NeighbourSums<float> sums{o.out(cells), o.out(cells), o.out(cells * d)};
-         return [=, bias = o.in(grid.places()), rest = o.scratch(scratch)] {
-           kernels::neighbourhood_sums(grid, terms, bias, false, true, sums, rest);
+         const kernels::ExpSums<const float> terms{{o.in(cells), cells, 1}, {}, {o.in(cells * d), cells, d}};
+         const kernels::ExpSums<float> sums{
+             {o.out(cells), cells, 1}, {o.out(cells), cells, 1}, {o.out(cells * d), cells, d}};
+         Carver<float> size;
+         kernels::carve_running_sums(grid, d, size);
+         Carver<float> carve(o.scratch(size.taken()));
+         return [=, bias = o.in(grid.places()), running = kernels::carve_running_sums(grid, d, carve)] {
+           kernels::neighbourhood_sums(grid, terms, bias, false, running, sums);
          };
        }},
       {"gaussian forward", head, fmt::format("{} x {} x {}", landmarks, N, d),

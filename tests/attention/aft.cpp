@@ -122,15 +122,72 @@ BOOST_AUTO_TEST_CASE(local_lies_between_simple_and_full) {
   }
 }
 
+/// A factored bias in few channels is made block by block for each image, in many once for all images.
 BOOST_AUTO_TEST_CASE(factored_bias_is_the_product_of_its_factors) {
-  const Tensors t = operands(1, 1, 67, 2, 2);
-  const Tensor<double> u = draw({67, 3}, 5), p = draw({67, 3}, 6);
-  Tensor<double> w(Shape{67, 67});
-  for (Index i = 0; i < 67; ++i)
-    for (Index s = 0; s < 67; ++s)
-      for (Index r = 0; r < 3; ++r) w[i * 67 + s] += u[i * 3 + r] * p[s * 3 + r];
-  check_same(run<double>({}, with(with(t, "u", u), "p", p)), run<double>({{"param", "dense"}}, with(t, "w", w)), 1e-13,
-             "u p^T");
+  const Index N = 67, rank = 3;
+  const Tensor<double> u = draw({N, rank}, 5), p = draw({N, rank}, 6);
+  Tensor<double> w(Shape{N, N});
+  for (Index i = 0; i < N; ++i)
+    for (Index s = 0; s < N; ++s)
+      for (Index r = 0; r < rank; ++r) w[i * N + s] += u[i * rank + r] * p[s * rank + r];
+  for (const auto& [D, once] : {std::pair<Index, bool>{2, false}, {40, true}})
+    for (const OptionValues& options : {OptionValues{},
+                                        {{"causal", "true"}},
+                                        {{"variant", "local"}, {"window", "2"}},
+                                        {{"variant", "local"}, {"window", "9"}}}) {
+      OptionValues factored = options, dense = options;
+      factored["rank"] = std::to_string(rank), dense["param"] = "dense";
+      const AttentionShape shape{1, N, N, D, D, 0, 0, false};
+      BOOST_TEST((make_mechanism("aft", factored)->memory(shape).prepared > 0) == once);
+      const Tensors t = operands(3, 1, N, D, D);
+      const Tensors got = run<double>(factored, with(with(t, "u", u), "p", p)),
+                    expected = run<double>(dense, with(t, "w", w));
+      check_same(got, expected, 1e-13, "u p^T");
+      Tensor<double> du(u.shape()), dp(p.shape());
+      for (Index i = 0; i < N; ++i)
+        for (Index s = 0; s < N; ++s)
+          for (Index r = 0; r < rank; ++r) {
+            du[i * rank + r] += expected.at("dw")[i * N + s] * p[s * rank + r];
+            dp[s * rank + r] += expected.at("dw")[i * N + s] * u[i * rank + r];
+          }
+      check_same({{"du", du}, {"dp", dp}}, got, 1e-12, "gradients of the factors");
+    }
+}
+
+/// heed's checks of costs run over sizes in which a factored bias is prepared.
+BOOST_AUTO_TEST_CASE(costs_where_the_bias_is_made_for_each_image) {
+  const Index N = 9, D = 2;
+  const AttentionShape shape{1, N, N, D, D, 0, 0, false};
+  for (const std::string causal : {"false", "true"}) {
+    const auto mechanism = make_mechanism("aft", {{"rank", "3"}, {"causal", causal}});
+    const AttentionMemorySize size = mechanism->memory(shape);
+    BOOST_TEST(size.prepared == 0);
+    BOOST_TEST((mechanism->preparation_cost(shape).forward == Counts{}));
+    std::vector<Counted> q(N * D, 0.5), gradients(4 * N * D), saved(size.saved), scratch(size.scratch);
+    const auto heads = [&](auto* data) { return Heads{Matrix(data, N, D), 1, N * D}; };
+    const Heads<const Counted> in = heads(static_cast<const Counted*>(q.data()));
+    std::vector<Tensor<Counted>> tensors, dtensors;
+    std::vector<View<const Counted>> own;
+    std::vector<View<Counted>> down;
+    for (const ParameterSpec& spec : mechanism->parameters(shape))
+      tensors.emplace_back(spec.shape), dtensors.emplace_back(spec.shape);
+    for (auto& tensor : tensors) own.push_back(tensor.view());
+    for (auto& tensor : dtensors) down.push_back(tensor.view());
+    const AttentionInput<Counted> input{.shape = shape, .q = in, .k = in, .v = in, .parameters = own};
+    Counted* const g = gradients.data();
+    Counted::tally() = {};
+    mechanism->forward(AttentionForward<Counted>{input, heads(g), {saved.data()}, {scratch.data()}});
+    BOOST_TEST((Counted::tally() == mechanism->cost(shape).forward));
+    Counted::tally() = {};
+    mechanism->backward(AttentionBackward<Counted>{
+        input,
+        heads(static_cast<const Counted*>(g)),
+        in,
+        {saved.data()},
+        {scratch.data()},
+        {Update::assign, heads(g + N * D), heads(g + 2 * N * D), heads(g + 3 * N * D), down}});
+    BOOST_TEST((Counted::tally() == mechanism->cost(shape).backward));
+  }
 }
 
 /// Equation 6 with exp(w) - 1, as the paper writes it.
@@ -234,16 +291,20 @@ BOOST_AUTO_TEST_CASE(memory_is_linear_in_the_tokens) {
   const Index N = 4096, D = 64;
   const AttentionShape shape{1, N, N, D, D, 64, 64, false};
   const auto full = make_mechanism("aft", {{"rank", "8"}});
-  BOOST_TEST(full->saved(shape) == 3 * N * D);
-  BOOST_TEST(full->scratch(shape) <= 8 * N * D + 3 * 64 * N + 5 * 64 * D);
+  BOOST_TEST(full->memory(shape).saved == 3 * N * D);
+  BOOST_TEST(full->memory(shape).scratch <= 8 * N * D + 3 * 64 * N + 5 * 64 * D);
+  BOOST_TEST(full->memory(shape).prepared == 0);
   const auto local = make_mechanism("aft", {{"variant", "local"}, {"window", "8"}, {"rank", "8"}});
-  BOOST_TEST(local->saved(shape) + local->scratch(shape) <= 8 * N * D);
+  const AttentionMemorySize of_local = local->memory(shape);
+  BOOST_TEST(of_local.saved + of_local.scratch <= 8 * N * D);
+  BOOST_TEST(of_local.prepared > 0);
+  BOOST_TEST(of_local.prepared <= 8 * N * D + N);
   const auto simple = make_mechanism("aft", {{"variant", "simple"}});
-  BOOST_TEST(simple->saved(shape) == 3 * D);
-  BOOST_TEST(simple->scratch(shape) <= 7 * D);
+  BOOST_TEST(simple->memory(shape).saved == 3 * D);
+  BOOST_TEST(simple->memory(shape).scratch <= 7 * D);
   const AttentionShape heads{4, N, N, 16, 16, 64, 64, false};
   const auto conv = make_mechanism("aft", {{"variant", "conv"}, {"size", "11"}});
-  BOOST_TEST(conv->saved(heads) + conv->scratch(heads) <= 4 * N * 18 + 5 * 121 + 6 * N * 18);
+  BOOST_TEST(conv->memory(heads).saved + conv->memory(heads).scratch <= 4 * N * 18 + 5 * 121 + 6 * N * 18);
 }
 
 /// Bytes that a forward and a backward pass over the mechanism take from the tape.
@@ -319,9 +380,10 @@ BOOST_AUTO_TEST_CASE(entropy_of_equal_biases_is_the_logarithm_of_their_number) {
   const auto mechanism = make_mechanism("aft", {{"variant", "conv"}, {"sparsity", "entropy"}, {"coef", "0.5"}});
   const AttentionShape shape{3, 12, 12, 2, 2, 3, 4, false};
   const Tensor<double> w = draw({3, 3, 3}, 1), zero(Shape{3});
-  std::vector<double> scratch(static_cast<std::size_t>(mechanism->scratch(shape)));
   const std::vector<View<const double>> own{w.view(), zero.view(), zero.view()};
-  BOOST_TEST(std::abs(mechanism->penalty(shape, own, 1.0, {}, scratch.data()) - 0.5 * 3 * std::log(9)) < 1e-14);
+  double penalty = 0;
+  mechanism->penalty(AttentionPenalty<double>{shape, own, 1.0, {}, &penalty});
+  BOOST_TEST(std::abs(penalty - 0.5 * 3 * std::log(9)) < 1e-14);
 }
 
 BOOST_AUTO_TEST_CASE(a_step_adds_the_penalty_once) {
