@@ -11,8 +11,9 @@ namespace heed::kernels::simd {
 template <class Weight, class AddTerm>
 void sum_over_rows(Matrix<const float> x, Matrix<const float> w, const Weight& weight, Update update, Matrix<float> out,
                    const AddTerm& add_term) {
-  const auto some_rows = [&]<Index R>(std::integral_constant<Index, R>, Index first) {
-    for_each_vector(x.columns, [&](Index i, auto use) {
+  // By value: what is captured by reference is read again after each store.
+  const auto some_rows = [=]<Index R>(std::integral_constant<Index, R>, Index first) {
+    for_each_vector(x.columns, [=](Index i, auto use) {
       Vector xs[R], sums[R];
       for (Index r = 0; r < R; ++r) xs[r] = use.load(x[first + r] + i), sums[r] = hn::Zero(tag);
       for (Index t = 0; t < w.rows; ++t) {
