@@ -174,14 +174,12 @@ class Soft : public MechanismBase<Soft> {
   /// A of each head. Throws Error with kernel=exact, which has none.
   Tensor<float> inverted(const AttentionInput<float>& in) const override {
     require(kernel == Kernel::nystrom, "[soft] kernel is exact; expected nystrom, which has landmarks");
-    const AttentionMemorySize size = memory(in.shape);
-    Buffer<float> saved_memory(size.saved), scratch_memory(size.scratch);
-    Carver saved_carver(saved_memory.data()), scratch_carver(scratch_memory.data());
-    const SoftSaved<float> saved = this->saved(in.shape, saved_carver);
-    each_head(in, saved, scratch(in.shape, scratch_carver), [](Index, const SoftMap<float>& S) { S.make_gram(); });
-    const Matrix<const float> A = saved.A[0];
-    Tensor<float> all(Shape{in.shape.heads, A.rows, A.columns});
-    std::copy_n(A.data, all.size(), all.data());
+    const Carved<SoftSaved, float> saved(setting(in.shape));
+    const Carved<SoftScratch, float> scratch(setting(in.shape));
+    each_head(in, *saved, *scratch, [](Index, const SoftMap<float>& S) { S.make_gram(); });
+    const Heads<float> A = (*saved).A;
+    Tensor<float> all(Shape{A.count, A.first.rows, A.first.columns});
+    std::copy_n(A.first.data, all.size(), all.data());
     return all;
   }
 

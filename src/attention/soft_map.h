@@ -47,7 +47,7 @@ template <class T>
 struct SoftScratch {
   Matrix<T> dL, dA, dE, dX, dP, dZ, dY;  ///< of one head; dP serves as X P where S is wanted itself
   Matrix<T> ones, dD, w, dscaled, dw;    ///< normalize=map: 1, dD, w = D^-1/2 v, D^-1/2 dout and dw
-  kernels::NewtonScratch<T> newton;
+  kernels::NewtonBackwardScratch<T> newton;
   kernels::LandmarkScratch<T> landmarks;
   kernels::GaussianRows<T> rows;  ///< of S, with kernel=exact
 
@@ -92,7 +92,7 @@ struct SoftMap {
     if (s.exact) return;
     make_gram();
     kernels::gaussian(L, q, s.scale, P);
-    kernels::newton_inverse(s.newton, A, scratch.newton, X);
+    kernels::newton_inverse(s.newton, A, scratch.newton.step, X);
     if (s.normalizes_inverse) kernels::scale_inverse(A, X, saved.root[h], scaled);
   }
 
@@ -108,7 +108,7 @@ struct SoftMap {
     if (s.unrolled)
       kernels::newton_inverse_backward(s.newton, A, dX, scratch.newton, dA);
     else
-      kernels::inverse_backward(X, dX, scratch.newton.U, dA);
+      kernels::inverse_backward(X, dX, scratch.newton.step.U, dA);
     for (Index i = 0; i < s.m && s.normalizes_inverse; ++i)
       for (Index j = 0; j < s.m; ++j) dA(i, j) += dE(i, 0);
     // 2.

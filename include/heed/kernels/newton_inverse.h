@@ -32,15 +32,22 @@ struct NewtonInverse {
   Index elements() const { return m * m; }
 };
 
-/// Memory for the iteration and its gradient.
+/// Memory for the iteration: X A of a step and the next iterate. U serves whatever else needs one matrix.
 template <class T>
 struct NewtonScratch {
-  Matrix<T> U, next;             ///< of a step; U is [m, m] for whatever needs one matrix
-  Matrix<T> iterates, products;  ///< for the gradient, X_0, X_1, ... and X_0 A, X_1 A, ..., one below the other
+  Matrix<T> U, next;
 
-  NewtonScratch(const NewtonInverse& s, Carver<T>& carve)
-      : U(carve.matrix(s.m, s.m)),
-        next(carve.matrix(s.m, s.m)),
+  NewtonScratch(const NewtonInverse& s, Carver<T>& carve) : U(carve.matrix(s.m, s.m)), next(carve.matrix(s.m, s.m)) {}
+};
+
+/// Memory for its gradient: X_0, X_1, ... and X_0 A, X_1 A, ... besides, one below the other.
+template <class T>
+struct NewtonBackwardScratch {
+  NewtonScratch<T> step;
+  Matrix<T> iterates, products;
+
+  NewtonBackwardScratch(const NewtonInverse& s, Carver<T>& carve)
+      : step(s, carve),
         iterates(carve.matrix(s.iterations * s.m, s.m)),
         products(carve.matrix(s.iterations * s.m, s.m)) {}
 
@@ -133,14 +140,14 @@ void newton_inverse(const NewtonInverse& s, MatrixFor<T> A, const NewtonScratch<
 /// row with the sum |A|. Overwrites dX.
 template <class T>
 void newton_inverse_backward(const NewtonInverse& s, MatrixFor<T> A, Matrix<std::type_identity_t<T>> dX,
-                             const NewtonScratch<std::type_identity_t<T>>& scratch, Matrix<T> dA) {
+                             const NewtonBackwardScratch<std::type_identity_t<T>>& scratch, Matrix<T> dA) {
   const Index n = s.elements(), steps = s.iterations;
-  const NewtonFactor<T> factor = newton_factor(s, A, scratch.U);
+  const NewtonFactor<T> factor = newton_factor(s, A, scratch.step.U);
   for (Index i = 0; i < n && steps > 0; ++i) scratch.iterates.data[i] = factor.value * A.data[i];
   for (Index k = 0; k < steps; ++k)
     newton_step(A, scratch.iterate(k), scratch.product(k), k + 1 < steps ? scratch.iterate(k + 1) : Matrix<T>{});
 
-  const Matrix<T> B = scratch.U, R = scratch.next;
+  const Matrix<T> B = scratch.step.U, R = scratch.step.next;
   if (steps == 0) fill(dA, T(0));
   for (Index k = steps - 1; k >= 0; --k) {
     const Matrix<T> X = scratch.iterate(k), U = scratch.product(k);
