@@ -6,6 +6,8 @@ namespace heed {
 /// The list: a line for each mechanism, whose class stands in a file of its own.
 static constexpr MechanismEntry (*list[])() = {
     mechanism_entry<class Softmax>,
+    mechanism_entry<class Sima>,
+    mechanism_entry<class PointwiseAttention>,
 };
 
 std::span<const MechanismEntry> mechanisms() {

@@ -118,7 +118,7 @@ TraceEntry::Value Tape<T>::traced(Var<T> x) {
 }
 
 template <class T>
-void Tape<T>::trace(const Operation& operation, Var<T> result, std::initializer_list<Var<T>> operands, Index kept) {
+void Tape<T>::trace(const Operation& operation, Var<T> result, std::span<const Var<T>> operands, Index kept) {
   TraceEntry entry{operation.name, layer_ ? *layer_ : std::string(), operation.cost, traced(result)};
   for (const Var<T>& x : operands) {
     if (!x) continue;

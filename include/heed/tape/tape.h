@@ -25,6 +25,7 @@
 #include "heed/tape/trace.h"
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -165,13 +166,27 @@ class Tape {
   /// adds to the gradients of the operands and may capture only trivially destructible things: handles,
   /// numbers, pointers to memory().
   template <class Forward, class Backward>
-  Var<T> record(const Operation& operation, const Shape& shape, std::initializer_list<Var<T>> operands,
+  Var<T> record(const Operation& operation, const Shape& shape, std::span<const Var<T>> operands,
                 const Forward& forward, const Backward& backward);
+  template <class Forward, class Backward>
+  Var<T> record(const Operation& operation, const Shape& shape, std::initializer_list<Var<T>> operands,
+                const Forward& forward, const Backward& backward) {
+    return record(operation, shape, std::span(operands.begin(), operands.size()), forward, backward);
+  }
 
   /// Uninitialised memory that lives as long as the pass.
   T* memory(Index count) {
     taken_ += count;
     return pass_.compute ? arena_.allocate<T>(count) : nullptr;
+  }
+
+  /// A list that lives as long as the pass, for what backward functions capture: handles, views.
+  template <class X>
+  std::span<X> list(std::size_t count) {
+    static_assert(std::is_trivially_destructible_v<X>);
+    X* const first = static_cast<X*>(arena_.allocate_bytes(count * sizeof(X)));
+    std::uninitialized_value_construct_n(first, count);
+    return {first, count};
   }
 
   /// Uninitialised memory for the length of a computation, not of the pass: afterwards it serves others that need as
@@ -246,7 +261,7 @@ class Tape {
   Node& node(Var<T> x);
   Var<T> append(const Node& node);
   TraceEntry::Value traced(Var<T> x);
-  void trace(const Operation& operation, Var<T> result, std::initializer_list<Var<T>> operands, Index kept);
+  void trace(const Operation& operation, Var<T> result, std::span<const Var<T>> operands, Index kept);
   T* take_buffer(Index size);
 
   template <class Closure>
@@ -321,7 +336,7 @@ typename Tape<T>::Node& Tape<T>::node(Var<T> x) {
 
 template <class T>
 template <class Forward, class Backward>
-Var<T> Tape<T>::record(const Operation& operation, const Shape& shape, std::initializer_list<Var<T>> operands,
+Var<T> Tape<T>::record(const Operation& operation, const Shape& shape, std::span<const Var<T>> operands,
                        const Forward& forward, const Backward& backward) {
   const Index kept = std::exchange(taken_, 0);
   T* const y = pass_.compute ? arena_.allocate<T>(shape.elements()) : nullptr;
