@@ -56,7 +56,7 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention> {
   };
   template <class T>
   Scratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
-    return {carve_map_block(shape, carve), carve_map_block(shape, carve)};
+    return {carve_dense_map_block(shape, carve), carve_dense_map_block(shape, carve)};
   }
 
   template <class T>
@@ -65,7 +65,7 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention> {
     for (Index h = 0; h < in.shape.heads; ++h)
       MapBlocks<T>(in.shape, causal).forward([&](const MapBlock& b) {
         const Matrix<const T> q = b.queries(in.q[h]), k = b.keys(in.k[h]), v = b.keys(in.v[h]);
-        const Matrix<T> S = b.map(scratch.S), A = S;
+        const Matrix<T> S = b.dense_map(scratch.S), A = S;
         // 1. S = q k^T
         gemm(q, transposed(k), S);
         // 2. A = M^-alpha phi(S / sqrt(d)), in its place
@@ -88,7 +88,7 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention> {
       MapBlocks<T>(in.shape, causal).backward([&](const MapBlock& b) {
         const Matrix<const T> q = b.queries(in.q[h]), k = b.keys(in.k[h]), v = b.keys(in.v[h]);
         const Matrix<const T> dout = b.queries(douts[h]);
-        const Matrix<T> S = b.map(scratch.S), A = b.map(scratch.A), dA = A, dS = A;
+        const Matrix<T> S = b.dense_map(scratch.S), A = b.dense_map(scratch.A), dA = A, dS = A;
         // S and A again
         gemm(q, transposed(k), S);
         kernels::attention_pointwise(rows(in.shape, b), S, A);
