@@ -3,6 +3,7 @@
 
 #include "heed/attention/mechanism.h"
 #include "heed/checks/gradcheck.h"
+#include "heed/checks/memory.h"
 #include "heed/ops/activation.h"
 #include "heed/ops/arithmetic.h"
 #include "heed/ops/attention.h"
@@ -211,6 +212,7 @@ void add_attention(std::vector<CheckCase>& cases, const std::string& label, cons
     return attention(mechanism, q, k, value, shape, std::span<const Variable>(own), {noise.data(), noise.shape()});
   }));
   cases.back().note = mechanism.traits().surrogate;
+  cases.back().memory_faults = [=, &mechanism] { return memory_faults(mechanism, layout, shape); };
 }
 
 /// What a mechanism adds to the training loss, as a function of its own tensors.
