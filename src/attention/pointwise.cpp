@@ -45,6 +45,8 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention> {
     return variants;
   }
 
+  static std::vector<MechanismSetting> settings() { return {{"relu"}, {"softplus", {{"phi", "softplus"}}}}; }
+
   void check(const AttentionShape&) const override {
     require(alpha >= 0 && alpha <= 1, "[pointwise] alpha is {}; expected 0 to 1", alpha);
   }

@@ -42,6 +42,8 @@ class Sima : public MechanismBase<Sima> {
     return variants;
   }
 
+  static std::vector<MechanismSetting> settings() { return {{.label = "sima", .linear = true}}; }
+
   // Saved: qn and kn, for all products of the backward pass, and the norms, for undoing the division, unless norm=none;
   // where it was made, S = kn^T v, for dqn.
   template <class T>

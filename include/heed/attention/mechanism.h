@@ -219,6 +219,13 @@ class Mechanism {
   virtual Tensor<float> inverted(const AttentionInput<float>& in) const = 0;
 };
 
+/// Settings of a mechanism under a label: what benchmarks, scaling and tables run over.
+struct MechanismSetting {
+  std::string label;
+  OptionValues options{};
+  bool linear = false;  ///< is its time linear in the number of tokens?
+};
+
 /// One line of the list of mechanisms.
 struct MechanismEntry {
   const char* name;
@@ -230,6 +237,8 @@ struct MechanismEntry {
   /// Settings of its options that between them reach every branch of its code: what checks of gradients, costs and
   /// number types run over, each in every shape that it accepts.
   std::vector<OptionValues> (*variants)();
+  /// Settings that are worth comparing with other mechanisms.
+  std::vector<MechanismSetting> (*settings)();
 };
 
 template <class M>
