@@ -51,17 +51,17 @@ int list_command() {
 
 }  // namespace
 
-void add_gradcheck(CLI::App& app, const AddVerb& add) {
-  auto* const command = app.add_subcommand("gradcheck", "Compare hand-written gradients with central differences");
+void add_gradcheck(Command program) {
   static std::vector<std::string> names;
   static bool all = false;
-  auto* const name = command->add_option("NAME", names, "operations and mechanisms, such as layer_norm or softmax");
-  command->add_flag("--all", all, "all of them (as without NAME)")->excludes(name);
-  add(command, [] { return gradcheck_command(names); });
+  Command command = program.verb("gradcheck", "Compare hand-written gradients with central differences");
+  command.option("NAME", &names, "operations and mechanisms, such as layer_norm or softmax");
+  command.option("--all", &all, "all of them (as without NAME)", {.excludes = "NAME"});
+  command.action([] { return gradcheck_command(names); });
 }
 
-void add_list(CLI::App& app, const AddVerb& add) {
-  add(app.add_subcommand("list", "Show the attention mechanisms and their options"), list_command);
+void add_list(Command program) {
+  program.verb("list", "Show the attention mechanisms and their options").action(list_command);
 }
 
 }  // namespace heed::cli

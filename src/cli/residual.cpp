@@ -174,21 +174,17 @@ constexpr const char* description =
 
 }  // namespace
 
-void add_residual(CLI::App& app, const AddVerb& add) {
+void add_residual(Command program) {
   static Arguments a;
-  auto* const command = app.add_subcommand("residual", "Convergence of SOFT's inverse on a trained model's landmarks");
-  command->add_option("RUN", a.run, "run directory")->required();
-  command
-      ->add_option("--images", a.images, "how many test images, from the first; default: 200, or all if they are fewer")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1'000'000));
-  command->add_option("--iterations", a.iterations, "steps, 0 to 64; default: 30")
-      ->type_name("K")
-      ->check(CLI::Range(0, 64));
-  command->add_option("-o,--output", a.output, "default: RUN/residual.csv")->type_name("FILE.csv");
+  Command command = program.verb("residual", "Convergence of SOFT's inverse on a trained model's landmarks");
+  command.option("RUN", &a.run, "run directory", {.required = true});
+  command.option("--images", &a.images, "how many test images, from the first; default: 200, or all if they are fewer",
+                 {.value = "N", .range = {{1, 1'000'000}}});
+  command.option("--iterations", &a.iterations, "steps, 0 to 64; default: 30", {.value = "K", .range = {{0, 64}}});
+  command.option("-o,--output", &a.output, "default: RUN/residual.csv", {.value = "FILE.csv"});
   add_model_choice(command, a.weights, a.sets, a.threads);
-  command->footer(description);
-  add(command, [] { return residual_command(a); });
+  command.footer(description);
+  command.action([] { return residual_command(a); });
 }
 
 }  // namespace heed::cli

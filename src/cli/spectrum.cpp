@@ -121,18 +121,16 @@ constexpr const char* description =
 
 }  // namespace
 
-void add_spectrum(CLI::App& app, const AddVerb& add) {
+void add_spectrum(Command program) {
   static Arguments a;
-  auto* const command = app.add_subcommand("spectrum", "Singular values of a trained model's attention maps");
-  command->add_option("RUN", a.run, "run directory")->required();
-  command
-      ->add_option("--images", a.images, "how many test images, from the first; default: 500, or all if they are fewer")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1'000'000));
-  command->add_option("-o,--output", a.output, "default: RUN/spectrum.csv")->type_name("FILE.csv");
+  Command command = program.verb("spectrum", "Singular values of a trained model's attention maps");
+  command.option("RUN", &a.run, "run directory", {.required = true});
+  command.option("--images", &a.images, "how many test images, from the first; default: 500, or all if they are fewer",
+                 {.value = "N", .range = {{1, 1'000'000}}});
+  command.option("-o,--output", &a.output, "default: RUN/spectrum.csv", {.value = "FILE.csv"});
   add_model_choice(command, a.weights, a.sets, a.threads);
-  command->footer(description);
-  add(command, [] { return spectrum_command(a); });
+  command.footer(description);
+  command.action([] { return spectrum_command(a); });
 }
 
 }  // namespace heed::cli
