@@ -14,7 +14,7 @@
 // next pass after clear().
 #pragma once
 
-#include "heed/base/arena.h"
+#include "heed/tape/arena.h"
 #include "heed/cost/counts.h"
 #include "heed/kernels/gemm_bf16.h"
 #include "heed/kernels/update.h"
