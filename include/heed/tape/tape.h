@@ -291,7 +291,7 @@ Tape<T>& tape_of(const char* operation, Var<T> first, const Rest&... rest) {
   return tape;
 }
 
-// ---- Implementation: the rest is in src/tape.cpp, for float, double and Counted ----
+// ---- Implementation: the rest is in src/tape/tape.cpp, for float, double and Counted ----
 
 template <class T>
 Tape<T>& Var<T>::tape() const {
