@@ -75,7 +75,7 @@ struct Pass {
   const PackedWeights<T>* packed = nullptr;  ///< of the parameters, if somebody has arranged them
   Gradients<T>* gradients = nullptr;
   bool training = false;                     ///< dropout active, batch statistics used and updated
-  bool recompute = false;                    ///< blocks keep their input alone, and are computed again to go back
+  bool recompute = false;                    ///< blocks keep only their input, and are computed again to go back
   bool again = false;                        ///< these results were computed before: buffers are up to date
   Products products = Products::exact;       ///< of linear layers, patches, and mechanisms that take them
   bool compute = true;                       ///< false: shapes and costs only, as if all gradients were wanted
