@@ -55,7 +55,7 @@ class Layout {
   }
 
   /// What is wrong, a line each.
-  const Lines& faults() const { return faults_; }
+  Lines faults() const { return faults_; }
 
  private:
   void fault(const std::string& where, const std::string& what) { faults_.push_back(where + ": " + what); }
