@@ -202,11 +202,11 @@ BOOST_FIXTURE_TEST_CASE(files_in_no_folder, Tree) {
 
 BOOST_FIXTURE_TEST_CASE(headers_of_other_folders, Tree) {
   write("src/tape/tape.cpp", "#include \"../base/strides.h\"\n#include \"strides.h\"\n");
-  write("tests/tape/tape.cpp", "#include \"../support/compare.h\"\n");
+  write("tests/tape/tape.cpp", "#include \"heed/tape/tape.h\"\n#include \"../support/compare.h\"\n");
   BOOST_TEST(faults() ==
              "src/tape/tape.cpp:1: includes '../base/strides.h', out of its folder\n"
              "src/tape/tape.cpp:2: includes 'strides.h', which is not beside it\n"
-             "tests/tape/tape.cpp:1: includes '../support/compare.h', out of its folder\n");
+             "tests/tape/tape.cpp:2: includes '../support/compare.h', out of its folder\n");
 }
 
 BOOST_FIXTURE_TEST_CASE(headers_of_one_use_and_of_none, Tree) {
