@@ -1,5 +1,5 @@
 // SimA on numbers worked out by hand, and where numbers are extreme. Gradients, costs and agreement of number types are
-// checked over all mechanisms in tests/check_cases.cpp.
+// checked over all mechanisms in tests/checks/cases.cpp.
 #include "heed/attention/mechanism.h"
 #include "heed/ops/attention.h"
 

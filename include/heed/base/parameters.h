@@ -6,6 +6,7 @@
 #include "heed/base/random.h"
 #include "heed/base/tensor.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -135,5 +136,67 @@ class Gradients {
   std::vector<Flag> fresh_;
   Tensor<T> values_;
 };
+
+// ---- Implementation ----
+
+namespace detail {
+
+/// Tensors start on cache lines of their own, for every number type.
+inline Index whole_cache_lines(Index elements) { return (elements + 15) / 16 * 16; }
+
+}  // namespace detail
+
+template <class T>
+Parameters<T>::Parameters(ParameterList list)
+    : list_(std::move(list)), offsets_(static_cast<std::size_t>(list_.size())) {
+  Index total = 0;
+  for (const bool trainable : {true, false}) {
+    for (int id = 0; id < list_.size(); ++id) {
+      if (list_[id].trainable != trainable) continue;
+      offsets_[static_cast<std::size_t>(id)] = total;
+      total += detail::whole_cache_lines(list_[id].shape.elements());
+    }
+    if (trainable) trainable_size_ = total;
+  }
+  values_ = Tensor<T>(Shape{total});
+}
+
+template <class T>
+Parameters<T> Parameters<T>::shapes_of(ParameterList list) {
+  Parameters parameters;
+  parameters.offsets_.resize(static_cast<std::size_t>(list.size()));
+  parameters.list_ = std::move(list);
+  return parameters;
+}
+
+template <class T>
+void Parameters<T>::initialise(std::uint64_t seed) {
+  for (int id = 0; id < list_.size(); ++id) {
+    const ParameterSpec& spec = list_[id];
+    const RandomStream stream = RandomStream(seed).derive("initial").derive(spec.name);
+    const View<T> values = (*this)[id];
+    for (Index i = 0; i < values.size(); ++i) values[i] = static_cast<T>(draw_initial(spec.initial, stream, i));
+  }
+}
+
+template <class T>
+Gradients<T>::Gradients(const Parameters<T>& parameters)
+    : parameters_(&parameters),
+      fresh_(static_cast<std::size_t>(parameters.list().size())),
+      values_(Shape{parameters.trainable_size()}) {}
+
+template <class T>
+void Gradients<T>::reset() {
+  std::fill(fresh_.begin(), fresh_.end(), Flag{});
+}
+
+template <class T>
+void Gradients<T>::complete() {
+  for (int id = 0; id < parameters_->list().size(); ++id) {
+    if (!parameters_->list()[id].trainable || !fresh(id)) continue;
+    std::fill((*this)[id].begin(), (*this)[id].end(), T(0));
+    fresh(id) = false;
+  }
+}
 
 }  // namespace heed

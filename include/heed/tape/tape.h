@@ -14,8 +14,8 @@
 // next pass after clear().
 #pragma once
 
-#include "heed/base/arena.h"
 #include "heed/base/matrix.h"
+#include "heed/tape/arena.h"
 #include "heed/cost/counts.h"
 #include "heed/kernels/gemm_bf16.h"
 #include "heed/kernels/update.h"
@@ -80,7 +80,7 @@ struct Pass {
   const PackedWeights<T>* packed = nullptr;  ///< of the parameters, if somebody has arranged them
   Gradients<T>* gradients = nullptr;
   bool training = false;                     ///< dropout active, batch statistics used and updated
-  bool recompute = false;                    ///< blocks keep their input alone, and are computed again to go back
+  bool recompute = false;                    ///< blocks keep only their input, and are computed again to go back
   bool again = false;                        ///< these results were computed before: buffers are up to date
   Products products = Products::exact;       ///< of linear layers, patches, and mechanisms that take them
   bool compute = true;                       ///< false: shapes and costs only, as if all gradients were wanted
@@ -319,7 +319,7 @@ Tape<T>& tape_of(const char* operation, Var<T> first, const Rest&... rest) {
   return tape;
 }
 
-// ---- Implementation: the rest is in src/tape.cpp, for float, double and Counted ----
+// ---- Implementation: the rest is in src/tape/tape.cpp, for float, double and Counted ----
 
 template <class T>
 Tape<T>& Var<T>::tape() const {
