@@ -48,8 +48,10 @@ std::vector<CountKind> kinds_of(const std::vector<CostRow>& rows) {
 }
 
 std::string convention_note(Convention convention) {
-  return convention == Convention::contractions ? "matrix products, convolutions, distances and weighted sums"
-                                                : "every floating-point operation";
+  const std::string counted = convention == Convention::contractions
+                                  ? "matrix products, convolutions, distances and weighted sums"
+                                  : "every floating-point operation";
+  return counted + " of the textbook's algorithm; where float takes a faster way, it is not that which is counted";
 }
 
 std::string energy_note(const EnergyTable& table, const std::vector<CountKind>& kinds) {
