@@ -1,4 +1,6 @@
 // The pages: what they link to and the files they name are there.
+#include "heed/attention/mechanism.h"
+#include "heed/config/experiment.h"
 #include "heed/io/file.h"
 
 #include <boost/test/unit_test.hpp>
@@ -59,6 +61,20 @@ std::set<std::string> anchors(const fs::path& page) {
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(docs)
+
+BOOST_AUTO_TEST_CASE(every_mechanism_has_its_line_and_its_experiment) {
+  const std::string readme = read_file("README.md");
+  std::set<std::string> in_experiments;
+  for (const fs::directory_entry& entry : fs::directory_iterator("experiments"))
+    if (entry.path().extension() == ".toml" && entry.path().filename().string().starts_with("mnist"))
+      for (const std::string& name : load_experiment(entry.path().string()).attention.mechanism)
+        in_experiments.insert(name);
+  for (const MechanismEntry& entry : mechanisms()) {
+    BOOST_TEST(readme.find(std::string("[`") + entry.name + "`](src/attention/") != std::string::npos,
+               "README.md's table of mechanisms has no line for " << entry.name);
+    BOOST_TEST(in_experiments.contains(entry.name), "no experiments/mnist*.toml trains " << entry.name);
+  }
+}
 
 BOOST_AUTO_TEST_CASE(links_lead_somewhere) {
   static const std::regex link("(?:\\]\\(|src=\")([^)\"#]*)(?:#([^)\"]*))?[)\"]");

@@ -49,6 +49,17 @@ int list_command() {
   return ok;
 }
 
+/// For scripts: label, growth of time with tokens, NAME:OPTION=VALUE..., separated by tabs.
+int list_settings() {
+  for (const MechanismEntry& entry : mechanisms())
+    for (const MechanismSetting& setting : entry.settings()) {
+      std::string text = entry.name;
+      for (const auto& [option, value] : setting.options) text += ":" + option + "=" + value;
+      std::cout << fmt::format("{}\t{}\t{}\n", setting.label, setting.linear ? "linear" : "quadratic", text);
+    }
+  return ok;
+}
+
 }  // namespace
 
 void add_gradcheck(Command program) {
@@ -61,7 +72,11 @@ void add_gradcheck(Command program) {
 }
 
 void add_list(Command program) {
-  program.verb("list", "Show the attention mechanisms and their options").action(list_command);
+  static bool settings = false;
+  Command command = program.verb("list", "Show the attention mechanisms and their options");
+  command.option("--settings", &settings,
+                 "settings to compare instead, a line each: label, growth of time, NAME:OPTION=VALUE...");
+  command.action([] { return settings ? list_settings() : list_command(); });
 }
 
 }  // namespace heed::cli

@@ -51,7 +51,7 @@ std::string convention_note(Convention convention) {
   const std::string counted = convention == Convention::contractions
                                   ? "matrix products, convolutions, distances and weighted sums"
                                   : "every floating-point operation";
-  return counted + " of the textbook's algorithm; where float takes a faster way, it is not that which is counted";
+  return counted + ", as the textbook computes them; float may take a faster way";
 }
 
 std::string energy_note(const EnergyTable& table, const std::vector<CountKind>& kinds) {
