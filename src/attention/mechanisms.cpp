@@ -7,6 +7,7 @@ namespace heed {
 static constexpr MechanismEntry (*list[])() = {
     mechanism_entry<class Softmax>,
     mechanism_entry<class Sima>,
+    mechanism_entry<class Aft>,
     mechanism_entry<class PointwiseAttention>,
 };
 
