@@ -107,7 +107,8 @@ Var<T> Tape<T>::parameter(ParameterId id) {
   node.value = value.data();
   node.shape = value.shape();
   node.parameter = id;
-  node.wanted = (pass_.gradients != nullptr || !pass_.compute) && pass_.parameters->list()[id].trainable;
+  const ParameterSpec& spec = pass_.parameters->list()[id];
+  node.wanted = (pass_.gradients != nullptr || !pass_.compute) && (spec.trainable || spec.prepared);
   return append(node);
 }
 

@@ -79,6 +79,7 @@ struct Pass {
   Parameters<T>* parameters = nullptr;
   const PackedWeights<T>* packed = nullptr;  ///< of the parameters, if somebody has arranged them
   Gradients<T>* gradients = nullptr;
+  bool prepared = false;                     ///< are the parameters' prepared tensors up to date (tape/preparation.h)?
   bool training = false;                     ///< dropout active, batch statistics used and updated
   bool recompute = false;                    ///< blocks keep only their input, and are computed again to go back
   bool again = false;                        ///< these results were computed before: buffers are up to date
