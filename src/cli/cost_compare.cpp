@@ -102,8 +102,7 @@ Counts attention_counts(const std::vector<CostRow>& layers) {
 std::vector<NamedModel> models_of(const CostArguments& a) {
   require(a.attention.empty() || a.compare.size() < 2, "cost: --attention takes one model; {} were given",
           a.compare.size());
-  std::vector<std::string> paths = a.models;
-  paths.insert(paths.end(), a.compare.begin(), a.compare.end());
+  const std::vector<std::string> paths = a.model.empty() ? a.compare : std::vector{a.model};
   std::vector<NamedModel> models;
   if (a.attention.empty())
     for (const std::string& path : paths) models.push_back({path, load_experiment(path, a.sets)});

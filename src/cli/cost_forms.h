@@ -9,8 +9,8 @@
 namespace heed::cli {
 
 struct CostArguments {
-  std::vector<std::string> models, sets, compare;
-  std::string convention = "contractions", pass = "forward", by = "layer", energy, attention, scale;
+  std::vector<std::string> sets, compare;
+  std::string model, convention = "contractions", pass = "forward", by = "layer", energy, attention, scale;
   Index batch = 1;
   bool json = false;
 };

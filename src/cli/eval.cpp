@@ -123,29 +123,28 @@ int predict_command(const PredictArguments& a) {
 
 }  // namespace
 
-void add_eval(CLI::App& app, const AddVerb& add) {
+void add_eval(Command program) {
   static EvalArguments a;
-  auto* const command = app.add_subcommand("eval", "Evaluate a trained model: top-1, top-5, confusion matrix");
-  command->add_option("RUN", a.run, "run directory")->required();
-  command->add_option("--data", a.data, "another data set than the model was trained on");
-  command->add_option("--path", a.path, "where the data lie")->type_name("DIR");
-  command->add_option("--split", a.split, "test, validation or train")
-      ->check(CLI::IsMember({"test", "validation", "train"}));
+  Command command = program.verb("eval", "Evaluate a trained model: top-1, top-5, confusion matrix");
+  command.option("RUN", &a.run, "run directory", {.required = true});
+  command.option("--data", &a.data, "another data set than the model was trained on");
+  command.option("--path", &a.path, "where the data lie", {.value = "DIR"});
+  command.option("--split", &a.split, "test, validation or train", {.one_of = {"test", "validation", "train"}});
   add_model_choice(command, a.weights, a.sets, a.threads);
-  command->footer(
+  command.footer(
       "--set model.image=N evaluates at another image size: images are resampled, and a position embedding is\n"
       "interpolated bicubically. A model with other tensors that belong to the tokens of its own size is refused.");
-  add(command, [] { return eval_command(a); });
+  command.action([] { return eval_command(a); });
 }
 
-void add_predict(CLI::App& app, const AddVerb& add) {
+void add_predict(Command program) {
   static PredictArguments a;
-  auto* const command = app.add_subcommand("predict", "Classify image files with a trained model");
-  command->add_option("RUN", a.run, "run directory")->required();
-  command->add_option("IMAGE", a.images, "PNG or JPEG files")->required();
-  command->add_option("--top", a.top, "how many classes to show")->check(CLI::Range(1, 1'000'000));
+  Command command = program.verb("predict", "Classify image files with a trained model");
+  command.option("RUN", &a.run, "run directory", {.required = true});
+  command.option("IMAGE", &a.images, "PNG or JPEG files", {.required = true});
+  command.option("--top", &a.top, "how many classes to show", {.range = {{1, 1'000'000}}});
   add_model_choice(command, a.weights, a.sets, a.threads);
-  add(command, [] { return predict_command(a); });
+  command.action([] { return predict_command(a); });
 }
 
 }  // namespace heed::cli

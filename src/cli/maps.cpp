@@ -91,18 +91,17 @@ constexpr const char* description =
 
 }  // namespace
 
-void add_maps(CLI::App& app, const AddVerb& add) {
+void add_maps(Command program) {
   static Arguments a;
-  auto* const command = app.add_subcommand("maps", "Draw a trained model's attention maps over an image");
-  command->add_option("RUN", a.run, "run directory")->required();
-  command->add_option("IMAGE", a.image, "PNG or JPEG file")->required();
-  command->add_option("-o,--output", a.output, "default: IMAGE-maps.png in the working directory")
-      ->type_name("FILE.png");
-  command->add_option("--query", a.query, "show the attention of this patch; rows and columns count from 1")
-      ->type_name("ROW,COLUMN");
+  Command command = program.verb("maps", "Draw a trained model's attention maps over an image");
+  command.option("RUN", &a.run, "run directory", {.required = true});
+  command.option("IMAGE", &a.image, "PNG or JPEG file", {.required = true});
+  command.option("-o,--output", &a.output, "default: IMAGE-maps.png in the working directory", {.value = "FILE.png"});
+  command.option("--query", &a.query, "show the attention of this patch; rows and columns count from 1",
+                 {.value = "ROW,COLUMN"});
   add_model_choice(command, a.weights, a.sets, a.threads);
-  command->footer(description);
-  add(command, [] { return maps_command(a); });
+  command.footer(description);
+  command.action([] { return maps_command(a); });
 }
 
 }  // namespace heed::cli

@@ -67,7 +67,7 @@ template <class T>
 Heads<const T> heads_of(const Tensor<T>& tensor, Index image) {
   if (tensor.size() == 0) return {};
   const Shape& s = tensor.shape();
-  return {tensor.data() + image * s[1] * s[2] * s[3], s[1], s[2], s[3], s[3], s[2] * s[3]};
+  return {{tensor.data() + image * s[1] * s[2] * s[3], s[2], s[3]}, s[1], s[2] * s[3]};
 }
 
 template <class T>
@@ -136,12 +136,15 @@ int probe_attention(const Arguments& a, ProbeInput& in) {
   results.add("grad.v", tape.gradient(vv));
   for (std::size_t i = 0; i < specs.size(); ++i)
     if (specs[i].trainable) results.add("grad." + specs[i].name, tape.gradient(own[i]));
-  if (mechanism->has_map()) {
+  if (mechanism->traits().map) {
     Tensor<T> maps(Shape{vs[0], vs[1], queries, vs[2]});
-    for (Index b = 0; b < vs[0]; ++b)
-      mechanism->map(
-          {shape, heads_of(q, b), heads_of(k, b), heads_of(v, b), views, options.training, std::as_const(noise).view()},
-          maps.data() + b * vs[1] * queries * vs[2]);
+    AttentionInput<T> input{.shape = shape, .q = {}, .k = {}, .v = {}, .parameters = views};
+    if (mechanism->memory(shape).prepared > 0)
+      input.prepared = {prepare<T>(*mechanism, shape, own, std::as_const(noise).view()).data()};
+    for (Index b = 0; b < vs[0]; ++b) {
+      input.q = heads_of(q, b), input.k = heads_of(k, b), input.v = heads_of(v, b);
+      make_map(*mechanism, input, maps.data() + b * vs[1] * queries * vs[2]);
+    }
     results.add("map", std::as_const(maps).view());
   }
   results.write(a.out);
@@ -224,37 +227,36 @@ int by_dtype(const Arguments& a, InFloat in_float, InDouble in_double) {
   return in.in_double() ? in_double(a, in) : in_float(a, in);
 }
 
-void add_files(CLI::App* command, Arguments& a) {
-  command->add_option("IN", a.in, "safetensors with the inputs, F32 or F64")->required();
-  command->add_option("OUT", a.out, "safetensors to write the results to")->required();
+void add_files(Command command, Arguments& a) {
+  command.option("IN", &a.in, "safetensors with the inputs, F32 or F64", {.required = true});
+  command.option("OUT", &a.out, "safetensors to write the results to", {.required = true});
   add_threads(command, a.threads);
 }
 
 }  // namespace
 
-void add_probe(CLI::App& app, const AddVerb& add) {
+void add_probe(Command program) {
   static Arguments a;
-  auto* const probe = app.add_subcommand("probe", "Run a mechanism, a layer or a model on given tensors");
-  probe->require_subcommand(1);
+  Command probe = program.verb("probe", "Run a mechanism, a layer or a model on given tensors");
 
-  auto* const attention = probe->add_subcommand("attention", "out, gradients and map of an attention mechanism");
-  attention->add_option("--mechanism", a.mechanism, "as `heed list` names it")->type_name("NAME")->required();
+  Command attention = probe.verb("attention", "out, gradients and map of an attention mechanism");
+  attention.option("--mechanism", &a.mechanism, "as `heed list` names it", {.value = "NAME", .required = true});
   add_sets(attention, a.sets, "an option of the mechanism; repeatable");
-  attention->add_option("--grid", a.grid, "the tokens' image grid")->type_name("HxW");
+  attention.option("--grid", &a.grid, "the tokens' image grid", {.value = "HxW"});
   add_files(attention, a);
-  add(attention, [] { return by_dtype(a, probe_attention<float>, probe_attention<double>); });
+  attention.action([] { return by_dtype(a, probe_attention<float>, probe_attention<double>); });
 
-  auto* const linear = probe->add_subcommand("linear", "out and gradients of a linear layer");
+  Command linear = probe.verb("linear", "out and gradients of a linear layer");
   add_sets(linear, a.sets, "kind=mul, or kind=adder and its input_grad, weight_grad, weight_scale; repeatable");
   add_files(linear, a);
-  add(linear, [] { return by_dtype(a, probe_linear<float>, probe_linear<double>); });
+  linear.action([] { return by_dtype(a, probe_linear<float>, probe_linear<double>); });
 
-  auto* const model = probe->add_subcommand("model", "logits, loss and gradients of a model");
-  model->add_option("MODEL", a.model, "model or experiment file (TOML)")->required();
-  model->add_option("--weights", a.weights, "the model's tensors (safetensors)")->type_name("FILE")->required();
+  Command model = probe.verb("model", "logits, loss and gradients of a model");
+  model.option("MODEL", &a.model, "model or experiment file (TOML)", {.required = true});
+  model.option("--weights", &a.weights, "the model's tensors (safetensors)", {.value = "FILE", .required = true});
   add_sets(model, a.sets, "override a key of the model file; repeatable");
   add_files(model, a);
-  add(model, [] { return by_dtype(a, probe_model<float>, probe_model<double>); });
+  model.action([] { return by_dtype(a, probe_model<float>, probe_model<double>); });
 }
 
 }  // namespace heed::cli

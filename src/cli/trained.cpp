@@ -49,8 +49,8 @@ TrainedModel::TrainedModel(const std::string& run, const std::vector<std::string
                parameters, {.positions = resized});
 }
 
-void add_model_choice(CLI::App* command, std::string& weights, std::vector<std::string>& sets, int& threads) {
-  command->add_option("--weights", weights, "other weights than best.safetensors")->type_name("FILE");
+void add_model_choice(Command command, std::string& weights, std::vector<std::string>& sets, int& threads) {
+  command.option("--weights", &weights, "other weights than best.safetensors", {.value = "FILE"});
   add_sets(command, sets, "override a key of the run's configuration; repeatable");
   add_threads(command, threads);
 }

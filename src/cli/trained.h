@@ -25,7 +25,7 @@ struct TrainedModel {
 };
 
 /// The options of every verb that takes a run directory's model.
-void add_model_choice(CLI::App* command, std::string& weights, std::vector<std::string>& sets, int& threads);
+void add_model_choice(Command command, std::string& weights, std::vector<std::string>& sets, int& threads);
 
 /// How images of `set` become the model's input: as the run says, and resampled where another model.image was asked
 /// for. (Another number of channels is not taken to be meant.)

@@ -45,8 +45,9 @@ class AttentionLayer {
         proj_(list, name + ".proj", layout_.heads * layout_.value_width, dim, options.adder) {
     if (options.adder) out_norm_.emplace(list, name + ".out_ln", layout_.heads * layout_.value_width);
     if (options.qk_norm) {
-      require(layout_.query_width > 0 && layout_.key_width > 0,
-              "[{}] qk_norm is true; expected false, since it does not take queries and keys", mechanism_->name());
+      require(mechanism_->traits().qk_norm,
+              "[model] qk_norm = true is not defined for {}, which has no products of queries and keys",
+              mechanism_->name());
       q_norm_.emplace(list, name + ".q_norm", layout_.query_width);
       k_norm_.emplace(list, name + ".k_norm", layout_.key_width);
     }
@@ -81,19 +82,19 @@ class AttentionLayer {
   /// What the mechanism adds to the training loss, a scalar; none for most.
   template <class T>
   Var<T> penalty(Tape<T>& tape) const {
-    if (!mechanism_->has_penalty()) return {};
+    if (!mechanism_->traits().penalty) return {};
     const typename Tape<T>::Scope scope(tape, name_);
     const auto own = own_tensors(tape);
-    return heed::penalty(*mechanism_, shape_, std::span<const Var<T>>(own.data(), own_.size()));
+    return heed::penalty(*mechanism_, shape_, std::span<const Var<T>>(own));
   }
 
   /// The attention map of each head for x [B, N, D]: [B, heads, N, N]. Only where the mechanism has one.
   template <class T>
   Tensor<T> map(Var<T> x) const {
-    const Index tokens = x.shape()[1];
-    Tensor<T> maps(Shape{x.shape()[0], layout_.heads, tokens, tokens});
+    const Index tokens = x.shape()[1], heads = layout_.heads;
+    Tensor<T> maps(Shape{x.shape()[0], heads, tokens, tokens});
     visit_inputs(x, [&](Index image, const AttentionInput<T>& in) {
-      mechanism_->map(in, maps.data() + image * layout_.heads * tokens * tokens);
+      make_map(*mechanism_, in, maps.data() + image * heads * tokens * tokens);
     });
     return maps;
   }
@@ -101,17 +102,21 @@ class AttentionLayer {
   /// Calls visit(image, input) with the AttentionInput that the mechanism is given for each image of x [B, N, D].
   template <class T, class Visit>
   void visit_inputs(Var<T> x, const Visit& visit) const {
+    Tape<T>& tape = x.tape();
     const Var<T> qkv = project(x, nullptr);
     const Index images = x.shape()[0], tokens = x.shape()[1];
-    std::vector<View<const T>> parameters;
-    for (const ParameterId id : own_) parameters.push_back(x.tape().parameter(id).value());
     const std::array<detail::HeadsPlace, 3> places = detail::packed_places(layout_, tokens);
-    AttentionShape shape = shape_;
-    shape.queries = shape.keys = tokens;
-    for (Index image = 0; image < images; ++image)
-      visit(image, AttentionInput<T>{shape, places[0].template of<const T>(qkv.data(), image),
-                                     places[1].template of<const T>(qkv.data(), image),
-                                     places[2].template of<const T>(qkv.data(), image), parameters});
+    const AttentionShape shape = layout_.among(tokens, shape_);
+    const std::span<Var<T>> own = own_tensors(tape);
+    AttentionInput<T> in{.shape = shape, .q = {}, .k = {}, .v = {}, .parameters = detail::values_of<T>(tape, own)};
+    if (mechanism_->memory(shape).prepared > 0)
+      in.prepared = {prepare<T>(*mechanism_, shape, own, draw_noise(tape)).data()};
+    for (Index image = 0; image < images; ++image) {
+      in.q = places[0].template of<const T>(qkv.data(), image);
+      in.k = places[1].template of<const T>(qkv.data(), image);
+      in.v = places[2].template of<const T>(qkv.data(), image);
+      visit(image, in);
+    }
   }
 
  private:
@@ -148,15 +153,12 @@ class AttentionLayer {
     Tape<T>& tape = x.tape();
     const Var<T> qkv = project(x, norm);
     const typename Tape<T>::Scope scope(tape, name_);
-    const auto own = own_tensors(tape);
-    return attention(*mechanism_, qkv, layout_, shape_, std::span<const Var<T>>(own.data(), own_.size()),
-                     draw_noise(tape));
+    return attention(*mechanism_, qkv, layout_, shape_, std::span<const Var<T>>(own_tensors(tape)), draw_noise(tape));
   }
 
   template <class T>
-  std::array<Var<T>, detail::most_attention_parameters> own_tensors(Tape<T>& tape) const {
-    std::array<Var<T>, detail::most_attention_parameters> own;
-    HEED_ASSERT(own_.size() <= own.size());
+  std::span<Var<T>> own_tensors(Tape<T>& tape) const {
+    const auto own = tape.template list<Var<T>>(own_.size());
     for (std::size_t i = 0; i < own_.size(); ++i) own[i] = tape.parameter(own_[i]);
     return own;
   }

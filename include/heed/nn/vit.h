@@ -163,7 +163,7 @@ class VisionTransformer {
   std::vector<Tensor<T>> attention_maps(Var<T> images) const {
     std::vector<Tensor<T>> maps;
     visit_attention<T>(images, [&](Index, const AttentionLayer& layer, Var<T> x) {
-      maps.push_back(layer.mechanism().has_map() ? layer.map(x) : Tensor<T>());
+      maps.push_back(layer.mechanism().traits().map ? layer.map(x) : Tensor<T>());
     });
     return maps;
   }
