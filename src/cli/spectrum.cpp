@@ -46,11 +46,11 @@ struct BlockSpectrum {
 };
 
 /// Adds the spectra of a layer's maps of a batch.
-void add_maps(const AttentionLayer& layer, Var<float> x, BlockSpectrum& block) {
-  const auto* const adder = dynamic_cast<const Adder*>(&layer.mechanism());
-  block.mechanism = layer.mechanism().name();
+void add_maps(const AttentionSite<float>& site, BlockSpectrum& block) {
+  const auto* const adder = dynamic_cast<const Adder*>(&site.mechanism);
+  block.mechanism = site.mechanism.name();
   block.used = adder && adder->identity ? with_identity : plain;
-  const Tensor<float> maps = layer.map(x);
+  const Tensor<float> maps = attention_maps(site);
   const Index heads = maps.shape()[1], tokens = maps.shape()[2], count = maps.shape()[0] * heads;
   block.tokens = tokens;
   block.heads.resize(static_cast<std::size_t>(heads));
@@ -94,10 +94,9 @@ int spectrum_command(const Arguments& a) {
   use_threads(a.threads);
   TrainedModel trained(a.run, a.sets, a.weights);
   std::map<Index, BlockSpectrum> blocks;
-  const Index images =
-      visit_test_images(trained, a.images, [&](Index block, const AttentionLayer& layer, Var<float> x) {
-        if (layer.mechanism().has_map()) add_maps(layer, x, blocks[block]);
-      });
+  const Index images = visit_test_examples(trained, a.images, [&](Index block, const AttentionSite<float>& site) {
+    if (site.mechanism.has_map()) add_maps(site, blocks[block]);
+  });
   require(!blocks.empty(), "{}: no block of this model has an attention map; its mechanism is {}", a.run,
           trained.experiment.attention.mechanism[0]);
   const std::string output = a.output.empty() ? a.run + "/spectrum.csv" : a.output;

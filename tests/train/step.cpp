@@ -1,7 +1,9 @@
 // The gradient of a batch does not depend on how the batch is cut, and is that of one pass over all of it.
 #include "support/training.h"
 
+#include "heed/nn/vit.h"
 #include "heed/ops/cross_entropy.h"
+#include "heed/train/classification.h"
 #include "heed/train/step.h"
 
 #include <boost/test/data/test_case.hpp>
@@ -38,11 +40,11 @@ struct Batch11 {
     }
   }
 
+  ClassificationBatch<double> batch() const { return {{images.view()}, targets.view(), labels.data(), 0.1}; }
+
   Result11 in_pieces(Index piece, bool recompute = false) {
-    BatchGradient<double> gradient(model, parameters, 11,
-                                   {.piece = piece, .label_smoothing = 0.1, .recompute = recompute});
-    const BatchResult result =
-        gradient.run(std::as_const(images).view(), std::as_const(targets).view(), labels.data(), random);
+    BatchGradient<double> gradient(model, parameters, 11, {.piece = piece, .recompute = recompute});
+    const BatchResult result = gradient.run(batch(), random);
     const Gradients<double>& g = gradient.gradients();
     return {{g.data(), g.data() + g.size()}, result};
   }
@@ -57,8 +59,8 @@ BOOST_FIXTURE_TEST_CASE(pieces_make_no_difference, Batch11) {
   Gradients<double> gradients(parameters);
   gradients.reset();
   Tape<double> tape({.parameters = &parameters, .gradients = &gradients, .training = true, .random = random});
-  const auto loss =
-      cross_entropy(model(tape.constant(std::as_const(images).view())), std::as_const(targets).view(), 0.1, 11);
+  const auto logits = model.logits<double>(tape, {images.view()});
+  const auto loss = cross_entropy(logits, std::as_const(targets).view(), 0.1, 11);
   tape.backward(loss);
   gradients.complete();
   for (const Index piece : {1, 2, 4, 11, 20}) {
@@ -106,7 +108,7 @@ BOOST_AUTO_TEST_CASE(nor_do_blocks_with_products_in_bfloat16) {
   std::vector<std::vector<float>> results;
   for (const bool recompute : {false, true}) {
     BatchGradient<float> gradient(model, parameters, 6, {.piece = 4, .dtype = "bf16", .recompute = recompute});
-    gradient.run(std::as_const(images).view(), std::as_const(targets).view(), labels.data(), RandomStream(1));
+    gradient.run(ClassificationBatch<float>({images.view()}, targets.view(), labels.data()), RandomStream(1));
     results.emplace_back(gradient.gradients().data(), gradient.gradients().data() + gradient.gradients().size());
   }
   BOOST_TEST(results[0] == results[1], boost::test_tools::per_element());
@@ -115,10 +117,8 @@ BOOST_AUTO_TEST_CASE(nor_do_blocks_with_products_in_bfloat16) {
 // Operations of the model and the loss have times, forward and backward; the sum cannot exceed that of the threads.
 BOOST_DATA_TEST_CASE_F(Batch11, a_profile_accounts_for_the_operations, boost::unit_test::data::make({false, true}),
                        recompute) {
-  BatchGradient<double> gradient(model, parameters, 11, {.piece = 2, .label_smoothing = 0.1, .recompute = recompute});
-  const auto step = [&] {
-    gradient.run(std::as_const(images).view(), std::as_const(targets).view(), labels.data(), random);
-  };
+  BatchGradient<double> gradient(model, parameters, 11, {.piece = 2, .recompute = recompute});
+  const auto step = [&] { gradient.run(batch(), random); };
   step();
   BOOST_TEST(gradient.profile().rows().empty());
   gradient.start_profile();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "heed/nn/adder.h"
+#include "heed/nn/attention_site.h"
 #include "heed/nn/layers.h"
 #include "heed/ops/arithmetic.h"
 #include "heed/ops/attention.h"
@@ -59,15 +60,15 @@ class AttentionLayer {
   }
 
   /// x [B, N, D], or norm(x) where a norm is given, to [B, N, D] or [B, D]; `residual`, of the same shape, is added if
-  /// given. All that follows the mechanism goes token by token.
+  /// given. All that follows the mechanism goes token by token. `visit`, if given, sees what the mechanism is given.
   template <class T>
-  Var<T> operator()(Var<T> x, Var<T> residual = {}, Tokens tokens = Tokens::all,
-                    const LayerNormLayer* norm = nullptr) const {
+  Var<T> operator()(Var<T> x, Var<T> residual = {}, Tokens tokens = Tokens::all, const LayerNormLayer* norm = nullptr,
+                    const AttentionVisitor<T>* visit = nullptr) const {
     if (norm && !takes_shortcuts(x.tape())) {  // one norm then serves qkv and gate
       x = (*norm)(x);
       norm = nullptr;
     }
-    Var<T> mixed = mix(x, norm);
+    Var<T> mixed = mix(x, norm, visit);
     if (tokens == Tokens::first) {
       mixed = select_token(mixed, 0);
       if (gate_) x = select_token(x, 0);
@@ -76,8 +77,6 @@ class AttentionLayer {
     return out_norm_ ? proj_.after(*out_norm_, mixed, residual) : proj_(mixed, residual);
   }
 
-  const Mechanism& mechanism() const { return *mechanism_; }
-
   /// What the mechanism adds to the training loss, a scalar; none for most.
   template <class T>
   Var<T> penalty(Tape<T>& tape) const {
@@ -85,33 +84,6 @@ class AttentionLayer {
     const typename Tape<T>::Scope scope(tape, name_);
     const auto own = own_tensors(tape);
     return heed::penalty(*mechanism_, shape_, std::span<const Var<T>>(own.data(), own_.size()));
-  }
-
-  /// The attention map of each head for x [B, N, D]: [B, heads, N, N]. Only where the mechanism has one.
-  template <class T>
-  Tensor<T> map(Var<T> x) const {
-    const Index tokens = x.shape()[1];
-    Tensor<T> maps(Shape{x.shape()[0], layout_.heads, tokens, tokens});
-    visit_inputs(x, [&](Index image, const AttentionInput<T>& in) {
-      mechanism_->map(in, maps.data() + image * layout_.heads * tokens * tokens);
-    });
-    return maps;
-  }
-
-  /// Calls visit(image, input) with the AttentionInput that the mechanism is given for each image of x [B, N, D].
-  template <class T, class Visit>
-  void visit_inputs(Var<T> x, const Visit& visit) const {
-    const Var<T> qkv = project(x, nullptr);
-    const Index images = x.shape()[0], tokens = x.shape()[1];
-    std::vector<View<const T>> parameters;
-    for (const ParameterId id : own_) parameters.push_back(x.tape().parameter(id).value());
-    const std::array<detail::HeadsPlace, 3> places = detail::packed_places(layout_, tokens);
-    AttentionShape shape = shape_;
-    shape.queries = shape.keys = tokens;
-    for (Index image = 0; image < images; ++image)
-      visit(image, AttentionInput<T>{shape, places[0].template of<const T>(qkv.data(), image),
-                                     places[1].template of<const T>(qkv.data(), image),
-                                     places[2].template of<const T>(qkv.data(), image), parameters});
   }
 
  private:
@@ -144,13 +116,28 @@ class AttentionLayer {
   }
 
   template <class T>
-  Var<T> mix(Var<T> x, const LayerNormLayer* norm) const {
+  Var<T> mix(Var<T> x, const LayerNormLayer* norm, const AttentionVisitor<T>* visit) const {
     Tape<T>& tape = x.tape();
     const Var<T> qkv = project(x, norm);
     const typename Tape<T>::Scope scope(tape, name_);
     const auto own = own_tensors(tape);
+    if (visit) (*visit)(site(qkv, std::span(own.data(), own_.size())));
     return attention(*mechanism_, qkv, layout_, shape_, std::span<const Var<T>>(own.data(), own_.size()),
                      draw_noise(tape));
+  }
+
+  /// What the mechanism is given where `qkv` [B, N, layout.total()] is.
+  template <class T>
+  AttentionSite<T> site(Var<T> qkv, std::span<const Var<T>> own) const {
+    AttentionSite<T> site{name_, *mechanism_, {}, {}};
+    for (const Var<T>& tensor : own) site.own.push_back(tensor.value());
+    const Index images = qkv.shape()[0], tokens = qkv.shape()[1];
+    const std::array<detail::HeadsPlace, 3> places = detail::packed_places(layout_, tokens);
+    for (Index image = 0; image < images; ++image)
+      site.inputs.push_back({layout_.among(tokens, shape_), places[0].template of<const T>(qkv.data(), image),
+                             places[1].template of<const T>(qkv.data(), image),
+                             places[2].template of<const T>(qkv.data(), image), site.own});
+    return site;
   }
 
   template <class T>
