@@ -83,7 +83,7 @@ Var<T> adder_linear(Var<T> x, Var<T> weight, Var<T> bias = {}, const AdderLinear
       },
       [=, &tape](const Adjoint<T>& dy) {
         const T *px = x.data(), *pw = weight.data(), *pdy = dy.data();
-        detail::bias_backward(tape, bias, rows, out, pdy);
+        detail::bias_backward(tape, bias, dy.matrix());
         if (const auto dw = tape.target(weight))
           for_product_ranges<T>(out, in * rows / 8, [=](Index begin, Index end) {
             kernels::negative_l1_gradient(options.weight_grad, Transpose::yes, end - begin, rows, in, pw + begin * in,
