@@ -77,6 +77,14 @@ class Aft : public MechanismBase<Aft> {
             {{"variant", "conv"}, {"sparsity", "gumbel"}, {"reparam", "false"}}};
   }
 
+  static std::vector<MechanismSetting> settings() {
+    return {{"aft-full"},
+            {"aft-dense", {{"param", "dense"}}},
+            {"aft-local", {{"variant", "local"}, {"window", "8"}}, true},
+            {"aft-simple", {{"variant", "simple"}}, true},
+            {"aft-conv", {{"variant", "conv"}, {"size", "5"}}, true}};
+  }
+
   AttentionLayout layout(Index dim, Index heads) const override {
     if (variant == Variant::conv) return {heads, dim / heads, 1, dim / heads};
     return {1, dim, dim, dim};
