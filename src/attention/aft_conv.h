@@ -118,11 +118,11 @@ struct AftConv {
         divide(dy[t], mass(t, 0), d, G[t]);
         minus_scale(t, 0) = -scale(t, 0);
       }
-      kernels::row_dots(N, d, G.data, G.stride, y.data, y.stride, b.data);
+      kernels::row_dots(G, y, b.data);
       // 2.
       kernels::neighbourhood_sums(g, scratch.queries, bias.used[h], true, scratch.running, scratch.keys);
       const Matrix<T> A_v = b;  // <A[s], v[s]>
-      kernels::row_dots(N, d, A.data, A.stride, v.data, v.stride, A_v.data);
+      kernels::row_dots(A, v, A_v.data);
       for (Index s = 0; s < N; ++s) {
         const T e = exp(k(s, 0) + scratch.keys.scale(s, 0));
         for (Index c = 0; c < d; ++c) write(gradient.update, dv(s, c), e * A(s, c));
@@ -142,8 +142,9 @@ struct AftConv {
                    kernels::gate_forward_counts(gated);
     // Backward: 4.; 3. with b; 2. sums, <A, v>, dv and dk, dw'.
     cost.backward = kernels::gate_backward_counts(gated, Update::assign) + N * d * Counts{.div = 1} +
-                    product_counts(N, 1, d) + kernels::neighbourhood_sums_counts(g, d, true) + product_counts(N, 1, d) +
-                    N * Counts{.mul = d + 1, .add = 2, .exp = 1} + kernels::neighbourhood_bias_gradient_counts(g, d);
+                    kernels::row_dots_counts(N, d) + kernels::neighbourhood_sums_counts(g, d, true) +
+                    kernels::row_dots_counts(N, d) + N * Counts{.mul = d + 1, .add = 2, .exp = 1} +
+                    kernels::neighbourhood_bias_gradient_counts(g, d);
     // Numerator and denominator of each pair in the window, and of each cell for what lies outside; dv, dk and dw.
     const Index outside = pairs.outside > 0 ? N : 0;
     cost.forward_contractions = (pairs.inside + outside) * Counts{.mul = d, .add = d + 1};

@@ -257,7 +257,7 @@ void neighbourhood_bias_gradient(const Neighbourhood& g, const ExpSumsFor<T>& te
         for (Index column = left; column < right;) {
           const Index t = row * g.width + column, s = (row + dy) * g.width + column + dx;
           const Index some = std::min(right - column, detail::Batch<T>::most - pairs.count);
-          row_dots_of_differences(some, value.columns, G[t], G.stride, value[s], value.stride, y[t], y.stride,
+          row_dots_of_differences(G.middle_rows(t, some), value.middle_rows(s, some), y.middle_rows(t, some),
                                   dots + pairs.count);
           for (Index i = 0; i < some; ++i) pairs.add((x(s + i, 0) - scale(t + i, 0)) + bias[place], nullptr, nullptr);
           if (pairs.full()) add_batch();
