@@ -25,18 +25,18 @@ std::vector<KernelCase> exponential_cases(const ModelSizes& model) {
   // As many rows as training hands from one operation to the next.
   const Index hidden_rows = std::min(model.rows(), rows_in_cache(model.hidden)), hidden = hidden_rows * model.hidden;
   const Index n = N * D;
-  const kernels::AttentionRows map{rows, N, stride, 1.0};
+  const kernels::ScoreRows plain{1.0};
   return {
       exponentials("softmax forward", head, rows, N,
                    [=](Operands& o) {
-                     return [=, s = o.in_out(rows * stride), kept = o.out(2 * rows)] {
-                       kernels::attention_softmax(map, s, kept);
+                     return [=, s = o.in_out(rows, N, stride), kept = o.out(rows, 2)] {
+                       kernels::attention_softmax(plain, s, kept);
                      };
                    }),
       exponentials("softmax again", head, rows, N,
                    [=](Operands& o) {
-                     return [=, s = o.in_out(rows * stride), kept = o.in(2 * rows)] {
-                       kernels::attention_softmax_again(map, s, kept);
+                     return [=, s = o.in_out(rows, N, stride), kept = o.in(rows, 2)] {
+                       kernels::attention_softmax_again(plain, s, kept);
                      };
                    }),
       exponentials("gelu forward", name + " fc1", hidden_rows, model.hidden,
