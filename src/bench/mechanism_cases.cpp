@@ -44,9 +44,8 @@ std::vector<KernelCase> mechanism_cases(const ModelSizes& model) {
       {"neighbourhood sums", head, fmt::format("{} x {}, 5 x 5", cells, d),
        work_of(kernels::neighbourhood_sums_counts(grid, d, false)),
        [=](Operands& o) {
-         const kernels::ExpSums<const float> terms{{o.in(cells), cells, 1}, {}, {o.in(cells * d), cells, d}};
-         const kernels::ExpSums<float> sums{
-             {o.out(cells), cells, 1}, {o.out(cells), cells, 1}, {o.out(cells * d), cells, d}};
+         const kernels::ExpSums<const float> terms{o.in(cells, 1), {}, o.in(cells, d)};
+         const kernels::ExpSums<float> sums{o.out(cells, 1), o.out(cells, 1), o.out(cells, d)};
          Carver<float> size;
          kernels::carve_running_sums(grid, d, size);
          Carver<float> carve(o.scratch(size.taken()));

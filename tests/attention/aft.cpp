@@ -1,4 +1,5 @@
-#include "heed/attention/mechanism.h"
+#include "support/mechanism.h"
+
 #include "heed/ops/attention.h"
 #include "heed/nn/vit.h"
 #include "heed/train/classification.h"
@@ -13,72 +14,19 @@ using namespace heed;
 
 BOOST_AUTO_TEST_SUITE(aft)
 
-using Tensors = std::map<std::string, Tensor<double>>;
-
-Tensor<double> draw(const Shape& shape, std::uint64_t seed, double spread = 1) {
-  Tensor<double> tensor(shape);
-  // Numbers that float holds too, so that both types are given the same.
-  for (Index i = 0; i < tensor.size(); ++i)
-    tensor[i] = static_cast<float>(RandomStream(seed).uniform(i, -spread, spread));
-  return tensor;
-}
-
 /// Operands for B images of N tokens, H heads of d channels, k of `key_width`.
 Tensors operands(Index B, Index H, Index N, Index d, Index key_width) {
   Tensors t;
-  t["q"] = draw({B, H, N, d}, 1), t["k"] = draw({B, H, N, key_width}, 2), t["v"] = draw({B, H, N, d}, 3);
+  t["q"] = random_tensor({B, H, N, d}, 1), t["k"] = random_tensor({B, H, N, key_width}, 2),
+  t["v"] = random_tensor({B, H, N, d}, 3);
   return t;
 }
 
-/// out and all gradients of <out, R>, R random, in T; grid as tokens are laid out.
+/// AFT's results on `given` and a random dout; grid as tokens are laid out.
 template <class T>
-Tensors run(const OptionValues& options, const Tensors& given, Index height = 0, Index width = 0) {
-  const auto mechanism = make_mechanism("aft", options);
-  const Shape qs = given.at("q").shape();
-  const AttentionShape shape{qs[1], qs[2], given.at("k").shape()[2], qs[3], qs[3], height, width, false};
-  std::map<std::string, Tensor<T>> inputs;
-  for (const auto& [name, tensor] : given)
-    std::copy(tensor.begin(), tensor.end(), inputs.emplace(name, tensor.shape()).first->second.begin());
-  Tape<T> tape;
-  std::map<std::string, Var<T>> vars;
-  for (const auto& [name, tensor] : inputs) vars[name] = tape.input(tensor.view());
-  std::vector<Var<T>> own;
-  std::map<std::string, Shape> shapes;
-  for (const auto& [name, tensor] : given) shapes[name] = tensor.shape();
-  mechanism->read_sizes(shapes);
-  for (const ParameterSpec& spec : mechanism->parameters(shape)) own.push_back(vars.at(spec.name));
-  const Var<T> out = attention<T>(*mechanism, vars["q"], vars["k"], vars["v"], shape, std::span<const Var<T>>(own));
-  Tensors results;
-  const auto keep = [&](const std::string& name, View<const T> values) {
-    std::copy(values.begin(), values.end(), results.emplace(name, values.shape()).first->second.begin());
-  };
-  keep("out", out.value());
-  Tensor<T> cotangent(out.shape());
-  for (Index i = 0; i < cotangent.size(); ++i) cotangent[i] = static_cast<float>(RandomStream(9).uniform(i, -1, 1));
-  tape.backward(out, std::as_const(cotangent).view());
-  for (const auto& [name, var] : vars) keep("d" + name, tape.gradient(var));
-  return results;
-}
-
-/// Elements differ by at most `tolerance` of the largest (of 0.01 of all gradients' largest, where a tensor's vanish).
-void check_same(const Tensors& a, const Tensors& b, double tolerance, const std::string& what) {
-  double all = 0;
-  for (const auto& [name, x] : a)
-    for (Index i = 0; i < x.size(); ++i) all = std::max(all, std::abs(x[i]));
-  for (const auto& [name, x] : a) {
-    if (!b.contains(name)) continue;
-    const Tensor<double>& y = b.at(name);
-    BOOST_REQUIRE(x.size() == y.size());
-    double most = 0.01 * all, difference = 0;
-    for (Index i = 0; i < x.size(); ++i) {
-      BOOST_REQUIRE_MESSAGE(std::isfinite(x[i]) && std::isfinite(y[i]),
-                            what << ", " << name << "[" << i << "] is not finite");
-      most = std::max(most, std::abs(y[i]));
-      difference = std::max(difference, std::abs(x[i] - y[i]));
-    }
-    BOOST_TEST(difference <= tolerance * most,
-               what << ", " << name << ": differs by " << difference << ", largest " << most);
-  }
+Tensors run(const OptionValues& options, Tensors given, Index height = 0, Index width = 0) {
+  given["dout"] = random_tensor(given.at("q").shape(), 9);
+  return run_mechanism<T>("aft", options, given, {.grid_height = height, .grid_width = width});
 }
 
 Tensors with(Tensors t, const std::string& name, Tensor<double> tensor) {
@@ -87,7 +35,7 @@ Tensors with(Tensors t, const std::string& name, Tensor<double> tensor) {
 }
 
 BOOST_AUTO_TEST_CASE(equation_2_as_it_is_written) {
-  Tensors t = with(operands(1, 1, 5, 2, 2), "w", draw({5, 5}, 4));
+  Tensors t = with(operands(1, 1, 5, 2, 2), "w", random_tensor({5, 5}, 4));
   const Tensors got = run<double>({{"param", "dense"}}, t);
   for (Index i = 0; i < 5; ++i)
     for (Index c = 0; c < 2; ++c) {
@@ -103,7 +51,7 @@ BOOST_AUTO_TEST_CASE(equation_2_as_it_is_written) {
 
 BOOST_AUTO_TEST_CASE(local_lies_between_simple_and_full) {
   for (const std::string causal : {"false", "true"}) {
-    const Tensors t = operands(2, 1, 70, 3, 3), dense = with(t, "w", draw({70, 70}, 4));
+    const Tensors t = operands(2, 1, 70, 3, 3), dense = with(t, "w", random_tensor({70, 70}, 4));
     const auto local = [&](const std::string& window, const Tensors& given) {
       return run<double>({{"variant", "local"}, {"window", window}, {"param", "dense"}, {"causal", causal}}, given);
     };
@@ -114,7 +62,7 @@ BOOST_AUTO_TEST_CASE(local_lies_between_simple_and_full) {
     check_same(local("70", dense), full, 1e-13, "window N");
     // Beyond the window the bias is zero: the same as full with those biases set to zero.
     for (const Index window : {2, 9}) {
-      Tensor<double> near = draw({70, 70}, 4);
+      Tensor<double> near = random_tensor({70, 70}, 4);
       for (Index i = 0; i < 70 * 70; ++i)
         if (std::abs(i / 70 - i % 70) >= window) near[i] = 0;
       Tensors expected = run<double>({{"param", "dense"}, {"causal", causal}}, with(t, "w", near));
@@ -127,7 +75,7 @@ BOOST_AUTO_TEST_CASE(local_lies_between_simple_and_full) {
 /// A factored bias in few channels is made block by block for each image, in many once for all images.
 BOOST_AUTO_TEST_CASE(factored_bias_is_the_product_of_its_factors) {
   const Index N = 67, rank = 3;
-  const Tensor<double> u = draw({N, rank}, 5), p = draw({N, rank}, 6);
+  const Tensor<double> u = random_tensor({N, rank}, 5), p = random_tensor({N, rank}, 6);
   Tensor<double> w(Shape{N, N});
   for (Index i = 0; i < N; ++i)
     for (Index s = 0; s < N; ++s)
@@ -195,7 +143,7 @@ BOOST_AUTO_TEST_CASE(costs_where_the_bias_is_made_for_each_image) {
 /// Equation 6 with exp(w) - 1, as the paper writes it.
 BOOST_AUTO_TEST_CASE(conv_is_equation_6) {
   const Index h = 4, w = 5, N = h * w;
-  Tensors t = with(operands(1, 2, N, 3, 1), "w", draw({2, 3, 3}, 4));
+  Tensors t = with(operands(1, 2, N, 3, 1), "w", random_tensor({2, 3, 3}, 4));
   const Tensors got = run<double>({{"variant", "conv"}, {"reparam", "false"}}, t, h, w);
   for (Index head = 0; head < 2; ++head)
     for (Index i = 0; i < N; ++i)
@@ -216,7 +164,7 @@ BOOST_AUTO_TEST_CASE(conv_is_equation_6) {
 BOOST_AUTO_TEST_CASE(conv_works_on_any_grid_with_the_same_tensors) {
   for (const Index side : {1, 2, 6, 9}) {
     Tensors t = operands(1, 2, side * side, 3, 1);
-    t["w"] = draw({2, 5, 5}, 4), t["gain"] = draw({2}, 5), t["bias"] = draw({2}, 6);
+    t["w"] = random_tensor({2, 5, 5}, 4), t["gain"] = random_tensor({2}, 5), t["bias"] = random_tensor({2}, 6);
     const Tensors got = run<double>({{"variant", "conv"}}, t, side, side);
     BOOST_TEST(got.at("dw").shape() == Shape({2, 5, 5}));
   }
@@ -244,9 +192,9 @@ Tensors operands_of(const Setting& s, double spread) {
              line = s.options.contains("dims");
   Tensors t = operands(1, conv ? 2 : 1, 72, 3, conv ? 1 : 3);
   if (conv)
-    t["w"] = draw(line ? Shape{2, 5} : Shape{2, 3, 3}, 4, spread);
+    t["w"] = random_tensor(line ? Shape{2, 5} : Shape{2, 3, 3}, 4, spread);
   else if (s.options.contains("param"))
-    t["w"] = draw({72, 72}, 4, spread);
+    t["w"] = random_tensor({72, 72}, 4, spread);
   return t;
 }
 
@@ -271,7 +219,7 @@ BOOST_AUTO_TEST_CASE(float_is_finite_and_near_double_in_all_ranges) {
     for (const double spread : {3.0, 20.0, 60.0, 500.0, 5000.0})
       for (const bool in_keys : {true, false}) {
         Tensors t = operands_of(s, in_keys ? 1 : spread);
-        if (in_keys) t["k"] = draw(t["k"].shape(), 2, spread);
+        if (in_keys) t["k"] = random_tensor(t["k"].shape(), 2, spread);
         check_same(run<float>(s.options, t, s.height, s.width), run<double>(s.options, t, s.height, s.width),
                    2e-5 + 1.2e-7 * spread, s.options.begin()->second + ", spread " + std::to_string(spread));
       }
@@ -381,7 +329,7 @@ BOOST_AUTO_TEST_CASE(impossible_combinations_are_refused) {
 BOOST_AUTO_TEST_CASE(entropy_of_equal_biases_is_the_logarithm_of_their_number) {
   const auto mechanism = make_mechanism("aft", {{"variant", "conv"}, {"sparsity", "entropy"}, {"coef", "0.5"}});
   const AttentionShape shape{3, 12, 12, 2, 2, 3, 4, false};
-  const Tensor<double> w = draw({3, 3, 3}, 1), zero(Shape{3});
+  const Tensor<double> w = random_tensor({3, 3, 3}, 1), zero(Shape{3});
   const std::vector<View<const double>> own{w.view(), zero.view(), zero.view()};
   double penalty = 0;
   mechanism->penalty(AttentionPenalty<double>{shape, own, 1.0, {}, &penalty});
@@ -401,7 +349,7 @@ BOOST_AUTO_TEST_CASE(a_step_adds_the_penalty_once) {
     Parameters<double> parameters(model.parameters());
     parameters.initialise(1);
     BatchGradient<double> gradient(model, parameters, 4, {.piece = piece});
-    const Tensor<double> images = draw({4, 1, 6, 6}, 1);
+    const Tensor<double> images = random_tensor({4, 1, 6, 6}, 1);
     Tensor<double> targets(Shape{4, 3});
     const int labels[4] = {0, 1, 2, 0};
     for (Index i = 0; i < 4; ++i) targets[i * 3 + labels[i]] = 1;
