@@ -4,6 +4,7 @@
 // Models, and what they are made of.
 #include "heed/attention/mechanism.h"
 #include "heed/config/experiment.h"
+#include "heed/nn/families.h"
 #include "heed/nn/vit.h"
 
 // Operations with gradients beyond those of the Vision Transformer.
@@ -18,6 +19,7 @@
 #include "heed/data/loader.h"
 
 // Training, by hand or by an experiment file.
+#include "heed/train/classification.h"
 #include "heed/train/evaluate.h"
 #include "heed/train/optimizer.h"
 #include "heed/train/step.h"

@@ -13,7 +13,7 @@ namespace {
 double spectral_norm(Index m, std::vector<double>& matrix, std::vector<double>& values) {
   if (!std::all_of(matrix.begin(), matrix.end(), [](double x) { return std::isfinite(x); }))
     return std::numeric_limits<double>::infinity();
-  kernels::singular_values(m, matrix.data(), values.data());
+  kernels::singular_values(Matrix(matrix.data(), m, m), values.data());
   return values[0];
 }
 
@@ -56,7 +56,7 @@ GramCondition gram_condition(Index m, const double* A) {
   std::vector<double> copy(A, A + m * m), values(static_cast<std::size_t>(m));
   const Matrix<double> not_needed;  // without backtracking
   const double sum = kernels::newton_factor({.m = m}, Matrix(A, m, m), not_needed).norm;
-  kernels::singular_values(m, copy.data(), values.data());
+  kernels::singular_values(Matrix(copy.data(), m, m), values.data());
   return {sum, values.front(), values.back()};
 }
 

@@ -4,6 +4,7 @@
 #include "heed/config/experiment.h"
 #include "heed/analysis/model_cost.h"
 #include "heed/base/parallel.h"
+#include "heed/nn/families.h"
 
 #include <fmt/format.h>
 #include <spawn.h>
@@ -83,7 +84,7 @@ struct ForwardWork {
 ForwardWork forward_work(const ModelCase& model) {
   const Experiment x = load_experiment(model.file, model.sets);
   ForwardWork work;
-  for (const OperationCost& operation : cost_of(VisionTransformer(x.model, x.attention)).inference) {
+  for (const OperationCost& operation : cost_of(*make_model(x)).inference) {
     work.products += static_cast<double>(operation.cost.forward_contractions.mul);
     work.distances += static_cast<double>(operation.cost.distances);
   }

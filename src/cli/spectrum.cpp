@@ -45,10 +45,10 @@ struct BlockSpectrum {
 };
 
 /// Adds the spectra of a layer's maps of a batch.
-void add_maps(const AttentionLayer& layer, Var<float> x, BlockSpectrum& block) {
-  block.mechanism = layer.mechanism().name();
-  block.used = layer.mechanism().traits().identity ? with_identity : plain;
-  const Tensor<float> maps = layer.map(x);
+void add_maps(const AttentionSite<float>& site, BlockSpectrum& block) {
+  block.mechanism = site.mechanism.name();
+  block.used = site.mechanism.traits().identity ? with_identity : plain;
+  const Tensor<float> maps = attention_maps(site);
   const Index heads = maps.shape()[1], tokens = maps.shape()[2], count = maps.shape()[0] * heads;
   block.tokens = tokens;
   block.heads.resize(static_cast<std::size_t>(heads));
@@ -92,10 +92,9 @@ int spectrum_command(const Arguments& a) {
   use_threads(a.threads);
   TrainedModel trained(a.run, a.sets, a.weights);
   std::map<Index, BlockSpectrum> blocks;
-  const Index images =
-      visit_test_images(trained, a.images, [&](Index block, const AttentionLayer& layer, Var<float> x) {
-        if (layer.mechanism().traits().map) add_maps(layer, x, blocks[block]);
-      });
+  const Index images = visit_test_examples(trained, a.images, [&](Index block, const AttentionSite<float>& site) {
+    if (site.mechanism.traits().map) add_maps(site, blocks[block]);
+  });
   require(!blocks.empty(), "{}: no block of this model has an attention map; its mechanism is {}", a.run,
           trained.experiment.attention.mechanism[0]);
   const std::string output = a.output.empty() ? a.run + "/spectrum.csv" : a.output;

@@ -50,7 +50,8 @@ Tensor<T> interpolated(const Tensor<T>& positions, const Shape& shape, Index ski
   const Index from = grid_side(positions.shape(), skip), to = grid_side(shape, skip), width = shape[2];
   Tensor<T> result(shape);
   std::copy_n(positions.data(), skip * width, result.data());
-  kernels::bicubic(from, from, width, positions.data() + skip * width, to, to, result.data() + skip * width);
+  const auto grid_of = [=](auto* rows, Index side) { return Matrix(rows + skip * width, side * side, width); };
+  kernels::bicubic({from, from}, grid_of(positions.data(), from), {to, to}, grid_of(result.data(), to));
   return result;
 }
 

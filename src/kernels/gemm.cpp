@@ -27,7 +27,8 @@ blasint leading(const Operand<double>& x) { return leading(x.stride, x.transpose
 void gemm(Operand<double> a, Operand<double> b, Update update, Matrix<double> c) {
   single_threaded();
   cblas_dgemm(CblasRowMajor, cblas(a), cblas(b), narrow(c.rows), narrow(c.columns), narrow(a.columns), 1.0, a.data,
-              leading(a), b.data, leading(b), update == Update::assign ? 0.0 : 1.0, c.data, leading(c.stride, c.columns));
+              leading(a), b.data, leading(b), update == Update::assign ? 0.0 : 1.0, c.data,
+              leading(c.stride, c.columns));
 }
 
 const char* gemm_library() {

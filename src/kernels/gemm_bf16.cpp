@@ -54,7 +54,8 @@ using namespace simd;
 namespace {
 
 template <bool starts>
-void product(const Operand<float>& a, const Operand<float>& b, Update update, Matrix<float> c, const Start& start = {}) {
+void product(const Operand<float>& a, const Operand<float>& b, Update update, Matrix<float> c,
+             const Start& start = {}) {
   thread_local Buffer<float> memory_a, memory_b;
   sum_pairs<AddProductsOfPairs, starts>(words_along_columns(a, memory_a), words_along_rows(b, memory_b), update, c,
                                         start);
@@ -71,12 +72,14 @@ void addmm_bf16(Operand<float> a, Operand<float> b, const float* bias, Matrix<co
     addmm<float>(a.middle_columns(0, 0), b.middle_rows(0, 0), bias, addend, c);
     return gemm_bf16(a, b, Update::accumulate, c);
   }
-  product<true>(a, b, Update::assign, c, {bias, nullptr, addend.data, addend.stride});
+  product<true>(a, b, Update::assign, c, {bias, nullptr, addend});
 }
 
 #else
 
-const char* bf16_obstacle() { return "it needs a CPU with AVX512-BF16 and a build for it (this one: ARCH=" HEED_ARCH ")"; }
+const char* bf16_obstacle() {
+  return "it needs a CPU with AVX512-BF16 and a build for it (this one: ARCH=" HEED_ARCH ")";
+}
 
 void gemm_bf16(Operand<float>, Operand<float>, Update, Matrix<float>) { HEED_ASSERT(false); }
 

@@ -14,7 +14,7 @@ void gemm(Operand<float> a, Operand<float> b, Update update, Matrix<float> c) {
 
 void addmm(Operand<float> a, Operand<float> b, const float* bias, Matrix<const float> addend, Matrix<float> c) {
   if (bias == nullptr || a.columns == 0) return addmm<float>(a, b, bias, addend, c);
-  sum_pairs<AddProduct, true>(a, b, Update::accumulate, c, {bias, nullptr, addend.data, addend.stride});
+  sum_pairs<AddProduct, true>(a, b, Update::accumulate, c, {bias, nullptr, addend});
 }
 
 }  // namespace heed::kernels

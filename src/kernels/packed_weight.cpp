@@ -49,7 +49,7 @@ void gemm(Matrix<const float> a, const PackedWeight& b, Index begin, Update upda
 
 void addmm(Matrix<const float> a, const PackedWeight& b, Index begin, const float* bias, Matrix<const float> addend,
            Matrix<float> c) {
-  product<true>(a, b, begin, Update::assign, c, {bias, nullptr, addend.data, addend.stride});
+  product<true>(a, b, begin, Update::assign, c, {bias, nullptr, addend});
 }
 
 }  // namespace heed::kernels

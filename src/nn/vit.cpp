@@ -1,6 +1,7 @@
 #include "heed/nn/vit.h"
 
 #include "heed/base/suggest.h"
+#include "heed/ops/patch_embedding.h"
 
 #include <cmath>
 #include <set>
@@ -96,12 +97,65 @@ VisionTransformer::VisionTransformer(const ModelConfig& model, const AttentionCo
   head_.emplace(list_, "head", model.dim, model.classes);
 }
 
-template Var<float> VisionTransformer::operator()(Var<float>) const;
-template Var<double> VisionTransformer::operator()(Var<double>) const;
-template Var<Counted> VisionTransformer::operator()(Var<Counted>) const;
-template void VisionTransformer::visit_attention(Var<float>, const AttentionVisitor<float>&) const;
-template void VisionTransformer::visit_attention(Var<double>, const AttentionVisitor<double>&) const;
-template std::vector<Tensor<float>> VisionTransformer::attention_maps(Var<float>) const;
-template std::vector<Tensor<double>> VisionTransformer::attention_maps(Var<double>) const;
+ModelInput<float> VisionTransformer::example() const {
+  return {.images = {nullptr, Shape{1, config_.channels, config_.image, config_.image}}};
+}
+
+/// Far above what a block of any mechanism takes per product of its sizes.
+double VisionTransformer::most_operations() const {
+  const ModelConfig& c = config_;
+  const double tokens = std::pow(static_cast<double>(c.image / c.patch), 2) + 1, dim = static_cast<double>(c.dim);
+  const double block = tokens * dim * (dim + static_cast<double>(c.hidden) + tokens);
+  const double ends = tokens * dim * static_cast<double>(c.channels * c.patch * c.patch + c.classes);
+  constexpr double margin = 100;
+  return margin * (static_cast<double>(c.depth) * block + ends);
+}
+
+template <class T>
+Var<T> VisionTransformer::embed(Tape<T>& tape, View<const T> images) const {
+  const Shape& shape = images.shape();
+  require(shape.rank() == 4 && shape[1] == config_.channels && shape[2] == config_.image && shape[3] == config_.image,
+          "[model] images have shape {}; expected [B, {}, {}, {}]", shape, config_.channels, config_.image,
+          config_.image);
+  const typename Tape<T>::Scope patch_scope(tape, patch_name_);
+  const Var<T> patches =
+      patch_embedding(tape.constant(images), tape.parameter(patch_weight_), tape.parameter(patch_bias_));
+  const typename Tape<T>::Scope position_scope(tape, position_name_);
+  const Var<T> tokens = embed_tokens(patches, class_token_ < 0 ? Var<T>{} : tape.parameter(class_token_),
+                                     position_ < 0 ? Var<T>{} : tape.parameter(position_));
+  return dropout(tokens, dropout_, 0xe3bed);
+}
+
+template <class T>
+Var<T> VisionTransformer::run_logits(const ModelPass<T>& pass) const {
+  Tape<T>& tape = pass.tape;
+  Var<T> x = embed(tape, pass.examples.images);
+  // The head reads the class token alone, so after its attention the last block need not go on with the others: a
+  // sixteenth of the work of twelve blocks.
+  const bool cls = config_.pool == "cls", first = cls && takes_shortcuts(tape);
+  for (const Block& block : blocks_) {
+    const Tokens tokens = first && &block == &blocks_.back() ? Tokens::first : Tokens::all;
+    const auto apply = [&block, tokens, visit = pass.visit](Var<T> z) { return block(z, tokens, visit); };
+    x = tape.pass().recompute ? tape.recompute(x, apply) : apply(x);
+  }
+  const typename Tape<T>::Scope scope(tape, pool_name_);
+  if (cls && !first) x = select_token(x, 0);
+  return cls ? head_->after(*norm_, x) : (*head_)(mean_tokens((*norm_)(x)));
+}
+
+template <class T>
+Var<T> VisionTransformer::run_penalty(Tape<T>& tape) const {
+  Var<T> total;
+  for (const Block& block : blocks_)
+    if (const Var<T> term = block.penalty(tape)) total = total ? add(total, term) : term;
+  return total;
+}
+
+template Var<float> VisionTransformer::run_logits(const ModelPass<float>&) const;
+template Var<double> VisionTransformer::run_logits(const ModelPass<double>&) const;
+template Var<Counted> VisionTransformer::run_logits(const ModelPass<Counted>&) const;
+template Var<float> VisionTransformer::run_penalty(Tape<float>&) const;
+template Var<double> VisionTransformer::run_penalty(Tape<double>&) const;
+template Var<Counted> VisionTransformer::run_penalty(Tape<Counted>&) const;
 
 }  // namespace heed

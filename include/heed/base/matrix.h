@@ -16,8 +16,7 @@ struct Matrix {
 
   Matrix() = default;
   Matrix(T* data, Index rows, Index columns) : Matrix(data, rows, columns, columns) {}
-  Matrix(T* data, Index rows, Index columns, Index stride)
-      : data(data), rows(rows), columns(columns), stride(stride) {}
+  Matrix(T* data, Index rows, Index columns, Index stride) : data(data), rows(rows), columns(columns), stride(stride) {}
 
   /// A Matrix<T> serves wherever a Matrix<const T> is asked for.
   template <class U>
@@ -65,7 +64,11 @@ struct Operand {
   Operand(Matrix<const T> m) : data(m.data), rows(m.rows), columns(m.columns), stride(m.stride) {}
   Operand(Matrix<T> m) : Operand(Matrix<const T>(m)) {}
   Operand(Transposed<const T> t)
-      : data(t.matrix.data), rows(t.matrix.columns), columns(t.matrix.rows), stride(t.matrix.stride), transposed(true) {}
+      : data(t.matrix.data),
+        rows(t.matrix.columns),
+        columns(t.matrix.rows),
+        stride(t.matrix.stride),
+        transposed(true) {}
   Operand(Transposed<T> t) : Operand(Transposed<const T>{t.matrix}) {}
 
   /// Numbers from an element to the one below it, and to the one beside it.
@@ -75,15 +78,15 @@ struct Operand {
 
   /// Its rows [first, first + count), and its columns likewise.
   Operand middle_rows(Index first, Index count) const {
-    Operand part = *this;
-    part.data += first * down(), part.rows = count;
-    return part;
+    return {data + first * down(), count, columns, stride, transposed};
   }
   Operand middle_columns(Index first, Index count) const {
-    Operand part = *this;
-    part.data += first * across(), part.columns = count;
-    return part;
+    return {data + first * across(), rows, count, stride, transposed};
   }
+
+ private:
+  Operand(const T* data, Index rows, Index columns, Index stride, bool transposed)
+      : data(data), rows(rows), columns(columns), stride(stride), transposed(transposed) {}
 };
 
 /// So that the type of an operand follows from the result: gemm(q, transposed(k), S) with S a Matrix<float>.

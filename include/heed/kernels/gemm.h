@@ -42,22 +42,23 @@ void gemm(OperandFor<T> a, OperandFor<T> b, Matrix<T> c) {
   gemm(a, b, Update::assign, c);
 }
 
-/// C = bias + addend + A B, with bias[j] added to column j and the matrix `addend` [m, n]; either may be left out, and C
-/// overlaps neither. All else, and in float the promise about cutting m and n, as in gemm(). Counts: product_counts, and
-/// m n add for each of the two.
+/// C = bias + addend + A B, with bias[j] added to column j and the matrix `addend` [m, n]; either may be left out, and
+/// C overlaps neither. All else, and in float the promise about cutting m and n, as in gemm().
 template <class T>
 void addmm(OperandFor<T> a, OperandFor<T> b, const std::type_identity_t<T>* bias, MatrixFor<T> addend, Matrix<T> c) {
   if (!bias && !addend) return gemm(a, b, Update::assign, c);
   for (Index i = 0; i < c.rows; ++i)
-    for (Index j = 0; j < c.columns; ++j)
-      c(i, j) = !bias ? addend(i, j) : !addend ? bias[j] : addend(i, j) + bias[j];
+    for (Index j = 0; j < c.columns; ++j) c(i, j) = !bias ? addend(i, j) : !addend ? bias[j] : addend(i, j) + bias[j];
   gemm(a, b, Update::accumulate, c);
+}
+
+inline Counts addmm_counts(Index m, Index n, Index k, bool bias, bool addend) {
+  return product_counts(m, n, k) + Counts{.add = (bias + addend) * m * n};
 }
 
 #ifndef HEED_REFERENCE
 void addmm(Operand<float> a, Operand<float> b, const float* bias, Matrix<const float> addend, Matrix<float> c);
 #endif
-
 
 /// What multiplies float and double: "heed AVX3, OpenBLAS 0.3.21 Cooperlake", or "plain loops".
 const char* gemm_library();

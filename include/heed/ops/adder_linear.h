@@ -63,7 +63,7 @@ Var<T> adder_linear(Var<T> x, Var<T> weight, Var<T> bias = {}, const AdderLinear
       },
       [=, &tape](const Adjoint<T>& adjoint) {
         const Matrix<const T> dy = adjoint.matrix();
-        detail::bias_backward(tape, bias, rows, out, dy.data);
+        detail::bias_backward(tape, bias, dy);
         if (const auto dw = tape.target(weight))
           for_product_ranges<T>(out, in * rows / 8, [=](Index begin, Index end) {
             const Index count = end - begin;

@@ -9,8 +9,9 @@ namespace heed {
 /// Cost of a linear layer over `rows` rows; where no `input_gradient` is wanted, without dx.
 inline Cost linear_cost(Index rows, Index in, Index out, bool bias, bool residual = false, bool input_gradient = true) {
   Cost cost;
-  cost.forward = product_counts(rows, out, in) + Counts{.add = (bias + residual) * rows * out};
-  cost.backward = product_counts(out, in, rows) + Counts{.add = bias ? (rows - 1) * out : 0};
+  cost.forward = kernels::addmm_counts(rows, out, in, bias, residual);
+  cost.backward = product_counts(out, in, rows);
+  if (bias) cost.backward += kernels::column_sums_counts(rows, out);
   if (input_gradient) cost.backward += product_counts(rows, in, out);
   cost.forward_contractions = product_contractions(rows, out, in);
   cost.backward_contractions = (input_gradient ? 2 : 1) * cost.forward_contractions;
@@ -34,8 +35,7 @@ class LinearProducts {
       const Matrix<const T> from = part.rows_of(x), added = residual ? part.of(residual) : residual;
       const T* const bias_part = bias ? bias + part.column : nullptr;
       if constexpr (std::is_same_v<T, float> && kernels::packs_weights)
-        if (packed_ && bias)
-          return kernels::addmm(from, packed_->forward, part.column, bias_part, added, part.of(y));
+        if (packed_ && bias) return kernels::addmm(from, packed_->forward, part.column, bias_part, added, part.of(y));
       gemm_.add(from, transposed(weight_.middle_rows(part.column, part.columns)), bias_part, added, part.of(y));
     });
   }
@@ -54,10 +54,9 @@ class LinearProducts {
   /// dW (+)= dy^T x, if that is wanted.
   void weight_gradient(Matrix<const T> x, Matrix<const T> dy, const typename Tape<T>::Target& dw) const {
     if (!dw) return;
-    const Matrix<T> gradient(dw.data, weight_.rows, weight_.columns);
+    const Matrix<T> mdw = dw.matrix(weight_.rows, weight_.columns);
     for_product_ranges<T>(weight_.rows, weight_.columns * x.rows / 8, [=, *this](Index begin, Index end) {
-      gemm_(transposed(dy.middle_columns(begin, end - begin)), x, dw.update,
-            gradient.middle_rows(begin, end - begin));
+      gemm_(transposed(dy.middle_columns(begin, end - begin)), x, dw.update, mdw.middle_rows(begin, end - begin));
     });
   }
 
@@ -82,11 +81,9 @@ Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {}) {
   return tape.record(
       {"linear", linear_cost(rows, in, out, static_cast<bool>(bias), static_cast<bool>(residual), tape.wanted(x))},
       shape, {x, weight, bias, residual},
-      [=](T* y) {
-        products.forward(mx, bias ? bias.data() : nullptr, mr, Matrix<T>(y, rows, out));
-      },
+      [=](T* y) { products.forward(mx, bias ? bias.data() : nullptr, mr, Matrix<T>(y, rows, out)); },
       [=, &tape](const Adjoint<T>& dy) {
-        detail::bias_backward(tape, bias, rows, out, dy.data());
+        detail::bias_backward(tape, bias, dy.matrix());
         products.weight_gradient(mx, dy.matrix(), tape.target(weight));
         if (const auto dx = tape.target(x)) products.input_gradient(dy.matrix(), dx.update, dx.matrix(rows, in));
         if (residual) dy.give_to(residual);
