@@ -15,7 +15,7 @@
 #   PREFIX, DESTDIR     where `make install` puts things
 #   HEED_MIRROR         where datasets/fetch.sh downloads from
 
-VERSION := 0.1.0
+VERSION := 0.2.0
 PREFIX  ?= /usr/local
 ARCH    ?= native
 KERNELS ?= fast
