@@ -8,7 +8,7 @@
 #include "heed/bench/timing.h"
 
 #include "heed/kernels/blas.h"
-#include "heed/kernels/gemm.h"
+#include "heed/kernels/gemm_by_stride.h"
 
 #include <fstream>
 #endif

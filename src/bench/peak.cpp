@@ -1,6 +1,6 @@
 #include "heed/bench/peak.h"
 
-#include "heed/kernels/gemm.h"
+#include "heed/kernels/gemm_by_stride.h"
 #include "heed/base/parallel.h"
 
 #include <algorithm>

@@ -4,6 +4,7 @@
 #include "heed/config/experiment.h"
 #include "heed/analysis/model_cost.h"
 #include "heed/base/parallel.h"
+#include "heed/nn/families.h"
 
 #include <fmt/format.h>
 #include <spawn.h>
@@ -83,11 +84,9 @@ struct ForwardWork {
 ForwardWork forward_work(const ModelCase& model) {
   const Experiment x = load_experiment(model.file, model.sets);
   ForwardWork work;
-  for (const OperationCost& operation : cost_of(VisionTransformer(x.model, x.attention)).inference) {
-    const Counts& counts = operation.cost.forward_contractions;
-    work.products += static_cast<double>(counts.mul);
-    if (operation.operation == "adder_linear" || operation.operation == "adder")
-      work.distances += static_cast<double>(counts.add - counts.mul) / 2;  // a difference and a sum each
+  for (const OperationCost& operation : cost_of(*make_model(x)).inference) {
+    work.products += static_cast<double>(operation.cost.forward_contractions.mul);
+    work.distances += static_cast<double>(operation.cost.distances);
   }
   return work;
 }

@@ -2,9 +2,11 @@
 #include "cost_forms.h"
 
 #include "heed/analysis/cost_json.h"
+#include "heed/config/energy_table.h"
 #include "cost_table.h"
 
 #include "heed/base/suggest.h"
+#include "heed/nn/families.h"
 
 #include <fmt/format.h>
 
@@ -128,7 +130,7 @@ int cost_command(const CostArguments& a) {
   const EnergyTable table = a.energy.empty() ? default_energy_table() : load_energy_table(a.energy);
   if (!a.scale.empty()) return scale_command(a, table);
   if (!a.compare.empty() || !a.attention.empty()) return compare_command(a, table);
-  const ModelCost model = cost_of(model_of(load_experiment(a.model, a.sets)));
+  const ModelCost model = cost_of(*make_model(load_experiment(a.model, a.sets)));
   if (a.json)
     std::cout << cost_json(model, query_of(a), table).dump() << "\n";
   else
@@ -148,8 +150,6 @@ CostQuery query_of(const CostArguments& a) {
           named<CostPass>(a.pass, {"forward", "backward", "step"}), named<CostGroup>(a.by, {"layer", "block", "kind"}),
           a.batch};
 }
-
-VisionTransformer model_of(const Experiment& x) { return {x.model, x.attention, x.train.dropout, x.train.drop_path}; }
 
 void add_cost(Command program) {
   static CostArguments a;

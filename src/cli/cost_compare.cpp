@@ -5,6 +5,7 @@
 #include "cost_table.h"
 
 #include "heed/base/suggest.h"
+#include "heed/nn/families.h"
 
 #include <fmt/format.h>
 
@@ -118,7 +119,7 @@ int compare_command(const CostArguments& a, const EnergyTable& table) {
   std::vector<ModelCost> costs;
   std::vector<CostRow> totals;
   for (const NamedModel& model : models) {
-    costs.push_back(cost_of(model_of(model.experiment)));
+    costs.push_back(cost_of(*make_model(model.experiment)));
     totals.push_back(cost_total(costs.back(), query));
   }
   if (a.json) {
@@ -168,7 +169,7 @@ int scale_command(const CostArguments& a, const EnergyTable& table) {
     const Scale scale = scale_of(a.scale, base);
     for (const Index size : scale.sizes) {
       x.model = scaled(base, scale, size);
-      const ModelCost cost = cost_of(model_of(x));
+      const ModelCost cost = cost_of(*make_model(x));
       const CostRow total = cost_total(cost, query);
       Counts attention = attention_counts(cost_rows(cost, query));
       const double attention_energy = energy_pj(table, attention);

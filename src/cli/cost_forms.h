@@ -3,6 +3,7 @@
 
 #include "commands.h"
 
+#include "heed/config/experiment.h"
 #include "heed/cost/energy.h"
 #include "heed/analysis/model_cost.h"
 
@@ -17,9 +18,6 @@ struct CostArguments {
 
 /// What the arguments ask for.
 CostQuery query_of(const CostArguments& a);
-
-/// The model of an experiment, as it is trained.
-VisionTransformer model_of(const Experiment& x);
 
 /// A model to cost, and what to call it.
 struct NamedModel {

@@ -53,28 +53,30 @@ int maps_command(const Arguments& a) {
   use_threads(a.threads);
   const std::string output = output_of(a);
   TrainedModel trained(a.run, a.sets, a.weights);
-  const ModelConfig& model = trained.experiment.model;
-  const std::vector<std::string>& mechanisms = trained.experiment.attention.mechanism;
-
   AttentionSheet sheet;
-  sheet.grid = model.image / model.patch;
-  if (!a.query.empty()) sheet.query = parse_patch(a.query, sheet.grid);
-  sheet.title = title_of(model.pool == "cls", a.query);
   sheet.subtitle = std::filesystem::path(a.image).filename().string();
   sheet.image = model_image(trained, a.image);
   const Tensor<float> input = normalised(trained, {sheet.image});
-  Tape<float> tape({.parameters = &trained.parameters});
-  const std::vector<Tensor<float>> maps = trained.model.attention_maps(tape.constant(input.view()));
   bool any = false;
-  for (std::size_t i = 0; i < maps.size(); ++i) {
-    BlockWeights block{mechanisms[mechanisms.size() == 1 ? 0 : i], {}};
-    if (const Shape& shape = maps[i].shape(); maps[i].size() > 0) {
-      block.weights = patch_weights({maps[i].data(), {shape[1], shape[2], shape[3]}}, sheet.grid, sheet.query);
+  const AttentionVisitor<float> visit = [&](const AttentionSite<float>& site) {
+    const AttentionShape& shape = site.inputs.front().shape;
+    BlockWeights block{site.mechanism.name(), {}};
+    if (sheet.blocks.empty()) {
+      sheet.grid = shape.grid_width;
+      if (!a.query.empty()) sheet.query = parse_patch(a.query, sheet.grid);
+      sheet.title = title_of(shape.class_token, a.query);
+    }
+    if (site.mechanism.has_map()) {
+      const Tensor<float> maps = attention_maps(site);
+      block.weights = patch_weights({maps.data(), {shape.heads, shape.queries, shape.keys}}, sheet.grid, sheet.query);
       any = true;
     }
     sheet.blocks.push_back(std::move(block));
-  }
-  require(any, "{}: no block of this model has an attention map; its mechanism is {}", a.run, mechanisms[0]);
+  };
+  Tape<float> tape({.parameters = &trained.parameters});
+  trained.model->logits(tape, {.images = input.view()}, &visit);
+  require(any, "{}: no block of this model has an attention map; its mechanism is {}", a.run,
+          trained.experiment.attention.mechanism[0]);
   save_png(output, draw_attention(sheet));
   std::cout << output << "\n";
   return ok;

@@ -92,8 +92,9 @@ class Progress : public TrainObserver {
 
   void test(const Evaluation& t) override {
     clear();
-    std::cout << fmt::format("test accuracy {:.2f} % ({} of {}), loss {:.4f}\n", 100 * t.accuracy(), t.top1, t.images,
-                             t.loss)
+    const Score& s = t.score;
+    std::cout << fmt::format("test accuracy {:.2f} % ({:.0f} of {:.0f}), loss {:.4f}\n", 100 * s.accuracy(), s.correct,
+                             s.terms, s.mean_loss())
               << std::flush;
   }
 

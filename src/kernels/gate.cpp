@@ -24,19 +24,24 @@ class Logistic {
 
 }  // namespace
 
-void gate_forward(Index n, const float* q, const float* y, float* out) {
+void gate_forward(Matrix<const float> q, Matrix<const float> y, Matrix<float> out) {
   const Logistic gate;
-  for_each_vector(n, [&](Index i, auto use) { use.store(gate.times(use.load(q + i), use.load(y + i)), out + i); });
+  for (Index r = 0; r < out.rows; ++r)
+    for_each_vector(out.columns, [&](Index i, auto use) {
+      use.store(gate.times(use.load(q[r] + i), use.load(y[r] + i)), out[r] + i);
+    });
 }
 
-void gate_backward(Index n, const float* q, const float* y, const float* dout, Update update, float* dq, float* dy) {
+void gate_backward(Matrix<const float> q, Matrix<const float> y, Matrix<const float> dout, Update update,
+                   Matrix<float> dq, Matrix<float> dy) {
   const Logistic logistic;
-  for_each_vector(n, [&](Index i, auto use) {
-    const Vector gate = logistic(use.load(q + i)), gated = hn::Mul(gate, use.load(dout + i));
-    const Vector product = hn::Mul(gated, use.load(y + i));
-    write(update, use, hn::NegMulAdd(product, gate, product), dq + i);
-    use.store(gated, dy + i);
-  });
+  for (Index r = 0; r < dy.rows; ++r)
+    for_each_vector(dy.columns, [&](Index i, auto use) {
+      const Vector gate = logistic(use.load(q[r] + i)), gated = hn::Mul(gate, use.load(dout[r] + i));
+      const Vector product = hn::Mul(gated, use.load(y[r] + i));
+      write(update, use, hn::NegMulAdd(product, gate, product), dq[r] + i);
+      use.store(gated, dy[r] + i);
+    });
 }
 
 }  // namespace heed::kernels

@@ -2,12 +2,13 @@
 #include "heed/analysis/model_cost.h"
 
 #include "heed/cost/energy.h"
+#include "heed/nn/vit.h"
 #include "heed/base/parallel.h"
 
 #include <boost/test/unit_test.hpp>
 
 #include <map>
-#include <optional>
+#include <memory>
 
 using namespace heed;
 
@@ -29,10 +30,10 @@ AttentionConfig attention_of(const std::string& mechanism, const OptionValues& o
 }
 
 /// The model, with a class token or without one, whichever the mechanism takes; none if it takes neither.
-std::optional<VisionTransformer> model_with(ModelConfig config, const AttentionConfig& attention) {
+std::unique_ptr<Model> model_with(ModelConfig config, const AttentionConfig& attention) {
   for (const char* pool : {"cls", "mean"}) try {
       config.pool = pool;
-      return VisionTransformer(config, attention);
+      return std::make_unique<VisionTransformer>(config, attention);
     } catch (const Error&) {
     }
   return {};
@@ -44,12 +45,11 @@ struct Executed {
 };
 
 /// What one image through the model and back executes.
-Executed execute(const VisionTransformer& model) {
-  const ModelConfig& c = model.config();
+Executed execute(const Model& model) {
   Parameters<Counted> parameters(model.parameters());
   parameters.initialise(1);
   Gradients<Counted> gradients(parameters);
-  Tensor<Counted> images(Shape{1, c.channels, c.image, c.image});
+  Tensor<Counted> images(model.example().images.shape());
   for (Index i = 0; i < images.size(); ++i) images[i] = RandomStream(2).normal(i);
   Pass<Counted> pass;
   pass.parameters = &parameters;
@@ -60,7 +60,7 @@ Executed execute(const VisionTransformer& model) {
   Tape<Counted> tape(pass);
   Executed executed;
   Counted::tally() = {};
-  const Var<Counted> logits = model(tape.constant(std::as_const(images).view()));
+  const Var<Counted> logits = model.logits<Counted>(tape, {images.view()});
   executed.forward = Counted::tally();
   for (const TraceEntry& entry : trace) executed.kept += entry.result.elements + entry.kept;
   const Tensor<Counted> cotangent(logits.shape());
@@ -70,7 +70,7 @@ Executed execute(const VisionTransformer& model) {
   return executed;
 }
 
-void check_model(const VisionTransformer& model, const std::string& label) {
+void check_model(const Model& model, const std::string& label) {
   const int before = threads();
   set_threads(1);  // each thread counts for itself
   const Executed executed = execute(model);

@@ -1,5 +1,5 @@
 // Adder attention: values by hand, extreme inputs. Gradients, costs and agreement of number types are checked for every
-// mechanism in tests/check_cases.cpp.
+// mechanism in tests/checks/cases.cpp.
 #include "heed/attention/adder.h"
 
 #include "heed/ops/attention.h"

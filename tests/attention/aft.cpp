@@ -1,5 +1,7 @@
 #include "heed/attention/mechanism.h"
 #include "heed/ops/attention.h"
+#include "heed/nn/vit.h"
+#include "heed/train/classification.h"
 #include "heed/train/step.h"
 
 #include <boost/test/unit_test.hpp>
@@ -341,7 +343,8 @@ BOOST_AUTO_TEST_CASE(a_step_adds_the_penalty_once) {
     Tensor<double> targets(Shape{4, 3});
     const int labels[4] = {0, 1, 2, 0};
     for (Index i = 0; i < 4; ++i) targets[i * 3 + labels[i]] = 1;
-    return gradient.run(images.view(), std::as_const(targets).view(), labels, RandomStream(1)).loss;
+    const ClassificationBatch<double> batch({images.view()}, std::as_const(targets).view(), labels);
+    return gradient.run(batch, RandomStream(1)).loss;
   };
   // gain starts at 0, so the biases of a head are equal: 2 blocks, 2 heads, 9 places.
   for (const Index piece : {1, 3, 4})

@@ -1,5 +1,5 @@
 // SOFT where it is something known, where tokens are extreme, what it stores and what it refuses. Gradients, costs and
-// agreement of number types are checked over all mechanisms in tests/check_cases.cpp.
+// agreement of number types are checked over all mechanisms in tests/checks/cases.cpp.
 #include "heed/attention/mechanism.h"
 #include "heed/ops/attention.h"
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "heed/cost/counts.h"
-#include "heed/nn/vit.h"
+#include "heed/nn/model.h"
 
 #include <string>
 #include <vector>
@@ -54,7 +54,7 @@ struct ModelCost {
 };
 
 /// Throws Error where counts could leave 64 bits.
-ModelCost cost_of(const VisionTransformer& model);
+ModelCost cost_of(const Model& model);
 
 struct CostQuery {
   Convention convention = Convention::contractions;

@@ -5,6 +5,7 @@
 #include "heed/cost/counts.h"
 
 #include <cmath>
+#include <variant>
 
 namespace heed {
 
@@ -45,5 +46,10 @@ class Counted {
  private:
   double value_ = 0;
 };
+
+/// An X of one of the number types that heed's text runs in: what a virtual function takes or gives, which cannot be a
+/// template.
+template <template <class> class X>
+using OfNumber = std::variant<X<float>, X<double>, X<Counted>>;
 
 }  // namespace heed

@@ -53,6 +53,10 @@ Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvOptions& options =
                 Counts{.add = bias ? outputs * (places * images - 1) : 0});
 
   T* const columns = tape.memory(taps * places);
+  const Matrix<T> X(columns, taps, places);
+  const auto weight_of = [=](Index g) {
+    return Matrix<const T>(weight.data() + g * outputs * taps, outputs, taps);
+  };
   return tape.record(
       {"conv2d", cost}, Shape{images, ws[0], windows.out_height(), windows.out_width()}, {x, weight, bias},
       [=](T* y) {
@@ -62,8 +66,7 @@ Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvOptions& options =
             T* const out = y + (image * groups + g) * out_size;
             for (Index o = 0; o < outputs && bias; ++o)
               std::fill(out + o * places, out + (o + 1) * places, bias.data()[g * outputs + o]);
-            kernels::gemm(Transpose::no, Transpose::no, outputs, places, taps, weight.data() + g * outputs * taps, taps,
-                          columns, places, bias ? Update::accumulate : Update::assign, out, places);
+            kernels::gemm(weight_of(g), X, bias ? Update::accumulate : Update::assign, Matrix<T>(out, outputs, places));
           }
       },
       [=, &tape](const Adjoint<T>& dy) {
@@ -72,18 +75,18 @@ Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvOptions& options =
         for (Index image = 0; image < images; ++image)
           for (Index g = 0; g < groups; ++g) {
             const T* const dout = dy.data() + (image * groups + g) * out_size;
+            const Matrix<const T> dY(dout, outputs, places);
             if (dw) {
               kernels::im2col(windows, x.data() + (image * groups + g) * in_size, columns);
-              kernels::gemm(Transpose::no, Transpose::yes, outputs, taps, places, dout, places, columns, places,
-                            image == 0 ? dw.update : Update::accumulate, dw.data + g * outputs * taps, taps);
+              kernels::gemm(dY, transposed(X), image == 0 ? dw.update : Update::accumulate,
+                            Matrix<T>(dw.data + g * outputs * taps, outputs, taps));
             }
             for (Index o = 0; o < outputs && db; ++o)
               for (Index p = 0; p < places; ++p)
                 write(image == 0 && p == 0 ? db.update : Update::accumulate, db.data[g * outputs + o],
                       dout[o * places + p]);
             if (dx) {
-              kernels::gemm(Transpose::yes, Transpose::no, taps, places, outputs, weight.data() + g * outputs * taps,
-                            taps, dout, places, Update::assign, columns, places);
+              kernels::gemm(transposed(weight_of(g)), dY, X);
               kernels::col2im(windows, columns, dx.data + (image * groups + g) * in_size);
             }
           }

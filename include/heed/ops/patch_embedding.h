@@ -26,7 +26,8 @@ Var<T> patch_embedding(Var<T> x, Var<T> weight, Var<T> bias) {
   const Index count = windows.places(), rows = images * count, image_size = xs[1] * xs[2] * xs[3];
   T* const patches = tape.memory(rows * taps);
 
-  const Products products = tape.pass().products;
+  const kernels::Gemm gemm{tape.pass().products};
+  const Matrix<const T> W(weight.data(), width, taps);
   return tape.record(
       {"patch_embedding", linear_cost(rows, taps, width, true, false, tape.wanted(x))}, Shape{images, count, width},
       {x, weight, bias},
@@ -36,21 +37,19 @@ Var<T> patch_embedding(Var<T> x, Var<T> weight, Var<T> bias) {
           T* const to = patches + image * count * taps;
           kernels::for_each_tap(
               windows, [=](Index position, Index tap, Index place) { to[place * taps + tap] = from[position]; });
-          T* const out = y + image * count * width;
-          kernels::addmm(products, Transpose::no, Transpose::yes, count, width, taps, to, taps, weight.data(), taps,
-                         bias.data(), static_cast<const T*>(nullptr), 0, out, width);
+          gemm.add(Matrix<const T>(to, count, taps), transposed(W), bias.data(), {},
+                   Matrix<T>(y + image * count * width, count, width));
         });
       },
       [=, &tape](const Adjoint<T>& dy) {
         const T* const pdy = dy.data();
         if (const auto db = tape.target(bias)) kernels::column_sums(rows, width, pdy, db.update, db.data);
         if (const auto dw = tape.target(weight))
-          kernels::gemm(products, Transpose::yes, Transpose::no, width, taps, rows, pdy, width, patches, taps,
-                        dw.update, dw.data, taps);
+          gemm(transposed(Matrix(pdy, rows, width)), Matrix<const T>(patches, rows, taps), dw.update,
+               dw.matrix(width, taps));
         if (const auto dx = tape.target(x)) {
           T* const dpatches = tape.memory(rows * taps);
-          kernels::gemm(products, Transpose::no, Transpose::no, rows, taps, width, pdy, width, weight.data(), taps,
-                        Update::assign, dpatches, taps);
+          gemm(Matrix(pdy, rows, width), W, Matrix<T>(dpatches, rows, taps));
           for (Index image = 0; image < images; ++image)
             kernels::for_each_tap(windows, [&](Index position, Index tap, Index place) {
               write(dx.update, dx.data[image * image_size + position], dpatches[(image * count + place) * taps + tap]);

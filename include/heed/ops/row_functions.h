@@ -61,7 +61,7 @@ template <class T, class F>
 Var<T> linear_of(const F& f, Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {}) {
   Tape<T>& tape = tape_of(F::linear_name, x, f.parameters[0], f.parameters[1], weight, bias, residual);
   const auto [rows, in, out, shape] = detail::linear_sizes(F::linear_name, x, weight, bias, residual);
-  const detail::LinearProducts<T> products(tape, in, out, weight);
+  const detail::LinearProducts<T> products(tape, weight);
   const bool needs_dx = tape.wanted(x), needs_sums = f.sums(tape) > 0, needs_da = needs_dx || needs_sums;
   Cost cost = linear_cost(rows, in, out, static_cast<bool>(bias), static_cast<bool>(residual), needs_da);
   cost.forward += f.forward_counts(rows);
@@ -77,14 +77,16 @@ Var<T> linear_of(const F& f, Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> r
       {F::linear_name, cost}, shape, {x, f.parameters[0], f.parameters[1], weight, bias, residual},
       [=, &tape](T* y) {
         const T *const px = x.data(), *const pb = bias ? bias.data() : nullptr;
-        const T* const pr = residual ? residual.data() : nullptr;
+        const Matrix<const T> mr = residual ? residual.matrix() : Matrix<const T>{};
+        const Matrix<T> my(y, rows, out);
         const typename Tape<T>::Scratch scratch(tape, at_once * in);
         T* const fx = scratch.data();
         for_some_rows([=](Index first, Index count) {
           for_row_ranges(count, f.work(), [=](Index begin, Index end) {
             f.forward(first + begin, end - begin, px + (first + begin) * in, fx + begin * in);
           });
-          products.forward(count, fx, pb, pr ? pr + first * out : nullptr, y + first * out);
+          products.forward(Matrix<const T>(fx, count, in), pb, mr ? mr.middle_rows(first, count) : mr,
+                           my.middle_rows(first, count));
         });
       },
       [=, &tape](const Adjoint<T>& dy) {
@@ -95,7 +97,8 @@ Var<T> linear_of(const F& f, Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> r
         for_some_rows([&](Index first, Index count) {
           const T* const from = px + first * in;
           T *const again = fx.data() + first * in, *const pda = da.data();
-          if (needs_da) products.input_gradient(count, pdy + first * out, Update::assign, pda);
+          if (needs_da)
+            products.input_gradient(dy.matrix().middle_rows(first, count), Update::assign, Matrix<T>(pda, count, in));
           if (needs_sums)
             f.add_sums(tape, first, count, from, pda, first == 0 ? Update::assign : Update::accumulate, sums.data());
           for_row_ranges(count, f.work(), [=](Index begin, Index end) {
@@ -109,7 +112,7 @@ Var<T> linear_of(const F& f, Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> r
         });
         if (needs_sums) f.give_sums(tape, sums.data());
         detail::bias_backward(tape, bias, rows, out, pdy);
-        products.weight_gradient(rows, fx.data(), pdy, tape.target(weight));
+        products.weight_gradient(Matrix<const T>(fx.data(), rows, in), dy.matrix(), tape.target(weight));
         if (residual) dy.give_to(residual);
       });
 }
