@@ -58,32 +58,39 @@ objects  = $(patsubst %.cpp,$(BUILD)/%.o,$(1))
 .PHONY: all deps run test bench install format clean force
 .DELETE_ON_ERROR:
 
+# Each file that is made is a line with a count, `[37/92] attention/soft.cpp`, or with V=1 the whole command. How many
+# there are to make is known to a make that only says what it would do; it is asked when the first is made.
+made   :=
+total   = $(eval total := $$(shell MAKEFLAGS= $(MAKE) -rn total=0 $(MAKEOVERRIDES) $(MAKECMDGOALS) | grep -c '^echo .\['))$(total)
+making  = $(if $(V),,@$(eval made += x)echo '[$(words $(made))/$(total)] $(1)' && )
+
 all: $(BUILD)/libheed.a $(BUILD)/heed
 
 $(BUILD)/libheed.a: $(call objects,$(LIBRARY))
-	rm -f $@ && ar rcs $@ $^
+	$(call making,$(@F))rm -f $@ && ar rcs $@ $^
 
 $(BUILD)/heed: $(call objects,$(PROGRAM)) $(BUILD)/libheed.a
-	$(CXX) $(FLAGS) $(CXXFLAGS) -o $@ $^ $(LIBS)
+	$(call making,$(@F))$(CXX) $(FLAGS) $(CXXFLAGS) -o $@ $^ $(LIBS)
 
-# The tests are compiled with -O1, in half the time. The library comes first and whole, so that of a function which
-# both contain, an inline one or a template's, the library's is linked: what is tested is what is shipped.
+# The library comes first and whole, so that of a function which both contain, an inline one or a template's, the
+# library's is linked: what is tested is what is shipped.
 $(BUILD)/tests/run: $(call objects,$(TESTS) src/cli/cpu.cpp) $(BUILD)/libheed.a
-	$(CXX) $(FLAGS) $(CXXFLAGS) -o $@ -Wl,--whole-archive $(BUILD)/libheed.a -Wl,--no-whole-archive \
-	  $(filter %.o,$^) $(LIBS) -lboost_unit_test_framework
+	$(call making,tests/$(@F))$(CXX) $(FLAGS) $(CXXFLAGS) -o $@ -Wl,--whole-archive $(BUILD)/libheed.a \
+	  -Wl,--no-whole-archive $(filter %.o,$^) $(LIBS) -lboost_unit_test_framework
 
-$(BUILD)/tests/%.o: tests/%.cpp $(BUILD)/flags
-	@mkdir -p $(@D)
-	$(CXX) $(FLAGS) -O1 $(CXXFLAGS) -Itests -DBOOST_TEST_DYN_LINK -MMD -MP -c -o $@ $<
+# Time goes into the loops of kernels and mechanisms; what calls them is compiled in half the time.
+OPTIMISE := -O1
+$(BUILD)/src/kernels/%.o $(BUILD)/src/attention/%.o: OPTIMISE := -O3
+$(BUILD)/tests/%.o: FLAGS += -Itests -DBOOST_TEST_DYN_LINK
 
 $(BUILD)/%.o: %.cpp $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(CXX) $(FLAGS) -O3 $(CXXFLAGS) -MMD -MP -c -o $@ $<
+	$(call making,$(<:src/%=%))$(CXX) $(FLAGS) $(OPTIMISE) $(CXXFLAGS) -MMD -MP -c -o $@ $<
 
 # Written only where the flags are others than last time; everything is then compiled again.
 $(BUILD)/flags: force
-	@mkdir -p $(@D)
-	@echo '$(CXX) $(FLAGS) $(CXXFLAGS)' | cmp -s - $@ || echo '$(CXX) $(FLAGS) $(CXXFLAGS)' >$@
+	+@mkdir -p $(@D); \
+	echo '$(CXX) $(FLAGS) $(CXXFLAGS)' | cmp -s - $@ || echo '$(CXX) $(FLAGS) $(CXXFLAGS)' >$@
 
 -include $(patsubst %.o,%.d,$(call objects,$(SOURCES) $(TESTS)))
 

@@ -1,4 +1,4 @@
-// All that a program needs to train, run and take apart models; the README shows a short one.
+// All that a program needs to train, run and take apart models; docs/library.md shows a short one.
 #pragma once
 
 // Models, and what they are made of.
@@ -26,6 +26,7 @@
 #include "heed/train/trainer.h"
 
 // What models cost.
+#include "heed/config/energy_table.h"
 #include "heed/cost/energy.h"
 #include "heed/analysis/model_cost.h"
 

@@ -16,7 +16,8 @@ Spectrum spectrum_of(std::vector<double> matrix) {
   require(std::all_of(matrix.begin(), matrix.end(), [](double x) { return std::isfinite(x); }),
           "a map is not finite; expected finite numbers, to take singular values of");
   Spectrum spectrum{std::vector<double>(n), std::vector<double>(n, 1.0), 0};
-  kernels::singular_values(static_cast<Index>(n), matrix.data(), spectrum.values.data());
+  const auto side = static_cast<Index>(n);
+  kernels::singular_values(Matrix(matrix.data(), side, side), spectrum.values.data());
   const double total = std::accumulate(spectrum.values.begin(), spectrum.values.end(), 0.0);
   if (total == 0) return spectrum;
   double sum = 0;

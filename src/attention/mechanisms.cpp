@@ -1,28 +1,30 @@
-#include "heed/attention/adder.h"
-#include "heed/attention/aft.h"
-#include "heed/attention/pointwise.h"
-#include "heed/attention/sima.h"
-#include "heed/attention/soft.h"
-#include "heed/attention/softmax.h"
-#include "heed/attention/options.h"
+#include "heed/attention/mechanism.h"
 #include "heed/base/suggest.h"
 
 namespace heed {
 
-namespace {
-
-constexpr MechanismEntry list[] = {
-    mechanism_entry<Softmax>(), mechanism_entry<Sima>(),  mechanism_entry<Aft>(), mechanism_entry<PointwiseAttention>(),
-    mechanism_entry<Soft>(),    mechanism_entry<Adder>(),
+/// The list: a line for each mechanism, whose class stands in a file of its own.
+static constexpr MechanismEntry (*list[])() = {
+    mechanism_entry<class Softmax>,
+    mechanism_entry<class Sima>,
+    mechanism_entry<class Aft>,
+    mechanism_entry<class PointwiseAttention>,
+    mechanism_entry<class Soft>,
+    mechanism_entry<class Adder>,
 };
 
-}  // namespace
-
-std::span<const MechanismEntry> mechanisms() { return list; }
+std::span<const MechanismEntry> mechanisms() {
+  static const std::vector<MechanismEntry> entries = [] {
+    std::vector<MechanismEntry> made;
+    for (const auto entry : list) made.push_back(entry());
+    return made;
+  }();
+  return entries;
+}
 
 const MechanismEntry& find_mechanism(const std::string& name) {
   std::vector<std::string> names;
-  for (const MechanismEntry& entry : list) {
+  for (const MechanismEntry& entry : mechanisms()) {
     if (name == entry.name) return entry;
     names.emplace_back(entry.name);
   }

@@ -128,7 +128,7 @@ Limit gemm_limit(int workers, double seconds) {
           best, limit_of(Resource::gemm, workers, flop, times, "", fmt::format("{}, {} x {} x {}", library, n, n, n)));
     };
     consider("heed", [n](const float* x, const float* y, float* z) {
-      kernels::gemm(Transpose::no, Transpose::no, n, n, n, x, n, y, n, Update::assign, z, n);
+      kernels::gemm(Matrix(x, n, n), Matrix(y, n, n), Matrix(z, n, n));
     });
     kernels::single_threaded();
     consider("OpenBLAS", [n](const float* x, const float* y, float* z) {

@@ -1,7 +1,7 @@
 #include "heed/bench/peak.h"
 
-#include "heed/kernels/gemm.h"
 #include "heed/base/parallel.h"
+#include "heed/kernels/gemm.h"
 
 #include <algorithm>
 #include <chrono>
@@ -25,9 +25,10 @@ double peak_flops(double seconds) {
   while (std::chrono::duration<double>(Clock::now() - start).count() < seconds || best == 0) {
     const Clock::time_point begin = Clock::now();
     parallel_for(workers, [&](Index i) {
-      const auto at = static_cast<std::size_t>(i);
-      kernels::gemm(Transpose::no, Transpose::no, n, n, n, a[at].data(), n, b[at].data(), n, Update::assign,
-                    c[at].data(), n);
+      const auto of_worker = [=](std::vector<Tensor<float>>& all) {
+        return Matrix(all[static_cast<std::size_t>(i)].data(), n, n);
+      };
+      kernels::gemm(of_worker(a), of_worker(b), of_worker(c));
     });
     const double time = std::chrono::duration<double>(Clock::now() - begin).count();
     best = std::max(best, 2.0 * n * n * n * static_cast<double>(workers) / time);

@@ -7,39 +7,41 @@ namespace heed::bench {
 
 namespace {
 
-struct Product {
-  Transpose a, b;
-  Index m, n, k, lda, ldb, ldc;
-};
-
-KernelCase product(std::string kernel, std::string where, const Product& p) {
-  return {std::move(kernel),
+/// C = A B for A [m, k]; factors(operands) takes A and B.
+template <class Factors>
+KernelCase product(const char* kernel, std::string where, Index m, Index n, Index k, Index stride_of_c,
+                   const Factors& factors) {
+  return {kernel,
           std::move(where),
-          fmt::format("{} x {} x {}", p.m, p.n, p.k),
-          {{Resource::gemm, 2 * p.m * p.n * p.k}},
-          [p](Operands& operands) {
-            const float *a = operands.in(p.a == Transpose::no ? p.m * p.lda : p.k * p.lda),
-                        *b = operands.in(p.b == Transpose::no ? p.k * p.ldb : p.n * p.ldb);
-            float* const c = operands.out(p.m * p.ldc);
-            return [=] { kernels::gemm(p.a, p.b, p.m, p.n, p.k, a, p.lda, b, p.ldb, Update::assign, c, p.ldc); };
+          fmt::format("{} x {} x {}", m, n, k),
+          {{Resource::gemm, 2 * m * n * k}},
+          [=](Operands& operands) {
+            const std::pair<Operand<float>, Operand<float>> ab = factors(operands);
+            return [=, c = operands.out(m, n, stride_of_c)] { kernels::gemm(ab.first, ab.second, c); };
           }};
 }
 
 }  // namespace
 
 std::vector<KernelCase> product_cases(const ModelSizes& model) {
-  constexpr Transpose no = Transpose::no, yes = Transpose::yes;
   const Index rows = model.rows(), n = model.tokens, d = model.head(), map_rows = model.map_rows();
+  const Index stride = model.map_stride();
   std::vector<KernelCase> cases;
-  for (const auto& [layer, in, out] : model.layers()) {
-    const std::string where = fmt::format("{} {}", model.name, layer);
-    cases.push_back(product("gemm forward", where, {no, yes, rows, out, in, in, in, out}));
-    cases.push_back(product("gemm input gradient", where, {no, no, rows, in, out, out, in, in}));
-    cases.push_back(product("gemm weight gradient", where, {yes, no, out, in, rows, out, in, in}));
+  for (const ModelSizes::Layer& layer : model.layers()) {
+    const std::string where = fmt::format("{} {}", model.name, layer.name);
+    const Index in = layer.in, out = layer.out;
+    cases.push_back(product("gemm forward", where, rows, out, in, out,
+                            [=](Operands& o) { return std::pair(o.in(rows, in), transposed(o.in(out, in))); }));
+    cases.push_back(product("gemm input gradient", where, rows, in, out, in,
+                            [=](Operands& o) { return std::pair(o.in(rows, out), o.in(out, in)); }));
+    cases.push_back(product("gemm weight gradient", where, out, in, rows, in,
+                            [=](Operands& o) { return std::pair(transposed(o.in(rows, out)), o.in(rows, in)); }));
   }
   const std::string head = fmt::format("{} head", model.name);
-  cases.push_back(product("gemm q k^T", head, {no, yes, map_rows, n, d, d, d, model.map_stride()}));
-  cases.push_back(product("gemm A v", head, {no, no, map_rows, d, n, model.map_stride(), d, d}));
+  cases.push_back(product("gemm q k^T", head, map_rows, n, d, stride,
+                          [=](Operands& o) { return std::pair(o.in(map_rows, d), transposed(o.in(n, d))); }));
+  cases.push_back(product("gemm A v", head, map_rows, d, n, d,
+                          [=](Operands& o) { return std::pair(o.in(map_rows, n, stride), o.in(n, d)); }));
   return cases;
 }
 

@@ -14,7 +14,7 @@ namespace heed::bench {
 std::vector<KernelCase> row_cases(const ModelSizes& model) {
   constexpr Index classes = 10;
   const std::string name = model.name;
-  const Index rows = model.rows(), D = model.dim, n = rows * D, all = model.parameters;
+  const Index rows = model.rows(), D = model.dim, all = model.parameters;
   const Index map_rows = model.map_rows(), N = model.tokens, stride = model.map_stride();
   const std::string size = fmt::format("{} x {}", rows, D);
   return {
@@ -24,38 +24,37 @@ std::vector<KernelCase> row_cases(const ModelSizes& model) {
        {},
        [=](Operands& o) {
          // dp stays what it is, but for its mean, where all p are 1 / N and the scale is N.
-         float* const p = o.in_out(map_rows * stride);
-         std::fill_n(p, map_rows * stride, 1.0F / static_cast<float>(N));
-         const kernels::AttentionRows map{map_rows, N, stride, static_cast<double>(N)};
-         return [=, dp = o.in_out(map_rows * stride)] { kernels::attention_softmax_backward(map, p, dp); };
+         const Matrix<float> p = o.in_out(map_rows, N, stride);
+         fill(p, 1.0F / static_cast<float>(N));
+         const kernels::ScoreRows rule{static_cast<double>(N)};
+         return [=, dp = o.in_out(map_rows, N, stride)] { kernels::attention_softmax_backward(rule, p, dp); };
        }},
       {"layer norm forward",
        name,
        size,
        {},
        [=](Operands& o) {
-         return
-             [=, x = o.in(n), gamma = o.in(D), beta = o.in(D), y = o.out(n), mean = o.out(rows), scale = o.out(rows)] {
-               kernels::layer_norm_forward(rows, D, D, x, gamma, beta, 1e-5, nullptr, y, mean, scale);
-             };
+         const Matrix<const float> x = o.in(rows, D);
+         const kernels::RowNorm<float> norm{o.in(D), o.in(D), 1e-5};
+         return [=, y = o.out(rows, D), statistics = o.out(rows, 2)] {
+           kernels::layer_norm_forward(norm, x, {}, y, statistics);
+         };
        }},
       {"layer norm backward",
        name,
        size,
        {},
        [=](Operands& o) {
-         return [=, x = o.in(n), gamma = o.in(D), mean = o.in(rows), scale = o.in(rows), dy = o.in(n), dx = o.out(n)] {
-           kernels::layer_norm_backward(rows, D, D, x, gamma, mean, scale, dy, Update::assign, dx);
-         };
+         return [=, x = o.in(rows, D), gamma = o.in(D), statistics = o.in(rows, 2), dy = o.in(rows, D),
+                 dx = o.out(rows, D)] { kernels::layer_norm_backward(gamma, x, statistics, dy, Update::assign, dx); };
        }},
       {"layer norm parameters",
        name,
        size,
        {},
        [=](Operands& o) {
-         return [=, x = o.in(n), mean = o.in(rows), scale = o.in(rows), dy = o.in(n), dgamma = o.out(D),
-                 dbeta = o.out(D)] {
-           kernels::layer_norm_parameter_gradients(rows, D, D, x, mean, scale, dy, Update::assign, dgamma, dbeta);
+         return [=, x = o.in(rows, D), statistics = o.in(rows, 2), dy = o.in(rows, D), sums = o.out(2, D)] {
+           kernels::layer_norm_parameter_gradients(x, statistics, dy, Update::assign, sums);
          };
        }},
       {"bias gradient",
@@ -63,7 +62,7 @@ std::vector<KernelCase> row_cases(const ModelSizes& model) {
        size,
        {},
        [=](Operands& o) {
-         return [=, dy = o.in(n), db = o.out(D)] { kernels::column_sums(rows, D, dy, Update::assign, db); };
+         return [=, dy = o.in(rows, D), db = o.out(D)] { kernels::column_sums(dy, Update::assign, db); };
        }},
       {"cross entropy",
        name,

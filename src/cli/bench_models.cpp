@@ -85,10 +85,8 @@ ForwardWork forward_work(const ModelCase& model) {
   const Experiment x = load_experiment(model.file, model.sets);
   ForwardWork work;
   for (const OperationCost& operation : cost_of(*make_model(x)).inference) {
-    const Counts& counts = operation.cost.forward_contractions;
-    work.products += static_cast<double>(counts.mul);
-    if (operation.operation == "adder_linear" || operation.operation == "adder")
-      work.distances += static_cast<double>(counts.add - counts.mul) / 2;  // a difference and a sum each
+    work.products += static_cast<double>(operation.cost.forward_contractions.mul);
+    work.distances += static_cast<double>(operation.cost.distances);
   }
   return work;
 }

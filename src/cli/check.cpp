@@ -25,12 +25,18 @@ int gradcheck_command(const std::vector<std::string>& names) {
     require(std::any_of(cases.begin(), cases.end(), [&](const CheckCase& c) { return belongs(c, name); }),
             "gradcheck: nothing is called '{}'{}", name, suggestion(name, known));
   std::vector<CheckRow> rows;
+  bool memory_sound = true;
   for (const CheckCase& c : cases) {
     if (!names.empty() && std::none_of(names.begin(), names.end(), [&](const auto& name) { return belongs(c, name); }))
       continue;
-    for (const CheckRow& row : gradcheck(c)) rows.push_back(row);
+    const std::vector<std::string> faults = c.memory_faults ? c.memory_faults() : std::vector<std::string>{};
+    for (const std::string& fault : faults) std::cout << fault << " (" << c.name << ")\n";
+    memory_sound &= faults.empty();
+    // What overruns its memory may end the program when it runs unwatched.
+    if (faults.empty())
+      for (const CheckRow& row : gradcheck(c)) rows.push_back(row);
   }
-  return print_gradcheck(std::cout, rows) ? ok : check_failed;
+  return print_gradcheck(std::cout, rows) && memory_sound ? ok : check_failed;
 }
 
 int list_command() {
@@ -40,6 +46,17 @@ int list_command() {
       std::cout << fmt::format("{:14}{:<20} {}{}\n", "", option.name + " = " + option.fallback, option.meaning,
                                option.choices.empty() ? "" : fmt::format(" ({})", fmt::join(option.choices, ", ")));
   }
+  return ok;
+}
+
+/// For scripts: label, growth of time with tokens, NAME:OPTION=VALUE..., separated by tabs.
+int list_settings() {
+  for (const MechanismEntry& entry : mechanisms())
+    for (const MechanismSetting& setting : entry.settings()) {
+      std::string text = entry.name;
+      for (const auto& [option, value] : setting.options) text += ":" + option + "=" + value;
+      std::cout << fmt::format("{}\t{}\t{}\n", setting.label, setting.linear ? "linear" : "quadratic", text);
+    }
   return ok;
 }
 
@@ -55,7 +72,11 @@ void add_gradcheck(Command program) {
 }
 
 void add_list(Command program) {
-  program.verb("list", "Show the attention mechanisms and their options").action(list_command);
+  static bool settings = false;
+  Command command = program.verb("list", "Show the attention mechanisms and their options");
+  command.option("--settings", &settings,
+                 "settings to compare instead, a line each: label, growth of time, NAME:OPTION=VALUE...");
+  command.action([] { return settings ? list_settings() : list_command(); });
 }
 
 }  // namespace heed::cli

@@ -2,6 +2,7 @@
 #include "cost_forms.h"
 
 #include "heed/analysis/cost_json.h"
+#include "heed/config/energy_table.h"
 #include "cost_table.h"
 
 #include "heed/base/suggest.h"

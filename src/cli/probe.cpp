@@ -85,7 +85,7 @@ template <class T>
 Heads<const T> heads_of(const Tensor<T>& tensor, Index image) {
   if (tensor.size() == 0) return {};
   const Shape& s = tensor.shape();
-  return {tensor.data() + image * s[1] * s[2] * s[3], s[1], s[2], s[3], s[3], s[2] * s[3]};
+  return {{tensor.data() + image * s[1] * s[2] * s[3], s[2], s[3]}, s[1], s[2] * s[3]};
 }
 
 template <class T>
@@ -154,12 +154,15 @@ int probe_attention(const Arguments& a, GivenTensors& in) {
   results.add("grad.v", tape.gradient(vv));
   for (std::size_t i = 0; i < specs.size(); ++i)
     if (specs[i].trainable) results.add("grad." + specs[i].name, tape.gradient(own[i]));
-  if (mechanism->has_map()) {
+  if (mechanism->traits().map) {
     Tensor<T> maps(Shape{vs[0], vs[1], queries, vs[2]});
-    for (Index b = 0; b < vs[0]; ++b)
-      mechanism->map(
-          {shape, heads_of(q, b), heads_of(k, b), heads_of(v, b), views, options.training, std::as_const(noise).view()},
-          maps.data() + b * vs[1] * queries * vs[2]);
+    AttentionInput<T> input{.shape = shape, .q = {}, .k = {}, .v = {}, .parameters = views};
+    if (mechanism->memory(shape).prepared > 0)
+      input.prepared = {prepare<T>(*mechanism, shape, own, std::as_const(noise).view()).data()};
+    for (Index b = 0; b < vs[0]; ++b) {
+      input.q = heads_of(q, b), input.k = heads_of(k, b), input.v = heads_of(v, b);
+      make_map(*mechanism, input, maps.data() + b * vs[1] * queries * vs[2]);
+    }
     results.add("map", std::as_const(maps).view());
   }
   results.write(a.out);

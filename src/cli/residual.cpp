@@ -2,7 +2,6 @@
 #include "trained.h"
 
 #include "heed/analysis/newton_residual.h"
-#include "heed/attention/soft.h"
 #include "heed/io/file.h"
 #include "heed/base/parallel.h"
 
@@ -54,10 +53,9 @@ MatrixResidual measure(Index m, Index iterations, const float* A) {
 }
 
 /// Adds the residuals of a layer's matrices of a batch.
-void add_matrices(const Soft& soft, const AttentionSite<float>& site, Index block, Index iterations,
-                  Residuals& residuals) {
+void add_matrices(const AttentionSite<float>& site, Index block, Index iterations, Residuals& residuals) {
   std::vector<Tensor<float>> grams;
-  for (const AttentionInput<float>& in : site.inputs) grams.push_back(soft.landmark_gram(in));
+  for (const AttentionInput<float>& in : site.inputs) grams.push_back(site.mechanism.inverted(in));
   const Index heads = grams.front().shape()[0], m = grams.front().shape()[1];
   std::vector<MatrixResidual> measured(grams.size() * static_cast<std::size_t>(heads));
   parallel_for(static_cast<Index>(measured.size()), [&](Index i) {
@@ -150,8 +148,7 @@ int residual_command(const Arguments& a) {
   TrainedModel trained(a.run, a.sets, a.weights);
   Residuals residuals;
   const Index images = visit_test_examples(trained, a.images, [&](Index block, const AttentionSite<float>& site) {
-    const auto* const soft = dynamic_cast<const Soft*>(&site.mechanism);
-    if (soft && soft->kernel == Soft::Kernel::nystrom) add_matrices(*soft, site, block, a.iterations, residuals);
+    if (site.mechanism.traits().inverts) add_matrices(site, block, a.iterations, residuals);
   });
   require(!residuals.empty(),
           "{}: its mechanism is {}; expected soft with landmarks, which inverts their kernel matrix", a.run,

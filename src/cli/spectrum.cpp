@@ -2,7 +2,6 @@
 #include "trained.h"
 
 #include "heed/analysis/spectrum.h"
-#include "heed/attention/adder.h"
 #include "heed/io/file.h"
 #include "heed/base/parallel.h"
 
@@ -23,7 +22,7 @@ struct Arguments {
 };
 
 /// The map A without and with the identity.
-enum Matrix { plain, with_identity, matrices };
+enum Form { plain, with_identity, matrices };
 constexpr const char* matrix_names[matrices] = {"A", "A+I"};
 
 /// Sums over the images of one head.
@@ -40,16 +39,15 @@ struct HeadSpectrum {
 
 struct BlockSpectrum {
   std::string mechanism;
-  Matrix used = plain;  ///< what the model multiplies v by
+  Form used = plain;  ///< what the model multiplies v by
   Index tokens = 0;
   std::vector<std::array<HeadSpectrum, matrices>> heads{};
 };
 
 /// Adds the spectra of a layer's maps of a batch.
 void add_maps(const AttentionSite<float>& site, BlockSpectrum& block) {
-  const auto* const adder = dynamic_cast<const Adder*>(&site.mechanism);
   block.mechanism = site.mechanism.name();
-  block.used = adder && adder->identity ? with_identity : plain;
+  block.used = site.mechanism.traits().identity ? with_identity : plain;
   const Tensor<float> maps = attention_maps(site);
   const Index heads = maps.shape()[1], tokens = maps.shape()[2], count = maps.shape()[0] * heads;
   block.tokens = tokens;
@@ -57,14 +55,14 @@ void add_maps(const AttentionSite<float>& site, BlockSpectrum& block) {
   std::vector<std::array<Spectrum, matrices>> spectra(static_cast<std::size_t>(count));
   parallel_for(count, [&](Index map) {
     const float* const used = maps.data() + map * tokens * tokens;
-    for (const Matrix matrix : {plain, with_identity}) {
+    for (const Form matrix : {plain, with_identity}) {
       std::vector<double> a(used, used + tokens * tokens);
       for (Index i = 0; i < tokens; ++i) a[static_cast<std::size_t>(i * (tokens + 1))] += matrix - block.used;
       spectra[static_cast<std::size_t>(map)][matrix] = spectrum_of(std::move(a));
     }
   });
   for (std::size_t map = 0; map < spectra.size(); ++map)
-    for (const Matrix matrix : {plain, with_identity})
+    for (const Form matrix : {plain, with_identity})
       block.heads[map % block.heads.size()][matrix].add(spectra[map][matrix]);
 }
 
@@ -72,7 +70,7 @@ std::string to_csv(const std::map<Index, BlockSpectrum>& blocks, Index count) {
   const double images = static_cast<double>(count);
   std::string csv = "mechanism,matrix,used,block,head,index,singular_value,cumulative,rank\n";
   for (const auto& [b, block] : blocks)
-    for (const Matrix matrix : {plain, with_identity})
+    for (const Form matrix : {plain, with_identity})
       for (std::size_t h = 0; h < block.heads.size(); ++h) {
         const HeadSpectrum& head = block.heads[h][matrix];
         for (std::size_t i = 0; i < head.values.size(); ++i)
@@ -84,7 +82,7 @@ std::string to_csv(const std::map<Index, BlockSpectrum>& blocks, Index count) {
 }
 
 /// Mean over images and heads of the equivalent rank.
-double mean_rank(const BlockSpectrum& block, Matrix matrix, Index images) {
+double mean_rank(const BlockSpectrum& block, Form matrix, Index images) {
   double sum = 0;
   for (const auto& head : block.heads) sum += head[matrix].rank;
   return sum / static_cast<double>(images * static_cast<Index>(block.heads.size()));
@@ -95,7 +93,7 @@ int spectrum_command(const Arguments& a) {
   TrainedModel trained(a.run, a.sets, a.weights);
   std::map<Index, BlockSpectrum> blocks;
   const Index images = visit_test_examples(trained, a.images, [&](Index block, const AttentionSite<float>& site) {
-    if (site.mechanism.has_map()) add_maps(site, blocks[block]);
+    if (site.mechanism.traits().map) add_maps(site, blocks[block]);
   });
   require(!blocks.empty(), "{}: no block of this model has an attention map; its mechanism is {}", a.run,
           trained.experiment.attention.mechanism[0]);

@@ -50,7 +50,8 @@ Tensor<T> interpolated(const Tensor<T>& positions, const Shape& shape, Index ski
   const Index from = grid_side(positions.shape(), skip), to = grid_side(shape, skip), width = shape[2];
   Tensor<T> result(shape);
   std::copy_n(positions.data(), skip * width, result.data());
-  kernels::bicubic(from, from, width, positions.data() + skip * width, to, to, result.data() + skip * width);
+  const auto grid_of = [=](auto* rows, Index side) { return Matrix(rows + skip * width, side * side, width); };
+  kernels::bicubic({from, from}, grid_of(positions.data(), from), {to, to}, grid_of(result.data(), to));
   return result;
 }
 
@@ -63,6 +64,7 @@ void load_weights(const SafetensorsFile& file, Parameters<T>& parameters, const 
   std::vector<std::string> missing, surplus;
   std::vector<ParameterId> present;
   for (ParameterId id = 0; id < list.size(); ++id) {
+    if (list[id].prepared) continue;
     const std::string& name = list[id].name;
     const bool optional = changes.new_head && belongs_to_head(name);
     if (!file.contains(name)) {
@@ -98,7 +100,8 @@ void load_weights(const SafetensorsFile& file, Parameters<T>& parameters, const 
 
 template <class T>
 void add_weights(SafetensorsWriter& file, const Parameters<T>& parameters) {
-  for (ParameterId id = 0; id < parameters.list().size(); ++id) file.add(parameters.list()[id].name, parameters[id]);
+  for (ParameterId id = 0; id < parameters.list().size(); ++id)
+    if (!parameters.list()[id].prepared) file.add(parameters.list()[id].name, parameters[id]);
 }
 
 template void load_weights(const SafetensorsFile&, Parameters<float>&, const WeightChanges&);

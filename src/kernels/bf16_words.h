@@ -23,50 +23,54 @@ struct AddProductsOfPairs {
 inline Vector words(__m512bh pairs) { return Vector{reinterpret_cast<__m512>(pairs)}; }
 
 /// to [rows, (k + 1) / 2]: word l of a row holds its elements 2 l and 2 l + 1. from [rows, k].
-inline void pair_columns(Index rows, Index k, const float* from, Index ld, float* to) {
-  for (Index r = 0; r < rows; ++r, from += ld, to += (k + 1) / 2)
+inline void pair_columns(Matrix<const float> from, float* to) {
+  const Index k = from.columns;
+  for (Index r = 0; r < from.rows; ++r, to += (k + 1) / 2)
     for_each_vector((k + 1) / 2, [&](Index l, auto use) {
       const auto load = [&](Index at) {
-        if (at + lanes <= k) return AllLanes{}.load(from + at);
-        return at < k ? FirstLanes(k - at).load(from + at) : hn::Zero(tag);
+        if (at + lanes <= k) return AllLanes{}.load(from[r] + at);
+        return at < k ? FirstLanes(k - at).load(from[r] + at) : hn::Zero(tag);
       };
       use.store(words(_mm512_cvtne2ps_pbh(load(2 * l + lanes).raw, load(2 * l).raw)), to + l);
     });
 }
 
 /// to [(k + 1) / 2, columns]: row l holds rows 2 l and 2 l + 1, element by element. from [k, columns].
-inline void pair_rows(Index k, Index columns, const float* from, Index ld, float* to) {
+inline void pair_rows(Matrix<const float> from, float* to) {
   alignas(alignment) static constexpr std::uint16_t order[] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
                                                                21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
                                                                11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
   const __m512i alternate = _mm512_load_si512(order);
-  for (Index l = 0; l < k; l += 2, from += 2 * ld, to += columns)
-    for_each_vector(columns, [&](Index j, auto use) {
-      const Vector first = use.load(from + j), second = l + 1 < k ? use.load(from + ld + j) : hn::Zero(tag);
+  for (Index l = 0; l < from.rows; l += 2, to += from.columns)
+    for_each_vector(from.columns, [&](Index j, auto use) {
+      const Vector first = use.load(from[l] + j);
+      const Vector second = l + 1 < from.rows ? use.load(from[l + 1] + j) : hn::Zero(tag);
       const auto both = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(second.raw, first.raw));
       use.store(words(reinterpret_cast<__m512bh>(_mm512_permutexvar_epi16(alternate, both))), to + j);
     });
 }
 
-/// An operand as words, in memory that the thread keeps for its next product. op(X) has `outer` rows (of A) or columns
-/// (of B), and k of the others; pairs lie along k.
-class Words {
- public:
-  Words(bool k_is_contiguous, Index outer, Index k, const float* from, Index ld, Buffer<float>& memory)
-      : ld_(k_is_contiguous ? (k + 1) / 2 : outer) {
-    if (memory.size() < outer * ((k + 1) / 2)) memory = Buffer<float>(outer * ((k + 1) / 2));
-    data_ = memory.data();
-    if (k_is_contiguous)
-      pair_columns(outer, k, from, ld, data_);
-    else
-      pair_rows(k, outer, from, ld, data_);
-  }
-  const float* data() const { return data_; }
-  Index ld() const { return ld_; }
+/// The matrix of x's memory as words: its columns, or its rows, in pairs. In memory that the thread keeps for its next
+/// product.
+inline Operand<float> words_of(const Operand<float>& x, bool pair_the_columns, Buffer<float>& memory) {
+  const Index rows = x.transposed ? x.columns : x.rows, columns = x.transposed ? x.rows : x.columns;
+  const Index word_rows = pair_the_columns ? rows : (rows + 1) / 2;
+  const Index word_columns = pair_the_columns ? (columns + 1) / 2 : columns;
+  if (memory.size() < word_rows * word_columns) memory = Buffer<float>(word_rows * word_columns);
+  const Matrix<const float> from(x.data, rows, columns, x.stride), to(memory.data(), word_rows, word_columns);
+  if (pair_the_columns)
+    pair_columns(from, memory.data());
+  else
+    pair_rows(from, memory.data());
+  return x.transposed ? Operand<float>(transposed(to)) : Operand<float>(to);
+}
 
- private:
-  float* data_;
-  Index ld_;
-};
+/// A [m, k] as [m, (k + 1) / 2] words, and B [k, n] as [(k + 1) / 2, n] words.
+inline Operand<float> words_along_columns(const Operand<float>& a, Buffer<float>& memory) {
+  return words_of(a, !a.transposed, memory);
+}
+inline Operand<float> words_along_rows(const Operand<float>& b, Buffer<float>& memory) {
+  return words_of(b, b.transposed, memory);
+}
 
 }  // namespace heed::kernels::simd

@@ -16,19 +16,19 @@ namespace heed::kernels {
 
 namespace {
 
-CBLAS_TRANSPOSE cblas(Transpose transpose) { return transpose == Transpose::no ? CblasNoTrans : CblasTrans; }
+CBLAS_TRANSPOSE cblas(const Operand<double>& operand) { return operand.transposed ? CblasTrans : CblasNoTrans; }
 
 /// BLAS requires a leading dimension of at least one row's length, also where there is a single row.
-blasint leading(Index ld, Index row) { return narrow(std::max({ld, row, Index{1}})); }
+blasint leading(Index stride, Index row) { return narrow(std::max({stride, row, Index{1}})); }
+blasint leading(const Operand<double>& x) { return leading(x.stride, x.transposed ? x.rows : x.columns); }
 
 }  // namespace
 
-void gemm(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const double* a, Index lda,
-          const double* b, Index ldb, Update update, double* c, Index ldc) {
+void gemm(Operand<double> a, Operand<double> b, Update update, Matrix<double> c) {
   single_threaded();
-  cblas_dgemm(CblasRowMajor, cblas(transpose_a), cblas(transpose_b), narrow(m), narrow(n), narrow(k), 1.0, a,
-              leading(lda, transpose_a == Transpose::no ? k : m), b, leading(ldb, transpose_b == Transpose::no ? n : k),
-              update == Update::assign ? 0.0 : 1.0, c, leading(ldc, n));
+  cblas_dgemm(CblasRowMajor, cblas(a), cblas(b), narrow(c.rows), narrow(c.columns), narrow(a.columns), 1.0, a.data,
+              leading(a), b.data, leading(b), update == Update::assign ? 0.0 : 1.0, c.data,
+              leading(c.stride, c.columns));
 }
 
 const char* gemm_library() {

@@ -21,29 +21,30 @@ float round_to_bf16(float x) {
 
 namespace {
 
-/// op(X) [rows, columns], rounded.
-std::vector<float> rounded(Transpose transpose, Index rows, Index columns, const float* from, Index ld) {
-  std::vector<float> to;
-  for (Index i = 0; i < rows; ++i)
-    for (Index j = 0; j < columns; ++j)
-      to.push_back(round_to_bf16(transpose == Transpose::no ? from[i * ld + j] : from[j * ld + i]));
-  return to;
-}
+/// x with its numbers rounded.
+class Rounded {
+ public:
+  explicit Rounded(const Operand<float>& x) : rows_(x.rows), columns_(x.columns) {
+    for (Index i = 0; i < rows_; ++i)
+      for (Index j = 0; j < columns_; ++j) values_.push_back(round_to_bf16(x(i, j)));
+  }
+  Matrix<const float> matrix() const { return {values_.data(), rows_, columns_}; }
+
+ private:
+  Index rows_, columns_;
+  std::vector<float> values_;
+};
 
 }  // namespace
 
 const char* bf16_obstacle() { return nullptr; }
 
-void gemm_bf16(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const float* a, Index lda,
-               const float* b, Index ldb, Update update, float* c, Index ldc) {
-  gemm(Transpose::no, Transpose::no, m, n, k, rounded(transpose_a, m, k, a, lda).data(), k,
-       rounded(transpose_b, k, n, b, ldb).data(), n, update, c, ldc);
+void gemm_bf16(Operand<float> a, Operand<float> b, Update update, Matrix<float> c) {
+  gemm(Rounded(a).matrix(), Rounded(b).matrix(), update, c);
 }
 
-void addmm_bf16(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const float* a, Index lda,
-                const float* b, Index ldb, const float* bias, const float* addend, Index ldd, float* c, Index ldc) {
-  addmm(Transpose::no, Transpose::no, m, n, k, rounded(transpose_a, m, k, a, lda).data(), k,
-        rounded(transpose_b, k, n, b, ldb).data(), n, bias, addend, ldd, c, ldc);
+void addmm_bf16(Operand<float> a, Operand<float> b, const float* bias, Matrix<const float> addend, Matrix<float> c) {
+  addmm(Rounded(a).matrix(), Rounded(b).matrix(), bias, addend, c);
 }
 
 #elif defined(__AVX512BF16__)
@@ -53,45 +54,36 @@ using namespace simd;
 namespace {
 
 template <bool starts>
-void product(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const float* a, Index lda,
-             const float* b, Index ldb, Update update, float* c, Index ldc, const Start& start = {}) {
+void product(const Operand<float>& a, const Operand<float>& b, Update update, Matrix<float> c,
+             const Start& start = {}) {
   thread_local Buffer<float> memory_a, memory_b;
-  const Words wa(transpose_a == Transpose::no, m, k, a, lda, memory_a);
-  const Words wb(transpose_b == Transpose::yes, n, k, b, ldb, memory_b);
-  sum_pairs<AddProductsOfPairs, starts>(transpose_a, transpose_b, m, n, (k + 1) / 2, wa.data(), wa.ld(), wb.data(),
-                                        wb.ld(), update, c, ldc, start);
+  sum_pairs<AddProductsOfPairs, starts>(words_along_columns(a, memory_a), words_along_rows(b, memory_b), update, c,
+                                        start);
 }
 
 }  // namespace
 
 const char* bf16_obstacle() { return nullptr; }
 
-void gemm_bf16(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const float* a, Index lda,
-               const float* b, Index ldb, Update update, float* c, Index ldc) {
-  product<false>(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, update, c, ldc);
-}
+void gemm_bf16(Operand<float> a, Operand<float> b, Update update, Matrix<float> c) { product<false>(a, b, update, c); }
 
-void addmm_bf16(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const float* a, Index lda,
-                const float* b, Index ldb, const float* bias, const float* addend, Index ldd, float* c, Index ldc) {
-  if (bias == nullptr || k == 0) {
-    addmm<float>(transpose_a, transpose_b, m, n, 0, a, lda, b, ldb, bias, addend, ldd, c, ldc);
-    return gemm_bf16(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, Update::accumulate, c, ldc);
+void addmm_bf16(Operand<float> a, Operand<float> b, const float* bias, Matrix<const float> addend, Matrix<float> c) {
+  if (bias == nullptr || a.columns == 0) {
+    addmm<float>(a.middle_columns(0, 0), b.middle_rows(0, 0), bias, addend, c);
+    return gemm_bf16(a, b, Update::accumulate, c);
   }
-  product<true>(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, Update::assign, c, ldc,
-                {bias, nullptr, addend, ldd});
+  product<true>(a, b, Update::assign, c, {bias, nullptr, addend});
 }
 
 #else
 
-const char* bf16_obstacle() { return "it needs a CPU with AVX512-BF16 and a build for it (this one: ARCH=" HEED_ARCH ")"; }
-
-void gemm_bf16(Transpose, Transpose, Index, Index, Index, const float*, Index, const float*, Index, Update, float*,
-               Index) {
-  HEED_ASSERT(false);
+const char* bf16_obstacle() {
+  return "it needs a CPU with AVX512-BF16 and a build for it (this one: ARCH=" HEED_ARCH ")";
 }
 
-void addmm_bf16(Transpose, Transpose, Index, Index, Index, const float*, Index, const float*, Index, const float*,
-                const float*, Index, float*, Index) {
+void gemm_bf16(Operand<float>, Operand<float>, Update, Matrix<float>) { HEED_ASSERT(false); }
+
+void addmm_bf16(Operand<float>, Operand<float>, const float*, Matrix<const float>, Matrix<float>) {
   HEED_ASSERT(false);
 }
 

@@ -8,17 +8,13 @@ namespace heed::kernels {
 
 using namespace simd;
 
-void gemm(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const float* a, Index lda,
-          const float* b, Index ldb, Update update, float* c, Index ldc) {
-  sum_pairs<AddProduct>(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, update, c, ldc);
+void gemm(Operand<float> a, Operand<float> b, Update update, Matrix<float> c) {
+  sum_pairs<AddProduct>(a, b, update, c);
 }
 
-void addmm(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const float* a, Index lda,
-           const float* b, Index ldb, const float* bias, const float* addend, Index ldd, float* c, Index ldc) {
-  if (bias == nullptr || k == 0)
-    return addmm<float>(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, bias, addend, ldd, c, ldc);
-  sum_pairs<AddProduct, true>(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, Update::accumulate, c, ldc,
-                              {bias, nullptr, addend, ldd});
+void addmm(Operand<float> a, Operand<float> b, const float* bias, Matrix<const float> addend, Matrix<float> c) {
+  if (bias == nullptr || a.columns == 0) return addmm<float>(a, b, bias, addend, c);
+  sum_pairs<AddProduct, true>(a, b, Update::accumulate, c, {bias, nullptr, addend});
 }
 
 }  // namespace heed::kernels

@@ -35,97 +35,100 @@ Vector normalize(Vector x, Vector mean, Vector scale) { return hn::Mul(hn::Sub(x
 
 }  // namespace
 
-void layer_norm_forward(Index rows, Index n, Index stride, const float* x, const float* gamma, const float* beta,
-                        double eps, const float* residual, float* y, float* mean, float* scale) {
+void layer_norm_forward(const RowNorm<float>& norm, Matrix<const float> x, Matrix<const float> residual,
+                        Matrix<float> y, Matrix<float> statistics) {
+  const Index n = x.columns;
   const float share = 1.0f / static_cast<float>(n);
-  for_row_groups(rows, [=](Index first, auto count) {
-    const float* const px = x + first * stride;
-    float* const py = y + first * stride;
+  for_row_groups(x.rows, [=](Index first, auto count) {
     std::array<Vector, count> sums, means, scales;
     sums.fill(hn::Zero(tag));
     for_each_vector(n, [&](Index i, auto use) {
-      each(count, [&](Index r) { sums[r] = hn::Add(sums[r], use.load(px + r * stride + i)); });
+      each(count, [&](Index r) { sums[r] = hn::Add(sums[r], use.load(x[first + r] + i)); });
     });
-    each(count, [&](Index r) { means[r] = set(mean[first + r] = sum(sums[r]) * share); });
+    each(count, [&](Index r) { means[r] = set(statistics(first + r, 0) = sum(sums[r]) * share); });
 
     sums.fill(hn::Zero(tag));
     for_each_vector(n, [&](Index i, auto use) {
       each(count, [&](Index r) {
-        const Vector centred = use.otherwise(hn::Sub(use.load(px + r * stride + i), means[r]), hn::Zero(tag));
+        const Vector centred = use.otherwise(hn::Sub(use.load(x[first + r] + i), means[r]), hn::Zero(tag));
         sums[r] = hn::MulAdd(centred, centred, sums[r]);
       });
     });
     each(count, [&](Index r) {
-      scales[r] = set(scale[first + r] = 1.0f / std::sqrt(sum(sums[r]) * share + static_cast<float>(eps)));
+      const float variance = sum(sums[r]) * share;
+      scales[r] = set(statistics(first + r, 1) = 1.0f / std::sqrt(variance + static_cast<float>(norm.eps)));
     });
 
     for_each_vector(n, [&](Index i, auto use) {
-      const Vector gamma_i = use.load(gamma + i), beta_i = use.load(beta + i);
+      const Vector gamma_i = use.load(norm.gamma + i), beta_i = use.load(norm.beta + i);
       each(count, [&](Index r) {
-        const Vector normalized = normalize(use.load(px + r * stride + i), means[r], scales[r]);
+        const Vector normalized = normalize(use.load(x[first + r] + i), means[r], scales[r]);
         const Vector normed = hn::MulAdd(normalized, gamma_i, beta_i);
-        use.store(residual ? hn::Add(normed, use.load(residual + (first + r) * stride + i)) : normed,
-                  py + r * stride + i);
+        use.store(residual ? hn::Add(normed, use.load(residual[first + r] + i)) : normed, y[first + r] + i);
       });
     });
   });
 }
 
-void layer_norm_again(Index rows, Index n, Index stride, const float* x, const float* gamma, const float* beta,
-                      const float* mean, const float* scale, float* y) {
-  for_row_groups(rows, [=](Index first, auto count) {
+void layer_norm_again(const RowNorm<float>& norm, Matrix<const float> x, Matrix<const float> statistics,
+                      Matrix<float> y) {
+  for_row_groups(x.rows, [=](Index first, auto count) {
     std::array<Vector, count> means, scales;
-    each(count, [&](Index r) { means[r] = set(mean[first + r]), scales[r] = set(scale[first + r]); });
-    for_each_vector(n, [&](Index i, auto use) {
-      const Vector gamma_i = use.load(gamma + i), beta_i = use.load(beta + i);
+    each(count, [&](Index r) { means[r] = set(statistics(first + r, 0)), scales[r] = set(statistics(first + r, 1)); });
+    for_each_vector(x.columns, [&](Index i, auto use) {
+      const Vector gamma_i = use.load(norm.gamma + i), beta_i = use.load(norm.beta + i);
       each(count, [&](Index r) {
-        const Index at = (first + r) * stride + i;
-        use.store(hn::MulAdd(normalize(use.load(x + at), means[r], scales[r]), gamma_i, beta_i), y + at);
+        const Vector normalized = normalize(use.load(x[first + r] + i), means[r], scales[r]);
+        use.store(hn::MulAdd(normalized, gamma_i, beta_i), y[first + r] + i);
       });
     });
   });
 }
 
-void layer_norm_backward(Index rows, Index n, Index stride, const float* x, const float* gamma, const float* mean,
-                         const float* scale, const float* dy, Update update, float* dx) {
-  const float share = 1.0f / static_cast<float>(n);
-  for (Index r = 0; r < rows; ++r, x += stride, dy += stride, dx += stride) {
-    const Vector row_mean = set(mean[r]), row_scale = set(scale[r]);
+void layer_norm_backward(const float* gamma, Matrix<const float> x, Matrix<const float> statistics,
+                         Matrix<const float> dy, Update update, Matrix<float> dx) {
+  const float share = 1.0f / static_cast<float>(x.columns);
+  for (Index r = 0; r < x.rows; ++r) {
+    const float *const x_row = x[r], *const dy_row = dy[r];
+    float* const dx_row = dx[r];
+    const Vector mean = set(statistics(r, 0)), scale = set(statistics(r, 1));
     Vector g_sum = hn::Zero(tag), product_sum = hn::Zero(tag);
-    for_each_vector(n, [&](Index i, auto use) {
-      const Vector g = hn::Mul(use.load(gamma + i), use.load(dy + i));  // zero beyond the row
+    for_each_vector(x.columns, [&](Index i, auto use) {
+      const Vector g = hn::Mul(use.load(gamma + i), use.load(dy_row + i));  // zero beyond the row
       g_sum = hn::Add(g_sum, g);
-      product_sum = hn::MulAdd(g, normalize(use.load(x + i), row_mean, row_scale), product_sum);
+      product_sum = hn::MulAdd(g, normalize(use.load(x_row + i), mean, scale), product_sum);
     });
     const Vector mean_g = set(sum(g_sum) * share), mean_product = set(sum(product_sum) * share);
-    for_each_vector(n, [&](Index i, auto use) {
-      const Vector g = hn::Mul(use.load(gamma + i), use.load(dy + i));
-      const Vector normalized = normalize(use.load(x + i), row_mean, row_scale);
+    for_each_vector(x.columns, [&](Index i, auto use) {
+      const Vector g = hn::Mul(use.load(gamma + i), use.load(dy_row + i));
+      const Vector normalized = normalize(use.load(x_row + i), mean, scale);
       const Vector change = hn::NegMulAdd(normalized, mean_product, hn::Sub(g, mean_g));
-      write(update, use, hn::Mul(row_scale, change), dx + i);
+      write(update, use, hn::Mul(scale, change), dx_row + i);
     });
   }
 }
 
-void layer_norm_parameter_gradients(Index rows, Index n, Index stride, const float* x, const float* mean,
-                                    const float* scale, const float* dy, Update update, float* dgamma, float* dbeta) {
+void layer_norm_parameter_gradients(Matrix<const float> x, Matrix<const float> statistics, Matrix<const float> dy,
+                                    Update update, Matrix<float> sums) {
   // Two vectors of columns at a time, each with both sums in registers over all rows.
   const auto columns = [=](Index i, auto use, auto next) {
     Vector gamma_0 = hn::Zero(tag), gamma_1 = gamma_0, beta_0 = gamma_0, beta_1 = gamma_0;
-    for (Index r = 0; r < rows; ++r) {
-      const Index at = r * stride + i;
-      const Vector row_mean = set(mean[r]), row_scale = set(scale[r]);
-      const Vector dy_0 = use.load(dy + at), dy_1 = next.load(dy + at + lanes);
-      gamma_0 = hn::MulAdd(dy_0, normalize(use.load(x + at), row_mean, row_scale), gamma_0);
-      gamma_1 = hn::MulAdd(dy_1, normalize(next.load(x + at + lanes), row_mean, row_scale), gamma_1);
+    for (Index r = 0; r < x.rows; ++r) {
+      const float *const x_row = x[r] + i, *const dy_row = dy[r] + i;
+      const Vector mean = set(statistics(r, 0)), scale = set(statistics(r, 1));
+      const Vector dy_0 = use.load(dy_row), dy_1 = next.load(dy_row + lanes);
+      gamma_0 = hn::MulAdd(dy_0, normalize(use.load(x_row), mean, scale), gamma_0);
+      gamma_1 = hn::MulAdd(dy_1, normalize(next.load(x_row + lanes), mean, scale), gamma_1);
       beta_0 = hn::Add(beta_0, dy_0);
       beta_1 = hn::Add(beta_1, dy_1);
     }
-    write(update, use, gamma_0, dgamma + i);
-    write(update, use, beta_0, dbeta + i);
-    write(update, next, gamma_1, dgamma + i + lanes);
-    write(update, next, beta_1, dbeta + i + lanes);
+    float *const dgamma = sums[0] + i, *const dbeta = sums[1] + i;
+    write(update, use, gamma_0, dgamma);
+    write(update, use, beta_0, dbeta);
+    write(update, next, gamma_1, dgamma + lanes);
+    write(update, next, beta_1, dbeta + lanes);
   };
+  const Index n = x.columns;
   Index i = 0;
   for (; i + 2 * lanes <= n; i += 2 * lanes) columns(i, AllLanes{}, AllLanes{});
   for_each_vector(n - i, [&](Index j, auto use) { columns(i + j, use, FirstLanes(0)); });

@@ -12,16 +12,15 @@ namespace heed::kernels {
 
 using namespace simd;
 
-void PackedWeight::pack(Products products, Transpose transpose, Index n, Index k, const float* b, Index ldb) {
-  products_ = products, n_ = n, k_ = k;
+void PackedWeight::pack(Products products, Operand<float> b) {
+  products_ = products, n_ = b.columns, k_ = b.rows;
   const bool exact = products == Products::exact;
-  const Index steps = exact ? k : (k + 1) / 2, size = packed_size(n, steps);
+  const Index size = packed_size(n_, exact ? k_ : (k_ + 1) / 2);
   if (data_.size() < size) data_ = Buffer<float>(size);
-  if (exact) return pack_all(n, k, Operand(transpose, b, ldb), data_.data());
+  if (exact) return pack_all(b, data_.data());
 #ifdef __AVX512BF16__
   thread_local Buffer<float> memory;
-  const Words words(transpose == Transpose::yes, n, k, b, ldb, memory);
-  pack_all(n, steps, Operand(transpose, words.data(), words.ld()), data_.data());
+  pack_all(words_along_rows(b, memory), data_.data());
 #else
   HEED_ASSERT(exact);
 #endif
@@ -30,30 +29,27 @@ void PackedWeight::pack(Products products, Transpose transpose, Index n, Index k
 namespace {
 
 template <bool starts>
-void product(Index m, Index begin, Index end, const float* a, Index lda, const PackedWeight& b, Update update, float* c,
-             Index ldc, const Start& start = {}) {
-  const Index n = b.columns(), k = b.rows();
-  HEED_ASSERT(begin % 16 == 0 && (end % 16 == 0 || end == n));
+void product(Matrix<const float> a, const PackedWeight& b, Index begin, Update update, Matrix<float> c,
+             const Start& start = {}) {
+  HEED_ASSERT(begin % 16 == 0 && (c.columns % 16 == 0 || begin + c.columns == b.columns()));
   if (b.products() == Products::exact)
-    return sum_packed<AddProduct, starts>(m, n, k, begin, end, a, lda, b.data(), update, c, ldc, start);
+    return sum_packed<AddProduct, starts>(a, b.data(), b.columns(), begin, update, c, start);
 #ifdef __AVX512BF16__
   thread_local Buffer<float> memory;
-  const Words words(true, m, k, a, lda, memory);
-  sum_packed<AddProductsOfPairs, starts>(m, n, (k + 1) / 2, begin, end, words.data(), words.ld(), b.data(), update, c,
-                                         ldc, start);
+  sum_packed<AddProductsOfPairs, starts>(words_along_columns(a, memory), b.data(), b.columns(), begin, update, c,
+                                         start);
 #endif
 }
 
 }  // namespace
 
-void gemm(Index m, Index begin, Index end, const float* a, Index lda, const PackedWeight& b, Update update, float* c,
-          Index ldc) {
-  product<false>(m, begin, end, a, lda, b, update, c, ldc);
+void gemm(Matrix<const float> a, const PackedWeight& b, Index begin, Update update, Matrix<float> c) {
+  product<false>(a, b, begin, update, c);
 }
 
-void addmm(Index m, Index begin, Index end, const float* a, Index lda, const PackedWeight& b, const float* bias,
-           const float* addend, Index ldd, float* c, Index ldc) {
-  product<true>(m, begin, end, a, lda, b, Update::assign, c, ldc, {bias, nullptr, addend, ldd});
+void addmm(Matrix<const float> a, const PackedWeight& b, Index begin, const float* bias, Matrix<const float> addend,
+           Matrix<float> c) {
+  product<true>(a, b, begin, Update::assign, c, {bias, nullptr, addend});
 }
 
 }  // namespace heed::kernels

@@ -35,41 +35,34 @@ inline constexpr Index block = 256;
 /// Up to so many rows of C, an untransposed B of whole vectors is read in place: fewer tiles share a panel then.
 inline constexpr Index in_place_rows = 96;
 
-/// op(A) or op(B), at [row, column] = data[row * row_stride + column * column_stride].
-struct Operand {
-  const float* data;
-  Index row_stride, column_stride;
-
-  Operand(Transpose transpose, const float* from, Index ld)
-      : data(from),
-        row_stride(transpose == Transpose::no ? ld : 1),
-        column_stride(transpose == Transpose::no ? 1 : ld) {}
-  const float* at(Index row, Index column) const { return data + row * row_stride + column * column_stride; }
-};
-
-/// What sums are added to, not what is in C: row[j] + column[i] + matrix[i,j], of which the last two may be nullptr.
+/// What sums are added to, not what is in C: row[j] + column[i], or row[j] + matrix[i,j]; column and matrix may be left
+/// out.
 struct Start {
   const float* row = nullptr;
   const float* column = nullptr;
-  const float* matrix = nullptr;
-  Index stride = 0;
+  Matrix<const float> matrix{};
 
-  /// The same from element [i,j] on.
-  Start at(Index i, Index j) const {
-    return {row + j, column ? column + i : nullptr, matrix ? matrix + i * stride + j : nullptr, stride};
+  /// For the columns of C from `first` on.
+  Start from_column(Index first) const {
+    return {row + first, column, matrix ? matrix.middle_columns(first, matrix.columns - first) : matrix};
   }
 };
 
-/// What a tile needs to know: C [rows, vectors], A [rows, k], B [k, vectors], with `in_last` lanes of the last vector.
+/// What a tile needs to know: A [m, k]; B [k, n], which can be read up to the end of its last vector; C [m, n]. It
+/// makes the first of the m rows; their number itself is nobody's to ask.
 struct TileWork {
-  Index k;
-  Operand a;
-  const float* b;
-  Index b_stride;
+  Operand<float> a;
+  Matrix<const float> b;
   Update update;
-  float* c;
-  Index c_stride, in_last;
-  Start start{};  ///< for a tile that has one
+  Matrix<float> c;
+  Start start;  ///< for a tile that has one
+
+  /// Goes on to the rows behind the first `rows`.
+  void skip(Index rows) {
+    a.data += rows * a.down(), c.data += rows * c.stride;
+    if (start.column) start.column += rows;
+    if (start.matrix) start.matrix.data += rows * start.matrix.stride;
+  }
 };
 
 template <class AddTerm, bool starts, int rows, int vectors>
@@ -81,15 +74,15 @@ void tile(const TileWork& w) {
 #pragma GCC unroll 16
     for (int v = 0; v < vectors; ++v) sums[i][v] = hn::Zero(tag);
 
-  const Index a_row = w.a.row_stride, a_column = w.a.column_stride, b_stride = w.b_stride;
-  const float *a = w.a.data, *b = w.b;
-  for (Index l = w.k; l > 0; --l, a += a_column, b += b_stride) {
+  const Index a_down = w.a.down(), a_across = w.a.across(), b_stride = w.b.stride;
+  const float *a = w.a.data, *b = w.b.data;
+  for (Index l = w.b.rows; l > 0; --l, a += a_across, b += b_stride) {
     Vector b_row[vectors];
 #pragma GCC unroll 16
     for (int v = 0; v < vectors; ++v) b_row[v] = hn::LoadU(tag, b + v * lanes);
 #pragma GCC unroll 16
     for (int i = 0; i < rows; ++i) {
-      const Broadcast number(a + i * a_row);
+      const Broadcast number(a + i * a_down);
 #pragma GCC unroll 16
       for (int v = 0; v < vectors; ++v) sums[i][v] = add_term(sums[i][v], number, b_row[v]);
     }
@@ -97,8 +90,8 @@ void tile(const TileWork& w) {
 
   // put(lanes, sum, row, its place in C and in the row)
   const auto write_all = [&](const auto& put) {
-    const auto write_rows = [&, c_stride = w.c_stride](auto use) {
-      float* c = w.c;
+    const auto write_rows = [&, c_stride = w.c.stride](auto use) {
+      float* c = w.c.data;
 #pragma GCC unroll 16
       for (int i = 0; i < rows; ++i, c += c_stride) {
 #pragma GCC unroll 16
@@ -106,16 +99,17 @@ void tile(const TileWork& w) {
         put(use, sums[i][vectors - 1], i, c + (vectors - 1) * lanes, (vectors - 1) * lanes);
       }
     };
-    if (w.in_last == lanes)
+    const Index in_last = w.c.columns - (vectors - 1) * lanes;
+    if (in_last == lanes)
       write_rows(AllLanes{});
     else
-      write_rows(FirstLanes(w.in_last));
+      write_rows(FirstLanes(in_last));
   };
   if constexpr (starts) {
     const Start s = w.start;
     if (s.matrix)
       write_all([s](auto use, Vector sum, int i, float* c, Index j) {
-        use.store(hn::Add(hn::Add(use.load(s.matrix + i * s.stride + j), use.load(s.row + j)), sum), c);
+        use.store(hn::Add(hn::Add(use.load(s.matrix[i] + j), use.load(s.row + j)), sum), c);
       });
     else if (s.column)
       write_all([s](auto use, Vector sum, int i, float* c, Index j) {
@@ -159,9 +153,9 @@ hn::Vec<D> load_blocks(D d, const float* from, Index stride) {
   }
 }
 
-/// to[l * width + j] = from[j * ld + l] for j < lanes and l < k: rows become columns, four steps of k at a time.
+/// to[l * width + j] = from[j * stride + l] for j < lanes and l < k: rows become columns, four steps of k at a time.
 /// Vector r gets rows r, 4 + r, 8 + r, ... of which each 4 x 4 block is then transposed by itself.
-inline void pack_transposed(Index k, const float* from, Index ld, Index width, float* to) {
+inline void pack_transposed(Index k, const float* from, Index stride, Index width, float* to) {
   const hn::Repartition<double, Tag> pairs;
   const auto low = [&](Vector x, Vector y) {
     return hn::BitCast(tag, hn::InterleaveLower(pairs, hn::BitCast(pairs, x), hn::BitCast(pairs, y)));
@@ -171,8 +165,10 @@ inline void pack_transposed(Index k, const float* from, Index ld, Index width, f
   };
   Index l = 0;
   for (; l + 4 <= k; l += 4, to += 4 * width) {
-    const Vector r0 = load_blocks(tag, from + l, 4 * ld), r1 = load_blocks(tag, from + ld + l, 4 * ld);
-    const Vector r2 = load_blocks(tag, from + 2 * ld + l, 4 * ld), r3 = load_blocks(tag, from + 3 * ld + l, 4 * ld);
+    const Vector r0 = load_blocks(tag, from + l, 4 * stride);
+    const Vector r1 = load_blocks(tag, from + stride + l, 4 * stride);
+    const Vector r2 = load_blocks(tag, from + 2 * stride + l, 4 * stride);
+    const Vector r3 = load_blocks(tag, from + 3 * stride + l, 4 * stride);
     const Vector low01 = hn::InterleaveLower(tag, r0, r1), low23 = hn::InterleaveLower(tag, r2, r3);
     const Vector high01 = hn::InterleaveUpper(tag, r0, r1), high23 = hn::InterleaveUpper(tag, r2, r3);
     hn::Store(low(low01, low23), tag, to);
@@ -181,23 +177,22 @@ inline void pack_transposed(Index k, const float* from, Index ld, Index width, f
     hn::Store(high(high01, high23), tag, to + 3 * width);
   }
   for (; l < k; ++l, to += width)
-    for (Index j = 0; j < lanes; ++j) to[j] = from[j * ld + l];
+    for (Index j = 0; j < lanes; ++j) to[j] = from[j * stride + l];
 }
 
-/// Copies `columns` columns of B, k rows of it, to a panel `width` wide, zero beyond the columns.
-inline void pack(Index k, Index columns, const Operand& b, Index first_row, Index first_column, Index width,
-                 float* panel) {
-  for_each_vector(columns, [&](Index j, auto use) {
-    const float* from = b.at(first_row, first_column + j);
+/// Copies B to a panel of `width` columns, zero beyond those of B.
+HWY_INLINE void pack(Operand<float> b, Index width, float* panel) {
+  for_each_vector(b.columns, [=](Index j, auto use) {
+    const float* from = &b(0, j);
     float* to = panel + j;
-    if (b.column_stride == 1) {
-      for (Index l = 0; l < k; ++l, from += b.row_stride, to += width) hn::Store(use.load(from), tag, to);
+    if (!b.transposed) {
+      for (Index l = 0; l < b.rows; ++l, from += b.stride, to += width) hn::Store(use.load(from), tag, to);
     } else if constexpr (std::is_same_v<decltype(use), AllLanes>) {
-      pack_transposed(k, from, b.column_stride, width, to);
+      pack_transposed(b.rows, from, b.stride, width, to);
     } else {
-      for (Index l = 0; l < k; ++l) {
-        hn::Store(hn::Zero(tag), tag, to + l * width);
-        for (Index c = 0; c < columns - j; ++c) to[l * width + c] = from[c * b.column_stride + l];
+      for (Index l = 0; l < b.rows; ++l, ++from, to += width) {
+        hn::Store(hn::Zero(tag), tag, to);
+        for (Index c = 0; c < b.columns - j; ++c) to[c] = from[c * b.stride];
       }
     }
   });
@@ -207,8 +202,9 @@ inline void pack(Index k, Index columns, const Operand& b, Index first_row, Inde
 struct Panel {
   Index begin, end;
 
-  Index vectors() const { return (end - begin + lanes - 1) / lanes; }
-  Index width() const { return vectors() * lanes; }
+  Index columns() const { return end - begin; }
+  /// In memory: whole vectors.
+  Index width() const { return (columns() + lanes - 1) / lanes * lanes; }
 };
 
 /// Rows and vectors of C are cut into tiles of equal size, give or take one: five vectors are 3 + 2, not 4 + 1.
@@ -218,82 +214,74 @@ inline Panel panel_at(Index n, Index p) {
   return {vectors * p / panels(n) * lanes, std::min(n, vectors * (p + 1) / panels(n) * lanes)};
 }
 
-/// Some rows of a panel of B, `stride` apart.
-struct Source {
-  const float* data;
-  Index stride;
-};
-
-/// The columns of C that a panel gives. source(first, count) says where `count` rows of it lie, from `first` on.
+/// sum_pairs for a C at most as wide as a tile. b_rows(first, count): `count` rows of B, from `first` on, as TileWork
+/// has them.
 template <class AddTerm, bool starts, class F>
-void sum_panel(Panel columns, Index m, Index k, const Operand& op_a, Update update, float* c, Index ldc,
-               const Start& start, const F& source) {
-  const Index vectors = columns.vectors(), in_last = columns.end - columns.begin - (vectors - 1) * lanes;
+HWY_INLINE void sum_panel(const Operand<float>& a, const F& b_rows, Update update, Matrix<float> c,
+                          const Start& start) {
+  const Index m = c.rows, k = a.columns, vectors = (c.columns + lanes - 1) / lanes;
   const Index row_tiles = (m + tile_rows(vectors) - 1) / tile_rows(vectors);
   for (Index first = 0; first < k; first += block) {
-    const Index count = std::min(block, k - first);
-    const Source b = source(first, count);
-    TileWork work{count, op_a, b.data, b.stride, first == 0 ? update : Update::accumulate, nullptr, ldc, in_last};
+    const Index steps = std::min(block, k - first);
+    // Made in place: a copy of what was just written waits for it, a twentieth of the time of a product 50 x 50 x 16.
+    TileWork work{a.middle_columns(first, steps), b_rows(first, steps), first == 0 ? update : Update::accumulate, c,
+                  start};
+    const auto& of_width = (first == 0 ? tiles<AddTerm, starts> : tiles<AddTerm, false>)[vectors - 1];
     for (Index t = 0; t < row_tiles; ++t) {
-      const Index row = m * t / row_tiles, rows = m * (t + 1) / row_tiles - row;
-      work.a.data = op_a.at(row, first);
-      work.c = c + row * ldc + columns.begin;
-      const auto v = static_cast<std::size_t>(vectors - 1), r = static_cast<std::size_t>(rows - 1);
-      if constexpr (starts)
-        if (first == 0) {
-          work.start = start.at(row, columns.begin);
-          tiles<AddTerm, true>[v][r](work);
-          continue;
-        }
-      tiles<AddTerm, false>[v][r](work);
+      const Index rows = m * (t + 1) / row_tiles - m * t / row_tiles;
+      of_width[rows - 1](work);
+      work.skip(rows);
     }
   }
 }
 
-/// C[i,j] (+)= sum over l < k of a term of op(A)[i,l] and op(B)[l,j]; shapes as in gemm(). AddTerm()(sum, a, b) adds
-/// one. With `starts` it is C = start + that sum, whatever `update` is, for k > 0.
+/// C[i,j] (+)= sum over l of a term of A[i,l] and B[l,j]; shapes as in gemm(). AddTerm()(sum, a, b) adds one. With
+/// `starts` it is C = start + that sum, whatever `update` is, where there is a term.
 template <class AddTerm, bool starts = false>
-void sum_pairs(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const float* a, Index lda,
-               const float* b, Index ldb, Update update, float* c, Index ldc, const Start& start = {}) {
-  const Operand op_a(transpose_a, a, lda), op_b(transpose_b, b, ldb);
-  if (k == 0 && update == Update::assign)
-    for (Index i = 0; i < m; ++i) std::fill(c + i * ldc, c + i * ldc + n, 0.0f);
+void sum_pairs(Operand<float> a, Operand<float> b, Update update, Matrix<float> c, const Start& start = {}) {
+  if (a.columns == 0 && update == Update::assign) fill(c, 0.0f);
 
   alignas(alignment) thread_local float packed[block * tile_vectors * lanes];
-  for (Index p = 0; p < panels(n); ++p) {
-    const Panel panel = panel_at(n, p);
-    const Index columns = panel.end - panel.begin;
-    const bool in_place = transpose_b == Transpose::no && columns % lanes == 0 && m <= in_place_rows;
-    sum_panel<AddTerm, starts>(panel, m, k, op_a, update, c, ldc, start, [&](Index first, Index count) {
-      if (in_place) return Source{op_b.at(first, panel.begin), ldb};
-      pack(count, columns, op_b, first, panel.begin, panel.width(), packed);
-      return Source{packed, panel.width()};
-    });
+  for (Index p = 0; p < panels(c.columns); ++p) {
+    const Panel panel = panel_at(c.columns, p);
+    const Operand<float> part = b.middle_columns(panel.begin, panel.columns());
+    const bool in_place = !b.transposed && part.columns % lanes == 0 && c.rows <= in_place_rows;
+    const auto b_rows = [&](Index first, Index count) {
+      const Operand<float> rows = part.middle_rows(first, count);
+      if (in_place) return Matrix<const float>(rows.data, count, rows.columns, rows.stride);
+      pack(rows, panel.width(), packed);
+      return Matrix<const float>(packed, count, rows.columns, panel.width());
+    };
+    sum_panel<AddTerm, starts>(a, b_rows, update, c.middle_columns(panel.begin, panel.columns()),
+                               starts ? start.from_column(panel.begin) : start);
   }
 }
 
 /// All of B, panel after panel: B [k, n] takes packed_size(n, k) numbers.
 inline Index packed_size(Index n, Index k) { return (n + lanes - 1) / lanes * lanes * k; }
-inline void pack_all(Index n, Index k, const Operand& b, float* to) {
-  for (Index p = 0; p < panels(n); ++p) {
-    const Panel panel = panel_at(n, p);
-    pack(k, panel.end - panel.begin, b, 0, panel.begin, panel.width(), to + panel.begin * k);
+inline void pack_all(const Operand<float>& b, float* to) {
+  for (Index p = 0; p < panels(b.columns); ++p) {
+    const Panel panel = panel_at(b.columns, p);
+    pack(b.middle_columns(panel.begin, panel.columns()), panel.width(), to + panel.begin * b.rows);
   }
 }
 
-/// As sum_pairs, for A and a B that pack_all has arranged: columns [begin, end) of C, where `begin` is a multiple of
-/// `lanes`, and `end` too or n.
+/// As sum_pairs, for a B [k, columns] that pack_all has arranged, of whose columns C [m, n] takes n from `begin` on:
+/// `begin` is a multiple of `lanes`, and begin + n too or `columns`. `start` is that of C.
 template <class AddTerm, bool starts>
-void sum_packed(Index m, Index n, Index k, Index begin, Index end, const float* a, Index lda, const float* packed,
-                Update update, float* c, Index ldc, const Start& start) {
-  const Operand op_a(Transpose::no, a, lda);
-  for (Index p = 0; p < panels(n); ++p) {
-    const Panel whole = panel_at(n, p), part{std::max(whole.begin, begin), std::min(whole.end, end)};
+void sum_packed(Operand<float> a, const float* packed, Index columns, Index begin, Update update, Matrix<float> c,
+                const Start& start) {
+  const Index k = a.columns;
+  for (Index p = 0; p < panels(columns); ++p) {
+    const Panel panel = panel_at(columns, p);
+    const Panel part{std::max(panel.begin, begin), std::min(panel.end, begin + c.columns)};
     if (part.begin >= part.end) continue;
-    const float* const data = packed + whole.begin * k + (part.begin - whole.begin);
-    sum_panel<AddTerm, starts>(part, m, k, op_a, update, c, ldc, start, [&](Index first, Index) {
-      return Source{data + first * whole.width(), whole.width()};
-    });
+    const Matrix<const float> whole(packed + panel.begin * k, k, panel.columns(), panel.width());
+    const Matrix<const float> b = whole.middle_columns(part.begin - panel.begin, part.columns());
+    const auto b_rows = [&](Index first, Index count) { return b.middle_rows(first, count); };
+    const Index column = part.begin - begin;
+    sum_panel<AddTerm, starts>(a, b_rows, update, c.middle_columns(column, part.columns()),
+                               starts ? start.from_column(column) : start);
   }
 }
 

@@ -8,20 +8,22 @@ namespace heed::kernels {
 
 using namespace simd;
 
-void row_dots(Index rows, Index n, const float* a, Index a_stride, const float* b, Index b_stride, float* out) {
-  for (Index r = 0; r < rows; ++r, a += a_stride, b += b_stride) {
+void row_dots(Matrix<const float> a, Matrix<const float> b, float* out) {
+  for (Index r = 0; r < a.rows; ++r) {
+    const float *const ar = a[r], *const br = b[r];
     Vector total = hn::Zero(tag);
-    for_each_vector(n, [&](Index i, auto use) { total = hn::MulAdd(use.load(a + i), use.load(b + i), total); });
+    for_each_vector(a.columns,
+                    [&](Index i, auto use) { total = hn::MulAdd(use.load(ar + i), use.load(br + i), total); });
     out[r] = sum(total);
   }
 }
 
-void row_dots_of_differences(Index rows, Index n, const float* a, Index a_stride, const float* b, Index b_stride,
-                             const float* c, Index c_stride, float* out) {
-  for (Index r = 0; r < rows; ++r, a += a_stride, b += b_stride, c += c_stride) {
+void row_dots_of_differences(Matrix<const float> a, Matrix<const float> b, Matrix<const float> c, float* out) {
+  for (Index r = 0; r < a.rows; ++r) {
+    const float *const ar = a[r], *const br = b[r], *const cr = c[r];
     Vector total = hn::Zero(tag);
-    for_each_vector(n, [&](Index i, auto use) {
-      total = hn::MulAdd(use.load(a + i), hn::Sub(use.load(b + i), use.load(c + i)), total);
+    for_each_vector(a.columns, [&](Index i, auto use) {
+      total = hn::MulAdd(use.load(ar + i), hn::Sub(use.load(br + i), use.load(cr + i)), total);
     });
     out[r] = sum(total);
   }
@@ -45,14 +47,14 @@ void weighted_rows(Index count, Index n, const float* weights, const float* cons
   for_each_vector(n - i, [&](Index j, auto use) { columns(one, i + j, use); });
 }
 
-void column_sums(Index rows, Index n, const float* a, Update update, float* out) {
+void column_sums(Matrix<const float> a, Update update, float* out) {
   // Four vectors of columns at a time stay in registers over all rows: 256 bytes of each row with AVX-512.
   const Index block = 4 * lanes;
   Index i = 0;
-  for (; i + block <= n; i += block) {
-    const float* row = a + i;
+  for (; i + block <= a.columns; i += block) {
+    const float* row = a.data + i;
     Vector s0 = hn::Zero(tag), s1 = s0, s2 = s0, s3 = s0;
-    for (Index r = 0; r < rows; ++r, row += n) {
+    for (Index r = 0; r < a.rows; ++r, row += a.stride) {
       s0 = hn::Add(s0, hn::LoadU(tag, row));
       s1 = hn::Add(s1, hn::LoadU(tag, row + lanes));
       s2 = hn::Add(s2, hn::LoadU(tag, row + 2 * lanes));
@@ -63,9 +65,9 @@ void column_sums(Index rows, Index n, const float* a, Update update, float* out)
     write(update, AllLanes{}, s2, out + i + 2 * lanes);
     write(update, AllLanes{}, s3, out + i + 3 * lanes);
   }
-  for_each_vector(n - i, [&](Index j, auto use) {
+  for_each_vector(a.columns - i, [&](Index j, auto use) {
     Vector s = hn::Zero(tag);
-    for (Index r = 0; r < rows; ++r) s = hn::Add(s, use.load(a + r * n + i + j));
+    for (Index r = 0; r < a.rows; ++r) s = hn::Add(s, use.load(a[r] + i + j));
     write(update, use, s, out + i + j);
   });
 }

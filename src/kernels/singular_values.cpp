@@ -14,14 +14,15 @@ extern "C" void dgesvd_(const char* jobu, const char* jobvt, const blasint* m, c
 namespace heed::kernels {
 
 // A transposed has the same singular values.
-void singular_values(Index n, double* A, double* values) {
+void singular_values(Matrix<double> A, double* values) {
   single_threaded();
   constexpr Index columns = 64;  // of work: 5 are needed, more allow it larger blocks
-  const blasint size = narrow(n), one = 1, work_size = narrow(columns * n);
-  std::vector<double> work(static_cast<std::size_t>(columns * n));
+  const blasint size = narrow(A.rows), stride = narrow(A.stride), one = 1, work_size = narrow(columns * A.rows);
+  std::vector<double> work(static_cast<std::size_t>(work_size));
   blasint info = 0;
   double none = 0;
-  dgesvd_("N", "N", &size, &size, A, &size, values, &none, &one, &none, &one, work.data(), &work_size, &info, 1, 1);
+  dgesvd_("N", "N", &size, &size, A.data, &stride, values, &none, &one, &none, &one, work.data(), &work_size, &info, 1,
+          1);
   HEED_ASSERT(info == 0);  // it does not converge where A is not finite only
 }
 

@@ -15,8 +15,9 @@ using namespace simd;
 
 namespace {
 
-void zero_beyond(const AttentionRows& a, Index n, float* s) {
-  for_each_vector(a.columns - n, [&](Index j, auto use) { use.store(hn::Zero(tag), s + n + j); });
+/// The numbers of a row from n to `columns`.
+void zero_beyond(Index n, Index columns, float* row) {
+  for_each_vector(columns - n, [&](Index j, auto use) { use.store(hn::Zero(tag), row + n + j); });
 }
 
 constexpr int side_by_side = 4;
@@ -58,15 +59,15 @@ template <int count, class F>
 
 /// attention_softmax where a row is so many vectors, the last perhaps partial.
 template <int vectors>
-void short_rows(const AttentionRows& a, float* s, float* kept) {
+void short_rows(double score_scale, Matrix<float> s, Matrix<float> kept) {
   constexpr Index last = (vectors - 1) * lanes;
   const Exp exp;
-  const Vector scale = constant(static_cast<float>(a.scale)), lowest = constant(-HUGE_VALF);
-  const FirstLanes tail(a.columns - last);
-  for (Index r = 0; r < a.rows; r += side_by_side) {
+  const Vector scale = constant(static_cast<float>(score_scale)), lowest = constant(-HUGE_VALF);
+  const FirstLanes tail(s.columns - last);
+  for (Index r = 0; r < s.rows; r += side_by_side) {
     // Where fewer rows are left, the last is made several times.
-    const Index count = std::min<Index>(side_by_side, a.rows - r);
-    const auto row = [&](int i) { return s + (r + std::min<Index>(i, count - 1)) * a.stride; };
+    const Index count = std::min<Index>(side_by_side, s.rows - r);
+    const auto row = [&](int i) { return s[r + std::min<Index>(i, count - 1)]; };
     Vector e[side_by_side][vectors], largest[side_by_side], total[side_by_side];
     unrolled<side_by_side>([&](auto i) {
       unrolled<vectors - 1>([&](auto j) { e[i][j] = hn::Mul(scale, hn::LoadU(tag, row(i) + j * lanes)); });
@@ -92,7 +93,7 @@ void short_rows(const AttentionRows& a, float* s, float* kept) {
       float pairs[2 * side_by_side];
       hn::StoreU(hn::InterleaveLower(four, maxima, sums), four, pairs);
       hn::StoreU(hn::InterleaveUpper(four, maxima, sums), four, pairs + 4);
-      std::copy_n(pairs, 2 * count, kept + 2 * r);
+      std::copy_n(pairs, 2 * count, kept[r]);
     }
   }
 }
@@ -102,71 +103,72 @@ constexpr int most_vectors = lanes == 16 ? 6 : 0;
 
 }  // namespace
 
-void softmax_rows(Index rows, Index n, Index stride, float* s, float* kept) {
-  AttentionRows a{rows, n, stride, 1.0};
-  attention_softmax(a, s, kept);
-}
+void softmax_rows(Matrix<float> s, Matrix<float> kept) { attention_softmax({1.0}, s, kept); }
 
-void attention_softmax(const AttentionRows& a, float* s, float* kept) {
-  if (!a.causal && a.columns <= most_vectors * lanes) {
+void attention_softmax(const ScoreRows& rule, Matrix<float> s, Matrix<float> kept) {
+  if (!rule.causal && s.columns <= most_vectors * lanes) {
     unrolled<most_vectors>([&](auto v) {
-      if (a.columns > v * lanes && a.columns <= (v + 1) * lanes) short_rows<v + 1>(a, s, kept);
+      if (s.columns > v * lanes && s.columns <= (v + 1) * lanes) short_rows<v + 1>(rule.scale, s, kept);
     });
     return;
   }
   const Exp exp;
-  const Vector scale = constant(static_cast<float>(a.scale)), lowest = constant(-HUGE_VALF), zero = hn::Zero(tag);
-  for (Index r = 0; r < a.rows; ++r, s += a.stride) {
-    const Index n = a.length(r), whole = n / lanes * lanes;
+  const Vector scale = constant(static_cast<float>(rule.scale)), lowest = constant(-HUGE_VALF), zero = hn::Zero(tag);
+  for (Index r = 0; r < s.rows; ++r) {
+    float* const row = s[r];
+    const Index n = rule.length(r, s.columns), whole = n / lanes * lanes;
     const FirstLanes tail(n - whole);
-    const Vector last = hn::Mul(scale, tail.load(s + whole));
+    const Vector last = hn::Mul(scale, tail.load(row + whole));
     Vector largest = tail.otherwise(last, lowest);
-    for (Index j = 0; j < whole; j += lanes) largest = hn::Max(largest, hn::Mul(scale, hn::LoadU(tag, s + j)));
+    for (Index j = 0; j < whole; j += lanes) largest = hn::Max(largest, hn::Mul(scale, hn::LoadU(tag, row + j)));
     const float row_maximum = maximum(largest);
     const Vector subtracted = set(row_maximum), last_e = exp.below_88(hn::Sub(last, subtracted));
     Vector total = tail.otherwise(last_e, zero);
     for (Index j = 0; j < whole; j += lanes) {
-      const Vector e = exp.below_88(hn::Sub(hn::Mul(scale, hn::LoadU(tag, s + j)), subtracted));
+      const Vector e = exp.below_88(hn::Sub(hn::Mul(scale, hn::LoadU(tag, row + j)), subtracted));
       total = hn::Add(total, e);
-      hn::StoreU(e, tag, s + j);
+      hn::StoreU(e, tag, row + j);
     }
     const float row_sum = sum(total);
     const Vector factor = set(1.0f / row_sum);
-    for (Index j = 0; j < whole; j += lanes) hn::StoreU(hn::Mul(factor, hn::LoadU(tag, s + j)), tag, s + j);
-    tail.store(hn::Mul(factor, last_e), s + whole);
-    zero_beyond(a, n, s);
-    if (kept) kept[2 * r] = row_maximum, kept[2 * r + 1] = row_sum;
+    for (Index j = 0; j < whole; j += lanes) hn::StoreU(hn::Mul(factor, hn::LoadU(tag, row + j)), tag, row + j);
+    tail.store(hn::Mul(factor, last_e), row + whole);
+    zero_beyond(n, s.columns, row);
+    if (kept) kept(r, 0) = row_maximum, kept(r, 1) = row_sum;
   }
 }
 
-void attention_softmax_again(const AttentionRows& a, float* s, const float* kept) {
+void attention_softmax_again(const ScoreRows& rule, Matrix<float> s, Matrix<const float> kept) {
   const Exp exp;
-  const Vector scale = constant(static_cast<float>(a.scale));
-  for (Index r = 0; r < a.rows; ++r, s += a.stride) {
-    const Index n = a.length(r);
-    const Vector minus_maximum = set(-kept[2 * r]), factor = set(1.0f / kept[2 * r + 1]);
+  const Vector scale = constant(static_cast<float>(rule.scale));
+  for (Index r = 0; r < s.rows; ++r) {
+    float* const row = s[r];
+    const Index n = rule.length(r, s.columns);
+    const Vector minus_maximum = set(-kept(r, 0)), factor = set(1.0f / kept(r, 1));
     for_each_vector(n, [&](Index j, auto use) {
-      const Vector e = exp.below_88(hn::Add(hn::Mul(scale, use.load(s + j)), minus_maximum));
-      use.store(hn::Mul(factor, e), s + j);
+      const Vector e = exp.below_88(hn::Add(hn::Mul(scale, use.load(row + j)), minus_maximum));
+      use.store(hn::Mul(factor, e), row + j);
     });
-    zero_beyond(a, n, s);
+    zero_beyond(n, s.columns, row);
   }
 }
 
-void attention_softmax_backward(const AttentionRows& a, const float* p, float* dp) {
-  const Vector scale = set(static_cast<float>(a.scale));
-  for (Index r = 0; r < a.rows; ++r, p += a.stride, dp += a.stride) {
-    const Index n = a.length(r);
+void attention_softmax_backward(const ScoreRows& rule, Matrix<const float> p, Matrix<float> dp) {
+  const Vector scale = set(static_cast<float>(rule.scale));
+  for (Index r = 0; r < dp.rows; ++r) {
+    const float* const pr = p[r];
+    float* const row = dp[r];
+    const Index n = rule.length(r, dp.columns);
     Vector products = hn::Zero(tag);
     for_each_vector(n, [&](Index j, auto use) {
-      products = hn::Add(products, use.otherwise(hn::Mul(use.load(p + j), use.load(dp + j)), hn::Zero(tag)));
+      products = hn::Add(products, use.otherwise(hn::Mul(use.load(pr + j), use.load(row + j)), hn::Zero(tag)));
     });
     const Vector row_sum = set(sum(products));
     for_each_vector(n, [&](Index j, auto use) {
-      const Vector difference = hn::Sub(use.load(dp + j), row_sum);
-      use.store(hn::Mul(scale, hn::Mul(use.load(p + j), difference)), dp + j);
+      const Vector difference = hn::Sub(use.load(row + j), row_sum);
+      use.store(hn::Mul(scale, hn::Mul(use.load(pr + j), difference)), row + j);
     });
-    zero_beyond(a, n, dp);
+    zero_beyond(n, dp.columns, row);
   }
 }
 

@@ -16,23 +16,12 @@ const ModelConfig& checked(const ModelConfig& model, const AttentionConfig& atte
   experiment.model = model;
   experiment.attention = attention;
   validate(experiment);
-  for (const std::string& mechanism : attention.mechanism)
-    require(!model.qk_norm || (mechanism != "soft" && mechanism != "aft"),
-            "[model] qk_norm = true is not defined for {}, which has no products of queries and keys", mechanism);
   return model;
 }
 
 template <class List>
 const std::string& of_block(const List& list, Index block) {
   return list[list.size() == 1 ? 0 : static_cast<std::size_t>(block)];
-}
-
-/// What a mechanism may be given: its options, and `causal`, which one without a causal form takes as false only.
-std::vector<std::string> option_names(const std::string& mechanism) {
-  std::vector<std::string> names;
-  for (const OptionInfo& option : find_mechanism(mechanism).options()) names.push_back(option.name);
-  if (std::find(names.begin(), names.end(), "causal") == names.end()) names.emplace_back("causal");
-  return names;
 }
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
@@ -43,12 +32,12 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 void check_options(const AttentionConfig& attention) {
   std::vector<std::string> known;
   for (const std::string& mechanism : attention.mechanism)
-    for (std::string& name : option_names(mechanism)) known.push_back(std::move(name));
+    for (std::string& name : option_names(find_mechanism(mechanism))) known.push_back(std::move(name));
   for (const auto& [name, value] : attention.options)
     require(contains(known, name), "{}: no mechanism of this model has an option '{}'{}", value.where, name,
             known.empty() ? std::string() : suggestion(name, known));
   for (const auto& [mechanism, options] : attention.per_mechanism) {
-    const std::vector<std::string> own = option_names(mechanism);
+    const std::vector<std::string> own = option_names(find_mechanism(mechanism));
     for (const auto& [name, value] : options)
       require(contains(own, name), "{}: {} has no option '{}'{}", value.where, mechanism, name,
               own.empty() ? std::string() : suggestion(name, own));
@@ -58,7 +47,7 @@ void check_options(const AttentionConfig& attention) {
 /// The mechanism of one block: options for all blocks that it knows, then its own table over them.
 std::unique_ptr<Mechanism> mechanism_of(const AttentionConfig& attention, Index block) {
   const std::string& name = of_block(attention.mechanism, block);
-  const std::vector<std::string> known = option_names(name);
+  const std::vector<std::string> known = option_names(find_mechanism(name));
   OptionValues values;
   for (const auto& [option, value] : attention.options)
     if (contains(known, option)) values[option] = value.text;

@@ -14,10 +14,9 @@ void PackedWeights<T>::pack(Products products, const Parameters<T>& parameters, 
       const ParameterId id = static_cast<ParameterId>(i);
       if (!list[id].multiplied) return;
       LinearWeight& arranged = weights_[static_cast<std::size_t>(i)];
-      const Index out = list[id].shape[0], in = list[id].shape[1];
-      const float* const weight = parameters[id].data();
-      arranged.forward.pack(products, Transpose::yes, out, in, weight, in);
-      if (gradients) arranged.backward.pack(products, Transpose::no, in, out, weight, in);
+      const Matrix<const float> weight(parameters[id].data(), list[id].shape[0], list[id].shape[1]);
+      arranged.forward.pack(products, transposed(weight));
+      if (gradients) arranged.backward.pack(products, weight);
     });
   }
 }

@@ -38,7 +38,7 @@ void for_state_tensors(const RunState<T>& state, const F& f) {
           View<T>(mean.values.data() + state.parameters.offset(id), list[id].shape));
   if (state.average)
     for (ParameterId id = 0; id < list.size(); ++id)
-      f(fmt::format("{}average.{}", state_prefix, list[id].name), (*state.average)[id]);
+      if (!list[id].prepared) f(fmt::format("{}average.{}", state_prefix, list[id].name), (*state.average)[id]);
   for (const TaskTensor<T>& tensor : state.task.state())
     f(fmt::format("{}task.{}", state_prefix, tensor.name), tensor.values);
 }

@@ -2,6 +2,7 @@
 
 #include "heed/kernels/gemm_buffers.h"
 #include "heed/nn/adder.h"
+#include "heed/tape/preparation.h"
 
 namespace heed {
 
@@ -74,6 +75,7 @@ BatchResult BatchGradient<T>::run(const TaskBatch<T>& batch, const RandomStream&
 
   // What a step prepares from the weights alone.
   packed_.pack(products_, parameters_, true);
+  prepare(PreparationPass<T>{&parameters_, nullptr, true, random});
 
   if (streams_)
     sum_streamed(own);
@@ -82,6 +84,7 @@ BatchResult BatchGradient<T>::run(const TaskBatch<T>& batch, const RandomStream&
   ranks_.sum(std::span(gradients().data(), static_cast<std::size_t>(gradients().size())));
 
   // What is done to the gradient of the whole batch, once.
+  prepare_backward(PreparationPass<T>{&parameters_, &gradients(), true, random});
   scale_adaptively(parameters_.list(), gradients());
 
   const Score score = lanes.sum(own, scores_);
@@ -145,6 +148,7 @@ void BatchGradient<T>::run_piece(Index number, Gradients<T>& gradients) {
   Pass<T> pass;
   pass.parameters = &parameters_;
   pass.packed = &packed_;
+  pass.prepared = true;
   pass.gradients = &gradients;
   pass.training = true;
   pass.recompute = recompute_;
@@ -175,6 +179,7 @@ Inference<T>::Inference(const Model& model, Parameters<T>& parameters, Index pie
     : model_(model), parameters_(parameters), piece_(piece) {
   // What is prepared from the weights alone.
   packed_.pack(Products::exact, parameters, false);
+  prepare(PreparationPass<T>{&parameters});
 }
 
 template <class T>
@@ -182,6 +187,7 @@ Tape<T>& Inference<T>::begin() const {
   Pass<T> pass;
   pass.parameters = &parameters_;
   pass.packed = &packed_;
+  pass.prepared = true;
   return tapes_.begin(pass);
 }
 

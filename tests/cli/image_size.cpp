@@ -51,7 +51,8 @@ struct Trained : Workshop {
     const Index width = from.shape()[2];
     Tensor<float> to(Shape{1, skip + 16, width});
     std::copy_n(from.data(), skip * width, to.data());
-    kernels::bicubic(2, 2, width, from.data() + skip * width, 4, 4, to.data() + skip * width);
+    kernels::bicubic({2, 2}, Matrix(from.data() + skip * width, 4, width), {4, 4},
+                     Matrix(to.data() + skip * width, 16, width));
     return to;
   }
 

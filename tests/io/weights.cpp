@@ -14,10 +14,10 @@ using namespace heed::test;
 
 namespace {
 
-/// tests/recorded/deit_tiny_patch16_224.txt: a name and a shape per line.
+/// tests/io/deit_tiny_patch16_224.txt: a name and a shape per line.
 std::map<std::string, std::string> recorded() {
   std::map<std::string, std::string> shapes;
-  std::istringstream lines(read_file("tests/recorded/deit_tiny_patch16_224.txt"));
+  std::istringstream lines(read_file("tests/io/deit_tiny_patch16_224.txt"));
   for (std::string line; std::getline(lines, line);)
     if (!line.starts_with("#")) shapes[line.substr(0, line.find(' '))] = line.substr(line.find(' ') + 1);
   return shapes;

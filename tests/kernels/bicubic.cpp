@@ -15,7 +15,8 @@ template <class T = double>
 std::vector<T> resized(Index height, Index width, Index channels, const std::vector<T>& x, Index to_height,
                        Index to_width) {
   std::vector<T> y(static_cast<std::size_t>(to_height * to_width * channels));
-  kernels::bicubic(height, width, channels, x.data(), to_height, to_width, y.data());
+  kernels::bicubic({height, width}, Matrix(x.data(), height * width, channels), {to_height, to_width},
+                   Matrix(y.data(), to_height * to_width, channels));
   return y;
 }
 

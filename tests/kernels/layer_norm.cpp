@@ -5,6 +5,17 @@
 using namespace heed;
 using namespace heed::test;
 
+namespace {
+
+/// The scale of each row, of statistics [rows, 2].
+std::vector<double> scales(const std::vector<double>& statistics) {
+  std::vector<double> values;
+  for (std::size_t i = 1; i < statistics.size(); i += 2) values.push_back(statistics[i]);
+  return values;
+}
+
+}  // namespace
+
 BOOST_AUTO_TEST_SUITE(kernels_layer_norm)
 
 // Rows with means up to ten times their spread. A mean that is off by n eps |mean| moves every centred value by as
@@ -15,45 +26,45 @@ BOOST_AUTO_TEST_CASE(forward_and_backward) {
       for (const Index gap : {0, 5}) {
         if (n == 1) continue;  // x = mean: every result is rounding
         const Index stride = n + gap, size = rows * stride - gap;
+        const auto matrix = [=](auto& numbers) { return Matrix(numbers.data(), rows, n, stride); };
+        const auto pairs = [=](auto& statistics) { return Matrix(statistics.data(), rows, 2); };
         auto x = normal_floats(size, 1);
         for (Index i = 0; i < size; ++i) x[i] = static_cast<float>(x[i] + static_cast<double>(i / stride % 3) * 5);
         const auto gamma = normal_floats(n, 2), beta = normal_floats(n, 3), dy = normal_floats(size, 4);
         const auto before = normal_floats(size, 5), residual = normal_floats(size, 6);
-        const double eps = 1e-6, tolerance = 1e-6 * static_cast<double>(n + 20);
+        const double tolerance = 1e-6 * static_cast<double>(n + 20);
 
-        std::vector<double> y(before), sum(before), mean(rows), scale(rows);
-        Guarded fx(x, 1), fgamma(gamma, 2), fbeta(beta, 0), fy(before, 3), fmean(rows, 0), fscale(rows, 1);
-        kernels::layer_norm_forward<double>(rows, n, stride, x.data(), gamma.data(), beta.data(), eps, nullptr,
-                                            y.data(), mean.data(), scale.data());
-        kernels::layer_norm_forward(rows, n, stride, fx.data(), fgamma.data(), fbeta.data(), eps, nullptr, fy.data(),
-                                    fmean.data(), fscale.data());
+        std::vector<double> y(before), sum(before), statistics(2 * rows);
+        Guarded fx(x, 1), fgamma(gamma, 2), fbeta(beta, 0), fy(before, 3), fstatistics(2 * rows, 1);
+        const kernels::RowNorm<double> norm{gamma.data(), beta.data(), 1e-6};
+        const kernels::RowNorm<float> fnorm{fgamma.data(), fbeta.data(), 1e-6};
+        kernels::layer_norm_forward<double>(norm, matrix(x), {}, matrix(y), pairs(statistics));
+        kernels::layer_norm_forward(fnorm, matrix(fx), {}, matrix(fy), pairs(fstatistics));
+        const auto scale = scales(statistics);
         const auto row_scale = [&](std::size_t i) {
           return std::max(1.0, scale[i / static_cast<std::size_t>(stride)]);
         };
-        require_close("mean", fmean, mean, [&](std::size_t) { return tolerance; });
-        require_close("scale", fscale, scale,
-                      [&](std::size_t r) { return tolerance * scale[r] * std::max(1.0, scale[r]); });
+        require_close("mean and scale", fstatistics, statistics, [&](std::size_t i) {
+          const double s = scale[i / 2];
+          return i % 2 == 0 ? tolerance : tolerance * s * std::max(1.0, s);
+        });
         const auto bound = [&](std::size_t i) { return 10 * tolerance * row_scale(i); };
         require_close("y", fy, y, bound);
 
-        kernels::layer_norm_forward<double>(rows, n, stride, x.data(), gamma.data(), beta.data(), eps, residual.data(),
-                                            sum.data(), mean.data(), scale.data());
+        kernels::layer_norm_forward<double>(norm, matrix(x), matrix(residual), matrix(sum), pairs(statistics));
         Guarded fresidual(residual, 2), fsum(before, 0), again(before, 1);
-        kernels::layer_norm_forward(rows, n, stride, fx.data(), fgamma.data(), fbeta.data(), eps, fresidual.data(),
-                                    fsum.data(), fmean.data(), fscale.data());
+        kernels::layer_norm_forward(fnorm, matrix(fx), matrix(fresidual), matrix(fsum), pairs(fstatistics));
         require_close("y + residual", fsum, sum, bound);
-        kernels::layer_norm_again(rows, n, stride, fx.data(), fgamma.data(), fbeta.data(), fmean.data(), fscale.data(),
-                                  again.data());
+        kernels::layer_norm_again(fnorm, matrix(fx), pairs(fstatistics), matrix(again));
         for (Index i = 0; i < size; ++i) BOOST_REQUIRE_EQUAL(again[i], fy[i]);
         BOOST_REQUIRE(again.guards_unchanged());
 
         for (const Update update : {Update::assign, Update::accumulate}) {
           std::vector<double> dx(before);
           Guarded fdy(dy, 1), fdx(before, 3);
-          kernels::layer_norm_backward<double>(rows, n, stride, x.data(), gamma.data(), mean.data(), scale.data(),
-                                               dy.data(), update, dx.data());
-          kernels::layer_norm_backward(rows, n, stride, fx.data(), fgamma.data(), fmean.data(), fscale.data(),
-                                       fdy.data(), update, fdx.data());
+          kernels::layer_norm_backward<double>(gamma.data(), matrix(x), pairs(statistics), matrix(dy), update,
+                                               matrix(dx));
+          kernels::layer_norm_backward(fgamma.data(), matrix(fx), pairs(fstatistics), matrix(fdy), update, matrix(fdx));
           require_close("dx", fdx, dx, [&](std::size_t i) { return bound(i) * row_scale(i); });
         }
       }
@@ -63,17 +74,19 @@ BOOST_AUTO_TEST_CASE(forward_and_backward) {
 BOOST_AUTO_TEST_CASE(the_rows_beside_it_make_no_difference_to_a_row) {
   const Index n = 50, rows = 7;
   const auto x = normal_floats(rows * n, 1), gamma = normal_floats(n, 2), dy = normal_floats(rows * n, 3);
-  Guarded fx(x, 1), fgamma(gamma, 2), fdy(dy, 0), y(rows * n, 3), dx(rows * n, 0), mean(rows, 0), scale(rows, 1);
-  kernels::layer_norm_forward(rows, n, n, fx.data(), fgamma.data(), fgamma.data(), 1e-6, nullptr, y.data(), mean.data(),
-                              scale.data());
-  kernels::layer_norm_backward(rows, n, n, fx.data(), fgamma.data(), mean.data(), scale.data(), fdy.data(),
-                               Update::assign, dx.data());
+  Guarded fx(x, 1), fgamma(gamma, 2), fdy(dy, 0), y(rows * n, 3), dx(rows * n, 0), statistics(2 * rows, 1);
+  const auto matrix = [=](Guarded& numbers) { return Matrix(numbers.data(), rows, n); };
+  const kernels::RowNorm<float> norm{fgamma.data(), fgamma.data(), 1e-6};
+  const Matrix<float> all(statistics.data(), rows, 2);
+  kernels::layer_norm_forward(norm, matrix(fx), {}, matrix(y), all);
+  kernels::layer_norm_backward(fgamma.data(), matrix(fx), all, matrix(fdy), Update::assign, matrix(dx));
   for (Index r = 0; r < rows; ++r) {
-    Guarded row_y(n, 1), row_dx(n, 1), row_mean(1, 0), row_scale(1, 0);
-    kernels::layer_norm_forward(1, n, n, fx.data() + r * n, fgamma.data(), fgamma.data(), 1e-6, nullptr, row_y.data(),
-                                row_mean.data(), row_scale.data());
-    kernels::layer_norm_backward(1, n, n, fx.data() + r * n, fgamma.data(), row_mean.data(), row_scale.data(),
-                                 fdy.data() + r * n, Update::assign, row_dx.data());
+    Guarded row_y(n, 1), row_dx(n, 1), row_statistics(2, 0);
+    const auto row = [=](Guarded& numbers) { return Matrix(numbers.data(), 1, n); };
+    const Matrix<const float> row_x = matrix(fx).middle_rows(r, 1), row_dy = matrix(fdy).middle_rows(r, 1);
+    const Matrix<float> own(row_statistics.data(), 1, 2);
+    kernels::layer_norm_forward(norm, row_x, {}, row(row_y), own);
+    kernels::layer_norm_backward(fgamma.data(), row_x, own, row_dy, Update::assign, row(row_dx));
     for (Index i = 0; i < n; ++i) {
       BOOST_REQUIRE_EQUAL(row_y[i], y[r * n + i]);
       BOOST_REQUIRE_EQUAL(row_dx[i], dx[r * n + i]);
@@ -85,24 +98,30 @@ BOOST_AUTO_TEST_CASE(parameter_gradients) {
   for (const Index n : lengths)
     for (const Index rows : {1, 2, 50})
       for (const Update update : {Update::assign, Update::accumulate}) {
-        const auto x = normal_floats(rows * n, 1), dy = normal_floats(rows * n, 2), mean = normal_floats(rows, 3);
-        const auto scale = normal_floats(rows, 4);
-        auto dgamma = normal_floats(n, 5), dbeta = normal_floats(n, 6);
-        Guarded fx(x, 1), fdy(dy, 2), fmean(mean, 0), fscale(scale, 0), fdgamma(dgamma, 1), fdbeta(dbeta, 3);
-        kernels::layer_norm_parameter_gradients<double>(rows, n, n, x.data(), mean.data(), scale.data(), dy.data(),
-                                                        update, dgamma.data(), dbeta.data());
-        kernels::layer_norm_parameter_gradients(rows, n, n, fx.data(), fmean.data(), fscale.data(), fdy.data(), update,
-                                                fdgamma.data(), fdbeta.data());
-        require_close("dgamma", fdgamma, dgamma, [&](std::size_t) { return 1e-6 * static_cast<double>(rows + 10); });
-        require_close("dbeta", fdbeta, dbeta, [&](std::size_t) { return 2e-7 * static_cast<double>(rows + 10); });
+        const auto x = normal_floats(rows * n, 1), dy = normal_floats(rows * n, 2);
+        const auto statistics = normal_floats(2 * rows, 3);
+        // dgamma, then dbeta, with a gap between them that is not theirs
+        const Index stride = n + 3;
+        auto sums = normal_floats(stride + n, 5);
+        Guarded fx(x, 1), fdy(dy, 2), fstatistics(statistics, 0), fsums(sums, 1);
+        const auto matrix = [=](auto& numbers) { return Matrix(numbers.data(), rows, n); };
+        const auto pairs = [=](auto& numbers) { return Matrix(numbers.data(), rows, 2); };
+        kernels::layer_norm_parameter_gradients<double>(matrix(x), pairs(statistics), matrix(dy), update,
+                                                        {sums.data(), 2, n, stride});
+        kernels::layer_norm_parameter_gradients(matrix(fx), pairs(fstatistics), matrix(fdy), update,
+                                                {fsums.data(), 2, n, stride});
+        require_close("dgamma, dbeta", fsums, sums, [&](std::size_t i) {
+          const auto at = static_cast<Index>(i);
+          return (at < n ? 1e-6 : at < stride ? 0 : 2e-7) * static_cast<double>(rows + 10);
+        });
       }
 }
 
 BOOST_AUTO_TEST_CASE(nan_is_seen) {
-  Guarded x(40, 1, 0.5f), one(20, 0, 1.0f), y(40, 1), mean(2, 0), scale(2, 0);
+  Guarded x(40, 1, 0.5f), one(20, 0, 1.0f), y(40, 1), statistics(4, 0);
   x.data()[19] = NAN;
-  kernels::layer_norm_forward(2, 20, 20, x.data(), one.data(), one.data(), 1e-6, nullptr, y.data(), mean.data(),
-                              scale.data());
+  kernels::layer_norm_forward({one.data(), one.data(), 1e-6}, Matrix<const float>(x.data(), 2, 20), {},
+                              Matrix(y.data(), 2, 20), {statistics.data(), 2, 2});
   for (Index i = 0; i < 20; ++i) BOOST_REQUIRE(std::isnan(y[i]));
   for (Index i = 20; i < 40; ++i) BOOST_REQUIRE(y[i] == 1.0f);
 }

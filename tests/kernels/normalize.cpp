@@ -23,9 +23,11 @@ Result<T> run(ChannelNorm norm, Index rows, Index columns, const std::vector<T>&
   const auto size = static_cast<std::size_t>(rows * columns);
   Result<T> result{std::vector<T>(size), std::vector<T>(static_cast<std::size_t>(columns)),
                    std::vector<T>(static_cast<std::size_t>(rows * stride), T(9))};
-  kernels::normalize_channels(norm, rows, columns, x.data(), stride, result.y.data(), result.norms.data());
-  kernels::normalize_channels_backward(norm, rows, columns, x.data(), stride, result.y.data(), result.norms.data(),
-                                       dy.data(), Update::assign, result.dx.data(), stride);
+  const Matrix<const T> mx(x.data(), rows, columns, stride);
+  const Matrix<T> y(result.y.data(), rows, columns), dx(result.dx.data(), rows, columns, stride);
+  kernels::normalize_channels(norm, mx, y, result.norms.data());
+  kernels::normalize_channels_backward(norm, {mx, y, result.norms.data()}, Matrix(dy.data(), rows, columns),
+                                       Update::assign, dx);
   return result;
 }
 
@@ -96,8 +98,9 @@ BOOST_AUTO_TEST_CASE(many_channels) {
   std::vector<float> sums(static_cast<std::size_t>(columns), 1.0f), added = r.dx;
   for (std::size_t i = 0; i < many.size(); ++i) sums[i % static_cast<std::size_t>(columns)] -= std::abs(r.y[i]);
   for (const float sum : sums) BOOST_TEST(std::abs(sum) < 1e-6f);
-  kernels::normalize_channels_backward(ChannelNorm::l1, rows, columns, many.data(), columns, r.y.data(), r.norms.data(),
-                                       gradient.data(), Update::accumulate, added.data(), columns);
+  const auto matrix = [=](auto& numbers) { return Matrix(numbers.data(), rows, columns); };
+  kernels::normalize_channels_backward(ChannelNorm::l1, {matrix(many), matrix(r.y), r.norms.data()}, matrix(gradient),
+                                       Update::accumulate, matrix(added));
   for (std::size_t i = 0; i < many.size(); ++i) BOOST_TEST(added[i] == 2 * r.dx[i]);
 }
 

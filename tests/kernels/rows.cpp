@@ -14,10 +14,11 @@ BOOST_AUTO_TEST_CASE(dots_of_strided_rows) {
     std::vector<double> out(rows), absolute(rows), abs_a(a), abs_b(b);
     for (double& x : abs_a) x = std::abs(x);
     for (double& x : abs_b) x = std::abs(x);
-    kernels::row_dots<double>(rows, n, a.data(), a_stride, b.data(), b_stride, out.data());
-    kernels::row_dots<double>(rows, n, abs_a.data(), a_stride, abs_b.data(), b_stride, absolute.data());
+    const auto matrix = [=](auto& numbers, Index stride) { return Matrix(numbers.data(), rows, n, stride); };
+    kernels::row_dots<double>(matrix(a, a_stride), matrix(b, b_stride), out.data());
+    kernels::row_dots<double>(matrix(abs_a, a_stride), matrix(abs_b, b_stride), absolute.data());
     Guarded fa(a, 1), fb(b, 2), fout(rows, 3);
-    kernels::row_dots(rows, n, fa.data(), a_stride, fb.data(), b_stride, fout.data());
+    kernels::row_dots(matrix(fa, a_stride), matrix(fb, b_stride), fout.data());
     require_close("row_dots", fout, out, [&](std::size_t r) { return static_cast<double>(n) * 6e-8 * absolute[r]; });
   }
 }
@@ -27,12 +28,13 @@ BOOST_AUTO_TEST_CASE(dots_of_differences) {
     const Index rows = 5, stride = n + 3;
     const auto a = normal_floats(rows * n, 1), b = normal_floats(rows * stride, 2), c = normal_floats(rows * n, 3);
     std::vector<double> out(rows);
-    kernels::row_dots_of_differences<double>(rows, n, a.data(), n, b.data(), stride, c.data(), n, out.data());
+    const auto matrix = [=](auto& numbers, Index stride) { return Matrix(numbers.data(), rows, n, stride); };
+    kernels::row_dots_of_differences<double>(matrix(a, n), matrix(b, stride), matrix(c, n), out.data());
     Guarded fa(a, 1), fb(b, 2), fc(c, 0), fout(rows, 3), same(rows, 0, 1.0f);
-    kernels::row_dots_of_differences(rows, n, fa.data(), n, fb.data(), stride, fc.data(), n, fout.data());
+    kernels::row_dots_of_differences(matrix(fa, n), matrix(fb, stride), matrix(fc, n), fout.data());
     // Terms are about 1.4, sums of n of them are rounded n times.
     require_close("dots", fout, out, [&](std::size_t) { return static_cast<double>(n + 1) * 6e-8 * 1.4 * 4; });
-    kernels::row_dots_of_differences(rows, n, fa.data(), n, fb.data(), stride, fb.data(), stride, same.data());
+    kernels::row_dots_of_differences(matrix(fa, n), matrix(fb, stride), matrix(fb, stride), same.data());
     for (Index r = 0; r < rows; ++r) BOOST_TEST(same[r] == 0);
   }
 }
@@ -61,18 +63,20 @@ BOOST_AUTO_TEST_CASE(weighted_sums_of_rows_that_lie_anywhere) {
 BOOST_AUTO_TEST_CASE(column_sums_are_the_plain_loops_bit_for_bit) {
   for (const Index n : lengths)
     for (const Index rows : {1, 2, 9, 50}) {
-      const auto a = normal_floats(rows * n, 1);
+      const Index stride = n + rows % 3;
+      const auto a = normal_floats(rows * stride, 1);
+      const auto matrix = [=](auto& numbers) { return Matrix(numbers.data(), rows, n, stride); };
       Guarded fa(a, 1), plain(n, 0), fast(n, 3);
-      kernels::column_sums<float>(rows, n, fa.data(), Update::assign, plain.data());
-      kernels::column_sums(rows, n, fa.data(), Update::assign, fast.data());
+      kernels::column_sums<float>(matrix(fa), Update::assign, plain.data());
+      kernels::column_sums(matrix(fa), Update::assign, fast.data());
       for (Index i = 0; i < n; ++i) BOOST_REQUIRE_EQUAL(fast[i], plain[i]);
       BOOST_REQUIRE(fast.guards_unchanged());
 
       const auto before = normal_floats(n, 2);
       std::vector<double> sums(before);
       Guarded accumulated(before, 1);
-      kernels::column_sums<double>(rows, n, a.data(), Update::accumulate, sums.data());
-      kernels::column_sums(rows, n, fa.data(), Update::accumulate, accumulated.data());
+      kernels::column_sums<double>(matrix(a), Update::accumulate, sums.data());
+      kernels::column_sums(matrix(fa), Update::accumulate, accumulated.data());
       require_close("column_sums", accumulated, sums,
                     [&](std::size_t) { return 1e-6 * static_cast<double>(rows + 4); });
     }

@@ -21,13 +21,13 @@ using Method = std::vector<double> (*)(Index, std::vector<double>);
 /// What double takes: LAPACK's, in a build that has it.
 std::vector<double> usual(Index n, std::vector<double> a) {
   std::vector<double> values(n);
-  kernels::singular_values(n, a.data(), values.data());
+  kernels::singular_values(Matrix(a.data(), n, n), values.data());
   return values;
 }
 
 std::vector<double> plain(Index n, std::vector<double> a) {
   std::vector<double> values(n);
-  kernels::singular_values<double>(n, a.data(), values.data());
+  kernels::singular_values<double>(Matrix(a.data(), n, n), values.data());
   return values;
 }
 

@@ -4,11 +4,9 @@
 
 using namespace heed;
 using namespace heed::test;
-using kernels::AttentionRows;
+using kernels::ScoreRows;
 
 namespace {
-
-float* const not_kept = nullptr;
 
 /// Scores of which every row has its own spread, up to +-1e4 or so.
 std::vector<double> scores(Index rows, Index stride) {
@@ -18,9 +16,9 @@ std::vector<double> scores(Index rows, Index stride) {
   return s;
 }
 
-double row_maximum(const AttentionRows& a, const std::vector<double>& s, Index r) {
+double row_maximum(const ScoreRows& rule, Matrix<const double> s, Index r) {
   double maximum = -INFINITY;
-  for (Index j = 0; j < a.length(r); ++j) maximum = std::max(maximum, a.scale * s[r * a.stride + j]);
+  for (Index j = 0; j < rule.length(r, s.columns); ++j) maximum = std::max(maximum, rule.scale * s(r, j));
   return maximum;
 }
 
@@ -32,19 +30,20 @@ BOOST_AUTO_TEST_CASE(softmax_rows_at_every_length) {
   for (const Index n : lengths)
     for (const Index rows : {1, 5, 37}) {
       const Index stride = n + 3;
+      const auto matrix = [=](auto& numbers) { return Matrix(numbers.data(), rows, n, stride); };
+      const auto pairs = [=](auto& kept) { return Matrix(kept.data(), rows, 2); };
       const auto s = scores(rows, stride);
-      const AttentionRows a{rows, n, stride, 1.0};
       std::vector<double> p(s), kept(2 * rows);
       Guarded fp(s, 1), fkept(2 * rows, 1);
-      kernels::softmax_rows<double>(rows, n, stride, p.data(), kept.data());
-      kernels::softmax_rows(rows, n, stride, fp.data(), fkept.data());
+      kernels::softmax_rows<double>(matrix(p), pairs(kept));
+      kernels::softmax_rows(matrix(fp), pairs(fkept));
       require_close("p", fp, p, [&](std::size_t i) {
-        return p[i] * (3e-7 + 6e-8 * (n / 4.0 + std::abs(s[i] - row_maximum(a, s, static_cast<Index>(i) / stride)))) +
-               2e-38;
+        const double maximum = row_maximum({1.0}, matrix(s), static_cast<Index>(i) / stride);
+        return p[i] * (3e-7 + 6e-8 * (n / 4.0 + std::abs(s[i] - maximum))) + 2e-38;
       });
       require_close("kept", fkept, kept, [&](std::size_t i) { return 1e-6 * (n / 4.0 + std::abs(kept[i])); });
       Guarded again(s, 2);
-      kernels::softmax_rows(rows, n, stride, again.data(), not_kept);
+      kernels::softmax_rows(matrix(again));
       for (Index i = 0; i < rows * stride; ++i) BOOST_REQUIRE(again[i] == fp[i]);
     }
 }
@@ -55,8 +54,11 @@ BOOST_AUTO_TEST_CASE(a_row_does_not_depend_on_its_neighbours) {
     const Index rows = 7;
     const auto s = scores(rows, n);
     Guarded together(s, 1), alone(s, 1), kept(2 * rows, 0), kept_alone(2 * rows, 0);
-    kernels::softmax_rows(rows, n, n, together.data(), kept.data());
-    for (Index r = 0; r < rows; ++r) kernels::softmax_rows(1, n, n, alone.data() + r * n, kept_alone.data() + 2 * r);
+    const auto matrix = [=](Guarded& numbers) { return Matrix(numbers.data(), rows, n); };
+    const auto pairs = [=](Guarded& numbers) { return Matrix(numbers.data(), rows, 2); };
+    kernels::softmax_rows(matrix(together), pairs(kept));
+    for (Index r = 0; r < rows; ++r)
+      kernels::softmax_rows(matrix(alone).middle_rows(r, 1), pairs(kept_alone).middle_rows(r, 1));
     for (Index i = 0; i < rows * n; ++i) BOOST_REQUIRE(together[i] == alone[i]);
     for (Index i = 0; i < 2 * rows; ++i) BOOST_REQUIRE(kept[i] == kept_alone[i]);
   }
@@ -68,29 +70,31 @@ BOOST_AUTO_TEST_CASE(attention_rows) {
   for (const Index n : lengths)
     for (const bool causal : {false, true}) {
       const Index rows = 11, stride = n + 5;
-      const AttentionRows a{rows, n, stride, 0.35355339, causal, std::max<Index>(1, n - 7)};
+      const auto matrix = [=](auto& numbers) { return Matrix(numbers.data(), rows, n, stride); };
+      const auto pairs = [=](auto& kept) { return Matrix(kept.data(), rows, 2); };
+      const ScoreRows rule{0.35355339, causal, std::max<Index>(1, n - 7)};
       const auto s = scores(rows, stride), dp = normal_floats(rows * stride, 2);
       const auto argument_error = [&](std::size_t i) {
-        const Index r = static_cast<Index>(i) / stride;
-        return 3e-7 + 1.5e-8 * n + 1.2e-7 * (std::abs(a.scale * s[i]) + std::abs(row_maximum(a, s, r)));
+        const double maximum = row_maximum(rule, matrix(s), static_cast<Index>(i) / stride);
+        return 3e-7 + 1.5e-8 * n + 1.2e-7 * (std::abs(rule.scale * s[i]) + std::abs(maximum));
       };
       std::vector<double> p(s), kept(2 * rows);
       Guarded fp(s, 1), fkept(2 * rows, 0);
-      kernels::attention_softmax<double>(a, p.data(), kept.data());
-      kernels::attention_softmax(a, fp.data(), fkept.data());
+      kernels::attention_softmax<double>(rule, matrix(p), pairs(kept));
+      kernels::attention_softmax(rule, matrix(fp), pairs(fkept));
       const auto p_bound = [&](std::size_t i) { return p[i] * argument_error(i) + 2e-38; };
       require_close("p", fp, p, p_bound);
 
       Guarded again(s, 3);
-      kernels::attention_softmax_again(a, again.data(), fkept.data());
+      kernels::attention_softmax_again(rule, matrix(again), pairs(fkept));
       for (Index i = 0; i < rows * stride; ++i)
         if (i % stride < n) BOOST_REQUIRE(again[i] == fp[i]);
 
       std::vector<double> ds(dp), p_float(p.size());
       for (std::size_t i = 0; i < p.size(); ++i) p_float[i] = fp[static_cast<Index>(i)];
       Guarded fds(dp, 2);
-      kernels::attention_softmax_backward<double>(a, p_float.data(), ds.data());
-      kernels::attention_softmax_backward(a, fp.data(), fds.data());
+      kernels::attention_softmax_backward<double>(rule, matrix(p_float), matrix(ds));
+      kernels::attention_softmax_backward(rule, matrix(fp), matrix(fds));
       // The row's sum, of weights that add up to one, is at most max |dp| < 6 and carries 6e-8 of that a few times.
       require_close("ds", fds, ds, [&](std::size_t i) { return 3e-7 * std::abs(ds[i]) + 3e-6 * p_float[i] + 1e-38; });
     }
@@ -98,22 +102,22 @@ BOOST_AUTO_TEST_CASE(attention_rows) {
 
 BOOST_AUTO_TEST_CASE(special_scores) {
   Guarded p({1e4, -1e4, 0, -INFINITY, 1e4}, 1), kept(2, 0);
-  kernels::softmax_rows(1, 5, 5, p.data(), kept.data());
+  kernels::softmax_rows(Matrix(p.data(), 1, 5), Matrix(kept.data(), 1, 2));
   require_close("large", p, {0.5, 0, 0, 0, 0.5}, [](std::size_t) { return 1e-7; });
   require_close("kept", kept, {1e4, 2}, [](std::size_t) { return 1e-6; });
   for (Index position = 0; position < 20; ++position) {
     Guarded row(20, 1, 0.5f);
     row.data()[position] = NAN;
-    kernels::softmax_rows(1, 20, 20, row.data(), not_kept);
+    kernels::softmax_rows(Matrix(row.data(), 1, 20));
     for (Index j = 0; j < 20; ++j) BOOST_REQUIRE(std::isnan(row[j]));
     Guarded infinite(20, 1, 0.5f);
     infinite.data()[position] = INFINITY;
-    kernels::softmax_rows(1, 20, 20, infinite.data(), not_kept);
+    kernels::softmax_rows(Matrix(infinite.data(), 1, 20));
     BOOST_REQUIRE(std::isnan(infinite[position]));
   }
   // exp on its own, as a row whose maximum is 0 and whose sum is 1: NaN stays, very negative is zero.
   Guarded values({0.0, -200, -INFINITY, NAN, 88, -87}, 3), unit({0, 1}, 0);
-  kernels::attention_softmax_again({1, 6, 6, 1.0}, values.data(), unit.data());
+  kernels::attention_softmax_again({1.0}, Matrix(values.data(), 1, 6), Matrix(unit.data(), 1, 2));
   const std::vector<double> expected{1, 0, 0, NAN, std::exp(88.0), std::exp(-87.0)};
   require_close("exp", values, expected, [&](std::size_t i) { return 5e-7 * expected[i]; });
 }
@@ -126,7 +130,7 @@ BOOST_AUTO_TEST_CASE(exp_is_within_its_bound) {
     y[i] = std::exp(x[i]);
   }
   Guarded fast(x, 0), unit({0, 1}, 0);
-  kernels::attention_softmax_again({1, n, n, 1.0}, fast.data(), unit.data());
+  kernels::attention_softmax_again({1.0}, Matrix(fast.data(), 1, n), Matrix(unit.data(), 1, 2));
   require_close("exp", fast, y, [&](std::size_t i) { return y[i] * (1.5e-7 + 3e-9 * std::abs(x[i])); });
 }
 

@@ -1,16 +1,17 @@
 // The contract between an attention mechanism and the layer around it.
 //
-// A mechanism is one file in attention/: its options, what its forward pass saves, forward, backward, cost.
-// It is written on plain arrays. Heads, batches, threads, the tape, files and options' syntax are the business
-// of others: the layer (nn/attention.h, ops/attention.h) cuts the batch into pieces, hands each piece over as
-// views into the output of the qkv projection, and adds up the gradients of shared tensors in a fixed order.
+// A mechanism is one file, src/attention/NAME.cpp: its options, what its forward pass saves, forward, backward, cost.
+// It is written on plain matrices. Batches, threads, the tape, files and options' syntax are the business of others:
+// the layer (nn/attention.h, ops/attention.h) cuts the batch into images, hands the heads of each over as matrices in
+// the output of the qkv projection, and adds up the gradients of shared tensors in a fixed order.
 #pragma once
 
-#include "heed/cost/counts.h"
+#include "heed/base/carver.h"
+#include "heed/base/parameters.h"
 #include "heed/cost/counted.h"
 #include "heed/kernels/gemm_bf16.h"
-#include "heed/base/parameters.h"
 
+#include <array>
 #include <map>
 #include <memory>
 #include <span>
@@ -19,25 +20,17 @@
 
 namespace heed {
 
-/// The heads of one image: `count` row-major matrices of `rows` x `columns`; rows are `row_stride` numbers
-/// apart, heads `stride`. Reads and writes the output of a projection in place.
+/// The heads of one image: `count` matrices of one shape, whose first elements lie `distance` numbers apart. Reads and
+/// writes the output of a projection in place.
 template <class T>
 struct Heads {
-  T* data = nullptr;
-  Index count = 0, rows = 0, columns = 0, row_stride = 0, stride = 0;
+  Matrix<T> first;
+  Index count = 0, distance = 0;
 
-  /// First element of head h.
-  T* operator[](Index h) const { return data + h * stride; }
-};
-
-/// A matrix whose rows are `stride` numbers apart.
-template <class T>
-struct Rows {
-  T* data = nullptr;
-  Index stride = 0;
-
-  /// First element of row i.
-  T* operator[](Index i) const { return data + i * stride; }
+  /// The matrix of head h.
+  Matrix<T> operator[](Index h) const {
+    return {first.data + h * distance, first.rows, first.columns, first.stride};
+  }
 };
 
 /// The sizes of one call of a mechanism: all heads of one image.
@@ -75,24 +68,98 @@ struct AttentionLayout {
   }
 };
 
+/// Memory that a mechanism divides as it likes (base/carver.h), with a fence behind each part where it is watched.
+template <class T>
+struct AttentionMemory {
+  T* data = nullptr;
+  Index fence = 0;
+};
+
+/// What a mechanism makes of its own tensors alone, once per step and not for each image.
+template <class T>
+struct AttentionPreparation {
+  AttentionShape shape;
+  std::span<const View<const T>> parameters;  ///< the mechanism's own tensors, in the order it declares them
+  bool training = false;
+  View<const T> noise{};  ///< standard Gumbel noise of the shape it asked for (Mechanism::noise), in training
+  AttentionMemory<T> prepared;
+};
+
+/// Undoes it, once per step too: adds to `gradient`, of the own tensors, what follows from `dprepared`.
+template <class T>
+struct AttentionPreparationBackward {
+  AttentionPreparation<T> of;  ///< with what it left in `prepared`
+  AttentionMemory<T> dprepared;
+  std::span<const View<T>> gradient;
+};
+
 /// What a forward pass reads, for all heads of one image.
 template <class T>
 struct AttentionInput {
   AttentionShape shape;
   Heads<const T> q, k, v;
   std::span<const View<const T>> parameters{};  ///< the mechanism's own tensors, in the order it declares them
-  bool training = false;
-  View<const T> noise{};  ///< standard Gumbel noise of the shape it asked for (Mechanism::noise), in training
-  Products products = Products::exact;  ///< of queries, keys and values: softmax, pointwise, SimA
+  AttentionMemory<const T> prepared{};          ///< what it made of them
+  Products products = Products::exact;          ///< of queries, keys and values: softmax, pointwise, SimA
 };
 
 /// Where a backward pass leaves its gradients. q, k and v are written as `update` says, all of them;
-/// gradients of `parameters` are always added to what is there.
+/// gradients of `prepared`, or of `parameters` where nothing is prepared, are always added to what is there.
 template <class T>
 struct AttentionGradient {
   Update update = Update::assign;
-  Heads<T> q, k, v;
-  std::span<const View<T>> parameters;
+  Heads<T> q{}, k{}, v{};
+  std::span<const View<T>> parameters{};
+  AttentionMemory<T> prepared{};
+};
+
+/// One call of forward, backward, map and penalty, in a number type. `saved` is what forward keeps for backward.
+template <class T>
+struct AttentionForward {
+  AttentionInput<T> in;
+  Heads<T> out;
+  AttentionMemory<T> saved, scratch;
+};
+template <class T>
+struct AttentionBackward {
+  AttentionInput<T> in;
+  Heads<const T> out, dout;  ///< out, and saved, as forward left them
+  AttentionMemory<T> saved, scratch;
+  AttentionGradient<T> gradient;
+};
+template <class T>
+struct AttentionMap {
+  AttentionInput<T> in;
+  Heads<T> map;                       ///< [N, M] per head
+  AttentionMemory<T> saved, scratch;  ///< for what it makes on the way
+};
+template <class T>
+struct AttentionPenalty {
+  AttentionShape shape;
+  std::span<const View<const T>> parameters;
+  T factor{};                         ///< of the gradient
+  std::span<const View<T>> gradient;  ///< to which it is added; empty where none is wanted
+  T* penalty = nullptr;               ///< the result
+};
+
+/// Numbers: what is prepared for a step; per image, what forward keeps for backward, and what either needs meanwhile.
+struct AttentionMemorySize {
+  Index prepared = 0, saved = 0, scratch = 0;
+};
+
+/// Where the fences of each lie, from its beginning.
+struct AttentionFences {
+  std::vector<Index> prepared, saved, scratch;
+};
+
+/// What a mechanism is: asked for by layers, commands and checks, so that none of them knows one by name.
+struct MechanismTraits {
+  bool map = true;         ///< has it a map, the matrix that multiplies v?
+  bool identity = false;   ///< is the identity a part of that map, as in A + I?
+  bool inverts = false;    ///< does it invert a matrix (Mechanism::inverted)?
+  bool qk_norm = true;     ///< may its queries and keys be normalised?
+  bool penalty = false;    ///< does it add a term of its own to the training loss?
+  std::string surrogate{};  ///< where backward is meant not to be the derivative of forward: what it is instead
 };
 
 /// An option of a mechanism, as `heed list` shows it.
@@ -104,17 +171,13 @@ struct OptionInfo {
 /// Values of options as text, by name.
 using OptionValues = std::map<std::string, std::string>;
 
-/// A mechanism with its options set. Derive from MechanismBase (below), not from this.
+/// A mechanism with its options set. Derive from MechanismBase (mechanism_base.h), not from this.
 class Mechanism {
  public:
-  template <class T>
-  using OwnTensors = std::span<const View<const T>>;
-  template <class T>
-  using OwnGradients = std::span<const View<T>>;
-
   virtual ~Mechanism() = default;
 
   virtual const char* name() const = 0;
+  virtual MechanismTraits traits() const = 0;
 
   /// How it divides the qkv projection of a layer of `dim` channels and `heads` heads.
   virtual AttentionLayout layout(Index dim, Index heads) const = 0;
@@ -131,115 +194,36 @@ class Mechanism {
   /// Shape of the random numbers it wants in training, the same for all images of a step; no elements for none.
   virtual Shape noise(const AttentionShape& shape) const = 0;
 
-  /// Numbers that forward keeps for backward, and that either needs while it runs, per image.
-  virtual Index saved(const AttentionShape& shape) const = 0;
-  virtual Index scratch(const AttentionShape& shape) const = 0;
-
-  /// Cost per image.
+  /// Cost per image; of what it prepares, and of its penalty, once per step.
   virtual Cost cost(const AttentionShape& shape) const = 0;
-
-  /// Where the backward pass is meant not to be the derivative of the forward pass: what it is instead, in a few
-  /// words. Empty for exact gradients.
-  virtual std::string surrogate() const = 0;
-
-  /// Has it a map [N, M], the matrix that multiplies v?
-  virtual bool has_map() const = 0;
-
-  /// Does it add a term of its own to the training loss, and what does that cost?
-  virtual bool has_penalty() const = 0;
+  virtual Cost preparation_cost(const AttentionShape& shape) const = 0;
   virtual Cost penalty_cost(const AttentionShape& shape) const = 0;
 
-  virtual void forward(const AttentionInput<float>&, Heads<float> out, float* saved, float* scratch) const = 0;
-  virtual void forward(const AttentionInput<double>&, Heads<double> out, double* saved, double* scratch) const = 0;
-  virtual void forward(const AttentionInput<Counted>&, Heads<Counted> out, Counted* saved, Counted* scratch) const = 0;
+  virtual AttentionMemorySize memory(const AttentionShape& shape) const = 0;
 
-  /// `out` and `saved` are what forward left.
-  virtual void backward(const AttentionInput<float>&, Heads<const float> out, Heads<const float> dout,
-                        const float* saved, float* scratch, const AttentionGradient<float>&) const = 0;
-  virtual void backward(const AttentionInput<double>&, Heads<const double> out, Heads<const double> dout,
-                        const double* saved, double* scratch, const AttentionGradient<double>&) const = 0;
-  virtual void backward(const AttentionInput<Counted>&, Heads<const Counted> out, Heads<const Counted> dout,
-                        const Counted* saved, Counted* scratch, const AttentionGradient<Counted>&) const = 0;
+  /// Of memory with fences of so many numbers.
+  virtual AttentionFences fences(const AttentionShape& shape, Index fence) const = 0;
 
-  /// The attention map of each head, [heads, N, M] in row-major order. Only where has_map().
-  virtual void map(const AttentionInput<float>&, float* map) const = 0;
-  virtual void map(const AttentionInput<double>&, double* map) const = 0;
+  virtual void prepare(const OfNumber<AttentionPreparation>&) const = 0;
+  virtual void prepare_backward(const OfNumber<AttentionPreparationBackward>&) const = 0;
+  virtual void forward(const OfNumber<AttentionForward>&) const = 0;
+  virtual void backward(const OfNumber<AttentionBackward>&) const = 0;
 
-  /// A term of the training loss that depends on the mechanism's own tensors alone, once per step. Its gradient times
-  /// `factor` is added to `gradient`, unless that is empty. scratch as in forward. Only where has_penalty().
-  virtual float penalty(const AttentionShape&, OwnTensors<float> own, float factor, OwnGradients<float> gradient,
-                        float* scratch) const = 0;
-  virtual double penalty(const AttentionShape&, OwnTensors<double> own, double factor, OwnGradients<double> gradient,
-                         double* scratch) const = 0;
-  virtual Counted penalty(const AttentionShape&, OwnTensors<Counted> own, Counted factor,
-                          OwnGradients<Counted> gradient, Counted* scratch) const = 0;
+  /// The attention map of each head. Only where traits().map.
+  virtual void map(const OfNumber<AttentionMap>&) const = 0;
+
+  /// A term of the training loss that depends on its own tensors alone, once per step. Only where traits().penalty.
+  virtual void penalty(const OfNumber<AttentionPenalty>&) const = 0;
+
+  /// The matrix that it inverts, of each head: [heads, m, m]. Only where traits().inverts.
+  virtual Tensor<float> inverted(const AttentionInput<float>& in) const = 0;
 };
 
-/// Serves the virtual functions from the templates of Derived: forward<T>, backward<T>, map<T>.
-template <class Derived>
-class MechanismBase : public Mechanism {
- public:
-  const char* name() const override { return Derived::mechanism_name; }
-  AttentionLayout layout(Index dim, Index heads) const override {
-    return {heads, dim / heads, dim / heads, dim / heads};
-  }
-  void check(const AttentionShape&) const override {}
-  void read_sizes(const std::map<std::string, Shape>&) override {}
-  Shape noise(const AttentionShape&) const override { return Shape{0}; }
-  std::vector<ParameterSpec> parameters(const AttentionShape&) const override { return {}; }
-  std::string surrogate() const override { return {}; }
-  bool has_map() const override { return true; }
-  bool has_penalty() const override { return false; }
-  Cost penalty_cost(const AttentionShape&) const override { return {}; }
-
-  void forward(const AttentionInput<float>& in, Heads<float> out, float* saved, float* scratch) const override {
-    self().run_forward(in, out, saved, scratch);
-  }
-  void forward(const AttentionInput<double>& in, Heads<double> out, double* saved, double* scratch) const override {
-    self().run_forward(in, out, saved, scratch);
-  }
-  void forward(const AttentionInput<Counted>& in, Heads<Counted> out, Counted* saved, Counted* scratch) const override {
-    self().run_forward(in, out, saved, scratch);
-  }
-  void backward(const AttentionInput<float>& in, Heads<const float> out, Heads<const float> dout, const float* saved,
-                float* scratch, const AttentionGradient<float>& gradient) const override {
-    self().run_backward(in, out, dout, saved, scratch, gradient);
-  }
-  void backward(const AttentionInput<double>& in, Heads<const double> out, Heads<const double> dout,
-                const double* saved, double* scratch, const AttentionGradient<double>& gradient) const override {
-    self().run_backward(in, out, dout, saved, scratch, gradient);
-  }
-  void backward(const AttentionInput<Counted>& in, Heads<const Counted> out, Heads<const Counted> dout,
-                const Counted* saved, Counted* scratch, const AttentionGradient<Counted>& gradient) const override {
-    self().run_backward(in, out, dout, saved, scratch, gradient);
-  }
-  void map(const AttentionInput<float>& in, float* map) const override { self().run_map(in, map); }
-  void map(const AttentionInput<double>& in, double* map) const override { self().run_map(in, map); }
-  float penalty(const AttentionShape& shape, OwnTensors<float> own, float factor, OwnGradients<float> gradient,
-                float* scratch) const override {
-    return self().run_penalty(shape, own, factor, gradient, scratch);
-  }
-  double penalty(const AttentionShape& shape, OwnTensors<double> own, double factor, OwnGradients<double> gradient,
-                 double* scratch) const override {
-    return self().run_penalty(shape, own, factor, gradient, scratch);
-  }
-  Counted penalty(const AttentionShape& shape, OwnTensors<Counted> own, Counted factor, OwnGradients<Counted> gradient,
-                  Counted* scratch) const override {
-    return self().run_penalty(shape, own, factor, gradient, scratch);
-  }
-
-  // What a mechanism without a penalty or without a map is asked for.
-  template <class T>
-  T run_penalty(const AttentionShape&, OwnTensors<T>, T, OwnGradients<T>, T*) const {
-    fail("[{}] has no penalty", name());
-  }
-  template <class T>
-  void run_map(const AttentionInput<T>&, T*) const {
-    fail("[{}] has no map", name());
-  }
-
- private:
-  const Derived& self() const { return static_cast<const Derived&>(*this); }
+/// Settings of a mechanism under a label: what benchmarks, scaling and tables run over.
+struct MechanismSetting {
+  std::string label;
+  OptionValues options{};
+  bool linear = false;  ///< is its time linear in the number of tokens?
 };
 
 /// One line of the list of mechanisms.
@@ -253,13 +237,21 @@ struct MechanismEntry {
   /// Settings of its options that between them reach every branch of its code: what checks of gradients, costs and
   /// number types run over, each in every shape that it accepts.
   std::vector<OptionValues> (*variants)();
+  /// Settings that are worth comparing with other mechanisms.
+  std::vector<MechanismSetting> (*settings)();
 };
+
+template <class M>
+MechanismEntry mechanism_entry();
 
 /// All mechanisms: commands, tests, gradient checks and cost checks loop over them.
 std::span<const MechanismEntry> mechanisms();
 
 /// The entry called `name`; throws Error with the nearest name if there is none.
 const MechanismEntry& find_mechanism(const std::string& name);
+
+/// What it may be given: its options, and `causal`, which one without a causal form takes as false only.
+std::vector<std::string> option_names(const MechanismEntry& entry);
 
 /// A mechanism by name with options as text.
 std::unique_ptr<Mechanism> make_mechanism(const std::string& name, const OptionValues& options);

@@ -56,26 +56,4 @@ class OptionLister {
   std::vector<OptionInfo> found;
 };
 
-/// The line of the list for mechanism M.
-template <class M>
-constexpr MechanismEntry mechanism_entry() {
-  return {M::mechanism_name,
-          M::summary,
-          M::complexity,
-          [](const OptionValues& values) -> std::unique_ptr<Mechanism> {
-            auto mechanism = std::make_unique<M>();
-            OptionReader reader(M::mechanism_name, values);
-            mechanism->options(reader);
-            reader.finish();
-            return mechanism;
-          },
-          [] {
-            M mechanism;
-            OptionLister lister;
-            mechanism.options(lister);
-            return lister.found;
-          },
-          [] { return M::variants(); }};
-}
-
 }  // namespace heed

@@ -77,7 +77,7 @@ inline std::string to_string(const Shape& shape) {
 
 }  // namespace heed
 
-/// Shapes in messages; only turned into text where a message is.
+/// Shapes in messages; turned into text only when a message is made.
 template <>
 struct fmt::formatter<heed::Shape> {
   constexpr auto parse(fmt::format_parse_context& context) { return context.begin(); }

@@ -19,6 +19,15 @@ class Operands {
   float* in_out(Index n) { return take(n, true, true); }
   float* scratch(Index n) { return take(n, false, false); }
 
+  /// Matrices likewise; of their numbers, those between rows count as the others do.
+  Matrix<const float> in(Index rows, Index columns, Index stride) { return {in(rows * stride), rows, columns, stride}; }
+  Matrix<const float> in(Index rows, Index columns) { return in(rows, columns, columns); }
+  Matrix<float> out(Index rows, Index columns, Index stride) { return {out(rows * stride), rows, columns, stride}; }
+  Matrix<float> out(Index rows, Index columns) { return out(rows, columns, columns); }
+  Matrix<float> in_out(Index rows, Index columns, Index stride) {
+    return {in_out(rows * stride), rows, columns, stride};
+  }
+
   /// Bytes read, if each operand is once; read and written; and of memory that they take.
   double read() const { return read_; }
   double moved() const { return read_ + written_; }

@@ -3,7 +3,7 @@
 
 #include "heed/kernels/exp.h"
 #include "heed/kernels/update.h"
-#include "heed/base/tensor.h"
+#include "heed/cost/counts.h"
 
 #include <cmath>
 #include <numbers>
@@ -12,7 +12,7 @@ namespace heed::kernels {
 
 /// y = x Phi(x), Phi the normal distribution function: (x / 2) (1 + erf(x / sqrt 2)). y may be x.
 /// Hendrycks, Gimpel, "Gaussian error linear units", arXiv:1606.08415. Fast float: absolute error at most
-/// 4e-7 max(1, |x|), and 0 at -inf, where the formula is 0 times infinity. Counts 3 mul, 1 add, 1 erf each.
+/// 4e-7 max(1, |x|), and 0 at -inf, where the formula is 0 times infinity.
 template <class T>
 void gelu_forward(Index n, const T* x, T* y) {
   using std::erf;
@@ -22,9 +22,10 @@ void gelu_forward(Index n, const T* x, T* y) {
   }
 }
 
+inline Counts gelu_forward_counts(Index n) { return n * Counts{.mul = 3, .add = 1, .erf = 1}; }
+
 /// dx (+)= dy (Phi(x) + x phi(x)), phi the normal density exp(-x^2 / 2) / sqrt(2 pi), and y = gelu(x) once more, the
-/// same bits, unless that is nullptr. dx may be dy. Fast float: absolute error of the factor at most 1e-6. Counts 7
-/// mul, 2 add, 1 erf, 1 exp each; 1 add more to accumulate, 1 mul for y.
+/// same bits, unless that is nullptr. dx may be dy. Fast float: absolute error of the factor at most 1e-6.
 template <class T>
 void gelu_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y = nullptr) {
   using std::erf;
@@ -37,14 +38,19 @@ void gelu_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y 
   }
 }
 
-/// y = max(x, 0). y may be x. Counts 1 cmp each.
+/// When it assigns; and for y on top of that.
+inline Counts gelu_backward_counts(Index n) { return n * Counts{.mul = 7, .add = 2, .exp = 1, .erf = 1}; }
+inline Counts gelu_again_counts(Index n) { return {.mul = n}; }
+
+/// y = max(x, 0). y may be x.
 template <class T>
 void relu_forward(Index n, const T* x, T* y) {
   for (Index i = 0; i < n; ++i) y[i] = x[i] > T(0) ? x[i] : T(0);
 }
 
-/// dx (+)= dy where x > 0; relu'(0) = 0; and y = max(x, 0) unless that is nullptr. dx may be dy. Counts 1 cmp each, 1
-/// add more to accumulate.
+inline Counts relu_forward_counts(Index n) { return {.cmp = n}; }
+
+/// dx (+)= dy where x > 0; relu'(0) = 0; and y = max(x, 0) unless that is nullptr. dx may be dy.
 template <class T>
 void relu_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y = nullptr) {
   for (Index i = 0; i < n; ++i) {
@@ -54,17 +60,22 @@ void relu_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y 
   }
 }
 
+/// When it assigns; and for y on top of that.
+inline Counts relu_backward_counts(Index n) { return {.cmp = n}; }
+inline Counts relu_again_counts(Index) { return {}; }
+
 /// y = x / (1 + exp(-x)), which is x times the logistic function of x. y may be x. Where exp(-x) is infinite the
-/// result is -0, as it should be. Relative error a few eps. Counts 1 add, 1 exp, 1 div each.
+/// result is -0, as it should be. Relative error a few eps.
 /// Elfwing, Uchibe, Doya, "Sigmoid-weighted linear units", arXiv:1702.03118.
 template <class T>
 void silu_forward(Index n, const T* x, T* y) {
   for (Index i = 0; i < n; ++i) y[i] = x[i] / (T(1) + exp(-x[i]));
 }
 
-/// dx (+)= dy s (1 + x (1 - s)), s = 1 / (1 + exp(-x)); and y = x s, which may differ in the last bit
-/// from what silu_forward gives, unless that is nullptr. dx may be dy. Counts 3 mul,
-/// 3 add, 1 exp, 1 div each; 1 add more to accumulate, 1 mul for y.
+inline Counts silu_forward_counts(Index n) { return n * Counts{.add = 1, .div = 1, .exp = 1}; }
+
+/// dx (+)= dy s (1 + x (1 - s)), s = 1 / (1 + exp(-x)); and y = x s, which may differ in the last bit from what
+/// silu_forward gives, unless that is nullptr. dx may be dy.
 template <class T>
 void silu_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y = nullptr) {
   for (Index i = 0; i < n; ++i) {
@@ -73,6 +84,10 @@ void silu_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y 
     if (y) y[i] = x[i] * s;
   }
 }
+
+/// When it assigns; and for y on top of that.
+inline Counts silu_backward_counts(Index n) { return n * Counts{.mul = 3, .add = 3, .div = 1, .exp = 1}; }
+inline Counts silu_again_counts(Index n) { return {.mul = n}; }
 
 #ifndef HEED_REFERENCE
 void gelu_forward(Index n, const float* x, float* y);

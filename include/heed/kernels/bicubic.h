@@ -3,7 +3,7 @@
 // no antialiasing), by which timm's and DeiT's position embeddings travel between image sizes.
 #pragma once
 
-#include "heed/base/tensor.h"
+#include "heed/base/matrix.h"
 
 #include <array>
 #include <cmath>
@@ -35,20 +35,25 @@ struct CubicTaps {
   }
 };
 
-/// A grid of vectors, x [height, width, channels], brought to y [to_height, to_width, channels]; they do not overlap.
-/// At the same size y is x exactly. Sums run in double.
+/// How the rows of a matrix lie on a grid, row-major.
+struct Grid {
+  Index height, width;
+};
+
+/// A grid of vectors, x [from.height from.width, channels], brought to y [to.height to.width, channels]; they do not
+/// overlap. At the same size y is x exactly. Sums run in double.
 template <class T>
-void bicubic(Index height, Index width, Index channels, const T* x, Index to_height, Index to_width, T* y) {
-  for (Index i = 0; i < to_height; ++i)
-    for (Index j = 0; j < to_width; ++j, y += channels) {
-      const CubicTaps rows(i, height, to_height), columns(j, width, to_width);
-      for (Index c = 0; c < channels; ++c) {
+void bicubic(Grid from, MatrixFor<T> x, Grid to, Matrix<T> y) {
+  for (Index i = 0; i < to.height; ++i)
+    for (Index j = 0; j < to.width; ++j) {
+      const CubicTaps rows(i, from.height, to.height), columns(j, from.width, to.width);
+      for (Index c = 0; c < y.columns; ++c) {
         double sum = 0;
         for (std::size_t r = 0; r < 4; ++r)
           for (std::size_t k = 0; k < 4; ++k)
             sum += rows.weight[r] * columns.weight[k] *
-                   static_cast<double>(x[(rows.cell[r] * width + columns.cell[k]) * channels + c]);
-        y[c] = static_cast<T>(sum);
+                   static_cast<double>(x(rows.cell[r] * from.width + columns.cell[k], c));
+        y(i * to.width + j, c) = static_cast<T>(sum);
       }
     }
 }

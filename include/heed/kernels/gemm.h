@@ -1,70 +1,66 @@
 // Matrix product.
 #pragma once
 
+#include "heed/base/matrix.h"
+#include "heed/cost/counts.h"
 #include "heed/kernels/update.h"
-#include "heed/base/tensor.h"
 
-namespace heed {
+namespace heed::kernels {
 
-enum class Transpose { no, yes };
-
-namespace kernels {
-
-/// C = op(A) op(B), or C += op(A) op(B).
+/// C = A B, or C += A B, for A [m, k], B [k, n], each a matrix or transposed(one), and C [m, n].
 ///
-/// C is m x n with rows `ldc` elements apart; op(A) is m x k: A itself, rows `lda` apart, or with
-/// Transpose::yes the transpose of the k x m matrix A; op(B) is k x n likewise. C overlaps neither operand.
-/// Relative to sum |a||b| (and |C|, where it is added to) the error is at most k eps. In float, each element's value
-/// depends on its row of op(A), its column of op(B) and what was there, and on nothing else: cutting m or n into
-/// pieces changes no bit. double goes to BLAS, single-threaded. Counts m n k mul, m n (k - 1) add to assign and
-/// m n k add to accumulate.
+///   gemm(q, transposed(k), S);                                 S = q k^T
+///   gemm(transposed(A), dout, Update::accumulate, dv);         dv += A^T dout
+///
+/// C overlaps neither operand. Relative to sum |a||b| (and |C|, where it is added to) the error is at most k eps. In
+/// float, each element's value depends on its row of A, its column of B and what was there, and on nothing else:
+/// cutting m or n into pieces changes no bit. double goes to BLAS, single-threaded. Counts: product_counts(m, n, k),
+/// and m n add more to accumulate.
 template <class T>
-void gemm(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const T* a, Index lda, const T* b,
-          Index ldb, Update update, T* c, Index ldc) {
-  const Index a_row = transpose_a == Transpose::no ? lda : 1, a_column = transpose_a == Transpose::no ? 1 : lda;
-  const Index b_row = transpose_b == Transpose::no ? ldb : 1, b_column = transpose_b == Transpose::no ? 1 : ldb;
-  for (Index i = 0; i < m; ++i)
-    for (Index j = 0; j < n; ++j) {
+void gemm(OperandFor<T> a, OperandFor<T> b, Update update, Matrix<T> c) {
+  for (Index i = 0; i < c.rows; ++i)
+    for (Index j = 0; j < c.columns; ++j) {
       T sum(0);
-      for (Index l = 0; l < k; ++l) {
-        const T product = a[i * a_row + l * a_column] * b[l * b_row + j * b_column];
+      for (Index l = 0; l < a.columns; ++l) {
+        const T product = a(i, l) * b(l, j);
         if (l == 0)
           sum = product;
         else
           sum += product;
       }
-      write(update, c[i * ldc + j], sum);
+      write(update, c(i, j), sum);
     }
 }
 
 #ifndef HEED_REFERENCE
-void gemm(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const float* a, Index lda,
-          const float* b, Index ldb, Update update, float* c, Index ldc);
-void gemm(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const double* a, Index lda,
-          const double* b, Index ldb, Update update, double* c, Index ldc);
+void gemm(Operand<float> a, Operand<float> b, Update update, Matrix<float> c);
+void gemm(Operand<double> a, Operand<double> b, Update update, Matrix<double> c);
 #endif
 
-/// C = bias + addend + op(A) op(B), with bias[j] added to column j and the matrix `addend`, rows `ldd` apart; either
-/// may be nullptr, and C overlaps neither. All else, and in float the promise about cutting m and n, as in gemm().
-/// Counts as a product that is assigned, and m n add for each of the two.
 template <class T>
-void addmm(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const T* a, Index lda, const T* b,
-           Index ldb, const T* bias, const T* addend, Index ldd, T* c, Index ldc) {
-  if (bias == nullptr && addend == nullptr)
-    return gemm(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, Update::assign, c, ldc);
-  for (Index i = 0; i < m; ++i)
-    for (Index j = 0; j < n; ++j)
-      c[i * ldc + j] = !bias ? addend[i * ldd + j] : !addend ? bias[j] : addend[i * ldd + j] + bias[j];
-  gemm(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, Update::accumulate, c, ldc);
+void gemm(OperandFor<T> a, OperandFor<T> b, Matrix<T> c) {
+  gemm(a, b, Update::assign, c);
+}
+
+/// C = bias + addend + A B, with bias[j] added to column j and the matrix `addend` [m, n]; either may be left out, and
+/// C overlaps neither. All else, and in float the promise about cutting m and n, as in gemm().
+template <class T>
+void addmm(OperandFor<T> a, OperandFor<T> b, const std::type_identity_t<T>* bias, MatrixFor<T> addend, Matrix<T> c) {
+  if (!bias && !addend) return gemm(a, b, Update::assign, c);
+  for (Index i = 0; i < c.rows; ++i)
+    for (Index j = 0; j < c.columns; ++j) c(i, j) = !bias ? addend(i, j) : !addend ? bias[j] : addend(i, j) + bias[j];
+  gemm(a, b, Update::accumulate, c);
+}
+
+inline Counts addmm_counts(Index m, Index n, Index k, bool bias, bool addend) {
+  return product_counts(m, n, k) + Counts{.add = (bias + addend) * m * n};
 }
 
 #ifndef HEED_REFERENCE
-void addmm(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const float* a, Index lda,
-           const float* b, Index ldb, const float* bias, const float* addend, Index ldd, float* c, Index ldc);
+void addmm(Operand<float> a, Operand<float> b, const float* bias, Matrix<const float> addend, Matrix<float> c);
 #endif
 
 /// What multiplies float and double: "heed AVX3, OpenBLAS 0.3.21 Cooperlake", or "plain loops".
 const char* gemm_library();
 
-}  // namespace kernels
-}  // namespace heed
+}  // namespace heed::kernels

@@ -24,36 +24,37 @@ float round_to_bf16(float x);
 /// Why this build cannot multiply in bfloat16, as a clause; null if it can.
 const char* bf16_obstacle();
 
-/// C = op(A) op(B), or C += op(A) op(B), with the numbers of A and B rounded to bfloat16; sums are floats. Shapes and
-/// independence of how m and n are cut as in gemm(). Each product of normal numbers is within 2^-7 |a||b| of the exact
-/// one.
-void gemm_bf16(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const float* a, Index lda,
-               const float* b, Index ldb, Update update, float* c, Index ldc);
+/// gemm() and addmm() with the numbers of A and B rounded to bfloat16; sums are floats. Each product of normal numbers is
+/// within 2^-7 |a||b| of the exact one.
+void gemm_bf16(Operand<float> a, Operand<float> b, Update update, Matrix<float> c);
+void addmm_bf16(Operand<float> a, Operand<float> b, const float* bias, Matrix<const float> addend, Matrix<float> c);
 
-/// The same for addmm().
-void addmm_bf16(Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const float* a, Index lda,
-                const float* b, Index ldb, const float* bias, const float* addend, Index ldd, float* c, Index ldc);
+/// gemm() of operands as they are, or rounded; only floats can be. `const Gemm gemm{in.products};`
+struct Gemm {
+  Products products = Products::exact;
 
-/// gemm() or gemm_bf16(). Only floats have products in bfloat16.
-template <class T>
-void gemm(Products products, Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const T* a,
-          Index lda, const T* b, Index ldb, Update update, T* c, Index ldc) {
-  if constexpr (std::is_same_v<T, float>)
-    if (products == Products::bf16) return gemm_bf16(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, update, c, ldc);
-  HEED_ASSERT(products == Products::exact);
-  gemm(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, update, c, ldc);
-}
+  template <class T>
+  void operator()(OperandFor<T> a, OperandFor<T> b, Update update, Matrix<T> c) const {
+    if constexpr (std::is_same_v<T, float>)
+      if (products == Products::bf16) return gemm_bf16(a, b, update, c);
+    HEED_ASSERT(products == Products::exact);
+    gemm(a, b, update, c);
+  }
+  template <class T>
+  void operator()(OperandFor<T> a, OperandFor<T> b, Matrix<T> c) const {
+    (*this)(a, b, Update::assign, c);
+  }
 
-/// addmm() or addmm_bf16().
-template <class T>
-void addmm(Products products, Transpose transpose_a, Transpose transpose_b, Index m, Index n, Index k, const T* a,
-           Index lda, const T* b, Index ldb, const T* bias, const T* addend, Index ldd, T* c, Index ldc) {
-  if constexpr (std::is_same_v<T, float>)
-    if (products == Products::bf16)
-      return addmm_bf16(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, bias, addend, ldd, c, ldc);
-  HEED_ASSERT(products == Products::exact);
-  addmm(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, bias, addend, ldd, c, ldc);
-}
+  /// addmm() likewise.
+  template <class T>
+  void add(OperandFor<T> a, OperandFor<T> b, const std::type_identity_t<T>* bias, MatrixFor<T> addend,
+           Matrix<T> c) const {
+    if constexpr (std::is_same_v<T, float>)
+      if (products == Products::bf16) return addmm_bf16(a, b, bias, addend, c);
+    HEED_ASSERT(products == Products::exact);
+    addmm(a, b, bias, addend, c);
+  }
+};
 
 }  // namespace kernels
 }  // namespace heed

@@ -1,7 +1,8 @@
 // Convolution windows as the columns of a matrix, so that a convolution is a matrix product.
 #pragma once
 
-#include "heed/base/tensor.h"
+#include "heed/base/matrix.h"
+#include "heed/cost/counts.h"
 
 namespace heed::kernels {
 
@@ -34,21 +35,20 @@ void for_each_tap(const Windows& w, const F& f) {
       }
 }
 
-/// columns[tap, place] = the input under that tap of that window, zero in the padding. Counts nothing.
+/// columns[tap, place] = the input under that tap of that window, zero in the padding.
 template <class T>
-void im2col(const Windows& w, const T* input, T* columns) {
-  const Index places = w.places();
-  for_each_tap(
-      w, [=](Index from, Index tap, Index place) { columns[tap * places + place] = from < 0 ? T(0) : input[from]; });
+void im2col(const Windows& w, const std::type_identity_t<T>* input, Matrix<T> columns) {
+  for_each_tap(w, [=](Index from, Index tap, Index place) { columns(tap, place) = from < 0 ? T(0) : input[from]; });
 }
 
-/// The transpose of im2col: input[...] += columns[tap, place]. Counts one add per tap and place, padding included.
+/// The transpose of im2col: input[...] += columns[tap, place].
 template <class T>
-void col2im(const Windows& w, const T* columns, T* input) {
-  const Index places = w.places();
+void col2im(const Windows& w, MatrixFor<T> columns, T* input) {
   T padding(0);
-  for_each_tap(
-      w, [&](Index to, Index tap, Index place) { (to < 0 ? padding : input[to]) += columns[tap * places + place]; });
+  for_each_tap(w, [&](Index to, Index tap, Index place) { (to < 0 ? padding : input[to]) += columns(tap, place); });
 }
+
+/// One addition per tap and place, padding included.
+inline Counts col2im_counts(const Windows& w) { return {.add = w.taps() * w.places()}; }
 
 }  // namespace heed::kernels

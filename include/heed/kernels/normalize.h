@@ -1,8 +1,9 @@
 // Channels divided by their norm over the tokens.
 #pragma once
 
+#include "heed/base/matrix.h"
+#include "heed/cost/counts.h"
 #include "heed/kernels/update.h"
-#include "heed/base/tensor.h"
 
 #include <algorithm>
 #include <cmath>
@@ -32,19 +33,18 @@ inline constexpr Index channels_at_once = 64;
 
 /// y[r,c] = x[r,c] / max(norm_c, 1e-12), norm_c the norm of column c of x; norms [columns] keeps norm_c itself.
 ///
-/// x [rows, columns], its rows `ldx` apart; y [rows, columns] without gaps, which may be x where ldx = columns.
-/// rows >= 1. Finite for finite x, in float up to norms of 3e38. Relative error at most 2 eps in float, rows eps in
-/// double. Counts per column: l1 `rows` cmp (magnitudes) or l2 `rows` mul and 1 sqrt; rows - 1 add, 1 cmp, rows div.
+/// x and y [rows, columns], rows >= 1; y may be x. Finite for finite x, in float up to norms of 3e38. Relative error at
+/// most 2 eps in float, rows eps in double.
 template <class T>
-void normalize_channels(ChannelNorm norm, Index rows, Index columns, const T* x, Index ldx, T* y, T* norms) {
+void normalize_channels(ChannelNorm norm, MatrixFor<T> x, Matrix<T> y, std::type_identity_t<T>* norms) {
   using std::abs, std::sqrt;
   using Sum = detail::Sum<T>;
-  for (Index first = 0; first < columns; first += detail::channels_at_once) {
-    const Index width = std::min(detail::channels_at_once, columns - first);
+  for (Index first = 0; first < x.columns; first += detail::channels_at_once) {
+    const Index width = std::min(detail::channels_at_once, x.columns - first);
     Sum sums[detail::channels_at_once];
     T divisors[detail::channels_at_once];
-    for (Index r = 0; r < rows; ++r) {
-      const T* const row = x + r * ldx + first;
+    for (Index r = 0; r < x.rows; ++r) {
+      const T* const row = x[r] + first;
       const Update update = r == 0 ? Update::assign : Update::accumulate;
       if (norm == ChannelNorm::l1)
         for (Index c = 0; c < width; ++c) write(update, sums[c], Sum(abs(row[c])));
@@ -55,53 +55,66 @@ void normalize_channels(ChannelNorm norm, Index rows, Index columns, const T* x,
       norms[first + c] = T(norm == ChannelNorm::l1 ? sums[c] : sqrt(sums[c]));
       divisors[c] = norms[first + c] < T(least_norm) ? T(least_norm) : norms[first + c];
     }
-    for (Index r = 0; r < rows; ++r)
-      for (Index c = 0; c < width; ++c) y[r * columns + first + c] = x[r * ldx + first + c] / divisors[c];
+    for (Index r = 0; r < x.rows; ++r)
+      for (Index c = 0; c < width; ++c) y(r, first + c) = x(r, first + c) / divisors[c];
   }
 }
+
+/// Per column: magnitudes, or squares and a root; their sum; the comparison with the least norm; the quotients.
+inline Counts normalize_channels_counts(ChannelNorm norm, Index rows, Index columns) {
+  const Counts of_norm = norm == ChannelNorm::l1 ? Counts{.cmp = rows} : Counts{.mul = rows, .sqrt = 1};
+  return columns * (of_norm + sum_counts(rows) + Counts{.div = rows, .cmp = 1});
+}
+
+/// What normalize_channels read and wrote.
+template <class T>
+struct NormalizedChannels {
+  Matrix<const T> x, y;
+  const T* norms;
+};
 
 /// With y = x / n and n the norm of x (a column), dn/dx is sign(x) for l1, with sign(0) = 0, and y for l2, so
 ///
 ///   dx = dy / n - (dn/dx) <x, dy> / n^2 = (dy - (dn/dx) <y, dy>) / n.
 ///
-/// Where the norm is below 1e-12 the divisor is a constant: dx (+)= dy / 1e-12.
-/// x, y, norms as above; dy [rows, columns] without gaps; dx [rows, columns], its rows `lddx` apart, overlaps nothing.
-/// Counts per column: rows mul, rows - 1 add, 1 cmp; rows add and rows div, and l1 2 rows cmp or l2 rows mul. One add
-/// more per element to accumulate.
+/// Where the norm is below 1e-12 the divisor is a constant: dx (+)= dy / 1e-12. dx overlaps nothing.
 template <class T>
-void normalize_channels_backward(ChannelNorm norm, Index rows, Index columns, const T* x, Index ldx, const T* y,
-                                 const T* norms, const T* dy, Update update, T* dx, Index lddx) {
+void normalize_channels_backward(ChannelNorm norm, const NormalizedChannels<std::type_identity_t<T>>& of,
+                                 MatrixFor<T> dy, Update update, Matrix<T> dx) {
   using Sum = detail::Sum<T>;
-  for (Index first = 0; first < columns; first += detail::channels_at_once) {
-    const Index width = std::min(detail::channels_at_once, columns - first);
+  for (Index first = 0; first < dx.columns; first += detail::channels_at_once) {
+    const Index width = std::min(detail::channels_at_once, dx.columns - first);
     Sum sums[detail::channels_at_once];
     T dots[detail::channels_at_once], divisors[detail::channels_at_once];
-    for (Index r = 0; r < rows; ++r) {
+    for (Index r = 0; r < dx.rows; ++r) {
       const Update row_update = r == 0 ? Update::assign : Update::accumulate;
-      for (Index c = 0; c < width; ++c) {
-        const Index i = r * columns + first + c;
-        write(row_update, sums[c], Sum(y[i]) * Sum(dy[i]));
-      }
+      for (Index c = 0; c < width; ++c) write(row_update, sums[c], Sum(of.y(r, first + c)) * Sum(dy(r, first + c)));
     }
     for (Index c = 0; c < width; ++c) {
-      const bool clamped = norms[first + c] < T(least_norm);
+      const bool clamped = of.norms[first + c] < T(least_norm);
       dots[c] = clamped ? T(0) : T(sums[c]);
-      divisors[c] = clamped ? T(least_norm) : norms[first + c];
+      divisors[c] = clamped ? T(least_norm) : of.norms[first + c];
     }
-    for (Index r = 0; r < rows; ++r)
+    for (Index r = 0; r < dx.rows; ++r)
       for (Index c = 0; c < width; ++c) {
-        const Index i = r * columns + first + c;
         T along(0);
         if (norm == ChannelNorm::l1) {
-          const T value = x[r * ldx + first + c];
+          const T value = of.x(r, first + c);
           const bool above = value > T(0), below = value < T(0);
           along = above ? dots[c] : below ? -dots[c] : T(0);
         } else {
-          along = y[i] * dots[c];
+          along = of.y(r, first + c) * dots[c];
         }
-        write(update, dx[r * lddx + first + c], (dy[i] - along) / divisors[c]);
+        write(update, dx(r, first + c), (dy(r, first + c) - along) / divisors[c]);
       }
   }
+}
+
+/// When it assigns. Per column: <y, dy> and the comparison with the least norm; for each element two comparisons for
+/// the sign, or a product, a difference, a quotient.
+inline Counts normalize_channels_backward_counts(ChannelNorm norm, Index rows, Index columns) {
+  const Counts along = norm == ChannelNorm::l1 ? Counts{.cmp = 2} : Counts{.mul = 1};
+  return columns * (product_counts(1, 1, rows) + Counts{.cmp = 1} + rows * (along + Counts{.add = 1, .div = 1}));
 }
 
 }  // namespace kernels

@@ -5,14 +5,13 @@
 
 namespace heed::kernels {
 
-/// The second operand of products A op(B), arranged as they read it, and rounded to bfloat16 where they do: to arrange
+/// The second operand of products A B, arranged as they read it, and rounded to bfloat16 where they do: to arrange
 /// a weight takes as long as a product with some ten rows, and the same weight meets all pieces of a batch. Fast float
 /// only.
 class PackedWeight {
  public:
-  /// Arranges op(B) [k, n] as it is now; B, or with Transpose::yes its transpose, has rows `ldb` apart. Keeps its
-  /// memory from one call to the next.
-  void pack(Products products, Transpose transpose, Index n, Index k, const float* b, Index ldb);
+  /// Arranges B [k, n] as it is now. Keeps its memory from one call to the next.
+  void pack(Products products, Operand<float> b);
 
   Products products() const { return products_; }
   Index rows() const { return k_; }
@@ -33,14 +32,13 @@ inline constexpr bool packs_weights =
     true;
 #endif
 
-/// C = A op(B) or C += A op(B), bit by bit as gemm() without the packing: A [m, k], rows `lda` apart; C [m, n], rows
-/// `ldc` apart. Only columns [begin, end) of it, where `begin` is a multiple of 16, and `end` too or n.
-void gemm(Index m, Index begin, Index end, const float* a, Index lda, const PackedWeight& b, Update update, float* c,
-          Index ldc);
+/// C = A B or C += A B, bit by bit as gemm() without the packing. C [m, n] is the columns [begin, begin + n) of the
+/// product, where `begin` is a multiple of 16, and begin + n too or all there are.
+void gemm(Matrix<const float> a, const PackedWeight& b, Index begin, Update update, Matrix<float> c);
 
-/// C = bias + addend + A op(B), bit by bit as addmm() without the packing: bias [n]; addend [m, n], rows `ldd` apart,
-/// or nullptr; all else as in gemm().
-void addmm(Index m, Index begin, Index end, const float* a, Index lda, const PackedWeight& b, const float* bias,
-           const float* addend, Index ldd, float* c, Index ldc);
+/// C = bias + addend + A B, bit by bit as addmm() without the packing: bias [n]; addend [m, n] may be left out; all else
+/// as in gemm().
+void addmm(Matrix<const float> a, const PackedWeight& b, Index begin, const float* bias, Matrix<const float> addend,
+           Matrix<float> c);
 
 }  // namespace heed::kernels

@@ -1,34 +1,39 @@
 // Small helpers on the rows of a matrix.
 #pragma once
 
+#include "heed/base/matrix.h"
+#include "heed/cost/counts.h"
 #include "heed/kernels/update.h"
-#include "heed/base/tensor.h"
 
 namespace heed::kernels {
 
-/// out[r] = sum_i a[r,i] b[r,i] for rows of n numbers, `a_stride` and `b_stride` apart.
-/// Fast float: relative to sum |a||b| the error is at most n eps. Counts per row: n mul, n - 1 add.
+/// out[r] = sum_i a[r,i] b[r,i]. Fast float: relative to sum |a||b| the error is at most n eps in a row of n.
 template <class T>
-void row_dots(Index rows, Index n, const T* a, Index a_stride, const T* b, Index b_stride, T* out) {
-  for (Index r = 0; r < rows; ++r, a += a_stride, b += b_stride) {
-    out[r] = a[0] * b[0];
-    for (Index i = 1; i < n; ++i) out[r] += a[i] * b[i];
+void row_dots(MatrixFor<T> a, MatrixFor<T> b, T* out) {
+  for (Index r = 0; r < a.rows; ++r) {
+    out[r] = a(r, 0) * b(r, 0);
+    for (Index i = 1; i < a.columns; ++i) out[r] += a(r, i) * b(r, i);
   }
 }
 
-/// out[r] = sum_i a[r,i] (b[r,i] - c[r,i]), likewise. Counts per row: n mul, 2n - 1 add.
+inline Counts row_dots_counts(Index rows, Index n) { return product_counts(rows, 1, n); }
+
+/// out[r] = sum_i a[r,i] (b[r,i] - c[r,i]), likewise.
 template <class T>
-void row_dots_of_differences(Index rows, Index n, const T* a, Index a_stride, const T* b, Index b_stride, const T* c,
-                             Index c_stride, T* out) {
-  for (Index r = 0; r < rows; ++r, a += a_stride, b += b_stride, c += c_stride) {
-    out[r] = a[0] * (b[0] - c[0]);
-    for (Index i = 1; i < n; ++i) out[r] += a[i] * (b[i] - c[i]);
+void row_dots_of_differences(MatrixFor<T> a, MatrixFor<T> b, MatrixFor<T> c, T* out) {
+  for (Index r = 0; r < a.rows; ++r) {
+    out[r] = a(r, 0) * (b(r, 0) - c(r, 0));
+    for (Index i = 1; i < a.columns; ++i) out[r] += a(r, i) * (b(r, i) - c(r, i));
   }
+}
+
+inline Counts row_dots_of_differences_counts(Index rows, Index n) {
+  return row_dots_counts(rows, n) + Counts{.add = rows * n};
 }
 
 /// out[i] (+)= sum over r of weights[r] rows[r][i] for `count` >= 1 rows of n numbers, wherever they lie. Rows are
 /// added in order, in fast float before what was in `out`. Relative to sum |weight||row| the error is at most `count`
-/// eps. Counts: count n mul, (count - 1) n add, n more to accumulate.
+/// eps.
 template <class T>
 void weighted_rows(Index count, Index n, const T* weights, const T* const* rows, Update update, T* out) {
   for (Index r = 0; r < count; ++r) {
@@ -37,23 +42,27 @@ void weighted_rows(Index count, Index n, const T* weights, const T* const* rows,
   }
 }
 
-/// out[i] (+)= sum over rows of a[r,i], a [rows, n]. Rows are added in order (in fast float before what was in
-/// `out`, not after it), so results do not depend on how wide the machine's registers are. Counts: (rows - 1) n add, n
-/// more to accumulate.
+/// When it assigns; n add more to accumulate.
+inline Counts weighted_rows_counts(Index count, Index n) { return product_counts(1, n, count); }
+
+/// out[i] (+)= sum over rows of a[r,i]. Rows are added in order (in fast float before what was in `out`, not after it),
+/// so results do not depend on how wide the machine's registers are.
 template <class T>
-void column_sums(Index rows, Index n, const T* a, Update update, T* out) {
-  for (Index r = 0; r < rows; ++r, a += n) {
+void column_sums(MatrixFor<T> a, Update update, T* out) {
+  for (Index r = 0; r < a.rows; ++r) {
     const Update row_update = r == 0 ? update : Update::accumulate;
-    for (Index i = 0; i < n; ++i) write(row_update, out[i], a[i]);
+    for (Index i = 0; i < a.columns; ++i) write(row_update, out[i], a(r, i));
   }
 }
 
+/// When it assigns; n add more to accumulate.
+inline Counts column_sums_counts(Index rows, Index n) { return n * sum_counts(rows); }
+
 #ifndef HEED_REFERENCE
-void row_dots(Index rows, Index n, const float* a, Index a_stride, const float* b, Index b_stride, float* out);
-void row_dots_of_differences(Index rows, Index n, const float* a, Index a_stride, const float* b, Index b_stride,
-                             const float* c, Index c_stride, float* out);
+void row_dots(Matrix<const float> a, Matrix<const float> b, float* out);
+void row_dots_of_differences(Matrix<const float> a, Matrix<const float> b, Matrix<const float> c, float* out);
 void weighted_rows(Index count, Index n, const float* weights, const float* const* rows, Update update, float* out);
-void column_sums(Index rows, Index n, const float* a, Update update, float* out);
+void column_sums(Matrix<const float> a, Update update, float* out);
 #endif
 
 }  // namespace heed::kernels

@@ -1,7 +1,7 @@
 // Singular values of a square matrix.
 #pragma once
 
-#include "heed/base/tensor.h"
+#include "heed/base/matrix.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,14 +10,15 @@
 
 namespace heed::kernels {
 
-/// values[0, n) = the singular values of A [n, n], contiguous, largest first. Overwrites A, whose elements must be
-/// finite. Absolute error at most about n eps values[0].
+/// values [n]: the singular values of A [n, n], largest first. Overwrites A, whose elements must be finite. Absolute
+/// error at most about n eps values[0].
 ///
 /// One-sided Jacobi (Hestenes 1958): rows are rotated in pairs, which leaves the singular values what they are, until
 /// all are orthogonal; then the values are their lengths. For rows x and y, tan(2 angle) = 2 x.y / (y.y - x.x).
 template <class T>
-void singular_values(Index n, T* A, T* values) {
+void singular_values(Matrix<T> A, std::type_identity_t<T>* values) {
   using std::abs, std::sqrt;
+  const Index n = A.rows;
   constexpr T eps = std::numeric_limits<T>::epsilon();
   constexpr int most_sweeps = 40;  // convergence is quadratic in the end; six to ten are usual
   const auto dot = [n](const T* x, const T* y) {
@@ -26,13 +27,13 @@ void singular_values(Index n, T* A, T* values) {
     return sum;
   };
   T squares(0);
-  for (Index i = 0; i < n; ++i) squares += dot(A + i * n, A + i * n);
+  for (Index i = 0; i < n; ++i) squares += dot(A[i], A[i]);
   bool turned = true;
   for (int sweep = 0; turned && sweep < most_sweeps; ++sweep) {
     turned = false;
     for (Index i = 0; i < n; ++i)
       for (Index j = i + 1; j < n; ++j) {
-        T *const x = A + i * n, *const y = A + j * n;
+        T *const x = A[i], *const y = A[j];
         const T xx = dot(x, x), yy = dot(y, y), xy = dot(x, y);
         // Two rows that are mere rounding are left as they are.
         if (abs(xy) <= eps * sqrt(xx) * sqrt(yy) || abs(xy) <= eps * eps * squares) continue;
@@ -47,13 +48,13 @@ void singular_values(Index n, T* A, T* values) {
         }
       }
   }
-  for (Index i = 0; i < n; ++i) values[i] = sqrt(dot(A + i * n, A + i * n));
+  for (Index i = 0; i < n; ++i) values[i] = sqrt(dot(A[i], A[i]));
   std::sort(values, values + n, std::greater<T>());
 }
 
 #ifndef HEED_REFERENCE
 /// The same by LAPACK's dgesvd.
-void singular_values(Index n, double* A, double* values);
+void singular_values(Matrix<double> A, double* values);
 #endif
 
 }  // namespace heed::kernels

@@ -2,97 +2,114 @@
 // backward pass can make the row again.
 #pragma once
 
-#include "heed/kernels/update.h"
-#include "heed/base/tensor.h"
+#include "heed/base/matrix.h"
+#include "heed/cost/counts.h"
 
 #include <cmath>
 
 namespace heed::kernels {
 
-/// In place: s = exp(s - max s) / sum exp(s - max s) for each of `rows` rows of n, `stride` apart. Subtracting
-/// the maximum leaves the result as it is and keeps every finite row finite. kept [rows, 2]: the maximum and the sum of
-/// each row, or nullptr. Fast float: relative error at most 3e-7 + 6e-8 (n / 4 + |s - max|), n / 4 for the rounding of
-/// the sum. Counts per row: n - 1 cmp, n sub, n exp, n - 1 add, n div.
+/// In place: s = exp(s - max s) / sum exp(s - max s), row by row. Subtracting the maximum leaves the result as it is and
+/// keeps every finite row finite. kept [rows, 2], without gaps: the maximum and the sum of
+/// each row; may be left out. Fast float: relative
+/// error at most 3e-7 + 6e-8 (n / 4 + |s - max|) in a row of n, n / 4 for the rounding of the sum.
 template <class T>
-void softmax_rows(Index rows, Index n, Index stride, T* s, T* kept) {
+void softmax_rows(Matrix<T> s, Matrix<std::type_identity_t<T>> kept = {}) {
   using std::exp;
-  for (Index r = 0; r < rows; ++r, s += stride) {
-    T maximum = s[0];
-    for (Index j = 1; j < n; ++j) maximum = s[j] > maximum ? s[j] : maximum;
-    s[0] = exp(s[0] - maximum);
-    T sum = s[0];
+  const Index n = s.columns;
+  for (Index r = 0; r < s.rows; ++r) {
+    T* const row = s[r];
+    T maximum = row[0];
+    for (Index j = 1; j < n; ++j) maximum = row[j] > maximum ? row[j] : maximum;
+    row[0] = exp(row[0] - maximum);
+    T sum = row[0];
     for (Index j = 1; j < n; ++j) {
-      s[j] = exp(s[j] - maximum);
-      sum += s[j];
+      row[j] = exp(row[j] - maximum);
+      sum += row[j];
     }
-    for (Index j = 0; j < n; ++j) s[j] = s[j] / sum;
-    if (kept) kept[2 * r] = maximum, kept[2 * r + 1] = sum;
+    for (Index j = 0; j < n; ++j) row[j] = row[j] / sum;
+    if (kept) kept(r, 0) = maximum, kept(r, 1) = sum;
   }
 }
 
-/// Rows of an attention map: `rows` queries and `columns` keys, rows `stride` apart. With `causal`, row r sees
-/// its first min(columns, first_length + r) keys only and is zero beyond.
-struct AttentionRows {
-  Index rows, columns, stride;
-  double scale;  ///< factor of the scores, 1 / sqrt(d)
+/// Of `rows` rows that have `numbers` numbers between them.
+inline Counts softmax_counts(Index rows, Index numbers) {
+  return {.add = 2 * numbers - rows, .div = numbers, .exp = numbers, .cmp = numbers - rows};
+}
+
+/// How attention takes the rows of a matrix of scores: each score times `scale`, 1 / sqrt(d); with `causal` row r sees
+/// its first `first_length` + r keys only, and is zero beyond.
+struct ScoreRows {
+  double scale;
   bool causal = false;
   Index first_length = 0;
 
-  Index length(Index r) const { return causal ? std::min(columns, first_length + r) : columns; }
-
-  /// The same numbers as one long row where nothing lies between rows: for what is done to each number by itself.
-  AttentionRows joined() const {
-    if (causal || stride != columns) return *this;
-    return {1, rows * columns, rows * columns, scale};
-  }
+  /// How many of so many keys row r sees.
+  Index length(Index r, Index keys) const { return causal ? std::min(keys, first_length + r) : keys; }
 };
 
 /// In place: s = softmax(scale s) over the keys each row sees; kept as in softmax_rows. Rows that start at multiples of
 /// 64 bytes take about four fifths of the time of others (on Zen 4, at 50 and 65 keys). Fast float: relative error as
-/// softmax_rows, with scale s for s, and 6e-8 |scale s| more. Counts per row of n: as softmax_rows, and n mul.
+/// softmax_rows, with scale s for s, and 6e-8 |scale s| more.
 template <class T>
-void attention_softmax(const AttentionRows& a, T* s, T* kept) {
-  for (Index r = 0; r < a.rows; ++r, s += a.stride) {
-    const Index n = a.length(r);
-    for (Index j = 0; j < n; ++j) s[j] = T(a.scale) * s[j];
-    softmax_rows<T>(1, n, n, s, kept ? kept + 2 * r : nullptr);
-    std::fill(s + n, s + a.columns, T(0));
+void attention_softmax(const ScoreRows& rule, Matrix<T> s, Matrix<std::type_identity_t<T>> kept = {}) {
+  for (Index r = 0; r < s.rows; ++r) {
+    const Index n = rule.length(r, s.columns);
+    T* const row = s[r];
+    for (Index j = 0; j < n; ++j) row[j] = T(rule.scale) * row[j];
+    softmax_rows(Matrix<T>(row, 1, n), kept ? kept.middle_rows(r, 1) : kept);
+    std::fill(row + n, row + s.columns, T(0));
   }
+}
+
+/// `pairs`: of queries and keys they see.
+inline Counts attention_softmax_counts(Index rows, Index pairs) {
+  return softmax_counts(rows, pairs) + Counts{.mul = pairs};
 }
 
 /// The same rows again from their scores and what was kept: s = exp(scale s - maximum) / sum. These are the very
 /// numbers of before. (Their logarithm, maximum + log sum, would be one number per row instead of two, but in float it
-/// loses the sum where scores are large.) Counts per row of n: n mul, n add, n exp, n div.
+/// loses the sum where scores are large.)
 template <class T>
-void attention_softmax_again(const AttentionRows& a, T* s, const T* kept) {
+void attention_softmax_again(const ScoreRows& rule, Matrix<T> s, MatrixFor<T> kept) {
   using std::exp;
-  for (Index r = 0; r < a.rows; ++r, s += a.stride) {
-    const Index n = a.length(r);
-    for (Index j = 0; j < n; ++j) s[j] = exp(T(a.scale) * s[j] - kept[2 * r]) / kept[2 * r + 1];
-    std::fill(s + n, s + a.columns, T(0));
+  for (Index r = 0; r < s.rows; ++r) {
+    const Index n = rule.length(r, s.columns);
+    T* const row = s[r];
+    for (Index j = 0; j < n; ++j) row[j] = exp(T(rule.scale) * row[j] - kept(r, 0)) / kept(r, 1);
+    std::fill(row + n, row + s.columns, T(0));
   }
+}
+
+inline Counts attention_softmax_again_counts(Index pairs) {
+  return {.mul = pairs, .add = pairs, .div = pairs, .exp = pairs};
 }
 
 /// In place in dp = d(loss)/dp, with p the rows:
 ///   ds = scale p (dp - sum_j p dp),
-/// the derivative of a row divided by its own sum. p and dp have the same stride.
-/// Counts per row of n: 3n mul, 2n - 1 add.
+/// the derivative of a row divided by its own sum. p and dp have the same shape and stride.
 template <class T>
-void attention_softmax_backward(const AttentionRows& a, const T* p, T* dp) {
-  for (Index r = 0; r < a.rows; ++r, p += a.stride, dp += a.stride) {
-    const Index n = a.length(r);
-    T sum = p[0] * dp[0];
-    for (Index j = 1; j < n; ++j) sum += p[j] * dp[j];
-    for (Index j = 0; j < n; ++j) dp[j] = T(a.scale) * (p[j] * (dp[j] - sum));
-    std::fill(dp + n, dp + a.columns, T(0));
+void attention_softmax_backward(const ScoreRows& rule, MatrixFor<T> p, Matrix<T> dp) {
+  for (Index r = 0; r < dp.rows; ++r) {
+    const Index n = rule.length(r, dp.columns);
+    const T* const pr = p[r];
+    T* const row = dp[r];
+    T sum = pr[0] * row[0];
+    for (Index j = 1; j < n; ++j) sum += pr[j] * row[j];
+    for (Index j = 0; j < n; ++j) row[j] = T(rule.scale) * (pr[j] * (row[j] - sum));
+    std::fill(row + n, row + dp.columns, T(0));
   }
 }
 
+inline Counts attention_softmax_backward_counts(Index rows, Index pairs) {
+  return {.mul = 3 * pairs, .add = 2 * pairs - rows};
+}
+
 #ifndef HEED_REFERENCE
-void softmax_rows(Index rows, Index n, Index stride, float* s, float* kept);
-void attention_softmax(const AttentionRows& a, float* s, float* kept);
-void attention_softmax_again(const AttentionRows& a, float* s, const float* kept);
-void attention_softmax_backward(const AttentionRows& a, const float* p, float* dp);
+void softmax_rows(Matrix<float> s, Matrix<float> kept = {});
+void attention_softmax(const ScoreRows& rule, Matrix<float> s, Matrix<float> kept = {});
+void attention_softmax_again(const ScoreRows& rule, Matrix<float> s, Matrix<const float> kept);
+void attention_softmax_backward(const ScoreRows& rule, Matrix<const float> p, Matrix<float> dp);
 #endif
 
 }  // namespace heed::kernels

@@ -1,7 +1,7 @@
 // An attention layer of a model at work, for those who look at it: maps, spectra, residuals.
 #pragma once
 
-#include "heed/attention/mechanism.h"
+#include "heed/ops/attention.h"
 
 #include <functional>
 #include <string>
@@ -30,7 +30,7 @@ Tensor<T> attention_maps(const AttentionSite<T>& site) {
   Tensor<T> maps(Shape{static_cast<Index>(site.inputs.size()), s.heads, s.queries, s.keys});
   T* to = maps.data();
   for (const AttentionInput<T>& in : site.inputs) {
-    site.mechanism.map(in, to);
+    make_map(site.mechanism, in, to);
     to += s.heads * s.queries * s.keys;
   }
   return maps;

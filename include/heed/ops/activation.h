@@ -11,8 +11,8 @@ namespace heed {
 /// x Phi(x), exact (kernels/activation.h). dx += dy (Phi(x) + x phi(x)).
 struct Gelu {
   static constexpr const char *name = "gelu", *linear_name = "gelu_linear";
-  static constexpr Counts forward_counts{.mul = 3, .add = 1, .erf = 1};
-  static constexpr Counts backward_counts{.mul = 7, .add = 2, .exp = 1, .erf = 1}, again_counts{.mul = 1};
+  static constexpr auto forward_counts = kernels::gelu_forward_counts, backward_counts = kernels::gelu_backward_counts,
+                        again_counts = kernels::gelu_again_counts;
   static constexpr Index work = 8;
   static constexpr auto forward = [](auto... arguments) { kernels::gelu_forward(arguments...); };
   static constexpr auto backward = [](auto... arguments) { kernels::gelu_backward(arguments...); };
@@ -21,7 +21,8 @@ struct Gelu {
 /// max(x, 0). dx += dy where x > 0.
 struct Relu {
   static constexpr const char *name = "relu", *linear_name = "relu_linear";
-  static constexpr Counts forward_counts{.cmp = 1}, backward_counts{.cmp = 1}, again_counts{};
+  static constexpr auto forward_counts = kernels::relu_forward_counts, backward_counts = kernels::relu_backward_counts,
+                        again_counts = kernels::relu_again_counts;
   static constexpr Index work = 1;
   static constexpr auto forward = [](auto... arguments) { kernels::relu_forward(arguments...); };
   static constexpr auto backward = [](auto... arguments) { kernels::relu_backward(arguments...); };
@@ -30,8 +31,8 @@ struct Relu {
 /// x / (1 + exp(-x)). dx += dy s (1 + x (1 - s)), s the logistic function of x (kernels/activation.h).
 struct Silu {
   static constexpr const char *name = "silu", *linear_name = "silu_linear";
-  static constexpr Counts forward_counts{.add = 1, .div = 1, .exp = 1};
-  static constexpr Counts backward_counts{.mul = 3, .add = 3, .div = 1, .exp = 1}, again_counts{.mul = 1};
+  static constexpr auto forward_counts = kernels::silu_forward_counts, backward_counts = kernels::silu_backward_counts,
+                        again_counts = kernels::silu_again_counts;
   static constexpr Index work = 8;
   static constexpr auto forward = [](auto... arguments) { kernels::silu_forward(arguments...); };
   static constexpr auto backward = [](auto... arguments) { kernels::silu_backward(arguments...); };
@@ -48,18 +49,18 @@ struct ActivationRows {
   explicit ActivationRows(Var<T> x) : n(x.shape().row_size()) {}
 
   Index work() const { return Activation::work * n; }
-  Counts forward_counts(Index rows) const { return rows * n * Activation::forward_counts; }
-  Counts again_counts(Index rows) const { return rows * n * Activation::again_counts; }
-  Counts backward_counts(Index rows) const { return rows * n * Activation::backward_counts; }
+  Counts forward_counts(Index rows) const { return Activation::forward_counts(rows * n); }
+  Counts again_counts(Index rows) const { return Activation::again_counts(rows * n); }
+  Counts backward_counts(Index rows) const { return Activation::backward_counts(rows * n); }
   Counts sums_counts(Index) const { return {}; }
 
-  void forward(Index, Index count, const T* x, T* y) const { Activation::forward(count * n, x, y); }
-  void backward(Index, Index count, const T* x, const T* df, Update update, T* dx, T* again) const {
-    Activation::backward(count * n, x, df, update, dx, again);
+  void forward(Index, Matrix<const T> x, Matrix<T> y) const { Activation::forward(x.size(), x.data, y.data); }
+  void backward(Index, Matrix<const T> x, Matrix<const T> df, Update update, Matrix<T> dx, Matrix<T> again) const {
+    Activation::backward(x.size(), x.data, df.data, update, dx.data, again.data);
   }
 
   Index sums(Tape<T>&) const { return 0; }
-  void add_sums(Tape<T>&, Index, Index, const T*, const T*, Update, T*) const {}
+  void add_sums(Tape<T>&, Index, Matrix<const T>, Matrix<const T>, Update, T*) const {}
   void give_sums(Tape<T>&, const T*) const {}
 };
 

@@ -47,23 +47,25 @@ Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvOptions& options =
   cost.forward_contractions = images * groups * product_contractions(outputs, places, taps);
   cost.backward_contractions = 2 * cost.forward_contractions;
   // dX and its gathering; dW and db, whose sums run over the places of all images.
-  cost.backward =
-      images * groups * (product_counts(taps, places, outputs) + Counts{.add = taps * places}) +
-      groups * (Counts{.mul = outputs * taps * places * images, .add = outputs * taps * (places * images - 1)} +
-                Counts{.add = bias ? outputs * (places * images - 1) : 0});
+  cost.backward = images * groups * (product_counts(taps, places, outputs) + kernels::col2im_counts(windows)) +
+                  groups * product_counts(outputs, taps, images * places);
+  if (bias) cost.backward += groups * outputs * sum_counts(images * places);
 
-  T* const columns = tape.memory(taps * places);
+  const Matrix<T> X(tape.memory(taps * places), taps, places);
+  const auto weight_of = [=](auto* weights, Index g) { return Matrix(weights + g * outputs * taps, outputs, taps); };
+  const auto input_of = [=](auto* all, Index image, Index g) { return all + (image * groups + g) * in_size; };
+  const auto output_of = [=](auto* all, Index image, Index g) {
+    return Matrix(all + (image * groups + g) * out_size, outputs, places);
+  };
   return tape.record(
       {"conv2d", cost}, Shape{images, ws[0], windows.out_height(), windows.out_width()}, {x, weight, bias},
       [=](T* y) {
         for (Index image = 0; image < images; ++image)
           for (Index g = 0; g < groups; ++g) {
-            kernels::im2col(windows, x.data() + (image * groups + g) * in_size, columns);
-            T* const out = y + (image * groups + g) * out_size;
-            for (Index o = 0; o < outputs && bias; ++o)
-              std::fill(out + o * places, out + (o + 1) * places, bias.data()[g * outputs + o]);
-            kernels::gemm(Transpose::no, Transpose::no, outputs, places, taps, weight.data() + g * outputs * taps, taps,
-                          columns, places, bias ? Update::accumulate : Update::assign, out, places);
+            const Matrix<T> Y = output_of(y, image, g);
+            kernels::im2col(windows, input_of(x.data(), image, g), X);
+            for (Index o = 0; o < outputs && bias; ++o) fill(Y.middle_rows(o, 1), bias.data()[g * outputs + o]);
+            kernels::gemm(weight_of(weight.data(), g), X, bias ? Update::accumulate : Update::assign, Y);
           }
       },
       [=, &tape](const Adjoint<T>& dy) {
@@ -71,20 +73,17 @@ Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvOptions& options =
         if (dx && dx.update == Update::assign) std::fill(dx.data, dx.data + x.size(), T(0));
         for (Index image = 0; image < images; ++image)
           for (Index g = 0; g < groups; ++g) {
-            const T* const dout = dy.data() + (image * groups + g) * out_size;
+            const Matrix<const T> dY = output_of(dy.data(), image, g);
             if (dw) {
-              kernels::im2col(windows, x.data() + (image * groups + g) * in_size, columns);
-              kernels::gemm(Transpose::no, Transpose::yes, outputs, taps, places, dout, places, columns, places,
-                            image == 0 ? dw.update : Update::accumulate, dw.data + g * outputs * taps, taps);
+              kernels::im2col(windows, input_of(x.data(), image, g), X);
+              kernels::gemm(dY, transposed(X), image == 0 ? dw.update : Update::accumulate, weight_of(dw.data, g));
             }
             for (Index o = 0; o < outputs && db; ++o)
               for (Index p = 0; p < places; ++p)
-                write(image == 0 && p == 0 ? db.update : Update::accumulate, db.data[g * outputs + o],
-                      dout[o * places + p]);
+                write(image == 0 && p == 0 ? db.update : Update::accumulate, db.data[g * outputs + o], dY(o, p));
             if (dx) {
-              kernels::gemm(Transpose::yes, Transpose::no, taps, places, outputs, weight.data() + g * outputs * taps,
-                            taps, dout, places, Update::assign, columns, places);
-              kernels::col2im(windows, columns, dx.data + (image * groups + g) * in_size);
+              kernels::gemm(transposed(weight_of(weight.data(), g)), dY, X);
+              kernels::col2im(windows, X, input_of(dx.data, image, g));
             }
           }
       });

@@ -27,28 +27,25 @@ Var<T> cross_entropy(Var<T> logits, View<const T> targets, double smoothing, Ind
   const Index images = shape[0], classes = shape[1], n = images * classes;
   const T keep(1 - smoothing), share(smoothing / static_cast<double>(classes)), count(static_cast<double>(divisor));
   Cost cost;
-  cost.forward =
-      images *
-          Counts{.mul = 2 * classes, .add = 4 * classes, .div = classes, .exp = classes, .log = 1, .cmp = classes - 1} +
-      Counts{.add = images - 1, .div = 1};
+  cost.forward = kernels::softmax_counts(images, n) + images * Counts{.add = 1, .log = 1} +
+                 n * Counts{.mul = 2, .add = 2} + kernels::column_sums_counts(images, 1) + Counts{.div = 1};
   cost.backward = {.mul = 2 * n, .add = 2 * n, .div = 1};
-  T* const probabilities = tape.memory(n);
-  T* const kept = tape.memory(2 * images);
+  const Matrix<T> probabilities(tape.memory(n), images, classes), kept(tape.memory(2 * images), images, 2);
   T* const losses = tape.memory(images);
-  const T* const target = targets.data();
+  const Matrix<const T> target(targets.data(), images, classes);
 
   return tape.record(
       {"cross_entropy", cost}, Shape{}, {logits},
       [=](T* loss) {
         using std::log;
-        std::copy(logits.data(), logits.data() + n, probabilities);
-        kernels::softmax_rows(images, classes, classes, probabilities, kept);
+        const Matrix<const T> x = logits.matrix();
+        std::copy(x.data, x.data + n, probabilities.data);
+        kernels::softmax_rows(probabilities, kept);
         for (Index b = 0; b < images; ++b) {
-          losses[b] = kept[2 * b] + log(kept[2 * b + 1]);
-          for (Index i = b * classes; i < (b + 1) * classes; ++i)
-            losses[b] -= (keep * target[i] + share) * logits.data()[i];
+          losses[b] = kept(b, 0) + log(kept(b, 1));
+          for (Index c = 0; c < classes; ++c) losses[b] -= (keep * target(b, c) + share) * x(b, c);
         }
-        kernels::column_sums(images, 1, losses, Update::assign, loss);
+        kernels::column_sums(Matrix<const T>(losses, images, 1), Update::assign, loss);
         *loss = *loss / count;
       },
       [=, &tape](const Adjoint<T>& dloss) {
@@ -56,7 +53,7 @@ Var<T> cross_entropy(Var<T> logits, View<const T> targets, double smoothing, Ind
         if (!dlogits) return;
         const T factor = *dloss.data() / count;
         for (Index i = 0; i < n; ++i)
-          write(dlogits.update, dlogits.data[i], factor * (probabilities[i] - (keep * target[i] + share)));
+          write(dlogits.update, dlogits.data[i], factor * (probabilities.data[i] - (keep * target.data[i] + share)));
       });
 }
 

@@ -24,7 +24,7 @@ Var<T> head_norm(Var<T> x, const AttentionLayout& layout, Var<T> q_gamma, Var<T>
   const std::array<Index, 2> width{layout.query_width, layout.key_width}, first{0, heads * width[0]};
   const Index v_first = first[1] + heads * width[1];
   Cost cost;
-  std::array<T*, 2> mean{}, scale{};
+  std::array<Matrix<T>, 2> statistics;  // of q and of k: a row for each of its parts
   for (std::size_t i = 0; i < 2; ++i) {
     require(gamma[i].shape() == Shape{width[i]} && beta[i].shape() == Shape{width[i]},
             "[head_norm] gamma of {} has shape {}, beta {}; expected [{}]", i == 0 ? "q" : "k", gamma[i].shape(),
@@ -32,50 +32,48 @@ Var<T> head_norm(Var<T> x, const AttentionLayout& layout, Var<T> q_gamma, Var<T>
     const Index parts = rows * heads, w = width[i];
     cost.forward += kernels::layer_norm_forward_counts(parts, w);
     cost.backward += kernels::layer_norm_backward_counts(parts, w) + kernels::layer_norm_parameter_counts(parts, w);
-    mean[i] = tape.memory(parts);
-    scale[i] = tape.memory(parts);
+    statistics[i] = {tape.memory(2 * parts), parts, 2};
   }
+  // Row r's parts of q or of k, in a matrix shaped as x, and their statistics.
+  const auto parts_of = [=](auto* row, std::size_t i) { return Matrix(row + first[i], heads, width[i]); };
+  const auto statistics_of = [=](Index r, std::size_t i) { return statistics[i].middle_rows(r * heads, heads); };
   return tape.record(
       {"head_norm", cost}, x.shape(), {x, q_gamma, q_beta, k_gamma, k_beta},
       [=](T* y) {
-        for_row_ranges(rows, 4 * n, [=](Index begin, Index end) {
+        const Matrix<const T> mx = x.matrix();
+        for_row_ranges(rows, 4 * n, [=, my = Matrix<T>(y, rows, n)](Index begin, Index end) {
           for (Index r = begin; r < end; ++r) {
-            const T* const row = x.data() + r * n;
             for (std::size_t i = 0; i < 2; ++i)
-              kernels::layer_norm_forward(heads, width[i], width[i], row + first[i], gamma[i].data(), beta[i].data(),
-                                          eps, nullptr, y + r * n + first[i], mean[i] + r * heads,
-                                          scale[i] + r * heads);
-            std::copy(row + v_first, row + n, y + r * n + v_first);
+              kernels::layer_norm_forward({gamma[i].data(), beta[i].data(), eps}, parts_of(mx[r], i), {},
+                                          parts_of(my[r], i), statistics_of(r, i));
+            std::copy(mx[r] + v_first, mx[r] + n, my[r] + v_first);
           }
         });
       },
       [=, &tape](const Adjoint<T>& dy) {
+        const Matrix<const T> mx = x.matrix(), mdy = dy.matrix();
         for (std::size_t i = 0; i < 2; ++i) {
           const auto dgamma = tape.target(gamma[i]), dbeta = tape.target(beta[i]);
           const Index w = width[i];
           if (!dgamma && !dbeta) continue;
-          T* const sums = tape.memory(2 * w);
-          sum_over_row_ranges(tape, rows, 2 * heads * w, 2 * w, Update::assign, sums,
-                              [=](Index begin, Index end, Update update, T* sum) {
+          const Matrix<T> sums(tape.memory(2 * w), 2, w);
+          sum_over_row_ranges(tape, rows, 2 * heads * w, 2 * w, Update::assign, sums.data,
+                              [=](Index begin, Index end, Update update, T* share) {
                                 for (Index r = begin; r < end; ++r)
                                   kernels::layer_norm_parameter_gradients(
-                                      heads, w, w, x.data() + r * n + first[i], mean[i] + r * heads,
-                                      scale[i] + r * heads, dy.data() + r * n + first[i],
-                                      r == begin ? update : Update::accumulate, sum, sum + w);
+                                      parts_of(mx[r], i), statistics_of(r, i), parts_of(mdy[r], i),
+                                      r == begin ? update : Update::accumulate, Matrix<T>(share, 2, w));
                               });
-          if (dgamma) write_all(dgamma.update, w, sums, dgamma.data);
-          if (dbeta) write_all(dbeta.update, w, sums + w, dbeta.data);
+          if (dgamma) write_all(dgamma.update, w, sums[0], dgamma.data);
+          if (dbeta) write_all(dbeta.update, w, sums[1], dbeta.data);
         }
         if (const auto dx = tape.target(x))
-          for_row_ranges(rows, 6 * n, [=](Index begin, Index end) {
+          for_row_ranges(rows, 6 * n, [=, mdx = dx.matrix(rows, n)](Index begin, Index end) {
             for (Index r = begin; r < end; ++r) {
-              const T* const dy_row = dy.data() + r * n;
-              T* const dx_row = dx.data + r * n;
               for (std::size_t i = 0; i < 2; ++i)
-                kernels::layer_norm_backward(heads, width[i], width[i], x.data() + r * n + first[i], gamma[i].data(),
-                                             mean[i] + r * heads, scale[i] + r * heads, dy_row + first[i], dx.update,
-                                             dx_row + first[i]);
-              for (Index j = v_first; j < n; ++j) write(dx.update, dx_row[j], dy_row[j]);
+                kernels::layer_norm_backward(gamma[i].data(), parts_of(mx[r], i), statistics_of(r, i),
+                                             parts_of(mdy[r], i), dx.update, parts_of(mdx[r], i));
+              for (Index j = v_first; j < n; ++j) write(dx.update, mdx(r, j), mdy(r, j));
             }
           });
       });

@@ -18,7 +18,7 @@ struct LayerNormRows {
   std::array<Var<T>, 2> parameters;  ///< gamma, beta
   double eps;
   Index n;
-  T *mean, *scale;
+  Matrix<T> statistics;  ///< [rows, 2]
 
   /// For x [..., n]. Throws Error in the name of `operation` if gamma and beta are not [n].
   LayerNormRows(const char* operation, Var<T> x, Var<T> gamma, Var<T> beta, double epsilon)
@@ -26,8 +26,8 @@ struct LayerNormRows {
     require(gamma.shape() == Shape{n} && beta.shape() == Shape{n},
             "[{}] x has rows of {}, gamma has shape {}, beta {}; expected [{}]", operation, n, gamma.shape(),
             beta.shape(), n);
-    mean = x.tape().memory(x.shape().rows());
-    scale = x.tape().memory(x.shape().rows());
+    const Index rows = x.shape().rows();
+    statistics = {x.tape().memory(2 * rows), rows, 2};
   }
 
   Index work() const { return 6 * n; }
@@ -36,19 +36,20 @@ struct LayerNormRows {
   Counts backward_counts(Index rows) const { return kernels::layer_norm_backward_counts(rows, n); }
   Counts sums_counts(Index rows) const { return kernels::layer_norm_parameter_counts(rows, n); }
 
-  void forward(Index first, Index count, const T* x, T* y) const {
-    kernels::layer_norm_forward(count, n, n, x, gamma(), beta(), eps, nullptr, y, mean + first, scale + first);
+  void forward(Index first, Matrix<const T> x, Matrix<T> y) const {
+    kernels::layer_norm_forward(norm(), x, {}, y, of(first, x));
   }
-  void backward(Index first, Index count, const T* x, const T* df, Update update, T* dx, T* again) const {
-    if (again) kernels::layer_norm_again(count, n, n, x, gamma(), beta(), mean + first, scale + first, again);
-    kernels::layer_norm_backward(count, n, n, x, gamma(), mean + first, scale + first, df, update, dx);
+  void backward(Index first, Matrix<const T> x, Matrix<const T> df, Update update, Matrix<T> dx,
+                Matrix<T> again) const {
+    if (again) kernels::layer_norm_again(norm(), x, of(first, x), again);
+    kernels::layer_norm_backward(parameters[0].data(), x, of(first, x), df, update, dx);
   }
 
   Index sums(Tape<T>& tape) const { return tape.wanted(parameters[0]) || tape.wanted(parameters[1]) ? 2 * n : 0; }
-  void add_sums(Tape<T>& tape, Index first, Index count, const T* x, const T* df, Update update, T* sums) const {
-    sum_over_row_ranges(tape, count, 2 * n, 2 * n, update, sums, [=, this](Index begin, Index end, Update u, T* sum) {
-      kernels::layer_norm_parameter_gradients(end - begin, n, n, x + begin * n, mean + first + begin,
-                                              scale + first + begin, df + begin * n, u, sum, sum + n);
+  void add_sums(Tape<T>& tape, Index first, Matrix<const T> x, Matrix<const T> df, Update update, T* sums) const {
+    sum_over_row_ranges(tape, x.rows, 2 * n, 2 * n, update, sums, [=, this](Index begin, Index end, Update u, T* sum) {
+      const auto range = [=](auto m) { return m.middle_rows(begin, end - begin); };
+      kernels::layer_norm_parameter_gradients(range(x), range(of(first, x)), range(df), u, Matrix<T>(sum, 2, n));
     });
   }
   void give_sums(Tape<T>& tape, const T* sums) const {
@@ -58,8 +59,10 @@ struct LayerNormRows {
   }
 
  private:
-  const T* gamma() const { return parameters[0].data(); }
-  const T* beta() const { return parameters[1].data(); }
+  kernels::RowNorm<T> norm() const { return {parameters[0].data(), parameters[1].data(), eps}; }
+
+  /// The statistics of x, rows from row `first` on.
+  Matrix<T> of(Index first, Matrix<const T> x) const { return statistics.middle_rows(first, x.rows); }
 };
 
 /// y = gamma (x - mean) / sqrt(variance + eps) + beta over the last axis: x [..., n], gamma, beta [n].

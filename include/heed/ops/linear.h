@@ -9,8 +9,9 @@ namespace heed {
 /// Cost of a linear layer over `rows` rows; where no `input_gradient` is wanted, without dx.
 inline Cost linear_cost(Index rows, Index in, Index out, bool bias, bool residual = false, bool input_gradient = true) {
   Cost cost;
-  cost.forward = product_counts(rows, out, in) + Counts{.add = (bias + residual) * rows * out};
-  cost.backward = product_counts(out, in, rows) + Counts{.add = bias ? (rows - 1) * out : 0};
+  cost.forward = kernels::addmm_counts(rows, out, in, bias, residual);
+  cost.backward = product_counts(out, in, rows);
+  if (bias) cost.backward += kernels::column_sums_counts(rows, out);
   if (input_gradient) cost.backward += product_counts(rows, in, out);
   cost.forward_contractions = product_contractions(rows, out, in);
   cost.backward_contractions = (input_gradient ? 2 : 1) * cost.forward_contractions;
@@ -23,49 +24,45 @@ namespace detail {
 template <class T>
 class LinearProducts {
  public:
-  LinearProducts(Tape<T>& tape, Index in, Index out, Var<T> weight)
-      : in_(in), out_(out), products_(tape.pass().products), weight_(weight.data()), packed_(tape.packed(weight)) {}
+  LinearProducts(Tape<T>& tape, Var<T> weight)
+      : gemm_{tape.pass().products},
+        weight_(weight.data(), weight.shape()[0], weight.shape()[1]),
+        packed_(tape.packed(weight)) {}
 
-  /// y = x W^T + b + r: x [rows, in]; bias [out] and residual [rows, out], each or nullptr; y [rows, out].
-  void forward(Index rows, const T* x, const T* bias, const T* residual, T* y) const {
-    for_product_parts<T>(rows, out_, in_, [=, *this](Index row, Index last_row, Index column, Index last_column) {
-      const T* const from = x + row * in_;
+  /// y = x W^T + b + r: x [rows, in]; bias [out] and residual [rows, out], each may be left out; y [rows, out].
+  void forward(Matrix<const T> x, const T* bias, Matrix<const T> residual, Matrix<T> y) const {
+    for_product_parts<T>(x.rows, y.columns, x.columns, [=, *this](ProductPart part) {
+      const Matrix<const T> from = part.rows_of(x), added = residual ? part.of(residual) : residual;
+      const T* const bias_part = bias ? bias + part.column : nullptr;
       if constexpr (std::is_same_v<T, float> && kernels::packs_weights)
-        if (packed_ && bias)
-          return kernels::addmm(last_row - row, column, last_column, from, in_, packed_->forward, bias,
-                                residual ? residual + row * out_ : nullptr, out_, y + row * out_, out_);
-      const Index place = row * out_ + column;
-      kernels::addmm(products_, Transpose::no, Transpose::yes, last_row - row, last_column - column, in_, from, in_,
-                     weight_ + column * in_, in_, bias ? bias + column : nullptr, residual ? residual + place : nullptr,
-                     out_, y + place, out_);
+        if (packed_ && bias) return kernels::addmm(from, packed_->forward, part.column, bias_part, added, part.of(y));
+      gemm_.add(from, transposed(weight_.middle_rows(part.column, part.columns)), bias_part, added, part.of(y));
     });
   }
 
   /// dx (+)= dy W
-  void input_gradient(Index rows, const T* dy, Update update, T* dx) const {
-    for_product_ranges<T>(rows, in_ * out_ / 8, [=, *this](Index begin, Index end) {
+  void input_gradient(Matrix<const T> dy, Update update, Matrix<T> dx) const {
+    for_product_ranges<T>(dy.rows, weight_.size() / 8, [=, *this](Index begin, Index end) {
+      const Matrix<const T> from = dy.middle_rows(begin, end - begin);
+      const Matrix<T> to = dx.middle_rows(begin, end - begin);
       if constexpr (std::is_same_v<T, float> && kernels::packs_weights)
-        if (packed_ && packed_->backward.data())
-          return kernels::gemm(end - begin, 0, in_, dy + begin * out_, out_, packed_->backward, update,
-                               dx + begin * in_, in_);
-      kernels::gemm(products_, Transpose::no, Transpose::no, end - begin, in_, out_, dy + begin * out_, out_, weight_,
-                    in_, update, dx + begin * in_, in_);
+        if (packed_ && packed_->backward.data()) return kernels::gemm(from, packed_->backward, 0, update, to);
+      gemm_(from, weight_, update, to);
     });
   }
 
   /// dW (+)= dy^T x, if that is wanted.
-  void weight_gradient(Index rows, const T* x, const T* dy, const typename Tape<T>::Target& dw) const {
+  void weight_gradient(Matrix<const T> x, Matrix<const T> dy, const typename Tape<T>::Target& dw) const {
     if (!dw) return;
-    for_product_ranges<T>(out_, in_ * rows / 8, [=, *this](Index begin, Index end) {
-      kernels::gemm(products_, Transpose::yes, Transpose::no, end - begin, in_, rows, dy + begin, out_, x, in_,
-                    dw.update, dw.data + begin * in_, in_);
+    const Matrix<T> mdw = dw.matrix(weight_.rows, weight_.columns);
+    for_product_ranges<T>(weight_.rows, weight_.columns * x.rows / 8, [=, *this](Index begin, Index end) {
+      gemm_(transposed(dy.middle_columns(begin, end - begin)), x, dw.update, mdw.middle_rows(begin, end - begin));
     });
   }
 
  private:
-  Index in_, out_;
-  Products products_;
-  const T* weight_;
+  kernels::Gemm gemm_;
+  Matrix<const T> weight_;
   const LinearWeight* packed_;
 };
 
@@ -79,17 +76,16 @@ template <class T>
 Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {}) {
   Tape<T>& tape = tape_of("linear", x, weight, bias, residual);
   const auto [rows, in, out, shape] = detail::linear_sizes("linear", x, weight, bias, residual);
-  const detail::LinearProducts<T> products(tape, in, out, weight);
+  const detail::LinearProducts<T> products(tape, weight);
+  const Matrix<const T> mx = x.matrix(), mr = residual ? residual.matrix() : Matrix<const T>{};
   return tape.record(
       {"linear", linear_cost(rows, in, out, static_cast<bool>(bias), static_cast<bool>(residual), tape.wanted(x))},
       shape, {x, weight, bias, residual},
-      [=](T* y) {
-        products.forward(rows, x.data(), bias ? bias.data() : nullptr, residual ? residual.data() : nullptr, y);
-      },
+      [=](T* y) { products.forward(mx, bias ? bias.data() : nullptr, mr, Matrix<T>(y, rows, out)); },
       [=, &tape](const Adjoint<T>& dy) {
-        detail::bias_backward(tape, bias, rows, out, dy.data());
-        products.weight_gradient(rows, x.data(), dy.data(), tape.target(weight));
-        if (const auto dx = tape.target(x)) products.input_gradient(rows, dy.data(), dx.update, dx.data);
+        detail::bias_backward(tape, bias, dy.matrix());
+        products.weight_gradient(mx, dy.matrix(), tape.target(weight));
+        if (const auto dx = tape.target(x)) products.input_gradient(dy.matrix(), dx.update, dx.matrix(rows, in));
         if (residual) dy.give_to(residual);
       });
 }
@@ -114,26 +110,26 @@ Var<T> matmul(Var<T> a, Var<T> b) {
   cost.backward = count * (product_counts(m, k, n) + product_counts(k, n, m));
   cost.forward_contractions = count * product_contractions(m, n, k);
   cost.backward_contractions = 2 * cost.forward_contractions;
+  const auto matrix_at = [](auto* data, Index i, Index rows, Index columns) {
+    return Matrix(data + i * rows * columns, rows, columns);
+  };
   return tape.record(
       {"matmul", cost}, Shape(sizes, rank), {a, b},
       [=](T* y) {
-        const T *pa = a.data(), *pb = b.data();
         parallel_for(count, [=](Index i) {
-          kernels::gemm(Transpose::no, Transpose::no, m, n, k, pa + i * m * k, k, pb + i * k * n, n, Update::assign,
-                        y + i * m * n, n);
+          kernels::gemm(matrix_at(a.data(), i, m, k), matrix_at(b.data(), i, k, n), matrix_at(y, i, m, n));
         });
       },
       [=, &tape](const Adjoint<T>& dy) {
-        const T *pa = a.data(), *pb = b.data(), *pdy = dy.data();
         if (const auto da = tape.target(a))
-          parallel_for(count, [=](Index i) {
-            kernels::gemm(Transpose::no, Transpose::yes, m, k, n, pdy + i * m * n, n, pb + i * k * n, n, da.update,
-                          da.data + i * m * k, k);
+          parallel_for(count, [=, pdy = dy.data()](Index i) {
+            kernels::gemm(matrix_at(pdy, i, m, n), transposed(matrix_at(b.data(), i, k, n)), da.update,
+                          matrix_at(da.data, i, m, k));
           });
         if (const auto db = tape.target(b))
-          parallel_for(count, [=](Index i) {
-            kernels::gemm(Transpose::yes, Transpose::no, k, n, m, pa + i * m * k, k, pdy + i * m * n, n, db.update,
-                          db.data + i * k * n, n);
+          parallel_for(count, [=, pdy = dy.data()](Index i) {
+            kernels::gemm(transposed(matrix_at(a.data(), i, m, k)), matrix_at(pdy, i, m, n), db.update,
+                          matrix_at(db.data, i, k, n));
           });
       });
 }

@@ -34,11 +34,12 @@ LinearSizes linear_sizes(const char* operation, Var<T> x, Var<T> weight, Var<T> 
 
 /// db += sum over rows of dy [rows, out], if the bias wants a gradient.
 template <class T>
-void bias_backward(Tape<T>& tape, Var<T> bias, Index rows, Index out, const T* dy) {
+void bias_backward(Tape<T>& tape, Var<T> bias, Matrix<const T> dy) {
   if (const auto db = tape.target(bias))
-    sum_over_row_ranges(tape, rows, out, out, db.update, db.data, [=](Index begin, Index end, Update update, T* sum) {
-      kernels::column_sums(end - begin, out, dy + begin * out, update, sum);
-    });
+    sum_over_row_ranges(tape, dy.rows, dy.columns, dy.columns, db.update, db.data,
+                        [=](Index begin, Index end, Update update, T* sum) {
+                          kernels::column_sums(dy.middle_rows(begin, end - begin), update, sum);
+                        });
 }
 
 }  // namespace heed::detail

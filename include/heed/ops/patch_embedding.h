@@ -24,36 +24,31 @@ Var<T> patch_embedding(Var<T> x, Var<T> weight, Var<T> bias) {
   const Index images = xs[0], width = ws[0], taps = xs[1] * p * p;
   const kernels::Windows windows{xs[1], xs[2], xs[3], p, p, 0};
   const Index count = windows.places(), rows = images * count, image_size = xs[1] * xs[2] * xs[3];
-  T* const patches = tape.memory(rows * taps);
-
-  const Products products = tape.pass().products;
+  const Matrix<T> patches(tape.memory(rows * taps), rows, taps);
+  const Matrix<const T> W(weight.data(), width, taps);
+  const kernels::Gemm gemm{tape.pass().products};
   return tape.record(
       {"patch_embedding", linear_cost(rows, taps, width, true, false, tape.wanted(x))}, Shape{images, count, width},
       {x, weight, bias},
       [=](T* y) {
-        parallel_for(images, [=](Index image) {
+        parallel_for(images, [=, my = Matrix<T>(y, rows, width)](Index image) {
           const T* const from = x.data() + image * image_size;
-          T* const to = patches + image * count * taps;
-          kernels::for_each_tap(
-              windows, [=](Index position, Index tap, Index place) { to[place * taps + tap] = from[position]; });
-          T* const out = y + image * count * width;
-          kernels::addmm(products, Transpose::no, Transpose::yes, count, width, taps, to, taps, weight.data(), taps,
-                         bias.data(), static_cast<const T*>(nullptr), 0, out, width);
+          const Matrix<T> to = patches.middle_rows(image * count, count);
+          kernels::for_each_tap(windows,
+                                [=](Index position, Index tap, Index place) { to(place, tap) = from[position]; });
+          gemm.add(to, transposed(W), bias.data(), {}, my.middle_rows(image * count, count));
         });
       },
       [=, &tape](const Adjoint<T>& dy) {
-        const T* const pdy = dy.data();
-        if (const auto db = tape.target(bias)) kernels::column_sums(rows, width, pdy, db.update, db.data);
+        if (const auto db = tape.target(bias)) kernels::column_sums(dy.matrix(), db.update, db.data);
         if (const auto dw = tape.target(weight))
-          kernels::gemm(products, Transpose::yes, Transpose::no, width, taps, rows, pdy, width, patches, taps,
-                        dw.update, dw.data, taps);
+          gemm(transposed(dy.matrix()), patches, dw.update, dw.matrix(width, taps));
         if (const auto dx = tape.target(x)) {
-          T* const dpatches = tape.memory(rows * taps);
-          kernels::gemm(products, Transpose::no, Transpose::no, rows, taps, width, pdy, width, weight.data(), taps,
-                        Update::assign, dpatches, taps);
+          const Matrix<T> dpatches(tape.memory(rows * taps), rows, taps);
+          gemm(dy.matrix(), W, dpatches);
           for (Index image = 0; image < images; ++image)
             kernels::for_each_tap(windows, [&](Index position, Index tap, Index place) {
-              write(dx.update, dx.data[image * image_size + position], dpatches[(image * count + place) * taps + tap]);
+              write(dx.update, dx.data[image * image_size + position], dpatches(image * count + place, tap));
             });
         }
       });

@@ -5,11 +5,11 @@
 //   parameters                    two operands, of which either may be empty
 //   name, linear_name             what rows_of and linear_of are called with it
 //   work()                        elementary operations per row
-//   forward(first, count, x, y)   y = f(x) for `count` rows from row `first` on, to which x and y point
-//   backward(first, count, x, dy, update, dx, again)
-//                                 dx (+)= (df/dx)^T dy for these rows, and f(x) to `again` unless that is nullptr
+//   forward(first, x, y)          y = f(x) for some rows, of which row `first` is the first; without gaps, here and
+//   below backward(first, x, dy, update, dx, again)
+//                                 dx (+)= (df/dx)^T dy for these rows, and again = f(x) unless that is empty
 //   sums(tape)                    how many numbers the gradients of its parameters are; 0 where none is wanted
-//   add_sums(tape, first, count, x, dy, update, sums)
+//   add_sums(tape, first, x, dy, update, sums)
 //                                 adds what these rows contribute to the gradients of the parameters
 //   give_sums(tape, sums)         hands the sums over all rows to the parameters
 //   forward_counts(rows), backward_counts(rows), again_counts(rows), sums_counts(rows)
@@ -31,20 +31,21 @@ Var<T> rows_of(const F& f, Var<T> x) {
   return tape.record(
       {F::name, cost}, x.shape(), {x, f.parameters[0], f.parameters[1]},
       [=](T* y) {
-        const T* const px = x.data();
-        for_row_ranges(rows, f.work(),
-                       [=](Index begin, Index end) { f.forward(begin, end - begin, px + begin * n, y + begin * n); });
+        for_row_ranges(rows, f.work(), [=, from = x.matrix(), to = Matrix<T>(y, rows, n)](Index begin, Index end) {
+          f.forward(begin, from.middle_rows(begin, end - begin), to.middle_rows(begin, end - begin));
+        });
       },
       [=, &tape](const Adjoint<T>& dy) {
-        const T *const px = x.data(), *const pdy = dy.data();
+        const Matrix<const T> mx = x.matrix(), mdy = dy.matrix();
         if (const Index count = f.sums(tape)) {
           const typename Tape<T>::Scratch sums(tape, count);
-          f.add_sums(tape, 0, rows, px, pdy, Update::assign, sums.data());
+          f.add_sums(tape, 0, mx, mdy, Update::assign, sums.data());
           f.give_sums(tape, sums.data());
         }
         if (const auto dx = tape.target(x))
-          for_row_ranges(rows, f.work(), [=](Index begin, Index end) {
-            f.backward(begin, end - begin, px + begin * n, pdy + begin * n, dx.update, dx.data + begin * n, nullptr);
+          for_row_ranges(rows, f.work(), [=, mdx = dx.matrix(rows, n)](Index begin, Index end) {
+            const auto range = [=](auto m) { return m.middle_rows(begin, end - begin); };
+            f.backward(begin, range(mx), range(mdy), dx.update, range(mdx), {});
           });
       });
 }
@@ -61,7 +62,7 @@ template <class T, class F>
 Var<T> linear_of(const F& f, Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {}) {
   Tape<T>& tape = tape_of(F::linear_name, x, f.parameters[0], f.parameters[1], weight, bias, residual);
   const auto [rows, in, out, shape] = detail::linear_sizes(F::linear_name, x, weight, bias, residual);
-  const detail::LinearProducts<T> products(tape, in, out, weight);
+  const detail::LinearProducts<T> products(tape, weight);
   const bool needs_dx = tape.wanted(x), needs_sums = f.sums(tape) > 0, needs_da = needs_dx || needs_sums;
   Cost cost = linear_cost(rows, in, out, static_cast<bool>(bias), static_cast<bool>(residual), needs_da);
   cost.forward += f.forward_counts(rows);
@@ -76,40 +77,43 @@ Var<T> linear_of(const F& f, Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> r
   return tape.record(
       {F::linear_name, cost}, shape, {x, f.parameters[0], f.parameters[1], weight, bias, residual},
       [=, &tape](T* y) {
-        const T *const px = x.data(), *const pb = bias ? bias.data() : nullptr;
-        const T* const pr = residual ? residual.data() : nullptr;
+        const T* const pb = bias ? bias.data() : nullptr;
+        const Matrix<const T> mx = x.matrix(), mr = residual ? residual.matrix() : Matrix<const T>{};
+        const Matrix<T> my(y, rows, out);
         const typename Tape<T>::Scratch scratch(tape, at_once * in);
-        T* const fx = scratch.data();
+        const Matrix<T> fx(scratch.data(), at_once, in);
         for_some_rows([=](Index first, Index count) {
           for_row_ranges(count, f.work(), [=](Index begin, Index end) {
-            f.forward(first + begin, end - begin, px + (first + begin) * in, fx + begin * in);
+            f.forward(first + begin, mx.middle_rows(first + begin, end - begin), fx.middle_rows(begin, end - begin));
           });
-          products.forward(count, fx, pb, pr ? pr + first * out : nullptr, y + first * out);
+          products.forward(fx.top_rows(count), pb, mr ? mr.middle_rows(first, count) : mr,
+                           my.middle_rows(first, count));
         });
       },
       [=, &tape](const Adjoint<T>& dy) {
-        const T *const px = x.data(), *const pdy = dy.data();
-        const typename Tape<T>::Scratch fx(tape, rows * in), da(tape, needs_da ? at_once * in : 0);
+        const typename Tape<T>::Scratch all(tape, rows * in), some(tape, needs_da ? at_once * in : 0);
         const typename Tape<T>::Scratch sums(tape, f.sums(tape));
+        const Matrix<const T> mx = x.matrix(), mdy = dy.matrix();
+        const Matrix<T> fx(all.data(), rows, in), da(some.data(), at_once, in);
         const auto dx = tape.target(x);
+        const Matrix<T> mdx = dx.matrix(rows, in);
         for_some_rows([&](Index first, Index count) {
-          const T* const from = px + first * in;
-          T *const again = fx.data() + first * in, *const pda = da.data();
-          if (needs_da) products.input_gradient(count, pdy + first * out, Update::assign, pda);
+          if (needs_da) products.input_gradient(mdy.middle_rows(first, count), Update::assign, da.top_rows(count));
           if (needs_sums)
-            f.add_sums(tape, first, count, from, pda, first == 0 ? Update::assign : Update::accumulate, sums.data());
+            f.add_sums(tape, first, mx.middle_rows(first, count), da.top_rows(count),
+                       first == 0 ? Update::assign : Update::accumulate, sums.data());
           for_row_ranges(count, f.work(), [=](Index begin, Index end) {
-            const Index at = begin * in;
+            const Index row = first + begin;
+            const auto range = [=](auto m) { return m.middle_rows(row, end - begin); };
             if (dx)
-              f.backward(first + begin, end - begin, from + at, pda + at, dx.update, dx.data + first * in + at,
-                         again + at);
+              f.backward(row, range(mx), da.middle_rows(begin, end - begin), dx.update, range(mdx), range(fx));
             else
-              f.forward(first + begin, end - begin, from + at, again + at);
+              f.forward(row, range(mx), range(fx));
           });
         });
         if (needs_sums) f.give_sums(tape, sums.data());
-        detail::bias_backward(tape, bias, rows, out, pdy);
-        products.weight_gradient(rows, fx.data(), pdy, tape.target(weight));
+        detail::bias_backward(tape, bias, mdy);
+        products.weight_gradient(fx, mdy, tape.target(weight));
         if (residual) dy.give_to(residual);
       });
 }

@@ -31,18 +31,36 @@ void for_product_ranges(Index rows, Index row_work, const F& f) {
   parallel_for(ranges, [&](Index range) { f(rows * range / ranges, rows * (range + 1) / ranges); });
 }
 
-/// Calls f(first row, last row, first column, last column) for parts of a product [rows, columns] of `terms` terms
-/// each. Where there are few rows, float's columns are cut, so that threads do not all read the same operand.
+/// A part of a product: some rows, and some columns of its second operand and of the result.
+struct ProductPart {
+  Index row, rows, column, columns;
+
+  /// The part's rows of the first operand.
+  template <class T>
+  Matrix<T> rows_of(Matrix<T> m) const {
+    return m.middle_rows(row, rows);
+  }
+  /// Its part of the result, or of a matrix of the same shape.
+  template <class T>
+  Matrix<T> of(Matrix<T> m) const {
+    return rows_of(m).middle_columns(column, columns);
+  }
+};
+
+/// Calls f(part) for parts of a product [rows, columns] of `terms` terms each. Where there are few rows, float's columns
+/// are cut, so that threads do not all read the same operand.
 template <class T, class F>
 void for_product_parts(Index rows, Index columns, Index terms, const F& f) {
   if (rows >= columns || !std::is_same_v<T, float>)
-    return for_product_ranges<T>(rows, columns * terms / 8,
-                                 [&](Index begin, Index end) { f(begin, end, Index{0}, columns); });
+    return for_product_ranges<T>(rows, columns * terms / 8, [&](Index begin, Index end) {
+      f(ProductPart{begin, end - begin, 0, columns});
+    });
   constexpr Index strip = 16, least = parallel_grain;  // columns; terms that are worth waking a thread
   const Index strips = (columns + strip - 1) / strip;
   const Index parts = std::clamp<Index>(rows * columns * terms / least, 1, std::min<Index>(threads(), strips));
   parallel_for(parts, [&](Index part) {
-    f(Index{0}, rows, strips * part / parts * strip, std::min(columns, strips * (part + 1) / parts * strip));
+    const Index begin = strips * part / parts * strip, end = std::min(columns, strips * (part + 1) / parts * strip);
+    f(ProductPart{0, rows, begin, end - begin});
   });
 }
 

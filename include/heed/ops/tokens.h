@@ -25,7 +25,7 @@ Var<T> embed_tokens(Var<T> x, Var<T> class_token, Var<T> position) {
   const Index row = tokens * width;
   Cost cost;
   cost.forward = {.add = position ? images * row : 0};
-  cost.backward = {.add = (images - 1) * ((position ? row : 0) + first * width)};
+  cost.backward = kernels::column_sums_counts(images, (position ? row : 0) + first * width);
   return tape.record(
       {"embed_tokens", cost}, Shape{images, tokens, width}, {x, class_token, position},
       [=](T* y) {
@@ -39,17 +39,15 @@ Var<T> embed_tokens(Var<T> x, Var<T> class_token, Var<T> position) {
         }
       },
       [=, &tape](const Adjoint<T>& dy) {
-        const T* const pdy = dy.data();
+        const Matrix<const T> by_image(dy.data(), images, row);
         if (const auto dposition = tape.target(position))
-          kernels::column_sums(images, row, pdy, dposition.update, dposition.data);
+          kernels::column_sums(by_image, dposition.update, dposition.data);
         if (const auto dclass = tape.target(class_token))
           for (Index image = 0; image < images; ++image)
-            for (Index i = 0; i < width; ++i)
-              write(image == 0 ? dclass.update : Update::accumulate, dclass.data[i], pdy[image * row + i]);
+            write_all(image == 0 ? dclass.update : Update::accumulate, width, by_image[image], dclass.data);
         if (const auto dx = tape.target(x))
           for (Index image = 0; image < images; ++image)
-            for (Index i = 0; i < patches * width; ++i)
-              write(dx.update, dx.data[image * patches * width + i], pdy[image * row + first * width + i]);
+            write_all(dx.update, patches * width, by_image[image] + first * width, dx.data + image * patches * width);
       });
 }
 
@@ -86,14 +84,14 @@ Var<T> mean_tokens(Var<T> x) {
   require(xs.rank() == 3 && xs[1] >= 1, "[mean_tokens] x has shape {}; expected [B, N, D]", xs);
   const Index images = xs[0], tokens = xs[1], width = xs[2];
   Cost cost;
-  cost.forward = images * width * Counts{.add = tokens - 1, .div = 1};
+  cost.forward = images * (kernels::column_sums_counts(tokens, width) + Counts{.div = width});
   cost.backward = images * width * Counts{.div = 1};
   return tape.record(
       {"mean_tokens", cost}, Shape{images, width}, {x},
       [=](T* y) {
         for (Index image = 0; image < images; ++image) {
           T* const out = y + image * width;
-          kernels::column_sums(tokens, width, x.data() + image * tokens * width, Update::assign, out);
+          kernels::column_sums(Matrix<const T>(x.data() + image * tokens * width, tokens, width), Update::assign, out);
           for (Index i = 0; i < width; ++i) out[i] = out[i] / T(static_cast<double>(tokens));
         }
       },

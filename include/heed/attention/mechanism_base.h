@@ -1,0 +1,173 @@
+// What every mechanism is derived from.
+#pragma once
+
+#include "heed/attention/options.h"
+
+namespace heed {
+
+/// The memory of a mechanism that needs none.
+struct NoMemory {};
+
+/// A matrix [rows, columns] for each head, without gaps.
+template <class T>
+Heads<T> carve_heads(Index heads, Index rows, Index columns, Carver<T>& carve) {
+  const Matrix<T> all = carve.matrix(heads * rows, columns);
+  return {all.top_rows(rows), heads, rows * columns};
+}
+
+/// Serves the virtual functions of Mechanism from Derived, which has
+///
+///   static constexpr const char *mechanism_name, *summary, *complexity
+///   options(visit)                        its options (attention/options.h)
+///   static variants()                     settings that reach every branch of its code
+///   saved(shape, carve), scratch(shape, carve)          its memory, each part taken from the carver; left out for none
+///   run_forward(in, out, saved, scratch)
+///   run_backward(in, out, dout, saved, scratch, gradient)
+///   cost(shape)
+///
+/// and, where it has several that are worth comparing or one that is linear in the tokens, static settings(). Where its
+/// traits() promise them
+///
+///   run_map(in, map, saved, scratch)      the map, [N, M] per head
+///   run_penalty(call)                     what it adds to the loss
+///   prepared(shape, carve), run_prepare(of, prepared), run_prepare_backward(of, prepared, dprepared, gradient)
+///
+/// Those with memory or numbers are templates on the number type, T = float, double or Counted. What a mechanism leaves
+/// out of the rest is as usual: q, k and v of one width, any shape, no tensors of its own.
+template <class Derived>
+class MechanismBase : public Mechanism {
+ public:
+  static std::vector<MechanismSetting> settings() { return {{Derived::mechanism_name}}; }
+
+  const char* name() const override { return Derived::mechanism_name; }
+  MechanismTraits traits() const override { return {}; }
+  AttentionLayout layout(Index dim, Index heads) const override {
+    return {heads, dim / heads, dim / heads, dim / heads};
+  }
+  void check(const AttentionShape&) const override {}
+  void read_sizes(const std::map<std::string, Shape>&) override {}
+  std::vector<ParameterSpec> parameters(const AttentionShape&) const override { return {}; }
+  Shape noise(const AttentionShape&) const override { return Shape{0}; }
+  Cost preparation_cost(const AttentionShape&) const override { return {}; }
+  Cost penalty_cost(const AttentionShape&) const override { return {}; }
+  Tensor<float> inverted(const AttentionInput<float>&) const override { fail("[{}] inverts nothing", name()); }
+
+  template <class T>
+  NoMemory prepared(const AttentionShape&, Carver<T>&) const {
+    return {};
+  }
+  template <class T>
+  NoMemory saved(const AttentionShape&, Carver<T>&) const {
+    return {};
+  }
+  template <class T>
+  NoMemory scratch(const AttentionShape&, Carver<T>&) const {
+    return {};
+  }
+
+  AttentionMemorySize memory(const AttentionShape& shape) const override {
+    Carver<float> prepared, saved, scratch;
+    self().prepared(shape, prepared), self().saved(shape, saved), self().scratch(shape, scratch);
+    return {prepared.taken(), saved.taken(), scratch.taken()};
+  }
+  AttentionFences fences(const AttentionShape& shape, Index fence) const override {
+    Carver<float> prepared({}, fence), saved({}, fence), scratch({}, fence);
+    self().prepared(shape, prepared), self().saved(shape, saved), self().scratch(shape, scratch);
+    return {prepared.fences(), saved.fences(), scratch.fences()};
+  }
+
+  void prepare(const OfNumber<AttentionPreparation>& call) const override {
+    std::visit(
+        [this](const auto& of) {
+          if constexpr (requires { self().run_prepare(of, prepared_of(of.shape, of.prepared)); })
+            self().run_prepare(of, prepared_of(of.shape, of.prepared));
+        },
+        call);
+  }
+  void prepare_backward(const OfNumber<AttentionPreparationBackward>& call) const override {
+    std::visit(
+        [this](const auto& c) {
+          const auto prepared = prepared_of(c.of.shape, c.of.prepared), dprepared = prepared_of(c.of.shape, c.dprepared);
+          if constexpr (requires { self().run_prepare_backward(c.of, prepared, dprepared, c.gradient); })
+            self().run_prepare_backward(c.of, prepared, dprepared, c.gradient);
+        },
+        call);
+  }
+  void forward(const OfNumber<AttentionForward>& call) const override {
+    std::visit([this](const auto& c) { self().run_forward(c.in, c.out, saved_of(c), scratch_of(c)); }, call);
+  }
+  void backward(const OfNumber<AttentionBackward>& call) const override {
+    std::visit(
+        [this](const auto& c) {
+          self().run_backward(c.in, c.out, c.dout, saved_of(c), scratch_of(c), c.gradient);
+        },
+        call);
+  }
+  void map(const OfNumber<AttentionMap>& call) const override {
+    std::visit(
+        [this](const auto& c) {
+          if constexpr (requires { self().run_map(c.in, c.map, saved_of(c), scratch_of(c)); })
+            self().run_map(c.in, c.map, saved_of(c), scratch_of(c));
+          else
+            fail("[{}] has no map", name());
+        },
+        call);
+  }
+  void penalty(const OfNumber<AttentionPenalty>& call) const override {
+    std::visit(
+        [this](const auto& c) {
+          if constexpr (requires { self().run_penalty(c); })
+            *c.penalty = self().run_penalty(c);
+          else
+            fail("[{}] has no penalty", name());
+        },
+        call);
+  }
+
+ protected:
+  /// Memory as the mechanism divides it; `memory` holds what prepare() left, or is for it.
+  template <class T>
+  auto prepared_of(const AttentionShape& shape, AttentionMemory<T> memory) const {
+    Carver<T> carve(memory.data, memory.fence);
+    return self().prepared(shape, carve);
+  }
+
+ private:
+  const Derived& self() const { return static_cast<const Derived&>(*this); }
+
+  template <class Call>
+  auto saved_of(const Call& c) const {
+    Carver carve(c.saved.data, c.saved.fence);
+    return self().saved(c.in.shape, carve);
+  }
+  template <class Call>
+  auto scratch_of(const Call& c) const {
+    Carver carve(c.scratch.data, c.scratch.fence);
+    return self().scratch(c.in.shape, carve);
+  }
+};
+
+/// The entry of mechanism M, for the list. M's file ends with `template MechanismEntry mechanism_entry<M>();`.
+template <class M>
+MechanismEntry mechanism_entry() {
+  return {M::mechanism_name,
+          M::summary,
+          M::complexity,
+          [](const OptionValues& values) -> std::unique_ptr<Mechanism> {
+            auto mechanism = std::make_unique<M>();
+            OptionReader reader(M::mechanism_name, values);
+            mechanism->options(reader);
+            reader.finish();
+            return mechanism;
+          },
+          [] {
+            M mechanism;
+            OptionLister lister;
+            mechanism.options(lister);
+            return lister.found;
+          },
+          [] { return M::variants(); },
+          [] { return M::settings(); }};
+}
+
+}  // namespace heed

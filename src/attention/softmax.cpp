@@ -1,0 +1,123 @@
+// Softmax attention. Vaswani et al., "Attention is all you need", 2017, arXiv:1706.03762v7, Eq. 1.
+//
+//   S = q k^T / sqrt(d)      [N, M]
+//   A = softmax(S)           row by row
+//   out = A v                [N, d]
+//
+// Time 4 N M d and N M exponentials. The map is never stored: rows are made in blocks of queries, and only the
+// maximum and the sum of each row are kept, from which the backward pass makes the rows again (Dao et al.,
+// "FlashAttention", 2022, arXiv:2205.14135, Section 3.1), so memory is O(N).
+#include "heed/attention/map_blocks.h"
+
+namespace heed {
+
+class Softmax : public MechanismBase<Softmax> {
+ public:
+  static constexpr const char* mechanism_name = "softmax";
+  static constexpr const char* summary = "softmax(q k^T / sqrt(d)) v";
+  static constexpr const char* complexity = "time O(N^2 d), memory O(N)";
+
+  bool causal = false;
+
+  template <class Visitor>
+  void options(Visitor& visit) {
+    visit("causal", causal, "a query sees the keys up to its own position only");
+  }
+
+  static std::vector<OptionValues> variants() { return {{}, {{"causal", "true"}}}; }
+
+  // Saved: the maximum of each row of S and the sum of its exponentials, for making A again in the backward pass.
+  template <class T>
+  Heads<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
+    return carve_heads(shape.heads, shape.queries, 2, carve);
+  }
+
+  // Two blocks of rows: A, and dA in the backward pass.
+  template <class T>
+  struct Scratch {
+    Matrix<T> A, dA;
+  };
+  template <class T>
+  Scratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
+    return {carve_map_block(shape, carve), carve_map_block(shape, carve)};
+  }
+
+  template <class T>
+  void run_forward(const AttentionInput<T>& in, Heads<T> out, Heads<T> saved, const Scratch<T>& scratch) const {
+    const kernels::Gemm gemm{in.products};
+    for (Index h = 0; h < in.shape.heads; ++h)
+      MapBlocks<T>(in.shape, causal).forward([&](const MapBlock& b) {
+        const Matrix<const T> q = b.queries(in.q[h]), k = b.keys(in.k[h]), v = b.keys(in.v[h]);
+        const Matrix<T> S = b.map(scratch.A), A = S;
+        // 1. S = q k^T
+        gemm(q, transposed(k), S);
+        // 2. A = softmax(S / sqrt(d)), in its place
+        kernels::attention_softmax(b.scores(scale(in.shape)), S, b.queries(saved[h]));
+        // 3. out = A v
+        gemm(A, v, b.queries(out[h]));
+      });
+  }
+
+  // Undoing 3: dv = A^T dout, dA = dout v^T.
+  // Undoing 2: a row p = softmax(s) has dp_i/ds_j = p_i ([i = j] - p_j), hence
+  //            dS = A (dA - sum_j A dA) / sqrt(d), row by row.
+  // Undoing 1: dq = dS k, dk = dS^T q.
+  // Blocks run from the last to the first, because the last one sees all keys that any sees, and assigns their dk, dv.
+  template <class T>
+  void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> douts, Heads<T> saved,
+                    const Scratch<T>& scratch, const AttentionGradient<T>& gradient) const {
+    const kernels::Gemm gemm{in.products};
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      clear_unseen_keys(causal, in.shape, h, gradient);
+      MapBlocks<T>(in.shape, causal).backward([&](const MapBlock& b) {
+        const Matrix<const T> q = b.queries(in.q[h]), k = b.keys(in.k[h]), v = b.keys(in.v[h]);
+        const Matrix<const T> dout = b.queries(douts[h]);
+        const kernels::ScoreRows rows = b.scores(scale(in.shape));
+        const Matrix<T> A = b.map(scratch.A), dA = b.map(scratch.dA), dS = dA;
+        // A again
+        gemm(q, transposed(k), A);
+        kernels::attention_softmax_again(rows, A, b.queries(saved[h]));
+        // 3.
+        gemm(transposed(A), dout, b.update(gradient.update), b.keys(gradient.v[h]));
+        gemm(dout, transposed(v), dA);
+        // 2. in the place of dA
+        kernels::attention_softmax_backward(rows, A, dA);
+        // 1.
+        gemm(dS, k, gradient.update, b.queries(gradient.q[h]));
+        gemm(transposed(dS), q, b.update(gradient.update), b.keys(gradient.k[h]));
+      });
+    }
+  }
+
+  template <class T>
+  void run_map(const AttentionInput<T>& in, Heads<T> map, Heads<T>, const Scratch<T>&) const {
+    const kernels::ScoreRows rows = whole_map(in.shape, causal).scores(scale(in.shape));
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      kernels::Gemm{in.products}(in.q[h], transposed(in.k[h]), map[h]);
+      kernels::attention_softmax(rows, map[h]);
+    }
+  }
+
+  Cost cost(const AttentionShape& shape) const override {
+    const MapPairs map(shape, causal);
+    const Index N = shape.queries, d = shape.width, e = shape.value_width;
+    Cost cost;
+    // Forward: 1. S; 2. A; 3. out.
+    cost.forward = map.scores(d) + kernels::attention_softmax_counts(N, map.pairs) + map.to_queries(e);
+    // Backward: S and A again; 3. dv and dA; 2. dS; 1. dq and dk.
+    cost.backward = map.scores(d) + kernels::attention_softmax_again_counts(map.pairs) + map.to_keys(e) +
+                    map.scores(e) + kernels::attention_softmax_backward_counts(N, map.pairs) + map.to_queries(d) +
+                    map.to_keys(d);
+    cost.forward_contractions = map.contraction(d + e);
+    cost.backward_contractions = 2 * map.contraction(d + e);  // making S again is not counted
+    cost.attention_exp = cost.forward.exp;
+    return shape.heads * cost;
+  }
+
+ private:
+  static double scale(const AttentionShape& shape) { return 1 / std::sqrt(static_cast<double>(shape.width)); }
+};
+
+template MechanismEntry mechanism_entry<Softmax>();
+
+}  // namespace heed
