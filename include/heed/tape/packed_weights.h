@@ -12,7 +12,7 @@ struct LinearWeight {
 };
 
 /// Arranged copies of the weights that are `multiplied`; none where there is nothing to gain: in double, and in the
-/// reference build. They are those of the last call of pack().
+/// build without SIMD. They are those of the last call of pack().
 template <class T>
 class PackedWeights {
  public:
