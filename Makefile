@@ -9,7 +9,11 @@
 #   make format | make clean
 #
 # Choices:
-#   KERNELS=reference   plain loops only: no BLAS, no SIMD, no OpenMP (built in build-reference)
+#   BLAS=none           plain loops for products of doubles and for singular values; default: openblas
+#   SIMD=none           plain loops for floats; default: highway
+#   THREADS=none        one thread computes; default: openmp
+#   KERNELS=reference   all three of them none (built in build-reference; others in build-no-blas and so on)
+#   V=1                 show whole commands
 #   ARCH=x86-64-v3      the CPU to compile for; default: this one
 #   CXXFLAGS='-O0 -g'   further flags for the compiler, which gets them last
 #   PREFIX, DESTDIR     where `make install` puts things
@@ -20,6 +24,16 @@ PREFIX  ?= /usr/local
 ARCH    ?= native
 KERNELS ?= fast
 CXX     ?= g++
+ifeq ($(KERNELS),reference)
+  BLAS ?= none
+  SIMD ?= none
+  THREADS ?= none
+else ifneq ($(KERNELS),fast)
+  $(error KERNELS is '$(KERNELS)'; it must be fast or reference)
+endif
+BLAS    ?= openblas
+SIMD    ?= highway
+THREADS ?= openmp
 
 PACKAGES := g++ make pkgconf libtbb-dev libstb-dev libboost-test-dev libcli11-dev libtomlplusplus-dev \
             nlohmann-json3-dev libfmt-dev zlib1g-dev curl ca-certificates dataset-fashion-mnist python3-matplotlib
@@ -30,19 +44,35 @@ PACKAGES := g++ make pkgconf libtbb-dev libstb-dev libboost-test-dev libcli11-de
 # and a sum two operations, as written: fused steps are asked for where they are wanted.
 EXPORTED := -std=c++20 -march=$(ARCH) -fno-math-errno -fno-trapping-math -ffp-contract=off
 LIBS     := -ltbb -lfmt -lz
-ifeq ($(KERNELS),reference)
-  BUILD    := build-reference
-  EXPORTED += -DHEED_REFERENCE
-else ifeq ($(KERNELS),fast)
-  BUILD    := build
-  PACKAGES += libopenblas-dev libhwy-dev
-  EXPORTED += -fopenmp
+NO       :=
+ifeq ($(BLAS),openblas)
+  PACKAGES += libopenblas-dev
   LIBS     += -lopenblas
+else ifeq ($(BLAS),none)
+  NO       += blas
+  EXPORTED += -DHEED_NO_BLAS
+else
+  $(error BLAS is '$(BLAS)'; it must be openblas or none)
+endif
+ifeq ($(SIMD),highway)
+  PACKAGES += libhwy-dev
   # Without the second, Highway takes any ARCH without AES instructions for SSSE3.
   DEFINES  := -DHWY_COMPILE_ONLY_STATIC -DHWY_DISABLE_PCLMUL_AES
+else ifeq ($(SIMD),none)
+  NO       += simd
+  EXPORTED += -DHEED_NO_SIMD
 else
-  $(error KERNELS is '$(KERNELS)'; it must be fast or reference)
+  $(error SIMD is '$(SIMD)'; it must be highway or none)
 endif
+ifeq ($(THREADS),openmp)
+  EXPORTED += -fopenmp
+else ifeq ($(THREADS),none)
+  NO       += threads
+  EXPORTED += -DHEED_NO_THREADS
+else
+  $(error THREADS is '$(THREADS)'; it must be openmp or none)
+endif
+BUILD    := build$(subst -no-blas-no-simd-no-threads,-reference,$(subst $() ,,$(NO:%=-no-%)))
 DEFINES  += -DHEED_VERSION=\"$(VERSION)\" -DHEED_ARCH=\"$(ARCH)\"
 
 # GCC 12 sees an overflow inside fmt that is not there: hence -Wno-stringop-overflow.
@@ -144,4 +174,4 @@ format: deps
 	clang-format -i $$(find include src tests -name '*.h' -o -name '*.cpp')
 
 clean:
-	rm -rf build build-reference
+	rm -rf build build-*

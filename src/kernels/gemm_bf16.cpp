@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#if defined(__AVX512BF16__) && !defined(HEED_REFERENCE)
+#if defined(__AVX512BF16__) && !defined(HEED_NO_SIMD)
 #include "bf16_words.h"
 #endif
 
@@ -17,7 +17,7 @@ float round_to_bf16(float x) {
   return std::bit_cast<float>((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000);
 }
 
-#if defined(HEED_REFERENCE)
+#if defined(HEED_NO_SIMD)
 
 namespace {
 

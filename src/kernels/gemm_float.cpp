@@ -1,6 +1,6 @@
 #include "heed/kernels/gemm.h"
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_SIMD
 
 #include "pair_sums.h"
 

@@ -1,6 +1,6 @@
 #include "heed/kernels/packed_weight.h"
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_SIMD
 
 #ifdef __AVX512BF16__
 #include "bf16_words.h"

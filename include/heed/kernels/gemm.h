@@ -14,8 +14,8 @@ namespace heed::kernels {
 ///
 /// C overlaps neither operand. Relative to sum |a||b| (and |C|, where it is added to) the error is at most k eps. In
 /// float, each element's value depends on its row of A, its column of B and what was there, and on nothing else:
-/// cutting m or n into pieces changes no bit. double goes to BLAS, single-threaded. Counts: product_counts(m, n, k),
-/// and m n add more to accumulate.
+/// cutting m or n into pieces changes no bit. double goes to BLAS where there is one, single-threaded. Counts:
+/// product_counts(m, n, k), and m n add more to accumulate.
 template <class T>
 void gemm(const OperandFor<T>& a, const OperandFor<T>& b, Update update, const Matrix<T>& c) {
   for (Index i = 0; i < c.rows; ++i)
@@ -32,8 +32,10 @@ void gemm(const OperandFor<T>& a, const OperandFor<T>& b, Update update, const M
     }
 }
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_SIMD
 void gemm(const Operand<float>& a, const Operand<float>& b, Update update, const Matrix<float>& c);
+#endif
+#ifndef HEED_NO_BLAS
 void gemm(const Operand<double>& a, const Operand<double>& b, Update update, const Matrix<double>& c);
 #endif
 
@@ -57,12 +59,12 @@ inline Counts addmm_counts(Index m, Index n, Index k, bool bias, bool addend) {
   return product_counts(m, n, k) + Counts{.add = (bias + addend) * m * n};
 }
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_SIMD
 void addmm(const Operand<float>& a, const Operand<float>& b, const float* bias, const Matrix<const float>& addend,
            const Matrix<float>& c);
 #endif
 
-/// What multiplies float and double: "heed AVX3, OpenBLAS 0.3.21 Cooperlake", or "plain loops".
+/// What multiplies float and double: "heed AVX3, OpenBLAS 0.3.21 Cooperlake"; "plain loops" where nothing else does.
 const char* gemm_library();
 
 }  // namespace heed::kernels

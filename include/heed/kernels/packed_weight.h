@@ -26,7 +26,7 @@ class PackedWeight {
 
 /// Does this build have them?
 inline constexpr bool packs_weights =
-#ifdef HEED_REFERENCE
+#ifdef HEED_NO_SIMD
     false;
 #else
     true;
