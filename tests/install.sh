@@ -1,8 +1,9 @@
 #!/bin/sh
-# Installs heed into a directory of its own, then does there what the README says under "Use heed as a library".
+# Installs heed into a directory of its own, then does there what docs/library.md says.
 set -eu
 
 cd "$(dirname "$0")/.."
+page=docs/library.md
 place=$(mktemp -d)
 trap 'rm -rf -- "$place"' EXIT
 trap 'exit 130' INT TERM HUP
@@ -13,8 +14,8 @@ die() {
 }
 
 "${MAKE:-make}" --silent --no-print-directory install PREFIX="$place/usr"
-sed -n '/^\/\/ learn.cpp:/,/^```$/p' README.md | sed '$d' >"$place/learn.cpp"
-[ -s "$place/learn.cpp" ] || die "README.md holds no program that begins with '// learn.cpp:'"
+sed -n '/^\/\/ learn.cpp:/,/^```$/p' "$page" | sed '$d' >"$place/learn.cpp"
+[ -s "$place/learn.cpp" ] || die "$page holds no program that begins with '// learn.cpp:'"
 
 cd "$place"
 PKG_CONFIG_PATH=$place/usr/lib/pkgconfig
@@ -22,7 +23,7 @@ export PKG_CONFIG_PATH
 # CXX may be several words, such as "ccache g++", and so are the flags.
 # shellcheck disable=SC2046,SC2086
 ${CXX:-g++} -O2 -Wall -Wextra -Wpedantic -Werror -o learn learn.cpp $(pkg-config --cflags --libs heed)
-./learn >output || die "the README's program fails"
+./learn >output || die "the program of $page fails"
 awk '$3 == "loss" { last = $4; if (!seen++) first = last }
      END { exit !(seen > 1 && last < first / 2) }' output || die "the loss did not fall: $(cat output)"
 
@@ -37,4 +38,4 @@ fi
 for model in usr/share/heed/models/*.toml; do
   [ -s "$model" ] || die "no models are installed"
 done
-echo "installed library: the README's program compiles and learns"
+echo "installed library: the program of $page compiles and learns"

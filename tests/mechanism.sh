@@ -1,12 +1,13 @@
 #!/bin/sh
-# Adds the mechanism of the README's "Add your own mechanism" to a copy of the source, just as it says there: one file,
-# its line in the list, one test file. Then the gradient check, the cost check and the program know it.
+# Adds the mechanism of docs/adding-a-mechanism.md to a copy of the source, just as it says there: one file, its line in
+# the list, one test file. Then the gradient check, the cost check and the program know it.
 #
 #   sh tests/mechanism.sh BUILD      BUILD: the directory that make has built everything in
 set -eu
 
 cd "$(dirname "$0")/.."
 build=$1
+page=docs/adding-a-mechanism.md
 place=$(mktemp -d)
 trap 'rm -rf -- "$place"' EXIT
 trap 'exit 130' INT TERM HUP
@@ -16,29 +17,27 @@ die() {
   exit 1
 }
 
-# The block of the README whose first line is a comment with the file's name, written to that file.
+# The block of the page whose first line is a comment with the file's name, written to that file.
 extract() {
-  sed -n "\|^// $1\$|,/^\`\`\`\$/p" README.md | sed '1d; $d' >"$place/$1"
-  [ -s "$place/$1" ] || die "README.md holds no file that begins with '// $1'"
+  sed -n "\|^// $1\$|,/^\`\`\`\$/p" "$page" | sed '1d; $d' >"$place/$1"
+  [ -s "$place/$1" ] || die "$page holds no file that begins with '// $1'"
 }
 
 # What is built is copied with its times, so that make compiles the new files and the list only.
 cp -a Makefile include src tests "$build" "$place"
-extract include/heed/attention/hydra.h
+extract src/attention/hydra.cpp
 extract tests/attention/hydra.cpp
-for line in '#include "heed/attention/hydra.h"' 'mechanism_entry<Hydra>(),'; do
-  grep -qF "$line" README.md || die "README.md does not say where '$line' goes"
-done
-sed -i -e '1i #include "heed/attention/hydra.h"' -e '/MechanismEntry list\[\]/a mechanism_entry<Hydra>(),' \
-  "$place/src/attention/mechanisms.cpp"
+line='mechanism_entry<class Hydra>,'
+grep -qF "$line" "$page" || die "$page does not say where '$line' goes"
+sed -i "/MechanismEntry (\*list\[\])() = {/a $line" "$place/src/attention/mechanisms.cpp"
 
 cd "$place"
 "${MAKE:-make}" --no-print-directory "$build/heed" "$build/tests/run" >make.out 2>&1 || die "$(cat make.out)"
 compiled=$(grep -c -- ' -c -o ' make.out) || true
-[ "$compiled" -le 2 ] || die "$compiled files were compiled again, not two"
+[ "$compiled" -le 3 ] || die "$compiled files were compiled again, not three"
 "$build/heed" list >list || die "heed list fails"
 grep -q '^hydra' list || die "heed list does not show it: $(cat list)"
 "$build/heed" gradcheck hydra >check || die "heed gradcheck hydra: $(cat check)"
 "$build/tests/run" --run_test=hydra:check_cases/stated_costs_are_what_runs,float_agrees_with_double \
   >tests.out 2>&1 || die "$(cat tests.out)"
-echo "added mechanism: the README's example compiles, and its gradients and costs are right"
+echo "added mechanism: the example of $page compiles, and its gradients and costs are right"

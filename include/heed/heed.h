@@ -1,9 +1,10 @@
-// All that a program needs to train, run and take apart models; the README shows a short one.
+// All that a program needs to train, run and take apart models; docs/library.md shows a short one.
 #pragma once
 
 // Models, and what they are made of.
 #include "heed/attention/mechanism.h"
 #include "heed/config/experiment.h"
+#include "heed/nn/families.h"
 #include "heed/nn/vit.h"
 
 // Operations with gradients beyond those of the Vision Transformer.
@@ -18,12 +19,14 @@
 #include "heed/data/loader.h"
 
 // Training, by hand or by an experiment file.
+#include "heed/train/classification.h"
 #include "heed/train/evaluate.h"
 #include "heed/train/optimizer.h"
 #include "heed/train/step.h"
 #include "heed/train/trainer.h"
 
 // What models cost.
+#include "heed/config/energy_table.h"
 #include "heed/cost/energy.h"
 #include "heed/analysis/model_cost.h"
 

@@ -1,6 +1,7 @@
 #include "heed/analysis/model_cost.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <set>
 
@@ -10,9 +11,8 @@ namespace {
 
 using Value = TraceEntry::Value;
 
-/// What a dry run over one image records, up to the logits.
-std::vector<TraceEntry> dry_run(const VisionTransformer& model, bool training) {
-  const ModelConfig& c = model.config();
+/// What a dry run over one example records, up to the logits.
+std::vector<TraceEntry> dry_run(const Model& model, bool training) {
   auto shapes = Parameters<float>::shapes_of(model.parameters());
   std::vector<TraceEntry> trace;
   Pass<float> pass;
@@ -21,7 +21,7 @@ std::vector<TraceEntry> dry_run(const VisionTransformer& model, bool training) {
   pass.compute = false;
   pass.trace = &trace;
   Tape<float> tape(pass);
-  model(tape.constant({nullptr, Shape{1, c.channels, c.image, c.image}}));
+  model.logits(tape, model.example());
   return trace;
 }
 
@@ -87,22 +87,10 @@ std::vector<OperationCost> operations_of(const std::vector<TraceEntry>& trace) {
   return operations;
 }
 
-/// Far above what a block of any mechanism takes per product of its sizes.
-void check_size(const ModelConfig& c) {
-  const double tokens = std::pow(static_cast<double>(c.image / c.patch), 2) + 1, dim = static_cast<double>(c.dim);
-  const double block = tokens * dim * (dim + static_cast<double>(c.hidden) + tokens);
-  const double ends = tokens * dim * static_cast<double>(c.channels * c.patch * c.patch + c.classes);
-  constexpr double margin = 100, most = 9e18;
-  require(margin * (static_cast<double>(c.depth) * block + ends) < most,
-          "[cost] {} tokens of {} channels in {} blocks take more operations than 64 bits count", tokens, c.dim,
-          c.depth);
-}
-
 /// "blocks.3" of "blocks.3.attn.qkv", "norm" of "norm".
 std::string block_of(const std::string& layer) {
-  const std::size_t first = layer.find('.');
-  if (!layer.starts_with("blocks.")) return layer.substr(0, first);
-  return layer.substr(0, layer.find('.', first + 1));
+  const BlockName name(layer);
+  return name.number < 0 ? layer.substr(0, layer.find('.')) : fmt::format("{}{}", name.stem, name.number);
 }
 
 std::string name_of(const OperationCost& operation, CostGroup by) {
@@ -136,8 +124,19 @@ const std::vector<OperationCost>& operations_for(const ModelCost& model, CostPas
 
 }  // namespace
 
-ModelCost cost_of(const VisionTransformer& model) {
-  check_size(model.config());
+BlockName::BlockName(const std::string& layer) : stem(layer) {
+  const std::size_t digits = layer.find('.', layer.find("block")) + 1;
+  const char* const end = layer.data() + layer.size();
+  if (digits == 0) return;  // none found: npos + 1
+  const auto [after, error] = std::from_chars(layer.data() + digits, end, number);
+  if (error != std::errc()) return;
+  stem = layer.substr(0, digits);
+  rest.assign(after, end);
+}
+
+ModelCost cost_of(const Model& model) {
+  require(model.most_operations() < 9e18, "[cost] a pass may take {:.0e} operations, more than 64 bits count",
+          model.most_operations());
   ModelCost cost;
   const std::vector<TraceEntry> trace = dry_run(model, true);
   cost.training = operations_of(trace);

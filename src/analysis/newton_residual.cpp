@@ -29,23 +29,23 @@ template <class T>
 NewtonResidual newton_residual(const kernels::NewtonInverse& newton, const T* A) {
   const Index m = newton.m, n = newton.elements();
   const auto elements = static_cast<std::size_t>(n);
-  const std::vector<double> exact(A, A + n);
-  std::vector<double> iterate(elements), product(elements), difference(elements), values(static_cast<std::size_t>(m));
-  std::vector<T> X(elements), scratch(static_cast<std::size_t>(newton.forward_scratch()));
-  difference = exact;
+  std::vector<double> exact(A, A + n), iterate(elements), product(elements), difference(exact);
+  std::vector<double> values(static_cast<std::size_t>(m));
+  const auto matrix = [m](std::vector<double>& numbers) { return Matrix<double>(numbers.data(), m, m); };
   const double norm = spectral_norm(m, difference, values);
+  Buffer<T> inverse(n);
+  const Carved<kernels::NewtonScratch, T> scratch(newton);
   NewtonResidual residual;
-  kernels::newton_inverse(newton, A, X.data(), scratch.data(), [&](Index, const T* X_k) {
-    std::copy(X_k, X_k + n, iterate.begin());
-    kernels::gemm(Transpose::no, Transpose::no, m, m, m, exact.data(), m, iterate.data(), m, Update::assign,
-                  product.data(), m);
-    kernels::gemm(Transpose::no, Transpose::no, m, m, m, product.data(), m, exact.data(), m, Update::assign,
-                  difference.data(), m);
+  const auto observe = [&](Index, Matrix<const T> X) {
+    std::copy_n(X.data, n, iterate.begin());
+    kernels::gemm(matrix(exact), matrix(iterate), matrix(product));
+    kernels::gemm(matrix(product), matrix(exact), matrix(difference));
     for (std::size_t i = 0; i < elements; ++i) difference[i] -= exact[i];
-    for (Index i = 0; i < m; ++i) product[static_cast<std::size_t>(i * m + i)] -= 1;
+    for (Index i = 0; i < m; ++i) matrix(product)(i, i) -= 1;
     residual.relative.push_back(spectral_norm(m, difference, values) / norm);
     residual.identity.push_back(spectral_norm(m, product, values));
-  });
+  };
+  kernels::newton_inverse(newton, Matrix(A, m, m), *scratch, Matrix(inverse.data(), m, m), observe);
   return residual;
 }
 
@@ -53,8 +53,9 @@ template NewtonResidual newton_residual(const kernels::NewtonInverse&, const flo
 template NewtonResidual newton_residual(const kernels::NewtonInverse&, const double*);
 
 GramCondition gram_condition(Index m, const double* A) {
-  std::vector<double> copy(A, A + m * m), values(static_cast<std::size_t>(m)), unused(copy.size());
-  const double sum = kernels::newton_factor({.m = m}, A, unused.data()).norm;
+  std::vector<double> copy(A, A + m * m), values(static_cast<std::size_t>(m));
+  const Matrix<double> not_needed;  // without backtracking
+  const double sum = kernels::newton_factor({.m = m}, Matrix(A, m, m), not_needed).norm;
   kernels::singular_values(Matrix(copy.data(), m, m), values.data());
   return {sum, values.front(), values.back()};
 }

@@ -53,7 +53,7 @@ class Subject {
 
   /// Bytes held beside the tape's.
   Index own_bytes(bool with_gradients) const {
-    const Index numbers = mechanism_.scratch(shape_) + parameters_.size() + (with_gradients ? gradients_.size() : 0);
+    const Index numbers = mechanism_.memory(shape_).scratch + parameters_.size() + (with_gradients ? gradients_.size() : 0);
     return numbers * static_cast<Index>(sizeof(float));
   }
 
@@ -111,9 +111,10 @@ AttentionShape scaling_shape(const Mechanism& mechanism, Index dim, Index heads,
 double scaling_bytes(const Mechanism& mechanism, Index dim, Index heads, Index tokens) {
   const AttentionLayout layout = mechanism.layout(dim, heads);
   const AttentionShape shape = scaling_shape(mechanism, dim, heads, tokens);
-  // x, out and their gradients; own tensors, their gradients, and the tape's sums of these over images.
+  // x, out and their gradients; own tensors and what is made of them, gradients, and the tape's sums of these.
   const Index row = 2 * (layout.total() + layout.heads * layout.value_width);
-  Index numbers = tokens * row + mechanism.saved(shape) + mechanism.scratch(shape);
+  const AttentionMemorySize size = mechanism.memory(shape);
+  Index numbers = tokens * row + 3 * size.prepared + size.saved + size.scratch;
   for (const ParameterSpec& spec : mechanism.parameters(shape)) numbers += 3 * spec.shape.elements();
   return sizeof(float) * static_cast<double>(numbers);
 }

@@ -6,6 +6,11 @@ namespace heed {
 /// The list: a line for each mechanism, whose class stands in a file of its own.
 static constexpr MechanismEntry (*list[])() = {
     mechanism_entry<class Softmax>,
+    mechanism_entry<class Sima>,
+    mechanism_entry<class Aft>,
+    mechanism_entry<class PointwiseAttention>,
+    mechanism_entry<class Soft>,
+    mechanism_entry<class Adder>,
 };
 
 std::span<const MechanismEntry> mechanisms() {

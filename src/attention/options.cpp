@@ -11,6 +11,9 @@ namespace heed {
 
 namespace {
 
+/// The option that every mechanism may be given: one without a causal form, and so without this option, as false only.
+constexpr const char* causal = "causal";
+
 /// The whole of `text` as a number.
 template <class Number>
 bool parse(const std::string& text, Number& value) {
@@ -54,13 +57,19 @@ std::size_t OptionReader::choose(const char* name, std::size_t fallback, const s
 void OptionReader::finish() const {
   for (const auto& [name, text] : values_) {
     if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
-    // No mechanism is causal unless it says that it can be.
-    if (name == "causal" && text == "false") continue;
-    if (name == "causal")
+    if (name == causal && text == "false") continue;
+    if (name == causal)
       fail("[{}] causal is {}; expected false, since it has no causal form", owner_, in_quotes(text));
     fail("[{}] has no option '{}'{}", owner_, name,
          known_.empty() ? std::string("; it takes none") : suggestion(name, known_));
   }
+}
+
+std::vector<std::string> option_names(const MechanismEntry& entry) {
+  std::vector<std::string> names;
+  for (const OptionInfo& option : entry.options()) names.push_back(option.name);
+  if (std::find(names.begin(), names.end(), causal) == names.end()) names.emplace_back(causal);
+  return names;
 }
 
 void OptionLister::operator()(const char* name, bool& value, const char* meaning) {

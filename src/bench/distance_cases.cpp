@@ -13,10 +13,10 @@ KernelCase distances(const std::string& where, Index rows, Index out, Index in) 
           fmt::format("{} x {} x {}", rows, out, in),
           {{Resource::l1, rows * out * in}},
           [=](Operands& operands) {
-            const float *x = operands.in(rows * in), *w = operands.in(out * in);
-            float* const y = operands.out(rows * out);
+            const Matrix x(operands.in(rows * in), rows, in), w(operands.in(out * in), out, in);
+            const Matrix y(operands.out(rows * out), rows, out);
             const float* const bias = operands.in(out);
-            return [=] { kernels::negative_l1_by_maxima(rows, out, in, x, in, w, in, bias, y, out); };
+            return [=] { kernels::negative_l1_by_maxima(x, w, bias, y); };
           }};
 }
 
@@ -26,21 +26,36 @@ KernelCase scores(const std::string& where, Index rows, Index keys, Index width)
           fmt::format("{} x {} x {}", rows, keys, width),
           {{Resource::l1, rows * keys * width}},
           [=](Operands& operands) {
-            const float *q = operands.in(rows * width), *k = operands.in(keys * width);
-            float* const s = operands.out(rows * keys);
-            return [=] { kernels::negative_l1(rows, keys, width, q, width, k, width, Update::assign, s, keys); };
+            const Matrix q(operands.in(rows * width), rows, width), k(operands.in(keys * width), keys, width);
+            const Matrix s(operands.out(rows * keys), rows, keys);
+            return [=] { kernels::negative_l1(q, k, s); };
           }};
 }
 
-KernelCase gradient(const char* kernel, DistanceGradient form, Work work, Transpose transpose, const std::string& where,
-                    Index rows, Index terms, Index width) {
-  return {kernel, where, fmt::format("{} x {} x {}", rows, width, terms), {work}, [=](Operands& operands) {
-            const float *x = operands.in(rows * width), *w = operands.in(terms * width), *g = operands.in(rows * terms);
-            float* const dx = operands.out(rows * width);
-            const Index ldg = transpose == Transpose::no ? terms : rows;
+/// By the input, of `out` terms each, and by the weight, of `rows` terms each, to which the gradient comes transposed.
+KernelCase input_gradient(const std::string& where, Index rows, Index out, Index in) {
+  return {"clamped gradient",
+          where,
+          fmt::format("{} x {} x {}", rows, in, out),
+          {{Resource::clamp, rows * in * out}},
+          [=](Operands& operands) {
+            const Matrix x(operands.in(rows * in), rows, in), w(operands.in(out * in), out, in);
+            const Matrix dy(operands.in(rows * out), rows, out);
+            const Matrix dx(operands.out(rows * in), rows, in);
+            return [=] { kernels::negative_l1_gradient(DistanceGradient::hardtanh, x, w, dy, Update::assign, dx); };
+          }};
+}
+KernelCase weight_gradient(const std::string& where, Index rows, Index out, Index in) {
+  return {"adder weight gradient",
+          where,
+          fmt::format("{} x {} x {}", out, in, rows),
+          {{Resource::gemm, 2 * rows * in * out}},
+          [=](Operands& operands) {
+            const Matrix w(operands.in(out * in), out, in), x(operands.in(rows * in), rows, in);
+            const Matrix dy(operands.in(rows * out), rows, out);
+            const Matrix dw(operands.out(out * in), out, in);
             return [=] {
-              kernels::negative_l1_gradient(form, transpose, rows, terms, width, x, width, w, width, g, ldg,
-                                            Update::assign, dx, width);
+              kernels::negative_l1_gradient(DistanceGradient::full, w, x, transposed(dy), Update::assign, dw);
             };
           }};
 }
@@ -52,12 +67,9 @@ std::vector<KernelCase> distance_cases(const ModelSizes& model) {
   std::vector<KernelCase> cases;
   for (const auto& [layer, in, out] : model.layers()) {
     const std::string where = fmt::format("{} {}", model.name, layer);
-    const Index terms = rows * in * out;
     cases.push_back(distances(where, rows, out, in));
-    cases.push_back(gradient("clamped gradient", DistanceGradient::hardtanh, {Resource::clamp, terms}, Transpose::no,
-                             where, rows, out, in));
-    cases.push_back(gradient("adder weight gradient", DistanceGradient::full, {Resource::gemm, 2 * terms},
-                             Transpose::yes, where, out, rows, in));
+    cases.push_back(input_gradient(where, rows, out, in));
+    cases.push_back(weight_gradient(where, rows, out, in));
   }
   cases.push_back(scores(fmt::format("{} head", model.name), model.map_rows(), model.tokens, model.head()));
   return cases;

@@ -24,7 +24,6 @@ std::vector<KernelCase> exponential_cases(const ModelSizes& model) {
   const Index rows = model.map_rows(), N = model.tokens, D = model.dim, stride = model.map_stride();
   // As many rows as training hands from one operation to the next.
   const Index hidden_rows = std::min(model.rows(), rows_in_cache(model.hidden)), hidden = hidden_rows * model.hidden;
-  const Index n = N * D;
   const kernels::ScoreRows plain{1.0};
   return {
       exponentials("softmax forward", head, rows, N,
@@ -51,26 +50,25 @@ std::vector<KernelCase> exponential_cases(const ModelSizes& model) {
                    }),
       exponentials("sigmoid gate forward", image, N, D,
                    [=](Operands& o) {
-                     return [=, q = o.in(n), y = o.in(n), out = o.out(n)] { kernels::gate_forward(n, q, y, out); };
+                     return
+                         [=, q = o.in(N, D), y = o.in(N, D), out = o.out(N, D)] { kernels::gate_forward(q, y, out); };
                    }),
       exponentials("sigmoid gate backward", image, N, D,
                    [=](Operands& o) {
-                     return [=, q = o.in(n), y = o.in(n), dout = o.in(n), dq = o.out(n), dy = o.out(n)] {
-                       kernels::gate_backward(n, q, y, dout, Update::assign, dq, dy);
+                     return [=, q = o.in(N, D), y = o.in(N, D), dout = o.in(N, D), dq = o.out(N, D), dy = o.out(N, D)] {
+                       kernels::gate_backward(q, y, dout, Update::assign, dq, dy);
                      };
                    }),
       exponentials("exp sums", image, N, D,
                    [=](Operands& o) {
-                     const kernels::ExpSums<float> sums{o.out(D), o.out(D), o.out(D)};
-                     return [=, k = o.in(n), v = o.in(n), no_bias = static_cast<const float*>(nullptr)] {
-                       kernels::exp_sums_of(N, D, k, D, v, D, no_bias, sums);
-                     };
+                     const kernels::ExpSums<float> sums{o.out(1, D), o.out(1, D), o.out(1, D)};
+                     const kernels::KeysAndValues<const float> keys{o.in(N, D), o.in(N, D)};
+                     return [=] { kernels::exp_sums_of(keys, nullptr, sums); };
                    }),
       exponentials("exp of columns", image, N, D,
                    [=](Operands& o) {
-                     return [=, k = o.in(n), v = o.in(n), maximum = o.out(D), f = o.out(2 * n)] {
-                       kernels::exp_of_columns(N, D, k, D, v, D, maximum, f);
-                     };
+                     const kernels::KeysAndValues<const float> keys{o.in(N, D), o.in(N, D)};
+                     return [=, maximum = o.out(D), F = o.out(N, 2 * D)] { kernels::exp_of_columns(keys, maximum, F); };
                    }),
   };
 }

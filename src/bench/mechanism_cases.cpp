@@ -14,6 +14,15 @@ std::vector<Work> work_of(const Counts& counts) {
   return {{Resource::gemm, 2 * counts.mul}, {Resource::exp, counts.exp}};
 }
 
+/// Memory of the inverse, of the size that it asks for.
+template <class Scratch>
+Scratch carved(const kernels::NewtonInverse& newton, Operands& o) {
+  Carver<float> measure;
+  static_cast<void>(Scratch(newton, measure));
+  Carver carve(o.scratch(measure.taken()));
+  return Scratch(newton, carve);
+}
+
 }  // namespace
 
 std::vector<KernelCase> mechanism_cases(const ModelSizes& model) {
@@ -21,54 +30,57 @@ std::vector<KernelCase> mechanism_cases(const ModelSizes& model) {
   const std::string name = model.name, head = name + " head";
   const Index N = model.tokens, d = model.head();
   const kernels::Neighbourhood grid{model.grid, model.grid, 2, 2};
-  const Index cells = grid.cells(), scratch = kernels::neighbourhood_scratch(grid, d, true);
+  const Index cells = grid.cells();
   const kernels::NewtonInverse newton{landmarks};
   const Cost newton_cost = kernels::newton_inverse_cost(newton, true);
+  const Cost gaussian_cost = kernels::gaussian_cost(landmarks, N, d);
   const auto gram = [=](Operands& o) {
-    float* const A = o.in_out(newton.elements());
-    const float* const points = o.in(landmarks * d);
-    kernels::gaussian(landmarks, landmarks, d, points, d, points, d, 1.0, A, landmarks);
-    return static_cast<const float*>(A);
+    const Matrix A(o.in_out(newton.elements()), landmarks, landmarks);
+    const Matrix points(o.in(landmarks * d), landmarks, d);
+    kernels::gaussian(points, points, 1.0, A);
+    return Matrix<const float>(A);
   };
   return {
       {"neighbourhood sums", head, fmt::format("{} x {}, 5 x 5", cells, d),
-       work_of(kernels::neighbourhood_counts(grid, d, false, true)),
+       work_of(kernels::neighbourhood_sums_counts(grid, d, false)),
        [=](Operands& o) {
-         const kernels::NeighbourTerms<float> terms{d, o.in(cells), 1, nullptr, o.in(cells * d), d};
-         const kernels::NeighbourSums<float> sums{o.out(cells), o.out(cells), o.out(cells * d)};
-         return [=, bias = o.in(grid.places()), rest = o.scratch(scratch)] {
-           kernels::neighbourhood_sums(grid, terms, bias, false, true, sums, rest);
+         const kernels::ExpSums<const float> terms{o.in(cells, 1), {}, o.in(cells, d)};
+         const kernels::ExpSums<float> sums{o.out(cells, 1), o.out(cells, 1), o.out(cells, d)};
+         Carver<float> size;
+         kernels::carve_running_sums(grid, d, size);
+         Carver<float> carve(o.scratch(size.taken()));
+         return [=, bias = o.in(grid.places()), running = kernels::carve_running_sums(grid, d, carve)] {
+           kernels::neighbourhood_sums(grid, terms, bias, false, running, sums);
          };
        }},
-      {"gaussian forward", head, fmt::format("{} x {} x {}", landmarks, N, d),
-       work_of(kernels::gaussian_cost(landmarks, N, d, false).forward),
+      {"gaussian forward", head, fmt::format("{} x {} x {}", landmarks, N, d), work_of(gaussian_cost.forward),
        [=](Operands& o) {
-         return [=, x = o.in(landmarks * d), y = o.in(N * d), g = o.out(landmarks * N)] {
-           kernels::gaussian(landmarks, N, d, x, d, y, d, 0.25, g, N);
-         };
+         const Matrix x(o.in(landmarks * d), landmarks, d), y(o.in(N * d), N, d);
+         return [=, G = Matrix(o.out(landmarks * N), landmarks, N)] { kernels::gaussian(x, y, 0.25, G); };
        }},
       {"gaussian backward", head, fmt::format("{} x {} x {}", landmarks, N, d),
-       work_of(kernels::gaussian_cost(landmarks, N, d, false).backward_contractions),
+       work_of(gaussian_cost.backward_contractions),
        [=](Operands& o) {
-         return [=, x = o.in(landmarks * d), y = o.in(N * d), g = o.in(landmarks * N), dg = o.in(landmarks * N),
-                 dx = o.out(landmarks * d), dy = o.out(N * d)] {
-           kernels::gaussian_backward(landmarks, N, d, x, d, y, d, 0.25, g, dg, N, Update::assign, dx, d,
-                                      Update::assign, dy, d);
-         };
+         const Matrix x(o.in(landmarks * d), landmarks, d), y(o.in(N * d), N, d);
+         const Matrix G(o.in(landmarks * N), landmarks, N), dG(o.in(landmarks * N), landmarks, N);
+         const Matrix dx(o.out(landmarks * d), landmarks, d), dy(o.out(N * d), N, d);
+         return [=] { kernels::gaussian_backward({x, y, 0.25, G}, dG, Update::assign, dx, Update::assign, dy); };
        }},
       {"newton inverse", head, fmt::format("{} x {}, 20 steps", landmarks, landmarks), work_of(newton_cost.forward),
        [=](Operands& o) {
-         return [=, A = gram(o), X = o.out(newton.elements()), rest = o.scratch(newton.forward_scratch())] {
-           kernels::newton_inverse(newton, A, X, rest);
+         return [=, A = gram(o), X = Matrix(o.out(newton.elements()), landmarks, landmarks),
+                 scratch = carved<kernels::NewtonScratch<float>>(newton, o)] {
+           kernels::newton_inverse(newton, A, scratch, X);
          };
        }},
       {"newton inverse backward", head, fmt::format("{} x {}, 20 steps", landmarks, landmarks),
        work_of(newton_cost.backward),
        [=](Operands& o) {
-         return [=, A = gram(o), dX = o.in_out(newton.elements()), dA = o.out(newton.elements()),
-                 rest = o.scratch(newton.backward_scratch())] {
-           std::fill_n(dX, newton.elements(), 1.0F);  // what the last call has left of it grows
-           kernels::newton_inverse_backward(newton, A, dX, dA, rest);
+         return [=, A = gram(o), dX = Matrix(o.in_out(newton.elements()), landmarks, landmarks),
+                 dA = Matrix(o.out(newton.elements()), landmarks, landmarks),
+                 scratch = carved<kernels::NewtonBackwardScratch<float>>(newton, o)] {
+           fill(dX, 1.0F);  // what the last call has left of it grows
+           kernels::newton_inverse_backward(newton, A, dX, scratch, dA);
          };
        }},
   };

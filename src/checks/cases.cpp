@@ -3,6 +3,7 @@
 
 #include "heed/attention/mechanism.h"
 #include "heed/checks/gradcheck.h"
+#include "heed/checks/memory.h"
 #include "heed/ops/activation.h"
 #include "heed/ops/arithmetic.h"
 #include "heed/ops/attention.h"
@@ -210,7 +211,8 @@ void add_attention(std::vector<CheckCase>& cases, const std::string& label, cons
     const auto noise = filled(tape, noise_shape, [](Index i) { return RandomStream(5).uniform(i, -1, 3); });
     return attention(mechanism, q, k, value, shape, std::span<const Variable>(own), {noise.data(), noise.shape()});
   }));
-  cases.back().note = mechanism.surrogate();
+  cases.back().note = mechanism.traits().surrogate;
+  cases.back().memory_faults = [=, &mechanism] { return memory_faults(mechanism, layout, shape); };
 }
 
 /// What a mechanism adds to the training loss, as a function of its own tensors.
@@ -241,7 +243,7 @@ void add_mechanisms(std::vector<CheckCase>& cases) {
       const Mechanism& mechanism = keep(entry.name, options);
       const std::size_t before = cases.size();
       for (const CheckShape& shape : check_shapes) add_attention(cases, label, mechanism, shape);
-      if (mechanism.has_penalty()) add_penalty(cases, label, mechanism);
+      if (mechanism.traits().penalty) add_penalty(cases, label, mechanism);
       require(cases.size() > before, "[check] {} accepts none of the shapes that mechanisms are checked in", label);
     }
   add_packed_attention(cases, keep("softmax", {}));

@@ -30,30 +30,27 @@ int bench_command(const BenchArguments& a) {
 
 }  // namespace
 
-void add_bench(CLI::App& app, const AddVerb& add) {
+void add_bench(Command program) {
   static BenchArguments a;
-  auto* const command = app.add_subcommand(
+  Command command = program.verb(
       "bench", "Measure this machine's limits, the kernels and the standard models; or one model on random images");
-  command->add_option("MODEL", a.model, "model or experiment file (TOML); default: everything");
+  command.option("MODEL", &a.model, "model or experiment file (TOML); default: everything");
   add_sets(command, a.sets, "override a key of the file; repeatable");
-  command->add_option("--batch", a.batch, "images per step; default: train.batch")->check(CLI::Range(1, 1'000'000));
-  command->add_option("--mode", a.mode, "train (default): forward, backward, optimiser; infer: forward")
-      ->check(CLI::IsMember({"train", "infer"}));
+  command.option("--batch", &a.batch, "images per step; default: train.batch", {.range = {{1, 1'000'000}}});
+  command.option("--mode", &a.mode, "train (default): forward, backward, optimiser; infer: forward",
+                 {.one_of = {"train", "infer"}});
   add_threads(command, a.threads);
-  command
-      ->add_option("--seconds", a.seconds,
-                   "how long to measure; default 8. Without MODEL: each model, default 1; "
-                   "limits and kernels a tenth of it")
-      ->check(CLI::Range(0.001, 86'400.0));
-  command->add_flag("--profile", a.profile, "show where the time of training steps goes, by operation");
-  command->add_option("--only", a.only, "without MODEL: limits, kernels, models or several of them; limits always are")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"limits", "kernels", "models"}));
-  command->add_option("--match", a.match, "without MODEL: kernels and models whose name contains this")
-      ->type_name("TEXT");
-  command->add_option("--compare", a.compare, "hold the results against an earlier --json")->type_name("OLD.json");
-  command->add_flag("--json", a.json, "one JSON object");
-  add(command, [] { return bench_command(a); });
+  command.option("--seconds", &a.seconds,
+                 "how long to measure; default 8. Without MODEL: each model, default 1; "
+                 "limits and kernels a tenth of it",
+                 {.range = {{0.001, 86'400}}});
+  command.option("--profile", &a.profile, "show where the time of training steps goes, by operation");
+  command.option("--only", &a.only, "without MODEL: limits, kernels, models or several of them; limits always are",
+                 {.one_of = {"limits", "kernels", "models"}, .commas = true});
+  command.option("--match", &a.match, "without MODEL: kernels and models whose name contains this", {.value = "TEXT"});
+  command.option("--compare", &a.compare, "hold the results against an earlier --json", {.value = "OLD.json"});
+  command.option("--json", &a.json, "one JSON object");
+  command.action([] { return bench_command(a); });
 }
 
 }  // namespace heed::cli

@@ -10,6 +10,7 @@
 #include "heed/kernels/gemm.h"
 #include "heed/base/parallel.h"
 #include "heed/base/resident_memory.h"
+#include "heed/nn/families.h"
 #include "heed/train/optimizer.h"
 #include "heed/train/step.h"
 
@@ -41,34 +42,25 @@ Index profile_calls(double seconds, const F& f) {
 
 template <class T>
 Measured measure(const BenchArguments& a, const Experiment& x, Index batch) {
-  const ModelConfig& m = x.model;
-  const VisionTransformer model(m, x.attention, x.train.dropout, x.train.drop_path);
-  Parameters<T> parameters(model.parameters());
+  const std::unique_ptr<Model> model = make_model(x);
+  const std::unique_ptr<TaskBatch<T>> examples = make_task<T>(x, *model)->random_batch(batch);
+  Parameters<T> parameters(model->parameters());
   parameters.initialise(1);
-  const RandomStream random(1);
-  Tensor<T> images(Shape{batch, m.channels, m.image, m.image}), targets(Shape{batch, m.classes});
-  for (Index i = 0; i < images.size(); ++i) images[i] = static_cast<T>(random.normal(i));
-  std::vector<int> labels;
-  for (Index i = 0; i < batch; ++i) {
-    labels.push_back(static_cast<int>(random.derive(1).below(i, m.classes)));
-    targets[i * m.classes + labels.back()] = 1;
-  }
-  const View<const T> image_view = std::as_const(images).view();
   Measured result;
   const auto time = [&](const auto& call) {
     result.times = bench::time_calls(a.seconds, 0, call, [&] { result.energy.update(); });
   };
   if (a.mode == "infer") {
-    Inference<T> inference(model, parameters, x.train.piece);
-    Tensor<T> logits(Shape{batch, m.classes});
-    time([&] { inference.run(image_view, logits.data()); });
+    const Inference<T> inference(*model, parameters, x.train.piece);
+    time([&] {
+      inference.for_pieces(batch, [&](Tape<T>& tape, Piece piece) { examples->logits(*model, tape, piece); });
+    });
     return result;
   }
   Optimizer<T> optimizer(x.optim, parameters);
-  BatchGradient<T> gradient(model, parameters, batch, x.train);
+  BatchGradient<T> gradient(*model, parameters, batch, x.train);
   const auto step = [&] {
-    gradient.run(image_view, std::as_const(targets).view(), labels.data(),
-                 random.derive(static_cast<std::uint64_t>(optimizer.steps())));
+    gradient.run(*examples, RandomStream(1).derive(static_cast<std::uint64_t>(optimizer.steps())));
     const Clipping clipping = clip_by_norm(gradient.gradients(), x.optim.clip);
     optimizer.step(parameters, gradient.gradients(), x.optim.lr, clipping.factor);
   };

@@ -25,12 +25,18 @@ int gradcheck_command(const std::vector<std::string>& names) {
     require(std::any_of(cases.begin(), cases.end(), [&](const CheckCase& c) { return belongs(c, name); }),
             "gradcheck: nothing is called '{}'{}", name, suggestion(name, known));
   std::vector<CheckRow> rows;
+  bool memory_sound = true;
   for (const CheckCase& c : cases) {
     if (!names.empty() && std::none_of(names.begin(), names.end(), [&](const auto& name) { return belongs(c, name); }))
       continue;
-    for (const CheckRow& row : gradcheck(c)) rows.push_back(row);
+    const std::vector<std::string> faults = c.memory_faults ? c.memory_faults() : std::vector<std::string>{};
+    for (const std::string& fault : faults) std::cout << fault << " (" << c.name << ")\n";
+    memory_sound &= faults.empty();
+    // What overruns its memory may end the program when it runs unwatched.
+    if (faults.empty())
+      for (const CheckRow& row : gradcheck(c)) rows.push_back(row);
   }
-  return print_gradcheck(std::cout, rows) ? ok : check_failed;
+  return print_gradcheck(std::cout, rows) && memory_sound ? ok : check_failed;
 }
 
 int list_command() {
@@ -43,19 +49,34 @@ int list_command() {
   return ok;
 }
 
-}  // namespace
-
-void add_gradcheck(CLI::App& app, const AddVerb& add) {
-  auto* const command = app.add_subcommand("gradcheck", "Compare hand-written gradients with central differences");
-  static std::vector<std::string> names;
-  static bool all = false;
-  auto* const name = command->add_option("NAME", names, "operations and mechanisms, such as layer_norm or softmax");
-  command->add_flag("--all", all, "all of them (as without NAME)")->excludes(name);
-  add(command, [] { return gradcheck_command(names); });
+/// For scripts: label, growth of time with tokens, NAME:OPTION=VALUE..., separated by tabs.
+int list_settings() {
+  for (const MechanismEntry& entry : mechanisms())
+    for (const MechanismSetting& setting : entry.settings()) {
+      std::string text = entry.name;
+      for (const auto& [option, value] : setting.options) text += ":" + option + "=" + value;
+      std::cout << fmt::format("{}\t{}\t{}\n", setting.label, setting.linear ? "linear" : "quadratic", text);
+    }
+  return ok;
 }
 
-void add_list(CLI::App& app, const AddVerb& add) {
-  add(app.add_subcommand("list", "Show the attention mechanisms and their options"), list_command);
+}  // namespace
+
+void add_gradcheck(Command program) {
+  static std::vector<std::string> names;
+  static bool all = false;
+  Command command = program.verb("gradcheck", "Compare hand-written gradients with central differences");
+  command.option("NAME", &names, "operations and mechanisms, such as layer_norm or softmax");
+  command.option("--all", &all, "all of them (as without NAME)", {.excludes = "NAME"});
+  command.action([] { return gradcheck_command(names); });
+}
+
+void add_list(Command program) {
+  static bool settings = false;
+  Command command = program.verb("list", "Show the attention mechanisms and their options");
+  command.option("--settings", &settings,
+                 "settings to compare instead, a line each: label, growth of time, NAME:OPTION=VALUE...");
+  command.action([] { return settings ? list_settings() : list_command(); });
 }
 
 }  // namespace heed::cli

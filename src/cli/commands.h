@@ -1,9 +1,8 @@
 // The verbs of the program. Each adds itself to the command line; what it returns is the exit status.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include "command_line.h"
 
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -13,28 +12,24 @@ namespace heed::cli {
 /// Exit statuses.
 inline constexpr int ok = 0, check_failed = 1, bad_input = 2, diverged = 3, interrupted = 130;
 
-/// Registers a verb: the function runs when the verb was given and returns the exit status.
-using Verb = std::function<int()>;
-using AddVerb = std::function<void(CLI::App* command, Verb run)>;
-
-void add_train(CLI::App& app, const AddVerb& add);
-void add_eval(CLI::App& app, const AddVerb& add);
-void add_predict(CLI::App& app, const AddVerb& add);
-void add_gradcheck(CLI::App& app, const AddVerb& add);
-void add_list(CLI::App& app, const AddVerb& add);
-void add_cost(CLI::App& app, const AddVerb& add);
-void add_bench(CLI::App& app, const AddVerb& add);
-void add_maps(CLI::App& app, const AddVerb& add);
-void add_spectrum(CLI::App& app, const AddVerb& add);
-void add_residual(CLI::App& app, const AddVerb& add);
-void add_scaling(CLI::App& app, const AddVerb& add);
-void add_probe(CLI::App& app, const AddVerb& add);
+void add_train(Command program);
+void add_eval(Command program);
+void add_predict(Command program);
+void add_gradcheck(Command program);
+void add_list(Command program);
+void add_cost(Command program);
+void add_bench(Command program);
+void add_maps(Command program);
+void add_spectrum(Command program);
+void add_residual(Command program);
+void add_scaling(Command program);
+void add_probe(Command program);
 
 /// How the program was called, for hints that can be pasted.
 std::string& program_name();
 
 /// --set key=value, repeatable, one value per occurrence.
-CLI::Option* add_sets(CLI::App* command, std::vector<std::string>& sets, const std::string& meaning);
+void add_sets(Command command, std::vector<std::string>& sets, const std::string& meaning);
 
 /// The values of --set OPTION=VALUE by name; a value may stand in quotes.
 std::map<std::string, std::string> parse_options(const std::vector<std::string>& sets);
@@ -43,7 +38,7 @@ std::map<std::string, std::string> parse_options(const std::vector<std::string>&
 inline constexpr int max_threads = 1024;
 
 /// --threads N; 0 leaves the number of cores.
-CLI::Option* add_threads(CLI::App* command, int& threads);
+void add_threads(Command command, int& threads);
 void use_threads(int threads);
 
 }  // namespace heed::cli

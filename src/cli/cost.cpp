@@ -2,9 +2,11 @@
 #include "cost_forms.h"
 
 #include "heed/analysis/cost_json.h"
+#include "heed/config/energy_table.h"
 #include "cost_table.h"
 
 #include "heed/base/suggest.h"
+#include "heed/nn/families.h"
 
 #include <fmt/format.h>
 
@@ -15,42 +17,37 @@ namespace heed::cli {
 
 namespace {
 
-/// "blocks.3.attn.qkv" as block 3 and ".attn.qkv"; block -1 for what is in no block.
-std::pair<Index, std::string> block_and_rest(const std::string& name) {
-  constexpr std::string_view prefix = "blocks.";
-  if (!name.starts_with(prefix)) return {-1, name};
-  const std::size_t end = std::min(name.find('.', prefix.size()), name.size());
-  return {std::stol(name.substr(prefix.size(), end - prefix.size())), name.substr(end)};
-}
-
 /// Rows of neighbouring blocks that cost the same, drawn together: "blocks.0-11.attn.qkv", their sum.
 std::vector<CostRow> joined_blocks(const std::vector<CostRow>& rows) {
   struct Run {
     CostRow row;
     CostRow sum;
-    Index first, last;
-    std::string rest;
+    BlockName first;
+    Index last;
   };
   std::vector<Run> runs;
   for (const CostRow& row : rows) {
-    const auto [block, rest] = block_and_rest(row.name);
-    const auto same = [&, block = block, &rest = rest](const Run& run) {
-      return block > 0 && run.last == block - 1 && run.rest == rest && run.row.counts == row.counts &&
-             run.row.moved == row.moved && run.row.parameters == row.parameters;
+    const BlockName name(row.name);
+    const auto same = [&](const Run& run) {
+      return name.number > 0 && run.last == name.number - 1 && run.first.stem == name.stem &&
+             run.first.rest == name.rest && run.row.counts == row.counts && run.row.moved == row.moved &&
+             run.row.parameters == row.parameters;
     };
     const auto run = std::find_if(runs.begin(), runs.end(), same);
     if (run == runs.end()) {
-      runs.push_back({row, row, block, block, rest});
+      runs.push_back({row, row, name, name.number});
       continue;
     }
-    run->last = block;
+    run->last = name.number;
     run->sum.counts += row.counts;
     run->sum.moved += row.moved;
     run->sum.parameters += row.parameters;
   }
   std::vector<CostRow> joined;
   for (Run& run : runs) {
-    if (run.last > run.first) run.sum.name = fmt::format("blocks.{}-{}{}", run.first, run.last, run.rest);
+    const BlockName& first = run.first;
+    if (run.last > first.number)
+      run.sum.name = fmt::format("{}{}-{}{}", first.stem, first.number, run.last, first.rest);
     joined.push_back(std::move(run.sum));
   }
   return joined;
@@ -72,8 +69,8 @@ double weight_of(const EnergyTable& table, const Counts& counts, const Counts& t
 std::string dominating(const std::vector<CostRow>& rows, const EnergyTable& table, const Counts& total) {
   std::map<std::string, double> shares;
   for (const CostRow& row : rows) {
-    const auto [block, rest] = block_and_rest(row.name);
-    const std::string name = block < 0 ? row.name : rest.empty() ? "blocks" : rest.substr(1);
+    const BlockName block(row.name);
+    const std::string name = block.number < 0 ? row.name : block.rest.empty() ? "blocks" : block.rest.substr(1);
     shares[name] += weight_of(table, row.counts, total) / std::max(weight_of(table, total, total), 1.0);
   }
   std::vector<std::pair<double, std::string>> sorted;
@@ -108,7 +105,7 @@ void print_model(const CostArguments& a, const ModelCost& model, const CostQuery
   for (const CostRow& row : query.by == CostGroup::kind ? rows : joined_blocks(rows)) add_row(row);
   add_row(total);
 
-  std::cout << fmt::format("{}: {}, per image; {}\n\n", a.models.front(),
+  std::cout << fmt::format("{}: {}, per image; {}\n\n", a.model,
                            a.pass == "step" ? "forward and backward pass" : a.pass + " pass",
                            convention_note(query.convention));
   print_table(std::cout, cells);
@@ -123,13 +120,12 @@ void print_model(const CostArguments& a, const ModelCost& model, const CostQuery
 }
 
 int cost_command(const CostArguments& a) {
-  require(!a.models.empty() || !a.compare.empty(), "cost: no model was given; expected MODEL.toml or --compare");
-  require(a.models.empty() || a.compare.empty(), "cost: {} and --compare; expected one of them",
-          in_quotes(a.models.empty() ? "" : a.models.front()));
+  require(!a.model.empty() || !a.compare.empty(), "cost: no model was given; expected MODEL.toml or --compare");
+  require(a.model.empty() || a.compare.empty(), "cost: {} and --compare; expected one of them", in_quotes(a.model));
   const EnergyTable table = a.energy.empty() ? default_energy_table() : load_energy_table(a.energy);
   if (!a.scale.empty()) return scale_command(a, table);
   if (!a.compare.empty() || !a.attention.empty()) return compare_command(a, table);
-  const ModelCost model = cost_of(model_of(load_experiment(a.models.front(), a.sets)));
+  const ModelCost model = cost_of(*make_model(load_experiment(a.model, a.sets)));
   if (a.json)
     std::cout << cost_json(model, query_of(a), table).dump() << "\n";
   else
@@ -150,29 +146,27 @@ CostQuery query_of(const CostArguments& a) {
           a.batch};
 }
 
-VisionTransformer model_of(const Experiment& x) { return {x.model, x.attention, x.train.dropout, x.train.drop_path}; }
-
-void add_cost(CLI::App& app, const AddVerb& add) {
+void add_cost(Command program) {
   static CostArguments a;
-  auto* const command = app.add_subcommand("cost", "Count a model's operations, memory and energy per image");
-  command->add_option("MODEL", a.models, "model or experiment file (TOML)")->expected(0, 1);
+  Command command = program.verb("cost", "Count a model's operations, memory and energy per image");
+  command.option("MODEL", &a.model, "model or experiment file (TOML)");
   add_sets(command, a.sets, "override a key of the file; repeatable");
-  command->add_option("--batch", a.batch, "images that share one reading of the weights; default 1")
-      ->check(CLI::Range(1, 1'000'000));
-  command->add_option("--convention", a.convention, "contractions: products and weighted sums, as in papers; or all")
-      ->check(CLI::IsMember({"contractions", "all"}));
-  command->add_option("--pass", a.pass, "forward (default), backward, or both as in a training step")
-      ->check(CLI::IsMember({"forward", "backward", "step"}));
-  command->add_option("--by", a.by, "rows: layer (default), block, or kind of operation")
-      ->check(CLI::IsMember({"layer", "block", "kind"}));
-  command->add_option("--energy", a.energy, "energy table (TOML), such as models/energy/int8-45nm.toml");
-  command->add_option("--compare", a.compare, "several models side by side")->type_name("MODEL...");
-  command->add_option("--attention", a.attention, "one model with several mechanisms: softmax,sima,soft:landmarks=49")
-      ->type_name("NAME[:OPTION=VALUE]...,...");
-  command->add_option("--scale", a.scale, "CSV of how cost grows: tokens=49..4096 or dim=64..1024")
-      ->type_name("tokens|dim=FROM..TO");
-  command->add_flag("--json", a.json, "one JSON object");
-  add(command, [] { return cost_command(a); });
+  command.option("--batch", &a.batch, "images that share one reading of the weights; default 1",
+                 {.range = {{1, 1'000'000}}});
+  command.option("--convention", &a.convention, "contractions: products and weighted sums, as in papers; or all",
+                 {.one_of = {"contractions", "all"}});
+  command.option("--pass", &a.pass, "forward (default), backward, or both as in a training step",
+                 {.one_of = {"forward", "backward", "step"}});
+  command.option("--by", &a.by, "rows: layer (default), block, or kind of operation",
+                 {.one_of = {"layer", "block", "kind"}});
+  command.option("--energy", &a.energy, "energy table (TOML), such as models/energy/int8-45nm.toml");
+  command.option("--compare", &a.compare, "several models side by side", {.value = "MODEL..."});
+  command.option("--attention", &a.attention, "one model with several mechanisms: softmax,sima,soft:landmarks=49",
+                 {.value = "NAME[:OPTION=VALUE]...,..."});
+  command.option("--scale", &a.scale, "CSV of how cost grows: tokens=49..4096 or dim=64..1024",
+                 {.value = "tokens|dim=FROM..TO"});
+  command.option("--json", &a.json, "one JSON object");
+  command.action([] { return cost_command(a); });
 }
 
 }  // namespace heed::cli

@@ -5,6 +5,7 @@
 #include "cost_table.h"
 
 #include "heed/base/suggest.h"
+#include "heed/nn/families.h"
 
 #include <fmt/format.h>
 
@@ -93,7 +94,7 @@ ModelConfig scaled(ModelConfig model, const Scale& scale, Index size) {
 Counts attention_counts(const std::vector<CostRow>& layers) {
   Counts counts;
   for (const CostRow& row : layers)
-    if (row.name.starts_with("blocks.") && row.name.ends_with(".attn")) counts += row.counts;
+    if (row.name.ends_with(".attn")) counts += row.counts;
   return counts;
 }
 
@@ -102,8 +103,7 @@ Counts attention_counts(const std::vector<CostRow>& layers) {
 std::vector<NamedModel> models_of(const CostArguments& a) {
   require(a.attention.empty() || a.compare.size() < 2, "cost: --attention takes one model; {} were given",
           a.compare.size());
-  std::vector<std::string> paths = a.models;
-  paths.insert(paths.end(), a.compare.begin(), a.compare.end());
+  const std::vector<std::string> paths = a.model.empty() ? a.compare : std::vector{a.model};
   std::vector<NamedModel> models;
   if (a.attention.empty())
     for (const std::string& path : paths) models.push_back({path, load_experiment(path, a.sets)});
@@ -119,7 +119,7 @@ int compare_command(const CostArguments& a, const EnergyTable& table) {
   std::vector<ModelCost> costs;
   std::vector<CostRow> totals;
   for (const NamedModel& model : models) {
-    costs.push_back(cost_of(model_of(model.experiment)));
+    costs.push_back(cost_of(*make_model(model.experiment)));
     totals.push_back(cost_total(costs.back(), query));
   }
   if (a.json) {
@@ -169,7 +169,7 @@ int scale_command(const CostArguments& a, const EnergyTable& table) {
     const Scale scale = scale_of(a.scale, base);
     for (const Index size : scale.sizes) {
       x.model = scaled(base, scale, size);
-      const ModelCost cost = cost_of(model_of(x));
+      const ModelCost cost = cost_of(*make_model(x));
       const CostRow total = cost_total(cost, query);
       Counts attention = attention_counts(cost_rows(cost, query));
       const double attention_energy = energy_pj(table, attention);

@@ -3,23 +3,21 @@
 
 #include "commands.h"
 
+#include "heed/config/experiment.h"
 #include "heed/cost/energy.h"
 #include "heed/analysis/model_cost.h"
 
 namespace heed::cli {
 
 struct CostArguments {
-  std::vector<std::string> models, sets, compare;
-  std::string convention = "contractions", pass = "forward", by = "layer", energy, attention, scale;
+  std::vector<std::string> sets, compare;
+  std::string model, convention = "contractions", pass = "forward", by = "layer", energy, attention, scale;
   Index batch = 1;
   bool json = false;
 };
 
 /// What the arguments ask for.
 CostQuery query_of(const CostArguments& a);
-
-/// The model of an experiment, as it is trained.
-VisionTransformer model_of(const Experiment& x);
 
 /// A model to cost, and what to call it.
 struct NamedModel {

@@ -48,8 +48,10 @@ std::vector<CountKind> kinds_of(const std::vector<CostRow>& rows) {
 }
 
 std::string convention_note(Convention convention) {
-  return convention == Convention::contractions ? "matrix products, convolutions, distances and weighted sums"
-                                                : "every floating-point operation";
+  const std::string counted = convention == Convention::contractions
+                                  ? "matrix products, convolutions, distances and weighted sums"
+                                  : "every floating-point operation";
+  return counted + ", as the textbook computes them; float may take a faster way";
 }
 
 std::string energy_note(const EnergyTable& table, const std::vector<CountKind>& kinds) {

@@ -1,7 +1,7 @@
 // heed eval and heed predict.
 #include "trained.h"
 
-#include "heed/data/loader.h"
+#include "heed/data/dataset.h"
 #include "heed/train/evaluate.h"
 
 #include <fmt/format.h>
@@ -20,27 +20,6 @@ struct EvalArguments {
   int threads = 0;
 };
 
-void print_confusion(const Tensor<std::int64_t>& confusion, const std::vector<std::string>& names) {
-  const Index classes = confusion.shape()[0];
-  constexpr Index most = 20;
-  std::size_t width = 5;
-  for (const std::string& name : names) width = std::max(width, name.size());
-  if (classes > most) {
-    std::cout << fmt::format("\n{} classes are too many for a confusion matrix here\n", classes);
-    return;
-  }
-  std::cout << fmt::format("\nconfusion: images of a row's class taken for a column's\n{:>{}}", "", width);
-  for (Index c = 0; c < classes; ++c) std::cout << fmt::format(" {:>5}", c);
-  std::cout << "  accuracy\n";
-  for (Index r = 0; r < classes; ++r) {
-    const std::int64_t* const row = confusion.data() + r * classes;
-    const double total = static_cast<double>(std::accumulate(row, row + classes, std::int64_t{0}));
-    std::cout << fmt::format("{:>{}}", names[static_cast<std::size_t>(r)], width);
-    for (Index c = 0; c < classes; ++c) std::cout << fmt::format(" {:>5}", row[c]);
-    std::cout << fmt::format("  {:>6.2f} %\n", total == 0 ? 0.0 : 100 * static_cast<double>(row[r]) / total);
-  }
-}
-
 int eval_command(const EvalArguments& a) {
   use_threads(a.threads);
   std::vector<std::string> sets = a.sets;
@@ -50,28 +29,12 @@ int eval_command(const EvalArguments& a) {
   }
   if (!a.path.empty()) sets.push_back("data.path=" + a.path);
   TrainedModel trained(a.run, sets, a.weights);
-  const DataConfig& run_data = trained.experiment.data;
-  const std::unique_ptr<Dataset> set =
-      open_dataset(run_data.name, run_data.path, a.split == "test" ? Split::test : Split::train);
-  const Index classes = static_cast<Index>(set->class_names().size());
-  require(classes == trained.experiment.model.classes, "{} has {} classes, the model of {} has {}", run_data.name,
-          classes, a.run, trained.experiment.model.classes);
-  const DataConfig data = conversion(trained, *set);
-  std::vector<Index> images = all_images(set->size());
-  if (a.split != "test") {
-    Subsets subsets = split_validation(set->size(), data, static_cast<std::uint64_t>(trained.experiment.train.seed));
-    images = a.split == "train" ? std::move(subsets.train) : std::move(subsets.validation);
-  }
-  require(!images.empty(), "{}: the run set no images aside for validation", a.run);
-  const TrainConfig& train = trained.experiment.train;
-  Loader<float> loader(*set, std::move(images), data, trained.input(), train.batch, 0, false);
-  const Evaluation result = evaluate(trained.model, trained.parameters, loader, train.piece);
-  const double n = static_cast<double>(result.images);
-  std::cout << fmt::format("{}, {}, {} images\ntop-1 accuracy {:.2f} %\n", data.name, a.split, result.images,
-                           100 * result.accuracy());
-  if (classes > 5) std::cout << fmt::format("top-5 accuracy {:.2f} %\n", 100 * static_cast<double>(result.top5) / n);
-  std::cout << fmt::format("loss           {:.4f}\n", result.loss);
-  print_confusion(result.confusion, set->class_names());
+  const Part part = a.split == "test" ? Part::test : a.split == "train" ? Part::train : Part::validation;
+  const std::unique_ptr<BatchSource<float>> source = trained.task->open(part, false);
+  require(source != nullptr, "{}: the run set no images aside for validation", a.run);
+  const Evaluation result =
+      evaluate(*trained.model, trained.parameters, *source, trained.task->counts(), trained.experiment.train.piece);
+  std::cout << trained.experiment.data.name << ", " << a.split << ", " << trained.task->report(result);
   return ok;
 }
 
@@ -99,10 +62,11 @@ int predict_command(const PredictArguments& a) {
   std::vector<Image> files;
   for (const std::string& file : a.images) files.push_back(model_image(trained, file));
   const Tensor<float> images = normalised(trained, files);
-  const Index classes = trained.experiment.model.classes;
+  const Index classes = trained.model->outputs()[0];
   const std::vector<std::string> names = class_names(trained.experiment);
   Tensor<float> logits(Shape{images.shape()[0], classes});
-  Inference<float>(trained.model, trained.parameters, trained.experiment.train.piece).run(images.view(), logits.data());
+  const Inference<float> inference(*trained.model, trained.parameters, trained.experiment.train.piece);
+  inference.run({.images = images.view()}, logits.data());
   for (std::size_t i = 0; i < a.images.size(); ++i) {
     float* const row = logits.data() + static_cast<Index>(i) * classes;
     const float maximum = *std::max_element(row, row + classes);
@@ -123,29 +87,28 @@ int predict_command(const PredictArguments& a) {
 
 }  // namespace
 
-void add_eval(CLI::App& app, const AddVerb& add) {
+void add_eval(Command program) {
   static EvalArguments a;
-  auto* const command = app.add_subcommand("eval", "Evaluate a trained model: top-1, top-5, confusion matrix");
-  command->add_option("RUN", a.run, "run directory")->required();
-  command->add_option("--data", a.data, "another data set than the model was trained on");
-  command->add_option("--path", a.path, "where the data lie")->type_name("DIR");
-  command->add_option("--split", a.split, "test, validation or train")
-      ->check(CLI::IsMember({"test", "validation", "train"}));
+  Command command = program.verb("eval", "Evaluate a trained model: top-1, top-5, confusion matrix");
+  command.option("RUN", &a.run, "run directory", {.required = true});
+  command.option("--data", &a.data, "another data set than the model was trained on");
+  command.option("--path", &a.path, "where the data lie", {.value = "DIR"});
+  command.option("--split", &a.split, "test, validation or train", {.one_of = {"test", "validation", "train"}});
   add_model_choice(command, a.weights, a.sets, a.threads);
-  command->footer(
+  command.footer(
       "--set model.image=N evaluates at another image size: images are resampled, and a position embedding is\n"
       "interpolated bicubically. A model with other tensors that belong to the tokens of its own size is refused.");
-  add(command, [] { return eval_command(a); });
+  command.action([] { return eval_command(a); });
 }
 
-void add_predict(CLI::App& app, const AddVerb& add) {
+void add_predict(Command program) {
   static PredictArguments a;
-  auto* const command = app.add_subcommand("predict", "Classify image files with a trained model");
-  command->add_option("RUN", a.run, "run directory")->required();
-  command->add_option("IMAGE", a.images, "PNG or JPEG files")->required();
-  command->add_option("--top", a.top, "how many classes to show")->check(CLI::Range(1, 1'000'000));
+  Command command = program.verb("predict", "Classify image files with a trained model");
+  command.option("RUN", &a.run, "run directory", {.required = true});
+  command.option("IMAGE", &a.images, "PNG or JPEG files", {.required = true});
+  command.option("--top", &a.top, "how many classes to show", {.range = {{1, 1'000'000}}});
   add_model_choice(command, a.weights, a.sets, a.threads);
-  add(command, [] { return predict_command(a); });
+  command.action([] { return predict_command(a); });
 }
 
 }  // namespace heed::cli

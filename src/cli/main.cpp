@@ -16,8 +16,8 @@ std::string& program_name() {
   return name;
 }
 
-CLI::Option* add_sets(CLI::App* command, std::vector<std::string>& sets, const std::string& meaning) {
-  return command->add_option("--set", sets, meaning)->type_name("KEY=VALUE")->type_size(1)->allow_extra_args(false);
+void add_sets(Command command, std::vector<std::string>& sets, const std::string& meaning) {
+  command.option("--set", &sets, meaning, {.value = "KEY=VALUE", .one_each = true});
 }
 
 std::map<std::string, std::string> parse_options(const std::vector<std::string>& sets) {
@@ -32,10 +32,8 @@ std::map<std::string, std::string> parse_options(const std::vector<std::string>&
   return values;
 }
 
-CLI::Option* add_threads(CLI::App* command, int& threads) {
-  return command->add_option("--threads", threads, "threads; default: all cores")
-      ->type_name("N")
-      ->check(CLI::Range(1, max_threads));
+void add_threads(Command command, int& threads) {
+  command.option("--threads", &threads, "threads; default: all cores", {.value = "N", .range = {{1, max_threads}}});
 }
 
 void use_threads(int threads) {
@@ -53,57 +51,22 @@ int report(std::string what, int status) {
   return status;
 }
 
-/// What is wrong with the command line. CLI11 complains about what is missing before it does about what is unknown;
-/// the unknown verb or option is the better hint.
-std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
-  const CLI::App* command = &app;
-  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
-  const std::vector<std::string> unknown = app.remaining(true);
-  if (unknown.empty()) return error.what();
-  const bool option = unknown.front().starts_with("-");
-  std::vector<std::string> known;
-  if (option) {
-    for (const CLI::Option* o : command->get_options())
-      for (const std::string& name : o->get_lnames()) known.push_back("--" + name);
-  } else {
-    for (const CLI::App* verb : command->get_subcommands({})) known.push_back(verb->get_name());
-  }
-  const std::string name = unknown.front().substr(0, unknown.front().find('='));
-  return fmt::format("{}unknown {} {}{}", command == &app ? "" : command->get_name() + ": ",
-                     option          ? "option"
-                     : known.empty() ? "argument"
-                                     : "verb",
-                     in_quotes(name), suggestion(name, known));
-}
-
 int run(int argc, char** argv) {
-  CLI::App app("heed: attention mechanisms on an ordinary computer", "heed");
-  app.set_version_flag("--version", "heed " HEED_VERSION);
-  app.require_subcommand(1);
-  Verb chosen;
-  const AddVerb add = [&chosen](CLI::App* command, Verb verb) {
-    command->callback([&chosen, verb] { chosen = verb; });
-  };
-  add_train(app, add);
-  add_eval(app, add);
-  add_predict(app, add);
-  add_maps(app, add);
-  add_spectrum(app, add);
-  add_residual(app, add);
-  add_gradcheck(app, add);
-  add_list(app, add);
-  add_probe(app, add);
-  add_cost(app, add);
-  add_bench(app, add);
-  add_scaling(app, add);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& help) {
-    return app.exit(help);
-  } catch (const CLI::ParseError& error) {
-    return report(usage_error(app, error) + "; see heed --help", bad_input);
-  }
-  return chosen();
+  CommandLine line("heed", "heed: attention mechanisms on an ordinary computer", "heed " HEED_VERSION);
+  const Command program = line.program();
+  add_train(program);
+  add_eval(program);
+  add_predict(program);
+  add_maps(program);
+  add_spectrum(program);
+  add_residual(program);
+  add_gradcheck(program);
+  add_list(program);
+  add_probe(program);
+  add_cost(program);
+  add_bench(program);
+  add_scaling(program);
+  return line.run(argc, argv);
 }
 
 }  // namespace

@@ -53,28 +53,30 @@ int maps_command(const Arguments& a) {
   use_threads(a.threads);
   const std::string output = output_of(a);
   TrainedModel trained(a.run, a.sets, a.weights);
-  const ModelConfig& model = trained.experiment.model;
-  const std::vector<std::string>& mechanisms = trained.experiment.attention.mechanism;
-
   AttentionSheet sheet;
-  sheet.grid = model.image / model.patch;
-  if (!a.query.empty()) sheet.query = parse_patch(a.query, sheet.grid);
-  sheet.title = title_of(model.pool == "cls", a.query);
   sheet.subtitle = std::filesystem::path(a.image).filename().string();
   sheet.image = model_image(trained, a.image);
   const Tensor<float> input = normalised(trained, {sheet.image});
-  Tape<float> tape({.parameters = &trained.parameters});
-  const std::vector<Tensor<float>> maps = trained.model.attention_maps(tape.constant(input.view()));
   bool any = false;
-  for (std::size_t i = 0; i < maps.size(); ++i) {
-    BlockWeights block{mechanisms[mechanisms.size() == 1 ? 0 : i], {}};
-    if (const Shape& shape = maps[i].shape(); maps[i].size() > 0) {
-      block.weights = patch_weights({maps[i].data(), {shape[1], shape[2], shape[3]}}, sheet.grid, sheet.query);
+  const AttentionVisitor<float> visit = [&](const AttentionSite<float>& site) {
+    const AttentionShape& shape = site.inputs.front().shape;
+    BlockWeights block{site.mechanism.name(), {}};
+    if (sheet.blocks.empty()) {
+      sheet.grid = shape.grid_width;
+      if (!a.query.empty()) sheet.query = parse_patch(a.query, sheet.grid);
+      sheet.title = title_of(shape.class_token, a.query);
+    }
+    if (site.mechanism.traits().map) {
+      const Tensor<float> maps = attention_maps(site);
+      block.weights = patch_weights({maps.data(), {shape.heads, shape.queries, shape.keys}}, sheet.grid, sheet.query);
       any = true;
     }
     sheet.blocks.push_back(std::move(block));
-  }
-  require(any, "{}: no block of this model has an attention map; its mechanism is {}", a.run, mechanisms[0]);
+  };
+  Tape<float> tape({.parameters = &trained.parameters});
+  trained.model->logits(tape, {.images = input.view()}, &visit);
+  require(any, "{}: no block of this model has an attention map; its mechanism is {}", a.run,
+          trained.experiment.attention.mechanism[0]);
   save_png(output, draw_attention(sheet));
   std::cout << output << "\n";
   return ok;
@@ -91,18 +93,17 @@ constexpr const char* description =
 
 }  // namespace
 
-void add_maps(CLI::App& app, const AddVerb& add) {
+void add_maps(Command program) {
   static Arguments a;
-  auto* const command = app.add_subcommand("maps", "Draw a trained model's attention maps over an image");
-  command->add_option("RUN", a.run, "run directory")->required();
-  command->add_option("IMAGE", a.image, "PNG or JPEG file")->required();
-  command->add_option("-o,--output", a.output, "default: IMAGE-maps.png in the working directory")
-      ->type_name("FILE.png");
-  command->add_option("--query", a.query, "show the attention of this patch; rows and columns count from 1")
-      ->type_name("ROW,COLUMN");
+  Command command = program.verb("maps", "Draw a trained model's attention maps over an image");
+  command.option("RUN", &a.run, "run directory", {.required = true});
+  command.option("IMAGE", &a.image, "PNG or JPEG file", {.required = true});
+  command.option("-o,--output", &a.output, "default: IMAGE-maps.png in the working directory", {.value = "FILE.png"});
+  command.option("--query", &a.query, "show the attention of this patch; rows and columns count from 1",
+                 {.value = "ROW,COLUMN"});
   add_model_choice(command, a.weights, a.sets, a.threads);
-  command->footer(description);
-  add(command, [] { return maps_command(a); });
+  command.footer(description);
+  command.action([] { return maps_command(a); });
 }
 
 }  // namespace heed::cli

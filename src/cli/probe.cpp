@@ -1,18 +1,20 @@
 // heed probe: one mechanism, layer or model on given tensors, so that heed can be held against any other
 // implementation number for number. Outputs and gradients come from the code that trains.
 #include "commands.h"
-#include "probe_files.h"
 
 #include "heed/attention/mechanism.h"
 #include "heed/config/experiment.h"
+#include "heed/io/given_tensors.h"
 #include "heed/io/weights.h"
-#include "heed/nn/vit.h"
+#include "heed/nn/adder.h"
+#include "heed/nn/families.h"
 #include "heed/ops/adder_linear.h"
 #include "heed/ops/attention.h"
-#include "heed/ops/cross_entropy.h"
+#include "heed/train/task.h"
 #include "heed/base/suggest.h"
 
 #include <cstdio>
+#include <deque>
 
 namespace heed::cli {
 
@@ -22,6 +24,22 @@ struct Arguments {
   std::string mechanism, grid, model, weights, in, out;
   std::vector<std::string> sets;
   int threads = 0;
+};
+
+/// Results on their way to a file; kept until it is written.
+template <class T>
+class ProbeOutput {
+ public:
+  void add(const std::string& name, View<const T> values) {
+    Tensor<T>& copy = kept_.emplace_back(values.shape());
+    std::copy(values.begin(), values.end(), copy.begin());
+    file_.add(name, std::as_const(copy).view());
+  }
+  void write(const std::string& path) const { file_.write(path); }
+
+ private:
+  std::deque<Tensor<T>> kept_;
+  SafetensorsWriter file_;
 };
 
 /// "HxW", with a class token in front where there is one token more.
@@ -67,11 +85,11 @@ template <class T>
 Heads<const T> heads_of(const Tensor<T>& tensor, Index image) {
   if (tensor.size() == 0) return {};
   const Shape& s = tensor.shape();
-  return {tensor.data() + image * s[1] * s[2] * s[3], s[1], s[2], s[3], s[3], s[2] * s[3]};
+  return {{tensor.data() + image * s[1] * s[2] * s[3], s[2], s[3]}, s[1], s[2] * s[3]};
 }
 
 template <class T>
-int probe_attention(const Arguments& a, ProbeInput& in) {
+int probe_attention(const Arguments& a, GivenTensors& in) {
   const ProbeOptions options = parse_attention_options(a.sets);
   const std::unique_ptr<Mechanism> mechanism = make_mechanism(a.mechanism, options.values);
   mechanism->read_sizes(in.shapes());
@@ -136,12 +154,15 @@ int probe_attention(const Arguments& a, ProbeInput& in) {
   results.add("grad.v", tape.gradient(vv));
   for (std::size_t i = 0; i < specs.size(); ++i)
     if (specs[i].trainable) results.add("grad." + specs[i].name, tape.gradient(own[i]));
-  if (mechanism->has_map()) {
+  if (mechanism->traits().map) {
     Tensor<T> maps(Shape{vs[0], vs[1], queries, vs[2]});
-    for (Index b = 0; b < vs[0]; ++b)
-      mechanism->map(
-          {shape, heads_of(q, b), heads_of(k, b), heads_of(v, b), views, options.training, std::as_const(noise).view()},
-          maps.data() + b * vs[1] * queries * vs[2]);
+    AttentionInput<T> input{.shape = shape, .q = {}, .k = {}, .v = {}, .parameters = views};
+    if (mechanism->memory(shape).prepared > 0)
+      input.prepared = {prepare<T>(*mechanism, shape, own, std::as_const(noise).view()).data()};
+    for (Index b = 0; b < vs[0]; ++b) {
+      input.q = heads_of(q, b), input.k = heads_of(k, b), input.v = heads_of(v, b);
+      make_map(*mechanism, input, maps.data() + b * vs[1] * queries * vs[2]);
+    }
     results.add("map", std::as_const(maps).view());
   }
   results.write(a.out);
@@ -149,7 +170,7 @@ int probe_attention(const Arguments& a, ProbeInput& in) {
 }
 
 template <class T>
-int probe_linear(const Arguments& a, ProbeInput& in) {
+int probe_linear(const Arguments& a, GivenTensors& in) {
   const OptionValues values = parse_options(a.sets);
   enum class Kind { mul, adder } kind = Kind::mul;
   AdderLinearOptions options;
@@ -180,29 +201,17 @@ int probe_linear(const Arguments& a, ProbeInput& in) {
 }
 
 template <class T>
-int probe_model(const Arguments& a, ProbeInput& in) {
+int probe_model(const Arguments& a, GivenTensors& in) {
   const Experiment experiment = load_experiment(a.model, a.sets);
-  const VisionTransformer model(experiment.model, experiment.attention);
-  Parameters<T> parameters(model.parameters());
+  const std::unique_ptr<Model> model = make_model(experiment);
+  Parameters<T> parameters(model->parameters());
   load_weights(SafetensorsFile(a.weights), parameters);
-  const ModelConfig& m = experiment.model;
-  const Tensor<T> images = in.take<T>("images", 4);
-  const Index count = images.shape()[0];
-  const Shape expected{count, m.channels, m.image, m.image};
-  require(images.shape() == expected, "{}: tensor 'images' has shape {}; expected {}", in.path(),
-          to_string(images.shape()), to_string(expected));
-  const Tensor<std::int64_t> labels = in.take<std::int64_t>("labels", Shape{count});
+  const std::unique_ptr<TaskBatch<T>> batch = make_task<T>(experiment, *model)->given_batch(in);
   in.finish();
-  Tensor<T> targets(Shape{count, m.classes});
-  for (Index i = 0; i < count; ++i) {
-    require(labels[i] >= 0 && labels[i] < m.classes, "{}: tensor 'labels' holds {} at element {}; expected 0 to {}",
-            in.path(), labels[i], i, m.classes - 1);
-    targets[i * m.classes + labels[i]] = T(1);
-  }
   Gradients<T> gradients(parameters);
   Tape<T> tape({.parameters = &parameters, .gradients = &gradients});
-  const Var<T> logits = model(tape.constant(images.view()));
-  const Var<T> loss = cross_entropy(logits, std::as_const(targets).view(), 0.0, count);
+  const Piece all{0, batch->size()};
+  const Var<T> logits = batch->logits(*model, tape, all), loss = batch->loss(logits, all, batch->terms());
   ProbeOutput<T> results;
   results.add("logits", logits.value());
   results.add("loss", loss.value());
@@ -220,41 +229,40 @@ int probe_model(const Arguments& a, ProbeInput& in) {
 template <class InFloat, class InDouble>
 int by_dtype(const Arguments& a, InFloat in_float, InDouble in_double) {
   use_threads(a.threads);
-  ProbeInput in(a.in);
+  GivenTensors in(a.in);
   return in.in_double() ? in_double(a, in) : in_float(a, in);
 }
 
-void add_files(CLI::App* command, Arguments& a) {
-  command->add_option("IN", a.in, "safetensors with the inputs, F32 or F64")->required();
-  command->add_option("OUT", a.out, "safetensors to write the results to")->required();
+void add_files(Command command, Arguments& a) {
+  command.option("IN", &a.in, "safetensors with the inputs, F32 or F64", {.required = true});
+  command.option("OUT", &a.out, "safetensors to write the results to", {.required = true});
   add_threads(command, a.threads);
 }
 
 }  // namespace
 
-void add_probe(CLI::App& app, const AddVerb& add) {
+void add_probe(Command program) {
   static Arguments a;
-  auto* const probe = app.add_subcommand("probe", "Run a mechanism, a layer or a model on given tensors");
-  probe->require_subcommand(1);
+  Command probe = program.verb("probe", "Run a mechanism, a layer or a model on given tensors");
 
-  auto* const attention = probe->add_subcommand("attention", "out, gradients and map of an attention mechanism");
-  attention->add_option("--mechanism", a.mechanism, "as `heed list` names it")->type_name("NAME")->required();
+  Command attention = probe.verb("attention", "out, gradients and map of an attention mechanism");
+  attention.option("--mechanism", &a.mechanism, "as `heed list` names it", {.value = "NAME", .required = true});
   add_sets(attention, a.sets, "an option of the mechanism; repeatable");
-  attention->add_option("--grid", a.grid, "the tokens' image grid")->type_name("HxW");
+  attention.option("--grid", &a.grid, "the tokens' image grid", {.value = "HxW"});
   add_files(attention, a);
-  add(attention, [] { return by_dtype(a, probe_attention<float>, probe_attention<double>); });
+  attention.action([] { return by_dtype(a, probe_attention<float>, probe_attention<double>); });
 
-  auto* const linear = probe->add_subcommand("linear", "out and gradients of a linear layer");
+  Command linear = probe.verb("linear", "out and gradients of a linear layer");
   add_sets(linear, a.sets, "kind=mul, or kind=adder and its input_grad, weight_grad, weight_scale; repeatable");
   add_files(linear, a);
-  add(linear, [] { return by_dtype(a, probe_linear<float>, probe_linear<double>); });
+  linear.action([] { return by_dtype(a, probe_linear<float>, probe_linear<double>); });
 
-  auto* const model = probe->add_subcommand("model", "logits, loss and gradients of a model");
-  model->add_option("MODEL", a.model, "model or experiment file (TOML)")->required();
-  model->add_option("--weights", a.weights, "the model's tensors (safetensors)")->type_name("FILE")->required();
+  Command model = probe.verb("model", "logits, loss and gradients of a model");
+  model.option("MODEL", &a.model, "model or experiment file (TOML)", {.required = true});
+  model.option("--weights", &a.weights, "the model's tensors (safetensors)", {.value = "FILE", .required = true});
   add_sets(model, a.sets, "override a key of the model file; repeatable");
   add_files(model, a);
-  add(model, [] { return by_dtype(a, probe_model<float>, probe_model<double>); });
+  model.action([] { return by_dtype(a, probe_model<float>, probe_model<double>); });
 }
 
 }  // namespace heed::cli

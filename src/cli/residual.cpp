@@ -2,7 +2,6 @@
 #include "trained.h"
 
 #include "heed/analysis/newton_residual.h"
-#include "heed/attention/soft.h"
 #include "heed/io/file.h"
 #include "heed/base/parallel.h"
 
@@ -54,10 +53,9 @@ MatrixResidual measure(Index m, Index iterations, const float* A) {
 }
 
 /// Adds the residuals of a layer's matrices of a batch.
-void add_matrices(const Soft& soft, const AttentionLayer& layer, Var<float> x, Index block, Index iterations,
-                  Residuals& residuals) {
+void add_matrices(const AttentionSite<float>& site, Index block, Index iterations, Residuals& residuals) {
   std::vector<Tensor<float>> grams;
-  layer.visit_inputs(x, [&](Index, const AttentionInput<float>& in) { grams.push_back(soft.landmark_gram(in)); });
+  for (const AttentionInput<float>& in : site.inputs) grams.push_back(site.mechanism.inverted(in));
   const Index heads = grams.front().shape()[0], m = grams.front().shape()[1];
   std::vector<MatrixResidual> measured(grams.size() * static_cast<std::size_t>(heads));
   parallel_for(static_cast<Index>(measured.size()), [&](Index i) {
@@ -149,12 +147,9 @@ int residual_command(const Arguments& a) {
   use_threads(a.threads);
   TrainedModel trained(a.run, a.sets, a.weights);
   Residuals residuals;
-  const Index images =
-      visit_test_images(trained, a.images, [&](Index block, const AttentionLayer& layer, Var<float> x) {
-        const auto* const soft = dynamic_cast<const Soft*>(&layer.mechanism());
-        if (soft && soft->kernel == Soft::Kernel::nystrom)
-          add_matrices(*soft, layer, x, block, a.iterations, residuals);
-      });
+  const Index images = visit_test_examples(trained, a.images, [&](Index block, const AttentionSite<float>& site) {
+    if (site.mechanism.traits().inverts) add_matrices(site, block, a.iterations, residuals);
+  });
   require(!residuals.empty(),
           "{}: its mechanism is {}; expected soft with landmarks, which inverts their kernel matrix", a.run,
           trained.experiment.attention.mechanism[0]);
@@ -177,21 +172,17 @@ constexpr const char* description =
 
 }  // namespace
 
-void add_residual(CLI::App& app, const AddVerb& add) {
+void add_residual(Command program) {
   static Arguments a;
-  auto* const command = app.add_subcommand("residual", "Convergence of SOFT's inverse on a trained model's landmarks");
-  command->add_option("RUN", a.run, "run directory")->required();
-  command
-      ->add_option("--images", a.images, "how many test images, from the first; default: 200, or all if they are fewer")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1'000'000));
-  command->add_option("--iterations", a.iterations, "steps, 0 to 64; default: 30")
-      ->type_name("K")
-      ->check(CLI::Range(0, 64));
-  command->add_option("-o,--output", a.output, "default: RUN/residual.csv")->type_name("FILE.csv");
+  Command command = program.verb("residual", "Convergence of SOFT's inverse on a trained model's landmarks");
+  command.option("RUN", &a.run, "run directory", {.required = true});
+  command.option("--images", &a.images, "how many test images, from the first; default: 200, or all if they are fewer",
+                 {.value = "N", .range = {{1, 1'000'000}}});
+  command.option("--iterations", &a.iterations, "steps, 0 to 64; default: 30", {.value = "K", .range = {{0, 64}}});
+  command.option("-o,--output", &a.output, "default: RUN/residual.csv", {.value = "FILE.csv"});
   add_model_choice(command, a.weights, a.sets, a.threads);
-  command->footer(description);
-  add(command, [] { return residual_command(a); });
+  command.footer(description);
+  command.action([] { return residual_command(a); });
 }
 
 }  // namespace heed::cli

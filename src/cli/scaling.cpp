@@ -180,29 +180,26 @@ constexpr const char* description =
 
 }  // namespace
 
-void add_scaling(CLI::App& app, const AddVerb& add) {
+void add_scaling(Command program) {
   static Arguments a;
-  const CLI::Range sizes(Index{1}, Index{1} << 20);
-  auto* const command = app.add_subcommand("scaling", "Measure time and memory of attention as tokens become more");
-  command->add_option("NAME", a.mechanism, "mechanism, as `heed list` names it")->required();
+  constexpr Range sizes{1, 1 << 20};
+  Command command = program.verb("scaling", "Measure time and memory of attention as tokens become more");
+  command.option("NAME", &a.mechanism, "mechanism, as `heed list` names it", {.required = true});
   add_sets(command, a.sets, "an option of the mechanism; repeatable");
-  command->add_option("--tokens", a.tokens, "sizes, ascending; default: 64,128,256 and so on to 16384")
-      ->type_name("N,...")
-      ->delimiter(',')
-      ->check(sizes);
-  command->add_option("--dim", a.dim, "channels of all heads; default: 64")->check(CLI::Range(1, 65'536));
-  command->add_option("--heads", a.heads, "default: 4")->check(CLI::Range(1, 65'536));
-  command->add_option("--seconds", a.seconds, "how long to measure each pass at each size; default: 0.2")
-      ->check(CLI::Range(0.0, 86'400.0));
-  command->add_option("--max-memory", a.max_megabytes, "default: 2048")->type_name("MB")->check(sizes);
-  command->add_option("--fit-from", a.fit_from, "fit exponents to sizes from N tokens on; default: to all")
-      ->type_name("N")
-      ->check(sizes);
-  command->add_option("--time-below", a.time_below, "bound for exponents of time")->check(CLI::PositiveNumber);
-  command->add_option("--memory-below", a.memory_below, "bound for exponents of memory")->check(CLI::PositiveNumber);
-  command->add_option("-o,--output", a.output, "default: scaling.csv")->type_name("FILE.csv");
-  command->footer(description);
-  add(command, [] { return scaling_command(a); });
+  command.option("--tokens", &a.tokens, "sizes, ascending; default: 64,128,256 and so on to 16384",
+                 {.value = "N,...", .range = sizes, .commas = true});
+  command.option("--dim", &a.dim, "channels of all heads; default: 64", {.range = {{1, 65'536}}});
+  command.option("--heads", &a.heads, "default: 4", {.range = {{1, 65'536}}});
+  command.option("--seconds", &a.seconds, "how long to measure each pass at each size; default: 0.2",
+                 {.range = {{0, 86'400}}});
+  command.option("--max-memory", &a.max_megabytes, "default: 2048", {.value = "MB", .range = sizes});
+  command.option("--fit-from", &a.fit_from, "fit exponents to sizes from N tokens on; default: to all",
+                 {.value = "N", .range = sizes});
+  command.option("--time-below", &a.time_below, "bound for exponents of time", {.positive = true});
+  command.option("--memory-below", &a.memory_below, "bound for exponents of memory", {.positive = true});
+  command.option("-o,--output", &a.output, "default: scaling.csv", {.value = "FILE.csv"});
+  command.footer(description);
+  command.action([] { return scaling_command(a); });
 }
 
 }  // namespace heed::cli

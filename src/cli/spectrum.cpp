@@ -2,7 +2,6 @@
 #include "trained.h"
 
 #include "heed/analysis/spectrum.h"
-#include "heed/attention/adder.h"
 #include "heed/io/file.h"
 #include "heed/base/parallel.h"
 
@@ -23,7 +22,7 @@ struct Arguments {
 };
 
 /// The map A without and with the identity.
-enum Matrix { plain, with_identity, matrices };
+enum Form { plain, with_identity, matrices };
 constexpr const char* matrix_names[matrices] = {"A", "A+I"};
 
 /// Sums over the images of one head.
@@ -40,31 +39,30 @@ struct HeadSpectrum {
 
 struct BlockSpectrum {
   std::string mechanism;
-  Matrix used = plain;  ///< what the model multiplies v by
+  Form used = plain;  ///< what the model multiplies v by
   Index tokens = 0;
   std::vector<std::array<HeadSpectrum, matrices>> heads{};
 };
 
 /// Adds the spectra of a layer's maps of a batch.
-void add_maps(const AttentionLayer& layer, Var<float> x, BlockSpectrum& block) {
-  const auto* const adder = dynamic_cast<const Adder*>(&layer.mechanism());
-  block.mechanism = layer.mechanism().name();
-  block.used = adder && adder->identity ? with_identity : plain;
-  const Tensor<float> maps = layer.map(x);
+void add_maps(const AttentionSite<float>& site, BlockSpectrum& block) {
+  block.mechanism = site.mechanism.name();
+  block.used = site.mechanism.traits().identity ? with_identity : plain;
+  const Tensor<float> maps = attention_maps(site);
   const Index heads = maps.shape()[1], tokens = maps.shape()[2], count = maps.shape()[0] * heads;
   block.tokens = tokens;
   block.heads.resize(static_cast<std::size_t>(heads));
   std::vector<std::array<Spectrum, matrices>> spectra(static_cast<std::size_t>(count));
   parallel_for(count, [&](Index map) {
     const float* const used = maps.data() + map * tokens * tokens;
-    for (const Matrix matrix : {plain, with_identity}) {
+    for (const Form matrix : {plain, with_identity}) {
       std::vector<double> a(used, used + tokens * tokens);
       for (Index i = 0; i < tokens; ++i) a[static_cast<std::size_t>(i * (tokens + 1))] += matrix - block.used;
       spectra[static_cast<std::size_t>(map)][matrix] = spectrum_of(std::move(a));
     }
   });
   for (std::size_t map = 0; map < spectra.size(); ++map)
-    for (const Matrix matrix : {plain, with_identity})
+    for (const Form matrix : {plain, with_identity})
       block.heads[map % block.heads.size()][matrix].add(spectra[map][matrix]);
 }
 
@@ -72,7 +70,7 @@ std::string to_csv(const std::map<Index, BlockSpectrum>& blocks, Index count) {
   const double images = static_cast<double>(count);
   std::string csv = "mechanism,matrix,used,block,head,index,singular_value,cumulative,rank\n";
   for (const auto& [b, block] : blocks)
-    for (const Matrix matrix : {plain, with_identity})
+    for (const Form matrix : {plain, with_identity})
       for (std::size_t h = 0; h < block.heads.size(); ++h) {
         const HeadSpectrum& head = block.heads[h][matrix];
         for (std::size_t i = 0; i < head.values.size(); ++i)
@@ -84,7 +82,7 @@ std::string to_csv(const std::map<Index, BlockSpectrum>& blocks, Index count) {
 }
 
 /// Mean over images and heads of the equivalent rank.
-double mean_rank(const BlockSpectrum& block, Matrix matrix, Index images) {
+double mean_rank(const BlockSpectrum& block, Form matrix, Index images) {
   double sum = 0;
   for (const auto& head : block.heads) sum += head[matrix].rank;
   return sum / static_cast<double>(images * static_cast<Index>(block.heads.size()));
@@ -94,10 +92,9 @@ int spectrum_command(const Arguments& a) {
   use_threads(a.threads);
   TrainedModel trained(a.run, a.sets, a.weights);
   std::map<Index, BlockSpectrum> blocks;
-  const Index images =
-      visit_test_images(trained, a.images, [&](Index block, const AttentionLayer& layer, Var<float> x) {
-        if (layer.mechanism().has_map()) add_maps(layer, x, blocks[block]);
-      });
+  const Index images = visit_test_examples(trained, a.images, [&](Index block, const AttentionSite<float>& site) {
+    if (site.mechanism.traits().map) add_maps(site, blocks[block]);
+  });
   require(!blocks.empty(), "{}: no block of this model has an attention map; its mechanism is {}", a.run,
           trained.experiment.attention.mechanism[0]);
   const std::string output = a.output.empty() ? a.run + "/spectrum.csv" : a.output;
@@ -123,18 +120,16 @@ constexpr const char* description =
 
 }  // namespace
 
-void add_spectrum(CLI::App& app, const AddVerb& add) {
+void add_spectrum(Command program) {
   static Arguments a;
-  auto* const command = app.add_subcommand("spectrum", "Singular values of a trained model's attention maps");
-  command->add_option("RUN", a.run, "run directory")->required();
-  command
-      ->add_option("--images", a.images, "how many test images, from the first; default: 500, or all if they are fewer")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1'000'000));
-  command->add_option("-o,--output", a.output, "default: RUN/spectrum.csv")->type_name("FILE.csv");
+  Command command = program.verb("spectrum", "Singular values of a trained model's attention maps");
+  command.option("RUN", &a.run, "run directory", {.required = true});
+  command.option("--images", &a.images, "how many test images, from the first; default: 500, or all if they are fewer",
+                 {.value = "N", .range = {{1, 1'000'000}}});
+  command.option("-o,--output", &a.output, "default: RUN/spectrum.csv", {.value = "FILE.csv"});
   add_model_choice(command, a.weights, a.sets, a.threads);
-  command->footer(description);
-  add(command, [] { return spectrum_command(a); });
+  command.footer(description);
+  command.action([] { return spectrum_command(a); });
 }
 
 }  // namespace heed::cli

@@ -92,8 +92,9 @@ class Progress : public TrainObserver {
 
   void test(const Evaluation& t) override {
     clear();
-    std::cout << fmt::format("test accuracy {:.2f} % ({} of {}), loss {:.4f}\n", 100 * t.accuracy(), t.top1, t.images,
-                             t.loss)
+    const Score& s = t.score;
+    std::cout << fmt::format("test accuracy {:.2f} % ({:.0f} of {:.0f}), loss {:.4f}\n", 100 * s.accuracy(), s.correct,
+                             s.terms, s.mean_loss())
               << std::flush;
   }
 
@@ -178,17 +179,17 @@ int train_command(const Arguments& a) {
 
 }  // namespace
 
-void add_train(CLI::App& app, const AddVerb& add) {
+void add_train(Command program) {
   static Arguments a;
-  auto* const command = app.add_subcommand("train", "Train a model as an experiment file says");
-  command->add_option("FILE", a.file, "experiment, such as experiments/mnist.toml; with --resume: as recorded");
-  command->add_option("--run", a.run, "run directory: configuration, metrics, weights")->type_name("DIR")->required();
+  Command command = program.verb("train", "Train a model as an experiment file says");
+  command.option("FILE", &a.file, "experiment, such as experiments/mnist.toml; with --resume: as recorded");
+  command.option("--run", &a.run, "run directory: configuration, metrics, weights", {.value = "DIR", .required = true});
   add_sets(command, a.sets, "override a key of the experiment, such as optim.lr=2e-3; repeatable");
   add_threads(command, a.threads);
-  command->add_option("--init", a.init, "weights to start from (safetensors, timm's names)")->type_name("FILE");
-  command->add_flag("--resume", a.resume, "continue the run in DIR");
-  command->add_flag("--profile", a.profile, "show in the end where the time of training steps went, by operation");
-  add(command, [] { return train_command(a); });
+  command.option("--init", &a.init, "weights to start from (safetensors, timm's names)", {.value = "FILE"});
+  command.option("--resume", &a.resume, "continue the run in DIR");
+  command.option("--profile", &a.profile, "show in the end where the time of training steps went, by operation");
+  command.action([] { return train_command(a); });
 }
 
 }  // namespace heed::cli

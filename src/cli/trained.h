@@ -4,8 +4,9 @@
 #include "commands.h"
 
 #include "heed/config/experiment.h"
-#include "heed/data/dataset.h"
-#include "heed/nn/vit.h"
+#include "heed/data/image.h"
+#include "heed/nn/model.h"
+#include "heed/train/task.h"
 
 namespace heed::cli {
 
@@ -16,24 +17,19 @@ struct TrainedModel {
   /// tensor belongs to the tokens of the run's size.
   TrainedModel(const std::string& run, const std::vector<std::string>& sets, const std::string& weights);
 
-  ImageSize input() const { return {experiment.model.channels, experiment.model.image, experiment.model.image}; }
-
   Experiment experiment;
-  Index trained_image;  ///< model.image of the run
-  VisionTransformer model;
+  std::unique_ptr<Model> model;
   Parameters<float> parameters;
+  std::unique_ptr<Task<float>> task;  ///< images are resampled where another model.image was asked for
 };
 
 /// The options of every verb that takes a run directory's model.
-void add_model_choice(CLI::App* command, std::string& weights, std::vector<std::string>& sets, int& threads);
+void add_model_choice(Command command, std::string& weights, std::vector<std::string>& sets, int& threads);
 
-/// How images of `set` become the model's input: as the run says, and resampled where another model.image was asked
-/// for. (Another number of channels is not taken to be meant.)
-DataConfig conversion(const TrainedModel& trained, const Dataset& set);
-
-/// Takes the first `most` test images of the run's data, or all if they are fewer, through the model and calls
-/// visit(block, layer, x) as VisionTransformer::visit_attention does, for one batch after the other. Returns how many.
-Index visit_test_images(TrainedModel& trained, Index most, const VisionTransformer::AttentionVisitor<float>& visit);
+/// Takes the first `most` test examples of the run's data, or all if they are fewer, through the model and calls
+/// visit(layer, site) with each attention layer, counted from 0, for one batch after the other. Returns how many.
+Index visit_test_examples(TrainedModel& trained, Index most,
+                          const std::function<void(Index layer, const AttentionSite<float>& site)>& visit);
 
 /// The image in a file at the model's size and with its channels.
 Image model_image(const TrainedModel& trained, const std::string& file);

@@ -143,7 +143,7 @@ void Loader::require_complete(const std::string& path) const {
   });
 }
 
-// "optim.lr=1e-3" as the document it stands for. A value that is no TOML is a text.
+// "optim.lr=1e-3" as the document it stands for. A value that is not TOML is taken as text.
 toml::table parse_set(const std::string& set) {
   const std::size_t equals = set.find('=');
   const std::string key = set.substr(0, equals);
@@ -156,7 +156,7 @@ toml::table parse_set(const std::string& set) {
     // A line break would let the value bring keys of its own.
     if (value.find('\n') == std::string::npos) return parse_toml(key + " = " + value);
   } catch (const NoToml&) {
-    // Then it is a text.
+    // It is text, then.
   }
   try {
     return parse_toml(key + " = " + toml_text(value));

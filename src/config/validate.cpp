@@ -1,4 +1,4 @@
-// What the single keys may hold follows from their rules; what is left are the relations between keys.
+// Checks each key by its rule, then whether the keys fit together.
 #include "heed/config/experiment.h"
 
 #include "heed/base/suggest.h"

@@ -10,7 +10,7 @@ namespace {
 
 using Knots = std::array<Colour, 17>;
 
-/// The maps at 16 equal steps; between them linear interpolation is off by less than 2 of 255.
+/// The colours at 16 equal steps; between them linear interpolation is off by less than 2 of 255.
 constexpr Knots viridis = {{{68, 1, 84},
                             {72, 24, 106},
                             {71, 45, 123},

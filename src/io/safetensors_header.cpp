@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The reference implementation's limit; a larger length is a file of another kind.
+// The limit of the format's own implementation; a larger length is a file of another kind.
 constexpr std::uint64_t longest_header = 100'000'000;
 
 struct DTypeRow {

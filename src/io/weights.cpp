@@ -64,6 +64,7 @@ void load_weights(const SafetensorsFile& file, Parameters<T>& parameters, const 
   std::vector<std::string> missing, surplus;
   std::vector<ParameterId> present;
   for (ParameterId id = 0; id < list.size(); ++id) {
+    if (list[id].prepared) continue;
     const std::string& name = list[id].name;
     const bool optional = changes.new_head && belongs_to_head(name);
     if (!file.contains(name)) {
@@ -99,7 +100,8 @@ void load_weights(const SafetensorsFile& file, Parameters<T>& parameters, const 
 
 template <class T>
 void add_weights(SafetensorsWriter& file, const Parameters<T>& parameters) {
-  for (ParameterId id = 0; id < parameters.list().size(); ++id) file.add(parameters.list()[id].name, parameters[id]);
+  for (ParameterId id = 0; id < parameters.list().size(); ++id)
+    if (!parameters.list()[id].prepared) file.add(parameters.list()[id].name, parameters[id]);
 }
 
 template void load_weights(const SafetensorsFile&, Parameters<float>&, const WeightChanges&);

@@ -2,7 +2,7 @@
 // registers, before the next few.
 #include "heed/kernels/exp_sums.h"
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_SIMD
 
 #include "heed/kernels/simd.h"
 
@@ -24,57 +24,56 @@ void for_each_block(Index n, const F& f) {
 }
 
 template <bool biased>
-void sums_of(Index keys, Index n, const float* k, Index k_stride, const float* v, Index v_stride,
-             [[maybe_unused]] const float* bias, ExpSums<float> sums) {
+void sums_of(KeysAndValues<const float> keys, [[maybe_unused]] const float* bias, ExpSums<float> sums) {
   const Exp exp;
   const auto add_bias = [&](Vector x, Index s) {
     if constexpr (biased) return hn::Add(x, set(bias[s]));
     return x;
   };
-  for_each_block(n, [&](Index first, auto count, auto use) {
+  for_each_block(keys.k.columns, [&](Index first, auto count, auto use) {
     Vector scale[count], mass[count], value[count];
-    for (Index s = 0; s < keys; ++s)
+    for (Index s = 0; s < keys.k.rows; ++s)
       for (int i = 0; i < count; ++i) {
-        const Vector x = add_bias(use.load(k + s * k_stride + first + i * lanes), s);
+        const Vector x = add_bias(use.load(keys.k[s] + first + i * lanes), s);
         scale[i] = s == 0 ? x : hn::Max(scale[i], x);
       }
     for (int i = 0; i < count; ++i) mass[i] = value[i] = hn::Zero(tag);
-    for (Index s = 0; s < keys; ++s)
+    for (Index s = 0; s < keys.k.rows; ++s)
       for (int i = 0; i < count; ++i) {
-        const Vector distance = hn::Sub(use.load(k + s * k_stride + first + i * lanes), scale[i]);
+        const Vector distance = hn::Sub(use.load(keys.k[s] + first + i * lanes), scale[i]);
         const Vector e = exp.below_88(add_bias(distance, s));
         mass[i] = hn::Add(mass[i], e);
-        value[i] = hn::MulAdd(e, use.load(v + s * v_stride + first + i * lanes), value[i]);
+        value[i] = hn::MulAdd(e, use.load(keys.v[s] + first + i * lanes), value[i]);
       }
     for (int i = 0; i < count; ++i) {
       const Index c = first + i * lanes;
-      use.store(scale[i], sums.scale + c), use.store(mass[i], sums.mass + c), use.store(value[i], sums.value + c);
+      use.store(scale[i], sums.scale.data + c), use.store(mass[i], sums.mass.data + c);
+      use.store(value[i], sums.value.data + c);
     }
   });
 }
 
 }  // namespace
 
-void exp_sums_of(Index keys, Index n, const float* k, Index k_stride, const float* v, Index v_stride, const float* bias,
-                 ExpSums<float> sums) {
+void exp_sums_of(KeysAndValues<const float> keys, const float* bias, ExpSums<float> sums) {
   const auto of = bias ? sums_of<true> : sums_of<false>;
-  of(keys, n, k, k_stride, v, v_stride, bias, sums);
+  of(keys, bias, sums);
 }
 
-void exp_of_columns(Index keys, Index n, const float* k, Index k_stride, const float* v, Index v_stride, float* maximum,
-                    float* f) {
+void exp_of_columns(KeysAndValues<const float> keys, float* maximum, Matrix<float> f) {
   const Exp exp;
+  const Index n = keys.k.columns;
   for_each_block(n, [&](Index first, auto count, auto use) {
     Vector largest[count];
-    for (int i = 0; i < count; ++i) largest[i] = use.load(k + first + i * lanes);
-    for (Index s = 1; s < keys; ++s)
-      for (int i = 0; i < count; ++i) largest[i] = hn::Max(largest[i], use.load(k + s * k_stride + first + i * lanes));
-    for (Index s = 0; s < keys; ++s)
+    for (int i = 0; i < count; ++i) largest[i] = use.load(keys.k[0] + first + i * lanes);
+    for (Index s = 1; s < keys.k.rows; ++s)
+      for (int i = 0; i < count; ++i) largest[i] = hn::Max(largest[i], use.load(keys.k[s] + first + i * lanes));
+    for (Index s = 0; s < keys.k.rows; ++s)
       for (int i = 0; i < count; ++i) {
         const Index c = first + i * lanes;
-        const Vector e = exp.below_88(hn::Sub(use.load(k + s * k_stride + c), largest[i]));
-        use.store(e, f + s * 2 * n + c);
-        use.store(hn::Mul(e, use.load(v + s * v_stride + c)), f + s * 2 * n + n + c);
+        const Vector e = exp.below_88(hn::Sub(use.load(keys.k[s] + c), largest[i]));
+        use.store(e, f[s] + c);
+        use.store(hn::Mul(e, use.load(keys.v[s] + c)), f[s] + n + c);
       }
     for (int i = 0; i < count; ++i) use.store(largest[i], maximum + first + i * lanes);
   });

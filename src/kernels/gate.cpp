@@ -1,6 +1,6 @@
 #include "heed/kernels/gate.h"
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_SIMD
 
 #include "heed/kernels/simd.h"
 
@@ -24,19 +24,27 @@ class Logistic {
 
 }  // namespace
 
-void gate_forward(Index n, const float* q, const float* y, float* out) {
+void gate_forward(Matrix<const float> q, Matrix<const float> y, Matrix<float> out) {
   const Logistic gate;
-  for_each_vector(n, [&](Index i, auto use) { use.store(gate.times(use.load(q + i), use.load(y + i)), out + i); });
+  for (Index r = 0; r < out.rows; ++r)
+    for_each_vector(out.columns, [&gate, q = q[r], y = y[r], out = out[r]](Index i, auto use) {
+      use.store(gate.times(use.load(q + i), use.load(y + i)), out + i);
+    });
 }
 
-void gate_backward(Index n, const float* q, const float* y, const float* dout, Update update, float* dq, float* dy) {
+void gate_backward(Matrix<const float> q, Matrix<const float> y, Matrix<const float> dout, Update update,
+                   Matrix<float> dq, Matrix<float> dy) {
   const Logistic logistic;
-  for_each_vector(n, [&](Index i, auto use) {
-    const Vector gate = logistic(use.load(q + i)), gated = hn::Mul(gate, use.load(dout + i));
-    const Vector product = hn::Mul(gated, use.load(y + i));
-    write(update, use, hn::NegMulAdd(product, gate, product), dq + i);
-    use.store(gated, dy + i);
-  });
+  for (Index r = 0; r < dq.rows; ++r) {
+    const Update dy_update = sum_update(r, dy);
+    for_each_vector(dq.columns, [&logistic, update, dy_update, q = q[r], y = y[r], dout = dout[r], dq = dq[r],
+                                 dy = dy[r]](Index i, auto use) {
+      const Vector gate = logistic(use.load(q + i)), gated = hn::Mul(gate, use.load(dout + i));
+      const Vector product = hn::Mul(gated, use.load(y + i));
+      write(update, use, hn::NegMulAdd(product, gate, product), dq + i);
+      write(dy_update, use, gated, dy + i);
+    });
+  }
 }
 
 }  // namespace heed::kernels

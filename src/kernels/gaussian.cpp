@@ -1,6 +1,6 @@
 #include "heed/kernels/gaussian.h"
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_SIMD
 
 #include "pair_sums.h"
 #include "sums_over_rows.h"
@@ -20,16 +20,14 @@ struct AddSquaredDifference {
 
 }  // namespace
 
-void squared_distances(Index m, Index n, Index d, const float* x, Index x_stride, const float* y, Index y_stride,
-                       float* out, Index out_stride) {
-  sum_pairs<AddSquaredDifference>(operand(Transpose::no, m, d, x, x_stride), operand(Transpose::yes, d, n, y, y_stride),
-                                  Update::assign, Matrix<float>(out, m, n, out_stride));
+void squared_distances(Matrix<const float> x, Matrix<const float> y, Matrix<float> out) {
+  sum_pairs<AddSquaredDifference>(x, transposed(y), Update::assign, out);
 }
 
-void gaussian_backward(Index m, Index n, Index d, const float* x, Index x_stride, const float* y, Index y_stride,
-                       double scale, const float* g, const float* dg, Index g_stride, Update update_x, float* dx,
-                       Index dx_stride, Update update_y, float* dy, Index dy_stride) {
-  const float factor = static_cast<float>(2 * scale);
+void gaussian_backward(const GaussianMatrix<float>& of, Matrix<const float> dG, Update update_x, Matrix<float> dx,
+                       Update update_y, Matrix<float> dy) {
+  const Index m = dG.rows, n = dG.columns;
+  const float factor = static_cast<float>(2 * of.scale);
   // From x_i to y_j, times a weight that is positive where the pair is to move together.
   const auto add_term = [](Vector sum, float weight, Vector to, Vector from, Index) {
     return hn::MulAdd(set(weight), hn::Sub(to, from), sum);
@@ -37,17 +35,14 @@ void gaussian_backward(Index m, Index n, Index d, const float* x, Index x_stride
   // Made beforehand, since every channel asks for a weight again, on either side.
   thread_local Buffer<float> memory;
   if (memory.size() < m * n) memory = Buffer<float>(m * n);
-  float* const weights = memory.data();
+  const Matrix<float> weights(memory.data(), m, n);
   for (Index i = 0; i < m; ++i)
-    for (Index j = 0; j < n; ++j) weights[i * n + j] = factor * (g[i * g_stride + j] * dg[i * g_stride + j]);
-  if (dx)
-    sum_over_rows(
-        m, n, d, x, x_stride, y, y_stride, [=](Index i, Index j) { return weights[i * n + j]; }, update_x, dx,
-        dx_stride, add_term);
+    for (Index j = 0; j < n; ++j) weights(i, j) = factor * (of.G(i, j) * dG(i, j));
+  sum_over_rows(
+      of.x, of.y, [=](Index i, Index j) { return weights(i, j); }, update_x, dx, add_term);
   if (dy)
     sum_over_rows(
-        n, m, d, y, y_stride, x, x_stride, [=](Index j, Index i) { return weights[i * n + j]; }, update_y, dy,
-        dy_stride, add_term);
+        of.y, of.x, [=](Index j, Index i) { return weights(i, j); }, update_y, dy, add_term);
 }
 
 }  // namespace heed::kernels

@@ -1,6 +1,6 @@
 #include "heed/kernels/l1_distance.h"
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_SIMD
 
 #include "pair_sums.h"
 #include "sums_over_rows.h"
@@ -48,51 +48,52 @@ struct Hardtanh {
   }
 };
 
-void sum_of_rows(Index rows, Index width, const float* x, Index ldx, float* sums) {
-  for (Index r = 0; r < rows; ++r) {
+void sum_of_rows(Matrix<const float> x, float* sums) {
+  for (Index r = 0; r < x.rows; ++r) {
     Vector total = hn::Zero(tag);
-    for_each_vector(width, [&](Index i, auto use) { total = hn::Add(total, use.load(x + r * ldx + i)); });
+    for_each_vector(x.columns, [&](Index i, auto use) { total = hn::Add(total, use.load(x[r] + i)); });
     sums[r] = sum(total);
   }
 }
 
 }  // namespace
 
-void negative_l1(Index rows, Index columns, Index width, const float* x, Index ldx, const float* w, Index ldw,
-                 Update update, float* s, Index lds) {
-  sum_pairs<SubtractDistance>(operand(Transpose::no, rows, width, x, ldx), operand(Transpose::yes, width, columns, w, ldw), update, Matrix<float>(s, rows, columns, lds));
+void negative_l1(Matrix<const float> x, Matrix<const float> w, Matrix<float> s) {
+  sum_pairs<SubtractDistance>(x, transposed(w), Update::assign, s);
 }
 
-void negative_l1_by_maxima(Index rows, Index columns, Index width, const float* x, Index ldx, const float* w, Index ldw,
-                           const float* bias, float* s, Index lds) {
-  HEED_ASSERT(width >= 1);
+void negative_l1_by_maxima(Matrix<const float> x, Matrix<const float> w, const float* bias, Matrix<float> s) {
+  HEED_ASSERT(x.columns >= 1);
   constexpr Index most_rows = 1024, most_columns = 256;
   alignas(alignment) float of_x[most_rows], of_w[most_columns];
-  for (Index r = 0; r < rows; r += most_rows) {
-    const Index count = std::min(most_rows, rows - r);
-    sum_of_rows(count, width, x + r * ldx, ldx, of_x);
-    for (Index c = 0; c < columns; c += most_columns) {
-      const Index some = std::min(most_columns, columns - c);
-      sum_of_rows(some, width, w + c * ldw, ldw, of_w);
+  for (Index r = 0; r < s.rows; r += most_rows) {
+    const Index count = std::min(most_rows, s.rows - r);
+    const Matrix<const float> some_x = x.middle_rows(r, count);
+    sum_of_rows(some_x, of_x);
+    for (Index c = 0; c < s.columns; c += most_columns) {
+      const Index some = std::min(most_columns, s.columns - c);
+      const Matrix<const float> some_w = w.middle_rows(c, some);
+      sum_of_rows(some_w, of_w);
       for (Index j = 0; j < some && bias; ++j) of_w[j] += bias[c + j];
-      sum_pairs<SubtractTwiceMaximum, true>(operand(Transpose::no, count, width, x + r * ldx, ldx),
-                                            operand(Transpose::yes, width, some, w + c * ldw, ldw), Update::assign,
-                                            Matrix<float>(s + r * lds + c, count, some, lds), {of_w, of_x});
+      sum_pairs<SubtractTwiceMaximum, true>(some_x, transposed(some_w), Update::assign,
+                                            s.middle_rows(r, count).middle_columns(c, some), {of_w, of_x});
     }
   }
 }
 
-void negative_l1_gradient(DistanceGradient gradient, Transpose transpose_g, Index rows, Index terms, Index width,
-                          const float* x, Index ldx, const float* w, Index ldw, const float* g, Index ldg,
-                          Update update, float* dx, Index lddx) {
-  const Index g_row = transpose_g == Transpose::no ? ldg : 1, g_term = transpose_g == Transpose::no ? 1 : ldg;
-  const auto weight = [=](Index r, Index t) { return Broadcast(g + r * g_row + t * g_term); };
-  if (gradient == DistanceGradient::sign)
-    sum_over_rows(rows, terms, width, x, ldx, w, ldw, weight, update, dx, lddx, Sign{});
-  else if (gradient == DistanceGradient::hardtanh)
-    sum_over_rows(rows, terms, width, x, ldx, w, ldw, weight, update, dx, lddx, Hardtanh{});
-  else  // a matrix product, and a correction that the compiler vectorises
-    negative_l1_gradient<float>(gradient, transpose_g, rows, terms, width, x, ldx, w, ldw, g, ldg, update, dx, lddx);
+void negative_l1_gradient(DistanceGradient gradient, Matrix<const float> x, Matrix<const float> w, Operand<float> g,
+                          Update update, Matrix<float> dx) {
+  const auto weight = [data = g.data, down = g.down(), across = g.across()](Index r, Index t) {
+    return Broadcast(data + r * down + t * across);
+  };
+  switch (gradient) {
+    case DistanceGradient::sign:
+      return sum_over_rows(x, w, weight, update, dx, Sign{});
+    case DistanceGradient::hardtanh:
+      return sum_over_rows(x, w, weight, update, dx, Hardtanh{});
+    case DistanceGradient::full:  // a matrix product, and a correction that the compiler vectorises
+      return detail::full_l1_gradient(x, w, g, update, dx);
+  }
 }
 
 }  // namespace heed::kernels

@@ -1,6 +1,7 @@
 // Sums over the rows of a matrix, one for each element of each row of another.
 #pragma once
 
+#include "heed/base/matrix.h"
 #include "heed/kernels/simd.h"
 
 namespace heed::kernels::simd {
@@ -8,24 +9,25 @@ namespace heed::kernels::simd {
 /// out[r,i] (+)= sum over t of a term of weight(r, t), w[t,i] and x[r,i]; add_term(sum, weight, w, x, n) adds it. A
 /// vector of a few rows of the result stays in registers while all rows of w pass by; r is row n of these few.
 template <class Weight, class AddTerm>
-void sum_over_rows(Index rows, Index terms, Index width, const float* x, Index ldx, const float* w, Index ldw,
-                   const Weight& weight, Update update, float* out, Index ldout, const AddTerm& add_term) {
-  const auto some_rows = [&]<Index R>(std::integral_constant<Index, R>, Index first) {
-    for_each_vector(width, [&](Index i, auto use) {
+void sum_over_rows(Matrix<const float> x, Matrix<const float> w, const Weight& weight, Update update, Matrix<float> out,
+                   const AddTerm& add_term) {
+  // By value: what is captured by reference is read again after each store.
+  const auto some_rows = [=]<Index R>(std::integral_constant<Index, R>, Index first) {
+    for_each_vector(x.columns, [=](Index i, auto use) {
       Vector xs[R], sums[R];
-      for (Index r = 0; r < R; ++r) xs[r] = use.load(x + (first + r) * ldx + i), sums[r] = hn::Zero(tag);
-      for (Index t = 0; t < terms; ++t) {
-        const Vector wt = use.load(w + t * ldw + i);
+      for (Index r = 0; r < R; ++r) xs[r] = use.load(x[first + r] + i), sums[r] = hn::Zero(tag);
+      for (Index t = 0; t < w.rows; ++t) {
+        const Vector wt = use.load(w[t] + i);
         for (Index r = 0; r < R; ++r) sums[r] = add_term(sums[r], weight(first + r, t), wt, xs[r], r);
       }
-      for (Index r = 0; r < R; ++r) write(update, use, sums[r], out + (first + r) * ldout + i);
+      for (Index r = 0; r < R; ++r) write(update, use, sums[r], out[first + r] + i);
     });
   };
   constexpr Index most = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 8 : 4;  // of 32 registers, or of 16
   Index r = 0;
-  for (; r + most <= rows; r += most) some_rows(std::integral_constant<Index, most>{}, r);
-  for (; r + 4 <= rows; r += 4) some_rows(std::integral_constant<Index, 4>{}, r);
-  for (; r < rows; ++r) some_rows(std::integral_constant<Index, 1>{}, r);
+  for (; r + most <= x.rows; r += most) some_rows(std::integral_constant<Index, most>{}, r);
+  for (; r + 4 <= x.rows; r += 4) some_rows(std::integral_constant<Index, 4>{}, r);
+  for (; r < x.rows; ++r) some_rows(std::integral_constant<Index, 1>{}, r);
 }
 
 }  // namespace heed::kernels::simd

@@ -1,6 +1,7 @@
 #include "heed/nn/vit.h"
 
 #include "heed/base/suggest.h"
+#include "heed/ops/patch_embedding.h"
 
 #include <cmath>
 #include <set>
@@ -15,23 +16,12 @@ const ModelConfig& checked(const ModelConfig& model, const AttentionConfig& atte
   experiment.model = model;
   experiment.attention = attention;
   validate(experiment);
-  for (const std::string& mechanism : attention.mechanism)
-    require(!model.qk_norm || (mechanism != "soft" && mechanism != "aft"),
-            "[model] qk_norm = true is not defined for {}, which has no products of queries and keys", mechanism);
   return model;
 }
 
 template <class List>
 const std::string& of_block(const List& list, Index block) {
   return list[list.size() == 1 ? 0 : static_cast<std::size_t>(block)];
-}
-
-/// What a mechanism may be given: its options, and `causal`, which one without a causal form takes as false only.
-std::vector<std::string> option_names(const std::string& mechanism) {
-  std::vector<std::string> names;
-  for (const OptionInfo& option : find_mechanism(mechanism).options()) names.push_back(option.name);
-  if (std::find(names.begin(), names.end(), "causal") == names.end()) names.emplace_back("causal");
-  return names;
 }
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
@@ -42,12 +32,12 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 void check_options(const AttentionConfig& attention) {
   std::vector<std::string> known;
   for (const std::string& mechanism : attention.mechanism)
-    for (std::string& name : option_names(mechanism)) known.push_back(std::move(name));
+    for (std::string& name : option_names(find_mechanism(mechanism))) known.push_back(std::move(name));
   for (const auto& [name, value] : attention.options)
     require(contains(known, name), "{}: no mechanism of this model has an option '{}'{}", value.where, name,
             known.empty() ? std::string() : suggestion(name, known));
   for (const auto& [mechanism, options] : attention.per_mechanism) {
-    const std::vector<std::string> own = option_names(mechanism);
+    const std::vector<std::string> own = option_names(find_mechanism(mechanism));
     for (const auto& [name, value] : options)
       require(contains(own, name), "{}: {} has no option '{}'{}", value.where, mechanism, name,
               own.empty() ? std::string() : suggestion(name, own));
@@ -57,7 +47,7 @@ void check_options(const AttentionConfig& attention) {
 /// The mechanism of one block: options for all blocks that it knows, then its own table over them.
 std::unique_ptr<Mechanism> mechanism_of(const AttentionConfig& attention, Index block) {
   const std::string& name = of_block(attention.mechanism, block);
-  const std::vector<std::string> known = option_names(name);
+  const std::vector<std::string> known = option_names(find_mechanism(name));
   OptionValues values;
   for (const auto& [option, value] : attention.options)
     if (contains(known, option)) values[option] = value.text;
@@ -107,12 +97,65 @@ VisionTransformer::VisionTransformer(const ModelConfig& model, const AttentionCo
   head_.emplace(list_, "head", model.dim, model.classes);
 }
 
-template Var<float> VisionTransformer::operator()(Var<float>) const;
-template Var<double> VisionTransformer::operator()(Var<double>) const;
-template Var<Counted> VisionTransformer::operator()(Var<Counted>) const;
-template void VisionTransformer::visit_attention(Var<float>, const AttentionVisitor<float>&) const;
-template void VisionTransformer::visit_attention(Var<double>, const AttentionVisitor<double>&) const;
-template std::vector<Tensor<float>> VisionTransformer::attention_maps(Var<float>) const;
-template std::vector<Tensor<double>> VisionTransformer::attention_maps(Var<double>) const;
+ModelInput<float> VisionTransformer::example() const {
+  return {.images = {nullptr, Shape{1, config_.channels, config_.image, config_.image}}};
+}
+
+/// Far above what a block of any mechanism takes per product of its sizes.
+double VisionTransformer::most_operations() const {
+  const ModelConfig& c = config_;
+  const double tokens = std::pow(static_cast<double>(c.image / c.patch), 2) + 1, dim = static_cast<double>(c.dim);
+  const double block = tokens * dim * (dim + static_cast<double>(c.hidden) + tokens);
+  const double ends = tokens * dim * static_cast<double>(c.channels * c.patch * c.patch + c.classes);
+  constexpr double margin = 100;
+  return margin * (static_cast<double>(c.depth) * block + ends);
+}
+
+template <class T>
+Var<T> VisionTransformer::embed(Tape<T>& tape, View<const T> images) const {
+  const Shape& shape = images.shape();
+  require(shape.rank() == 4 && shape[1] == config_.channels && shape[2] == config_.image && shape[3] == config_.image,
+          "[model] images have shape {}; expected [B, {}, {}, {}]", shape, config_.channels, config_.image,
+          config_.image);
+  const typename Tape<T>::Scope patch_scope(tape, patch_name_);
+  const Var<T> patches =
+      patch_embedding(tape.constant(images), tape.parameter(patch_weight_), tape.parameter(patch_bias_));
+  const typename Tape<T>::Scope position_scope(tape, position_name_);
+  const Var<T> tokens = embed_tokens(patches, class_token_ < 0 ? Var<T>{} : tape.parameter(class_token_),
+                                     position_ < 0 ? Var<T>{} : tape.parameter(position_));
+  return dropout(tokens, dropout_, 0xe3bed);
+}
+
+template <class T>
+Var<T> VisionTransformer::run_logits(const ModelPass<T>& pass) const {
+  Tape<T>& tape = pass.tape;
+  Var<T> x = embed(tape, pass.examples.images);
+  // The head reads the class token alone, so after its attention the last block need not go on with the others: a
+  // sixteenth of the work of twelve blocks.
+  const bool cls = config_.pool == "cls", first = cls && takes_shortcuts(tape);
+  for (const Block& block : blocks_) {
+    const Tokens tokens = first && &block == &blocks_.back() ? Tokens::first : Tokens::all;
+    const auto apply = [&block, tokens, visit = pass.visit](Var<T> z) { return block(z, tokens, visit); };
+    x = tape.pass().recompute ? tape.recompute(x, apply) : apply(x);
+  }
+  const typename Tape<T>::Scope scope(tape, pool_name_);
+  if (cls && !first) x = select_token(x, 0);
+  return cls ? head_->after(*norm_, x) : (*head_)(mean_tokens((*norm_)(x)));
+}
+
+template <class T>
+Var<T> VisionTransformer::run_penalty(Tape<T>& tape) const {
+  Var<T> total;
+  for (const Block& block : blocks_)
+    if (const Var<T> term = block.penalty(tape)) total = total ? add(total, term) : term;
+  return total;
+}
+
+template Var<float> VisionTransformer::run_logits(const ModelPass<float>&) const;
+template Var<double> VisionTransformer::run_logits(const ModelPass<double>&) const;
+template Var<Counted> VisionTransformer::run_logits(const ModelPass<Counted>&) const;
+template Var<float> VisionTransformer::run_penalty(Tape<float>&) const;
+template Var<double> VisionTransformer::run_penalty(Tape<double>&) const;
+template Var<Counted> VisionTransformer::run_penalty(Tape<Counted>&) const;
 
 }  // namespace heed

@@ -107,7 +107,8 @@ Var<T> Tape<T>::parameter(ParameterId id) {
   node.value = value.data();
   node.shape = value.shape();
   node.parameter = id;
-  node.wanted = (pass_.gradients != nullptr || !pass_.compute) && pass_.parameters->list()[id].trainable;
+  const ParameterSpec& spec = pass_.parameters->list()[id];
+  node.wanted = (pass_.gradients != nullptr || !pass_.compute) && (spec.trainable || spec.prepared);
   return append(node);
 }
 
@@ -118,7 +119,7 @@ TraceEntry::Value Tape<T>::traced(Var<T> x) {
 }
 
 template <class T>
-void Tape<T>::trace(const Operation& operation, Var<T> result, std::initializer_list<Var<T>> operands, Index kept) {
+void Tape<T>::trace(const Operation& operation, Var<T> result, std::span<const Var<T>> operands, Index kept) {
   TraceEntry entry{operation.name, layer_ ? *layer_ : std::string(), operation.cost, traced(result)};
   for (const Var<T>& x : operands) {
     if (!x) continue;

@@ -1,6 +1,7 @@
 #include "heed/train/checkpoint.h"
 
 #include "heed/io/weights.h"
+#include "heed/train/run.h"
 
 #include <fmt/format.h>
 
@@ -26,7 +27,7 @@ Number number(const SafetensorsFile& file, const std::string& key) {
 }
 
 /// Calls f(name, view) for each tensor of the training state: per trainable tensor one of each of the optimiser's
-/// means, and its average. Optimiser means are laid out as the values are.
+/// means, and its average; what the task keeps. Optimiser means are laid out as the values are.
 template <class T, class F>
 void for_state_tensors(const RunState<T>& state, const F& f) {
   const ParameterList& list = state.parameters.list();
@@ -35,9 +36,11 @@ void for_state_tensors(const RunState<T>& state, const F& f) {
       if (list[id].trainable)
         f(fmt::format("{}{}.{}", state_prefix, mean.name, list[id].name),
           View<T>(mean.values.data() + state.parameters.offset(id), list[id].shape));
-  if (!state.average) return;
-  for (ParameterId id = 0; id < list.size(); ++id)
-    f(fmt::format("{}average.{}", state_prefix, list[id].name), (*state.average)[id]);
+  if (state.average)
+    for (ParameterId id = 0; id < list.size(); ++id)
+      if (!list[id].prepared) f(fmt::format("{}average.{}", state_prefix, list[id].name), (*state.average)[id]);
+  for (const TaskTensor<T>& tensor : state.task.state())
+    f(fmt::format("{}task.{}", state_prefix, tensor.name), tensor.values);
 }
 
 }  // namespace
@@ -49,12 +52,14 @@ void save_checkpoint(const std::string& path, const RunState<T>& state) {
   for_state_tensors(state, [&](const std::string& name, View<T> tensor) { file.add(name, View<const T>(tensor)); });
   const RunProgress& p = state.progress;
   file.metadata("heed.format", format_name);
+  add_version(file);
   file.metadata("heed.updates", fmt::format("{}", state.optimizer.steps()));
   file.metadata("heed.epoch", fmt::format("{}", p.epoch));
   file.metadata("heed.step", fmt::format("{}", p.step));
   file.metadata("heed.batch", fmt::format("{}", p.batch));
   file.metadata("heed.loss", fmt::format("{}", p.loss));
   file.metadata("heed.correct", fmt::format("{}", p.correct));
+  file.metadata("heed.terms", fmt::format("{}", p.terms));
   file.metadata("heed.best", fmt::format("{}", p.best));
   file.write(path);
 }
@@ -71,9 +76,10 @@ void load_checkpoint(const std::string& path, const RunState<T>& state) {
     require_finite(path, name, View<const T>(tensor));
   });
   state.optimizer.set_steps(number<Index>(file, "heed.updates"));
-  state.progress = {number<Index>(file, "heed.epoch"),   number<Index>(file, "heed.step"),
-                    number<Index>(file, "heed.batch"),   number<double>(file, "heed.loss"),
-                    number<Index>(file, "heed.correct"), number<double>(file, "heed.best")};
+  state.progress = {number<Index>(file, "heed.epoch"),    number<Index>(file, "heed.step"),
+                    number<Index>(file, "heed.batch"),    number<double>(file, "heed.loss"),
+                    number<double>(file, "heed.correct"), number<double>(file, "heed.terms"),
+                    number<double>(file, "heed.best")};
 }
 
 template void save_checkpoint(const std::string&, const RunState<float>&);

@@ -1,62 +1,43 @@
 #include "heed/train/evaluate.h"
 
-#include <cmath>
-
 namespace heed {
 
-namespace {
-
-/// log sum exp(logits) - logits[label]
 template <class T>
-double cross_entropy_of(const T* logits, Index classes, Index label) {
-  const double maximum = static_cast<double>(logits[largest_of(logits, classes)]);
-  double sum = 0;
-  for (Index c = 0; c < classes; ++c) sum += std::exp(static_cast<double>(logits[c]) - maximum);
-  return maximum + std::log(sum) - static_cast<double>(logits[label]);
-}
-
-/// Number of classes ranked before `label`; ties go to the lower class.
-template <class T>
-Index rank_of(const T* logits, Index classes, Index label) {
-  Index before = 0;
-  for (Index c = 0; c < classes; ++c) before += logits[c] > logits[label] || (logits[c] == logits[label] && c < label);
-  return before;
-}
-
-}  // namespace
-
-template <class T>
-Evaluation evaluate(const VisionTransformer& model, Parameters<T>& parameters, Loader<T>& loader, Index piece,
-                    const std::atomic<bool>* interrupt) {
-  const Index classes = model.config().classes;
-  Inference<T> inference(model, parameters, piece);
-  Evaluation result;
-  result.confusion = Tensor<std::int64_t>(Shape{classes, classes});
-  Tensor<T> logits;
-  double loss = 0;
-  loader.start(0);
-  while (const Batch<T>* batch = loader.next()) {
+Evaluation evaluate(const Model& model, Parameters<T>& parameters, BatchSource<T>& source, Index counts, Index piece,
+                    const std::atomic<bool>* interrupt, Ranks& ranks) {
+  const Inference<T> inference(model, parameters, piece);
+  Evaluation result{{}, std::vector<double>(static_cast<std::size_t>(counts))};
+  // Counts are whole numbers, so that it does not matter in which order those of threads are added up.
+  std::vector<std::vector<double>> of_threads(static_cast<std::size_t>(threads()), result.counts);
+  std::vector<Score> scores;
+  source.start(0);
+  while (const TaskBatch<T>* batch = source.next()) {
     if (interrupt && *interrupt) break;
-    if (logits.size() < batch->size * classes) logits = Tensor<T>(Shape{batch->size, classes});
-    const Shape& s = batch->images.shape();
-    inference.run({batch->images.data(), Shape{batch->size, s[1], s[2], s[3]}}, logits.data());
-    for (Index i = 0; i < batch->size; ++i) {
-      const T* const row = logits.data() + i * classes;
-      const Index label = batch->labels[static_cast<std::size_t>(i)], rank = rank_of(row, classes, label);
-      loss += cross_entropy_of(row, classes, label);
-      result.top1 += rank == 0;
-      result.top5 += rank < 5;
-      ++result.confusion[label * classes + largest_of(row, classes)];
-    }
-    result.images += batch->size;
+    double size = static_cast<double>(batch->size());
+    ranks.sum(std::span(&size, 1));
+    const Lanes lanes = lanes_of(static_cast<Index>(size), piece, parameters.trainable_size());
+    const LaneRange own = lanes.of_process(ranks.rank(), ranks.count());
+    const Index first_piece = lanes.first_piece(own.first);
+    scores.assign(static_cast<std::size_t>(lanes.pieces()), {});
+    inference.for_pieces(batch->size(), [&](Tape<T>& tape, Piece p) {
+      const Var<T> logits = batch->logits(model, tape, p);
+      scores[static_cast<std::size_t>(first_piece + p.first / piece)] =
+          batch->judge(logits.value(), p, of_threads[static_cast<std::size_t>(worker())]);
+    });
+    const Score sum = lanes.sum(own, scores);
+    double sums[] = {sum.terms, sum.loss, sum.correct};
+    ranks.sum(sums);
+    result.score = result.score + Score{sums[0], sums[1], sums[2]};
   }
-  result.loss = result.images == 0 ? 0 : loss / static_cast<double>(result.images);
+  for (const std::vector<double>& of_thread : of_threads)
+    std::transform(of_thread.begin(), of_thread.end(), result.counts.begin(), result.counts.begin(), std::plus<>());
+  ranks.sum(result.counts);
   return result;
 }
 
-template Evaluation evaluate(const VisionTransformer&, Parameters<float>&, Loader<float>&, Index,
-                             const std::atomic<bool>*);
-template Evaluation evaluate(const VisionTransformer&, Parameters<double>&, Loader<double>&, Index,
-                             const std::atomic<bool>*);
+template Evaluation evaluate(const Model&, Parameters<float>&, BatchSource<float>&, Index, Index,
+                             const std::atomic<bool>*, Ranks&);
+template Evaluation evaluate(const Model&, Parameters<double>&, BatchSource<double>&, Index, Index,
+                             const std::atomic<bool>*, Ranks&);
 
 }  // namespace heed

@@ -77,7 +77,7 @@ void Optimizer<T>::step(Parameters<T>& parameters, const Gradients<T>& gradients
 
 template <class T>
 Clipping clip_by_norm(const Gradients<T>& gradients, double clip) {
-  const Index size = gradients.size(), count = (size + range - 1) / range;
+  const Index size = gradients.trainable_size(), count = (size + range - 1) / range;
   constexpr Index most = 64;
   double sums[most] = {};
   // At most 64 sums, each over its ranges in order, added in order.

@@ -1,20 +1,12 @@
 #include "heed/train/step.h"
 
 #include "heed/kernels/gemm_buffers.h"
-#include "heed/ops/cross_entropy.h"
-#include "heed/base/parallel.h"
+#include "heed/nn/adder.h"
+#include "heed/tape/preparation.h"
 
 namespace heed {
 
 namespace {
-
-/// Lanes for `pieces` pieces of a model with `size` weights: enough for sixteen cores where their gradients are
-/// small; none of its own where eight of them would take more than 2^26 numbers.
-Index lane_count(Index pieces, Index size) {
-  constexpr Index most = 16, least = 8, memory = Index{1} << 26;
-  if (least * size > memory) return 1;
-  return std::min({pieces, most, std::max(least, memory / std::max<Index>(size, 1))});
-}
 
 Products products_of(const TrainConfig& train) {
   if (train.dtype != "bf16") return Products::exact;
@@ -23,118 +15,20 @@ Products products_of(const TrainConfig& train) {
   return Products::bf16;
 }
 
-template <class T>
-View<const T> images_at(View<const T> batch, Index first, Index count) {
-  const Shape& s = batch.shape();
-  return {batch.data() + first * (s.elements() / s[0]), Shape{count, s[1], s[2], s[3]}};
-}
-
-template <class T>
-std::vector<std::unique_ptr<Tape<T>>> tape_per_thread() {
-  std::vector<std::unique_ptr<Tape<T>>> tapes;
-  for (int i = 0; i < threads(); ++i) tapes.push_back(std::make_unique<Tape<T>>());
-  return tapes;
-}
-
-template <class T>
-Tape<T>& tape_of_worker(std::vector<std::unique_ptr<Tape<T>>>& tapes) {
-  return *tapes[static_cast<std::size_t>(worker())];
+/// Is a model so large that a gradient for each of eight lanes would take more than 2^26 numbers?
+bool streams(LaneMemory memory, Index weights) {
+  return memory == LaneMemory::by_size ? weights > Index{1} << 23 : memory == LaneMemory::streamed;
 }
 
 }  // namespace
 
 template <class T>
-BatchGradient<T>::BatchGradient(const VisionTransformer& model, Parameters<T>& parameters, Index batch,
-                                const TrainConfig& train)
-    : model_(model),
-      parameters_(parameters),
-      piece_(train.piece),
-      smoothing_(train.label_smoothing),
-      recompute_(train.recompute),
-      products_(products_of(train)),
-      tapes_(tape_per_thread<T>()) {
-  kernels::reserve_gemm_buffers(threads());
-  const Index pieces = (batch + piece_ - 1) / piece_;
-  pieces_.resize(static_cast<std::size_t>(pieces));
-  for (Index i = 0; i < lane_count(pieces, parameters.trainable_size()); ++i) lanes_.emplace_back(parameters);
+Tapes<T>::Tapes() {
+  for (int i = 0; i < threads(); ++i) tapes_.push_back(std::make_unique<Tape<T>>());
 }
 
 template <class T>
-BatchResult BatchGradient<T>::run(View<const T> images, View<const T> targets, const int* labels,
-                                  const RandomStream& random) {
-  const Index pieces = (images.shape()[0] + piece_ - 1) / piece_;
-  HEED_ASSERT(pieces <= static_cast<Index>(pieces_.size()));
-  const Index lanes = std::min(pieces, static_cast<Index>(lanes_.size()));
-  packed_.pack(products_, parameters_, true);
-  parallel_for(lanes, [&](Index i) {
-    Gradients<T>& lane = lanes_[static_cast<std::size_t>(i)];
-    lane.reset();
-    for (Index piece = pieces * i / lanes; piece < pieces * (i + 1) / lanes; ++piece)
-      run_piece(piece, lane, images, targets, labels, random);
-    lane.complete();
-  });
-  if (lanes > 1) even_out_tapes();
-  add_lanes(lanes);
-  scale_adaptively(parameters_.list(), lanes_.front());
-  BatchResult result;
-  for (Index piece = 0; piece < pieces; ++piece) {
-    result.loss += pieces_[static_cast<std::size_t>(piece)].loss;
-    result.correct += pieces_[static_cast<std::size_t>(piece)].correct;
-  }
-  return result;
-}
-
-template <class T>
-void BatchGradient<T>::run_piece(Index piece, Gradients<T>& lane, View<const T> images, View<const T> targets,
-                                 const int* labels, const RandomStream& random) {
-  const Index batch = images.shape()[0], first = piece * piece_, count = std::min(piece_, batch - first);
-  const Index classes = targets.shape()[1];
-  Tape<T>& tape = tape_of_worker(tapes_);
-  Pass<T> pass;
-  pass.parameters = &parameters_;
-  pass.packed = &packed_;
-  pass.gradients = &lane;
-  pass.training = true;
-  pass.recompute = recompute_;
-  pass.products = products_;
-  pass.random = random;
-  pass.first_image = first;
-  if (!profiles_.empty()) pass.profile = &profiles_[static_cast<std::size_t>(worker())];
-  tape.clear(pass);
-  const Var<T> logits = model_(tape.constant(images_at(images, first, count)));
-  Var<T> loss = cross_entropy(logits, {targets.data() + first * classes, Shape{count, classes}}, smoothing_, batch);
-  if (first == 0)
-    if (const Var<T> penalty = model_.penalty(tape)) loss = add(loss, penalty);
-  Piece& result = pieces_[static_cast<std::size_t>(piece)];
-  result = {static_cast<double>(*loss.data()), 0};
-  for (Index i = 0; i < count; ++i)
-    result.correct += largest_of(logits.data() + i * classes, classes) == labels[first + i];
-  tape.backward(loss);
-}
-
-template <class T>
-Profile BatchGradient<T>::profile() const {
-  Profile sum;
-  for (const Profile& profile : profiles_) sum += profile;
-  return sum;
-}
-
-template <class T>
-void BatchGradient<T>::add_lanes(Index used) {
-  if (used == 1) return;
-  T* const sum = lanes_.front().data();
-  parallel_ranges(lanes_.front().size(), 1 << 13, [&](Index begin, Index end) {
-    for (Index i = 1; i < used; ++i) {
-      const T* const lane = lanes_[static_cast<std::size_t>(i)].data();
-      for (Index j = begin; j < end; ++j) sum[j] += lane[j];
-    }
-  });
-}
-
-/// Which threads get pieces, and whether whole ones, is chance. A tape that has not seen a whole piece yet is given
-/// the memory for one here, so that no later step has to ask for any. (Memory that is never written costs nothing.)
-template <class T>
-void BatchGradient<T>::even_out_tapes() {
+void Tapes<T>::even_out(bool with_inner) {
   const auto even_out = [this](auto&& tape_of) {
     typename Tape<T>::Capacity most;
     for (const auto& tape : tapes_) {
@@ -147,30 +41,166 @@ void BatchGradient<T>::even_out_tapes() {
     for (const auto& tape : tapes_) tape_of(*tape).clear_and_reserve(most);
   };
   even_out([](Tape<T>& tape) -> Tape<T>& { return tape; });
-  if (recompute_) even_out([](Tape<T>& tape) -> Tape<T>& { return tape.inner(); });
+  if (with_inner) even_out([](Tape<T>& tape) -> Tape<T>& { return tape.inner(); });
 }
 
 template <class T>
-Inference<T>::Inference(const VisionTransformer& model, Parameters<T>& parameters, Index piece)
-    : model_(model), parameters_(parameters), piece_(piece), tapes_(tape_per_thread<T>()) {
-  packed_.pack(Products::exact, parameters, false);
+BatchGradient<T>::BatchGradient(const Model& model, Parameters<T>& parameters, Index batch, const TrainConfig& train,
+                                Ranks& ranks, LaneMemory memory)
+    : model_(model),
+      parameters_(parameters),
+      ranks_(ranks),
+      piece_(train.piece),
+      recompute_(train.recompute),
+      streams_(streams(memory, parameters.trainable_size())),
+      products_(products_of(train)) {
+  kernels::reserve_gemm_buffers(threads());
+  const Lanes lanes = lanes_of(batch, piece_, parameters.trainable_size());
+  require(lanes.count >= ranks.count(), "[train] batch = {} has {} pieces of {}; {} processes need one each at least",
+          batch, lanes.pieces(), piece_, ranks.count());
+  const LaneRange own = lanes.of_process(ranks.rank(), ranks.count());
+  const Index count = own.last - own.first;
+  scores_.resize(static_cast<std::size_t>(lanes.pieces()));
+  for (Index i = 0; i < (streams_ ? sums_at_once(count) : count); ++i) sums_.emplace_back(parameters);
 }
 
 template <class T>
-void Inference<T>::run(View<const T> images, T* logits) {
-  const Index batch = images.shape()[0], classes = model_.config().classes;
-  parallel_for((batch + piece_ - 1) / piece_, [&](Index piece) {
-    const Index first = piece * piece_, count = std::min(piece_, batch - first);
-    Tape<T>& tape = tape_of_worker(tapes_);
-    Pass<T> pass;
-    pass.parameters = &parameters_;
-    pass.packed = &packed_;
-    tape.clear(pass);
-    const Var<T> result = model_(tape.constant(images_at(images, first, count)));
-    std::copy(result.data(), result.data() + count * classes, logits + first * classes);
+BatchResult BatchGradient<T>::run(const TaskBatch<T>& batch, const RandomStream& random) {
+  double sizes[] = {static_cast<double>(batch.size()), static_cast<double>(batch.terms())};
+  ranks_.sum(sizes);
+  const Lanes lanes = lanes_of(static_cast<Index>(sizes[0]), piece_, parameters_.trainable_size());
+  const LaneRange own = lanes.of_process(ranks_.rank(), ranks_.count());
+  HEED_ASSERT(lanes.pieces() <= static_cast<Index>(scores_.size()));
+  step_ = {&batch, random, lanes, lanes.first_piece(own.first) * piece_, static_cast<Index>(sizes[1])};
+
+  // What a step prepares from the weights alone.
+  packed_.pack(products_, parameters_, true);
+  prepare(PreparationPass<T>{&parameters_, nullptr, true, random});
+
+  if (streams_)
+    sum_streamed(own);
+  else
+    sum_kept(own);
+  ranks_.sum(std::span(gradients().data(), static_cast<std::size_t>(gradients().size())));
+
+  // What is done to the gradient of the whole batch, once.
+  prepare_backward(PreparationPass<T>{&parameters_, &gradients(), true, random});
+  scale_adaptively(parameters_.list(), gradients());
+
+  const Score score = lanes.sum(own, scores_);
+  double totals[] = {score.loss, score.correct};
+  ranks_.sum(totals);
+  return {totals[0], totals[1], sizes[1]};
+}
+
+template <class T>
+void BatchGradient<T>::sum_kept(LaneRange lanes) {
+  const auto sum_of = [&](Index lane) -> Gradients<T>& { return sums_[static_cast<std::size_t>(lane - lanes.first)]; };
+  parallel_for(lanes.last - lanes.first, [&](Index i) { run_lane(lanes.first + i, sum_of(lanes.first + i)); });
+  tapes_.even_out(recompute_);
+  // Block by block, all levels of the tree while a block of each lane is in cache.
+  constexpr Index block = Index{1} << 12;
+  const Index size = gradients().size();
+  parallel_ranges((size + block - 1) / block, 2, [&](Index begin, Index end) {
+    for (Index at = begin * block; at < std::min(size, end * block); at += block) {
+      const Index count = std::min(block, size - at);
+      tree_sum(
+          lanes, [&](Index lane) { return sum_of(lane).data() + at; },
+          [=](T* a, const T* b) {
+            write_all(Update::accumulate, count, b, a);
+            return a;
+          });
+    }
   });
 }
 
+template <class T>
+void BatchGradient<T>::sum_streamed(LaneRange lanes) {
+  // Sums are made and used up as on a stack: the later of two neighbours is the last one made.
+  Index made = 0;
+  tree_sum(
+      lanes,
+      [&](Index lane) {
+        Gradients<T>& sum = sums_[static_cast<std::size_t>(made++)];
+        run_lane(lane, sum);
+        return sum.data();
+      },
+      [&](T* a, const T* b) {
+        --made;
+        parallel_ranges(gradients().size(), 1 << 13, [=](Index begin, Index end) {
+          write_all(Update::accumulate, end - begin, b + begin, a + begin);
+        });
+        return a;
+      });
+}
+
+template <class T>
+void BatchGradient<T>::run_lane(Index lane, Gradients<T>& gradients) {
+  gradients.reset();
+  for (Index piece = step_.lanes.first_piece(lane); piece < step_.lanes.first_piece(lane + 1); ++piece)
+    run_piece(piece, gradients);
+  gradients.complete();
+}
+
+template <class T>
+void BatchGradient<T>::run_piece(Index number, Gradients<T>& gradients) {
+  const Piece whole = step_.lanes.piece_at(number), piece{whole.first - step_.first, whole.count};
+  Pass<T> pass;
+  pass.parameters = &parameters_;
+  pass.packed = &packed_;
+  pass.prepared = true;
+  pass.gradients = &gradients;
+  pass.training = true;
+  pass.recompute = recompute_;
+  pass.products = products_;
+  pass.random = step_.random;
+  pass.first_image = whole.first;
+  if (!profiles_.empty()) pass.profile = &profiles_[static_cast<std::size_t>(worker())];
+  Tape<T>& tape = tapes_.begin(pass);
+  const Var<T> logits = step_.batch->logits(model_, tape, piece);
+  Var<T> loss = step_.batch->loss(logits, piece, step_.terms);
+  if (whole.first == 0)
+    if (const Var<T> penalty = model_.penalty(tape)) loss = add(loss, penalty);
+  Score& score = scores_[static_cast<std::size_t>(number)];
+  score.loss = static_cast<double>(*loss.data());
+  score.correct = static_cast<double>(step_.batch->correct(logits.value(), piece));
+  tape.backward(loss);
+}
+
+template <class T>
+Profile BatchGradient<T>::profile() const {
+  Profile sum;
+  for (const Profile& profile : profiles_) sum += profile;
+  return sum;
+}
+
+template <class T>
+Inference<T>::Inference(const Model& model, Parameters<T>& parameters, Index piece)
+    : model_(model), parameters_(parameters), piece_(piece) {
+  // What is prepared from the weights alone.
+  packed_.pack(Products::exact, parameters, false);
+  prepare(PreparationPass<T>{&parameters});
+}
+
+template <class T>
+Tape<T>& Inference<T>::begin() const {
+  Pass<T> pass;
+  pass.parameters = &parameters_;
+  pass.packed = &packed_;
+  pass.prepared = true;
+  return tapes_.begin(pass);
+}
+
+template <class T>
+void Inference<T>::run(const ModelInput<T>& examples, T* logits) const {
+  for_pieces(examples.count(), [&](Tape<T>& tape, Piece piece) {
+    const Var<T> result = model_.logits(tape, examples.part(piece.first, piece.count));
+    std::copy(result.data(), result.data() + result.size(), logits + piece.first * (result.size() / piece.count));
+  });
+}
+
+template class Tapes<float>;
+template class Tapes<double>;
 template class BatchGradient<float>;
 template class BatchGradient<double>;
 template class Inference<float>;

@@ -1,9 +1,9 @@
 #include "heed/train/trainer.h"
 
 #include "heed/analysis/cost_json.h"
-
 #include "heed/io/file.h"
 #include "heed/io/weights.h"
+#include "heed/nn/families.h"
 #include "heed/train/checkpoint.h"
 #include "heed/train/run.h"
 
@@ -25,25 +25,29 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 template <class T>
 class Run {
  public:
-  Run(const Experiment& experiment, const TrainOptions& options, TrainObserver& observer);
+  Run(const Experiment& experiment, const TrainOptions& options, TrainObserver& observer, const Model& model,
+      Task<T>& task);
   Outcome operator()();
 
  private:
   void begin();
   Outcome run();
   bool train_epoch();
-  void make_step(const Batch<T>& batch);
+  void make_step(const TaskBatch<T>& batch);
   bool finish_epoch();
   bool test();
   void save_last();
   void save_best();
   bool interrupted() const { return options_.interrupt && *options_.interrupt; }
   bool at_step_limit() const { return x_.train.max_steps > 0 && progress_.step >= x_.train.max_steps; }
-  RunState<T> state() { return {parameters_, optimizer_, average_, progress_}; }
+  RunState<T> state() { return {parameters_, optimizer_, average_, task_, progress_}; }
   Parameters<T>& judged() { return average_ ? *average_ : parameters_; }
+  Evaluation judge(Parameters<T>& parameters, BatchSource<T>& source) const {
+    return evaluate(model_, parameters, source, task_.counts(), x_.train.piece, options_.interrupt);
+  }
   StepReport report() const;
   double lr_of(Index step) const {
-    const Index per_epoch = train_loader_.batches();
+    const Index per_epoch = train_->batches();
     return learning_rate(x_.optim, step, per_epoch, x_.train.epochs * per_epoch);
   }
 
@@ -51,12 +55,10 @@ class Run {
   const TrainOptions& options_;
   TrainObserver& observer_;
   RunPaths paths_;
-  VisionTransformer model_;
+  const Model& model_;
+  Task<T>& task_;
   ModelCost cost_;
-  std::unique_ptr<Dataset> train_set_, test_set_;
-  Subsets subsets_;
-  Loader<T> train_loader_, test_loader_;
-  std::optional<Loader<T>> validation_loader_;
+  std::unique_ptr<BatchSource<T>> train_, validation_, test_;
   Parameters<T> parameters_;
   Optimizer<T> optimizer_;
   std::optional<Parameters<T>> average_;
@@ -67,16 +69,6 @@ class Run {
   Index epoch_start_batch_ = 0;
 };
 
-ImageSize input_of(const ModelConfig& model) { return {model.channels, model.image, model.image}; }
-
-std::unique_ptr<Dataset> open(const Experiment& x, Split split) {
-  std::unique_ptr<Dataset> set = open_dataset(x.data.name, x.data.path, split);
-  const Index classes = static_cast<Index>(set->class_names().size());
-  require(classes == x.model.classes, "[model] classes = {}, but {} has {} classes; set model.classes={}",
-          x.model.classes, x.data.name, classes, classes);
-  return set;
-}
-
 CostQuery step_cost(const Experiment& x, Convention convention) {
   return {convention, CostPass::step, CostGroup::layer, x.train.batch};
 }
@@ -84,30 +76,28 @@ CostQuery step_cost(const Experiment& x, Convention convention) {
 /// cost.json: what a training step costs per image, in both conventions.
 std::string cost_file(const Experiment& x, const ModelCost& cost) {
   nlohmann::ordered_json json;
+  json["version"] = HEED_VERSION;
   for (const auto& [name, convention] : {std::pair("contractions", Convention::contractions), {"all", Convention::all}})
     json[name] = cost_json(cost, step_cost(x, convention), default_energy_table());
   return json.dump(1) + "\n";
 }
 
 template <class T>
-Run<T>::Run(const Experiment& experiment, const TrainOptions& options, TrainObserver& observer)
+Run<T>::Run(const Experiment& experiment, const TrainOptions& options, TrainObserver& observer, const Model& model,
+            Task<T>& task)
     : x_(experiment),
       options_(options),
       observer_(observer),
       paths_(options.run),
-      model_(x_.model, x_.attention, x_.train.dropout, x_.train.drop_path),
-      cost_(cost_of(model_)),
-      train_set_(open(x_, Split::train)),
-      test_set_(open(x_, Split::test)),
-      subsets_(split_validation(train_set_->size(), x_.data, static_cast<std::uint64_t>(x_.train.seed))),
-      train_loader_(*train_set_, subsets_.train, x_.data, input_of(x_.model), x_.train.batch,
-                    static_cast<std::uint64_t>(x_.train.seed), true),
-      test_loader_(*test_set_, all_images(test_set_->size()), x_.data, input_of(x_.model), x_.train.batch, 0, false),
-      parameters_(model_.parameters()),
+      model_(model),
+      task_(task),
+      cost_(cost_of(model)),
+      train_(task.open(Part::train, true)),
+      validation_(task.open(Part::validation, false)),
+      test_(task.open(Part::test, false)),
+      parameters_(model.parameters()),
       optimizer_(x_.optim, parameters_),
-      gradient_(model_, parameters_, x_.train.batch, x_.train) {
-  if (!subsets_.validation.empty())
-    validation_loader_.emplace(*train_set_, subsets_.validation, x_.data, input_of(x_.model), x_.train.batch, 0, false);
+      gradient_(model, parameters_, x_.train.batch, x_.train) {
   parameters_.initialise(static_cast<std::uint64_t>(x_.train.seed));
   if (!options_.init.empty())
     load_weights(SafetensorsFile(options_.init), parameters_, {.new_head = x_.train.init_head});
@@ -117,6 +107,7 @@ Run<T>::Run(const Experiment& experiment, const TrainOptions& options, TrainObse
 template <class T>
 void Run<T>::begin() {
   if (options_.resume) {
+    check_same_version(paths_);
     check_same_experiment(paths_, x_);
     load_checkpoint(paths_.last(), state());
   } else {
@@ -124,7 +115,7 @@ void Run<T>::begin() {
     std::filesystem::create_directories(paths_.directory, error);
     require(!error, "{}: cannot be made: {}", paths_.directory, error.message());
   }
-  write_file(paths_.config(), to_toml(x_));
+  write_file(paths_.config(), config_toml(x_));
   write_file(paths_.environment(), environment_json());
   write_file(paths_.cost(), cost_file(x_, cost_));
   metrics_.emplace(paths_.metrics(), progress_.epoch, progress_.step);
@@ -133,10 +124,10 @@ void Run<T>::begin() {
 
   TrainPlan plan;
   plan.parameters = parameters_.list().trainable_elements();
-  plan.train_images = static_cast<Index>(subsets_.train.size());
-  plan.validation_images = static_cast<Index>(subsets_.validation.size());
-  plan.test_images = test_set_->size();
-  plan.steps_per_epoch = train_loader_.batches();
+  plan.train_images = train_->examples();
+  plan.validation_images = validation_ ? validation_->examples() : 0;
+  plan.test_images = test_->examples();
+  plan.steps_per_epoch = train_->batches();
   plan.epoch = progress_.epoch;
   plan.step = progress_.step;
   plan.run = paths_.directory;
@@ -169,25 +160,25 @@ Outcome Run<T>::run() {
 /// Goes on with the current epoch; false if it was left before its end.
 template <class T>
 bool Run<T>::train_epoch() {
-  train_loader_.start(progress_.epoch, progress_.batch);
+  train_->start(progress_.epoch, progress_.batch);
   epoch_start_ = Clock::now();
   epoch_start_batch_ = progress_.batch;
-  while (progress_.batch < train_loader_.batches()) {
+  while (progress_.batch < train_->batches()) {
     if (at_step_limit() || interrupted()) return false;
-    make_step(*train_loader_.next());
+    make_step(*train_->next());
     observer_.step(report());
-    const bool last = progress_.batch == train_loader_.batches();
+    const bool last = progress_.batch == train_->batches();
     if (!last && x_.train.checkpoint_steps > 0 && progress_.step % x_.train.checkpoint_steps == 0) save_last();
   }
   return true;
 }
 
 template <class T>
-void Run<T>::make_step(const Batch<T>& batch) {
+void Run<T>::make_step(const TaskBatch<T>& batch) {
   const RandomStream random = RandomStream(static_cast<std::uint64_t>(x_.train.seed))
                                   .derive("step")
                                   .derive(static_cast<std::uint64_t>(progress_.step));
-  const BatchResult result = gradient_.run(batch.images.view(), batch.targets.view(), batch.labels.data(), random);
+  const BatchResult result = gradient_.run(batch, random);
   const Clipping clipping = clip_by_norm(gradient_.gradients(), x_.optim.clip);
   if (!std::isfinite(result.loss) || !std::isfinite(clipping.norm))
     throw Diverged(
@@ -200,25 +191,25 @@ void Run<T>::make_step(const Batch<T>& batch) {
     for (Index i = 0; i < parameters_.size(); ++i)
       average_->data()[i] = keep * average_->data()[i] + share * parameters_.data()[i];
   }
+  task_.after_step(parameters_);
   ++progress_.step;
   ++progress_.batch;
   progress_.loss += result.loss;
   progress_.correct += result.correct;
+  progress_.terms += result.terms;
   if (x_.train.log_steps)
-    metrics_->write({"step", progress_.epoch + 1, progress_.step, result.loss,
-                     static_cast<double>(result.correct) / static_cast<double>(batch.size), lr_of(progress_.step - 1),
-                     report().images_per_s});
+    metrics_->write({"step", progress_.epoch + 1, progress_.step, result.loss, result.correct / result.terms,
+                     lr_of(progress_.step - 1), report().images_per_s});
 }
 
 template <class T>
 StepReport Run<T>::report() const {
-  const double batches = static_cast<double>(progress_.batch), images = batches * static_cast<double>(x_.train.batch);
   const double here = static_cast<double>((progress_.batch - epoch_start_batch_) * x_.train.batch);
   return {progress_.epoch + 1,
           progress_.batch,
           progress_.step,
-          progress_.loss / batches,
-          static_cast<double>(progress_.correct) / images,
+          progress_.loss / static_cast<double>(progress_.batch),
+          progress_.correct / progress_.terms,
           lr_of(progress_.step - 1),
           here / std::max(seconds_since(epoch_start_), 1e-9)};
 }
@@ -229,11 +220,11 @@ bool Run<T>::finish_epoch() {
   EpochReport epoch;
   epoch.train = report();
   epoch.seconds = seconds_since(epoch_start_);
-  if (validation_loader_) {
-    const Evaluation validation = evaluate(model_, judged(), *validation_loader_, x_.train.piece, options_.interrupt);
+  if (validation_) {
+    const Score validation = judge(judged(), *validation_).score;
     if (interrupted()) return false;
     epoch.validated = true;
-    epoch.validation_loss = validation.loss;
+    epoch.validation_loss = validation.mean_loss();
     epoch.validation_accuracy = validation.accuracy();
   }
   metrics_->write({"train", progress_.epoch + 1, progress_.step, epoch.train.loss, epoch.train.accuracy, epoch.train.lr,
@@ -247,7 +238,7 @@ bool Run<T>::finish_epoch() {
   ++progress_.epoch;
   progress_.batch = 0;
   progress_.loss = 0;
-  progress_.correct = 0;
+  progress_.correct = progress_.terms = 0;
   observer_.epoch(epoch);
   return true;
 }
@@ -256,9 +247,9 @@ bool Run<T>::finish_epoch() {
 template <class T>
 bool Run<T>::test() {
   load_weights(SafetensorsFile(paths_.best()), parameters_);
-  const Evaluation result = evaluate(model_, parameters_, test_loader_, x_.train.piece, options_.interrupt);
+  const Evaluation result = judge(parameters_, *test_);
   if (interrupted()) return false;
-  metrics_->write({"test", progress_.epoch, progress_.step, result.loss, result.accuracy()});
+  metrics_->write({"test", progress_.epoch, progress_.step, result.score.mean_loss(), result.score.accuracy()});
   observer_.test(result);
   return true;
 }
@@ -272,13 +263,15 @@ template <class T>
 void Run<T>::save_best() {
   SafetensorsWriter file;
   add_weights(file, judged());
+  add_version(file);
   file.write(paths_.best());
 }
 
 }  // namespace
 
-Outcome train(const Experiment& experiment, const TrainOptions& options, TrainObserver& observer) {
-  validate(experiment);
+template <class T>
+Outcome train(const Experiment& experiment, const TrainOptions& options, TrainObserver& observer, const Model& model,
+              Task<T>& task) {
   require(!options.run.empty(), "the run directory's name is empty");
   const RunPaths paths(options.run);
   require(options.resume || !paths.exists(), "{}: holds a run already; --resume continues it, --run DIR begins another",
@@ -286,8 +279,18 @@ Outcome train(const Experiment& experiment, const TrainOptions& options, TrainOb
   require(!options.resume || paths.exists(), "{}: holds no run to resume", options.run);
   require(!options.resume || options.init.empty(), "--init {}: a resumed run goes on from its own weights",
           options.init);
-  if (experiment.train.dtype == "f64") return Run<double>(experiment, options, observer)();
-  return Run<float>(experiment, options, observer)();
+  return Run<T>(experiment, options, observer, model, task)();
+}
+
+template Outcome train(const Experiment&, const TrainOptions&, TrainObserver&, const Model&, Task<float>&);
+template Outcome train(const Experiment&, const TrainOptions&, TrainObserver&, const Model&, Task<double>&);
+
+Outcome train(const Experiment& experiment, const TrainOptions& options, TrainObserver& observer) {
+  validate(experiment);
+  const std::unique_ptr<Model> model = make_model(experiment);
+  if (experiment.train.dtype == "f64")
+    return train(experiment, options, observer, *model, *make_task<double>(experiment, *model));
+  return train(experiment, options, observer, *model, *make_task<float>(experiment, *model));
 }
 
 }  // namespace heed

@@ -2,12 +2,13 @@
 #include "heed/analysis/model_cost.h"
 
 #include "heed/cost/energy.h"
+#include "heed/nn/vit.h"
 #include "heed/base/parallel.h"
 
 #include <boost/test/unit_test.hpp>
 
 #include <map>
-#include <optional>
+#include <memory>
 
 using namespace heed;
 
@@ -29,10 +30,10 @@ AttentionConfig attention_of(const std::string& mechanism, const OptionValues& o
 }
 
 /// The model, with a class token or without one, whichever the mechanism takes; none if it takes neither.
-std::optional<VisionTransformer> model_with(ModelConfig config, const AttentionConfig& attention) {
+std::unique_ptr<Model> model_with(ModelConfig config, const AttentionConfig& attention) {
   for (const char* pool : {"cls", "mean"}) try {
       config.pool = pool;
-      return VisionTransformer(config, attention);
+      return std::make_unique<VisionTransformer>(config, attention);
     } catch (const Error&) {
     }
   return {};
@@ -44,12 +45,11 @@ struct Executed {
 };
 
 /// What one image through the model and back executes.
-Executed execute(const VisionTransformer& model) {
-  const ModelConfig& c = model.config();
+Executed execute(const Model& model) {
   Parameters<Counted> parameters(model.parameters());
   parameters.initialise(1);
   Gradients<Counted> gradients(parameters);
-  Tensor<Counted> images(Shape{1, c.channels, c.image, c.image});
+  Tensor<Counted> images(model.example().images.shape());
   for (Index i = 0; i < images.size(); ++i) images[i] = RandomStream(2).normal(i);
   Pass<Counted> pass;
   pass.parameters = &parameters;
@@ -60,7 +60,7 @@ Executed execute(const VisionTransformer& model) {
   Tape<Counted> tape(pass);
   Executed executed;
   Counted::tally() = {};
-  const Var<Counted> logits = model(tape.constant(std::as_const(images).view()));
+  const Var<Counted> logits = model.logits<Counted>(tape, {images.view()});
   executed.forward = Counted::tally();
   for (const TraceEntry& entry : trace) executed.kept += entry.result.elements + entry.kept;
   const Tensor<Counted> cotangent(logits.shape());
@@ -70,7 +70,7 @@ Executed execute(const VisionTransformer& model) {
   return executed;
 }
 
-void check_model(const VisionTransformer& model, const std::string& label) {
+void check_model(const Model& model, const std::string& label) {
   const int before = threads();
   set_threads(1);  // each thread counts for itself
   const Executed executed = execute(model);
@@ -191,6 +191,20 @@ BOOST_AUTO_TEST_CASE(traffic_and_memory_by_hand) {
   // Kept: patch 1 and its embedding 2, + positions 2, norms of 2 with 2 statistics (three), qkv 6, attention 2 with 2
   // statistics, proj 2, fc1 3, gelu 3, fc2 2, mean 2, head 4.
   BOOST_TEST(cost.kept == 1 + 2 + 2 + 3 * 4 + 6 + 4 + 2 + 3 + 3 + 2 + 2 + 4);
+}
+
+BOOST_AUTO_TEST_CASE(blocks_are_found_in_the_names_of_all_families) {
+  const auto parts = [](const char* layer) {
+    const BlockName name(layer);
+    return fmt::format("{}|{}|{}", name.stem, name.number, name.rest);
+  };
+  BOOST_TEST(parts("blocks.3.attn.qkv") == "blocks.|3|.attn.qkv");
+  BOOST_TEST(parts("blocks.12") == "blocks.|12|");
+  BOOST_TEST(parts("stage1.blocks.0.norm1") == "stage1.blocks.|0|.norm1");
+  BOOST_TEST(parts("block2.10.mlp.fc1") == "block2.|10|.mlp.fc1");
+  BOOST_TEST(parts("cls_attn_blocks.1.attn") == "cls_attn_blocks.|1|.attn");
+  for (const char* layer : {"norm", "patch_embed.proj.0.1", "stage1.patch_embed.norm", "head"})
+    BOOST_TEST(parts(layer) == std::string(layer) + "|-1|");
 }
 
 BOOST_AUTO_TEST_CASE(counts_beyond_64_bits_are_refused) {

@@ -1,5 +1,8 @@
-#include "heed/attention/mechanism.h"
+#include "support/mechanism.h"
+
 #include "heed/ops/attention.h"
+#include "heed/nn/vit.h"
+#include "heed/train/classification.h"
 #include "heed/train/step.h"
 
 #include <boost/test/unit_test.hpp>
@@ -11,72 +14,19 @@ using namespace heed;
 
 BOOST_AUTO_TEST_SUITE(aft)
 
-using Tensors = std::map<std::string, Tensor<double>>;
-
-Tensor<double> draw(const Shape& shape, std::uint64_t seed, double spread = 1) {
-  Tensor<double> tensor(shape);
-  // Numbers that float holds too, so that both types are given the same.
-  for (Index i = 0; i < tensor.size(); ++i)
-    tensor[i] = static_cast<float>(RandomStream(seed).uniform(i, -spread, spread));
-  return tensor;
-}
-
 /// Operands for B images of N tokens, H heads of d channels, k of `key_width`.
 Tensors operands(Index B, Index H, Index N, Index d, Index key_width) {
   Tensors t;
-  t["q"] = draw({B, H, N, d}, 1), t["k"] = draw({B, H, N, key_width}, 2), t["v"] = draw({B, H, N, d}, 3);
+  t["q"] = random_tensor({B, H, N, d}, 1), t["k"] = random_tensor({B, H, N, key_width}, 2),
+  t["v"] = random_tensor({B, H, N, d}, 3);
   return t;
 }
 
-/// out and all gradients of <out, R>, R random, in T; grid as tokens are laid out.
+/// AFT's results on `given` and a random dout; grid as tokens are laid out.
 template <class T>
-Tensors run(const OptionValues& options, const Tensors& given, Index height = 0, Index width = 0) {
-  const auto mechanism = make_mechanism("aft", options);
-  const Shape qs = given.at("q").shape();
-  const AttentionShape shape{qs[1], qs[2], given.at("k").shape()[2], qs[3], qs[3], height, width, false};
-  std::map<std::string, Tensor<T>> inputs;
-  for (const auto& [name, tensor] : given)
-    std::copy(tensor.begin(), tensor.end(), inputs.emplace(name, tensor.shape()).first->second.begin());
-  Tape<T> tape;
-  std::map<std::string, Var<T>> vars;
-  for (const auto& [name, tensor] : inputs) vars[name] = tape.input(tensor.view());
-  std::vector<Var<T>> own;
-  std::map<std::string, Shape> shapes;
-  for (const auto& [name, tensor] : given) shapes[name] = tensor.shape();
-  mechanism->read_sizes(shapes);
-  for (const ParameterSpec& spec : mechanism->parameters(shape)) own.push_back(vars.at(spec.name));
-  const Var<T> out = attention<T>(*mechanism, vars["q"], vars["k"], vars["v"], shape, std::span<const Var<T>>(own));
-  Tensors results;
-  const auto keep = [&](const std::string& name, View<const T> values) {
-    std::copy(values.begin(), values.end(), results.emplace(name, values.shape()).first->second.begin());
-  };
-  keep("out", out.value());
-  Tensor<T> cotangent(out.shape());
-  for (Index i = 0; i < cotangent.size(); ++i) cotangent[i] = static_cast<float>(RandomStream(9).uniform(i, -1, 1));
-  tape.backward(out, std::as_const(cotangent).view());
-  for (const auto& [name, var] : vars) keep("d" + name, tape.gradient(var));
-  return results;
-}
-
-/// Elements differ by at most `tolerance` of the largest (of 0.01 of all gradients' largest, where a tensor's vanish).
-void check_same(const Tensors& a, const Tensors& b, double tolerance, const std::string& what) {
-  double all = 0;
-  for (const auto& [name, x] : a)
-    for (Index i = 0; i < x.size(); ++i) all = std::max(all, std::abs(x[i]));
-  for (const auto& [name, x] : a) {
-    if (!b.contains(name)) continue;
-    const Tensor<double>& y = b.at(name);
-    BOOST_REQUIRE(x.size() == y.size());
-    double most = 0.01 * all, difference = 0;
-    for (Index i = 0; i < x.size(); ++i) {
-      BOOST_REQUIRE_MESSAGE(std::isfinite(x[i]) && std::isfinite(y[i]),
-                            what << ", " << name << "[" << i << "] is not finite");
-      most = std::max(most, std::abs(y[i]));
-      difference = std::max(difference, std::abs(x[i] - y[i]));
-    }
-    BOOST_TEST(difference <= tolerance * most,
-               what << ", " << name << ": differs by " << difference << ", largest " << most);
-  }
+Tensors run(const OptionValues& options, Tensors given, Index height = 0, Index width = 0) {
+  given["dout"] = random_tensor(given.at("q").shape(), 9);
+  return run_mechanism<T>("aft", options, given, {.grid_height = height, .grid_width = width});
 }
 
 Tensors with(Tensors t, const std::string& name, Tensor<double> tensor) {
@@ -85,7 +35,7 @@ Tensors with(Tensors t, const std::string& name, Tensor<double> tensor) {
 }
 
 BOOST_AUTO_TEST_CASE(equation_2_as_it_is_written) {
-  Tensors t = with(operands(1, 1, 5, 2, 2), "w", draw({5, 5}, 4));
+  Tensors t = with(operands(1, 1, 5, 2, 2), "w", random_tensor({5, 5}, 4));
   const Tensors got = run<double>({{"param", "dense"}}, t);
   for (Index i = 0; i < 5; ++i)
     for (Index c = 0; c < 2; ++c) {
@@ -101,7 +51,7 @@ BOOST_AUTO_TEST_CASE(equation_2_as_it_is_written) {
 
 BOOST_AUTO_TEST_CASE(local_lies_between_simple_and_full) {
   for (const std::string causal : {"false", "true"}) {
-    const Tensors t = operands(2, 1, 70, 3, 3), dense = with(t, "w", draw({70, 70}, 4));
+    const Tensors t = operands(2, 1, 70, 3, 3), dense = with(t, "w", random_tensor({70, 70}, 4));
     const auto local = [&](const std::string& window, const Tensors& given) {
       return run<double>({{"variant", "local"}, {"window", window}, {"param", "dense"}, {"causal", causal}}, given);
     };
@@ -112,7 +62,7 @@ BOOST_AUTO_TEST_CASE(local_lies_between_simple_and_full) {
     check_same(local("70", dense), full, 1e-13, "window N");
     // Beyond the window the bias is zero: the same as full with those biases set to zero.
     for (const Index window : {2, 9}) {
-      Tensor<double> near = draw({70, 70}, 4);
+      Tensor<double> near = random_tensor({70, 70}, 4);
       for (Index i = 0; i < 70 * 70; ++i)
         if (std::abs(i / 70 - i % 70) >= window) near[i] = 0;
       Tensors expected = run<double>({{"param", "dense"}, {"causal", causal}}, with(t, "w", near));
@@ -122,21 +72,78 @@ BOOST_AUTO_TEST_CASE(local_lies_between_simple_and_full) {
   }
 }
 
+/// A factored bias in few channels is made block by block for each image, in many once for all images.
 BOOST_AUTO_TEST_CASE(factored_bias_is_the_product_of_its_factors) {
-  const Tensors t = operands(1, 1, 67, 2, 2);
-  const Tensor<double> u = draw({67, 3}, 5), p = draw({67, 3}, 6);
-  Tensor<double> w(Shape{67, 67});
-  for (Index i = 0; i < 67; ++i)
-    for (Index s = 0; s < 67; ++s)
-      for (Index r = 0; r < 3; ++r) w[i * 67 + s] += u[i * 3 + r] * p[s * 3 + r];
-  check_same(run<double>({}, with(with(t, "u", u), "p", p)), run<double>({{"param", "dense"}}, with(t, "w", w)), 1e-13,
-             "u p^T");
+  const Index N = 67, rank = 3;
+  const Tensor<double> u = random_tensor({N, rank}, 5), p = random_tensor({N, rank}, 6);
+  Tensor<double> w(Shape{N, N});
+  for (Index i = 0; i < N; ++i)
+    for (Index s = 0; s < N; ++s)
+      for (Index r = 0; r < rank; ++r) w[i * N + s] += u[i * rank + r] * p[s * rank + r];
+  for (const auto& [D, once] : {std::pair<Index, bool>{2, false}, {40, true}})
+    for (const OptionValues& options : {OptionValues{},
+                                        {{"causal", "true"}},
+                                        {{"variant", "local"}, {"window", "2"}},
+                                        {{"variant", "local"}, {"window", "9"}}}) {
+      OptionValues factored = options, dense = options;
+      factored["rank"] = std::to_string(rank), dense["param"] = "dense";
+      const AttentionShape shape{1, N, N, D, D, 0, 0, false};
+      BOOST_TEST((make_mechanism("aft", factored)->memory(shape).prepared > 0) == once);
+      const Tensors t = operands(3, 1, N, D, D);
+      const Tensors got = run<double>(factored, with(with(t, "u", u), "p", p)),
+                    expected = run<double>(dense, with(t, "w", w));
+      check_same(got, expected, 1e-13, "u p^T");
+      Tensor<double> du(u.shape()), dp(p.shape());
+      for (Index i = 0; i < N; ++i)
+        for (Index s = 0; s < N; ++s)
+          for (Index r = 0; r < rank; ++r) {
+            du[i * rank + r] += expected.at("dw")[i * N + s] * p[s * rank + r];
+            dp[s * rank + r] += expected.at("dw")[i * N + s] * u[i * rank + r];
+          }
+      check_same({{"du", du}, {"dp", dp}}, got, 1e-12, "gradients of the factors");
+    }
+}
+
+/// heed's checks of costs run over sizes in which a factored bias is prepared.
+BOOST_AUTO_TEST_CASE(costs_where_the_bias_is_made_for_each_image) {
+  const Index N = 9, D = 2;
+  const AttentionShape shape{1, N, N, D, D, 0, 0, false};
+  for (const std::string causal : {"false", "true"}) {
+    const auto mechanism = make_mechanism("aft", {{"rank", "3"}, {"causal", causal}});
+    const AttentionMemorySize size = mechanism->memory(shape);
+    BOOST_TEST(size.prepared == 0);
+    BOOST_TEST((mechanism->preparation_cost(shape).forward == Counts{}));
+    std::vector<Counted> q(N * D, 0.5), gradients(4 * N * D), saved(size.saved), scratch(size.scratch);
+    const auto heads = [&](auto* data) { return Heads{Matrix(data, N, D), 1, N * D}; };
+    const Heads<const Counted> in = heads(static_cast<const Counted*>(q.data()));
+    std::vector<Tensor<Counted>> tensors, dtensors;
+    std::vector<View<const Counted>> own;
+    std::vector<View<Counted>> down;
+    for (const ParameterSpec& spec : mechanism->parameters(shape))
+      tensors.emplace_back(spec.shape), dtensors.emplace_back(spec.shape);
+    for (auto& tensor : tensors) own.push_back(tensor.view());
+    for (auto& tensor : dtensors) down.push_back(tensor.view());
+    const AttentionInput<Counted> input{.shape = shape, .q = in, .k = in, .v = in, .parameters = own};
+    Counted* const g = gradients.data();
+    Counted::tally() = {};
+    mechanism->forward(AttentionForward<Counted>{input, heads(g), {saved.data()}, {scratch.data()}});
+    BOOST_TEST((Counted::tally() == mechanism->cost(shape).forward));
+    Counted::tally() = {};
+    mechanism->backward(AttentionBackward<Counted>{
+        input,
+        heads(static_cast<const Counted*>(g)),
+        in,
+        {saved.data()},
+        {scratch.data()},
+        {Update::assign, heads(g + N * D), heads(g + 2 * N * D), heads(g + 3 * N * D), down}});
+    BOOST_TEST((Counted::tally() == mechanism->cost(shape).backward));
+  }
 }
 
 /// Equation 6 with exp(w) - 1, as the paper writes it.
 BOOST_AUTO_TEST_CASE(conv_is_equation_6) {
   const Index h = 4, w = 5, N = h * w;
-  Tensors t = with(operands(1, 2, N, 3, 1), "w", draw({2, 3, 3}, 4));
+  Tensors t = with(operands(1, 2, N, 3, 1), "w", random_tensor({2, 3, 3}, 4));
   const Tensors got = run<double>({{"variant", "conv"}, {"reparam", "false"}}, t, h, w);
   for (Index head = 0; head < 2; ++head)
     for (Index i = 0; i < N; ++i)
@@ -157,7 +164,7 @@ BOOST_AUTO_TEST_CASE(conv_is_equation_6) {
 BOOST_AUTO_TEST_CASE(conv_works_on_any_grid_with_the_same_tensors) {
   for (const Index side : {1, 2, 6, 9}) {
     Tensors t = operands(1, 2, side * side, 3, 1);
-    t["w"] = draw({2, 5, 5}, 4), t["gain"] = draw({2}, 5), t["bias"] = draw({2}, 6);
+    t["w"] = random_tensor({2, 5, 5}, 4), t["gain"] = random_tensor({2}, 5), t["bias"] = random_tensor({2}, 6);
     const Tensors got = run<double>({{"variant", "conv"}}, t, side, side);
     BOOST_TEST(got.at("dw").shape() == Shape({2, 5, 5}));
   }
@@ -185,9 +192,9 @@ Tensors operands_of(const Setting& s, double spread) {
              line = s.options.contains("dims");
   Tensors t = operands(1, conv ? 2 : 1, 72, 3, conv ? 1 : 3);
   if (conv)
-    t["w"] = draw(line ? Shape{2, 5} : Shape{2, 3, 3}, 4, spread);
+    t["w"] = random_tensor(line ? Shape{2, 5} : Shape{2, 3, 3}, 4, spread);
   else if (s.options.contains("param"))
-    t["w"] = draw({72, 72}, 4, spread);
+    t["w"] = random_tensor({72, 72}, 4, spread);
   return t;
 }
 
@@ -212,7 +219,7 @@ BOOST_AUTO_TEST_CASE(float_is_finite_and_near_double_in_all_ranges) {
     for (const double spread : {3.0, 20.0, 60.0, 500.0, 5000.0})
       for (const bool in_keys : {true, false}) {
         Tensors t = operands_of(s, in_keys ? 1 : spread);
-        if (in_keys) t["k"] = draw(t["k"].shape(), 2, spread);
+        if (in_keys) t["k"] = random_tensor(t["k"].shape(), 2, spread);
         check_same(run<float>(s.options, t, s.height, s.width), run<double>(s.options, t, s.height, s.width),
                    2e-5 + 1.2e-7 * spread, s.options.begin()->second + ", spread " + std::to_string(spread));
       }
@@ -234,16 +241,20 @@ BOOST_AUTO_TEST_CASE(memory_is_linear_in_the_tokens) {
   const Index N = 4096, D = 64;
   const AttentionShape shape{1, N, N, D, D, 64, 64, false};
   const auto full = make_mechanism("aft", {{"rank", "8"}});
-  BOOST_TEST(full->saved(shape) == 3 * N * D);
-  BOOST_TEST(full->scratch(shape) <= 8 * N * D + 3 * 64 * N + 5 * 64 * D);
+  BOOST_TEST(full->memory(shape).saved == 3 * N * D);
+  BOOST_TEST(full->memory(shape).scratch <= 8 * N * D + 3 * 64 * N + 5 * 64 * D);
+  BOOST_TEST(full->memory(shape).prepared == 0);
   const auto local = make_mechanism("aft", {{"variant", "local"}, {"window", "8"}, {"rank", "8"}});
-  BOOST_TEST(local->saved(shape) + local->scratch(shape) <= 8 * N * D);
+  const AttentionMemorySize of_local = local->memory(shape);
+  BOOST_TEST(of_local.saved + of_local.scratch <= 8 * N * D);
+  BOOST_TEST(of_local.prepared > 0);
+  BOOST_TEST(of_local.prepared <= 8 * N * D + N);
   const auto simple = make_mechanism("aft", {{"variant", "simple"}});
-  BOOST_TEST(simple->saved(shape) == 3 * D);
-  BOOST_TEST(simple->scratch(shape) <= 7 * D);
+  BOOST_TEST(simple->memory(shape).saved == 3 * D);
+  BOOST_TEST(simple->memory(shape).scratch <= 7 * D);
   const AttentionShape heads{4, N, N, 16, 16, 64, 64, false};
   const auto conv = make_mechanism("aft", {{"variant", "conv"}, {"size", "11"}});
-  BOOST_TEST(conv->saved(heads) + conv->scratch(heads) <= 4 * N * 18 + 5 * 121 + 6 * N * 18);
+  BOOST_TEST(conv->memory(heads).saved + conv->memory(heads).scratch <= 4 * N * 18 + 5 * 121 + 6 * N * 18);
 }
 
 /// Bytes that a forward and a backward pass over the mechanism take from the tape.
@@ -318,10 +329,11 @@ BOOST_AUTO_TEST_CASE(impossible_combinations_are_refused) {
 BOOST_AUTO_TEST_CASE(entropy_of_equal_biases_is_the_logarithm_of_their_number) {
   const auto mechanism = make_mechanism("aft", {{"variant", "conv"}, {"sparsity", "entropy"}, {"coef", "0.5"}});
   const AttentionShape shape{3, 12, 12, 2, 2, 3, 4, false};
-  const Tensor<double> w = draw({3, 3, 3}, 1), zero(Shape{3});
-  std::vector<double> scratch(static_cast<std::size_t>(mechanism->scratch(shape)));
+  const Tensor<double> w = random_tensor({3, 3, 3}, 1), zero(Shape{3});
   const std::vector<View<const double>> own{w.view(), zero.view(), zero.view()};
-  BOOST_TEST(std::abs(mechanism->penalty(shape, own, 1.0, {}, scratch.data()) - 0.5 * 3 * std::log(9)) < 1e-14);
+  double penalty = 0;
+  mechanism->penalty(AttentionPenalty<double>{shape, own, 1.0, {}, &penalty});
+  BOOST_TEST(std::abs(penalty - 0.5 * 3 * std::log(9)) < 1e-14);
 }
 
 BOOST_AUTO_TEST_CASE(a_step_adds_the_penalty_once) {
@@ -337,11 +349,12 @@ BOOST_AUTO_TEST_CASE(a_step_adds_the_penalty_once) {
     Parameters<double> parameters(model.parameters());
     parameters.initialise(1);
     BatchGradient<double> gradient(model, parameters, 4, {.piece = piece});
-    const Tensor<double> images = draw({4, 1, 6, 6}, 1);
+    const Tensor<double> images = random_tensor({4, 1, 6, 6}, 1);
     Tensor<double> targets(Shape{4, 3});
     const int labels[4] = {0, 1, 2, 0};
     for (Index i = 0; i < 4; ++i) targets[i * 3 + labels[i]] = 1;
-    return gradient.run(images.view(), std::as_const(targets).view(), labels, RandomStream(1)).loss;
+    const ClassificationBatch<double> batch({images.view()}, std::as_const(targets).view(), labels);
+    return gradient.run(batch, RandomStream(1)).loss;
   };
   // gain starts at 0, so the biases of a head are equal: 2 blocks, 2 heads, 9 places.
   for (const Index piece : {1, 3, 4})

@@ -69,7 +69,11 @@ BOOST_AUTO_TEST_CASE(rows_of_softmax_maps_sum_to_one) {
     Tensor<float> images(Shape{2, 3, 12, 12});
     for (Index i = 0; i < images.size(); ++i) images[i] = static_cast<float>(i % 17) - 8;
     Tape<float> tape({.parameters = &parameters});
-    const std::vector<Tensor<float>> maps = model.attention_maps(tape.constant(images.view()));
+    std::vector<Tensor<float>> maps;
+    const AttentionVisitor<float> visit = [&](const AttentionSite<float>& site) {
+      maps.push_back(attention_maps(site));
+    };
+    model.logits(tape, {images.view()}, &visit);
     const Index tokens = x.model.pool == "cls" ? 10 : 9;
     BOOST_TEST(maps.size() == 2u);
     for (const Tensor<float>& map : maps) {

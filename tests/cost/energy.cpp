@@ -1,4 +1,4 @@
-// Energy: tables, and the counters of processor packages on a tree made for the test.
+// Energy: the built-in table, and the counters of processor packages on a tree made for the test.
 #include "heed/cost/energy.h"
 #include "heed/cost/rapl.h"
 
@@ -12,22 +12,6 @@
 using namespace heed;
 
 namespace {
-
-const std::string good = "name = \"t\"\n[operations]\nmul = { pj = 2, source = \"s\" }\n";
-
-/// The message with which a table of this text is refused.
-std::string refusal(const std::string& text) {
-  const TemporaryDirectory directory;
-  const std::string path = directory / "t.toml";
-  write_file(path, text);
-  try {
-    load_energy_table(path);
-  } catch (const Error& error) {
-    BOOST_TEST(std::string(error.what()).starts_with(path));
-    return std::string(error.what()).substr(path.size());
-  }
-  return "accepted";
-}
 
 /// A tree like /sys/class/powercap.
 struct Powercap {
@@ -49,39 +33,10 @@ struct Powercap {
 
 BOOST_AUTO_TEST_SUITE(energy)
 
-BOOST_AUTO_TEST_CASE(the_built_in_table_is_the_file) {
-  BOOST_TEST((load_energy_table("models/energy/float32-45nm.toml") == default_energy_table()));
+BOOST_AUTO_TEST_CASE(the_built_in_table) {
   const Counts counts{.mul = 1'000, .add = 2'000, .exp = 5, .cmp = 7};
   BOOST_TEST(energy_pj(default_energy_table(), counts) == 3.7 * 1'000 + 0.9 * 2'000,
              boost::test_tools::tolerance(1e-15));
-}
-
-BOOST_AUTO_TEST_CASE(tables_of_other_numbers) {
-  const Counts one{.mul = 1, .add = 1};
-  const auto of = [&](const std::string& name) { return load_energy_table("models/energy/" + name + "-45nm.toml"); };
-  BOOST_TEST(energy_pj(of("float16"), one) == 1.5, boost::test_tools::tolerance(1e-15));
-  BOOST_TEST(energy_pj(of("int32"), one) == 3.2, boost::test_tools::tolerance(1e-15));
-  BOOST_TEST(energy_pj(of("int8"), one) == 0.23, boost::test_tools::tolerance(1e-15));
-  BOOST_TEST(of("int8").number_bytes == 1);
-}
-
-BOOST_AUTO_TEST_CASE(bad_tables) {
-  BOOST_TEST(refusal(good) == "accepted");
-  BOOST_TEST(refusal("name = \"t\"\n[operation]\n") == ":2: unknown key 'operation'; did you mean 'operations'?");
-  BOOST_TEST(refusal(good + "mull = { pj = 1, source = \"s\" }\n") ==
-             ":4: no operation is called 'mull'; did you mean 'mul'?");
-  BOOST_TEST(refusal(good + "add = 1\n") == ":4: 'add': expected { pj = NUMBER, source = \"...\" }, found an integer");
-  BOOST_TEST(refusal(good + "add = { pj = 1 }\n") == ":4: 'add': lacks a source; expected one for every figure");
-  BOOST_TEST(refusal(good + "add = { source = \"s\" }\n") ==
-             ":4: 'add': pj is missing; expected a number of at least 0");
-  BOOST_TEST(refusal(good + "add = { pj = -1, source = \"s\" }\n") ==
-             ":4: 'add': pj is -1; expected a number of at least 0");
-  BOOST_TEST(refusal(good + "add = { pj = inf, source = \"s\" }\n") ==
-             ":4: 'add': pj is inf; expected a number of at least 0");
-  BOOST_TEST(refusal("number_bytes = 0\n" + good).starts_with(":1: 'number_bytes'"));
-  BOOST_TEST(refusal("name = \"t\"\n") == ": [operations] lists no energy");
-  BOOST_TEST(refusal(good + "[").starts_with(":4: not valid TOML"));
-  BOOST_CHECK_THROW(load_energy_table("none.toml"), Error);
 }
 
 // Two packages; the second counted twice by another interface, the cores inside the first, and the whole platform.

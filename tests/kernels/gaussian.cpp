@@ -19,6 +19,16 @@ std::vector<T> numbers(Index count, const char* name, double bound = 1) {
   return values;
 }
 
+/// Numbers as a matrix without gaps.
+template <class T>
+Matrix<T> matrix(std::vector<T>& numbers, Index rows, Index columns) {
+  return {numbers.data(), rows, columns};
+}
+template <class T>
+Matrix<const T> matrix(const std::vector<T>& numbers, Index rows, Index columns) {
+  return {numbers.data(), rows, columns};
+}
+
 double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
   BOOST_REQUIRE(a.size() == b.size());
   double most = 0;
@@ -61,8 +71,8 @@ BOOST_AUTO_TEST_CASE(distances_do_not_cancel) {
     x[i] = static_cast<float>(2048 + near[i]);
   }
   std::vector<float> g(n * n);
-  kernels::squared_distances(n, n, d, x.data(), d, x.data(), d, g.data(), n);
-  kernels::squared_distances(n, n, d, near.data(), d, near.data(), d, expected.data(), n);
+  kernels::squared_distances(matrix(x, n, d), matrix(x, n, d), matrix(g, n, n));
+  kernels::squared_distances(matrix(near, n, d), matrix(near, n, d), matrix(expected, n, n));
   for (std::size_t i = 0; i < g.size(); ++i) BOOST_TEST(std::abs(g[i] - expected[i]) <= 7 * 6e-8 * expected[i]);
   for (Index i = 0; i < n; ++i) {
     BOOST_TEST(g[i * n + i] == 0);
@@ -73,12 +83,12 @@ BOOST_AUTO_TEST_CASE(distances_do_not_cancel) {
 BOOST_AUTO_TEST_CASE(by_hand_and_at_the_ends_of_the_range) {
   const std::vector<double> x{1, 2, 1, 2}, y{4, -2};  // |(1, 2) - (4, -2)|^2 = 25
   std::vector<double> g(2);
-  kernels::gaussian(2, 1, 2, x.data(), 2, y.data(), 2, 0.1, g.data(), 1);
+  kernels::gaussian(matrix(x, 2, 2), matrix(y, 1, 2), 0.1, matrix(g, 2, 1));
   BOOST_TEST(g[0] == std::exp(-2.5));
   BOOST_TEST(g[1] == g[0]);
   const std::vector<float> far{3e38f, -3e38f};
   std::vector<float> h(4);
-  kernels::gaussian(2, 2, 1, far.data(), 1, far.data(), 1, 0.1, h.data(), 2);
+  kernels::gaussian(matrix(far, 2, 1), matrix(far, 2, 1), 0.1, matrix(h, 2, 2));
   BOOST_TEST(h == (std::vector<float>{1, 0, 0, 1}));
 }
 
@@ -87,39 +97,37 @@ BOOST_AUTO_TEST_CASE(gradients_agree_with_differences_and_are_added_when_asked) 
   const double scale = 0.3;
   auto x = numbers(m * d, "x"), y = numbers(n * stride, "y"), dg = numbers(m * n, "dg");
   std::vector<double> g(m * n);
+  const kernels::GaussianMatrix<double> of{matrix(x, m, d), {y.data(), n, d, stride}, scale, matrix(g, m, n)};
   const auto value = [&] {
-    kernels::gaussian(m, n, d, x.data(), d, y.data(), stride, scale, g.data(), n);
+    kernels::gaussian(of.x, of.y, scale, matrix(g, m, n));
     return dot(g, dg);
   };
   const auto expected_x = differences(x, value), expected_y = differences(y, value);
   value();
   std::vector<double> dx(m * d, 7), dy(n * stride, 0);
-  kernels::gaussian_backward(m, n, d, x.data(), d, y.data(), stride, scale, g.data(), dg.data(), n, Update::assign,
-                             dx.data(), d, Update::accumulate, dy.data(), stride);
+  kernels::gaussian_backward(of, matrix(dg, m, n), Update::assign, matrix(dx, m, d), Update::accumulate,
+                             Matrix<double>(dy.data(), n, d, stride));
   BOOST_TEST(largest_difference(dx, expected_x) < 1e-9);
   BOOST_TEST(largest_difference(dy, expected_y) < 1e-9);
   auto twice = dx;
-  kernels::gaussian_backward(m, n, d, x.data(), d, y.data(), stride, scale, g.data(), dg.data(), n, Update::accumulate,
-                             twice.data(), d, Update::assign, static_cast<double*>(nullptr), 0);
+  kernels::gaussian_backward(of, matrix(dg, m, n), Update::accumulate, matrix(twice, m, d));
   for (std::size_t i = 0; i < dx.size(); ++i) BOOST_TEST(std::abs(twice[i] - 2 * dx[i]) < 1e-15);
 }
 
-// With rows on both sides, dx gets dg and its transpose.
+// With rows on both sides, dx gets dg and its transpose; whatever is added to the diagonal of g.
 BOOST_AUTO_TEST_CASE(rows_with_themselves) {
   const Index n = 4, d = 3;
   auto x = numbers(n * d, "x"), dg = numbers(n * n, "dg");
   std::vector<double> g(n * n), dx(n * d);
   const auto value = [&] {
-    kernels::gaussian(n, n, d, x.data(), d, x.data(), d, 0.5, g.data(), n);
+    kernels::gaussian(matrix(x, n, d), matrix(x, n, d), 0.5, matrix(g, n, n));
     return dot(g, dg);
   };
   const auto expected = differences(x, value);
   value();
-  std::vector<double> both(n * n);
-  for (Index i = 0; i < n; ++i)
-    for (Index j = 0; j < n; ++j) both[i * n + j] = dg[i * n + j] + dg[j * n + i];
-  kernels::gaussian_backward(n, n, d, x.data(), d, x.data(), d, 0.5, g.data(), both.data(), n, Update::assign,
-                             dx.data(), d, Update::assign, static_cast<double*>(nullptr), 0);
+  for (Index i = 0; i < n; ++i) g[i * n + i] += 0.25;
+  kernels::gaussian_gram_backward({matrix(x, n, d), matrix(x, n, d), 0.5, matrix(g, n, n)}, matrix(dg, n, n),
+                                  matrix(dx, n, d));
   BOOST_TEST(largest_difference(dx, expected) < 1e-9);
 }
 
@@ -128,22 +136,22 @@ BOOST_AUTO_TEST_CASE(products_in_blocks_are_products_with_the_whole_matrix) {
   for (const Index n : {1, 5, 63, 64, 65, 130}) {
     const Index d = 3, e = 2;
     const auto x = numbers(n * d, "x", 2), v = numbers(n * e, "v"), dout = numbers(n * e, "dout");
-    std::vector<double> G(n * n), out(n * e), expected(n * e), scratch(kernels::gaussian_product_scratch(n, d));
-    kernels::gaussian(n, n, d, x.data(), d, x.data(), d, 0.3, G.data(), n);
-    kernels::gemm(Transpose::no, Transpose::no, n, e, n, G.data(), n, v.data(), e, Update::assign, expected.data(), e);
-    kernels::gaussian_product(n, d, e, x.data(), d, 0.3, v.data(), e, out.data(), e, scratch.data());
+    const auto mx = matrix(x, n, d), mv = matrix(v, n, e), mdout = matrix(dout, n, e);
+    const Carved<kernels::GaussianRows, double> rows(n, d);
+    std::vector<double> G(n * n), out(n * e), expected(n * e);
+    const kernels::GaussianProduct<double> product{mx, 0.3, mv, *rows};
+    const auto mG = matrix(G, n, n);
+    kernels::gaussian(mx, mx, 0.3, mG);
+    kernels::gemm(mG, mv, matrix(expected, n, e));
+    kernels::gaussian_product(product, matrix(out, n, e));
     BOOST_TEST(largest_difference(out, expected) < 1e-13);
 
     std::vector<double> dG(n * n), dx(n * d), expected_dx(n * d), dv(n * e), expected_dv(n * e);
-    kernels::gemm(Transpose::yes, Transpose::no, n, e, n, G.data(), n, dout.data(), e, Update::assign,
-                  expected_dv.data(), e);
-    kernels::gemm(Transpose::no, Transpose::yes, n, n, e, dout.data(), e, v.data(), e, Update::assign, dG.data(), n);
-    kernels::gemm(Transpose::no, Transpose::yes, n, n, e, v.data(), e, dout.data(), e, Update::accumulate, dG.data(),
-                  n);
-    kernels::gaussian_backward(n, n, d, x.data(), d, x.data(), d, 0.3, G.data(), dG.data(), n, Update::assign,
-                               expected_dx.data(), d, Update::assign, static_cast<double*>(nullptr), 0);
-    kernels::gaussian_product_backward(n, d, e, x.data(), d, 0.3, v.data(), e, dout.data(), e, Update::assign,
-                                       dv.data(), e, Update::assign, dx.data(), d, scratch.data());
+    kernels::gemm(transposed(mG), mdout, matrix(expected_dv, n, e));
+    kernels::gemm(mdout, transposed(mv), matrix(dG, n, n));
+    kernels::gaussian_gram_backward({mx, mx, 0.3, mG}, matrix(dG, n, n), matrix(expected_dx, n, d));
+    kernels::gaussian_product_backward(product, mdout, Update::assign, matrix(dv, n, e), Update::assign,
+                                       matrix(dx, n, d));
     BOOST_TEST(largest_difference(dv, expected_dv) < 1e-13);
     BOOST_TEST(largest_difference(dx, expected_dx) < 1e-13);
   }
@@ -158,12 +166,14 @@ BOOST_AUTO_TEST_CASE(float_agrees_with_double) {
       const std::vector<double> x2(x.begin(), x.end()), y2(y.begin(), y.end()), dg2(dg.begin(), dg.end());
       std::vector<float> g(m * n), dx(m * d, 1), dy(n * d);
       std::vector<double> expected_g(m * n), expected_dx(m * d, 1), expected_dy(n * d);
-      kernels::gaussian(m, n, d, x.data(), d, y.data(), d, 0.2, g.data(), n);
-      kernels::gaussian(m, n, d, x2.data(), d, y2.data(), d, 0.2, expected_g.data(), n);
-      kernels::gaussian_backward(m, n, d, x.data(), d, y.data(), d, 0.2, g.data(), dg.data(), n, Update::accumulate,
-                                 dx.data(), d, Update::assign, dy.data(), d);
-      kernels::gaussian_backward(m, n, d, x2.data(), d, y2.data(), d, 0.2, expected_g.data(), dg2.data(), n,
-                                 Update::accumulate, expected_dx.data(), d, Update::assign, expected_dy.data(), d);
+      const auto mx = matrix(x, m, d), my = matrix(y, n, d);
+      const auto mx2 = matrix(x2, m, d), my2 = matrix(y2, n, d), mg2 = matrix(std::as_const(expected_g), m, n);
+      kernels::gaussian(mx, my, 0.2, matrix(g, m, n));
+      kernels::gaussian(mx2, my2, 0.2, matrix(expected_g, m, n));
+      kernels::gaussian_backward({mx, my, 0.2, matrix(g, m, n)}, matrix(dg, m, n), Update::accumulate, matrix(dx, m, d),
+                                 Update::assign, matrix(dy, n, d));
+      kernels::gaussian_backward({mx2, my2, 0.2, mg2}, matrix(dg2, m, n), Update::accumulate, matrix(expected_dx, m, d),
+                                 Update::assign, matrix(expected_dy, n, d));
       const double eps = 6e-8, roundings = static_cast<double>(d + 6 + m + n);
       BOOST_TEST(largest_difference({g.begin(), g.end()}, expected_g) < 4 * roundings * eps);
       BOOST_TEST(largest_difference({dx.begin(), dx.end()}, expected_dx) < 4 * roundings * eps);
@@ -174,22 +184,24 @@ BOOST_AUTO_TEST_CASE(float_agrees_with_double) {
 BOOST_AUTO_TEST_CASE(counts) {
   const Index m = 3, n = 5, d = 4;
   const auto x = numbers<Counted>(m * d, "x"), y = numbers<Counted>(n * d, "y"), dg = numbers<Counted>(m * n, "dg");
-  std::vector<Counted> g(m * n), dx(m * d), dy(n * d);
+  std::vector<Counted> g(m * n), dx(m * d), dy(n * d), gram(m * m), dgram(m * m);
+  const auto mx = matrix(x, m, d), my = matrix(y, n, d);
   const auto count = [](const auto& run) {
     Counted::tally() = {};
     run();
     return Counted::tally();
   };
-  BOOST_TEST((count([&] { kernels::gaussian(m, n, d, x.data(), d, y.data(), d, 0.3, g.data(), n); }) ==
-              kernels::gaussian_cost(m, n, d, false).forward));
-  for (const bool only_x : {false, true}) {
-    const auto run = [&] {
-      kernels::gaussian_backward(m, n, d, x.data(), d, y.data(), d, 0.3, g.data(), dg.data(), n,
-                                 only_x ? Update::accumulate : Update::assign, dx.data(), d, Update::assign,
-                                 only_x ? nullptr : dy.data(), d);
-    };
-    BOOST_TEST((count(run) == kernels::gaussian_cost(m, n, d, only_x).backward));
-  }
+  const Cost cost = kernels::gaussian_cost(m, n, d), gram_cost = kernels::gaussian_gram_cost(m, d);
+  BOOST_TEST((count([&] { kernels::gaussian(mx, my, 0.3, matrix(g, m, n)); }) == cost.forward));
+  BOOST_TEST((count([&] {
+                kernels::gaussian_backward({mx, my, 0.3, matrix(g, m, n)}, matrix(dg, m, n), Update::assign,
+                                           matrix(dx, m, d), Update::assign, matrix(dy, n, d));
+              }) == cost.backward));
+  BOOST_TEST((count([&] { kernels::gaussian(mx, mx, 0.3, matrix(gram, m, m)); }) == gram_cost.forward));
+  BOOST_TEST(
+      (count([&] {
+         kernels::gaussian_gram_backward({mx, mx, 0.3, matrix(gram, m, m)}, matrix(dgram, m, m), matrix(dx, m, d));
+       }) == gram_cost.backward));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -37,9 +37,14 @@ struct Problem {
   }
 
   static T& at(std::vector<T>& v, Index i) { return v[static_cast<std::size_t>(i)]; }
+  Matrix<const T> mx() const { return {x.data(), rows, width, ldx}; }
+  Matrix<const T> mw() const { return {w.data(), terms, width, ldw}; }
+  Operand<T> mg(bool as_transpose) const {
+    const Matrix<const T> plain(g.data(), rows, terms, ldg), turned(g_transposed.data(), terms, rows, ldg);
+    return as_transpose ? Operand<T>(transposed(turned)) : Operand<T>(plain);
+  }
   double u(Index r, Index t, Index i) const {
-    return static_cast<double>(w[static_cast<std::size_t>(t * ldw + i)]) -
-           static_cast<double>(x[static_cast<std::size_t>(r * ldx + i)]);
+    return static_cast<double>(mw()(t, i)) - static_cast<double>(mx()(r, i));
   }
 };
 
@@ -63,25 +68,28 @@ void for_problems(const F& run) {
 /// The error relative to 1 + the distance, or, of the kernel that takes it from maxima, to 1 + |x|_1 + |w|_1.
 template <class T>
 void check_distances(bool by_maxima, double tolerance) {
-  for_problems<T>([=](Problem<T> p) {
-    for (const Update update : {Update::assign, Update::accumulate}) {
-      std::vector<T> s(static_cast<std::size_t>(p.rows * p.ldg), T(0.5)), bias(s);
+  for_problems<T>([=](const Problem<T>& p) {
+    for (const bool biased : {false, true}) {
+      if (biased && !by_maxima) continue;
+      std::vector<T> result(static_cast<std::size_t>(p.rows * p.ldg), T(0.5)), bias(static_cast<std::size_t>(p.terms));
+      for (Index t = 0; t < p.terms; ++t) Problem<T>::at(bias, t) = T(0.25 * static_cast<double>(t % 5));
+      const Matrix<T> s(result.data(), p.rows, p.terms, p.ldg);
       if (by_maxima)
-        kernels::negative_l1_by_maxima(p.rows, p.terms, p.width, p.x.data(), p.ldx, p.w.data(), p.ldw,
-                                       update == Update::assign ? nullptr : bias.data(), s.data(), p.ldg);
+        kernels::negative_l1_by_maxima(p.mx(), p.mw(), biased ? bias.data() : nullptr, s);
       else
-        kernels::negative_l1(p.rows, p.terms, p.width, p.x.data(), p.ldx, p.w.data(), p.ldw, update, s.data(), p.ldg);
+        kernels::negative_l1(p.mx(), p.mw(), s);
       double worst = 0;
-      for (Index r = 0; r < p.rows; ++r)
-        for (Index t = 0; t < p.ldg; ++t) {
-          double expected = update == Update::assign && t < p.terms ? 0 : 0.5, scale = 1;
-          for (Index i = 0; i < p.width && t < p.terms; ++i) {
-            const double x = static_cast<double>(p.x[static_cast<std::size_t>(r * p.ldx + i)]), u = p.u(r, t, i);
+      for (Index r = 0; r < p.rows; ++r) {
+        for (Index t = 0; t < p.terms; ++t) {
+          double expected = biased ? static_cast<double>(Problem<T>::at(bias, t)) : 0, scale = 1;
+          for (Index i = 0; i < p.width; ++i) {
+            const double x = static_cast<double>(p.mx()(r, i)), u = p.u(r, t, i);
             expected -= std::abs(u), scale += by_maxima ? std::abs(x) + std::abs(x + u) : std::abs(u);
           }
-          worst = std::max(
-              worst, std::abs(static_cast<double>(s[static_cast<std::size_t>(r * p.ldg + t)]) - expected) / scale);
+          worst = std::max(worst, std::abs(static_cast<double>(s(r, t)) - expected) / scale);
         }
+        for (Index beyond = p.terms; beyond < p.ldg; ++beyond) BOOST_REQUIRE(s(r, beyond) == T(0.5));
+      }
       BOOST_TEST(worst <= tolerance, p.rows << " x " << p.terms << " x " << p.width << ": off by " << worst);
     }
   });
@@ -89,20 +97,19 @@ void check_distances(bool by_maxima, double tolerance) {
 
 template <class T>
 void check_gradients(double tolerance) {
-  for_problems<T>([=](Problem<T> p) {
+  for_problems<T>([=](const Problem<T>& p) {
     for (const DistanceGradient gradient : gradients)
-      for (const Transpose transpose : {Transpose::no, Transpose::yes})
+      for (const bool as_transpose : {false, true})
         for (const Update update : {Update::assign, Update::accumulate}) {
           std::vector<T> dx(static_cast<std::size_t>(p.rows * p.ldx), T(0.5));
-          kernels::negative_l1_gradient(gradient, transpose, p.rows, p.terms, p.width, p.x.data(), p.ldx, p.w.data(),
-                                        p.ldw, transpose == Transpose::no ? p.g.data() : p.g_transposed.data(), p.ldg,
-                                        update, dx.data(), p.ldx);
+          kernels::negative_l1_gradient(gradient, p.mx(), p.mw(), p.mg(as_transpose), update,
+                                        Matrix<T>(dx.data(), p.rows, p.width, p.ldx));
           double worst = 0;
           for (Index r = 0; r < p.rows; ++r)
             for (Index i = 0; i < p.ldx; ++i) {
               double expected = update == Update::assign && i < p.width ? 0 : 0.5, scale = 1;
               for (Index t = 0; t < p.terms && i < p.width; ++t) {
-                const double g = static_cast<double>(p.g[static_cast<std::size_t>(r * p.ldg + t)]);
+                const double g = static_cast<double>(p.mg(false)(r, t));
                 expected += g * f(gradient, p.u(r, t, i)), scale += 4 * std::abs(g);
               }
               worst = std::max(
@@ -132,11 +139,12 @@ BOOST_AUTO_TEST_CASE(gradients_are_the_formulas) {
 
 // Equal elements, and differences of exactly one, are where the three derivatives have their corners.
 BOOST_AUTO_TEST_CASE(corners) {
-  const float x[] = {1, 1, 1, 1, 1}, w[] = {1, 2, 0, 3, -1}, g[] = {2};
+  const float x[] = {1, 1, 1, 1, 1}, w[] = {1, 2, 0, 3, -1}, g = 2;
   const float expected[3][5] = {{0, 2, -2, 2, -2}, {0, 2, -2, 2, -2}, {0, 2, -2, 4, -4}};
   for (const DistanceGradient gradient : gradients) {
     float dx[5];
-    kernels::negative_l1_gradient(gradient, Transpose::no, 1, 1, 5, x, 5, w, 5, g, 1, Update::assign, dx, 5);
+    kernels::negative_l1_gradient(gradient, Matrix(x, 1, 5), Matrix(w, 1, 5), Matrix(&g, 1, 1), Update::assign,
+                                  Matrix(dx, 1, 5));
     BOOST_TEST(dx == expected[static_cast<int>(gradient)], boost::test_tools::per_element());
   }
 }
@@ -145,28 +153,36 @@ BOOST_AUTO_TEST_CASE(corners) {
 BOOST_AUTO_TEST_CASE(large_and_tiny_numbers) {
   const float x[] = {1e38f, -1e38f, 1e-38f}, w[] = {-1e38f, 0, -1e-38f};
   float s = 0, near = 0;
-  kernels::negative_l1(1, 1, 2, x, 2, w, 2, Update::assign, &s, 1);
-  kernels::negative_l1(1, 1, 1, x + 2, 1, w + 2, 1, Update::assign, &near, 1);
+  kernels::negative_l1(Matrix(x, 1, 2), Matrix(w, 1, 2), Matrix(&s, 1, 1));
+  kernels::negative_l1(Matrix(x + 2, 1, 1), Matrix(w + 2, 1, 1), Matrix(&near, 1, 1));
   BOOST_TEST(s == -3e38f, boost::test_tools::tolerance(1e-6f));
   BOOST_TEST(near == -2e-38f, boost::test_tools::tolerance(1e-6f));
 }
 
 BOOST_AUTO_TEST_CASE(counts_are_as_stated) {
   const Index rows = 3, terms = 4, width = 5;
-  std::vector<Counted> x(15, 1.0), w(20, 2.0), g(12, 3.0), s(12), dx(15);
-  Counted::tally() = {};
-  kernels::negative_l1(rows, terms, width, x.data(), width, w.data(), width, Update::assign, s.data(), terms);
-  BOOST_TEST((Counted::tally() == Counts{.add = rows * terms * (2 * width - 1), .cmp = rows * terms * width}));
-  const Counts expected[] = {
-      {.add = rows * width * (2 * terms - 1), .cmp = 2 * rows * width * terms},
-      {.mul = rows * width * terms, .add = rows * width * (2 * terms - 1), .cmp = 2 * rows * width * terms},
-      {.mul = rows * width * (terms + 1), .add = rows * width * terms + rows * (terms - 1)}};
-  for (const DistanceGradient gradient : gradients) {
+  std::vector<Counted> numbers(20, 1.0), other(20, 2.0), weights(12, 3.0), result(15);
+  const Matrix<const Counted> x(numbers.data(), rows, width), w(other.data(), terms, width);
+  const Matrix<const Counted> g(weights.data(), rows, terms);
+  const auto count = [](const auto& run) {
     Counted::tally() = {};
-    kernels::negative_l1_gradient(gradient, Transpose::no, rows, terms, width, x.data(), width, w.data(), width,
-                                  g.data(), terms, Update::assign, dx.data(), width);
-    BOOST_TEST((Counted::tally() == expected[static_cast<int>(gradient)]));
+    run();
+    return Counted::tally();
+  };
+  const Matrix<Counted> s(result.data(), rows, terms), dx(result.data(), rows, width);
+  const Counts distances = kernels::negative_l1_counts(rows * terms, width);
+  BOOST_TEST((distances == Counts{.add = rows * terms * (2 * width - 1), .cmp = rows * terms * width}));
+  BOOST_TEST((count([&] { kernels::negative_l1(x, w, s); }) == distances));
+  BOOST_TEST(
+      (count([&] { kernels::negative_l1_by_maxima(x, w, g.data, s); }) == distances + Counts{.add = rows * terms}));
+  for (const DistanceGradient gradient : gradients) {
+    const Counts stated = kernels::negative_l1_gradient_counts(gradient, rows, terms, width);
+    BOOST_TEST((count([&] { kernels::negative_l1_gradient(gradient, x, w, g, Update::assign, dx); }) == stated));
+    BOOST_TEST((count([&] { kernels::negative_l1_gradient(gradient, x, w, g, Update::accumulate, dx); }) ==
+                stated + Counts{.add = rows * width}));
   }
+  BOOST_TEST((kernels::negative_l1_gradient_counts(DistanceGradient::full, rows, terms, width) ==
+              Counts{.mul = rows * width * (terms + 1), .add = rows * width * terms + rows * (terms - 1)}));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

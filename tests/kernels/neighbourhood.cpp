@@ -26,14 +26,20 @@ struct Data {
     fill(value, g.cells() * n, 3, -1, 1);
     fill(bias, g.places(), 4, -2, 2);
     scale.resize(x.size()), sum_mass.resize(x.size()), sum_value.resize(value.size());
-    scratch.resize(static_cast<std::size_t>(kernels::neighbourhood_scratch(g, n, true)));
+    Carver<T> size;
+    kernels::carve_running_sums(g, n, size);
+    scratch.resize(static_cast<std::size_t>(size.taken()));
   }
-  kernels::NeighbourTerms<T> terms() const {
-    return {n, x.data(), 1, mass.empty() ? nullptr : mass.data(), value.data(), n};
+  Index cells() const { return static_cast<Index>(x.size()); }
+  kernels::ExpSums<const T> terms() const {
+    return {{x.data(), cells(), 1}, {mass.empty() ? nullptr : mass.data(), cells(), 1}, {value.data(), cells(), n}};
   }
-  void run(const kernels::Neighbourhood& g, bool mirrored, bool outside) {
-    kernels::neighbourhood_sums(g, terms(), bias.data(), mirrored, outside,
-                                {scale.data(), sum_mass.data(), sum_value.data()}, scratch.data());
+  kernels::ExpSums<T> sums() {
+    return {{scale.data(), cells(), 1}, {sum_mass.data(), cells(), 1}, {sum_value.data(), cells(), n}};
+  }
+  void run(const kernels::Neighbourhood& g, bool mirrored) {
+    Carver<T> carve(scratch.data());
+    kernels::neighbourhood_sums(g, terms(), bias.data(), mirrored, kernels::carve_running_sums(g, n, carve), sums());
   }
   std::vector<T> x, mass, value, bias, scale, sum_mass, sum_value, scratch;
 };
@@ -47,12 +53,13 @@ Index place_of(const kernels::Neighbourhood& g, Index t, Index s) {
 /// Against all pairs in double, with the maximum over what is summed.
 template <class T>
 void check_sums(double spread, double tolerance) {
-  for (const auto& g : grids)
+  for (kernels::Neighbourhood g : grids)
     for (const bool has_mass : {false, true})
       for (const bool mirrored : {false, true})
         for (const bool outside : {false, true}) {
+          g.outside = outside;
           Data<T> d(g, spread, has_mass);
-          d.run(g, mirrored, outside);
+          d.run(g, mirrored);
           for (Index t = 0; t < g.cells(); ++t) {
             const auto each = [&](const auto& f) {
               for (Index s = 0; s < g.cells(); ++s) {
@@ -88,40 +95,40 @@ BOOST_AUTO_TEST_CASE(far_apart_cells_lose_nothing) {
 BOOST_AUTO_TEST_CASE(bias_gradient_is_the_sum_over_pairs) {
   for (const auto& g : grids) {
     Data<double> d(g, 1, false);
-    std::vector<double> y(d.value.size()), gradient(d.value.size()), dbias(d.bias.size(), 9),
-        expected(d.bias.size(), 0);
+    std::vector<double> y(d.value.size()), G(d.value.size()), dbias(d.bias.size(), 9), expected(dbias);
     for (std::size_t i = 0; i < y.size(); ++i) {
       y[i] = RandomStream(7).uniform(static_cast<Index>(i));
-      gradient[i] = RandomStream(8).uniform(static_cast<Index>(i), -1, 1);
+      G[i] = RandomStream(8).uniform(static_cast<Index>(i), -1, 1);
     }
-    d.run(g, false, true);
-    kernels::neighbourhood_bias_gradient(g, d.terms(), d.bias.data(), d.scale.data(), y.data(), gradient.data(),
+    d.run(g, false);
+    kernels::neighbourhood_bias_gradient(g, d.terms(), d.bias.data(),
+                                         {d.sums().scale, {y.data(), g.cells(), n}, {G.data(), g.cells(), n}},
                                          dbias.data());
     for (Index t = 0; t < g.cells(); ++t)
       for (Index s = 0; s < g.cells(); ++s)
         if (const Index place = place_of(g, t, s); place >= 0)
           for (Index c = 0; c < n; ++c)
-            expected[place] += std::exp(d.x[s] + d.bias[place] - d.scale[t]) * gradient[t * n + c] *
-                               (d.value[s * n + c] - y[t * n + c]);
+            expected[place] +=
+                std::exp(d.x[s] + d.bias[place] - d.scale[t]) * G[t * n + c] * (d.value[s * n + c] - y[t * n + c]);
     for (std::size_t i = 0; i < expected.size(); ++i) BOOST_TEST(std::abs(dbias[i] - expected[i]) < 1e-12);
   }
 }
 
 BOOST_AUTO_TEST_CASE(counts_are_those_of_the_contracts) {
-  for (const auto& g : grids)
-    for (const bool has_mass : {false, true}) {
-      Data<Counted> d(g, 1, has_mass);
+  for (kernels::Neighbourhood g : grids)
+    for (const bool has_mass : {false, true})
       for (const bool outside : {false, true}) {
+        g.outside = outside;
+        Data<Counted> d(g, 1, has_mass);
         Counted::tally() = {};
-        d.run(g, false, outside);
-        BOOST_TEST((Counted::tally() == kernels::neighbourhood_counts(g, n, has_mass, outside)));
+        d.run(g, false);
+        BOOST_TEST((Counted::tally() == kernels::neighbourhood_sums_counts(g, n, has_mass)));
+        Counted::tally() = {};
+        std::vector<Counted> dbias(d.bias.size());
+        const Matrix<const Counted> value = d.terms().value;
+        kernels::neighbourhood_bias_gradient(g, d.terms(), d.bias.data(), {d.sums().scale, value, value}, dbias.data());
+        BOOST_TEST((Counted::tally() == kernels::neighbourhood_bias_gradient_counts(g, n)));
       }
-      Counted::tally() = {};
-      std::vector<Counted> dbias(d.bias.size());
-      kernels::neighbourhood_bias_gradient(g, d.terms(), d.bias.data(), d.scale.data(), d.value.data(), d.value.data(),
-                                           dbias.data());
-      BOOST_TEST((Counted::tally() == kernels::neighbourhood_bias_counts(g, n)));
-    }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -17,17 +17,28 @@ namespace {
 
 constexpr NewtonStart starts[] = {NewtonStart::damped, NewtonStart::plain, NewtonStart::backtrack};
 
+/// Numbers as a square matrix.
+template <class T>
+Matrix<T> square(Index m, std::vector<T>& numbers) {
+  return {numbers.data(), m, m};
+}
+template <class T>
+Matrix<const T> square(Index m, const std::vector<T>& numbers) {
+  return {numbers.data(), m, m};
+}
+
 /// The Gaussian kernel of m rows drawn from U(-spread, spread)^3 with themselves.
 std::vector<double> gram(Index m, double spread) {
   std::vector<double> x(m * 3), A(m * m);
   for (Index i = 0; i < m * 3; ++i) x[i] = RandomStream(11).uniform(i, -spread, spread);
-  kernels::gaussian(m, m, 3, x.data(), 3, x.data(), 3, 0.5, A.data(), m);
+  const Matrix<const double> rows(x.data(), m, 3);
+  kernels::gaussian(rows, rows, 0.5, square(m, A));
   return A;
 }
 
 std::vector<double> product(Index m, const std::vector<double>& a, const std::vector<double>& b) {
   std::vector<double> c(m * m);
-  kernels::gemm(Transpose::no, Transpose::no, m, m, m, a.data(), m, b.data(), m, Update::assign, c.data(), m);
+  kernels::gemm(square(m, a), square(m, b), square(m, c));
   return c;
 }
 
@@ -52,14 +63,17 @@ double largest_difference(const std::vector<double>& a, const std::vector<double
 
 template <class T>
 std::vector<T> invert(const NewtonInverse& s, const std::vector<T>& A) {
-  std::vector<T> X(A.size()), scratch(s.forward_scratch());
-  kernels::newton_inverse(s, A.data(), X.data(), scratch.data());
+  std::vector<T> X(A.size());
+  const Carved<kernels::NewtonScratch, T> scratch(s);
+  kernels::newton_inverse(s, square(s.m, A), *scratch, square(s.m, X));
   return X;
 }
 
-std::vector<double> backward(const NewtonInverse& s, const std::vector<double>& A, std::vector<double> dX) {
-  std::vector<double> dA(A.size()), scratch(s.backward_scratch());
-  kernels::newton_inverse_backward(s, A.data(), dX.data(), dA.data(), scratch.data());
+template <class T>
+std::vector<T> backward(const NewtonInverse& s, const std::vector<T>& A, std::vector<T> dX) {
+  std::vector<T> dA(A.size());
+  const Carved<kernels::NewtonBackwardScratch, T> scratch(s);
+  kernels::newton_inverse_backward(s, square(s.m, A), square(s.m, dX), *scratch, square(s.m, dA));
   return dA;
 }
 
@@ -144,7 +158,9 @@ BOOST_AUTO_TEST_CASE(one_landmark_stalls_the_undamped_start) {
 BOOST_AUTO_TEST_CASE(backtracking_halves_until_the_residual_is_small) {
   const std::vector<double> A{1, 0.5, 0.5, 0.5, 1, 0, 0.5, 0, 1};
   std::vector<double> scratch(9);
-  const auto at = [&](NewtonStart start) { return kernels::newton_factor({3, 0, start}, A.data(), scratch.data()); };
+  const auto at = [&](NewtonStart start) {
+    return kernels::newton_factor({3, 0, start}, square(3, A), square(3, scratch));
+  };
   BOOST_TEST(at(NewtonStart::plain).value == 0.5);
   BOOST_TEST(at(NewtonStart::plain).norm == 2);
   BOOST_TEST(at(NewtonStart::plain).row == 0);
@@ -194,7 +210,8 @@ BOOST_AUTO_TEST_CASE(the_implicit_gradient_is_the_unrolled_one_once_converged) {
   const auto A = gram(m, 2), dX = cotangent(m * m);
   std::vector<double> implicit(m * m), scratch(m * m);
   const auto difference = [&](const NewtonInverse& s) {
-    kernels::inverse_backward(m, invert(s, A).data(), dX.data(), implicit.data(), scratch.data());
+    const auto X = invert(s, A);
+    kernels::inverse_backward(square(m, X), square(m, dX), square(m, scratch), square(m, implicit));
     return largest_difference(implicit, backward(s, A, dX)) / largest(implicit);
   };
   BOOST_TEST(difference(converged) < 1e-9);
@@ -207,7 +224,7 @@ BOOST_AUTO_TEST_CASE(the_gradient_of_the_scaled_inverse) {
   const auto dscaled = cotangent(m * m);
   std::vector<double> scaled(m * m), root(m), dE(m), dX = dscaled;
   const auto value = [&] {
-    kernels::scale_inverse(m, A.data(), X.data(), scaled.data(), root.data());
+    kernels::scale_inverse(square(m, A), square(m, X), Matrix(root.data(), m, 1), square(m, scaled));
     double sum = 0;
     for (Index i = 0; i < m * m; ++i) sum += dscaled[i] * scaled[i];
     return sum;
@@ -222,7 +239,7 @@ BOOST_AUTO_TEST_CASE(the_gradient_of_the_scaled_inverse) {
     return (above - below) / (2 * h);
   };
   value();
-  kernels::scale_inverse_backward(m, root.data(), scaled.data(), dX.data(), dE.data());
+  kernels::scale_inverse_backward(Matrix(root.data(), m, 1), square(m, scaled), square(m, dX), Matrix(dE.data(), m, 1));
   for (Index i = 0; i < m * m; ++i) {
     BOOST_TEST(std::abs(dX[i] - difference(X[i])) < 1e-9);
     BOOST_TEST(std::abs(dE[i / m] - difference(A[i])) < 1e-9);
@@ -236,12 +253,12 @@ BOOST_AUTO_TEST_CASE(counts) {
     for (const Index iterations : {0, 1, 5}) {
       const NewtonInverse s{m, iterations, start};
       const std::vector<Counted> counted(A.begin(), A.end());
-      std::vector<Counted> gradient(dX.begin(), dX.end()), dA(m * m), scratch(s.backward_scratch());
+      const std::vector<Counted> gradient(dX.begin(), dX.end());
       Counted::tally() = {};
       invert(s, counted);
       BOOST_TEST((Counted::tally() == kernels::newton_inverse_cost(s, true).forward));
       Counted::tally() = {};
-      kernels::newton_inverse_backward(s, counted.data(), gradient.data(), dA.data(), scratch.data());
+      backward(s, counted, gradient);
       BOOST_TEST((Counted::tally() == kernels::newton_inverse_cost(s, true).backward));
     }
 }

@@ -1,5 +1,6 @@
 // Adder blocks in a Vision Transformer: which tensors there are, how they start, how their gradients are scaled.
 #include "heed/nn/vit.h"
+#include "heed/train/classification.h"
 #include "heed/train/step.h"
 
 #include <boost/test/unit_test.hpp>
@@ -40,7 +41,7 @@ Gradients<double> step(const VisionTransformer& model, Parameters<double>& param
   std::vector<int> labels;
   for (int i = 0; i < 6; ++i) labels.push_back(i % 5), targets[i * 5 + i % 5] = 1;
   BatchGradient<double> gradient(model, parameters, 6, {.piece = 2});
-  gradient.run(std::as_const(images).view(), std::as_const(targets).view(), labels.data(), RandomStream(1));
+  gradient.run(ClassificationBatch<double>({images.view()}, targets.view(), labels.data()), RandomStream(1));
   return gradient.gradients();
 }
 

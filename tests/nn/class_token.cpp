@@ -25,7 +25,7 @@ PassResult pass_over(const Experiment& x, bool all_tokens) {
   Tensor<double> images(Shape{2, 1, 8, 8}), targets(Shape{2, 10});
   for (Index i = 0; i < images.size(); ++i) images[i] = RandomStream(2).normal(i);
   targets[3] = targets[10 + 7] = 1;
-  const auto logits = model(tape.constant(std::as_const(images).view()));
+  const auto logits = model.logits<double>(tape, {images.view()});
   tape.backward(cross_entropy(logits, std::as_const(targets).view(), 0.0, 2));
   gradients.complete();
   return {{logits.data(), logits.data() + logits.size()}, {gradients.data(), gradients.data() + gradients.size()}};

@@ -1,4 +1,4 @@
-// Adder linear layers: values by hand, scaling, refusals. Gradients and costs: src/check_adder.cpp.
+// Adder linear layers: values by hand, scaling, refusals. Gradients and costs: src/checks/adder_cases.cpp.
 #include "heed/ops/adder_linear.h"
 
 #include <boost/test/unit_test.hpp>

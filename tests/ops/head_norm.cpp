@@ -1,5 +1,5 @@
 // head_norm against layer_norm of each head's queries and keys on their own, and silu far out. Gradients and costs are
-// checked in tests/check_cases.cpp.
+// checked in tests/checks/cases.cpp.
 #include "heed/ops/activation.h"
 #include "heed/ops/head_norm.h"
 #include "heed/ops/layer_norm.h"

@@ -44,8 +44,8 @@ BOOST_AUTO_TEST_CASE(separable_patterns_are_learnt) {
     BOOST_TEST(run.epochs.front().train.loss > 1);
     BOOST_TEST(run.epochs.back().train.loss < run.epochs.front().train.loss / 5, name);
     BOOST_TEST(run.epochs.back().validation_accuracy > 0.8, name);
-    BOOST_TEST(run.tested.accuracy() > 0.8, name);
-    BOOST_TEST(run.tested.images == 100);
+    BOOST_TEST(run.tested.score.accuracy() > 0.8, name);
+    BOOST_TEST(run.tested.score.terms == 100);
   }
 }
 
@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(bfloat16_learns_as_float_does) {
   BOOST_TEST(in_bf16.epochs.back().train.loss != in_float.epochs.back().train.loss);
   for (std::size_t i = 0; i < in_float.epochs.size(); ++i)
     BOOST_TEST(std::abs(in_bf16.epochs[i].train.loss - in_float.epochs[i].train.loss) < 0.1, "epoch " << i + 1);
-  BOOST_TEST(in_bf16.tested.accuracy() > 0.95);
+  BOOST_TEST(in_bf16.tested.score.accuracy() > 0.95);
 }
 
 // 2,400 images in patches of 7, 300 steps. Seeds 1 and 2 gave 61 % and 67 %; guessing gives 10 %.
@@ -89,8 +89,8 @@ BOOST_AUTO_TEST_CASE(mnist_is_learnt) {
   x.train.epochs = 4;
   const TemporaryDirectory directory;
   const Recorder run = record(x, directory / "run");
-  BOOST_TEST(run.tested.images == 10'000);
-  BOOST_TEST(run.tested.accuracy() > 0.5);
+  BOOST_TEST(run.tested.score.terms == 10'000);
+  BOOST_TEST(run.tested.score.accuracy() > 0.5);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

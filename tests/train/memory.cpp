@@ -4,6 +4,8 @@
 // The allocation functions of this test program count the calls of each thread and pass them on to glibc.
 #include "support/training.h"
 
+#include "heed/nn/vit.h"
+#include "heed/train/classification.h"
 #include "heed/train/optimizer.h"
 #include "heed/train/step.h"
 
@@ -126,7 +128,7 @@ BOOST_AUTO_TEST_CASE(no_allocation_after_the_second_step) {
   }
 }
 
-// Nine million weights: one lane, and threads share each operation instead of the pieces.
+// Nine million weights: lanes are streamed, and threads share each operation instead of the pieces.
 BOOST_AUTO_TEST_CASE(nor_with_a_model_whose_operations_are_shared) {
   const WithThreads with(2);
   const Workshop workshop(10, 10);
@@ -137,14 +139,15 @@ BOOST_AUTO_TEST_CASE(nor_with_a_model_whose_operations_are_shared) {
   const VisionTransformer model(x.model, x.attention);
   Parameters<float> parameters(model.parameters());
   Optimizer<float> optimizer(x.optim, parameters);
-  BatchGradient<float> gradient(model, parameters, 4, {.piece = 2, .label_smoothing = 0.1});
+  BatchGradient<float> gradient(model, parameters, 4, {.piece = 2});
   const Tensor<float> images(Shape{4, 1, 8, 8});
   Tensor<float> targets(Shape{4, 10});
   for (Index i = 0; i < 4; ++i) targets[10 * i] = 1;
   const int labels[4] = {};
+  const ClassificationBatch<float> batch({images.view()}, std::as_const(targets).view(), labels, 0.1);
   for (int step = 1; step <= 4; ++step) {
     const long before = allocations;
-    gradient.run(images.view(), std::as_const(targets).view(), labels, RandomStream(1));
+    gradient.run(batch, RandomStream(1));
     optimizer.step(parameters, gradient.gradients(), 1e-3, clip_by_norm(gradient.gradients(), 1).factor);
     if (step > 2) BOOST_TEST(allocations == before);
   }

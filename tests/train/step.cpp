@@ -1,7 +1,10 @@
 // The gradient of a batch does not depend on how the batch is cut, and is that of one pass over all of it.
+#include "support/processes.h"
 #include "support/training.h"
 
+#include "heed/nn/vit.h"
 #include "heed/ops/cross_entropy.h"
+#include "heed/train/classification.h"
 #include "heed/train/step.h"
 
 #include <boost/test/data/test_case.hpp>
@@ -21,14 +24,14 @@ struct Result11 {
 
 /// A batch of 11 random images with soft targets, for a model with dropout and stochastic depth.
 struct Batch11 {
-  Experiment x = Workshop(10, 10).experiment();
+  Experiment x;
   VisionTransformer model{x.model, x.attention, 0.2, 0.3};
   Parameters<double> parameters{model.parameters()};
   Tensor<double> images{Shape{11, 1, 8, 8}}, targets{Shape{11, 10}};
   std::vector<int> labels;
   RandomStream random{9};
 
-  Batch11() {
+  explicit Batch11(const Experiment& experiment = Workshop(10, 10).experiment()) : x(experiment) {
     parameters.initialise(1);
     for (Index i = 0; i < images.size(); ++i) images[i] = RandomStream(2).normal(i);
     for (Index i = 0; i < 11; ++i) {
@@ -38,11 +41,14 @@ struct Batch11 {
     }
   }
 
+  /// Images [first, first + count), or all.
+  ClassificationBatch<double> batch(Index first = 0, Index count = 11) const {
+    return {{images.view().part(first, count)}, targets.view().part(first, count), labels.data() + first, 0.1};
+  }
+
   Result11 in_pieces(Index piece, bool recompute = false) {
-    BatchGradient<double> gradient(model, parameters, 11,
-                                   {.piece = piece, .label_smoothing = 0.1, .recompute = recompute});
-    const BatchResult result =
-        gradient.run(std::as_const(images).view(), std::as_const(targets).view(), labels.data(), random);
+    BatchGradient<double> gradient(model, parameters, 11, {.piece = piece, .recompute = recompute});
+    const BatchResult result = gradient.run(batch(), random);
     const Gradients<double>& g = gradient.gradients();
     return {{g.data(), g.data() + g.size()}, result};
   }
@@ -57,8 +63,8 @@ BOOST_FIXTURE_TEST_CASE(pieces_make_no_difference, Batch11) {
   Gradients<double> gradients(parameters);
   gradients.reset();
   Tape<double> tape({.parameters = &parameters, .gradients = &gradients, .training = true, .random = random});
-  const auto loss =
-      cross_entropy(model(tape.constant(std::as_const(images).view())), std::as_const(targets).view(), 0.1, 11);
+  const auto logits = model.logits<double>(tape, {images.view()});
+  const auto loss = cross_entropy(logits, std::as_const(targets).view(), 0.1, 11);
   tape.backward(loss);
   gradients.complete();
   for (const Index piece : {1, 2, 4, 11, 20}) {
@@ -89,6 +95,79 @@ BOOST_FIXTURE_TEST_CASE(computing_blocks_again_changes_no_bit, Batch11) {
   }
 }
 
+/// A step of a model whose products are worth sharing among threads: its gradient.
+template <class T>
+std::vector<T> large_step(LaneMemory memory) {
+  ModelConfig config = Workshop(10, 10).experiment().model;
+  config.dim = 128, config.hidden = 1024, config.depth = 1;
+  const VisionTransformer model(config, {}, 0.1);
+  Parameters<T> parameters(model.parameters());
+  parameters.initialise(1);
+  Tensor<T> images(Shape{150, 1, 8, 8}), targets(Shape{150, 10});
+  for (Index i = 0; i < images.size(); ++i) images[i] = static_cast<T>(RandomStream(2).normal(i));
+  for (Index i = 0; i < 150; ++i) targets[10 * i + i % 10] = 1;
+  const std::vector<int> labels(150, 0);
+  BatchGradient<T> gradient(model, parameters, 150, {.piece = 16}, one_process(), memory);
+  gradient.run(ClassificationBatch<T>({images.view()}, targets.view(), labels.data()), RandomStream(1));
+  return {gradient.gradients().data(), gradient.gradients().data() + gradient.gradients().size()};
+}
+
+// Ten pieces in ten lanes. Streamed, threads share each operation; kept, each takes lanes.
+BOOST_AUTO_TEST_CASE(streaming_lanes_changes_no_bit) {
+  const std::vector<float> kept = large_step<float>(LaneMemory::kept);
+  const std::vector<double> kept_in_double = large_step<double>(LaneMemory::kept);
+  for (const int count : {1, 2, 3}) {
+    const WithThreads with(count);
+    BOOST_TEST((large_step<float>(LaneMemory::streamed) == kept), count << " threads");
+    BOOST_TEST((large_step<double>(LaneMemory::streamed) == kept_in_double), count << " threads, double");
+  }
+}
+
+// A batch of 11 in lanes of one image and of two, with a penalty that must be added once.
+BOOST_AUTO_TEST_CASE(processes_make_no_difference_to_a_bit) {
+  Experiment x = Workshop(10, 10).experiment();
+  x.model.pool = "mean";
+  x.attention.mechanism = {"aft"};
+  for (const auto& [name, text] : OptionValues{{"variant", "conv"}, {"sparsity", "entropy"}, {"coef", "0.5"}})
+    x.attention.options[name] = {text, ""};
+  Batch11 all(x);
+  for (const Index piece : {1, 2})
+    for (const LaneMemory memory : {LaneMemory::kept, LaneMemory::streamed}) {
+      const Result11 alone = all.in_pieces(piece);
+      const Lanes lanes = lanes_of(11, piece, all.parameters.trainable_size());
+      for (const int count : {2, 4}) {
+        std::vector<Result11> results(static_cast<std::size_t>(count));
+        in_processes(count, [&](Ranks& ranks) {
+          const LaneRange own = lanes.of_process(ranks.rank(), count);
+          const Index first = lanes.first_piece(own.first) * piece;
+          const Index last = std::min<Index>(11, lanes.first_piece(own.last) * piece);
+          BatchGradient<double> gradient(all.model, all.parameters, 11, {.piece = piece}, ranks, memory);
+          const BatchResult result = gradient.run(all.batch(first, last - first), all.random);
+          const Gradients<double>& g = gradient.gradients();
+          results[static_cast<std::size_t>(ranks.rank())] = {{g.data(), g.data() + g.size()}, result};
+        });
+        for (const Result11& result : results) {
+          BOOST_TEST((result.gradient == alone.gradient), "pieces of " << piece << ", " << count << " processes");
+          BOOST_TEST(result.result.loss == alone.result.loss);
+          BOOST_TEST(result.result.correct == alone.result.correct);
+          BOOST_TEST(result.result.terms == 11);
+        }
+      }
+    }
+}
+
+BOOST_FIXTURE_TEST_CASE(more_processes_than_pieces_are_refused, Batch11) {
+  std::atomic<int> refused = 0;
+  in_processes(4, [&](Ranks& ranks) {
+    try {
+      BatchGradient<double>(model, parameters, 11, {.piece = 4}, ranks);
+    } catch (const Error&) {
+      ++refused;
+    }
+  });
+  BOOST_TEST(refused == 4);
+}
+
 // The same with what a training run of floats uses: products in bfloat16, where there are any.
 BOOST_AUTO_TEST_CASE(nor_do_blocks_with_products_in_bfloat16) {
   if (kernels::bf16_obstacle()) {
@@ -106,7 +185,7 @@ BOOST_AUTO_TEST_CASE(nor_do_blocks_with_products_in_bfloat16) {
   std::vector<std::vector<float>> results;
   for (const bool recompute : {false, true}) {
     BatchGradient<float> gradient(model, parameters, 6, {.piece = 4, .dtype = "bf16", .recompute = recompute});
-    gradient.run(std::as_const(images).view(), std::as_const(targets).view(), labels.data(), RandomStream(1));
+    gradient.run(ClassificationBatch<float>({images.view()}, targets.view(), labels.data()), RandomStream(1));
     results.emplace_back(gradient.gradients().data(), gradient.gradients().data() + gradient.gradients().size());
   }
   BOOST_TEST(results[0] == results[1], boost::test_tools::per_element());
@@ -115,10 +194,8 @@ BOOST_AUTO_TEST_CASE(nor_do_blocks_with_products_in_bfloat16) {
 // Operations of the model and the loss have times, forward and backward; the sum cannot exceed that of the threads.
 BOOST_DATA_TEST_CASE_F(Batch11, a_profile_accounts_for_the_operations, boost::unit_test::data::make({false, true}),
                        recompute) {
-  BatchGradient<double> gradient(model, parameters, 11, {.piece = 2, .label_smoothing = 0.1, .recompute = recompute});
-  const auto step = [&] {
-    gradient.run(std::as_const(images).view(), std::as_const(targets).view(), labels.data(), random);
-  };
+  BatchGradient<double> gradient(model, parameters, 11, {.piece = 2, .recompute = recompute});
+  const auto step = [&] { gradient.run(batch(), random); };
   step();
   BOOST_TEST(gradient.profile().rows().empty());
   gradient.start_profile();

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "heed/cost/counts.h"
-#include "heed/nn/vit.h"
+#include "heed/nn/model.h"
 
 #include <string>
 #include <vector>
@@ -54,7 +54,7 @@ struct ModelCost {
 };
 
 /// Throws Error where counts could leave 64 bits.
-ModelCost cost_of(const VisionTransformer& model);
+ModelCost cost_of(const Model& model);
 
 struct CostQuery {
   Convention convention = Convention::contractions;
@@ -69,6 +69,16 @@ struct CostRow {
   Counts counts;
   double moved = 0;  ///< numbers moved to and from memory
   Index parameters = 0;
+};
+
+/// A layer's name around the number of its block: "blocks.3.attn.qkv" is "blocks.", 3 and ".attn.qkv". The number
+/// follows a part that has "block" in it, as in "stage1.blocks.3.norm1" and "block1.3.norm1"; -1 for what is in no
+/// block.
+struct BlockName {
+  explicit BlockName(const std::string& layer);
+
+  std::string stem, rest;
+  Index number = -1;
 };
 
 /// The rows of a table, in the order in which they first run.

@@ -12,7 +12,7 @@ namespace heed {
 
 /// What a pass took.
 struct ScalingPass {
-  /// Processor time of its runs in seconds, ascending. What else runs on the machine has no part in it, but for caches.
+  /// Processor time of its runs in seconds, ascending. Other programs take no part of it, but they share the caches.
   std::vector<double> times{};
 
   /// Held at its end: by the tape, for the mechanism's scratch memory, its own tensors and, backward, their gradients.

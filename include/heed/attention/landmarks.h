@@ -92,10 +92,11 @@ struct LandmarkOptions {
     return {sampling == Sampling::conv ? Kind::convolution : Kind::mean, cells.count(), skip, cells};
   }
 
-  /// The tensor that sampling reads, nullptr for none. Throws Error where an index names no token that may be one.
+  /// The tensor that sampling reads, as kernels take it: the weight [d, d ratio^2] or the index [m, 1]; empty for none.
+  /// Throws Error where an index names no token that may be one.
   template <class T>
-  const T* tensor(const char* owner, const AttentionInput<T>& in) const {
-    if (in.parameters.empty()) return nullptr;
+  Matrix<const T> tensor(const char* owner, const AttentionInput<T>& in) const {
+    if (in.parameters.empty()) return {};
     const View<const T> values = in.parameters[0];
     const Index first = in.shape.class_token, last = in.shape.queries - 1;
     for (Index i = 0; i < values.size() && sampling == Sampling::random; ++i) {
@@ -103,10 +104,21 @@ struct LandmarkOptions {
       require(index >= static_cast<double>(first) && index <= static_cast<double>(last) && index == std::floor(index),
               "[{}] landmark_index[{}] is {}; expected a whole number from {} to {}", owner, i, index, first, last);
     }
-    return values.data();
+    return as_matrix(values);
+  }
+
+  /// Where its gradient is added, likewise.
+  template <class T>
+  Matrix<T> tensor_gradient(const AttentionGradient<T>& gradient) const {
+    return gradient.parameters.empty() ? Matrix<T>{} : as_matrix(gradient.parameters[0]);
   }
 
  private:
+  /// A row for each element of its first axis.
+  template <class T>
+  static Matrix<T> as_matrix(View<T> values) {
+    return {values.data(), values.shape()[0], values.shape().elements() / values.shape()[0]};
+  }
   Index side() const {
     return static_cast<Index>(std::lround(std::sqrt(static_cast<double>(std::max<Index>(landmarks, 0)))));
   }

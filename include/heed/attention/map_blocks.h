@@ -45,6 +45,12 @@ struct MapBlock {
     return {memory.data, rows, seen, padded_row(seen)};
   }
 
+  /// The same without gaps between its rows: for what is done to each number by itself.
+  template <class T>
+  Matrix<T> dense_map(Matrix<T> memory) const {
+    return {memory.data, rows, seen};
+  }
+
   /// How its rows are taken: each score times `scale`, over the keys that its query sees.
   kernels::ScoreRows scores(double scale) const { return {scale, causal, first + 1}; }
 
@@ -52,10 +58,14 @@ struct MapBlock {
   Update update(Update update) const { return last ? update : Update::accumulate; }
 };
 
-/// Memory for a block of the map of any size.
+/// Memory for a block of the map of any size, for MapBlock::map and for MapBlock::dense_map.
 template <class T>
 Matrix<T> carve_map_block(const AttentionShape& shape, Carver<T>& carve) {
   return carve.matrix(map_block(shape.queries), shape.keys, padded_row(shape.keys));
+}
+template <class T>
+Matrix<T> carve_dense_map_block(const AttentionShape& shape, Carver<T>& carve) {
+  return carve.matrix(map_block(shape.queries), shape.keys);
 }
 
 /// The blocks of a map, first to last on the way forward, last to first on the way back. Counting goes row by row, so

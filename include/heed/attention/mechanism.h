@@ -104,11 +104,11 @@ struct AttentionInput {
 };
 
 /// Where a backward pass leaves its gradients. q, k and v are written as `update` says, all of them;
-/// gradients of `parameters` and `prepared` are always added to what is there.
+/// gradients of `prepared`, or of `parameters` where nothing is prepared, are always added to what is there.
 template <class T>
 struct AttentionGradient {
   Update update = Update::assign;
-  Heads<T> q, k, v;
+  Heads<T> q{}, k{}, v{};
   std::span<const View<T>> parameters{};
   AttentionMemory<T> prepared{};
 };
@@ -219,6 +219,13 @@ class Mechanism {
   virtual Tensor<float> inverted(const AttentionInput<float>& in) const = 0;
 };
 
+/// Settings of a mechanism under a label: what benchmarks, scaling and tables run over.
+struct MechanismSetting {
+  std::string label;
+  OptionValues options{};
+  bool linear = false;  ///< is its time linear in the number of tokens?
+};
+
 /// One line of the list of mechanisms.
 struct MechanismEntry {
   const char* name;
@@ -230,6 +237,8 @@ struct MechanismEntry {
   /// Settings of its options that between them reach every branch of its code: what checks of gradients, costs and
   /// number types run over, each in every shape that it accepts.
   std::vector<OptionValues> (*variants)();
+  /// Settings that are worth comparing with other mechanisms.
+  std::vector<MechanismSetting> (*settings)();
 };
 
 template <class M>
@@ -240,6 +249,9 @@ std::span<const MechanismEntry> mechanisms();
 
 /// The entry called `name`; throws Error with the nearest name if there is none.
 const MechanismEntry& find_mechanism(const std::string& name);
+
+/// What it may be given: its options, and `causal`, which one without a causal form takes as false only.
+std::vector<std::string> option_names(const MechanismEntry& entry);
 
 /// A mechanism by name with options as text.
 std::unique_ptr<Mechanism> make_mechanism(const std::string& name, const OptionValues& options);

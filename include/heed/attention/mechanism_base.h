@@ -25,7 +25,8 @@ Heads<T> carve_heads(Index heads, Index rows, Index columns, Carver<T>& carve) {
 ///   run_backward(in, out, dout, saved, scratch, gradient)
 ///   cost(shape)
 ///
-/// and where its traits() promise them
+/// and, where it has several that are worth comparing or one that is linear in the tokens, static settings(). Where its
+/// traits() promise them
 ///
 ///   run_map(in, map, saved, scratch)      the map, [N, M] per head
 ///   run_penalty(call)                     what it adds to the loss
@@ -36,6 +37,8 @@ Heads<T> carve_heads(Index heads, Index rows, Index columns, Carver<T>& carve) {
 template <class Derived>
 class MechanismBase : public Mechanism {
  public:
+  static std::vector<MechanismSetting> settings() { return {{Derived::mechanism_name}}; }
+
   const char* name() const override { return Derived::mechanism_name; }
   MechanismTraits traits() const override { return {}; }
   AttentionLayout layout(Index dim, Index heads) const override {
@@ -163,7 +166,8 @@ MechanismEntry mechanism_entry() {
             mechanism.options(lister);
             return lister.found;
           },
-          [] { return M::variants(); }};
+          [] { return M::variants(); },
+          [] { return M::settings(); }};
 }
 
 }  // namespace heed

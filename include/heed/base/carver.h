@@ -38,4 +38,27 @@ class Carver {
   std::vector<Index> fences_;
 };
 
+/// Parts with memory of their own, Parts<T>(arguments..., carver) being how they are carved.
+template <template <class> class Parts, class T>
+class Carved {
+ public:
+  template <class... Arguments>
+  explicit Carved(const Arguments&... arguments)
+      : memory_(measured(arguments...)), carver_(memory_.data()), parts_(arguments..., carver_) {}
+
+  const Parts<T>& operator*() const { return parts_; }
+
+ private:
+  template <class... Arguments>
+  static Index measured(const Arguments&... arguments) {
+    Carver<T> carver;
+    static_cast<void>(Parts<T>(arguments..., carver));
+    return carver.taken();
+  }
+
+  Buffer<T> memory_;
+  Carver<T> carver_;
+  Parts<T> parts_;
+};
+
 }  // namespace heed

@@ -6,6 +6,8 @@
 #include "heed/base/random.h"
 #include "heed/base/tensor.h"
 
+#include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -39,12 +41,15 @@ struct ParameterSpec {
   Initial initial;
   bool decay = true;                 ///< does weight decay apply?
   bool trainable = true;             ///< false: a buffer, kept with the weights but without a gradient
+  bool prepared = false;             ///< made of others once per step (tape/preparation.h); in no file, not trainable
   bool multiplied = false;           ///< the weight of a linear layer: worth arranging once for many products
   std::vector<Index> scaled_rows{};  ///< groups of rows whose gradients are scaled adaptively, one after the other
 };
 
 /// Position of a tensor in its ParameterList.
 using ParameterId = int;
+
+class Preparation;
 
 /// The tensors a model declares, in the order in which they are stored.
 class ParameterList {
@@ -63,8 +68,13 @@ class ParameterList {
   /// Number of trainable scalars.
   Index trainable_elements() const;
 
+  /// What makes the prepared tensors.
+  void prepare_by(std::shared_ptr<const Preparation> preparation) { preparations_.push_back(std::move(preparation)); }
+  const std::vector<std::shared_ptr<const Preparation>>& preparations() const { return preparations_; }
+
  private:
   std::vector<ParameterSpec> specs_;
+  std::vector<std::shared_ptr<const Preparation>> preparations_;
 };
 
 /// Values of all tensors of a model. T is float, double or Counted.
@@ -85,11 +95,12 @@ class Parameters {
   View<const T> operator[](ParameterId id) const { return {values_.data() + offset(id), list_[id].shape}; }
 
   /// All trainable tensors lie in [0, trainable_size()) of one buffer, in order, each aligned; the gaps and
-  /// everything else start as zero. The buffers follow, up to size().
+  /// everything else start as zero. The prepared ones follow, up to gradient_size(), then the buffers, up to size().
   T* data() { return values_.data(); }
   const T* data() const { return values_.data(); }
   Index size() const { return values_.size(); }
   Index trainable_size() const { return trainable_size_; }
+  Index gradient_size() const { return gradient_size_; }
   Index offset(ParameterId id) const { return offsets_[static_cast<std::size_t>(id)]; }
 
  private:
@@ -97,11 +108,11 @@ class Parameters {
 
   ParameterList list_;
   std::vector<Index> offsets_;
-  Index trainable_size_ = 0;
+  Index trainable_size_ = 0, gradient_size_ = 0;
   Tensor<T> values_;
 };
 
-/// Gradients of all trainable tensors of a model, laid out as the values are.
+/// Gradients of all trainable and prepared tensors of a model, laid out as the values are.
 template <class T>
 class Gradients {
  public:
@@ -126,6 +137,7 @@ class Gradients {
   T* data() { return values_.data(); }
   const T* data() const { return values_.data(); }
   Index size() const { return values_.size(); }
+  Index trainable_size() const { return parameters_->trainable_size(); }
 
  private:
   struct Flag {
@@ -135,5 +147,70 @@ class Gradients {
   std::vector<Flag> fresh_;
   Tensor<T> values_;
 };
+
+// ---- Implementation ----
+
+namespace detail {
+
+/// Tensors start on cache lines of their own, for every number type.
+inline Index whole_cache_lines(Index elements) { return (elements + 15) / 16 * 16; }
+
+}  // namespace detail
+
+template <class T>
+Parameters<T>::Parameters(ParameterList list)
+    : list_(std::move(list)), offsets_(static_cast<std::size_t>(list_.size())) {
+  Index total = 0;
+  const auto place = [&](const auto& chosen) {
+    for (int id = 0; id < list_.size(); ++id) {
+      if (!chosen(list_[id])) continue;
+      offsets_[static_cast<std::size_t>(id)] = total;
+      total += detail::whole_cache_lines(list_[id].shape.elements());
+    }
+    return total;
+  };
+  trainable_size_ = place([](const ParameterSpec& spec) { return spec.trainable; });
+  gradient_size_ = place([](const ParameterSpec& spec) { return spec.prepared; });
+  place([](const ParameterSpec& spec) { return !spec.trainable && !spec.prepared; });
+  values_ = Tensor<T>(Shape{total});
+}
+
+template <class T>
+Parameters<T> Parameters<T>::shapes_of(ParameterList list) {
+  Parameters parameters;
+  parameters.offsets_.resize(static_cast<std::size_t>(list.size()));
+  parameters.list_ = std::move(list);
+  return parameters;
+}
+
+template <class T>
+void Parameters<T>::initialise(std::uint64_t seed) {
+  for (int id = 0; id < list_.size(); ++id) {
+    const ParameterSpec& spec = list_[id];
+    const RandomStream stream = RandomStream(seed).derive("initial").derive(spec.name);
+    const View<T> values = (*this)[id];
+    for (Index i = 0; i < values.size(); ++i) values[i] = static_cast<T>(draw_initial(spec.initial, stream, i));
+  }
+}
+
+template <class T>
+Gradients<T>::Gradients(const Parameters<T>& parameters)
+    : parameters_(&parameters),
+      fresh_(static_cast<std::size_t>(parameters.list().size())),
+      values_(Shape{parameters.gradient_size()}) {}
+
+template <class T>
+void Gradients<T>::reset() {
+  std::fill(fresh_.begin(), fresh_.end(), Flag{});
+}
+
+template <class T>
+void Gradients<T>::complete() {
+  for (int id = 0; id < parameters_->list().size(); ++id) {
+    if (!(parameters_->list()[id].trainable || parameters_->list()[id].prepared) || !fresh(id)) continue;
+    std::fill((*this)[id].begin(), (*this)[id].end(), T(0));
+    fresh(id) = false;
+  }
+}
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// Memory of the process that is in the machine's memory, as Linux tells it in /proc/self/status.
+// How much of the machine's memory this process holds, as Linux tells it in /proc/self/status.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -10,7 +10,7 @@ namespace heed {
 Index resident_bytes();
 Index peak_resident_bytes();
 
-/// Lets the peak begin anew; false where the system does not.
+/// Measures the peak from now on; false where the system cannot.
 bool reset_peak_resident();
 
 }  // namespace heed

@@ -16,7 +16,7 @@
 namespace heed {
 
 /// Sizes, strides and positions. Signed, so that differences and reversed loops are plain arithmetic.
-using Index = std::ptrdiff_t;
+using Index = std::int64_t;
 
 /// Alignment of every tensor in bytes: a cache line, and the widest vector register.
 inline constexpr std::size_t alignment = 64;
@@ -77,7 +77,7 @@ inline std::string to_string(const Shape& shape) {
 
 }  // namespace heed
 
-/// Shapes in messages; only turned into text where a message is.
+/// Shapes in messages; turned into text only when a message is made.
 template <>
 struct fmt::formatter<heed::Shape> {
   constexpr auto parse(fmt::format_parse_context& context) { return context.begin(); }
@@ -107,6 +107,16 @@ class View {
   T* begin() const { return data_; }
   T* end() const { return data_ + size(); }
   T& operator[](Index flat) const { return data_[flat]; }
+
+  /// The part with indices [first, first + count) of the first axis.
+  View part(Index first, Index count) const {
+    HEED_ASSERT(first >= 0 && first + count <= shape_[0]);
+    std::array<Index, Shape::max_rank> sizes{};
+    std::copy(shape_.begin(), shape_.end(), sizes.begin());
+    sizes[0] = count;
+    const Shape part(sizes.data(), shape_.rank());
+    return {data_ ? data_ + first * (size() / shape_[0]) : nullptr, part};
+  }
 
  private:
   T* data_ = nullptr;

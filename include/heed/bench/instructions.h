@@ -1,4 +1,4 @@
-// Whether what multiplies is as wide as the CPU's vector registers.
+// Do heed and OpenBLAS use the widest vectors that the CPU has?
 #pragma once
 
 #include <string>

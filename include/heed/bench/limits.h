@@ -1,4 +1,4 @@
-// What this machine can do at most, measured in place: what the speed of kernels and models is held against.
+// What this machine can do at most, measured in place: what the speed of kernels and models is compared with.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -33,13 +33,13 @@ struct Limit {
 /// Limits of this machine, by one thread and by all.
 class Limits {
  public:
-  /// Measures each for about `seconds`; before each, tells its name. Throws Error in a build of plain loops, which has
-  /// no vector instructions to find limits with.
+  /// Measures each for about `seconds`; before each, tells its name. Throws Error in a build without SIMD,
+  /// which has no vector instructions to find limits with.
   Limits(double seconds, const std::function<void(const std::string&)>& progress);
 
   const std::vector<Limit>& all() const { return limits_; }
 
-  /// Seconds that one thread, or all of them, takes at least for so many operations, numbers or bytes.
+  /// The fewest seconds in which one thread, or all of them, can do so many operations, or move so many bytes.
   double seconds(Resource resource, double amount) const { return amount / 1e9 / rate(resource, 1, ""); }
   double seconds_on_all(Resource resource, double amount) const;
 

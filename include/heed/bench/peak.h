@@ -1,4 +1,4 @@
-// What this machine can do at most, to hold a program's speed against.
+// What this machine can do at most, to compare a program's speed with.
 #pragma once
 
 namespace heed {

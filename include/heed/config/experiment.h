@@ -48,7 +48,7 @@ void fields(Config& c, Visit&& visit) {
   visit("depth", c.depth, required_size(), "blocks");
   visit("heads", c.heads, required_size(), "attention heads per block");
   visit("hidden", c.hidden, required_size(), "width of the feed-forward layer");
-  visit("classes", c.classes, required_size(), "what the images are told apart into");
+  visit("classes", c.classes, required_size(), "how many classes of images there are");
   visit("pool", c.pool, one_of({"cls", "mean"}), "classify a class token, or the mean of all tokens");
   visit("pos_embed", c.pos_embed, anything(), "learned position embedding");
   visit("qk_norm", c.qk_norm, anything(), "layer norm on the queries and keys of each head");
@@ -76,7 +76,7 @@ struct OptionValue {
 using Options = std::map<std::string, OptionValue>;
 
 /// [attention]: the mechanism, for all blocks or one per block, and its options. Every key but `mechanism` is an
-/// option; whether a mechanism knows it is that mechanism's to say.
+/// option; each mechanism says which options it has.
 struct AttentionConfig {
   std::vector<std::string> mechanism = {"softmax"};
   Options options;  ///< for all blocks
@@ -86,7 +86,7 @@ struct AttentionConfig {
   bool operator==(const AttentionConfig&) const = default;
 };
 
-/// The keys of [attention] that are no options.
+/// The keys of [attention] that are not options.
 template <MaybeConst<AttentionConfig> Config, class Visit>
 void fields(Config& c, Visit&& visit) {
   visit("mechanism", c.mechanism, per_block({}), "as `heed list` names them; or a list, one per block");
@@ -184,9 +184,9 @@ void tables(Config& c, Visit&& visit) {
   visit("train", c.train);
 }
 
-/// Reads an experiment or a model file. A file's keys override those of its `base` (a path relative to the working
-/// directory, and perhaps with a base of its own), and `sets`, each "table.key=value" with the value in TOML or, where
-/// it is no TOML, a text, override the file's. Lists are replaced whole. The result is valid in the sense of
+/// Reads an experiment or a model file. A file's keys override those of its `base`, a path relative to the working
+/// directory, which may have a base of its own. `sets` override the file's keys: each is "table.key=value", the value
+/// in TOML; what is not TOML is taken as text. Lists are replaced whole. The result is valid in the sense of
 /// validate().
 Experiment load_experiment(const std::string& path, const std::vector<std::string>& sets = {});
 

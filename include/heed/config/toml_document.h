@@ -1,4 +1,4 @@
-// TOML documents, and why a text is none.
+// Reading TOML documents.
 #pragma once
 
 #include "heed/config/toml_value.h"
@@ -8,7 +8,7 @@
 
 namespace heed {
 
-/// Why a text is no TOML, and where: ":12", or nothing.
+/// Why a text is not TOML, and where: ":12", or nothing.
 struct NoToml {
   std::string line, reason;
 };

@@ -47,7 +47,8 @@ class Counted {
   double value_ = 0;
 };
 
-/// One of the three number types' version of X: what a virtual function takes, which cannot be a template.
+/// An X of one of the number types that heed's text runs in: what a virtual function takes or gives, which cannot be a
+/// template.
 template <template <class> class X>
 using OfNumber = std::variant<X<float>, X<double>, X<Counted>>;
 

@@ -41,17 +41,18 @@ struct Cost {
   Counts forward, backward;
   Counts forward_contractions, backward_contractions;
   Index attention_exp = 0;  ///< exponentials of an attention mechanism's forward pass
+  Index distances = 0;      ///< terms |a - b| of l1 distances in the forward pass
 
   Cost& operator+=(const Cost& b) {
     forward += b.forward, backward += b.backward;
     forward_contractions += b.forward_contractions, backward_contractions += b.backward_contractions;
-    attention_exp += b.attention_exp;
+    attention_exp += b.attention_exp, distances += b.distances;
     return *this;
   }
   friend Cost operator+(Cost a, const Cost& b) { return a += b; }
   friend Cost operator*(Index n, const Cost& b) {
     return {n * b.forward, n * b.backward, n * b.forward_contractions, n * b.backward_contractions,
-            n * b.attention_exp};
+            n * b.attention_exp, n * b.distances};
   }
 };
 

@@ -1,5 +1,5 @@
-// What operations and memory accesses cost in energy, by a table. The built-in one is that of the adder paper; files in
-// models/energy/ hold others, and whoever has better figures writes a file of the same form.
+// What operations and memory accesses cost in energy, by a table. The built-in one is that of the adder paper; files
+// hold others (config/energy_table.h).
 #pragma once
 
 #include "heed/cost/counts.h"
@@ -30,18 +30,6 @@ struct EnergyTable {
 
 /// Float32 at 45 nm: 3.7 pJ a multiplication, 0.9 pJ an addition (Horowitz, ISSCC 2014), the adder paper's prices.
 const EnergyTable& default_energy_table();
-
-/// Reads a table:
-///
-///   name = "float32, 45 nm"
-///   number_bytes = 4
-///   [operations]
-///   mul = { pj = 3.7, source = "..." }
-///   [memory]
-///   dram = { pj = 162.5, source = "..." }
-///
-/// Throws Error at unknown keys and kinds, at figures without a source, and at negative or infinite ones.
-EnergyTable load_energy_table(const std::string& path);
 
 /// Energy of these operations in pJ.
 double energy_pj(const EnergyTable& table, const Counts& counts);

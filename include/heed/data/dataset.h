@@ -48,7 +48,7 @@ class Dataset {
 class MemoryDataset : public Dataset {
  public:
   /// pixels [labels.size(), size.channels, size.height, size.width]. Throws Error if their number does not
-  /// agree with `labels` and `size`, or a label is no index into `class_names`.
+  /// agree with `labels` and `size`, or a label is not an index into `class_names`.
   MemoryDataset(std::string name, std::vector<std::string> class_names, ImageSize size,
                 std::vector<std::uint8_t> pixels, std::vector<std::uint8_t> labels);
 
@@ -68,7 +68,7 @@ class MemoryDataset : public Dataset {
 /// - cifar10, cifar100 (fine labels): the binary batches, in the directory or in the one their archive makes;
 /// - folder: {train,test}/CLASS/*.{png,jpg,jpeg}; classes and images are numbered in the order of their names.
 /// `path` is the directory. If empty, the usual places are tried (not for folder): datasets/NAME, $HEED_DATA/NAME,
-/// /usr/share/datasets/NAME. Throws Error that says what is wrong with which file, or where was looked.
+/// /usr/share/datasets/NAME. Throws Error that says what is wrong with which file, or where it looked.
 std::unique_ptr<Dataset> open_dataset(const std::string& name, const std::string& path, Split split);
 
 }  // namespace heed

@@ -33,9 +33,9 @@ struct Batch {
   std::vector<int> labels;  ///< [B] classes of the images before mixing
 };
 
-/// Goes through a subset of a data set in batches. One thread may use it; a background thread (and, for dear images,
-/// oneTBB's) keeps two batches ready. Batches depend on (subset, config, seed, epoch) and their number in the epoch
-/// only, not on threads or earlier batches.
+/// Goes through a subset of a data set in batches. One thread may use it; a background thread (and, for images that are
+/// slow to make, oneTBB's) keeps two batches ready. Batches depend on (subset, config, seed, epoch) and their number in
+/// the epoch only, not on threads or earlier batches.
 template <class T>
 class Loader {
  public:

@@ -78,7 +78,7 @@ class SafetensorsFile {
 
 /// Gathers tensors, then writes them in one step. The bytes depend on the tensors, their order and the metadata
 /// alone. Data starts at a multiple of 64 bytes and wider numbers come first, so that every tensor is aligned to its
-/// number type when the file is mapped into memory.
+/// number type when the file is read in place.
 class SafetensorsWriter {
  public:
   /// The tensor's memory is read by write() and has to last until then.

@@ -13,131 +13,207 @@
 // pointers to see it.
 #pragma once
 
+#include "heed/base/carver.h"
+#include "heed/cost/counts.h"
 #include "heed/kernels/exp.h"
 #include "heed/kernels/update.h"
-#include "heed/base/tensor.h"
 
 #include <cmath>
 
 namespace heed::kernels {
 
-/// A row of n exponential sums, one per channel.
+/// Rows of exponential sums, or what is summed, exp(scale) (mass, value): value [rows, n], scale and mass likewise, or
+/// [rows, 1] where all channels share them. Of what is summed, mass may be left out for ones.
 template <class T>
 struct ExpSums {
-  T *scale, *mass, *value;
+  Matrix<T> scale, mass, value;
 
-  /// The row `offset` numbers further on.
-  ExpSums at(Index offset) const { return {scale + offset, mass + offset, value + offset}; }
+  operator ExpSums<const T>() const requires(!std::is_const_v<T>) { return {scale, mass, value}; }
+
+  ExpSums middle_rows(Index first, Index count) const {
+    return {scale.middle_rows(first, count), mass.middle_rows(first, count), value.middle_rows(first, count)};
+  }
+  ExpSums row(Index r) const { return middle_rows(r, 1); }
+};
+template <class T>
+using ExpSumsFor = ExpSums<const std::type_identity_t<T>>;
+
+/// Rows of sums of n channels that have `scales` scales between them, n or 1.
+template <class T>
+ExpSums<T> carve_exp_sums(Index rows, Index scales, Index n, Carver<T>& carve) {
+  return {carve.matrix(rows, scales), carve.matrix(rows, scales), carve.matrix(rows, n)};
+}
+
+/// Keys and their values, or the gradients of both: [keys, n] each.
+template <class T>
+struct KeysAndValues {
+  Matrix<T> k, v;
+
+  KeysAndValues middle_rows(Index first, Index count) const {
+    return {k.middle_rows(first, count), v.middle_rows(first, count)};
+  }
+  KeysAndValues row(Index r) const { return middle_rows(r, 1); }
+};
+template <class T>
+using KeysAndValuesFor = KeysAndValues<const std::type_identity_t<T>>;
+
+/// Weighted means y = value / mass of sums of that scale, and G = dy / mass: what their gradients take. A row each; y
+/// and G [rows, n], scale as in the sums.
+template <class T>
+struct WeightedMeans {
+  Matrix<const T> scale, y, G;
+
+  WeightedMeans middle_rows(Index first, Index count) const {
+    return {scale.middle_rows(first, count), y.middle_rows(first, count), G.middle_rows(first, count)};
+  }
+  WeightedMeans row(Index r) const { return middle_rows(r, 1); }
 };
 
-/// sums = the sum over `keys` >= 1 keys of exp(k[s,c] + bias[s]) (1, v[s,c]), in two passes: maximum, then sum.
-/// k, v [keys, n], rows k_stride and v_stride apart; bias [keys], or nullptr for zeros.
-/// Counts per channel: keys - 1 cmp, keys exp, keys mul, 3 keys - 2 add; with a bias 2 keys add more.
+/// sums = the sum over one key or more of exp(k[s,c] + bias[s]) (1, v[s,c]), in two passes: maximum, then sum.
+/// bias [keys], or nullptr for zeros; sums: one row.
 template <class T>
-void exp_sums_of(Index keys, Index n, const T* k, Index k_stride, const T* v, Index v_stride, const T* bias,
-                 ExpSums<T> sums) {
-  for (Index s = 0; s < keys; ++s)
+void exp_sums_of(KeysAndValuesFor<T> keys, const std::type_identity_t<T>* bias, ExpSums<T> sums) {
+  const Index n = keys.k.columns;
+  T *const scale = sums.scale.data, *const mass = sums.mass.data, *const value = sums.value.data;
+  for (Index s = 0; s < keys.k.rows; ++s) {
+    const T* const k = keys.k[s];
     for (Index c = 0; c < n; ++c) {
-      const T x = bias ? k[s * k_stride + c] + bias[s] : k[s * k_stride + c];
+      const T x = bias ? k[c] + bias[s] : k[c];
       if (s == 0)
-        sums.scale[c] = x;
+        scale[c] = x;
       else
-        sums.scale[c] = x > sums.scale[c] ? x : sums.scale[c];
+        scale[c] = x > scale[c] ? x : scale[c];
     }
-  for (Index s = 0; s < keys; ++s) {
+  }
+  for (Index s = 0; s < keys.k.rows; ++s) {
     const Update update = s == 0 ? Update::assign : Update::accumulate;
-    const T b = bias ? bias[s] : T(0);
+    const T *const k = keys.k[s], *const v = keys.v[s], b = bias ? bias[s] : T(0);
 #pragma GCC ivdep
     for (Index c = 0; c < n; ++c) {
-      const T distance = k[s * k_stride + c] - sums.scale[c];
+      const T distance = k[c] - scale[c];
       const T e = exp(bias ? distance + b : distance);
-      write(update, sums.mass[c], e);
-      write(update, sums.value[c], e * v[s * v_stride + c]);
+      write(update, mass[c], e);
+      write(update, value[c], e * v[c]);
     }
   }
 }
 
-/// sums += exp(x) (mass, value), channel by channel; mass may be nullptr for ones. A key x = k, value = v is added so,
-/// and another row of sums. Counts per channel: 1 cmp, 1 exp, 3 add, 3 mul, 1 mul more with a mass.
+inline Counts exp_sums_of_counts(Index keys, Index n, bool biased) {
+  return n * Counts{.mul = keys, .add = (biased ? 5 : 3) * keys - 2, .exp = keys, .cmp = keys - 1};
+}
+
+/// sums += added, a row each. A key is added so, with scale = k, no mass and value = v, and so are other sums.
 template <class T>
-void exp_sums_add(Index n, const T* x, const T* mass, const T* value, ExpSums<T> sums) {
+void exp_sums_add(ExpSumsFor<T> added, ExpSums<T> sums) {
+  const T *const x = added.scale.data, *const added_mass = added.mass.data, *const added_value = added.value.data;
+  T *const scale = sums.scale.data, *const mass = sums.mass.data, *const value = sums.value.data;
 #pragma GCC ivdep
-  for (Index c = 0; c < n; ++c) {
-    const T difference = x[c] - sums.scale[c];
+  for (Index c = 0; c < sums.value.columns; ++c) {
+    const T difference = x[c] - scale[c];
     const bool grows = difference > T(0);
     const T smaller = exp(grows ? -difference : difference);  // the smaller part relative to the larger
-    const T before = grows ? smaller : T(1), added = grows ? T(1) : smaller;
-    sums.scale[c] = grows ? x[c] : sums.scale[c];
-    sums.mass[c] = sums.mass[c] * before + (mass ? added * mass[c] : added);
-    sums.value[c] = sums.value[c] * before + added * value[c];
+    const T before = grows ? smaller : T(1), now = grows ? T(1) : smaller;
+    scale[c] = grows ? x[c] : scale[c];
+    mass[c] = mass[c] * before + (added_mass ? now * added_mass[c] : now);
+    value[c] = value[c] * before + now * added_value[c];
   }
+}
+
+inline Counts exp_sums_add_counts(Index n, bool has_mass) {
+  return n * Counts{.mul = 3 + has_mass, .add = 3, .exp = 1, .cmp = 1};
 }
 
 /// The gradient of sums over queries at one key: with the queries' sums exp(scale) (mass, value),
 ///   e = exp(k + scale),   dv (+)= e mass,   dk (+)= e (v mass - value).
-/// Counts per channel: 1 exp, 2 add, 3 mul; 2 add more to accumulate.
+/// All are single rows.
 template <class T>
-void exp_sums_at_key(Index n, const T* k, const T* v, ExpSums<T> queries, Update update, T* dk, T* dv) {
+void exp_sums_at_key(KeysAndValuesFor<T> key, ExpSumsFor<T> queries, Update update, KeysAndValues<T> gradient) {
+  const T *const k = key.k.data, *const v = key.v.data;
+  const T *const scale = queries.scale.data, *const mass = queries.mass.data, *const value = queries.value.data;
+  T *const dk = gradient.k.data, *const dv = gradient.v.data;
 #pragma GCC ivdep
-  for (Index c = 0; c < n; ++c) {
-    const T e = exp(k[c] + queries.scale[c]);
-    write(update, dv[c], e * queries.mass[c]);
-    write(update, dk[c], e * (v[c] * queries.mass[c] - queries.value[c]));
+  for (Index c = 0; c < gradient.k.columns; ++c) {
+    const T e = exp(k[c] + scale[c]);
+    write(update, dv[c], e * mass[c]);
+    write(update, dk[c], e * (v[c] * mass[c] - value[c]));
   }
 }
 
-/// The gradient of one query's weighted mean y = sum_s p_s v_s, p_s = exp(k[s] + bias[s] - scale) / mass, at `keys`
-/// keys, given dy / mass:
-///   h = exp(k + bias - scale) dy / mass,   dv (+)= h,   dk (+)= h (v - y),   dbias[s] = sum over channels of h (v -
-///   y).
-/// All arrays as in exp_sums_of; dk, dv have strides of their own.
-/// Counts per key and channel: 1 exp, 3 add, 2 mul, 2 add more to accumulate; per key n - 1 add.
-template <class T>
-void exp_sums_backward(Index keys, Index n, const T* k, Index k_stride, const T* v, Index v_stride, const T* bias,
-                       const T* scale, const T* dy_by_mass, const T* y, Update update, T* dk, Index dk_stride, T* dv,
-                       Index dv_stride, T* dbias) {
-  for (Index s = 0; s < keys; ++s)
-    for (Index c = 0; c < n; ++c) {
-      const T h = exp((k[s * k_stride + c] - scale[c]) + bias[s]) * dy_by_mass[c];
-      const T dx = h * (v[s * v_stride + c] - y[c]);
-      write(update, dv[s * dv_stride + c], h);
-      write(update, dk[s * dk_stride + c], dx);
-      write(c == 0 ? Update::assign : Update::accumulate, dbias[s], dx);
-    }
+inline Counts exp_sums_at_key_counts(Index n, Update update) {
+  return n * Counts{.mul = 3, .add = update == Update::assign ? 2 : 4, .exp = 1};
 }
 
-/// e = exp(x - max x) for x[first..last) and 0 in the rest of [0, n); returns the maximum. e may be x. last > first.
-/// Counts for m = last - first: m - 1 cmp, m add, m exp.
+/// The gradient of one mean y = sum_s p_s v_s, p_s = exp(k[s] + bias[s] - scale) / mass, at some keys:
+///   h = exp(k + bias - scale) G,   dv (+)= h,   dk (+)= h (v - y),   dbias[s] += sum over channels of h (v - y).
+/// bias, dbias [keys].
 template <class T>
-T exp_of_row(Index n, Index first, Index last, const T* x, T* e) {
-  T maximum = x[first];
-  for (Index s = first + 1; s < last; ++s) maximum = x[s] > maximum ? x[s] : maximum;
-  for (Index s = 0; s < first; ++s) e[s] = T(0);
-  for (Index s = first; s < last; ++s) e[s] = exp(x[s] - maximum);
-  for (Index s = last; s < n; ++s) e[s] = T(0);
+void exp_sums_backward(KeysAndValuesFor<T> keys, const std::type_identity_t<T>* bias,
+                       const std::type_identity_t<WeightedMeans<T>>& mean, Update update, KeysAndValues<T> gradient,
+                       std::type_identity_t<T>* dbias) {
+  const T *const scale = mean.scale.data, *const y = mean.y.data, *const G = mean.G.data;
+  for (Index s = 0; s < keys.k.rows; ++s) {
+    const T *const k = keys.k[s], *const v = keys.v[s];
+    T *const dk = gradient.k[s], *const dv = gradient.v[s];
+    T sum{};
+    for (Index c = 0; c < keys.k.columns; ++c) {
+      const T h = exp((k[c] - scale[c]) + bias[s]) * G[c];
+      const T dx = h * (v[c] - y[c]);
+      write(update, dv[c], h);
+      write(update, dk[c], dx);
+      write(c == 0 ? Update::assign : Update::accumulate, sum, dx);
+    }
+    dbias[s] += sum;
+  }
+}
+
+inline Counts exp_sums_backward_counts(Index keys, Index n, Update update) {
+  return keys * n * Counts{.mul = 2, .add = update == Update::assign ? 4 : 6, .exp = 1};
+}
+
+/// e = exp(x - max x) for the columns [first, last) of a row x [1, n], and 0 in the others; returns the maximum. e may
+/// be x. last > first.
+template <class T>
+T exp_of_row(MatrixFor<T> x, Index first, Index last, Matrix<T> e) {
+  const T* const from = x.data;
+  T* const to = e.data;
+  T maximum = from[first];
+  for (Index s = first + 1; s < last; ++s) maximum = from[s] > maximum ? from[s] : maximum;
+  std::fill(to, to + first, T(0));
+  for (Index s = first; s < last; ++s) to[s] = exp(from[s] - maximum);
+  std::fill(to + last, to + e.columns, T(0));
   return maximum;
 }
 
-/// f[s] = (exp(k[s] - max k), exp(k[s] - max k) v[s]) with the maximum over the rows of each column, kept in `maximum`
-/// [n]. k, v [keys, n], rows k_stride and v_stride apart; f [keys, 2 n]. keys >= 1.
-/// Counts per channel: keys - 1 cmp, keys add, keys exp, keys mul.
+/// For `columns` = last - first.
+inline Counts exp_of_row_counts(Index columns) { return {.add = columns, .exp = columns, .cmp = columns - 1}; }
+
+/// f[s] = (exp(k[s] - max k), exp(k[s] - max k) v[s]) with the maximum over the keys of each column, kept in `maximum`
+/// [n]. f [keys, 2 n]; one key or more.
 template <class T>
-void exp_of_columns(Index keys, Index n, const T* k, Index k_stride, const T* v, Index v_stride, T* maximum, T* f) {
-  for (Index c = 0; c < n; ++c) maximum[c] = k[c];
-  for (Index s = 1; s < keys; ++s)
-    for (Index c = 0; c < n; ++c) maximum[c] = k[s * k_stride + c] > maximum[c] ? k[s * k_stride + c] : maximum[c];
-  for (Index s = 0; s < keys; ++s)
+void exp_of_columns(KeysAndValuesFor<T> keys, T* maximum, Matrix<T> f) {
+  const Index n = keys.k.columns;
+  for (Index c = 0; c < n; ++c) maximum[c] = keys.k(0, c);
+  for (Index s = 1; s < keys.k.rows; ++s) {
+    const T* const k = keys.k[s];
+    for (Index c = 0; c < n; ++c) maximum[c] = k[c] > maximum[c] ? k[c] : maximum[c];
+  }
+  for (Index s = 0; s < keys.k.rows; ++s) {
+    const T *const k = keys.k[s], *const v = keys.v[s];
+    T *const e = f[s], *const ev = e + n;
     for (Index c = 0; c < n; ++c) {
-      f[s * 2 * n + c] = exp(k[s * k_stride + c] - maximum[c]);
-      f[s * 2 * n + n + c] = f[s * 2 * n + c] * v[s * v_stride + c];
+      e[c] = exp(k[c] - maximum[c]);
+      ev[c] = e[c] * v[c];
     }
+  }
 }
 
-#ifndef HEED_REFERENCE
-void exp_sums_of(Index keys, Index n, const float* k, Index k_stride, const float* v, Index v_stride, const float* bias,
-                 ExpSums<float> sums);
-void exp_of_columns(Index keys, Index n, const float* k, Index k_stride, const float* v, Index v_stride, float* maximum,
-                    float* f);
+inline Counts exp_of_columns_counts(Index keys, Index n) {
+  return n * Counts{.mul = keys, .add = keys, .exp = keys, .cmp = keys - 1};
+}
+
+#ifndef HEED_NO_SIMD
+void exp_sums_of(KeysAndValues<const float> keys, const float* bias, ExpSums<float> sums);
+void exp_of_columns(KeysAndValues<const float> keys, float* maximum, Matrix<float> f);
 #endif
 
 }  // namespace heed::kernels

@@ -2,39 +2,57 @@
 #pragma once
 
 #include "heed/kernels/exp.h"
+#include "heed/base/matrix.h"
+#include "heed/cost/counts.h"
 #include "heed/kernels/update.h"
-#include "heed/base/tensor.h"
 
 #include <cmath>
 
 namespace heed::kernels {
 
-/// 1 / (1 + e^-x); where e^-x overflows this is the correct 0. Counts 1 add, 1 exp, 1 div.
+/// 1 / (1 + e^-x); where e^-x overflows this is the correct 0.
 template <class T>
 [[gnu::always_inline]] inline T logistic(T x) {
   return T(1) / (T(1) + exp(-x));
 }
+inline constexpr Counts logistic_counts{.add = 1, .div = 1, .exp = 1};
 
-/// out = sigma(q) y, element-wise. out may be y. Counts 1 mul, 1 add, 1 exp, 1 div each.
+/// out = sigma(q) y, element-wise. out may be y. y may be one row for all, with stride 0.
 template <class T>
-void gate_forward(Index n, const T* q, const T* y, T* out) {
-  for (Index i = 0; i < n; ++i) out[i] = logistic(q[i]) * y[i];
+void gate_forward(MatrixFor<T> q, MatrixFor<T> y, Matrix<T> out) {
+  for (Index r = 0; r < out.rows; ++r)
+    for (Index i = 0; i < out.columns; ++i) out(r, i) = logistic(q(r, i)) * y(r, i);
 }
 
-/// dy = sigma(q) dout and dq (+)= sigma'(q) y dout = dy y (1 - sigma(q)). dy may be dout.
-/// Counts 3 mul, 2 add, 1 exp, 1 div each, 1 add more to accumulate.
+inline Counts gate_forward_counts(Index numbers) { return numbers * (logistic_counts + Counts{.mul = 1}); }
+
+/// How row r of the gradient of a matrix is written that may be one row for all: the gradients of all rows add up.
 template <class T>
-void gate_backward(Index n, const T* q, const T* y, const T* dout, Update update, T* dq, T* dy) {
-  for (Index i = 0; i < n; ++i) {
-    const T gate = logistic(q[i]), gated = gate * dout[i];
-    write(update, dq[i], gated * y[i] * (T(1) - gate));
-    dy[i] = gated;
-  }
+Update sum_update(Index r, Matrix<T> gradient) {
+  return r > 0 && gradient.stride == 0 ? Update::accumulate : Update::assign;
 }
 
-#ifndef HEED_REFERENCE
-void gate_forward(Index n, const float* q, const float* y, float* out);
-void gate_backward(Index n, const float* q, const float* y, const float* dout, Update update, float* dq, float* dy);
+/// dy = sigma(q) dout and dq (+)= sigma'(q) y dout = dy y (1 - sigma(q)). dy may be dout. Where y is one row for all,
+/// dy is too, their sum.
+template <class T>
+void gate_backward(MatrixFor<T> q, MatrixFor<T> y, MatrixFor<T> dout, Update update, Matrix<T> dq, Matrix<T> dy) {
+  for (Index r = 0; r < dq.rows; ++r)
+    for (Index i = 0; i < dq.columns; ++i) {
+      const T gate = logistic(q(r, i)), gated = gate * dout(r, i);
+      write(update, dq(r, i), gated * y(r, i) * (T(1) - gate));
+      write(sum_update(r, dy), dy(r, i), gated);
+    }
+}
+
+/// Of so many numbers; where dy is a sum, an addition more for each but those of the first row.
+inline Counts gate_backward_counts(Index numbers, Update update) {
+  return numbers * (logistic_counts + Counts{.mul = 3, .add = update == Update::assign ? 1 : 2});
+}
+
+#ifndef HEED_NO_SIMD
+void gate_forward(Matrix<const float> q, Matrix<const float> y, Matrix<float> out);
+void gate_backward(Matrix<const float> q, Matrix<const float> y, Matrix<const float> dout, Update update,
+                   Matrix<float> dq, Matrix<float> dy);
 #endif
 
 }  // namespace heed::kernels

@@ -8,8 +8,8 @@
 // pseudo-inverse has it; but what rounding puts into that null space doubles in each step.
 #pragma once
 
-#include "heed/cost/counts.h"
-#include "heed/kernels/gemm_by_stride.h"
+#include "heed/base/carver.h"
+#include "heed/kernels/gemm.h"
 
 #include <cmath>
 
@@ -22,7 +22,7 @@ enum class NewtonStart {
   backtrack  ///< 2 b^n / |A|^2, b = 0.5, n the smallest of 0..10 for which |I - a A A| <= 1.01, else 10
 };
 
-/// Matrices below are [m, m], contiguous and not overlapping. A is symmetric and has no negative element, as the
+/// Matrices below are [m, m], without gaps and not overlapping. A is symmetric and has no negative element, as the
 /// Gaussian kernel of some rows with themselves: hence column sums are row sums and need no absolute values.
 struct NewtonInverse {
   Index m = 0;
@@ -30,8 +30,30 @@ struct NewtonInverse {
   NewtonStart start = NewtonStart::damped;
 
   Index elements() const { return m * m; }
-  Index forward_scratch() const { return 2 * elements(); }
-  Index backward_scratch() const { return (2 * iterations + 2) * elements(); }
+};
+
+/// Memory for the iteration: X A of a step and the next iterate. U serves whatever else needs one matrix.
+template <class T>
+struct NewtonScratch {
+  Matrix<T> U, next;
+
+  NewtonScratch(const NewtonInverse& s, Carver<T>& carve) : U(carve.matrix(s.m, s.m)), next(carve.matrix(s.m, s.m)) {}
+};
+
+/// Memory for its gradient: X_0, X_1, ... and X_0 A, X_1 A, ... besides, one below the other.
+template <class T>
+struct NewtonBackwardScratch {
+  NewtonScratch<T> step;
+  Matrix<T> iterates, products;
+
+  NewtonBackwardScratch(const NewtonInverse& s, Carver<T>& carve)
+      : step(s, carve),
+        iterates(carve.matrix(s.iterations * s.m, s.m)),
+        products(carve.matrix(s.iterations * s.m, s.m)) {}
+
+  /// Those of step k.
+  Matrix<T> iterate(Index k) const { return iterates.middle_rows(k * iterates.columns, iterates.columns); }
+  Matrix<T> product(Index k) const { return products.middle_rows(k * products.columns, products.columns); }
 };
 
 /// The starting factor, |A|, and the first row with this sum.
@@ -41,23 +63,21 @@ struct NewtonFactor {
   Index row;
 };
 
-/// scratch [m, m]. Tries every n to the end, so that the cost does not depend on A.
-/// Counts: m (m - 1) add, m - 1 cmp, 1 mul, 1 div; backtracking, one product, m^2 + 1 mul, m^2 add and m^2 + m cmp for
-/// each of 10 n, and 1 mul.
+/// Uses scratch [m, m] to backtrack. Tries every n to the end, so that the cost does not depend on A.
 template <class T>
-NewtonFactor<T> newton_factor(const NewtonInverse& s, const T* A, T* scratch) {
+NewtonFactor<T> newton_factor(const NewtonInverse& s, MatrixFor<T> A, Matrix<T> scratch) {
   using std::abs;
   const Index m = s.m;
   NewtonFactor<T> factor{};
   for (Index i = 0; i < m; ++i) {
-    T sum = A[i * m];
-    for (Index j = 1; j < m; ++j) sum += A[i * m + j];
+    T sum = A(i, 0);
+    for (Index j = 1; j < m; ++j) sum += A(i, j);
     if (i == 0 || sum > factor.norm) factor.norm = sum, factor.row = i;
   }
   factor.value = T(s.start == NewtonStart::damped ? 1.8 : 2.0) / (factor.norm * factor.norm);
   if (s.start != NewtonStart::backtrack) return factor;
 
-  gemm(Transpose::no, Transpose::no, m, m, m, A, m, A, m, Update::assign, scratch, m);
+  gemm(A, A, scratch);
   const T undamped = factor.value;
   factor.value = T(0x1p-10) * undamped;
   for (int n = 9; n >= 0; --n) {
@@ -66,7 +86,7 @@ NewtonFactor<T> newton_factor(const NewtonInverse& s, const T* A, T* scratch) {
     for (Index i = 0; i < m; ++i) {
       T sum(0);
       for (Index j = 0; j < m; ++j) {
-        const T product = candidate * scratch[i * m + j];
+        const T product = candidate * scratch(i, j);
         const T term = abs(i == j ? T(1) - product : product);
         if (j == 0)
           sum = term;
@@ -80,83 +100,88 @@ NewtonFactor<T> newton_factor(const NewtonInverse& s, const T* A, T* scratch) {
   return factor;
 }
 
-/// One step: U = X A and, unless next is nullptr, next = 2 X - U X.
-/// Counts: two products, m^2 mul and m^2 add; one product without next.
-template <class T>
-void newton_step(Index m, const T* A, const T* X, T* U, T* next) {
-  gemm(Transpose::no, Transpose::no, m, m, m, X, m, A, m, Update::assign, U, m);
-  if (!next) return;
-  gemm(Transpose::no, Transpose::no, m, m, m, U, m, X, m, Update::assign, next, m);
-  for (Index i = 0; i < m * m; ++i) next[i] = T(2) * X[i] - next[i];
+/// Backtracking takes a product, and for each of 10 n a matrix I - a A A and its largest row sum.
+inline Counts newton_factor_counts(const NewtonInverse& s) {
+  const Index m = s.m, n = s.elements();
+  Counts counts{.mul = 1, .add = m * (m - 1), .div = 1, .cmp = m - 1};
+  if (s.start == NewtonStart::backtrack)
+    counts += product_counts(m, m, m) + Counts{.mul = 1} + 10 * Counts{.mul = n + 1, .add = n, .cmp = n + m};
+  return counts;
 }
 
-/// X = the last iterate. observe(k, X_k), if given, sees each, from k = 0 to s.iterations. scratch [forward_scratch()].
-/// Counts: newton_inverse_cost().
-template <class T, class Observe = decltype([](Index, const T*) {})>
-void newton_inverse(const NewtonInverse& s, const T* A, T* X, T* scratch, const Observe& observe = {}) {
-  T* const U = scratch;
-  T *now = X, *next = U + s.elements();
-  if (s.iterations % 2 == 1) std::swap(now, next);  // so that the last iterate is written to X
-  const NewtonFactor<T> factor = newton_factor(s, A, U);
-  for (Index i = 0; i < s.elements(); ++i) now[i] = factor.value * A[i];
-  for (Index i = 0; i < s.iterations; ++i, std::swap(now, next)) {
-    observe(i, static_cast<const T*>(now));
-    newton_step(s.m, A, now, U, next);
+/// One step: U = X A and, unless `next` is left out, next = 2 X - U X.
+template <class T>
+void newton_step(MatrixFor<T> A, MatrixFor<T> X, Matrix<T> U, Matrix<std::type_identity_t<T>> next) {
+  gemm(X, A, U);
+  if (!next) return;
+  gemm(U, X, next);
+  for (Index i = 0; i < X.size(); ++i) next.data[i] = T(2) * X.data[i] - next.data[i];
+}
+
+/// X = the last iterate. observe(k, X_k), if given, sees each, from k = 0 to s.iterations.
+template <class T, class Observe = decltype([](Index, Matrix<const T>) {})>
+void newton_inverse(const NewtonInverse& s, MatrixFor<T> A, const NewtonScratch<std::type_identity_t<T>>& scratch,
+                    Matrix<T> X, const Observe& observe = {}) {
+  const bool even = s.iterations % 2 == 0;  // so that the last iterate is written to X
+  const Matrix<T> iterate[] = {even ? X : scratch.next, even ? scratch.next : X};
+  const NewtonFactor<T> factor = newton_factor(s, A, scratch.U);
+  for (Index i = 0; i < s.elements(); ++i) iterate[0].data[i] = factor.value * A.data[i];
+  for (Index k = 0; k < s.iterations; ++k) {
+    observe(k, Matrix<const T>(iterate[k % 2]));
+    newton_step(A, iterate[k % 2], scratch.U, iterate[(k + 1) % 2]);
   }
-  observe(s.iterations, static_cast<const T*>(X));
+  observe(s.iterations, Matrix<const T>(X));
 }
 
 /// dA = the gradient for dX = d(loss)/d(last iterate): the exact derivative of the above, converged or not, n held
 /// constant. Makes the iterates again, then undoes the steps: with D = d(loss)/dX_{i+1}, U = X_i A and B = D X_i^T,
 ///   X_{i+1} = 2 X_i - U X_i   gives   dU = -B,  and  dX_i = 2 D - U^T D - B A^T,  dA -= X_i^T B.
 /// X_0 = a A gives dA += a D and da = <D, A>; a = c / |A|^2 gives d|A| = -2 a / |A| da, for each element of the first
-/// row with the sum |A|. Overwrites dX. scratch [backward_scratch()]. Counts: newton_inverse_cost().
+/// row with the sum |A|. Overwrites dX.
 template <class T>
-void newton_inverse_backward(const NewtonInverse& s, const T* A, T* dX, T* dA, T* scratch) {
-  const Index m = s.m, n = s.elements();
-  T *const B = scratch, *const R = B + n, *const iterates = R + n, *const products = iterates + s.iterations * n;
-  const NewtonFactor<T> factor = newton_factor(s, A, B);
-  for (Index i = 0; i < n && s.iterations > 0; ++i) iterates[i] = factor.value * A[i];
-  for (Index k = 0; k < s.iterations; ++k)
-    newton_step(m, A, iterates + k * n, products + k * n, k + 1 < s.iterations ? iterates + (k + 1) * n : nullptr);
+void newton_inverse_backward(const NewtonInverse& s, MatrixFor<T> A, Matrix<std::type_identity_t<T>> dX,
+                             const NewtonBackwardScratch<std::type_identity_t<T>>& scratch, Matrix<T> dA) {
+  const Index n = s.elements(), steps = s.iterations;
+  const NewtonFactor<T> factor = newton_factor(s, A, scratch.step.U);
+  for (Index i = 0; i < n && steps > 0; ++i) scratch.iterates.data[i] = factor.value * A.data[i];
+  for (Index k = 0; k < steps; ++k)
+    newton_step(A, scratch.iterate(k), scratch.product(k), k + 1 < steps ? scratch.iterate(k + 1) : Matrix<T>{});
 
-  if (s.iterations == 0) std::fill(dA, dA + n, T(0));
-  for (Index k = s.iterations - 1; k >= 0; --k) {
-    const T *const X = iterates + k * n, *const U = products + k * n;
-    gemm(Transpose::no, Transpose::yes, m, m, m, dX, m, X, m, Update::assign, B, m);
-    gemm(Transpose::yes, Transpose::no, m, m, m, X, m, B, m,
-         k + 1 == s.iterations ? Update::assign : Update::accumulate, dA, m);
-    gemm(Transpose::yes, Transpose::no, m, m, m, U, m, dX, m, Update::assign, R, m);
-    gemm(Transpose::no, Transpose::yes, m, m, m, B, m, A, m, Update::accumulate, R, m);
-    for (Index i = 0; i < n; ++i) dX[i] = T(2) * dX[i] - R[i];
+  const Matrix<T> B = scratch.step.U, R = scratch.step.next;
+  if (steps == 0) fill(dA, T(0));
+  for (Index k = steps - 1; k >= 0; --k) {
+    const Matrix<T> X = scratch.iterate(k), U = scratch.product(k);
+    gemm(dX, transposed(X), B);
+    gemm(transposed(X), B, k + 1 == steps ? Update::assign : Update::accumulate, dA);
+    gemm(transposed(U), dX, R);
+    gemm(B, transposed(A), Update::accumulate, R);
+    for (Index i = 0; i < n; ++i) dX.data[i] = T(2) * dX.data[i] - R.data[i];
   }
 
-  T dfactor = dX[0] * A[0];
-  for (Index i = 1; i < n; ++i) dfactor += dX[i] * A[i];
-  for (Index i = 0; i < n; ++i) dA[i] = factor.value * dX[i] - dA[i];
+  T dfactor = dX.data[0] * A.data[0];
+  for (Index i = 1; i < n; ++i) dfactor += dX.data[i] * A.data[i];
+  for (Index i = 0; i < n; ++i) dA.data[i] = factor.value * dX.data[i] - dA.data[i];
   const T dnorm = T(-2) * (factor.value * dfactor) / factor.norm;
-  for (Index j = 0; j < m; ++j) dA[factor.row * m + j] += dnorm;
+  for (Index j = 0; j < s.m; ++j) dA(factor.row, j) += dnorm;
 }
 
 /// dA = -X^T dX X^T: the gradient of the true inverse, from d(A X) = 0. Right once the iteration has converged and A
-/// has full rank; it costs two products. scratch [m, m]. Counts: 2 products.
+/// has full rank; it costs two products. scratch [m, m].
 template <class T>
-void inverse_backward(Index m, const T* X, const T* dX, T* dA, T* scratch) {
-  gemm(Transpose::yes, Transpose::no, m, m, m, X, m, dX, m, Update::assign, scratch, m);
-  gemm(Transpose::no, Transpose::yes, m, m, m, scratch, m, X, m, Update::assign, dA, m);
-  for (Index i = 0; i < m * m; ++i) dA[i] = -dA[i];
+void inverse_backward(MatrixFor<T> X, MatrixFor<T> dX, Matrix<std::type_identity_t<T>> scratch, Matrix<T> dA) {
+  gemm(transposed(X), dX, scratch);
+  gemm(scratch, transposed(X), dA);
+  for (Index i = 0; i < dA.size(); ++i) dA.data[i] = -dA.data[i];
 }
 
 /// Of newton_inverse() and newton_inverse_backward() or, if not `unrolled`, inverse_backward().
 inline Cost newton_inverse_cost(const NewtonInverse& s, bool unrolled) {
   const Index m = s.m, n = s.elements(), steps = s.iterations;
-  const bool backtrack = s.start == NewtonStart::backtrack;
   const Counts product = product_counts(m, m, m), contraction = product_contractions(m, m, m);
-  Counts factor{.mul = 1, .add = m * (m - 1), .div = 1, .cmp = m - 1};
-  if (backtrack) factor += product + Counts{.mul = 1} + 10 * Counts{.mul = n + 1, .add = n, .cmp = n + m};
+  const Counts factor = newton_factor_counts(s);
   Cost cost;
   cost.forward = factor + Counts{.mul = n} + steps * (2 * product + Counts{.mul = n, .add = n});
-  cost.forward_contractions = (2 * steps + backtrack) * contraction;
+  cost.forward_contractions = (2 * steps + (s.start == NewtonStart::backtrack)) * contraction;
   if (!unrolled) {
     cost.backward = 2 * product, cost.backward_contractions = 2 * contraction;
     return cost;

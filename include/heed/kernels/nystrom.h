@@ -1,36 +1,48 @@
 // Product with a matrix in Nystroem's form, P^T X P, which is never made.
 #pragma once
 
-#include "heed/cost/counts.h"
-#include "heed/kernels/gemm_by_stride.h"
+#include "heed/kernels/gemm.h"
 
 namespace heed::kernels {
 
-/// out = P^T (X (P v)) for P [m, n], X [m, m], v and out [n, e]; rows of v and out are v_stride and out_stride apart.
-/// Leaves Z = P v and Y = X Z, both [m, e], for the backward pass. Nothing overlaps. Counts: nystrom_product_cost().
+/// S v for S = P^T X P and what it goes through: P [m, n], X [m, m], v [n, e], and Z = P v, Y = X Z, both [m, e].
 template <class T>
-void nystrom_product(Index m, Index n, Index e, const T* P, const T* X, const T* v, Index v_stride, T* Z, T* Y, T* out,
-                     Index out_stride) {
-  gemm(Transpose::no, Transpose::no, m, e, n, P, n, v, v_stride, Update::assign, Z, e);
-  gemm(Transpose::no, Transpose::no, m, e, m, X, m, Z, e, Update::assign, Y, e);
-  gemm(Transpose::yes, Transpose::no, n, e, m, P, n, Y, e, Update::assign, out, out_stride);
+struct NystromProduct {
+  Matrix<const T> P, X, v;
+  Matrix<T> Z, Y;
+};
+
+/// out = P^T (X (P v)). Leaves Z and Y, for the backward pass. Nothing overlaps.
+template <class T>
+void nystrom_product(const NystromProduct<std::type_identity_t<T>>& of, Matrix<T> out) {
+  gemm(of.P, of.v, of.Z);
+  gemm(of.X, of.Z, of.Y);
+  gemm(transposed(of.P), of.Y, out);
 }
+
+/// Gradients of a product's operands, of which dv may be left out, and memory for those of Z and Y.
+template <class T>
+struct NystromGradient {
+  Update update;
+  Matrix<T> dP, dX;
+  Update update_v;
+  Matrix<T> dv;
+  Matrix<T> dZ, dY;
+};
 
 /// Undoing out = P^T Y:  dY = P dout,    dP (+)= Y dout^T.
 /// Undoing Y = X Z:      dX (+)= dY Z^T, dZ = X^T dY.
-/// Undoing Z = P v:      dP += dZ v^T,   dv (+)= P^T dZ, left out where dv is nullptr.
-/// `update` is for dP and dX. scratch [2, m, e]. Counts: nystrom_product_cost().
+/// Undoing Z = P v:      dP += dZ v^T,   dv (+)= P^T dZ.
 template <class T>
-void nystrom_product_backward(Index m, Index n, Index e, const T* P, const T* X, const T* v, Index v_stride, const T* Z,
-                              const T* Y, const T* dout, Index dout_stride, Update update, T* dP, T* dX,
-                              Update update_v, T* dv, Index dv_stride, T* scratch) {
-  T *const dY = scratch, *const dZ = dY + m * e;
-  gemm(Transpose::no, Transpose::no, m, e, n, P, n, dout, dout_stride, Update::assign, dY, e);
-  gemm(Transpose::no, Transpose::yes, m, n, e, Y, e, dout, dout_stride, update, dP, n);
-  gemm(Transpose::no, Transpose::yes, m, m, e, dY, e, Z, e, update, dX, m);
-  gemm(Transpose::yes, Transpose::no, m, e, m, X, m, dY, e, Update::assign, dZ, e);
-  gemm(Transpose::no, Transpose::yes, m, n, e, dZ, e, v, v_stride, Update::accumulate, dP, n);
-  if (dv) gemm(Transpose::yes, Transpose::no, n, e, m, P, n, dZ, e, update_v, dv, dv_stride);
+void nystrom_product_backward(const NystromProduct<T>& of, MatrixFor<T> dout,
+                              const NystromGradient<std::type_identity_t<T>>& gradient) {
+  const auto& [update, dP, dX, update_v, dv, dZ, dY] = gradient;
+  gemm(of.P, dout, dY);
+  gemm(of.Y, transposed(dout), update, dP);
+  gemm(dY, transposed(of.Z), update, dX);
+  gemm(transposed(of.X), dY, dZ);
+  gemm(dZ, transposed(of.v), Update::accumulate, dP);
+  if (dv) gemm(transposed(of.P), dZ, update_v, dv);
 }
 
 /// With all gradients assigned, or with `added` dP and dX added to what is there and no dv.

@@ -14,8 +14,6 @@ namespace kernels {
 ///   log(1 + e^x) = max(x, 0) + log(1 + e^-|x|),   1 / (1 + e^-x) = e^-|x| / (1 + e^-|x|) for x < 0.
 /// All are finite where x is, but relu2 beyond the root of the largest number. Relative error a few eps (gelu: as in
 /// kernels/activation.h).
-/// Counts each: relu 1 cmp; relu2 1 cmp, 1 mul; gelu 3 mul, 1 add, 1 erf; softplus 2 cmp, 2 add, 1 exp, 1 log;
-/// identity nothing; relu6 2 cmp; sigmoid 2 cmp, 1 add, 1 exp, 1 div.
 template <class T>
 void pointwise_forward(Pointwise phi, Index n, const T* x, T* y) {
   using std::abs;
@@ -53,8 +51,6 @@ void pointwise_forward(Pointwise phi, Index n, const T* x, T* y) {
 
 /// dx = phi'(x) dy for n numbers; dx may be dy. relu'(0) = relu6'(0) = relu6'(6) = 0; softplus' is sigmoid, and
 /// sigmoid' = e^-|x| / (1 + e^-|x|)^2, even and without the cancellation of 1 - sigmoid. Range and error as above.
-/// Counts each: relu 1 cmp; relu2 1 cmp, 2 mul; gelu 7 mul, 2 add, 1 erf, 1 exp; softplus 2 cmp, 1 add, 1 exp, 1 div,
-/// 1 mul; identity nothing; relu6 2 cmp; sigmoid 1 cmp, 1 add, 1 exp, 1 div, 2 mul.
 template <class T>
 void pointwise_backward(Pointwise phi, Index n, const T* x, const T* dy, T* dx) {
   using std::abs;
@@ -90,31 +86,93 @@ void pointwise_backward(Pointwise phi, Index n, const T* x, const T* dy, T* dx) 
   }
 }
 
-/// For the keys each row sees: s = scale s in place, and p = factor phi(s), zero beyond. s and p have the same stride;
-/// p may be s, which then holds p. Counts per row of n: 2n mul and n times phi's.
+/// What they execute for each number.
+inline Counts pointwise_forward_counts(Pointwise phi) {
+  switch (phi) {
+    case Pointwise::relu:
+      return {.cmp = 1};
+    case Pointwise::relu2:
+      return {.mul = 1, .cmp = 1};
+    case Pointwise::gelu:
+      return {.mul = 3, .add = 1, .erf = 1};
+    case Pointwise::softplus:
+      return {.add = 2, .exp = 1, .log = 1, .cmp = 2};
+    case Pointwise::relu6:
+      return {.cmp = 2};
+    case Pointwise::sigmoid:
+      return {.add = 1, .div = 1, .exp = 1, .cmp = 2};
+    case Pointwise::identity:
+      break;
+  }
+  return {};
+}
+inline Counts pointwise_backward_counts(Pointwise phi) {
+  switch (phi) {
+    case Pointwise::relu:
+      return {.cmp = 1};
+    case Pointwise::relu2:
+      return {.mul = 2, .cmp = 1};
+    case Pointwise::gelu:
+      return {.mul = 7, .add = 2, .exp = 1, .erf = 1};
+    case Pointwise::softplus:
+      return {.mul = 1, .add = 1, .div = 1, .exp = 1, .cmp = 2};
+    case Pointwise::relu6:
+      return {.cmp = 2};
+    case Pointwise::sigmoid:
+      return {.mul = 2, .add = 1, .div = 1, .exp = 1, .cmp = 1};
+    case Pointwise::identity:
+      break;
+  }
+  return {};
+}
+
+/// A map by phi: scores are multiplied by rows.scale, and what phi makes of them by `factor`.
+struct PointwiseRows {
+  Pointwise phi;
+  double factor;
+  ScoreRows rows;
+
+  /// Rows that are all seen to their end, and have nothing between them, are taken as one.
+  template <class T>
+  Matrix<T> joined(Matrix<T> m) const {
+    return rows.causal ? m : m.joined();
+  }
+};
+
+/// For the keys each row sees: s = scale s in place, and p = factor phi(s), zero beyond. s and p have the same shape and
+/// stride; p may be s, which then holds p.
 template <class T>
-void attention_pointwise(Pointwise phi, const AttentionRows& map, double factor, T* s, T* p) {
-  const AttentionRows a = map.joined();
-  for (Index r = 0; r < a.rows; ++r, s += a.stride, p += a.stride) {
-    const Index n = a.length(r);
-    for (Index j = 0; j < n; ++j) s[j] = T(a.scale) * s[j];
-    pointwise_forward(phi, n, s, p);
-    for (Index j = 0; j < n; ++j) p[j] = T(factor) * p[j];
-    std::fill(p + n, p + a.columns, T(0));
+void attention_pointwise(const PointwiseRows& rule, Matrix<T> scores, Matrix<T> weights) {
+  const Matrix<T> s = rule.joined(scores), p = rule.joined(weights);
+  for (Index r = 0; r < s.rows; ++r) {
+    const Index n = rule.rows.length(r, s.columns);
+    for (Index j = 0; j < n; ++j) s(r, j) = T(rule.rows.scale) * s(r, j);
+    pointwise_forward(rule.phi, n, s[r], p[r]);
+    for (Index j = 0; j < n; ++j) p(r, j) = T(rule.factor) * p(r, j);
+    std::fill(p[r] + n, p[r] + s.columns, T(0));
   }
 }
 
 /// In place in dp = d(loss)/dp, with s as attention_pointwise left it: ds = scale factor phi'(s) dp, the gradient of
-/// the scores before they were scaled; zero beyond. Counts per row of n: n mul and n times those of phi'.
+/// the scores before they were scaled; zero beyond.
 template <class T>
-void attention_pointwise_backward(Pointwise phi, const AttentionRows& map, double factor, const T* s, T* dp) {
-  const AttentionRows a = map.joined();
-  for (Index r = 0; r < a.rows; ++r, s += a.stride, dp += a.stride) {
-    const Index n = a.length(r);
-    pointwise_backward(phi, n, s, dp, dp);
-    for (Index j = 0; j < n; ++j) dp[j] = T(a.scale * factor) * dp[j];
-    std::fill(dp + n, dp + a.columns, T(0));
+void attention_pointwise_backward(const PointwiseRows& rule, MatrixFor<T> scores, Matrix<T> dweights) {
+  const Matrix<const T> s = rule.joined(scores);
+  const Matrix<T> dp = rule.joined(dweights);
+  for (Index r = 0; r < dp.rows; ++r) {
+    const Index n = rule.rows.length(r, dp.columns);
+    pointwise_backward(rule.phi, n, s[r], dp[r], dp[r]);
+    for (Index j = 0; j < n; ++j) dp(r, j) = T(rule.rows.scale * rule.factor) * dp(r, j);
+    std::fill(dp[r] + n, dp[r] + dp.columns, T(0));
   }
+}
+
+/// What they execute, of queries and the keys they see.
+inline Counts attention_pointwise_counts(Pointwise phi, Index pairs) {
+  return pairs * (Counts{.mul = 2} + pointwise_forward_counts(phi));
+}
+inline Counts attention_pointwise_backward_counts(Pointwise phi, Index pairs) {
+  return pairs * (Counts{.mul = 1} + pointwise_backward_counts(phi));
 }
 
 }  // namespace kernels

@@ -1,9 +1,8 @@
 // Landmarks of tokens: means over the cells of a grid, a convolution whose windows are the cells, or tokens themselves.
 #pragma once
 
-#include "heed/cost/counts.h"
-#include "heed/kernels/gemm_by_stride.h"
-#include "heed/base/tensor.h"
+#include "heed/base/carver.h"
+#include "heed/kernels/gemm.h"
 
 namespace heed::kernels {
 
@@ -37,59 +36,73 @@ struct Cells {
   }
 };
 
-/// out[cell] = mean of the cell's tokens. x [height * width, d] with rows x_stride apart, out [cells, d]; no overlap.
-/// Cells of as many equal tokens have equal means, to the last bit. Error: at most (tokens of the cell) eps of the
-/// largest magnitude. Counts: (members - cells) d add, cells d div.
+/// out[cell] = mean of the cell's tokens. x [height * width, d], out [cells, d]; no overlap. Cells of as many equal
+/// tokens have equal means, to the last bit. Error: at most (tokens of the cell) eps of the largest magnitude.
 template <class T>
-void pool_cells(const Cells& cells, Index d, const T* x, Index x_stride, T* out) {
+void pool_cells(const Cells& cells, MatrixFor<T> x, Matrix<T> out) {
   for (Index i = 0; i < cells.rows; ++i)
-    for (Index j = 0; j < cells.columns; ++j, out += d) {
+    for (Index j = 0; j < cells.columns; ++j) {
+      T* const mean = out[i * cells.columns + j];
       cells.each(i, j, [&](Index place, Index token) {
         const Update update = place == 0 ? Update::assign : Update::accumulate;
-        for (Index c = 0; c < d; ++c) write(update, out[c], x[token * x_stride + c]);
+        for (Index c = 0; c < out.columns; ++c) write(update, mean[c], x(token, c));
       });
       const T size(static_cast<double>(cells.size(i, j)));
-      for (Index c = 0; c < d; ++c) out[c] = out[c] / size;
+      for (Index c = 0; c < out.columns; ++c) mean[c] = mean[c] / size;
     }
+}
+
+inline Counts pool_cells_counts(const Cells& cells, Index d) {
+  return {.add = (cells.members() - cells.count()) * d, .div = cells.count() * d};
 }
 
 /// dx[token] += dout[cell] / (tokens of the cell) for each cell that the token is in. Divides dout in place.
-/// Counts: cells d div, members d add.
 template <class T>
-void pool_cells_backward(const Cells& cells, Index d, T* dout, T* dx, Index dx_stride) {
+void pool_cells_backward(const Cells& cells, Matrix<std::type_identity_t<T>> dout, Matrix<T> dx) {
   for (Index i = 0; i < cells.rows; ++i)
-    for (Index j = 0; j < cells.columns; ++j, dout += d) {
+    for (Index j = 0; j < cells.columns; ++j) {
+      T* const dmean = dout[i * cells.columns + j];
       const T size(static_cast<double>(cells.size(i, j)));
-      for (Index c = 0; c < d; ++c) dout[c] = dout[c] / size;
+      for (Index c = 0; c < dx.columns; ++c) dmean[c] = dmean[c] / size;
       cells.each(i, j, [&](Index, Index token) {
-        for (Index c = 0; c < d; ++c) dx[token * dx_stride + c] += dout[c];
+        for (Index c = 0; c < dx.columns; ++c) dx(token, c) += dmean[c];
       });
     }
 }
 
-/// patches[cell] = the cell's tokens, channel by channel: [cells, d, tokens of a cell], for cells of equal size. A
-/// convolution whose windows are the cells is the product patches weight^T, weight [outputs, d, height, width of a
-/// cell]. Counts nothing.
-template <class T>
-void gather_cells(const Cells& cells, Index d, const T* x, Index x_stride, T* patches) {
-  const Index size = cells.size(0, 0);
-  for (Index i = 0; i < cells.rows; ++i)
-    for (Index j = 0; j < cells.columns; ++j, patches += d * size)
-      cells.each(i, j, [&](Index place, Index token) {
-        for (Index c = 0; c < d; ++c) patches[c * size + place] = x[token * x_stride + c];
-      });
+inline Counts pool_cells_backward_counts(const Cells& cells, Index d) {
+  return {.add = cells.members() * d, .div = cells.count() * d};
 }
 
-/// dx[token] += dpatches at the token's places. Counts: members d add.
+/// patches[cell] = the cell's tokens x [height * width, d], channel by channel: a row of d times the tokens of a cell,
+/// for cells of equal size. A convolution whose windows are the cells is the product patches weight^T, weight [outputs,
+/// d, height, width of a cell]. Counts nothing.
 template <class T>
-void gather_cells_backward(const Cells& cells, Index d, const T* dpatches, T* dx, Index dx_stride) {
+void gather_cells(const Cells& cells, MatrixFor<T> x, Matrix<T> patches) {
   const Index size = cells.size(0, 0);
   for (Index i = 0; i < cells.rows; ++i)
-    for (Index j = 0; j < cells.columns; ++j, dpatches += d * size)
+    for (Index j = 0; j < cells.columns; ++j) {
+      T* const patch = patches[i * cells.columns + j];
       cells.each(i, j, [&](Index place, Index token) {
-        for (Index c = 0; c < d; ++c) dx[token * dx_stride + c] += dpatches[c * size + place];
+        for (Index c = 0; c < x.columns; ++c) patch[c * size + place] = x(token, c);
       });
+    }
 }
+
+/// dx[token] += dpatches at the token's places.
+template <class T>
+void gather_cells_backward(const Cells& cells, MatrixFor<T> dpatches, Matrix<T> dx) {
+  const Index size = cells.size(0, 0);
+  for (Index i = 0; i < cells.rows; ++i)
+    for (Index j = 0; j < cells.columns; ++j) {
+      const T* const dpatch = dpatches[i * cells.columns + j];
+      cells.each(i, j, [&](Index place, Index token) {
+        for (Index c = 0; c < dx.columns; ++c) dx(token, c) += dpatch[c * size + place];
+      });
+    }
+}
+
+inline Counts gather_cells_backward_counts(const Cells& cells, Index d) { return {.add = cells.members() * d}; }
 
 /// Where landmarks come from. The first `skip` tokens (a class token) are in no cell.
 struct Landmarks {
@@ -100,76 +113,77 @@ struct Landmarks {
 
   /// Numbers of a patch of d channels.
   Index taps(Index d) const { return d * cells.size(0, 0); }
-  Index forward_scratch(Index d) const { return kind == Kind::convolution ? count * taps(d) : 0; }
-  Index backward_scratch(Index d) const { return 2 * forward_scratch(d); }
 };
 
-/// Token i of those that are landmarks: `index` [m] counts all tokens; nullptr means the first ones.
+/// Memory for the patches of a convolution and their gradient.
 template <class T>
-Index landmark_token(const Landmarks& l, const T* index, Index i) {
-  return index ? static_cast<Index>(static_cast<double>(index[i])) : l.skip + i;
+struct LandmarkScratch {
+  Matrix<T> patches, dpatches;
+
+  LandmarkScratch(const Landmarks& l, Index d, Carver<T>& carve) {
+    if (l.kind != Landmarks::Kind::convolution) return;
+    patches = carve.matrix(l.count, l.taps(d)), dpatches = carve.matrix(l.count, l.taps(d));
+  }
+};
+
+/// Token i of those that are landmarks: `index` [m, 1] counts all tokens; where it is left out they are the first ones.
+template <class T>
+Index landmark_token(const Landmarks& l, Matrix<const T> index, Index i) {
+  return index ? static_cast<Index>(static_cast<double>(index(i, 0))) : l.skip + i;
 }
 
-/// out [m, d] = the landmarks of the tokens x [skip + tokens, d], rows x_stride apart. `tensor` is what the kind needs:
-/// the weight [d, d, cell height, cell width] of the convolution, which has no bias; or the index of the tokens.
-/// scratch [forward_scratch(d)]. Counts: landmarks_cost().
+/// out [m, d] = the landmarks of the tokens x [skip + tokens, d]. `tensor` is what the kind needs: the weight [d, taps]
+/// of the convolution, which has no bias; or the index of the tokens, or none.
 template <class T>
-void sample_landmarks(const Landmarks& l, Index d, const T* x, Index x_stride, const T* tensor, T* out, T* scratch) {
-  const T* const body = x + l.skip * x_stride;
+void sample_landmarks(const Landmarks& l, MatrixFor<T> x, MatrixFor<T> tensor,
+                      const LandmarkScratch<std::type_identity_t<T>>& scratch, Matrix<T> out) {
+  const Matrix<const T> body = x.middle_rows(l.skip, x.rows - l.skip);
   switch (l.kind) {
     case Landmarks::Kind::mean:
-      pool_cells(l.cells, d, body, x_stride, out);
-      break;
+      return pool_cells(l.cells, body, out);
     case Landmarks::Kind::convolution:
-      gather_cells(l.cells, d, body, x_stride, scratch);
-      gemm(Transpose::no, Transpose::yes, l.count, d, l.taps(d), scratch, l.taps(d), tensor, l.taps(d), Update::assign,
-           out, d);
-      break;
+      gather_cells(l.cells, body, scratch.patches);
+      return gemm(scratch.patches, transposed(tensor), out);
     case Landmarks::Kind::tokens:
-      for (Index i = 0; i < l.count; ++i) {
-        const T* const token = x + landmark_token(l, tensor, i) * x_stride;
-        std::copy(token, token + d, out + i * d);
-      }
+      for (Index i = 0; i < l.count; ++i) std::copy_n(x[landmark_token(l, tensor, i)], out.columns, out[i]);
   }
 }
 
 /// dx += and, for the convolution, dtensor += the gradients for dout [m, d], which is overwritten.
-/// scratch [backward_scratch(d)]. Counts: landmarks_cost().
 template <class T>
-void sample_landmarks_backward(const Landmarks& l, Index d, const T* x, Index x_stride, const T* tensor, T* dout, T* dx,
-                               Index dx_stride, T* dtensor, T* scratch) {
-  T* const dbody = dx + l.skip * dx_stride;
-  const Index taps = l.kind == Landmarks::Kind::tokens ? 0 : l.taps(d);
+void sample_landmarks_backward(const Landmarks& l, MatrixFor<T> x, MatrixFor<T> tensor,
+                               Matrix<std::type_identity_t<T>> dout,
+                               const LandmarkScratch<std::type_identity_t<T>>& scratch,
+                               Matrix<std::type_identity_t<T>> dtensor, Matrix<T> dx) {
+  const Index tokens = x.rows - l.skip;
+  const Matrix<T> dbody = dx.middle_rows(l.skip, tokens);
   switch (l.kind) {
     case Landmarks::Kind::mean:
-      pool_cells_backward(l.cells, d, dout, dbody, dx_stride);
-      break;
-    case Landmarks::Kind::convolution: {
-      T *const patches = scratch, *const dpatches = patches + l.count * taps;
-      gather_cells(l.cells, d, x + l.skip * x_stride, x_stride, patches);
-      gemm(Transpose::yes, Transpose::no, d, taps, l.count, dout, d, patches, taps, Update::accumulate, dtensor, taps);
-      gemm(Transpose::no, Transpose::no, l.count, taps, d, dout, d, tensor, taps, Update::assign, dpatches, taps);
-      gather_cells_backward(l.cells, d, dpatches, dbody, dx_stride);
-      break;
-    }
+      return pool_cells_backward(l.cells, dout, dbody);
+    case Landmarks::Kind::convolution:
+      gather_cells(l.cells, x.middle_rows(l.skip, tokens), scratch.patches);
+      gemm(transposed(dout), scratch.patches, Update::accumulate, dtensor);
+      gemm(dout, tensor, scratch.dpatches);
+      return gather_cells_backward(l.cells, scratch.dpatches, dbody);
     case Landmarks::Kind::tokens:
       for (Index i = 0; i < l.count; ++i)
-        for (Index c = 0; c < d; ++c) dx[landmark_token(l, tensor, i) * dx_stride + c] += dout[i * d + c];
+        for (Index c = 0; c < dx.columns; ++c) dx(landmark_token(l, tensor, i), c) += dout(i, c);
   }
 }
 
+/// Of sample_landmarks() and its gradient.
 inline Cost landmarks_cost(const Landmarks& l, Index d) {
-  const Index m = l.count, members = l.cells.members();
+  const Index m = l.count;
   Cost cost;
   switch (l.kind) {
     case Landmarks::Kind::mean:
-      cost.forward = {.add = (members - m) * d, .div = m * d};
-      cost.backward = {.add = members * d, .div = m * d};
+      cost.forward = pool_cells_counts(l.cells, d);
+      cost.backward = pool_cells_backward_counts(l.cells, d);
       break;
     case Landmarks::Kind::convolution:
       cost.forward = product_counts(m, d, l.taps(d));
-      cost.backward = product_counts(d, l.taps(d), m) + product_counts(m, l.taps(d), d) +
-                      Counts{.add = d * l.taps(d) + members * d};
+      cost.backward = product_counts(d, l.taps(d), m) + product_counts(m, l.taps(d), d) + Counts{.add = d * l.taps(d)} +
+                      gather_cells_backward_counts(l.cells, d);
       cost.forward_contractions = product_contractions(m, d, l.taps(d));
       cost.backward_contractions = 2 * cost.forward_contractions;
       break;

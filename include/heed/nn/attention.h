@@ -2,7 +2,9 @@
 #pragma once
 
 #include "heed/nn/adder.h"
+#include "heed/nn/attention_site.h"
 #include "heed/nn/layers.h"
+#include "heed/nn/prepared_attention.h"
 #include "heed/ops/arithmetic.h"
 #include "heed/ops/attention.h"
 #include "heed/ops/head_norm.h"
@@ -19,7 +21,7 @@ enum class Tokens {
   first,  ///< the class token: x [B, N, D] to [B, D]
 };
 
-/// What stands around the mechanism beside its projections.
+/// Optional parts of the layer, beside the mechanism and its two projections.
 struct AttentionLayerOptions {
   bool qk_norm = false;    ///< layer norm of the queries and keys of each head (Dehghani et al., arXiv:2302.05442)
   bool gate = false;       ///< out * act(x W + b) before the output projection (Hua et al., arXiv:2202.10447)
@@ -45,8 +47,9 @@ class AttentionLayer {
         proj_(list, name + ".proj", layout_.heads * layout_.value_width, dim, options.adder) {
     if (options.adder) out_norm_.emplace(list, name + ".out_ln", layout_.heads * layout_.value_width);
     if (options.qk_norm) {
-      require(layout_.query_width > 0 && layout_.key_width > 0,
-              "[{}] qk_norm is true; expected false, since it does not take queries and keys", mechanism_->name());
+      require(mechanism_->traits().qk_norm,
+              "[model] qk_norm = true is not defined for {}, which has no products of queries and keys",
+              mechanism_->name());
       q_norm_.emplace(list, name + ".q_norm", layout_.query_width);
       k_norm_.emplace(list, name + ".k_norm", layout_.key_width);
     }
@@ -56,18 +59,20 @@ class AttentionLayer {
       spec.name = name + "." + spec.name;
       own_.push_back(list.add(std::move(spec)));
     }
+    if (mechanism_->memory(shape_).prepared > 0)
+      prepared_ = add_prepared_attention(list, name, mechanism_, shape_, own_);
   }
 
   /// x [B, N, D], or norm(x) where a norm is given, to [B, N, D] or [B, D]; `residual`, of the same shape, is added if
-  /// given. All that follows the mechanism goes token by token.
+  /// given. All that follows the mechanism goes token by token. `visit`, if given, sees what the mechanism is given.
   template <class T>
-  Var<T> operator()(Var<T> x, Var<T> residual = {}, Tokens tokens = Tokens::all,
-                    const LayerNormLayer* norm = nullptr) const {
+  Var<T> operator()(Var<T> x, Var<T> residual = {}, Tokens tokens = Tokens::all, const LayerNormLayer* norm = nullptr,
+                    const AttentionVisitor<T>* visit = nullptr) const {
     if (norm && !takes_shortcuts(x.tape())) {  // one norm then serves qkv and gate
       x = (*norm)(x);
       norm = nullptr;
     }
-    Var<T> mixed = mix(x, norm);
+    Var<T> mixed = mix(x, norm, visit);
     if (tokens == Tokens::first) {
       mixed = select_token(mixed, 0);
       if (gate_) x = select_token(x, 0);
@@ -76,42 +81,13 @@ class AttentionLayer {
     return out_norm_ ? proj_.after(*out_norm_, mixed, residual) : proj_(mixed, residual);
   }
 
-  const Mechanism& mechanism() const { return *mechanism_; }
-
   /// What the mechanism adds to the training loss, a scalar; none for most.
   template <class T>
   Var<T> penalty(Tape<T>& tape) const {
-    if (!mechanism_->has_penalty()) return {};
+    if (!mechanism_->traits().penalty) return {};
     const typename Tape<T>::Scope scope(tape, name_);
     const auto own = own_tensors(tape);
-    return heed::penalty(*mechanism_, shape_, std::span<const Var<T>>(own.data(), own_.size()));
-  }
-
-  /// The attention map of each head for x [B, N, D]: [B, heads, N, N]. Only where the mechanism has one.
-  template <class T>
-  Tensor<T> map(Var<T> x) const {
-    const Index tokens = x.shape()[1];
-    Tensor<T> maps(Shape{x.shape()[0], layout_.heads, tokens, tokens});
-    visit_inputs(x, [&](Index image, const AttentionInput<T>& in) {
-      mechanism_->map(in, maps.data() + image * layout_.heads * tokens * tokens);
-    });
-    return maps;
-  }
-
-  /// Calls visit(image, input) with the AttentionInput that the mechanism is given for each image of x [B, N, D].
-  template <class T, class Visit>
-  void visit_inputs(Var<T> x, const Visit& visit) const {
-    const Var<T> qkv = project(x, nullptr);
-    const Index images = x.shape()[0], tokens = x.shape()[1];
-    std::vector<View<const T>> parameters;
-    for (const ParameterId id : own_) parameters.push_back(x.tape().parameter(id).value());
-    const std::array<detail::HeadsPlace, 3> places = detail::packed_places(layout_, tokens);
-    AttentionShape shape = shape_;
-    shape.queries = shape.keys = tokens;
-    for (Index image = 0; image < images; ++image)
-      visit(image, AttentionInput<T>{shape, places[0].template of<const T>(qkv.data(), image),
-                                     places[1].template of<const T>(qkv.data(), image),
-                                     places[2].template of<const T>(qkv.data(), image), parameters});
+    return heed::penalty<T>(*mechanism_, shape_, own);
   }
 
  private:
@@ -144,19 +120,45 @@ class AttentionLayer {
   }
 
   template <class T>
-  Var<T> mix(Var<T> x, const LayerNormLayer* norm) const {
+  Var<T> mix(Var<T> x, const LayerNormLayer* norm, const AttentionVisitor<T>* visit) const {
     Tape<T>& tape = x.tape();
     const Var<T> qkv = project(x, norm);
     const typename Tape<T>::Scope scope(tape, name_);
     const auto own = own_tensors(tape);
-    return attention(*mechanism_, qkv, layout_, shape_, std::span<const Var<T>>(own.data(), own_.size()),
-                     draw_noise(tape));
+    const View<const T> noise = draw_noise(tape);
+    const Var<T> prepared = prepared_tensor<T>(tape, own, noise);
+    if (visit) (*visit)(site<T>(qkv, own, prepared));
+    return attention<T>(*mechanism_, qkv, layout_, shape_, own, noise, prepared);
+  }
+
+  /// What the mechanism has prepared of its own tensors: for the step, or else here and now; nothing for most.
+  template <class T>
+  Var<T> prepared_tensor(Tape<T>& tape, std::span<const Var<T>> own, View<const T> noise) const {
+    if (prepared_ < 0) return {};
+    return tape.pass().prepared ? tape.parameter(prepared_) : prepare<T>(*mechanism_, shape_, own, noise);
+  }
+
+  /// What the mechanism is given where `qkv` [B, N, layout.total()] is.
+  template <class T>
+  AttentionSite<T> site(Var<T> qkv, std::span<const Var<T>> own, Var<T> prepared) const {
+    AttentionSite<T> site{name_, *mechanism_, {}, {}};
+    for (const Var<T>& tensor : own) site.own.push_back(tensor.value());
+    const Index images = qkv.shape()[0], tokens = qkv.shape()[1];
+    const std::array<detail::HeadsPlace, 3> places = detail::packed_places(layout_, tokens);
+    const auto heads = [&](std::size_t i, Index image) { return places[i].template of<const T>(qkv.data(), image); };
+    for (Index image = 0; image < images; ++image)
+      site.inputs.push_back({.shape = layout_.among(tokens, shape_),
+                             .q = heads(0, image),
+                             .k = heads(1, image),
+                             .v = heads(2, image),
+                             .parameters = site.own,
+                             .prepared = {prepared ? prepared.data() : nullptr}});
+    return site;
   }
 
   template <class T>
-  std::array<Var<T>, detail::most_attention_parameters> own_tensors(Tape<T>& tape) const {
-    std::array<Var<T>, detail::most_attention_parameters> own;
-    HEED_ASSERT(own_.size() <= own.size());
+  std::span<Var<T>> own_tensors(Tape<T>& tape) const {
+    const auto own = tape.template list<Var<T>>(own_.size());
     for (std::size_t i = 0; i < own_.size(); ++i) own[i] = tape.parameter(own_[i]);
     return own;
   }
@@ -166,23 +168,21 @@ class AttentionLayer {
   View<const T> draw_noise(Tape<T>& tape) const {
     const Shape shape = mechanism_->noise(shape_);
     if (!tape.training() || shape.elements() == 0) return {};
-    const RandomStream stream = tape.pass().random.derive("gumbel").derive(name_);
     T* const noise = tape.memory(shape.elements());
-    for (Index i = 0; i < shape.elements() && noise; ++i)
-      noise[i] =
-          T(-std::log(-std::log(1 - stream.uniform(i))));  // 1 - u is in (0, 1]; log(1) = 0 has probability 2^-53
+    if (noise) draw_gumbel(tape.pass().random, name_, shape.elements(), noise);
     return {noise, shape};
   }
 
   std::string name_;
   bool gate_silu_;
-  std::unique_ptr<Mechanism> mechanism_;
+  std::shared_ptr<const Mechanism> mechanism_;
   AttentionLayout layout_;
   AttentionShape shape_;
   Projection qkv_, proj_;
   std::optional<LayerNormLayer> out_norm_, q_norm_, k_norm_;
   std::optional<LinearLayer> gate_;
   std::vector<ParameterId> own_;
+  ParameterId prepared_ = -1;
 };
 
 }  // namespace heed

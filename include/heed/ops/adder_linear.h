@@ -25,40 +25,18 @@ struct AdderLinearOptions {
   }
 };
 
-namespace detail {
-
-/// What a gradient through `terms` terms for each of `elements` elements, `rows` rows of them, costs.
-inline Counts negative_l1_gradient_counts(DistanceGradient gradient, Index rows, Index width, Index terms) {
-  const Index elements = rows * width;
-  switch (gradient) {
-    case DistanceGradient::sign:
-      return {.add = elements * (2 * terms - 1), .cmp = 2 * elements * terms};
-    case DistanceGradient::hardtanh:
-      return {.mul = elements * terms, .add = elements * (2 * terms - 1), .cmp = 2 * elements * terms};
-    case DistanceGradient::full:
-      return {.mul = elements * (terms + 1), .add = elements * terms + rows * (terms - 1)};
-  }
-  HEED_ASSERT(false);
-}
-
-/// The same in the papers' convention, which counts a difference, a product and a sum per term.
-inline Counts negative_l1_gradient_contractions(DistanceGradient gradient, Index terms) {
-  return {.mul = gradient == DistanceGradient::sign ? 0 : terms, .add = 2 * terms};
-}
-
-}  // namespace detail
-
 /// Cost of an adder layer over `rows` rows.
 inline Cost adder_linear_cost(Index rows, Index in, Index out, bool bias, const AdderLinearOptions& options) {
   const Index terms = rows * in * out;
   Cost cost;
-  cost.forward = {.add = 2 * terms - rows * out + (bias ? rows * out : 0), .cmp = terms};
-  cost.backward = detail::negative_l1_gradient_counts(options.input_grad, rows, in, out) +
-                  detail::negative_l1_gradient_counts(options.weight_grad, out, in, rows) +
+  cost.forward = kernels::negative_l1_counts(rows * out, in) + Counts{.add = bias ? rows * out : 0};
+  cost.backward = kernels::negative_l1_gradient_counts(options.input_grad, rows, out, in) +
+                  kernels::negative_l1_gradient_counts(options.weight_grad, out, rows, in) +
                   Counts{.add = bias ? (rows - 1) * out : 0};
-  cost.forward_contractions = {.add = 2 * terms};
-  cost.backward_contractions = detail::negative_l1_gradient_contractions(options.input_grad, terms) +
-                               detail::negative_l1_gradient_contractions(options.weight_grad, terms);
+  cost.forward_contractions = kernels::negative_l1_contractions(terms);
+  cost.backward_contractions = kernels::negative_l1_gradient_contractions(options.input_grad, terms) +
+                               kernels::negative_l1_gradient_contractions(options.weight_grad, terms);
+  cost.distances = terms;
   return cost;
 }
 
@@ -72,27 +50,33 @@ template <class T>
 Var<T> adder_linear(Var<T> x, Var<T> weight, Var<T> bias = {}, const AdderLinearOptions& options = {}) {
   Tape<T>& tape = tape_of("adder_linear", x, weight, bias);
   const auto [rows, in, out, shape] = detail::linear_sizes("adder_linear", x, weight, bias);
-
+  const Matrix<const T> mx = x.matrix(), mw = weight.matrix();
   return tape.record(
       {"adder_linear", adder_linear_cost(rows, in, out, static_cast<bool>(bias), options)}, shape, {x, weight, bias},
-      [=](T* y) {
-        const T *px = x.data(), *pw = weight.data(), *pb = bias ? bias.data() : nullptr;
+      [=](T* data) {
+        const T* const b = bias ? bias.data() : nullptr;
+        const Matrix<T> y(data, rows, out);
         for_row_ranges(rows, in * out / 8, [=](Index begin, Index end) {
-          kernels::negative_l1_by_maxima(end - begin, out, in, px + begin * in, in, pw, in, pb, y + begin * out, out);
+          const Index count = end - begin;
+          kernels::negative_l1_by_maxima(mx.middle_rows(begin, count), mw, b, y.middle_rows(begin, count));
         });
       },
-      [=, &tape](const Adjoint<T>& dy) {
-        const T *px = x.data(), *pw = weight.data(), *pdy = dy.data();
-        detail::bias_backward(tape, bias, dy.matrix());
+      [=, &tape](const Adjoint<T>& adjoint) {
+        const Matrix<const T> dy = adjoint.matrix();
+        detail::bias_backward(tape, bias, dy);
         if (const auto dw = tape.target(weight))
           for_product_ranges<T>(out, in * rows / 8, [=](Index begin, Index end) {
-            kernels::negative_l1_gradient(options.weight_grad, Transpose::yes, end - begin, rows, in, pw + begin * in,
-                                          in, px, in, pdy + begin, out, dw.update, dw.data + begin * in, in);
+            const Index count = end - begin;
+            kernels::negative_l1_gradient(options.weight_grad, mw.middle_rows(begin, count), mx,
+                                          transposed(dy.middle_columns(begin, count)), dw.update,
+                                          dw.matrix(out, in).middle_rows(begin, count));
           });
         if (const auto dx = tape.target(x))
           for_product_ranges<T>(rows, in * out / 8, [=](Index begin, Index end) {
-            kernels::negative_l1_gradient(options.input_grad, Transpose::no, end - begin, out, in, px + begin * in, in,
-                                          pw, in, pdy + begin * out, out, dx.update, dx.data + begin * in, in);
+            const Index count = end - begin;
+            kernels::negative_l1_gradient(options.input_grad, mx.middle_rows(begin, count), mw,
+                                          dy.middle_rows(begin, count), dx.update,
+                                          dx.matrix(rows, in).middle_rows(begin, count));
           });
       });
 }

@@ -1,5 +1,5 @@
-// Runs an attention mechanism on the tape: cuts the batch into images, hands their heads to the mechanism as
-// views, and adds up the gradients of tensors that all images share, in order.
+// Runs an attention mechanism on the tape: cuts the batch into images, hands their heads to the mechanism as matrices,
+// and adds up the gradients of tensors that all images share, in order.
 #pragma once
 
 #include "heed/attention/mechanism.h"
@@ -9,127 +9,232 @@ namespace heed {
 
 namespace detail {
 
-/// Where the heads of one image lie in a tensor: a view of image 0 and the distance between images.
+/// Where the heads of each image lie in a tensor: the first of image 0 at `offset`, as [rows, columns] with `stride`.
 struct HeadsPlace {
-  Index offset = 0, image_stride = 0, count = 0, rows = 0, columns = 0, row_stride = 0, stride = 0;
+  Index offset = 0, image_distance = 0, count = 0, distance = 0, rows = 0, columns = 0, stride = 0;
 
   template <class T>
   Heads<T> of(T* data, Index image) const {
     if (columns == 0) return {};
-    return {data + offset + image * image_stride, count, rows, columns, row_stride, stride};
+    return {{data + offset + image * image_distance, rows, columns, stride}, count, distance};
   }
 };
 
 /// Gradients of a mechanism's own tensors are summed over so many pieces of the batch side by side.
 inline constexpr Index attention_pieces = 8;
 
-/// Tensors that a mechanism may have of its own.
-inline constexpr std::size_t most_attention_parameters = 4;
-
 /// Scratch memory of the calling thread, kept between calls.
 template <class T>
-T* thread_scratch(Index count) {
+AttentionMemory<T> thread_scratch(Index count) {
   thread_local Buffer<T> buffer;
   if (buffer.size() < count) buffer = Buffer<T>(count);
-  return buffer.data();
+  return {buffer.data()};
 }
 
-/// The operation behind both forms below. q, k, v may be three tensors or one.
+/// The values of some tensors, as long as the pass.
 template <class T>
-Var<T> run_attention(const Mechanism& mechanism, const AttentionShape& shape, Index images, std::array<Var<T>, 3> qkv,
-                     std::array<HeadsPlace, 3> places, const Shape& out_shape, HeadsPlace out_place,
-                     std::span<const Var<T>> parameters, View<const T> noise) {
-  Tape<T>& tape = tape_of(mechanism.name(), qkv[0] ? qkv[0] : qkv[2], qkv[0], qkv[1], qkv[2]);
-  mechanism.check(shape);
-  constexpr std::size_t most_parameters = most_attention_parameters;
-  require(parameters.size() <= most_parameters, "[{}] has {} tensors of its own; at most {} are supported",
-          mechanism.name(), parameters.size(), most_parameters);
-  std::array<Var<T>, most_parameters> own{};
-  std::copy(parameters.begin(), parameters.end(), own.begin());
-  const std::size_t own_count = parameters.size();
+std::span<const View<const T>> values_of(Tape<T>& tape, std::span<const Var<T>> tensors) {
+  const auto values = tape.template list<View<const T>>(tensors.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i) values[i] = tensors[i].value();
+  return values;
+}
 
-  const Index saved = mechanism.saved(shape);
-  T* const saved_memory = tape.memory(images * saved);
+/// A copy of some handles that lives as long as the pass.
+template <class T>
+std::span<const Var<T>> kept_handles(Tape<T>& tape, std::span<const Var<T>> handles) {
+  const auto kept = tape.template list<Var<T>>(handles.size());
+  std::copy(handles.begin(), handles.end(), kept.begin());
+  return kept;
+}
+
+/// Where gradients of these tensors may be added: cleared where nothing is there yet, and a place that nobody looks at
+/// where no gradient is wanted.
+template <class T>
+std::span<const View<T>> gradients_to_add_to(Tape<T>& tape, std::span<const Var<T>> tensors) {
+  const auto gradients = tape.template list<View<T>>(tensors.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    auto target = tape.target(tensors[i]);
+    if (!target) target = {tape.memory(tensors[i].size()), Update::assign};
+    if (target.update == Update::assign) std::fill_n(target.data, tensors[i].size(), T(0));
+    gradients[i] = {target.data, tensors[i].shape()};
+  }
+  return gradients;
+}
+
+/// A mechanism at work on a batch. `shared` are the tensors that all images share: what the mechanism has prepared, or
+/// where it prepares nothing its own tensors.
+template <class T>
+struct AttentionWork {
+  const Mechanism* mechanism;
+  AttentionShape shape;
+  AttentionMemorySize size;
+  Index images;
+  std::array<Var<T>, 3> qkv;  ///< three tensors, or one three times; those that it does not use are left out
+  std::array<HeadsPlace, 3> places;
+  HeadsPlace out_place;
+  std::span<const Var<T>> shared;
+  std::span<const View<const T>> shared_values;
+  Products products;
+  T* saved;
+
+  bool prepared() const { return size.prepared > 0; }
+  Index shared_size() const {
+    Index sum = 0;
+    for (const View<const T>& values : shared_values) sum += values.size();
+    return sum;
+  }
+  Index pieces() const { return std::min(images, attention_pieces); }
+
+  AttentionMemory<T> saved_of(Index image) const { return {saved + image * size.saved}; }
+
+  AttentionInput<T> input(Index image) const {
+    const auto heads = [&](std::size_t i) {
+      return places[i].template of<const T>(qkv[i] ? qkv[i].data() : nullptr, image);
+    };
+    AttentionInput<T> in{.shape = shape, .q = heads(0), .k = heads(1), .v = heads(2), .products = products};
+    if (prepared())
+      in.prepared = {shared_values[0].data()};
+    else
+      in.parameters = shared_values;
+    return in;
+  }
+
+  void forward(T* out) const {
+    parallel_for(images, [=, *this](Index image) {
+      mechanism->forward(AttentionForward<T>{input(image), out_place.template of<T>(out, image), saved_of(image),
+                                             thread_scratch<T>(size.scratch)});
+    });
+  }
+
+  void backward(Tape<T>& tape, const Adjoint<T>& dout) const {
+    Update update = Update::assign;
+    const std::array<T*, 3> dqkv = operand_gradients(tape, update);
+    const Index numbers = shared_size(), shares_count = numbers == 0 ? images : pieces();
+    T* const shares = tape.memory(numbers == 0 ? 0 : shares_count * numbers);
+    std::fill_n(shares, numbers == 0 ? 0 : shares_count * numbers, T(0));
+    const auto gradients = tape.template list<View<T>>(static_cast<std::size_t>(shares_count) * shared.size());
+
+    parallel_for(shares_count, [=, *this](Index piece) {
+      AttentionGradient<T> gradient{.update = update};
+      T* const share = shares + piece * numbers;
+      if (prepared())
+        gradient.prepared = {share};
+      else
+        gradient.parameters = divide(share, gradients.subspan(static_cast<std::size_t>(piece) * shared.size()));
+      for (Index image = images * piece / shares_count; image < images * (piece + 1) / shares_count; ++image) {
+        gradient.q = places[0].template of<T>(dqkv[0], image);
+        gradient.k = places[1].template of<T>(dqkv[1], image);
+        gradient.v = places[2].template of<T>(dqkv[2], image);
+        mechanism->backward(AttentionBackward<T>{input(image), out_place.template of<const T>(dout.value(), image),
+                                                 out_place.template of<const T>(dout.data(), image), saved_of(image),
+                                                 thread_scratch<T>(size.scratch), gradient});
+      }
+    });
+    add_shares(tape, shares, shares_count);
+  }
+
+ private:
+  /// Where the gradients of q, k and v go, and how all three are written. Operands that are one tensor share one
+  /// gradient; one that nobody wants goes to a place of its own.
+  std::array<T*, 3> operand_gradients(Tape<T>& tape, Update& update) const {
+    std::array<typename Tape<T>::Target, 3> targets;
+    for (std::size_t i = 0; i < 3; ++i) {
+      if (!qkv[i]) continue;
+      for (std::size_t j = 0; j < i && !targets[i]; ++j)
+        if (qkv[j] && qkv[j].data() == qkv[i].data()) targets[i] = targets[j];
+      if (!targets[i]) targets[i] = tape.target(qkv[i]);
+      if (!targets[i]) targets[i] = {tape.memory(qkv[i].size()), Update::assign};
+      if (targets[i].update == Update::accumulate) update = Update::accumulate;
+    }
+    for (std::size_t i = 0; i < 3; ++i)
+      if (targets[i] && targets[i].update != update) std::fill_n(targets[i].data, qkv[i].size(), T(0));
+    return {targets[0].data, targets[1].data, targets[2].data};
+  }
+
+  /// A piece's share of the gradients, tensor by tensor.
+  std::span<const View<T>> divide(T* share, std::span<View<T>> gradients) const {
+    for (std::size_t i = 0; i < shared.size(); share += shared_values[i].size(), ++i)
+      gradients[i] = {share, shared_values[i].shape()};
+    return gradients.first(shared.size());
+  }
+
+  void add_shares(Tape<T>& tape, const T* shares, Index count) const {
+    const Index numbers = shared_size();
+    Index offset = 0;
+    for (const Var<T>& tensor : shared) {
+      if (const auto target = tape.target(tensor))
+        for_row_ranges(tensor.size(), count, [=](Index begin, Index end) {
+          for (Index piece = 0; piece < count; ++piece)
+            write_all(piece == 0 ? target.update : Update::accumulate, end - begin,
+                      shares + piece * numbers + offset + begin, target.data + begin);
+        });
+      offset += tensor.size();
+    }
+  }
+};
+
+/// A mechanism's own tensors, the noise that it asked for, and what it has prepared of both where that is known.
+template <class T>
+struct OwnTensors {
+  std::span<const Var<T>> parameters{};
+  View<const T> noise{};
+  Var<T> prepared{};
+};
+
+}  // namespace detail
+
+/// What a mechanism makes of its own tensors alone: [numbers], to be handed to attention(). Only where
+/// memory(shape).prepared is not 0. The mechanism must outlive the pass, and so must the noise, for mechanisms that
+/// take some.
+template <class T>
+Var<T> prepare(const Mechanism& mechanism, const AttentionShape& shape, std::span<const Var<T>> parameters,
+               View<const T> noise = {}) {
+  Tape<T>& tape = parameters[0].tape();
+  const auto own = detail::kept_handles(tape, parameters);
+  const auto values = detail::values_of(tape, own);
   const Mechanism* const m = &mechanism;
-
   const bool training = tape.training();
-  const Products products = tape.pass().products;
-  const auto input_of = [=](Index image, std::span<View<const T>, most_parameters> views) {
-    for (std::size_t i = 0; i < own_count; ++i) views[i] = own[i].value();
-    return AttentionInput<T>{shape,
-                             places[0].template of<const T>(qkv[0] ? qkv[0].data() : nullptr, image),
-                             places[1].template of<const T>(qkv[1] ? qkv[1].data() : nullptr, image),
-                             places[2].template of<const T>(qkv[2] ? qkv[2].data() : nullptr, image),
-                             std::span<const View<const T>>(views.data(), own_count),
-                             training,
-                             noise,
-                             products};
+  const auto preparation = [=](T* prepared) {
+    return AttentionPreparation<T>{shape, values, training, noise, {prepared}};
   };
-
-  Cost cost = images * mechanism.cost(shape);
-  const Index pieces = std::min(images, attention_pieces);
-  for (std::size_t i = 0; i < own_count; ++i)
-    if (tape.wanted(own[i])) cost.backward.add += (pieces - 1) * own[i].size();
-
   return tape.record(
-      {mechanism.name(), cost}, out_shape, {qkv[0], qkv[1], qkv[2], own[0], own[1], own[2], own[3]},
-      [=](T* out) {
-        parallel_for(images, [=](Index image) {
-          std::array<View<const T>, most_parameters> views;
-          m->forward(input_of(image, views), out_place.template of<T>(out, image), saved_memory + image * saved,
-                     thread_scratch<T>(m->scratch(shape)));
-        });
-      },
-      [=, &tape](const Adjoint<T>& dout) {
-        // Operands that are one tensor share one gradient; one that nobody wants goes to a place of its own.
-        std::array<typename Tape<T>::Target, 3> targets;
-        Update update = Update::assign;
-        for (std::size_t i = 0; i < 3; ++i) {
-          if (!qkv[i]) continue;
-          for (std::size_t j = 0; j < i && !targets[i]; ++j)
-            if (qkv[j] && qkv[j].data() == qkv[i].data()) targets[i] = targets[j];
-          if (!targets[i]) targets[i] = tape.target(qkv[i]);
-          if (!targets[i]) targets[i] = {tape.memory(qkv[i].size()), Update::assign};
-          if (targets[i].update == Update::accumulate) update = Update::accumulate;
-        }
-        for (std::size_t i = 0; i < 3; ++i)
-          if (targets[i] && targets[i].update != update)
-            std::fill(targets[i].data, targets[i].data + qkv[i].size(), T(0));
-
-        Index own_size = 0;
-        for (std::size_t i = 0; i < own_count; ++i) own_size += own[i].size();
-        const Index pieces = own_size == 0 ? images : std::min(images, attention_pieces);
-        T* const shares = own_size == 0 ? nullptr : tape.memory(pieces * own_size);
-        if (own_size > 0) std::fill(shares, shares + pieces * own_size, T(0));
-
-        parallel_for(pieces, [=](Index piece) {
-          std::array<View<const T>, most_parameters> views;
-          std::array<View<T>, most_parameters> share_views;
-          T* share = shares + piece * own_size;
-          for (std::size_t i = 0; i < own_count; share += own[i].size(), ++i) share_views[i] = {share, own[i].shape()};
-          for (Index image = images * piece / pieces; image < images * (piece + 1) / pieces; ++image) {
-            const AttentionGradient<T> gradient{update, places[0].template of<T>(targets[0].data, image),
-                                                places[1].template of<T>(targets[1].data, image),
-                                                places[2].template of<T>(targets[2].data, image),
-                                                std::span<const View<T>>(share_views.data(), own_count)};
-            m->backward(input_of(image, views),
-                        out_place.template of<const T>(static_cast<const T*>(dout.value()), image),
-                        out_place.template of<const T>(dout.data(), image), saved_memory + image * saved,
-                        thread_scratch<T>(m->scratch(shape)), gradient);
-          }
-        });
-        Index offset = 0;
-        for (std::size_t i = 0; i < own_count; ++i) {
-          const Index size = own[i].size();
-          if (const auto target = tape.target(own[i]))
-            for_row_ranges(size, pieces, [=](Index begin, Index end) {
-              for (Index piece = 0; piece < pieces; ++piece)
-                write_all(piece == 0 ? target.update : Update::accumulate, end - begin,
-                          shares + piece * own_size + offset + begin, target.data + begin);
-            });
-          offset += size;
-        }
+      {m->name(), m->preparation_cost(shape)}, Shape{m->memory(shape).prepared}, own,
+      [=](T* prepared) { m->prepare(preparation(prepared)); },
+      [=, &tape](const Adjoint<T>& dprepared) {
+        m->prepare_backward(AttentionPreparationBackward<T>{preparation(const_cast<T*>(dprepared.value())),
+                                                            {const_cast<T*>(dprepared.data())},
+                                                            detail::gradients_to_add_to(tape, own)});
       });
+}
+
+namespace detail {
+
+/// The operation behind both forms below.
+template <class T>
+Var<T> run_attention(const Mechanism& mechanism, AttentionWork<T> work, const Shape& out, OwnTensors<T> own) {
+  const Var<T> any = work.qkv[0] ? work.qkv[0] : work.qkv[2];
+  Tape<T>& tape = tape_of(mechanism.name(), any, work.qkv[0], work.qkv[1], work.qkv[2]);
+  mechanism.check(work.shape);
+  work.mechanism = &mechanism;
+  work.size = mechanism.memory(work.shape);
+  work.products = tape.pass().products;
+  if (work.prepared()) {
+    if (!own.prepared) own.prepared = prepare(mechanism, work.shape, own.parameters, own.noise);
+    own.parameters = {&own.prepared, 1};
+  }
+  work.shared = kept_handles(tape, own.parameters);
+  work.shared_values = values_of(tape, work.shared);
+  work.saved = tape.memory(work.images * work.size.saved);
+
+  Cost cost = work.images * mechanism.cost(work.shape);
+  const auto operands = tape.template list<Var<T>>(3 + work.shared.size());
+  std::copy(work.qkv.begin(), work.qkv.end(), operands.begin());
+  std::copy(work.shared.begin(), work.shared.end(), operands.begin() + 3);
+  for (const Var<T>& tensor : work.shared)
+    if (tape.wanted(tensor)) cost.backward.add += (work.pieces() - 1) * tensor.size();
+  return tape.record(
+      {mechanism.name(), cost}, out, operands, [=](T* y) { work.forward(y); },
+      [=, &tape](const Adjoint<T>& dout) { work.backward(tape, dout); });
 }
 
 /// Where q, k and v lie in the rows of a qkv projection.
@@ -138,29 +243,29 @@ inline std::array<HeadsPlace, 3> packed_places(const AttentionLayout& layout, In
   std::array<HeadsPlace, 3> places;
   Index offset = 0;
   for (std::size_t i = 0; i < 3; offset += layout.heads * widths[i], ++i)
-    places[i] = {offset, tokens * layout.total(), layout.heads, tokens, widths[i], layout.total(), widths[i]};
+    places[i] = {offset, tokens * layout.total(), layout.heads, widths[i], tokens, widths[i], layout.total()};
   return places;
 }
 
 }  // namespace detail
 
 /// Attention on the output of a qkv projection: x [B, N, layout.total()], each row q, then k, then v, each of
-/// `layout.heads` parts; out [B, N, heads * value width]. `shape` gives the grid; its other sizes are filled in.
-/// The mechanism must outlive the pass, and so must `noise`, for mechanisms that take some.
+/// `layout.heads` parts; out [B, N, heads * value width]. `shape` gives the grid; its other sizes are filled in. The
+/// mechanism must outlive the pass, and so must the noise. `prepared`: by prepare(), made here where it is left out.
 template <class T>
 Var<T> attention(const Mechanism& mechanism, Var<T> x, const AttentionLayout& layout, AttentionShape shape,
-                 std::span<const Var<T>> parameters = {}, View<const T> noise = {}) {
+                 std::span<const Var<T>> parameters = {}, View<const T> noise = {}, Var<T> prepared = {}) {
   const Shape& xs = x.shape();
   require(xs.rank() == 3 && xs[2] == layout.total(), "[{}] x has shape {}; expected [B, N, {}]", mechanism.name(), xs,
           layout.total());
-  const Index images = xs[0], tokens = xs[1], heads = layout.heads;
-  shape = layout.among(tokens, shape);
-
-  const std::array<Var<T>, 3> operands{layout.query_width > 0 ? x : Var<T>{}, layout.key_width > 0 ? x : Var<T>{}, x};
-  const Index width = heads * layout.value_width;
-  return detail::run_attention<T>(
-      mechanism, shape, images, operands, detail::packed_places(layout, tokens), Shape{images, tokens, width},
-      {0, tokens * width, heads, tokens, layout.value_width, width, layout.value_width}, parameters, noise);
+  const Index images = xs[0], tokens = xs[1], heads = layout.heads, width = heads * layout.value_width;
+  detail::AttentionWork<T> work{};
+  work.shape = layout.among(tokens, shape);
+  work.images = images;
+  work.qkv = {layout.query_width > 0 ? x : Var<T>{}, layout.key_width > 0 ? x : Var<T>{}, x};
+  work.places = detail::packed_places(layout, tokens);
+  work.out_place = {0, tokens * width, heads, layout.value_width, tokens, layout.value_width, width};
+  return detail::run_attention<T>(mechanism, work, Shape{images, tokens, width}, {parameters, noise, prepared});
 }
 
 /// Attention on separate tensors: q [B, H, N, d], k [B, H, M, d'], v [B, H, M, e], out [B, H, N, e]. Operands
@@ -168,15 +273,15 @@ Var<T> attention(const Mechanism& mechanism, Var<T> x, const AttentionLayout& la
 template <class T>
 Var<T> attention(const Mechanism& mechanism, Var<T> q, Var<T> k, Var<T> v, AttentionShape shape,
                  std::span<const Var<T>> parameters = {}, View<const T> noise = {}) {
-  std::array<detail::HeadsPlace, 3> places;
-  const std::array<Var<T>, 3> operands{q, k, v};
+  detail::AttentionWork<T> work{};
+  work.qkv = {q, k, v};
   for (std::size_t i = 0; i < 3; ++i) {
-    if (!operands[i]) continue;
-    const Shape& s = operands[i].shape();
+    if (!work.qkv[i]) continue;
+    const Shape& s = work.qkv[i].shape();
     require(s.rank() == 4 && s[0] == v.shape()[0] && s[1] == v.shape()[1],
             "[{}] an operand has shape {}, v has {}; expected [B, H, tokens, channels] with the same B and H",
             mechanism.name(), s, v.shape());
-    places[i] = {0, s[1] * s[2] * s[3], s[1], s[2], s[3], s[3], s[2] * s[3]};
+    work.places[i] = {0, s[1] * s[2] * s[3], s[1], s[2] * s[3], s[2], s[3], s[3]};
   }
   const Shape& vs = v.shape();
   shape.heads = vs[1];
@@ -187,43 +292,37 @@ Var<T> attention(const Mechanism& mechanism, Var<T> q, Var<T> k, Var<T> v, Atten
   require(!k || (k.shape()[2] == vs[2]), "[{}] k has {} tokens, v has {}; they must match", mechanism.name(),
           k ? k.shape()[2] : 0, vs[2]);
   const Index head = shape.queries * vs[3];
-  return detail::run_attention<T>(mechanism, shape, vs[0], operands, places, Shape{vs[0], vs[1], shape.queries, vs[3]},
-                                  {0, vs[1] * head, vs[1], shape.queries, vs[3], vs[3], head}, parameters, noise);
+  work.shape = shape;
+  work.images = vs[0];
+  work.out_place = {0, vs[1] * head, vs[1], head, shape.queries, vs[3], vs[3]};
+  return detail::run_attention<T>(mechanism, work, Shape{vs[0], vs[1], shape.queries, vs[3]}, {parameters, noise});
+}
+
+/// The attention map of each head of one image: map [heads, N, M]. Only where traits().map.
+template <class T>
+void make_map(const Mechanism& mechanism, const AttentionInput<T>& in, T* map) {
+  const AttentionShape& s = in.shape;
+  const AttentionMemorySize size = mechanism.memory(s);
+  Buffer<T> saved(size.saved), scratch(size.scratch);
+  mechanism.map(AttentionMap<T>{
+      in, {{map, s.queries, s.keys}, s.heads, s.queries * s.keys}, {saved.data()}, {scratch.data()}});
 }
 
 /// The term that a mechanism with a penalty adds to the training loss, a scalar, as a function of its own tensors
 /// for this shape. The mechanism must outlive the pass.
 template <class T>
 Var<T> penalty(const Mechanism& mechanism, const AttentionShape& shape, std::span<const Var<T>> parameters) {
-  HEED_ASSERT(mechanism.has_penalty() && !parameters.empty());
-  std::array<Var<T>, detail::most_attention_parameters> own{};
-  HEED_ASSERT(parameters.size() <= own.size());
-  std::copy(parameters.begin(), parameters.end(), own.begin());
-  const std::size_t count = parameters.size();
-  Tape<T>& tape = own[0].tape();
+  HEED_ASSERT(mechanism.traits().penalty && !parameters.empty());
+  Tape<T>& tape = parameters[0].tape();
+  const auto own = detail::kept_handles(tape, parameters);
+  const auto values = detail::values_of(tape, own);
   const Mechanism* const m = &mechanism;
-  const auto values = [=] {
-    std::array<View<const T>, detail::most_attention_parameters> views;
-    for (std::size_t i = 0; i < count; ++i) views[i] = own[i].value();
-    return views;
-  };
   return tape.record(
-      {"penalty", mechanism.penalty_cost(shape)}, Shape{}, {own[0], own[1], own[2], own[3]},
-      [=](T* y) {
-        const auto views = values();
-        *y = m->penalty(shape, std::span(views.data(), count), T(1), {}, detail::thread_scratch<T>(m->scratch(shape)));
-      },
+      {"penalty", mechanism.penalty_cost(shape)}, Shape{}, own,
+      [=](T* y) { m->penalty(AttentionPenalty<T>{shape, values, T(1), {}, y}); },
       [=, &tape](const Adjoint<T>& dy) {
-        const auto views = values();
-        std::array<View<T>, detail::most_attention_parameters> gradients;
-        for (std::size_t i = 0; i < count; ++i) {
-          auto target = tape.target(own[i]);
-          if (!target) target = {tape.memory(own[i].size()), Update::assign};
-          if (target.update == Update::assign) std::fill(target.data, target.data + own[i].size(), T(0));
-          gradients[i] = {target.data, own[i].shape()};
-        }
-        m->penalty(shape, std::span(views.data(), count), *dy.data(), std::span<const View<T>>(gradients.data(), count),
-                   detail::thread_scratch<T>(m->scratch(shape)));
+        T unused;
+        m->penalty(AttentionPenalty<T>{shape, values, *dy.data(), detail::gradients_to_add_to(tape, own), &unused});
       });
 }
 

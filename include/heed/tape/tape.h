@@ -14,8 +14,8 @@
 // next pass after clear().
 #pragma once
 
-#include "heed/base/arena.h"
 #include "heed/base/matrix.h"
+#include "heed/tape/arena.h"
 #include "heed/cost/counts.h"
 #include "heed/kernels/gemm_bf16.h"
 #include "heed/kernels/update.h"
@@ -25,6 +25,7 @@
 #include "heed/tape/trace.h"
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -78,8 +79,9 @@ struct Pass {
   Parameters<T>* parameters = nullptr;
   const PackedWeights<T>* packed = nullptr;  ///< of the parameters, if somebody has arranged them
   Gradients<T>* gradients = nullptr;
+  bool prepared = false;                     ///< are the parameters' prepared tensors up to date (tape/preparation.h)?
   bool training = false;                     ///< dropout active, batch statistics used and updated
-  bool recompute = false;                    ///< blocks keep their input alone, and are computed again to go back
+  bool recompute = false;                    ///< blocks keep only their input, and are computed again to go back
   bool again = false;                        ///< these results were computed before: buffers are up to date
   Products products = Products::exact;       ///< of linear layers, patches, and mechanisms that take them
   bool compute = true;                       ///< false: shapes and costs only, as if all gradients were wanted
@@ -165,13 +167,27 @@ class Tape {
   /// adds to the gradients of the operands and may capture only trivially destructible things: handles,
   /// numbers, pointers to memory().
   template <class Forward, class Backward>
-  Var<T> record(const Operation& operation, const Shape& shape, std::initializer_list<Var<T>> operands,
+  Var<T> record(const Operation& operation, const Shape& shape, std::span<const Var<T>> operands,
                 const Forward& forward, const Backward& backward);
+  template <class Forward, class Backward>
+  Var<T> record(const Operation& operation, const Shape& shape, std::initializer_list<Var<T>> operands,
+                const Forward& forward, const Backward& backward) {
+    return record(operation, shape, std::span(operands.begin(), operands.size()), forward, backward);
+  }
 
   /// Uninitialised memory that lives as long as the pass.
   T* memory(Index count) {
     taken_ += count;
     return pass_.compute ? arena_.allocate<T>(count) : nullptr;
+  }
+
+  /// A list that lives as long as the pass, for what backward functions capture: handles, views.
+  template <class X>
+  std::span<X> list(std::size_t count) {
+    static_assert(std::is_trivially_destructible_v<X>);
+    X* const first = static_cast<X*>(arena_.allocate_bytes(count * sizeof(X)));
+    std::uninitialized_value_construct_n(first, count);
+    return {first, count};
   }
 
   /// Uninitialised memory for the length of a computation, not of the pass: afterwards it serves others that need as
@@ -246,7 +262,7 @@ class Tape {
   Node& node(Var<T> x);
   Var<T> append(const Node& node);
   TraceEntry::Value traced(Var<T> x);
-  void trace(const Operation& operation, Var<T> result, std::initializer_list<Var<T>> operands, Index kept);
+  void trace(const Operation& operation, Var<T> result, std::span<const Var<T>> operands, Index kept);
   T* take_buffer(Index size);
 
   template <class Closure>
@@ -304,7 +320,7 @@ Tape<T>& tape_of(const char* operation, Var<T> first, const Rest&... rest) {
   return tape;
 }
 
-// ---- Implementation: the rest is in src/tape.cpp, for float, double and Counted ----
+// ---- Implementation: the rest is in src/tape/tape.cpp, for float, double and Counted ----
 
 template <class T>
 Tape<T>& Var<T>::tape() const {
@@ -321,7 +337,7 @@ typename Tape<T>::Node& Tape<T>::node(Var<T> x) {
 
 template <class T>
 template <class Forward, class Backward>
-Var<T> Tape<T>::record(const Operation& operation, const Shape& shape, std::initializer_list<Var<T>> operands,
+Var<T> Tape<T>::record(const Operation& operation, const Shape& shape, std::span<const Var<T>> operands,
                        const Forward& forward, const Backward& backward) {
   const Index kept = std::exchange(taken_, 0);
   T* const y = pass_.compute ? arena_.allocate<T>(shape.elements()) : nullptr;

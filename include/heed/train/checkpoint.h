@@ -3,6 +3,7 @@
 
 #include "heed/base/parameters.h"
 #include "heed/train/optimizer.h"
+#include "heed/train/task.h"
 
 #include <optional>
 #include <string>
@@ -12,20 +13,21 @@ namespace heed {
 /// Where a run stands. The order of the data, augmentation and dropout are functions of the seed and these
 /// numbers, so no other random state exists.
 struct RunProgress {
-  Index epoch = 0;    ///< epochs completed
-  Index step = 0;     ///< updates made
-  Index batch = 0;    ///< batches of the current epoch done
-  double loss = 0;    ///< sum over those batches of their mean loss
-  Index correct = 0;  ///< right answers in those batches
-  double best = -1;   ///< best validation accuracy so far; -1: none yet
+  Index epoch = 0;                ///< epochs completed
+  Index step = 0;                 ///< updates made
+  Index batch = 0;                ///< batches of the current epoch done
+  double loss = 0;                ///< sum over those batches of their mean loss
+  double correct = 0, terms = 0;  ///< right answers in those batches, and terms to answer
+  double best = -1;               ///< best validation accuracy so far; -1: none yet
 };
 
-/// Weights, optimiser and progress of a run.
+/// Weights, optimiser, task and progress of a run.
 template <class T>
 struct RunState {
   Parameters<T>& parameters;
   Optimizer<T>& optimizer;
   std::optional<Parameters<T>>& average;  ///< exponential moving average of the weights, where asked for
+  Task<T>& task;
   RunProgress& progress;
 };
 

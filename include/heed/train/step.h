@@ -1,88 +1,127 @@
-// The gradient of a batch, and the results of a model on one: the batch is cut into pieces of a few images, each
+// The gradient of a batch, and the results of a model on one: the batch is cut into pieces of a few examples, each
 // of which one thread takes through the whole model while its activations stay in that core's cache.
 #pragma once
 
+#include "heed/base/parallel.h"
 #include "heed/config/experiment.h"
-#include "heed/nn/vit.h"
+#include "heed/train/ranks.h"
+#include "heed/train/task.h"
 
 #include <memory>
 #include <vector>
 
 namespace heed {
 
-/// What a model makes of a batch.
-struct BatchResult {
-  double loss = 0;    ///< mean cross entropy, and what the mechanisms add to it
-  Index correct = 0;  ///< images whose largest logit is that of their label
-};
-
-/// Computes gradients of the training loss over batches: mean cross entropy, and once what the mechanisms add to it.
-///
-/// Pieces are dealt out to lanes, a number fixed by the model's size and the batch alone. A lane adds up the
-/// gradients of its pieces in order, then lanes are added up in order, so the result does not depend on threads.
-/// A model too large to have a gradient per lane has a single lane, and threads share each operation instead.
+/// A tape for each thread.
 template <class T>
-class BatchGradient {
+class Tapes {
  public:
-  /// For at most `batch` images at a time; of `train` it takes piece, recompute, dtype and label_smoothing. Throws
-  /// Error where this build has no products in bfloat16 and they are asked for.
-  BatchGradient(const VisionTransformer& model, Parameters<T>& parameters, Index batch, const TrainConfig& train);
+  Tapes();
 
-  /// Gradients of the loss over `images` [B, C, H, W] with `targets` [B, classes] and `labels` [B]; those of adder
-  /// weights are scaled adaptively where the model says so.
-  /// `random` is the step's, for dropout and stochastic depth.
-  BatchResult run(View<const T> images, View<const T> targets, const int* labels, const RandomStream& random);
+  /// That of the calling thread, cleared for a pass.
+  Tape<T>& begin(const Pass<T>& pass) const {
+    Tape<T>& tape = *tapes_[static_cast<std::size_t>(worker())];
+    tape.clear(pass);
+    return tape;
+  }
 
-  Gradients<T>& gradients() { return lanes_.front(); }
-
-  /// From now on, collects the time that operations take, which costs little more than a reading of the clock for each.
-  void start_profile() { profiles_.resize(tapes_.size()); }
-  Profile profile() const;
+  /// Which threads get pieces, and whether whole ones, is chance. A tape that has not seen a whole piece yet is given
+  /// the memory for one here, so that no later step has to ask for any. (Memory that is never written costs nothing.)
+  void even_out(bool with_inner);
 
  private:
-  struct Piece {
-    double loss = 0;
-    Index correct = 0;
-  };
-  void run_piece(Index piece, Gradients<T>& lane, View<const T> images, View<const T> targets, const int* labels,
-                 const RandomStream& random);
-  void add_lanes(Index used);
-  void even_out_tapes();
-
-  const VisionTransformer& model_;
-  Parameters<T>& parameters_;
-  PackedWeights<T> packed_;
-  Index piece_;
-  double smoothing_;
-  bool recompute_;
-  Products products_;
-  std::vector<Gradients<T>> lanes_;
-  std::vector<std::unique_ptr<Tape<T>>> tapes_;  ///< one per thread
-  std::vector<Profile> profiles_;                ///< likewise, or none
-  std::vector<Piece> pieces_;
-};
-
-/// Logits of images, `piece` at a time, with weights that do not change while it lives.
-template <class T>
-class Inference {
- public:
-  Inference(const VisionTransformer& model, Parameters<T>& parameters, Index piece);
-
-  /// images [B, C, H, W] to logits [B, classes].
-  void run(View<const T> images, T* logits);
-
- private:
-  const VisionTransformer& model_;
-  Parameters<T>& parameters_;
-  PackedWeights<T> packed_;
-  Index piece_;
   std::vector<std::unique_ptr<Tape<T>>> tapes_;
 };
 
-/// Position of the first largest of n numbers.
+/// What a model makes of a batch, all processes' parts of it.
+struct BatchResult {
+  double loss = 0;                ///< the training loss, with what the model adds to it
+  double correct = 0, terms = 0;  ///< terms answered right, of so many
+};
+
+/// What becomes of the gradients of lanes until all are added up. The bits of the sum are the same.
+enum class LaneMemory {
+  by_size,   ///< kept, or streamed where a model has more than 2^23 weights
+  kept,      ///< each thread takes lanes through the model; there is a gradient for each lane
+  streamed,  ///< one lane after the other, each on all threads; at most log2(lanes) + 1 gradients wait for others
+};
+
+/// Computes gradients of the training loss over batches: what the task says, and once what the model adds to it.
+///
+/// Gradients are added up by lanes (train/lanes.h), so the result depends neither on threads nor on processes.
 template <class T>
-Index largest_of(const T* values, Index n) {
-  return std::max_element(values, values + n) - values;
-}
+class BatchGradient {
+ public:
+  /// For at most `batch` examples at a time, in all processes together; of `train` it takes piece, recompute and dtype.
+  /// Throws Error where this build has no products in bfloat16 and they are asked for.
+  BatchGradient(const Model& model, Parameters<T>& parameters, Index batch, const TrainConfig& train,
+                Ranks& ranks = one_process(), LaneMemory memory = LaneMemory::by_size);
+
+  /// Gradients of the loss over the batch of which `batch` is this process's part; those of adder weights are scaled
+  /// adaptively where the model says so.
+  /// `random` is the step's, for dropout and stochastic depth.
+  BatchResult run(const TaskBatch<T>& batch, const RandomStream& random);
+
+  Gradients<T>& gradients() { return sums_.front(); }
+
+  /// From now on, collects the time that operations take, which costs little more than a reading of the clock for each.
+  void start_profile() { profiles_.resize(static_cast<std::size_t>(threads())); }
+  Profile profile() const;
+
+ private:
+  /// The step that is being made.
+  struct Step {
+    const TaskBatch<T>* batch = nullptr;
+    RandomStream random{};
+    Lanes lanes{};
+    Index first = 0;  ///< position in the whole batch of this process's first example
+    Index terms = 0;  ///< of the whole batch
+  };
+
+  void sum_kept(LaneRange lanes);
+  void sum_streamed(LaneRange lanes);
+  void run_lane(Index lane, Gradients<T>& gradients);
+  void run_piece(Index piece, Gradients<T>& gradients);
+
+  const Model& model_;
+  Parameters<T>& parameters_;
+  Ranks& ranks_;
+  PackedWeights<T> packed_;
+  Index piece_;
+  bool recompute_, streams_;
+  Products products_;
+  std::vector<Gradients<T>> sums_;  ///< of lanes, and of subtrees of them; in the end the first is the sum over all
+  Tapes<T> tapes_;
+  std::vector<Profile> profiles_;  ///< one per thread, or none
+  Step step_;
+  std::vector<Score> scores_;  ///< of pieces; the loss is what they add to the mean
+};
+
+/// Passes of a model forward, with weights that do not change while it lives.
+template <class T>
+class Inference {
+ public:
+  Inference(const Model& model, Parameters<T>& parameters, Index piece);
+
+  /// Calls f(tape, piece) for each piece of so many examples, with a tape ready for a pass of the model, on all
+  /// threads.
+  template <class F>
+  void for_pieces(Index examples, const F& f) const {
+    const Lanes cut{examples, piece_};
+    parallel_for(cut.pieces(), [&](Index i) { f(begin(), cut.piece_at(i)); });
+  }
+
+  /// Logits of examples, in their order.
+  void run(const ModelInput<T>& examples, T* logits) const;
+
+ private:
+  Tape<T>& begin() const;
+
+  const Model& model_;
+  Parameters<T>& parameters_;
+  PackedWeights<T> packed_;
+  Index piece_;
+  Tapes<T> tapes_;
+};
 
 }  // namespace heed

@@ -71,4 +71,10 @@ enum class Outcome { finished, stopped, interrupted };
 /// latest where no images are set aside. The test set is looked at once, at the end.
 Outcome train(const Experiment& experiment, const TrainOptions& options, TrainObserver& observer);
 
+/// The same for a model and a task of one's own, in float or double; [model], [attention] and [data] are for the
+/// record.
+template <class T>
+Outcome train(const Experiment& experiment, const TrainOptions& options, TrainObserver& observer, const Model& model,
+              Task<T>& task);
+
 }  // namespace heed

@@ -1,4 +1,4 @@
-// The files of heed probe: tensors taken and checked one by one, results kept until they are written.
+// Tensors that somebody gives in a file, taken and checked one by one.
 #pragma once
 
 #include "heed/io/safetensors.h"
@@ -6,18 +6,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
 #include <map>
 #include <set>
 #include <string>
 #include <type_traits>
 
-namespace heed::cli {
+namespace heed {
 
-/// The tensors of an input file. What is taken is checked; finish() refuses what nobody took.
-class ProbeInput {
+/// The tensors of a file. What is taken is checked; finish() refuses what nobody took.
+class GivenTensors {
  public:
-  explicit ProbeInput(const std::string& path) : file_(path) {}
+  explicit GivenTensors(const std::string& path) : file_(path) {}
 
   /// F64 if the file's numbers are, F32 if they are; a mixture is refused.
   bool in_double() const {
@@ -95,20 +94,4 @@ class ProbeInput {
   std::set<std::string> taken_;
 };
 
-/// Results on their way to a file; kept alive until it is written.
-template <class T>
-class ProbeOutput {
- public:
-  void add(const std::string& name, View<const T> values) {
-    Tensor<T>& copy = kept_.emplace_back(values.shape());
-    std::copy(values.begin(), values.end(), copy.begin());
-    file_.add(name, std::as_const(copy).view());
-  }
-  void write(const std::string& path) const { file_.write(path); }
-
- private:
-  std::deque<Tensor<T>> kept_;
-  SafetensorsWriter file_;
-};
-
-}  // namespace heed::cli
+}  // namespace heed

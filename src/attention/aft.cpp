@@ -12,11 +12,12 @@
 //   conv     by relative place in a window on the grid, else 0       [N, d] per head  O(N size^2 D)  aft_conv.h
 //            (Eq. 6, 8); k has one channel per head
 //
-// Memory is O(N D) beyond the parameters. The sums over biased keys are in aft_biased.h.
-#pragma once
+// Memory is O(N D) beyond the parameters. The biases of full and local are in aft_bias.h, the sums over biased keys in
+// aft_biased.h; the biases of conv in aft_conv_bias.h.
+#include "aft_conv.h"
+#include "aft_full.h"
 
-#include "heed/attention/aft_conv.h"
-#include "heed/attention/aft_full.h"
+#include "heed/attention/mechanism_base.h"
 
 namespace heed {
 
@@ -30,7 +31,7 @@ class Aft : public MechanismBase<Aft> {
   enum class Variant { full, local, simple, conv } variant = Variant::full;
   enum class Param { factored, dense } param = Param::factored;
   enum class Outside { zero, masked } outside = Outside::zero;
-  AftConv::Sparsity sparsity = AftConv::Sparsity::none;
+  AftConvBias::Sparsity sparsity = AftConvBias::Sparsity::none;
   Index rank = 128, window = -1, size = 3, dims = 2;
   bool query = true, causal = false, reparam = true;
   double coefficient = 0.001, tau = 0.5;
@@ -76,6 +77,14 @@ class Aft : public MechanismBase<Aft> {
             {{"variant", "conv"}, {"sparsity", "gumbel"}, {"reparam", "false"}}};
   }
 
+  static std::vector<MechanismSetting> settings() {
+    return {{"aft-full"},
+            {"aft-dense", {{"param", "dense"}}},
+            {"aft-local", {{"variant", "local"}, {"window", "8"}}, true},
+            {"aft-simple", {{"variant", "simple"}}, true},
+            {"aft-conv", {{"variant", "conv"}, {"size", "5"}}, true}};
+  }
+
   AttentionLayout layout(Index dim, Index heads) const override {
     if (variant == Variant::conv) return {heads, dim / heads, 1, dim / heads};
     return {1, dim, dim, dim};
@@ -88,7 +97,7 @@ class Aft : public MechanismBase<Aft> {
     require(outside == Outside::zero || local || conv, "[aft] outside=masked is for variant=local and variant=conv");
     require(outside == Outside::zero || !local || window > 0, "[aft] outside=masked with window=0 leaves no keys");
     require(!conv || !causal, "[aft] causal=true is not defined for variant=conv");
-    require(sparsity == AftConv::Sparsity::none || conv, "[aft] sparsity is for variant=conv");
+    require(sparsity == AftConvBias::Sparsity::none || conv, "[aft] sparsity is for variant=conv");
     require(size >= 1 && size <= 1001 && size % 2 == 1, "[aft] size is {}; expected an odd number, 1 to 1001", size);
     require(dims == 1 || dims == 2, "[aft] dims is {}; expected 1 or 2", dims);
     require(tau > 0, "[aft] tau is {}; expected more than 0", tau);
@@ -126,38 +135,62 @@ class Aft : public MechanismBase<Aft> {
   }
 
   Shape noise(const AttentionShape& s) const override {
-    return sparsity == AftConv::Sparsity::gumbel ? noise_shape(s) : Shape{0};
+    return sparsity == AftConvBias::Sparsity::gumbel ? noise_shape(s) : Shape{0};
   }
 
-  bool has_map() const override { return false; }
-  bool has_penalty() const override { return sparsity == AftConv::Sparsity::entropy; }
+  MechanismTraits traits() const override {
+    return {.map = false, .qk_norm = false, .penalty = sparsity == AftConvBias::Sparsity::entropy};
+  }
 
-  Index saved(const AttentionShape& s) const override {
-    return variant == Variant::conv ? conv().saved(s) : full().saved(s);
+  template <class T>
+  auto prepared(const AttentionShape& s, Carver<T>& carve) const {
+    return of_variant([&](const auto& part) { return part.prepared(s, carve); });
   }
-  Index scratch(const AttentionShape& s) const override {
-    return variant == Variant::conv ? conv().scratch(s) : full().scratch(s);
+  template <class T>
+  auto saved(const AttentionShape& s, Carver<T>& carve) const {
+    return of_variant([&](const auto& part) { return part.saved(s, carve); });
   }
+  template <class T>
+  auto scratch(const AttentionShape& s, Carver<T>& carve) const {
+    return of_variant([&](const auto& part) { return part.scratch(s, carve); });
+  }
+
   Cost cost(const AttentionShape& s) const override {
     return variant == Variant::conv ? conv().cost(s) : full().cost(s);
   }
-  Cost penalty_cost(const AttentionShape& s) const override { return conv().penalty_cost(s); }
+  Cost preparation_cost(const AttentionShape& s) const override {
+    return variant == Variant::conv ? conv().biases.cost(s.heads) : full().preparation_cost(s);
+  }
+  Cost penalty_cost(const AttentionShape& s) const override { return conv().biases.penalty_cost(s.heads); }
 
-  template <class T>
-  void run_forward(const AttentionInput<T>& in, Heads<T> out, T* saved, T* scratch) const {
-    variant == Variant::conv ? conv().run_forward(in, out, saved, scratch)
-                             : full().run_forward(in, out, saved, scratch);
+  template <class T, class Prepared>
+  void run_prepare(const AttentionPreparation<T>& of, const Prepared& prepared) const {
+    variant == Variant::conv ? conv().run_prepare(of, prepared.conv) : full().run_prepare(of, prepared.full);
+  }
+  template <class T, class Prepared>
+  void run_prepare_backward(const AttentionPreparation<T>& of, const Prepared& prepared, const Prepared& dprepared,
+                            std::span<const View<T>> gradient) const {
+    variant == Variant::conv ? conv().run_prepare_backward(of, prepared.conv, dprepared.conv, gradient)
+                             : full().run_prepare_backward(of, prepared.full, dprepared.full, gradient);
+  }
+  template <class T, class Saved, class Scratch>
+  void run_forward(const AttentionInput<T>& in, Heads<T> out, const Saved& saved, const Scratch& scratch) const {
+    const auto prepared = prepared_of(in.shape, in.prepared);
+    variant == Variant::conv ? conv().run_forward(in, out, prepared.conv, saved.conv, scratch.conv)
+                             : full().run_forward(in, out, prepared.full, saved.full, scratch.full);
+  }
+  template <class T, class Saved, class Scratch>
+  void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, const Saved& saved,
+                    const Scratch& scratch, const AttentionGradient<T>& gradient) const {
+    const auto prepared = prepared_of(in.shape, in.prepared);
+    const auto dprepared = prepared_of(in.shape, gradient.prepared);
+    variant == Variant::conv
+        ? conv().run_backward(in, dout, prepared.conv, saved.conv, scratch.conv, gradient, dprepared.conv)
+        : full().run_backward(in, dout, prepared.full, saved.full, scratch.full, gradient, dprepared.full);
   }
   template <class T>
-  void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, const T* saved, T* scratch,
-                    const AttentionGradient<T>& gradient) const {
-    variant == Variant::conv ? conv().run_backward(in, dout, saved, scratch, gradient)
-                             : full().run_backward(in, dout, saved, scratch, gradient);
-  }
-  template <class T>
-  T run_penalty(const AttentionShape& s, std::span<const View<const T>> parameters, T factor,
-                std::span<const View<T>> gradient, T* scratch) const {
-    return conv().run_penalty(s, parameters, factor, gradient, scratch);
+  T run_penalty(const AttentionPenalty<T>& call) const {
+    return conv().biases.run_penalty(call);
   }
 
  private:
@@ -165,10 +198,31 @@ class Aft : public MechanismBase<Aft> {
     const Index reach = variant == Variant::full ? AftFull::unlimited : variant == Variant::local ? window : 0;
     return {reach, outside == Outside::masked, causal, query, param == Param::factored ? rank : 0};
   }
-  AftConv conv() const { return {size, dims, outside == Outside::masked, query, reparam, sparsity, coefficient, tau}; }
+  AftConv conv() const {
+    const Index places = dims == 2 ? size * size : size;
+    return {size, dims, outside == Outside::masked, query, {places, reparam, sparsity, coefficient, tau}};
+  }
   Shape noise_shape(const AttentionShape& s) const {
     return dims == 2 ? Shape{s.heads, size, size} : Shape{s.heads, size};
   }
+
+  /// Memory as the variant divides it; the other's is empty.
+  template <class Full, class Conv>
+  struct Memory {
+    Full full{};
+    Conv conv{};
+  };
+  template <class F>
+  auto of_variant(const F& divide) const {
+    Memory<decltype(divide(full())), decltype(divide(conv()))> memory;
+    if (variant == Variant::conv)
+      memory.conv = divide(conv());
+    else
+      memory.full = divide(full());
+    return memory;
+  }
 };
+
+template MechanismEntry mechanism_entry<Aft>();
 
 }  // namespace heed

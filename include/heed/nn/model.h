@@ -1,0 +1,108 @@
+// A model as training, evaluation and analysis know it: its tensors, the logits of examples, what it adds to the loss,
+// its attention layers at work. A family of models derives from ModelBase and stands in the list of families
+// (nn/families.h); nobody else knows it by name.
+#pragma once
+
+#include "heed/cost/counted.h"
+#include "heed/nn/attention_site.h"
+#include "heed/tape/tape.h"
+
+namespace heed {
+
+/// Sequences of tokens, of which the first lengths[b] of row b count; without lengths, all.
+struct Sequences {
+  View<const int> tokens{};   ///< [B, T]
+  View<const int> lengths{};  ///< [B], or left out
+};
+
+/// Examples as a model takes them: images, or sequences, or pairs of sequences. What a model does not take is left out,
+/// that is, a view of no axes. The memory belongs to the caller and must outlive the pass.
+template <class T>
+struct ModelInput {
+  View<const T> images{};  ///< [B, C, h, w]
+  Sequences sequences{};
+  Sequences partners{};  ///< of pairs, the second sequence
+
+  /// Number of examples, B.
+  Index count() const { return images.shape().rank() > 0 ? images.shape()[0] : sequences.tokens.shape()[0]; }
+
+  /// Examples [first, first + count).
+  ModelInput part(Index first, Index count) const {
+    const auto of = [&](const auto& view) { return view.shape().rank() > 0 ? view.part(first, count) : view; };
+    return {of(images), {of(sequences.tokens), of(sequences.lengths)}, {of(partners.tokens), of(partners.lengths)}};
+  }
+};
+
+/// One pass of a model, as its family sees it. `visit`, if given, sees the attention layers.
+template <class T>
+struct ModelPass {
+  Tape<T>& tape;
+  const ModelInput<T>& examples;
+  const AttentionVisitor<T>* visit;
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  /// Its trainable tensors and buffers.
+  const ParameterList& parameters() const { return list_; }
+
+  /// One example as logits() takes it, with shapes alone and no numbers.
+  virtual ModelInput<float> example() const = 0;
+
+  /// The shape of an example's logits.
+  virtual Shape outputs() const = 0;
+
+  /// No fewer operations than a pass over one example takes, for refusing models that 64 bits cannot count.
+  virtual double most_operations() const = 0;
+
+  /// Logits [B, ...] of examples, with the tensors of the tape's pass. `visit`, if given, sees each attention layer
+  /// with what it is given. Throws Error if the examples are not what the model takes.
+  template <class T>
+  Var<T> logits(Tape<T>& tape, const ModelInput<T>& examples, const AttentionVisitor<T>* visit = nullptr) const {
+    return std::get<Var<T>>(logits_of(ModelPass<T>{tape, examples, visit}));
+  }
+
+  /// What the model adds to the training loss, once per step: a scalar, or none.
+  template <class T>
+  Var<T> penalty(Tape<T>& tape) const {
+    return std::get<Var<T>>(penalty_of(&tape));
+  }
+
+ protected:
+  template <class T>
+  using TapePointer = Tape<T>*;
+
+  ParameterList list_;
+
+ private:
+  virtual OfNumber<Var> logits_of(const OfNumber<ModelPass>& pass) const = 0;
+  virtual OfNumber<Var> penalty_of(const OfNumber<TapePointer>& tape) const = 0;
+};
+
+/// Serves the virtual functions from templates of Derived, for all number types:
+///
+///   template <class T> Var<T> run_logits(const ModelPass<T>& pass) const;
+///   template <class T> Var<T> run_penalty(Tape<T>& tape) const;              // where there is one
+///
+/// They are best defined in the family's source file, so that no user makes them again.
+template <class Derived>
+class ModelBase : public Model {
+ public:
+  template <class T>
+  Var<T> run_penalty(Tape<T>&) const {
+    return {};
+  }
+
+ private:
+  OfNumber<Var> logits_of(const OfNumber<ModelPass>& pass) const final {
+    return std::visit([&](const auto& p) -> OfNumber<Var> { return self().run_logits(p); }, pass);
+  }
+  OfNumber<Var> penalty_of(const OfNumber<TapePointer>& tape) const final {
+    return std::visit([&](auto* t) -> OfNumber<Var> { return self().run_penalty(*t); }, tape);
+  }
+  const Derived& self() const { return static_cast<const Derived&>(*this); }
+};
+
+}  // namespace heed

@@ -1,0 +1,83 @@
+// How sums over a batch are formed, so that neither threads nor processes leave a trace in them: the batch is cut into
+// pieces of a few examples, consecutive pieces make a lane and are added up in order, and lanes are added up by a
+// binary tree whose shape follows from their number alone. A process takes the lanes of a subtree.
+#pragma once
+
+#include "heed/base/tensor.h"
+
+#include <bit>
+#include <vector>
+
+namespace heed {
+
+/// Examples [first, first + count) of a batch.
+struct Piece {
+  Index first = 0, count = 0;
+};
+
+/// Lanes [first, last).
+struct LaneRange {
+  Index first = 0, last = 0;
+
+  /// Where the tree divides them.
+  Index middle() const { return first + (last - first) / 2; }
+};
+
+/// The sum over `lanes` by the tree: leaf(lane) for each, from the first to the last, and add(a, b) for neighbouring
+/// sums as soon as both are there.
+template <class Leaf, class Add>
+auto tree_sum(LaneRange lanes, const Leaf& leaf, const Add& add) -> decltype(leaf(lanes.first)) {
+  if (lanes.last - lanes.first == 1) return leaf(lanes.first);
+  const auto left = tree_sum({lanes.first, lanes.middle()}, leaf, add);
+  return add(left, tree_sum({lanes.middle(), lanes.last}, leaf, add));
+}
+
+/// The lanes of a batch.
+struct Lanes {
+  Index examples = 0;  ///< in the batch
+  Index piece = 1;     ///< examples in a piece; the last one may have fewer
+  Index count = 1;     ///< of lanes
+
+  Index pieces() const { return (examples + piece - 1) / piece; }
+  Piece piece_at(Index i) const { return {i * piece, std::min(piece, examples - i * piece)}; }
+
+  /// The first piece of a lane; of lane `count`, the number of pieces.
+  Index first_piece(Index lane) const { return pieces() * lane / count; }
+
+  /// The subtree of process `rank` of `ranks`, a power of two: the tree divides processes as it divides lanes.
+  LaneRange of_process(int rank, int ranks) const {
+    LaneRange range{0, count};
+    for (; ranks > 1; ranks /= 2) {
+      const bool left = rank % ranks < ranks / 2;
+      (left ? range.last : range.first) = range.middle();
+    }
+    return range;
+  }
+
+  /// The sum over lanes of something that each piece of the batch has.
+  template <class X>
+  X sum(LaneRange lanes, const std::vector<X>& of_pieces) const {
+    if (lanes.first == lanes.last) return X{};
+    const auto of_lane = [&](Index lane) {
+      X sum{};
+      for (Index i = first_piece(lane); i < first_piece(lane + 1); ++i)
+        sum = sum + of_pieces[static_cast<std::size_t>(i)];
+      return sum;
+    };
+    return tree_sum(lanes, of_lane, [](const X& a, const X& b) { return a + b; });
+  }
+};
+
+/// The lanes of a batch for a model with `weights` trainable numbers: as many as there are pieces, but at most sixteen,
+/// or eight of a model with more than 2^22, whose gradients are large.
+inline Lanes lanes_of(Index examples, Index piece, Index weights) {
+  Lanes lanes{examples, piece};
+  lanes.count = std::min<Index>(lanes.pieces(), weights <= Index{1} << 22 ? 16 : 8);
+  return lanes;
+}
+
+/// Sums that exist at once where lanes are computed one after the other: those that wait for their neighbour, one on
+/// each level of the tree, and the one that is made.
+inline Index sums_at_once(Index lanes) { return std::bit_width(static_cast<std::size_t>(lanes - 1)) + 1; }
+
+}  // namespace heed

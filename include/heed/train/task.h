@@ -1,0 +1,122 @@
+// What a model is trained for: what a batch is, its loss, its metric. Training and evaluation know tasks and batches by
+// this alone.
+#pragma once
+
+#include "heed/config/experiment.h"
+#include "heed/io/given_tensors.h"
+#include "heed/nn/model.h"
+#include "heed/train/lanes.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace heed {
+
+/// Sums over terms of a loss: over images, say, or over tokens that have a target.
+struct Score {
+  double terms = 0, loss = 0, correct = 0;
+
+  double mean_loss() const { return terms == 0 ? 0 : loss / terms; }
+  double accuracy() const { return terms == 0 ? 0 : correct / terms; }
+
+  friend Score operator+(const Score& a, const Score& b) {
+    return {a.terms + b.terms, a.loss + b.loss, a.correct + b.correct};
+  }
+};
+
+/// Examples with what they are to teach. Any consecutive ones can be taken through a model by themselves, by several
+/// threads at once.
+template <class T>
+class TaskBatch {
+ public:
+  virtual ~TaskBatch() = default;
+
+  /// Number of examples.
+  virtual Index size() const = 0;
+
+  /// The loss is a mean over so many terms.
+  virtual Index terms() const = 0;
+
+  /// What the loss is a function of, for the examples of a piece. `visit`, if given, sees the model's attention layers.
+  virtual Var<T> logits(const Model& model, Tape<T>& tape, Piece piece,
+                        const AttentionVisitor<T>* visit = nullptr) const = 0;
+
+  /// What they add to the training loss, a scalar: the sum of their terms divided by `terms`, the number of terms of
+  /// the whole batch.
+  virtual Var<T> loss(Var<T> logits, Piece piece, Index terms) const = 0;
+
+  /// How many of their terms are answered right.
+  virtual Index correct(View<const T> logits, Piece piece) const = 0;
+
+  /// Their part of an evaluation, in which nothing is smoothed. What the task counts beside is added to `counts`.
+  virtual Score judge(View<const T> logits, Piece piece, std::span<double> counts) const = 0;
+};
+
+/// Goes through examples, batch by batch. One thread may use it.
+template <class T>
+class BatchSource {
+ public:
+  virtual ~BatchSource() = default;
+
+  /// Examples there are, and batches in an epoch.
+  virtual Index examples() const = 0;
+  virtual Index batches() const = 0;
+
+  /// Begins an epoch, at its batch `first_batch`.
+  virtual void start(Index epoch, Index first_batch = 0) = 0;
+
+  /// The next batch, valid until the next call; nullptr after the last. Throws Error if an example cannot be read.
+  virtual const TaskBatch<T>* next() = 0;
+};
+
+/// What an evaluation comes to.
+struct Evaluation {
+  Score score;
+  std::vector<double> counts;  ///< what the task counts beside, whole numbers
+};
+
+/// Examples to learn from, to choose weights by, and to be looked at once.
+enum class Part { train, validation, test };
+
+/// A tensor that a task keeps beside the model's weights.
+template <class T>
+struct TaskTensor {
+  std::string name;
+  View<T> values;
+};
+
+template <class T>
+class Task {
+ public:
+  virtual ~Task() = default;
+
+  /// A part of the data. To train: in a new order each epoch, augmented, in whole batches; else all, as it is. Null
+  /// where nothing is set aside for validation. Throws Error if the data are missing or do not fit the model.
+  virtual std::unique_ptr<BatchSource<T>> open(Part part, bool training) = 0;
+
+  /// How many numbers an evaluation counts beside its score.
+  virtual Index counts() const { return 0; }
+
+  /// An evaluation as lines of text.
+  virtual std::string report(const Evaluation& evaluation) const = 0;
+
+  /// Examples of random numbers, for measuring time.
+  virtual std::unique_ptr<TaskBatch<T>> random_batch(Index size) const = 0;
+
+  /// The examples that somebody gives; nothing is smoothed, cropped or normalised. Throws Error if the tensors are not
+  /// those of the task.
+  virtual std::unique_ptr<TaskBatch<T>> given_batch(GivenTensors& tensors) const = 0;
+
+  /// Called after each update of the weights: a teacher follows them, say.
+  virtual void after_step(const Parameters<T>&) {}
+
+  /// What after_step() changes: a run's checkpoints keep it.
+  virtual std::vector<TaskTensor<T>> state() { return {}; }
+};
+
+/// The task of an experiment, for its model. With `any_size` images of another size than the model's are brought to it.
+template <class T>
+std::unique_ptr<Task<T>> make_task(const Experiment& experiment, const Model& model, bool any_size = false);
+
+}  // namespace heed

@@ -1,0 +1,171 @@
+// Adder attention. Shu, Wang, Chen, Li, Yang, Wang, "Adder attention for vision transformer", NeurIPS 2021.
+//
+// Queries and keys are compared by their l1 distance, which takes additions only, instead of their product:
+//
+//   S = -|q_i - k_j|_1 / sqrt(d_a),   d_a = 2 d (1 - 2/pi)     [N, M]   (7)
+//   A = softmax(S)                    row by row
+//   out = (A + I) v                                            [N, d]   (9), (20)
+//
+// d_a is the variance of the distance of two standard normal vectors, (8), as d is that of their product. The
+// identity makes up for A's low rank (Section 3.2.2).
+//
+// Time: 2 N M d additions for S, 2 N M d for A v, N M exponentials. As with softmax, the map is made in blocks of
+// queries and never stored: memory is O(N).
+//
+// The gradient of S takes sign(q - k), (23), the derivative proper; score_grad=hardtanh is the paper's ablation (Table
+// 3).
+#include "heed/attention/map_blocks.h"
+#include "heed/kernels/l1_distance.h"
+
+#include <numbers>
+
+namespace heed {
+
+class Adder : public MechanismBase<Adder> {
+ public:
+  static constexpr const char* mechanism_name = "adder";
+  static constexpr const char* summary = "(softmax(-|q - k|_1 / sqrt(d_a)) + I) v";
+  static constexpr const char* complexity = "time O(N^2 d), memory O(N)";
+
+  bool identity = true;
+  DistanceGradient score_grad = DistanceGradient::sign;
+
+  template <class Visitor>
+  void options(Visitor& visit) {
+    visit("identity", identity, "add the identity to the map; needs as many keys as queries");
+    visit("score_grad", score_grad, {"sign", "hardtanh"}, "derivative of the distance |u|: sign(u) or clamp(u, -1, 1)");
+  }
+
+  static std::vector<OptionValues> variants() {
+    return {
+        {}, {{"identity", "false"}}, {{"score_grad", "hardtanh"}}, {{"identity", "false"}, {"score_grad", "hardtanh"}}};
+  }
+
+  MechanismTraits traits() const override {
+    const bool exact_gradient = score_grad == DistanceGradient::sign;
+    return {.identity = identity,
+            .surrogate = exact_gradient ? "" : "the Huber function's derivative in place of that of |q - k|"};
+  }
+
+  void check(const AttentionShape& shape) const override {
+    require(!identity || shape.queries == shape.keys,
+            "[adder] identity = true needs as many keys as queries, not {} and {}", shape.keys, shape.queries);
+  }
+
+  // Saved: the maximum of each row of S and the sum of its exponentials, for making A again in the backward pass.
+  template <class T>
+  Heads<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
+    return carve_heads(shape.heads, shape.queries, 2, carve);
+  }
+
+  // Two blocks of rows: A, and dA in the backward pass.
+  template <class T>
+  struct Scratch {
+    Matrix<T> A, dA;
+  };
+  template <class T>
+  Scratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
+    return {carve_map_block(shape, carve), carve_map_block(shape, carve)};
+  }
+
+  template <class T>
+  void run_forward(const AttentionInput<T>& in, Heads<T> out, Heads<T> saved, const Scratch<T>& scratch) const {
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      const Matrix<const T> k = in.k[h], v = in.v[h];
+      MapBlocks<T>(in.shape, causal).forward([&](const MapBlock& b) {
+        const Matrix<T> S = b.map(scratch.A), A = S;
+        // 1. S = -|q - k|_1
+        kernels::negative_l1(b.queries(in.q[h]), k, S);
+        // 2. A = softmax(S / sqrt(d_a)), in its place
+        kernels::attention_softmax(b.scores(scale(in.shape)), S, b.queries(saved[h]));
+        // 3. out = A v
+        kernels::gemm(A, v, b.queries(out[h]));
+      });
+      // 4. out += v
+      if (identity) add_rows(v, out[h]);
+    }
+  }
+
+  // Undoing 4: dv += dout. A + I is never formed, since undoing 2 needs A itself.
+  // Undoing 3: dv += A^T dout, dA = dout v^T.
+  // Undoing 2: dS = A (dA - sum_j A dA) / sqrt(d_a), row by row, as in softmax.cpp.
+  // Undoing 1: the derivative of -|q - k| is sign(k - q) by q and its negative by k; with f = sign, or what
+  //            score_grad puts in its place, dq_i = sum_j dS_ij f(k_j - q_i), dk_j = sum_i dS_ij f(q_i - k_j).
+  template <class T>
+  void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> douts, Heads<T> saved,
+                    const Scratch<T>& scratch, const AttentionGradient<T>& gradient) const {
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      const Matrix<const T> k = in.k[h], v = in.v[h];
+      // Every block sees all keys, so the first assigns their gradients.
+      MapBlocks<T>(in.shape, causal).forward([&](const MapBlock& b) {
+        const Update update = b.first == 0 ? gradient.update : Update::accumulate;
+        const Matrix<const T> q = b.queries(in.q[h]), dout = b.queries(douts[h]);
+        const kernels::ScoreRows rows = b.scores(scale(in.shape));
+        const Matrix<T> A = b.map(scratch.A), dA = b.map(scratch.dA), dS = dA;
+        // A again
+        kernels::negative_l1(q, k, A);
+        kernels::attention_softmax_again(rows, A, b.queries(saved[h]));
+        // 3.
+        kernels::gemm(transposed(A), dout, update, gradient.v[h]);
+        kernels::gemm(dout, transposed(v), dA);
+        // 2. in the place of dA
+        kernels::attention_softmax_backward(rows, A, dA);
+        // 1.
+        kernels::negative_l1_gradient(score_grad, q, k, dS, gradient.update, b.queries(gradient.q[h]));
+        kernels::negative_l1_gradient(score_grad, k, q, transposed(dS), update, gradient.k[h]);
+      });
+      // 4., after 3. has assigned dv
+      if (identity) add_rows(douts[h], gradient.v[h]);
+    }
+  }
+
+  /// A + I, or A.
+  template <class T>
+  void run_map(const AttentionInput<T>& in, Heads<T> map, Heads<T>, const Scratch<T>&) const {
+    const kernels::ScoreRows rows = whole_map(in.shape, causal).scores(scale(in.shape));
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      kernels::negative_l1(in.q[h], in.k[h], map[h]);
+      kernels::attention_softmax(rows, map[h]);
+      for (Index i = 0; i < in.shape.queries && identity; ++i) map[h](i, i) += T(1);
+    }
+  }
+
+  Cost cost(const AttentionShape& shape) const override {
+    const MapPairs map(shape, causal);
+    const auto [N, M, d, e] = shape.sizes();
+    const Counts distances = kernels::negative_l1_counts(map.pairs, d), add_identity{.add = identity ? N * e : 0};
+    Cost cost;
+    // Forward: 1. S; 2. A; 3. and 4. out.
+    cost.forward = distances + kernels::attention_softmax_counts(N, map.pairs) + map.to_queries(e) + add_identity;
+    // Backward: S and A again; 4. and 3. dv and dA; 2. dS; 1. dq and dk.
+    cost.backward = distances + kernels::attention_softmax_again_counts(map.pairs) + add_identity + map.to_keys(e) +
+                    map.scores(e) + kernels::attention_softmax_backward_counts(N, map.pairs) +
+                    kernels::negative_l1_gradient_counts(score_grad, N, M, d) +
+                    kernels::negative_l1_gradient_counts(score_grad, M, N, d);
+    cost.distances = map.pairs * d;
+    cost.forward_contractions = kernels::negative_l1_contractions(cost.distances) + map.contraction(e);
+    cost.backward_contractions = 2 * kernels::negative_l1_gradient_contractions(score_grad, cost.distances) +
+                                 2 * map.contraction(e);  // making S again is not counted
+    cost.attention_exp = cost.forward.exp;
+    return shape.heads * cost;
+  }
+
+ private:
+  static constexpr bool causal = false;
+
+  /// 1 / sqrt(d_a)
+  static double scale(const AttentionShape& shape) {
+    return 1 / std::sqrt(2 * static_cast<double>(shape.width) * (1 - 2 * std::numbers::inv_pi));
+  }
+
+  /// y += x
+  template <class T>
+  static void add_rows(MatrixFor<T> x, Matrix<T> y) {
+    for (Index r = 0; r < y.rows; ++r)
+      for (Index i = 0; i < y.columns; ++i) y(r, i) += x(r, i);
+  }
+};
+
+template MechanismEntry mechanism_entry<Adder>();
+
+}  // namespace heed

@@ -1,0 +1,142 @@
+// ReLU-attention and its family. Wortsman, Lee, Gilmer, Kornblith, "Replacing softmax with ReLU in Vision
+// Transformers", 2023, arXiv:2309.08586v2, Eq. 1 and "Scaled point-wise attention" of Section 3.
+//
+//   S = q k^T / sqrt(d)        [N, M]
+//   A = M^-alpha phi(S)        element by element
+//   out = A v                  [N, e]
+//
+// phi is relu, relu^2, gelu, softplus, identity, relu6 or the logistic function. A row of softmax sums to 1, so its
+// elements are 1/M on average; dividing by M (alpha = 1, the paper's choice) keeps that order of magnitude, and no row
+// waits for a sum over its keys.
+//
+// Time 4 N M d and one phi per pair. As in softmax.h the map is made in blocks of queries; nothing of it is kept, and
+// the backward pass makes S again, so memory is O(N).
+//
+// The paper's layer normalisation of q and k, and its gate, are options of the layer (nn/attention.h). With `causal`
+// (not in the paper) the divisor stays M^alpha, whatever number of keys a query sees.
+#include "heed/attention/map_blocks.h"
+#include "heed/kernels/pointwise.h"
+
+namespace heed {
+
+class PointwiseAttention : public MechanismBase<PointwiseAttention> {
+ public:
+  static constexpr const char* mechanism_name = "pointwise";
+  static constexpr const char* summary = "M^-alpha phi(q k^T / sqrt(d)) v, phi = relu and others, for M keys";
+  static constexpr const char* complexity = "time O(N^2 d), memory O(N)";
+
+  Pointwise phi = Pointwise::relu;
+  double alpha = 1;
+  bool causal = false;
+
+  template <class Visitor>
+  void options(Visitor& visit) {
+    visit("phi", phi, {"relu", "relu2", "gelu", "softplus", "identity", "relu6", "sigmoid"},
+          "what each scaled score goes through; relu2: the square of relu");
+    visit("alpha", alpha, "scores are divided by the number of keys to this power, 0 to 1");
+    visit("causal", causal, "a query sees the keys up to its own position only");
+  }
+
+  static std::vector<OptionValues> variants() {
+    std::vector<OptionValues> variants{{}};
+    for (const char* phi : {"relu2", "gelu", "softplus", "identity", "relu6", "sigmoid"})
+      variants.push_back({{"phi", phi}});
+    variants.push_back({{"phi", "softplus"}, {"alpha", "0.5"}, {"causal", "true"}});
+    return variants;
+  }
+
+  static std::vector<MechanismSetting> settings() { return {{"relu"}, {"softplus", {{"phi", "softplus"}}}}; }
+
+  void check(const AttentionShape&) const override {
+    require(alpha >= 0 && alpha <= 1, "[pointwise] alpha is {}; expected 0 to 1", alpha);
+  }
+
+  // Nothing is saved: S is made again from q and k. Two blocks of rows: S in its own place, and A and then dA.
+  template <class T>
+  struct Scratch {
+    Matrix<T> S, A;
+  };
+  template <class T>
+  Scratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
+    return {carve_dense_map_block(shape, carve), carve_dense_map_block(shape, carve)};
+  }
+
+  template <class T>
+  void run_forward(const AttentionInput<T>& in, Heads<T> out, NoMemory, const Scratch<T>& scratch) const {
+    const kernels::Gemm gemm{in.products};
+    for (Index h = 0; h < in.shape.heads; ++h)
+      MapBlocks<T>(in.shape, causal).forward([&](const MapBlock& b) {
+        const Matrix<const T> q = b.queries(in.q[h]), k = b.keys(in.k[h]), v = b.keys(in.v[h]);
+        const Matrix<T> S = b.dense_map(scratch.S), A = S;
+        // 1. S = q k^T
+        gemm(q, transposed(k), S);
+        // 2. A = M^-alpha phi(S / sqrt(d)), in its place
+        kernels::attention_pointwise(rows(in.shape, b), S, A);
+        // 3. out = A v
+        gemm(A, v, b.queries(out[h]));
+      });
+  }
+
+  // Undoing 3: dv = A^T dout, dA = dout v^T.
+  // Undoing 2: dS = M^-alpha phi'(S / sqrt(d)) dA / sqrt(d), element by element.
+  // Undoing 1: dq = dS k, dk = dS^T q.
+  // Blocks run from the last to the first, because the last one sees all keys that any sees, and assigns their dk, dv.
+  template <class T>
+  void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> douts, NoMemory,
+                    const Scratch<T>& scratch, const AttentionGradient<T>& gradient) const {
+    const kernels::Gemm gemm{in.products};
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      clear_unseen_keys(causal, in.shape, h, gradient);
+      MapBlocks<T>(in.shape, causal).backward([&](const MapBlock& b) {
+        const Matrix<const T> q = b.queries(in.q[h]), k = b.keys(in.k[h]), v = b.keys(in.v[h]);
+        const Matrix<const T> dout = b.queries(douts[h]);
+        const Matrix<T> S = b.dense_map(scratch.S), A = b.dense_map(scratch.A), dA = A, dS = A;
+        // S and A again
+        gemm(q, transposed(k), S);
+        kernels::attention_pointwise(rows(in.shape, b), S, A);
+        // 3. dA takes the place of A
+        gemm(transposed(A), dout, b.update(gradient.update), b.keys(gradient.v[h]));
+        gemm(dout, transposed(v), dA);
+        // 2. dS takes the place of dA
+        kernels::attention_pointwise_backward(rows(in.shape, b), S, dA);
+        // 1.
+        gemm(dS, k, gradient.update, b.queries(gradient.q[h]));
+        gemm(transposed(dS), q, b.update(gradient.update), b.keys(gradient.k[h]));
+      });
+    }
+  }
+
+  template <class T>
+  void run_map(const AttentionInput<T>& in, Heads<T> map, NoMemory, const Scratch<T>&) const {
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      kernels::Gemm{in.products}(in.q[h], transposed(in.k[h]), map[h]);
+      kernels::attention_pointwise(rows(in.shape, whole_map(in.shape, causal)), map[h], map[h]);
+    }
+  }
+
+  Cost cost(const AttentionShape& shape) const override {
+    const MapPairs map(shape, causal);
+    const Index d = shape.width, e = shape.value_width;
+    const Counts scores_and_map = map.scores(d) + kernels::attention_pointwise_counts(phi, map.pairs);
+    Cost cost;
+    // Forward: 1. S; 2. A; 3. out.
+    cost.forward = scores_and_map + map.to_queries(e);
+    // Backward: S and A again; 3. dv and dA; 2. dS; 1. dq and dk.
+    cost.backward = scores_and_map + map.to_keys(e) + map.scores(e) +
+                    kernels::attention_pointwise_backward_counts(phi, map.pairs) + map.to_queries(d) + map.to_keys(d);
+    cost.forward_contractions = map.contraction(d + e);
+    cost.backward_contractions = 2 * map.contraction(d + e);  // making S again is not counted
+    cost.attention_exp = cost.forward.exp;
+    return shape.heads * cost;
+  }
+
+ private:
+  kernels::PointwiseRows rows(const AttentionShape& shape, const MapBlock& b) const {
+    const double width = static_cast<double>(shape.width), keys = static_cast<double>(shape.keys);
+    return {phi, std::pow(keys, -alpha), b.scores(1 / std::sqrt(width))};
+  }
+};
+
+template MechanismEntry mechanism_entry<PointwiseAttention>();
+
+}  // namespace heed

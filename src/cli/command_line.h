@@ -1,0 +1,82 @@
+// The command line: verbs, and the options that each takes. What parses it is known to command_line.cpp alone, whose
+// library takes longer to compile than any verb.
+#pragma once
+
+#include "heed/base/tensor.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace heed::cli {
+
+/// Where the value of an option goes. A bool is a flag, whose option has no value; a list takes any number of values.
+using Destination =
+    std::variant<bool*, int*, Index*, double*, std::string*, std::vector<std::string>*, std::vector<Index>*>;
+
+/// The least and the largest value allowed.
+struct Range {
+  double least, most;
+};
+
+/// What an option's value must be, beyond its type, and what the help calls it.
+struct OptionRules {
+  const char* value = nullptr;  ///< "FILE" in --init FILE; by default the type
+  bool required = false;
+  bool positive = false;              ///< any number above 0
+  std::optional<Range> range{};       ///< for a list: of each value
+  std::vector<std::string> one_of{};  ///< for a list: each value is one of them
+  bool commas = false;                ///< a list's values may stand in one word: 64,128,256
+  bool one_each = false;              ///< a list's option is repeated for each value, which is one word
+  const char* excludes = nullptr;     ///< the option that cannot be given beside this one
+};
+
+/// A command, with its options and perhaps with verbs of its own, one of which must then be given.
+class Command {
+ public:
+  /// Adds the verb `name`; `summary` is its line in the help.
+  Command verb(const std::string& name, const std::string& summary);
+
+  /// Adds an option, "--name" or "-n,--name", or "NAME" for a word that stands by itself. `into` must outlive the
+  /// command line, and is left as it is where the option is not given.
+  void option(const std::string& name, Destination into, const std::string& meaning, const OptionRules& rules = {});
+
+  /// Adds text that stands below the options in the help.
+  void footer(const std::string& text);
+
+  /// What is done when the command is given; returns the exit status.
+  void action(std::function<int()> run);
+
+ private:
+  friend class CommandLine;
+  Command(CLI::App* app, std::function<int()>* chosen) : app_(app), chosen_(chosen) {}
+
+  CLI::App* app_;
+  std::function<int()>* chosen_;
+};
+
+/// The command line of the program `name`.
+class CommandLine {
+ public:
+  CommandLine(const std::string& name, const std::string& description, const std::string& version);
+  ~CommandLine();
+
+  /// The program itself, to add verbs to.
+  Command program() { return {app_.get(), &chosen_}; }
+
+  /// Does what the arguments ask for and returns the exit status. Throws Error if they ask for nothing that exists.
+  int run(int argc, char** argv);
+
+ private:
+  std::unique_ptr<CLI::App> app_;
+  std::function<int()> chosen_;
+};
+
+}  // namespace heed::cli

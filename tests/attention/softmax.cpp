@@ -1,0 +1,113 @@
+// Softmax attention on numbers worked out by hand, by its definition, and where scores are extreme. Gradients, costs and
+// agreement of number types are checked over all mechanisms in tests/checks/cases.cpp.
+#include "support/mechanism.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+
+using namespace heed;
+
+BOOST_AUTO_TEST_SUITE(softmax_attention)
+
+// One channel: S = q k^T. q = (ln 2, 0), k = (1, 0), v = (3, 9): the rows of A are (2/3, 1/3) and (1/2, 1/2),
+// out = (5, 6). dout = (1, 1): dv = (2/3 + 1/2, 1/3 + 1/2). dA = (3, 9) in each row, so
+// dS = A (dA - sum A dA) = (2/3 (3 - 5), 1/3 (9 - 5)), (1/2 (3 - 6), 1/2 (9 - 6)); dq = dS k, dk = dS^T q.
+BOOST_AUTO_TEST_CASE(by_hand) {
+  const double ln2 = std::log(2.0);
+  const Tensors r = run_mechanism<double>(
+      "softmax", {}, {{"q", tokens(2, 1, {ln2, 0})}, {"k", tokens(2, 1, {1, 0})}, {"v", tokens(2, 1, {3, 9})}});
+  check_near(r.at("map"), {2.0 / 3, 1.0 / 3, 0.5, 0.5});
+  check_near(r.at("out"), {5, 6});
+  check_near(r.at("dv"), {7.0 / 6, 5.0 / 6});
+  check_near(r.at("dq"), {-4.0 / 3, -1.5});
+  check_near(r.at("dk"), {-4.0 / 3 * ln2, 4.0 / 3 * ln2});
+}
+
+// The first query sees the first key alone, whatever the second is.
+BOOST_AUTO_TEST_CASE(causal_by_hand) {
+  const double ln2 = std::log(2.0);
+  const Tensors r = run_mechanism<double>(
+      "softmax", {{"causal", "true"}},
+      {{"q", tokens(2, 1, {ln2, ln2})}, {"k", tokens(2, 1, {1, 0})}, {"v", tokens(2, 1, {3, 9})}});
+  check_near(r.at("map"), {1, 0, 2.0 / 3, 1.0 / 3});
+  check_near(r.at("out"), {3, 5});
+  check_near(r.at("dq"), {0, -4.0 / 3});
+  check_near(r.at("dv"), {5.0 / 3, 1.0 / 3});
+}
+
+// Keys that no query sees get a gradient, of zero.
+BOOST_AUTO_TEST_CASE(causal_with_more_keys_than_queries) {
+  const Tensors r = run_mechanism<double>(
+      "softmax", {{"causal", "true"}},
+      {{"q", tokens(1, 1, {1})}, {"k", tokens(3, 1, {3, 4, 5})}, {"v", tokens(3, 1, {6, 7, 8})}});
+  check_near(r.at("out"), {6});
+  check_near(r.at("dk"), {0, 0, 0});
+  check_near(r.at("dv"), {1, 0, 0});
+}
+
+/// out = softmax(q k^T / sqrt(d)) v as it is written, for one image and head after the other.
+Tensor<double> by_definition(const Tensors& x, bool causal) {
+  const Tensor<double>&q = x.at("q"), &k = x.at("k"), &v = x.at("v");
+  const Index heads = q.shape()[0] * q.shape()[1], N = q.shape()[2], M = k.shape()[2], d = q.shape()[3],
+              e = v.shape()[3];
+  Tensor<double> out(Shape{q.shape()[0], q.shape()[1], N, e});
+  for (Index h = 0; h < heads; ++h)
+    for (Index i = 0; i < N; ++i) {
+      double sum = 0;
+      for (Index j = 0; j < (causal ? std::min(M, i + 1) : M); ++j) {
+        double score = 0;
+        for (Index c = 0; c < d; ++c) score += q[(h * N + i) * d + c] * k[(h * M + j) * d + c];
+        const double weight = std::exp(score / std::sqrt(static_cast<double>(d)));
+        sum += weight;
+        for (Index c = 0; c < e; ++c) out[(h * N + i) * e + c] += weight * v[(h * M + j) * e + c];
+      }
+      for (Index c = 0; c < e; ++c) out[(h * N + i) * e + c] /= sum;
+    }
+  return out;
+}
+
+// More than one block of queries (map_blocks.h), and a width of values of their own.
+BOOST_AUTO_TEST_CASE(blocks_of_queries_by_definition) {
+  for (const char* causal : {"false", "true"})
+    for (const Index N : {1, 5, 95, 96, 150}) {
+      const Tensors x{{"q", random_tensor({2, 3, N, 4}, 1, 2)},
+                      {"k", random_tensor({2, 3, N, 4}, 2, 2)},
+                      {"v", random_tensor({2, 3, N, 6}, 3)},
+                      {"dout", random_tensor({2, 3, N, 6}, 4)}};
+      const std::string what = "N = " + std::to_string(N) + ", causal = " + causal;
+      const Tensors exact = run_mechanism<double>("softmax", {{"causal", causal}}, x);
+      check_same(exact, {{"out", by_definition(x, *causal == 't')}}, 1e-14, what);
+      check_same(run_mechanism<float>("softmax", {{"causal", causal}}, x), exact, 2e-6, what);
+    }
+}
+
+// Scores of 1e4: the largest weighs 1, whatever the others are; nothing overflows.
+BOOST_AUTO_TEST_CASE(extreme_scores) {
+  const Tensors x{{"q", tokens(2, 1, {100, -100})}, {"k", tokens(2, 1, {100, -100})}, {"v", tokens(2, 1, {1, 2})}};
+  for (const Tensors& r : {run_mechanism<double>("softmax", {}, x), run_mechanism<float>("softmax", {}, x)}) {
+    check_near(r.at("out"), {1, 2});
+    check_near(r.at("map"), {1, 0, 0, 1});
+    check_near(r.at("dq"), {0, 0});
+    check_near(r.at("dv"), {1, 1});
+  }
+}
+
+// Two numbers are kept of each row, and two blocks of the map are made at a time: it is never stored.
+BOOST_AUTO_TEST_CASE(memory_is_linear_in_tokens) {
+  const AttentionShape shape{.heads = 2, .queries = 4096, .keys = 4096, .width = 16, .value_width = 16};
+  const AttentionMemorySize size = make_mechanism("softmax", {})->memory(shape);
+  BOOST_TEST(size.saved == 2 * 2 * 4096);
+  BOOST_TEST(size.scratch == 2 * 64 * 4096);
+  BOOST_TEST(size.prepared == 0);
+}
+
+BOOST_AUTO_TEST_CASE(cost_of_deit_tiny) {
+  const AttentionShape shape{.heads = 3, .queries = 197, .keys = 197, .width = 64, .value_width = 64};
+  const Cost cost = make_mechanism("softmax", {})->cost(shape);
+  BOOST_TEST(cost.forward_contractions.mul == 2 * 3 * 197 * 197 * 64);
+  BOOST_TEST(cost.backward_contractions.mul == 2 * cost.forward_contractions.mul);
+  BOOST_TEST(cost.attention_exp == 3 * 197 * 197);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,121 @@
+// The pages: what they link to and the files they name are there.
+#include "heed/attention/mechanism.h"
+#include "heed/config/experiment.h"
+#include "heed/io/file.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <filesystem>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+using namespace heed;
+namespace fs = std::filesystem;
+
+namespace {
+
+std::vector<fs::path> pages() {
+  std::vector<fs::path> list{"README.md", "experiments/README.md"};
+  for (const fs::directory_entry& entry : fs::directory_iterator("docs"))
+    if (entry.path().extension() == ".md") list.push_back(entry.path());
+  return list;
+}
+
+/// Calls f(line, its number, is it in a block of code) for each line of a page.
+template <class F>
+void for_lines(const fs::path& page, const F& f) {
+  std::istringstream text(read_file(page.string()));
+  bool code = false;
+  int number = 0;
+  for (std::string line; std::getline(text, line);) {
+    const bool fence = line.starts_with("```");
+    f(line, ++number, code || fence);
+    code ^= fence;
+  }
+}
+
+template <class F>
+void for_matches(const std::string& line, const std::regex& pattern, const F& f) {
+  for (std::sregex_iterator match(line.begin(), line.end(), pattern), end; match != end; ++match) f(*match);
+}
+
+/// The anchors of a page's headings: "## A mechanism's cost" is #a-mechanisms-cost.
+std::set<std::string> anchors(const fs::path& page) {
+  std::set<std::string> found;
+  for_lines(page, [&](const std::string& line, int, bool code) {
+    if (code || !line.starts_with("#")) return;
+    std::string anchor;
+    for (const char c : line.substr(line.find_first_not_of("# ")))
+      if (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_')
+        anchor += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      else if (c == ' ')
+        anchor += '-';
+    found.insert(anchor);
+  });
+  return found;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(docs)
+
+BOOST_AUTO_TEST_CASE(every_mechanism_has_its_line_and_its_experiment) {
+  const std::string readme = read_file("README.md");
+  std::set<std::string> in_experiments;
+  for (const fs::directory_entry& entry : fs::directory_iterator("experiments"))
+    if (entry.path().extension() == ".toml" && entry.path().filename().string().starts_with("mnist"))
+      for (const std::string& name : load_experiment(entry.path().string()).attention.mechanism)
+        in_experiments.insert(name);
+  for (const MechanismEntry& entry : mechanisms()) {
+    BOOST_TEST(readme.find(std::string("[`") + entry.name + "`](src/attention/") != std::string::npos,
+               "README.md's table of mechanisms has no line for " << entry.name);
+    BOOST_TEST(in_experiments.contains(entry.name), "no experiments/mnist*.toml trains " << entry.name);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(links_lead_somewhere) {
+  static const std::regex link("(?:\\]\\(|src=\")([^)\"#]*)(?:#([^)\"]*))?[)\"]");
+  int links = 0;
+  for (const fs::path& page : pages())
+    for_lines(page, [&](const std::string& line, int number, bool code) {
+      if (code) return;
+      for_matches(line, link, [&](const std::smatch& match) {
+        if (match[1].str().starts_with("https://")) return;
+        const fs::path target = match[1].str().empty() ? page : page.parent_path() / match[1].str();
+        const std::string where = page.string() + ":" + std::to_string(number) + ": " + match[0].str();
+        BOOST_TEST(fs::exists(target), where);
+        if (match[2].matched && fs::exists(target)) BOOST_TEST(anchors(target).contains(match[2]), where);
+        ++links;
+      });
+    });
+  BOOST_TEST(links > 20);
+}
+
+// A file that a page holds, as one whose first line is a comment with its name, is not there yet.
+BOOST_AUTO_TEST_CASE(files_that_are_named_are_there) {
+  static const std::regex file("\\b((?:include|src|tests|docs|models|experiments|datasets)/[\\w/.-]*\\.\\w+)");
+  int files = 0;
+  for (const fs::path& page : pages()) {
+    std::set<std::string> held;
+    for_lines(page, [&](const std::string& line, int number, bool) {
+      for_matches(line, file, [&](const std::smatch& match) {
+        if (line == "// " + match[1].str()) held.insert(match[1]);
+        BOOST_TEST((held.contains(match[1]) || fs::exists(match[1].str())),
+                   page.string() << ":" << number << ": there is no " << match[1].str());
+        ++files;
+      });
+    });
+  }
+  BOOST_TEST(files > 20);
+}
+
+BOOST_AUTO_TEST_CASE(the_first_page_is_short) {
+  int lines = 0;
+  for_lines("README.md", [&](const std::string&, int, bool) { ++lines; });
+  BOOST_TEST(lines <= 180);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,91 @@
+// Lanes, the tree by which they are added up, and the shares of processes.
+#include "heed/train/lanes.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <string>
+
+using namespace heed;
+
+namespace {
+
+/// The tree over lanes as a formula.
+std::string formula(LaneRange lanes) {
+  return tree_sum(
+      lanes, [](Index lane) { return std::to_string(lane); },
+      [](const std::string& a, const std::string& b) { return "(" + a + "+" + b + ")"; });
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(train_lanes)
+
+BOOST_AUTO_TEST_CASE(the_tree_is_that_of_halves) {
+  BOOST_TEST(formula({0, 1}) == "0");
+  BOOST_TEST(formula({0, 3}) == "(0+(1+2))");
+  BOOST_TEST(formula({0, 8}) == "(((0+1)+(2+3))+((4+5)+(6+7)))");
+  BOOST_TEST(formula({0, 5}) == "((0+1)+(2+(3+4)))");
+}
+
+// So that the sums of processes, added up as neighbours, are the sum of one.
+BOOST_AUTO_TEST_CASE(processes_own_subtrees) {
+  for (Index count = 8; count <= 16; ++count) {
+    const Lanes lanes{count, 1, count};
+    for (const int ranks : {1, 2, 4, 8}) {
+      std::vector<std::string> sums;
+      Index next = 0;
+      for (int rank = 0; rank < ranks; ++rank) {
+        const LaneRange own = lanes.of_process(rank, ranks);
+        BOOST_TEST(own.first == next);
+        BOOST_REQUIRE(own.last > own.first);
+        sums.push_back(formula(own));
+        next = own.last;
+      }
+      BOOST_TEST(next == count);
+      for (; sums.size() > 1; sums.resize(sums.size() / 2))
+        for (std::size_t i = 0; i < sums.size() / 2; ++i) sums[i] = "(" + sums[2 * i] + "+" + sums[2 * i + 1] + ")";
+      BOOST_TEST(sums[0] == formula({0, count}), count << " lanes, " << ranks << " processes");
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(every_model_has_eight_lanes_where_there_are_eight_pieces) {
+  for (const Index weights : {1, 1 << 22, (1 << 22) + 1, 1 << 30})
+    for (const Index examples : {1, 7, 63, 64, 65, 128, 1000}) {
+      const Lanes lanes = lanes_of(examples, 8, weights);
+      BOOST_TEST(lanes.pieces() == (examples + 7) / 8);
+      BOOST_TEST(lanes.count >= std::min<Index>(8, lanes.pieces()));
+      BOOST_TEST(lanes.count <= lanes.pieces());
+      Index covered = 0;
+      for (Index piece = 0; piece < lanes.pieces(); ++piece) {
+        BOOST_TEST(lanes.piece_at(piece).first == covered);
+        covered += lanes.piece_at(piece).count;
+      }
+      BOOST_TEST(covered == examples);
+      BOOST_TEST(lanes.first_piece(0) == 0);
+      for (Index lane = 0; lane < lanes.count; ++lane)
+        BOOST_TEST(lanes.first_piece(lane) < lanes.first_piece(lane + 1));
+      BOOST_TEST(lanes.first_piece(lanes.count) == lanes.pieces());
+    }
+}
+
+// Computed one after the other, so many sums of lanes and subtrees exist at once, and no more.
+BOOST_AUTO_TEST_CASE(a_logarithm_of_sums_is_enough) {
+  for (Index lanes = 1; lanes <= 70; ++lanes) {
+    Index now = 0, most = 0;
+    tree_sum(
+        LaneRange{0, lanes},
+        [&](Index) {
+          most = std::max(most, ++now);
+          return 0;
+        },
+        [&](int, int) {
+          --now;
+          return 0;
+        });
+    BOOST_TEST(now == 1);
+    BOOST_TEST(most == sums_at_once(lanes), lanes << " lanes");
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,177 @@
+// A model and a task that heed has not go through training, evaluation and costs (support/tagger.h).
+#include "support/processes.h"
+#include "support/tagger.h"
+#include "support/training.h"
+
+#include "heed/analysis/model_cost.h"
+#include "heed/io/safetensors.h"
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+constexpr Index vocabulary = 7, width = 4, tags = 3, length = 5;
+
+struct Foreign {
+  Tagger model{vocabulary, width, tags, length};
+  Parameters<double> parameters{model.parameters()};
+  Sentences sentences{11, length, vocabulary, tags, 4};
+
+  Foreign() { parameters.initialise(2); }
+
+  /// The logits of token t of sentence b, by the definition.
+  std::vector<double> logits(Index b, Index t) const {
+    const View<const double> E = parameters[0], W = parameters[1], c = parameters[2];
+    const Index L = sentences.lengths[b];
+    std::vector<double> y(c.begin(), c.end());
+    for (Index k = 0; k < tags; ++k)
+      for (Index i = 0; i < width; ++i) {
+        double x = E[sentences.tokens[b * length + t] * width + i];
+        for (Index s = 0; s < L; ++s) x += E[sentences.tokens[b * length + s] * width + i] / static_cast<double>(L);
+        y[static_cast<std::size_t>(k)] += W[k * width + i] * x;
+      }
+    return y;
+  }
+
+  /// Sums over the tags that are asked for, one sentence after the other.
+  Score score() const {
+    Score score;
+    for (Index i = 0; i < sentences.tags.size(); ++i) {
+      const int tag = sentences.tags[i];
+      if (tag < 0) continue;
+      const std::vector<double> y = logits(i / length, i % length);
+      double sum = 0;
+      for (const double value : y) sum += std::exp(value);
+      const bool right = std::max_element(y.begin(), y.end()) - y.begin() == tag;
+      score = score + Score{1, std::log(sum) - y[static_cast<std::size_t>(tag)], right ? 1.0 : 0.0};
+    }
+    return score;
+  }
+
+  double loss() const {
+    double squares = 0;
+    for (const double c : parameters[2]) squares += c * c;
+    return score().mean_loss() + squares;
+  }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(train_seam)
+
+// The loss is a mean over the tags of the whole batch, of which pieces have different numbers; the penalty counts once.
+// Central differences of steps 1e-5 are right to 1e-10 times third derivatives, of order one here.
+BOOST_FIXTURE_TEST_CASE(gradients_of_a_foreign_batch, Foreign) {
+  const TaggedBatch<double> batch(sentences, 0, 11);
+  for (const Index piece : {1, 2, 11}) {
+    BatchGradient<double> gradient(model, parameters, 11, {.piece = piece});
+    const BatchResult result = gradient.run(batch, RandomStream(1));
+    BOOST_TEST(std::abs(result.loss - loss()) < 1e-13);
+    BOOST_TEST(result.terms == score().terms);
+    BOOST_TEST(result.correct == score().correct);
+    for (ParameterId id = 0; id < 3; ++id)
+      for (Index i = 0; i < parameters[id].size(); ++i) {
+        double& weight = parameters[id][i];
+        const double before = weight, h = 1e-5;
+        weight = before + h;
+        const double above = loss();
+        weight = before - h;
+        const double below = loss();
+        weight = before;
+        BOOST_TEST(std::abs(gradient.gradients()[id][i] - (above - below) / (2 * h)) < 1e-8,
+                   parameters.list()[id].name << " " << i);
+      }
+  }
+}
+
+BOOST_FIXTURE_TEST_CASE(evaluation_of_a_foreign_task, Foreign) {
+  const Score expected = score();
+  std::vector<Score> scores;
+  for (const int count : {1, 2, 3}) {
+    const WithThreads with(count);
+    SentenceSource<double> source(model, sentences, 4);
+    const Evaluation result = evaluate(model, parameters, source, 1, 3);
+    BOOST_TEST(result.score.terms == expected.terms);
+    BOOST_TEST(result.score.correct == expected.correct);
+    BOOST_TEST(result.counts[0] == expected.terms - expected.correct);
+    BOOST_TEST(std::abs(result.score.loss - expected.loss) < 1e-13 * expected.terms);
+    scores.push_back(result.score);
+  }
+  BOOST_TEST(scores[0].loss == scores[1].loss);
+  BOOST_TEST(scores[0].loss == scores[2].loss);
+}
+
+// Two processes take eight sentences of pieces of one, which makes eight lanes.
+BOOST_FIXTURE_TEST_CASE(evaluation_by_two_processes, Foreign) {
+  const Sentences eight(8, length, vocabulary, tags, 6);
+  SentenceSource<double> source(model, eight, 8);
+  const Evaluation alone = evaluate(model, parameters, source, 1, 1);
+  struct Half : BatchSource<double> {
+    explicit Half(TaggedBatch<double> half) : batch(std::move(half)) {}
+    Index examples() const override { return batch.size(); }
+    Index batches() const override { return 1; }
+    void start(Index, Index) override { done = false; }
+    const TaskBatch<double>* next() override { return std::exchange(done, true) ? nullptr : &batch; }
+    TaggedBatch<double> batch;
+    bool done = false;
+  };
+  std::vector<Evaluation> results(2);
+  in_processes(2, [&](Ranks& ranks) {
+    Half half(TaggedBatch<double>(eight, 4 * ranks.rank(), 4));
+    results[static_cast<std::size_t>(ranks.rank())] = evaluate<double>(model, parameters, half, 1, 1, nullptr, ranks);
+  });
+  for (const Evaluation& result : results) {
+    BOOST_TEST(result.score.loss == alone.score.loss);
+    BOOST_TEST(result.score.terms == alone.score.terms);
+    BOOST_TEST(result.score.correct == alone.score.correct);
+    BOOST_TEST(result.counts == alone.counts, boost::test_tools::per_element());
+  }
+}
+
+BOOST_FIXTURE_TEST_CASE(cost_of_a_foreign_model, Foreign) {
+  const ModelCost cost = cost_of(model);
+  BOOST_TEST(cost.parameters == vocabulary * width + tags * width + tags);
+  const auto products = [&](CostPass pass) { return cost_total(cost, {Convention::contractions, pass}).counts.mul; };
+  BOOST_TEST(products(CostPass::forward) == length * width * tags);
+  BOOST_TEST(products(CostPass::backward) == 2 * length * width * tags);
+}
+
+// Two views of an example and a teacher that follows the weights. What the task keeps is in the checkpoint: without it,
+// a run that was interrupted would go on with another teacher.
+BOOST_FIXTURE_TEST_CASE(training_with_a_teacher_and_resuming, Foreign) {
+  const Workshop workshop(10, 10);
+  Experiment x = workshop.experiment();
+  x.train.batch = 8;
+  x.train.dtype = "f64";
+  struct Recorder : TrainObserver {
+    std::vector<double> losses;
+    double tested = 0;
+    void epoch(const EpochReport& report) override { losses.push_back(report.train.loss); }
+    void test(const Evaluation& evaluation) override { tested = evaluation.score.terms; }
+  };
+  const auto run = [&](const std::string& directory, Index steps, bool resume) {
+    Tagging task(model, x.train.batch);
+    std::atomic<bool> interrupt{false};
+    Recorder recorder;
+    AfterStep stop([&](const StepReport& report) { interrupt = report.step >= steps; });
+    TrainOptions options{directory, "", resume, &interrupt};
+    if (steps > 0)
+      train(x, options, stop, model, task);
+    else
+      train(x, options, recorder, model, task);
+    return recorder;
+  };
+  const Recorder whole = run(workshop / "whole", 0, false);
+  BOOST_TEST(whole.losses.size() == 3u);
+  BOOST_TEST(whole.losses.back() < whole.losses.front());
+  BOOST_TEST(whole.tested == 22);  // tags that the test sentences ask for
+  run(workshop / "stopped", 2, false);
+  run(workshop / "stopped", 5, true);
+  run(workshop / "stopped", 0, true);
+  check_same_run(workshop / "whole", workshop / "stopped");
+  const SafetensorsFile last(workshop / "whole/last.safetensors");
+  BOOST_TEST(last.contains("heed.task.teacher.embedding"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
