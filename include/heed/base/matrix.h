@@ -18,6 +18,12 @@ struct Matrix {
   Matrix(T* data, Index rows, Index columns) : Matrix(data, rows, columns, columns) {}
   Matrix(T* data, Index rows, Index columns, Index stride) : data(data), rows(rows), columns(columns), stride(stride) {}
 
+  /// Copied number by number, so that functions get the address of a matrix. On the stack, where a trivial copy goes,
+  /// it would be written in one piece read from four just written, and each call would wait for those (some 10 ns
+  /// each).
+  Matrix(const Matrix& other) : Matrix(other.data, other.rows, other.columns, other.stride) {}
+  Matrix& operator=(const Matrix&) = default;
+
   /// A Matrix<T> serves wherever a Matrix<const T> is asked for.
   template <class U>
   requires(std::is_same_v<const U, T>) Matrix(const Matrix<U>& other)
@@ -60,6 +66,10 @@ struct Operand {
   Index rows = 0, columns = 0;
   Index stride = 0;         ///< of the matrix in memory
   bool transposed = false;  ///< is that matrix the transpose of the operand?
+
+  Operand(const Operand& other)  // as a Matrix is, and for the same reason
+      : Operand(other.data, other.rows, other.columns, other.stride, other.transposed) {}
+  Operand& operator=(const Operand&) = default;
 
   Operand(Matrix<const T> m) : data(m.data), rows(m.rows), columns(m.columns), stride(m.stride) {}
   Operand(Matrix<T> m) : Operand(Matrix<const T>(m)) {}

@@ -1,12 +1,12 @@
 // Functions of rows: activations and norms, alone or on the way into a linear layer.
 //
-// A row function f maps each row of x [rows, n] by itself. It is a small value that operations copy, with
+// A row function f makes a row of each row of x [rows, n], by itself. It is a small value that operations copy, with
 //
 //   parameters                    two operands, of which either may be empty
 //   name, linear_name             what rows_of and linear_of are called with it
 //   work()                        elementary operations per row
-//   forward(first, x, y)          y = f(x) for some rows, of which row `first` is the first; without gaps, here and
-//   below backward(first, x, dy, update, dx, again)
+//   forward(first, x, y)          y = f(x) for some rows, from row `first` of all on; matrices are without gaps
+//   backward(first, x, dy, update, dx, again)
 //                                 dx (+)= (df/dx)^T dy for these rows, and again = f(x) unless that is empty
 //   sums(tape)                    how many numbers the gradients of its parameters are; 0 where none is wanted
 //   add_sums(tape, first, x, dy, update, sums)
