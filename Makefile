@@ -9,17 +9,31 @@
 #   make format | make clean
 #
 # Choices:
-#   KERNELS=reference   plain loops only: no BLAS, no SIMD, no OpenMP (built in build-reference)
+#   BLAS=none           plain loops for products of doubles and for singular values; default: openblas
+#   SIMD=none           plain loops for floats; default: highway
+#   THREADS=none        one thread computes; default: openmp
+#   KERNELS=reference   all three of them none (built in build-reference; others in build-no-blas and so on)
+#   V=1                 show whole commands
 #   ARCH=x86-64-v3      the CPU to compile for; default: this one
 #   CXXFLAGS='-O0 -g'   further flags for the compiler, which gets them last
 #   PREFIX, DESTDIR     where `make install` puts things
 #   HEED_MIRROR         where datasets/fetch.sh downloads from
 
-VERSION := 0.1.0
+VERSION := 0.2.0
 PREFIX  ?= /usr/local
 ARCH    ?= native
 KERNELS ?= fast
 CXX     ?= g++
+ifeq ($(KERNELS),reference)
+  BLAS ?= none
+  SIMD ?= none
+  THREADS ?= none
+else ifneq ($(KERNELS),fast)
+  $(error KERNELS is '$(KERNELS)'; it must be fast or reference)
+endif
+BLAS    ?= openblas
+SIMD    ?= highway
+THREADS ?= openmp
 
 PACKAGES := g++ make pkgconf libtbb-dev libstb-dev libboost-test-dev libcli11-dev libtomlplusplus-dev \
             nlohmann-json3-dev libfmt-dev zlib1g-dev curl ca-certificates dataset-fashion-mnist python3-matplotlib
@@ -30,19 +44,35 @@ PACKAGES := g++ make pkgconf libtbb-dev libstb-dev libboost-test-dev libcli11-de
 # and a sum two operations, as written: fused steps are asked for where they are wanted.
 EXPORTED := -std=c++20 -march=$(ARCH) -fno-math-errno -fno-trapping-math -ffp-contract=off
 LIBS     := -ltbb -lfmt -lz
-ifeq ($(KERNELS),reference)
-  BUILD    := build-reference
-  EXPORTED += -DHEED_REFERENCE
-else ifeq ($(KERNELS),fast)
-  BUILD    := build
-  PACKAGES += libopenblas-dev libhwy-dev
-  EXPORTED += -fopenmp
+NO       :=
+ifeq ($(BLAS),openblas)
+  PACKAGES += libopenblas-dev
   LIBS     += -lopenblas
+else ifeq ($(BLAS),none)
+  NO       += blas
+  EXPORTED += -DHEED_NO_BLAS
+else
+  $(error BLAS is '$(BLAS)'; it must be openblas or none)
+endif
+ifeq ($(SIMD),highway)
+  PACKAGES += libhwy-dev
   # Without the second, Highway takes any ARCH without AES instructions for SSSE3.
   DEFINES  := -DHWY_COMPILE_ONLY_STATIC -DHWY_DISABLE_PCLMUL_AES
+else ifeq ($(SIMD),none)
+  NO       += simd
+  EXPORTED += -DHEED_NO_SIMD
 else
-  $(error KERNELS is '$(KERNELS)'; it must be fast or reference)
+  $(error SIMD is '$(SIMD)'; it must be highway or none)
 endif
+ifeq ($(THREADS),openmp)
+  EXPORTED += -fopenmp
+else ifeq ($(THREADS),none)
+  NO       += threads
+  EXPORTED += -DHEED_NO_THREADS
+else
+  $(error THREADS is '$(THREADS)'; it must be openmp or none)
+endif
+BUILD    := build$(subst -no-blas-no-simd-no-threads,-reference,$(subst $() ,,$(NO:%=-no-%)))
 DEFINES  += -DHEED_VERSION=\"$(VERSION)\" -DHEED_ARCH=\"$(ARCH)\"
 
 # GCC 12 sees an overflow inside fmt that is not there: hence -Wno-stringop-overflow.
@@ -58,32 +88,39 @@ objects  = $(patsubst %.cpp,$(BUILD)/%.o,$(1))
 .PHONY: all deps run test bench install format clean force
 .DELETE_ON_ERROR:
 
+# Each file that is made is a line with a count, `[37/92] attention/soft.cpp`, or with V=1 the whole command. How many
+# there are to make is known to a make that only says what it would do; it is asked when the first is made.
+made   :=
+total   = $(eval total := $$(shell MAKEFLAGS= $(MAKE) -rn total=0 $(MAKEOVERRIDES) $(MAKECMDGOALS) | grep -c '^echo .\['))$(total)
+making  = $(if $(V),,@$(eval made += x)echo '[$(words $(made))/$(total)] $(1)' && )
+
 all: $(BUILD)/libheed.a $(BUILD)/heed
 
 $(BUILD)/libheed.a: $(call objects,$(LIBRARY))
-	rm -f $@ && ar rcs $@ $^
+	$(call making,$(@F))rm -f $@ && ar rcs $@ $^
 
 $(BUILD)/heed: $(call objects,$(PROGRAM)) $(BUILD)/libheed.a
-	$(CXX) $(FLAGS) $(CXXFLAGS) -o $@ $^ $(LIBS)
+	$(call making,$(@F))$(CXX) $(FLAGS) $(CXXFLAGS) -o $@ $^ $(LIBS)
 
-# The tests are compiled with -O1, in half the time. The library comes first and whole, so that of a function which
-# both contain, an inline one or a template's, the library's is linked: what is tested is what is shipped.
+# The library comes first and whole, so that of a function which both contain, an inline one or a template's, the
+# library's is linked: what is tested is what is shipped.
 $(BUILD)/tests/run: $(call objects,$(TESTS) src/cli/cpu.cpp) $(BUILD)/libheed.a
-	$(CXX) $(FLAGS) $(CXXFLAGS) -o $@ -Wl,--whole-archive $(BUILD)/libheed.a -Wl,--no-whole-archive \
-	  $(filter %.o,$^) $(LIBS) -lboost_unit_test_framework
+	$(call making,tests/$(@F))$(CXX) $(FLAGS) $(CXXFLAGS) -o $@ -Wl,--whole-archive $(BUILD)/libheed.a \
+	  -Wl,--no-whole-archive $(filter %.o,$^) $(LIBS) -lboost_unit_test_framework
 
-$(BUILD)/tests/%.o: tests/%.cpp $(BUILD)/flags
-	@mkdir -p $(@D)
-	$(CXX) $(FLAGS) -O1 $(CXXFLAGS) -Itests -DBOOST_TEST_DYN_LINK -MMD -MP -c -o $@ $<
+# Time goes into the loops of kernels and mechanisms; what calls them is compiled in half the time.
+OPTIMISE := -O1
+$(BUILD)/src/kernels/%.o $(BUILD)/src/attention/%.o: OPTIMISE := -O3
+$(BUILD)/tests/%.o: FLAGS += -Itests -DBOOST_TEST_DYN_LINK
 
 $(BUILD)/%.o: %.cpp $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(CXX) $(FLAGS) -O3 $(CXXFLAGS) -MMD -MP -c -o $@ $<
+	$(call making,$(<:src/%=%))$(CXX) $(FLAGS) $(OPTIMISE) $(CXXFLAGS) -MMD -MP -c -o $@ $<
 
 # Written only where the flags are others than last time; everything is then compiled again.
 $(BUILD)/flags: force
-	@mkdir -p $(@D)
-	@echo '$(CXX) $(FLAGS) $(CXXFLAGS)' | cmp -s - $@ || echo '$(CXX) $(FLAGS) $(CXXFLAGS)' >$@
+	+@mkdir -p $(@D); \
+	echo '$(CXX) $(FLAGS) $(CXXFLAGS)' | cmp -s - $@ || echo '$(CXX) $(FLAGS) $(CXXFLAGS)' >$@
 
 -include $(patsubst %.o,%.d,$(call objects,$(SOURCES) $(TESTS)))
 
@@ -137,4 +174,4 @@ format: deps
 	clang-format -i $$(find include src tests -name '*.h' -o -name '*.cpp')
 
 clean:
-	rm -rf build build-reference
+	rm -rf build build-*

@@ -72,6 +72,10 @@ class Soft : public MechanismBase<Soft> {
             {{"kernel", "exact"}, {"normalize", "map"}}};
   }
 
+  static std::vector<MechanismSetting> settings() {
+    return {{"soft", {{"landmarks", "49"}}, true}, {"soft-exact", {{"kernel", "exact"}}}};
+  }
+
   AttentionLayout layout(Index dim, Index heads) const override { return {heads, dim / heads, 0, dim / heads}; }
 
   MechanismTraits traits() const override {

@@ -1,27 +1,23 @@
 #include "heed/base/parallel.h"
 
+#ifndef HEED_NO_THREADS
+#include <omp.h>
+
 #include <exception>
 #include <mutex>
 #include <thread>
-
-#ifndef HEED_REFERENCE
-#include <omp.h>
 #endif
 
 namespace heed {
 
-#ifdef HEED_REFERENCE
+#ifdef HEED_NO_THREADS
 
-// The reference build does one thing after the other; the thread count is accepted and changes nothing.
-namespace {
-int thread_count = 1;
-}
+// One thing after the other.
 
 void set_threads(int count) {
   require(count >= 1, "threads: {} is not a number of threads; 1 or more are needed", count);
-  thread_count = count;
 }
-int threads() { return thread_count; }
+int threads() { return 1; }
 int worker() { return 0; }
 
 bool detail::alone() { return true; }

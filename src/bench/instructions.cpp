@@ -1,10 +1,13 @@
 #include "heed/bench/instructions.h"
 
-#if defined(__x86_64__) && !defined(HEED_REFERENCE)
-
-#include "heed/kernels/simd.h"
-
+#ifndef HEED_NO_BLAS
 #include <cblas.h>
+#endif
+#ifndef HEED_NO_SIMD
+#include "heed/kernels/simd.h"
+#endif
+
+#include <fmt/format.h>
 
 #include <cstdlib>
 
@@ -12,14 +15,20 @@ namespace heed::bench {
 
 namespace {
 
+/// Bits of this CPU's vectors; 0 where that is not known.
 int bits_of_cpu() {
+#ifdef __x86_64__
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq"))
     return 512;
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? 256 : 128;
+#else
+  return 0;
+#endif
 }
 
+#ifndef HEED_NO_BLAS
 /// Vectors of OpenBLAS' kernels by the name of their core; names that are not listed have 128 bits.
 int bits_of_blas(const std::string& core) {
   for (const char* name : {"SkylakeX", "Cooperlake", "Sapphirerapids"})
@@ -28,12 +37,14 @@ int bits_of_blas(const std::string& core) {
     if (core == name) return 256;
   return 128;
 }
+#endif
 
 }  // namespace
 
 std::vector<std::string> narrow_parts() {
   std::vector<std::string> lines;
-  const int cpu = bits_of_cpu();
+  [[maybe_unused]] const int cpu = bits_of_cpu();
+#ifndef HEED_NO_BLAS
   const std::string core = openblas_get_corename();
   if (const int bits = bits_of_blas(core); bits < cpu) {
     const char* const chosen = std::getenv("OPENBLAS_CORETYPE");
@@ -41,17 +52,14 @@ std::vector<std::string> narrow_parts() {
         "OpenBLAS uses its {} kernels, of {} bits; this CPU has {}; {}", core, bits, cpu,
         chosen ? fmt::format("unset OPENBLAS_CORETYPE, which is {}", chosen) : "install an OpenBLAS that knows it"));
   }
+#endif
+#ifndef HEED_NO_SIMD
   if (constexpr int bits = 32 * kernels::simd::lanes; bits < cpu)
     lines.push_back(fmt::format("heed is compiled for vectors of {} bits (ARCH=" HEED_ARCH
                                 "); this CPU has {}; compile it without ARCH",
                                 bits, cpu));
+#endif
   return lines;
 }
 
 }  // namespace heed::bench
-
-#else
-
-std::vector<std::string> heed::bench::narrow_parts() { return {}; }
-
-#endif

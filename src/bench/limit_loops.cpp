@@ -1,4 +1,4 @@
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_SIMD
 
 #include "limit_loops.h"
 

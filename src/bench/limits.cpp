@@ -3,14 +3,16 @@
 #include "heed/base/error.h"
 #include "heed/base/parallel.h"
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_SIMD
 #include "limit_loops.h"
 #include "heed/bench/timing.h"
 
-#include "heed/kernels/blas.h"
 #include "heed/kernels/gemm.h"
 
 #include <fstream>
+#ifndef HEED_NO_BLAS
+#include "heed/kernels/blas.h"
+#endif
 #endif
 
 namespace heed::bench {
@@ -49,7 +51,7 @@ double Limits::seconds_on_all(Resource resource, double amount) const {
   return amount / 1e9 / std::max(rate(resource, threads(), ""), rate(resource, 1, ""));
 }
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_SIMD
 
 namespace {
 
@@ -107,7 +109,7 @@ Limit register_limit(Resource of, int workers, double seconds, double operations
   return limit_of(of, workers, operations * static_cast<double>(steps * terms_per_step), times, "", how);
 }
 
-/// The largest rate of square products of several sizes, heed's and OpenBLAS'.
+/// The largest rate of square products of several sizes, heed's and, where there is one, OpenBLAS'.
 Limit gemm_limit(int workers, double seconds) {
   constexpr Index sizes[] = {256, 512};
   Limit best{};
@@ -130,11 +132,13 @@ Limit gemm_limit(int workers, double seconds) {
     consider("heed", [n](const float* x, const float* y, float* z) {
       kernels::gemm(Matrix(x, n, n), Matrix(y, n, n), Matrix(z, n, n));
     });
+#ifndef HEED_NO_BLAS
     kernels::single_threaded();
     consider("OpenBLAS", [n](const float* x, const float* y, float* z) {
       const blasint size = kernels::narrow(n);
       cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, size, size, size, 1.0F, x, size, y, size, 0.0F, z, size);
     });
+#endif
   }
   return best;
 }
@@ -234,7 +238,7 @@ Resource Limits::memory_for(double bytes) const {
 #else
 
 Limits::Limits(double, const std::function<void(const std::string&)>&) {
-  fail("bench: no MODEL was given; a build of plain loops (KERNELS=reference) can measure nothing else");
+  fail("bench: no MODEL was given; a build of plain loops (KERNELS=reference or SIMD=none) can measure nothing else");
 }
 
 Resource Limits::memory_for(double) const { return Resource::memory; }

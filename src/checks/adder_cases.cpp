@@ -2,7 +2,8 @@
 // out, so that every choice of gradient meets differences of the function that it belongs to.
 #include "cases.h"
 
-#include "heed/attention/adder.h"
+#include "heed/attention/mechanism.h"
+#include "heed/kernels/softmax.h"
 #include "heed/ops/adder_linear.h"
 #include "heed/ops/attention.h"
 #include "heed/ops/layer_norm_parts.h"
@@ -89,10 +90,9 @@ void add_linear(std::vector<CheckCase>& cases, const AdderLinearOptions& options
 /// function, S0 and H0 the true scores and H at the checked point. There the scores are S0 and move as H does.
 void add_attention(std::vector<CheckCase>& cases, bool identity) {
   const Index images = 2, heads = 3, tokens = 5, d = 4;
-  static auto* const kept = new std::vector<std::unique_ptr<Adder>>;  // cases are handed out by value
-  Adder& adder = *kept->emplace_back(std::make_unique<Adder>());
-  adder.score_grad = DistanceGradient::hardtanh;
-  adder.identity = identity;
+  static auto* const kept = new std::vector<std::unique_ptr<Mechanism>>;  // cases are handed out by value
+  const Mechanism& adder = *kept->emplace_back(
+      make_mechanism("adder", {{"score_grad", "hardtanh"}, {"identity", identity ? "true" : "false"}}));
 
   const Shape shape{images, heads, tokens, d};
   const std::vector<CheckInput> inputs{{"q", shape, -2, 2}, {"k", shape, -2, 2}, {"v", shape}};
@@ -110,7 +110,7 @@ void add_attention(std::vector<CheckCase>& cases, bool identity) {
         negative_penalties(DistanceGradient::hardtanh, tokens, tokens, d, q, k, moved.data());
         negative_penalties(DistanceGradient::hardtanh, tokens, tokens, d, q0, k0, unmoved.data());
         for (std::size_t i = 0; i < size; ++i) s[i] += moved[i] - unmoved[i];
-        kernels::attention_softmax({tokens, tokens, tokens, scale}, s.data(), static_cast<double*>(nullptr));
+        kernels::attention_softmax({scale}, Matrix(s.data(), tokens, tokens));
         for (Index i = 0; i < tokens; ++i)
           for (Index c = 0; c < d; ++c) {
             double sum = identity ? value[i * d + c] : 0;

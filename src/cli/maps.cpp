@@ -66,7 +66,7 @@ int maps_command(const Arguments& a) {
       if (!a.query.empty()) sheet.query = parse_patch(a.query, sheet.grid);
       sheet.title = title_of(shape.class_token, a.query);
     }
-    if (site.mechanism.has_map()) {
+    if (site.mechanism.traits().map) {
       const Tensor<float> maps = attention_maps(site);
       block.weights = patch_weights({maps.data(), {shape.heads, shape.queries, shape.keys}}, sheet.grid, sheet.query);
       any = true;

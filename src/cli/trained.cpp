@@ -74,7 +74,7 @@ namespace {
 
 /// The size of the images that the model takes.
 ImageSize input_of(const Model& model) {
-  const Shape& images = model.example().images.shape();
+  const Shape images = model.example().images.shape();
   return {images[1], images[2], images[3]};
 }
 

@@ -4,7 +4,7 @@
 // With 16 lanes h and h' are piecewise polynomials, otherwise both are made from one exponential.
 #include "heed/kernels/activation.h"
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_SIMD
 
 #include "heed/kernels/simd.h"
 

@@ -1,6 +1,6 @@
 #include "heed/kernels/adamw.h"
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_SIMD
 
 #include "heed/kernels/simd.h"
 

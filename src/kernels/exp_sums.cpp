@@ -2,7 +2,7 @@
 // registers, before the next few.
 #include "heed/kernels/exp_sums.h"
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_SIMD
 
 #include "heed/kernels/simd.h"
 

@@ -1,6 +1,6 @@
 #include "heed/kernels/gate.h"
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_SIMD
 
 #include "heed/kernels/simd.h"
 

@@ -1,18 +1,46 @@
 #include "heed/kernels/gemm.h"
 
-#ifdef HEED_REFERENCE
-
-const char* heed::kernels::gemm_library() { return "plain loops"; }
-
-#else
-
+#ifndef HEED_NO_BLAS
 #include "heed/kernels/blas.h"
-
+#endif
+#ifndef HEED_NO_SIMD
 #include <hwy/highway.h>
+#endif
 
 #include <string>
 
 namespace heed::kernels {
+
+namespace {
+
+std::string float_products() {
+#ifdef HEED_NO_SIMD
+  return "plain loops";
+#else
+  return std::string("heed ") + hwy::TargetName(HWY_TARGET);
+#endif
+}
+
+std::string double_products() {
+#ifdef HEED_NO_BLAS
+  return "plain loops";
+#else
+  const std::string config = openblas_get_config();  // "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ..."
+  return config.substr(0, config.find(' ', config.find(' ') + 1)) + " " + openblas_get_corename();
+#endif
+}
+
+}  // namespace
+
+const char* gemm_library() {
+  static const std::string name = [] {
+    const std::string one = float_products(), other = double_products();
+    return one == other ? one : one + ", " + other;
+  }();
+  return name.c_str();
+}
+
+#ifndef HEED_NO_BLAS
 
 namespace {
 
@@ -24,23 +52,13 @@ blasint leading(const Operand<double>& x) { return leading(x.stride, x.transpose
 
 }  // namespace
 
-void gemm(Operand<double> a, Operand<double> b, Update update, Matrix<double> c) {
+void gemm(const Operand<double>& a, const Operand<double>& b, Update update, const Matrix<double>& c) {
   single_threaded();
   cblas_dgemm(CblasRowMajor, cblas(a), cblas(b), narrow(c.rows), narrow(c.columns), narrow(a.columns), 1.0, a.data,
               leading(a), b.data, leading(b), update == Update::assign ? 0.0 : 1.0, c.data,
               leading(c.stride, c.columns));
 }
 
-const char* gemm_library() {
-  static const std::string name = [] {
-    const std::string config = openblas_get_config();  // "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ..."
-    const std::size_t version = config.find(' ');
-    return std::string("heed ") + hwy::TargetName(HWY_TARGET) + ", " + config.substr(0, config.find(' ', version + 1)) +
-           " " + openblas_get_corename();
-  }();
-  return name.c_str();
-}
+#endif
 
 }  // namespace heed::kernels
-
-#endif

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#if defined(__AVX512BF16__) && !defined(HEED_REFERENCE)
+#if defined(__AVX512BF16__) && !defined(HEED_NO_SIMD)
 #include "bf16_words.h"
 #endif
 
@@ -17,7 +17,7 @@ float round_to_bf16(float x) {
   return std::bit_cast<float>((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000);
 }
 
-#if defined(HEED_REFERENCE)
+#if defined(HEED_NO_SIMD)
 
 namespace {
 
@@ -39,11 +39,12 @@ class Rounded {
 
 const char* bf16_obstacle() { return nullptr; }
 
-void gemm_bf16(Operand<float> a, Operand<float> b, Update update, Matrix<float> c) {
+void gemm_bf16(const Operand<float>& a, const Operand<float>& b, Update update, const Matrix<float>& c) {
   gemm(Rounded(a).matrix(), Rounded(b).matrix(), update, c);
 }
 
-void addmm_bf16(Operand<float> a, Operand<float> b, const float* bias, Matrix<const float> addend, Matrix<float> c) {
+void addmm_bf16(const Operand<float>& a, const Operand<float>& b, const float* bias, const Matrix<const float>& addend,
+                const Matrix<float>& c) {
   addmm(Rounded(a).matrix(), Rounded(b).matrix(), bias, addend, c);
 }
 
@@ -65,9 +66,12 @@ void product(const Operand<float>& a, const Operand<float>& b, Update update, Ma
 
 const char* bf16_obstacle() { return nullptr; }
 
-void gemm_bf16(Operand<float> a, Operand<float> b, Update update, Matrix<float> c) { product<false>(a, b, update, c); }
+void gemm_bf16(const Operand<float>& a, const Operand<float>& b, Update update, const Matrix<float>& c) {
+  product<false>(a, b, update, c);
+}
 
-void addmm_bf16(Operand<float> a, Operand<float> b, const float* bias, Matrix<const float> addend, Matrix<float> c) {
+void addmm_bf16(const Operand<float>& a, const Operand<float>& b, const float* bias, const Matrix<const float>& addend,
+                const Matrix<float>& c) {
   if (bias == nullptr || a.columns == 0) {
     addmm<float>(a.middle_columns(0, 0), b.middle_rows(0, 0), bias, addend, c);
     return gemm_bf16(a, b, Update::accumulate, c);
@@ -81,9 +85,10 @@ const char* bf16_obstacle() {
   return "it needs a CPU with AVX512-BF16 and a build for it (this one: ARCH=" HEED_ARCH ")";
 }
 
-void gemm_bf16(Operand<float>, Operand<float>, Update, Matrix<float>) { HEED_ASSERT(false); }
+void gemm_bf16(const Operand<float>&, const Operand<float>&, Update, const Matrix<float>&) { HEED_ASSERT(false); }
 
-void addmm_bf16(Operand<float>, Operand<float>, const float*, Matrix<const float>, Matrix<float>) {
+void addmm_bf16(const Operand<float>&, const Operand<float>&, const float*, const Matrix<const float>&,
+                const Matrix<float>&) {
   HEED_ASSERT(false);
 }
 

@@ -1,6 +1,6 @@
 #include "heed/kernels/gemm_buffers.h"
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_BLAS
 
 #include <vector>
 

@@ -1,6 +1,6 @@
 #include "heed/kernels/gemm.h"
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_SIMD
 
 #include "pair_sums.h"
 
@@ -8,11 +8,12 @@ namespace heed::kernels {
 
 using namespace simd;
 
-void gemm(Operand<float> a, Operand<float> b, Update update, Matrix<float> c) {
+void gemm(const Operand<float>& a, const Operand<float>& b, Update update, const Matrix<float>& c) {
   sum_pairs<AddProduct>(a, b, update, c);
 }
 
-void addmm(Operand<float> a, Operand<float> b, const float* bias, Matrix<const float> addend, Matrix<float> c) {
+void addmm(const Operand<float>& a, const Operand<float>& b, const float* bias, const Matrix<const float>& addend,
+           const Matrix<float>& c) {
   if (bias == nullptr || a.columns == 0) return addmm<float>(a, b, bias, addend, c);
   sum_pairs<AddProduct, true>(a, b, Update::accumulate, c, {bias, nullptr, addend});
 }

@@ -1,6 +1,6 @@
 #include "heed/kernels/l1_distance.h"
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_SIMD
 
 #include "pair_sums.h"
 #include "sums_over_rows.h"

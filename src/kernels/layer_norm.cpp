@@ -2,7 +2,7 @@
 // pass waits for a row's sum, then its sum of squares, a root and a division: there rows go four at a time.
 #include "heed/kernels/layer_norm.h"
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_SIMD
 
 #include "heed/kernels/simd.h"
 

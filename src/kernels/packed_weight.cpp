@@ -1,6 +1,6 @@
 #include "heed/kernels/packed_weight.h"
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_SIMD
 
 #ifdef __AVX512BF16__
 #include "bf16_words.h"
@@ -12,7 +12,7 @@ namespace heed::kernels {
 
 using namespace simd;
 
-void PackedWeight::pack(Products products, Operand<float> b) {
+void PackedWeight::pack(Products products, const Operand<float>& b) {
   products_ = products, n_ = b.columns, k_ = b.rows;
   const bool exact = products == Products::exact;
   const Index size = packed_size(n_, exact ? k_ : (k_ + 1) / 2);
@@ -29,7 +29,7 @@ void PackedWeight::pack(Products products, Operand<float> b) {
 namespace {
 
 template <bool starts>
-void product(Matrix<const float> a, const PackedWeight& b, Index begin, Update update, Matrix<float> c,
+void product(const Matrix<const float>& a, const PackedWeight& b, Index begin, Update update, Matrix<float> c,
              const Start& start = {}) {
   HEED_ASSERT(begin % 16 == 0 && (c.columns % 16 == 0 || begin + c.columns == b.columns()));
   if (b.products() == Products::exact)
@@ -43,12 +43,12 @@ void product(Matrix<const float> a, const PackedWeight& b, Index begin, Update u
 
 }  // namespace
 
-void gemm(Matrix<const float> a, const PackedWeight& b, Index begin, Update update, Matrix<float> c) {
+void gemm(const Matrix<const float>& a, const PackedWeight& b, Index begin, Update update, const Matrix<float>& c) {
   product<false>(a, b, begin, update, c);
 }
 
-void addmm(Matrix<const float> a, const PackedWeight& b, Index begin, const float* bias, Matrix<const float> addend,
-           Matrix<float> c) {
+void addmm(const Matrix<const float>& a, const PackedWeight& b, Index begin, const float* bias,
+           const Matrix<const float>& addend, const Matrix<float>& c) {
   product<true>(a, b, begin, Update::assign, c, {bias, nullptr, addend});
 }
 

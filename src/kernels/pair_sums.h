@@ -238,7 +238,8 @@ HWY_INLINE void sum_panel(const Operand<float>& a, const F& b_rows, Update updat
 /// C[i,j] (+)= sum over l of a term of A[i,l] and B[l,j]; shapes as in gemm(). AddTerm()(sum, a, b) adds one. With
 /// `starts` it is C = start + that sum, whatever `update` is, where there is a term.
 template <class AddTerm, bool starts = false>
-void sum_pairs(Operand<float> a, Operand<float> b, Update update, Matrix<float> c, const Start& start = {}) {
+void sum_pairs(const Operand<float>& a, const Operand<float>& b, Update update, const Matrix<float>& c,
+               const Start& start = {}) {
   if (a.columns == 0 && update == Update::assign) fill(c, 0.0f);
 
   alignas(alignment) thread_local float packed[block * tile_vectors * lanes];
@@ -269,8 +270,8 @@ inline void pack_all(const Operand<float>& b, float* to) {
 /// As sum_pairs, for a B [k, columns] that pack_all has arranged, of whose columns C [m, n] takes n from `begin` on:
 /// `begin` is a multiple of `lanes`, and begin + n too or `columns`. `start` is that of C.
 template <class AddTerm, bool starts>
-void sum_packed(Operand<float> a, const float* packed, Index columns, Index begin, Update update, Matrix<float> c,
-                const Start& start) {
+void sum_packed(const Operand<float>& a, const float* packed, Index columns, Index begin, Update update,
+                const Matrix<float>& c, const Start& start) {
   const Index k = a.columns;
   for (Index p = 0; p < panels(columns); ++p) {
     const Panel panel = panel_at(columns, p);

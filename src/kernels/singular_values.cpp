@@ -1,6 +1,6 @@
 #include "heed/kernels/singular_values.h"
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_BLAS
 
 #include "heed/kernels/blas.h"
 

@@ -5,7 +5,7 @@
 // scores are.
 #include "heed/kernels/softmax.h"
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_SIMD
 
 #include "heed/kernels/simd.h"
 

@@ -1,6 +1,7 @@
 #include "heed/train/checkpoint.h"
 
 #include "heed/io/weights.h"
+#include "heed/train/run.h"
 
 #include <fmt/format.h>
 
@@ -51,6 +52,7 @@ void save_checkpoint(const std::string& path, const RunState<T>& state) {
   for_state_tensors(state, [&](const std::string& name, View<T> tensor) { file.add(name, View<const T>(tensor)); });
   const RunProgress& p = state.progress;
   file.metadata("heed.format", format_name);
+  add_version(file);
   file.metadata("heed.updates", fmt::format("{}", state.optimizer.steps()));
   file.metadata("heed.epoch", fmt::format("{}", p.epoch));
   file.metadata("heed.step", fmt::format("{}", p.step));

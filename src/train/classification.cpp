@@ -137,7 +137,7 @@ Score ClassificationBatch<T>::judge(View<const T> logits, Piece piece, std::span
 template <class T>
 Classification<T>::Classification(const Experiment& experiment, const Model& model, bool any_size)
     : data_(experiment.data), train_(experiment.train), classes_(model.outputs()[0]), any_size_(any_size) {
-  const Shape& image = model.example().images.shape();
+  const Shape image = model.example().images.shape();
   input_ = {image[1], image[2], image[3]};
 }
 

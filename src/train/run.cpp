@@ -69,6 +69,18 @@ bool RunPaths::exists() const {
   return std::filesystem::exists(config()) || std::filesystem::exists(last()) || std::filesystem::exists(metrics());
 }
 
+void add_version(SafetensorsWriter& file) { file.metadata("heed.version", HEED_VERSION); }
+
+void check_same_version(const RunPaths& paths) {
+  const SafetensorsFile last(paths.last());
+  const auto found = last.metadata().find("heed.version");
+  const std::string version = found == last.metadata().end() ? "0.1.0" : found->second;  // which did not say so yet
+  require(
+      version == HEED_VERSION,
+      "{}: was written by heed {}; heed {} evaluates it, or begins another run with it (--init), but cannot resume it",
+      paths.last(), version, HEED_VERSION);
+}
+
 void check_same_experiment(const RunPaths& paths, const Experiment& experiment) {
   const Experiment recorded = load_experiment(paths.config());
   Experiment allowed = experiment;
@@ -88,6 +100,8 @@ void check_same_experiment(const RunPaths& paths, const Experiment& experiment) 
   }
   fail("{}: the run was begun with another configuration; a resumed run keeps it", paths.config());
 }
+
+std::string config_toml(const Experiment& experiment) { return "# heed " HEED_VERSION "\n" + to_toml(experiment); }
 
 std::string environment_json() {
   nlohmann::ordered_json json;

@@ -76,6 +76,7 @@ CostQuery step_cost(const Experiment& x, Convention convention) {
 /// cost.json: what a training step costs per image, in both conventions.
 std::string cost_file(const Experiment& x, const ModelCost& cost) {
   nlohmann::ordered_json json;
+  json["version"] = HEED_VERSION;
   for (const auto& [name, convention] : {std::pair("contractions", Convention::contractions), {"all", Convention::all}})
     json[name] = cost_json(cost, step_cost(x, convention), default_energy_table());
   return json.dump(1) + "\n";
@@ -106,6 +107,7 @@ Run<T>::Run(const Experiment& experiment, const TrainOptions& options, TrainObse
 template <class T>
 void Run<T>::begin() {
   if (options_.resume) {
+    check_same_version(paths_);
     check_same_experiment(paths_, x_);
     load_checkpoint(paths_.last(), state());
   } else {
@@ -113,7 +115,7 @@ void Run<T>::begin() {
     std::filesystem::create_directories(paths_.directory, error);
     require(!error, "{}: cannot be made: {}", paths_.directory, error.message());
   }
-  write_file(paths_.config(), to_toml(x_));
+  write_file(paths_.config(), config_toml(x_));
   write_file(paths_.environment(), environment_json());
   write_file(paths_.cost(), cost_file(x_, cost_));
   metrics_.emplace(paths_.metrics(), progress_.epoch, progress_.step);
@@ -261,6 +263,7 @@ template <class T>
 void Run<T>::save_best() {
   SafetensorsWriter file;
   add_weights(file, judged());
+  add_version(file);
   file.write(paths_.best());
 }
 

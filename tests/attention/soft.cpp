@@ -1,7 +1,6 @@
 // SOFT where it is something known, where tokens are extreme, what it stores and what it refuses. Gradients, costs and
 // agreement of number types are checked over all mechanisms in tests/checks/cases.cpp.
-#include "heed/attention/mechanism.h"
-#include "heed/ops/attention.h"
+#include "support/mechanism.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -20,65 +19,29 @@ AttentionShape shape_of(Index height, Index width, Index d, bool class_token = f
 }
 
 template <class T>
-struct Result {
-  Tensor<T> out, dq, dv;
-};
-
-template <class T>
-Result<T> run(const OptionValues& options, const AttentionShape& shape, const Tensor<double>& q,
-              const Tensor<double>& v, const std::vector<double>& buffer = {}) {
-  const auto mechanism = make_mechanism("soft", options);
-  const auto converted = [](const Tensor<double>& from) {
-    Tensor<T> to(from.shape());
-    std::transform(from.begin(), from.end(), to.begin(), [](double x) { return static_cast<T>(x); });
-    return to;
-  };
-  const Tensor<T> tq = converted(q), tv = converted(v);
-  Tensor<T> own(Shape{static_cast<Index>(buffer.size())});
-  std::transform(buffer.begin(), buffer.end(), own.begin(), [](double x) { return static_cast<T>(x); });
-  Tape<T> tape;
-  const Var<T> vq = tape.input(tq.view()), vv = tape.input(tv.view());
-  std::vector<Var<T>> parameters;
-  if (!buffer.empty()) parameters.push_back(tape.constant(std::as_const(own).view()));
-  const Var<T> out = attention(*mechanism, vq, Var<T>{}, vv, shape, std::span<const Var<T>>(parameters));
-  Tensor<T> dout(out.shape());
-  for (Index i = 0; i < dout.size(); ++i)
-    dout[i] = static_cast<T>(static_cast<float>(RandomStream(8).uniform(i, -1, 1)));
-  const auto copy = [](View<const T> values) {
-    Tensor<T> kept(values.shape());
-    std::copy(values.begin(), values.end(), kept.begin());
-    return kept;
-  };
-  Result<T> result{.out = copy(out.value()), .dq = {}, .dv = {}};
-  tape.backward(out, std::as_const(dout).view());
-  result.dq = copy(tape.gradient(vq)), result.dv = copy(tape.gradient(vv));
-  return result;
+Tensors run(const OptionValues& options, const AttentionShape& shape, const Tensor<double>& q, const Tensor<double>& v,
+            const std::vector<double>& index = {}) {
+  Tensors given{{"q", q}, {"v", v}, {"dout", random_tensor(v.shape(), 8)}};
+  if (!index.empty()) {
+    Tensor<double> landmarks(Shape{static_cast<Index>(index.size())});
+    std::copy(index.begin(), index.end(), landmarks.begin());
+    given["landmark_index"] = landmarks;
+  }
+  return run_mechanism<T>("soft", options, given, shape);
 }
 
 Tensor<double> random_tokens(Index tokens, Index d, double spread, std::uint64_t seed) {
-  Tensor<double> x(Shape{1, 1, tokens, d});
-  for (Index i = 0; i < x.size(); ++i) x[i] = static_cast<float>(RandomStream(seed).uniform(i, -spread, spread));
-  return x;
+  return random_tensor({1, 1, tokens, d}, seed, spread);
 }
 
-template <class A, class B>
-double difference(const Tensor<A>& a, const Tensor<B>& b) {
+double difference(const Tensor<double>& a, const Tensor<double>& b) {
   double most = 0, largest = 1e-6;
   for (Index i = 0; i < a.size(); ++i) {
-    if (!std::isfinite(static_cast<double>(a[i])) || !std::isfinite(static_cast<double>(b[i]))) return INFINITY;
-    most = std::max(most, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
-    largest = std::max(largest, std::abs(static_cast<double>(b[i])));
+    if (!std::isfinite(a[i]) || !std::isfinite(b[i])) return INFINITY;
+    most = std::max(most, std::abs(a[i] - b[i]));
+    largest = std::max(largest, std::abs(b[i]));
   }
   return most / largest;
-}
-
-std::string refusal(const OptionValues& options, const AttentionShape& shape) {
-  try {
-    make_mechanism("soft", options)->check(shape);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
 }
 
 }  // namespace
@@ -87,14 +50,14 @@ BOOST_AUTO_TEST_SUITE(soft)
 
 // q = 0 and 2 with d = 1: G = exp(-4 / 2) between them. exact: out_0 = v_0 + G v_1.
 BOOST_AUTO_TEST_CASE(by_hand) {
-  Tensor<double> q(Shape{1, 1, 2, 1}, {0, 2}), v(Shape{1, 1, 2, 1}, {3, 5});
+  const Tensor<double> q = tokens(2, 1, {0, 2}), v = tokens(2, 1, {3, 5});
   const double g = std::exp(-2.0);
   const auto exact = run<double>({{"kernel", "exact"}}, shape_of(1, 2, 1), q, v);
-  BOOST_TEST(std::abs(exact.out[0] - (3 + g * 5)) < 1e-15);
-  BOOST_TEST(std::abs(exact.out[1] - (g * 3 + 5)) < 1e-15);
+  BOOST_TEST(std::abs(exact.at("out")[0] - (3 + g * 5)) < 1e-15);
+  BOOST_TEST(std::abs(exact.at("out")[1] - (g * 3 + 5)) < 1e-15);
   // One landmark, the mean 1: A = 1, P = (p, p) with p = exp(-1 / 2); out = p^2 (3 + 5) in both places.
   const auto one = run<double>({{"landmarks", "1"}}, shape_of(1, 2, 1), q, v);
-  for (Index i = 0; i < 2; ++i) BOOST_TEST(std::abs(one.out[i] - std::exp(-1.0) * 8) < 1e-12);
+  for (Index i = 0; i < 2; ++i) BOOST_TEST(std::abs(one.at("out")[i] - std::exp(-1.0) * 8) < 1e-12);
 }
 
 // With every token a landmark, P^T A^+ P = A A^-1 A = A.
@@ -106,9 +69,9 @@ BOOST_AUTO_TEST_CASE(all_tokens_as_landmarks_make_it_exact) {
     OptionValues more = options;
     more["iterations"] = "40";
     const auto nystrom = run<double>(more, shape_of(3, 4, 4), q, v);
-    BOOST_TEST(difference(nystrom.out, exact.out) < 1e-9);
-    BOOST_TEST(difference(nystrom.dq, exact.dq) < 1e-7);
-    BOOST_TEST(difference(nystrom.dv, exact.dv) < 1e-9);
+    BOOST_TEST(difference(nystrom.at("out"), exact.at("out")) < 1e-9);
+    BOOST_TEST(difference(nystrom.at("dq"), exact.at("dq")) < 1e-7);
+    BOOST_TEST(difference(nystrom.at("dv"), exact.at("dv")) < 1e-9);
   }
 }
 
@@ -117,12 +80,12 @@ BOOST_AUTO_TEST_CASE(a_ratio_that_divides_the_grid_is_adaptive_pooling) {
   const AttentionShape shape = shape_of(6, 4, 4, true);
   const auto ratio = run<double>({{"ratio", "2"}, {"iterations", "4"}}, shape, q, v);
   const auto square = run<double>({{"ratio", "2"}, {"iterations", "4"}, {"dims", "1"}}, shape, q, v);
-  BOOST_TEST(difference(ratio.out, square.out) > 1e-3);  // pairs in a row are not 2 x 2 cells
+  BOOST_TEST(difference(ratio.at("out"), square.at("out")) > 1e-3);  // pairs in a row are not 2 x 2 cells
   const auto q16 = random_tokens(16, 4, 2, 3), v16 = random_tokens(16, 4, 1, 4);
   const auto a = run<double>({{"ratio", "2"}}, shape_of(4, 4, 4), q16, v16);
   const auto b = run<double>({{"landmarks", "4"}}, shape_of(4, 4, 4), q16, v16);
-  BOOST_TEST(difference(a.out, b.out) == 0);
-  BOOST_TEST(difference(a.dq, b.dq) == 0);
+  BOOST_TEST(difference(a.at("out"), b.at("out")) == 0);
+  BOOST_TEST(difference(a.at("dq"), b.at("dq")) == 0);
 }
 
 BOOST_AUTO_TEST_CASE(the_implicit_gradient_is_the_exact_one_once_converged) {
@@ -135,7 +98,7 @@ BOOST_AUTO_TEST_CASE(the_implicit_gradient_is_the_exact_one_once_converged) {
                           {"inverse_grad", kind},
                           {"iterations", iterations}},
                          shape_of(4, 4, 4), q, v)
-          .dq;
+          .at("dq");
     };
     BOOST_TEST(difference(gradient("implicit", "40"), gradient("unrolled", "40")) < 1e-9);
     BOOST_TEST(difference(gradient("implicit", "2"), gradient("unrolled", "2")) > 1e-6);
@@ -154,14 +117,14 @@ BOOST_AUTO_TEST_CASE(identical_tokens) {
                                                                {{"ratio", "2"}, {"ridge", "0.01"}}}) {
     const auto in_double = run<double>(options, shape_of(4, 4, 4), q, v);
     const auto in_float = run<float>(options, shape_of(4, 4, 4), q, v);
-    BOOST_TEST(difference(in_float.out, in_double.out) < 2e-4);
-    BOOST_TEST(difference(in_float.dv, in_double.dv) < 2e-4);
-    for (Index i = 0; i < q.size(); ++i) BOOST_TEST(std::abs(in_float.dq[i]) < 1e-4);
+    BOOST_TEST(difference(in_float.at("out"), in_double.at("out")) < 2e-4);
+    BOOST_TEST(difference(in_float.at("dv"), in_double.at("dv")) < 2e-4);
+    for (Index i = 0; i < q.size(); ++i) BOOST_TEST(std::abs(in_float.at("dq")[i]) < 1e-4);
     if (options.contains("normalize") || options.contains("ridge")) continue;
     for (Index c = 0; c < 4; ++c) {
       double sum = 0;
       for (Index i = 0; i < 16; ++i) sum += v[i * 4 + c];
-      for (Index i = 0; i < 16; ++i) BOOST_TEST(std::abs(in_double.out[i * 4 + c] - sum) < 1e-9);
+      for (Index i = 0; i < 16; ++i) BOOST_TEST(std::abs(in_double.at("out")[i * 4 + c] - sum) < 1e-9);
     }
   }
 }
@@ -175,12 +138,26 @@ BOOST_AUTO_TEST_CASE(tokens_far_apart) {
       const OptionValues options{{"sampling", "first"}, {"landmarks", "3"}, {"normalize", normalize}};
       const auto in_double = run<double>(options, shape_of(2, 4, 2), q, v);
       const auto in_float = run<float>(options, shape_of(2, 4, 2), q, v);
-      for (Index i = 0; i < v.size(); ++i) BOOST_TEST(std::abs(in_double.out[i] - (i < 6 ? v[i] : 0)) < 1e-12);
-      BOOST_TEST(difference(in_float.out, in_double.out) < 1e-6);
-      BOOST_TEST(difference(in_float.dv, in_double.dv) < 1e-6);
-      BOOST_TEST(difference(in_float.dq, in_double.dq) < 1e-6);
+      for (Index i = 0; i < v.size(); ++i) BOOST_TEST(std::abs(in_double.at("out")[i] - (i < 6 ? v[i] : 0)) < 1e-12);
+      BOOST_TEST(difference(in_float.at("out"), in_double.at("out")) < 1e-6);
+      BOOST_TEST(difference(in_float.at("dv"), in_double.at("dv")) < 1e-6);
+      BOOST_TEST(difference(in_float.at("dq"), in_double.at("dq")) < 1e-6);
     }
   }
+}
+
+// Landmarks 0 and 2 are at squared distance 4, and of one channel.
+BOOST_AUTO_TEST_CASE(what_it_inverts) {
+  const OptionValues first{{"sampling", "first"}, {"landmarks", "2"}, {"ridge", "0.5"}};
+  const auto mechanism = make_mechanism("soft", first), exact = make_mechanism("soft", {{"kernel", "exact"}});
+  const float q[] = {0, 2, 5};
+  AttentionInput<float> in{.shape = shape_of(1, 3, 1), .q = {{q, 3, 1}, 1, 3}, .k = {}, .v = {}};
+  const Tensor<float> A = mechanism->inverted(in);
+  BOOST_TEST((A.shape() == Shape{1, 2, 2}));
+  for (Index i = 0; i < 4; ++i) BOOST_TEST(std::abs(A[i] - (i % 3 == 0 ? 1.5 : std::exp(-2.0))) < 1e-6);
+  BOOST_TEST(mechanism->traits().inverts);
+  BOOST_TEST(!exact->traits().inverts);
+  BOOST_CHECK_THROW(exact->inverted(in), Error);
 }
 
 BOOST_AUTO_TEST_CASE(memory_grows_with_tokens_not_with_their_square) {
@@ -189,7 +166,7 @@ BOOST_AUTO_TEST_CASE(memory_grows_with_tokens_not_with_their_square) {
       const auto mechanism =
           make_mechanism("soft", {{"ratio", "16"}, {"sampling", sampling}, {"normalize", normalize}});
       AttentionShape shape = shape_of(64, 64, 32);
-      const Index m = 16, numbers = mechanism->saved(shape) + mechanism->scratch(shape);
+      const Index m = 16, numbers = mechanism->memory(shape).saved + mechanism->memory(shape).scratch;
       BOOST_TEST(numbers < 4096 * (2 * m + 6 * 32 + 4));
       BOOST_TEST(numbers < 4096 * 4096 / 16);
     }
@@ -239,7 +216,7 @@ BOOST_AUTO_TEST_CASE(sizes_come_from_given_tensors) {
 BOOST_AUTO_TEST_CASE(what_is_refused_and_why) {
   const AttentionShape grid = shape_of(4, 6, 4), none{1, 24, 24, 4, 4, 0, 0, false}, cross{1, 4, 5, 4, 4, 0, 0, false};
   const auto expect = [](const std::string& part, const OptionValues& options, const AttentionShape& shape) {
-    const std::string message = refusal(options, shape);
+    const std::string message = refusal("soft", options, shape);
     BOOST_TEST(message.find(part) != std::string::npos, "'" << message << "' does not say '" << part << "'");
     BOOST_TEST(message.find("[soft]") == 0u);
   };
@@ -261,8 +238,8 @@ BOOST_AUTO_TEST_CASE(what_is_refused_and_why) {
   expect("iterations is 65", {{"iterations", "65"}, {"ratio", "2"}}, grid);
   expect("ridge is -1", {{"ridge", "-1"}, {"ratio", "2"}}, grid);
   expect("has no inverse", {{"kernel", "exact"}, {"normalize", "inverse"}}, grid);
-  BOOST_TEST(refusal({{"ratio", "2"}, {"causal", "false"}}, grid).empty());
-  BOOST_TEST(refusal({{"dims", "1"}, {"ratio", "4"}}, none).empty());
+  BOOST_TEST(refusal("soft", {{"ratio", "2"}, {"causal", "false"}}, grid).empty());
+  BOOST_TEST(refusal("soft", {{"dims", "1"}, {"ratio", "4"}}, none).empty());
   BOOST_TEST(make_mechanism("soft", {})->layout(12, 3).key_width == 0);
 }
 

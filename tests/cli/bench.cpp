@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(options_that_do_not_go_together) {
   check_refusal({"bench", "--only", "limits,kernel"}, {"--only", "kernel"});
 }
 
-#ifdef HEED_REFERENCE
+#ifdef HEED_NO_SIMD
 
 BOOST_AUTO_TEST_CASE(suite_needs_fast_kernels) { check_refusal({"bench"}, {"KERNELS=reference", "MODEL"}); }
 

@@ -146,7 +146,7 @@ BOOST_AUTO_TEST_CASE(a_bias_and_a_matrix_are_added_as_if_they_had_been_there) {
         }
 }
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_SIMD
 BOOST_AUTO_TEST_CASE(a_weight_that_was_arranged_before_gives_the_same_bits) {
   for (const Products products : kinds())
     for (const Index n : {1, 17, 64, 80, 200})

@@ -115,15 +115,16 @@ BOOST_AUTO_TEST_CASE(tails) {
 
 // Rows of 3 of 4 columns, causal from the first: beyond what a row sees there is nothing, and s is scaled where seen.
 BOOST_AUTO_TEST_CASE(rows) {
-  const kernels::AttentionRows a{2, 3, 4, 0.5, true, 1};
+  const kernels::PointwiseRows rule{Pointwise::relu2, 0.25, {0.5, true, 1}};
+  const auto matrix = [](std::vector<double>& x) { return Matrix<double>(x.data(), 2, 3, 4); };
   std::vector<double> s{4, 9, 9, 7, -2, 6, 9, 7}, p(8, 7.0), dp{1, 1, 1, 7, 1, 1, 1, 7};
-  kernels::attention_pointwise(Pointwise::relu2, a, 0.25, s.data(), p.data());
+  kernels::attention_pointwise(rule, matrix(s), matrix(p));
   BOOST_TEST(p == (std::vector<double>{1, 0, 0, 7, 0, 2.25, 0, 7}), boost::test_tools::per_element());
   BOOST_TEST(s == (std::vector<double>{2, 9, 9, 7, -1, 3, 9, 7}), boost::test_tools::per_element());
-  kernels::attention_pointwise_backward(Pointwise::relu2, a, 0.25, s.data(), dp.data());
+  kernels::attention_pointwise_backward(rule, matrix(s), matrix(dp));
   BOOST_TEST(dp == (std::vector<double>{0.5, 0, 0, 7, 0, 0.75, 0, 7}), boost::test_tools::per_element());
   std::vector<double> in_place{4, 9, 9, 7, -2, 6, 9, 7};
-  kernels::attention_pointwise(Pointwise::relu2, a, 0.25, in_place.data(), in_place.data());
+  kernels::attention_pointwise(rule, matrix(in_place), matrix(in_place));
   BOOST_TEST(in_place == p, boost::test_tools::per_element());
 }
 

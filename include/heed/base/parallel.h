@@ -8,7 +8,8 @@
 
 namespace heed {
 
-/// Number of threads that parallel_for may use; at first the number of cores. Throws Error below 1.
+/// Number of threads that parallel_for may use; at first the number of cores. Throws Error below 1. In a build without
+/// threads it is 1, whatever is set.
 void set_threads(int count);
 int threads();
 

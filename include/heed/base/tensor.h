@@ -16,7 +16,7 @@
 namespace heed {
 
 /// Sizes, strides and positions. Signed, so that differences and reversed loops are plain arithmetic.
-using Index = std::ptrdiff_t;
+using Index = std::int64_t;
 
 /// Alignment of every tensor in bytes: a cache line, and the widest vector register.
 inline constexpr std::size_t alignment = 64;

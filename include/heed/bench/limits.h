@@ -33,8 +33,8 @@ struct Limit {
 /// Limits of this machine, by one thread and by all.
 class Limits {
  public:
-  /// Measures each for about `seconds`; before each, tells its name. Throws Error in the reference build, which
-  /// has no vector instructions to find limits with.
+  /// Measures each for about `seconds`; before each, tells its name. Throws Error in a build without SIMD,
+  /// which has no vector instructions to find limits with.
   Limits(double seconds, const std::function<void(const std::string&)>& progress);
 
   const std::vector<Limit>& all() const { return limits_; }

@@ -89,7 +89,7 @@ void silu_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y 
 inline Counts silu_backward_counts(Index n) { return n * Counts{.mul = 3, .add = 3, .div = 1, .exp = 1}; }
 inline Counts silu_again_counts(Index n) { return {.mul = n}; }
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_SIMD
 void gelu_forward(Index n, const float* x, float* y);
 void gelu_backward(Index n, const float* x, const float* dy, Update update, float* dx, float* y = nullptr);
 #endif

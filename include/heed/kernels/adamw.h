@@ -33,7 +33,7 @@ void adamw(const AdamWStep& step, Index n, T* w, const T* gradient, T* m, T* v) 
   }
 }
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_SIMD
 void adamw(const AdamWStep& step, Index n, float* w, const float* gradient, float* m, float* v);
 #endif
 

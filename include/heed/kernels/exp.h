@@ -1,6 +1,6 @@
 // Exponential and logarithm for the loops of the kernels. Of float they are short polynomials without branches, so that
 // the compiler turns a loop that calls them into vector instructions; a call of the C library per number takes ten
-// times as long. double, and float in the reference build, take the C library's; the counting type has its own.
+// times as long. double, and float in a build without SIMD, take the C library's; the counting type has its own.
 #pragma once
 
 #include <bit>
@@ -20,7 +20,7 @@ T log_1_plus(T x) {
   return log(T(1) + x);
 }
 
-#ifdef HEED_REFERENCE
+#ifdef HEED_NO_SIMD
 
 inline float exp(float x) { return std::exp(x); }
 inline float log_1_plus(float x) { return std::log1p(x); }

@@ -211,7 +211,7 @@ inline Counts exp_of_columns_counts(Index keys, Index n) {
   return n * Counts{.mul = keys, .add = keys, .exp = keys, .cmp = keys - 1};
 }
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_SIMD
 void exp_sums_of(KeysAndValues<const float> keys, const float* bias, ExpSums<float> sums);
 void exp_of_columns(KeysAndValues<const float> keys, float* maximum, Matrix<float> f);
 #endif

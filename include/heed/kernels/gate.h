@@ -49,7 +49,7 @@ inline Counts gate_backward_counts(Index numbers, Update update) {
   return numbers * (logistic_counts + Counts{.mul = 3, .add = update == Update::assign ? 1 : 2});
 }
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_SIMD
 void gate_forward(Matrix<const float> q, Matrix<const float> y, Matrix<float> out);
 void gate_backward(Matrix<const float> q, Matrix<const float> y, Matrix<const float> dout, Update update,
                    Matrix<float> dq, Matrix<float> dy);

@@ -29,7 +29,7 @@ void squared_distances(MatrixFor<T> x, MatrixFor<T> y, Matrix<T> out) {
     }
 }
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_SIMD
 void squared_distances(Matrix<const float> x, Matrix<const float> y, Matrix<float> out);
 #endif
 
@@ -78,7 +78,7 @@ void gaussian_backward(const GaussianMatrix<std::type_identity_t<T>>& of, Matrix
     }
 }
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_SIMD
 void gaussian_backward(const GaussianMatrix<float>& of, Matrix<const float> dG, Update update_x, Matrix<float> dx,
                        Update update_y = Update::assign, Matrix<float> dy = {});
 #endif

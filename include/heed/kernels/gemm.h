@@ -14,10 +14,10 @@ namespace heed::kernels {
 ///
 /// C overlaps neither operand. Relative to sum |a||b| (and |C|, where it is added to) the error is at most k eps. In
 /// float, each element's value depends on its row of A, its column of B and what was there, and on nothing else:
-/// cutting m or n into pieces changes no bit. double goes to BLAS, single-threaded. Counts: product_counts(m, n, k),
-/// and m n add more to accumulate.
+/// cutting m or n into pieces changes no bit. double goes to BLAS where there is one, single-threaded. Counts:
+/// product_counts(m, n, k), and m n add more to accumulate.
 template <class T>
-void gemm(OperandFor<T> a, OperandFor<T> b, Update update, Matrix<T> c) {
+void gemm(const OperandFor<T>& a, const OperandFor<T>& b, Update update, const Matrix<T>& c) {
   for (Index i = 0; i < c.rows; ++i)
     for (Index j = 0; j < c.columns; ++j) {
       T sum(0);
@@ -32,20 +32,23 @@ void gemm(OperandFor<T> a, OperandFor<T> b, Update update, Matrix<T> c) {
     }
 }
 
-#ifndef HEED_REFERENCE
-void gemm(Operand<float> a, Operand<float> b, Update update, Matrix<float> c);
-void gemm(Operand<double> a, Operand<double> b, Update update, Matrix<double> c);
+#ifndef HEED_NO_SIMD
+void gemm(const Operand<float>& a, const Operand<float>& b, Update update, const Matrix<float>& c);
+#endif
+#ifndef HEED_NO_BLAS
+void gemm(const Operand<double>& a, const Operand<double>& b, Update update, const Matrix<double>& c);
 #endif
 
 template <class T>
-void gemm(OperandFor<T> a, OperandFor<T> b, Matrix<T> c) {
+void gemm(const OperandFor<T>& a, const OperandFor<T>& b, const Matrix<T>& c) {
   gemm(a, b, Update::assign, c);
 }
 
 /// C = bias + addend + A B, with bias[j] added to column j and the matrix `addend` [m, n]; either may be left out, and
 /// C overlaps neither. All else, and in float the promise about cutting m and n, as in gemm().
 template <class T>
-void addmm(OperandFor<T> a, OperandFor<T> b, const std::type_identity_t<T>* bias, MatrixFor<T> addend, Matrix<T> c) {
+void addmm(const OperandFor<T>& a, const OperandFor<T>& b, const std::type_identity_t<T>* bias,
+           const MatrixFor<T>& addend, const Matrix<T>& c) {
   if (!bias && !addend) return gemm(a, b, Update::assign, c);
   for (Index i = 0; i < c.rows; ++i)
     for (Index j = 0; j < c.columns; ++j) c(i, j) = !bias ? addend(i, j) : !addend ? bias[j] : addend(i, j) + bias[j];
@@ -56,11 +59,12 @@ inline Counts addmm_counts(Index m, Index n, Index k, bool bias, bool addend) {
   return product_counts(m, n, k) + Counts{.add = (bias + addend) * m * n};
 }
 
-#ifndef HEED_REFERENCE
-void addmm(Operand<float> a, Operand<float> b, const float* bias, Matrix<const float> addend, Matrix<float> c);
+#ifndef HEED_NO_SIMD
+void addmm(const Operand<float>& a, const Operand<float>& b, const float* bias, const Matrix<const float>& addend,
+           const Matrix<float>& c);
 #endif
 
-/// What multiplies float and double: "heed AVX3, OpenBLAS 0.3.21 Cooperlake", or "plain loops".
+/// What multiplies float and double: "heed AVX3, OpenBLAS 0.3.21 Cooperlake"; "plain loops" where nothing else does.
 const char* gemm_library();
 
 }  // namespace heed::kernels

@@ -136,7 +136,7 @@ inline Counts negative_l1_gradient_contractions(DistanceGradient gradient, Index
   return {.mul = gradient == DistanceGradient::sign ? 0 : terms, .add = 2 * terms};
 }
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_SIMD
 void negative_l1(Matrix<const float> x, Matrix<const float> w, Matrix<float> s);
 void negative_l1_by_maxima(Matrix<const float> x, Matrix<const float> w, const float* bias, Matrix<float> s);
 void negative_l1_gradient(DistanceGradient gradient, Matrix<const float> x, Matrix<const float> w, Operand<float> g,

@@ -113,7 +113,7 @@ inline Counts layer_norm_parameter_counts(Index rows, Index n) {
   return rows * n * Counts{.mul = 2, .add = 1} + 2 * n * sum_counts(rows);
 }
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_SIMD
 void layer_norm_forward(const RowNorm<float>& norm, Matrix<const float> x, Matrix<const float> residual,
                         Matrix<float> y, Matrix<float> statistics);
 void layer_norm_again(const RowNorm<float>& norm, Matrix<const float> x, Matrix<const float> statistics,

@@ -122,13 +122,13 @@ void newton_step(MatrixFor<T> A, MatrixFor<T> X, Matrix<T> U, Matrix<std::type_i
 template <class T, class Observe = decltype([](Index, Matrix<const T>) {})>
 void newton_inverse(const NewtonInverse& s, MatrixFor<T> A, const NewtonScratch<std::type_identity_t<T>>& scratch,
                     Matrix<T> X, const Observe& observe = {}) {
-  Matrix<T> now = X, next = scratch.next;
-  if (s.iterations % 2 == 1) std::swap(now, next);  // so that the last iterate is written to X
+  const bool even = s.iterations % 2 == 0;  // so that the last iterate is written to X
+  const Matrix<T> iterate[] = {even ? X : scratch.next, even ? scratch.next : X};
   const NewtonFactor<T> factor = newton_factor(s, A, scratch.U);
-  for (Index i = 0; i < s.elements(); ++i) now.data[i] = factor.value * A.data[i];
-  for (Index i = 0; i < s.iterations; ++i, std::swap(now, next)) {
-    observe(i, Matrix<const T>(now));
-    newton_step(A, now, scratch.U, next);
+  for (Index i = 0; i < s.elements(); ++i) iterate[0].data[i] = factor.value * A.data[i];
+  for (Index k = 0; k < s.iterations; ++k) {
+    observe(k, Matrix<const T>(iterate[k % 2]));
+    newton_step(A, iterate[k % 2], scratch.U, iterate[(k + 1) % 2]);
   }
   observe(s.iterations, Matrix<const T>(X));
 }

@@ -11,7 +11,7 @@ namespace heed::kernels {
 class PackedWeight {
  public:
   /// Arranges B [k, n] as it is now. Keeps its memory from one call to the next.
-  void pack(Products products, Operand<float> b);
+  void pack(Products products, const Operand<float>& b);
 
   Products products() const { return products_; }
   Index rows() const { return k_; }
@@ -26,7 +26,7 @@ class PackedWeight {
 
 /// Does this build have them?
 inline constexpr bool packs_weights =
-#ifdef HEED_REFERENCE
+#ifdef HEED_NO_SIMD
     false;
 #else
     true;
@@ -34,11 +34,11 @@ inline constexpr bool packs_weights =
 
 /// C = A B or C += A B, bit by bit as gemm() without the packing. C [m, n] is the columns [begin, begin + n) of the
 /// product, where `begin` is a multiple of 16, and begin + n too or all there are.
-void gemm(Matrix<const float> a, const PackedWeight& b, Index begin, Update update, Matrix<float> c);
+void gemm(const Matrix<const float>& a, const PackedWeight& b, Index begin, Update update, const Matrix<float>& c);
 
-/// C = bias + addend + A B, bit by bit as addmm() without the packing: bias [n]; addend [m, n] may be left out; all else
-/// as in gemm().
-void addmm(Matrix<const float> a, const PackedWeight& b, Index begin, const float* bias, Matrix<const float> addend,
-           Matrix<float> c);
+/// C = bias + addend + A B, bit by bit as addmm() without the packing: bias [n]; addend [m, n] may be left out; all
+/// else as in gemm().
+void addmm(const Matrix<const float>& a, const PackedWeight& b, Index begin, const float* bias,
+           const Matrix<const float>& addend, const Matrix<float>& c);
 
 }  // namespace heed::kernels

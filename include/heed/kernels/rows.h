@@ -65,7 +65,7 @@ void column_sums(MatrixFor<T> a, Update update, T* out) {
 /// When it assigns; n add more to accumulate.
 inline Counts column_sums_counts(Index rows, Index n) { return n * sum_counts(rows); }
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_SIMD
 void row_dots(Matrix<const float> a, Matrix<const float> b, float* out);
 void row_dots_of_differences(Index count, Index n, const RowTriple<float>* rows, float* out);
 void weighted_rows(Index count, Index n, const float* weights, const float* const* rows, Update update, float* out);

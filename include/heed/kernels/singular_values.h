@@ -52,7 +52,7 @@ void singular_values(Matrix<T> A, std::type_identity_t<T>* values) {
   std::sort(values, values + n, std::greater<T>());
 }
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_BLAS
 /// The same by LAPACK's dgesvd.
 void singular_values(Matrix<double> A, double* values);
 #endif

@@ -105,7 +105,7 @@ inline Counts attention_softmax_backward_counts(Index rows, Index pairs) {
   return {.mul = 3 * pairs, .add = 2 * pairs - rows};
 }
 
-#ifndef HEED_REFERENCE
+#ifndef HEED_NO_SIMD
 void softmax_rows(Matrix<float> s, Matrix<float> kept = {});
 void attention_softmax(const ScoreRows& rule, Matrix<float> s, Matrix<float> kept = {});
 void attention_softmax_again(const ScoreRows& rule, Matrix<float> s, Matrix<const float> kept);

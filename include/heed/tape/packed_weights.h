@@ -11,8 +11,8 @@ struct LinearWeight {
   kernels::PackedWeight forward, backward;
 };
 
-/// Arranged copies of the weights that are `multiplied`; none where there is nothing to gain: in double, and in the
-/// reference build. They are those of the last call of pack().
+/// Arranged copies of the weights that are `multiplied`; none where there is nothing to gain: in double, and in a
+/// build without SIMD. They are those of the last call of pack().
 template <class T>
 class PackedWeights {
  public:

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "heed/config/experiment.h"
+#include "heed/io/safetensors.h"
 
 #include <cstdio>
 #include <memory>
@@ -26,9 +27,19 @@ struct RunPaths {
   std::string directory;
 };
 
+/// Says in a file of weights which version of heed wrote it.
+void add_version(SafetensorsWriter& file);
+
+/// Throws Error unless this version of heed wrote the checkpoint in `paths`: another one may number its random streams
+/// or add up its sums otherwise, and a resumed run would not be the one that was begun.
+void check_same_version(const RunPaths& paths);
+
 /// Throws Error unless `experiment` may continue the run whose resolved configuration is in `paths`: all must be as it
 /// was, but for when to stop, what to log and save, and where the data lie.
 void check_same_experiment(const RunPaths& paths, const Experiment& experiment);
+
+/// The resolved configuration, with the version of heed.
+std::string config_toml(const Experiment& experiment);
 
 /// What the run runs on: version, compiler, CPU, BLAS core, threads.
 std::string environment_json();
