@@ -18,12 +18,12 @@ void row_dots(Matrix<const float> a, Matrix<const float> b, float* out) {
   }
 }
 
-void row_dots_of_differences(Matrix<const float> a, Matrix<const float> b, Matrix<const float> c, float* out) {
-  for (Index r = 0; r < a.rows; ++r) {
-    const float *const ar = a[r], *const br = b[r], *const cr = c[r];
+void row_dots_of_differences(Index count, Index n, const RowTriple<float>* rows, float* out) {
+  for (Index r = 0; r < count; ++r) {
+    const float *const a = rows[r].a, *const b = rows[r].b, *const c = rows[r].c;
     Vector total = hn::Zero(tag);
-    for_each_vector(a.columns, [&](Index i, auto use) {
-      total = hn::MulAdd(use.load(ar + i), hn::Sub(use.load(br + i), use.load(cr + i)), total);
+    for_each_vector(n, [&](Index i, auto use) {
+      total = hn::MulAdd(use.load(a + i), hn::Sub(use.load(b + i), use.load(c + i)), total);
     });
     out[r] = sum(total);
   }

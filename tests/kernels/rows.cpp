@@ -23,19 +23,25 @@ BOOST_AUTO_TEST_CASE(dots_of_strided_rows) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(dots_of_differences) {
+BOOST_AUTO_TEST_CASE(dots_of_differences_of_rows_that_lie_anywhere) {
   for (const Index n : lengths) {
-    const Index rows = 5, stride = n + 3;
-    const auto a = normal_floats(rows * n, 1), b = normal_floats(rows * stride, 2), c = normal_floats(rows * n, 3);
-    std::vector<double> out(rows);
-    const auto matrix = [=](auto& numbers, Index stride) { return Matrix(numbers.data(), rows, n, stride); };
-    kernels::row_dots_of_differences<double>(matrix(a, n), matrix(b, stride), matrix(c, n), out.data());
-    Guarded fa(a, 1), fb(b, 2), fc(c, 0), fout(rows, 3), same(rows, 0, 1.0f);
-    kernels::row_dots_of_differences(matrix(fa, n), matrix(fb, stride), matrix(fc, n), fout.data());
+    const Index count = 5, stride = n + 3;
+    const auto a = normal_floats(count * n, 1), b = normal_floats(count * stride, 2), c = normal_floats(count * n, 3);
+    std::vector<double> out(count);
+    Guarded fa(a, 1), fb(b, 2), fc(c, 0), fout(count, 3), same(count, 0, 1.0f);
+    std::vector<kernels::RowTriple<double>> rows;
+    std::vector<kernels::RowTriple<float>> frows, same_rows;
+    for (const Index r : {3, 0, 4, 1, 2}) {
+      rows.push_back({a.data() + r * n, b.data() + r * stride, c.data() + r * n});
+      frows.push_back({fa.data() + r * n, fb.data() + r * stride, fc.data() + r * n});
+      same_rows.push_back({fa.data() + r * n, fb.data() + r * stride, fb.data() + r * stride});
+    }
+    kernels::row_dots_of_differences<double>(count, n, rows.data(), out.data());
+    kernels::row_dots_of_differences(count, n, frows.data(), fout.data());
     // Terms are about 1.4, sums of n of them are rounded n times.
     require_close("dots", fout, out, [&](std::size_t) { return static_cast<double>(n + 1) * 6e-8 * 1.4 * 4; });
-    kernels::row_dots_of_differences(matrix(fa, n), matrix(fb, stride), matrix(fb, stride), same.data());
-    for (Index r = 0; r < rows; ++r) BOOST_TEST(same[r] == 0);
+    kernels::row_dots_of_differences(count, n, same_rows.data(), same.data());
+    for (Index r = 0; r < count; ++r) BOOST_TEST(same[r] == 0);
   }
 }
 

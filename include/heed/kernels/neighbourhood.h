@@ -244,26 +244,31 @@ void neighbourhood_bias_gradient(const Neighbourhood& g, const ExpSumsFor<T>& te
     for (Index dx = -g.reach_x; dx <= g.reach_x; ++dx) {
       const Index place = g.place(dy, dx);
       const Index left = std::max<Index>(0, -dx), right = std::min(g.width, g.width - dx);
-      detail::Batch<T> pairs;
-      T dots[detail::Batch<T>::most], sum{};
+      constexpr Index most = detail::Batch<T>::most;
+      T weights[most], dots[most], sum{};
+      RowTriple<T> rows[most];
+      Index count = 0;
       Update update = Update::assign;
       const auto add_batch = [&] {
-        pairs.exponentiate();
-        for (Index i = 0; i < pairs.count; ++i, update = Update::accumulate)
-          write(update, sum, pairs.weights[i] * dots[i]);
-        pairs.count = 0;
+        row_dots_of_differences(count, value.columns, rows, dots);
+        for (Index i = 0; i < count; ++i) weights[i] = exp(weights[i]);
+        for (Index i = 0; i < count; ++i, update = Update::accumulate) write(update, sum, weights[i] * dots[i]);
+        count = 0;
       };
       for (Index row = std::max<Index>(0, -dy); row < std::min(g.height, g.height - dy); ++row)
         for (Index column = left; column < right;) {
-          const Index t = row * g.width + column, s = (row + dy) * g.width + column + dx;
-          const Index some = std::min(right - column, detail::Batch<T>::most - pairs.count);
-          row_dots_of_differences(G.middle_rows(t, some), value.middle_rows(s, some), y.middle_rows(t, some),
-                                  dots + pairs.count);
-          for (Index i = 0; i < some; ++i) pairs.add((x(s + i, 0) - scale(t + i, 0)) + bias[place], nullptr, nullptr);
-          if (pairs.full()) add_batch();
-          column += some;
+          const Index some = std::min(right - column, most - count);
+          const Index t = row * g.width + column, s = t + dy * g.width + dx;
+          RowTriple<T> triple{G[t], value[s], y[t]};
+          for (Index i = 0; i < some; ++i) {
+            weights[count + i] = (x(s + i, 0) - scale(t + i, 0)) + bias[place];
+            rows[count + i] = triple;
+            triple.a += G.stride, triple.b += value.stride, triple.c += y.stride;
+          }
+          column += some, count += some;
+          if (count == most) add_batch();
         }
-      if (pairs.count > 0) add_batch();
+      if (count > 0) add_batch();
       if (update == Update::accumulate) dbias[place] += sum;
     }
 }

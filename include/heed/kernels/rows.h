@@ -18,12 +18,19 @@ void row_dots(MatrixFor<T> a, MatrixFor<T> b, T* out) {
 
 inline Counts row_dots_counts(Index rows, Index n) { return product_counts(rows, 1, n); }
 
-/// out[r] = sum_i a[r,i] (b[r,i] - c[r,i]), likewise.
+/// Three rows, wherever they lie.
 template <class T>
-void row_dots_of_differences(MatrixFor<T> a, MatrixFor<T> b, MatrixFor<T> c, T* out) {
-  for (Index r = 0; r < a.rows; ++r) {
-    out[r] = a(r, 0) * (b(r, 0) - c(r, 0));
-    for (Index i = 1; i < a.columns; ++i) out[r] += a(r, i) * (b(r, i) - c(r, i));
+struct RowTriple {
+  const T *a, *b, *c;
+};
+
+/// out[r] = sum_i a[i] (b[i] - c[i]) for the rows a, b and c of n numbers of triple r, of `count`. Error as above.
+template <class T>
+void row_dots_of_differences(Index count, Index n, const RowTriple<T>* rows, T* out) {
+  for (Index r = 0; r < count; ++r) {
+    const auto [a, b, c] = rows[r];
+    out[r] = a[0] * (b[0] - c[0]);
+    for (Index i = 1; i < n; ++i) out[r] += a[i] * (b[i] - c[i]);
   }
 }
 
@@ -60,7 +67,7 @@ inline Counts column_sums_counts(Index rows, Index n) { return n * sum_counts(ro
 
 #ifndef HEED_NO_SIMD
 void row_dots(Matrix<const float> a, Matrix<const float> b, float* out);
-void row_dots_of_differences(Matrix<const float> a, Matrix<const float> b, Matrix<const float> c, float* out);
+void row_dots_of_differences(Index count, Index n, const RowTriple<float>* rows, float* out);
 void weighted_rows(Index count, Index n, const float* weights, const float* const* rows, Update update, float* out);
 void column_sums(Matrix<const float> a, Update update, float* out);
 #endif
