@@ -32,7 +32,7 @@ grep -qF "$line" "$page" || die "$page does not say where '$line' goes"
 sed -i "/MechanismEntry (\*list\[\])() = {/a $line" "$place/src/attention/mechanisms.cpp"
 
 cd "$place"
-"${MAKE:-make}" --no-print-directory "$build/heed" "$build/tests/run" >make.out 2>&1 || die "$(cat make.out)"
+"${MAKE:-make}" --no-print-directory V=1 "$build/heed" "$build/tests/run" >make.out 2>&1 || die "$(cat make.out)"
 compiled=$(grep -c -- ' -c -o ' make.out) || true
 [ "$compiled" -le 3 ] || die "$compiled files were compiled again, not three"
 "$build/heed" list >list || die "heed list fails"
