@@ -1,6 +1,7 @@
 #include "heed/analysis/model_cost.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <set>
 
@@ -88,9 +89,8 @@ std::vector<OperationCost> operations_of(const std::vector<TraceEntry>& trace) {
 
 /// "blocks.3" of "blocks.3.attn.qkv", "norm" of "norm".
 std::string block_of(const std::string& layer) {
-  const std::size_t first = layer.find('.');
-  if (!layer.starts_with("blocks.")) return layer.substr(0, first);
-  return layer.substr(0, layer.find('.', first + 1));
+  const BlockName name(layer);
+  return name.number < 0 ? layer.substr(0, layer.find('.')) : fmt::format("{}{}", name.stem, name.number);
 }
 
 std::string name_of(const OperationCost& operation, CostGroup by) {
@@ -123,6 +123,16 @@ const std::vector<OperationCost>& operations_for(const ModelCost& model, CostPas
 }
 
 }  // namespace
+
+BlockName::BlockName(const std::string& layer) : stem(layer) {
+  const std::size_t digits = layer.find('.', layer.find("block")) + 1;
+  const char* const end = layer.data() + layer.size();
+  if (digits == 0) return;  // none found: npos + 1
+  const auto [after, error] = std::from_chars(layer.data() + digits, end, number);
+  if (error != std::errc()) return;
+  stem = layer.substr(0, digits);
+  rest.assign(after, end);
+}
 
 ModelCost cost_of(const Model& model) {
   require(model.most_operations() < 9e18, "[cost] a pass may take {:.0e} operations, more than 64 bits count",

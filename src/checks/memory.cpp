@@ -122,6 +122,7 @@ class MemoryCheck {
       : m_(mechanism),
         s_(shape),
         fences_(mechanism.fences(shape, fence)),
+        prepares_(mechanism.memory(shape).prepared > 0),
         layout_(layout),
         q_(shape.heads, shape.queries, layout.query_width),
         k_(shape.heads, shape.keys, layout.key_width),
@@ -184,7 +185,7 @@ class MemoryCheck {
   AttentionInput<T> input() {
     AttentionInput<T> in{.shape = s_, .q = q_.template view<const T>(), .k = k_.template view<const T>(),
                          .v = v_.template view<const T>()};
-    if (fences_.prepared.empty())
+    if (!prepares_)
       in.parameters = own_views_;
     else
       in.prepared = {prepared_.view().data, fence};
@@ -196,6 +197,7 @@ class MemoryCheck {
   }
 
   void prepare() {
+    if (!prepares_) return;
     m_.prepare(preparation());
     check_memory("prepare", prepared_);
   }
@@ -240,7 +242,7 @@ class MemoryCheck {
     for (const Tensor<T>& tensor : own_) g.own.emplace_back(tensor.shape());
     for (Tensor<T>& tensor : g.own) views.push_back(tensor.view());
     AttentionGradient<T> gradient{update, g.q.view(), g.k.view(), g.v.view()};
-    if (fences_.prepared.empty())
+    if (!prepares_)
       gradient.parameters = views;
     else
       gradient.prepared = g.prepared.view();
@@ -249,7 +251,7 @@ class MemoryCheck {
                                      saved_.view(), scratch.view(), gradient});
     check_memory("backward", scratch);
     check_memory("backward", g.prepared);
-    if (!fences_.prepared.empty()) m_.prepare_backward({AttentionPreparationBackward<T>{preparation(), g.prepared.view(), views}});
+    if (prepares_) m_.prepare_backward({AttentionPreparationBackward<T>{preparation(), g.prepared.view(), views}});
     return g;
   }
 
@@ -294,6 +296,7 @@ class MemoryCheck {
   const Mechanism& m_;
   AttentionShape s_;
   AttentionFences fences_;
+  bool prepares_;
   AttentionLayout layout_;
   WatchedHeads<T> q_, k_, v_, out_, dout_;
   WatchedMemory<T> prepared_, saved_;

@@ -1,6 +1,7 @@
 // The standard models with each mechanism, measured in processes of their own.
 #include "bench_forms.h"
 
+#include "heed/attention/mechanism.h"
 #include "heed/config/experiment.h"
 #include "heed/analysis/model_cost.h"
 #include "heed/base/parallel.h"
@@ -18,23 +19,38 @@ namespace heed::cli {
 namespace {
 
 struct Variant {
-  const char* name;
+  std::string name;
   std::vector<std::string> sets;
 };
 
-const std::vector<Variant>& variants() {
-  static const std::vector<Variant> list{
-      {"softmax", {}},
-      {"sima", {"attention.mechanism=sima"}},
-      {"relu", {"attention.mechanism=pointwise"}},
-      {"aft-full", {"attention.mechanism=aft"}},
-      {"aft-local", {"attention.mechanism=aft", "attention.variant=local", "attention.window=8"}},
-      {"aft-simple", {"attention.mechanism=aft", "attention.variant=simple"}},
-      {"aft-conv", {"attention.mechanism=aft", "attention.variant=conv", "attention.size=5", "model.pool=mean"}},
-      {"soft", {"attention.mechanism=soft", "attention.landmarks=16"}},
-      {"adder attention", {"attention.mechanism=adder"}},
-      {"adder block", {"attention.mechanism=adder", "model.linear=adder"}},
-  };
+bool accepts(const Mechanism& mechanism, const AttentionShape& shape) {
+  try {
+    mechanism.check(shape);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// Every setting of every mechanism, in a model of its own pooling where it has no place for a class token; and where
+/// scores are distances, in a model whose linear layers are distances too.
+std::vector<Variant> variants() {
+  std::vector<Variant> list;
+  for (const MechanismEntry& entry : mechanisms())
+    for (const MechanismSetting& setting : entry.settings()) {
+      Variant variant{setting.label, {fmt::format("attention.mechanism={}", entry.name)}};
+      for (const auto& [option, value] : setting.options)
+        variant.sets.push_back(fmt::format("attention.{}={}", option, value));
+      const auto mechanism = entry.make(setting.options);
+      AttentionShape shape{.grid_height = 7, .grid_width = 7, .class_token = true};
+      shape = mechanism->layout(64, 4).among(50, shape);
+      if (!accepts(*mechanism, shape)) variant.sets.push_back("model.pool=mean");
+      list.push_back(variant);
+      if (accepts(*mechanism, shape) && mechanism->cost(shape).distances > 0) {
+        variant.name += " block", variant.sets.push_back("model.linear=adder");
+        list.push_back(variant);
+      }
+    }
   return list;
 }
 
@@ -103,10 +119,11 @@ double ideal_seconds(const ForwardWork& work, bool training, const bench::Limits
 }  // namespace
 
 std::vector<ModelCase> model_cases() {
+  const std::vector<Variant> list = variants();
   std::vector<ModelCase> cases;
   for (const auto& [model, batch] : {std::pair{"vit-micro", 128}, std::pair{"deit-tiny-p4", 64}})
     for (const char* mode : {"train", "infer"})
-      for (const Variant& variant : variants())
+      for (const Variant& variant : list)
         cases.push_back(
             {fmt::format("{} {} {}", model, variant.name, mode), model, model_file(model), mode, variant.sets, batch});
   return cases;

@@ -17,42 +17,37 @@ namespace heed::cli {
 
 namespace {
 
-/// "blocks.3.attn.qkv" as block 3 and ".attn.qkv"; block -1 for what is in no block.
-std::pair<Index, std::string> block_and_rest(const std::string& name) {
-  constexpr std::string_view prefix = "blocks.";
-  if (!name.starts_with(prefix)) return {-1, name};
-  const std::size_t end = std::min(name.find('.', prefix.size()), name.size());
-  return {std::stol(name.substr(prefix.size(), end - prefix.size())), name.substr(end)};
-}
-
 /// Rows of neighbouring blocks that cost the same, drawn together: "blocks.0-11.attn.qkv", their sum.
 std::vector<CostRow> joined_blocks(const std::vector<CostRow>& rows) {
   struct Run {
     CostRow row;
     CostRow sum;
-    Index first, last;
-    std::string rest;
+    BlockName first;
+    Index last;
   };
   std::vector<Run> runs;
   for (const CostRow& row : rows) {
-    const auto [block, rest] = block_and_rest(row.name);
-    const auto same = [&, block = block, &rest = rest](const Run& run) {
-      return block > 0 && run.last == block - 1 && run.rest == rest && run.row.counts == row.counts &&
-             run.row.moved == row.moved && run.row.parameters == row.parameters;
+    const BlockName name(row.name);
+    const auto same = [&](const Run& run) {
+      return name.number > 0 && run.last == name.number - 1 && run.first.stem == name.stem &&
+             run.first.rest == name.rest && run.row.counts == row.counts && run.row.moved == row.moved &&
+             run.row.parameters == row.parameters;
     };
     const auto run = std::find_if(runs.begin(), runs.end(), same);
     if (run == runs.end()) {
-      runs.push_back({row, row, block, block, rest});
+      runs.push_back({row, row, name, name.number});
       continue;
     }
-    run->last = block;
+    run->last = name.number;
     run->sum.counts += row.counts;
     run->sum.moved += row.moved;
     run->sum.parameters += row.parameters;
   }
   std::vector<CostRow> joined;
   for (Run& run : runs) {
-    if (run.last > run.first) run.sum.name = fmt::format("blocks.{}-{}{}", run.first, run.last, run.rest);
+    const BlockName& first = run.first;
+    if (run.last > first.number)
+      run.sum.name = fmt::format("{}{}-{}{}", first.stem, first.number, run.last, first.rest);
     joined.push_back(std::move(run.sum));
   }
   return joined;
@@ -74,8 +69,8 @@ double weight_of(const EnergyTable& table, const Counts& counts, const Counts& t
 std::string dominating(const std::vector<CostRow>& rows, const EnergyTable& table, const Counts& total) {
   std::map<std::string, double> shares;
   for (const CostRow& row : rows) {
-    const auto [block, rest] = block_and_rest(row.name);
-    const std::string name = block < 0 ? row.name : rest.empty() ? "blocks" : rest.substr(1);
+    const BlockName block(row.name);
+    const std::string name = block.number < 0 ? row.name : block.rest.empty() ? "blocks" : block.rest.substr(1);
     shares[name] += weight_of(table, row.counts, total) / std::max(weight_of(table, total, total), 1.0);
   }
   std::vector<std::pair<double, std::string>> sorted;

@@ -94,7 +94,7 @@ ModelConfig scaled(ModelConfig model, const Scale& scale, Index size) {
 Counts attention_counts(const std::vector<CostRow>& layers) {
   Counts counts;
   for (const CostRow& row : layers)
-    if (row.name.starts_with("blocks.") && row.name.ends_with(".attn")) counts += row.counts;
+    if (row.name.ends_with(".attn")) counts += row.counts;
   return counts;
 }
 

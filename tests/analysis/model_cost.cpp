@@ -193,6 +193,20 @@ BOOST_AUTO_TEST_CASE(traffic_and_memory_by_hand) {
   BOOST_TEST(cost.kept == 1 + 2 + 2 + 3 * 4 + 6 + 4 + 2 + 3 + 3 + 2 + 2 + 4);
 }
 
+BOOST_AUTO_TEST_CASE(blocks_are_found_in_the_names_of_all_families) {
+  const auto parts = [](const char* layer) {
+    const BlockName name(layer);
+    return fmt::format("{}|{}|{}", name.stem, name.number, name.rest);
+  };
+  BOOST_TEST(parts("blocks.3.attn.qkv") == "blocks.|3|.attn.qkv");
+  BOOST_TEST(parts("blocks.12") == "blocks.|12|");
+  BOOST_TEST(parts("stage1.blocks.0.norm1") == "stage1.blocks.|0|.norm1");
+  BOOST_TEST(parts("block2.10.mlp.fc1") == "block2.|10|.mlp.fc1");
+  BOOST_TEST(parts("cls_attn_blocks.1.attn") == "cls_attn_blocks.|1|.attn");
+  for (const char* layer : {"norm", "patch_embed.proj.0.1", "stage1.patch_embed.norm", "head"})
+    BOOST_TEST(parts(layer) == std::string(layer) + "|-1|");
+}
+
 BOOST_AUTO_TEST_CASE(counts_beyond_64_bits_are_refused) {
   ModelConfig m = small_model();
   m.image = 1'000'000, m.patch = 1, m.dim = 999'999;

@@ -184,9 +184,9 @@ BOOST_AUTO_TEST_CASE(fast_sums_at_every_length) {
           Sums<double> sums(n);
           kernels::exp_sums_of<double>({{k.data(), keys, n, k_stride}, {v.data(), keys, n, v_stride}},
                                        biased ? bias.data() : nullptr, sums.view());
-          kernels::exp_sums_of({{fk.data(), keys, n, k_stride}, {fv.data(), keys, n, v_stride}},
-                               biased ? fbias.data() : nullptr,
-                               {{scale.data(), 1, n}, {mass.data(), 1, n}, {value.data(), 1, n}});
+          kernels::exp_sums_of(
+              {{fk.data(), keys, n, k_stride}, {fv.data(), keys, n, v_stride}}, biased ? fbias.data() : nullptr,
+              kernels::ExpSums<float>{{scale.data(), 1, n}, {mass.data(), 1, n}, {value.data(), 1, n}});
           require_close("scale", scale, sums.scale,
                         [&](std::size_t c) { return biased ? 6e-8 * std::abs(sums.scale[c]) : 0; });
           for (Index c = 0; c < n; ++c) {
@@ -228,7 +228,8 @@ BOOST_AUTO_TEST_CASE(a_key_that_is_not_a_number_spoils_its_channel_only) {
     Guarded k(keys * n, 0, 0.5f), v(keys * n, 0, 1.0f), scale(n, 0), mass(n, 0), value(n, 0), f(2 * keys * n, 0);
     k.data()[at] = NAN;
     const kernels::KeysAndValues<const float> all{{k.data(), keys, n}, {v.data(), keys, n}};
-    kernels::exp_sums_of(all, nullptr, {{scale.data(), 1, n}, {mass.data(), 1, n}, {value.data(), 1, n}});
+    kernels::exp_sums_of(all, nullptr,
+                         kernels::ExpSums<float>{{scale.data(), 1, n}, {mass.data(), 1, n}, {value.data(), 1, n}});
     kernels::exp_of_columns(all, scale.data(), {f.data(), keys, 2 * n});
     BOOST_REQUIRE(std::isnan(f[at / n * 2 * n + at % n]));
     for (Index c = 0; c < n; ++c) {
@@ -253,22 +254,22 @@ BOOST_AUTO_TEST_CASE(fast_gate_at_every_length) {
       };
       Guarded fq(q, 1), fy(y, 2), fdout(dout, 3), fout(n, 0);
       kernels::gate_forward<double>({q.data(), 1, n}, {y.data(), 1, n}, {out.data(), 1, n});
-      kernels::gate_forward({fq.data(), 1, n}, {fy.data(), 1, n}, {fout.data(), 1, n});
+      kernels::gate_forward({fq.data(), 1, n}, {fy.data(), 1, n}, Matrix<float>(fout.data(), 1, n));
       require_close("out", fout, out, bound(4e-7));
       for (const Update update : {Update::assign, Update::accumulate}) {
         std::vector<double> dq(before);
         Guarded fdq(before, 1), fdy(n, 0);
         kernels::gate_backward<double>({q.data(), 1, n}, {y.data(), 1, n}, {dout.data(), 1, n}, update,
                                        {dq.data(), 1, n}, {dy.data(), 1, n});
-        kernels::gate_backward({fq.data(), 1, n}, {fy.data(), 1, n}, {fdout.data(), 1, n}, update, {fdq.data(), 1, n},
-                               {fdy.data(), 1, n});
+        kernels::gate_backward({fq.data(), 1, n}, {fy.data(), 1, n}, {fdout.data(), 1, n}, update,
+                               Matrix<float>(fdq.data(), 1, n), Matrix<float>(fdy.data(), 1, n));
         require_close("dy", fdy, dy,
                       [&](std::size_t i) { return 4e-7 * std::abs(dy[i]) * (1 + 0.01 * std::abs(q[i])) + 1e-37; });
         require_close("dq", fdq, dq, [&](std::size_t i) {
           return 1e-6 * std::abs(dy[i] * y[i]) * (1 + 0.01 * std::abs(q[i])) + 1e-7 * std::abs(before[i]) + 1e-37;
         });
       }
-      kernels::gate_forward({fq.data(), 1, n}, {fy.data(), 1, n}, {fy.data(), 1, n});
+      kernels::gate_forward({fq.data(), 1, n}, {fy.data(), 1, n}, Matrix<float>(fy.data(), 1, n));
       require_close("out in place of y", fy, out, bound(4e-7));
     }
 }
@@ -303,10 +304,10 @@ BOOST_AUTO_TEST_CASE(fast_gate_of_special_values) {
   Guarded q({INFINITY, -INFINITY, NAN, -1e30, 1e30, -100, -80}, 1), y(7, 0, 2.0f), out(7, 0), dq(7, 0), dy(7, 0);
   const std::vector<double> expected{2, 0, NAN, 0, 2, 0, 2 * std::exp(-80.0)};
   const auto bound = [&](std::size_t i) { return 6e-7 * expected[i]; };
-  kernels::gate_forward({q.data(), 1, 7}, {y.data(), 1, 7}, {out.data(), 1, 7});
+  kernels::gate_forward({q.data(), 1, 7}, {y.data(), 1, 7}, Matrix<float>(out.data(), 1, 7));
   require_close("out", out, expected, bound);
-  kernels::gate_backward({q.data(), 1, 7}, {y.data(), 1, 7}, {y.data(), 1, 7}, Update::assign, {dq.data(), 1, 7},
-                         {dy.data(), 1, 7});
+  kernels::gate_backward({q.data(), 1, 7}, {y.data(), 1, 7}, {y.data(), 1, 7}, Update::assign,
+                         Matrix<float>(dq.data(), 1, 7), Matrix<float>(dy.data(), 1, 7));
   require_close("dy", dy, expected, bound);
   require_close("dq", dq, {0, 0, NAN, 0, 0, 0, 4 * std::exp(-80.0)}, [&](std::size_t i) { return 2 * bound(i); });
 }

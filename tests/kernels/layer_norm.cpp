@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(parameter_gradients) {
         kernels::layer_norm_parameter_gradients<double>(matrix(x), pairs(statistics), matrix(dy), update,
                                                         {sums.data(), 2, n, stride});
         kernels::layer_norm_parameter_gradients(matrix(fx), pairs(fstatistics), matrix(fdy), update,
-                                                {fsums.data(), 2, n, stride});
+                                                Matrix<float>(fsums.data(), 2, n, stride));
         require_close("dgamma, dbeta", fsums, sums, [&](std::size_t i) {
           const auto at = static_cast<Index>(i);
           return (at < n ? 1e-6 : at < stride ? 0 : 2e-7) * static_cast<double>(rows + 10);

@@ -26,14 +26,19 @@ struct Product {
   std::vector<T> P = numbers<T>(m * n, "P"), X = numbers<T>(m * m, "X"), v = numbers<T>(n * e, "v");
   std::vector<T> dout = numbers<T>(n * e, "dout"), Z = std::vector<T>(m * e), Y = Z, out = std::vector<T>(n * e);
   std::vector<T> dP = std::vector<T>(m * n, T(1)), dX = std::vector<T>(m * m, T(1)), dv = std::vector<T>(n * e, T(1));
-  std::vector<T> scratch = std::vector<T>(2 * m * e);
+  std::vector<T> dZ = std::vector<T>(m * e), dY = dZ;
 
-  void forward() {
-    kernels::nystrom_product(m, n, e, P.data(), X.data(), v.data(), e, Z.data(), Y.data(), out.data(), e);
+  static Matrix<T> matrix(std::vector<T>& x, Index rows) {
+    return {x.data(), rows, static_cast<Index>(x.size()) / rows};
   }
-  void backward(Update update, T* to_v) {
-    kernels::nystrom_product_backward(m, n, e, P.data(), X.data(), v.data(), e, Z.data(), Y.data(), dout.data(), e,
-                                      update, dP.data(), dX.data(), update, to_v, e, scratch.data());
+  kernels::NystromProduct<T> product() {
+    return {matrix(P, m), matrix(X, m), matrix(v, n), matrix(Z, m), matrix(Y, m)};
+  }
+  void forward() { kernels::nystrom_product(product(), matrix(out, n)); }
+  void backward(Update update, bool gradient_of_v) {
+    kernels::nystrom_product_backward<T>(product(), matrix(dout, n),
+                                         {update, matrix(dP, m), matrix(dX, m), update,
+                                          gradient_of_v ? matrix(dv, n) : Matrix<T>{}, matrix(dZ, m), matrix(dY, m)});
   }
 };
 
@@ -68,7 +73,7 @@ BOOST_AUTO_TEST_CASE(gradients_are_differences_and_are_added_when_asked) {
   for (const Update update : {Update::assign, Update::accumulate}) {
     Product<double> product;
     product.forward();
-    product.backward(update, product.dv.data());
+    product.backward(update, true);
     const auto check = [&](std::vector<double>& x, const std::vector<double>& dx) {
       for (std::size_t i = 0; i < x.size(); ++i) {
         const double before = x[i];
@@ -95,8 +100,8 @@ BOOST_AUTO_TEST_CASE(counts) {
   };
   const Cost cost = kernels::nystrom_product_cost(m, n, e, false);
   BOOST_TEST((counted([&] { product.forward(); }) == cost.forward));
-  BOOST_TEST((counted([&] { product.backward(Update::assign, product.dv.data()); }) == cost.backward));
-  BOOST_TEST((counted([&] { product.backward(Update::accumulate, nullptr); }) ==
+  BOOST_TEST((counted([&] { product.backward(Update::assign, true); }) == cost.backward));
+  BOOST_TEST((counted([&] { product.backward(Update::accumulate, false); }) ==
               kernels::nystrom_product_cost(m, n, e, true).backward));
 }
 

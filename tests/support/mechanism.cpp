@@ -42,7 +42,7 @@ Tensor<double> map_of(const Mechanism& mechanism, const AttentionShape& shape, c
   Tensor<T> maps(Shape{images, shape.heads, shape.queries, shape.keys});
   AttentionInput<T> in{.shape = shape, .q = {}, .k = {}, .v = {}, .parameters = own};
   Buffer<T> prepared(mechanism.memory(shape).prepared);
-  mechanism.prepare(AttentionPreparation<T>{shape, own, false, {}, {prepared.data()}});
+  if (prepared.size() > 0) mechanism.prepare(AttentionPreparation<T>{shape, own, false, {}, {prepared.data()}});
   in.prepared = {prepared.data()};
   for (Index image = 0; image < images; ++image) {
     if (x.contains("q")) in.q = heads_of(x.at("q"), image);

@@ -71,6 +71,16 @@ struct CostRow {
   Index parameters = 0;
 };
 
+/// A layer's name around the number of its block: "blocks.3.attn.qkv" is "blocks.", 3 and ".attn.qkv". The number
+/// follows a part that has "block" in it, as in "stage1.blocks.3.norm1" and "block1.3.norm1"; -1 for what is in no
+/// block.
+struct BlockName {
+  explicit BlockName(const std::string& layer);
+
+  std::string stem, rest;
+  Index number = -1;
+};
+
 /// The rows of a table, in the order in which they first run.
 std::vector<CostRow> cost_rows(const ModelCost& model, const CostQuery& query);
 

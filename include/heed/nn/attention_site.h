@@ -1,7 +1,7 @@
 // An attention layer of a model at work, for those who look at it: maps, spectra, residuals.
 #pragma once
 
-#include "heed/ops/attention.h"
+#include "heed/attention/mechanism.h"
 
 #include <functional>
 #include <string>
@@ -22,18 +22,8 @@ struct AttentionSite {
 template <class T>
 using AttentionVisitor = std::function<void(const AttentionSite<T>&)>;
 
-/// The attention map of each example and head: [B, heads, N, M]. Only where the mechanism has one. For float and
-/// double.
+/// The attention map of each example and head: [B, heads, N, M]. Only where the mechanism has one. For float and double.
 template <class T>
-Tensor<T> attention_maps(const AttentionSite<T>& site) {
-  const AttentionShape& s = site.inputs.front().shape;
-  Tensor<T> maps(Shape{static_cast<Index>(site.inputs.size()), s.heads, s.queries, s.keys});
-  T* to = maps.data();
-  for (const AttentionInput<T>& in : site.inputs) {
-    make_map(site.mechanism, in, to);
-    to += s.heads * s.queries * s.keys;
-  }
-  return maps;
-}
+Tensor<T> attention_maps(const AttentionSite<T>& site);
 
 }  // namespace heed

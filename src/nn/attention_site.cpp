@@ -1,0 +1,22 @@
+#include "heed/nn/attention_site.h"
+
+#include "heed/ops/attention.h"
+
+namespace heed {
+
+template <class T>
+Tensor<T> attention_maps(const AttentionSite<T>& site) {
+  const AttentionShape& s = site.inputs.front().shape;
+  Tensor<T> maps(Shape{static_cast<Index>(site.inputs.size()), s.heads, s.queries, s.keys});
+  T* to = maps.data();
+  for (const AttentionInput<T>& in : site.inputs) {
+    make_map(site.mechanism, in, to);
+    to += s.heads * s.queries * s.keys;
+  }
+  return maps;
+}
+
+template Tensor<float> attention_maps(const AttentionSite<float>&);
+template Tensor<double> attention_maps(const AttentionSite<double>&);
+
+}  // namespace heed
