@@ -43,11 +43,11 @@ PACKAGES := g++ make pkgconf libtbb-dev libstb-dev libboost-test-dev libcli11-de
 # nothing here reads, and without them loops over sqrt and comparisons are not vectorised. The last keeps a product
 # and a sum two operations, as written: fused steps are asked for where they are wanted.
 EXPORTED := -std=c++20 -march=$(ARCH) -fno-math-errno -fno-trapping-math -ffp-contract=off
-LIBS     := -ltbb -lfmt -lz
+CORE_LIBS := -lfmt
 NO       :=
 ifeq ($(BLAS),openblas)
   PACKAGES += libopenblas-dev
-  LIBS     += -lopenblas
+  CORE_LIBS += -lopenblas
 else ifeq ($(BLAS),none)
   NO       += blas
   EXPORTED += -DHEED_NO_BLAS
@@ -73,6 +73,7 @@ else
   $(error THREADS is '$(THREADS)'; it must be openmp or none)
 endif
 BUILD    := build$(subst -no-blas-no-simd-no-threads,-reference,$(subst $() ,,$(NO:%=-no-%)))
+LIBS     := -ltbb -lz $(CORE_LIBS)
 DEFINES  += -DHEED_VERSION=\"$(VERSION)\" -DHEED_ARCH=\"$(ARCH)\"
 
 # GCC 12 sees an overflow inside fmt that is not there: hence -Wno-stringop-overflow.
@@ -82,7 +83,9 @@ CXXFLAGS ?=
 SOURCES := $(wildcard src/*.cpp src/*/*.cpp)
 PROGRAM := $(wildcard src/cli/*.cpp)
 LIBRARY := $(filter-out $(PROGRAM),$(SOURCES))
-TESTS   := $(wildcard tests/*.cpp tests/*/*.cpp)
+TESTS   := $(filter-out tests/core.cpp,$(wildcard tests/*.cpp tests/*/*.cpp))
+# What makes models and runs them, with no system around it: no files, no POSIX, no zlib, oneTBB or decoders.
+CORE    := $(wildcard $(patsubst %,src/%/*.cpp,base cost kernels attention tape ops nn)) src/config/validate.cpp
 objects  = $(patsubst %.cpp,$(BUILD)/%.o,$(1))
 
 .PHONY: all deps run test bench install format clean force
@@ -108,6 +111,9 @@ $(BUILD)/tests/run: $(call objects,$(TESTS) src/cli/cpu.cpp) $(BUILD)/libheed.a
 	$(call making,tests/$(@F))$(CXX) $(FLAGS) $(CXXFLAGS) -o $@ -Wl,--whole-archive $(BUILD)/libheed.a \
 	  -Wl,--no-whole-archive $(filter %.o,$^) $(LIBS) -lboost_unit_test_framework
 
+$(BUILD)/tests/core: $(call objects,tests/core.cpp $(CORE))
+	$(call making,tests/$(@F))$(CXX) $(FLAGS) $(CXXFLAGS) -o $@ $^ $(CORE_LIBS)
+
 # Time goes into the loops of kernels and mechanisms; what calls them is compiled in half the time.
 OPTIMISE := -O1
 $(BUILD)/src/kernels/%.o $(BUILD)/src/attention/%.o: OPTIMISE := -O3
@@ -122,7 +128,7 @@ $(BUILD)/flags: force
 	+@mkdir -p $(@D); \
 	echo '$(CXX) $(FLAGS) $(CXXFLAGS)' | cmp -s - $@ || echo '$(CXX) $(FLAGS) $(CXXFLAGS)' >$@
 
--include $(patsubst %.o,%.d,$(call objects,$(SOURCES) $(TESTS)))
+-include $(patsubst %.o,%.d,$(call objects,$(SOURCES) $(TESTS) tests/core.cpp))
 
 # What follows needs packages first, and builds by a make of its own after that: on all cores, unless -j was given.
 MAKE_ALL = +@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
@@ -147,8 +153,10 @@ run: deps
 	$(BUILD)/heed train experiments/fashion-mnist.toml --run $$run
 
 test: deps
-	$(MAKE_ALL) all $(BUILD)/tests/run
+	$(MAKE_ALL) all $(BUILD)/tests/run $(BUILD)/tests/core
 	$(BUILD)/tests/run --report_level=short
+	@sh tests/core.sh $(BUILD) $(call objects,$(CORE))
+	@CXX='$(CXX)' FLAGS='$(FLAGS)' sh tests/headers.sh
 	@MAKE='$(MAKE)' CXX='$(CXX)' sh tests/install.sh
 	@MAKE='$(MAKE)' CXX='$(CXX)' sh tests/mechanism.sh $(BUILD)
 

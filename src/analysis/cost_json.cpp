@@ -1,10 +1,14 @@
 #include "heed/analysis/cost_json.h"
 
+#include <nlohmann/json.hpp>
+
 namespace heed {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr const char* convention_names[] = {"contractions", "all"};
 
 Json row_json(Json json, const CostRow& row, const EnergyTable& table) {
   for (const CountKind& kind : count_kinds) json[kind.name] = row.counts.*kind.member;
@@ -16,13 +20,9 @@ Json row_json(Json json, const CostRow& row, const EnergyTable& table) {
   return json;
 }
 
-}  // namespace
-
-nlohmann::ordered_json cost_json(const ModelCost& model, const CostQuery& query, const EnergyTable& table) {
-  constexpr const char* conventions[] = {"contractions", "all"};
+Json model_json(Json json, const ModelCost& model, const CostQuery& query, const EnergyTable& table) {
   constexpr const char* passes[] = {"forward", "backward", "step"};
-  Json json;
-  json["convention"] = conventions[static_cast<std::size_t>(query.convention)];
+  json["convention"] = convention_names[static_cast<std::size_t>(query.convention)];
   json["pass"] = passes[static_cast<std::size_t>(query.pass)];
   json["batch"] = query.batch;
   json["energy_table"] = table.name;
@@ -34,6 +34,31 @@ nlohmann::ordered_json cost_json(const ModelCost& model, const CostQuery& query,
   for (const CostRow& row : cost_rows(model, query))
     json["layers"].push_back(row_json(Json{{"name", row.name}}, row, table));
   return json;
+}
+
+}  // namespace
+
+std::string cost_json(const ModelCost& model, const CostQuery& query, const EnergyTable& table) {
+  return model_json(Json::object(), model, query, table).dump();
+}
+
+std::string costs_json(std::span<const std::string> names, std::span<const ModelCost> models, const CostQuery& query,
+                       const EnergyTable& table) {
+  Json json;
+  json["models"] = Json::array();
+  for (std::size_t i = 0; i < models.size(); ++i)
+    json["models"].push_back(model_json(Json{{"model", names[i]}}, models[i], query, table));
+  return json.dump();
+}
+
+std::string cost_file(const ModelCost& model, CostQuery query, const EnergyTable& table) {
+  Json json;
+  json["version"] = HEED_VERSION;
+  for (const Convention convention : {Convention::contractions, Convention::all}) {
+    query.convention = convention;
+    json[convention_names[static_cast<std::size_t>(convention)]] = model_json(Json::object(), model, query, table);
+  }
+  return json.dump(1) + "\n";
 }
 
 }  // namespace heed

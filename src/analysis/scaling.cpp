@@ -1,7 +1,7 @@
 #include "heed/analysis/scaling.h"
 
 #include "heed/ops/attention.h"
-#include "heed/base/resident_memory.h"
+#include "heed/analysis/resident_memory.h"
 
 #include <cmath>
 #include <ctime>

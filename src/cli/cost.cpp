@@ -127,7 +127,7 @@ int cost_command(const CostArguments& a) {
   if (!a.compare.empty() || !a.attention.empty()) return compare_command(a, table);
   const ModelCost model = cost_of(*make_model(load_experiment(a.model, a.sets)));
   if (a.json)
-    std::cout << cost_json(model, query_of(a), table).dump() << "\n";
+    std::cout << cost_json(model, query_of(a), table) << "\n";
   else
     print_model(a, model, query_of(a), table);
   return ok;

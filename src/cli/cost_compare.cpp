@@ -123,12 +123,9 @@ int compare_command(const CostArguments& a, const EnergyTable& table) {
     totals.push_back(cost_total(costs.back(), query));
   }
   if (a.json) {
-    nlohmann::ordered_json json = nlohmann::ordered_json::array();
-    for (std::size_t i = 0; i < models.size(); ++i) {
-      json.push_back({{"model", models[i].name}});
-      json.back().update(cost_json(costs[i], query, table));
-    }
-    std::cout << nlohmann::ordered_json{{"models", json}}.dump() << "\n";
+    std::vector<std::string> names;
+    for (const NamedModel& model : models) names.push_back(model.name);
+    std::cout << costs_json(names, costs, query, table) << "\n";
     return ok;
   }
   const std::vector<CountKind> kinds = kinds_of(totals);

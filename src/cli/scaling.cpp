@@ -4,7 +4,7 @@
 
 #include "heed/analysis/scaling.h"
 #include "heed/io/file.h"
-#include "heed/base/resident_memory.h"
+#include "heed/analysis/resident_memory.h"
 
 #include <fmt/format.h>
 

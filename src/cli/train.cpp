@@ -4,7 +4,7 @@
 #include "profile_table.h"
 
 #include "heed/bench/peak.h"
-#include "heed/cost/rapl.h"
+#include "heed/bench/rapl.h"
 #include "heed/kernels/gemm.h"
 #include "heed/train/run.h"
 #include "heed/train/trainer.h"

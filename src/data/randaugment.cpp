@@ -131,7 +131,7 @@ void rotate(Image& image, double degrees) {
   transform(image, {.xx = cosine, .xy = -sine, .yx = sine, .yy = cosine});
 }
 
-constexpr Operation operations[] = {
+constexpr AugmentOperation operations[] = {
     {"identity", [](Image&, double, double) {}},
     {"autocontrast", [](Image& image, double, double) { autocontrast(image); }},
     {"equalize", [](Image& image, double, double) { equalize(image); }},
@@ -164,11 +164,11 @@ constexpr Operation operations[] = {
 
 }  // namespace
 
-std::span<const Operation> randaugment_operations() { return operations; }
+std::span<const AugmentOperation> randaugment_operations() { return operations; }
 
 void randaugment(Image& image, Index ops, double magnitude, const RandomStream& stream) {
   for (Index i = 0; i < ops; ++i) {
-    const Operation& operation = operations[stream.below(2 * i, std::size(operations))];
+    const AugmentOperation& operation = operations[stream.below(2 * i, std::size(operations))];
     operation.apply(image, magnitude / 10, stream.below(2 * i + 1, 2) == 1 ? 1 : -1);
   }
 }

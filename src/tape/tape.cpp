@@ -45,6 +45,27 @@ void release_tape_slot(TapeSlot* slot) {
 }  // namespace detail
 
 template <class T>
+Tape<T>& Var<T>::tape() const {
+  require(slot_ != nullptr, "[tape] this variable was never assigned a value");
+  require(slot_->generation == generation_, "[tape] this variable belongs to a tape that was cleared or destroyed");
+  return *static_cast<Tape<T>*>(slot_->tape);
+}
+
+template <class T>
+Tape<T>::Tape(const Pass<T>& pass) : pass_(pass), slot_(detail::acquire_tape_slot(this)) {}
+
+template <class T>
+Tape<T>::~Tape() {
+  detail::release_tape_slot(slot_);
+}
+
+template <class T>
+typename Tape<T>::Node& Tape<T>::node(Var<T> x) {
+  HEED_ASSERT(x.index_ < nodes_.size());
+  return nodes_[x.index_];
+}
+
+template <class T>
 Var<T> Tape<T>::append(const Node& node) {
   require(!backward_done_, "[tape] backward has already run; clear the tape before recording anew");
   Var<T> x;
@@ -53,6 +74,25 @@ Var<T> Tape<T>::append(const Node& node) {
   x.index_ = static_cast<std::uint32_t>(nodes_.size());
   nodes_.push_back(node);
   return x;
+}
+
+template <class T>
+Var<T> Tape<T>::append(const Operation& operation, const Shape& shape, std::span<const Var<T>> operands, const T* y,
+                       Index kept) {
+  Node node;
+  node.value = y;
+  node.shape = shape;
+  for (const Var<T>& x : operands) node.wanted |= x && wanted(x);
+  const Var<T> result = append(node);
+  if (pass_.trace) trace(operation, result, operands, kept);
+  return result;
+}
+
+template <class T>
+void* Tape<T>::push_step(Var<T> result, const char* operation, decltype(Step::run) run, std::size_t closure_bytes) {
+  void* const closure = arena_.allocate_bytes(closure_bytes);
+  steps_.push_back({result.index_, run, closure, operation});
+  return closure;
 }
 
 template <class T>
@@ -144,6 +184,11 @@ T* Tape<T>::take_buffer(Index size) {
 }
 
 template <class T>
+void Tape<T>::give_back_buffer(Index size, T* data) {
+  free_.push_back({size, data});
+}
+
+template <class T>
 typename Tape<T>::Target Tape<T>::target(Var<T> x) {
   if (!x) return {};
   Node& n = node(x);
@@ -223,6 +268,9 @@ void Adjoint<T>::give_to(Var<T> x) const {
     add_to(x);
 }
 
+template class Var<float>;
+template class Var<double>;
+template class Var<Counted>;
 template class Tape<float>;
 template class Tape<double>;
 template class Tape<Counted>;

@@ -69,17 +69,8 @@ class Run {
   Index epoch_start_batch_ = 0;
 };
 
-CostQuery step_cost(const Experiment& x, Convention convention) {
-  return {convention, CostPass::step, CostGroup::layer, x.train.batch};
-}
-
-/// cost.json: what a training step costs per image, in both conventions.
-std::string cost_file(const Experiment& x, const ModelCost& cost) {
-  nlohmann::ordered_json json;
-  json["version"] = HEED_VERSION;
-  for (const auto& [name, convention] : {std::pair("contractions", Convention::contractions), {"all", Convention::all}})
-    json[name] = cost_json(cost, step_cost(x, convention), default_energy_table());
-  return json.dump(1) + "\n";
+CostQuery step_cost(const Experiment& x) {
+  return {Convention::contractions, CostPass::step, CostGroup::layer, x.train.batch};
 }
 
 template <class T>
@@ -117,7 +108,7 @@ void Run<T>::begin() {
   }
   write_file(paths_.config(), config_toml(x_));
   write_file(paths_.environment(), environment_json());
-  write_file(paths_.cost(), cost_file(x_, cost_));
+  write_file(paths_.cost(), cost_file(cost_, step_cost(x_), default_energy_table()));
   metrics_.emplace(paths_.metrics(), progress_.epoch, progress_.step);
   // From here on the directory can be resumed, whatever happens, and it is known that there is room for checkpoints.
   if (!options_.resume) save_last();
@@ -131,7 +122,7 @@ void Run<T>::begin() {
   plan.epoch = progress_.epoch;
   plan.step = progress_.step;
   plan.run = paths_.directory;
-  const Counts counts = cost_total(cost_, step_cost(x_, Convention::contractions)).counts;
+  const Counts counts = cost_total(cost_, step_cost(x_)).counts;
   plan.operations = counts.mul + counts.add;
   plan.energy_pj = energy_pj(default_energy_table(), counts);
   observer_.begin(plan);

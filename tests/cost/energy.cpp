@@ -1,35 +1,9 @@
-// Energy: the built-in table, and the counters of processor packages on a tree made for the test.
+// The built-in table of energies.
 #include "heed/cost/energy.h"
-#include "heed/cost/rapl.h"
-
-#include "heed/io/file.h"
-#include "support/temporary.h"
 
 #include <boost/test/unit_test.hpp>
 
-#include <filesystem>
-
 using namespace heed;
-
-namespace {
-
-/// A tree like /sys/class/powercap.
-struct Powercap {
-  TemporaryDirectory directory;
-
-  std::string root() const { return directory / "powercap"; }
-  void zone(const std::string& zone, const std::string& name, const std::string& range = "1000000") const {
-    std::filesystem::create_directories(root() + "/" + zone);
-    write_file(root() + "/" + zone + "/name", name + "\n");
-    write_file(root() + "/" + zone + "/max_energy_range_uj", range + "\n");
-    set(zone, 0);
-  }
-  void set(const std::string& zone, std::uint64_t microjoules) const {
-    write_file(root() + "/" + zone + "/energy_uj", std::to_string(microjoules) + "\n");
-  }
-};
-
-}  // namespace
 
 BOOST_AUTO_TEST_SUITE(energy)
 
@@ -37,54 +11,6 @@ BOOST_AUTO_TEST_CASE(the_built_in_table) {
   const Counts counts{.mul = 1'000, .add = 2'000, .exp = 5, .cmp = 7};
   BOOST_TEST(energy_pj(default_energy_table(), counts) == 3.7 * 1'000 + 0.9 * 2'000,
              boost::test_tools::tolerance(1e-15));
-}
-
-// Two packages; the second counted twice by another interface, the cores inside the first, and the whole platform.
-BOOST_FIXTURE_TEST_CASE(packages_add_up_and_nothing_is_counted_twice, Powercap) {
-  zone("intel-rapl:0", "package-0");
-  zone("intel-rapl:0:0", "core");
-  zone("intel-rapl:1", "package-1");
-  zone("intel-rapl:2", "psys");
-  zone("intel-rapl-mmio:0", "package-0");
-  PackageEnergy energy(root());
-  BOOST_TEST(energy.unavailable() == "");
-  set("intel-rapl:0", 300'000);
-  set("intel-rapl:1", 20'000);
-  for (const char* other : {"intel-rapl:0:0", "intel-rapl:2", "intel-rapl-mmio:0"}) set(other, 777'777);
-  energy.update();
-  BOOST_TEST(energy.joules() == 0.32);
-  BOOST_TEST(energy.report() == "0.3 J");
-}
-
-BOOST_FIXTURE_TEST_CASE(counters_wrap_around, Powercap) {
-  zone("intel-rapl:0", "package-0", "1000000");
-  set("intel-rapl:0", 900'000);
-  PackageEnergy energy(root());
-  set("intel-rapl:0", 100'000);
-  energy.update();
-  BOOST_TEST(energy.joules() == 0.2);
-  set("intel-rapl:0", 950'000);
-  energy.update();
-  set("intel-rapl:0", 50'000);
-  energy.update();
-  BOOST_TEST(energy.joules() == 1.15);
-}
-
-BOOST_FIXTURE_TEST_CASE(why_nothing_is_measured, Powercap) {
-  const std::string energy_file = root() + "/intel-rapl:0/energy_uj";
-  BOOST_TEST(PackageEnergy(root()).report() ==
-             "unavailable: " + root() + " has no RAPL counter of a processor package");
-  zone("intel-rapl:0:0", "core");
-  BOOST_TEST(PackageEnergy(root()).report() ==
-             "unavailable: " + root() + " has no RAPL counter of a processor package");
-  zone("intel-rapl:0", "package-0");
-  PackageEnergy lost(root());
-  write_file(energy_file, "nonsense\n");
-  BOOST_TEST(PackageEnergy(root()).report() == "unavailable: " + energy_file + " cannot be read");
-  std::filesystem::remove(energy_file);
-  BOOST_TEST(PackageEnergy(root()).report() ==
-             "unavailable: " + energy_file + " cannot be read: No such file or directory");
-  BOOST_TEST(lost.report() == "unavailable: " + energy_file + " could not be read any more");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

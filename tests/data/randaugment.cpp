@@ -11,7 +11,7 @@ using namespace heed::test;
 namespace {
 
 Bytes applied(const std::string& name, Image image, double strength, double sign = 1) {
-  for (const Operation& operation : randaugment_operations())
+  for (const AugmentOperation& operation : randaugment_operations())
     if (operation.name == name) {
       operation.apply(image, strength, sign);
       return image.pixels;

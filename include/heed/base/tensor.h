@@ -123,6 +123,13 @@ class View {
   Shape shape_;
 };
 
+/// Bytes of `count` numbers. Throws std::bad_alloc where the machine cannot address so many.
+template <class T>
+std::size_t bytes_of(Index count) {
+  if (static_cast<std::uint64_t>(count) > SIZE_MAX / sizeof(T)) throw std::bad_alloc();
+  return static_cast<std::size_t>(count) * sizeof(T);
+}
+
 /// Uninitialised memory for `count` numbers, aligned for vector loads; freed on destruction.
 template <class T>
 class Buffer {
@@ -131,8 +138,7 @@ class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(Index count) : size_(count) {
-    if (count > 0)
-      data_ = static_cast<T*>(::operator new(static_cast<std::size_t>(count) * sizeof(T), std::align_val_t(alignment)));
+    if (count > 0) data_ = static_cast<T*>(::operator new(bytes_of<T>(count), std::align_val_t(alignment)));
   }
   Buffer(Buffer&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
   Buffer& operator=(Buffer&& other) noexcept {

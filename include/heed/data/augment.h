@@ -34,13 +34,13 @@ void flip(Image& image);
 
 /// An operation of RandAugment. `strength` is from 0 (the image hardly changes) to 1; `sign`, 1 or -1, is the direction
 /// of those that have two.
-struct Operation {
+struct AugmentOperation {
   const char* name;
   void (*apply)(Image& image, double strength, double sign);
 };
 
 /// The list of operations of RandAugment (Cubuk et al., 2019, arXiv:1909.13719v2).
-std::span<const Operation> randaugment_operations();
+std::span<const AugmentOperation> randaugment_operations();
 
 /// RandAugment: `ops` operations, each drawn from the list, with strength `magnitude` / 10.
 void randaugment(Image& image, Index ops, double magnitude, const RandomStream& stream);

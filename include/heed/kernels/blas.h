@@ -1,6 +1,8 @@
 // What every call of OpenBLAS needs.
 #pragma once
 
+#ifndef HEED_NO_BLAS
+
 #include "heed/base/error.h"
 #include "heed/base/tensor.h"
 
@@ -23,3 +25,5 @@ inline blasint narrow(Index size) {
 }
 
 }  // namespace heed::kernels
+
+#endif

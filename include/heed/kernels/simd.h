@@ -2,6 +2,8 @@
 // normal distribution. Highway chooses the instructions when the file is compiled (ARCH in the Makefile).
 #pragma once
 
+#ifndef HEED_NO_SIMD
+
 #include "heed/kernels/exp.h"
 #include "heed/kernels/update.h"
 #include "heed/base/tensor.h"
@@ -215,3 +217,5 @@ class NormalTail {
 };
 
 }  // namespace heed::kernels::simd
+
+#endif

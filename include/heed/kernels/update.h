@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cstddef>
+#include "heed/base/tensor.h"
 
 namespace heed {
 
@@ -19,9 +19,9 @@ inline void write(Update update, T& target, T value) {
 
 /// Writes n elements, `from` and `to` apart from each other.
 template <class T>
-inline void write_all(Update update, std::ptrdiff_t n, const T* from, T* to) {
+inline void write_all(Update update, Index n, const T* from, T* to) {
 #pragma GCC ivdep
-  for (std::ptrdiff_t i = 0; i < n; ++i) write(update, to[i], from[i]);
+  for (Index i = 0; i < n; ++i) write(update, to[i], from[i]);
 }
 
 }  // namespace heed

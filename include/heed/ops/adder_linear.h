@@ -49,10 +49,11 @@ inline Cost adder_linear_cost(Index rows, Index in, Index out, bool bias, const 
 template <class T>
 Var<T> adder_linear(Var<T> x, Var<T> weight, Var<T> bias = {}, const AdderLinearOptions& options = {}) {
   Tape<T>& tape = tape_of("adder_linear", x, weight, bias);
-  const auto [rows, in, out, shape] = detail::linear_sizes("adder_linear", x, weight, bias);
+  const detail::LinearSizes sizes = detail::linear_sizes("adder_linear", x, weight, bias);
+  const Index rows = sizes.rows, in = sizes.in, out = sizes.out;
   const Matrix<const T> mx = x.matrix(), mw = weight.matrix();
   return tape.record(
-      {"adder_linear", adder_linear_cost(rows, in, out, static_cast<bool>(bias), options)}, shape, {x, weight, bias},
+      {"adder_linear", adder_linear_cost(rows, in, out, static_cast<bool>(bias), options)}, sizes.y, {x, weight, bias},
       [=](T* data) {
         const T* const b = bias ? bias.data() : nullptr;
         const Matrix<T> y(data, rows, out);

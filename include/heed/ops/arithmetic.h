@@ -62,7 +62,8 @@ Var<T> scale(Var<T> x, double factor) {
   return tape.record(
       {"scale", cost}, x.shape(), {x},
       [=](T* y) {
-        for (Index i = 0; i < n; ++i) y[i] = T(factor) * x.data()[i];
+        const T* const px = x.data();
+        for (Index i = 0; i < n; ++i) y[i] = T(factor) * px[i];
       },
       [=, &tape](const Adjoint<T>& dy) {
         if (const auto dx = tape.target(x))

@@ -68,7 +68,8 @@ Var<T> batch_norm(Var<T> x, Var<T> gamma, Var<T> beta, View<T> running_mean, Vie
             }
           }
           scale[c] = T(1) / sqrt(variance + T(eps));
-          over_channel(c, [&](Index i) { y[i] = (px[i] - mean[c]) * scale[c] * gamma.data()[c] + beta.data()[c]; });
+          const T g = gamma.data()[c], b = beta.data()[c];
+          over_channel(c, [&](Index i) { y[i] = (px[i] - mean[c]) * scale[c] * g + b; });
         }
       },
       [=, &tape](const Adjoint<T>& dy) {

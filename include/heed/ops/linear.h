@@ -75,12 +75,13 @@ class LinearProducts {
 template <class T>
 Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {}) {
   Tape<T>& tape = tape_of("linear", x, weight, bias, residual);
-  const auto [rows, in, out, shape] = detail::linear_sizes("linear", x, weight, bias, residual);
+  const detail::LinearSizes sizes = detail::linear_sizes("linear", x, weight, bias, residual);
+  const Index rows = sizes.rows, in = sizes.in, out = sizes.out;
   const detail::LinearProducts<T> products(tape, weight);
   const Matrix<const T> mx = x.matrix(), mr = residual ? residual.matrix() : Matrix<const T>{};
   return tape.record(
       {"linear", linear_cost(rows, in, out, static_cast<bool>(bias), static_cast<bool>(residual), tape.wanted(x))},
-      shape, {x, weight, bias, residual},
+      sizes.y, {x, weight, bias, residual},
       [=](T* y) { products.forward(mx, bias ? bias.data() : nullptr, mr, Matrix<T>(y, rows, out)); },
       [=, &tape](const Adjoint<T>& dy) {
         detail::bias_backward(tape, bias, dy.matrix());

@@ -61,7 +61,8 @@ Var<T> rows_of(const F& f, Var<T> x) {
 template <class T, class F>
 Var<T> linear_of(const F& f, Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {}) {
   Tape<T>& tape = tape_of(F::linear_name, x, f.parameters[0], f.parameters[1], weight, bias, residual);
-  const auto [rows, in, out, shape] = detail::linear_sizes(F::linear_name, x, weight, bias, residual);
+  const detail::LinearSizes sizes = detail::linear_sizes(F::linear_name, x, weight, bias, residual);
+  const Index rows = sizes.rows, in = sizes.in, out = sizes.out;
   const detail::LinearProducts<T> products(tape, weight);
   const bool needs_dx = tape.wanted(x), needs_sums = f.sums(tape) > 0, needs_da = needs_dx || needs_sums;
   Cost cost = linear_cost(rows, in, out, static_cast<bool>(bias), static_cast<bool>(residual), needs_da);
@@ -75,7 +76,7 @@ Var<T> linear_of(const F& f, Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> r
     for (Index first = 0; first == 0 || first < rows; first += at_once) g(first, std::min(at_once, rows - first));
   };
   return tape.record(
-      {F::linear_name, cost}, shape, {x, f.parameters[0], f.parameters[1], weight, bias, residual},
+      {F::linear_name, cost}, sizes.y, {x, f.parameters[0], f.parameters[1], weight, bias, residual},
       [=, &tape](T* y) {
         const T* const pb = bias ? bias.data() : nullptr;
         const Matrix<const T> mx = x.matrix(), mr = residual ? residual.matrix() : Matrix<const T>{};

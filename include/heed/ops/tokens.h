@@ -34,8 +34,8 @@ Var<T> embed_tokens(Var<T> x, Var<T> class_token, Var<T> position) {
           if (class_token) std::copy(class_token.data(), class_token.data() + width, out);
           const T* const from = x.data() + image * patches * width;
           std::copy(from, from + patches * width, out + first * width);
-          if (position)
-            for (Index i = 0; i < row; ++i) out[i] += position.data()[i];
+          const T* const added = position ? position.data() : nullptr;
+          for (Index i = 0; i < row && added; ++i) out[i] += added[i];
         }
       },
       [=, &tape](const Adjoint<T>& dy) {

@@ -17,7 +17,7 @@ class Arena {
   /// Uninitialised, aligned memory for `count` numbers, valid until clear().
   template <class T>
   T* allocate(Index count) {
-    return static_cast<T*>(allocate_bytes(static_cast<std::size_t>(count) * sizeof(T)));
+    return static_cast<T*>(allocate_bytes(bytes_of<T>(count)));
   }
 
   void* allocate_bytes(std::size_t bytes) {

@@ -100,8 +100,8 @@ struct Operation {
 template <class T>
 class Tape {
  public:
-  explicit Tape(const Pass<T>& pass = {}) : pass_(pass), slot_(detail::acquire_tape_slot(this)) {}
-  ~Tape() { detail::release_tape_slot(slot_); }
+  explicit Tape(const Pass<T>& pass = {});
+  ~Tape();
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
@@ -197,7 +197,7 @@ class Tape {
     Scratch(Tape& tape, Index count)
         : tape_(tape), size_(count), data_(count > 0 ? tape.take_buffer(count) : nullptr) {}
     ~Scratch() {
-      if (data_) tape_.free_.push_back({size_, data_});
+      if (data_) tape_.give_back_buffer(size_, data_);
     }
     Scratch(const Scratch&) = delete;
     T* data() const { return data_; }
@@ -261,12 +261,18 @@ class Tape {
 
   Node& node(Var<T> x);
   Var<T> append(const Node& node);
+  Var<T> append(const Operation& operation, const Shape& shape, std::span<const Var<T>> operands, const T* y,
+                Index kept);
   TraceEntry::Value traced(Var<T> x);
   void trace(const Operation& operation, Var<T> result, std::span<const Var<T>> operands, Index kept);
   T* take_buffer(Index size);
+  void give_back_buffer(Index size, T* data);
 
+  /// Has `closure` called on the way back.
   template <class Closure>
   void push_step(Var<T> result, const char* operation, const Closure& closure);
+  /// Takes memory for a closure that `run` calls.
+  void* push_step(Var<T> result, const char* operation, decltype(Step::run) run, std::size_t closure_bytes);
 
   Pass<T> pass_;
   std::unique_ptr<Tape> inner_;
@@ -320,20 +326,8 @@ Tape<T>& tape_of(const char* operation, Var<T> first, const Rest&... rest) {
   return tape;
 }
 
-// ---- Implementation: the rest is in src/tape/tape.cpp, for float, double and Counted ----
-
-template <class T>
-Tape<T>& Var<T>::tape() const {
-  require(slot_ != nullptr, "[tape] this variable was never assigned a value");
-  require(slot_->generation == generation_, "[tape] this variable belongs to a tape that was cleared or destroyed");
-  return *static_cast<Tape<T>*>(slot_->tape);
-}
-
-template <class T>
-typename Tape<T>::Node& Tape<T>::node(Var<T> x) {
-  HEED_ASSERT(x.index_ < nodes_.size());
-  return nodes_[x.index_];
-}
+// ---- Implementation: what each operation makes anew. The rest is in src/tape/tape.cpp, for float, double, Counted
+// ----
 
 template <class T>
 template <class Forward, class Backward>
@@ -346,14 +340,8 @@ Var<T> Tape<T>::record(const Operation& operation, const Shape& shape, std::span
     forward(y);
     if (pass_.profile) pass_.profile->add_forward(operation.name, start);
   }
-
-  Node node;
-  node.value = y;
-  node.shape = shape;
-  for (const Var<T>& x : operands) node.wanted |= x && wanted(x);
-  const Var<T> result = append(node);
-  if (pass_.trace) trace(operation, result, operands, kept);
-  if (node.wanted && pass_.compute) push_step(result, operation.name, backward);
+  const Var<T> result = append(operation, shape, operands, y, kept);
+  if (wanted(result) && pass_.compute) push_step(result, operation.name, backward);
   return result;
 }
 
@@ -361,10 +349,8 @@ template <class T>
 template <class Closure>
 void Tape<T>::push_step(Var<T> result, const char* operation, const Closure& closure) {
   static_assert(std::is_trivially_destructible_v<Closure>, "the tape drops closures without destroying them");
-  void* const memory = arena_.allocate_bytes(sizeof(Closure));
-  new (memory) Closure(closure);
-  steps_.push_back({result.index_, [](const void* f, const Adjoint<T>& dy) { (*static_cast<const Closure*>(f))(dy); },
-                    memory, operation});
+  const auto run = [](const void* f, const Adjoint<T>& dy) { (*static_cast<const Closure*>(f))(dy); };
+  new (push_step(result, operation, run, sizeof(Closure))) Closure(closure);
 }
 
 template <class T>

@@ -1,4 +1,4 @@
-#include "heed/cost/rapl.h"
+#include "heed/bench/rapl.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "heed/base/resident_memory.h"
+#include "heed/analysis/resident_memory.h"
 
 #include <fstream>
 #include <string>
