@@ -69,8 +69,13 @@ static_assert(STBI_MAX_DIMENSIONS == max_image_side);
 
 namespace {
 
-/// Far above any PNG or JPEG of max_image_pixels, and within stb's int.
-constexpr Index max_file_bytes = Index{1} << 28;
+/// What stb_image takes to decode a pixel (four channels of 16 bits, packed and unpacked), and the longest file within
+/// its int.
+constexpr Index bytes_per_pixel = 16, max_file_bytes = Index{1} << 30;
+
+std::vector<std::uint8_t> read_whole(const std::string& path) {
+  return data::read_file(path, std::min(max_file_bytes, data::read_limit()));
+}
 
 /// Of a JPEG. Encoders write about ten scans and a few parts for each; a scan costs up to 5 ns per pixel, even if
 /// nothing is in it.
@@ -92,6 +97,9 @@ void require_allowed(const std::string& path, const ImageSize& size) {
               size.pixels() <= max_image_pixels,
           "{}: the image is {}x{}; at most {} pixels along a side and {} altogether are read", path, size.width,
           size.height, max_image_side, max_image_pixels);
+  require(size.pixels() <= data::read_limit() / bytes_per_pixel,
+          "{}: the image is {}x{}, and {} bytes to decode it make {} pixels; {}", path, size.width, size.height,
+          data::read_limit(), data::read_limit() / bytes_per_pixel, data::raising_read_limit);
 }
 
 }  // namespace
@@ -101,13 +109,13 @@ std::string to_string(const ImageSize& size) { return fmt::format("{}x{}x{}", si
 ImageSize image_file_size(const std::string& path) {
   // The header ends within the first kilobytes unless large metadata stand before it.
   ImageSize size = parse_size(data::read_start(path, 1 << 14));
-  if (size.channels == 0) size = parse_size(data::read_file(path, max_file_bytes));
+  if (size.channels == 0) size = parse_size(read_whole(path));
   require_allowed(path, size);
   return size;
 }
 
 Image load_image(const std::string& path) {
-  const std::vector<std::uint8_t> bytes = data::read_file(path, max_file_bytes);
+  const std::vector<std::uint8_t> bytes = read_whole(path);
   Image image;
   image.size = parse_size(bytes);
   require_allowed(path, image.size);

@@ -140,7 +140,9 @@ BOOST_AUTO_TEST_CASE(giant_images_are_refused_by_their_header) {
   write(65, 1);
   check_error([&] { load_image(path); }, {path});
   write(64, 64);
-  check_error([&] { load_image(path); }, {path, "16384x16384", "33554432"});
+  check_error([&] { load_image(path); }, {path, "16384x16384", "67108864"});
+  write(32, 17);
+  check_error([&] { load_image(path); }, {path, "8192x4352", "33554432", "HEED_READ_LIMIT"});
 }
 
 BOOST_AUTO_TEST_CASE(truncated_images_are_refused_wherever_they_end) {
