@@ -105,10 +105,23 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path) {
     path_ = std::filesystem::canonical(path, ignored);
     require(std::filesystem::is_regular_file(path_, ignored), "{}: cannot write: not a regular file", path);
   }
-  // Two processes that write the same target do not share a temporary file.
-  temporary_ = fmt::format("{}.{}.part", path_, ::getpid());
-  file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (file_ < 0) fail_system(path, "write");
+  create_temporary();
+}
+
+// The temporary file is always a new one: what has its name already, a link to somebody's file perhaps, is left alone
+// and another name taken. Nobody gains access to what was closed to them while the file is replaced.
+void AtomicFile::create_temporary() {
+  struct stat replaced {};
+  const bool replaces = ::stat(path_.c_str(), &replaced) == 0;
+  const mode_t mode = replaces ? replaced.st_mode & 0777 : 0666;
+  constexpr int attempts = 1000;
+  for (int i = 0; i < attempts && file_ < 0; ++i) {
+    temporary_ = fmt::format("{}.{}{}.part", path_, ::getpid(), i > 0 ? fmt::format("-{}", i) : "");
+    file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (file_ < 0 && errno != EEXIST) break;
+  }
+  if (file_ < 0) fail_system(path_, "write");
+  if (replaces) ::fchmod(file_, mode);  // open took the process's mask off
 }
 
 AtomicFile::~AtomicFile() {

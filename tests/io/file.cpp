@@ -5,7 +5,8 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <fstream>
+#include <sys/stat.h>
+#include <unistd.h>
 
 using namespace heed;
 namespace fs = std::filesystem;
@@ -50,6 +51,53 @@ BOOST_AUTO_TEST_CASE(a_symbolic_link_stays_one) {
   write_file(directory / "link", "new");
   BOOST_TEST(fs::is_symlink(directory / "link"));
   BOOST_TEST(read_file(directory / "target") == "new");
+}
+
+BOOST_AUTO_TEST_CASE(what_has_the_temporary_name_is_left_alone) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "a", planted = fmt::format("{}.{}.part", path, ::getpid());
+  write_file(directory / "somebody's", "dear");
+  fs::create_symlink("somebody's", planted);
+  write_file(path, "new");
+  BOOST_TEST(read_file(path) == "new");
+  BOOST_TEST(!fs::is_symlink(path));
+  BOOST_TEST(read_file(directory / "somebody's") == "dear");
+  BOOST_TEST(fs::is_symlink(planted));
+  fs::remove(planted);
+  fs::create_symlink("none yet", planted);
+  write_file(path, "newer");
+  BOOST_TEST(read_file(path) == "newer");
+  BOOST_TEST(!fs::exists(directory / "none yet"));
+}
+
+BOOST_AUTO_TEST_CASE(two_writers_of_one_file_do_not_meet) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "a";
+  AtomicFile first(path), second(path);
+  first.write("first");
+  second.write("second");
+  first.commit();
+  BOOST_TEST(read_file(path) == "first");
+  second.commit();
+  BOOST_TEST(read_file(path) == "second");
+  BOOST_TEST(entries(directory / "") == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(permissions_stay_and_new_files_follow_the_mask) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "a";
+  const mode_t mask = ::umask(027);
+  write_file(path, "");
+  BOOST_TEST((fs::status(path).permissions() == fs::perms(0640)));
+  for (const fs::perms permissions : {fs::perms(0600), fs::perms(0666), fs::perms(0444)}) {
+    fs::permissions(path, permissions);
+    AtomicFile file(path);
+    for (const auto& entry : fs::directory_iterator(directory.path()))
+      BOOST_TEST((entry.status().permissions() == permissions));
+    file.commit();
+    BOOST_TEST((fs::status(path).permissions() == permissions));
+  }
+  ::umask(mask);
 }
 
 BOOST_AUTO_TEST_CASE(an_open_file_outlives_its_name) {

@@ -37,8 +37,9 @@ class InputFile {
   std::uint64_t size_ = 0;
 };
 
-/// A file being written under a temporary name beside its target. commit() brings it to the disk and gives it the
-/// target's name; without commit() it vanishes, and the target stays what it was.
+/// A file being written under a temporary name beside its target, NAME.PID.part or another that is new and ends so.
+/// commit() brings it to the disk and gives it the target's name and, if there was a target, its permissions; without
+/// commit() it vanishes, and the target stays what it was.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);
@@ -51,6 +52,8 @@ class AtomicFile {
   void commit();
 
  private:
+  void create_temporary();
+
   std::string path_, temporary_;
   int file_ = -1;
 };
