@@ -113,6 +113,26 @@ BOOST_AUTO_TEST_CASE(an_open_file_outlives_its_name) {
   BOOST_TEST(error_of([&] { file.read(2, bytes, 2); }, path) == ": ends at byte 3; 1 more were expected");
 }
 
+// A pipe would wait for a writer, a device has no end.
+BOOST_AUTO_TEST_CASE(what_is_not_a_regular_file_is_refused_at_once) {
+  const TemporaryDirectory directory;
+  const std::string pipe = directory / "pipe";
+  BOOST_REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  for (const std::string& path : {pipe, std::string("/dev/zero")}) {
+    BOOST_TEST(error_of([&] { read_file(path); }, path) == ": cannot read: not a regular file");
+    BOOST_TEST(error_of([&] { InputFile{path}; }, path) == ": cannot read: not a regular file");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_limit_counts_what_is_read) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "a";
+  write_file(path, "four");
+  BOOST_TEST(read_file(path, 4) == "four");
+  BOOST_TEST(error_of([&] { read_file(path, 3); }, path) == ": is longer than 3 bytes");
+  BOOST_TEST(!read_file("/proc/self/maps").empty());
+}
+
 BOOST_AUTO_TEST_CASE(errors_name_path_and_reason) {
   const TemporaryDirectory directory;
   const std::string path = directory / "none/a";
@@ -120,7 +140,8 @@ BOOST_AUTO_TEST_CASE(errors_name_path_and_reason) {
   BOOST_TEST(error_of([&] { InputFile{path}; }, path) == ": cannot open: No such file or directory");
   BOOST_TEST(error_of([&] { write_file(path, ""); }, path) == ": cannot write: No such file or directory");
   fs::create_directory(directory / "none");
-  BOOST_TEST(error_of([&] { read_file(directory / "none"); }, directory / "none") == ": cannot read: Is a directory");
+  BOOST_TEST(error_of([&] { read_file(directory / "none"); }, directory / "none") ==
+             ": cannot read: not a regular file");
   BOOST_TEST(error_of([&] { InputFile{directory / "none"}; }, directory / "none") ==
              ": cannot read: not a regular file");
   BOOST_TEST(error_of([&] { write_file("/dev/null", "x"); }) == "/dev/null: cannot write: not a regular file");
