@@ -6,6 +6,8 @@
 #include "heed/base/suggest.h"
 #include "heed/train/trainer.h"
 
+#include <stdlib.h>
+
 #include <algorithm>
 #include <cstdio>
 
@@ -74,6 +76,8 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   if (argc > 0) heed::cli::program_name() = argv[0];
+  // Before it is loaded: heed calls it from threads of its own (kernels/blas.h), and it should start none.
+  setenv("OPENBLAS_NUM_THREADS", "1", 1);
   using namespace heed;
   try {
     return cli::run(argc, argv);
