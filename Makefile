@@ -116,12 +116,24 @@ $(BUILD)/tests/core: $(call objects,tests/core.cpp $(CORE))
 
 # Time goes into the loops of kernels and mechanisms; what calls them is compiled in half the time.
 OPTIMISE := -O1
-$(BUILD)/src/kernels/%.o $(BUILD)/src/attention/%.o: OPTIMISE := -O3
-$(BUILD)/tests/%.o: FLAGS += -Itests -DBOOST_TEST_DYN_LINK
+$(BUILD)/src/kernels/%.o $(BUILD)/src/attention/%.o: private OPTIMISE := -O3
+$(BUILD)/tests/%.o: private FLAGS += -Itests -DBOOST_TEST_DYN_LINK
 
-$(BUILD)/%.o: %.cpp $(BUILD)/flags
+$(BUILD)/%.o: %.cpp $(BUILD)/flags $(BUILD)/O1/common.h.gch $(BUILD)/O3/common.h.gch
 	@mkdir -p $(@D)
-	$(call making,$(<:src/%=%))$(CXX) $(FLAGS) $(OPTIMISE) $(CXXFLAGS) -MMD -MP -c -o $@ $<
+	$(call making,$(<:src/%=%))$(CXX) $(FLAGS) $(OPTIMISE) $(CXXFLAGS) \
+	  -include $(BUILD)/$(OPTIMISE:-%=%)/common.h -MMD -MP -c -o $@ $<
+
+# The largest of the headers that many files include are read once, not by each of them: half a second a file. Files
+# include what they use all the same.
+COMMON := algorithm array chrono cmath filesystem fmt/format.h fstream functional iostream map memory numeric optional \
+          span string variant vector
+
+.SECONDARY: $(BUILD)/O1/common.h.gch $(BUILD)/O3/common.h.gch
+$(BUILD)/%/common.h.gch: $(BUILD)/flags
+	@mkdir -p $(@D)
+	@printf '#include <%s>\n' $(COMMON) >$(@:.gch=)
+	$(call making,common headers for -$*)$(CXX) $(FLAGS) -$* $(CXXFLAGS) -x c++-header -o $@ $(@:.gch=)
 
 # Written only where the flags are others than last time; everything is then compiled again.
 $(BUILD)/flags: force
