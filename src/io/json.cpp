@@ -26,7 +26,8 @@ struct Json::Text {
 
   static Json from_library(const Library& value) {
     if (value.is_boolean()) return value.get<bool>();
-    if (value.is_number_integer() && value <= std::numeric_limits<Index>::max()) return value.get<Index>();
+    const bool too_large = value.is_number_unsigned() && value.get<std::uint64_t>() > std::numeric_limits<Index>::max();
+    if (value.is_number_integer() && !too_large) return value.get<Index>();
     if (value.is_number()) return value.get<double>();
     if (value.is_string()) return value.get<std::string>();
     Json result;
