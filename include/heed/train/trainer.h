@@ -9,11 +9,6 @@
 
 namespace heed {
 
-/// A loss that is no number any more.
-struct Diverged : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
 struct TrainOptions {
   std::string run;                               ///< the run directory
   std::string init;                              ///< weights to start from; empty: drawn by the seed
