@@ -15,7 +15,7 @@ namespace {
 
 using bench::Measurement;
 
-/// The measurements of a result; throws nlohmann's exceptions if it is none.
+/// The measurements of a result; throws nlohmann's exceptions if it is not one.
 std::vector<Measurement> measurements_in(const Json& result) {
   if (result.contains("img_s")) {
     const auto number = [&](const char* key) { return result.at(key).get<double>(); };

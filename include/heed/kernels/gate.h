@@ -17,7 +17,7 @@ template <class T>
 }
 inline constexpr Counts logistic_counts{.add = 1, .div = 1, .exp = 1};
 
-/// How row r of the gradient of a matrix is written that may be one row for all: the gradients of all rows add up.
+/// How to write row r of a gradient. Where the matrix is one row for all, the gradients of all rows add up.
 template <class T>
 Update sum_update(Index r, Matrix<T> gradient) {
   return r > 0 && gradient.stride == 0 ? Update::accumulate : Update::assign;
@@ -55,7 +55,7 @@ void gate_backward(Matrix<const float> q, Matrix<const float> y, Matrix<const fl
 
 inline Counts gate_forward_counts(Index numbers) { return numbers * (logistic_counts + Counts{.mul = 1}); }
 
-/// Of so many numbers; where dy is a sum, an addition more for each but those of the first row.
+/// Of so many numbers; where dy is a sum, one addition more for each, except those of the first row.
 inline Counts gate_backward_counts(Index numbers, Update update) {
   return numbers * (logistic_counts + Counts{.mul = 3, .add = update == Update::assign ? 1 : 2});
 }

@@ -124,7 +124,7 @@ inline Cost gaussian_gram_cost(Index m, Index d) {
   return cost;
 }
 
-/// Memory for some rows of G, which the products below make at once, and of its gradient and dx. For n = 4096, G and dG
+/// Memory for the rows of G that the products below make at a time, of its gradient, and of dx. For n = 4096, G and dG
 /// of 64 float rows are 2 MB.
 template <class T>
 struct GaussianRows {

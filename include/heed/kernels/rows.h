@@ -24,7 +24,8 @@ void row_dots(MatrixFor<T> a, MatrixFor<T> b, T* out) {
   }
 }
 
-/// out[r] = sum_i a[i] (b[i] - c[i]) for the rows a, b and c of n numbers of triple r, of `count`. Error as above.
+/// out[r] = sum_i a[i] (b[i] - c[i]) for each of `count` triples r of rows a, b and c, which have n numbers. Error as
+/// above.
 template <class T>
 void row_dots_of_differences(Index count, Index n, const RowTriple<T>* rows, T* out) {
   for (Index r = 0; r < count; ++r) {
