@@ -22,7 +22,7 @@ namespace heed::cli {
 
 namespace {
 
-/// Times of calls, the energy they took, and the profile of further calls, so that taking it has no part in the times.
+/// Times of calls, the energy they took, and the profile of further calls, so that profiling does not change the times.
 struct Measured {
   bench::Times times;
   PackageEnergy energy;

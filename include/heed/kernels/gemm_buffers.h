@@ -3,7 +3,7 @@
 
 namespace heed::kernels {
 
-/// Has OpenBLAS map buffers for `count` products at a time now rather than when so many happen to coincide.
+/// Has OpenBLAS allocate buffers for `count` simultaneous products now, and not when so many first happen to coincide.
 void reserve_gemm_buffers(int count);
 
 }  // namespace heed::kernels

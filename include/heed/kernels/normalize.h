@@ -16,13 +16,13 @@ enum class ChannelNorm { l1, l2 };
 
 namespace kernels {
 
-/// What a norm is at least taken to be, so that a channel of zeros stays one.
+/// A smaller norm is replaced by this one, so that a channel of zeros stays zero.
 inline constexpr double least_norm = 1e-12;
 
 namespace detail {
 
-/// Sums over tokens run in double where numbers are float: the square of 2e19 is no float, and a sum of 4096 terms
-/// loses no digits.
+/// Sums over tokens run in double where numbers are float: the square of 2e19 is too large for a float, and a sum of
+/// 4096 terms in double loses no digits.
 template <class T>
 using Sum = std::conditional_t<std::is_same_v<T, float>, double, T>;
 

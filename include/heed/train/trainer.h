@@ -9,6 +9,14 @@
 
 namespace heed {
 
+<<<<<<< HEAD
+=======
+/// The loss is not a number any more.
+struct Diverged : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+>>>>>>> w2
 struct TrainOptions {
   std::string run;                               ///< the run directory
   std::string init;                              ///< weights to start from; empty: drawn by the seed
@@ -47,7 +55,7 @@ struct EpochReport {
   double seconds = 0;  ///< of training, without evaluation
 };
 
-/// Told what happens while it happens; progress bars and tests derive from it.
+/// Is told what happens while it happens. Progress bars and tests derive from it.
 class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
@@ -58,7 +66,7 @@ class TrainObserver {
   virtual void test(const Evaluation&) {}
 };
 
-/// How training ended: with all its epochs; at train.max_steps; by `interrupt`.
+/// How training ended: after all epochs, at train.max_steps, or by `interrupt`.
 enum class Outcome { finished, stopped, interrupted };
 
 /// Trains as `experiment` says and fills the run directory. Bad input is an Error before anything is written; a loss
