@@ -54,8 +54,7 @@ BOOST_AUTO_TEST_CASE(buffers_are_not_averaged) {
   Experiment x = workshop.experiment();
   x.model.pool = "mean";
   x.attention.mechanism = {"soft"};
-  x.attention.options["sampling"] = "random";
-  x.attention.options["landmarks"] = "2";
+  x.attention.options = {{"sampling", {"random", "test"}}, {"landmarks", {"2", "test"}}};
   x.train.ema = 0.999;
   const std::string directory = workshop / "run";
   BOOST_TEST((run(x, directory) == Outcome::finished));

@@ -9,14 +9,6 @@
 
 namespace heed {
 
-<<<<<<< HEAD
-=======
-/// The loss is not a number any more.
-struct Diverged : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
->>>>>>> w2
 struct TrainOptions {
   std::string run;                               ///< the run directory
   std::string init;                              ///< weights to start from; empty: drawn by the seed
