@@ -24,14 +24,15 @@ Experiment one_leap(const Workshop& workshop, Index validation) {
 
 BOOST_AUTO_TEST_SUITE(train_divergence)
 
-BOOST_AUTO_TEST_CASE(a_leap_in_the_last_step_is_divergence_and_leaves_no_weights) {
+BOOST_AUTO_TEST_CASE(a_leap_in_the_last_step_is_divergence) {
   for (const Index validation : {20, 0}) {
     const Workshop workshop(16 + validation);
     const Experiment x = one_leap(workshop, validation);
     const std::string directory = workshop / "run";
     BOOST_CHECK_THROW(run(x, directory), Diverged);
-    BOOST_TEST(!std::filesystem::exists(directory + "/best.safetensors"));
-    // The checkpoint from before the step is whole, and the run can be asked to take the step again.
+    // Without validation images nobody sees before the test that these finite weights have no finite answers.
+    BOOST_TEST(std::filesystem::exists(directory + "/best.safetensors") == (validation == 0));
+    // The checkpoint is whole, and the run can be asked to go on from it.
     BOOST_CHECK_THROW(run(x, directory, true), Diverged);
     for (const std::string& row : metrics_of(directory)) BOOST_TEST(row.find("nan") == std::string::npos, row);
   }
