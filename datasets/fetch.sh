@@ -68,41 +68,59 @@ download() {
   esac
 }
 
-# fetch FILE SUM: puts the file into $target, by way of a name that no reader takes for the real one.
+# make_scratch: a directory that nobody else has put anything into, on the target's disk. What is made in it gets its
+# name when it is complete.
+make_scratch() {
+  scratch=$(mktemp -d -- "$target/fetching.XXXXXX") || die "$target: cannot write here"
+  trap 'rm -rf -- "$scratch"; rmdir -- "$target" 2>/dev/null || true' EXIT
+}
+
+remove_scratch() {
+  rm -rf -- "$scratch"
+  trap - EXIT
+}
+
+# fetch FILE SUM: puts the file into $target.
 fetch() {
   if is_intact "$target/$1" "$2"; then return; fi
-  part=$target/$1.part
-  trap 'rm -f -- "$part"; rmdir -- "$target" 2>/dev/null || true' EXIT
+  make_scratch
+  part=$scratch/$1
   echo "$name: downloading $origin/$1"
   download "$origin/$1" "$part" || die "$origin/$1: the download failed"
   found=$(md5sum <"$part" | cut -c 1-32)
   [ "$found" = "$2" ] ||
     die "$origin/$1: expected MD5 $2, found $found ($(wc -c <"$part" | tr -d ' ') bytes); the file is removed"
-  mv -- "$part" "$target/$1"
-  trap - EXIT
+  mv -fT -- "$part" "$target/$1"
+  remove_scratch
   changed=yes
 }
+
+# What unpack writes beside the members: their checksums, as they came out of the archive.
+list=checksums.md5
 
 # unpack ARCHIVE: takes the known members out of it, nothing else, wherever the archive would put things. The
 # directory appears when it is complete.
 unpack() {
-  scratch=$target/unpacking.part
-  trap 'rm -rf -- "$scratch"' EXIT
-  rm -rf -- "$scratch"
-  mkdir -p -- "$scratch/$unpacked"
+  make_scratch
+  mkdir -- "$scratch/$unpacked"
   for member in $members; do
     tar -xzOf "$target/$1" "$unpacked/$member" >"$scratch/$unpacked/$member" ||
       die "$target/$1: $unpacked/$member cannot be unpacked"
   done
+  # shellcheck disable=SC2086 # the members are words
+  (cd -- "$scratch/$unpacked" && md5sum -- $members >$list)
   rm -rf -- "${target:?}/$unpacked"
-  mv -- "$scratch/$unpacked" "$target/$unpacked"
-  rm -rf -- "$scratch"
-  trap - EXIT
+  mv -T -- "$scratch/$unpacked" "$target/$unpacked"
+  remove_scratch
 }
 
-# is_unpacked: whether all members are there.
+# is_unpacked: whether all members are there as they were unpacked.
 is_unpacked() {
-  for member in $members; do [ -s "$target/$unpacked/$member" ] || return 1; done
+  [ -f "$target/$unpacked/$list" ] || return 1
+  for member in $members; do
+    known=$(sed -n "s/^\\([0-9a-f]*\\)  $member\$/\\1/p" "$target/$unpacked/$list")
+    is_intact "$target/$unpacked/$member" "$known" || return 1
+  done
 }
 
 trap 'exit 130' INT

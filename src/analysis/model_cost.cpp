@@ -1,9 +1,9 @@
 #include "heed/analysis/model_cost.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <set>
+#include <unordered_map>
 
 namespace heed {
 
@@ -148,14 +148,12 @@ ModelCost cost_of(const Model& model) {
 
 std::vector<CostRow> cost_rows(const ModelCost& model, const CostQuery& query) {
   std::vector<CostRow> rows;
+  std::unordered_map<std::string, std::size_t> places;
   for (const OperationCost& operation : operations_for(model, query.pass)) {
     const std::string name = name_of(operation, query.by);
-    auto row = std::find_if(rows.begin(), rows.end(), [&](const CostRow& r) { return r.name == name; });
-    if (row == rows.end()) {
-      rows.push_back({name, {}});
-      row = rows.end() - 1;
-    }
-    add_operation(*row, operation, query);
+    const auto [place, is_new] = places.emplace(name, rows.size());
+    if (is_new) rows.push_back({name, {}});
+    add_operation(rows[place->second], operation, query);
   }
   return rows;
 }

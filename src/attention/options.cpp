@@ -37,8 +37,11 @@ void OptionReader::operator()(const char* name, bool& value, const char*) {
 }
 
 void OptionReader::operator()(const char* name, Index& value, const char*) {
+  // Far above any use; sums with numbers of tokens stay within 64 bits.
+  constexpr Index most = 1'000'000'000'000;
   if (const std::string* const text = take(name))
-    require(parse(*text, value), "[{}] {} is '{}'; expected a whole number", owner_, name, *text);
+    require(parse(*text, value) && value >= -most && value <= most,
+            "[{}] {} is '{}'; expected a whole number of at most {}", owner_, name, *text, most);
 }
 
 void OptionReader::operator()(const char* name, double& value, const char*) {

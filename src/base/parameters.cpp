@@ -38,15 +38,14 @@ double draw_initial(const Initial& initial, const RandomStream& stream, Index i)
 }
 
 ParameterId ParameterList::add(ParameterSpec spec) {
-  require(find(spec.name) < 0, "[parameters] two tensors are called '{}'", spec.name);
+  require(ids_.emplace(spec.name, size()).second, "[parameters] two tensors are called '{}'", spec.name);
   specs_.push_back(std::move(spec));
   return size() - 1;
 }
 
 ParameterId ParameterList::find(const std::string& name) const {
-  for (int id = 0; id < size(); ++id)
-    if ((*this)[id].name == name) return id;
-  return -1;
+  const auto found = ids_.find(name);
+  return found == ids_.end() ? -1 : found->second;
 }
 
 Index ParameterList::trainable_elements() const {

@@ -8,7 +8,6 @@ namespace heed::data {
 namespace {
 
 constexpr ImageSize size{3, 32, 32};
-constexpr Index max_batch_bytes = Index{1} << 32;
 
 std::vector<std::string> batches(int classes, Split split) {
   if (classes == 100) return {split == Split::train ? "train.bin" : "test.bin"};
@@ -53,7 +52,7 @@ std::unique_ptr<Dataset> open_cifar(int classes, const Directory& directory, Spl
   std::vector<std::uint8_t> pixels, labels;
   for (const std::string& batch : batches(classes, split)) {
     const std::string path = (place / batch).string();
-    const std::vector<std::uint8_t> bytes = read_file(path, max_batch_bytes);
+    const std::vector<std::uint8_t> bytes = read_file(path, read_limit() - static_cast<Index>(pixels.size()));
     const Index length = static_cast<Index>(bytes.size()), count = length / record;
     require(count > 0 && length % record == 0,
             "{}: expected records of {} bytes, found {} bytes, which is {} and {} over", path, record, length, count,

@@ -1,16 +1,32 @@
 #include "files.h"
 
+#include "heed/base/suggest.h"
+
 #include <oneapi/tbb/info.h>
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <string_view>
 
 namespace heed::data {
+
+Index read_limit() {
+  const char* const given = std::getenv("HEED_READ_LIMIT");
+  if (given == nullptr) return Index{1} << 29;
+  const std::string_view text = given;
+  Index limit = 0;
+  const auto [end, error] = std::from_chars(text.begin(), text.end(), limit);
+  require(error == std::errc() && end == text.end() && limit > 0, "HEED_READ_LIMIT is {}; expected a number of bytes",
+          in_quotes(text));
+  return limit;
+}
 
 Index file_length(const std::filesystem::path& path) {
   std::error_code error;
@@ -33,7 +49,8 @@ std::vector<std::uint8_t> read_start(const std::filesystem::path& path, Index co
 
 std::vector<std::uint8_t> read_file(const std::filesystem::path& path, Index limit) {
   const Index length = file_length(path);
-  require(length <= limit, "{}: the file has {} bytes; at most {} are expected", path.string(), length, limit);
+  require(length <= limit, "{}: the file has {} bytes, more than {}; {}", path.string(), length, limit,
+          raising_read_limit);
   return read_start(path, length);
 }
 

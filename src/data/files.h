@@ -11,10 +11,16 @@
 
 namespace heed::data {
 
+/// How much memory what is read of one file (one split of CIFAR) may take, in bytes: 512 MiB, or $HEED_READ_LIMIT.
+Index read_limit();
+
+/// How an error ends that the limit is the reason for.
+inline constexpr const char* raising_read_limit = "HEED_READ_LIMIT in the environment allows more";
+
 /// Length of a regular file in bytes. Throws Error if there is none.
 Index file_length(const std::filesystem::path& path);
 
-/// The bytes of a regular file, which must have at most `limit`.
+/// The bytes of a regular file, which must have at most `limit`, what is left of read_limit().
 std::vector<std::uint8_t> read_file(const std::filesystem::path& path, Index limit);
 
 /// The first `count` bytes of a regular file, or all if it has fewer.

@@ -1,9 +1,8 @@
 // IDX, the format of MNIST: a big-endian magic number (two zero bytes, the element type, the number of axes), one
 // 32-bit size per axis, then the elements.
 #include "files.h"
+#include "gzip.h"
 #include "readers.h"
-
-#include <zlib.h>
 
 #include <array>
 
@@ -18,54 +17,9 @@ struct Idx {
   std::vector<std::uint8_t> elements;
 };
 
-class GzFile {
- public:
-  explicit GzFile(const Directory& path) : path_(path.string()), length_(file_length(path)) {
-    file_ = gzopen(path_.c_str(), "rb");
-    require(file_ != nullptr, "{}: cannot be opened for reading", path_);
-    gzbuffer(file_, 1 << 18);
-  }
-  GzFile(const GzFile&) = delete;
-  GzFile& operator=(const GzFile&) = delete;
-  ~GzFile() { gzclose_r(file_); }
-
-  /// The most bytes that the file can hold when uncompressed: deflate shrinks nothing below 1/1032 of its length
-  /// (a match of 258 bytes takes at least 2 bits).
-  Index capacity() { return gzdirect(file_) ? length_ : length_ * 1032; }
-
-  /// Reads up to `count` bytes; fewer at the end of the file only.
-  Index read(std::uint8_t* to, Index count) {
-    constexpr Index most = 1 << 30;  // zlib counts in 32 bits
-    Index done = 0;
-    while (done < count) {
-      const int got = gzread(file_, to + done, static_cast<unsigned>(std::min(most, count - done)));
-      if (got < 0) {
-        int code = 0;
-        const char* reason = gzerror(file_, &code);
-        fail("{}: cannot be uncompressed: {}", path_, code == Z_ERRNO ? "read error" : reason);
-      }
-      if (got == 0) break;
-      done += got;
-    }
-    return done;
-  }
-
-  /// After the end has been read: whether it was the end of the compressed stream, too.
-  bool complete() {
-    int code = 0;
-    gzerror(file_, &code);
-    return code != Z_BUF_ERROR;
-  }
-
- private:
-  std::string path_;
-  Index length_;
-  gzFile file_;
-};
-
 Idx read_idx(const Directory& path, int axes) {
   const std::string name = path.string();
-  GzFile file(path);
+  UnpackedFile file(name);
   const auto word = [&](const char* what) {
     std::array<std::uint8_t, 4> b{};
     require(file.read(b.data(), 4) == 4, "{}: the file ends before its {}", name, what);
@@ -85,6 +39,8 @@ Idx read_idx(const Directory& path, int axes) {
     require(size > 0, "{}: axis {} has size 0", name, axis);
     require(size <= capacity / count, "{}: axis {} has size {}, but the file holds at most {} bytes", name, axis, size,
             capacity);
+    require(size <= read_limit() / count, "{}: axis {} has size {}, which makes more than {} bytes; {}", name, axis,
+            size, read_limit(), raising_read_limit);
     count *= size;
     idx.sizes.push_back(size);
   }
@@ -99,7 +55,6 @@ Idx read_idx(const Directory& path, int axes) {
   }
   std::uint8_t surplus;
   require(file.read(&surplus, 1) == 0, "{}: expected {} bytes after the header, found more", name, count);
-  require(file.complete(), "{}: the compressed file ends before its checksum", name);
   return idx;
 }
 

@@ -3,6 +3,9 @@
 #include "files.h"
 #include "jpeg.h"
 
+#define ZLIB_CONST  // it only reads what is const here
+#include <zlib.h>
+
 #include <cstdlib>
 #include <memory>
 
@@ -18,6 +21,7 @@ struct Inconsistent {};
 #define STBI_NO_STDIO
 #define STBI_ONLY_JPEG
 #define STBI_ONLY_PNG
+#define STBI_NO_ZLIB               // zlib's own does better, below
 #define STBI_MAX_DIMENSIONS 16384  // max_image_side
 #define STBI_ASSERT(condition) ((condition) ? void() : throw Inconsistent())
 // Zeroed, because a damaged JPEG can make the decoder look into tables that the file never defined.
@@ -30,19 +34,58 @@ struct Inconsistent {};
 #include <stb/stb_image.h>
 #pragma GCC diagnostic pop
 
+/// How stb_image inflates a PNG's rows, of which it expects so many bytes: `found` of them, to be freed, or null.
+/// Interlacing makes them at most twice as many, but for the smallest images; data that are longer, compressed or not,
+/// are refused before they cost memory or time.
+static char* stbi_zlib_decode_malloc_guesssize_headerflag(const char* data, int length, int expected, int* found,
+                                                          int with_header) {
+  const unsigned most = 2 * static_cast<unsigned>(expected) + 64;
+  if (static_cast<unsigned>(length) > most) return stbi__err("more data than pixels", ""), nullptr;
+  char* const rows = static_cast<char*>(std::malloc(most));
+  z_stream stream{};
+  stream.next_in = reinterpret_cast<const Bytef*>(data);
+  stream.avail_in = static_cast<unsigned>(length);
+  stream.next_out = reinterpret_cast<Bytef*>(rows);
+  stream.avail_out = most;
+  if (rows == nullptr || inflateInit2(&stream, with_header ? MAX_WBITS : -MAX_WBITS) != Z_OK) {
+    std::free(rows);
+    return stbi__err("out of memory", ""), nullptr;
+  }
+  const int result = inflate(&stream, Z_FINISH);
+  inflateEnd(&stream);
+  *found = static_cast<int>(stream.total_out);
+  if (result == Z_STREAM_END) return rows;
+  std::free(rows);
+  return stbi__err(stream.avail_out == 0 ? "more data than pixels"
+                   : stream.msg          ? stream.msg
+                                         : "its data end early",
+                   ""),
+         nullptr;
+}
+
 namespace heed {
 
 static_assert(STBI_MAX_DIMENSIONS == max_image_side);
 
 namespace {
 
-/// Far above any PNG or JPEG of max_image_pixels, and within stb's int.
-constexpr Index max_file_bytes = Index{1} << 30;
+/// What stb_image takes to decode a pixel (four channels of 16 bits, packed and unpacked), and the longest file within
+/// its int.
+constexpr Index bytes_per_pixel = 16, max_file_bytes = Index{1} << 30;
+
+std::vector<std::uint8_t> read_whole(const std::string& path) {
+  return data::read_file(path, std::min(max_file_bytes, data::read_limit()));
+}
+
+/// Of a JPEG. Encoders write about ten scans and a few parts for each; a scan costs up to 5 ns per pixel, even if
+/// nothing is in it.
+constexpr Index max_parts = 10'000, max_scans = 100, max_scanned_pixels = Index{1} << 29;
 
 /// Size from a header; channels 0 if `bytes` do not begin with a whole one.
 ImageSize parse_size(const std::vector<std::uint8_t>& bytes) {
   int width = 0, height = 0, components = 0;
-  if (!data::huffman_tables_fit(bytes) ||
+  const data::JpegDemands demands = data::jpeg_demands(bytes);
+  if (!demands.tables_fit || demands.parts > max_parts ||
       stbi_info_from_memory(bytes.data(), static_cast<int>(bytes.size()), &width, &height, &components) == 0)
     return {};
   return {components >= 3 ? 3 : 1, height, width};
@@ -54,6 +97,9 @@ void require_allowed(const std::string& path, const ImageSize& size) {
               size.pixels() <= max_image_pixels,
           "{}: the image is {}x{}; at most {} pixels along a side and {} altogether are read", path, size.width,
           size.height, max_image_side, max_image_pixels);
+  require(size.pixels() <= data::read_limit() / bytes_per_pixel,
+          "{}: the image is {}x{}, and {} bytes to decode it make {} pixels; {}", path, size.width, size.height,
+          data::read_limit(), data::read_limit() / bytes_per_pixel, data::raising_read_limit);
 }
 
 }  // namespace
@@ -63,16 +109,20 @@ std::string to_string(const ImageSize& size) { return fmt::format("{}x{}x{}", si
 ImageSize image_file_size(const std::string& path) {
   // The header ends within the first kilobytes unless large metadata stand before it.
   ImageSize size = parse_size(data::read_start(path, 1 << 14));
-  if (size.channels == 0) size = parse_size(data::read_file(path, max_file_bytes));
+  if (size.channels == 0) size = parse_size(read_whole(path));
   require_allowed(path, size);
   return size;
 }
 
 Image load_image(const std::string& path) {
-  const std::vector<std::uint8_t> bytes = data::read_file(path, max_file_bytes);
+  const std::vector<std::uint8_t> bytes = read_whole(path);
   Image image;
   image.size = parse_size(bytes);
   require_allowed(path, image.size);
+  const Index scans = data::jpeg_demands(bytes).scans;
+  require(scans <= max_scans && scans * image.size.pixels() <= max_scanned_pixels,
+          "{}: {} scans of {}x{} pixels; at most {} scans and {} pixels in all scans are decoded", path, scans,
+          image.size.width, image.size.height, max_scans, max_scanned_pixels);
   const int channels = static_cast<int>(image.size.channels);
   int width = 0, height = 0, components = 0;
   std::unique_ptr<stbi_uc, void (*)(void*)> interleaved(nullptr, stbi_image_free);

@@ -6,17 +6,18 @@ namespace heed::data {
 
 namespace {
 
-constexpr int start_of_image = 0xd8, end_of_image = 0xd9, huffman_tables = 0xc4;
+constexpr int start_of_image = 0xd8, end_of_image = 0xd9, huffman_tables = 0xc4, start_of_scan = 0xda;
 
 /// Markers that stand alone; all others are followed by a length, which counts itself.
 bool is_bare(int marker) { return marker <= 0x01 || (marker >= 0xd0 && marker <= start_of_image); }
 
 }  // namespace
 
-bool huffman_tables_fit(const std::vector<std::uint8_t>& bytes) {
+JpegDemands jpeg_demands(const std::vector<std::uint8_t>& bytes) {
   // Beyond the end there are zeros, as in stb_image's reader.
   const auto byte = [&](std::size_t at) { return at < bytes.size() ? static_cast<int>(bytes[at]) : 0; };
-  if (byte(0) != 0xff) return true;
+  JpegDemands demands;
+  if (byte(0) != 0xff) return demands;
   std::size_t at = 0;
   while (at < bytes.size()) {
     // A marker is the first byte other than 0xff after one or more of 0xff; the entropy-coded data between markers
@@ -27,8 +28,10 @@ bool huffman_tables_fit(const std::vector<std::uint8_t>& bytes) {
     }
     const int marker = byte(at + 1);
     at += 2;
-    if (marker == end_of_image) return true;
+    if (marker == end_of_image) break;
     if (is_bare(marker)) continue;
+    ++demands.parts;
+    if (marker == start_of_scan) ++demands.scans;
     const int length = byte(at) << 8 | byte(at + 1);
     if (marker == huffman_tables) {
       // Each table: a byte, the numbers of codes of length 1 to 16, then as many bytes as there are codes.
@@ -36,14 +39,15 @@ bool huffman_tables_fit(const std::vector<std::uint8_t>& bytes) {
       for (std::size_t table = at + 2; left > 0;) {
         int codes = 0;
         for (std::size_t i = 1; i <= 16; ++i) codes += byte(table + i);
-        if (codes > 256) return false;
+        if (codes > 256) demands.tables_fit = false;
+        ++demands.parts;
         table += static_cast<std::size_t>(17 + codes);
         left -= 17 + codes;
       }
     }
     at += static_cast<std::size_t>(length);
   }
-  return true;
+  return demands;
 }
 
 }  // namespace heed::data

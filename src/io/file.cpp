@@ -17,9 +17,17 @@ namespace {
   fail("{}: cannot {}: {}", path, action, std::strerror(errno));
 }
 
-int open_for_reading(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+// A regular file: reading from a pipe would wait for somebody to write, and a device may never end. Not to wait for a
+// pipe's other end either is what O_NONBLOCK is for; regular files ignore it.
+int open_for_reading(const std::string& path, std::uint64_t& size) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) fail_system(path, "open");
+  struct stat status {};
+  if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
+    ::close(file);
+    fail("{}: cannot read: not a regular file", path);
+  }
+  size = static_cast<std::uint64_t>(status.st_size);
   return file;
 }
 
@@ -35,22 +43,15 @@ void sync_directory(const std::string& path) {
 
 }  // namespace
 
-std::string read_file(const std::string& path) {
-  const int file = open_for_reading(path);
+// To its end, wherever that is: the files in /proc have size 0.
+std::string read_file(const std::string& path, std::uint64_t limit) {
+  const InputFile file(path);
   std::string content;
   char piece[65536];
-  ssize_t count = 0;
-  while ((count = ::read(file, piece, sizeof piece)) != 0) {
-    if (count > 0) {
-      content.append(piece, static_cast<std::size_t>(count));
-    } else if (errno != EINTR) {
-      const int reason = errno;
-      ::close(file);
-      errno = reason;
-      fail_system(path, "read");
-    }
+  while (const std::size_t count = file.read_some(content.size(), piece, sizeof piece)) {
+    content.append(piece, count);
+    require(content.size() <= limit, "{}: is longer than {} bytes", path, limit);
   }
-  ::close(file);
   return content;
 }
 
@@ -60,18 +61,10 @@ void write_file(const std::string& path, std::string_view content) {
   file.commit();
 }
 
-InputFile::InputFile(std::string path) : path_(std::move(path)), file_(open_for_reading(path_)) {
-  struct stat status {};
-  const bool known = ::fstat(file_, &status) == 0;
-  if (!known || !S_ISREG(status.st_mode)) {
-    ::close(file_);
-    fail("{}: cannot read: not a regular file", path_);
-  }
-  size_ = static_cast<std::uint64_t>(status.st_size);
-}
+InputFile::InputFile(std::string path) : path_(std::move(path)), file_(open_for_reading(path_, size_)) {}
 
 InputFile::InputFile(InputFile&& other) noexcept
-    : path_(std::move(other.path_)), file_(std::exchange(other.file_, -1)), size_(other.size_) {}
+    : path_(std::move(other.path_)), size_(other.size_), file_(std::exchange(other.file_, -1)) {}
 
 InputFile& InputFile::operator=(InputFile&& other) noexcept {
   std::swap(path_, other.path_);
@@ -84,16 +77,22 @@ InputFile::~InputFile() {
   if (file_ >= 0) ::close(file_);
 }
 
+std::size_t InputFile::read_some(std::uint64_t offset, void* bytes, std::size_t count) const {
+  ssize_t done = 0;
+  do done = ::pread(file_, bytes, count, static_cast<off_t>(offset));
+  while (done < 0 && errno == EINTR);
+  if (done < 0) fail_system(path_, "read");
+  return static_cast<std::size_t>(done);
+}
+
 void InputFile::read(std::uint64_t offset, void* bytes, std::size_t count) const {
   char* at = static_cast<char*>(bytes);
   while (count > 0) {
-    const ssize_t done = ::pread(file_, at, count, static_cast<off_t>(offset));
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) fail_system(path_, "read");
+    const std::size_t done = read_some(offset, at, count);
     require(done > 0, "{}: ends at byte {}; {} more were expected", path_, offset, count);
     at += done;
-    offset += static_cast<std::uint64_t>(done);
-    count -= static_cast<std::size_t>(done);
+    offset += done;
+    count -= done;
   }
 }
 
@@ -105,10 +104,23 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path) {
     path_ = std::filesystem::canonical(path, ignored);
     require(std::filesystem::is_regular_file(path_, ignored), "{}: cannot write: not a regular file", path);
   }
-  // Two processes that write the same target do not share a temporary file.
-  temporary_ = fmt::format("{}.{}.part", path_, ::getpid());
-  file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (file_ < 0) fail_system(path, "write");
+  create_temporary();
+}
+
+// The temporary file is always a new one: what has its name already, a link to somebody's file perhaps, is left alone
+// and another name taken. Nobody gains access to what was closed to them while the file is replaced.
+void AtomicFile::create_temporary() {
+  struct stat replaced {};
+  const bool replaces = ::stat(path_.c_str(), &replaced) == 0;
+  const mode_t mode = replaces ? replaced.st_mode & 0777 : 0666;
+  constexpr int attempts = 1000;
+  for (int i = 0; i < attempts && file_ < 0; ++i) {
+    temporary_ = fmt::format("{}.{}{}.part", path_, ::getpid(), i > 0 ? fmt::format("-{}", i) : "");
+    file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (file_ < 0 && errno != EEXIST) break;
+  }
+  if (file_ < 0) fail_system(path_, "write");
+  if (replaces) ::fchmod(file_, mode);  // open took the process's mask off
 }
 
 AtomicFile::~AtomicFile() {

@@ -12,11 +12,13 @@ enum class Fruit { apple, pear, plum };
 struct Basket {
   Fruit fruit = Fruit::pear;
   bool washed = false;
+  Index pieces = 1;
 
   template <class Visitor>
   void options(Visitor& visit) {
     visit("fruit", fruit, {"apple", "pear", "plum"}, "what lies in it");
     visit("washed", washed, "is it clean");
+    visit("pieces", pieces, "how many it is cut into");
   }
 };
 
@@ -52,6 +54,15 @@ BOOST_AUTO_TEST_CASE(an_unknown_name_is_refused_with_the_nearest) {
   check_refused({{"fruit", ""}}, "[basket] fruit is ''; expected one of apple, pear, plum");
 }
 
+BOOST_AUTO_TEST_CASE(whole_numbers_leave_room_for_sums) {
+  BOOST_TEST(read({{"pieces", "1000000000000"}}).pieces == 1'000'000'000'000);
+  BOOST_TEST(read({{"pieces", "-1000000000000"}}).pieces == -1'000'000'000'000);
+  for (const std::string text :
+       {"1000000000001", "-1000000000001", "9223372036854775807", "9223372036854775808", "1.5", "many", ""})
+    check_refused({{"pieces", text}},
+                  "[basket] pieces is '" + text + "'; expected a whole number of at most 1000000000000");
+}
+
 BOOST_AUTO_TEST_CASE(causal_is_false_where_it_is_no_option) {
   BOOST_CHECK(!read({{"causal", "false"}}).washed);
   check_refused({{"causal", "true"}}, "[basket] causal is 'true'; expected false, since it has no causal form");
@@ -61,7 +72,7 @@ BOOST_AUTO_TEST_CASE(a_list_of_options_shows_default_and_choices) {
   Basket basket;
   OptionLister lister;
   basket.options(lister);
-  BOOST_REQUIRE(lister.found.size() == 2u);
+  BOOST_REQUIRE(lister.found.size() == 3u);
   BOOST_TEST(lister.found[0].fallback == "pear");
   BOOST_TEST(lister.found[0].choices == (std::vector<std::string>{"apple", "pear", "plum"}),
              boost::test_tools::per_element());

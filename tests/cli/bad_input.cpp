@@ -86,6 +86,10 @@ BOOST_FIXTURE_TEST_CASE(configurations, Training) {
   refuse_set("rubbish", {"--set 'rubbish': expected table.key=value"});
   refuse_set("model.patch=3", {"[model] patch = 3 does not divide image = 8"});
   refuse_set("model.heads=5", {"[model] heads = 5 does not divide dim = 16"});
+  refuse_set("model.depth=1000000", {"[model] depth = 1000000; expected at least 1 and at most 10000"});
+  refuse({"--set", "attention.mechanism=aft", "--set", "attention.variant=local", "--set",
+          "attention.window=9223372036854775807"},
+         {"[aft] window is '9223372036854775807'; expected a whole number of at most 1000000000000"});
   refuse_set("attention.mechanism=sotfmax", {"unknown mechanism 'sotfmax'; did you mean 'softmax'?"});
   refuse_set("attention.casual=true",
              {"--set: no mechanism of this model has an option 'casual'; did you mean 'causal'?"});

@@ -164,7 +164,8 @@ BOOST_AUTO_TEST_CASE(files_that_are_no_experiment) {
   BOOST_TEST(error("[model]\n").starts_with(":10: not valid TOML: "));
   BOOST_TEST(error("[[\n") == ": not valid TOML: a key or value is cut short");
   BOOST_TEST(error("[train]\nbatch = \n").starts_with(":11: not valid TOML: "));
-  BOOST_TEST(error("\xff") == ":9: not valid TOML: Encountered invalid utf-8 sequence");
+  BOOST_TEST(error("\xff") == ":10: not valid TOML: a byte beyond ASCII outside strings and comments");
+  BOOST_TEST(error("#\xff") == ":10: not valid TOML: Encountered invalid utf-8 sequence");
   BOOST_TEST(error_of([] { load_experiment("none.toml"); }) == "none.toml: cannot open: No such file or directory");
   BOOST_TEST(error_of([] {
                load("");
@@ -172,6 +173,46 @@ BOOST_AUTO_TEST_CASE(files_that_are_no_experiment) {
   for (const char* set : {"", "=", "model.dim", "a b=1", "[model]=1"})
     BOOST_TEST(set_error(set) == fmt::format("--set '{}': expected table.key=value", set));
   BOOST_TEST(set_error("model..dim=1").starts_with("--set 'model..dim=1': "));
+}
+
+BOOST_AUTO_TEST_CASE(keys_have_few_parts) {
+  std::string path = "a";
+  for (int i = 1; i < 16; ++i) path += ".a";
+  const std::string longer = path + " .'a.a' . \"a\"", refusal = ":10: not valid TOML: a key of more than 16 parts";
+  for (const std::string text : {"[{}]\n", "{} = 1\n", "a = [0.5, {{ {} = 1.5 }}]\n", "[[{}]]\n"}) {
+    BOOST_TEST(error(fmt::format(fmt::runtime(text), path)).starts_with(":10: unknown "));
+    BOOST_TEST(error(fmt::format(fmt::runtime(text), longer)) == refusal);
+  }
+  std::string endless = "a";
+  for (int i = 0; i < 200'000; ++i) endless += ".a";
+  BOOST_TEST(error(endless + " = 1\n") == refusal);
+  BOOST_TEST(error("a = " + std::string(200'000, '[')).starts_with(":10: not valid TOML: "));
+}
+
+BOOST_AUTO_TEST_CASE(letters_beyond_ascii_stand_in_strings_and_comments_only) {
+  const std::string refusal = "not valid TOML: a byte beyond ASCII outside strings and comments";
+  for (const char* text : {"a = [2\xc3\xa9]\n", "a = [2 \xc3\xa9", "\xc3\xa9 = 1\n", "a = \xc3\xa9\n", "[\xc3\xa9]\n",
+                           "a = '\xc3\xa9' \xc3\xa9\n"})
+    BOOST_TEST(error(text) == ":10: " + refusal);
+  BOOST_TEST(error("a = '''\n\xc3\xa9\n''''' \xc3\xa9") == ":12: " + refusal);
+  const std::string beyond = "\xc3\xa9", data = "# " + beyond + " \"\n[data] # " + beyond + " '\npath = ";
+  for (const std::string quotes : {"\"", "'", "\"\"\"", "'''"})
+    BOOST_TEST(load(tiny + data + quotes + beyond + quotes + " # '" + beyond + "\n").data.path == beyond);
+  BOOST_TEST(load(tiny + data + "\"\\\"" + beyond + "\"\n").data.path == "\"" + beyond);
+  BOOST_TEST(load(tiny + data + "'\\' # " + beyond).data.path == "\\");
+  BOOST_TEST(load(tiny + data + "\"\"\"\n" + beyond + "\"\"" + beyond + "\\\"\"\"\"\"\" # " + beyond).data.path ==
+             beyond + "\"\"" + beyond + "\"\"\"");
+  BOOST_TEST(load("\xef\xbb\xbf" + tiny).model.dim == 8);
+  BOOST_TEST(load(tiny, {"data.path=" + beyond}).data.path == beyond);
+}
+
+BOOST_AUTO_TEST_CASE(files_are_regular_and_of_reasonable_length) {
+  BOOST_TEST(error_of([] { load_experiment("/dev/zero"); }) == "/dev/zero: cannot read: not a regular file");
+  const TemporaryDirectory directory;
+  const std::string path = directory / "x";
+  write_file(path, tiny);
+  std::filesystem::resize_file(path, std::uintmax_t{1} << 40);
+  BOOST_TEST(error_of([&] { load_experiment(path); }, path) == ": is longer than 1048576 bytes");
 }
 
 BOOST_AUTO_TEST_CASE(a_base_that_is_missing_or_leads_back) {

@@ -69,6 +69,8 @@ BOOST_AUTO_TEST_CASE(bad_batches_are_refused) {
   check_error(open, {third.string(), "found 0 bytes"});
   write_file(third, record({10}, 0));
   check_error(open, {third.string(), "label 0 is 10", "0 to 9"});
+  std::filesystem::resize_file(third, Index{3073} << 18);
+  check_error(open, {third.string(), "805568512 bytes", "HEED_READ_LIMIT"});
   std::filesystem::remove(third);
   check_error(open, {third.string(), "no such file"});
   std::filesystem::create_directory(third);

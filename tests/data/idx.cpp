@@ -90,6 +90,56 @@ BOOST_FIXTURE_TEST_CASE(truncated_compressed_files_are_refused, Mnist) {
   check_error([&] { open(); }, {path.string(), "uncompressed"});
 }
 
+// Large pieces are uncompressed straight to where they belong: one that is filled when the file ends too early.
+BOOST_FIXTURE_TEST_CASE(truncated_compressed_files_are_refused_when_all_elements_are_there, Mnist) {
+  std::filesystem::remove(images_path());
+  const auto path = directory / "train-images-idx3-ubyte.gz";
+  write_gz(path, idx({3, 1024, 1024}, Bytes(3 << 20, 0)));
+  BOOST_TEST(open()->size() == 3);
+  const Bytes whole = read_bytes(path);
+  for (Index missing = 1; missing <= 8; ++missing) {
+    write_file(path, Bytes(whole.begin(), whole.end() - missing));
+    check_error([&] { open(); }, {path.string(), "ends before its checksum"});
+  }
+}
+
+// gzip takes files one after the other for one.
+BOOST_FIXTURE_TEST_CASE(what_follows_a_compressed_file_is_another_one, Mnist) {
+  std::filesystem::remove(images_path());
+  const auto path = directory / "train-images-idx3-ubyte.gz", second = directory / "second.gz";
+  const Bytes bytes = idx({3, 2, 4}, images.pixels);
+  write_gz(path, Bytes(bytes.begin(), bytes.begin() + 21));
+  write_gz(second, Bytes(bytes.begin() + 21, bytes.end()));
+  Bytes both = read_bytes(path);
+  const Bytes rest = read_bytes(second);
+  both.insert(both.end(), rest.begin(), rest.end());
+  write_file(path, both);
+  Image image;
+  open()->read(2, image);
+  BOOST_TEST(image.pixels == Bytes(images.pixels.begin() + 16, images.pixels.end()), boost::test_tools::per_element());
+  both.push_back('x');
+  write_file(path, both);
+  check_error([&] { open(); }, {path.string(), "ends before its checksum"});
+  both.push_back('y');
+  write_file(path, both);
+  check_error([&] { open(); }, {path.string(), "cannot be uncompressed"});
+}
+
+// Sparse, the file has the megabyte that it announces, and a little compressed one would have it too.
+BOOST_FIXTURE_TEST_CASE(memory_for_a_file_is_limited, Mnist) {
+  write_images(idx({1 << 10, 1 << 10, 1}, {}));
+  std::filesystem::resize_file(images_path(), 16 + (1 << 20));
+  setenv("HEED_READ_LIMIT", "1048575", 1);
+  check_error([&] { open(); }, {images_path().string(), "axis 1 has size 1024", "1048575 bytes", "HEED_READ_LIMIT"});
+  setenv("HEED_READ_LIMIT", "1048576", 1);
+  check_error([&] { open(); }, {labels_path().string(), "expected 1024 labels"});
+  for (const char* bad : {"", "lots", "-1", "1e9", "99999999999999999999"}) {
+    setenv("HEED_READ_LIMIT", bad, 1);
+    check_error([&] { open(); }, {"HEED_READ_LIMIT is", bad});
+  }
+  unsetenv("HEED_READ_LIMIT");
+}
+
 BOOST_FIXTURE_TEST_CASE(wrong_magic_is_refused, Mnist) {
   write_images(idx({24}, images.pixels));
   check_error([&] { open(); }, {images_path().string(), "0x00000803", "0x00000801"});

@@ -90,7 +90,7 @@ BOOST_FIXTURE_TEST_CASE(wrong_and_truncated_files_are_refused_and_removed, Mirro
     BOOST_TEST(std::filesystem::exists(target() / files[0]));
     for (const auto& entry : std::filesystem::directory_iterator(target())) {
       BOOST_TEST(entry.path().filename() != files[1]);
-      BOOST_TEST(entry.path().extension() == ".gz");  // no half of it under a temporary name either
+      BOOST_TEST(entry.path().extension() == ".gz");  // nothing under a temporary name either
     }
   }
   write_file(source, good);
@@ -105,6 +105,27 @@ BOOST_FIXTURE_TEST_CASE(damaged_files_in_place_are_replaced, Mirror) {
   BOOST_TEST((read_bytes(target() / files[2]) == read_bytes(mirror() / "mnist" / files[2])));
 }
 
+// Somebody who may write into the directory has put links where downloads might go, to a file that is not theirs.
+BOOST_FIXTURE_TEST_CASE(planted_links_are_not_followed, Mirror) {
+  const auto dear = directory / "dear";
+  write_file(dear, {1, 2, 3});
+  std::filesystem::create_directories(target());
+  for (const std::string& file : files) {
+    std::filesystem::create_symlink(dear, target() / (file + ".part"));
+    std::filesystem::create_symlink(dear, target() / file);
+  }
+  const auto source = mirror() / "mnist" / files[1];
+  const Bytes good = read_bytes(source);
+  write_file(source, {4, 5});
+  BOOST_TEST(fetch("mnist").status == 2);
+  BOOST_TEST((read_bytes(dear) == Bytes{1, 2, 3}));
+  write_file(source, good);
+  const Result result = fetch("mnist");
+  BOOST_TEST(result.status == 0, result.output);
+  BOOST_TEST((read_bytes(dear) == Bytes{1, 2, 3}));
+  BOOST_TEST(!std::filesystem::is_symlink(target() / files[1]));
+}
+
 BOOST_FIXTURE_TEST_CASE(a_missing_source_leaves_nothing, Mirror) {
   std::filesystem::remove_all(mirror());
   const Result result = fetch("mnist");
@@ -113,31 +134,56 @@ BOOST_FIXTURE_TEST_CASE(a_missing_source_leaves_nothing, Mirror) {
   BOOST_TEST(!std::filesystem::exists(target()));
 }
 
-BOOST_FIXTURE_TEST_CASE(archives_are_unpacked_to_known_names_only, Mirror) {
-  const auto source = directory / "source";
-  for (const char* name :
-       {"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch"})
-    write_file(source / "cifar-10-batches-bin" / (std::string(name) + ".bin"), Bytes(3073, 1));
-  write_file(source / "stray", {1});
-  write_file(source / "outside", {1});
-  std::filesystem::create_directories(mirror() / "cifar10");
-  // The archive also holds ../outside and a file that does not belong to it.
-  const Result packed =
-      shell("cd '" + source.string() + "' && tar -czPf ../mirror/cifar10/cifar-10-binary.tar.gz --transform " +
-                "'s,^outside,../outside,' cifar-10-batches-bin stray outside",
-            directory.path());
-  BOOST_REQUIRE(packed.status == 0);
-  record("cifar10/*");
+/// CIFAR-10 on the mirror. The archive also holds ../outside and a file that does not belong to it.
+struct CifarMirror : Mirror {
+  std::filesystem::path place = directory / "datasets/cifar10", unpacked = place / "cifar-10-batches-bin";
+
+  CifarMirror() {
+    const auto source = directory / "source";
+    for (const char* name :
+         {"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch"})
+      write_file(source / "cifar-10-batches-bin" / (std::string(name) + ".bin"), Bytes(3073, 1));
+    write_file(source / "stray", {1});
+    write_file(source / "outside", {1});
+    std::filesystem::create_directories(mirror() / "cifar10");
+    const Result packed =
+        shell("cd '" + source.string() + "' && tar -czPf ../mirror/cifar10/cifar-10-binary.tar.gz --transform " +
+                  "'s,^outside,../outside,' cifar-10-batches-bin stray outside",
+              directory.path());
+    BOOST_REQUIRE(packed.status == 0);
+    record("cifar10/*");
+  }
+};
+
+BOOST_FIXTURE_TEST_CASE(archives_are_unpacked_to_known_names_only, CifarMirror) {
   const Result first = fetch("cifar10");
   BOOST_TEST(first.status == 0, first.output);
-  const auto unpacked = directory / "datasets/cifar10";
-  BOOST_TEST(open_dataset("cifar10", unpacked.string(), Split::train)->size() == 5);
-  for (const auto& entry : std::filesystem::directory_iterator(unpacked))
+  BOOST_TEST(open_dataset("cifar10", place.string(), Split::train)->size() == 5);
+  for (const auto& entry : std::filesystem::directory_iterator(place))
     BOOST_TEST(entry.path().filename() == "cifar-10-batches-bin");
   BOOST_TEST(!std::filesystem::exists(directory / "datasets/outside"));
   const Result second = fetch("cifar10");
   BOOST_TEST(second.status == 0);
   BOOST_TEST(contains(second.output, "nothing to do"), second.output);
+}
+
+BOOST_FIXTURE_TEST_CASE(unpacked_files_that_are_not_as_they_were_are_fetched_again, CifarMirror) {
+  BOOST_REQUIRE(fetch("cifar10").status == 0);
+  const std::vector<std::function<void()>> damages = {
+      [&] { write_file(unpacked / "data_batch_1.bin", {1}); },
+      [&] { write_file(unpacked / "test_batch.bin", Bytes(3073, 2)); },
+      [&] { std::filesystem::remove(unpacked / "data_batch_5.bin"); },
+      [&] { std::filesystem::remove(unpacked / "checksums.md5"); },
+      [&] { write_file(unpacked / "checksums.md5", {}); },
+  };
+  for (const auto& damage : damages) {
+    damage();
+    const Result result = fetch("cifar10");
+    BOOST_TEST(contains(result.output, "complete in"), result.output);
+    for (const char* name : {"data_batch_1.bin", "data_batch_5.bin", "test_batch.bin"})
+      BOOST_TEST((read_bytes(unpacked / name) == Bytes(3073, 1)));
+  }
+  BOOST_TEST(contains(fetch("cifar10").output, "nothing to do"));
 }
 
 BOOST_FIXTURE_TEST_CASE(usage, Mirror) {

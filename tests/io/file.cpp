@@ -5,7 +5,8 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <fstream>
+#include <sys/stat.h>
+#include <unistd.h>
 
 using namespace heed;
 namespace fs = std::filesystem;
@@ -52,6 +53,53 @@ BOOST_AUTO_TEST_CASE(a_symbolic_link_stays_one) {
   BOOST_TEST(read_file(directory / "target") == "new");
 }
 
+BOOST_AUTO_TEST_CASE(what_has_the_temporary_name_is_left_alone) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "a", planted = fmt::format("{}.{}.part", path, ::getpid());
+  write_file(directory / "somebody's", "dear");
+  fs::create_symlink("somebody's", planted);
+  write_file(path, "new");
+  BOOST_TEST(read_file(path) == "new");
+  BOOST_TEST(!fs::is_symlink(path));
+  BOOST_TEST(read_file(directory / "somebody's") == "dear");
+  BOOST_TEST(fs::is_symlink(planted));
+  fs::remove(planted);
+  fs::create_symlink("none yet", planted);
+  write_file(path, "newer");
+  BOOST_TEST(read_file(path) == "newer");
+  BOOST_TEST(!fs::exists(directory / "none yet"));
+}
+
+BOOST_AUTO_TEST_CASE(two_writers_of_one_file_do_not_meet) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "a";
+  AtomicFile first(path), second(path);
+  first.write("first");
+  second.write("second");
+  first.commit();
+  BOOST_TEST(read_file(path) == "first");
+  second.commit();
+  BOOST_TEST(read_file(path) == "second");
+  BOOST_TEST(entries(directory / "") == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(permissions_stay_and_new_files_follow_the_mask) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "a";
+  const mode_t mask = ::umask(027);
+  write_file(path, "");
+  BOOST_TEST((fs::status(path).permissions() == fs::perms(0640)));
+  for (const fs::perms permissions : {fs::perms(0600), fs::perms(0666), fs::perms(0444)}) {
+    fs::permissions(path, permissions);
+    AtomicFile file(path);
+    for (const auto& entry : fs::directory_iterator(directory.path()))
+      BOOST_TEST((entry.status().permissions() == permissions));
+    file.commit();
+    BOOST_TEST((fs::status(path).permissions() == permissions));
+  }
+  ::umask(mask);
+}
+
 BOOST_AUTO_TEST_CASE(an_open_file_outlives_its_name) {
   const TemporaryDirectory directory;
   const std::string path = directory / "a";
@@ -65,6 +113,26 @@ BOOST_AUTO_TEST_CASE(an_open_file_outlives_its_name) {
   BOOST_TEST(error_of([&] { file.read(2, bytes, 2); }, path) == ": ends at byte 3; 1 more were expected");
 }
 
+// A pipe would wait for a writer, a device has no end.
+BOOST_AUTO_TEST_CASE(what_is_not_a_regular_file_is_refused_at_once) {
+  const TemporaryDirectory directory;
+  const std::string pipe = directory / "pipe";
+  BOOST_REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  for (const std::string& path : {pipe, std::string("/dev/zero")}) {
+    BOOST_TEST(error_of([&] { read_file(path); }, path) == ": cannot read: not a regular file");
+    BOOST_TEST(error_of([&] { InputFile{path}; }, path) == ": cannot read: not a regular file");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_limit_counts_what_is_read) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "a";
+  write_file(path, "four");
+  BOOST_TEST(read_file(path, 4) == "four");
+  BOOST_TEST(error_of([&] { read_file(path, 3); }, path) == ": is longer than 3 bytes");
+  BOOST_TEST(!read_file("/proc/self/maps").empty());
+}
+
 BOOST_AUTO_TEST_CASE(errors_name_path_and_reason) {
   const TemporaryDirectory directory;
   const std::string path = directory / "none/a";
@@ -72,7 +140,8 @@ BOOST_AUTO_TEST_CASE(errors_name_path_and_reason) {
   BOOST_TEST(error_of([&] { InputFile{path}; }, path) == ": cannot open: No such file or directory");
   BOOST_TEST(error_of([&] { write_file(path, ""); }, path) == ": cannot write: No such file or directory");
   fs::create_directory(directory / "none");
-  BOOST_TEST(error_of([&] { read_file(directory / "none"); }, directory / "none") == ": cannot read: Is a directory");
+  BOOST_TEST(error_of([&] { read_file(directory / "none"); }, directory / "none") ==
+             ": cannot read: not a regular file");
   BOOST_TEST(error_of([&] { InputFile{directory / "none"}; }, directory / "none") ==
              ": cannot read: not a regular file");
   BOOST_TEST(error_of([&] { write_file("/dev/null", "x"); }) == "/dev/null: cannot write: not a regular file");

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace heed {
@@ -74,6 +75,7 @@ class ParameterList {
 
  private:
   std::vector<ParameterSpec> specs_;
+  std::unordered_map<std::string, ParameterId> ids_;  // by name
   std::vector<std::shared_ptr<const Preparation>> preparations_;
 };
 

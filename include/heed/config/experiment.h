@@ -45,7 +45,7 @@ void fields(Config& c, Visit&& visit) {
   visit("channels", c.channels, required_size(), "1: grey, 3: colour");
   visit("patch", c.patch, required_size(), "side length of a patch, which becomes a token");
   visit("dim", c.dim, required_size(), "width of a token");
-  visit("depth", c.depth, required_size(), "blocks");
+  visit("depth", c.depth, required_depth(), "blocks");
   visit("heads", c.heads, required_size(), "attention heads per block");
   visit("hidden", c.hidden, required_size(), "width of the feed-forward layer");
   visit("classes", c.classes, required_size(), "how many classes of images there are");

@@ -40,6 +40,9 @@ inline Rule one_or_more() { return {.low = 1, .high = 1e6}; }
 /// A size that has no default.
 inline Rule required_size() { return {.low = 1, .high = 1e6, .required = true}; }
 
+/// How many blocks: each is an object with a dozen tensors, however small they are.
+inline Rule required_depth() { return {.low = 1, .high = 1e4, .required = true}; }
+
 inline Rule one_of(std::vector<std::string> choices) { return {.choices = std::move(choices)}; }
 
 /// One of the choices for all blocks, or a list with one for each block.

@@ -27,7 +27,8 @@ struct Image {
   std::vector<std::uint8_t> pixels;
 };
 
-/// What an image file may hold: at most this many pixels along a side, and altogether.
+/// What an image file may hold: at most this many pixels along a side, and altogether; the latter only as far as
+/// $HEED_READ_LIMIT bytes, 512 MiB without it, suffice for 16 bytes per pixel.
 inline constexpr Index max_image_side = 16'384, max_image_pixels = 1 << 26;
 
 /// Size of the image in a PNG or JPEG file, read from its header alone. An alpha channel does not count: it is

@@ -8,8 +8,8 @@
 
 namespace heed {
 
-/// The content of a file.
-std::string read_file(const std::string& path);
+/// The content of a regular file of at most `limit` bytes.
+std::string read_file(const std::string& path, std::uint64_t limit = std::uint64_t{1} << 30);
 
 /// Replaces a file's content in one step.
 void write_file(const std::string& path, std::string_view content);
@@ -31,14 +31,18 @@ class InputFile {
   /// Fills `bytes[0, count)` from `offset` on.
   void read(std::uint64_t offset, void* bytes, std::size_t count) const;
 
+  /// Reads up to `count` bytes and says how many; none at the end of the file only.
+  std::size_t read_some(std::uint64_t offset, void* bytes, std::size_t count) const;
+
  private:
   std::string path_;
+  std::uint64_t size_ = 0;  // found by the opening of the file
   int file_ = -1;
-  std::uint64_t size_ = 0;
 };
 
-/// A file being written under a temporary name beside its target. commit() brings it to the disk and gives it the
-/// target's name; without commit() it vanishes, and the target stays what it was.
+/// A file being written under a temporary name beside its target, NAME.PID.part or another that is new and ends so.
+/// commit() brings it to the disk and gives it the target's name and, if there was a target, its permissions; without
+/// commit() it vanishes, and the target stays what it was.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);
@@ -51,6 +55,8 @@ class AtomicFile {
   void commit();
 
  private:
+  void create_temporary();
+
   std::string path_, temporary_;
   int file_ = -1;
 };
