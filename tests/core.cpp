@@ -20,7 +20,7 @@ int main() {
   for (Index i = 0; i < 4; ++i) targets[i * 5] = 1;
 
   float first = 0, last = 0;
-  for (int step = 0; step < 40; ++step) {
+  for (int step = 0; step < 200; ++step) {
     gradients.reset();
     Tape<float> tape({.parameters = &parameters, .gradients = &gradients, .training = true});
     const Var<float> logits = model.logits<float>(tape, {std::as_const(images).view()});
@@ -31,6 +31,6 @@ int main() {
     last = *loss.data();
     if (step == 0) first = last;
   }
-  std::printf("loss %.3f, after 40 steps %.3f\n", static_cast<double>(first), static_cast<double>(last));
+  std::printf("loss %.3f, after 200 steps %.3f\n", static_cast<double>(first), static_cast<double>(last));
   return last < first / 2 ? 0 : 1;
 }

@@ -1,12 +1,10 @@
 #include "heed/analysis/cost_json.h"
 
-#include <nlohmann/json.hpp>
+#include "heed/io/json.h"
 
 namespace heed {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* convention_names[] = {"contractions", "all"};
 
@@ -30,9 +28,9 @@ Json model_json(Json json, const ModelCost& model, const CostQuery& query, const
   json["total"] = row_json(Json::object(), cost_total(model, query), table);
   json["attention_exp"] = attention_exponentials(model);
   json["activation_bytes"] = model.kept * table.number_bytes * query.batch;
-  json["layers"] = Json::array();
+  json["layers"] = Json::list();
   for (const CostRow& row : cost_rows(model, query))
-    json["layers"].push_back(row_json(Json{{"name", row.name}}, row, table));
+    json["layers"].push_back(row_json(Json::object({{"name", row.name}}), row, table));
   return json;
 }
 
@@ -45,9 +43,9 @@ std::string cost_json(const ModelCost& model, const CostQuery& query, const Ener
 std::string costs_json(std::span<const std::string> names, std::span<const ModelCost> models, const CostQuery& query,
                        const EnergyTable& table) {
   Json json;
-  json["models"] = Json::array();
+  json["models"] = Json::list();
   for (std::size_t i = 0; i < models.size(); ++i)
-    json["models"].push_back(model_json(Json{{"model", names[i]}}, models[i], query, table));
+    json["models"].push_back(model_json(Json::object({{"model", names[i]}}), models[i], query, table));
   return json.dump();
 }
 

@@ -37,11 +37,11 @@ Traffic forward_traffic(const TraceEntry& entry) {
   return traffic;
 }
 
-/// Tensors whose gradient has been begun, as the backward pass goes.
+/// The tensors that have a gradient already while the backward pass goes on.
 class Begun {
  public:
   bool contains(const Value& x) const { return set_.contains({x.parameter, x.id}); }
-  /// Says whether it was begun before.
+  /// Says whether it had one before.
   bool begin(const Value& x) { return !set_.insert({x.parameter, x.id}).second; }
 
  private:

@@ -12,8 +12,8 @@
 //   conv     by relative place in a window on the grid, else 0       [N, d] per head  O(N size^2 D)  aft_conv.h
 //            (Eq. 6, 8); k has one channel per head
 //
-// Memory is O(N D) beyond the parameters. The biases of full and local are in aft_bias.h, the sums over biased keys in
-// aft_biased.h; the biases of conv in aft_conv_bias.h.
+// Memory is O(N D) beyond the parameters. The biases of full and local are in aft_bias.h, their sums over keys
+// with and without one in aft_biased.h and aft_unbiased.h; the biases of conv in aft_conv_bias.h.
 #include "aft_conv.h"
 #include "aft_full.h"
 

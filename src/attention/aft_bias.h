@@ -46,6 +46,9 @@ struct AftReach {
     return {first, last, masked ? 0 : first, masked || causal ? keys : last};
   }
 
+  /// Different rows of sums: one where all queries see the same keys and none with a bias.
+  Index rows() const { return window == 0 && !causal ? 1 : queries; }
+
   /// Queries of a block. Counting goes query by query, so that a causal or local row costs the pairs it has and no
   /// more.
   static constexpr Index block = 64;

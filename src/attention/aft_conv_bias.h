@@ -25,7 +25,7 @@ struct AftConvBias {
   static constexpr double epsilon = 1e-5;
 
   /// A row for each head: w normalised, n, and what it was divided by for that; w'; z; the biases used, which are w'
-  /// but with gumbel. Of their gradient those used alone.
+  /// except with gumbel. A gradient has the biases used alone.
   template <class T>
   struct Memory {
     Matrix<T> normal, deviation, plain, sample, used;

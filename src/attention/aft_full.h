@@ -9,12 +9,12 @@
 //   y[t,c]   = sum_s exp(k[s,c] + w[t,s]) v[s,c] / den  [N, D]
 //   out      = sigma(q) y                               [N, D]     Eq. 2
 //
-// Biased keys cost O(D) for each pair (t, s). The others before the window are the same for query t and t + 1 but for
-// one key, so running sums serve all queries in O(N D); likewise those after it. All sums carry a scale of their own
-// (kernels/exp_sums.h): neither far-apart keys nor far-apart rows become 0 / 0.
+// Biased keys cost O(D) for each pair (t, s) (aft_biased.h), the others O(N D) for all queries (aft_unbiased.h). All
+// sums carry a scale of their own (kernels/exp_sums.h): neither far-apart keys nor far-apart rows become 0 / 0.
 #pragma once
 
 #include "aft_biased.h"
+#include "aft_unbiased.h"
 
 #include "heed/kernels/gate.h"
 
@@ -84,8 +84,7 @@ struct AftFull {
     // 1. sums over the biased keys
     if (window > 0) biased(z).forward(in, prepared, sums, scratch.biased);
     // 2. and over the keys before and after them
-    sum_before(in, z, sums, scratch.running);
-    sum_after(in, z, sums, scratch.running);
+    unbiased(z).forward(in, sums, scratch.running);
     // 3. y = value / mass
     for (Index i = 0; i < y.size(); ++i) y.data[i] = sums.value.data[i] / sums.mass.data[i];
     // 4. out = sigma(q) y
@@ -121,8 +120,7 @@ struct AftFull {
       queries.value.data[i] = saved.y.data[i] * queries.mass.data[i];
     }
     // 2. and 1.
-    sum_after_backward(in, z, queries, scratch.running, gradient);
-    sum_before_backward(in, z, queries, scratch.running, gradient);
+    unbiased(z).backward(in, queries, scratch.running, gradient);
     if (window > 0)
       biased(z).backward(in, prepared, {saved.scale, saved.y, queries.mass}, scratch.biased, gradient, dprepared);
   }
@@ -138,50 +136,33 @@ struct AftFull {
   Cost cost(const AttentionShape& shape) const {
     const Sizes z = sizes(shape);
     const Index pairs = z.pairs();
-    Index merges_before = 0, merges_after = 0, first_before = 0;
-    for (Index t = 0; t < z.rows; ++t) {
-      const AftReach::Range r = z.reach(t);
-      merges_before += r.before > 0;
-      merges_after += r.after < z.M;
-      if (first_before == 0) first_before = r.before;
-    }
-    const Index before = z.reach(z.rows - 1).before, after = z.M - z.reach(0).after;
-    const Index fresh =
-        window > 0 ? std::max<Index>(z.M - after - before, 0) : 0;  // keys that every query has a bias for
-    const Index twice = std::max<Index>(before + after - z.M, 0);   // lie before one window and after another
+    const AftUnbiased others = unbiased(z);
+    // Keys that every query has a bias for.
+    const Index fresh = window > 0 ? std::max<Index>(z.M - others.keys_before() - others.keys_after(), 0) : 0;
     const Index gated = query ? z.N * z.D : 0;
-    const Counts add_key = kernels::exp_sums_add_counts(z.D, false), merge = kernels::exp_sums_add_counts(z.D, true);
 
     Cost cost;
     if (!bias(z).prepared()) {
       cost = bias(z).cost(pairs);
       cost.backward += cost.forward;  // w again; as papers count, once
     }
-    // Forward: 1. biased keys; 2. the first keys before and after, further ones, joining them to the biased; 3.; 4.
+    // Forward: 1. biased keys; 2. the others; 3.; 4.
     if (window > 0)
       for (Index t = 0; t < z.N; ++t) {
         const AftReach::Range r = z.reach(t);
         cost.forward += kernels::exp_sums_of_counts(r.last - r.first, z.D, true);
       }
-    if (before > 0)
-      cost.forward += kernels::exp_sums_of_counts(first_before, z.D, false) + (before - first_before) * add_key;
-    if (after > 0) cost.forward += kernels::exp_sums_of_counts(1, z.D, false) + (after - 1) * add_key;
-    if (window > 0) cost.forward += (merges_before + merges_after) * merge;
+    cost.forward += others.forward_counts();
     cost.forward += z.rows * z.D * Counts{.div = 1} + kernels::gate_forward_counts(gated);
-    // Backward: 4.; 3.; 2. queries met by the keys before and after, and those keys; 1. biased keys.
+    // Backward: 4.; 3.; 2. the others; 1. biased keys.
     cost.backward += kernels::gate_backward_counts(gated, Update::assign) + (z.N - z.rows) * z.D * Counts{.add = 1} +
                      z.rows * z.D * Counts{.mul = 1, .div = 1};
-    if (after > 0) cost.backward += (merges_after - 1) * merge;
-    if (before > 0) cost.backward += (merges_before - 1) * merge;
-    cost.backward += (before + after - twice) * kernels::exp_sums_at_key_counts(z.D, Update::assign) +
-                     twice * kernels::exp_sums_at_key_counts(z.D, Update::accumulate) +
-                     kernels::exp_sums_backward_counts(fresh, z.D, Update::assign) +
+    cost.backward += others.backward_counts() + kernels::exp_sums_backward_counts(fresh, z.D, Update::assign) +
                      kernels::exp_sums_backward_counts(pairs - fresh, z.D, Update::accumulate);
     // Numerator and denominator of each pair, or of each key without a bias; dv, dk and dw.
-    const Index unbiased = before + after - twice;  // keys that some query sees without a bias
-    cost.forward_contractions += z.D * (pairs + unbiased) * Counts{.mul = 1, .add = 2};
+    cost.forward_contractions += z.D * (pairs + others.keys()) * Counts{.mul = 1, .add = 2};
     cost.backward_contractions +=
-        z.D * pairs * Counts{.mul = 2, .add = 3} + z.D * unbiased * Counts{.mul = 2, .add = 2};
+        z.D * pairs * Counts{.mul = 2, .add = 3} + z.D * others.keys() * Counts{.mul = 2, .add = 2};
     cost.attention_exp = cost.forward.exp - gated;  // without the gate's
     return cost;
   }
@@ -189,7 +170,7 @@ struct AftFull {
  private:
   struct Sizes {
     Index N, M, D;
-    Index rows;  // different rows of sums: where all queries see the same, one
+    Index rows;  // of sums
     AftReach reach;
 
     /// A row for each query, of a matrix that has one for each row of sums.
@@ -206,107 +187,12 @@ struct AftFull {
     }
   };
   Sizes sizes(const AttentionShape& s) const {
-    const bool same = window == 0 && !causal;
-    return {s.queries, s.keys, s.width, same ? 1 : s.queries, {window, masked, causal, s.queries, s.keys}};
+    const AftReach reach{window, masked, causal, s.queries, s.keys};
+    return {s.queries, s.keys, s.width, reach.rows(), reach};
   }
   AftBiasMatrix bias(const Sizes& z) const { return {z.reach, z.D, rank}; }
   AftBiased biased(const Sizes& z) const { return {bias(z)}; }
-
-  // ---- Keys without a bias ----
-
-  template <class T>
-  static kernels::KeysAndValues<const T> keys(const AttentionInput<T>& in, Index first, Index count) {
-    return {in.k[0].middle_rows(first, count), in.v[0].middle_rows(first, count)};
-  }
-
-  template <class T>
-  void sum_before(const AttentionInput<T>& in, const Sizes& z, const ExpSums<T>& sums,
-                  const ExpSums<T>& running) const {
-    Index seen = 0;
-    for (Index t = 0; t < z.rows; ++t) {
-      const Index before = z.reach(t).before;
-      if (before == 0) continue;
-      if (seen == 0) {
-        kernels::exp_sums_of(keys(in, 0, before), nullptr, running);
-        seen = before;
-      }
-      for (; seen < before; ++seen) add_key(in, seen, running);
-      join(t, running, sums);
-    }
-  }
-
-  template <class T>
-  void sum_after(const AttentionInput<T>& in, const Sizes& z, const ExpSums<T>& sums, const ExpSums<T>& running) const {
-    Index seen = z.M;
-    for (Index t = z.rows - 1; t >= 0; --t) {
-      const Index after = z.reach(t).after;
-      if (after == z.M) continue;
-      if (seen == z.M) {
-        kernels::exp_sums_of(keys(in, after, z.M - after), nullptr, running);
-        seen = after;
-      }
-      while (seen > after) add_key(in, --seen, running);
-      join(t, running, sums);
-    }
-  }
-
-  template <class T>
-  static void add_key(const AttentionInput<T>& in, Index s, const ExpSums<T>& running) {
-    kernels::exp_sums_add({in.k[0].middle_rows(s, 1), {}, in.v[0].middle_rows(s, 1)}, running);
-  }
-
-  /// Adds the running sums to those of query t, which are empty so far if no key is biased.
-  template <class T>
-  void join(Index t, const ExpSums<T>& running, const ExpSums<T>& sums) const {
-    if (window == 0)
-      copy(running, sums.row(t));
-    else
-      kernels::exp_sums_add(running, sums.row(t));
-  }
-
-  template <class T>
-  static void copy(const ExpSums<T>& from, const ExpSums<T>& to) {
-    const auto copy_row = [](Matrix<T> row, Matrix<T> to) { std::copy_n(row.data, row.columns, to.data); };
-    copy_row(from.scale, to.scale), copy_row(from.mass, to.mass), copy_row(from.value, to.value);
-  }
-
-  /// Key s lies after the window of the queries t with after(t) <= s: the more the larger s.
-  template <class T>
-  void sum_after_backward(const AttentionInput<T>& in, const Sizes& z, const ExpSums<T>& queries,
-                          const ExpSums<T>& running, const AttentionGradient<T>& gradient) const {
-    Index t = 0;
-    for (Index s = z.reach(0).after; s < z.M; ++s) {
-      for (; t < z.rows && z.reach(t).after <= s; ++t) add_query(t, t == 0, queries, running);
-      at_key(in, s, running, gradient.update, gradient);
-    }
-  }
-
-  /// Key s lies before the window of the queries t with before(t) > s: the more the smaller s.
-  template <class T>
-  void sum_before_backward(const AttentionInput<T>& in, const Sizes& z, const ExpSums<T>& queries,
-                           const ExpSums<T>& running, const AttentionGradient<T>& gradient) const {
-    const Index after = z.reach(0).after;
-    Index t = z.rows - 1;
-    for (Index s = z.reach(t).before - 1; s >= 0; --s) {
-      for (; t >= 0 && z.reach(t).before > s; --t) add_query(t, t == z.rows - 1, queries, running);
-      at_key(in, s, running, s >= after ? Update::accumulate : gradient.update, gradient);
-    }
-  }
-
-  template <class T>
-  static void add_query(Index t, bool first, const ExpSums<T>& queries, const ExpSums<T>& running) {
-    if (first)
-      copy(queries.row(t), running);
-    else
-      kernels::exp_sums_add(queries.row(t), running);
-  }
-
-  template <class T>
-  static void at_key(const AttentionInput<T>& in, Index s, const ExpSums<T>& running, Update update,
-                     const AttentionGradient<T>& gradient) {
-    const kernels::KeysAndValues<T> dkey{gradient.k[0].middle_rows(s, 1), gradient.v[0].middle_rows(s, 1)};
-    kernels::exp_sums_at_key(keys(in, s, 1), running, update, dkey);
-  }
+  AftUnbiased unbiased(const Sizes& z) const { return {z.reach, z.D}; }
 };
 
 }  // namespace heed

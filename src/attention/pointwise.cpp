@@ -9,7 +9,7 @@
 // elements are 1/M on average; dividing by M (alpha = 1, the paper's choice) keeps that order of magnitude, and no row
 // waits for a sum over its keys.
 //
-// Time 4 N M d and one phi per pair. As in softmax.h the map is made in blocks of queries; nothing of it is kept, and
+// Time 4 N M d and one phi per pair. As in softmax.cpp the map is made in blocks of queries; nothing of it is kept, and
 // the backward pass makes S again, so memory is O(N).
 //
 // The paper's layer normalisation of q and k, and its gate, are options of the layer (nn/attention.h). With `causal`

@@ -1,4 +1,4 @@
-// Part of SOFT (soft.cpp): its map S, of which no more is kept than its factors, and products with it.
+// Part of SOFT (soft.cpp): its map S, of which only the factors are kept, and products with it.
 //
 //   S = P^T X P, or with kernel=exact S = G(q, q), made in blocks of rows
 #pragma once
@@ -25,13 +25,13 @@ struct SoftSetting {
   kernels::NewtonInverse newton;
 };
 
-/// What is saved, by the names of soft.cpp: all but D for undoing the step that it went into.
+/// What is saved for the backward pass, by the names of soft.cpp.
 template <class T>
 struct SoftSaved {
   Heads<T> L, A, P, X;    ///< [m, d], [m, m], [m, N], [m, m]
-  Heads<T> scaled, root;  ///< the X that S is made with; normalize=inverse has E^-1/2 [m, 1] and this X besides
+  Heads<T> scaled, root;  ///< with normalize=inverse E^-1/2 X E^-1/2 and E^-1/2 [m, 1]; else X itself
   Heads<T> Z, Y;          ///< P v and X Z, [m, e]
-  Heads<T> D, Z1, Y1;     ///< normalize=map: S 1 [N, 1], and P 1 and X P 1 [m, 1], from which it comes
+  Heads<T> D, Z1, Y1;     ///< normalize=map: D = S 1 [N, 1], and Z1 = P 1 and Y1 = X P 1 [m, 1], from which it is made
 
   SoftSaved(const SoftSetting& s, Carver<T>& carve) {
     const auto take = [&](Index rows, Index columns) { return carve_heads(s.heads, rows, columns, carve); };
@@ -45,7 +45,7 @@ struct SoftSaved {
 
 template <class T>
 struct SoftScratch {
-  Matrix<T> dL, dA, dE, dX, dP, dZ, dY;  ///< of one head; dP serves as X P where S is wanted itself
+  Matrix<T> dL, dA, dE, dX, dP, dZ, dY;  ///< of one head; dP also holds X P while S itself is made
   Matrix<T> ones, dD, w, dscaled, dw;    ///< normalize=map: 1, dD, w = D^-1/2 v, D^-1/2 dout and dw
   kernels::NewtonBackwardScratch<T> newton;
   kernels::LandmarkScratch<T> landmarks;
@@ -82,7 +82,7 @@ struct SoftMap {
 
   /// L and A.
   void make_gram() const {
-    kernels::sample_landmarks(s.landmarks, q, sampling, scratch.landmarks, L);
+    kernels::sample_landmarks({s.landmarks, q, sampling, scratch.landmarks}, L);
     kernels::gaussian(L, L, s.scale, A);
     for (Index i = 0; i < s.m && s.ridge > 0; ++i) A(i, i) += T(s.ridge);
   }
@@ -96,7 +96,7 @@ struct SoftMap {
     if (s.normalizes_inverse) kernels::scale_inverse(A, X, saved.root[h], scaled);
   }
 
-  /// Undoes it: from dP and dX in scratch to dq, and to dsampling, to which is added.
+  /// Undoes it: turns dP and dX, in scratch, into dq, and adds to dsampling.
   ///   Undoing 3: kernels/newton_inverse.h.
   ///   Undoing 2: dL and dq from P; dL from A, whose rows and columns both are landmarks.
   ///   Undoing 1: dq from dL.
@@ -115,7 +115,7 @@ struct SoftMap {
     kernels::gaussian_backward({L, q, s.scale, P}, scratch.dP, Update::assign, dL, update, dq);
     kernels::gaussian_gram_backward({L, L, s.scale, A}, dA, dL);
     // 1.
-    kernels::sample_landmarks_backward(s.landmarks, q, sampling, dL, scratch.landmarks, dsampling, dq);
+    kernels::sample_landmarks_backward({s.landmarks, q, sampling, scratch.landmarks}, dL, dsampling, dq);
   }
 
   /// S itself, [N, N].

@@ -12,7 +12,7 @@ namespace heed {
 
 #ifdef HEED_NO_THREADS
 
-// One thing after the other.
+// On the calling thread, one piece after the other.
 
 void set_threads(int count) {
   require(count >= 1, "threads: {} is not a number of threads; 1 or more are needed", count);

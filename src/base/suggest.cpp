@@ -54,7 +54,7 @@ std::size_t distance(std::string_view word, std::string_view candidate) {
 }  // namespace
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
-  // Long input is no misspelling, and the distance takes time and memory in proportion to it.
+  // Long input is not a misspelling, and the distance takes time and memory in proportion to its length.
   if (word.empty() || word.size() > 80) return "";
   std::string lower(word);
   for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));

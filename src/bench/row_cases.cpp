@@ -23,7 +23,7 @@ std::vector<KernelCase> row_cases(const ModelSizes& model) {
        fmt::format("{} x {}", map_rows, N),
        {},
        [=](Operands& o) {
-         // dp stays what it is, but for its mean, where all p are 1 / N and the scale is N.
+         // With all p = 1 / N and the scale N, dp only loses its mean, so it can be used again and again.
          const Matrix<float> p = o.in_out(map_rows, N, stride);
          fill(p, 1.0F / static_cast<float>(N));
          const kernels::ScoreRows rule{static_cast<double>(N)};

@@ -1,5 +1,5 @@
-// Adder networks put other functions' derivatives in the place of that of |u|. Here those other functions stand written
-// out, so that every choice of gradient meets differences of the function that it belongs to.
+// Adder networks put other functions' derivatives in the place of that of |u|. Here those other functions are written
+// out, so that every choice of gradient is compared with differences of the function that it belongs to.
 #include "cases.h"
 
 #include "heed/attention/mechanism.h"

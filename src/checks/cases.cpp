@@ -85,12 +85,12 @@ void add_linear_of(std::vector<CheckCase>& cases) {
   cases.push_back(check_case("layer_norm_linear", list({{"gamma", {5}}, {"beta", {5}}}), [](auto&, const auto& v) {
     return layer_norm_linear(v[0], v[1], v[2], v[3], v[4], v[5]);
   }));
-  cases.push_back(check_case("gelu_linear", list({}),
-                             [](auto&, const auto& v) { return activation_linear<Gelu>(v[0], v[1], v[2], v[3]); }));
-  cases.push_back(check_case("silu_linear", list({}),
-                             [](auto&, const auto& v) { return activation_linear<Silu>(v[0], v[1], v[2], v[3]); }));
-  cases.push_back(check_case("relu_linear", list({}),
-                             [](auto&, const auto& v) { return activation_linear<Relu>(v[0], v[1], v[2], v[3]); }));
+  cases.push_back(
+      check_case("gelu_linear", list({}), [](auto&, const auto& v) { return gelu_linear(v[0], v[1], v[2], v[3]); }));
+  cases.push_back(
+      check_case("silu_linear", list({}), [](auto&, const auto& v) { return silu_linear(v[0], v[1], v[2], v[3]); }));
+  cases.push_back(
+      check_case("relu_linear", list({}), [](auto&, const auto& v) { return relu_linear(v[0], v[1], v[2], v[3]); }));
 }
 
 void add_norms(std::vector<CheckCase>& cases) {

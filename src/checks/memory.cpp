@@ -10,7 +10,7 @@ namespace heed {
 
 namespace {
 
-/// A NaN that no arithmetic makes: what is read of it comes out as a quiet one, with another bit.
+/// A NaN that no arithmetic makes: results that were made from it are quiet NaNs, which differ from it in a bit.
 template <class T>
 T signalling() {
   if constexpr (std::is_same_v<T, float>)
@@ -42,7 +42,7 @@ class Watched {
   Buffer<T> memory_;
 };
 
-constexpr Index fence = 19;  // no multiple of a vector, and more than one
+constexpr Index fence = 19;  // longer than a vector, and not a multiple of one
 
 /// Heads [rows, columns] in one piece of memory, as in a packed projection: beside each row lies a fence.
 template <class T>
@@ -183,7 +183,9 @@ class MemoryCheck {
   }
 
   AttentionInput<T> input() {
-    AttentionInput<T> in{.shape = s_, .q = q_.template view<const T>(), .k = k_.template view<const T>(),
+    AttentionInput<T> in{.shape = s_,
+                         .q = q_.template view<const T>(),
+                         .k = k_.template view<const T>(),
                          .v = v_.template view<const T>()};
     if (!prepares_)
       in.parameters = own_views_;
@@ -192,9 +194,7 @@ class MemoryCheck {
     return in;
   }
 
-  AttentionPreparation<T> preparation() {
-    return {s_, own_views_, false, {}, prepared_.view()};
-  }
+  AttentionPreparation<T> preparation() { return {s_, own_views_, false, {}, prepared_.view()}; }
 
   void prepare() {
     if (!prepares_) return;
@@ -277,7 +277,7 @@ class MemoryCheck {
         }
   }
 
-  /// Is `added` start + assigned? Both are about 1, but for rounding of the sum.
+  /// Is `added` start + assigned? Both are about 1; the sum is rounded.
   void check_added(const char* name, WatchedHeads<T>& assigned, WatchedHeads<T>& added, const RandomStream& start) {
     std::vector<double> gradient;
     assigned.each([&](const T* x) { gradient.push_back(static_cast<double>(*x)); });

@@ -32,7 +32,7 @@ int bench_command(const BenchArguments& a) {
 
 void add_bench(Command program) {
   static BenchArguments a;
-  Command command = program.verb(
+  Command command = program.command(
       "bench", "Measure this machine's limits, the kernels and the standard models; or one model on random images");
   command.option("MODEL", &a.model, "model or experiment file (TOML); default: everything");
   add_sets(command, a.sets, "override a key of the file; repeatable");

@@ -2,15 +2,12 @@
 #pragma once
 
 #include "heed/bench/kernels.h"
-
-#include <nlohmann/json.hpp>
+#include "heed/io/json.h"
 
 #include <string>
 #include <vector>
 
 namespace heed::cli {
-
-using Json = nlohmann::ordered_json;
 
 struct BenchArguments {
   std::string model, mode, compare, match;

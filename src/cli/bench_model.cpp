@@ -22,7 +22,7 @@ namespace heed::cli {
 
 namespace {
 
-/// Times of calls, the energy they took, and the profile of further calls, so that taking it has no part in the times.
+/// Times of calls, the energy they took, and the profile of further calls, so that profiling does not change the times.
 struct Measured {
   bench::Times times;
   PackageEnergy energy;
@@ -97,7 +97,7 @@ Json model_json(const BenchArguments& a, Index batch, Measured& result) {
     json["package_j"] = result.energy.report();
   for (const Profile::Row& row : result.profile.rows()) {
     const double ms = 1e3 / static_cast<double>(result.profiled);
-    json["profile_ms"][row.operation] = {{"forward", row.forward * ms}, {"backward", row.backward * ms}};
+    json["profile_ms"][row.operation] = Json::object({{"forward", row.forward * ms}, {"backward", row.backward * ms}});
   }
   return json;
 }
@@ -128,7 +128,7 @@ int bench_model(const BenchArguments& given) {
       "{} {}, batch {}: {:.0f} images/s (median of {}), best {:.0f}; {:.2f} ms per step, 10 % to 90 %: {:.2f} to "
       "{:.2f}\n"
       "peak memory {:.0f} MB, {} threads, {}\nenergy of the processor packages: {}\n",
-      a.model, a.mode, batch, json["img_s"].get<double>(), times.sorted.size(), json["best_img_s"].get<double>(),
+      a.model, a.mode, batch, json.at("img_s").number(), times.sorted.size(), json.at("best_img_s").number(),
       times.median() * 1e3, times.low() * 1e3, times.high() * 1e3, peak_megabytes(), threads(), kernels::gemm_library(),
       result.energy.report());
   if (a.profile) print_profile(result.profile, result.profiled);

@@ -139,7 +139,7 @@ ModelResult measure(const ModelCase& model, const bench::Limits& limits, double 
   for (const std::string& set : model.sets) arguments.insert(arguments.end(), {"--set", set});
   if (model.mode == "train") arguments.push_back("--profile");
   const Json json = Json::parse(output_of_self(arguments));
-  const auto number = [&](const char* key) { return json.at(key).get<double>(); };
+  const auto number = [&](const char* key) { return json.at(key).number(); };
   const ForwardWork work = forward_work(model);
   ModelResult result{{model.name, "images/s", number("img_s"), number("low_img_s"), number("high_img_s")},
                      model.model,
@@ -149,7 +149,7 @@ ModelResult measure(const ModelCase& model, const bench::Limits& limits, double 
                      ideal_seconds(work, model.mode == "train", limits) * number("img_s"),
                      number("peak_mb"),
                      Json::object()};
-  if (json.contains("profile_ms")) result.profile = json["profile_ms"];
+  if (json.contains("profile_ms")) result.profile = json.at("profile_ms");
   return result;
 }
 

@@ -46,8 +46,8 @@ void print_kernels(const std::vector<bench::KernelResult>& kernels) {
 /// "linear 20.1, gelu 3.2, ...": the operations that take longest.
 std::string longest(const Json& profile) {
   std::vector<std::pair<double, std::string>> operations;
-  for (const auto& [name, ms] : profile.items())
-    operations.emplace_back(-ms["forward"].get<double>() - ms["backward"].get<double>(), name);
+  for (const auto& [name, ms] : profile.entries())
+    operations.emplace_back(-ms.at("forward").number() - ms.at("backward").number(), name);
   std::sort(operations.begin(), operations.end());
   std::string text;
   for (std::size_t i = 0; i < std::min<std::size_t>(operations.size(), 4); ++i)
@@ -71,7 +71,7 @@ void print_models(const std::vector<ModelResult>& models) {
 }
 
 Json entry(const bench::Measurement& m) {
-  return {{"name", m.name}, {"unit", m.unit}, {"rate", m.rate}, {"low", m.low}, {"high", m.high}};
+  return Json::object({{"name", m.name}, {"unit", m.unit}, {"rate", m.rate}, {"low", m.low}, {"high", m.high}});
 }
 
 }  // namespace
@@ -86,14 +86,14 @@ void print_suite(const SuiteResult& result) {
 Json suite_json(const SuiteResult& result) {
   Json json = Json::parse(environment_json());
   json["warnings"] = result.warnings;
-  json["limits"] = json["kernels"] = json["models"] = Json::array();
+  json["limits"] = json["kernels"] = json["models"] = Json::list();
   for (const bench::Limit& limit : result.limits) {
-    Json& e = json["limits"].emplace_back(entry(limit.measured));
+    Json& e = json["limits"].push_back(entry(limit.measured));
     e["threads"] = limit.threads;
     e["measured_as"] = limit.how;
   }
   for (const bench::KernelResult& k : result.kernels) {
-    Json& e = json["kernels"].emplace_back(entry(k.measured));
+    Json& e = json["kernels"].push_back(entry(k.measured));
     e["size"] = k.size;
     e["us"] = k.microseconds;
     e["limit"] = name_of(k.limit);
@@ -101,7 +101,7 @@ Json suite_json(const SuiteResult& result) {
   }
   json["shortfalls"] = bench::shortfalls(result.kernels);
   for (const ModelResult& m : result.models) {
-    Json& e = json["models"].emplace_back(entry(m.measured));
+    Json& e = json["models"].push_back(entry(m.measured));
     e["model"] = m.model;
     e["mode"] = m.mode;
     e["batch"] = m.batch;

@@ -65,7 +65,7 @@ int list_settings() {
 void add_gradcheck(Command program) {
   static std::vector<std::string> names;
   static bool all = false;
-  Command command = program.verb("gradcheck", "Compare hand-written gradients with central differences");
+  Command command = program.command("gradcheck", "Compare hand-written gradients with central differences");
   command.option("NAME", &names, "operations and mechanisms, such as layer_norm or softmax");
   command.option("--all", &all, "all of them (as without NAME)", {.excludes = "NAME"});
   command.action([] { return gradcheck_command(names); });
@@ -73,7 +73,7 @@ void add_gradcheck(Command program) {
 
 void add_list(Command program) {
   static bool settings = false;
-  Command command = program.verb("list", "Show the attention mechanisms and their options");
+  Command command = program.command("list", "Show the attention mechanisms and their options");
   command.option("--settings", &settings,
                  "settings to compare instead, a line each: label, growth of time, NAME:OPTION=VALUE...");
   command.action([] { return settings ? list_settings() : list_command(); });

@@ -23,7 +23,7 @@ CLI::Option* add(CLI::App* app, const std::string& name, Destination into, const
 }
 
 /// What is wrong with the command line. CLI11 complains about what is missing before it does about what is unknown;
-/// the unknown verb or option is the better hint.
+/// the unknown command or option is the better hint.
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* command = &app;
   while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
@@ -35,19 +35,19 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
     for (const CLI::Option* o : command->get_options())
       for (const std::string& name : o->get_lnames()) known.push_back("--" + name);
   } else {
-    for (const CLI::App* verb : command->get_subcommands({})) known.push_back(verb->get_name());
+    for (const CLI::App* one : command->get_subcommands({})) known.push_back(one->get_name());
   }
   const std::string name = unknown.front().substr(0, unknown.front().find('='));
   return fmt::format("{}unknown {} {}{}", command == &app ? "" : command->get_name() + ": ",
                      option          ? "option"
                      : known.empty() ? "argument"
-                                     : "verb",
+                                     : "command",
                      in_quotes(name), suggestion(name, known));
 }
 
 }  // namespace
 
-Command Command::verb(const std::string& name, const std::string& summary) {
+Command Command::command(const std::string& name, const std::string& summary) {
   app_->require_subcommand(1);
   return {app_->add_subcommand(name, summary), chosen_};
 }

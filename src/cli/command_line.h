@@ -1,5 +1,5 @@
-// The command line: verbs, and the options that each takes. What parses it is known to command_line.cpp alone, whose
-// library takes longer to compile than any verb.
+// The command line: the commands, and the options that each takes. What parses it is known to command_line.cpp alone,
+// whose library takes longer to compile than any command.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -38,11 +38,11 @@ struct OptionRules {
   const char* excludes = nullptr;     ///< the option that cannot be given beside this one
 };
 
-/// A command, with its options and perhaps with verbs of its own, one of which must then be given.
+/// A command, with its options and perhaps with commands of its own, one of which must then be given.
 class Command {
  public:
-  /// Adds the verb `name`; `summary` is its line in the help.
-  Command verb(const std::string& name, const std::string& summary);
+  /// Adds the command `name`; `summary` is its line in the help.
+  Command command(const std::string& name, const std::string& summary);
 
   /// Adds an option, "--name" or "-n,--name", or "NAME" for a word that stands by itself. `into` must outlive the
   /// command line, and is left as it is where the option is not given.
@@ -68,7 +68,7 @@ class CommandLine {
   CommandLine(const std::string& name, const std::string& description, const std::string& version);
   ~CommandLine();
 
-  /// The program itself, to add verbs to.
+  /// The program itself, to add commands to.
   Command program() { return {app_.get(), &chosen_}; }
 
   /// Does what the arguments ask for and returns the exit status. Throws Error if they ask for nothing that exists.

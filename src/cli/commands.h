@@ -1,4 +1,4 @@
-// The verbs of the program. Each adds itself to the command line; what it returns is the exit status.
+// The commands of the program. Each adds itself to the command line; what it returns is the exit status.
 #pragma once
 
 #include "command_line.h"

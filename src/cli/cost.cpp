@@ -60,7 +60,7 @@ double operations_in(const Counts& counts) {
   return sum;
 }
 
-/// What a share is a share of: energy, or operations where the table prices none of them.
+/// What shares are taken of: energy, or operations where the table prices none of them.
 double weight_of(const EnergyTable& table, const Counts& counts, const Counts& total) {
   return energy_pj(table, total) > 0 ? energy_pj(table, counts) : operations_in(counts);
 }
@@ -148,7 +148,7 @@ CostQuery query_of(const CostArguments& a) {
 
 void add_cost(Command program) {
   static CostArguments a;
-  Command command = program.verb("cost", "Count a model's operations, memory and energy per image");
+  Command command = program.command("cost", "Count a model's operations, memory and energy per image");
   command.option("MODEL", &a.model, "model or experiment file (TOML)");
   add_sets(command, a.sets, "override a key of the file; repeatable");
   command.option("--batch", &a.batch, "images that share one reading of the weights; default 1",

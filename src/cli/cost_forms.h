@@ -19,7 +19,7 @@ struct CostArguments {
 /// What the arguments ask for.
 CostQuery query_of(const CostArguments& a);
 
-/// A model to cost, and what to call it.
+/// A model whose cost is counted, and what to call it.
 struct NamedModel {
   std::string name;
   Experiment experiment;

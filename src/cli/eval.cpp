@@ -25,7 +25,7 @@ int eval_command(const EvalArguments& a) {
   std::vector<std::string> sets = a.sets;
   if (!a.data.empty()) {
     sets.push_back("data.name=" + a.data);
-    sets.push_back("data.path=''");  // that of the run is another data set's
+    sets.push_back("data.path=''");  // the run's path belongs to another data set
   }
   if (!a.path.empty()) sets.push_back("data.path=" + a.path);
   TrainedModel trained(a.run, sets, a.weights);
@@ -89,7 +89,7 @@ int predict_command(const PredictArguments& a) {
 
 void add_eval(Command program) {
   static EvalArguments a;
-  Command command = program.verb("eval", "Evaluate a trained model: top-1, top-5, confusion matrix");
+  Command command = program.command("eval", "Evaluate a trained model: top-1, top-5, confusion matrix");
   command.option("RUN", &a.run, "run directory", {.required = true});
   command.option("--data", &a.data, "another data set than the model was trained on");
   command.option("--path", &a.path, "where the data lie", {.value = "DIR"});
@@ -103,7 +103,7 @@ void add_eval(Command program) {
 
 void add_predict(Command program) {
   static PredictArguments a;
-  Command command = program.verb("predict", "Classify image files with a trained model");
+  Command command = program.command("predict", "Classify image files with a trained model");
   command.option("RUN", &a.run, "run directory", {.required = true});
   command.option("IMAGE", &a.images, "PNG or JPEG files", {.required = true});
   command.option("--top", &a.top, "how many classes to show", {.range = {{1, 1'000'000}}});

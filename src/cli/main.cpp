@@ -1,4 +1,4 @@
-// heed: the program. Verbs are in the files beside this one.
+// heed: the program. Commands are in the files beside this one.
 #include "commands.h"
 
 #include "heed/base/error.h"

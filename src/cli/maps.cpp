@@ -95,7 +95,7 @@ constexpr const char* description =
 
 void add_maps(Command program) {
   static Arguments a;
-  Command command = program.verb("maps", "Draw a trained model's attention maps over an image");
+  Command command = program.command("maps", "Draw a trained model's attention maps over an image");
   command.option("RUN", &a.run, "run directory", {.required = true});
   command.option("IMAGE", &a.image, "PNG or JPEG file", {.required = true});
   command.option("-o,--output", &a.output, "default: IMAGE-maps.png in the working directory", {.value = "FILE.png"});

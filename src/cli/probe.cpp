@@ -59,7 +59,7 @@ void read_grid(const std::string& text, Index tokens, AttentionShape& shape) {
 }
 
 /// The options of a mechanism, and two of the probe's own: `mode`, train or eval, and `cls`, whether a class token
-/// stands in front, which a grid also tells.
+/// stands in front; with a grid it can be omitted.
 struct ProbeOptions {
   OptionValues values;
   bool training = false;
@@ -243,21 +243,21 @@ void add_files(Command command, Arguments& a) {
 
 void add_probe(Command program) {
   static Arguments a;
-  Command probe = program.verb("probe", "Run a mechanism, a layer or a model on given tensors");
+  Command probe = program.command("probe", "Run a mechanism, a layer or a model on given tensors");
 
-  Command attention = probe.verb("attention", "out, gradients and map of an attention mechanism");
+  Command attention = probe.command("attention", "out, gradients and map of an attention mechanism");
   attention.option("--mechanism", &a.mechanism, "as `heed list` names it", {.value = "NAME", .required = true});
   add_sets(attention, a.sets, "an option of the mechanism; repeatable");
   attention.option("--grid", &a.grid, "the tokens' image grid", {.value = "HxW"});
   add_files(attention, a);
   attention.action([] { return by_dtype(a, probe_attention<float>, probe_attention<double>); });
 
-  Command linear = probe.verb("linear", "out and gradients of a linear layer");
+  Command linear = probe.command("linear", "out and gradients of a linear layer");
   add_sets(linear, a.sets, "kind=mul, or kind=adder and its input_grad, weight_grad, weight_scale; repeatable");
   add_files(linear, a);
   linear.action([] { return by_dtype(a, probe_linear<float>, probe_linear<double>); });
 
-  Command model = probe.verb("model", "logits, loss and gradients of a model");
+  Command model = probe.command("model", "logits, loss and gradients of a model");
   model.option("MODEL", &a.model, "model or experiment file (TOML)", {.required = true});
   model.option("--weights", &a.weights, "the model's tensors (safetensors)", {.value = "FILE", .required = true});
   add_sets(model, a.sets, "override a key of the model file; repeatable");

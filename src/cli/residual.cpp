@@ -174,7 +174,7 @@ constexpr const char* description =
 
 void add_residual(Command program) {
   static Arguments a;
-  Command command = program.verb("residual", "Convergence of SOFT's inverse on a trained model's landmarks");
+  Command command = program.command("residual", "Convergence of SOFT's inverse on a trained model's landmarks");
   command.option("RUN", &a.run, "run directory", {.required = true});
   command.option("--images", &a.images, "how many test images, from the first; default: 200, or all if they are fewer",
                  {.value = "N", .range = {{1, 1'000'000}}});

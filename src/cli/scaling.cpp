@@ -183,7 +183,7 @@ constexpr const char* description =
 void add_scaling(Command program) {
   static Arguments a;
   constexpr Range sizes{1, 1 << 20};
-  Command command = program.verb("scaling", "Measure time and memory of attention as tokens become more");
+  Command command = program.command("scaling", "Measure time and memory of attention as tokens become more");
   command.option("NAME", &a.mechanism, "mechanism, as `heed list` names it", {.required = true});
   add_sets(command, a.sets, "an option of the mechanism; repeatable");
   command.option("--tokens", &a.tokens, "sizes, ascending; default: 64,128,256 and so on to 16384",

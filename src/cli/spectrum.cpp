@@ -122,7 +122,7 @@ constexpr const char* description =
 
 void add_spectrum(Command program) {
   static Arguments a;
-  Command command = program.verb("spectrum", "Singular values of a trained model's attention maps");
+  Command command = program.command("spectrum", "Singular values of a trained model's attention maps");
   command.option("RUN", &a.run, "run directory", {.required = true});
   command.option("--images", &a.images, "how many test images, from the first; default: 500, or all if they are fewer",
                  {.value = "N", .range = {{1, 1'000'000}}});

@@ -181,7 +181,7 @@ int train_command(const Arguments& a) {
 
 void add_train(Command program) {
   static Arguments a;
-  Command command = program.verb("train", "Train a model as an experiment file says");
+  Command command = program.command("train", "Train a model as an experiment file says");
   command.option("FILE", &a.file, "experiment, such as experiments/mnist.toml; with --resume: as recorded");
   command.option("--run", &a.run, "run directory: configuration, metrics, weights", {.value = "DIR", .required = true});
   add_sets(command, a.sets, "override a key of the experiment, such as optim.lr=2e-3; repeatable");

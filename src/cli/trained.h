@@ -1,4 +1,4 @@
-// A model as a run left it, for the verbs that use one.
+// A model as a run left it, for the commands that use one.
 #pragma once
 
 #include "commands.h"
@@ -23,11 +23,12 @@ struct TrainedModel {
   std::unique_ptr<Task<float>> task;  ///< images are resampled where another model.image was asked for
 };
 
-/// The options of every verb that takes a run directory's model.
+/// The options of every command that takes a run directory's model.
 void add_model_choice(Command command, std::string& weights, std::vector<std::string>& sets, int& threads);
 
-/// Takes the first `most` test examples of the run's data, or all if they are fewer, through the model and calls
-/// visit(layer, site) with each attention layer, counted from 0, for one batch after the other. Returns how many.
+/// Takes the first `most` test examples of the run's data, or all if there are fewer, through the model and calls
+/// visit(layer, site) with each attention layer, counted from 0, for one batch after the other. Returns the number of
+/// examples.
 Index visit_test_examples(TrainedModel& trained, Index most,
                           const std::function<void(Index layer, const AttentionSite<float>& site)>& visit);
 

@@ -32,7 +32,7 @@ Tensor<T> read_numbers(const SafetensorsFile& file, const ParameterSpec& spec) {
 
 constexpr const char* position_name = "pos_embed";
 
-/// Side of the square grid whose rows `shape` [1, N, D] holds after `skip` others; 0 if it is no such shape.
+/// Side of the square grid whose rows `shape` [1, N, D] holds after `skip` others; 0 if it is not such a shape.
 Index grid_side(const Shape& shape, Index skip) {
   if (shape.rank() != 3 || shape[0] != 1 || shape[1] <= skip) return 0;
   const auto side = static_cast<Index>(std::lround(std::sqrt(static_cast<double>(shape[1] - skip))));

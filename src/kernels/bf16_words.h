@@ -1,8 +1,8 @@
 // Pairs of bfloat16 as words.
 //
-// An instruction multiplies pairs of bfloat16 and adds both products to a float. So a pair that follows each other
-// along k is made one word as wide as a float; what remains is a product of words with half as many steps, for which
-// the tiles of pair_sums.h serve.
+// An instruction multiplies pairs of bfloat16 and adds both products to a float. So two neighbours along k are made one
+// word, as wide as a float. What remains is a product of words with half as many steps, which the tiles of pair_sums.h
+// can do.
 #pragma once
 
 #include "pair_sums.h"

@@ -72,10 +72,7 @@ void gemm_bf16(const Operand<float>& a, const Operand<float>& b, Update update, 
 
 void addmm_bf16(const Operand<float>& a, const Operand<float>& b, const float* bias, const Matrix<const float>& addend,
                 const Matrix<float>& c) {
-  if (bias == nullptr || a.columns == 0) {
-    addmm<float>(a.middle_columns(0, 0), b.middle_rows(0, 0), bias, addend, c);
-    return gemm_bf16(a, b, Update::accumulate, c);
-  }
+  if (bias == nullptr || a.columns == 0) return gemm_bf16(a, b, detail::assign_addends(bias, addend, c), c);
   product<true>(a, b, Update::assign, c, {bias, nullptr, addend});
 }
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-// Exported by OpenBLAS, in no header of its; another BLAS lacks them.
+// OpenBLAS exports them but declares them in no header; another BLAS lacks them.
 extern "C" {
 [[gnu::weak]] void* blas_memory_alloc(int);
 [[gnu::weak]] void blas_memory_free(void*);

@@ -14,7 +14,7 @@ void gemm(const Operand<float>& a, const Operand<float>& b, Update update, const
 
 void addmm(const Operand<float>& a, const Operand<float>& b, const float* bias, const Matrix<const float>& addend,
            const Matrix<float>& c) {
-  if (bias == nullptr || a.columns == 0) return addmm<float>(a, b, bias, addend, c);
+  if (bias == nullptr || a.columns == 0) return gemm(a, b, detail::assign_addends(bias, addend, c), c);
   sum_pairs<AddProduct, true>(a, b, Update::accumulate, c, {bias, nullptr, addend});
 }
 

@@ -13,7 +13,7 @@
 // cycles need, and 8 x 3 takes 28 registers.
 //
 // Each element of C is a chain of additions in the order of k, begun anew at multiples of `block`, with the
-// sums of the blocks added in order. Neither m, n nor the element's place in a tile has a part in it.
+// sums of the blocks added in order. Neither m nor n nor the element's place in a tile changes that.
 #pragma once
 
 #include "heed/kernels/gemm.h"
@@ -32,7 +32,8 @@ constexpr int tile_rows(Index vectors) { return vectors == tile_vectors ? 6 : mo
 /// cache of 1 MB; a tile reads 256 bytes of it in the 12 to 24 cycles of a step, less than L2 delivers.
 inline constexpr Index block = 256;
 
-/// Up to so many rows of C, an untransposed B of whole vectors is read in place: fewer tiles share a panel then.
+/// With no more rows of C than this, an untransposed B of whole vectors is read in place, because few tiles would share
+/// a panel.
 inline constexpr Index in_place_rows = 96;
 
 /// What sums are added to, not what is in C: row[j] + column[i], or row[j] + matrix[i,j]; column and matrix may be left
@@ -49,7 +50,7 @@ struct Start {
 };
 
 /// What a tile needs to know: A [m, k]; B [k, n], which can be read up to the end of its last vector; C [m, n]. It
-/// makes the first of the m rows; their number itself is nobody's to ask.
+/// makes the first of the m rows, and does not need m.
 struct TileWork {
   Operand<float> a;
   Matrix<const float> b;
@@ -268,7 +269,7 @@ inline void pack_all(const Operand<float>& b, float* to) {
 }
 
 /// As sum_pairs, for a B [k, columns] that pack_all has arranged, of whose columns C [m, n] takes n from `begin` on:
-/// `begin` is a multiple of `lanes`, and begin + n too or `columns`. `start` is that of C.
+/// `begin` is a multiple of `lanes`, and begin + n is one too or equals `columns`. `start` is that of C.
 template <class AddTerm, bool starts>
 void sum_packed(const Operand<float>& a, const float* packed, Index columns, Index begin, Update update,
                 const Matrix<float>& c, const Start& start) {

@@ -23,7 +23,7 @@ void singular_values(Matrix<double> A, double* values) {
   double none = 0;
   dgesvd_("N", "N", &size, &size, A.data, &stride, values, &none, &one, &none, &one, work.data(), &work_size, &info, 1,
           1);
-  HEED_ASSERT(info == 0);  // it does not converge where A is not finite only
+  HEED_ASSERT(info == 0);  // it fails to converge only where A is not finite
 }
 
 }  // namespace heed::kernels

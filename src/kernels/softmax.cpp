@@ -1,6 +1,6 @@
 // Rows of attention maps are short (50 to 200 keys). Where registers hold four of them, their maxima and sums are taken
-// together; longer rows, and causal ones, go one by one. A row's last partial vector stays in a register: read back
-// soon after a masked store it would be waited for (122 ns on Zen 4). A score is multiplied by its scale and rounded
+// together; longer rows, and causal ones, go one by one. A row's last partial vector stays in a register: reading it
+// back soon after a masked store would wait for that (122 ns on Zen 4). A score is multiplied by its scale and rounded
 // before the maximum is subtracted, not in one fused step: the largest then gives exactly exp(0), however large the
 // scores are.
 #include "heed/kernels/softmax.h"

@@ -26,9 +26,11 @@ double cross_entropy_of(const T* logits, Index classes, Index label) {
   return maximum + std::log(sum) - static_cast<double>(logits[label]);
 }
 
-/// Number of classes ranked before `label`; ties go to the lower class.
+/// Number of classes ranked before `label`; ties go to the lower class. Where a logit is NaN nothing is ranked: no
+/// answer is right.
 template <class T>
 Index rank_of(const T* logits, Index classes, Index label) {
+  if (std::any_of(logits, logits + classes, [](T x) { return std::isnan(x); })) return classes;
   Index before = 0;
   for (Index c = 0; c < classes; ++c) before += logits[c] > logits[label] || (logits[c] == logits[label] && c < label);
   return before;
@@ -116,7 +118,7 @@ Index ClassificationBatch<T>::correct(View<const T> logits, Piece piece) const {
   const Index classes = logits.shape()[1];
   Index correct = 0;
   for (Index i = 0; i < piece.count; ++i)
-    correct += largest_of(logits.data() + i * classes, classes) == labels_[piece.first + i];
+    correct += rank_of(logits.data() + i * classes, classes, labels_[piece.first + i]) == 0;
   return correct;
 }
 

@@ -1,5 +1,9 @@
 #include "heed/train/evaluate.h"
 
+#include <fmt/format.h>
+
+#include <cmath>
+
 namespace heed {
 
 template <class T>
@@ -32,6 +36,9 @@ Evaluation evaluate(const Model& model, Parameters<T>& parameters, BatchSource<T
   for (const std::vector<double>& of_thread : of_threads)
     std::transform(of_thread.begin(), of_thread.end(), result.counts.begin(), result.counts.begin(), std::plus<>());
   ranks.sum(result.counts);
+  if (!std::isfinite(result.score.loss))
+    throw Diverged(fmt::format("the model's answers are not finite: the loss of {:.0f} examples is {}",
+                               result.score.terms, result.score.loss));
   return result;
 }
 

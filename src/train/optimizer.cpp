@@ -65,7 +65,7 @@ void Optimizer<T>::step(Parameters<T>& parameters, const Gradients<T>& gradients
   };
   const ParameterList& list = parameters.list();
   for_ranges(parameters.trainable_size(), [&](Index begin, Index end) {
-    // The range's share of each tensor in it; whether weight decay applies is the tensor's to say.
+    // The part of each tensor that lies in the range. Weight decay applies to some tensors only.
     for (ParameterId id = 0; id < list.size(); ++id) {
       if (!list[id].trainable) continue;
       const Index from = std::max(begin, parameters.offset(id));
@@ -80,7 +80,7 @@ Clipping clip_by_norm(const Gradients<T>& gradients, double clip) {
   const Index size = gradients.trainable_size(), count = (size + range - 1) / range;
   constexpr Index most = 64;
   double sums[most] = {};
-  // At most 64 sums, each over its ranges in order, added in order.
+  // At most 64 sums: sum `lane` takes the ranges lane, lane + 64, ... in order, and the sums are added in order.
   parallel_for(std::min(count, most), [&](Index lane) {
     double sum = 0;
     for (Index i = lane; i < count; i += most) {

@@ -1,12 +1,12 @@
 #include "heed/train/run.h"
 
 #include "heed/io/file.h"
+#include "heed/io/json.h"
 #include "heed/kernels/gemm.h"
 #include "heed/base/parallel.h"
 #include "heed/base/suggest.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -104,7 +104,7 @@ void check_same_experiment(const RunPaths& paths, const Experiment& experiment) 
 std::string config_toml(const Experiment& experiment) { return "# heed " HEED_VERSION "\n" + to_toml(experiment); }
 
 std::string environment_json() {
-  nlohmann::ordered_json json;
+  Json json;
   json["version"] = HEED_VERSION;
   json["compiler"] = "g++ " __VERSION__;
   json["arch"] = HEED_ARCH;

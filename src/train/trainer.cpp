@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -38,6 +39,7 @@ class Run {
   bool test();
   void save_last();
   void save_best();
+  void check_finite(const Parameters<T>& parameters) const;
   bool interrupted() const { return options_.interrupt && *options_.interrupt; }
   bool at_step_limit() const { return x_.train.max_steps > 0 && progress_.step >= x_.train.max_steps; }
   RunState<T> state() { return {parameters_, optimizer_, average_, task_, progress_}; }
@@ -178,9 +180,12 @@ void Run<T>::make_step(const TaskBatch<T>& batch) {
                     progress_.step + 1, progress_.epoch + 1, result.loss, clipping.norm, lr_of(progress_.step)));
   optimizer_.step(parameters_, gradient_.gradients(), lr_of(progress_.step), clipping.factor);
   if (average_) {
+    // What is not trained is taken as it is: places of landmarks, say, have no mean.
     const T keep(x_.train.ema), share(1 - x_.train.ema);
-    for (Index i = 0; i < parameters_.size(); ++i)
+    const Index trained = parameters_.trainable_size();
+    for (Index i = 0; i < trained; ++i)
       average_->data()[i] = keep * average_->data()[i] + share * parameters_.data()[i];
+    std::copy(parameters_.data() + trained, parameters_.data() + parameters_.size(), average_->data() + trained);
   }
   task_.after_step(parameters_);
   ++progress_.step;
@@ -245,13 +250,23 @@ bool Run<T>::test() {
   return true;
 }
 
+/// What is not finite is never kept: the files of before stay.
+template <class T>
+void Run<T>::check_finite(const Parameters<T>& parameters) const {
+  if (!std::all_of(parameters.data(), parameters.data() + parameters.size(), [](T w) { return std::isfinite(w); }))
+    throw Diverged(fmt::format("training diverged: the weights are not finite after step {} of epoch {}",
+                               progress_.step, progress_.epoch + 1));
+}
+
 template <class T>
 void Run<T>::save_last() {
+  check_finite(parameters_);
   save_checkpoint(paths_.last(), state());
 }
 
 template <class T>
 void Run<T>::save_best() {
+  check_finite(judged());
   SafetensorsWriter file;
   add_weights(file, judged());
   add_version(file);

@@ -65,14 +65,14 @@ struct Probe {
 
 BOOST_AUTO_TEST_SUITE(cli_bad_input)
 
-BOOST_AUTO_TEST_CASE(unknown_verbs_and_options) {
+BOOST_AUTO_TEST_CASE(unknown_commands_and_options) {
   check_refusal({}, {"subcommand is required"});
-  check_refusal({"trian"}, {"unknown verb 'trian'; did you mean 'train'?"});
+  check_refusal({"trian"}, {"unknown command 'trian'; did you mean 'train'?"});
   check_refusal({"train", "--rum", "x"}, {"train: unknown option '--rum'; did you mean '--run'?"});
   check_refusal({"train", "experiments/mnist.toml"}, {"--run is required"});
   check_refusal({"list", "softmax"}, {"list: unknown argument 'softmax'"});
   check_refusal({"gradcheck", "softmx"}, {"'softmx'; did you mean 'softmax'?"});
-  check_refusal({"two\nlines"}, {"unknown verb"});
+  check_refusal({"two\nlines"}, {"unknown command"});
   check_refusal({"train", "two\nlines", "--run", "x"}, {"two lines: cannot open"});
   for (const std::string threads : {"0", "-1", "two", "99999999999"})
     check_refusal({"bench", "models/vit-micro.toml", "--threads", threads}, {"--threads", threads, "1 to 1024"});

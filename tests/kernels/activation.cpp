@@ -12,8 +12,8 @@ BOOST_AUTO_TEST_CASE(gelu_is_within_its_bound_on_a_fine_grid) {
   const Index n = 240'001;
   std::vector<double> x(n), y(n), dx(n), one(n, 1.0);
   for (Index i = 0; i < n; ++i) x[i] = static_cast<float>(-12 + 1e-4 * static_cast<double>(i));
-  kernels::gelu_forward<double>(n, x.data(), y.data());
-  kernels::gelu_backward<double>(n, x.data(), one.data(), Update::assign, dx.data());
+  kernels::reference::gelu_forward(n, x.data(), y.data());
+  kernels::reference::gelu_backward(n, x.data(), one.data(), Update::assign, dx.data());
   Guarded fx(x, 0), fy(n, 0), fdx(n, 0), fone(one, 0);
   kernels::gelu_forward(n, fx.data(), fy.data());
   kernels::gelu_backward(n, fx.data(), fone.data(), Update::assign, fdx.data());
@@ -27,13 +27,13 @@ BOOST_AUTO_TEST_CASE(gelu_at_every_length_and_offset) {
       const auto x = normal_floats(n, 1, 2), dy = normal_floats(n, 2), before = normal_floats(n, 3);
       Guarded fx(x, offset), fdy(dy, offset + 1), fy(n, offset);
       std::vector<double> y(x);
-      kernels::gelu_forward<double>(n, x.data(), y.data());
+      kernels::reference::gelu_forward(n, x.data(), y.data());
       kernels::gelu_forward(n, fx.data(), fy.data());
       require_close("gelu", fy, y, [&](std::size_t i) { return 4e-7 * std::max(1.0, std::abs(x[i])); });
       for (const Update update : {Update::assign, Update::accumulate}) {
         std::vector<double> dx(before);
         Guarded fdx(before, offset);
-        kernels::gelu_backward<double>(n, x.data(), dy.data(), update, dx.data());
+        kernels::reference::gelu_backward(n, x.data(), dy.data(), update, dx.data());
         Guarded again(n, offset + 2);
         kernels::gelu_backward(n, fx.data(), fdy.data(), update, fdx.data(),
                                update == Update::assign ? again.data() : nullptr);
@@ -77,7 +77,7 @@ void check_again(const Forward& forward, const Backward& backward, double tolera
 }
 
 BOOST_AUTO_TEST_CASE(results_made_again) {
-  check_again(kernels::gelu_forward<double>, kernels::gelu_backward<double>, 0);
+  check_again(kernels::reference::gelu_forward<double>, kernels::reference::gelu_backward<double>, 0);
   check_again(kernels::relu_forward<double>, kernels::relu_backward<double>, 0);
   check_again(kernels::silu_forward<double>, kernels::silu_backward<double>, 4e-16);
 }

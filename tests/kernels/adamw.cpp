@@ -16,7 +16,7 @@ BOOST_AUTO_TEST_CASE(one_step_at_every_length) {
       for (double& x : *positive) x = std::abs(x);
     const auto before = w;
     Guarded fw(w, 1), fg(g, 2), fm(m, 3), fv(v, 0);
-    kernels::adamw<double>(step, n, w.data(), g.data(), m.data(), v.data());
+    kernels::reference::adamw(step, n, w.data(), g.data(), m.data(), v.data());
     kernels::adamw(step, n, fw.data(), fg.data(), fm.data(), fv.data());
     require_close("m", fm, m, [&](std::size_t i) { return 3e-7 * m[i]; });
     require_close("v", fv, v, [&](std::size_t i) { return 4e-7 * v[i]; });

@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(counts_of_gates) {
     }
 }
 
-// The fast float versions against the plain loops in double: with 100 times N(0, 1), most exponentials vanish.
+// The fast float versions against the references in double: with 100 times N(0, 1), most exponentials vanish.
 BOOST_AUTO_TEST_CASE(fast_sums_at_every_length) {
   for (Index n = 0; n <= 140; n += n < 40 ? 1 : 25)
     for (const Index keys : {1, 2, 7, 50})
@@ -182,8 +182,8 @@ BOOST_AUTO_TEST_CASE(fast_sums_at_every_length) {
           const auto bias = normal_floats(keys, 3, spread / 2);
           Guarded fk(k, 1), fv(v, 2), fbias(bias, 0), scale(n, 0), mass(n, 1), value(n, 3);
           Sums<double> sums(n);
-          kernels::exp_sums_of<double>({{k.data(), keys, n, k_stride}, {v.data(), keys, n, v_stride}},
-                                       biased ? bias.data() : nullptr, sums.view());
+          kernels::reference::exp_sums_of({{k.data(), keys, n, k_stride}, {v.data(), keys, n, v_stride}},
+                                          biased ? bias.data() : nullptr, sums.view());
           kernels::exp_sums_of(
               {{fk.data(), keys, n, k_stride}, {fv.data(), keys, n, v_stride}}, biased ? fbias.data() : nullptr,
               kernels::ExpSums<float>{{scale.data(), 1, n}, {mass.data(), 1, n}, {value.data(), 1, n}});
@@ -210,8 +210,8 @@ BOOST_AUTO_TEST_CASE(fast_exp_of_columns_at_every_length) {
         const auto k = normal_floats(keys * k_stride, 1, spread), v = normal_floats(keys * v_stride, 2);
         std::vector<double> largest(n), f(2 * keys * n);
         Guarded fk(k, 1), fv(v, 2), maximum(n, 0), ff(2 * keys * n, 3);
-        kernels::exp_of_columns<double>({{k.data(), keys, n, k_stride}, {v.data(), keys, n, v_stride}}, largest.data(),
-                                        Matrix<double>(f.data(), keys, 2 * n));
+        kernels::reference::exp_of_columns({{k.data(), keys, n, k_stride}, {v.data(), keys, n, v_stride}},
+                                           largest.data(), Matrix<double>(f.data(), keys, 2 * n));
         kernels::exp_of_columns({{fk.data(), keys, n, k_stride}, {fv.data(), keys, n, v_stride}}, maximum.data(),
                                 {ff.data(), keys, 2 * n});
         require_close("maximum", maximum, largest, [](std::size_t) { return 0; });
@@ -253,14 +253,14 @@ BOOST_AUTO_TEST_CASE(fast_gate_at_every_length) {
         };
       };
       Guarded fq(q, 1), fy(y, 2), fdout(dout, 3), fout(n, 0);
-      kernels::gate_forward<double>({q.data(), 1, n}, {y.data(), 1, n}, {out.data(), 1, n});
+      kernels::reference::gate_forward({q.data(), 1, n}, {y.data(), 1, n}, Matrix(out.data(), 1, n));
       kernels::gate_forward({fq.data(), 1, n}, {fy.data(), 1, n}, Matrix<float>(fout.data(), 1, n));
       require_close("out", fout, out, bound(4e-7));
       for (const Update update : {Update::assign, Update::accumulate}) {
         std::vector<double> dq(before);
         Guarded fdq(before, 1), fdy(n, 0);
-        kernels::gate_backward<double>({q.data(), 1, n}, {y.data(), 1, n}, {dout.data(), 1, n}, update,
-                                       {dq.data(), 1, n}, {dy.data(), 1, n});
+        kernels::reference::gate_backward({q.data(), 1, n}, {y.data(), 1, n}, {dout.data(), 1, n}, update,
+                                          Matrix(dq.data(), 1, n), Matrix(dy.data(), 1, n));
         kernels::gate_backward({fq.data(), 1, n}, {fy.data(), 1, n}, {fdout.data(), 1, n}, update,
                                Matrix<float>(fdq.data(), 1, n), Matrix<float>(fdy.data(), 1, n));
         require_close("dy", fdy, dy,
@@ -283,9 +283,9 @@ BOOST_AUTO_TEST_CASE(fast_gate_of_rows) {
     const auto q = normal_floats(numbers, 1), y = normal_floats(numbers, 2), dout = normal_floats(numbers, 3);
     std::vector<double> out(numbers), dq(numbers), dy(numbers);
     Guarded fq(q, 1), fy(y, 2), fdout(dout, 3), fout(numbers, 0), fdq(numbers, 0), fdy(numbers, 0);
-    kernels::gate_forward<double>(all(q.data()), one(y.data()), all(out.data()));
-    kernels::gate_backward<double>(all(q.data()), one(y.data()), all(dout.data()), Update::assign, all(dq.data()),
-                                   one(dy.data()));
+    kernels::reference::gate_forward(all(q.data()), one(y.data()), all(out.data()));
+    kernels::reference::gate_backward(all(q.data()), one(y.data()), all(dout.data()), Update::assign, all(dq.data()),
+                                      one(dy.data()));
     kernels::gate_forward(all(fq.data()), one(fy.data()), all(fout.data()));
     kernels::gate_backward(all(fq.data()), one(fy.data()), all(fdout.data()), Update::assign, all(fdq.data()),
                            one(fdy.data()));
@@ -316,8 +316,8 @@ BOOST_AUTO_TEST_CASE(gate_is_finite_everywhere) {
   const std::vector<float> q{-1000, -1, 0, 1, 1000}, y{1, 1, 1, 1, 1};
   std::vector<float> out(5), dq(5), dy(5);
   const Matrix<const float> qs(q.data(), 1, 5), ys(y.data(), 1, 5);
-  kernels::gate_forward<float>(qs, ys, {out.data(), 1, 5});
-  kernels::gate_backward<float>(qs, ys, ys, Update::assign, {dq.data(), 1, 5}, {dy.data(), 1, 5});
+  kernels::reference::gate_forward(qs, ys, Matrix(out.data(), 1, 5));
+  kernels::reference::gate_backward(qs, ys, ys, Update::assign, Matrix(dq.data(), 1, 5), Matrix(dy.data(), 1, 5));
   const std::vector<double> gate{0, 0.2689414213699951, 0.5, 0.7310585786300049, 1};
   for (std::size_t i = 0; i < 5; ++i) {
     BOOST_TEST(std::abs(out[i] - gate[i]) < 1e-7);

@@ -157,7 +157,7 @@ BOOST_AUTO_TEST_CASE(products_in_blocks_are_products_with_the_whole_matrix) {
   }
 }
 
-// The fast kernels against the plain loops in double, in shapes around the widths of vectors and tiles. A term of a
+// The fast kernels against the references in double, in shapes around the widths of vectors and tiles. A term of a
 // gradient is a product of two factors, each with at most (d + 6) roundings, and n terms are added.
 BOOST_AUTO_TEST_CASE(float_agrees_with_double) {
   for (const Index d : {1, 3, 15, 16, 17, 33})
@@ -172,8 +172,8 @@ BOOST_AUTO_TEST_CASE(float_agrees_with_double) {
       kernels::gaussian(mx2, my2, 0.2, matrix(expected_g, m, n));
       kernels::gaussian_backward({mx, my, 0.2, matrix(g, m, n)}, matrix(dg, m, n), Update::accumulate, matrix(dx, m, d),
                                  Update::assign, matrix(dy, n, d));
-      kernels::gaussian_backward({mx2, my2, 0.2, mg2}, matrix(dg2, m, n), Update::accumulate, matrix(expected_dx, m, d),
-                                 Update::assign, matrix(expected_dy, n, d));
+      kernels::reference::gaussian_backward({mx2, my2, 0.2, mg2}, matrix(dg2, m, n), Update::accumulate,
+                                            matrix(expected_dx, m, d), Update::assign, matrix(expected_dy, n, d));
       const double eps = 6e-8, roundings = static_cast<double>(d + 6 + m + n);
       BOOST_TEST(largest_difference({g.begin(), g.end()}, expected_g) < 4 * roundings * eps);
       BOOST_TEST(largest_difference({dx.begin(), dx.end()}, expected_dx) < 4 * roundings * eps);

@@ -58,8 +58,8 @@ void check(Problem p, Products products) {
     std::vector<double> c(p.c), abs_a(p.a), abs_b(p.b), absolute(p.c.size(), 0.0);
     for (double& x : abs_a) x = std::abs(x);
     for (double& x : abs_b) x = std::abs(x);
-    kernels::gemm<double>(p.A(p.a.data()), p.B(p.b.data()), update, p.C(c.data()));
-    kernels::gemm<double>(p.A(abs_a.data()), p.B(abs_b.data()), Update::assign, p.C(absolute.data()));
+    kernels::reference::gemm(p.A(p.a.data()), p.B(p.b.data()), update, p.C(c.data()));
+    kernels::reference::gemm(p.A(abs_a.data()), p.B(abs_b.data()), Update::assign, p.C(absolute.data()));
     Guarded fa(given_a, 1), fb(given_b, 2), fc(p.c, 3);
     // What is not read must not matter, and what is overwritten must not be read.
     if (update == Update::assign) fill(p.C(fc.data()), NAN);

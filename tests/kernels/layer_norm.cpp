@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_CASE(forward_and_backward) {
         Guarded fx(x, 1), fgamma(gamma, 2), fbeta(beta, 0), fy(before, 3), fstatistics(2 * rows, 1);
         const kernels::RowNorm<double> norm{gamma.data(), beta.data(), 1e-6};
         const kernels::RowNorm<float> fnorm{fgamma.data(), fbeta.data(), 1e-6};
-        kernels::layer_norm_forward<double>(norm, matrix(x), {}, matrix(y), pairs(statistics));
+        kernels::reference::layer_norm_forward(norm, matrix(x), {}, matrix(y), pairs(statistics));
         kernels::layer_norm_forward(fnorm, matrix(fx), {}, matrix(fy), pairs(fstatistics));
         const auto scale = scales(statistics);
         const auto row_scale = [&](std::size_t i) {
@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(forward_and_backward) {
         const auto bound = [&](std::size_t i) { return 10 * tolerance * row_scale(i); };
         require_close("y", fy, y, bound);
 
-        kernels::layer_norm_forward<double>(norm, matrix(x), matrix(residual), matrix(sum), pairs(statistics));
+        kernels::reference::layer_norm_forward(norm, matrix(x), matrix(residual), matrix(sum), pairs(statistics));
         Guarded fresidual(residual, 2), fsum(before, 0), again(before, 1);
         kernels::layer_norm_forward(fnorm, matrix(fx), matrix(fresidual), matrix(fsum), pairs(fstatistics));
         require_close("y + residual", fsum, sum, bound);
@@ -62,8 +62,8 @@ BOOST_AUTO_TEST_CASE(forward_and_backward) {
         for (const Update update : {Update::assign, Update::accumulate}) {
           std::vector<double> dx(before);
           Guarded fdy(dy, 1), fdx(before, 3);
-          kernels::layer_norm_backward<double>(gamma.data(), matrix(x), pairs(statistics), matrix(dy), update,
-                                               matrix(dx));
+          kernels::reference::layer_norm_backward(gamma.data(), matrix(x), pairs(statistics), matrix(dy), update,
+                                                  matrix(dx));
           kernels::layer_norm_backward(fgamma.data(), matrix(fx), pairs(fstatistics), matrix(fdy), update, matrix(fdx));
           require_close("dx", fdx, dx, [&](std::size_t i) { return bound(i) * row_scale(i); });
         }
@@ -106,8 +106,8 @@ BOOST_AUTO_TEST_CASE(parameter_gradients) {
         Guarded fx(x, 1), fdy(dy, 2), fstatistics(statistics, 0), fsums(sums, 1);
         const auto matrix = [=](auto& numbers) { return Matrix(numbers.data(), rows, n); };
         const auto pairs = [=](auto& numbers) { return Matrix(numbers.data(), rows, 2); };
-        kernels::layer_norm_parameter_gradients<double>(matrix(x), pairs(statistics), matrix(dy), update,
-                                                        {sums.data(), 2, n, stride});
+        kernels::reference::layer_norm_parameter_gradients(matrix(x), pairs(statistics), matrix(dy), update,
+                                                           Matrix(sums.data(), 2, n, stride));
         kernels::layer_norm_parameter_gradients(matrix(fx), pairs(fstatistics), matrix(fdy), update,
                                                 Matrix<float>(fsums.data(), 2, n, stride));
         require_close("dgamma, dbeta", fsums, sums, [&](std::size_t i) {

@@ -78,8 +78,8 @@ BOOST_AUTO_TEST_CASE(a_convolution_with_the_weights_of_a_mean_is_the_mean) {
   const Carved<kernels::LandmarkScratch, double> none(mean, d), patches(convolution, d);
   const Matrix<const double> tokens(x.data(), 24, d, stride);
   for (Index c = 0; c < d; ++c) std::fill_n(weight.begin() + (c * d + c) * 4, 4, 0.25);
-  kernels::sample_landmarks(mean, tokens, {}, *none, rows(a, d));
-  kernels::sample_landmarks(convolution, tokens, rows(weight, convolution.taps(d)), *patches, rows(b, d));
+  kernels::sample_landmarks({mean, tokens, {}, *none}, rows(a, d));
+  kernels::sample_landmarks({convolution, tokens, rows(weight, convolution.taps(d)), *patches}, rows(b, d));
   for (std::size_t i = 0; i < a.size(); ++i) BOOST_TEST(std::abs(a[i] - b[i]) < 1e-15);
 }
 
@@ -88,9 +88,9 @@ BOOST_AUTO_TEST_CASE(tokens_by_index_and_the_first_ones) {
   std::vector<double> out(2);
   const Landmarks two{Landmarks::Kind::tokens, 2, 1};
   const Carved<kernels::LandmarkScratch, double> none(two, 1);
-  kernels::sample_landmarks(two, rows(x, 1), rows(index, 1), *none, rows(out, 1));
+  kernels::sample_landmarks({two, rows(x, 1), rows(index, 1), *none}, rows(out, 1));
   BOOST_TEST(out == (std::vector<double>{30, 10}));
-  kernels::sample_landmarks(two, rows(x, 1), {}, *none, rows(out, 1));
+  kernels::sample_landmarks({two, rows(x, 1), {}, *none}, rows(out, 1));
   BOOST_TEST(out == (std::vector<double>{10, 20}));
 }
 
@@ -105,8 +105,8 @@ BOOST_AUTO_TEST_CASE(gradients_are_adjoints) {
     const Matrix<const double> tensor = convolution ? rows(weight, l.taps(d)) : Matrix<const double>{};
     std::vector<double> out(l.count * d), dx(n, 1.0), dweight(taps, 1.0), dout = y;
     const Carved<kernels::LandmarkScratch, double> scratch(l, d);
-    kernels::sample_landmarks(l, rows(x, d), tensor, *scratch, rows(out, d));
-    kernels::sample_landmarks_backward(l, rows(x, d), tensor, rows(dout, d), *scratch, rows(dweight, l.taps(d)),
+    kernels::sample_landmarks({l, rows(x, d), tensor, *scratch}, rows(out, d));
+    kernels::sample_landmarks_backward({l, rows(x, d), tensor, *scratch}, rows(dout, d), rows(dweight, l.taps(d)),
                                        rows(dx, d));
     for (double& value : dx) value -= 1;
     for (double& value : dweight) value -= 1;
@@ -126,10 +126,10 @@ BOOST_AUTO_TEST_CASE(counts) {
     std::vector<Counted> out(dout.size()), dx(x.size()), dweight(weight.size());
     const Carved<kernels::LandmarkScratch, Counted> scratch(l, d);
     Counted::tally() = {};
-    kernels::sample_landmarks(l, rows(x, d), tensor, *scratch, rows(out, d));
+    kernels::sample_landmarks({l, rows(x, d), tensor, *scratch}, rows(out, d));
     BOOST_TEST((Counted::tally() == kernels::landmarks_cost(l, d).forward));
     Counted::tally() = {};
-    kernels::sample_landmarks_backward(l, rows(x, d), tensor, rows(dout, d), *scratch, rows(dweight, l.taps(d)),
+    kernels::sample_landmarks_backward({l, rows(x, d), tensor, *scratch}, rows(dout, d), rows(dweight, l.taps(d)),
                                        rows(dx, d));
     BOOST_TEST((Counted::tally() == kernels::landmarks_cost(l, d).backward));
   }

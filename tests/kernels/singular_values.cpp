@@ -1,4 +1,4 @@
-// Singular values: known ones, and the fast way against the plain one.
+// Singular values: known ones, and LAPACK against the reference kernel.
 #include "heed/kernels/singular_values.h"
 #include "heed/base/random.h"
 
@@ -25,13 +25,13 @@ std::vector<double> usual(Index n, std::vector<double> a) {
   return values;
 }
 
-std::vector<double> plain(Index n, std::vector<double> a) {
+std::vector<double> reference(Index n, std::vector<double> a) {
   std::vector<double> values(n);
-  kernels::singular_values<double>(Matrix(a.data(), n, n), values.data());
+  kernels::reference::singular_values(Matrix(a.data(), n, n), values.data());
   return values;
 }
 
-constexpr Method methods[] = {usual, plain};
+constexpr Method methods[] = {usual, reference};
 
 }  // namespace
 
@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(both_ways_agree) {
   for (const Index n : {2, 5, 16, 33, 50}) {
     auto a = random_matrix(n);
     std::copy(a.begin(), a.begin() + n, a.end() - n);  // two equal rows: one value is 0
-    const auto x = usual(n, a), y = plain(n, a);
+    const auto x = usual(n, a), y = reference(n, a);
     double squares = 0, sum = 0;
     for (const double element : a) squares += element * element;
     for (const double value : y) sum += value * value;

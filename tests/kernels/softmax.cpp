@@ -35,7 +35,7 @@ BOOST_AUTO_TEST_CASE(softmax_rows_at_every_length) {
       const auto s = scores(rows, stride);
       std::vector<double> p(s), kept(2 * rows);
       Guarded fp(s, 1), fkept(2 * rows, 1);
-      kernels::softmax_rows<double>(matrix(p), pairs(kept));
+      kernels::reference::softmax_rows(matrix(p), pairs(kept));
       kernels::softmax_rows(matrix(fp), pairs(fkept));
       require_close("p", fp, p, [&](std::size_t i) {
         const double maximum = row_maximum({1.0}, matrix(s), static_cast<Index>(i) / stride);
@@ -80,7 +80,7 @@ BOOST_AUTO_TEST_CASE(attention_rows) {
       };
       std::vector<double> p(s), kept(2 * rows);
       Guarded fp(s, 1), fkept(2 * rows, 0);
-      kernels::attention_softmax<double>(rule, matrix(p), pairs(kept));
+      kernels::reference::attention_softmax(rule, matrix(p), pairs(kept));
       kernels::attention_softmax(rule, matrix(fp), pairs(fkept));
       const auto p_bound = [&](std::size_t i) { return p[i] * argument_error(i) + 2e-38; };
       require_close("p", fp, p, p_bound);
@@ -93,7 +93,7 @@ BOOST_AUTO_TEST_CASE(attention_rows) {
       std::vector<double> ds(dp), p_float(p.size());
       for (std::size_t i = 0; i < p.size(); ++i) p_float[i] = fp[static_cast<Index>(i)];
       Guarded fds(dp, 2);
-      kernels::attention_softmax_backward<double>(rule, matrix(p_float), matrix(ds));
+      kernels::reference::attention_softmax_backward(rule, matrix(p_float), matrix(ds));
       kernels::attention_softmax_backward(rule, matrix(fp), matrix(fds));
       // The row's sum, of weights that add up to one, is at most max |dp| < 6 and carries 6e-8 of that a few times.
       require_close("ds", fds, ds, [&](std::size_t i) { return 3e-7 * std::abs(ds[i]) + 3e-6 * p_float[i] + 1e-38; });

@@ -1,7 +1,10 @@
 // linear_of against its parts as operations of their own, with rows that go into the product some at a time.
 #include "heed/cost/counted.h"
+#include "heed/kernels/activation.h"
 #include "heed/ops/activation.h"
 #include "heed/ops/layer_norm.h"
+#include "heed/ops/linear.h"
+#include "heed/ops/rows.h"
 
 #include "support/training.h"
 
@@ -60,9 +63,9 @@ void check(Operation<T> together, Operation<T> apart, std::vector<Shape> others 
 
 template <class T>
 void check_all() {
-  check<T>([](const auto& v) { return activation_linear<Gelu>(v[0], v[1], v[2], v[3]); },
+  check<T>([](const auto& v) { return gelu_linear(v[0], v[1], v[2], v[3]); },
            [](const auto& v) { return linear(gelu(v[0]), v[1], v[2], v[3]); });
-  check<T>([](const auto& v) { return activation_linear<Relu>(v[0], v[1]); },
+  check<T>([](const auto& v) { return relu_linear(v[0], v[1]); },
            [](const auto& v) { return linear(relu(v[0]), v[1]); });
   check<T>([](const auto& v) { return layer_norm_linear(v[0], v[4], v[5], v[1], v[2], v[3]); },
            [](const auto& v) { return linear(layer_norm(v[0], v[4], v[5]), v[1], v[2], v[3]); }, {{in}, {in}});
@@ -83,11 +86,11 @@ BOOST_AUTO_TEST_CASE(of_a_constant) {
   for (Index i = 0; i < x.size(); ++i) x[i] = RandomStream(1).normal(i);
   Tape<double> tape;
   const Var<double> w = tape.input(std::as_const(weight).view());
-  const Var<double> y = activation_linear<Gelu>(tape.constant(std::as_const(x).view()), w);
+  const Var<double> y = gelu_linear(tape.constant(std::as_const(x).view()), w);
   const std::vector<double> ones(6, 1.0);
   tape.backward(y, {ones.data(), Shape{3, 2}});
   std::vector<double> expected(x.begin(), x.end());
-  kernels::gelu_forward<double>(12, expected.data(), expected.data());
+  kernels::gelu_forward(12, expected.data(), expected.data());
   for (Index o = 0; o < 2; ++o)
     for (Index i = 0; i < 4; ++i)
       BOOST_TEST(std::abs(tape.gradient(w)[4 * o + i] - expected[i] - expected[4 + i] - expected[8 + i]) <= 1e-15);

@@ -1,4 +1,4 @@
-// What the tests of fast kernels share: the plain loops in double are the truth, arrays start at unaligned
+// What the tests of fast kernels share: the reference kernels in double are the truth, arrays start at unaligned
 // addresses, and what lies on either side of them must not change.
 #pragma once
 

@@ -46,7 +46,7 @@ struct OperationCost {
 };
 
 /// All operations of a model, in the order in which they run, on one image. Over a batch everything is proportional to
-/// the number of images, but that the gradients of n images take n - 1 additions per weight to sum up.
+/// the number of images, and in addition the gradients of n images take n - 1 additions per weight to sum up.
 struct ModelCost {
   std::vector<OperationCost> inference, training;  ///< training has dropout, where the experiment asks for it
   Index parameters = 0;                            ///< trainable numbers

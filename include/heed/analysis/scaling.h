@@ -12,13 +12,15 @@ namespace heed {
 
 /// What a pass took.
 struct ScalingPass {
-  /// Processor time of its runs in seconds, ascending. Other programs take no part of it, but they share the caches.
+  /// Processor time of its runs in seconds, ascending. The time of other programs is not in it, but they share the
+  /// caches.
   std::vector<double> times{};
 
-  /// Held at its end: by the tape, for the mechanism's scratch memory, its own tensors and, backward, their gradients.
+  /// Memory held at its end: by the tape, by the mechanism's scratch memory and its own tensors and, backward, by their
+  /// gradients.
   Index bytes = 0;
 
-  /// By how much the peak of the process's resident memory exceeded what was given as its beginning, operands included.
+  /// By how much the peak of the process's resident memory exceeded what it was at first, operands included.
   /// Nothing where the system does not tell.
   std::optional<Index> resident{};
 

@@ -8,8 +8,8 @@
 
 namespace heed {
 
-/// Rows of the map made at once for so many queries: blocks of equal size, of 48 to 80 rows, or of up to 95 where there
-/// is one. At 4096 keys, two of them are 2 MB of floats, about an L2 cache. (65 tokens are one block: each begins by
+/// Rows of the map made at once for so many queries: blocks of equal size, of 48 to 80 rows, or a single one of up to
+/// 95. At 4096 keys, two of them are 2 MB of floats, about an L2 cache. (65 tokens are one block: each begins by
 /// arranging all keys and values.)
 inline Index map_block(Index queries) {
   const Index blocks = std::max<Index>((queries + 32) / 64, 1);
@@ -103,7 +103,8 @@ inline MapBlock whole_map(const AttentionShape& shape, bool causal) {
   return {0, shape.queries, shape.keys, causal, true};
 }
 
-/// What products with a map cost whose queries see `pairs` keys between them, `seen` different ones.
+/// What products with a map cost: it has `pairs` pairs of a query and a key that it sees, and `seen` of the keys are
+/// seen by any query.
 struct MapPairs {
   Index queries, seen, pairs;
 

@@ -28,16 +28,14 @@ struct Heads {
   Index count = 0, distance = 0;
 
   /// The matrix of head h.
-  Matrix<T> operator[](Index h) const {
-    return {first.data + h * distance, first.rows, first.columns, first.stride};
-  }
+  Matrix<T> operator[](Index h) const { return {first.data + h * distance, first.rows, first.columns, first.stride}; }
 };
 
 /// The sizes of one call of a mechanism: all heads of one image.
 struct AttentionShape {
   Index heads = 1;
   Index queries = 0;      ///< N
-  Index keys = 0;         ///< M; equals N but for cross attention
+  Index keys = 0;         ///< M; equals N except in cross attention
   Index width = 0;        ///< d, channels per head of queries and keys
   Index value_width = 0;  ///< channels per head of values and outputs
   Index grid_height = 0;  ///< the tokens' image grid, row-major, after the class token; 0 if there is none
@@ -142,7 +140,8 @@ struct AttentionPenalty {
   T* penalty = nullptr;               ///< the result
 };
 
-/// Numbers: what is prepared for a step; per image, what forward keeps for backward, and what either needs meanwhile.
+/// How many numbers are prepared for a step; and, per image, kept by forward for backward, and needed by either
+/// meanwhile.
 struct AttentionMemorySize {
   Index prepared = 0, saved = 0, scratch = 0;
 };
@@ -152,13 +151,13 @@ struct AttentionFences {
   std::vector<Index> prepared, saved, scratch;
 };
 
-/// What a mechanism is: asked for by layers, commands and checks, so that none of them knows one by name.
+/// What a mechanism is like. Layers, commands and checks ask for this, so that none of them knows a mechanism by name.
 struct MechanismTraits {
-  bool map = true;         ///< has it a map, the matrix that multiplies v?
-  bool identity = false;   ///< is the identity a part of that map, as in A + I?
-  bool inverts = false;    ///< does it invert a matrix (Mechanism::inverted)?
-  bool qk_norm = true;     ///< may its queries and keys be normalised?
-  bool penalty = false;    ///< does it add a term of its own to the training loss?
+  bool map = true;          ///< does it have an attention map, the matrix that multiplies v?
+  bool identity = false;    ///< is the identity a part of that map, as in A + I?
+  bool inverts = false;     ///< does it invert a matrix (Mechanism::inverted)?
+  bool qk_norm = true;      ///< may its queries and keys be normalised?
+  bool penalty = false;     ///< does it add a term of its own to the training loss?
   std::string surrogate{};  ///< where backward is meant not to be the derivative of forward: what it is instead
 };
 
@@ -250,7 +249,7 @@ std::span<const MechanismEntry> mechanisms();
 /// The entry called `name`; throws Error with the nearest name if there is none.
 const MechanismEntry& find_mechanism(const std::string& name);
 
-/// What it may be given: its options, and `causal`, which one without a causal form takes as false only.
+/// What it may be given: its options, and `causal`; one without a causal form accepts causal=false only.
 std::vector<std::string> option_names(const MechanismEntry& entry);
 
 /// A mechanism by name with options as text.

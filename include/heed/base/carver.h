@@ -1,4 +1,4 @@
-// Divides memory into matrices, or measures how much they take: one text for both.
+// Divides memory into matrices, or measures how much they take: the same code does both.
 #pragma once
 
 #include "heed/base/matrix.h"
@@ -8,7 +8,7 @@
 namespace heed {
 
 /// Hands out one piece of memory after the other. Without memory the pieces are empty and taken() is their joint size.
-/// With a fence, so many numbers are left out after each piece: who finds them changed knows that a piece was overrun.
+/// With a fence, so many numbers are left out after each piece: if they change, somebody wrote past it.
 template <class T>
 class Carver {
  public:
@@ -38,7 +38,7 @@ class Carver {
   std::vector<Index> fences_;
 };
 
-/// Parts with memory of their own, Parts<T>(arguments..., carver) being how they are carved.
+/// Parts with memory of their own. Parts<T>(arguments..., carver) carves them.
 template <template <class> class Parts, class T>
 class Carved {
  public:

@@ -1,6 +1,6 @@
 // Errors. Bad input (a file, an option, a shape) throws Error with one line that names the thing, what
 // was expected and what was found; the program turns it into exit status 2. A broken internal promise is
-// a bug of heed's own: HEED_ASSERT prints where and aborts.
+// a bug in heed itself: HEED_ASSERT prints where and aborts.
 #pragma once
 
 #include <fmt/core.h>

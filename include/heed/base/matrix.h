@@ -1,4 +1,5 @@
-// A matrix in memory that belongs to somebody else: what kernels take and mechanisms are written in.
+// A matrix in memory that belongs to somebody else. Kernels take such matrices, and mechanisms are written in terms of
+// them.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -18,9 +19,8 @@ struct Matrix {
   Matrix(T* data, Index rows, Index columns) : Matrix(data, rows, columns, columns) {}
   Matrix(T* data, Index rows, Index columns, Index stride) : data(data), rows(rows), columns(columns), stride(stride) {}
 
-  /// Copied number by number, so that functions get the address of a matrix. On the stack, where a trivial copy goes,
-  /// it would be written in one piece read from four just written, and each call would wait for those (some 10 ns
-  /// each).
+  /// Copied number by number, so that functions get the address of a matrix. A trivial copy goes onto the stack
+  /// instead: one wide read of four numbers just written one by one, which has to wait for them (some 10 ns a call).
   Matrix(const Matrix& other) : Matrix(other.data, other.rows, other.columns, other.stride) {}
   Matrix& operator=(const Matrix&) = default;
 

@@ -32,8 +32,8 @@ void parallel_for(Index pieces, const F& f) {
 }
 
 /// Cuts [0, size) into ranges of at least `grain` elements, at most 64 of them, and calls f(begin, end) for each on all
-/// threads; where there is no other thread to take one, it is one range, which shares what f prepares. So what f does
-/// to an element must not depend on the range it is in: for sums over ranges, cut by parallel_for.
+/// threads; where there is no other thread to take one, it is a single range, so that f prepares what it needs once. So
+/// what f does to an element must not depend on the range it is in: for sums over ranges, cut by parallel_for.
 template <class F>
 void parallel_ranges(Index size, Index grain, const F& f) {
   const Index pieces = detail::alone() ? 1 : std::clamp<Index>(size / std::max<Index>(grain, 1), 1, 64);

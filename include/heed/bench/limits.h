@@ -9,7 +9,7 @@
 
 namespace heed::bench {
 
-/// A rate that was measured, in `unit`, and within what it varied.
+/// A rate that was measured, in `unit`, and the range in which it varied.
 struct Measurement {
   std::string name, unit;
   double rate = 0, low = 0, high = 0;

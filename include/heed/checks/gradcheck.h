@@ -64,7 +64,7 @@ inline constexpr double gradcheck_tolerance = 1e-6;
 ///   (g(x + h) - g(x - h)) / 2h,  h = cbrt(eps) max(1, |x|),
 /// for every element of every input, in double. Where they disagree the difference is taken again with h / 2
 /// and extrapolated, (4 g'(h/2) - g'(h)) / 3, which removes the truncation error of order h^2 and leaves a real
-/// error as it is. Relative errors are relative to the element, but at least to 1e-3 of the tensor's largest.
+/// error as it is. An error is divided by the element, or by 1e-3 of the tensor's largest if that is more.
 /// A second pass checks that gradients are added to what is already there.
 std::vector<CheckRow> gradcheck(const CheckCase& c, std::uint64_t seed = 1);
 

@@ -1,4 +1,4 @@
-// Energy tables as TOML files. models/energy/ holds some; whoever has better figures writes a file of the same form.
+// Energy tables as TOML files. models/energy/ holds some; with better figures, write a file of the same form.
 #pragma once
 
 #include "heed/cost/energy.h"

@@ -5,8 +5,8 @@
 
 #include <stdexcept>
 
-// The parser of toml++ 3.3 asserts that a "[[" has its key on the same line, and other things that its input decides.
-// Such input is refused like any other that is not TOML.
+// The parser of toml++ 3.3 asserts some things that depend on its input, such as that a "[[" has its key on the same
+// line. Such input is refused like any other that is not TOML.
 namespace heed {
 constexpr void assert_toml(bool condition) {
   if (!condition) throw std::logic_error("toml++");

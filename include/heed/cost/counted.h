@@ -47,8 +47,8 @@ class Counted {
   double value_ = 0;
 };
 
-/// An X of one of the number types that heed's text runs in: what a virtual function takes or gives, which cannot be a
-/// template.
+/// An X<T> for one of the number types that heed's code is compiled for. Virtual functions take and give these, since
+/// they cannot be templates.
 template <template <class> class X>
 using OfNumber = std::variant<X<float>, X<double>, X<Counted>>;
 

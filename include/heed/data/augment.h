@@ -10,7 +10,7 @@
 
 namespace heed {
 
-/// What data.augment asks for. The order of the list does not matter: they are applied in this one.
+/// What data.augment asks for. They are applied in the order below, whatever the order in the list.
 struct Augmentations {
   bool crop = false;         ///< a window of the image's size out of the image with black pixels put around it
   bool flip = false;         ///< mirrored left to right, one image in two

@@ -29,7 +29,7 @@ class Dataset {
   /// The size that all images share. Throws Error if they differ, naming the first two that do.
   virtual ImageSize image_size() const = 0;
 
-  /// Whether read() is a mere copy.
+  /// Does read() only copy memory?
   virtual bool in_memory() const = 0;
 
   const std::string& name() const { return name_; }

@@ -39,10 +39,10 @@ struct Batch {
 template <class T>
 class Loader {
  public:
-  /// Training: shuffled (config.shuffle) and augmented, the last partial batch is dropped. Otherwise in the order of
-  /// `subset`, plain, all. `workers` decode and augment; 0: heed::threads(). `dataset` must outlive the loader.
-  /// Throws Error if `input`, what the model takes, differs from the images and config.resize is not set, or if
-  /// `config` has values out of range.
+  /// Training: shuffled (config.shuffle) and augmented, the last partial batch is dropped. Otherwise all of
+  /// `subset`, in its order and not augmented. `workers` decode and augment; 0: heed::threads(). `dataset` must outlive
+  /// the loader. Throws Error if `input`, what the model takes, differs from the images and config.resize is not set,
+  /// or if `config` has values out of range.
   Loader(const Dataset& dataset, std::vector<Index> subset, const DataConfig& config, ImageSize input, Index batch,
          std::uint64_t seed, bool training, int workers = 0);
   ~Loader();

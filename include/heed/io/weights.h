@@ -9,7 +9,7 @@ namespace heed {
 /// Tensors whose name begins so are training state, not weights; a model's loader skips them.
 inline constexpr const char* state_prefix = "heed.";
 
-/// In what a model may differ from the one whose weights it takes.
+/// How a model may differ from the one whose weights it takes.
 struct WeightChanges {
   bool new_head = false;   ///< head.* keep the values they have where the file's have another shape or are missing
   bool positions = false;  ///< pos_embed of another square grid is interpolated (kernels/bicubic.h), the class token's
@@ -17,7 +17,7 @@ struct WeightChanges {
 };
 
 /// Reads every tensor of the model, buffers included, from `file`. A tensor that is missing, surplus, misshapen or
-/// not finite is an Error that names it, but for what `changes` allows. Nothing is changed if an Error is thrown.
+/// not finite is an Error that names it, except where `changes` allows it. Nothing is changed if an Error is thrown.
 template <class T>
 void load_weights(const SafetensorsFile& file, Parameters<T>& parameters, const WeightChanges& changes = {});
 

@@ -10,6 +10,8 @@
 
 namespace heed::kernels {
 
+namespace reference {
+
 /// y = x Phi(x), Phi the normal distribution function: (x / 2) (1 + erf(x / sqrt 2)). y may be x.
 /// Hendrycks, Gimpel, "Gaussian error linear units", arXiv:1606.08415. Fast float: absolute error at most
 /// 4e-7 max(1, |x|), and 0 at -inf, where the formula is 0 times infinity.
@@ -21,8 +23,6 @@ void gelu_forward(Index n, const T* x, T* y) {
     y[i] = T(0.5) * x[i] * phi;
   }
 }
-
-inline Counts gelu_forward_counts(Index n) { return n * Counts{.mul = 3, .add = 1, .erf = 1}; }
 
 /// dx (+)= dy (Phi(x) + x phi(x)), phi the normal density exp(-x^2 / 2) / sqrt(2 pi), and y = gelu(x) once more, the
 /// same bits, unless that is nullptr. dx may be dy. Fast float: absolute error of the factor at most 1e-6.
@@ -37,6 +37,16 @@ void gelu_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y 
     if (y) y[i] = x[i] * distribution;
   }
 }
+
+}  // namespace reference
+
+using reference::gelu_backward, reference::gelu_forward;
+#ifndef HEED_NO_SIMD
+void gelu_forward(Index n, const float* x, float* y);
+void gelu_backward(Index n, const float* x, const float* dy, Update update, float* dx, float* y = nullptr);
+#endif
+
+inline Counts gelu_forward_counts(Index n) { return n * Counts{.mul = 3, .add = 1, .erf = 1}; }
 
 /// When it assigns; and for y on top of that.
 inline Counts gelu_backward_counts(Index n) { return n * Counts{.mul = 7, .add = 2, .exp = 1, .erf = 1}; }
@@ -88,10 +98,5 @@ void silu_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y 
 /// When it assigns; and for y on top of that.
 inline Counts silu_backward_counts(Index n) { return n * Counts{.mul = 3, .add = 3, .div = 1, .exp = 1}; }
 inline Counts silu_again_counts(Index n) { return {.mul = n}; }
-
-#ifndef HEED_NO_SIMD
-void gelu_forward(Index n, const float* x, float* y);
-void gelu_backward(Index n, const float* x, const float* dy, Update update, float* dx, float* y = nullptr);
-#endif
 
 }  // namespace heed::kernels

@@ -15,6 +15,8 @@ struct AdamWStep {
   double gradient_factor = 1;               ///< what clipping leaves of the gradient
 };
 
+namespace reference {
+
 /// With g = gradient_factor gradient:
 ///   w -= lr weight_decay w
 ///   m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g^2
@@ -33,6 +35,9 @@ void adamw(const AdamWStep& step, Index n, T* w, const T* gradient, T* m, T* v) 
   }
 }
 
+}  // namespace reference
+
+using reference::adamw;
 #ifndef HEED_NO_SIMD
 void adamw(const AdamWStep& step, Index n, float* w, const float* gradient, float* m, float* v);
 #endif

@@ -69,6 +69,8 @@ struct WeightedMeans {
   WeightedMeans row(Index r) const { return middle_rows(r, 1); }
 };
 
+namespace reference {
+
 /// sums = the sum over one key or more of exp(k[s,c] + bias[s]) (1, v[s,c]), in two passes: maximum, then sum.
 /// bias [keys], or nullptr for zeros; sums: one row.
 template <class T>
@@ -97,6 +99,8 @@ void exp_sums_of(KeysAndValuesFor<T> keys, const std::type_identity_t<T>* bias, 
     }
   }
 }
+
+}  // namespace reference
 
 inline Counts exp_sums_of_counts(Index keys, Index n, bool biased) {
   return n * Counts{.mul = keys, .add = (biased ? 5 : 3) * keys - 2, .exp = keys, .cmp = keys - 1};
@@ -187,6 +191,8 @@ T exp_of_row(MatrixFor<T> x, Index first, Index last, Matrix<T> e) {
 /// For `columns` = last - first.
 inline Counts exp_of_row_counts(Index columns) { return {.add = columns, .exp = columns, .cmp = columns - 1}; }
 
+namespace reference {
+
 /// f[s] = (exp(k[s] - max k), exp(k[s] - max k) v[s]) with the maximum over the keys of each column, kept in `maximum`
 /// [n]. f [keys, 2 n]; one key or more.
 template <class T>
@@ -207,10 +213,13 @@ void exp_of_columns(KeysAndValuesFor<T> keys, T* maximum, Matrix<T> f) {
   }
 }
 
+}  // namespace reference
+
 inline Counts exp_of_columns_counts(Index keys, Index n) {
   return n * Counts{.mul = keys, .add = keys, .exp = keys, .cmp = keys - 1};
 }
 
+using reference::exp_of_columns, reference::exp_sums_of;
 #ifndef HEED_NO_SIMD
 void exp_sums_of(KeysAndValues<const float> keys, const float* bias, ExpSums<float> sums);
 void exp_of_columns(KeysAndValues<const float> keys, float* maximum, Matrix<float> f);

@@ -17,19 +17,19 @@ template <class T>
 }
 inline constexpr Counts logistic_counts{.add = 1, .div = 1, .exp = 1};
 
+/// How to write row r of a gradient. Where the matrix is one row for all, the gradients of all rows add up.
+template <class T>
+Update sum_update(Index r, Matrix<T> gradient) {
+  return r > 0 && gradient.stride == 0 ? Update::accumulate : Update::assign;
+}
+
+namespace reference {
+
 /// out = sigma(q) y, element-wise. out may be y. y may be one row for all, with stride 0.
 template <class T>
 void gate_forward(MatrixFor<T> q, MatrixFor<T> y, Matrix<T> out) {
   for (Index r = 0; r < out.rows; ++r)
     for (Index i = 0; i < out.columns; ++i) out(r, i) = logistic(q(r, i)) * y(r, i);
-}
-
-inline Counts gate_forward_counts(Index numbers) { return numbers * (logistic_counts + Counts{.mul = 1}); }
-
-/// How row r of the gradient of a matrix is written that may be one row for all: the gradients of all rows add up.
-template <class T>
-Update sum_update(Index r, Matrix<T> gradient) {
-  return r > 0 && gradient.stride == 0 ? Update::accumulate : Update::assign;
 }
 
 /// dy = sigma(q) dout and dq (+)= sigma'(q) y dout = dy y (1 - sigma(q)). dy may be dout. Where y is one row for all,
@@ -44,15 +44,20 @@ void gate_backward(MatrixFor<T> q, MatrixFor<T> y, MatrixFor<T> dout, Update upd
     }
 }
 
-/// Of so many numbers; where dy is a sum, an addition more for each but those of the first row.
-inline Counts gate_backward_counts(Index numbers, Update update) {
-  return numbers * (logistic_counts + Counts{.mul = 3, .add = update == Update::assign ? 1 : 2});
-}
+}  // namespace reference
 
+using reference::gate_backward, reference::gate_forward;
 #ifndef HEED_NO_SIMD
 void gate_forward(Matrix<const float> q, Matrix<const float> y, Matrix<float> out);
 void gate_backward(Matrix<const float> q, Matrix<const float> y, Matrix<const float> dout, Update update,
                    Matrix<float> dq, Matrix<float> dy);
 #endif
+
+inline Counts gate_forward_counts(Index numbers) { return numbers * (logistic_counts + Counts{.mul = 1}); }
+
+/// Of so many numbers; where dy is a sum, one addition more for each, except those of the first row.
+inline Counts gate_backward_counts(Index numbers, Update update) {
+  return numbers * (logistic_counts + Counts{.mul = 3, .add = update == Update::assign ? 1 : 2});
+}
 
 }  // namespace heed::kernels

@@ -9,6 +9,8 @@
 
 namespace heed::kernels {
 
+namespace reference {
+
 /// out[i,j] = sum_c (x[i,c] - y[j,c])^2 for the m rows of x and the n rows of y, of d numbers each. x and y may be the
 /// same rows; out overlaps neither. The differences are squared, never the square expanded: |x|^2 + |y|^2 - 2 x.y
 /// cancels where rows are close or far from the origin, and may turn negative. So equal rows are at distance 0, out is
@@ -29,6 +31,9 @@ void squared_distances(MatrixFor<T> x, MatrixFor<T> y, Matrix<T> out) {
     }
 }
 
+}  // namespace reference
+
+using reference::squared_distances;
 #ifndef HEED_NO_SIMD
 void squared_distances(Matrix<const float> x, Matrix<const float> y, Matrix<float> out);
 #endif
@@ -58,6 +63,8 @@ struct GaussianMatrix {
   Matrix<const T> G;
 };
 
+namespace reference {
+
 /// The gradient of gaussian(). As d exp(-s |x - y|^2) / dx = -2 s exp(-s |x - y|^2) (x - y),
 ///   w[i,j] = -2 scale G[i,j] dG[i,j],   dx_i (+)= sum_j w[i,j] (x_i - y_j),   dy_j (+)= sum_i w[i,j] (y_j - x_i).
 /// dG [m, n] has G's stride. dy may be left out. dx and dy overlap nothing else, nor each other.
@@ -78,6 +85,9 @@ void gaussian_backward(const GaussianMatrix<std::type_identity_t<T>>& of, Matrix
     }
 }
 
+}  // namespace reference
+
+using reference::gaussian_backward;
 #ifndef HEED_NO_SIMD
 void gaussian_backward(const GaussianMatrix<float>& of, Matrix<const float> dG, Update update_x, Matrix<float> dx,
                        Update update_y = Update::assign, Matrix<float> dy = {});
@@ -114,7 +124,7 @@ inline Cost gaussian_gram_cost(Index m, Index d) {
   return cost;
 }
 
-/// Memory for some rows of G, which the products below make at once, and of its gradient and dx. For n = 4096, G and dG
+/// Memory for the rows of G that the products below make at a time, of its gradient, and of dx. For n = 4096, G and dG
 /// of 64 float rows are 2 MB.
 template <class T>
 struct GaussianRows {

@@ -7,6 +7,8 @@
 
 namespace heed::kernels {
 
+namespace reference {
+
 /// C = A B, or C += A B, for A [m, k], B [k, n], each a matrix or transposed(one), and C [m, n].
 ///
 ///   gemm(q, transposed(k), S);                                 S = q k^T
@@ -32,6 +34,9 @@ void gemm(const OperandFor<T>& a, const OperandFor<T>& b, Update update, const M
     }
 }
 
+}  // namespace reference
+
+using reference::gemm;
 #ifndef HEED_NO_SIMD
 void gemm(const Operand<float>& a, const Operand<float>& b, Update update, const Matrix<float>& c);
 #endif
@@ -44,15 +49,26 @@ void gemm(const OperandFor<T>& a, const OperandFor<T>& b, const Matrix<T>& c) {
   gemm(a, b, Update::assign, c);
 }
 
+namespace detail {
+
+/// C = bias + addend, of which either may be left out; returns how a product is then added to it. Without both, C is
+/// left as it is, for the product to be assigned.
+template <class T>
+Update assign_addends(const std::type_identity_t<T>* bias, const MatrixFor<T>& addend, const Matrix<T>& c) {
+  if (!bias && !addend) return Update::assign;
+  for (Index i = 0; i < c.rows; ++i)
+    for (Index j = 0; j < c.columns; ++j) c(i, j) = !bias ? addend(i, j) : !addend ? bias[j] : addend(i, j) + bias[j];
+  return Update::accumulate;
+}
+
+}  // namespace detail
+
 /// C = bias + addend + A B, with bias[j] added to column j and the matrix `addend` [m, n]; either may be left out, and
 /// C overlaps neither. All else, and in float the promise about cutting m and n, as in gemm().
 template <class T>
 void addmm(const OperandFor<T>& a, const OperandFor<T>& b, const std::type_identity_t<T>* bias,
            const MatrixFor<T>& addend, const Matrix<T>& c) {
-  if (!bias && !addend) return gemm(a, b, Update::assign, c);
-  for (Index i = 0; i < c.rows; ++i)
-    for (Index j = 0; j < c.columns; ++j) c(i, j) = !bias ? addend(i, j) : !addend ? bias[j] : addend(i, j) + bias[j];
-  gemm(a, b, Update::accumulate, c);
+  gemm(a, b, detail::assign_addends(bias, addend, c), c);
 }
 
 inline Counts addmm_counts(Index m, Index n, Index k, bool bias, bool addend) {

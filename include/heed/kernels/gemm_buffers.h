@@ -7,8 +7,8 @@ namespace heed::kernels {
 /// for them again and again, without end.
 void require_gemm_buffers(int count);
 
-/// Has OpenBLAS map buffers for `count` products at a time now rather than when so many happen to coincide. Throws
-/// std::bad_alloc if there is no memory for them.
+/// Has OpenBLAS allocate buffers for `count` simultaneous products now, and not when so many first happen to coincide.
+/// Throws std::bad_alloc if there is no memory for them.
 void reserve_gemm_buffers(int count);
 
 }  // namespace heed::kernels

@@ -14,6 +14,8 @@ enum class DistanceGradient { sign, hardtanh, full };
 
 namespace kernels {
 
+namespace reference {
+
 /// s[r,c] = -sum_i |x[r,i] - w[c,i]|, for x [rows, width], w [columns, width] and s [rows, columns], which overlaps
 /// neither; width >= 1. Finite wherever the distance is. Relative error at most width eps: all terms have one sign.
 template <class T>
@@ -28,14 +30,6 @@ void negative_l1(MatrixFor<T> x, MatrixFor<T> w, Matrix<T> s) {
     }
 }
 
-/// Of so many pairs of rows. An absolute value is a comparison.
-inline Counts negative_l1_counts(Index pairs, Index width) {
-  return {.add = pairs * (2 * width - 1), .cmp = pairs * width};
-}
-
-/// As papers count: a difference and a sum for each of `terms` = pairs * width terms.
-inline Counts negative_l1_contractions(Index terms) { return {.add = 2 * terms}; }
-
 /// s[r,c] = bias[c] - sum_i |x[r,i] - w[c,i]|, bias nullptr for zeros, where rows lie so near the origin that the
 /// distance may be taken from maxima, |x - w| = 2 max(x, w) - x - w: as fast as a matrix product, where a difference
 /// and its absolute value take almost twice as long. Fast float: the error is at most 2 width eps (|x|_1 + |w|_1) + 3
@@ -47,6 +41,16 @@ void negative_l1_by_maxima(MatrixFor<T> x, MatrixFor<T> w, const std::type_ident
   for (Index r = 0; r < s.rows && bias; ++r)
     for (Index c = 0; c < s.columns; ++c) s(r, c) += bias[c];
 }
+
+}  // namespace reference
+
+/// Of so many pairs of rows. An absolute value is a comparison.
+inline Counts negative_l1_counts(Index pairs, Index width) {
+  return {.add = pairs * (2 * width - 1), .cmp = pairs * width};
+}
+
+/// As papers count: a difference and a sum for each of `terms` = pairs * width terms.
+inline Counts negative_l1_contractions(Index terms) { return {.add = 2 * terms}; }
 
 namespace detail {
 
@@ -94,6 +98,8 @@ void full_l1_gradient(MatrixFor<T> x, MatrixFor<T> w, OperandFor<T> g, Update up
 
 }  // namespace detail
 
+namespace reference {
+
 /// Gradient of s = negative_l1(x, w) with respect to x, given g = d(loss)/ds:
 ///
 ///   dx[r,i] (+)= sum_t g[r,t] f(w[t,i] - x[r,i]),   f as `gradient` says.
@@ -117,6 +123,8 @@ void negative_l1_gradient(DistanceGradient gradient, MatrixFor<T> x, MatrixFor<T
   }
 }
 
+}  // namespace reference
+
 /// Assigned; to accumulate takes one add more per element of dx.
 inline Counts negative_l1_gradient_counts(DistanceGradient gradient, Index rows, Index terms, Index width) {
   const Index elements = rows * width;
@@ -136,6 +144,7 @@ inline Counts negative_l1_gradient_contractions(DistanceGradient gradient, Index
   return {.mul = gradient == DistanceGradient::sign ? 0 : terms, .add = 2 * terms};
 }
 
+using reference::negative_l1, reference::negative_l1_by_maxima, reference::negative_l1_gradient;
 #ifndef HEED_NO_SIMD
 void negative_l1(Matrix<const float> x, Matrix<const float> w, Matrix<float> s);
 void negative_l1_by_maxima(Matrix<const float> x, Matrix<const float> w, const float* bias, Matrix<float> s);

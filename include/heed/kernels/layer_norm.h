@@ -19,6 +19,8 @@ struct RowNorm {
   double eps;
 };
 
+namespace reference {
+
 /// y = gamma xn + beta, and + residual unless there is none. y may be x or residual. The relative error of centred
 /// values, and so of the results before beta is added, grows with |mean| scale.
 template <class T>
@@ -48,10 +50,6 @@ void layer_norm_forward(const RowNorm<std::type_identity_t<T>>& norm, MatrixFor<
   }
 }
 
-inline Counts layer_norm_forward_counts(Index rows, Index n, bool residual = false) {
-  return rows * Counts{.mul = 3 * n, .add = 5 * n - 1 + (residual ? n : 0), .div = 3, .sqrt = 1};
-}
-
 /// y = gamma xn + beta once more, by the statistics that layer_norm_forward found: the same bits. y may be x.
 template <class T>
 void layer_norm_again(const RowNorm<std::type_identity_t<T>>& norm, MatrixFor<T> x, MatrixFor<T> statistics,
@@ -60,8 +58,6 @@ void layer_norm_again(const RowNorm<std::type_identity_t<T>>& norm, MatrixFor<T>
     for (Index i = 0; i < x.columns; ++i)
       y(r, i) = (x(r, i) - statistics(r, 0)) * statistics(r, 1) * norm.gamma[i] + norm.beta[i];
 }
-
-inline Counts layer_norm_again_counts(Index rows, Index n) { return rows * n * Counts{.mul = 2, .add = 2}; }
 
 /// With g = gamma dy:
 ///   dx (+)= scale (g - mean(g) - xn mean(g xn)),
@@ -89,11 +85,6 @@ void layer_norm_backward(const std::type_identity_t<T>* gamma, MatrixFor<T> x, M
   }
 }
 
-/// When it assigns; n add more per row to accumulate.
-inline Counts layer_norm_backward_counts(Index rows, Index n) {
-  return rows * Counts{.mul = 7 * n, .add = 6 * n - 2, .div = 2};
-}
-
 /// sums [2, n]: dgamma (+)= sum over rows of dy xn in its first row, dbeta (+)= sum over rows of dy in its second.
 template <class T>
 void layer_norm_parameter_gradients(MatrixFor<T> x, MatrixFor<T> statistics, MatrixFor<T> dy, Update update,
@@ -108,11 +99,10 @@ void layer_norm_parameter_gradients(MatrixFor<T> x, MatrixFor<T> statistics, Mat
   }
 }
 
-/// When it assigns; 2n add more to accumulate.
-inline Counts layer_norm_parameter_counts(Index rows, Index n) {
-  return rows * n * Counts{.mul = 2, .add = 1} + 2 * n * sum_counts(rows);
-}
+}  // namespace reference
 
+using reference::layer_norm_again, reference::layer_norm_backward, reference::layer_norm_forward;
+using reference::layer_norm_parameter_gradients;
 #ifndef HEED_NO_SIMD
 void layer_norm_forward(const RowNorm<float>& norm, Matrix<const float> x, Matrix<const float> residual,
                         Matrix<float> y, Matrix<float> statistics);
@@ -123,5 +113,21 @@ void layer_norm_backward(const float* gamma, Matrix<const float> x, Matrix<const
 void layer_norm_parameter_gradients(Matrix<const float> x, Matrix<const float> statistics, Matrix<const float> dy,
                                     Update update, Matrix<float> sums);
 #endif
+
+inline Counts layer_norm_forward_counts(Index rows, Index n, bool residual = false) {
+  return rows * Counts{.mul = 3 * n, .add = 5 * n - 1 + (residual ? n : 0), .div = 3, .sqrt = 1};
+}
+
+inline Counts layer_norm_again_counts(Index rows, Index n) { return rows * n * Counts{.mul = 2, .add = 2}; }
+
+/// When it assigns; n add more per row to accumulate.
+inline Counts layer_norm_backward_counts(Index rows, Index n) {
+  return rows * Counts{.mul = 7 * n, .add = 6 * n - 2, .div = 2};
+}
+
+/// When it assigns; 2n add more to accumulate.
+inline Counts layer_norm_parameter_counts(Index rows, Index n) {
+  return rows * n * Counts{.mul = 2, .add = 1} + 2 * n * sum_counts(rows);
+}
 
 }  // namespace heed::kernels

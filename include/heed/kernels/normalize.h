@@ -16,13 +16,13 @@ enum class ChannelNorm { l1, l2 };
 
 namespace kernels {
 
-/// What a norm is at least taken to be, so that a channel of zeros stays one.
+/// A smaller norm is replaced by this one, so that a channel of zeros stays zero.
 inline constexpr double least_norm = 1e-12;
 
 namespace detail {
 
-/// Sums over tokens run in double where numbers are float: the square of 2e19 is no float, and a sum of 4096 terms
-/// loses no digits.
+/// Sums over tokens run in double where numbers are float: the square of 2e19 is too large for a float, and a sum of
+/// 4096 terms in double loses no digits.
 template <class T>
 using Sum = std::conditional_t<std::is_same_v<T, float>, double, T>;
 
@@ -88,25 +88,28 @@ void normalize_channels_backward(ChannelNorm norm, const NormalizedChannels<std:
     T dots[detail::channels_at_once], divisors[detail::channels_at_once];
     for (Index r = 0; r < dx.rows; ++r) {
       const Update row_update = r == 0 ? Update::assign : Update::accumulate;
-      for (Index c = 0; c < width; ++c) write(row_update, sums[c], Sum(of.y(r, first + c)) * Sum(dy(r, first + c)));
+      const T *const y = of.y[r] + first, *const dy_row = dy[r] + first;
+      for (Index c = 0; c < width; ++c) write(row_update, sums[c], Sum(y[c]) * Sum(dy_row[c]));
     }
     for (Index c = 0; c < width; ++c) {
       const bool clamped = of.norms[first + c] < T(least_norm);
       dots[c] = clamped ? T(0) : T(sums[c]);
       divisors[c] = clamped ? T(least_norm) : of.norms[first + c];
     }
-    for (Index r = 0; r < dx.rows; ++r)
+    for (Index r = 0; r < dx.rows; ++r) {
+      const T *const x = of.x[r] + first, *const y = of.y[r] + first, *const dy_row = dy[r] + first;
+      T* const dx_row = dx[r] + first;
       for (Index c = 0; c < width; ++c) {
         T along(0);
         if (norm == ChannelNorm::l1) {
-          const T value = of.x(r, first + c);
-          const bool above = value > T(0), below = value < T(0);
+          const bool above = x[c] > T(0), below = x[c] < T(0);
           along = above ? dots[c] : below ? -dots[c] : T(0);
         } else {
-          along = of.y(r, first + c) * dots[c];
+          along = y[c] * dots[c];
         }
-        write(update, dx(r, first + c), (dy(r, first + c) - along) / divisors[c]);
+        write(update, dx_row[c], (dy_row[c] - along) / divisors[c]);
       }
+    }
   }
 }
 

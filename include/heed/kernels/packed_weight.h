@@ -33,7 +33,7 @@ inline constexpr bool packs_weights =
 #endif
 
 /// C = A B or C += A B, bit by bit as gemm() without the packing. C [m, n] is the columns [begin, begin + n) of the
-/// product, where `begin` is a multiple of 16, and begin + n too or all there are.
+/// product, where `begin` is a multiple of 16, and begin + n is one too or is the end of the product.
 void gemm(const Matrix<const float>& a, const PackedWeight& b, Index begin, Update update, const Matrix<float>& c);
 
 /// C = bias + addend + A B, bit by bit as addmm() without the packing: bias [n]; addend [m, n] may be left out; all

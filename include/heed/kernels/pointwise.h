@@ -12,7 +12,7 @@ namespace kernels {
 
 /// y = phi(x) for n numbers; y may be x. softplus and sigmoid are made from exp(-|x|), which never overflows:
 ///   log(1 + e^x) = max(x, 0) + log(1 + e^-|x|),   1 / (1 + e^-x) = e^-|x| / (1 + e^-|x|) for x < 0.
-/// All are finite where x is, but relu2 beyond the root of the largest number. Relative error a few eps (gelu: as in
+/// All are finite where x is, except relu2 beyond the root of the largest number. Relative error a few eps (gelu: as in
 /// kernels/activation.h).
 template <class T>
 void pointwise_forward(Pointwise phi, Index n, const T* x, T* y) {
@@ -126,7 +126,7 @@ inline Counts pointwise_backward_counts(Pointwise phi) {
   return {};
 }
 
-/// A map by phi: scores are multiplied by rows.scale, and what phi makes of them by `factor`.
+/// An attention map by phi: scores are multiplied by rows.scale, and what phi makes of them by `factor`.
 struct PointwiseRows {
   Pointwise phi;
   double factor;
@@ -139,8 +139,8 @@ struct PointwiseRows {
   }
 };
 
-/// For the keys each row sees: s = scale s in place, and p = factor phi(s), zero beyond. s and p have the same shape and
-/// stride; p may be s, which then holds p.
+/// For the keys each row sees: s = scale s in place, and p = factor phi(s), zero beyond. s and p have the same shape
+/// and stride; p may be s, which then holds p.
 template <class T>
 void attention_pointwise(const PointwiseRows& rule, Matrix<T> scores, Matrix<T> weights) {
   const Matrix<T> s = rule.joined(scores), p = rule.joined(weights);

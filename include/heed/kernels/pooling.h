@@ -132,11 +132,19 @@ Index landmark_token(const Landmarks& l, Matrix<const T> index, Index i) {
   return index ? static_cast<Index>(static_cast<double>(index(i, 0))) : l.skip + i;
 }
 
-/// out [m, d] = the landmarks of the tokens x [skip + tokens, d]. `tensor` is what the kind needs: the weight [d, taps]
-/// of the convolution, which has no bias; or the index of the tokens, or none.
+/// What landmarks are made from: the tokens x [skip + tokens, d] and the `tensor` that the kind needs: the weight
+/// [d, taps] of the convolution, which has no bias; or the index of the tokens; or none.
 template <class T>
-void sample_landmarks(const Landmarks& l, MatrixFor<T> x, MatrixFor<T> tensor,
-                      const LandmarkScratch<std::type_identity_t<T>>& scratch, Matrix<T> out) {
+struct LandmarkSampling {
+  const Landmarks& landmarks;
+  Matrix<const T> x, tensor;
+  const LandmarkScratch<T>& scratch;
+};
+
+/// out [m, d] = the landmarks.
+template <class T>
+void sample_landmarks(const LandmarkSampling<std::type_identity_t<T>>& of, Matrix<T> out) {
+  const auto& [l, x, tensor, scratch] = of;
   const Matrix<const T> body = x.middle_rows(l.skip, x.rows - l.skip);
   switch (l.kind) {
     case Landmarks::Kind::mean:
@@ -151,10 +159,10 @@ void sample_landmarks(const Landmarks& l, MatrixFor<T> x, MatrixFor<T> tensor,
 
 /// dx += and, for the convolution, dtensor += the gradients for dout [m, d], which is overwritten.
 template <class T>
-void sample_landmarks_backward(const Landmarks& l, MatrixFor<T> x, MatrixFor<T> tensor,
-                               Matrix<std::type_identity_t<T>> dout,
-                               const LandmarkScratch<std::type_identity_t<T>>& scratch,
-                               Matrix<std::type_identity_t<T>> dtensor, Matrix<T> dx) {
+void sample_landmarks_backward(const LandmarkSampling<std::type_identity_t<T>>& of,
+                               Matrix<std::type_identity_t<T>> dout, Matrix<std::type_identity_t<T>> dtensor,
+                               Matrix<T> dx) {
+  const auto& [l, x, tensor, scratch] = of;
   const Index tokens = x.rows - l.skip;
   const Matrix<T> dbody = dx.middle_rows(l.skip, tokens);
   switch (l.kind) {

@@ -9,7 +9,7 @@
 
 namespace heed::kernels {
 
-/// Sums below this are taken for it, and for constant.
+/// A smaller row sum is replaced by this constant.
 inline constexpr double least_row_sum = 1e-6;
 
 /// 1 / sqrt(max(sum, least_row_sum))

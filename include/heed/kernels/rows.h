@@ -7,6 +7,14 @@
 
 namespace heed::kernels {
 
+/// Three rows, wherever they lie.
+template <class T>
+struct RowTriple {
+  const T *a, *b, *c;
+};
+
+namespace reference {
+
 /// out[r] = sum_i a[r,i] b[r,i]. Fast float: relative to sum |a||b| the error is at most n eps in a row of n.
 template <class T>
 void row_dots(MatrixFor<T> a, MatrixFor<T> b, T* out) {
@@ -16,15 +24,8 @@ void row_dots(MatrixFor<T> a, MatrixFor<T> b, T* out) {
   }
 }
 
-inline Counts row_dots_counts(Index rows, Index n) { return product_counts(rows, 1, n); }
-
-/// Three rows, wherever they lie.
-template <class T>
-struct RowTriple {
-  const T *a, *b, *c;
-};
-
-/// out[r] = sum_i a[i] (b[i] - c[i]) for the rows a, b and c of n numbers of triple r, of `count`. Error as above.
+/// out[r] = sum_i a[i] (b[i] - c[i]) for each of `count` triples r of rows a, b and c, which have n numbers. Error as
+/// above.
 template <class T>
 void row_dots_of_differences(Index count, Index n, const RowTriple<T>* rows, T* out) {
   for (Index r = 0; r < count; ++r) {
@@ -32,10 +33,6 @@ void row_dots_of_differences(Index count, Index n, const RowTriple<T>* rows, T* 
     out[r] = a[0] * (b[0] - c[0]);
     for (Index i = 1; i < n; ++i) out[r] += a[i] * (b[i] - c[i]);
   }
-}
-
-inline Counts row_dots_of_differences_counts(Index rows, Index n) {
-  return row_dots_counts(rows, n) + Counts{.add = rows * n};
 }
 
 /// out[i] (+)= sum over r of weights[r] rows[r][i] for `count` >= 1 rows of n numbers, wherever they lie. Rows are
@@ -49,9 +46,6 @@ void weighted_rows(Index count, Index n, const T* weights, const T* const* rows,
   }
 }
 
-/// When it assigns; n add more to accumulate.
-inline Counts weighted_rows_counts(Index count, Index n) { return product_counts(1, n, count); }
-
 /// out[i] (+)= sum over rows of a[r,i]. Rows are added in order (in fast float before what was in `out`, not after it),
 /// so results do not depend on how wide the machine's registers are.
 template <class T>
@@ -62,14 +56,26 @@ void column_sums(MatrixFor<T> a, Update update, T* out) {
   }
 }
 
-/// When it assigns; n add more to accumulate.
-inline Counts column_sums_counts(Index rows, Index n) { return n * sum_counts(rows); }
+}  // namespace reference
 
+using reference::column_sums, reference::row_dots, reference::row_dots_of_differences, reference::weighted_rows;
 #ifndef HEED_NO_SIMD
 void row_dots(Matrix<const float> a, Matrix<const float> b, float* out);
 void row_dots_of_differences(Index count, Index n, const RowTriple<float>* rows, float* out);
 void weighted_rows(Index count, Index n, const float* weights, const float* const* rows, Update update, float* out);
 void column_sums(Matrix<const float> a, Update update, float* out);
 #endif
+
+inline Counts row_dots_counts(Index rows, Index n) { return product_counts(rows, 1, n); }
+
+inline Counts row_dots_of_differences_counts(Index rows, Index n) {
+  return row_dots_counts(rows, n) + Counts{.add = rows * n};
+}
+
+/// When it assigns; n add more to accumulate.
+inline Counts weighted_rows_counts(Index count, Index n) { return product_counts(1, n, count); }
+
+/// When it assigns; n add more to accumulate.
+inline Counts column_sums_counts(Index rows, Index n) { return n * sum_counts(rows); }
 
 }  // namespace heed::kernels

@@ -10,6 +10,8 @@
 
 namespace heed::kernels {
 
+namespace reference {
+
 /// values [n]: the singular values of A [n, n], largest first. Overwrites A, whose elements must be finite. Absolute
 /// error at most about n eps values[0].
 ///
@@ -52,6 +54,9 @@ void singular_values(Matrix<T> A, std::type_identity_t<T>* values) {
   std::sort(values, values + n, std::greater<T>());
 }
 
+}  // namespace reference
+
+using reference::singular_values;
 #ifndef HEED_NO_BLAS
 /// The same by LAPACK's dgesvd.
 void singular_values(Matrix<double> A, double* values);

@@ -9,10 +9,23 @@
 
 namespace heed::kernels {
 
-/// In place: s = exp(s - max s) / sum exp(s - max s), row by row. Subtracting the maximum leaves the result as it is and
-/// keeps every finite row finite. kept [rows, 2], without gaps: the maximum and the sum of
-/// each row; may be left out. Fast float: relative
-/// error at most 3e-7 + 6e-8 (n / 4 + |s - max|) in a row of n, n / 4 for the rounding of the sum.
+/// How attention takes the rows of a matrix of scores: each score times `scale`, 1 / sqrt(d); with `causal` row r sees
+/// its first `first_length` + r keys only, and is zero beyond.
+struct ScoreRows {
+  double scale;
+  bool causal = false;
+  Index first_length = 0;
+
+  /// How many of so many keys row r sees.
+  Index length(Index r, Index keys) const { return causal ? std::min(keys, first_length + r) : keys; }
+};
+
+namespace reference {
+
+/// In place: s = exp(s - max s) / sum exp(s - max s), row by row. Subtracting the maximum leaves the result as it is
+/// and keeps every finite row finite. kept [rows, 2], without gaps: the maximum and the sum of each row; may be left
+/// out. Fast float: relative error at most 3e-7 + 6e-8 (n / 4 + |s - max|) in a row of n, n / 4 for the rounding of the
+/// sum.
 template <class T>
 void softmax_rows(Matrix<T> s, Matrix<std::type_identity_t<T>> kept = {}) {
   using std::exp;
@@ -32,22 +45,6 @@ void softmax_rows(Matrix<T> s, Matrix<std::type_identity_t<T>> kept = {}) {
   }
 }
 
-/// Of `rows` rows that have `numbers` numbers between them.
-inline Counts softmax_counts(Index rows, Index numbers) {
-  return {.add = 2 * numbers - rows, .div = numbers, .exp = numbers, .cmp = numbers - rows};
-}
-
-/// How attention takes the rows of a matrix of scores: each score times `scale`, 1 / sqrt(d); with `causal` row r sees
-/// its first `first_length` + r keys only, and is zero beyond.
-struct ScoreRows {
-  double scale;
-  bool causal = false;
-  Index first_length = 0;
-
-  /// How many of so many keys row r sees.
-  Index length(Index r, Index keys) const { return causal ? std::min(keys, first_length + r) : keys; }
-};
-
 /// In place: s = softmax(scale s) over the keys each row sees; kept as in softmax_rows. Rows that start at multiples of
 /// 64 bytes take about four fifths of the time of others (on Zen 4, at 50 and 65 keys). Fast float: relative error as
 /// softmax_rows, with scale s for s, and 6e-8 |scale s| more.
@@ -62,11 +59,6 @@ void attention_softmax(const ScoreRows& rule, Matrix<T> s, Matrix<std::type_iden
   }
 }
 
-/// `pairs`: of queries and keys they see.
-inline Counts attention_softmax_counts(Index rows, Index pairs) {
-  return softmax_counts(rows, pairs) + Counts{.mul = pairs};
-}
-
 /// The same rows again from their scores and what was kept: s = exp(scale s - maximum) / sum. These are the very
 /// numbers of before. (Their logarithm, maximum + log sum, would be one number per row instead of two, but in float it
 /// loses the sum where scores are large.)
@@ -79,10 +71,6 @@ void attention_softmax_again(const ScoreRows& rule, Matrix<T> s, MatrixFor<T> ke
     for (Index j = 0; j < n; ++j) row[j] = exp(T(rule.scale) * row[j] - kept(r, 0)) / kept(r, 1);
     std::fill(row + n, row + s.columns, T(0));
   }
-}
-
-inline Counts attention_softmax_again_counts(Index pairs) {
-  return {.mul = pairs, .add = pairs, .div = pairs, .exp = pairs};
 }
 
 /// In place in dp = d(loss)/dp, with p the rows:
@@ -101,15 +89,33 @@ void attention_softmax_backward(const ScoreRows& rule, MatrixFor<T> p, Matrix<T>
   }
 }
 
-inline Counts attention_softmax_backward_counts(Index rows, Index pairs) {
-  return {.mul = 3 * pairs, .add = 2 * pairs - rows};
-}
+}  // namespace reference
 
+using reference::attention_softmax, reference::attention_softmax_again, reference::attention_softmax_backward;
+using reference::softmax_rows;
 #ifndef HEED_NO_SIMD
 void softmax_rows(Matrix<float> s, Matrix<float> kept = {});
 void attention_softmax(const ScoreRows& rule, Matrix<float> s, Matrix<float> kept = {});
 void attention_softmax_again(const ScoreRows& rule, Matrix<float> s, Matrix<const float> kept);
 void attention_softmax_backward(const ScoreRows& rule, Matrix<const float> p, Matrix<float> dp);
 #endif
+
+/// Of `rows` rows that have `numbers` numbers between them.
+inline Counts softmax_counts(Index rows, Index numbers) {
+  return {.add = 2 * numbers - rows, .div = numbers, .exp = numbers, .cmp = numbers - rows};
+}
+
+/// `pairs`: of queries and keys they see.
+inline Counts attention_softmax_counts(Index rows, Index pairs) {
+  return softmax_counts(rows, pairs) + Counts{.mul = pairs};
+}
+
+inline Counts attention_softmax_again_counts(Index pairs) {
+  return {.mul = pairs, .add = pairs, .div = pairs, .exp = pairs};
+}
+
+inline Counts attention_softmax_backward_counts(Index rows, Index pairs) {
+  return {.mul = 3 * pairs, .add = 2 * pairs - rows};
+}
 
 }  // namespace heed::kernels

@@ -62,8 +62,8 @@ class ActivationLayer {
   /// act(x) W^T + b + r as one operation.
   template <class T>
   Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias, Var<T> residual) const {
-    if (function_ == "gelu") return activation_linear<Gelu>(x, weight, bias, residual);
-    if (function_ == "relu") return activation_linear<Relu>(x, weight, bias, residual);
+    if (function_ == "gelu") return gelu_linear(x, weight, bias, residual);
+    if (function_ == "relu") return relu_linear(x, weight, bias, residual);
     return heed::linear(x, weight, bias, residual);
   }
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "heed/kernels/l1_distance.h"
-#include "heed/ops/linear_parts.h"
+#include "heed/tape/tape.h"
 
 namespace heed {
 
@@ -25,21 +25,6 @@ struct AdderLinearOptions {
   }
 };
 
-/// Cost of an adder layer over `rows` rows.
-inline Cost adder_linear_cost(Index rows, Index in, Index out, bool bias, const AdderLinearOptions& options) {
-  const Index terms = rows * in * out;
-  Cost cost;
-  cost.forward = kernels::negative_l1_counts(rows * out, in) + Counts{.add = bias ? rows * out : 0};
-  cost.backward = kernels::negative_l1_gradient_counts(options.input_grad, rows, out, in) +
-                  kernels::negative_l1_gradient_counts(options.weight_grad, out, rows, in) +
-                  Counts{.add = bias ? (rows - 1) * out : 0};
-  cost.forward_contractions = kernels::negative_l1_contractions(terms);
-  cost.backward_contractions = kernels::negative_l1_gradient_contractions(options.input_grad, terms) +
-                               kernels::negative_l1_gradient_contractions(options.weight_grad, terms);
-  cost.distances = terms;
-  return cost;
-}
-
 /// y[n,o] = -sum_i |x[n,i] - W[o,i]| + b[o] over the last axis: x [..., I], W [O, I], bias b [O] or left out,
 /// y [..., O].
 ///
@@ -47,51 +32,13 @@ inline Cost adder_linear_cost(Index rows, Index in, Index out, bool bias, const 
 ///
 /// with f = input_grad for x and weight_grad for W (kernels/l1_distance.h).
 template <class T>
-Var<T> adder_linear(Var<T> x, Var<T> weight, Var<T> bias = {}, const AdderLinearOptions& options = {}) {
-  Tape<T>& tape = tape_of("adder_linear", x, weight, bias);
-  const detail::LinearSizes sizes = detail::linear_sizes("adder_linear", x, weight, bias);
-  const Index rows = sizes.rows, in = sizes.in, out = sizes.out;
-  const Matrix<const T> mx = x.matrix(), mw = weight.matrix();
-  return tape.record(
-      {"adder_linear", adder_linear_cost(rows, in, out, static_cast<bool>(bias), options)}, sizes.y, {x, weight, bias},
-      [=](T* data) {
-        const T* const b = bias ? bias.data() : nullptr;
-        const Matrix<T> y(data, rows, out);
-        for_row_ranges(rows, in * out / 8, [=](Index begin, Index end) {
-          const Index count = end - begin;
-          kernels::negative_l1_by_maxima(mx.middle_rows(begin, count), mw, b, y.middle_rows(begin, count));
-        });
-      },
-      [=, &tape](const Adjoint<T>& adjoint) {
-        const Matrix<const T> dy = adjoint.matrix();
-        detail::bias_backward(tape, bias, dy);
-        if (const auto dw = tape.target(weight))
-          for_product_ranges<T>(out, in * rows / 8, [=](Index begin, Index end) {
-            const Index count = end - begin;
-            kernels::negative_l1_gradient(options.weight_grad, mw.middle_rows(begin, count), mx,
-                                          transposed(dy.middle_columns(begin, count)), dw.update,
-                                          dw.matrix(out, in).middle_rows(begin, count));
-          });
-        if (const auto dx = tape.target(x))
-          for_product_ranges<T>(rows, in * out / 8, [=](Index begin, Index end) {
-            const Index count = end - begin;
-            kernels::negative_l1_gradient(options.input_grad, mx.middle_rows(begin, count), mw,
-                                          dy.middle_rows(begin, count), dx.update,
-                                          dx.matrix(rows, in).middle_rows(begin, count));
-          });
-      });
-}
+Var<T> adder_linear(Var<T> x, Var<T> weight, Var<T> bias = {}, const AdderLinearOptions& options = {});
 
 /// AdderNet's adaptive learning rate (arXiv:1912.13200, Section 3.3) for the gradient of n weights:
 ///   dW *= 0.2 sqrt(n) / max(|dW|_2, 1e-12).
 /// Distances grow with the width of a layer, and with them the differences between layers' gradients; this gives
 /// every layer's the same root mean square, 0.2. The norm is summed in double.
 template <class T>
-void adaptive_scale(Index n, T* dw) {
-  double squares = 0;
-  for (Index i = 0; i < n; ++i) squares += static_cast<double>(dw[i]) * static_cast<double>(dw[i]);
-  const T factor(0.2 * std::sqrt(static_cast<double>(n)) / std::max(std::sqrt(squares), 1e-12));
-  for (Index i = 0; i < n; ++i) dw[i] *= factor;
-}
+void adaptive_scale(Index n, T* dw);
 
 }  // namespace heed

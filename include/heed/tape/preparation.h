@@ -17,7 +17,7 @@ struct PreparationPass {
   RandomStream random{};  ///< the step's
 };
 
-/// Makes prepared tensors, and undoes it.
+/// Makes prepared tensors, and takes their gradients back.
 class Preparation {
  public:
   virtual ~Preparation() = default;

@@ -10,7 +10,7 @@
 namespace heed {
 
 /// Seconds spent in the forward and backward functions of operations, by their names. Those of several threads are
-/// added up, so that n threads may spend n seconds in one.
+/// added up, so n threads may spend n seconds in each second.
 class Profile {
  public:
   using Clock = std::chrono::steady_clock;

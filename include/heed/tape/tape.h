@@ -145,7 +145,7 @@ class Tape {
   template <class F>
   Var<T> recompute(Var<T> x, const F& f);
 
-  /// The tape of what is computed once more. It takes memory for one such part at a time.
+  /// The tape of what is computed once more. It holds one such part at a time.
   Tape& inner();
 
   /// Runs back from `y` with the gradient d(loss)/dy = `cotangent`, or 1 for a scalar loss. Once per pass.

@@ -26,7 +26,7 @@ struct TraceEntry {
   Cost cost;
   Value result{};
   std::vector<Value> operands{};  ///< each once
-  Index kept = 0;                 ///< numbers that it keeps for its backward pass, beside operands and result
+  Index kept = 0;                 ///< numbers that it keeps for its backward pass, besides operands and result
 };
 
 }  // namespace heed

@@ -20,7 +20,7 @@ class Ranks {
   virtual void sum(std::span<double> numbers) = 0;
 };
 
-/// A single process, which has nobody to add anything of.
+/// A single process: there is no other to add anything from.
 Ranks& one_process();
 
 }  // namespace heed

@@ -35,7 +35,7 @@ void add_version(SafetensorsWriter& file);
 void check_same_version(const RunPaths& paths);
 
 /// Throws Error unless `experiment` may continue the run whose resolved configuration is in `paths`: all must be as it
-/// was, but for when to stop, what to log and save, and where the data lie.
+/// was, except when to stop, what to log and save, and where the data lie.
 void check_same_experiment(const RunPaths& paths, const Experiment& experiment);
 
 /// The resolved configuration, with the version of heed.

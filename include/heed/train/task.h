@@ -49,7 +49,7 @@ class TaskBatch {
   /// How many of their terms are answered right.
   virtual Index correct(View<const T> logits, Piece piece) const = 0;
 
-  /// Their part of an evaluation, in which nothing is smoothed. What the task counts beside is added to `counts`.
+  /// Their part of an evaluation, in which nothing is smoothed. What else the task counts is added to `counts`.
   virtual Score judge(View<const T> logits, Piece piece, std::span<double> counts) const = 0;
 };
 
@@ -73,13 +73,13 @@ class BatchSource {
 /// What an evaluation comes to.
 struct Evaluation {
   Score score;
-  std::vector<double> counts;  ///< what the task counts beside, whole numbers
+  std::vector<double> counts;  ///< what else the task counts, whole numbers
 };
 
 /// Examples to learn from, to choose weights by, and to be looked at once.
 enum class Part { train, validation, test };
 
-/// A tensor that a task keeps beside the model's weights.
+/// A tensor that a task keeps besides the model's weights.
 template <class T>
 struct TaskTensor {
   std::string name;
@@ -95,7 +95,7 @@ class Task {
   /// where nothing is set aside for validation. Throws Error if the data are missing or do not fit the model.
   virtual std::unique_ptr<BatchSource<T>> open(Part part, bool training) = 0;
 
-  /// How many numbers an evaluation counts beside its score.
+  /// How many numbers an evaluation counts besides its score.
   virtual Index counts() const { return 0; }
 
   /// An evaluation as lines of text.

@@ -9,11 +9,6 @@
 
 namespace heed {
 
-/// A loss that is no number any more.
-struct Diverged : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
 struct TrainOptions {
   std::string run;                               ///< the run directory
   std::string init;                              ///< weights to start from; empty: drawn by the seed
@@ -52,7 +47,7 @@ struct EpochReport {
   double seconds = 0;  ///< of training, without evaluation
 };
 
-/// Told what happens while it happens; progress bars and tests derive from it.
+/// Is told what happens while it happens. Progress bars and tests derive from it.
 class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
@@ -63,7 +58,7 @@ class TrainObserver {
   virtual void test(const Evaluation&) {}
 };
 
-/// How training ended: with all its epochs; at train.max_steps; by `interrupt`.
+/// How training ended: after all epochs, at train.max_steps, or by `interrupt`.
 enum class Outcome { finished, stopped, interrupted };
 
 /// Trains as `experiment` says and fills the run directory. Bad input is an Error before anything is written; a loss

@@ -53,12 +53,12 @@ struct LongRun : Workshop {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(cli_verbs)
+BOOST_AUTO_TEST_SUITE(cli_commands)
 
 BOOST_AUTO_TEST_CASE(every_verb_has_help) {
-  for (const char* verb : {"train", "eval", "predict", "gradcheck", "list", "probe", "bench", "scaling"}) {
-    check_contains(output_of({verb, "--help"}), {verb, "--help"});
-    check_contains(output_of({"--help"}), {verb});
+  for (const char* command : {"train", "eval", "predict", "gradcheck", "list", "probe", "bench", "scaling"}) {
+    check_contains(output_of({command, "--help"}), {command, "--help"});
+    check_contains(output_of({"--help"}), {command});
   }
   for (const char* what : {"attention", "linear", "model"}) output_of({"probe", what, "--help"});
   check_contains(output_of({"--version"}), {"heed "});
@@ -83,8 +83,8 @@ BOOST_AUTO_TEST_CASE(train_eval_predict) {
   const std::string printed =
       output_of({"train", file, "--run", directory, "--set", "optim.lr=0.01", "--threads", "1"});
   check_contains(printed, {"epoch 1/3", "epoch 3/3", "validation loss", "test accuracy", directory});
-  check_contains(printed, {"FLOP per training image", "of this machine's float32 matrix products", "pJ per training image",
-                           "processor packages, all in all: "});
+  check_contains(printed, {"FLOP per training image", "of this machine's float32 matrix products",
+                           "pJ per training image", "processor packages, all in all: "});
   BOOST_TEST(printed.find_first_of("\r\033") == std::string::npos);
   for (const char* name : {"config.toml", "environment.json", "metrics.csv", "last.safetensors", "best.safetensors"})
     BOOST_TEST(std::filesystem::exists(directory + "/" + name), name);

@@ -16,20 +16,20 @@
 //                                 what these execute; `again` on top of backward
 #pragma once
 
-#include "heed/ops/linear.h"
+#include "linear_parts.h"
 
 namespace heed {
 
 /// y = f(x): x and y [..., n]. The backward pass uses what f saved, and x.
 template <class T, class F>
 Var<T> rows_of(const F& f, Var<T> x) {
-  Tape<T>& tape = tape_of(F::name, x, f.parameters[0], f.parameters[1]);
+  Tape<T>& tape = tape_of(f.name, x, f.parameters[0], f.parameters[1]);
   const Index rows = x.shape().rows(), n = x.shape().row_size();
   Cost cost;
   cost.forward = f.forward_counts(rows);
   cost.backward = f.backward_counts(rows) + f.sums_counts(rows);
   return tape.record(
-      {F::name, cost}, x.shape(), {x, f.parameters[0], f.parameters[1]},
+      {f.name, cost}, x.shape(), {x, f.parameters[0], f.parameters[1]},
       [=](T* y) {
         for_row_ranges(rows, f.work(), [=, from = x.matrix(), to = Matrix<T>(y, rows, n)](Index begin, Index end) {
           f.forward(begin, from.middle_rows(begin, end - begin), to.middle_rows(begin, end - begin));
@@ -59,11 +59,11 @@ Var<T> rows_of(const F& f, Var<T> x) {
 ///
 /// where f(x) is made again beside dx; whole this time, since dW sums over all rows.
 template <class T, class F>
-Var<T> linear_of(const F& f, Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {}) {
-  Tape<T>& tape = tape_of(F::linear_name, x, f.parameters[0], f.parameters[1], weight, bias, residual);
-  const detail::LinearSizes sizes = detail::linear_sizes(F::linear_name, x, weight, bias, residual);
+Var<T> linear_of(const F& f, Var<T> x, Var<T> weight, Var<T> bias, Var<T> residual) {
+  Tape<T>& tape = tape_of(f.linear_name, x, f.parameters[0], f.parameters[1], weight, bias, residual);
+  const LinearSizes sizes = linear_sizes(f.linear_name, x, weight, bias, residual);
   const Index rows = sizes.rows, in = sizes.in, out = sizes.out;
-  const detail::LinearProducts<T> products(tape, weight);
+  const LinearProducts<T> products(tape, weight);
   const bool needs_dx = tape.wanted(x), needs_sums = f.sums(tape) > 0, needs_da = needs_dx || needs_sums;
   Cost cost = linear_cost(rows, in, out, static_cast<bool>(bias), static_cast<bool>(residual), needs_da);
   cost.forward += f.forward_counts(rows);
@@ -76,7 +76,7 @@ Var<T> linear_of(const F& f, Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> r
     for (Index first = 0; first == 0 || first < rows; first += at_once) g(first, std::min(at_once, rows - first));
   };
   return tape.record(
-      {F::linear_name, cost}, sizes.y, {x, f.parameters[0], f.parameters[1], weight, bias, residual},
+      {f.linear_name, cost}, sizes.y, {x, f.parameters[0], f.parameters[1], weight, bias, residual},
       [=, &tape](T* y) {
         const T* const pb = bias ? bias.data() : nullptr;
         const Matrix<const T> mx = x.matrix(), mr = residual ? residual.matrix() : Matrix<const T>{};
@@ -113,7 +113,7 @@ Var<T> linear_of(const F& f, Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> r
           });
         });
         if (needs_sums) f.give_sums(tape, sums.data());
-        detail::bias_backward(tape, bias, mdy);
+        bias_backward(tape, bias, mdy);
         products.weight_gradient(fx, mdy, tape.target(weight));
         if (residual) dy.give_to(residual);
       });

@@ -1,0 +1,68 @@
+// JSON: results to print, and to read back.
+#pragma once
+
+#include "heed/base/tensor.h"
+
+#include <concepts>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace heed {
+
+/// A JSON value: null, true or false, a number, a text, a list, or an object, whose keys keep their order.
+///
+///   Json result = Json::object({{"name", "softmax"}, {"images", 128}});
+///   result["rates"].push_back(0.5);
+///   result.dump()    // {"name":"softmax","images":128,"rates":[0.5]}
+///
+/// What asks a value for another kind, or for a key that it has not, throws Error.
+class Json {
+ public:
+  using List = std::vector<Json>;
+  using Object = std::vector<std::pair<std::string, Json>>;
+
+  Json() = default;
+  Json(bool value) : value_(value) {}
+  Json(double value) : value_(value) {}
+  template <std::integral I>
+  Json(I value) : value_(static_cast<Index>(value)) {}
+  Json(const char* text) : value_(std::string(text)) {}
+  Json(std::string text) : value_(std::move(text)) {}
+  Json(const std::vector<std::string>& texts) : value_(List(texts.begin(), texts.end())) {}
+
+  static Json list(List values = {});
+  static Json object(Object entries = {});
+
+  /// Throws Error, without naming where the text comes from, if it is not JSON.
+  static Json parse(const std::string& text);
+
+  /// On one line, or with `indent` spaces a level on a line for each entry. Throws Error, naming the key, for a number
+  /// that is not finite: JSON has none. Bytes that are not UTF-8 become U+FFFD.
+  std::string dump(int indent = -1) const;
+
+  double number() const;
+  Index integer() const;
+  const std::string& text() const;
+  const List& items() const;
+  const Object& entries() const;
+
+  /// An object's entry.
+  const Json& at(std::string_view key) const;
+  bool contains(std::string_view key) const;
+
+  /// An object's entry, added as null if it is not there; null becomes an empty object first.
+  Json& operator[](std::string_view key);
+
+  /// Adds to a list; null becomes an empty one first.
+  Json& push_back(Json value);
+
+ private:
+  struct Text;  ///< to text and back
+
+  std::variant<std::monostate, bool, Index, double, std::string, List, Object> value_;
+};
+
+}  // namespace heed

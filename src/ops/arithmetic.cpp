@@ -1,0 +1,121 @@
+#include "heed/ops/arithmetic.h"
+#include "heed/ops/dropout.h"
+
+#include "for_each_number.h"
+#include "heed/ops/rows.h"
+
+namespace heed {
+
+namespace {
+
+/// Multiplies groups of `group` neighbouring elements by 1 / (1 - rate) or, with probability `rate`, by 0.
+/// Group g of a pass draws number (first image * groups per image + g) of the stream, so that results do not
+/// depend on how the batch is cut into pieces.
+template <class T>
+Var<T> drop(const char* name, Var<T> x, double rate, std::uint64_t place, Index group) {
+  Tape<T>& tape = tape_of(name, x);
+  require(rate >= 0 && rate < 1, "[{}] the rate is {}; expected 0 <= rate < 1", name, rate);
+  if (!tape.training() || rate == 0) return x;
+  const Index n = x.size(), first = n == 0 ? 0 : tape.pass().first_image * (n / x.shape()[0] / group);
+  const RandomStream stream = tape.pass().random.derive(name).derive(place);
+  const T kept(1 / (1 - rate));
+  const auto apply = [=](const T* from, Update update, T* to) {
+    for (Index i = 0; i < n; i += group) {
+      const T factor = stream.uniform(first + i / group) < rate ? T(0) : kept;
+      for (Index j = i; j < i + group; ++j) write(update, to[j], factor * from[j]);
+    }
+  };
+  Cost cost;
+  cost.forward = cost.backward = {.mul = n};
+  return tape.record(
+      {name, cost}, x.shape(), {x}, [=](T* y) { apply(x.data(), Update::assign, y); },
+      [=, &tape](const Adjoint<T>& dy) {
+        if (const auto dx = tape.target(x)) apply(dy.data(), dx.update, dx.data);
+      });
+}
+
+}  // namespace
+
+template <class T>
+Var<T> add(Var<T> a, Var<T> b) {
+  Tape<T>& tape = tape_of("add", a, b);
+  require(a.shape() == b.shape(), "[add] a has shape {}, b has {}; they must match", a.shape(), b.shape());
+  const Index n = a.size();
+  Cost cost;
+  cost.forward = {.add = n};
+  return tape.record(
+      {"add", cost}, a.shape(), {a, b},
+      [=](T* y) {
+        const T *pa = a.data(), *pb = b.data();
+        for_row_ranges(n, 1, [=](Index begin, Index end) {
+          for (Index i = begin; i < end; ++i) y[i] = pa[i] + pb[i];
+        });
+      },
+      [=](const Adjoint<T>& dy) {
+        dy.add_to(b);
+        dy.give_to(a);
+      });
+}
+
+template <class T>
+Var<T> mul(Var<T> a, Var<T> b) {
+  Tape<T>& tape = tape_of("mul", a, b);
+  require(a.shape() == b.shape(), "[mul] a has shape {}, b has {}; they must match", a.shape(), b.shape());
+  const Index n = a.size();
+  Cost cost;
+  cost.forward = {.mul = n};
+  cost.backward = {.mul = 2 * n};
+  const auto times = [](Index count, const T* x, const T* dy, const typename Tape<T>::Target& d) {
+    for_row_ranges(count, 1, [=](Index begin, Index end) {
+      for (Index i = begin; i < end; ++i) write(d.update, d.data[i], x[i] * dy[i]);
+    });
+  };
+  return tape.record(
+      {"mul", cost}, a.shape(), {a, b},
+      [=](T* y) {
+        times(n, a.data(), b.data(), {y, Update::assign});
+      },
+      [=, &tape](const Adjoint<T>& dy) {
+        if (const auto da = tape.target(a)) times(n, b.data(), dy.data(), da);
+        if (const auto db = tape.target(b)) times(n, a.data(), dy.data(), db);
+      });
+}
+
+template <class T>
+Var<T> scale(Var<T> x, double factor) {
+  Tape<T>& tape = tape_of("scale", x);
+  const Index n = x.size();
+  Cost cost;
+  cost.forward = cost.backward = {.mul = n};
+  return tape.record(
+      {"scale", cost}, x.shape(), {x},
+      [=](T* y) {
+        const T* const px = x.data();
+        for (Index i = 0; i < n; ++i) y[i] = T(factor) * px[i];
+      },
+      [=, &tape](const Adjoint<T>& dy) {
+        if (const auto dx = tape.target(x))
+          for (Index i = 0; i < n; ++i) write(dx.update, dx.data[i], T(factor) * dy.data()[i]);
+      });
+}
+
+template <class T>
+Var<T> dropout(Var<T> x, double rate, std::uint64_t place) {
+  return drop("dropout", x, rate, place, 1);
+}
+
+template <class T>
+Var<T> stochastic_depth(Var<T> x, double rate, std::uint64_t place) {
+  const Index images = x.shape().rank() == 0 ? 1 : x.shape()[0];
+  return drop("stochastic_depth", x, rate, place, images == 0 ? 1 : x.size() / images);
+}
+
+#define INSTANTIATE(T)                                    \
+  template Var<T> add(Var<T>, Var<T>);                    \
+  template Var<T> mul(Var<T>, Var<T>);                    \
+  template Var<T> scale(Var<T>, double);                  \
+  template Var<T> dropout(Var<T>, double, std::uint64_t); \
+  template Var<T> stochastic_depth(Var<T>, double, std::uint64_t);
+HEED_FOR_EACH_NUMBER(INSTANTIATE)
+
+}  // namespace heed

@@ -1,0 +1,56 @@
+#include "heed/io/json.h"
+
+#include "support/compare.h"
+
+#include <limits>
+
+using namespace heed;
+using namespace heed::test;
+
+BOOST_AUTO_TEST_SUITE(io_json)
+
+BOOST_AUTO_TEST_CASE(what_is_written_is_read) {
+  Json json = Json::object({{"text", "a \"b\"\n"}, {"whole", 3}, {"part", 0.1}, {"yes", true}, {"nothing", Json()}});
+  json["list"].push_back(1);
+  json["list"].push_back("two");
+  json["inner"]["z"] = 1;
+  json["inner"]["a"] = 2;
+  const std::string text =
+      R"({"text":"a \"b\"\n","whole":3,"part":0.1,"yes":true,"nothing":null,"list":[1,"two"],"inner":{"z":1,"a":2}})";
+  BOOST_TEST(Json::parse(text).dump() == text);
+}
+
+BOOST_AUTO_TEST_CASE(numbers_keep_every_digit) {
+  for (const double x : {0.1, 1.0 / 3, 1e300, 5e-324, -2.0, 9007199254740993.0})
+    BOOST_TEST(Json::parse(Json(x).dump()).number() == x);
+  constexpr Index largest = std::numeric_limits<Index>::max();
+  BOOST_TEST(Json::parse(Json(largest).dump()).integer() == largest);
+  BOOST_TEST(Json::parse("18446744073709551615").number() == 18446744073709551615.0);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_not_finite_is_no_result) {
+  for (const double x : {NAN, INFINITY, -INFINITY}) {
+    Json json;
+    json["energy"].push_back(x);
+    BOOST_CHECK_EXCEPTION(json.dump(), Error, [](const Error& error) {
+      return std::string(error.what()).find("energy") != std::string::npos;
+    });
+  }
+}
+
+BOOST_AUTO_TEST_CASE(bytes_that_are_not_utf8_are_replaced) {
+  BOOST_TEST(Json("a\xff").dump() == "\"a\xEF\xBF\xBD\"");
+}
+
+BOOST_AUTO_TEST_CASE(other_kinds_and_missing_keys_are_errors) {
+  const Json json = Json::parse(R"({"a": [1], "b": "c"})");
+  BOOST_CHECK_THROW(json.at("c"), Error);
+  BOOST_CHECK_THROW(json.at("a").number(), Error);
+  BOOST_CHECK_THROW(json.at("b").integer(), Error);
+  BOOST_CHECK_THROW(json.at("b").at("x"), Error);
+  BOOST_TEST(!json.at("b").contains("c"));
+  for (const char* text : {"", "{", "[1,]", "{\"a\":1} x", "nan"}) BOOST_CHECK_THROW(Json::parse(text), Error);
+  BOOST_CHECK_THROW(Json::parse(std::string(100'000, '[')), Error);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

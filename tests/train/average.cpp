@@ -1,0 +1,66 @@
+// train.ema: the exponential moving average of the weights.
+#include "heed/io/safetensors.h"
+
+#include "support/training.h"
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+std::vector<double> tensor_of(const std::string& directory, const std::string& name) {
+  const SafetensorsFile file(directory + "/last.safetensors");
+  const Tensor<double> tensor = file.read<double>(name);
+  return {tensor.data(), tensor.data() + tensor.size()};
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(train_average)
+
+// average = ema average + (1 - ema) weights after each update, from the initial weights on.
+BOOST_AUTO_TEST_CASE(weights_are_averaged_update_by_update) {
+  const Workshop workshop;
+  Experiment x = workshop.experiment();
+  x.train.dtype = "f64";
+  x.train.ema = 0.7;
+  const std::string directory = workshop / "run", name = "blocks.0.attn.qkv.weight";
+  BOOST_TEST((run_until(1, x, directory) == Outcome::interrupted));
+  Experiment untrained = x;
+  untrained.train.max_steps = 1;
+  untrained.optim.lr = 1e-300;  // an update that changes nothing shows the initial weights
+  untrained.optim.min_lr = 0;
+  run(untrained, workshop / "untrained");
+  std::vector<double> expected = tensor_of(workshop / "untrained", name);
+  for (Index steps = 1; steps <= 9; ++steps) {
+    if (steps > 1) run_until(steps, x, directory, true);
+    const std::vector<double> weights = tensor_of(directory, name);
+    const std::vector<double> average = tensor_of(directory, "heed.average." + name);
+    double moved = 0, error = 0;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      expected[i] = 0.7 * expected[i] + 0.3 * weights[i];
+      moved = std::max(moved, std::abs(weights[i] - expected[i]));
+      error = std::max(error, std::abs(average[i] - expected[i]));
+    }
+    // Rounding of a few sums of numbers below 1; an average that lagged by an update would be off by what moved.
+    BOOST_TEST(error < 1e-15);
+    BOOST_TEST(moved > 1e-6);
+  }
+}
+
+// landmark_index holds places of tokens.
+BOOST_AUTO_TEST_CASE(buffers_are_not_averaged) {
+  const Workshop workshop;
+  Experiment x = workshop.experiment();
+  x.model.pool = "mean";
+  x.attention.mechanism = {"soft"};
+  x.attention.options = {{"sampling", {"random", "test"}}, {"landmarks", {"2", "test"}}};
+  x.train.ema = 0.999;
+  const std::string directory = workshop / "run";
+  BOOST_TEST((run(x, directory) == Outcome::finished));
+  const std::string name = "blocks.0.attn.landmark_index";
+  BOOST_TEST(tensor_of(directory, "heed.average." + name) == tensor_of(directory, name),
+             boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
