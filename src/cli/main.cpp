@@ -1,5 +1,6 @@
 // heed: the program. Commands are in the files beside this one.
 #include "commands.h"
+#include "memory.h"
 
 #include "heed/base/error.h"
 #include "heed/base/parallel.h"
@@ -80,6 +81,7 @@ int main(int argc, char** argv) {
   setenv("OPENBLAS_NUM_THREADS", "1", 1);
   using namespace heed;
   try {
+    cli::limit_memory_to_what_is_available();
     return cli::run(argc, argv);
   } catch (const Diverged& error) {
     return cli::report(error.what(), cli::diverged);

@@ -1,5 +1,5 @@
 // OpenBLAS' functions as heed calls them, each of which loads the library when one is first called. Linked to it in the
-// ordinary way, every verb would wait for its threads before main: for ever where there is no memory for their buffers,
+// ordinary way, every command would wait for its threads before main: for ever where there is no memory for their buffers,
 // as under `ulimit -v`.
 #ifndef HEED_NO_BLAS
 
