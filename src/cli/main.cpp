@@ -7,7 +7,9 @@
 #include "heed/train/trainer.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
+#include <iostream>
 
 namespace heed::cli {
 
@@ -75,8 +77,12 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   if (argc > 0) heed::cli::program_name() = argv[0];
   using namespace heed;
+  std::signal(SIGXFSZ, SIG_IGN);  // writing beyond a limit is an error like a full disk
   try {
-    return cli::run(argc, argv);
+    const int status = cli::run(argc, argv);
+    // Nobody has results that did not arrive.
+    const bool arrived = std::cout.flush().good() && std::fflush(stdout) == 0;
+    return arrived || status != cli::ok ? status : cli::report("standard output cannot be written", cli::bad_input);
   } catch (const Diverged& error) {
     return cli::report(error.what(), cli::diverged);
   } catch (const Error& error) {
