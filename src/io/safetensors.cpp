@@ -27,7 +27,8 @@ std::size_t checksum_place(const std::string& header) {
 }
 
 uLong crc(uLong before, const void* bytes, std::size_t count) {
-  return crc32_z(before, static_cast<const Bytef*>(bytes), count);
+  // Without bytes zlib would begin anew.
+  return count == 0 ? before : crc32_z(before, static_cast<const Bytef*>(bytes), count);
 }
 
 // IEEE 754 binary16: 1 sign, 5 exponent (bias 15) and 10 fraction bits. Every value is a float.
