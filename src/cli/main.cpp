@@ -10,7 +10,9 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
+#include <iostream>
 
 namespace heed::cli {
 
@@ -80,9 +82,13 @@ int main(int argc, char** argv) {
   // Before it is loaded: heed calls it from threads of its own (kernels/blas.h), and it should start none.
   setenv("OPENBLAS_NUM_THREADS", "1", 1);
   using namespace heed;
+  std::signal(SIGXFSZ, SIG_IGN);  // writing beyond a limit is an error like a full disk
   try {
     cli::limit_memory_to_what_is_available();
-    return cli::run(argc, argv);
+    const int status = cli::run(argc, argv);
+    // Nobody has results that did not arrive.
+    const bool arrived = std::cout.flush().good() && std::fflush(stdout) == 0;
+    return arrived || status != cli::ok ? status : cli::report("standard output cannot be written", cli::bad_input);
   } catch (const Diverged& error) {
     return cli::report(error.what(), cli::diverged);
   } catch (const Error& error) {

@@ -163,6 +163,8 @@ int train_command(const Arguments& a) {
   const TrainOptions options{a.run, a.init, a.resume, &interrupt, a.profile ? &profile : nullptr};
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGTERM, on_interrupt);
+  // Under nohup the run goes on when the terminal is closed.
+  if (std::signal(SIGHUP, SIG_IGN) != SIG_IGN) std::signal(SIGHUP, on_interrupt);
   Progress progress(experiment.train.epochs);
   const Outcome outcome = train(experiment, options, progress);
   progress.clear();

@@ -3,6 +3,7 @@
 #include "heed/base/error.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,6 +40,17 @@ void sync_directory(const std::string& path) {
   if (directory < 0) return;
   ::fsync(directory);
   ::close(directory);
+}
+
+void write_all(int file, const std::string& path, const void* bytes, std::size_t count) {
+  const char* at = static_cast<const char*>(bytes);
+  while (count > 0) {
+    const ssize_t done = ::write(file, at, count);
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) fail_system(path, "write");
+    at += done;
+    count -= static_cast<std::size_t>(done);
+  }
 }
 
 }  // namespace
@@ -129,16 +141,7 @@ AtomicFile::~AtomicFile() {
   ::unlink(temporary_.c_str());
 }
 
-void AtomicFile::write(const void* bytes, std::size_t count) {
-  const char* at = static_cast<const char*>(bytes);
-  while (count > 0) {
-    const ssize_t done = ::write(file_, at, count);
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) fail_system(path_, "write");
-    at += done;
-    count -= static_cast<std::size_t>(done);
-  }
-}
+void AtomicFile::write(const void* bytes, std::size_t count) { write_all(file_, path_, bytes, count); }
 
 void AtomicFile::commit() {
   HEED_ASSERT(file_ >= 0);
@@ -147,5 +150,46 @@ void AtomicFile::commit() {
   ::close(std::exchange(file_, -1));
   sync_directory(path_);
 }
+
+void remove_leftovers(const std::string& path) {
+  const std::filesystem::path target(path);
+  const std::string start = target.filename().string() + ".", end = ".part";
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(target.parent_path(), ignored)) {
+    const std::string name = entry.path().filename();
+    const bool ours = name.size() > start.size() + end.size() && name.starts_with(start) && name.ends_with(end);
+    if (ours && entry.symlink_status().type() == std::filesystem::file_type::regular)
+      std::filesystem::remove(entry.path(), ignored);
+  }
+}
+
+AppendedFile::AppendedFile(std::string path) : path_(std::move(path)) {
+  file_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+  if (file_ < 0) fail_system(path_, "write");
+}
+
+AppendedFile::~AppendedFile() { ::close(file_); }
+
+void AppendedFile::append(std::string_view text) { write_all(file_, path_, text.data(), text.size()); }
+
+void AppendedFile::sync() {
+  if (::fsync(file_) != 0) fail_system(path_, "write");
+  struct stat open {
+  }, named{};
+  const bool same = ::fstat(file_, &open) == 0 && ::stat(path_.c_str(), &named) == 0 && open.st_ino == named.st_ino &&
+                    open.st_dev == named.st_dev;
+  require(same, "{}: was removed or replaced while it was being written", path_);
+}
+
+DirectoryLock::DirectoryLock(const std::string& directory)
+    : directory_(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (directory_ < 0) fail_system(directory, "open");
+  // A file system without such locks has to do without.
+  if (::flock(directory_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  ::close(directory_);
+  fail("{}: another process is using this directory; wait until it has ended", directory);
+}
+
+DirectoryLock::~DirectoryLock() { ::close(directory_); }
 
 }  // namespace heed

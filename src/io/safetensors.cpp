@@ -2,6 +2,7 @@
 #include "heed/base/suggest.h"
 
 #include <nlohmann/json.hpp>
+#include <zlib.h>
 
 #include <algorithm>
 #include <bit>
@@ -12,6 +13,23 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "tensors are read and written as they lie in memory");
 
 using Json = nlohmann::json;
+
+constexpr std::string_view no_checksum = "00000000";
+
+// Where the digits of the checksum stand in a header that this program has written; npos if there are none. Within a
+// text the key's quotes would be escaped.
+std::size_t checksum_place(const std::string& header) {
+  const std::string start = fmt::format("\"{}\":\"", checksum_key);
+  const std::size_t found = header.find(start), place = found + start.size();
+  const bool complete = found != std::string::npos && place + no_checksum.size() < header.size() &&
+                        header[place + no_checksum.size()] == '"';
+  return complete ? place : std::string::npos;
+}
+
+uLong crc(uLong before, const void* bytes, std::size_t count) {
+  // Without bytes zlib would begin anew.
+  return count == 0 ? before : crc32_z(before, static_cast<const Bytef*>(bytes), count);
+}
 
 // IEEE 754 binary16: 1 sign, 5 exponent (bias 15) and 10 fraction bits. Every value is a float.
 float from_f16(std::uint16_t half) {
@@ -100,6 +118,27 @@ void SafetensorsFile::read(const std::string& name, View<float> out) const { rea
 void SafetensorsFile::read(const std::string& name, View<double> out) const { read_as(name, out); }
 void SafetensorsFile::read(const std::string& name, View<std::int64_t> out) const { read_as(name, out); }
 
+void SafetensorsFile::check() const {
+  std::uint64_t length = 0;
+  file_.read(0, &length, sizeof length);
+  std::string part(length, '\0');
+  file_.read(sizeof length, part.data(), part.size());
+  const std::size_t place = checksum_place(part);
+  if (place == std::string::npos) return;
+  const std::string expected = part.substr(place, no_checksum.size());
+  part.replace(place, no_checksum.size(), no_checksum);
+  uLong checksum = crc(crc32(0, nullptr, 0), part.data(), part.size());
+  constexpr std::uint64_t most = 1 << 20;
+  for (std::uint64_t at = sizeof length + length; at < file_.size(); at += part.size()) {
+    part.resize(std::min(most, file_.size() - at));
+    file_.read(at, part.data(), part.size());
+    checksum = crc(checksum, part.data(), part.size());
+  }
+  const std::string found = fmt::format("{:08x}", checksum);
+  require(found == expected, "{}: is damaged: its checksum is {}, that of what it holds {}", path(),
+          in_quotes(expected), found);
+}
+
 void SafetensorsWriter::add(const std::string& name, DType dtype, const Shape& shape, const void* data) {
   require(name != "__metadata__", "[safetensors] '__metadata__' cannot name a tensor");
   for (const Entry& entry : entries_)
@@ -114,10 +153,12 @@ void SafetensorsWriter::write(const std::string& path) const {
                    [](const Entry* a, const Entry* b) { return size_of(a->dtype) > size_of(b->dtype); });
 
   const auto bytes = [](const Entry* entry) { return std::uint64_t(entry->shape.elements()) * size_of(entry->dtype); };
+  std::map<std::string, std::string> metadata = metadata_;
+  if (!metadata.empty()) metadata[checksum_key] = no_checksum;
   std::string header = "{";
   std::uint64_t end = 0;
   try {
-    if (!metadata_.empty()) header += "\"__metadata__\":" + Json(metadata_).dump();
+    if (!metadata.empty()) header += "\"__metadata__\":" + Json(metadata).dump();
     for (const Entry* entry : order) {
       const std::uint64_t begin = std::exchange(end, end + bytes(entry));
       header +=
@@ -131,6 +172,12 @@ void SafetensorsWriter::write(const std::string& path) const {
   std::uint64_t length = header.size();
   length += (alignment - (sizeof length + length) % alignment) % alignment;
   header.resize(length, ' ');
+
+  if (const std::size_t place = checksum_place(header); place != std::string::npos) {
+    uLong checksum = crc(crc32(0, nullptr, 0), header.data(), header.size());
+    for (const Entry* entry : order) checksum = crc(checksum, entry->data, bytes(entry));
+    header.replace(place, no_checksum.size(), fmt::format("{:08x}", checksum));
+  }
 
   AtomicFile file(path);
   file.write(&length, sizeof length);

@@ -87,6 +87,7 @@ void load_weights(const SafetensorsFile& file, Parameters<T>& parameters, const 
   require(missing.empty(), "{}: the model has tensors that the file lacks: {}", file.path(), quoted_list(missing));
   require(surplus.empty(), "{}: the file has tensors that the model lacks: {}", file.path(), quoted_list(surplus));
 
+  file.check();
   std::vector<Tensor<T>> values;
   for (const ParameterId id : present) {
     values.push_back(read_numbers<T>(file, list[id]));

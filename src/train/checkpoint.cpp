@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <limits>
 
 namespace heed {
 
@@ -70,16 +71,35 @@ void load_checkpoint(const std::string& path, const RunState<T>& state) {
   const auto format = file.metadata().find("heed.format");
   require(format != file.metadata().end() && format->second == format_name,
           "{}: expected a checkpoint of heed train ({}), found other weights", path, format_name);
+  require(file.metadata().contains(checksum_key), "{}: has no checksum; a run is not resumed from such a file", path);
   load_weights(file, state.parameters);
   for_state_tensors(state, [&](const std::string& name, View<T> tensor) {
     file.read(name, tensor);
     require_finite(path, name, View<const T>(tensor));
   });
-  state.optimizer.set_steps(number<Index>(file, "heed.updates"));
-  state.progress = {number<Index>(file, "heed.epoch"),    number<Index>(file, "heed.step"),
+  const auto updates = number<Index>(file, "heed.updates"), step = number<Index>(file, "heed.step");
+  require(updates >= 0 && updates <= step, "{}: metadata 'heed.updates' is {}; expected 0 to {}, the steps made", path,
+          updates, step);
+  state.optimizer.set_steps(updates);
+  state.progress = {number<Index>(file, "heed.epoch"),    step,
                     number<Index>(file, "heed.batch"),    number<double>(file, "heed.loss"),
                     number<double>(file, "heed.correct"), number<double>(file, "heed.terms"),
                     number<double>(file, "heed.best")};
+}
+
+void check_progress(const std::string& path, const RunProgress& p, Index epochs, Index batches) {
+  const auto check = [&](const char* key, auto value, auto least, auto most) {
+    require(value >= least && value <= most, "{}: metadata 'heed.{}' is {}; expected {} to {}", path, key, value, least,
+            most);
+  };
+  constexpr double largest = std::numeric_limits<double>::max();
+  check("epoch", p.epoch, Index{0}, epochs);
+  check("batch", p.batch, Index{0}, batches);
+  check("step", p.step, p.epoch * batches + p.batch, p.epoch * batches + p.batch);
+  check("loss", p.loss, -largest, largest);
+  check("terms", p.terms, 0.0, largest);
+  check("correct", p.correct, 0.0, p.terms);
+  check("best", p.best, -1.0, 1.0);
 }
 
 template void save_checkpoint(const std::string&, const RunState<float>&);

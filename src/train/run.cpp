@@ -36,17 +36,28 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// Was the row written before the run had completed `epochs` epochs and `steps` updates? Its second field is the
-/// epoch, counted from 1, its third the step.
-bool is_before(const std::string& path, const std::string& row, Index epochs, Index steps) {
+/// The first fields of a row of metrics.csv.
+struct RowPlace {
+  std::string kind;
   Index epoch = -1, step = -1;
+};
+
+RowPlace place_of(const std::string& path, const std::string& row) {
+  RowPlace place;
   const char* const end = row.data() + row.size();
   const char* at = std::find(row.data(), end, ',');
-  if (at != end) at = std::from_chars(at + 1, end, epoch).ptr;
-  if (at != end) std::from_chars(at + 1, end, step);
-  require(epoch >= 0 && step >= 0, "{}: a line is {}; expected kind,epoch,step,...", path, in_quotes(row));
-  if (row.starts_with("step,")) return step <= steps;
-  return !row.starts_with("test,") && epoch <= epochs;
+  place.kind.assign(row.data(), at);
+  if (at != end) at = std::from_chars(at + 1, end, place.epoch).ptr;
+  if (at != end) std::from_chars(at + 1, end, place.step);
+  require(place.epoch >= 0 && place.step >= 0, "{}: a line is {}; expected kind,epoch,step,...", path, in_quotes(row));
+  return place;
+}
+
+/// Throws Error unless the epoch or step `found` follows the one before it.
+void require_next(const std::string& path, const char* what, Index before, Index found) {
+  require(found == before + 1,
+          "{}: the row of {} {} is missing: the file was changed; the run can be begun again from its weights (--init)",
+          path, what, before + 1);
 }
 
 /// The settings of an experiment as they are printed, by "table.key".
@@ -66,7 +77,16 @@ std::map<std::string, std::string> settings_of(const Experiment& experiment) {
 }  // namespace
 
 bool RunPaths::exists() const {
-  return std::filesystem::exists(config()) || std::filesystem::exists(last()) || std::filesystem::exists(metrics());
+  // A run that ended before its first checkpoint has left nothing to go on from, but the head of metrics.csv perhaps.
+  std::error_code none;
+  const std::uintmax_t rows = std::filesystem::file_size(metrics(), none);
+  return std::filesystem::exists(last()) || std::filesystem::exists(best()) ||
+         (!none && rows > std::strlen(metrics_header));
+}
+
+void RunPaths::remove_leftovers() const {
+  for (const std::string& file : {config(), environment(), cost(), metrics(), last(), best()})
+    heed::remove_leftovers(file);
 }
 
 void add_version(SafetensorsWriter& file) { file.metadata("heed.version", HEED_VERSION); }
@@ -81,7 +101,7 @@ void check_same_version(const RunPaths& paths) {
       paths.last(), version, HEED_VERSION);
 }
 
-void check_same_experiment(const RunPaths& paths, const Experiment& experiment) {
+Experiment check_same_experiment(const RunPaths& paths, const Experiment& experiment) {
   const Experiment recorded = load_experiment(paths.config());
   Experiment allowed = experiment;
   allowed.train.max_steps = recorded.train.max_steps;
@@ -89,7 +109,7 @@ void check_same_experiment(const RunPaths& paths, const Experiment& experiment) 
   allowed.train.log_steps = recorded.train.log_steps;
   allowed.train.init_head = recorded.train.init_head;
   allowed.data.path = recorded.data.path;
-  if (allowed == recorded) return;
+  if (allowed == recorded) return recorded;
   std::map<std::string, std::string> before = settings_of(recorded), now = settings_of(allowed);
   const auto trimmed = [](const std::string& text) { return text.substr(0, text.find_last_not_of(' ') + 1); };
   for (const auto& [key, value] : now) before.try_emplace(key, "(nothing)");
@@ -118,18 +138,34 @@ std::string environment_line() {
   return fmt::format("{}, {} thread{}, {}", cpu_name(), threads(), threads() == 1 ? "" : "s", kernels::gemm_library());
 }
 
-MetricsFile::MetricsFile(const std::string& path, Index epochs, Index steps) : path_(path) {
+MetricsFile::MetricsFile(const std::string& path) {
+  write_file(path, metrics_header);
+  file_ = std::make_unique<AppendedFile>(path);
+}
+
+MetricsFile::MetricsFile(const std::string& path, const MetricsSoFar& so_far) {
+  std::string text = read_file(path);
+  text.resize(text.rfind('\n') + 1);  // a last line without an end was cut off
+  const std::vector<std::string> rows = lines_of(text);
+  require(!rows.empty() && rows[0] + "\n" == metrics_header, "{}: does not begin with {}", path,
+          in_quotes(std::string(metrics_header, std::strlen(metrics_header) - 1)));
   std::string kept = metrics_header;
-  if (std::filesystem::exists(path)) {
-    std::string text = read_file(path);
-    text.resize(text.rfind('\n') + 1);  // a last line without an end was cut off
-    const std::vector<std::string> rows = lines_of(text);
-    for (std::size_t i = 1; i < rows.size(); ++i)
-      if (is_before(path, rows[i], epochs, steps)) kept += rows[i] + "\n";
+  Index epochs = 0, step = -1;
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    const RowPlace row = place_of(path, rows[i]);
+    if (row.kind == "test" || row.epoch > so_far.epochs + (row.kind == "step") || row.step > so_far.steps) continue;
+    if (row.kind == "train") require_next(path, "epoch", epochs, row.epoch), epochs = row.epoch;
+    if (row.kind == "step") {
+      if (step >= 0) require_next(path, "step", step, row.step);
+      step = row.step;
+    }
+    kept += rows[i] + "\n";
   }
+  if (epochs < so_far.epochs) require_next(path, "epoch", epochs, so_far.epochs + 1);
+  if (so_far.steps_logged && so_far.steps > 0 && step < so_far.steps)
+    require_next(path, "step", std::max<Index>(step, 0), so_far.steps + 1);
   write_file(path, kept);
-  file_.reset(std::fopen(path.c_str(), "a"));
-  require(file_ != nullptr, "{}: cannot be written: {}", path, std::strerror(errno));
+  file_ = std::make_unique<AppendedFile>(path);
 }
 
 void MetricsFile::write(const MetricsRow& row) {
@@ -140,8 +176,7 @@ void MetricsFile::write(const MetricsRow& row) {
   text.push_back(',');
   if (row.images_per_s >= 0) fmt::format_to(std::back_inserter(text), "{}", row.images_per_s);
   text.push_back('\n');
-  require(std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size() && std::fflush(file_.get()) == 0,
-          "{}: cannot be written: {}", path_, std::strerror(errno));
+  file_->append({text.data(), text.size()});
 }
 
 }  // namespace heed

@@ -66,10 +66,17 @@ class Run {
   std::optional<Parameters<T>> average_;
   BatchGradient<T> gradient_;
   RunProgress progress_;
+  std::optional<DirectoryLock> lock_;
   std::optional<MetricsFile> metrics_;
   Clock::time_point epoch_start_;
   Index epoch_start_batch_ = 0;
 };
+
+void require_startable(const RunPaths& paths, const TrainOptions& options) {
+  require(options.resume || !paths.exists(), "{}: holds a run already; --resume continues it, --run DIR begins another",
+          paths.directory);
+  require(!options.resume || paths.exists(), "{}: holds no run to resume", paths.directory);
+}
 
 CostQuery step_cost(const Experiment& x) {
   return {Convention::contractions, CostPass::step, CostGroup::layer, x.train.batch};
@@ -99,19 +106,25 @@ Run<T>::Run(const Experiment& experiment, const TrainOptions& options, TrainObse
 
 template <class T>
 void Run<T>::begin() {
-  if (options_.resume) {
-    check_same_version(paths_);
-    check_same_experiment(paths_, x_);
-    load_checkpoint(paths_.last(), state());
-  } else {
+  if (!options_.resume) {
     std::error_code error;
     std::filesystem::create_directories(paths_.directory, error);
     require(!error, "{}: cannot be made: {}", paths_.directory, error.message());
   }
+  lock_.emplace(paths_.directory);
+  require_startable(paths_, options_);
+  if (options_.resume) {
+    check_same_version(paths_);
+    const Experiment before = check_same_experiment(paths_, x_);
+    load_checkpoint(paths_.last(), state());
+    check_progress(paths_.last(), progress_, x_.train.epochs, train_->batches());
+    metrics_.emplace(paths_.metrics(), MetricsSoFar{progress_.epoch, progress_.step, before.train.log_steps});
+  }
+  paths_.remove_leftovers();
   write_file(paths_.config(), config_toml(x_));
   write_file(paths_.environment(), environment_json());
   write_file(paths_.cost(), cost_file(cost_, step_cost(x_), default_energy_table()));
-  metrics_.emplace(paths_.metrics(), progress_.epoch, progress_.step);
+  if (!options_.resume) metrics_.emplace(paths_.metrics());
   // From here on the directory can be resumed, whatever happens, and it is known that there is room for checkpoints.
   if (!options_.resume) save_last();
 
@@ -246,6 +259,7 @@ bool Run<T>::test() {
   const Evaluation result = judge(parameters_, *test_);
   if (interrupted()) return false;
   metrics_->write({"test", progress_.epoch, progress_.step, result.score.mean_loss(), result.score.accuracy()});
+  metrics_->sync();
   observer_.test(result);
   return true;
 }
@@ -261,6 +275,7 @@ void Run<T>::check_finite(const Parameters<T>& parameters) const {
 template <class T>
 void Run<T>::save_last() {
   check_finite(parameters_);
+  metrics_->sync();  // the checkpoint counts on its rows
   save_checkpoint(paths_.last(), state());
 }
 
@@ -279,10 +294,7 @@ template <class T>
 Outcome train(const Experiment& experiment, const TrainOptions& options, TrainObserver& observer, const Model& model,
               Task<T>& task) {
   require(!options.run.empty(), "the run directory's name is empty");
-  const RunPaths paths(options.run);
-  require(options.resume || !paths.exists(), "{}: holds a run already; --resume continues it, --run DIR begins another",
-          options.run);
-  require(!options.resume || paths.exists(), "{}: holds no run to resume", options.run);
+  require_startable(RunPaths(options.run), options);
   require(!options.resume || options.init.empty(), "--init {}: a resumed run goes on from its own weights",
           options.init);
   return Run<T>(experiment, options, observer, model, task)();

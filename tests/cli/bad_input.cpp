@@ -168,6 +168,10 @@ BOOST_FIXTURE_TEST_CASE(damaged_weights, Training) {
   const float nan = std::nanf("");
   std::memcpy(poisoned.data() + poisoned.size() - 4, &nan, 4);
   heed::write_file(weights, poisoned);
+  refuse({"--init", weights}, {weights, "is damaged"});
+  check_refusal({"eval", *this / "good", "--weights", weights}, {weights, "is damaged"});
+  poisoned.replace(poisoned.find("heed.checksum"), 13, "no.checksum..");  // as written by another program
+  heed::write_file(weights, poisoned);
   refuse({"--init", weights}, {weights, "tensor 'head.bias': holds nan at element 9"});
   refuse({"--init", best, "--set", "model.dim=32"},
          {best, "'cls_token' has shape [1, 1, 16]; the model's has [1, 1, 32]"});

@@ -61,4 +61,39 @@ class AtomicFile {
   int file_ = -1;
 };
 
+/// Removes temporary files of `path` that processes have left which died while they wrote it. Only for whom no other
+/// process writes it at this time.
+void remove_leftovers(const std::string& path);
+
+/// A file that grows line by line. What is written is seen by readers at once, and on the disk after sync().
+class AppendedFile {
+ public:
+  explicit AppendedFile(std::string path);
+  AppendedFile(const AppendedFile&) = delete;
+  AppendedFile& operator=(const AppendedFile&) = delete;
+  ~AppendedFile();
+
+  void append(std::string_view text);
+
+  /// Throws Error also where the file is no longer there under its name.
+  void sync();
+
+ private:
+  std::string path_;
+  int file_ = -1;
+};
+
+/// A directory that this process has for itself, until it ends in whatever way.
+class DirectoryLock {
+ public:
+  /// Throws Error where another has it.
+  explicit DirectoryLock(const std::string& directory);
+  DirectoryLock(const DirectoryLock&) = delete;
+  DirectoryLock& operator=(const DirectoryLock&) = delete;
+  ~DirectoryLock();
+
+ private:
+  int directory_ = -1;
+};
+
 }  // namespace heed

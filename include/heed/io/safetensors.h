@@ -19,6 +19,10 @@
 
 namespace heed {
 
+/// Metadata under this key hold the CRC-32 of all bytes after the first eight, in eight hexadecimal digits that count
+/// as zeros.
+inline constexpr const char* checksum_key = "heed.checksum";
+
 /// The number types a tensor may have in a file. (Others that the format knows are refused.)
 enum class DType { BOOL, U8, I8, I16, U16, I32, U32, I64, F16, BF16, F32, F64 };
 
@@ -66,6 +70,10 @@ class SafetensorsFile {
 
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
+  /// Reads the whole file. Throws Error if it has a checksum and another one is found. Files without metadata, and
+  /// those that other programs have written, have none.
+  void check() const;
+
  private:
   template <class T>
   void read_as(const std::string& name, View<T> out) const;
@@ -78,7 +86,7 @@ class SafetensorsFile {
 
 /// Gathers tensors, then writes them in one step. The bytes depend on the tensors, their order and the metadata
 /// alone. Data starts at a multiple of 64 bytes and wider numbers come first, so that every tensor is aligned to its
-/// number type when the file is read in place.
+/// number type when the file is read in place. A file with metadata also gets a checksum.
 class SafetensorsWriter {
  public:
   /// The tensor's memory is read by write() and has to last until then.

@@ -40,4 +40,7 @@ void save_checkpoint(const std::string& path, const RunState<T>& state);
 template <class T>
 void load_checkpoint(const std::string& path, const RunState<T>& state);
 
+/// Throws Error unless a run of so many epochs of so many batches can stand there.
+void check_progress(const std::string& path, const RunProgress& progress, Index epochs, Index batches);
+
 }  // namespace heed

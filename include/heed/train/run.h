@@ -3,9 +3,9 @@
 #pragma once
 
 #include "heed/config/experiment.h"
+#include "heed/io/file.h"
 #include "heed/io/safetensors.h"
 
-#include <cstdio>
 #include <memory>
 #include <string>
 
@@ -21,8 +21,11 @@ struct RunPaths {
   std::string last() const { return directory + "/last.safetensors"; }
   std::string best() const { return directory + "/best.safetensors"; }
 
-  /// Does the directory hold a run?
+  /// Does the directory hold a run, one that has come to its first checkpoint?
   bool exists() const;
+
+  /// Removes temporary files of a process that died.
+  void remove_leftovers() const;
 
   std::string directory;
 };
@@ -36,7 +39,8 @@ void check_same_version(const RunPaths& paths);
 
 /// Throws Error unless `experiment` may continue the run whose resolved configuration is in `paths`: all must be as it
 /// was, except when to stop, what to log and save, and where the data lie.
-void check_same_experiment(const RunPaths& paths, const Experiment& experiment);
+/// Returns that configuration.
+Experiment check_same_experiment(const RunPaths& paths, const Experiment& experiment);
 
 /// The resolved configuration, with the version of heed.
 std::string config_toml(const Experiment& experiment);
@@ -59,20 +63,28 @@ struct MetricsRow {
   double images_per_s = -1;
 };
 
-/// metrics.csv, appended to and flushed row by row.
+/// What metrics.csv of a run must hold that is resumed.
+struct MetricsSoFar {
+  Index epochs = 0, steps = 0;  ///< completed, and updates made
+  bool steps_logged = false;    ///< is there a row for the last update?
+};
+
+/// metrics.csv, appended to row by row.
 class MetricsFile {
  public:
-  /// Opens the file, or begins it. Rows beyond `epochs` completed and `steps` updates made, left by a run that was cut
-  /// off after its last checkpoint, are dropped, and so is a test, which a run that goes on repeats.
-  MetricsFile(const std::string& path, Index epochs, Index steps);
+  /// Begins the file.
+  explicit MetricsFile(const std::string& path);
+
+  /// Goes on with the file. Rows beyond `so_far`, left by a run that was cut off after its last checkpoint, are
+  /// dropped, and so is a test, which a run that goes on repeats. Throws Error where rows are missing.
+  MetricsFile(const std::string& path, const MetricsSoFar& so_far);
   void write(const MetricsRow& row);
 
+  /// Brings the rows to the disk. Throws Error where the file has vanished.
+  void sync() { file_->sync(); }
+
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  std::string path_;
-  std::unique_ptr<std::FILE, Close> file_;
+  std::unique_ptr<AppendedFile> file_;
 };
 
 }  // namespace heed
