@@ -5,6 +5,7 @@
 #   make             build/libheed.a and build/heed
 #   make deps        install what is missing (Debian packages)
 #   make bench       the machine's limits; kernels and two standard models held against them
+#   make fuzz SECONDS=60    feed the readers of files what libFuzzer thinks of
 #   make install PREFIX=/usr/local
 #   make format | make clean
 #
@@ -198,3 +199,32 @@ format: deps
 
 clean:
 	rm -rf build build-*
+
+# ---- Fuzzing ----
+# The readers of files with libFuzzer: each is given SECONDS to find a file that crashes it, takes it 5 seconds or 1 GB.
+# They begin with their files in tests/fuzz/corpus; what they find lies in build/fuzz and belongs there, too.
+SECONDS := 60
+FUZZED  := $(wildcard $(patsubst %,src/%/*.cpp,base io config)) tests/fuzz/readers.cpp tests/fuzz/fuzzer.cpp \
+           $(patsubst %,src/data/%.cpp,cifar dataset files folder gzip idx image jpeg)
+FUZZING := -std=c++20 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -Iinclude -Itests \
+           -DHEED_NO_BLAS -DHEED_NO_SIMD -DHEED_NO_THREADS
+
+build/fuzz/%.o: %.cpp
+	@mkdir -p $(@D)
+	$(call making,fuzz/$(<:src/%=%))clang++ $(FUZZING) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
+
+build/fuzz/run: $(FUZZED:%.cpp=build/fuzz/%.o)
+	$(call making,$@)clang++ $(FUZZING) -fsanitize=fuzzer -o $@ $^ -ltbb -lz -lfmt
+
+-include $(FUZZED:%.cpp=build/fuzz/%.d)
+
+.PHONY: fuzz
+fuzz: PACKAGES += clang libclang-rt-dev
+fuzz: deps
+	$(MAKE_ALL) build/fuzz/run
+	@for corpus in tests/fuzz/corpus/*; do \
+	  reader=$${corpus##*/}; echo "fuzzing $$reader for $(SECONDS) s"; mkdir -p build/fuzz/corpus/$$reader; \
+	  build/fuzz/run --reader=$$reader -max_total_time=$(SECONDS) -max_len=8192 -timeout=5 -rss_limit_mb=1024 \
+	    -artifact_prefix=build/fuzz/$$reader- build/fuzz/corpus/$$reader $$corpus >build/fuzz/$$reader.log 2>&1 || \
+	    { tail -n 40 build/fuzz/$$reader.log; exit 1; }; \
+	done

@@ -45,7 +45,7 @@ class Layout {
   explicit Layout(const fs::path& root) : root_(root), layers_(listed_layers(root)) {
     check_folders("include/heed", {}, {"heed.h"});
     check_folders("src", {}, {});
-    check_folders("tests", {"support", "datasets", "experiments"}, {});
+    check_folders("tests", {"support", "datasets", "experiments", "fuzz"}, {});
     for (const std::string& layer : layers_)
       if (!fs::exists(root / "include/heed" / layer) && !fs::exists(root / "src" / layer))
         fault("docs/architecture.md", "the layer '" + layer + "' has no folder");

@@ -6,6 +6,7 @@
 #define ZLIB_CONST  // it only reads what is const here
 #include <zlib.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 
@@ -91,6 +92,22 @@ ImageSize parse_size(const std::vector<std::uint8_t>& bytes) {
   return {components >= 3 ? 3 : 1, height, width};
 }
 
+/// Whether each chunk of a PNG (length, type, content, checksum) ends within the file: stb_image makes room for a chunk
+/// before it looks for it. Other files pass.
+bool chunks_fit(const std::vector<std::uint8_t>& bytes) {
+  constexpr std::size_t signature = 8, around = 12;
+  if (bytes.size() < signature || bytes[1] != 'P') return true;
+  for (std::size_t at = signature; at + around <= bytes.size();) {
+    std::size_t length = 0;
+    for (std::size_t i = 0; i < 4; ++i) length = length << 8 | bytes[at + i];
+    if (length > bytes.size() - at - around) return false;
+    if (std::equal(bytes.begin() + static_cast<Index>(at) + 4, bytes.begin() + static_cast<Index>(at) + 8, "IEND"))
+      return true;
+    at += around + length;
+  }
+  return true;
+}
+
 void require_allowed(const std::string& path, const ImageSize& size) {
   require(size.channels > 0, "{}: not a readable PNG or JPEG image", path);
   require(size.height >= 1 && size.width >= 1 && size.height <= max_image_side && size.width <= max_image_side &&
@@ -119,6 +136,7 @@ Image load_image(const std::string& path) {
   Image image;
   image.size = parse_size(bytes);
   require_allowed(path, image.size);
+  require(chunks_fit(bytes), "{}: the image cannot be decoded: the file ends within a chunk", path);
   const Index scans = data::jpeg_demands(bytes).scans;
   require(scans <= max_scans && scans * image.size.pixels() <= max_scanned_pixels,
           "{}: {} scans of {}x{} pixels; at most {} scans and {} pixels in all scans are decoded", path, scans,

@@ -97,6 +97,12 @@ BOOST_FIXTURE_TEST_CASE(png_data_are_held_against_their_checksum, Written) {
   check_error([&] { load(bytes); }, {path, "incorrect data check"});
 }
 
+BOOST_FIXTURE_TEST_CASE(png_chunks_end_within_the_file, Written) {
+  Bytes bytes = png(3, false, Bytes(12, 0));
+  bytes[8 + 25] = 0x50;  // the length of IDAT, which follows IHDR, is a gigabyte more
+  check_error([&] { load(bytes); }, {path, "the file ends within a chunk"});
+}
+
 BOOST_FIXTURE_TEST_CASE(scans_of_a_jpeg_are_limited, Written) {
   BOOST_TEST(load(progressive_jpeg(1, 100)).pixels.size() == 64u);
   check_error([&] { load(progressive_jpeg(1, 101)); }, {path, "101 scans", "at most 100"});

@@ -1,0 +1,28 @@
+// Every file that the fuzzers begin with or have found is read or refused, within a second.
+#include "readers.h"
+
+#include "heed/io/file.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <chrono>
+#include <filesystem>
+
+using namespace heed::test;
+
+BOOST_AUTO_TEST_SUITE(fuzz)
+
+BOOST_AUTO_TEST_CASE(files_of_the_corpus_are_read_or_refused) {
+  for (const Reader& reader : readers()) {
+    int files = 0;
+    for (const auto& file : std::filesystem::directory_iterator(std::string("tests/fuzz/corpus/") + reader.name)) {
+      const auto start = std::chrono::steady_clock::now();
+      BOOST_CHECK_NO_THROW(read_bytes(reader, heed::read_file(file.path())));
+      BOOST_TEST(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < 1, file.path());
+      ++files;
+    }
+    BOOST_TEST(files > 0, reader.name);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,66 @@
+#include "readers.h"
+
+#include "heed/config/energy_table.h"
+#include "heed/config/experiment.h"
+#include "heed/data/dataset.h"
+#include "heed/io/safetensors.h"
+#include "support/temporary.h"
+
+#include <fstream>
+
+namespace heed::test {
+
+namespace {
+
+void read_idx(const std::string& directory) { open_dataset("mnist", directory, Split::test); }
+void read_cifar(const std::string& directory) { open_dataset("cifar10", directory, Split::test); }
+void read_image(const std::string& directory) { load_image(directory + "/image"); }
+
+void read_safetensors(const std::string& directory) {
+  const SafetensorsFile file(directory + "/safetensors");
+  for (const std::string& name : file.names()) {
+    if (file.info(name).dtype >= DType::F16)
+      file.read<float>(name);
+    else
+      file.read<std::int64_t>(name);
+  }
+}
+
+void read_toml(const std::string& directory) {
+  try {
+    load_energy_table(directory + "/toml");
+  } catch (const Error&) {
+    load_experiment(directory + "/toml");
+  }
+}
+
+constexpr Reader list[] = {
+    {"idx", "t10k-images-idx3-ubyte.gz", read_idx},  // compressed or not
+    {"cifar", "test_batch.bin", read_cifar},          {"image", "image", read_image},
+    {"safetensors", "safetensors", read_safetensors}, {"toml", "toml", read_toml},
+};
+
+/// The directory that all files are read in, with labels for three images.
+const std::string& directory() {
+  static const TemporaryDirectory place;
+  static const std::string path = [] {
+    std::ofstream(place / "t10k-labels-idx1-ubyte", std::ios::binary) << std::string("\0\0\x8\x1\0\0\0\x3\1\2\3", 11);
+    return place.path().string();
+  }();
+  return path;
+}
+
+}  // namespace
+
+std::span<const Reader> readers() { return list; }
+
+void read_bytes(const Reader& reader, std::string_view bytes) {
+  std::ofstream(directory() + "/" + reader.file, std::ios::binary) << bytes;
+  try {
+    reader.read(directory());
+  } catch (const Error&) {
+    // It has been refused.
+  }
+}
+
+}  // namespace heed::test
