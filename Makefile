@@ -102,8 +102,9 @@ all: $(BUILD)/libheed.a $(BUILD)/heed
 $(BUILD)/libheed.a: $(call objects,$(LIBRARY))
 	$(call making,$(@F))rm -f $@ && ar rcs $@ $^
 
+# The program loads OpenBLAS itself, when it needs it (src/cli/openblas.cpp).
 $(BUILD)/heed: $(call objects,$(PROGRAM)) $(BUILD)/libheed.a
-	$(call making,$(@F))$(CXX) $(FLAGS) $(CXXFLAGS) -o $@ $^ $(LIBS)
+	$(call making,$(@F))$(CXX) $(FLAGS) $(CXXFLAGS) -o $@ $^ $(filter-out -lopenblas,$(LIBS))
 
 # The library comes first and whole, so that of a function which both contain, an inline one or a template's, the
 # library's is linked: what is tested is what is shipped.

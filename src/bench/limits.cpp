@@ -133,7 +133,7 @@ Limit gemm_limit(int workers, double seconds) {
       kernels::gemm(Matrix(x, n, n), Matrix(y, n, n), Matrix(z, n, n));
     });
 #ifndef HEED_NO_BLAS
-    kernels::single_threaded();
+    kernels::prepare_call();
     consider("OpenBLAS", [n](const float* x, const float* y, float* z) {
       const blasint size = kernels::narrow(n);
       cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, size, size, size, 1.0F, x, size, y, size, 0.0F, z, size);

@@ -1,10 +1,13 @@
 // heed: the program. Commands are in the files beside this one.
 #include "commands.h"
+#include "memory.h"
 
 #include "heed/base/error.h"
 #include "heed/base/parallel.h"
 #include "heed/base/suggest.h"
 #include "heed/train/trainer.h"
+
+#include <stdlib.h>
 
 #include <algorithm>
 #include <csignal>
@@ -76,9 +79,12 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   if (argc > 0) heed::cli::program_name() = argv[0];
+  // Before it is loaded: heed calls it from threads of its own (kernels/blas.h), and it should start none.
+  setenv("OPENBLAS_NUM_THREADS", "1", 1);
   using namespace heed;
   std::signal(SIGXFSZ, SIG_IGN);  // writing beyond a limit is an error like a full disk
   try {
+    cli::limit_memory_to_what_is_available();
     const int status = cli::run(argc, argv);
     // Nobody has results that did not arrive.
     const bool arrived = std::cout.flush().good() && std::fflush(stdout) == 0;

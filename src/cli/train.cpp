@@ -1,11 +1,13 @@
 // heed train: the run, seen from the terminal.
 #include "commands.h"
 #include "cost_table.h"
+#include "memory.h"
 #include "profile_table.h"
 
 #include "heed/bench/peak.h"
 #include "heed/bench/rapl.h"
 #include "heed/kernels/gemm.h"
+#include "heed/nn/families.h"
 #include "heed/train/run.h"
 #include "heed/train/trainer.h"
 
@@ -140,10 +142,23 @@ struct Arguments {
   bool resume = false, profile = false;
 };
 
+/// Throws Error if there is no memory for the weights, their gradients and what the optimiser keeps of each: not after
+/// minutes of filling what there is.
+void require_memory(const Experiment& experiment) {
+  const Index weights = make_model(experiment)->parameters().trainable_elements();
+  const double arrays = experiment.optim.name == "adamw" ? 4 : 3, number = experiment.train.dtype == "f64" ? 8 : 4;
+  const double needed = arrays * number * static_cast<double>(weights);
+  const double available = static_cast<double>(available_memory());
+  require(needed <= available,
+          "training {} weights takes {:.1f} GB of memory before the first image; {:.1f} GB are available",
+          grouped(weights), needed / 1e9, available / 1e9);
+}
+
 int train_command(const Arguments& a) {
   use_threads(a.threads);
   require(!a.file.empty() || a.resume, "train: no experiment was given; expected FILE, or --resume to continue --run");
   const Experiment experiment = load_experiment(a.file.empty() ? RunPaths(a.run).config() : a.file, a.sets);
+  require_memory(experiment);
   Profile profile;
   const TrainOptions options{a.run, a.init, a.resume, &interrupt, a.profile ? &profile : nullptr};
   std::signal(SIGINT, on_interrupt);

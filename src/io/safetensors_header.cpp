@@ -5,8 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
-#include <set>
+#include <tuple>
+#include <unordered_set>
+#include <utility>
+#include <vector>
 
 namespace heed {
 namespace {
@@ -32,31 +36,88 @@ const DTypeRow& row(DType dtype) {
 
 // ---- Header ----
 
-// Parses JSON that names no key twice in one object (nlohmann would keep the last one) and nests no deeper than a
-// header does: the header, a tensor, its shape.
-Json parse_header(const std::string& path, const std::string& text) {
-  require(!text.empty() && text[0] == '{', "{}: the header does not begin with '{{'; this is not a safetensors file",
-          path);
-  std::vector<std::set<std::string>> keys;
-  const auto check = [&](int depth, Json::parse_event_t event, Json& value) {
-    require(depth <= 3, "{}: the header nests deeper than a tensor's shape", path);
-    if (event == Json::parse_event_t::object_start)
-      keys.emplace_back();
-    else if (event == Json::parse_event_t::object_end)
-      keys.pop_back();
-    else if (event == Json::parse_event_t::key)
-      require(keys.back().insert(value.get<std::string>()).second, "{}: the header has the key {} twice", path,
-              in_quotes(value.get_ref<const std::string&>()));
-    return true;
-  };
-  try {
-    return Json::parse(text, check);
-  } catch (const Json::parse_error& error) {
-    fail("{}: the header is not valid JSON at its byte {}", path, error.byte);
-  } catch (const Json::exception&) {
-    fail("{}: the header holds a number out of range", path);
+// Reads the header's JSON and hands over one member after the other, so that there is never a tree of them all. JSON
+// that names a key twice in one object is refused, and what is larger than any part of a header: it nests no deeper
+// than the header, a tensor, its shape, and within them there are few items.
+class HeaderReader final : public nlohmann::json_sax<Json> {
+ public:
+  using Receive = std::function<void(const std::string& name, const Json& value)>;
+
+  HeaderReader(const std::string& path, Receive receive) : path_(path), receive_(std::move(receive)) {}
+
+  void read(const std::string& text) {
+    require(!text.empty() && text[0] == '{', "{}: the header does not begin with '{{'; this is not a safetensors file",
+            path_);
+    Json::sax_parse(text, this);
   }
-}
+
+  bool null() override { return scalar(nullptr); }
+  bool boolean(bool value) override { return scalar(value); }
+  bool number_integer(std::int64_t value) override { return scalar(value); }
+  bool number_unsigned(std::uint64_t value) override { return scalar(value); }
+  bool number_float(double value, const std::string&) override { return scalar(value); }
+  bool string(std::string& value) override { return scalar(std::move(value)); }
+  bool binary(Json::binary_t&) override { return false; }  // JSON has none
+
+  bool start_object(std::size_t) override { return std::exchange(inside_, true) ? start(Json::object()) : true; }
+  bool start_array(std::size_t) override { return start(Json::array()); }
+  bool end_object() override { return open_.empty() ? true : end(); }
+  bool end_array() override { return end(); }
+
+  bool key(std::string& key) override {
+    const bool is_new = open_.empty() ? names_.insert(key).second : open_.back()->emplace(key, nullptr).second;
+    require(is_new, "{}: the header has the key {} twice", path_, in_quotes(key));
+    require(open_.empty() || open_.back()->size() <= most_items, "{}: member {} has more than {} keys", path_,
+            in_quotes(name_), most_items);
+    (open_.empty() ? name_ : key_) = key;
+    return true;
+  }
+
+  bool parse_error(std::size_t, const std::string&, const Json::exception& error) override {
+    if (const auto* fault = dynamic_cast<const Json::parse_error*>(&error))
+      fail("{}: the header is not valid JSON at its byte {}", path_, fault->byte);
+    fail("{}: the header holds a number out of range", path_);
+  }
+
+ private:
+  static constexpr std::size_t most_items = 10'000;
+
+  Json* put(Json value) {
+    require(open_.size() <= 2, "{}: the header nests deeper than a tensor's shape", path_);
+    if (open_.empty()) return &(member_ = std::move(value));
+    Json& parent = *open_.back();
+    if (parent.is_object()) return &(parent[key_] = std::move(value));
+    require(parent.size() < most_items, "{}: member {} has a list of more than {} items", path_, in_quotes(name_),
+            most_items);
+    parent.push_back(std::move(value));
+    return &parent.back();
+  }
+
+  bool scalar(Json value) {
+    put(std::move(value));
+    if (open_.empty()) receive_(name_, member_);
+    return true;
+  }
+
+  bool start(Json value) {
+    open_.push_back(put(std::move(value)));
+    return true;
+  }
+
+  bool end() {
+    open_.pop_back();
+    if (open_.empty()) receive_(name_, member_);
+    return true;
+  }
+
+  const std::string& path_;
+  Receive receive_;
+  bool inside_ = false;  // the header's own object
+  std::unordered_set<std::string> names_;
+  std::string name_, key_;  // of the member, and the latest within it
+  Json member_;
+  std::vector<Json*> open_;  // objects and lists within the member, the innermost last
+};
 
 // Errors about one tensor begin with its file and name.
 struct Where {
@@ -165,20 +226,19 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
   const std::uint64_t data = sizeof length + length, data_length = file_.size() - data;
 
   std::vector<Extent> extents;
-  const Json header = parse_header(path, text);
-  for (const auto& [name, value] : header.items()) {
+  HeaderReader(path, [&](const std::string& name, const Json& value) {
     if (name == "__metadata__") {
       metadata_ = parse_metadata(path, value);
-      continue;
+      return;
     }
     const auto [info, extent] = parse_tensor({path, name}, value, data, data_length);
     tensors_.emplace(name, info);
     extents.push_back(extent);
-  }
+  }).read(text);
 
-  // Empty tensors share their place with the tensor that follows.
-  std::stable_sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) {
-    return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
+  // Empty tensors share their place with the tensor that follows, and are told apart by their names.
+  std::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) {
+    return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });
   std::uint64_t covered = 0;
   for (const Extent& extent : extents) {

@@ -53,7 +53,7 @@ blasint leading(const Operand<double>& x) { return leading(x.stride, x.transpose
 }  // namespace
 
 void gemm(const Operand<double>& a, const Operand<double>& b, Update update, const Matrix<double>& c) {
-  single_threaded();
+  prepare_call();
   cblas_dgemm(CblasRowMajor, cblas(a), cblas(b), narrow(c.rows), narrow(c.columns), narrow(a.columns), 1.0, a.data,
               leading(a), b.data, leading(b), update == Update::assign ? 0.0 : 1.0, c.data,
               leading(c.stride, c.columns));

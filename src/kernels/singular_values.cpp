@@ -15,7 +15,7 @@ namespace heed::kernels {
 
 // A transposed has the same singular values.
 void singular_values(Matrix<double> A, double* values) {
-  single_threaded();
+  prepare_call();
   constexpr Index columns = 64;  // of work: 5 are needed, more allow it larger blocks
   const blasint size = narrow(A.rows), stride = narrow(A.stride), one = 1, work_size = narrow(columns * A.rows);
   std::vector<double> work(static_cast<std::size_t>(work_size));

@@ -7,6 +7,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <bit>
+#include <chrono>
 #include <limits>
 
 using namespace heed;
@@ -165,6 +166,27 @@ BOOST_AUTO_TEST_CASE(damaged_files_are_refused) {
   BOOST_TEST(error_in_header(R"({"a":{"dtype":"U8","shape":[8],"data_offsets":[0,8],"x":1}})", eight) ==
              "tensor 'a': unknown key 'x'");
   BOOST_TEST(error_in_header("{\"a\\n\":3}") == "tensor 'a\\x0a': expected an object, found number");
+}
+
+// A list of axes or a member of metadata costs ten times the bytes that it has in the file.
+BOOST_AUTO_TEST_CASE(long_members_of_the_header_are_refused) {
+  std::string axes = "1", texts = "\"x\":\"\"";
+  for (int i = 0; i < 10'000; ++i) {
+    axes += ",1";
+    texts += fmt::format(",\"{}\":\"\"", i);
+  }
+  BOOST_TEST(error_in_header("{" + entry("a", "U8", "[" + axes + "]", 0, 1) + "}", "x") ==
+             "member 'a' has a list of more than 10000 items");
+  BOOST_TEST(error_in_header("{\"__metadata__\":{" + texts + "}}") == "member '__metadata__' has more than 10000 keys");
+}
+
+// Looking through all that came before for each would take a minute.
+BOOST_AUTO_TEST_CASE(many_tensors_are_read_in_linear_time) {
+  std::string header = "{";
+  for (int i = 0; i < 50'000; ++i) header += (i > 0 ? "," : "") + entry(std::to_string(i), "U8", "[0]", 0, 0);
+  const auto start = std::chrono::steady_clock::now();
+  BOOST_TEST(error_in_header(header + "}") == "no error");
+  BOOST_TEST(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < 3);
 }
 
 BOOST_AUTO_TEST_CASE(impossible_tensors_are_refused) {

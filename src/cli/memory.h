@@ -1,0 +1,16 @@
+// How much memory there is to be had.
+#pragma once
+
+#include "heed/base/tensor.h"
+
+namespace heed::cli {
+
+/// Bytes that this process may take: what the machine has available, or what its control group or a limit of the shell
+/// allows, if that is less.
+Index available_memory();
+
+/// Has requests for more than that fail at once (std::bad_alloc). The system would grant them, and end some process or
+/// other when the memory is used.
+void limit_memory_to_what_is_available();
+
+}  // namespace heed::cli

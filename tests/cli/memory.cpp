@@ -1,0 +1,48 @@
+// The program where there is little memory: it works or says in one line that it cannot, and does not wait.
+#include "support/command.h"
+
+using namespace heed::test;
+
+namespace {
+
+/// A command with so many kilobytes of addresses.
+CommandResult limited(int kilobytes, const std::string& arguments) {
+  return run_command("ulimit -v " + std::to_string(kilobytes) + " && timeout 10 " + heed_program() + " " + arguments);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(cli_memory)
+
+// OpenBLAS would take 128 MB for each thread, and without them ask for ever.
+BOOST_AUTO_TEST_CASE(what_needs_no_blas_works_without_memory_for_it) {
+  for (const int kilobytes : {70'000, 100'000, 150'000}) {
+    BOOST_TEST(limited(kilobytes, "list").status == 0);
+    BOOST_TEST(limited(kilobytes, "cost models/vit-micro.toml").status == 0);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_needs_blas_says_that_memory_is_lacking) {
+  for (const int kilobytes : {70'000, 100'000, 150'000, 200'000}) {
+    const CommandResult result = limited(kilobytes, "gradcheck softmax");
+    if (result.status == 0) continue;  // built without BLAS
+    BOOST_TEST(result.status == 2);
+    BOOST_TEST(is_line_with(result.errors, "heed: not enough memory"), result.errors);
+  }
+}
+
+// Weights, gradients and two moments of 4 bytes each: 16 bytes for 12 dim^2 numbers and more.
+BOOST_AUTO_TEST_CASE(models_larger_than_memory_are_refused_before_it_is_filled) {
+  const heed::TemporaryDirectory directory;
+  const std::string train = "train experiments/fashion-mnist.toml --run " + (directory / "run").string() +
+                            " --set model.heads=1 --set model.depth=1 --set model.hidden=";
+  for (const auto& [width, kilobytes] : {std::pair{4'000, 1'000'000}, {1'000'000, 100'000'000}}) {
+    const std::string size = std::to_string(width);
+    const CommandResult result = limited(kilobytes, train + size + " --set model.dim=" + size);
+    BOOST_TEST(result.status == 2);
+    BOOST_TEST(is_line_with(result.errors, "of memory before the first image"), result.errors);
+    BOOST_TEST(!std::filesystem::exists(directory / "run"));
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
