@@ -116,11 +116,11 @@ $(BUILD)/tests/run: $(call objects,$(TESTS) src/cli/cpu.cpp) $(BUILD)/libheed.a
 $(BUILD)/tests/core: $(call objects,tests/core.cpp $(CORE))
 	$(call making,tests/$(@F))$(CXX) $(FLAGS) $(CXXFLAGS) -o $@ $^ $(CORE_LIBS)
 
-# Time goes into the loops of kernels, mechanisms and operations; what calls them is compiled in half the time. A loop
-# that several objects have is linked from any of them: hence the last three.
+# Time goes into the loops of kernels, mechanisms and operations, and into sums over gradients; what calls them is
+# compiled in half the time. A loop that several objects have is linked from any of them: hence the last three.
 OPTIMISE := -O1
-$(addprefix $(BUILD)/src/,kernels/%.o attention/%.o ops/%.o bench/mechanism_cases.o analysis/newton_residual.o \
-  checks/adder_cases.o): private OPTIMISE := -O3
+$(addprefix $(BUILD)/src/,kernels/%.o attention/%.o ops/%.o train/step.o train/optimizer.o bench/mechanism_cases.o \
+  analysis/newton_residual.o checks/adder_cases.o): private OPTIMISE := -O3
 $(BUILD)/tests/%.o: private FLAGS += -Itests -DBOOST_TEST_DYN_LINK
 
 $(BUILD)/%.o: %.cpp $(BUILD)/flags $(BUILD)/O1/common.h.gch $(BUILD)/O3/common.h.gch

@@ -2,6 +2,7 @@
 
 import argparse
 import csv
+import math
 import os
 import sys
 
@@ -27,8 +28,8 @@ def run(main):
         sys.exit(2)
 
 
-def read_table(path, texts, numbers):
-    """The lines of a CSV file with a header, as (line number, {column: value})."""
+def read_table(path, texts, numbers, may_be_empty=()):
+    """The lines of a CSV file with a header, as (line number, {column: value}). An empty number is NaN."""
     rows = []
     try:
         with open(path, newline="", encoding="utf-8") as file:
@@ -40,7 +41,7 @@ def read_table(path, texts, numbers):
                 values = {name: row[name] for name in texts}
                 for name in numbers:
                     try:
-                        values[name] = float(row[name])
+                        values[name] = math.nan if row[name] == "" and name in may_be_empty else float(row[name])
                     except (TypeError, ValueError):
                         raise BadInput(f"{path}:{table.line_num}: {name} is '{row[name] or ''}'; expected a number") from None
                 rows.append((table.line_num, values))

@@ -19,7 +19,7 @@ class Run:
         self.directory = Path(directory)
         self.path = self.directory / "metrics.csv"
         self.rows = {kind: [] for kind in KINDS}
-        for line, row in figures.read_table(self.path, texts=COLUMNS[:1], numbers=COLUMNS[1:]):
+        for line, row in figures.read_table(self.path, texts=COLUMNS[:1], numbers=COLUMNS[1:], may_be_empty=COLUMNS[3:]):
             if row["kind"] not in KINDS:
                 raise BadInput(f"{self.path}:{line}: kind is '{row['kind']}'; expected one of {', '.join(KINDS)}")
             if row["kind"] == "train" and not (row["epoch"] >= 1 and row["step"] >= 1):

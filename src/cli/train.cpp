@@ -89,7 +89,9 @@ class Progress : public TrainObserver {
     if (e.validated)
       std::cout << fmt::format("  validation loss {:.4f}  accuracy {:6.2f} %", e.validation_loss,
                                100 * e.validation_accuracy);
-    std::cout << fmt::format("  {:.0f} images/s  {}\n", e.train.images_per_s, duration(e.seconds)) << std::flush;
+    std::cout << fmt::format("  {:.0f} images/s  {}", e.train.images_per_s, duration(e.seconds));
+    if (e.skipped > 0) std::cout << fmt::format("  {} steps skipped", e.skipped);
+    std::cout << std::endl;
   }
 
   void test(const Evaluation& t) override {

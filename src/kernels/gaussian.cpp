@@ -29,8 +29,8 @@ void gaussian_backward(const GaussianMatrix<float>& of, Matrix<const float> dG, 
   const Index m = dG.rows, n = dG.columns;
   const float factor = static_cast<float>(2 * of.scale);
   // From x_i to y_j, times a weight that is positive where the pair is to move together.
-  const auto add_term = [](Vector sum, float weight, Vector to, Vector from, Index) {
-    return hn::MulAdd(set(weight), hn::Sub(to, from), sum);
+  const auto add_term = [](Vector sum, Broadcast weight, Vector to, Vector from, Index) {
+    return multiply_add(hn::Sub(to, from), weight, sum);
   };
   // Made beforehand, since every channel asks for a weight again, on either side.
   thread_local Buffer<float> memory;
@@ -38,11 +38,8 @@ void gaussian_backward(const GaussianMatrix<float>& of, Matrix<const float> dG, 
   const Matrix<float> weights(memory.data(), m, n);
   for (Index i = 0; i < m; ++i)
     for (Index j = 0; j < n; ++j) weights(i, j) = factor * (of.G(i, j) * dG(i, j));
-  sum_over_rows(
-      of.x, of.y, [=](Index i, Index j) { return weights(i, j); }, update_x, dx, add_term);
-  if (dy)
-    sum_over_rows(
-        of.y, of.x, [=](Index j, Index i) { return weights(i, j); }, update_y, dy, add_term);
+  sum_over_rows(of.x, of.y, weights, update_x, dx, add_term);
+  if (dy) sum_over_rows(of.y, of.x, transposed(weights), update_y, dy, add_term);
 }
 
 }  // namespace heed::kernels

@@ -83,14 +83,11 @@ void negative_l1_by_maxima(Matrix<const float> x, Matrix<const float> w, const f
 
 void negative_l1_gradient(DistanceGradient gradient, Matrix<const float> x, Matrix<const float> w, Operand<float> g,
                           Update update, Matrix<float> dx) {
-  const auto weight = [data = g.data, down = g.down(), across = g.across()](Index r, Index t) {
-    return Broadcast(data + r * down + t * across);
-  };
   switch (gradient) {
     case DistanceGradient::sign:
-      return sum_over_rows(x, w, weight, update, dx, Sign{});
+      return sum_over_rows(x, w, g, update, dx, Sign{});
     case DistanceGradient::hardtanh:
-      return sum_over_rows(x, w, weight, update, dx, Hardtanh{});
+      return sum_over_rows(x, w, g, update, dx, Hardtanh{});
     case DistanceGradient::full:  // a matrix product, and a correction that the compiler vectorises
       return detail::full_l1_gradient(x, w, g, update, dx);
   }

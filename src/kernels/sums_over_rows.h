@@ -6,19 +6,21 @@
 
 namespace heed::kernels::simd {
 
-/// out[r,i] (+)= sum over t of a term of weight(r, t), w[t,i] and x[r,i]; add_term(sum, weight, w, x, n) adds it. A
+/// out[r,i] (+)= sum over t of a term of weights[r,t], w[t,i] and x[r,i]; add_term(sum, weight, w, x, n) adds it. A
 /// vector of a few rows of the result stays in registers while all rows of w pass by; r is row n of these few.
-template <class Weight, class AddTerm>
-void sum_over_rows(Matrix<const float> x, Matrix<const float> w, const Weight& weight, Update update, Matrix<float> out,
-                   const AddTerm& add_term) {
-  // By value: what is captured by reference is read again after each store.
+template <class AddTerm>
+void sum_over_rows(Matrix<const float> x, Matrix<const float> w, Operand<float> weights, Update update,
+                   Matrix<float> out, const AddTerm& add_term) {
+  const Index down = weights.down(), across = weights.across();
   const auto some_rows = [=]<Index R>(std::integral_constant<Index, R>, Index first) {
-    for_each_vector(x.columns, [=](Index i, auto use) {
+    // Not inlined, so that the loop over t has all registers for itself.
+    for_each_vector(x.columns, [=](Index i, auto use) HWY_NOINLINE {
       Vector xs[R], sums[R];
       for (Index r = 0; r < R; ++r) xs[r] = use.load(x[first + r] + i), sums[r] = hn::Zero(tag);
-      for (Index t = 0; t < w.rows; ++t) {
-        const Vector wt = use.load(w[t] + i);
-        for (Index r = 0; r < R; ++r) sums[r] = add_term(sums[r], weight(first + r, t), wt, xs[r], r);
+      const float *from = w.data + i, *weight = weights.data + first * down;
+      for (Index t = w.rows; t > 0; --t, from += w.stride, weight += across) {
+        const Vector wt = use.load(from);
+        for (Index r = 0; r < R; ++r) sums[r] = add_term(sums[r], Broadcast(weight + r * down), wt, xs[r], r);
       }
       for (Index r = 0; r < R; ++r) write(update, use, sums[r], out[first + r] + i);
     });

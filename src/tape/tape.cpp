@@ -85,13 +85,14 @@ Var<T> Tape<T>::append(const Operation& operation, const Shape& shape, std::span
   for (const Var<T>& x : operands) node.wanted |= x && wanted(x);
   const Var<T> result = append(node);
   if (pass_.trace) trace(operation, result, operands, kept);
+  if (y) show("the result of", operation.name, layer_, y, shape.elements());
   return result;
 }
 
 template <class T>
 void* Tape<T>::push_step(Var<T> result, const char* operation, decltype(Step::run) run, std::size_t closure_bytes) {
   void* const closure = arena_.allocate_bytes(closure_bytes);
-  steps_.push_back({result.index_, run, closure, operation});
+  steps_.push_back({result.index_, run, closure, operation, layer_});
   return closure;
 }
 
@@ -159,6 +160,16 @@ TraceEntry::Value Tape<T>::traced(Var<T> x) {
 }
 
 template <class T>
+void Tape<T>::show(const char* what, const char* operation, const std::string* layer, const T* numbers,
+                   Index count) const {
+  if constexpr (!std::is_same_v<T, Counted>)
+    if (pass_.non_finite)
+      pass_.non_finite->look(numbers, count, [&] {
+        return fmt::format("{} {}{}{}", what, operation, layer ? " in " : "", layer ? *layer : "");
+      });
+}
+
+template <class T>
 void Tape<T>::trace(const Operation& operation, Var<T> result, std::span<const Var<T>> operands, Index kept) {
   TraceEntry entry{operation.name, layer_ ? *layer_ : std::string(), operation.cost, traced(result)};
   for (const Var<T>& x : operands) {
@@ -219,6 +230,9 @@ void Tape<T>::backward(Var<T> y, View<const T> cotangent) {
 
   for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
     if (nodes_[step->result].gradient == nullptr) continue;  // nothing that leads to y uses this result
+    const Node& node = nodes_[step->result];
+    if (step->operation)
+      show("the gradient by the result of", step->operation, step->layer, node.gradient, node.shape.elements());
     const Profile::Clock::time_point start = pass_.profile ? Profile::Clock::now() : Profile::Clock::time_point{};
     step->run(step->closure, Adjoint<T>(this, step->result));
     if (pass_.profile && step->operation) pass_.profile->add_backward(step->operation, start);

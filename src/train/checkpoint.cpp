@@ -58,6 +58,7 @@ void save_checkpoint(const std::string& path, const RunState<T>& state) {
   file.metadata("heed.epoch", fmt::format("{}", p.epoch));
   file.metadata("heed.step", fmt::format("{}", p.step));
   file.metadata("heed.batch", fmt::format("{}", p.batch));
+  file.metadata("heed.skipped", fmt::format("{}", p.skipped));
   file.metadata("heed.loss", fmt::format("{}", p.loss));
   file.metadata("heed.correct", fmt::format("{}", p.correct));
   file.metadata("heed.terms", fmt::format("{}", p.terms));
@@ -81,10 +82,10 @@ void load_checkpoint(const std::string& path, const RunState<T>& state) {
   require(updates >= 0 && updates <= step, "{}: metadata 'heed.updates' is {}; expected 0 to {}, the steps made", path,
           updates, step);
   state.optimizer.set_steps(updates);
-  state.progress = {number<Index>(file, "heed.epoch"),    step,
-                    number<Index>(file, "heed.batch"),    number<double>(file, "heed.loss"),
-                    number<double>(file, "heed.correct"), number<double>(file, "heed.terms"),
-                    number<double>(file, "heed.best")};
+  state.progress = {number<Index>(file, "heed.epoch"),  step,
+                    number<Index>(file, "heed.batch"),  number<Index>(file, "heed.skipped"),
+                    number<double>(file, "heed.loss"),  number<double>(file, "heed.correct"),
+                    number<double>(file, "heed.terms"), number<double>(file, "heed.best")};
 }
 
 void check_progress(const std::string& path, const RunProgress& p, Index epochs, Index batches) {
@@ -96,6 +97,7 @@ void check_progress(const std::string& path, const RunProgress& p, Index epochs,
   check("epoch", p.epoch, Index{0}, epochs);
   check("batch", p.batch, Index{0}, batches);
   check("step", p.step, p.epoch * batches + p.batch, p.epoch * batches + p.batch);
+  check("skipped", p.skipped, Index{0}, p.batch);
   check("loss", p.loss, -largest, largest);
   check("terms", p.terms, 0.0, largest);
   check("correct", p.correct, 0.0, p.terms);

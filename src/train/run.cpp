@@ -171,7 +171,11 @@ MetricsFile::MetricsFile(const std::string& path, const MetricsSoFar& so_far) {
 void MetricsFile::write(const MetricsRow& row) {
   // Within a step of training: the buffer is on the stack.
   fmt::memory_buffer text;
-  fmt::format_to(std::back_inserter(text), "{},{},{},{},{},", row.kind, row.epoch, row.step, row.loss, row.accuracy);
+  fmt::format_to(std::back_inserter(text), "{},{},{},", row.kind, row.epoch, row.step);
+  if (row.loss >= 0) fmt::format_to(std::back_inserter(text), "{}", row.loss);
+  text.push_back(',');
+  if (row.accuracy >= 0) fmt::format_to(std::back_inserter(text), "{}", row.accuracy);
+  text.push_back(',');
   if (row.lr >= 0) fmt::format_to(std::back_inserter(text), "{}", row.lr);
   text.push_back(',');
   if (row.images_per_s >= 0) fmt::format_to(std::back_inserter(text), "{}", row.images_per_s);

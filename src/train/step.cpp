@@ -144,7 +144,28 @@ void BatchGradient<T>::run_lane(Index lane, Gradients<T>& gradients) {
 }
 
 template <class T>
-void BatchGradient<T>::run_piece(Index number, Gradients<T>& gradients) {
+std::string BatchGradient<T>::first_non_finite() {
+  NonFinite found;
+  const ParameterList& list = parameters_.list();
+  const auto show_tensors = [&](const char* what, auto& tensors, bool trained) {
+    for (ParameterId id = 0; id < list.size(); ++id)
+      if (list[id].trainable || !trained)
+        found.look(tensors[id].data(), tensors[id].size(), [&] { return what + list[id].name; });
+  };
+  show_tensors("the tensor ", parameters_, false);
+  const LaneRange own = step_.lanes.of_process(ranks_.rank(), ranks_.count());
+  for (Index lane = own.first; lane < own.last && found.where().empty(); ++lane) {
+    gradients().reset();
+    for (Index piece = step_.lanes.first_piece(lane); piece < step_.lanes.first_piece(lane + 1); ++piece)
+      run_piece(piece, gradients(), &found);
+    gradients().complete();
+    show_tensors("the gradient by ", gradients(), true);
+  }
+  return found.where().empty() ? "a sum over the batch" : found.where();
+}
+
+template <class T>
+void BatchGradient<T>::run_piece(Index number, Gradients<T>& gradients, NonFinite* non_finite) {
   const Piece whole = step_.lanes.piece_at(number), piece{whole.first - step_.first, whole.count};
   Pass<T> pass;
   pass.parameters = &parameters_;
@@ -152,7 +173,8 @@ void BatchGradient<T>::run_piece(Index number, Gradients<T>& gradients) {
   pass.prepared = true;
   pass.gradients = &gradients;
   pass.training = true;
-  pass.recompute = recompute_;
+  pass.recompute = recompute_ && !non_finite;
+  pass.non_finite = non_finite;
   pass.products = products_;
   pass.random = step_.random;
   pass.first_image = whole.first;

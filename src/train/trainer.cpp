@@ -35,6 +35,7 @@ class Run {
   Outcome run();
   bool train_epoch();
   void make_step(const TaskBatch<T>& batch);
+  void skip_step();
   bool finish_epoch();
   bool test();
   void save_last();
@@ -68,6 +69,8 @@ class Run {
   RunProgress progress_;
   std::optional<DirectoryLock> lock_;
   std::optional<MetricsFile> metrics_;
+  std::vector<T> buffers_;  ///< before the step, where it may be left out
+  Index saved_step_ = 0;    ///< of the last checkpoint
   Clock::time_point epoch_start_;
   Index epoch_start_batch_ = 0;
 };
@@ -120,6 +123,7 @@ void Run<T>::begin() {
     check_progress(paths_.last(), progress_, x_.train.epochs, train_->batches());
     metrics_.emplace(paths_.metrics(), MetricsSoFar{progress_.epoch, progress_.step, before.train.log_steps});
   }
+  saved_step_ = progress_.step;
   paths_.remove_leftovers();
   write_file(paths_.config(), config_toml(x_));
   write_file(paths_.environment(), environment_json());
@@ -172,7 +176,7 @@ bool Run<T>::train_epoch() {
   while (progress_.batch < train_->batches()) {
     if (at_step_limit() || interrupted()) return false;
     make_step(*train_->next());
-    observer_.step(report());
+    if (progress_.batch > progress_.skipped) observer_.step(report());
     const bool last = progress_.batch == train_->batches();
     if (!last && x_.train.checkpoint_steps > 0 && progress_.step % x_.train.checkpoint_steps == 0) save_last();
   }
@@ -184,13 +188,18 @@ void Run<T>::make_step(const TaskBatch<T>& batch) {
   const RandomStream random = RandomStream(static_cast<std::uint64_t>(x_.train.seed))
                                   .derive("step")
                                   .derive(static_cast<std::uint64_t>(progress_.step));
+  if (x_.train.on_nonfinite == "skip")
+    buffers_.assign(parameters_.data() + parameters_.gradient_size(), parameters_.data() + parameters_.size());
   const BatchResult result = gradient_.run(batch, random);
   const Clipping clipping = clip_by_norm(gradient_.gradients(), x_.optim.clip);
-  if (!std::isfinite(result.loss) || !std::isfinite(clipping.norm))
+  if (!std::isfinite(result.loss) || !std::isfinite(clipping.norm)) {
+    if (x_.train.on_nonfinite == "skip") return skip_step();
     throw Diverged(
-        fmt::format("training diverged at step {} of epoch {}: loss {}, gradient norm {}; a smaller optim.lr "
-                    "({} here) or a longer optim.warmup_epochs may help",
-                    progress_.step + 1, progress_.epoch + 1, result.loss, clipping.norm, lr_of(progress_.step)));
+        fmt::format("training diverged at step {} of epoch {}: loss {}, gradient norm {}; first not finite: {}; {} has "
+                    "the weights after step {}; a smaller optim.lr ({} here) or a longer optim.warmup_epochs may help",
+                    progress_.step + 1, progress_.epoch + 1, result.loss, clipping.norm, gradient_.first_non_finite(),
+                    paths_.last(), saved_step_, lr_of(progress_.step)));
+  }
   optimizer_.step(parameters_, gradient_.gradients(), lr_of(progress_.step), clipping.factor);
   if (average_) {
     // What is not trained is taken as it is: places of landmarks, say, have no mean.
@@ -211,13 +220,27 @@ void Run<T>::make_step(const TaskBatch<T>& batch) {
                      lr_of(progress_.step - 1), report().images_per_s});
 }
 
+/// The step changes nothing; a logged row has no loss.
+template <class T>
+void Run<T>::skip_step() {
+  std::copy(buffers_.begin(), buffers_.end(), parameters_.data() + parameters_.gradient_size());
+  ++progress_.step;
+  ++progress_.batch;
+  ++progress_.skipped;
+  if (x_.train.log_steps)
+    metrics_->write({"step", progress_.epoch + 1, progress_.step, -1, -1, lr_of(progress_.step - 1)});
+  if (progress_.skipped == train_->batches())
+    throw Diverged(
+        fmt::format("training diverged: no step of epoch {} had a finite loss and gradient", progress_.epoch + 1));
+}
+
 template <class T>
 StepReport Run<T>::report() const {
   const double here = static_cast<double>((progress_.batch - epoch_start_batch_) * x_.train.batch);
   return {progress_.epoch + 1,
           progress_.batch,
           progress_.step,
-          progress_.loss / static_cast<double>(progress_.batch),
+          progress_.loss / static_cast<double>(progress_.batch - progress_.skipped),
           progress_.correct / progress_.terms,
           lr_of(progress_.step - 1),
           here / std::max(seconds_since(epoch_start_), 1e-9)};
@@ -229,6 +252,7 @@ bool Run<T>::finish_epoch() {
   EpochReport epoch;
   epoch.train = report();
   epoch.seconds = seconds_since(epoch_start_);
+  epoch.skipped = progress_.skipped;
   if (validation_) {
     const Score validation = judge(judged(), *validation_).score;
     if (interrupted()) return false;
@@ -245,7 +269,7 @@ bool Run<T>::finish_epoch() {
     save_best();
   }
   ++progress_.epoch;
-  progress_.batch = 0;
+  progress_.batch = progress_.skipped = 0;
   progress_.loss = 0;
   progress_.correct = progress_.terms = 0;
   observer_.epoch(epoch);
@@ -277,6 +301,7 @@ void Run<T>::save_last() {
   check_finite(parameters_);
   metrics_->sync();  // the checkpoint counts on its rows
   save_checkpoint(paths_.last(), state());
+  saved_step_ = progress_.step;
 }
 
 template <class T>

@@ -38,6 +38,57 @@ BOOST_AUTO_TEST_CASE(a_leap_in_the_last_step_is_divergence) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(divergence_names_the_first_place) {
+  const Workshop workshop(48 + 20);
+  Experiment x = one_leap(workshop, 20);
+  try {
+    run(x, workshop / "run");
+    BOOST_ERROR("the second step did not diverge");
+  } catch (const Diverged& error) {
+    const std::string message = error.what();
+    for (const char* piece : {"step 2 of epoch 1", "first not finite: the result of ", " in blocks.0", "after step 0"})
+      BOOST_TEST(message.find(piece) != std::string::npos, "'" << message << "' lacks " << piece);
+  }
+}
+
+// All images are black but the first, which overflows: the batch that it is in has no finite loss.
+BOOST_AUTO_TEST_CASE(a_step_that_is_not_finite_is_skipped_if_asked) {
+  const Workshop workshop(64, 16);
+  for (const char* name : {"/train-images-idx3-ubyte", "/t10k-images-idx3-ubyte"}) {
+    std::string images = read_file(workshop.data() + name);
+    std::fill(images.begin() + 16, images.end(), '\0');
+    if (name[1] == 't' && name[2] == 'r') images[16] = static_cast<char>(255);
+    write_file(workshop.data() + name, images);
+  }
+  Experiment x = workshop.experiment();
+  x.data.validation = 0;
+  x.data.mean = {0};
+  x.data.std = {1e-40};
+  x.train.log_steps = true;
+  BOOST_CHECK_THROW(run(x, workshop / "stopped"), Diverged);
+  x.train.on_nonfinite = "skip";
+  struct Skipped : TrainObserver {
+    std::vector<Index> counts;
+    void epoch(const EpochReport& report) override {
+      counts.push_back(report.skipped);
+      BOOST_TEST(std::isfinite(report.train.loss));
+    }
+  } skipped;
+  TrainOptions options;
+  options.run = workshop / "run";
+  BOOST_TEST((train(x, options, skipped) == Outcome::finished));
+  BOOST_TEST(skipped.counts == (std::vector<Index>{1, 1, 1}), boost::test_tools::per_element());
+  Index without_loss = 0;
+  for (const std::string& row : metrics_of(options.run)) {
+    without_loss += row.starts_with("step,") && row.find(",,,") != std::string::npos;
+    BOOST_TEST(row.find("nan") == std::string::npos, row);
+  }
+  BOOST_TEST(without_loss == 3);
+  for (const Index steps : {1, 2, 3, 6, 9}) run_until(steps, x, workshop / "resumed", steps > 1);
+  run(x, workshop / "resumed", true);
+  check_same_run(options.run, workshop / "resumed");
+}
+
 BOOST_AUTO_TEST_CASE(answers_that_are_no_numbers_are_wrong) {
   const std::vector<double> logits{NAN, NAN, NAN, 0, NAN, 1, 3, 2, 1};
   const std::vector<int> labels{0, 0, 0};

@@ -136,6 +136,7 @@ struct TrainConfig {
   double drop_path = 0.0;
   double ema = 0.0;
   bool recompute = false;
+  std::string on_nonfinite = "stop";
   Index checkpoint_steps = 0;
   bool log_steps = false;
   bool init_head = false;
@@ -158,6 +159,8 @@ void fields(Config& c, Visit&& visit) {
   visit("drop_path", c.drop_path, fraction(), "probability of skipping the last block; earlier ones less");
   visit("ema", c.ema, fraction(), "decay of the averaged weights; 0: no averaging");
   visit("recompute", c.recompute, anything(), "compute blocks again for the backward pass: less memory, more time");
+  visit("on_nonfinite", c.on_nonfinite, one_of({"stop", "skip"}),
+        "where a loss or gradient is not finite: stop, or leave the step out and count it");
   visit("checkpoint_steps", c.checkpoint_steps, at_least(0), "save every so many steps; 0: at the end of each epoch");
   visit("log_steps", c.log_steps, anything(), "a line of metrics per step");
   visit("init_head", c.init_head, anything(), "with --init: a new classifier where the file's has other classes");

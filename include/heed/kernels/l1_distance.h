@@ -83,16 +83,21 @@ template <class T>
 void full_l1_gradient(MatrixFor<T> x, MatrixFor<T> w, OperandFor<T> g, Update update, Matrix<T> dx) {
   gemm(g, w, update, dx);
   const T* const weights = g.data;
-  const Index down = g.down(), across = g.across(), terms = w.rows;
+  const Index down = g.down(), across = g.across(), terms = w.rows, columns = x.columns;
   constexpr Index block = 64;  // rows whose sums are formed side by side: those of a transposed g are neighbours
   for (Index first = 0; first < x.rows; first += block) {
     const Index count = std::min(block, x.rows - first);
     T sums[block];
-    for (Index t = 0; t < terms; ++t)
-      for (Index r = 0; r < count; ++r)
-        write(t == 0 ? Update::assign : Update::accumulate, sums[r], weights[(first + r) * down + t * across]);
-    for (Index r = 0; r < count; ++r)
-      for (Index i = 0; i < x.columns; ++i) dx(first + r, i) -= sums[r] * x(first + r, i);
+    for (Index t = 0; t < terms; ++t) {
+      const Update term_update = t == 0 ? Update::assign : Update::accumulate;
+      const T* const column = weights + first * down + t * across;
+      for (Index r = 0; r < count; ++r) write(term_update, sums[r], column[r * down]);
+    }
+    for (Index r = 0; r < count; ++r) {
+      const T sum = sums[r], *const from = x[first + r];
+      T* const to = dx[first + r];
+      for (Index i = 0; i < columns; ++i) to[i] -= sum * from[i];
+    }
   }
 }
 

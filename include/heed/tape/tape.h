@@ -19,6 +19,7 @@
 #include "heed/cost/counts.h"
 #include "heed/kernels/gemm_bf16.h"
 #include "heed/kernels/update.h"
+#include "heed/tape/non_finite.h"
 #include "heed/tape/packed_weights.h"
 #include "heed/base/parameters.h"
 #include "heed/tape/profile.h"
@@ -89,6 +90,7 @@ struct Pass {
   Index first_image = 0;                     ///< position in the batch of the first image of this piece
   std::vector<TraceEntry>* trace = nullptr;  ///< collects the operations that ran
   Profile* profile = nullptr;                ///< collects the time they take
+  NonFinite* non_finite = nullptr;           ///< is shown all results and gradients
 };
 
 /// Name and cost of an operation.
@@ -253,6 +255,7 @@ class Tape {
     void (*run)(const void* closure, const Adjoint<T>& dy);
     const void* closure;
     const char* operation;  ///< null: its time is that of other operations
+    const std::string* layer;
   };
   struct FreeBuffer {
     Index size;
@@ -264,6 +267,7 @@ class Tape {
   Var<T> append(const Operation& operation, const Shape& shape, std::span<const Var<T>> operands, const T* y,
                 Index kept);
   TraceEntry::Value traced(Var<T> x);
+  void show(const char* what, const char* operation, const std::string* layer, const T* numbers, Index count) const;
   void trace(const Operation& operation, Var<T> result, std::span<const Var<T>> operands, Index kept);
   T* take_buffer(Index size);
   void give_back_buffer(Index size, T* data);

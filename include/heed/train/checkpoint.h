@@ -16,7 +16,8 @@ struct RunProgress {
   Index epoch = 0;                ///< epochs completed
   Index step = 0;                 ///< updates made
   Index batch = 0;                ///< batches of the current epoch done
-  double loss = 0;                ///< sum over those batches of their mean loss
+  Index skipped = 0;              ///< those among them that were left out (train.on_nonfinite)
+  double loss = 0;                ///< sum over the others of their mean loss
   double correct = 0, terms = 0;  ///< right answers in those batches, and terms to answer
   double best = -1;               ///< best validation accuracy so far; -1: none yet
 };

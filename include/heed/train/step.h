@@ -25,8 +25,9 @@ class Tapes {
     return tape;
   }
 
-  /// Which threads get pieces, and whether whole ones, is chance. A tape that has not seen a whole piece yet is given
-  /// the memory for one here, so that no later step has to ask for any. (Memory that is never written costs nothing.)
+  /// Chance decides which threads have taken a piece so far, and of what size. A tape that has not seen a whole piece
+  /// yet is given the memory for one here, so that no later step has to ask for any. (Memory that is never written
+  /// costs nothing.)
   void even_out(bool with_inner);
 
  private:
@@ -64,6 +65,10 @@ class BatchGradient {
 
   Gradients<T>& gradients() { return sums_.front(); }
 
+  /// Where the batch of the last run() first makes a number that is not finite, in this process: a tensor, a result or
+  /// a gradient. Takes it through the model once more, and leaves nothing of use in gradients().
+  std::string first_non_finite();
+
   /// From now on, collects the time that operations take, which costs little more than a reading of the clock for each.
   void start_profile() { profiles_.resize(static_cast<std::size_t>(threads())); }
   Profile profile() const;
@@ -81,7 +86,7 @@ class BatchGradient {
   void sum_kept(LaneRange lanes);
   void sum_streamed(LaneRange lanes);
   void run_lane(Index lane, Gradients<T>& gradients);
-  void run_piece(Index piece, Gradients<T>& gradients);
+  void run_piece(Index piece, Gradients<T>& gradients, NonFinite* non_finite = nullptr);
 
   const Model& model_;
   Parameters<T>& parameters_;

@@ -45,6 +45,7 @@ struct EpochReport {
   bool validated = false;  ///< are there validation images?
   double validation_loss = 0, validation_accuracy = 0;
   double seconds = 0;  ///< of training, without evaluation
+  Index skipped = 0;   ///< steps that were left out (train.on_nonfinite)
 };
 
 /// Is told what happens while it happens. Progress bars and tests derive from it.
