@@ -172,7 +172,7 @@ test: deps
 	$(MAKE_ALL) all $(BUILD)/tests/run $(BUILD)/tests/core
 	$(BUILD)/tests/run --report_level=short
 	@sh tests/core.sh $(BUILD) $(call objects,$(CORE))
-	@CXX='$(CXX)' FLAGS='$(FLAGS)' sh tests/headers.sh
+	@CXX='$(CXX)' FLAGS="$(FLAGS)" sh tests/headers.sh
 	@MAKE='$(MAKE)' CXX='$(CXX)' sh tests/install.sh
 	@MAKE='$(MAKE)' CXX='$(CXX)' sh tests/mechanism.sh $(BUILD)
 

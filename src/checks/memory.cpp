@@ -42,7 +42,9 @@ class Watched {
   Buffer<T> memory_;
 };
 
-constexpr Index fence = 19;  // longer than a vector, and not a multiple of one
+// Neither is a multiple of a vector.
+constexpr Index row_fence = 19;  // beside the rows of heads
+constexpr Index fence = 259;     // before, between and behind parts of memory
 
 /// Heads [rows, columns] in one piece of memory, as in a packed projection: beside each row lies a fence.
 template <class T>
@@ -52,13 +54,13 @@ class WatchedHeads {
       : heads_(columns > 0 ? heads : 0),
         rows_(rows),
         columns_(columns),
-        stride_(heads * (columns + fence)),
+        stride_(heads * (columns + row_fence)),
         memory_(rows * stride_) {}
 
   template <class U = T>
   Heads<U> view() {
     if (heads_ == 0) return {};
-    return {{memory_.data(), rows_, columns_, stride_}, heads_, columns_ + fence};
+    return {{memory_.data(), rows_, columns_, stride_}, heads_, columns_ + row_fence};
   }
 
   /// f(number) for each number of the heads.
@@ -66,12 +68,12 @@ class WatchedHeads {
   void each(const F& f) {
     for (Index h = 0; h < heads_; ++h)
       for (Index r = 0; r < rows_; ++r)
-        for (Index c = 0; c < columns_; ++c) f(memory_.data() + r * stride_ + h * (columns_ + fence) + c);
+        for (Index c = 0; c < columns_; ++c) f(memory_.data() + r * stride_ + h * (columns_ + row_fence) + c);
   }
 
   bool fences_stand() const {
     for (Index i = 0; i < memory_.size(); ++i)
-      if (i % (columns_ + fence) >= columns_ && !is_signalling(memory_.data() + i)) return false;
+      if (i % (columns_ + row_fence) >= columns_ && !is_signalling(memory_.data() + i)) return false;
     return true;
   }
 
@@ -80,36 +82,43 @@ class WatchedHeads {
   Watched<T> memory_;
 };
 
-/// The parts of a mechanism's memory and where their fences begin.
+/// The parts of a mechanism's memory, a fence behind each and one before the first.
 template <class T>
 class WatchedMemory {
  public:
+  /// `fences`: where they begin, counted from the first part.
   WatchedMemory(const char* name, const std::vector<Index>& fences)
-      : name_(name), fences_(fences), memory_(fences.empty() ? 0 : fences.back() + fence) {}
+      : name_(name), fences_(fences), memory_(fence + (fences.empty() ? 0 : fences.back() + fence)) {}
 
-  AttentionMemory<T> view() { return {memory_.data(), fence}; }
+  AttentionMemory<T> view() { return {memory_.data() + fence, fence}; }
   std::vector<char> bytes() const {
     const char* const first = reinterpret_cast<const char*>(memory_.data());
     return {first, first + memory_.size() * static_cast<Index>(sizeof(T))};
   }
-  void zero() {
+  void fill(T number) {
     Index next = 0;
     for (const Index at : fences_) {
-      std::fill(memory_.data() + next, memory_.data() + at, T(0));
+      std::fill(view().data + next, view().data + at, number);
       next = at + fence;
     }
   }
   const char* name() const { return name_; }
 
-  /// The first part that something was written past, counted from 1; 0 if there is none.
+  /// The first part that something was written past or before, counted from 1; 0 if there is none.
   std::size_t overrun() const {
+    if (!stands(0)) return 1;
     for (std::size_t part = 0; part < fences_.size(); ++part)
-      for (Index i = 0; i < fence; ++i)
-        if (!is_signalling(memory_.data() + fences_[part] + i)) return part + 1;
+      if (!stands(fence + fences_[part])) return part + 1;
     return 0;
   }
 
  private:
+  bool stands(Index at) const {
+    for (Index i = 0; i < fence; ++i)
+      if (!is_signalling(memory_.data() + at + i)) return false;
+    return true;
+  }
+
   const char* name_;
   std::vector<Index> fences_;
   Watched<T> memory_;
@@ -163,7 +172,7 @@ class MemoryCheck {
 
   void check_memory(const char* pass, const WatchedMemory<T>& memory) {
     if (const std::size_t part = memory.overrun())
-      fault("{} writes past part {} of its {} memory", pass, part, memory.name());
+      fault("{} writes outside part {} of its {} memory", pass, part, memory.name());
   }
 
   /// Were all these numbers written, and made of what was?
@@ -208,6 +217,22 @@ class MemoryCheck {
     check_memory("forward", saved_);
     check_memory("forward", scratch);
     check_heads("forward", "out", out_);
+    // The largest of a NaN and 0 is 0: what was never written may leave no NaN, so another number lies there now.
+    WatchedMemory<T> saved("saved", fences_.saved);
+    WatchedHeads<T> again(s_.heads, s_.queries, s_.value_width);
+    saved.fill(T(1e3)), scratch.fill(T(1e3));
+    m_.forward(AttentionForward<T>{input(), again.view(), saved.view(), scratch.view()});
+    check_same("forward", "out", out_, again);
+  }
+
+  void check_same(const char* pass, const char* name, WatchedHeads<T>& a, WatchedHeads<T>& b) {
+    std::vector<T> numbers;
+    a.each([&](const T* x) { numbers.push_back(*x); });
+    std::size_t i = 0;
+    Index differ = 0;
+    b.each([&](const T* x) { differ += std::memcmp(x, &numbers[i++], sizeof(T)) != 0; });
+    if (differ > 0 && faults_.empty())
+      fault("{} makes {} of what it never wrote: {} numbers differ", pass, name, differ);
   }
 
   void map() {
@@ -237,7 +262,7 @@ class MemoryCheck {
         Index i = 0;
         heads->each([&](T* x) { *x = static_cast<T>(start.uniform(i++, 1, 2)); });
       }
-    g.prepared.zero();
+    g.prepared.fill(T(0));
     std::vector<View<T>> views;
     for (const Tensor<T>& tensor : own_) g.own.emplace_back(tensor.shape());
     for (Tensor<T>& tensor : g.own) views.push_back(tensor.view());

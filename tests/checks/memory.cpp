@@ -9,7 +9,20 @@ using namespace heed;
 
 namespace {
 
-enum class Fault { none, past_saved, unsized, unread, ignores_update, unwritten, unwritten_out, changes_saved, beside };
+enum class Fault {
+  none,
+  past_saved,
+  before_saved,
+  far_past_saved,
+  unsized,
+  unread,
+  unread_hidden,
+  ignores_update,
+  unwritten,
+  unwritten_out,
+  changes_saved,
+  beside
+};
 
 /// out = 2 v, with v saved on the way, and a fault.
 struct Faulty : MechanismBase<Faulty> {
@@ -46,6 +59,9 @@ struct Faulty : MechanismBase<Faulty> {
       }
     if (fault == Fault::unsized) scratch.data[1] = T(0);
     if (fault == Fault::beside) out[0](0, e) = T(0);
+    if (fault == Fault::before_saved) saved.v.data[-1] = T(0);
+    if (fault == Fault::far_past_saved) saved.rest.data[e + 100] = T(0);
+    if (fault == Fault::unread_hidden) out[0](1, 1) += saved.rest(0, 0) > T(0) ? T(1) : T(0);  // false for a NaN
     if (fault == Fault::unread) out[0](1, 1) += T(0) * saved.rest(0, 0);
   }
   template <class T>
@@ -77,8 +93,12 @@ BOOST_AUTO_TEST_SUITE(memory_check)
 BOOST_AUTO_TEST_CASE(sound_use_is_not_blamed) { BOOST_TEST(faults_of(Fault::none) == ""); }
 
 BOOST_AUTO_TEST_CASE(each_fault_is_told_by_name) {
-  BOOST_TEST(faults_of(Fault::past_saved) == "[faulty] forward writes past part 1 of its saved memory\n");
-  BOOST_TEST(faults_of(Fault::unsized) == "[faulty] forward writes past part 1 of its scratch memory\n");
+  BOOST_TEST(faults_of(Fault::past_saved) == "[faulty] forward writes outside part 1 of its saved memory\n");
+  BOOST_TEST(faults_of(Fault::before_saved) == "[faulty] forward writes outside part 1 of its saved memory\n");
+  BOOST_TEST(faults_of(Fault::far_past_saved) == "[faulty] forward writes outside part 2 of its saved memory\n");
+  BOOST_TEST(faults_of(Fault::unread_hidden) ==
+             "[faulty] forward makes out of what it never wrote: 1 numbers differ\n");
+  BOOST_TEST(faults_of(Fault::unsized) == "[faulty] forward writes outside part 1 of its scratch memory\n");
   BOOST_TEST(faults_of(Fault::unread) ==
              "[faulty] forward makes out of what it never wrote: 1 numbers are not finite\n");
   BOOST_TEST(faults_of(Fault::ignores_update) ==

@@ -7,10 +7,10 @@ namespace heed {
 
 /// What a mechanism does wrong with memory in this shape, a line each, such as
 ///
-///   [sima] backward writes past part 2 of its scratch memory
+///   [sima] backward writes outside part 2 of its scratch memory
 ///
 /// Its passes run on one image, in float and in double, on memory full of a signalling value, with a fence behind each
-/// part of it and beside each row of q, k and v. Found are writes past any of them; results that were never written, or
+/// part of it, before the first, and beside each row of q, k and v. Found are writes to any of them; results that were never written, or
 /// were made of what was never written; gradients that overwrite where they are to be added; and changes to what
 /// forward left, made by backward. The mechanism must accept the shape,
 /// which has the layout's heads and widths.
