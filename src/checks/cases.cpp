@@ -1,9 +1,9 @@
 // Every operation and mechanism, in shapes whose sizes all differ: a swapped index cannot hide.
 #include "cases.h"
+#include "memory.h"
 
 #include "heed/attention/mechanism.h"
 #include "heed/checks/gradcheck.h"
-#include "heed/checks/memory.h"
 #include "heed/ops/activation.h"
 #include "heed/ops/arithmetic.h"
 #include "heed/ops/attention.h"

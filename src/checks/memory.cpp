@@ -1,4 +1,4 @@
-#include "heed/checks/memory.h"
+#include "memory.h"
 
 #include <bit>
 #include <cmath>

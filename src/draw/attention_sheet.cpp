@@ -1,6 +1,6 @@
 #include "heed/draw/attention_sheet.h"
 
-#include "heed/draw/colour.h"
+#include "colour.h"
 
 #include <algorithm>
 #include <cmath>

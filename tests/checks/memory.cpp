@@ -1,7 +1,7 @@
 // Faults planted in a mechanism's use of memory, each of which must be told by name; and none in those of the list.
 #include "heed/attention/mechanism_base.h"
 #include "heed/checks/gradcheck.h"
-#include "heed/checks/memory.h"
+#include "src/checks/memory.h"
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,8 +1,8 @@
 // Pictures: text, colours, PNG files, the sheet of attention maps.
 #include "heed/data/image_write.h"
 #include "heed/draw/attention_sheet.h"
-#include "heed/draw/colour.h"
 #include "heed/io/file.h"
+#include "src/draw/colour.h"
 #include "support/temporary.h"
 
 #include <boost/test/unit_test.hpp>
