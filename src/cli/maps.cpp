@@ -19,7 +19,7 @@ struct Arguments {
 };
 
 /// "ROW,COLUMN", counted from 1.
-Patch parse_patch(const std::string& text, Index grid) {
+Patch parse_patch(const std::string& text, PatchGrid grid) {
   Patch patch;
   const char* const end = text.data() + text.size();
   const auto row = std::from_chars(text.data(), end, patch.row);
@@ -28,9 +28,8 @@ Patch parse_patch(const std::string& text, Index grid) {
     const auto column = std::from_chars(row.ptr + 1, end, patch.column);
     valid = column.ec == std::errc() && column.ptr == end;
   }
-  const auto inside = [&](Index i) { return i >= 1 && i <= grid; };
-  require(valid && inside(patch.row) && inside(patch.column),
-          "--query {}: expected ROW,COLUMN, each from 1 to {}, such as {},1", text, grid, grid);
+  require(valid && patch.row >= 1 && patch.row <= grid.rows && patch.column >= 1 && patch.column <= grid.columns,
+          "--query {}: expected ROW,COLUMN, from 1,1 to {},{}", text, grid.rows, grid.columns);
   return {patch.row - 1, patch.column - 1};
 }
 
@@ -49,6 +48,33 @@ std::string title_of(bool class_token, const std::string& query) {
   return class_token ? "Attention of the class token to each patch" : "Attention to each patch, mean over all queries";
 }
 
+/// The patch of a layer's grid that the middle of a patch of the first layer's lies in.
+Patch patch_in(PatchGrid grid, PatchGrid first, Patch patch) {
+  return {(2 * patch.row + 1) * grid.rows / (2 * first.rows),
+          (2 * patch.column + 1) * grid.columns / (2 * first.columns)};
+}
+
+/// What an attention layer gives to each patch; the maps themselves where they are not between tokens.
+BlockWeights weights_of(const AttentionSite<float>& site, const AttentionSheet& sheet) {
+  BlockWeights block{.mechanism = site.mechanism.name()};
+  if (!site.mechanism.traits().map) return block;
+  const AttentionShape& shape = site.inputs.front().shape;
+  const auto [rows, columns] = site.mechanism.map_size(shape);
+  const Tensor<float> maps = attention_maps(site);
+  const View<const float> map{maps.data(), {shape.heads, rows, columns}};
+  block.over_image = rows == shape.queries && columns == shape.keys;
+  if (block.over_image) {
+    const PatchGrid grid{shape.grid_height, shape.grid_width};
+    std::optional<Patch> query;
+    if (sheet.query) query = patch_in(grid, sheet.grid, *sheet.query);
+    block.weights = patch_weights(map, grid, query);
+  } else {
+    block.weights = Tensor<float>(map.shape());
+    std::copy(map.begin(), map.end(), block.weights.begin());
+  }
+  return block;
+}
+
 int maps_command(const Arguments& a) {
   use_threads(a.threads);
   const std::string output = output_of(a);
@@ -60,18 +86,13 @@ int maps_command(const Arguments& a) {
   bool any = false;
   const AttentionVisitor<float> visit = [&](const AttentionSite<float>& site) {
     const AttentionShape& shape = site.inputs.front().shape;
-    BlockWeights block{site.mechanism.name(), {}};
     if (sheet.blocks.empty()) {
-      sheet.grid = shape.grid_width;
+      sheet.grid = {shape.grid_height, shape.grid_width};
       if (!a.query.empty()) sheet.query = parse_patch(a.query, sheet.grid);
       sheet.title = title_of(shape.class_token, a.query);
     }
-    if (site.mechanism.traits().map) {
-      const Tensor<float> maps = attention_maps(site);
-      block.weights = patch_weights({maps.data(), {shape.heads, shape.queries, shape.keys}}, sheet.grid, sheet.query);
-      any = true;
-    }
-    sheet.blocks.push_back(std::move(block));
+    sheet.blocks.push_back(weights_of(site, sheet));
+    any |= sheet.blocks.back().weights.size() > 0;
   };
   Tape<float> tape({.parameters = &trained.parameters});
   trained.model->logits(tape, {.images = input.view()}, &visit);
@@ -89,7 +110,7 @@ constexpr const char* description =
     "so a map need not sum to 1. Each map has a scale of its own, from 0 to its largest weight, which stands below\n"
     "it. If any weight is negative, all scales run from minus to plus the map's largest magnitude. The image is as\n"
     "the model sees it, at the model's size; its brightness shows through the colours. A mechanism without a map\n"
-    "leaves its row empty.";
+    "leaves its row empty; a map between channels is drawn as the matrix it is.";
 
 }  // namespace
 

@@ -155,13 +155,14 @@ int probe_attention(const Arguments& a, GivenTensors& in) {
   for (std::size_t i = 0; i < specs.size(); ++i)
     if (specs[i].trainable) results.add("grad." + specs[i].name, tape.gradient(own[i]));
   if (mechanism->traits().map) {
-    Tensor<T> maps(Shape{vs[0], vs[1], queries, vs[2]});
+    const auto [rows, columns] = mechanism->map_size(shape);
+    Tensor<T> maps(Shape{vs[0], vs[1], rows, columns});
     AttentionInput<T> input{.shape = shape, .q = {}, .k = {}, .v = {}, .parameters = views};
     if (mechanism->memory(shape).prepared > 0)
       input.prepared = {prepare<T>(*mechanism, shape, own, std::as_const(noise).view()).data()};
     for (Index b = 0; b < vs[0]; ++b) {
       input.q = heads_of(q, b), input.k = heads_of(k, b), input.v = heads_of(v, b);
-      make_map(*mechanism, input, maps.data() + b * vs[1] * queries * vs[2]);
+      make_map(*mechanism, input, maps.data() + b * vs[1] * rows * columns);
     }
     results.add("map", std::as_const(maps).view());
   }

@@ -50,6 +50,10 @@ void add_maps(const AttentionSite<float>& site, BlockSpectrum& block) {
   block.used = site.mechanism.traits().identity ? with_identity : plain;
   const Tensor<float> maps = attention_maps(site);
   const Index heads = maps.shape()[1], tokens = maps.shape()[2], count = maps.shape()[0] * heads;
+  require(maps.shape()[3] == tokens,
+          "{}: the attention map is {} x {}; expected a square, which the identity can be "
+          "added to",
+          site.layer, tokens, maps.shape()[3]);
   block.tokens = tokens;
   block.heads.resize(static_cast<std::size_t>(heads));
   std::vector<std::array<Spectrum, matrices>> spectra(static_cast<std::size_t>(count));

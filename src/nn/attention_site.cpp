@@ -7,11 +7,12 @@ namespace heed {
 template <class T>
 Tensor<T> attention_maps(const AttentionSite<T>& site) {
   const AttentionShape& s = site.inputs.front().shape;
-  Tensor<T> maps(Shape{static_cast<Index>(site.inputs.size()), s.heads, s.queries, s.keys});
+  const auto [rows, columns] = site.mechanism.map_size(s);
+  Tensor<T> maps(Shape{static_cast<Index>(site.inputs.size()), s.heads, rows, columns});
   T* to = maps.data();
   for (const AttentionInput<T>& in : site.inputs) {
     make_map(site.mechanism, in, to);
-    to += s.heads * s.queries * s.keys;
+    to += s.heads * rows * columns;
   }
   return maps;
 }

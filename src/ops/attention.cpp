@@ -274,11 +274,11 @@ Var<T> attention(const Mechanism& mechanism, Var<T> q, Var<T> k, Var<T> v, Atten
 
 template <class T>
 void make_map(const Mechanism& mechanism, const AttentionInput<T>& in, T* map) {
-  const AttentionShape& s = in.shape;
-  const AttentionMemorySize size = mechanism.memory(s);
+  const auto [rows, columns] = mechanism.map_size(in.shape);
+  const AttentionMemorySize size = mechanism.memory(in.shape);
   Buffer<T> saved(size.saved), scratch(size.scratch);
-  mechanism.map(
-      AttentionMap<T>{in, {{map, s.queries, s.keys}, s.heads, s.queries * s.keys}, {saved.data()}, {scratch.data()}});
+  const Heads<T> heads{{map, rows, columns}, in.shape.heads, rows * columns};
+  mechanism.map(AttentionMap<T>{in, heads, {saved.data()}, {scratch.data()}});
 }
 
 template <class T>

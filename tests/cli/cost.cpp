@@ -2,7 +2,8 @@
 #include "support/cli.h"
 #include "support/command.h"
 
-#include "heed/data/image.h"
+#include "heed/attention/mechanism.h"
+#include "heed/io/file.h"
 
 #include <nlohmann/json.hpp>
 
@@ -178,11 +179,18 @@ BOOST_AUTO_TEST_CASE(growth_is_drawn) {
   }
   const TemporaryDirectory directory;
   const std::string picture = directory / "costs.png", script = "/usr/bin/python3 experiments/plot_costs.py --heed ";
-  const CommandResult drawn = run_command(script + heed_program() + " -o '" + picture + "'");
-  BOOST_TEST(drawn.status == 0, drawn.errors);
-  for (const char* piece : {"kv_first cross at tokens = 64.0\n", "kv_first cross at dim = 588.0\n"})
-    BOOST_TEST(drawn.output.find(piece) != std::string::npos, drawn.output);
-  BOOST_TEST(image_file_size(picture).width > 1000);
+  const std::string orders = " --attention sima:order=qk_first,sima:order=kv_first";
+  const CommandResult crossed = run_command(script + heed_program() + orders + " -o '" + picture + "'");
+  BOOST_TEST(crossed.status == 0, crossed.errors);
+  for (const char* piece : {"qk_first at tokens = 64.0\n", "qk_first at dim = 588.0\n"})
+    BOOST_TEST(crossed.output.find(piece) != std::string::npos, crossed.output);
+  const std::string svg = directory / "costs.svg";
+  const CommandResult all = run_command(script + heed_program() + " -o '" + svg + "'");
+  BOOST_TEST(all.status == 0, all.errors);
+  const std::string drawn = read_file(svg);
+  for (const MechanismEntry& entry : mechanisms())
+    for (const MechanismSetting& setting : entry.settings())
+      BOOST_TEST(drawn.find("<!-- " + setting.label + " -->") != std::string::npos, setting.label);
   const CommandResult refused = run_command(script + heed_program() + " models/none.toml -o '" + picture + "'");
   BOOST_TEST(refused.status == 2);
   BOOST_TEST(is_line_with(refused.errors, "models/none.toml: cannot open"), refused.errors);

@@ -37,7 +37,7 @@ Image ramp(ImageSize size, int first) {
 
 /// Two blocks of two heads; the weights of patch p of head h are h + p.
 AttentionSheet small_sheet() {
-  AttentionSheet sheet{"Attention", "file.png", ramp({1, 8, 8}, 0), 2, {}, {}};
+  AttentionSheet sheet{"Attention", "file.png", ramp({1, 8, 8}, 0), {2, 2}, {}, {}};
   for (int i = 0; i < 2; ++i) {
     Tensor<float> weights(Shape{2, 2, 2}, {0, 1, 2, 3, 1, 2, 3, 4});
     sheet.blocks.push_back({"softmax", weights});
@@ -168,6 +168,17 @@ BOOST_AUTO_TEST_CASE(a_weight_is_drawn_over_its_patch) {
   }
 }
 
+// A map between three queries and five keys, say, is drawn by itself: each number over its part of the cell.
+BOOST_AUTO_TEST_CASE(a_map_of_any_size_is_drawn_as_it_is) {
+  AttentionSheet sheet = small_sheet();
+  sheet.blocks[1] = {"softmax", Tensor<float>(Shape{2, 1, 4}, {1, 1, 1, 1, 4, 0, 1, 2}), false};
+  const Image image = draw_attention(sheet);
+  const Index top = image.size.height - 28 - 24 - 152, left = 28 + text_width("softmax") + 14 + 152 + 14;
+  for (const Index down : {0, 151})
+    for (const auto& [column, share] : {std::pair{0, 1.0}, {1, 0.0}, {2, 0.25}, {3, 0.5}})
+      BOOST_TEST((pixel(image, top + down, left + 38 * column) == sequential_colour(share)));
+}
+
 BOOST_AUTO_TEST_CASE(negative_weights_turn_the_scale_around_zero) {
   AttentionSheet sheet = small_sheet();
   sheet.image = Image{{1, 8, 8}, std::vector<std::uint8_t>(64, 0)};
@@ -193,16 +204,29 @@ BOOST_AUTO_TEST_CASE(patch_weights_are_those_of_the_query) {
   Tensor<float> map(Shape{1, 5, 5});
   for (Index i = 0; i < 25; ++i) map[i] = static_cast<float>(10 * (i / 5) + i % 5);
   const auto values = [](const Tensor<float>& t) { return std::vector<float>(t.begin(), t.end()); };
-  BOOST_TEST(values(patch_weights(map.view(), 2, {})) == (std::vector<float>{1, 2, 3, 4}));
-  BOOST_TEST(values(patch_weights(map.view(), 2, Patch{1, 0})) == (std::vector<float>{31, 32, 33, 34}));
+  BOOST_TEST(values(patch_weights(map.view(), {2, 2}, {})) == (std::vector<float>{1, 2, 3, 4}));
+  BOOST_TEST(values(patch_weights(map.view(), {2, 2}, Patch{1, 0})) == (std::vector<float>{31, 32, 33, 34}));
   // Two heads without a class token: the mean over the queries, or one of them.
   Tensor<float> plain(Shape{2, 4, 4});
   for (Index i = 0; i < 32; ++i) plain[i] = static_cast<float>(100 * (i / 16) + 10 * (i / 4 % 4) + i % 4);
-  BOOST_TEST(values(patch_weights(plain.view(), 2, {})) == (std::vector<float>{15, 16, 17, 18, 115, 116, 117, 118}));
-  BOOST_TEST(values(patch_weights(plain.view(), 2, Patch{0, 1})) ==
+  BOOST_TEST(values(patch_weights(plain.view(), {2, 2}, {})) ==
+             (std::vector<float>{15, 16, 17, 18, 115, 116, 117, 118}));
+  BOOST_TEST(values(patch_weights(plain.view(), {2, 2}, Patch{0, 1})) ==
              (std::vector<float>{10, 11, 12, 13, 110, 111, 112, 113}));
+  // A class token and a row of four patches as queries, two patches and the class token as keys.
+  Tensor<float> fewer(Shape{1, 5, 3});
+  for (Index i = 0; i < 15; ++i) fewer[i] = static_cast<float>(10 * (i / 3) + i % 3);
+  BOOST_TEST(error_of([&] {
+               patch_weights(fewer.view(), {1, 4}, {});
+             }) == "an attention map has 3 keys; expected a grid of patches like that of the queries, 1 x 4");
+  // Sixteen patches as queries, four as keys.
+  Tensor<float> coarse(Shape{1, 16, 4});
+  for (Index i = 0; i < 64; ++i) coarse[i] = static_cast<float>(10 * (i / 4) + i % 4);
+  const Tensor<float> weights = patch_weights(coarse.view(), {4, 4}, Patch{1, 2});
+  BOOST_TEST((weights.shape() == Shape{1, 2, 2}));
+  BOOST_TEST(values(weights) == (std::vector<float>{60, 61, 62, 63}));
   plain[3] = std::numeric_limits<float>::quiet_NaN();
-  BOOST_TEST(error_of([&] { patch_weights(plain.view(), 2, {}); }) == "an attention map holds nan");
+  BOOST_TEST(error_of([&] { patch_weights(plain.view(), {2, 2}, {}); }) == "an attention map holds nan");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -39,7 +39,8 @@ template <class T>
 Tensor<double> map_of(const Mechanism& mechanism, const AttentionShape& shape, const std::map<std::string, Tensor<T>>& x,
                       const std::vector<View<const T>>& own) {
   const Index images = x.at("v").shape()[0];
-  Tensor<T> maps(Shape{images, shape.heads, shape.queries, shape.keys});
+  const auto [rows, columns] = mechanism.map_size(shape);
+  Tensor<T> maps(Shape{images, shape.heads, rows, columns});
   AttentionInput<T> in{.shape = shape, .q = {}, .k = {}, .v = {}, .parameters = own};
   Buffer<T> prepared(mechanism.memory(shape).prepared);
   if (prepared.size() > 0) mechanism.prepare(AttentionPreparation<T>{shape, own, false, {}, {prepared.data()}});
@@ -48,7 +49,7 @@ Tensor<double> map_of(const Mechanism& mechanism, const AttentionShape& shape, c
     if (x.contains("q")) in.q = heads_of(x.at("q"), image);
     if (x.contains("k")) in.k = heads_of(x.at("k"), image);
     in.v = heads_of(x.at("v"), image);
-    make_map(mechanism, in, maps.data() + image * shape.heads * shape.queries * shape.keys);
+    make_map(mechanism, in, maps.data() + image * shape.heads * rows * columns);
   }
   return in_double(std::as_const(maps).view());
 }

@@ -98,7 +98,7 @@ struct AttentionInput {
   Heads<const T> q, k, v;
   std::span<const View<const T>> parameters{};  ///< the mechanism's own tensors, in the order it declares them
   AttentionMemory<const T> prepared{};          ///< what it made of them
-  Products products = Products::exact;          ///< of queries, keys and values: softmax, pointwise, SimA
+  Products products = Products::exact;          ///< of queries, keys and values, where those are what it is made of
 };
 
 /// Where a backward pass leaves its gradients. q, k and v are written as `update` says, all of them;
@@ -128,7 +128,7 @@ struct AttentionBackward {
 template <class T>
 struct AttentionMap {
   AttentionInput<T> in;
-  Heads<T> map;                       ///< [N, M] per head
+  Heads<T> map;                       ///< of Mechanism::map_size, per head
   AttentionMemory<T> saved, scratch;  ///< for what it makes on the way
 };
 template <class T>
@@ -151,9 +151,14 @@ struct AttentionFences {
   std::vector<Index> prepared, saved, scratch;
 };
 
+/// Rows and columns of a head's attention map.
+struct MapSize {
+  Index rows = 0, columns = 0;
+};
+
 /// What a mechanism is like. Layers, commands and checks ask for this, so that none of them knows a mechanism by name.
 struct MechanismTraits {
-  bool map = true;          ///< does it have an attention map, the matrix that multiplies v?
+  bool map = true;          ///< does it have an attention map, the matrix that multiplies v, or v^T?
   bool identity = false;    ///< is the identity a part of that map, as in A + I?
   bool inverts = false;     ///< does it invert a matrix (Mechanism::inverted)?
   bool qk_norm = true;      ///< may its queries and keys be normalised?
@@ -208,7 +213,8 @@ class Mechanism {
   virtual void forward(const OfNumber<AttentionForward>&) const = 0;
   virtual void backward(const OfNumber<AttentionBackward>&) const = 0;
 
-  /// The attention map of each head. Only where traits().map.
+  /// The attention map of each head, and its size: [N, M], or [d, d] between channels. Only where traits().map.
+  virtual MapSize map_size(const AttentionShape& shape) const = 0;
   virtual void map(const OfNumber<AttentionMap>&) const = 0;
 
   /// A term of the training loss that depends on its own tensors alone, once per step. Only where traits().penalty.

@@ -28,7 +28,7 @@ Heads<T> carve_heads(Index heads, Index rows, Index columns, Carver<T>& carve) {
 /// and, where it has several that are worth comparing or one that is linear in the tokens, static settings(). Where its
 /// traits() promise them
 ///
-///   run_map(in, map, saved, scratch)      the map, [N, M] per head
+///   run_map(in, map, saved, scratch)      the map, [N, M] per head, or of another map_size(shape)
 ///   run_penalty(call)                     what it adds to the loss
 ///   prepared(shape, carve), run_prepare(of, prepared), run_prepare_backward(of, prepared, dprepared, gradient)
 ///
@@ -50,6 +50,7 @@ class MechanismBase : public Mechanism {
   Shape noise(const AttentionShape&) const override { return Shape{0}; }
   Cost preparation_cost(const AttentionShape&) const override { return {}; }
   Cost penalty_cost(const AttentionShape&) const override { return {}; }
+  MapSize map_size(const AttentionShape& shape) const override { return {shape.queries, shape.keys}; }
   Tensor<float> inverted(const AttentionInput<float>&) const override { fail("[{}] inverts nothing", name()); }
 
   template <class T>

@@ -48,7 +48,7 @@ template <class T>
 Var<T> attention(const Mechanism& mechanism, Var<T> q, Var<T> k, Var<T> v, AttentionShape shape,
                  std::span<const Var<T>> parameters = {}, View<const T> noise = {});
 
-/// The attention map of each head of one image: map [heads, N, M]. Only where traits().map.
+/// The attention map of each head of one image: map [heads, rows, columns] of its map_size(). Only where traits().map.
 template <class T>
 void make_map(const Mechanism& mechanism, const AttentionInput<T>& in, T* map);
 
