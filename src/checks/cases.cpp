@@ -100,7 +100,7 @@ void add_norms(std::vector<CheckCase>& cases) {
       "head_norm",
       {{"qkv", {2, 5, 3 * (4 + 6 + 7)}}, {"q_gamma", {4}}, {"q_beta", {4}}, {"k_gamma", {6}}, {"k_beta", {6}}},
       [](auto&, const auto& v) {
-        return head_norm(v[0], AttentionLayout{3, 4, 6, 7}, v[1], v[2], v[3], v[4]);
+        return head_norm(v[0], AttentionLayout{3, 4, 6, 7}, {v[1], v[2]}, {v[3], v[4]});
       }));
   const auto norm = [](auto& tape, const auto& v) {
     const Shape channels{3};

@@ -158,12 +158,12 @@ Var<T> layer_norm_parts(Var<T> x, std::span<const NormPart<T>> list, Var<T> resi
 }
 
 template <class T>
-Var<T> head_norm(Var<T> x, const AttentionLayout& layout, Var<T> q_gamma, Var<T> q_beta, Var<T> k_gamma, Var<T> k_beta,
-                 double eps) {
-  Tape<T>& tape = tape_of("head_norm", x, q_gamma, q_beta, k_gamma, k_beta);
+Var<T> head_norm(Var<T> x, const AttentionLayout& layout, const std::type_identity_t<NormPart<T>>& q,
+                 const std::type_identity_t<NormPart<T>>& k, double eps) {
+  Tape<T>& tape = tape_of("head_norm", x, q.gamma, q.beta, k.gamma, k.beta);
   const Index rows = x.shape().rows(), n = layout.total(), heads = layout.heads;
   require(x.shape().row_size() == n, "[head_norm] x has rows of {}; expected {}", x.shape().row_size(), n);
-  const std::array<Var<T>, 2> gamma{q_gamma, k_gamma}, beta{q_beta, k_beta};
+  const std::array<Var<T>, 2> gamma{q.gamma, k.gamma}, beta{q.beta, k.beta};
   const std::array<Index, 2> width{layout.query_width, layout.key_width}, first{0, heads * width[0]};
   const Index v_first = first[1] + heads * width[1];
   Cost cost;
@@ -181,7 +181,7 @@ Var<T> head_norm(Var<T> x, const AttentionLayout& layout, Var<T> q_gamma, Var<T>
   const auto parts_of = [=](auto* row, std::size_t i) { return Matrix(row + first[i], heads, width[i]); };
   const auto statistics_of = [=](Index r, std::size_t i) { return statistics[i].middle_rows(r * heads, heads); };
   return tape.record(
-      {"head_norm", cost}, x.shape(), {x, q_gamma, q_beta, k_gamma, k_beta},
+      {"head_norm", cost}, x.shape(), {x, q.gamma, q.beta, k.gamma, k.beta},
       [=](T* y) {
         const Matrix<const T> mx = x.matrix();
         for_row_ranges(rows, 4 * n, [=, my = Matrix<T>(y, rows, n)](Index begin, Index end) {
@@ -226,7 +226,7 @@ Var<T> head_norm(Var<T> x, const AttentionLayout& layout, Var<T> q_gamma, Var<T>
   template Var<T> layer_norm(Var<T>, Var<T>, Var<T>, double);                                \
   template Var<T> layer_norm_linear(Var<T>, Var<T>, Var<T>, Var<T>, Var<T>, Var<T>, double); \
   template Var<T> layer_norm_parts(Var<T>, std::span<const NormPart<T>>, Var<T>, double);    \
-  template Var<T> head_norm(Var<T>, const AttentionLayout&, Var<T>, Var<T>, Var<T>, Var<T>, double);
+  template Var<T> head_norm(Var<T>, const AttentionLayout&, const NormPart<T>&, const NormPart<T>&, double);
 HEED_FOR_EACH_NUMBER(INSTANTIATE)
 
 }  // namespace heed

@@ -107,8 +107,8 @@ class AttentionLayer {
     if (!q_norm_) return qkv;
     Tape<T>& tape = x.tape();
     const typename Tape<T>::Scope scope(tape, name_);
-    return head_norm(qkv, layout_, tape.parameter(q_norm_->weight()), tape.parameter(q_norm_->bias()),
-                     tape.parameter(k_norm_->weight()), tape.parameter(k_norm_->bias()), LayerNormLayer::eps);
+    return head_norm(qkv, layout_, {tape.parameter(q_norm_->weight()), tape.parameter(q_norm_->bias())},
+                     {tape.parameter(k_norm_->weight()), tape.parameter(k_norm_->bias())}, LayerNormLayer::eps);
   }
 
   /// out * act(x W + b), or of norm(x).
