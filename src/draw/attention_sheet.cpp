@@ -1,6 +1,7 @@
 #include "heed/draw/attention_sheet.h"
 
 #include "colour.h"
+#include "heed/base/matrix.h"
 
 #include <algorithm>
 #include <cmath>
