@@ -49,6 +49,7 @@ BOOST_AUTO_TEST_CASE(contractions_of_vit_micro_by_hand) {
   const Index forward = embedding + L * (3 * N * D * D + attention + N * D * D + 2 * N * D * F) + head;
   const Json json = cost_json({"models/vit-micro.toml"});
   BOOST_TEST(json["params"] == 139'018);
+  BOOST_TEST(json["counted"].get<std::string>().find("as the textbook computes them") != std::string::npos);
   BOOST_TEST(total(json, "mul") == forward);
   BOOST_TEST(total(json, "add") == forward);
   for (const char* kind : {"div", "sqrt", "exp", "log", "erf", "other", "cmp"}) BOOST_TEST(total(json, kind) == 0);
@@ -199,6 +200,8 @@ BOOST_AUTO_TEST_CASE(growth_is_drawn) {
 BOOST_AUTO_TEST_CASE(bad_arguments) {
   check_refusal({"cost"}, {"no model was given"});
   check_refusal({"cost", "models/none.toml"}, {"models/none.toml: cannot open"});
+  check_refusal({"cost", "models/vit-micro.toml", "--set", "model.family=vut"},
+                {"[model] family = 'vut'; did you mean 'vit'?"});
   check_refusal({"cost", "models/vit-micro.toml", "--pass", "sideways"}, {"--pass", "sideways"});
   check_refusal({"cost", "models/vit-micro.toml", "--attention", "softmax,simma"}, {"'simma'; did you mean 'sima'?"});
   check_refusal({"cost", "models/vit-micro.toml", "--attention", "sima:order"}, {"NAME:OPTION=VALUE"});
