@@ -21,8 +21,8 @@ class MemoryCheck {
         prepares_(mechanism.memory(shape).prepared > 0),
         layout_(layout),
         q_(shape.heads, shape.queries, layout.query_width),
-        k_(shape.heads, shape.keys, layout.key_width),
-        v_(shape.heads, shape.keys, shape.value_width),
+        k_(layout.key_heads, shape.keys, layout.key_width),
+        v_(layout.key_heads, shape.keys, shape.value_width),
         out_(shape.heads, shape.queries, shape.value_width),
         dout_(shape.heads, shape.queries, shape.value_width),
         prepared_("prepared", fences_.prepared),
@@ -33,8 +33,7 @@ class MemoryCheck {
     for (Index i = 0; i < noise_.size(); ++i) noise_[i] = static_cast<T>(RandomStream(5).uniform(i, -1, 3));
     for (const ParameterSpec& spec : specs_) {
       Tensor<T>& values = own_.emplace_back(spec.shape);
-      const RandomStream stream = RandomStream(3).derive(spec.name);
-      for (Index i = 0; i < values.size(); ++i) values[i] = static_cast<T>(draw_initial(spec.initial, stream, i));
+      fill_initial(spec.initial, RandomStream(3).derive(spec.name), values.view());
       own_views_.push_back(std::as_const(values).view());
     }
   }
@@ -148,8 +147,8 @@ class MemoryCheck {
 
   void map() {
     WatchedMemory<T> saved("saved", fences_.saved), scratch("scratch", fences_.scratch);
-    const auto [rows, columns] = m_.map_size(s_);
-    WatchedHeads<T> map(s_.heads, rows, columns);
+    const Shape shape = map_shape(m_, s_);
+    WatchedHeads<T> map(shape[0], shape[1], shape[2]);
     m_.map(AttentionMap<T>{input(prepared_), map.view(), saved.view(), scratch.view()});
     check_memory("map", saved);
     check_memory("map", scratch);
@@ -215,8 +214,8 @@ class MemoryCheck {
   /// to 0, or to the signalling value.
   Gradients gradients(Update update, const RandomStream& start) {
     Gradients g{{s_.heads, s_.queries, layout_.query_width},
-                {s_.heads, s_.keys, layout_.key_width},
-                {s_.heads, s_.keys, s_.value_width},
+                {layout_.key_heads, s_.keys, layout_.key_width},
+                {layout_.key_heads, s_.keys, s_.value_width},
                 {"prepared gradient", fences_.prepared},
                 own_gradients()};
     if (update == Update::accumulate) {

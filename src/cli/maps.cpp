@@ -43,7 +43,10 @@ std::string output_of(const Arguments& a) {
   return output;
 }
 
-std::string title_of(bool class_token, const std::string& query) {
+std::string title_of(const AttentionSheet& sheet, bool class_token, const std::string& query) {
+  if (std::all_of(sheet.blocks.begin(), sheet.blocks.end(),
+                  [](const BlockWeights& block) { return block.of_channels || block.weights.size() == 0; }))
+    return "Attention of each channel of the queries (row) to each channel of the keys (column)";
   if (!query.empty()) return fmt::format("Attention of patch {} to each patch", query);
   return class_token ? "Attention of the class token to each patch" : "Attention to each patch, mean over all queries";
 }
@@ -54,23 +57,22 @@ Patch patch_in(PatchGrid grid, PatchGrid first, Patch patch) {
           (2 * patch.column + 1) * grid.columns / (2 * first.columns)};
 }
 
-/// What an attention layer gives to each patch; the maps themselves where they are not between tokens.
+/// What an attention layer gives to each patch; the maps themselves where they are of channels.
 BlockWeights weights_of(const AttentionSite<float>& site, const AttentionSheet& sheet) {
   BlockWeights block{.mechanism = site.mechanism.name()};
-  if (!site.mechanism.traits().map) return block;
+  const MechanismTraits traits = site.mechanism.traits();
+  if (!traits.map) return block;
   const AttentionShape& shape = site.inputs.front().shape;
-  const auto [rows, columns] = site.mechanism.map_size(shape);
   const Tensor<float> maps = attention_maps(site);
-  const View<const float> map{maps.data(), {shape.heads, rows, columns}};
-  block.over_image = rows == shape.queries && columns == shape.keys;
-  if (block.over_image) {
+  const View<const float> map(maps.data(), map_shape(site.mechanism, shape));
+  block.of_channels = traits.map_axes == MapAxes::channels;
+  if (block.of_channels) {
+    block.weights = channel_weights(map);
+  } else {
     const PatchGrid grid{shape.grid_height, shape.grid_width};
     std::optional<Patch> query;
     if (sheet.query) query = patch_in(grid, sheet.grid, *sheet.query);
     block.weights = patch_weights(map, grid, query);
-  } else {
-    block.weights = Tensor<float>(map.shape());
-    std::copy(map.begin(), map.end(), block.weights.begin());
   }
   return block;
 }
@@ -83,13 +85,13 @@ int maps_command(const Arguments& a) {
   sheet.subtitle = std::filesystem::path(a.image).filename().string();
   sheet.image = model_image(trained, a.image);
   const Tensor<float> input = normalised(trained, {sheet.image});
-  bool any = false;
+  bool any = false, class_token = false;
   const AttentionVisitor<float> visit = [&](const AttentionSite<float>& site) {
     const AttentionShape& shape = site.inputs.front().shape;
     if (sheet.blocks.empty()) {
       sheet.grid = {shape.grid_height, shape.grid_width};
       if (!a.query.empty()) sheet.query = parse_patch(a.query, sheet.grid);
-      sheet.title = title_of(shape.class_token, a.query);
+      class_token = shape.class_token;
     }
     sheet.blocks.push_back(weights_of(site, sheet));
     any |= sheet.blocks.back().weights.size() > 0;
@@ -98,6 +100,7 @@ int maps_command(const Arguments& a) {
   trained.model->logits(tape, {.images = input.view()}, &visit);
   require(any, "{}: no block of this model has an attention map; its mechanism is {}", a.run,
           trained.experiment.attention.mechanism[0]);
+  sheet.title = title_of(sheet, class_token, a.query);
   save_png(output, draw_attention(sheet));
   std::cout << output << "\n";
   return ok;
@@ -110,7 +113,7 @@ constexpr const char* description =
     "so a map need not sum to 1. Each map has a scale of its own, from 0 to its largest weight, which stands below\n"
     "it. If any weight is negative, all scales run from minus to plus the map's largest magnitude. The image is as\n"
     "the model sees it, at the model's size; its brightness shows through the colours. A mechanism without a map\n"
-    "leaves its row empty; a map between channels is drawn as the matrix it is.";
+    "leaves its row empty; a map among channels is drawn as the matrix that it is.";
 
 }  // namespace
 

@@ -10,7 +10,9 @@ namespace heed {
 
 namespace {
 
+constexpr std::uint8_t brightest = 255;
 constexpr Colour paper{255, 255, 255}, ink{34, 34, 34}, pale_ink{120, 120, 120};
+constexpr const char* channels_label = "channels";
 constexpr Index margin = 28, gap = 14, label_gap = 14, least_text_width = 330;
 
 /// Where things stand, in pixels.
@@ -37,7 +39,8 @@ Layout lay_out(const AttentionSheet& sheet) {
   for (std::size_t i = 0; i < sheet.blocks.size(); ++i) {
     const BlockWeights& block = sheet.blocks[i];
     if (block.weights.size() > 0) at.heads = std::max(at.heads, block.weights.shape()[0]);
-    labels = std::max({labels, text_width(fmt::format("block {}", i + 1)), text_width(block.mechanism)});
+    labels = std::max({labels, text_width(fmt::format("block {}", i + 1)), text_width(block.mechanism),
+                       block.of_channels ? text_width(channels_label) : 0});
   }
   at.left = margin + labels + label_gap;
   at.header_text = at.left + at.cell + 2 * gap;
@@ -125,26 +128,29 @@ class Drawing {
     const Index y = at_.rows[i], middle = y + (has_map ? at_.cell / 2 : line_height);
     right_aligned(middle - line_height, fmt::format("block {}", i + 1), ink);
     right_aligned(middle + 4, block.mechanism, pale_ink);
+    if (block.of_channels) right_aligned(middle + 4 + line_height, channels_label, pale_ink);
     if (!has_map) {
       centred(middle - capital_height / 2, at_.left, "no map", pale_ink);
       return;
     }
     const Index heads = block.weights.shape()[0], rows = block.weights.shape()[1], columns = block.weights.shape()[2];
-    for (Index h = 0; h < heads; ++h)
-      map(y, at_.column(h), {block.weights.data() + h * rows * columns, rows, columns}, block.over_image);
+    for (Index h = 0; h < heads; ++h) {
+      const Matrix weights(block.weights.data() + h * rows * columns, rows, columns);
+      map(y, at_.column(h), weights, !block.of_channels);
+      if (!block.of_channels) mark_query(y, at_.column(h));
+    }
   }
 
+  /// With the image's brightness showing through or in full colours.
   void map(Index y, Index x, Matrix<const float> weights, bool over_image) {
     const float largest = largest_magnitude(weights.data, weights.rows * weights.columns);
     for (Index row = 0; row < at_.cell; ++row)
       for (Index column = 0; column < at_.cell; ++column) {
         const float weight = weights(row * weights.rows / at_.cell, column * weights.columns / at_.cell);
-        const Colour shade = colour(largest > 0 ? static_cast<double>(weight / largest) : 0);
-        canvas_.set(
-            y + row, x + column,
-            over_image ? over_grey(shade, grey_.pixels[static_cast<std::size_t>(row * at_.cell + column)]) : shade);
+        const double share = largest > 0 ? static_cast<double>(weight / largest) : 0;
+        const auto pixel = static_cast<std::size_t>(row * at_.cell + column);
+        canvas_.set(y + row, x + column, over_grey(colour(share), over_image ? grey_.pixels[pixel] : brightest));
       }
-    if (over_image) mark_query(y, x);
     centred(y + at_.cell + 6, x, fmt::format("max {:.3g}", largest), pale_ink);
   }
 
@@ -175,6 +181,10 @@ class Drawing {
   bool signed_ = false;
 };
 
+void require_finite(View<const float> map) {
+  for (const float weight : map) require(std::isfinite(weight), "an attention map holds {}", weight);
+}
+
 /// The grid of a map's keys, the queries' own or a coarser one of the same proportions.
 PatchGrid key_grid(Index keys, PatchGrid queries, bool class_token) {
   const Index patches = keys - (class_token ? 1 : 0);
@@ -193,7 +203,7 @@ Tensor<float> patch_weights(View<const float> map, PatchGrid grid, std::optional
   const Index heads = map.shape()[0], queries = map.shape()[1], keys = map.shape()[2];
   const Index class_tokens = queries - grid.patches();
   HEED_ASSERT(class_tokens == 0 || class_tokens == 1);
-  for (const float weight : map) require(std::isfinite(weight), "an attention map holds {}", weight);
+  require_finite(map);
   const Index patch = query ? class_tokens + query->row * grid.columns + query->column : 0;
   const bool mean = !query && class_tokens == 0;
   const Index first = mean ? 0 : patch, end = mean ? queries : patch + 1;
@@ -205,6 +215,13 @@ Tensor<float> patch_weights(View<const float> map, PatchGrid grid, std::optional
       for (Index q = first; q < end; ++q) sum += static_cast<double>(map[(h * queries + q) * keys + class_tokens + p]);
       weights.data()[h * of_keys.patches() + p] = static_cast<float>(sum / static_cast<double>(end - first));
     }
+  return weights;
+}
+
+Tensor<float> channel_weights(View<const float> map) {
+  require_finite(map);
+  Tensor<float> weights(map.shape());
+  std::copy(map.begin(), map.end(), weights.begin());
   return weights;
 }
 

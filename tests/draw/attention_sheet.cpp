@@ -168,15 +168,15 @@ BOOST_AUTO_TEST_CASE(a_weight_is_drawn_over_its_patch) {
   }
 }
 
-// A map between three queries and five keys, say, is drawn by itself: each number over its part of the cell.
-BOOST_AUTO_TEST_CASE(a_map_of_any_size_is_drawn_as_it_is) {
+// The maps of a block may have any number of rows and columns: each number is drawn over its part of the cell.
+BOOST_AUTO_TEST_CASE(a_map_of_any_size_is_drawn) {
   AttentionSheet sheet = small_sheet();
-  sheet.blocks[1] = {"softmax", Tensor<float>(Shape{2, 1, 4}, {1, 1, 1, 1, 4, 0, 1, 2}), false};
+  sheet.blocks[1] = {"softmax", Tensor<float>(Shape{2, 1, 4}, {1, 1, 1, 1, 4, 0, 1, 2}), true};
   const Image image = draw_attention(sheet);
-  const Index top = image.size.height - 28 - 24 - 152, left = 28 + text_width("softmax") + 14 + 152 + 14;
+  const Index top = image.size.height - 28 - 24 - 152, left = 28 + text_width("channels") + 14 + 152 + 14;
   for (const Index down : {0, 151})
     for (const auto& [column, share] : {std::pair{0, 1.0}, {1, 0.0}, {2, 0.25}, {3, 0.5}})
-      BOOST_TEST((pixel(image, top + down, left + 38 * column) == sequential_colour(share)));
+      BOOST_TEST((pixel(image, top + down, left + 38 * column) == over_grey(sequential_colour(share), 255)));
 }
 
 BOOST_AUTO_TEST_CASE(negative_weights_turn_the_scale_around_zero) {
@@ -197,6 +197,27 @@ BOOST_AUTO_TEST_CASE(a_map_of_zeros_is_drawn) {
   sheet.image.pixels.assign(64, 0);
   for (BlockWeights& block : sheet.blocks) block.weights = Tensor<float>(Shape{2, 2, 2});
   BOOST_TEST(count(draw_attention(sheet), over_grey(sequential_colour(0), 0)) >= 4 * 152 * 152);
+}
+
+BOOST_AUTO_TEST_CASE(a_map_of_channels_is_drawn_without_the_image) {
+  AttentionSheet sheet = small_sheet();
+  sheet.image.pixels.assign(64, 50);
+  sheet.query = Patch{0, 0};
+  for (BlockWeights& block : sheet.blocks) {
+    Tensor<float> weights(Shape{2, 4, 4});
+    std::fill(weights.begin(), weights.end(), 1.0f);
+    weights[16 + 15] = 4;
+    block.weights = channel_weights(weights.view());
+    block.of_channels = true;
+  }
+  const Image image = draw_attention(sheet);
+  const Index top = image.size.height - 28 - 24 - 152, left = 28 + text_width("channels") + 14 + 152 + 14;
+  BOOST_TEST((pixel(image, top, left) == over_grey(sequential_colour(0.25), 255)));
+  BOOST_TEST((pixel(image, top + 151, left + 151) == over_grey(sequential_colour(1), 255)));
+  BOOST_TEST((pixel(image, top + 151 - 38, left + 151) == over_grey(sequential_colour(0.25), 255)));
+  Tensor<float> infinite(Shape{1, 1, 1});
+  infinite[0] = std::numeric_limits<float>::infinity();
+  BOOST_TEST(error_of([&] { channel_weights(infinite.view()); }) == "an attention map holds inf");
 }
 
 BOOST_AUTO_TEST_CASE(patch_weights_are_those_of_the_query) {

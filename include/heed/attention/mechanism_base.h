@@ -28,7 +28,7 @@ Heads<T> carve_heads(Index heads, Index rows, Index columns, Carver<T>& carve) {
 /// and, where it has several that are worth comparing or one that is linear in the tokens, static settings(). Where its
 /// traits() promise them
 ///
-///   run_map(in, map, saved, scratch)      the map, [N, M] per head, or of another map_size(shape)
+///   run_map(in, map, saved, scratch)      the map, map_shape() per head
 ///   run_penalty(call)                     what it adds to the loss
 ///   prepared(shape, carve), run_prepare(of, prepared), run_prepare_backward(of, prepared, dprepared, gradient)
 ///
@@ -50,7 +50,6 @@ class MechanismBase : public Mechanism {
   Shape noise(const AttentionShape&) const override { return Shape{0}; }
   Cost preparation_cost(const AttentionShape&) const override { return {}; }
   Cost penalty_cost(const AttentionShape&) const override { return {}; }
-  MapSize map_size(const AttentionShape& shape) const override { return {shape.queries, shape.keys}; }
   Tensor<float> inverted(const AttentionInput<float>&) const override { fail("[{}] inverts nothing", name()); }
 
   template <class T>
@@ -88,7 +87,8 @@ class MechanismBase : public Mechanism {
   void prepare_backward(const OfNumber<AttentionPreparationBackward>& call) const override {
     std::visit(
         [this](const auto& c) {
-          const auto prepared = prepared_of(c.of.shape, c.of.prepared), dprepared = prepared_of(c.of.shape, c.dprepared);
+          const auto prepared = prepared_of(c.of.shape, c.of.prepared),
+                     dprepared = prepared_of(c.of.shape, c.dprepared);
           if constexpr (requires { self().run_prepare_backward(c.of, prepared, dprepared, c.gradient); })
             self().run_prepare_backward(c.of, prepared, dprepared, c.gradient);
         },
@@ -99,9 +99,7 @@ class MechanismBase : public Mechanism {
   }
   void backward(const OfNumber<AttentionBackward>& call) const override {
     std::visit(
-        [this](const auto& c) {
-          self().run_backward(c.in, c.out, c.dout, saved_of(c), scratch_of(c), c.gradient);
-        },
+        [this](const auto& c) { self().run_backward(c.in, c.out, c.dout, saved_of(c), scratch_of(c), c.gradient); },
         call);
   }
   void map(const OfNumber<AttentionMap>& call) const override {

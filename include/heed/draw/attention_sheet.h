@@ -1,4 +1,5 @@
-// Attention maps over the image that they look at, as one picture: a row for each block, a column for each head.
+// Attention maps over the image that they look at, or by themselves where they are of channels, as one picture: a row
+// for each block, a column for each head.
 #pragma once
 
 #include "heed/data/image.h"
@@ -22,11 +23,11 @@ struct PatchGrid {
   Index patches() const { return rows * columns; }
 };
 
-/// What the heads of a block give to each patch, or where their maps are not between tokens, the maps themselves.
+/// What the heads of a block give to each patch, or each channel of a key to each of a query.
 struct BlockWeights {
   std::string mechanism;
-  Tensor<float> weights{};  ///< [heads, rows, columns]; empty if the mechanism has no map
-  bool over_image = true;   ///< are they weights of patches?
+  Tensor<float> weights{};   ///< [heads, rows, columns]; empty if the mechanism has no map
+  bool of_channels = false;  ///< then weights are the maps themselves, and the image has no part in them
 };
 
 struct AttentionSheet {
@@ -43,6 +44,9 @@ struct AttentionSheet {
 /// class token; without a class token it is the mean over all queries. Throws Error if a weight is not finite or the
 /// keys are no such grid.
 Tensor<float> patch_weights(View<const float> map, PatchGrid grid, std::optional<Patch> query);
+
+/// The map of channels [heads, d, d] of one image, to be drawn as it is. Throws Error if a weight is not finite.
+Tensor<float> channel_weights(View<const float> map);
 
 /// Draws a sheet. A map's colours run from 0 to its largest weight, which stands below it; if any weight of the sheet
 /// is negative, from minus to plus the largest magnitude.
