@@ -86,7 +86,7 @@ struct AftFull {
     // 2. and over the keys before and after them
     unbiased(z).forward(in, sums, scratch.running);
     // 3. y = value / mass
-    for (Index i = 0; i < y.size(); ++i) y.data[i] = sums.value.data[i] / sums.mass.data[i];
+    means(sums, y);
     // 4. out = sigma(q) y
     if (query) return kernels::gate_forward(in.q[0], z.of_queries(y), out);
     for (Index t = 0; t < z.N; ++t) std::copy_n(z.of_queries(y)[t], z.D, out[t]);
@@ -114,11 +114,7 @@ struct AftFull {
       if (gradient.update == Update::assign) fill(dq, T(0));
     }
     // 3.
-    for (Index i = 0; i < saved.y.size(); ++i) {
-      queries.scale.data[i] = -saved.scale.data[i];
-      queries.mass.data[i] = queries.mass.data[i] / saved.mass.data[i];
-      queries.value.data[i] = saved.y.data[i] * queries.mass.data[i];
-    }
+    means_backward(saved, queries);
     // 2. and 1.
     unbiased(z).backward(in, queries, scratch.running, gradient);
     if (window > 0)
@@ -153,21 +149,39 @@ struct AftFull {
         cost.forward += kernels::exp_sums_of_counts(r.last - r.first, z.D, true);
       }
     cost.forward += others.forward_counts();
-    cost.forward += z.rows * z.D * Counts{.div = 1} + kernels::gate_forward_counts(gated);
+    cost.forward += means_counts(z.rows * z.D) + kernels::gate_forward_counts(gated);
     // Backward: 4.; 3.; 2. the others; 1. biased keys.
-    cost.backward += kernels::gate_backward_counts(gated, Update::assign) + (z.N - z.rows) * z.D * Counts{.add = 1} +
-                     z.rows * z.D * Counts{.mul = 1, .div = 1};
+    cost.backward +=
+        kernels::gate_backward_counts(gated, Update::assign) + z.shared_counts() + means_backward_counts(z.rows * z.D);
     cost.backward += others.backward_counts() + kernels::exp_sums_backward_counts(fresh, z.D, Update::assign) +
                      kernels::exp_sums_backward_counts(pairs - fresh, z.D, Update::accumulate);
     // Numerator and denominator of each pair, or of each key without a bias; dv, dk and dw.
-    cost.forward_contractions += z.D * (pairs + others.keys()) * Counts{.mul = 1, .add = 2};
+    cost.forward_contractions += kernels::exp_sums_contractions(pairs + others.keys(), z.D);
     cost.backward_contractions +=
-        z.D * pairs * Counts{.mul = 2, .add = 3} + z.D * others.keys() * Counts{.mul = 2, .add = 2};
+        kernels::exp_sums_backward_contractions(pairs, z.D) + kernels::exp_sums_at_key_contractions(others.keys(), z.D);
     cost.attention_exp = cost.forward.exp - gated;  // without the gate's
     return cost;
   }
 
  private:
+  /// y = value / mass.
+  template <class T>
+  static void means(const ExpSums<T>& sums, Matrix<T> y) {
+    for (Index i = 0; i < y.size(); ++i) y.data[i] = sums.value.data[i] / sums.mass.data[i];
+  }
+  static Counts means_counts(Index numbers) { return numbers * Counts{.div = 1}; }
+
+  /// With dy in the mass of `queries`: exp(-scale) (dy / mass, y dy / mass), as sums over queries take them.
+  template <class T>
+  static void means_backward(const Saved<T>& saved, const ExpSums<T>& queries) {
+    for (Index i = 0; i < saved.y.size(); ++i) {
+      queries.scale.data[i] = -saved.scale.data[i];
+      queries.mass.data[i] = queries.mass.data[i] / saved.mass.data[i];
+      queries.value.data[i] = saved.y.data[i] * queries.mass.data[i];
+    }
+  }
+  static Counts means_backward_counts(Index numbers) { return numbers * Counts{.mul = 1, .div = 1}; }
+
   struct Sizes {
     Index N, M, D;
     Index rows;  // of sums
@@ -178,6 +192,9 @@ struct AftFull {
     Matrix<T> of_queries(Matrix<T> m) const {
       return {m.data, N, m.columns, rows == 1 ? 0 : m.stride};
     }
+
+    /// Of adding up the rows of queries that share one.
+    Counts shared_counts() const { return (N - rows) * D * Counts{.add = 1}; }
 
     /// Of queries and keys for which they have a bias.
     Index pairs() const {
