@@ -11,6 +11,7 @@ static constexpr MechanismEntry (*list[])() = {
     mechanism_entry<class PointwiseAttention>,
     mechanism_entry<class Soft>,
     mechanism_entry<class Adder>,
+    mechanism_entry<class Linear>,
 };
 
 std::span<const MechanismEntry> mechanisms() {
