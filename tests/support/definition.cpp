@@ -68,7 +68,7 @@ double slope(const Tensors& x, const std::string& name, const Tensor<double>& di
     };
     return (moved(step) - moved(-step)) / (2 * step);
   };
-  const double step = 1e-4;
+  const double step = 1e-5;
   return (4 * difference(step / 2) - difference(step)) / 3;
 }
 
