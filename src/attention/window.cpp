@@ -187,7 +187,7 @@ class Window : public MechanismBase<Window> {
     }
     /// The tokens of x [N, n] side by side, in memory for them.
     template <class T>
-    Matrix<T> gather(Matrix<const T> x, Matrix<T> memory) const {
+    Matrix<const T> gather(Matrix<const T> x, Matrix<T> memory) const {
       Index place = 0;
       for (Index y = top; y < bottom; ++y)
         for (Index t = y * grid_width + left; t < y * grid_width + right; ++t)

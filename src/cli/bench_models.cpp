@@ -32,9 +32,10 @@ bool accepts(const Mechanism& mechanism, const AttentionShape& shape) {
   }
 }
 
-/// Every setting of every mechanism, in a model of its own pooling where it has no place for a class token; and where
-/// scores are distances, in a model whose linear layers are distances too.
-std::vector<Variant> variants() {
+/// Every setting of every mechanism that the model has room for: without a class token where there is no place for one;
+/// and where scores are distances, in a model whose linear layers are distances too.
+std::vector<Variant> variants(const ModelConfig& model) {
+  const Index side = model.image / model.patch;
   std::vector<Variant> list;
   for (const MechanismEntry& entry : mechanisms())
     for (const MechanismSetting& setting : entry.settings()) {
@@ -42,11 +43,15 @@ std::vector<Variant> variants() {
       for (const auto& [option, value] : setting.options)
         variant.sets.push_back(fmt::format("attention.{}={}", option, value));
       const auto mechanism = entry.make(setting.options);
-      AttentionShape shape{.grid_height = 7, .grid_width = 7, .class_token = true};
-      shape = mechanism->layout(64, 4).among(50, shape);
-      if (!accepts(*mechanism, shape)) variant.sets.push_back("model.pool=mean");
+      const auto shape = [&](bool class_token) {
+        return mechanism->layout(model.dim, model.heads)
+            .among(side * side + class_token, {.grid_height = side, .grid_width = side, .class_token = class_token});
+      };
+      const bool class_token = accepts(*mechanism, shape(true));
+      if (!class_token && !accepts(*mechanism, shape(false))) continue;
+      if (!class_token) variant.sets.push_back("model.pool=mean");
       list.push_back(variant);
-      if (accepts(*mechanism, shape) && mechanism->cost(shape).distances > 0) {
+      if (class_token && mechanism->cost(shape(true)).distances > 0) {
         variant.name += " block", variant.sets.push_back("model.linear=adder");
         list.push_back(variant);
       }
@@ -119,13 +124,14 @@ double ideal_seconds(const ForwardWork& work, bool training, const bench::Limits
 }  // namespace
 
 std::vector<ModelCase> model_cases() {
-  const std::vector<Variant> list = variants();
   std::vector<ModelCase> cases;
-  for (const auto& [model, batch] : {std::pair{"vit-micro", 128}, std::pair{"deit-tiny-p4", 64}})
+  for (const auto& [model, batch] : {std::pair{"vit-micro", 128}, std::pair{"deit-tiny-p4", 64}}) {
+    const std::string file = model_file(model);
+    const std::vector<Variant> list = variants(load_experiment(file).model);
     for (const char* mode : {"train", "infer"})
       for (const Variant& variant : list)
-        cases.push_back(
-            {fmt::format("{} {} {}", model, variant.name, mode), model, model_file(model), mode, variant.sets, batch});
+        cases.push_back({fmt::format("{} {} {}", model, variant.name, mode), model, file, mode, variant.sets, batch});
+  }
   return cases;
 }
 
