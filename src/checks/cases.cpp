@@ -96,12 +96,13 @@ void add_linear_of(std::vector<CheckCase>& cases) {
 void add_norms(std::vector<CheckCase>& cases) {
   cases.push_back(check_case("layer_norm", {{"x", {2, 3, 5}}, {"gamma", {5}}, {"beta", {5}}},
                              [](auto&, const auto& v) { return layer_norm(v[0], v[1], v[2]); }));
-  cases.push_back(check_case(
-      "head_norm",
-      {{"qkv", {2, 5, 3 * (4 + 6 + 7)}}, {"q_gamma", {4}}, {"q_beta", {4}}, {"k_gamma", {6}}, {"k_beta", {6}}},
-      [](auto&, const auto& v) {
-        return head_norm(v[0], AttentionLayout{3, 4, 6, 7}, v[1], v[2], v[3], v[4]);
-      }));
+  const std::vector<CheckInput> parameters{{"q_gamma", {4}}, {"q_beta", {4}}, {"k_gamma", {6}}, {"k_beta", {6}}};
+  for (const AttentionLayout& layout : {AttentionLayout{3, 4, 6, 7}, AttentionLayout{3, 4, 6, 7, 1}}) {
+    std::vector<CheckInput> list{{"qkv", {2, 5, layout.total()}}};
+    list.insert(list.end(), parameters.begin(), parameters.end());
+    cases.push_back(check_case(fmt::format("head_norm, {} and {} heads", layout.heads, layout.key_heads), list,
+                               [=](auto&, const auto& v) { return head_norm(v[0], layout, v[1], v[2], v[3], v[4]); }));
+  }
   const auto norm = [](auto& tape, const auto& v) {
     const Shape channels{3};
     return batch_norm(v[0], v[1], v[2], filled(tape, channels, [](Index i) { return 0.1 * static_cast<double>(i); }),
@@ -173,12 +174,12 @@ void add_attention(std::vector<CheckCase>& cases, const std::string& label, cons
     return;
   }
   std::vector<CheckInput> list;
-  const auto add_operand = [&](const char* name, Index tokens, Index channels, double bound) {
-    if (channels > 0) list.push_back({name, {s.images, layout.heads, tokens, channels}, -bound, bound});
+  const auto add_operand = [&](const char* name, Index heads, Index tokens, Index channels, double bound) {
+    if (channels > 0) list.push_back({name, {s.images, heads, tokens, channels}, -bound, bound});
   };
-  add_operand("q", s.queries, layout.query_width, 2);
-  add_operand("k", s.keys, layout.key_width, 2);
-  add_operand("v", s.keys, layout.value_width, 1);
+  add_operand("q", layout.heads, s.queries, layout.query_width, 2);
+  add_operand("k", layout.key_heads, s.keys, layout.key_width, 2);
+  add_operand("v", layout.key_heads, s.keys, layout.value_width, 1);
   const std::size_t operands = list.size();
   std::vector<ParameterSpec> buffers;
   std::vector<bool> trainable;
@@ -204,8 +205,8 @@ void add_attention(std::vector<CheckCase>& cases, const std::string& label, cons
         continue;
       }
       const ParameterSpec& spec = buffers[buffer++];
-      const RandomStream stream = RandomStream(1).derive(spec.name);
-      const auto values = filled(tape, spec.shape, [&](Index i) { return draw_initial(spec.initial, stream, i); });
+      const View values(tape.memory(spec.shape.elements()), spec.shape);
+      fill_initial(spec.initial, RandomStream(1).derive(spec.name), values);
       own.push_back(tape.constant({values.data(), values.shape()}));
     }
     const auto noise = filled(tape, noise_shape, [](Index i) { return RandomStream(5).uniform(i, -1, 3); });

@@ -134,8 +134,8 @@ class MemoryCheck {
         prepares_(mechanism.memory(shape).prepared > 0),
         layout_(layout),
         q_(shape.heads, shape.queries, layout.query_width),
-        k_(shape.heads, shape.keys, layout.key_width),
-        v_(shape.heads, shape.keys, shape.value_width),
+        k_(layout.key_heads, shape.keys, layout.key_width),
+        v_(layout.key_heads, shape.keys, shape.value_width),
         out_(shape.heads, shape.queries, shape.value_width),
         dout_(shape.heads, shape.queries, shape.value_width),
         prepared_("prepared", fences_.prepared),
@@ -143,8 +143,7 @@ class MemoryCheck {
     draw(q_, "q"), draw(k_, "k"), draw(v_, "v"), draw(dout_, "dout");
     for (const ParameterSpec& spec : mechanism.parameters(shape)) {
       Tensor<T>& values = own_.emplace_back(spec.shape);
-      const RandomStream stream = RandomStream(3).derive(spec.name);
-      for (Index i = 0; i < values.size(); ++i) values[i] = static_cast<T>(draw_initial(spec.initial, stream, i));
+      fill_initial(spec.initial, RandomStream(3).derive(spec.name), values.view());
       own_views_.push_back(std::as_const(values).view());
     }
   }
@@ -237,7 +236,8 @@ class MemoryCheck {
 
   void map() {
     WatchedMemory<T> saved("saved", fences_.saved), scratch("scratch", fences_.scratch);
-    WatchedHeads<T> map(s_.heads, s_.queries, s_.keys);
+    const Shape shape = map_shape(m_, s_);
+    WatchedHeads<T> map(shape[0], shape[1], shape[2]);
     m_.map(AttentionMap<T>{input(), map.view(), saved.view(), scratch.view()});
     check_memory("map", saved);
     check_memory("map", scratch);
@@ -253,8 +253,8 @@ class MemoryCheck {
   /// The gradients, assigned, or added to `start`, a number of each element.
   Gradients gradients(Update update, const RandomStream& start) {
     Gradients g{{s_.heads, s_.queries, layout_.query_width},
-                {s_.heads, s_.keys, layout_.key_width},
-                {s_.heads, s_.keys, s_.value_width},
+                {layout_.key_heads, s_.keys, layout_.key_width},
+                {layout_.key_heads, s_.keys, s_.value_width},
                 {"prepared gradient", fences_.prepared},
                 {}};
     if (update == Update::accumulate)

@@ -32,10 +32,9 @@ bool accepts(const Mechanism& mechanism, const AttentionShape& shape) {
   }
 }
 
-/// Every setting of every mechanism that the model has room for: without a class token where there is no place for one;
-/// and where scores are distances, in a model whose linear layers are distances too.
-std::vector<Variant> variants(const ModelConfig& model) {
-  const Index side = model.image / model.patch;
+/// Every setting of every mechanism that works on a grid of so many patches a side, in a model of its own pooling where
+/// it has no place for a class token; and where scores are distances, in a model whose linear layers are distances too.
+std::vector<Variant> variants(Index grid) {
   std::vector<Variant> list;
   for (const MechanismEntry& entry : mechanisms())
     for (const MechanismSetting& setting : entry.settings()) {
@@ -43,15 +42,16 @@ std::vector<Variant> variants(const ModelConfig& model) {
       for (const auto& [option, value] : setting.options)
         variant.sets.push_back(fmt::format("attention.{}={}", option, value));
       const auto mechanism = entry.make(setting.options);
-      const auto shape = [&](bool class_token) {
-        return mechanism->layout(model.dim, model.heads)
-            .among(side * side + class_token, {.grid_height = side, .grid_width = side, .class_token = class_token});
-      };
-      const bool class_token = accepts(*mechanism, shape(true));
-      if (!class_token && !accepts(*mechanism, shape(false))) continue;
-      if (!class_token) variant.sets.push_back("model.pool=mean");
+      AttentionShape shape{.grid_height = grid, .grid_width = grid, .class_token = true};
+      shape = mechanism->layout(64, 4).among(grid * grid + 1, shape);
+      AttentionShape pooled = shape;
+      pooled.queries = pooled.keys = grid * grid, pooled.class_token = false;
+      if (!accepts(*mechanism, shape)) {
+        if (!accepts(*mechanism, pooled)) continue;
+        variant.sets.push_back("model.pool=mean");
+      }
       list.push_back(variant);
-      if (class_token && mechanism->cost(shape(true)).distances > 0) {
+      if (accepts(*mechanism, shape) && mechanism->cost(shape).distances > 0) {
         variant.name += " block", variant.sets.push_back("model.linear=adder");
         list.push_back(variant);
       }
@@ -124,14 +124,16 @@ double ideal_seconds(const ForwardWork& work, bool training, const bench::Limits
 }  // namespace
 
 std::vector<ModelCase> model_cases() {
+  struct StandardModel {
+    const char* name;
+    Index batch, grid;
+  };
   std::vector<ModelCase> cases;
-  for (const auto& [model, batch] : {std::pair{"vit-micro", 128}, std::pair{"deit-tiny-p4", 64}}) {
-    const std::string file = model_file(model);
-    const std::vector<Variant> list = variants(load_experiment(file).model);
+  for (const StandardModel& model : {StandardModel{"vit-micro", 128, 7}, StandardModel{"deit-tiny-p4", 64, 8}})
     for (const char* mode : {"train", "infer"})
-      for (const Variant& variant : list)
-        cases.push_back({fmt::format("{} {} {}", model, variant.name, mode), model, file, mode, variant.sets, batch});
-  }
+      for (const Variant& variant : variants(model.grid))
+        cases.push_back({fmt::format("{} {} {}", model.name, variant.name, mode), model.name, model_file(model.name),
+                         mode, variant.sets, model.batch});
   return cases;
 }
 

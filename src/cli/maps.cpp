@@ -44,7 +44,10 @@ std::string output_of(const Arguments& a) {
   return output;
 }
 
-std::string title_of(bool class_token, const std::string& query) {
+std::string title_of(const AttentionSheet& sheet, bool class_token, const std::string& query) {
+  if (std::all_of(sheet.blocks.begin(), sheet.blocks.end(),
+                  [](const BlockWeights& block) { return block.of_channels || block.weights.size() == 0; }))
+    return "Attention of each channel of the queries (row) to each channel of the keys (column)";
   if (!query.empty()) return fmt::format("Attention of patch {} to each patch", query);
   return class_token ? "Attention of the class token to each patch" : "Attention to each patch, mean over all queries";
 }
@@ -57,18 +60,20 @@ int maps_command(const Arguments& a) {
   sheet.subtitle = std::filesystem::path(a.image).filename().string();
   sheet.image = model_image(trained, a.image);
   const Tensor<float> input = normalised(trained, {sheet.image});
-  bool any = false;
+  bool any = false, class_token = false;
   const AttentionVisitor<float> visit = [&](const AttentionSite<float>& site) {
     const AttentionShape& shape = site.inputs.front().shape;
     BlockWeights block{site.mechanism.name(), {}};
     if (sheet.blocks.empty()) {
       sheet.grid = shape.grid_width;
       if (!a.query.empty()) sheet.query = parse_patch(a.query, sheet.grid);
-      sheet.title = title_of(shape.class_token, a.query);
+      class_token = shape.class_token;
     }
-    if (site.mechanism.traits().map) {
+    if (const MechanismTraits traits = site.mechanism.traits(); traits.map) {
       const Tensor<float> maps = attention_maps(site);
-      block.weights = patch_weights({maps.data(), {shape.heads, shape.queries, shape.keys}}, sheet.grid, sheet.query);
+      const View<const float> map(maps.data(), map_shape(site.mechanism, shape));
+      block.of_channels = traits.map_axes == MapAxes::channels;
+      block.weights = block.of_channels ? channel_weights(map) : patch_weights(map, sheet.grid, sheet.query);
       any = true;
     }
     sheet.blocks.push_back(std::move(block));
@@ -77,6 +82,7 @@ int maps_command(const Arguments& a) {
   trained.model->logits(tape, {.images = input.view()}, &visit);
   require(any, "{}: no block of this model has an attention map; its mechanism is {}", a.run,
           trained.experiment.attention.mechanism[0]);
+  sheet.title = title_of(sheet, class_token, a.query);
   save_png(output, draw_attention(sheet));
   std::cout << output << "\n";
   return ok;
@@ -89,7 +95,7 @@ constexpr const char* description =
     "so a map need not sum to 1. Each map has a scale of its own, from 0 to its largest weight, which stands below\n"
     "it. If any weight is negative, all scales run from minus to plus the map's largest magnitude. The image is as\n"
     "the model sees it, at the model's size; its brightness shows through the colours. A mechanism without a map\n"
-    "leaves its row empty.";
+    "leaves its row empty; a map among channels (xca) is drawn as the matrix that it is.";
 
 }  // namespace
 

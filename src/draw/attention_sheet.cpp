@@ -9,7 +9,9 @@ namespace heed {
 
 namespace {
 
+constexpr std::uint8_t brightest = 255;
 constexpr Colour paper{255, 255, 255}, ink{34, 34, 34}, pale_ink{120, 120, 120};
+constexpr const char* channels_label = "channels";
 constexpr Index margin = 28, gap = 14, label_gap = 14, least_text_width = 330;
 
 /// Where things stand, in pixels.
@@ -36,7 +38,8 @@ Layout lay_out(const AttentionSheet& sheet) {
   for (std::size_t i = 0; i < sheet.blocks.size(); ++i) {
     const BlockWeights& block = sheet.blocks[i];
     if (block.weights.size() > 0) at.heads = std::max(at.heads, block.weights.shape()[0]);
-    labels = std::max({labels, text_width(fmt::format("block {}", i + 1)), text_width(block.mechanism)});
+    labels = std::max({labels, text_width(fmt::format("block {}", i + 1)), text_width(block.mechanism),
+                       block.of_channels ? text_width(channels_label) : 0});
   }
   at.left = margin + labels + label_gap;
   at.header_text = at.left + at.cell + 2 * gap;
@@ -124,24 +127,28 @@ class Drawing {
     const Index y = at_.rows[i], middle = y + (has_map ? at_.cell / 2 : line_height);
     right_aligned(middle - line_height, fmt::format("block {}", i + 1), ink);
     right_aligned(middle + 4, block.mechanism, pale_ink);
+    if (block.of_channels) right_aligned(middle + 4 + line_height, channels_label, pale_ink);
     if (!has_map) {
       centred(middle - capital_height / 2, at_.left, "no map", pale_ink);
       return;
     }
-    const Index patches = sheet_.grid * sheet_.grid;
-    for (Index h = 0; h < block.weights.shape()[0]; ++h) map(y, at_.column(h), block.weights.data() + h * patches);
+    const Index side = block.weights.shape()[1];
+    for (Index h = 0; h < block.weights.shape()[0]; ++h) {
+      map(y, at_.column(h), block.weights.data() + h * side * side, side, !block.of_channels);
+      if (!block.of_channels) mark_query(y, at_.column(h));
+    }
   }
 
-  void map(Index y, Index x, const float* weights) {
-    const float largest = largest_magnitude(weights, sheet_.grid * sheet_.grid);
+  /// A square map, with the image's brightness showing through or in full colours.
+  void map(Index y, Index x, const float* weights, Index side, bool over_image) {
+    const float largest = largest_magnitude(weights, side * side);
     for (Index row = 0; row < at_.cell; ++row)
       for (Index column = 0; column < at_.cell; ++column) {
-        const float weight = weights[row * sheet_.grid / at_.cell * sheet_.grid + column * sheet_.grid / at_.cell];
+        const float weight = weights[row * side / at_.cell * side + column * side / at_.cell];
         const double share = largest > 0 ? static_cast<double>(weight / largest) : 0;
-        canvas_.set(y + row, x + column,
-                    over_grey(colour(share), grey_.pixels[static_cast<std::size_t>(row * at_.cell + column)]));
+        const auto pixel = static_cast<std::size_t>(row * at_.cell + column);
+        canvas_.set(y + row, x + column, over_grey(colour(share), over_image ? grey_.pixels[pixel] : brightest));
       }
-    mark_query(y, x);
     centred(y + at_.cell + 6, x, fmt::format("max {:.3g}", largest), pale_ink);
   }
 
@@ -173,10 +180,18 @@ class Drawing {
 
 }  // namespace
 
+namespace {
+
+void require_finite(View<const float> map) {
+  for (const float weight : map) require(std::isfinite(weight), "an attention map holds {}", weight);
+}
+
+}  // namespace
+
 Tensor<float> patch_weights(View<const float> map, Index grid, std::optional<Patch> query) {
   const Index heads = map.shape()[0], tokens = map.shape()[1], patches = grid * grid, class_tokens = tokens - patches;
   HEED_ASSERT(map.shape()[2] == tokens && (class_tokens == 0 || class_tokens == 1));
-  for (const float weight : map) require(std::isfinite(weight), "an attention map holds {}", weight);
+  require_finite(map);
   const Index patch = query ? class_tokens + query->row * grid + query->column : 0;
   const bool mean = !query && class_tokens == 0;
   const Index first = mean ? 0 : patch, end = mean ? tokens : patch + 1;
@@ -187,6 +202,13 @@ Tensor<float> patch_weights(View<const float> map, Index grid, std::optional<Pat
       for (Index q = first; q < end; ++q) sum += static_cast<double>(map[(h * tokens + q) * tokens + class_tokens + p]);
       weights.data()[h * patches + p] = static_cast<float>(sum / static_cast<double>(end - first));
     }
+  return weights;
+}
+
+Tensor<float> channel_weights(View<const float> map) {
+  require_finite(map);
+  Tensor<float> weights(map.shape());
+  std::copy(map.begin(), map.end(), weights.begin());
   return weights;
 }
 

@@ -188,6 +188,27 @@ BOOST_AUTO_TEST_CASE(a_map_of_zeros_is_drawn) {
   BOOST_TEST(count(draw_attention(sheet), over_grey(sequential_colour(0), 0)) >= 4 * 152 * 152);
 }
 
+BOOST_AUTO_TEST_CASE(a_map_of_channels_is_drawn_without_the_image) {
+  AttentionSheet sheet = small_sheet();
+  sheet.image.pixels.assign(64, 50);
+  sheet.query = Patch{0, 0};
+  for (BlockWeights& block : sheet.blocks) {
+    Tensor<float> weights(Shape{2, 4, 4});
+    std::fill(weights.begin(), weights.end(), 1.0f);
+    weights[16 + 15] = 4;
+    block.weights = channel_weights(weights.view());
+    block.of_channels = true;
+  }
+  const Image image = draw_attention(sheet);
+  const Index top = image.size.height - 28 - 24 - 152, left = 28 + text_width("channels") + 14 + 152 + 14;
+  BOOST_TEST((pixel(image, top, left) == over_grey(sequential_colour(0.25), 255)));
+  BOOST_TEST((pixel(image, top + 151, left + 151) == over_grey(sequential_colour(1), 255)));
+  BOOST_TEST((pixel(image, top + 151 - 38, left + 151) == over_grey(sequential_colour(0.25), 255)));
+  Tensor<float> infinite(Shape{1, 1, 1});
+  infinite[0] = std::numeric_limits<float>::infinity();
+  BOOST_TEST(error_of([&] { channel_weights(infinite.view()); }) == "an attention map holds inf");
+}
+
 BOOST_AUTO_TEST_CASE(patch_weights_are_those_of_the_query) {
   // One head, a class token and four patches: element (query, key) is 10 query + key.
   Tensor<float> map(Shape{1, 5, 5});

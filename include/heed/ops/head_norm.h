@@ -6,9 +6,9 @@
 
 namespace heed {
 
-/// x [..., layout.total()], each row q, then k, then v of `layout.heads` parts: each part of q becomes
-/// gamma (x - mean) / sqrt(variance + eps) + beta with q's gamma and beta [query width], which all heads share, k with
-/// its own, and v stays. Saved: mean and 1 / sqrt(variance + eps) of each part.
+/// x [..., layout.total()], each row q of `layout.heads` parts, then k, then v of `layout.key_heads`: each part of q
+/// becomes gamma (x - mean) / sqrt(variance + eps) + beta with q's gamma and beta [query width], which all heads share,
+/// k with its own, and v stays. Saved: mean and 1 / sqrt(variance + eps) of each part.
 ///
 ///   dgamma += sum over rows and heads of dy xn,  dbeta likewise of dy,  dx: see kernels/layer_norm.h;  dv += dv
 template <class T>
