@@ -183,7 +183,7 @@ class Synthesizer : public MechanismBase<Synthesizer> {
     const Heads<const T> random = this->prepared_of(in.shape, in.prepared);
     for (Index h = 0; h < in.shape.heads; ++h) {
       if (!dense()) {
-        std::copy_n(random[h].data, map[h].size(), map[h].data);
+        for (Index i = 0; i < map[h].rows; ++i) std::copy_n(random[h][i], map[h].columns, map[h][i]);
         continue;
       }
       make_hidden(in, in.q[h], saved.Y[h]);
