@@ -8,7 +8,6 @@
 #include <functional>
 #include <limits>
 #include <tuple>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -40,12 +39,14 @@ const DTypeRow& row(DType dtype) {
 // ---- Header ----
 
 // Reads the header's JSON and hands over one member after the other, so that there is never a tree of them all. JSON
-// that names a key twice in one object is refused, and what is larger than any part of a header: it nests no deeper
-// than the header, a tensor, its shape, and within them there are few items. Here and below, what an error quotes is
-// put into words only where there is an error: there may be a million tensors.
+// that names a key twice in one object is refused (of the header's own keys the receiver knows), and what is larger
+// than any part of a header: it nests no deeper than the header, a tensor, its shape, and within them there are few
+// items. Here and below, what an error quotes is put into words only where there is an error: there may be a million
+// tensors.
 class HeaderReader final : public nlohmann::json_sax<Json> {
  public:
-  using Receive = std::function<void(const std::string& name, const Json& value)>;
+  /// Takes a member, or says false because there was one of its name.
+  using Receive = std::function<bool(const std::string& name, const Json& value)>;
 
   HeaderReader(const std::string& path, Receive receive) : path_(path), receive_(std::move(receive)) {}
 
@@ -69,11 +70,14 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
   bool end_array() override { return end(); }
 
   bool key(std::string& key) override {
-    const bool is_new = open_.empty() ? names_.insert(key).second : open_.back()->emplace(key, nullptr).second;
-    if (!is_new) fail("{}: the header has the key {} twice", path_, in_quotes(key));
-    if (!open_.empty() && open_.back()->size() > most_items)
+    if (open_.empty()) {
+      name_ = key;
+      return true;
+    }
+    if (!open_.back()->emplace(key, nullptr).second) fail_twice(key);
+    if (open_.back()->size() > most_items)
       fail("{}: member {} has more than {} keys", path_, in_quotes(name_), most_items);
-    (open_.empty() ? name_ : key_) = key;
+    key_ = key;
     return true;
   }
 
@@ -85,6 +89,15 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
 
  private:
   static constexpr std::size_t most_items = 10'000;
+
+  [[noreturn]] void fail_twice(const std::string& key) const {
+    fail("{}: the header has the key {} twice", path_, in_quotes(key));
+  }
+
+  bool receive() {
+    if (!receive_(name_, member_)) fail_twice(name_);
+    return true;
+  }
 
   Json* put(Json value) {
     require(open_.size() <= 2, "{}: the header nests deeper than a tensor's shape", path_);
@@ -99,8 +112,7 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
 
   bool scalar(Json value) {
     put(std::move(value));
-    if (open_.empty()) receive_(name_, member_);
-    return true;
+    return open_.empty() ? receive() : true;
   }
 
   bool start(Json value) {
@@ -110,14 +122,12 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
 
   bool end() {
     open_.pop_back();
-    if (open_.empty()) receive_(name_, member_);
-    return true;
+    return open_.empty() ? receive() : true;
   }
 
   const std::string& path_;
   Receive receive_;
-  bool inside_ = false;  // the header's own object
-  std::unordered_set<std::string> names_;
+  bool inside_ = false;     // the header's own object
   std::string name_, key_;  // of the member, and the latest within it
   Json member_;
   std::vector<Json*> open_;  // objects and lists within the member, the innermost last
@@ -236,15 +246,16 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
   const std::uint64_t data = sizeof length + length, data_length = file_.size() - data;
 
   std::vector<Extent> extents;
+  bool has_metadata = false;
   HeaderReader(path, [&](const std::string& name, const Json& value) {
     if (name == "__metadata__") {
       metadata_ = parse_metadata(path, value);
-      return;
+      return !std::exchange(has_metadata, true);
     }
     const auto [info, extent] = parse_tensor({path, name}, value, data, data_length);
-    tensors_.emplace(name, info);
-    require(tensors_.size() <= most_tensors, "{}: the header has more than {} tensors", path, most_tensors);
     extents.push_back(extent);
+    require(extents.size() <= most_tensors, "{}: the header has more than {} tensors", path, most_tensors);
+    return tensors_.emplace(name, info).second;
   }).read(text);
 
   // Empty tensors share their place with the tensor that follows, and are told apart by their names.

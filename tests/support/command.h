@@ -42,11 +42,11 @@ inline boost::test_tools::assertion_result with_matplotlib(boost::unit_test::tes
   return result;
 }
 
-/// A precondition of tests of how memory is taken: is it taken as in a program without a sanitizer?
+/// A precondition of tests of memory and time: are they taken as in a program without a sanitizer?
 inline boost::test_tools::assertion_result without_sanitizer(boost::unit_test::test_unit_id) {
 #ifdef HEED_SANITIZED
   boost::test_tools::assertion_result no(false);
-  no.message() << "sanitizers take memory in ways of their own";
+  no.message() << "sanitizers take memory and time in ways of their own";
   return no;
 #else
   return true;
