@@ -7,13 +7,14 @@ set -eu
 cd "$(dirname "$0")/.."
 build=$1
 percent=$2
-gcovr --root . --filter include/ --filter src/ --object-directory "$build" --csv "$build/coverage.csv" \
+gcovr -j "$(nproc)" --root . --filter include/ --filter src/ --object-directory "$build" --csv "$build/coverage.csv" \
   --html-details "$build/coverage.html" "$build"
 # filename,line_total,line_covered,...
 awk -F, -v percent="$percent" '
-  NR > 1 { all += $2; run += $3; if ($2 > $3) print $2 - $3, $2, $1 | "sort -rn | head -n 20 >&2" }
+  BEGIN { sorted = "sort -rn | head -n 20 >&2" }
+  NR > 1 { all += $2; run += $3; if ($2 > $3) print $2 - $3 " of " $2 " lines not run: " $1 | sorted }
   END {
-    close("sort -rn | head -n 20 >&2")
+    close(sorted)
     printf "%.2f %% of %d lines were run; each of them: '"$build"'/coverage.html\n", 100 * run / all, all
     exit 100 * run < percent * all
   }' "$build/coverage.csv"

@@ -1,6 +1,6 @@
 # Draws faults: lines of the source files given, in an order that the seed fixes, each changed in one place. Prints for
 # each its file, its number and the changed line, between tabs. What stands in comments, messages and declarations is
-# left alone.
+# left alone; members with a comment of their own are declarations.
 #
 #   awk -v seed=1 -f tests/mutants.awk FILE...
 
@@ -84,7 +84,7 @@ FNR == 1 { before = ";" }
   code = code_of(line)
   if (code !~ /[^ ]/) next
   if (code !~ /^ *(#|template|using|namespace|friend|class|struct|enum|extern|typename|case|public|private|protected)/ &&
-      code !~ /static_assert|HEED_ASSERT|operator|fail\(|throw /) {
+      code !~ /static_assert|HEED_ASSERT|operator|fail\(|throw |std::array</ && line !~ /\/\/\/</) {
     find_variants()
     if (count > 0) {
       at[++lines] = FILENAME "\t" FNR
