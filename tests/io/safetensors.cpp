@@ -191,7 +191,8 @@ BOOST_AUTO_TEST_CASE(many_tensors_are_read_in_linear_time) {
   BOOST_TEST(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < 3);
 }
 
-BOOST_AUTO_TEST_CASE(more_tensors_than_any_model_has_are_refused, *boost::unit_test::precondition(without_sanitizer)) {
+BOOST_AUTO_TEST_CASE(more_tensors_than_any_model_has_are_refused,
+                     *boost::unit_test::precondition(test::without_sanitizer)) {
   std::string header = "{" + entry("0", "U8", "[0]", 0, 0);
   for (int i = 1; i <= 1'000'000; ++i) header += "," + entry(std::to_string(i), "U8", "[0]", 0, 0);
   const std::clock_t start = std::clock();
