@@ -97,7 +97,8 @@ struct AftFull {
   // Undoing 3-1: y is a weighted mean, so dy[t,c]/dx[t,s,c] = p (v[s,c] - y[t,c]) for the exponent x = k + w, hence
   //   dv[s,c] = sum_t p dy[t,c],   dk[s,c] = sum_t p dy[t,c] (v[s,c] - y[t,c]),   dw[t,s] = the same, summed over c.
   // For keys without a bias p = exp(k[s,c]) exp(-scale[t,c]) / mass[t,c]: running sums over queries of
-  // exp(-scale) (dy / mass, y dy / mass) serve all keys, as running sums over keys served the queries.
+  // exp(-scale) (dy / mass, y dy / mass) serve all keys, as running sums over keys served the queries. v and y are
+  // measured from an origin there.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T> douts, const AftBias<const T>& prepared,
                     const Saved<T>& saved, const Scratch<T>& scratch, const AttentionGradient<T>& gradient,
@@ -114,13 +115,19 @@ struct AftFull {
       if (gradient.update == Update::assign) fill(dq, T(0));
     }
     // 3.
-    for (Index i = 0; i < saved.y.size(); ++i) {
-      queries.scale.data[i] = -saved.scale.data[i];
-      queries.mass.data[i] = queries.mass.data[i] / saved.mass.data[i];
-      queries.value.data[i] = saved.y.data[i] * queries.mass.data[i];
+    const T* const origin = kernels::value_origin<T>(saved.y);
+    for (Index t = 0; t < z.rows; ++t) {
+      const T *const scale = saved.scale[t], *const mass = saved.mass[t], *const y = saved.y[t];
+      T *const minus_scale = queries.scale[t], *const G = queries.mass[t], *const yG = queries.value[t];
+#pragma GCC ivdep
+      for (Index c = 0; c < z.D; ++c) {
+        minus_scale[c] = -scale[c];
+        G[c] = G[c] / mass[c];
+        yG[c] = (origin ? y[c] - origin[c] : y[c]) * G[c];
+      }
     }
     // 2. and 1.
-    unbiased(z).backward(in, queries, scratch.running, gradient);
+    unbiased(z).backward(in, queries, origin, scratch.running, gradient);
     if (window > 0)
       biased(z).backward(in, prepared, {saved.scale, saved.y, queries.mass}, scratch.biased, gradient, dprepared);
   }

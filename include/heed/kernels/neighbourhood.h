@@ -181,6 +181,7 @@ void neighbourhood_sums(const Neighbourhood& g, ExpSumsFor<T> terms, const std::
       if (first || x > scale) scale = x;
       first = false;
     });
+    const bool coarse = is_coarse(scale);
     detail::Batch<T> parts;
     Update update = Update::assign;
     const auto add_batch = [&] {
@@ -190,8 +191,14 @@ void neighbourhood_sums(const Neighbourhood& g, ExpSumsFor<T> terms, const std::
       update = Update::accumulate, parts.count = 0;
     };
     detail::for_each_part<T>(g, t, terms, bias, mirrored, running, [&](const Part& part, const T* b) {
-      const T distance = part.x - scale;
-      parts.add(b ? distance + *b : distance, part.mass, part.value);
+      T exponent;
+      if (!b)
+        exponent = part.x - scale;
+      else if (coarse) [[unlikely]]
+        exponent = relative_exponent(part.x, *b, scale, true);
+      else
+        exponent = relative_exponent(part.x, *b, scale, false);
+      parts.add(exponent, part.mass, part.value);
       if (parts.full()) add_batch();
     });
     if (parts.count > 0) add_batch();
@@ -261,7 +268,7 @@ void neighbourhood_bias_gradient(const Neighbourhood& g, const ExpSumsFor<T>& te
           const Index t = row * g.width + column, s = t + dy * g.width + dx;
           RowTriple<T> triple{G[t], value[s], y[t]};
           for (Index i = 0; i < some; ++i) {
-            weights[count + i] = (x(s + i, 0) - scale(t + i, 0)) + bias[place];
+            weights[count + i] = relative_exponent(x(s + i, 0), bias[place], scale(t + i, 0));
             rows[count + i] = triple;
             triple.a += G.stride, triple.b += value.stride, triple.c += y.stride;
           }
