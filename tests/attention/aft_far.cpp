@@ -159,6 +159,22 @@ BOOST_AUTO_TEST_CASE(the_largest_of_huge_keys_has_all_the_weight) {
   for (const double huge : {1e15, 1e19, 1e307}) check_huge<double>(huge, 800, 1e-12);
 }
 
+// Where a key has all the weight of every mean that it is part of, its value and these means are equal, and it has no
+// gradient, however far from the origin they lie: no sums are taken apart.
+BOOST_AUTO_TEST_CASE(one_key_with_all_the_weight_has_no_gradient) {
+  for (const Setting& s : settings) {
+    if (s.has("outside", "masked") || s.name.starts_with("full")) continue;
+    Tensors t = operands(s, 1, 1);
+    for (double& v : t["v"]) v = static_cast<float>(v + 100);
+    set_key(t, 20, 40);
+    const Tensors result = run<float>(s, t);
+    const Tensor<double>& dk = result.at("dk");
+    const Index width = dk.shape()[3];
+    for (Index i = 0; i < dk.size(); ++i)
+      if (i / width % Setting::tokens == 20) BOOST_TEST(std::abs(dk[i]) < 1e-9, s.name << ": dk is " << dk[i]);
+  }
+}
+
 // Equal huge keys: where all queries see all keys with their biases, these decide.
 BOOST_AUTO_TEST_CASE(equal_huge_keys_are_told_apart_by_their_biases) {
   const Setting& full = settings[0];

@@ -191,13 +191,10 @@ void neighbourhood_sums(const Neighbourhood& g, ExpSumsFor<T> terms, const std::
       update = Update::accumulate, parts.count = 0;
     };
     detail::for_each_part<T>(g, t, terms, bias, mirrored, running, [&](const Part& part, const T* b) {
-      T exponent;
-      if (!b)
-        exponent = part.x - scale;
-      else if (coarse) [[unlikely]]
+      const T distance = part.x - scale;
+      T exponent = b ? distance + *b : distance;
+      if (coarse && b) [[unlikely]]
         exponent = relative_exponent(part.x, *b, scale, true);
-      else
-        exponent = relative_exponent(part.x, *b, scale, false);
       parts.add(exponent, part.mass, part.value);
       if (parts.full()) add_batch();
     });
