@@ -78,7 +78,7 @@ struct AftConv {
       // 2. the sums of each query
       kernels::neighbourhood_sums(grid(in.shape), keys(in, h), bias.used[h], false, scratch.running, sums);
       // 3. y = value / mass
-      for (Index t = 0; t < y.rows; ++t) divide(sums.value[t], mass(t, 0), y.columns, y[t]);
+      divide_rows<T>(sums.value, mass, y);
       // 4. out = sigma(q) y
       if (query)
         kernels::gate_forward(in.q[h], y, out);
@@ -101,7 +101,7 @@ struct AftConv {
     const kernels::Neighbourhood g = grid(in.shape);
     const Index N = in.shape.queries, d = in.shape.value_width;
     const Matrix<T> minus_scale = scratch.queries.scale, b = scratch.queries.mass, G = scratch.queries.value;
-    const Matrix<T> A = scratch.keys.value, B = scratch.keys.mass, dy = G;
+    const Matrix<T> A = scratch.keys.value, dy = G;
     for (Index h = 0; h < in.shape.heads; ++h) {
       const Matrix<const T> scale = saved.scale[h], mass = saved.mass[h], y = saved.y[h];
       const Matrix<const T> k = in.k[h], v = in.v[h], dout = douts[h];
@@ -114,21 +114,15 @@ struct AftConv {
         if (gradient.update == Update::assign) fill(dq, T(0));
       }
       // 3.
-      for (Index t = 0; t < N; ++t) {
-        divide(dy[t], mass(t, 0), d, G[t]);
-        minus_scale(t, 0) = -scale(t, 0);
-      }
+      divide_rows<T>(dy, mass, G);
+      for (Index t = 0; t < N; ++t) minus_scale(t, 0) = -scale(t, 0);
       const T* const origin = kernels::value_origin<T>(y);
       dots(G, y, origin, b);
       // 2.
       kernels::neighbourhood_sums(g, scratch.queries, bias.used[h], true, scratch.running, scratch.keys);
       const Matrix<T> A_v = b;  // <A[s], v[s]>
       dots(A, v, origin, A_v);
-      for (Index s = 0; s < N; ++s) {
-        const T e = weight(k(s, 0), scratch.keys.scale(s, 0));
-        for (Index c = 0; c < d; ++c) write(gradient.update, dv(s, c), e * A(s, c));
-        write(gradient.update, dk(s, 0), e * (A_v(s, 0) - B(s, 0)));
-      }
+      at_keys<T>(k, scratch.keys, A_v, gradient.update, dk, dv);
       kernels::neighbourhood_bias_gradient(g, keys(in, h), bias.used[h], {scale, y, G}, dbias.used[h]);
     }
   }
@@ -136,31 +130,46 @@ struct AftConv {
   Cost cost(const AttentionShape& s) const {
     const Index N = s.queries, d = s.value_width, gated = query ? N * d : 0;
     const kernels::Neighbourhood g = grid(s);
-    const kernels::NeighbourPairs pairs = kernels::neighbour_pairs(g);
     Cost cost;
     // Forward: 2. sums; 3. y; 4. gate.
-    cost.forward = kernels::neighbourhood_sums_counts(g, d, false) + N * d * Counts{.div = 1} +
+    cost.forward = kernels::neighbourhood_sums_counts(g, d, false) + divide_rows_counts(N, d) +
                    kernels::gate_forward_counts(gated);
     // Backward: 4.; 3. with b; 2. sums, <A, v>, dv and dk, dw'.
-    cost.backward = kernels::gate_backward_counts(gated, Update::assign) + N * d * Counts{.div = 1} +
+    cost.backward = kernels::gate_backward_counts(gated, Update::assign) + divide_rows_counts(N, d) +
                     kernels::row_dots_counts(N, d) + kernels::neighbourhood_sums_counts(g, d, true) +
-                    kernels::row_dots_counts(N, d) + N * Counts{.mul = d + 1, .add = 2, .exp = 1} +
+                    kernels::row_dots_counts(N, d) + at_keys_counts(N, d) +
                     kernels::neighbourhood_bias_gradient_counts(g, d);
-    // Numerator and denominator of each pair in the window, and of each cell for what lies outside; dv, dk and dw.
-    const Index outside = pairs.outside > 0 ? N : 0;
-    cost.forward_contractions = (pairs.inside + outside) * Counts{.mul = d, .add = d + 1};
+    cost.forward_contractions = kernels::neighbourhood_sums_contractions(g, d, false);
     cost.backward_contractions =
-        pairs.inside * Counts{.mul = 2 * d + 1, .add = 2 * d + 2} + outside * Counts{.mul = d + 1, .add = d + 1};
+        kernels::neighbourhood_sums_contractions(g, d, true) + kernels::neighbourhood_bias_gradient_contractions(g, d);
     cost.attention_exp = cost.forward.exp - gated;  // without the gate's
     return s.heads * cost;
   }
 
  private:
-  /// to = from / divisor; to may be from.
+  /// Each row divided by its mass; `to` may be `from`.
   template <class T>
-  static void divide(const T* from, T divisor, Index n, T* to) {
-    for (Index c = 0; c < n; ++c) to[c] = from[c] / divisor;
+  static void divide_rows(Matrix<const T> from, Matrix<const T> mass, Matrix<T> to) {
+    for (Index t = 0; t < from.rows; ++t) {
+      const T divisor = mass(t, 0);
+      const T* const x = from[t];
+      T* const y = to[t];
+      for (Index c = 0; c < from.columns; ++c) y[c] = x[c] / divisor;
+    }
   }
+  static Counts divide_rows_counts(Index rows, Index n) { return rows * n * Counts{.div = 1}; }
+
+  /// dv (+)= e A,  dk (+)= e (<A, v> - B),  e = exp(k + scale), of the sums exp(scale) (B, A) at the keys.
+  template <class T>
+  static void at_keys(Matrix<const T> k, const kernels::ExpSums<T>& sums, Matrix<const T> A_v, Update update,
+                      Matrix<T> dk, Matrix<T> dv) {
+    for (Index s = 0; s < k.rows; ++s) {
+      const T e = weight(k(s, 0), sums.scale(s, 0));
+      for (Index c = 0; c < dv.columns; ++c) write(update, dv(s, c), e * sums.value(s, c));
+      write(update, dk(s, 0), e * (A_v(s, 0) - sums.mass(s, 0)));
+    }
+  }
+  static Counts at_keys_counts(Index keys, Index n) { return keys * Counts{.mul = n + 1, .add = 2, .exp = 1}; }
 
   /// dots[r] = <a[r], b[r] - origin>
   template <class T>

@@ -11,6 +11,13 @@ static constexpr MechanismEntry (*list[])() = {
     mechanism_entry<class PointwiseAttention>,
     mechanism_entry<class Soft>,
     mechanism_entry<class Adder>,
+    mechanism_entry<class Efficient>,
+    mechanism_entry<class Linear>,
+    mechanism_entry<class Linformer>,
+    mechanism_entry<class Nystrom>,
+    mechanism_entry<class Cosformer>,
+    mechanism_entry<class Synthesizer>,
+    mechanism_entry<class Window>,
 };
 
 std::span<const MechanismEntry> mechanisms() {

@@ -1,27 +1,14 @@
-// Channels do not depend on each other: a few vectors of them go through all keys, with their maxima and sums in
-// registers, before the next few.
 #include "heed/kernels/exp_sums.h"
 
 #ifndef HEED_NO_SIMD
 
-#include "heed/kernels/simd.h"
+#include "channel_blocks.h"
 
 namespace heed::kernels {
 
 using namespace simd;
 
 namespace {
-
-/// Vectors of channels at a time: with three registers each, beside those of exp.
-constexpr int block = HWY_TARGET <= HWY_AVX3 ? 4 : 1;
-
-/// Calls f(first channel, number of vectors as a constant, lanes to use) over n channels.
-template <class F>
-void for_each_block(Index n, const F& f) {
-  Index c = 0;
-  for (; c + block * lanes <= n; c += block * lanes) f(c, std::integral_constant<int, block>{}, AllLanes{});
-  for_each_vector(n - c, [&](Index i, auto use) { f(c + i, std::integral_constant<int, 1>{}, use); });
-}
 
 template <bool biased>
 void sums_of(KeysAndValues<const float> keys, [[maybe_unused]] const float* bias, ExpSums<float> sums) {

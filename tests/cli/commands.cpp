@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(train_eval_predict) {
       output_of({"train", file, "--run", directory, "--set", "optim.lr=0.01", "--threads", "1"});
   check_contains(printed, {"epoch 1/3", "epoch 3/3", "validation loss", "test accuracy", directory});
   check_contains(printed, {"FLOP per training image", "of this machine's float32 matrix products",
-                           "pJ per training image", "processor packages, all in all: "});
+                           "J per training image by the table", "processor packages, all in all: "});
   BOOST_TEST(printed.find_first_of("\r\033") == std::string::npos);
   for (const char* name : {"config.toml", "environment.json", "metrics.csv", "last.safetensors", "best.safetensors"})
     BOOST_TEST(std::filesystem::exists(directory + "/" + name), name);

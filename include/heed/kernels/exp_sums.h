@@ -73,8 +73,8 @@ struct WeightedMeans {
 };
 
 /// Where gradients may measure values and means from, as only their differences matter: the last of the means. Where
-/// one key has nearly all the weight, it and the means lie there, and sums that take them apart do not cancel. nullptr,
-/// for zeros, of a type that counts: textbooks do without.
+/// one key has nearly all the weight, it and the means lie there, and sums that take them apart do not cancel: what is
+/// left is what a mean itself is rounded by. nullptr, for zeros, of a type that counts: textbooks do without.
 template <class T>
 const T* value_origin(Matrix<const T> means) {
   if constexpr (std::is_floating_point_v<T>) return means[means.rows - 1];
@@ -141,6 +141,9 @@ inline Counts exp_sums_of_counts(Index keys, Index n, bool biased) {
   return n * Counts{.mul = keys, .add = (biased ? 5 : 3) * keys - 2, .exp = keys, .cmp = keys - 1};
 }
 
+/// As papers count: a product and a sum for the value of each term, a sum for its mass.
+inline Counts exp_sums_contractions(Index terms, Index n) { return terms * n * Counts{.mul = 1, .add = 2}; }
+
 /// sums += added, a row each. A key is added so, with scale = k, no mass and value = v, and so are other sums.
 template <class T>
 void exp_sums_add(ExpSumsFor<T> added, ExpSums<T> sums) {
@@ -183,6 +186,7 @@ void exp_sums_at_key(KeysAndValuesFor<T> key, ExpSumsFor<T> queries, Update upda
 inline Counts exp_sums_at_key_counts(Index n, Update update) {
   return n * Counts{.mul = 3, .add = update == Update::assign ? 2 : 4, .exp = 1};
 }
+inline Counts exp_sums_at_key_contractions(Index keys, Index n) { return keys * n * Counts{.mul = 2, .add = 2}; }
 
 /// The gradient of one mean y = sum_s p_s v_s, p_s = exp(k[s] + bias[s] - scale) / mass, at some keys:
 ///   h = exp(k + bias - scale) G,   dv (+)= h,   dk (+)= h (v - y),   dbias[s] += sum over channels of h (v - y).
@@ -210,6 +214,7 @@ void exp_sums_backward(KeysAndValuesFor<T> keys, const std::type_identity_t<T>* 
 inline Counts exp_sums_backward_counts(Index keys, Index n, Update update) {
   return keys * n * Counts{.mul = 2, .add = update == Update::assign ? 4 : 6, .exp = 1};
 }
+inline Counts exp_sums_backward_contractions(Index keys, Index n) { return keys * n * Counts{.mul = 2, .add = 3}; }
 
 /// e = exp(x - max x) for the columns [first, last) of a row x [1, n], and 0 in the others; returns the maximum. e may
 /// be x. last > first.

@@ -234,6 +234,14 @@ inline Counts neighbourhood_sums_counts(const Neighbourhood& g, Index n, bool ha
   return counts;
 }
 
+/// As papers count: for each pair of a cell and a cell of its window, and for each cell that has something outside of
+/// it, n products, with a mass one more, and n + 1 sums.
+inline Counts neighbourhood_sums_contractions(const Neighbourhood& g, Index n, bool has_mass) {
+  const NeighbourPairs pairs = neighbour_pairs(g);
+  const Index terms = pairs.inside + (pairs.outside > 0 ? g.cells() : 0);
+  return terms * Counts{.mul = n + has_mass, .add = n + 1};
+}
+
 /// The gradient of the biases, given weights p[t,s] = exp(x[s] + bias[place] - scale[t]):
 ///   dbias[place] += sum over t and the s at that place of  p[t,s] <G[t], value[s] - y[t]>.
 /// terms, means [N, n], each with one scale for all n; the mass of the terms is not used. bias, dbias [places]; places
@@ -280,6 +288,9 @@ void neighbourhood_bias_gradient(const Neighbourhood& g, const ExpSumsFor<T>& te
 /// Per pair inside: exp, n + 1 products, n differences and as many sums, and two for the exponent.
 inline Counts neighbourhood_bias_gradient_counts(const Neighbourhood& g, Index n) {
   return neighbour_pairs(g).inside * Counts{.mul = n + 1, .add = 2 * n + 2, .exp = 1};
+}
+inline Counts neighbourhood_bias_gradient_contractions(const Neighbourhood& g, Index n) {
+  return neighbour_pairs(g).inside * Counts{.mul = n, .add = n + 1};
 }
 
 }  // namespace heed::kernels
