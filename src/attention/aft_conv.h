@@ -93,7 +93,8 @@ struct AftConv {
   //     dx[t,s] = p <dy[t], v[s] - y[t]> = f e^(k[s] - scale[t]) <G[t], v[s] - y[t]>.
   //   So with the sums over queries (B, A)[s] = sum_t f e^-scale[t] (b[t], G[t]), over the same window seen from the
   //   key,
-  //     dv[s] = e^k[s] A[s],   dk[s] = e^k[s] (<A[s], v[s]> - B[s]),   dw'[place] = sum of dx over the pairs there.
+  //     dv[s] = e^k[s] A[s],   dk[s] = e^k[s] (<A[s], v[s]> - B[s]),   dw'[place] = sum of dx over the pairs there,
+  //   where y in b and v in dk are measured from the same origin.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T> douts, const Bias<const T>& bias, const Saved<T>& saved,
                     const Scratch<T>& scratch, const AttentionGradient<T>& gradient, const Bias<T>& dbias) const {
@@ -115,11 +116,12 @@ struct AftConv {
       // 3.
       divide_rows<T>(dy, mass, G);
       for (Index t = 0; t < N; ++t) minus_scale(t, 0) = -scale(t, 0);
-      kernels::row_dots(G, y, b.data);
+      const T* const origin = kernels::value_origin<T>(y);
+      dots(G, y, origin, b);
       // 2.
       kernels::neighbourhood_sums(g, scratch.queries, bias.used[h], true, scratch.running, scratch.keys);
       const Matrix<T> A_v = b;  // <A[s], v[s]>
-      kernels::row_dots(A, v, A_v.data);
+      dots(A, v, origin, A_v);
       at_keys<T>(k, scratch.keys, A_v, gradient.update, dk, dv);
       kernels::neighbourhood_bias_gradient(g, keys(in, h), bias.used[h], {scale, y, G}, dbias.used[h]);
     }
@@ -161,14 +163,35 @@ struct AftConv {
   template <class T>
   static void at_keys(Matrix<const T> k, const kernels::ExpSums<T>& sums, Matrix<const T> A_v, Update update,
                       Matrix<T> dk, Matrix<T> dv) {
-    using kernels::exp;
     for (Index s = 0; s < k.rows; ++s) {
-      const T e = exp(k(s, 0) + sums.scale(s, 0));
+      const T e = weight(k(s, 0), sums.scale(s, 0));
       for (Index c = 0; c < dv.columns; ++c) write(update, dv(s, c), e * sums.value(s, c));
       write(update, dk(s, 0), e * (A_v(s, 0) - sums.mass(s, 0)));
     }
   }
   static Counts at_keys_counts(Index keys, Index n) { return keys * Counts{.mul = n + 1, .add = 2, .exp = 1}; }
+
+  /// dots[r] = <a[r], b[r] - origin>
+  template <class T>
+  static void dots(MatrixFor<T> a, MatrixFor<T> b, const T* origin, Matrix<T> dots) {
+    if (!origin) return kernels::row_dots(a, b, dots.data);
+    constexpr Index most = 64;
+    kernels::RowTriple<T> rows[most];
+    for (Index first = 0; first < a.rows; first += most) {
+      const Index count = std::min(most, a.rows - first);
+      for (Index r = 0; r < count; ++r) rows[r] = {a[first + r], b[first + r], origin};
+      kernels::row_dots_of_differences(count, a.columns, rows, &dots(first, 0));
+    }
+  }
+
+  /// exp(k + scale), at most 1: a key weighs no more than all. Both are rounded, which where they are coarse exp would
+  /// not bear.
+  template <class T>
+  static T weight(T k, T scale) {
+    using kernels::exp;
+    const T exponent = k + scale;
+    return exp(kernels::is_coarse(k) && exponent > T(0) ? T(0) : exponent);
+  }
 
   kernels::Neighbourhood grid(const AttentionShape& s) const {
     if (dims == 1) return {1, s.queries, 0, size / 2, !masked};
