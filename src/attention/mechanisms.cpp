@@ -11,6 +11,10 @@ static constexpr MechanismEntry (*list[])() = {
     mechanism_entry<class PointwiseAttention>,
     mechanism_entry<class Soft>,
     mechanism_entry<class Adder>,
+    mechanism_entry<class Xca>,
+    mechanism_entry<class Lambda>,
+    mechanism_entry<class Performer>,
+    mechanism_entry<class Reformer>,
 };
 
 std::span<const MechanismEntry> mechanisms() {
