@@ -17,6 +17,8 @@
 // Time 4 N chunk d and N d buckets / 2 per round, memory O(rounds N d). Differs from the paper, as the authors of
 // reformer-pytorch do: tokens of other buckets in reach are seen, and what several rounds see is not divided among
 // them. |q| below 1e-12 is replaced by that constant. The hash has no gradient.
+#include "reformer_order.h"
+
 #include "heed/attention/mechanism_base.h"
 #include "heed/kernels/gemm.h"
 #include "heed/kernels/normalize.h"
@@ -156,13 +158,13 @@ class Reformer : public MechanismBase<Reformer> {
         gather_round(in, h, saved, r, scratch);
         const T* const order = saved.order[h][r];
         const Matrix<T> dout = of_round(scratch.O, 0, in.shape.queries);
-        gather<T>(order, douts[h], dout);
+        gather_rows<T>(order, douts[h], dout);
         fill(scratch.dk, T(0)), fill(scratch.dv, T(0));
         for (Index c = 0; c < chunks(in.shape); ++c) undo_chunk<T>(in.shape, saved, h, r, c, dout, scratch);
         const Update first = r == 0 ? Update::assign : Update::accumulate;
-        scatter(order, scratch.dq, first, scratch.query_gradient);
-        scatter(order, joined_ends(scratch.dk), first, scratch.key_gradient);
-        scatter(order, joined_ends(scratch.dv), r == 0 ? gradient.update : Update::accumulate, gradient.v[h]);
+        scatter_rows(order, scratch.dq, first, scratch.query_gradient);
+        scatter_rows(order, joined_ends(scratch.dk), first, scratch.key_gradient);
+        scatter_rows(order, joined_ends(scratch.dv), r == 0 ? gradient.update : Update::accumulate, gradient.v[h]);
       }
       // 1.
       undo_norm<T>(saved.k[h], saved.norms[h][0], scratch, gradient.update, gradient.q[h]);
@@ -182,8 +184,8 @@ class Reformer : public MechanismBase<Reformer> {
           for (Index i = 0; i < chunk; ++i)
             for (Index j = 0; j < 2 * chunk; ++j) {
               const T* const order = saved.order[h][r];
-              const Index query = index(order[c * chunk + i]);
-              const Index key = index(order[(in.shape.queries + (c - 1) * chunk + j) % in.shape.queries]);
+              const Index query = token_at(order[c * chunk + i]);
+              const Index key = token_at(order[(in.shape.queries + (c - 1) * chunk + j) % in.shape.queries]);
               maps[h](query, key) += scratch.A(i, j);
             }
         }
@@ -239,21 +241,6 @@ class Reformer : public MechanismBase<Reformer> {
   Matrix<T> of_chunk(Matrix<T> x, Index c) const {
     return x.middle_rows(c * chunk, chunk);
   }
-  template <class T>
-  static Index index(T number) {
-    return static_cast<Index>(static_cast<double>(number));
-  }
-
-  /// to[p] = from[order[p]]; and the other way, to[order[p]] (+)= from[p].
-  template <class T>
-  static void gather(const T* order, Matrix<const T> from, Matrix<T> to) {
-    for (Index p = 0; p < to.rows; ++p) std::copy_n(from[index(order[p])], to.columns, to[p]);
-  }
-  template <class T>
-  static void scatter(const T* order, Matrix<T> from, Update update, Matrix<T> to) {
-    for (Index p = 0; p < from.rows; ++p) write_all(update, from.columns, from[p], to[index(order[p])]);
-  }
-
   /// Steps 1 to 5: leaves O of all rounds in scratch, in the tokens' own order.
   template <class T>
   void run_rounds(const AttentionInput<T>& in, Index h, const Saved<T>& saved, const Scratch<T>& scratch) const {
@@ -274,7 +261,7 @@ class Reformer : public MechanismBase<Reformer> {
         kernels::gemm(scratch.A, seen_by(scratch.v, c), scratch.values);
         for (Index i = 0; i < chunk; ++i) {
           using std::log;
-          const Index token = index(saved.order[h][r][c * chunk + i]);
+          const Index token = token_at(saved.order[h][r][c * chunk + i]);
           saved.weights[h](r, token) = kept(i, 0) + log(kept(i, 1));
           std::copy_n(scratch.values[i], O.columns, O[token]);
         }
@@ -295,30 +282,12 @@ class Reformer : public MechanismBase<Reformer> {
     }
   }
 
-  /// Counting sort: tokens of one bucket keep their order.
   template <class T>
   void sort_tokens(const AttentionInput<T>& in, Index h, Index r, T* order, const Scratch<T>& scratch) const {
     const Index d = in.shape.width, half = bucket_count(in.shape) / 2;
     kernels::gemm(in.q[h], Matrix<const T>(in.parameters[0].data() + r * d * half, d, half), scratch.u);
-    kernels::hash_rows(scratch.u, scratch.buckets);
-    T* const starts = scratch.starts;
-    const auto number = [](Index i) { return T(static_cast<double>(i)); };
-    std::fill_n(starts, 2 * half, T(0));
-    for (Index i = 0; i < in.shape.queries; ++i) {
-      T& count = starts[index(scratch.buckets[i])];
-      count = number(index(count) + 1);
-    }
-    Index before = 0;
-    for (Index b = 0; b < 2 * half; ++b) {
-      const Index count = index(starts[b]);
-      starts[b] = number(before);
-      before += count;
-    }
-    for (Index i = 0; i < in.shape.queries; ++i) {
-      T& next = starts[index(scratch.buckets[i])];
-      order[index(next)] = number(i);
-      next = number(index(next) + 1);
-    }
+    kernels::hash_rows<T>(scratch.u, scratch.buckets);
+    sort_by_bucket(in.shape.queries, scratch.buckets, 2 * half, scratch.starts, order);
   }
 
   template <class T>
@@ -326,11 +295,11 @@ class Reformer : public MechanismBase<Reformer> {
                     const Scratch<T>& scratch) const {
     const Index N = in.shape.queries;
     const T* const order = saved.order[h][r];
-    gather<T>(order, in.q[h], scratch.q);
-    gather<T>(order, saved.k[h], scratch.k.middle_rows(chunk, N));
-    gather<T>(order, in.v[h], scratch.v.middle_rows(chunk, N));
-    gather<T>(order + N - chunk, saved.k[h], scratch.k.top_rows(chunk));
-    gather<T>(order + N - chunk, in.v[h], scratch.v.top_rows(chunk));
+    gather_rows<T>(order, in.q[h], scratch.q);
+    gather_rows<T>(order, saved.k[h], scratch.k.middle_rows(chunk, N));
+    gather_rows<T>(order, in.v[h], scratch.v.middle_rows(chunk, N));
+    gather_rows<T>(order + N - chunk, saved.k[h], scratch.k.top_rows(chunk));
+    gather_rows<T>(order + N - chunk, in.v[h], scratch.v.top_rows(chunk));
   }
 
   /// Calls f(i, j) for each query of a chunk and each place where it would see itself: twice if there is one chunk.
@@ -357,7 +326,7 @@ class Reformer : public MechanismBase<Reformer> {
     const Matrix<T> kept = of_chunk(of_round(saved.rows[h], r, shape.queries), c);
     for (Index i = 0; i < chunk; ++i) {
       scratch.rows(i, 0) = kept(i, 0);
-      scratch.rows(i, 1) = kept(i, 1) / saved.weights[h](r, index(saved.order[h][r][c * chunk + i]));
+      scratch.rows(i, 1) = kept(i, 1) / saved.weights[h](r, token_at(saved.order[h][r][c * chunk + i]));
     }
     kernels::attention_softmax_again<T>({scale(shape.width)}, scratch.A, scratch.rows);
   }
@@ -374,7 +343,7 @@ class Reformer : public MechanismBase<Reformer> {
     kernels::gemm(transposed(P), dout, Update::accumulate, seen_by(scratch.dv, c));
     kernels::gemm(dout, transposed(seen_by(scratch.v, c)), dS);
     for (Index i = 0; i < chunk; ++i) {
-      const T dot = scratch.dots[index(order[i])], factor(scale(shape.width));
+      const T dot = scratch.dots[token_at(order[i])], factor(scale(shape.width));
       const T* const p = P[i];
       T* const row = dS[i];
 #pragma GCC ivdep

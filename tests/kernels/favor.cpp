@@ -32,7 +32,7 @@ BOOST_AUTO_TEST_CASE(every_length) {
       const auto of_row = [=](std::size_t i) { return i / static_cast<std::size_t>(stride); };
       const auto bound = [&](std::size_t i) {
         const double argument = std::abs(scale * U[i]) + std::abs(maximum[of_row(i)]) + half[of_row(i)];
-        return (features[i] - added) * (3e-7 + 1.2e-7 * argument) + 1.2e-7 * features[i] + 2e-38;
+        return (features[i] - added) * (3e-7 + 2.4e-7 * argument) + 1.2e-7 * features[i] + 2e-38;
       };
       require_close("features", fast, features, bound);
       require_close("sums", fast_sums, sums, [&](std::size_t r) {
