@@ -159,8 +159,11 @@ int probe_attention(const Arguments& a, GivenTensors& in) {
     const Shape image = map_shape(*mechanism, shape);
     Tensor<T> maps(Shape{vs[0], image[0], image[1], image[2]});
     AttentionInput<T> input{.shape = shape, .q = {}, .k = {}, .v = {}, .parameters = views};
-    if (mechanism->memory(shape).prepared > 0)
-      input.prepared = {prepare<T>(*mechanism, shape, own, std::as_const(noise).view()).data()};
+    Buffer<T> prepared(mechanism->memory(shape).prepared);
+    if (prepared.size() > 0)
+      mechanism->prepare(
+          AttentionPreparation<T>{shape, views, options.training, std::as_const(noise).view(), {prepared.data()}});
+    input.prepared = {prepared.data()};
     for (Index b = 0; b < vs[0]; ++b) {
       input.q = heads_of(q, b), input.k = heads_of(k, b), input.v = heads_of(v, b);
       make_map(*mechanism, input, maps.data() + b * image.elements());
