@@ -2,10 +2,13 @@
 #
 #   make run         install what is missing, build, train a Vision Transformer on Fashion-MNIST
 #   make test        install what is missing, build, run the tests
+#   make test-thorough      the same with everything that takes long (docs/testing.md)
 #   make             build/libheed.a and build/heed
 #   make deps        install what is missing (Debian packages)
 #   make bench       the machine's limits; kernels and two standard models held against them
 #   make fuzz SECONDS=60    feed the readers of files what libFuzzer thinks of
+#   make coverage           which lines the tests run
+#   make mutants            which planted faults the tests see
 #   make install PREFIX=/usr/local
 #   make format | make clean
 #
@@ -13,6 +16,7 @@
 #   BLAS=none           plain loops for products of doubles and for singular values; default: openblas
 #   SIMD=none           plain loops for floats; default: highway
 #   THREADS=none        one thread computes; default: openmp
+#   SANITIZE=address,undefined    GCC's sanitizers, or thread (built in build-address-undefined and so on)
 #   KERNELS=reference   all three of them none (built in build-reference; others in build-no-blas and so on)
 #   V=1                 show whole commands
 #   ARCH=x86-64-v3      the CPU to compile for; default: this one
@@ -73,13 +77,25 @@ else ifeq ($(THREADS),none)
 else
   $(error THREADS is '$(THREADS)'; it must be openmp or none)
 endif
-BUILD    := build$(subst -no-blas-no-simd-no-threads,-reference,$(subst $() ,,$(NO:%=-no-%)))
+comma    := ,
+SANITIZE ?=
+BUILD    := build$(subst -no-blas-no-simd-no-threads,-reference,$(subst $() ,,$(NO:%=-no-%)))$(subst \
+              $(comma),-,$(SANITIZE:%=-%))
 LIBS     := -ltbb -lz $(CORE_LIBS)
 DEFINES  += -DHEED_VERSION=\"$(VERSION)\" -DHEED_ARCH=\"$(ARCH)\"
 
 # GCC 12 sees an overflow inside fmt that is not there: hence -Wno-stringop-overflow.
-FLAGS    := $(EXPORTED) -Wall -Wextra -Wpedantic -Wno-stringop-overflow -Iinclude $(DEFINES)
+# GCC may use 1 GB for a file before it collects garbage, which takes 7 % of its time; the largest needs half of that.
+FLAGS    := $(EXPORTED) -Wall -Wextra -Wpedantic -Wno-stringop-overflow --param ggc-min-heapsize=1000000 \
+            -Iinclude $(DEFINES)
 CXXFLAGS ?=
+
+# Flags of builds that watch themselves, which are optimised less: that halves the time that compiling them takes.
+WATCH    :=
+ifneq ($(SANITIZE),)
+  WATCH  := -O1 -g1 -fno-omit-frame-pointer -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -DHEED_SANITIZED
+endif
+LAST     := $(strip $(WATCH) $(CXXFLAGS))
 
 SOURCES := $(wildcard src/*.cpp src/*/*.cpp)
 PROGRAM := $(wildcard src/cli/*.cpp)
@@ -105,16 +121,16 @@ $(BUILD)/libheed.a: $(call objects,$(LIBRARY))
 
 # The program loads OpenBLAS itself, when it needs it (src/cli/openblas.cpp).
 $(BUILD)/heed: $(call objects,$(PROGRAM)) $(BUILD)/libheed.a
-	$(call making,$(@F))$(CXX) $(FLAGS) $(CXXFLAGS) -o $@ $^ $(filter-out -lopenblas,$(LIBS))
+	$(call making,$(@F))$(CXX) $(FLAGS) $(LAST) -o $@ $^ $(filter-out -lopenblas,$(LIBS))
 
 # The library comes first and whole, so that of a function which both contain, an inline one or a template's, the
 # library's is linked: what is tested is what is shipped.
 $(BUILD)/tests/run: $(call objects,$(TESTS) src/cli/cpu.cpp) $(BUILD)/libheed.a
-	$(call making,tests/$(@F))$(CXX) $(FLAGS) $(CXXFLAGS) -o $@ -Wl,--whole-archive $(BUILD)/libheed.a \
+	$(call making,tests/$(@F))$(CXX) $(FLAGS) $(LAST) -o $@ -Wl,--whole-archive $(BUILD)/libheed.a \
 	  -Wl,--no-whole-archive $(filter %.o,$^) $(LIBS) -lboost_unit_test_framework
 
 $(BUILD)/tests/core: $(call objects,tests/core.cpp $(CORE))
-	$(call making,tests/$(@F))$(CXX) $(FLAGS) $(CXXFLAGS) -o $@ $^ $(CORE_LIBS)
+	$(call making,tests/$(@F))$(CXX) $(FLAGS) $(LAST) -o $@ $^ $(CORE_LIBS)
 
 # Time goes into the loops of kernels, mechanisms and operations, and into sums over gradients; what calls them is
 # compiled in half the time. A loop that several objects have is linked from any of them: hence the last three.
@@ -125,7 +141,7 @@ $(BUILD)/tests/%.o: private FLAGS += -Itests -I. -DBOOST_TEST_DYN_LINK
 
 $(BUILD)/%.o: %.cpp $(BUILD)/flags $(BUILD)/O1/common.h.gch $(BUILD)/O3/common.h.gch
 	@mkdir -p $(@D)
-	$(call making,$(<:src/%=%))$(CXX) $(FLAGS) $(OPTIMISE) $(CXXFLAGS) \
+	$(call making,$(<:src/%=%))$(CXX) $(FLAGS) $(OPTIMISE) $(LAST) \
 	  -include $(BUILD)/$(OPTIMISE:-%=%)/common.h -MMD -MP -c -o $@ $<
 
 # The largest of the headers that many files include are read once, not by each of them: half a second a file. Files
@@ -137,12 +153,12 @@ COMMON := algorithm array chrono cmath filesystem fmt/format.h fstream functiona
 $(BUILD)/%/common.h.gch: $(BUILD)/flags
 	@mkdir -p $(@D)
 	@printf '#include <%s>\n' $(COMMON) >$(@:.gch=)
-	$(call making,common headers for -$*)$(CXX) $(FLAGS) -$* $(CXXFLAGS) -x c++-header -o $@ $(@:.gch=)
+	$(call making,common headers for -$*)$(CXX) $(FLAGS) -$* $(LAST) -x c++-header -o $@ $(@:.gch=)
 
 # Written only where the flags are others than last time; everything is then compiled again.
 $(BUILD)/flags: force
 	+@mkdir -p $(@D); \
-	echo '$(CXX) $(FLAGS) $(CXXFLAGS)' | cmp -s - $@ || echo '$(CXX) $(FLAGS) $(CXXFLAGS)' >$@
+	echo '$(CXX) $(FLAGS) $(LAST)' | cmp -s - $@ || echo '$(CXX) $(FLAGS) $(LAST)' >$@
 
 -include $(patsubst %.o,%.d,$(call objects,$(SOURCES) $(TESTS) tests/core.cpp))
 
@@ -170,11 +186,17 @@ run: deps
 
 test: deps
 	$(MAKE_ALL) all $(BUILD)/tests/run $(BUILD)/tests/core
+ifneq ($(SANITIZE),)
+	UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=suppressions=$(abspath tests/thread.supp) \
+	  $(BUILD)/tests/run --report_level=short --catch_system_errors=no
+	$(BUILD)/tests/core
+else
 	$(BUILD)/tests/run --report_level=short
 	@sh tests/core.sh $(BUILD) $(call objects,$(CORE))
 	@CXX='$(CXX)' FLAGS="$(FLAGS)" sh tests/headers.sh
 	@MAKE='$(MAKE)' CXX='$(CXX)' sh tests/install.sh
 	@MAKE='$(MAKE)' CXX='$(CXX)' sh tests/mechanism.sh $(BUILD)
+endif
 
 bench: deps
 	$(MAKE_ALL) all
@@ -199,6 +221,26 @@ format: deps
 
 clean:
 	rm -rf build build-*
+
+# ---- Thorough tests (docs/testing.md) ----
+.PHONY: test-thorough coverage mutants
+test-thorough: test
+	$(MAKE) KERNELS=reference test
+	HEED_KILLS=50 HEED_KILL_SEED=$$(date +%j) $(BUILD)/tests/run --run_test=train_kill
+	$(MAKE) SANITIZE=address,undefined test
+	$(MAKE) SANITIZE=thread test
+	$(MAKE) fuzz
+
+coverage: PACKAGES += gcovr
+coverage: deps
+	$(MAKE_ALL) BUILD=build-coverage WATCH='-O1 --coverage -fprofile-update=atomic' build-coverage/heed build-coverage/tests/run
+	find build-coverage -name '*.gcda' -exec rm {} +
+	build-coverage/tests/run --report_level=short
+	sh tests/coverage.sh build-coverage 92
+
+mutants: deps
+	$(MAKE_ALL) all $(BUILD)/tests/run
+	+MAKE='$(MAKE)' CXX='$(CXX)' sh tests/mutants.sh
 
 # ---- Fuzzing ----
 # The readers of files with libFuzzer: each is given SECONDS to find a file that crashes it, takes it 5 seconds or 1 GB.

@@ -4,6 +4,7 @@
 #include "memory.h"
 #include "profile_table.h"
 
+#include "heed/analysis/resident_memory.h"
 #include "heed/bench/peak.h"
 #include "heed/bench/rapl.h"
 #include "heed/kernels/gemm.h"
@@ -14,7 +15,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <iostream>
 #include <optional>
@@ -137,11 +140,39 @@ class Progress : public TrainObserver {
   std::optional<PackageEnergy> energy_;
 };
 
+/// What --check has found, in a few lines, once all is well.
+class CheckReport : public TrainObserver {
+ public:
+  explicit CheckReport(const Experiment& experiment) : x_(experiment) {}
+
+  void begin(const TrainPlan& plan) override { plan_ = plan; }
+
+  void step(const StepReport& s) override {
+    std::vector<std::string> mechanisms = x_.attention.mechanism;
+    mechanisms.erase(std::unique(mechanisms.begin(), mechanisms.end()), mechanisms.end());
+    std::cout << fmt::format(
+        "model       {}; {} blocks, width {}, {} classes; {} parameters\n"
+        "data        {}: {} images to train on, {} to validate, {} to test\n"
+        "first step  loss {:.4f}, where a blind guess has {:.4f}; {} images in {:.2f} s\n"
+        "memory      {:.2f} GB\n"
+        "nothing was written; training would take {} epochs of {} steps\n",
+        fmt::join(mechanisms, ", "), x_.model.depth, x_.model.dim, x_.model.classes, grouped(plan_.parameters),
+        x_.data.name, grouped(plan_.train_images), grouped(plan_.validation_images), grouped(plan_.test_images), s.loss,
+        std::log(static_cast<double>(x_.model.classes)), x_.train.batch,
+        static_cast<double>(x_.train.batch) / s.images_per_s, static_cast<double>(peak_resident_bytes()) / 1e9,
+        x_.train.epochs, grouped(plan_.steps_per_epoch));
+  }
+
+ private:
+  const Experiment& x_;
+  TrainPlan plan_;
+};
+
 struct Arguments {
   std::string file, run, init;
   std::vector<std::string> sets;
   int threads = 0;
-  bool resume = false, profile = false;
+  bool resume = false, profile = false, check = false;
 };
 
 /// Throws Error if there is no memory for the weights, their gradients and what the optimiser keeps of each: not after
@@ -158,11 +189,18 @@ void require_memory(const Experiment& experiment) {
 
 int train_command(const Arguments& a) {
   use_threads(a.threads);
+  require(a.check || !a.run.empty(), "train: --run is required; the run directory's name is empty");
   require(!a.file.empty() || a.resume, "train: no experiment was given; expected FILE, or --resume to continue --run");
   const Experiment experiment = load_experiment(a.file.empty() ? RunPaths(a.run).config() : a.file, a.sets);
   require_memory(experiment);
+  if (a.check) {
+    CheckReport report(experiment);
+    train(experiment, {.run = a.run, .init = a.init, .check = true}, report);
+    return ok;
+  }
   Profile profile;
-  const TrainOptions options{a.run, a.init, a.resume, &interrupt, a.profile ? &profile : nullptr};
+  TrainOptions options{.run = a.run, .init = a.init, .resume = a.resume, .interrupt = &interrupt};
+  if (a.profile) options.profile = &profile;
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGTERM, on_interrupt);
   // Under nohup the run goes on when the terminal is closed.
@@ -189,6 +227,8 @@ int train_command(const Arguments& a) {
       std::cout << fmt::format("stopped after {} steps (train.max_steps); to go on: {} --set train.max_steps=0\n",
                                progress.last().step, resume);
       return ok;
+    case Outcome::checked:
+      return ok;
     case Outcome::interrupted:
       std::cout << fmt::format("interrupted and saved; to go on: {}\n", resume);
       return interrupted;
@@ -202,11 +242,14 @@ void add_train(Command program) {
   static Arguments a;
   Command command = program.command("train", "Train a model as an experiment file says");
   command.option("FILE", &a.file, "experiment, such as experiments/mnist.toml; with --resume: as recorded");
-  command.option("--run", &a.run, "run directory: configuration, metrics, weights", {.value = "DIR", .required = true});
+  command.option("--run", &a.run, "run directory: configuration, metrics, weights; REQUIRED unless --check is given",
+                 {.value = "DIR"});
   add_sets(command, a.sets, "override a key of the experiment, such as optim.lr=2e-3; repeatable");
   add_threads(command, a.threads);
   command.option("--init", &a.init, "weights to start from (safetensors, timm's names)", {.value = "FILE"});
   command.option("--resume", &a.resume, "continue the run in DIR");
+  command.option("--check", &a.check, "look at experiment and data, make one step, write nothing",
+                 {.excludes = "--resume"});
   command.option("--profile", &a.profile, "show in the end where the time of training steps went, by operation");
   command.action([] { return train_command(a); });
 }

@@ -1,5 +1,6 @@
 #include "files.h"
 
+#include "heed/base/fork_join.h"
 #include "heed/base/suggest.h"
 
 #include <oneapi/tbb/info.h>
@@ -59,7 +60,9 @@ void for_each_image(int workers, Index count, const std::function<void(Index)>& 
   std::mutex mutex;
   std::exception_ptr error;
   Index failed = count;
+  ForkJoin work;
   const auto guarded = [&](Index i) {
+    work.begin();
     try {
       f(i);
     } catch (...) {
@@ -69,6 +72,7 @@ void for_each_image(int workers, Index count, const std::function<void(Index)>& 
         error = std::current_exception();
       }
     }
+    work.end();
   };
   if (workers == 1) {
     for (Index i = 0; i < count && !error; ++i) guarded(i);
@@ -76,6 +80,7 @@ void for_each_image(int workers, Index count, const std::function<void(Index)>& 
     oneapi::tbb::task_arena arena(workers);
     arena.execute([&] { oneapi::tbb::parallel_for(Index{0}, count, guarded); });
   }
+  work.join();
   if (error) std::rethrow_exception(error);
 }
 

@@ -141,8 +141,7 @@ void SafetensorsFile::check() const {
 
 void SafetensorsWriter::add(const std::string& name, DType dtype, const Shape& shape, const void* data) {
   require(name != "__metadata__", "[safetensors] '__metadata__' cannot name a tensor");
-  for (const Entry& entry : entries_)
-    require(entry.name != name, "[safetensors] tensor {} is added twice", in_quotes(name));
+  if (!names_.insert(name).second) fail("[safetensors] tensor {} is added twice", in_quotes(name));
   entries_.push_back({name, dtype, shape, data});
 }
 

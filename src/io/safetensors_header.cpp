@@ -8,7 +8,6 @@
 #include <functional>
 #include <limits>
 #include <tuple>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -19,6 +18,9 @@ using Json = nlohmann::json;
 
 // The limit of the format's own implementation; a larger length is a file of another kind.
 constexpr std::uint64_t longest_header = 100'000'000;
+
+// More than a run of the deepest model keeps, and no more than are read in a second or two.
+constexpr std::size_t most_tensors = 1'000'000;
 
 struct DTypeRow {
   DType dtype;
@@ -37,11 +39,14 @@ const DTypeRow& row(DType dtype) {
 // ---- Header ----
 
 // Reads the header's JSON and hands over one member after the other, so that there is never a tree of them all. JSON
-// that names a key twice in one object is refused, and what is larger than any part of a header: it nests no deeper
-// than the header, a tensor, its shape, and within them there are few items.
+// that names a key twice in one object is refused (of the header's own keys the receiver knows), and what is larger
+// than any part of a header: it nests no deeper than the header, a tensor, its shape, and within them there are few
+// items. Here and below, what an error quotes is put into words only where there is an error: there may be a million
+// tensors.
 class HeaderReader final : public nlohmann::json_sax<Json> {
  public:
-  using Receive = std::function<void(const std::string& name, const Json& value)>;
+  /// Takes a member, or says false because there was one of its name.
+  using Receive = std::function<bool(const std::string& name, const Json& value)>;
 
   HeaderReader(const std::string& path, Receive receive) : path_(path), receive_(std::move(receive)) {}
 
@@ -65,11 +70,14 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
   bool end_array() override { return end(); }
 
   bool key(std::string& key) override {
-    const bool is_new = open_.empty() ? names_.insert(key).second : open_.back()->emplace(key, nullptr).second;
-    require(is_new, "{}: the header has the key {} twice", path_, in_quotes(key));
-    require(open_.empty() || open_.back()->size() <= most_items, "{}: member {} has more than {} keys", path_,
-            in_quotes(name_), most_items);
-    (open_.empty() ? name_ : key_) = key;
+    if (open_.empty()) {
+      name_ = key;
+      return true;
+    }
+    if (!open_.back()->emplace(key, nullptr).second) fail_twice(key);
+    if (open_.back()->size() > most_items)
+      fail("{}: member {} has more than {} keys", path_, in_quotes(name_), most_items);
+    key_ = key;
     return true;
   }
 
@@ -82,21 +90,29 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
  private:
   static constexpr std::size_t most_items = 10'000;
 
+  [[noreturn]] void fail_twice(const std::string& key) const {
+    fail("{}: the header has the key {} twice", path_, in_quotes(key));
+  }
+
+  bool receive() {
+    if (!receive_(name_, member_)) fail_twice(name_);
+    return true;
+  }
+
   Json* put(Json value) {
     require(open_.size() <= 2, "{}: the header nests deeper than a tensor's shape", path_);
     if (open_.empty()) return &(member_ = std::move(value));
     Json& parent = *open_.back();
     if (parent.is_object()) return &(parent[key_] = std::move(value));
-    require(parent.size() < most_items, "{}: member {} has a list of more than {} items", path_, in_quotes(name_),
-            most_items);
+    if (parent.size() >= most_items)
+      fail("{}: member {} has a list of more than {} items", path_, in_quotes(name_), most_items);
     parent.push_back(std::move(value));
     return &parent.back();
   }
 
   bool scalar(Json value) {
     put(std::move(value));
-    if (open_.empty()) receive_(name_, member_);
-    return true;
+    return open_.empty() ? receive() : true;
   }
 
   bool start(Json value) {
@@ -106,14 +122,12 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
 
   bool end() {
     open_.pop_back();
-    if (open_.empty()) receive_(name_, member_);
-    return true;
+    return open_.empty() ? receive() : true;
   }
 
   const std::string& path_;
   Receive receive_;
-  bool inside_ = false;  // the header's own object
-  std::unordered_set<std::string> names_;
+  bool inside_ = false;     // the header's own object
   std::string name_, key_;  // of the member, and the latest within it
   Json member_;
   std::vector<Json*> open_;  // objects and lists within the member, the innermost last
@@ -124,8 +138,12 @@ struct Where {
   const std::string& path;
   const std::string& name;
   template <class... Args>
+  [[noreturn]] void fail(fmt::format_string<Args...> message, Args&&... args) const {
+    heed::fail("{}: tensor {}: {}", path, in_quotes(name), fmt::format(message, std::forward<Args>(args)...));
+  }
+  template <class... Args>
   void require(bool condition, fmt::format_string<Args...> message, Args&&... args) const {
-    if (!condition) fail("{}: tensor {}: {}", path, in_quotes(name), fmt::format(message, std::forward<Args>(args)...));
+    if (!condition) fail(message, std::forward<Args>(args)...);
   }
 };
 
@@ -134,10 +152,11 @@ DType parse_dtype(const Where& where, const Json& value) {
   const auto& name = value.get_ref<const std::string&>();
   const auto found =
       std::find_if(std::begin(dtypes), std::end(dtypes), [&](const DTypeRow& r) { return r.name == name; });
-  where.require(found != std::end(dtypes),
-                "dtype {} is not supported; expected F32, F64, F16, BF16, I64 or another "
-                "integer type of at most 64 bits but U64",
-                in_quotes(name));
+  if (found == std::end(dtypes))
+    where.fail(
+        "dtype {} is not supported; expected F32, F64, F16, BF16, I64 or another integer type of at most 64 bits but "
+        "U64",
+        in_quotes(name));
   return found->dtype;
 }
 
@@ -151,10 +170,10 @@ Shape parse_shape(const Where& where, const Json& value, std::size_t number, std
   std::uint64_t room = std::numeric_limits<Index>::max() / number, elements = 1;
   int rank = 0;
   for (const Json& item : value) {
-    where.require(item.is_number_unsigned(), "size {} of axis {} is not a non-negative integer", in_quotes(item.dump()),
-                  rank);
+    if (!item.is_number_unsigned())
+      where.fail("size {} of axis {} is not a non-negative integer", in_quotes(item.dump()), rank);
     const auto size = item.get<std::uint64_t>();
-    where.require(size <= room, "shape {} has more elements than any file can hold", value.dump());
+    if (size > room) where.fail("shape {} has more elements than any file can hold", value.dump());
     if (size > 0) room /= size;
     elements *= size;
     sizes[rank++] = static_cast<Index>(size);
@@ -180,7 +199,7 @@ std::pair<TensorInfo, Extent> parse_tensor(const Where& where, const Json& value
                                            std::uint64_t length) {
   where.require(value.is_object(), "expected an object, found {}", value.type_name());
   for (const auto& [key, unused] : value.items())
-    where.require(key == "dtype" || key == "shape" || key == "data_offsets", "unknown key {}", in_quotes(key));
+    if (key != "dtype" && key != "shape" && key != "data_offsets") where.fail("unknown key {}", in_quotes(key));
   for (const char* key : {"dtype", "shape", "data_offsets"}) where.require(value.contains(key), "'{}' is missing", key);
 
   TensorInfo info{parse_dtype(where, value["dtype"]), {}, 0};
@@ -190,8 +209,9 @@ std::pair<TensorInfo, Extent> parse_tensor(const Where& where, const Json& value
   where.require(extent.begin <= extent.end && extent.end <= length,
                 "data_offsets [{}, {}] do not lie within the {} bytes of data that the file holds", extent.begin,
                 extent.end, length);
-  where.require(extent.end - extent.begin == bytes, "data_offsets [{}, {}] span {} bytes; {} {} takes {}", extent.begin,
-                extent.end, extent.end - extent.begin, to_string(info.dtype), to_string(info.shape), bytes);
+  if (extent.end - extent.begin != bytes)
+    where.fail("data_offsets [{}, {}] span {} bytes; {} {} takes {}", extent.begin, extent.end,
+               extent.end - extent.begin, to_string(info.dtype), to_string(info.shape), bytes);
   info.offset = data + extent.begin;
   return {info, extent};
 }
@@ -226,14 +246,16 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
   const std::uint64_t data = sizeof length + length, data_length = file_.size() - data;
 
   std::vector<Extent> extents;
+  bool has_metadata = false;
   HeaderReader(path, [&](const std::string& name, const Json& value) {
     if (name == "__metadata__") {
       metadata_ = parse_metadata(path, value);
-      return;
+      return !std::exchange(has_metadata, true);
     }
     const auto [info, extent] = parse_tensor({path, name}, value, data, data_length);
-    tensors_.emplace(name, info);
     extents.push_back(extent);
+    require(extents.size() <= most_tensors, "{}: the header has more than {} tensors", path, most_tensors);
+    return tensors_.emplace(name, info).second;
   }).read(text);
 
   // Empty tensors share their place with the tensor that follows, and are told apart by their names.

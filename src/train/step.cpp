@@ -55,7 +55,8 @@ BatchGradient<T>::BatchGradient(const Model& model, Parameters<T>& parameters, I
       recompute_(train.recompute),
       streams_(streams(memory, parameters.trainable_size())),
       products_(products_of(train)) {
-  kernels::reserve_gemm_buffers(threads());
+  // Products of floats are heed's own.
+  if constexpr (std::is_same_v<T, double>) kernels::reserve_gemm_buffers(threads());
   const Lanes lanes = lanes_of(batch, piece_, parameters.trainable_size());
   require(lanes.count >= ranks.count(), "[train] batch = {} has {} pieces of {}; {} processes need one each at least",
           batch, lanes.pieces(), piece_, ranks.count());

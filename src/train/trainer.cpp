@@ -29,9 +29,11 @@ class Run {
   Run(const Experiment& experiment, const TrainOptions& options, TrainObserver& observer, const Model& model,
       Task<T>& task);
   Outcome operator()();
+  Outcome check();
 
  private:
   void begin();
+  TrainPlan plan() const;
   Outcome run();
   bool train_epoch();
   void make_step(const TaskBatch<T>& batch);
@@ -131,7 +133,11 @@ void Run<T>::begin() {
   if (!options_.resume) metrics_.emplace(paths_.metrics());
   // From here on the directory can be resumed, whatever happens, and it is known that there is room for checkpoints.
   if (!options_.resume) save_last();
+  observer_.begin(plan());
+}
 
+template <class T>
+TrainPlan Run<T>::plan() const {
   TrainPlan plan;
   plan.parameters = parameters_.list().trainable_elements();
   plan.train_images = train_->examples();
@@ -144,7 +150,7 @@ void Run<T>::begin() {
   const Counts counts = cost_total(cost_, step_cost(x_)).counts;
   plan.operations = counts.mul + counts.add;
   plan.energy_pj = energy_pj(default_energy_table(), counts);
-  observer_.begin(plan);
+  return plan;
 }
 
 template <class T>
@@ -154,6 +160,20 @@ Outcome Run<T>::operator()() {
   const Outcome outcome = run();
   if (options_.profile) *options_.profile = gradient_.profile();
   return outcome;
+}
+
+template <class T>
+Outcome Run<T>::check() {
+  observer_.begin(plan());
+  for (BatchSource<T>* const part : {validation_.get(), test_.get()})
+    if (part) part->start(0), part->next();
+  train_->start(0);
+  const TaskBatch<T>& batch = *train_->next();
+  epoch_start_ = Clock::now();
+  make_step(batch);
+  check_finite(parameters_);
+  observer_.step(report());
+  return Outcome::checked;
 }
 
 template <class T>
@@ -194,11 +214,13 @@ void Run<T>::make_step(const TaskBatch<T>& batch) {
   const Clipping clipping = clip_by_norm(gradient_.gradients(), x_.optim.clip);
   if (!std::isfinite(result.loss) || !std::isfinite(clipping.norm)) {
     if (x_.train.on_nonfinite == "skip") return skip_step();
+    const std::string saved =
+        options_.check ? "" : fmt::format("{} has the weights after step {}; ", paths_.last(), saved_step_);
     throw Diverged(
-        fmt::format("training diverged at step {} of epoch {}: loss {}, gradient norm {}; first not finite: {}; {} has "
-                    "the weights after step {}; a smaller optim.lr ({} here) or a longer optim.warmup_epochs may help",
+        fmt::format("training diverged at step {} of epoch {}: loss {}, gradient norm {}; first not finite: {}; {}a "
+                    "smaller optim.lr ({} here) or a longer optim.warmup_epochs may help",
                     progress_.step + 1, progress_.epoch + 1, result.loss, clipping.norm, gradient_.first_non_finite(),
-                    paths_.last(), saved_step_, lr_of(progress_.step)));
+                    saved, lr_of(progress_.step)));
   }
   optimizer_.step(parameters_, gradient_.gradients(), lr_of(progress_.step), clipping.factor);
   if (average_) {
@@ -318,11 +340,15 @@ void Run<T>::save_best() {
 template <class T>
 Outcome train(const Experiment& experiment, const TrainOptions& options, TrainObserver& observer, const Model& model,
               Task<T>& task) {
-  require(!options.run.empty(), "the run directory's name is empty");
-  require_startable(RunPaths(options.run), options);
+  require(options.check || !options.run.empty(), "the run directory's name is empty");
+  if (!options.run.empty()) require_startable(RunPaths(options.run), options);
   require(!options.resume || options.init.empty(), "--init {}: a resumed run goes on from its own weights",
           options.init);
-  return Run<T>(experiment, options, observer, model, task)();
+  if (!options.check) return Run<T>(experiment, options, observer, model, task)();
+  Experiment checked = experiment;
+  checked.train.log_steps = false;
+  checked.train.on_nonfinite = "stop";
+  return Run<T>(checked, options, observer, model, task).check();
 }
 
 template Outcome train(const Experiment&, const TrainOptions&, TrainObserver&, const Model&, Task<float>&);

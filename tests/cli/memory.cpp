@@ -12,7 +12,7 @@ CommandResult limited(int kilobytes, const std::string& arguments) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(cli_memory)
+BOOST_AUTO_TEST_SUITE(cli_memory, *boost::unit_test::precondition(without_sanitizer))
 
 // OpenBLAS would take 128 MB for each thread, and without them ask for ever.
 BOOST_AUTO_TEST_CASE(what_needs_no_blas_works_without_memory_for_it) {

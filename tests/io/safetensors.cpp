@@ -2,12 +2,14 @@
 #include "heed/io/safetensors.h"
 
 #include "heed/base/random.h"
+#include "support/command.h"
 #include "support/temporary.h"
 
 #include <boost/test/unit_test.hpp>
 
 #include <bit>
 #include <chrono>
+#include <ctime>
 #include <limits>
 
 using namespace heed;
@@ -187,6 +189,24 @@ BOOST_AUTO_TEST_CASE(many_tensors_are_read_in_linear_time) {
   const auto start = std::chrono::steady_clock::now();
   BOOST_TEST(error_in_header(header + "}") == "no error");
   BOOST_TEST(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < 3);
+}
+
+BOOST_AUTO_TEST_CASE(more_tensors_than_any_model_has_are_refused,
+                     *boost::unit_test::precondition(test::without_sanitizer)) {
+  std::string header = "{" + entry("0", "U8", "[0]", 0, 0);
+  for (int i = 1; i <= 1'000'000; ++i) header += "," + entry(std::to_string(i), "U8", "[0]", 0, 0);
+  const std::clock_t start = std::clock();
+  BOOST_TEST(error_in_header(header + "}") == "the header has more than 1000000 tensors");
+  BOOST_TEST(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC < 5);
+}
+
+BOOST_AUTO_TEST_CASE(many_tensors_are_written_in_linear_time) {
+  const TemporaryDirectory directory;
+  const Tensor<float> tensor(Shape{1});
+  SafetensorsWriter writer;
+  for (int i = 0; i < 200'000; ++i) writer.add(std::to_string(i), tensor.view());
+  writer.write(directory / "many");
+  BOOST_TEST(SafetensorsFile(directory / "many").names().size() == 200'000u);
 }
 
 BOOST_AUTO_TEST_CASE(impossible_tensors_are_refused) {

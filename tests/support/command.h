@@ -42,6 +42,17 @@ inline boost::test_tools::assertion_result with_matplotlib(boost::unit_test::tes
   return result;
 }
 
+/// A precondition of tests of memory and time: are they taken as in a program without a sanitizer?
+inline boost::test_tools::assertion_result without_sanitizer(boost::unit_test::test_unit_id) {
+#ifdef HEED_SANITIZED
+  boost::test_tools::assertion_result no(false);
+  no.message() << "sanitizers take memory and time in ways of their own";
+  return no;
+#else
+  return true;
+#endif
+}
+
 /// Is the text one line, whole, that contains `piece`?
 inline bool is_line_with(const std::string& text, const std::string& piece) {
   return text.find('\n') == text.size() - 1 && text.find(piece) != std::string::npos;

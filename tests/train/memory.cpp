@@ -2,6 +2,7 @@
 // none, neither in a step nor for its batch. (The end of an epoch evaluates and writes files, which allocates.)
 //
 // The allocation functions of this test program count the calls of each thread and pass them on to glibc.
+#include "support/command.h"
 #include "support/training.h"
 
 #include "heed/nn/vit.h"
@@ -22,6 +23,7 @@ constinit thread_local long allocations = 0;
 
 }  // namespace
 
+#ifndef HEED_SANITIZED
 extern "C" {
 
 void* __libc_malloc(std::size_t);
@@ -59,6 +61,7 @@ void* mmap64(void* address, std::size_t length, int protection, int flags, int f
 }
 
 }  // extern "C"
+#endif
 
 using namespace heed;
 using namespace heed::test;
@@ -92,7 +95,7 @@ void check(const Experiment& x, const std::string& directory) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(memory)
+BOOST_AUTO_TEST_SUITE(memory, *boost::unit_test::precondition(without_sanitizer))
 
 // The counters see what they are meant to see.
 BOOST_AUTO_TEST_CASE(allocations_are_counted) {

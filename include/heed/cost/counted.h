@@ -4,7 +4,6 @@
 
 #include "heed/cost/counts.h"
 
-#include <cmath>
 #include <variant>
 
 namespace heed {
@@ -15,33 +14,30 @@ class Counted {
   constexpr Counted(double value) : value_(value) {}
 
   /// Everything counted so far on this thread; assign {} to start anew.
-  static Counts& tally() {
-    thread_local Counts counts;
-    return counts;
-  }
+  static Counts& tally();
 
   explicit operator double() const { return value_; }
 
   friend Counted operator-(Counted a) { return -a.value_; }
-  friend Counted operator+(Counted a, Counted b) { return ++tally().add, a.value_ + b.value_; }
-  friend Counted operator-(Counted a, Counted b) { return ++tally().add, a.value_ - b.value_; }
-  friend Counted operator*(Counted a, Counted b) { return ++tally().mul, a.value_ * b.value_; }
-  friend Counted operator/(Counted a, Counted b) { return ++tally().div, a.value_ / b.value_; }
+  friend Counted operator+(Counted a, Counted b);
+  friend Counted operator-(Counted a, Counted b);
+  friend Counted operator*(Counted a, Counted b);
+  friend Counted operator/(Counted a, Counted b);
   Counted& operator+=(Counted b) { return *this = *this + b; }
   Counted& operator-=(Counted b) { return *this = *this - b; }
   Counted& operator*=(Counted b) { return *this = *this * b; }
   Counted& operator/=(Counted b) { return *this = *this / b; }
 
-  friend bool operator<(Counted a, Counted b) { return ++tally().cmp, a.value_ < b.value_; }
+  friend bool operator<(Counted a, Counted b);
+  friend bool operator<=(Counted a, Counted b);
   friend bool operator>(Counted a, Counted b) { return b < a; }
-  friend bool operator<=(Counted a, Counted b) { return ++tally().cmp, a.value_ <= b.value_; }
   friend bool operator>=(Counted a, Counted b) { return b <= a; }
 
-  friend Counted sqrt(Counted x) { return ++tally().sqrt, std::sqrt(x.value_); }
-  friend Counted exp(Counted x) { return ++tally().exp, std::exp(x.value_); }
-  friend Counted log(Counted x) { return ++tally().log, std::log(x.value_); }
-  friend Counted erf(Counted x) { return ++tally().erf, std::erf(x.value_); }
-  friend Counted abs(Counted x) { return ++tally().cmp, std::abs(x.value_); }
+  friend Counted sqrt(Counted x);
+  friend Counted exp(Counted x);
+  friend Counted log(Counted x);
+  friend Counted erf(Counted x);
+  friend Counted abs(Counted x);
 
  private:
   double value_ = 0;

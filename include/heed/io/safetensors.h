@@ -15,6 +15,7 @@
 #include <map>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace heed {
@@ -112,6 +113,7 @@ class SafetensorsWriter {
   void add(const std::string& name, DType dtype, const Shape& shape, const void* data);
 
   std::vector<Entry> entries_;
+  std::unordered_set<std::string> names_;
   std::map<std::string, std::string> metadata_;
 };
 

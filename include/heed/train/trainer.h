@@ -15,6 +15,7 @@ struct TrainOptions {
   bool resume = false;                           ///< continue the run in the directory
   const std::atomic<bool>* interrupt = nullptr;  ///< when it becomes true: finish the step, save, stop
   Profile* profile = nullptr;                    ///< filled with the time that operations of training steps took
+  bool check = false;                            ///< make the first step only, and write nothing; `run` may be empty
 };
 
 /// What a run is about to do.
@@ -59,12 +60,13 @@ class TrainObserver {
   virtual void test(const Evaluation&) {}
 };
 
-/// How training ended: after all epochs, at train.max_steps, or by `interrupt`.
-enum class Outcome { finished, stopped, interrupted };
+/// How training ended: after all epochs, at train.max_steps, by `interrupt`, or after a first step that was a check.
+enum class Outcome { finished, stopped, interrupted, checked };
 
 /// Trains as `experiment` says and fills the run directory. Bad input is an Error before anything is written; a loss
 /// that is not finite throws Diverged. best.safetensors holds the weights with the best validation accuracy, or the
-/// latest where no images are set aside. The test set is looked at once, at the end.
+/// latest where no images are set aside. The test set is looked at once, at the end. A check reads the first batch of
+/// each part of the data and takes that to train on through one step, which must leave finite numbers.
 Outcome train(const Experiment& experiment, const TrainOptions& options, TrainObserver& observer);
 
 /// The same for a model and a task of one's own, in float or double; [model], [attention] and [data] are for the

@@ -1,0 +1,113 @@
+// Disks that are full, limited or read-only: one line that says so, exit status 2, and the last good checkpoint is
+// there to go on from.
+#include "support/cli.h"
+#include "support/command.h"
+
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// A run that was stopped after its first three steps, and the same uninterrupted.
+struct StoppedRun : Workshop {
+  std::string file, whole = *this / "whole", run = *this / "run";
+
+  StoppedRun() {
+    Experiment x = experiment();
+    x.train.log_steps = true;
+    file = write_experiment(*this, x);
+    output_of({"train", file, "--run", whole});
+    output_of({"train", file, "--run", run, "--set", "train.max_steps=3"});
+  }
+
+  std::string begin(const std::string& directory) const { return "train " + file + " --run " + directory; }
+  static std::string resume(const std::string& directory) {
+    return "train --run " + directory + " --resume --set train.max_steps=0";
+  }
+};
+
+/// Runs a line of shell which may mount file systems that nobody else sees.
+CommandResult run_with_mounts(const std::string& line) { return run_command("unshare -m sh -c '" + line + "'"); }
+
+boost::test_tools::assertion_result with_mounts(boost::unit_test::test_unit_id) {
+  static const bool can = run_with_mounts("mount -t tmpfs tmpfs /mnt").status == 0;
+  boost::test_tools::assertion_result result(can);
+  if (!can) result.message() << "mounting a file system takes more rights than this user has";
+  return result;
+}
+
+void check_refused(const CommandResult& result, const std::string& piece) {
+  BOOST_TEST(result.status == 2);
+  BOOST_TEST(is_line_with(result.errors, piece), result.errors);
+}
+
+const std::string heed_itself = program();
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(cli_disk)
+
+BOOST_AUTO_TEST_CASE(results_that_do_not_arrive_are_an_error) {
+  const std::string said = "heed: standard output cannot be written";
+  for (const std::string command : {"list", "cost models/vit-micro.toml", "cost models/vit-micro.toml --json"})
+    check_refused(run_command(heed_itself + " " + command + " >/dev/full"), said);
+}
+
+// A checkpoint of this model takes more than the 20 KiB that are allowed, metrics.csv and config.toml less.
+BOOST_FIXTURE_TEST_CASE(a_limit_of_file_sizes, StoppedRun) {
+  BOOST_TEST(std::filesystem::file_size(run + "/last.safetensors") > 20u << 10);
+  const std::string before = read_file(run + "/last.safetensors");
+  check_refused(run_command("ulimit -f 40 && " + heed_itself + " " + resume(run)),
+                "safetensors: cannot write: File too");
+  BOOST_TEST((read_file(run + "/last.safetensors") == before));
+  output_of({"train", "--run", run, "--resume", "--set", "train.max_steps=0"});
+  check_same_run(whole, run);
+
+  const std::string fresh = *this / "fresh";
+  check_refused(run_command("ulimit -f 40 && " + heed_itself + " " + begin(fresh)),
+                "safetensors: cannot write: File too");
+  output_of({"train", file, "--run", fresh});
+  check_same_run(whole, fresh);
+}
+
+// The disk has room for what there is already, and is then filled to the last byte.
+BOOST_FIXTURE_TEST_CASE(a_full_disk, StoppedRun, *boost::unit_test::precondition(with_mounts)) {
+  const std::string disk = *this / "disk", again = *this / "again";
+  std::filesystem::create_directories(disk);
+  const CommandResult result = run_with_mounts(fmt::format(
+      "mount -t tmpfs -o size=8m tmpfs {0} && cp -a {1} {0}/run && dd if=/dev/zero of={0}/ballast bs=4k 2>{2}/dd; "
+      "{3} {4}; status=$?; cmp {1}/last.safetensors {0}/run/last.safetensors || status=99; rm {0}/ballast; "
+      "{3} {4} || status=98; cp -a {0}/run {5}; exit $status",
+      disk, run, (*this / "."), heed_itself, resume(disk + "/run"), again));
+  check_refused(result, "No space left on device");
+  check_same_run(whole, again);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_disk_that_cannot_be_written, StoppedRun, *boost::unit_test::precondition(with_mounts)) {
+  const std::string before = read_file(run + "/last.safetensors");
+  const std::string read_only = fmt::format("mount --bind -o ro {0} {0} && {1} ", (*this / "."), heed_itself);
+  check_refused(run_with_mounts(read_only + begin(*this / "fresh")), "Read-only file system");
+  check_refused(run_with_mounts(read_only + resume(run)), "Read-only file system");
+  BOOST_TEST(!std::filesystem::exists(*this / "fresh"));
+  BOOST_TEST((read_file(run + "/last.safetensors") == before));
+  output_of({"train", "--run", run, "--resume", "--set", "train.max_steps=0"});
+  check_same_run(whole, run);
+}
+
+BOOST_AUTO_TEST_CASE(a_directory_without_permission) {
+  if (::geteuid() == 0) {
+    BOOST_TEST_MESSAGE("permissions do not bind root");
+    return;
+  }
+  const Workshop workshop;
+  const std::string file = write_experiment(workshop, workshop.experiment()), closed = workshop / "closed";
+  std::filesystem::create_directories(closed);
+  std::filesystem::permissions(closed, std::filesystem::perms(0500));
+  check_refusal({"train", file, "--run", closed + "/run"}, {closed + "/run", "Permission denied"});
+}
+
+BOOST_AUTO_TEST_SUITE_END()

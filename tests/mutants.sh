@@ -1,0 +1,107 @@
+#!/bin/sh
+# Does the suite see faults? Plants one at a time in a copy of the source, builds what changes, runs the tests: those of
+# the layer first, then all that are quick, then all. A fault that no test sees survives; 95 of 100 must not.
+#
+#   sh tests/mutants.sh [COUNT [SEED]]      from 100 and 1; results in build/mutants/results, a line per fault
+#
+# A fault that does not compile, or is in a header which more than WIDEST files include, is passed over for the next one;
+# so is one listed in tests/mutants.txt, which changes nothing that a test could see. A file of results is gone on with.
+set -eu
+
+cd "$(dirname "$0")/.."
+count=${1:-100}
+seed=${2:-1}
+WIDEST=${WIDEST:-60}
+layers='base cost kernels attention tape ops nn data io train'
+tab=$(printf '\t')
+root=$PWD
+place=$root/build/mutants
+results=$place/results
+tree=$place/tree
+
+die() {
+  echo "tests/mutants.sh: $*" >&2
+  exit 1
+}
+
+build() { "${MAKE:-make}" -C "$tree" --no-print-directory CXX="${CXX:-g++}" all build/tests/run >"$place/build.log" 2>&1; }
+
+# Runs some suites, named between commas: for at most three times the seconds they take without a fault, and 30 more.
+run_tests() {
+  seconds=$(awk -v suites=",$1," 'index(suites, "," $1 ",") { sum += $2 } END { print int(3e-6 * sum) + 30 }' "$place/times")
+  # A fault may fill memory or disk; what it leaves goes with its directory.
+  mkdir -p "$scratch"
+  passed=true
+  (cd "$tree" && TMPDIR=$scratch prlimit --as=16000000000: timeout -k 5 "$seconds" \
+    build/tests/run --log_level=unit_scope --run_test="$1") \
+    >"$place/tests.log" 2>&1 </dev/null || passed=false
+  rm -rf -- "$scratch"
+  $passed
+}
+
+# The suites of the tests of a layer, or of all layers if it is '*', between commas.
+suites_of() {
+  # shellcheck disable=SC2086
+  (cd "$tree/tests" && sed -n 's/^BOOST_[A-Z_]*TEST_SUITE(\([a-z0-9_]*\).*/\1/p' $1/*.cpp) | sort -u | paste -sd, -
+}
+
+mkdir -p "$tree"
+memory=/dev/shm
+[ -w "$memory" ] || memory=$place
+scratch=$memory/heed-mutants.$$
+trap 'rm -rf -- "$scratch"' EXIT
+trap 'exit 130' INT TERM HUP
+
+# What is built is copied with its times, so that make compiles little.
+for part in Makefile heed.pc.in README.md LICENSE include src tests models experiments docs datasets; do
+  rm -rf -- "${tree:?}/$part"
+  cp -a "$part" "$tree"
+done
+mkdir -p "$tree/build"
+[ -d "$tree/build/src" ] || cp -a build/O1 build/O3 build/flags build/src build/tests build/libheed.a build/heed "$tree/build"
+build || die "the copy of the source does not build: $(tail -n 5 "$place/build.log")"
+all=$(suites_of '*')
+echo "$all" | tr , '\n' | sed 's/$/ 1e9/' >"$place/times"
+run_tests "$all" || die "the tests fail without a fault: $(tail -n 5 "$place/tests.log")"
+sed -n 's/.*Leaving test suite "\(.*\)"; testing time: \([0-9]*\)us/\1 \2/p' "$place/tests.log" >"$place/times"
+quick=$(awk '$2 < 2e6 { print $1 }' "$place/times" | paste -sd, -)
+
+sources=$(cd "$tree" && for layer in $layers; do find "src/$layer" "include/heed/$layer" -name '*.h' -o -name '*.cpp'; done |
+  LC_ALL=C sort)
+# shellcheck disable=SC2086
+(cd "$tree" && awk -v seed="$seed" -f tests/mutants.awk $sources) >"$place/drawn"
+
+touch "$results"
+done=$(wc -l <"$results")
+while [ "$done" -lt "$count" ] && IFS=$tab read -r file number changed; do
+  original=$(sed -n "${number}p" "$tree/$file")
+  fault="$file:$number$tab$original$tab$changed"
+  grep -qF "$fault" "$results" && continue
+  # Equivalent faults are known by their text: lines move.
+  grep -qxF -- "$file$tab$original$tab$changed" "$tree/tests/mutants.txt" && continue
+  case $file in *.h) [ "$(grep -rlF --include='*.d' "$file" "$tree/build" | wc -l)" -le "$WIDEST" ] || continue ;; esac
+
+  cp -a "$tree/$file" "$place/original"
+  awk -v number="$number" -v changed="$(printf '%s' "$changed" | sed 's/\\/\\\\/g')" \
+    'FNR == number { $0 = changed } { print }' "$place/original" >"$tree/$file"
+  layer=${file#include/heed/}
+  layer=${layer#src/}
+  layer=${layer%%/*}
+  if build; then
+    if ! run_tests "$(suites_of "$layer")"; then
+      verdict=caught
+    elif ! run_tests "$quick" || ! run_tests "$all"; then
+      verdict='caught by others'
+    else
+      verdict=survived
+    fi
+    done=$((done + 1))
+    printf '%s\t%s\n' "$verdict" "$fault" | tee -a "$results"
+  fi
+  # With a new time, so that make compiles it again.
+  cat "$place/original" >"$tree/$file"
+done <"$place/drawn"
+
+survivors=$(grep -c '^survived' "$results") || true
+echo "$((done - survivors)) of $done faults were caught"
+[ $((100 * survivors)) -le $((5 * done)) ]
