@@ -137,7 +137,7 @@ $(BUILD)/tests/core: $(call objects,tests/core.cpp $(CORE))
 OPTIMISE := -O1
 $(addprefix $(BUILD)/src/,kernels/%.o attention/%.o ops/%.o train/step.o train/optimizer.o bench/mechanism_cases.o \
   analysis/newton_residual.o checks/adder_cases.o): private OPTIMISE := -O3
-$(BUILD)/tests/%.o: private FLAGS += -Itests -DBOOST_TEST_DYN_LINK
+$(BUILD)/tests/%.o: private FLAGS += -Itests -I. -DBOOST_TEST_DYN_LINK
 
 $(BUILD)/%.o: %.cpp $(BUILD)/flags $(BUILD)/O1/common.h.gch $(BUILD)/O3/common.h.gch
 	@mkdir -p $(@D)

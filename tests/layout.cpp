@@ -1,5 +1,6 @@
 // The source is laid out as docs/architecture.md says: a folder for each layer, in include/heed, src and tests alike,
-// and includes that run downward only. The same checks are shown to find faults that are planted in a small tree.
+// includes that run downward only, and headers of a layer's own beside its files. The same checks are shown to find
+// faults that are planted in a small tree.
 #include "heed/io/file.h"
 #include "support/temporary.h"
 
@@ -50,6 +51,7 @@ class Layout {
       if (!fs::exists(root / "include/heed" / layer) && !fs::exists(root / "src" / layer))
         fault("docs/architecture.md", "the layer '" + layer + "' has no folder");
     for (const char* top : {"include/heed", "src", "tests"}) read_includes(top);
+    find_public();
     check_users();
     std::sort(faults_.begin(), faults_.end());
   }
@@ -94,7 +96,7 @@ class Layout {
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root_ / top)) {
       const std::string path = entry.path().lexically_relative(root_), extension = entry.path().extension();
       if (extension != ".h" && extension != ".cpp") continue;
-      if (extension == ".h" && top == "include/heed") users_[path];
+      if (extension == ".h" && top != "tests") users_[path];
       const Lines lines = lines_of(entry.path());
       for (std::size_t i = 0; i < lines.size(); ++i)
         if (std::smatch match; std::regex_match(lines[i], match, include))
@@ -106,10 +108,17 @@ class Layout {
     if (header.find("../") != std::string::npos) return fault(where, "includes '" + header + "', out of its folder");
     const bool of_heed = header.starts_with("heed/");
     if (of_heed) users_["include/" + header].insert(path);
-    if (path.starts_with("tests/")) return;
+    if (path.starts_with("tests/")) {
+      if (!header.starts_with("src/")) return;
+      users_[header].insert(path);
+      if (layer_of(path) != layer_of(header))
+        fault(where, "includes '" + header + "', which is for the tests of " + layer_of(header));
+      return;
+    }
     if (!of_heed) {
-      if (!fs::exists((root_ / path).parent_path() / header))
-        fault(where, "includes '" + header + "', which is not beside it");
+      const fs::path beside = fs::path(path).parent_path() / header;
+      users_[beside].insert(path);
+      if (!fs::exists(root_ / beside)) fault(where, "includes '" + header + "', which is not beside it");
       return;
     }
     const std::string from = layer_of(path), to = layer_of("include/" + header);
@@ -117,22 +126,43 @@ class Layout {
       fault(where, from + " includes '" + header + "' of " + (to.empty() ? "no layer" : to + ", a later layer"));
   }
 
+  /// A header is public if a file of another layer uses it, heed.h among them, or a public header does. Tests do not
+  /// count: they test what there is.
+  void find_public() {
+    public_ = {"include/heed/heed.h"};
+    for (std::size_t before = 0; before < public_.size();) {
+      before = public_.size();
+      for (const auto& [header, users] : users_)
+        if (std::any_of(users.begin(), users.end(), [&, layer = layer_of(header)](const std::string& user) {
+              return !user.starts_with("tests/") && (layer_of(user) != layer || public_.contains(user));
+            }))
+          public_.insert(header);
+    }
+  }
+
   void check_users() {
     for (const auto& [header, users] : users_) {
       const std::string layer = layer_of(header);
       if (layer.empty()) continue;
-      if (!fs::exists(root_ / header))
-        fault(*users.begin(), "includes " + header + ", which does not exist");
-      else if (users.empty())
+      if (!fs::exists(root_ / header)) {
+        if (header.starts_with("include/")) fault(*users.begin(), "includes " + header + ", which does not exist");
+      } else if (users.empty()) {
         fault(header, "no file uses it");
-      else if (users.size() == 1 && layer_of(*users.begin()) != layer)
+      } else if (header.starts_with("src/")) {
+        continue;
+      } else if (users.size() == 1 && layer_of(*users.begin()) != layer) {
         fault(header, "only " + *users.begin() + " uses it, from another folder");
+      } else if (!public_.contains(header)) {
+        fault(header, "no other layer uses it; its place is src/" + layer);
+      }
     }
   }
 
   fs::path root_;
   Lines layers_, faults_;
-  std::map<std::string, std::set<std::string>> users_;  ///< of each header in include/heed: the files that include it
+  std::map<std::string, std::set<std::string>>
+      users_;                     ///< of each header but those of tests: the files that include it
+  std::set<std::string> public_;  ///< headers
 };
 
 /// A tree in order, of two layers.
@@ -146,6 +176,7 @@ struct Tree {
     write("include/heed/tape/tape.h", "#include \"heed/base/tensor.h\"\n");
     write("src/base/tensor.cpp", "#include \"heed/base/tensor.h\"\n#include \"strides.h\"\n");
     write("src/base/strides.h", "");
+    write("tests/base/strides.cpp", "#include \"src/base/strides.h\"\n");
     write("tests/tape/tape.cpp", "#include \"heed/tape/tape.h\"\n#include \"support/compare.h\"\n");
     write("tests/support/compare.h", "");
     write("tests/main.cpp", "");
@@ -209,15 +240,37 @@ BOOST_FIXTURE_TEST_CASE(headers_of_other_folders, Tree) {
              "tests/tape/tape.cpp:2: includes '../support/compare.h', out of its folder\n");
 }
 
+BOOST_FIXTURE_TEST_CASE(private_headers_in_tests_of_other_layers, Tree) {
+  write("tests/tape/tape.cpp", "#include \"heed/tape/tape.h\"\n#include \"src/base/strides.h\"\n");
+  BOOST_TEST(faults() == "tests/tape/tape.cpp:2: includes 'src/base/strides.h', which is for the tests of base\n");
+}
+
+// Neither its layer's sources nor tests make a header public; a header that another layer uses does.
+BOOST_FIXTURE_TEST_CASE(public_headers_of_one_layer, Tree) {
+  write("include/heed/base/shape.h", "");
+  write("include/heed/base/arena.h", "#include \"heed/base/block.h\"\n");
+  write("include/heed/base/block.h", "");
+  write("include/heed/base/tensor.h", "#include \"heed/base/shape.h\"\n");
+  write("src/base/arena.cpp", "#include \"heed/base/arena.h\"\n");
+  write("tests/base/arena.cpp", "#include \"heed/base/arena.h\"\n#include \"heed/base/block.h\"\n");
+  write("tests/tape/tape.cpp", "#include \"heed/tape/tape.h\"\n#include \"heed/base/arena.h\"\n");
+  BOOST_TEST(faults() ==
+             "include/heed/base/arena.h: no other layer uses it; its place is src/base\n"
+             "include/heed/base/block.h: no other layer uses it; its place is src/base\n");
+}
+
 BOOST_FIXTURE_TEST_CASE(headers_of_one_use_and_of_none, Tree) {
   write("include/heed/base/arena.h", "");
   write("include/heed/base/forgotten.h", "");
+  write("src/base/unused.h", "");
   write("include/heed/tape/trace.h", "");
   write("include/heed/tape/tape.h", "#include \"heed/base/tensor.h\"\n#include \"heed/base/arena.h\"\n");
   write("src/tape/tape.cpp", "#include \"heed/tape/trace.h\"\n#include \"heed/tape/lost.h\"\n");
   BOOST_TEST(faults() ==
              "include/heed/base/arena.h: only include/heed/tape/tape.h uses it, from another folder\n"
              "include/heed/base/forgotten.h: no file uses it\n"
+             "include/heed/tape/trace.h: no other layer uses it; its place is src/tape\n"
+             "src/base/unused.h: no file uses it\n"
              "src/tape/tape.cpp: includes include/heed/tape/lost.h, which does not exist\n");
 }
 

@@ -21,6 +21,7 @@ Json row_json(Json json, const CostRow& row, const EnergyTable& table) {
 Json model_json(Json json, const ModelCost& model, const CostQuery& query, const EnergyTable& table) {
   constexpr const char* passes[] = {"forward", "backward", "step"};
   json["convention"] = convention_names[static_cast<std::size_t>(query.convention)];
+  json["counted"] = counted(query.convention);
   json["pass"] = passes[static_cast<std::size_t>(query.pass)];
   json["batch"] = query.batch;
   json["energy_table"] = table.name;

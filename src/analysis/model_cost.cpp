@@ -124,6 +124,13 @@ const std::vector<OperationCost>& operations_for(const ModelCost& model, CostPas
 
 }  // namespace
 
+std::string counted(Convention convention) {
+  const std::string what = convention == Convention::contractions
+                               ? "matrix products, convolutions, distances and weighted sums"
+                               : "every floating-point operation";
+  return what + ", as the textbook computes them; float may take a faster way";
+}
+
 BlockName::BlockName(const std::string& layer) : stem(layer) {
   const std::size_t digits = layer.find('.', layer.find("block")) + 1;
   const char* const end = layer.data() + layer.size();

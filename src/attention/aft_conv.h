@@ -11,13 +11,12 @@
 // image, which cancels where w' < 0; here the two parts are disjoint (kernels/neighbourhood.h). Eq. 8 prints no
 // epsilon.
 //
-// Sparser variants (Appendix) and w' itself: aft_conv_bias.h.
+// Sparser variants (Appendix) and w' itself: aft_conv_bias.h. Forward and backward: aft_conv.cpp.
 #pragma once
 
 #include "aft_conv_bias.h"
 
 #include "heed/attention/mechanism_base.h"
-#include "heed/kernels/gate.h"
 #include "heed/kernels/neighbourhood.h"
 
 namespace heed {
@@ -71,104 +70,17 @@ struct AftConv {
 
   template <class T>
   void run_forward(const AttentionInput<T>& in, Heads<T> outs, const Bias<const T>& bias, const Saved<T>& saved,
-                   const Scratch<T>& scratch) const {
-    for (Index h = 0; h < in.shape.heads; ++h) {
-      const Matrix<T> mass = saved.mass[h], y = saved.y[h], out = outs[h];
-      const kernels::ExpSums<T> sums{saved.scale[h], mass, y};
-      // 2. the sums of each query
-      kernels::neighbourhood_sums(grid(in.shape), keys(in, h), bias.used[h], false, scratch.running, sums);
-      // 3. y = value / mass
-      for (Index t = 0; t < y.rows; ++t) divide(sums.value[t], mass(t, 0), y.columns, y[t]);
-      // 4. out = sigma(q) y
-      if (query)
-        kernels::gate_forward(in.q[h], y, out);
-      else
-        for (Index t = 0; t < y.rows; ++t) std::copy_n(y[t], y.columns, out[t]);
-    }
-  }
-
-  // With p[t,s] = f e^k[s] / den[t], the weight of key s, G = dy / den [N, d] and b = <G, y> [N]:
-  // Undoing 4: dy = sigma(q) dout, dq = sigma'(q) y dout.
-  // Undoing 3, 2: y is a weighted mean, so dv[s] = sum_t p dy[t] and the exponent x = k + w' has
-  //     dx[t,s] = p <dy[t], v[s] - y[t]> = f e^(k[s] - scale[t]) <G[t], v[s] - y[t]>.
-  //   So with the sums over queries (B, A)[s] = sum_t f e^-scale[t] (b[t], G[t]), over the same window seen from the
-  //   key,
-  //     dv[s] = e^k[s] A[s],   dk[s] = e^k[s] (<A[s], v[s]> - B[s]),   dw'[place] = sum of dx over the pairs there.
+                   const Scratch<T>& scratch) const;
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T> douts, const Bias<const T>& bias, const Saved<T>& saved,
-                    const Scratch<T>& scratch, const AttentionGradient<T>& gradient, const Bias<T>& dbias) const {
-    using kernels::exp;
-    const kernels::Neighbourhood g = grid(in.shape);
-    const Index N = in.shape.queries, d = in.shape.value_width;
-    const Matrix<T> minus_scale = scratch.queries.scale, b = scratch.queries.mass, G = scratch.queries.value;
-    const Matrix<T> A = scratch.keys.value, B = scratch.keys.mass, dy = G;
-    for (Index h = 0; h < in.shape.heads; ++h) {
-      const Matrix<const T> scale = saved.scale[h], mass = saved.mass[h], y = saved.y[h];
-      const Matrix<const T> k = in.k[h], v = in.v[h], dout = douts[h];
-      const Matrix<T> dq = gradient.q[h], dk = gradient.k[h], dv = gradient.v[h];
-      // 4.
-      if (query) {
-        kernels::gate_backward(in.q[h], y, dout, gradient.update, dq, dy);
-      } else {
-        for (Index t = 0; t < N; ++t) std::copy_n(dout[t], d, dy[t]);
-        if (gradient.update == Update::assign) fill(dq, T(0));
-      }
-      // 3.
-      for (Index t = 0; t < N; ++t) {
-        divide(dy[t], mass(t, 0), d, G[t]);
-        minus_scale(t, 0) = -scale(t, 0);
-      }
-      kernels::row_dots(G, y, b.data);
-      // 2.
-      kernels::neighbourhood_sums(g, scratch.queries, bias.used[h], true, scratch.running, scratch.keys);
-      const Matrix<T> A_v = b;  // <A[s], v[s]>
-      kernels::row_dots(A, v, A_v.data);
-      for (Index s = 0; s < N; ++s) {
-        const T e = exp(k(s, 0) + scratch.keys.scale(s, 0));
-        for (Index c = 0; c < d; ++c) write(gradient.update, dv(s, c), e * A(s, c));
-        write(gradient.update, dk(s, 0), e * (A_v(s, 0) - B(s, 0)));
-      }
-      kernels::neighbourhood_bias_gradient(g, keys(in, h), bias.used[h], {scale, y, G}, dbias.used[h]);
-    }
-  }
+                    const Scratch<T>& scratch, const AttentionGradient<T>& gradient, const Bias<T>& dbias) const;
 
-  Cost cost(const AttentionShape& s) const {
-    const Index N = s.queries, d = s.value_width, gated = query ? N * d : 0;
-    const kernels::Neighbourhood g = grid(s);
-    const kernels::NeighbourPairs pairs = kernels::neighbour_pairs(g);
-    Cost cost;
-    // Forward: 2. sums; 3. y; 4. gate.
-    cost.forward = kernels::neighbourhood_sums_counts(g, d, false) + N * d * Counts{.div = 1} +
-                   kernels::gate_forward_counts(gated);
-    // Backward: 4.; 3. with b; 2. sums, <A, v>, dv and dk, dw'.
-    cost.backward = kernels::gate_backward_counts(gated, Update::assign) + N * d * Counts{.div = 1} +
-                    kernels::row_dots_counts(N, d) + kernels::neighbourhood_sums_counts(g, d, true) +
-                    kernels::row_dots_counts(N, d) + N * Counts{.mul = d + 1, .add = 2, .exp = 1} +
-                    kernels::neighbourhood_bias_gradient_counts(g, d);
-    // Numerator and denominator of each pair in the window, and of each cell for what lies outside; dv, dk and dw.
-    const Index outside = pairs.outside > 0 ? N : 0;
-    cost.forward_contractions = (pairs.inside + outside) * Counts{.mul = d, .add = d + 1};
-    cost.backward_contractions =
-        pairs.inside * Counts{.mul = 2 * d + 1, .add = 2 * d + 2} + outside * Counts{.mul = d + 1, .add = d + 1};
-    cost.attention_exp = cost.forward.exp - gated;  // without the gate's
-    return s.heads * cost;
-  }
+  Cost cost(const AttentionShape& s) const;
 
  private:
-  /// to = from / divisor; to may be from.
-  template <class T>
-  static void divide(const T* from, T divisor, Index n, T* to) {
-    for (Index c = 0; c < n; ++c) to[c] = from[c] / divisor;
-  }
-
   kernels::Neighbourhood grid(const AttentionShape& s) const {
     if (dims == 1) return {1, s.queries, 0, size / 2, !masked};
     return {s.grid_height, s.grid_width, size / 2, size / 2, !masked};
-  }
-
-  template <class T>
-  static kernels::ExpSums<const T> keys(const AttentionInput<T>& in, Index h) {
-    return {in.k[h], {}, in.v[h]};
   }
 };
 

@@ -76,6 +76,14 @@ struct AftConvBias {
     }
     for (Index i = 0; i < P; ++i) used[i] = sample[i] * plain[i];
   }
+  Counts make_counts() const {
+    const Index P = places;
+    Counts counts;
+    if (reparam) counts += {.mul = 2 * P, .add = 4 * P - 1, .div = P + 2, .sqrt = 1};
+    if (sparsity == Sparsity::gumbel)
+      counts += P * Counts{.mul = 1, .add = 1, .div = 1} + kernels::softmax_counts(1, P);
+    return counts;
+  }
 
   // Undoing 1: dused [P] becomes dw'. With z = softmax(l), l = (w' + noise) / tau, used = z w':
   //   dw' = z dused + z (w' dused - sum z w' dused) / tau;   evaluation: z is constant, dw' = z dused.
@@ -109,11 +117,16 @@ struct AftConvBias {
     const T factor = of.parameters[1][h] / bias.deviation(h, 0);
     for (Index i = 0; i < P; ++i) dw[i] += factor * (dplain[i] - mean - normal[i] * along);
   }
+  Counts make_backward_counts() const {
+    const Index P = places;
+    Counts counts = reparam ? Counts{.mul = 3 * P, .add = 5 * P, .div = 3} : Counts{.add = P};
+    if (sparsity == Sparsity::gumbel) counts += {.mul = 3 * P, .add = 3 * P - 1, .div = P};
+    return counts;
+  }
 
   /// coef sum_heads H(softmax(w')), H(p) = -sum p log p, the entropy (Eq. 9). Its gradient: dH/dw' = -p (log p + H).
   template <class T>
   T run_penalty(const AttentionPenalty<T>& call) const {
-    using std::log;
     const Index P = places;
     std::vector<T> numbers(static_cast<std::size_t>(memory_size(call.shape.heads) + 2 * P));
     Carver<T> carve(numbers.data());
@@ -123,17 +136,10 @@ struct AftConvBias {
     T total(0);
     for (Index h = 0; h < call.shape.heads; ++h) {
       make(own, h, bias);
-      const T* const plain = bias.plain[h];
-      std::copy_n(plain, P, p);
-      T kept[2]{};
-      kernels::softmax_rows(Matrix<T>(p, 1, P), Matrix<T>(kept, 1, 2));
-      const T log_sum = log(kept[1]);
-      for (Index i = 0; i < P; ++i) log_p[i] = (plain[i] - kept[0]) - log_sum;
-      T entropy = -p[0] * log_p[0];
-      for (Index i = 1; i < P; ++i) entropy -= p[i] * log_p[i];
-      total = h == 0 ? entropy : total + entropy;
+      const T H = entropy<T>(P, bias.plain[h], p, log_p);
+      total = h == 0 ? H : total + H;
       if (call.gradient.empty()) continue;
-      for (Index i = 0; i < P; ++i) dplain[i] = -(call.factor * T(coefficient)) * (p[i] * (log_p[i] + entropy));
+      entropy_backward<T>(P, -(call.factor * T(coefficient)), H, p, dplain);
       make_backward<T>(own, h, bias, dplain, call.gradient);
     }
     return T(coefficient) * total;
@@ -152,14 +158,36 @@ struct AftConvBias {
   Cost penalty_cost(Index heads) const {
     const Index P = places;
     Cost cost;
-    cost.forward = heads * (make_counts() + kernels::softmax_counts(1, P) + Counts{.add = 2 * P, .log = 1} +
-                            Counts{.mul = P, .add = P - 1}) +
-                   Counts{.mul = 1, .add = heads - 1};
-    cost.backward = cost.forward + heads * (P * Counts{.mul = 3, .add = 1} + make_backward_counts());
+    cost.forward = heads * (make_counts() + entropy_counts(P)) + Counts{.mul = 1, .add = heads - 1};
+    cost.backward = cost.forward + heads * (entropy_backward_counts(P) + make_backward_counts());
     return cost;
   }
 
  private:
+  /// H(p) = -sum p log p for p = softmax(w'), P numbers; leaves p and log p.
+  template <class T>
+  static T entropy(Index P, const T* plain, T* p, T* log_p) {
+    using std::log;
+    std::copy_n(plain, P, p);
+    T kept[2]{};
+    kernels::softmax_rows(Matrix<T>(p, 1, P), Matrix<T>(kept, 1, 2));
+    const T log_sum = log(kept[1]);
+    for (Index i = 0; i < P; ++i) log_p[i] = (plain[i] - kept[0]) - log_sum;
+    T H = -p[0] * log_p[0];
+    for (Index i = 1; i < P; ++i) H -= p[i] * log_p[i];
+    return H;
+  }
+  static Counts entropy_counts(Index P) {
+    return kernels::softmax_counts(1, P) + Counts{.mul = P, .add = 3 * P - 1, .log = 1};
+  }
+
+  /// log p becomes factor p (log p + H), which is -factor dH/dw'.
+  template <class T>
+  static void entropy_backward(Index P, T factor, T H, const T* p, T* log_p) {
+    for (Index i = 0; i < P; ++i) log_p[i] = factor * (p[i] * (log_p[i] + H));
+  }
+  static Counts entropy_backward_counts(Index P) { return Counts{.mul = 2 * P + 1, .add = P}; }
+
   Index memory_size(Index heads) const {
     Carver<float> carve;
     memory(heads, carve);
@@ -172,21 +200,6 @@ struct AftConvBias {
     auto total = term(0);
     for (Index i = 1; i < n; ++i) total += term(i);
     return total;
-  }
-
-  Counts make_counts() const {
-    const Index P = places;
-    Counts counts;
-    if (reparam) counts += {.mul = 2 * P, .add = 4 * P - 1, .div = P + 2, .sqrt = 1};
-    if (sparsity == Sparsity::gumbel)
-      counts += P * Counts{.mul = 1, .add = 1, .div = 1} + kernels::softmax_counts(1, P);
-    return counts;
-  }
-  Counts make_backward_counts() const {
-    const Index P = places;
-    Counts counts = reparam ? Counts{.mul = 3 * P, .add = 5 * P, .div = 3} : Counts{.add = P};
-    if (sparsity == Sparsity::gumbel) counts += {.mul = 3 * P, .add = 3 * P - 1, .div = P};
-    return counts;
   }
 };
 

@@ -86,7 +86,7 @@ struct AftFull {
     // 2. and over the keys before and after them
     unbiased(z).forward(in, sums, scratch.running);
     // 3. y = value / mass
-    for (Index i = 0; i < y.size(); ++i) y.data[i] = sums.value.data[i] / sums.mass.data[i];
+    means(sums, y);
     // 4. out = sigma(q) y
     if (query) return kernels::gate_forward(in.q[0], z.of_queries(y), out);
     for (Index t = 0; t < z.N; ++t) std::copy_n(z.of_queries(y)[t], z.D, out[t]);
@@ -97,7 +97,8 @@ struct AftFull {
   // Undoing 3-1: y is a weighted mean, so dy[t,c]/dx[t,s,c] = p (v[s,c] - y[t,c]) for the exponent x = k + w, hence
   //   dv[s,c] = sum_t p dy[t,c],   dk[s,c] = sum_t p dy[t,c] (v[s,c] - y[t,c]),   dw[t,s] = the same, summed over c.
   // For keys without a bias p = exp(k[s,c]) exp(-scale[t,c]) / mass[t,c]: running sums over queries of
-  // exp(-scale) (dy / mass, y dy / mass) serve all keys, as running sums over keys served the queries.
+  // exp(-scale) (dy / mass, y dy / mass) serve all keys, as running sums over keys served the queries. v and y are
+  // measured from an origin there.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T> douts, const AftBias<const T>& prepared,
                     const Saved<T>& saved, const Scratch<T>& scratch, const AttentionGradient<T>& gradient,
@@ -114,13 +115,10 @@ struct AftFull {
       if (gradient.update == Update::assign) fill(dq, T(0));
     }
     // 3.
-    for (Index i = 0; i < saved.y.size(); ++i) {
-      queries.scale.data[i] = -saved.scale.data[i];
-      queries.mass.data[i] = queries.mass.data[i] / saved.mass.data[i];
-      queries.value.data[i] = saved.y.data[i] * queries.mass.data[i];
-    }
+    const T* const origin = kernels::value_origin<T>(saved.y);
+    means_backward(saved, origin, queries);
     // 2. and 1.
-    unbiased(z).backward(in, queries, scratch.running, gradient);
+    unbiased(z).backward(in, queries, origin, scratch.running, gradient);
     if (window > 0)
       biased(z).backward(in, prepared, {saved.scale, saved.y, queries.mass}, scratch.biased, gradient, dprepared);
   }
@@ -153,21 +151,45 @@ struct AftFull {
         cost.forward += kernels::exp_sums_of_counts(r.last - r.first, z.D, true);
       }
     cost.forward += others.forward_counts();
-    cost.forward += z.rows * z.D * Counts{.div = 1} + kernels::gate_forward_counts(gated);
+    cost.forward += means_counts(z.rows * z.D) + kernels::gate_forward_counts(gated);
     // Backward: 4.; 3.; 2. the others; 1. biased keys.
-    cost.backward += kernels::gate_backward_counts(gated, Update::assign) + (z.N - z.rows) * z.D * Counts{.add = 1} +
-                     z.rows * z.D * Counts{.mul = 1, .div = 1};
+    cost.backward +=
+        kernels::gate_backward_counts(gated, Update::assign) + z.shared_counts() + means_backward_counts(z.rows * z.D);
     cost.backward += others.backward_counts() + kernels::exp_sums_backward_counts(fresh, z.D, Update::assign) +
                      kernels::exp_sums_backward_counts(pairs - fresh, z.D, Update::accumulate);
     // Numerator and denominator of each pair, or of each key without a bias; dv, dk and dw.
-    cost.forward_contractions += z.D * (pairs + others.keys()) * Counts{.mul = 1, .add = 2};
+    cost.forward_contractions += kernels::exp_sums_contractions(pairs + others.keys(), z.D);
     cost.backward_contractions +=
-        z.D * pairs * Counts{.mul = 2, .add = 3} + z.D * others.keys() * Counts{.mul = 2, .add = 2};
+        kernels::exp_sums_backward_contractions(pairs, z.D) + kernels::exp_sums_at_key_contractions(others.keys(), z.D);
     cost.attention_exp = cost.forward.exp - gated;  // without the gate's
     return cost;
   }
 
  private:
+  /// y = value / mass.
+  template <class T>
+  static void means(const ExpSums<T>& sums, Matrix<T> y) {
+    for (Index i = 0; i < y.size(); ++i) y.data[i] = sums.value.data[i] / sums.mass.data[i];
+  }
+  static Counts means_counts(Index numbers) { return numbers * Counts{.div = 1}; }
+
+  /// With dy in the mass of `queries`: exp(-scale) (dy / mass, (y - origin) dy / mass), as sums over queries take them.
+  template <class T>
+  static void means_backward(const Saved<T>& saved, const T* origin, const ExpSums<T>& queries) {
+    for (Index r = 0; r < saved.y.rows; ++r) {
+      const T *const scale = saved.scale[r], *const mass = saved.mass[r], *const y = saved.y[r];
+      T *const minus_scale = queries.scale[r], *const G = queries.mass[r], *const yG = queries.value[r];
+#pragma GCC ivdep
+      for (Index c = 0; c < saved.y.columns; ++c) {
+        minus_scale[c] = -scale[c];
+        G[c] = G[c] / mass[c];
+        yG[c] = (origin ? y[c] - origin[c] : y[c]) * G[c];
+      }
+    }
+  }
+  /// Without an origin.
+  static Counts means_backward_counts(Index numbers) { return numbers * Counts{.mul = 1, .div = 1}; }
+
   struct Sizes {
     Index N, M, D;
     Index rows;  // of sums
@@ -178,6 +200,9 @@ struct AftFull {
     Matrix<T> of_queries(Matrix<T> m) const {
       return {m.data, N, m.columns, rows == 1 ? 0 : m.stride};
     }
+
+    /// Of adding up the rows of queries that share one.
+    Counts shared_counts() const { return (N - rows) * D * Counts{.add = 1}; }
 
     /// Of queries and keys for which they have a bias.
     Index pairs() const {

@@ -11,6 +11,17 @@ static constexpr MechanismEntry (*list[])() = {
     mechanism_entry<class PointwiseAttention>,
     mechanism_entry<class Soft>,
     mechanism_entry<class Adder>,
+    mechanism_entry<class Efficient>,
+    mechanism_entry<class Linear>,
+    mechanism_entry<class Linformer>,
+    mechanism_entry<class Nystrom>,
+    mechanism_entry<class Cosformer>,
+    mechanism_entry<class Synthesizer>,
+    mechanism_entry<class Window>,
+    mechanism_entry<class Xca>,
+    mechanism_entry<class Lambda>,
+    mechanism_entry<class Performer>,
+    mechanism_entry<class Reformer>,
 };
 
 std::span<const MechanismEntry> mechanisms() {

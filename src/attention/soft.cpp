@@ -20,9 +20,8 @@
 // (inverse_grad=implicit). Their LayerNorm and GELU on landmarks and convolution of v are no part of this.
 //
 // Steps 1 to 3, which make L, A, P and X, and products with S are in soft_map.h.
+#include "landmarks.h"
 #include "soft_map.h"
-
-#include "heed/attention/landmarks.h"
 
 #include <numeric>
 

@@ -6,6 +6,21 @@ namespace heed {
 
 namespace {
 
+double dot(Index n, const double* a, const double* b) { return std::inner_product(a, a + n, b, 0.0); }
+
+/// Subtracts from `row` its projections onto `count` orthonormal rows of n numbers; what is left is divided by its
+/// length. Twice, since the first pass leaves rounding errors along the others where little is left of a row.
+void orthonormalise(Index count, Index n, const double* rows, double* row) {
+  for (int pass = 0; pass < 2; ++pass) {
+    for (Index r = 0; r < count; ++r) {
+      const double along = dot(n, rows + r * n, row);
+      for (Index c = 0; c < n; ++c) row[c] -= along * rows[r * n + c];
+    }
+    const double length = std::sqrt(dot(n, row, row));
+    for (Index c = 0; c < n; ++c) row[c] /= length;
+  }
+}
+
 /// Element i of a random order of 0..count - 1: the first i + 1 exchanges of a Fisher-Yates shuffle.
 Index draw_distinct(Index count, const RandomStream& stream, Index i) {
   std::vector<Index> order(static_cast<std::size_t>(count));
@@ -18,7 +33,7 @@ Index draw_distinct(Index count, const RandomStream& stream, Index i) {
 
 }  // namespace
 
-double draw_initial(const Initial& initial, const RandomStream& stream, Index i) {
+double detail::draw_initial(const Initial& initial, const RandomStream& stream, Index i) {
   switch (initial.kind) {
     case Initial::Kind::constant:
       return initial.value;
@@ -33,8 +48,28 @@ double draw_initial(const Initial& initial, const RandomStream& stream, Index i)
         const double z = stream.derive(attempt).normal(i);
         if (std::abs(z) <= 2) return initial.value * z;
       }
+    case Initial::Kind::orthogonal:
+      break;
   }
   HEED_ASSERT(false);
+}
+
+/// Rows of normal numbers have no preferred direction, so their Gram-Schmidt basis has none either.
+std::vector<double> detail::draw_orthogonal(const RandomStream& stream, Index rows, Index columns) {
+  const RandomStream directions = stream.derive("direction"), lengths = stream.derive("length");
+  std::vector<double> all(static_cast<std::size_t>(rows * columns)), other(static_cast<std::size_t>(columns));
+  for (Index r = 0; r < rows; ++r) {
+    double* const row = all.data() + r * columns;
+    const Index in_block = r % columns;
+    for (Index c = 0; c < columns; ++c) row[c] = directions.normal(r * columns + c);
+    orthonormalise(in_block, columns, row - in_block * columns, row);
+  }
+  for (Index r = 0; r < rows; ++r) {
+    for (Index c = 0; c < columns; ++c) other[static_cast<std::size_t>(c)] = lengths.normal(r * columns + c);
+    const double length = std::sqrt(dot(columns, other.data(), other.data()));
+    for (Index c = 0; c < columns; ++c) all[static_cast<std::size_t>(r * columns + c)] *= length;
+  }
+  return all;
 }
 
 ParameterId ParameterList::add(ParameterSpec spec) {

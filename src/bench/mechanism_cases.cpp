@@ -1,4 +1,4 @@
-// Kernels of single mechanisms: AFT-conv's neighbourhoods, SOFT's Gaussian kernel and inverse.
+// Kernels that one mechanism or another is made of: sums over neighbourhoods, Gaussian kernels, Newton's inverse.
 #include "heed/bench/kernels.h"
 
 #include "heed/kernels/gaussian.h"

@@ -1,5 +1,6 @@
 // Adder networks put other functions' derivatives in the place of that of |u|. Here those other functions are written
-// out, so that every choice of gradient is compared with differences of the function that it belongs to.
+// out, so that every choice of gradient is compared with differences of the function that it belongs to: of adder
+// layers, and of adder attention, the one mechanism whose surrogate gradient has a function in closed form.
 #include "cases.h"
 
 #include "heed/attention/mechanism.h"

@@ -1,9 +1,9 @@
 // Every operation and mechanism, in shapes whose sizes all differ: a swapped index cannot hide.
 #include "cases.h"
+#include "memory.h"
 
 #include "heed/attention/mechanism.h"
 #include "heed/checks/gradcheck.h"
-#include "heed/checks/memory.h"
 #include "heed/ops/activation.h"
 #include "heed/ops/arithmetic.h"
 #include "heed/ops/attention.h"
@@ -30,11 +30,6 @@ View<T> filled(Tape<T>& tape, const Shape& shape, const F& rule) {
   T* const data = tape.memory(shape.elements());
   for (Index i = 0; i < shape.elements(); ++i) data[i] = T(rule(i));
   return {data, shape};
-}
-
-template <class... Inputs>
-std::vector<CheckInput> inputs(Inputs... list) {
-  return {list...};
 }
 
 void add_arithmetic(std::vector<CheckCase>& cases) {
@@ -96,12 +91,15 @@ void add_linear_of(std::vector<CheckCase>& cases) {
 void add_norms(std::vector<CheckCase>& cases) {
   cases.push_back(check_case("layer_norm", {{"x", {2, 3, 5}}, {"gamma", {5}}, {"beta", {5}}},
                              [](auto&, const auto& v) { return layer_norm(v[0], v[1], v[2]); }));
-  cases.push_back(check_case(
-      "head_norm",
-      {{"qkv", {2, 5, 3 * (4 + 6 + 7)}}, {"q_gamma", {4}}, {"q_beta", {4}}, {"k_gamma", {6}}, {"k_beta", {6}}},
-      [](auto&, const auto& v) {
-        return head_norm(v[0], AttentionLayout{3, 4, 6, 7}, v[1], v[2], v[3], v[4]);
-      }));
+  const std::vector<CheckInput> parameters{{"q_gamma", {4}}, {"q_beta", {4}}, {"k_gamma", {6}}, {"k_beta", {6}}};
+  for (const AttentionLayout& layout : {AttentionLayout{3, 4, 6, 7}, AttentionLayout{3, 4, 6, 7, 1}}) {
+    std::vector<CheckInput> list{{"qkv", {2, 5, layout.total()}}};
+    list.insert(list.end(), parameters.begin(), parameters.end());
+    cases.push_back(check_case(fmt::format("head_norm, {} and {} heads", layout.heads, layout.key_heads), list,
+                               [=](auto&, const auto& v) {
+                                 return head_norm(v[0], layout, {v[1], v[2]}, {v[3], v[4]});
+                               }));
+  }
   const auto norm = [](auto& tape, const auto& v) {
     const Shape channels{3};
     return batch_norm(v[0], v[1], v[2], filled(tape, channels, [](Index i) { return 0.1 * static_cast<double>(i); }),
@@ -160,9 +158,12 @@ constexpr CheckShape check_shapes[] = {
     {"M > N", 2, 3, 5, 7, 12, 0, 0, false},      {"M < N", 1, 2, 6, 4, 10, 0, 0, false},
 };
 
+/// How a mechanism is given its operands: as separate tensors, or packed as a qkv projection leaves them.
+enum class Operands { apart, packed };
+
 /// The case of one mechanism in one shape, if it accepts it.
 void add_attention(std::vector<CheckCase>& cases, const std::string& label, const Mechanism& mechanism,
-                   const CheckShape& s) {
+                   const CheckShape& s, Operands given = Operands::apart) {
   const AttentionLayout layout = mechanism.layout(s.dim, s.heads);
   AttentionShape shape =
       layout.among(s.queries, {.grid_height = s.grid_height, .grid_width = s.grid_width, .class_token = s.class_token});
@@ -173,12 +174,16 @@ void add_attention(std::vector<CheckCase>& cases, const std::string& label, cons
     return;
   }
   std::vector<CheckInput> list;
-  const auto add_operand = [&](const char* name, Index tokens, Index channels, double bound) {
-    if (channels > 0) list.push_back({name, {s.images, layout.heads, tokens, channels}, -bound, bound});
+  const auto add_operand = [&](const char* name, Index heads, Index tokens, Index channels, double bound) {
+    if (channels > 0) list.push_back({name, {s.images, heads, tokens, channels}, -bound, bound});
   };
-  add_operand("q", s.queries, layout.query_width, 2);
-  add_operand("k", s.keys, layout.key_width, 2);
-  add_operand("v", s.keys, layout.value_width, 1);
+  if (given == Operands::packed) {
+    list.push_back({"qkv", {s.images, s.queries, layout.total()}, -2, 2});
+  } else {
+    add_operand("q", layout.heads, s.queries, layout.query_width, 2);
+    add_operand("k", layout.key_heads, s.keys, layout.key_width, 2);
+    add_operand("v", layout.key_heads, s.keys, layout.value_width, 1);
+  }
   const std::size_t operands = list.size();
   std::vector<ParameterSpec> buffers;
   std::vector<bool> trainable;
@@ -193,9 +198,7 @@ void add_attention(std::vector<CheckCase>& cases, const std::string& label, cons
   const Shape noise_shape = mechanism.noise(shape);
   cases.push_back(check_case(label + ", " + s.label, list, [=, &mechanism](auto& tape, const auto& v) {
     using Variable = std::decay_t<decltype(v[0])>;
-    std::size_t next = 0;
-    const Variable q = has_query ? v[next++] : Variable{}, k = has_key ? v[next++] : Variable{}, value = v[next++];
-    next = operands;
+    std::size_t next = operands;
     std::vector<Variable> own;
     std::size_t buffer = 0;
     for (const bool train : trainable) {
@@ -204,12 +207,17 @@ void add_attention(std::vector<CheckCase>& cases, const std::string& label, cons
         continue;
       }
       const ParameterSpec& spec = buffers[buffer++];
-      const RandomStream stream = RandomStream(1).derive(spec.name);
-      const auto values = filled(tape, spec.shape, [&](Index i) { return draw_initial(spec.initial, stream, i); });
+      const View values(tape.memory(spec.shape.elements()), spec.shape);
+      fill_initial(spec.initial, RandomStream(1).derive(spec.name), values);
       own.push_back(tape.constant({values.data(), values.shape()}));
     }
-    const auto noise = filled(tape, noise_shape, [](Index i) { return RandomStream(5).uniform(i, -1, 3); });
-    return attention(mechanism, q, k, value, shape, std::span<const Variable>(own), {noise.data(), noise.shape()});
+    const auto drawn = filled(tape, noise_shape, [](Index i) { return RandomStream(5).uniform(i, -1, 3); });
+    const decltype(own[0].value()) noise{drawn.data(), drawn.shape()};
+    const std::span<const Variable> tensors(own);
+    if (given == Operands::packed) return attention(mechanism, v[0], layout, shape, tensors, noise);
+    next = 0;
+    const Variable q = has_query ? v[next++] : Variable{}, k = has_key ? v[next++] : Variable{};
+    return attention(mechanism, q, k, v[next], shape, tensors, noise);
   }));
   cases.back().note = mechanism.traits().surrogate;
   cases.back().memory_faults = [=, &mechanism] { return memory_faults(mechanism, layout, shape); };
@@ -227,26 +235,25 @@ void add_penalty(std::vector<CheckCase>& cases, const std::string& label, const 
   }));
 }
 
-/// A mechanism on the packed output of a qkv projection, as models use it, checked in one shape.
-void add_packed_attention(std::vector<CheckCase>& cases, const Mechanism& mechanism) {
-  const AttentionLayout layout = mechanism.layout(6, 2);
-  cases.push_back(
-      check_case(std::string(mechanism.name()) + ", packed", inputs(CheckInput{"qkv", {2, 5, layout.total()}, -2, 2}),
-                 [&mechanism, layout](auto&, const auto& v) { return attention(mechanism, v[0], layout, {}); }));
-}
-
 void add_mechanisms(std::vector<CheckCase>& cases) {
-  for (const MechanismEntry& entry : mechanisms())
+  for (const MechanismEntry& entry : mechanisms()) {
+    bool packed = false;  // models give it so: one shape of one of its variants is checked
     for (const OptionValues& options : entry.variants()) {
       std::string label = entry.name;
       for (const auto& [key, value] : options) label += ", " + key + "=" + value;
       const Mechanism& mechanism = keep(entry.name, options);
       const std::size_t before = cases.size();
-      for (const CheckShape& shape : check_shapes) add_attention(cases, label, mechanism, shape);
+      for (const CheckShape& shape : check_shapes) {
+        add_attention(cases, label, mechanism, shape);
+        if (packed || shape.queries != shape.keys) continue;
+        const std::size_t apart = cases.size();
+        add_attention(cases, label + ", packed", mechanism, shape, Operands::packed);
+        packed = cases.size() > apart;
+      }
       if (mechanism.traits().penalty) add_penalty(cases, label, mechanism);
       require(cases.size() > before, "[check] {} accepts none of the shapes that mechanisms are checked in", label);
     }
-  add_packed_attention(cases, keep("softmax", {}));
+  }
 }
 
 }  // namespace

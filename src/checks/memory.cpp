@@ -1,150 +1,39 @@
-#include "heed/checks/memory.h"
+#include "memory.h"
 
-#include <bit>
+#include "watched_memory.h"
+
 #include <cmath>
-#include <cstdint>
-#include <cstring>
 #include <deque>
 
 namespace heed {
 
 namespace {
 
-/// A NaN that no arithmetic makes: results that were made from it are quiet NaNs, which differ from it in a bit.
-template <class T>
-T signalling() {
-  if constexpr (std::is_same_v<T, float>)
-    return std::bit_cast<float>(std::uint32_t{0x7fa5a5a5});
-  else
-    return std::bit_cast<double>(std::uint64_t{0x7ff5a5a5a5a5a5a5});
-}
-
-/// Compared as bits: a NaN equals nothing.
-template <class T>
-bool is_signalling(const T* x) {
-  const T value = signalling<T>();
-  return std::memcmp(x, &value, sizeof(T)) == 0;
-}
-
-/// So many numbers full of it; moved about as bits, for a copy as a number may quieten it.
-template <class T>
-class Watched {
- public:
-  explicit Watched(Index count) : memory_(count) {
-    const T value = signalling<T>();
-    for (Index i = 0; i < count; ++i) std::memcpy(memory_.data() + i, &value, sizeof(T));
-  }
-  T* data() { return memory_.data(); }
-  const T* data() const { return memory_.data(); }
-  Index size() const { return memory_.size(); }
-
- private:
-  Buffer<T> memory_;
-};
-
-// Neither is a multiple of a vector.
-constexpr Index row_fence = 19;  // beside the rows of heads
-constexpr Index fence = 259;     // before, between and behind parts of memory
-
-/// Heads [rows, columns] in one piece of memory, as in a packed projection: beside each row lies a fence.
-template <class T>
-class WatchedHeads {
- public:
-  WatchedHeads(Index heads, Index rows, Index columns)
-      : heads_(columns > 0 ? heads : 0),
-        rows_(rows),
-        columns_(columns),
-        stride_(heads * (columns + row_fence)),
-        memory_(rows * stride_) {}
-
-  template <class U = T>
-  Heads<U> view() {
-    if (heads_ == 0) return {};
-    return {{memory_.data(), rows_, columns_, stride_}, heads_, columns_ + row_fence};
-  }
-
-  /// f(number) for each number of the heads.
-  template <class F>
-  void each(const F& f) {
-    for (Index h = 0; h < heads_; ++h)
-      for (Index r = 0; r < rows_; ++r)
-        for (Index c = 0; c < columns_; ++c) f(memory_.data() + r * stride_ + h * (columns_ + row_fence) + c);
-  }
-
-  bool fences_stand() const {
-    for (Index i = 0; i < memory_.size(); ++i)
-      if (i % (columns_ + row_fence) >= columns_ && !is_signalling(memory_.data() + i)) return false;
-    return true;
-  }
-
- private:
-  Index heads_, rows_, columns_, stride_;
-  Watched<T> memory_;
-};
-
-/// The parts of a mechanism's memory, a fence behind each and one before the first.
-template <class T>
-class WatchedMemory {
- public:
-  /// `fences`: where they begin, counted from the first part.
-  WatchedMemory(const char* name, const std::vector<Index>& fences)
-      : name_(name), fences_(fences), memory_(fence + (fences.empty() ? 0 : fences.back() + fence)) {}
-
-  AttentionMemory<T> view() { return {memory_.data() + fence, fence}; }
-  std::vector<char> bytes() const {
-    const char* const first = reinterpret_cast<const char*>(memory_.data());
-    return {first, first + memory_.size() * static_cast<Index>(sizeof(T))};
-  }
-  void fill(T number) {
-    Index next = 0;
-    for (const Index at : fences_) {
-      std::fill(view().data + next, view().data + at, number);
-      next = at + fence;
-    }
-  }
-  const char* name() const { return name_; }
-
-  /// The first part that something was written past or before, counted from 1; 0 if there is none.
-  std::size_t overrun() const {
-    if (!stands(0)) return 1;
-    for (std::size_t part = 0; part < fences_.size(); ++part)
-      if (!stands(fence + fences_[part])) return part + 1;
-    return 0;
-  }
-
- private:
-  bool stands(Index at) const {
-    for (Index i = 0; i < fence; ++i)
-      if (!is_signalling(memory_.data() + at + i)) return false;
-    return true;
-  }
-
-  const char* name_;
-  std::vector<Index> fences_;
-  Watched<T> memory_;
-};
-
 template <class T>
 class MemoryCheck {
  public:
-  MemoryCheck(const Mechanism& mechanism, const AttentionLayout& layout, const AttentionShape& shape)
+  /// `training`: of what it prepares, and with the noise that it asks for.
+  MemoryCheck(const Mechanism& mechanism, const AttentionLayout& layout, const AttentionShape& shape, bool training)
       : m_(mechanism),
         s_(shape),
+        training_(training),
         fences_(mechanism.fences(shape, fence)),
         prepares_(mechanism.memory(shape).prepared > 0),
         layout_(layout),
         q_(shape.heads, shape.queries, layout.query_width),
-        k_(shape.heads, shape.keys, layout.key_width),
-        v_(shape.heads, shape.keys, shape.value_width),
+        k_(layout.key_heads, shape.keys, layout.key_width),
+        v_(layout.key_heads, shape.keys, shape.value_width),
         out_(shape.heads, shape.queries, shape.value_width),
         dout_(shape.heads, shape.queries, shape.value_width),
         prepared_("prepared", fences_.prepared),
-        saved_("saved", fences_.saved) {
+        saved_("saved", fences_.saved),
+        specs_(mechanism.parameters(shape)),
+        noise_(training ? mechanism.noise(shape) : Shape{0}) {
     draw(q_, "q"), draw(k_, "k"), draw(v_, "v"), draw(dout_, "dout");
-    for (const ParameterSpec& spec : mechanism.parameters(shape)) {
+    for (Index i = 0; i < noise_.size(); ++i) noise_[i] = static_cast<T>(RandomStream(5).uniform(i, -1, 3));
+    for (const ParameterSpec& spec : specs_) {
       Tensor<T>& values = own_.emplace_back(spec.shape);
-      const RandomStream stream = RandomStream(3).derive(spec.name);
-      for (Index i = 0; i < values.size(); ++i) values[i] = static_cast<T>(draw_initial(spec.initial, stream, i));
+      fill_initial(spec.initial, RandomStream(3).derive(spec.name), values.view());
       own_views_.push_back(std::as_const(values).view());
     }
   }
@@ -153,6 +42,7 @@ class MemoryCheck {
     prepare();
     forward();
     if (m_.traits().map) map();
+    if (m_.traits().penalty) penalty();
     if (!faults_.empty()) return faults_;  // backward would report them again
     backward();
     return faults_;
@@ -167,7 +57,8 @@ class MemoryCheck {
 
   template <class... Args>
   void fault(fmt::format_string<Args...> text, Args&&... args) {
-    faults_.push_back(fmt::format("[{}] {}", m_.name(), fmt::format(text, std::forward<Args>(args)...)));
+    faults_.push_back(fmt::format("[{}] {}{}", m_.name(), fmt::format(text, std::forward<Args>(args)...),
+                                  training_ ? ", in training" : ""));
   }
 
   void check_memory(const char* pass, const WatchedMemory<T>& memory) {
@@ -191,7 +82,7 @@ class MemoryCheck {
     if (!heads.fences_stand()) fault("{} writes beside the rows of {}", pass, name);
   }
 
-  AttentionInput<T> input() {
+  AttentionInput<T> input(WatchedMemory<T>& prepared) {
     AttentionInput<T> in{.shape = s_,
                          .q = q_.template view<const T>(),
                          .k = k_.template view<const T>(),
@@ -199,30 +90,49 @@ class MemoryCheck {
     if (!prepares_)
       in.parameters = own_views_;
     else
-      in.prepared = {prepared_.view().data, fence};
+      in.prepared = {prepared.view().data, fence};
     return in;
   }
 
-  AttentionPreparation<T> preparation() { return {s_, own_views_, false, {}, prepared_.view()}; }
+  AttentionPreparation<T> preparation(WatchedMemory<T>& prepared) {
+    return {s_, own_views_, training_, std::as_const(noise_).view(), prepared.view()};
+  }
 
   void prepare() {
     if (!prepares_) return;
-    m_.prepare(preparation());
+    m_.prepare(preparation(prepared_));
     check_memory("prepare", prepared_);
   }
 
+  /// What was never written may be compared with: the largest of a NaN and 0 is 0. So each pass runs again where
+  /// another number lies.
+  static constexpr T other_number = T(1e3);
+
   void forward() {
     WatchedMemory<T> scratch("scratch", fences_.scratch);
-    m_.forward(AttentionForward<T>{input(), out_.view(), saved_.view(), scratch.view()});
+    m_.forward(AttentionForward<T>{input(prepared_), out_.view(), saved_.view(), scratch.view()});
     check_memory("forward", saved_);
     check_memory("forward", scratch);
     check_heads("forward", "out", out_);
-    // The largest of a NaN and 0 is 0: what was never written may leave no NaN, so another number lies there now.
     WatchedMemory<T> saved("saved", fences_.saved);
     WatchedHeads<T> again(s_.heads, s_.queries, s_.value_width);
-    saved.fill(T(1e3)), scratch.fill(T(1e3));
-    m_.forward(AttentionForward<T>{input(), again.view(), saved.view(), scratch.view()});
+    saved.fill(other_number), scratch.fill(other_number);
+    m_.forward(AttentionForward<T>{input(prepared_), again.view(), saved.view(), scratch.view()});
     check_same("forward", "out", out_, again);
+    if (!prepares_) return;
+    WatchedMemory<T> prepared("prepared", fences_.prepared);
+    prepared.fill(other_number);
+    WatchedHeads<T> prepared_again = out_of(prepared);
+    check_same("prepare", "out", out_, prepared_again);
+  }
+
+  /// What comes of the tensors as they are now, prepared in this memory.
+  WatchedHeads<T> out_of(WatchedMemory<T>& prepared) {
+    WatchedMemory<T> saved("saved", fences_.saved), scratch("scratch", fences_.scratch);
+    WatchedHeads<T> out(s_.heads, s_.queries, s_.value_width);
+    if (prepares_) m_.prepare(preparation(prepared));
+    m_.forward(AttentionForward<T>{input(prepared), out.view(), saved.view(), scratch.view()});
+    return out;
   }
 
   void check_same(const char* pass, const char* name, WatchedHeads<T>& a, WatchedHeads<T>& b) {
@@ -237,46 +147,105 @@ class MemoryCheck {
 
   void map() {
     WatchedMemory<T> saved("saved", fences_.saved), scratch("scratch", fences_.scratch);
-    WatchedHeads<T> map(s_.heads, s_.queries, s_.keys);
-    m_.map(AttentionMap<T>{input(), map.view(), saved.view(), scratch.view()});
+    const Shape shape = map_shape(m_, s_);
+    WatchedHeads<T> map(shape[0], shape[1], shape[2]);
+    m_.map(AttentionMap<T>{input(prepared_), map.view(), saved.view(), scratch.view()});
     check_memory("map", saved);
     check_memory("map", scratch);
     check_heads("map", "the map", map);
   }
 
+  /// Gradients of the mechanism's own tensors, full of the signalling value: a number that something is added to is
+  /// another NaN then, and one that is overwritten is none.
+  std::deque<WatchedMemory<T>> own_gradients() const {
+    std::deque<WatchedMemory<T>> own;
+    for (const Tensor<T>& tensor : own_) own.emplace_back("gradient", std::vector<Index>{tensor.size()});
+    return own;
+  }
+  std::vector<View<T>> views_of(std::deque<WatchedMemory<T>>& own) const {
+    std::vector<View<T>> views;
+    for (std::size_t i = 0; i < own.size(); ++i) views.push_back({own[i].view().data, specs_[i].shape});
+    return views;
+  }
+
+  /// Was something added to each number of the gradients that the result depends on? `finite()` says whether the result
+  /// of the tensors as they are now is finite; where numbers are not, that shows that it depends on them.
+  template <class Finite>
+  void check_own(const char* pass, std::deque<WatchedMemory<T>>& own, const Finite& finite) {
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      if (!specs_[i].trainable) continue;
+      const std::string& name = specs_[i].name;
+      if (own[i].overrun()) fault("{} writes outside the gradient of its tensor {}", pass, name);
+      std::vector<std::pair<Index, T>> unwritten;
+      Index overwritten = 0, next = 0;
+      own[i].each([&](const T* x) {
+        overwritten += !std::isnan(*x);
+        if (is_signalling(x)) unwritten.emplace_back(next, own_[i][next]);
+        ++next;
+      });
+      if (overwritten > 0) fault("{} overwrites {} numbers of the gradient of its tensor {}", pass, overwritten, name);
+      for (const auto& [at, value] : unwritten) own_[i][at] = std::numeric_limits<T>::quiet_NaN();
+      if (!unwritten.empty() && !finite())
+        fault("{} leaves {} numbers of the gradient of its tensor {} unwritten", pass, unwritten.size(), name);
+      for (const auto& [at, value] : unwritten) own_[i][at] = value;
+    }
+  }
+
+  void penalty() {
+    const auto value = [&](std::span<const View<T>> gradient) {
+      WatchedMemory<T> result("result", {1});
+      m_.penalty(AttentionPenalty<T>{s_, own_views_, T(1), gradient, result.view().data});
+      return result;
+    };
+    WatchedMemory<T> alone = value({});
+    check_result("penalty", "its term of the loss", alone);
+    std::deque<WatchedMemory<T>> own = own_gradients();
+    value(views_of(own));
+    check_own("penalty", own, [&] { return std::isfinite(*value({}).view().data); });
+  }
+
   struct Gradients {
     WatchedHeads<T> q, k, v;
     WatchedMemory<T> prepared;
-    std::vector<Tensor<T>> own;
+    std::deque<WatchedMemory<T>> own;
   };
 
-  /// The gradients, assigned, or added to `start`, a number of each element.
+  /// The gradients, assigned, or added to `start`, a number of each element. Those of shared tensors are always added:
+  /// to 0, or to the signalling value.
   Gradients gradients(Update update, const RandomStream& start) {
     Gradients g{{s_.heads, s_.queries, layout_.query_width},
-                {s_.heads, s_.keys, layout_.key_width},
-                {s_.heads, s_.keys, s_.value_width},
+                {layout_.key_heads, s_.keys, layout_.key_width},
+                {layout_.key_heads, s_.keys, s_.value_width},
                 {"prepared gradient", fences_.prepared},
-                {}};
-    if (update == Update::accumulate)
+                own_gradients()};
+    if (update == Update::accumulate) {
       for (WatchedHeads<T>* heads : {&g.q, &g.k, &g.v}) {
         Index i = 0;
         heads->each([&](T* x) { *x = static_cast<T>(start.uniform(i++, 1, 2)); });
       }
-    g.prepared.fill(T(0));
-    std::vector<View<T>> views;
-    for (const Tensor<T>& tensor : own_) g.own.emplace_back(tensor.shape());
-    for (Tensor<T>& tensor : g.own) views.push_back(tensor.view());
+    } else {
+      g.prepared.fill(T(0));
+      for (WatchedMemory<T>& gradient : g.own) gradient.fill(T(0));
+    }
+    const std::vector<View<T>> views = views_of(g.own);
     AttentionGradient<T> gradient{update, g.q.view(), g.k.view(), g.v.view()};
     if (!prepares_)
       gradient.parameters = views;
     else
       gradient.prepared = g.prepared.view();
     WatchedMemory<T> scratch("scratch", fences_.scratch);
-    m_.backward(AttentionBackward<T>{input(), out_.template view<const T>(), dout_.template view<const T>(),
+    m_.backward(AttentionBackward<T>{input(prepared_), out_.template view<const T>(), dout_.template view<const T>(),
                                      saved_.view(), scratch.view(), gradient});
     check_memory("backward", scratch);
     check_memory("backward", g.prepared);
-    if (prepares_) m_.prepare_backward({AttentionPreparationBackward<T>{preparation(), g.prepared.view(), views}});
+    if (!prepares_) return g;
+    if (update == Update::accumulate) {
+      Index overwritten = 0;
+      g.prepared.each([&](const T* x) { overwritten += !std::isnan(*x); });
+      if (overwritten > 0) fault("backward overwrites {} numbers of the gradient of what it prepared", overwritten);
+      g.prepared.fill(T(1));  // of no NaN, so that what follows shows in the other gradients
+    }
+    m_.prepare_backward(AttentionPreparationBackward<T>{preparation(prepared_), g.prepared.view(), views});
     return g;
   }
 
@@ -289,18 +258,23 @@ class MemoryCheck {
     check_heads("backward", "the gradient of q", assigned.q);
     check_heads("backward", "the gradient of k", assigned.k);
     check_heads("backward", "the gradient of v", assigned.v);
+    for (std::size_t i = 0; i < own_.size(); ++i)
+      check_result(own_pass(), ("the gradient of its tensor " + specs_[i].name).c_str(), assigned.own[i]);
     if (!faults_.empty()) return;
     Gradients added = gradients(Update::accumulate, start);
     check_added("q", assigned.q, added.q, start);
     check_added("k", assigned.k, added.k, start);
     check_added("v", assigned.v, added.v, start);
-    for (std::size_t i = 0; i < own_.size(); ++i)
-      for (Index j = 0; j < own_[i].size(); ++j)
-        if (!std::isfinite(assigned.own[i][j])) {
-          fault("backward makes the gradient of its tensor {} of what it never wrote", i + 1);
-          break;
-        }
+    check_own(own_pass(), added.own, [&] {
+      WatchedMemory<T> prepared("prepared", fences_.prepared);
+      bool finite = true;
+      out_of(prepared).each([&](const T* x) { finite &= std::isfinite(*x); });
+      return finite;
+    });
   }
+
+  /// Who writes the gradients of the mechanism's own tensors.
+  const char* own_pass() const { return prepares_ ? "prepare_backward" : "backward"; }
 
   /// Is `added` start + assigned? Both are about 1; the sum is rounded.
   void check_added(const char* name, WatchedHeads<T>& assigned, WatchedHeads<T>& added, const RandomStream& start) {
@@ -320,11 +294,14 @@ class MemoryCheck {
 
   const Mechanism& m_;
   AttentionShape s_;
+  bool training_;
   AttentionFences fences_;
   bool prepares_;
   AttentionLayout layout_;
   WatchedHeads<T> q_, k_, v_, out_, dout_;
   WatchedMemory<T> prepared_, saved_;
+  std::vector<ParameterSpec> specs_;
+  Tensor<T> noise_;
   std::deque<Tensor<T>> own_;
   std::vector<View<const T>> own_views_;
   std::vector<std::string> faults_;
@@ -334,9 +311,15 @@ class MemoryCheck {
 
 std::vector<std::string> memory_faults(const Mechanism& mechanism, const AttentionLayout& layout,
                                        const AttentionShape& shape) {
-  std::vector<std::string> faults = MemoryCheck<double>(mechanism, layout, shape).run();
-  if (faults.empty()) faults = MemoryCheck<float>(mechanism, layout, shape).run();
-  return faults;
+  for (const bool training : {false, true}) {
+    if (training && mechanism.memory(shape).prepared == 0) break;  // it alone is told
+    for (const bool in_double : {true, false}) {
+      std::vector<std::string> faults = in_double ? MemoryCheck<double>(mechanism, layout, shape, training).run()
+                                                  : MemoryCheck<float>(mechanism, layout, shape, training).run();
+      if (!faults.empty()) return faults;
+    }
+  }
+  return {};
 }
 
 }  // namespace heed

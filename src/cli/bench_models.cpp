@@ -32,9 +32,9 @@ bool accepts(const Mechanism& mechanism, const AttentionShape& shape) {
   }
 }
 
-/// Every setting of every mechanism, in a model of its own pooling where it has no place for a class token; and where
-/// scores are distances, in a model whose linear layers are distances too.
-std::vector<Variant> variants() {
+/// Every setting of every mechanism that works on a grid of so many patches a side, in a model of its own pooling where
+/// it has no place for a class token; and where scores are distances, in a model whose linear layers are distances too.
+std::vector<Variant> variants(Index grid) {
   std::vector<Variant> list;
   for (const MechanismEntry& entry : mechanisms())
     for (const MechanismSetting& setting : entry.settings()) {
@@ -42,9 +42,14 @@ std::vector<Variant> variants() {
       for (const auto& [option, value] : setting.options)
         variant.sets.push_back(fmt::format("attention.{}={}", option, value));
       const auto mechanism = entry.make(setting.options);
-      AttentionShape shape{.grid_height = 7, .grid_width = 7, .class_token = true};
-      shape = mechanism->layout(64, 4).among(50, shape);
-      if (!accepts(*mechanism, shape)) variant.sets.push_back("model.pool=mean");
+      AttentionShape shape{.grid_height = grid, .grid_width = grid, .class_token = true};
+      shape = mechanism->layout(64, 4).among(grid * grid + 1, shape);
+      AttentionShape pooled = shape;
+      pooled.queries = pooled.keys = grid * grid, pooled.class_token = false;
+      if (!accepts(*mechanism, shape)) {
+        if (!accepts(*mechanism, pooled)) continue;
+        variant.sets.push_back("model.pool=mean");
+      }
       list.push_back(variant);
       if (accepts(*mechanism, shape) && mechanism->cost(shape).distances > 0) {
         variant.name += " block", variant.sets.push_back("model.linear=adder");
@@ -119,13 +124,16 @@ double ideal_seconds(const ForwardWork& work, bool training, const bench::Limits
 }  // namespace
 
 std::vector<ModelCase> model_cases() {
-  const std::vector<Variant> list = variants();
+  struct StandardModel {
+    const char* name;
+    Index batch, grid;
+  };
   std::vector<ModelCase> cases;
-  for (const auto& [model, batch] : {std::pair{"vit-micro", 128}, std::pair{"deit-tiny-p4", 64}})
+  for (const StandardModel& model : {StandardModel{"vit-micro", 128, 7}, StandardModel{"deit-tiny-p4", 64, 8}})
     for (const char* mode : {"train", "infer"})
-      for (const Variant& variant : list)
-        cases.push_back(
-            {fmt::format("{} {} {}", model, variant.name, mode), model, model_file(model), mode, variant.sets, batch});
+      for (const Variant& variant : variants(model.grid))
+        cases.push_back({fmt::format("{} {} {}", model.name, variant.name, mode), model.name, model_file(model.name),
+                         mode, variant.sets, model.batch});
   return cases;
 }
 

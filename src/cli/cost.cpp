@@ -107,7 +107,7 @@ void print_model(const CostArguments& a, const ModelCost& model, const CostQuery
 
   std::cout << fmt::format("{}: {}, per image; {}\n\n", a.model,
                            a.pass == "step" ? "forward and backward pass" : a.pass + " pass",
-                           convention_note(query.convention));
+                           counted(query.convention));
   print_table(std::cout, cells);
   std::cout << fmt::format(
       "\nmost of it               {}\nparameters               {}\nexponentials in attention {} in a forward pass\n"

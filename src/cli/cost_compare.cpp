@@ -147,8 +147,8 @@ int compare_command(const CostArguments& a, const EnergyTable& table) {
   }
   print_table(std::cout, cells);
   std::cout << fmt::format("\n{}, per image; {}\n{}\n",
-                           a.pass == "step" ? "forward and backward pass" : a.pass + " pass",
-                           convention_note(query.convention), energy_note(table, kinds));
+                           a.pass == "step" ? "forward and backward pass" : a.pass + " pass", counted(query.convention),
+                           energy_note(table, kinds));
   return ok;
 }
 

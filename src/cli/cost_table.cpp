@@ -4,17 +4,32 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 namespace heed::cli {
 
-std::string si(double value) {
-  constexpr const char* prefixes[] = {"", " k", " M", " G", " T", " P", " E"};
+namespace {
+
+/// Four digits and one of the prefixes, each of which stands for a thousand of the one before.
+std::string with_prefix(double value, std::span<const char* const> prefixes) {
   std::size_t prefix = 0;
   // 999.95 would be written as 1000.
-  while (std::abs(value) >= 999.95 && prefix + 1 < std::size(prefixes)) value /= 1000, ++prefix;
-  if (prefix == 0 && value == std::floor(value)) return fmt::format("{:.0f}", value);
+  while (std::abs(value) >= 999.95 && prefix + 1 < prefixes.size()) value /= 1000, ++prefix;
+  if (prefix == 0 && value == std::floor(value)) return fmt::format("{:.0f}{}", value, prefixes[0]);
   const int decimals = std::abs(value) < 9.9995 ? 3 : std::abs(value) < 99.995 ? 2 : 1;
   return fmt::format("{:.{}f}{}", value, decimals, prefixes[prefix]);
+}
+
+}  // namespace
+
+std::string si(double value) {
+  constexpr const char* prefixes[] = {"", " k", " M", " G", " T", " P", " E"};
+  return with_prefix(value, prefixes);
+}
+
+std::string joules(double pj) {
+  constexpr const char* units[] = {" pJ", " nJ", " uJ", " mJ", " J", " kJ", " MJ"};
+  return with_prefix(pj, units);
 }
 
 std::string grouped(Index value) {
@@ -45,13 +60,6 @@ std::vector<CountKind> kinds_of(const std::vector<CostRow>& rows) {
         std::any_of(rows.begin(), rows.end(), [&](const CostRow& row) { return row.counts.*kind.member > 0; }))
       kinds.push_back(kind);
   return kinds;
-}
-
-std::string convention_note(Convention convention) {
-  const std::string counted = convention == Convention::contractions
-                                  ? "matrix products, convolutions, distances and weighted sums"
-                                  : "every floating-point operation";
-  return counted + ", as the textbook computes them; float may take a faster way";
 }
 
 std::string energy_note(const EnergyTable& table, const std::vector<CountKind>& kinds) {

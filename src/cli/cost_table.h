@@ -13,6 +13,9 @@ namespace heed::cli {
 /// Four digits and an SI prefix: "1.254 G".
 std::string si(double value);
 
+/// An energy in the unit that suits it: "108.6 uJ".
+std::string joules(double pj);
+
 /// Thousands apart: "54,000".
 std::string grouped(Index value);
 
@@ -22,8 +25,7 @@ void print_table(std::ostream& out, const std::vector<std::vector<std::string>>&
 /// The kinds of operations that any of the rows has; mul and add in any case.
 std::vector<CountKind> kinds_of(const std::vector<CostRow>& rows);
 
-/// What is counted, and what the counts are priced by: lines below a table.
-std::string convention_note(Convention convention);
+/// What the counts are priced by: a line below a table.
 std::string energy_note(const EnergyTable& table, const std::vector<CountKind>& kinds);
 
 }  // namespace heed::cli

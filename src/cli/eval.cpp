@@ -1,7 +1,6 @@
 // heed eval and heed predict.
 #include "trained.h"
 
-#include "heed/data/dataset.h"
 #include "heed/train/evaluate.h"
 
 #include <fmt/format.h>
@@ -44,26 +43,15 @@ struct PredictArguments {
   int top = 3, threads = 0;
 };
 
-/// Names of the classes if the training data are at hand, else their numbers.
-std::vector<std::string> class_names(const Experiment& experiment) {
-  std::vector<std::string> numbers;
-  for (Index c = 0; c < experiment.model.classes; ++c) numbers.push_back(std::to_string(c));
-  try {
-    const auto set = open_dataset(experiment.data.name, experiment.data.path, Split::test);
-    return set->class_names().size() == numbers.size() ? set->class_names() : numbers;
-  } catch (const Error&) {
-    return numbers;
-  }
-}
-
 int predict_command(const PredictArguments& a) {
   use_threads(a.threads);
   TrainedModel trained(a.run, a.sets, a.weights);
   std::vector<Image> files;
   for (const std::string& file : a.images) files.push_back(model_image(trained, file));
   const Tensor<float> images = normalised(trained, files);
-  const Index classes = trained.model->outputs()[0];
-  const std::vector<std::string> names = class_names(trained.experiment);
+  const std::vector<std::string> names = trained.task->class_names();
+  require(!names.empty(), "{}: its model does not tell classes apart", a.run);
+  const Index classes = static_cast<Index>(names.size());
   Tensor<float> logits(Shape{images.shape()[0], classes});
   const Inference<float> inference(*trained.model, trained.parameters, trained.experiment.train.piece);
   inference.run({.images = images.view()}, logits.data());

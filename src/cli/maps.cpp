@@ -19,7 +19,7 @@ struct Arguments {
 };
 
 /// "ROW,COLUMN", counted from 1.
-Patch parse_patch(const std::string& text, Index grid) {
+Patch parse_patch(const std::string& text, PatchGrid grid) {
   Patch patch;
   const char* const end = text.data() + text.size();
   const auto row = std::from_chars(text.data(), end, patch.row);
@@ -28,9 +28,8 @@ Patch parse_patch(const std::string& text, Index grid) {
     const auto column = std::from_chars(row.ptr + 1, end, patch.column);
     valid = column.ec == std::errc() && column.ptr == end;
   }
-  const auto inside = [&](Index i) { return i >= 1 && i <= grid; };
-  require(valid && inside(patch.row) && inside(patch.column),
-          "--query {}: expected ROW,COLUMN, each from 1 to {}, such as {},1", text, grid, grid);
+  require(valid && patch.row >= 1 && patch.row <= grid.rows && patch.column >= 1 && patch.column <= grid.columns,
+          "--query {}: expected ROW,COLUMN, from 1,1 to {},{}", text, grid.rows, grid.columns);
   return {patch.row - 1, patch.column - 1};
 }
 
@@ -44,9 +43,38 @@ std::string output_of(const Arguments& a) {
   return output;
 }
 
-std::string title_of(bool class_token, const std::string& query) {
+std::string title_of(const AttentionSheet& sheet, bool class_token, const std::string& query) {
+  if (std::all_of(sheet.blocks.begin(), sheet.blocks.end(),
+                  [](const BlockWeights& block) { return block.of_channels || block.weights.size() == 0; }))
+    return "Attention of each channel of the queries (row) to each channel of the keys (column)";
   if (!query.empty()) return fmt::format("Attention of patch {} to each patch", query);
   return class_token ? "Attention of the class token to each patch" : "Attention to each patch, mean over all queries";
+}
+
+/// The patch of a layer's grid that the middle of a patch of the first layer's lies in.
+Patch patch_in(PatchGrid grid, PatchGrid first, Patch patch) {
+  return {(2 * patch.row + 1) * grid.rows / (2 * first.rows),
+          (2 * patch.column + 1) * grid.columns / (2 * first.columns)};
+}
+
+/// What an attention layer gives to each patch; the maps themselves where they are of channels.
+BlockWeights weights_of(const AttentionSite<float>& site, const AttentionSheet& sheet) {
+  BlockWeights block{.mechanism = site.mechanism.name()};
+  const MechanismTraits traits = site.mechanism.traits();
+  if (!traits.map) return block;
+  const AttentionShape& shape = site.inputs.front().shape;
+  const Tensor<float> maps = attention_maps(site);
+  const View<const float> map(maps.data(), map_shape(site.mechanism, shape));
+  block.of_channels = traits.map_axes == MapAxes::channels;
+  if (block.of_channels) {
+    block.weights = channel_weights(map);
+  } else {
+    const PatchGrid grid{shape.grid_height, shape.grid_width};
+    std::optional<Patch> query;
+    if (sheet.query) query = patch_in(grid, sheet.grid, *sheet.query);
+    block.weights = patch_weights(map, grid, query);
+  }
+  return block;
 }
 
 int maps_command(const Arguments& a) {
@@ -57,26 +85,22 @@ int maps_command(const Arguments& a) {
   sheet.subtitle = std::filesystem::path(a.image).filename().string();
   sheet.image = model_image(trained, a.image);
   const Tensor<float> input = normalised(trained, {sheet.image});
-  bool any = false;
+  bool any = false, class_token = false;
   const AttentionVisitor<float> visit = [&](const AttentionSite<float>& site) {
     const AttentionShape& shape = site.inputs.front().shape;
-    BlockWeights block{site.mechanism.name(), {}};
     if (sheet.blocks.empty()) {
-      sheet.grid = shape.grid_width;
+      sheet.grid = {shape.grid_height, shape.grid_width};
       if (!a.query.empty()) sheet.query = parse_patch(a.query, sheet.grid);
-      sheet.title = title_of(shape.class_token, a.query);
+      class_token = shape.class_token;
     }
-    if (site.mechanism.traits().map) {
-      const Tensor<float> maps = attention_maps(site);
-      block.weights = patch_weights({maps.data(), {shape.heads, shape.queries, shape.keys}}, sheet.grid, sheet.query);
-      any = true;
-    }
-    sheet.blocks.push_back(std::move(block));
+    sheet.blocks.push_back(weights_of(site, sheet));
+    any |= sheet.blocks.back().weights.size() > 0;
   };
   Tape<float> tape({.parameters = &trained.parameters});
   trained.model->logits(tape, {.images = input.view()}, &visit);
   require(any, "{}: no block of this model has an attention map; its mechanism is {}", a.run,
           trained.experiment.attention.mechanism[0]);
+  sheet.title = title_of(sheet, class_token, a.query);
   save_png(output, draw_attention(sheet));
   std::cout << output << "\n";
   return ok;
@@ -89,7 +113,7 @@ constexpr const char* description =
     "so a map need not sum to 1. Each map has a scale of its own, from 0 to its largest weight, which stands below\n"
     "it. If any weight is negative, all scales run from minus to plus the map's largest magnitude. The image is as\n"
     "the model sees it, at the model's size; its brightness shows through the colours. A mechanism without a map\n"
-    "leaves its row empty.";
+    "leaves its row empty; a map among channels is drawn as the matrix that it is.";
 
 }  // namespace
 

@@ -98,21 +98,24 @@ int probe_attention(const Arguments& a, GivenTensors& in) {
   // channels, or those that the layout gives it.
   const Tensor<T> v = in.take<T>("v", 4);
   const Shape& vs = v.shape();
-  const AttentionLayout layout = mechanism->layout(vs[1] * vs[3], vs[1]);
-  require(layout.heads == vs[1], "{}: tensor 'v' has shape {}; {} has one head: expected [B, 1, M, D]", in.path(), vs,
-          a.mechanism);
   Tensor<T> q, k;
-  if (layout.query_width > 0) q = in.take<T>("q", 4);
+  if (mechanism->layout(vs[1] * vs[3], vs[1]).query_width > 0) q = in.take<T>("q", 4);
+  const Index heads = q.size() > 0 ? q.shape()[1] : vs[1];
+  const AttentionLayout layout = mechanism->layout(heads * vs[3], heads);
+  require(layout.heads == heads, "{}: tensor '{}' has shape {}; {} has one head: expected [B, 1, tokens, D]", in.path(),
+          q.size() > 0 ? "q" : "v", q.size() > 0 ? q.shape() : vs, a.mechanism);
+  require(vs[1] == layout.key_heads, "{}: tensor 'v' has shape {}; expected [B, {}, M, D], as 'q' has {} heads",
+          in.path(), vs, layout.key_heads, heads);
   const Index queries = q.size() > 0 ? q.shape()[2] : vs[2], width = q.size() > 0 ? q.shape()[3] : vs[3];
-  const Shape q_shape{vs[0], vs[1], queries, width};
+  const Shape q_shape{vs[0], layout.heads, queries, width};
   require(q.size() == 0 || q.shape() == q_shape, "{}: tensor 'q' has shape {}; expected {} as 'v' has {}", in.path(),
           q.shape(), q_shape, vs);
   if (layout.key_width > 0)
     k = in.take<T>("k", Shape{vs[0], vs[1], vs[2], layout.key_width == layout.query_width ? width : layout.key_width});
-  const Tensor<T> dout = in.take<T>("grad_out", Shape{vs[0], vs[1], queries, vs[3]});
+  const Tensor<T> dout = in.take<T>("grad_out", Shape{vs[0], heads, queries, vs[3]});
 
   AttentionShape shape;
-  shape.heads = vs[1];
+  shape.heads = heads;
   shape.queries = queries;
   shape.keys = vs[2];
   shape.width = width;
@@ -155,13 +158,17 @@ int probe_attention(const Arguments& a, GivenTensors& in) {
   for (std::size_t i = 0; i < specs.size(); ++i)
     if (specs[i].trainable) results.add("grad." + specs[i].name, tape.gradient(own[i]));
   if (mechanism->traits().map) {
-    Tensor<T> maps(Shape{vs[0], vs[1], queries, vs[2]});
+    const Shape image = map_shape(*mechanism, shape);
+    Tensor<T> maps(Shape{vs[0], image[0], image[1], image[2]});
     AttentionInput<T> input{.shape = shape, .q = {}, .k = {}, .v = {}, .parameters = views};
-    if (mechanism->memory(shape).prepared > 0)
-      input.prepared = {prepare<T>(*mechanism, shape, own, std::as_const(noise).view()).data()};
+    Buffer<T> prepared(mechanism->memory(shape).prepared);
+    if (prepared.size() > 0)
+      mechanism->prepare(
+          AttentionPreparation<T>{shape, views, options.training, std::as_const(noise).view(), {prepared.data()}});
+    input.prepared = {prepared.data()};
     for (Index b = 0; b < vs[0]; ++b) {
       input.q = heads_of(q, b), input.k = heads_of(k, b), input.v = heads_of(v, b);
-      make_map(*mechanism, input, maps.data() + b * vs[1] * queries * vs[2]);
+      make_map(*mechanism, input, maps.data() + b * image.elements());
     }
     results.add("map", std::as_const(maps).view());
   }

@@ -1,4 +1,4 @@
-// heed residual: how fast SOFT's Newton-Raphson iteration converges on the landmarks of a trained model.
+// heed residual: how fast the Newton-Raphson iteration converges on the matrices that a trained model inverts.
 #include "trained.h"
 
 #include "heed/analysis/newton_residual.h"
@@ -143,6 +143,15 @@ void print(const Residuals& residuals, Index images, Index iterations) {
   std::cout << "\n";
 }
 
+/// "soft, nystrom": the settings with which mechanisms invert a matrix.
+std::string inverting_settings() {
+  std::vector<std::string> labels;
+  for (const MechanismEntry& entry : mechanisms())
+    for (const MechanismSetting& setting : entry.settings())
+      if (entry.make(setting.options)->traits().inverts) labels.push_back(setting.label);
+  return fmt::format("{}", fmt::join(labels, ", "));
+}
+
 int residual_command(const Arguments& a) {
   use_threads(a.threads);
   TrainedModel trained(a.run, a.sets, a.weights);
@@ -150,9 +159,8 @@ int residual_command(const Arguments& a) {
   const Index images = visit_test_examples(trained, a.images, [&](Index block, const AttentionSite<float>& site) {
     if (site.mechanism.traits().inverts) add_matrices(site, block, a.iterations, residuals);
   });
-  require(!residuals.empty(),
-          "{}: its mechanism is {}; expected soft with landmarks, which inverts their kernel matrix", a.run,
-          trained.experiment.attention.mechanism[0]);
+  require(!residuals.empty(), "{}: its mechanism is {}; expected one that inverts a matrix: {}", a.run,
+          trained.experiment.attention.mechanism[0], inverting_settings());
   const std::string output = a.output.empty() ? a.run + "/residual.csv" : a.output;
   write_file(output, to_csv(residuals, a.iterations));
   print(residuals, images, a.iterations);
@@ -161,12 +169,13 @@ int residual_command(const Arguments& a) {
 }
 
 constexpr const char* description =
-    "Each head of a SOFT block inverts the kernel matrix A of its landmarks by X_{k+1} = 2 X_k - X_k A X_k. Measured\n"
-    "are the paper's residual |A X_k A - A| / |A| (Section 4.4, Figure 4) and |I - A X_k|, in spectral norms, for\n"
-    "each starting factor that the mechanism knows, iterated in float, as the model does, and in double. The table "
-    "has\n"
-    "the condition of A and the ratio of |A|_1, its largest column sum, to its largest eigenvalue, whose worst is "
-    "shown.\n"
+    "Some mechanisms invert a matrix A in each head, the kernel matrix of its landmarks, by X_{k+1} = 2 X_k - X_k A "
+    "X_k.\n"
+    "Measured are the residual |A X_k A - A| / |A| (Lu et al., SOFT, Section 4.4, Figure 4) and |I - A X_k|, in\n"
+    "spectral norms, for each starting factor that the iteration knows, in float, as in the model, and in double. The\n"
+    "table has the condition of A and the ratio of |A|_1, its largest column sum, to its largest eigenvalue, whose "
+    "worst\n"
+    "is shown.\n"
     "The file has a line for each start, number type, block, head and k, with the median and the largest over the\n"
     "images. experiments/plot_residual.py draws it.";
 
@@ -174,7 +183,8 @@ constexpr const char* description =
 
 void add_residual(Command program) {
   static Arguments a;
-  Command command = program.command("residual", "Convergence of SOFT's inverse on a trained model's landmarks");
+  Command command =
+      program.command("residual", "Convergence of the inverse of the matrices that a trained model inverts");
   command.option("RUN", &a.run, "run directory", {.required = true});
   command.option("--images", &a.images, "how many test images, from the first; default: 200, or all if they are fewer",
                  {.value = "N", .range = {{1, 1'000'000}}});

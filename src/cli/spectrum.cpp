@@ -40,24 +40,31 @@ struct HeadSpectrum {
 struct BlockSpectrum {
   std::string mechanism;
   Form used = plain;  ///< what the model multiplies v by
-  Index tokens = 0;
+  Index size = 0;     ///< rows of a map
+  bool of_channels = false;
   std::vector<std::array<HeadSpectrum, matrices>> heads{};
 };
 
 /// Adds the spectra of a layer's maps of a batch.
 void add_maps(const AttentionSite<float>& site, BlockSpectrum& block) {
   block.mechanism = site.mechanism.name();
-  block.used = site.mechanism.traits().identity ? with_identity : plain;
+  const MechanismTraits traits = site.mechanism.traits();
+  block.used = traits.identity ? with_identity : plain;
+  block.of_channels = traits.map_axes == MapAxes::channels;
   const Tensor<float> maps = attention_maps(site);
-  const Index heads = maps.shape()[1], tokens = maps.shape()[2], count = maps.shape()[0] * heads;
-  block.tokens = tokens;
+  const Index heads = maps.shape()[1], size = maps.shape()[2], count = maps.shape()[0] * heads;
+  require(maps.shape()[3] == size,
+          "{}: the attention map is {} x {}; expected a square, to which the identity can be "
+          "added",
+          site.layer, size, maps.shape()[3]);
+  block.size = size;
   block.heads.resize(static_cast<std::size_t>(heads));
   std::vector<std::array<Spectrum, matrices>> spectra(static_cast<std::size_t>(count));
   parallel_for(count, [&](Index map) {
-    const float* const used = maps.data() + map * tokens * tokens;
+    const float* const used = maps.data() + map * size * size;
     for (const Form matrix : {plain, with_identity}) {
-      std::vector<double> a(used, used + tokens * tokens);
-      for (Index i = 0; i < tokens; ++i) a[static_cast<std::size_t>(i * (tokens + 1))] += matrix - block.used;
+      std::vector<double> a(used, used + size * size);
+      for (Index i = 0; i < size; ++i) a[static_cast<std::size_t>(i * (size + 1))] += matrix - block.used;
       spectra[static_cast<std::size_t>(map)][matrix] = spectrum_of(std::move(a));
     }
   });
@@ -101,12 +108,13 @@ int spectrum_command(const Arguments& a) {
   write_file(output, to_csv(blocks, images));
   std::cout << fmt::format(
       "equivalent rank of attention maps A, mean over heads and {} test images; *: what the model "
-      "uses\nblock  mechanism   tokens        A    A + I\n",
+      "uses\nblock  mechanism     size        A    A + I\n",
       images);
   for (const auto& [b, block] : blocks)
-    std::cout << fmt::format("{:>5}  {:<12}{:>6}{:>8.1f}{}{:>8.1f}{}\n", b + 1, block.mechanism, block.tokens,
+    std::cout << fmt::format("{:>5}  {:<12}{:>6}{:>8.1f}{}{:>8.1f}{}  {}\n", b + 1, block.mechanism, block.size,
                              mean_rank(block, plain, images), block.used == plain ? "*" : " ",
-                             mean_rank(block, with_identity, images), block.used == plain ? " " : "*");
+                             mean_rank(block, with_identity, images), block.used == plain ? " " : "*",
+                             block.of_channels ? "of channels" : "of tokens");
   std::cout << output << "\n";
   return ok;
 }

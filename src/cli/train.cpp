@@ -118,8 +118,8 @@ class Progress : public TrainObserver {
     const double operations = static_cast<double>(plan_.operations), peak = peak_flops();
     std::cout << fmt::format(
         "{}FLOP per training image; {}FLOP/s, {:.0f} % of the {}FLOP/s of this machine's float32 matrix products\n"
-        "{} pJ per training image by the table ({}); processor packages, all in all: {}\n",
-        si(operations), si(rate * operations), 100 * rate * operations / peak, si(peak), si(plan_.energy_pj),
+        "{} per training image by the table ({}); processor packages, all in all: {}\n",
+        si(operations), si(rate * operations), 100 * rate * operations / peak, si(peak), joules(plan_.energy_pj),
         default_energy_table().name, package);
   }
 

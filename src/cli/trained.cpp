@@ -17,28 +17,29 @@ Experiment load(const std::string& run, const std::vector<std::string>& sets) {
   return load_experiment(RunPaths(run).config(), sets);
 }
 
-/// Throws Error if a tensor, pos_embed apart, is another at another image size.
-void check_any_size(const std::string& run, Experiment experiment, Index trained_image,
-                    const ParameterList& parameters) {
-  const Index image = std::exchange(experiment.model.image, trained_image);
-  const std::unique_ptr<Model> trained = make_model(experiment);
-  for (const ParameterSpec& spec : parameters) {
-    const ParameterSpec& before = trained->parameters()[trained->parameters().find(spec.name)];
-    require(
-        spec.name == "pos_embed" || (spec.shape == before.shape && spec.initial == before.initial),
-        "{}: model.image = {}, but tensor {} belongs to the tokens of an image of {}; of such tensors only pos_embed "
-        "can be interpolated (softmax and aft with variant=conv, for instance, have no others)",
-        run, image, in_quotes(spec.name), trained_image);
+/// Is `model` the run's model for images of another size? Throws Error if a tensor of it, pos_embed apart, belongs to
+/// the size that the run has.
+bool is_resized(const std::string& run, const Model& model) {
+  const std::unique_ptr<Model> trained = make_model(load(run, {}));
+  const Shape before = trained->example().images.shape(), now = model.example().images.shape();
+  if (now.rank() != 4 || before.rank() != 4 || (now[2] == before[2] && now[3] == before[3])) return false;
+  for (const ParameterSpec& spec : model.parameters()) {
+    const ParameterId id = trained->parameters().find(spec.name);
+    if (id < 0 || spec.name == "pos_embed") continue;
+    const ParameterSpec& there = trained->parameters()[id];
+    require(spec.shape == there.shape && spec.initial == there.initial,
+            "{}: model.image = {}, but tensor {} belongs to the tokens of an image of {}; of such tensors only "
+            "pos_embed can be interpolated",
+            run, now[2], in_quotes(spec.name), before[2]);
   }
+  return true;
 }
 
 }  // namespace
 
 TrainedModel::TrainedModel(const std::string& run, const std::vector<std::string>& sets, const std::string& weights)
     : experiment(load(run, sets)), model(make_model(experiment)), parameters(model->parameters()) {
-  const Index trained_image = load(run, {}).model.image;
-  const bool resized = experiment.model.image != trained_image;
-  if (resized) check_any_size(run, experiment, trained_image, model->parameters());
+  const bool resized = is_resized(run, *model);
   const RunPaths paths(run);
   const bool has_best = std::filesystem::exists(paths.best());
   load_weights(SafetensorsFile(!weights.empty() ? weights
@@ -74,8 +75,8 @@ namespace {
 
 /// The size of the images that the model takes.
 ImageSize input_of(const Model& model) {
-  const Shape images = model.example().images.shape();
-  return {images[1], images[2], images[3]};
+  const Shape images = model.image_shape();
+  return {images[0], images[1], images[2]};
 }
 
 }  // namespace

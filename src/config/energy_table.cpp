@@ -1,7 +1,7 @@
 #include "heed/config/energy_table.h"
 
+#include "toml_document.h"
 #include "heed/base/suggest.h"
-#include "heed/config/toml_document.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,10 +2,10 @@
 // the value from before. What is left unwritten keeps its default.
 #include "heed/config/experiment.h"
 
-#include "heed/base/suggest.h"
-#include "heed/config/toml_document.h"
+#include "toml_document.h"
 #include "toml_text.h"
-#include "heed/config/toml_value.h"
+#include "toml_value.h"
+#include "heed/base/suggest.h"
 
 #include <algorithm>
 #include <filesystem>

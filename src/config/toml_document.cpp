@@ -1,4 +1,4 @@
-#include "heed/config/toml_document.h"
+#include "toml_document.h"
 
 #include "heed/base/error.h"
 #include "heed/io/file.h"

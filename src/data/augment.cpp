@@ -1,7 +1,7 @@
-#include "heed/base/suggest.h"
-#include "heed/data/augment.h"
+#include "augment.h"
 
 #include "files.h"
+#include "heed/base/suggest.h"
 
 #include <algorithm>
 #include <cstring>

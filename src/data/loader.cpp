@@ -1,7 +1,7 @@
 #include "heed/data/loader.h"
 
+#include "augment.h"
 #include "files.h"
-#include "heed/data/augment.h"
 #include "heed/data/normalise.h"
 #include "heed/base/parallel.h"
 #include "heed/base/random.h"

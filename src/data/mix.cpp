@@ -1,5 +1,5 @@
 // Mixup and cutmix: pairs of images of a batch share their pixels and targets.
-#include "heed/data/augment.h"
+#include "augment.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // RandAugment's list of operations (Cubuk et al., 2019, arXiv:1909.13719v2). Strengths grow with the magnitude for
 // every operation, as in timm's "increasing" variants that DeiT is trained with.
 // Differs: what geometry moves in from outside is black; interpolation is bilinear.
-#include "heed/data/augment.h"
+#include "augment.h"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,7 @@
 #include "heed/draw/attention_sheet.h"
 
-#include "heed/draw/colour.h"
+#include "colour.h"
+#include "heed/base/matrix.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +10,9 @@ namespace heed {
 
 namespace {
 
+constexpr std::uint8_t brightest = 255;
 constexpr Colour paper{255, 255, 255}, ink{34, 34, 34}, pale_ink{120, 120, 120};
+constexpr const char* channels_label = "channels";
 constexpr Index margin = 28, gap = 14, label_gap = 14, least_text_width = 330;
 
 /// Where things stand, in pixels.
@@ -36,7 +39,8 @@ Layout lay_out(const AttentionSheet& sheet) {
   for (std::size_t i = 0; i < sheet.blocks.size(); ++i) {
     const BlockWeights& block = sheet.blocks[i];
     if (block.weights.size() > 0) at.heads = std::max(at.heads, block.weights.shape()[0]);
-    labels = std::max({labels, text_width(fmt::format("block {}", i + 1)), text_width(block.mechanism)});
+    labels = std::max({labels, text_width(fmt::format("block {}", i + 1)), text_width(block.mechanism),
+                       block.of_channels ? text_width(channels_label) : 0});
   }
   at.left = margin + labels + label_gap;
   at.header_text = at.left + at.cell + 2 * gap;
@@ -124,34 +128,40 @@ class Drawing {
     const Index y = at_.rows[i], middle = y + (has_map ? at_.cell / 2 : line_height);
     right_aligned(middle - line_height, fmt::format("block {}", i + 1), ink);
     right_aligned(middle + 4, block.mechanism, pale_ink);
+    if (block.of_channels) right_aligned(middle + 4 + line_height, channels_label, pale_ink);
     if (!has_map) {
       centred(middle - capital_height / 2, at_.left, "no map", pale_ink);
       return;
     }
-    const Index patches = sheet_.grid * sheet_.grid;
-    for (Index h = 0; h < block.weights.shape()[0]; ++h) map(y, at_.column(h), block.weights.data() + h * patches);
+    const Index heads = block.weights.shape()[0], rows = block.weights.shape()[1], columns = block.weights.shape()[2];
+    for (Index h = 0; h < heads; ++h) {
+      const Matrix weights(block.weights.data() + h * rows * columns, rows, columns);
+      map(y, at_.column(h), weights, !block.of_channels);
+      if (!block.of_channels) mark_query(y, at_.column(h));
+    }
   }
 
-  void map(Index y, Index x, const float* weights) {
-    const float largest = largest_magnitude(weights, sheet_.grid * sheet_.grid);
+  /// With the image's brightness showing through or in full colours.
+  void map(Index y, Index x, Matrix<const float> weights, bool over_image) {
+    const float largest = largest_magnitude(weights.data, weights.rows * weights.columns);
     for (Index row = 0; row < at_.cell; ++row)
       for (Index column = 0; column < at_.cell; ++column) {
-        const float weight = weights[row * sheet_.grid / at_.cell * sheet_.grid + column * sheet_.grid / at_.cell];
+        const float weight = weights(row * weights.rows / at_.cell, column * weights.columns / at_.cell);
         const double share = largest > 0 ? static_cast<double>(weight / largest) : 0;
-        canvas_.set(y + row, x + column,
-                    over_grey(colour(share), grey_.pixels[static_cast<std::size_t>(row * at_.cell + column)]));
+        const auto pixel = static_cast<std::size_t>(row * at_.cell + column);
+        canvas_.set(y + row, x + column, over_grey(colour(share), over_image ? grey_.pixels[pixel] : brightest));
       }
-    mark_query(y, x);
     centred(y + at_.cell + 6, x, fmt::format("max {:.3g}", largest), pale_ink);
   }
 
   /// White within black stands out from every colour.
   void mark_query(Index y, Index x) {
     if (!sheet_.query) return;
-    const Index top = sheet_.query->row * at_.cell / sheet_.grid, left = sheet_.query->column * at_.cell / sheet_.grid;
-    const Index side = at_.cell / sheet_.grid;
-    canvas_.frame(y + top - 1, x + left - 1, side + 2, side + 2, 1, {0, 0, 0});
-    canvas_.frame(y + top, x + left, side, side, 2, paper);
+    const PatchGrid grid = sheet_.grid;
+    const Index top = sheet_.query->row * at_.cell / grid.rows, left = sheet_.query->column * at_.cell / grid.columns;
+    const Index height = at_.cell / grid.rows, width = at_.cell / grid.columns;
+    canvas_.frame(y + top - 1, x + left - 1, height + 2, width + 2, 1, {0, 0, 0});
+    canvas_.frame(y + top, x + left, height, width, 2, paper);
   }
 
   Colour colour(double share) const { return signed_ ? diverging_colour(share) : sequential_colour(share); }
@@ -171,22 +181,47 @@ class Drawing {
   bool signed_ = false;
 };
 
+void require_finite(View<const float> map) {
+  for (const float weight : map) require(std::isfinite(weight), "an attention map holds {}", weight);
+}
+
+/// The grid of a map's keys, the queries' own or a coarser one of the same proportions.
+PatchGrid key_grid(Index keys, PatchGrid queries, bool class_token) {
+  const Index patches = keys - (class_token ? 1 : 0);
+  PatchGrid grid = queries;
+  while (grid.rows > 0 && grid.patches() > patches)
+    --grid.rows, grid.columns = grid.rows * queries.columns / queries.rows;
+  require(grid.rows > 0 && grid.patches() == patches && grid.rows * queries.columns == grid.columns * queries.rows,
+          "an attention map has {} keys; expected a grid of patches like that of the queries, {} x {}", keys,
+          queries.rows, queries.columns);
+  return grid;
+}
+
 }  // namespace
 
-Tensor<float> patch_weights(View<const float> map, Index grid, std::optional<Patch> query) {
-  const Index heads = map.shape()[0], tokens = map.shape()[1], patches = grid * grid, class_tokens = tokens - patches;
-  HEED_ASSERT(map.shape()[2] == tokens && (class_tokens == 0 || class_tokens == 1));
-  for (const float weight : map) require(std::isfinite(weight), "an attention map holds {}", weight);
-  const Index patch = query ? class_tokens + query->row * grid + query->column : 0;
+Tensor<float> patch_weights(View<const float> map, PatchGrid grid, std::optional<Patch> query) {
+  const Index heads = map.shape()[0], queries = map.shape()[1], keys = map.shape()[2];
+  const Index class_tokens = queries - grid.patches();
+  HEED_ASSERT(class_tokens == 0 || class_tokens == 1);
+  require_finite(map);
+  const Index patch = query ? class_tokens + query->row * grid.columns + query->column : 0;
   const bool mean = !query && class_tokens == 0;
-  const Index first = mean ? 0 : patch, end = mean ? tokens : patch + 1;
-  Tensor<float> weights(Shape{heads, grid, grid});
+  const Index first = mean ? 0 : patch, end = mean ? queries : patch + 1;
+  const PatchGrid of_keys = key_grid(keys, grid, class_tokens == 1);
+  Tensor<float> weights(Shape{heads, of_keys.rows, of_keys.columns});
   for (Index h = 0; h < heads; ++h)
-    for (Index p = 0; p < patches; ++p) {
+    for (Index p = 0; p < of_keys.patches(); ++p) {
       double sum = 0;
-      for (Index q = first; q < end; ++q) sum += static_cast<double>(map[(h * tokens + q) * tokens + class_tokens + p]);
-      weights.data()[h * patches + p] = static_cast<float>(sum / static_cast<double>(end - first));
+      for (Index q = first; q < end; ++q) sum += static_cast<double>(map[(h * queries + q) * keys + class_tokens + p]);
+      weights.data()[h * of_keys.patches() + p] = static_cast<float>(sum / static_cast<double>(end - first));
     }
+  return weights;
+}
+
+Tensor<float> channel_weights(View<const float> map) {
+  require_finite(map);
+  Tensor<float> weights(map.shape());
+  std::copy(map.begin(), map.end(), weights.begin());
   return weights;
 }
 

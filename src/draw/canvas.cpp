@@ -1,4 +1,4 @@
-#include "heed/draw/canvas.h"
+#include "canvas.h"
 
 #include "font.h"
 

@@ -1,4 +1,4 @@
-#include "heed/draw/colour.h"
+#include "colour.h"
 
 #include <algorithm>
 #include <array>

@@ -1,27 +1,14 @@
-// Channels do not depend on each other: a few vectors of them go through all keys, with their maxima and sums in
-// registers, before the next few.
 #include "heed/kernels/exp_sums.h"
 
 #ifndef HEED_NO_SIMD
 
-#include "heed/kernels/simd.h"
+#include "channel_blocks.h"
 
 namespace heed::kernels {
 
 using namespace simd;
 
 namespace {
-
-/// Vectors of channels at a time: with three registers each, beside those of exp.
-constexpr int block = HWY_TARGET <= HWY_AVX3 ? 4 : 1;
-
-/// Calls f(first channel, number of vectors as a constant, lanes to use) over n channels.
-template <class F>
-void for_each_block(Index n, const F& f) {
-  Index c = 0;
-  for (; c + block * lanes <= n; c += block * lanes) f(c, std::integral_constant<int, block>{}, AllLanes{});
-  for_each_vector(n - c, [&](Index i, auto use) { f(c + i, std::integral_constant<int, 1>{}, use); });
-}
 
 template <bool biased>
 void sums_of(KeysAndValues<const float> keys, [[maybe_unused]] const float* bias, ExpSums<float> sums) {
@@ -38,13 +25,24 @@ void sums_of(KeysAndValues<const float> keys, [[maybe_unused]] const float* bias
         scale[i] = s == 0 ? x : hn::Max(scale[i], x);
       }
     for (int i = 0; i < count; ++i) mass[i] = value[i] = hn::Zero(tag);
-    for (Index s = 0; s < keys.k.rows; ++s)
-      for (int i = 0; i < count; ++i) {
-        const Vector distance = hn::Sub(use.load(keys.k[s] + first + i * lanes), scale[i]);
-        const Vector e = exp.below_88(add_bias(distance, s));
-        mass[i] = hn::Add(mass[i], e);
-        value[i] = hn::MulAdd(e, use.load(keys.v[s] + first + i * lanes), value[i]);
-      }
+    const auto sum = [&](const auto& exponent) {
+      for (Index s = 0; s < keys.k.rows; ++s)
+        for (int i = 0; i < count; ++i) {
+          const Vector e = exp.below_88(exponent(use.load(keys.k[s] + first + i * lanes), scale[i], s));
+          mass[i] = hn::Add(mass[i], e);
+          value[i] = hn::MulAdd(e, use.load(keys.v[s] + first + i * lanes), value[i]);
+        }
+    };
+    const auto fine = [&](Vector k, Vector scale, Index s) { return add_bias(hn::Sub(k, scale), s); };
+    const auto is_fine = [](Vector scale) { return hn::Lt(hn::Abs(scale), set(coarse<float>)); };
+    bool all_fine = true;
+    for (int i = 0; i < count && biased; ++i) all_fine &= hn::AllTrue(tag, is_fine(scale[i]));
+    if (all_fine)
+      sum(fine);
+    else
+      sum([&](Vector k, Vector scale, Index s) {
+        return hn::IfThenElse(is_fine(scale), fine(k, scale, s), hn::Sub(add_bias(k, s), scale));
+      });
     for (int i = 0; i < count; ++i) {
       const Index c = first + i * lanes;
       use.store(scale[i], sums.scale.data + c), use.store(mass[i], sums.mass.data + c);
@@ -60,7 +58,7 @@ void exp_sums_of(KeysAndValues<const float> keys, const float* bias, ExpSums<flo
   of(keys, bias, sums);
 }
 
-void exp_of_columns(KeysAndValues<const float> keys, float* maximum, Matrix<float> f) {
+void exp_of_columns(KeysAndValues<const float> keys, float* maximum, Matrix<float> f, const float* origin) {
   const Exp exp;
   const Index n = keys.k.columns;
   for_each_block(n, [&](Index first, auto count, auto use) {
@@ -73,7 +71,8 @@ void exp_of_columns(KeysAndValues<const float> keys, float* maximum, Matrix<floa
         const Index c = first + i * lanes;
         const Vector e = exp.below_88(hn::Sub(use.load(keys.k[s] + c), largest[i]));
         use.store(e, f[s] + c);
-        use.store(hn::Mul(e, use.load(keys.v[s] + c)), f[s] + n + c);
+        const Vector v = use.load(keys.v[s] + c);
+        use.store(hn::Mul(e, origin ? hn::Sub(v, use.load(origin + c)) : v), f[s] + n + c);
       }
     for (int i = 0; i < count; ++i) use.store(largest[i], maximum + first + i * lanes);
   });

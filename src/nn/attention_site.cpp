@@ -6,12 +6,12 @@ namespace heed {
 
 template <class T>
 Tensor<T> attention_maps(const AttentionSite<T>& site) {
-  const AttentionShape& s = site.inputs.front().shape;
-  Tensor<T> maps(Shape{static_cast<Index>(site.inputs.size()), s.heads, s.queries, s.keys});
+  const Shape image = map_shape(site.mechanism, site.inputs.front().shape);
+  Tensor<T> maps(Shape{static_cast<Index>(site.inputs.size()), image[0], image[1], image[2]});
   T* to = maps.data();
   for (const AttentionInput<T>& in : site.inputs) {
     make_map(site.mechanism, in, to);
-    to += s.heads * s.queries * s.keys;
+    to += image.elements();
   }
   return maps;
 }

@@ -1,5 +1,6 @@
 #include "heed/nn/families.h"
 
+#include "heed/base/suggest.h"
 #include "heed/nn/vit.h"
 
 namespace heed {
@@ -17,6 +18,13 @@ constexpr ModelFamily list[] = {
 
 std::span<const ModelFamily> model_families() { return list; }
 
-std::unique_ptr<Model> make_model(const Experiment& experiment) { return model_families().front().make(experiment); }
+std::unique_ptr<Model> make_model(const Experiment& experiment) {
+  std::vector<std::string> names;
+  for (const ModelFamily& family : list) {
+    if (experiment.model.family == family.name) return family.make(experiment);
+    names.emplace_back(family.name);
+  }
+  fail("[model] family = {}{}", in_quotes(experiment.model.family), suggestion(experiment.model.family, names));
+}
 
 }  // namespace heed

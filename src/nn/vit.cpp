@@ -69,10 +69,9 @@ std::vector<Block> make_blocks(ParameterList& list, const ModelConfig& model, co
     // Stochastic depth grows linearly from 0 at the first block (arXiv:1603.09382, Section 3).
     const double rate =
         model.depth == 1 ? 0 : drop_path * static_cast<double>(i) / static_cast<double>(model.depth - 1);
-    std::optional<AdderLinearOptions> adder;
-    if (of_block(model.linear, i) == "adder") adder = adder_options(model);
-    blocks.emplace_back(list, "blocks." + std::to_string(i), model, mechanism_of(attention, i), shape, dropout, rate,
-                        static_cast<std::uint64_t>(i), adder);
+    BlockOptions options{dropout, rate, static_cast<std::uint64_t>(i)};
+    if (of_block(model.linear, i) == "adder") options.adder = adder_options(model);
+    blocks.emplace_back(list, "blocks." + std::to_string(i), model, mechanism_of(attention, i), shape, options);
   }
   return blocks;
 }

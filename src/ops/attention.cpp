@@ -1,6 +1,6 @@
 #include "heed/ops/attention.h"
 
-#include "for_each_number.h"
+#include "heed/cost/for_each_number.h"
 #include "heed/ops/rows.h"
 
 namespace heed {
@@ -173,7 +173,6 @@ template <class T>
 Var<T> run_attention(const Mechanism& mechanism, AttentionWork<T> work, const Shape& out, OwnTensors<T> own) {
   const Var<T> any = work.qkv[0] ? work.qkv[0] : work.qkv[2];
   Tape<T>& tape = tape_of(mechanism.name(), any, work.qkv[0], work.qkv[1], work.qkv[2]);
-  mechanism.check(work.shape);
   work.mechanism = &mechanism;
   work.size = mechanism.memory(work.shape);
   work.products = tape.pass().products;
@@ -200,10 +199,11 @@ Var<T> run_attention(const Mechanism& mechanism, AttentionWork<T> work, const Sh
 
 std::array<detail::HeadsPlace, 3> detail::packed_places(const AttentionLayout& layout, Index tokens) {
   const std::array<Index, 3> widths{layout.query_width, layout.key_width, layout.value_width};
+  const std::array<Index, 3> heads{layout.heads, layout.key_heads, layout.key_heads};
   std::array<HeadsPlace, 3> places;
   Index offset = 0;
-  for (std::size_t i = 0; i < 3; offset += layout.heads * widths[i], ++i)
-    places[i] = {offset, tokens * layout.total(), layout.heads, widths[i], tokens, widths[i], layout.total()};
+  for (std::size_t i = 0; i < 3; offset += heads[i] * widths[i], ++i)
+    places[i] = {offset, tokens * layout.total(), heads[i], widths[i], tokens, widths[i], layout.total()};
   return places;
 }
 
@@ -237,6 +237,7 @@ Var<T> attention(const Mechanism& mechanism, Var<T> x, const AttentionLayout& la
   const Index images = xs[0], tokens = xs[1], heads = layout.heads, width = heads * layout.value_width;
   AttentionWork<T> work{};
   work.shape = layout.among(tokens, shape);
+  mechanism.check(work.shape);
   work.images = images;
   work.qkv = {layout.query_width > 0 ? x : Var<T>{}, layout.key_width > 0 ? x : Var<T>{}, x};
   work.places = detail::packed_places(layout, tokens);
@@ -252,33 +253,38 @@ Var<T> attention(const Mechanism& mechanism, Var<T> q, Var<T> k, Var<T> v, Atten
   for (std::size_t i = 0; i < 3; ++i) {
     if (!work.qkv[i]) continue;
     const Shape& s = work.qkv[i].shape();
-    require(s.rank() == 4 && s[0] == v.shape()[0] && s[1] == v.shape()[1],
-            "[{}] an operand has shape {}, v has {}; expected [B, H, tokens, channels] with the same B and H",
+    require(s.rank() == 4 && s[0] == v.shape()[0],
+            "[{}] an operand has shape {}, v has {}; expected [B, H, tokens, channels] with the same B",
             mechanism.name(), s, v.shape());
     work.places[i] = {0, s[1] * s[2] * s[3], s[1], s[2] * s[3], s[2], s[3], s[3]};
   }
   const Shape& vs = v.shape();
-  shape.heads = vs[1];
+  shape.heads = q ? q.shape()[1] : vs[1];
   shape.keys = vs[2];
   shape.value_width = vs[3];
   shape.queries = q ? q.shape()[2] : vs[2];
   shape.width = q ? q.shape()[3] : vs[3];
   require(!k || (k.shape()[2] == vs[2]), "[{}] k has {} tokens, v has {}; they must match", mechanism.name(),
           k ? k.shape()[2] : 0, vs[2]);
+  mechanism.check(shape);
+  const Index key_heads = mechanism.layout(shape.heads * vs[3], shape.heads).key_heads;
+  require(vs[1] == key_heads && (!k || k.shape()[1] == key_heads),
+          "[{}] k has {} heads, v has {}; expected {} beside {} of q", mechanism.name(), k ? k.shape()[1] : 0, vs[1],
+          key_heads, shape.heads);
   const Index head = shape.queries * vs[3];
   work.shape = shape;
   work.images = vs[0];
-  work.out_place = {0, vs[1] * head, vs[1], head, shape.queries, vs[3], vs[3]};
-  return run_attention<T>(mechanism, work, Shape{vs[0], vs[1], shape.queries, vs[3]}, {parameters, noise});
+  work.out_place = {0, shape.heads * head, shape.heads, head, shape.queries, vs[3], vs[3]};
+  return run_attention<T>(mechanism, work, Shape{vs[0], shape.heads, shape.queries, vs[3]}, {parameters, noise});
 }
 
 template <class T>
 void make_map(const Mechanism& mechanism, const AttentionInput<T>& in, T* map) {
-  const AttentionShape& s = in.shape;
-  const AttentionMemorySize size = mechanism.memory(s);
+  const Shape shape = map_shape(mechanism, in.shape);
+  const AttentionMemorySize size = mechanism.memory(in.shape);
   Buffer<T> saved(size.saved), scratch(size.scratch);
-  mechanism.map(
-      AttentionMap<T>{in, {{map, s.queries, s.keys}, s.heads, s.queries * s.keys}, {saved.data()}, {scratch.data()}});
+  mechanism.map(AttentionMap<T>{
+      in, {{map, shape[1], shape[2]}, shape[0], shape[1] * shape[2]}, {saved.data()}, {scratch.data()}});
 }
 
 template <class T>

@@ -2,8 +2,8 @@
 #include "heed/ops/head_norm.h"
 #include "heed/ops/layer_norm_parts.h"
 
-#include "for_each_number.h"
 #include "row_functions.h"
+#include "heed/cost/for_each_number.h"
 #include "heed/kernels/layer_norm.h"
 
 #include <array>
@@ -158,30 +158,31 @@ Var<T> layer_norm_parts(Var<T> x, std::span<const NormPart<T>> list, Var<T> resi
 }
 
 template <class T>
-Var<T> head_norm(Var<T> x, const AttentionLayout& layout, Var<T> q_gamma, Var<T> q_beta, Var<T> k_gamma, Var<T> k_beta,
-                 double eps) {
-  Tape<T>& tape = tape_of("head_norm", x, q_gamma, q_beta, k_gamma, k_beta);
-  const Index rows = x.shape().rows(), n = layout.total(), heads = layout.heads;
+Var<T> head_norm(Var<T> x, const AttentionLayout& layout, const std::type_identity_t<NormPart<T>>& q,
+                 const std::type_identity_t<NormPart<T>>& k, double eps) {
+  Tape<T>& tape = tape_of("head_norm", x, q.gamma, q.beta, k.gamma, k.beta);
+  const Index rows = x.shape().rows(), n = layout.total();
   require(x.shape().row_size() == n, "[head_norm] x has rows of {}; expected {}", x.shape().row_size(), n);
-  const std::array<Var<T>, 2> gamma{q_gamma, k_gamma}, beta{q_beta, k_beta};
-  const std::array<Index, 2> width{layout.query_width, layout.key_width}, first{0, heads * width[0]};
-  const Index v_first = first[1] + heads * width[1];
+  const std::array<Var<T>, 2> gamma{q.gamma, k.gamma}, beta{q.beta, k.beta};
+  const std::array<Index, 2> heads{layout.heads, layout.key_heads}, width{layout.query_width, layout.key_width};
+  const std::array<Index, 2> first{0, heads[0] * width[0]};
+  const Index v_first = first[1] + heads[1] * width[1];
   Cost cost;
   std::array<Matrix<T>, 2> statistics;  // of q and of k: a row for each of its parts
   for (std::size_t i = 0; i < 2; ++i) {
     require(gamma[i].shape() == Shape{width[i]} && beta[i].shape() == Shape{width[i]},
             "[head_norm] gamma of {} has shape {}, beta {}; expected [{}]", i == 0 ? "q" : "k", gamma[i].shape(),
             beta[i].shape(), width[i]);
-    const Index parts = rows * heads, w = width[i];
+    const Index parts = rows * heads[i], w = width[i];
     cost.forward += kernels::layer_norm_forward_counts(parts, w);
     cost.backward += kernels::layer_norm_backward_counts(parts, w) + kernels::layer_norm_parameter_counts(parts, w);
     statistics[i] = {tape.memory(2 * parts), parts, 2};
   }
   // Row r's parts of q or of k, in a matrix shaped as x, and their statistics.
-  const auto parts_of = [=](auto* row, std::size_t i) { return Matrix(row + first[i], heads, width[i]); };
-  const auto statistics_of = [=](Index r, std::size_t i) { return statistics[i].middle_rows(r * heads, heads); };
+  const auto parts_of = [=](auto* row, std::size_t i) { return Matrix(row + first[i], heads[i], width[i]); };
+  const auto statistics_of = [=](Index r, std::size_t i) { return statistics[i].middle_rows(r * heads[i], heads[i]); };
   return tape.record(
-      {"head_norm", cost}, x.shape(), {x, q_gamma, q_beta, k_gamma, k_beta},
+      {"head_norm", cost}, x.shape(), {x, q.gamma, q.beta, k.gamma, k.beta},
       [=](T* y) {
         const Matrix<const T> mx = x.matrix();
         for_row_ranges(rows, 4 * n, [=, my = Matrix<T>(y, rows, n)](Index begin, Index end) {
@@ -200,7 +201,7 @@ Var<T> head_norm(Var<T> x, const AttentionLayout& layout, Var<T> q_gamma, Var<T>
           const Index w = width[i];
           if (!dgamma && !dbeta) continue;
           const Matrix<T> sums(tape.memory(2 * w), 2, w);
-          sum_over_row_ranges(tape, rows, 2 * heads * w, 2 * w, Update::assign, sums.data,
+          sum_over_row_ranges(tape, rows, 2 * heads[i] * w, 2 * w, Update::assign, sums.data,
                               [=](Index begin, Index end, Update update, T* share) {
                                 for (Index r = begin; r < end; ++r)
                                   kernels::layer_norm_parameter_gradients(
@@ -226,7 +227,7 @@ Var<T> head_norm(Var<T> x, const AttentionLayout& layout, Var<T> q_gamma, Var<T>
   template Var<T> layer_norm(Var<T>, Var<T>, Var<T>, double);                                \
   template Var<T> layer_norm_linear(Var<T>, Var<T>, Var<T>, Var<T>, Var<T>, Var<T>, double); \
   template Var<T> layer_norm_parts(Var<T>, std::span<const NormPart<T>>, Var<T>, double);    \
-  template Var<T> head_norm(Var<T>, const AttentionLayout&, Var<T>, Var<T>, Var<T>, Var<T>, double);
+  template Var<T> head_norm(Var<T>, const AttentionLayout&, const NormPart<T>&, const NormPart<T>&, double);
 HEED_FOR_EACH_NUMBER(INSTANTIATE)
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-#include "heed/train/checkpoint.h"
+#include "checkpoint.h"
 
 #include "heed/io/weights.h"
 #include "heed/train/run.h"

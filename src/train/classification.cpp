@@ -139,8 +139,8 @@ Score ClassificationBatch<T>::judge(View<const T> logits, Piece piece, std::span
 template <class T>
 Classification<T>::Classification(const Experiment& experiment, const Model& model, bool any_size)
     : data_(experiment.data), train_(experiment.train), classes_(model.outputs()[0]), any_size_(any_size) {
-  const Shape image = model.example().images.shape();
-  input_ = {image[1], image[2], image[3]};
+  const Shape image = model.image_shape();
+  input_ = {image[0], image[1], image[2]};
 }
 
 template <class T>
@@ -168,6 +168,18 @@ std::unique_ptr<BatchSource<T>> Classification<T>::open(Part part, bool training
   if (any_size_) data.resize |= set.image_size().channels == input_.channels;
   return std::make_unique<ImageSource<T>>(set, std::move(images), data, input_, train_.batch, train_.seed, training,
                                           training ? train_.label_smoothing : 0);
+}
+
+/// Names where the test data are at hand, else numbers.
+template <class T>
+std::vector<std::string> Classification<T>::class_names() {
+  try {
+    return dataset(Split::test).class_names();
+  } catch (const Error&) {
+    std::vector<std::string> numbers;
+    for (Index c = 0; c < classes_; ++c) numbers.push_back(std::to_string(c));
+    return numbers;
+  }
 }
 
 template <class T>

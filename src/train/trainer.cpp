@@ -1,10 +1,10 @@
 #include "heed/train/trainer.h"
 
+#include "checkpoint.h"
 #include "heed/analysis/cost_json.h"
 #include "heed/io/file.h"
 #include "heed/io/weights.h"
 #include "heed/nn/families.h"
-#include "heed/train/checkpoint.h"
 #include "heed/train/run.h"
 
 #include <fmt/format.h>

@@ -27,6 +27,14 @@ const std::multimap<std::string, OptionValues> settings{
     {"soft", {{"landmarks", "16"}}},
     {"soft", {{"landmarks", "16"}, {"normalize", "map"}}},
     {"soft", {{"kernel", "exact"}}},
+    {"linear", {}},
+    {"linear", {{"causal", "true"}}},
+    {"linformer", {{"length", "16"}}},
+    {"nystrom", {{"landmarks", "16"}}},
+    {"cosformer", {{"reweight", "1d"}}},
+    {"cosformer", {{"reweight", "2d"}}},
+    {"window", {{"window", "8"}}},
+    {"window", {{"window", "8"}, {"dims", "2"}, {"shift", "4"}}},
 };
 
 std::vector<std::vector<std::string>> table(const std::string& path) {

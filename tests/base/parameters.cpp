@@ -6,6 +6,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <chrono>
+#include <cmath>
 
 using namespace heed;
 
@@ -21,6 +22,30 @@ BOOST_AUTO_TEST_CASE(tensors_are_found_by_name) {
   BOOST_CHECK_THROW(list.add({"a", {4}, {}}), Error);
   BOOST_TEST(list.size() == 2);
   BOOST_TEST(list.find("a") == a);
+}
+
+// Seven rows of three: two whole blocks and one row. Within a block rows are orthogonal; their lengths differ.
+BOOST_AUTO_TEST_CASE(orthogonal_blocks_of_rows) {
+  Tensor<double> x(Shape{7, 3});
+  fill_initial(Initial::orthogonal(), RandomStream(1), x.view());
+  const auto dot = [&](Index a, Index b) {
+    double sum = 0;
+    for (Index c = 0; c < 3; ++c) sum += x[3 * a + c] * x[3 * b + c];
+    return sum;
+  };
+  for (Index a = 0; a < 7; ++a)
+    for (Index b = 0; b < a; ++b)
+      BOOST_TEST((std::abs(dot(a, b)) < 1e-14 * std::sqrt(dot(a, a) * dot(b, b))) == (a / 3 == b / 3));
+  // The squared length of a row is that of d normal numbers, d on average with a deviation of sqrt(2 d).
+  Tensor<double> many(Shape{4000, 5});
+  fill_initial(Initial::orthogonal(), RandomStream(2), many.view());
+  double squares = 0, first = 0;
+  for (Index i = 0; i < many.size(); ++i) squares += many[i] * many[i], first += i % 5 == 0 ? many[i] : 0;
+  BOOST_TEST(std::abs(squares / 4000 - 5) < 4 * std::sqrt(10.0 / 4000));
+  BOOST_TEST(std::abs(first / 4000) < 4 / std::sqrt(4000.0));
+  Tensor<float> in_float(Shape{7, 3});
+  fill_initial(Initial::orthogonal(), RandomStream(1), in_float.view());
+  for (Index i = 0; i < 21; ++i) BOOST_TEST(in_float[i] == static_cast<float>(x[i]));
 }
 
 // Looking through all names for each would take ten seconds.

@@ -1,7 +1,7 @@
 // Faults planted in a mechanism's use of memory, each of which must be told by name; and none in those of the list.
 #include "heed/attention/mechanism_base.h"
 #include "heed/checks/gradcheck.h"
-#include "heed/checks/memory.h"
+#include "src/checks/memory.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -77,8 +77,94 @@ struct Faulty : MechanismBase<Faulty> {
   Cost cost(const AttentionShape&) const override { return {}; }
 };
 
-std::string faults_of(Fault fault) {
-  Faulty mechanism;
+/// out[i,c] = p[c] v[i,c] with p = w, in training plus noise, prepared; sum_c w[c]^2 is added to the loss.
+struct FaultyTensors : MechanismBase<FaultyTensors> {
+  enum class Fault {
+    none,
+    past_prepared_in_training,
+    unwritten_in_training,
+    unread_hidden,
+    overwrites_prepared,
+    past_gradient,
+    overwrites_gradient,
+    leaves_out_gradient,
+    past_penalty,
+    overwrites_penalty,
+    leaves_out_penalty
+  };
+  static constexpr const char *mechanism_name = "faulty", *summary = "", *complexity = "";
+  Fault fault = Fault::none;
+
+  template <class Visitor>
+  void options(Visitor&) {}
+  static std::vector<OptionValues> variants() { return {{}}; }
+  MechanismTraits traits() const override { return {.map = false, .penalty = true}; }
+  AttentionLayout layout(Index dim, Index heads) const override { return {heads, 0, 0, dim / heads}; }
+  std::vector<ParameterSpec> parameters(const AttentionShape& s) const override {
+    return {{"w", {s.value_width}, Initial::normal(1)}};
+  }
+  Shape noise(const AttentionShape& s) const override { return Shape{s.value_width}; }
+
+  template <class T>
+  T* prepared(const AttentionShape& s, Carver<T>& carve) const {
+    return carve.numbers(s.value_width);
+  }
+
+  template <class T>
+  void run_prepare(const AttentionPreparation<T>& of, T* p) const {
+    const Index e = of.shape.value_width;
+    const Index first = of.training && fault == Fault::unwritten_in_training ? 1 : 0;
+    for (Index c = first; c < e; ++c) {
+      const bool hidden = fault == Fault::unread_hidden && p[c] > T(0);  // false for a NaN
+      p[c] = of.parameters[0][c] + (of.training ? of.noise[c] : T(0)) + T(hidden);
+    }
+    if (of.training && fault == Fault::past_prepared_in_training) p[e] = T(0);
+  }
+  template <class T>
+  void run_prepare_backward(const AttentionPreparation<T>& of, const T*, const T* dp,
+                            std::span<const View<T>> gradient) const {
+    const Index e = of.shape.value_width;
+    const Update update = fault == Fault::overwrites_gradient ? Update::assign : Update::accumulate;
+    for (Index c = fault == Fault::leaves_out_gradient ? 1 : 0; c < e; ++c) write(update, gradient[0].data()[c], dp[c]);
+    if (fault == Fault::past_gradient) gradient[0].data()[e] = T(0);
+  }
+  template <class T>
+  void run_forward(const AttentionInput<T>& in, Heads<T> out, NoMemory, NoMemory) const {
+    const T* const p = prepared_of(in.shape, in.prepared);
+    for (Index i = 0; i < in.shape.queries; ++i)
+      for (Index c = 0; c < in.shape.value_width; ++c) out[0](i, c) = p[c] * in.v[0](i, c);
+  }
+  template <class T>
+  void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, NoMemory, NoMemory,
+                    const AttentionGradient<T>& gradient) const {
+    const T* const p = prepared_of(in.shape, in.prepared);
+    T* const dp = prepared_of(in.shape, gradient.prepared);
+    const Update update = fault == Fault::overwrites_prepared ? Update::assign : Update::accumulate;
+    for (Index i = 0; i < in.shape.queries; ++i)
+      for (Index c = 0; c < in.shape.value_width; ++c) {
+        write(gradient.update, gradient.v[0](i, c), p[c] * dout[0](i, c));
+        write(update, dp[c], in.v[0](i, c) * dout[0](i, c));
+      }
+  }
+  template <class T>
+  T run_penalty(const AttentionPenalty<T>& call) const {
+    T sum(0);
+    const View<const T> w = call.parameters[0];
+    for (const T value : w) sum += value * value;
+    if (call.gradient.empty()) return sum;
+    T* const dw = call.gradient[0].data();
+    const Update update = fault == Fault::overwrites_penalty ? Update::assign : Update::accumulate;
+    for (Index c = fault == Fault::leaves_out_penalty ? 1 : 0; c < w.size(); ++c)
+      write(update, dw[c], T(2) * call.factor * w[c]);
+    if (fault == Fault::past_penalty) dw[w.size()] = T(0);
+    return sum;
+  }
+  Cost cost(const AttentionShape&) const override { return {}; }
+};
+
+template <class M, class Fault>
+std::string faults_in(Fault fault) {
+  M mechanism;
   mechanism.fault = fault;
   const AttentionLayout layout = mechanism.layout(3, 1);
   std::string all;
@@ -86,11 +172,17 @@ std::string faults_of(Fault fault) {
   return all;
 }
 
+std::string faults_of(Fault fault) { return faults_in<Faulty>(fault); }
+std::string faults_of(FaultyTensors::Fault fault) { return faults_in<FaultyTensors>(fault); }
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(memory_check)
 
-BOOST_AUTO_TEST_CASE(sound_use_is_not_blamed) { BOOST_TEST(faults_of(Fault::none) == ""); }
+BOOST_AUTO_TEST_CASE(sound_use_is_not_blamed) {
+  BOOST_TEST(faults_of(Fault::none) == "");
+  BOOST_TEST(faults_of(FaultyTensors::Fault::none) == "");
+}
 
 BOOST_AUTO_TEST_CASE(each_fault_is_told_by_name) {
   BOOST_TEST(faults_of(Fault::past_saved) == "[faulty] forward writes outside part 1 of its saved memory\n");
@@ -107,6 +199,27 @@ BOOST_AUTO_TEST_CASE(each_fault_is_told_by_name) {
   BOOST_TEST(faults_of(Fault::unwritten_out) == "[faulty] forward leaves 3 numbers of out unwritten\n");
   BOOST_TEST(faults_of(Fault::changes_saved) == "[faulty] backward changes what forward saved\n");
   BOOST_TEST(faults_of(Fault::beside) == "[faulty] forward writes beside the rows of out\n");
+}
+
+BOOST_AUTO_TEST_CASE(faults_with_own_tensors_are_told_by_name) {
+  using Of = FaultyTensors::Fault;
+  BOOST_TEST(faults_of(Of::past_prepared_in_training) ==
+             "[faulty] prepare writes outside part 1 of its prepared memory, in training\n");
+  BOOST_TEST(faults_of(Of::unwritten_in_training) ==
+             "[faulty] forward makes out of what it never wrote: 5 numbers are not finite, in training\n");
+  BOOST_TEST(faults_of(Of::unread_hidden) == "[faulty] prepare makes out of what it never wrote: 15 numbers differ\n");
+  BOOST_TEST(faults_of(Of::overwrites_prepared) ==
+             "[faulty] backward overwrites 3 numbers of the gradient of what it prepared\n");
+  BOOST_TEST(faults_of(Of::past_gradient) == "[faulty] prepare_backward writes outside the gradient of its tensor w\n");
+  BOOST_TEST(faults_of(Of::overwrites_gradient) ==
+             "[faulty] prepare_backward overwrites 3 numbers of the gradient of its tensor w\n");
+  BOOST_TEST(faults_of(Of::leaves_out_gradient) ==
+             "[faulty] prepare_backward leaves 1 numbers of the gradient of its tensor w unwritten\n");
+  BOOST_TEST(faults_of(Of::past_penalty) == "[faulty] penalty writes outside the gradient of its tensor w\n");
+  BOOST_TEST(faults_of(Of::overwrites_penalty) ==
+             "[faulty] penalty overwrites 3 numbers of the gradient of its tensor w\n");
+  BOOST_TEST(faults_of(Of::leaves_out_penalty) ==
+             "[faulty] penalty leaves 1 numbers of the gradient of its tensor w unwritten\n");
 }
 
 BOOST_AUTO_TEST_CASE(mechanisms_use_their_memory_soundly) {

@@ -2,7 +2,8 @@
 #include "support/cli.h"
 #include "support/command.h"
 
-#include "heed/data/image.h"
+#include "heed/attention/mechanism.h"
+#include "heed/io/file.h"
 
 #include <nlohmann/json.hpp>
 
@@ -48,6 +49,7 @@ BOOST_AUTO_TEST_CASE(contractions_of_vit_micro_by_hand) {
   const Index forward = embedding + L * (3 * N * D * D + attention + N * D * D + 2 * N * D * F) + head;
   const Json json = cost_json({"models/vit-micro.toml"});
   BOOST_TEST(json["params"] == 139'018);
+  BOOST_TEST(json["counted"].get<std::string>().find("as the textbook computes them") != std::string::npos);
   BOOST_TEST(total(json, "mul") == forward);
   BOOST_TEST(total(json, "add") == forward);
   for (const char* kind : {"div", "sqrt", "exp", "log", "erf", "other", "cmp"}) BOOST_TEST(total(json, kind) == 0);
@@ -178,11 +180,18 @@ BOOST_AUTO_TEST_CASE(growth_is_drawn) {
   }
   const TemporaryDirectory directory;
   const std::string picture = directory / "costs.png", script = "/usr/bin/python3 experiments/plot_costs.py --heed ";
-  const CommandResult drawn = run_command(script + heed_program() + " -o '" + picture + "'");
-  BOOST_TEST(drawn.status == 0, drawn.errors);
-  for (const char* piece : {"kv_first cross at tokens = 64.0\n", "kv_first cross at dim = 588.0\n"})
-    BOOST_TEST(drawn.output.find(piece) != std::string::npos, drawn.output);
-  BOOST_TEST(image_file_size(picture).width > 1000);
+  const std::string orders = " --attention sima:order=qk_first,sima:order=kv_first";
+  const CommandResult crossed = run_command(script + heed_program() + orders + " -o '" + picture + "'");
+  BOOST_TEST(crossed.status == 0, crossed.errors);
+  for (const char* piece : {"qk_first at tokens = 64.0\n", "qk_first at dim = 588.0\n"})
+    BOOST_TEST(crossed.output.find(piece) != std::string::npos, crossed.output);
+  const std::string svg = directory / "costs.svg";
+  const CommandResult all = run_command(script + heed_program() + " -o '" + svg + "'");
+  BOOST_TEST(all.status == 0, all.errors);
+  const std::string drawn = read_file(svg);
+  for (const MechanismEntry& entry : mechanisms())
+    for (const MechanismSetting& setting : entry.settings())
+      BOOST_TEST(drawn.find("<!-- " + setting.label + " -->") != std::string::npos, setting.label);
   const CommandResult refused = run_command(script + heed_program() + " models/none.toml -o '" + picture + "'");
   BOOST_TEST(refused.status == 2);
   BOOST_TEST(is_line_with(refused.errors, "models/none.toml: cannot open"), refused.errors);
@@ -191,6 +200,8 @@ BOOST_AUTO_TEST_CASE(growth_is_drawn) {
 BOOST_AUTO_TEST_CASE(bad_arguments) {
   check_refusal({"cost"}, {"no model was given"});
   check_refusal({"cost", "models/none.toml"}, {"models/none.toml: cannot open"});
+  check_refusal({"cost", "models/vit-micro.toml", "--set", "model.family=vut"},
+                {"[model] family = 'vut'; did you mean 'vit'?"});
   check_refusal({"cost", "models/vit-micro.toml", "--pass", "sideways"}, {"--pass", "sideways"});
   check_refusal({"cost", "models/vit-micro.toml", "--attention", "softmax,simma"}, {"'simma'; did you mean 'sima'?"});
   check_refusal({"cost", "models/vit-micro.toml", "--attention", "sima:order"}, {"NAME:OPTION=VALUE"});

@@ -1,5 +1,5 @@
 // Augmentations against hand computations, and what they must keep.
-#include "heed/data/augment.h"
+#include "src/data/augment.h"
 
 #include "support/images.h"
 

@@ -1,5 +1,5 @@
 // RandAugment's operations against hand computations.
-#include "heed/data/augment.h"
+#include "src/data/augment.h"
 
 #include "support/images.h"
 

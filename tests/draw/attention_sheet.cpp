@@ -1,8 +1,8 @@
 // Pictures: text, colours, PNG files, the sheet of attention maps.
 #include "heed/data/image_write.h"
 #include "heed/draw/attention_sheet.h"
-#include "heed/draw/colour.h"
 #include "heed/io/file.h"
+#include "src/draw/colour.h"
 #include "support/temporary.h"
 
 #include <boost/test/unit_test.hpp>
@@ -37,7 +37,7 @@ Image ramp(ImageSize size, int first) {
 
 /// Two blocks of two heads; the weights of patch p of head h are h + p.
 AttentionSheet small_sheet() {
-  AttentionSheet sheet{"Attention", "file.png", ramp({1, 8, 8}, 0), 2, {}, {}};
+  AttentionSheet sheet{"Attention", "file.png", ramp({1, 8, 8}, 0), {2, 2}, {}, {}};
   for (int i = 0; i < 2; ++i) {
     Tensor<float> weights(Shape{2, 2, 2}, {0, 1, 2, 3, 1, 2, 3, 4});
     sheet.blocks.push_back({"softmax", weights});
@@ -168,6 +168,17 @@ BOOST_AUTO_TEST_CASE(a_weight_is_drawn_over_its_patch) {
   }
 }
 
+// The maps of a block may have any number of rows and columns: each number is drawn over its part of the cell.
+BOOST_AUTO_TEST_CASE(a_map_of_any_size_is_drawn) {
+  AttentionSheet sheet = small_sheet();
+  sheet.blocks[1] = {"softmax", Tensor<float>(Shape{2, 1, 4}, {1, 1, 1, 1, 4, 0, 1, 2}), true};
+  const Image image = draw_attention(sheet);
+  const Index top = image.size.height - 28 - 24 - 152, left = 28 + text_width("channels") + 14 + 152 + 14;
+  for (const Index down : {0, 151})
+    for (const auto& [column, share] : {std::pair{0, 1.0}, {1, 0.0}, {2, 0.25}, {3, 0.5}})
+      BOOST_TEST((pixel(image, top + down, left + 38 * column) == over_grey(sequential_colour(share), 255)));
+}
+
 BOOST_AUTO_TEST_CASE(negative_weights_turn_the_scale_around_zero) {
   AttentionSheet sheet = small_sheet();
   sheet.image = Image{{1, 8, 8}, std::vector<std::uint8_t>(64, 0)};
@@ -188,21 +199,55 @@ BOOST_AUTO_TEST_CASE(a_map_of_zeros_is_drawn) {
   BOOST_TEST(count(draw_attention(sheet), over_grey(sequential_colour(0), 0)) >= 4 * 152 * 152);
 }
 
+BOOST_AUTO_TEST_CASE(a_map_of_channels_is_drawn_without_the_image) {
+  AttentionSheet sheet = small_sheet();
+  sheet.image.pixels.assign(64, 50);
+  sheet.query = Patch{0, 0};
+  for (BlockWeights& block : sheet.blocks) {
+    Tensor<float> weights(Shape{2, 4, 4});
+    std::fill(weights.begin(), weights.end(), 1.0f);
+    weights[16 + 15] = 4;
+    block.weights = channel_weights(weights.view());
+    block.of_channels = true;
+  }
+  const Image image = draw_attention(sheet);
+  const Index top = image.size.height - 28 - 24 - 152, left = 28 + text_width("channels") + 14 + 152 + 14;
+  BOOST_TEST((pixel(image, top, left) == over_grey(sequential_colour(0.25), 255)));
+  BOOST_TEST((pixel(image, top + 151, left + 151) == over_grey(sequential_colour(1), 255)));
+  BOOST_TEST((pixel(image, top + 151 - 38, left + 151) == over_grey(sequential_colour(0.25), 255)));
+  Tensor<float> infinite(Shape{1, 1, 1});
+  infinite[0] = std::numeric_limits<float>::infinity();
+  BOOST_TEST(error_of([&] { channel_weights(infinite.view()); }) == "an attention map holds inf");
+}
+
 BOOST_AUTO_TEST_CASE(patch_weights_are_those_of_the_query) {
   // One head, a class token and four patches: element (query, key) is 10 query + key.
   Tensor<float> map(Shape{1, 5, 5});
   for (Index i = 0; i < 25; ++i) map[i] = static_cast<float>(10 * (i / 5) + i % 5);
   const auto values = [](const Tensor<float>& t) { return std::vector<float>(t.begin(), t.end()); };
-  BOOST_TEST(values(patch_weights(map.view(), 2, {})) == (std::vector<float>{1, 2, 3, 4}));
-  BOOST_TEST(values(patch_weights(map.view(), 2, Patch{1, 0})) == (std::vector<float>{31, 32, 33, 34}));
+  BOOST_TEST(values(patch_weights(map.view(), {2, 2}, {})) == (std::vector<float>{1, 2, 3, 4}));
+  BOOST_TEST(values(patch_weights(map.view(), {2, 2}, Patch{1, 0})) == (std::vector<float>{31, 32, 33, 34}));
   // Two heads without a class token: the mean over the queries, or one of them.
   Tensor<float> plain(Shape{2, 4, 4});
   for (Index i = 0; i < 32; ++i) plain[i] = static_cast<float>(100 * (i / 16) + 10 * (i / 4 % 4) + i % 4);
-  BOOST_TEST(values(patch_weights(plain.view(), 2, {})) == (std::vector<float>{15, 16, 17, 18, 115, 116, 117, 118}));
-  BOOST_TEST(values(patch_weights(plain.view(), 2, Patch{0, 1})) ==
+  BOOST_TEST(values(patch_weights(plain.view(), {2, 2}, {})) ==
+             (std::vector<float>{15, 16, 17, 18, 115, 116, 117, 118}));
+  BOOST_TEST(values(patch_weights(plain.view(), {2, 2}, Patch{0, 1})) ==
              (std::vector<float>{10, 11, 12, 13, 110, 111, 112, 113}));
+  // A class token and a row of four patches as queries, two patches and the class token as keys.
+  Tensor<float> fewer(Shape{1, 5, 3});
+  for (Index i = 0; i < 15; ++i) fewer[i] = static_cast<float>(10 * (i / 3) + i % 3);
+  BOOST_TEST(error_of([&] {
+               patch_weights(fewer.view(), {1, 4}, {});
+             }) == "an attention map has 3 keys; expected a grid of patches like that of the queries, 1 x 4");
+  // Sixteen patches as queries, four as keys.
+  Tensor<float> coarse(Shape{1, 16, 4});
+  for (Index i = 0; i < 64; ++i) coarse[i] = static_cast<float>(10 * (i / 4) + i % 4);
+  const Tensor<float> weights = patch_weights(coarse.view(), {4, 4}, Patch{1, 2});
+  BOOST_TEST((weights.shape() == Shape{1, 2, 2}));
+  BOOST_TEST(values(weights) == (std::vector<float>{60, 61, 62, 63}));
   plain[3] = std::numeric_limits<float>::quiet_NaN();
-  BOOST_TEST(error_of([&] { patch_weights(plain.view(), 2, {}); }) == "an attention map holds nan");
+  BOOST_TEST(error_of([&] { patch_weights(plain.view(), {2, 2}, {}); }) == "an attention map holds nan");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -24,7 +24,7 @@ BOOST_AUTO_TEST_CASE(each_head_is_normalised_by_itself) {
   Tape<double> tape;
   const auto constant = [&](const Tensor<double>& tensor) { return tape.constant(tensor.view()); };
   const auto y =
-      head_norm(constant(x), layout, constant(q_gamma), constant(q_beta), constant(k_gamma), constant(k_beta));
+      head_norm(constant(x), layout, {constant(q_gamma), constant(q_beta)}, {constant(k_gamma), constant(k_beta)});
   const auto check_part = [&](Index first, Index width, const Tensor<double>& gamma, const Tensor<double>& beta) {
     for (Index r = 0; r < rows; ++r) {
       const auto alone =

@@ -36,10 +36,11 @@ Heads<const T> heads_of(const Tensor<T>& x, Index image) {
 }
 
 template <class T>
-Tensor<double> map_of(const Mechanism& mechanism, const AttentionShape& shape, const std::map<std::string, Tensor<T>>& x,
-                      const std::vector<View<const T>>& own) {
+Tensor<double> map_of(const Mechanism& mechanism, const AttentionShape& shape,
+                      const std::map<std::string, Tensor<T>>& x, const std::vector<View<const T>>& own) {
   const Index images = x.at("v").shape()[0];
-  Tensor<T> maps(Shape{images, shape.heads, shape.queries, shape.keys});
+  const Shape size = map_shape(mechanism, shape);
+  Tensor<T> maps(Shape{images, size[0], size[1], size[2]});
   AttentionInput<T> in{.shape = shape, .q = {}, .k = {}, .v = {}, .parameters = own};
   Buffer<T> prepared(mechanism.memory(shape).prepared);
   if (prepared.size() > 0) mechanism.prepare(AttentionPreparation<T>{shape, own, false, {}, {prepared.data()}});
@@ -48,7 +49,7 @@ Tensor<double> map_of(const Mechanism& mechanism, const AttentionShape& shape, c
     if (x.contains("q")) in.q = heads_of(x.at("q"), image);
     if (x.contains("k")) in.k = heads_of(x.at("k"), image);
     in.v = heads_of(x.at("v"), image);
-    make_map(mechanism, in, maps.data() + image * shape.heads * shape.queries * shape.keys);
+    make_map(mechanism, in, maps.data() + image * size.elements());
   }
   return in_double(std::as_const(maps).view());
 }
@@ -68,9 +69,9 @@ Tensors run_mechanism(const std::string& name, const OptionValues& options, cons
   mechanism->read_sizes(shapes);
   AttentionShape shape = place;
   const Shape& vs = x.at("v").shape();
-  shape.heads = vs[1], shape.keys = vs[2], shape.value_width = vs[3];
+  shape.keys = vs[2], shape.value_width = vs[3];
   const Shape& qs = x.contains("q") ? x.at("q").shape() : vs;
-  shape.queries = qs[2], shape.width = qs[3];
+  shape.heads = qs[1], shape.queries = qs[2], shape.width = qs[3];
 
   Tape<T> tape;
   std::map<std::string, Var<T>> vars;
@@ -83,8 +84,7 @@ Tensors run_mechanism(const std::string& name, const OptionValues& options, cons
     own.push_back(spec.trainable ? tape.input(own_values.back()) : tape.constant(own_values.back()));
     if (spec.trainable) vars[spec.name] = own.back();
   }
-  const Var<T> out =
-      attention<T>(*mechanism, vars["q"], vars["k"], vars["v"], shape, std::span<const Var<T>>(own));
+  const Var<T> out = attention<T>(*mechanism, vars["q"], vars["k"], vars["v"], shape, std::span<const Var<T>>(own));
   Tensors results;
   results["out"] = in_double(out.value());
   Tensor<T> ones(out.shape());

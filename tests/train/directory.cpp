@@ -1,6 +1,6 @@
 // The directory of a run: nothing in it is lost, and nothing damaged is taken for whole.
-#include "heed/train/checkpoint.h"
 #include "heed/train/run.h"
+#include "src/train/checkpoint.h"
 
 #include "support/training.h"
 

@@ -85,6 +85,12 @@ BOOST_FIXTURE_TEST_CASE(gradients_of_a_foreign_batch, Foreign) {
   }
 }
 
+// Commands that want images or classes are told that there are none.
+BOOST_FIXTURE_TEST_CASE(a_foreign_model_says_what_it_takes, Foreign) {
+  BOOST_TEST(error_of([&] { model.image_shape(); }) == "[model] this model takes no images");
+  BOOST_TEST(Tagging(model, 4).class_names().empty());
+}
+
 BOOST_FIXTURE_TEST_CASE(evaluation_of_a_foreign_task, Foreign) {
   const Score expected = score();
   std::vector<Score> scores;

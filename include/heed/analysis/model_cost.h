@@ -14,6 +14,9 @@ namespace heed {
 /// count; or every floating-point operation of the textbook algorithm.
 enum class Convention { contractions, all };
 
+/// What a convention counts, in words, and that it counts as the textbook computes.
+std::string counted(Convention convention);
+
 /// From images to logits as in inference; from the gradient of the logits back to that of every weight; both, as in a
 /// training step. The loss and the optimiser are not the model's and not counted.
 enum class CostPass { forward, backward, step };

@@ -33,7 +33,7 @@ struct Heads {
 
 /// The sizes of one call of a mechanism: all heads of one image.
 struct AttentionShape {
-  Index heads = 1;
+  Index heads = 1;        ///< of queries and outputs
   Index queries = 0;      ///< N
   Index keys = 0;         ///< M; equals N except in cross attention
   Index width = 0;        ///< d, channels per head of queries and keys
@@ -49,12 +49,13 @@ struct AttentionShape {
   Sizes sizes() const { return {queries, keys, width, value_width}; }
 };
 
-/// How a mechanism divides the output of the qkv projection: q, then k, then v, each of `heads` parts.
+/// How a mechanism divides the output of the qkv projection: q of `heads` parts, then k, then v of `key_heads`.
 struct AttentionLayout {
-  Index heads = 1;
+  Index heads = 1;                                        ///< of queries and outputs
   Index query_width = 0, key_width = 0, value_width = 0;  ///< channels per head; 0: not used
+  Index key_heads = heads;                                ///< of keys and values, which several queries may share
 
-  Index total() const { return heads * (query_width + key_width + value_width); }
+  Index total() const { return heads * query_width + key_heads * (key_width + value_width); }
 
   /// The shape of attention among so many tokens, with the grid and class token of `shape`.
   AttentionShape among(Index tokens, AttentionShape shape) const {
@@ -98,7 +99,7 @@ struct AttentionInput {
   Heads<const T> q, k, v;
   std::span<const View<const T>> parameters{};  ///< the mechanism's own tensors, in the order it declares them
   AttentionMemory<const T> prepared{};          ///< what it made of them
-  Products products = Products::exact;          ///< of queries, keys and values: softmax, pointwise, SimA
+  Products products = Products::exact;          ///< of queries, keys and values, where those are what it is made of
 };
 
 /// Where a backward pass leaves its gradients. q, k and v are written as `update` says, all of them;
@@ -128,7 +129,7 @@ struct AttentionBackward {
 template <class T>
 struct AttentionMap {
   AttentionInput<T> in;
-  Heads<T> map;                       ///< [N, M] per head
+  Heads<T> map;                       ///< map_shape() per head
   AttentionMemory<T> saved, scratch;  ///< for what it makes on the way
 };
 template <class T>
@@ -151,9 +152,16 @@ struct AttentionFences {
   std::vector<Index> prepared, saved, scratch;
 };
 
+/// What the rows and columns of an attention map stand for.
+enum class MapAxes {
+  tokens,    ///< queries and keys: the map multiplies v
+  channels,  ///< the channels of a query and those of a key: the map multiplies the transpose of v
+};
+
 /// What a mechanism is like. Layers, commands and checks ask for this, so that none of them knows a mechanism by name.
 struct MechanismTraits {
-  bool map = true;          ///< does it have an attention map, the matrix that multiplies v?
+  bool map = true;  ///< does it have an attention map, the matrix that multiplies v?
+  MapAxes map_axes = MapAxes::tokens;
   bool identity = false;    ///< is the identity a part of that map, as in A + I?
   bool inverts = false;     ///< does it invert a matrix (Mechanism::inverted)?
   bool qk_norm = true;      ///< may its queries and keys be normalised?
@@ -217,6 +225,12 @@ class Mechanism {
   /// The matrix that it inverts, of each head: [heads, m, m]. Only where traits().inverts.
   virtual Tensor<float> inverted(const AttentionInput<float>& in) const = 0;
 };
+
+/// The shape of the attention maps of one image: [heads, N, M], or [heads, d, d] among channels.
+inline Shape map_shape(const Mechanism& mechanism, const AttentionShape& s) {
+  if (mechanism.traits().map_axes == MapAxes::channels) return {s.heads, s.width, s.width};
+  return {s.heads, s.queries, s.keys};
+}
 
 /// Settings of a mechanism under a label: what benchmarks, scaling and tables run over.
 struct MechanismSetting {

@@ -28,7 +28,7 @@ Heads<T> carve_heads(Index heads, Index rows, Index columns, Carver<T>& carve) {
 /// and, where it has several that are worth comparing or one that is linear in the tokens, static settings(). Where its
 /// traits() promise them
 ///
-///   run_map(in, map, saved, scratch)      the map, [N, M] per head
+///   run_map(in, map, saved, scratch)      the map, map_shape() per head
 ///   run_penalty(call)                     what it adds to the loss
 ///   prepared(shape, carve), run_prepare(of, prepared), run_prepare_backward(of, prepared, dprepared, gradient)
 ///
@@ -87,7 +87,8 @@ class MechanismBase : public Mechanism {
   void prepare_backward(const OfNumber<AttentionPreparationBackward>& call) const override {
     std::visit(
         [this](const auto& c) {
-          const auto prepared = prepared_of(c.of.shape, c.of.prepared), dprepared = prepared_of(c.of.shape, c.dprepared);
+          const auto prepared = prepared_of(c.of.shape, c.of.prepared),
+                     dprepared = prepared_of(c.of.shape, c.dprepared);
           if constexpr (requires { self().run_prepare_backward(c.of, prepared, dprepared, c.gradient); })
             self().run_prepare_backward(c.of, prepared, dprepared, c.gradient);
         },
@@ -98,9 +99,7 @@ class MechanismBase : public Mechanism {
   }
   void backward(const OfNumber<AttentionBackward>& call) const override {
     std::visit(
-        [this](const auto& c) {
-          self().run_backward(c.in, c.out, c.dout, saved_of(c), scratch_of(c), c.gradient);
-        },
+        [this](const auto& c) { self().run_backward(c.in, c.out, c.dout, saved_of(c), scratch_of(c), c.gradient); },
         call);
   }
   void map(const OfNumber<AttentionMap>& call) const override {

@@ -16,7 +16,7 @@ namespace heed {
 
 /// How a tensor is filled before training.
 struct Initial {
-  enum class Kind { constant, normal, truncated_normal, uniform, distinct } kind = Kind::constant;
+  enum class Kind { constant, normal, truncated_normal, uniform, distinct, orthogonal } kind = Kind::constant;
   double value = 0;  ///< the constant; the standard deviation; half the width of the uniform range; the first integer
   Index count = 0;   ///< how many integers there are to choose from
 
@@ -28,12 +28,16 @@ struct Initial {
   static Initial uniform(double bound) { return {Kind::uniform, bound}; }
   /// Integers from first to first + count - 1, drawn without replacement, for at most `count` elements.
   static Initial distinct(Index first, Index count) { return {Kind::distinct, static_cast<double>(first), count}; }
+  /// Of a matrix: rows in blocks of as many as there are columns (the last may have fewer), orthogonal to each other
+  /// within a block, each as long as a row of independent standard normal numbers.
+  static Initial orthogonal() { return {Kind::orthogonal}; }
 
   bool operator==(const Initial&) const = default;
 };
 
-/// Element i of a tensor filled so, from the tensor's own stream.
-double draw_initial(const Initial& initial, const RandomStream& stream, Index i);
+/// Fills a tensor so, from a stream of its own.
+template <class T>
+void fill_initial(const Initial& initial, const RandomStream& stream, View<T> values);
 
 /// Declaration of one tensor of a model, under its name in weight files.
 struct ParameterSpec {
@@ -157,7 +161,21 @@ namespace detail {
 /// Tensors start on cache lines of their own, for every number type.
 inline Index whole_cache_lines(Index elements) { return (elements + 15) / 16 * 16; }
 
+/// Element i of a tensor whose elements are drawn one by one, and all elements of an orthogonal one.
+double draw_initial(const Initial& initial, const RandomStream& stream, Index i);
+std::vector<double> draw_orthogonal(const RandomStream& stream, Index rows, Index columns);
+
 }  // namespace detail
+
+template <class T>
+void fill_initial(const Initial& initial, const RandomStream& stream, View<T> values) {
+  std::vector<double> drawn;
+  if (initial.kind == Initial::Kind::orthogonal)
+    drawn = detail::draw_orthogonal(stream, values.shape()[0], values.shape()[1]);
+  for (Index i = 0; i < values.size(); ++i)
+    values[i] =
+        static_cast<T>(drawn.empty() ? detail::draw_initial(initial, stream, i) : drawn[static_cast<std::size_t>(i)]);
+}
 
 template <class T>
 Parameters<T>::Parameters(ParameterList list)
@@ -190,8 +208,7 @@ void Parameters<T>::initialise(std::uint64_t seed) {
   for (int id = 0; id < list_.size(); ++id) {
     const ParameterSpec& spec = list_[id];
     const RandomStream stream = RandomStream(seed).derive("initial").derive(spec.name);
-    const View<T> values = (*this)[id];
-    for (Index i = 0; i < values.size(); ++i) values[i] = static_cast<T>(draw_initial(spec.initial, stream, i));
+    fill_initial(spec.initial, stream, (*this)[id]);
   }
 }
 

@@ -35,7 +35,7 @@ struct CheckCase {
   /// Where the gradient is not meant to be the function's derivative: what it is instead. Then differences say nothing
   /// about it, and what is checked is that it is finite and added to what is there; tests of its own check the rest.
   std::string note{};
-  /// What is wrong with the use of memory, a line each (checks/memory.h); for mechanisms.
+  /// What is wrong with the use of memory, a line each (src/checks/memory.h); for mechanisms.
   std::function<std::vector<std::string>()> memory_faults{};
 };
 

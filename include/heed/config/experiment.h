@@ -13,8 +13,9 @@
 
 namespace heed {
 
-/// [model]: a Vision Transformer; the keys' meanings stand in the list below.
+/// [model]: a model of a family; the keys' meanings stand in the list below.
 struct ModelConfig {
+  std::string family = "vit";
   Index image = 0;
   Index channels = 0;
   Index patch = 0;
@@ -41,6 +42,7 @@ struct ModelConfig {
 /// The keys of [model].
 template <MaybeConst<ModelConfig> Config, class Visit>
 void fields(Config& c, Visit&& visit) {
+  visit("family", c.family, anything(), "vit: a Vision Transformer");
   visit("image", c.image, required_size(), "side length of the images");
   visit("channels", c.channels, required_size(), "1: grey, 3: colour");
   visit("patch", c.patch, required_size(), "side length of a patch, which becomes a token");

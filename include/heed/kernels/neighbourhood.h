@@ -181,6 +181,7 @@ void neighbourhood_sums(const Neighbourhood& g, ExpSumsFor<T> terms, const std::
       if (first || x > scale) scale = x;
       first = false;
     });
+    const bool coarse = is_coarse(scale);
     detail::Batch<T> parts;
     Update update = Update::assign;
     const auto add_batch = [&] {
@@ -191,7 +192,10 @@ void neighbourhood_sums(const Neighbourhood& g, ExpSumsFor<T> terms, const std::
     };
     detail::for_each_part<T>(g, t, terms, bias, mirrored, running, [&](const Part& part, const T* b) {
       const T distance = part.x - scale;
-      parts.add(b ? distance + *b : distance, part.mass, part.value);
+      T exponent = b ? distance + *b : distance;
+      if (coarse && b) [[unlikely]]
+        exponent = relative_exponent(part.x, *b, scale, true);
+      parts.add(exponent, part.mass, part.value);
       if (parts.full()) add_batch();
     });
     if (parts.count > 0) add_batch();
@@ -230,6 +234,14 @@ inline Counts neighbourhood_sums_counts(const Neighbourhood& g, Index n, bool ha
   return counts;
 }
 
+/// As papers count: for each pair of a cell and a cell of its window, and for each cell that has something outside of
+/// it, n products, with a mass one more, and n + 1 sums.
+inline Counts neighbourhood_sums_contractions(const Neighbourhood& g, Index n, bool has_mass) {
+  const NeighbourPairs pairs = neighbour_pairs(g);
+  const Index terms = pairs.inside + (pairs.outside > 0 ? g.cells() : 0);
+  return terms * Counts{.mul = n + has_mass, .add = n + 1};
+}
+
 /// The gradient of the biases, given weights p[t,s] = exp(x[s] + bias[place] - scale[t]):
 ///   dbias[place] += sum over t and the s at that place of  p[t,s] <G[t], value[s] - y[t]>.
 /// terms, means [N, n], each with one scale for all n; the mass of the terms is not used. bias, dbias [places]; places
@@ -261,7 +273,7 @@ void neighbourhood_bias_gradient(const Neighbourhood& g, const ExpSumsFor<T>& te
           const Index t = row * g.width + column, s = t + dy * g.width + dx;
           RowTriple<T> triple{G[t], value[s], y[t]};
           for (Index i = 0; i < some; ++i) {
-            weights[count + i] = (x(s + i, 0) - scale(t + i, 0)) + bias[place];
+            weights[count + i] = relative_exponent(x(s + i, 0), bias[place], scale(t + i, 0));
             rows[count + i] = triple;
             triple.a += G.stride, triple.b += value.stride, triple.c += y.stride;
           }
@@ -276,6 +288,9 @@ void neighbourhood_bias_gradient(const Neighbourhood& g, const ExpSumsFor<T>& te
 /// Per pair inside: exp, n + 1 products, n differences and as many sums, and two for the exponent.
 inline Counts neighbourhood_bias_gradient_counts(const Neighbourhood& g, Index n) {
   return neighbour_pairs(g).inside * Counts{.mul = n + 1, .add = 2 * n + 2, .exp = 1};
+}
+inline Counts neighbourhood_bias_gradient_contractions(const Neighbourhood& g, Index n) {
+  return neighbour_pairs(g).inside * Counts{.mul = n, .add = n + 1};
 }
 
 }  // namespace heed::kernels

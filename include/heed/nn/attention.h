@@ -42,7 +42,7 @@ class AttentionLayer {
         gate_silu_(options.gate_silu),
         mechanism_(std::move(mechanism)),
         layout_(mechanism_->layout(dim, heads)),
-        shape_(layout_.among(shape.queries, shape)),
+        shape_(checked(*mechanism_, layout_.among(shape.queries, shape))),
         qkv_(list, name + ".qkv", dim, parts(name, layout_), options.adder),
         proj_(list, name + ".proj", layout_.heads * layout_.value_width, dim, options.adder) {
     if (options.adder) out_norm_.emplace(list, name + ".out_ln", layout_.heads * layout_.value_width);
@@ -54,7 +54,6 @@ class AttentionLayer {
       k_norm_.emplace(list, name + ".k_norm", layout_.key_width);
     }
     if (options.gate) gate_.emplace(list, name + ".gate", dim, layout_.heads * layout_.value_width);
-    mechanism_->check(shape_);
     for (ParameterSpec& spec : mechanism_->parameters(shape_)) {
       spec.name = name + "." + spec.name;
       own_.push_back(list.add(std::move(spec)));
@@ -91,12 +90,18 @@ class AttentionLayer {
   }
 
  private:
+  /// The shape itself. Throws Error if the mechanism cannot work on it.
+  static const AttentionShape& checked(const Mechanism& mechanism, const AttentionShape& shape) {
+    mechanism.check(shape);
+    return shape;
+  }
+
   /// q, k and v in the output of qkv, as far as the mechanism takes them.
   static std::vector<ProjectionPart> parts(const std::string& name, const AttentionLayout& layout) {
     std::vector<ProjectionPart> parts;
     if (layout.query_width > 0) parts.push_back({name + ".q_ln", layout.heads * layout.query_width});
-    if (layout.key_width > 0) parts.push_back({name + ".k_ln", layout.heads * layout.key_width});
-    if (layout.value_width > 0) parts.push_back({name + ".v_ln", layout.heads * layout.value_width});
+    if (layout.key_width > 0) parts.push_back({name + ".k_ln", layout.key_heads * layout.key_width});
+    if (layout.value_width > 0) parts.push_back({name + ".v_ln", layout.key_heads * layout.value_width});
     return parts;
   }
 
@@ -107,8 +112,8 @@ class AttentionLayer {
     if (!q_norm_) return qkv;
     Tape<T>& tape = x.tape();
     const typename Tape<T>::Scope scope(tape, name_);
-    return head_norm(qkv, layout_, tape.parameter(q_norm_->weight()), tape.parameter(q_norm_->bias()),
-                     tape.parameter(k_norm_->weight()), tape.parameter(k_norm_->bias()), LayerNormLayer::eps);
+    return head_norm(qkv, layout_, {tape.parameter(q_norm_->weight()), tape.parameter(q_norm_->bias())},
+                     {tape.parameter(k_norm_->weight()), tape.parameter(k_norm_->bias())}, LayerNormLayer::eps);
   }
 
   /// out * act(x W + b), or of norm(x).

@@ -40,24 +40,30 @@ class FeedForward {
   Projection fc1_, fc2_;
 };
 
+/// What tells the blocks of a model apart beside their mechanisms.
+struct BlockOptions {
+  double dropout = 0;                         ///< probability of dropping an activation, in training
+  double drop_path = 0;                       ///< probability of skipping a branch, in training
+  std::uint64_t place = 0;                    ///< tells their random numbers apart
+  std::optional<AdderLinearOptions> adder{};  ///< its layers compute distances
+};
+
 /// One pre-norm block: x + attention(norm1(x)), then x + mlp(norm2(x)). Tensors NAME.norm1.*, NAME.attn.*,
 /// NAME.norm2.*, NAME.mlp.*.
 class Block {
  public:
-  /// `drop_path` is the probability of skipping a branch in training, `dropout` that of dropping an activation.
-  /// `place` tells the random numbers of blocks apart. With `adder` its layers compute distances.
   Block(ParameterList& list, const std::string& name, const ModelConfig& config, std::unique_ptr<Mechanism> mechanism,
-        const AttentionShape& shape, double dropout, double drop_path, std::uint64_t place,
-        const std::optional<AdderLinearOptions>& adder = {})
+        const AttentionShape& shape, const BlockOptions& options)
       : name_(name),
-        dropout_(dropout),
-        drop_path_(drop_path),
-        place_(place),
+        dropout_(options.dropout),
+        drop_path_(options.drop_path),
+        place_(options.place),
         norm1_(list, name + ".norm1", config.dim),
         attention_(list, name + ".attn", config.dim, config.heads, std::move(mechanism), shape,
-                   {config.qk_norm, config.gate, config.gate_act == "silu", adder}),
+                   {config.qk_norm, config.gate, config.gate_act == "silu", options.adder}),
         norm2_(list, name + ".norm2", config.dim),
-        mlp_(list, name + ".mlp", config.dim, config.hidden, adder ? config.ffn_act : config.act, adder) {}
+        mlp_(list, name + ".mlp", config.dim, config.hidden, options.adder ? config.ffn_act : config.act,
+             options.adder) {}
 
   /// x [B, N, D] to [B, N, D], or to [B, D] where the first token's output is all that is wanted. `visit`, if given,
   /// sees the attention layer.

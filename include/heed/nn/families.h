@@ -19,7 +19,8 @@ struct ModelFamily {
 /// All families.
 std::span<const ModelFamily> model_families();
 
-/// The model of an experiment. All are of the first family.
+/// The model of an experiment, of the family that [model] names. Throws Error with the nearest name if there is none
+/// of that name, or if it has no such model.
 std::unique_ptr<Model> make_model(const Experiment& experiment);
 
 }  // namespace heed

@@ -35,20 +35,21 @@ template <class T>
 Var<T> prepare(const Mechanism& mechanism, const AttentionShape& shape, std::span<const Var<T>> parameters,
                View<const T> noise = {});
 
-/// Attention on the output of a qkv projection: x [B, N, layout.total()], each row q, then k, then v, each of
-/// `layout.heads` parts; out [B, N, heads * value width]. `shape` gives the grid; its other sizes are filled in. The
-/// mechanism must outlive the pass, and so must the noise. `prepared`: by prepare(), made here where it is left out.
+/// Attention on the output of a qkv projection: x [B, N, layout.total()], each row q of `layout.heads` parts,
+/// then k, then v of `layout.key_heads` parts; out [B, N, heads * value width]. `shape` gives the grid; its other sizes
+/// are filled in. The mechanism must outlive the pass, and so must the noise. `prepared`: by prepare(), made here where
+/// it is left out.
 template <class T>
 Var<T> attention(const Mechanism& mechanism, Var<T> x, const AttentionLayout& layout, AttentionShape shape,
                  std::span<const Var<T>> parameters = {}, View<const T> noise = {}, Var<T> prepared = {});
 
-/// Attention on separate tensors: q [B, H, N, d], k [B, H, M, d'], v [B, H, M, e], out [B, H, N, e]. Operands
-/// that the mechanism does not use are left out.
+/// Attention on separate tensors: q [B, H, N, d], k [B, H', M, d'], v [B, H', M, e], out [B, H, N, e], with as many
+/// heads H' of keys as the mechanism's layout has for H of queries. Operands that it does not use are left out.
 template <class T>
 Var<T> attention(const Mechanism& mechanism, Var<T> q, Var<T> k, Var<T> v, AttentionShape shape,
                  std::span<const Var<T>> parameters = {}, View<const T> noise = {});
 
-/// The attention map of each head of one image: map [heads, N, M]. Only where traits().map.
+/// The attention map of each head of one image: map_shape(). Only where traits().map.
 template <class T>
 void make_map(const Mechanism& mechanism, const AttentionInput<T>& in, T* map);
 

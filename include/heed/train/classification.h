@@ -46,6 +46,7 @@ class Classification : public Task<T> {
 
   std::unique_ptr<BatchSource<T>> open(Part part, bool training) override;
   Index counts() const override { return 1 + classes_ * classes_; }
+  std::vector<std::string> class_names() override;
   std::string report(const Evaluation& evaluation) const override;
   std::unique_ptr<TaskBatch<T>> random_batch(Index size) const override;
   std::unique_ptr<TaskBatch<T>> given_batch(GivenTensors& tensors) const override;

@@ -98,6 +98,9 @@ class Task {
   /// How many numbers an evaluation counts besides its score.
   virtual Index counts() const { return 0; }
 
+  /// What to call the answers of a task that gives each example one of so many classes; empty for other tasks.
+  virtual std::vector<std::string> class_names() { return {}; }
+
   /// An evaluation as lines of text.
   virtual std::string report(const Evaluation& evaluation) const = 0;
 

@@ -1,7 +1,7 @@
 // Reading TOML documents.
 #pragma once
 
-#include "heed/config/toml_value.h"
+#include "toml_value.h"
 
 #include <string>
 #include <string_view>

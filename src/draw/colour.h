@@ -1,7 +1,7 @@
 // Colours for numbers.
 #pragma once
 
-#include "heed/draw/canvas.h"
+#include "canvas.h"
 
 namespace heed {
 

@@ -1,0 +1,151 @@
+// cosFormer. Qin, Sun, Deng, Li, Wei, Lv, Yan, Kong, Zhong, "cosFormer: Rethinking Softmax in Attention", 2022,
+// arXiv:2202.08791v1, Eq. 7 to 12; in two dimensions as Koohpayegani, Pirsiavash, "SimA", 2022, arXiv:2206.08898v2, use
+// it (Appendix).
+//
+//   A_ij = relu(q_i) relu(k_j) w(i, j)                         [N, M]
+//   out_i = sum_j A_ij v_j / (sum_j A_ij + 1e-6)               [N, e]
+//   w(i, j) = 1                                                reweight=none
+//             cos(t_i - t_j),  t_i = pi/2 i / max(N, M)        1d: tokens far apart count less, none negatively
+//             cos(a_i - a_j) cos(b_i - b_j)                    2d: a = pi/2 row / height, b = pi/2 column / width
+//
+// A cosine of a difference is a product of features, cos(s - t) = cos s cos t + sin s sin t, so that sums over keys are
+// the same for all queries (kernel_attention.h): the features of a token are relu(x) times 1 number, 2 (cos t, sin t)
+// or 4 (cos a cos b, cos a sin b, sin a cos b, sin a sin b). Time 2 (N + M) d e times that number; no exponentials.
+//
+// Differs: the authors' code clamps the denominator at 1e-6, here that is added, as in linear attention; its indices
+// begin with 1, here with 0, which is the same. A class token has no place on the grid, so 2d refuses it.
+#include "kernel_attention.h"
+
+#include "heed/kernels/weighted_relu.h"
+
+#include <cmath>
+#include <numbers>
+
+namespace heed {
+
+class Cosformer : public MechanismBase<Cosformer> {
+ public:
+  static constexpr const char* mechanism_name = "cosformer";
+  static constexpr const char* summary = "relu(q) relu(k)^T v, pairs reweighted by cosines of their distance";
+  static constexpr const char* complexity = "time O(N d^2), memory O(N d)";
+
+  enum class Reweight { none, one, two };
+  Reweight reweight = Reweight::none;
+
+  template <class Visitor>
+  void options(Visitor& visit) {
+    visit("reweight", reweight, {"none", "1d", "2d"}, "cosines of distances along the tokens, or the axes of the grid");
+  }
+
+  static std::vector<OptionValues> variants() { return {{}, {{"reweight", "1d"}}, {{"reweight", "2d"}}}; }
+  static std::vector<MechanismSetting> settings() {
+    return {{"cosformer", {}, true}, {"cosformer-1d", {{"reweight", "1d"}}, true}};
+  }
+
+  void check(const AttentionShape& s) const override {
+    if (reweight != Reweight::two) return;
+    require(!s.class_token, "[cosformer] reweight is 2d; a class token has no place on the grid: expected none or 1d");
+    require(s.queries == s.keys && s.grid_height > 0 && s.grid_height * s.grid_width == s.queries,
+            "[cosformer] reweight is 2d; {} queries and {} keys have no image grid of {} x {}", s.queries, s.keys,
+            s.grid_height, s.grid_width);
+  }
+
+  // Saved: the numbers that features are multiplied by, a row for each position; features of q and k, and sums.
+  template <class T>
+  struct Saved {
+    Matrix<T> weights;
+    KernelSaved<T> kernel;
+  };
+  template <class T>
+  Saved<T> saved(const AttentionShape& s, Carver<T>& carve) const {
+    const Index positions = reweight == Reweight::none ? 0 : std::max(s.queries, s.keys);
+    return {carve.matrix(positions, positions > 0 ? copies() : 0), kernel(s).saved(carve)};
+  }
+  template <class T>
+  KernelScratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
+    return kernel(shape).scratch(carve);
+  }
+
+  template <class T>
+  void run_forward(const AttentionInput<T>& in, Heads<T> out, const Saved<T>& saved,
+                   const KernelScratch<T>& scratch) const {
+    const KernelAttention kernel = this->kernel(in.shape);
+    set_weights(in.shape, saved.weights);
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      // 1. the features of q and k
+      features(in, h, saved);
+      // 2. sums over keys, and out
+      kernel.head(h, in, saved.kernel, scratch).forward(out[h]);
+    }
+  }
+
+  // Undoing 2: kernel_attention.h. Undoing 1: dx = sum_a w_a df_a where x > 0.
+  template <class T>
+  void run_backward(const AttentionInput<T>& in, Heads<const T> out, Heads<const T> dout, const Saved<T>& saved,
+                    const KernelScratch<T>& scratch, const AttentionGradient<T>& gradient) const {
+    const KernelAttention kernel = this->kernel(in.shape);
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      // 2.
+      kernel.head(h, in, saved.kernel, scratch).backward(out[h], dout[h], gradient.update, gradient.v[h]);
+      // 1.
+      kernels::weighted_relu_backward(in.q[h], saved.weights, scratch.df, gradient.update, gradient.q[h]);
+      kernels::weighted_relu_backward(in.k[h], saved.weights, scratch.dg, gradient.update, gradient.k[h]);
+    }
+  }
+
+  template <class T>
+  void run_map(const AttentionInput<T>& in, Heads<T> map, const Saved<T>& saved,
+               const KernelScratch<T>& scratch) const {
+    const KernelAttention kernel = this->kernel(in.shape);
+    set_weights(in.shape, saved.weights);
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      features(in, h, saved);
+      kernel.head(h, in, saved.kernel, scratch).make_map(map[h]);
+    }
+  }
+
+  // The cosines and sines depend on positions alone: they are constants, as 1 / sqrt(d) is.
+  Cost cost(const AttentionShape& shape) const override {
+    const Index tokens = shape.queries + shape.keys, weights = reweight == Reweight::none ? 0 : copies();
+    Cost cost = kernel(shape).cost();
+    cost.forward += kernels::weighted_relu_counts(tokens, shape.width, weights);
+    cost.backward += kernels::weighted_relu_backward_counts(tokens, shape.width, weights);
+    return shape.heads * cost;
+  }
+
+ private:
+  /// How often a token is among its features.
+  Index copies() const { return reweight == Reweight::none ? 1 : reweight == Reweight::one ? 2 : 4; }
+
+  KernelAttention kernel(const AttentionShape& s) const {
+    return {.heads = s.heads, .N = s.queries, .M = s.keys, .p = copies() * s.width, .e = s.value_width, .eps = 1e-6};
+  }
+
+  template <class T>
+  void features(const AttentionInput<T>& in, Index h, const Saved<T>& saved) const {
+    kernels::weighted_relu(in.q[h], saved.weights, saved.kernel.f[h]);
+    kernels::weighted_relu(in.k[h], saved.weights, saved.kernel.g[h]);
+  }
+
+  template <class T>
+  void set_weights(const AttentionShape& s, Matrix<T> weights) const {
+    const auto angle = [](Index place, Index extent) {
+      return std::numbers::pi / 2 * static_cast<double>(place) / static_cast<double>(extent);
+    };
+    for (Index i = 0; i < weights.rows; ++i) {
+      T* const w = weights[i];
+      if (reweight == Reweight::one) {
+        const double t = angle(i, weights.rows);
+        w[0] = T(std::cos(t)), w[1] = T(std::sin(t));
+      } else {
+        const double a = angle(i / s.grid_width, s.grid_height), b = angle(i % s.grid_width, s.grid_width);
+        w[0] = T(std::cos(a) * std::cos(b)), w[1] = T(std::cos(a) * std::sin(b));
+        w[2] = T(std::sin(a) * std::cos(b)), w[3] = T(std::sin(a) * std::sin(b));
+      }
+    }
+  }
+};
+
+template MechanismEntry mechanism_entry<Cosformer>();
+
+}  // namespace heed

@@ -1,0 +1,156 @@
+// Linformer. Wang, Li, Khabsa, Fang, Ma, "Linformer: Self-Attention with Linear Complexity", 2020, arXiv:2006.04768v3,
+// Eq. 7. Keys and values are projected, along the tokens, to `length` = m rows each.
+//
+//   kp = e k,  vp = f v                    [m, d], [m, e]; trained e, f [m, M]
+//   A = softmax(q kp^T / sqrt(d))          [N, m]
+//   out = A vp                             [N, e]
+//
+// A map of low rank, A f [N, M], which is never made. Time 2 (N + M) m d and N m exponentials; memory N m.
+//
+// All heads of a layer share e and f, as in the paper's headwise sharing; its layerwise sharing, and one projection for
+// both keys and values, are not offered. e and f fix the number of tokens.
+#include "heed/attention/mechanism_base.h"
+#include "heed/kernels/softmax.h"
+
+#include <cmath>
+
+namespace heed {
+
+class Linformer : public MechanismBase<Linformer> {
+ public:
+  static constexpr const char* mechanism_name = "linformer";
+  static constexpr const char* summary = "softmax(q (e k)^T / sqrt(d)) f v, e and f learned projections of the tokens";
+  static constexpr const char* complexity = "time O(N m d), memory O(N m)";
+
+  Index length = 0;
+
+  template <class Visitor>
+  void options(Visitor& visit) {
+    visit("length", length, "rows that keys and values are projected to (required)");
+  }
+
+  static std::vector<OptionValues> variants() { return {{{"length", "3"}}, {{"length", "1"}}}; }
+  static std::vector<MechanismSetting> settings() { return {{"linformer", {{"length", "49"}}, true}}; }
+
+  void read_sizes(const std::map<std::string, Shape>& tensors) override {
+    const auto e = tensors.find("e");
+    if (length == 0 && e != tensors.end() && e->second.rank() == 2) length = e->second[0];
+  }
+  void check(const AttentionShape& shape) const override {
+    require(length >= 1 && length <= shape.keys, "[linformer] length is {}; expected 1 to {}, the keys there are",
+            length, shape.keys);
+  }
+  std::vector<ParameterSpec> parameters(const AttentionShape& shape) const override {
+    const Initial initial = Initial::uniform(1 / std::sqrt(static_cast<double>(length)));
+    return {{"e", {length, shape.keys}, initial}, {"f", {length, shape.keys}, initial}};
+  }
+
+  // Saved: kp and vp for dq and dA; A for undoing 2 and 3.
+  template <class T>
+  struct Saved {
+    Heads<T> kp, vp, A;
+  };
+  template <class T>
+  Saved<T> saved(const AttentionShape& s, Carver<T>& carve) const {
+    return {carve_heads(s.heads, length, s.width, carve), carve_heads(s.heads, length, s.value_width, carve),
+            carve_heads(s.heads, s.queries, length, carve)};
+  }
+
+  // Scratch: gradients of the same.
+  template <class T>
+  struct Scratch {
+    Matrix<T> dkp, dvp, dA;
+  };
+  template <class T>
+  Scratch<T> scratch(const AttentionShape& s, Carver<T>& carve) const {
+    return {carve.matrix(length, s.width), carve.matrix(length, s.value_width), carve.matrix(s.queries, length)};
+  }
+
+  template <class T>
+  void run_forward(const AttentionInput<T>& in, Heads<T> out, const Saved<T>& saved, const Scratch<T>&) const {
+    const kernels::Gemm gemm{in.products};
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      // 1. kp = e k, vp = f v
+      gemm(projection(in, 0), in.k[h], saved.kp[h]);
+      gemm(projection(in, 1), in.v[h], saved.vp[h]);
+      // 2. A = softmax(q kp^T / sqrt(d))
+      gemm(in.q[h], transposed(saved.kp[h]), saved.A[h]);
+      kernels::attention_softmax(rows(in.shape), saved.A[h]);
+      // 3. out = A vp
+      gemm(saved.A[h], saved.vp[h], out[h]);
+    }
+  }
+
+  // Undoing 3: dvp = A^T dout, dA = dout vp^T.
+  // Undoing 2: dS = A (dA - sum_j A dA) / sqrt(d), row by row; dq = dS kp, dkp = dS^T q.
+  // Undoing 1: dk = e^T dkp, de = dkp k^T; dv = f^T dvp, df = dvp v^T.
+  template <class T>
+  void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> douts, const Saved<T>& saved,
+                    const Scratch<T>& scratch, const AttentionGradient<T>& to) const {
+    const kernels::Gemm gemm{in.products};
+    const auto& [dkp, dvp, dA] = scratch;
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      const Matrix<const T> dout = douts[h];
+      // 3.
+      gemm(transposed(saved.A[h]), dout, dvp);
+      gemm(dout, transposed(saved.vp[h]), dA);
+      // 2. dS in the place of dA
+      kernels::attention_softmax_backward(rows(in.shape), saved.A[h], dA);
+      gemm(dA, saved.kp[h], to.update, to.q[h]);
+      gemm(transposed(dA), in.q[h], dkp);
+      // 1.
+      gemm(transposed(projection(in, 0)), dkp, to.update, to.k[h]);
+      gemm(transposed(projection(in, 1)), dvp, to.update, to.v[h]);
+      gemm(dkp, transposed(in.k[h]), Update::accumulate, as_matrix(to.parameters[0]));
+      gemm(dvp, transposed(in.v[h]), Update::accumulate, as_matrix(to.parameters[1]));
+    }
+  }
+
+  template <class T>
+  void run_map(const AttentionInput<T>& in, Heads<T> map, const Saved<T>& saved, const Scratch<T>&) const {
+    const kernels::Gemm gemm{in.products};
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      gemm(projection(in, 0), in.k[h], saved.kp[h]);
+      gemm(in.q[h], transposed(saved.kp[h]), saved.A[h]);
+      kernels::attention_softmax(rows(in.shape), saved.A[h]);
+      gemm(saved.A[h], projection(in, 1), map[h]);
+    }
+  }
+
+  Cost cost(const AttentionShape& shape) const override {
+    const auto [N, M, d, e] = shape.sizes();
+    const Index m = length;
+    Cost cost;
+    // Forward: 1. kp and vp; 2. A; 3. out.
+    cost.forward = product_counts(m, d, M) + product_counts(m, e, M) + product_counts(N, m, d) +
+                   kernels::attention_softmax_counts(N, N * m) + product_counts(N, e, m);
+    // Backward: 3. dvp and dA; 2. dS, dq, dkp; 1. dk, dv, de, df.
+    cost.backward = product_counts(m, e, N) + product_counts(N, m, e) +
+                    kernels::attention_softmax_backward_counts(N, N * m) + product_counts(N, d, m) +
+                    product_counts(m, d, N) + product_counts(M, d, m) + product_counts(M, e, m) +
+                    product_counts(m, M, d) + product_counts(m, M, e) + Counts{.add = 2 * m * M};
+    cost.forward_contractions = product_contractions(N + M, m, d + e);
+    cost.backward_contractions = 2 * cost.forward_contractions;
+    cost.attention_exp = cost.forward.exp;
+    return shape.heads * cost;
+  }
+
+ private:
+  static kernels::ScoreRows rows(const AttentionShape& shape) {
+    return {1 / std::sqrt(static_cast<double>(shape.width))};
+  }
+
+  template <class T>
+  static Matrix<T> as_matrix(View<T> x) {
+    return {x.data(), x.shape()[0], x.shape()[1]};
+  }
+  /// e, f
+  template <class T>
+  static Matrix<const T> projection(const AttentionInput<T>& in, std::size_t which) {
+    return as_matrix(in.parameters[which]);
+  }
+};
+
+template MechanismEntry mechanism_entry<Linformer>();
+
+}  // namespace heed

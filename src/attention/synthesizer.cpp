@@ -1,0 +1,269 @@
+// Synthesizer. Tay, Bahri, Metzler, Juan, Zhao, Zheng, "Synthesizer: Rethinking Self-Attention in Transformer Models",
+// 2020, arXiv:2005.00743v3, Section 3: maps without comparing tokens. No keys; `random` has no queries either.
+//
+//   kind=dense     Y = relu(q w1 + b1)          [N, d]      each query makes a row of scores by itself      Eq. 2 and 3
+//                  S = Y w2 + b2                [N, M]      trained w1 [d, d], b1 [d], w2 [d, M], b2 [M]
+//   kind=random    S = logits                   [N, N]      trained, one matrix for each head               Section 3.2
+//
+//   A = softmax(S)     row by row
+//   out = A v          [N, e]
+//
+// Time N d^2 + 2 N M d products (dense), N^2 e (random), N M exponentials; there is no 1 / sqrt(d). w2 or the logits
+// fix the number of tokens. Dense makes its map in blocks of queries and keeps two numbers of each row, as softmax.cpp
+// does. A map of logits is the same for all images: it is prepared once per step, and is a tensor of N^2 numbers per
+// head, as the logits are. Causal, a query sees keys up to its own position.
+#include "heed/attention/map_blocks.h"
+#include "heed/kernels/activation.h"
+#include "heed/kernels/rows.h"
+
+namespace heed {
+
+class Synthesizer : public MechanismBase<Synthesizer> {
+ public:
+  static constexpr const char* mechanism_name = "synthesizer";
+  static constexpr const char* summary = "softmax of learned scores times v, made from q alone or from nothing";
+  static constexpr const char* complexity = "time O(N^2 d); memory O(N d) dense, O(N^2) random";
+
+  enum class Kind { dense, random };
+  Kind kind = Kind::dense;
+  bool causal = false;
+
+  template <class Visitor>
+  void options(Visitor& visit) {
+    visit("kind", kind, {"dense", "random"}, "scores by two layers from each query, or learned numbers");
+    visit("causal", causal, "a query sees the keys up to its own position only");
+  }
+
+  static std::vector<OptionValues> variants() {
+    std::vector<OptionValues> variants;
+    for (const char* kind : {"dense", "random"})
+      for (const char* causal : {"false", "true"}) variants.push_back({{"kind", kind}, {"causal", causal}});
+    return variants;
+  }
+  static std::vector<MechanismSetting> settings() {
+    return {{"synthesizer"}, {"synthesizer-random", {{"kind", "random"}}}};
+  }
+
+  MechanismTraits traits() const override { return {.qk_norm = false}; }
+  AttentionLayout layout(Index dim, Index heads) const override {
+    return {heads, dense() ? dim / heads : 0, 0, dim / heads};
+  }
+  void check(const AttentionShape& s) const override {
+    require(dense() || s.queries == s.keys,
+            "[synthesizer] there are {} queries and {} keys; kind=random has none, so they must be the same", s.queries,
+            s.keys);
+  }
+  std::vector<ParameterSpec> parameters(const AttentionShape& s) const override {
+    const Initial weight = Initial::truncated_normal(0.02), bias = Initial::constant(0);
+    if (!dense()) return {{"logits", {s.heads, s.queries, s.keys}, weight}};
+    return {{"w1", {s.width, s.width}, weight},
+            {"b1", {s.width}, bias, false},
+            {"w2", {s.width, s.keys}, weight},
+            {"b2", {s.keys}, bias, false}};
+  }
+
+  // Prepared: A of each head, where it is random.
+  template <class T>
+  Heads<T> prepared(const AttentionShape& s, Carver<T>& carve) const {
+    return dense() ? Heads<T>{} : carve_heads(s.heads, s.queries, s.keys, carve);
+  }
+
+  // Saved, where it is dense: Y, and the maximum and sum of each row of A.
+  template <class T>
+  struct Saved {
+    Heads<T> Y, kept;
+  };
+  template <class T>
+  Saved<T> saved(const AttentionShape& s, Carver<T>& carve) const {
+    if (!dense()) return {};
+    return {carve_heads(s.heads, s.queries, s.width, carve), carve_heads(s.heads, s.queries, 2, carve)};
+  }
+
+  // Scratch, where it is dense: blocks of A and dA, and dY.
+  template <class T>
+  struct Scratch {
+    Matrix<T> A, dA, dY;
+  };
+  template <class T>
+  Scratch<T> scratch(const AttentionShape& s, Carver<T>& carve) const {
+    if (!dense()) return {};
+    return {carve_map_block(s, carve), carve_map_block(s, carve), carve.matrix(s.queries, s.width)};
+  }
+
+  template <class T>
+  void run_prepare(const AttentionPreparation<T>& of, Heads<T> A) const {
+    const View<const T> logits = of.parameters[0];
+    std::copy(logits.begin(), logits.end(), A.first.data);
+    for (Index h = 0; h < A.count; ++h) kernels::attention_softmax(whole_rows(of.shape), A[h]);
+  }
+
+  // dS = A (dA - sum_j A dA), row by row, in the place of dA.
+  template <class T>
+  void run_prepare_backward(const AttentionPreparation<T>& of, Heads<T> A, Heads<T> dA,
+                            std::span<const View<T>> gradient) const {
+    const kernels::ScoreRows rows = whole_rows(of.shape);
+    for (Index h = 0; h < A.count; ++h) {
+      const Matrix<T> dS = dA[h];
+      kernels::attention_softmax_backward(rows, A[h], dS);
+      T* const dlogits = gradient[0].data() + h * dS.size();
+      for (Index i = 0; i < dS.rows; ++i)
+        for (Index j = 0; j < rows.length(i, dS.columns); ++j) dlogits[i * dS.columns + j] += dS(i, j);
+    }
+  }
+
+  template <class T>
+  void run_forward(const AttentionInput<T>& in, Heads<T> out, const Saved<T>& saved, const Scratch<T>& scratch) const {
+    const kernels::Gemm gemm{in.products};
+    const Heads<const T> random = this->prepared_of(in.shape, in.prepared);
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      // 1. Y = relu(q w1 + b1)
+      if (dense()) make_hidden(in, in.q[h], saved.Y[h]);
+      MapBlocks<T>(in.shape, causal).forward([&](const MapBlock& b) {
+        // 2. S = Y w2 + b2, 3. A = softmax(S)
+        if (dense()) {
+          const Matrix<T> S = b.map(scratch.A);
+          make_scores<T>(in, b, saved.Y[h], S);
+          kernels::attention_softmax(b.scores(1), S, b.queries(saved.kept[h]));
+        }
+        // 4. out = A v
+        gemm(dense() ? Matrix<const T>(b.map(scratch.A)) : part(b, random[h]), b.keys(in.v[h]), b.queries(out[h]));
+      });
+    }
+  }
+
+  // Undoing 4: dv = A^T dout, dA = dout v^T.
+  // Undoing 3: dS = A (dA - sum_j A dA), row by row.
+  // Undoing 2: dw2 = Y^T dS, db2 = sum_i dS_i, dY = dS w2^T.
+  // Undoing 1: with dZ = dY where Y > 0, dq = dZ w1^T, dw1 = q^T dZ, db1 = sum_i dZ_i.
+  template <class T>
+  void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> douts, const Saved<T>& saved,
+                    const Scratch<T>& scratch, const AttentionGradient<T>& to) const {
+    const kernels::Gemm gemm{in.products};
+    const Heads<const T> random = this->prepared_of(in.shape, in.prepared);
+    const Heads<T> drandom = this->prepared_of(in.shape, to.prepared);
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      clear_unseen_keys(causal, in.shape, h, to);
+      MapBlocks<T>(in.shape, causal).backward([&](const MapBlock& b) {
+        const Matrix<const T> v = b.keys(in.v[h]), dout = b.queries(douts[h]);
+        const Matrix<T> dv = b.keys(to.v[h]);
+        if (!dense()) {
+          // 4.
+          gemm(transposed(part(b, random[h])), dout, b.update(to.update), dv);
+          gemm(dout, transposed(v), Update::accumulate, part(b, drandom[h]));
+          return;
+        }
+        const Matrix<T> A = b.map(scratch.A), dA = b.map(scratch.dA), dS = dA;
+        const Matrix<const T> Y = b.queries(Matrix<const T>(saved.Y[h]));
+        // S and A again
+        make_scores<T>(in, b, saved.Y[h], A);
+        kernels::attention_softmax_again(b.scores(1), A, b.queries(saved.kept[h]));
+        // 4.
+        gemm(transposed(A), dout, b.update(to.update), dv);
+        gemm(dout, transposed(v), dA);
+        // 3. in the place of dA
+        kernels::attention_softmax_backward(b.scores(1), A, dA);
+        // 2.
+        gemm(transposed(Y), dS, Update::accumulate, seen(b, as_matrix(to.parameters[w2])));
+        kernels::column_sums(dS, Update::accumulate, to.parameters[b2].data());
+        gemm(dS, transposed(seen(b, as_matrix(in.parameters[w2]))), b.queries(scratch.dY));
+      });
+      // 1. dZ in the place of dY
+      if (!dense()) continue;
+      const Matrix<T> dZ = scratch.dY;
+      kernels::relu_backward(dZ.size(), saved.Y[h].data, dZ.data, Update::assign, dZ.data);
+      gemm(dZ, transposed(as_matrix(in.parameters[w1])), to.update, to.q[h]);
+      gemm(transposed(in.q[h]), dZ, Update::accumulate, as_matrix(to.parameters[w1]));
+      kernels::column_sums(dZ, Update::accumulate, to.parameters[b1].data());
+    }
+  }
+
+  template <class T>
+  void run_map(const AttentionInput<T>& in, Heads<T> map, const Saved<T>& saved, const Scratch<T>&) const {
+    const MapBlock whole = whole_map(in.shape, causal);
+    const Heads<const T> random = this->prepared_of(in.shape, in.prepared);
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      if (!dense()) {
+        for (Index i = 0; i < map[h].rows; ++i) std::copy_n(random[h][i], map[h].columns, map[h][i]);
+        continue;
+      }
+      make_hidden(in, in.q[h], saved.Y[h]);
+      make_scores<T>(in, whole, saved.Y[h], map[h]);
+      kernels::attention_softmax(whole.scores(1), map[h]);
+    }
+  }
+
+  Cost preparation_cost(const AttentionShape& shape) const override {
+    if (dense()) return {};
+    const MapPairs map(shape, causal);
+    Cost cost;
+    cost.forward = kernels::attention_softmax_counts(shape.queries, map.pairs);
+    cost.backward = kernels::attention_softmax_backward_counts(shape.queries, map.pairs) + Counts{.add = map.pairs};
+    cost.attention_exp = cost.forward.exp;
+    return shape.heads * cost;
+  }
+
+  Cost cost(const AttentionShape& shape) const override {
+    const MapPairs map(shape, causal);
+    const Index N = shape.queries, d = shape.width, e = shape.value_width;
+    Cost cost;
+    // 4. out; dv, dA
+    cost.forward = map.to_queries(e);
+    cost.backward = map.to_keys(e);
+    cost.forward_contractions = map.contraction(e);
+    if (dense()) {
+      const Counts scores = map.scores(d) + Counts{.add = map.pairs}, square = product_counts(N, d, d);
+      // Forward: 1. Y; 2. S; 3. A.
+      cost.forward += kernels::addmm_counts(N, d, d, true, false) + kernels::relu_forward_counts(N * d) + scores +
+                      kernels::attention_softmax_counts(N, map.pairs);
+      // Backward: S and A again; 4. dA; 3. dS; 2. dw2, db2, dY; 1. dZ, dq, dw1, db1.
+      cost.backward += scores + kernels::attention_softmax_again_counts(map.pairs) + map.scores(e) +
+                       kernels::attention_softmax_backward_counts(N, map.pairs) + map.contraction(d) +
+                       Counts{.add = map.pairs} + map.to_queries(d);
+      cost.backward +=
+          kernels::relu_backward_counts(N * d) + square + product_counts(d, d, N) + Counts{.add = d * d + N * d};
+      cost.forward_contractions += map.contraction(d) + product_contractions(N, d, d);
+      cost.attention_exp = cost.forward.exp;
+    } else {
+      cost.backward += map.contraction(e);  // dA is added to what is there
+    }
+    cost.backward_contractions = 2 * cost.forward_contractions;  // making S again is not counted
+    return shape.heads * cost;
+  }
+
+ private:
+  enum Tensors : std::size_t { w1, b1, w2, b2 };
+
+  bool dense() const { return kind == Kind::dense; }
+
+  /// How the rows of a whole map are taken.
+  kernels::ScoreRows whole_rows(const AttentionShape& shape) const { return whole_map(shape, causal).scores(1); }
+
+  template <class T>
+  static Matrix<T> as_matrix(View<T> x) {
+    return {x.data(), x.shape()[0], x.shape()[1]};
+  }
+  /// The columns of the keys that a block sees, and its part of a map.
+  template <class T>
+  static Matrix<T> seen(const MapBlock& b, Matrix<T> m) {
+    return m.middle_columns(0, b.seen);
+  }
+  template <class T>
+  static Matrix<T> part(const MapBlock& b, Matrix<T> map) {
+    return seen(b, b.queries(map));
+  }
+
+  template <class T>
+  static void make_hidden(const AttentionInput<T>& in, Matrix<const T> q, Matrix<T> Y) {
+    kernels::Gemm{in.products}.add(q, as_matrix(in.parameters[w1]), in.parameters[b1].data(), {}, Y);
+    kernels::relu_forward(Y.size(), Y.data, Y.data);
+  }
+  template <class T>
+  static void make_scores(const AttentionInput<T>& in, const MapBlock& b, Matrix<const T> Y, Matrix<T> S) {
+    kernels::Gemm{in.products}.add(b.queries(Y), seen(b, as_matrix(in.parameters[w2])), in.parameters[b2].data(), {},
+                                   S);
+  }
+};
+
+template MechanismEntry mechanism_entry<Synthesizer>();
+
+}  // namespace heed

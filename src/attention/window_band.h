@@ -1,0 +1,184 @@
+// Part of window attention (window.cpp): softmax attention of a sequence of tokens, each of which sees those less than
+// `window` places away. The map is a band along the diagonal.
+//
+//   S_ts = q_t k_s / sqrt(d) for |t - s| < window,    A = softmax(S) row by row,    out = A v
+//
+// Queries come in blocks. All keys that any query of a block sees are multiplied with all its queries; what lies beside
+// the band then is not used, and A is zero there. Rows of the band that are cut off by neither end of the sequence have
+// the same length, and each begins one place behind the row before: in a block of the map they are the rows of a matrix
+// whose stride is greater by one.
+#pragma once
+
+#include "heed/attention/map_blocks.h"
+
+namespace heed {
+
+/// Queries [first, first + rows), and the keys [key, key + keys) that any of them sees. No block before sees the last
+/// `fresh` of these keys.
+struct WindowBlock {
+  Index first, rows;
+  Index key, keys, fresh;
+
+  template <class T>
+  Matrix<T> queries(Matrix<T> m) const {
+    return m.middle_rows(first, rows);
+  }
+  template <class T>
+  Matrix<T> of_keys(Matrix<T> m) const {
+    return m.middle_rows(key, keys);
+  }
+};
+
+/// A block's map in memory of [band.most_rows(), band.most_keys()].
+template <class T>
+Matrix<T> block_of(const WindowBlock& b, Matrix<T> memory) {
+  return {memory.data, b.rows, b.keys, memory.stride};
+}
+
+/// Rows of a block's map that see as many keys each, the first from `column` on, and each `shift` further than the one
+/// before.
+struct WindowRun {
+  Index row, rows, column, columns, shift;
+
+  /// What they see of a map.
+  template <class T>
+  Matrix<T> of(Matrix<T> map) const {
+    return {map[row] + column, rows, columns, map.stride + shift};
+  }
+};
+
+/// Tokens of one head, and their gradients.
+template <class T>
+struct WindowTokens {
+  Matrix<T> q, k, v;
+};
+
+/// Memory for a block of the map and one of its gradient.
+template <class T>
+struct WindowMaps {
+  Matrix<T> A, dA;
+};
+
+/// Sizes of a sequence. `window` is from 1 to the longer of N and M, and each query sees a key.
+struct WindowBand {
+  Index N, M, window;
+  double scale;
+
+  /// Query t sees the keys from first(t) to last(t) - 1.
+  Index first(Index t) const { return std::max<Index>(t - window + 1, 0); }
+  Index last(Index t) const { return std::min(t + window, M); }
+
+  /// Of a block: of few rows the products are slow, of many they are mostly beside a narrow band.
+  Index most_rows() const { return std::clamp<Index>(window, 16, 64); }
+  Index most_keys() const { return std::min(M, most_rows() + 2 * (window - 1)); }
+
+  /// Calls f(block) for all blocks, first to last. Counting goes query by query: a row costs the pairs it has.
+  template <class T, class F>
+  void for_each_block(const F& f) const {
+    const Index step = std::is_same_v<T, Counted> ? 1 : most_rows();
+    for (Index t = 0, seen = 0; t < N; t += step) {
+      const Index rows = std::min(step, N - t), end = last(t + rows - 1);
+      f(WindowBlock{t, rows, first(t), end - first(t), end - seen});
+      seen = end;
+    }
+  }
+
+  /// Calls f(run) for the runs that a block's rows consist of.
+  template <class F>
+  void for_each_run(const WindowBlock& b, const F& f) const {
+    const auto length = [&](Index r) { return last(b.first + r) - first(b.first + r); };
+    const auto begin = [&](Index r) { return first(b.first + r) - b.key; };
+    for (Index r = 0, next; r < b.rows; r = next) {
+      next = r + 1;
+      const Index shift = next < b.rows ? begin(next) - begin(r) : 0;
+      while (next < b.rows && length(next) == length(r) && begin(next) == begin(r) + (next - r) * shift) ++next;
+      f(WindowRun{r, next - r, begin(r), length(r), shift});
+    }
+  }
+
+  /// Beside the band A and dS are zero.
+  template <class T>
+  void clear_beside(const WindowBlock& b, Matrix<T> S) const {
+    for (Index r = 0; r < b.rows; ++r) {
+      std::fill(S[r], S[r] + first(b.first + r) - b.key, T(0));
+      std::fill(S[r] + last(b.first + r) - b.key, S[r] + b.keys, T(0));
+    }
+  }
+
+  /// A of a block; keeps maximum and sum of each row in kept [N, 2].
+  template <class T>
+  void make_map(const kernels::Gemm& gemm, const WindowBlock& b, const WindowTokens<const T>& x, Matrix<T> kept,
+                Matrix<T> A) const {
+    // 1. S = q k^T
+    gemm(b.queries(x.q), transposed(b.of_keys(x.k)), A);
+    // 2. A = softmax(S / sqrt(d)), in its place
+    for_each_run(b, [&](const WindowRun& run) {
+      kernels::attention_softmax({scale}, run.of(A), kept.middle_rows(b.first + run.row, run.rows));
+    });
+    clear_beside(b, A);
+  }
+
+  template <class T>
+  void forward(const kernels::Gemm& gemm, const WindowTokens<const T>& x, Matrix<T> kept, const WindowMaps<T>& maps,
+               Matrix<T> out) const {
+    for_each_block<T>([&](const WindowBlock& b) {
+      const Matrix<T> A = block_of(b, maps.A);
+      make_map(gemm, b, x, kept, A);
+      // 3. out = A v
+      gemm(A, b.of_keys(x.v), b.queries(out));
+    });
+  }
+
+  // Undoing 3: dv = A^T dout, dA = dout v^T.
+  // Undoing 2: dS = A (dA - sum_s A dA) / sqrt(d), row by row.
+  // Undoing 1: dq = dS k, dk = dS^T q.
+  template <class T>
+  void backward(const kernels::Gemm& gemm, const WindowTokens<const T>& x, Matrix<T> kept, Matrix<const T> dout,
+                const WindowMaps<T>& maps, Update update, const WindowTokens<T>& dx) const {
+    Index seen = 0;
+    for_each_block<T>([&](const WindowBlock& b) {
+      const Matrix<T> A = block_of(b, maps.A), dA = block_of(b, maps.dA), dS = dA;
+      // A again
+      gemm(b.queries(x.q), transposed(b.of_keys(x.k)), A);
+      for_each_run(b, [&](const WindowRun& run) {
+        kernels::attention_softmax_again({scale}, run.of(A), kept.middle_rows(b.first + run.row, run.rows));
+      });
+      clear_beside(b, A);
+      // 3.
+      to_keys(gemm, b, A, b.queries(dout), update, dx.v);
+      gemm(b.queries(dout), transposed(b.of_keys(x.v)), dA);
+      // 2. in the place of dA
+      for_each_run(b,
+                   [&](const WindowRun& run) { kernels::attention_softmax_backward({scale}, run.of(A), run.of(dA)); });
+      clear_beside(b, dS);
+      // 1.
+      gemm(dS, b.of_keys(x.k), update, b.queries(dx.q));
+      to_keys(gemm, b, dS, b.queries(x.q), update, dx.k);
+      seen = b.key + b.keys;
+    });
+    if (update == Update::accumulate) return;
+    // Keys that no query sees
+    fill(dx.k.middle_rows(seen, M - seen), T(0));
+    fill(dx.v.middle_rows(seen, M - seen), T(0));
+  }
+
+  /// Pairs of a query and a key that it sees, of a sequence.
+  void add_pairs(MapPairs& map) const {
+    for (Index t = 0; t < N; ++t) map.pairs += last(t) - first(t);
+    map.queries += N, map.seen += last(N - 1);
+  }
+
+ private:
+  /// weights^T rows for the keys of a block: added where blocks before it saw them, too.
+  template <class T>
+  static void to_keys(const kernels::Gemm& gemm, const WindowBlock& b, Matrix<T> weights, Matrix<const T> rows,
+                      Update update, Matrix<T> gradient) {
+    const Index old = b.keys - b.fresh;
+    const Matrix<T> all = b.of_keys(gradient);
+    if (old > 0) gemm(transposed(weights.middle_columns(0, old)), rows, Update::accumulate, all.top_rows(old));
+    if (b.fresh > 0)
+      gemm(transposed(weights.middle_columns(old, b.fresh)), rows, update, all.middle_rows(old, b.fresh));
+  }
+};
+
+}  // namespace heed

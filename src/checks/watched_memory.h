@@ -1,0 +1,132 @@
+// Memory that shows what is written to it: full of a signalling value, with fences around its parts.
+#pragma once
+
+#include "heed/attention/mechanism.h"
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+namespace heed {
+
+/// A NaN that no arithmetic makes: results that were made from it are quiet NaNs, which differ from it in a bit.
+template <class T>
+T signalling() {
+  if constexpr (std::is_same_v<T, float>)
+    return std::bit_cast<float>(std::uint32_t{0x7fa5a5a5});
+  else
+    return std::bit_cast<double>(std::uint64_t{0x7ff5a5a5a5a5a5a5});
+}
+
+/// Compared as bits: a NaN equals nothing.
+template <class T>
+bool is_signalling(const T* x) {
+  const T value = signalling<T>();
+  return std::memcmp(x, &value, sizeof(T)) == 0;
+}
+
+/// So many numbers full of it; moved about as bits, for a copy as a number may quieten it.
+template <class T>
+class Watched {
+ public:
+  explicit Watched(Index count) : memory_(count) {
+    const T value = signalling<T>();
+    for (Index i = 0; i < count; ++i) std::memcpy(memory_.data() + i, &value, sizeof(T));
+  }
+  T* data() { return memory_.data(); }
+  const T* data() const { return memory_.data(); }
+  Index size() const { return memory_.size(); }
+
+ private:
+  Buffer<T> memory_;
+};
+
+// Neither is a multiple of a vector.
+inline constexpr Index row_fence = 19;  // beside the rows of heads
+inline constexpr Index fence = 259;     // before, between and behind parts of memory
+
+/// Heads [rows, columns] in one piece of memory, as in a packed projection: beside each row lies a fence.
+template <class T>
+class WatchedHeads {
+ public:
+  WatchedHeads(Index heads, Index rows, Index columns)
+      : heads_(columns > 0 ? heads : 0),
+        rows_(rows),
+        columns_(columns),
+        stride_(heads * (columns + row_fence)),
+        memory_(rows * stride_) {}
+
+  template <class U = T>
+  Heads<U> view() {
+    if (heads_ == 0) return {};
+    return {{memory_.data(), rows_, columns_, stride_}, heads_, columns_ + row_fence};
+  }
+
+  /// f(number) for each number of the heads.
+  template <class F>
+  void each(const F& f) {
+    for (Index h = 0; h < heads_; ++h)
+      for (Index r = 0; r < rows_; ++r)
+        for (Index c = 0; c < columns_; ++c) f(memory_.data() + r * stride_ + h * (columns_ + row_fence) + c);
+  }
+
+  bool fences_stand() const {
+    for (Index i = 0; i < memory_.size(); ++i)
+      if (i % (columns_ + row_fence) >= columns_ && !is_signalling(memory_.data() + i)) return false;
+    return true;
+  }
+
+ private:
+  Index heads_, rows_, columns_, stride_;
+  Watched<T> memory_;
+};
+
+/// The parts of a mechanism's memory, a fence behind each and one before the first.
+template <class T>
+class WatchedMemory {
+ public:
+  /// `fences`: where they begin, counted from the first part.
+  WatchedMemory(const char* name, const std::vector<Index>& fences)
+      : name_(name), fences_(fences), memory_(fence + (fences.empty() ? 0 : fences.back() + fence)) {}
+
+  AttentionMemory<T> view() { return {memory_.data() + fence, fence}; }
+  std::vector<char> bytes() const {
+    const char* const first = reinterpret_cast<const char*>(memory_.data());
+    return {first, first + memory_.size() * static_cast<Index>(sizeof(T))};
+  }
+  /// f(number) for each number of the parts.
+  template <class F>
+  void each(const F& f) {
+    Index next = 0;
+    for (const Index at : fences_) {
+      for (Index i = next; i < at; ++i) f(view().data + i);
+      next = at + fence;
+    }
+  }
+  void fill(T number) {
+    each([=](T* x) { *x = number; });
+  }
+  const char* name() const { return name_; }
+
+  /// The first part that something was written past or before, counted from 1; 0 if there is none.
+  std::size_t overrun() const {
+    if (!stands(0)) return 1;
+    for (std::size_t part = 0; part < fences_.size(); ++part)
+      if (!stands(fence + fences_[part])) return part + 1;
+    return 0;
+  }
+
+ private:
+  bool stands(Index at) const {
+    for (Index i = 0; i < fence; ++i)
+      if (!is_signalling(memory_.data() + at + i)) return false;
+    return true;
+  }
+
+  const char* name_;
+  std::vector<Index> fences_;
+  Watched<T> memory_;
+};
+
+}  // namespace heed

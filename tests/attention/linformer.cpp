@@ -1,0 +1,83 @@
+// Linformer on numbers worked out by hand and by its definition. Gradients, costs and agreement of number types are
+// checked over all mechanisms in tests/checks/cases.cpp.
+#include "support/definition.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+
+using namespace heed;
+
+namespace {
+
+SlowMatrix definition(const DefinitionHead& x) {
+  const Tensor<double>&e = x.x.at("e"), &f = x.x.at("f");
+  const Index m = e.shape()[0];
+  SlowMatrix scores(x.N(), m), projection(m, x.M());
+  projection.values.assign(f.begin(), f.end());
+  for (Index i = 0; i < x.N(); ++i)
+    for (Index l = 0; l < m; ++l)
+      for (Index j = 0; j < x.M(); ++j)
+        for (Index c = 0; c < x.d(); ++c)
+          scores(i, l) += x.q(i, c) * e[l * x.M() + j] * x.k(j, c) / std::sqrt(static_cast<double>(x.d()));
+  return slow_softmax(scores) * projection;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(linformer)
+
+// One channel; e = ((1, 1), (0, 1)), f = ((1, 0), (2, 2)), k = (-1, 1), v = (3, 6): kp = (0, 1), vp = (3, 18).
+// q = (0, ln 2): the rows of A are (1/2, 1/2) and (1/3, 2/3), out = (21/2, 13), the rows of A f (3/2, 1), (5/3, 4/3).
+// dout = (1, 1): dvp = (5/6, 7/6), dv = f^T dvp = (19/6, 7/3), df = dvp v^T.
+// dS = A (vp - A vp) = (-15/4, 15/4), (-10/3, 10/3): dq = (15/4, 10/3), dkp = (-10/3, 10/3) ln 2, dk = e^T dkp.
+BOOST_AUTO_TEST_CASE(by_hand) {
+  const double ln2 = std::log(2.0);
+  Tensors x{{"q", tokens(2, 1, {0, ln2})}, {"k", tokens(2, 1, {-1, 1})}, {"v", tokens(2, 1, {3, 6})}};
+  x["e"] = Tensor<double>(Shape{2, 2}, {1, 1, 0, 1});
+  x["f"] = Tensor<double>(Shape{2, 2}, {1, 0, 2, 2});
+  const Tensors r = run_mechanism<double>("linformer", {}, x);
+  check_near(r.at("out"), {10.5, 13});
+  check_near(r.at("map"), {1.5, 1, 5.0 / 3, 4.0 / 3});
+  check_near(r.at("dv"), {19.0 / 6, 7.0 / 3});
+  check_near(r.at("df"), {2.5, 5, 3.5, 7});
+  check_near(r.at("dq"), {3.75, 10.0 / 3});
+  check_near(r.at("dk"), {-10.0 / 3 * ln2, 0});
+  check_near(r.at("de"), {10.0 / 3 * ln2, -10.0 / 3 * ln2, -10.0 / 3 * ln2, 10.0 / 3 * ln2});
+}
+
+BOOST_AUTO_TEST_CASE(by_definition) {
+  struct Sizes {
+    Index N, M, m;
+  };
+  for (const auto& [N, M, m] : {Sizes{1, 1, 1}, {50, 50, 7}, {9, 70, 70}, {100, 9, 3}})
+    check_definition("linformer", {},
+                     {{"q", random_tensor({2, 2, N, 4}, 1, 2)},
+                      {"k", random_tensor({2, 2, M, 4}, 2, 2)},
+                      {"v", random_tensor({2, 2, M, 3}, 3)},
+                      {"e", random_tensor({m, M}, 5)},
+                      {"f", random_tensor({m, M}, 6)},
+                      {"dout", random_tensor({2, 2, N, 3}, 4)}},
+                     definition);
+}
+
+BOOST_AUTO_TEST_CASE(cost_is_linear_in_tokens) {
+  const AttentionShape shape{.heads = 3, .queries = 1024, .keys = 1024, .width = 32, .value_width = 32};
+  const auto mechanism = make_mechanism("linformer", {{"length", "64"}});
+  const Cost cost = mechanism->cost(shape);
+  BOOST_TEST(cost.forward_contractions.mul == 3 * 4 * 1024 * 64 * 32);
+  BOOST_TEST(cost.attention_exp == 3 * 1024 * 64);
+  BOOST_TEST(mechanism->memory(shape).saved == 3 * (1024 * 64 + 2 * 64 * 32));
+}
+
+BOOST_AUTO_TEST_CASE(bad_lengths) {
+  const AttentionShape shape{.heads = 1, .queries = 9, .keys = 5, .width = 2, .value_width = 2};
+  for (const char* length : {"0", "-1", "6"})
+    BOOST_TEST(refusal("linformer", {{"length", length}}, shape) ==
+               std::string("[linformer] length is ") + length + "; expected 1 to 5, the keys there are");
+  BOOST_TEST(refusal("linformer", {{"length", "5"}}, shape) == "");
+  BOOST_TEST(refusal("linformer", {{"causal", "true"}, {"length", "2"}}) ==
+             "[linformer] causal is 'true'; expected false, since it has no causal form");
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,98 @@
+#include "support/definition.h"
+
+#include "heed/base/random.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+
+namespace heed {
+
+SlowMatrix operator*(const SlowMatrix& a, const SlowMatrix& b) {
+  BOOST_REQUIRE(a.columns == b.rows);
+  SlowMatrix c(a.rows, b.columns);
+  for (Index i = 0; i < a.rows; ++i)
+    for (Index l = 0; l < a.columns; ++l)
+      for (Index j = 0; j < b.columns; ++j) c(i, j) += a(i, l) * b(l, j);
+  return c;
+}
+
+SlowMatrix slow_softmax(SlowMatrix m, const std::function<bool(Index, Index)>& sees) {
+  for (Index i = 0; i < m.rows; ++i) {
+    double sum = 0;
+    for (Index j = 0; j < m.columns; ++j) {
+      m(i, j) = !sees || sees(i, j) ? std::exp(m(i, j)) : 0;
+      sum += m(i, j);
+    }
+    for (Index j = 0; j < m.columns; ++j) m(i, j) /= sum;
+  }
+  return m;
+}
+
+namespace {
+
+Tensors by_definition(const Tensors& x, const MapDefinition& definition) {
+  const Shape& vs = x.at("v").shape();
+  const Index N = (x.contains("q") ? x.at("q") : x.at("v")).shape()[2], M = vs[2], e = vs[3];
+  Tensor<double> out(Shape{vs[0], vs[1], N, e}), map(Shape{vs[0], vs[1], N, M});
+  for (Index b = 0, at = 0; b < vs[0]; ++b)
+    for (Index h = 0; h < vs[1]; ++h, ++at) {
+      const DefinitionHead head{x, b, h};
+      const SlowMatrix A = definition(head);
+      BOOST_REQUIRE((A.rows == N && A.columns == M));
+      std::copy(A.values.begin(), A.values.end(), map.data() + at * N * M);
+      for (Index i = 0; i < N; ++i)
+        for (Index j = 0; j < M; ++j)
+          for (Index c = 0; c < e; ++c) out[(at * N + i) * e + c] += A(i, j) * head.v(j, c);
+    }
+  Tensors results;
+  results["out"] = std::move(out), results["map"] = std::move(map);
+  return results;
+}
+
+double inner(const Tensor<double>& a, const Tensor<double>& b) {
+  double sum = 0;
+  for (Index i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+/// The derivative of <dout, out> where the tensor `name` moves along `direction`: differences with two steps, whose
+/// errors of second order cancel.
+double slope(const Tensors& x, const std::string& name, const Tensor<double>& direction,
+             const MapDefinition& definition) {
+  const auto difference = [&](double step) {
+    const auto moved = [&](double by) {
+      Tensors y = x;
+      for (Index i = 0; i < direction.size(); ++i) y.at(name)[i] += by * direction[i];
+      return inner(by_definition(y, definition).at("out"), x.at("dout"));
+    };
+    return (moved(step) - moved(-step)) / (2 * step);
+  };
+  const double step = 1e-5;
+  return (4 * difference(step / 2) - difference(step)) / 3;
+}
+
+}  // namespace
+
+void check_definition(const std::string& name, const OptionValues& options, const Tensors& x,
+                      const MapDefinition& definition, const AttentionShape& place, double float_tolerance) {
+  std::string what = name;
+  for (const auto& [option, value] : options) what += ", " + option + "=" + value;
+  what += ", N = " + std::to_string(DefinitionHead{x, 0, 0}.N());
+  const Tensors exact = run_mechanism<double>(name, options, x, place);
+  check_same(exact, by_definition(x, definition), 1e-12, what);
+  for (const auto& [tensor, values] : x) {
+    if (!exact.contains("d" + tensor)) continue;
+    const Tensor<double>& gradient = exact.at("d" + tensor);
+    for (const std::uint64_t seed : {71, 72}) {
+      const Tensor<double> direction = random_tensor(values.shape(), seed);
+      const double got = inner(gradient, direction), expected = slope(x, tensor, direction, definition);
+      const double scale = std::sqrt(inner(gradient, gradient) * inner(direction, direction));
+      BOOST_TEST(std::abs(got - expected) <= 1e-7 * std::max(scale, 1e-3),
+                 what << ", d" << tensor << " along a direction: got " << got << ", expected " << expected);
+    }
+  }
+  check_same(run_mechanism<float>(name, options, x, place), exact, float_tolerance, what);
+}
+
+}  // namespace heed
