@@ -15,7 +15,8 @@ namespace {
 
 std::vector<FastKernel> fast_kernels() {
   std::vector<FastKernel> all = fast_kernels_of_rows();
-  for (const FastKernel& kernel : fast_kernels_of_pairs()) all.push_back(kernel);
+  for (const auto& part : {fast_kernels_of_pairs(), fast_kernels_of_mechanisms()})
+    all.insert(all.end(), part.begin(), part.end());
   return all;
 }
 

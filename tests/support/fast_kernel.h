@@ -50,9 +50,10 @@ struct FastKernel {
   bool of_rows = true;  ///< otherwise of n numbers
 };
 
-/// All of them, in two parts.
+/// All of them, in three parts.
 std::vector<FastKernel> fast_kernels_of_rows();
 std::vector<FastKernel> fast_kernels_of_pairs();
+std::vector<FastKernel> fast_kernels_of_mechanisms();
 
 using Role = Array::Role;
 using Range = Array::Range;
