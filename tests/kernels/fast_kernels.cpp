@@ -14,8 +14,8 @@ using namespace heed::test;
 namespace {
 
 std::vector<FastKernel> fast_kernels() {
-  std::vector<FastKernel> all = fast_kernels_of_rows();
-  for (const auto& part : {fast_kernels_of_pairs(), fast_kernels_of_mechanisms()})
+  std::vector<FastKernel> all;
+  for (const auto& part : {fast_kernels_of_rows(), fast_kernels_of_features(), fast_kernels_of_pairs()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }
