@@ -54,7 +54,7 @@ int list_command() {
   return ok;
 }
 
-/// Does it learn numbers for every pair of tokens? Then twice the tokens need four times as many.
+/// Does it learn numbers for every pair of tokens? Then four times the tokens need sixteen times as many.
 bool learns_pairs(const Mechanism& mechanism) {
   const auto numbers = [&](Index side) {
     const AttentionLayout layout = mechanism.layout(/*dim=*/64, /*heads=*/4);
