@@ -1,5 +1,5 @@
 // What augmentations draw, and how often: places, sides, operations, rectangles and what fills them.
-#include "heed/data/augment.h"
+#include "src/data/augment.h"
 
 #include "support/images.h"
 #include "support/statistics.h"
