@@ -120,6 +120,8 @@ struct KernelAttention {
         // 5. out_i = y_i / D_i
         if (of.normalised) divide(y, D);
       }
+      // Keys that no query sees have a gradient of zero, through their features.
+      if (made < of.M) make_g(made, g.middle_rows(made, of.M - made));
     }
 
     // Undoing 5: dy_i = dout_i / D_i,  dD_i = -<dout_i, out_i> / D_i.
