@@ -209,9 +209,16 @@ install: all
 	for header in $$(find include -name '*.h'); do install -D -m 644 $$header $(target)/$$header || exit; done
 	install -D -m 644 -t $(target)/share/heed/models models/*.toml
 	install -D -m 644 -t $(target)/share/heed/models/energy models/energy/*.toml
+	install -D -m 644 -t $(target)/share/heed/experiments experiments/*.toml experiments/figures.py
+	install -D -t $(target)/share/heed/experiments experiments/plot_*.py experiments/paper-costs experiments/scaling
+	install -D -m 644 -t $(target)/share/heed/experiments/pictures experiments/pictures/sneaker.png
+	if ls notebooks/*.ipynb >/dev/null 2>&1; then install -D -m 644 -t $(target)/share/heed/notebooks notebooks/*.ipynb; fi
+	install -D -t $(target)/share/heed/datasets datasets/fetch.sh
+	install -D -m 644 -t $(target)/share/heed/datasets datasets/checksums.md5
 	install -D -m 644 -t $(target)/lib $(BUILD)/libheed.a
 	install -D -t $(target)/bin $(BUILD)/heed
-	mkdir -p $(target)/lib/pkgconfig
+	mkdir -p $(target)/lib/pkgconfig $(target)/share/bash-completion/completions
+	$(BUILD)/heed completion bash >$(target)/share/bash-completion/completions/heed
 	sed -e 's|@PREFIX@|$(prefix)|; s|@VERSION@|$(VERSION)|; s|@CFLAGS@|$(EXPORTED)|; s|@LIBS@|$(LIBS)|' heed.pc.in \
 	  >$(target)/lib/pkgconfig/heed.pc
 

@@ -1,6 +1,7 @@
 // Files are applied to the experiment one after the other, base first, then the overrides; each key written replaces
 // the value from before. What is left unwritten keeps its default.
 #include "heed/config/experiment.h"
+#include "heed/config/installed.h"
 
 #include "toml_document.h"
 #include "toml_text.h"
@@ -165,6 +166,13 @@ toml::table parse_set(const std::string& set) {
   }
 }
 
+// Beside the file that names it, else as a path by itself.
+std::string find_base(const std::string& file, const std::string& base) {
+  const std::filesystem::path beside = std::filesystem::path(file).parent_path() / base;
+  std::error_code error;
+  return std::filesystem::exists(beside, error) ? beside.string() : find_installed(base);
+}
+
 void Loader::read(const std::string& path, std::vector<std::string> chain, const toml::node* base,
                   const std::string& base_where) {
   const toml::table document = parse_toml_file(path);
@@ -177,10 +185,10 @@ void Loader::read(const std::string& path, std::vector<std::string> chain, const
     }
   if (base != nullptr) {
     require(base->is_string(), "{}: 'base': expected a string, found {}", where, found(*base));
-    const std::string next = base->as_string()->get();
+    const std::string next = find_base(path, base->as_string()->get());
     std::error_code error;
     require(std::filesystem::exists(next, error),
-            "{}: base {} does not exist (paths are relative to the working directory)", where, in_quotes(next));
+            "{}: base {} does not exist, neither beside the file nor in the working directory", where, in_quotes(next));
     chain.push_back(std::filesystem::canonical(path, error));
     const std::string canonical = std::filesystem::canonical(next, error);
     require(std::find(chain.begin(), chain.end(), canonical) == chain.end(),
@@ -200,7 +208,7 @@ Experiment load_experiment(const std::string& path, const std::vector<std::strin
     if (const toml::node* node = document.get("base")) base = node;
 
   Loader loader;
-  loader.read(path, {}, base, "--set");
+  loader.read(find_installed(path), {}, base, "--set");
   for (const toml::table& document : overrides) loader.apply({"--set", false}, document);
   loader.require_complete(path);
   try {

@@ -84,8 +84,10 @@ bool RunPaths::exists() const {
          (!none && rows > std::strlen(metrics_header));
 }
 
+std::string RunPaths::weights() const { return std::filesystem::exists(best()) ? best() : last(); }
+
 void RunPaths::remove_leftovers() const {
-  for (const std::string& file : {config(), environment(), cost(), metrics(), last(), best()})
+  for (const std::string& file : {config(), environment(), init(), cost(), metrics(), last(), best()})
     heed::remove_leftovers(file);
 }
 
@@ -104,10 +106,17 @@ void check_same_version(const RunPaths& paths) {
 Experiment check_same_experiment(const RunPaths& paths, const Experiment& experiment) {
   const Experiment recorded = load_experiment(paths.config());
   Experiment allowed = experiment;
+  allowed.train.epochs = recorded.train.epochs;
   allowed.train.max_steps = recorded.train.max_steps;
   allowed.train.checkpoint_steps = recorded.train.checkpoint_steps;
   allowed.train.log_steps = recorded.train.log_steps;
+  // How the weights to start from were read is over.
+  allowed.train.init = recorded.train.init;
   allowed.train.init_head = recorded.train.init_head;
+  allowed.train.init_positions = recorded.train.init_positions;
+  allowed.train.init_skip = recorded.train.init_skip;
+  allowed.train.init_parts = recorded.train.init_parts;
+  allowed.train.init_mechanism = recorded.train.init_mechanism;
   allowed.data.path = recorded.data.path;
   if (allowed == recorded) return recorded;
   std::map<std::string, std::string> before = settings_of(recorded), now = settings_of(allowed);

@@ -1,6 +1,7 @@
 #include "heed/train/trainer.h"
 
 #include "checkpoint.h"
+#include "initial_weights.h"
 #include "heed/analysis/cost_json.h"
 #include "heed/io/file.h"
 #include "heed/io/weights.h"
@@ -73,6 +74,8 @@ class Run {
   std::optional<MetricsFile> metrics_;
   std::vector<T> buffers_;  ///< before the step, where it may be left out
   Index saved_step_ = 0;    ///< of the last checkpoint
+  std::optional<InitialWeights> initial_;
+  Index epochs_before_ = 0;  ///< of the run that is resumed
   Clock::time_point epoch_start_;
   Index epoch_start_batch_ = 0;
 };
@@ -104,8 +107,7 @@ Run<T>::Run(const Experiment& experiment, const TrainOptions& options, TrainObse
       optimizer_(x_.optim, parameters_),
       gradient_(model, parameters_, x_.train.batch, x_.train) {
   parameters_.initialise(static_cast<std::uint64_t>(x_.train.seed));
-  if (!options_.init.empty())
-    load_weights(SafetensorsFile(options_.init), parameters_, {.new_head = x_.train.init_head});
+  if (!options_.init.empty()) initial_ = take_initial_weights(options_.init, x_, parameters_);
   if (x_.train.ema > 0) average_.emplace(parameters_);
 }
 
@@ -121,7 +123,10 @@ void Run<T>::begin() {
   if (options_.resume) {
     check_same_version(paths_);
     const Experiment before = check_same_experiment(paths_, x_);
+    epochs_before_ = before.train.epochs;
     load_checkpoint(paths_.last(), state());
+    require(progress_.epoch <= x_.train.epochs, "{}: train.epochs = {}, but {} epochs are completed", paths_.directory,
+            x_.train.epochs, progress_.epoch);
     check_progress(paths_.last(), progress_, x_.train.epochs, train_->batches());
     metrics_.emplace(paths_.metrics(), MetricsSoFar{progress_.epoch, progress_.step, before.train.log_steps});
   }
@@ -130,6 +135,7 @@ void Run<T>::begin() {
   write_file(paths_.config(), config_toml(x_));
   write_file(paths_.environment(), environment_json());
   write_file(paths_.cost(), cost_file(cost_, step_cost(x_), default_energy_table()));
+  if (initial_) write_file(paths_.init(), init_json(*initial_, x_.train));
   if (!options_.resume) metrics_.emplace(paths_.metrics());
   // From here on the directory can be resumed, whatever happens, and it is known that there is room for checkpoints.
   if (!options_.resume) save_last();
@@ -147,6 +153,8 @@ TrainPlan Run<T>::plan() const {
   plan.epoch = progress_.epoch;
   plan.step = progress_.step;
   plan.run = paths_.directory;
+  plan.epochs_before = epochs_before_;
+  if (initial_) plan.init = initial_->file, plan.taken = initial_->taken;
   const Counts counts = cost_total(cost_, step_cost(x_)).counts;
   plan.operations = counts.mul + counts.add;
   plan.energy_pj = energy_pj(default_energy_table(), counts);

@@ -141,7 +141,12 @@ struct TrainConfig {
   std::string on_nonfinite = "stop";
   Index checkpoint_steps = 0;
   bool log_steps = false;
+  std::string init = "strict";
   bool init_head = false;
+  bool init_positions = false;
+  std::vector<std::string> init_skip = {};
+  std::vector<std::string> init_parts = {"q", "k", "v"};
+  std::string init_mechanism = "softmax";
 
   bool operator==(const TrainConfig&) const = default;
 };
@@ -165,7 +170,13 @@ void fields(Config& c, Visit&& visit) {
         "where a loss or gradient is not finite: stop, or leave the step out and count it");
   visit("checkpoint_steps", c.checkpoint_steps, at_least(0), "save every so many steps; 0: at the end of each epoch");
   visit("log_steps", c.log_steps, anything(), "a line of metrics per step");
+  visit("init", c.init, one_of({"strict", "matching"}),
+        "with --init: every tensor must fit, or those are taken that do");
   visit("init_head", c.init_head, anything(), "with --init: a new classifier where the file's has other classes");
+  visit("init_positions", c.init_positions, anything(), "with --init: positions of another grid are interpolated");
+  visit("init_skip", c.init_skip, anything(), "matching: tensors that are not taken; * stands for any text");
+  visit("init_parts", c.init_parts, one_of({"q", "k", "v"}), "matching: what is taken of the qkv layers");
+  visit("init_mechanism", c.init_mechanism, anything(), "matching: the mechanism whose qkv layers the file has");
 }
 
 /// A training run, or, with everything but [model] and [attention] left at its default, a model.
@@ -189,10 +200,10 @@ void tables(Config& c, Visit&& visit) {
   visit("train", c.train);
 }
 
-/// Reads an experiment or a model file. A file's keys override those of its `base`, a path relative to the working
-/// directory, which may have a base of its own. `sets` override the file's keys: each is "table.key=value", the value
-/// in TOML; what is not TOML is taken as text. Lists are replaced whole. The result is valid in the sense of
-/// validate().
+/// Reads an experiment or a model file. A file's keys override those of its `base`, which may have a base of its own: a
+/// path that is looked up beside the file, then as a path by itself (config/installed.h). `sets` override the file's
+/// keys: each is "table.key=value", the value in TOML; what is not TOML is taken as text. Lists are replaced whole. The
+/// result is valid in the sense of validate().
 Experiment load_experiment(const std::string& path, const std::vector<std::string>& sets = {});
 
 /// Throws Error unless every value is in its range and the values fit each other. Mechanisms and their options are
