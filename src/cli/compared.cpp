@@ -53,7 +53,7 @@ TableArm ComparedArm::table() const {
     const RunPaths paths(run.directory);
     arm.runs.push_back({run.directory, run.seed(), run.history.finished ? "finished" : "not finished", "",
                         configuration_hash(run.experiment), version_of(paths),
-                        figures_of(run.history, run.experiment.train.batch)});
+                        read_figures(paths, run.experiment.train.batch)});
   }
   return arm;
 }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <filesystem>
 
 namespace heed::cli {
@@ -106,6 +107,7 @@ std::vector<double> values_of(const TableArm& arm, const FigureName& figure) {
 }
 
 std::string shown(const FigureName& figure, double value) {
+  if (figure.decimals == 0) return grouped(std::lround(value));
   return fmt::format("{:.{}f}{}", figure.share ? 100 * value : value, figure.decimals, figure.share ? " %" : "");
 }
 

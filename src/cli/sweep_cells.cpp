@@ -88,8 +88,7 @@ TableRun table_run(const Cell& cell) {
   TableRun run{cell.directory, cell.experiment.train.seed, name_of(cell.state), cell.note, "", "", {}};
   run.hash = configuration_hash(cell.experiment);
   run.version = version_of(cell.paths());
-  if (cell.state == CellState::finished)
-    run.figures = figures_of(read_history(cell.paths()), cell.experiment.train.batch);
+  if (cell.state == CellState::finished) run.figures = read_figures(cell.paths(), cell.experiment.train.batch);
   return run;
 }
 

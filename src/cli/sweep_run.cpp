@@ -103,7 +103,7 @@ class Sweeper {
     clear();
     std::string result = "interrupted and saved";
     if (cell.state == CellState::finished) {
-      const RunFigures figures = figures_of(read_history(cell.paths()), cell.experiment.train.batch);
+      const RunFigures figures = read_figures(cell.paths(), cell.experiment.train.batch);
       result = figures.test_accuracy ? fmt::format("test accuracy {:.2f} %", 100 * *figures.test_accuracy) : "finished";
     } else if (cell.state == CellState::diverged || cell.state == CellState::failed) {
       result = fmt::format("{}: {}", cell.state == CellState::diverged ? "diverged" : "failed", cell.note);

@@ -1,6 +1,7 @@
 #include "heed/train/history.h"
 
 #include "heed/base/suggest.h"
+#include "heed/io/json.h"
 
 #include <algorithm>
 #include <charconv>
@@ -44,6 +45,14 @@ Row row_of(const std::string& path, const std::string& line) {
           finite(fields[4]), finite(fields[5]),          finite(fields[6])};
 }
 
+double parameters_in(const std::string& path) {
+  try {
+    return Json::parse(read_file(path)).at("params").number();
+  } catch (const Error& error) {
+    fail("{}: {}", path, error.what());
+  }
+}
+
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t half = values.size() / 2;
@@ -77,7 +86,8 @@ RunHistory read_history(const RunPaths& paths) {
   return history;
 }
 
-RunFigures figures_of(const RunHistory& history, Index batch) {
+RunFigures read_figures(const RunPaths& paths, Index batch) {
+  const RunHistory history = read_history(paths);
   RunFigures figures;
   if (!history.finished || history.epochs.empty()) return figures;
   figures.test_accuracy = history.test_accuracy;
@@ -96,6 +106,7 @@ RunFigures figures_of(const RunHistory& history, Index batch) {
     if (epoch.images_per_s && *epoch.images_per_s > 0) seconds.push_back(images / *epoch.images_per_s);
   }
   if (!seconds.empty()) figures.seconds_per_epoch = median(seconds);
+  if (std::filesystem::exists(paths.cost())) figures.parameters = parameters_in(paths.cost());
   return figures;
 }
 

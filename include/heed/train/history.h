@@ -33,10 +33,11 @@ struct RunFigures {
   std::optional<double> train_loss;                            ///< of the last epoch
   std::optional<double> epochs;                                ///< completed
   std::optional<double> seconds_per_epoch;                     ///< of training, without validation; the median
+  std::optional<double> parameters;                            ///< trainable, of the model
 };
 
-/// `batch` is train.batch of the run.
-RunFigures figures_of(const RunHistory& history, Index batch);
+/// `batch` is train.batch of the run. Parameters are in cost.json, where the directory has one.
+RunFigures read_figures(const RunPaths& paths, Index batch);
 
 /// A figure, for tables.
 struct FigureName {
@@ -46,7 +47,7 @@ struct FigureName {
   bool share;    ///< of 1, which text shows as a percentage
   int decimals;  ///< in text
 };
-inline constexpr std::array<FigureName, 7> figure_names{{
+inline constexpr std::array<FigureName, 8> figure_names{{
     {"test_accuracy", "test accuracy", &RunFigures::test_accuracy, true, 2},
     {"test_loss", "test loss", &RunFigures::test_loss, false, 4},
     {"validation_accuracy", "validation", &RunFigures::validation_accuracy, true, 2},
@@ -54,6 +55,7 @@ inline constexpr std::array<FigureName, 7> figure_names{{
     {"train_loss", nullptr, &RunFigures::train_loss, false, 4},
     {"epochs", "epochs", &RunFigures::epochs, false, 0},
     {"seconds_per_epoch", "s/epoch", &RunFigures::seconds_per_epoch, false, 1},
+    {"parameters", "parameters", &RunFigures::parameters, false, 0},
 }};
 
 }  // namespace heed
