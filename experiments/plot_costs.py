@@ -29,18 +29,34 @@ def settings(program):
     return {mechanism: label for label, growth, mechanism in rows}
 
 
-def scaled(program, model, mechanisms, scale):
-    """{mechanism: {column: values}} of attention in one image's forward pass, without a class token."""
+def scaled(program, model, mechanism, scale):
+    """{column: values} of a mechanism in one image's forward pass, without a class token."""
     lines = output_of(program, "cost", model, "--set", "model.pool=mean", "--convention", "all", "--scale", scale,
-                      "--attention", ",".join(mechanisms))
-    table = {}
+                      "--attention", mechanism)
+    columns = {"tokens": [], "dim": [], "operations": [], "exp": []}
     for row in csv.DictReader(io.StringIO(lines)):
-        columns = table.setdefault(row["model"], {"tokens": [], "dim": [], "operations": [], "exp": []})
         columns["tokens"].append(int(row["tokens"]))
         columns["dim"].append(int(row["dim"]))
         columns["operations"].append(int(row["attention_mul"]) + int(row["attention_add"]))
         columns["exp"].append(int(row["attention_exp"]))
-    return table
+    return columns
+
+
+def curves(program, model, labels):
+    """{mechanism: columns} by tokens and by width, of those that take all these sizes."""
+    tokens, dims, left_out = {}, {}, {}
+    for mechanism, label in labels.items():
+        try:
+            grown = [scaled(program, model, mechanism, scale) for scale in ("tokens=49..4096", "dim=96..1536")]
+        except BadInput as error:
+            left_out[label] = error
+            continue
+        tokens[mechanism], dims[mechanism] = grown
+    if not tokens:
+        raise next(iter(left_out.values()))
+    for label, error in left_out.items():
+        print(f"{label} is left out: {error}")
+    return tokens, dims
 
 
 def crossing(x, a, b):
@@ -56,6 +72,8 @@ def crossing(x, a, b):
 
 def draw_panel(axes, labels, table, x, y, title):
     for i, (mechanism, label) in enumerate(labels.items()):
+        if mechanism not in table:
+            continue
         points = [(p, q) for p, q in zip(table[mechanism][x], table[mechanism][y]) if q > 0]
         if points:
             axes.plot(*zip(*points), color=COLOURS[i % len(COLOURS)], linestyle=("-", "--", ":")[i // len(COLOURS) % 3],
@@ -68,7 +86,7 @@ def draw_panel(axes, labels, table, x, y, title):
 
 
 def mark_crossings(axes, labels, table, x):
-    first, *others = labels
+    first, *others = table
     for other in others:
         cross = crossing(table[first][x], table[first]["operations"], table[other]["operations"])
         if cross is None:
@@ -104,8 +122,7 @@ def main():
     figures.check_name(arguments.output)
     program = str(Path(arguments.heed).resolve())
     labels = {name: name for name in arguments.attention.split(",")} if arguments.attention else settings(program)
-    draw(labels, *(scaled(program, arguments.model, labels, scale) for scale in ("tokens=49..4096", "dim=96..1536")),
-         arguments.output)
+    draw(labels, *curves(program, arguments.model, labels), arguments.output)
     print(arguments.output)
 
 

@@ -253,7 +253,7 @@ BOOST_FIXTURE_TEST_CASE(public_headers_of_one_layer, Tree) {
   write("include/heed/base/tensor.h", "#include \"heed/base/shape.h\"\n");
   write("src/base/arena.cpp", "#include \"heed/base/arena.h\"\n");
   write("tests/base/arena.cpp", "#include \"heed/base/arena.h\"\n#include \"heed/base/block.h\"\n");
-  write("tests/tape/tape.cpp", "#include \"heed/base/arena.h\"\n");
+  write("tests/tape/tape.cpp", "#include \"heed/tape/tape.h\"\n#include \"heed/base/arena.h\"\n");
   BOOST_TEST(faults() ==
              "include/heed/base/arena.h: no other layer uses it; its place is src/base\n"
              "include/heed/base/block.h: no other layer uses it; its place is src/base\n");

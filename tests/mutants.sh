@@ -32,7 +32,7 @@ run_tests() {
   # A fault may fill memory or disk; what it leaves goes with its directory.
   mkdir -p "$scratch"
   passed=true
-  (cd "$tree" && TMPDIR=$scratch prlimit --as=16000000000 timeout -k 5 "$seconds" \
+  (cd "$tree" && TMPDIR=$scratch prlimit --as=16000000000: timeout -k 5 "$seconds" \
     build/tests/run --log_level=unit_scope --run_test="$1") \
     >"$place/tests.log" 2>&1 </dev/null || passed=false
   rm -rf -- "$scratch"

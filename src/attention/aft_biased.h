@@ -49,10 +49,8 @@ struct AftBiased {
     w.reach.for_each_block<T>([&](const AftBlock& b) {
       const AftBias<const T> bias = w.at(b, in, prepared, m.bias);
       if (w.reach.by_products_in<T>()) {
-        make_F(keys, b, with_F, m);
-        const Matrix<T> product = m.product.top_rows(b.rows);
-        kernels::gemm(bias.E, m.F.top_rows(b.keys()), product);
-        if (near(product)) return take_product(bias, m, sums.middle_rows(b.first, b.rows));
+        make_F(keys, b, {}, with_F, m);
+        if (multiply(bias, b, m)) return take_product(bias, m, sums.middle_rows(b.first, b.rows));
       }
       for (Index r = 0; r < b.rows; ++r) {
         const AftReach::Range seen = w.reach(b.first + r);
@@ -66,7 +64,7 @@ struct AftBiased {
   //
   // By products, with X = exp(max w + max k - scale) G [n, D]:
   //   (A, B) = E^T (X, X y) [M, 2 D],   dv = exp(k - max k) A,   dk = exp(k - max k) (v A - B),
-  //   dE = X (F v)^T - (X y) F^T  [n, M].
+  //   dE = X (F v)^T - (X y) F^T  [n, M],   v and y measured from an origin that F's blocks share.
   template <class T>
   void backward(const AttentionInput<T>& in, const AftBias<const T>& prepared, const Means<T>& means,
                 const Scratch<T>& m, const AttentionGradient<T>& gradient, const AftBias<T>& dprepared) const {
@@ -76,9 +74,9 @@ struct AftBiased {
     w.reach.for_each_block<T>([&](const AftBlock& b) {
       const AftBias<const T> bias = w.at(b, in, prepared, m.bias);
       const AftBias<T> dbias = w.gradient_at(b, gradient, dprepared, m.dbias);
-      if (w.reach.by_products_in<T>()) make_F(keys, b, with_F, m);
-      if (w.reach.by_products_in<T>() && weigh(bias, means.middle_rows(b.first, b.rows), m))
-        backward_by_products(keys, b, bias, m, touched, gradient, dbias.E);
+      const T* const origin = w.reach.by_products_in<T>() ? make_F(keys, b, means.y, with_F, m) : nullptr;
+      if (w.reach.by_products_in<T>() && weigh(bias, b, means, origin, m))
+        backward_by_products(keys, b, bias, origin, m, touched, gradient, dbias.E);
       else
         backward_by_keys(keys, b, bias.w, means, touched, gradient, dbias.w);
       touched = b.last;
@@ -93,12 +91,23 @@ struct AftBiased {
 
   // ---- Sums by products ----
 
-  /// F and max k of a block, unless they are those of the block before.
+  /// F and max k of a block, unless they are those of a block before. Returns where F measures v from, given the means.
   template <class T>
-  static void make_F(const Keys<const T>& keys, const AftBlock& b, AftBlock& with_F, const Scratch<T>& m) {
-    if (b.key == with_F.key && b.last == with_F.last) return;
-    kernels::exp_of_columns(keys.middle_rows(b.key, b.keys()), m.max_k.data, m.F.top_rows(b.keys()));
-    with_F = b;
+  static const T* make_F(const Keys<const T>& keys, const AftBlock& b, Matrix<const T> means, AftBlock& with_F,
+                         const Scratch<T>& m) {
+    const bool made = b.key == with_F.key && b.last == with_F.last;
+    if (!made) with_F = b;
+    const T* const origin = means ? kernels::value_origin(with_F.queries(means)) : nullptr;
+    if (!made) kernels::exp_of_columns(keys.middle_rows(b.key, b.keys()), m.max_k.data, m.F.top_rows(b.keys()), origin);
+    return origin;
+  }
+
+  /// The product E F; false if one of its sums has lost its largest term.
+  template <class T>
+  bool multiply(const AftBias<const T>& bias, const AftBlock& b, const Scratch<T>& m) const {
+    const Matrix<T> product = m.product.top_rows(b.rows);
+    kernels::gemm(bias.E, m.F.top_rows(b.keys()), product);
+    return near(product);
   }
 
   /// Has no sum of a block [n, 2 D] lost its largest term?
@@ -111,48 +120,65 @@ struct AftBiased {
     return all;
   }
 
+  /// Is no sum of max w and max k coarse?
+  template <class T>
+  bool fine(const AftBias<const T>& bias, const Scratch<T>& m) const {
+    bool all = true;
+    for (Index r = 0; r < bias.max_w.rows; ++r) all &= !kernels::is_coarse(T(2) * bias.max_w(r, 0));
+    for (Index c = 0; c < w.channels; ++c) all &= !kernels::is_coarse(T(2) * m.max_k(0, c));
+    return all;
+  }
+
   /// The product as sums whose scale is max w + max k, rounded; exp of what the rounding lost goes into mass and value.
   template <class T>
   void take_product(const AftBias<const T>& bias, const Scratch<T>& m, const kernels::ExpSums<T>& sums) const {
     using kernels::exp;
     const T* const max_k = m.max_k.data;
-    for (Index r = 0; r < sums.scale.rows; ++r) {
-      const T max_w = bias.max_w(r, 0);
-      const T *const E_F = m.product[r], *const E_Fv = E_F + w.channels;
-      T *const scale = sums.scale[r], *const mass = sums.mass[r], *const value = sums.value[r];
+    const auto take = [&](const auto& exponent) {
+      for (Index r = 0; r < sums.scale.rows; ++r) {
+        const T max_w = bias.max_w(r, 0);
+        const T *const E_F = m.product[r], *const E_Fv = E_F + w.channels;
+        T *const scale = sums.scale[r], *const mass = sums.mass[r], *const value = sums.value[r];
 #pragma GCC ivdep
-      for (Index c = 0; c < w.channels; ++c) {
-        const T sum = max_w + max_k[c], rest = exp((max_k[c] - sum) + max_w);
-        scale[c] = sum;
-        mass[c] = rest * E_F[c];
-        value[c] = rest * E_Fv[c];
+        for (Index c = 0; c < w.channels; ++c) {
+          const T sum = max_w + max_k[c], rest = exp(exponent(max_k[c], max_w, sum));
+          scale[c] = sum;
+          mass[c] = rest * E_F[c];
+          value[c] = rest * E_Fv[c];
+        }
       }
-    }
+    };
+    if (fine(bias, m))
+      take([](T k, T w, T sum) { return kernels::relative_exponent(k, w, sum, false); });
+    else
+      take([](T k, T w, T sum) { return kernels::relative_exponent(k, w, sum); });
   }
 
-  /// The product becomes (-X y, X); false if the exponents lie too far apart.
+  /// The product becomes (-X y, X); false if the exponents lie too far apart. Where they are coarse, they do not tell
+  /// how the sums were taken: by products if no sum lost its largest term, as the product itself shows again.
   template <class T>
-  bool weigh(const AftBias<const T>& bias, const Means<T>& means, const Scratch<T>& m) const {
+  bool weigh(const AftBias<const T>& bias, const AftBlock& b, const Means<T>& means, const T* origin,
+             const Scratch<T>& m) const {
     using kernels::exp;
     const T* const max_k = m.max_k.data;
-    bool all = true;
-    for (Index r = 0; r < means.y.rows; ++r) {
+    bool all = fine(bias, m) || multiply(bias, b, m);
+    for (Index r = 0; r < b.rows && all; ++r) {
       const T max_w = bias.max_w(r, 0);
-      const T *const scale = means.scale[r], *const G = means.G[r], *const y = means.y[r];
+      const T *const scale = means.scale[b.first + r], *const G = means.G[b.first + r], *const y = means.y[b.first + r];
       T *const minus_Xy = m.product[r], *const X = minus_Xy + w.channels;
 #pragma GCC ivdep
       for (Index c = 0; c < w.channels; ++c) {
-        const T exponent = (max_k[c] - scale[c]) + max_w;
+        const T exponent = kernels::relative_exponent(max_k[c], max_w, scale[c]);
         all &= exponent <= T(furthest);
         X[c] = exp(exponent) * G[c];
-        minus_Xy[c] = -X[c] * y[c];
+        minus_Xy[c] = -X[c] * (y[c] - origin[c]);
       }
     }
     return all;
   }
 
   template <class T>
-  void backward_by_products(const Keys<const T>& keys, const AftBlock& b, const AftBias<const T>& bias,
+  void backward_by_products(const Keys<const T>& keys, const AftBlock& b, const AftBias<const T>& bias, const T* origin,
                             const Scratch<T>& m, Index touched, const AttentionGradient<T>& gradient,
                             Matrix<T> dE) const {
     // With F = (f, f v): dE = (-X y, X) F^T, and (-B, A) = E^T (-X y, X).
@@ -167,7 +193,7 @@ struct AftBiased {
 #pragma GCC ivdep
       for (Index c = 0; c < w.channels; ++c) {
         write(update, dv[c], f[c] * A[c]);
-        write(update, dk[c], f[c] * (v[c] * A[c] + minus_B[c]));
+        write(update, dk[c], f[c] * ((v[c] - origin[c]) * A[c] + minus_B[c]));
       }
     }
   }

@@ -11,13 +11,12 @@
 // image, which cancels where w' < 0; here the two parts are disjoint (kernels/neighbourhood.h). Eq. 8 prints no
 // epsilon.
 //
-// Sparser variants (Appendix) and w' itself: aft_conv_bias.h.
+// Sparser variants (Appendix) and w' itself: aft_conv_bias.h. Forward and backward: aft_conv.cpp.
 #pragma once
 
 #include "aft_conv_bias.h"
 
 #include "heed/attention/mechanism_base.h"
-#include "heed/kernels/gate.h"
 #include "heed/kernels/neighbourhood.h"
 
 namespace heed {
@@ -71,113 +70,17 @@ struct AftConv {
 
   template <class T>
   void run_forward(const AttentionInput<T>& in, Heads<T> outs, const Bias<const T>& bias, const Saved<T>& saved,
-                   const Scratch<T>& scratch) const {
-    for (Index h = 0; h < in.shape.heads; ++h) {
-      const Matrix<T> mass = saved.mass[h], y = saved.y[h], out = outs[h];
-      const kernels::ExpSums<T> sums{saved.scale[h], mass, y};
-      // 2. the sums of each query
-      kernels::neighbourhood_sums(grid(in.shape), keys(in, h), bias.used[h], false, scratch.running, sums);
-      // 3. y = value / mass
-      divide_rows<T>(sums.value, mass, y);
-      // 4. out = sigma(q) y
-      if (query)
-        kernels::gate_forward(in.q[h], y, out);
-      else
-        for (Index t = 0; t < y.rows; ++t) std::copy_n(y[t], y.columns, out[t]);
-    }
-  }
-
-  // With p[t,s] = f e^k[s] / den[t], the weight of key s, G = dy / den [N, d] and b = <G, y> [N]:
-  // Undoing 4: dy = sigma(q) dout, dq = sigma'(q) y dout.
-  // Undoing 3, 2: y is a weighted mean, so dv[s] = sum_t p dy[t] and the exponent x = k + w' has
-  //     dx[t,s] = p <dy[t], v[s] - y[t]> = f e^(k[s] - scale[t]) <G[t], v[s] - y[t]>.
-  //   So with the sums over queries (B, A)[s] = sum_t f e^-scale[t] (b[t], G[t]), over the same window seen from the
-  //   key,
-  //     dv[s] = e^k[s] A[s],   dk[s] = e^k[s] (<A[s], v[s]> - B[s]),   dw'[place] = sum of dx over the pairs there.
+                   const Scratch<T>& scratch) const;
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T> douts, const Bias<const T>& bias, const Saved<T>& saved,
-                    const Scratch<T>& scratch, const AttentionGradient<T>& gradient, const Bias<T>& dbias) const {
-    const kernels::Neighbourhood g = grid(in.shape);
-    const Index N = in.shape.queries, d = in.shape.value_width;
-    const Matrix<T> minus_scale = scratch.queries.scale, b = scratch.queries.mass, G = scratch.queries.value;
-    const Matrix<T> A = scratch.keys.value, dy = G;
-    for (Index h = 0; h < in.shape.heads; ++h) {
-      const Matrix<const T> scale = saved.scale[h], mass = saved.mass[h], y = saved.y[h];
-      const Matrix<const T> k = in.k[h], v = in.v[h], dout = douts[h];
-      const Matrix<T> dq = gradient.q[h], dk = gradient.k[h], dv = gradient.v[h];
-      // 4.
-      if (query) {
-        kernels::gate_backward(in.q[h], y, dout, gradient.update, dq, dy);
-      } else {
-        for (Index t = 0; t < N; ++t) std::copy_n(dout[t], d, dy[t]);
-        if (gradient.update == Update::assign) fill(dq, T(0));
-      }
-      // 3.
-      divide_rows<T>(dy, mass, G);
-      for (Index t = 0; t < N; ++t) minus_scale(t, 0) = -scale(t, 0);
-      kernels::row_dots(G, y, b.data);
-      // 2.
-      kernels::neighbourhood_sums(g, scratch.queries, bias.used[h], true, scratch.running, scratch.keys);
-      const Matrix<T> A_v = b;  // <A[s], v[s]>
-      kernels::row_dots(A, v, A_v.data);
-      at_keys<T>(k, scratch.keys, A_v, gradient.update, dk, dv);
-      kernels::neighbourhood_bias_gradient(g, keys(in, h), bias.used[h], {scale, y, G}, dbias.used[h]);
-    }
-  }
+                    const Scratch<T>& scratch, const AttentionGradient<T>& gradient, const Bias<T>& dbias) const;
 
-  Cost cost(const AttentionShape& s) const {
-    const Index N = s.queries, d = s.value_width, gated = query ? N * d : 0;
-    const kernels::Neighbourhood g = grid(s);
-    Cost cost;
-    // Forward: 2. sums; 3. y; 4. gate.
-    cost.forward = kernels::neighbourhood_sums_counts(g, d, false) + divide_rows_counts(N, d) +
-                   kernels::gate_forward_counts(gated);
-    // Backward: 4.; 3. with b; 2. sums, <A, v>, dv and dk, dw'.
-    cost.backward = kernels::gate_backward_counts(gated, Update::assign) + divide_rows_counts(N, d) +
-                    kernels::row_dots_counts(N, d) + kernels::neighbourhood_sums_counts(g, d, true) +
-                    kernels::row_dots_counts(N, d) + at_keys_counts(N, d) +
-                    kernels::neighbourhood_bias_gradient_counts(g, d);
-    cost.forward_contractions = kernels::neighbourhood_sums_contractions(g, d, false);
-    cost.backward_contractions =
-        kernels::neighbourhood_sums_contractions(g, d, true) + kernels::neighbourhood_bias_gradient_contractions(g, d);
-    cost.attention_exp = cost.forward.exp - gated;  // without the gate's
-    return s.heads * cost;
-  }
+  Cost cost(const AttentionShape& s) const;
 
  private:
-  /// Each row divided by its mass; `to` may be `from`.
-  template <class T>
-  static void divide_rows(Matrix<const T> from, Matrix<const T> mass, Matrix<T> to) {
-    for (Index t = 0; t < from.rows; ++t) {
-      const T divisor = mass(t, 0);
-      const T* const x = from[t];
-      T* const y = to[t];
-      for (Index c = 0; c < from.columns; ++c) y[c] = x[c] / divisor;
-    }
-  }
-  static Counts divide_rows_counts(Index rows, Index n) { return rows * n * Counts{.div = 1}; }
-
-  /// dv (+)= e A,  dk (+)= e (<A, v> - B),  e = exp(k + scale), of the sums exp(scale) (B, A) at the keys.
-  template <class T>
-  static void at_keys(Matrix<const T> k, const kernels::ExpSums<T>& sums, Matrix<const T> A_v, Update update,
-                      Matrix<T> dk, Matrix<T> dv) {
-    using kernels::exp;
-    for (Index s = 0; s < k.rows; ++s) {
-      const T e = exp(k(s, 0) + sums.scale(s, 0));
-      for (Index c = 0; c < dv.columns; ++c) write(update, dv(s, c), e * sums.value(s, c));
-      write(update, dk(s, 0), e * (A_v(s, 0) - sums.mass(s, 0)));
-    }
-  }
-  static Counts at_keys_counts(Index keys, Index n) { return keys * Counts{.mul = n + 1, .add = 2, .exp = 1}; }
-
   kernels::Neighbourhood grid(const AttentionShape& s) const {
     if (dims == 1) return {1, s.queries, 0, size / 2, !masked};
     return {s.grid_height, s.grid_width, size / 2, size / 2, !masked};
-  }
-
-  template <class T>
-  static kernels::ExpSums<const T> keys(const AttentionInput<T>& in, Index h) {
-    return {in.k[h], {}, in.v[h]};
   }
 };
 

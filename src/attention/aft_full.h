@@ -97,7 +97,8 @@ struct AftFull {
   // Undoing 3-1: y is a weighted mean, so dy[t,c]/dx[t,s,c] = p (v[s,c] - y[t,c]) for the exponent x = k + w, hence
   //   dv[s,c] = sum_t p dy[t,c],   dk[s,c] = sum_t p dy[t,c] (v[s,c] - y[t,c]),   dw[t,s] = the same, summed over c.
   // For keys without a bias p = exp(k[s,c]) exp(-scale[t,c]) / mass[t,c]: running sums over queries of
-  // exp(-scale) (dy / mass, y dy / mass) serve all keys, as running sums over keys served the queries.
+  // exp(-scale) (dy / mass, y dy / mass) serve all keys, as running sums over keys served the queries. v and y are
+  // measured from an origin there.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T> douts, const AftBias<const T>& prepared,
                     const Saved<T>& saved, const Scratch<T>& scratch, const AttentionGradient<T>& gradient,
@@ -114,9 +115,10 @@ struct AftFull {
       if (gradient.update == Update::assign) fill(dq, T(0));
     }
     // 3.
-    means_backward(saved, queries);
+    const T* const origin = kernels::value_origin<T>(saved.y);
+    means_backward(saved, origin, queries);
     // 2. and 1.
-    unbiased(z).backward(in, queries, scratch.running, gradient);
+    unbiased(z).backward(in, queries, origin, scratch.running, gradient);
     if (window > 0)
       biased(z).backward(in, prepared, {saved.scale, saved.y, queries.mass}, scratch.biased, gradient, dprepared);
   }
@@ -171,15 +173,21 @@ struct AftFull {
   }
   static Counts means_counts(Index numbers) { return numbers * Counts{.div = 1}; }
 
-  /// With dy in the mass of `queries`: exp(-scale) (dy / mass, y dy / mass), as sums over queries take them.
+  /// With dy in the mass of `queries`: exp(-scale) (dy / mass, (y - origin) dy / mass), as sums over queries take them.
   template <class T>
-  static void means_backward(const Saved<T>& saved, const ExpSums<T>& queries) {
-    for (Index i = 0; i < saved.y.size(); ++i) {
-      queries.scale.data[i] = -saved.scale.data[i];
-      queries.mass.data[i] = queries.mass.data[i] / saved.mass.data[i];
-      queries.value.data[i] = saved.y.data[i] * queries.mass.data[i];
+  static void means_backward(const Saved<T>& saved, const T* origin, const ExpSums<T>& queries) {
+    for (Index r = 0; r < saved.y.rows; ++r) {
+      const T *const scale = saved.scale[r], *const mass = saved.mass[r], *const y = saved.y[r];
+      T *const minus_scale = queries.scale[r], *const G = queries.mass[r], *const yG = queries.value[r];
+#pragma GCC ivdep
+      for (Index c = 0; c < saved.y.columns; ++c) {
+        minus_scale[c] = -scale[c];
+        G[c] = G[c] / mass[c];
+        yG[c] = (origin ? y[c] - origin[c] : y[c]) * G[c];
+      }
     }
   }
+  /// Without an origin.
   static Counts means_backward_counts(Index numbers) { return numbers * Counts{.mul = 1, .div = 1}; }
 
   struct Sizes {

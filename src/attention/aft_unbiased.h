@@ -32,12 +32,12 @@ struct AftUnbiased {
     sum_after(in, sums, running);
   }
 
-  /// The gradients of these keys; `queries` has exp(-scale) (dy / mass, y dy / mass) of each query.
+  /// The gradients of these keys; `queries` has exp(-scale) (dy / mass, (y - origin) dy / mass) of each query.
   template <class T>
-  void backward(const AttentionInput<T>& in, const ExpSums<T>& queries, const ExpSums<T>& running,
+  void backward(const AttentionInput<T>& in, const ExpSums<T>& queries, const T* origin, const ExpSums<T>& running,
                 const AttentionGradient<T>& gradient) const {
-    sum_after_backward(in, queries, running, gradient);
-    sum_before_backward(in, queries, running, gradient);
+    sum_after_backward(in, queries, origin, running, gradient);
+    sum_before_backward(in, queries, origin, running, gradient);
   }
 
   /// The first keys before and after windows, further ones, and joining their sums to those of biased keys.
@@ -134,24 +134,24 @@ struct AftUnbiased {
 
   /// Key s lies after the window of the queries t with after(t) <= s: the more the larger s.
   template <class T>
-  void sum_after_backward(const AttentionInput<T>& in, const ExpSums<T>& queries, const ExpSums<T>& running,
-                          const AttentionGradient<T>& gradient) const {
+  void sum_after_backward(const AttentionInput<T>& in, const ExpSums<T>& queries, const T* origin,
+                          const ExpSums<T>& running, const AttentionGradient<T>& gradient) const {
     Index t = 0;
     for (Index s = reach(0).after; s < reach.keys; ++s) {
       for (; t < reach.rows() && reach(t).after <= s; ++t) add_query(t, t == 0, queries, running);
-      at_key(in, s, running, gradient.update, gradient);
+      at_key(in, s, running, origin, gradient.update, gradient);
     }
   }
 
   /// Key s lies before the window of the queries t with before(t) > s: the more the smaller s.
   template <class T>
-  void sum_before_backward(const AttentionInput<T>& in, const ExpSums<T>& queries, const ExpSums<T>& running,
-                           const AttentionGradient<T>& gradient) const {
+  void sum_before_backward(const AttentionInput<T>& in, const ExpSums<T>& queries, const T* origin,
+                           const ExpSums<T>& running, const AttentionGradient<T>& gradient) const {
     const Index after = reach(0).after;
     Index t = reach.rows() - 1;
     for (Index s = reach(t).before - 1; s >= 0; --s) {
       for (; t >= 0 && reach(t).before > s; --t) add_query(t, t == reach.rows() - 1, queries, running);
-      at_key(in, s, running, s >= after ? Update::accumulate : gradient.update, gradient);
+      at_key(in, s, running, origin, s >= after ? Update::accumulate : gradient.update, gradient);
     }
   }
 
@@ -164,10 +164,10 @@ struct AftUnbiased {
   }
 
   template <class T>
-  static void at_key(const AttentionInput<T>& in, Index s, const ExpSums<T>& running, Update update,
+  static void at_key(const AttentionInput<T>& in, Index s, const ExpSums<T>& running, const T* origin, Update update,
                      const AttentionGradient<T>& gradient) {
     const kernels::KeysAndValues<T> dkey{gradient.k[0].middle_rows(s, 1), gradient.v[0].middle_rows(s, 1)};
-    kernels::exp_sums_at_key(some_keys(in, s, 1), running, update, dkey);
+    kernels::exp_sums_at_key(some_keys(in, s, 1), running, update, dkey, origin);
   }
 };
 

@@ -18,6 +18,10 @@ static constexpr MechanismEntry (*list[])() = {
     mechanism_entry<class Cosformer>,
     mechanism_entry<class Synthesizer>,
     mechanism_entry<class Window>,
+    mechanism_entry<class Xca>,
+    mechanism_entry<class Lambda>,
+    mechanism_entry<class Performer>,
+    mechanism_entry<class Reformer>,
 };
 
 std::span<const MechanismEntry> mechanisms() {

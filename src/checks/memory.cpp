@@ -239,9 +239,12 @@ class MemoryCheck {
     check_memory("backward", scratch);
     check_memory("backward", g.prepared);
     if (!prepares_) return g;
-    Index overwritten = 0;
-    g.prepared.each([&](const T* x) { overwritten += update == Update::accumulate && !std::isnan(*x); });
-    if (overwritten > 0) fault("backward overwrites {} numbers of the gradient of what it prepared", overwritten);
+    if (update == Update::accumulate) {
+      Index overwritten = 0;
+      g.prepared.each([&](const T* x) { overwritten += !std::isnan(*x); });
+      if (overwritten > 0) fault("backward overwrites {} numbers of the gradient of what it prepared", overwritten);
+      g.prepared.fill(T(1));  // of no NaN, so that what follows shows in the other gradients
+    }
     m_.prepare_backward(AttentionPreparationBackward<T>{preparation(prepared_), g.prepared.view(), views});
     return g;
   }

@@ -54,13 +54,27 @@ int list_command() {
   return ok;
 }
 
-/// For scripts: label, growth of time with tokens, NAME:OPTION=VALUE..., separated by tabs.
+/// Does it learn numbers for every pair of tokens? Then four times the tokens need sixteen times as many.
+bool learns_pairs(const Mechanism& mechanism) {
+  const auto numbers = [&](Index side) {
+    const AttentionLayout layout = mechanism.layout(/*dim=*/64, /*heads=*/4);
+    const AttentionShape shape = layout.among(side * side, {.grid_height = side, .grid_width = side});
+    Index sum = 0;
+    for (const ParameterSpec& spec : mechanism.parameters(shape)) sum += spec.shape.elements();
+    return sum;
+  };
+  return numbers(64) > 8 * numbers(32);
+}
+
+/// For scripts: label, growth with tokens, NAME:OPTION=VALUE..., separated by tabs.
 int list_settings() {
   for (const MechanismEntry& entry : mechanisms())
     for (const MechanismSetting& setting : entry.settings()) {
       std::string text = entry.name;
       for (const auto& [option, value] : setting.options) text += ":" + option + "=" + value;
-      std::cout << fmt::format("{}\t{}\t{}\n", setting.label, setting.linear ? "linear" : "quadratic", text);
+      const char* const growth = setting.linear ? "linear" : "quadratic";
+      std::cout << fmt::format("{}\t{}\t{}\n", setting.label,
+                               learns_pairs(*entry.make(setting.options)) ? "matrix" : growth, text);
     }
   return ok;
 }
@@ -80,7 +94,8 @@ void add_list(Command program) {
   static bool settings = false;
   Command command = program.command("list", "Show the attention mechanisms and their options");
   command.option("--settings", &settings,
-                 "settings to compare instead, a line each: label, growth of time, NAME:OPTION=VALUE...");
+                 "settings to compare instead, a line each: label; growth of time with tokens, or matrix where parameters "
+                 "are tokens x tokens; NAME:OPTION=VALUE...");
   command.action([] { return settings ? list_settings() : list_command(); });
 }
 

@@ -102,8 +102,10 @@ int probe_attention(const Arguments& a, GivenTensors& in) {
   if (mechanism->layout(vs[1] * vs[3], vs[1]).query_width > 0) q = in.take<T>("q", 4);
   const Index heads = q.size() > 0 ? q.shape()[1] : vs[1];
   const AttentionLayout layout = mechanism->layout(heads * vs[3], heads);
-  require(vs[1] == layout.key_heads, "{}: tensor 'v' has shape {}; {} has one head: expected [B, {}, M, D]", in.path(),
-          vs, a.mechanism, layout.key_heads);
+  require(layout.heads == heads, "{}: tensor '{}' has shape {}; {} has one head: expected [B, 1, tokens, D]", in.path(),
+          q.size() > 0 ? "q" : "v", q.size() > 0 ? q.shape() : vs, a.mechanism);
+  require(vs[1] == layout.key_heads, "{}: tensor 'v' has shape {}; expected [B, {}, M, D], as 'q' has {} heads",
+          in.path(), vs, layout.key_heads, heads);
   const Index queries = q.size() > 0 ? q.shape()[2] : vs[2], width = q.size() > 0 ? q.shape()[3] : vs[3];
   const Shape q_shape{vs[0], layout.heads, queries, width};
   require(q.size() == 0 || q.shape() == q_shape, "{}: tensor 'q' has shape {}; expected {} as 'v' has {}", in.path(),
@@ -159,8 +161,11 @@ int probe_attention(const Arguments& a, GivenTensors& in) {
     const Shape image = map_shape(*mechanism, shape);
     Tensor<T> maps(Shape{vs[0], image[0], image[1], image[2]});
     AttentionInput<T> input{.shape = shape, .q = {}, .k = {}, .v = {}, .parameters = views};
-    if (mechanism->memory(shape).prepared > 0)
-      input.prepared = {prepare<T>(*mechanism, shape, own, std::as_const(noise).view()).data()};
+    Buffer<T> prepared(mechanism->memory(shape).prepared);
+    if (prepared.size() > 0)
+      mechanism->prepare(
+          AttentionPreparation<T>{shape, views, options.training, std::as_const(noise).view(), {prepared.data()}});
+    input.prepared = {prepared.data()};
     for (Index b = 0; b < vs[0]; ++b) {
       input.q = heads_of(q, b), input.k = heads_of(k, b), input.v = heads_of(v, b);
       make_map(*mechanism, input, maps.data() + b * image.elements());

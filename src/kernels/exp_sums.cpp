@@ -25,13 +25,24 @@ void sums_of(KeysAndValues<const float> keys, [[maybe_unused]] const float* bias
         scale[i] = s == 0 ? x : hn::Max(scale[i], x);
       }
     for (int i = 0; i < count; ++i) mass[i] = value[i] = hn::Zero(tag);
-    for (Index s = 0; s < keys.k.rows; ++s)
-      for (int i = 0; i < count; ++i) {
-        const Vector distance = hn::Sub(use.load(keys.k[s] + first + i * lanes), scale[i]);
-        const Vector e = exp.below_88(add_bias(distance, s));
-        mass[i] = hn::Add(mass[i], e);
-        value[i] = hn::MulAdd(e, use.load(keys.v[s] + first + i * lanes), value[i]);
-      }
+    const auto sum = [&](const auto& exponent) {
+      for (Index s = 0; s < keys.k.rows; ++s)
+        for (int i = 0; i < count; ++i) {
+          const Vector e = exp.below_88(exponent(use.load(keys.k[s] + first + i * lanes), scale[i], s));
+          mass[i] = hn::Add(mass[i], e);
+          value[i] = hn::MulAdd(e, use.load(keys.v[s] + first + i * lanes), value[i]);
+        }
+    };
+    const auto fine = [&](Vector k, Vector scale, Index s) { return add_bias(hn::Sub(k, scale), s); };
+    const auto is_fine = [](Vector scale) { return hn::Lt(hn::Abs(scale), set(coarse<float>)); };
+    bool all_fine = true;
+    for (int i = 0; i < count && biased; ++i) all_fine &= hn::AllTrue(tag, is_fine(scale[i]));
+    if (all_fine)
+      sum(fine);
+    else
+      sum([&](Vector k, Vector scale, Index s) {
+        return hn::IfThenElse(is_fine(scale), fine(k, scale, s), hn::Sub(add_bias(k, s), scale));
+      });
     for (int i = 0; i < count; ++i) {
       const Index c = first + i * lanes;
       use.store(scale[i], sums.scale.data + c), use.store(mass[i], sums.mass.data + c);
@@ -47,7 +58,7 @@ void exp_sums_of(KeysAndValues<const float> keys, const float* bias, ExpSums<flo
   of(keys, bias, sums);
 }
 
-void exp_of_columns(KeysAndValues<const float> keys, float* maximum, Matrix<float> f) {
+void exp_of_columns(KeysAndValues<const float> keys, float* maximum, Matrix<float> f, const float* origin) {
   const Exp exp;
   const Index n = keys.k.columns;
   for_each_block(n, [&](Index first, auto count, auto use) {
@@ -60,7 +71,8 @@ void exp_of_columns(KeysAndValues<const float> keys, float* maximum, Matrix<floa
         const Index c = first + i * lanes;
         const Vector e = exp.below_88(hn::Sub(use.load(keys.k[s] + c), largest[i]));
         use.store(e, f[s] + c);
-        use.store(hn::Mul(e, use.load(keys.v[s] + c)), f[s] + n + c);
+        const Vector v = use.load(keys.v[s] + c);
+        use.store(hn::Mul(e, origin ? hn::Sub(v, use.load(origin + c)) : v), f[s] + n + c);
       }
     for (int i = 0; i < count; ++i) use.store(largest[i], maximum + first + i * lanes);
   });

@@ -56,6 +56,23 @@ void sum_of_rows(Matrix<const float> x, float* sums) {
   }
 }
 
+/// Do the rows of w lie close to each other, but far from the origin?
+bool lies_far(Matrix<const float> w) {
+  constexpr Index samples = 4;
+  float lengths = 0, distances = 0;
+  for (Index sample = 1; sample <= samples; ++sample) {
+    const float *const first = w[0], *const row = w[(w.rows - 1) * sample / samples];
+    Vector length = hn::Zero(tag), distance = length;
+    for_each_vector(w.columns, [&](Index i, auto use) {
+      const Vector x = use.load(row + i);
+      length = hn::Add(length, hn::Abs(x));
+      distance = hn::Add(distance, hn::Abs(hn::Sub(x, use.load(first + i))));
+    });
+    lengths += sum(length), distances += sum(distance);
+  }
+  return lengths > far * distances;
+}
+
 }  // namespace
 
 void negative_l1(Matrix<const float> x, Matrix<const float> w, Matrix<float> s) {
@@ -64,6 +81,10 @@ void negative_l1(Matrix<const float> x, Matrix<const float> w, Matrix<float> s) 
 
 void negative_l1_by_maxima(Matrix<const float> x, Matrix<const float> w, const float* bias, Matrix<float> s) {
   HEED_ASSERT(x.columns >= 1);
+  if (w.rows > 0 && lies_far(w)) {
+    if (!bias) return negative_l1(x, w, s);
+    return sum_pairs<SubtractDistance, true>(x, transposed(w), Update::assign, s, {bias});
+  }
   constexpr Index most_rows = 1024, most_columns = 256;
   alignas(alignment) float of_x[most_rows], of_w[most_columns];
   for (Index r = 0; r < s.rows; r += most_rows) {

@@ -1,7 +1,7 @@
 #include "heed/ops/activation.h"
 
-#include "for_each_number.h"
 #include "row_functions.h"
+#include "heed/cost/for_each_number.h"
 #include "heed/kernels/activation.h"
 
 #include <array>

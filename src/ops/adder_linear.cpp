@@ -1,6 +1,7 @@
 #include "heed/ops/adder_linear.h"
 
-#include "for_each_number.h"
+#include "heed/cost/for_each_number.h"
+
 #include "linear_parts.h"
 
 #include <cmath>

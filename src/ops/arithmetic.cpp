@@ -1,7 +1,7 @@
 #include "heed/ops/arithmetic.h"
 #include "heed/ops/dropout.h"
 
-#include "for_each_number.h"
+#include "heed/cost/for_each_number.h"
 #include "heed/ops/rows.h"
 
 namespace heed {

@@ -1,6 +1,6 @@
 #include "heed/ops/attention.h"
 
-#include "for_each_number.h"
+#include "heed/cost/for_each_number.h"
 #include "heed/ops/rows.h"
 
 namespace heed {

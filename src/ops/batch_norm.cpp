@@ -1,6 +1,6 @@
 #include "heed/ops/batch_norm.h"
 
-#include "for_each_number.h"
+#include "heed/cost/for_each_number.h"
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 #include "heed/ops/conv2d.h"
 
-#include "for_each_number.h"
+#include "heed/cost/for_each_number.h"
 #include "heed/kernels/gemm.h"
 #include "heed/kernels/im2col.h"
 

@@ -2,8 +2,8 @@
 #include "heed/ops/head_norm.h"
 #include "heed/ops/layer_norm_parts.h"
 
-#include "for_each_number.h"
 #include "row_functions.h"
+#include "heed/cost/for_each_number.h"
 #include "heed/kernels/layer_norm.h"
 
 #include <array>

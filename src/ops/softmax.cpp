@@ -1,7 +1,7 @@
 #include "heed/ops/softmax.h"
 #include "heed/ops/cross_entropy.h"
 
-#include "for_each_number.h"
+#include "heed/cost/for_each_number.h"
 #include "heed/kernels/rows.h"
 #include "heed/kernels/softmax.h"
 

@@ -1,8 +1,8 @@
 #include "heed/ops/tokens.h"
 #include "heed/ops/patch_embedding.h"
 
-#include "for_each_number.h"
 #include "linear_parts.h"
+#include "heed/cost/for_each_number.h"
 #include "heed/kernels/im2col.h"
 #include "heed/kernels/rows.h"
 

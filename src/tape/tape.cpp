@@ -85,7 +85,8 @@ Var<T> Tape<T>::append(const Operation& operation, const Shape& shape, std::span
   for (const Var<T>& x : operands) node.wanted |= x && wanted(x);
   const Var<T> result = append(node);
   if (pass_.trace) trace(operation, result, operands, kept);
-  if (y) show("the result of", operation.name, layer_, y, shape.elements());
+  // From here on `shape` may be gone: it is often that of an operand, whose node has moved.
+  if (y) show("the result of", operation.name, layer_, y, node.shape.elements());
   return result;
 }
 

@@ -129,6 +129,20 @@ BOOST_AUTO_TEST_CASE(identical_tokens) {
   }
 }
 
+// For each pair a difference, its square and a sum, then the product with v; with normalize=map one with 1 for the row
+// sums, whose map is the same. Back, v's gradient and the map's, and for each number of a pair a product and three
+// sums; the row sums add their part to the map's gradient.
+BOOST_AUTO_TEST_CASE(contractions_of_the_exact_kernel) {
+  const AttentionShape shape{4, 50, 50, 16, 16, 0, 0, false};
+  const Index pairs = 4 * 50 * 50;
+  const Cost plain = make_mechanism("soft", {{"kernel", "exact"}})->cost(shape),
+             map = make_mechanism("soft", {{"kernel", "exact"}, {"normalize", "map"}})->cost(shape);
+  BOOST_TEST((plain.forward_contractions == pairs * Counts{.mul = 16 + 16, .add = 2 * 16 + 16}));
+  BOOST_TEST((plain.backward_contractions == pairs * Counts{.mul = 2 * 16 + 16, .add = 2 * 16 + 3 * 16}));
+  BOOST_TEST((map.forward_contractions == plain.forward_contractions + pairs * Counts{.mul = 1, .add = 1}));
+  BOOST_TEST((map.backward_contractions == plain.backward_contractions + pairs * Counts{.mul = 1, .add = 1}));
+}
+
 // Far apart, A is I and a token attends to itself if it is a landmark, else to nothing; also where squares overflow.
 BOOST_AUTO_TEST_CASE(tokens_far_apart) {
   for (const double distance : {1e3, 1e25}) {

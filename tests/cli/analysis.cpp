@@ -21,6 +21,7 @@ struct Runs {
     run("softmax", {{"softmax"}, {}, {}});
     run("adder", {{"adder"}, {}, {}});
     run("simple", {{"aft"}, {{"variant", {"simple", ""}}}, {}});
+    run("xca", {{"xca"}, {}, {}});
     run("soft", {{"softmax", "soft"}, {{"landmarks", {"4", ""}}}, {}});
   }
 
@@ -74,6 +75,14 @@ BOOST_FIXTURE_TEST_CASE(the_spectrum_of_each_head_without_and_with_the_identity,
   BOOST_TEST(rows[1][8] == "1");
   for (const auto& row : rows)
     if (row[1] == "A+I") BOOST_TEST(row[8] == "5");
+}
+
+// A map among 8 channels, not among 5 tokens.
+BOOST_FIXTURE_TEST_CASE(the_spectrum_of_a_map_among_channels, Runs) {
+  const Finished run = heed_with({"spectrum", workshop / "xca", "--images", "20"});
+  BOOST_TEST(run.status == 0, run.err);
+  BOOST_TEST(run.out.find("of channels") != std::string::npos, run.out);
+  BOOST_TEST(table(workshop / "xca/spectrum.csv").size() == 1 + 2 * 2 * 2 * 8u);  // matrices, blocks, heads, indices
 }
 
 BOOST_FIXTURE_TEST_CASE(residuals_fall_and_do_not_depend_on_threads, Runs) {

@@ -208,8 +208,17 @@ BOOST_FIXTURE_TEST_CASE(probed_tensors, Probe) {
   with([&] { tensors["v"] = Tensor<double>(Shape{1, 2, 6, 3}); }, {in, "[1, 2, 5, 3]", "[1, 2, 6, 3]"});
   with([&] { tensors["grad_out"] = Tensor<double>(Shape{1, 2, 5, 4}); }, {in, "'grad_out' has shape", "[1, 2, 5, 3]"});
   with([&] { tensors["v"][3] = INFINITY; }, {in, "tensor 'v': holds inf at element 3"});
+  with(
+      [&] {
+        tensors["q"] = Tensor<double>(Shape{1, 3, 5, 3});
+      },
+      {in, "tensor 'v' has shape [1, 2, 5, 3]; expected [B, 3, M, D], as 'q' has 3 heads"});
   tensors = good;
   write();
+  check_refusal({"probe", "attention", "--mechanism", "aft", in, out},
+                {in, "tensor 'q' has shape [1, 2, 5, 3]; aft has one head: expected [B, 1, tokens, D]"});
+  check_refusal({"probe", "attention", "--mechanism", "lambda", in, out},
+                {in, "tensor 'v' has shape [1, 2, 5, 3]; expected [B, 1, M, D], as 'q' has 2 heads"});
   SafetensorsWriter mixed;
   const Tensor<float> single(Shape{1, 2, 5, 3});
   for (const auto& [name, tensor] : tensors)

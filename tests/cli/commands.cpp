@@ -143,6 +143,38 @@ BOOST_AUTO_TEST_CASE(probe_writes_results) {
   BOOST_TEST(map[1] == 0);
 }
 
+// Keys and values of one head, and a map among channels.
+BOOST_AUTO_TEST_CASE(probe_takes_what_a_mechanism_takes) {
+  const TemporaryDirectory directory;
+  const std::string in = directory / "in", out = directory / "out";
+  const auto probed = [&](const std::string& mechanism, const std::map<std::string, Shape>& shapes) {
+    std::map<std::string, Tensor<double>> tensors;
+    SafetensorsWriter writer;
+    for (const auto& [name, shape] : shapes) {
+      Tensor<double>& tensor = tensors[name] = Tensor<double>(shape);
+      for (Index i = 0; i < tensor.size(); ++i) tensor[i] = RandomStream(name[0]).uniform(i, -1, 1);
+      writer.add(name, std::as_const(tensor).view());
+    }
+    writer.write(in);
+    output_of({"probe", "attention", "--mechanism", mechanism, in, out});
+    const SafetensorsFile results(out);
+    std::map<std::string, Shape> found;
+    for (const std::string& name : results.names()) found[name] = results.info(name).shape;
+    return found;
+  };
+  const Shape queries{2, 3, 5, 4}, values{2, 3, 5, 7};
+  auto found = probed(
+      "lambda", {{"q", queries}, {"k", {2, 1, 5, 4}}, {"v", {2, 1, 5, 7}}, {"e", {5, 5, 4}}, {"grad_out", values}});
+  BOOST_TEST((found == std::map<std::string, Shape>{{"out", values},
+                                                    {"grad.q", queries},
+                                                    {"grad.k", {2, 1, 5, 4}},
+                                                    {"grad.v", {2, 1, 5, 7}},
+                                                    {"grad.e", {5, 5, 4}},
+                                                    {"map", {2, 3, 5, 5}}}));
+  found = probed("xca", {{"q", queries}, {"k", queries}, {"v", queries}, {"temperature", {3}}, {"grad_out", queries}});
+  BOOST_TEST((found.at("map") == Shape{2, 3, 4, 4}));
+}
+
 BOOST_AUTO_TEST_CASE(diverged_training) {
   const Workshop workshop;
   const std::string file = write_experiment(workshop, workshop.experiment());

@@ -12,8 +12,9 @@ using namespace heed::test;
 
 namespace {
 
-Experiment small_experiment(const std::string& pool) {
+Experiment small_experiment(const std::string& pool, const std::string& mechanism = "softmax") {
   Experiment x;
+  x.attention.mechanism = {mechanism};
   x.model.image = 12;
   x.model.channels = 3;
   x.model.patch = 4;
@@ -30,8 +31,8 @@ Experiment small_experiment(const std::string& pool) {
 struct RunAndImages {
   TemporaryDirectory directory;
 
-  explicit RunAndImages(const std::string& pool = "cls") {
-    const Experiment x = small_experiment(pool);
+  explicit RunAndImages(const std::string& pool = "cls", const std::string& mechanism = "softmax") {
+    const Experiment x = small_experiment(pool, mechanism);
     const VisionTransformer model(x.model, x.attention);
     Parameters<float> parameters(model.parameters());
     parameters.initialise(5);
@@ -115,6 +116,15 @@ BOOST_AUTO_TEST_CASE(a_model_without_a_class_token_has_maps) {
   const RunAndImages mean("mean");
   BOOST_TEST(mean.maps("run a.png").status == 0);
   BOOST_TEST(mean.maps("run a.png --query 2,3").status == 0);
+}
+
+// Drawn by themselves: the image changes them only as far as the model's weights see it.
+BOOST_AUTO_TEST_CASE(maps_among_channels) {
+  const RunAndImages run("cls", "xca");
+  for (const char* const line : {"run a.png -o 1.png", "run b.png -o 2.png", "run a.png --query 1,1 -o 3.png"})
+    BOOST_TEST(run.maps(line).status == 0);
+  BOOST_TEST((run.content("1.png") != run.content("2.png")));
+  BOOST_TEST(load_image(run.directory / "1.png").size.height > 3 * 156);
 }
 
 BOOST_FIXTURE_TEST_CASE(bad_input_is_one_line_and_leaves_nothing, RunAndImages) {

@@ -13,4 +13,26 @@ BOOST_AUTO_TEST_CASE(the_built_in_table) {
              boost::test_tools::tolerance(1e-15));
 }
 
+// Each kind of operation has its own price.
+BOOST_AUTO_TEST_CASE(every_kind_that_a_table_lists_is_paid_for) {
+  Counts counts;
+  EnergyTable all;
+  double expected = 0, price = 0.5;
+  for (const CountKind& kind : count_kinds) {
+    counts.*kind.member = 10 + static_cast<Index>(all.operations.size());
+    price += 1;
+    all.operations.push_back({kind.name, price, "test"});
+    expected += price * static_cast<double>(counts.*kind.member);
+    EnergyTable one;
+    one.operations = {all.operations.back()};
+    BOOST_TEST(energy_pj(one, counts) == price * static_cast<double>(counts.*kind.member), kind.name);
+  }
+  BOOST_TEST(all.operations.size() == 9u);
+  BOOST_TEST(energy_pj(all, counts) == expected);
+  const Counts divisions{.div = 3};
+  EnergyTable dear;
+  dear.operations = {{"mul", 3.7, ""}, {"div", 20, ""}};
+  BOOST_TEST(energy_pj(dear, divisions) == 60);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

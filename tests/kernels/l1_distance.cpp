@@ -137,6 +137,54 @@ BOOST_AUTO_TEST_CASE(gradients_are_the_formulas) {
   check_gradients<float>(2e-6);
 }
 
+/// A layer whose rows are `spread` times N(0, 1) around `origin`, with w[3] equal to x[2]; against distances in double.
+void check_around(double origin, double spread, const auto& bound) {
+  for (const Index width : {1, 15, 17, 192, 300})
+    for (const Index terms : {4, 5, 261})
+      for (const bool biased : {false, true}) {
+        constexpr Index rows = 7;
+        std::vector<float> x, w, bias, s(static_cast<std::size_t>(rows * terms));
+        for (Index i = 0; i < rows * width; ++i)
+          x.push_back(static_cast<float>(origin + spread * RandomStream(1).normal(static_cast<std::uint64_t>(i))));
+        for (Index i = 0; i < terms * width; ++i)
+          w.push_back(static_cast<float>(origin + spread * RandomStream(2).normal(static_cast<std::uint64_t>(i))));
+        for (Index t = 0; t < terms; ++t)
+          bias.push_back(static_cast<float>(RandomStream(3).normal(static_cast<std::uint64_t>(t))));
+        std::copy_n(x.begin() + 2 * width, width, w.begin() + 3 * width);
+        kernels::negative_l1_by_maxima({x.data(), rows, width}, {w.data(), terms, width},
+                                       biased ? bias.data() : nullptr, Matrix<float>(s.data(), rows, terms));
+        for (Index r = 0; r < rows; ++r)
+          for (Index t = 0; t < terms; ++t) {
+            double distance = 0, lengths = 0;
+            for (Index i = 0; i < width; ++i) {
+              const double a = Problem<float>::at(x, r * width + i), b = Problem<float>::at(w, t * width + i);
+              distance += std::abs(a - b), lengths += std::abs(a) + std::abs(b);
+            }
+            const double of_bias = biased ? Problem<float>::at(bias, t) : 0;
+            const double error = std::abs(Problem<float>::at(s, r * terms + t) - (of_bias - distance));
+            BOOST_REQUIRE_MESSAGE(
+                error <= bound(static_cast<double>(width), distance, lengths, of_bias),
+                "around " << origin << ", width " << width << ": s[" << r << "," << t << "] is off by " << error);
+          }
+      }
+}
+
+// The bounds of the contract.
+BOOST_AUTO_TEST_CASE(distances_far_from_the_origin) {
+  constexpr double eps = 0x1p-23;
+  const auto by_maxima = [](double width, double, double lengths, double bias) {
+    return 2 * width * eps * lengths + 3 * eps * std::abs(bias);
+  };
+  const auto by_differences = [](double width, double distance, double, double bias) {
+    return width * eps * distance + eps * (std::abs(bias - distance) + std::abs(bias));
+  };
+  check_around(0, 1, by_maxima);
+  check_around(3, 1, by_maxima);
+  check_around(-3, 100, by_maxima);
+  for (const double origin : {1000.0, -1000.0, 30.0, 1e6}) check_around(origin, 1, by_differences);
+  check_around(1e36, 1e33, by_differences);
+}
+
 // Equal elements, and differences of exactly one, are where the three derivatives have their corners.
 BOOST_AUTO_TEST_CASE(corners) {
   const float x[] = {1, 1, 1, 1, 1}, w[] = {1, 2, 0, 3, -1}, g = 2;

@@ -21,8 +21,9 @@ namespace reference {
 ///   w -= lr weight_decay w
 ///   m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g^2
 ///   w -= lr / correction1 m / (sqrt(v / correction2) + eps)
-/// w, gradient, m, v [n], none overlapping. Fast float: relative error of the update at most 4 eps
-/// where m and the gradient have the same sign, so that nothing cancels.
+/// w, gradient, m, v [n], none overlapping. Fast float: relative error of m, v and the update at most 4 eps, where m
+/// and the gradient have the same sign so that nothing cancels, and eps of w besides. A numerator
+/// that is not a normal number is off by 2^-148.
 template <class T>
 void adamw(const AdamWStep& step, Index n, T* w, const T* gradient, T* m, T* v) {
   using std::sqrt;

@@ -25,7 +25,8 @@ Update sum_update(Index r, Matrix<T> gradient) {
 
 namespace reference {
 
-/// out = sigma(q) y, element-wise. out may be y. y may be one row for all, with stride 0.
+/// out = sigma(q) y, element-wise. out may be y. y may be one row for all, with stride 0. Fast float: relative error at
+/// most 4e-7 + 4e-9 |q|.
 template <class T>
 void gate_forward(MatrixFor<T> q, MatrixFor<T> y, Matrix<T> out) {
   for (Index r = 0; r < out.rows; ++r)
@@ -33,7 +34,8 @@ void gate_forward(MatrixFor<T> q, MatrixFor<T> y, Matrix<T> out) {
 }
 
 /// dy = sigma(q) dout and dq (+)= sigma'(q) y dout = dy y (1 - sigma(q)). dy may be dout. Where y is one row for all,
-/// dy is too, their sum.
+/// dy is too, their sum. Fast float: the error of dy as above, that of dq relative to |dy y| at most three times as
+/// much.
 template <class T>
 void gate_backward(MatrixFor<T> q, MatrixFor<T> y, MatrixFor<T> dout, Update update, Matrix<T> dq, Matrix<T> dy) {
   for (Index r = 0; r < dq.rows; ++r)

@@ -68,7 +68,8 @@ namespace reference {
 /// The gradient of gaussian(). As d exp(-s |x - y|^2) / dx = -2 s exp(-s |x - y|^2) (x - y),
 ///   w[i,j] = -2 scale G[i,j] dG[i,j],   dx_i (+)= sum_j w[i,j] (x_i - y_j),   dy_j (+)= sum_i w[i,j] (y_j - x_i).
 /// dG [m, n] has G's stride. dy may be left out. dx and dy overlap nothing else, nor each other.
-/// Differences are summed one by one, for the reason above: x_i sum_j w - sum_j w y_j would lose them.
+/// Differences are summed one by one, for the reason above: x_i sum_j w - sum_j w y_j would lose them. Fast float:
+/// relative to the sum of |w (x - y)|, and what it is added to, the error is at most (terms + 5) eps.
 template <class T>
 void gaussian_backward(const GaussianMatrix<std::type_identity_t<T>>& of, MatrixFor<T> dG, Update update_x,
                        Matrix<T> dx, Update update_y = Update::assign, Matrix<std::type_identity_t<T>> dy = {}) {
@@ -180,14 +181,20 @@ void gaussian_product_backward(const GaussianProduct<std::type_identity_t<T>>& o
   });
 }
 
-/// With dx and dv assigned, or with `only_x` dx added to what is there and no dv.
-inline Cost gaussian_product_cost(Index n, Index d, Index e, bool only_x) {
-  Cost cost = gaussian_cost(n, n, d);
-  cost.backward += cost.forward + product_counts(n, n, e) + Counts{.add = only_x ? 2 * n * d : n * d} +
-                   (only_x ? Counts{} : product_counts(n, e, n));
-  cost.forward += product_counts(n, e, n);
-  cost.forward_contractions += product_contractions(n, e, n);
-  cost.backward_contractions += (only_x ? 1 : 2) * product_contractions(n, e, n);  // making G again is not counted
+/// With dx and dv assigned; or, for a second product with the same G (`added`), with dx added to what is there and no
+/// dv. Each makes G anew; as papers count, G and the gradient through it are of the first alone.
+inline Cost gaussian_product_cost(Index n, Index d, Index e, bool added) {
+  const Cost G = gaussian_cost(n, n, d);
+  Cost cost;
+  cost.forward = G.forward + product_counts(n, e, n);
+  cost.backward = G.forward + G.backward + product_counts(n, n, e) + Counts{.add = added ? 2 * n * d : n * d} +
+                  (added ? Counts{} : product_counts(n, e, n));
+  cost.forward_contractions = product_contractions(n, e, n);
+  cost.backward_contractions = (added ? 1 : 2) * product_contractions(n, e, n);
+  cost.attention_exp = G.attention_exp;
+  if (added) return cost;
+  cost.forward_contractions += G.forward_contractions;
+  cost.backward_contractions += G.backward_contractions;
   return cost;
 }
 

@@ -30,11 +30,16 @@ void negative_l1(MatrixFor<T> x, MatrixFor<T> w, Matrix<T> s) {
     }
 }
 
-/// s[r,c] = bias[c] - sum_i |x[r,i] - w[c,i]|, bias nullptr for zeros, where rows lie so near the origin that the
-/// distance may be taken from maxima, |x - w| = 2 max(x, w) - x - w: as fast as a matrix product, where a difference
-/// and its absolute value take almost twice as long. Fast float: the error is at most 2 width eps (|x|_1 + |w|_1) + 3
-/// eps |bias|, which says little of rows that are close to each other but far from the origin. Counts: those of
-/// negative_l1, the textbook's way, and 1 add per element of s for the bias.
+/// s[r,c] = bias[c] - sum_i |x[r,i] - w[c,i]|, bias nullptr for zeros. Counts: those of negative_l1, and 1 add per
+/// element of s for the bias.
+///
+/// Fast float takes the distance from maxima, |x - w| = 2 max(x, w) - x - w: as fast as a matrix product, where a
+/// difference and its absolute value take almost twice as long. With eps = 2^-23 the error is at most
+///   2 width eps (|x|_1 + |w|_1) + 3 eps |bias|,
+/// and the result is finite where 2 (|x|_1 + |w|_1) is. That would say little of rows that lie close to each other but
+/// far from the origin. So where the rows of w lie `far` times as far from the origin as from the first of them, in the
+/// mean over four of them, differences are taken, with the error of negative_l1 and eps (|s| + |bias|) for the bias. It
+/// takes both, x and w, to lie there: otherwise distances are as long as the rows.
 template <class T>
 void negative_l1_by_maxima(MatrixFor<T> x, MatrixFor<T> w, const std::type_identity_t<T>* bias, Matrix<T> s) {
   negative_l1(x, w, s);
@@ -43,6 +48,9 @@ void negative_l1_by_maxima(MatrixFor<T> x, MatrixFor<T> w, const std::type_ident
 }
 
 }  // namespace reference
+
+/// Of negative_l1_by_maxima().
+inline constexpr float far = 8;
 
 /// Of so many pairs of rows. An absolute value is a comparison.
 inline Counts negative_l1_counts(Index pairs, Index width) {
@@ -110,11 +118,12 @@ namespace reference {
 ///   dx[r,i] (+)= sum_t g[r,t] f(w[t,i] - x[r,i]),   f as `gradient` says.
 ///
 /// Since f is odd, the same with x and w exchanged and transposed(g) is the gradient with respect to w.
-/// x, dx [rows, width], w [terms, width], g [rows, terms]; dx overlaps nothing; terms >= 1.
+/// x, dx [rows, width], w [terms, width], g [rows, terms]; dx overlaps nothing; terms >= 1. x and w are finite: where
+/// they are not, their distance has not been either, and f of it may be finite again.
 ///
-/// `full` is linear in w - x and becomes a matrix product and a correction, sum_t g w - x sum_t g: its error is
-/// relative to sum |g| (|w| + |x|), so an offset common to x and w costs the digits that it exceeds their difference
-/// by.
+/// Fast float: relative to sum |g|, and what it is added to, the error is at most (terms + 3) eps. But `full` is linear
+/// in w - x and becomes a matrix product and a correction, sum_t g w - x sum_t g: its error is relative to
+/// sum |g| (|w| + |x|), so an offset common to x and w costs the digits that it exceeds their difference by.
 template <class T>
 void negative_l1_gradient(DistanceGradient gradient, MatrixFor<T> x, MatrixFor<T> w, OperandFor<T> g, Update update,
                           Matrix<T> dx) {

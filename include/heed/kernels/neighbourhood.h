@@ -181,6 +181,7 @@ void neighbourhood_sums(const Neighbourhood& g, ExpSumsFor<T> terms, const std::
       if (first || x > scale) scale = x;
       first = false;
     });
+    const bool coarse = is_coarse(scale);
     detail::Batch<T> parts;
     Update update = Update::assign;
     const auto add_batch = [&] {
@@ -191,7 +192,10 @@ void neighbourhood_sums(const Neighbourhood& g, ExpSumsFor<T> terms, const std::
     };
     detail::for_each_part<T>(g, t, terms, bias, mirrored, running, [&](const Part& part, const T* b) {
       const T distance = part.x - scale;
-      parts.add(b ? distance + *b : distance, part.mass, part.value);
+      T exponent = b ? distance + *b : distance;
+      if (coarse && b) [[unlikely]]
+        exponent = relative_exponent(part.x, *b, scale, true);
+      parts.add(exponent, part.mass, part.value);
       if (parts.full()) add_batch();
     });
     if (parts.count > 0) add_batch();
@@ -269,7 +273,7 @@ void neighbourhood_bias_gradient(const Neighbourhood& g, const ExpSumsFor<T>& te
           const Index t = row * g.width + column, s = t + dy * g.width + dx;
           RowTriple<T> triple{G[t], value[s], y[t]};
           for (Index i = 0; i < some; ++i) {
-            weights[count + i] = (x(s + i, 0) - scale(t + i, 0)) + bias[place];
+            weights[count + i] = relative_exponent(x(s + i, 0), bias[place], scale(t + i, 0));
             rows[count + i] = triple;
             triple.a += G.stride, triple.b += value.stride, triple.c += y.stride;
           }

@@ -61,7 +61,7 @@ void attention_softmax(const ScoreRows& rule, Matrix<T> s, Matrix<std::type_iden
 
 /// The same rows again from their scores and what was kept: s = exp(scale s - maximum) / sum. These are the very
 /// numbers of before. (Their logarithm, maximum + log sum, would be one number per row instead of two, but in float it
-/// loses the sum where scores are large.)
+/// loses the sum where scores are large.) Fast float: relative error at most 4e-7 + 6e-8 (|scale s| + |scale s - max|).
 template <class T>
 void attention_softmax_again(const ScoreRows& rule, Matrix<T> s, MatrixFor<T> kept) {
   using std::exp;
@@ -75,7 +75,8 @@ void attention_softmax_again(const ScoreRows& rule, Matrix<T> s, MatrixFor<T> ke
 
 /// In place in dp = d(loss)/dp, with p the rows:
 ///   ds = scale p (dp - sum_j p dp),
-/// the derivative of a row divided by its own sum. p and dp have the same shape and stride.
+/// the derivative of a row divided by its own sum. p and dp have the same shape and stride. Fast float: relative to
+/// scale p (|dp| + sum_j p |dp|) the error is at most (n + 4) eps.
 template <class T>
 void attention_softmax_backward(const ScoreRows& rule, MatrixFor<T> p, Matrix<T> dp) {
   for (Index r = 0; r < dp.rows; ++r) {

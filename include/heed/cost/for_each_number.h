@@ -1,4 +1,4 @@
-// Operations are compiled once, for the number types that there are.
+// What is compiled once is compiled for the number types that there are.
 #pragma once
 
 #include "heed/cost/counted.h"

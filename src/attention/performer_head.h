@@ -1,0 +1,170 @@
+// Part of Performer (performer.cpp): what its steps know of a head, its features (step 1), and the blocks in which the
+// other steps take queries and keys.
+#pragma once
+
+#include "performer_sums.h"
+
+#include "heed/attention/mechanism_base.h"
+#include "heed/kernels/favor.h"
+
+#include <cmath>
+
+namespace heed {
+
+/// What is saved: features of queries, exponentials of keys; of each query the place of its largest u, sigma and den;
+/// of each key c, and the place of its largest u if that is larger than all before it, else -1.
+template <class T>
+struct PerformerSaved {
+  Heads<T> phi, E;      ///< [N, m], [M, m]
+  Heads<T> of_queries;  ///< [3, N]: place, sigma, den
+  Heads<T> of_keys;     ///< [2, M]: c, place
+};
+
+/// One head.
+template <class T>
+struct PerformerHead {
+  Matrix<const T> q, k, v;
+  Matrix<T> phi, E;
+  T *query_place, *sigma, *den, *c, *key_place;
+
+  PerformerHead(const AttentionInput<T>& in, const PerformerSaved<T>& saved, Index h)
+      : q(in.q[h]),
+        k(in.k[h]),
+        v(in.v[h]),
+        phi(saved.phi[h]),
+        E(saved.E[h]),
+        query_place(saved.of_queries[h][0]),
+        sigma(saved.of_queries[h][1]),
+        den(saved.of_queries[h][2]),
+        c(saved.of_keys[h][0]),
+        key_place(saved.of_keys[h][1]) {}
+
+  /// c of query t.
+  T c_of(Index t) const { return c[std::min(t, k.rows - 1)]; }
+};
+
+/// Queries from `first` on, and keys: `before` that sums hold, and `keys` from `first` on that are taken pair by pair.
+/// On the way back without `causal` the block's rows are its keys, and all queries are in the sums.
+struct PerformerBlock {
+  Index first, rows, before, keys;
+  bool growing;  ///< are its keys to be added to the sums, for later queries?
+  bool later;    ///< do sums over queries hold any?
+
+  /// Of its keys, how many the block's row i sees.
+  Index seen(Index i) const { return std::min(i + 1, keys); }
+  /// How terms of its own keys are written, j of them already.
+  Update after(Index j) const { return before + j > 0 ? Update::accumulate : Update::assign; }
+  template <class T>
+  Matrix<T> rows_of(Matrix<T> x) const {
+    return x.middle_rows(first, rows);
+  }
+  template <class T>
+  Matrix<T> keys_of(Matrix<T> x) const {
+    return keys > 0 ? x.middle_rows(first, keys) : x.top_rows(0);
+  }
+  template <class T>
+  Matrix<T> pairs(Matrix<T> x) const {
+    return {x.data, rows, keys, x.stride};
+  }
+};
+
+template <class T>
+struct PerformerBlocks {
+  Index queries, keys;
+  bool causal;
+
+  /// Rows of a block. A causal one makes as many pairs for each row, m + e products each, where sums take m e. Counting
+  /// goes query by query, so that causal sums cost what they cost without blocks.
+  Index rows() const { return std::is_same_v<T, Counted> ? 1 : causal ? 64 : 128; }
+
+  std::vector<PerformerBlock> forward() const {
+    std::vector<PerformerBlock> list;
+    for (Index first = 0; first < queries; first += rows()) {
+      const Index count = std::min(rows(), queries - first), own = std::clamp<Index>(keys - first, 0, count);
+      const bool last = first + count == queries;
+      if (causal)
+        list.push_back({first, count, std::min(first, keys), own, own > 0 && !last, !last});
+      else
+        list.push_back({first, count, keys, 0, false, false});
+    }
+    return list;
+  }
+
+  /// For sums over queries.
+  std::vector<PerformerBlock> backward() const {
+    std::vector<PerformerBlock> list;
+    if (causal) list = forward();
+    for (Index first = 0; !causal && first < keys; first += rows()) {
+      const Index count = std::min(rows(), keys - first);
+      list.push_back({first, count, 0, count, false, true});
+    }
+    std::reverse(list.begin(), list.end());
+    return list;
+  }
+};
+
+/// Step 1. `h` and `largest` have room for a number of each query or key; `product` [rows, d].
+struct PerformerFeatures {
+  Index m;
+  bool causal;
+
+  /// phi, sigma and the places of maxima; E and c.
+  template <class T>
+  void make(const AttentionInput<T>& in, const PerformerHead<T>& head, T* h, T* largest) const {
+    const double factor = scale(in.shape.width);
+    const auto make_products = [&](Matrix<const T> x, Matrix<T> U, const kernels::RowMaxima<T>& maxima) {
+      kernels::gemm(x, transposed(omega(in)), U);
+      kernels::row_dots<T>(x, x, h);
+      for (Index i = 0; i < x.rows; ++i) h[i] = T(factor * factor / 2) * h[i];
+      kernels::favor_maxima<T>(factor, U, maxima);
+    };
+    make_products(head.q, head.phi, {largest, head.query_place});
+    kernels::favor_features<T>(factor, largest, h, performer_tiny, head.phi, head.sigma);
+    make_products(head.k, head.E, {head.c, head.key_place});
+    for (Index s = 1; s < head.k.rows; ++s) {
+      if (head.c[s] > head.c[s - 1]) continue;
+      head.c[s] = head.c[s - 1];
+      head.key_place[s] = T(-1);
+    }
+    if (!causal) std::fill_n(head.c, head.k.rows, T(head.c[head.k.rows - 1]));
+    kernels::favor_features<T>(factor, head.c, h, 0, head.E, nullptr);
+  }
+
+  /// dx (+)= omega^T du / d^(1/4) - g x / d^(1/2) for some rows. g [rows]
+  template <class T>
+  void undo_product(const AttentionInput<T>& in, Matrix<const T> x, Matrix<const T> du, const T* g, Matrix<T> products,
+                    Update update, Matrix<T> dx) const {
+    const T factor(scale(in.shape.width)), square(scale(in.shape.width) * scale(in.shape.width));
+    const Matrix<T> product = products.top_rows(x.rows);
+    kernels::gemm(du, omega(in), product);
+    for (Index i = 0; i < x.rows; ++i) {
+      const T along = square * g[i];
+      const T *const from = product[i], *const row = x[i];
+      T* const to = dx[i];
+#pragma GCC ivdep
+      for (Index c = 0; c < x.columns; ++c) write(update, to[c], factor * from[c] - along * row[c]);
+    }
+  }
+
+  /// Of N queries and M keys of d channels.
+  Counts make_counts(Index N, Index M, Index d) const {
+    const Index rows = N + M;
+    return product_counts(rows, m, d) + kernels::row_dots_counts(rows, d) + Counts{.mul = rows} +
+           kernels::favor_maxima_counts(rows, m) + kernels::favor_features_counts(rows, m) +
+           Counts{.add = N * (m - 1), .cmp = M - 1};
+  }
+  Counts undo_product_counts(Index rows, Index d) const {
+    return product_counts(rows, d, m) + rows * Counts{.mul = 2 * d + 1, .add = d};
+  }
+
+ private:
+  static double scale(Index width) { return std::pow(static_cast<double>(width), -0.25); }
+
+  template <class T>
+  static Matrix<const T> omega(const AttentionInput<T>& in) {
+    const View<const T> values = in.parameters[0];
+    return {values.data(), values.shape()[0], values.shape()[1]};
+  }
+};
+
+}  // namespace heed

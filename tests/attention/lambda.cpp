@@ -1,0 +1,96 @@
+// Lambda layers on numbers worked out by hand, and with their single head of keys and values in a model. Gradients,
+// costs and agreement of number types are checked over all mechanisms in tests/checks/cases.cpp.
+#include "support/mechanism.h"
+
+#include "heed/config/experiment.h"
+#include "heed/nn/vit.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+
+using namespace heed;
+
+namespace {
+
+/// Two heads of queries, two tokens, one channel: q = (1, 2) and (3, -1), k = (0, ln 3), v = (4, 8).
+Tensors operands() {
+  return {{"q", Tensor<double>(Shape{1, 2, 2, 1}, {1, 2, 3, -1})},
+          {"k", Tensor<double>(Shape{1, 1, 2, 1}, {0, std::log(3.0)})},
+          {"v", Tensor<double>(Shape{1, 1, 2, 1}, {4, 8})}};
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(lambda)
+
+// ks = (1/4, 3/4), L = 1 + 6 = 7, and out = 7 q. With dout = 1: dL = 1 + 2 + 3 - 1 = 5, dv = 5 ks, dks = 5 v = (20,
+// 40), whose mean by ks is 35: dk = ks (dks - 35).
+BOOST_AUTO_TEST_CASE(content_by_hand) {
+  const Tensors results = run_mechanism<double>("lambda", {{"positions", "false"}}, operands());
+  check_near(results.at("out"), {7, 14, 21, -7});
+  check_near(results.at("dq"), {7, 7, 7, 7});
+  check_near(results.at("dv"), {1.25, 3.75});
+  check_near(results.at("dk"), {-3.75, 3.75});
+  check_near(results.at("map"), {0.25, 0.75, 0.5, 1.5, 0.75, 2.25, -0.25, -0.75});
+}
+
+// e = ((1, 2), (3, -1)): lambda = 7 + (4 + 16, 12 - 8) = (27, 11). dlambda is the sum of both heads' q: 4 and 1.
+BOOST_AUTO_TEST_CASE(positions_by_hand) {
+  Tensors x = operands();
+  x["e"] = Tensor<double>(Shape{2, 2, 1}, {1, 2, 3, -1});
+  const Tensors results = run_mechanism<double>("lambda", {}, x);
+  check_near(results.at("out"), {27, 22, 81, -11});
+  check_near(results.at("dq"), {27, 11, 27, 11});
+  check_near(results.at("de"), {4 * 4, 4 * 8, 4, 8});
+  check_near(results.at("dv"), {1.25 + 4 * 1 + 3, 3.75 + 4 * 2 - 1});
+  check_near(results.at("dk"), {-3.75, 3.75});
+  check_near(results.at("map"), {1.25, 2.75, 2 * 3.25, 2 * -0.25, 3.75, 8.25, -3.25, 0.25});
+}
+
+// Every parameter is shared where it is said to be: in a model with 4 heads the projection has 4 parts of q, one of k
+// and one of v, each with a norm of its own width.
+BOOST_AUTO_TEST_CASE(one_head_of_keys_in_a_model) {
+  ModelConfig model;
+  model.image = 4, model.channels = 1, model.patch = 2, model.dim = 12, model.depth = 1, model.heads = 4;
+  model.hidden = 5, model.classes = 3, model.qk_norm = true, model.linear = {"adder"};
+  AttentionConfig attention;
+  attention.mechanism = {"lambda"};
+  attention.options["key_dim"] = {"5", "--set"};
+  const VisionTransformer vit(model, attention);
+  const auto shape = [&](const std::string& name) {
+    const ParameterId id = vit.parameters().find("blocks.0.attn." + name);
+    BOOST_REQUIRE_MESSAGE(id >= 0, name);
+    return vit.parameters()[id].shape;
+  };
+  BOOST_TEST((shape("qkv.weight") == Shape{4 * 5 + 5 + 3, 12}));
+  BOOST_TEST((shape("q_ln.weight") == Shape{20}));
+  BOOST_TEST((shape("k_ln.weight") == Shape{5}));
+  BOOST_TEST((shape("v_ln.weight") == Shape{3}));
+  BOOST_TEST((shape("q_norm.weight") == Shape{5}));
+  BOOST_TEST((shape("k_norm.weight") == Shape{5}));
+  BOOST_TEST((shape("proj.weight") == Shape{12, 12}));
+  BOOST_TEST((shape("e") == Shape{5, 5, 5}));
+}
+
+BOOST_AUTO_TEST_CASE(what_papers_count) {
+  const AttentionShape shape{.heads = 4, .queries = 50, .keys = 50, .width = 16, .value_width = 32};
+  const auto products = [&](const char* positions) {
+    return make_mechanism("lambda", {{"key_dim", "16"}, {"positions", positions}})
+        ->cost(shape)
+        .forward_contractions.mul;
+  };
+  BOOST_TEST(products("true") == 50 * 16 * 32 + 50 * 50 * 16 * 32 + 4 * 50 * 16 * 32);
+  BOOST_TEST(products("false") == 50 * 16 * 32 + 4 * 50 * 16 * 32);
+}
+
+BOOST_AUTO_TEST_CASE(refused) {
+  const AttentionShape shape{.queries = 5, .keys = 4, .width = 3, .value_width = 3};
+  BOOST_TEST(refusal("lambda", {}, shape) == "[lambda] key_dim is 0; expected 1 to 65536");
+  BOOST_TEST(refusal("lambda", {{"key_dim", "4"}}, shape) == "[lambda] q has 3 channels; expected key_dim, 4");
+  BOOST_TEST(refusal("lambda", {{"key_dim", "3"}}, shape) ==
+             "[lambda] there are 5 queries and 4 keys; positions=true is for as many keys as queries");
+  BOOST_TEST(refusal("lambda", {{"key_dim", "3"}, {"positions", "false"}}, shape) == "");
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,194 @@
+// Holds a fast float kernel against the plain one in double: at lengths around every register width, with rows that
+// start anywhere and have gaps, with numbers that are tiny, infinite or none.
+#pragma once
+
+#include "heed/base/matrix.h"
+#include "support/compare.h"
+
+#include <functional>
+#include <memory>
+
+namespace heed::test {
+
+/// An array that a kernel is given: [rows, columns], with or without gaps between its rows.
+struct Array {
+  enum class Role {
+    read,
+    changed,
+    made  ///< written only: NaN before
+  };
+  enum class Range {
+    all,       ///< N(0, 1)
+    positive,  ///< |N(0, 1)|
+    limits,    ///< as `all`; at infinities the fast kernel takes the limit, which the plain formula need not
+    finite     ///< as `all`, and is to be finite
+  };
+  Index rows, columns;
+  Role role = Role::read;
+  Range range = Range::all;
+  bool gaps = true;  ///< 3 numbers
+
+  Index stride() const { return columns + (gaps ? 3 : 0); }
+  bool is_result() const { return role == Role::changed || role == Role::made; }
+};
+
+/// The arrays of a call as the plain kernel has them in double.
+struct Call {
+  std::vector<Matrix<const double>> given, results;  ///< before and after it
+};
+
+inline constexpr double unspecified = -1;
+
+/// A kernel that has a fast form.
+struct FastKernel {
+  std::string name;
+  std::function<std::vector<Array>(Index rows, Index n)> arrays;
+  std::function<void(const std::vector<Matrix<float>>&)> fast;
+  std::function<void(const std::vector<Matrix<double>>&)> plain;
+  /// What the contract allows result `a` to be off by at (r, c); `unspecified` where it says nothing.
+  std::function<double(const Call&, std::size_t a, Index r, Index c)> bound;
+  bool of_rows = true;  ///< otherwise of n numbers
+};
+
+/// All of them, in parts.
+std::vector<FastKernel> fast_kernels_of_rows();
+std::vector<FastKernel> fast_kernels_of_features();
+std::vector<FastKernel> fast_kernels_of_pairs();
+
+using Role = Array::Role;
+using Range = Array::Range;
+inline constexpr double u = 0x1p-24;  ///< what rounding a number to float loses of it at most
+
+/// A kernel whose call reads the same for both number types.
+template <class F, class Bound>
+FastKernel fast_kernel(const std::string& name, const std::function<std::vector<Array>(Index, Index)>& arrays,
+                       const F& call, const Bound& bound) {
+  return {name, arrays, [call](const auto& m) { call(m); }, [call](const auto& m) { call(m); }, bound};
+}
+
+/// Sum and maximum of term(i) over i < n.
+double sum_over(Index n, const auto& term) {
+  double sum = 0;
+  for (Index i = 0; i < n; ++i) sum += term(i);
+  return sum;
+}
+double largest_over(Index n, const auto& term) {
+  double largest = -INFINITY;
+  for (Index i = 0; i < n; ++i) largest = std::max(largest, term(i));
+  return largest;
+}
+
+namespace detail {
+
+/// What numbers are made of: one in three 1e-40 times as large, and one 0 or -0; a number elsewhere in one array.
+struct Numbers {
+  bool tiny = false;
+  std::size_t array = 0;
+  Index place = -1;
+  double number = 0;
+};
+
+class Trial {
+ public:
+  Trial(const FastKernel& kernel, Index rows, Index n, const Numbers& numbers)
+      : kernel_(kernel), arrays_(kernel.arrays(rows, n)) {
+    for (std::size_t a = 0; a < arrays_.size(); ++a) {
+      given_.push_back(values(arrays_[a], a, numbers));
+      expected_.push_back(given_[a]);
+      fast_.push_back(std::make_unique<Guarded>(given_[a], static_cast<Index>(a) + 1));
+    }
+  }
+
+  /// Runs both; `what` says what they are given.
+  void run(const std::string& what) {
+    std::vector<Matrix<float>> fast;
+    std::vector<Matrix<double>> plain;
+    Call call;
+    for (std::size_t a = 0; a < arrays_.size(); ++a) {
+      fast.push_back(matrix(fast_[a]->data(), a));
+      plain.push_back(matrix(expected_[a].data(), a));
+      call.given.push_back(matrix(std::as_const(given_[a]).data(), a));
+      call.results.push_back(plain.back());
+    }
+    kernel_.plain(plain);
+    kernel_.fast(fast);
+    for (std::size_t a = 0; a < arrays_.size(); ++a) {
+      const std::string where = kernel_.name + ", " + what + ", array " + std::to_string(a);
+      BOOST_REQUIRE_MESSAGE(fast_[a]->guards_unchanged(), where << ": wrote outside");
+      for (Index i = 0; i < static_cast<Index>(given_[a].size()); ++i) check(call, a, i, where);
+    }
+  }
+
+ private:
+  template <class T>
+  Matrix<T> matrix(T* data, std::size_t a) const {
+    return {data, arrays_[a].rows, arrays_[a].columns, arrays_[a].stride()};
+  }
+
+  static std::vector<double> values(const Array& array, std::size_t a, const Numbers& numbers) {
+    std::vector<double> x = normal_floats(array.rows * array.stride(), static_cast<int>(a) + 1);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (numbers.tiny && i % 3 == 0) x[i] = static_cast<float>(1e-40 * x[i]);
+      if (numbers.tiny && i % 3 == 1) x[i] = std::copysign(0.0, x[i]);
+      if (array.range == Array::Range::positive) x[i] = std::abs(x[i]);
+      if (array.role == Array::Role::made) x[i] = NAN;
+    }
+    if (numbers.place >= 0 && numbers.array == a) {
+      const Index c = numbers.place % array.columns, r = numbers.place / array.columns;
+      x[static_cast<std::size_t>(r * array.stride() + c)] = numbers.number;
+    }
+    return x;
+  }
+
+  void check(const Call& call, std::size_t a, Index i, const std::string& where) const {
+    const Array& array = arrays_[a];
+    const Index r = i / array.stride(), c = i % array.stride();
+    const double got = (*fast_[a])[i], expected = static_cast<float>(expected_[a][static_cast<std::size_t>(i)]);
+    const bool result = array.is_result() && c < array.columns;
+    double bound = result ? kernel_.bound(call, a, r, c) : 0;
+    if (bound == unspecified) return;
+    // Beside something that is not finite a bound may say nothing; what is finite is then right all the same.
+    if (!std::isfinite(bound)) bound = 1e-4 * std::max(1.0, std::abs(expected));
+    const bool agree =
+        std::isfinite(expected) ? std::abs(got - expected) <= bound + (result ? 0x1p-125 : 0.0) : !std::isfinite(got);
+    BOOST_REQUIRE_MESSAGE(
+        agree, where << "(" << r << "," << c << ") is " << got << ", expected " << expected << " within " << bound);
+  }
+
+  const FastKernel& kernel_;
+  std::vector<Array> arrays_;
+  std::vector<std::vector<double>> given_, expected_;
+  std::vector<std::unique_ptr<Guarded>> fast_;
+};
+
+}  // namespace detail
+
+/// Requires that the fast kernel keeps the bound of its contract. What is finite plainly is finite and as near as that,
+/// what is not is not: never a wrong number. Arrays' gaps and surroundings stay as they were.
+inline void hold_against_plain(const FastKernel& kernel) {
+  std::vector<std::pair<Index, Index>> sizes;
+  for (const Index n : lengths)
+    for (const Index rows : {1, 5})
+      if (kernel.of_rows || rows == 1) sizes.emplace_back(rows, n);
+  sizes.emplace_back(kernel.of_rows ? 0 : 1, kernel.of_rows ? 7 : 0);
+  for (const auto& [rows, n] : sizes) {
+    const std::string size = std::to_string(rows) + " x " + std::to_string(n);
+    for (const bool tiny : {false, true})
+      detail::Trial(kernel, rows, n, {.tiny = tiny}).run(size + (tiny ? ", tiny numbers" : ""));
+    if (n > 65) continue;  // there is nothing that shorter rows do not have
+    const std::vector<Array> arrays = kernel.arrays(rows, n);
+    for (std::size_t a = 0; a < arrays.size(); ++a) {
+      const Index count = arrays[a].rows * arrays[a].columns;
+      if (count == 0 || arrays[a].role == Array::Role::made || arrays[a].range == Array::Range::finite) continue;
+      for (const double number : {1.0 * INFINITY, -1.0 * INFINITY, 1.0 * NAN})
+        for (const Index place : {Index{0}, count / 2, count - 1}) {
+          if (std::isinf(number) && arrays[a].range == Array::Range::limits) continue;
+          if (number < 0 && arrays[a].range == Array::Range::positive) continue;
+          detail::Trial(kernel, rows, n, {false, a, place, number})
+              .run(fmt::format("{}, {} at {} of array {}", size, number, place, a));
+        }
+    }
+  }
+}
+
+}  // namespace heed::test

@@ -1,0 +1,301 @@
+// The training loop against values worked out otherwise: by formulas on plain arrays, by a task that plays its part
+// from a script and watches what it is given.
+#include "support/scripted.h"
+#include "support/training.h"
+
+#include "heed/data/loader.h"
+#include "heed/io/safetensors.h"
+#include "heed/nn/vit.h"
+#include "heed/train/classification.h"
+
+#include <mutex>
+#include <utility>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+// ---- Losses and accuracies of an image classifier ----
+
+/// A split of a workshop's images as the model sees them, read from the files byte by byte.
+struct Images {
+  Tensor<double> pixels;
+  std::vector<int> labels;
+
+  Images(const Workshop& workshop, const std::string& start, double mean, double std) {
+    const std::string images = read_file(workshop.data() + start + "-images-idx3-ubyte");
+    const std::string bytes = read_file(workshop.data() + start + "-labels-idx1-ubyte");
+    for (std::size_t i = 8; i < bytes.size(); ++i) labels.push_back(bytes[i]);
+    pixels = Tensor<double>(Shape{static_cast<Index>(labels.size()), 1, 8, 8});
+    for (Index i = 0; i < pixels.size(); ++i)
+      pixels[i] = (static_cast<unsigned char>(images[static_cast<std::size_t>(16 + i)]) / 255.0 - mean) / std;
+  }
+};
+
+/// Mean cross entropy with smoothed labels, and the share of right answers, over some images.
+struct Measures {
+  double loss = 0, accuracy = 0;
+};
+
+Measures measure(const Tensor<double>& logits, const std::vector<int>& labels, const std::vector<Index>& images,
+                 double smoothing) {
+  Measures sum;
+  for (const Index i : images) {
+    const double* const row = logits.data() + 10 * i;
+    const int label = labels[static_cast<std::size_t>(i)];
+    double mass = 0;
+    for (Index c = 0; c < 10; ++c) mass += std::exp(row[c]);
+    for (Index c = 0; c < 10; ++c)
+      sum.loss -= ((c == label ? 1 - smoothing : 0) + smoothing / 10) * std::log(std::exp(row[c]) / mass);
+    bool right = true;
+    for (Index c = 0; c < 10; ++c) right &= c == label || row[c] < row[label];
+    sum.accuracy += right;
+  }
+  const double count = static_cast<double>(images.size());
+  return {sum.loss / count, sum.accuracy / count};
+}
+
+struct Reports : TrainObserver {
+  std::vector<EpochReport> epochs;
+  Evaluation tested;
+  void epoch(const EpochReport& report) override { epochs.push_back(report); }
+  void test(const Evaluation& evaluation) override { tested = evaluation; }
+};
+
+/// Three batches of eight an epoch.
+struct Play {
+  Workshop workshop{10, 10};
+  Tagger model{7, 4, 3, 5};
+  Experiment x = workshop.experiment();
+  Script script;
+
+  Play() {
+    x.train.batch = 8;
+    x.train.dtype = "f64";
+    x.train.epochs = 6;
+    x.optim.lr = 0.05;
+  }
+
+  Outcome run(ScriptedTask& task, const std::string& name, TrainObserver& observer, bool resume = false) const {
+    return train(x, {.run = workshop / name, .resume = resume}, observer, model, task);
+  }
+
+  /// All tensors of a file whose names begin so, one after the other.
+  std::vector<double> tensors(const std::string& file, const std::string& prefix = "") const {
+    const SafetensorsFile read(workshop / file);
+    std::vector<double> all;
+    for (ParameterId id = 0; id < model.parameters().size(); ++id) {
+      const Tensor<double> tensor = read.read<double>(prefix + model.parameters()[id].name);
+      all.insert(all.end(), tensor.begin(), tensor.end());
+    }
+    return all;
+  }
+  std::vector<double> initial() const {
+    Parameters<double> parameters(model.parameters());
+    parameters.initialise(static_cast<std::uint64_t>(x.train.seed));
+    return numbers_of(parameters);
+  }
+};
+
+/// The average after each step.
+std::vector<std::vector<double>> averages(std::vector<double> now, const std::vector<std::vector<double>>& steps,
+                                          double keep) {
+  std::vector<std::vector<double>> all;
+  for (const std::vector<double>& weights : steps) {
+    for (std::size_t i = 0; i < now.size(); ++i) now[i] = keep * now[i] + (1 - keep) * weights[i];
+    all.push_back(now);
+  }
+  return all;
+}
+
+double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  BOOST_REQUIRE(a.size() == b.size());
+  double most = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));
+  return most;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(train_by_hand)
+
+// Weights that stay what they are: losses and accuracies are those of the initial ones.
+BOOST_AUTO_TEST_CASE(losses_and_right_answers_are_those_of_the_formulas) {
+  for (const double smoothing : {0.0, 0.3}) {
+    const Workshop workshop;
+    Experiment x = workshop.experiment();
+    x.data.mean = {0.4}, x.data.std = {0.3};
+    x.train.dtype = "f64", x.train.epochs = 1, x.train.label_smoothing = smoothing;
+    x.optim.lr = 1e-300;
+    Reports reports;
+    train(x, {.run = workshop / "run"}, reports);
+
+    const VisionTransformer model(x.model, x.attention);
+    Parameters<double> parameters(model.parameters());
+    parameters.initialise(1);
+    const auto logits_of = [&](const Images& images) {
+      Tensor<double> logits(Shape{images.pixels.shape()[0], 10});
+      Inference<double>(model, parameters, 50).run({images.pixels.view()}, logits.data());
+      return logits;
+    };
+    const auto check = [&](const char* what, double loss, double accuracy, const Measures& expected) {
+      BOOST_TEST(std::abs(loss - expected.loss) < 1e-12, what << ": " << loss << ", not " << expected.loss);
+      BOOST_TEST(std::abs(accuracy - expected.accuracy) < 1e-12, what);
+    };
+    const Images images(workshop, "/train", 0.4, 0.3), test(workshop, "/t10k", 0.4, 0.3);
+    const Tensor<double> logits = logits_of(images);
+    const Subsets subsets = split_validation(132, x.data, 1);
+    BOOST_REQUIRE(subsets.train.size() == 112u);  // seven whole batches
+    BOOST_REQUIRE(reports.epochs.size() == 1u);
+    const EpochReport& epoch = reports.epochs[0];
+    check("train", epoch.train.loss, epoch.train.accuracy, measure(logits, images.labels, subsets.train, smoothing));
+    check("validation", epoch.validation_loss, epoch.validation_accuracy,
+          measure(logits, images.labels, subsets.validation, 0));
+    check("test", reports.tested.score.mean_loss(), reports.tested.score.accuracy(),
+          measure(logits_of(test), test.labels, all_images(30), 0));
+  }
+}
+
+// Of equal logits the lower class ranks first: 3 is the fifth of the second row, the sixth of the third.
+BOOST_AUTO_TEST_CASE(five_classes_are_among_the_first_five) {
+  const std::vector<double> logits{6, 5, 4, 3, 2, 1, 0,  //
+                                   1, 2, 2, 1, 2, 1, 0,  //
+                                   1, 2, 2, 1, 2, 2, 0,  //
+                                   0, 0, 0, 0, 0, 0, 0,  //
+                                   0, 0, 0, 0, 0, 0, 0,  //
+                                   0, 1, 2, 3, 4, 5, 6};
+  const std::vector<int> labels{4, 3, 3, 4, 5, 6};
+  const Tensor<double> targets(Shape{6, 7});
+  const ClassificationBatch<double> batch({}, targets.view(), labels.data());
+  const View<const double> rows{logits.data(), Shape{6, 7}};
+  for (Index i = 0; i < 6; ++i) {
+    std::vector<double> counts(1 + 7 * 7);
+    const Score score = batch.judge(rows.part(i, 1), {i, 1}, counts);
+    BOOST_TEST(counts[top5_count] == (i == 2 || i == 4 ? 0 : 1), "row " << i);
+    BOOST_TEST(score.correct == (i == 5 ? 1 : 0));
+    BOOST_TEST(batch.correct(rows.part(i, 1), {i, 1}) == score.correct);
+  }
+  std::vector<double> counts(1 + 7 * 7);
+  batch.judge(rows, {0, 6}, counts);
+  BOOST_TEST(counts[confusion_count(7, 4, 0)] == 2);
+  BOOST_TEST(counts[confusion_count(7, 3, 1)] == 2);
+  BOOST_TEST(counts[confusion_count(7, 6, 6)] == 1);
+}
+
+// The first of the best, also across an interruption.
+BOOST_FIXTURE_TEST_CASE(the_best_epoch_is_the_first_with_the_largest_accuracy, Play) {
+  script.right = {3, 7, 7, 5, 8, 2};
+  ScriptedTask task(model, x.train.batch, script);
+  Reports reports;
+  BOOST_TEST((run(task, "run", reports) == Outcome::finished));
+  BOOST_REQUIRE(task.steps.size() == 18u);
+  for (std::size_t i = 0; i < 6; ++i) BOOST_TEST(reports.epochs[i].validation_accuracy == script.right[i] / 10);
+  BOOST_TEST(tensors("run/best.safetensors") == task.steps[14], boost::test_tools::per_element());
+  for (const auto& [stop, best] : {std::pair<std::size_t, std::size_t>{2, 1}, {3, 1}, {4, 1}, {5, 4}}) {
+    ScriptedTask again(model, x.train.batch, script);
+    struct Stop : TrainObserver {
+      std::size_t epochs = 0, last;
+      std::atomic<bool> interrupt = false;
+      explicit Stop(std::size_t last) : last(last) {}
+      void epoch(const EpochReport&) override { interrupt = ++epochs == last; }
+    } observer(stop);
+    const std::string name = "stopped " + std::to_string(stop);
+    train(x, {.run = workshop / name, .interrupt = &observer.interrupt}, observer, model, again);
+    BOOST_TEST(tensors(name + "/best.safetensors") == task.steps[3 * best + 2], boost::test_tools::per_element());
+    Script rest = script;
+    rest.right.erase(rest.right.begin(), rest.right.begin() + static_cast<std::ptrdiff_t>(stop));
+    ScriptedTask after(model, x.train.batch, rest);
+    TrainObserver silent;
+    BOOST_TEST((run(after, name, silent, true) == Outcome::finished));
+    BOOST_TEST(tensors(name + "/best.safetensors") == task.steps[14], boost::test_tools::per_element());
+  }
+}
+
+// Every evaluation is of the average, and so is what is kept as best; training goes on with the weights themselves.
+BOOST_FIXTURE_TEST_CASE(averaged_weights_are_judged_and_kept, Play) {
+  x.train.ema = 0.6;
+  x.train.epochs = 3;
+  script.right = {5, 9, 4};
+  std::vector<std::vector<double>> judged;
+  std::mutex several;
+  script.watch = [&](const Tape<double>& tape) {
+    const std::lock_guard lock(several);
+    judged.emplace_back();
+    for (ParameterId id = 0; id < model.parameters().size(); ++id) {
+      const View<const double> values = const_cast<Tape<double>&>(tape).parameter(id).value();
+      judged.back().insert(judged.back().end(), values.begin(), values.end());
+    }
+  };
+  ScriptedTask task(model, x.train.batch, script);
+  Reports reports;
+  BOOST_TEST((run(task, "run", reports) == Outcome::finished));
+  const auto average = averages(initial(), task.steps, 0.6);
+  BOOST_REQUIRE(average.size() == 9u);
+  // Ten validation sentences after each epoch, eleven to test with, each in as many passes as there are pieces.
+  const auto passes = [&](Index sentences) {
+    std::size_t count = 0;
+    for (Index first = 0; first < sentences; first += 8)
+      count += static_cast<std::size_t>((std::min<Index>(8, sentences - first) + x.train.piece - 1) / x.train.piece);
+    return count;
+  };
+  BOOST_REQUIRE(judged.size() == 3 * passes(10) + passes(11));
+  for (std::size_t i = 0; i < judged.size(); ++i) {
+    const std::size_t epoch = std::min<std::size_t>(i / passes(10), 3);
+    BOOST_TEST(distance(judged[i], average[epoch == 3 ? 5 : 3 * epoch + 2]) < 1e-15, "pass " << i);
+    BOOST_TEST(distance(judged[i], task.steps[epoch == 3 ? 5 : 3 * epoch + 2]) > 1e-4);
+  }
+  BOOST_TEST(distance(tensors("run/best.safetensors"), average[5]) < 1e-15);
+  BOOST_TEST(distance(tensors("run/last.safetensors"), task.steps[8]) == 0);
+  BOOST_TEST(distance(tensors("run/last.safetensors", "heed.average."), average[8]) < 1e-15);
+}
+
+// The loss of the fifth step is finite, its gradient is not.
+BOOST_FIXTURE_TEST_CASE(a_gradient_alone_may_diverge, Play) {
+  script.endless_slope = [](Index batch) { return batch == 4; };
+  {
+    ScriptedTask task(model, x.train.batch, script);
+    TrainObserver silent;
+    BOOST_CHECK_EXCEPTION(run(task, "stopped", silent), Diverged, [](const Diverged& error) {
+      return std::string(error.what()).find("diverged at step 5 ") != std::string::npos;
+    });
+    BOOST_TEST(task.steps.size() == 4u);
+    BOOST_TEST(tensors("stopped/last.safetensors") == task.steps[2], boost::test_tools::per_element());
+  }
+  x.train.on_nonfinite = "skip";
+  ScriptedTask task(model, x.train.batch, script);
+  Reports reports;
+  BOOST_TEST((run(task, "skipped", reports) == Outcome::finished));
+  BOOST_TEST(task.steps.size() == 17u);
+  BOOST_TEST(reports.epochs[1].skipped == 1);
+}
+
+// What the optimiser keeps is as much of a run as its weights are.
+BOOST_FIXTURE_TEST_CASE(a_state_that_is_not_finite_is_not_resumed, Play) {
+  x.train.ema = 0.9;
+  x.train.epochs = 2;
+  for (const char* optimiser : {"adamw", "sgd"}) {
+    x.optim.name = optimiser;
+    ScriptedTask task(model, x.train.batch, script);
+    TrainObserver silent;
+    run(task, optimiser, silent);
+    const std::string path = workshop / optimiser + "/last.safetensors";
+    const SafetensorsFile file(path);
+    std::vector<Tensor<double>> tensors;
+    for (const std::string& name : file.names()) tensors.push_back(file.read<double>(name));
+    for (std::size_t damaged = 0; damaged < tensors.size(); ++damaged)
+      for (const double value : {1.0 * NAN, 1.0 * INFINITY}) {
+        SafetensorsWriter writer;
+        const double before = std::exchange(tensors[damaged][2], value);
+        for (std::size_t i = 0; i < tensors.size(); ++i) writer.add(file.names()[i], std::as_const(tensors[i]).view());
+        for (const auto& [key, text] : file.metadata()) writer.metadata(key, text);
+        writer.write(path);
+        BOOST_CHECK_EXCEPTION(run(task, optimiser, silent, true), Error, [&](const Error& error) {
+          return std::string(error.what()).find("tensor '" + file.names()[damaged] + "'") != std::string::npos;
+        });
+        tensors[damaged][2] = before;
+      }
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
