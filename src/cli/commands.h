@@ -13,6 +13,9 @@ namespace heed::cli {
 inline constexpr int ok = 0, check_failed = 1, bad_input = 2, diverged = 3, interrupted = 130;
 
 void add_train(Command program);
+void add_sweep(Command program);
+void add_compare(Command program);
+void add_lr(Command program);
 void add_eval(Command program);
 void add_predict(Command program);
 void add_image(Command program);

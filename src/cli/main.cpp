@@ -95,6 +95,9 @@ int run(int argc, char** argv) {
   CommandLine line("heed", "heed: attention mechanisms on an ordinary computer", "heed " HEED_VERSION);
   const Command program = line.program();
   add_train(program);
+  add_sweep(program);
+  add_compare(program);
+  add_lr(program);
   add_eval(program);
   add_predict(program);
   add_image(program);

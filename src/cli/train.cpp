@@ -95,6 +95,12 @@ class Progress : public TrainObserver {
     std::cout << std::endl;
   }
 
+  void out_of_patience(Index epoch) override {
+    clear();
+    std::cout << fmt::format("stopped after epoch {}: validation was no better for as long as train.patience allows\n",
+                             epoch);
+  }
+
   void test(const Evaluation& t) override {
     clear();
     const Score& s = t.score;

@@ -3,9 +3,9 @@
 #include "heed/config/experiment.h"
 #include "heed/config/installed.h"
 
+#include "load.h"
 #include "toml_document.h"
 #include "toml_text.h"
-#include "toml_value.h"
 #include "heed/base/suggest.h"
 
 #include <algorithm>
@@ -14,16 +14,6 @@
 
 namespace heed {
 namespace {
-
-// Where a document comes from: a file, or the command line.
-struct Source {
-  std::string name;
-  bool has_lines;
-
-  std::string at(const toml::key& key) const {
-    return has_lines ? fmt::format("{}:{}", name, key.source().begin.line) : name;
-  }
-};
 
 // How an error about an unknown key ends: the same key of another table if there is one, else the nearest of its own.
 std::string key_suggestion(std::string_view table, std::string_view unknown) {
@@ -144,28 +134,6 @@ void Loader::require_complete(const std::string& path) const {
   });
 }
 
-// "optim.lr=1e-3" as the document it stands for. A value that is not TOML is taken as text.
-toml::table parse_set(const std::string& set) {
-  const std::size_t equals = set.find('=');
-  const std::string key = set.substr(0, equals);
-  const bool plain = std::all_of(key.begin(), key.end(), [](unsigned char c) {
-    return c < 128 && (std::isalnum(c) || c == '_' || c == '-' || c == '.');
-  });
-  require(equals != std::string::npos && plain && !key.empty(), "--set {}: expected table.key=value", in_quotes(set));
-  const std::string value = set.substr(equals + 1);
-  try {
-    // A line break would let the value bring keys of its own.
-    if (value.find('\n') == std::string::npos) return parse_toml(key + " = " + value);
-  } catch (const NoToml&) {
-    // It is text, then.
-  }
-  try {
-    return parse_toml(key + " = " + toml_text(value));
-  } catch (const NoToml& error) {
-    fail("--set {}: not valid TOML: {}", in_quotes(set), error.reason);
-  }
-}
-
 // Beside the file that names it, else as a path by itself.
 std::string find_base(const std::string& file, const std::string& base) {
   const std::filesystem::path beside = std::filesystem::path(file).parent_path() / base;
@@ -200,23 +168,51 @@ void Loader::read(const std::string& path, std::vector<std::string> chain, const
 
 }  // namespace
 
-Experiment load_experiment(const std::string& path, const std::vector<std::string>& sets) {
-  std::vector<toml::table> overrides;
-  const toml::node* base = nullptr;
-  for (const std::string& set : sets) overrides.push_back(parse_set(set));
-  for (const toml::table& document : overrides)
-    if (const toml::node* node = document.get("base")) base = node;
+toml::table parse_set(const std::string& set) {
+  const std::size_t equals = set.find('=');
+  const std::string key = set.substr(0, equals);
+  const bool plain = std::all_of(key.begin(), key.end(), [](unsigned char c) {
+    return c < 128 && (std::isalnum(c) || c == '_' || c == '-' || c == '.');
+  });
+  require(equals != std::string::npos && plain && !key.empty(), "--set {}: expected table.key=value", in_quotes(set));
+  const std::string value = set.substr(equals + 1);
+  try {
+    // A line break would let the value bring keys of its own.
+    if (value.find('\n') == std::string::npos) return parse_toml(key + " = " + value);
+  } catch (const NoToml&) {
+    // It is text, then.
+  }
+  try {
+    return parse_toml(key + " = " + toml_text(value));
+  } catch (const NoToml& error) {
+    fail("--set {}: not valid TOML: {}", in_quotes(set), error.reason);
+  }
+}
 
+Experiment load_overridden(const std::string& path, const std::vector<Override>& overrides, const toml::node* base) {
   Loader loader;
   loader.read(find_installed(path), {}, base, "--set");
-  for (const toml::table& document : overrides) loader.apply({"--set", false}, document);
+  for (const Override& one : overrides) loader.apply(one.source, *one.document);
   loader.require_complete(path);
+  return loader.experiment;
+}
+
+Experiment load_experiment(const std::string& path, const std::vector<std::string>& sets) {
+  std::vector<toml::table> documents;
+  for (const std::string& set : sets) documents.push_back(parse_set(set));
+  const toml::node* base = nullptr;
+  std::vector<Override> overrides;
+  for (const toml::table& document : documents) {
+    if (const toml::node* node = document.get("base")) base = node;
+    overrides.push_back({{"--set", false}, &document});
+  }
+  const Experiment experiment = load_overridden(path, overrides, base);
   try {
-    validate(loader.experiment);
+    validate(experiment);
   } catch (const Error& error) {
     fail("{}: {}", path, error.what());
   }
-  return loader.experiment;
+  return experiment;
 }
 
 }  // namespace heed

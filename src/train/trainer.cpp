@@ -45,6 +45,7 @@ class Run {
   void save_best();
   void check_finite(const Parameters<T>& parameters) const;
   bool interrupted() const { return options_.interrupt && *options_.interrupt; }
+  bool out_of_patience() const { return x_.train.patience > 0 && progress_.since_best >= x_.train.patience; }
   bool at_step_limit() const { return x_.train.max_steps > 0 && progress_.step >= x_.train.max_steps; }
   RunState<T> state() { return {parameters_, optimizer_, average_, task_, progress_}; }
   Parameters<T>& judged() { return average_ ? *average_ : parameters_; }
@@ -186,12 +187,14 @@ Outcome Run<T>::check() {
 
 template <class T>
 Outcome Run<T>::run() {
-  while (progress_.epoch < x_.train.epochs) {
+  const auto at_end = [&] { return progress_.epoch == x_.train.epochs || out_of_patience(); };
+  while (!at_end()) {
     const bool completed = train_epoch() && finish_epoch();
     save_last();
     if (interrupted()) return Outcome::interrupted;
-    if (!completed || (at_step_limit() && progress_.epoch < x_.train.epochs)) return Outcome::stopped;
+    if (!completed || (at_step_limit() && !at_end())) return Outcome::stopped;
   }
+  if (progress_.epoch < x_.train.epochs) observer_.out_of_patience(progress_.epoch);
   return test() ? Outcome::finished : Outcome::interrupted;
 }
 
@@ -294,7 +297,9 @@ bool Run<T>::finish_epoch() {
                    epoch.train.images_per_s});
   if (epoch.validated)
     metrics_->write({"valid", progress_.epoch + 1, progress_.step, epoch.validation_loss, epoch.validation_accuracy});
+  ++progress_.since_best;
   if (!epoch.validated || epoch.validation_accuracy > progress_.best) {
+    progress_.since_best = 0;
     if (epoch.validated) progress_.best = epoch.validation_accuracy;
     save_best();
   }

@@ -136,7 +136,7 @@ BOOST_AUTO_TEST_CASE(unknown_keys_suggest_the_nearest) {
   BOOST_TEST(error("[train]\nlr = 1\n") == ":11: unknown key 'train.lr'; did you mean 'optim.lr'?");
   BOOST_TEST(
       error("[train]\nxyzzy = 1\n") ==
-      ":11: unknown key 'train.xyzzy'; expected one of epochs, max_steps, batch, piece, seed, dtype, "
+      ":11: unknown key 'train.xyzzy'; expected one of epochs, max_steps, patience, batch, piece, seed, dtype, "
       "label_smoothing, dropout, drop_path, ema, recompute, on_nonfinite, checkpoint_steps, log_steps, init_head");
   BOOST_TEST(error("[optimizer]\nlr = 1\n") == ":10: unknown table 'optimizer'; did you mean 'optim'?");
   BOOST_TEST(set_error("lr=1") == "--set: unknown key 'lr'; did you mean 'optim.lr'?");

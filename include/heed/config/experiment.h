@@ -129,6 +129,7 @@ void fields(Config& c, Visit&& visit) {
 struct TrainConfig {
   Index epochs = 10;
   Index max_steps = 0;
+  Index patience = 0;
   Index batch = 128;
   Index piece = 8;
   Index seed = 1;
@@ -156,6 +157,8 @@ template <MaybeConst<TrainConfig> Config, class Visit>
 void fields(Config& c, Visit&& visit) {
   visit("epochs", c.epochs, one_or_more(), "passes over the training set");
   visit("max_steps", c.max_steps, at_least(0), "stop, with a checkpoint, after so many steps; 0: no limit");
+  visit("patience", c.patience, at_least(0),
+        "stop where validation has not become better for so many epochs; 0: never");
   visit("batch", c.batch, one_or_more(), "images per step");
   visit("piece", c.piece, one_or_more(), "images that one thread takes through the model at a time");
   visit("seed", c.seed, at_least(0), "of initial weights, order, augmentation and dropout");
@@ -212,5 +215,8 @@ void validate(const Experiment& experiment);
 
 /// The experiment with every key written out; load_experiment reads the same experiment from it.
 std::string to_toml(const Experiment& experiment);
+
+/// Its values as they are printed there, by "table.key"; an option of one mechanism is "attention.NAME.key".
+std::map<std::string, std::string> settings_of(const Experiment& experiment);
 
 }  // namespace heed

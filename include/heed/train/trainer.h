@@ -60,6 +60,9 @@ class TrainObserver {
   virtual void begin(const TrainPlan&) {}
   virtual void step(const StepReport&) {}
   virtual void epoch(const EpochReport&) {}
+  /// Training has ended after so many epochs, before its last one, because validation became no better
+  /// (train.patience).
+  virtual void out_of_patience(Index) {}
   /// The test set, with the weights of best.safetensors.
   virtual void test(const Evaluation&) {}
 };
