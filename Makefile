@@ -121,7 +121,8 @@ $(BUILD)/libheed.a: $(call objects,$(LIBRARY))
 
 # The program loads OpenBLAS itself, when it needs it (src/cli/openblas.cpp).
 $(BUILD)/heed: $(call objects,$(PROGRAM)) $(BUILD)/libheed.a
-	$(call making,$(@F))$(CXX) $(FLAGS) $(LAST) -o $@ $^ $(filter-out -lopenblas,$(LIBS))
+	$(call making,$(@F))$(CXX) $(FLAGS) $(LAST) -o $@ -Wl,--whole-archive $(BUILD)/libheed.a -Wl,--no-whole-archive \
+	  $(filter %.o,$^) $(filter-out -lopenblas,$(LIBS))
 
 # The library comes first and whole, so that of a function which both contain, an inline one or a template's, the
 # library's is linked: what is tested is what is shipped.
@@ -134,12 +135,13 @@ $(BUILD)/tests/core: $(call objects,tests/core.cpp $(CORE))
 
 # Time goes into the loops of kernels, mechanisms and operations, and into sums over gradients; what calls them is
 # compiled in half the time. A loop that several objects have is linked from any of them: hence the last three.
-OPTIMISE := -O1
-$(addprefix $(BUILD)/src/,kernels/%.o attention/%.o ops/%.o train/step.o train/optimizer.o bench/mechanism_cases.o \
-  analysis/newton_residual.o checks/adder_cases.o): private OPTIMISE := -O3
+OPTIMISE := -Og
+HOT      := $(addprefix $(BUILD)/src/,kernels/%.o attention/%.o ops/%.o train/step.o train/optimizer.o \
+              bench/mechanism_cases.o analysis/newton_residual.o checks/adder_cases.o)
+$(HOT): private OPTIMISE := -O3
 $(BUILD)/tests/%.o: private FLAGS += -Itests -I. -DBOOST_TEST_DYN_LINK
 
-$(BUILD)/%.o: %.cpp $(BUILD)/flags $(BUILD)/O1/common.h.gch $(BUILD)/O3/common.h.gch
+$(BUILD)/%.o: %.cpp $(BUILD)/flags $(BUILD)/Og/common.h.gch $(BUILD)/O3/common.h.gch
 	@mkdir -p $(@D)
 	$(call making,$(<:src/%=%))$(CXX) $(FLAGS) $(OPTIMISE) $(LAST) \
 	  -include $(BUILD)/$(OPTIMISE:-%=%)/common.h -MMD -MP -c -o $@ $<
@@ -148,8 +150,13 @@ $(BUILD)/%.o: %.cpp $(BUILD)/flags $(BUILD)/O1/common.h.gch $(BUILD)/O3/common.h
 # include what they use all the same.
 COMMON := algorithm array chrono cmath filesystem fmt/format.h fstream functional iostream map memory numeric optional \
           span string variant vector
+# Highway's header switches off a warning that GCC 12 gives for AVX-512 without reason; read beforehand, it cannot.
+ifeq ($(SIMD),highway)
+$(BUILD)/O3/common.h.gch: private COMMON += hwy/highway.h
+$(BUILD)/O3/common.h.gch $(HOT): private FLAGS += -Wno-maybe-uninitialized
+endif
 
-.SECONDARY: $(BUILD)/O1/common.h.gch $(BUILD)/O3/common.h.gch
+.SECONDARY: $(BUILD)/Og/common.h.gch $(BUILD)/O3/common.h.gch
 $(BUILD)/%/common.h.gch: $(BUILD)/flags
 	@mkdir -p $(@D)
 	@printf '#include <%s>\n' $(COMMON) >$(@:.gch=)
