@@ -44,16 +44,18 @@ def scaled(program, model, mechanism, scale):
 
 def curves(program, model, labels):
     """{mechanism: columns} by tokens and by width, of those that take all these sizes."""
-    tokens, dims = {}, {}
+    tokens, dims, left_out = {}, {}, {}
     for mechanism, label in labels.items():
         try:
             grown = [scaled(program, model, mechanism, scale) for scale in ("tokens=49..4096", "dim=96..1536")]
         except BadInput as error:
-            print(f"{label} is left out: {error}")
+            left_out[label] = error
             continue
         tokens[mechanism], dims[mechanism] = grown
     if not tokens:
-        raise BadInput("no mechanism takes these sizes")
+        raise next(iter(left_out.values()))
+    for label, error in left_out.items():
+        print(f"{label} is left out: {error}")
     return tokens, dims
 
 

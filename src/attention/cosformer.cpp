@@ -71,26 +71,26 @@ class Cosformer : public MechanismBase<Cosformer> {
                    const KernelScratch<T>& scratch) const {
     const KernelAttention kernel = this->kernel(in.shape);
     set_weights(in.shape, saved.weights);
-    for (Index h = 0; h < in.shape.heads; ++h) {
-      // 1. the features of q and k
-      features(in, h, saved);
-      // 2. sums over keys, and out
-      kernel.head(h, in, saved.kernel, scratch).forward(out[h]);
-    }
+    for (Index h = 0; h < in.shape.heads; ++h)
+      kernel.head(h, in, saved.kernel, scratch)
+          .forward(features_of(in.q[h], saved.weights), features_of(in.k[h], saved.weights), out[h]);
   }
 
-  // Undoing 2: kernel_attention.h. Undoing 1: dx = sum_a w_a df_a where x > 0.
+  // Of features, dx = sum_a w_a df_a where x > 0; all else is undone in kernel_attention.h.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T> out, Heads<const T> dout, const Saved<T>& saved,
                     const KernelScratch<T>& scratch, const AttentionGradient<T>& gradient) const {
     const KernelAttention kernel = this->kernel(in.shape);
-    for (Index h = 0; h < in.shape.heads; ++h) {
-      // 2.
-      kernel.head(h, in, saved.kernel, scratch).backward(out[h], dout[h], gradient.update, gradient.v[h]);
-      // 1.
-      kernels::weighted_relu_backward(in.q[h], saved.weights, scratch.df, gradient.update, gradient.q[h]);
-      kernels::weighted_relu_backward(in.k[h], saved.weights, scratch.dg, gradient.update, gradient.k[h]);
-    }
+    const auto to_gradient = [&](Matrix<const T> x, Matrix<T> dx) {
+      return [x, dx, w = saved.weights, update = gradient.update](Index first, Matrix<T> f, Matrix<T> df) {
+        kernels::weighted_relu_backward(x.middle_rows(first, f.rows), rows_of(w, first, f.rows), df, update,
+                                        dx.middle_rows(first, f.rows));
+      };
+    };
+    for (Index h = 0; h < in.shape.heads; ++h)
+      kernel.head(h, in, saved.kernel, scratch)
+          .backward(out[h], dout[h], gradient.update, to_gradient(in.q[h], gradient.q[h]),
+                    to_gradient(in.k[h], gradient.k[h]), gradient.v[h]);
   }
 
   template <class T>
@@ -98,10 +98,9 @@ class Cosformer : public MechanismBase<Cosformer> {
                const KernelScratch<T>& scratch) const {
     const KernelAttention kernel = this->kernel(in.shape);
     set_weights(in.shape, saved.weights);
-    for (Index h = 0; h < in.shape.heads; ++h) {
-      features(in, h, saved);
-      kernel.head(h, in, saved.kernel, scratch).make_map(map[h]);
-    }
+    for (Index h = 0; h < in.shape.heads; ++h)
+      kernel.head(h, in, saved.kernel, scratch)
+          .make_map(features_of(in.q[h], saved.weights), features_of(in.k[h], saved.weights), map[h]);
   }
 
   // The cosines and sines depend on positions alone: they are constants, as 1 / sqrt(d) is.
@@ -121,10 +120,16 @@ class Cosformer : public MechanismBase<Cosformer> {
     return {.heads = s.heads, .N = s.queries, .M = s.keys, .p = copies() * s.width, .e = s.value_width, .eps = 1e-6};
   }
 
+  /// Makes the features of rows of x. Without weights there are no rows of them either.
   template <class T>
-  void features(const AttentionInput<T>& in, Index h, const Saved<T>& saved) const {
-    kernels::weighted_relu(in.q[h], saved.weights, saved.kernel.f[h]);
-    kernels::weighted_relu(in.k[h], saved.weights, saved.kernel.g[h]);
+  static auto features_of(Matrix<const T> x, Matrix<T> w) {
+    return [x, w](Index first, Matrix<T> f) {
+      kernels::weighted_relu(x.middle_rows(first, f.rows), rows_of(w, first, f.rows), f);
+    };
+  }
+  template <class T>
+  static Matrix<T> rows_of(Matrix<T> w, Index first, Index count) {
+    return w ? w.middle_rows(first, count) : w;
   }
 
   template <class T>

@@ -41,28 +41,28 @@ class Efficient : public MechanismBase<Efficient> {
   void run_forward(const AttentionInput<T>& in, Heads<T> out, const KernelSaved<T>& saved,
                    const KernelScratch<T>& scratch) const {
     const KernelAttention kernel = this->kernel(in.shape);
-    for (Index h = 0; h < in.shape.heads; ++h) {
-      // 1. qn, kn
-      normalise(in, h, saved);
-      // 2. S = kn^T v, out = qn S
-      kernel.head(h, in, saved, scratch).forward(out[h]);
-    }
+    for (Index h = 0; h < in.shape.heads; ++h)
+      kernel.head(h, in, saved, scratch).forward(over_channels(in.q[h]), over_tokens(in.k[h]), out[h]);
   }
 
-  // Undoing 2: kernel_attention.h. Undoing 1: with p = softmax(x), dx = p (dp - sum p dp), by rows and by columns.
+  // With p = softmax(x), dx = p (dp - sum p dp), by rows for q and by columns for k; all else is undone in
+  // kernel_attention.h.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T> out, Heads<const T> dout, const KernelSaved<T>& saved,
                     const KernelScratch<T>& scratch, const AttentionGradient<T>& gradient) const {
     const KernelAttention kernel = this->kernel(in.shape);
+    const Update update = gradient.update;
     for (Index h = 0; h < in.shape.heads; ++h) {
-      // 2.
-      kernel.head(h, in, saved, scratch).backward(out[h], dout[h], gradient.update, gradient.v[h]);
-      // 1.
-      kernels::attention_softmax_backward({1.0}, saved.f[h], scratch.df);
-      const Matrix<T> dq = gradient.q[h];
-      for (Index i = 0; i < dq.rows; ++i)
-        for (Index c = 0; c < dq.columns; ++c) write(gradient.update, dq(i, c), scratch.df(i, c));
-      kernels::softmax_columns_backward(saved.g[h], scratch.dg, gradient.update, gradient.k[h]);
+      const Matrix<T> dq = gradient.q[h], dk = gradient.k[h];
+      const auto undo_qn = [update, dq](Index first, Matrix<T> qn, Matrix<T> dqn) {
+        kernels::attention_softmax_backward({1.0}, qn, dqn);
+        for (Index i = 0; i < qn.rows; ++i)
+          for (Index c = 0; c < qn.columns; ++c) write(update, dq(first + i, c), dqn(i, c));
+      };
+      const auto undo_kn = [update, dk](Index, Matrix<T> kn, Matrix<T> dkn) {
+        kernels::softmax_columns_backward(kn, dkn, update, dk);
+      };
+      kernel.head(h, in, saved, scratch).backward(out[h], dout[h], update, undo_qn, undo_kn, gradient.v[h]);
     }
   }
 
@@ -70,10 +70,8 @@ class Efficient : public MechanismBase<Efficient> {
   void run_map(const AttentionInput<T>& in, Heads<T> map, const KernelSaved<T>& saved,
                const KernelScratch<T>& scratch) const {
     const KernelAttention kernel = this->kernel(in.shape);
-    for (Index h = 0; h < in.shape.heads; ++h) {
-      normalise(in, h, saved);
-      kernel.head(h, in, saved, scratch).make_map(map[h]);
-    }
+    for (Index h = 0; h < in.shape.heads; ++h)
+      kernel.head(h, in, saved, scratch).make_map(over_channels(in.q[h]), over_tokens(in.k[h]), map[h]);
   }
 
   Cost cost(const AttentionShape& shape) const override {
@@ -88,16 +86,26 @@ class Efficient : public MechanismBase<Efficient> {
 
  private:
   KernelAttention kernel(const AttentionShape& s) const {
-    return {.heads = s.heads, .N = s.queries, .M = s.keys, .p = s.width, .e = s.value_width, .normalised = false};
+    return {.heads = s.heads,
+            .N = s.queries,
+            .M = s.keys,
+            .p = s.width,
+            .e = s.value_width,
+            .normalised = false,
+            .keys_together = true};
   }
 
+  /// Make rows of qn, and all of kn.
   template <class T>
-  static void normalise(const AttentionInput<T>& in, Index h, const KernelSaved<T>& saved) {
-    const Matrix<const T> q = in.q[h];
-    const Matrix<T> qn = saved.f[h];
-    for (Index i = 0; i < q.rows; ++i) std::copy_n(q[i], q.columns, qn[i]);
-    kernels::softmax_rows(qn);
-    kernels::softmax_columns(in.k[h], saved.g[h]);
+  static auto over_channels(Matrix<const T> q) {
+    return [q](Index first, Matrix<T> qn) {
+      for (Index i = 0; i < qn.rows; ++i) std::copy_n(q[first + i], qn.columns, qn[i]);
+      kernels::softmax_rows(qn);
+    };
+  }
+  template <class T>
+  static auto over_tokens(Matrix<const T> k) {
+    return [k](Index, Matrix<T> kn) { kernels::softmax_columns(k, kn); };
   }
 };
 

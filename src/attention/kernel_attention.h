@@ -5,10 +5,11 @@
 //   D_i = f_i z + eps
 //   out_i = f_i S / D_i            [N, e]; or f_i S, where rows are not normalised
 //
-// The map f_i g_j / D_i [N, M] is never made: time O((N + M) p e), memory O((N + M) p).
+// The map f_i g_j / D_i [N, M] is never made: time O((N + M) p e), memory O((N + M) p). Keys come in blocks that are
+// added to the sums, and then queries, so that a block's features are used while they are in the cache.
 //
-// Causal, S and z are running sums, over the keys up to the query's own position. Queries come in blocks: S holds the
-// keys that all queries of a block see; those that only some of them see come in by a product within the block,
+// Causal, S and z are running sums, over the keys up to the query's own position. A block has keys and queries: S holds
+// the keys that all its queries see; those that only some of them see come in by a product within the block,
 //
 //   P_ij = f_i g_j for j <= i, 0 beyond:      y_i = f_i S + sum_j P_ij v_j,     D_i = f_i z + sum_j P_ij + eps.
 //
@@ -21,7 +22,7 @@
 namespace heed {
 
 /// Some queries; the keys that they all see and no earlier block added to the sums; and the `later` keys behind those,
-/// of which query r of the block sees the first r.
+/// of which query r of the block sees the first r. A block may be without queries or without keys.
 struct KernelBlock {
   Index first, rows;
   Index key, keys, later;
@@ -47,7 +48,8 @@ struct KernelSaved {
   Heads<T> S, z, r;  ///< [p, e], [1, p], [N, 1]
 };
 
-/// Of one head: gradients of the features, which backward leaves here; of y = f S, D, S and z; P and its gradient.
+/// Of one head: gradients of the features of a block, of y = f S, D, S and z; P and its gradient. Causal, those of all
+/// keys and of all y are kept.
 template <class T>
 struct KernelScratch {
   Matrix<T> df, dg, dy, dD, dS, dz, P, dP;
@@ -58,6 +60,7 @@ struct KernelAttention {
   Index heads, N, M, p, e;
   bool normalised = true, causal = false;
   double eps = 0;
+  bool keys_together = false;  ///< do the features of a key depend on all keys? Then they are a single block
 
   template <class T>
   KernelSaved<T> saved(Carver<T>& carve) const {
@@ -66,9 +69,15 @@ struct KernelAttention {
   }
   template <class T>
   KernelScratch<T> scratch(Carver<T>& carve) const {
-    const Index n = normalised, rows = causal * most_rows;
-    return {carve.matrix(N, p), carve.matrix(M, p), carve.matrix(n * N, e),        carve.matrix(n * N, 1),
-            carve.matrix(p, e), carve.matrix(n, p), carve.matrix(rows, most_rows), carve.matrix(rows, most_rows)};
+    const Index n = normalised, rows = std::min(block_queries(), N), within = causal * rows;
+    return {carve.matrix(rows, p),
+            carve.matrix(causal ? M : std::min(block_keys(), M), p),
+            carve.matrix(n * (causal ? N : rows), e),
+            carve.matrix(n * N, 1),
+            carve.matrix(p, e),
+            carve.matrix(n, p),
+            carve.matrix(within, within),
+            carve.matrix(within, within)};
   }
 
   /// One head: its parts of the memory, and its values.
@@ -80,17 +89,26 @@ struct KernelAttention {
     Matrix<const T> v;
     const KernelScratch<T>& scratch;
 
-    /// Makes out [N, e] from the features.
-    void forward(Matrix<T> out) const {
+    /// Makes out [N, e]. make_f(first, f) and make_g(first, g) make the features of some queries or keys, from `first`
+    /// on, a row each.
+    template <class MakeF, class MakeG>
+    void forward(const MakeF& make_f, const MakeG& make_g, Matrix<T> out) const {
+      Index made = 0;
       for (Index i = 0; i < of.blocks<T>(); ++i) {
         const KernelBlock b = of.block<T>(i);
-        const Matrix<T> fb = b.queries(f), y = b.queries(out), D = b.queries(r);
-        // 1. S and z: the block's keys
+        // 1. the features
+        const Index end = b.key + b.keys + b.later;
+        if (end > made) make_g(made, g.middle_rows(made, end - made));
+        if (b.rows > 0) make_f(b.first, b.queries(f));
+        made = end;
+        // 2. S and z: the block's keys
         add_keys(b);
-        // 2. y_i = f_i S, D_i = f_i z
+        if (b.rows == 0) continue;
+        // 3. y_i = f_i S, D_i = f_i z
+        const Matrix<T> fb = b.queries(f), y = b.queries(out), D = of.normalised ? b.queries(r) : r;
         gemm(fb, S, y);
         if (of.normalised) kernels::row_dots(fb, repeated(z, b.rows), D.data);
-        // 3. P, and what it adds to both
+        // 4. P, and what it adds to both
         if (b.later > 0) {
           const Matrix<T> P = within(b, scratch.P);
           gemm(fb, transposed(b.within(g)), P);
@@ -99,49 +117,53 @@ struct KernelAttention {
           for (Index r = 0; r < b.rows && of.normalised; ++r)
             for (Index j = 0; j < r && j < b.later; ++j) D(r, 0) += P(r, j);
         }
-        // 4. out_i = y_i / D_i
+        // 5. out_i = y_i / D_i
         if (of.normalised) divide(y, D);
       }
+      // Keys that no query sees have a gradient of zero, through their features.
+      if (made < of.M) make_g(made, g.middle_rows(made, of.M - made));
     }
 
-    // Undoing 4: dy_i = dout_i / D_i,  dD_i = -<dout_i, out_i> / D_i.
-    // Undoing 1 and 2, for the keys: with dS = sum_i f_i dy_i^T and dz = sum_i dD_i f_i over the queries that see j,
+    // Undoing 5: dy_i = dout_i / D_i,  dD_i = -<dout_i, out_i> / D_i.
+    // Undoing 2 and 3, for the keys: with dS = sum_i f_i dy_i^T and dz = sum_i dD_i f_i over the queries that see j,
     //            dg_j = dS v_j + dz,  dv_j = g_j dS. Causal, these sums run from the last block to the first.
-    // Undoing 2, for the queries: df_i = S dy_i + dD_i z.
-    // Undoing 3: dP_ij = <dy_i, v_j> + dD_i for j <= i;
+    // Undoing 3, for the queries: df_i = S dy_i + dD_i z.
+    // Undoing 4: dP_ij = <dy_i, v_j> + dD_i for j <= i;
     //            df_i += sum_j dP_ij g_j,  dg_j += sum_i dP_ij f_i,  dv_j += sum_i P_ij dy_i.
-    /// Leaves df and dg in scratch, and writes dv.
-    void backward(Matrix<const T> out, Matrix<const T> dout, Update update, Matrix<T> dv) const {
-      // 4.
-      const Matrix<const T> dy = of.normalised ? Matrix<const T>(scratch.dy) : dout;
-      if (of.normalised) divide_backward(out, dout);
-      // 1. and 2. for the keys
-      for (Index i = of.blocks<T>() - 1; i >= 0; --i) backward_of_keys(of.block<T>(i), dy, update, dv);
+    // Undoing 1: undo_f and undo_g.
+    /// Writes dv, and calls undo_f(first, f, df) and undo_g(first, g, dg) for all queries and keys, some at a time.
+    template <class UndoF, class UndoG>
+    void backward(Matrix<const T> out, Matrix<const T> dout, Update update, const UndoF& undo_f, const UndoG& undo_g,
+                  Matrix<T> dv) const {
+      for (Index i = of.blocks<T>() - 1; i >= 0; --i) {
+        const KernelBlock b = of.block<T>(i);
+        if (b.rows > 0) {
+          const Matrix<const T> dy = divide_backward(b, out, dout);
+          add_queries(b, dy);
+          if (!of.causal) undo_f(b.first, b.queries(f), queries_backward(b, dy, dv));
+        }
+        if (b.first + b.rows == of.N) clear_unadded(b.key + b.keys, update, dv);
+        if (b.keys > 0) {
+          const Matrix<T> dg = of.causal ? b.added(scratch.dg) : scratch.dg.top_rows(b.keys);
+          gemm.add(b.added(v), transposed(scratch.dS), scratch.dz.data, {}, dg);
+          gemm(b.added(g), scratch.dS, update, b.added(dv));
+          if (!of.causal) undo_g(b.key, b.added(g), dg);
+        }
+      }
+      if (!of.causal) return;
+      // S and z again, block after block
       for (Index i = 0; i < of.blocks<T>(); ++i) {
         const KernelBlock b = of.block<T>(i);
-        const Matrix<const T> fb = b.queries(f), dyb = b.queries(dy), gw = b.within(g);
-        const Matrix<T> df = b.queries(scratch.df), dD = b.queries(scratch.dD);
-        // S and z again, where later blocks have added to them
-        if (of.causal) add_keys(b);
-        // 2. for the queries
-        gemm(dyb, transposed(S), df);
-        if (of.normalised) kernels::gemm(dD, z, Update::accumulate, df);
-        // 3.
-        if (b.later == 0) continue;
-        const Matrix<T> P = within(b, scratch.P), dP = within(b, scratch.dP);
-        gemm(fb, transposed(gw), P);
-        gemm(dyb, transposed(b.within(v)), dP);
-        for (Index r = 0; r < b.rows && of.normalised; ++r)
-          for (Index j = 0; j < b.later; ++j) dP(r, j) += dD(r, 0);
-        clear_unseen(P), clear_unseen(dP);
-        gemm(dP, gw, Update::accumulate, df);
-        gemm(transposed(dP), fb, Update::accumulate, b.within(scratch.dg));
-        gemm(transposed(P), dyb, Update::accumulate, b.within(dv));
+        add_keys(b);
+        undo_f(b.first, b.queries(f), queries_backward(b, of.normalised ? b.queries(scratch.dy) : b.queries(dout), dv));
       }
+      undo_g(0, g, scratch.dg);
     }
 
-    /// The map from the features [N, M].
-    void make_map(Matrix<T> map) const {
+    /// The map [N, M].
+    template <class MakeF, class MakeG>
+    void make_map(const MakeF& make_f, const MakeG& make_g, Matrix<T> map) const {
+      make_f(0, f), make_g(0, g);
       gemm(f, transposed(g), map);
       for (Index i = 0; i < of.N; ++i) {
         const Index seen = of.causal ? std::min(i + 1, of.M) : of.M;
@@ -159,6 +181,12 @@ struct KernelAttention {
       gemm(transposed(b.added(g)), b.added(v), update, S);
       if (of.normalised) kernels::column_sums(b.added(g), update, z.data);
     }
+    /// To dS and dz.
+    void add_queries(const KernelBlock& b, Matrix<const T> dy) const {
+      const Update update = b.first + b.rows == of.N ? Update::assign : Update::accumulate;
+      gemm(transposed(b.queries(f)), dy, update, scratch.dS);
+      if (of.normalised) kernels::gemm(transposed(b.queries(scratch.dD)), b.queries(f), update, scratch.dz);
+    }
 
     /// y_i / (D_i + eps); the divisors' reciprocals take the place of D.
     void divide(Matrix<T> y, Matrix<T> D) const {
@@ -168,31 +196,44 @@ struct KernelAttention {
         for (Index c = 0; c < y.columns; ++c) y(i, c) = reciprocal * y(i, c);
       }
     }
-    void divide_backward(Matrix<const T> out, Matrix<const T> dout) const {
-      const Matrix<T> dD = scratch.dD, dy = scratch.dy;
-      kernels::row_dots(dout, out, dD.data);
-      for (Index i = 0; i < of.N; ++i) {
-        const T reciprocal = r(i, 0);
+    /// Makes a block's dD and returns its dy.
+    Matrix<const T> divide_backward(const KernelBlock& b, Matrix<const T> out, Matrix<const T> dout) const {
+      const Matrix<const T> dout_b = b.queries(dout);
+      if (!of.normalised) return dout_b;
+      const Matrix<T> dD = b.queries(scratch.dD), dy = of.causal ? b.queries(scratch.dy) : scratch.dy.top_rows(b.rows);
+      kernels::row_dots(dout_b, b.queries(out), dD.data);
+      for (Index i = 0; i < b.rows; ++i) {
+        const T reciprocal = r(b.first + i, 0);
         dD(i, 0) = -(reciprocal * dD(i, 0));
-        for (Index c = 0; c < of.e; ++c) dy(i, c) = reciprocal * dout(i, c);
+        for (Index c = 0; c < of.e; ++c) dy(i, c) = reciprocal * dout_b(i, c);
       }
+      return dy;
     }
 
-    /// dS and dz of the keys that the block added, and then dg and dv. Behind the keys that its last block added, these
-    /// are zero so far.
-    void backward_of_keys(const KernelBlock& b, Matrix<const T> dy, Update update, Matrix<T> dv) const {
-      const bool last = b.first + b.rows == of.N;
-      const Update sums = last ? Update::assign : Update::accumulate;
-      gemm(transposed(b.queries(f)), b.queries(dy), sums, scratch.dS);
-      if (of.normalised) kernels::gemm(transposed(b.queries(scratch.dD)), b.queries(f), sums, scratch.dz);
-      if (last) {
-        const Index added = b.key + b.keys, rest = of.M - added;
-        fill(scratch.dg.middle_rows(added, rest), T(0));
-        if (update == Update::assign) fill(dv.middle_rows(added, rest), T(0));
-      }
-      if (b.keys == 0) return;
-      gemm.add(b.added(v), transposed(scratch.dS), scratch.dz.data, {}, b.added(scratch.dg));
-      gemm(b.added(g), scratch.dS, update, b.added(dv));
+    /// A block's df, and what dg and dv get from within the block.
+    Matrix<T> queries_backward(const KernelBlock& b, Matrix<const T> dy, Matrix<T> dv) const {
+      const Matrix<const T> fb = b.queries(f), gw = b.within(g);
+      const Matrix<T> df = scratch.df.top_rows(b.rows), dD = of.normalised ? b.queries(scratch.dD) : scratch.dD;
+      gemm(dy, transposed(S), df);
+      if (of.normalised) kernels::gemm(dD, z, Update::accumulate, df);
+      if (b.later == 0) return df;
+      const Matrix<T> P = within(b, scratch.P), dP = within(b, scratch.dP);
+      gemm(fb, transposed(gw), P);
+      gemm(dy, transposed(b.within(v)), dP);
+      for (Index r = 0; r < b.rows && of.normalised; ++r)
+        for (Index j = 0; j < b.later; ++j) dP(r, j) += dD(r, 0);
+      clear_unseen(P), clear_unseen(dP);
+      gemm(dP, gw, Update::accumulate, df);
+      gemm(transposed(dP), fb, Update::accumulate, b.within(scratch.dg));
+      gemm(transposed(P), dy, Update::accumulate, b.within(dv));
+      return df;
+    }
+
+    /// Causal: dg and dv of the keys from `added` on, which no block adds to the sums, are zero so far.
+    void clear_unadded(Index added, Update update, Matrix<T> dv) const {
+      if (!of.causal) return;
+      fill(scratch.dg.middle_rows(added, of.M - added), T(0));
+      if (update == Update::assign) fill(dv.middle_rows(added, of.M - added), T(0));
     }
 
     /// A block of P, or of its gradient.
@@ -217,16 +258,15 @@ struct KernelAttention {
   Cost cost() const {
     const Index seen = causal ? std::min(N, M) : M;
     Cost cost;
-    // Forward: 1. S; 2. y. Backward: dS, dg, dv; df.
+    // Forward: 2. S; 3. y. Backward: dS, dg, dv; df.
     cost.forward = product_counts(p, e, seen) + product_counts(N, e, p);
     cost.backward =
         product_counts(p, e, N) + product_counts(seen, p, e) + product_counts(seen, e, p) + product_counts(N, p, e);
     cost.forward_contractions = product_contractions(N + seen, p, e);
     cost.backward_contractions = 2 * cost.forward_contractions;
-    const Counts sums = product_counts(p, e, seen);
-    if (causal) cost.backward += sums;  // S again; as papers count, once
+    if (causal) cost.backward += product_counts(p, e, seen);  // S again; as papers count, once
     if (!normalised) return cost;
-    // Forward: 1. z; 2. D; 4. out. Backward: 4. dy and dD; dz, its part of dg and of df.
+    // Forward: 2. z; 3. D; 5. out. Backward: 5. dy and dD; dz, its part of dg and of df.
     const Counts z = kernels::column_sums_counts(seen, p), of_keys{.add = seen * p};
     cost.forward += z + kernels::row_dots_counts(N, p) + N * Counts{.mul = e, .add = 1, .div = 1};
     cost.backward += kernels::row_dots_counts(N, e) + N * Counts{.mul = e + 1} + product_counts(1, p, N) + of_keys +
@@ -238,23 +278,30 @@ struct KernelAttention {
   }
 
  private:
-  /// Queries of a causal block: the product within it then takes about as long as those with S.
-  static constexpr Index most_rows = 64;
+  /// Queries and keys of a block. Causal, of 64 queries, the product within it takes about as long as those with S;
+  /// otherwise 256 rows of 64 features are 64 KB, which a few such matrices leave room for in an L2 cache.
+  Index block_queries() const { return causal ? 64 : 256; }
+  Index block_keys() const { return keys_together ? M : 256; }
 
+  static Index parts(Index whole, Index part) { return (whole + part - 1) / part; }
   template <class T>
-  Index rows_of_block() const {
-    return !causal ? N : std::is_same_v<T, Counted> ? 1 : most_rows;
+  Index causal_queries() const {
+    return std::is_same_v<T, Counted> ? 1 : block_queries();
   }
   template <class T>
   Index blocks() const {
-    return (N + rows_of_block<T>() - 1) / rows_of_block<T>();
+    return causal ? parts(N, causal_queries<T>()) : parts(M, block_keys()) + parts(N, block_queries());
   }
   template <class T>
   KernelBlock block(Index i) const {
-    if (!causal) return {0, N, 0, M, 0};
-    const Index step = rows_of_block<T>(), first = i * step, rows = std::min(step, N - first);
-    const Index before = i == 0 ? 0 : std::min(first - step + 1, M), all = std::min(first + 1, M);
-    return {first, rows, before, all - before, std::min(first + rows, M) - all};
+    if (causal) {
+      const Index step = causal_queries<T>(), first = i * step, rows = std::min(step, N - first);
+      const Index before = i == 0 ? 0 : std::min(first - step + 1, M), all = std::min(first + 1, M);
+      return {first, rows, before, all - before, std::min(first + rows, M) - all};
+    }
+    if (const Index key = i * block_keys(); key < M) return {0, 0, key, std::min(block_keys(), M - key), 0};
+    const Index first = (i - parts(M, block_keys())) * block_queries();
+    return {first, std::min(block_queries(), N - first), M, 0, 0};
   }
 };
 

@@ -44,38 +44,28 @@ class Linear : public MechanismBase<Linear> {
   void run_forward(const AttentionInput<T>& in, Heads<T> out, const KernelSaved<T>& saved,
                    const KernelScratch<T>& scratch) const {
     const KernelAttention kernel = this->kernel(in.shape);
-    for (Index h = 0; h < in.shape.heads; ++h) {
-      // 1. f(q), f(k)
-      features(in.q[h], saved.f[h]);
-      features(in.k[h], saved.g[h]);
-      // 2. S, z and out
-      kernel.head(h, in, saved, scratch).forward(out[h]);
-    }
+    for (Index h = 0; h < in.shape.heads; ++h)
+      kernel.head(h, in, saved, scratch).forward(features_of(in.q[h]), features_of(in.k[h]), out[h]);
   }
 
-  // Undoing 2: kernel_attention.h. Undoing 1: dx = df(x) f'(x).
+  // Of features, dx = df(x) f'(x); all else is undone in kernel_attention.h.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T> out, Heads<const T> dout, const KernelSaved<T>& saved,
                     const KernelScratch<T>& scratch, const AttentionGradient<T>& gradient) const {
     const KernelAttention kernel = this->kernel(in.shape);
-    for (Index h = 0; h < in.shape.heads; ++h) {
-      // 2.
-      kernel.head(h, in, saved, scratch).backward(out[h], dout[h], gradient.update, gradient.v[h]);
-      // 1.
-      features_backward<T>(saved.f[h], scratch.df, gradient.update, gradient.q[h]);
-      features_backward<T>(saved.g[h], scratch.dg, gradient.update, gradient.k[h]);
-    }
+    const Update update = gradient.update;
+    for (Index h = 0; h < in.shape.heads; ++h)
+      kernel.head(h, in, saved, scratch)
+          .backward(out[h], dout[h], update, to_gradient(update, gradient.q[h]), to_gradient(update, gradient.k[h]),
+                    gradient.v[h]);
   }
 
   template <class T>
   void run_map(const AttentionInput<T>& in, Heads<T> map, const KernelSaved<T>& saved,
                const KernelScratch<T>& scratch) const {
     const KernelAttention kernel = this->kernel(in.shape);
-    for (Index h = 0; h < in.shape.heads; ++h) {
-      features(in.q[h], saved.f[h]);
-      features(in.k[h], saved.g[h]);
-      kernel.head(h, in, saved, scratch).make_map(map[h]);
-    }
+    for (Index h = 0; h < in.shape.heads; ++h)
+      kernel.head(h, in, saved, scratch).make_map(features_of(in.q[h]), features_of(in.k[h]), map[h]);
   }
 
   Cost cost(const AttentionShape& shape) const override {
@@ -93,13 +83,18 @@ class Linear : public MechanismBase<Linear> {
         .heads = s.heads, .N = s.queries, .M = s.keys, .p = s.width, .e = s.value_width, .causal = causal, .eps = 1e-6};
   }
 
+  /// Makes the features of rows of x, and their gradient that of these rows.
   template <class T>
-  static void features(Matrix<const T> x, Matrix<T> f) {
-    for (Index i = 0; i < x.rows; ++i) kernels::elu_plus_1_forward(x.columns, x[i], f[i]);
+  static auto features_of(Matrix<const T> x) {
+    return [x](Index first, Matrix<T> f) {
+      for (Index i = 0; i < f.rows; ++i) kernels::elu_plus_1_forward(f.columns, x[first + i], f[i]);
+    };
   }
   template <class T>
-  static void features_backward(Matrix<const T> f, Matrix<const T> df, Update update, Matrix<T> dx) {
-    for (Index i = 0; i < dx.rows; ++i) kernels::elu_plus_1_backward(dx.columns, f[i], df[i], update, dx[i]);
+  static auto to_gradient(Update update, Matrix<T> dx) {
+    return [update, dx](Index first, Matrix<T> f, Matrix<T> df) {
+      for (Index i = 0; i < f.rows; ++i) kernels::elu_plus_1_backward(f.columns, f[i], df[i], update, dx[first + i]);
+    };
   }
 };
 

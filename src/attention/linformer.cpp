@@ -9,10 +9,7 @@
 //
 // All heads of a layer share e and f, as in the paper's headwise sharing; its layerwise sharing, and one projection for
 // both keys and values, are not offered. e and f fix the number of tokens.
-#include "heed/attention/mechanism_base.h"
-#include "heed/kernels/softmax.h"
-
-#include <cmath>
+#include "heed/attention/map_blocks.h"
 
 namespace heed {
 
@@ -56,14 +53,15 @@ class Linformer : public MechanismBase<Linformer> {
             carve_heads(s.heads, s.queries, length, carve)};
   }
 
-  // Scratch: gradients of the same.
+  // Scratch: gradients of kp and vp, and of a block of A.
   template <class T>
   struct Scratch {
     Matrix<T> dkp, dvp, dA;
   };
   template <class T>
   Scratch<T> scratch(const AttentionShape& s, Carver<T>& carve) const {
-    return {carve.matrix(length, s.width), carve.matrix(length, s.value_width), carve.matrix(s.queries, length)};
+    return {carve.matrix(length, s.width), carve.matrix(length, s.value_width),
+            carve_dense_map_block(projected(s), carve)};
   }
 
   template <class T>
@@ -73,11 +71,14 @@ class Linformer : public MechanismBase<Linformer> {
       // 1. kp = e k, vp = f v
       gemm(projection(in, 0), in.k[h], saved.kp[h]);
       gemm(projection(in, 1), in.v[h], saved.vp[h]);
-      // 2. A = softmax(q kp^T / sqrt(d))
-      gemm(in.q[h], transposed(saved.kp[h]), saved.A[h]);
-      kernels::attention_softmax(rows(in.shape), saved.A[h]);
-      // 3. out = A vp
-      gemm(saved.A[h], saved.vp[h], out[h]);
+      MapBlocks<T>(projected(in.shape), false).forward([&](const MapBlock& b) {
+        const Matrix<T> A = b.queries(saved.A[h]);
+        // 2. A = softmax(q kp^T / sqrt(d))
+        gemm(b.queries(in.q[h]), transposed(saved.kp[h]), A);
+        kernels::attention_softmax(rows(in.shape), A);
+        // 3. out = A vp
+        gemm(A, saved.vp[h], b.queries(out[h]));
+      });
     }
   }
 
@@ -88,16 +89,19 @@ class Linformer : public MechanismBase<Linformer> {
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> douts, const Saved<T>& saved,
                     const Scratch<T>& scratch, const AttentionGradient<T>& to) const {
     const kernels::Gemm gemm{in.products};
-    const auto& [dkp, dvp, dA] = scratch;
+    const Matrix<T> dkp = scratch.dkp, dvp = scratch.dvp;
     for (Index h = 0; h < in.shape.heads; ++h) {
-      const Matrix<const T> dout = douts[h];
-      // 3.
-      gemm(transposed(saved.A[h]), dout, dvp);
-      gemm(dout, transposed(saved.vp[h]), dA);
-      // 2. dS in the place of dA
-      kernels::attention_softmax_backward(rows(in.shape), saved.A[h], dA);
-      gemm(dA, saved.kp[h], to.update, to.q[h]);
-      gemm(transposed(dA), in.q[h], dkp);
+      MapBlocks<T>(projected(in.shape), false).backward([&](const MapBlock& b) {
+        const Matrix<const T> q = b.queries(in.q[h]), dout = b.queries(douts[h]);
+        const Matrix<T> A = b.queries(saved.A[h]), dA = b.dense_map(scratch.dA), dS = dA;
+        // 3.
+        gemm(transposed(A), dout, b.update(Update::assign), dvp);
+        gemm(dout, transposed(saved.vp[h]), dA);
+        // 2. in the place of dA
+        kernels::attention_softmax_backward(rows(in.shape), A, dA);
+        gemm(dS, saved.kp[h], to.update, b.queries(to.q[h]));
+        gemm(transposed(dS), q, b.update(Update::assign), dkp);
+      });
       // 1.
       gemm(transposed(projection(in, 0)), dkp, to.update, to.k[h]);
       gemm(transposed(projection(in, 1)), dvp, to.update, to.v[h]);
@@ -136,6 +140,11 @@ class Linformer : public MechanismBase<Linformer> {
   }
 
  private:
+  /// The shape of attention to the projected keys.
+  AttentionShape projected(AttentionShape shape) const {
+    shape.keys = length;
+    return shape;
+  }
   static kernels::ScoreRows rows(const AttentionShape& shape) {
     return {1 / std::sqrt(static_cast<double>(shape.width))};
   }

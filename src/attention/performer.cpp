@@ -310,14 +310,14 @@ class Performer : public MechanismBase<Performer> {
     for (Index i = 0; i < b.rows; ++i) {
       const T c_t = head.c_of(b.first + i), tiny = T(performer_tiny) * head.sigma[b.first + i];
       const T* const c = head.c + b.first;
+      const Index seen = b.seen(i);
       T *const r = R[i], *const w = W[i];
-#pragma GCC ivdep
-      for (Index j = 0; j < b.seen(i); ++j) {
+      for (Index j = 0; j < seen; ++j) {
         r[j] = decay(c[j], c_t);
         w[j] = r[j] * w[j] + tiny;
       }
-      std::fill(r + b.seen(i), r + b.keys, T(0));
-      std::fill(w + b.seen(i), w + b.keys, T(0));
+      std::fill(r + seen, r + b.keys, T(0));
+      std::fill(w + seen, w + b.keys, T(0));
     }
   }
 

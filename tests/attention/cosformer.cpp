@@ -80,7 +80,7 @@ BOOST_AUTO_TEST_CASE(by_definition) {
   struct Sizes {
     Index N, M;
   };
-  for (const auto& [N, M] : {Sizes{1, 1}, {50, 50}, {9, 40}, {40, 9}}) {
+  for (const auto& [N, M] : {Sizes{1, 1}, {50, 50}, {9, 40}, {40, 9}, {600, 300}}) {
     check("none", N, M, [](Index, Index) { return 1; });
     check("1d", N, M, along(std::max(N, M)));
   }

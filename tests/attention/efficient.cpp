@@ -44,7 +44,7 @@ BOOST_AUTO_TEST_CASE(by_definition) {
   struct Sizes {
     Index N, M;
   };
-  for (const auto& [N, M] : {Sizes{1, 1}, {50, 50}, {9, 70}, {70, 9}})
+  for (const auto& [N, M] : {Sizes{1, 1}, {50, 50}, {9, 70}, {70, 9}, {600, 300}})
     check_definition("efficient", {},
                      {{"q", random_tensor({2, 2, N, 4}, 1, 2)},
                       {"k", random_tensor({2, 2, M, 4}, 2, 2)},

@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(by_definition) {
     Index N, M;
   };
   for (const char* causal : {"false", "true"})
-    for (const auto& [N, M] : {Sizes{1, 1}, {64, 64}, {65, 65}, {150, 150}, {150, 70}, {70, 150}, {130, 64}})
+    for (const auto& [N, M] : {Sizes{1, 1}, {64, 64}, {65, 65}, {150, 150}, {150, 70}, {70, 150}, {130, 64}, {600, 300}})
       check_definition("linear", {{"causal", causal}},
                        {{"q", random_tensor({1, 2, N, 4}, 1, 2)},
                         {"k", random_tensor({1, 2, M, 4}, 2, 2)},

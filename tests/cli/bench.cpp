@@ -52,7 +52,7 @@ Strings quick_with(const Strings& more) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(cli_bench)
+BOOST_AUTO_TEST_SUITE(cli_bench, *boost::unit_test::precondition(without_sanitizer))
 
 BOOST_AUTO_TEST_CASE(model_as_json) {
   const Workshop workshop(10, 10);

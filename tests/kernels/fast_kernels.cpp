@@ -14,8 +14,9 @@ using namespace heed::test;
 namespace {
 
 std::vector<FastKernel> fast_kernels() {
-  std::vector<FastKernel> all = fast_kernels_of_rows();
-  for (const FastKernel& kernel : fast_kernels_of_pairs()) all.push_back(kernel);
+  std::vector<FastKernel> all;
+  for (const auto& part : {fast_kernels_of_rows(), fast_kernels_of_features(), fast_kernels_of_pairs()})
+    all.insert(all.end(), part.begin(), part.end());
   return all;
 }
 

@@ -50,8 +50,9 @@ struct FastKernel {
   bool of_rows = true;  ///< otherwise of n numbers
 };
 
-/// All of them, in two parts.
+/// All of them, in parts.
 std::vector<FastKernel> fast_kernels_of_rows();
+std::vector<FastKernel> fast_kernels_of_features();
 std::vector<FastKernel> fast_kernels_of_pairs();
 
 using Role = Array::Role;
@@ -144,7 +145,7 @@ class Trial {
     const Index r = i / array.stride(), c = i % array.stride();
     const double got = (*fast_[a])[i], expected = static_cast<float>(expected_[a][static_cast<std::size_t>(i)]);
     const bool result = array.is_result() && c < array.columns;
-    double bound = result && std::isfinite(expected) ? kernel_.bound(call, a, r, c) : 0;
+    double bound = result ? kernel_.bound(call, a, r, c) : 0;
     if (bound == unspecified) return;
     // Beside something that is not finite a bound may say nothing; what is finite is then right all the same.
     if (!std::isfinite(bound)) bound = 1e-4 * std::max(1.0, std::abs(expected));

@@ -25,8 +25,7 @@ std::vector<FastKernel> of_exponentials() {
               [](const Call& call, std::size_t a, Index, Index c) {
                 const auto &k = call.given[0], &v = call.given[1], &bias = call.given[2];
                 const double scale = std::abs(call.results[3](0, c));
-                if (std::isnan(call.results[4](0, c))) return unspecified;
-                if (a == 3) return u * scale;
+                if (a == 3) return std::isnan(call.results[4](0, c)) ? unspecified : u * scale;
                 const double biases = largest_over(k.rows, [&](Index s) { return std::abs(bias(0, s)); });
                 // Both scales are rounded: to float, and to double, which is what the sums are relative to.
                 const double relative = 4e-7 + 2 * u * (static_cast<double>(k.rows) + biases + scale);
@@ -47,8 +46,9 @@ std::vector<FastKernel> of_exponentials() {
               [](const Call& call, std::size_t a, Index s, Index c) {
                 const Matrix<const double> k = call.given[0];
                 const Index channel = c % k.columns;
-                if (std::isnan(sum_over(k.rows, [&](Index key) { return k(key, channel); }))) return unspecified;
-                if (a == 3) return 0.0;
+                const bool spoilt = std::isnan(sum_over(k.rows, [&](Index key) { return k(key, channel); }));
+                if (a == 3) return spoilt ? unspecified : 0.0;
+                if (spoilt && !std::isnan(k(s, channel))) return unspecified;
                 const double distance = std::abs(k(s, channel) - call.results[3](0, channel));
                 return std::abs(call.results[4](s, c)) * (3e-7 + 6.5e-8 * distance);
               })};

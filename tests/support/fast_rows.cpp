@@ -168,9 +168,9 @@ std::vector<FastKernel> of_attention() {
     return [scale](const Call& call, std::size_t a, Index r, Index c) {
       const Index n = call.given[0].columns;
       if (a == 0) return call.results[0](r, c) * softmax_error(call, scale, r, c);
-      if (std::isnan(call.results[1](r, 1))) return unspecified;
+      if (c == 0 && std::isnan(call.results[1](r, 1))) return unspecified;
       const double most = std::abs(call.results[1](r, 0));
-      return c == 0 ? u * most
+      return c == 0 ? 2 * u * most
                     : call.results[1](r, 1) * (3e-7 + u * (static_cast<double>(n) / 4 + 2 * most + 1)) +
                           u * sum_over(n, [&](Index j) { return std::abs(scale * call.given[0](r, j)); });
     };

@@ -22,7 +22,7 @@ struct RowMaxima {
 
 namespace reference {
 
-/// Of scale U.
+/// Of scale U, which holds no NaN.
 template <class T>
 void favor_maxima(double scale, MatrixFor<T> U, const RowMaxima<T>& maxima) {
   for (Index r = 0; r < U.rows; ++r) {
@@ -51,7 +51,8 @@ void favor_features(double scale, const T* c, const T* h, double added, Matrix<T
 }
 
 /// In place, from dF, the gradient of features F = e + added: du = e dF, the gradient of scale U, and sums[r], the sum
-/// of row r of it, which is what -h and -c get. Fast float: relative to the sum of magnitudes at most (m + 2) eps.
+/// of row r of it, which is what -h and -c get. Fast float: relative to |F + added| |dF| the error is at most eps, of a
+/// sum to that of these (m + 2) eps.
 template <class T>
 void favor_features_backward(double added, MatrixFor<T> F, Matrix<T> dF, T* sums) {
   for (Index r = 0; r < dF.rows; ++r) {

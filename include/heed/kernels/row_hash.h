@@ -9,7 +9,8 @@ namespace heed::kernels {
 
 namespace reference {
 
-/// buckets[r] = the place of the first largest number of [U_r, -U_r], 2 n of them for U [rows, n]. Exact.
+/// buckets[r] = the place of the first largest number of [U_r, -U_r], 2 n of them for U [rows, n], which holds no
+/// NaN. Exact.
 template <class T>
 void hash_rows(MatrixFor<T> U, T* buckets) {
   const Index n = U.columns;
