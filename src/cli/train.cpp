@@ -10,6 +10,7 @@
 #include "heed/analysis/resident_memory.h"
 #include "heed/bench/peak.h"
 #include "heed/bench/rapl.h"
+#include "heed/config/installed.h"
 #include "heed/kernels/gemm.h"
 #include "heed/nn/families.h"
 #include "heed/train/run.h"
@@ -250,8 +251,8 @@ int train_command(const Arguments& a) {
           "next: {1} eval {0}                accuracy by class\n"
           "      {1} predict {0} IMAGE...    what an image shows\n"
           "      {1} maps {0} IMAGE          where the model looks\n"
-          "      experiments/plot_run.py {0}        training curves\n",
-          a.run, program_name());
+          "      {2} {0}        training curves\n",
+          a.run, program_name(), find_installed("experiments/plot_run.py"));
       return ok;
     case Outcome::stopped:
       progress.summary();
