@@ -63,6 +63,11 @@ std::string p_text(const std::optional<Difference>& difference) {
   return !p ? "-" : *p < 0.0001 ? "< 0.0001" : fmt::format("{:.4f}", *p);
 }
 
+/// Where no seed scatters there is nothing to judge by.
+std::string half_width_text(const Difference& difference, double unit, int decimals) {
+  return difference.error > 0 ? fmt::format("± {:.{}f}", unit * difference.half_width(), decimals) : "-";
+}
+
 void print_settings(const Arms& arms) {
   Lines lines{{"arm"}};
   for (const ComparedArm& arm : arms) lines.push_back({arm.name});
@@ -110,8 +115,8 @@ void print_tests(const Arms& arms, const FigureName& figure, Index test_images) 
     }
     ++tests;
     lines.push_back({arms[i].name, fmt::format("{:+.{}f}", unit * found.interval->value, figure.decimals),
-                     fmt::format("± {:.{}f}", unit * found.interval->half_width(), figure.decimals),
-                     p_text(found.welch), p_text(found.paired)});
+                     half_width_text(*found.interval, unit, figure.decimals), p_text(found.welch),
+                     p_text(found.paired)});
   }
   std::cout << fmt::format("\n{}{}, difference to {}\n", figure.key, figure.share ? " in points" : "", arms[0].name);
   print_table(std::cout, lines);

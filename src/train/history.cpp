@@ -47,7 +47,7 @@ Row row_of(const std::string& path, const std::string& line) {
 
 double parameters_in(const std::string& path) {
   try {
-    return Json::parse(read_file(path)).at("params").number();
+    return Json::parse(read_file(path)).at("contractions").at("params").number();
   } catch (const Error& error) {
     fail("{}: {}", path, error.what());
   }
