@@ -76,7 +76,7 @@ def draw(curves, left_out, output):
 
 def main():
     parser = figures.Parser(description=__doc__)
-    parser.add_argument("file", metavar="FILE.csv", help="what heed scaling or experiments/scaling wrote")
+    parser.add_argument("file", metavar="FILE.csv", type=Path, help="what heed scaling or experiments/scaling wrote")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="FILE.png or FILE.svg; default: scaling.png beside FILE.csv")
     arguments = parser.parse_args()
     output = arguments.output or arguments.file.with_name("scaling.png")

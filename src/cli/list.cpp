@@ -56,7 +56,7 @@ int list_one(const std::string& name) {
   std::cout << "\nsettings that are compared with other mechanisms:\n";
   for (const MechanismSetting& setting : entry.settings())
     std::cout << fmt::format("  {:<28} {}\n", setting.label, options_text(setting.options));
-  const OptionValues& first = entry.settings().front().options;
+  const OptionValues first = entry.settings().front().options;
   print_tensors(*entry.make(first));
   std::string sets;
   for (const auto& [option, value] : first) sets += fmt::format(" --set attention.{}={}", option, value);

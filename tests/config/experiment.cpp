@@ -137,7 +137,8 @@ BOOST_AUTO_TEST_CASE(unknown_keys_suggest_the_nearest) {
   BOOST_TEST(
       error("[train]\nxyzzy = 1\n") ==
       ":11: unknown key 'train.xyzzy'; expected one of epochs, max_steps, patience, batch, piece, seed, dtype, "
-      "label_smoothing, dropout, drop_path, ema, recompute, on_nonfinite, checkpoint_steps, log_steps, init_head");
+      "label_smoothing, dropout, drop_path, ema, recompute, on_nonfinite, checkpoint_steps, log_steps, init, "
+      "init_head, init_positions, init_skip, init_parts, init_mechanism");
   BOOST_TEST(error("[optimizer]\nlr = 1\n") == ":10: unknown table 'optimizer'; did you mean 'optim'?");
   BOOST_TEST(set_error("lr=1") == "--set: unknown key 'lr'; did you mean 'optim.lr'?");
   BOOST_TEST(set_error("model.dims=1") == "--set: unknown key 'model.dims'; did you mean 'model.dim'?");
