@@ -137,6 +137,9 @@ def look_at(browser, report):
     for title in ("Figures", "Curves", "What it gets wrong", "Where it looks", "What it costs", "What produced it"):
         check(title in sections, f"has no section '{title}'")
 
+    for arm in data["arms"]:
+        check(arm["arm"] in text(browser, "#figures"), f"the figures have no '{arm['arm']}'")
+
     # A curve's values, by pointer and by keys.
     chart = "[data-key=loss]"
     loss = [arm["mean"] for arm in data["curves"][[c["key"] for c in data["curves"]].index("loss")]["arms"]][0]
@@ -209,6 +212,9 @@ def look_at(browser, report):
         check(data["models"][1]["run"] in text(browser, "#what-produced-it"), "another model cannot be chosen")
         browser.evaluate("(() => { const s = document.getElementById('model'); s.value = 0; s.dispatchEvent(new Event('change')); })()")
 
+    for odd in ("undefined", "NaN", "null", "Infinity", "[object"):
+        check(odd not in browser.evaluate("document.body.innerText"), f"the page says '{odd}'")
+
     # All that is clicked can be reached by Tab, and nothing is wider than a phone.
     browser.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
     reached = set()
@@ -270,4 +276,5 @@ def main():
     print(f"report in a browser: {checks} checks passed")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -25,7 +25,7 @@ constexpr std::array<ReportCurve, 7> report_curves{{
 
 Json number_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
-/// {"mean": [...], "deviation": [...], "runs": [[...], ...]}: lists have a value for each epoch, from 1.
+/// {"mean": [...], "sd": [...], "runs": [[...], ...]}: lists have a value for each epoch, from 1.
 Json arm_curve(const ComparedArm& arm, const CurveName& curve) {
   Json mean = Json::list(), deviation = Json::list(), runs = Json::list();
   for (Index epoch = 1; epoch <= most_epochs({arm}); ++epoch) {
@@ -37,7 +37,7 @@ Json arm_curve(const ComparedArm& arm, const CurveName& curve) {
     Json& values = runs.push_back(Json::list());
     for (const EpochRecord& record : run.history.epochs) values.push_back(number_or_null(record.*curve.value));
   }
-  return Json::object({{"mean", mean}, {"deviation", deviation}, {"runs", runs}});
+  return Json::object({{"mean", mean}, {"sd", deviation}, {"runs", runs}});
 }
 
 /// A list of {"key", "title", "share", "arms": [arm_curve]}; curves that no run has are left out.

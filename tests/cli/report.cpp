@@ -200,7 +200,7 @@ BOOST_AUTO_TEST_CASE(seeds_are_arms_and_what_is_not_there_is_null) {
                second = arm.at("runs").items()[1].items()[0].number();
   BOOST_TEST(std::abs(arm.at("mean").items()[0].number() - (first + second) / 2) < 1e-15);
   BOOST_TEST(arm.at("runs").items()[1].items()[1].dump() == "null");
-  BOOST_TEST(arm.at("deviation").items()[1].dump() == "null");
+  BOOST_TEST(arm.at("sd").items()[1].dump() == "null");
   check_contains(data.at("models").items()[0].at("obstacle").text(), {"--no-images"});
 }
 

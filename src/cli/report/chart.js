@@ -55,7 +55,7 @@ class Chart {
     details.addEventListener("toggle", () => {
       if (details.childElementCount > 1) return;
       const epochs = Array.from({length: this.epochs}, (_, i) => i);
-      details.append(table(["epoch", ...report.arms.map((arm) => arm.name)], epochs.map((epoch) =>
+      details.append(table(["epoch", ...report.arms.map((one) => one.arm)], epochs.map((epoch) =>
         [String(epoch + 1), ...this.curve.arms.map((arm) => shown(arm.mean[epoch], this.curve.share))])));
     });
     return details;
@@ -118,14 +118,14 @@ class Chart {
       !this.hidden.has(arm.i) && (arm.mean[epoch - 1] ?? null) !== null);
     this.over.append(makeSvg("line", {class: "rule", x1: x, x2: x, y1: 12, y2: this.svg.clientHeight - 36}),
       ...arms.map((arm) => makeSvg("circle", {cx: x, cy: this.y(arm.mean[epoch - 1]), r: 4, fill: lineStyle(arm.i).stroke})));
-    const spread = (arm) => (arm.deviation[epoch - 1] === null ? "" :
-      ` ± ${this.curve.share ? (100 * arm.deviation[epoch - 1]).toFixed(2) : shown(arm.deviation[epoch - 1])}`);
+    const spread = (arm) => (arm.sd[epoch - 1] === null ? "" :
+      ` ± ${this.curve.share ? (100 * arm.sd[epoch - 1]).toFixed(2) : shown(arm.sd[epoch - 1])}`);
     this.tip.replaceChildren(make("strong", {}, `Epoch ${epoch}`),
       ...arms.slice(0, most).map((arm) => make("div", {}, make("i", {style: `background: ${lineStyle(arm.i).stroke}`}),
-        make("span", {}, report.arms[arm.i].name), make("b", {}, shown(arm.mean[epoch - 1], this.curve.share) + spread(arm)))),
+        make("span", {}, report.arms[arm.i].arm), make("b", {}, shown(arm.mean[epoch - 1], this.curve.share) + spread(arm)))),
       arms.length > most ? `and ${arms.length - most} more` : "");
     const room = this.svg.clientWidth - this.tip.offsetWidth;
     this.tip.style.left = `${Math.max(0, x + 14 < room ? x + 14 : x - 14 - this.tip.offsetWidth)}px`;
-    this.tip.style.top = `${this.svg.offsetTop + 8}px`;
+    this.tip.style.top = `${this.svg.getBoundingClientRect().top - this.element.getBoundingClientRect().top + 8}px`;
   }
 }

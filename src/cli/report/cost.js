@@ -28,7 +28,7 @@ function costTable(cost) {
   const cells = (row) => [
     make("td", {class: "bars"}, make("div", {class: "fill", style: `width: ${(100 * row.energy_pj / whole).toFixed(2)}%`})),
     ...[joules(row.energy_pj), `${(100 * row.energy_pj / whole).toFixed(1)} %`, ...kinds.map((kind) => si(row[kind])),
-      `${si(row.bytes)}B`, si(row.params)].map((text) => make("td", {}, text))];
+      si(row.bytes, "B"), si(row.params)].map((text) => make("td", {}, text))];
   const body = make("tbody");
   for (const row of costRows(cost.layers)) {
     const parts = row.parts.map((part) =>

@@ -34,16 +34,16 @@ function shown(value, share = false, decimals = null) {
   if (share) return `${(100 * value).toFixed(decimals ?? 2)} %`;
   if (decimals !== null) return value.toLocaleString("en", {minimumFractionDigits: decimals, maximumFractionDigits: decimals});
   const size = Math.abs(value);
-  if (size !== 0 && (size < 1e-3 || size >= 1e6)) return value.toExponential(2);
+  if (size !== 0 && (size < 1e-4 || size >= 1e6)) return value.toExponential(2);
   return String(Number(value.toPrecision(4)));
 }
 
-/** Three digits and an SI prefix: "1.25 G". */
-function si(value) {
+/** Three digits and an SI prefix before the unit, if any: "1.25 G", "64 B". */
+function si(value, unit = "") {
   const prefixes = ["", "k", "M", "G", "T", "P", "E"];
   let power = 0;
   while (value >= 999.5 && power < prefixes.length - 1) value /= 1000, ++power;
-  return `${value === 0 ? "0" : value.toPrecision(3)} ${prefixes[power]}`.trim();
+  return `${power === 0 ? Number(value.toPrecision(3)) : value.toPrecision(3)} ${prefixes[power]}${unit}`.trim();
 }
 
 /** An energy given in picojoules. */

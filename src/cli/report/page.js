@@ -44,7 +44,7 @@ function modelSections(model) {
 }
 
 function start() {
-  const names = report.arms.map((arm) => arm.name);
+  const names = report.arms.map((one) => one.arm);
   document.querySelector("h1").textContent = document.title.replace(/ - heed report$/, "");
   const runs = report.runs.length;
   document.getElementById("summary").textContent = `${runs} run${runs === 1 ? "" : "s"}${names.length > 1 ? ` in ${names.length} arms` : ""}; written by heed ${report.version}.`;

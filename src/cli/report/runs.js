@@ -1,11 +1,11 @@
 // What runs have come to: final figures, settings that differ, curves.
 
 /** "98.47 % ± 0.12" */
-function meanText(figure, {mean, deviation}) {
+function meanText(figure, {mean, sd}) {
   if (mean === null) return "-";
   const text = shown(mean, figure.share, figure.decimals);
-  if (deviation === null || figure.decimals === 0) return text;
-  return `${text} ± ${((figure.share ? 100 : 1) * deviation).toFixed(figure.decimals)}`;
+  if (sd === null || figure.decimals === 0) return text;
+  return `${text} ± ${((figure.share ? 100 : 1) * sd).toFixed(figure.decimals)}`;
 }
 
 function figuresSection() {
@@ -15,9 +15,9 @@ function figuresSection() {
   const seeds = (arm) => (finished(arm) === arm.runs.length ? `${arm.runs.length}` : `${finished(arm)} of ${arm.runs.length}`);
   const several = report.arms.some((arm) => arm.runs.length > 1);
   const rows = report.arms.map((arm, i) => [
-    make("span", {}, swatch(i), " ", arm.name), seeds(arm), ...figures.map((figure) => meanText(figure, arm[figure.key]))]);
+    make("span", {}, swatch(i), " ", arm.arm), seeds(arm), ...figures.map((figure) => meanText(figure, arm[figure.key]))]);
   const notes = report.arms.flatMap((arm) => arm.runs.filter((run) => run.state !== "finished").map((run) =>
-    make("p", {class: "note"}, `${arm.name}, seed ${run.seed}: ${run.state}; its curves are below, it has no figures yet.`)));
+    make("p", {class: "note"}, `${arm.arm}, seed ${run.seed}: ${run.state}; its curves are below, it has no figures yet.`)));
   return section("Figures", table(["", "seeds finished", ...figures.map((figure) => figure.title)], rows),
     several ? make("p", {class: "note"}, "Mean over seeds ± standard deviation.") : null, notes);
 }
@@ -32,7 +32,7 @@ function settingsSection() {
   if (report.arms.length < 2) return null;
   if (keys.length === 0) return section("Settings that differ", make("p", {}, "The runs differ by their seeds alone."));
   return section("Settings that differ", table(["", ...keys], report.arms.map((arm, i) => [
-    make("span", {}, swatch(i), " ", arm.name), ...keys.map((key) => report.settings[key][i])])));
+    make("span", {}, swatch(i), " ", arm.arm), ...keys.map((key) => report.settings[key][i])])));
 }
 
 function curvesSection() {
@@ -49,7 +49,7 @@ function curvesSection() {
         chart.draw();
       }
     }}, makeSvg("svg", {width: 26, height: 8, "aria-hidden": "true"},
-      makeSvg("line", {x1: 1, x2: 25, y1: 4, y2: 4, "stroke-width": 3, ...lineStyle(i)})), arm.name)));
+      makeSvg("line", {x1: 1, x2: 25, y1: 4, y2: 4, "stroke-width": 3, ...lineStyle(i)})), arm.arm)));
   const seeds = report.arms.some((arm) => arm.runs.length > 1), steps = report.runs.find((run) => run.steps);
   return section("Curves", report.arms.length > 1 ? legend : null,
     make("div", {class: "charts"}, charts.map((chart) => chart.element)),
