@@ -192,7 +192,7 @@ def look_at(browser, report):
     check(browser.evaluate("document.querySelectorAll('.cost tr.part:not([hidden])').length") == 0, "blocks begin open")
     browser.mouse(".cost tbody button")
     check(browser.evaluate("document.querySelectorAll('.cost tr.part:not([hidden])').length") > 2, "a block does not open")
-    check(f"{total / 1e6:.3g} M" in text(browser, ".cost tfoot"), "the total of the multiplications is not shown")
+    check(f"{total / 1e6:#.3g} M" in text(browser, ".cost tfoot"), "the total of the multiplications is not shown")
     browser.mouse("#what-it-costs .bar button:nth-child(2)")
     check("exp" in text(browser, ".cost thead"), "counting every operation does not show exponentials")
     browser.mouse("#what-it-costs .bar button:nth-child(1)")
