@@ -134,13 +134,6 @@ void Loader::require_complete(const std::string& path) const {
   });
 }
 
-// Beside the file that names it, else as a path by itself.
-std::string find_base(const std::string& file, const std::string& base) {
-  const std::filesystem::path beside = std::filesystem::path(file).parent_path() / base;
-  std::error_code error;
-  return std::filesystem::exists(beside, error) ? beside.string() : find_installed(base);
-}
-
 void Loader::read(const std::string& path, std::vector<std::string> chain, const toml::node* base,
                   const std::string& base_where) {
   const toml::table document = parse_toml_file(path);
@@ -187,6 +180,12 @@ toml::table parse_set(const std::string& set) {
   } catch (const NoToml& error) {
     fail("--set {}: not valid TOML: {}", in_quotes(set), error.reason);
   }
+}
+
+std::string find_base(const std::string& file, const std::string& base) {
+  const std::filesystem::path beside = std::filesystem::path(file).parent_path() / base;
+  std::error_code error;
+  return std::filesystem::exists(beside, error) ? beside.string() : find_installed(base);
 }
 
 Experiment load_overridden(const std::string& path, const std::vector<Override>& overrides, const toml::node* base) {

@@ -33,16 +33,20 @@ std::optional<double> finite(const std::string& text) {
 struct Row {
   std::string kind;
   Index epoch = 0, step = 0;
-  std::optional<double> loss, accuracy, lr, images_per_s;
+  std::optional<double> loss, accuracy, lr, gradient_norm, images_per_s;
 };
 
-Row row_of(const std::string& path, const std::string& line) {
-  std::vector<std::string> fields = fields_of(line);
-  fields.resize(std::max<std::size_t>(fields.size(), 7));  // empty ones at the end
-  const auto epoch = finite(fields[1]), step = finite(fields[2]);
+/// `columns` are the names in the first line: earlier versions of heed had fewer.
+Row row_of(const std::string& path, const std::vector<std::string>& columns, const std::string& line) {
+  const std::vector<std::string> fields = fields_of(line);
+  const auto number = [&](const char* name) -> std::optional<double> {
+    const auto place = static_cast<std::size_t>(std::find(columns.begin(), columns.end(), name) - columns.begin());
+    return place < std::min(columns.size(), fields.size()) ? finite(fields[place]) : std::nullopt;
+  };
+  const auto epoch = number("epoch"), step = number("step");
   require(epoch && step, "{}: a line is {}; expected kind,epoch,step,...", path, in_quotes(line));
-  return {fields[0],         static_cast<Index>(*epoch), static_cast<Index>(*step), finite(fields[3]),
-          finite(fields[4]), finite(fields[5]),          finite(fields[6])};
+  return {fields[0],    static_cast<Index>(*epoch), static_cast<Index>(*step), number("loss"), number("accuracy"),
+          number("lr"), number("gradient_norm"),    number("images_per_s")};
 }
 
 double parameters_in(const std::string& path) {
@@ -68,11 +72,14 @@ RunHistory read_history(const RunPaths& paths) {
   const std::string text = read_file(paths.metrics());
   std::istringstream lines(text.substr(0, text.rfind('\n') + 1));  // a last line without an end was cut off
   std::string line;
-  std::getline(lines, line);  // the names of the columns
+  std::getline(lines, line);
+  const std::vector<std::string> columns = fields_of(line);
   while (std::getline(lines, line)) {
-    const Row row = row_of(paths.metrics(), line);
+    const Row row = row_of(paths.metrics(), columns, line);
+    if (row.kind == "step") history.steps.push_back({row.step, row.loss, row.lr, row.gradient_norm});
     if (row.kind == "train")
-      history.epochs.push_back({row.epoch, row.step, row.loss, row.accuracy, row.lr, row.images_per_s, {}, {}});
+      history.epochs.push_back(
+          {row.epoch, row.step, row.loss, row.accuracy, row.lr, row.gradient_norm, row.images_per_s, {}, {}});
     if (row.kind == "valid" && !history.epochs.empty()) {
       history.epochs.back().validation_loss = row.loss;
       history.epochs.back().validation_accuracy = row.accuracy;

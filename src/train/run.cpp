@@ -1,15 +1,19 @@
 #include "heed/train/run.h"
 
+#include "commit.h"
+
 #include "heed/io/file.h"
 #include "heed/io/json.h"
 #include "heed/kernels/gemm.h"
 #include "heed/base/parallel.h"
 #include "heed/base/suggest.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -21,7 +25,7 @@ namespace heed {
 
 namespace {
 
-constexpr const char* metrics_header = "kind,epoch,step,loss,accuracy,lr,images_per_s\n";
+constexpr const char* metrics_header = "kind,epoch,step,loss,accuracy,lr,gradient_norm,images_per_s\n";
 
 std::string cpu_name() {
   std::ifstream info("/proc/cpuinfo");
@@ -129,6 +133,8 @@ std::string config_toml(const Experiment& experiment) { return "# heed " HEED_VE
 std::string environment_json() {
   Json json;
   json["version"] = HEED_VERSION;
+  if (*source_commit() != '\0') json["commit"] = source_commit();
+  json["date"] = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::now()));
   json["compiler"] = "g++ " __VERSION__;
   json["arch"] = HEED_ARCH;
   json["cpu"] = cpu_name();
@@ -182,6 +188,8 @@ void MetricsFile::write(const MetricsRow& row) {
   if (row.accuracy >= 0) fmt::format_to(std::back_inserter(text), "{}", row.accuracy);
   text.push_back(',');
   if (row.lr >= 0) fmt::format_to(std::back_inserter(text), "{}", row.lr);
+  text.push_back(',');
+  if (row.gradient_norm >= 0) fmt::format_to(std::back_inserter(text), "{}", row.gradient_norm);
   text.push_back(',');
   if (row.images_per_s >= 0) fmt::format_to(std::back_inserter(text), "{}", row.images_per_s);
   text.push_back('\n');

@@ -249,9 +249,10 @@ void Run<T>::make_step(const TaskBatch<T>& batch) {
   progress_.loss += result.loss;
   progress_.correct += result.correct;
   progress_.terms += result.terms;
+  progress_.gradient_norm += clipping.norm;
   if (x_.train.log_steps)
     metrics_->write({"step", progress_.epoch + 1, progress_.step, result.loss, result.correct / result.terms,
-                     lr_of(progress_.step - 1), report().images_per_s});
+                     lr_of(progress_.step - 1), clipping.norm, report().images_per_s});
 }
 
 /// The step changes nothing; a logged row has no loss.
@@ -295,6 +296,7 @@ bool Run<T>::finish_epoch() {
     epoch.validation_accuracy = validation.accuracy();
   }
   metrics_->write({"train", progress_.epoch + 1, progress_.step, epoch.train.loss, epoch.train.accuracy, epoch.train.lr,
+                   progress_.gradient_norm / static_cast<double>(progress_.batch - progress_.skipped),
                    epoch.train.images_per_s});
   if (epoch.validated)
     metrics_->write({"valid", progress_.epoch + 1, progress_.step, epoch.validation_loss, epoch.validation_accuracy});
@@ -306,7 +308,7 @@ bool Run<T>::finish_epoch() {
   }
   ++progress_.epoch;
   progress_.batch = progress_.skipped = 0;
-  progress_.loss = 0;
+  progress_.loss = progress_.gradient_norm = 0;
   progress_.correct = progress_.terms = 0;
   observer_.epoch(epoch);
   return true;

@@ -49,14 +49,16 @@ Experiment check_same_experiment(const RunPaths& paths, const Experiment& experi
 /// The resolved configuration, with the version of heed.
 std::string config_toml(const Experiment& experiment);
 
-/// What the run runs on: version, compiler, CPU, BLAS core, threads.
+/// What the run runs on: version, the commit it was built from (if any), compiler, CPU, BLAS core, threads, and the
+/// time at which that was asked.
 std::string environment_json();
 
 /// The configuration of the machine in one line: "AMD EPYC, 2 threads, OpenBLAS 0.3.21 Cooperlake".
 std::string environment_line();
 
-/// A row of metrics.csv: kind,epoch,step,loss,accuracy,lr,images_per_s. `kind` is step, train, valid or test;
-/// numbers round-trip; negative ones are left empty.
+/// A row of metrics.csv: kind,epoch,step,loss,accuracy,lr,gradient_norm,images_per_s. `kind` is step, train, valid or
+/// test; numbers round-trip; negative ones are left empty. The gradient's norm is that before clipping, of an epoch the
+/// mean over its steps.
 struct MetricsRow {
   const char* kind;
   Index epoch = 0;
@@ -64,6 +66,7 @@ struct MetricsRow {
   double loss = 0;
   double accuracy = 0;
   double lr = -1;
+  double gradient_norm = -1;
   double images_per_s = -1;
 };
 
