@@ -9,6 +9,8 @@
 #   make fuzz SECONDS=60    feed the readers of files what libFuzzer thinks of
 #   make coverage           which lines the tests run
 #   make mutants            which planted faults the tests see
+#   make report-test        the report in a browser, where Chromium is installed
+#   make arm64              compile for arm64, and run the tests under qemu
 #   make install PREFIX=/usr/local
 #   make format | make clean
 #
@@ -288,6 +290,25 @@ report-test: deps
 	done
 	@tests/report_browser.py $(BUILD)/heed $(REPORT_RUNS)/softmax $(REPORT_RUNS)/sima \
 	  $(if $(REPORT_PICTURES),--pictures $(REPORT_PICTURES))
+
+# For arm64, by Debian's cross compiler; the suites then run under qemu's emulation of the processor, with fast kernels
+# (NEON) and with plain ones. Highway of Debian 12 takes NEON to have AES: hence +crypto. What starts programs of its own
+# is left out: qemu would start them for this machine's processor.
+.PHONY: arm64 arm64-run
+ARM64      := CXX='$(if $(findstring ccache,$(CXX)),ccache )aarch64-linux-gnu-g++' ARCH=armv8-a+crypto
+ARM64_OWN  := libtbb-dev libfmt-dev zlib1g-dev libopenblas-dev libhwy-dev libboost-test-dev
+ARM64_SKIP := analysis,cli_*,data_fetch,io_safetensors,maps,memory,memory_check,plot_*,scaling,train_kill,train_seam,train_step
+arm64:
+	@dpkg --print-foreign-architectures | grep -qx arm64 || $$([ "$$(id -u)" = 0 ] || echo sudo) dpkg --add-architecture arm64
+	+@$(MAKE) --no-print-directory deps PACKAGES='$(PACKAGES) g++-aarch64-linux-gnu qemu-user $(ARM64_OWN:%=%:arm64)'
+	+@$(MAKE) --no-print-directory arm64-run $(ARM64) BUILD=build-arm64
+	+@$(MAKE) --no-print-directory arm64-run $(ARM64) BUILD=build-arm64-reference KERNELS=reference
+
+arm64-run:
+	$(MAKE_ALL) all $(BUILD)/tests/run $(BUILD)/tests/core
+	qemu-aarch64 $(BUILD)/tests/core
+	qemu-aarch64 $(BUILD)/heed gradcheck
+	qemu-aarch64 $(BUILD)/tests/run --report_level=short --run_test='!$(ARM64_SKIP)'
 
 # ---- Fuzzing ----
 # The readers of files with libFuzzer: each is given SECONDS to find a file that crashes it, takes it 5 seconds or 1 GB.
