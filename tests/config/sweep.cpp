@@ -96,13 +96,13 @@ BOOST_AUTO_TEST_CASE(files_are_looked_up_beside_the_sweep_and_among_the_installe
   BOOST_TEST(dims("base = \"e-plain.toml\"\n") == "8 ");
   BOOST_TEST(dims("base = \"e-plain.toml\"\n[arms.a]\n[arms.b]\nbase = \"e-sima.toml\"\n") == "8 8 ");
   BOOST_TEST(dims("arm_files = \"e-*.toml\"\n") == "8 8 ");
-  std::filesystem::create_directories((directory / "installed/experiments/sweeps").string());
-  std::filesystem::rename(plain(), directory / "installed/experiments/f-plain.toml");
+  std::filesystem::create_directories((directory / "installed/lab/sweeps").string());
+  std::filesystem::rename(plain(), directory / "installed/lab/f-plain.toml");
   set_installed_places({directory / "installed"});
-  BOOST_TEST(dims("base = \"experiments/f-plain.toml\"\n") == "8 ");
-  BOOST_TEST(dims("arm_files = \"experiments/f-*.toml\"\n") == "8 ");
-  write_file(directory / "installed/experiments/sweeps/all.toml", "arm_files = \"experiments/f-*.toml\"\n");
-  BOOST_TEST(load_sweep("experiments/sweeps/all.toml").size() == 1u);
+  BOOST_TEST(dims("base = \"lab/f-plain.toml\"\n") == "8 ");
+  BOOST_TEST(dims("arm_files = \"lab/f-*.toml\"\n") == "8 ");
+  write_file(directory / "installed/lab/sweeps/all.toml", "arm_files = \"lab/f-*.toml\"\n");
+  BOOST_TEST(load_sweep("lab/sweeps/all.toml").size() == 1u);
   set_installed_places({});
 }
 
