@@ -14,7 +14,8 @@ BOOST_AUTO_TEST_CASE(the_first_of_equal_maxima) {
     for (Index first = 0; first < m - 1; ++first) {
       Guarded U(m, 1, -2), maximum(1, 0), place(1, 0);
       U.data()[first] = U.data()[m - 1] = 1.5F;
-      kernels::favor_maxima(0.25, Matrix<const float>(U.data(), 1, m), {maximum.data(), place.data()});
+      const kernels::RowMaxima<float> maxima{maximum.data(), place.data()};
+      kernels::favor_maxima(0.25, Matrix<const float>(U.data(), 1, m), maxima);
       BOOST_TEST(place[0] == static_cast<float>(first));
       BOOST_TEST(maximum[0] == 0.375F);
     }

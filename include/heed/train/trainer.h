@@ -11,7 +11,7 @@ namespace heed {
 
 struct TrainOptions {
   std::string run;                               ///< the run directory
-  std::string init;                              ///< weights to start from; empty: drawn by the seed
+  std::string init{};                              ///< weights to start from; empty: drawn by the seed
   bool resume = false;                           ///< continue the run in the directory
   const std::atomic<bool>* interrupt = nullptr;  ///< when it becomes true: finish the step, save, stop
   Profile* profile = nullptr;                    ///< filled with the time that operations of training steps took
