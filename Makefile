@@ -121,7 +121,8 @@ $(BUILD)/libheed.a: $(call objects,$(LIBRARY))
 
 # The program loads OpenBLAS itself, when it needs it (src/cli/openblas.cpp).
 $(BUILD)/heed: $(call objects,$(PROGRAM)) $(BUILD)/libheed.a
-	$(call making,$(@F))$(CXX) $(FLAGS) $(LAST) -o $@ $^ $(filter-out -lopenblas,$(LIBS))
+	$(call making,$(@F))$(CXX) $(FLAGS) $(LAST) -o $@ -Wl,--whole-archive $(BUILD)/libheed.a -Wl,--no-whole-archive \
+	  $(filter %.o,$^) $(filter-out -lopenblas,$(LIBS))
 
 # The library comes first and whole, so that of a function which both contain, an inline one or a template's, the
 # library's is linked: what is tested is what is shipped.
@@ -134,12 +135,13 @@ $(BUILD)/tests/core: $(call objects,tests/core.cpp $(CORE))
 
 # Time goes into the loops of kernels, mechanisms and operations, and into sums over gradients; what calls them is
 # compiled in half the time. A loop that several objects have is linked from any of them: hence the last three.
-OPTIMISE := -O1
-$(addprefix $(BUILD)/src/,kernels/%.o attention/%.o ops/%.o train/step.o train/optimizer.o bench/mechanism_cases.o \
-  analysis/newton_residual.o checks/adder_cases.o): private OPTIMISE := -O3
+OPTIMISE := -Og
+HOT      := $(addprefix $(BUILD)/src/,kernels/%.o attention/%.o ops/%.o train/step.o train/optimizer.o \
+              bench/mechanism_cases.o analysis/newton_residual.o checks/adder_cases.o)
+$(HOT): private OPTIMISE := -O3
 $(BUILD)/tests/%.o: private FLAGS += -Itests -I. -DBOOST_TEST_DYN_LINK
 
-$(BUILD)/%.o: %.cpp $(BUILD)/flags $(BUILD)/O1/common.h.gch $(BUILD)/O3/common.h.gch
+$(BUILD)/%.o: %.cpp $(BUILD)/flags $(BUILD)/Og/common.h.gch $(BUILD)/O3/common.h.gch
 	@mkdir -p $(@D)
 	$(call making,$(<:src/%=%))$(CXX) $(FLAGS) $(OPTIMISE) $(LAST) \
 	  -include $(BUILD)/$(OPTIMISE:-%=%)/common.h -MMD -MP -c -o $@ $<
@@ -148,8 +150,13 @@ $(BUILD)/%.o: %.cpp $(BUILD)/flags $(BUILD)/O1/common.h.gch $(BUILD)/O3/common.h
 # include what they use all the same.
 COMMON := algorithm array chrono cmath filesystem fmt/format.h fstream functional iostream map memory numeric optional \
           span string variant vector
+# Highway's header switches off a warning that GCC 12 gives for AVX-512 without reason; read beforehand, it cannot.
+ifeq ($(SIMD),highway)
+$(BUILD)/O3/common.h.gch: private COMMON += hwy/highway.h
+$(BUILD)/O3/common.h.gch $(HOT): private FLAGS += -Wno-maybe-uninitialized
+endif
 
-.SECONDARY: $(BUILD)/O1/common.h.gch $(BUILD)/O3/common.h.gch
+.SECONDARY: $(BUILD)/Og/common.h.gch $(BUILD)/O3/common.h.gch
 $(BUILD)/%/common.h.gch: $(BUILD)/flags
 	@mkdir -p $(@D)
 	@printf '#include <%s>\n' $(COMMON) >$(@:.gch=)
@@ -209,9 +216,16 @@ install: all
 	for header in $$(find include -name '*.h'); do install -D -m 644 $$header $(target)/$$header || exit; done
 	install -D -m 644 -t $(target)/share/heed/models models/*.toml
 	install -D -m 644 -t $(target)/share/heed/models/energy models/energy/*.toml
+	install -D -m 644 -t $(target)/share/heed/experiments experiments/*.toml experiments/figures.py
+	install -D -t $(target)/share/heed/experiments experiments/plot_*.py experiments/paper-costs experiments/scaling
+	install -D -m 644 -t $(target)/share/heed/experiments/pictures experiments/pictures/sneaker.png
+	if ls notebooks/*.ipynb >/dev/null 2>&1; then install -D -m 644 -t $(target)/share/heed/notebooks notebooks/*.ipynb; fi
+	install -D -t $(target)/share/heed/datasets datasets/fetch.sh
+	install -D -m 644 -t $(target)/share/heed/datasets datasets/checksums.md5
 	install -D -m 644 -t $(target)/lib $(BUILD)/libheed.a
 	install -D -t $(target)/bin $(BUILD)/heed
-	mkdir -p $(target)/lib/pkgconfig
+	mkdir -p $(target)/lib/pkgconfig $(target)/share/bash-completion/completions
+	$(BUILD)/heed completion bash >$(target)/share/bash-completion/completions/heed
 	sed -e 's|@PREFIX@|$(prefix)|; s|@VERSION@|$(VERSION)|; s|@CFLAGS@|$(EXPORTED)|; s|@LIBS@|$(LIBS)|' heed.pc.in \
 	  >$(target)/lib/pkgconfig/heed.pc
 
