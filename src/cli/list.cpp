@@ -44,6 +44,18 @@ void print_tensors(const Mechanism& mechanism) {
     std::cout << fmt::format("  {:<12} {}{}\n", spec.name, spec.shape, spec.trainable ? "" : ", not trained");
 }
 
+/// What heed maps draws of it, with any of its options.
+void print_pictures(const MechanismEntry& entry) {
+  std::map<std::string, std::string> meanings;
+  for (const OptionValues& options : entry.variants()) {
+    const auto mechanism = entry.make(options);
+    if (mechanism->traits().map) meanings["map"] = "the attention map, which is drawn if no other is asked for";
+    for (const PictureInfo& picture : mechanism->pictures()) meanings.emplace(picture.name, picture.meaning);
+  }
+  std::cout << fmt::format("\nheed maps RUN IMAGE --show ...{}\n", meanings.empty() ? " has nothing to draw" : "");
+  for (const auto& [name, meaning] : meanings) std::cout << fmt::format("  {:<12} {}\n", name, meaning);
+}
+
 /// One mechanism in full.
 int list_one(const std::string& name) {
   const MechanismEntry& entry = find_mechanism(name);
@@ -58,6 +70,7 @@ int list_one(const std::string& name) {
     std::cout << fmt::format("  {:<28} {}\n", setting.label, options_text(setting.options));
   const OptionValues first = entry.settings().front().options;
   print_tensors(*entry.make(first));
+  print_pictures(entry);
   std::string sets;
   for (const auto& [option, value] : first) sets += fmt::format(" --set attention.{}={}", option, value);
   std::cout << fmt::format(
