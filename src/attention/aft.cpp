@@ -13,9 +13,11 @@
 //            (Eq. 6, 8); k has one channel per head
 //
 // Memory is O(N D) beyond the parameters. The biases of full and local are in aft_bias.h, their sums over keys
-// with and without one in aft_biased.h and aft_unbiased.h; the biases of conv in aft_conv_bias.h.
+// with and without one in aft_biased.h and aft_unbiased.h; the biases of conv in aft_conv_bias.h; pictures of them in
+// aft_pictures.h.
 #include "aft_conv.h"
 #include "aft_full.h"
+#include "aft_pictures.h"
 
 #include "heed/attention/mechanism_base.h"
 
@@ -193,6 +195,19 @@ class Aft : public MechanismBase<Aft> {
     return conv().biases.run_penalty(call);
   }
 
+  std::vector<PictureInfo> pictures() const override {
+    const char* const part = variant == Variant::conv ? "head" : "group";
+    std::vector<PictureInfo> list{
+        {"weights", "AFT's relative weights exp(k + w)", PictureAxes::pairs, part},
+        {"keys", "AFT's keys, exp(k) relative to the largest of all tokens", PictureAxes::tokens, part}};
+    if (variant == Variant::conv)
+      list.push_back({"biases", "AFT's position biases in the window around a query", PictureAxes::matrix});
+    else if (variant != Variant::simple)
+      list.push_back({"biases", "AFT's position biases", PictureAxes::pairs});
+    return list;
+  }
+  Tensor<float> picture(const std::string& name, const AttentionInput<float>& in) const override;
+
  private:
   AftFull full() const {
     const Index reach = variant == Variant::full ? AftFull::unlimited : variant == Variant::local ? window : 0;
@@ -222,6 +237,17 @@ class Aft : public MechanismBase<Aft> {
     return memory;
   }
 };
+
+Tensor<float> Aft::picture(const std::string& name, const AttentionInput<float>& in) const {
+  const auto prepared = prepared_of(in.shape, in.prepared);
+  const bool is_conv = variant == Variant::conv;
+  if (name == "keys") return AftPictures{in.k}.keys();
+  if (name == "biases" && is_conv) return conv().windows(in.shape, prepared.conv);
+  Tensor<float> pairs = is_conv ? conv().biases_of_pairs(in.shape, prepared.conv) : full().biases_of_pairs(in);
+  if (name == "weights") return AftPictures{in.k}.weights(pairs);
+  std::replace(pairs.begin(), pairs.end(), -std::numeric_limits<float>::infinity(), 0.0f);
+  return pairs;
+}
 
 template MechanismEntry mechanism_entry<Aft>();
 

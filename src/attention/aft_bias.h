@@ -10,6 +10,8 @@
 #include "heed/kernels/exp_sums.h"
 #include "heed/kernels/gemm.h"
 
+#include <limits>
+
 namespace heed {
 
 /// Queries [first, first + rows) and keys [key, last), those that any of them has a bias for.
@@ -152,6 +154,26 @@ struct AftBiasMatrix {
     const Matrix<const T> u = matrix_of(parameters[0]), p = matrix_of(parameters[1]);
     kernels::gemm(dw, b.of_keys(p), Update::accumulate, b.queries(matrix_of(gradient[0])));
     kernels::gemm(transposed(dw), b.queries(u), Update::accumulate, b.of_keys(matrix_of(gradient[1])));
+  }
+
+  /// w of all pairs, [1, N, M]: 0 where it has no part, -inf where a query does not see a key.
+  Tensor<float> of_pairs(std::span<const View<const float>> parameters) const {
+    Tensor<float> pairs(Shape{1, reach.queries, reach.keys});
+    std::fill(pairs.begin(), pairs.end(), -std::numeric_limits<float>::infinity());
+    for (Index t = 0; t < reach.queries; ++t) {
+      const AftReach::Range seen = reach(t);
+      const Matrix<float> row(pairs.data() + t * reach.keys, 1, reach.keys);
+      const Matrix<float> biased = row.middle_columns(seen.first, seen.last - seen.first);
+      fill(row.middle_columns(0, seen.before), 0);
+      fill(row.middle_columns(seen.after, reach.keys - seen.after), 0);
+      if (biased.columns == 0) continue;
+      if (rank > 0)
+        kernels::gemm(matrix_of(parameters[0]).middle_rows(t, 1),
+                      transposed(matrix_of(parameters[1]).middle_rows(seen.first, biased.columns)), biased);
+      else
+        std::copy_n(matrix_of(parameters[0])[t] + seen.first, biased.columns, biased.data);
+    }
+    return pairs;
   }
 
   /// Of w for so many pairs of a query and a key, and of du and dp.

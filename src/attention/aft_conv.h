@@ -19,6 +19,8 @@
 #include "heed/attention/mechanism_base.h"
 #include "heed/kernels/neighbourhood.h"
 
+#include <limits>
+
 namespace heed {
 
 struct AftConv {
@@ -76,6 +78,30 @@ struct AftConv {
                     const Scratch<T>& scratch, const AttentionGradient<T>& gradient, const Bias<T>& dbias) const;
 
   Cost cost(const AttentionShape& s) const;
+
+  /// The biases of all pairs, [heads, N, N]: -inf where a query does not see a key.
+  Tensor<float> biases_of_pairs(const AttentionShape& s, const Bias<const float>& bias) const {
+    const kernels::Neighbourhood cells = grid(s);
+    const Index N = cells.cells();
+    Tensor<float> pairs(Shape{s.heads, N, N});
+    std::fill(pairs.begin(), pairs.end(), masked ? -std::numeric_limits<float>::infinity() : 0);
+    for (Index h = 0; h < s.heads; ++h)
+      for (Index t = 0; t < N; ++t) {
+        const Index y = t / cells.width, x = t % cells.width;
+        const kernels::Neighbourhood::Window near = cells.around(y, x);
+        for (Index row = near.top; row < near.bottom; ++row)
+          for (Index column = near.left; column < near.right; ++column)
+            pairs[(h * N + t) * N + row * cells.width + column] = bias.used(h, cells.place(row - y, column - x));
+      }
+    return pairs;
+  }
+
+  /// The biases of each head as they lie in the window, [heads, s, s] or [heads, 1, s].
+  Tensor<float> windows(const AttentionShape& s, const Bias<const float>& bias) const {
+    Tensor<float> windows(Shape{s.heads, dims == 2 ? size : 1, size});
+    for (Index h = 0; h < s.heads; ++h) std::copy_n(bias.used[h], biases.places, windows.data() + h * biases.places);
+    return windows;
+  }
 
  private:
   kernels::Neighbourhood grid(const AttentionShape& s) const {

@@ -165,6 +165,11 @@ struct AftFull {
     return cost;
   }
 
+  /// The biases of all pairs, [1, N, M]: -inf where a query does not see a key.
+  Tensor<float> biases_of_pairs(const AttentionInput<float>& in) const {
+    return bias(sizes(in.shape)).of_pairs(in.parameters);
+  }
+
  private:
   /// y = value / mass.
   template <class T>

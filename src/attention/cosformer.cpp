@@ -23,6 +23,31 @@
 
 namespace heed {
 
+namespace {
+
+/// relu(x) times the weights of the tokens, [positions, 2 or 4]; without weights once.
+template <class T>
+struct ReluFeatures final : KernelFeatures<T> {
+  using typename KernelFeatures<T>::Side;
+
+  explicit ReluFeatures(Matrix<T> weights) : weights(weights) {}
+
+  void make(Side, Index first, Matrix<const T> x, Matrix<T> f) const override {
+    kernels::weighted_relu(x, weights_of(first, x.rows), f);
+  }
+  // dx = sum_a w_a df_a where x > 0
+  void undo(Side, Index first, Matrix<const T> x, Matrix<T>, Matrix<T> df, Update update, Matrix<T> dx) const override {
+    kernels::weighted_relu_backward(x, weights_of(first, x.rows), df, update, dx);
+  }
+
+ private:
+  Matrix<T> weights_of(Index first, Index count) const { return weights ? weights.middle_rows(first, count) : weights; }
+
+  Matrix<T> weights;
+};
+
+}  // namespace
+
 class Cosformer : public MechanismBase<Cosformer> {
  public:
   static constexpr const char* mechanism_name = "cosformer";
@@ -45,12 +70,13 @@ class Cosformer : public MechanismBase<Cosformer> {
   void check(const AttentionShape& s) const override {
     if (reweight != Reweight::two) return;
     require(!s.class_token, "[cosformer] reweight is 2d; a class token has no place on the grid: expected none or 1d");
-    require(s.queries == s.keys && s.grid_height > 0 && s.grid_height * s.grid_width == s.queries,
-            "[cosformer] reweight is 2d; {} queries and {} keys have no image grid of {} x {}", s.queries, s.keys,
-            s.grid_height, s.grid_width);
+    require(
+        s.queries == s.keys && s.grid_height > 0 && s.grid_height * s.grid_width == s.queries,
+        "[cosformer] reweight is 2d; expected an image grid of the tokens, but {} queries and {} keys are not {} x {}",
+        s.queries, s.keys, s.grid_height, s.grid_width);
   }
 
-  // Saved: the numbers that features are multiplied by, a row for each position; features of q and k, and sums.
+  // Saved: the numbers that features are multiplied by, a row for each position; and what kernel attention saves.
   template <class T>
   struct Saved {
     Matrix<T> weights;
@@ -69,46 +95,26 @@ class Cosformer : public MechanismBase<Cosformer> {
   template <class T>
   void run_forward(const AttentionInput<T>& in, Heads<T> out, const Saved<T>& saved,
                    const KernelScratch<T>& scratch) const {
-    const KernelAttention kernel = this->kernel(in.shape);
     set_weights(in.shape, saved.weights);
-    for (Index h = 0; h < in.shape.heads; ++h)
-      kernel.head(h, in, saved.kernel, scratch)
-          .forward(features_of(in.q[h], saved.weights), features_of(in.k[h], saved.weights), out[h]);
+    kernel(in.shape).forward(in, ReluFeatures<T>(saved.weights), out, saved.kernel, scratch);
   }
-
-  // Of features, dx = sum_a w_a df_a where x > 0; all else is undone in kernel_attention.h.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T> out, Heads<const T> dout, const Saved<T>& saved,
                     const KernelScratch<T>& scratch, const AttentionGradient<T>& gradient) const {
-    const KernelAttention kernel = this->kernel(in.shape);
-    const auto to_gradient = [&](Matrix<const T> x, Matrix<T> dx) {
-      return [x, dx, w = saved.weights, update = gradient.update](Index first, Matrix<T> f, Matrix<T> df) {
-        kernels::weighted_relu_backward(x.middle_rows(first, f.rows), rows_of(w, first, f.rows), df, update,
-                                        dx.middle_rows(first, f.rows));
-      };
-    };
-    for (Index h = 0; h < in.shape.heads; ++h)
-      kernel.head(h, in, saved.kernel, scratch)
-          .backward(out[h], dout[h], gradient.update, to_gradient(in.q[h], gradient.q[h]),
-                    to_gradient(in.k[h], gradient.k[h]), gradient.v[h]);
+    kernel(in.shape).backward(in, ReluFeatures<T>(saved.weights), out, dout, saved.kernel, scratch, gradient);
   }
-
   template <class T>
   void run_map(const AttentionInput<T>& in, Heads<T> map, const Saved<T>& saved,
                const KernelScratch<T>& scratch) const {
-    const KernelAttention kernel = this->kernel(in.shape);
     set_weights(in.shape, saved.weights);
-    for (Index h = 0; h < in.shape.heads; ++h)
-      kernel.head(h, in, saved.kernel, scratch)
-          .make_map(features_of(in.q[h], saved.weights), features_of(in.k[h], saved.weights), map[h]);
+    kernel(in.shape).make_map(in, ReluFeatures<T>(saved.weights), map, saved.kernel, scratch);
   }
 
-  // The cosines and sines depend on positions alone: they are constants, as 1 / sqrt(d) is.
   Cost cost(const AttentionShape& shape) const override {
-    const Index tokens = shape.queries + shape.keys, weights = reweight == Reweight::none ? 0 : copies();
-    Cost cost = kernel(shape).cost();
-    cost.forward += kernels::weighted_relu_counts(tokens, shape.width, weights);
-    cost.backward += kernels::weighted_relu_backward_counts(tokens, shape.width, weights);
+    const Index weights = reweight == Reweight::none ? 0 : copies();
+    const auto features = [&](Index tokens) { return kernels::weighted_relu_counts(tokens, shape.width, weights); };
+    Cost cost = kernel(shape).cost(features(shape.queries), features(shape.keys));
+    cost.backward += kernels::weighted_relu_backward_counts(shape.queries + shape.keys, shape.width, weights);
     return shape.heads * cost;
   }
 
@@ -118,18 +124,6 @@ class Cosformer : public MechanismBase<Cosformer> {
 
   KernelAttention kernel(const AttentionShape& s) const {
     return {.heads = s.heads, .N = s.queries, .M = s.keys, .p = copies() * s.width, .e = s.value_width, .eps = 1e-6};
-  }
-
-  /// Makes the features of rows of x. Without weights there are no rows of them either.
-  template <class T>
-  static auto features_of(Matrix<const T> x, Matrix<T> w) {
-    return [x, w](Index first, Matrix<T> f) {
-      kernels::weighted_relu(x.middle_rows(first, f.rows), rows_of(w, first, f.rows), f);
-    };
-  }
-  template <class T>
-  static Matrix<T> rows_of(Matrix<T> w, Index first, Index count) {
-    return w ? w.middle_rows(first, count) : w;
   }
 
   template <class T>

@@ -15,6 +15,29 @@
 
 namespace heed {
 
+namespace {
+
+/// qn and kn are the features f and g; all of kn is made at once.
+template <class T>
+struct SoftmaxFeatures final : KernelFeatures<T> {
+  using typename KernelFeatures<T>::Side;
+
+  void make(Side side, Index, Matrix<const T> x, Matrix<T> p) const override {
+    if (side == KernelFeatures<T>::keys) return kernels::softmax_columns(x, p);
+    for (Index i = 0; i < p.rows; ++i) std::copy_n(x[i], p.columns, p[i]);
+    kernels::softmax_rows(p);
+  }
+  // With p = softmax(x), dx = p (dp - sum p dp), by rows for q and by columns for k.
+  void undo(Side side, Index, Matrix<const T>, Matrix<T> p, Matrix<T> dp, Update update, Matrix<T> dx) const override {
+    if (side == KernelFeatures<T>::keys) return kernels::softmax_columns_backward(p, dp, update, dx);
+    kernels::attention_softmax_backward({1.0}, p, dp);
+    for (Index i = 0; i < p.rows; ++i)
+      for (Index c = 0; c < p.columns; ++c) write(update, dx(i, c), dp(i, c));
+  }
+};
+
+}  // namespace
+
 class Efficient : public MechanismBase<Efficient> {
  public:
   static constexpr const char* mechanism_name = "efficient";
@@ -27,7 +50,6 @@ class Efficient : public MechanismBase<Efficient> {
   static std::vector<OptionValues> variants() { return {{}}; }
   static std::vector<MechanismSetting> settings() { return {{.label = "efficient", .linear = true}}; }
 
-  // qn and kn are the features f and g.
   template <class T>
   KernelSaved<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
     return kernel(shape).saved(carve);
@@ -40,47 +62,24 @@ class Efficient : public MechanismBase<Efficient> {
   template <class T>
   void run_forward(const AttentionInput<T>& in, Heads<T> out, const KernelSaved<T>& saved,
                    const KernelScratch<T>& scratch) const {
-    const KernelAttention kernel = this->kernel(in.shape);
-    for (Index h = 0; h < in.shape.heads; ++h)
-      kernel.head(h, in, saved, scratch).forward(over_channels(in.q[h]), over_tokens(in.k[h]), out[h]);
+    kernel(in.shape).forward(in, SoftmaxFeatures<T>(), out, saved, scratch);
   }
-
-  // With p = softmax(x), dx = p (dp - sum p dp), by rows for q and by columns for k; all else is undone in
-  // kernel_attention.h.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T> out, Heads<const T> dout, const KernelSaved<T>& saved,
                     const KernelScratch<T>& scratch, const AttentionGradient<T>& gradient) const {
-    const KernelAttention kernel = this->kernel(in.shape);
-    const Update update = gradient.update;
-    for (Index h = 0; h < in.shape.heads; ++h) {
-      const Matrix<T> dq = gradient.q[h], dk = gradient.k[h];
-      const auto undo_qn = [update, dq](Index first, Matrix<T> qn, Matrix<T> dqn) {
-        kernels::attention_softmax_backward({1.0}, qn, dqn);
-        for (Index i = 0; i < qn.rows; ++i)
-          for (Index c = 0; c < qn.columns; ++c) write(update, dq(first + i, c), dqn(i, c));
-      };
-      const auto undo_kn = [update, dk](Index, Matrix<T> kn, Matrix<T> dkn) {
-        kernels::softmax_columns_backward(kn, dkn, update, dk);
-      };
-      kernel.head(h, in, saved, scratch).backward(out[h], dout[h], update, undo_qn, undo_kn, gradient.v[h]);
-    }
+    kernel(in.shape).backward(in, SoftmaxFeatures<T>(), out, dout, saved, scratch, gradient);
   }
-
   template <class T>
   void run_map(const AttentionInput<T>& in, Heads<T> map, const KernelSaved<T>& saved,
                const KernelScratch<T>& scratch) const {
-    const KernelAttention kernel = this->kernel(in.shape);
-    for (Index h = 0; h < in.shape.heads; ++h)
-      kernel.head(h, in, saved, scratch).make_map(over_channels(in.q[h]), over_tokens(in.k[h]), map[h]);
+    kernel(in.shape).make_map(in, SoftmaxFeatures<T>(), map, saved, scratch);
   }
 
   Cost cost(const AttentionShape& shape) const override {
     const auto [N, M, d, e] = shape.sizes();
-    Cost cost = kernel(shape).cost();
-    cost.forward += kernels::softmax_counts(N, N * d) + kernels::softmax_columns_counts(M, d);
+    Cost cost = kernel(shape).cost(kernels::softmax_counts(N, N * d), kernels::softmax_columns_counts(M, d));
     cost.backward +=
         kernels::attention_softmax_backward_counts(N, N * d) + kernels::softmax_columns_backward_counts(M, d);
-    cost.attention_exp = cost.forward.exp;
     return shape.heads * cost;
   }
 
@@ -93,19 +92,6 @@ class Efficient : public MechanismBase<Efficient> {
             .e = s.value_width,
             .normalised = false,
             .keys_together = true};
-  }
-
-  /// Make rows of qn, and all of kn.
-  template <class T>
-  static auto over_channels(Matrix<const T> q) {
-    return [q](Index first, Matrix<T> qn) {
-      for (Index i = 0; i < qn.rows; ++i) std::copy_n(q[first + i], qn.columns, qn[i]);
-      kernels::softmax_rows(qn);
-    };
-  }
-  template <class T>
-  static auto over_tokens(Matrix<const T> k) {
-    return [k](Index, Matrix<T> kn) { kernels::softmax_columns(k, kn); };
   }
 };
 

@@ -15,6 +15,23 @@
 
 namespace heed {
 
+namespace {
+
+template <class T>
+struct EluFeatures final : KernelFeatures<T> {
+  using typename KernelFeatures<T>::Side;
+
+  void make(Side, Index, Matrix<const T> x, Matrix<T> f) const override {
+    for (Index i = 0; i < f.rows; ++i) kernels::elu_plus_1_forward(f.columns, x[i], f[i]);
+  }
+  // dx = df f'(x)
+  void undo(Side, Index, Matrix<const T>, Matrix<T> f, Matrix<T> df, Update update, Matrix<T> dx) const override {
+    for (Index i = 0; i < f.rows; ++i) kernels::elu_plus_1_backward(f.columns, f[i], df[i], update, dx[i]);
+  }
+};
+
+}  // namespace
+
 class Linear : public MechanismBase<Linear> {
  public:
   static constexpr const char* mechanism_name = "linear";
@@ -43,37 +60,24 @@ class Linear : public MechanismBase<Linear> {
   template <class T>
   void run_forward(const AttentionInput<T>& in, Heads<T> out, const KernelSaved<T>& saved,
                    const KernelScratch<T>& scratch) const {
-    const KernelAttention kernel = this->kernel(in.shape);
-    for (Index h = 0; h < in.shape.heads; ++h)
-      kernel.head(h, in, saved, scratch).forward(features_of(in.q[h]), features_of(in.k[h]), out[h]);
+    kernel(in.shape).forward(in, EluFeatures<T>(), out, saved, scratch);
   }
-
-  // Of features, dx = df(x) f'(x); all else is undone in kernel_attention.h.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T> out, Heads<const T> dout, const KernelSaved<T>& saved,
                     const KernelScratch<T>& scratch, const AttentionGradient<T>& gradient) const {
-    const KernelAttention kernel = this->kernel(in.shape);
-    const Update update = gradient.update;
-    for (Index h = 0; h < in.shape.heads; ++h)
-      kernel.head(h, in, saved, scratch)
-          .backward(out[h], dout[h], update, to_gradient(update, gradient.q[h]), to_gradient(update, gradient.k[h]),
-                    gradient.v[h]);
+    kernel(in.shape).backward(in, EluFeatures<T>(), out, dout, saved, scratch, gradient);
   }
-
   template <class T>
   void run_map(const AttentionInput<T>& in, Heads<T> map, const KernelSaved<T>& saved,
                const KernelScratch<T>& scratch) const {
-    const KernelAttention kernel = this->kernel(in.shape);
-    for (Index h = 0; h < in.shape.heads; ++h)
-      kernel.head(h, in, saved, scratch).make_map(features_of(in.q[h]), features_of(in.k[h]), map[h]);
+    kernel(in.shape).make_map(in, EluFeatures<T>(), map, saved, scratch);
   }
 
   Cost cost(const AttentionShape& shape) const override {
-    const Index numbers = (shape.queries + shape.keys) * shape.width;
-    Cost cost = kernel(shape).cost();
-    cost.forward += kernels::elu_plus_1_forward_counts(numbers);
-    cost.backward += kernels::elu_plus_1_backward_counts(numbers);
-    cost.attention_exp = cost.forward.exp;
+    const Index of_queries = shape.queries * shape.width, of_keys = shape.keys * shape.width;
+    Cost cost =
+        kernel(shape).cost(kernels::elu_plus_1_forward_counts(of_queries), kernels::elu_plus_1_forward_counts(of_keys));
+    cost.backward += kernels::elu_plus_1_backward_counts(of_queries + of_keys);
     return shape.heads * cost;
   }
 
@@ -81,20 +85,6 @@ class Linear : public MechanismBase<Linear> {
   KernelAttention kernel(const AttentionShape& s) const {
     return {
         .heads = s.heads, .N = s.queries, .M = s.keys, .p = s.width, .e = s.value_width, .causal = causal, .eps = 1e-6};
-  }
-
-  /// Makes the features of rows of x, and their gradient that of these rows.
-  template <class T>
-  static auto features_of(Matrix<const T> x) {
-    return [x](Index first, Matrix<T> f) {
-      for (Index i = 0; i < f.rows; ++i) kernels::elu_plus_1_forward(f.columns, x[first + i], f[i]);
-    };
-  }
-  template <class T>
-  static auto to_gradient(Update update, Matrix<T> dx) {
-    return [update, dx](Index first, Matrix<T> f, Matrix<T> df) {
-      for (Index i = 0; i < f.rows; ++i) kernels::elu_plus_1_backward(f.columns, f[i], df[i], update, dx[first + i]);
-    };
   }
 };
 

@@ -59,8 +59,8 @@ class Nystrom : public MechanismBase<Nystrom> {
               "[nystrom] landmarks is {}; it must divide the {} queries and {} keys", landmarks, s.queries, s.keys);
     } else {
       require(s.queries == s.keys && s.grid_height > 0 && s.grid_height * s.grid_width + s.class_token == s.queries,
-              "[nystrom] ratio is {}; {} queries and {} keys have no image grid of {} x {}", ratio, s.queries, s.keys,
-              s.grid_height, s.grid_width);
+              "[nystrom] ratio is {}; expected an image grid of the tokens, but {} queries and {} keys are not {} x {}",
+              ratio, s.queries, s.keys, s.grid_height, s.grid_width);
       require(s.grid_height % ratio == 0 && s.grid_width % ratio == 0,
               "[nystrom] ratio is {}; it must divide the grid, {} x {}", ratio, s.grid_height, s.grid_width);
     }

@@ -13,6 +13,7 @@
 // it clamps. Other norms, and none, for its ablation. A causal form is not defined: the norm is one over all tokens.
 #include "heed/attention/map_blocks.h"
 #include "heed/kernels/normalize.h"
+#include "heed/kernels/rows.h"
 
 namespace heed {
 
@@ -149,6 +150,23 @@ class Sima : public MechanismBase<Sima> {
       const Matrix<const T> kn = normalize(in.k[h], saved.kn[h], saved.norms[h][1]);
       kernels::Gemm{in.products}(qn, transposed(kn), map[h]);
     }
+  }
+
+  // Figures 3 and 4: a token whose vector is long takes a large part in qn kn^T, which makes it important.
+  std::vector<PictureInfo> pictures() const override {
+    return {{"queries", "Importance of each query: the length of qn", PictureAxes::tokens},
+            {"keys", "Importance of each key: the length of kn", PictureAxes::tokens}};
+  }
+  Tensor<float> picture(const std::string& name, const AttentionInput<float>& in) const override {
+    const Heads<const float>& x = name == "keys" ? in.k : in.q;
+    const Index tokens = x.first.rows, d = x.first.columns;
+    Tensor<float> lengths(Shape{x.count, tokens}), xn(Shape{tokens, d}), norms(Shape{d});
+    for (Index h = 0; h < x.count; ++h) {
+      const Matrix<const float> rows = normalize(x[h], Matrix<float>(xn.data(), tokens, d), norms.data());
+      kernels::row_dots(rows, rows, lengths.data() + h * tokens);
+    }
+    for (float& length : lengths) length = std::sqrt(length);
+    return lengths;
   }
 
   Cost cost(const AttentionShape& shape) const override {

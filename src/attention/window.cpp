@@ -54,8 +54,8 @@ class Window : public MechanismBase<Window> {
     }
     require(!s.class_token, "[window] dims is 2; a class token has no place on the grid: expected dims=1");
     require(s.queries == s.keys && s.grid_height > 0 && s.grid_height * s.grid_width == s.queries,
-            "[window] dims is 2; {} queries and {} keys have no image grid of {} x {}", s.queries, s.keys,
-            s.grid_height, s.grid_width);
+            "[window] dims is 2; expected an image grid of the tokens, but {} queries and {} keys are not {} x {}",
+            s.queries, s.keys, s.grid_height, s.grid_width);
     require(s.grid_height % window == 0 && s.grid_width % window == 0,
             "[window] window is {}; it must divide the grid, {} x {}", window, s.grid_height, s.grid_width);
     require(shift >= 0 && shift < window, "[window] shift is {}; expected 0 to {}, less than window", shift,

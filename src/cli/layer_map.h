@@ -9,6 +9,12 @@
 
 namespace heed::cli {
 
+/// The patch of a layer's grid that the middle of a patch of the first layer's lies in.
+Patch patch_in(PatchGrid grid, PatchGrid first, Patch patch);
+
+/// The maps of the first image that a layer is given: map_shape().
+Tensor<float> map_of(const AttentionSite<float>& site);
+
 /// The attention maps of a layer over one image, all heads.
 class LayerMap {
  public:

@@ -56,6 +56,18 @@ std::string misfit(const Mechanism& mechanism) {
   }
 }
 
+/// What heed maps draws of it, with any of its options.
+void print_pictures(const MechanismEntry& entry) {
+  std::map<std::string, std::string> meanings;
+  for (const OptionValues& options : entry.variants()) {
+    const auto mechanism = entry.make(options);
+    if (mechanism->traits().map) meanings["map"] = "the attention map, which is drawn if no other is asked for";
+    for (const PictureInfo& picture : mechanism->pictures()) meanings.emplace(picture.name, picture.meaning);
+  }
+  std::cout << fmt::format("\nheed maps RUN IMAGE --show ...{}\n", meanings.empty() ? " has nothing to draw" : "");
+  for (const auto& [name, meaning] : meanings) std::cout << fmt::format("  {:<12} {}\n", name, meaning);
+}
+
 /// One mechanism in full.
 int list_one(const std::string& name) {
   const MechanismEntry& entry = find_mechanism(name);
@@ -71,6 +83,7 @@ int list_one(const std::string& name) {
   const OptionValues first = entry.settings().front().options;
   const std::unique_ptr<Mechanism> mechanism = entry.make(first);
   print_tensors(*mechanism);
+  print_pictures(entry);
   std::string sets;
   for (const auto& [option, value] : first) sets += fmt::format(" --set attention.{}={}", option, value);
   std::cout << fmt::format(

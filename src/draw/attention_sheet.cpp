@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::uint8_t brightest = 255;
 constexpr Colour paper{255, 255, 255}, ink{34, 34, 34}, pale_ink{120, 120, 120};
-constexpr const char* channels_label = "channels";
 constexpr Index margin = 28, gap = 14, label_gap = 14, least_text_width = 330;
 
 /// Where things stand, in pixels.
@@ -39,8 +38,8 @@ Layout lay_out(const AttentionSheet& sheet) {
   for (std::size_t i = 0; i < sheet.blocks.size(); ++i) {
     const BlockWeights& block = sheet.blocks[i];
     if (block.weights.size() > 0) at.heads = std::max(at.heads, block.weights.shape()[0]);
-    labels = std::max({labels, text_width(fmt::format("block {}", i + 1)), text_width(block.mechanism),
-                       block.of_channels ? text_width(channels_label) : 0});
+    labels = std::max(
+        {labels, text_width(fmt::format("block {}", i + 1)), text_width(block.mechanism), text_width(block.label)});
   }
   at.left = margin + labels + label_gap;
   at.header_text = at.left + at.cell + 2 * gap;
@@ -77,8 +76,8 @@ class Drawing {
 
   Image draw() {
     header();
-    for (Index h = 0; h < at_.heads; ++h)
-      centred(at_.top - line_height, at_.column(h), fmt::format("head {}", h + 1), ink);
+    for (std::size_t h = 0; h < sheet_.columns.size(); ++h)
+      centred(at_.top - line_height, at_.column(static_cast<Index>(h)), sheet_.columns[h], ink);
     for (std::size_t i = 0; i < sheet_.blocks.size(); ++i) row(i);
     return canvas_.image();
   }
@@ -128,16 +127,16 @@ class Drawing {
     const Index y = at_.rows[i], middle = y + (has_map ? at_.cell / 2 : line_height);
     right_aligned(middle - line_height, fmt::format("block {}", i + 1), ink);
     right_aligned(middle + 4, block.mechanism, pale_ink);
-    if (block.of_channels) right_aligned(middle + 4 + line_height, channels_label, pale_ink);
+    right_aligned(middle + 4 + line_height, block.label, pale_ink);
     if (!has_map) {
-      centred(middle - capital_height / 2, at_.left, "no map", pale_ink);
+      centred(middle - capital_height / 2, at_.left, "no " + sheet_.kind, pale_ink);
       return;
     }
     const Index heads = block.weights.shape()[0], rows = block.weights.shape()[1], columns = block.weights.shape()[2];
     for (Index h = 0; h < heads; ++h) {
       const Matrix weights(block.weights.data() + h * rows * columns, rows, columns);
-      map(y, at_.column(h), weights, !block.of_channels);
-      if (!block.of_channels) mark_query(y, at_.column(h));
+      map(y, at_.column(h), weights, block.over_image);
+      if (block.over_image) mark_query(y, at_.column(h));
     }
   }
 
@@ -218,10 +217,21 @@ Tensor<float> patch_weights(View<const float> map, PatchGrid grid, std::optional
   return weights;
 }
 
-Tensor<float> channel_weights(View<const float> map) {
-  require_finite(map);
-  Tensor<float> weights(map.shape());
-  std::copy(map.begin(), map.end(), weights.begin());
+Tensor<float> token_weights(View<const float> numbers, PatchGrid grid, bool class_token) {
+  require_finite(numbers);
+  const Index heads = numbers.shape()[0], tokens = numbers.shape()[1];
+  const PatchGrid of_tokens = key_grid(tokens, grid, class_token);
+  Tensor<float> weights(Shape{heads, of_tokens.rows, of_tokens.columns});
+  for (Index h = 0; h < heads; ++h)
+    std::copy_n(numbers.begin() + h * tokens + class_token, of_tokens.patches(),
+                weights.begin() + h * of_tokens.patches());
+  return weights;
+}
+
+Tensor<float> matrix_weights(View<const float> matrices) {
+  require_finite(matrices);
+  Tensor<float> weights(matrices.shape());
+  std::copy(matrices.begin(), matrices.end(), weights.begin());
   return weights;
 }
 

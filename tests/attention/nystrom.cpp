@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(bad_options) {
              "[nystrom] iterations is 65; expected 0 to 64");
   BOOST_TEST(refusal("nystrom", {{"landmarks", "-1"}}, shape) == "[nystrom] landmarks is -1; expected 1 or more");
   BOOST_TEST(refusal("nystrom", {{"ratio", "2"}}, {.queries = 4, .keys = 4}) ==
-             "[nystrom] ratio is 2; 4 queries and 4 keys have no image grid of 0 x 0");
+             "[nystrom] ratio is 2; expected an image grid of the tokens, but 4 queries and 4 keys are not 0 x 0");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

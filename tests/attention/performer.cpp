@@ -153,8 +153,9 @@ BOOST_AUTO_TEST_CASE(what_papers_count) {
 }
 
 BOOST_AUTO_TEST_CASE(refused) {
-  BOOST_TEST(refusal("performer", {}) == "[performer] features is 0; expected 1 to 65536");
-  BOOST_TEST(refusal("performer", {{"features", "-1"}}) == "[performer] features is -1; expected 1 to 65536");
+  BOOST_TEST(refusal("performer", {}) == "[performer] features is 0; expected 1 to 65536, the rows of omega");
+  BOOST_TEST(refusal("performer", {{"features", "-1"}}) ==
+             "[performer] features is -1; expected 1 to 65536, the rows of omega");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -158,7 +158,7 @@ BOOST_AUTO_TEST_CASE(bad_options) {
                      {.queries = 5, .keys = 5, .grid_height = 2, .grid_width = 2, .class_token = true}) ==
              "[window] dims is 2; a class token has no place on the grid: expected dims=1");
   BOOST_TEST(refusal("window", {{"window", "1"}, {"dims", "2"}}, {.queries = 4, .keys = 4}) ==
-             "[window] dims is 2; 4 queries and 4 keys have no image grid of 0 x 0");
+             "[window] dims is 2; expected an image grid of the tokens, but 4 queries and 4 keys are not 0 x 0");
   BOOST_TEST(refusal("window", {{"window", "2"}}, {.queries = 7, .keys = 5}) ==
              "[window] window is 2; the last of 7 queries sees none of 5 keys: expected 3 or more");
   BOOST_TEST(refusal("window", {{"window", "3"}}, {.queries = 7, .keys = 5}) == "");

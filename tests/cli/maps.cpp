@@ -127,6 +127,51 @@ BOOST_AUTO_TEST_CASE(maps_among_channels) {
   BOOST_TEST(load_image(run.directory / "1.png").size.height > 3 * 156);
 }
 
+// What a mechanism has to show, by name; without a name its map, or the first picture where it has no map.
+BOOST_AUTO_TEST_CASE(pictures_of_a_mechanism) {
+  const RunAndImages aft("cls", "aft"), sima("cls", "sima");
+  for (const char* const line :
+       {"run a.png -o 0.png", "run a.png -o 1.png --show weights", "run a.png -o 2.png --show keys",
+        "run a.png -o 3.png --show biases", "run a.png -o 4.png --show biases --query 2,2",
+        "run b.png -o 5.png --show biases", "run b.png -o 6.png --show keys"})
+    BOOST_TEST(aft.maps(line).status == 0, line);
+  BOOST_TEST((aft.content("0.png") == aft.content("1.png")));
+  for (const char* const other : {"0.png", "2.png", "4.png", "5.png"})
+    BOOST_TEST((aft.content("3.png") != aft.content(other)));
+  BOOST_TEST((aft.content("2.png") != aft.content("6.png")));
+  for (const char* const line : {"run a.png -o 0.png", "run a.png -o 1.png --show map",
+                                 "run a.png -o 2.png --show queries", "run a.png -o 3.png --show keys"})
+    BOOST_TEST(sima.maps(line).status == 0, line);
+  BOOST_TEST((sima.content("0.png") == sima.content("1.png")));
+  BOOST_TEST((sima.content("1.png") != sima.content("2.png")));
+  BOOST_TEST((sima.content("2.png") != sima.content("3.png")));
+}
+
+BOOST_FIXTURE_TEST_CASE(maps_of_all_blocks_multiplied, RunAndImages) {
+  for (const char* const line :
+       {"run a.png -o 1.png", "run a.png -o 2.png --rollout", "run a.png -o 3.png --rollout --query 1,2"})
+    BOOST_TEST(maps(line).status == 0, line);
+  BOOST_TEST((content("1.png") != content("2.png")));
+  BOOST_TEST((content("2.png") != content("3.png")));
+}
+
+// Where there is nothing to draw, nothing to multiply, or nothing of that name.
+BOOST_AUTO_TEST_CASE(pictures_that_there_are_not) {
+  const auto refused = [](const std::string& mechanism, const std::string& arguments, const std::string& piece) {
+    const RunAndImages run("cls", mechanism);
+    const CommandResult result = run.maps("run a.png -o x.png " + arguments);
+    BOOST_TEST(result.status == 2, arguments);
+    BOOST_TEST(is_line_with(result.errors, piece), arguments << ": " << result.errors);
+    BOOST_TEST(!run.exists("x.png"));
+  };
+  refused("softmax", "--show keys", "--show keys: no block of this model has it; expected map");
+  refused("sima", "--show weights", "--show weights: no block of this model has it; expected keys, map, queries");
+  refused("aft", "--show map", "--show map: no block of this model has it; expected biases, keys, weights");
+  refused("aft", "--rollout", "--rollout: block 1, aft, has no attention map; expected maps of tokens, N x N");
+  refused("xca", "--rollout", "--rollout: block 1, xca, has a map of channels; expected maps of tokens, N x N");
+  refused("softmax", "--rollout --show map", "--rollout");
+}
+
 BOOST_FIXTURE_TEST_CASE(bad_input_is_one_line_and_leaves_nothing, RunAndImages) {
   write_file(directory / "text.png", "no image");
   const auto refused = [&](const std::string& arguments, const std::string& piece) {

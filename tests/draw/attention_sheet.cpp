@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(a_weight_is_drawn_over_its_patch) {
 // The maps of a block may have any number of rows and columns: each number is drawn over its part of the cell.
 BOOST_AUTO_TEST_CASE(a_map_of_any_size_is_drawn) {
   AttentionSheet sheet = small_sheet();
-  sheet.blocks[1] = {"softmax", Tensor<float>(Shape{2, 1, 4}, {1, 1, 1, 1, 4, 0, 1, 2}), true};
+  sheet.blocks[1] = {"softmax", Tensor<float>(Shape{2, 1, 4}, {1, 1, 1, 1, 4, 0, 1, 2}), false, "channels"};
   const Image image = draw_attention(sheet);
   const Index top = image.size.height - 28 - 24 - 152, left = 28 + text_width("channels") + 14 + 152 + 14;
   for (const Index down : {0, 151})
@@ -199,7 +199,7 @@ BOOST_AUTO_TEST_CASE(a_map_of_zeros_is_drawn) {
   BOOST_TEST(count(draw_attention(sheet), over_grey(sequential_colour(0), 0)) >= 4 * 152 * 152);
 }
 
-BOOST_AUTO_TEST_CASE(a_map_of_channels_is_drawn_without_the_image) {
+BOOST_AUTO_TEST_CASE(matrices_are_drawn_without_the_image) {
   AttentionSheet sheet = small_sheet();
   sheet.image.pixels.assign(64, 50);
   sheet.query = Patch{0, 0};
@@ -207,8 +207,9 @@ BOOST_AUTO_TEST_CASE(a_map_of_channels_is_drawn_without_the_image) {
     Tensor<float> weights(Shape{2, 4, 4});
     std::fill(weights.begin(), weights.end(), 1.0f);
     weights[16 + 15] = 4;
-    block.weights = channel_weights(weights.view());
-    block.of_channels = true;
+    block.weights = matrix_weights(weights.view());
+    block.over_image = false;
+    block.label = "channels";
   }
   const Image image = draw_attention(sheet);
   const Index top = image.size.height - 28 - 24 - 152, left = 28 + text_width("channels") + 14 + 152 + 14;
@@ -217,7 +218,34 @@ BOOST_AUTO_TEST_CASE(a_map_of_channels_is_drawn_without_the_image) {
   BOOST_TEST((pixel(image, top + 151 - 38, left + 151) == over_grey(sequential_colour(0.25), 255)));
   Tensor<float> infinite(Shape{1, 1, 1});
   infinite[0] = std::numeric_limits<float>::infinity();
-  BOOST_TEST(error_of([&] { channel_weights(infinite.view()); }) == "an attention map holds inf");
+  BOOST_TEST(error_of([&] { matrix_weights(infinite.view()); }) == "an attention map holds inf");
+}
+
+BOOST_AUTO_TEST_CASE(columns_are_named) {
+  AttentionSheet sheet = small_sheet();
+  const Image without = draw_attention(sheet);
+  sheet.columns = {"head 1", "head 2"};
+  const Image with = draw_attention(sheet);
+  BOOST_TEST((with.size == without.size));
+  sheet.columns.pop_back();
+  BOOST_TEST(with.pixels != without.pixels);
+  BOOST_TEST(with.pixels != draw_attention(sheet).pixels);
+}
+
+// Two heads; a class token and a grid of 2 x 4, or one of 1 x 2 without a class token.
+BOOST_AUTO_TEST_CASE(token_weights_are_those_of_the_patches) {
+  Tensor<float> numbers(Shape{2, 9});
+  for (Index i = 0; i < 18; ++i) numbers[i] = static_cast<float>(i);
+  const Tensor<float> weights = token_weights(numbers.view(), {2, 4}, true);
+  BOOST_TEST((weights.shape() == Shape{2, 2, 4}));
+  for (Index h = 0; h < 2; ++h)
+    for (Index p = 0; p < 8; ++p) BOOST_TEST(weights[h * 8 + p] == static_cast<float>(9 * h + 1 + p));
+  const Tensor<float> coarse = token_weights(Tensor<float>(Shape{1, 2}, {5, 7}).view(), {2, 4}, false);
+  BOOST_TEST((coarse.shape() == Shape{1, 1, 2}));
+  BOOST_TEST(coarse[1] == 7);
+  BOOST_TEST(error_of([&] {
+               token_weights(numbers.view(), {2, 4}, false);
+             }) == "an attention map has 9 keys; expected a grid of patches like that of the queries, 2 x 4");
 }
 
 BOOST_AUTO_TEST_CASE(patch_weights_are_those_of_the_query) {

@@ -35,23 +35,20 @@ Heads<const T> heads_of(const Tensor<T>& x, Index image) {
   return {{x.data() + image * s[1] * s[2] * s[3], s[2], s[3]}, s[1], s[2] * s[3]};
 }
 
-template <class T>
-Tensor<double> map_of(const Mechanism& mechanism, const AttentionShape& shape,
-                      const std::map<std::string, Tensor<T>>& x, const std::vector<View<const T>>& own) {
-  const Index images = x.at("v").shape()[0];
-  const Shape size = map_shape(mechanism, shape);
-  Tensor<T> maps(Shape{images, size[0], size[1], size[2]});
+/// Calls f(image, input) for each image.
+template <class T, class F>
+void for_each_input(const Mechanism& mechanism, const AttentionShape& shape, const std::map<std::string, Tensor<T>>& x,
+                    const std::vector<View<const T>>& own, const F& f) {
   AttentionInput<T> in{.shape = shape, .q = {}, .k = {}, .v = {}, .parameters = own};
   Buffer<T> prepared(mechanism.memory(shape).prepared);
   if (prepared.size() > 0) mechanism.prepare(AttentionPreparation<T>{shape, own, false, {}, {prepared.data()}});
   in.prepared = {prepared.data()};
-  for (Index image = 0; image < images; ++image) {
+  for (Index image = 0; image < x.at("v").shape()[0]; ++image) {
     if (x.contains("q")) in.q = heads_of(x.at("q"), image);
     if (x.contains("k")) in.k = heads_of(x.at("k"), image);
     in.v = heads_of(x.at("v"), image);
-    make_map(mechanism, in, maps.data() + image * size.elements());
+    f(image, in);
   }
-  return in_double(std::as_const(maps).view());
 }
 
 }  // namespace
@@ -92,7 +89,15 @@ Tensors run_mechanism(const std::string& name, const OptionValues& options, cons
   tape.backward(out, x.contains("dout") ? std::as_const(x.at("dout")).view() : std::as_const(ones).view());
   for (const auto& [tensor, var] : vars)
     if (var) results["d" + tensor] = in_double(tape.gradient(var));
-  if (mechanism->traits().map) results["map"] = map_of(*mechanism, shape, x, own_values);
+  const Shape size = map_shape(*mechanism, shape);
+  Tensor<T> maps(mechanism->traits().map ? Shape{vs[0], size[0], size[1], size[2]} : Shape{0});
+  for_each_input(*mechanism, shape, x, own_values, [&](Index image, const AttentionInput<T>& in) {
+    if (maps.size() > 0) make_map(*mechanism, in, maps.data() + image * size.elements());
+    if constexpr (std::is_same_v<T, float>)
+      for (const PictureInfo& picture : mechanism->pictures())
+        results["picture." + picture.name] = in_double(mechanism->picture(picture.name, in).view());
+  });
+  if (maps.size() > 0) results["map"] = in_double(std::as_const(maps).view());
   return results;
 }
 

@@ -20,7 +20,7 @@ Tensor<double> random_tensor(const Shape& shape, std::uint64_t seed, double spre
 
 /// Runs a mechanism in T, float or double, on `given`: "q", "k" and "v" [B, H, N or M, channels], its own tensors under
 /// their names, and "dout", ones where it is left out. Returns "out", "dq", "dk", "dv", "dNAME", and "map" where it has
-/// one. `place` says what lies where: grid and class token.
+/// one; in float also "picture.NAME", of the last image. `place` says what lies where: grid and class token.
 template <class T>
 Tensors run_mechanism(const std::string& name, const OptionValues& options, const Tensors& given,
                       const AttentionShape& place = {});

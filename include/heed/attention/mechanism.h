@@ -178,6 +178,22 @@ struct MechanismTraits {
   std::string surrogate{};  ///< where backward is meant not to be the derivative of forward: what it is instead
 };
 
+/// What the numbers of a picture stand for. A picture has parts, which stand side by side: heads, or groups of
+/// channels.
+enum class PictureAxes {
+  pairs,   ///< [parts, N, M]: of each query a number for each key, as an attention map has them
+  tokens,  ///< [parts, N or M]: a number for each query or key
+  matrix,  ///< [parts, rows, columns]: matrices that are to be seen as they are
+};
+
+/// What there is to look at in a mechanism at work beside its map, or in place of one.
+struct PictureInfo {
+  std::string name;     ///< by which it is asked for
+  std::string meaning;  ///< one line, as the title of a drawing begins
+  PictureAxes axes;
+  std::string part = "head";
+};
+
 /// An option of a mechanism, as `heed list` shows it.
 struct OptionInfo {
   std::string name, fallback, meaning;
@@ -194,6 +210,7 @@ class Mechanism {
 
   virtual const char* name() const = 0;
   virtual MechanismTraits traits() const = 0;
+  virtual std::vector<PictureInfo> pictures() const = 0;
 
   /// How it divides the qkv projection of a layer of `dim` channels and `heads` heads.
   virtual AttentionLayout layout(Index dim, Index heads) const = 0;
@@ -233,6 +250,9 @@ class Mechanism {
 
   /// The matrix that it inverts, of each head: [heads, m, m]. Only where traits().inverts.
   virtual Tensor<float> inverted(const AttentionInput<float>& in) const = 0;
+
+  /// One of its pictures, by name, of one image. `in` has its own tensors and what it has prepared of them.
+  virtual Tensor<float> picture(const std::string& name, const AttentionInput<float>& in) const = 0;
 };
 
 /// The shape of the attention maps of one image: [heads, N, M], or [heads, d, d] among channels.

@@ -41,6 +41,7 @@ class MechanismBase : public Mechanism {
 
   const char* name() const override { return Derived::mechanism_name; }
   MechanismTraits traits() const override { return {}; }
+  std::vector<PictureInfo> pictures() const override { return {}; }
   AttentionLayout layout(Index dim, Index heads) const override {
     return {heads, dim / heads, dim / heads, dim / heads};
   }
@@ -51,6 +52,9 @@ class MechanismBase : public Mechanism {
   Cost preparation_cost(const AttentionShape&) const override { return {}; }
   Cost penalty_cost(const AttentionShape&) const override { return {}; }
   Tensor<float> inverted(const AttentionInput<float>&) const override { fail("[{}] inverts nothing", name()); }
+  Tensor<float> picture(const std::string& picture, const AttentionInput<float>&) const override {
+    fail("[{}] has no picture '{}'", name(), picture);
+  }
 
   template <class T>
   NoMemory prepared(const AttentionShape&, Carver<T>&) const {
@@ -67,12 +71,12 @@ class MechanismBase : public Mechanism {
 
   AttentionMemorySize memory(const AttentionShape& shape) const override {
     Carver<float> prepared, saved, scratch;
-    self().prepared(shape, prepared), self().saved(shape, saved), self().scratch(shape, scratch);
+    carve_all(shape, prepared, saved, scratch);
     return {prepared.taken(), saved.taken(), scratch.taken()};
   }
   AttentionFences fences(const AttentionShape& shape, Index fence) const override {
     Carver<float> prepared({}, fence), saved({}, fence), scratch({}, fence);
-    self().prepared(shape, prepared), self().saved(shape, saved), self().scratch(shape, scratch);
+    carve_all(shape, prepared, saved, scratch);
     return {prepared.fences(), saved.fences(), scratch.fences()};
   }
 
@@ -95,18 +99,27 @@ class MechanismBase : public Mechanism {
         call);
   }
   void forward(const OfNumber<AttentionForward>& call) const override {
-    std::visit([this](const auto& c) { self().run_forward(c.in, c.out, saved_of(c), scratch_of(c)); }, call);
+    std::visit(
+        [this](const auto& c) {
+          self().run_forward(c.in, c.out, saved_in(c.in.shape, c.saved), scratch_in(c.in.shape, c.scratch));
+        },
+        call);
   }
   void backward(const OfNumber<AttentionBackward>& call) const override {
     std::visit(
-        [this](const auto& c) { self().run_backward(c.in, c.out, c.dout, saved_of(c), scratch_of(c), c.gradient); },
+        [this](const auto& c) {
+          self().run_backward(c.in, c.out, c.dout, saved_in(c.in.shape, c.saved), scratch_in(c.in.shape, c.scratch),
+                              c.gradient);
+        },
         call);
   }
   void map(const OfNumber<AttentionMap>& call) const override {
     std::visit(
         [this](const auto& c) {
-          if constexpr (requires { self().run_map(c.in, c.map, saved_of(c), scratch_of(c)); })
-            self().run_map(c.in, c.map, saved_of(c), scratch_of(c));
+          if constexpr (requires {
+                          self().run_map(c.in, c.map, saved_in(c.in.shape, c.saved), scratch_in(c.in.shape, c.scratch));
+                        })
+            self().run_map(c.in, c.map, saved_in(c.in.shape, c.saved), scratch_in(c.in.shape, c.scratch));
           else
             fail("[{}] has no map", name());
         },
@@ -134,15 +147,20 @@ class MechanismBase : public Mechanism {
  private:
   const Derived& self() const { return static_cast<const Derived&>(*this); }
 
-  template <class Call>
-  auto saved_of(const Call& c) const {
-    Carver carve(c.saved.data, c.saved.fence);
-    return self().saved(c.in.shape, carve);
+  // What divides memory is long where it is inline, and has several users: a third of what a small mechanism compiles.
+  [[gnu::noinline]] void carve_all(const AttentionShape& shape, Carver<float>& prepared, Carver<float>& saved,
+                                   Carver<float>& scratch) const {
+    self().prepared(shape, prepared), self().saved(shape, saved), self().scratch(shape, scratch);
   }
-  template <class Call>
-  auto scratch_of(const Call& c) const {
-    Carver carve(c.scratch.data, c.scratch.fence);
-    return self().scratch(c.in.shape, carve);
+  template <class T>
+  [[gnu::noinline]] auto saved_in(const AttentionShape& shape, AttentionMemory<T> memory) const {
+    Carver<T> carve(memory.data, memory.fence);
+    return self().saved(shape, carve);
+  }
+  template <class T>
+  [[gnu::noinline]] auto scratch_in(const AttentionShape& shape, AttentionMemory<T> memory) const {
+    Carver<T> carve(memory.data, memory.fence);
+    return self().scratch(shape, carve);
   }
 };
 

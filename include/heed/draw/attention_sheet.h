@@ -1,5 +1,5 @@
-// Attention maps over the image that they look at, or by themselves where they are of channels, as one picture: a row
-// for each block, a column for each head.
+// Attention maps, and what else there is to look at in attention layers, over the image that they look at, or by
+// themselves where they are not about its patches, as one picture: a row for each block, a column for each head.
 #pragma once
 
 #include "heed/data/image.h"
@@ -23,11 +23,12 @@ struct PatchGrid {
   Index patches() const { return rows * columns; }
 };
 
-/// What the heads of a block give to each patch, or each channel of a key to each of a query.
+/// What is drawn of a block: a number for each patch, or matrices by themselves.
 struct BlockWeights {
   std::string mechanism;
-  Tensor<float> weights{};   ///< [heads, rows, columns]; empty if the mechanism has no map
-  bool of_channels = false;  ///< then weights are the maps themselves, and the image has no part in them
+  Tensor<float> weights{};  ///< [heads, rows, columns]; empty if there is nothing to draw
+  bool over_image = true;   ///< else the image has no part in them
+  std::string label{};      ///< what they are, where a sheet may hold several kinds
 };
 
 struct AttentionSheet {
@@ -35,7 +36,9 @@ struct AttentionSheet {
   Image image;     ///< as the model sees it
   PatchGrid grid;  ///< of which `query` is a patch; that of the first block
   std::vector<BlockWeights> blocks;
-  std::optional<Patch> query;  ///< marked in the image
+  std::optional<Patch> query{};        ///< marked in the image
+  std::vector<std::string> columns{};  ///< what stands above them
+  std::string kind = "map";            ///< what a block without any has none of
 };
 
 /// The weights of each patch as a key, [heads, rows, columns] of the keys' grid, from the map [heads, N, M] of one
@@ -45,8 +48,12 @@ struct AttentionSheet {
 /// keys are no such grid.
 Tensor<float> patch_weights(View<const float> map, PatchGrid grid, std::optional<Patch> query);
 
-/// The map of channels [heads, d, d] of one image, to be drawn as it is. Throws Error if a weight is not finite.
-Tensor<float> channel_weights(View<const float> map);
+/// The numbers of all tokens [heads, N], as weights of the patches of the grid, or of a coarser one of the same
+/// proportions: [heads, rows, columns]. Throws Error as patch_weights() does.
+Tensor<float> token_weights(View<const float> numbers, PatchGrid grid, bool class_token);
+
+/// Matrices [heads, rows, columns], to be drawn as they are. Throws Error if a number is not finite.
+Tensor<float> matrix_weights(View<const float> matrices);
 
 /// The colours of weights in so many equal steps, "rrggbb": from 0 to the largest weight; or, `with_negative`, from minus
 /// to plus the largest magnitude.

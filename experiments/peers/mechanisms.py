@@ -1,0 +1,300 @@
+#!/usr/bin/env python3
+"""Times attention mechanisms in PyTorch, each in its fast formulation: the peer of `heed scaling NAME`.
+
+One image, all heads at once, random numbers, one thread. Prints JSON: for each mechanism and number of tokens the best
+milliseconds of processor time of a forward pass without gradients and of a backward pass.
+
+    experiments/peers/mechanisms.py --tokens 256,1024,4096
+    build/heed scaling linear --dim 192 --heads 3 --tokens 256,1024,4096
+
+Needs PyTorch (1.13 or later), which heed does not. Definitions are those of src/attention/NAME.cpp; sizes are those of
+heed's own comparison: 64 features, landmarks and projected tokens, windows of 8, 16 channels of lambda's keys, 2 rounds
+of hashing with chunks of 64. Tokens must be a multiple of 64, and a square number for window-2d.
+"""
+import argparse
+import json
+import math
+import time
+
+import torch
+import torch.nn.functional as F
+
+PEERS = {}
+
+
+class Peer:
+    """A mechanism. Its own tensors are made once for H heads, N tokens and d channels per head."""
+
+    def __init__(self, H, N, d):
+        self.trained = {}
+
+    def operands(self, H, N, d):
+        """q, k, v and the gradient of the result; what it does not use is left out of the backward pass."""
+        return [torch.randn(H, N, d) for _ in range(4)]
+
+    def __call__(self, q, k, v):
+        raise NotImplementedError
+
+
+def peer(name):
+    def add(kind):
+        PEERS[name] = kind
+        return kind
+    return add
+
+
+def scale(q):
+    return q.shape[-1] ** -0.5
+
+
+def transpose(x):
+    return x.transpose(-1, -2)
+
+
+def normalised_product(f, g, v, eps):
+    """out_i = f_i S / (f_i z + eps), S = sum_j g_j v_j^T, z = sum_j g_j."""
+    return (f @ (transpose(g) @ v)) / (f @ g.sum(-2).unsqueeze(-1) + eps)
+
+
+@peer("xca")
+class Xca(Peer):
+    def __init__(self, H, N, d):
+        self.trained = {"temperature": torch.ones(H, 1, 1)}
+
+    def __call__(self, q, k, v):
+        q, k = F.normalize(q, dim=-2), F.normalize(k, dim=-2)
+        A = torch.softmax(self.trained["temperature"] * (transpose(q) @ k), -1)
+        return v @ transpose(A)
+
+
+@peer("efficient")
+class Efficient(Peer):
+    def __call__(self, q, k, v):
+        return torch.softmax(q, -1) @ (transpose(torch.softmax(k, -2)) @ v)
+
+
+@peer("linear")
+class Linear(Peer):
+    def __call__(self, q, k, v):
+        return normalised_product(F.elu(q) + 1, F.elu(k) + 1, v, 1e-6)
+
+
+@peer("performer")
+class Performer(Peer):
+    def __init__(self, H, N, d):
+        self.trained = {}
+        blocks = [torch.linalg.qr(torch.randn(d, d))[0] for _ in range((64 + d - 1) // d)]
+        self.omega = torch.cat(blocks)[:64] * torch.randn(64, d).norm(dim=1, keepdim=True)
+
+    def __call__(self, q, k, v):
+        def exponents(x):
+            x = x * x.shape[-1] ** -0.25
+            return x @ self.omega.t(), (x * x).sum(-1, keepdim=True) / 2
+        u, h = exponents(q)
+        f = torch.exp(u - h - u.amax(-1, keepdim=True)) + 1e-4
+        u, h = exponents(k)
+        g = torch.exp(u - h - u.amax((-1, -2), keepdim=True)) + 1e-4
+        return normalised_product(f, g, v, 0)
+
+
+@peer("linformer")
+class Linformer(Peer):
+    def __init__(self, H, N, d):
+        self.trained = {"e": torch.randn(64, N) / 8, "f": torch.randn(64, N) / 8}
+
+    def __call__(self, q, k, v):
+        k, v = self.trained["e"] @ k, self.trained["f"] @ v
+        return torch.softmax(q @ transpose(k) * scale(q), -1) @ v
+
+
+@peer("nystrom")
+class Nystrom(Peer):
+    def __call__(self, q, k, v):
+        H, N, d = q.shape
+        q_mean, k_mean = (x.reshape(H, 64, N // 64, d).mean(2) for x in (q, k))
+        left = torch.softmax(q @ transpose(k_mean) * scale(q), -1)
+        A = torch.softmax(q_mean @ transpose(k_mean) * scale(q), -1)
+        right = torch.softmax(q_mean @ transpose(k) * scale(q), -1)
+        identity = torch.eye(64)
+        Z = transpose(A) / (A.sum(-2).amax(-1) * A.sum(-1).amax(-1))[:, None, None]
+        for _ in range(6):
+            AZ = A @ Z
+            Z = Z / 4 @ (13 * identity - AZ @ (15 * identity - AZ @ (7 * identity - AZ)))
+        return left @ (Z @ (right @ v))
+
+
+@peer("cosformer")
+class Cosformer(Peer):
+    def __call__(self, q, k, v):
+        return normalised_product(F.relu(q), F.relu(k), v, 1e-6)
+
+
+@peer("cosformer-1d")
+class Cosformer1d(Peer):
+    def __init__(self, H, N, d):
+        self.trained = {}
+        angle = torch.arange(N).unsqueeze(1) * (math.pi / 2 / N)
+        self.cos, self.sin = angle.cos(), angle.sin()
+
+    def __call__(self, q, k, v):
+        f, g = (torch.cat([x * self.cos, x * self.sin], -1) for x in (F.relu(q), F.relu(k)))
+        return normalised_product(f, g, v, 1e-6)
+
+
+@peer("synthesizer")
+class Synthesizer(Peer):
+    def __init__(self, H, N, d):
+        self.trained = {"w1": torch.randn(d, d) * 0.02, "b1": torch.zeros(d), "w2": torch.randn(d, N) * 0.02,
+                        "b2": torch.zeros(N)}
+
+    def __call__(self, q, k, v):
+        own = self.trained
+        return torch.softmax(F.relu(q @ own["w1"] + own["b1"]) @ own["w2"] + own["b2"], -1) @ v
+
+
+@peer("synthesizer-random")
+class SynthesizerRandom(Peer):
+    def __init__(self, H, N, d):
+        self.trained = {"logits": torch.randn(H, N, N) * 0.02}
+
+    def __call__(self, q, k, v):
+        return torch.softmax(self.trained["logits"], -1) @ v
+
+
+@peer("window")
+class Window(Peer):
+    """|t - s| < 8: blocks of 8 queries against the 24 keys around them."""
+
+    def __init__(self, H, N, d):
+        self.trained = {}
+        query, key = torch.arange(8)[:, None] + 8, torch.arange(24)[None]
+        self.mask = torch.zeros(N // 8, 8, 24).masked_fill((query - key).abs() >= 8, -math.inf)
+        self.mask[0, :, :8] = -math.inf
+        self.mask[-1, :, 16:] = -math.inf
+
+    def __call__(self, q, k, v):
+        H, N, d = q.shape
+
+        def around(x):
+            x = F.pad(x, (0, 0, 8, 8)).reshape(H, N // 8 + 2, 8, d)
+            return torch.cat([x[:, :-2], x[:, 1:-1], x[:, 2:]], 2)
+        scores = q.reshape(H, N // 8, 8, d) @ transpose(around(k)) * scale(q) + self.mask
+        return (torch.softmax(scores, -1) @ around(v)).reshape(H, N, d)
+
+
+@peer("window-2d")
+class Window2d(Peer):
+    """Cells of 8 x 8 of a square grid."""
+
+    def __call__(self, q, k, v):
+        H, N, d = q.shape
+        n = math.isqrt(N) // 8
+
+        def cells(x):
+            return x.reshape(H, n, 8, n, 8, d).transpose(2, 3).reshape(H, n * n, 64, d)
+        q, k, v = cells(q), cells(k), cells(v)
+        y = torch.softmax(q @ transpose(k) * scale(q), -1) @ v
+        return y.reshape(H, n, n, 8, 8, d).transpose(2, 3).reshape(H, N, d)
+
+
+@peer("lambda")
+class Lambda(Peer):
+    """Without positions: q [H, N, 16], and k [1, N, 16] and v [1, N, d] of one head for all."""
+
+    def operands(self, H, N, d):
+        return [torch.randn(H, N, 16), torch.randn(1, N, 16), torch.randn(1, N, d), torch.randn(H, N, d)]
+
+    def __call__(self, q, k, v):
+        return q @ (transpose(torch.softmax(k, -2)) @ v)
+
+
+@peer("lambda-positions")
+class LambdaPositions(Lambda):
+    def __init__(self, H, N, d):
+        self.trained = {"e": torch.randn(N, N, 16)}
+
+    def __call__(self, q, k, v):
+        content = transpose(torch.softmax(k, -2)) @ v               # [1, c, d]
+        position = transpose(self.trained["e"]) @ v                 # [N, c, d]
+        return (q.transpose(0, 1) @ (content + position)).transpose(0, 1)
+
+
+@peer("reformer")
+class Reformer(Peer):
+    """2 rounds, chunks of 64, as many buckets as chunks; queries serve as keys."""
+
+    def __init__(self, H, N, d):
+        self.trained = {}
+        self.rotations = torch.randn(2, d, max(N // 64 // 2, 1))
+
+    def __call__(self, q, k, v):
+        H, N, d = q.shape
+        u = torch.einsum("hnd,rdb->rhnb", q.detach(), self.rotations)
+        order = torch.sort(torch.cat([u, -u], -1).argmax(-1), dim=-1, stable=True)[1]         # [2, H, N]
+        places = torch.argsort(order, -1)
+
+        def chunks(x):
+            x = x.expand(2, *x.shape).gather(2, order.unsqueeze(-1).expand(-1, -1, -1, x.shape[-1]))
+            return x.reshape(2, H, N // 64, 64, x.shape[-1])
+
+        def seen(x):
+            return torch.cat([x.roll(1, 2), x], 3)
+        keys, values = seen(chunks(F.normalize(q, dim=-1))), seen(chunks(v))
+        scores = chunks(q) @ transpose(keys) * scale(q)
+        token = order.reshape(2, H, N // 64, 64)
+        itself = token.unsqueeze(-1) == seen(token).unsqueeze(-2)
+        scores = scores.masked_fill(itself, -5e4)
+        sums = torch.logsumexp(scores, -1, keepdim=True)
+        out = (torch.exp(scores - sums) @ values).reshape(2, H, N, d)
+        out = out.gather(2, places.unsqueeze(-1).expand(-1, -1, -1, d))
+        weights = torch.softmax(sums.reshape(2, H, N, 1).gather(2, places.unsqueeze(-1)), 0)
+        return (weights * out).sum(0)
+
+
+def best(run, seconds):
+    """Milliseconds of processor time, the least of as many runs as there is time for."""
+    run()
+    least, end = math.inf, time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        start = time.process_time()
+        run()
+        least = min(least, time.process_time() - start)
+    return round(1e3 * least, 4)
+
+
+def measure(kind, H, N, d, seconds):
+    mechanism = kind(H, N, d)
+    q, k, v, gradient = mechanism.operands(H, N, d)
+    leaves = [q, k, v, *mechanism.trained.values()]
+    with torch.no_grad():
+        forward = best(lambda: mechanism(q, k, v), seconds)
+    for leaf in leaves:
+        leaf.requires_grad_(True)
+    out = mechanism(q, k, v)
+    backward = best(lambda: torch.autograd.grad(out, leaves, gradient, retain_graph=True, allow_unused=True), seconds)
+    return [forward, backward]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tokens", default="256,1024,4096", help="numbers of tokens, with commas (%(default)s)")
+    parser.add_argument("--dim", type=int, default=192, help="channels of all heads (%(default)s)")
+    parser.add_argument("--heads", type=int, default=3, help="(%(default)s)")
+    parser.add_argument("--seconds", type=float, default=0.5, help="for each pass (%(default)s)")
+    parser.add_argument("--only", default="", help="one mechanism: " + ", ".join(PEERS))
+    arguments = parser.parse_args()
+    if arguments.only and arguments.only not in PEERS:
+        parser.error(f"--only {arguments.only}: expected one of " + ", ".join(PEERS))
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    results = {}
+    for name, kind in PEERS.items():
+        if arguments.only in ("", name):
+            for tokens in map(int, arguments.tokens.split(",")):
+                results[f"{name} {tokens}"] = measure(kind, arguments.heads, tokens, arguments.dim // arguments.heads,
+                                                      arguments.seconds)
+    print(json.dumps(results, indent=2))
+
+
+if __name__ == "__main__":
+    main()

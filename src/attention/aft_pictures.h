@@ -1,0 +1,74 @@
+// Part of AFT (aft.cpp): what there is to look at. Its weights differ from channel to channel, so that it has no
+// attention map; of groups of channels, or of the heads of conv, whose keys have one channel each, there are means
+//
+//   weights   mean_c exp(k[s,c] + w[t,s]) / sum_s exp(k[s,c] + w[t,s])     the relative map: of key s in query t
+//   keys      mean_c exp(k[s,c] - max_s k[s,c])                            a constant added to a channel has no effect
+#pragma once
+
+#include "heed/attention/mechanism.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace heed {
+
+struct AftPictures {
+  const Heads<const float>& k;
+
+  /// The weights [parts, N, M], from biases of all pairs [heads, N, M].
+  Tensor<float> weights(const Tensor<float>& biases) const {
+    const Index N = biases.shape()[1], M = biases.shape()[2];
+    Tensor<float> weights(Shape{parts(), N, M});
+    std::vector<float> row(static_cast<std::size_t>(M));
+    for (Index part = 0; part < parts(); ++part) {
+      const Matrix<const float> x = keys_of(part);
+      for (Index t = 0; t < N; ++t)
+        for (Index c = 0; c < x.columns; ++c) {
+          const float* const w = biases.data() + ((k.count > 1 ? part : 0) * N + t) * M;
+          for (Index s = 0; s < M; ++s) row[static_cast<std::size_t>(s)] = x(s, c) + w[s];
+          add_exponentials(row, true, x.columns, weights.data() + (part * N + t) * M);
+        }
+    }
+    return weights;
+  }
+
+  /// The keys [parts, M].
+  Tensor<float> keys() const {
+    const Index M = k.first.rows;
+    Tensor<float> keys(Shape{parts(), M});
+    std::vector<float> column(static_cast<std::size_t>(M));
+    for (Index part = 0; part < parts(); ++part) {
+      const Matrix<const float> x = keys_of(part);
+      for (Index c = 0; c < x.columns; ++c) {
+        for (Index s = 0; s < M; ++s) column[static_cast<std::size_t>(s)] = x(s, c);
+        add_exponentials(column, false, x.columns, keys.data() + part * M);
+      }
+    }
+    return keys;
+  }
+
+ private:
+  /// Groups of channels: as many as divide them, 8 at most; or heads.
+  Index parts() const {
+    if (k.count > 1 || k.first.columns == 1) return k.count;
+    Index groups = std::min<Index>(k.first.columns, 8);
+    while (k.first.columns % groups != 0) --groups;
+    return groups;
+  }
+  Matrix<const float> keys_of(Index part) const {
+    if (k.count > 1) return k[part];
+    const Index channels = k.first.columns / parts();
+    return k[0].middle_columns(part * channels, channels);
+  }
+
+  /// to += exp(x - max x), or softmax(x), over the number of channels that this is a mean of.
+  static void add_exponentials(const std::vector<float>& x, bool relative, Index channels, float* to) {
+    const float largest = *std::max_element(x.begin(), x.end());
+    double sum = 0;
+    for (const float exponent : x) sum += std::exp(exponent - largest);
+    const auto factor = static_cast<float>(1 / (static_cast<double>(channels) * (relative ? sum : 1)));
+    for (const float exponent : x) *to++ += factor * std::exp(exponent - largest);
+  }
+};
+
+}  // namespace heed

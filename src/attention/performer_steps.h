@@ -1,0 +1,168 @@
+// Part of Performer (performer.cpp): its steps 2 to 4 and their undoing, of one head, a block at a time.
+#pragma once
+
+#include "performer_head.h"
+
+#include "heed/attention/map_blocks.h"
+
+namespace heed {
+
+template <class T>
+struct PerformerScratch {
+  PerformerSums<T> sums;                 ///< over keys; on the way back over keys, then over queries
+  T *h, *largest;                        ///< of queries or keys: |x'|^2 / 2 and the largest u
+  T *decays, *weights;                   ///< of a block
+  Matrix<T> values, channels, products;  ///< of a block: [rows, e], [rows, d], [rows, m]
+  Matrix<T> W, R, D;                     ///< causal, of a block [rows, rows]: W, exp(c_s - c_t), the gradient of W
+  Matrix<T> G, dphi, dE;                 ///< [N, e]; of a block [rows, m]; [M, m]
+  T *delta, *dc, *w;                     ///< [N]; [N], the gradient of c_t; of a block, the sum of D over keys
+};
+
+template <class T>
+struct PerformerSteps {
+  bool causal;
+  const PerformerHead<T>& head;
+  const PerformerScratch<T>& scratch;
+
+  /// exp(c_s - c) for the block's keys, c that of the last of them.
+  const T* key_decays(const PerformerBlock& b) const {
+    for (Index i = 0; i < b.keys; ++i) scratch.decays[i] = decay(head.c[b.first + i], head.c[b.first + b.keys - 1]);
+    return scratch.decays;
+  }
+
+  /// Sums over keys, of the c before the block, become those of the c of its last key.
+  void add_keys(const PerformerBlock& b) const {
+    const bool others = b.before > 0;
+    const T before = others ? decay(head.c[b.before - 1], head.c[b.first + b.keys - 1]) : T(1);
+    scratch.sums.add({b.keys_of(head.E), b.keys_of(head.v), nullptr, nullptr, key_decays(b)}, others, before,
+                     scratch.values, scratch.weights);
+  }
+  /// Sums over later queries, of the c of the block's last query, become those of the c before the block.
+  void add_queries(const PerformerBlock& b) const {
+    const T before = b.later ? decay(head.c[b.before - 1], head.c_of(b.first + b.rows - 1)) : T(1);
+    scratch.sums.add(
+        {b.rows_of(head.phi), b.rows_of(scratch.G), scratch.delta + b.first, head.sigma + b.first, query_decays(b)},
+        b.later, before, scratch.values, scratch.weights);
+  }
+
+  /// out = decay P^T phi + 1e-4 sigma V, den = decay p . phi + 1e-4 sigma times the number of keys.
+  void sum_before(const PerformerBlock& b, Matrix<T> out, T* den) const {
+    const PerformerRows<T> queries{b.rows_of(head.phi), {}, nullptr, head.sigma + b.first, query_decays(b)};
+    scratch.sums.values(queries, Update::assign, {}, out);
+    kernels::row_dots(queries.f, repeated(scratch.sums.p, b.rows), den);
+    const T tiny(performer_tiny * static_cast<double>(b.before));
+    for (Index i = 0; i < b.rows; ++i) den[i] = (causal ? queries.decay[i] * den[i] : den[i]) + tiny * queries.b[i];
+  }
+
+  /// R_ts = exp(c_s - c_t) and W_ts = R_ts <phi_t, E_s> + 1e-4 sigma_t for the block's pairs, 0 where t does not see s.
+  void make_pairs(const PerformerBlock& b) const {
+    const Matrix<T> R = b.pairs(scratch.R), W = b.pairs(scratch.W);
+    kernels::gemm(b.rows_of(head.phi), transposed(b.keys_of(head.E)), W);
+    for (Index i = 0; i < b.rows; ++i) {
+      const T c_t = head.c_of(b.first + i), tiny = T(performer_tiny) * head.sigma[b.first + i];
+      const T* const c = head.c + b.first;
+      const Index seen = b.seen(i);
+      T *const r = R[i], *const w = W[i];
+      for (Index j = 0; j < seen; ++j) {
+        r[j] = decay(c[j], c_t);
+        w[j] = r[j] * w[j] + tiny;
+      }
+      std::fill(r + seen, r + b.keys, T(0));
+      std::fill(w + seen, w + b.keys, T(0));
+    }
+  }
+
+  /// G = dout / den, delta = -<dout, out> / den.
+  void undo_division(Matrix<const T> out, Matrix<const T> dout) const {
+    kernels::row_dots(dout, out, scratch.delta);
+    for (Index t = 0; t < out.rows; ++t) {
+      const T reciprocal = T(1) / head.den[t], *const from = dout[t];
+      scratch.delta[t] = -(reciprocal * scratch.delta[t]);
+      T* const to = scratch.G[t];
+#pragma GCC ivdep
+      for (Index c = 0; c < out.columns; ++c) to[c] = reciprocal * from[c];
+    }
+  }
+
+  /// dphi and dc of a block's queries; and of its keys what pairs of the block give to dE and dv.
+  void undo_sums(const PerformerBlock& b, Update update, Matrix<T> dv) const {
+    const Matrix<T> dphi = scratch.dphi.top_rows(b.rows), G = b.rows_of(scratch.G);
+    const T *const delta = scratch.delta + b.first, *const sigma = head.sigma + b.first;
+    T* const w = scratch.w;
+    if (b.before > 0) {
+      scratch.sums.features({b.rows_of(head.phi), G, delta, nullptr, query_decays(b)}, Update::assign, {}, dphi);
+      kernels::row_dots(G, repeated(scratch.sums.V, b.rows), w);
+      for (Index i = 0; i < b.rows; ++i) w[i] += delta[i] * T(static_cast<double>(b.before));
+    }
+    if (b.keys > 0) {
+      make_pairs(b);
+      const Matrix<T> D = b.pairs(scratch.D), R = b.pairs(scratch.R);
+      kernels::gemm(G, transposed(b.keys_of(head.v)), D);
+      for (Index i = 0; i < b.rows; ++i) {
+        for (Index j = 0; j < b.seen(i); ++j) {
+          D(i, j) += delta[i];
+          write(b.after(j), w[i], D(i, j));
+          D(i, j) *= R(i, j);
+        }
+        std::fill(D[i] + b.seen(i), D[i] + b.keys, T(0));
+      }
+      kernels::gemm(D, b.keys_of(head.E), b.after(0), dphi);
+      kernels::gemm(transposed(D), b.rows_of(head.phi), b.keys_of(scratch.dE));
+      kernels::gemm(transposed(b.pairs(scratch.W)), G, update, b.keys_of(dv));
+    }
+    for (Index i = 0; i < b.rows; ++i) {
+      const T tiny = T(performer_tiny) * w[i];
+      for (T *x = dphi[i], *const end = x + dphi.columns; x < end; ++x) *x += tiny;
+      scratch.dc[b.first + i] = tiny * sigma[i];
+    }
+  }
+
+ private:
+  /// One row for all.
+  static Matrix<const T> repeated(Matrix<T> row, Index rows) { return {row.data, rows, row.columns, 0}; }
+
+  /// exp(a - b)
+  static T decay(T a, T b) {
+    using kernels::exp;
+    return exp(a - b);
+  }
+
+  /// exp(c - c_t) for the block's queries, c that of the last key before it; none where all queries have one c.
+  const T* query_decays(const PerformerBlock& b) const {
+    if (!causal) return nullptr;
+    for (Index i = 0; i < b.rows; ++i) scratch.decays[i] = decay(head.c[b.before - 1], head.c_of(b.first + i));
+    return scratch.decays;
+  }
+};
+
+/// Of steps 2 and 3 and their undoing. Causal ones go query by query: all but the first read sums, those that have a
+/// key of their own make a pair with it, and add it for the next.
+inline void add_performer_sums_counts(const AttentionShape& shape, Index m, bool causal, Cost& cost) {
+  const auto [N, M, d, e] = shape.sizes();
+  const auto keys = [&](Index rows) { return PerformerRowsCost{rows, m, e, false}; };
+  const auto queries = [&](Index rows) { return PerformerRowsCost{rows, m, e, true}; };
+  const Counts read = kernels::row_dots_counts(1, m) + Counts{.mul = 1, .add = 1};
+  const Counts read_back = kernels::row_dots_counts(1, e) + Counts{.mul = 1, .add = 1};
+  if (!causal) {
+    cost.forward += keys(M).assign() + queries(N).values(false) + N * read;
+    cost.backward += keys(M).assign() + queries(N).features(false) + N * read_back + queries(N).assign() +
+                     keys(M).values(false) + keys(M).features(false);
+    return;
+  }
+  const Counts one_decay{.add = 1, .exp = 1};
+  const Index pairs = keys_seen(causal, M, N), added = std::min(M, N - 1);
+  const Counts make_pair = product_counts(1, 1, m) + one_decay + Counts{.mul = 2, .add = 1};
+  Counts add_all_keys = added * one_decay, add_all_queries = (N - 1) * one_decay;
+  if (added > 0) add_all_keys += keys(1).add(false) + (added - 1) * (one_decay + keys(1).add(true));
+  if (N > 1) add_all_queries += queries(1).add(false) + (N - 2) * (one_decay + queries(1).add(true));
+  cost.forward += (N - 1) * (one_decay + queries(1).values(true) + read + Counts{.mul = 1}) +
+                  pairs * (make_pair + product_counts(1, e, 1)) + (pairs - 1) * Counts{.add = e + 1} + add_all_keys;
+  cost.backward += (N - 1) * (one_decay + queries(1).features(true) + read_back) +
+                   pairs * (make_pair + product_counts(1, 1, e) + Counts{.mul = 1, .add = 1} +
+                            2 * product_counts(1, m, 1) + product_counts(1, e, 1)) +
+                   (pairs - 1) * Counts{.add = m + 1} + add_all_keys +
+                   added * (one_decay + keys(1).values(true) + keys(1).features(true) + Counts{.add = e + m}) +
+                   add_all_queries;
+}
+
+}  // namespace heed

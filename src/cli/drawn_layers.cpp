@@ -1,0 +1,108 @@
+#include "drawn_layers.h"
+
+#include "layer_map.h"
+
+#include "heed/base/error.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+
+namespace heed::cli {
+
+namespace {
+
+constexpr const char* map_name = "map";
+
+/// "ROW,COLUMN", counted from 1.
+Patch parse_patch(const std::string& text, PatchGrid grid) {
+  Patch patch;
+  const char* const end = text.data() + text.size();
+  const auto row = std::from_chars(text.data(), end, patch.row);
+  bool valid = row.ec == std::errc() && row.ptr != end && *row.ptr == ',';
+  if (valid) {
+    const auto column = std::from_chars(row.ptr + 1, end, patch.column);
+    valid = column.ec == std::errc() && column.ptr == end;
+  }
+  require(valid && patch.row >= 1 && patch.row <= grid.rows && patch.column >= 1 && patch.column <= grid.columns,
+          "--query {}: expected ROW,COLUMN, from 1,1 to {},{}", text, grid.rows, grid.columns);
+  return {patch.row - 1, patch.column - 1};
+}
+
+}  // namespace
+
+void DrawnLayers::add(const AttentionSite<float>& site) {
+  const AttentionShape& shape = site.inputs.front().shape;
+  if (sheet_.blocks.empty()) {
+    sheet_.grid = {shape.grid_height, shape.grid_width};
+    if (!choice_.query.empty()) sheet_.query = parse_patch(choice_.query, sheet_.grid);
+    class_token_ = shape.class_token;
+  }
+  BlockWeights block{.mechanism = site.mechanism.name()};
+  if (const std::optional<Picture> picture = choice_.rollout ? rollout_of(site) : picture_of(site)) {
+    const PictureInfo& info = picture->info;
+    block.weights = weights_of(*picture, shape);
+    block.over_image = info.axes != PictureAxes::matrix;
+    block.label = picture->label;
+    if (!named_after_ || (named_after_->axes == PictureAxes::matrix && block.over_image)) named_after_ = info;
+    for (Index part = static_cast<Index>(sheet_.columns.size()); part < block.weights.shape()[0]; ++part)
+      sheet_.columns.push_back(choice_.rollout ? info.part : fmt::format("{} {}", info.part, part + 1));
+  }
+  sheet_.blocks.push_back(std::move(block));
+}
+
+std::optional<DrawnLayers::Picture> DrawnLayers::picture_of(const AttentionSite<float>& site) {
+  const MechanismTraits traits = site.mechanism.traits();
+  const std::vector<PictureInfo> pictures = site.mechanism.pictures();
+  if (traits.map) offered_.insert(map_name);
+  for (const PictureInfo& info : pictures) offered_.insert(info.name);
+  if (traits.map && (choice_.show.empty() || choice_.show == map_name)) {
+    if (traits.map_axes == MapAxes::tokens) return Picture{{map_name, "Attention", PictureAxes::pairs}, map_of(site)};
+    return Picture{{map_name, "Attention of each channel of the queries (row) to each channel of the keys (column)",
+                    PictureAxes::matrix},
+                   map_of(site),
+                   "channels"};
+  }
+  for (const PictureInfo& info : pictures)
+    if (choice_.show.empty() || choice_.show == info.name)
+      return Picture{info, site.mechanism.picture(info.name, site.inputs.front()), info.name};
+  return {};
+}
+
+DrawnLayers::Picture DrawnLayers::rollout_of(const AttentionSite<float>& site) {
+  const MechanismTraits traits = site.mechanism.traits();
+  require(traits.map && traits.map_axes == MapAxes::tokens,
+          "--rollout: block {}, {}, has {}; expected maps of tokens, N x N, in all blocks", sheet_.blocks.size() + 1,
+          site.mechanism.name(), traits.map ? "a map of channels" : "no attention map");
+  rollout_.add(map_of(site).view());
+  return {{map_name, "Attention through all blocks so far,", PictureAxes::pairs, "all heads"}, rollout_.product()};
+}
+
+Tensor<float> DrawnLayers::weights_of(const Picture& picture, const AttentionShape& shape) const {
+  const PatchGrid grid{shape.grid_height, shape.grid_width};
+  const View<const float> numbers = picture.numbers.view();
+  if (picture.info.axes == PictureAxes::matrix) return matrix_weights(numbers);
+  if (picture.info.axes == PictureAxes::tokens) return token_weights(numbers, grid, shape.class_token);
+  std::optional<Patch> query;
+  if (sheet_.query) query = patch_in(grid, sheet_.grid, *sheet_.query);
+  return patch_weights(numbers, grid, query);
+}
+
+std::string DrawnLayers::title_of(const PictureInfo& info) const {
+  if (info.axes != PictureAxes::pairs) return info.meaning;
+  if (!choice_.query.empty()) return fmt::format("{} of patch {} to each patch", info.meaning, choice_.query);
+  if (class_token_) return info.meaning + " of the class token to each patch";
+  return info.meaning + " to each patch, mean over all queries";
+}
+
+void DrawnLayers::finish() {
+  require(!offered_.empty() || choice_.rollout, "no block of this model has a map, or anything else to draw");
+  const std::string show = choice_.show.empty() ? map_name : choice_.show;
+  require(named_after_.has_value(), "--show {}: no block of this model has it; expected {}", show,
+          fmt::join(offered_, ", "));
+  sheet_.kind = show;
+  sheet_.title = title_of(*named_after_);
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,196 @@
+// What there is to look at in mechanisms: maps are what multiplies v, and pictures have the shapes that they are said
+// to have. Pictures of single mechanisms are on numbers worked out by hand.
+#include "support/mechanism.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+
+using namespace heed;
+
+namespace {
+
+constexpr AttentionShape grid{.grid_height = 2, .grid_width = 4};
+constexpr Index images = 2, heads = 3, dim = 12, N = 8;
+
+/// Random operands and own tensors of a mechanism on that grid; empty where it cannot work there.
+Tensors operands(const Mechanism& mechanism) {
+  const AttentionLayout layout = mechanism.layout(dim, heads);
+  const AttentionShape shape = layout.among(N, grid);
+  try {
+    mechanism.check(shape);
+  } catch (const Error&) {
+    return {};
+  }
+  Tensors x;
+  const auto add = [&](const char* name, Index count, Index width) {
+    if (width > 0) x[name] = random_tensor({images, count, N, width}, x.size() + 1, 2);
+  };
+  add("q", layout.heads, layout.query_width);
+  add("k", layout.key_heads, layout.key_width);
+  add("v", layout.key_heads, layout.value_width);
+  for (const ParameterSpec& spec : mechanism.parameters(shape)) {
+    Tensor<double>& own = x[spec.name] = random_tensor(spec.shape, x.size() + 1);
+    if (!spec.trainable) fill_initial(spec.initial, RandomStream(1), own.view());
+  }
+  return x;
+}
+
+/// Calls f(label, mechanism, options, operands) for each variant of each mechanism on that grid.
+template <class F>
+void for_each_variant(const F& f) {
+  for (const MechanismEntry& entry : mechanisms())
+    for (const OptionValues& options : entry.variants()) {
+      const auto mechanism = make_mechanism(entry.name, options);
+      std::string label = entry.name;
+      for (const auto& [option, value] : options) label += " " + option + "=" + value;
+      if (const Tensors x = operands(*mechanism); !x.empty()) f(label, *mechanism, options, x);
+    }
+}
+
+/// a [.., rows, n] times b [.., n, columns]; b may have fewer heads, which then serve all.
+std::vector<double> product(const Tensor<double>& a, const Tensor<double>& b) {
+  const Index count = a.shape()[0], of_a = a.shape()[1], of_b = b.shape()[1];
+  const Index rows = a.shape()[2], n = a.shape()[3], columns = b.shape()[3];
+  std::vector<double> result;
+  for (Index i = 0; i < count * of_a; ++i)
+    for (Index r = 0; r < rows; ++r)
+      for (Index c = 0; c < columns; ++c) {
+        double sum = 0;
+        for (Index l = 0; l < n; ++l)
+          sum += a[(i * rows + r) * n + l] * b[((i / of_a * of_b + i % of_a % of_b) * n + l) * columns + c];
+        result.push_back(sum);
+      }
+  return result;
+}
+
+/// Of each matrix.
+Tensor<double> transpose(const Tensor<double>& x) {
+  const Shape& s = x.shape();
+  Tensor<double> y(Shape{s[0], s[1], s[3], s[2]});
+  for (Index i = 0; i < s[0] * s[1]; ++i)
+    for (Index r = 0; r < s[2]; ++r)
+      for (Index c = 0; c < s[3]; ++c) y[(i * s[3] + c) * s[2] + r] = x[(i * s[2] + r) * s[3] + c];
+  return y;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(pictures)
+
+BOOST_AUTO_TEST_CASE(maps_are_what_multiplies_v) {
+  for_each_variant(
+      [](const std::string& label, const Mechanism& mechanism, const OptionValues& options, const Tensors& x) {
+        if (!mechanism.traits().map) return;
+        BOOST_TEST_CONTEXT(label) {
+          const Tensors results = run_mechanism<double>(mechanism.name(), options, x, grid);
+          if (mechanism.traits().map_axes == MapAxes::tokens)
+            check_near(results.at("out"), product(results.at("map"), x.at("v")), 1e-9);
+          else
+            check_near(transpose(results.at("out")), product(results.at("map"), transpose(x.at("v"))), 1e-9);
+        }
+      });
+}
+
+BOOST_AUTO_TEST_CASE(pictures_have_the_shapes_that_they_are_said_to_have) {
+  for_each_variant(
+      [](const std::string& label, const Mechanism& mechanism, const OptionValues& options, const Tensors& x) {
+        const Tensors results = run_mechanism<float>(mechanism.name(), options, x, grid);
+        for (const PictureInfo& info : mechanism.pictures()) BOOST_TEST_CONTEXT(label << ": " << info.name) {
+            const Tensor<double>& picture = results.at("picture." + info.name);
+            const Shape& s = picture.shape();
+            BOOST_TEST(s.rank() == (info.axes == PictureAxes::tokens ? 2 : 3));
+            if (info.axes != PictureAxes::matrix) BOOST_TEST(s[1] == N);
+            if (info.axes == PictureAxes::pairs) BOOST_TEST(s[2] == N);
+            for (const double number : picture) BOOST_TEST(std::isfinite(number));
+          }
+      });
+}
+
+BOOST_AUTO_TEST_CASE(a_mechanism_without_pictures_says_so) {
+  for (const MechanismEntry& entry : mechanisms())
+    if (const auto mechanism = entry.make({}); mechanism->pictures().empty())
+      BOOST_CHECK_THROW(mechanism->picture("nothing", {}), Error);
+}
+
+// With keys of one channel per group or head the weights of AFT are what multiplies v there. They are made from all
+// biases at once, of which some are -inf, not as the forward pass makes them.
+BOOST_AUTO_TEST_CASE(weights_of_aft_multiply_v) {
+  for (OptionValues options : find_mechanism("aft").variants()) BOOST_TEST_CONTEXT(options.begin()->second) {
+      options["query"] = "false";
+      const auto mechanism = make_mechanism("aft", options);
+      const Index width = mechanism->layout(dim, heads).key_width == 1 ? dim / heads : 4;
+      const Index count = mechanism->layout(width * heads, heads).heads;
+      const AttentionShape shape{.heads = count,
+                                 .queries = N,
+                                 .keys = N,
+                                 .width = width,
+                                 .value_width = width,
+                                 .grid_height = 2,
+                                 .grid_width = 4};
+      Tensors x{{"q", random_tensor({1, count, N, width}, 1)},
+                {"k", random_tensor({1, count, N, count == 1 ? width : 1}, 2, 3)},
+                {"v", random_tensor({1, count, N, width}, 3)}};
+      for (const ParameterSpec& spec : mechanism->parameters(shape))
+        x[spec.name] = random_tensor(spec.shape, x.size() + 1, 2);
+      const Tensors results = run_mechanism<float>("aft", options, x, grid);
+      const Tensor<double>& weights = results.at("picture.weights");
+      const Index parts = weights.shape()[0];
+      BOOST_TEST(parts == (count == 1 ? width : count));
+      Tensor<double> maps(Shape{1, parts, N, N});
+      std::copy(weights.begin(), weights.end(), maps.begin());
+      if (count > 1)
+        check_near(results.at("out"), product(maps, x.at("v")), 1e-5);
+      else
+        for (Index c = 0; c < width; ++c)
+          for (Index t = 0; t < N; ++t) {
+            double sum = 0;
+            for (Index s = 0; s < N; ++s) sum += maps[(c * N + t) * N + s] * x.at("v")[s * width + c];
+            BOOST_TEST(std::abs(results.at("out")[t * width + c] - sum) < 1e-5);
+          }
+    }
+}
+
+// w = 10 t + s where |t - s| < 2, and no more of it beyond; masked and causal keys count as 0 too.
+BOOST_AUTO_TEST_CASE(biases_of_local_aft) {
+  Tensors x{{"q", tokens(3, 1, {0, 0, 0})}, {"k", tokens(3, 1, {0, 0, 0})}, {"v", tokens(3, 1, {1, 2, 3})}};
+  x["w"] = Tensor<double>(Shape{3, 3}, {0, 1, 2, 10, 11, 12, 20, 21, 22});
+  OptionValues options{{"variant", "local"}, {"window", "2"}, {"param", "dense"}};
+  const std::vector<double> near{0, 1, 0, 10, 11, 12, 0, 21, 22};
+  check_near(run_mechanism<float>("aft", options, x).at("picture.biases"), near);
+  options["outside"] = "masked";
+  check_near(run_mechanism<float>("aft", options, x).at("picture.biases"), near);
+  options["causal"] = "true";
+  check_near(run_mechanism<float>("aft", options, x).at("picture.biases"), {0, 0, 0, 10, 11, 0, 0, 21, 22});
+}
+
+// Channels k = (0, ln 2) and (ln 3, 0): divided by the largest, (1/2, 1) and (1, 1/3).
+BOOST_AUTO_TEST_CASE(keys_of_aft) {
+  const double ln2 = std::log(2.0), ln3 = std::log(3.0);
+  const Tensors x{
+      {"q", tokens(2, 2, {0, 0, 0, 0})}, {"k", tokens(2, 2, {0, ln3, ln2, 0})}, {"v", tokens(2, 2, {1, 2, 3, 4})}};
+  const Tensors results = run_mechanism<float>("aft", {{"variant", "simple"}}, x);
+  check_near(results.at("picture.keys"), {0.5, 1, 1, 1.0 / 3}, 1e-6);
+}
+
+// The biases of a head as they lie in its window.
+BOOST_AUTO_TEST_CASE(biases_of_conv_aft) {
+  Tensors x = operands(*make_mechanism("aft", {{"variant", "conv"}, {"reparam", "false"}}));
+  const Tensors results = run_mechanism<float>("aft", {{"variant", "conv"}, {"reparam", "false"}}, x, grid);
+  const Tensor<double>& biases = results.at("picture.biases");
+  BOOST_TEST((biases.shape() == Shape{heads, 3, 3}));
+  for (Index i = 0; i < biases.size(); ++i) BOOST_TEST(biases[i] == x.at("w")[i]);
+}
+
+// Channels of q: (3, 1) / 4 and (0, 4) / 4, so that its tokens are (3/4, 0) and (1/4, 1); k is q with its tokens
+// swapped.
+BOOST_AUTO_TEST_CASE(importance_in_sima) {
+  const Tensors x{
+      {"q", tokens(2, 2, {3, 0, 1, 4})}, {"k", tokens(2, 2, {1, 4, 3, 0})}, {"v", tokens(2, 2, {1, 2, 3, 4})}};
+  const Tensors results = run_mechanism<float>("sima", {}, x);
+  const double second = std::sqrt(17.0) / 4;
+  check_near(results.at("picture.queries"), {0.75, second}, 1e-6);
+  check_near(results.at("picture.keys"), {second, 0.75}, 1e-6);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
