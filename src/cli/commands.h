@@ -24,6 +24,8 @@ void add_spectrum(Command program);
 void add_residual(Command program);
 void add_scaling(Command program);
 void add_probe(Command program);
+void add_generate(Command program);
+void add_sequence_data(Command program);
 
 /// How the program was called, for hints that can be pasted.
 std::string& program_name();

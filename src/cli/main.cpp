@@ -62,6 +62,7 @@ int run(int argc, char** argv) {
   add_train(program);
   add_eval(program);
   add_predict(program);
+  add_generate(program);
   add_maps(program);
   add_spectrum(program);
   add_residual(program);
@@ -71,6 +72,7 @@ int run(int argc, char** argv) {
   add_cost(program);
   add_bench(program);
   add_scaling(program);
+  add_sequence_data(program);
   return line.run(argc, argv);
 }
 

@@ -91,6 +91,7 @@ std::string to_toml(const Experiment& experiment) {
   tables(experiment, [&](std::string_view table, const auto& config) {
     text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", table);
     fields(config, [&](std::string_view key, const auto& member, const Rule& rule, std::string_view meaning) {
+      if (!use_of(config, key, rule).known) return;
       text += fmt::format("{:<40}# {}\n", fmt::format("{} = {}", key, text_of(member, rule)), meaning);
     });
     if constexpr (requires { config.per_mechanism; }) {
