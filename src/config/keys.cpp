@@ -16,10 +16,13 @@ bool is_of_sequences(std::string_view key) {
   return is_one_of(key, {"task", "vocab", "context", "start", "tied", "head", "pair"});
 }
 
+/// Without a task that there is, which is said first, nobody knows which keys belong to it.
+bool has_task(const ModelConfig& model) { return is_one_of(model.task, {"lm", "classify", "pair"}); }
+
 bool has_key(const ModelConfig& model, std::string_view key) {
   if (model.family != "sequence") return !is_of_sequences(key);
   if (is_of_images(key)) return false;
-  if (model.task.empty()) return true;  // it is missing, which is said first
+  if (!has_task(model)) return true;
   if (is_one_of(key, {"start", "tied"})) return model.task == "lm";
   if (is_one_of(key, {"classes", "pool", "head"})) return model.task != "lm";
   return key != "pair" || model.task == "pair";
@@ -41,8 +44,9 @@ bool holds_sequences(const DataConfig& data) {
 }
 
 KeyUse use_of(const ModelConfig& model, std::string_view key, const Rule& rule) {
-  const bool sequence = model.family == "sequence";
-  return {has_key(model, key), rule.required || (sequence && key == "pool")};
+  if (model.family != "sequence") return {has_key(model, key), rule.required};
+  const bool of_task = key == "classes" || key == "pool";
+  return {has_key(model, key), of_task ? has_task(model) : rule.required};
 }
 
 KeyUse use_of(const DataConfig& data, std::string_view key, const Rule& rule) {

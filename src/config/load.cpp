@@ -37,7 +37,9 @@ std::string key_suggestion(std::string_view table, std::string_view unknown) {
 std::string kind_of(const Experiment& x, std::string_view table) {
   if (table == "data") return fmt::format("name = {}", toml_text(x.data.name));
   const std::string family = fmt::format("family = {}", toml_text(x.model.family));
-  return x.model.task.empty() ? family : fmt::format("{} with task = {}", family, toml_text(x.model.task));
+  return x.model.family != "sequence" || x.model.task.empty()
+             ? family
+             : fmt::format("{} with task = {}", family, toml_text(x.model.task));
 }
 
 class Loader {

@@ -16,7 +16,6 @@
 #include <sstream>
 
 using namespace heed;
-using namespace heed::test;
 
 namespace {
 

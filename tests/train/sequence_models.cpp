@@ -75,7 +75,7 @@ const std::vector<Setting>& encoders() {
                                          {"synthesizer", {{"kind", "random"}, {"causal", "true"}}},
                                          {"window", {{"window", "2"}}},
                                          {"lambda", {{"key_dim", "3"}}},
-                                         {"reformer", {{"chunk", "3"}, {"buckets", "2"}}, false}};
+                                         {"reformer", {{"rounds", "2"}, {"chunk", "3"}, {"buckets", "2"}}, false}};
   return list;
 }
 
@@ -190,7 +190,7 @@ void check_gradient(const Model& model, const TaskBatch<double>& batch, const Se
       along += gradients[id][i] * random.normal(i);
       size += gradients[id][i] * gradients[id][i];
     }
-    const double h = 1e-5;
+    const double h = 1e-6;  // small, so that no ReLU is crossed on the way
     move(h);
     const double above = loss_of(nullptr);
     move(-2 * h);
@@ -384,7 +384,7 @@ BOOST_AUTO_TEST_CASE(what_has_no_meaning_is_refused) {
   check_refused(cls, {"softmax", {{"causal", "true"}}},
                 "[attention] causal = true; with [model] pool = \"cls\" the class token, which comes first, would see "
                 "itself alone: expected pool = \"mean\" or \"last\"");
-  const SequenceModel model(classify, attention_of({"reformer", {{"chunk", "3"}, {"buckets", "2"}}}));
+  const SequenceModel model(classify, attention_of({"reformer", {{"rounds", "2"}, {"chunk", "3"}, {"buckets", "2"}}}));
   Parameters<double> parameters = drawn<double>(model);
   BOOST_CHECK_THROW(logits_of(model, parameters, Batch({9, 6}).input<double>(false)), Error);
 }
