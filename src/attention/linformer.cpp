@@ -35,7 +35,7 @@ class Linformer : public MechanismBase<Linformer> {
   }
   void check(const AttentionShape& shape) const override {
     const Index most = shape.sequence() ? shape.longest : shape.keys;
-    require(length >= 1 && length <= most, "[linformer] length is {}; expected 1 to {}, the keys there are", length,
+    require(length >= 1 && length <= most, "[linformer] length is {}; expected 1 to {}, the number of keys", length,
             most);
   }
   std::vector<ParameterSpec> parameters(const AttentionShape& shape) const override {
