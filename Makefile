@@ -43,7 +43,8 @@ SIMD    ?= highway
 THREADS ?= openmp
 
 PACKAGES := g++ make pkgconf libtbb-dev libstb-dev libboost-test-dev libcli11-dev libtomlplusplus-dev \
-            nlohmann-json3-dev libfmt-dev zlib1g-dev curl ca-certificates dataset-fashion-mnist python3-matplotlib
+            nlohmann-json3-dev libfmt-dev zlib1g-dev curl ca-certificates dataset-fashion-mnist python3-matplotlib \
+            bible-kjv
 
 # EXPORTED is what a program that includes heed's headers must be compiled with too.
 # No -ffast-math: non-finite values must be seen. The next two only drop errno and floating-point traps, which
@@ -104,7 +105,7 @@ PROGRAM := $(wildcard src/cli/*.cpp)
 LIBRARY := $(filter-out $(PROGRAM),$(SOURCES))
 TESTS   := $(filter-out tests/core.cpp,$(wildcard tests/*.cpp tests/*/*.cpp))
 # What makes models and runs them, with no system around it: no files, no POSIX, no zlib, oneTBB or decoders.
-CORE    := $(wildcard $(patsubst %,src/%/*.cpp,base cost kernels attention tape ops nn)) src/config/validate.cpp
+CORE    := $(wildcard $(patsubst %,src/%/*.cpp,base cost kernels attention tape ops nn)) $(patsubst %,src/config/%.cpp,keys validate)
 objects  = $(patsubst %.cpp,$(BUILD)/%.o,$(1))
 
 .PHONY: all deps run test bench install format clean force

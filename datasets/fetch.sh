@@ -10,6 +10,8 @@ usage: datasets/fetch.sh NAME [DIRECTORY]
 
 Downloads mnist, fashion-mnist, cifar10 or cifar100 into DIRECTORY (default: NAME beside this script) and
 checks every file against datasets/checksums.md5. What is there already, intact, is not downloaded again.
+bible is a text, 4.3 MB of English in the public domain; it is written out by the program of Debian's package
+bible-kjv, which `make deps` installs, unless HEED_MIRROR says where to download it from.
 
 HEED_MIRROR   where to download from instead of the original sites: an http://, https:// or file:// address
               under which NAME/FILE lies, e.g. file:///srv/datasets for /srv/datasets/mnist/...
@@ -43,7 +45,8 @@ case $name in
   cifar100) origin=https://www.cs.toronto.edu/~kriz
     unpacked=cifar-100-binary
     members="train.bin test.bin" ;;
-  *) die "unknown data set '$name'; it must be mnist, fashion-mnist, cifar10 or cifar100" ;;
+  bible) origin=bible-kjv ;;
+  *) die "unknown data set '$name'; it must be mnist, fashion-mnist, cifar10, cifar100 or bible" ;;
 esac
 if [ -n "${HEED_MIRROR-}" ]; then origin=${HEED_MIRROR%/}/$name; fi
 
@@ -55,6 +58,10 @@ is_intact() {
 # download ADDRESS FILE
 download() {
   case $1 in
+    bible-kjv/*)
+      command -v bible >/dev/null 2>&1 || die "the program bible is missing; make deps installs it (Debian's bible-kjv)"
+      # Lines are as long as in a terminal of 80 columns, wherever this runs.
+      bible -l 79 gen1:1-rev22:21 </dev/null >"$2" ;;
     file://*) cp -- "${1#file://}" "$2" ;;
     http://* | https://*)
       if command -v curl >/dev/null 2>&1; then

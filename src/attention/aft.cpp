@@ -16,6 +16,7 @@
 // with and without one in aft_biased.h and aft_unbiased.h; the biases of conv in aft_conv_bias.h; pictures of them in
 // aft_pictures.h.
 #include "aft_conv.h"
+#include "aft_decoding.h"
 #include "aft_full.h"
 #include "aft_pictures.h"
 
@@ -190,6 +191,14 @@ class Aft : public MechanismBase<Aft> {
         ? conv().run_backward(in, dout, prepared.conv, saved.conv, scratch.conv, gradient, dprepared.conv)
         : full().run_backward(in, dout, prepared.full, saved.full, scratch.full, gradient, dprepared.full);
   }
+  AttentionStateSize state_size(const AttentionShape& s, Index tokens) const override {
+    return AftDecoding(full(), s).size(tokens);
+  }
+  template <class T>
+  void run_decode(const AttentionDecoding<T>& call) const {
+    AftDecoding(full(), call.in.shape).run(call);
+  }
+
   template <class T>
   T run_penalty(const AttentionPenalty<T>& call) const {
     return conv().biases.run_penalty(call);

@@ -95,11 +95,12 @@ struct AftBias {
 struct AftBiasMatrix {
   AftReach reach;
   Index channels = 0;
-  Index rank = 0;  ///< w = u p^T with u [N, rank], p [M, rank]; 0: w is a parameter
+  Index rank = 0;     ///< w = u p^T with u [N, rank], p [M, rank]; 0: w is a parameter
+  bool whole = true;  ///< have the tensors no rows for more tokens (AttentionShape)?
 
   /// Is it made once per step? Only if it has no more numbers than eight images have values, which is linear in the
   /// tokens. Where w is a parameter there is little to save.
-  bool prepared() const { return rank > 0 && reach.window > 0 && reach.band() <= 4 * channels; }
+  bool prepared() const { return whole && rank > 0 && reach.window > 0 && reach.band() <= 4 * channels; }
 
   /// Memory for so many queries.
   template <class T>

@@ -199,6 +199,7 @@ struct AftFull {
     Index N, M, D;
     Index rows;  // of sums
     AftReach reach;
+    bool whole;
 
     /// A row for each query, of a matrix that has one for each row of sums.
     template <class T>
@@ -218,9 +219,9 @@ struct AftFull {
   };
   Sizes sizes(const AttentionShape& s) const {
     const AftReach reach{window, masked, causal, s.queries, s.keys};
-    return {s.queries, s.keys, s.width, reach.rows(), reach};
+    return {s.queries, s.keys, s.width, reach.rows(), reach, s.whole};
   }
-  AftBiasMatrix bias(const Sizes& z) const { return {z.reach, z.D, rank}; }
+  AftBiasMatrix bias(const Sizes& z) const { return {z.reach, z.D, rank, z.whole}; }
   AftBiased biased(const Sizes& z) const { return {bias(z)}; }
   AftUnbiased unbiased(const Sizes& z) const { return {z.reach, z.D}; }
 };

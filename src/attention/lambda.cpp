@@ -101,7 +101,7 @@ class Lambda : public MechanismBase<Lambda> {
     kernels::gemm(transposed(saved.ks), v, scratch.L);
     for (Index n = 0; n < in.shape.queries; ++n) {
       // 3. lambda_n = L + e[n]^T v
-      kernels::addmm(transposed(of_query(in.parameters[0], n)), v, nullptr, scratch.L, saved.lambdas[n]);
+      kernels::addmm(transposed(of_query(in.parameters[0], n, in.shape.keys)), v, nullptr, scratch.L, saved.lambdas[n]);
       // 4. out_n = q_n lambda_n
       kernels::gemm(of_query(in.q, n), saved.lambdas[n], of_query(out, n));
     }
@@ -130,8 +130,8 @@ class Lambda : public MechanismBase<Lambda> {
         kernels::gemm(transposed(of_query(in.q, n)), of_query(dout, n), dlambda);
         // 3.
         write_all(after(n, Update::assign), dL.size(), dlambda.data, dL.data);
-        kernels::gemm(v, transposed(dlambda), Update::accumulate, of_query(gradient.parameters[0], n));
-        kernels::gemm(of_query(in.parameters[0], n), dlambda, after(n, gradient.update), dv);
+        kernels::gemm(v, transposed(dlambda), Update::accumulate, of_query(gradient.parameters[0], n, in.shape.keys));
+        kernels::gemm(of_query(in.parameters[0], n, in.shape.keys), dlambda, after(n, gradient.update), dv);
       }
     }
     // 2.
@@ -147,7 +147,8 @@ class Lambda : public MechanismBase<Lambda> {
     kernels::softmax_columns(in.k[0], saved.ks);
     for (Index h = 0; h < in.shape.heads; ++h) kernels::gemm(in.q[h], transposed(saved.ks), map[h]);
     for (Index n = 0; positions && n < in.shape.queries; ++n)
-      kernels::gemm(of_query(in.q, n), transposed(of_query(in.parameters[0], n)), Update::accumulate, of_query(map, n));
+      kernels::gemm(of_query(in.q, n), transposed(of_query(in.parameters[0], n, in.shape.keys)), Update::accumulate,
+                    of_query(map, n));
   }
 
   Cost cost(const AttentionShape& shape) const override {
@@ -183,11 +184,11 @@ class Lambda : public MechanismBase<Lambda> {
     return {x.first[n], x.count, x.first.columns, x.distance};
   }
 
-  /// e[n] [M, c].
+  /// e[n] for M keys, [M, c]. There may be rows for more: of a sequence that is not the longest.
   template <class T>
-  static Matrix<T> of_query(View<T> e, Index n) {
-    const Index M = e.shape()[1], c = e.shape()[2];
-    return {e.data() + n * M * c, M, c};
+  static Matrix<T> of_query(View<T> e, Index n, Index M) {
+    const Index c = e.shape()[2];
+    return {e.data() + n * e.shape()[1] * c, M, c};
   }
 };
 

@@ -18,7 +18,7 @@ struct LandmarkOptions {
           "landmarks: means of cells, a convolution, tokens");
     visit("ratio", ratio, "side of a cell (pool, conv)");
     visit("landmarks", landmarks, "how many (random, first; pool instead of ratio: a square, as many adaptive cells)");
-    visit("dims", dims, "2: cells of the image grid; 1: of consecutive tokens (pool by ratio)");
+    visit("dims", dims, "2: cells of the image grid; 1: of consecutive tokens (pool by ratio, sequences)");
   }
 
   /// Sizes that were not given follow from the tensors that hold landmarks.
@@ -30,17 +30,21 @@ struct LandmarkOptions {
   }
 
   void check(const char* owner, const AttentionShape& shape) const {
-    const Index tokens = shape.queries - shape.class_token;
+    const Index tokens = shape.body();
     require(dims == 1 || dims == 2, "[{}] dims is {}; expected 1 or 2", owner, dims);
     require(ratio >= 0, "[{}] ratio is {}; expected 1 or more", owner, ratio);
     if (sampling == Sampling::random || sampling == Sampling::first) {
       require(ratio == 0, "[{}] ratio is {}; sampled tokens are counted by landmarks", owner, ratio);
-      require(landmarks >= 1 && landmarks <= tokens, "[{}] landmarks is {}; expected 1 to {}, the tokens there are",
-              owner, landmarks, tokens);
+      require(landmarks >= 1 && (landmarks <= tokens || shape.sequence()),
+              "[{}] landmarks is {}; expected 1 to {}, the tokens there are", owner, landmarks, tokens);
+      require(sampling == Sampling::first || shape.whole,
+              "[{}] sampling is random; its tokens are drawn among {}, so a sequence of {} is none that it takes",
+              owner, shape.longest, shape.queries);
       return;
     }
     if (sampling == Sampling::conv) {
       require(dims == 2, "[{}] dims is 1; sampling=conv works on the image grid", owner);
+      require(!shape.sequence(), "[{}] sampling is conv; a sequence has no grid", owner);
       require(landmarks == 0, "[{}] landmarks is {}; sampling=conv takes ratio", owner, landmarks);
     }
     require((ratio > 0) != (landmarks != 0), "[{}] ratio is {}, landmarks is {}; expected one of them", owner, ratio,
@@ -48,6 +52,11 @@ struct LandmarkOptions {
     constexpr Index most = 16'384;  // a matrix of their distances is inverted
     const Index count = landmarks != 0 ? landmarks : tokens / ratio / (dims == 1 ? 1 : ratio);
     require(count <= most, "[{}] there are {} landmarks; expected at most {}", owner, count, most);
+    if (shape.sequence()) {
+      require(dims == 1, "[{}] dims is 2; a sequence has no grid: expected dims=1", owner);
+      require(landmarks >= 0, "[{}] landmarks is {}; expected 1 or more", owner, landmarks);
+      return;
+    }
     if (dims == 1) {
       require(landmarks == 0, "[{}] landmarks is {}; dims=1 takes ratio", owner, landmarks);
       require(tokens > 0 && tokens % ratio == 0, "[{}] ratio is {}; it must divide the {} tokens", owner, ratio,
@@ -84,8 +93,13 @@ struct LandmarkOptions {
   /// For a shape that passed check().
   kernels::Landmarks of(const AttentionShape& shape) const {
     using Kind = kernels::Landmarks::Kind;
-    const Index skip = shape.class_token, tokens = shape.queries - skip;
-    if (sampling == Sampling::random || sampling == Sampling::first) return {Kind::tokens, landmarks, skip};
+    const Index skip = shape.class_token, tokens = shape.body();
+    if (sampling == Sampling::random || sampling == Sampling::first)
+      return {Kind::tokens, std::min(landmarks, tokens), skip};
+    if (shape.sequence()) {
+      const Index count = ratio > 0 ? (tokens + ratio - 1) / ratio : std::min(landmarks, tokens);
+      return {Kind::mean, count, skip, {1, tokens, 1, count, ratio}};
+    }
     const Index height = dims == 1 ? 1 : shape.grid_height, width = dims == 1 ? tokens : shape.grid_width;
     const Index rows = landmarks > 0 ? side() : std::max<Index>(height / ratio, 1);
     const kernels::Cells cells{height, width, rows, landmarks > 0 ? side() : width / ratio};

@@ -34,8 +34,9 @@ class Linformer : public MechanismBase<Linformer> {
     if (length == 0 && e != tensors.end() && e->second.rank() == 2) length = e->second[0];
   }
   void check(const AttentionShape& shape) const override {
-    require(length >= 1 && length <= shape.keys,
-            "[linformer] length is {}; expected 1 to {}, the keys there are, rows of e and f", length, shape.keys);
+    const Index most = shape.sequence() ? shape.longest : shape.keys;
+    require(length >= 1 && length <= most,
+            "[linformer] length is {}; expected 1 to {}, the keys there are, rows of e and f", length, most);
   }
   std::vector<ParameterSpec> parameters(const AttentionShape& shape) const override {
     const Initial initial = Initial::uniform(1 / std::sqrt(static_cast<double>(length)));
@@ -105,8 +106,8 @@ class Linformer : public MechanismBase<Linformer> {
       // 1.
       gemm(transposed(projection(in, 0)), dkp, to.update, to.k[h]);
       gemm(transposed(projection(in, 1)), dvp, to.update, to.v[h]);
-      gemm(dkp, transposed(in.k[h]), Update::accumulate, as_matrix(to.parameters[0]));
-      gemm(dvp, transposed(in.v[h]), Update::accumulate, as_matrix(to.parameters[1]));
+      gemm(dkp, transposed(in.k[h]), Update::accumulate, of_keys(to.parameters[0], in.shape));
+      gemm(dvp, transposed(in.v[h]), Update::accumulate, of_keys(to.parameters[1], in.shape));
     }
   }
 
@@ -153,10 +154,14 @@ class Linformer : public MechanismBase<Linformer> {
   static Matrix<T> as_matrix(View<T> x) {
     return {x.data(), x.shape()[0], x.shape()[1]};
   }
-  /// e, f
+  /// e, f, or their gradients, for so many keys: of a sequence that is not the longest, the first columns.
+  template <class T>
+  static Matrix<T> of_keys(View<T> projection, const AttentionShape& shape) {
+    return as_matrix(projection).middle_columns(0, shape.keys);
+  }
   template <class T>
   static Matrix<const T> projection(const AttentionInput<T>& in, std::size_t which) {
-    return as_matrix(in.parameters[which]);
+    return of_keys(in.parameters[which], in.shape);
   }
 };
 

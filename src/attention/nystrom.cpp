@@ -8,8 +8,9 @@
 //   Z = 6 steps from A^T / (|A|_1 |A|_inf)      [m, m]      about A^+                            Eq. 11
 //   out = F Z B v                               [N, e]      from the right                       Eq. 13
 //
-// landmarks=m: means of m segments of equal length, of all tokens in their order. ratio: means of ratio x ratio cells
-// of the image grid, without the class token. Time 2 (N + M) m d in products and 4 m^3 per step; memory (N + M) m.
+// landmarks=m: means of m segments of equal length, of all tokens in their order; of a sequence min(m, N) segments,
+// which may share a token where they do not divide it. ratio: means of ratio x ratio cells of the image grid, without
+// the class token. Time 2 (N + M) m d in products and 4 m^3 per step; memory (N + M) m.
 //
 // Differs: the authors' code starts by default from the largest column sum of the whole batch, which makes an image's
 // result depend on its neighbours; here, as in the paper, each matrix has its own. Its depth-wise convolution of v is
@@ -54,7 +55,9 @@ class Nystrom : public MechanismBase<Nystrom> {
     require(ratio >= 0, "[nystrom] ratio is {}; expected 1 or more", ratio);
     require((landmarks > 0) != (ratio > 0), "[nystrom] landmarks is {}, ratio is {}; expected one of them", landmarks,
             ratio);
-    if (landmarks > 0) {
+    if (s.sequence()) {
+      require(landmarks > 0, "[nystrom] ratio is {}; a sequence has no grid: expected landmarks", ratio);
+    } else if (landmarks > 0) {
       require(s.queries % landmarks == 0 && s.keys % landmarks == 0,
               "[nystrom] landmarks is {}; it must divide the {} queries and {} keys", landmarks, s.queries, s.keys);
     } else {
@@ -197,13 +200,14 @@ class Nystrom : public MechanismBase<Nystrom> {
 
   /// How many landmarks there are.
   Index count(const AttentionShape& s) const {
+    if (s.sequence()) return std::min(landmarks, s.queries);
     return landmarks > 0 ? landmarks : (s.grid_height / ratio) * (s.grid_width / ratio);
   }
   kernels::SoftmaxInverse inverse(const AttentionShape& s) const { return {count(s), iterations}; }
 
   /// The cells of so many tokens whose means are landmarks, and the rows that these cells cut up.
   kernels::Cells cells(const AttentionShape& s, Index tokens) const {
-    if (landmarks > 0) return {1, tokens, 1, landmarks};
+    if (landmarks > 0) return {1, tokens, 1, count(s)};
     return {s.grid_height, s.grid_width, s.grid_height / ratio, s.grid_width / ratio};
   }
   template <class T>

@@ -208,6 +208,38 @@ class Performer : public MechanismBase<Performer> {
     }
   }
 
+  // Of each head the largest u of a key so far, c, and the sums over keys for that c; of all, the sum of v and the
+  // number of keys. State and time do not depend on the position.
+  AttentionStateSize state_size(const AttentionShape& s, Index) const override {
+    return {s.heads * (features * (s.value_width + 1) + 1 + s.value_width) + 1, 2 * features};
+  }
+  template <class T>
+  void run_decode(const AttentionDecoding<T>& call) const {
+    const auto& [in, t, out, state, scratch] = call;
+    const Index m = features, e = in.shape.value_width;
+    Carver<T> carve(state);
+    T& keys = *carve.numbers(1);
+    keys = t == 0 ? T(1) : keys + T(1);
+    const Matrix<T> phi(scratch, 1, m), E(scratch + m, 1, m);
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      const PerformerSums<T> sums(m, e, carve);
+      T& c = *carve.numbers(1);
+      const T before = t > 0 ? c : T(0);
+      T sigma, den, largest, weight;
+      const T h_q = step_1().exponents(in, in.q[h], phi, &largest), h_k = step_1().exponents(in, in.k[h], E, &c);
+      kernels::favor_features<T>(step_1().scale(in.shape.width), &largest, &h_q, performer_tiny, phi, &sigma);
+      if (t > 0 && c < before) c = before;
+      kernels::favor_features<T>(step_1().scale(in.shape.width), &c, &h_k, 0, E, nullptr);
+      const T decays[] = {T(1)};
+      const Matrix<T> row = out[h];  // scratch memory so far
+      sums.add({E, in.v[h], nullptr, nullptr, decays}, t > 0, t > 0 ? decay(before, c) : T(1), row, &weight);
+      kernels::row_dots<T>(phi, sums.p, &den);
+      den = den + T(performer_tiny) * sigma * keys;
+      kernels::gemm(phi, sums.P, row);
+      for (Index i = 0; i < e; ++i) row(0, i) = (row(0, i) + T(performer_tiny) * sigma * sums.V(0, i)) / den;
+    }
+  }
+
   Cost cost(const AttentionShape& shape) const override {
     const auto [N, M, d, e] = shape.sizes();
     const Index m = features;

@@ -146,6 +146,20 @@ struct PerformerFeatures {
     }
   }
 
+  /// Of a single row x [1, d]: U = omega x and the largest of its numbers, times the scale; returns |x'|^2 / 2.
+  template <class T>
+  T exponents(const AttentionInput<T>& in, Matrix<const T> x, Matrix<T> U, T* largest) const {
+    const double factor = scale(in.shape.width);
+    T h, place;
+    kernels::gemm(x, transposed(omega(in)), U);
+    kernels::row_dots<T>(x, x, &h);
+    kernels::favor_maxima<T>(factor, U, {largest, &place});
+    return T(factor * factor / 2) * h;
+  }
+
+  /// What x is multiplied by: d^(-1/4).
+  static double scale(Index width) { return std::pow(static_cast<double>(width), -0.25); }
+
   /// Of N queries and M keys of d channels.
   Counts make_counts(Index N, Index M, Index d) const {
     const Index rows = N + M;
@@ -158,8 +172,6 @@ struct PerformerFeatures {
   }
 
  private:
-  static double scale(Index width) { return std::pow(static_cast<double>(width), -0.25); }
-
   template <class T>
   static Matrix<const T> omega(const AttentionInput<T>& in) {
     const View<const T> values = in.parameters[0];

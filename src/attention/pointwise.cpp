@@ -13,7 +13,9 @@
 // the backward pass makes S again, so memory is O(N).
 //
 // The paper's layer normalisation of q and k, and its gate, are options of the layer (nn/attention.h). With `causal`
-// (not in the paper) the divisor stays M^alpha, whatever number of keys a query sees.
+// (not in the paper) the divisor stays M^alpha, whatever number of keys a query sees; where a sequence grows, M is the
+// length that it may grow to, so that what is there does not change.
+#include "decoding.h"
 #include "heed/attention/map_blocks.h"
 #include "heed/kernels/pointwise.h"
 
@@ -114,6 +116,25 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention> {
     }
   }
 
+  // A token costs its own row of the map: K and V hold the keys and values of all tokens up to it.
+  AttentionStateSize state_size(const AttentionShape& s, Index tokens) const override {
+    return {s.heads * tokens * (s.width + s.value_width), s.longest};
+  }
+  template <class T>
+  void run_decode(const AttentionDecoding<T>& call) const {
+    const auto& [in, t, out, state, scratch] = call;
+    Carver<T> carve(state);
+    const Heads<T> K = kept_rows(in.shape.heads, in.shape.longest, in.shape.width, carve),
+                   V = kept_rows(in.shape.heads, in.shape.longest, in.shape.value_width, carve);
+    keep_row(in.k, t, K), keep_row(in.v, t, V);
+    const Matrix<T> A(scratch, 1, t + 1);
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      kernels::gemm(in.q[h], transposed(K[h].top_rows(t + 1)), A);
+      kernels::attention_pointwise({phi, factor(in.shape), {scale(in.shape)}}, A, A);
+      kernels::gemm(A, V[h].top_rows(t + 1), out[h]);
+    }
+  }
+
   Cost cost(const AttentionShape& shape) const override {
     const MapPairs map(shape, causal);
     const Index d = shape.width, e = shape.value_width;
@@ -131,9 +152,13 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention> {
   }
 
  private:
+  /// M^-alpha
+  double factor(const AttentionShape& shape) const {
+    return std::pow(static_cast<double>(shape.growing ? shape.longest : shape.keys), -alpha);
+  }
+  static double scale(const AttentionShape& shape) { return 1 / std::sqrt(static_cast<double>(shape.width)); }
   kernels::PointwiseRows rows(const AttentionShape& shape, const MapBlock& b) const {
-    const double width = static_cast<double>(shape.width), keys = static_cast<double>(shape.keys);
-    return {phi, std::pow(keys, -alpha), b.scores(1 / std::sqrt(width))};
+    return {phi, factor(shape), b.scores(scale(shape))};
   }
 };
 

@@ -65,6 +65,8 @@ class Reformer : public MechanismBase<Reformer> {
     require(N == shape.keys, "[reformer] there are {} queries and {} keys; q serves as k, so they must be the same", N,
             shape.keys);
     require(rounds >= 1 && rounds <= 1024, "[reformer] rounds is {}; expected 1 to 1024, as many as rotations", rounds);
+    require(shape.whole, "[reformer] a sequence has {} tokens; expected {}, of which its chunks are made", N,
+            shape.longest);
     require(chunk >= 1 && N % chunk == 0, "[reformer] chunk is {}; it must divide the {} tokens", chunk, N);
     require(buckets >= 0 && buckets % 2 == 0,
             "[reformer] buckets is {}; expected an even number, or 0 for one per chunk", buckets);

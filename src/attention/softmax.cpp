@@ -7,6 +7,7 @@
 // Time 4 N M d and N M exponentials. The map is never stored: rows are made in blocks of queries, and only the
 // maximum and the sum of each row are kept, from which the backward pass makes the rows again (Dao et al.,
 // "FlashAttention", 2022, arXiv:2205.14135, Section 3.1), so memory is O(N).
+#include "decoding.h"
 #include "heed/attention/map_blocks.h"
 
 namespace heed {
@@ -95,6 +96,25 @@ class Softmax : public MechanismBase<Softmax> {
     for (Index h = 0; h < in.shape.heads; ++h) {
       kernels::Gemm{in.products}(in.q[h], transposed(in.k[h]), map[h]);
       kernels::attention_softmax(rows, map[h]);
+    }
+  }
+
+  // A token costs its own row of the map: K and V hold the keys and values of all tokens up to it.
+  AttentionStateSize state_size(const AttentionShape& s, Index tokens) const override {
+    return {s.heads * tokens * (s.width + s.value_width), s.longest};
+  }
+  template <class T>
+  void run_decode(const AttentionDecoding<T>& call) const {
+    const auto& [in, t, out, state, scratch] = call;
+    Carver<T> carve(state);
+    const Heads<T> K = kept_rows(in.shape.heads, in.shape.longest, in.shape.width, carve),
+                   V = kept_rows(in.shape.heads, in.shape.longest, in.shape.value_width, carve);
+    keep_row(in.k, t, K), keep_row(in.v, t, V);
+    const Matrix<T> A(scratch, 1, t + 1);
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      kernels::gemm(in.q[h], transposed(K[h].top_rows(t + 1)), A);
+      kernels::attention_softmax({scale(in.shape)}, A);
+      kernels::gemm(A, V[h].top_rows(t + 1), out[h]);
     }
   }
 

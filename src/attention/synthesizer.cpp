@@ -11,7 +11,10 @@
 // Time N d^2 + 2 N M d products (dense), N^2 e (random), N M exponentials; there is no 1 / sqrt(d). w2 or the logits
 // fix the number of tokens. Dense makes its map in blocks of queries and keeps two numbers of each row, as softmax.cpp
 // does. A map of logits is the same for all images: it is prepared once per step, and is a tensor of N^2 numbers per
-// head, as the logits are. Causal, a query sees keys up to its own position.
+// head, as the logits are. (A sequence that is not the longest takes the first rows and columns of w2, b2 and the
+// logits, so its map is one of its own, and is made as the dense one is.) Causal, a query sees keys up to its own
+// position.
+#include "decoding.h"
 #include "heed/attention/map_blocks.h"
 #include "heed/kernels/activation.h"
 #include "heed/kernels/rows.h"
@@ -65,29 +68,29 @@ class Synthesizer : public MechanismBase<Synthesizer> {
   // Prepared: A of each head, where it is random.
   template <class T>
   Heads<T> prepared(const AttentionShape& s, Carver<T>& carve) const {
-    return dense() ? Heads<T>{} : carve_heads(s.heads, s.queries, s.keys, carve);
+    return in_blocks(s) ? Heads<T>{} : carve_heads(s.heads, s.queries, s.keys, carve);
   }
 
-  // Saved, where it is dense: Y, and the maximum and sum of each row of A.
+  // Saved, where the map is made in blocks: Y, and the maximum and sum of each row of A.
   template <class T>
   struct Saved {
     Heads<T> Y, kept;
   };
   template <class T>
   Saved<T> saved(const AttentionShape& s, Carver<T>& carve) const {
-    if (!dense()) return {};
-    return {carve_heads(s.heads, s.queries, s.width, carve), carve_heads(s.heads, s.queries, 2, carve)};
+    if (!in_blocks(s)) return {};
+    return {carve_heads(s.heads, dense() ? s.queries : 0, s.width, carve), carve_heads(s.heads, s.queries, 2, carve)};
   }
 
-  // Scratch, where it is dense: blocks of A and dA, and dY.
+  // Scratch, likewise: blocks of A and dA, and dY.
   template <class T>
   struct Scratch {
     Matrix<T> A, dA, dY;
   };
   template <class T>
   Scratch<T> scratch(const AttentionShape& s, Carver<T>& carve) const {
-    if (!dense()) return {};
-    return {carve_map_block(s, carve), carve_map_block(s, carve), carve.matrix(s.queries, s.width)};
+    if (!in_blocks(s)) return {};
+    return {carve_map_block(s, carve), carve_map_block(s, carve), carve.matrix(dense() ? s.queries : 0, s.width)};
   }
 
   template <class T>
@@ -120,13 +123,14 @@ class Synthesizer : public MechanismBase<Synthesizer> {
       if (dense()) make_hidden(in, in.q[h], saved.Y[h]);
       MapBlocks<T>(in.shape, causal).forward([&](const MapBlock& b) {
         // 2. S = Y w2 + b2, 3. A = softmax(S)
-        if (dense()) {
+        if (in_blocks(in.shape)) {
           const Matrix<T> S = b.map(scratch.A);
-          make_scores<T>(in, b, saved.Y[h], S);
+          make_scores<T>(in, b, h, saved.Y, S);
           kernels::attention_softmax(b.scores(1), S, b.queries(saved.kept[h]));
         }
         // 4. out = A v
-        gemm(dense() ? Matrix<const T>(b.map(scratch.A)) : part(b, random[h]), b.keys(in.v[h]), b.queries(out[h]));
+        gemm(in_blocks(in.shape) ? Matrix<const T>(b.map(scratch.A)) : part(b, random[h]), b.keys(in.v[h]),
+             b.queries(out[h]));
       });
     }
   }
@@ -146,23 +150,28 @@ class Synthesizer : public MechanismBase<Synthesizer> {
       MapBlocks<T>(in.shape, causal).backward([&](const MapBlock& b) {
         const Matrix<const T> v = b.keys(in.v[h]), dout = b.queries(douts[h]);
         const Matrix<T> dv = b.keys(to.v[h]);
-        if (!dense()) {
+        if (!in_blocks(in.shape)) {
           // 4.
           gemm(transposed(part(b, random[h])), dout, b.update(to.update), dv);
           gemm(dout, transposed(v), Update::accumulate, part(b, drandom[h]));
           return;
         }
         const Matrix<T> A = b.map(scratch.A), dA = b.map(scratch.dA), dS = dA;
-        const Matrix<const T> Y = b.queries(Matrix<const T>(saved.Y[h]));
         // S and A again
-        make_scores<T>(in, b, saved.Y[h], A);
+        make_scores<T>(in, b, h, saved.Y, A);
         kernels::attention_softmax_again(b.scores(1), A, b.queries(saved.kept[h]));
         // 4.
         gemm(transposed(A), dout, b.update(to.update), dv);
         gemm(dout, transposed(v), dA);
         // 3. in the place of dA
         kernels::attention_softmax_backward(b.scores(1), A, dA);
-        // 2.
+        // 2. or, where S is a part of the logits, their gradient
+        if (!dense()) {
+          const Matrix<T> dlogits = part(b, of_head(to.parameters[0], h));
+          for (Index i = 0; i < dS.rows; ++i) write_all(Update::accumulate, dS.columns, dS[i], dlogits[i]);
+          return;
+        }
+        const Matrix<const T> Y = b.queries(Matrix<const T>(saved.Y[h]));
         gemm(transposed(Y), dS, Update::accumulate, seen(b, as_matrix(to.parameters[w2])));
         kernels::column_sums(dS, Update::accumulate, to.parameters[b2].data());
         gemm(dS, transposed(seen(b, as_matrix(in.parameters[w2]))), b.queries(scratch.dY));
@@ -182,13 +191,33 @@ class Synthesizer : public MechanismBase<Synthesizer> {
     const MapBlock whole = whole_map(in.shape, causal);
     const Heads<const T> random = this->prepared_of(in.shape, in.prepared);
     for (Index h = 0; h < in.shape.heads; ++h) {
-      if (!dense()) {
+      if (!in_blocks(in.shape)) {
         for (Index i = 0; i < map[h].rows; ++i) std::copy_n(random[h][i], map[h].columns, map[h][i]);
         continue;
       }
-      make_hidden(in, in.q[h], saved.Y[h]);
-      make_scores<T>(in, whole, saved.Y[h], map[h]);
+      if (dense()) make_hidden(in, in.q[h], saved.Y[h]);
+      make_scores<T>(in, whole, h, saved.Y, map[h]);
       kernels::attention_softmax(whole.scores(1), map[h]);
+    }
+  }
+
+  // A token costs its own row of the map: V holds the values of all tokens up to it.
+  AttentionStateSize state_size(const AttentionShape& s, Index tokens) const override {
+    return {s.heads * tokens * s.value_width, s.longest + s.width};
+  }
+  template <class T>
+  void run_decode(const AttentionDecoding<T>& call) const {
+    const auto& [in, t, out, state, scratch] = call;
+    Carver<T> carve(state), carve_scratch(scratch);
+    const Heads<T> V = kept_rows(in.shape.heads, in.shape.longest, in.shape.value_width, carve);
+    keep_row(in.v, t, V);
+    const Matrix<T> A = carve_scratch.matrix(1, t + 1), Y = carve_scratch.matrix(1, in.shape.width);
+    const MapBlock row{t, 1, t + 1, true, true};
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      if (dense()) make_hidden(in, in.q[h], Y);
+      make_rows<T>(in, row, h, Y, A);
+      kernels::attention_softmax({1}, A);
+      kernels::gemm(A, V[h].top_rows(t + 1), out[h]);
     }
   }
 
@@ -235,6 +264,9 @@ class Synthesizer : public MechanismBase<Synthesizer> {
 
   bool dense() const { return kind == Kind::dense; }
 
+  /// Is the map made in blocks of queries, for each image?
+  bool in_blocks(const AttentionShape& shape) const { return dense() || !shape.whole; }
+
   /// How the rows of a whole map are taken.
   kernels::ScoreRows whole_rows(const AttentionShape& shape) const { return whole_map(shape, causal).scores(1); }
 
@@ -258,9 +290,23 @@ class Synthesizer : public MechanismBase<Synthesizer> {
     kernels::relu_forward(Y.size(), Y.data, Y.data);
   }
   template <class T>
-  static void make_scores(const AttentionInput<T>& in, const MapBlock& b, Matrix<const T> Y, Matrix<T> S) {
-    kernels::Gemm{in.products}.add(b.queries(Y), seen(b, as_matrix(in.parameters[w2])), in.parameters[b2].data(), {},
-                                   S);
+  void make_scores(const AttentionInput<T>& in, const MapBlock& b, Index h, Heads<T> Y, Matrix<T> S) const {
+    make_rows<T>(in, b, h, dense() ? b.queries(Y[h]) : Matrix<T>{}, S);
+  }
+  /// The same from the block's rows of Y.
+  template <class T>
+  void make_rows(const AttentionInput<T>& in, const MapBlock& b, Index h, Matrix<const T> Y, Matrix<T> S) const {
+    if (dense())
+      return kernels::Gemm{in.products}.add(Y, seen(b, as_matrix(in.parameters[w2])), in.parameters[b2].data(), {}, S);
+    const Matrix<const T> logits = part(b, of_head(in.parameters[0], h));
+    for (Index i = 0; i < S.rows; ++i) std::copy_n(logits[i], S.columns, S[i]);
+  }
+
+  /// The logits of head h, or their gradient.
+  template <class T>
+  static Matrix<T> of_head(View<T> logits, Index h) {
+    const Index rows = logits.shape()[1], columns = logits.shape()[2];
+    return {logits.data() + h * rows * columns, rows, columns};
   }
 };
 

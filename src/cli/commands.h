@@ -29,6 +29,8 @@ void add_spectrum(Command program);
 void add_residual(Command program);
 void add_scaling(Command program);
 void add_probe(Command program);
+void add_generate(Command program);
+void add_sequence_data(Command program);
 void add_help(Command program, const CommandLine& line);
 void add_completion(Command program, const CommandLine& line);
 

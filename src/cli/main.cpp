@@ -101,6 +101,7 @@ int run(int argc, char** argv) {
   add_lr(program);
   add_eval(program);
   add_predict(program);
+  add_generate(program);
   add_image(program);
   add_maps(program);
   add_spectrum(program);
@@ -111,6 +112,7 @@ int run(int argc, char** argv) {
   add_cost(program);
   add_bench(program);
   add_scaling(program);
+  add_sequence_data(program);
   add_help(program, line);
   add_completion(program, line);
   return line.run(argc, argv);

@@ -8,6 +8,7 @@
 #include "heed/io/given_tensors.h"
 #include "heed/io/weights.h"
 #include "heed/nn/adder.h"
+#include "heed/nn/decoder.h"
 #include "heed/nn/families.h"
 #include "heed/ops/adder_linear.h"
 #include "heed/ops/attention.h"
@@ -233,12 +234,46 @@ int probe_model(const Arguments& a, GivenTensors& in) {
   return ok;
 }
 
-/// Runs in double where the file's tensors are F64, in float where they are F32.
+/// Logits of sequences that are decoded token by token.
+template <class T>
+int probe_decode(const Arguments& a, GivenTensors& in) {
+  const std::unique_ptr<Model> model = make_model(load_experiment(a.model, a.sets));
+  Parameters<T> parameters(model->parameters());
+  load_weights(SafetensorsFile(a.weights), parameters);
+  Decoder<T> decoder(*model, parameters);
+  const ModelConfig& config = decoder.config();
+  const Tensor<std::int64_t> tokens = in.take<std::int64_t>("tokens", 2);
+  in.finish();
+  const Index B = tokens.shape()[0], N = tokens.shape()[1];
+  require(N <= config.context, "{}: tensor 'tokens' has shape {}; expected [B, T] with T at most context, {}",
+          in.path(), tokens.shape(), config.context);
+  for (Index i = 0; i < tokens.size(); ++i)
+    require(tokens[i] >= 0 && tokens[i] < config.vocab, "{}: tensor 'tokens' holds {} at element {}; expected 0 to {}",
+            in.path(), tokens[i], i, config.vocab - 1);
+  Tensor<T> logits(Shape{B, N, config.vocab});
+  for (Index b = 0; b < B; ++b) {
+    decoder.restart();
+    for (Index t = 0; t < N; ++t) {
+      const Index at = t - config.start;
+      const std::span<const T> row = decoder.next(at < 0 ? -1 : static_cast<int>(tokens[b * N + at]));
+      std::copy(row.begin(), row.end(), logits.data() + (b * N + t) * config.vocab);
+    }
+  }
+  ProbeOutput<T> results;
+  results.add("logits", std::as_const(logits).view());
+  results.write(a.out);
+  return ok;
+}
+
+/// Runs in double where the file's tensors are F64, in float where they are F32; where it holds integers alone, as the
+/// weights are.
 template <class InFloat, class InDouble>
 int by_dtype(const Arguments& a, InFloat in_float, InDouble in_double) {
   use_threads(a.threads);
   GivenTensors in(a.in);
-  return in.in_double() ? in_double(a, in) : in_float(a, in);
+  const bool by_weights = !a.weights.empty() && !in.has_numbers();
+  const bool twice = by_weights ? GivenTensors(a.weights).in_double() : in.in_double();
+  return twice ? in_double(a, in) : in_float(a, in);
 }
 
 void add_files(Command command, Arguments& a) {
@@ -276,6 +311,13 @@ void add_probe(Command program) {
   add_files(model, a);
   model.footer(probe_model_contract);
   model.action([] { return by_dtype(a, probe_model<float>, probe_model<double>); });
+
+  Command decode = probe.command("decode", "logits of a model that writes sequences, token by token");
+  decode.option("MODEL", &a.model, "model or experiment file (TOML)", {.required = true});
+  decode.option("--weights", &a.weights, "the model's tensors (safetensors)", {.value = "FILE", .required = true});
+  add_sets(decode, a.sets, "override a key of the model file; repeatable");
+  add_files(decode, a);
+  decode.action([] { return by_dtype(a, probe_decode<float>, probe_decode<double>); });
 }
 
 }  // namespace heed::cli

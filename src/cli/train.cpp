@@ -42,10 +42,15 @@ void print_init(const TrainPlan& plan) {
   if (!plan.init.empty()) std::cout << fmt::format("from {}: {}\n", plan.init, taken_text(plan.taken));
 }
 
+/// What to call examples, in the plural, and how many answers a model chooses among.
+const char* examples_of(const Experiment& x) { return holds_sequences(x.data) ? "sequences" : "images"; }
+Index answers_of(const Experiment& x) { return x.model.task == "lm" ? x.model.vocab : x.model.classes; }
+
 /// A bar that is redrawn in place on a terminal; a line per epoch in any case.
 class Progress : public TrainObserver {
  public:
-  explicit Progress(Index epochs) : epochs_(epochs), terminal_(isatty(STDOUT_FILENO)) {}
+  explicit Progress(const Experiment& x)
+      : epochs_(x.train.epochs), examples_(examples_of(x)), terminal_(isatty(STDOUT_FILENO)) {}
   /// An error must not be printed behind the bar.
   ~Progress() override {
     clear();
@@ -54,9 +59,9 @@ class Progress : public TrainObserver {
 
   void begin(const TrainPlan& plan) override {
     plan_ = plan;
-    std::cout << fmt::format("{} parameters; {} images to train on, {} to validate, {} to test\n{}\nrun directory {}\n",
-                             grouped(plan.parameters), grouped(plan.train_images), grouped(plan.validation_images),
-                             grouped(plan.test_images), environment_line(), plan.run);
+    std::cout << fmt::format("{} parameters; {} {} to train on, {} to validate, {} to test\n{}\nrun directory {}\n",
+                             grouped(plan.parameters), grouped(plan.train_images), examples_,
+                             grouped(plan.validation_images), grouped(plan.test_images), environment_line(), plan.run);
     if (plan.step > 0) std::cout << fmt::format("resumed after {} steps\n", plan.step);
     if (plan.epochs_before > 0 && plan.epochs_before != epochs_)
       std::cout << fmt::format("{} epochs instead of {}: from here on the learning rate is that of a run of {}\n",
@@ -91,7 +96,7 @@ class Progress : public TrainObserver {
     if (e.validated)
       std::cout << fmt::format("  validation loss {:.4f}  accuracy {:6.2f} %", e.validation_loss,
                                100 * e.validation_accuracy);
-    std::cout << fmt::format("  {:.0f} images/s  {}", e.train.images_per_s, duration(e.seconds));
+    std::cout << fmt::format("  {:.0f} {}/s  {}", e.train.images_per_s, examples_, duration(e.seconds));
     if (e.skipped > 0) std::cout << fmt::format("  {} steps skipped", e.skipped);
     std::cout << std::endl;
   }
@@ -136,6 +141,7 @@ class Progress : public TrainObserver {
  private:
   using Clock = std::chrono::steady_clock;
   Index epochs_;
+  const char* examples_;
   bool terminal_;
   TrainPlan plan_;
   StepReport last_;
@@ -157,14 +163,15 @@ class CheckReport : public TrainObserver {
     mechanisms.erase(std::unique(mechanisms.begin(), mechanisms.end()), mechanisms.end());
     print_init(plan_);
     std::cout << fmt::format(
-        "model       {}; {} blocks, width {}, {} classes; {} parameters\n"
-        "data        {}: {} images to train on, {} to validate, {} to test\n"
-        "first step  loss {:.4f}, where a blind guess has {:.4f}; {} images in {:.2f} s\n"
+        "model       {}; {} blocks, width {}, {} {}; {} parameters\n"
+        "data        {}: {} {} to train on, {} to validate, {} to test\n"
+        "first step  loss {:.4f}, where a blind guess has {:.4f}; {} {} in {:.2f} s\n"
         "memory      {:.2f} GB\n"
         "nothing was written; training would take {} epochs of {} steps\n",
-        fmt::join(mechanisms, ", "), x_.model.depth, x_.model.dim, x_.model.classes, grouped(plan_.parameters),
-        x_.data.name, grouped(plan_.train_images), grouped(plan_.validation_images), grouped(plan_.test_images), s.loss,
-        std::log(static_cast<double>(x_.model.classes)), x_.train.batch,
+        fmt::join(mechanisms, ", "), x_.model.depth, x_.model.dim, answers_of(x_),
+        x_.model.task == "lm" ? "tokens" : "classes", grouped(plan_.parameters), x_.data.name,
+        grouped(plan_.train_images), examples_of(x_), grouped(plan_.validation_images), grouped(plan_.test_images),
+        s.loss, std::log(static_cast<double>(answers_of(x_))), x_.train.batch, examples_of(x_),
         static_cast<double>(x_.train.batch) / s.images_per_s, static_cast<double>(peak_resident_bytes()) / 1e9,
         x_.train.epochs, grouped(plan_.steps_per_epoch));
   }
@@ -221,19 +228,22 @@ Experiment experiment_of(const Arguments& a) {
 }
 
 /// What can be done with a finished run.
-void print_next(const std::string& run) {
-  const std::string plot = find_installed("experiments/plot_run.py");
-  const std::pair<std::string, const char*> lines[] = {
-      {fmt::format("{} eval {}", program_name(), run), "accuracy by class"},
-      {fmt::format("{} predict {} IMAGE...", program_name(), run), "what an image shows"},
-      {fmt::format("{} maps {} IMAGE", program_name(), run), "where the model looks"},
-      {fmt::format("{} report {}", program_name(), run), "all of it in one page"},
-      {fmt::format("{} {}", plot, run), "training curves"},
-  };
+void print_next(const Experiment& x, const std::string& run) {
+  const std::string heed = program_name(), plot = find_installed("experiments/plot_run.py");
+  const bool writes = x.model.task == "lm", sequences = holds_sequences(x.data);
+  std::vector<std::pair<std::string, const char*>> lines{
+      {fmt::format("{} eval {}", heed, run), writes ? "bits per character or sub-pixel" : "accuracy by class"}};
+  if (writes) lines.emplace_back(fmt::format("{} generate {}", heed, run), "what it writes");
+  if (!sequences) {
+    lines.emplace_back(fmt::format("{} predict {} IMAGE...", heed, run), "what an image shows");
+    lines.emplace_back(fmt::format("{} maps {} IMAGE", heed, run), "where the model looks");
+    lines.emplace_back(fmt::format("{} report {}", heed, run), "all of it in one page");
+  }
+  lines.emplace_back(fmt::format("{} {}", plot, run), "training curves");
   std::size_t width = 0;
   for (const auto& [command, meaning] : lines) width = std::max(width, command.size());
   for (const auto& [command, meaning] : lines)
-    std::cout << fmt::format("{}{:<{}}    {}\n", &command == &lines[0].first ? "next: " : "      ", command, width,
+    std::cout << fmt::format("{}{:<{}}    {}\n", &command == &lines.front().first ? "next: " : "      ", command, width,
                              meaning);
 }
 
@@ -254,7 +264,7 @@ int train_command(const Arguments& a) {
   std::signal(SIGTERM, on_interrupt);
   // Under nohup the run goes on when the terminal is closed.
   if (std::signal(SIGHUP, SIG_IGN) != SIG_IGN) std::signal(SIGHUP, on_interrupt);
-  Progress progress(experiment.train.epochs);
+  Progress progress(experiment);
   const Outcome outcome = train(experiment, options, progress);
   progress.clear();
   if (a.profile) print_profile(profile, progress.steps());
@@ -264,7 +274,7 @@ int train_command(const Arguments& a) {
     case Outcome::finished:
       progress.summary();
       std::cout << fmt::format("\nweights, metrics and configuration are in {}\n", a.run);
-      print_next(a.run);
+      print_next(experiment, a.run);
       return ok;
     case Outcome::stopped:
       progress.summary();

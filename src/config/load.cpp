@@ -10,7 +10,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
+#include <map>
 
 namespace heed {
 namespace {
@@ -33,6 +33,15 @@ std::string key_suggestion(std::string_view table, std::string_view unknown) {
   return near.empty() ? suggestion(unknown, own) : fmt::format("; did you mean '{}.{}'?", table, near);
 }
 
+// What decides which keys a table has: `family = "vit"`.
+std::string kind_of(const Experiment& x, std::string_view table) {
+  if (table == "data") return fmt::format("name = {}", toml_text(x.data.name));
+  const std::string family = fmt::format("family = {}", toml_text(x.model.family));
+  return x.model.family != "sequence" || x.model.task.empty()
+             ? family
+             : fmt::format("{} with task = {}", family, toml_text(x.model.task));
+}
+
 class Loader {
  public:
   Experiment experiment;
@@ -43,8 +52,11 @@ class Loader {
 
   void apply(const Source& source, const toml::table& document);
 
-  // Names the keys that have no default and were never written.
+  // Names the keys that have no default and were never written, and those that mean nothing here and were.
   void require_complete(const std::string& path) const;
+
+  // Gives keys whose default depends on others that default.
+  void fill_in();
 
  private:
   template <class Config>
@@ -53,7 +65,7 @@ class Loader {
   static void set_option(const Source& source, const std::string& full_key, const toml::key& key,
                          const toml::node& node, Options& options);
 
-  std::set<std::string> written_;
+  std::map<std::string, std::string> written_;  // where a key was written last
 };
 
 void Loader::set_option(const Source& source, const std::string& full_key, const toml::key& key, const toml::node& node,
@@ -96,7 +108,7 @@ void Loader::apply_table(const Source& source, std::string_view table, Config& c
       known = true;
       require(assign(value, member, rule), "{}: {}: expected {}, found {}", source.at(key), in_quotes(full),
               expected(member, rule), found(value));
-      written_.insert(full);
+      written_[full] = source.at(key);
     });
     if (known) continue;
     if constexpr (std::is_same_v<Config, AttentionConfig>)
@@ -127,11 +139,19 @@ void Loader::require_complete(const std::string& path) const {
   tables(experiment, [&](std::string_view table, const auto& config) {
     std::string missing;
     fields(config, [&](std::string_view key, const auto&, const Rule& rule, std::string_view) {
-      if (rule.required && !written_.contains(fmt::format("{}.{}", table, key)))
+      const KeyUse use = use_of(config, key, rule);
+      const auto written = written_.find(fmt::format("{}.{}", table, key));
+      if (use.known && use.required && written == written_.end())
         missing += fmt::format("{}{}", missing.empty() ? "" : ", ", key);
+      require(use.known || written == written_.end(), "{}: [{}] {} is no key of {}",
+              written == written_.end() ? "" : written->second, table, key, kind_of(experiment, table));
     });
     require(missing.empty(), "{}: [{}] lacks {}", path, table, missing);
   });
+}
+
+void Loader::fill_in() {
+  if (holds_sequences(experiment.data) && !written_.contains("data.augment")) experiment.data.augment.clear();
 }
 
 void Loader::read(const std::string& path, std::vector<std::string> chain, const toml::node* base,
@@ -201,6 +221,7 @@ Experiment load_overridden(const std::string& path, const std::vector<Override>&
   loader.read(find_installed(path), {}, base, "--set");
   for (const Override& one : overrides) loader.apply(one.source, *one.document);
   loader.require_complete(path);
+  loader.fill_in();
   return loader.experiment;
 }
 

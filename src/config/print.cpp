@@ -84,6 +84,7 @@ template <class F>
 void for_settings(const Experiment& experiment, const F& f) {
   tables(experiment, [&](std::string_view table, const auto& config) {
     fields(config, [&](std::string_view key, const auto& member, const Rule& rule, std::string_view meaning) {
+      if (!use_of(config, key, rule).known) return;
       f(std::string(table), std::string(key), text_of(member, rule), meaning);
     });
     if constexpr (requires { config.per_mechanism; }) {

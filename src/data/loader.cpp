@@ -16,15 +16,11 @@
 
 namespace heed {
 
-namespace {
-
-/// Fisher-Yates: every order equally likely.
+/// Fisher and Yates' way.
 void shuffle(std::vector<Index>& items, const RandomStream& stream) {
   for (Index i = static_cast<Index>(items.size()) - 1; i > 0; --i)
     std::swap(items[static_cast<std::size_t>(i)], items[static_cast<std::size_t>(stream.below(i, i + 1))]);
 }
-
-}  // namespace
 
 std::vector<Index> all_images(Index size) {
   std::vector<Index> images(static_cast<std::size_t>(size));

@@ -1,6 +1,7 @@
 #include "heed/nn/families.h"
 
 #include "heed/base/suggest.h"
+#include "heed/nn/sequence.h"
 #include "heed/nn/vit.h"
 
 namespace heed {
@@ -11,6 +12,10 @@ constexpr ModelFamily list[] = {
     {"vit",
      [](const Experiment& x) -> std::unique_ptr<Model> {
        return std::make_unique<VisionTransformer>(x.model, x.attention, x.train.dropout, x.train.drop_path);
+     }},
+    {"sequence",
+     [](const Experiment& x) -> std::unique_ptr<Model> {
+       return std::make_unique<SequenceModel>(x.model, x.attention, x.train.dropout, x.train.drop_path);
      }},
 };
 

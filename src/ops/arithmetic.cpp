@@ -8,22 +8,47 @@ namespace heed {
 
 namespace {
 
-/// Multiplies groups of `group` neighbouring elements by 1 / (1 - rate) or, with probability `rate`, by 0.
-/// Group g of a pass draws number (first image * groups per image + g) of the stream, so that results do not
-/// depend on how the batch is cut into pieces.
+/// Elements [begin, end) of a tensor, and the number that the first group among them draws of the stream.
+struct DropRange {
+  Index begin, end, draw;
+};
+
+/// Calls f(range) so that all of x is covered. Group g of an image draws number (image * groups per image + g), images
+/// counted in the whole batch, so that results do not depend on how it is cut into pieces. A group is `group` elements
+/// or, 0, an image; where these are sequences of different lengths, each has as many numbers as the longest.
+template <class T, class F>
+void for_drop_ranges(Var<T> x, Index group, const F& f) {
+  const Pass<T>& pass = x.tape().pass();
+  const Index n = x.size(), width = x.shape().row_size();
+  if (const Segments* const s = pass.segments) {
+    for (Index i = 0; i < s->count(); ++i)
+      f(DropRange{s->start(i) * width, s->start(i + 1) * width,
+                  (s->first + i) * (group == 0 ? 1 : s->longest * width / group)});
+    return;
+  }
+  const Index images = x.shape().rank() == 0 ? 1 : x.shape()[0], image = images == 0 ? 0 : n / images;
+  for (Index i = 0; i < images; ++i)
+    f(DropRange{i * image, (i + 1) * image, (pass.first_image + i) * (group == 0 ? 1 : image / group)});
+}
+
+/// Multiplies groups of `group` neighbouring elements, or all of an image, by 1 / (1 - rate) or, with probability
+/// `rate`, by 0.
 template <class T>
 Var<T> drop(const char* name, Var<T> x, double rate, std::uint64_t place, Index group) {
   Tape<T>& tape = tape_of(name, x);
   require(rate >= 0 && rate < 1, "[{}] the rate is {}; expected 0 <= rate < 1", name, rate);
   if (!tape.training() || rate == 0) return x;
-  const Index n = x.size(), first = n == 0 ? 0 : tape.pass().first_image * (n / x.shape()[0] / group);
+  const Index n = x.size();
   const RandomStream stream = tape.pass().random.derive(name).derive(place);
   const T kept(1 / (1 - rate));
   const auto apply = [=](const T* from, Update update, T* to) {
-    for (Index i = 0; i < n; i += group) {
-      const T factor = stream.uniform(first + i / group) < rate ? T(0) : kept;
-      for (Index j = i; j < i + group; ++j) write(update, to[j], factor * from[j]);
-    }
+    for_drop_ranges(x, group, [&](const DropRange& range) {
+      const Index step = group == 0 ? range.end - range.begin : group;
+      for (Index i = range.begin, draw = range.draw; i < range.end; i += step, ++draw) {
+        const T factor = stream.uniform(draw) < rate ? T(0) : kept;
+        for (Index j = i; j < i + step; ++j) write(update, to[j], factor * from[j]);
+      }
+    });
   };
   Cost cost;
   cost.forward = cost.backward = {.mul = n};
@@ -106,8 +131,7 @@ Var<T> dropout(Var<T> x, double rate, std::uint64_t place) {
 
 template <class T>
 Var<T> stochastic_depth(Var<T> x, double rate, std::uint64_t place) {
-  const Index images = x.shape().rank() == 0 ? 1 : x.shape()[0];
-  return drop("stochastic_depth", x, rate, place, images == 0 ? 1 : x.size() / images);
+  return drop("stochastic_depth", x, rate, place, 0);
 }
 
 #define INSTANTIATE(T)                                    \

@@ -53,8 +53,8 @@ std::span<const View<T>> gradients_to_add_to(Tape<T>& tape, std::span<const Var<
 template <class T>
 struct AttentionWork {
   const Mechanism* mechanism;
-  AttentionShape shape;
-  AttentionMemorySize size;
+  detail::AttentionShapes shapes;
+  AttentionMemorySize size;  ///< for any image
   Index images;
   std::array<Var<T>, 3> qkv;  ///< three tensors, or one three times; those that it does not use are left out
   std::array<detail::HeadsPlace, 3> places;
@@ -63,6 +63,7 @@ struct AttentionWork {
   std::span<const View<const T>> shared_values;
   Products products;
   T* saved;
+  std::span<const Index> saved_starts;  ///< where that of each image begins, if they are not all alike
 
   bool prepared() const { return size.prepared > 0; }
   Index shared_size() const {
@@ -72,13 +73,15 @@ struct AttentionWork {
   }
   Index pieces() const { return std::min(images, attention_pieces); }
 
-  AttentionMemory<T> saved_of(Index image) const { return {saved + image * size.saved}; }
+  AttentionMemory<T> saved_of(Index image) const {
+    return {saved + (saved_starts.empty() ? image * size.saved : saved_starts[static_cast<std::size_t>(image)])};
+  }
 
   AttentionInput<T> input(Index image) const {
     const auto heads = [&](std::size_t i) {
       return places[i].template of<const T>(qkv[i] ? qkv[i].data() : nullptr, image);
     };
-    AttentionInput<T> in{.shape = shape, .q = heads(0), .k = heads(1), .v = heads(2), .products = products};
+    AttentionInput<T> in{.shape = shapes.of(image), .q = heads(0), .k = heads(1), .v = heads(2), .products = products};
     if (prepared())
       in.prepared = {shared_values[0].data()};
     else
@@ -168,23 +171,53 @@ struct OwnTensors {
   Var<T> prepared{};
 };
 
+/// What all images cost and save together.
+struct AttentionSum {
+  Cost cost;
+  Index saved = 0;
+};
+
+/// Sizes of the work; checks the shapes of images that are not all alike.
+template <class T>
+AttentionSum measure(Tape<T>& tape, AttentionWork<T>& work) {
+  const Mechanism& mechanism = *work.mechanism;
+  if (!work.shapes.segments) {
+    work.size = mechanism.memory(work.shapes.common);
+    return {work.images * mechanism.cost(work.shapes.common), work.images * work.size.saved};
+  }
+  AttentionSum sum;
+  const std::span<Index> starts = tape.template list<Index>(static_cast<std::size_t>(work.images));
+  for (Index image = 0; image < work.images; ++image) {
+    const AttentionShape shape = work.shapes.of(image);
+    mechanism.check(shape);
+    const AttentionMemorySize size = mechanism.memory(shape);
+    starts[static_cast<std::size_t>(image)] = sum.saved;
+    sum.saved += (size.saved + 15) / 16 * 16;  // each begins on a cache line
+    work.size.prepared = size.prepared;
+    work.size.scratch = std::max(work.size.scratch, size.scratch);
+    sum.cost += mechanism.cost(shape);
+  }
+  work.saved_starts = starts;
+  return sum;
+}
+
 /// The operation behind both forms below.
 template <class T>
 Var<T> run_attention(const Mechanism& mechanism, AttentionWork<T> work, const Shape& out, OwnTensors<T> own) {
   const Var<T> any = work.qkv[0] ? work.qkv[0] : work.qkv[2];
   Tape<T>& tape = tape_of(mechanism.name(), any, work.qkv[0], work.qkv[1], work.qkv[2]);
   work.mechanism = &mechanism;
-  work.size = mechanism.memory(work.shape);
   work.products = tape.pass().products;
+  const AttentionSum sum = measure(tape, work);
   if (work.prepared()) {
-    if (!own.prepared) own.prepared = prepare(mechanism, work.shape, own.parameters, own.noise);
+    if (!own.prepared) own.prepared = prepare(mechanism, work.shapes.common, own.parameters, own.noise);
     own.parameters = {&own.prepared, 1};
   }
   work.shared = kept_handles(tape, own.parameters);
   work.shared_values = values_of(tape, work.shared);
-  work.saved = tape.memory(work.images * work.size.saved);
+  work.saved = tape.memory(sum.saved);
 
-  Cost cost = work.images * mechanism.cost(work.shape);
+  Cost cost = sum.cost;
   const auto operands = tape.template list<Var<T>>(3 + work.shared.size());
   std::copy(work.qkv.begin(), work.qkv.end(), operands.begin());
   std::copy(work.shared.begin(), work.shared.end(), operands.begin() + 3);
@@ -197,13 +230,26 @@ Var<T> run_attention(const Mechanism& mechanism, AttentionWork<T> work, const Sh
 
 }  // namespace
 
-std::array<detail::HeadsPlace, 3> detail::packed_places(const AttentionLayout& layout, Index tokens) {
+detail::AttentionShapes::AttentionShapes(const AttentionLayout& layout, const AttentionShape& shape, const Shape& input,
+                                         const Segments* segments)
+    : layout(layout), common(layout.among(input[1], shape)), images(input[0]), segments(segments) {
+  if (segments) {
+    images = segments->count();
+    for (Index i = 0; i < images; ++i) common.whole = common.whole && segments->length(i) == common.longest;
+    if (images > 0) common = layout.among(segments->length(0), common);
+  } else {
+    common.whole = !common.sequence() || input[1] == common.longest;
+  }
+}
+
+std::array<detail::HeadsPlace, 3> detail::packed_places(const AttentionLayout& layout, Index tokens,
+                                                        const Segments* segments) {
   const std::array<Index, 3> widths{layout.query_width, layout.key_width, layout.value_width};
   const std::array<Index, 3> heads{layout.heads, layout.key_heads, layout.key_heads};
   std::array<HeadsPlace, 3> places;
   Index offset = 0;
   for (std::size_t i = 0; i < 3; offset += heads[i] * widths[i], ++i)
-    places[i] = {offset, tokens * layout.total(), heads[i], widths[i], tokens, widths[i], layout.total()};
+    places[i] = {offset, tokens * layout.total(), heads[i], widths[i], tokens, widths[i], layout.total(), segments};
   return places;
 }
 
@@ -234,15 +280,19 @@ Var<T> attention(const Mechanism& mechanism, Var<T> x, const AttentionLayout& la
   const Shape& xs = x.shape();
   require(xs.rank() == 3 && xs[2] == layout.total(), "[{}] x has shape {}; expected [B, N, {}]", mechanism.name(), xs,
           layout.total());
-  const Index images = xs[0], tokens = xs[1], heads = layout.heads, width = heads * layout.value_width;
+  const Index tokens = xs[1], heads = layout.heads, width = heads * layout.value_width;
+  const Segments* const segments = x.tape().pass().segments;
+  require(!segments || (xs[0] == 1 && tokens == segments->rows()),
+          "[{}] x has shape {}; expected the rows of {} sequences, [1, {}, {}]", mechanism.name(), xs,
+          segments ? segments->count() : 0, segments ? segments->rows() : 0, layout.total());
   AttentionWork<T> work{};
-  work.shape = layout.among(tokens, shape);
-  mechanism.check(work.shape);
-  work.images = images;
+  work.shapes = detail::AttentionShapes(layout, shape, xs, segments);
+  if (!segments) mechanism.check(work.shapes.common);
+  work.images = work.shapes.images;
   work.qkv = {layout.query_width > 0 ? x : Var<T>{}, layout.key_width > 0 ? x : Var<T>{}, x};
-  work.places = detail::packed_places(layout, tokens);
-  work.out_place = {0, tokens * width, heads, layout.value_width, tokens, layout.value_width, width};
-  return run_attention<T>(mechanism, work, Shape{images, tokens, width}, {parameters, noise, prepared});
+  work.places = detail::packed_places(layout, tokens, segments);
+  work.out_place = {0, tokens * width, heads, layout.value_width, tokens, layout.value_width, width, segments};
+  return run_attention<T>(mechanism, work, Shape{xs[0], tokens, width}, {parameters, noise, prepared});
 }
 
 template <class T>
@@ -272,10 +322,44 @@ Var<T> attention(const Mechanism& mechanism, Var<T> q, Var<T> k, Var<T> v, Atten
           "[{}] k has {} heads, v has {}; expected {} beside {} of q", mechanism.name(), k ? k.shape()[1] : 0, vs[1],
           key_heads, shape.heads);
   const Index head = shape.queries * vs[3];
-  work.shape = shape;
+  work.shapes.common = shape;
   work.images = vs[0];
   work.out_place = {0, shape.heads * head, shape.heads, head, shape.queries, vs[3], vs[3]};
   return run_attention<T>(mechanism, work, Shape{vs[0], shape.heads, shape.queries, vs[3]}, {parameters, noise});
+}
+
+template <class T>
+Var<T> attention_step(const Mechanism& mechanism, Var<T> x, const AttentionLayout& layout, const AttentionShape& shape,
+                      std::span<const Var<T>> parameters) {
+  const Index width = layout.heads * layout.value_width;
+  Tape<T>& tape = x.tape();
+  DecodingStep<T>* const step = tape.pass().decoding;
+  require(step && x.shape() == Shape{1, 1, layout.total()}, "[{}] x has shape {}; expected a token that is decoded",
+          mechanism.name(), x.shape());
+  if constexpr (std::is_same_v<T, Counted>) {
+    fail("[{}] decoding is not counted", mechanism.name());
+  } else {
+    AttentionDecoding<T> call;
+    call.in.shape = layout.among(1, shape);
+    call.in.shape.whole = false;
+    call.position = step->position;
+    call.state = step->state;
+    const AttentionStateSize size = mechanism.state_size(call.in.shape, shape.longest);
+    step->state += size.state;
+    const std::array<detail::HeadsPlace, 3> places = detail::packed_places(layout, 1, nullptr);
+    call.in.q = places[0].template of<const T>(x.data(), 0);
+    call.in.k = places[1].template of<const T>(x.data(), 0);
+    call.in.v = places[2].template of<const T>(x.data(), 0);
+    call.in.parameters = values_of(tape, parameters);
+    call.scratch = thread_scratch<T>(size.scratch).data;
+    return tape.record(
+        {mechanism.name(), {}}, Shape{1, 1, width}, {x},
+        [&](T* y) {
+          call.out = {{y, 1, layout.value_width}, layout.heads, layout.value_width};
+          mechanism.decode(call);
+        },
+        [](const Adjoint<T>&) {});
+  }
 }
 
 template <class T>
@@ -311,6 +395,8 @@ Var<T> penalty(const Mechanism& mechanism, const AttentionShape& shape, std::spa
                             View<const T>, Var<T>);                                                                    \
   template Var<T> attention(const Mechanism&, Var<T>, Var<T>, Var<T>, AttentionShape, std::span<const Var<T>>,         \
                             View<const T>);                                                                            \
+  template Var<T> attention_step(const Mechanism&, Var<T>, const AttentionLayout&, const AttentionShape&,              \
+                                 std::span<const Var<T>>);                                                             \
   template void make_map(const Mechanism&, const AttentionInput<T>&, T*);                                              \
   template Var<T> penalty(const Mechanism&, const AttentionShape&, std::span<const Var<T>>);
 HEED_FOR_EACH_NUMBER(INSTANTIATE)

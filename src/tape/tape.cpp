@@ -98,6 +98,16 @@ void* Tape<T>::push_step(Var<T> result, const char* operation, decltype(Step::ru
 }
 
 template <class T>
+void Tape<T>::divide_rows(const Segments& segments) {
+  const std::span<Index> starts = list<Index>(segments.starts.size());
+  std::copy(segments.starts.begin(), segments.starts.end(), starts.begin());
+  const std::span<Segments> kept = list<Segments>(1);
+  kept[0] = segments;
+  kept[0].starts = starts;
+  pass_.segments = kept.data();
+}
+
+template <class T>
 void Tape<T>::clear(const Pass<T>& pass) {
   pass_ = pass;
   nodes_.clear();

@@ -2,39 +2,14 @@
 
 #include "heed/data/loader.h"
 #include "heed/ops/cross_entropy.h"
+#include "rank_of.h"
 
-#include <cmath>
 #include <numeric>
 #include <optional>
 
 namespace heed {
 
 namespace {
-
-/// Position of the first largest of n numbers.
-template <class T>
-Index largest_of(const T* values, Index n) {
-  return std::max_element(values, values + n) - values;
-}
-
-/// log sum exp(logits) - logits[label]
-template <class T>
-double cross_entropy_of(const T* logits, Index classes, Index label) {
-  const double maximum = static_cast<double>(logits[largest_of(logits, classes)]);
-  double sum = 0;
-  for (Index c = 0; c < classes; ++c) sum += std::exp(static_cast<double>(logits[c]) - maximum);
-  return maximum + std::log(sum) - static_cast<double>(logits[label]);
-}
-
-/// Number of classes ranked before `label`; ties go to the lower class. Where a logit is NaN nothing is ranked: no
-/// answer is right.
-template <class T>
-Index rank_of(const T* logits, Index classes, Index label) {
-  if (std::any_of(logits, logits + classes, [](T x) { return std::isnan(x); })) return classes;
-  Index before = 0;
-  for (Index c = 0; c < classes; ++c) before += logits[c] > logits[label] || (logits[c] == logits[label] && c < label);
-  return before;
-}
 
 /// The batches of a loader.
 template <class T>
@@ -64,13 +39,6 @@ class ImageSource : public BatchSource<T> {
   std::optional<ClassificationBatch<T>> batch_;
 };
 
-template <class T>
-Tensor<T> one_hot(const std::vector<int>& labels, Index classes) {
-  Tensor<T> targets(Shape{static_cast<Index>(labels.size()), classes});
-  for (std::size_t i = 0; i < labels.size(); ++i) targets[static_cast<Index>(i) * classes + labels[i]] = 1;
-  return targets;
-}
-
 /// A batch with the memory that it lies in.
 template <class T>
 class OwnImages : public ClassificationBatch<T> {
@@ -88,12 +56,13 @@ class OwnImages : public ClassificationBatch<T> {
 };
 
 /// A table of up to twenty classes.
-std::string confusion_text(const std::vector<double>& counts, Index classes, const std::vector<std::string>& names) {
+std::string confusion_text(const std::vector<double>& counts, Index classes, const char* examples,
+                           const std::vector<std::string>& names) {
   constexpr Index most = 20;
   if (classes > most) return fmt::format("\n{} classes are too many for a confusion matrix here\n", classes);
   std::size_t width = 5;
   for (const std::string& name : names) width = std::max(width, name.size());
-  std::string text = fmt::format("\nconfusion: images of a row's class taken for a column's\n{:>{}}", "", width);
+  std::string text = fmt::format("\nconfusion: {} of a row's class taken for a column's\n{:>{}}", examples, "", width);
   for (Index c = 0; c < classes; ++c) text += fmt::format(" {:>5}", c);
   text += "  accuracy\n";
   for (Index r = 0; r < classes; ++r) {
@@ -107,6 +76,13 @@ std::string confusion_text(const std::vector<double>& counts, Index classes, con
 }
 
 }  // namespace
+
+template <class T>
+Tensor<T> one_hot(const std::vector<int>& labels, Index classes) {
+  Tensor<T> targets(Shape{static_cast<Index>(labels.size()), classes});
+  for (std::size_t i = 0; i < labels.size(); ++i) targets[static_cast<Index>(i) * classes + labels[i]] = 1;
+  return targets;
+}
 
 template <class T>
 Var<T> ClassificationBatch<T>::loss(Var<T> logits, Piece piece, Index terms) const {
@@ -136,6 +112,22 @@ Score ClassificationBatch<T>::judge(View<const T> logits, Piece piece, std::span
   return score;
 }
 
+std::vector<std::string> numbered(Index classes) {
+  std::vector<std::string> numbers;
+  for (Index c = 0; c < classes; ++c) numbers.push_back(std::to_string(c));
+  return numbers;
+}
+
+std::string classification_report(const Evaluation& evaluation, const char* examples, Index classes,
+                                  const std::vector<std::string>& names) {
+  const Score& score = evaluation.score;
+  const std::vector<double>& counts = evaluation.counts;
+  std::string text = fmt::format("{:.0f} {}\ntop-1 accuracy {:.2f} %\n", score.terms, examples, 100 * score.accuracy());
+  if (classes > 5) text += fmt::format("top-5 accuracy {:.2f} %\n", 100 * counts[top5_count] / score.terms);
+  text += fmt::format("loss           {:.4f}\n", score.mean_loss());
+  return names.empty() ? text : text + confusion_text(counts, classes, examples, names);
+}
+
 template <class T>
 Classification<T>::Classification(const Experiment& experiment, const Model& model, bool any_size)
     : data_(experiment.data), train_(experiment.train), classes_(model.outputs()[0]), any_size_(any_size) {
@@ -147,6 +139,7 @@ template <class T>
 const Dataset& Classification<T>::dataset(Split split) {
   std::unique_ptr<Dataset>& set = split == Split::train ? train_set_ : test_set_;
   if (set) return *set;
+  require(!holds_sequences(data_), "data.name={} holds sequences of tokens, but the model takes images", data_.name);
   set = open_dataset(data_.name, data_.path, split);
   const Index classes = static_cast<Index>(set->class_names().size());
   require(classes == classes_, "[model] classes = {}, but {} has {} classes; set model.classes={}", classes_,
@@ -176,21 +169,14 @@ std::vector<std::string> Classification<T>::class_names() {
   try {
     return dataset(Split::test).class_names();
   } catch (const Error&) {
-    std::vector<std::string> numbers;
-    for (Index c = 0; c < classes_; ++c) numbers.push_back(std::to_string(c));
-    return numbers;
+    return numbered(classes_);
   }
 }
 
 template <class T>
 std::string Classification<T>::report(const Evaluation& evaluation) const {
-  const Score& score = evaluation.score;
-  const std::vector<double>& counts = evaluation.counts;
-  std::string text = fmt::format("{:.0f} images\ntop-1 accuracy {:.2f} %\n", score.terms, 100 * score.accuracy());
-  if (classes_ > 5) text += fmt::format("top-5 accuracy {:.2f} %\n", 100 * counts[top5_count] / score.terms);
-  text += fmt::format("loss           {:.4f}\n", score.mean_loss());
   const Dataset* const set = test_set_ ? test_set_.get() : train_set_.get();
-  return set ? text + confusion_text(counts, classes_, set->class_names()) : text;
+  return classification_report(evaluation, "images", classes_, set ? set->class_names() : std::vector<std::string>{});
 }
 
 template <class T>
@@ -221,17 +207,11 @@ std::unique_ptr<TaskBatch<T>> Classification<T>::given_batch(GivenTensors& tenso
   return std::make_unique<OwnImages<T>>(std::move(images), std::move(targets), std::move(labels));
 }
 
+template Tensor<float> one_hot(const std::vector<int>&, Index);
+template Tensor<double> one_hot(const std::vector<int>&, Index);
 template class ClassificationBatch<float>;
 template class ClassificationBatch<double>;
 template class Classification<float>;
 template class Classification<double>;
-
-template <class T>
-std::unique_ptr<Task<T>> make_task(const Experiment& experiment, const Model& model, bool any_size) {
-  return std::make_unique<Classification<T>>(experiment, model, any_size);
-}
-
-template std::unique_ptr<Task<float>> make_task(const Experiment&, const Model&, bool);
-template std::unique_ptr<Task<double>> make_task(const Experiment&, const Model&, bool);
 
 }  // namespace heed

@@ -100,11 +100,16 @@ Clipping clip_by_norm(const Gradients<T>& gradients, double clip) {
 
 double learning_rate(const OptimConfig& config, Index step, Index steps_per_epoch, Index total) {
   if (config.schedule == "constant") return config.lr;
-  const double warm_up = std::round(config.warmup_epochs * static_cast<double>(steps_per_epoch));
+  const double warm_up = config.warmup_steps > 0
+                             ? static_cast<double>(config.warmup_steps)
+                             : std::round(config.warmup_epochs * static_cast<double>(steps_per_epoch));
   const double s = static_cast<double>(step);
+  if (config.schedule == "rsqrt")
+    return config.lr * std::min(1.0, (s + 1) / warm_up) / std::sqrt(std::max(s + 1, warm_up));
   if (s < warm_up) return config.lr * (s + 1) / warm_up;
   const double progress = std::min(1.0, (s - warm_up) / std::max(1.0, static_cast<double>(total) - warm_up));
-  return config.min_lr + (config.lr - config.min_lr) * (1 + std::cos(std::numbers::pi * progress)) / 2;
+  const double left = config.schedule == "linear" ? 1 - progress : (1 + std::cos(std::numbers::pi * progress)) / 2;
+  return config.min_lr + (config.lr - config.min_lr) * left;
 }
 
 template class Optimizer<float>;

@@ -40,7 +40,17 @@ struct AttentionShape {
   Index value_width = 0;  ///< channels per head of values and outputs
   Index grid_height = 0;  ///< the tokens' image grid, row-major, after the class token; 0 if there is none
   Index grid_width = 0;
-  bool class_token = false;  ///< does a class token stand in front of the grid?
+  bool class_token = false;  ///< does a class token stand in front of the grid, or of the sequence?
+
+  // Of sequences. They have no grid.
+  Index longest = 0;     ///< tokens of the longest, for which the mechanism's own tensors are made; 0: no sequence
+  bool whole = true;     ///< are there so many tokens? If not, nothing is prepared, and tensors are used in part
+  bool growing = false;  ///< tokens that come later must change nothing: no result may depend on how many there are
+
+  bool sequence() const { return longest > 0; }
+
+  /// The tokens that are no class token.
+  Index body() const { return queries - class_token; }
 
   /// The sizes by the letters of the equations.
   struct Sizes {
@@ -57,7 +67,7 @@ struct AttentionLayout {
 
   Index total() const { return heads * query_width + key_heads * (key_width + value_width); }
 
-  /// The shape of attention among so many tokens, with the grid and class token of `shape`.
+  /// The shape of attention among so many tokens, with all else that `shape` says about them.
   AttentionShape among(Index tokens, AttentionShape shape) const {
     shape.heads = heads;
     shape.queries = shape.keys = tokens;
@@ -148,6 +158,24 @@ struct AttentionPenalty {
   T factor{};                         ///< of the gradient
   std::span<const View<T>> gradient;  ///< to which it is added; empty where none is wanted
   T* penalty = nullptr;               ///< the result
+};
+
+/// One token of a sequence that is decoded token by token: q, k and v have a row, that of token `position`, and `state`
+/// holds what is left of the tokens before it. `in.shape` is not whole: nothing is prepared.
+template <class T>
+struct AttentionDecoding {
+  AttentionInput<T> in;
+  Index position = 0;
+  Heads<T> out;
+  T *state = nullptr, *scratch = nullptr;
+};
+
+/// A call of decode(), which needs no counting.
+using AnyDecoding = std::variant<AttentionDecoding<float>, AttentionDecoding<double>>;
+
+/// Numbers of state after some tokens, and of scratch memory for the next.
+struct AttentionStateSize {
+  Index state = 0, scratch = 0;
 };
 
 /// How many numbers are prepared for a step; and, per image, kept by forward for backward, and needed by either
@@ -244,6 +272,13 @@ class Mechanism {
 
   /// The attention map of each head. Only where traits().map.
   virtual void map(const OfNumber<AttentionMap>&) const = 0;
+
+  /// The size of its state after `tokens` tokens. It grows with them; memory for the longest sequence suffices for all.
+  virtual AttentionStateSize state_size(const AttentionShape& shape, Index tokens) const = 0;
+
+  /// out = what forward() gives in this row, up to rounding, and the state with this token in it. Only where it has a
+  /// causal form, and is set to be causal.
+  virtual void decode(const AnyDecoding&) const = 0;
 
   /// A term of the training loss that depends on its own tensors alone, once per step. Only where traits().penalty.
   virtual void penalty(const OfNumber<AttentionPenalty>&) const = 0;

@@ -30,6 +30,7 @@ Heads<T> carve_heads(Index heads, Index rows, Index columns, Carver<T>& carve) {
 ///
 ///   run_map(in, map, saved, scratch)      the map, map_shape() per head
 ///   run_penalty(call)                     what it adds to the loss
+///   run_decode(call)                      the next token; with it state_size(shape, tokens)
 ///   prepared(shape, carve), run_prepare(of, prepared), run_prepare_backward(of, prepared, dprepared, gradient)
 ///
 /// Those with memory or numbers are templates on the number type, T = float, double or Counted. What a mechanism leaves
@@ -122,6 +123,17 @@ class MechanismBase : public Mechanism {
             self().run_map(c.in, c.map, saved_in(c.in.shape, c.saved), scratch_in(c.in.shape, c.scratch));
           else
             fail("[{}] has no map", name());
+        },
+        call);
+  }
+  AttentionStateSize state_size(const AttentionShape&, Index) const override { return {}; }
+  void decode(const AnyDecoding& call) const override {
+    std::visit(
+        [this](const auto& c) {
+          if constexpr (requires { self().run_decode(c); })
+            self().run_decode(c);
+          else
+            fail("[{}] has no causal form", name());
         },
         call);
   }

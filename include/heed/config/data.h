@@ -1,4 +1,4 @@
-// [data] of an experiment: which images, and what is done to them.
+// [data] of an experiment: which images or sequences, and what is done to them.
 #pragma once
 
 #include "heed/config/field.h"
@@ -26,6 +26,11 @@ struct DataConfig {
   double erase_probability = 0.25;
   Index randaugment_ops = 2;
   double randaugment_magnitude = 9;
+  Index stride = 0;
+  std::string source = "mnist";
+  Index side = 0;
+  bool grey = false;
+  Index levels = 256;
 
   bool operator==(const DataConfig&) const = default;
 };
@@ -33,15 +38,18 @@ struct DataConfig {
 /// The keys of [data].
 template <MaybeConst<DataConfig> Config, class Visit>
 void fields(Config& c, Visit&& visit) {
-  visit("name", c.name, one_of({"mnist", "fashion-mnist", "cifar10", "cifar100", "folder"}), "the data set");
+  visit("name", c.name,
+        one_of({"mnist", "fashion-mnist", "cifar10", "cifar100", "folder", "text", "listops", "documents", "pairs",
+                "pixels"}),
+        "the data set");
   visit("path", c.path, anything(), "where it lies; empty: the usual places");
-  visit("validation", c.validation, at_least(0), "images set aside from the training set");
-  visit("limit", c.limit, at_least(0), "train on n images only, the first that are not set aside; 0: all");
+  visit("validation", c.validation, at_least(0), "examples set aside from the training set");
+  visit("limit", c.limit, at_least(0), "train on n examples, the first that are not set aside, or on n bytes; 0: all");
   visit("mean", c.mean, anything(), "subtracted from each channel (pixels from 0 to 1); one value: from all");
   visit("std", c.std, more_than(0), "divides each channel after that; one value: all");
   visit("resize", c.resize, anything(), "bring images to the model's size and channels");
   visit("shuffle", c.shuffle, anything(), "a new order in every epoch");
-  visit("augment", c.augment, one_of({"crop", "flip", "mixup", "cutmix", "erase", "randaugment"}),
+  visit("augment", c.augment, one_of({"crop", "flip", "shift", "mixup", "cutmix", "erase", "randaugment"}),
         "changes made to training images");
   visit("crop_padding", c.crop_padding, between(0, 1000), "crop: pixels added on each side before cutting");
   visit("mixup_alpha", c.mixup_alpha, more_than(0), "mixup: the shares are drawn from Beta(alpha, alpha)");
@@ -49,6 +57,14 @@ void fields(Config& c, Visit&& visit) {
   visit("erase_probability", c.erase_probability, between(0, 1), "erase: of an image losing a rectangle");
   visit("randaugment_ops", c.randaugment_ops, between(0, 1000), "randaugment: changes per image");
   visit("randaugment_magnitude", c.randaugment_magnitude, between(0, 10), "randaugment: strength of each change");
+  visit("stride", c.stride, at_least(0), "text: from one window of an evaluation to the next; 0: context");
+  visit("source", c.source, one_of({"mnist", "fashion-mnist", "cifar10", "cifar100"}), "pixels: the images");
+  visit("side", c.side, at_least(0), "pixels: side length that images are brought to; 0: as they are");
+  visit("grey", c.grey, anything(), "pixels: one channel");
+  visit("levels", c.levels, between(2, 256), "pixels: values of a pixel");
 }
+
+/// Is it a data set of sequences of tokens?
+bool holds_sequences(const DataConfig& data);
 
 }  // namespace heed

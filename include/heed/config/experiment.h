@@ -16,6 +16,11 @@ namespace heed {
 /// [model]: a model of a family; the keys' meanings stand in the list below.
 struct ModelConfig {
   std::string family = "vit";
+  std::string task;
+  Index vocab = 0;
+  Index context = 0;
+  bool start = false;
+  bool tied = false;
   Index image = 0;
   Index channels = 0;
   Index patch = 0;
@@ -25,6 +30,8 @@ struct ModelConfig {
   Index hidden = 0;
   Index classes = 0;
   std::string pool = "cls";
+  std::string head = "linear";
+  std::string pair = "nli";
   bool pos_embed = true;
   bool qk_norm = false;
   bool gate = false;
@@ -42,7 +49,13 @@ struct ModelConfig {
 /// The keys of [model].
 template <MaybeConst<ModelConfig> Config, class Visit>
 void fields(Config& c, Visit&& visit) {
-  visit("family", c.family, anything(), "vit: a Vision Transformer");
+  visit("family", c.family, anything(), "vit: a Vision Transformer; sequence: a transformer of tokens");
+  visit("task", c.task, required_one_of({"lm", "classify", "pair"}),
+        "the next token, a label for a sequence, or one for two sequences");
+  visit("vocab", c.vocab, required_size(), "how many tokens there are");
+  visit("context", c.context, required_size(), "tokens of the longest input");
+  visit("start", c.start, anything(), "a trained first input, so that the first token is predicted too");
+  visit("tied", c.tied, anything(), "the head's weight is that of the token embedding");
   visit("image", c.image, required_size(), "side length of the images");
   visit("channels", c.channels, required_size(), "1: grey, 3: colour");
   visit("patch", c.patch, required_size(), "side length of a patch, which becomes a token");
@@ -50,8 +63,10 @@ void fields(Config& c, Visit&& visit) {
   visit("depth", c.depth, required_depth(), "blocks");
   visit("heads", c.heads, required_size(), "attention heads per block");
   visit("hidden", c.hidden, required_size(), "width of the feed-forward layer");
-  visit("classes", c.classes, required_size(), "how many classes of images there are");
-  visit("pool", c.pool, one_of({"cls", "mean"}), "classify a class token, or the mean of all tokens");
+  visit("classes", c.classes, required_size(), "how many classes there are");
+  visit("pool", c.pool, one_of({"cls", "mean", "last"}), "classify a class token, the mean of all tokens, or the last");
+  visit("head", c.head, one_of({"linear", "mlp"}), "the classifier: a layer, or two with ReLU between them");
+  visit("pair", c.pair, one_of({"nli", "concat"}), "what is classified of x and y: x, y, x y, x - y; or x, y");
   visit("pos_embed", c.pos_embed, anything(), "learned position embedding");
   visit("qk_norm", c.qk_norm, anything(), "layer norm on the queries and keys of each head");
   visit("gate", c.gate, anything(), "multiply attention's output by act(x W + b)");
@@ -105,6 +120,7 @@ struct OptimConfig {
   double clip = 1.0;
   std::string schedule = "cosine";
   double warmup_epochs = 1;
+  Index warmup_steps = 0;
   double min_lr = 0.0;
 
   bool operator==(const OptimConfig&) const = default;
@@ -120,9 +136,11 @@ void fields(Config& c, Visit&& visit) {
   visit("weight_decay", c.weight_decay, at_least(0), "not on biases, norms, cls_token, pos_embed, vectors");
   visit("momentum", c.momentum, fraction(), "sgd");
   visit("clip", c.clip, at_least(0), "largest global norm of the gradient; 0: none");
-  visit("schedule", c.schedule, one_of({"cosine", "constant"}), "of the learning rate after the warm-up");
+  visit("schedule", c.schedule, one_of({"cosine", "linear", "rsqrt", "constant"}),
+        "of the learning rate after the warm-up; rsqrt: lr min(1, s/w) / sqrt(max(s, w)) in step s of warm-up w");
   visit("warmup_epochs", c.warmup_epochs, at_least(0), "the learning rate rises linearly for so long");
-  visit("min_lr", c.min_lr, at_least(0), "where the cosine ends");
+  visit("warmup_steps", c.warmup_steps, at_least(0), "or for so many steps, where more than 0");
+  visit("min_lr", c.min_lr, at_least(0), "where the cosine or the line ends");
 }
 
 /// [train]: how long and how to train; the keys' meanings stand in the list below.
@@ -192,6 +210,19 @@ struct Experiment {
 
   bool operator==(const Experiment&) const = default;
 };
+
+/// Is a key of [model] one of this family and task, and must it be written? Of a family that is not known all are.
+struct KeyUse {
+  bool known = true, required = false;
+};
+KeyUse use_of(const ModelConfig& model, std::string_view key, const Rule& rule);
+
+/// The same for [data] by the kind of the data set, and for tables whose keys are always the same.
+KeyUse use_of(const DataConfig& data, std::string_view key, const Rule& rule);
+template <class Config>
+KeyUse use_of(const Config&, std::string_view, const Rule& rule) {
+  return {true, rule.required};
+}
 
 /// The tables of a file.
 template <MaybeConst<Experiment> Config, class Visit>

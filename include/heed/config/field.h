@@ -18,7 +18,7 @@ struct Rule {
   bool above_low = false;                 ///< low itself is refused
   bool below_high = false;                ///< high itself is refused
   std::vector<std::string> choices = {};  ///< of a text; empty: any text
-  bool required = false;                  ///< has no default
+  bool required = false;                  ///< has no default, where it is a key at all
   bool per_block = false;  ///< a list may be given as one value, meant for all blocks, or has one item per block
 };
 
@@ -44,6 +44,10 @@ inline Rule required_size() { return {.low = 1, .high = 1e6, .required = true}; 
 inline Rule required_depth() { return {.low = 1, .high = 1e4, .required = true}; }
 
 inline Rule one_of(std::vector<std::string> choices) { return {.choices = std::move(choices)}; }
+
+inline Rule required_one_of(std::vector<std::string> choices) {
+  return {.choices = std::move(choices), .required = true};
+}
 
 /// One of the choices for all blocks, or a list with one for each block.
 inline Rule per_block(std::vector<std::string> choices) { return {.choices = std::move(choices), .per_block = true}; }

@@ -3,6 +3,7 @@
 
 #include "heed/config/data.h"
 #include "heed/data/dataset.h"
+#include "heed/base/random.h"
 #include "heed/base/tensor.h"
 
 #include <cstdint>
@@ -19,6 +20,9 @@ struct Subsets {
 /// Divides `size` training images: config.validation of them, drawn by `seed`, are set aside, and the first
 /// config.limit of the others (0: all) are trained on. Throws Error if none would be left to train on.
 Subsets split_validation(Index size, const DataConfig& config, std::uint64_t seed);
+
+/// Puts things in a random order, every one equally likely.
+void shuffle(std::vector<Index>& items, const RandomStream& stream);
 
 /// All of a data set, in order.
 std::vector<Index> all_images(Index size);

@@ -18,6 +18,12 @@ class GivenTensors {
  public:
   explicit GivenTensors(const std::string& path) : file_(path) {}
 
+  /// Has it a tensor that is not of integers?
+  bool has_numbers() const {
+    return std::any_of(file_.names().begin(), file_.names().end(),
+                       [&](const std::string& name) { return file_.info(name).dtype != DType::I64; });
+  }
+
   /// F64 if the file's numbers are, F32 if they are; a mixture is refused.
   bool in_double() const {
     const std::string* first = nullptr;

@@ -8,15 +8,19 @@ namespace heed::kernels {
 
 /// A grid of tokens, height x width in row-major order, cut into rows x columns cells. Cell row i covers the token rows
 /// from floor(i height / rows) up to, not including, ceil((i + 1) height / rows); columns likewise. Where `rows`
-/// divides `height` these are equal cells side by side, otherwise neighbours may share a row. A sequence has height 1.
+/// divides `height` these are equal cells side by side, otherwise neighbours may share a row. A sequence has height 1;
+/// it can also be cut into cells of `length` consecutive tokens, of which the last has what is left.
 struct Cells {
   Index height = 1, width = 0, rows = 1, columns = 0;
+  Index length = 0;
 
   Index count() const { return rows * columns; }
   Index top(Index i) const { return i * height / rows; }
   Index bottom(Index i) const { return ((i + 1) * height + rows - 1) / rows; }
-  Index left(Index j) const { return j * width / columns; }
-  Index right(Index j) const { return ((j + 1) * width + columns - 1) / columns; }
+  Index left(Index j) const { return length > 0 ? j * length : j * width / columns; }
+  Index right(Index j) const {
+    return length > 0 ? std::min((j + 1) * length, width) : ((j + 1) * width + columns - 1) / columns;
+  }
 
   /// Tokens of cell (i, j), and of all cells together; a token that is in two counts twice.
   Index size(Index i, Index j) const { return (bottom(i) - top(i)) * (right(j) - left(j)); }

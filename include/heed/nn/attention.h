@@ -81,6 +81,9 @@ class AttentionLayer {
     return out_norm_ ? proj_.after(*out_norm_, mixed, residual) : proj_(mixed, residual);
   }
 
+  /// Numbers of state after so many tokens of a sequence that is decoded token by token.
+  Index state_numbers(Index tokens) const { return mechanism_->state_size(shape_, tokens).state; }
+
   /// What the mechanism adds to the training loss, a scalar; none for most.
   template <class T>
   Var<T> penalty(Tape<T>& tape) const {
@@ -129,6 +132,7 @@ class AttentionLayer {
     const Var<T> qkv = project(x, norm);
     const typename Tape<T>::Scope scope(tape, name_);
     const auto own = own_tensors(tape);
+    if (tape.pass().decoding) return attention_step<T>(*mechanism_, qkv, layout_, shape_, own);
     const View<const T> noise = draw_noise(tape);
     const Var<T> prepared = prepared_tensor<T>(tape, own, noise);
     if (visit) (*visit)(site<T>(qkv, own, prepared));
@@ -147,11 +151,12 @@ class AttentionLayer {
   AttentionSite<T> site(Var<T> qkv, std::span<const Var<T>> own, Var<T> prepared) const {
     AttentionSite<T> site{name_, *mechanism_, {}, {}};
     for (const Var<T>& tensor : own) site.own.push_back(tensor.value());
-    const Index images = qkv.shape()[0], tokens = qkv.shape()[1];
-    const std::array<detail::HeadsPlace, 3> places = detail::packed_places(layout_, tokens);
+    const Segments* const segments = qkv.tape().pass().segments;
+    const detail::AttentionShapes shapes(layout_, shape_, qkv.shape(), segments);
+    const std::array<detail::HeadsPlace, 3> places = detail::packed_places(layout_, qkv.shape()[1], segments);
     const auto heads = [&](std::size_t i, Index image) { return places[i].template of<const T>(qkv.data(), image); };
-    for (Index image = 0; image < images; ++image)
-      site.inputs.push_back({.shape = layout_.among(tokens, shape_),
+    for (Index image = 0; image < shapes.images; ++image)
+      site.inputs.push_back({.shape = shapes.of(image),
                              .q = heads(0, image),
                              .k = heads(1, image),
                              .v = heads(2, image),

@@ -80,6 +80,9 @@ class Block {
     return add(x, branch(mlp_(norm2_, x, dropout_, 4 * place_ + 1), 2));
   }
 
+  /// Numbers of state after so many tokens of a sequence that is decoded token by token.
+  Index state_numbers(Index tokens) const { return attention_.state_numbers(tokens); }
+
   /// What the mechanism adds to the training loss, a scalar; none for most.
   template <class T>
   Var<T> penalty(Tape<T>& tape) const {

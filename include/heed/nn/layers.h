@@ -85,6 +85,11 @@ class LinearLayer {
     bias_ = list.add({name_ + ".bias", {out}, Initial::constant(0), false});
   }
 
+  /// With a weight [out, in] that another layer has declared.
+  LinearLayer(ParameterList& list, std::string name, ParameterId weight) : name_(std::move(name)), weight_(weight) {
+    bias_ = list.add({name_ + ".bias", {list[weight].shape[0]}, Initial::constant(0), false});
+  }
+
   /// x [..., in] to [..., out]; `residual` [..., out] is added if given.
   template <class T>
   Var<T> operator()(Var<T> x, Var<T> residual = {}) const {

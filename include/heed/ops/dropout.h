@@ -11,7 +11,7 @@ template <class T>
 Var<T> dropout(Var<T> x, double rate, std::uint64_t place);
 
 /// The same for all of an image at once: a branch beside a residual connection is dropped for that image.
-/// x [B, ...]. Huang et al., "Deep networks with stochastic depth", arXiv:1603.09382.
+/// x [B, ...], or the sequences of the pass. Huang et al., "Deep networks with stochastic depth", arXiv:1603.09382.
 template <class T>
 Var<T> stochastic_depth(Var<T> x, double rate, std::uint64_t place);
 

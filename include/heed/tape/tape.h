@@ -23,6 +23,7 @@
 #include "heed/tape/packed_weights.h"
 #include "heed/base/parameters.h"
 #include "heed/tape/profile.h"
+#include "heed/tape/segments.h"
 #include "heed/tape/trace.h"
 
 #include <memory>
@@ -74,6 +75,14 @@ class Var {
   std::uint32_t index_ = 0;
 };
 
+/// A token that is decoded: where it stands in its sequence, and the state of the attention layers, of which each takes
+/// the next part in turn.
+template <class T>
+struct DecodingStep {
+  Index position = 0;
+  T* state = nullptr;
+};
+
 /// What a pass over a model is given. Without `gradients` nothing is recorded for a backward pass.
 template <class T>
 struct Pass {
@@ -85,9 +94,11 @@ struct Pass {
   bool recompute = false;                    ///< blocks keep only their input, and are computed again to go back
   bool again = false;                        ///< these results were computed before: buffers are up to date
   Products products = Products::exact;       ///< of linear layers, patches, and mechanisms that take them
+  DecodingStep<T>* decoding = nullptr;       ///< rows are a single token, which attends to state
   bool compute = true;                       ///< false: shapes and costs only, as if all gradients were wanted
   RandomStream random{};                     ///< for dropout and the like; one per step
   Index first_image = 0;                     ///< position in the batch of the first image of this piece
+  const Segments* segments = nullptr;        ///< of sequences of different lengths, from Tape::divide_rows
   std::vector<TraceEntry>* trace = nullptr;  ///< collects the operations that ran
   Profile* profile = nullptr;                ///< collects the time they take
   NonFinite* non_finite = nullptr;           ///< is shown all results and gradients
@@ -159,6 +170,9 @@ class Tape {
 
   /// Bytes of memory that the tape and its inner tape hold for values, what operations keep, and gradients.
   Index reserved() const { return arena_.reserved() + (inner_ ? inner_->reserved() : 0); }
+
+  /// From here on in this pass, tensors [1, rows, D] hold sequences of different lengths.
+  void divide_rows(const Segments& segments);
 
   const Pass<T>& pass() const { return pass_; }
   bool training() const { return pass_.training; }

@@ -38,6 +38,19 @@ inline constexpr std::size_t top5_count = 0;
 inline std::size_t confusion_count(Index classes, Index of, Index taken_for) {
   return static_cast<std::size_t>(1 + of * classes + taken_for);
 }
+inline Index classification_counts(Index classes) { return 1 + classes * classes; }
+
+/// A row for each label: 1 for it, 0 for all other classes.
+template <class T>
+Tensor<T> one_hot(const std::vector<int>& labels, Index classes);
+
+/// "0", "1", ...: what to call classes that have no names.
+std::vector<std::string> numbered(Index classes);
+
+/// An evaluation as lines of text, with a table of which classes were taken for which where they have names.
+/// `examples`: what they are, in the plural.
+std::string classification_report(const Evaluation& evaluation, const char* examples, Index classes,
+                                  const std::vector<std::string>& names);
 
 template <class T>
 class Classification : public Task<T> {
@@ -45,7 +58,7 @@ class Classification : public Task<T> {
   Classification(const Experiment& experiment, const Model& model, bool any_size);
 
   std::unique_ptr<BatchSource<T>> open(Part part, bool training) override;
-  Index counts() const override { return 1 + classes_ * classes_; }
+  Index counts() const override { return classification_counts(classes_); }
   std::vector<std::string> class_names() override;
   std::string report(const Evaluation& evaluation) const override;
   std::unique_ptr<TaskBatch<T>> random_batch(Index size) const override;

@@ -46,9 +46,12 @@ struct Clipping {
 template <class T>
 Clipping clip_by_norm(const Gradients<T>& gradients, double clip);
 
-/// The learning rate of a step (from 0) of `total`: "constant" is lr throughout; "cosine" rises linearly over
-/// the warm-up, lr (step + 1) / warm_up, then falls as
-///   min_lr + (lr - min_lr) (1 + cos(pi (step - warm_up) / (total - warm_up))) / 2.
+/// The learning rate of a step (from 0) of `total`: "constant" is lr throughout; "cosine" and "linear" rise linearly
+/// over the warm-up, lr (step + 1) / warm_up, then fall as min_lr + (lr - min_lr) f(x), x = (step - warm_up) / (total -
+/// warm_up),
+///   with f(x) = (1 + cos(pi x)) / 2 or 1 - x;
+/// "rsqrt" is lr min(1, s / warm_up) / sqrt(max(s, warm_up)) with s = step + 1 (Vaswani et al., arXiv:1706.03762, Eq.
+/// 3).
 double learning_rate(const OptimConfig& config, Index step, Index steps_per_epoch, Index total);
 
 }  // namespace heed

@@ -1,0 +1,48 @@
+// ListOps: nested lists of digits under four operators. Nangia, Bowman, "ListOps: A Diagnostic Dataset for Latent Tree
+// Learning", 2018, arXiv:1804.06028; in the form of the Long Range Arena, arXiv:2011.04006.
+//
+//   expr := digit | OP expr{2..args} "]"       OP one of [MIN [MAX [MED [SM
+//
+// SM is the sum modulo 10; the median of an even number of values is the mean of the middle two, rounded down.
+#pragma once
+
+#include "heed/base/random.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heed {
+
+/// Digits are tokens 0 to 9; MIN 10, MAX 11, MED 12, SM 13, ] 14.
+inline constexpr int listops_tokens = 15;
+
+/// Tokens of an expression whose parts stand between blanks; parentheses are dropped. Throws Error, which begins with
+/// `where`, at a part that is no token.
+std::vector<int> parse_listops(std::string_view text, const std::string& where);
+
+/// What expressions to make.
+struct ListOpsSetting {
+  Index train = 96'000, valid = 2'000, test = 2'000;
+  Index depth = 10;              ///< a node on level l, the root's being 1, may be an operator where l < depth
+  Index args = 10;               ///< most arguments of an operator
+  Index min = 500, max = 2'000;  ///< min < length < max, in digits, operators and ]
+  Index seed = 1;
+};
+
+/// An expression and its answer.
+struct ListOps {
+  std::vector<int> tokens;
+  int answer = 0;
+};
+
+/// Draws an expression: a node is an operator with probability 1/4 where it may be one, else a digit; the number of
+/// arguments, operators and digits are uniform. Gives up, with no tokens, where it is `max` long or longer.
+ListOps draw_listops(const ListOpsSetting& setting, const RandomStream& random);
+
+/// Writes basic_train.tsv, basic_val.tsv and basic_test.tsv to a directory, which is made: a line Source<TAB>Target,
+/// then for each expression its tokens between blanks, a tab, and the answer. No expression occurs twice. Throws Error
+/// where there are not enough different ones.
+void write_listops(const ListOpsSetting& setting, const std::string& directory);
+
+}  // namespace heed

@@ -1,0 +1,70 @@
+// Transformers of token sequences: of text, of pixels one by one, of expressions.
+//
+//   z = tok_embed[tokens] + positions, behind a trained first row where there is one
+//   z = z + attention(norm1(z));  z = z + mlp(norm2(z))      for each block, as in vit.h
+//
+//   task       logits                                                         for
+//   lm         head(norm(z)), row by row; attention is causal                 the next token, [B, T, V]
+//   classify   head(pool(norm(z)))                                            a label of a sequence, [B, C]
+//   pair       head([x, y, x y, x - y]) with x, y = pool(norm(z)) of each     a label of two, [B, C]
+//
+// A sequence gives exactly what it gives alone: sequences of different lengths lie one behind the other in memory
+// (tape/segments.h), so that there is no mask and nothing is done to what stands behind an end.
+#pragma once
+
+#include "heed/nn/block.h"
+#include "heed/nn/model.h"
+#include "heed/ops/sequences.h"
+
+namespace heed {
+
+class SequenceModel : public ModelBase<SequenceModel> {
+ public:
+  /// Throws Error if the configuration describes no model, as VisionTransformer does, and where a mechanism or an
+  /// option needs an image grid or, for task = "lm", has no causal form.
+  SequenceModel(const ModelConfig& model, const AttentionConfig& attention, double dropout = 0, double drop_path = 0);
+
+  const ModelConfig& config() const { return config_; }
+
+  ModelInput<float> example() const override;
+  Shape outputs() const override;
+  double most_operations() const override;
+
+  /// Throws Error unless there are 1 to `context` tokens in a sequence.
+  template <class T>
+  Var<T> run_logits(const ModelPass<T>& pass) const;
+  template <class T>
+  Var<T> run_penalty(Tape<T>& tape) const;
+
+  /// Numbers of state after so many inputs, of task = "lm".
+  Index state_numbers(Index inputs) const;
+
+  /// The logits [1, 1, V] that follow the next input of a sequence, in the pass's DecodingStep: a token, or none (-1)
+  /// for the start token. For float and double.
+  template <class T>
+  Var<T> next_logits(Tape<T>& tape, int token) const;
+
+ private:
+  Index rows_of(Index tokens) const { return tokens + (config_.pool == "cls" && config_.task != "lm"); }
+  bool is(const char* task) const { return config_.task == task; }
+
+  /// The rows of each sequence; of pairs, first and second take turns.
+  std::vector<TokenRows> rows_of(const ModelInput<float>& examples) const;
+  template <class T>
+  Var<T> embed(Tape<T>& tape, const std::vector<TokenRows>& rows) const;
+  template <class T>
+  Var<T> run_blocks(const ModelPass<T>& pass, Var<T> x) const;
+  template <class T>
+  Var<T> classify(Var<T> x) const;
+
+  ModelConfig config_;
+  double dropout_;
+  std::string embed_name_ = "tok_embed", pool_name_ = "pool";
+  ParameterId embedding_ = -1, front_ = -1, position_ = -1;
+  std::vector<Block> blocks_;
+  std::optional<LayerNormLayer> norm_;
+  std::optional<LinearLayer> hidden_, head_;
+  ActivationLayer relu_{"head.act", "relu"};
+};
+
+}  // namespace heed

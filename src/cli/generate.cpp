@@ -1,0 +1,180 @@
+// heed generate: text, or the rest of images, written by a trained model token by token.
+#include "trained.h"
+
+#include "heed/base/random.h"
+#include "heed/base/suggest.h"
+#include "heed/data/image_write.h"
+#include "heed/data/pixels.h"
+#include "heed/io/file.h"
+#include "heed/nn/decoder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+
+namespace heed::cli {
+
+namespace {
+
+struct Arguments {
+  std::string run, weights, prompt, prompt_file, output;
+  std::vector<std::string> images, sets;
+  Index tokens = 256, top_k = 0, seed = 1;
+  double temperature = 1, keep = 0.5;
+  bool stats = false;
+  int threads = 0;
+};
+
+using Clock = std::chrono::steady_clock;
+
+/// How long tokens took.
+class Stopwatch {
+ public:
+  /// Draws the next token, with a number of its own of the stream.
+  int draw(Writer<float>& writer, const Sampling& sampling) {
+    const Clock::time_point start = Clock::now();
+    const int token = writer.draw(sampling, random_.uniform(drawn_++));
+    times_.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    return token;
+  }
+
+  /// A second of a run has some other work at its ends: of the first and last tokens, a few are taken together.
+  void print(const Decoder<float>& decoder) const {
+    if (times_.empty()) return;
+    double sum = 0;
+    for (const double time : times_) sum += time;
+    const std::size_t few = std::min<std::size_t>(16, times_.size());
+    const auto median = [](std::vector<double> times) {
+      std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
+      return times[times.size() / 2];
+    };
+    // The first token comes with its whole prompt.
+    const std::size_t skip = times_.size() > few ? 1 : 0;
+    const auto first = times_.begin() + static_cast<std::ptrdiff_t>(skip);
+    std::fprintf(
+        stderr,
+        "%.0f tokens/s; state %lld bytes after %lld inputs; per token %.2f us at the first, %.2f us at the last "
+        "positions\n",
+        static_cast<double>(times_.size()) / sum, static_cast<long long>(decoder.state_bytes()),
+        static_cast<long long>(decoder.position()),
+        1e6 * median({first, first + static_cast<std::ptrdiff_t>(few - (skip && few == times_.size()))}),
+        1e6 * median({times_.end() - static_cast<std::ptrdiff_t>(few), times_.end()}));
+  }
+
+  explicit Stopwatch(Index seed) : random_(RandomStream(static_cast<std::uint64_t>(seed)).derive("generate")) {}
+
+ private:
+  RandomStream random_;
+  Index drawn_ = 0;
+  std::vector<double> times_;
+};
+
+void write_out(const char* bytes, std::size_t count) {
+  require(std::fwrite(bytes, 1, count, stdout) == count, "standard output cannot be written");
+}
+
+int write_text(const Arguments& a, TrainedModel& trained) {
+  Decoder<float> decoder(*trained.model, trained.parameters);
+  const std::string prompt = a.prompt_file.empty() ? a.prompt : read_file(a.prompt_file);
+  Writer<float> writer(decoder);
+  constexpr int line_feed = 10;
+  const auto append = [&](unsigned char byte) {
+    require(byte < decoder.config().vocab, "the prompt has a byte {}; the model's vocab is {}", byte,
+            decoder.config().vocab);
+    writer.append(byte);
+  };
+  for (const char c : prompt) append(static_cast<unsigned char>(c));
+  if (prompt.empty() && !decoder.config().start) append(line_feed);
+  write_out(prompt.data(), prompt.size());
+  Stopwatch stopwatch(a.seed);
+  for (Index i = 0; i < a.tokens; ++i) {
+    const char byte = static_cast<char>(stopwatch.draw(writer, {a.temperature, a.top_k}));
+    write_out(&byte, 1);
+  }
+  std::fflush(stdout);
+  if (a.stats) stopwatch.print(decoder);
+  return ok;
+}
+
+/// Puts an image into a sheet, its upper left corner at (top, left).
+void put(const Image& image, Index top, Index left, Image& sheet) {
+  for (Index c = 0; c < image.size.channels; ++c)
+    for (Index y = 0; y < image.size.height; ++y)
+      std::copy_n(image.pixels.begin() + (c * image.size.height + y) * image.size.width, image.size.width,
+                  sheet.pixels.begin() + (c * sheet.size.height + top + y) * sheet.size.width + left);
+}
+
+int complete_images(const Arguments& a, TrainedModel& trained) {
+  const DataConfig& data = trained.experiment.data;
+  require(data.name == "pixels", "--complete: the run's data.name is {}; expected pixels", data.name);
+  require(!a.output.empty(), "--complete needs -o OUT.png");
+  Decoder<float> decoder(*trained.model, trained.parameters);
+  const bool colour = data.source == "cifar10" || data.source == "cifar100";
+  const ImageSize original = colour ? ImageSize{3, 32, 32} : ImageSize{1, 28, 28}, size = token_image(original, data);
+  require(size.elements() == decoder.config().context, "[model] context = {}; images of {} have {} sub-pixels",
+          decoder.config().context, to_string(size), size.elements());
+  const Index count = static_cast<Index>(a.images.size());
+  Image sheet{{size.channels, 3 * size.height, count * size.width}, {}};
+  sheet.pixels.resize(static_cast<std::size_t>(sheet.size.elements()));
+  const Index kept = static_cast<Index>(std::floor(a.keep * static_cast<double>(size.height)));
+  Stopwatch stopwatch(a.seed);
+  for (Index i = 0; i < count; ++i) {
+    const Image file = convert(load_image(a.images[static_cast<std::size_t>(i)]), original);
+    const std::vector<int> tokens = pixel_tokens(file, data);
+    const Index given = kept * size.width * size.channels;
+    Writer<float> writer(decoder);
+    for (Index t = 0; t < size.elements(); ++t) {
+      if (t < given)
+        writer.append(tokens[static_cast<std::size_t>(t)]);
+      else
+        stopwatch.draw(writer, {a.temperature, a.top_k});
+    }
+    Image whole = image_of_tokens(tokens, size, data.levels);
+    put(whole, 0, i * size.width, sheet);
+    for (Index c = 0; c < size.channels; ++c)
+      std::fill(whole.pixels.begin() + c * size.pixels() + kept * size.width,
+                whole.pixels.begin() + (c + 1) * size.pixels(), std::uint8_t{0});
+    put(whole, size.height, i * size.width, sheet);
+    put(image_of_tokens(writer.tokens(), size, data.levels), 2 * size.height, i * size.width, sheet);
+  }
+  save_png(a.output, sheet);
+  if (a.stats) stopwatch.print(decoder);
+  return ok;
+}
+
+int generate_command(const Arguments& a) {
+  use_threads(a.threads);
+  require(a.prompt.empty() || a.prompt_file.empty(), "--prompt and --prompt-file exclude each other");
+  TrainedModel trained(a.run, a.sets, a.weights);
+  if (!a.images.empty()) return complete_images(a, trained);
+  require(trained.experiment.data.name == "text", "{}: its data.name is {}; expected text, or --complete IMAGE...",
+          a.run, trained.experiment.data.name);
+  return write_text(a, trained);
+}
+
+}  // namespace
+
+void add_generate(Command program) {
+  static Arguments a;
+  Command command = program.command("generate", "Continue a text, or complete images, with a trained model");
+  command.option("RUN", &a.run, "run directory", {.required = true});
+  command.option("--prompt", &a.prompt, "text that is continued", {.value = "TEXT"});
+  command.option("--prompt-file", &a.prompt_file, "a file that is continued", {.value = "FILE"});
+  command.option("--tokens", &a.tokens, "how many to write", {.range = {{0, 1e9}}});
+  command.option("--temperature", &a.temperature, "logits are divided by it; 0: the likeliest token",
+                 {.range = {{0, 1e6}}});
+  command.option("--top-k", &a.top_k, "draw among the k likeliest tokens; 0: all", {.range = {{0, 1e6}}});
+  command.option("--seed", &a.seed, "the same seed writes the same", {.range = {{0, 1e15}}});
+  command.option("--complete", &a.images, "image files, of which the upper part is kept", {.value = "IMAGE"});
+  command.option("--keep", &a.keep, "how much of an image is kept", {.range = {{0, 1}}});
+  command.option("-o,--output", &a.output, "PNG of the originals, what was kept, and what was completed",
+                 {.value = "OUT.png"});
+  command.option("--stats", &a.stats, "say how long a token took, and how large the state was");
+  add_model_choice(command, a.weights, a.sets, a.threads);
+  command.action([] { return generate_command(a); });
+}
+
+}  // namespace heed::cli

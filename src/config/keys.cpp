@@ -1,0 +1,56 @@
+// Which keys a model and a data set have, by their kind.
+#include "heed/config/experiment.h"
+
+#include <algorithm>
+
+namespace heed {
+
+namespace {
+
+bool is_one_of(std::string_view key, std::initializer_list<std::string_view> keys) {
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
+bool is_of_images(std::string_view key) { return is_one_of(key, {"image", "channels", "patch"}); }
+bool is_of_sequences(std::string_view key) {
+  return is_one_of(key, {"task", "vocab", "context", "start", "tied", "head", "pair"});
+}
+
+/// Without a task that there is, which is said first, nobody knows which keys belong to it.
+bool has_task(const ModelConfig& model) { return is_one_of(model.task, {"lm", "classify", "pair"}); }
+
+bool has_key(const ModelConfig& model, std::string_view key) {
+  if (model.family != "sequence") return !is_of_sequences(key);
+  if (is_of_images(key)) return false;
+  if (!has_task(model)) return true;
+  if (is_one_of(key, {"start", "tied"})) return model.task == "lm";
+  if (is_one_of(key, {"classes", "pool", "head"})) return model.task != "lm";
+  return key != "pair" || model.task == "pair";
+}
+
+bool has_key(const DataConfig& data, std::string_view key) {
+  const bool pixels = data.name == "pixels", text = data.name == "text";
+  if (is_one_of(key, {"source", "side", "grey", "levels"})) return pixels;
+  if (key == "stride") return text;
+  if (!holds_sequences(data)) return true;
+  if (key == "validation") return pixels || data.name == "documents";
+  return is_one_of(key, {"name", "path", "limit", "shuffle", "augment"});
+}
+
+}  // namespace
+
+bool holds_sequences(const DataConfig& data) {
+  return is_one_of(data.name, {"text", "listops", "documents", "pairs", "pixels"});
+}
+
+KeyUse use_of(const ModelConfig& model, std::string_view key, const Rule& rule) {
+  if (model.family != "sequence") return {has_key(model, key), rule.required};
+  const bool of_task = key == "classes" || key == "pool";
+  return {has_key(model, key), of_task ? has_task(model) : rule.required};
+}
+
+KeyUse use_of(const DataConfig& data, std::string_view key, const Rule& rule) {
+  return {has_key(data, key), rule.required};
+}
+
+}  // namespace heed

@@ -1,0 +1,105 @@
+#include "heed/nn/decoder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+namespace heed {
+
+namespace {
+
+const SequenceModel& language_model(const Model& model) {
+  const auto* const sequence = dynamic_cast<const SequenceModel*>(&model);
+  require(sequence && sequence->config().task == "lm",
+          "[model] only family = \"sequence\" with task = \"lm\" predicts tokens");
+  return *sequence;
+}
+
+}  // namespace
+
+template <class T>
+Decoder<T>::Decoder(const Model& model, Parameters<T>& parameters)
+    : model_(language_model(model)), parameters_(parameters), state_(model_.state_numbers(model_.config().context)) {
+  packed_.pack(Products::exact, parameters, false);
+}
+
+template <class T>
+std::span<const T> Decoder<T>::next(int token) {
+  require(position_ < config().context, "[model] context = {}; there is no room for another input", config().context);
+  require(token < config().vocab && (token >= 0 || config().start), "a token is {}; expected 0 to {}", token,
+          config().vocab - 1);
+  DecodingStep<T> step{position_, state_.data()};
+  tape_.clear({.parameters = &parameters_, .packed = &packed_, .decoding = &step});
+  const Var<T> logits = model_.next_logits(tape_, token);
+  ++position_;
+  return {logits.data(), static_cast<std::size_t>(logits.size())};
+}
+
+template <class T>
+int draw_token(std::span<const T> logits, const Sampling& sampling, double u) {
+  const auto first_largest = std::max_element(logits.begin(), logits.end());
+  if (sampling.temperature == 0) return static_cast<int>(first_largest - logits.begin());
+  std::vector<double> z(logits.begin(), logits.end());
+  for (double& x : z) x /= sampling.temperature;
+  const double largest = static_cast<double>(*first_largest) / sampling.temperature;
+  double least = -HUGE_VAL;
+  if (const auto k = static_cast<std::size_t>(sampling.top_k); k > 0 && k < z.size()) {
+    std::vector<double> sorted = z;
+    std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(k - 1), sorted.end(),
+                     std::greater<>());
+    least = sorted[k - 1];
+  }
+  double total = 0, sum = 0;
+  for (double& x : z) total += x = x >= least ? std::exp(x - largest) : 0;
+  int last = 0;
+  for (std::size_t i = 0; i < z.size(); ++i) {
+    sum += z[i] / total;
+    if (sum > u) return static_cast<int>(i);
+    if (z[i] > 0) last = static_cast<int>(i);
+  }
+  return last;
+}
+
+template <class T>
+Writer<T>::Writer(Decoder<T>& decoder) : decoder_(decoder) {
+  restart();
+}
+
+template <class T>
+void Writer<T>::restart() {
+  decoder_.restart();
+  if (decoder_.config().start) feed(-1);
+}
+
+template <class T>
+void Writer<T>::feed(int token) {
+  const std::span<const T> logits = decoder_.next(token);
+  logits_.assign(logits.begin(), logits.end());
+}
+
+template <class T>
+int Writer<T>::draw(const Sampling& sampling, double u) {
+  const ModelConfig& config = decoder_.config();
+  const std::size_t half = static_cast<std::size_t>(std::max<Index>(config.context / 2, config.start ? 0 : 1));
+  for (; fed_ < tokens_.size(); ++fed_) {
+    if (decoder_.position() < config.context) {
+      feed(tokens_[fed_]);
+      continue;
+    }
+    restart();
+    for (std::size_t i = fed_ + 1 - std::min(half, fed_ + 1); i <= fed_; ++i) feed(tokens_[i]);
+  }
+  HEED_ASSERT(!logits_.empty());
+  const int token = draw_token(std::span<const T>(logits_), sampling, u);
+  append(token);
+  return token;
+}
+
+template class Decoder<float>;
+template class Decoder<double>;
+template class Writer<float>;
+template class Writer<double>;
+template int draw_token(std::span<const float>, const Sampling&, double);
+template int draw_token(std::span<const double>, const Sampling&, double);
+
+}  // namespace heed

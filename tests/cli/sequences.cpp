@@ -1,0 +1,154 @@
+// The commands that know sequences: training, evaluation and generation from a small text, probes, made data, refusals.
+#include "heed/io/safetensors.h"
+#include "support/cli.h"
+
+#include <filesystem>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// A text that repeats itself, and an experiment on it.
+struct SmallText {
+  TemporaryDirectory directory;
+
+  SmallText() {
+    std::string text;
+    for (int i = 0; i < 300; ++i) text += "the cat sat on the mat, and ";
+    write_file(path("text"), text);
+    write_file(path("x.toml"),
+               "[model]\nfamily = \"sequence\"\ntask = \"lm\"\nvocab = 256\ncontext = 16\ndim = 16\ndepth = 1\n"
+               "heads = 2\nhidden = 24\n[attention]\nmechanism = \"aft\"\n[attention.aft]\nvariant = \"local\"\n"
+               "window = 4\nrank = 3\n[data]\nname = \"text\"\npath = \"" +
+                   path("text") + "\"\n[optim]\nlr = 1e-2\n[train]\nepochs = 2\nbatch = 8\npiece = 3\n");
+  }
+  std::string path(const std::string& name) const { return directory / name; }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(cli_sequences)
+
+BOOST_FIXTURE_TEST_CASE(a_text_is_learned_and_written, SmallText) {
+  output_of({"train", path("x.toml"), "--run", path("run")});
+  const std::string eval = output_of({"eval", path("run")});
+  check_contains(eval, {"text, test, 419 bytes", "bits per character", "loss"});  // the last 5 % of 8400, but the first
+  const std::string one = output_of({"generate", path("run"), "--prompt", "the c", "--tokens", "60", "--threads", "1"});
+  BOOST_TEST(one.size() == 65u);
+  BOOST_TEST(one.starts_with("the c"));
+  BOOST_TEST(one == output_of({"generate", path("run"), "--prompt", "the c", "--tokens", "60", "--seed", "1",
+                               "--threads", "2"}));
+  BOOST_TEST(one != output_of({"generate", path("run"), "--prompt", "the c", "--tokens", "60", "--seed", "2"}));
+  BOOST_TEST(output_of({"generate", path("run"), "--tokens", "5"}).size() == 5u);
+  const Finished stats = heed_with({"generate", path("run"), "--tokens", "5", "--stats"});
+  BOOST_TEST(stats.status == 0);
+  // Five inputs, of which four are in the window: (3 + 2 x 4) 16 floats.
+  check_contains(stats.err, {"tokens/s", "state 704 bytes after 5 inputs"});
+}
+
+BOOST_FIXTURE_TEST_CASE(interrupted_training_goes_on_to_the_same_bits, SmallText) {
+  output_of({"train", path("x.toml"), "--run", path("whole"), "--threads", "2"});
+  output_of({"train", path("x.toml"), "--run", path("parts"), "--threads", "1", "--set", "train.max_steps=20"});
+  output_of({"train", "--run", path("parts"), "--resume", "--set", "train.max_steps=0"});
+  BOOST_TEST(read_file(path("whole/last.safetensors")) == read_file(path("parts/last.safetensors")));
+}
+
+BOOST_FIXTURE_TEST_CASE(probes_of_a_whole_sequence_and_token_by_token_agree, SmallText) {
+  output_of({"train", path("x.toml"), "--run", path("run"), "--set", "train.max_steps=2"});
+  Tensor<std::int64_t> tokens(Shape{2, 16}), targets(Shape{2, 16});
+  for (Index i = 0; i < tokens.size(); ++i) tokens[i] = 97 + i % 5, targets[i] = i % 3 == 0 ? -1 : 98;
+  const auto write = [&](const std::string& name, bool with_targets) {
+    SafetensorsWriter file;
+    file.add("tokens", std::as_const(tokens).view());
+    if (with_targets) file.add("targets", std::as_const(targets).view());
+    file.write(path(name));
+  };
+  write("in", true);
+  write("tokens", false);
+  const std::string weights = path("run/last.safetensors");
+  output_of({"probe", "model", path("x.toml"), "--weights", weights, path("in"), path("out")});
+  output_of({"probe", "decode", path("x.toml"), "--weights", weights, path("tokens"), path("decoded")});
+  const Tensor<float> full = SafetensorsFile(path("out")).read<float>("logits"),
+                      decoded = SafetensorsFile(path("decoded")).read<float>("logits");
+  BOOST_CHECK(full.shape() == (Shape{2, 16, 256}));
+  BOOST_REQUIRE(full.shape() == decoded.shape());
+  float largest = 0, difference = 0;
+  for (Index i = 0; i < full.size(); ++i) {
+    largest = std::max(largest, std::abs(full[i]));
+    difference = std::max(difference, std::abs(full[i] - decoded[i]));
+  }
+  BOOST_TEST(difference < 1e-5f * largest);
+  BOOST_TEST(SafetensorsFile(path("out")).contains("grad.tok_embed.weight"));
+
+  const auto refused = [&](const std::vector<std::string>& pieces) {
+    write("in", true);
+    std::filesystem::remove(path("out"));
+    check_refusal({"probe", "model", path("x.toml"), "--weights", weights, path("in"), path("out")}, pieces);
+    BOOST_TEST(!std::filesystem::exists(path("out")));
+  };
+  tokens[3] = 256;
+  refused({"'tokens'", "256", "0 to 255"});
+  tokens[3] = 0, targets[5] = -2;
+  refused({"'targets'", "-2", "-1 to 255"});
+  std::fill(targets.begin(), targets.end(), -1);
+  refused({"'targets'", "-1 alone"});
+  tokens = targets = Tensor<std::int64_t>(Shape{1, 17});
+  refused({"'tokens'", "[1, 17]", "context, 16"});
+}
+
+BOOST_FIXTURE_TEST_CASE(what_does_not_fit_is_refused_by_name, SmallText) {
+  const auto refused = [&](const std::vector<std::string>& sets, const std::vector<std::string>& pieces) {
+    std::vector<std::string> arguments{"train", path("x.toml"), "--run", path("none")};
+    for (const std::string& set : sets) arguments.insert(arguments.end(), {"--set", set});
+    check_refusal(arguments, pieces);
+    BOOST_TEST(!std::filesystem::exists(path("none")));
+  };
+  refused({"model.pool=mean"}, {"--set", "[model] pool is no key of family = \"sequence\" with task = \"lm\""});
+  refused({"model.image=28"}, {"[model] image is no key"});
+  refused({"model.task=ml"}, {"task", "'ml'", "lm"});
+  refused({"data.augment=['crop']"}, {"augment", "crop", "text"});
+  refused({"data.mean=[0.5]"}, {"[data] mean is no key of name = \"text\""});
+  refused({"data.resize=false"}, {"[data] resize is no key"});
+  refused({"attention.mechanism=sima"}, {"sima", "causal"});
+  refused({"attention.causal=false"}, {"causal", "lm"});
+  refused({"model.vocab=100"}, {"vocab = 100", "256"});
+  refused({"data.stride=17"}, {"stride = 17", "16"});
+  refused({"data.path=" + path("nothing")}, {path("nothing")});
+  refused({"data.limit=10"}, {"9 of 10 bytes", "17"});
+  write_file(path("empty"), "");
+  refused({"data.path=" + path("empty")}, {path("empty"), "empty"});
+  refused({"data.name=listops"}, {"listops", "lm"});
+  refused({"data.name=mnist"}, {"mnist"});
+  refused({"model.task=classify"}, {"[model] lacks classes, pool"});
+  check_refusal({"train", "experiments/mnist.toml", "--run", path("none"), "--set", "data.name=text"}, {"[data] mean"});
+  check_refusal({"train", "experiments/mnist.toml", "--run", path("none"), "--set", "model.vocab=256"},
+                {"[model] vocab is no key of family = \"vit\""});
+  check_refusal({"cost", "models/vit-micro.toml", "--set", "model.pool=last"}, {"last"});
+}
+
+BOOST_FIXTURE_TEST_CASE(made_data_are_learned_from, SmallText) {
+  output_of({"listops", "--out", path("listops"), "--train", "200", "--valid", "20", "--test", "20", "--depth", "3",
+             "--args", "3", "--min", "4", "--max", "20"});
+  output_of({"pairs", "--out", path("pairs"), "--train", "40", "--valid", "8", "--test", "8"});
+  const auto train = [&](const std::string& experiment, const std::string& data, const std::string& mechanism) {
+    return output_of({"train", experiment, "--run", path(data + "-" + mechanism), "--set", "data.path=" + path(data),
+                      "--set", "train.epochs=1", "--set", "train.batch=8", "--set",
+                      "attention.mechanism=" + mechanism});
+  };
+  train("experiments/listops-micro.toml", "listops", "softmax");
+  check_contains(output_of({"eval", path("listops-softmax")}), {"20 sequences", "top-1 accuracy", "confusion"});
+  train("experiments/pairs-micro.toml", "pairs", "sima");
+  check_contains(output_of({"eval", path("pairs-sima")}), {"8 pairs"});
+  check_refusal(
+      {"listops", "--out", path("few"), "--train", "1000", "--depth", "2", "--args", "2", "--min", "1", "--max", "5"},
+      {"no more than"});
+}
+
+BOOST_AUTO_TEST_CASE(costs_are_those_of_a_sequence) {
+  const std::string text = output_of({"cost", "models/text-micro.toml", "--json"});
+  BOOST_TEST(text.find("875520") != std::string::npos, text);
+  BOOST_TEST(heed_with({"bench", "models/text-micro.toml", "--seconds", "0.1"}).status == 0);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
