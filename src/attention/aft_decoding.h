@@ -96,7 +96,7 @@ class AftDecoding {
     if (aft_.rank == 0) return row(in.parameters[0], t)[s];
     const T *const u = row(in.parameters[0], t), *const p = row(in.parameters[1], s);
     T sum;
-    kernels::row_dots<T>(Matrix<const T>(u, 1, aft_.rank), Matrix<const T>(p, 1, aft_.rank), &sum);
+    kernels::row_dots(Matrix<const T>(u, 1, aft_.rank), Matrix<const T>(p, 1, aft_.rank), &sum);
     return sum;
   }
 

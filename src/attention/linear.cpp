@@ -12,6 +12,7 @@
 #include "kernel_attention.h"
 
 #include "heed/kernels/elu.h"
+#include "heed/kernels/rows.h"
 
 namespace heed {
 
@@ -91,7 +92,7 @@ class Linear : public MechanismBase<Linear> {
       kernels::gemm(transposed(Matrix<const T>(g, 1, d)), in.v[h], Update::accumulate, S);
       write_all(Update::accumulate, d, g, z.data);
       T sum;
-      kernels::row_dots<T>(Matrix<const T>(f, 1, d), z, &sum);
+      kernels::row_dots(Matrix<const T>(f, 1, d), z, &sum);
       kernels::gemm(Matrix<const T>(f, 1, d), S, out[h]);
       for (Index c = 0; c < e; ++c) out[h](0, c) = out[h](0, c) / (sum + T(1e-6));
     }

@@ -227,13 +227,13 @@ class Performer : public MechanismBase<Performer> {
       const T before = t > 0 ? c : T(0);
       T sigma, den, largest, weight;
       const T h_q = step_1().exponents(in, in.q[h], phi, &largest), h_k = step_1().exponents(in, in.k[h], E, &c);
-      kernels::favor_features<T>(step_1().scale(in.shape.width), &largest, &h_q, performer_tiny, phi, &sigma);
+      kernels::favor_features(step_1().scale(in.shape.width), &largest, &h_q, performer_tiny, phi, &sigma);
       if (t > 0 && c < before) c = before;
-      kernels::favor_features<T>(step_1().scale(in.shape.width), &c, &h_k, 0, E, nullptr);
+      kernels::favor_features(step_1().scale(in.shape.width), &c, &h_k, 0, E, static_cast<T*>(nullptr));
       const T decays[] = {T(1)};
       const Matrix<T> row = out[h];  // scratch memory so far
-      sums.add({E, in.v[h], nullptr, nullptr, decays}, t > 0, t > 0 ? decay(before, c) : T(1), row, &weight);
-      kernels::row_dots<T>(phi, sums.p, &den);
+      sums.add({E, in.v[h], nullptr, nullptr, decays}, t > 0, t > 0 ? PerformerSteps<T>::decay(before, c) : T(1), row, &weight);
+      kernels::row_dots(phi, sums.p, &den);
       den = den + T(performer_tiny) * sigma * keys;
       kernels::gemm(phi, sums.P, row);
       for (Index i = 0; i < e; ++i) row(0, i) = (row(0, i) + T(performer_tiny) * sigma * sums.V(0, i)) / den;

@@ -152,8 +152,8 @@ struct PerformerFeatures {
     const double factor = scale(in.shape.width);
     T h, place;
     kernels::gemm(x, transposed(omega(in)), U);
-    kernels::row_dots<T>(x, x, &h);
-    kernels::favor_maxima<T>(factor, U, {largest, &place});
+    kernels::row_dots(x, x, &h);
+    kernels::favor_maxima(factor, U, kernels::RowMaxima<T>{largest, &place});
     return T(factor * factor / 2) * h;
   }
 

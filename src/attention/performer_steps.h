@@ -117,15 +117,15 @@ struct PerformerSteps {
     }
   }
 
- private:
-  /// One row for all.
-  static Matrix<const T> repeated(Matrix<T> row, Index rows) { return {row.data, rows, row.columns, 0}; }
-
   /// exp(a - b)
   static T decay(T a, T b) {
     using kernels::exp;
     return exp(a - b);
   }
+
+ private:
+  /// One row for all.
+  static Matrix<const T> repeated(Matrix<T> row, Index rows) { return {row.data, rows, row.columns, 0}; }
 
   /// exp(c - c_t) for the block's queries, c that of the last key before it; none where all queries have one c.
   const T* query_decays(const PerformerBlock& b) const {
