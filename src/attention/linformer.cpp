@@ -35,8 +35,8 @@ class Linformer : public MechanismBase<Linformer> {
   }
   void check(const AttentionShape& shape) const override {
     const Index most = shape.sequence() ? shape.longest : shape.keys;
-    require(length >= 1 && length <= most,
-            "[linformer] length is {}; expected 1 to {}, the keys there are, rows of e and f", length, most);
+    require(length >= 1 && length <= most, "[linformer] length is {}; expected 1 to {}, the number of keys", length,
+            most);
   }
   std::vector<ParameterSpec> parameters(const AttentionShape& shape) const override {
     const Initial initial = Initial::uniform(1 / std::sqrt(static_cast<double>(length)));

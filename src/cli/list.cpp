@@ -44,18 +44,6 @@ void print_tensors(const Mechanism& mechanism) {
     std::cout << fmt::format("  {:<12} {}{}\n", spec.name, spec.shape, spec.trainable ? "" : ", not trained");
 }
 
-/// Why a mechanism does not fit vit-micro, whose grid of 7 x 7 patches has a class token; empty where it does.
-std::string misfit(const Mechanism& mechanism) {
-  constexpr Index side = 7;
-  try {
-    const AttentionShape grid{.grid_height = side, .grid_width = side, .class_token = true};
-    mechanism.check(mechanism.layout(/*dim=*/64, /*heads=*/4).among(side * side + 1, grid));
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
-
 /// What heed maps draws of it, with any of its options.
 void print_pictures(const MechanismEntry& entry) {
   std::map<std::string, std::string> meanings;
@@ -66,6 +54,18 @@ void print_pictures(const MechanismEntry& entry) {
   }
   std::cout << fmt::format("\nheed maps RUN IMAGE --show ...{}\n", meanings.empty() ? " has nothing to draw" : "");
   for (const auto& [name, meaning] : meanings) std::cout << fmt::format("  {:<12} {}\n", name, meaning);
+}
+
+/// Why a mechanism does not fit vit-micro, whose grid of 7 x 7 patches has a class token; empty where it does.
+std::string misfit(const Mechanism& mechanism) {
+  constexpr Index side = 7;
+  try {
+    const AttentionShape grid{.grid_height = side, .grid_width = side, .class_token = true};
+    mechanism.check(mechanism.layout(/*dim=*/64, /*heads=*/4).among(side * side + 1, grid));
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
 }
 
 /// One mechanism in full.

@@ -33,6 +33,8 @@ Heads<T> carve_heads(Index heads, Index rows, Index columns, Carver<T>& carve) {
 ///   run_decode(call)                      the next token; with it state_size(shape, tokens)
 ///   prepared(shape, carve), run_prepare(of, prepared), run_prepare_backward(of, prepared, dprepared, gradient)
 ///
+/// and, where there is something to look at beside the map or in place of one, pictures() and picture(name, in).
+///
 /// Those with memory or numbers are templates on the number type, T = float, double or Counted. What a mechanism leaves
 /// out of the rest is as usual: q, k and v of one width, any shape, no tensors of its own.
 template <class Derived>
