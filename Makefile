@@ -135,11 +135,13 @@ $(BUILD)/tests/run: $(call objects,$(TESTS) src/cli/cpu.cpp) $(BUILD)/libheed.a
 $(BUILD)/tests/core: $(call objects,tests/core.cpp $(CORE))
 	$(call making,tests/$(@F))$(CXX) $(FLAGS) $(LAST) -o $@ $^ $(CORE_LIBS)
 
-# Time goes into the loops of kernels, mechanisms and operations, and into sums over gradients; what calls them is
-# compiled in half the time. A loop that several objects have is linked from any of them: hence the last three.
+# Time goes into the loops of kernels, mechanisms and operations, into sums over gradients, and into what is done to
+# images; what calls them is compiled in half the time. A loop that several objects have is linked from any of them:
+# hence the last line.
 OPTIMISE := -Og
-HOT      := $(addprefix $(BUILD)/src/,kernels/%.o attention/%.o ops/%.o train/step.o train/optimizer.o \
-              bench/mechanism_cases.o analysis/newton_residual.o checks/adder_cases.o)
+HOT      := $(addprefix $(BUILD)/src/,kernels/%.o attention/%.o ops/%.o train/step.o train/optimizer.o data/augment.o \
+              data/convert.o data/image.o data/mix.o data/normalise.o data/randaugment.o bench/instructions.o \
+              bench/limit_loops.o bench/mechanism_cases.o analysis/newton_residual.o checks/adder_cases.o)
 $(HOT): private OPTIMISE := -O3
 $(BUILD)/tests/%.o: private FLAGS += -Itests -I. -DBOOST_TEST_DYN_LINK
 

@@ -147,9 +147,8 @@ void Loader::read(const std::string& path, std::vector<std::string> chain, const
   if (base != nullptr) {
     require(base->is_string(), "{}: 'base': expected a string, found {}", where, found(*base));
     const std::string next = find_base(path, base->as_string()->get());
+    require_base(where, next);
     std::error_code error;
-    require(std::filesystem::exists(next, error),
-            "{}: base {} does not exist, neither beside the file nor in the working directory", where, in_quotes(next));
     chain.push_back(std::filesystem::canonical(path, error));
     const std::string canonical = std::filesystem::canonical(next, error);
     require(std::find(chain.begin(), chain.end(), canonical) == chain.end(),
@@ -186,6 +185,15 @@ std::string find_base(const std::string& file, const std::string& base) {
   const std::filesystem::path beside = std::filesystem::path(file).parent_path() / base;
   std::error_code error;
   return std::filesystem::exists(beside, error) ? beside.string() : find_installed(base);
+}
+
+void require_base(const std::string& where, const std::string& base) {
+  std::error_code error;
+  require(
+      std::filesystem::exists(base, error),
+      "{}: base {} does not exist: not beside the file, in the working directory, or among the files that came with "
+      "heed",
+      where, in_quotes(base));
 }
 
 Experiment load_overridden(const std::string& path, const std::vector<Override>& overrides, const toml::node* base) {

@@ -30,6 +30,9 @@ toml::table parse_set(const std::string& set);
 /// Where the file or directory is that `file` names: beside it, else by its path, else among the installed ones.
 std::string find_base(const std::string& file, const std::string& base);
 
+/// Throws Error, beginning with `where`, if there is no such file.
+void require_base(const std::string& where, const std::string& base);
+
 /// The experiment of a file with overrides. `base`, if given, stands in for the file's own. Every key has been checked
 /// for itself; whether the values are in their ranges is left to validate().
 Experiment load_overridden(const std::string& path, const std::vector<Override>& overrides,

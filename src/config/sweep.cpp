@@ -136,30 +136,30 @@ class SweepReader {
     if (document_.contains("arm_files")) read_arm_files();
     if (arms_.empty()) arms_.push_back({"", base, base_where, {}});
     for (const Arm& arm : arms_) {
-      std::error_code error;
       require(!arm.base.empty(), "{}: has no 'base'; expected the experiment that it begins with", arm.where);
-      require(std::filesystem::exists(arm.base, error),
-              "{}: base {} does not exist, neither beside the file nor in the working directory", arm.where,
-              in_quotes(arm.base));
+      require_base(arm.where, arm.base);
     }
   }
 
   /// A file's arm may have a table too, whose keys then override the file's.
   void read_arm_files() {
     const std::string pattern = text_of(document_, "arm_files");
-    const std::filesystem::path directory = find_base(source_.name, std::filesystem::path(pattern).parent_path());
+    const std::filesystem::path folder = std::filesystem::path(pattern).parent_path();
     const std::string names = std::filesystem::path(pattern).filename();
     const std::size_t star = names.find('*');
     require(star != std::string::npos && pattern.find('*') == pattern.rfind('*'),
             "{}: 'arm_files': {} has no * in the name of the file, or more than one", where("arm_files"),
             in_quotes(pattern));
     const std::string start = names.substr(0, star), end = names.substr(star + 1);
+    std::vector<std::filesystem::path> directories = search_places(folder);
+    directories.insert(directories.begin(), std::filesystem::path(source_.name).parent_path() / folder);
     std::map<std::string, std::string> files;
     std::error_code error;
-    for (const auto& entry : std::filesystem::directory_iterator(directory.empty() ? "." : directory, error))
-      if (const std::string name = entry.path().filename();
-          name.size() > start.size() + end.size() && name.starts_with(start) && name.ends_with(end))
-        files[name.substr(star, name.size() - start.size() - end.size())] = directory / name;
+    for (auto directory = directories.begin(); directory != directories.end() && files.empty(); ++directory)
+      for (const auto& entry : std::filesystem::directory_iterator(directory->empty() ? "." : *directory, error))
+        if (const std::string name = entry.path().filename();
+            name.size() > start.size() + end.size() && name.starts_with(start) && name.ends_with(end))
+          files[name.substr(star, name.size() - start.size() - end.size())] = *directory / name;
     require(!files.empty(), "{}: 'arm_files': no file is called {}", where("arm_files"), in_quotes(pattern));
     for (const auto& [name, file] : files) {
       const auto given = std::find_if(arms_.begin(), arms_.end(), [&](const Arm& arm) { return arm.name == name; });

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -24,7 +25,8 @@ namespace heed {
 
 namespace {
 
-constexpr const char* metrics_header = "kind,epoch,step,loss,accuracy,lr,gradient_norm,images_per_s\n";
+constexpr const char* metrics_header = "kind,epoch,step,loss,accuracy,lr,images_per_s\n";
+constexpr const char* gradients_header = "kind,epoch,step,gradient_norm\n";
 
 std::string cpu_name() {
   std::ifstream info("/proc/cpuinfo");
@@ -40,7 +42,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// The first fields of a row of metrics.csv.
+/// Where a row of metrics.csv belongs: its first fields.
 struct RowPlace {
   std::string kind;
   Index epoch = -1, step = -1;
@@ -52,8 +54,16 @@ RowPlace place_of(const std::string& path, const std::string& row) {
   const char* at = std::find(row.data(), end, ',');
   place.kind.assign(row.data(), at);
   if (at != end) at = std::from_chars(at + 1, end, place.epoch).ptr;
-  if (at != end) std::from_chars(at + 1, end, place.step);
+  if (at != end) at = std::from_chars(at + 1, end, place.step).ptr;
   require(place.epoch >= 0 && place.step >= 0, "{}: a line is {}; expected kind,epoch,step,...", path, in_quotes(row));
+  while (at != end) {  // what was measured: numbers, or nothing
+    double number = 0;
+    const char* const next = std::find(at + 1, end, ',');
+    const bool read = at + 1 == next || std::from_chars(at + 1, next, number).ptr == next;
+    require(*at == ',' && read && std::isfinite(number), "{}: a line is {}; expected numbers after kind,epoch,step",
+            path, in_quotes(row));
+    at = next;
+  }
   return place;
 }
 
@@ -138,23 +148,28 @@ std::string environment_line() {
   return fmt::format("{}, {} thread{}, {}", cpu_name(), threads(), threads() == 1 ? "" : "s", kernels::gemm_library());
 }
 
-MetricsFile::MetricsFile(const std::string& path) {
-  write_file(path, metrics_header);
-  file_ = std::make_unique<AppendedFile>(path);
+namespace {
+
+/// The path, of a file that holds this from now on.
+const std::string& written(const std::string& path, const std::string& text) {
+  write_file(path, text);
+  return path;
 }
 
-MetricsFile::MetricsFile(const std::string& path, const MetricsSoFar& so_far) {
+/// The rows of a table that a resumed run keeps, below its header.
+std::string kept_rows(const std::string& path, const std::string& header, const MetricsSoFar& so_far) {
   std::string text = read_file(path);
   text.resize(text.rfind('\n') + 1);  // a last line without an end was cut off
   const std::vector<std::string> rows = lines_of(text);
-  require(!rows.empty() && rows[0] + "\n" == metrics_header, "{}: does not begin with {}", path,
-          in_quotes(std::string(metrics_header, std::strlen(metrics_header) - 1)));
-  std::string kept = metrics_header;
-  Index epochs = 0, step = -1;
+  require(!rows.empty() && rows[0] + "\n" == header, "{}: does not begin with {}", path,
+          in_quotes(header.substr(0, header.size() - 1)));
+  std::string kept = header;
+  Index epochs = 0, validated = 0, step = -1;
   for (std::size_t i = 1; i < rows.size(); ++i) {
     const RowPlace row = place_of(path, rows[i]);
     if (row.kind == "test" || row.epoch > so_far.epochs + (row.kind == "step") || row.step > so_far.steps) continue;
     if (row.kind == "train") require_next(path, "epoch", epochs, row.epoch), epochs = row.epoch;
+    if (row.kind == "valid") require_next(path, "validation", validated, row.epoch), validated = row.epoch;
     if (row.kind == "step") {
       if (step >= 0) require_next(path, "step", step, row.step);
       step = row.step;
@@ -162,11 +177,21 @@ MetricsFile::MetricsFile(const std::string& path, const MetricsSoFar& so_far) {
     kept += rows[i] + "\n";
   }
   if (epochs < so_far.epochs) require_next(path, "epoch", epochs, so_far.epochs + 1);
+  if (so_far.validated && validated < so_far.epochs) require_next(path, "validation", validated, so_far.epochs + 1);
   if (so_far.steps_logged && so_far.steps > 0 && step < so_far.steps)
     require_next(path, "step", std::max<Index>(step, 0), so_far.steps + 1);
-  write_file(path, kept);
-  file_ = std::make_unique<AppendedFile>(path);
+  return kept;
 }
+
+}  // namespace
+
+MetricsFile::MetricsFile(const RunPaths& paths)
+    : metrics_(written(paths.metrics(), metrics_header)), gradients_(written(paths.gradients(), gradients_header)) {}
+
+MetricsFile::MetricsFile(const RunPaths& paths, const MetricsSoFar& so_far)
+    : metrics_(written(paths.metrics(), kept_rows(paths.metrics(), metrics_header, so_far))),
+      gradients_(written(paths.gradients(), kept_rows(paths.gradients(), gradients_header,
+                                                      {so_far.epochs, so_far.steps, so_far.steps_logged, false}))) {}
 
 void MetricsFile::write(const MetricsRow& row) {
   // Within a step of training: the buffer is on the stack.
@@ -178,11 +203,20 @@ void MetricsFile::write(const MetricsRow& row) {
   text.push_back(',');
   if (row.lr >= 0) fmt::format_to(std::back_inserter(text), "{}", row.lr);
   text.push_back(',');
-  if (row.gradient_norm >= 0) fmt::format_to(std::back_inserter(text), "{}", row.gradient_norm);
-  text.push_back(',');
   if (row.images_per_s >= 0) fmt::format_to(std::back_inserter(text), "{}", row.images_per_s);
   text.push_back('\n');
-  file_->append({text.data(), text.size()});
+  metrics_.append({text.data(), text.size()});
+  if (std::string_view(row.kind) != "step" && std::string_view(row.kind) != "train") return;
+  text.clear();
+  fmt::format_to(std::back_inserter(text), "{},{},{},", row.kind, row.epoch, row.step);
+  if (row.gradient_norm >= 0) fmt::format_to(std::back_inserter(text), "{}", row.gradient_norm);
+  text.push_back('\n');
+  gradients_.append({text.data(), text.size()});
+}
+
+void MetricsFile::sync() {
+  metrics_.sync();
+  gradients_.sync();
 }
 
 }  // namespace heed

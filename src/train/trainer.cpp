@@ -129,7 +129,8 @@ void Run<T>::begin() {
     require(progress_.epoch <= x_.train.epochs, "{}: train.epochs = {}, but {} epochs are completed", paths_.directory,
             x_.train.epochs, progress_.epoch);
     check_progress(paths_.last(), progress_, x_.train.epochs, train_->batches());
-    metrics_.emplace(paths_.metrics(), MetricsSoFar{progress_.epoch, progress_.step, before.train.log_steps});
+    metrics_.emplace(paths_,
+                     MetricsSoFar{progress_.epoch, progress_.step, before.train.log_steps, validation_ != nullptr});
   }
   saved_step_ = progress_.step;
   paths_.remove_leftovers();
@@ -137,7 +138,7 @@ void Run<T>::begin() {
   write_file(paths_.environment(), environment_json());
   write_file(paths_.cost(), cost_file(cost_, step_cost(x_), default_energy_table()));
   if (initial_) write_file(paths_.init(), init_json(*initial_, x_.train));
-  if (!options_.resume) metrics_.emplace(paths_.metrics());
+  if (!options_.resume) metrics_.emplace(paths_);
   // From here on the directory can be resumed, whatever happens, and it is known that there is room for checkpoints.
   if (!options_.resume) save_last();
   observer_.begin(plan());
@@ -251,7 +252,7 @@ void Run<T>::make_step(const TaskBatch<T>& batch) {
   progress_.gradient_norm += clipping.norm;
   if (x_.train.log_steps)
     metrics_->write({"step", progress_.epoch + 1, progress_.step, result.loss, result.correct / result.terms,
-                     lr_of(progress_.step - 1), clipping.norm, report().images_per_s});
+                     lr_of(progress_.step - 1), report().images_per_s, clipping.norm});
 }
 
 /// The step changes nothing; a logged row has no loss.
@@ -295,8 +296,8 @@ bool Run<T>::finish_epoch() {
     epoch.validation_accuracy = validation.accuracy();
   }
   metrics_->write({"train", progress_.epoch + 1, progress_.step, epoch.train.loss, epoch.train.accuracy, epoch.train.lr,
-                   progress_.gradient_norm / static_cast<double>(progress_.batch - progress_.skipped),
-                   epoch.train.images_per_s});
+                   epoch.train.images_per_s,
+                   progress_.gradient_norm / static_cast<double>(progress_.batch - progress_.skipped)});
   if (epoch.validated)
     metrics_->write({"valid", progress_.epoch + 1, progress_.step, epoch.validation_loss, epoch.validation_accuracy});
   ++progress_.since_best;

@@ -68,7 +68,8 @@ std::vector<std::string> bars(const std::string& text) {
   for (std::size_t at = text.find(start); at != std::string::npos;) {
     const std::size_t next = text.find(start, at + 1);
     const std::string line = text.substr(at + start.size(), next - at - start.size());
-    if (next != std::string::npos && line.find("░") != std::string::npos) lines.push_back(line);
+    const bool bar = line.find("█") != std::string::npos || line.find("░") != std::string::npos;
+    if (next != std::string::npos && bar) lines.push_back(line);
     at = next;
   }
   return lines;

@@ -79,8 +79,8 @@ BOOST_AUTO_TEST_CASE(a_run_in_one_page) {
   BOOST_TEST(recorded.at("steps").at("loss").items().size() == 21u);
   BOOST_TEST(recorded.at("steps").at("epoch").items()[6].number() == 1);
 
-  // Every number of metrics.csv's rows of epochs stands in a curve.
-  const char* columns[] = {"loss", "accuracy", "lr", "gradient_norm", "images_per_s"};
+  // Every number of metrics.csv's rows of epochs stands in a curve, and so do those of gradients.csv.
+  const char* columns[] = {"loss", "accuracy", "lr", "images_per_s"};
   std::map<std::string, std::vector<double>> curves;
   for (const Json& curve : data.at("curves").items())
     for (const Json& value : curve.at("arms").items()[0].at("mean").items())
@@ -101,6 +101,11 @@ BOOST_AUTO_TEST_CASE(a_run_in_one_page) {
       }
     ++(kind == "train" ? train : validation);
   }
+  std::istringstream norms(read_file(paths.gradients()));
+  std::vector<double> trained;
+  for (std::string row; std::getline(norms, row);)
+    if (row.starts_with("train,")) trained.push_back(std::stod(row.substr(row.rfind(',') + 1)));
+  BOOST_TEST(curves.at("gradient_norm") == trained);
   BOOST_TEST(train == 3u);
   BOOST_TEST(validation == 3u);
 }

@@ -108,8 +108,10 @@ BOOST_AUTO_TEST_CASE(files_are_looked_up_beside_the_sweep_and_among_the_installe
 
 BOOST_AUTO_TEST_CASE(what_is_refused) {
   BOOST_TEST(error("seeds = 2\n") == ": has no 'base'; expected the experiment that it begins with");
-  BOOST_TEST(error("base = \"none.toml\"\n") ==
-             ":1: base 'none.toml' does not exist, neither beside the file nor in the working directory");
+  BOOST_TEST(
+      error("base = \"none.toml\"\n") ==
+      ":1: base 'none.toml' does not exist: not beside the file, in the working directory, or among the files that "
+      "came with heed");
   BOOST_TEST(error(base() + "seeds = []\n") ==
              ":2: 'seeds': expected a list of numbers, or how many, found an empty list");
   BOOST_TEST(error(base() + "seeds = 0\n") == ":2: 'seeds' = 0; expected 1 to 4096");

@@ -1,4 +1,4 @@
-// What a run has come to, as its metrics.csv says.
+// What a run has come to, as its metrics.csv and gradients.csv say.
 #pragma once
 
 #include "heed/train/run.h"
