@@ -232,7 +232,8 @@ class Performer : public MechanismBase<Performer> {
       kernels::favor_features(step_1().scale(in.shape.width), &c, &h_k, 0, E, static_cast<T*>(nullptr));
       const T decays[] = {T(1)};
       const Matrix<T> row = out[h];  // scratch memory so far
-      sums.add({E, in.v[h], nullptr, nullptr, decays}, t > 0, t > 0 ? PerformerSteps<T>::decay(before, c) : T(1), row, &weight);
+      sums.add({E, in.v[h], nullptr, nullptr, decays}, t > 0, t > 0 ? PerformerSteps<T>::decay(before, c) : T(1), row,
+               &weight);
       kernels::row_dots(phi, sums.p, &den);
       den = den + T(performer_tiny) * sigma * keys;
       kernels::gemm(phi, sums.P, row);
