@@ -308,7 +308,7 @@ arm64:
 arm64-run:
 	$(MAKE_ALL) all $(BUILD)/tests/run $(BUILD)/tests/core
 	qemu-aarch64 $(BUILD)/tests/core
-	qemu-aarch64 $(BUILD)/heed gradcheck
+	qemu-aarch64 $(BUILD)/heed gradcheck softmax
 	qemu-aarch64 $(BUILD)/tests/run --report_level=short --run_test='!$(ARM64_SKIP)'
 
 # ---- Fuzzing ----

@@ -29,6 +29,7 @@ class Looking {
     [this.rows, this.columns] = maps.grid;
     this.blocks = maps.blocks.map((block) => (block.weights ? {...block, bytes: bytesOf(block.weights)} : block));
     this.signed = this.blocks.some((block) => block.bytes && block.bytes.some((byte) => byte < 0));
+    this.choosable = this.blocks.some((block) => block.bytes && !block.channels);
     this.whole = maps.class_token ? "class token" : "mean over all patches";
     this.image = image.image;
     this.said = make("p", {class: "note", "aria-live": "polite"});
@@ -56,7 +57,7 @@ class Looking {
       "aria-label": "Patches of the image; arrow keys choose one, Escape none",
       onclick: (event) => this.click(event), onkeydown: (event) => this.key(event)}, lines, this.marks);
     const height = Math.min(336, 224 * this.rows / this.columns);
-    return make("div", {class: "query", style: `height: ${height}px`}, make("img", {src: this.image, alt: ""}), svg);
+    return make("div", {class: "query", style: `height: ${height}px`}, make("img", {src: this.image, alt: ""}), this.choosable ? svg : null);
   }
 
   click(event) {
@@ -105,7 +106,8 @@ class Looking {
     const marks = () => (query < 0 ? [] : ["mark under", "mark"].map((name) =>
       makeSvg("rect", {class: name, x: column, y: row, width: 1, height: 1})));
     this.marks.replaceChildren(...marks());
-    this.said.textContent = query < 0 ? `Shown: the ${this.whole}. Click a patch to see where it looks.`
+    this.said.textContent = !this.choosable ? "The maps are of channels: there is no patch to choose."
+      : query < 0 ? `Shown: the ${this.whole}. Click a patch to see where it looks.`
       : `Shown: the patch in row ${row + 1}, column ${column + 1}.`;
     this.back.hidden = query < 0;
     for (const {block, i, head, canvas, largest, marks: over} of this.cells) {
@@ -138,6 +140,7 @@ class Looking {
 }
 
 function mapsSection(looking) {
-  return section("Where it looks", make("p", {}, "How much of each patch goes into the chosen one, in each block (rows) and head (columns). ",
-    "Each map has a scale of its own. Click a patch of the image or of a map; or use the arrow keys."), looking.element);
+  return section("Where it looks", make("p", {}, !looking.choosable ? "How much of each channel goes into each other one, in each block (rows) and head (columns)."
+    : ["How much of each patch goes into the chosen one, in each block (rows) and head (columns). Each map has a scale of its own.",
+      " Click a patch of the image or of a map; or use the arrow keys."]), looking.element);
 }
