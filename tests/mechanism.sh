@@ -33,7 +33,8 @@ sed -i "/MechanismEntry (\*list\[\])() = {/a $line" "$place/src/attention/mechan
 
 cd "$place"
 "${MAKE:-make}" --no-print-directory V=1 "$build/heed" "$build/tests/run" >make.out 2>&1 || die "$(cat make.out)"
-compiled=$(grep -c -- ' -c -o ' make.out) || true
+# The commit's name is compiled again where there is no commit.
+compiled=$(grep -- ' -c -o ' make.out | grep -vc 'commit.o') || true
 [ "$compiled" -le 3 ] || die "$compiled files were compiled again, not three"
 "$build/heed" list >list || die "heed list fails"
 grep -q '^hydra' list || die "heed list does not show it: $(cat list)"

@@ -16,7 +16,7 @@ namespace heed {
 /// [model]: a model of a family; the keys' meanings stand in the list below.
 struct ModelConfig {
   std::string family = "vit";
-  std::string task;
+  std::string task{};
   Index vocab = 0;
   Index context = 0;
   bool start = false;
