@@ -78,9 +78,16 @@ std::string option_text(const std::string& text) {
   return bare ? text : text_of(text);
 }
 
+std::string option_text(const OptionValue& value) {
+  if (value.list.empty()) return option_text(value.text);
+  std::string items;
+  for (const std::string& text : value.list) items += (items.empty() ? "" : ", ") + option_text(text);
+  return "[" + items + "]";
+}
+
 std::string print(const Options& options) {
   std::string text;
-  for (const auto& [name, value] : options) text += fmt::format("{} = {}\n", key_of(name), option_text(value.text));
+  for (const auto& [name, value] : options) text += fmt::format("{} = {}\n", key_of(name), option_text(value));
   return text;
 }
 

@@ -83,7 +83,8 @@ void load_weights(const SafetensorsFile& file, Parameters<T>& parameters, const 
     present.push_back(id);
   }
   for (const std::string& name : file.names())
-    if (list.find(name) < 0 && !name.starts_with(state_prefix)) surplus.push_back(name);
+    if (list.find(name) < 0 && !name.starts_with(state_prefix) && !name.ends_with(".num_batches_tracked"))
+      surplus.push_back(name);
   require(missing.empty(), "{}: the model has tensors that the file lacks: {}", file.path(), quoted_list(missing));
   require(surplus.empty(), "{}: the file has tensors that the model lacks: {}", file.path(), quoted_list(surplus));
 

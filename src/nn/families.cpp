@@ -1,6 +1,7 @@
 #include "heed/nn/families.h"
 
 #include "heed/base/suggest.h"
+#include "heed/nn/host_families.h"
 #include "heed/nn/vit.h"
 
 namespace heed {
@@ -12,6 +13,9 @@ constexpr ModelFamily list[] = {
      [](const Experiment& x) -> std::unique_ptr<Model> {
        return std::make_unique<VisionTransformer>(x.model, x.attention, x.train.dropout, x.train.drop_path);
      }},
+    {"xcit", make_xcit},
+    {"cvt", make_cvt},
+    {"soft-pyramid", make_soft_pyramid},
 };
 
 }  // namespace

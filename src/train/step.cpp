@@ -51,7 +51,7 @@ BatchGradient<T>::BatchGradient(const Model& model, Parameters<T>& parameters, I
     : model_(model),
       parameters_(parameters),
       ranks_(ranks),
-      piece_(train.piece),
+      piece_(std::max(train.piece, model.examples_together(batch))),
       recompute_(train.recompute),
       streams_(streams(memory, parameters.trainable_size())),
       products_(products_of(train)) {

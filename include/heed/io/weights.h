@@ -17,7 +17,8 @@ struct WeightChanges {
 };
 
 /// Reads every tensor of the model, buffers included, from `file`. A tensor that is missing, surplus, misshapen or
-/// not finite is an Error that names it, except where `changes` allows it. Nothing is changed if an Error is thrown.
+/// not finite is an Error that names it, except where `changes` allows it; what other programs count beside running
+/// statistics, *.num_batches_tracked, is read past. Nothing is changed if an Error is thrown.
 template <class T>
 void load_weights(const SafetensorsFile& file, Parameters<T>& parameters, const WeightChanges& changes = {});
 
