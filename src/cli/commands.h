@@ -23,6 +23,7 @@ void add_maps(Command program);
 void add_spectrum(Command program);
 void add_residual(Command program);
 void add_scaling(Command program);
+void add_convert(Command program);
 void add_probe(Command program);
 
 /// How the program was called, for hints that can be pasted.

@@ -67,6 +67,7 @@ int run(int argc, char** argv) {
   add_residual(program);
   add_gradcheck(program);
   add_list(program);
+  add_convert(program);
   add_probe(program);
   add_cost(program);
   add_bench(program);

@@ -30,7 +30,7 @@ Tensor<T> read_numbers(const SafetensorsFile& file, const ParameterSpec& spec) {
   return numbers;
 }
 
-constexpr const char* position_name = "pos_embed";
+constexpr std::string_view whole_positions = "pos_embed";
 
 /// Side of the square grid whose rows `shape` [1, N, D] holds after `skip` others; 0 if it is not such a shape.
 Index grid_side(const Shape& shape, Index skip) {
@@ -39,28 +39,38 @@ Index grid_side(const Shape& shape, Index skip) {
   return side * side == shape[1] - skip ? side : 0;
 }
 
+/// Rows of a position embedding that are not on its square grid: a class token's. (No square is one more than another.)
+Index rows_in_front(const Shape& shape) { return grid_side(shape, 0) > 0 ? 0 : 1; }
+
 /// Are both position embeddings of square grids, and as wide?
-bool positions_fit(const Shape& found, const Shape& wanted, Index skip) {
+bool positions_fit(const Shape& found, const Shape& wanted) {
+  const Index skip = rows_in_front(wanted);
   return grid_side(found, skip) > 0 && grid_side(wanted, skip) > 0 && found[2] == wanted[2];
 }
 
-/// The position embedding on the grid of `shape`; the first `skip` rows, which are not on the grid, as they are.
+/// The position embedding on the grid of `shape`, the class token's row as it is: that of a whole model bicubic, as
+/// timm has it, that of a stage bilinear, as SOFT's authors have it.
 template <class T>
-Tensor<T> interpolated(const Tensor<T>& positions, const Shape& shape, Index skip) {
-  const Index from = grid_side(positions.shape(), skip), to = grid_side(shape, skip), width = shape[2];
+Tensor<T> interpolated(const std::string& name, const Tensor<T>& positions, const Shape& shape) {
+  const Index skip = rows_in_front(shape), width = shape[2];
+  const Index from = grid_side(positions.shape(), skip), to = grid_side(shape, skip);
   Tensor<T> result(shape);
   std::copy_n(positions.data(), skip * width, result.data());
   const auto grid_of = [=](auto* rows, Index side) { return Matrix(rows + skip * width, side * side, width); };
-  kernels::bicubic({from, from}, grid_of(positions.data(), from), {to, to}, grid_of(result.data(), to));
+  const auto interpolate = name == whole_positions ? kernels::bicubic<T> : kernels::bilinear<T>;
+  interpolate({from, from}, grid_of(positions.data(), from), {to, to}, grid_of(result.data(), to));
   return result;
 }
 
 }  // namespace
 
+bool is_position_embedding(const std::string& name) {
+  return name.starts_with(whole_positions) && name.find_first_not_of("0123456789", whole_positions.size()) == name.npos;
+}
+
 template <class T>
 void load_weights(const SafetensorsFile& file, Parameters<T>& parameters, const WeightChanges& changes) {
   const ParameterList& list = parameters.list();
-  const Index class_tokens = list.find("cls_token") >= 0;
   std::vector<std::string> missing, surplus;
   std::vector<ParameterId> present;
   for (ParameterId id = 0; id < list.size(); ++id) {
@@ -72,8 +82,8 @@ void load_weights(const SafetensorsFile& file, Parameters<T>& parameters, const 
       continue;
     }
     const Shape& found = file.info(name).shape;
-    const bool fits = found == list[id].shape || (changes.positions && name == position_name &&
-                                                  positions_fit(found, list[id].shape, class_tokens));
+    const bool fits = found == list[id].shape ||
+                      (changes.positions && is_position_embedding(name) && positions_fit(found, list[id].shape));
     if (!fits) {
       const bool head = belongs_to_head(name);
       require(optional, "{}: tensor '{}' has shape {}; the model's has {}{}", file.path(), name, to_string(found),
@@ -94,7 +104,7 @@ void load_weights(const SafetensorsFile& file, Parameters<T>& parameters, const 
     values.push_back(read_numbers<T>(file, list[id]));
     require_finite(file.path(), list[id].name, std::as_const(values.back()).view());
     if (!(values.back().shape() == list[id].shape))
-      values.back() = interpolated(values.back(), list[id].shape, class_tokens);
+      values.back() = interpolated(list[id].name, values.back(), list[id].shape);
   }
   for (std::size_t i = 0; i < present.size(); ++i)
     std::copy(values[i].begin(), values[i].end(), parameters[present[i]].begin());

@@ -8,11 +8,11 @@
 //   logits = head(norm(x)[class token], or its mean over tokens)
 //
 // Tensors carry the authors' names; stages count from 0.
+#include "convolution.h"
+#include "host_families.h"
+#include "mechanism_choice.h"
 #include "heed/nn/block.h"
-#include "heed/nn/convolution.h"
-#include "heed/nn/host_families.h"
 #include "heed/nn/image_model.h"
-#include "heed/nn/mechanism_choice.h"
 
 namespace heed {
 

@@ -1,7 +1,7 @@
 #include "heed/nn/families.h"
 
+#include "host_families.h"
 #include "heed/base/suggest.h"
-#include "heed/nn/host_families.h"
 #include "heed/nn/vit.h"
 
 namespace heed {

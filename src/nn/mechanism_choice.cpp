@@ -1,4 +1,4 @@
-#include "heed/nn/mechanism_choice.h"
+#include "mechanism_choice.h"
 
 #include "heed/base/suggest.h"
 

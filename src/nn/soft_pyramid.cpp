@@ -9,11 +9,11 @@
 //   logits = head(norm(x)[class token], or its mean over tokens)
 //
 // Tensors outside of attention carry the authors' names; stages count from 1.
+#include "convolution.h"
+#include "host_families.h"
+#include "mechanism_choice.h"
 #include "heed/nn/block.h"
-#include "heed/nn/convolution.h"
-#include "heed/nn/host_families.h"
 #include "heed/nn/image_model.h"
-#include "heed/nn/mechanism_choice.h"
 
 #include <variant>
 

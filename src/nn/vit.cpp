@@ -1,7 +1,7 @@
 #include "heed/nn/vit.h"
 
-#include "heed/nn/convolution.h"
-#include "heed/nn/mechanism_choice.h"
+#include "convolution.h"
+#include "mechanism_choice.h"
 #include "heed/ops/patch_embedding.h"
 
 namespace heed {

@@ -10,11 +10,11 @@
 //   logits = head(norm(x)[class token])
 //
 // Tensors carry timm's names, and class attention keeps the order of its steps, since weights depend on it.
+#include "convolution.h"
+#include "host_families.h"
+#include "mechanism_choice.h"
 #include "heed/nn/block.h"
-#include "heed/nn/convolution.h"
-#include "heed/nn/host_families.h"
 #include "heed/nn/image_model.h"
-#include "heed/nn/mechanism_choice.h"
 
 #include <numbers>
 
@@ -204,11 +204,11 @@ class ClassAttentionBlock {
 
   /// x [B, N + 1, D] to the same shape, or to [B, D] where the class token is all that is wanted.
   template <class T>
-  Var<T> operator()(Var<T> x, Tokens tokens, const AttentionVisitor<T>* visit) const {
+  Var<T> operator()(Var<T> x, Tokens tokens) const {
     Tape<T>& tape = x.tape();
     const typename Tape<T>::Scope scope(tape, name_);
     const Var<T> gamma1 = tape.parameter(gamma1_), gamma2 = tape.parameter(gamma2_);
-    const Var<T> y = norm1_(x), attended = dropout(attend(y, visit), chance_.dropout, 4 * chance_.place);
+    const Var<T> y = norm1_(x), attended = dropout(attend(y), chance_.dropout, 4 * chance_.place);
     const auto class_token = [&](Var<T> x0) {
       const Var<T> branch = mlp_(nullptr, x0, chance_.dropout, 4 * chance_.place + 1);
       return scale_channels(dropout(branch, chance_.dropout, 4 * chance_.place + 2), gamma2, x0);
@@ -230,11 +230,11 @@ class ClassAttentionBlock {
 
   /// ca(y), [B, D].
   template <class T>
-  Var<T> attend(Var<T> y, const AttentionVisitor<T>* visit) const {
+  Var<T> attend(Var<T> y) const {
     constexpr double least = 1e-6;
     const Var<T> q = sima_ ? select_token(l1_normalize_tokens(q_(y), least), 0) : q_(select_token(y, 0));
     const Var<T> k = sima_ ? l1_normalize_tokens(k_(y), least) : k_(y);
-    return proj_(select_token(mechanism_(operands_apart(q, k, v_(y), mechanism_.layout()), visit), 0));
+    return proj_(select_token(mechanism_(operands_apart(q, k, v_(y), mechanism_.layout())), 0));
   }
 
   std::string name_;
@@ -301,7 +301,7 @@ class Xcit : public BatchNormModel<Xcit> {
     const bool first = takes_shortcuts(tape);
     for (const ClassAttentionBlock& block : class_blocks_) {
       const Tokens tokens = first && &block == &class_blocks_.back() ? Tokens::first : Tokens::all;
-      x = run(x, [&block, tokens, visit = pass.visit](Var<T> z) { return block(z, tokens, visit); });
+      x = run(x, [&block, tokens](Var<T> z) { return block(z, tokens); });
     }
     return head_->after(*norm_, first ? x : select_token(x, 0));
   }

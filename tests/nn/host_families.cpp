@@ -48,6 +48,7 @@ constexpr Member members[] = {
     {"soft-medium", 45'812'707, 7386.6329, 1294.1390},
     {"soft-large", 64'700'646, 11231.3281, 1948.2674},
     {"soft-huge", 87'108'273, 16014.5404, 2640.0436},
+    {"soft-tiny-softmax", 13'302'792, 3538.9952},
     {"xcit-micro", 198'330, 8.6513, 0, 127, 12},
     {"cvt-micro", 276'938, 7.4700, 0, 117, 24},
     {"soft-micro", 280'272, 9.2852, 0.9830, 82, 10},
@@ -159,7 +160,7 @@ BOOST_AUTO_TEST_CASE(gradients_of_whole_models_agree_with_central_differences) {
                   "attention.landmarks=4", "model.gate=true"});
     check("cvt", {"model.qk_norm=true", "attention.mechanism=sima", "model.bn_group=2"});
     check("soft", {});
-    check("soft", {"model.pool=mean", "attention.mechanism=softmax", "attention.landmarks=4"});
+    check("soft", {"model.pool=mean", "model.gate=true", "model.bn_group=3"});
   }
 }
 

@@ -9,11 +9,14 @@ namespace heed {
 /// Tensors whose name begins so are training state, not weights; a model's loader skips them.
 inline constexpr const char* state_prefix = "heed.";
 
+/// Is this a position embedding, which can be interpolated: pos_embed, or of a stage pos_embedT?
+bool is_position_embedding(const std::string& name);
+
 /// How a model may differ from the one whose weights it takes.
 struct WeightChanges {
   bool new_head = false;   ///< head.* keep the values they have where the file's have another shape or are missing
-  bool positions = false;  ///< pos_embed of another square grid is interpolated (kernels/bicubic.h), the class token's
-                           ///< row kept
+  bool positions = false;  ///< position embeddings of another square grid are interpolated (kernels/bicubic.h), the
+                           ///< class token's row kept
 };
 
 /// Reads every tensor of the model, buffers included, from `file`. A tensor that is missing, surplus, misshapen or

@@ -35,7 +35,7 @@ class MechanismLayer {
 
   /// out [B, N, heads * value width]. `visit`, if given, sees what the mechanism is given.
   template <class T>
-  Var<T> operator()(const AttentionOperands<T>& of, const AttentionVisitor<T>* visit) const {
+  Var<T> operator()(const AttentionOperands<T>& of, const AttentionVisitor<T>* visit = nullptr) const {
     Tape<T>& tape = of.tape();
     const typename Tape<T>::Scope scope(tape, name_);
     const auto own = own_tensors(tape);
