@@ -133,11 +133,13 @@ $(BUILD)/tests/run: $(call objects,$(TESTS) src/cli/cpu.cpp) $(BUILD)/libheed.a
 $(BUILD)/tests/core: $(call objects,tests/core.cpp $(CORE))
 	$(call making,tests/$(@F))$(CXX) $(FLAGS) $(LAST) -o $@ $^ $(CORE_LIBS)
 
-# Time goes into the loops of kernels, mechanisms and operations, and into sums over gradients; what calls them is
-# compiled in half the time. A loop that several objects have is linked from any of them: hence the last three.
+# Time goes into the loops of kernels, mechanisms and operations, into sums over gradients, and into what is done to
+# images; what calls them is compiled in half the time. A loop that several objects have is linked from any of them:
+# hence the last line.
 OPTIMISE := -Og
-HOT      := $(addprefix $(BUILD)/src/,kernels/%.o attention/%.o ops/%.o train/step.o train/optimizer.o \
-              bench/mechanism_cases.o analysis/newton_residual.o checks/adder_cases.o)
+HOT      := $(addprefix $(BUILD)/src/,kernels/%.o attention/%.o ops/%.o train/step.o train/optimizer.o data/augment.o \
+              data/convert.o data/image.o data/mix.o data/normalise.o data/randaugment.o bench/instructions.o \
+              bench/limit_loops.o bench/mechanism_cases.o analysis/newton_residual.o checks/adder_cases.o)
 $(HOT): private OPTIMISE := -O3
 $(BUILD)/tests/%.o: private FLAGS += -Itests -I. -DBOOST_TEST_DYN_LINK
 
@@ -216,9 +218,16 @@ install: all
 	for header in $$(find include -name '*.h'); do install -D -m 644 $$header $(target)/$$header || exit; done
 	install -D -m 644 -t $(target)/share/heed/models models/*.toml
 	install -D -m 644 -t $(target)/share/heed/models/energy models/energy/*.toml
+	install -D -m 644 -t $(target)/share/heed/experiments experiments/*.toml experiments/figures.py
+	install -D -t $(target)/share/heed/experiments experiments/plot_*.py experiments/paper-costs experiments/scaling
+	install -D -m 644 -t $(target)/share/heed/experiments/pictures experiments/pictures/sneaker.png
+	if ls notebooks/*.ipynb >/dev/null 2>&1; then install -D -m 644 -t $(target)/share/heed/notebooks notebooks/*.ipynb; fi
+	install -D -t $(target)/share/heed/datasets datasets/fetch.sh
+	install -D -m 644 -t $(target)/share/heed/datasets datasets/checksums.md5
 	install -D -m 644 -t $(target)/lib $(BUILD)/libheed.a
 	install -D -t $(target)/bin $(BUILD)/heed
-	mkdir -p $(target)/lib/pkgconfig
+	mkdir -p $(target)/lib/pkgconfig $(target)/share/bash-completion/completions
+	$(BUILD)/heed completion bash >$(target)/share/bash-completion/completions/heed
 	sed -e 's|@PREFIX@|$(prefix)|; s|@VERSION@|$(VERSION)|; s|@CFLAGS@|$(EXPORTED)|; s|@LIBS@|$(LIBS)|' heed.pc.in \
 	  >$(target)/lib/pkgconfig/heed.pc
 

@@ -5,6 +5,7 @@ import csv
 import math
 import os
 import sys
+from pathlib import Path
 
 # Okabe and Ito's colours, which the colour-blind tell apart, without the yellow that white paper swallows.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
@@ -50,6 +51,13 @@ def read_table(path, texts, numbers, may_be_empty=()):
     except (UnicodeDecodeError, csv.Error):
         raise BadInput(f"{path}: not a CSV file") from None
     return rows
+
+
+def heed_program():
+    """The program that make has built, or the one that these scripts were installed with."""
+    root = Path(__file__).resolve().parent.parent
+    built = root / "build" / "heed"
+    return str(built if built.exists() else root.parent.parent / "bin" / "heed")
 
 
 def load_pyplot():

@@ -117,7 +117,7 @@ def main():
     parser.add_argument("--attention", metavar="NAME[:OPTION=VALUE]...,...",
                         help="what to draw; default: the settings that `heed list --settings` shows")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, default=Path("costs.png"), help="FILE.png or FILE.svg")
-    parser.add_argument("--heed", default=str(ROOT / "build" / "heed"), help="the program; default: build/heed")
+    parser.add_argument("--heed", default=figures.heed_program(), help="the program; default: build/heed, or the installed one")
     arguments = parser.parse_args()
     figures.check_name(arguments.output)
     program = str(Path(arguments.heed).resolve())

@@ -69,14 +69,14 @@ def main():
     parser = figures.Parser(
         description="Draw the residuals of SOFT's Newton-Raphson inverse by iteration, for each start: above the paper's, below "
         "that of the inverse. The lines are at 0.001 and at 20 iterations.")
-    parser.add_argument("file", metavar="FILE.csv", help="what heed residual wrote")
+    parser.add_argument("file", metavar="FILE.csv", type=Path, help="what heed residual wrote")
     parser.add_argument("--dtype", choices=("f32", "f64"), default="f32", help="what the iteration ran in; default: f32")
-    parser.add_argument("-o", "--output", metavar="FILE", type=Path, default=Path("residual.png"),
-                        help="FILE.png or FILE.svg; default: residual.png in the working directory")
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="FILE.png or FILE.svg; default: residual.png beside FILE.csv")
     arguments = parser.parse_args()
-    figures.check_name(arguments.output)
-    draw(read(arguments.file), arguments.dtype, arguments.output)
-    print(arguments.output)
+    output = arguments.output or arguments.file.with_name("residual.png")
+    figures.check_name(output)
+    draw(read(arguments.file), arguments.dtype, output)
+    print(output)
 
 
 if __name__ == "__main__":

@@ -125,10 +125,11 @@ def main():
     )
     parser.add_argument("runs", metavar="RUN", nargs="+", help="run directory, as heed train --run made it")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path,
-                        help="FILE.png or FILE.svg; default: RUN-curves.png, or curves.png for several runs, in the working directory")
+                        help="FILE.png or FILE.svg; default: curves.png in the run directory, of several runs beside the first")
     arguments = parser.parse_args()
     runs = [Run(directory) for directory in arguments.runs]
-    output = arguments.output or Path(f"{runs[0].directory.resolve().name}-curves.png" if len(runs) == 1 else "curves.png")
+    directory = runs[0].directory
+    output = arguments.output or (directory if len(runs) == 1 else directory.parent) / "curves.png"
     figures.check_name(output)
     draw(runs, output)
     print(output)

@@ -76,13 +76,13 @@ def draw(curves, left_out, output):
 
 def main():
     parser = figures.Parser(description=__doc__)
-    parser.add_argument("file", metavar="FILE.csv", help="what heed scaling or experiments/scaling wrote")
-    parser.add_argument("-o", "--output", metavar="FILE", type=Path, default=Path("scaling.png"),
-                        help="FILE.png or FILE.svg; default: scaling.png in the working directory")
+    parser.add_argument("file", metavar="FILE.csv", type=Path, help="what heed scaling or experiments/scaling wrote")
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="FILE.png or FILE.svg; default: scaling.png beside FILE.csv")
     arguments = parser.parse_args()
-    figures.check_name(arguments.output)
-    draw(*read(arguments.file), arguments.output)
-    print(arguments.output)
+    output = arguments.output or arguments.file.with_name("scaling.png")
+    figures.check_name(output)
+    draw(*read(arguments.file), output)
+    print(output)
 
 
 if __name__ == "__main__":

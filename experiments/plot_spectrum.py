@@ -86,12 +86,12 @@ def main():
         "over its heads, and the equivalent rank of each head. Each file is a colour; where a model adds the identity to its "
         "map, the map by itself is drawn too.")
     parser.add_argument("files", metavar="[NAME=]FILE.csv", nargs="+", help="what heed spectrum wrote, and what to call it")
-    parser.add_argument("-o", "--output", metavar="FILE", type=Path, default=Path("spectrum.png"),
-                        help="FILE.png or FILE.svg; default: spectrum.png in the working directory")
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="FILE.png or FILE.svg; default: spectrum.png beside the first FILE.csv")
     arguments = parser.parse_args()
-    figures.check_name(arguments.output)
-    draw([curves for argument in arguments.files for curves in read(argument)], arguments.output)
-    print(arguments.output)
+    output = arguments.output or Path(arguments.files[0].rpartition("=")[2]).with_name("spectrum.png")
+    figures.check_name(output)
+    draw([curves for argument in arguments.files for curves in read(argument)], output)
+    print(output)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 // The pages: what they link to and the files they name are there.
 #include "heed/attention/mechanism.h"
-#include "heed/config/experiment.h"
+#include "heed/config/sweep.h"
 #include "heed/io/file.h"
+#include "heed/nn/families.h"
+#include "support/temporary.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -64,15 +66,19 @@ BOOST_AUTO_TEST_SUITE(docs)
 
 BOOST_AUTO_TEST_CASE(every_mechanism_has_its_line_and_its_experiment) {
   const std::string readme = read_file("README.md");
-  std::set<std::string> in_experiments;
-  for (const fs::directory_entry& entry : fs::directory_iterator("experiments"))
-    if (entry.path().extension() == ".toml" && entry.path().filename().string().starts_with("mnist"))
-      for (const std::string& name : load_experiment(entry.path().string()).attention.mechanism)
-        in_experiments.insert(name);
-  for (const MechanismEntry& entry : mechanisms()) {
+  for (const MechanismEntry& entry : mechanisms())
     BOOST_TEST(readme.find(std::string("[`") + entry.name + "`](src/attention/") != std::string::npos,
                "README.md's table of mechanisms has no line for " << entry.name);
-    BOOST_TEST(in_experiments.contains(entry.name), "no experiments/mnist*.toml trains " << entry.name);
+  for (const char* table : {"mnist", "cifar10"}) {
+    const std::string sweep = fmt::format("experiments/sweeps/{}-table.toml", table);
+    std::set<std::string> trained;
+    for (const SweepCell& cell : load_sweep(sweep)) {
+      BOOST_TEST(error_of([&] { make_model(cell.experiment); }) == "no error", sweep << ": " << cell.arm);
+      trained.insert(cell.experiment.attention.mechanism.begin(), cell.experiment.attention.mechanism.end());
+    }
+    for (const MechanismEntry& entry : mechanisms())
+      BOOST_TEST(trained.contains(entry.name),
+                 sweep << " does not train " << entry.name << ": there is no experiments/mnist-*.toml with it");
   }
 }
 

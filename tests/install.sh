@@ -38,4 +38,22 @@ fi
 for model in usr/share/heed/models/*.toml; do
   [ -s "$model" ] || die "no models are installed"
 done
+# It trains as installed, from any directory, and on images of one's own.
+usr/bin/heed cost models/vit-micro.toml >cost || die "the installed program does not find its models"
+usr/bin/heed train experiments/images.toml --check >/dev/null 2>refusal && die "there are no images to train on"
+grep -q 'data.path' refusal || die "the installed program does not find its experiments: $(cat refusal)"
+printf 'base = "models/vit-micro.toml"\n' >mine.toml
+usr/bin/heed cost mine.toml | cmp -s - cost || die "a base is not found among the installed models"
+if [ -d /usr/share/datasets/fashion-mnist ]; then
+  usr/bin/heed train experiments/fashion-mnist.toml --run run --set data.limit=256 --set data.validation=64 \
+    --set train.epochs=1 >trained || die "the installed program does not train"
+  grep -q '^test accuracy' trained || die "the installed program says nothing of a test: $(cat trained)"
+  usr/bin/heed predict run usr/share/heed/experiments/pictures/sneaker.png >/dev/null || die "nothing is predicted"
+fi
+for file in experiments/plot_run.py experiments/figures.py datasets/fetch.sh; do
+  [ -s "usr/share/heed/$file" ] || die "$file is not installed"
+done
+usr/share/heed/experiments/scaling --help >/dev/null || die "an installed script fails"
+bash -n usr/share/bash-completion/completions/heed || die "the completion is no bash"
+
 echo "installed library: the program of $page compiles and learns"

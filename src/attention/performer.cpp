@@ -126,8 +126,10 @@ class Performer : public MechanismBase<Performer> {
         }
         if (b.growing) add_keys(head, b, scratch);
         // 4. out / den
-        for (Index i = 0; i < b.rows; ++i)
-          for (Index c = 0; c < out.columns; ++c) out(i, c) = out(i, c) / den[i];
+        for (Index i = 0; i < b.rows; ++i) {
+          const T reciprocal = T(1) / den[i];
+          for (T *x = out[i], *const end = x + out.columns; x < end; ++x) *x *= reciprocal;
+        }
       }
     }
   }
@@ -159,7 +161,7 @@ class Performer : public MechanismBase<Performer> {
       for (const PerformerBlock& b : blocks<T>(in.shape).forward()) {
         const Matrix<T> dphi = scratch.dphi.top_rows(b.rows);
         undo_sums(head, b, scratch, update, dv);
-        kernels::favor_features_backward<T>(performer_tiny, b.rows_of(head.phi), dphi, scratch.weights);
+        kernels::favor_features_backward(performer_tiny, b.rows_of(head.phi), dphi, scratch.weights);
         for (Index i = 0; i < b.rows; ++i) at_place(dphi[i], head.query_place[b.first + i]) -= scratch.weights[i];
         step_1().undo_product<T>(in, b.rows_of(head.q), dphi, scratch.weights, scratch.channels, update,
                                  b.rows_of(gradient.q[h]));
@@ -179,7 +181,7 @@ class Performer : public MechanismBase<Performer> {
           scratch.sums.values(keys, causal ? Update::accumulate : update, scratch.values, b.keys_of(dv));
           scratch.sums.features(keys, causal ? Update::accumulate : Update::assign, scratch.products, dE);
         }
-        if (b.keys > 0) kernels::favor_features_backward<T>(0, b.keys_of(head.E), dE, scratch.weights);
+        if (b.keys > 0) kernels::favor_features_backward(0, b.keys_of(head.E), dE, scratch.weights);
         for (Index i = b.rows - 1; i >= 0; --i) {
           if (causal) dc += scratch.dc[b.first + i];
           if (i >= b.keys) continue;
@@ -224,10 +226,10 @@ class Performer : public MechanismBase<Performer> {
     Cost cost;
     // Forward: 1.; 4. Backward: 4.; dphi += 1e-4 w and dc; 1., with dc of queries and keys.
     const Index seen = seen_keys(shape);
-    cost.forward = step_1().make_counts(N, M, d) + N * Counts{.div = e};
-    cost.backward = kernels::row_dots_counts(N, e) + N * Counts{.div = e + 1} + N * Counts{.mul = 2, .add = m} +
-                    kernels::favor_features_backward_counts(N + seen, m) + step_1().undo_product_counts(N + seen, d) +
-                    Counts{.add = 2 * N + seen, .cmp = seen};
+    cost.forward = step_1().make_counts(N, M, d) + N * Counts{.mul = e, .div = 1};
+    cost.backward = kernels::row_dots_counts(N, e) + N * Counts{.mul = e + 1, .div = 1} +
+                    N * Counts{.mul = 2, .add = m} + kernels::favor_features_backward_counts(N + seen, m) +
+                    step_1().undo_product_counts(N + seen, d) + Counts{.add = 2 * N + seen, .cmp = seen};
     add_sums_counts(shape, cost);
     cost.forward_contractions = product_contractions(N + M, m, d) + product_contractions(N + M, m, e) +
                                 Counts{.mul = N * m, .add = (N + M) * m};
@@ -299,7 +301,7 @@ class Performer : public MechanismBase<Performer> {
     const PerformerRows<T> queries{
         b.rows_of(head.phi), {}, nullptr, head.sigma + b.first, query_decays(head, b, scratch)};
     scratch.sums.values(queries, Update::assign, {}, out);
-    kernels::row_dots<T>(queries.f, repeated(scratch.sums.p, b.rows), den);
+    kernels::row_dots(queries.f, repeated(scratch.sums.p, b.rows), den);
     const T tiny(performer_tiny * static_cast<double>(b.before));
     for (Index i = 0; i < b.rows; ++i) den[i] = (causal ? queries.decay[i] * den[i] : den[i]) + tiny * queries.b[i];
   }
@@ -326,10 +328,13 @@ class Performer : public MechanismBase<Performer> {
   /// G = dout / den, delta = -<dout, out> / den.
   template <class T>
   void undo_division(Matrix<const T> out, Matrix<const T> dout, const T* den, const Scratch<T>& scratch) const {
-    kernels::row_dots<T>(dout, out, scratch.delta);
+    kernels::row_dots(dout, out, scratch.delta);
     for (Index t = 0; t < out.rows; ++t) {
-      scratch.delta[t] = -scratch.delta[t] / den[t];
-      for (Index c = 0; c < out.columns; ++c) scratch.G(t, c) = dout(t, c) / den[t];
+      const T reciprocal = T(1) / den[t], *const from = dout[t];
+      scratch.delta[t] = -(reciprocal * scratch.delta[t]);
+      T* const to = scratch.G[t];
+#pragma GCC ivdep
+      for (Index c = 0; c < out.columns; ++c) to[c] = reciprocal * from[c];
     }
   }
 
@@ -343,7 +348,7 @@ class Performer : public MechanismBase<Performer> {
     if (b.before > 0) {
       scratch.sums.features({b.rows_of(head.phi), G, delta, nullptr, query_decays(head, b, scratch)}, Update::assign,
                             {}, dphi);
-      kernels::row_dots<T>(G, repeated(scratch.sums.V, b.rows), w);
+      kernels::row_dots(G, repeated(scratch.sums.V, b.rows), w);
       for (Index i = 0; i < b.rows; ++i) w[i] += delta[i] * T(static_cast<double>(b.before));
     }
     if (b.keys > 0) {
@@ -364,7 +369,7 @@ class Performer : public MechanismBase<Performer> {
     }
     for (Index i = 0; i < b.rows; ++i) {
       const T tiny = T(performer_tiny) * w[i];
-      for (Index j = 0; j < dphi.columns; ++j) dphi(i, j) += tiny;
+      for (T *x = dphi[i], *const end = x + dphi.columns; x < end; ++x) *x += tiny;
       scratch.dc[b.first + i] = tiny * sigma[i];
     }
   }

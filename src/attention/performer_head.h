@@ -114,12 +114,12 @@ struct PerformerFeatures {
     const double factor = scale(in.shape.width);
     const auto make_products = [&](Matrix<const T> x, Matrix<T> U, const kernels::RowMaxima<T>& maxima) {
       kernels::gemm(x, transposed(omega(in)), U);
-      kernels::row_dots<T>(x, x, h);
+      kernels::row_dots(x, x, h);
       for (Index i = 0; i < x.rows; ++i) h[i] = T(factor * factor / 2) * h[i];
-      kernels::favor_maxima<T>(factor, U, maxima);
+      kernels::favor_maxima(factor, U, maxima);
     };
     make_products(head.q, head.phi, {largest, head.query_place});
-    kernels::favor_features<T>(factor, largest, h, performer_tiny, head.phi, head.sigma);
+    kernels::favor_features(factor, largest, h, performer_tiny, head.phi, head.sigma);
     make_products(head.k, head.E, {head.c, head.key_place});
     for (Index s = 1; s < head.k.rows; ++s) {
       if (head.c[s] > head.c[s - 1]) continue;
@@ -127,7 +127,7 @@ struct PerformerFeatures {
       head.key_place[s] = T(-1);
     }
     if (!causal) std::fill_n(head.c, head.k.rows, T(head.c[head.k.rows - 1]));
-    kernels::favor_features<T>(factor, head.c, h, 0, head.E, nullptr);
+    kernels::favor_features(factor, head.c, h, 0, head.E, static_cast<T*>(nullptr));
   }
 
   /// dx (+)= omega^T du / d^(1/4) - g x / d^(1/2) for some rows. g [rows]

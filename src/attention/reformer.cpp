@@ -136,8 +136,12 @@ class Reformer : public MechanismBase<Reformer> {
       for (Index r = 0; r < rounds; ++r) {
         const Matrix<T> O = of_round(scratch.O, r, out.rows);
         const Update update = r == 0 ? Update::assign : Update::accumulate;
-        for (Index i = 0; i < out.rows; ++i)
-          for (Index c = 0; c < out.columns; ++c) write(update, out(i, c), w(r, i) * O(i, c));
+        for (Index i = 0; i < out.rows; ++i) {
+          const T weight = w(r, i), *const from = O[i];
+          T* const to = out[i];
+#pragma GCC ivdep
+          for (Index c = 0; c < out.columns; ++c) write(update, to[c], weight * from[c]);
+        }
       }
     }
   }
@@ -152,7 +156,7 @@ class Reformer : public MechanismBase<Reformer> {
   void run_backward(const AttentionInput<T>& in, Heads<const T> outs, Heads<const T> douts, const Saved<T>& saved,
                     const Scratch<T>& scratch, const AttentionGradient<T>& gradient) const {
     for (Index h = 0; h < in.shape.heads; ++h) {
-      kernels::row_dots<T>(douts[h], outs[h], scratch.dots);
+      kernels::row_dots(douts[h], outs[h], scratch.dots);
       for (Index r = 0; r < rounds; ++r) {
         // 6. to 3., in the order of the round, where dout takes the place of O
         gather_round(in, h, saved, r, scratch);
@@ -274,11 +278,14 @@ class Reformer : public MechanismBase<Reformer> {
   template <class T>
   static void normalize(Matrix<const T> q, Matrix<T> k, T* norms) {
     using std::sqrt;
-    kernels::row_dots<T>(q, q, norms);
+    kernels::row_dots(q, q, norms);
     for (Index i = 0; i < q.rows; ++i) {
       norms[i] = sqrt(norms[i]);
       const T divisor = norms[i] < T(kernels::least_norm) ? T(kernels::least_norm) : norms[i];
-      for (Index c = 0; c < q.columns; ++c) k(i, c) = q(i, c) / divisor;
+      const T* const from = q[i];
+      T* const to = k[i];
+#pragma GCC ivdep
+      for (Index c = 0; c < q.columns; ++c) to[c] = from[c] / divisor;
     }
   }
 
@@ -286,7 +293,7 @@ class Reformer : public MechanismBase<Reformer> {
   void sort_tokens(const AttentionInput<T>& in, Index h, Index r, T* order, const Scratch<T>& scratch) const {
     const Index d = in.shape.width, half = bucket_count(in.shape) / 2;
     kernels::gemm(in.q[h], Matrix<const T>(in.parameters[0].data() + r * d * half, d, half), scratch.u);
-    kernels::hash_rows<T>(scratch.u, scratch.buckets);
+    kernels::hash_rows(scratch.u, scratch.buckets);
     sort_by_bucket(in.shape.queries, scratch.buckets, 2 * half, scratch.starts, order);
   }
 
@@ -328,7 +335,7 @@ class Reformer : public MechanismBase<Reformer> {
       scratch.rows(i, 0) = kept(i, 0);
       scratch.rows(i, 1) = kept(i, 1) / saved.weights[h](r, token_at(saved.order[h][r][c * chunk + i]));
     }
-    kernels::attention_softmax_again<T>({scale(shape.width)}, scratch.A, scratch.rows);
+    kernels::attention_softmax_again({scale(shape.width)}, scratch.A, scratch.rows);
   }
 
   /// Steps 6 to 3 of a chunk, from dout in the order of the round.
@@ -372,7 +379,7 @@ class Reformer : public MechanismBase<Reformer> {
       const bool clamped = norms[i] < T(kernels::least_norm);
       const T divisor = clamped ? T(kernels::least_norm) : norms[i];
       T dot;
-      kernels::row_dots<T>({row, 1, k.columns}, {dk, 1, k.columns}, &dot);
+      kernels::row_dots(Matrix<const T>(row, 1, k.columns), Matrix<const T>(dk, 1, k.columns), &dot);
       if (clamped) dot = T(0);
 #pragma GCC ivdep
       for (Index c = 0; c < dq.columns; ++c) write(update, to[c], as_query[c] + (dk[c] - row[c] * dot) / divisor);

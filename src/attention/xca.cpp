@@ -99,7 +99,7 @@ class Xca : public MechanismBase<Xca> {
       // 3. in the place of dA
       kernels::attention_softmax_backward({1.0}, A, dS);
       T dtau;
-      kernels::row_dots<T>(dS.joined(), saved.S[h].joined(), &dtau);
+      kernels::row_dots(dS.joined(), saved.S[h].joined(), &dtau);
       gradient.parameters[0][h] += dtau;
       const T tau = in.parameters[0][h];
       for (T *x = dS.data, *const end = x + dS.size(); x < end; ++x) *x *= tau;

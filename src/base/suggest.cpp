@@ -93,4 +93,12 @@ std::string in_quotes(std::string_view text) {
   return shown + (text.size() > longest ? "...'" : "'");
 }
 
+std::string quoted_list(const std::vector<std::string>& names) {
+  constexpr std::size_t shown = 4;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(shown, names.size()); ++i) text += (i > 0 ? ", " : "") + in_quotes(names[i]);
+  if (names.size() > shown) text += fmt::format(" and {} more", names.size() - shown);
+  return text;
+}
+
 }  // namespace heed

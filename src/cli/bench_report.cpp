@@ -86,7 +86,7 @@ void print_suite(const SuiteResult& result) {
 Json suite_json(const SuiteResult& result) {
   Json json = Json::parse(environment_json());
   json["warnings"] = result.warnings;
-  json["limits"] = json["kernels"] = json["models"] = Json::list();
+  for (const char* const table : {"limits", "kernels", "models"}) json[table] = Json::list();
   for (const bench::Limit& limit : result.limits) {
     Json& e = json["limits"].push_back(entry(limit.measured));
     e["threads"] = limit.threads;

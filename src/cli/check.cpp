@@ -1,7 +1,6 @@
-// heed gradcheck and heed list.
+// heed gradcheck.
 #include "commands.h"
 
-#include "heed/attention/mechanism.h"
 #include "heed/checks/gradcheck.h"
 #include "heed/base/suggest.h"
 
@@ -44,59 +43,16 @@ int gradcheck_command(const std::vector<std::string>& names) {
   return print_gradcheck(std::cout, rows) && faulty.empty() ? ok : check_failed;
 }
 
-int list_command() {
-  for (const MechanismEntry& entry : mechanisms()) {
-    std::cout << fmt::format("{:<12}  {}\n{:14}{}\n", entry.name, entry.summary, "", entry.complexity);
-    for (const OptionInfo& option : entry.options())
-      std::cout << fmt::format("{:14}{:<20} {}{}\n", "", option.name + " = " + option.fallback, option.meaning,
-                               option.choices.empty() ? "" : fmt::format(" ({})", fmt::join(option.choices, ", ")));
-  }
-  return ok;
-}
-
-/// Does it learn numbers for every pair of tokens? Then four times the tokens need sixteen times as many.
-bool learns_pairs(const Mechanism& mechanism) {
-  const auto numbers = [&](Index side) {
-    const AttentionLayout layout = mechanism.layout(/*dim=*/64, /*heads=*/4);
-    const AttentionShape shape = layout.among(side * side, {.grid_height = side, .grid_width = side});
-    Index sum = 0;
-    for (const ParameterSpec& spec : mechanism.parameters(shape)) sum += spec.shape.elements();
-    return sum;
-  };
-  return numbers(64) > 8 * numbers(32);
-}
-
-/// For scripts: label, growth with tokens, NAME:OPTION=VALUE..., separated by tabs.
-int list_settings() {
-  for (const MechanismEntry& entry : mechanisms())
-    for (const MechanismSetting& setting : entry.settings()) {
-      std::string text = entry.name;
-      for (const auto& [option, value] : setting.options) text += ":" + option + "=" + value;
-      const char* const growth = setting.linear ? "linear" : "quadratic";
-      std::cout << fmt::format("{}\t{}\t{}\n", setting.label,
-                               learns_pairs(*entry.make(setting.options)) ? "matrix" : growth, text);
-    }
-  return ok;
-}
-
 }  // namespace
 
 void add_gradcheck(Command program) {
   static std::vector<std::string> names;
   static bool all = false;
   Command command = program.command("gradcheck", "Compare hand-written gradients with central differences");
-  command.option("NAME", &names, "operations and mechanisms, such as layer_norm or softmax");
+  command.option("NAME", &names, "operations and mechanisms, such as layer_norm or softmax",
+                 {.offered = mechanism_names()});
   command.option("--all", &all, "all of them (as without NAME)", {.excludes = "NAME"});
   command.action([] { return gradcheck_command(names); });
-}
-
-void add_list(Command program) {
-  static bool settings = false;
-  Command command = program.command("list", "Show the attention mechanisms and their options");
-  command.option("--settings", &settings,
-                 "settings to compare instead, a line each: label; growth of time with tokens, or matrix where parameters "
-                 "are tokens x tokens; NAME:OPTION=VALUE...");
-  command.action([] { return settings ? list_settings() : list_command(); });
 }
 
 }  // namespace heed::cli

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <type_traits>
 
 namespace heed::cli {
@@ -22,6 +23,25 @@ CLI::Option* add(CLI::App* app, const std::string& name, Destination into, const
       into);
 }
 
+std::vector<std::string> commands_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* one : app.get_subcommands({})) names.push_back(one->get_name());
+  return names;
+}
+
+CommandOutline outline_of(const CLI::App& app, const CommandChoices& choices) {
+  CommandOutline outline{.name = app.get_name(), .options = {}, .commands = {}};
+  for (const CLI::Option* option : app.get_options()) {
+    CommandOutline::Option& made = outline.options.emplace_back();
+    for (const std::string& name : option->get_snames()) made.names.push_back("-" + name);
+    for (const std::string& name : option->get_lnames()) made.names.push_back("--" + name);
+    made.flag = option->get_items_expected_max() == 0;
+    if (const auto found = choices.offered.find(option); found != choices.offered.end()) made.offered = found->second;
+  }
+  for (const CLI::App* one : app.get_subcommands({})) outline.commands.push_back(outline_of(*one, choices));
+  return outline;
+}
+
 /// What is wrong with the command line. CLI11 complains about what is missing before it does about what is unknown;
 /// the unknown command or option is the better hint.
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
@@ -35,7 +55,7 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
     for (const CLI::Option* o : command->get_options())
       for (const std::string& name : o->get_lnames()) known.push_back("--" + name);
   } else {
-    for (const CLI::App* one : command->get_subcommands({})) known.push_back(one->get_name());
+    known = commands_of(*command);
   }
   const std::string name = unknown.front().substr(0, unknown.front().find('='));
   return fmt::format("{}unknown {} {}{}", command == &app ? "" : command->get_name() + ": ",
@@ -49,7 +69,7 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
 
 Command Command::command(const std::string& name, const std::string& summary) {
   app_->require_subcommand(1);
-  return {app_->add_subcommand(name, summary), chosen_};
+  return {app_->add_subcommand(name, summary), choices_};
 }
 
 void Command::option(const std::string& name, Destination into, const std::string& meaning, const OptionRules& rules) {
@@ -68,12 +88,13 @@ void Command::option(const std::string& name, Destination into, const std::strin
   // Otherwise a list swallows the words after its first value.
   if (rules.one_each) option->type_size(1)->allow_extra_args(false);
   if (rules.excludes) option->excludes(app_->get_option(rules.excludes));
+  choices_->offered[option] = rules.one_of.empty() ? rules.offered : rules.one_of;
 }
 
 void Command::footer(const std::string& text) { app_->footer(text); }
 
 void Command::action(std::function<int()> run) {
-  app_->callback([chosen = chosen_, run = std::move(run)] { *chosen = run; });
+  app_->callback([choices = choices_, run = std::move(run)] { choices->chosen = run; });
 }
 
 CommandLine::CommandLine(const std::string& name, const std::string& description, const std::string& version)
@@ -91,7 +112,24 @@ int CommandLine::run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     fail("{}; see {} --help", usage_error(*app_, error), app_->get_name());
   }
-  return chosen_();
+  return choices_.chosen();
 }
+
+std::string CommandLine::help(const std::vector<std::string>& words) const {
+  const CLI::App* command = app_.get();
+  std::string before;
+  for (const std::string& word : words) {
+    const std::vector<std::string> known = commands_of(*command);
+    require(std::find(known.begin(), known.end(), word) != known.end(), "help: there is no command or topic {}{}",
+            in_quotes(word), known.empty() ? "" : suggestion(word, known));
+    before += (before.empty() ? "" : " ") + command->get_name();
+    command = command->get_subcommand(word);
+  }
+  // CLI11 would give the help of the command that was parsed, `help` itself.
+  return command->get_formatter()->make_help(
+      command, before.empty() ? command->get_name() : before + " " + command->get_name(), CLI::AppFormatMode::Normal);
+}
+
+CommandOutline CommandLine::outline() const { return outline_of(*app_, choices_); }
 
 }  // namespace heed::cli

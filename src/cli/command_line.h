@@ -5,6 +5,7 @@
 #include "heed/base/tensor.h"
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,12 +31,31 @@ struct Range {
 struct OptionRules {
   const char* value = nullptr;  ///< "FILE" in --init FILE; by default the type
   bool required = false;
-  bool positive = false;              ///< any number above 0
-  std::optional<Range> range{};       ///< for a list: of each value
-  std::vector<std::string> one_of{};  ///< for a list: each value is one of them
-  bool commas = false;                ///< a list's values may stand in one word: 64,128,256
-  bool one_each = false;              ///< a list's option is repeated for each value, which is one word
-  const char* excludes = nullptr;     ///< the option that cannot be given beside this one
+  bool positive = false;               ///< any number above 0
+  std::optional<Range> range{};        ///< for a list: of each value
+  std::vector<std::string> one_of{};   ///< for a list: each value is one of them
+  bool commas = false;                 ///< a list's values may stand in one word: 64,128,256
+  bool one_each = false;               ///< a list's option is repeated for each value, which is one word
+  const char* excludes = nullptr;      ///< the option that cannot be given beside this one
+  std::vector<std::string> offered{};  ///< what a shell may offer as the value, among others
+};
+
+/// A command as a shell sees it that completes words.
+struct CommandOutline {
+  struct Option {
+    std::vector<std::string> names;    ///< "-o", "--output"; none of a word that stands by itself
+    bool flag = false;                 ///< has no value
+    std::vector<std::string> offered;  ///< values that it may have
+  };
+  std::string name;
+  std::vector<Option> options;
+  std::vector<CommandOutline> commands;
+};
+
+/// What parsing a command line decides, and what is known of its options beside.
+struct CommandChoices {
+  std::function<int()> chosen;                                ///< what the command given does
+  std::map<const void*, std::vector<std::string>> offered{};  ///< values of an option
 };
 
 /// A command, with its options and perhaps with commands of its own, one of which must then be given.
@@ -56,10 +76,10 @@ class Command {
 
  private:
   friend class CommandLine;
-  Command(CLI::App* app, std::function<int()>* chosen) : app_(app), chosen_(chosen) {}
+  Command(CLI::App* app, CommandChoices* choices) : app_(app), choices_(choices) {}
 
   CLI::App* app_;
-  std::function<int()>* chosen_;
+  CommandChoices* choices_;
 };
 
 /// The command line of the program `name`.
@@ -69,14 +89,20 @@ class CommandLine {
   ~CommandLine();
 
   /// The program itself, to add commands to.
-  Command program() { return {app_.get(), &chosen_}; }
+  Command program() { return {app_.get(), &choices_}; }
+
+  /// The help of the program, or of the command that the words name: "probe", "model". Throws Error if there is none.
+  std::string help(const std::vector<std::string>& words) const;
+
+  /// The program with all commands.
+  CommandOutline outline() const;
 
   /// Does what the arguments ask for and returns the exit status. Throws Error if they ask for nothing that exists.
   int run(int argc, char** argv);
 
  private:
   std::unique_ptr<CLI::App> app_;
-  std::function<int()> chosen_;
+  CommandChoices choices_;
 };
 
 }  // namespace heed::cli

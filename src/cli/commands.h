@@ -13,8 +13,12 @@ namespace heed::cli {
 inline constexpr int ok = 0, check_failed = 1, bad_input = 2, diverged = 3, interrupted = 130;
 
 void add_train(Command program);
+void add_sweep(Command program);
+void add_compare(Command program);
+void add_lr(Command program);
 void add_eval(Command program);
 void add_predict(Command program);
+void add_image(Command program);
 void add_gradcheck(Command program);
 void add_list(Command program);
 void add_cost(Command program);
@@ -25,12 +29,22 @@ void add_residual(Command program);
 void add_scaling(Command program);
 void add_convert(Command program);
 void add_probe(Command program);
+void add_help(Command program, const CommandLine& line);
+void add_completion(Command program, const CommandLine& line);
 
 /// How the program was called, for hints that can be pasted.
 std::string& program_name();
 
-/// --set key=value, repeatable, one value per occurrence.
-void add_sets(Command command, std::vector<std::string>& sets, const std::string& meaning);
+/// Says an error in one line on stderr, whatever names and paths it quotes; returns `status`.
+int report_error(std::string what, int status = bad_input);
+
+/// --set key=value, repeatable, one value per occurrence; `offered` are keys that a shell completes.
+void add_sets(Command command, std::vector<std::string>& sets, const std::string& meaning,
+              const std::vector<std::string>& offered = {});
+
+/// The keys of an experiment file as --set takes them, "optim.lr=", and the mechanisms: for a shell to offer.
+std::vector<std::string> config_keys();
+std::vector<std::string> mechanism_names();
 
 /// The values of --set OPTION=VALUE by name; a value may stand in quotes.
 std::map<std::string, std::string> parse_options(const std::vector<std::string>& sets);

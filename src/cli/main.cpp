@@ -2,9 +2,12 @@
 #include "commands.h"
 #include "memory.h"
 
+#include "heed/attention/mechanism.h"
 #include "heed/base/error.h"
 #include "heed/base/parallel.h"
 #include "heed/base/suggest.h"
+#include "heed/config/experiment.h"
+#include "heed/config/installed.h"
 #include "heed/train/trainer.h"
 
 #include <stdlib.h>
@@ -12,6 +15,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 
 namespace heed::cli {
@@ -21,8 +25,26 @@ std::string& program_name() {
   return name;
 }
 
-void add_sets(Command command, std::vector<std::string>& sets, const std::string& meaning) {
-  command.option("--set", &sets, meaning, {.value = "KEY=VALUE", .one_each = true});
+void add_sets(Command command, std::vector<std::string>& sets, const std::string& meaning,
+              const std::vector<std::string>& offered) {
+  command.option("--set", &sets, meaning, {.value = "KEY=VALUE", .one_each = true, .offered = offered});
+}
+
+std::vector<std::string> config_keys() {
+  std::vector<std::string> keys;
+  const Experiment defaults;
+  tables(defaults, [&](std::string_view table, const auto& config) {
+    fields(config, [&](std::string_view key, const auto&, const Rule&, std::string_view) {
+      keys.push_back(fmt::format("{}.{}=", table, key));
+    });
+  });
+  return keys;
+}
+
+std::vector<std::string> mechanism_names() {
+  std::vector<std::string> names;
+  for (const MechanismEntry& entry : mechanisms()) names.emplace_back(entry.name);
+  return names;
 }
 
 std::map<std::string, std::string> parse_options(const std::vector<std::string>& sets) {
@@ -47,21 +69,38 @@ void use_threads(int threads) {
 
 namespace {
 
-/// An error as one line on stderr, whatever names and paths it quotes.
-int report(std::string what, int status) {
+/// Where the program's models and experiments may be: in the checkout that it was built in, or installed beside it.
+std::vector<std::filesystem::path> places_of_program() {
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return {};
+  const std::filesystem::path above = program.parent_path().parent_path();
+  return {above, above / "share/heed"};
+}
+
+}  // namespace
+
+int report_error(std::string what, int status) {
   std::replace_if(
       what.begin(), what.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
+  std::cout.flush();
   std::fflush(stdout);
   std::fprintf(stderr, "heed: %s\n", what.c_str());
   return status;
 }
 
+namespace {
+
 int run(int argc, char** argv) {
   CommandLine line("heed", "heed: attention mechanisms on an ordinary computer", "heed " HEED_VERSION);
   const Command program = line.program();
   add_train(program);
+  add_sweep(program);
+  add_compare(program);
+  add_lr(program);
   add_eval(program);
   add_predict(program);
+  add_image(program);
   add_maps(program);
   add_spectrum(program);
   add_residual(program);
@@ -72,6 +111,8 @@ int run(int argc, char** argv) {
   add_cost(program);
   add_bench(program);
   add_scaling(program);
+  add_help(program, line);
+  add_completion(program, line);
   return line.run(argc, argv);
 }
 
@@ -83,21 +124,23 @@ int main(int argc, char** argv) {
   // Before it is loaded: heed calls it from threads of its own (kernels/blas.h), and it should start none.
   setenv("OPENBLAS_NUM_THREADS", "1", 1);
   using namespace heed;
+  set_installed_places(cli::places_of_program());
   std::signal(SIGXFSZ, SIG_IGN);  // writing beyond a limit is an error like a full disk
   try {
     cli::limit_memory_to_what_is_available();
     const int status = cli::run(argc, argv);
     // Nobody has results that did not arrive.
     const bool arrived = std::cout.flush().good() && std::fflush(stdout) == 0;
-    return arrived || status != cli::ok ? status : cli::report("standard output cannot be written", cli::bad_input);
+    return arrived || status != cli::ok ? status
+                                        : cli::report_error("standard output cannot be written", cli::bad_input);
   } catch (const Diverged& error) {
-    return cli::report(error.what(), cli::diverged);
+    return cli::report_error(error.what(), cli::diverged);
   } catch (const Error& error) {
-    return cli::report(error.what(), cli::bad_input);
+    return cli::report_error(error.what(), cli::bad_input);
   } catch (const std::bad_alloc&) {
-    return cli::report("not enough memory for a model and batch of this size", cli::bad_input);
+    return cli::report_error("not enough memory for a model and batch of this size", cli::bad_input);
   } catch (const std::exception& error) {
     // The system refused something: a name too long, a thread too many.
-    return cli::report(error.what(), cli::bad_input);
+    return cli::report_error(error.what(), cli::bad_input);
   }
 }

@@ -1,5 +1,5 @@
 // heed maps: where a trained model looks.
-#include "trained.h"
+#include "image_choice.h"
 
 #include "heed/data/image_write.h"
 #include "heed/draw/attention_sheet.h"
@@ -13,8 +13,11 @@ namespace heed::cli {
 namespace {
 
 struct Arguments {
-  std::string run, image, output, query, weights;
+  std::string run, file, output, query, weights;
   std::vector<std::string> sets;
+  DataChoice data;
+  Index index = -1;  ///< of an image of the data set, in place of a file
+  bool invert = false;
   int threads = 0;
 };
 
@@ -33,13 +36,31 @@ Patch parse_patch(const std::string& text, PatchGrid grid) {
   return {patch.row - 1, patch.column - 1};
 }
 
-/// IMAGE-maps.png in the working directory, if no file was named.
+/// The image to look at, at the model's size, and what to call it.
+struct NamedImage {
+  std::string name;
+  Image image;
+};
+
+NamedImage read_image(const Arguments& a, const TrainedModel& trained) {
+  const ImageReader reader(trained, a.invert);
+  if (!a.file.empty()) return {std::filesystem::path(a.file).filename().string(), reader.from_file(a.file)};
+  const DataChoice choice = data_of_run(a.data, trained);
+  const std::unique_ptr<Dataset> data = open_data(choice);
+  Image image = reader.from_data(*data, choice, a.index);
+  return {fmt::format("{}, label {}", name_of(choice, a.index), label_of(*data, a.index)), std::move(image)};
+}
+
+/// RUN/IMAGE-maps.png, if no file was named.
 std::string output_of(const Arguments& a) {
-  const std::string output = a.output.empty() ? std::filesystem::path(a.image).stem().string() + "-maps.png" : a.output;
+  std::string image = std::filesystem::path(a.file).stem().string();
+  if (a.file.empty())
+    image = fmt::format("{}{}-{}", a.data.data.empty() ? "" : a.data.data + "-", a.data.split, a.index);
+  const std::string output = a.output.empty() ? fmt::format("{}/{}-maps.png", a.run, image) : a.output;
   require(std::filesystem::path(output).extension() == ".png", "-o {}: the sheet is a PNG; expected a name in .png",
           output);
   std::error_code missing;
-  require(!std::filesystem::equivalent(output, a.image, missing), "-o {}: this is the image itself", output);
+  require(!std::filesystem::equivalent(output, a.file, missing), "-o {}: this is the image itself", output);
   return output;
 }
 
@@ -79,11 +100,13 @@ BlockWeights weights_of(const AttentionSite<float>& site, const AttentionSheet& 
 
 int maps_command(const Arguments& a) {
   use_threads(a.threads);
+  require(a.file.empty() == (a.index >= 0), "maps: IMAGE is required, or --index in place of it; see heed maps --help");
   const std::string output = output_of(a);
   TrainedModel trained(a.run, a.sets, a.weights);
+  NamedImage read = read_image(a, trained);
   AttentionSheet sheet;
-  sheet.subtitle = std::filesystem::path(a.image).filename().string();
-  sheet.image = model_image(trained, a.image);
+  sheet.subtitle = std::move(read.name);
+  sheet.image = std::move(read.image);
   const Tensor<float> input = normalised(trained, {sheet.image});
   bool any = false, class_token = false;
   const AttentionVisitor<float> visit = [&](const AttentionSite<float>& site) {
@@ -121,8 +144,11 @@ void add_maps(Command program) {
   static Arguments a;
   Command command = program.command("maps", "Draw a trained model's attention maps over an image");
   command.option("RUN", &a.run, "run directory", {.required = true});
-  command.option("IMAGE", &a.image, "PNG or JPEG file", {.required = true});
-  command.option("-o,--output", &a.output, "default: IMAGE-maps.png in the working directory", {.value = "FILE.png"});
+  command.option("IMAGE", &a.file, "PNG or JPEG file");
+  command.option("--index", &a.index, "an image of a data set by its number, from 0", {.value = "N"});
+  add_data_choice(command, a.data, "the data set of --index; default: the run's");
+  command.option("--invert", &a.invert, "turn dark and bright around: for dark digits on white paper, say");
+  command.option("-o,--output", &a.output, "default: IMAGE-maps.png in the run directory", {.value = "FILE.png"});
   command.option("--query", &a.query, "show the attention of this patch; rows and columns count from 1",
                  {.value = "ROW,COLUMN"});
   add_model_choice(command, a.weights, a.sets, a.threads);

@@ -1,6 +1,7 @@
 // heed probe: one mechanism, layer or model on given tensors, so that heed can be held against any other
 // implementation number for number. Outputs and gradients come from the code that trains.
 #include "commands.h"
+#include "probe_help.h"
 
 #include "heed/attention/mechanism.h"
 #include "heed/config/experiment.h"
@@ -267,17 +268,21 @@ void add_files(Command command, Arguments& a) {
 void add_probe(Command program) {
   static Arguments a;
   Command probe = program.command("probe", "Run a mechanism, a layer or a model on given tensors");
+  probe.footer(probe_contract);
 
   Command attention = probe.command("attention", "out, gradients and map of an attention mechanism");
-  attention.option("--mechanism", &a.mechanism, "as `heed list` names it", {.value = "NAME", .required = true});
+  attention.option("--mechanism", &a.mechanism, "as `heed list` names it",
+                   {.value = "NAME", .required = true, .offered = mechanism_names()});
   add_sets(attention, a.sets, "an option of the mechanism; repeatable");
   attention.option("--grid", &a.grid, "the tokens' image grid", {.value = "HxW"});
   add_files(attention, a);
+  attention.footer(probe_attention_contract);
   attention.action([] { return by_dtype(a, probe_attention<float>, probe_attention<double>); });
 
   Command linear = probe.command("linear", "out and gradients of a linear layer");
   add_sets(linear, a.sets, "kind=mul, or kind=adder and its input_grad, weight_grad, weight_scale; repeatable");
   add_files(linear, a);
+  linear.footer(probe_linear_contract);
   linear.action([] { return by_dtype(a, probe_linear<float>, probe_linear<double>); });
 
   Command model = probe.command("model", "logits, loss and gradients of a model");
@@ -285,6 +290,7 @@ void add_probe(Command program) {
   model.option("--weights", &a.weights, "the model's tensors (safetensors)", {.value = "FILE", .required = true});
   add_sets(model, a.sets, "override a key of the model file, or mode=train, eval of batch norm; repeatable");
   add_files(model, a);
+  model.footer(probe_model_contract);
   model.action([] { return by_dtype(a, probe_model<float>, probe_model<double>); });
 }
 

@@ -17,7 +17,7 @@ namespace heed::cli {
 namespace {
 
 struct Arguments {
-  std::string mechanism, output = "scaling.csv";
+  std::string mechanism, output;
   std::vector<std::string> sets;
   std::vector<Index> tokens{64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
   Index dim = 64, heads = 4, fit_from = 1, max_megabytes = 2048;
@@ -158,13 +158,13 @@ int scaling_command(const Arguments& a) {
           "scaling: a bound needs an exponent, but of the sizes from {} on that --max-memory allows there are {}; "
           "expected two or more",
           a.fit_from, fitted);
-  AtomicFile(a.output);  // fails now where nothing can be written
+  if (!a.output.empty()) AtomicFile(a.output);  // fails now where nothing can be written
   const Results results = measure(a, *mechanism);
-  AtomicFile file(a.output);
-  file.write(to_csv(a, results));
-  file.commit();
   print(a, results);
-  std::cout << a.output << "\n";
+  if (!a.output.empty()) {
+    write_file(a.output, to_csv(a, results));
+    std::cout << a.output << "\n";
+  }
   return within_bounds(a, results) ? ok : check_failed;
 }
 
@@ -184,7 +184,8 @@ void add_scaling(Command program) {
   static Arguments a;
   constexpr Range sizes{1, 1 << 20};
   Command command = program.command("scaling", "Measure time and memory of attention as tokens become more");
-  command.option("NAME", &a.mechanism, "mechanism, as `heed list` names it", {.required = true});
+  command.option("NAME", &a.mechanism, "mechanism, as `heed list` names it",
+                 {.required = true, .offered = mechanism_names()});
   add_sets(command, a.sets, "an option of the mechanism; repeatable");
   command.option("--tokens", &a.tokens, "sizes, ascending; default: 64,128,256 and so on to 16384",
                  {.value = "N,...", .range = sizes, .commas = true});
@@ -197,7 +198,7 @@ void add_scaling(Command program) {
                  {.value = "N", .range = sizes});
   command.option("--time-below", &a.time_below, "bound for exponents of time", {.positive = true});
   command.option("--memory-below", &a.memory_below, "bound for exponents of memory", {.positive = true});
-  command.option("-o,--output", &a.output, "default: scaling.csv", {.value = "FILE.csv"});
+  command.option("-o,--output", &a.output, "also write the results to a file", {.value = "FILE.csv"});
   command.footer(description);
   command.action([] { return scaling_command(a); });
 }

@@ -2,11 +2,15 @@
 #include "commands.h"
 #include "cost_table.h"
 #include "memory.h"
+#include "own_images.h"
 #include "profile_table.h"
+#include "progress_line.h"
+#include "taken_weights.h"
 
 #include "heed/analysis/resident_memory.h"
 #include "heed/bench/peak.h"
 #include "heed/bench/rapl.h"
+#include "heed/config/installed.h"
 #include "heed/kernels/gemm.h"
 #include "heed/nn/families.h"
 #include "heed/train/run.h"
@@ -34,10 +38,8 @@ extern "C" void on_interrupt(int signal) {
   std::signal(signal, SIG_DFL);
 }
 
-std::string duration(double seconds) {
-  const long total = static_cast<long>(seconds + 0.5);
-  if (total >= 3600) return fmt::format("{}:{:02}:{:02}", total / 3600, total / 60 % 60, total % 60);
-  return fmt::format("{}:{:02}", total / 60, total % 60);
+void print_init(const TrainPlan& plan) {
+  if (!plan.init.empty()) std::cout << fmt::format("from {}: {}\n", plan.init, taken_text(plan.taken));
 }
 
 /// A bar that is redrawn in place on a terminal; a line per epoch in any case.
@@ -56,6 +58,10 @@ class Progress : public TrainObserver {
                              grouped(plan.parameters), grouped(plan.train_images), grouped(plan.validation_images),
                              grouped(plan.test_images), environment_line(), plan.run);
     if (plan.step > 0) std::cout << fmt::format("resumed after {} steps\n", plan.step);
+    if (plan.epochs_before > 0 && plan.epochs_before != epochs_)
+      std::cout << fmt::format("{} epochs instead of {}: from here on the learning rate is that of a run of {}\n",
+                               epochs_, plan.epochs_before, epochs_);
+    print_init(plan);
     std::cout << std::flush;
     energy_.emplace();
     start_ = energy_read_ = Clock::now();
@@ -73,14 +79,7 @@ class Progress : public TrainObserver {
     const Index total = epochs_ * plan_.steps_per_epoch;
     const double elapsed = std::chrono::duration<double>(drawn_ - start_).count();
     const double left = elapsed / static_cast<double>(s.step - first_step_) * static_cast<double>(total - s.step);
-    constexpr Index width = 20;
-    const Index full = width * s.batch / plan_.steps_per_epoch;
-    std::string bar;
-    for (Index i = 0; i < width; ++i) bar += i < full ? "█" : "░";
-    std::cout << fmt::format("\r\033[Kepoch {}/{} {} {}/{}  loss {:.4f}  accuracy {:.2f} %  {:.0f} images/s  {} left",
-                             s.epoch, epochs_, bar, s.batch, plan_.steps_per_epoch, s.loss, 100 * s.accuracy,
-                             s.images_per_s, duration(left))
-              << std::flush;
+    std::cout << "\r\033[K" << progress_line(s, epochs_, plan_.steps_per_epoch, left, terminal_columns()) << std::flush;
   }
 
   void epoch(const EpochReport& e) override {
@@ -95,6 +94,12 @@ class Progress : public TrainObserver {
     std::cout << fmt::format("  {:.0f} images/s  {}", e.train.images_per_s, duration(e.seconds));
     if (e.skipped > 0) std::cout << fmt::format("  {} steps skipped", e.skipped);
     std::cout << std::endl;
+  }
+
+  void out_of_patience(Index epoch) override {
+    clear();
+    std::cout << fmt::format("stopped after epoch {}: validation was no better for as long as train.patience allows\n",
+                             epoch);
   }
 
   void test(const Evaluation& t) override {
@@ -153,6 +158,7 @@ class CheckReport : public TrainObserver {
     const auto size = [&](Index whole, const std::vector<Index>& of_stages) {
       return x_.model.is_staged() ? fmt::format("{}", fmt::join(of_stages, "/")) : fmt::format("{}", whole);
     };
+    print_init(plan_);
     std::cout << fmt::format(
         "model       {}; {} blocks, width {}, {} classes; {} parameters\n"
         "data        {}: {} images to train on, {} to validate, {} to test\n"
@@ -173,7 +179,7 @@ class CheckReport : public TrainObserver {
 };
 
 struct Arguments {
-  std::string file, run, init;
+  std::string file, run, init, images;
   std::vector<std::string> sets;
   int threads = 0;
   bool resume = false, profile = false, check = false;
@@ -191,11 +197,37 @@ void require_memory(const Experiment& experiment) {
           grouped(weights), needed / 1e9, available / 1e9);
 }
 
+/// Text as a word for the shell.
+std::string shell_word(const std::string& text) {
+  const bool plain =
+      text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=,:+@") ==
+      std::string::npos;
+  if (plain && !text.empty()) return text;
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? "'\\''" : std::string(1, c);
+  return word + "'";
+}
+
+/// What the arguments ask for: a file, what is recorded in the run, or one's own images.
+Experiment experiment_of(const Arguments& a) {
+  require(!a.file.empty() || a.resume || !a.images.empty(),
+          "train: no experiment was given; expected FILE, --images DIR, or --resume to continue --run");
+  if (a.images.empty()) return load_experiment(a.file.empty() ? RunPaths(a.run).config() : a.file, a.sets);
+  const std::string file = a.file.empty() ? "experiments/images.toml" : a.file;
+  OwnImages own = own_images(a.images, a.file.empty());
+  own.sets.insert(own.sets.end(), a.sets.begin(), a.sets.end());
+  std::cout << fmt::format("{}: {}\nthe same in full: {} train {}", a.images, own.found, program_name(),
+                           shell_word(file));
+  if (!a.run.empty()) std::cout << " --run " << shell_word(a.run);
+  for (const std::string& set : own.sets) std::cout << " --set " << shell_word(set);
+  std::cout << std::endl;
+  return load_experiment(file, own.sets);
+}
+
 int train_command(const Arguments& a) {
   use_threads(a.threads);
   require(a.check || !a.run.empty(), "train: --run is required; the run directory's name is empty");
-  require(!a.file.empty() || a.resume, "train: no experiment was given; expected FILE, or --resume to continue --run");
-  const Experiment experiment = load_experiment(a.file.empty() ? RunPaths(a.run).config() : a.file, a.sets);
+  const Experiment experiment = experiment_of(a);
   require_memory(experiment);
   if (a.check) {
     CheckReport report(experiment);
@@ -223,8 +255,8 @@ int train_command(const Arguments& a) {
           "next: {1} eval {0}                accuracy by class\n"
           "      {1} predict {0} IMAGE...    what an image shows\n"
           "      {1} maps {0} IMAGE          where the model looks\n"
-          "      experiments/plot_run.py {0}        training curves\n",
-          a.run, program_name());
+          "      {2} {0}        training curves\n",
+          a.run, program_name(), find_installed("experiments/plot_run.py"));
       return ok;
     case Outcome::stopped:
       progress.summary();
@@ -248,10 +280,16 @@ void add_train(Command program) {
   command.option("FILE", &a.file, "experiment, such as experiments/mnist.toml; with --resume: as recorded");
   command.option("--run", &a.run, "run directory: configuration, metrics, weights; REQUIRED unless --check is given",
                  {.value = "DIR"});
-  add_sets(command, a.sets, "override a key of the experiment, such as optim.lr=2e-3; repeatable");
+  command.option(
+      "--images", &a.images,
+      "train on your own images: DIR/train/CLASS and DIR/test/CLASS, or DIR/CLASS alone; FILE may be left out",
+      {.value = "DIR"});
+  add_sets(command, a.sets, "override a key of the experiment, such as optim.lr=2e-3; repeatable", config_keys());
   add_threads(command, a.threads);
-  command.option("--init", &a.init, "weights to start from (safetensors, timm's names)", {.value = "FILE"});
-  command.option("--resume", &a.resume, "continue the run in DIR");
+  command.option("--init", &a.init, "weights to start from: a run directory, or a safetensors file with timm's names",
+                 {.value = "FILE"});
+  command.option("--resume", &a.resume, "continue the run in DIR; --set train.epochs=N for more epochs",
+                 {.excludes = "--images"});
   command.option("--check", &a.check, "look at experiment and data, make one step, write nothing",
                  {.excludes = "--resume"});
   command.option("--profile", &a.profile, "show in the end where the time of training steps went, by operation");

@@ -6,8 +6,6 @@
 #include "heed/nn/families.h"
 #include "heed/train/run.h"
 
-#include <filesystem>
-
 namespace heed::cli {
 
 namespace {
@@ -40,18 +38,14 @@ bool is_resized(const std::string& run, const Model& model) {
 TrainedModel::TrainedModel(const std::string& run, const std::vector<std::string>& sets, const std::string& weights)
     : experiment(load(run, sets)), model(make_model(experiment)), parameters(model->parameters()) {
   const bool resized = is_resized(run, *model);
-  const RunPaths paths(run);
-  const bool has_best = std::filesystem::exists(paths.best());
-  load_weights(SafetensorsFile(!weights.empty() ? weights
-                               : has_best       ? paths.best()
-                                                : paths.last()),
-               parameters, {.positions = resized});
+  load_weights(SafetensorsFile(weights.empty() ? RunPaths(run).weights() : weights), parameters,
+               {.positions = resized});
   task = make_task<float>(experiment, *model, resized);
 }
 
 void add_model_choice(Command command, std::string& weights, std::vector<std::string>& sets, int& threads) {
   command.option("--weights", &weights, "other weights than best.safetensors", {.value = "FILE"});
-  add_sets(command, sets, "override a key of the run's configuration; repeatable");
+  add_sets(command, sets, "override a key of the run's configuration; repeatable", config_keys());
   add_threads(command, threads);
 }
 
@@ -71,22 +65,13 @@ Index visit_test_examples(TrainedModel& trained, Index most,
   return done;
 }
 
-namespace {
-
-/// The size of the images that the model takes.
-ImageSize input_of(const Model& model) {
-  const Shape images = model.image_shape();
+ImageSize model_input(const TrainedModel& trained) {
+  const Shape images = trained.model->image_shape();
   return {images[0], images[1], images[2]};
 }
 
-}  // namespace
-
-Image model_image(const TrainedModel& trained, const std::string& file) {
-  return convert(load_image(file), input_of(*trained.model));
-}
-
 Tensor<float> normalised(const TrainedModel& trained, const std::vector<Image>& images) {
-  const ImageSize size = input_of(*trained.model);
+  const ImageSize size = model_input(trained);
   const Normaliser<float> normalise(trained.experiment.data, size.channels);
   Tensor<float> batch(Shape{static_cast<Index>(images.size()), size.channels, size.height, size.width});
   float* to = batch.data();

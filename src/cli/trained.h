@@ -32,10 +32,10 @@ void add_model_choice(Command command, std::string& weights, std::vector<std::st
 Index visit_test_examples(TrainedModel& trained, Index most,
                           const std::function<void(Index layer, const AttentionSite<float>& site)>& visit);
 
-/// The image in a file at the model's size and with its channels.
-Image model_image(const TrainedModel& trained, const std::string& file);
+/// The size of the images that the model takes.
+ImageSize model_input(const TrainedModel& trained);
 
-/// Such images, normalised as the model's training data were: [B, C, H, W].
+/// Images of that size, normalised as the model's training data were: [B, C, H, W].
 Tensor<float> normalised(const TrainedModel& trained, const std::vector<Image>& images);
 
 }  // namespace heed::cli

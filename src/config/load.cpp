@@ -1,10 +1,11 @@
 // Files are applied to the experiment one after the other, base first, then the overrides; each key written replaces
 // the value from before. What is left unwritten keeps its default.
 #include "heed/config/experiment.h"
+#include "heed/config/installed.h"
 
+#include "load.h"
 #include "toml_document.h"
 #include "toml_text.h"
-#include "toml_value.h"
 #include "heed/base/suggest.h"
 
 #include <algorithm>
@@ -14,16 +15,6 @@
 
 namespace heed {
 namespace {
-
-// Where a document comes from: a file, or the command line.
-struct Source {
-  std::string name;
-  bool has_lines;
-
-  std::string at(const toml::key& key) const {
-    return has_lines ? fmt::format("{}:{}", name, key.source().begin.line) : name;
-  }
-};
 
 // How an error about an unknown key ends: the same key of another table if there is one, else the nearest of its own.
 std::string key_suggestion(const Experiment& experiment, std::string_view table, std::string_view unknown) {
@@ -183,7 +174,40 @@ void Loader::require_complete(const std::string& path) const {
   });
 }
 
-// "optim.lr=1e-3" as the document it stands for. A value that is not TOML is taken as text.
+// Beside the file that names it, else as a path by itself.
+std::string find_base(const std::string& file, const std::string& base) {
+  const std::filesystem::path beside = std::filesystem::path(file).parent_path() / base;
+  std::error_code error;
+  return std::filesystem::exists(beside, error) ? beside.string() : find_installed(base);
+}
+
+void Loader::read(const std::string& path, std::vector<std::string> chain, const toml::node* base,
+                  const std::string& base_where) {
+  toml::table document = parse_toml_file(path);
+  const Source source{path, true};
+  std::string where = base_where;
+  for (const auto& [key, value] : document)
+    if (key.str() == "base" && base == nullptr) {
+      base = &value;
+      where = source.at(key);
+    }
+  if (base != nullptr) {
+    require(base->is_string(), "{}: 'base': expected a string, found {}", where, found(*base));
+    const std::string next = find_base(path, base->as_string()->get());
+    std::error_code error;
+    require(std::filesystem::exists(next, error),
+            "{}: base {} does not exist, neither beside the file nor in the working directory", where, in_quotes(next));
+    chain.push_back(std::filesystem::canonical(path, error));
+    const std::string canonical = std::filesystem::canonical(next, error);
+    require(std::find(chain.begin(), chain.end(), canonical) == chain.end(),
+            "{}: base {} leads back to a file that is based on it", where, in_quotes(next));
+    read(next, chain, nullptr, "");
+  }
+  add(source, std::move(document));
+}
+
+}  // namespace
+
 toml::table parse_set(const std::string& set) {
   const std::size_t equals = set.find('=');
   const std::string key = set.substr(0, equals);
@@ -205,51 +229,31 @@ toml::table parse_set(const std::string& set) {
   }
 }
 
-void Loader::read(const std::string& path, std::vector<std::string> chain, const toml::node* base,
-                  const std::string& base_where) {
-  toml::table document = parse_toml_file(path);
-  const Source source{path, true};
-  std::string where = base_where;
-  for (const auto& [key, value] : document)
-    if (key.str() == "base" && base == nullptr) {
-      base = &value;
-      where = source.at(key);
-    }
-  if (base != nullptr) {
-    require(base->is_string(), "{}: 'base': expected a string, found {}", where, found(*base));
-    const std::string next = base->as_string()->get();
-    std::error_code error;
-    require(std::filesystem::exists(next, error),
-            "{}: base {} does not exist (paths are relative to the working directory)", where, in_quotes(next));
-    chain.push_back(std::filesystem::canonical(path, error));
-    const std::string canonical = std::filesystem::canonical(next, error);
-    require(std::find(chain.begin(), chain.end(), canonical) == chain.end(),
-            "{}: base {} leads back to a file that is based on it", where, in_quotes(next));
-    read(next, chain, nullptr, "");
-  }
-  add(source, std::move(document));
-}
-
-}  // namespace
-
-Experiment load_experiment(const std::string& path, const std::vector<std::string>& sets) {
-  std::vector<toml::table> overrides;
-  const toml::node* base = nullptr;
-  for (const std::string& set : sets) overrides.push_back(parse_set(set));
-  for (const toml::table& document : overrides)
-    if (const toml::node* node = document.get("base")) base = node;
-
+Experiment load_overridden(const std::string& path, const std::vector<Override>& overrides, const toml::node* base) {
   Loader loader;
-  loader.read(path, {}, base, "--set");
-  for (toml::table& document : overrides) loader.add({"--set", false}, std::move(document));
+  loader.read(find_installed(path), {}, base, "--set");
+  for (const Override& one : overrides) loader.add(one.source, *one.document);
   loader.apply();
   loader.require_complete(path);
+  return loader.experiment;
+}
+
+Experiment load_experiment(const std::string& path, const std::vector<std::string>& sets) {
+  std::vector<toml::table> documents;
+  for (const std::string& set : sets) documents.push_back(parse_set(set));
+  const toml::node* base = nullptr;
+  std::vector<Override> overrides;
+  for (const toml::table& document : documents) {
+    if (const toml::node* node = document.get("base")) base = node;
+    overrides.push_back({{"--set", false}, &document});
+  }
+  const Experiment experiment = load_overridden(path, overrides, base);
   try {
-    validate(loader.experiment);
+    validate(experiment);
   } catch (const Error& error) {
     fail("{}: {}", path, error.what());
   }
-  return loader.experiment;
+  return experiment;
 }
 
 }  // namespace heed

@@ -85,28 +85,43 @@ std::string option_text(const OptionValue& value) {
   return "[" + items + "]";
 }
 
-std::string print(const Options& options) {
-  std::string text;
-  for (const auto& [name, value] : options) text += fmt::format("{} = {}\n", key_of(name), option_text(value));
-  return text;
+// Calls f(table, key, value, meaning) for everything that an experiment has, in the order of a file. Options have no
+// meaning here: their mechanism knows it.
+template <class F>
+void for_settings(const Experiment& experiment, const F& f) {
+  tables(experiment, [&](std::string_view table, const auto& config) {
+    fields(config, [&](std::string_view key, const auto& member, const Rule& rule, std::string_view meaning) {
+      f(std::string(table), std::string(key), text_of(member, rule), meaning);
+    });
+    if constexpr (requires { config.per_mechanism; }) {
+      const auto print = [&](const std::string& of, const Options& options) {
+        for (const auto& [name, value] : options) f(of, key_of(name), option_text(value), "");
+      };
+      print("attention", config.options);
+      for (const auto& [mechanism, options] : config.per_mechanism) print("attention." + key_of(mechanism), options);
+    }
+  });
 }
 
 }  // namespace
 
 std::string to_toml(const Experiment& experiment) {
-  std::string text;
-  tables(experiment, [&](std::string_view table, const auto& config) {
-    text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", table);
-    fields(config, [&](std::string_view key, const auto& member, const Rule& rule, std::string_view meaning) {
-      text += fmt::format("{:<40}# {}\n", fmt::format("{} = {}", key, text_of(member, rule)), meaning);
-    });
-    if constexpr (requires { config.per_mechanism; }) {
-      text += print(config.options);
-      for (const auto& [mechanism, options] : config.per_mechanism)
-        text += fmt::format("\n[attention.{}]\n{}", key_of(mechanism), print(options));
-    }
-  });
+  std::string text, table;
+  for_settings(experiment,
+               [&](const std::string& of, const std::string& key, const std::string& value, std::string_view meaning) {
+                 if (of != table) text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", of);
+                 table = of;
+                 const std::string line = fmt::format("{} = {}", key, value);
+                 text += meaning.empty() ? line + "\n" : fmt::format("{:<40}# {}\n", line, meaning);
+               });
   return text;
+}
+
+std::map<std::string, std::string> settings_of(const Experiment& experiment) {
+  std::map<std::string, std::string> settings;
+  for_settings(experiment, [&](const std::string& table, const std::string& key, const std::string& value,
+                               std::string_view) { settings[table + "." + key] = value; });
+  return settings;
 }
 
 }  // namespace heed

@@ -122,6 +122,9 @@ void validate(const Experiment& experiment) {
   require(optim.betas.size() == 2, "[optim] betas lists {} values; expected 2", optim.betas.size());
   require(optim.schedule == "constant" || optim.min_lr <= optim.lr, "[optim] min_lr = {} is more than lr = {}",
           optim.min_lr, optim.lr);
+  require(experiment.train.patience == 0 || experiment.data.validation > 0,
+          "[train] patience = {} waits for validation, but [data] validation = 0 sets no images aside",
+          experiment.train.patience);
 }
 
 }  // namespace heed

@@ -77,8 +77,8 @@ std::unique_ptr<Dataset> open_dataset(const std::string& name, const std::string
     for (const Format& f : formats()) names.push_back(f.name);
     fail("unknown data set '{}'{}", name, suggestion(name, names));
   }
-  require(!path.empty() || format->has != nullptr, "data.name={} needs data.path, the directory of train/ and test/",
-          name);
+  require(!path.empty() || format->has != nullptr,
+          "data.name={} needs data.path, the directory of train/ and test/, or of the classes", name);
   try {
     const data::Directory directory = path.empty() ? find_usual(*format, split) : data::Directory(path);
     require(std::filesystem::is_directory(directory), "{}: there is no such directory (data.path of {})",

@@ -1,4 +1,4 @@
-// A tree of image files: {train,test}/CLASS/FILE.
+// A tree of image files: {train,test}/CLASS/FILE, or CLASS/FILE alone.
 #include "files.h"
 #include "readers.h"
 #include "heed/base/parallel.h"
@@ -46,13 +46,36 @@ void require_same_classes(const std::vector<std::string>& a, const Directory& wh
             where_b.string());
 }
 
+/// Which images of a class are read.
+enum class Share {
+  all,
+  train,  ///< those that are not for testing
+  test,   ///< every fifth in the order of their names, and the last of fewer than five
+};
+
+/// Removes the names that do not belong to the share. Throws Error where it cannot be divided.
+void keep_share(const Directory& directory, Share share, std::vector<std::string>& names) {
+  constexpr std::size_t every = 5;
+  if (share == Share::all) return;
+  require(names.size() > 1, "{}: this class has one image; expected two or more, to train with and to test with",
+          directory.string());
+  std::vector<std::string> kept;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const bool for_test = i % every == every - 1 || (names.size() < every && i == names.size() - 1);
+    if (for_test == (share == Share::test)) kept.push_back(names[i]);
+  }
+  names = std::move(kept);
+}
+
 class Folder : public Dataset {
  public:
-  Folder(const Directory& split, std::vector<std::string> classes) : Dataset("folder", std::move(classes)) {
+  Folder(const Directory& split, std::vector<std::string> classes, Share share)
+      : Dataset("folder", std::move(classes)) {
     for (std::size_t label = 0; label < class_names().size(); ++label) {
       const Directory directory = split / class_names()[label];
-      const std::vector<std::string> names = entries(directory, is_image);
+      std::vector<std::string> names = entries(directory, is_image);
       require(!names.empty(), "{}: this class has no images (.png, .jpg, .jpeg)", directory.string());
+      keep_share(directory, share, names);
       for (const std::string& name : names) paths_.push_back((directory / name).string());
       labels_.resize(paths_.size(), static_cast<int>(label));
     }
@@ -109,15 +132,19 @@ class Folder : public Dataset {
 std::unique_ptr<Dataset> open_folder(const Directory& directory, Split split) {
   const Directory wanted = directory / (split == Split::train ? "train" : "test");
   const Directory other = directory / (split == Split::train ? "test" : "train");
+  if (!std::filesystem::is_directory(wanted) && !std::filesystem::is_directory(other))
+    return std::make_unique<Folder>(directory, class_directories(directory),
+                                    split == Split::train ? Share::train : Share::test);
   require(std::filesystem::is_directory(wanted),
-          "{}: there is no such directory; a folder data set has train/ and test/", wanted.string());
+          "{}: there is no such directory; a folder data set has train/ and test/, or class directories alone",
+          wanted.string());
   std::vector<std::string> classes = class_directories(wanted);
   if (std::filesystem::is_directory(other)) {
     const std::vector<std::string> others = class_directories(other);
     require_same_classes(classes, wanted, others, other);
     require_same_classes(others, other, classes, wanted);
   }
-  return std::make_unique<Folder>(wanted, std::move(classes));
+  return std::make_unique<Folder>(wanted, std::move(classes), Share::all);
 }
 
 }  // namespace heed::data

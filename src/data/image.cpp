@@ -108,6 +108,11 @@ bool chunks_fit(const std::vector<std::uint8_t>& bytes) {
   return true;
 }
 
+/// A pixel of opacity alpha / 255 over a background.
+std::uint8_t over(int pixel, int alpha, int background) {
+  return static_cast<std::uint8_t>((pixel * alpha + background * (255 - alpha) + 127) / 255);
+}
+
 void require_allowed(const std::string& path, const ImageSize& size) {
   require(size.channels > 0, "{}: not a readable PNG or JPEG image", path);
   require(size.height >= 1 && size.width >= 1 && size.height <= max_image_side && size.width <= max_image_side &&
@@ -131,7 +136,7 @@ ImageSize image_file_size(const std::string& path) {
   return size;
 }
 
-Image load_image(const std::string& path) {
+Image load_image(const std::string& path, std::uint8_t background) {
   const std::vector<std::uint8_t> bytes = read_whole(path);
   Image image;
   image.size = parse_size(bytes);
@@ -141,12 +146,13 @@ Image load_image(const std::string& path) {
   require(scans <= max_scans && scans * image.size.pixels() <= max_scanned_pixels,
           "{}: {} scans of {}x{} pixels; at most {} scans and {} pixels in all scans are decoded", path, scans,
           image.size.width, image.size.height, max_scans, max_scanned_pixels);
-  const int channels = static_cast<int>(image.size.channels);
+  const bool alpha = bytes[1] == 'P';  // a PNG may have some, a JPEG has none
+  const int channels = static_cast<int>(image.size.channels), decoded = channels + alpha;
   int width = 0, height = 0, components = 0;
   std::unique_ptr<stbi_uc, void (*)(void*)> interleaved(nullptr, stbi_image_free);
   try {
     interleaved.reset(
-        stbi_load_from_memory(bytes.data(), static_cast<int>(bytes.size()), &width, &height, &components, channels));
+        stbi_load_from_memory(bytes.data(), static_cast<int>(bytes.size()), &width, &height, &components, decoded));
   } catch (const Inconsistent&) {
     fail("{}: the image cannot be decoded: its data contradict each other", path);
   }
@@ -156,8 +162,11 @@ Image load_image(const std::string& path) {
   image.pixels.resize(static_cast<std::size_t>(image.size.elements()));
   const Index pixels = image.size.pixels();
   for (Index c = 0; c < channels; ++c)
-    for (Index i = 0; i < pixels; ++i)
-      image.pixels[static_cast<std::size_t>(c * pixels + i)] = interleaved.get()[i * channels + c];
+    for (Index i = 0; i < pixels; ++i) {
+      const stbi_uc* const pixel = interleaved.get() + i * decoded;
+      image.pixels[static_cast<std::size_t>(c * pixels + i)] =
+          alpha ? over(pixel[c], pixel[channels], background) : pixel[c];
+    }
   return image;
 }
 

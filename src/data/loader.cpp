@@ -34,15 +34,16 @@ std::vector<Index> all_images(Index size) {
 
 Subsets split_validation(Index size, const DataConfig& config, std::uint64_t seed) {
   require(config.limit >= 0, "data.limit is {}; it must not be negative", config.limit);
-  const Index used = config.limit == 0 ? size : std::min(config.limit, size);
-  require(config.validation >= 0 && config.validation < used,
-          "data.validation sets {} of {} training images aside; it must leave at least one", config.validation, used);
-  std::vector<Index> images = all_images(used);
+  require(config.validation >= 0 && config.validation < size,
+          "data.validation sets {} of {} training images aside; it must leave at least one", config.validation, size);
+  std::vector<Index> images = all_images(size);
   shuffle(images, RandomStream(seed).derive("validation"));
   const auto cut = images.begin() + config.validation;
   Subsets subsets{{cut, images.end()}, {images.begin(), cut}};
   std::sort(subsets.train.begin(), subsets.train.end());
   std::sort(subsets.validation.begin(), subsets.validation.end());
+  if (config.limit > 0 && config.limit < static_cast<Index>(subsets.train.size()))
+    subsets.train.resize(static_cast<std::size_t>(config.limit));
   return subsets;
 }
 

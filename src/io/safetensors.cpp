@@ -31,6 +31,18 @@ uLong crc(uLong before, const void* bytes, std::size_t count) {
   return count == 0 ? before : crc32_z(before, static_cast<const Bytef*>(bytes), count);
 }
 
+/// The checksum goes on over the rest of a file.
+uLong crc_from(const InputFile& file, std::uint64_t at, uLong checksum) {
+  constexpr std::uint64_t most = 1 << 20;
+  std::string part;
+  for (; at < file.size(); at += part.size()) {
+    part.resize(std::min(most, file.size() - at));
+    file.read(at, part.data(), part.size());
+    checksum = crc(checksum, part.data(), part.size());
+  }
+  return checksum;
+}
+
 // IEEE 754 binary16: 1 sign, 5 exponent (bias 15) and 10 fraction bits. Every value is a float.
 float from_f16(std::uint16_t half) {
   const std::uint32_t sign = std::uint32_t(half & 0x8000) << 16, exponent = (half >> 10) & 31, fraction = half & 1023;
@@ -127,16 +139,14 @@ void SafetensorsFile::check() const {
   if (place == std::string::npos) return;
   const std::string expected = part.substr(place, no_checksum.size());
   part.replace(place, no_checksum.size(), no_checksum);
-  uLong checksum = crc(crc32(0, nullptr, 0), part.data(), part.size());
-  constexpr std::uint64_t most = 1 << 20;
-  for (std::uint64_t at = sizeof length + length; at < file_.size(); at += part.size()) {
-    part.resize(std::min(most, file_.size() - at));
-    file_.read(at, part.data(), part.size());
-    checksum = crc(checksum, part.data(), part.size());
-  }
-  const std::string found = fmt::format("{:08x}", checksum);
+  const uLong checksum = crc(crc32(0, nullptr, 0), part.data(), part.size());
+  const std::string found = fmt::format("{:08x}", crc_from(file_, sizeof length + length, checksum));
   require(found == expected, "{}: is damaged: its checksum is {}, that of what it holds {}", path(),
           in_quotes(expected), found);
+}
+
+std::string SafetensorsFile::checksum() const {
+  return fmt::format("{:08x}", crc_from(file_, 0, crc32(0, nullptr, 0)));
 }
 
 void SafetensorsWriter::add(const std::string& name, DType dtype, const Shape& shape, const void* data) {

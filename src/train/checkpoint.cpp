@@ -63,6 +63,7 @@ void save_checkpoint(const std::string& path, const RunState<T>& state) {
   file.metadata("heed.correct", fmt::format("{}", p.correct));
   file.metadata("heed.terms", fmt::format("{}", p.terms));
   file.metadata("heed.best", fmt::format("{}", p.best));
+  file.metadata("heed.since_best", fmt::format("{}", p.since_best));
   file.write(path);
 }
 
@@ -82,10 +83,11 @@ void load_checkpoint(const std::string& path, const RunState<T>& state) {
   require(updates >= 0 && updates <= step, "{}: metadata 'heed.updates' is {}; expected 0 to {}, the steps made", path,
           updates, step);
   state.optimizer.set_steps(updates);
-  state.progress = {number<Index>(file, "heed.epoch"),  step,
-                    number<Index>(file, "heed.batch"),  number<Index>(file, "heed.skipped"),
-                    number<double>(file, "heed.loss"),  number<double>(file, "heed.correct"),
-                    number<double>(file, "heed.terms"), number<double>(file, "heed.best")};
+  state.progress = {number<Index>(file, "heed.epoch"),     step,
+                    number<Index>(file, "heed.batch"),     number<Index>(file, "heed.skipped"),
+                    number<double>(file, "heed.loss"),     number<double>(file, "heed.correct"),
+                    number<double>(file, "heed.terms"),    number<double>(file, "heed.best"),
+                    number<Index>(file, "heed.since_best")};
 }
 
 void check_progress(const std::string& path, const RunProgress& p, Index epochs, Index batches) {
@@ -102,6 +104,7 @@ void check_progress(const std::string& path, const RunProgress& p, Index epochs,
   check("terms", p.terms, 0.0, largest);
   check("correct", p.correct, 0.0, p.terms);
   check("best", p.best, -1.0, 1.0);
+  check("since_best", p.since_best, Index{0}, p.epoch);
 }
 
 template void save_checkpoint(const std::string&, const RunState<float>&);

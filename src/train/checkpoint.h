@@ -20,6 +20,7 @@ struct RunProgress {
   double loss = 0;                ///< sum over the others of their mean loss
   double correct = 0, terms = 0;  ///< right answers in those batches, and terms to answer
   double best = -1;               ///< best validation accuracy so far; -1: none yet
+  Index since_best = 0;           ///< epochs completed after the one that had it
 };
 
 /// Weights, optimiser, task and progress of a run.

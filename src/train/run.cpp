@@ -60,20 +60,6 @@ void require_next(const std::string& path, const char* what, Index before, Index
           path, what, before + 1);
 }
 
-/// The settings of an experiment as they are printed, by "table.key".
-std::map<std::string, std::string> settings_of(const Experiment& experiment) {
-  std::map<std::string, std::string> settings;
-  std::string table;
-  for (const std::string& line : lines_of(to_toml(experiment))) {
-    const std::size_t equals = line.find(" = ");
-    if (line.starts_with('['))
-      table = line.substr(1, line.find(']') - 1);
-    else if (equals != std::string::npos)
-      settings[table + "." + line.substr(0, equals)] = line.substr(equals + 3, line.find(" #") - equals - 3);
-  }
-  return settings;
-}
-
 }  // namespace
 
 bool RunPaths::exists() const {
@@ -84,8 +70,10 @@ bool RunPaths::exists() const {
          (!none && rows > std::strlen(metrics_header));
 }
 
+std::string RunPaths::weights() const { return std::filesystem::exists(best()) ? best() : last(); }
+
 void RunPaths::remove_leftovers() const {
-  for (const std::string& file : {config(), environment(), cost(), metrics(), last(), best()})
+  for (const std::string& file : {config(), environment(), init(), cost(), metrics(), last(), best()})
     heed::remove_leftovers(file);
 }
 
@@ -104,19 +92,25 @@ void check_same_version(const RunPaths& paths) {
 Experiment check_same_experiment(const RunPaths& paths, const Experiment& experiment) {
   const Experiment recorded = load_experiment(paths.config());
   Experiment allowed = experiment;
+  allowed.train.epochs = recorded.train.epochs;
   allowed.train.max_steps = recorded.train.max_steps;
   allowed.train.checkpoint_steps = recorded.train.checkpoint_steps;
   allowed.train.log_steps = recorded.train.log_steps;
+  // How the weights to start from were read is over.
+  allowed.train.init = recorded.train.init;
   allowed.train.init_head = recorded.train.init_head;
+  allowed.train.init_positions = recorded.train.init_positions;
+  allowed.train.init_skip = recorded.train.init_skip;
+  allowed.train.init_parts = recorded.train.init_parts;
+  allowed.train.init_mechanism = recorded.train.init_mechanism;
   allowed.data.path = recorded.data.path;
   if (allowed == recorded) return recorded;
   std::map<std::string, std::string> before = settings_of(recorded), now = settings_of(allowed);
-  const auto trimmed = [](const std::string& text) { return text.substr(0, text.find_last_not_of(' ') + 1); };
   for (const auto& [key, value] : now) before.try_emplace(key, "(nothing)");
   for (const auto& [key, value] : before) {
     const std::string& asked = now.try_emplace(key, "(nothing)").first->second;
     require(value == asked, "{}: the run was begun with {} = {}, not {}; a resumed run keeps its configuration",
-            paths.config(), key, trimmed(value), trimmed(asked));
+            paths.config(), key, value, asked);
   }
   fail("{}: the run was begun with another configuration; a resumed run keeps it", paths.config());
 }

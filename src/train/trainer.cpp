@@ -1,6 +1,7 @@
 #include "heed/train/trainer.h"
 
 #include "checkpoint.h"
+#include "initial_weights.h"
 #include "heed/analysis/cost_json.h"
 #include "heed/io/file.h"
 #include "heed/io/weights.h"
@@ -44,6 +45,7 @@ class Run {
   void save_best();
   void check_finite(const Parameters<T>& parameters) const;
   bool interrupted() const { return options_.interrupt && *options_.interrupt; }
+  bool out_of_patience() const { return x_.train.patience > 0 && progress_.since_best >= x_.train.patience; }
   bool at_step_limit() const { return x_.train.max_steps > 0 && progress_.step >= x_.train.max_steps; }
   RunState<T> state() { return {parameters_, optimizer_, average_, task_, progress_}; }
   Parameters<T>& judged() { return average_ ? *average_ : parameters_; }
@@ -73,6 +75,8 @@ class Run {
   std::optional<MetricsFile> metrics_;
   std::vector<T> buffers_;  ///< before the step, where it may be left out
   Index saved_step_ = 0;    ///< of the last checkpoint
+  std::optional<InitialWeights> initial_;
+  Index epochs_before_ = 0;  ///< of the run that is resumed
   Clock::time_point epoch_start_;
   Index epoch_start_batch_ = 0;
 };
@@ -104,8 +108,7 @@ Run<T>::Run(const Experiment& experiment, const TrainOptions& options, TrainObse
       optimizer_(x_.optim, parameters_),
       gradient_(model, parameters_, x_.train.batch, x_.train) {
   parameters_.initialise(static_cast<std::uint64_t>(x_.train.seed));
-  if (!options_.init.empty())
-    load_weights(SafetensorsFile(options_.init), parameters_, {.new_head = x_.train.init_head});
+  if (!options_.init.empty()) initial_ = take_initial_weights(options_.init, x_, parameters_);
   if (x_.train.ema > 0) average_.emplace(parameters_);
 }
 
@@ -121,7 +124,10 @@ void Run<T>::begin() {
   if (options_.resume) {
     check_same_version(paths_);
     const Experiment before = check_same_experiment(paths_, x_);
+    epochs_before_ = before.train.epochs;
     load_checkpoint(paths_.last(), state());
+    require(progress_.epoch <= x_.train.epochs, "{}: train.epochs = {}, but {} epochs are completed", paths_.directory,
+            x_.train.epochs, progress_.epoch);
     check_progress(paths_.last(), progress_, x_.train.epochs, train_->batches());
     metrics_.emplace(paths_.metrics(), MetricsSoFar{progress_.epoch, progress_.step, before.train.log_steps});
   }
@@ -130,6 +136,7 @@ void Run<T>::begin() {
   write_file(paths_.config(), config_toml(x_));
   write_file(paths_.environment(), environment_json());
   write_file(paths_.cost(), cost_file(cost_, step_cost(x_), default_energy_table()));
+  if (initial_) write_file(paths_.init(), init_json(*initial_, x_.train));
   if (!options_.resume) metrics_.emplace(paths_.metrics());
   // From here on the directory can be resumed, whatever happens, and it is known that there is room for checkpoints.
   if (!options_.resume) save_last();
@@ -147,6 +154,8 @@ TrainPlan Run<T>::plan() const {
   plan.epoch = progress_.epoch;
   plan.step = progress_.step;
   plan.run = paths_.directory;
+  plan.epochs_before = epochs_before_;
+  if (initial_) plan.init = initial_->file, plan.taken = initial_->taken;
   const Counts counts = cost_total(cost_, step_cost(x_)).counts;
   plan.operations = counts.mul + counts.add;
   plan.energy_pj = energy_pj(default_energy_table(), counts);
@@ -178,12 +187,14 @@ Outcome Run<T>::check() {
 
 template <class T>
 Outcome Run<T>::run() {
-  while (progress_.epoch < x_.train.epochs) {
+  const auto at_end = [&] { return progress_.epoch == x_.train.epochs || out_of_patience(); };
+  while (!at_end()) {
     const bool completed = train_epoch() && finish_epoch();
     save_last();
     if (interrupted()) return Outcome::interrupted;
-    if (!completed || (at_step_limit() && progress_.epoch < x_.train.epochs)) return Outcome::stopped;
+    if (!completed || (at_step_limit() && !at_end())) return Outcome::stopped;
   }
+  if (progress_.epoch < x_.train.epochs) observer_.out_of_patience(progress_.epoch);
   return test() ? Outcome::finished : Outcome::interrupted;
 }
 
@@ -286,7 +297,9 @@ bool Run<T>::finish_epoch() {
                    epoch.train.images_per_s});
   if (epoch.validated)
     metrics_->write({"valid", progress_.epoch + 1, progress_.step, epoch.validation_loss, epoch.validation_accuracy});
+  ++progress_.since_best;
   if (!epoch.validated || epoch.validation_accuracy > progress_.best) {
+    progress_.since_best = 0;
     if (epoch.validated) progress_.best = epoch.validation_accuracy;
     save_best();
   }

@@ -174,7 +174,7 @@ BOOST_FIXTURE_TEST_CASE(the_plot, Runs, *boost::unit_test::precondition(with_mat
   const std::string script = "'" + std::filesystem::absolute("experiments/plot_scaling.py").string() + "' ";
   const CommandResult drawn = run_command(script + file, directory / "");
   BOOST_TEST(drawn.status == 0, drawn.errors);
-  BOOST_TEST(drawn.output == "scaling.png\n");
+  BOOST_TEST(drawn.output == (directory / "scaling.png").string() + "\n");
   BOOST_TEST(image_file_size(directory / "scaling.png").width >= 500);
   BOOST_TEST(run_command(script + file + " -o x.svg", directory / "").status == 0);
   const std::string svg = read_file(directory / "x.svg");

@@ -56,7 +56,8 @@ struct LongRun : Workshop {
 BOOST_AUTO_TEST_SUITE(cli_commands)
 
 BOOST_AUTO_TEST_CASE(every_verb_has_help) {
-  for (const char* command : {"train", "eval", "predict", "gradcheck", "list", "probe", "bench", "scaling"}) {
+  for (const char* command :
+       {"train", "eval", "predict", "gradcheck", "list", "probe", "bench", "scaling", "image", "help", "completion"}) {
     check_contains(output_of({command, "--help"}), {command, "--help"});
     check_contains(output_of({"--help"}), {command});
   }
@@ -227,7 +228,7 @@ BOOST_AUTO_TEST_CASE(fashion_mnist_end_to_end) {
   }
   const TemporaryDirectory directory;
   const std::string run = directory / "run";
-  check_contains(output_of({"train", "experiments/fashion-mnist.toml", "--run", run, "--set", "data.limit=1100",
+  check_contains(output_of({"train", "experiments/fashion-mnist.toml", "--run", run, "--set", "data.limit=1000",
                             "--set", "data.validation=100", "--set", "train.epochs=4", "--set", "train.batch=20",
                             "--set", "model.depth=2", "--set", "model.patch=7", "--set", "model.pool=mean"}),
                  {"1,000 images to train on, 100 to validate, 10,000 to test", "test accuracy"});

@@ -91,15 +91,15 @@ BOOST_AUTO_TEST_CASE(rows_of_softmax_maps_sum_to_one) {
   }
 }
 
-BOOST_FIXTURE_TEST_CASE(a_sheet_is_written_beside_nothing_else, RunAndImages) {
+BOOST_FIXTURE_TEST_CASE(a_sheet_is_written_into_the_run, RunAndImages) {
   const CommandResult result = maps("run a.png");
   BOOST_TEST(result.status == 0, result.errors);
-  BOOST_TEST(result.output == "a-maps.png\n");
-  const Image sheet = load_image(directory / "a-maps.png");
+  BOOST_TEST(result.output == "run/a-maps.png\n");
+  const Image sheet = load_image(directory / "run/a-maps.png");
   BOOST_TEST(sheet.size.channels == 3);
   BOOST_TEST(sheet.size.height > 3 * 156);  // the image and two maps, each 13 x 12 = 156 pixels high
   const std::ptrdiff_t files = std::distance(std::filesystem::directory_iterator(directory / ""), {});
-  BOOST_TEST(files == 4);
+  BOOST_TEST(files == 3);  // two images and the run
 }
 
 BOOST_FIXTURE_TEST_CASE(sheets_of_two_images_and_of_two_queries_differ, RunAndImages) {

@@ -1,5 +1,6 @@
 // Configuration: defaults, precedence, what is refused and in which words.
 #include "heed/config/experiment.h"
+#include "heed/config/installed.h"
 
 #include "heed/io/file.h"
 #include "heed/base/suggest.h"
@@ -133,9 +134,11 @@ BOOST_AUTO_TEST_CASE(unknown_keys_suggest_the_nearest) {
   BOOST_TEST(error("[optim]\nweigth_decay = 1\n") ==
              ":11: unknown key 'optim.weigth_decay'; did you mean 'optim.weight_decay'?");
   BOOST_TEST(error("[train]\nlr = 1\n") == ":11: unknown key 'train.lr'; did you mean 'optim.lr'?");
-  BOOST_TEST(error("[train]\nxyzzy = 1\n") ==
-             ":11: unknown key 'train.xyzzy'; expected one of epochs, max_steps, batch, piece, seed, dtype, "
-             "label_smoothing, dropout, drop_path, ema, recompute, on_nonfinite, checkpoint_steps, log_steps, init_head");
+  BOOST_TEST(
+      error("[train]\nxyzzy = 1\n") ==
+      ":11: unknown key 'train.xyzzy'; expected one of epochs, max_steps, patience, batch, piece, seed, dtype, "
+      "label_smoothing, dropout, drop_path, ema, recompute, on_nonfinite, checkpoint_steps, log_steps, init, "
+      "init_head, init_positions, init_skip, init_parts, init_mechanism");
   BOOST_TEST(error("[optimizer]\nlr = 1\n") == ":10: unknown table 'optimizer'; did you mean 'optim'?");
   BOOST_TEST(set_error("lr=1") == "--set: unknown key 'lr'; did you mean 'optim.lr'?");
   BOOST_TEST(set_error("model.dims=1") == "--set: unknown key 'model.dims'; did you mean 'model.dim'?");
@@ -221,12 +224,34 @@ BOOST_AUTO_TEST_CASE(files_are_regular_and_of_reasonable_length) {
   BOOST_TEST(error_of([&] { load_experiment(path); }, path) == ": is longer than 1048576 bytes");
 }
 
+BOOST_AUTO_TEST_CASE(a_base_lies_beside_the_file_or_came_with_heed) {
+  const TemporaryDirectory directory;
+  const auto write = [&](const std::string& name, Index dim) {
+    std::filesystem::create_directories((directory / name).parent_path());
+    Experiment x = load_experiment("models/vit-micro.toml");
+    x.model.dim = dim;
+    write_file(directory / name, to_toml(x));
+  };
+  write("mine/models/vit-micro.toml", 4);
+  write("installed/models/vit-micro.toml", 8);
+  write("installed/models/other.toml", 12);
+  write_file(directory / "mine/a.toml", "base = \"models/vit-micro.toml\"\n");
+  write_file(directory / "mine/b.toml", "base = \"models/other.toml\"\n");
+  BOOST_TEST(load_experiment(directory / "mine/a.toml").model.dim == 4);
+  BOOST_TEST(error_of([&] { load_experiment(directory / "mine/b.toml"); }).find("does not exist") != std::string::npos);
+  set_installed_places({directory / "nowhere", directory / "installed"});
+  BOOST_TEST(load_experiment(directory / "mine/b.toml").model.dim == 12);
+  BOOST_TEST(load_experiment("models/other.toml").model.dim == 12);
+  BOOST_TEST(load_experiment("models/vit-micro.toml").model.dim == 64);  // the working directory's comes first
+  set_installed_places({});
+}
+
 BOOST_AUTO_TEST_CASE(a_base_that_is_missing_or_leads_back) {
   const TemporaryDirectory directory;
   const std::string a = directory / "a", b = directory / "b";
   write_file(a, "base = \"none.toml\"\n");
   BOOST_TEST(error_of([&] { load_experiment(a); }, a) ==
-             ":1: base 'none.toml' does not exist (paths are relative to the working directory)");
+             ":1: base 'none.toml' does not exist, neither beside the file nor in the working directory");
   write_file(a, "base = 3\n");
   BOOST_TEST(error_of([&] { load_experiment(a); }, a) == ":1: 'base': expected a string, found an integer");
   write_file(a, fmt::format("base = \"{}\"\n", b));

@@ -52,6 +52,29 @@ BOOST_FIXTURE_TEST_CASE(classes_and_images_come_in_the_order_of_names, Tree) {
   }
 }
 
+// Class directories alone: every fifth image of a class is for testing, in a class of fewer than five the last.
+BOOST_AUTO_TEST_CASE(a_share_is_set_aside_for_testing) {
+  const TemporaryDirectory directory;
+  for (int i = 0; i < 11; ++i) write_image(directory / fmt::format("cat/{:02}.png", i), pattern(size, i));
+  for (int i = 0; i < 3; ++i) write_image(directory / fmt::format("dog/{}.png", i), pattern(size, 100 + i));
+  const auto firsts = [&](Split split) {
+    const auto data = open_dataset("folder", directory.path().string(), split);
+    std::vector<int> found;
+    Image image;
+    for (Index i = 0; i < data->size(); ++i) {
+      data->read(i, image);
+      found.push_back(image.pixels[0]);
+      BOOST_TEST(data->label(i) == (image.pixels[0] >= 100));
+    }
+    return found;
+  };
+  BOOST_TEST(firsts(Split::test) == (std::vector<int>{4, 9, 102}), boost::test_tools::per_element());
+  BOOST_TEST(firsts(Split::train) == (std::vector<int>{0, 1, 2, 3, 5, 6, 7, 8, 10, 100, 101}),
+             boost::test_tools::per_element());
+  write_image(directory / "owl/0.png", pattern(size, 0));
+  check_error([&] { firsts(Split::train); }, {"owl: this class has one image"});
+}
+
 BOOST_AUTO_TEST_CASE(grey_png_stays_grey) {
   const TemporaryDirectory directory;
   const Image grey = pattern({1, 9, 4}, 3);

@@ -21,14 +21,16 @@ Bytes chunk(const std::string& type, const Bytes& content) {
   return bytes;
 }
 
-/// A grey PNG of side x side pixels of 8 bits, whatever `rows` are.
-Bytes png(std::uint8_t side, bool interlaced, const Bytes& rows) {
+constexpr std::uint8_t grey = 0, grey_with_alpha = 4;
+
+/// A PNG of side x side pixels of 8 bits, whatever `rows` are.
+Bytes png(std::uint8_t side, bool interlaced, const Bytes& rows, std::uint8_t colour = grey) {
   Bytes packed(compressBound(rows.size()));
   uLongf length = packed.size();
   BOOST_REQUIRE(compress(packed.data(), &length, rows.data(), rows.size()) == Z_OK);
   packed.resize(length);
   Bytes bytes = {137, 'P', 'N', 'G', 13, 10, 26, 10};
-  append(bytes, chunk("IHDR", {0, 0, 0, side, 0, 0, 0, side, 8, 0, 0, 0, interlaced}));
+  append(bytes, chunk("IHDR", {0, 0, 0, side, 0, 0, 0, side, 8, colour, 0, 0, interlaced}));
   append(bytes, chunk("IDAT", packed));
   append(bytes, chunk("IEND", {}));
   return bytes;
@@ -88,6 +90,14 @@ BOOST_FIXTURE_TEST_CASE(interlaced_pixels_come_to_their_places, Written) {
     }
   const Image image = load(png(13, true, rows));
   for (std::size_t i = 0; i < 169; ++i) BOOST_REQUIRE(image.pixels[i] == i);
+}
+
+// A filter byte, then grey and opacity of each pixel.
+BOOST_FIXTURE_TEST_CASE(what_is_transparent_shows_the_background, Written) {
+  const Bytes rows = {0, 100, 255, 100, 0, 0, 200, 51, 0, 255};
+  BOOST_TEST(load(png(2, false, rows, grey_with_alpha)).pixels == (Bytes{100, 255, 244, 0}),
+             boost::test_tools::per_element());
+  BOOST_TEST(load_image(path, 0).pixels == (Bytes{100, 0, 40, 0}), boost::test_tools::per_element());
 }
 
 BOOST_FIXTURE_TEST_CASE(png_data_are_held_against_their_checksum, Written) {

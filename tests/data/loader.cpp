@@ -76,12 +76,11 @@ class Counting : public MemoryDataset {
 
 BOOST_AUTO_TEST_SUITE(data_loader)
 
-BOOST_AUTO_TEST_CASE(validation_is_drawn_from_the_first_images_by_seed) {
+BOOST_AUTO_TEST_CASE(validation_is_drawn_by_seed) {
   DataConfig config;
-  config.limit = 50;
   config.validation = 20;
-  const Subsets a = split_validation(1000, config, 1), again = split_validation(1000, config, 1),
-                b = split_validation(1000, config, 2);
+  const Subsets a = split_validation(50, config, 1), again = split_validation(50, config, 1),
+                b = split_validation(50, config, 2);
   BOOST_TEST(a.train.size() == 30u);
   BOOST_TEST(a.validation.size() == 20u);
   BOOST_TEST(std::is_sorted(a.train.begin(), a.train.end()));
@@ -94,7 +93,21 @@ BOOST_AUTO_TEST_CASE(validation_is_drawn_from_the_first_images_by_seed) {
   BOOST_TEST((a.validation.front() > 0 || a.validation.back() > 19));  // not just the first ones
 
   config.validation = 50;
-  check_error([&] { split_validation(1000, config, 1); }, {"data.validation", "50 of 50"});
+  check_error([&] { split_validation(50, config, 1); }, {"data.validation", "50 of 50"});
+}
+
+// The images to validate with stay the same, so that runs of other limits can be compared.
+BOOST_AUTO_TEST_CASE(a_limit_is_one_of_training_images) {
+  DataConfig config;
+  config.validation = 20;
+  const Subsets all = split_validation(1000, config, 1);
+  config.limit = 30;
+  const Subsets limited = split_validation(1000, config, 1);
+  BOOST_TEST((limited.validation == all.validation));
+  BOOST_TEST(limited.train.size() == 30u);
+  BOOST_TEST(std::equal(limited.train.begin(), limited.train.end(), all.train.begin()));
+  config.limit = 5000;
+  BOOST_TEST((split_validation(1000, config, 1).train == all.train));
   config.limit = -1;
   check_error([&] { split_validation(1000, config, 1); }, {"data.limit is -1"});
 }

@@ -38,12 +38,12 @@ struct Runs {
 
 BOOST_AUTO_TEST_SUITE(plot_run, *boost::unit_test::precondition(with_matplotlib))
 
-BOOST_FIXTURE_TEST_CASE(one_run_is_drawn_into_the_working_directory, Runs) {
+BOOST_FIXTURE_TEST_CASE(one_run_is_drawn_into_its_directory, Runs) {
   const CommandResult result = plot("three");
   BOOST_TEST(result.status == 0, result.errors);
   BOOST_TEST(result.errors == "");
-  BOOST_TEST(result.output == "three-curves.png\n");
-  const ImageSize size = image_file_size(directory / "three-curves.png");
+  BOOST_TEST(result.output == "three/curves.png\n");
+  const ImageSize size = image_file_size(directory / "three/curves.png");
   BOOST_TEST(size.width >= 1000);
   BOOST_TEST(size.height >= 400);
 }

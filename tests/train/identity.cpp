@@ -23,8 +23,10 @@ void change(std::vector<std::string>& values) { values.push_back("x"); }
 BOOST_AUTO_TEST_SUITE(train_identity)
 
 BOOST_AUTO_TEST_CASE(every_key_belongs_to_a_run) {
-  const std::set<std::string> free{"data.path", "train.max_steps", "train.checkpoint_steps", "train.log_steps",
-                                   "train.init_head"};
+  const std::set<std::string> free{
+      "data.path",       "train.epochs",         "train.max_steps", "train.checkpoint_steps", "train.log_steps",
+      "train.init",      "train.init_head",      "train.init_skip", "train.init_parts",       "train.init_positions",
+      "train.init_mechanism"};
   const TemporaryDirectory directory;
   const RunPaths paths(directory / "");
   const Experiment recorded = Workshop(10, 10).experiment();

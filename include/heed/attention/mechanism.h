@@ -70,6 +70,15 @@ struct AttentionLayout {
   }
 };
 
+/// The rows of a qkv projection by what they make: "q", "k" and "v", as far as they are used.
+inline std::vector<RowPart> projection_parts(const AttentionLayout& layout) {
+  std::vector<RowPart> parts;
+  if (layout.query_width > 0) parts.push_back({"q", layout.heads * layout.query_width});
+  if (layout.key_width > 0) parts.push_back({"k", layout.key_heads * layout.key_width});
+  if (layout.value_width > 0) parts.push_back({"v", layout.key_heads * layout.value_width});
+  return parts;
+}
+
 /// Memory that a mechanism divides as it likes (base/carver.h), with a fence behind each part where it is watched.
 template <class T>
 struct AttentionMemory {

@@ -39,6 +39,12 @@ struct Initial {
 template <class T>
 void fill_initial(const Initial& initial, const RandomStream& stream, View<T> values);
 
+/// Rows of a tensor that belong together.
+struct RowPart {
+  std::string name;
+  Index rows;
+};
+
 /// Declaration of one tensor of a model, under its name in weight files.
 struct ParameterSpec {
   std::string name;
@@ -50,6 +56,7 @@ struct ParameterSpec {
   bool multiplied = false;           ///< the weight of a linear layer: worth arranging once for many products
   bool running = false;              ///< a buffer that passes in training move
   std::vector<Index> scaled_rows{};  ///< groups of rows whose gradients are scaled adaptively, one after the other
+  std::vector<RowPart> parts{};      ///< of a layer that makes several things at once, such as q, k and v
 };
 
 /// Position of a tensor in its ParameterList.
@@ -67,6 +74,11 @@ class ParameterList {
   int size() const { return static_cast<int>(specs_.size()); }
   auto begin() const { return specs_.begin(); }
   auto end() const { return specs_.end(); }
+
+  /// Says what the rows of a tensor belong to.
+  void divide(const std::string& name, const std::vector<RowPart>& parts) {
+    specs_.at(static_cast<std::size_t>(find(name))).parts = parts;
+  }
 
   /// Id of the tensor called `name`, -1 if there is none.
   ParameterId find(const std::string& name) const;

@@ -18,4 +18,7 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& ca
 /// `text` in single quotes, fit for one line: control characters escaped, more than 80 bytes cut short.
 std::string in_quotes(std::string_view text);
 
+/// "'a', 'b', 'c', 'd' and 3 more"
+std::string quoted_list(const std::vector<std::string>& names);
+
 }  // namespace heed

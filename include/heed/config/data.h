@@ -36,7 +36,7 @@ void fields(Config& c, Visit&& visit) {
   visit("name", c.name, one_of({"mnist", "fashion-mnist", "cifar10", "cifar100", "folder"}), "the data set");
   visit("path", c.path, anything(), "where it lies; empty: the usual places");
   visit("validation", c.validation, at_least(0), "images set aside from the training set");
-  visit("limit", c.limit, at_least(0), "use only the first n training images; 0: all");
+  visit("limit", c.limit, at_least(0), "train on n images only, the first that are not set aside; 0: all");
   visit("mean", c.mean, anything(), "subtracted from each channel (pixels from 0 to 1); one value: from all");
   visit("std", c.std, more_than(0), "divides each channel after that; one value: all");
   visit("resize", c.resize, anything(), "bring images to the model's size and channels");

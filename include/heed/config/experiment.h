@@ -202,6 +202,7 @@ void fields(Config& c, Visit&& visit) {
 struct TrainConfig {
   Index epochs = 10;
   Index max_steps = 0;
+  Index patience = 0;
   Index batch = 128;
   Index piece = 8;
   Index seed = 1;
@@ -214,7 +215,12 @@ struct TrainConfig {
   std::string on_nonfinite = "stop";
   Index checkpoint_steps = 0;
   bool log_steps = false;
+  std::string init = "strict";
   bool init_head = false;
+  bool init_positions = false;
+  std::vector<std::string> init_skip = {};
+  std::vector<std::string> init_parts = {"q", "k", "v"};
+  std::string init_mechanism = "softmax";
 
   bool operator==(const TrainConfig&) const = default;
 };
@@ -224,6 +230,8 @@ template <MaybeConst<TrainConfig> Config, class Visit>
 void fields(Config& c, Visit&& visit) {
   visit("epochs", c.epochs, one_or_more(), "passes over the training set");
   visit("max_steps", c.max_steps, at_least(0), "stop, with a checkpoint, after so many steps; 0: no limit");
+  visit("patience", c.patience, at_least(0),
+        "stop where validation has not become better for so many epochs; 0: never");
   visit("batch", c.batch, one_or_more(), "images per step");
   visit("piece", c.piece, one_or_more(), "images that one thread takes through the model at a time");
   visit("seed", c.seed, at_least(0), "of initial weights, order, augmentation and dropout");
@@ -238,7 +246,13 @@ void fields(Config& c, Visit&& visit) {
         "where a loss or gradient is not finite: stop, or leave the step out and count it");
   visit("checkpoint_steps", c.checkpoint_steps, at_least(0), "save every so many steps; 0: at the end of each epoch");
   visit("log_steps", c.log_steps, anything(), "a line of metrics per step");
+  visit("init", c.init, one_of({"strict", "matching"}),
+        "with --init: every tensor must fit, or those are taken that do");
   visit("init_head", c.init_head, anything(), "with --init: a new classifier where the file's has other classes");
+  visit("init_positions", c.init_positions, anything(), "with --init: positions of another grid are interpolated");
+  visit("init_skip", c.init_skip, anything(), "matching: tensors that are not taken; * stands for any text");
+  visit("init_parts", c.init_parts, one_of({"q", "k", "v"}), "matching: what is taken of the qkv layers");
+  visit("init_mechanism", c.init_mechanism, anything(), "matching: the mechanism whose qkv layers the file has");
 }
 
 /// A training run, or, with everything but [model] and [attention] left at its default, a model.
@@ -262,10 +276,10 @@ void tables(Config& c, Visit&& visit) {
   visit("train", c.train);
 }
 
-/// Reads an experiment or a model file. A file's keys override those of its `base`, a path relative to the working
-/// directory, which may have a base of its own. `sets` override the file's keys: each is "table.key=value", the value
-/// in TOML; what is not TOML is taken as text. Lists are replaced whole. The result is valid in the sense of
-/// validate().
+/// Reads an experiment or a model file. A file's keys override those of its `base`, which may have a base of its own: a
+/// path that is looked up beside the file, then as a path by itself (config/installed.h). `sets` override the file's
+/// keys: each is "table.key=value", the value in TOML; what is not TOML is taken as text. Lists are replaced whole. The
+/// result is valid in the sense of validate().
 Experiment load_experiment(const std::string& path, const std::vector<std::string>& sets = {});
 
 /// Throws Error unless every value is in its range and the values fit each other. Mechanisms and their options are
@@ -274,5 +288,8 @@ void validate(const Experiment& experiment);
 
 /// The experiment with every key written out; load_experiment reads the same experiment from it.
 std::string to_toml(const Experiment& experiment);
+
+/// Its values as they are printed there, by "table.key"; an option of one mechanism is "attention.NAME.key".
+std::map<std::string, std::string> settings_of(const Experiment& experiment);
 
 }  // namespace heed

@@ -66,7 +66,8 @@ class MemoryDataset : public Dataset {
 /// Opens a data set by name:
 /// - mnist, fashion-mnist: the four IDX files of MNIST, each plain or with .gz;
 /// - cifar10, cifar100 (fine labels): the binary batches, in the directory or in the one their archive makes;
-/// - folder: {train,test}/CLASS/*.{png,jpg,jpeg}; classes and images are numbered in the order of their names.
+/// - folder: {train,test}/CLASS/*.{png,jpg,jpeg}; classes and images are numbered in the order of their names. Where
+///   there is CLASS/ alone, every fifth image of a class is for testing, in a class of fewer than five the last.
 /// `path` is the directory. If empty, the usual places are tried (not for folder): datasets/NAME, $HEED_DATA/NAME,
 /// /usr/share/datasets/NAME. Throws Error that says what is wrong with which file, or where it looked.
 std::unique_ptr<Dataset> open_dataset(const std::string& name, const std::string& path, Split split);

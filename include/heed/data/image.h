@@ -31,12 +31,13 @@ struct Image {
 /// $HEED_READ_LIMIT bytes, 512 MiB without it, suffice for 16 bytes per pixel.
 inline constexpr Index max_image_side = 16'384, max_image_pixels = 1 << 26;
 
-/// Size of the image in a PNG or JPEG file, read from its header alone. An alpha channel does not count: it is
-/// dropped on loading. Throws Error if the file is neither or the image is larger than the limits above.
+/// Size of the image in a PNG or JPEG file, read from its header alone. An alpha channel does not count. Throws Error
+/// if the file is neither or the image is larger than the limits above.
 ImageSize image_file_size(const std::string& path);
 
-/// Loads a PNG or JPEG file; grey stays grey, palettes become RGB, 16 bits become 8. Throws Error.
-Image load_image(const std::string& path);
+/// Loads a PNG or JPEG file; grey stays grey, palettes become RGB, 16 bits become 8. What is transparent shows a
+/// background of the grey level `background`: white, as where images are looked at. Throws Error.
+Image load_image(const std::string& path, std::uint8_t background = 255);
 
 /// The image at another size, with another number of channels. Aspect is not kept. Resampling is linear
 /// interpolation where the image grows and a triangle-weighted mean over all covered pixels where it shrinks

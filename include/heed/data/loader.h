@@ -16,8 +16,8 @@ struct Subsets {
   std::vector<Index> train, validation;
 };
 
-/// Divides `size` training images: the first config.limit of them (0: all) are used, and config.validation of those,
-/// drawn by `seed`, set aside. Throws Error if none would be left to train on.
+/// Divides `size` training images: config.validation of them, drawn by `seed`, are set aside, and the first
+/// config.limit of the others (0: all) are trained on. Throws Error if none would be left to train on.
 Subsets split_validation(Index size, const DataConfig& config, std::uint64_t seed);
 
 /// All of a data set, in order.

@@ -53,7 +53,8 @@ class Json {
   const Json& at(std::string_view key) const;
   bool contains(std::string_view key) const;
 
-  /// An object's entry, added as null if it is not there; null becomes an empty object first.
+  /// An object's entry, added as null if it is not there (then references to other entries end); null
+  /// becomes an empty object first.
   Json& operator[](std::string_view key);
 
   /// Adds to a list; null becomes an empty one first.

@@ -75,6 +75,9 @@ class SafetensorsFile {
   /// those that other programs have written, have none.
   void check() const;
 
+  /// CRC-32 of all bytes of the file, in eight hexadecimal digits, as other programs compute it.
+  std::string checksum() const;
+
  private:
   template <class T>
   void read_as(const std::string& name, View<T> out) const;

@@ -49,6 +49,7 @@ class AttentionLayer {
         layout_(mechanism_.layout()),
         qkv_(list, name + ".qkv", dim, parts(name, layout_), options.adder),
         proj_(list, name + ".proj", layout_.heads * layout_.value_width, dim, options.adder) {
+    for (const char* tensor : {".qkv.weight", ".qkv.bias"}) list.divide(name + tensor, projection_parts(layout_));
     if (options.adder) out_norm_.emplace(list, name + ".out_ln", layout_.heads * layout_.value_width);
     if (options.qk_norm) {
       require_qk_norm(mechanism_.mechanism());
@@ -87,9 +88,7 @@ class AttentionLayer {
   /// q, k and v in the output of qkv, as far as the mechanism takes them.
   static std::vector<ProjectionPart> parts(const std::string& name, const AttentionLayout& layout) {
     std::vector<ProjectionPart> parts;
-    if (layout.query_width > 0) parts.push_back({name + ".q_ln", layout.heads * layout.query_width});
-    if (layout.key_width > 0) parts.push_back({name + ".k_ln", layout.key_heads * layout.key_width});
-    if (layout.value_width > 0) parts.push_back({name + ".v_ln", layout.key_heads * layout.value_width});
+    for (const RowPart& part : projection_parts(layout)) parts.push_back({name + "." + part.name + "_ln", part.rows});
     return parts;
   }
 

@@ -1,5 +1,5 @@
-// The directory of a training run: config.toml, environment.json, cost.json, metrics.csv, last.safetensors and
-// best.safetensors.
+// The directory of a training run: config.toml, environment.json, cost.json, metrics.csv, last.safetensors,
+// best.safetensors and, where it began with given weights, init.json.
 #pragma once
 
 #include "heed/config/experiment.h"
@@ -16,10 +16,14 @@ struct RunPaths {
   explicit RunPaths(std::string run) : directory(std::move(run)) {}
   std::string config() const { return directory + "/config.toml"; }
   std::string environment() const { return directory + "/environment.json"; }
+  std::string init() const { return directory + "/init.json"; }
   std::string cost() const { return directory + "/cost.json"; }
   std::string metrics() const { return directory + "/metrics.csv"; }
   std::string last() const { return directory + "/last.safetensors"; }
   std::string best() const { return directory + "/best.safetensors"; }
+
+  /// The weights to use: best.safetensors, or last.safetensors where no epoch is complete yet.
+  std::string weights() const;
 
   /// Does the directory hold a run, one that has come to its first checkpoint?
   bool exists() const;
@@ -38,7 +42,7 @@ void add_version(SafetensorsWriter& file);
 void check_same_version(const RunPaths& paths);
 
 /// Throws Error unless `experiment` may continue the run whose resolved configuration is in `paths`: all must be as it
-/// was, except when to stop, what to log and save, and where the data lie.
+/// was, except when to stop (train.epochs, too), what to log and save, and where the data lie.
 /// Returns that configuration.
 Experiment check_same_experiment(const RunPaths& paths, const Experiment& experiment);
 

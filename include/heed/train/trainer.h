@@ -2,6 +2,7 @@
 #pragma once
 
 #include "heed/config/experiment.h"
+#include "heed/io/weights.h"
 #include "heed/train/evaluate.h"
 
 #include <atomic>
@@ -10,9 +11,9 @@
 namespace heed {
 
 struct TrainOptions {
-  std::string run;                               ///< the run directory
-  std::string init{};                              ///< weights to start from; empty: drawn by the seed
-  bool resume = false;                           ///< continue the run in the directory
+  std::string run;      ///< the run directory
+  std::string init{};   ///< weights to start from, a file or a run directory; empty: drawn by the seed
+  bool resume = false;  ///< continue the run in the directory
   const std::atomic<bool>* interrupt = nullptr;  ///< when it becomes true: finish the step, save, stop
   Profile* profile = nullptr;                    ///< filled with the time that operations of training steps took
   bool check = false;                            ///< make the first step only, and write nothing; `run` may be empty
@@ -27,6 +28,9 @@ struct TrainPlan {
   Index operations = 0;       ///< of a training step, per image: multiplications and additions in products and sums
   double energy_pj = 0;       ///< of these, by the built-in table (cost/energy.h)
   std::string run;
+  Index epochs_before = 0;  ///< that it was to have when it was begun or last resumed; 0 unless resumed
+  std::string init;         ///< the file of the weights that it starts from; empty: none
+  TakenWeights taken;       ///< out of that file
 };
 
 /// One update made.
@@ -56,6 +60,9 @@ class TrainObserver {
   virtual void begin(const TrainPlan&) {}
   virtual void step(const StepReport&) {}
   virtual void epoch(const EpochReport&) {}
+  /// Training has ended after so many epochs, before its last one, because validation became no better
+  /// (train.patience).
+  virtual void out_of_patience(Index) {}
   /// The test set, with the weights of best.safetensors.
   virtual void test(const Evaluation&) {}
 };

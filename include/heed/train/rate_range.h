@@ -1,0 +1,43 @@
+// The learning-rate range test: Smith, "Cyclical learning rates for training neural networks", arXiv:1506.01186,
+// Section 3.3, with a rate that grows exponentially.
+#pragma once
+
+#include "heed/config/experiment.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+namespace heed {
+
+/// Step i of `steps`, from 0, has the rate from (to / from)^(i / (steps - 1)). 0 < from < to, 2 steps or more.
+struct RateRange {
+  double from = 1e-7, to = 10;
+  Index steps = 200;
+};
+
+/// A step: the loss of its batch before the weights were changed, and the running mean of losses,
+///   m_i = 0.95 m_{i-1} + 0.05 loss_i,   smoothed_i = m_i / (1 - 0.95^{i+1}).
+struct RatePoint {
+  double lr, loss, smoothed;
+};
+
+struct RateTest {
+  std::vector<RatePoint> points;  ///< all finite
+  bool diverged = false;          ///< a loss or gradient was not finite, or a smoothed loss above 4 times the least
+};
+
+/// Trains as the experiment says, but at these rates, and stops where the loss diverges. Writes nothing.
+RateTest test_rates(const Experiment& experiment, const RateRange& range);
+
+/// What such a test suggests: the smaller of two rates, one where the smoothed loss falls fastest by the logarithm of
+/// the rate, over a tenth of the test, and one a tenth of that where it is least.
+struct RateAdvice {
+  double steepest, least;  ///< rates
+  double suggested() const { return std::min(steepest, least / 10); }
+};
+
+/// None where the loss does not fall.
+std::optional<RateAdvice> advice(const std::vector<RatePoint>& points);
+
+}  // namespace heed

@@ -1,0 +1,111 @@
+#include "heed/analysis/statistics.h"
+
+#include "heed/base/error.h"
+
+#include <cmath>
+#include <limits>
+
+namespace heed {
+
+namespace {
+
+/// The continued fraction of I_x(a, b) (Abramowitz and Stegun, 26.5.8), by Lentz's method:
+///   1 / (1 + d_1 / (1 + d_2 / (1 + ...))),   d_2m = m (b - m) x / ((a + 2m - 1) (a + 2m)),
+///   d_2m+1 = -(a + m) (a + b + m) x / ((a + 2m) (a + 2m + 1)).
+/// It converges fast for x < (a + 1) / (a + b + 2).
+double beta_fraction(double a, double b, double x) {
+  constexpr double tiny = 1e-300, close = 1e-15;
+  const auto away_from_zero = [](double value) { return std::abs(value) < tiny ? tiny : value; };
+  double above = 1, below = 0, result = 1;
+  for (int k = 0; k < 1000; ++k) {
+    const double m = k / 2;
+    const double d = k == 0       ? 1
+                     : k % 2 == 0 ? m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+                                  : -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
+    below = 1 / away_from_zero(1 + d * below);
+    above = away_from_zero(1 + d / above);
+    const double factor = above * below;
+    result *= factor;
+    if (std::abs(factor - 1) < close) break;
+  }
+  return result - 1;
+}
+
+}  // namespace
+
+std::optional<double> Sample::deviation() const {
+  return count < 2 ? std::nullopt : std::optional(std::sqrt(squares / static_cast<double>(count - 1)));
+}
+
+Sample sample_of(std::span<const double> values) {
+  Sample sample;
+  sample.count = static_cast<Index>(values.size());
+  for (const double value : values) sample.mean += value / static_cast<double>(values.size());
+  for (const double value : values) sample.squares += (value - sample.mean) * (value - sample.mean);
+  return sample;
+}
+
+double incomplete_beta(double a, double b, double x) {
+  HEED_ASSERT(a > 0 && b > 0 && x >= 0 && x <= 1);
+  if (x == 0 || x == 1) return x;
+  // I_x(a, b) = 1 - I_{1-x}(b, a)
+  if (x > (a + 1) / (a + b + 2)) return 1 - incomplete_beta(b, a, 1 - x);
+  const double log_beta = std::lgamma(a) + std::lgamma(b) - std::lgamma(a + b);
+  return std::exp(a * std::log(x) + b * std::log1p(-x) - log_beta) / a * beta_fraction(a, b, x);
+}
+
+// P(|T| >= |t|) = I_x(f / 2, 1 / 2) with x = f / (f + t^2)
+double student_tail(double t, double freedom) { return incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t)); }
+
+double student_quantile(double tail, double freedom) {
+  HEED_ASSERT(tail > 0 && tail < 1 && freedom > 0);
+  double low = 0, high = 1;
+  while (student_tail(high, freedom) > tail) high *= 2;
+  for (int halving = 0; halving < 200 && low < high; ++halving) {
+    const double middle = low + (high - low) / 2;
+    if (middle == low || middle == high) break;
+    (student_tail(middle, freedom) > tail ? low : high) = middle;
+  }
+  return high;
+}
+
+std::optional<double> Difference::p() const {
+  return error > 0 ? std::optional(student_tail(value / error, freedom)) : std::nullopt;
+}
+
+std::optional<Difference> welch(const Sample& a, const Sample& b) {
+  if (a.count < 2 || b.count < 2 || a.squares + b.squares == 0) return std::nullopt;
+  const auto share = [](const Sample& s) { return s.squares / static_cast<double>((s.count - 1) * s.count); };
+  const double A = share(a), B = share(b);
+  const double freedom =
+      (A + B) * (A + B) / (A * A / static_cast<double>(a.count - 1) + B * B / static_cast<double>(b.count - 1));
+  return Difference{a.mean - b.mean, std::sqrt(A + B), freedom};
+}
+
+std::optional<Difference> paired(std::span<const double> a, std::span<const double> b) {
+  HEED_ASSERT(a.size() == b.size());
+  if (a.size() < 2) return std::nullopt;
+  std::vector<double> differences;
+  for (std::size_t i = 0; i < a.size(); ++i) differences.push_back(a[i] - b[i]);
+  const Sample sample = sample_of(differences);
+  const double n = static_cast<double>(sample.count);
+  return Difference{sample.mean, std::sqrt(sample.squares / (n - 1) / n), n - 1};
+}
+
+std::optional<Difference> pooled(std::span<const Sample> samples, std::span<const double> signs,
+                                 double least_variance) {
+  HEED_ASSERT(samples.size() == signs.size());
+  double value = 0, squares = 0, freedom = 0, inverse = 0;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    if (samples[i].count == 0) return std::nullopt;
+    const double n = static_cast<double>(samples[i].count);
+    value += signs[i] * samples[i].mean;
+    squares += samples[i].squares;
+    freedom += n - 1;
+    inverse += 1 / n;
+  }
+  if (freedom == 0) return std::nullopt;
+  return Difference{value, std::sqrt(std::max(squares / freedom, least_variance) * inverse), freedom};
+}
+
+}  // namespace heed

@@ -1,0 +1,80 @@
+// heed help: of commands, as --help shows it, and of topics that belong to no command.
+#include "commands.h"
+
+#include "heed/config/experiment.h"
+
+#include <iostream>
+
+namespace heed::cli {
+
+namespace {
+
+constexpr const char* of_runs =
+    "What is in a run directory (heed train --run DIR):\n\n"
+    "  config.toml        the configuration, every key with its meaning; heed train --resume reads it\n"
+    "  environment.json   version, compiler, CPU, BLAS, threads\n"
+    "  init.json          where the run began with given weights: their file, its CRC-32, and what each tensor got\n"
+    "  cost.json          operations and energy of the model, by layer\n"
+    "  metrics.csv        a row for each epoch, and each step with train.log_steps: kind,epoch,step,loss,accuracy,\n"
+    "                     lr,images_per_s; kind is step, train, valid or test\n"
+    "  best.safetensors   the weights with the best validation accuracy; eval, predict and maps use them\n"
+    "  last.safetensors   the weights and all else that going on takes\n\n"
+    "What commands make of a run, such as the sheets of heed maps, goes there too, unless -o names another place.\n";
+
+constexpr const char* of_status =
+    "Exit status:\n\n"
+    "  0    all is well\n"
+    "  1    a check has failed: a gradient, a bound, a comparison\n"
+    "  2    bad input, said in one line on stderr; or output that could not be written\n"
+    "  3    training diverged: a loss or weight is not finite\n"
+    "  130  interrupted; the run is saved, and heed train --resume goes on with it\n";
+
+std::string of_experiments() {
+  return "An experiment file is TOML: a model as its `base`, and what should differ. `base` is looked up beside the\n"
+         "file, then in the working directory, then among the files that came with heed. --set TABLE.KEY=VALUE\n"
+         "overrides a key. These are all keys, with their defaults; sizes of 0 have none and must be given:\n\n" +
+         to_toml(Experiment{}) +
+         "\n`heed list` shows the mechanisms; their options stand in [attention] or in [attention.NAME].\n";
+}
+
+struct Topic {
+  const char* name;
+  const char* summary;
+  std::string (*text)();
+};
+
+constexpr Topic topics[] = {
+    {"experiment", "what an experiment file may hold: all keys", of_experiments},
+    {"run", "what is in a run directory", [] { return std::string(of_runs); }},
+    {"status", "exit status", [] { return std::string(of_status); }},
+};
+
+int help_command(const CommandLine& line, const std::vector<std::string>& words) {
+  for (const Topic& topic : topics)
+    if (words.size() == 1 && words[0] == topic.name) {
+      std::cout << topic.text();
+      return ok;
+    }
+  std::cout << line.help(words);
+  return ok;
+}
+
+}  // namespace
+
+void add_help(Command program, const CommandLine& line) {
+  static std::vector<std::string> words;
+  Command command = program.command("help", "Show the help of a command, or one of the topics experiment, run, status");
+  std::string list = "Topics:\n";
+  std::vector<std::string> offered;
+  for (const Topic& topic : topics) {
+    list += fmt::format("  {:<12} {}\n", topic.name, topic.summary);
+    offered.emplace_back(topic.name);
+  }
+  for (const CommandOutline& one : line.outline().commands) offered.push_back(one.name);
+  command.option("TOPIC", &words, "a command, such as train or probe model, or a topic; default: all commands",
+                 {.offered = offered});
+  command.footer(list);
+  command.action([&line] { return help_command(line, words); });
+}
+
+}  // namespace heed::cli

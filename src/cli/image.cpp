@@ -1,0 +1,52 @@
+// heed image: an image of a data set as a file.
+#include "image_choice.h"
+
+#include "heed/data/image_write.h"
+
+#include <filesystem>
+#include <iostream>
+
+namespace heed::cli {
+
+namespace {
+
+struct Arguments {
+  DataChoice data{"mnist"};
+  std::vector<std::string> sets;
+  std::string output;
+  Index index = 0;
+};
+
+/// --set data.name and data.path, as the other commands take them.
+void apply_sets(const std::vector<std::string>& sets, DataChoice& data) {
+  for (const auto& [key, value] : parse_options(sets)) {
+    require(key == "data.name" || key == "data.path", "image: --set {}: expected data.name or data.path", key);
+    (key == "data.name" ? data.data : data.path) = value;
+  }
+}
+
+int image_command(const Arguments& a) {
+  DataChoice choice = a.data;
+  apply_sets(a.sets, choice);
+  require(std::filesystem::path(a.output).extension() == ".png", "-o {}: expected a name in .png", a.output);
+  const std::unique_ptr<Dataset> data = open_data(choice);
+  const Image image = image_of(*data, choice, a.index);
+  save_png(a.output, image);
+  std::cout << fmt::format("{}: {}, {} x {} pixels, label {}\n", a.output, name_of(choice, a.index), image.size.width,
+                           image.size.height, label_of(*data, a.index));
+  return ok;
+}
+
+}  // namespace
+
+void add_image(Command program) {
+  static Arguments a;
+  Command command = program.command("image", "Save an image of a data set as a PNG file");
+  add_data_choice(command, a.data, "the data set; default: mnist");
+  command.option("--index", &a.index, "which image, from 0; default: 0", {.value = "N"});
+  command.option("-o,--output", &a.output, "the file to write", {.value = "FILE.png", .required = true});
+  add_sets(command, a.sets, "data.name or data.path, as in an experiment; repeatable", {"data.name=", "data.path="});
+  command.action([] { return image_command(a); });
+}
+
+}  // namespace heed::cli

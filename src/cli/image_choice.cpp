@@ -1,0 +1,86 @@
+#include "image_choice.h"
+
+#include "heed/base/error.h"
+#include "heed/data/background.h"
+
+#include <iostream>
+
+namespace heed::cli {
+
+namespace {
+
+/// The background of the images that the model was trained on, if they are at hand and have one in common.
+std::optional<int> background_of(const DataConfig& data) {
+  try {
+    return common_background(*open_dataset(data.name, data.path, Split::test));
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+const char* brightness(int level) { return level < 85 ? "dark" : level < 170 ? "grey" : "bright"; }
+
+}  // namespace
+
+void add_data_choice(Command command, DataChoice& choice, const std::string& which) {
+  command.option("--data", &choice.data, which);
+  command.option("--path", &choice.path, "where the data lie", {.value = "DIR"});
+  command.option("--split,--part", &choice.split, "default: test", {.one_of = {"test", "train"}});
+}
+
+DataChoice data_of_run(const DataChoice& choice, const TrainedModel& trained) {
+  if (!choice.data.empty()) return choice;
+  const DataConfig& data = trained.experiment.data;
+  return {data.name, choice.path.empty() ? data.path : choice.path, choice.split};
+}
+
+std::unique_ptr<Dataset> open_data(const DataChoice& choice) {
+  return open_dataset(choice.data, choice.path, choice.split == "test" ? Split::test : Split::train);
+}
+
+Image image_of(const Dataset& data, const DataChoice& choice, Index index) {
+  require(index >= 0 && index < data.size(), "--index {}: {} has {} {} images, numbered from 0", index, choice.data,
+          data.size(), choice.split);
+  Image image;
+  data.read(index, image);
+  return image;
+}
+
+std::string name_of(const DataChoice& choice, Index index) {
+  return fmt::format("{} {} {}", choice.data, choice.split, index);
+}
+
+std::string label_of(const Dataset& data, Index index) {
+  const int label = data.label(index);
+  const std::string& name = data.class_names()[static_cast<std::size_t>(label)];
+  return name == std::to_string(label) ? name : fmt::format("{} ({})", label, name);
+}
+
+ImageReader::ImageReader(const TrainedModel& trained, bool invert)
+    : trained_(trained), invert_(invert), background_(background_of(trained.experiment.data)) {}
+
+Image ImageReader::inverted(Image image) const {
+  if (invert_)
+    for (std::uint8_t& pixel : image.pixels) pixel = static_cast<std::uint8_t>(255 - pixel);
+  return image;
+}
+
+Image ImageReader::from_file(const std::string& file) const {
+  const int behind = background_.value_or(255);
+  const Image image = inverted(load_image(file, static_cast<std::uint8_t>(invert_ ? 255 - behind : behind)));
+  const std::optional<int> own = background(image);
+  constexpr int unlike = 96;
+  if (background_ && own && std::abs(*own - *background_) > unlike) {
+    std::cout.flush();
+    std::cerr << fmt::format("heed: {}: its background is {}, that of the training images is {}; {}\n", file,
+                             brightness(*own), brightness(*background_),
+                             invert_ ? "without --invert it is not" : "--invert turns dark and bright around");
+  }
+  return convert(image, model_input(trained_));
+}
+
+Image ImageReader::from_data(const Dataset& data, const DataChoice& choice, Index index) const {
+  return convert(inverted(image_of(data, choice, index)), model_input(trained_));
+}
+
+}  // namespace heed::cli

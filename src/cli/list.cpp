@@ -1,0 +1,110 @@
+// heed list: the mechanisms and their options.
+#include "commands.h"
+
+#include "heed/attention/mechanism.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <iostream>
+
+namespace heed::cli {
+
+namespace {
+
+void print_options(const MechanismEntry& entry) {
+  for (const OptionInfo& option : entry.options())
+    std::cout << fmt::format("{:14}{:<20} {}{}\n", "", option.name + " = " + option.fallback, option.meaning,
+                             option.choices.empty() ? "" : fmt::format(" ({})", fmt::join(option.choices, ", ")));
+}
+
+int list_command() {
+  for (const MechanismEntry& entry : mechanisms()) {
+    std::cout << fmt::format("{:<12}  {}\n{:14}{}\n", entry.name, entry.summary, "", entry.complexity);
+    print_options(entry);
+  }
+  return ok;
+}
+
+std::string options_text(const OptionValues& options) {
+  std::string text;
+  for (const auto& [option, value] : options) text += fmt::format("{}{}={}", text.empty() ? "" : " ", option, value);
+  return text;
+}
+
+/// The tensors that a mechanism has of its own, with their shapes in a small model.
+void print_tensors(const Mechanism& mechanism) {
+  constexpr Index dim = 64, heads = 4, side = 7;
+  const AttentionShape grid{.grid_height = side, .grid_width = side, .class_token = false};
+  const AttentionShape shape = mechanism.layout(dim, heads).among(side * side, grid);
+  const std::vector<ParameterSpec> own = mechanism.parameters(shape);
+  std::cout << fmt::format("\ntensors of its own, for {} patches of {} x {}, {} channels, {} heads:{}\n", side * side,
+                           side, side, dim, heads, own.empty() ? " none" : "");
+  for (const ParameterSpec& spec : own)
+    std::cout << fmt::format("  {:<12} {}{}\n", spec.name, spec.shape, spec.trainable ? "" : ", not trained");
+}
+
+/// One mechanism in full.
+int list_one(const std::string& name) {
+  const MechanismEntry& entry = find_mechanism(name);
+  std::cout << fmt::format("{:<12}  {}\n{:14}{}\n\noptions, with their defaults:\n", entry.name, entry.summary, "",
+                           entry.complexity);
+  print_options(entry);
+  const std::vector<OptionInfo> options = entry.options();
+  if (std::none_of(options.begin(), options.end(), [](const OptionInfo& option) { return option.name == "causal"; }))
+    std::cout << fmt::format("{:14}it has no causal form\n", "");
+  std::cout << "\nsettings that are compared with other mechanisms:\n";
+  for (const MechanismSetting& setting : entry.settings())
+    std::cout << fmt::format("  {:<28} {}\n", setting.label, options_text(setting.options));
+  const OptionValues first = entry.settings().front().options;
+  print_tensors(*entry.make(first));
+  std::string sets;
+  for (const auto& [option, value] : first) sets += fmt::format(" --set attention.{}={}", option, value);
+  std::cout << fmt::format(
+      "\nin a model:    --set attention.mechanism={0}{1}\n"
+      "its gradients: heed gradcheck {0}\nits page:      src/attention/{0}.cpp\n",
+      entry.name, sets);
+  return ok;
+}
+
+/// Does it learn numbers for every pair of tokens? Then four times the tokens need sixteen times as many.
+bool learns_pairs(const Mechanism& mechanism) {
+  const auto numbers = [&](Index side) {
+    const AttentionLayout layout = mechanism.layout(/*dim=*/64, /*heads=*/4);
+    const AttentionShape shape = layout.among(side * side, {.grid_height = side, .grid_width = side});
+    Index sum = 0;
+    for (const ParameterSpec& spec : mechanism.parameters(shape)) sum += spec.shape.elements();
+    return sum;
+  };
+  return numbers(64) > 8 * numbers(32);
+}
+
+/// For scripts: label, growth with tokens, NAME:OPTION=VALUE..., separated by tabs.
+int list_settings() {
+  for (const MechanismEntry& entry : mechanisms())
+    for (const MechanismSetting& setting : entry.settings()) {
+      std::string text = entry.name;
+      for (const auto& [option, value] : setting.options) text += ":" + option + "=" + value;
+      const char* const growth = setting.linear ? "linear" : "quadratic";
+      std::cout << fmt::format("{}\t{}\t{}\n", setting.label,
+                               learns_pairs(*entry.make(setting.options)) ? "matrix" : growth, text);
+    }
+  return ok;
+}
+
+}  // namespace
+
+void add_list(Command program) {
+  static bool settings = false;
+  static std::string name;
+  Command command = program.command("list", "Show the attention mechanisms and their options");
+  command.option("NAME", &name, "one mechanism, in full", {.offered = mechanism_names()});
+  command.option(
+      "--settings", &settings,
+      "settings to compare instead, a line each: label; growth of time with tokens, or matrix where parameters "
+      "are tokens x tokens; NAME:OPTION=VALUE...",
+      {.excludes = "NAME"});
+  command.action([] { return settings ? list_settings() : name.empty() ? list_command() : list_one(name); });
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,115 @@
+#include "own_images.h"
+
+#include "heed/base/suggest.h"
+#include "heed/data/dataset.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <filesystem>
+
+namespace heed::cli {
+
+namespace {
+
+/// What a look at up to a thousand training images shows.
+struct Look {
+  Index channels = 1, side = 0;   ///< 3 if any is in colour; the median of the square roots of their areas
+  std::vector<double> mean, std;  ///< of each channel, pixels from 0 to 1
+};
+
+Look look_at(const Dataset& data) {
+  const Index count = std::min<Index>(data.size(), 1000);
+  Look look;
+  Image image;
+  std::vector<double> sides;
+  const auto for_images = [&](const auto& f) {
+    for (Index i = 0; i < count; ++i) {
+      data.read(i * data.size() / count, image);
+      f();
+    }
+  };
+  for_images([&] {
+    look.channels = std::max(look.channels, image.size.channels);
+    sides.push_back(std::sqrt(static_cast<double>(image.size.pixels())));
+  });
+  const auto middle = sides.begin() + count / 2;
+  std::nth_element(sides.begin(), middle, sides.end());
+  look.side = static_cast<Index>(std::lround(*middle));
+
+  const std::size_t channels = static_cast<std::size_t>(look.channels);
+  std::vector<double> sum(channels), squares(channels);
+  double pixels = 0;
+  for_images([&] {
+    const Image own = convert(image, {look.channels, image.size.height, image.size.width});
+    const Index n = own.size.pixels();
+    // An image counts once, however large it is.
+    for (std::size_t c = 0; c < channels; ++c)
+      for (Index i = 0; i < n; ++i) {
+        const double x = own.pixels[c * static_cast<std::size_t>(n) + static_cast<std::size_t>(i)] / 255.0;
+        sum[c] += x / static_cast<double>(n);
+        squares[c] += x * x / static_cast<double>(n);
+      }
+    ++pixels;
+  });
+  constexpr double least_std = 0.01;  // of images of one colour
+  for (std::size_t c = 0; c < channels; ++c) {
+    const double mean = sum[c] / pixels;
+    look.mean.push_back(mean);
+    look.std.push_back(std::max(least_std, std::sqrt(std::max(0.0, squares[c] / pixels - mean * mean))));
+  }
+  return look;
+}
+
+/// About as many pixels as the images have, but no more than 64 x 64, in 7 x 7 to 8 x 8 patches or so: what two cores
+/// train on in minutes.
+struct Size {
+  Index image, patch;
+};
+Size model_size(Index side) {
+  constexpr Index largest = 64, least = 8;
+  const Index patch = side <= 32 ? 4 : 8;
+  return {std::clamp(side / patch * patch, least, largest), patch};
+}
+
+std::string list(const std::vector<double>& values) {
+  std::string text;
+  for (const double value : values) text += fmt::format("{}{:.4f}", text.empty() ? "" : ",", value);
+  return "[" + text + "]";
+}
+
+}  // namespace
+
+OwnImages own_images(const std::string& directory, bool model) {
+  const std::string path = std::filesystem::absolute(directory).lexically_normal().string();
+  const std::unique_ptr<Dataset> train = open_dataset("folder", path, Split::train),
+                                 test = open_dataset("folder", path, Split::test);
+  const std::vector<std::string>& classes = train->class_names();
+  require(classes.size() > 1, "--images {}: one class, {}; expected a directory for each of two or more", directory,
+          in_quotes(classes[0]));
+  constexpr Index most_validation = 5000;
+  const Index validation = std::min(train->size() / 10, most_validation), trained = train->size() - validation;
+  OwnImages own;
+  own.sets = {"data.name=folder", "data.path=" + path, "data.resize=true",
+              fmt::format("data.validation={}", validation), fmt::format("model.classes={}", classes.size())};
+  own.found = fmt::format("{} classes, {}; {} images to train on, {} to validate with, {} to test", classes.size(),
+                          quoted_list(classes), trained, validation, test->size());
+  if (!model) return own;
+  const Look look = look_at(*train);
+  const Size size = model_size(look.side);
+  // Sixteen steps an epoch or more, as far as there are images.
+  const Index batch =
+      static_cast<Index>(std::bit_floor(static_cast<std::size_t>(std::clamp<Index>(trained / 16, 1, 64))));
+  for (const std::string& set :
+       {fmt::format("model.channels={}", look.channels), fmt::format("model.image={}", size.image),
+        fmt::format("model.patch={}", size.patch), fmt::format("train.batch={}", batch), "data.mean=" + list(look.mean),
+        "data.std=" + list(look.std)})
+    own.sets.push_back(set);
+  own.found += fmt::format("; {}, about {} pixels along a side, trained on at {}",
+                           look.channels == 1 ? "grey" : "in colour", look.side, size.image);
+  return own;
+}
+
+}  // namespace heed::cli

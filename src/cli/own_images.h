@@ -1,0 +1,20 @@
+// One's own images, for heed train --images.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace heed::cli {
+
+/// What a directory of images holds, and the settings of an experiment for it, "data.name=folder" and so on.
+struct OwnImages {
+  std::string found;  ///< a line for the terminal
+  std::vector<std::string> sets;
+};
+
+/// Looks at DIR/train/CLASS and DIR/test/CLASS, or DIR/CLASS alone (data/dataset.h). Set are the data, the number of
+/// classes, and a tenth of the training images to validate with. With `model`, also what depends on the images alone:
+/// the model's channels, size and patch, the batch, the mean and standard deviation of each channel.
+OwnImages own_images(const std::string& directory, bool model);
+
+}  // namespace heed::cli

@@ -1,0 +1,109 @@
+// heed predict: the class of images.
+#include "image_choice.h"
+
+#include "heed/train/evaluate.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <iostream>
+#include <numeric>
+
+namespace heed::cli {
+
+namespace {
+
+struct Arguments {
+  std::string run, weights;
+  std::vector<std::string> files, sets;
+  DataChoice data;
+  std::vector<Index> indices;
+  bool invert = false;
+  int top = 3, threads = 0;
+};
+
+/// Images with what to call them.
+struct NamedImages {
+  std::vector<std::string> names;
+  std::vector<Image> images;
+  int status = ok;  ///< of those that could not be read
+};
+
+NamedImages read_images(const Arguments& a, const TrainedModel& trained) {
+  const ImageReader reader(trained, a.invert);
+  NamedImages read;
+  const auto add = [&](const std::string& name, const auto& image) {
+    try {
+      read.images.push_back(image());
+      read.names.push_back(name);
+    } catch (const Error& error) {
+      read.status = report_error(error.what());
+    }
+  };
+  for (const std::string& file : a.files) add(file, [&] { return reader.from_file(file); });
+  if (a.indices.empty()) return read;
+  const DataChoice choice = data_of_run(a.data, trained);
+  const std::unique_ptr<Dataset> data = open_data(choice);
+  for (const Index index : a.indices) {
+    const bool there = index >= 0 && index < data->size();
+    add(there ? fmt::format("{}, label {}", name_of(choice, index), label_of(*data, index)) : "",
+        [&] { return reader.from_data(*data, choice, index); });
+  }
+  return read;
+}
+
+/// ": cat 81.0 %, dog 12.5 %": the `top` largest of softmax(logits).
+std::string ranking(const float* logits, const std::vector<std::string>& classes, int top) {
+  const auto count = static_cast<Index>(classes.size());
+  const float maximum = *std::max_element(logits, logits + count);
+  double sum = 0;
+  for (Index c = 0; c < count; ++c) sum += std::exp(static_cast<double>(logits[c] - maximum));
+  std::vector<Index> order(classes.size());
+  std::iota(order.begin(), order.end(), Index{0});
+  std::stable_sort(order.begin(), order.end(), [&](Index x, Index y) { return logits[x] > logits[y]; });
+  order.resize(std::min(order.size(), static_cast<std::size_t>(top)));
+  std::string text;
+  for (const Index c : order)
+    text += fmt::format("{} {} {:.1f} %", text.empty() ? ":" : ",", classes[static_cast<std::size_t>(c)],
+                        100 * std::exp(static_cast<double>(logits[c] - maximum)) / sum);
+  return text;
+}
+
+int predict_command(const Arguments& a) {
+  use_threads(a.threads);
+  require(!a.files.empty() || !a.indices.empty(), "predict: IMAGE is required, or --index; see heed predict --help");
+  TrainedModel trained(a.run, a.sets, a.weights);
+  const std::vector<std::string> classes = trained.task->class_names();
+  require(!classes.empty(), "{}: its model does not tell classes apart", a.run);
+  const NamedImages read = read_images(a, trained);
+  if (read.images.empty()) return read.status;
+  const Tensor<float> images = normalised(trained, read.images);
+  const Index count = static_cast<Index>(classes.size());
+  Tensor<float> logits(Shape{images.shape()[0], count});
+  const Inference<float> inference(*trained.model, trained.parameters, trained.experiment.train.piece);
+  inference.run({.images = images.view()}, logits.data());
+  for (std::size_t i = 0; i < read.names.size(); ++i)
+    std::cout << read.names[i] << ranking(logits.data() + static_cast<Index>(i) * count, classes, a.top) << "\n";
+  return read.status;
+}
+
+}  // namespace
+
+void add_predict(Command program) {
+  static Arguments a;
+  Command command = program.command("predict", "Classify images with a trained model");
+  command.option("RUN", &a.run, "run directory", {.required = true});
+  command.option("IMAGE", &a.files, "PNG or JPEG files");
+  command.option("--index", &a.indices, "images of a data set by their numbers, from 0",
+                 {.value = "N,...", .commas = true});
+  add_data_choice(command, a.data, "the data set of --index; default: the run's");
+  command.option("--invert", &a.invert, "turn dark and bright around: for dark digits on white paper, say");
+  command.option("--top", &a.top, "how many classes to show", {.range = {{1, 1'000'000}}});
+  add_model_choice(command, a.weights, a.sets, a.threads);
+  command.footer(
+      "A file that cannot be read is named on stderr, and the others are classified; exit status 2. What is\n"
+      "transparent shows the background that the training images have, or white.");
+  command.action([] { return predict_command(a); });
+}
+
+}  // namespace heed::cli

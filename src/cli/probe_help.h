@@ -1,0 +1,39 @@
+// What the files of heed probe hold: the text below its options.
+#pragma once
+
+namespace heed::cli {
+
+inline constexpr const char* probe_contract =
+    "IN and OUT are safetensors files. Tensors of F64 are computed in double, of F32 in the float code that trains.\n"
+    "Each tensor must be there, of its shape and finite, and no other: else one line says which, and no OUT is left.\n"
+    "`heed probe attention --help`, `linear --help`, `model --help` list tensors, shapes and options.";
+
+inline constexpr const char* probe_attention_contract =
+    "IN   q [B,H,N,D], k [B,H,M,D], v [B,H,M,E], as far as the mechanism takes them; its own tensors and buffers by\n"
+    "     name, as `heed list NAME` shows them; grad_out [B,H,N,E], the gradient of the result; gumbel, where the\n"
+    "     mechanism draws random numbers, with mode=train or where it is given.\n"
+    "OUT  out [B,H,N,E]; grad.q, grad.k, grad.v and grad.NAME of each trainable tensor, in their shapes; map "
+    "[B,H,N,M]\n"
+    "     where the mechanism has one ([B,H,D,D] among channels).\n"
+    "B images, H heads, N queries, M keys, D and E channels. Sizes such as a rank are read from the tensors.\n"
+    "--grid HxW says that the N tokens are H x W patches; one more is a class token in front. --set takes the\n"
+    "mechanism's options, mode=train or eval (default), and cls=true or false: is there a class token, without "
+    "--grid.\n\n"
+    "  heed probe attention --mechanism softmax --set causal=true in.safetensors out.safetensors";
+
+inline constexpr const char* probe_linear_contract =
+    "IN   x [N,I], weight [O,I], bias [O], grad_out [N,O]\n"
+    "OUT  out [N,O], grad.x, grad.weight, grad.bias\n"
+    "--set kind=mul (default): out = x weight^T + bias. kind=adder: minus the l1 distances of rows of x and weight, "
+    "plus\n"
+    "bias; input_grad=sign|hardtanh, weight_grad=sign|hardtanh|full, weight_scale=none|adaptive say how it is\n"
+    "differentiated (`heed help experiment`).\n\n"
+    "  heed probe linear --set kind=adder --set weight_grad=full in.safetensors out.safetensors";
+
+inline constexpr const char* probe_model_contract =
+    "IN   images [B,C,H,W], used as given, without normalisation; labels [B] (I64), 0 to classes - 1\n"
+    "OUT  logits [B,classes], loss (the mean cross entropy), grad.NAME of each trainable tensor\n"
+    "--weights holds the model's tensors by timm's names; --set overrides keys of MODEL.\n\n"
+    "  heed probe model models/vit-micro.toml --weights w.safetensors in.safetensors out.safetensors";
+
+}  // namespace heed::cli

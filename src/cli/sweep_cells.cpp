@@ -1,0 +1,161 @@
+#include "sweep_cells.h"
+
+#include "heed/base/error.h"
+#include "heed/base/suggest.h"
+
+#include <filesystem>
+#include <map>
+
+namespace heed::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string cell_file(const std::string& directory) { return directory + "/cell.json"; }
+
+Json read_cell_file(const std::string& directory) {
+  try {
+    return Json::parse(read_file(cell_file(directory)));
+  } catch (const Error& error) {
+    fail("{}: {}", cell_file(directory), error.what());
+  }
+}
+
+Json cell_json(const Cell& cell) {
+  return Json::object({{"arm", cell.arm},
+                       {"seed", cell.experiment.train.seed},
+                       {"hash", configuration_hash(cell.experiment)},
+                       {"version", HEED_VERSION}});
+}
+
+/// An arm's name as a directory: what is not a letter, a digit or one of "+-._=:" becomes '_'; a long one is cut.
+std::string directory_name(std::string name) {
+  constexpr std::size_t longest = 120;
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && std::string_view("+-._=:").find(c) == std::string_view::npos)
+      c = '_';
+  if (name.starts_with('.')) name[0] = '_';
+  return name.substr(0, longest);
+}
+
+/// The first setting in which a cell is not what it was; empty if there is none: a version may have brought new keys.
+std::string change(const Cell& cell) {
+  const std::map<std::string, std::string> now = settings_of(what_decides(cell.experiment)),
+                                           before = settings_of(what_decides(load_experiment(cell.file())));
+  const auto value = [](const std::map<std::string, std::string>& settings, const std::string& key) {
+    const auto found = settings.find(key);
+    return found == settings.end() ? "(nothing)" : found->second;
+  };
+  std::map<std::string, std::string> all = before;
+  all.insert(now.begin(), now.end());
+  for (const auto& [key, either] : all)
+    if (value(before, key) != value(now, key))
+      return fmt::format("was begun with {} = {}, not {}", key, value(before, key), value(now, key));
+  return "";
+}
+
+/// Why the run in a cell's directory cannot count as the cell's; empty if it can.
+std::string obstacle(const Cell& cell, bool has_run) {
+  if (!fs::exists(cell_file(cell.directory))) return has_run ? "holds a run that this sweep did not begin" : "";
+  const Json json = read_cell_file(cell.directory);
+  if (json.at("hash").text() != configuration_hash(cell.experiment))
+    if (const std::string changed = change(cell); !changed.empty()) return changed;
+  const std::string version = json.at("version").text();
+  const bool resumable = version == HEED_VERSION || !has_run || read_history(cell.paths()).finished;
+  return resumable ? "" : fmt::format("was begun by heed {}, and heed " HEED_VERSION " cannot resume it", version);
+}
+
+const char* name_of(CellState state) {
+  switch (state) {
+    case CellState::open:
+      return "not begun";
+    case CellState::begun:
+      return "not finished";
+    case CellState::finished:
+      return "finished";
+    case CellState::diverged:
+      return "diverged";
+    case CellState::failed:
+      return "failed";
+    case CellState::changed:
+      return "changed";
+  }
+  return "";
+}
+
+TableRun table_run(const Cell& cell) {
+  TableRun run{cell.directory, cell.experiment.train.seed, name_of(cell.state), cell.note, "", "", {}};
+  run.hash = configuration_hash(cell.experiment);
+  run.version = version_of(cell.paths());
+  if (cell.state == CellState::finished) run.figures = read_figures(cell.paths(), cell.experiment.train.batch);
+  return run;
+}
+
+}  // namespace
+
+std::vector<Cell> find_cells(const std::vector<SweepCell>& sweep, const std::string& out) {
+  std::vector<Cell> cells;
+  std::map<std::string, std::string> owners;
+  for (const SweepCell& one : sweep) {
+    Cell cell{one.arm, one.experiment, "", CellState::open, ""};
+    cell.directory = fmt::format("{}/{}/seed-{}", out, directory_name(one.arm), one.seed());
+    const auto [owner, added] = owners.try_emplace(cell.directory, cell.arm);
+    require(added, "{}: the cells {} and {} of one seed would share this directory; rename an arm", cell.directory,
+            in_quotes(owner->second), in_quotes(cell.arm));
+    look_at(cell);
+    cells.push_back(std::move(cell));
+  }
+  return cells;
+}
+
+void look_at(Cell& cell) {
+  const bool has_run = cell.paths().exists();
+  cell.note = obstacle(cell, has_run);
+  cell.state = !cell.note.empty() ? CellState::changed : has_run ? CellState::begun : CellState::open;
+  if (cell.state == CellState::changed || !fs::exists(cell_file(cell.directory))) return;
+  if (has_run && read_history(cell.paths()).finished) cell.state = CellState::finished;
+  const Json json = read_cell_file(cell.directory);
+  if (!json.contains("diverged")) return;
+  cell.state = CellState::diverged;
+  cell.note = json.at("diverged").text();
+}
+
+void prepare(const Cell& cell) {
+  std::error_code error;
+  fs::create_directories(cell.directory, error);
+  require(!error, "{}: cannot be made: {}", cell.directory, error.message());
+  write_file(cell.file(), config_toml(cell.experiment));
+  write_file(cell_file(cell.directory), cell_json(cell).dump(2) + "\n");
+}
+
+void record_divergence(const Cell& cell, const std::string& message) {
+  Json json = cell_json(cell);
+  json["diverged"] = message;
+  write_file(cell_file(cell.directory), json.dump(2) + "\n");
+}
+
+void forget(Cell& cell) {
+  require(fs::exists(cell_file(cell.directory)), "{}: {}; remove it, or choose another --out", cell.directory,
+          cell.note);
+  std::error_code error;
+  fs::remove_all(cell.directory, error);
+  require(!error, "{}: cannot be removed: {}", cell.directory, error.message());
+  cell.state = CellState::open;
+  cell.note.clear();
+}
+
+std::string arm_of(const std::string& directory) {
+  return fs::exists(cell_file(directory)) ? read_cell_file(directory).at("arm").text() : "";
+}
+
+std::vector<TableArm> arms_of(const std::vector<Cell>& cells) {
+  std::vector<TableArm> arms;
+  for (const Cell& cell : cells) {
+    if (arms.empty() || arms.back().name != cell.arm) arms.push_back({cell.arm, {}});
+    arms.back().runs.push_back(table_run(cell));
+  }
+  return arms;
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,35 @@
+// Experiments from documents: what experiment files and sweeps share.
+#pragma once
+
+#include "toml_value.h"
+
+#include <string>
+#include <vector>
+
+namespace heed {
+
+/// Where a document comes from: a file, or the command line.
+struct Source {
+  std::string name;
+  bool has_lines;
+
+  std::string at(const toml::key& key) const {
+    return has_lines ? fmt::format("{}:{}", name, key.source().begin.line) : name;
+  }
+};
+
+/// A document whose keys override those of documents before it.
+struct Override {
+  Source source;
+  const toml::table* document;
+};
+
+/// "optim.lr=1e-3" as the document it stands for. A value that is not TOML is taken as text.
+toml::table parse_set(const std::string& set);
+
+/// The experiment of a file with overrides. `base`, if given, stands in for the file's own. Every key has been checked
+/// for itself; whether the values are in their ranges is left to validate().
+Experiment load_overridden(const std::string& path, const std::vector<Override>& overrides,
+                           const toml::node* base = nullptr);
+
+}  // namespace heed

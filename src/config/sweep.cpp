@@ -1,0 +1,271 @@
+#include "heed/config/sweep.h"
+
+#include "load.h"
+#include "toml_document.h"
+#include "heed/base/suggest.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <span>
+
+namespace heed {
+namespace {
+
+/// The keys of a sweep that are none of an experiment.
+const std::vector<std::string> own_keys{"base", "seeds", "arm_files", "arms", "grid"};
+
+/// The keys of a table in the order in which they stand in the file.
+std::vector<toml::key> in_order(const toml::table& table) {
+  std::vector<toml::key> keys;
+  for (const auto& [key, node] : table) keys.push_back(key);
+  const auto place = [](const toml::key& key) {
+    const toml::source_position at = key.source().begin;
+    return std::pair(at.line, at.column);
+  };
+  std::stable_sort(keys.begin(), keys.end(), [&](const auto& a, const auto& b) { return place(a) < place(b); });
+  return keys;
+}
+
+struct Arm {
+  std::string name, base;
+  std::string where;             ///< of the base, for errors
+  std::optional<toml::key> key;  ///< of its table, if it has one
+};
+
+/// A list of the grid: the values that a key takes.
+struct Axis {
+  std::vector<toml::key> path;
+  const toml::array* values;
+
+  std::string full_name() const {
+    std::string name;
+    for (const toml::key& key : path) name += fmt::format("{}{}", name.empty() ? "" : ".", key.str());
+    return name;
+  }
+};
+
+/// A value in the name of an arm.
+std::string label_of(const toml::node& value) {
+  if (const auto* text = value.as_string()) return text->get();
+  if (const auto* whole = value.as_integer()) return fmt::format("{}", whole->get());
+  if (const auto* number = value.as_floating_point()) return fmt::format("{}", number->get());
+  if (const auto* truth = value.as_boolean()) return truth->get() ? "true" : "false";
+  std::string label;
+  if (const auto* list = value.as_array())
+    for (const toml::node& item : *list) label += (label.empty() ? "" : "+") + label_of(item);
+  return label;
+}
+
+/// Gives the key at `path` of a document, whose tables are made as needed, the value.
+void insert(toml::table& document, std::span<const toml::key> path, const toml::node& value) {
+  toml::table* table = &document;
+  for (const toml::key& key : path.first(path.size() - 1)) {
+    if (!table->contains(key.str())) table->insert(key, toml::table{});
+    table = table->get(key.str())->as_table();
+  }
+  value.visit([&](const auto& node) { table->insert(path.back(), node); });
+}
+
+class SweepReader {
+ public:
+  SweepReader(const std::string& path, const std::vector<std::string>& sets)
+      : source_{path, true}, document_(parse_toml_file(path)), common_(document_) {
+    for (const std::string& key : own_keys) common_.erase(key);
+    for (const auto& [key, node] : common_)
+      if (const std::string near = nearest(key.str(), own_keys); !node.is_table() && !near.empty())
+        fail("{}: unknown key {}; did you mean '{}'?", source_.at(key), in_quotes(key.str()), near);
+    for (const std::string& set : sets) {
+      sets_.push_back(parse_set(set));
+      require(!sets_.back().contains("base"), "--set {}: a sweep has the base that its file names", in_quotes(set));
+    }
+    read_arms();
+    if (const toml::node* grid = document_.get("grid")) read_grid(table_of("grid", *grid), {});
+    read_seeds();
+  }
+
+  std::vector<SweepCell> cells() const {
+    std::size_t count = arms_.size() * std::max<std::size_t>(seeds_.size(), 1);
+    for (const Axis& axis : axes_) {
+      count *= axis.values->size();
+      require(count <= most_cells, "{}: has {} experiments or more; expected at most {}", source_.name, count,
+              most_cells);
+    }
+    require(count <= most_cells, "{}: has {} experiments; expected at most {}", source_.name, count, most_cells);
+    std::vector<SweepCell> cells;
+    for (const Arm& arm : arms_) {
+      std::vector<std::size_t> place(axes_.size(), 0);
+      do add_seeds(cells, arm, place);
+      while (advance(place));
+    }
+    require_different(cells);
+    return cells;
+  }
+
+ private:
+  std::string where(const char* key) const { return source_.at(document_.find(key)->first); }
+
+  const toml::table& table_of(const std::string& name, const toml::node& node) const {
+    require(node.is_table(), "{}: {}: expected a table, found {}", source_.name, in_quotes(name), found(node));
+    return *node.as_table();
+  }
+
+  std::string text_of(const toml::table& table, const char* key) const {
+    const auto at = table.find(key);
+    require(at->second.is_string(), "{}: '{}': expected a string, found {}", source_.at(at->first), key,
+            found(at->second));
+    return at->second.as_string()->get();
+  }
+
+  void read_arms() {
+    std::string base, base_where = source_.name;
+    if (document_.contains("base")) base = text_of(document_, "base"), base_where = where("base");
+    if (const toml::node* arms = document_.get("arms")) {
+      const toml::table& table = table_of("arms", *arms);
+      require(!table.empty(), "{}: [arms] is empty", where("arms"));
+      for (const toml::key& key : in_order(table)) {
+        const toml::table& own = table_of(fmt::format("arms.{}", key.str()), *table.get(key.str()));
+        Arm& arm = arms_.emplace_back(Arm{std::string(key.str()), base, base_where, key});
+        if (own.contains("base")) arm.base = text_of(own, "base"), arm.where = source_.at(key);
+      }
+    }
+    if (document_.contains("arm_files")) read_arm_files();
+    if (arms_.empty()) arms_.push_back({"", base, base_where, {}});
+    for (const Arm& arm : arms_) {
+      std::error_code error;
+      require(!arm.base.empty(), "{}: has no 'base'; expected the experiment that it begins with", arm.where);
+      require(std::filesystem::exists(arm.base, error),
+              "{}: base {} does not exist (paths are relative to the working directory)", arm.where,
+              in_quotes(arm.base));
+    }
+  }
+
+  /// A file's arm may have a table too, whose keys then override the file's.
+  void read_arm_files() {
+    const std::string pattern = text_of(document_, "arm_files");
+    const std::filesystem::path directory = std::filesystem::path(pattern).parent_path();
+    const std::string names = std::filesystem::path(pattern).filename();
+    const std::size_t star = names.find('*');
+    require(star != std::string::npos && pattern.find('*') == pattern.rfind('*'),
+            "{}: 'arm_files': {} has no * in the name of the file, or more than one", where("arm_files"),
+            in_quotes(pattern));
+    const std::string start = names.substr(0, star), end = names.substr(star + 1);
+    std::map<std::string, std::string> files;
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(directory.empty() ? "." : directory, error))
+      if (const std::string name = entry.path().filename();
+          name.size() > start.size() + end.size() && name.starts_with(start) && name.ends_with(end))
+        files[name.substr(star, name.size() - start.size() - end.size())] = directory / name;
+    require(!files.empty(), "{}: 'arm_files': no file is called {}", where("arm_files"), in_quotes(pattern));
+    for (const auto& [name, file] : files) {
+      const auto given = std::find_if(arms_.begin(), arms_.end(), [&](const Arm& arm) { return arm.name == name; });
+      Arm arm{name, file, where("arm_files"), {}};
+      if (given != arms_.end()) arm.key = given->key, arms_.erase(given);
+      arms_.push_back(arm);
+    }
+  }
+
+  void read_grid(const toml::table& table, std::vector<toml::key> path) {
+    for (const toml::key& key : in_order(table)) {
+      std::vector<toml::key> full = path;
+      full.push_back(key);
+      const toml::node& node = *table.get(key.str());
+      if (const toml::table* inner = node.as_table()) {
+        read_grid(*inner, full);
+        continue;
+      }
+      const Axis axis{full, node.as_array()};
+      require(axis.values != nullptr && !axis.values->empty(),
+              "{}: 'grid.{}': expected a list of the values that {} takes, found {}", source_.at(key), axis.full_name(),
+              axis.full_name(), axis.values == nullptr ? found(node) : "an empty list");
+      axes_.push_back(axis);
+    }
+  }
+
+  void read_seeds() {
+    const toml::node* const node = document_.get("seeds");
+    if (node == nullptr) return;
+    if (const auto* count = node->as_integer()) {
+      const Index most = static_cast<Index>(most_cells);
+      require(count->get() >= 1 && count->get() <= most, "{}: 'seeds' = {}; expected 1 to {}", where("seeds"),
+              count->get(), most);
+      for (Index seed = 1; seed <= count->get(); ++seed) seeds_.push_back(seed);
+      return;
+    }
+    const toml::array* const list = node->as_array();
+    const bool whole = list != nullptr && std::all_of(list->begin(), list->end(), [](const toml::node& item) {
+                         return item.is_integer() && item.as_integer()->get() >= 0;
+                       });
+    require(whole && !list->empty(), "{}: 'seeds': expected a list of numbers, or how many, found {}", where("seeds"),
+            list == nullptr ? found(*node)
+            : list->empty() ? "an empty list"
+                            : "something else in the list");
+    for (const toml::node& item : *list) seeds_.push_back(item.as_integer()->get());
+  }
+
+  /// To the next combination, the last list first; false after the last.
+  bool advance(std::vector<std::size_t>& place) const {
+    for (std::size_t i = place.size(); i-- > 0;) {
+      if (++place[i] < axes_[i].values->size()) return true;
+      place[i] = 0;
+    }
+    return false;
+  }
+
+  /// "softmax:lr=0.001"; a key that stands in several tables keeps its table's name.
+  std::string name_of(const Arm& arm, const std::vector<std::size_t>& place) const {
+    std::string name = arm.name;
+    for (std::size_t i = 0; i < axes_.size(); ++i) {
+      const std::string_view key = axes_[i].path.back().str();
+      const bool alone = std::count_if(axes_.begin(), axes_.end(),
+                                       [&](const Axis& axis) { return axis.path.back().str() == key; }) == 1;
+      name += fmt::format("{}{}={}", name.empty() ? "" : ":", alone ? std::string(key) : axes_[i].full_name(),
+                          label_of((*axes_[i].values)[place[i]]));
+    }
+    return name.empty() ? std::filesystem::path(source_.name).stem().string() : name;
+  }
+
+  void add_seeds(std::vector<SweepCell>& cells, const Arm& arm, const std::vector<std::size_t>& place) const {
+    toml::table combination, own;
+    if (arm.key) own = *document_.get("arms")->as_table()->get(arm.key->str())->as_table();
+    for (std::size_t i = 0; i < axes_.size(); ++i) insert(combination, axes_[i].path, (*axes_[i].values)[place[i]]);
+    std::vector<Override> overrides{{source_, &common_}, {source_, &own}, {source_, &combination}};
+    for (const toml::table& set : sets_) overrides.push_back({{"--set", false}, &set});
+    SweepCell cell{name_of(arm, place), load_overridden(arm.base, overrides)};
+    const std::vector<Index> seeds = seeds_.empty() ? std::vector{cell.seed()} : seeds_;
+    for (const Index seed : seeds) {
+      cell.experiment.train.seed = seed;
+      try {
+        validate(cell.experiment);
+      } catch (const Error& error) {
+        fail("{}: {}: {}", source_.name, cell.arm, error.what());
+      }
+      cells.push_back(cell);
+    }
+  }
+
+  void require_different(const std::vector<SweepCell>& cells) const {
+    std::map<std::string, const SweepCell*> seen;
+    for (const SweepCell& cell : cells) {
+      const auto [other, added] = seen.try_emplace(to_toml(cell.experiment), &cell);
+      require(added, "{}: {}, seed {}, and {}, seed {}, are the same experiment", source_.name, other->second->arm,
+              other->second->seed(), cell.arm, cell.seed());
+    }
+  }
+
+  Source source_;
+  toml::table document_, common_;
+  std::vector<toml::table> sets_;
+  std::vector<Arm> arms_;
+  std::vector<Axis> axes_;
+  std::vector<Index> seeds_;
+};
+
+}  // namespace
+
+std::vector<SweepCell> load_sweep(const std::string& path, const std::vector<std::string>& sets) {
+  return SweepReader(path, sets).cells();
+}
+
+}  // namespace heed

@@ -1,0 +1,77 @@
+#include "heed/train/rate_range.h"
+
+#include "heed/base/error.h"
+#include "heed/nn/families.h"
+#include "heed/train/optimizer.h"
+#include "heed/train/step.h"
+#include "heed/train/task.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace heed {
+
+namespace {
+
+constexpr double keep = 0.95, divergence = 4;
+
+template <class T>
+RateTest test_rates_in(const Experiment& x, const RateRange& range) {
+  const std::unique_ptr<Model> model = make_model(x);
+  const std::unique_ptr<Task<T>> task = make_task<T>(x, *model);
+  const std::unique_ptr<BatchSource<T>> source = task->open(Part::train, true);
+  Parameters<T> parameters(model->parameters());
+  parameters.initialise(static_cast<std::uint64_t>(x.train.seed));
+  Optimizer<T> optimizer(x.optim, parameters);
+  BatchGradient<T> gradient(*model, parameters, x.train.batch, x.train);
+  const RandomStream random = RandomStream(static_cast<std::uint64_t>(x.train.seed)).derive("step");
+  RateTest test;
+  double mean = 0, least = 0;
+  for (Index step = 0; step < range.steps; ++step) {
+    if (step % source->batches() == 0) source->start(step / source->batches());
+    const TaskBatch<T>& batch = *source->next();
+    const double share = static_cast<double>(step) / static_cast<double>(range.steps - 1);
+    const double lr = range.from * std::pow(range.to / range.from, share);
+    const BatchResult result = gradient.run(batch, random.derive(static_cast<std::uint64_t>(step)));
+    const Clipping clipping = clip_by_norm(gradient.gradients(), x.optim.clip);
+    test.diverged = !std::isfinite(result.loss) || !std::isfinite(clipping.norm);
+    if (test.diverged) break;
+    mean = keep * mean + (1 - keep) * result.loss;
+    const double smoothed = mean / (1 - std::pow(keep, static_cast<double>(step + 1)));
+    least = step == 0 ? smoothed : std::min(least, smoothed);
+    test.points.push_back({lr, result.loss, smoothed});
+    test.diverged = smoothed > divergence * least;
+    if (test.diverged) break;
+    optimizer.step(parameters, gradient.gradients(), lr, clipping.factor);
+    task->after_step(parameters);
+  }
+  return test;
+}
+
+}  // namespace
+
+RateTest test_rates(const Experiment& experiment, const RateRange& range) {
+  HEED_ASSERT(range.from > 0 && range.from < range.to && range.steps >= 2);
+  validate(experiment);
+  return experiment.train.dtype == "f64" ? test_rates_in<double>(experiment, range)
+                                         : test_rates_in<float>(experiment, range);
+}
+
+std::optional<RateAdvice> advice(const std::vector<RatePoint>& points) {
+  const auto lower = [](const RatePoint& a, const RatePoint& b) { return a.smoothed < b.smoothed; };
+  const auto least = std::min_element(points.begin(), points.end(), lower);
+  // A slope over few steps is that of the batches, not of the rate.
+  const std::size_t span = std::max<std::size_t>(points.size() / 10, 1);
+  std::optional<RateAdvice> found;
+  double steepest = 0;
+  for (std::size_t i = 0; i + span < points.size() && points.begin() + static_cast<Index>(i + span) <= least; ++i) {
+    const RatePoint &a = points[i], &b = points[i + span];
+    const double slope = (b.smoothed - a.smoothed) / std::log(b.lr / a.lr);
+    if (slope >= steepest) continue;
+    steepest = slope;
+    found = RateAdvice{std::sqrt(a.lr * b.lr), least->lr};
+  }
+  return found;
+}
+
+}  // namespace heed

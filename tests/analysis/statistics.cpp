@@ -1,0 +1,100 @@
+// Student's t against printed tables, and tests of differences against the data that Student published them with.
+#include "heed/analysis/statistics.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+
+using namespace heed;
+
+namespace {
+
+/// Hours of sleep gained by ten patients with two drugs: Student, "The probable error of a mean", 1908.
+const std::vector<double> first{0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0};
+const std::vector<double> second{1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4};
+constexpr double difference[] = {1, -1};
+
+void check_close(double got, double expected, double tolerance) {
+  BOOST_TEST(std::abs(got - expected) <= tolerance, got << " is not " << expected);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(analysis_statistics)
+
+BOOST_AUTO_TEST_CASE(mean_and_deviation) {
+  const std::vector<double> values{2, 4, 4, 4, 5, 5, 7, 9};
+  const Sample sample = sample_of(values);
+  BOOST_TEST(sample.count == 8);
+  BOOST_TEST(sample.mean == 5);
+  BOOST_TEST(sample.squares == 32);
+  check_close(*sample.deviation(), std::sqrt(32.0 / 7), 1e-15);
+  BOOST_TEST(!sample_of(std::vector<double>{3}).deviation());
+  BOOST_TEST(sample_of({}).count == 0);
+}
+
+BOOST_AUTO_TEST_CASE(incomplete_beta_where_it_has_a_closed_form) {
+  for (const double x : {0.0, 1e-6, 0.1, 0.5, 0.8, 0.999, 1.0})
+    for (const double a : {0.5, 1.0, 3.0, 40.0}) {
+      check_close(incomplete_beta(a, 1, x), std::pow(x, a), 1e-13);
+      check_close(incomplete_beta(1, a, x), 1 - std::pow(1 - x, a), 1e-13);
+      check_close(incomplete_beta(a, 2.5, x) + incomplete_beta(2.5, a, 1 - x), 1, 1e-13);
+    }
+  check_close(incomplete_beta(0.5, 0.5, 0.25), 1.0 / 3, 1e-13);  // 2 / pi asin(sqrt(x))
+  check_close(incomplete_beta(7, 7, 0.5), 0.5, 1e-13);
+}
+
+// The table of t that every textbook has, at 5 % and 1 %.
+BOOST_AUTO_TEST_CASE(quantiles_of_the_table) {
+  const struct {
+    double freedom, at_5, at_1;
+  } table[] = {{1, 12.706, 63.657}, {2, 4.303, 9.925},  {3, 3.182, 5.841},  {4, 2.776, 4.604},  {8, 2.306, 3.355},
+               {10, 2.228, 3.169},  {18, 2.101, 2.878}, {30, 2.042, 2.750}, {120, 1.980, 2.617}};
+  for (const auto& row : table) {
+    check_close(student_quantile(0.05, row.freedom), row.at_5, 6e-4);
+    check_close(student_quantile(0.01, row.freedom), row.at_1, 6e-4);
+    check_close(student_tail(-student_quantile(0.05, row.freedom), row.freedom), 0.05, 1e-12);
+  }
+  BOOST_TEST(student_tail(0, 5) == 1);
+  check_close(student_tail(1, 1), 0.5, 1e-13);  // Cauchy's distribution
+}
+
+BOOST_AUTO_TEST_CASE(the_tests_of_students_data) {
+  const std::vector<Sample> samples{sample_of(first), sample_of(second)};
+  const Difference unequal = *welch(samples[0], samples[1]);
+  check_close(unequal.value / unequal.error, -1.8608, 5e-5);
+  check_close(unequal.freedom, 17.776, 5e-4);
+  check_close(*unequal.p(), 0.07939, 5e-6);
+  const Difference pairs = *paired(first, second);
+  check_close(pairs.value / pairs.error, -4.0621, 5e-5);
+  BOOST_TEST(pairs.freedom == 9);
+  check_close(*pairs.p(), 0.002833, 5e-7);
+  const Difference equal = *pooled(samples, difference, 0);
+  BOOST_TEST(equal.freedom == 18);
+  check_close(*equal.p(), 0.07919, 5e-6);
+  check_close(equal.value - equal.half_width(), -3.363874, 5e-6);
+}
+
+BOOST_AUTO_TEST_CASE(a_difference_of_differences_and_a_least_variance) {
+  const Sample a{3, 0.9, 0.0002}, b{3, 0.8, 0.0001}, c{3, 0.7, 0.0003}, d{2, 0.65, 0.0001};
+  const std::vector<Sample> four{a, b, c, d};
+  constexpr double signs[] = {1, -1, -1, 1};
+  const Difference found = *pooled(four, signs, 0);
+  check_close(found.value, 0.05, 1e-15);
+  BOOST_TEST(found.freedom == 7);
+  check_close(found.error, std::sqrt(0.0007 / 7 * (1 + 0.5)), 1e-15);
+  check_close(pooled(four, signs, 0.01)->error, std::sqrt(0.01 * 1.5), 1e-15);
+}
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_decided) {
+  const Sample one{1, 0.9, 0}, two{2, 0.8, 0.01}, same{3, 0.8, 0}, none{};
+  BOOST_TEST(!welch(one, two));
+  BOOST_TEST(!welch(same, same));
+  BOOST_TEST(!paired(std::vector<double>{1}, std::vector<double>{2}));
+  BOOST_TEST(!paired(std::vector<double>{1, 2}, std::vector<double>{2, 3})->p());  // they differ by the same each time
+  BOOST_TEST(!pooled(std::vector{one, one}, difference, 0));
+  BOOST_TEST(!pooled(std::vector{two, none}, difference, 0));
+  BOOST_TEST(!pooled(std::vector{same, same}, difference, 0)->p());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,67 @@
+// heed help, heed list NAME, heed completion, and what --help says of the probe's files.
+#include "support/cli.h"
+#include "support/command.h"
+
+#include "heed/attention/mechanism.h"
+
+using namespace heed;
+using namespace heed::test;
+
+BOOST_AUTO_TEST_SUITE(cli_help)
+
+BOOST_AUTO_TEST_CASE(help_of_commands_is_what_the_option_shows) {
+  BOOST_TEST(output_of({"help"}) == output_of({"--help"}));
+  BOOST_TEST(output_of({"help", "train"}) == output_of({"train", "--help"}));
+  BOOST_TEST(output_of({"help", "probe", "model"}) == output_of({"probe", "model", "--help"}));
+  check_refusal({"help", "trian"}, {"'trian'; did you mean 'train'?"});
+  check_refusal({"help", "probe", "modle"}, {"'modle'; did you mean 'model'?"});
+}
+
+BOOST_AUTO_TEST_CASE(topics) {
+  check_contains(output_of({"help", "experiment"}), {"[optim]", "lr = 0.001", "init_positions", "data", "base"});
+  check_contains(output_of({"help", "run"}), {"metrics.csv", "best.safetensors", "init.json"});
+  check_contains(output_of({"help", "status"}), {"130", "interrupted"});
+}
+
+BOOST_AUTO_TEST_CASE(one_mechanism_in_full) {
+  for (const MechanismEntry& entry : mechanisms()) {
+    const std::string text = output_of({"list", entry.name});
+    check_contains(text, {entry.summary, "--set attention.mechanism=" + std::string(entry.name)});
+    for (const OptionInfo& option : entry.options()) check_contains(text, {option.name + " = ", option.meaning});
+  }
+  check_contains(output_of({"list", "aft"}), {"tensors of its own", "u  ", "[49, 128]"});
+  check_refusal({"list", "sotfmax"}, {"'sotfmax'; did you mean 'softmax'?"});
+}
+
+BOOST_AUTO_TEST_CASE(the_probes_contract) {
+  check_contains(output_of({"probe", "--help"}), {"IN and OUT are safetensors files", "attention", "linear", "model"});
+  check_contains(output_of({"probe", "attention", "--help"}), {"grad_out [B,H,N,E]", "map [B,H,N,M]", "mode=train"});
+  check_contains(output_of({"probe", "linear", "--help"}), {"weight [O,I]", "kind=adder"});
+  check_contains(output_of({"probe", "model", "--help"}), {"images [B,C,H,W]", "labels [B]", "grad.NAME"});
+}
+
+// What bash would offer for a line, of which the last word is being typed.
+BOOST_AUTO_TEST_CASE(bash_completes) {
+  const TemporaryDirectory directory;
+  write_file(directory / "completion", output_of({"completion", "bash"}));
+  const auto offered = [&](const std::string& words, int at) {
+    const CommandResult result = run_command(
+        fmt::format("bash -c 'source completion; compopt() {{ :; }}; COMP_WORDS=({}); COMP_CWORD={}; _heed; "
+                    "echo \"${{COMPREPLY[*]}}\"'",
+                    words, at),
+        directory / "");
+    BOOST_TEST(result.status == 0, result.errors);
+    BOOST_TEST(result.errors == "");
+    return result.output;
+  };
+  BOOST_TEST(offered("heed tr", 1) == "train\n");
+  BOOST_TEST(offered("heed train --re", 2) == "--resume\n");
+  BOOST_TEST(offered("heed train x.toml --set train.init_h", 4) == "train.init_head=\n");
+  BOOST_TEST(offered("heed list softm", 2) == "softmax\n");
+  BOOST_TEST(offered("heed probe mo", 2) == "model\n");
+  BOOST_TEST(offered("heed probe attention --mechanism sim", 4) == "sima\n");
+  BOOST_TEST(offered("heed eval runs/x --split va", 4) == "validation\n");
+  check_refusal({"completion", "fish"}, {"fish", "bash"});
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,160 @@
+// Images by number, images unlike the training set's, files that cannot be read, and one's own images in one command.
+#include "support/cli.h"
+
+#include "heed/data/image_write.h"
+#include "support/images.h"
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// A thing in the middle: `ground` around a square of another grey.
+Image square(Index side, std::uint8_t ground, std::uint8_t thing) {
+  Image image{{1, side, side}, Bytes(static_cast<std::size_t>(side * side), ground)};
+  for (Index row = 2; row < side - 2; ++row)
+    for (Index column = 2; column < side - 2; ++column)
+      image.pixels[static_cast<std::size_t>(row * side + column)] = thing;
+  return image;
+}
+
+/// A trained run on a Workshop's images.
+struct Trained : Workshop {
+  std::string run = *this / "run";
+  Trained() {
+    Experiment x = experiment();
+    x.train.epochs = 1;
+    output_of({"train", write_experiment(*this, x), "--run", run});
+  }
+};
+
+/// Images of squares, bright on dark, in two classes by their size, as DIR/CLASS alone.
+struct OwnImages {
+  TemporaryDirectory directory;
+  std::string tree = directory / "tree", run = directory / "run";
+
+  explicit OwnImages(int count = 30) {
+    for (int i = 0; i < count; ++i) {
+      write_image(tree + fmt::format("/dim/{:02}.png", i), square(14, 0, static_cast<std::uint8_t>(90 + i)));
+      write_image(tree + fmt::format("/lit/{:02}.png", i), square(14, 0, static_cast<std::uint8_t>(200 + i)));
+    }
+  }
+  std::vector<std::string> train(const std::vector<std::string>& more) const {
+    std::vector<std::string> arguments = {"train", "--images", tree, "--run", run};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(cli_images)
+
+BOOST_AUTO_TEST_CASE(an_image_of_a_data_set_becomes_a_file) {
+  const Workshop workshop;
+  const std::string seven = workshop / "seven.png", again = workshop / "again.png";
+  check_contains(output_of({"image", "--data", "mnist", "--path", workshop.data(), "--index", "7", "-o", seven}),
+                 {seven, "mnist test 7", "8 x 8", "label 7"});
+  output_of({"image", "--index", "7", "-o", again, "--set", "data.path=" + workshop.data()});
+  Image expected;
+  open_dataset("mnist", workshop.data(), Split::test)->read(7, expected);
+  BOOST_TEST(load_image(seven).pixels == expected.pixels, boost::test_tools::per_element());
+  BOOST_TEST((read_file(seven) == read_file(again)));
+  check_contains(output_of({"image", "--path", workshop.data(), "--part", "train", "--index", "131", "-o", again}),
+                 {"mnist train 131", "label 1"});
+  const auto refused = [&](const std::string& index, const std::string& piece) {
+    check_refusal({"image", "--path", workshop.data(), "--index", index, "-o", workshop / "x.png"}, {piece});
+  };
+  refused("30", "--index 30: mnist has 30 test images");
+  refused("-1", "--index -1");
+  check_refusal({"image", "--path", workshop.data(), "-o", workshop / "x.jpg"}, {"expected a name in .png"});
+  check_refusal({"image", "-o", workshop / "x.png", "--set", "data.limit=1"}, {"data.limit: expected data.name or"});
+  BOOST_TEST(!std::filesystem::exists(workshop / "x.png"));
+}
+
+BOOST_FIXTURE_TEST_CASE(images_by_number_are_predicted_and_mapped, Trained) {
+  const std::string file = *this / "seven.png";
+  output_of({"image", "--path", data(), "--index", "7", "-o", file});
+  const std::string by_file = output_of({"predict", run, file}),
+                    by_number = output_of({"predict", run, "--index", "7,8"});
+  check_contains(by_number, {"mnist test 7, label 7: ", "mnist test 8, label 8: "});
+  BOOST_TEST(by_number.substr(by_number.find(": "), by_file.size() - by_file.find(": ")) ==
+             by_file.substr(by_file.find(": ")));
+  BOOST_TEST(output_of({"predict", run, "--data", "mnist", "--path", data(), "--index", "7,8"}) == by_number);
+  BOOST_TEST(output_of({"predict", run, "--index", "7", "--invert"}) != output_of({"predict", run, "--index", "7"}));
+  check_refusal({"predict", run, "--index", "30"}, {"--index 30: mnist has 30 test images"});
+  BOOST_TEST(output_of({"maps", run, "--index", "7"}) == run + "/test-7-maps.png\n");
+  BOOST_TEST(output_of({"maps", run, file}) == run + "/seven-maps.png\n");
+  check_refusal({"maps", run, file, "--index", "7"}, {"IMAGE is required, or --index"});
+}
+
+BOOST_FIXTURE_TEST_CASE(files_that_cannot_be_read_do_not_silence_the_others, Trained) {
+  const std::string good = *this / "a.png", broken = *this / "b.png", other = *this / "c.png";
+  write_image(good, pattern({1, 8, 8}, 3));
+  write_image(other, pattern({1, 8, 8}, 5));
+  heed::write_file(broken, "no image");
+  const Finished result = heed_with({"predict", run, good, broken, *this / "none.png", other});
+  BOOST_TEST(result.status == 2);
+  check_contains(result.out, {good + ": ", other + ": "});
+  BOOST_TEST(std::count(result.out.begin(), result.out.end(), '\n') == 2);
+  check_contains(result.err, {broken + ": not a readable", "none.png: there is no such file"});
+  BOOST_TEST(std::count(result.err.begin(), result.err.end(), '\n') == 2);
+}
+
+BOOST_AUTO_TEST_CASE(evaluation_that_does_not_arrive_is_an_error) {
+  const Trained trained;
+  const std::string line = program() + " eval " + trained.run + " >/dev/full";
+  BOOST_TEST(WEXITSTATUS(std::system((line + " 2>/dev/null").c_str())) == 2);
+}
+
+BOOST_FIXTURE_TEST_CASE(ones_own_images_in_one_command, OwnImages) {
+  const std::string printed = output_of(train({"--set", "train.epochs=2", "--set", "train.batch=4"}));
+  check_contains(printed, {"2 classes, 'dim', 'lit'", "44 images to train on, 4 to validate with, 12 to test", "grey",
+                           "the same in full: ", "--set model.classes=2", "test accuracy"});
+  const Experiment x = load_experiment(run + "/config.toml");
+  BOOST_TEST(x.data.name == "folder");
+  BOOST_TEST(x.data.path == tree);
+  BOOST_TEST(x.data.validation == 4);
+  BOOST_TEST(x.model.classes == 2);
+  BOOST_TEST(x.model.channels == 1);
+  BOOST_TEST(x.model.image == 12);
+  BOOST_TEST(x.train.batch == 4);  // --set has the last word
+  BOOST_TEST(x.data.mean[0] > 0.1);
+  BOOST_TEST(x.data.mean[0] < 0.6);
+
+  // The command that was printed trains the same.
+  const std::size_t start = printed.find("train ", printed.find("the same in full: "));
+  std::string again = printed.substr(start, printed.find('\n', start) - start);
+  again.replace(again.find(run), run.size(), directory / "again");
+  BOOST_TEST(std::system((program() + " " + again + " >/dev/null").c_str()) == 0);
+  check_same_run(run, directory / "again");
+}
+
+BOOST_FIXTURE_TEST_CASE(what_own_images_must_be, OwnImages) {
+  check_refusal({"train", "--images", tree, "--run", run, "--resume"}, {"--resume", "--images"});
+  check_refusal({"train", "--images", directory / "none", "--run", run}, {"none: there is no such directory"});
+  std::filesystem::remove_all(tree + "/lit");
+  check_refusal(train({}), {"--images " + tree + ": one class, 'dim'"});
+  std::filesystem::remove_all(tree + "/dim");
+  check_refusal(train({}), {tree + ": there are no class directories"});
+  BOOST_TEST(!std::filesystem::exists(run));
+}
+
+// Dark things on white paper, given to a model of bright things on black.
+BOOST_FIXTURE_TEST_CASE(backgrounds_unlike_the_training_sets_are_said, OwnImages) {
+  output_of(train({"--set", "train.epochs=1"}));
+  const std::string like = directory / "like.png", paper = directory / "paper.png";
+  save_png(like, square(20, 10, 200));
+  save_png(paper, square(20, 245, 55));
+  output_of({"predict", run, like});
+  const Finished said = heed_with({"predict", run, like, paper});
+  BOOST_TEST(said.status == 0);
+  check_contains(said.err, {"paper.png: its background is bright, that of the training images is dark; --invert"});
+  BOOST_TEST(std::count(said.err.begin(), said.err.end(), '\n') == 1);
+  const std::string inverted = output_of({"predict", run, paper, "--invert"}),
+                    plain = output_of({"predict", run, like});
+  BOOST_TEST(inverted.substr(inverted.rfind(": ")) == plain.substr(plain.rfind(": ")));
+  check_contains(heed_with({"maps", run, like, "--invert"}).err, {"its background is bright", "without --invert"});
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,74 @@
+// heed lr: the table, the suggestion and its picture.
+#include "heed/train/rate_range.h"
+
+#include "support/cli.h"
+
+#include <cmath>
+
+using namespace heed;
+using namespace heed::test;
+
+BOOST_AUTO_TEST_SUITE(cli_lr)
+
+BOOST_AUTO_TEST_CASE(the_rate_grows_and_the_loss_is_smoothed) {
+  const Workshop workshop;
+  RateRange range{1e-5, 1e-1, 21};
+  const RateTest test = test_rates(workshop.experiment(), range);
+  BOOST_REQUIRE(test.points.size() > 10);
+  double mean = 0;
+  for (std::size_t i = 0; i < test.points.size(); ++i) {
+    BOOST_TEST(std::abs(std::log10(test.points[i].lr) - (-5 + 0.2 * static_cast<double>(i))) < 1e-12);
+    mean = 0.95 * mean + 0.05 * test.points[i].loss;
+    BOOST_TEST(std::abs(test.points[i].smoothed - mean / (1 - std::pow(0.95, static_cast<double>(i + 1)))) < 1e-12);
+  }
+  // The first step is that of a run.
+  Experiment x = workshop.experiment();
+  x.train.max_steps = 1;
+  x.train.log_steps = true;
+  run(x, workshop / "run");
+  const std::string row = metrics_of(workshop / "run").at(1);
+  BOOST_TEST(std::abs(std::stod(row.substr(std::string("step,1,1,").size())) - test.points[0].loss) < 1e-9);
+}
+
+// Smoothed losses that fall by 1 for a factor of e, then by 3, and rise again.
+BOOST_AUTO_TEST_CASE(the_suggestion_follows_its_rule) {
+  std::vector<RatePoint> points;
+  const double slopes[] = {-1, -1, -3, -1, 2, 2};
+  double loss = 20;
+  for (int i = 0; i <= 6; ++i) {
+    points.push_back({std::exp(i), loss, loss});
+    if (i < 6) loss += slopes[i];
+  }
+  const RateAdvice found = *advice(points);
+  BOOST_TEST(std::abs(found.steepest - std::exp(2.5)) < 1e-9);
+  BOOST_TEST(found.least == std::exp(4));
+  BOOST_TEST(found.suggested() == std::exp(4) / 10);
+  for (RatePoint& point : points) point.smoothed = point.lr;
+  BOOST_TEST(!advice(points));
+}
+
+BOOST_AUTO_TEST_CASE(divergence_ends_the_test_and_leaves_no_numbers) {
+  const Workshop workshop;
+  const RateTest test = test_rates(workshop.experiment(), {1e-2, 1e30, 60});
+  BOOST_TEST(test.diverged);
+  BOOST_TEST(test.points.size() < 60);
+  for (const RatePoint& point : test.points) BOOST_TEST(std::isfinite(point.smoothed));
+}
+
+BOOST_AUTO_TEST_CASE(the_command_prints_draws_and_leaves_no_run) {
+  const Workshop workshop;
+  const std::string file = write_experiment(workshop, workshop.experiment()), picture = workshop / "lr.svg";
+  check_contains(output_of({"lr", file, "--steps", "60", "-o", picture}),
+                 {"learning rate", "smoothed", "suggestion: --set optim.lr=", picture});
+  check_contains(read_file(picture), {"<svg ", "learning rate", "smoothed"});
+  const std::string csv = output_of({"lr", file, "--steps", "5", "--csv", "-o", picture});
+  BOOST_TEST(csv.starts_with("step,lr,loss,smoothed_loss\n1,1e-07,"));
+  BOOST_TEST(std::count(csv.begin(), csv.end(), '\n') == 6);
+  BOOST_TEST(!std::filesystem::exists(workshop / "config.toml"));
+  check_refusal({"lr", file, "--from", "1", "--to", "0.1"}, {"--from is 1, --to 0.1"});
+  check_refusal({"lr", file, "--steps", "1"}, {"--steps"});
+  check_refusal({"lr", file, "-o", workshop / "none/x.svg"}, {"none/x.svg"});
+  check_refusal({"lr", workshop / "none.toml"}, {"none.toml"});
+}
+
+BOOST_AUTO_TEST_SUITE_END()

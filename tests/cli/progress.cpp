@@ -1,0 +1,139 @@
+// The line that heed train redraws, on a terminal of its own.
+#include "support/cli.h"
+
+#include <pty.h>
+#include <sys/ioctl.h>
+
+#include <csignal>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// The program on a pseudo-terminal of so many columns.
+class OnTerminal {
+ public:
+  OnTerminal(std::vector<std::string> arguments, unsigned short columns) {
+    arguments.insert(arguments.begin(), program());
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    const winsize size{24, columns, 0, 0};
+    process_ = forkpty(&terminal_, nullptr, nullptr, &size);
+    BOOST_REQUIRE(process_ >= 0);
+    if (process_ == 0) {
+      execv(argv[0], argv.data());
+      _exit(127);
+    }
+  }
+  OnTerminal(const OnTerminal&) = delete;
+  ~OnTerminal() {
+    close(terminal_);
+    if (process_ > 0) ::waitpid(process_, nullptr, 0);
+  }
+
+  void resize(unsigned short columns) const {
+    const winsize size{24, columns, 0, 0};
+    BOOST_REQUIRE(ioctl(terminal_, TIOCSWINSZ, &size) == 0);
+  }
+  void interrupt() const { ::kill(process_, SIGINT); }
+
+  /// What comes until `count` lines were drawn, or to the end.
+  std::string read_lines(int count) const {
+    std::string text;
+    char part[4096];
+    for (ssize_t got = 1; got > 0 && drawn(text) < count;) {
+      got = ::read(terminal_, part, sizeof part);  // fails once the program has ended
+      if (got > 0) text.append(part, static_cast<std::size_t>(got));
+    }
+    return text;
+  }
+
+ private:
+  static int drawn(const std::string& text) {
+    int count = 0;
+    for (std::size_t at = 0; (at = text.find("\033[Kepo", at)) != std::string::npos; ++at) ++count;
+    return count;
+  }
+
+  int terminal_ = -1;
+  pid_t process_ = -1;
+};
+
+/// The lines with a bar among what was read, without the last, which may be cut off.
+std::vector<std::string> bars(const std::string& text) {
+  std::vector<std::string> lines;
+  const std::string start = "\r\033[K";
+  for (std::size_t at = text.find(start); at != std::string::npos;) {
+    const std::size_t next = text.find(start, at + 1);
+    const std::string line = text.substr(at + start.size(), next - at - start.size());
+    const bool bar = line.find("█") != std::string::npos || line.find("░") != std::string::npos;
+    if (next != std::string::npos && bar) lines.push_back(line);
+    at = next;
+  }
+  return lines;
+}
+
+/// Columns that a line of text takes: bytes that do not continue a character.
+int columns_of(const std::string& line) {
+  return static_cast<int>(
+      std::count_if(line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
+struct LongRun : Workshop {
+  LongRun() : Workshop(1300, 10) {
+    Experiment x = experiment();
+    ask_for_everything(x);
+    x.train.epochs = 1000;
+    file = write_experiment(*this, x);
+  }
+  std::vector<std::string> train() const { return {"train", file, "--run", *this / "run"}; }
+  std::string file;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(cli_progress)
+
+BOOST_FIXTURE_TEST_CASE(the_line_fits_the_terminal_and_follows_its_width, LongRun) {
+  const OnTerminal terminal(train(), 80);
+  std::vector<std::string> lines = bars(terminal.read_lines(4));
+  BOOST_TEST(lines.size() >= 2u);
+  for (const std::string& line : lines) {
+    BOOST_TEST(columns_of(line) < 80, line);
+    BOOST_TEST(line.find('\n') == std::string::npos);
+    check_contains(line, {"epoch 1/1000 ", "/80  loss ", "accuracy", " left"});
+  }
+  terminal.resize(40);
+  terminal.read_lines(2);  // drawn before
+  lines = bars(terminal.read_lines(4));
+  BOOST_TEST(lines.size() >= 2u);
+  for (const std::string& line : lines) {
+    BOOST_TEST(columns_of(line) < 40, line);
+    check_contains(line, {"/80  loss "});
+  }
+  terminal.resize(200);
+  terminal.read_lines(2);
+  lines = bars(terminal.read_lines(4));
+  for (const std::string& line : lines) check_contains(line, {"images/s"});
+  terminal.interrupt();
+  check_contains(terminal.read_lines(1 << 20), {"interrupted and saved"});
+}
+
+BOOST_FIXTURE_TEST_CASE(a_terminal_of_a_few_columns, LongRun) {
+  const OnTerminal terminal(train(), 5);
+  const std::string text = terminal.read_lines(4);
+  int lines = 0;
+  for (std::size_t at = 0; (at = text.find("\033[Kepo", at)) != std::string::npos; ++at) {
+    const std::size_t end = text.find('\r', at);
+    if (end == std::string::npos || text.compare(end, 2, "\r\n") == 0) continue;  // cut off, or an epoch's own line
+    BOOST_TEST(text.substr(at + 3, end - at - 3) == "epoc");
+    ++lines;
+  }
+  BOOST_TEST(lines > 0);
+  terminal.interrupt();
+  terminal.read_lines(1 << 20);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

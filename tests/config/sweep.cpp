@@ -1,0 +1,124 @@
+// Sweeps: what becomes of arms, grids and seeds, and what is refused.
+#include "heed/config/sweep.h"
+
+#include "heed/base/suggest.h"
+#include "heed/io/file.h"
+#include "support/temporary.h"
+
+#include <boost/test/unit_test.hpp>
+
+using namespace heed;
+
+namespace {
+
+/// A directory with experiments to begin with.
+struct Sweeps {
+  Sweeps() {
+    write_file(directory / "e-plain.toml",
+               "[model]\nimage = 8\nchannels = 1\npatch = 4\ndim = 8\ndepth = 2\nheads = 2\nhidden = 16\nclasses = 3\n"
+               "[train]\nepochs = 2\n");
+    write_file(directory / "e-sima.toml",
+               fmt::format("base = \"{}\"\n[attention]\nmechanism = \"sima\"\n[train]\nepochs = 5\n", plain()));
+  }
+
+  std::string plain() const { return directory / "e-plain.toml"; }
+  std::string base() const { return fmt::format("base = \"{}\"\n", plain()); }
+  std::string files() const { return fmt::format("arm_files = \"{}\"\n", (directory / "e-*.toml").string()); }
+  std::string path() const { return directory / "sweep.toml"; }
+
+  std::vector<SweepCell> load(const std::string& text, const std::vector<std::string>& sets = {}) const {
+    write_file(path(), text);
+    return load_sweep(path(), sets);
+  }
+
+  /// Arms with their seeds: "a 1, a 2".
+  std::string names(const std::string& text) const {
+    std::string names;
+    for (const SweepCell& cell : load(text))
+      names += fmt::format("{}{} {}", names.empty() ? "" : ", ", cell.arm, cell.seed());
+    return names;
+  }
+
+  std::string error(const std::string& text) const {
+    return error_of([&] { load(text); }, path());
+  }
+
+  TemporaryDirectory directory;
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(config_sweep, Sweeps)
+
+BOOST_AUTO_TEST_CASE(cells_are_arms_times_grid_times_seeds) {
+  BOOST_TEST(names(base()) == "sweep 1");
+  BOOST_TEST(names(base() + "seeds = 3\n") == "sweep 1, sweep 2, sweep 3");
+  BOOST_TEST(names(base() + "seeds = [7, 5]\n[arms.b]\n[arms.a]\nmodel.heads = 1\n") == "b 7, b 5, a 7, a 5");
+  BOOST_TEST(names(files()) == "plain 1, sima 1");
+  BOOST_TEST(names(base() + "[grid]\noptim.lr = [1e-3, 3e-3]\nmodel.heads = [1, 4]\n") ==
+             "lr=0.001:heads=1 1, lr=0.001:heads=4 1, lr=0.003:heads=1 1, lr=0.003:heads=4 1");
+  BOOST_TEST(names(files() + "[grid]\ndata.augment = [[], [\"crop\", \"flip\"]]\n") ==
+             "plain:augment= 1, plain:augment=crop+flip 1, sima:augment= 1, sima:augment=crop+flip 1");
+  BOOST_TEST(names(base() + "[grid.attention]\nsima.scale = [1, 2]\nsoft.scale = [\"x\"]\n") ==
+             "attention.sima.scale=1:attention.soft.scale=x 1, attention.sima.scale=2:attention.soft.scale=x 1");
+}
+
+BOOST_AUTO_TEST_CASE(later_lines_win) {
+  const auto epochs = [&](const std::string& text, const std::vector<std::string>& sets = {}) {
+    return load(text, sets).back().experiment.train.epochs;
+  };
+  BOOST_TEST(epochs(files()) == 5);  // its file over the file's base
+  BOOST_TEST(epochs(files() + "[train]\nepochs = 6\n") == 6);
+  BOOST_TEST(epochs(files() + "[train]\nepochs = 6\n[arms.sima]\ntrain.epochs = 7\n") == 7);
+  BOOST_TEST(names(files() + "[arms.sima]\n[arms.other]\nbase = \"" + plain() + "\"\nmodel.heads = 1\n") ==
+             "other 1, plain 1, sima 1");
+  BOOST_TEST(epochs(files() + "[train]\nepochs = 6\n[grid]\ntrain.epochs = [8]\n") == 8);
+  BOOST_TEST(epochs(files() + "[grid]\ntrain.epochs = [8]\n", {"train.epochs=9"}) == 9);
+  BOOST_TEST(load(base() + "[arms.a]\nattention.mechanism = \"soft\"\nattention.landmarks = 4\n")[0]
+                 .experiment.attention.options.at("landmarks")
+                 .text == "4");
+}
+
+BOOST_AUTO_TEST_CASE(an_arm_may_have_a_base_of_its_own) {
+  const auto cells =
+      load(base() + fmt::format("[arms.a]\n[arms.b]\nbase = \"{}\"\n", (directory / "e-sima.toml").string()));
+  BOOST_TEST(cells.at(0).experiment.attention.mechanism.at(0) == "softmax");
+  BOOST_TEST(cells.at(1).experiment.attention.mechanism.at(0) == "sima");
+}
+
+BOOST_AUTO_TEST_CASE(what_is_refused) {
+  BOOST_TEST(error("seeds = 2\n") == ": has no 'base'; expected the experiment that it begins with");
+  BOOST_TEST(error("base = \"none.toml\"\n") ==
+             ":1: base 'none.toml' does not exist (paths are relative to the working directory)");
+  BOOST_TEST(error(base() + "seeds = []\n") ==
+             ":2: 'seeds': expected a list of numbers, or how many, found an empty list");
+  BOOST_TEST(error(base() + "seeds = 0\n") == ":2: 'seeds' = 0; expected 1 to 4096");
+  BOOST_TEST(error(base() + "seeds = [1, -1]\n").starts_with(":2: 'seeds': expected a list of numbers"));
+  BOOST_TEST(error(base() + "seed = [1]\n") == ":2: unknown key 'seed'; did you mean 'seeds'?");
+  BOOST_TEST(error(base() + "[optim]\nlearning_rate = 1\n") ==
+             ":3: unknown key 'optim.learning_rate'; did you mean 'optim.lr'?");
+  BOOST_TEST(error(base() + "[grid]\noptim.lr = []\n") ==
+             ":3: 'grid.optim.lr': expected a list of the values that optim.lr takes, found an empty list");
+  BOOST_TEST(error(base() + "[grid]\noptim.lr = 1\n") ==
+             ":3: 'grid.optim.lr': expected a list of the values that optim.lr takes, found an integer");
+  BOOST_TEST(error(base() + "[grid]\noptim.lr = [\"x\"]\n") == ":3: 'optim.lr': expected a number, found a string");
+  BOOST_TEST(error(base() + "[grid]\noptim.rate = [1]\n").starts_with(":3: unknown key 'optim.rate'"));
+  BOOST_TEST(error(base() + "[arms.a]\nmodel.widths = 2\n").starts_with(":3: unknown key 'model.widths'"));
+  BOOST_TEST(error(base() + "[arms]\n") == ":2: [arms] is empty");
+  BOOST_TEST(error(base() + "[arms]\na = 1\n") == ": 'arms.a': expected a table, found an integer");
+  BOOST_TEST(error(base() + "[arms.a]\n[arms.b]\n") == ": a, seed 1, and b, seed 1, are the same experiment");
+  BOOST_TEST(error(base() + "seeds = [2, 2]\n") == ": sweep, seed 2, and sweep, seed 2, are the same experiment");
+  BOOST_TEST(error(base() + "[grid]\nmodel.heads = [2, 3]\n") ==
+             ": heads=3: [model] heads = 3 does not divide dim = 8");
+  BOOST_TEST(error("arm_files = \"x.toml\"\n").starts_with(":1: 'arm_files': 'x.toml' has no *"));
+  BOOST_TEST(error("arm_files = \"none-*.toml\"\n") == ":1: 'arm_files': no file is called 'none-*.toml'");
+  std::string many = base() + "[grid]\n";
+  for (const char* key : {"train.batch", "train.piece", "train.epochs", "model.hidden"})
+    many += fmt::format("{} = [1, 2, 3, 4, 5, 6, 7, 8, 9]\n", key);
+  BOOST_TEST(error(many) == ": has 6561 experiments or more; expected at most 4096");
+  write_file(path(), base());
+  BOOST_TEST(error_of([&] { load_sweep(path(), {"base=x.toml"}); }) ==
+             "--set 'base=x.toml': a sweep has the base that its file names");
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,56 @@
+// Line charts: where points come to lie, and what stands around them.
+#include "heed/draw/line_chart.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+
+using namespace heed;
+
+namespace {
+
+bool has(const std::string& picture, const std::string& piece) { return picture.find(piece) != std::string::npos; }
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(draw_line_chart)
+
+BOOST_AUTO_TEST_CASE(points_lie_between_the_ends_of_the_axes) {
+  const std::string picture = svg({"title", "x", "y", false, {{"a", {{0, 0}, {5, 1}, {10, 0.25}}}}, {}});
+  BOOST_TEST(has(picture, "<path d=\" M70.0 400.0 L355.0 44.0 L640.0 311.0\""), picture);
+  for (const char* label : {">title<", ">x<", ">y<", ">a<", ">10<", ">0.2<"}) BOOST_TEST(has(picture, label), label);
+}
+
+BOOST_AUTO_TEST_CASE(a_logarithmic_axis_has_powers_of_ten) {
+  const std::string picture = svg({"", "", "", true, {{"a", {{1e-3, 0}, {1e-2, 1}, {1e-1, 2}}}}, {{1e-2, "here"}}});
+  BOOST_TEST(has(picture, "M70.0 400.0 L355.0 222.0 L640.0 44.0"));
+  for (const char* label : {">0.001<", ">0.01<", ">0.1<", ">here<"}) BOOST_TEST(has(picture, label), label);
+  BOOST_TEST(has(picture, "<line x1=\"355.0\" y1=\"44.0\" x2=\"355.0\" y2=\"400.0\" stroke=\"#d55e00\""));
+}
+
+BOOST_AUTO_TEST_CASE(what_is_not_finite_breaks_the_line) {
+  const std::string picture = svg({"", "", "", false, {{"a", {{0, 0}, {1, NAN}, {2, 1}, {3, INFINITY}, {4, 1}}}}, {}});
+  BOOST_TEST(has(picture, "d=\" M70.0 400.0 M355.0 44.0 M640.0 44.0\""), picture);
+  BOOST_TEST(!has(picture, "nan"));
+  BOOST_TEST(!has(picture, "inf"));
+}
+
+BOOST_AUTO_TEST_CASE(a_single_point_has_room_around_it) {
+  for (const bool log : {false, true}) {
+    const std::string picture = svg({"", "", "", log, {{"a", {{3, 7}}}}, {}});
+    BOOST_TEST(has(picture, " M355.0 222.0"), picture);
+    BOOST_TEST(!has(picture, "nan"));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(many_lines_are_told_apart_and_names_are_text) {
+  LineChart chart{"a & b", "", "", false, {}, {}};
+  for (int i = 0; i < 40; ++i) chart.lines.push_back({"<" + std::to_string(i) + ">", {{0, 0}, {1, i}}});
+  const std::string picture = svg(chart);
+  BOOST_TEST(has(picture, "a &amp; b"));
+  BOOST_TEST(has(picture, ">&lt;39&gt;<"));
+  BOOST_TEST(has(picture, "height=\"790\""));
+  BOOST_TEST(has(picture, "stroke=\"#0072b2\" stroke-width=\"1.6\" stroke-dasharray=\"6 3\""));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,193 @@
+// Weights of one model for another: what is taken, in part, interpolated, new and unused.
+#include "heed/attention/mechanism.h"
+#include "heed/io/json.h"
+#include "heed/io/weights.h"
+#include "heed/nn/vit.h"
+#include "heed/train/run.h"
+#include "support/training.h"
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+using Status = TakenTensor::Status;
+
+Experiment with_mechanism(const std::string& mechanism, const std::map<std::string, std::string>& options = {}) {
+  Experiment x = Workshop(10, 10).experiment();
+  x.attention.mechanism = {mechanism};
+  for (const auto& [name, text] : options) x.attention.options[name].text = text;
+  return x;
+}
+
+Parameters<float> weights_of(const Experiment& x, std::uint64_t seed) {
+  Parameters<float> parameters(VisionTransformer(x.model, x.attention).parameters());
+  parameters.initialise(seed);
+  return parameters;
+}
+
+/// A model's weights for another.
+struct Given {
+  TemporaryDirectory directory;
+  std::string path = directory / "w.safetensors";
+  Parameters<float> source, before, model;
+
+  Given(const Experiment& from, const Experiment& to)
+      : source(weights_of(from, 1)), before(weights_of(to, 2)), model(before) {
+    SafetensorsWriter writer;
+    add_weights(writer, source);
+    writer.write(path);
+  }
+  TakenWeights take(MatchingRules rules) {
+    if (rules.parts.empty()) rules.parts = {"q", "k", "v"};
+    if (rules.file_parts.empty()) rules.file_parts = {{"q", 16}, {"k", 16}, {"v", 16}};
+    return load_matching(SafetensorsFile(path), model, rules);
+  }
+  View<const float> in_source(const std::string& name) const { return std::as_const(source)[source.list().find(name)]; }
+  View<const float> in_model(const std::string& name) const { return std::as_const(model)[model.list().find(name)]; }
+  View<const float> in_before(const std::string& name) const { return std::as_const(before)[before.list().find(name)]; }
+};
+
+TakenTensor find(const TakenWeights& taken, const std::string& name) {
+  for (const TakenTensor& tensor : taken.tensors)
+    if (tensor.name == name) return tensor;
+  BOOST_FAIL("no tensor " << name);
+  return {};
+}
+
+bool same(View<const float> a, View<const float> b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
+
+const std::string qkv = "blocks.1.attn.qkv.weight";
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(io_matching)
+
+BOOST_AUTO_TEST_CASE(the_same_model_is_loaded_whole) {
+  const Experiment x = with_mechanism("softmax");
+  Given given(x, x);
+  const TakenWeights taken = given.take({});
+  for (const TakenTensor& tensor : taken.tensors) BOOST_TEST((tensor.status == Status::loaded), tensor.name);
+  BOOST_TEST(taken.unused.empty());
+  BOOST_TEST(taken.numbers == given.model.list().trainable_elements());
+  BOOST_TEST(std::equal(given.source.data(), given.source.data() + given.source.size(), given.model.data()));
+}
+
+BOOST_AUTO_TEST_CASE(softmax_into_aft_takes_all_of_qkv) {
+  Given given(with_mechanism("softmax"), with_mechanism("aft", {{"variant", "full"}}));
+  const TakenWeights taken = given.take({});
+  BOOST_TEST((find(taken, qkv).status == Status::loaded));
+  BOOST_TEST(same(given.in_model(qkv), given.in_source(qkv)));
+  BOOST_TEST(std::any_of(taken.tensors.begin(), taken.tensors.end(), [&](const TakenTensor& tensor) {
+    return tensor.status == Status::fresh && tensor.reason == "not in the file" &&
+           same(given.in_model(tensor.name), given.in_before(tensor.name));
+  }));
+  BOOST_TEST(taken.unused.empty());
+}
+
+// SOFT has q and v; its q are the keys, too.
+BOOST_AUTO_TEST_CASE(softmax_into_soft_takes_q_and_v) {
+  Given given(with_mechanism("softmax"), with_mechanism("soft", {{"landmarks", "4"}}));
+  const TakenWeights taken = given.take({});
+  const TakenTensor tensor = find(taken, qkv);
+  BOOST_TEST((tensor.status == Status::loaded), tensor.reason);
+  BOOST_TEST(tensor.rows == 32);
+  const View<const float> from = given.in_source(qkv), to = given.in_model(qkv);
+  BOOST_TEST(std::equal(to.begin(), to.begin() + 16 * 16, from.begin()));
+  BOOST_TEST(std::equal(to.begin() + 16 * 16, to.end(), from.begin() + 32 * 16));
+}
+
+// As the paper does it: v alone, no positions, no class token.
+BOOST_AUTO_TEST_CASE(parts_and_patterns_choose) {
+  Experiment to = with_mechanism("softmax");
+  to.model.pool = "mean";
+  Given given(with_mechanism("softmax"), to);
+  const TakenWeights taken = given.take({.skip = {"pos_*", "cls_token"}, .parts = {"v"}});
+  const TakenTensor tensor = find(taken, qkv);
+  BOOST_TEST((tensor.status == Status::part));
+  BOOST_TEST(tensor.rows == 16);
+  BOOST_TEST(tensor.of == 48);
+  BOOST_TEST(tensor.reason == "without q (not asked for), k (not asked for)");
+  const View<const float> from = given.in_source(qkv), to_rows = given.in_model(qkv), before = given.in_before(qkv);
+  BOOST_TEST(std::equal(to_rows.begin(), to_rows.begin() + 32 * 16, before.begin()));
+  BOOST_TEST(std::equal(to_rows.begin() + 32 * 16, to_rows.end(), from.begin() + 32 * 16));
+  BOOST_TEST((find(taken, "pos_embed").status == Status::fresh));
+  BOOST_TEST(find(taken, "pos_embed").reason == "skipped by 'pos_*'");
+  BOOST_TEST(taken.unused == (std::vector<std::string>{"cls_token", "pos_embed"}), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(positions_of_another_grid) {
+  Experiment to = with_mechanism("softmax");
+  to.model.image = 16;
+  Given given(with_mechanism("softmax"), to);
+  BOOST_TEST(find(given.take({}), "pos_embed").reason == "of shape [1, 5, 16] in the file, [1, 17, 16] here");
+  BOOST_TEST(same(given.in_model("pos_embed"), given.in_before("pos_embed")));
+  BOOST_TEST((find(given.take({.positions = true}), "pos_embed").status == Status::interpolated));
+  const View<const float> rows = given.in_model("pos_embed"), from = given.in_source("pos_embed");
+  BOOST_TEST(std::equal(rows.begin(), rows.begin() + 16, from.begin()));  // the class token's
+  BOOST_TEST(!same(rows, given.in_before("pos_embed")));
+}
+
+BOOST_AUTO_TEST_CASE(what_is_refused) {
+  Experiment wide = with_mechanism("softmax");
+  wide.model.dim = 32;
+  wide.model.hidden = 40;
+  wide.model.classes = 7;
+  wide.model.patch = 2;
+  Given given(with_mechanism("softmax"), wide);
+  BOOST_TEST(error_of([&] { given.take({}); }, given.path) ==
+             ": no tensor of the file fits the model: nothing would be loaded");
+  BOOST_TEST(error_of([&] { given.take({.skip = {"pos_embd"}}); }) ==
+             "train.init_skip: 'pos_embd' is no tensor of the model or of " + given.path +
+                 "; did you mean 'pos_embed'?");
+  BOOST_TEST(std::equal(given.before.data(), given.before.data() + given.before.size(), given.model.data()));
+}
+
+// A run records where its weights came from, and takes a run's directory for its best weights.
+BOOST_AUTO_TEST_CASE(a_run_begins_with_weights_of_another_mechanism) {
+  const Workshop workshop;
+  Experiment x = workshop.experiment();
+  x.train.epochs = 1;
+  run(x, workshop / "softmax");
+  x.attention.mechanism = {"aft"};
+  x.attention.options["variant"].text = "full";
+  BOOST_TEST(error_of([&] {
+               run(x, workshop / "aft", false, workshop / "softmax");
+             }).ends_with("; --set train.init=matching takes what fits"));
+  x.train.init = "matching";
+  x.train.init_skip = {"head.*"};
+  run(x, workshop / "aft", false, workshop / "softmax");
+  const Json json = Json::parse(read_file(workshop / "aft/init.json"));
+  const std::string file = workshop / "softmax/best.safetensors";
+  BOOST_TEST(json.at("file").text() == file);
+  BOOST_TEST(json.at("crc32").text() == SafetensorsFile(file).checksum());
+  BOOST_TEST(json.at("tensors").at("head.bias").at("status").text() == "new");
+  BOOST_TEST(json.at("tensors").at(qkv).at("status").text() == "loaded");
+  BOOST_TEST(json.at("unused").items().size() == 2u);
+  BOOST_TEST(error_of([&] { run(x, workshop / "other", false, workshop / "data"); }).ends_with("or a file"));
+
+  // Resumed, it keeps them, whatever the keys about them say.
+  x.train.init = "strict";
+  x.train.init_skip = {};
+  BOOST_TEST((run(x, workshop / "aft", true) == Outcome::finished));
+}
+
+// The error of a model that does not fit says what would help.
+BOOST_AUTO_TEST_CASE(cures_are_named) {
+  const Workshop workshop;
+  Experiment x = workshop.experiment();
+  x.train.epochs = 1;
+  run(x, workshop / "first");
+  const auto refusal = [&](const Experiment& y) {
+    return error_of([&] { run(y, workshop / "next", false, workshop / "first"); });
+  };
+  Experiment other = x;
+  other.model.patch = 2;
+  BOOST_TEST(refusal(other).ends_with("; --set train.init_positions=true interpolates it"));
+  other = x;
+  other.model.hidden = 25;
+  BOOST_TEST(refusal(other).ends_with("; --set train.init=matching takes what fits"));
+  BOOST_TEST(!std::filesystem::exists(workshop / "next"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
