@@ -49,7 +49,8 @@ void depthwise_backward(const Windows& w, MatrixFor<T> dy, MatrixFor<T> W, Updat
   });
 }
 
-/// Its gradient by W: dW[tap,c] (+)= sum over places of dy[place,c] x[place under the tap,c].
+/// Its gradient by W: dW[tap,c] (+)= sum over places of dy[place,c] x[place under the tap,c]. Beside padding, fast
+/// float does not see gradients that are not finite.
 template <class T>
 void depthwise_weight_gradient(const Windows& w, MatrixFor<T> x, MatrixFor<T> dy, Update update, Matrix<T> dW) {
   detail::for_each_place(w, [&](Index place, Index tap, Index from) {
