@@ -1,59 +1,18 @@
 #include "heed/nn/vit.h"
 
-#include "heed/base/suggest.h"
+#include "convolution.h"
+#include "mechanism_choice.h"
 #include "heed/ops/patch_embedding.h"
-
-#include <cmath>
-#include <set>
 
 namespace heed {
 
 namespace {
 
-/// The configuration, or an Error that says what is wrong with it.
-const ModelConfig& checked(const ModelConfig& model, const AttentionConfig& attention) {
+Experiment experiment_of(const ModelConfig& model, const AttentionConfig& attention) {
   Experiment experiment;
   experiment.model = model;
   experiment.attention = attention;
-  validate(experiment);
-  return model;
-}
-
-template <class List>
-const std::string& of_block(const List& list, Index block) {
-  return list[list.size() == 1 ? 0 : static_cast<std::size_t>(block)];
-}
-
-bool contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-/// Every option must mean something to a mechanism that is used.
-void check_options(const AttentionConfig& attention) {
-  std::vector<std::string> known;
-  for (const std::string& mechanism : attention.mechanism)
-    for (std::string& name : option_names(find_mechanism(mechanism))) known.push_back(std::move(name));
-  for (const auto& [name, value] : attention.options)
-    require(contains(known, name), "{}: no mechanism of this model has an option '{}'{}", value.where, name,
-            known.empty() ? std::string() : suggestion(name, known));
-  for (const auto& [mechanism, options] : attention.per_mechanism) {
-    const std::vector<std::string> own = option_names(find_mechanism(mechanism));
-    for (const auto& [name, value] : options)
-      require(contains(own, name), "{}: {} has no option '{}'{}", value.where, mechanism, name,
-              own.empty() ? std::string() : suggestion(name, own));
-  }
-}
-
-/// The mechanism of one block: options for all blocks that it knows, then its own table over them.
-std::unique_ptr<Mechanism> mechanism_of(const AttentionConfig& attention, Index block) {
-  const std::string& name = of_block(attention.mechanism, block);
-  const std::vector<std::string> known = option_names(find_mechanism(name));
-  OptionValues values;
-  for (const auto& [option, value] : attention.options)
-    if (contains(known, option)) values[option] = value.text;
-  if (const auto own = attention.per_mechanism.find(name); own != attention.per_mechanism.end())
-    for (const auto& [option, value] : own->second) values[option] = value.text;
-  return make_mechanism(name, values);
+  return experiment;
 }
 
 std::vector<Block> make_blocks(ParameterList& list, const ModelConfig& model, const AttentionConfig& attention,
@@ -63,26 +22,24 @@ std::vector<Block> make_blocks(ParameterList& list, const ModelConfig& model, co
   AttentionShape shape;
   shape.class_token = model.pool == "cls";
   shape.grid_height = shape.grid_width = side;
-  shape.queries = side * side + shape.class_token;
+  shape.queries = shape.keys = side * side + shape.class_token;
   std::vector<Block> blocks;
   for (Index i = 0; i < model.depth; ++i) {
     // Stochastic depth grows linearly from 0 at the first block (arXiv:1603.09382, Section 3).
     const double rate =
         model.depth == 1 ? 0 : drop_path * static_cast<double>(i) / static_cast<double>(model.depth - 1);
     BlockOptions options{dropout, rate, static_cast<std::uint64_t>(i)};
-    if (of_block(model.linear, i) == "adder") options.adder = adder_options(model);
+    if (item_of(model.linear, i) == "adder") options.adder = adder_options(model);
     blocks.emplace_back(list, "blocks." + std::to_string(i), model, mechanism_of(attention, i), shape, options);
   }
   return blocks;
 }
 
-Initial convolution_initial(Index fan_in) { return Initial::uniform(1 / std::sqrt(static_cast<double>(fan_in))); }
-
 }  // namespace
 
 VisionTransformer::VisionTransformer(const ModelConfig& model, const AttentionConfig& attention, double dropout,
                                      double drop_path)
-    : config_(checked(model, attention)), dropout_(dropout) {
+    : ImageModel(experiment_of(model, attention)), dropout_(dropout) {
   const Index side = model.image / model.patch, fan_in = model.channels * model.patch * model.patch;
   const bool cls = model.pool == "cls";
   if (cls) class_token_ = list_.add({"cls_token", {1, 1, model.dim}, Initial::truncated_normal(0.02), false});
@@ -94,10 +51,6 @@ VisionTransformer::VisionTransformer(const ModelConfig& model, const AttentionCo
   blocks_ = make_blocks(list_, model, attention, dropout, drop_path);
   norm_.emplace(list_, "norm", model.dim);
   head_.emplace(list_, "head", model.dim, model.classes);
-}
-
-ModelInput<float> VisionTransformer::example() const {
-  return {.images = {nullptr, Shape{1, config_.channels, config_.image, config_.image}}};
 }
 
 /// Far above what a block of any mechanism takes per product of its sizes.
@@ -112,10 +65,7 @@ double VisionTransformer::most_operations() const {
 
 template <class T>
 Var<T> VisionTransformer::embed(Tape<T>& tape, View<const T> images) const {
-  const Shape& shape = images.shape();
-  require(shape.rank() == 4 && shape[1] == config_.channels && shape[2] == config_.image && shape[3] == config_.image,
-          "[model] images have shape {}; expected [B, {}, {}, {}]", shape, config_.channels, config_.image,
-          config_.image);
+  require_images(images.shape());
   const typename Tape<T>::Scope patch_scope(tape, patch_name_);
   const Var<T> patches =
       patch_embedding(tape.constant(images), tape.parameter(patch_weight_), tape.parameter(patch_bias_));
@@ -144,10 +94,7 @@ Var<T> VisionTransformer::run_logits(const ModelPass<T>& pass) const {
 
 template <class T>
 Var<T> VisionTransformer::run_penalty(Tape<T>& tape) const {
-  Var<T> total;
-  for (const Block& block : blocks_)
-    if (const Var<T> term = block.penalty(tape)) total = total ? add(total, term) : term;
-  return total;
+  return sum_of_penalties(tape, blocks_);
 }
 
 template Var<float> VisionTransformer::run_logits(const ModelPass<float>&) const;

@@ -10,14 +10,6 @@ namespace {
 /// Gradients of a mechanism's own tensors are summed over so many pieces of the batch side by side.
 constexpr Index attention_pieces = 8;
 
-/// Scratch memory of the calling thread, kept between calls.
-template <class T>
-AttentionMemory<T> thread_scratch(Index count) {
-  thread_local Buffer<T> buffer;
-  if (buffer.size() < count) buffer = Buffer<T>(count);
-  return {buffer.data()};
-}
-
 /// The values of some tensors, as long as the pass.
 template <class T>
 std::span<const View<const T>> values_of(Tape<T>& tape, std::span<const Var<T>> tensors) {
@@ -56,9 +48,8 @@ struct AttentionWork {
   AttentionShape shape;
   AttentionMemorySize size;
   Index images;
-  std::array<Var<T>, 3> qkv;  ///< three tensors, or one three times; those that it does not use are left out
-  std::array<detail::HeadsPlace, 3> places;
-  detail::HeadsPlace out_place;
+  AttentionOperands<T> of;
+  HeadsPlace out_place;
   std::span<const Var<T>> shared;
   std::span<const View<const T>> shared_values;
   Products products;
@@ -75,10 +66,11 @@ struct AttentionWork {
   AttentionMemory<T> saved_of(Index image) const { return {saved + image * size.saved}; }
 
   AttentionInput<T> input(Index image) const {
-    const auto heads = [&](std::size_t i) {
-      return places[i].template of<const T>(qkv[i] ? qkv[i].data() : nullptr, image);
-    };
-    AttentionInput<T> in{.shape = shape, .q = heads(0), .k = heads(1), .v = heads(2), .products = products};
+    AttentionInput<T> in{.shape = shape,
+                         .q = of.heads(0, image),
+                         .k = of.heads(1, image),
+                         .v = of.heads(2, image),
+                         .products = products};
     if (prepared())
       in.prepared = {shared_values[0].data()};
     else
@@ -89,7 +81,7 @@ struct AttentionWork {
   void forward(T* out) const {
     parallel_for(images, [=, *this](Index image) {
       mechanism->forward(AttentionForward<T>{input(image), out_place.template of<T>(out, image), saved_of(image),
-                                             thread_scratch<T>(size.scratch)});
+                                             AttentionMemory<T>{thread_memory<T>(size.scratch)}});
     });
   }
 
@@ -109,12 +101,12 @@ struct AttentionWork {
       else
         gradient.parameters = divide(share, gradients.subspan(static_cast<std::size_t>(piece) * shared.size()));
       for (Index image = images * piece / shares_count; image < images * (piece + 1) / shares_count; ++image) {
-        gradient.q = places[0].template of<T>(dqkv[0], image);
-        gradient.k = places[1].template of<T>(dqkv[1], image);
-        gradient.v = places[2].template of<T>(dqkv[2], image);
+        gradient.q = of.places[0].template of<T>(dqkv[0], image);
+        gradient.k = of.places[1].template of<T>(dqkv[1], image);
+        gradient.v = of.places[2].template of<T>(dqkv[2], image);
         mechanism->backward(AttentionBackward<T>{input(image), out_place.template of<const T>(dout.value(), image),
                                                  out_place.template of<const T>(dout.data(), image), saved_of(image),
-                                                 thread_scratch<T>(size.scratch), gradient});
+                                                 AttentionMemory<T>{thread_memory<T>(size.scratch)}, gradient});
       }
     });
     add_shares(tape, shares, shares_count);
@@ -124,6 +116,7 @@ struct AttentionWork {
   /// Where the gradients of q, k and v go, and how all three are written. Operands that are one tensor share one
   /// gradient; one that nobody wants goes to a place of its own.
   std::array<T*, 3> operand_gradients(Tape<T>& tape, Update& update) const {
+    const auto& qkv = of.qkv;
     std::array<typename Tape<T>::Target, 3> targets;
     for (std::size_t i = 0; i < 3; ++i) {
       if (!qkv[i]) continue;
@@ -171,8 +164,8 @@ struct OwnTensors {
 /// The operation behind both forms below.
 template <class T>
 Var<T> run_attention(const Mechanism& mechanism, AttentionWork<T> work, const Shape& out, OwnTensors<T> own) {
-  const Var<T> any = work.qkv[0] ? work.qkv[0] : work.qkv[2];
-  Tape<T>& tape = tape_of(mechanism.name(), any, work.qkv[0], work.qkv[1], work.qkv[2]);
+  const auto& qkv = work.of.qkv;
+  Tape<T>& tape = tape_of(mechanism.name(), qkv[2], qkv[0], qkv[1]);
   work.mechanism = &mechanism;
   work.size = mechanism.memory(work.shape);
   work.products = tape.pass().products;
@@ -186,7 +179,7 @@ Var<T> run_attention(const Mechanism& mechanism, AttentionWork<T> work, const Sh
 
   Cost cost = work.images * mechanism.cost(work.shape);
   const auto operands = tape.template list<Var<T>>(3 + work.shared.size());
-  std::copy(work.qkv.begin(), work.qkv.end(), operands.begin());
+  std::copy(qkv.begin(), qkv.end(), operands.begin());
   std::copy(work.shared.begin(), work.shared.end(), operands.begin() + 3);
   for (const Var<T>& tensor : work.shared)
     if (tape.wanted(tensor)) cost.backward.add += (work.pieces() - 1) * tensor.size();
@@ -197,14 +190,43 @@ Var<T> run_attention(const Mechanism& mechanism, AttentionWork<T> work, const Sh
 
 }  // namespace
 
-std::array<detail::HeadsPlace, 3> detail::packed_places(const AttentionLayout& layout, Index tokens) {
+template <class T>
+AttentionOperands<T> packed_operands(Var<T> x, const AttentionLayout& layout) {
+  const Index tokens = x.shape().rank() == 3 ? x.shape()[1] : 0;
+  require(tokens > 0 && x.shape()[2] == layout.total(), "[attention] x has shape {}; expected [B, N, {}]", x.shape(),
+          layout.total());
   const std::array<Index, 3> widths{layout.query_width, layout.key_width, layout.value_width};
   const std::array<Index, 3> heads{layout.heads, layout.key_heads, layout.key_heads};
-  std::array<HeadsPlace, 3> places;
+  AttentionOperands<T> of;
   Index offset = 0;
-  for (std::size_t i = 0; i < 3; offset += heads[i] * widths[i], ++i)
-    places[i] = {offset, tokens * layout.total(), heads[i], widths[i], tokens, widths[i], layout.total()};
-  return places;
+  for (std::size_t i = 0; i < 3; offset += heads[i] * widths[i], ++i) {
+    if (widths[i] == 0) continue;
+    of.qkv[i] = x;
+    of.places[i] = {offset, tokens * layout.total(), heads[i], widths[i], tokens, widths[i], layout.total()};
+  }
+  return of;
+}
+
+template <class T>
+AttentionOperands<T> operands_apart(Var<T> q, Var<T> k, Var<T> v, const AttentionLayout& layout) {
+  const std::array<Index, 3> widths{layout.query_width, layout.key_width, layout.value_width};
+  const std::array<Index, 3> heads{layout.heads, layout.key_heads, layout.key_heads};
+  AttentionOperands<T> of{{q, k, v}, {}};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const Var<T> x = of.qkv[i];
+    const Index width = heads[i] * widths[i];
+    HEED_ASSERT(static_cast<bool>(x) == (width > 0));
+    if (!x) continue;
+    const Shape& s = x.shape();
+    const bool one_token = s.rank() == 2;
+    require((one_token || s.rank() == 3) && s[-1] == width, "[attention] {} has shape {}; expected [B, tokens, {}]",
+            "qkv"[i], s, width);
+    const Index tokens = one_token ? 1 : s[1];
+    of.places[i] = {0, tokens * width, heads[i], widths[i], tokens, widths[i], width};
+  }
+  require(!k || of.places[1].rows == of.keys(), "[attention] k has {} tokens, v has {}; they must match",
+          of.places[1].rows, of.keys());
+  return of;
 }
 
 template <class T>
@@ -214,7 +236,7 @@ Var<T> prepare(const Mechanism& mechanism, const AttentionShape& shape, std::spa
   const auto own = kept_handles(tape, parameters);
   const auto values = values_of(tape, own);
   const Mechanism* const m = &mechanism;
-  const bool training = tape.training();
+  const bool training = tape.draws();
   const auto preparation = [=](T* prepared) {
     return AttentionPreparation<T>{shape, values, training, noise, {prepared}};
   };
@@ -229,18 +251,14 @@ Var<T> prepare(const Mechanism& mechanism, const AttentionShape& shape, std::spa
 }
 
 template <class T>
-Var<T> attention(const Mechanism& mechanism, Var<T> x, const AttentionLayout& layout, AttentionShape shape,
-                 std::span<const Var<T>> parameters, View<const T> noise, Var<T> prepared) {
-  const Shape& xs = x.shape();
-  require(xs.rank() == 3 && xs[2] == layout.total(), "[{}] x has shape {}; expected [B, N, {}]", mechanism.name(), xs,
-          layout.total());
-  const Index images = xs[0], tokens = xs[1], heads = layout.heads, width = heads * layout.value_width;
+Var<T> attention(const Mechanism& mechanism, const AttentionOperands<T>& of, const AttentionLayout& layout,
+                 AttentionShape shape, std::span<const Var<T>> parameters, View<const T> noise, Var<T> prepared) {
+  const Index images = of.images(), tokens = of.queries(), heads = layout.heads, width = heads * layout.value_width;
   AttentionWork<T> work{};
-  work.shape = layout.among(tokens, shape);
+  work.shape = layout.among(tokens, of.keys(), shape);
   mechanism.check(work.shape);
   work.images = images;
-  work.qkv = {layout.query_width > 0 ? x : Var<T>{}, layout.key_width > 0 ? x : Var<T>{}, x};
-  work.places = detail::packed_places(layout, tokens);
+  work.of = of;
   work.out_place = {0, tokens * width, heads, layout.value_width, tokens, layout.value_width, width};
   return run_attention<T>(mechanism, work, Shape{images, tokens, width}, {parameters, noise, prepared});
 }
@@ -249,14 +267,14 @@ template <class T>
 Var<T> attention(const Mechanism& mechanism, Var<T> q, Var<T> k, Var<T> v, AttentionShape shape,
                  std::span<const Var<T>> parameters, View<const T> noise) {
   AttentionWork<T> work{};
-  work.qkv = {q, k, v};
+  work.of.qkv = {q, k, v};
   for (std::size_t i = 0; i < 3; ++i) {
-    if (!work.qkv[i]) continue;
-    const Shape& s = work.qkv[i].shape();
+    if (!work.of.qkv[i]) continue;
+    const Shape& s = work.of.qkv[i].shape();
     require(s.rank() == 4 && s[0] == v.shape()[0],
             "[{}] an operand has shape {}, v has {}; expected [B, H, tokens, channels] with the same B",
             mechanism.name(), s, v.shape());
-    work.places[i] = {0, s[1] * s[2] * s[3], s[1], s[2] * s[3], s[2], s[3], s[3]};
+    work.of.places[i] = {0, s[1] * s[2] * s[3], s[1], s[2] * s[3], s[2], s[3], s[3]};
   }
   const Shape& vs = v.shape();
   shape.heads = q ? q.shape()[1] : vs[1];
@@ -305,13 +323,15 @@ Var<T> penalty(const Mechanism& mechanism, const AttentionShape& shape, std::spa
       });
 }
 
-#define INSTANTIATE(T)                                                                                                 \
-  template Var<T> prepare(const Mechanism&, const AttentionShape&, std::span<const Var<T>>, View<const T>);            \
-  template Var<T> attention(const Mechanism&, Var<T>, const AttentionLayout&, AttentionShape, std::span<const Var<T>>, \
-                            View<const T>, Var<T>);                                                                    \
-  template Var<T> attention(const Mechanism&, Var<T>, Var<T>, Var<T>, AttentionShape, std::span<const Var<T>>,         \
-                            View<const T>);                                                                            \
-  template void make_map(const Mechanism&, const AttentionInput<T>&, T*);                                              \
+#define INSTANTIATE(T)                                                                                             \
+  template Var<T> prepare(const Mechanism&, const AttentionShape&, std::span<const Var<T>>, View<const T>);        \
+  template AttentionOperands<T> packed_operands(Var<T>, const AttentionLayout&);                                   \
+  template AttentionOperands<T> operands_apart(Var<T>, Var<T>, Var<T>, const AttentionLayout&);                    \
+  template Var<T> attention(const Mechanism&, const AttentionOperands<T>&, const AttentionLayout&, AttentionShape, \
+                            std::span<const Var<T>>, View<const T>, Var<T>);                                       \
+  template Var<T> attention(const Mechanism&, Var<T>, Var<T>, Var<T>, AttentionShape, std::span<const Var<T>>,     \
+                            View<const T>);                                                                        \
+  template void make_map(const Mechanism&, const AttentionInput<T>&, T*);                                          \
   template Var<T> penalty(const Mechanism&, const AttentionShape&, std::span<const Var<T>>);
 HEED_FOR_EACH_NUMBER(INSTANTIATE)
 

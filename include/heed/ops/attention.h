@@ -10,8 +10,6 @@
 
 namespace heed {
 
-namespace detail {
-
 /// Where the heads of each image lie in a tensor: the first of image 0 at `offset`, as [rows, columns] with `stride`.
 struct HeadsPlace {
   Index offset = 0, image_distance = 0, count = 0, distance = 0, rows = 0, columns = 0, stride = 0;
@@ -23,10 +21,33 @@ struct HeadsPlace {
   }
 };
 
-/// Where q, k and v lie in the rows of a qkv projection.
-std::array<HeadsPlace, 3> packed_places(const AttentionLayout& layout, Index tokens);
+/// q, k and v of a batch, in three tensors or in one; those that a mechanism does not take are left out.
+template <class T>
+struct AttentionOperands {
+  std::array<Var<T>, 3> qkv;
+  std::array<HeadsPlace, 3> places;
 
-}  // namespace detail
+  Tape<T>& tape() const { return qkv[2].tape(); }
+  Index images() const { return qkv[2].shape()[0]; }
+  Index queries() const { return qkv[0] ? places[0].rows : places[2].rows; }
+  Index keys() const { return places[2].rows; }
+
+  /// q (0), k (1) or v (2) of an image.
+  Heads<const T> heads(std::size_t i, Index image) const {
+    return places[i].template of<const T>(qkv[i] ? qkv[i].data() : nullptr, image);
+  }
+};
+
+/// In the output of a qkv projection: x [B, N, layout.total()], each row q of `layout.heads` parts, then k, then v of
+/// `layout.key_heads`.
+template <class T>
+AttentionOperands<T> packed_operands(Var<T> x, const AttentionLayout& layout);
+
+/// In the outputs of three: q [B, N, heads * query width], k [B, M, key heads * key width], v [B, M, key heads * value
+/// width]. A single token may be [B, ...]. Those that the
+/// layout lacks are left out.
+template <class T>
+AttentionOperands<T> operands_apart(Var<T> q, Var<T> k, Var<T> v, const AttentionLayout& layout);
 
 /// What a mechanism makes of its own tensors alone: [numbers], to be handed to attention(). Only where
 /// memory(shape).prepared is not 0. The mechanism must outlive the pass, and so must the noise, for mechanisms that
@@ -35,13 +56,12 @@ template <class T>
 Var<T> prepare(const Mechanism& mechanism, const AttentionShape& shape, std::span<const Var<T>> parameters,
                View<const T> noise = {});
 
-/// Attention on the output of a qkv projection: x [B, N, layout.total()], each row q of `layout.heads` parts,
-/// then k, then v of `layout.key_heads` parts; out [B, N, heads * value width]. `shape` gives the grid; its other sizes
-/// are filled in. The mechanism must outlive the pass, and so must the noise. `prepared`: by prepare(), made here where
-/// it is left out.
+/// out [B, N, heads * value width] of what projections made. `shape` gives the grid; its other sizes are filled in. The
+/// mechanism must outlive the pass, and so must the noise. `prepared`: by prepare(), made here where it is left out.
 template <class T>
-Var<T> attention(const Mechanism& mechanism, Var<T> x, const AttentionLayout& layout, AttentionShape shape,
-                 std::span<const Var<T>> parameters = {}, View<const T> noise = {}, Var<T> prepared = {});
+Var<T> attention(const Mechanism& mechanism, const AttentionOperands<T>& of, const AttentionLayout& layout,
+                 AttentionShape shape, std::span<const Var<T>> parameters = {}, View<const T> noise = {},
+                 Var<T> prepared = {});
 
 /// Attention on separate tensors: q [B, H, N, d], k [B, H', M, d'], v [B, H', M, e], out [B, H, N, e], with as many
 /// heads H' of keys as the mechanism's layout has for H of queries. Operands that it does not use are left out.
