@@ -119,8 +119,8 @@ class Expressions {
 
  private:
   static constexpr Index block = Index{1} << 16;
-  /// Of LRA's lengths one drawing in some hundred is kept.
-  static constexpr Index most_failures = Index{1} << 25;
+  /// Of the default lengths one drawing in some hundred is kept.
+  static constexpr Index most_failures = Index{1} << 22;
 
   void draw_block() {
     require(failures_ < most_failures,
