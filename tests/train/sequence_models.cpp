@@ -258,7 +258,7 @@ BOOST_AUTO_TEST_CASE(gradients_of_labels) {
     const Batch batch(setting.any_length ? std::vector<int>{4, 9, 1, 6} : std::vector<int>{9, 9});
     const Tensor<double> targets = one_hot<double>(batch.labels, classes);
     const ClassificationBatch<double> task(batch.input<double>(pairs), targets.view(), batch.labels.data());
-    for (const bool recompute : {false, true}) check_gradient(model, task, setting, recompute);
+    check_gradient(model, task, setting, pairs);
   }
 }
 
@@ -270,11 +270,10 @@ BOOST_AUTO_TEST_CASE(gradients_of_language) {
       config.pos_embed = !special;
       const SequenceModel model(config, attention_of(setting));
       const Batch batch({9, 9});
-      for (const Index inputs : {context, Index{5}}) {
-        const Shape shape{2 * context / inputs, inputs};
-        const LanguageBatch<double> task({batch.tokens.data(), shape}, {batch.targets.data(), shape});
-        check_gradient(model, task, setting, false);
-      }
+      const Index inputs = special ? 5 : context;
+      const Shape shape{2, inputs};
+      const LanguageBatch<double> task({batch.tokens.data(), shape}, {batch.targets.data(), shape});
+      check_gradient(model, task, setting, false);
     }
 }
 
