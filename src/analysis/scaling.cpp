@@ -53,7 +53,8 @@ class Subject {
 
   /// Bytes held beside the tape's.
   Index own_bytes(bool with_gradients) const {
-    const Index numbers = mechanism_.memory(shape_).scratch + parameters_.size() + (with_gradients ? gradients_.size() : 0);
+    const Index numbers =
+        mechanism_.memory(shape_).scratch + parameters_.size() + (with_gradients ? gradients_.size() : 0);
     return numbers * static_cast<Index>(sizeof(float));
   }
 
@@ -67,7 +68,8 @@ class Subject {
   Var<float> run(Tape<float>& tape, Var<float> x) {
     std::vector<Var<float>> own;
     for (ParameterId id = 0; id < parameters_.list().size(); ++id) own.push_back(tape.parameter(id));
-    return attention<float>(mechanism_, x, layout_, shape_, own, std::as_const(noise_).view());
+    return attention<float>(mechanism_, packed_operands(x, layout_), layout_, shape_, own,
+                            std::as_const(noise_).view());
   }
 
   const Mechanism& mechanism_;

@@ -44,6 +44,7 @@ class Adder : public MechanismBase<Adder> {
   MechanismTraits traits() const override {
     const bool exact_gradient = score_grad == DistanceGradient::sign;
     return {.identity = identity,
+            .cross = !identity,
             .surrogate = exact_gradient ? "" : "the Huber function's derivative in place of that of |q - k|"};
   }
 

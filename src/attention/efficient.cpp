@@ -47,6 +47,8 @@ class Efficient : public MechanismBase<Efficient> {
   template <class Visitor>
   void options(Visitor&) {}
 
+  MechanismTraits traits() const override { return {.cross = true}; }
+
   static std::vector<OptionValues> variants() { return {{}}; }
   static std::vector<MechanismSetting> settings() { return {{.label = "efficient", .linear = true}}; }
 

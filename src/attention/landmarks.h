@@ -106,11 +106,14 @@ struct LandmarkOptions {
     return {sampling == Sampling::conv ? Kind::convolution : Kind::mean, cells.count(), skip, cells};
   }
 
+  /// Does sampling read a tensor?
+  bool has_tensor() const { return sampling == Sampling::conv || sampling == Sampling::random; }
+
   /// The tensor that sampling reads, as kernels take it: the weight [d, d ratio^2] or the index [m, 1]; empty for none.
   /// Throws Error where an index names no token that may be one.
   template <class T>
   Matrix<const T> tensor(const char* owner, const AttentionInput<T>& in) const {
-    if (in.parameters.empty()) return {};
+    if (!has_tensor()) return {};
     const View<const T> values = in.parameters[0];
     const Index first = in.shape.class_token, last = in.shape.queries - 1;
     for (Index i = 0; i < values.size() && sampling == Sampling::random; ++i) {
@@ -124,7 +127,7 @@ struct LandmarkOptions {
   /// Where its gradient is added, likewise.
   template <class T>
   Matrix<T> tensor_gradient(const AttentionGradient<T>& gradient) const {
-    return gradient.parameters.empty() ? Matrix<T>{} : as_matrix(gradient.parameters[0]);
+    return has_tensor() ? as_matrix(gradient.parameters[0]) : Matrix<T>{};
   }
 
  private:

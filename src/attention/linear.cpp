@@ -46,6 +46,8 @@ class Linear : public MechanismBase<Linear> {
     visit("causal", causal, "a query sees the keys up to its own position only");
   }
 
+  MechanismTraits traits() const override { return {.cross = !causal}; }
+
   static std::vector<OptionValues> variants() { return {{}, {{"causal", "true"}}}; }
   static std::vector<MechanismSetting> settings() { return {{.label = "linear", .linear = true}}; }
 

@@ -26,6 +26,8 @@ class Linformer : public MechanismBase<Linformer> {
     visit("length", length, "rows that keys and values are projected to (required)");
   }
 
+  MechanismTraits traits() const override { return {.cross = true}; }
+
   static std::vector<OptionValues> variants() { return {{{"length", "3"}}, {{"length", "1"}}}; }
   static std::vector<MechanismSetting> settings() { return {{"linformer", {{"length", "49"}}, true}}; }
 

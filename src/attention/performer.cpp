@@ -40,6 +40,8 @@ class Performer : public MechanismBase<Performer> {
     visit("causal", causal, "a query sees the keys up to its own position only");
   }
 
+  MechanismTraits traits() const override { return {.cross = !causal}; }
+
   static std::vector<OptionValues> variants() { return {{{"features", "7"}}, {{"features", "3"}, {"causal", "true"}}}; }
   static std::vector<MechanismSetting> settings() {
     return {{"performer", {{"features", "64"}}, true},

@@ -39,6 +39,8 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention> {
     visit("causal", causal, "a query sees the keys up to its own position only");
   }
 
+  MechanismTraits traits() const override { return {.cross = !causal}; }
+
   static std::vector<OptionValues> variants() {
     std::vector<OptionValues> variants{{}};
     for (const char* phi : {"relu2", "gelu", "softplus", "identity", "relu6", "sigmoid"})

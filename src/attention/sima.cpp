@@ -35,6 +35,8 @@ class Sima : public MechanismBase<Sima> {
           "the product made first; auto: q k^T where N < d, else k^T v");
   }
 
+  MechanismTraits traits() const override { return {.cross = true}; }
+
   static std::vector<OptionValues> variants() {
     std::vector<OptionValues> variants;
     for (const char* norm : {"l1", "l2", "none"})

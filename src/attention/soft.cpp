@@ -17,11 +17,15 @@
 // Differs: the starting factor is 1.8 / |A|^2, as in the authors' code, for the paper's 2 / |A|^2 (init=plain) stalls
 // where |A| is an eigenvalue. Backtracking tests I - a A A, the iteration's residual, where the paper prints I - a A.
 // The gradient is that of the iteration, where the authors' code takes that of the true inverse
-// (inverse_grad=implicit). Their LayerNorm and GELU on landmarks and convolution of v are no part of this.
+// (inverse_grad=implicit). Their code, unlike the paper, has two more parts:
+//
+//   landmark_act  L becomes d^(1/4) gelu(norm(L / d^(1/4))), with a norm over d
+//   vconv=k       out += a depth-wise convolution k x k of v on the grid, one filter per head; not on a class token
 //
 // Steps 1 to 3, which make L, A, P and X, and products with S are in soft_map.h.
 #include "landmarks.h"
 #include "soft_map.h"
+#include "soft_vconv.h"
 
 #include <numeric>
 
@@ -44,6 +48,8 @@ class Soft : public MechanismBase<Soft> {
   InverseGradient inverse_grad = InverseGradient::unrolled;
   Kernel kernel = Kernel::nystrom;
   Normalize normalize = Normalize::none;
+  bool landmark_act = false;
+  Index vconv = 0;
 
   template <class Visitor>
   void options(Visitor& visit) {
@@ -54,6 +60,8 @@ class Soft : public MechanismBase<Soft> {
     visit("inverse_grad", inverse_grad, {"unrolled", "implicit"}, "gradient of the iteration or of the true inverse");
     visit("kernel", kernel, {"nystrom", "exact"}, "by landmarks, or between all tokens");
     visit("normalize", normalize, {"none", "map", "inverse"}, "what is divided by the roots of its row sums");
+    visit("landmark_act", landmark_act, "layer norm and gelu on landmarks");
+    visit("vconv", vconv, "side of a depth-wise convolution of v that is added, odd; 0: none");
   }
 
   static std::vector<OptionValues> variants() {
@@ -67,7 +75,11 @@ class Soft : public MechanismBase<Soft> {
             {{"landmarks", "1"}, {"sampling", "first"}, {"normalize", "map"}},
             {{"ratio", "2"}, {"inverse_grad", "implicit"}},
             {{"ratio", "2"}, {"inverse_grad", "implicit"}, {"normalize", "inverse"}},
+            {{"ratio", "2"}, {"landmark_act", "true"}, {"iterations", "6"}, {"ridge", "0.1"}},
+            {{"ratio", "2"}, {"sampling", "conv"}, {"landmark_act", "true"}, {"iterations", "5"}, {"vconv", "3"}},
             {{"kernel", "exact"}},
+            {{"landmarks", "3"}, {"sampling", "first"}, {"normalize", "map"}, {"vconv", "3"}},
+            {{"kernel", "exact"}, {"vconv", "5"}},
             {{"kernel", "exact"}, {"normalize", "map"}}};
   }
 
@@ -84,7 +96,11 @@ class Soft : public MechanismBase<Soft> {
             .surrogate = exact_gradient ? "" : "through A^+ by -X^T dX X^T, the derivative once X has converged"};
   }
 
-  void read_sizes(const std::map<std::string, Shape>& tensors) override { landmark.read_sizes(tensors); }
+  void read_sizes(const std::map<std::string, Shape>& tensors) override {
+    landmark.read_sizes(tensors);
+    const auto filters = tensors.find("vconv.weight");
+    if (vconv == 0 && filters != tensors.end() && filters->second.rank() == 4) vconv = filters->second[3];
+  }
 
   void check(const AttentionShape& shape) const override {
     require(shape.queries == shape.keys,
@@ -94,11 +110,27 @@ class Soft : public MechanismBase<Soft> {
     require(ridge >= 0 && std::isfinite(ridge), "[soft] ridge is {}; expected a finite number, not below 0", ridge);
     require(kernel == Kernel::nystrom || normalize != Normalize::inverse,
             "[soft] normalize is inverse; expected none or map, since kernel=exact has no inverse");
+    require(kernel == Kernel::nystrom || !landmark_act, "[soft] landmark_act is true; kernel=exact has no landmarks");
+    require(vconv == 0 || (vconv > 0 && vconv % 2 == 1 && vconv < 1000),
+            "[soft] vconv is {}; expected an odd number, or 0", vconv);
+    require(vconv == 0 ||
+                (shape.grid_height > 0 && shape.grid_height * shape.grid_width + shape.class_token == shape.queries),
+            "[soft] vconv is {}; {} tokens on a grid of {} x {} are no image to convolve", vconv,
+            shape.queries - shape.class_token, shape.grid_height, shape.grid_width);
     if (kernel == Kernel::nystrom) landmark.check(mechanism_name, shape);
   }
 
   std::vector<ParameterSpec> parameters(const AttentionShape& shape) const override {
-    return kernel == Kernel::nystrom ? landmark.parameters(shape) : std::vector<ParameterSpec>{};
+    std::vector<ParameterSpec> list;
+    if (kernel == Kernel::nystrom) list = landmark.parameters(shape);
+    if (landmark_act) {
+      list.push_back({"landmark_norm.weight", {shape.width}, Initial::constant(1), false});
+      list.push_back({"landmark_norm.bias", {shape.width}, Initial::constant(0), false});
+    }
+    if (vconv > 0)
+      list.push_back(
+          {"vconv.weight", {shape.heads, 1, vconv, vconv}, Initial::uniform(1 / static_cast<double>(vconv))});
+    return list;
   }
 
   template <class T>
@@ -106,13 +138,19 @@ class Soft : public MechanismBase<Soft> {
     return {setting(shape), carve};
   }
   template <class T>
-  SoftScratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
-    return {setting(shape), carve};
+  struct Scratch {
+    SoftScratch<T> map;
+    VconvScratch<T> vconv;
+  };
+  template <class T>
+  Scratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
+    const SoftScratch<T> map(setting(shape), carve);
+    return {map, {convolution(shape), carve}};
   }
 
   template <class T>
-  void run_forward(const AttentionInput<T>& in, Heads<T> out, const SoftSaved<T>& saved,
-                   const SoftScratch<T>& scratch) const {
+  void run_forward(const AttentionInput<T>& in, Heads<T> out, const SoftSaved<T>& saved, const Scratch<T>& all) const {
+    const SoftScratch<T>& scratch = all.map;
     each_head(in, saved, scratch, [&](Index h, const SoftMap<T>& S) {
       const Matrix<const T> v = in.v[h];
       // 1. L, 2. A and P, 3. X
@@ -126,15 +164,22 @@ class Soft : public MechanismBase<Soft> {
       S.multiply({w, saved.Z[h], saved.Y[h]}, out[h]);
       kernels::scale_rows(D, out[h], Update::assign, out[h]);
     });
+    // 5. out += vconv(v)
+    const Vconv convolution = this->convolution(in.shape);
+    for (Index h = 0; h < in.shape.heads && vconv > 0; ++h)
+      convolution.add(in.v[h], filter(in.parameters.back(), h), all.vconv, out[h]);
   }
 
   // Undoing 4: out = P^T Y, Y = X Z, Z = P v give, in turn, dY = P dout, dP = Y dout^T; dX = dY Z^T, dZ = X^T dY;
   //   dP += dZ v^T, dv = P^T dZ. With normalize=map, r = D^-1/2, out = r (S w), w = r v: dw = S^T (r dout), dv = r dw,
   //   dD from kernels/row_sums.h, and D = S 1 is undone as out is.
   // Undoing 3, 2 and 1: soft_map.h.
+  // Undoing 5: soft_vconv.h; out without it is needed where normalize=map.
   template <class T>
-  void run_backward(const AttentionInput<T>& in, Heads<const T> out, Heads<const T> douts, const SoftSaved<T>& saved,
-                    const SoftScratch<T>& scratch, const AttentionGradient<T>& gradient) const {
+  void run_backward(const AttentionInput<T>& in, Heads<const T> outs, Heads<const T> douts, const SoftSaved<T>& saved,
+                    const Scratch<T>& all, const AttentionGradient<T>& gradient) const {
+    const SoftScratch<T>& scratch = all.map;
+    const Vconv convolution = this->convolution(in.shape);
     each_head(in, saved, scratch, [&](Index h, const SoftMap<T>& S) {
       const Matrix<const T> v = in.v[h], dout = douts[h];
       const Matrix<T> dq = gradient.q[h], dv = gradient.v[h];
@@ -149,19 +194,24 @@ class Soft : public MechanismBase<Soft> {
         kernels::scale_rows(D, dout, Update::assign, dscaled);
         S.multiply_backward({w, saved.Z[h], saved.Y[h]}, dscaled, Update::assign, dw, first, dq);
         kernels::scale_rows(D, dw, gradient.update, dv);
-        kernels::row_sums_backward(D, out[h], dout, w, dw, dD);
+        Matrix<const T> out = outs[h];
+        if (vconv > 0) out = convolution.without(in.v[h], filter(in.parameters.back(), h), all.vconv, out);
+        kernels::row_sums_backward(D, out, dout, w, dw, dD);
         fill(scratch.ones, T(1));
         S.multiply_backward({scratch.ones, saved.Z1[h], saved.Y1[h]}, dD, Update::assign, {}, Update::accumulate, dq);
       }
       // 3., 2. and 1.
-      S.make_backward(landmark.tensor_gradient(gradient), gradient.update, dq);
+      S.make_backward(tensor_gradients(gradient), gradient.update, dq);
     });
+    // 5.
+    for (Index h = 0; h < in.shape.heads && vconv > 0; ++h)
+      convolution.add_backward({in.v[h], filter(in.parameters.back(), h)}, douts[h], all.vconv,
+                               {gradient.v[h], filter(gradient.parameters.back(), h)});
   }
 
   template <class T>
-  void run_map(const AttentionInput<T>& in, Heads<T> maps, const SoftSaved<T>& saved,
-               const SoftScratch<T>& scratch) const {
-    each_head(in, saved, scratch, [&](Index h, const SoftMap<T>& S) {
+  void run_map(const AttentionInput<T>& in, Heads<T> maps, const SoftSaved<T>& saved, const Scratch<T>& all) const {
+    each_head(in, saved, all.map, [&](Index h, const SoftMap<T>& S) {
       const Matrix<T> map = maps[h];
       S.make();
       S.make_map(map);
@@ -196,6 +246,7 @@ class Soft : public MechanismBase<Soft> {
     if (!s.exact) {
       // 1. L
       cost += kernels::landmarks_cost(s.landmarks, s.d);
+      if (s.activates) cost += SoftMap<float>::activation_cost(s.m, s.d);
       // 2. A and P
       cost += kernels::gaussian_gram_cost(s.m, s.d) + kernels::gaussian_cost(s.m, s.N, s.d);
       cost.forward.add += ridge > 0 ? s.m : 0;
@@ -206,10 +257,37 @@ class Soft : public MechanismBase<Soft> {
     // 4. out; D
     cost += product(s.e, false);
     if (s.normalizes_map) cost += product(1, true) + kernels::row_sums_cost(s.N, s.e);
+    // 5. its convolution
+    if (vconv > 0) cost += convolution(shape).cost(s.normalizes_map);
     return shape.heads * cost;
   }
 
  private:
+  Vconv convolution(const AttentionShape& shape) const {
+    return {vconv, shape.class_token, {shape.value_width, shape.grid_height, shape.grid_width, vconv, 1, vconv / 2}};
+  }
+
+  /// Head h's filter of v in the tensor, the last of all, or its gradient.
+  template <class T>
+  T* filter(View<T> filters, Index h) const {
+    return filters.data() + h * vconv * vconv;
+  }
+
+  template <class T>
+  SoftTensors<const T> tensors(const AttentionInput<T>& in) const {
+    SoftTensors<const T> t{landmark.tensor(mechanism_name, in)};
+    if (landmark_act) t.gamma = in.parameters[norm_place()].data(), t.beta = in.parameters[norm_place() + 1].data();
+    return t;
+  }
+  template <class T>
+  SoftTensors<T> tensor_gradients(const AttentionGradient<T>& gradient) const {
+    SoftTensors<T> t{kernel == Kernel::exact ? Matrix<T>{} : landmark.tensor_gradient(gradient)};
+    if (landmark_act)
+      t.gamma = gradient.parameters[norm_place()].data(), t.beta = gradient.parameters[norm_place() + 1].data();
+    return t;
+  }
+  std::size_t norm_place() const { return landmark.has_tensor(); }
+
   SoftSetting setting(const AttentionShape& shape) const {
     const bool exact = kernel == Kernel::exact;
     const kernels::Landmarks landmarks = exact ? kernels::Landmarks{} : landmark.of(shape);
@@ -224,6 +302,7 @@ class Soft : public MechanismBase<Soft> {
             .normalizes_map = normalize == Normalize::map,
             .normalizes_inverse = normalize == Normalize::inverse,
             .unrolled = inverse_grad == InverseGradient::unrolled,
+            .activates = landmark_act,
             .landmarks = landmarks,
             .newton = {landmarks.count, iterations, init}};
   }
@@ -233,8 +312,8 @@ class Soft : public MechanismBase<Soft> {
   void each_head(const AttentionInput<T>& in, const SoftSaved<T>& saved, const SoftScratch<T>& scratch,
                  const F& f) const {
     const SoftSetting s = setting(in.shape);
-    const Matrix<const T> sampling = landmark.tensor(mechanism_name, in);
-    for (Index h = 0; h < s.heads; ++h) f(h, SoftMap<T>{s, saved, scratch, h, in.q[h], sampling});
+    const SoftTensors<const T> own = kernel == Kernel::exact ? SoftTensors<const T>{} : tensors(in);
+    for (Index h = 0; h < s.heads; ++h) f(h, SoftMap<T>{s, saved, scratch, h, in.q[h], own});
   }
 };
 

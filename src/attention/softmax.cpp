@@ -25,6 +25,8 @@ class Softmax : public MechanismBase<Softmax> {
     visit("causal", causal, "a query sees the keys up to its own position only");
   }
 
+  MechanismTraits traits() const override { return {.cross = !causal}; }
+
   static std::vector<OptionValues> variants() { return {{}, {{"causal", "true"}}}; }
 
   // Saved: the maximum of each row of S and the sum of its exponentials, for making A again in the backward pass.

@@ -20,6 +20,7 @@ std::vector<KernelCase> kernel_cases() {
   for (const auto& list : {product_cases, distance_cases, exponential_cases, row_cases, mechanism_cases})
     for (const ModelSizes& model : model_sizes)
       for (KernelCase& kernel : list(model)) cases.push_back(std::move(kernel));
+  for (KernelCase& kernel : convolution_cases()) cases.push_back(std::move(kernel));
   std::vector<std::string> order;
   for (const KernelCase& c : cases)
     if (std::find(order.begin(), order.end(), c.kernel) == order.end()) order.push_back(c.kernel);
@@ -78,6 +79,9 @@ constexpr Expectation expectations[] = {
     {"sigmoid gate forward", 0.6, "a division beside the exponential"},
     {"sigmoid gate backward", 0.6,
      "a division and three products beside the exponential; three arrays read, two written"},
+    {"conv 3 x 3 forward", 0.6, "windows are gathered before they are multiplied"},
+    {"depth-wise 3 x 3 forward", 0.5, "ten numbers are loaded for each that is stored"},
+    {"depth-wise 3 x 3 input gradient", 0.5, "ten numbers are loaded for each that is stored"},
     {"exp sums", 0.6, "a pass for the maxima"},
     {"exp of columns", 0.6, "a pass for the maxima; two results written for each number"},
 };

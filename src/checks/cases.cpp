@@ -40,6 +40,14 @@ void add_arithmetic(std::vector<CheckCase>& cases) {
   cases.push_back(check_case("gelu", {{"x", {2, 3, 5}, -4, 4}}, [](auto&, const auto& v) { return gelu(v[0]); }));
   cases.push_back(check_case("relu", {kinked}, [](auto&, const auto& v) { return relu(v[0]); }));
   cases.push_back(check_case("silu", {{"x", {2, 3, 5}, -6, 6}}, [](auto&, const auto& v) { return silu(v[0]); }));
+  cases.push_back(
+      check_case("gelu_tanh", {{"x", {2, 3, 5}, -4, 4}}, [](auto&, const auto& v) { return gelu_tanh(v[0]); }));
+  cases.push_back(
+      check_case("quick_gelu", {{"x", {2, 3, 5}, -4, 4}}, [](auto&, const auto& v) { return quick_gelu(v[0]); }));
+  cases.push_back(check_case("scale_channels", {x, {"gamma", {5}}, {"residual", {2, 3, 5}}},
+                             [](auto&, const auto& v) { return scale_channels(v[0], v[1], v[2]); }));
+  cases.push_back(check_case("scale_channels, no residual", {x, {"gamma", {5}}},
+                             [](auto&, const auto& v) { return scale_channels(v[0], v[1]); }));
   cases.push_back(check_case("softmax", {{"x", {2, 3, 5}, -3, 3}}, [](auto&, const auto& v) { return softmax(v[0]); }));
   cases.push_back(check_case("dropout", {x}, [](auto&, const auto& v) { return dropout(v[0], 0.4, 1); }));
   cases.push_back(check_case("stochastic_depth", {{"x", {7, 3, 2}}},
@@ -59,16 +67,30 @@ void add_products(std::vector<CheckCase>& cases) {
                              [](auto&, const auto& v) { return matmul(v[0], v[1]); }));
   cases.push_back(check_case("patch_embedding", {{"x", {2, 3, 4, 6}}, {"weight", {5, 3, 2, 2}}, {"bias", {5}}},
                              [](auto&, const auto& v) { return patch_embedding(v[0], v[1], v[2]); }));
-  cases.push_back(check_case("conv2d", {{"x", {2, 3, 6, 5}}, {"weight", {4, 3, 3, 3}}, {"bias", {4}}},
-                             [](auto&, const auto& v) { return conv2d(v[0], v[1], v[2]); }));
-  cases.push_back(check_case("conv2d, stride 2, padding 1, 2 groups",
-                             {{"x", {3, 4, 7, 6}}, {"weight", {6, 2, 3, 3}}, {"bias", {6}}}, [](auto&, const auto& v) {
-                               return conv2d(v[0], v[1], v[2], {2, 1, 2});
-                             }));
-  cases.push_back(check_case("conv2d, depth-wise, no bias", {{"x", {2, 3, 5, 4}}, {"weight", {3, 1, 3, 3}}},
-                             [](auto&, const auto& v) {
-                               return conv2d(v[0], v[1], {}, {1, 1, 3});
-                             }));
+}
+
+void add_convolutions(std::vector<CheckCase>& cases) {
+  struct Geometry {
+    Index kernel;
+    ConvGrid grid;
+  };
+  // With and without padding, strides that leave places over, a grid smaller than a window.
+  for (const auto& [kernel, grid] : {Geometry{3, {6, 5}}, Geometry{3, {5, 7, 1, 1}}, Geometry{3, {7, 6, 2, 1}},
+                                     Geometry{2, {4, 6, 2, 0}}, Geometry{5, {4, 3, 1, 2}}, Geometry{7, {9, 8, 4, 2}}}) {
+    const std::string label = fmt::format(", kernel {}, stride {}, padding {}", kernel, grid.stride, grid.padding);
+    const CheckInput dense{"x", {2, grid.height * grid.width, 3}}, wide{"x", {2, grid.height * grid.width, 19}};
+    cases.push_back(check_case("conv2d" + label, {dense, {"weight", {4, 3, kernel, kernel}}, {"bias", {4}}},
+                               [grid](auto&, const auto& v) { return conv2d(v[0], v[1], v[2], grid); }));
+    cases.push_back(check_case("depthwise_conv2d" + label, {wide, {"weight", {19, 1, kernel, kernel}}, {"bias", {19}}},
+                               [grid](auto&, const auto& v) { return depthwise_conv2d(v[0], v[1], v[2], grid); }));
+  }
+  const ConvGrid grid{5, 4, 2, 1};
+  cases.push_back(check_case("conv2d, no bias", {{"x", {2, 20, 3}}, {"weight", {4, 3, 3, 3}}},
+                             [grid](auto&, const auto& v) { return conv2d(v[0], v[1], {}, grid); }));
+  cases.push_back(check_case("depthwise_conv2d, no bias", {{"x", {2, 20, 3}}, {"weight", {3, 1, 3, 3}}},
+                             [grid](auto&, const auto& v) { return depthwise_conv2d(v[0], v[1], {}, grid); }));
+  cases.push_back(check_case("rows_of_places", {{"images", {2, 3, 4, 5}}},
+                             [](auto&, const auto& v) { return rows_of_places(v[0]); }));
 }
 
 void add_linear_of(std::vector<CheckCase>& cases) {
@@ -100,14 +122,17 @@ void add_norms(std::vector<CheckCase>& cases) {
                                  return head_norm(v[0], layout, {v[1], v[2]}, {v[3], v[4]});
                                }));
   }
-  const auto norm = [](auto& tape, const auto& v) {
-    const Shape channels{3};
-    return batch_norm(v[0], v[1], v[2], filled(tape, channels, [](Index i) { return 0.1 * static_cast<double>(i); }),
-                      filled(tape, channels, [](Index i) { return 0.5 + static_cast<double>(i); }));
+  const auto norm = [](Index group) {
+    return [=](auto& tape, const auto& v) {
+      const Shape channels{3};
+      return batch_norm(v[0], v[1], v[2], filled(tape, channels, [](Index i) { return 0.1 * static_cast<double>(i); }),
+                        filled(tape, channels, [](Index i) { return 0.5 + static_cast<double>(i); }), {.group = group});
+    };
   };
-  const std::vector<CheckInput> list{{"x", {2, 3, 4, 5}}, {"gamma", {3}}, {"beta", {3}}};
-  cases.push_back(check_case("batch_norm, training", list, norm));
-  cases.push_back(check_case("batch_norm, evaluation", list, norm, false));
+  const std::vector<CheckInput> list{{"x", {6, 5, 3}}, {"gamma", {3}}, {"beta", {3}}};
+  cases.push_back(check_case("batch_norm, training", list, norm(0)));
+  cases.push_back(check_case("batch_norm, training, groups of 2", list, norm(2)));
+  cases.push_back(check_case("batch_norm, evaluation", list, norm(2), false));
 }
 
 void add_model_ends(std::vector<CheckCase>& cases) {
@@ -120,6 +145,13 @@ void add_model_ends(std::vector<CheckCase>& cases) {
   cases.push_back(check_case("embed_tokens, no position", List{x, {"class_token", {1, 1, 3}}},
                              [](auto&, const auto& v) { return embed_tokens(v[0], v[1], {}); }));
   cases.push_back(check_case("select_token", List{x}, [](auto&, const auto& v) { return select_token(v[0], 2); }));
+  cases.push_back(check_case("skip_tokens", List{x}, [](auto&, const auto& v) { return skip_tokens(v[0], 1); }));
+  cases.push_back(check_case("join_tokens", List{{"first", {2, 1, 3}}, {"rest", {2, 4, 3}}},
+                             [](auto&, const auto& v) { return join_tokens(v[0], v[1]); }));
+  cases.push_back(check_case("l1_normalize_tokens", List{{"x", {2, 4, 3}, -1, 1, 0.01}},
+                             [](auto&, const auto& v) { return l1_normalize_tokens(v[0], 1e-6); }));
+  cases.push_back(check_case("l1_normalize_tokens, small", List{x},
+                             [](auto&, const auto& v) { return l1_normalize_tokens(v[0], 10); }));
   cases.push_back(check_case("mean_tokens", List{x}, [](auto&, const auto& v) { return mean_tokens(v[0]); }));
 
   const auto loss = [](double smoothing, bool soft) {
@@ -214,7 +246,8 @@ void add_attention(std::vector<CheckCase>& cases, const std::string& label, cons
     const auto drawn = filled(tape, noise_shape, [](Index i) { return RandomStream(5).uniform(i, -1, 3); });
     const decltype(own[0].value()) noise{drawn.data(), drawn.shape()};
     const std::span<const Variable> tensors(own);
-    if (given == Operands::packed) return attention(mechanism, v[0], layout, shape, tensors, noise);
+    if (given == Operands::packed)
+      return attention(mechanism, packed_operands(v[0], layout), layout, shape, tensors, noise);
     next = 0;
     const Variable q = has_query ? v[next++] : Variable{}, k = has_key ? v[next++] : Variable{};
     return attention(mechanism, q, k, v[next], shape, tensors, noise);
@@ -262,6 +295,7 @@ std::vector<CheckCase> all_check_cases() {
   std::vector<CheckCase> cases;
   add_arithmetic(cases);
   add_products(cases);
+  add_convolutions(cases);
   add_linear_of(cases);
   add_norms(cases);
   add_model_ends(cases);

@@ -28,6 +28,7 @@ void add_maps(Command program);
 void add_spectrum(Command program);
 void add_residual(Command program);
 void add_scaling(Command program);
+void add_convert(Command program);
 void add_probe(Command program);
 void add_generate(Command program);
 void add_sequence_data(Command program);

@@ -162,6 +162,7 @@ int scale_command(const CostArguments& a, const EnergyTable& table) {
   lines += ",energy_pj,attention_energy_pj,bytes,activation_bytes\n";
   for (const NamedModel& model : models_of(a)) {
     Experiment x = model.experiment;
+    require(!x.model.is_staged(), "cost: --scale takes models of one resolution; {} has stages", model.name);
     const ModelConfig base = x.model;
     const Scale scale = scale_of(a.scale, base);
     for (const Index size : scale.sizes) {

@@ -32,12 +32,16 @@ void add_sets(Command command, std::vector<std::string>& sets, const std::string
 
 std::vector<std::string> config_keys() {
   std::vector<std::string> keys;
-  const Experiment defaults;
-  tables(defaults, [&](std::string_view table, const auto& config) {
-    fields(config, [&](std::string_view key, const auto&, const Rule&, std::string_view) {
-      keys.push_back(fmt::format("{}.{}=", table, key));
+  Experiment defaults;
+  for (const auto& [name, family] : family_names) {
+    defaults.model.family = name;
+    tables(defaults, [&](std::string_view table, const auto& config) {
+      fields(config, [&](std::string_view key, const auto&, const Rule&, std::string_view) {
+        const std::string offered = fmt::format("{}.{}=", table, key);
+        if (std::find(keys.begin(), keys.end(), offered) == keys.end()) keys.push_back(offered);
+      });
     });
-  });
+  }
   return keys;
 }
 
@@ -108,6 +112,7 @@ int run(int argc, char** argv) {
   add_residual(program);
   add_gradcheck(program);
   add_list(program);
+  add_convert(program);
   add_probe(program);
   add_cost(program);
   add_bench(program);

@@ -68,11 +68,15 @@ struct ProbeOptions {
   std::optional<bool> class_token{};
 };
 
+bool is_training(const std::string& mode) {
+  require(mode == "train" || mode == "eval", "--set mode={}: expected train or eval", mode);
+  return mode == "train";
+}
+
 ProbeOptions parse_attention_options(const std::vector<std::string>& sets) {
   ProbeOptions options{parse_options(sets)};
   if (const auto mode = options.values.find("mode"); mode != options.values.end()) {
-    require(mode->second == "train" || mode->second == "eval", "--set mode={}: expected train or eval", mode->second);
-    options.training = mode->second == "train";
+    options.training = is_training(mode->second);
     options.values.erase(mode);
   }
   if (const auto cls = options.values.find("cls"); cls != options.values.end()) {
@@ -211,14 +215,24 @@ int probe_linear(const Arguments& a, GivenTensors& in) {
 
 template <class T>
 int probe_model(const Arguments& a, GivenTensors& in) {
-  const Experiment experiment = load_experiment(a.model, a.sets);
+  // `mode` is the probe's own: whether batch norm takes the statistics of the batch, and moves the running ones.
+  constexpr std::string_view mode = "mode=";
+  bool training = false;
+  std::vector<std::string> sets;
+  for (const std::string& set : a.sets)
+    if (set.starts_with(mode))
+      training = is_training(set.substr(mode.size()));
+    else
+      sets.push_back(set);
+  const Experiment experiment = load_experiment(a.model, sets);
   const std::unique_ptr<Model> model = make_model(experiment);
   Parameters<T> parameters(model->parameters());
   load_weights(SafetensorsFile(a.weights), parameters);
   const std::unique_ptr<TaskBatch<T>> batch = make_task<T>(experiment, *model)->given_batch(in);
   in.finish();
   Gradients<T> gradients(parameters);
-  Tape<T> tape({.parameters = &parameters, .gradients = &gradients});
+  if (training) model->examples_together(batch->size());
+  Tape<T> tape({.parameters = &parameters, .gradients = &gradients, .training = training, .still = true});
   const Piece all{0, batch->size()};
   const Var<T> logits = batch->logits(*model, tape, all), loss = batch->loss(logits, all, batch->terms());
   ProbeOutput<T> results;
@@ -230,6 +244,8 @@ int probe_model(const Arguments& a, GivenTensors& in) {
   for (ParameterId id = 0; id < parameters.list().size(); ++id)
     if (parameters.list()[id].trainable)
       results.add("grad." + parameters.list()[id].name, std::as_const(gradients)[id]);
+    else if (training && parameters.list()[id].running)
+      results.add("buffer." + parameters.list()[id].name, std::as_const(parameters)[id]);
   results.write(a.out);
   return ok;
 }
@@ -307,7 +323,7 @@ void add_probe(Command program) {
   Command model = probe.command("model", "logits, loss and gradients of a model");
   model.option("MODEL", &a.model, "model or experiment file (TOML)", {.required = true});
   model.option("--weights", &a.weights, "the model's tensors (safetensors)", {.value = "FILE", .required = true});
-  add_sets(model, a.sets, "override a key of the model file; repeatable");
+  add_sets(model, a.sets, "override a key of the model file, or mode=train, eval of batch norm; repeatable");
   add_files(model, a);
   model.footer(probe_model_contract);
   model.action([] { return by_dtype(a, probe_model<float>, probe_model<double>); });

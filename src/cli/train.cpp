@@ -161,6 +161,9 @@ class CheckReport : public TrainObserver {
   void step(const StepReport& s) override {
     std::vector<std::string> mechanisms = x_.attention.mechanism;
     mechanisms.erase(std::unique(mechanisms.begin(), mechanisms.end()), mechanisms.end());
+    const auto size = [&](Index whole, const std::vector<Index>& of_stages) {
+      return x_.model.is_staged() ? fmt::format("{}", fmt::join(of_stages, "/")) : fmt::format("{}", whole);
+    };
     print_init(plan_);
     std::cout << fmt::format(
         "model       {}; {} blocks, width {}, {} {}; {} parameters\n"
@@ -168,10 +171,11 @@ class CheckReport : public TrainObserver {
         "first step  loss {:.4f}, where a blind guess has {:.4f}; {} {} in {:.2f} s\n"
         "memory      {:.2f} GB\n"
         "nothing was written; training would take {} epochs of {} steps\n",
-        fmt::join(mechanisms, ", "), x_.model.depth, x_.model.dim, answers_of(x_),
-        x_.model.task == "lm" ? "tokens" : "classes", grouped(plan_.parameters), x_.data.name,
-        grouped(plan_.train_images), examples_of(x_), grouped(plan_.validation_images), grouped(plan_.test_images),
-        s.loss, std::log(static_cast<double>(answers_of(x_))), x_.train.batch, examples_of(x_),
+        fmt::join(mechanisms, ", "), size(x_.model.depth, x_.model.stages.depth),
+        size(x_.model.dim, x_.model.stages.dim), answers_of(x_), x_.model.task == "lm" ? "tokens" : "classes",
+        grouped(plan_.parameters), x_.data.name, grouped(plan_.train_images), examples_of(x_),
+        grouped(plan_.validation_images), grouped(plan_.test_images), s.loss,
+        std::log(static_cast<double>(answers_of(x_))), x_.train.batch, examples_of(x_),
         static_cast<double>(x_.train.batch) / s.images_per_s, static_cast<double>(peak_resident_bytes()) / 1e9,
         x_.train.epochs, grouped(plan_.steps_per_epoch));
   }

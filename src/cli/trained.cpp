@@ -18,7 +18,7 @@ Experiment load(const std::string& run, const std::vector<std::string>& sets) {
   return load_experiment(RunPaths(run).config(), sets);
 }
 
-/// Is `model` the run's model for images of another size? Throws Error if a tensor of it, pos_embed apart, belongs to
+/// Is `model` the run's model for images of another size? Throws Error if a tensor of it, positions apart, belongs to
 /// the size that the run has.
 bool is_resized(const std::string& run, const Model& model) {
   const std::unique_ptr<Model> trained = make_model(load(run, {}));
@@ -26,7 +26,7 @@ bool is_resized(const std::string& run, const Model& model) {
   if (now.rank() != 4 || before.rank() != 4 || (now[2] == before[2] && now[3] == before[3])) return false;
   for (const ParameterSpec& spec : model.parameters()) {
     const ParameterId id = trained->parameters().find(spec.name);
-    if (id < 0 || spec.name == "pos_embed") continue;
+    if (id < 0 || is_position_embedding(spec.name)) continue;
     const ParameterSpec& there = trained->parameters()[id];
     require(spec.shape == there.shape && spec.initial == there.initial,
             "{}: model.image = {}, but tensor {} belongs to the tokens of an image of {}; of such tensors only "

@@ -11,18 +11,11 @@ bool is_one_of(std::string_view key, std::initializer_list<std::string_view> key
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
-bool is_of_images(std::string_view key) { return is_one_of(key, {"image", "channels", "patch"}); }
-bool is_of_sequences(std::string_view key) {
-  return is_one_of(key, {"task", "vocab", "context", "start", "tied", "head", "pair"});
-}
-
 /// Without a task that there is, which is said first, nobody knows which keys belong to it.
 bool has_task(const ModelConfig& model) { return is_one_of(model.task, {"lm", "classify", "pair"}); }
 
 bool has_key(const ModelConfig& model, std::string_view key) {
-  if (model.family != "sequence") return !is_of_sequences(key);
-  if (is_of_images(key)) return false;
-  if (!has_task(model)) return true;
+  if (model.family != "sequence" || !has_task(model)) return true;
   if (is_one_of(key, {"start", "tied"})) return model.task == "lm";
   if (is_one_of(key, {"classes", "pool", "head"})) return model.task != "lm";
   return key != "pair" || model.task == "pair";

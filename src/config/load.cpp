@@ -11,16 +11,16 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 namespace heed {
 namespace {
 
 // How an error about an unknown key ends: the same key of another table if there is one, else the nearest of its own.
-std::string key_suggestion(std::string_view table, std::string_view unknown) {
-  static const Experiment defaults;
+std::string key_suggestion(const Experiment& experiment, std::string_view table, std::string_view unknown) {
   std::string elsewhere;
   std::vector<std::string> names, own;
-  tables(defaults, [&](std::string_view name, const auto& config) {
+  tables(experiment, [&](std::string_view name, const auto& config) {
     names.emplace_back(name);
     fields(config, [&](std::string_view key, const auto&, const Rule&, std::string_view) {
       if (key == unknown && elsewhere.empty()) elsewhere = fmt::format("{}.{}", name, key);
@@ -42,15 +42,31 @@ std::string kind_of(const Experiment& x, std::string_view table) {
              : fmt::format("{} with task = {}", family, toml_text(x.model.task));
 }
 
+// Has some family of models this key?
+bool is_model_key(std::string_view key) {
+  bool found = false;
+  for (const auto& [name, family] : family_names) {
+    ModelConfig model;
+    model.family = name;
+    fields(model, [&](std::string_view own, const auto&, const Rule&, std::string_view) { found |= own == key; });
+  }
+  return found;
+}
+
 class Loader {
  public:
   Experiment experiment;
 
-  // `chain` holds the files whose base is being read; `base`, if given, stands in for the file's own.
+  // Reads the documents that a file consists of, base first. `chain` holds the files whose base is being read; `base`,
+  // if given, stands in for the file's own.
   void read(const std::string& path, std::vector<std::string> chain, const toml::node* base,
             const std::string& base_where);
 
-  void apply(const Source& source, const toml::table& document);
+  // One more document, which overrides those before.
+  void add(Source source, toml::table document) { documents_.push_back({std::move(source), std::move(document)}); }
+
+  // Gives the experiment what the documents say.
+  void apply();
 
   // Names the keys that have no default and were never written, and those that mean nothing here and were.
   void require_complete(const std::string& path) const;
@@ -59,29 +75,42 @@ class Loader {
   void fill_in();
 
  private:
+  void apply(const Source& source, const toml::table& document);
   template <class Config>
   void apply_table(const Source& source, std::string_view table, Config& config, const toml::table& values);
   void apply_option(const Source& source, const toml::key& key, const toml::node& node);
-  static void set_option(const Source& source, const std::string& full_key, const toml::key& key,
-                         const toml::node& node, Options& options);
+  void set_option(const Source& source, const std::string& full_key, const toml::key& key, const toml::node& node,
+                  Options& options) const;
 
+  struct Document {
+    Source source;
+    toml::table table;
+  };
+  std::vector<Document> documents_;
   std::map<std::string, std::string> written_;  // where a key was written last
 };
 
+// The text of a single value of an option; nothing of other nodes.
+std::optional<std::string> text_of_option(const toml::node& node) {
+  if (const auto* value = node.as_string()) return value->get();
+  if (const auto* value = node.as_integer()) return fmt::format("{}", value->get());
+  if (const auto* value = node.as_floating_point()) return toml_text(value->get());
+  if (const auto* value = node.as_boolean()) return value->get() ? "true" : "false";
+  return {};
+}
+
+// A model of stages takes a list, one value for each.
 void Loader::set_option(const Source& source, const std::string& full_key, const toml::key& key, const toml::node& node,
-                        Options& options) {
-  std::string text;
-  if (const auto* value = node.as_string())
-    text = value->get();
-  else if (const auto* value = node.as_integer())
-    text = fmt::format("{}", value->get());
-  else if (const auto* value = node.as_floating_point())
-    text = toml_text(value->get());
-  else if (const auto* value = node.as_boolean())
-    text = value->get() ? "true" : "false";
-  else
-    fail("{}: {}: expected a string, number or boolean, found {}", source.at(key), in_quotes(full_key), found(node));
-  options[std::string(key.str())] = {text, source.at(key)};
+                        Options& options) const {
+  OptionValue option{"", source.at(key)};
+  const toml::array* const list = experiment.model.is_staged() ? node.as_array() : nullptr;
+  std::optional<std::string> text = text_of_option(node);
+  for (std::size_t i = 0; list && i < list->size(); ++i)
+    if ((text = text_of_option((*list)[i]))) option.list.push_back(*text);
+  require(text && (!list || option.list.size() == list->size()),
+          "{}: {}: expected a string, number or boolean, found {}", source.at(key), in_quotes(full_key), found(node));
+  if (!list) option.text = *text;
+  options[std::string(key.str())] = option;
 }
 
 // In [attention], a key outside the list of fields is an option, a table the options of one mechanism.
@@ -98,6 +127,7 @@ void Loader::apply_option(const Source& source, const toml::key& key, const toml
 
 template <class Config>
 void Loader::apply_table(const Source& source, std::string_view table, Config& config, const toml::table& values) {
+  const std::string family = experiment.model.family;  // which keys there are; that of the last document holds
   for (const auto& [written, node] : values) {
     const toml::key& key = written;
     const toml::node& value = node;
@@ -110,11 +140,15 @@ void Loader::apply_table(const Source& source, std::string_view table, Config& c
               expected(member, rule), found(value));
       written_[full] = source.at(key);
     });
+    experiment.model.family = family;
     if (known) continue;
     if constexpr (std::is_same_v<Config, AttentionConfig>)
       apply_option(source, key, value);
+    else if (table == "model" && is_model_key(key.str()))
+      fail("{}: [model] {} is no key of family = {}{}", source.at(key), key.str(), toml_text(family),
+           key_suggestion(experiment, table, key.str()));
     else
-      fail("{}: unknown key {}{}", source.at(key), in_quotes(full), key_suggestion(table, key.str()));
+      fail("{}: unknown key {}{}", source.at(key), in_quotes(full), key_suggestion(experiment, table, key.str()));
   }
 }
 
@@ -131,8 +165,14 @@ void Loader::apply(const Source& source, const toml::table& document) {
     });
     if (!known)
       fail("{}: unknown {} {}{}", source.at(key), value.is_table() ? "table" : "key", in_quotes(key.str()),
-           key_suggestion("", key.str()));
+           key_suggestion(experiment, "", key.str()));
   }
+}
+
+void Loader::apply() {
+  for (const Document& document : documents_)
+    if (const auto* family = document.table["model"]["family"].as_string()) experiment.model.family = family->get();
+  for (const Document& document : documents_) apply(document.source, document.table);
 }
 
 void Loader::require_complete(const std::string& path) const {
@@ -156,7 +196,7 @@ void Loader::fill_in() {
 
 void Loader::read(const std::string& path, std::vector<std::string> chain, const toml::node* base,
                   const std::string& base_where) {
-  const toml::table document = parse_toml_file(path);
+  toml::table document = parse_toml_file(path);
   const Source source{path, true};
   std::string where = base_where;
   for (const auto& [key, value] : document)
@@ -175,7 +215,7 @@ void Loader::read(const std::string& path, std::vector<std::string> chain, const
             "{}: base {} leads back to a file that is based on it", where, in_quotes(next));
     read(next, chain, nullptr, "");
   }
-  apply(source, document);
+  add(source, std::move(document));
 }
 
 }  // namespace
@@ -219,7 +259,8 @@ void require_base(const std::string& where, const std::string& base) {
 Experiment load_overridden(const std::string& path, const std::vector<Override>& overrides, const toml::node* base) {
   Loader loader;
   loader.read(find_installed(path), {}, base, "--set");
-  for (const Override& one : overrides) loader.apply(one.source, *one.document);
+  for (const Override& one : overrides) loader.add(one.source, *one.document);
+  loader.apply();
   loader.require_complete(path);
   loader.fill_in();
   return loader.experiment;

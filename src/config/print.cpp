@@ -78,6 +78,13 @@ std::string option_text(const std::string& text) {
   return bare ? text : text_of(text);
 }
 
+std::string option_text(const OptionValue& value) {
+  if (value.list.empty()) return option_text(value.text);
+  std::string items;
+  for (const std::string& text : value.list) items += (items.empty() ? "" : ", ") + option_text(text);
+  return "[" + items + "]";
+}
+
 // Calls f(table, key, value, meaning) for everything that an experiment has, in the order of a file. Options have no
 // meaning here: their mechanism knows it.
 template <class F>
@@ -89,7 +96,7 @@ void for_settings(const Experiment& experiment, const F& f) {
     });
     if constexpr (requires { config.per_mechanism; }) {
       const auto print = [&](const std::string& of, const Options& options) {
-        for (const auto& [name, value] : options) f(of, key_of(name), option_text(value.text), "");
+        for (const auto& [name, value] : options) f(of, key_of(name), option_text(value), "");
       };
       print("attention", config.options);
       for (const auto& [mechanism, options] : config.per_mechanism) print("attention." + key_of(mechanism), options);

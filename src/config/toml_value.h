@@ -91,6 +91,9 @@ inline const char* expected(bool, const Rule&) { return "true or false"; }
 inline const char* expected(Index, const Rule&) { return "an integer"; }
 inline const char* expected(double, const Rule&) { return "a number"; }
 inline const char* expected(const std::vector<double>&, const Rule&) { return "a list of numbers"; }
+inline const char* expected(const std::vector<Index>&, const Rule& rule) {
+  return rule.per_block ? "an integer or a list of integers" : "a list of integers, one for each stage";
+}
 inline const char* expected(const std::vector<std::string>&, const Rule& rule) {
   return rule.per_block ? "a string or a list of strings" : "a list of strings";
 }

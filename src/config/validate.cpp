@@ -46,23 +46,63 @@ void check(const std::string& key, const std::vector<T>& values, const Rule& rul
   for (const T& value : values) check(key, value, rule);
 }
 
-void check_images(const ModelConfig& model) {
-  require(model.image % model.patch == 0, "[model] patch = {} does not divide image = {}", model.patch, model.image);
-  require(model.pool != "last", "[model] pool = \"last\" is for sequences; expected cls or mean");
+/// The grid of a stage, after windows of `kernel` went over one of `before` a side.
+Index checked_grid(Index stage, Index before, Index kernel, Index stride, Index padding) {
+  require(before + 2 * padding >= kernel,
+          "[model] stage {}: no window of {} x {} fits a grid of {} x {} with padding = {}; the stage has no tokens",
+          stage, kernel, kernel, before, before, padding);
+  return (before + 2 * padding - kernel) / stride + 1;
 }
 
-void check_model(const ModelConfig& model) {
-  if (use_of(model, "patch", {}).known) check_images(model);
+void check_stages(const ModelConfig& model) {
+  const StageSizes& s = model.stages;
+  const bool is_cvt = family_called(model.family) == cvt;
+  Index side = model.image;
+  for (std::size_t i = 0; i < s.dim.size(); ++i) {
+    const Index stage = static_cast<Index>(i) + !is_cvt;  // as the tensors are called
+    require(s.dim[i] % s.heads[i] == 0, "[model] stage {}: heads = {} does not divide dim = {}", stage, s.heads[i],
+            s.dim[i]);
+    if (is_cvt) {
+      side = checked_grid(stage, side, s.patch[i], s.stride[i], s.padding[i]);
+      continue;
+    }
+    const Index stride = s.stride[i];
+    require(stride == 1 || stride == 2 || (i == 0 && stride == 4), "[model] stage {}: stride = {}; expected {}", stage,
+            stride, i == 0 ? "1, 2 or 4" : "1 or 2");
+    side = (side + stride - 1) / stride;
+  }
+}
+
+void check_heads(const ModelConfig& model) {
   require(model.dim % model.heads == 0, "[model] heads = {} does not divide dim = {}", model.heads, model.dim);
 }
 
-template <class T>
-void check_blocks(const std::string&, const T&, const Rule&, Index) {}
+void check_model(const ModelConfig& model) {
+  if (model.is_staged()) return check_stages(model);
+  if (family_called(model.family) == sequence) return check_heads(model);
+  const bool is_xcit = family_called(model.family) == xcit;
+  require(!is_xcit || model.patch == 2 || model.patch == 4 || model.patch == 8 || model.patch == 16,
+          "[model] patch = {}; expected 2, 4, 8 or 16", model.patch);
+  require(model.image % model.patch == 0, "[model] patch = {} does not divide image = {}", model.patch, model.image);
+  check_heads(model);
+  require(!is_xcit || model.dim % (model.patch / 2) == 0,
+          "[model] dim = {}; patch = {} halves it from convolution to convolution and expects a multiple of {}",
+          model.dim, model.patch, model.patch / 2);
+}
 
 template <class T>
-void check_blocks(const std::string& key, const std::vector<T>& values, const Rule& rule, Index depth) {
-  require(!rule.per_block || values.size() == 1 || static_cast<Index>(values.size()) == depth,
-          "{} lists {} values; expected one, or one for each of the {} blocks", key, values.size(), depth);
+void check_length(const std::string&, const T&, const Rule&, const ModelConfig&) {}
+
+template <class T>
+void check_length(const std::string& key, const std::vector<T>& values, const Rule& rule, const ModelConfig& model) {
+  const auto count = static_cast<Index>(values.size());
+  const bool stages = model.is_staged();
+  const Index most = stages ? model.stages.count() : model.depth;
+  require(!rule.per_stage || (count == most && count > 0), "{} lists {} values; dim lists {}, one for each stage", key,
+          count, most);
+  require(!rule.per_block || count == 1 || count == most,
+          "{} lists {} values; expected one, or one for each of the {} {}", key, count, most,
+          stages ? "stages" : "blocks");
 }
 
 void check_sequences(const DataConfig& data) {
@@ -90,7 +130,7 @@ void validate(const Experiment& experiment) {
     fields(config, [&](std::string_view key, const auto& member, const Rule& rule, std::string_view) {
       if (!use_of(config, key, rule).known) return;
       check(label(table, key), member, rule);
-      check_blocks(label(table, key), member, rule, model.depth);
+      check_length(label(table, key), member, rule, model);
     });
   });
   check_model(model);

@@ -69,8 +69,7 @@ void match_parts(const ParameterSpec& spec, const MatchingRules& rules, Match& m
   if (!left.empty()) match.taken.reason = "without " + left;
 }
 
-Match match_tensor(const SafetensorsFile& file, const ParameterSpec& spec, const MatchingRules& rules,
-                   Index class_tokens) {
+Match match_tensor(const SafetensorsFile& file, const ParameterSpec& spec, const MatchingRules& rules) {
   const Shape& wanted = spec.shape;
   Match match{{.name = spec.name, .of = wanted[0]}};
   const auto skip = std::find_if(rules.skip.begin(), rules.skip.end(),
@@ -93,7 +92,7 @@ Match match_tensor(const SafetensorsFile& file, const ParameterSpec& spec, const
     match.copies.push_back({0, 0, wanted[0]});
   } else if (!spec.parts.empty() && as_wide && found[0] == rows_of(rules.file_parts)) {
     match_parts(spec, rules, match);
-  } else if (rules.positions && spec.name == position_name && positions_fit(found, wanted, class_tokens)) {
+  } else if (rules.positions && is_position_embedding(spec.name) && positions_fit(found, wanted)) {
     match.taken.status = Status::interpolated;
     match.taken.rows = wanted[0];
   } else {
@@ -117,7 +116,6 @@ void require_patterns_match(const SafetensorsFile& file, const ParameterList& li
 template <class T>
 TakenWeights load_matching(const SafetensorsFile& file, Parameters<T>& parameters, const MatchingRules& rules) {
   const ParameterList& list = parameters.list();
-  const Index class_tokens = list.find("cls_token") >= 0;
   require_patterns_match(file, list, rules);
   file.check();
   TakenWeights taken;
@@ -126,7 +124,7 @@ TakenWeights load_matching(const SafetensorsFile& file, Parameters<T>& parameter
   for (ParameterId id = 0; id < list.size(); ++id) {
     const ParameterSpec& spec = list[id];
     if (spec.prepared) continue;
-    Match match = match_tensor(file, spec, rules, class_tokens);
+    Match match = match_tensor(file, spec, rules);
     taken.tensors.push_back(match.taken);
     if (match.taken.status == Status::fresh) continue;
     used.push_back(spec.name);
@@ -134,7 +132,7 @@ TakenWeights load_matching(const SafetensorsFile& file, Parameters<T>& parameter
     taken.numbers += match.taken.rows * width;
     Tensor<T> values = read_numbers<T>(file, spec);
     if (match.taken.status == Status::interpolated) {
-      values = interpolated(values, spec.shape, class_tokens);
+      values = interpolated(spec.name, values, spec.shape);
       match.copies.push_back({0, 0, spec.shape[0]});
     }
     for (const RowCopy& copy : match.copies)
@@ -142,7 +140,7 @@ TakenWeights load_matching(const SafetensorsFile& file, Parameters<T>& parameter
   }
   require(!used.empty(), "{}: no tensor of the file fits the model: nothing would be loaded", file.path());
   for (const std::string& name : file.names())
-    if (!contains(used, name) && !name.starts_with(state_prefix)) taken.unused.push_back(name);
+    if (!contains(used, name) && !is_no_weight(name)) taken.unused.push_back(name);
   std::copy(changed.data(), changed.data() + changed.size(), parameters.data());
   return taken;
 }

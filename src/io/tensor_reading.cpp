@@ -1,5 +1,6 @@
 #include "tensor_reading.h"
 
+#include "heed/io/weights.h"
 #include "heed/kernels/bicubic.h"
 
 #include <cmath>
@@ -28,25 +29,41 @@ Index grid_side(const Shape& shape, Index skip) {
   return side * side == shape[1] - skip ? side : 0;
 }
 
+/// Rows of a position embedding that are not on its square grid: a class token's. (No square is one more than another.)
+Index rows_in_front(const Shape& shape) { return grid_side(shape, 0) > 0 ? 0 : 1; }
+
+constexpr std::string_view whole_positions = "pos_embed";
+
 }  // namespace
 
-bool positions_fit(const Shape& found, const Shape& wanted, Index skip) {
+bool is_position_embedding(const std::string& name) {
+  return name.starts_with(whole_positions) && name.find_first_not_of("0123456789", whole_positions.size()) == name.npos;
+}
+
+bool is_no_weight(const std::string& name) {
+  return name.starts_with(state_prefix) || name.ends_with(".num_batches_tracked");
+}
+
+bool positions_fit(const Shape& found, const Shape& wanted) {
+  const Index skip = rows_in_front(wanted);
   return grid_side(found, skip) > 0 && grid_side(wanted, skip) > 0 && found[2] == wanted[2];
 }
 
 template <class T>
-Tensor<T> interpolated(const Tensor<T>& positions, const Shape& shape, Index skip) {
-  const Index from = grid_side(positions.shape(), skip), to = grid_side(shape, skip), width = shape[2];
+Tensor<T> interpolated(const std::string& name, const Tensor<T>& positions, const Shape& shape) {
+  const Index skip = rows_in_front(shape), width = shape[2];
+  const Index from = grid_side(positions.shape(), skip), to = grid_side(shape, skip);
   Tensor<T> result(shape);
   std::copy_n(positions.data(), skip * width, result.data());
   const auto grid_of = [=](auto* rows, Index side) { return Matrix(rows + skip * width, side * side, width); };
-  kernels::bicubic({from, from}, grid_of(positions.data(), from), {to, to}, grid_of(result.data(), to));
+  const auto interpolate = name == whole_positions ? kernels::bicubic<T> : kernels::bilinear<T>;
+  interpolate({from, from}, grid_of(positions.data(), from), {to, to}, grid_of(result.data(), to));
   return result;
 }
 
 template Tensor<float> read_numbers(const SafetensorsFile&, const ParameterSpec&);
 template Tensor<double> read_numbers(const SafetensorsFile&, const ParameterSpec&);
-template Tensor<float> interpolated(const Tensor<float>&, const Shape&, Index);
-template Tensor<double> interpolated(const Tensor<double>&, const Shape&, Index);
+template Tensor<float> interpolated(const std::string&, const Tensor<float>&, const Shape&);
+template Tensor<double> interpolated(const std::string&, const Tensor<double>&, const Shape&);
 
 }  // namespace heed

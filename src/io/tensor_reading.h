@@ -6,17 +6,20 @@
 
 namespace heed {
 
-inline constexpr const char* position_name = "pos_embed";
-
 /// The numbers of a tensor, which must be finite; those of a buffer may be integers (indices of landmarks, say).
 template <class T>
 Tensor<T> read_numbers(const SafetensorsFile& file, const ParameterSpec& spec);
 
-/// Are both position embeddings of square grids behind `skip` other rows, and as wide?
-bool positions_fit(const Shape& found, const Shape& wanted, Index skip);
+/// Are both position embeddings of square grids, behind a class token's row or not, and as wide?
+bool positions_fit(const Shape& found, const Shape& wanted);
 
-/// The position embedding on the grid of `shape`; the first `skip` rows, which are not on the grid, as they are.
+/// The position embedding `name` on the grid of `shape`, the class token's row as it is: that of a whole model bicubic,
+/// as timm has it, that of a stage bilinear, as SOFT's authors have it.
 template <class T>
-Tensor<T> interpolated(const Tensor<T>& positions, const Shape& shape, Index skip);
+Tensor<T> interpolated(const std::string& name, const Tensor<T>& positions, const Shape& shape);
+
+/// Is a tensor of a file no weight: training state, or what other programs count beside running statistics,
+/// *.num_batches_tracked?
+bool is_no_weight(const std::string& name);
 
 }  // namespace heed

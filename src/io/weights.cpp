@@ -23,7 +23,6 @@ template <class T>
 TakenWeights load_weights(const SafetensorsFile& file, Parameters<T>& parameters, const WeightChanges& changes) {
   using Status = TakenTensor::Status;
   const ParameterList& list = parameters.list();
-  const Index class_tokens = list.find("cls_token") >= 0;
   std::vector<std::string> missing;
   TakenWeights taken;
   std::vector<ParameterId> present;
@@ -39,7 +38,7 @@ TakenWeights load_weights(const SafetensorsFile& file, Parameters<T>& parameters
       continue;
     }
     const Shape& found = file.info(name).shape;
-    const bool other_grid = name == position_name && positions_fit(found, wanted, class_tokens);
+    const bool other_grid = is_position_embedding(name) && positions_fit(found, wanted);
     if (found == wanted || (changes.positions && other_grid)) {
       tensor.status = found == wanted ? Status::loaded : Status::interpolated;
       tensor.rows = wanted[0];
@@ -52,7 +51,7 @@ TakenWeights load_weights(const SafetensorsFile& file, Parameters<T>& parameters
             cure_of(name, other_grid, changes));
   }
   for (const std::string& name : file.names())
-    if (list.find(name) < 0 && !name.starts_with(state_prefix)) taken.unused.push_back(name);
+    if (list.find(name) < 0 && !is_no_weight(name)) taken.unused.push_back(name);
   require(missing.empty(), "{}: the model has tensors that the file lacks: {}{}", file.path(), quoted_list(missing),
           std::all_of(missing.begin(), missing.end(), belongs_to_head) ? new_head_cure : changes.cure.c_str());
   require(taken.unused.empty(), "{}: the file has tensors that the model lacks: {}{}", file.path(),
@@ -63,7 +62,7 @@ TakenWeights load_weights(const SafetensorsFile& file, Parameters<T>& parameters
   for (const ParameterId id : present) {
     values.push_back(read_numbers<T>(file, list[id]));
     if (!(values.back().shape() == list[id].shape))
-      values.back() = interpolated(values.back(), list[id].shape, class_tokens);
+      values.back() = interpolated(list[id].name, values.back(), list[id].shape);
   }
   for (std::size_t i = 0; i < present.size(); ++i)
     std::copy(values[i].begin(), values[i].end(), parameters[present[i]].begin());

@@ -1,35 +1,11 @@
 #include "blocks.h"
 
 #include "heed/base/suggest.h"
+#include "mechanism_choice.h"
 
 namespace heed {
 
 namespace {
-
-template <class List>
-const std::string& of_block(const List& list, Index block) {
-  return list[list.size() == 1 ? 0 : static_cast<std::size_t>(block)];
-}
-
-bool contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-/// Every option must mean something to a mechanism that is used.
-void check_options(const AttentionConfig& attention) {
-  std::vector<std::string> known;
-  for (const std::string& mechanism : attention.mechanism)
-    for (std::string& name : option_names(find_mechanism(mechanism))) known.push_back(std::move(name));
-  for (const auto& [name, value] : attention.options)
-    require(contains(known, name), "{}: no mechanism of this model has an option '{}'{}", value.where, name,
-            known.empty() ? std::string() : suggestion(name, known));
-  for (const auto& [mechanism, options] : attention.per_mechanism) {
-    const std::vector<std::string> own = option_names(find_mechanism(mechanism));
-    for (const auto& [name, value] : options)
-      require(contains(own, name), "{}: {} has no option '{}'{}", value.where, mechanism, name,
-              own.empty() ? std::string() : suggestion(name, own));
-  }
-}
 
 /// Has the mechanism a causal form? (One without knows the option all the same, as causal=false.)
 bool has_causal_form(const MechanismEntry& entry) {
@@ -37,37 +13,34 @@ bool has_causal_form(const MechanismEntry& entry) {
   return std::any_of(options.begin(), options.end(), [](const OptionInfo& option) { return option.name == "causal"; });
 }
 
-std::unique_ptr<Mechanism> mechanism_of(const AttentionConfig& attention, Index block, bool causal) {
-  const std::string& name = of_block(attention.mechanism, block);
-  OptionValues values = options_of_block(attention, block);
-  if (causal) {
-    require(has_causal_form(find_mechanism(name)),
-            "[attention] mechanism = {} has no causal form, which task = \"lm\" needs", in_quotes(name));
-    const std::string& given = values.try_emplace("causal", "true").first->second;
-    require(given == "true", "[attention] causal = {}; task = \"lm\" needs causal attention: expected true", given);
-  }
-  return make_mechanism(name, values);
+/// The option causal as it was given for a mechanism; null if it was not.
+const std::string* causal_option(const AttentionConfig& attention, const std::string& mechanism) {
+  const auto in = [](const Options& options) -> const std::string* {
+    const auto found = options.find("causal");
+    return found == options.end() ? nullptr : &found->second.text;
+  };
+  const auto own = attention.per_mechanism.find(mechanism);
+  const std::string* const of_mechanism = own == attention.per_mechanism.end() ? nullptr : in(own->second);
+  return of_mechanism ? of_mechanism : in(attention.options);
 }
 
 }  // namespace
 
-void check_model(const ModelConfig& model, const AttentionConfig& attention) {
-  Experiment experiment;
-  experiment.model = model;
-  experiment.attention = attention;
-  validate(experiment);
+bool is_causal(const AttentionConfig& attention, const std::string& mechanism) {
+  const std::string* const causal = causal_option(attention, mechanism);
+  return causal && *causal == "true";
 }
 
-/// Options for all blocks that it knows, then its own table over them.
-OptionValues options_of_block(const AttentionConfig& attention, Index block) {
-  const std::string& name = of_block(attention.mechanism, block);
-  const std::vector<std::string> known = option_names(find_mechanism(name));
-  OptionValues values;
-  for (const auto& [option, value] : attention.options)
-    if (contains(known, option)) values[option] = value.text;
-  if (const auto own = attention.per_mechanism.find(name); own != attention.per_mechanism.end())
-    for (const auto& [option, value] : own->second) values[option] = value.text;
-  return values;
+AttentionConfig made_causal(AttentionConfig attention) {
+  for (const std::string& name : attention.mechanism) {
+    require(has_causal_form(find_mechanism(name)),
+            "[attention] mechanism = {} has no causal form, which task = \"lm\" needs", in_quotes(name));
+    const std::string* const causal = causal_option(attention, name);
+    require(!causal || *causal == "true",
+            "[attention] causal = {}; task = \"lm\" needs causal attention: expected true", causal ? *causal : "");
+  }
+  attention.options["causal"] = {"true", "task = \"lm\""};
+  return attention;
 }
 
 std::vector<Block> make_blocks(ParameterList& list, const ModelConfig& model, const AttentionConfig& attention,
@@ -79,9 +52,8 @@ std::vector<Block> make_blocks(ParameterList& list, const ModelConfig& model, co
     const double rate =
         model.depth == 1 ? 0 : setting.drop_path * static_cast<double>(i) / static_cast<double>(model.depth - 1);
     BlockOptions options{setting.dropout, rate, static_cast<std::uint64_t>(i)};
-    if (of_block(model.linear, i) == "adder") options.adder = adder_options(model);
-    blocks.emplace_back(list, "blocks." + std::to_string(i), model, mechanism_of(attention, i, setting.causal),
-                        setting.shape, options);
+    if (item_of(model.linear, i) == "adder") options.adder = adder_options(model);
+    blocks.emplace_back(list, "blocks." + std::to_string(i), model, mechanism_of(attention, i), setting.shape, options);
   }
   return blocks;
 }

@@ -9,7 +9,6 @@ namespace heed {
 struct BlocksSetting {
   AttentionShape shape;
   double dropout = 0, drop_path = 0;
-  bool causal = false;  ///< every mechanism must be, and is so by itself
 };
 
 /// Declares the tensors blocks.0.*, blocks.1.*, ... Throws Error at an unknown mechanism, at options that no block's
@@ -17,19 +16,10 @@ struct BlocksSetting {
 std::vector<Block> make_blocks(ParameterList& list, const ModelConfig& model, const AttentionConfig& attention,
                                const BlocksSetting& setting);
 
-/// Throws Error if a model and its attention are none in the sense of validate().
-void check_model(const ModelConfig& model, const AttentionConfig& attention);
+/// Is the mechanism of this name to be causal?
+bool is_causal(const AttentionConfig& attention, const std::string& mechanism);
 
-/// The options that a block's mechanism is given.
-OptionValues options_of_block(const AttentionConfig& attention, Index block);
-
-/// What the blocks' mechanisms add to the training loss, a scalar; none for most.
-template <class T>
-Var<T> sum_of_penalties(const std::vector<Block>& blocks, Tape<T>& tape) {
-  Var<T> total;
-  for (const Block& block : blocks)
-    if (const Var<T> term = block.penalty(tape)) total = total ? add(total, term) : term;
-  return total;
-}
+/// The same attention, causal in every block. Throws Error at a mechanism without a causal form, and at causal = false.
+AttentionConfig made_causal(AttentionConfig attention);
 
 }  // namespace heed

@@ -1,5 +1,6 @@
 #include "heed/nn/families.h"
 
+#include "host_families.h"
 #include "heed/base/suggest.h"
 #include "heed/nn/sequence.h"
 #include "heed/nn/vit.h"
@@ -13,6 +14,9 @@ constexpr ModelFamily list[] = {
      [](const Experiment& x) -> std::unique_ptr<Model> {
        return std::make_unique<VisionTransformer>(x.model, x.attention, x.train.dropout, x.train.drop_path);
      }},
+    {"xcit", make_xcit},
+    {"cvt", make_cvt},
+    {"soft-pyramid", make_soft_pyramid},
     {"sequence",
      [](const Experiment& x) -> std::unique_ptr<Model> {
        return std::make_unique<SequenceModel>(x.model, x.attention, x.train.dropout, x.train.drop_path);

@@ -15,8 +15,8 @@ class PreparedAttention : public Preparation {
         prepared_(prepared) {}
 
   void forward(const OfNumber<PreparationPass>& any) const override {
-    std::visit(
-        [this](const auto& pass) { with_preparation(pass, [&](const auto& of) { mechanism_->prepare(of); }); }, any);
+    std::visit([this](const auto& pass) { with_preparation(pass, [&](const auto& of) { mechanism_->prepare(of); }); },
+               any);
   }
 
   void backward(const OfNumber<PreparationPass>& any) const override {

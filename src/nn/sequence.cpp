@@ -9,15 +9,19 @@ namespace {
 
 constexpr double token_deviation = 0.02;
 
+Experiment experiment_of(const ModelConfig& model, const AttentionConfig& attention) {
+  Experiment experiment;
+  experiment.model = model;
+  experiment.attention = attention;
+  return experiment;
+}
+
 /// A class token in front would see itself alone.
 void check_pooling(const ModelConfig& model, const AttentionConfig& attention) {
-  for (Index i = 0; i < model.depth && model.task != "lm" && model.pool == "cls"; ++i) {
-    const OptionValues options = options_of_block(attention, i);
-    const auto causal = options.find("causal");
-    require(causal == options.end() || causal->second != "true",
+  for (const std::string& mechanism : attention.mechanism)
+    require(model.task == "lm" || model.pool != "cls" || !is_causal(attention, mechanism),
             "[attention] causal = true; with [model] pool = \"cls\" the class token, which comes first, would see "
             "itself alone: expected pool = \"mean\" or \"last\"");
-  }
 }
 
 }  // namespace
@@ -25,7 +29,7 @@ void check_pooling(const ModelConfig& model, const AttentionConfig& attention) {
 SequenceModel::SequenceModel(const ModelConfig& model, const AttentionConfig& attention, double dropout,
                              double drop_path)
     : config_(model), dropout_(dropout) {
-  check_model(model, attention);
+  validate(experiment_of(model, attention));
   const Index D = model.dim, positions = rows_of(model.context);
   const bool cls = positions > model.context;
   const Initial small = Initial::truncated_normal(token_deviation);
@@ -40,10 +44,10 @@ SequenceModel::SequenceModel(const ModelConfig& model, const AttentionConfig& at
 
   AttentionShape shape;
   shape.class_token = cls;
-  shape.queries = shape.longest = positions;
+  shape.queries = shape.keys = shape.longest = positions;
   shape.growing = is("lm");
   check_pooling(model, attention);
-  blocks_ = make_blocks(list_, model, attention, {shape, dropout, drop_path, is("lm")});
+  blocks_ = make_blocks(list_, model, is("lm") ? made_causal(attention) : attention, {shape, dropout, drop_path});
   norm_.emplace(list_, "norm", D);
   if (is("lm")) {
     model.tied ? head_.emplace(list_, "head", embedding_) : head_.emplace(list_, "head", D, model.vocab);
@@ -163,7 +167,7 @@ Var<T> SequenceModel::next_logits(Tape<T>& tape, int token) const {
 
 template <class T>
 Var<T> SequenceModel::run_penalty(Tape<T>& tape) const {
-  return sum_of_penalties(blocks_, tape);
+  return sum_of_penalties(tape, blocks_);
 }
 
 #define INSTANTIATE(T)                                                  \

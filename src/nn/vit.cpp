@@ -1,22 +1,25 @@
 #include "heed/nn/vit.h"
 
 #include "blocks.h"
+#include "convolution.h"
 #include "heed/ops/patch_embedding.h"
-
-#include <cmath>
 
 namespace heed {
 
 namespace {
 
-Initial convolution_initial(Index fan_in) { return Initial::uniform(1 / std::sqrt(static_cast<double>(fan_in))); }
+Experiment experiment_of(const ModelConfig& model, const AttentionConfig& attention) {
+  Experiment experiment;
+  experiment.model = model;
+  experiment.attention = attention;
+  return experiment;
+}
 
 }  // namespace
 
 VisionTransformer::VisionTransformer(const ModelConfig& model, const AttentionConfig& attention, double dropout,
                                      double drop_path)
-    : config_(model), dropout_(dropout) {
-  check_model(model, attention);
+    : ImageModel(experiment_of(model, attention)), dropout_(dropout) {
   const Index side = model.image / model.patch, fan_in = model.channels * model.patch * model.patch;
   const bool cls = model.pool == "cls";
   if (cls) class_token_ = list_.add({"cls_token", {1, 1, model.dim}, Initial::truncated_normal(0.02), false});
@@ -28,14 +31,10 @@ VisionTransformer::VisionTransformer(const ModelConfig& model, const AttentionCo
   AttentionShape shape;
   shape.class_token = cls;
   shape.grid_height = shape.grid_width = side;
-  shape.queries = side * side + cls;
+  shape.queries = shape.keys = side * side + cls;
   blocks_ = make_blocks(list_, model, attention, {shape, dropout, drop_path});
   norm_.emplace(list_, "norm", model.dim);
   head_.emplace(list_, "head", model.dim, model.classes);
-}
-
-ModelInput<float> VisionTransformer::example() const {
-  return {.images = {nullptr, Shape{1, config_.channels, config_.image, config_.image}}};
 }
 
 /// Far above what a block of any mechanism takes per product of its sizes.
@@ -50,10 +49,7 @@ double VisionTransformer::most_operations() const {
 
 template <class T>
 Var<T> VisionTransformer::embed(Tape<T>& tape, View<const T> images) const {
-  const Shape& shape = images.shape();
-  require(shape.rank() == 4 && shape[1] == config_.channels && shape[2] == config_.image && shape[3] == config_.image,
-          "[model] images have shape {}; expected [B, {}, {}, {}]", shape, config_.channels, config_.image,
-          config_.image);
+  require_images(images.shape());
   const typename Tape<T>::Scope patch_scope(tape, patch_name_);
   const Var<T> patches =
       patch_embedding(tape.constant(images), tape.parameter(patch_weight_), tape.parameter(patch_bias_));
@@ -82,7 +78,7 @@ Var<T> VisionTransformer::run_logits(const ModelPass<T>& pass) const {
 
 template <class T>
 Var<T> VisionTransformer::run_penalty(Tape<T>& tape) const {
-  return sum_of_penalties(blocks_, tape);
+  return sum_of_penalties(tape, blocks_);
 }
 
 template Var<float> VisionTransformer::run_logits(const ModelPass<float>&) const;

@@ -40,15 +40,23 @@ constexpr Activation<T> relu_function{"relu",
                                       kernels::relu_again_counts,
                                       kernels::relu_forward,
                                       kernels::relu_backward};
+template <class P, class T>
+constexpr Activation<T> logistic_function(const char* name, const char* linear_name) {
+  return {name,
+          linear_name,
+          8,
+          kernels::logistic_forward_counts<P>,
+          kernels::logistic_backward_counts<P>,
+          kernels::logistic_again_counts<P>,
+          kernels::logistic_forward<P, T>,
+          kernels::logistic_backward<P, T>};
+}
 template <class T>
-constexpr Activation<T> silu_function{"silu",
-                                      "silu_linear",
-                                      8,
-                                      kernels::silu_forward_counts,
-                                      kernels::silu_backward_counts,
-                                      kernels::silu_again_counts,
-                                      kernels::silu_forward,
-                                      kernels::silu_backward};
+constexpr auto silu_function = logistic_function<kernels::Silu, T>("silu", "silu_linear");
+template <class T>
+constexpr auto gelu_tanh_function = logistic_function<kernels::TanhGelu, T>("gelu_tanh", "gelu_tanh_linear");
+template <class T>
+constexpr auto quick_gelu_function = logistic_function<kernels::QuickGelu, T>("quick_gelu", "quick_gelu_linear");
 
 /// An activation as a function of rows of n.
 template <class T>
@@ -95,6 +103,16 @@ Var<T> silu(Var<T> x) {
 }
 
 template <class T>
+Var<T> gelu_tanh(Var<T> x) {
+  return rows_of(ActivationRows<T>(gelu_tanh_function<T>, x), x);
+}
+
+template <class T>
+Var<T> quick_gelu(Var<T> x) {
+  return rows_of(ActivationRows<T>(quick_gelu_function<T>, x), x);
+}
+
+template <class T>
 Var<T> gelu_linear(Var<T> x, Var<T> weight, Var<T> bias, Var<T> residual) {
   return linear_of(ActivationRows<T>(gelu_function<T>, x), x, weight, bias, residual);
 }
@@ -109,13 +127,27 @@ Var<T> silu_linear(Var<T> x, Var<T> weight, Var<T> bias, Var<T> residual) {
   return linear_of(ActivationRows<T>(silu_function<T>, x), x, weight, bias, residual);
 }
 
-#define INSTANTIATE(T)                                         \
-  template Var<T> gelu(Var<T>);                                \
-  template Var<T> relu(Var<T>);                                \
-  template Var<T> silu(Var<T>);                                \
-  template Var<T> gelu_linear(Var<T>, Var<T>, Var<T>, Var<T>); \
-  template Var<T> relu_linear(Var<T>, Var<T>, Var<T>, Var<T>); \
-  template Var<T> silu_linear(Var<T>, Var<T>, Var<T>, Var<T>);
+template <class T>
+Var<T> gelu_tanh_linear(Var<T> x, Var<T> weight, Var<T> bias, Var<T> residual) {
+  return linear_of(ActivationRows<T>(gelu_tanh_function<T>, x), x, weight, bias, residual);
+}
+
+template <class T>
+Var<T> quick_gelu_linear(Var<T> x, Var<T> weight, Var<T> bias, Var<T> residual) {
+  return linear_of(ActivationRows<T>(quick_gelu_function<T>, x), x, weight, bias, residual);
+}
+
+#define INSTANTIATE(T)                                              \
+  template Var<T> gelu(Var<T>);                                     \
+  template Var<T> relu(Var<T>);                                     \
+  template Var<T> silu(Var<T>);                                     \
+  template Var<T> gelu_tanh(Var<T>);                                \
+  template Var<T> quick_gelu(Var<T>);                               \
+  template Var<T> gelu_linear(Var<T>, Var<T>, Var<T>, Var<T>);      \
+  template Var<T> relu_linear(Var<T>, Var<T>, Var<T>, Var<T>);      \
+  template Var<T> silu_linear(Var<T>, Var<T>, Var<T>, Var<T>);      \
+  template Var<T> gelu_tanh_linear(Var<T>, Var<T>, Var<T>, Var<T>); \
+  template Var<T> quick_gelu_linear(Var<T>, Var<T>, Var<T>, Var<T>);
 HEED_FOR_EACH_NUMBER(INSTANTIATE)
 
 }  // namespace heed

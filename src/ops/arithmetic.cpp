@@ -37,7 +37,7 @@ template <class T>
 Var<T> drop(const char* name, Var<T> x, double rate, std::uint64_t place, Index group) {
   Tape<T>& tape = tape_of(name, x);
   require(rate >= 0 && rate < 1, "[{}] the rate is {}; expected 0 <= rate < 1", name, rate);
-  if (!tape.training() || rate == 0) return x;
+  if (!tape.draws() || rate == 0) return x;
   const Index n = x.size();
   const RandomStream stream = tape.pass().random.derive(name).derive(place);
   const T kept(1 / (1 - rate));
@@ -107,6 +107,43 @@ Var<T> mul(Var<T> a, Var<T> b) {
 }
 
 template <class T>
+Var<T> scale_channels(Var<T> x, Var<T> gamma, Var<T> residual) {
+  Tape<T>& tape = tape_of("scale_channels", x, gamma, residual);
+  const Index n = x.size(), width = x.shape().row_size(), rows = x.shape().rows();
+  require(gamma.shape() == Shape{width}, "[scale_channels] gamma has shape {}; expected [{}]", gamma.shape(), width);
+  require(!residual || residual.shape() == x.shape(), "[scale_channels] the residual has shape {}, x {}",
+          residual ? residual.shape() : Shape{}, x.shape());
+  Cost cost;
+  cost.forward = {.mul = n, .add = residual ? n : 0};
+  cost.backward = Counts{.mul = n} + product_counts(1, width, rows);
+  return tape.record(
+      {"scale_channels", cost}, x.shape(), {x, gamma, residual},
+      [=](T* y) {
+        const Matrix<const T> mx = x.matrix(), mr = residual ? residual.matrix() : Matrix<const T>{};
+        for_row_ranges(rows, width, [=, factor = gamma.data(), my = Matrix<T>(y, rows, width)](Index begin, Index end) {
+          for (Index r = begin; r < end; ++r)
+            for (Index c = 0; c < width; ++c) my(r, c) = mr ? mr(r, c) + factor[c] * mx(r, c) : factor[c] * mx(r, c);
+        });
+      },
+      [=, &tape](const Adjoint<T>& dy) {
+        const Matrix<const T> mx = x.matrix(), mdy = dy.matrix();
+        if (const auto dgamma = tape.target(gamma))
+          sum_over_row_ranges(tape, rows, width, width, dgamma.update, dgamma.data,
+                              [=](Index begin, Index end, Update update, T* sum) {
+                                for (Index r = begin; r < end; ++r)
+                                  for (Index c = 0; c < width; ++c)
+                                    write(r == begin ? update : Update::accumulate, sum[c], mx(r, c) * mdy(r, c));
+                              });
+        if (const auto dx = tape.target(x))
+          for_row_ranges(rows, width, [=, factor = gamma.data(), mdx = dx.matrix(rows, width)](Index begin, Index end) {
+            for (Index r = begin; r < end; ++r)
+              for (Index c = 0; c < width; ++c) write(dx.update, mdx(r, c), factor[c] * mdy(r, c));
+          });
+        if (residual) dy.give_to(residual);
+      });
+}
+
+template <class T>
 Var<T> scale(Var<T> x, double factor) {
   Tape<T>& tape = tape_of("scale", x);
   const Index n = x.size();
@@ -137,6 +174,7 @@ Var<T> stochastic_depth(Var<T> x, double rate, std::uint64_t place) {
 #define INSTANTIATE(T)                                    \
   template Var<T> add(Var<T>, Var<T>);                    \
   template Var<T> mul(Var<T>, Var<T>);                    \
+  template Var<T> scale_channels(Var<T>, Var<T>, Var<T>); \
   template Var<T> scale(Var<T>, double);                  \
   template Var<T> dropout(Var<T>, double, std::uint64_t); \
   template Var<T> stochastic_depth(Var<T>, double, std::uint64_t);

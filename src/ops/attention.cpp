@@ -10,14 +10,6 @@ namespace {
 /// Gradients of a mechanism's own tensors are summed over so many pieces of the batch side by side.
 constexpr Index attention_pieces = 8;
 
-/// Scratch memory of the calling thread, kept between calls.
-template <class T>
-AttentionMemory<T> thread_scratch(Index count) {
-  thread_local Buffer<T> buffer;
-  if (buffer.size() < count) buffer = Buffer<T>(count);
-  return {buffer.data()};
-}
-
 /// The values of some tensors, as long as the pass.
 template <class T>
 std::span<const View<const T>> values_of(Tape<T>& tape, std::span<const Var<T>> tensors) {
@@ -53,12 +45,12 @@ std::span<const View<T>> gradients_to_add_to(Tape<T>& tape, std::span<const Var<
 template <class T>
 struct AttentionWork {
   const Mechanism* mechanism;
-  detail::AttentionShapes shapes;
+  AttentionLayout layout;
+  AttentionShape shape;      ///< of the first image, and of all if they are alike
   AttentionMemorySize size;  ///< for any image
   Index images;
-  std::array<Var<T>, 3> qkv;  ///< three tensors, or one three times; those that it does not use are left out
-  std::array<detail::HeadsPlace, 3> places;
-  detail::HeadsPlace out_place;
+  AttentionOperands<T> of;
+  HeadsPlace out_place;
   std::span<const Var<T>> shared;
   std::span<const View<const T>> shared_values;
   Products products;
@@ -73,15 +65,17 @@ struct AttentionWork {
   }
   Index pieces() const { return std::min(images, attention_pieces); }
 
+  AttentionShape shape_of(Index image) const { return of.segments() ? of.shape(layout, shape, image) : shape; }
   AttentionMemory<T> saved_of(Index image) const {
     return {saved + (saved_starts.empty() ? image * size.saved : saved_starts[static_cast<std::size_t>(image)])};
   }
 
   AttentionInput<T> input(Index image) const {
-    const auto heads = [&](std::size_t i) {
-      return places[i].template of<const T>(qkv[i] ? qkv[i].data() : nullptr, image);
-    };
-    AttentionInput<T> in{.shape = shapes.of(image), .q = heads(0), .k = heads(1), .v = heads(2), .products = products};
+    AttentionInput<T> in{.shape = shape_of(image),
+                         .q = of.heads(0, image),
+                         .k = of.heads(1, image),
+                         .v = of.heads(2, image),
+                         .products = products};
     if (prepared())
       in.prepared = {shared_values[0].data()};
     else
@@ -92,7 +86,7 @@ struct AttentionWork {
   void forward(T* out) const {
     parallel_for(images, [=, *this](Index image) {
       mechanism->forward(AttentionForward<T>{input(image), out_place.template of<T>(out, image), saved_of(image),
-                                             thread_scratch<T>(size.scratch)});
+                                             AttentionMemory<T>{thread_memory<T>(size.scratch)}});
     });
   }
 
@@ -112,12 +106,12 @@ struct AttentionWork {
       else
         gradient.parameters = divide(share, gradients.subspan(static_cast<std::size_t>(piece) * shared.size()));
       for (Index image = images * piece / shares_count; image < images * (piece + 1) / shares_count; ++image) {
-        gradient.q = places[0].template of<T>(dqkv[0], image);
-        gradient.k = places[1].template of<T>(dqkv[1], image);
-        gradient.v = places[2].template of<T>(dqkv[2], image);
+        gradient.q = of.places[0].template of<T>(dqkv[0], image);
+        gradient.k = of.places[1].template of<T>(dqkv[1], image);
+        gradient.v = of.places[2].template of<T>(dqkv[2], image);
         mechanism->backward(AttentionBackward<T>{input(image), out_place.template of<const T>(dout.value(), image),
                                                  out_place.template of<const T>(dout.data(), image), saved_of(image),
-                                                 thread_scratch<T>(size.scratch), gradient});
+                                                 AttentionMemory<T>{thread_memory<T>(size.scratch)}, gradient});
       }
     });
     add_shares(tape, shares, shares_count);
@@ -127,6 +121,7 @@ struct AttentionWork {
   /// Where the gradients of q, k and v go, and how all three are written. Operands that are one tensor share one
   /// gradient; one that nobody wants goes to a place of its own.
   std::array<T*, 3> operand_gradients(Tape<T>& tape, Update& update) const {
+    const auto& qkv = of.qkv;
     std::array<typename Tape<T>::Target, 3> targets;
     for (std::size_t i = 0; i < 3; ++i) {
       if (!qkv[i]) continue;
@@ -181,14 +176,14 @@ struct AttentionSum {
 template <class T>
 AttentionSum measure(Tape<T>& tape, AttentionWork<T>& work) {
   const Mechanism& mechanism = *work.mechanism;
-  if (!work.shapes.segments) {
-    work.size = mechanism.memory(work.shapes.common);
-    return {work.images * mechanism.cost(work.shapes.common), work.images * work.size.saved};
+  if (!work.of.segments()) {
+    work.size = mechanism.memory(work.shape);
+    return {work.images * mechanism.cost(work.shape), work.images * work.size.saved};
   }
   AttentionSum sum;
   const std::span<Index> starts = tape.template list<Index>(static_cast<std::size_t>(work.images));
   for (Index image = 0; image < work.images; ++image) {
-    const AttentionShape shape = work.shapes.of(image);
+    const AttentionShape shape = work.shape_of(image);
     mechanism.check(shape);
     const AttentionMemorySize size = mechanism.memory(shape);
     starts[static_cast<std::size_t>(image)] = sum.saved;
@@ -204,13 +199,13 @@ AttentionSum measure(Tape<T>& tape, AttentionWork<T>& work) {
 /// The operation behind both forms below.
 template <class T>
 Var<T> run_attention(const Mechanism& mechanism, AttentionWork<T> work, const Shape& out, OwnTensors<T> own) {
-  const Var<T> any = work.qkv[0] ? work.qkv[0] : work.qkv[2];
-  Tape<T>& tape = tape_of(mechanism.name(), any, work.qkv[0], work.qkv[1], work.qkv[2]);
+  const auto& qkv = work.of.qkv;
+  Tape<T>& tape = tape_of(mechanism.name(), qkv[2], qkv[0], qkv[1]);
   work.mechanism = &mechanism;
   work.products = tape.pass().products;
   const AttentionSum sum = measure(tape, work);
   if (work.prepared()) {
-    if (!own.prepared) own.prepared = prepare(mechanism, work.shapes.common, own.parameters, own.noise);
+    if (!own.prepared) own.prepared = prepare(mechanism, work.shape, own.parameters, own.noise);
     own.parameters = {&own.prepared, 1};
   }
   work.shared = kept_handles(tape, own.parameters);
@@ -219,7 +214,7 @@ Var<T> run_attention(const Mechanism& mechanism, AttentionWork<T> work, const Sh
 
   Cost cost = sum.cost;
   const auto operands = tape.template list<Var<T>>(3 + work.shared.size());
-  std::copy(work.qkv.begin(), work.qkv.end(), operands.begin());
+  std::copy(qkv.begin(), qkv.end(), operands.begin());
   std::copy(work.shared.begin(), work.shared.end(), operands.begin() + 3);
   for (const Var<T>& tensor : work.shared)
     if (tape.wanted(tensor)) cost.backward.add += (work.pieces() - 1) * tensor.size();
@@ -230,27 +225,47 @@ Var<T> run_attention(const Mechanism& mechanism, AttentionWork<T> work, const Sh
 
 }  // namespace
 
-detail::AttentionShapes::AttentionShapes(const AttentionLayout& layout, const AttentionShape& shape, const Shape& input,
-                                         const Segments* segments)
-    : layout(layout), common(layout.among(input[1], shape)), images(input[0]), segments(segments) {
-  if (segments) {
-    images = segments->count();
-    for (Index i = 0; i < images; ++i) common.whole = common.whole && segments->length(i) == common.longest;
-    if (images > 0) common = layout.among(segments->length(0), common);
-  } else {
-    common.whole = !common.sequence() || input[1] == common.longest;
-  }
-}
-
-std::array<detail::HeadsPlace, 3> detail::packed_places(const AttentionLayout& layout, Index tokens,
-                                                        const Segments* segments) {
+template <class T>
+AttentionOperands<T> packed_operands(Var<T> x, const AttentionLayout& layout) {
+  const Index tokens = x.shape().rank() == 3 ? x.shape()[1] : 0;
+  require(tokens > 0 && x.shape()[2] == layout.total(), "[attention] x has shape {}; expected [B, N, {}]", x.shape(),
+          layout.total());
+  const Segments* const segments = x.tape().pass().segments;
+  require(!segments || (x.shape()[0] == 1 && tokens == segments->rows()),
+          "[attention] x has shape {}; expected the rows of {} sequences, [1, {}, {}]", x.shape(),
+          segments ? segments->count() : 0, segments ? segments->rows() : 0, layout.total());
   const std::array<Index, 3> widths{layout.query_width, layout.key_width, layout.value_width};
   const std::array<Index, 3> heads{layout.heads, layout.key_heads, layout.key_heads};
-  std::array<HeadsPlace, 3> places;
+  AttentionOperands<T> of;
   Index offset = 0;
-  for (std::size_t i = 0; i < 3; offset += heads[i] * widths[i], ++i)
-    places[i] = {offset, tokens * layout.total(), heads[i], widths[i], tokens, widths[i], layout.total(), segments};
-  return places;
+  for (std::size_t i = 0; i < 3; offset += heads[i] * widths[i], ++i) {
+    if (widths[i] == 0) continue;
+    of.qkv[i] = x;
+    of.places[i] = {offset, tokens * layout.total(), heads[i], widths[i], tokens, widths[i], layout.total(), segments};
+  }
+  return of;
+}
+
+template <class T>
+AttentionOperands<T> operands_apart(Var<T> q, Var<T> k, Var<T> v, const AttentionLayout& layout) {
+  const std::array<Index, 3> widths{layout.query_width, layout.key_width, layout.value_width};
+  const std::array<Index, 3> heads{layout.heads, layout.key_heads, layout.key_heads};
+  AttentionOperands<T> of{{q, k, v}, {}};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const Var<T> x = of.qkv[i];
+    const Index width = heads[i] * widths[i];
+    HEED_ASSERT(static_cast<bool>(x) == (width > 0));
+    if (!x) continue;
+    const Shape& s = x.shape();
+    const bool one_token = s.rank() == 2;
+    require((one_token || s.rank() == 3) && s[-1] == width, "[attention] {} has shape {}; expected [B, tokens, {}]",
+            "qkv"[i], s, width);
+    const Index tokens = one_token ? 1 : s[1];
+    of.places[i] = {0, tokens * width, heads[i], widths[i], tokens, widths[i], width};
+  }
+  require(!k || of.places[1].rows == of.keys(), "[attention] k has {} tokens, v has {}; they must match",
+          of.places[1].rows, of.keys());
+  return of;
 }
 
 template <class T>
@@ -260,7 +275,7 @@ Var<T> prepare(const Mechanism& mechanism, const AttentionShape& shape, std::spa
   const auto own = kept_handles(tape, parameters);
   const auto values = values_of(tape, own);
   const Mechanism* const m = &mechanism;
-  const bool training = tape.training();
+  const bool training = tape.draws();
   const auto preparation = [=](T* prepared) {
     return AttentionPreparation<T>{shape, values, training, noise, {prepared}};
   };
@@ -275,38 +290,32 @@ Var<T> prepare(const Mechanism& mechanism, const AttentionShape& shape, std::spa
 }
 
 template <class T>
-Var<T> attention(const Mechanism& mechanism, Var<T> x, const AttentionLayout& layout, AttentionShape shape,
-                 std::span<const Var<T>> parameters, View<const T> noise, Var<T> prepared) {
-  const Shape& xs = x.shape();
-  require(xs.rank() == 3 && xs[2] == layout.total(), "[{}] x has shape {}; expected [B, N, {}]", mechanism.name(), xs,
-          layout.total());
-  const Index tokens = xs[1], heads = layout.heads, width = heads * layout.value_width;
-  const Segments* const segments = x.tape().pass().segments;
-  require(!segments || (xs[0] == 1 && tokens == segments->rows()),
-          "[{}] x has shape {}; expected the rows of {} sequences, [1, {}, {}]", mechanism.name(), xs,
-          segments ? segments->count() : 0, segments ? segments->rows() : 0, layout.total());
+Var<T> attention(const Mechanism& mechanism, const AttentionOperands<T>& of, const AttentionLayout& layout,
+                 AttentionShape shape, std::span<const Var<T>> parameters, View<const T> noise, Var<T> prepared) {
+  const Index tokens = of.queries(), heads = layout.heads, width = heads * layout.value_width;
   AttentionWork<T> work{};
-  work.shapes = detail::AttentionShapes(layout, shape, xs, segments);
-  if (!segments) mechanism.check(work.shapes.common);
-  work.images = work.shapes.images;
-  work.qkv = {layout.query_width > 0 ? x : Var<T>{}, layout.key_width > 0 ? x : Var<T>{}, x};
-  work.places = detail::packed_places(layout, tokens, segments);
-  work.out_place = {0, tokens * width, heads, layout.value_width, tokens, layout.value_width, width, segments};
-  return run_attention<T>(mechanism, work, Shape{xs[0], tokens, width}, {parameters, noise, prepared});
+  work.layout = layout;
+  work.shape = of.first_shape(layout, shape);
+  mechanism.check(work.shape);
+  work.images = of.images();
+  work.of = of;
+  work.out_place = {0, tokens * width, heads, layout.value_width, tokens, layout.value_width, width, of.segments()};
+  return run_attention<T>(mechanism, work, Shape{of.segments() ? 1 : work.images, tokens, width},
+                          {parameters, noise, prepared});
 }
 
 template <class T>
 Var<T> attention(const Mechanism& mechanism, Var<T> q, Var<T> k, Var<T> v, AttentionShape shape,
                  std::span<const Var<T>> parameters, View<const T> noise) {
   AttentionWork<T> work{};
-  work.qkv = {q, k, v};
+  work.of.qkv = {q, k, v};
   for (std::size_t i = 0; i < 3; ++i) {
-    if (!work.qkv[i]) continue;
-    const Shape& s = work.qkv[i].shape();
+    if (!work.of.qkv[i]) continue;
+    const Shape& s = work.of.qkv[i].shape();
     require(s.rank() == 4 && s[0] == v.shape()[0],
             "[{}] an operand has shape {}, v has {}; expected [B, H, tokens, channels] with the same B",
             mechanism.name(), s, v.shape());
-    work.places[i] = {0, s[1] * s[2] * s[3], s[1], s[2] * s[3], s[2], s[3], s[3]};
+    work.of.places[i] = {0, s[1] * s[2] * s[3], s[1], s[2] * s[3], s[2], s[3], s[3]};
   }
   const Shape& vs = v.shape();
   shape.heads = q ? q.shape()[1] : vs[1];
@@ -322,38 +331,35 @@ Var<T> attention(const Mechanism& mechanism, Var<T> q, Var<T> k, Var<T> v, Atten
           "[{}] k has {} heads, v has {}; expected {} beside {} of q", mechanism.name(), k ? k.shape()[1] : 0, vs[1],
           key_heads, shape.heads);
   const Index head = shape.queries * vs[3];
-  work.shapes.common = shape;
+  work.shape = shape;
   work.images = vs[0];
   work.out_place = {0, shape.heads * head, shape.heads, head, shape.queries, vs[3], vs[3]};
   return run_attention<T>(mechanism, work, Shape{vs[0], shape.heads, shape.queries, vs[3]}, {parameters, noise});
 }
 
 template <class T>
-Var<T> attention_step(const Mechanism& mechanism, Var<T> x, const AttentionLayout& layout, const AttentionShape& shape,
-                      std::span<const Var<T>> parameters) {
+Var<T> attention_step(const Mechanism& mechanism, const AttentionOperands<T>& of, const AttentionLayout& layout,
+                      const AttentionShape& shape, std::span<const Var<T>> parameters) {
   const Index width = layout.heads * layout.value_width;
-  Tape<T>& tape = x.tape();
+  Tape<T>& tape = of.tape();
   DecodingStep<T>* const step = tape.pass().decoding;
-  require(step && x.shape() == Shape{1, 1, layout.total()}, "[{}] x has shape {}; expected a token that is decoded",
-          mechanism.name(), x.shape());
+  require(step && of.images() == 1 && of.queries() == 1, "[{}] {} tokens of {} images; expected one that is decoded",
+          mechanism.name(), of.queries(), of.images());
   if constexpr (std::is_same_v<T, Counted>) {
     fail("[{}] decoding is not counted", mechanism.name());
   } else {
     AttentionDecoding<T> call;
     call.in.shape = layout.among(1, shape);
     call.in.shape.whole = false;
+    call.in.q = of.heads(0, 0), call.in.k = of.heads(1, 0), call.in.v = of.heads(2, 0);
+    call.in.parameters = values_of(tape, parameters);
     call.position = step->position;
     call.state = step->state;
     const AttentionStateSize size = mechanism.state_size(call.in.shape, shape.longest);
     step->state += size.state;
-    const std::array<detail::HeadsPlace, 3> places = detail::packed_places(layout, 1, nullptr);
-    call.in.q = places[0].template of<const T>(x.data(), 0);
-    call.in.k = places[1].template of<const T>(x.data(), 0);
-    call.in.v = places[2].template of<const T>(x.data(), 0);
-    call.in.parameters = values_of(tape, parameters);
-    call.scratch = thread_scratch<T>(size.scratch).data;
+    call.scratch = thread_memory<T>(size.scratch);
     return tape.record(
-        {mechanism.name(), {}}, Shape{1, 1, width}, {x},
+        {mechanism.name(), {}}, Shape{1, 1, width}, {of.qkv[2]},
         [&](T* y) {
           call.out = {{y, 1, layout.value_width}, layout.heads, layout.value_width};
           mechanism.decode(call);
@@ -389,15 +395,17 @@ Var<T> penalty(const Mechanism& mechanism, const AttentionShape& shape, std::spa
       });
 }
 
-#define INSTANTIATE(T)                                                                                                 \
-  template Var<T> prepare(const Mechanism&, const AttentionShape&, std::span<const Var<T>>, View<const T>);            \
-  template Var<T> attention(const Mechanism&, Var<T>, const AttentionLayout&, AttentionShape, std::span<const Var<T>>, \
-                            View<const T>, Var<T>);                                                                    \
-  template Var<T> attention(const Mechanism&, Var<T>, Var<T>, Var<T>, AttentionShape, std::span<const Var<T>>,         \
-                            View<const T>);                                                                            \
-  template Var<T> attention_step(const Mechanism&, Var<T>, const AttentionLayout&, const AttentionShape&,              \
-                                 std::span<const Var<T>>);                                                             \
-  template void make_map(const Mechanism&, const AttentionInput<T>&, T*);                                              \
+#define INSTANTIATE(T)                                                                                             \
+  template Var<T> prepare(const Mechanism&, const AttentionShape&, std::span<const Var<T>>, View<const T>);        \
+  template AttentionOperands<T> packed_operands(Var<T>, const AttentionLayout&);                                   \
+  template AttentionOperands<T> operands_apart(Var<T>, Var<T>, Var<T>, const AttentionLayout&);                    \
+  template Var<T> attention(const Mechanism&, const AttentionOperands<T>&, const AttentionLayout&, AttentionShape, \
+                            std::span<const Var<T>>, View<const T>, Var<T>);                                       \
+  template Var<T> attention(const Mechanism&, Var<T>, Var<T>, Var<T>, AttentionShape, std::span<const Var<T>>,     \
+                            View<const T>);                                                                        \
+  template Var<T> attention_step(const Mechanism&, const AttentionOperands<T>&, const AttentionLayout&,            \
+                                 const AttentionShape&, std::span<const Var<T>>);                                  \
+  template void make_map(const Mechanism&, const AttentionInput<T>&, T*);                                          \
   template Var<T> penalty(const Mechanism&, const AttentionShape&, std::span<const Var<T>>);
 HEED_FOR_EACH_NUMBER(INSTANTIATE)
 

@@ -1,82 +1,208 @@
 #include "heed/ops/conv2d.h"
 
 #include "heed/cost/for_each_number.h"
+#include "heed/kernels/depthwise.h"
 #include "heed/kernels/gemm.h"
-#include "heed/kernels/im2col.h"
+#include "linear_parts.h"
 
 namespace heed {
 
+namespace {
+
+/// The windows of a convolution. Throws Error unless x [B, h w, C] lies on the grid, weight is [O, `inputs`, K, K], and
+/// windows fit.
 template <class T>
-Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvOptions& options) {
-  Tape<T>& tape = tape_of("conv2d", x, weight, bias);
+kernels::Windows checked_windows(const char* name, Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& g,
+                                 Index inputs) {
   const Shape &xs = x.shape(), &ws = weight.shape();
-  const Index groups = options.groups;
-  require(xs.rank() == 4 && ws.rank() == 4 && ws[2] == ws[3],
-          "[conv2d] x has shape {}, weight {}; expected [B, C, H, W] and [O, C / groups, K, K]", xs, ws);
-  require(options.stride >= 1 && options.padding >= 0 && groups >= 1,
-          "[conv2d] stride {}, padding {}, groups {}; expected at least 1, 0 and 1", options.stride, options.padding,
-          groups);
-  require(xs[1] % groups == 0 && ws[0] % groups == 0 && ws[1] == xs[1] / groups,
-          "[conv2d] {} input and {} output channels in {} groups do not fit weight {}", xs[1], ws[0], groups, ws);
-  require(xs[2] + 2 * options.padding >= ws[2] && xs[3] + 2 * options.padding >= ws[2],
-          "[conv2d] a {}x{} window does not fit an image of {}x{} with padding {}", ws[2], ws[2], xs[2], xs[3],
-          options.padding);
-  require(!bias || bias.shape() == Shape{ws[0]}, "[conv2d] bias has shape {}; expected [{}]",
+  require(xs.rank() == 3 && xs[1] == g.height * g.width, "[{}] x has shape {}; expected [B, {} * {}, C]", name, xs,
+          g.height, g.width);
+  require(ws.rank() == 4 && ws[2] == ws[3] && ws[1] == inputs, "[{}] weight has shape {}; expected [O, {}, K, K]", name,
+          ws, inputs);
+  require(g.stride >= 1 && g.padding >= 0 && g.padding < ws[2],
+          "[{}] stride {}, padding {}; expected at least 1, and 0 to {}", name, g.stride, g.padding, ws[2] - 1);
+  require(g.out_height(ws[2]) > 0 && g.out_width(ws[2]) > 0,
+          "[{}] a {}x{} window does not fit a grid of {}x{} with padding {}", name, ws[2], ws[2], g.height, g.width,
+          g.padding);
+  require(!bias || bias.shape() == Shape{ws[0]}, "[{}] bias has shape {}; expected [{}]", name,
           bias ? bias.shape() : Shape{}, ws[0]);
+  return {xs[2], g.height, g.width, ws[2], g.stride, g.padding};
+}
 
-  const Index images = xs[0], outputs = ws[0] / groups;
-  const kernels::Windows windows{ws[1], xs[2], xs[3], ws[2], options.stride, options.padding};
-  const Index places = windows.places(), taps = windows.taps();
-  const Index in_size = windows.channels * windows.height * windows.width, out_size = outputs * places;
+/// Rows of windows of a batch of images, cut into strips whose patches stay in a core's cache.
+struct Strips {
+  kernels::Windows windows;
+  Index images;
+  Index rows = std::clamp<Index>(rows_in_cache(windows.taps()) / windows.out_width(), 1, windows.out_height());
+  Index per_image = (windows.out_height() + rows - 1) / rows;
 
-  Cost cost;
-  cost.forward = images * groups * (product_counts(outputs, places, taps) + Counts{.add = bias ? out_size : 0});
-  cost.forward_contractions = images * groups * product_contractions(outputs, places, taps);
-  cost.backward_contractions = 2 * cost.forward_contractions;
-  // dX and its gathering; dW and db, whose sums run over the places of all images.
-  cost.backward = images * groups * (product_counts(taps, places, outputs) + kernels::col2im_counts(windows)) +
-                  groups * product_counts(outputs, taps, images * places);
-  if (bias) cost.backward += groups * outputs * sum_counts(images * places);
-
-  const Matrix<T> X(tape.memory(taps * places), taps, places);
-  const auto weight_of = [=](auto* weights, Index g) { return Matrix(weights + g * outputs * taps, outputs, taps); };
-  const auto input_of = [=](auto* all, Index image, Index g) { return all + (image * groups + g) * in_size; };
-  const auto output_of = [=](auto* all, Index image, Index g) {
-    return Matrix(all + (image * groups + g) * out_size, outputs, places);
+  struct Strip {
+    Index image, begin, end;  ///< rows of windows
+    Index first, places;      ///< its windows among those of all images
   };
+  Strip operator[](Index i) const {
+    const Index image = i / per_image, begin = i % per_image * rows, end = std::min(begin + rows, windows.out_height());
+    return {image, begin, end, image * windows.places() + begin * windows.out_width(),
+            (end - begin) * windows.out_width()};
+  }
+  Index count() const { return images * per_image; }
+  Index image_size() const { return windows.height * windows.width * windows.channels; }
+
+  /// The strip's windows as rows, in memory of the calling thread.
+  template <class T>
+  Matrix<T> gathered(const Strip& s, const T* x) const {
+    const Matrix<T> patches(thread_memory<T>(rows * windows.out_width() * windows.taps()), s.places, windows.taps());
+    kernels::gather_windows(windows, s.begin, s.end, x + s.image * image_size(), patches);
+    return patches;
+  }
+};
+
+/// Calls f(number of W [O, C, K, K], number of the same weight arranged as taps (row, column, channel) are).
+template <class F>
+void for_each_weight(const Shape& w, const F& f) {
+  const Index taps = w[2] * w[3];
+  for (Index o = 0; o < w[0]; ++o)
+    for (Index c = 0; c < w[1]; ++c)
+      for (Index t = 0; t < taps; ++t) f((o * w[1] + c) * taps + t, (o * taps + t) * w[1] + c);
+}
+
+}  // namespace
+
+template <class T>
+Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& grid) {
+  Tape<T>& tape = tape_of("conv2d", x, weight, bias);
+  const Strips strips{checked_windows("conv2d", x, weight, bias, grid, x.shape()[-1]), x.shape()[0]};
+  const kernels::Windows w = strips.windows;
+  const Index images = strips.images, places = w.places(), taps = w.taps(), outputs = weight.shape()[0];
+
+  Cost cost = linear_cost(images * places, taps, outputs, static_cast<bool>(bias), false, tape.wanted(x));
+  if (tape.wanted(x)) cost.backward += images * kernels::scatter_windows_counts(w);
+
+  const Matrix<T> W(tape.memory(outputs * taps), outputs, taps);  // arranged as windows are
+  const Index work = strips.rows * w.out_width() * taps * outputs / 8;
+  const kernels::Gemm gemm{tape.pass().products};
   return tape.record(
-      {"conv2d", cost}, Shape{images, ws[0], windows.out_height(), windows.out_width()}, {x, weight, bias},
+      {"conv2d", cost}, Shape{images, places, outputs}, {x, weight, bias},
       [=](T* y) {
-        for (Index image = 0; image < images; ++image)
-          for (Index g = 0; g < groups; ++g) {
-            const Matrix<T> Y = output_of(y, image, g);
-            kernels::im2col(windows, input_of(x.data(), image, g), X);
-            for (Index o = 0; o < outputs && bias; ++o) fill(Y.middle_rows(o, 1), bias.data()[g * outputs + o]);
-            kernels::gemm(weight_of(weight.data(), g), X, bias ? Update::accumulate : Update::assign, Y);
+        for_each_weight(weight.shape(), [=](Index from, Index to) { W.data[to] = weight.data()[from]; });
+        for_row_ranges(strips.count(), work, [=, my = Matrix<T>(y, images * places, outputs)](Index begin, Index end) {
+          for (Index i = begin; i < end; ++i) {
+            const Strips::Strip s = strips[i];
+            gemm.add(strips.gathered(s, x.data()), transposed(W), bias ? bias.data() : nullptr, {},
+                     my.middle_rows(s.first, s.places));
           }
+        });
       },
       [=, &tape](const Adjoint<T>& dy) {
-        const auto dw = tape.target(weight), db = tape.target(bias), dx = tape.target(x);
-        if (dx && dx.update == Update::assign) std::fill(dx.data, dx.data + x.size(), T(0));
-        for (Index image = 0; image < images; ++image)
-          for (Index g = 0; g < groups; ++g) {
-            const Matrix<const T> dY = output_of(dy.data(), image, g);
-            if (dw) {
-              kernels::im2col(windows, input_of(x.data(), image, g), X);
-              kernels::gemm(dY, transposed(X), image == 0 ? dw.update : Update::accumulate, weight_of(dw.data, g));
+        const Matrix<const T> mdy = dy.matrix();
+        bias_backward(tape, bias, mdy);
+        if (const auto dw = tape.target(weight)) {
+          const typename Tape<T>::Scratch scratch(tape, outputs * taps);
+          const Matrix<T> dW(scratch.data(), outputs, taps);
+          sum_over_row_ranges(tape, strips.count(), work, outputs * taps, Update::assign, dW.data,
+                              [=](Index begin, Index end, Update update, T* share) {
+                                for (Index i = begin; i < end; ++i) {
+                                  const Strips::Strip s = strips[i];
+                                  gemm(transposed(mdy.middle_rows(s.first, s.places)), strips.gathered(s, x.data()),
+                                       i == begin ? update : Update::accumulate, Matrix<T>(share, outputs, taps));
+                                }
+                              });
+          for_each_weight(weight.shape(), [=](Index to, Index from) { write(dw.update, dw.data[to], dW.data[from]); });
+        }
+        if (const auto dx = tape.target(x))
+          for_row_ranges(images, strips.per_image * work, [=](Index begin, Index end) {
+            const Index size = strips.image_size();
+            if (dx.update == Update::assign) std::fill(dx.data + begin * size, dx.data + end * size, T(0));
+            for (Index i = begin * strips.per_image; i < end * strips.per_image; ++i) {
+              const Strips::Strip s = strips[i];
+              const Matrix<T> dX(thread_memory<T>(strips.rows * w.out_width() * taps), s.places, taps);
+              gemm(mdy.middle_rows(s.first, s.places), W, dX);
+              kernels::scatter_windows(w, s.begin, s.end, dX, dx.data + s.image * size);
             }
-            for (Index o = 0; o < outputs && db; ++o)
-              for (Index p = 0; p < places; ++p)
-                write(image == 0 && p == 0 ? db.update : Update::accumulate, db.data[g * outputs + o], dY(o, p));
-            if (dx) {
-              kernels::gemm(transposed(weight_of(weight.data(), g)), dY, X);
-              kernels::col2im(windows, X, input_of(dx.data, image, g));
-            }
-          }
+          });
       });
 }
 
-#define INSTANTIATE(T) template Var<T> conv2d(Var<T>, Var<T>, Var<T>, const ConvOptions&);
+template <class T>
+Var<T> depthwise_conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& grid) {
+  Tape<T>& tape = tape_of("depthwise_conv2d", x, weight, bias);
+  const kernels::Windows w = checked_windows("depthwise_conv2d", x, weight, bias, grid, 1);
+  const Index images = x.shape()[0], channels = w.channels, places = w.places(), taps = w.kernel * w.kernel;
+  require(weight.shape()[0] == channels, "[depthwise_conv2d] weight has shape {}; expected [{}, 1, K, K]",
+          weight.shape(), channels);
+  Cost cost;
+  cost.forward = images * kernels::depthwise_counts(w, static_cast<bool>(bias));
+  cost.backward = images * kernels::depthwise_weight_gradient_counts(w) + Counts{.add = (images - 1) * taps * channels};
+  if (bias) cost.backward += kernels::column_sums_counts(images * places, channels);
+  if (tape.wanted(x)) cost.backward += images * kernels::depthwise_backward_counts(w);
+  cost.forward_contractions = images * product_contractions(places, channels, taps);
+  cost.backward_contractions = (tape.wanted(x) ? 2 : 1) * cost.forward_contractions;
+
+  const Matrix<T> W(tape.memory(taps * channels), taps, channels);
+  const Index in_size = w.height * w.width * channels, out_size = places * channels;
+  const auto image_of = [=](auto* all, Index image) {
+    return Matrix(all + image * in_size, w.height * w.width, channels);
+  };
+  const auto result_of = [=](auto* all, Index image) { return Matrix(all + image * out_size, places, channels); };
+  return tape.record(
+      {"depthwise_conv2d", cost}, Shape{images, places, channels}, {x, weight, bias},
+      [=](T* y) {
+        for (Index c = 0; c < channels; ++c)
+          for (Index t = 0; t < taps; ++t) W(t, c) = weight.data()[c * taps + t];
+        for_row_ranges(images, out_size * taps, [=](Index begin, Index end) {
+          for (Index i = begin; i < end; ++i)
+            kernels::depthwise(w, image_of(x.data(), i), W, bias ? bias.data() : nullptr, Update::assign,
+                               result_of(y, i));
+        });
+      },
+      [=, &tape](const Adjoint<T>& dy) {
+        bias_backward(tape, bias, dy.matrix());
+        if (const auto dw = tape.target(weight)) {
+          const typename Tape<T>::Scratch scratch(tape, taps * channels);
+          const Matrix<T> dW(scratch.data(), taps, channels);
+          sum_over_row_ranges(tape, images, out_size * taps, taps * channels, Update::assign, dW.data,
+                              [=](Index begin, Index end, Update update, T* share) {
+                                for (Index i = begin; i < end; ++i)
+                                  kernels::depthwise_weight_gradient(w, image_of(x.data(), i), result_of(dy.data(), i),
+                                                                     i == begin ? update : Update::accumulate,
+                                                                     Matrix<T>(share, taps, channels));
+                              });
+          for (Index c = 0; c < channels; ++c)
+            for (Index t = 0; t < taps; ++t) write(dw.update, dw.data[c * taps + t], dW(t, c));
+        }
+        if (const auto dx = tape.target(x))
+          for_row_ranges(images, out_size * taps, [=](Index begin, Index end) {
+            for (Index i = begin; i < end; ++i)
+              kernels::depthwise_backward(w, result_of(dy.data(), i), W, dx.update, image_of(dx.data, i));
+          });
+      });
+}
+
+template <class T>
+Var<T> rows_of_places(Var<T> images) {
+  Tape<T>& tape = tape_of("rows_of_places", images);
+  const Shape& s = images.shape();
+  require(s.rank() == 4, "[rows_of_places] the images have shape {}; expected [B, C, h, w]", s);
+  const Index channels = s[1], places = s[2] * s[3];
+  // Calls f(number of the images, number of the rows).
+  const auto each = [=, count = s[0]](const auto& f) {
+    for (Index image = 0; image < count; ++image)
+      for (Index c = 0; c < channels; ++c)
+        for (Index p = 0; p < places; ++p) f((image * channels + c) * places + p, (image * places + p) * channels + c);
+  };
+  return tape.record(
+      {"rows_of_places", {}}, Shape{s[0], places, channels}, {images},
+      [=](T* y) { each([=, from = images.data()](Index i, Index row) { y[row] = from[i]; }); },
+      [=, &tape](const Adjoint<T>& dy) {
+        if (const auto dx = tape.target(images))
+          each([=](Index i, Index row) { write(dx.update, dx.data[i], dy.data()[row]); });
+      });
+}
+
+#define INSTANTIATE(T)                                                       \
+  template Var<T> conv2d(Var<T>, Var<T>, Var<T>, const ConvGrid&);           \
+  template Var<T> depthwise_conv2d(Var<T>, Var<T>, Var<T>, const ConvGrid&); \
+  template Var<T> rows_of_places(Var<T>);
 HEED_FOR_EACH_NUMBER(INSTANTIATE)
 
 }  // namespace heed

@@ -161,6 +161,7 @@ template <class T>
 Var<T> head_norm(Var<T> x, const AttentionLayout& layout, const std::type_identity_t<NormPart<T>>& q,
                  const std::type_identity_t<NormPart<T>>& k, double eps) {
   Tape<T>& tape = tape_of("head_norm", x, q.gamma, q.beta, k.gamma, k.beta);
+  const std::size_t parts_count = k.gamma ? 2 : 1;
   const Index rows = x.shape().rows(), n = layout.total();
   require(x.shape().row_size() == n, "[head_norm] x has rows of {}; expected {}", x.shape().row_size(), n);
   const std::array<Var<T>, 2> gamma{q.gamma, k.gamma}, beta{q.beta, k.beta};
@@ -169,7 +170,7 @@ Var<T> head_norm(Var<T> x, const AttentionLayout& layout, const std::type_identi
   const Index v_first = first[1] + heads[1] * width[1];
   Cost cost;
   std::array<Matrix<T>, 2> statistics;  // of q and of k: a row for each of its parts
-  for (std::size_t i = 0; i < 2; ++i) {
+  for (std::size_t i = 0; i < parts_count; ++i) {
     require(gamma[i].shape() == Shape{width[i]} && beta[i].shape() == Shape{width[i]},
             "[head_norm] gamma of {} has shape {}, beta {}; expected [{}]", i == 0 ? "q" : "k", gamma[i].shape(),
             beta[i].shape(), width[i]);
@@ -187,7 +188,7 @@ Var<T> head_norm(Var<T> x, const AttentionLayout& layout, const std::type_identi
         const Matrix<const T> mx = x.matrix();
         for_row_ranges(rows, 4 * n, [=, my = Matrix<T>(y, rows, n)](Index begin, Index end) {
           for (Index r = begin; r < end; ++r) {
-            for (std::size_t i = 0; i < 2; ++i)
+            for (std::size_t i = 0; i < parts_count; ++i)
               kernels::layer_norm_forward({gamma[i].data(), beta[i].data(), eps}, parts_of(mx[r], i), {},
                                           parts_of(my[r], i), statistics_of(r, i));
             std::copy(mx[r] + v_first, mx[r] + n, my[r] + v_first);
@@ -196,7 +197,7 @@ Var<T> head_norm(Var<T> x, const AttentionLayout& layout, const std::type_identi
       },
       [=, &tape](const Adjoint<T>& dy) {
         const Matrix<const T> mx = x.matrix(), mdy = dy.matrix();
-        for (std::size_t i = 0; i < 2; ++i) {
+        for (std::size_t i = 0; i < parts_count; ++i) {
           const auto dgamma = tape.target(gamma[i]), dbeta = tape.target(beta[i]);
           const Index w = width[i];
           if (!dgamma && !dbeta) continue;
@@ -214,7 +215,7 @@ Var<T> head_norm(Var<T> x, const AttentionLayout& layout, const std::type_identi
         if (const auto dx = tape.target(x))
           for_row_ranges(rows, 6 * n, [=, mdx = dx.matrix(rows, n)](Index begin, Index end) {
             for (Index r = begin; r < end; ++r) {
-              for (std::size_t i = 0; i < 2; ++i)
+              for (std::size_t i = 0; i < parts_count; ++i)
                 kernels::layer_norm_backward(gamma[i].data(), parts_of(mx[r], i), statistics_of(r, i),
                                              parts_of(mdy[r], i), dx.update, parts_of(mdx[r], i));
               for (Index j = v_first; j < n; ++j) write(dx.update, mdx(r, j), mdy(r, j));

@@ -3,7 +3,8 @@
 
 #include "linear_parts.h"
 #include "heed/cost/for_each_number.h"
-#include "heed/kernels/im2col.h"
+#include "heed/kernels/windows.h"
+#include "heed/kernels/normalize.h"
 #include "heed/kernels/rows.h"
 
 namespace heed {
@@ -117,6 +118,82 @@ Var<T> select_token(Var<T> x, Index token) {
 }
 
 template <class T>
+Var<T> skip_tokens(Var<T> x, Index count) {
+  Tape<T>& tape = tape_of("skip_tokens", x);
+  const Shape& xs = x.shape();
+  require(xs.rank() == 3 && count >= 0 && count <= xs[1], "[skip_tokens] x has shape {}; {} tokens cannot be left out",
+          xs, count);
+  const Index images = xs[0], from = xs[1] * xs[2], to = (xs[1] - count) * xs[2];
+  return tape.record(
+      {"skip_tokens", {}}, Shape{images, xs[1] - count, xs[2]}, {x},
+      [=](T* y) {
+        for (Index image = 0; image < images; ++image)
+          std::copy_n(x.data() + (image + 1) * from - to, to, y + image * to);
+      },
+      [=, &tape](const Adjoint<T>& dy) {
+        const auto dx = tape.target(x);
+        for (Index image = 0; image < images && dx; ++image) {
+          T* const row = dx.data + image * from;
+          if (dx.update == Update::assign) std::fill_n(row, from - to, T(0));
+          write_all(dx.update, to, dy.data() + image * to, row + from - to);
+        }
+      });
+}
+
+template <class T>
+Var<T> join_tokens(Var<T> first, Var<T> rest) {
+  Tape<T>& tape = tape_of("join_tokens", first, rest);
+  const Shape& s = rest.shape();
+  require(s.rank() == 3 && first.size() == s[0] * s[2], "[join_tokens] first has shape {}, rest {}; expected [B, 1, D]",
+          first.shape(), s);
+  const Index images = s[0], width = s[2], size = s[1] * s[2];
+  return tape.record(
+      {"join_tokens", {}}, Shape{images, s[1] + 1, width}, {first, rest},
+      [=](T* y) {
+        for (Index image = 0; image < images; ++image, y += size + width) {
+          std::copy_n(first.data() + image * width, width, y);
+          std::copy_n(rest.data() + image * size, size, y + width);
+        }
+      },
+      [=, &tape](const Adjoint<T>& dy) {
+        const auto dfirst = tape.target(first), drest = tape.target(rest);
+        for (Index image = 0; image < images; ++image) {
+          const T* const row = dy.data() + image * (size + width);
+          if (dfirst) write_all(dfirst.update, width, row, dfirst.data + image * width);
+          if (drest) write_all(drest.update, size, row + width, drest.data + image * size);
+        }
+      });
+}
+
+template <class T>
+Var<T> l1_normalize_tokens(Var<T> x, double least) {
+  Tape<T>& tape = tape_of("l1_normalize_tokens", x);
+  const Shape& xs = x.shape();
+  require(xs.rank() == 3 && xs[1] >= 1, "[l1_normalize_tokens] x has shape {}; expected [B, N, D]", xs);
+  const Index images = xs[0], tokens = xs[1], width = xs[2];
+  T* const norms = tape.memory(images * width);
+  Cost cost;
+  cost.forward = images * kernels::normalize_channels_counts(ChannelNorm::l1, tokens, width);
+  cost.backward = images * kernels::normalize_channels_backward_counts(ChannelNorm::l1, tokens, width);
+  const auto image_of = [=](auto* all, Index image) { return Matrix(all + image * tokens * width, tokens, width); };
+  return tape.record(
+      {"l1_normalize_tokens", cost}, xs, {x},
+      [=](T* y) {
+        parallel_for(images, [=](Index i) {
+          kernels::normalize_channels(ChannelNorm::l1, image_of(x.data(), i), image_of(y, i), norms + i * width, least);
+        });
+      },
+      [=, &tape](const Adjoint<T>& dy) {
+        if (const auto dx = tape.target(x))
+          parallel_for(images, [=](Index i) {
+            kernels::normalize_channels_backward(ChannelNorm::l1,
+                                                 {image_of(x.data(), i), image_of(dy.value(), i), norms + i * width},
+                                                 image_of(dy.data(), i), dx.update, image_of(dx.data, i), least);
+          });
+      });
+}
+
+template <class T>
 Var<T> mean_tokens(Var<T> x) {
   Tape<T>& tape = tape_of("mean_tokens", x);
   const Shape& xs = x.shape();
@@ -148,6 +225,9 @@ Var<T> mean_tokens(Var<T> x) {
   template Var<T> patch_embedding(Var<T>, Var<T>, Var<T>); \
   template Var<T> embed_tokens(Var<T>, Var<T>, Var<T>);    \
   template Var<T> select_token(Var<T>, Index);             \
+  template Var<T> skip_tokens(Var<T>, Index);              \
+  template Var<T> join_tokens(Var<T>, Var<T>);             \
+  template Var<T> l1_normalize_tokens(Var<T>, double);     \
   template Var<T> mean_tokens(Var<T>);
 HEED_FOR_EACH_NUMBER(INSTANTIATE)
 

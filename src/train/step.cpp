@@ -51,7 +51,7 @@ BatchGradient<T>::BatchGradient(const Model& model, Parameters<T>& parameters, I
     : model_(model),
       parameters_(parameters),
       ranks_(ranks),
-      piece_(train.piece),
+      piece_(std::max(train.piece, model.examples_together(batch))),
       recompute_(train.recompute),
       streams_(streams(memory, parameters.trainable_size())),
       products_(products_of(train)) {
@@ -99,7 +99,7 @@ template <class T>
 void BatchGradient<T>::sum_kept(LaneRange lanes) {
   const auto sum_of = [&](Index lane) -> Gradients<T>& { return sums_[static_cast<std::size_t>(lane - lanes.first)]; };
   parallel_for(lanes.last - lanes.first, [&](Index i) { run_lane(lanes.first + i, sum_of(lanes.first + i)); });
-  tapes_.even_out(recompute_);
+  if (lanes.last - lanes.first > 1) tapes_.even_out(recompute_);  // a single lane is always on the same thread
   // Block by block, all levels of the tree while a block of each lane is in cache.
   constexpr Index block = Index{1} << 12;
   const Index size = gradients().size();

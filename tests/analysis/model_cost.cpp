@@ -2,6 +2,7 @@
 #include "heed/analysis/model_cost.h"
 
 #include "heed/cost/energy.h"
+#include "heed/nn/families.h"
 #include "heed/nn/vit.h"
 #include "heed/base/parallel.h"
 
@@ -127,6 +128,23 @@ BOOST_AUTO_TEST_CASE(the_dry_run_counts_what_the_layers_around_execute) {
   set_threads(1);
   BOOST_TEST((training == execute(dropping).forward));
   set_threads(before);
+}
+
+BOOST_AUTO_TEST_CASE(the_dry_run_counts_what_the_host_families_execute) {
+  const auto check = [](const char* family, std::vector<std::string> sets) {
+    const std::string label = fmt::format("{}, {}", family, fmt::join(sets, ", "));
+    sets.insert(sets.end(), {"model.image=16", "model.channels=2", "model.classes=3"});
+    check_model(*make_model(load_experiment(fmt::format("models/{}-micro.toml", family), sets)), label);
+  };
+  check("xcit", {"model.depth=1"});
+  check("xcit", {"model.depth=1", "model.cls_attention=sima", "model.act=gelu_tanh", "attention.mechanism=sima"});
+  check("xcit", {"model.depth=1", "model.lpi=false", "model.pos_embed=false", "model.tokens_norm=false",
+                 "model.cls_depth=2", "model.gate=true"});
+  check("cvt", {});
+  check("cvt", {"model.pool=mean", "model.kv_stride=[2,1,1]", "attention.mechanism=[\"sima\",\"softmax\",\"xca\"]"});
+  check("cvt", {"model.qk_scale=width", "model.qk_norm=true", "model.gate=true", "model.act=quick_gelu"});
+  check("soft", {});
+  check("soft", {"model.stride=[4,1,2]", "model.pool=mean"});
 }
 
 // What training computes together is counted apart: costs, and bytes between operations, are those of the papers.

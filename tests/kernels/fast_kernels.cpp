@@ -15,7 +15,8 @@ namespace {
 
 std::vector<FastKernel> fast_kernels() {
   std::vector<FastKernel> all;
-  for (const auto& part : {fast_kernels_of_rows(), fast_kernels_of_features(), fast_kernels_of_pairs()})
+  for (const auto& part :
+       {fast_kernels_of_rows(), fast_kernels_of_features(), fast_kernels_of_pairs(), fast_kernels_of_windows()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }

@@ -54,6 +54,7 @@ struct FastKernel {
 std::vector<FastKernel> fast_kernels_of_rows();
 std::vector<FastKernel> fast_kernels_of_features();
 std::vector<FastKernel> fast_kernels_of_pairs();
+std::vector<FastKernel> fast_kernels_of_windows();
 
 using Role = Array::Role;
 using Range = Array::Range;

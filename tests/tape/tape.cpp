@@ -274,15 +274,15 @@ BOOST_AUTO_TEST_CASE(dropping_does_not_depend_on_how_a_batch_is_cut) {
   }
 }
 
-// x [2, 1, 2] = 1, 2, 3, 6: mean 3, squared deviations 14, variance 14 / 4 to normalise with, 14 / 3 for the running
+// x [2, 2, 1] = 1, 2, 3, 6: mean 3, squared deviations 14, variance 14 / 4 to normalise with, 14 / 3 for the running
 // one.
 BOOST_AUTO_TEST_CASE(batch_norm_keeps_running_statistics_and_uses_them_in_evaluation) {
-  const Tensor<double> x(Shape{2, 1, 2}, {1, 2, 3, 6}), gamma(Shape{1}, {2.0}), beta(Shape{1}, {0.5});
+  const Tensor<double> x(Shape{2, 2, 1}, {1, 2, 3, 6}), gamma(Shape{1}, {2.0}), beta(Shape{1}, {0.5});
   Tensor<double> mean(Shape{1}, {10.0}), variance(Shape{1}, {1.0});
   const auto run = [&](bool training) {
     Tape<double> tape({.training = training});
     const D y = batch_norm(tape.input(x.view()), tape.input(gamma.view()), tape.input(beta.view()), mean.view(),
-                           variance.view(), 0.1, 0.0);
+                           variance.view(), {.eps = 0});
     return std::vector<double>(y.data(), y.data() + 4);
   };
   // A few roundings of numbers below ten.

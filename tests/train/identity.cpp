@@ -15,6 +15,7 @@ void change(double& value) { value += 0.25; }
 void change(bool& value) { value = !value; }
 void change(std::string& value) { value += "x"; }
 void change(std::vector<double>& values) { values.push_back(0.5); }
+void change(std::vector<Index>& values) { values.push_back(1); }
 void change(std::vector<std::string>& values) { values.push_back("x"); }
 
 }  // namespace

@@ -67,10 +67,13 @@ struct AttentionLayout {
 
   Index total() const { return heads * query_width + key_heads * (key_width + value_width); }
 
-  /// The shape of attention among so many tokens, with all else that `shape` says about them.
-  AttentionShape among(Index tokens, AttentionShape shape) const {
+  /// The shape of attention among so many tokens, or of so many queries to so many keys, with all else that `shape`
+  /// says about them.
+  AttentionShape among(Index tokens, const AttentionShape& shape) const { return among(tokens, tokens, shape); }
+  AttentionShape among(Index queries, Index keys, AttentionShape shape) const {
     shape.heads = heads;
-    shape.queries = shape.keys = tokens;
+    shape.queries = queries;
+    shape.keys = keys;
     shape.width = query_width > 0 ? query_width : value_width;
     shape.value_width = value_width;
     return shape;
@@ -202,6 +205,7 @@ struct MechanismTraits {
   bool identity = false;    ///< is the identity a part of that map, as in A + I?
   bool inverts = false;     ///< does it invert a matrix (Mechanism::inverted)?
   bool qk_norm = true;      ///< may its queries and keys be normalised?
+  bool cross = false;       ///< may there be another number of keys than queries in a model?
   bool penalty = false;     ///< does it add a term of its own to the training loss?
   std::string surrogate{};  ///< where backward is meant not to be the derivative of forward: what it is instead
 };

@@ -54,6 +54,7 @@ struct ParameterSpec {
   bool trainable = true;             ///< false: a buffer, kept with the weights but without a gradient
   bool prepared = false;             ///< made of others once per step (tape/preparation.h); in no file, not trainable
   bool multiplied = false;           ///< the weight of a linear layer: worth arranging once for many products
+  bool running = false;              ///< a buffer that passes in training move
   std::vector<Index> scaled_rows{};  ///< groups of rows whose gradients are scaled adaptively, one after the other
   std::vector<RowPart> parts{};      ///< of a layer that makes several things at once, such as q, k and v
 };

@@ -97,6 +97,9 @@ std::vector<KernelCase> exponential_cases(const ModelSizes& model);
 std::vector<KernelCase> row_cases(const ModelSizes& model);
 std::vector<KernelCase> mechanism_cases(const ModelSizes& model);
 
+/// And those of convolutions, which these models lack.
+std::vector<KernelCase> convolution_cases();
+
 /// All of them, kernel by kernel.
 std::vector<KernelCase> kernel_cases();
 

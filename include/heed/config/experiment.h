@@ -9,11 +9,44 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace heed {
 
-/// [model]: a model of a family; the keys' meanings stand in the list below.
+/// Families of models, as the bits of a set.
+enum Families : unsigned {
+  vit = 1,
+  xcit = 2,
+  cvt = 4,
+  soft_pyramid = 8,
+  sequence = 16,
+  staged = cvt | soft_pyramid,  ///< whose sizes are lists, one value for each stage
+  of_images = vit | xcit | staged,
+  every_family = of_images | sequence,
+};
+
+/// The names of the families; and the family of a name, vit where none is called so.
+inline constexpr std::pair<const char*, Families> family_names[] = {
+    {"vit", vit}, {"xcit", xcit}, {"cvt", cvt}, {"soft-pyramid", soft_pyramid}, {"sequence", sequence}};
+inline Families family_called(std::string_view name) {
+  for (const auto& [known, family] : family_names)
+    if (name == known) return family;
+  return vit;
+}
+
+/// The sizes of a model of several stages, in the order of the stages.
+struct StageSizes {
+  std::vector<Index> patch, stride, padding, dim, depth, heads, hidden;
+  std::vector<Index> kv_stride = {2};       // or one for all stages
+  std::vector<std::string> act = {"gelu"};  // likewise
+
+  Index count() const { return static_cast<Index>(dim.size()); }
+
+  bool operator==(const StageSizes&) const = default;
+};
+
+/// [model]: a model of a family; the keys' meanings stand in the list below. A family has some of them.
 struct ModelConfig {
   std::string family = "vit";
   std::string task{};
@@ -42,51 +75,97 @@ struct ModelConfig {
   std::string input_grad = "hardtanh";
   std::string weight_grad = "full";
   std::string weight_scale = "none";
+  StageSizes stages{};
+  double layer_scale = 1.0;
+  bool tokens_norm = true;
+  Index cls_depth = 2;
+  std::string cls_attention = "softmax";
+  bool lpi = true;
+  std::string qk_scale = "head";
+  Index stem = 32;
+  Index bn_group = 0;
+
+  bool is_staged() const { return (family_called(family) & staged) != 0; }
 
   bool operator==(const ModelConfig&) const = default;
 };
 
-/// The keys of [model].
+/// The keys of [model] that its family has.
 template <MaybeConst<ModelConfig> Config, class Visit>
 void fields(Config& c, Visit&& visit) {
-  visit("family", c.family, anything(), "vit: a Vision Transformer; sequence: a transformer of tokens");
-  visit("task", c.task, required_one_of({"lm", "classify", "pair"}),
-        "the next token, a label for a sequence, or one for two sequences");
-  visit("vocab", c.vocab, required_size(), "how many tokens there are");
-  visit("context", c.context, required_size(), "tokens of the longest input");
-  visit("start", c.start, anything(), "a trained first input, so that the first token is predicted too");
-  visit("tied", c.tied, anything(), "the head's weight is that of the token embedding");
-  visit("image", c.image, required_size(), "side length of the images");
-  visit("channels", c.channels, required_size(), "1: grey, 3: colour");
-  visit("patch", c.patch, required_size(), "side length of a patch, which becomes a token");
-  visit("dim", c.dim, required_size(), "width of a token");
-  visit("depth", c.depth, required_depth(), "blocks");
-  visit("heads", c.heads, required_size(), "attention heads per block");
-  visit("hidden", c.hidden, required_size(), "width of the feed-forward layer");
-  visit("classes", c.classes, required_size(), "how many classes there are");
-  visit("pool", c.pool, one_of({"cls", "mean", "last"}), "classify a class token, the mean of all tokens, or the last");
-  visit("head", c.head, one_of({"linear", "mlp"}), "the classifier: a layer, or two with ReLU between them");
-  visit("pair", c.pair, one_of({"nli", "concat"}), "what is classified of x and y: x, y, x y, x - y; or x, y");
-  visit("pos_embed", c.pos_embed, anything(), "learned position embedding");
-  visit("qk_norm", c.qk_norm, anything(), "layer norm on the queries and keys of each head");
-  visit("gate", c.gate, anything(), "multiply attention's output by act(x W + b)");
-  visit("gate_act", c.gate_act, one_of({"none", "silu"}), "the gate's act");
-  visit("act", c.act, one_of({"gelu", "relu"}), "activation of the feed-forward layer");
-  visit("linear", c.linear, per_block({"mul", "adder"}), "products or l1 distances; or a list, one per block");
-  visit("ffn_act", c.ffn_act, one_of({"none", "gelu", "relu"}), "activation of an adder block's feed-forward layer");
-  visit("input_grad", c.input_grad, one_of({"sign", "hardtanh"}),
-        "adder layers: derivative of a distance by the input");
-  visit("weight_grad", c.weight_grad, one_of({"sign", "hardtanh", "full"}), "adder layers: derivative by the weight");
-  visit("weight_scale", c.weight_scale, one_of({"none", "adaptive"}), "adder layers: scale of the weights' gradients");
+  const Families family = family_called(c.family);
+  const auto key = [&](unsigned of, const char* name, auto& member, const Rule& rule, const char* meaning) {
+    if (of & family) visit(name, member, rule, meaning);
+  };
+  constexpr unsigned one_size = vit | xcit | sequence;  // whose sizes are those of all blocks
+  auto& s = c.stages;
+  key(every_family, "family", c.family, anything(), "vit, xcit, cvt, soft-pyramid, or sequence: of tokens");
+  key(sequence, "task", c.task, required_one_of({"lm", "classify", "pair"}),
+      "the next token, a label for a sequence, or one for two sequences");
+  key(sequence, "vocab", c.vocab, required_size(), "how many tokens there are");
+  key(sequence, "context", c.context, required_size(), "tokens of the longest input");
+  key(sequence, "start", c.start, anything(), "a trained first input, so that the first token is predicted too");
+  key(sequence, "tied", c.tied, anything(), "the head's weight is that of the token embedding");
+  key(of_images, "image", c.image, required_size(), "side length of the images");
+  key(of_images, "channels", c.channels, required_size(), "1: grey, 3: colour");
+  key(vit | xcit, "patch", c.patch, required_size(), "side length of a patch, which becomes a token");
+  key(cvt, "patch", s.patch, required_sizes(), "side length of the windows that become tokens, for each stage");
+  key(staged, "stride", s.stride, required_sizes(), "from one window to the next");
+  key(cvt, "padding", s.padding, required_sizes(0), "zeros on each side");
+  key(one_size, "dim", c.dim, required_size(), "width of a token");
+  key(staged, "dim", s.dim, required_sizes(), "width of a token");
+  key(one_size, "depth", c.depth, required_depth(), "blocks");
+  key(staged, "depth", s.depth, required_sizes(1, 1e4), "blocks");
+  key(one_size, "heads", c.heads, required_size(), "attention heads per block");
+  key(staged, "heads", s.heads, required_sizes(), "attention heads per block");
+  key(one_size, "hidden", c.hidden, required_size(), "width of the feed-forward layer");
+  key(staged, "hidden", s.hidden, required_sizes(), "width of the feed-forward layer");
+  key(every_family, "classes", c.classes, required_size(), "how many classes there are");
+  key(vit | staged, "pool", c.pool, one_of({"cls", "mean"}), "classify a class token, or the mean of all tokens");
+  key(sequence, "pool", c.pool, one_of({"cls", "mean", "last"}),
+      "classify a class token, the mean of all tokens, or the last");
+  key(sequence, "head", c.head, one_of({"linear", "mlp"}), "the classifier: a layer, or two with ReLU between them");
+  key(sequence, "pair", c.pair, one_of({"nli", "concat"}), "what is classified of x and y: x, y, x y, x - y; or x, y");
+  key(vit | soft_pyramid | sequence, "pos_embed", c.pos_embed, anything(), "learned position embedding");
+  key(xcit, "pos_embed", c.pos_embed, anything(), "a projection of sines and cosines of the position");
+  key(every_family, "qk_norm", c.qk_norm, anything(), "layer norm on the queries and keys of each head");
+  key(every_family, "gate", c.gate, anything(), "multiply attention's output by act(x W + b)");
+  key(every_family, "gate_act", c.gate_act, one_of({"none", "silu"}), "the gate's act");
+  const std::vector<std::string> acts{"gelu", "relu", "gelu_tanh", "quick_gelu"};
+  key(vit | sequence, "act", c.act, one_of(acts), "activation of the feed-forward layer");
+  key(xcit, "act", c.act, one_of(acts), "activation of the stem and of the blocks");
+  key(staged, "act", s.act, per_block(acts), "activation of the feed-forward layer; or a list, one per stage");
+  key(vit | sequence, "linear", c.linear, per_block({"mul", "adder"}),
+      "products or l1 distances; or a list, one per block");
+  key(vit | sequence, "ffn_act", c.ffn_act, one_of({"none", "gelu", "relu"}),
+      "activation of an adder block's feed-forward layer");
+  key(vit | sequence, "input_grad", c.input_grad, one_of({"sign", "hardtanh"}),
+      "adder layers: derivative of a distance by the input");
+  key(vit | sequence, "weight_grad", c.weight_grad, one_of({"sign", "hardtanh", "full"}),
+      "adder layers: derivative by the weight");
+  key(vit | sequence, "weight_scale", c.weight_scale, one_of({"none", "adaptive"}),
+      "adder layers: scale of the weights' gradients");
+  key(xcit, "layer_scale", c.layer_scale, anything(), "what branches are multiplied by at first");
+  key(xcit, "tokens_norm", c.tokens_norm, anything(), "class attention: the second norm is of all tokens");
+  key(xcit, "cls_depth", c.cls_depth, {.low = 1, .high = 1e4}, "blocks of class attention");
+  key(xcit, "cls_attention", c.cls_attention, one_of({"softmax", "sima"}), "their mechanism");
+  key(xcit, "lpi", c.lpi, anything(), "local patch interaction: depth-wise convolutions in each block");
+  key(cvt, "kv_stride", s.kv_stride, {.low = 1, .high = 1e6, .per_block = true},
+      "of the convolutions that make keys and values; or a list, one per stage");
+  key(cvt, "qk_scale", c.qk_scale, one_of({"head", "width"}), "width: queries are divided by the root of the heads");
+  key(soft_pyramid, "stem", c.stem, one_or_more(), "width of the first two convolutions");
+  key(xcit | staged, "bn_group", c.bn_group, at_least(0),
+      "images that are batch-normalised together; 0: all of a step");
 }
 
 /// A mechanism's option as it was given. Mechanisms read and check the text themselves.
 struct OptionValue {
-  std::string text;   ///< without quotes; numbers and booleans in TOML's spelling
-  std::string where;  ///< "experiments/a.toml:12" or "--set"; begins an error about it
+  std::string text;                 ///< without quotes; numbers and booleans in TOML's spelling
+  std::string where;                ///< "experiments/a.toml:12" or "--set"; begins an error about it
+  std::vector<std::string> list{};  ///< of a model of stages: such a text for each stage; empty: `text` for all
 
   /// Equal if the text is: where it was written makes no difference to a run.
-  bool operator==(const OptionValue& other) const { return text == other.text; }
+  bool operator==(const OptionValue& other) const { return text == other.text && list == other.list; }
 };
 
 /// Options of a mechanism by name.
@@ -106,7 +185,7 @@ struct AttentionConfig {
 /// The keys of [attention] that are not options.
 template <MaybeConst<AttentionConfig> Config, class Visit>
 void fields(Config& c, Visit&& visit) {
-  visit("mechanism", c.mechanism, per_block({}), "as `heed list` names them; or a list, one per block");
+  visit("mechanism", c.mechanism, per_block({}), "as `heed list` names them; or a list, one per block or stage");
 }
 
 /// [optim]: the optimiser and its schedule; the keys' meanings stand in the list below.
@@ -211,7 +290,7 @@ struct Experiment {
   bool operator==(const Experiment&) const = default;
 };
 
-/// Is a key of [model] one of this family and task, and must it be written? Of a family that is not known all are.
+/// Is a key of [model] that its family has one of its task, and must it be written?
 struct KeyUse {
   bool known = true, required = false;
 };

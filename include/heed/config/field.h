@@ -20,6 +20,7 @@ struct Rule {
   std::vector<std::string> choices = {};  ///< of a text; empty: any text
   bool required = false;                  ///< has no default, where it is a key at all
   bool per_block = false;  ///< a list may be given as one value, meant for all blocks, or has one item per block
+  bool per_stage = false;  ///< a list that has one item per stage
 };
 
 /// Any value of the member's type.
@@ -43,13 +44,18 @@ inline Rule required_size() { return {.low = 1, .high = 1e6, .required = true}; 
 /// How many blocks: each is an object with a dozen tensors, however small they are.
 inline Rule required_depth() { return {.low = 1, .high = 1e4, .required = true}; }
 
+/// A size for each stage.
+inline Rule required_sizes(double low = 1, double high = 1e6) {
+  return {.low = low, .high = high, .required = true, .per_stage = true};
+}
+
 inline Rule one_of(std::vector<std::string> choices) { return {.choices = std::move(choices)}; }
 
 inline Rule required_one_of(std::vector<std::string> choices) {
   return {.choices = std::move(choices), .required = true};
 }
 
-/// One of the choices for all blocks, or a list with one for each block.
+/// One of the choices for all blocks, or a list with one for each block; of a model of stages, for each stage.
 inline Rule per_block(std::vector<std::string> choices) { return {.choices = std::move(choices), .per_block = true}; }
 
 /// `T` or `const T`: so that one list of fields serves reading and printing.

@@ -9,6 +9,9 @@ namespace heed {
 /// Tensors whose name begins so are training state, not weights; a model's loader skips them.
 inline constexpr const char* state_prefix = "heed.";
 
+/// Is this a position embedding, which can be interpolated: pos_embed, or of a stage pos_embedT?
+bool is_position_embedding(const std::string& name);
+
 /// What a tensor of a model got out of a file.
 struct TakenTensor {
   enum class Status {
@@ -32,14 +35,15 @@ struct TakenWeights {
 /// How a model may differ from the one whose weights it takes.
 struct WeightChanges {
   bool new_head = false;   ///< head.* keep the values they have where the file's have another shape or are missing
-  bool positions = false;  ///< pos_embed of another square grid is interpolated (kernels/bicubic.h), the class token's
-                           ///< row kept
+  bool positions = false;  ///< position embeddings of another square grid are interpolated (kernels/bicubic.h), the
+                           ///< class token's row kept
   std::string cure{}, positions_cure{};  ///< end the errors about tensors that do not fit, and about positions of
                                          ///< another grid: what can be done about it
 };
 
 /// Reads every tensor of the model, buffers included, from `file`. A tensor that is missing, surplus, misshapen or
-/// not finite is an Error that names it, except where `changes` allows it. Nothing is changed if an Error is thrown.
+/// not finite is an Error that names it, except where `changes` allows it; what other programs count beside running
+/// statistics, *.num_batches_tracked, is read past. Nothing is changed if an Error is thrown.
 template <class T>
 TakenWeights load_weights(const SafetensorsFile& file, Parameters<T>& parameters, const WeightChanges& changes = {});
 

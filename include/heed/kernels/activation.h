@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <numbers>
+#include <type_traits>
 
 namespace heed::kernels {
 
@@ -75,29 +76,89 @@ void relu_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y 
 inline Counts relu_backward_counts(Index n) { return {.cmp = n}; }
 inline Counts relu_again_counts(Index) { return {}; }
 
-/// y = x / (1 + exp(-x)), which is x times the logistic function of x. y may be x. Where exp(-x) is infinite the
-/// result is -0, as it should be. Relative error a few eps.
-/// Elfwing, Uchibe, Doya, "Sigmoid-weighted linear units", arXiv:1702.03118.
-template <class T>
-void silu_forward(Index n, const T* x, T* y) {
-  for (Index i = 0; i < n; ++i) y[i] = x[i] / (T(1) + exp(-x[i]));
+/// What the logistic function is taken of in y = x s(p(x)), s(z) = 1 / (1 + exp(-z)); p' is its derivative, and
+/// `counts` are those of p and of both.
+struct Silu {
+  template <class T>
+  static T p(T x) {
+    return x;
+  }
+  template <class T>
+  static T slope(T) {
+    return T(1);
+  }
+  static constexpr Counts p_counts{}, slope_counts{};
+};
+
+/// gelu's quick approximation: p = 1.702 x. Hendrycks, Gimpel, arXiv:1606.08415, Section 2.
+struct QuickGelu {
+  template <class T>
+  static T p(T x) {
+    return T(1.702) * x;
+  }
+  template <class T>
+  static T slope(T) {
+    return T(1.702);
+  }
+  static constexpr Counts p_counts{.mul = 1}, slope_counts{};
+};
+
+/// And its better one, x / 2 (1 + tanh(u)) with u = sqrt(2 / pi) (x + 0.044715 x^3), which is x s(2 u).
+struct TanhGelu {
+  static constexpr double a = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi, b = a * 0.044715;
+  template <class T>
+  static T p(T x) {
+    return x * (T(a) + T(b) * (x * x));
+  }
+  template <class T>
+  static T slope(T x) {
+    return T(a) + T(3 * b) * (x * x);
+  }
+  static constexpr Counts p_counts{.mul = 3, .add = 1}, slope_counts{.mul = 2, .add = 1};
+};
+
+/// y = x s(p(x)). y may be x. Where exp(-p) is infinite the result is -0, as it should be. Relative error a few eps,
+/// and |p| eps. For Silu: Elfwing, Uchibe, Doya, "Sigmoid-weighted linear units", arXiv:1702.03118.
+template <class P, class T>
+void logistic_forward(Index n, const T* x, T* y) {
+  for (Index i = 0; i < n; ++i) y[i] = x[i] / (T(1) + exp(-P::p(x[i])));
 }
 
-inline Counts silu_forward_counts(Index n) { return n * Counts{.add = 1, .div = 1, .exp = 1}; }
+template <class P>
+Counts logistic_forward_counts(Index n) {
+  return n * (P::p_counts + Counts{.add = 1, .div = 1, .exp = 1});
+}
 
-/// dx (+)= dy s (1 + x (1 - s)), s = 1 / (1 + exp(-x)); and y = x s, which may differ in the last bit from what
-/// silu_forward gives, unless that is nullptr. dx may be dy.
-template <class T>
-void silu_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y = nullptr) {
+/// dx (+)= dy s (1 + x p' (1 - s)); and y = x s, which may differ in the last bit from what logistic_forward gives,
+/// unless that is nullptr. dx may be dy.
+template <class P, class T>
+void logistic_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y = nullptr) {
   for (Index i = 0; i < n; ++i) {
-    const T s = T(1) / (T(1) + exp(-x[i]));
-    write(update, dx[i], dy[i] * (s * (T(1) + x[i] * (T(1) - s))));
+    const T s = T(1) / (T(1) + exp(-P::p(x[i])));
+    const T slope = std::is_same_v<P, Silu> ? x[i] : x[i] * P::slope(x[i]);
+    write(update, dx[i], dy[i] * (s * (T(1) + slope * (T(1) - s))));
     if (y) y[i] = x[i] * s;
   }
 }
 
 /// When it assigns; and for y on top of that.
-inline Counts silu_backward_counts(Index n) { return n * Counts{.mul = 3, .add = 3, .div = 1, .exp = 1}; }
-inline Counts silu_again_counts(Index n) { return {.mul = n}; }
+template <class P>
+Counts logistic_backward_counts(Index n) {
+  const Counts slope = P::slope_counts + Counts{.mul = std::is_same_v<P, Silu> ? 0 : 1};
+  return n * (P::p_counts + slope + Counts{.mul = 3, .add = 3, .div = 1, .exp = 1});
+}
+template <class P>
+Counts logistic_again_counts(Index n) {
+  return {.mul = n};
+}
+
+template <class T>
+void silu_forward(Index n, const T* x, T* y) {
+  logistic_forward<Silu>(n, x, y);
+}
+template <class T>
+void silu_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y = nullptr) {
+  logistic_backward<Silu>(n, x, dy, update, dx, y);
+}
 
 }  // namespace heed::kernels

@@ -1,6 +1,6 @@
-// Bicubic interpolation on a grid. Keys, "Cubic convolution interpolation for digital image processing", IEEE Trans.
-// ASSP 29(6), 1981, Eq. 15 with his a = -1/2 replaced by -3/4, as PyTorch's interpolate has it (align_corners=False,
-// no antialiasing), by which timm's and DeiT's position embeddings travel between image sizes.
+// Interpolation on a grid: bilinear, and bicubic. Keys, "Cubic convolution interpolation for digital image processing",
+// IEEE Trans. ASSP 29(6), 1981, Eq. 15 with his a = -1/2 replaced by -3/4, as PyTorch's interpolate has it
+// (align_corners=False, no antialiasing), by which timm's and DeiT's position embeddings travel between image sizes.
 #pragma once
 
 #include "heed/base/matrix.h"
@@ -22,16 +22,33 @@ inline double cubic_weight(double x) {
 /// Along one axis: the four cells that make cell i of `to`, and their weights. Its centre lies at (i + 1/2) from / to;
 /// beyond an edge the outermost cell is repeated.
 struct CubicTaps {
-  std::array<Index, 4> cell;
-  std::array<double, 4> weight;
+  static constexpr std::size_t count = 4;
+  std::array<Index, count> cell;
+  std::array<double, count> weight;
 
   CubicTaps(Index i, Index from, Index to) {
     const double at = (static_cast<double>(i) + 0.5) * static_cast<double>(from) / static_cast<double>(to) - 0.5;
-    for (std::size_t k = 0; k < 4; ++k) {
+    for (std::size_t k = 0; k < count; ++k) {
       const Index neighbour = static_cast<Index>(std::floor(at)) - 1 + static_cast<Index>(k);
       cell[k] = std::clamp<Index>(neighbour, 0, from - 1);
       weight[k] = cubic_weight(at - static_cast<double>(neighbour));
     }
+  }
+};
+
+/// The same with the two nearest cells, whose weights fall linearly with the distance.
+struct LinearTaps {
+  static constexpr std::size_t count = 2;
+  std::array<Index, count> cell;
+  std::array<double, count> weight;
+
+  LinearTaps(Index i, Index from, Index to) {
+    const double at = (static_cast<double>(i) + 0.5) * static_cast<double>(from) / static_cast<double>(to) - 0.5;
+    const double inside = std::clamp(at, 0.0, static_cast<double>(from - 1));
+    cell[0] = static_cast<Index>(inside);
+    cell[1] = std::min(cell[0] + 1, from - 1);
+    weight[1] = inside - static_cast<double>(cell[0]);
+    weight[0] = 1 - weight[1];
   }
 };
 
@@ -42,20 +59,29 @@ struct Grid {
 
 /// A grid of vectors, x [from.height from.width, channels], brought to y [to.height to.width, channels]; they do not
 /// overlap. At the same size y is x exactly. Sums run in double.
-template <class T>
-void bicubic(Grid from, MatrixFor<T> x, Grid to, Matrix<T> y) {
+template <class Taps, class T>
+void interpolate(Grid from, MatrixFor<T> x, Grid to, Matrix<T> y) {
   for (Index i = 0; i < to.height; ++i)
     for (Index j = 0; j < to.width; ++j) {
-      const CubicTaps rows(i, from.height, to.height), columns(j, from.width, to.width);
+      const Taps rows(i, from.height, to.height), columns(j, from.width, to.width);
       for (Index c = 0; c < y.columns; ++c) {
         double sum = 0;
-        for (std::size_t r = 0; r < 4; ++r)
-          for (std::size_t k = 0; k < 4; ++k)
+        for (std::size_t r = 0; r < Taps::count; ++r)
+          for (std::size_t k = 0; k < Taps::count; ++k)
             sum += rows.weight[r] * columns.weight[k] *
                    static_cast<double>(x(rows.cell[r] * from.width + columns.cell[k], c));
         y(i * to.width + j, c) = static_cast<T>(sum);
       }
     }
+}
+
+template <class T>
+void bicubic(Grid from, MatrixFor<T> x, Grid to, Matrix<T> y) {
+  interpolate<CubicTaps>(from, x, to, y);
+}
+template <class T>
+void bilinear(Grid from, MatrixFor<T> x, Grid to, Matrix<T> y) {
+  interpolate<LinearTaps>(from, x, to, y);
 }
 
 }  // namespace heed::kernels

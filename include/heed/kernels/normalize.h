@@ -31,12 +31,13 @@ inline constexpr Index channels_at_once = 64;
 
 }  // namespace detail
 
-/// y[r,c] = x[r,c] / max(norm_c, 1e-12), norm_c the norm of column c of x; norms [columns] keeps norm_c itself.
+/// y[r,c] = x[r,c] / max(norm_c, least), norm_c the norm of column c of x; norms [columns] keeps norm_c itself.
 ///
 /// x and y [rows, columns], rows >= 1; y may be x. Finite for finite x, in float up to norms of 3e38. Relative error at
 /// most 2 eps in float, rows eps in double.
 template <class T>
-void normalize_channels(ChannelNorm norm, MatrixFor<T> x, Matrix<T> y, std::type_identity_t<T>* norms) {
+void normalize_channels(ChannelNorm norm, MatrixFor<T> x, Matrix<T> y, std::type_identity_t<T>* norms,
+                        double least = least_norm) {
   using std::abs, std::sqrt;
   using Sum = detail::Sum<T>;
   for (Index first = 0; first < x.columns; first += detail::channels_at_once) {
@@ -53,7 +54,7 @@ void normalize_channels(ChannelNorm norm, MatrixFor<T> x, Matrix<T> y, std::type
     }
     for (Index c = 0; c < width; ++c) {
       norms[first + c] = T(norm == ChannelNorm::l1 ? sums[c] : sqrt(sums[c]));
-      divisors[c] = norms[first + c] < T(least_norm) ? T(least_norm) : norms[first + c];
+      divisors[c] = norms[first + c] < T(least) ? T(least) : norms[first + c];
     }
     for (Index r = 0; r < x.rows; ++r)
       for (Index c = 0; c < width; ++c) y(r, first + c) = x(r, first + c) / divisors[c];
@@ -77,10 +78,10 @@ struct NormalizedChannels {
 ///
 ///   dx = dy / n - (dn/dx) <x, dy> / n^2 = (dy - (dn/dx) <y, dy>) / n.
 ///
-/// Where the norm is below 1e-12 the divisor is a constant: dx (+)= dy / 1e-12. dx overlaps nothing.
+/// Where the norm is below `least` the divisor is a constant: dx (+)= dy / least. dx overlaps nothing.
 template <class T>
 void normalize_channels_backward(ChannelNorm norm, const NormalizedChannels<std::type_identity_t<T>>& of,
-                                 MatrixFor<T> dy, Update update, Matrix<T> dx) {
+                                 MatrixFor<T> dy, Update update, Matrix<T> dx, double least = least_norm) {
   using Sum = detail::Sum<T>;
   for (Index first = 0; first < dx.columns; first += detail::channels_at_once) {
     const Index width = std::min(detail::channels_at_once, dx.columns - first);
@@ -92,9 +93,9 @@ void normalize_channels_backward(ChannelNorm norm, const NormalizedChannels<std:
       for (Index c = 0; c < width; ++c) write(row_update, sums[c], Sum(y[c]) * Sum(dy_row[c]));
     }
     for (Index c = 0; c < width; ++c) {
-      const bool clamped = of.norms[first + c] < T(least_norm);
+      const bool clamped = of.norms[first + c] < T(least);
       dots[c] = clamped ? T(0) : T(sums[c]);
-      divisors[c] = clamped ? T(least_norm) : of.norms[first + c];
+      divisors[c] = clamped ? T(least) : of.norms[first + c];
     }
     for (Index r = 0; r < dx.rows; ++r) {
       const T *const x = of.x[r] + first, *const y = of.y[r] + first, *const dy_row = dy[r] + first;

@@ -14,23 +14,23 @@
 
 namespace heed {
 
-/// Feed-forward layer: fc2(act(fc1(norm(x)))). Tensors NAME.fc1.*, NAME.fc2.*, with adder layers also fc1_ln, fc2_ln.
+/// Feed-forward layer: fc2(act(fc1(x))). Tensors NAME.fc1.*, NAME.fc2.*, with adder layers also fc1_ln, fc2_ln.
 class FeedForward {
  public:
-  /// `act` is "gelu", "relu" or "none".
+  /// `act` as ActivationLayer knows it.
   FeedForward(ParameterList& list, const std::string& name, Index dim, Index hidden, std::string act,
               const std::optional<AdderLinearOptions>& adder = {})
       : act_(name + ".act", std::move(act)),
         fc1_(list, name + ".fc1", dim, hidden, adder),
         fc2_(list, name + ".fc2", hidden, dim, adder) {}
 
-  /// `norm` belongs to the block; `residual` is added if given. `dropout_rate` is the probability of dropping an
-  /// element of what act gives.
+  /// Of x, or of norm(x) where the block has a norm before it; `residual` is added if given. `dropout_rate` is the
+  /// probability of dropping an element of what act gives.
   template <class T>
-  Var<T> operator()(const LayerNormLayer& norm, Var<T> x, double dropout_rate, std::uint64_t place,
+  Var<T> operator()(const LayerNormLayer* norm, Var<T> x, double dropout_rate, std::uint64_t place,
                     Var<T> residual = {}) const {
-    const Var<T> hidden = fc1_.after(norm, x);
-    if (dropout_rate == 0 || !x.tape().training()) return fc2_.after(act_, hidden, residual);
+    const Var<T> hidden = norm ? fc1_.after(*norm, x) : fc1_(x);
+    if (dropout_rate == 0 || !x.tape().draws()) return fc2_.after(act_, hidden, residual);
     const typename Tape<T>::Scope scope(x.tape(), act_.name());
     return fc2_(dropout(act_(hidden), dropout_rate, place), residual);
   }
@@ -48,22 +48,46 @@ struct BlockOptions {
   std::optional<AdderLinearOptions> adder{};  ///< its layers compute distances
 };
 
+/// Widths of a block, its activation, and eps of its norms.
+struct BlockSizes {
+  Index dim = 0, hidden = 0;
+  std::string act = "gelu";
+  double eps = LayerNormLayer::usual_eps;
+};
+
+/// A branch beside a residual connection with what chance does to it in training: x + path(drop(branch)).
+struct Chance {
+  double dropout = 0, drop_path = 0;
+  std::uint64_t place = 0;
+
+  /// Does it do anything in this pass?
+  template <class T>
+  bool acts(const Tape<T>& tape) const {
+    return tape.draws() && (dropout != 0 || drop_path != 0);
+  }
+
+  /// What is left of a branch, one of four at this place.
+  template <class T>
+  Var<T> operator()(Var<T> branch, std::uint64_t which) const {
+    return stochastic_depth(heed::dropout(branch, dropout, 4 * place + which), drop_path, 4 * place + which);
+  }
+};
+
 /// One pre-norm block: x + attention(norm1(x)), then x + mlp(norm2(x)). Tensors NAME.norm1.*, NAME.attn.*,
-/// NAME.norm2.*, NAME.mlp.*.
-class Block {
+/// NAME.norm2.*, NAME.mlp.*. Attention is AttentionLayer or a layer called like it.
+template <class Attention>
+class PreNormBlock {
  public:
-  Block(ParameterList& list, const std::string& name, const ModelConfig& config, std::unique_ptr<Mechanism> mechanism,
-        const AttentionShape& shape, const BlockOptions& options)
+  /// make_attention(list, name) makes the attention layer of that name.
+  template <class MakeAttention>
+  PreNormBlock(ParameterList& list, const std::string& name, const BlockSizes& sizes,
+               const MakeAttention& make_attention, const BlockOptions& options)
       : name_(name),
-        dropout_(options.dropout),
-        drop_path_(options.drop_path),
-        place_(options.place),
-        norm1_(list, name + ".norm1", config.dim),
-        attention_(list, name + ".attn", config.dim, config.heads, std::move(mechanism), shape,
-                   {config.qk_norm, config.gate, config.gate_act == "silu", options.adder}),
-        norm2_(list, name + ".norm2", config.dim),
-        mlp_(list, name + ".mlp", config.dim, config.hidden, options.adder ? config.ffn_act : config.act,
-             options.adder) {}
+        chance_{options.dropout, options.drop_path, options.place},
+        norm1_(list, name + ".norm1", sizes.dim, sizes.eps),
+        attention_(make_attention(list, name + ".attn")),
+        norm2_(list, name + ".norm2", sizes.dim, sizes.eps),
+        mlp_(list, name + ".mlp", sizes.dim, sizes.hidden, sizes.act, options.adder) {}
 
   /// x [B, N, D] to [B, N, D], or to [B, D] where the first token's output is all that is wanted. `visit`, if given,
   /// sees the attention layer.
@@ -72,12 +96,12 @@ class Block {
     const typename Tape<T>::Scope scope(x.tape(), name_);
     const Var<T> residual = tokens == Tokens::first ? select_token(x, 0) : x;
     // Where a branch may be dropped it is added by itself; otherwise its last product adds it on the way.
-    if (!x.tape().training() || (dropout_ == 0 && drop_path_ == 0)) {
+    if (!chance_.acts(x.tape())) {
       x = attention_(x, residual, tokens, &norm1_, visit);
-      return mlp_(norm2_, x, 0.0, place_, x);
+      return mlp_(&norm2_, x, 0.0, chance_.place, x);
     }
-    x = add(residual, branch(attention_(x, {}, tokens, &norm1_, visit), 0));
-    return add(x, branch(mlp_(norm2_, x, dropout_, 4 * place_ + 1), 2));
+    x = add(residual, chance_(attention_(x, {}, tokens, &norm1_, visit), 0));
+    return add(x, chance_(mlp_(&norm2_, x, chance_.dropout, 4 * chance_.place + 1), 2));
   }
 
   /// Numbers of state after so many tokens of a sequence that is decoded token by token.
@@ -90,18 +114,40 @@ class Block {
   }
 
  private:
-  template <class T>
-  Var<T> branch(Var<T> x, std::uint64_t which) const {
-    return stochastic_depth(dropout(x, dropout_, 4 * place_ + which), drop_path_, 4 * place_ + which);
-  }
-
   std::string name_;
-  double dropout_, drop_path_;
-  std::uint64_t place_;
+  Chance chance_;
   LayerNormLayer norm1_;
-  AttentionLayer attention_;
+  Attention attention_;
   LayerNormLayer norm2_;
   FeedForward mlp_;
 };
+
+/// What [model] says of an attention layer.
+inline AttentionLayerOptions attention_options(const ModelConfig& config) {
+  return {.qk_norm = config.qk_norm, .gate = config.gate, .gate_silu = config.gate_act == "silu"};
+}
+
+/// That of a Vision Transformer.
+class Block : public PreNormBlock<AttentionLayer> {
+ public:
+  Block(ParameterList& list, const std::string& name, const ModelConfig& config, std::unique_ptr<Mechanism> mechanism,
+        const AttentionShape& shape, const BlockOptions& options)
+      : PreNormBlock(
+            list, name, {config.dim, config.hidden, options.adder ? config.ffn_act : config.act},
+            [&](ParameterList& to, const std::string& layer) {
+              AttentionLayerOptions of = attention_options(config);
+              of.adder = options.adder;
+              return AttentionLayer(to, layer, config.dim, config.heads, std::move(mechanism), shape, of);
+            },
+            options) {}
+};
+
+/// What the mechanisms of some blocks add to the training loss, and `before`, if that is given.
+template <class T, class Blocks>
+Var<T> sum_of_penalties(Tape<T>& tape, const Blocks& blocks, Var<T> before = {}) {
+  for (const auto& block : blocks)
+    if (const Var<T> term = block.penalty(tape)) before = before ? add(before, term) : term;
+  return before;
+}
 
 }  // namespace heed

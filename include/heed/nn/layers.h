@@ -20,7 +20,8 @@ bool takes_shortcuts(const Tape<T>& tape) {
 /// Layer norm over the last axis. Tensors NAME.weight, one, and NAME.bias, zero.
 class LayerNormLayer {
  public:
-  LayerNormLayer(ParameterList& list, std::string name, Index width) : name_(std::move(name)) {
+  LayerNormLayer(ParameterList& list, std::string name, Index width, double eps = usual_eps)
+      : name_(std::move(name)), eps_(eps) {
     weight_ = list.add({name_ + ".weight", {width}, Initial::constant(1), false});
     bias_ = list.add({name_ + ".bias", {width}, Initial::constant(0), false});
   }
@@ -29,26 +30,27 @@ class LayerNormLayer {
   Var<T> operator()(Var<T> x) const {
     Tape<T>& tape = x.tape();
     const typename Tape<T>::Scope scope(tape, name_);
-    return layer_norm(x, tape.parameter(weight_), tape.parameter(bias_), eps);
+    return layer_norm(x, tape.parameter(weight_), tape.parameter(bias_), eps_);
   }
 
   /// norm(x) W^T + b + r as one operation.
   template <class T>
   Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias, Var<T> residual) const {
     Tape<T>& tape = x.tape();
-    return layer_norm_linear(x, tape.parameter(weight_), tape.parameter(bias_), weight, bias, residual, eps);
+    return layer_norm_linear(x, tape.parameter(weight_), tape.parameter(bias_), weight, bias, residual, eps_);
   }
 
-  static constexpr double eps = 1e-6;
+  static constexpr double usual_eps = 1e-6;
   ParameterId weight() const { return weight_; }
   ParameterId bias() const { return bias_; }
 
  private:
   std::string name_;
+  double eps_;
   ParameterId weight_, bias_;
 };
 
-/// An activation by its name: "gelu", "relu" or "none".
+/// An activation by its name: "gelu", "relu", "gelu_tanh", "quick_gelu" or "none".
 class ActivationLayer {
  public:
   ActivationLayer(std::string name, std::string function) : name_(std::move(name)), function_(std::move(function)) {}
@@ -56,7 +58,10 @@ class ActivationLayer {
   template <class T>
   Var<T> operator()(Var<T> x) const {
     const typename Tape<T>::Scope scope(x.tape(), name_);
-    return function_ == "gelu" ? gelu(x) : function_ == "relu" ? relu(x) : x;
+    if (function_ == "gelu") return gelu(x);
+    if (function_ == "relu") return relu(x);
+    if (function_ == "gelu_tanh") return gelu_tanh(x);
+    return function_ == "quick_gelu" ? quick_gelu(x) : x;
   }
 
   /// act(x) W^T + b + r as one operation.
@@ -64,6 +69,8 @@ class ActivationLayer {
   Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias, Var<T> residual) const {
     if (function_ == "gelu") return gelu_linear(x, weight, bias, residual);
     if (function_ == "relu") return relu_linear(x, weight, bias, residual);
+    if (function_ == "gelu_tanh") return gelu_tanh_linear(x, weight, bias, residual);
+    if (function_ == "quick_gelu") return quick_gelu_linear(x, weight, bias, residual);
     return heed::linear(x, weight, bias, residual);
   }
 

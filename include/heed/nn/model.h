@@ -60,6 +60,10 @@ class Model {
   /// No fewer operations than a pass over one example takes, for refusing models that 64 bits cannot count.
   virtual double most_operations() const = 0;
 
+  /// How many examples of a training step of `batch` must go through the model in one pass, because their results
+  /// depend on each other; 0: as few as one likes. Throws Error if it takes no such batch.
+  virtual Index examples_together(Index) const { return 0; }
+
   /// Logits [B, ...] of examples, with the tensors of the tape's pass. `visit`, if given, sees each attention layer
   /// with what it is given. Throws Error if the examples are not what the model takes.
   template <class T>

@@ -8,20 +8,18 @@
 #pragma once
 
 #include "heed/nn/block.h"
-#include "heed/nn/model.h"
+#include "heed/nn/image_model.h"
 
 namespace heed {
 
 /// A Vision Transformer by its configuration. Takes images [B, C, H, W] to logits [B, classes].
-class VisionTransformer : public ModelBase<VisionTransformer> {
+class VisionTransformer : public ImageModel<VisionTransformer> {
  public:
   /// Throws Error if the configuration describes no model (a patch that does not divide the image, an unknown
   /// mechanism, an option that no block's mechanism has).
   VisionTransformer(const ModelConfig& model, const AttentionConfig& attention, double dropout = 0,
                     double drop_path = 0);
 
-  ModelInput<float> example() const override;
-  Shape outputs() const override { return Shape{config_.classes}; }
   double most_operations() const override;
 
   template <class T>
@@ -33,7 +31,6 @@ class VisionTransformer : public ModelBase<VisionTransformer> {
   template <class T>
   Var<T> embed(Tape<T>& tape, View<const T> images) const;
 
-  ModelConfig config_;
   double dropout_;
   std::string patch_name_ = "patch_embed.proj", position_name_ = "pos_embed", pool_name_ = "pool";
   ParameterId class_token_ = -1, position_ = -1, patch_weight_ = -1, patch_bias_ = -1;

@@ -1,4 +1,4 @@
-// gelu, relu and silu, alone and before a linear layer.
+// Activations, alone and before a linear layer.
 #pragma once
 
 #include "heed/tape/tape.h"
@@ -17,6 +17,12 @@ Var<T> relu(Var<T> x);
 template <class T>
 Var<T> silu(Var<T> x);
 
+/// gelu's approximations: y = x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) and y = x / (1 + exp(-1.702 x)).
+template <class T>
+Var<T> gelu_tanh(Var<T> x);
+template <class T>
+Var<T> quick_gelu(Var<T> x);
+
 /// y = f(x) W^T + b + r, f one of the above: x [..., I], W [O, I], bias b [O] and residual r [..., O] or left out,
 /// y [..., O]. As linear(f(x), W, b, r), but f(x) is not kept: the way back makes it again.
 template <class T>
@@ -25,5 +31,9 @@ template <class T>
 Var<T> relu_linear(Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {});
 template <class T>
 Var<T> silu_linear(Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {});
+template <class T>
+Var<T> gelu_tanh_linear(Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {});
+template <class T>
+Var<T> quick_gelu_linear(Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {});
 
 }  // namespace heed

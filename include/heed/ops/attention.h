@@ -10,10 +10,8 @@
 
 namespace heed {
 
-namespace detail {
-
 /// Where the heads of each image lie in a tensor: the first of image 0 at `offset`, as [rows, columns] with `stride`.
-/// Of sequences of different lengths, where there are segments.
+/// Where there are segments, the images are sequences of different lengths, and rows those of all together.
 struct HeadsPlace {
   Index offset = 0, image_distance = 0, count = 0, distance = 0, rows = 0, columns = 0, stride = 0;
   const Segments* segments = nullptr;
@@ -28,25 +26,47 @@ struct HeadsPlace {
   }
 };
 
-/// Where q, k and v lie in the rows of a qkv projection.
-std::array<HeadsPlace, 3> packed_places(const AttentionLayout& layout, Index tokens, const Segments* segments);
+/// q, k and v of a batch, in three tensors or in one; those that a mechanism does not take are left out.
+template <class T>
+struct AttentionOperands {
+  std::array<Var<T>, 3> qkv;
+  std::array<HeadsPlace, 3> places;
 
-/// The shapes of attention in the images of a batch.
-struct AttentionShapes {
-  AttentionLayout layout;
-  AttentionShape common;  ///< of all where there are no segments
-  Index images = 0;
-  const Segments* segments = nullptr;
+  Tape<T>& tape() const { return qkv[2].tape(); }
+  const Segments* segments() const { return places[2].segments; }
+  Index images() const { return segments() ? segments()->count() : qkv[2].shape()[0]; }
+  Index queries() const { return qkv[0] ? places[0].rows : places[2].rows; }
+  Index keys() const { return places[2].rows; }
 
-  /// For an input [B, N, layout.total()] whose tokens are those of `shape`.
-  AttentionShapes(const AttentionLayout& layout, const AttentionShape& shape, const Shape& input,
-                  const Segments* segments);
-  AttentionShapes() = default;
+  /// The shape of attention in an image; `common` says all that is the same in all of them.
+  AttentionShape shape(const AttentionLayout& layout, const AttentionShape& common, Index image) const {
+    return segments() ? layout.among(segments()->length(image), common) : layout.among(queries(), keys(), common);
+  }
 
-  AttentionShape of(Index image) const { return segments ? layout.among(segments->length(image), common) : common; }
+  /// `common` with the tokens of the first image, and whether all have as many as there can be.
+  AttentionShape first_shape(const AttentionLayout& layout, AttentionShape common) const {
+    common.whole = true;
+    for (Index image = 0; image < (segments() ? images() : 1) && common.sequence(); ++image)
+      common.whole = common.whole && shape(layout, common, image).queries == common.longest;
+    return shape(layout, common, 0);
+  }
+
+  /// q (0), k (1) or v (2) of an image.
+  Heads<const T> heads(std::size_t i, Index image) const {
+    return places[i].template of<const T>(qkv[i] ? qkv[i].data() : nullptr, image);
+  }
 };
 
-}  // namespace detail
+/// In the output of a qkv projection: x [B, N, layout.total()], each row q of `layout.heads` parts, then k, then v of
+/// `layout.key_heads`. Where the pass has segments, B is 1 and they are its images.
+template <class T>
+AttentionOperands<T> packed_operands(Var<T> x, const AttentionLayout& layout);
+
+/// In the outputs of three: q [B, N, heads * query width], k [B, M, key heads * key width], v [B, M, key heads * value
+/// width]. A single token may be [B, ...]. Those that the
+/// layout lacks are left out.
+template <class T>
+AttentionOperands<T> operands_apart(Var<T> q, Var<T> k, Var<T> v, const AttentionLayout& layout);
 
 /// What a mechanism makes of its own tensors alone: [numbers], to be handed to attention(). Only where
 /// memory(shape).prepared is not 0. The mechanism must outlive the pass, and so must the noise, for mechanisms that
@@ -55,13 +75,12 @@ template <class T>
 Var<T> prepare(const Mechanism& mechanism, const AttentionShape& shape, std::span<const Var<T>> parameters,
                View<const T> noise = {});
 
-/// Attention on the output of a qkv projection: x [B, N, layout.total()], each row q of `layout.heads` parts,
-/// then k, then v of `layout.key_heads` parts; out [B, N, heads * value width]. `shape` gives the grid; its other sizes
-/// are filled in. Where the pass has segments, B is 1 and they are its images. The mechanism must outlive the pass, and
-/// so must the noise. `prepared`: by prepare(), made here where it is left out.
+/// out [B, N, heads * value width] of what projections made. `shape` gives the grid; its other sizes are filled in. The
+/// mechanism must outlive the pass, and so must the noise. `prepared`: by prepare(), made here where it is left out.
 template <class T>
-Var<T> attention(const Mechanism& mechanism, Var<T> x, const AttentionLayout& layout, AttentionShape shape,
-                 std::span<const Var<T>> parameters = {}, View<const T> noise = {}, Var<T> prepared = {});
+Var<T> attention(const Mechanism& mechanism, const AttentionOperands<T>& of, const AttentionLayout& layout,
+                 AttentionShape shape, std::span<const Var<T>> parameters = {}, View<const T> noise = {},
+                 Var<T> prepared = {});
 
 /// Attention on separate tensors: q [B, H, N, d], k [B, H', M, d'], v [B, H', M, e], out [B, H, N, e], with as many
 /// heads H' of keys as the mechanism's layout has for H of queries. Operands that it does not use are left out.
@@ -69,11 +88,11 @@ template <class T>
 Var<T> attention(const Mechanism& mechanism, Var<T> q, Var<T> k, Var<T> v, AttentionShape shape,
                  std::span<const Var<T>> parameters = {}, View<const T> noise = {});
 
-/// The same for the token of the pass's DecodingStep, x [1, 1, layout.total()], out [1, 1, heads * value width]; takes
-/// its part of the state, which is as large as that of shape.longest tokens. No gradients. For float and double.
+/// The same for the token of the pass's DecodingStep, out [1, 1, heads * value width]; takes its part of the state,
+/// which is as large as that of shape.longest tokens. No gradients. For float and double.
 template <class T>
-Var<T> attention_step(const Mechanism& mechanism, Var<T> x, const AttentionLayout& layout, const AttentionShape& shape,
-                      std::span<const Var<T>> parameters);
+Var<T> attention_step(const Mechanism& mechanism, const AttentionOperands<T>& of, const AttentionLayout& layout,
+                      const AttentionShape& shape, std::span<const Var<T>> parameters);
 
 /// The attention map of each head of one image: map_shape(). Only where traits().map.
 template <class T>

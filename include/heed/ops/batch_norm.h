@@ -5,16 +5,21 @@
 
 namespace heed {
 
-/// y = gamma (x - mean) / sqrt(variance + eps) + beta per channel: x [B, C, ...], gamma, beta [C]. In training
-/// mean and variance (divisor n) are those of the batch, and the running ones [C] move towards them:
-/// running = (1 - momentum) running + momentum batch, the variance with divisor n - 1. In evaluation the
-/// running ones are used. A batch that is processed in pieces is normalised piece by piece.
+struct BatchNormOptions {
+  double momentum = 0.1, eps = 1e-5;
+  Index group = 0;  ///< consecutive images that are normalised together, dividing the batch; 0: all
+};
+
+/// y = gamma (x - mean) / sqrt(variance + eps) + beta per channel: x [B, ..., C], gamma, beta [C]. In training mean and
+/// variance (divisor n) are those of the group, and the running ones [C] move towards them, group after group:
+/// running = (1 - momentum) running + momentum statistic, the variance with divisor n - 1. In evaluation the running
+/// ones are used. A batch that is processed in pieces is normalised piece by piece.
 ///
-/// Training, with xn = (x - mean) scale, g = gamma dy, means over the batch:
+/// Training, with xn = (x - mean) scale, g = gamma dy, means over the group:
 ///   dx = scale (g - mean(g) - xn mean(g xn)); evaluation: dx = scale g.
 ///   dgamma = sum dy xn,  dbeta = sum dy.
 template <class T>
 Var<T> batch_norm(Var<T> x, Var<T> gamma, Var<T> beta, View<T> running_mean, View<T> running_variance,
-                  double momentum = 0.1, double eps = 1e-5);
+                  const BatchNormOptions& options = {});
 
 }  // namespace heed

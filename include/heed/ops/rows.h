@@ -16,6 +16,14 @@ constexpr Index rows_in_cache(Index width) {
   return std::max(tiles, numbers / std::max<Index>(width, 1) / tiles * tiles);
 }
 
+/// Uninitialised memory of the calling thread, which keeps it: what is in it lasts until the thread's next call.
+template <class T>
+T* thread_memory(Index count) {
+  thread_local Buffer<T> buffer;
+  if (buffer.size() < count) buffer = Buffer<T>(count);
+  return buffer.data();
+}
+
 /// Calls f(begin, end) for ranges of rows that cost about `row_work` elementary operations each.
 template <class F>
 void for_row_ranges(Index rows, Index row_work, const F& f) {
@@ -47,8 +55,8 @@ struct ProductPart {
   }
 };
 
-/// Calls f(part) for parts of a product [rows, columns] of `terms` terms each. Where there are few rows, float's columns
-/// are cut, so that threads do not all read the same operand.
+/// Calls f(part) for parts of a product [rows, columns] of `terms` terms each. Where there are few rows, float's
+/// columns are cut, so that threads do not all read the same operand.
 template <class T, class F>
 void for_product_parts(Index rows, Index columns, Index terms, const F& f) {
   if (rows >= columns || !std::is_same_v<T, float>)
@@ -70,7 +78,8 @@ template <class T, class F>
 void sum_over_row_ranges(Tape<T>& tape, Index rows, Index row_work, Index width, Update update, T* data, const F& f) {
   const Index pieces = std::clamp<Index>(rows * row_work / parallel_grain, 1, 16);
   if (pieces == 1) return f(Index{0}, rows, update, data);
-  T* const shares = tape.memory(pieces * width);
+  const typename Tape<T>::Scratch scratch(tape, pieces * width);
+  T* const shares = scratch.data();
   parallel_for(pieces, [&](Index piece) {
     f(rows * piece / pieces, rows * (piece + 1) / pieces, Update::assign, shares + piece * width);
   });

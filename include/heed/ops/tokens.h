@@ -16,6 +16,19 @@ Var<T> embed_tokens(Var<T> x, Var<T> class_token, Var<T> position);
 template <class T>
 Var<T> select_token(Var<T> x, Index token);
 
+/// y[b] = x[b] without its first `count` tokens: x [B, N, D], y [B, N - count, D]. dx gets zero in these.
+template <class T>
+Var<T> skip_tokens(Var<T> x, Index count);
+
+/// y[b] = [first[b]; rest[b]]: first [B, D] or [B, 1, D], rest [B, N, D], y [B, N + 1, D]. Both get their rows of dy.
+template <class T>
+Var<T> join_tokens(Var<T> first, Var<T> rest);
+
+/// Each channel of x [B, N, D] divided by the larger of `least` and the sum of its magnitudes over the tokens of its
+/// image (kernels/normalize.h, with the gradient).
+template <class T>
+Var<T> l1_normalize_tokens(Var<T> x, double least);
+
 /// y[b] = mean over tokens of x[b]: x [B, N, D], y [B, D]. dx[b, n] += dy[b] / N.
 template <class T>
 Var<T> mean_tokens(Var<T> x);

@@ -91,6 +91,7 @@ struct Pass {
   Gradients<T>* gradients = nullptr;
   bool prepared = false;                     ///< are the parameters' prepared tensors up to date (tape/preparation.h)?
   bool training = false;                     ///< dropout active, batch statistics used and updated
+  bool still = false;                        ///< nothing is left to chance, even in training
   bool recompute = false;                    ///< blocks keep only their input, and are computed again to go back
   bool again = false;                        ///< these results were computed before: buffers are up to date
   Products products = Products::exact;       ///< of linear layers, patches, and mechanisms that take them
@@ -176,6 +177,9 @@ class Tape {
 
   const Pass<T>& pass() const { return pass_; }
   bool training() const { return pass_.training; }
+
+  /// Is it one in which dropout and the like draw random numbers?
+  bool draws() const { return pass_.training && !pass_.still; }
 
   // ---- For operations ----
 

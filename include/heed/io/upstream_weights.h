@@ -1,0 +1,20 @@
+// Weights under the names that the papers' authors gave them.
+#pragma once
+
+#include <string>
+
+namespace heed {
+
+/// Reads a safetensors file of weights and writes one with heed's names, dtypes as floats or doubles:
+///
+///   XCiT   pos_embeder.* is pos_embed.*; cls_attn_blocks.I.attn.qkv.* is cut into attn.q.*, attn.k.*, attn.v.*
+///   SOFT   blockT.J.att.mha.W_q.*, W_v.* are joined to blockT.J.attn.qkv.*; att.mha.attn.Qlandmark_op.* is
+///          attn.landmark.*, att.mha.attn.Qnorm_act.0.* attn.landmark_norm.*, att.mha.attn.conv.* attn.vconv.*,
+///          att.mha.ff.* attn.proj.*, att.norm1.*, att.norm2.* are norm1.*, norm2.*, att.ff1.*, att.ff2.* mlp.fc1.*,
+///          mlp.fc2.*; in the last stage attn.q.*, attn.kv.* are joined to attn.qkv.*
+///
+/// *.num_batches_tracked is left out; all else keeps its name. Throws Error, which names file and tensor, where one is
+/// not of floats, cannot be cut, or lacks the one that it belongs with.
+void convert_weights(const std::string& in, const std::string& out);
+
+}  // namespace heed

@@ -1,0 +1,57 @@
+// What models of images have in common.
+#pragma once
+
+#include "heed/config/experiment.h"
+#include "heed/nn/model.h"
+
+namespace heed {
+
+/// A model of square images that tells classes apart. Derived as ModelBase says.
+template <class Derived>
+class ImageModel : public ModelBase<Derived> {
+ public:
+  /// Throws Error if the configuration is not valid.
+  explicit ImageModel(const Experiment& experiment) : config_(experiment.model) { validate(experiment); }
+
+  ModelInput<float> example() const override {
+    return {.images = {nullptr, Shape{1, config_.channels, config_.image, config_.image}}};
+  }
+  Shape outputs() const override { return Shape{config_.classes}; }
+
+ protected:
+  /// Throws Error unless these are images as the model takes them.
+  void require_images(const Shape& images) const {
+    require(
+        images.rank() == 4 && images[1] == config_.channels && images[2] == config_.image && images[3] == config_.image,
+        "[model] images have shape {}; expected [B, {}, {}, {}]", images, config_.channels, config_.image,
+        config_.image);
+  }
+
+  ModelConfig config_;
+};
+
+/// One of them with batch norm, whose images of a step therefore belong together.
+template <class Derived>
+class BatchNormModel : public ImageModel<Derived> {
+ public:
+  using ImageModel<Derived>::ImageModel;
+
+  Index examples_together(Index batch) const override {
+    const Index group = this->config_.bn_group;
+    require(group == 0 || batch % group == 0, "[model] bn_group = {} does not divide the batch of {} images", group,
+            batch);
+    return batch;
+  }
+};
+
+/// Calls f(), which makes a stage of a model; an Error in it names the stage and its grid.
+template <class F>
+auto in_stage(Index stage, Index side, const F& f) {
+  try {
+    return f();
+  } catch (const Error& error) {
+    fail("[model] stage {}, on a grid of {} x {}: {}", stage, side, side, error.what());
+  }
+}
+
+}  // namespace heed

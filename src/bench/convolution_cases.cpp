@@ -1,0 +1,75 @@
+// Convolutions of 3 x 3 windows: dense ones as operations make them, and depth-wise ones.
+#include "heed/bench/kernels.h"
+
+#include "heed/kernels/depthwise.h"
+#include "heed/ops/conv2d.h"
+
+#include <memory>
+
+namespace heed::bench {
+
+namespace {
+
+struct ImageSize {
+  Index side, channels;
+
+  Index places() const { return side * side; }
+  std::string text() const { return fmt::format("{} x {} x {}", side, side, channels); }
+  kernels::Windows windows() const { return {channels, side, side, 3, 1, 1}; }
+};
+
+/// x [1, side^2, C] to as many channels, forward, or with the way back too.
+KernelCase dense(ImageSize size, bool back) {
+  const Index C = size.channels, products = 2 * size.places() * C * C * 9;
+  return {back ? "conv 3 x 3 forward and back" : "conv 3 x 3 forward",
+          size.text(),
+          fmt::format("{} to {}", size.text(), C),
+          {{Resource::gemm, (back ? 3 : 1) * products}},
+          [=](Operands& operands) {
+            const View<const float> x(operands.in(size.places() * C), {1, size.places(), C});
+            const View<const float> weight(operands.in(C * C * 9), {C, C, 3, 3}), bias(operands.in(C), {C});
+            const View<const float> dy(operands.in(back ? size.places() * C : 0), {1, size.places(), C});
+            operands.out(size.places() * C);
+            return [=, tape = std::make_shared<Tape<float>>()] {
+              tape->clear();
+              const auto take = [&](View<const float> view) { return back ? tape->input(view) : tape->constant(view); };
+              const Var<float> y = conv2d(take(x), take(weight), take(bias), {size.side, size.side, 1, 1});
+              if (back) tape->backward(y, dy);
+            };
+          }};
+}
+
+/// call(windows, operands) returns the call of a depth-wise kernel.
+template <class Call>
+KernelCase depthwise(const char* kernel, ImageSize size, const Call& call) {
+  return {kernel, size.text(), size.text(), {}, [=](Operands& operands) { return call(size.windows(), operands); }};
+}
+
+}  // namespace
+
+std::vector<KernelCase> convolution_cases() {
+  std::vector<KernelCase> cases;
+  for (const ImageSize size : {ImageSize{28, 32}, ImageSize{28, 64}, ImageSize{14, 128}})
+    for (const bool back : {false, true}) cases.push_back(dense(size, back));
+  for (const ImageSize size : {ImageSize{28, 64}, ImageSize{14, 192}, ImageSize{14, 384}}) {
+    const Index places = size.places(), C = size.channels;
+    cases.push_back(depthwise("depth-wise 3 x 3 forward", size, [=](const kernels::Windows& w, Operands& o) {
+      return [=, x = o.in(places, C), W = o.in(9, C), bias = o.in(C), y = o.out(places, C)] {
+        kernels::depthwise(w, x, W, bias, Update::assign, y);
+      };
+    }));
+    cases.push_back(depthwise("depth-wise 3 x 3 input gradient", size, [=](const kernels::Windows& w, Operands& o) {
+      return [=, dy = o.in(places, C), W = o.in(9, C), dx = o.out(places, C)] {
+        kernels::depthwise_backward(w, dy, W, Update::assign, dx);
+      };
+    }));
+    cases.push_back(depthwise("depth-wise 3 x 3 weight gradient", size, [=](const kernels::Windows& w, Operands& o) {
+      return [=, x = o.in(places, C), dy = o.in(places, C), dW = o.out(9, C)] {
+        kernels::depthwise_weight_gradient(w, x, dy, Update::assign, dW);
+      };
+    }));
+  }
+  return cases;
+}
+
+}  // namespace heed::bench

@@ -1,0 +1,137 @@
+// A vector of channels at a time goes through a row of windows. Of 3 x 3 filters all nine weights, or the sums that are
+// their gradients, stay in registers meanwhile; larger ones are read from cache.
+#include "heed/kernels/depthwise.h"
+
+#ifndef HEED_NO_SIMD
+
+#include "heed/kernels/simd.h"
+
+namespace heed::kernels {
+
+using namespace simd;
+
+namespace {
+
+/// The weights of a vector of channels: tap t, or with `flipped` the one opposite of it.
+class Taps {
+ public:
+  Taps(Matrix<const float> W, Index c, bool flipped)
+      : first_(W[flipped ? W.rows - 1 : 0] + c), step_(flipped ? -W.stride : W.stride) {}
+  template <class Lanes>
+  Vector load(Lanes use, Index tap) const {
+    return use.load(first_ + tap * step_);
+  }
+
+ private:
+  const float* first_;
+  Index step_;
+};
+
+/// A row of windows of 3 x 3 taps that lie on the image but for its left and right ends.
+template <class Lanes>
+HWY_INLINE void whole_rows_of_3(const Windows& w, Lanes use, const float* image, Index stride, const Taps& taps,
+                                Vector start, Update update, float* y, Index y_stride) {
+  Vector t[9];
+  for (Index i = 0; i < 9; ++i) t[i] = taps.load(use, i);
+  const Index width = w.out_width(), row = w.width * stride;
+  for (Index ox = 0; ox < width; ++ox) {
+    const Windows::Range columns = w.columns_at(ox);
+    const float* const from = image + columns.first * stride;
+    Vector a = start, b = hn::Zero(tag), c = hn::Zero(tag);
+    const auto add = [&](Index j) HWY_ATTR {
+      a = hn::MulAdd(use.load(from + j * stride), t[j], a);
+      b = hn::MulAdd(use.load(from + row + j * stride), t[3 + j], b);
+      c = hn::MulAdd(use.load(from + 2 * row + j * stride), t[6 + j], c);
+    };
+    if (columns.begin == 0) add(0);
+    if (columns.begin <= 1 && columns.end >= 2) add(1);
+    if (columns.end == 3) add(2);
+    write(update, use, hn::Add(a, hn::Add(b, c)), y + ox * y_stride);
+  }
+}
+
+template <class Lanes>
+void any_row(const Windows& w, const Windows::Range& rows, Lanes use, Matrix<const float> x, Index c, const Taps& taps,
+             Vector start, Update update, float* y, Index y_stride) {
+  for (Index ox = 0; ox < w.out_width(); ++ox) {
+    const Windows::Range columns = w.columns_at(ox);
+    Vector even = start, odd = hn::Zero(tag);
+    for (Index i = rows.begin; i < rows.end; ++i) {
+      const float* const from = x[(rows.first + i) * w.width + columns.first] + c;
+      Index j = columns.begin;
+      for (; j + 1 < columns.end; j += 2) {
+        even = hn::MulAdd(use.load(from + j * x.stride), taps.load(use, i * w.kernel + j), even);
+        odd = hn::MulAdd(use.load(from + (j + 1) * x.stride), taps.load(use, i * w.kernel + j + 1), odd);
+      }
+      if (j < columns.end) even = hn::MulAdd(use.load(from + j * x.stride), taps.load(use, i * w.kernel + j), even);
+    }
+    write(update, use, hn::Add(even, odd), y + ox * y_stride);
+  }
+}
+
+void convolve(const Windows& w, Matrix<const float> x, Matrix<const float> W, bool flipped, const float* bias,
+              Update update, Matrix<float> y) {
+  const Index width = w.out_width();
+  for (Index oy = 0; oy < w.out_height(); ++oy) {
+    const Windows::Range rows = w.rows_at(oy);
+    const bool whole = w.kernel == 3 && rows.begin == 0 && rows.end == 3;
+    for_each_vector(y.columns, [&](Index c, auto use) {
+      const Taps taps(W, c, flipped);
+      const Vector start = bias ? use.load(bias + c) : hn::Zero(tag);
+      float* const to = y[oy * width] + c;
+      if (whole)
+        whole_rows_of_3(w, use, x[rows.first * w.width] + c, x.stride, taps, start, update, to, y.stride);
+      else
+        any_row(w, rows, use, x, c, taps, start, update, to, y.stride);
+    });
+  }
+}
+
+}  // namespace
+
+void depthwise(const Windows& w, Matrix<const float> x, Matrix<const float> W, const float* bias, Update update,
+               Matrix<float> y) {
+  convolve(w, x, W, false, bias, update, y);
+}
+
+// With stride 1 it is a convolution again: dy with the filter turned round.
+void depthwise_backward(const Windows& w, Matrix<const float> dy, Matrix<const float> W, Update update,
+                        Matrix<float> dx) {
+  const Index padding = w.kernel - 1 - w.padding;
+  if (w.stride != 1 || padding < 0) return reference::depthwise_backward(w, dy, W, update, dx);
+  convolve({w.channels, w.out_height(), w.out_width(), w.kernel, 1, padding}, dy, W, true, nullptr, update, dx);
+}
+
+void depthwise_weight_gradient(const Windows& w, Matrix<const float> x, Matrix<const float> dy, Update update,
+                               Matrix<float> dW) {
+  if (w.kernel != 3) return reference::depthwise_weight_gradient(w, x, dy, update, dW);
+  const Index width = w.out_width(), row = w.width * x.stride;
+  for_each_vector(dW.columns, [&](Index c, auto use) {
+    Vector s[9];
+    for (Vector& sum : s) sum = hn::Zero(tag);
+    for (Index oy = 0; oy < w.out_height(); ++oy) {
+      const Windows::Range rows = w.rows_at(oy);
+      for (Index ox = 0; ox < width; ++ox) {
+        const Windows::Range columns = w.columns_at(ox);
+        const float* const from = x.data + (rows.first * w.width + columns.first) * x.stride + c;
+        const Vector d = use.load(dy[oy * width + ox] + c);
+        const auto add = [&](Index i, Index j) HWY_ATTR {
+          s[3 * i + j] = hn::MulAdd(d, use.load(from + i * row + j * x.stride), s[3 * i + j]);
+        };
+        const auto add_row = [&](Index i) HWY_ATTR {
+          if (columns.begin == 0) add(i, 0);
+          if (columns.begin <= 1 && columns.end >= 2) add(i, 1);
+          if (columns.end == 3) add(i, 2);
+        };
+        if (rows.begin == 0) add_row(0);
+        if (rows.begin <= 1 && rows.end >= 2) add_row(1);
+        if (rows.end == 3) add_row(2);
+      }
+    }
+    for (Index tap = 0; tap < 9; ++tap) write(update, use, s[tap], dW[tap] + c);
+  });
+}
+
+}  // namespace heed::kernels
+
+#endif

@@ -1,0 +1,97 @@
+// Layers of images whose places are rows, as tokens are: convolutions and batch norm.
+#pragma once
+
+#include "heed/ops/batch_norm.h"
+#include "heed/ops/conv2d.h"
+#include "heed/base/parameters.h"
+
+#include <cmath>
+
+namespace heed {
+
+/// U(+-1 / sqrt(inputs of a sum)), the initial value of convolutions and their biases.
+inline Initial convolution_initial(Index fan_in) {
+  return Initial::uniform(1 / std::sqrt(static_cast<double>(fan_in)));
+}
+
+/// A square window, as convolutions go over a grid with it.
+struct Window {
+  Index kernel = 3, stride = 1, padding = 1;
+
+  ConvGrid on(Index height, Index width) const { return {height, width, stride, padding}; }
+};
+
+/// A convolution, dense or of each channel by itself. Tensors NAME.weight [out, in, k, k], or [channels, 1, k, k], and
+/// NAME.bias [out] where it has one.
+class ConvLayer {
+ public:
+  enum class Kind { dense, depthwise };
+
+  ConvLayer(ParameterList& list, std::string name, Kind kind, Index in, Index out, const Window& window, bool bias)
+      : name_(std::move(name)), kind_(kind), window_(window) {
+    const Index k = window.kernel, inputs = kind == Kind::dense ? in : 1, fan_in = inputs * k * k;
+    weight_ = list.add({name_ + ".weight", {out, inputs, k, k}, convolution_initial(fan_in)});
+    if (bias) bias_ = list.add({name_ + ".bias", {out}, convolution_initial(fan_in), false});
+  }
+
+  /// The grid that it makes of one.
+  Index out(Index side) const { return window_.on(side, side).out_height(window_.kernel); }
+
+  /// x [B, side^2, in] to [B, out(side)^2, out].
+  template <class T>
+  Var<T> operator()(Var<T> x, Index side) const {
+    Tape<T>& tape = x.tape();
+    const typename Tape<T>::Scope scope(tape, name_);
+    const Var<T> weight = tape.parameter(weight_), bias = bias_ < 0 ? Var<T>{} : tape.parameter(bias_);
+    const ConvGrid grid = window_.on(side, side);
+    return kind_ == Kind::dense ? conv2d(x, weight, bias, grid) : depthwise_conv2d(x, weight, bias, grid);
+  }
+
+ private:
+  std::string name_;
+  Kind kind_;
+  Window window_;
+  ParameterId weight_, bias_ = -1;
+};
+
+/// Batch norm over all images and places. Tensors NAME.weight, one, and NAME.bias, zero; buffers NAME.running_mean,
+/// zero, and NAME.running_var, one.
+class BatchNormLayer {
+ public:
+  /// `group`: images that are normalised together; 0: all of a pass.
+  BatchNormLayer(ParameterList& list, std::string name, Index width, Index group)
+      : name_(std::move(name)), options_{.group = group} {
+    weight_ = list.add({name_ + ".weight", {width}, Initial::constant(1), false});
+    bias_ = list.add({name_ + ".bias", {width}, Initial::constant(0), false});
+    const auto add_running = [&](const char* statistic, double start) {
+      return list.add({.name = name_ + statistic,
+                       .shape = {width},
+                       .initial = Initial::constant(start),
+                       .decay = false,
+                       .trainable = false,
+                       .running = true});
+    };
+    mean_ = add_running(".running_mean", 0);
+    variance_ = add_running(".running_var", 1);
+  }
+
+  /// x [B, N, width] to the same shape. Throws Error where training has a single value per channel.
+  template <class T>
+  Var<T> operator()(Var<T> x) const {
+    Tape<T>& tape = x.tape();
+    const typename Tape<T>::Scope scope(tape, name_);
+    const Index group = options_.group > 0 ? options_.group : x.shape()[0];
+    require(!tape.training() || !tape.pass().compute || group * x.shape()[1] > 1,
+            "[model] {}: training needs two values per channel at least; {} image on a grid of one place has one",
+            name_, group);
+    return batch_norm(x, tape.parameter(weight_), tape.parameter(bias_), tape.buffer(mean_), tape.buffer(variance_),
+                      options_);
+  }
+
+ private:
+  std::string name_;
+  BatchNormOptions options_;
+  ParameterId weight_, bias_, mean_, variance_;
+};
+
+}  // namespace heed

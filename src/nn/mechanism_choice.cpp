@@ -1,0 +1,55 @@
+#include "mechanism_choice.h"
+
+#include "heed/base/suggest.h"
+
+namespace heed {
+
+namespace {
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// The text of an option for a place.
+const std::string& text_of(const OptionValue& value, Index place) {
+  return value.list.empty() ? value.text : value.list[static_cast<std::size_t>(place)];
+}
+
+}  // namespace
+
+void check_options(const AttentionConfig& attention, Index stages) {
+  const auto check_length = [=](const std::string& name, const OptionValue& value) {
+    const auto count = static_cast<Index>(value.list.size());
+    require(count == 0 || count == stages, "{}: '{}' lists {} values; expected one, or one for each of the {} stages",
+            value.where, name, count, stages);
+  };
+  std::vector<std::string> known;
+  for (const std::string& mechanism : attention.mechanism)
+    for (std::string& name : option_names(find_mechanism(mechanism))) known.push_back(std::move(name));
+  for (const auto& [name, value] : attention.options) {
+    check_length(name, value);
+    require(contains(known, name), "{}: no mechanism of this model has an option '{}'{}", value.where, name,
+            known.empty() ? std::string() : suggestion(name, known));
+  }
+  for (const auto& [mechanism, options] : attention.per_mechanism) {
+    const std::vector<std::string> own = option_names(find_mechanism(mechanism));
+    for (const auto& [name, value] : options) {
+      check_length(name, value);
+      require(contains(own, name), "{}: {} has no option '{}'{}", value.where, mechanism, name,
+              own.empty() ? std::string() : suggestion(name, own));
+    }
+  }
+}
+
+std::unique_ptr<Mechanism> mechanism_of(const AttentionConfig& attention, Index place) {
+  const std::string& name = item_of(attention.mechanism, place);
+  const std::vector<std::string> known = option_names(find_mechanism(name));
+  OptionValues values;
+  for (const auto& [option, value] : attention.options)
+    if (contains(known, option)) values[option] = text_of(value, place);
+  if (const auto own = attention.per_mechanism.find(name); own != attention.per_mechanism.end())
+    for (const auto& [option, value] : own->second) values[option] = text_of(value, place);
+  return make_mechanism(name, values);
+}
+
+}  // namespace heed

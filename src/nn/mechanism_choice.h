@@ -1,0 +1,22 @@
+// Which mechanism each block or stage of a model has.
+#pragma once
+
+#include "heed/attention/mechanism.h"
+#include "heed/config/experiment.h"
+
+namespace heed {
+
+/// Item i of a list with one item for each, or of one with a single item for all.
+template <class List>
+const auto& item_of(const List& list, Index i) {
+  return list[list.size() == 1 ? 0 : static_cast<std::size_t>(i)];
+}
+
+/// Throws Error unless every option means something to a mechanism that is used; lists of options have `stages` items.
+void check_options(const AttentionConfig& attention, Index stages = 0);
+
+/// The mechanism of a block, or of a stage and its items of options that are lists: options for all blocks that it
+/// knows, then its own table over them.
+std::unique_ptr<Mechanism> mechanism_of(const AttentionConfig& attention, Index place);
+
+}  // namespace heed

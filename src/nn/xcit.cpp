@@ -1,0 +1,330 @@
+// XCiT. El-Nouby, Touvron, Caron, Bojanowski, Douze, Joulin, Laptev, Neverova, Synnaeve, Verbeek, Jegou, "XCiT:
+// Cross-covariance image transformers", NeurIPS 2021, arXiv:2106.09681; SimA's host (arXiv:2206.08898).
+//
+//   x = stem(image) + E W                     convolutions of stride 2; Fourier code E of the place
+//   x += gamma1 attention(norm1(x))           for each block
+//   x += gamma3 lpi(norm3(x))                 local patch interaction
+//   x += gamma2 mlp(norm2(x))
+//   x = [class token; x]
+//   class attention, cls_depth times          Touvron et al., "Going deeper with image transformers", arXiv:2103.17239
+//   logits = head(norm(x)[class token])
+//
+// Tensors carry timm's names, and class attention keeps the order of its steps, since weights depend on it.
+#include "convolution.h"
+#include "host_families.h"
+#include "mechanism_choice.h"
+#include "heed/nn/block.h"
+#include "heed/nn/image_model.h"
+
+#include <numbers>
+
+namespace heed {
+
+namespace {
+
+ParameterId add_layer_scale(ParameterList& list, const std::string& name, const ModelConfig& config) {
+  return list.add({name, {config.dim}, Initial::constant(config.layer_scale), false});
+}
+
+/// log2(patch) convolutions of stride 2 that double the width up to dim, each with batch norm, act between them.
+class Stem {
+ public:
+  Stem(ParameterList& list, const ModelConfig& config) {
+    Index units = 0, in = config.channels;
+    while ((config.patch >> units) > 1) ++units;
+    for (Index i = 0; i < units; ++i) {
+      const std::string name = fmt::format("patch_embed.proj.{}", 2 * i);
+      const Index out = config.dim >> (units - 1 - i);
+      convolutions_.emplace_back(list, name + ".0", ConvLayer::Kind::dense, in, out, Window{3, 2, 1}, false);
+      norms_.emplace_back(list, name + ".1", out, config.bn_group);
+      acts_.emplace_back(fmt::format("patch_embed.proj.{}", 2 * i + 1), config.act);
+      in = out;
+    }
+  }
+
+  /// x [B, side^2, channels] to [B, (side / patch)^2, dim].
+  template <class T>
+  Var<T> operator()(Var<T> x, Index side) const {
+    for (std::size_t i = 0; i < norms_.size(); ++i) {
+      x = norms_[i](convolutions_[i](x, side));
+      side = convolutions_[i].out(side);
+      if (i + 1 < norms_.size()) x = acts_[i](x);
+    }
+    return x;
+  }
+
+ private:
+  std::vector<ConvLayer> convolutions_;
+  std::vector<BatchNormLayer> norms_;
+  std::vector<ActivationLayer> acts_;
+};
+
+/// A projection of sines and cosines of the place. E [side^2, 64]: with r = 2 pi i / (side + 1e-6) of row i = 1..side
+/// and f_j = 10000^(2 floor(j / 2) / 32), channel j < 32 is sin(r / f_j) for even j and cos(r / f_j) for odd; the other
+/// channels are the same of the column.
+class FourierPositions {
+ public:
+  FourierPositions(ParameterList& list, Index side, Index dim)
+      : side_(side),
+        projection_(list, "pos_embed.token_projection", ConvLayer::Kind::dense, 2 * half, dim, Window{1, 1, 0}, true) {
+    for (Index place = 0; place < side * side; ++place)
+      for (const Index axis : {place / side, place % side})
+        for (Index j = 0; j < half; ++j) {
+          const double r = 2 * std::numbers::pi * static_cast<double>(axis + 1) / (static_cast<double>(side) + 1e-6);
+          const double angle = r / std::pow(10000.0, static_cast<double>(j / 2 * 2) / static_cast<double>(half));
+          code_.push_back(j % 2 == 0 ? std::sin(angle) : std::cos(angle));
+        }
+  }
+
+  /// E W + b, [1, side^2, dim].
+  template <class T>
+  Var<T> operator()(Tape<T>& tape) const {
+    const Index places = side_ * side_;
+    T* const code = tape.memory(places * 2 * half);
+    for (std::size_t i = 0; code && i < code_.size(); ++i) code[i] = T(code_[i]);
+    return projection_(tape.constant({code, Shape{1, places, 2 * half}}), side_);
+  }
+
+ private:
+  static constexpr Index half = 32;
+  Index side_;
+  std::vector<double> code_;
+  ConvLayer projection_;
+};
+
+/// Local patch interaction: two depth-wise convolutions of the grid, through which neighbours meet. arXiv:2106.09681,
+/// Section 3.3.
+class LocalPatchInteraction {
+ public:
+  LocalPatchInteraction(ParameterList& list, const std::string& name, const ModelConfig& config)
+      : conv1_(list, name + ".conv1", ConvLayer::Kind::depthwise, config.dim, config.dim, Window{}, true),
+        act_(name + ".act", config.act),
+        bn_(list, name + ".bn", config.dim, config.bn_group),
+        conv2_(list, name + ".conv2", ConvLayer::Kind::depthwise, config.dim, config.dim, Window{}, true) {}
+
+  template <class T>
+  Var<T> operator()(Var<T> x, Index side) const {
+    return conv2_(bn_(act_(conv1_(x, side))), side);
+  }
+
+ private:
+  ConvLayer conv1_;
+  ActivationLayer act_;
+  BatchNormLayer bn_;
+  ConvLayer conv2_;
+};
+
+class XcitBlock {
+ public:
+  XcitBlock(ParameterList& list, const std::string& name, const ModelConfig& config,
+            std::unique_ptr<Mechanism> mechanism, const AttentionShape& shape, const Chance& chance)
+      : name_(name),
+        side_(shape.grid_height),
+        chance_(chance),
+        norm1_(list, name + ".norm1", config.dim),
+        attention_(list, name + ".attn", config.dim, config.heads, std::move(mechanism), shape, options(config)) {
+    if (config.lpi) norm3_.emplace(list, name + ".norm3", config.dim);
+    if (config.lpi) lpi_.emplace(list, name + ".local_mp", config);
+    norm2_.emplace(list, name + ".norm2", config.dim);
+    mlp_.emplace(list, name + ".mlp", config.dim, config.hidden, config.act);
+    gamma1_ = add_layer_scale(list, name + ".gamma1", config);
+    if (config.lpi) gamma3_ = add_layer_scale(list, name + ".gamma3", config);
+    gamma2_ = add_layer_scale(list, name + ".gamma2", config);
+  }
+
+  /// x [B, N, D] to the same shape.
+  template <class T>
+  Var<T> operator()(Var<T> x, const AttentionVisitor<T>* visit) const {
+    const typename Tape<T>::Scope scope(x.tape(), name_);
+    x = residual(x, attention_(x, {}, Tokens::all, &norm1_, visit), gamma1_, 0);
+    if (lpi_) x = residual(x, (*lpi_)((*norm3_)(x), side_), gamma3_, 3);
+    return residual(x, (*mlp_)(&*norm2_, x, chance_.dropout, 4 * chance_.place + 1), gamma2_, 2);
+  }
+
+  template <class T>
+  Var<T> penalty(Tape<T>& tape) const {
+    return attention_.penalty(tape);
+  }
+
+ private:
+  /// timm has XCA's temperatures as [H, 1, 1].
+  static AttentionLayerOptions options(const ModelConfig& config) {
+    AttentionLayerOptions options = attention_options(config);
+    options.as_images = "temperature";
+    return options;
+  }
+
+  /// x + gamma branch, or what chance leaves of that.
+  template <class T>
+  Var<T> residual(Var<T> x, Var<T> branch, ParameterId gamma, std::uint64_t which) const {
+    const Var<T> scale = x.tape().parameter(gamma);
+    if (!chance_.acts(x.tape())) return scale_channels(branch, scale, x);
+    const std::uint64_t place = 4 * chance_.place + which;
+    branch = scale_channels(dropout(branch, chance_.dropout, place), scale);
+    return add(x, stochastic_depth(branch, chance_.drop_path, place));
+  }
+
+  std::string name_;
+  Index side_;
+  Chance chance_;
+  LayerNormLayer norm1_;
+  AttentionLayer attention_;
+  std::optional<LayerNormLayer> norm3_, norm2_;
+  std::optional<LocalPatchInteraction> lpi_;
+  std::optional<FeedForward> mlp_;
+  ParameterId gamma1_, gamma2_, gamma3_ = -1;
+};
+
+/// Class attention, in which the class token looks at all tokens:
+///
+///   y = norm1(x);  x += gamma1 [ca(y)_0; y_1..y_N];  x = norm2(x), of all tokens or with tokens_norm = false of x_0
+///   x_0 += gamma2 mlp(x_0);  x_n += x_n
+///
+/// ca is softmax attention of token 0; with cls_attention = "sima" it is token 0's row of qn kn^T v, where each channel
+/// of q and of k is divided by its l1 norm over all tokens, at least 1e-6.
+class ClassAttentionBlock {
+ public:
+  ClassAttentionBlock(ParameterList& list, const std::string& name, const ModelConfig& config,
+                      const AttentionShape& shape, const Chance& chance)
+      : name_(name),
+        sima_(config.cls_attention == "sima"),
+        tokens_norm_(config.tokens_norm),
+        chance_(chance),
+        norm1_(list, name + ".norm1", config.dim),
+        q_(list, name + ".attn.q", config.dim, config.dim),
+        k_(list, name + ".attn.k", config.dim, config.dim),
+        v_(list, name + ".attn.v", config.dim, config.dim),
+        proj_(list, name + ".attn.proj", config.dim, config.dim),
+        mechanism_(name + ".attn", sima_ ? make_mechanism("sima", {{"norm", "none"}}) : make_mechanism("softmax", {}),
+                   config.dim, config.heads, of_class_token(shape)),
+        norm2_(list, name + ".norm2", config.dim),
+        mlp_(list, name + ".mlp", config.dim, config.hidden, config.act),
+        gamma1_(add_layer_scale(list, name + ".gamma1", config)),
+        gamma2_(add_layer_scale(list, name + ".gamma2", config)) {}
+
+  /// x [B, N + 1, D] to the same shape, or to [B, D] where the class token is all that is wanted.
+  template <class T>
+  Var<T> operator()(Var<T> x, Tokens tokens) const {
+    Tape<T>& tape = x.tape();
+    const typename Tape<T>::Scope scope(tape, name_);
+    const Var<T> gamma1 = tape.parameter(gamma1_), gamma2 = tape.parameter(gamma2_);
+    const Var<T> y = norm1_(x), attended = dropout(attend(y), chance_.dropout, 4 * chance_.place);
+    const auto class_token = [&](Var<T> x0) {
+      const Var<T> branch = mlp_(nullptr, x0, chance_.dropout, 4 * chance_.place + 1);
+      return scale_channels(dropout(branch, chance_.dropout, 4 * chance_.place + 2), gamma2, x0);
+    };
+    if (tokens == Tokens::first) return class_token(norm2_(scale_channels(attended, gamma1, select_token(x, 0))));
+    x = scale_channels(join_tokens(attended, skip_tokens(y, 1)), gamma1, x);
+    if (tokens_norm_) x = norm2_(x);
+    const Var<T> x0 = select_token(x, 0);
+    return join_tokens(class_token(tokens_norm_ ? x0 : norm2_(x0)), scale(skip_tokens(x, 1), 2));
+  }
+
+ private:
+  static AttentionShape of_class_token(AttentionShape shape) {
+    shape.class_token = true;
+    shape.keys = shape.queries + 1;
+    shape.queries = 1;
+    return shape;
+  }
+
+  /// ca(y), [B, D].
+  template <class T>
+  Var<T> attend(Var<T> y) const {
+    constexpr double least = 1e-6;
+    const Var<T> q = sima_ ? select_token(l1_normalize_tokens(q_(y), least), 0) : q_(select_token(y, 0));
+    const Var<T> k = sima_ ? l1_normalize_tokens(k_(y), least) : k_(y);
+    return proj_(select_token(mechanism_(operands_apart(q, k, v_(y), mechanism_.layout())), 0));
+  }
+
+  std::string name_;
+  bool sima_, tokens_norm_;
+  Chance chance_;
+  LayerNormLayer norm1_;
+  LinearLayer q_, k_, v_, proj_;
+  MechanismLayer mechanism_;
+  LayerNormLayer norm2_;
+  FeedForward mlp_;
+  ParameterId gamma1_, gamma2_;
+};
+
+class Xcit : public BatchNormModel<Xcit> {
+ public:
+  explicit Xcit(const Experiment& experiment) : BatchNormModel(experiment), dropout_(experiment.train.dropout) {
+    check_options(experiment.attention);
+    const ModelConfig& c = config_;
+    const Index side = c.image / c.patch;
+    AttentionShape shape;
+    shape.grid_height = shape.grid_width = side;
+    shape.queries = shape.keys = side * side;
+    class_token_ = list_.add({"cls_token", {1, 1, c.dim}, Initial::truncated_normal(0.02), false});
+    stem_.emplace(list_, c);
+    if (c.pos_embed) positions_.emplace(list_, side, c.dim);
+    Chance chance{experiment.train.dropout, experiment.train.drop_path};
+    for (Index i = 0; i < c.depth; ++i, ++chance.place)
+      blocks_.emplace_back(list_, fmt::format("blocks.{}", i), c, mechanism_of(experiment.attention, i), shape, chance);
+    for (Index i = 0; i < c.cls_depth; ++i, ++chance.place)
+      class_blocks_.emplace_back(list_, fmt::format("cls_attn_blocks.{}", i), c, shape, chance);
+    norm_.emplace(list_, "norm", c.dim);
+    head_.emplace(list_, "head", c.dim, c.classes);
+  }
+
+  /// Far above what a block of any mechanism takes per product of its sizes.
+  double most_operations() const override {
+    const ModelConfig& c = config_;
+    const double side = static_cast<double>(c.image / c.patch), tokens = side * side + 1;
+    const double dim = static_cast<double>(c.dim), blocks = static_cast<double>(c.depth + c.cls_depth + 1);
+    constexpr double margin = 1000;
+    return margin * blocks * tokens * dim * (dim + static_cast<double>(c.hidden + c.channels + c.classes) + tokens);
+  }
+
+  template <class T>
+  Var<T> run_logits(const ModelPass<T>& pass) const {
+    Tape<T>& tape = pass.tape;
+    require_images(pass.examples.images.shape());
+    Var<T> x = (*stem_)(rows_of_places(tape.constant(pass.examples.images)), config_.image);
+    const Var<T> positions = positions_ ? (*positions_)(tape) : Var<T>{};
+    {
+      const typename Tape<T>::Scope scope(tape, position_name_);
+      x = dropout(embed_tokens(x, {}, positions), dropout_, 0xe3bed);
+    }
+    const auto run = [&](Var<T> z, const auto& apply) {
+      return tape.pass().recompute ? tape.recompute(z, apply) : apply(z);
+    };
+    for (const XcitBlock& block : blocks_)
+      x = run(x, [&block, visit = pass.visit](Var<T> z) { return block(z, visit); });
+    {
+      const typename Tape<T>::Scope scope(tape, class_name_);
+      x = embed_tokens(x, tape.parameter(class_token_), {});
+    }
+    // The head reads the class token alone.
+    const bool first = takes_shortcuts(tape);
+    for (const ClassAttentionBlock& block : class_blocks_) {
+      const Tokens tokens = first && &block == &class_blocks_.back() ? Tokens::first : Tokens::all;
+      x = run(x, [&block, tokens](Var<T> z) { return block(z, tokens); });
+    }
+    return head_->after(*norm_, first ? x : select_token(x, 0));
+  }
+
+  template <class T>
+  Var<T> run_penalty(Tape<T>& tape) const {
+    return sum_of_penalties(tape, blocks_);
+  }
+
+ private:
+  double dropout_;
+  std::string position_name_ = "pos_embed", class_name_ = "cls_token";
+  ParameterId class_token_;
+  std::optional<Stem> stem_;
+  std::optional<FourierPositions> positions_;
+  std::vector<XcitBlock> blocks_;
+  std::vector<ClassAttentionBlock> class_blocks_;
+  std::optional<LayerNormLayer> norm_;
+  std::optional<LinearLayer> head_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_xcit(const Experiment& experiment) { return std::make_unique<Xcit>(experiment); }
+
+}  // namespace heed

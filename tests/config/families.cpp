@@ -1,0 +1,101 @@
+// The keys of the families of models, and what is refused.
+#include "heed/config/experiment.h"
+#include "heed/io/file.h"
+#include "heed/nn/families.h"
+#include "support/temporary.h"
+
+#include <boost/test/unit_test.hpp>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// What is wrong with a model; empty if nothing.
+std::string refusal(const std::string& file, const std::vector<std::string>& sets) {
+  try {
+    make_model(load_experiment("models/" + file + ".toml", sets));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+void check_refused(const std::string& file, const std::vector<std::string>& sets,
+                   const std::vector<std::string>& pieces) {
+  const std::string message = refusal(file, sets);
+  for (const std::string& piece : pieces)
+    BOOST_TEST(message.find(piece) != std::string::npos, "'" << message << "' lacks '" << piece << "'");
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(config_families)
+
+BOOST_AUTO_TEST_CASE(a_family_has_its_own_keys) {
+  check_refused("xcit-micro", {"model.kv_stride=2"}, {"--set: [model] kv_stride is no key of family = \"xcit\""});
+  check_refused("xcit-micro", {"model.pool=cls"}, {"--set: [model] pool is no key of family = \"xcit\""});
+  check_refused("cvt-micro", {"model.pos_embed=true"}, {"[model] pos_embed is no key of family = \"cvt\""});
+  check_refused("soft-micro", {"model.patch=[1,1,1]"}, {"[model] patch is no key of family = \"soft-pyramid\""});
+  check_refused("vit-micro", {"model.bn_group=0"}, {"[model] bn_group is no key of family = \"vit\""});
+  check_refused("cvt-micro", {"model.kv_strid=2"}, {"unknown key 'model.kv_strid'; did you mean 'model.kv_stride'?"});
+  // In whichever file it stands, the last family is the one that counts.
+  check_refused("cvt-micro", {"model.family=xcit"},
+                {"models/cvt-micro.toml:", "'model.depth': expected an integer, found a list"});
+  check_refused("vit-micro", {"model.family=xcti"}, {"[model] family = 'xcti'", "'xcit'"});
+}
+
+BOOST_AUTO_TEST_CASE(lists_have_an_item_for_each_stage) {
+  check_refused("cvt-micro", {"model.heads=[2,4]"}, {"[model] heads lists 2 values; dim lists 3, one for each stage"});
+  check_refused("cvt-micro", {"model.heads=2"}, {"'model.heads': expected a list of integers", "found an integer"});
+  check_refused("xcit-micro", {"model.dim=[64]"}, {"'model.dim': expected an integer, found a list"});
+  check_refused("cvt-micro", {"model.act=[\"gelu\",\"relu\"]"},
+                {"[model] act lists 2 values; expected one, or one for each of the 3 stages"});
+  check_refused("soft-micro", {"attention.landmarks=[16,16]"},
+                {"--set: 'landmarks' lists 2 values; expected one, or one for each of the 3 stages"});
+  check_refused("xcit-micro", {"attention.mechanism=aft", "attention.rank=[3,4,5,6]"},
+                {"'attention.rank': expected a string, number or boolean, found a list"});
+  check_refused("xcit-micro", {"attention.mechanism=[\"xca\",\"sima\"]"}, {"one for each of the 4 blocks"});
+}
+
+BOOST_AUTO_TEST_CASE(sizes_that_do_not_fit_name_their_stage) {
+  check_refused("xcit-micro", {"model.patch=7"}, {"[model] patch = 7; expected 2, 4, 8 or 16"});
+  check_refused("xcit-micro", {"model.patch=8"}, {"[model] patch = 8 does not divide image = 28"});
+  check_refused("xcit-micro", {"model.image=32", "model.patch=16", "model.dim=12"}, {"dim = 12", "a multiple of 8"});
+  check_refused("cvt-micro", {"model.image=1", "model.padding=[1,0,1]"},
+                {"[model] stage 1: no window of 3 x 3 fits a grid of 1 x 1 with padding = 0"});
+  check_refused("cvt-micro", {"model.heads=[2,5,6]"}, {"[model] stage 1: heads = 5 does not divide dim = 64"});
+  check_refused("soft-micro", {"model.stride=[2,4,2]"}, {"[model] stage 2: stride = 4; expected 1 or 2"});
+  check_refused("soft-micro", {"attention.landmarks=[15,16,1]"},
+                {"[model] stage 1, on a grid of 14 x 14", "landmarks is 15"});
+  check_refused("soft-tiny", {"attention.ratio=[9,4,2,1]"},
+                {"stage 1, on a grid of 56 x 56", "ratio is 9; it must divide the grid"});
+}
+
+BOOST_AUTO_TEST_CASE(fewer_keys_than_queries_are_not_for_every_mechanism) {
+  check_refused("cvt-micro", {"attention.mechanism=xca"},
+                {"stage 0, on a grid of 14 x 14", "N = 196", "M = 49", "xca"});
+  check_refused("cvt-micro", {"attention.mechanism=softmax", "attention.causal=true"},
+                {"stage 0", "N = 196", "M = 49"});
+  check_refused("cvt-micro", {"attention.mechanism=cosformer"}, {"stage 0", "N = 196", "M = 49", "cosformer"});
+  check_refused("cvt-micro", {"attention.mechanism=adder"}, {"stage 0", "N = 196", "M = 49", "adder"});
+  for (const std::string mechanism : {"softmax", "sima", "pointwise", "efficient", "linear"})
+    BOOST_TEST(refusal("cvt-micro", {"attention.mechanism=" + mechanism}) == "");
+  BOOST_TEST(refusal("cvt-micro", {"attention.mechanism=adder", "attention.identity=false"}) == "");
+  BOOST_TEST(refusal("cvt-micro", {"attention.mechanism=performer", "attention.features=8"}) == "");
+  BOOST_TEST(refusal("cvt-micro", {"attention.mechanism=linformer", "attention.length=8"}) == "");
+  BOOST_TEST(refusal("cvt-micro", {"attention.mechanism=xca", "model.kv_stride=1"}) == "");
+}
+
+BOOST_AUTO_TEST_CASE(what_is_printed_is_read_again) {
+  const TemporaryDirectory directory;
+  const std::string file = directory / "again.toml";
+  for (const char* name : {"xcit-micro", "cvt-13", "soft-tiny", "soft-micro", "xcit-tiny-24-p16-sima"}) {
+    const Experiment experiment = load_experiment(std::string("models/") + name + ".toml", {"model.bn_group=2"});
+    write_file(file, to_toml(experiment));
+    BOOST_TEST((load_experiment(file) == experiment), name);
+    BOOST_TEST((to_toml(experiment).find("weight_scale") == std::string::npos), name);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

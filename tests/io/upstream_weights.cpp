@@ -1,0 +1,134 @@
+// Files with the authors' names, made by hand, in models of heed's.
+#include "heed/io/upstream_weights.h"
+
+#include "heed/io/weights.h"
+#include "heed/nn/families.h"
+#include "support/temporary.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <deque>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// A file of tensors whose numbers tell them apart.
+class Upstream {
+ public:
+  /// The rows [first, last) of a model's tensor under another name; all of them without `last`.
+  void add(const std::string& theirs, View<const float> of, Index first = 0, Index last = -1) {
+    const Index rows = last < 0 ? of.shape()[0] : last;
+    const View<const float> part = of.part(first, rows - first);
+    Tensor<float>& copy = kept_.emplace_back(part.shape());
+    std::copy(part.begin(), part.end(), copy.begin());
+    writer_.add(theirs, std::as_const(copy).view());
+  }
+  void add_count(const std::string& name) { writer_.add(name, std::as_const(count_).view()); }
+  void write(const std::string& path) const { writer_.write(path); }
+
+ private:
+  std::deque<Tensor<float>> kept_;
+  Tensor<std::int64_t> count_{Shape{}, {7}};
+  SafetensorsWriter writer_;
+};
+
+std::string with(std::string name, const std::string& ours, const std::string& theirs) {
+  const std::size_t at = name.find(ours);
+  return at == std::string::npos ? name : name.replace(at, ours.size(), theirs);
+}
+
+/// The model's tensors as drawn by a seed, and as they come from a converted file.
+void check_converted(const std::string& model_file, const std::vector<std::string>& sets, const auto& add_tensor) {
+  const TemporaryDirectory directory;
+  const std::string theirs = directory / "theirs.safetensors", ours = directory / "ours.safetensors";
+  const auto model = make_model(load_experiment(model_file, sets));
+  Parameters<float> drawn(model->parameters()), read(model->parameters());
+  drawn.initialise(3), read.initialise(4);
+  Upstream upstream;
+  for (ParameterId id = 0; id < drawn.list().size(); ++id)
+    if (!drawn.list()[id].prepared) add_tensor(upstream, drawn.list()[id].name, std::as_const(drawn)[id]);
+  upstream.write(theirs);
+  convert_weights(theirs, ours);
+  load_weights(SafetensorsFile(ours), read);
+  BOOST_TEST(
+      (std::vector(read.data(), read.data() + read.size()) == std::vector(drawn.data(), drawn.data() + drawn.size())));
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(io_upstream_weights)
+
+BOOST_AUTO_TEST_CASE(soft) {
+  const auto add = [](Upstream& to, const std::string& name, View<const float> values) {
+    const bool last_stage = name.starts_with("block3."), block = name.starts_with("block");
+    const Index rows = values.shape()[0];
+    if (name.ends_with("running_mean")) to.add_count(with(name, "running_mean", "num_batches_tracked"));
+    if (name.find(".attn.qkv.") != std::string::npos) {
+      const Index q = last_stage ? rows / 3 : rows / 2;
+      to.add(with(name, ".attn.qkv.", last_stage ? ".attn.kv." : ".att.mha.W_v."), values, q);
+      return to.add(with(name, ".attn.qkv.", last_stage ? ".attn.q." : ".att.mha.W_q."), values, 0, q);
+    }
+    if (!block || last_stage) return to.add(name, values);
+    std::string theirs = with(name, ".attn.landmark.", ".att.mha.attn.Qlandmark_op.");
+    theirs = with(theirs, ".attn.landmark_norm.", ".att.mha.attn.Qnorm_act.0.");
+    theirs = with(theirs, ".attn.vconv.", ".att.mha.attn.conv.");
+    theirs = with(theirs, ".attn.proj.", ".att.mha.ff.");
+    theirs = with(theirs, ".norm1.", ".att.norm1.");
+    theirs = with(theirs, ".norm2.", ".att.norm2.");
+    theirs = with(theirs, ".mlp.fc1.", ".att.ff1.");
+    to.add(with(theirs, ".mlp.fc2.", ".att.ff2."), values);
+  };
+  check_converted("models/soft-micro.toml", {}, add);
+}
+
+BOOST_AUTO_TEST_CASE(older_xcit) {
+  // q, k and v of class attention are one tensor there.
+  const TemporaryDirectory directory;
+  const std::string theirs = directory / "theirs.safetensors", ours = directory / "ours.safetensors";
+  Tensor<float> qkv(Shape{6, 2}), bias(Shape{6}), position(Shape{2, 3});
+  for (Index i = 0; i < 12; ++i) qkv[i] = static_cast<float>(i);
+  for (Index i = 0; i < 6; ++i) bias[i] = static_cast<float>(-i), position[i] = static_cast<float>(i * i);
+  Upstream upstream;
+  upstream.add("cls_attn_blocks.0.attn.qkv.weight", std::as_const(qkv).view());
+  upstream.add("cls_attn_blocks.0.attn.qkv.bias", std::as_const(bias).view());
+  upstream.add("blocks.0.attn.qkv.weight", std::as_const(qkv).view());
+  upstream.add("pos_embeder.token_projection.weight", std::as_const(position).view());
+  upstream.write(theirs);
+  convert_weights(theirs, ours);
+  const SafetensorsFile file(ours);
+  BOOST_TEST(file.names().size() == 8u);
+  BOOST_TEST(file.contains("blocks.0.attn.qkv.weight"));
+  BOOST_TEST(file.contains("pos_embed.token_projection.weight"));
+  const Tensor<float> k = file.read<float>("cls_attn_blocks.0.attn.k.weight");
+  BOOST_TEST((k.shape() == Shape{2, 2}));
+  BOOST_TEST(k[0] == 4);
+  BOOST_TEST(file.read<float>("cls_attn_blocks.0.attn.v.bias")[1] == -5);
+}
+
+BOOST_AUTO_TEST_CASE(what_does_not_fit) {
+  const TemporaryDirectory directory;
+  const std::string theirs = directory / "theirs.safetensors", ours = directory / "ours.safetensors";
+  const Tensor<float> four(Shape{4, 2});
+  const auto refusal = [&](const std::string& name) -> std::string {
+    Upstream upstream;
+    upstream.add(name, four.view());
+    upstream.write(theirs);
+    try {
+      convert_weights(theirs, ours);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  BOOST_TEST(refusal("cls_attn_blocks.0.attn.qkv.weight") ==
+             theirs +
+                 ": tensor 'cls_attn_blocks.0.attn.qkv.weight' has shape [4, 2]; its rows are not those of q, k and v");
+  BOOST_TEST(refusal("block1.0.att.mha.W_q.weight") ==
+             theirs + ": 'block1.0.attn.qkv.weight' has its first rows; the later ones are missing");
+  BOOST_TEST(refusal("block1.0.att.mha.W_v.weight").find("the first ones are missing") != std::string::npos);
+  BOOST_TEST(refusal("anything") == "");
+}
+
+BOOST_AUTO_TEST_SUITE_END()

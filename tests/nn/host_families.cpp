@@ -1,0 +1,213 @@
+// XCiT, CvT and SOFT's pyramid: published sizes, gradients of whole models, batch norm over a step. Numbers are
+// compared with other implementations through `heed probe model`.
+#include "support/training.h"
+
+#include "heed/analysis/model_cost.h"
+#include "heed/nn/families.h"
+#include "heed/train/classification.h"
+#include "heed/train/step.h"
+
+#include <boost/test/unit_test.hpp>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+struct Member {
+  const char* name;
+  Index parameters;
+  double multiplications;        ///< millions, without Newton-Raphson
+  double newton = 0;             ///< millions
+  int tensors = 0, buffers = 0;  ///< 0: not looked at
+};
+
+constexpr Member members[] = {
+    {"xcit-nano-12-p16", 3'053'224, 550.9524},
+    {"xcit-tiny-12-p16", 6'716'272, 1230.1386},
+    {"xcit-tiny-20-p16", 10'316'688, 1958.0920},
+    {"xcit-tiny-24-p16", 12'116'896, 2322.0687},
+    {"xcit-small-12-p16", 26'253'304, 4795.8328},
+    {"xcit-small-24-p16", 47'671'384, 9060.5921, 0, 631, 56},
+    {"xcit-medium-24-p16", 84'395'752, 16083.5973},
+    {"xcit-large-24-p16", 189'096'136, 35787.0029},
+    {"xcit-tiny-12-p8", 6'706'504, 4771.0088},
+    {"xcit-tiny-24-p16-sima", 12'116'800, 2336.5194},
+    {"xcit-tiny-12-p8-sima", 6'706'456, 4828.8115},
+    {"xcit-small-12-p16-sima", 26'253'208, 4853.6356},
+    {"cvt-13", 19'997'480, 4566.0892, 0, 342, 78},
+    {"cvt-21", 31'622'696, 7177.9850, 0, 542, 126},
+    {"cvt-13-sima", 19'997'480, 4158.5669},
+    {"soft-tiny-paper", 12'957'448, 1885.7838, 188.2384},
+    {"soft-small-paper", 23'964'936, 3288.2621, 395.3006},
+    {"soft-medium-paper", 45'574'312, 7279.6765, 1294.1390},
+    {"soft-large-paper", 64'415'240, 11088.6276, 1948.2674},
+    {"soft-huge-paper", 86'751'080, 15824.6556, 2640.0436},
+    {"soft-tiny", 13'069'056, 1927.6180, 188.2384, 153, 12},
+    {"soft-small", 24'110'092, 3346.1025, 395.3006},
+    {"soft-medium", 45'812'707, 7386.6329, 1294.1390},
+    {"soft-large", 64'700'646, 11231.3281, 1948.2674},
+    {"soft-huge", 87'108'273, 16014.5404, 2640.0436},
+    {"soft-tiny-softmax", 13'302'792, 3538.9952},
+    {"xcit-micro", 198'330, 8.6513, 0, 127, 12},
+    {"cvt-micro", 276'938, 7.4700, 0, 117, 24},
+    {"soft-micro", 280'272, 9.2852, 0.9830, 82, 10},
+};
+
+/// Multiplications of a forward pass as the papers count.
+Index multiplications(const Model& model) { return cost_total(cost_of(model), {}).counts.mul; }
+
+/// A model of the family with all sizes small and different.
+Experiment small_experiment(const std::string& family, std::vector<std::string> sets = {}) {
+  std::vector<std::string> all{"model.channels=2", "model.classes=3"};
+  const auto add = [&](std::initializer_list<const char*> more) { all.insert(all.end(), more.begin(), more.end()); };
+  if (family == "xcit")
+    add({"model.image=12", "model.dim=6", "model.depth=2", "model.heads=2", "model.hidden=5"});
+  else
+    add({"model.dim=[4,6]", "model.depth=[1,2]", "model.heads=[2,3]", "model.hidden=[5,7]", "model.stride=[2,2]"});
+  if (family == "cvt") add({"model.image=9", "model.patch=[3,3]", "model.padding=[1,1]"});
+  if (family == "soft")
+    add({"model.image=12", "model.stem=3", "attention.mechanism=[\"soft\",\"softmax\"]", "attention.landmarks=4",
+         "attention.vconv=[3,0]"});
+  all.insert(all.end(), sets.begin(), sets.end());
+  return load_experiment("models/" + family + "-micro.toml", all);
+}
+
+/// Six images with labels, and a model with all its tensors drawn anew, so that none is zero or one.
+struct SmallTraining {
+  std::unique_ptr<Model> model;
+  Parameters<double> parameters;
+  Tensor<double> images, targets{Shape{6, 3}};
+  std::vector<int> labels{0, 1, 2, 2, 1, 0};
+
+  explicit SmallTraining(const Experiment& x)
+      : model(make_model(x)), parameters(model->parameters()), images(Shape{6, 2, x.model.image, x.model.image}) {
+    for (ParameterId id = 0; id < parameters.list().size(); ++id) {
+      const bool positive = parameters.list()[id].shape.rank() == 1 && !parameters.list()[id].name.ends_with("bias");
+      for (Index i = 0; i < parameters[id].size(); ++i)
+        parameters[id][i] =
+            (positive ? 1 : 0) + RandomStream(3).derive(static_cast<std::uint64_t>(id)).uniform(i, -0.5, 0.5);
+    }
+    for (Index i = 0; i < images.size(); ++i) images[i] = RandomStream(4).normal(i);
+    for (Index i = 0; i < 6; ++i) targets[3 * i + labels[static_cast<std::size_t>(i)]] = 1;
+  }
+
+  ClassificationBatch<double> batch() const { return {{images.view()}, targets.view(), labels.data()}; }
+
+  double loss(bool training) {
+    Tape<double> tape({.parameters = &parameters, .training = training, .still = true, .again = true});
+    const Var<double> logits = batch().logits(*model, tape, {0, 6}, nullptr);
+    return *batch().loss(logits, {0, 6}, 6).data();
+  }
+};
+
+void check_gradient(const std::string& label, const Experiment& x, bool training) {
+  SmallTraining t(x);
+  Gradients<double> gradients(t.parameters);
+  gradients.reset();
+  Tape<double> tape(
+      {.parameters = &t.parameters, .gradients = &gradients, .training = training, .still = true, .again = true});
+  tape.backward(t.batch().loss(t.batch().logits(*t.model, tape, {0, 6}, nullptr), {0, 6}, 6));
+  gradients.complete();
+  double most = 0;
+  for (Index i = 0; i < gradients.trainable_size(); ++i) most = std::max(most, std::abs(gradients.data()[i]));
+  for (ParameterId id = 0; id < t.parameters.list().size(); ++id) {
+    const ParameterSpec& spec = t.parameters.list()[id];
+    if (!spec.trainable) continue;
+    const Index i = RandomStream(5).below(id, spec.shape.elements());
+    double& value = t.parameters[id][i];
+    const double before = value, h = 1e-5;
+    value = before + h;
+    const double above = t.loss(training);
+    value = before - h;
+    const double below = t.loss(training);
+    value = before;
+    const double got = gradients[id][i], expected = (above - below) / (2 * h);
+    BOOST_TEST(std::abs(got - expected) < 1e-6 * most,
+               label << ", " << spec.name << "[" << i << "]: got " << got << ", expected " << expected);
+  }
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(host_families)
+
+BOOST_AUTO_TEST_CASE(published_sizes) {
+  for (const Member& member : members) {
+    const auto model = make_model(load_experiment(fmt::format("models/{}.toml", member.name)));
+    BOOST_TEST(model->parameters().trainable_elements() == member.parameters, member.name);
+    const double expected = member.multiplications + member.newton,
+                 got = 1e-6 * static_cast<double>(multiplications(*model));
+    BOOST_TEST(std::abs(got - expected) < 1.01e-4, member.name << ": " << got << ", expected " << expected);
+    int tensors = 0;
+    for (const ParameterSpec& spec : model->parameters()) tensors += spec.trainable;
+    if (member.tensors == 0) continue;
+    BOOST_TEST(tensors == member.tensors, member.name);
+    BOOST_TEST(model->parameters().size() - tensors == member.buffers, member.name);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(gradients_of_whole_models_agree_with_central_differences) {
+  for (const bool training : {false, true}) {
+    const auto check = [=](const std::string& family, const std::vector<std::string>& sets) {
+      check_gradient(fmt::format("{}, {}", family, fmt::join(sets, ", ")), small_experiment(family, sets), training);
+    };
+    check("xcit", {});
+    check("xcit",
+          {"model.cls_attention=sima", "model.tokens_norm=false", "attention.mechanism=sima", "model.bn_group=3"});
+    check("cvt", {});
+    check("cvt", {"model.pool=mean", "model.kv_stride=1", "model.qk_scale=width", "attention.mechanism=soft",
+                  "attention.landmarks=4", "model.gate=true"});
+    check("cvt", {"model.qk_norm=true", "attention.mechanism=sima", "model.bn_group=2"});
+    check("soft", {});
+    check("soft", {"model.pool=mean", "model.gate=true", "model.bn_group=3"});
+  }
+}
+
+// train.piece is for models whose images do not depend on each other: here statistics are those of the whole step.
+BOOST_AUTO_TEST_CASE(neither_threads_nor_pieces_nor_recomputation_show) {
+  for (const std::string family : {"xcit", "cvt", "soft"}) {
+    const auto results = [&](int threads, Index piece, bool recompute) {
+      const WithThreads with(threads);
+      SmallTraining t(small_experiment(family));
+      BatchGradient<double> gradient(*t.model, t.parameters, 6, {.piece = piece, .recompute = recompute});
+      gradient.run(t.batch(), RandomStream(9));
+      std::vector<double> all(gradient.gradients().data(), gradient.gradients().data() + gradient.gradients().size());
+      all.insert(all.end(), t.parameters.data(), t.parameters.data() + t.parameters.size());
+      return all;
+    };
+    const std::vector<double> expected = results(1, 6, false);
+    BOOST_TEST((results(2, 6, false) == expected), family);
+    BOOST_TEST((results(3, 1, false) == expected), family);
+    BOOST_TEST((results(2, 2, true) == expected), family);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_batch_that_groups_do_not_divide) {
+  SmallTraining t(small_experiment("xcit", {"model.bn_group=4"}));
+  BOOST_CHECK_EXCEPTION(BatchGradient<double>(*t.model, t.parameters, 6, {}), Error, [](const Error& error) {
+    BOOST_TEST(error.what() == "[model] bn_group = 4 does not divide the batch of 6 images");
+    return true;
+  });
+}
+
+BOOST_AUTO_TEST_CASE(what_decays) {
+  const auto model = make_model(load_experiment("models/soft-tiny.toml"));
+  const auto xcit = make_model(load_experiment("models/xcit-micro.toml"));
+  const auto decays = [](const Model& of, const char* name) {
+    const ParameterId id = of.parameters().find(name);
+    BOOST_REQUIRE_MESSAGE(id >= 0, name);
+    return of.parameters()[id].decay;
+  };
+  for (const char* name : {"pos_embed1", "cls_token", "patch_embed1.proj.0.bias", "patch_embed1.proj.1.weight",
+                           "block1.0.attn.landmark_norm.weight", "block1.0.norm1.weight"})
+    BOOST_TEST(!decays(*model, name), name);
+  for (const char* name : {"block1.0.attn.vconv.weight", "block1.0.attn.landmark.weight", "patch_embed1.proj.0.weight"})
+    BOOST_TEST(decays(*model, name), name);
+  for (const char* name : {"blocks.0.attn.temperature", "blocks.0.gamma3", "pos_embed.token_projection.bias"})
+    BOOST_TEST(!decays(*xcit, name), name);
+  for (const char* name : {"pos_embed.token_projection.weight", "blocks.0.local_mp.conv1.weight"})
+    BOOST_TEST(decays(*xcit, name), name);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
