@@ -58,7 +58,7 @@ for part in Makefile heed.pc.in README.md LICENSE include src tests models exper
   cp -a "$part" "$tree"
 done
 mkdir -p "$tree/build"
-[ -d "$tree/build/src" ] || cp -a build/O1 build/O3 build/flags build/src build/tests build/libheed.a build/heed "$tree/build"
+[ -d "$tree/build/src" ] || cp -a build/Og build/O3 build/flags build/src build/tests build/libheed.a build/heed "$tree/build"
 build || die "the copy of the source does not build: $(tail -n 5 "$place/build.log")"
 all=$(suites_of '*')
 echo "$all" | tr , '\n' | sed 's/$/ 1e9/' >"$place/times"

@@ -36,7 +36,7 @@ class Linformer : public MechanismBase<Linformer> {
     if (length == 0 && e != tensors.end() && e->second.rank() == 2) length = e->second[0];
   }
   void check(const AttentionShape& shape) const override {
-    require(length >= 1 && length <= shape.keys, "[linformer] length is {}; expected 1 to {}, the keys there are",
+    require(length >= 1 && length <= shape.keys, "[linformer] length is {}; expected 1 to {}, the number of keys",
             length, shape.keys);
   }
   std::vector<ParameterSpec> parameters(const AttentionShape& shape) const override {

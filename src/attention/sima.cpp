@@ -57,9 +57,10 @@ class Sima : public MechanismBase<Sima> {
   template <class T>
   Saved<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
     const auto [N, M, d, e] = shape.sizes();
-    const Index divided = norm != Norm::none, H = shape.heads;
-    return {carve_heads(H, divided * N, d, carve), carve_heads(H, divided * M, d, carve),
-            carve_heads(H, divided * 2, d, carve), carve_heads(H, kv_first(shape) ? d : 0, e, carve)};
+    const bool divided = norm != Norm::none;
+    const Index H = shape.heads;
+    return {carve_heads(H, divided ? N : 0, d, carve), carve_heads(H, divided ? M : 0, d, carve),
+            carve_heads(H, divided ? 2 : 0, d, carve), carve_heads(H, kv_first(shape) ? d : 0, e, carve)};
   }
 
   // The gradients of qn and kn, and either dS or two blocks of rows: A = qn kn^T, and dA in the backward pass.
@@ -101,8 +102,8 @@ class Sima : public MechanismBase<Sima> {
 
   // k^T v first: undoing 4, dqn = dout S^T, dS = qn^T dout; undoing 3, dkn = v dS^T, dv = kn dS.
   // q k^T first: undoing 4, dA = dout v^T, dv = A^T dout; undoing 3, dqn = dA kn, dkn = dA^T qn.
-  // Undoing 2 and 1, per channel: dx = (dxn - sign(x) <xn, dxn>) / |x|_1 (kernels/normalize.h). With norm=none
-  // gradients of qn and kn are those of q and k.
+  // Undoing 2 and 1, per channel: dx = (dxn - sign(x) <xn, dxn>) / |x|_1, or for l2 (dxn - xn <xn, dxn>) / |x|_2
+  // (kernels/normalize.h). With norm=none gradients of qn and kn are those of q and k.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, const Saved<T>& saved,
                     const Scratch<T>& scratch, const AttentionGradient<T>& gradient) const {

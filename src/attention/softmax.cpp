@@ -1,8 +1,8 @@
 // Softmax attention. Vaswani et al., "Attention is all you need", 2017, arXiv:1706.03762v7, Eq. 1.
 //
-//   S = q k^T / sqrt(d)      [N, M]
-//   A = softmax(S)           row by row
-//   out = A v                [N, d]
+//   S = q k^T                  [N, M]
+//   A = softmax(S / sqrt(d))   row by row
+//   out = A v                  [N, d]
 //
 // Time 4 N M d and N M exponentials. The map is never stored: rows are made in blocks of queries, and only the
 // maximum and the sum of each row are kept, from which the backward pass makes the rows again (Dao et al.,
@@ -61,8 +61,8 @@ class Softmax : public MechanismBase<Softmax> {
   }
 
   // Undoing 3: dv = A^T dout, dA = dout v^T.
-  // Undoing 2: a row p = softmax(s) has dp_i/ds_j = p_i ([i = j] - p_j), hence
-  //            dS = A (dA - sum_j A dA) / sqrt(d), row by row.
+  // Undoing 2: a row p = softmax(s) has dp_i/ds_j = p_i (1 - p_i) if i = j, else -p_i p_j. With s = S / sqrt(d):
+  //            dS_ij = A_ij (dA_ij - sum_l A_il dA_il) / sqrt(d).
   // Undoing 1: dq = dS k, dk = dS^T q.
   // Blocks run from the last to the first, because the last one sees all keys that any sees, and assigns their dk, dv.
   template <class T>

@@ -27,6 +27,7 @@ class MemoryCheck {
         dout_(shape.heads, shape.queries, shape.value_width),
         prepared_("prepared", fences_.prepared),
         saved_("saved", fences_.saved),
+        saved_again_("saved", fences_.saved),
         specs_(mechanism.parameters(shape)),
         noise_(training ? mechanism.noise(shape) : Shape{0}) {
     draw(q_, "q"), draw(k_, "k"), draw(v_, "v"), draw(dout_, "dout");
@@ -114,10 +115,9 @@ class MemoryCheck {
     check_memory("forward", saved_);
     check_memory("forward", scratch);
     check_heads("forward", "out", out_);
-    WatchedMemory<T> saved("saved", fences_.saved);
+    scratch.fill(other_number), saved_again_.fill(other_number);
     WatchedHeads<T> again(s_.heads, s_.queries, s_.value_width);
-    saved.fill(other_number), scratch.fill(other_number);
-    m_.forward(AttentionForward<T>{input(prepared_), again.view(), saved.view(), scratch.view()});
+    m_.forward(AttentionForward<T>{input(prepared_), again.view(), saved_again_.view(), scratch.view()});
     check_same("forward", "out", out_, again);
     if (!prepares_) return;
     WatchedMemory<T> prepared("prepared", fences_.prepared);
@@ -135,7 +135,8 @@ class MemoryCheck {
     return out;
   }
 
-  void check_same(const char* pass, const char* name, WatchedHeads<T>& a, WatchedHeads<T>& b) {
+  template <class Result>
+  void check_same(const char* pass, const char* name, Result& a, Result& b) {
     std::vector<T> numbers;
     a.each([&](const T* x) { numbers.push_back(*x); });
     std::size_t i = 0;
@@ -148,11 +149,14 @@ class MemoryCheck {
   void map() {
     WatchedMemory<T> saved("saved", fences_.saved), scratch("scratch", fences_.scratch);
     const Shape shape = map_shape(m_, s_);
-    WatchedHeads<T> map(shape[0], shape[1], shape[2]);
+    WatchedHeads<T> map(shape[0], shape[1], shape[2]), again(shape[0], shape[1], shape[2]);
     m_.map(AttentionMap<T>{input(prepared_), map.view(), saved.view(), scratch.view()});
     check_memory("map", saved);
     check_memory("map", scratch);
     check_heads("map", "the map", map);
+    saved.fill(other_number), scratch.fill(other_number);
+    m_.map(AttentionMap<T>{input(prepared_), again.view(), saved.view(), scratch.view()});
+    check_same("map", "the map", map, again);
   }
 
   /// Gradients of the mechanism's own tensors, full of the signalling value: a number that something is added to is
@@ -210,9 +214,9 @@ class MemoryCheck {
     std::deque<WatchedMemory<T>> own;
   };
 
-  /// The gradients, assigned, or added to `start`, a number of each element. Those of shared tensors are always added:
-  /// to 0, or to the signalling value.
-  Gradients gradients(Update update, const RandomStream& start) {
+  /// The gradients: assigned, or added to `start`, a number of each element. Those of shared tensors are always added:
+  /// to 0, or to the signalling value. `again`: with another number where nothing was written.
+  Gradients gradients(Update update, const RandomStream& start, bool again = false) {
     Gradients g{{s_.heads, s_.queries, layout_.query_width},
                 {layout_.key_heads, s_.keys, layout_.key_width},
                 {layout_.key_heads, s_.keys, s_.value_width},
@@ -234,8 +238,9 @@ class MemoryCheck {
     else
       gradient.prepared = g.prepared.view();
     WatchedMemory<T> scratch("scratch", fences_.scratch);
+    if (again) scratch.fill(other_number);
     m_.backward(AttentionBackward<T>{input(prepared_), out_.template view<const T>(), dout_.template view<const T>(),
-                                     saved_.view(), scratch.view(), gradient});
+                                     (again ? saved_again_ : saved_).view(), scratch.view(), gradient});
     check_memory("backward", scratch);
     check_memory("backward", g.prepared);
     if (!prepares_) return g;
@@ -271,6 +276,12 @@ class MemoryCheck {
       out_of(prepared).each([&](const T* x) { finite &= std::isfinite(*x); });
       return finite;
     });
+    Gradients again = gradients(Update::assign, start, true);
+    check_same("backward", "the gradient of q", assigned.q, again.q);
+    check_same("backward", "the gradient of k", assigned.k, again.k);
+    check_same("backward", "the gradient of v", assigned.v, again.v);
+    for (std::size_t i = 0; i < own_.size(); ++i)
+      check_same(own_pass(), ("the gradient of its tensor " + specs_[i].name).c_str(), assigned.own[i], again.own[i]);
   }
 
   /// Who writes the gradients of the mechanism's own tensors.
@@ -299,7 +310,7 @@ class MemoryCheck {
   bool prepares_;
   AttentionLayout layout_;
   WatchedHeads<T> q_, k_, v_, out_, dout_;
-  WatchedMemory<T> prepared_, saved_;
+  WatchedMemory<T> prepared_, saved_, saved_again_;  // the last: where another number lay before
   std::vector<ParameterSpec> specs_;
   Tensor<T> noise_;
   std::deque<Tensor<T>> own_;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 #include <set>
 
@@ -20,6 +21,7 @@ int gradcheck_command(const std::vector<std::string>& names) {
   const std::vector<CheckCase> cases = all_check_cases();
   std::vector<std::string> known;
   for (const CheckCase& c : cases) known.push_back(c.name.substr(0, c.name.find(',')));
+  std::sort(known.begin(), known.end());
   known.erase(std::unique(known.begin(), known.end()), known.end());
   for (const std::string& name : names)
     require(std::any_of(cases.begin(), cases.end(), [&](const CheckCase& c) { return belongs(c, name); }),

@@ -42,11 +42,17 @@ CommandOutline outline_of(const CLI::App& app, const CommandChoices& choices) {
   return outline;
 }
 
+/// The command that was asked for.
+const CLI::App& asked(const CLI::App& app) {
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  return *command;
+}
+
 /// What is wrong with the command line. CLI11 complains about what is missing before it does about what is unknown;
 /// the unknown command or option is the better hint.
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
-  const CLI::App* command = &app;
-  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  const CLI::App* const command = &asked(app);
   const std::vector<std::string> unknown = app.remaining(true);
   if (unknown.empty()) return error.what();
   const bool option = unknown.front().starts_with("-");
@@ -110,7 +116,9 @@ int CommandLine::run(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return app_->exit(help);
   } catch (const CLI::ParseError& error) {
-    fail("{}; see {} --help", usage_error(*app_, error), app_->get_name());
+    const CLI::App& command = asked(*app_);
+    const std::string name = &command == app_.get() ? "" : " " + command.get_name();
+    fail("{}; see {}{} --help", usage_error(*app_, error), app_->get_name(), name);
   }
   return choices_.chosen();
 }

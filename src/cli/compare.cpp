@@ -2,6 +2,7 @@
 #include "compared.h"
 #include "cost_table.h"
 
+#include "heed/base/suggest.h"
 #include "heed/draw/line_chart.h"
 
 #include <fmt/format.h>
@@ -15,7 +16,7 @@ namespace {
 
 struct Arguments {
   std::vector<std::string> runs;
-  std::string figure = "test_accuracy", curve, output;
+  std::string figure = "test_accuracy", curve, output, to;
   Index test_images = 0;
   TableFormat format;
 };
@@ -33,6 +34,15 @@ std::vector<std::string> keys_of(const std::array<Name, N>& names) {
   std::vector<std::string> keys;
   for (const Name& name : names) keys.emplace_back(name.key);
   return keys;
+}
+
+/// The arm of this name, before all others.
+void put_first(Arms& arms, const std::string& name) {
+  const auto found = std::find_if(arms.begin(), arms.end(), [&](const ComparedArm& arm) { return arm.name == name; });
+  std::vector<std::string> names;
+  for (const ComparedArm& arm : arms) names.push_back(arm.name);
+  require(found != arms.end(), "compare: there is no arm {}{}", in_quotes(name), suggestion(name, names));
+  std::rotate(arms.begin(), found, found + 1);
 }
 
 /// An arm against the first one.
@@ -125,7 +135,7 @@ void print_tests(const Arms& arms, const FigureName& figure, Index test_images) 
     std::cout << fmt::format("{} tests at 5 % let one expect {:.1f} false alarms\n", tests,
                              0.05 * static_cast<double>(tests));
   if (fewest < 2)
-    std::cout << "an arm of fewer than two finished seeds has no scatter of its own: expected 3 or more\n";
+    std::cout << "one run has no scatter: train each arm with three seeds or more\n";
   else if (fewest == 2)
     std::cout << "two seeds may agree by luck: they decide only what is far beyond its 95 %; expected 3 or more\n";
 }
@@ -204,7 +214,8 @@ void draw(const Arms& arms, const CurveName& curve, const std::string& path) {
 }
 
 int compare_command(const Arguments& a) {
-  const Arms arms = find_arms(a.runs);
+  Arms arms = find_arms(a.runs);
+  if (!a.to.empty()) put_first(arms, a.to);
   const auto has = [&](const CurveName& curve) {
     return std::any_of(arms.begin(), arms.end(),
                        [&](const ComparedArm& arm) { return sample_at(arm, 1, curve).count > 0; });
@@ -243,6 +254,7 @@ void add_compare(Command program) {
   static Arguments a;
   Command command = program.command("compare", "Compare runs: settings that differ, figures, curves, significance");
   command.option("RUN", &a.runs, "run directories, or directories of them", {.required = true});
+  command.option("--to", &a.to, "the arm that others are compared with; default: the first", {.value = "ARM"});
   command.option("--figure", &a.figure, "what is tested; default: test_accuracy",
                  {.value = "FIGURE", .one_of = keys_of(figure_names)});
   command.option("--curve", &a.curve, "what is shown by epoch; default: validation_accuracy, or loss without any",

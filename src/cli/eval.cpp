@@ -41,7 +41,8 @@ void add_eval(Command program) {
   command.option("RUN", &a.run, "run directory", {.required = true});
   command.option("--data", &a.data, "another data set than the model was trained on");
   command.option("--path", &a.path, "where the data lie", {.value = "DIR"});
-  command.option("--split", &a.split, "test, validation or train", {.one_of = {"test", "validation", "train"}});
+  command.option("--split", &a.split, "the images that count; default: test",
+                 {.one_of = {"test", "validation", "train"}});
   add_model_choice(command, a.weights, a.sets, a.threads);
   command.footer(
       "--set model.image=N evaluates at another image size: images are resampled, and a position embedding is\n"

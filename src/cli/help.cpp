@@ -17,7 +17,8 @@ constexpr const char* of_runs =
     "  cost.json          operations and energy of the model, by layer\n"
     "  metrics.csv        a row for each epoch, and each step with train.log_steps: kind,epoch,step,loss,accuracy,\n"
     "                     lr,images_per_s; kind is step, train, valid or test\n"
-    "  best.safetensors   the weights with the best validation accuracy; eval, predict and maps use them\n"
+    "  best.safetensors   the weights with the best validation accuracy, once an epoch is complete; eval, predict\n"
+    "                     and maps use them, and before that last.safetensors\n"
     "  last.safetensors   the weights and all else that going on takes\n\n"
     "What commands make of a run, such as the sheets of heed maps, goes there too, unless -o names another place.\n";
 

@@ -44,6 +44,18 @@ void print_tensors(const Mechanism& mechanism) {
     std::cout << fmt::format("  {:<12} {}{}\n", spec.name, spec.shape, spec.trainable ? "" : ", not trained");
 }
 
+/// Why a mechanism does not fit vit-micro, whose grid of 7 x 7 patches has a class token; empty where it does.
+std::string misfit(const Mechanism& mechanism) {
+  constexpr Index side = 7;
+  try {
+    const AttentionShape grid{.grid_height = side, .grid_width = side, .class_token = true};
+    mechanism.check(mechanism.layout(/*dim=*/64, /*heads=*/4).among(side * side + 1, grid));
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
 /// One mechanism in full.
 int list_one(const std::string& name) {
   const MechanismEntry& entry = find_mechanism(name);
@@ -57,13 +69,16 @@ int list_one(const std::string& name) {
   for (const MechanismSetting& setting : entry.settings())
     std::cout << fmt::format("  {:<28} {}\n", setting.label, options_text(setting.options));
   const OptionValues first = entry.settings().front().options;
-  print_tensors(*entry.make(first));
+  const std::unique_ptr<Mechanism> mechanism = entry.make(first);
+  print_tensors(*mechanism);
   std::string sets;
   for (const auto& [option, value] : first) sets += fmt::format(" --set attention.{}={}", option, value);
   std::cout << fmt::format(
       "\nin a model:    --set attention.mechanism={0}{1}\n"
       "its gradients: heed gradcheck {0}\nits page:      src/attention/{0}.cpp\n",
       entry.name, sets);
+  if (const std::string why = misfit(*mechanism); !why.empty())
+    std::cout << fmt::format("with other numbers in models/vit-micro.toml: {}\n", why);
   return ok;
 }
 

@@ -46,7 +46,7 @@ NamedImages read_images(const Arguments& a, const TrainedModel& trained) {
   const std::unique_ptr<Dataset> data = open_data(choice);
   for (const Index index : a.indices) {
     const bool there = index >= 0 && index < data->size();
-    add(there ? fmt::format("{}, label {}", name_of(choice, index), label_of(*data, index)) : "",
+    add(there ? fmt::format("{} (label {})", name_of(choice, index), label_of(*data, index)) : "",
         [&] { return reader.from_data(*data, choice, index); });
   }
   return read;

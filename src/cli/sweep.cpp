@@ -56,7 +56,8 @@ void list(const std::vector<Cell>& cells) {
       lines.push_back({fmt::format("{}, seed {}", arm.name, run.seed), run.state, run.directory});
   print_table(std::cout, lines);
   const auto finished = std::count_if(cells.begin(), cells.end(), done);
-  std::cout << fmt::format("\n{} cells, {} to do\n", cells.size(), static_cast<Index>(cells.size()) - finished);
+  std::cout << fmt::format("\n{} cell{}, {} to do\n", cells.size(), cells.size() == 1 ? "" : "s",
+                           static_cast<Index>(cells.size()) - finished);
 }
 
 int status_of(const std::vector<Cell>& cells) {

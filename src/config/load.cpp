@@ -196,7 +196,7 @@ void Loader::read(const std::string& path, std::vector<std::string> chain, const
     const std::string next = find_base(path, base->as_string()->get());
     std::error_code error;
     require(std::filesystem::exists(next, error),
-            "{}: base {} does not exist, neither beside the file nor in the working directory", where, in_quotes(next));
+            "{}: base {} does not exist: not beside the file, in the working directory, or among the files that came with heed", where, in_quotes(next));
     chain.push_back(std::filesystem::canonical(path, error));
     const std::string canonical = std::filesystem::canonical(next, error);
     require(std::find(chain.begin(), chain.end(), canonical) == chain.end(),

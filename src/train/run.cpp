@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -36,7 +37,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// The first fields of a row of metrics.csv.
+/// Where a row of metrics.csv belongs: its first fields.
 struct RowPlace {
   std::string kind;
   Index epoch = -1, step = -1;
@@ -48,8 +49,16 @@ RowPlace place_of(const std::string& path, const std::string& row) {
   const char* at = std::find(row.data(), end, ',');
   place.kind.assign(row.data(), at);
   if (at != end) at = std::from_chars(at + 1, end, place.epoch).ptr;
-  if (at != end) std::from_chars(at + 1, end, place.step);
+  if (at != end) at = std::from_chars(at + 1, end, place.step).ptr;
   require(place.epoch >= 0 && place.step >= 0, "{}: a line is {}; expected kind,epoch,step,...", path, in_quotes(row));
+  while (at != end) {  // what was measured: numbers, or nothing
+    double number = 0;
+    const char* const next = std::find(at + 1, end, ',');
+    const bool read = at + 1 == next || std::from_chars(at + 1, next, number).ptr == next;
+    require(*at == ',' && read && std::isfinite(number), "{}: a line is {}; expected numbers after kind,epoch,step",
+            path, in_quotes(row));
+    at = next;
+  }
   return place;
 }
 
@@ -144,11 +153,12 @@ MetricsFile::MetricsFile(const std::string& path, const MetricsSoFar& so_far) {
   require(!rows.empty() && rows[0] + "\n" == metrics_header, "{}: does not begin with {}", path,
           in_quotes(std::string(metrics_header, std::strlen(metrics_header) - 1)));
   std::string kept = metrics_header;
-  Index epochs = 0, step = -1;
+  Index epochs = 0, validated = 0, step = -1;
   for (std::size_t i = 1; i < rows.size(); ++i) {
     const RowPlace row = place_of(path, rows[i]);
     if (row.kind == "test" || row.epoch > so_far.epochs + (row.kind == "step") || row.step > so_far.steps) continue;
     if (row.kind == "train") require_next(path, "epoch", epochs, row.epoch), epochs = row.epoch;
+    if (row.kind == "valid") require_next(path, "validation", validated, row.epoch), validated = row.epoch;
     if (row.kind == "step") {
       if (step >= 0) require_next(path, "step", step, row.step);
       step = row.step;
@@ -156,6 +166,7 @@ MetricsFile::MetricsFile(const std::string& path, const MetricsSoFar& so_far) {
     kept += rows[i] + "\n";
   }
   if (epochs < so_far.epochs) require_next(path, "epoch", epochs, so_far.epochs + 1);
+  if (so_far.validated && validated < so_far.epochs) require_next(path, "validation", validated, so_far.epochs + 1);
   if (so_far.steps_logged && so_far.steps > 0 && step < so_far.steps)
     require_next(path, "step", std::max<Index>(step, 0), so_far.steps + 1);
   write_file(path, kept);

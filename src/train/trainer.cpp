@@ -129,7 +129,8 @@ void Run<T>::begin() {
     require(progress_.epoch <= x_.train.epochs, "{}: train.epochs = {}, but {} epochs are completed", paths_.directory,
             x_.train.epochs, progress_.epoch);
     check_progress(paths_.last(), progress_, x_.train.epochs, train_->batches());
-    metrics_.emplace(paths_.metrics(), MetricsSoFar{progress_.epoch, progress_.step, before.train.log_steps});
+    metrics_.emplace(paths_.metrics(),
+                     MetricsSoFar{progress_.epoch, progress_.step, before.train.log_steps, validation_ != nullptr});
   }
   saved_step_ = progress_.step;
   paths_.remove_leftovers();

@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(bad_lengths) {
   const AttentionShape shape{.heads = 1, .queries = 9, .keys = 5, .width = 2, .value_width = 2};
   for (const char* length : {"0", "-1", "6"})
     BOOST_TEST(refusal("linformer", {{"length", length}}, shape) ==
-               std::string("[linformer] length is ") + length + "; expected 1 to 5, the keys there are");
+               std::string("[linformer] length is ") + length + "; expected 1 to 5, the number of keys");
   BOOST_TEST(refusal("linformer", {{"length", "5"}}, shape) == "");
   BOOST_TEST(refusal("linformer", {{"causal", "true"}, {"length", "2"}}) ==
              "[linformer] causal is 'true'; expected false, since it has no causal form");

@@ -17,6 +17,9 @@ enum class Fault {
   unsized,
   unread,
   unread_hidden,
+  unread_in_backward,
+  unread_saved,
+  unread_in_map,
   ignores_update,
   unwritten,
   unwritten_out,
@@ -32,7 +35,7 @@ struct Faulty : MechanismBase<Faulty> {
   template <class Visitor>
   void options(Visitor&) {}
   static std::vector<OptionValues> variants() { return {{}}; }
-  MechanismTraits traits() const override { return {.map = false}; }
+  MechanismTraits traits() const override { return {.map = true}; }
   AttentionLayout layout(Index dim, Index heads) const override { return {heads, 0, 0, dim / heads}; }
 
   template <class T>
@@ -65,14 +68,23 @@ struct Faulty : MechanismBase<Faulty> {
     if (fault == Fault::unread) out[0](1, 1) += T(0) * saved.rest(0, 0);
   }
   template <class T>
-  void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, const Saved<T>& saved, Matrix<T>,
-                    const AttentionGradient<T>& gradient) const {
+  void run_map(const AttentionInput<T>& in, Heads<T> map, const Saved<T>&, Matrix<T> scratch) const {
+    const T hidden = fault == Fault::unread_in_map && scratch(0, 0) > T(0) ? T(1) : T(0);
+    for (Index i = 0; i < in.shape.queries; ++i)
+      for (Index j = 0; j < in.shape.keys; ++j) map[0](i, j) = i == j ? T(2) + hidden : T(0);
+  }
+  template <class T>
+  void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, const Saved<T>& saved,
+                    Matrix<T> scratch, const AttentionGradient<T>& gradient) const {
     const auto [N, M, d, e] = in.shape.sizes();
+    const bool hidden = (fault == Fault::unread_in_backward && scratch(0, 0) > T(0)) ||
+                        (fault == Fault::unread_saved && saved.rest(0, 0) > T(0));  // false for a NaN
     const Update update = fault == Fault::ignores_update ? Update::assign : gradient.update;
     if (fault == Fault::changes_saved) saved.v(0, 0) = T(1);
     for (Index i = 0; i < N; ++i)
       for (Index c = 0; c < e; ++c)
-        if (fault != Fault::unwritten || i + c > 0) write(update, gradient.v[0](i, c), T(2) * dout[0](i, c));
+        if (fault != Fault::unwritten || i + c > 0)
+          write(update, gradient.v[0](i, c), (hidden ? T(3) : T(2)) * dout[0](i, c));
   }
   Cost cost(const AttentionShape&) const override { return {}; }
 };
@@ -193,6 +205,11 @@ BOOST_AUTO_TEST_CASE(each_fault_is_told_by_name) {
   BOOST_TEST(faults_of(Fault::unsized) == "[faulty] forward writes outside part 1 of its scratch memory\n");
   BOOST_TEST(faults_of(Fault::unread) ==
              "[faulty] forward makes out of what it never wrote: 1 numbers are not finite\n");
+  for (const Fault fault : {Fault::unread_in_backward, Fault::unread_saved})
+    BOOST_TEST(faults_of(fault) ==
+               "[faulty] backward makes the gradient of v of what it never wrote: 15 numbers differ\n");
+  BOOST_TEST(faults_of(Fault::unread_in_map) ==
+             "[faulty] map makes the map of what it never wrote: 5 numbers differ\n");
   BOOST_TEST(faults_of(Fault::ignores_update) ==
              "[faulty] backward ignores `update`: 15 numbers of the gradient of v were not added\n");
   BOOST_TEST(faults_of(Fault::unwritten) == "[faulty] backward leaves 1 numbers of the gradient of v unwritten\n");

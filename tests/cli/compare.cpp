@@ -45,7 +45,7 @@ BOOST_AUTO_TEST_CASE(seeds_are_arms_and_only_what_differs_is_shown) {
   const std::string text = output_of({"compare", *this / "all", b, c});
   check_contains(text, {"optim.lr", "0.003", "a-1", "60.00 % ± 14.14", "80.00 %", "1 of 2", "1.5",
                         "validation_accuracy, mean over seeds", "2      75.00 %  75.00 %", "+20.00",
-                        "fewer than two finished seeds", "b, seed 2: not finished"});
+                        "one run has no scatter", "b, seed 2: not finished"});
   for (const char* same : {"train.seed", "model.dim", "optim.clip"})
     BOOST_TEST(text.find(same) == std::string::npos, same << " does not differ");
   check_contains(output_of({"compare", *this / "all", b, "--curve", "loss"}), {"loss, mean", "1      2.5000  2.5000"});
@@ -73,6 +73,8 @@ BOOST_AUTO_TEST_CASE(significance_is_that_of_the_tests) {
   BOOST_TEST(std::abs(p(tests, 0, "paired") - 0.002833) < 5e-7);
   BOOST_TEST(std::abs(p(tests, 0, "pooled") - 0.07919) < 5e-6);
   check_contains(output_of({"compare", *this / "runs"}), {"+1.58", "± 1.78", "0.0794", "0.0028"});
+  check_contains(output_of({"compare", *this / "runs", "--to", "b-01"}), {"-1.58", "± 1.78", "0.0794", "0.0028"});
+  check_refusal({"compare", *this / "runs", "--to", "b-02"}, {"no arm 'b-02'; did you mean 'b-01'?"});
   // 100 images cannot tell two points apart, however well the seeds agree.
   check_contains(output_of({"compare", *this / "runs", "--test-images", "100"}), {"± 4.70"});
 }

@@ -30,6 +30,8 @@ BOOST_AUTO_TEST_CASE(one_mechanism_in_full) {
     for (const OptionInfo& option : entry.options()) check_contains(text, {option.name + " = ", option.meaning});
   }
   check_contains(output_of({"list", "aft"}), {"tensors of its own", "u  ", "[49, 128]"});
+  check_contains(output_of({"list", "nystrom"}),
+                 {"with other numbers in models/vit-micro.toml: [nystrom] landmarks is"});
   check_refusal({"list", "sotfmax"}, {"'sotfmax'; did you mean 'softmax'?"});
 }
 

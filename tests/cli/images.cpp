@@ -77,7 +77,7 @@ BOOST_FIXTURE_TEST_CASE(images_by_number_are_predicted_and_mapped, Trained) {
   output_of({"image", "--path", data(), "--index", "7", "-o", file});
   const std::string by_file = output_of({"predict", run, file}),
                     by_number = output_of({"predict", run, "--index", "7,8"});
-  check_contains(by_number, {"mnist test 7, label 7: ", "mnist test 8, label 8: "});
+  check_contains(by_number, {"mnist test 7 (label 7): ", "mnist test 8 (label 8): "});
   BOOST_TEST(by_number.substr(by_number.find(": "), by_file.size() - by_file.find(": ")) ==
              by_file.substr(by_file.find(": ")));
   BOOST_TEST(output_of({"predict", run, "--data", "mnist", "--path", data(), "--index", "7,8"}) == by_number);

@@ -251,7 +251,8 @@ BOOST_AUTO_TEST_CASE(a_base_that_is_missing_or_leads_back) {
   const std::string a = directory / "a", b = directory / "b";
   write_file(a, "base = \"none.toml\"\n");
   BOOST_TEST(error_of([&] { load_experiment(a); }, a) ==
-             ":1: base 'none.toml' does not exist, neither beside the file nor in the working directory");
+             ":1: base 'none.toml' does not exist: not beside the file, in the working directory, or among "
+             "the files that came with heed");
   write_file(a, "base = 3\n");
   BOOST_TEST(error_of([&] { load_experiment(a); }, a) == ":1: 'base': expected a string, found an integer");
   write_file(a, fmt::format("base = \"{}\"\n", b));

@@ -92,10 +92,11 @@ BOOST_AUTO_TEST_CASE(progress_that_cannot_be_is_refused) {
   BOOST_TEST(!refused({.epoch = 3, .step = 21}));
   constexpr Index far = std::numeric_limits<Index>::max();
   for (const RunProgress& progress :
-       {RunProgress{.epoch = -1, .step = -7}, RunProgress{.epoch = 4, .step = 28}, RunProgress{.epoch = far, .step = far},
-        RunProgress{.epoch = 1, .step = 8}, RunProgress{.epoch = 0, .step = 8, .batch = 8},
-        RunProgress{.epoch = 1, .step = 7, .loss = NAN}, RunProgress{.epoch = 1, .step = 7, .correct = 2, .terms = 1},
-        RunProgress{.epoch = 1, .step = 7, .best = NAN}, RunProgress{.epoch = 1, .step = 7, .best = 2}})
+       {RunProgress{.epoch = -1, .step = -7}, RunProgress{.epoch = 4, .step = 28},
+        RunProgress{.epoch = far, .step = far}, RunProgress{.epoch = 1, .step = 8},
+        RunProgress{.epoch = 0, .step = 8, .batch = 8}, RunProgress{.epoch = 1, .step = 7, .loss = NAN},
+        RunProgress{.epoch = 1, .step = 7, .correct = 2, .terms = 1}, RunProgress{.epoch = 1, .step = 7, .best = NAN},
+        RunProgress{.epoch = 1, .step = 7, .best = 2}})
     BOOST_TEST(refused(progress));
 }
 
@@ -106,9 +107,14 @@ BOOST_AUTO_TEST_CASE(rows_that_are_missing_are_missed) {
     const std::size_t begin = whole.find("\n" + start) + 1;
     return whole.substr(0, begin) + whole.substr(whole.find('\n', begin) + 1);
   };
+  const auto with_loss = [&](const std::string& start, const std::string& loss) {
+    const std::size_t begin = whole.find("\n" + start) + 1 + start.size();
+    return whole.substr(0, begin) + loss + whole.substr(whole.find(',', begin));
+  };
   for (const std::string& damaged :
        {std::string(), whole.substr(whole.find('\n') + 1), whole.substr(0, whole.find('\n') + 1),
-        without_line("step,1,3,"), without_line("step,1,7,"), without_line("train,1,")}) {
+        without_line("step,1,3,"), without_line("step,1,7,"), without_line("train,1,"), without_line("valid,1,"),
+        with_loss("train,1,7,", "nan"), with_loss("train,1,7,", "12x"), with_loss("step,1,2,", "inf")}) {
     write_file(path, damaged);
     stopped.check_refusal("metrics.csv");
   }

@@ -8,7 +8,7 @@
 
 namespace heed {
 
-/// Rows of the map made at once for so many queries: blocks of equal size, of 48 to 80 rows, or a single one of up to
+/// How many rows of the map are made at once, out of `queries`: blocks of equal size, of 48 to 80 rows, or a single one of up to
 /// 95. At 4096 keys, two of them are 2 MB of floats, about an L2 cache. (65 tokens are one block: each begins by
 /// arranging all keys and values.)
 inline Index map_block(Index queries) {
@@ -23,7 +23,8 @@ inline Index padded_row(Index columns) { return (columns + 15) / 16 * 16; }
 /// How many of the keys the first `queries` queries see between them: with `causal`, query i sees keys 0 to i.
 inline Index keys_seen(bool causal, Index keys, Index queries) { return causal ? std::min(keys, queries) : keys; }
 
-/// Some queries, and the keys that they see between them.
+/// Some queries, and the keys that they see between them: b.queries(m) and b.keys(m) are their rows of m, b.map(m) the
+/// part of a matrix in which their rows of the map are made.
 struct MapBlock {
   Index first, rows, seen;
   bool causal;

@@ -75,7 +75,7 @@ void attention_softmax_again(const ScoreRows& rule, Matrix<T> s, MatrixFor<T> ke
 
 /// In place in dp = d(loss)/dp, with p the rows:
 ///   ds = scale p (dp - sum_j p dp),
-/// the derivative of a row divided by its own sum. p and dp have the same shape and stride. Fast float: relative to
+/// the derivative of softmax(scale s) by s. p and dp have the same shape and stride. Fast float: relative to
 /// scale p (|dp| + sum_j p |dp|) the error is at most (n + 4) eps.
 template <class T>
 void attention_softmax_backward(const ScoreRows& rule, MatrixFor<T> p, Matrix<T> dp) {

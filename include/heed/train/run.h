@@ -71,6 +71,7 @@ struct MetricsRow {
 struct MetricsSoFar {
   Index epochs = 0, steps = 0;  ///< completed, and updates made
   bool steps_logged = false;    ///< is there a row for the last update?
+  bool validated = false;       ///< is there one for the validation of each epoch?
 };
 
 /// metrics.csv, appended to row by row.
@@ -80,7 +81,8 @@ class MetricsFile {
   explicit MetricsFile(const std::string& path);
 
   /// Goes on with the file. Rows beyond `so_far`, left by a run that was cut off after its last checkpoint, are
-  /// dropped, and so is a test, which a run that goes on repeats. Throws Error where rows are missing.
+  /// dropped, and so is a test, which a run that goes on repeats. Throws Error where rows are missing, or hold what is
+  /// no finite number.
   MetricsFile(const std::string& path, const MetricsSoFar& so_far);
   void write(const MetricsRow& row);
 
