@@ -7,6 +7,7 @@
 #include "heed/base/parallel.h"
 
 #include <boost/test/unit_test.hpp>
+#include <fmt/format.h>
 
 #include <map>
 #include <memory>
