@@ -9,6 +9,8 @@
 #   make fuzz SECONDS=60    feed the readers of files what libFuzzer thinks of
 #   make coverage           which lines the tests run
 #   make mutants            which planted faults the tests see
+#   make report-test        the report in a browser, where Chromium is installed
+#   make arm64              compile for arm64, and run the tests under qemu
 #   make install PREFIX=/usr/local
 #   make format | make clean
 #
@@ -148,6 +150,23 @@ $(BUILD)/%.o: %.cpp $(BUILD)/flags $(BUILD)/Og/common.h.gch $(BUILD)/O3/common.h
 	$(call making,$(<:src/%=%))$(CXX) $(FLAGS) $(OPTIMISE) $(LAST) \
 	  -include $(BUILD)/$(OPTIMISE:-%=%)/common.h -MMD -MP -c -o $@ $<
 
+# The commit that is built, "-dirty" where files have changed since; empty outside a checkout.
+COMMIT := $(shell GIT_CEILING_DIRECTORIES='$(patsubst %/,%,$(dir $(CURDIR)))' \
+            git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null)
+$(BUILD)/src/train/commit.o: private FLAGS += -DHEED_COMMIT=\"$(COMMIT)\"
+$(BUILD)/src/train/commit.o: $(BUILD)/commit
+$(BUILD)/commit: force
+	+@mkdir -p $(@D); echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' >$@
+
+# The page of `heed report`, a string of C++: page.html, where a line "@include FILE" stands for that file.
+PAGE := $(wildcard src/cli/report/*)
+$(BUILD)/report_page.inc: $(PAGE)
+	@mkdir -p $(@D)
+	@{ printf 'R"page('; awk -v folder=$(<D)/ '$$1 != "@include" { print; next } \
+	  { while ((getline line <(folder $$2)) > 0) print line }' src/cli/report/page.html; printf ')page"\n'; } >$@
+$(BUILD)/src/cli/report_page.o: $(BUILD)/report_page.inc
+$(BUILD)/src/cli/report_page.o: private FLAGS += -I$(BUILD)
+
 # The largest of the headers that many files include are read once, not by each of them: half a second a file. Files
 # include what they use all the same.
 COMMON := algorithm array chrono cmath filesystem fmt/format.h fstream functional iostream map memory numeric optional \
@@ -219,6 +238,7 @@ install: all
 	install -D -m 644 -t $(target)/share/heed/models models/*.toml
 	install -D -m 644 -t $(target)/share/heed/models/energy models/energy/*.toml
 	install -D -m 644 -t $(target)/share/heed/experiments experiments/*.toml experiments/figures.py
+	install -D -m 644 -t $(target)/share/heed/experiments/sweeps experiments/sweeps/*.toml
 	install -D -t $(target)/share/heed/experiments experiments/plot_*.py experiments/paper-costs experiments/scaling
 	install -D -m 644 -t $(target)/share/heed/experiments/pictures experiments/pictures/sneaker.png
 	if ls notebooks/*.ipynb >/dev/null 2>&1; then install -D -m 644 -t $(target)/share/heed/notebooks notebooks/*.ipynb; fi
@@ -257,6 +277,38 @@ coverage: deps
 mutants: deps
 	$(MAKE_ALL) all $(BUILD)/tests/run
 	+MAKE='$(MAKE)' CXX='$(CXX)' sh tests/mutants.sh
+
+# The report in a browser, of two runs of a few seconds. Set REPORT_PICTURES to keep screenshots.
+.PHONY: report-test
+REPORT_RUNS := $(BUILD)/report-runs
+report-test: deps
+	$(MAKE_ALL) all
+	@for arm in softmax sima; do \
+	  [ -e $(REPORT_RUNS)/$$arm/metrics.csv ] || \
+	    $(BUILD)/heed train experiments/fashion-mnist.toml --run $(REPORT_RUNS)/$$arm --set attention.mechanism=$$arm \
+	      --set data.limit=2000 --set train.epochs=3 --set train.log_steps=true >/dev/null || exit; \
+	done
+	@tests/report_browser.py $(BUILD)/heed $(REPORT_RUNS)/softmax $(REPORT_RUNS)/sima \
+	  $(if $(REPORT_PICTURES),--pictures $(REPORT_PICTURES))
+
+# For arm64, by Debian's cross compiler; the suites then run under qemu's emulation of the processor, with fast kernels
+# (NEON) and with plain ones. Highway of Debian 12 takes NEON to have AES: hence +crypto. What starts programs of its own
+# is left out: qemu would start them for this machine's processor.
+.PHONY: arm64 arm64-run
+ARM64      := CXX='$(if $(findstring ccache,$(CXX)),ccache )aarch64-linux-gnu-g++' ARCH=armv8-a+crypto
+ARM64_OWN  := libtbb-dev libfmt-dev zlib1g-dev libopenblas-dev libhwy-dev libboost-test-dev
+ARM64_SKIP := analysis,cli_*,data_fetch,io_safetensors,maps,memory,memory_check,plot_*,scaling,train_kill,train_seam,train_step
+arm64:
+	@dpkg --print-foreign-architectures | grep -qx arm64 || $$([ "$$(id -u)" = 0 ] || echo sudo) dpkg --add-architecture arm64
+	+@$(MAKE) --no-print-directory deps PACKAGES='$(PACKAGES) g++-aarch64-linux-gnu qemu-user $(ARM64_OWN:%=%:arm64)'
+	+@$(MAKE) --no-print-directory arm64-run $(ARM64) BUILD=build-arm64
+	+@$(MAKE) --no-print-directory arm64-run $(ARM64) BUILD=build-arm64-reference KERNELS=reference
+
+arm64-run:
+	$(MAKE_ALL) all $(BUILD)/tests/run $(BUILD)/tests/core
+	qemu-aarch64 $(BUILD)/tests/core
+	qemu-aarch64 $(BUILD)/heed gradcheck
+	qemu-aarch64 $(BUILD)/tests/run --report_level=short --run_test='!$(ARM64_SKIP)'
 
 # ---- Fuzzing ----
 # The readers of files with libFuzzer: each is given SECONDS to find a file that crashes it, takes it 5 seconds or 1 GB.

@@ -15,6 +15,7 @@ inline constexpr int ok = 0, check_failed = 1, bad_input = 2, diverged = 3, inte
 void add_train(Command program);
 void add_sweep(Command program);
 void add_compare(Command program);
+void add_report(Command program);
 void add_lr(Command program);
 void add_eval(Command program);
 void add_predict(Command program);

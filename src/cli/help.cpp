@@ -12,11 +12,12 @@ namespace {
 constexpr const char* of_runs =
     "What is in a run directory (heed train --run DIR):\n\n"
     "  config.toml        the configuration, every key with its meaning; heed train --resume reads it\n"
-    "  environment.json   version, compiler, CPU, BLAS, threads\n"
+    "  environment.json   version and commit, date, compiler, CPU, BLAS, threads\n"
     "  init.json          where the run began with given weights: their file, its CRC-32, and what each tensor got\n"
     "  cost.json          operations and energy of the model, by layer\n"
     "  metrics.csv        a row for each epoch, and each step with train.log_steps: kind,epoch,step,loss,accuracy,\n"
     "                     lr,images_per_s; kind is step, train, valid or test\n"
+    "  gradients.csv      norms of gradients before clipping, for the same steps and epochs\n"
     "  best.safetensors   the weights with the best validation accuracy, once an epoch is complete; eval, predict\n"
     "                     and maps use them, and before that last.safetensors\n"
     "  last.safetensors   the weights and all else that going on takes\n\n"

@@ -101,6 +101,7 @@ int run(int argc, char** argv) {
   add_train(program);
   add_sweep(program);
   add_compare(program);
+  add_report(program);
   add_lr(program);
   add_eval(program);
   add_predict(program);

@@ -1,5 +1,6 @@
 // heed maps: where a trained model looks.
 #include "image_choice.h"
+#include "layer_map.h"
 
 #include "heed/data/image_write.h"
 #include "heed/draw/attention_sheet.h"
@@ -72,32 +73,6 @@ std::string title_of(const AttentionSheet& sheet, bool class_token, const std::s
   return class_token ? "Attention of the class token to each patch" : "Attention to each patch, mean over all queries";
 }
 
-/// The patch of a layer's grid that the middle of a patch of the first layer's lies in.
-Patch patch_in(PatchGrid grid, PatchGrid first, Patch patch) {
-  return {(2 * patch.row + 1) * grid.rows / (2 * first.rows),
-          (2 * patch.column + 1) * grid.columns / (2 * first.columns)};
-}
-
-/// What an attention layer gives to each patch; the maps themselves where they are of channels.
-BlockWeights weights_of(const AttentionSite<float>& site, const AttentionSheet& sheet) {
-  BlockWeights block{.mechanism = site.mechanism.name()};
-  const MechanismTraits traits = site.mechanism.traits();
-  if (!traits.map) return block;
-  const AttentionShape& shape = site.inputs.front().shape;
-  const Tensor<float> maps = attention_maps(site);
-  const View<const float> map(maps.data(), map_shape(site.mechanism, shape));
-  block.of_channels = traits.map_axes == MapAxes::channels;
-  if (block.of_channels) {
-    block.weights = channel_weights(map);
-  } else {
-    const PatchGrid grid{shape.grid_height, shape.grid_width};
-    std::optional<Patch> query;
-    if (sheet.query) query = patch_in(grid, sheet.grid, *sheet.query);
-    block.weights = patch_weights(map, grid, query);
-  }
-  return block;
-}
-
 int maps_command(const Arguments& a) {
   use_threads(a.threads);
   require(a.file.empty() == (a.index >= 0), "maps: IMAGE is required, or --index in place of it; see heed maps --help");
@@ -110,14 +85,14 @@ int maps_command(const Arguments& a) {
   const Tensor<float> input = normalised(trained, {sheet.image});
   bool any = false, class_token = false;
   const AttentionVisitor<float> visit = [&](const AttentionSite<float>& site) {
-    const AttentionShape& shape = site.inputs.front().shape;
+    const LayerMap map(site);
     if (sheet.blocks.empty()) {
-      sheet.grid = {shape.grid_height, shape.grid_width};
+      sheet.grid = map.grid();
       if (!a.query.empty()) sheet.query = parse_patch(a.query, sheet.grid);
-      class_token = shape.class_token;
+      class_token = map.class_token();
     }
-    sheet.blocks.push_back(weights_of(site, sheet));
-    any |= sheet.blocks.back().weights.size() > 0;
+    sheet.blocks.push_back(map.weights(sheet.query, sheet.grid));
+    any |= map.exists();
   };
   Tape<float> tape({.parameters = &trained.parameters});
   trained.model->logits(tape, {.images = input.view()}, &visit);

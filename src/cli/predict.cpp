@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <iostream>
 #include <numeric>
 
@@ -55,9 +54,7 @@ NamedImages read_images(const Arguments& a, const TrainedModel& trained) {
 /// ": cat 81.0 %, dog 12.5 %": the `top` largest of softmax(logits).
 std::string ranking(const float* logits, const std::vector<std::string>& classes, int top) {
   const auto count = static_cast<Index>(classes.size());
-  const float maximum = *std::max_element(logits, logits + count);
-  double sum = 0;
-  for (Index c = 0; c < count; ++c) sum += std::exp(static_cast<double>(logits[c] - maximum));
+  const std::vector<double> shares = probabilities(logits, count);
   std::vector<Index> order(classes.size());
   std::iota(order.begin(), order.end(), Index{0});
   std::stable_sort(order.begin(), order.end(), [&](Index x, Index y) { return logits[x] > logits[y]; });
@@ -65,7 +62,7 @@ std::string ranking(const float* logits, const std::vector<std::string>& classes
   std::string text;
   for (const Index c : order)
     text += fmt::format("{} {} {:.1f} %", text.empty() ? ":" : ",", classes[static_cast<std::size_t>(c)],
-                        100 * std::exp(static_cast<double>(logits[c] - maximum)) / sum);
+                        100 * shares[static_cast<std::size_t>(c)]);
   return text;
 }
 

@@ -224,6 +224,23 @@ Experiment experiment_of(const Arguments& a) {
   return load_experiment(file, own.sets);
 }
 
+/// What can be done with a finished run.
+void print_next(const std::string& run) {
+  const std::string plot = find_installed("experiments/plot_run.py");
+  const std::pair<std::string, const char*> lines[] = {
+      {fmt::format("{} eval {}", program_name(), run), "accuracy by class"},
+      {fmt::format("{} predict {} IMAGE...", program_name(), run), "what an image shows"},
+      {fmt::format("{} maps {} IMAGE", program_name(), run), "where the model looks"},
+      {fmt::format("{} report {}", program_name(), run), "all of it in one page"},
+      {fmt::format("{} {}", plot, run), "training curves"},
+  };
+  std::size_t width = 0;
+  for (const auto& [command, meaning] : lines) width = std::max(width, command.size());
+  for (const auto& [command, meaning] : lines)
+    std::cout << fmt::format("{}{:<{}}    {}\n", &command == &lines[0].first ? "next: " : "      ", command, width,
+                             meaning);
+}
+
 int train_command(const Arguments& a) {
   use_threads(a.threads);
   require(a.check || !a.run.empty(), "train: --run is required; the run directory's name is empty");
@@ -250,13 +267,8 @@ int train_command(const Arguments& a) {
   switch (outcome) {
     case Outcome::finished:
       progress.summary();
-      std::cout << fmt::format(
-          "\nweights, metrics and configuration are in {0}\n"
-          "next: {1} eval {0}                accuracy by class\n"
-          "      {1} predict {0} IMAGE...    what an image shows\n"
-          "      {1} maps {0} IMAGE          where the model looks\n"
-          "      {2} {0}        training curves\n",
-          a.run, program_name(), find_installed("experiments/plot_run.py"));
+      std::cout << fmt::format("\nweights, metrics and configuration are in {}\n", a.run);
+      print_next(a.run);
       return ok;
     case Outcome::stopped:
       progress.summary();

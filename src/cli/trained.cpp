@@ -6,6 +6,9 @@
 #include "heed/nn/families.h"
 #include "heed/train/run.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace heed::cli {
 
 namespace {
@@ -63,6 +66,15 @@ Index visit_test_examples(TrainedModel& trained, Index most,
     done += count;
   }
   return done;
+}
+
+std::vector<double> probabilities(const float* logits, Index classes) {
+  const float maximum = *std::max_element(logits, logits + classes);
+  std::vector<double> shares;
+  double sum = 0;
+  for (Index c = 0; c < classes; ++c) sum += shares.emplace_back(std::exp(static_cast<double>(logits[c] - maximum)));
+  for (double& share : shares) share /= sum;
+  return shares;
 }
 
 ImageSize model_input(const TrainedModel& trained) {

@@ -32,6 +32,9 @@ void add_model_choice(Command command, std::string& weights, std::vector<std::st
 Index visit_test_examples(TrainedModel& trained, Index most,
                           const std::function<void(Index layer, const AttentionSite<float>& site)>& visit);
 
+/// softmax(logits) of one example.
+std::vector<double> probabilities(const float* logits, Index classes);
+
 /// The size of the images that the model takes.
 ImageSize model_input(const TrainedModel& trained);
 

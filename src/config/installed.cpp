@@ -1,5 +1,7 @@
 #include "heed/config/installed.h"
 
+#include <algorithm>
+
 namespace heed {
 
 namespace {
@@ -13,12 +15,19 @@ std::vector<std::filesystem::path>& places() {
 
 void set_installed_places(std::vector<std::filesystem::path> list) { places() = std::move(list); }
 
+std::vector<std::filesystem::path> search_places(const std::string& path) {
+  std::vector<std::filesystem::path> list{path};
+  if (path.empty() || list[0].is_absolute()) return list;
+  for (const std::filesystem::path& place : places()) list.push_back(place / path);
+  return list;
+}
+
 std::string find_installed(const std::string& path) {
+  const std::vector<std::filesystem::path> list = search_places(path);
   std::error_code error;
-  if (path.empty() || std::filesystem::path(path).is_absolute() || std::filesystem::exists(path, error)) return path;
-  for (const std::filesystem::path& place : places())
-    if (std::filesystem::exists(place / path, error)) return (place / path).string();
-  return path;
+  const auto found =
+      std::find_if(list.begin(), list.end(), [&](const auto& place) { return std::filesystem::exists(place, error); });
+  return found != list.end() ? found->string() : path;
 }
 
 }  // namespace heed

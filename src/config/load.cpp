@@ -174,13 +174,6 @@ void Loader::require_complete(const std::string& path) const {
   });
 }
 
-// Beside the file that names it, else as a path by itself.
-std::string find_base(const std::string& file, const std::string& base) {
-  const std::filesystem::path beside = std::filesystem::path(file).parent_path() / base;
-  std::error_code error;
-  return std::filesystem::exists(beside, error) ? beside.string() : find_installed(base);
-}
-
 void Loader::read(const std::string& path, std::vector<std::string> chain, const toml::node* base,
                   const std::string& base_where) {
   toml::table document = parse_toml_file(path);
@@ -194,9 +187,8 @@ void Loader::read(const std::string& path, std::vector<std::string> chain, const
   if (base != nullptr) {
     require(base->is_string(), "{}: 'base': expected a string, found {}", where, found(*base));
     const std::string next = find_base(path, base->as_string()->get());
+    require_base(where, next);
     std::error_code error;
-    require(std::filesystem::exists(next, error),
-            "{}: base {} does not exist: not beside the file, in the working directory, or among the files that came with heed", where, in_quotes(next));
     chain.push_back(std::filesystem::canonical(path, error));
     const std::string canonical = std::filesystem::canonical(next, error);
     require(std::find(chain.begin(), chain.end(), canonical) == chain.end(),
@@ -227,6 +219,21 @@ toml::table parse_set(const std::string& set) {
   } catch (const NoToml& error) {
     fail("--set {}: not valid TOML: {}", in_quotes(set), error.reason);
   }
+}
+
+std::string find_base(const std::string& file, const std::string& base) {
+  const std::filesystem::path beside = std::filesystem::path(file).parent_path() / base;
+  std::error_code error;
+  return std::filesystem::exists(beside, error) ? beside.string() : find_installed(base);
+}
+
+void require_base(const std::string& where, const std::string& base) {
+  std::error_code error;
+  require(
+      std::filesystem::exists(base, error),
+      "{}: base {} does not exist: not beside the file, in the working directory, or among the files that came with "
+      "heed",
+      where, in_quotes(base));
 }
 
 Experiment load_overridden(const std::string& path, const std::vector<Override>& overrides, const toml::node* base) {

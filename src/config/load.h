@@ -27,6 +27,12 @@ struct Override {
 /// "optim.lr=1e-3" as the document it stands for. A value that is not TOML is taken as text.
 toml::table parse_set(const std::string& set);
 
+/// Where the file or directory is that `file` names: beside it, else by its path, else among the installed ones.
+std::string find_base(const std::string& file, const std::string& base);
+
+/// Throws Error, beginning with `where`, if there is no such file.
+void require_base(const std::string& where, const std::string& base);
+
 /// The experiment of a file with overrides. `base`, if given, stands in for the file's own. Every key has been checked
 /// for itself; whether the values are in their ranges is left to validate().
 Experiment load_overridden(const std::string& path, const std::vector<Override>& overrides,

@@ -3,6 +3,7 @@
 #include "load.h"
 #include "toml_document.h"
 #include "heed/base/suggest.h"
+#include "heed/config/installed.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -118,45 +119,47 @@ class SweepReader {
     return at->second.as_string()->get();
   }
 
+  std::string base_of(const toml::table& table) const { return find_base(source_.name, text_of(table, "base")); }
+
   void read_arms() {
     std::string base, base_where = source_.name;
-    if (document_.contains("base")) base = text_of(document_, "base"), base_where = where("base");
+    if (document_.contains("base")) base = base_of(document_), base_where = where("base");
     if (const toml::node* arms = document_.get("arms")) {
       const toml::table& table = table_of("arms", *arms);
       require(!table.empty(), "{}: [arms] is empty", where("arms"));
       for (const toml::key& key : in_order(table)) {
         const toml::table& own = table_of(fmt::format("arms.{}", key.str()), *table.get(key.str()));
         Arm& arm = arms_.emplace_back(Arm{std::string(key.str()), base, base_where, key});
-        if (own.contains("base")) arm.base = text_of(own, "base"), arm.where = source_.at(key);
+        if (own.contains("base")) arm.base = base_of(own), arm.where = source_.at(key);
       }
     }
     if (document_.contains("arm_files")) read_arm_files();
     if (arms_.empty()) arms_.push_back({"", base, base_where, {}});
     for (const Arm& arm : arms_) {
-      std::error_code error;
       require(!arm.base.empty(), "{}: has no 'base'; expected the experiment that it begins with", arm.where);
-      require(std::filesystem::exists(arm.base, error),
-              "{}: base {} does not exist (paths are relative to the working directory)", arm.where,
-              in_quotes(arm.base));
+      require_base(arm.where, arm.base);
     }
   }
 
   /// A file's arm may have a table too, whose keys then override the file's.
   void read_arm_files() {
     const std::string pattern = text_of(document_, "arm_files");
-    const std::filesystem::path directory = std::filesystem::path(pattern).parent_path();
+    const std::filesystem::path folder = std::filesystem::path(pattern).parent_path();
     const std::string names = std::filesystem::path(pattern).filename();
     const std::size_t star = names.find('*');
     require(star != std::string::npos && pattern.find('*') == pattern.rfind('*'),
             "{}: 'arm_files': {} has no * in the name of the file, or more than one", where("arm_files"),
             in_quotes(pattern));
     const std::string start = names.substr(0, star), end = names.substr(star + 1);
+    std::vector<std::filesystem::path> directories = search_places(folder);
+    directories.insert(directories.begin(), std::filesystem::path(source_.name).parent_path() / folder);
     std::map<std::string, std::string> files;
     std::error_code error;
-    for (const auto& entry : std::filesystem::directory_iterator(directory.empty() ? "." : directory, error))
-      if (const std::string name = entry.path().filename();
-          name.size() > start.size() + end.size() && name.starts_with(start) && name.ends_with(end))
-        files[name.substr(star, name.size() - start.size() - end.size())] = directory / name;
+    for (auto directory = directories.begin(); directory != directories.end() && files.empty(); ++directory)
+      for (const auto& entry : std::filesystem::directory_iterator(directory->empty() ? "." : *directory, error))
+        if (const std::string name = entry.path().filename();
+            name.size() > start.size() + end.size() && name.starts_with(start) && name.ends_with(end))
+          files[name.substr(star, name.size() - start.size() - end.size())] = *directory / name;
     require(!files.empty(), "{}: 'arm_files': no file is called {}", where("arm_files"), in_quotes(pattern));
     for (const auto& [name, file] : files) {
       const auto given = std::find_if(arms_.begin(), arms_.end(), [&](const Arm& arm) { return arm.name == name; });
@@ -265,7 +268,7 @@ class SweepReader {
 }  // namespace
 
 std::vector<SweepCell> load_sweep(const std::string& path, const std::vector<std::string>& sets) {
-  return SweepReader(path, sets).cells();
+  return SweepReader(find_installed(path), sets).cells();
 }
 
 }  // namespace heed

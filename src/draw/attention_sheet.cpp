@@ -225,6 +225,16 @@ Tensor<float> channel_weights(View<const float> map) {
   return weights;
 }
 
+std::vector<std::string> weight_colours(std::size_t steps, bool with_negative) {
+  std::vector<std::string> colours;
+  for (std::size_t i = 0; i < steps; ++i) {
+    const double share = static_cast<double>(i) / static_cast<double>(steps - 1);
+    const Colour colour = with_negative ? diverging_colour(2 * share - 1) : sequential_colour(share);
+    colours.push_back(fmt::format("{:02x}{:02x}{:02x}", colour.red, colour.green, colour.blue));
+  }
+  return colours;
+}
+
 Image draw_attention(const AttentionSheet& sheet) { return Drawing(sheet).draw(); }
 
 }  // namespace heed

@@ -62,6 +62,7 @@ void save_checkpoint(const std::string& path, const RunState<T>& state) {
   file.metadata("heed.loss", fmt::format("{}", p.loss));
   file.metadata("heed.correct", fmt::format("{}", p.correct));
   file.metadata("heed.terms", fmt::format("{}", p.terms));
+  file.metadata("heed.gradient_norm", fmt::format("{}", p.gradient_norm));
   file.metadata("heed.best", fmt::format("{}", p.best));
   file.metadata("heed.since_best", fmt::format("{}", p.since_best));
   file.write(path);
@@ -83,11 +84,16 @@ void load_checkpoint(const std::string& path, const RunState<T>& state) {
   require(updates >= 0 && updates <= step, "{}: metadata 'heed.updates' is {}; expected 0 to {}, the steps made", path,
           updates, step);
   state.optimizer.set_steps(updates);
-  state.progress = {number<Index>(file, "heed.epoch"),     step,
-                    number<Index>(file, "heed.batch"),     number<Index>(file, "heed.skipped"),
-                    number<double>(file, "heed.loss"),     number<double>(file, "heed.correct"),
-                    number<double>(file, "heed.terms"),    number<double>(file, "heed.best"),
-                    number<Index>(file, "heed.since_best")};
+  state.progress = {.epoch = number<Index>(file, "heed.epoch"),
+                    .step = step,
+                    .batch = number<Index>(file, "heed.batch"),
+                    .skipped = number<Index>(file, "heed.skipped"),
+                    .loss = number<double>(file, "heed.loss"),
+                    .correct = number<double>(file, "heed.correct"),
+                    .terms = number<double>(file, "heed.terms"),
+                    .gradient_norm = number<double>(file, "heed.gradient_norm"),
+                    .best = number<double>(file, "heed.best"),
+                    .since_best = number<Index>(file, "heed.since_best")};
 }
 
 void check_progress(const std::string& path, const RunProgress& p, Index epochs, Index batches) {
@@ -103,6 +109,7 @@ void check_progress(const std::string& path, const RunProgress& p, Index epochs,
   check("loss", p.loss, -largest, largest);
   check("terms", p.terms, 0.0, largest);
   check("correct", p.correct, 0.0, p.terms);
+  check("gradient_norm", p.gradient_norm, 0.0, largest);
   check("best", p.best, -1.0, 1.0);
   check("since_best", p.since_best, Index{0}, p.epoch);
 }

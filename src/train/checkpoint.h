@@ -19,6 +19,7 @@ struct RunProgress {
   Index skipped = 0;              ///< those among them that were left out (train.on_nonfinite)
   double loss = 0;                ///< sum over the others of their mean loss
   double correct = 0, terms = 0;  ///< right answers in those batches, and terms to answer
+  double gradient_norm = 0;       ///< sum over those batches of the norms of their gradients
   double best = -1;               ///< best validation accuracy so far; -1: none yet
   Index since_best = 0;           ///< epochs completed after the one that had it
 };

@@ -8,12 +8,13 @@ namespace heed {
 
 template <class T>
 Evaluation evaluate(const Model& model, Parameters<T>& parameters, BatchSource<T>& source, Index counts, Index piece,
-                    const std::atomic<bool>* interrupt, Ranks& ranks) {
+                    const std::atomic<bool>* interrupt, Ranks& ranks, const AnswerVisitor<T>* visit) {
   const Inference<T> inference(model, parameters, piece);
   Evaluation result{{}, std::vector<double>(static_cast<std::size_t>(counts))};
   // Counts are whole numbers, so that it does not matter in which order those of threads are added up.
   std::vector<std::vector<double>> of_threads(static_cast<std::size_t>(threads()), result.counts);
   std::vector<Score> scores;
+  Index seen = 0;  // in earlier batches
   source.start(0);
   while (const TaskBatch<T>* batch = source.next()) {
     if (interrupt && *interrupt) break;
@@ -27,10 +28,12 @@ Evaluation evaluate(const Model& model, Parameters<T>& parameters, BatchSource<T
       const Var<T> logits = batch->logits(model, tape, p);
       scores[static_cast<std::size_t>(first_piece + p.first / piece)] =
           batch->judge(logits.value(), p, of_threads[static_cast<std::size_t>(worker())]);
+      if (visit) (*visit)(seen + p.first, logits.value());
     });
     const Score sum = lanes.sum(own, scores);
     double sums[] = {sum.terms, sum.loss, sum.correct};
     ranks.sum(sums);
+    seen += batch->size();
     result.score = result.score + Score{sums[0], sums[1], sums[2]};
   }
   for (const std::vector<double>& of_thread : of_threads)
@@ -43,8 +46,8 @@ Evaluation evaluate(const Model& model, Parameters<T>& parameters, BatchSource<T
 }
 
 template Evaluation evaluate(const Model&, Parameters<float>&, BatchSource<float>&, Index, Index,
-                             const std::atomic<bool>*, Ranks&);
+                             const std::atomic<bool>*, Ranks&, const AnswerVisitor<float>*);
 template Evaluation evaluate(const Model&, Parameters<double>&, BatchSource<double>&, Index, Index,
-                             const std::atomic<bool>*, Ranks&);
+                             const std::atomic<bool>*, Ranks&, const AnswerVisitor<double>*);
 
 }  // namespace heed

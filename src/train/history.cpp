@@ -7,6 +7,8 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <sstream>
 
 namespace heed {
@@ -29,20 +31,35 @@ std::optional<double> finite(const std::string& text) {
   return whole && std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
-/// A line of metrics.csv; see MetricsRow.
+/// A line of metrics.csv or gradients.csv; see MetricsRow.
 struct Row {
+  std::vector<std::string> columns, fields;
   std::string kind;
   Index epoch = 0, step = 0;
-  std::optional<double> loss, accuracy, lr, images_per_s;
+
+  /// Nothing where the file has no such column: earlier versions of heed had fewer.
+  std::optional<double> number(const char* column) const {
+    const auto place = static_cast<std::size_t>(std::find(columns.begin(), columns.end(), column) - columns.begin());
+    return place < std::min(columns.size(), fields.size()) ? finite(fields[place]) : std::nullopt;
+  }
 };
 
-Row row_of(const std::string& path, const std::string& line) {
-  std::vector<std::string> fields = fields_of(line);
-  fields.resize(std::max<std::size_t>(fields.size(), 7));  // empty ones at the end
-  const auto epoch = finite(fields[1]), step = finite(fields[2]);
-  require(epoch && step, "{}: a line is {}; expected kind,epoch,step,...", path, in_quotes(line));
-  return {fields[0],         static_cast<Index>(*epoch), static_cast<Index>(*step), finite(fields[3]),
-          finite(fields[4]), finite(fields[5]),          finite(fields[6])};
+/// f(row) for each line below the first; for none of a file that does not exist.
+void for_each_row(const std::string& path, const std::function<void(const Row&)>& f) {
+  std::error_code none;
+  if (!std::filesystem::exists(path, none)) return;
+  const std::string text = read_file(path);
+  std::istringstream lines(text.substr(0, text.rfind('\n') + 1));  // a last line without an end was cut off
+  std::string line;
+  std::getline(lines, line);
+  Row row{fields_of(line), {}, "", 0, 0};
+  while (std::getline(lines, line)) {
+    row.fields = fields_of(line);
+    const auto epoch = row.number("epoch"), step = row.number("step");
+    require(epoch && step, "{}: a line is {}; expected kind,epoch,step,...", path, in_quotes(line));
+    row.kind = row.fields[0], row.epoch = static_cast<Index>(*epoch), row.step = static_cast<Index>(*step);
+    f(row);
+  }
 }
 
 double parameters_in(const std::string& path) {
@@ -62,27 +79,27 @@ double median(std::vector<double> values) {
 }  // namespace
 
 RunHistory read_history(const RunPaths& paths) {
+  std::map<std::pair<std::string, Index>, std::optional<double>> norms;  // by kind and step
+  for_each_row(paths.gradients(), [&](const Row& row) { norms[{row.kind, row.step}] = row.number("gradient_norm"); });
   RunHistory history;
-  std::error_code none;
-  if (!std::filesystem::exists(paths.metrics(), none)) return history;
-  const std::string text = read_file(paths.metrics());
-  std::istringstream lines(text.substr(0, text.rfind('\n') + 1));  // a last line without an end was cut off
-  std::string line;
-  std::getline(lines, line);  // the names of the columns
-  while (std::getline(lines, line)) {
-    const Row row = row_of(paths.metrics(), line);
+  for_each_row(paths.metrics(), [&](const Row& row) {
+    const std::optional<double> loss = row.number("loss"), accuracy = row.number("accuracy"), lr = row.number("lr");
+    const auto norm = norms.find({row.kind, row.step});
+    const std::optional<double> gradient_norm = norm != norms.end() ? norm->second : std::nullopt;
+    if (row.kind == "step") history.steps.push_back({row.step, loss, lr, gradient_norm});
     if (row.kind == "train")
-      history.epochs.push_back({row.epoch, row.step, row.loss, row.accuracy, row.lr, row.images_per_s, {}, {}});
+      history.epochs.push_back(
+          {row.epoch, row.step, loss, accuracy, lr, gradient_norm, row.number("images_per_s"), {}, {}});
     if (row.kind == "valid" && !history.epochs.empty()) {
-      history.epochs.back().validation_loss = row.loss;
-      history.epochs.back().validation_accuracy = row.accuracy;
+      history.epochs.back().validation_loss = loss;
+      history.epochs.back().validation_accuracy = accuracy;
     }
     if (row.kind == "test") {
       history.finished = true;
-      history.test_loss = row.loss;
-      history.test_accuracy = row.accuracy;
+      history.test_loss = loss;
+      history.test_accuracy = accuracy;
     }
-  }
+  });
   return history;
 }
 

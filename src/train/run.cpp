@@ -1,15 +1,19 @@
 #include "heed/train/run.h"
 
+#include "commit.h"
+
 #include "heed/io/file.h"
 #include "heed/io/json.h"
 #include "heed/kernels/gemm.h"
 #include "heed/base/parallel.h"
 #include "heed/base/suggest.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -22,6 +26,7 @@ namespace heed {
 namespace {
 
 constexpr const char* metrics_header = "kind,epoch,step,loss,accuracy,lr,images_per_s\n";
+constexpr const char* gradients_header = "kind,epoch,step,gradient_norm\n";
 
 std::string cpu_name() {
   std::ifstream info("/proc/cpuinfo");
@@ -129,6 +134,8 @@ std::string config_toml(const Experiment& experiment) { return "# heed " HEED_VE
 std::string environment_json() {
   Json json;
   json["version"] = HEED_VERSION;
+  if (*source_commit() != '\0') json["commit"] = source_commit();
+  json["date"] = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::now()));
   json["compiler"] = "g++ " __VERSION__;
   json["arch"] = HEED_ARCH;
   json["cpu"] = cpu_name();
@@ -141,18 +148,22 @@ std::string environment_line() {
   return fmt::format("{}, {} thread{}, {}", cpu_name(), threads(), threads() == 1 ? "" : "s", kernels::gemm_library());
 }
 
-MetricsFile::MetricsFile(const std::string& path) {
-  write_file(path, metrics_header);
-  file_ = std::make_unique<AppendedFile>(path);
+namespace {
+
+/// The path, of a file that holds this from now on.
+const std::string& written(const std::string& path, const std::string& text) {
+  write_file(path, text);
+  return path;
 }
 
-MetricsFile::MetricsFile(const std::string& path, const MetricsSoFar& so_far) {
+/// The rows of a table that a resumed run keeps, below its header.
+std::string kept_rows(const std::string& path, const std::string& header, const MetricsSoFar& so_far) {
   std::string text = read_file(path);
   text.resize(text.rfind('\n') + 1);  // a last line without an end was cut off
   const std::vector<std::string> rows = lines_of(text);
-  require(!rows.empty() && rows[0] + "\n" == metrics_header, "{}: does not begin with {}", path,
-          in_quotes(std::string(metrics_header, std::strlen(metrics_header) - 1)));
-  std::string kept = metrics_header;
+  require(!rows.empty() && rows[0] + "\n" == header, "{}: does not begin with {}", path,
+          in_quotes(header.substr(0, header.size() - 1)));
+  std::string kept = header;
   Index epochs = 0, validated = 0, step = -1;
   for (std::size_t i = 1; i < rows.size(); ++i) {
     const RowPlace row = place_of(path, rows[i]);
@@ -169,9 +180,18 @@ MetricsFile::MetricsFile(const std::string& path, const MetricsSoFar& so_far) {
   if (so_far.validated && validated < so_far.epochs) require_next(path, "validation", validated, so_far.epochs + 1);
   if (so_far.steps_logged && so_far.steps > 0 && step < so_far.steps)
     require_next(path, "step", std::max<Index>(step, 0), so_far.steps + 1);
-  write_file(path, kept);
-  file_ = std::make_unique<AppendedFile>(path);
+  return kept;
 }
+
+}  // namespace
+
+MetricsFile::MetricsFile(const RunPaths& paths)
+    : metrics_(written(paths.metrics(), metrics_header)), gradients_(written(paths.gradients(), gradients_header)) {}
+
+MetricsFile::MetricsFile(const RunPaths& paths, const MetricsSoFar& so_far)
+    : metrics_(written(paths.metrics(), kept_rows(paths.metrics(), metrics_header, so_far))),
+      gradients_(written(paths.gradients(), kept_rows(paths.gradients(), gradients_header,
+                                                      {so_far.epochs, so_far.steps, so_far.steps_logged, false}))) {}
 
 void MetricsFile::write(const MetricsRow& row) {
   // Within a step of training: the buffer is on the stack.
@@ -185,7 +205,18 @@ void MetricsFile::write(const MetricsRow& row) {
   text.push_back(',');
   if (row.images_per_s >= 0) fmt::format_to(std::back_inserter(text), "{}", row.images_per_s);
   text.push_back('\n');
-  file_->append({text.data(), text.size()});
+  metrics_.append({text.data(), text.size()});
+  if (std::string_view(row.kind) != "step" && std::string_view(row.kind) != "train") return;
+  text.clear();
+  fmt::format_to(std::back_inserter(text), "{},{},{},", row.kind, row.epoch, row.step);
+  if (row.gradient_norm >= 0) fmt::format_to(std::back_inserter(text), "{}", row.gradient_norm);
+  text.push_back('\n');
+  gradients_.append({text.data(), text.size()});
+}
+
+void MetricsFile::sync() {
+  metrics_.sync();
+  gradients_.sync();
 }
 
 }  // namespace heed

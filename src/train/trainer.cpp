@@ -129,7 +129,7 @@ void Run<T>::begin() {
     require(progress_.epoch <= x_.train.epochs, "{}: train.epochs = {}, but {} epochs are completed", paths_.directory,
             x_.train.epochs, progress_.epoch);
     check_progress(paths_.last(), progress_, x_.train.epochs, train_->batches());
-    metrics_.emplace(paths_.metrics(),
+    metrics_.emplace(paths_,
                      MetricsSoFar{progress_.epoch, progress_.step, before.train.log_steps, validation_ != nullptr});
   }
   saved_step_ = progress_.step;
@@ -138,7 +138,7 @@ void Run<T>::begin() {
   write_file(paths_.environment(), environment_json());
   write_file(paths_.cost(), cost_file(cost_, step_cost(x_), default_energy_table()));
   if (initial_) write_file(paths_.init(), init_json(*initial_, x_.train));
-  if (!options_.resume) metrics_.emplace(paths_.metrics());
+  if (!options_.resume) metrics_.emplace(paths_);
   // From here on the directory can be resumed, whatever happens, and it is known that there is room for checkpoints.
   if (!options_.resume) save_last();
   observer_.begin(plan());
@@ -249,9 +249,10 @@ void Run<T>::make_step(const TaskBatch<T>& batch) {
   progress_.loss += result.loss;
   progress_.correct += result.correct;
   progress_.terms += result.terms;
+  progress_.gradient_norm += clipping.norm;
   if (x_.train.log_steps)
     metrics_->write({"step", progress_.epoch + 1, progress_.step, result.loss, result.correct / result.terms,
-                     lr_of(progress_.step - 1), report().images_per_s});
+                     lr_of(progress_.step - 1), report().images_per_s, clipping.norm});
 }
 
 /// The step changes nothing; a logged row has no loss.
@@ -295,7 +296,8 @@ bool Run<T>::finish_epoch() {
     epoch.validation_accuracy = validation.accuracy();
   }
   metrics_->write({"train", progress_.epoch + 1, progress_.step, epoch.train.loss, epoch.train.accuracy, epoch.train.lr,
-                   epoch.train.images_per_s});
+                   epoch.train.images_per_s,
+                   progress_.gradient_norm / static_cast<double>(progress_.batch - progress_.skipped)});
   if (epoch.validated)
     metrics_->write({"valid", progress_.epoch + 1, progress_.step, epoch.validation_loss, epoch.validation_accuracy});
   ++progress_.since_best;
@@ -306,7 +308,7 @@ bool Run<T>::finish_epoch() {
   }
   ++progress_.epoch;
   progress_.batch = progress_.skipped = 0;
-  progress_.loss = 0;
+  progress_.loss = progress_.gradient_norm = 0;
   progress_.correct = progress_.terms = 0;
   observer_.epoch(epoch);
   return true;

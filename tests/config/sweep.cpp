@@ -2,6 +2,7 @@
 #include "heed/config/sweep.h"
 
 #include "heed/base/suggest.h"
+#include "heed/config/installed.h"
 #include "heed/io/file.h"
 #include "support/temporary.h"
 
@@ -86,10 +87,31 @@ BOOST_AUTO_TEST_CASE(an_arm_may_have_a_base_of_its_own) {
   BOOST_TEST(cells.at(1).experiment.attention.mechanism.at(0) == "sima");
 }
 
+BOOST_AUTO_TEST_CASE(files_are_looked_up_beside_the_sweep_and_among_the_installed) {
+  const auto dims = [&](const std::string& text) {
+    std::string dims;
+    for (const SweepCell& cell : load(text)) dims += fmt::format("{} ", cell.experiment.model.dim);
+    return dims;
+  };
+  BOOST_TEST(dims("base = \"e-plain.toml\"\n") == "8 ");
+  BOOST_TEST(dims("base = \"e-plain.toml\"\n[arms.a]\n[arms.b]\nbase = \"e-sima.toml\"\n") == "8 8 ");
+  BOOST_TEST(dims("arm_files = \"e-*.toml\"\n") == "8 8 ");
+  std::filesystem::create_directories((directory / "installed/experiments/sweeps").string());
+  std::filesystem::rename(plain(), directory / "installed/experiments/f-plain.toml");
+  set_installed_places({directory / "installed"});
+  BOOST_TEST(dims("base = \"experiments/f-plain.toml\"\n") == "8 ");
+  BOOST_TEST(dims("arm_files = \"experiments/f-*.toml\"\n") == "8 ");
+  write_file(directory / "installed/experiments/sweeps/all.toml", "arm_files = \"experiments/f-*.toml\"\n");
+  BOOST_TEST(load_sweep("experiments/sweeps/all.toml").size() == 1u);
+  set_installed_places({});
+}
+
 BOOST_AUTO_TEST_CASE(what_is_refused) {
   BOOST_TEST(error("seeds = 2\n") == ": has no 'base'; expected the experiment that it begins with");
-  BOOST_TEST(error("base = \"none.toml\"\n") ==
-             ":1: base 'none.toml' does not exist (paths are relative to the working directory)");
+  BOOST_TEST(
+      error("base = \"none.toml\"\n") ==
+      ":1: base 'none.toml' does not exist: not beside the file, in the working directory, or among the files that "
+      "came with heed");
   BOOST_TEST(error(base() + "seeds = []\n") ==
              ":2: 'seeds': expected a list of numbers, or how many, found an empty list");
   BOOST_TEST(error(base() + "seeds = 0\n") == ":2: 'seeds' = 0; expected 1 to 4096");

@@ -11,6 +11,9 @@ namespace heed {
 /// None until somebody says so.
 void set_installed_places(std::vector<std::filesystem::path> places);
 
+/// Where a relative path may lead, the first place first: in the working directory, or among what came with heed.
+std::vector<std::filesystem::path> search_places(const std::string& path);
+
 /// The path itself if there is such a file; else, if it is relative, the first of the installed places that has it;
 /// else the path itself.
 std::string find_installed(const std::string& path);

@@ -31,6 +31,9 @@ inline constexpr std::size_t most_cells = 4096;
 ///   [grid]                                      # every arm with every combination
 ///   optim.lr = [1e-3, 3e-3]
 ///
+/// The base and the directory of arm_files are looked up beside the sweep file, then as paths by themselves, then among
+/// the installed ones.
+///
 /// Of keys that are given more than once, the last counts: in the base or the arm's file, in the tables for all, in
 /// the arm, in the grid, in `sets` (as load_experiment() takes them). Arms and lists of the grid keep the order of the
 /// file, arm_files come after the others, seeds change fastest. Every experiment is valid in the sense of validate(),

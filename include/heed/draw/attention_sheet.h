@@ -48,6 +48,10 @@ Tensor<float> patch_weights(View<const float> map, PatchGrid grid, std::optional
 /// The map of channels [heads, d, d] of one image, to be drawn as it is. Throws Error if a weight is not finite.
 Tensor<float> channel_weights(View<const float> map);
 
+/// The colours of weights in so many equal steps, "rrggbb": from 0 to the largest weight; or, `with_negative`, from minus
+/// to plus the largest magnitude.
+std::vector<std::string> weight_colours(std::size_t steps, bool with_negative);
+
 /// Draws a sheet. A map's colours run from 0 to its largest weight, which stands below it; if any weight of the sheet
 /// is negative, from minus to plus the largest magnitude.
 Image draw_attention(const AttentionSheet& sheet);

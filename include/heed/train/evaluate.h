@@ -4,6 +4,7 @@
 #include "heed/train/step.h"
 
 #include <atomic>
+#include <functional>
 
 namespace heed {
 
@@ -12,11 +13,17 @@ struct Diverged : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Is shown the logits of consecutive examples, the first of which is at position `first` in this process's part of the
+/// source. Several threads call it at once.
+template <class T>
+using AnswerVisitor = std::function<void(Index first, View<const T> logits)>;
+
 /// Goes once through `source`, which must not be a training one, all processes together. `counts` is the task's. If
-/// `interrupt` becomes true, stops early; the result then covers fewer examples than there are. Throws Diverged where
-/// the loss is not finite.
+/// `interrupt` becomes true, stops early; the result then covers fewer examples than there are. `visit`, if given, sees
+/// all answers. Throws Diverged where the loss is not finite.
 template <class T>
 Evaluation evaluate(const Model& model, Parameters<T>& parameters, BatchSource<T>& source, Index counts, Index piece,
-                    const std::atomic<bool>* interrupt = nullptr, Ranks& ranks = one_process());
+                    const std::atomic<bool>* interrupt = nullptr, Ranks& ranks = one_process(),
+                    const AnswerVisitor<T>* visit = nullptr);
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// What a run has come to, as its metrics.csv says.
+// What a run has come to, as its metrics.csv and gradients.csv say.
 #pragma once
 
 #include "heed/train/run.h"
@@ -12,13 +12,20 @@ namespace heed {
 /// An epoch. What was not measured, or is not finite, is missing.
 struct EpochRecord {
   Index epoch = 0, step = 0;  ///< completed, and updates made in all
-  std::optional<double> loss, accuracy, lr, images_per_s;
+  std::optional<double> loss, accuracy, lr, gradient_norm, images_per_s;
   std::optional<double> validation_loss, validation_accuracy;
+};
+
+/// A step of a run that logs them (train.log_steps); the same is missing.
+struct StepRecord {
+  Index step = 0;  ///< updates made in all
+  std::optional<double> loss, lr, gradient_norm;
 };
 
 /// A run up to now.
 struct RunHistory {
   std::vector<EpochRecord> epochs;
+  std::vector<StepRecord> steps;
   bool finished = false;  ///< has the test set been looked at?
   std::optional<double> test_loss, test_accuracy;
 };

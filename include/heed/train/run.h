@@ -1,5 +1,5 @@
-// The directory of a training run: config.toml, environment.json, cost.json, metrics.csv, last.safetensors,
-// best.safetensors and, where it began with given weights, init.json.
+// The directory of a training run: config.toml, environment.json, cost.json, metrics.csv, gradients.csv,
+// last.safetensors, best.safetensors and, where it began with given weights, init.json.
 #pragma once
 
 #include "heed/config/experiment.h"
@@ -19,6 +19,7 @@ struct RunPaths {
   std::string init() const { return directory + "/init.json"; }
   std::string cost() const { return directory + "/cost.json"; }
   std::string metrics() const { return directory + "/metrics.csv"; }
+  std::string gradients() const { return directory + "/gradients.csv"; }
   std::string last() const { return directory + "/last.safetensors"; }
   std::string best() const { return directory + "/best.safetensors"; }
 
@@ -49,14 +50,16 @@ Experiment check_same_experiment(const RunPaths& paths, const Experiment& experi
 /// The resolved configuration, with the version of heed.
 std::string config_toml(const Experiment& experiment);
 
-/// What the run runs on: version, compiler, CPU, BLAS core, threads.
+/// What the run runs on: version, the commit it was built from (if any), compiler, CPU, BLAS core, threads, and the
+/// time at which that was asked.
 std::string environment_json();
 
 /// The configuration of the machine in one line: "AMD EPYC, 2 threads, OpenBLAS 0.3.21 Cooperlake".
 std::string environment_line();
 
-/// A row of metrics.csv: kind,epoch,step,loss,accuracy,lr,images_per_s. `kind` is step, train, valid or test;
-/// numbers round-trip; negative ones are left empty.
+/// A row of metrics.csv: kind,epoch,step,loss,accuracy,lr,images_per_s. `kind` is step, train, valid or test; numbers
+/// round-trip; negative ones are left empty. Those of steps and of training have one in gradients.csv too:
+/// kind,epoch,step,gradient_norm, the norm before clipping, of an epoch the mean over its steps.
 struct MetricsRow {
   const char* kind;
   Index epoch = 0;
@@ -65,32 +68,33 @@ struct MetricsRow {
   double accuracy = 0;
   double lr = -1;
   double images_per_s = -1;
+  double gradient_norm = -1;
 };
 
-/// What metrics.csv of a run must hold that is resumed.
+/// What the tables of a run must hold that is resumed.
 struct MetricsSoFar {
   Index epochs = 0, steps = 0;  ///< completed, and updates made
   bool steps_logged = false;    ///< is there a row for the last update?
   bool validated = false;       ///< is there one for the validation of each epoch?
 };
 
-/// metrics.csv, appended to row by row.
+/// metrics.csv and gradients.csv, appended to row by row.
 class MetricsFile {
  public:
-  /// Begins the file.
-  explicit MetricsFile(const std::string& path);
+  /// Begins the files.
+  explicit MetricsFile(const RunPaths& paths);
 
-  /// Goes on with the file. Rows beyond `so_far`, left by a run that was cut off after its last checkpoint, are
+  /// Goes on with the files. Rows beyond `so_far`, left by a run that was cut off after its last checkpoint, are
   /// dropped, and so is a test, which a run that goes on repeats. Throws Error where rows are missing, or hold what is
   /// no finite number.
-  MetricsFile(const std::string& path, const MetricsSoFar& so_far);
+  MetricsFile(const RunPaths& paths, const MetricsSoFar& so_far);
   void write(const MetricsRow& row);
 
-  /// Brings the rows to the disk. Throws Error where the file has vanished.
-  void sync() { file_->sync(); }
+  /// Brings the rows to the disk. Throws Error where a file has vanished.
+  void sync();
 
  private:
-  std::unique_ptr<AppendedFile> file_;
+  AppendedFile metrics_, gradients_;
 };
 
 }  // namespace heed

@@ -1,0 +1,38 @@
+// What the attention layers of a trained model give to the patches of an image.
+#pragma once
+
+#include "heed/draw/attention_sheet.h"
+#include "heed/nn/attention_site.h"
+
+#include <optional>
+#include <string>
+
+namespace heed::cli {
+
+/// The attention maps of a layer over one image, all heads.
+class LayerMap {
+ public:
+  /// Of the first image that the layer is given.
+  explicit LayerMap(const AttentionSite<float>& site);
+
+  /// Are there maps?
+  bool exists() const { return maps_.size() > 0; }
+  bool of_channels() const { return of_channels_; }
+  bool class_token() const { return class_token_; }
+
+  /// The patches that the layer's queries are.
+  PatchGrid grid() const { return grid_; }
+
+  /// What each patch gets from the query whose patch has the middle of `query`, a patch of the grid `grid`; without it,
+  /// from the class token, or the mean over all queries where there is none. The maps themselves where they are of
+  /// channels; no weights where there are no maps. Throws Error if a weight is not finite.
+  BlockWeights weights(std::optional<Patch> query, PatchGrid grid) const;
+
+ private:
+  std::string mechanism_;
+  Tensor<float> maps_;  ///< [heads, N, M]
+  PatchGrid grid_;
+  bool of_channels_ = false, class_token_;
+};
+
+}  // namespace heed::cli

@@ -1,0 +1,95 @@
+// heed report: what runs have come to, as one file that any browser shows.
+#include "report_model.h"
+#include "report_page.h"
+#include "report_runs.h"
+
+#include "heed/draw/attention_sheet.h"
+
+#include <fmt/ranges.h>
+
+#include <filesystem>
+#include <iostream>
+
+namespace heed::cli {
+
+namespace {
+
+struct Arguments {
+  std::vector<std::string> runs;
+  std::string output;
+  bool no_images = false;
+  int threads = 0;
+};
+
+/// report.html in the first directory, if no file was named.
+std::string output_of(const Arguments& a) {
+  const std::string output = a.output.empty() ? a.runs.front() + "/report.html" : a.output;
+  require(std::filesystem::path(output).extension() == ".html", "-o {}: the report is a page; expected a name in .html",
+          output);
+  return output;
+}
+
+std::string title_of(const std::vector<ComparedArm>& arms) {
+  std::vector<std::string> names;
+  for (const ComparedArm& arm : arms) names.push_back(arm.name);
+  constexpr std::size_t most = 4;
+  const std::string more = names.size() > most ? fmt::format(" and {} more", names.size() - most) : "";
+  names.resize(std::min(names.size(), most));
+  return fmt::format("{}{}", fmt::join(names, ", "), more);
+}
+
+/// The run of an arm that is looked at closely: the first that is finished, or the first.
+const ComparedRun& closely(const ComparedArm& arm) {
+  const auto finished =
+      std::find_if(arm.runs.begin(), arm.runs.end(), [](const ComparedRun& run) { return run.history.finished; });
+  return finished == arm.runs.end() ? arm.runs.front() : *finished;
+}
+
+int report_command(const Arguments& a) {
+  use_threads(a.threads);
+  const std::string output = output_of(a);
+  const std::vector<ComparedArm> arms = find_arms(a.runs);
+  AtomicFile file(output);  // a place that cannot be written is known before the models have worked
+  Json report = Json::object({{"version", HEED_VERSION}});
+  for (const bool with_negative : {false, true})
+    report[with_negative ? "diverging_colours" : "colours"] = Json(weight_colours(64, with_negative));
+  for (auto& [key, value] : Json::Object(runs_json(arms).entries())) report[key] = std::move(value);
+  Json& models = report["models"] = Json::list();
+  for (const ComparedArm& arm : arms) {
+    const ComparedRun& run = closely(arm);
+    Json model = a.no_images ? Json::object({{"obstacle", "left out (--no-images)"}}) : model_json(run.directory);
+    if (model.contains("obstacle") && !a.no_images) {
+      std::cout.flush();
+      std::cerr << "heed: no images in the report: " << model.at("obstacle").text() << "\n";
+    }
+    model["run"] = run.directory;
+    model["cost"] = cost_of_run(RunPaths(run.directory));
+    models.push_back(std::move(model));
+  }
+  file.write(report_page(title_of(arms), report));
+  file.commit();
+  std::cout << output << "\n";
+  return ok;
+}
+
+constexpr const char* description =
+    "One file that opens in any browser, offline: final figures, settings that differ, curves, confusion matrix, the\n"
+    "most confident mistakes, attention maps of a few images where a click on a patch shows where it looks, cost and\n"
+    "energy by layer, configuration, and what produced it. Runs that differ by the seed alone are one arm, drawn as\n"
+    "their mean; a directory without a run of its own stands for all runs below it. Images are of the test set, seen\n"
+    "by the first finished run of each arm.";
+
+}  // namespace
+
+void add_report(Command program) {
+  static Arguments a;
+  Command command = program.command("report", "Write runs into one page: curves, mistakes, attention, cost, origin");
+  command.option("RUN", &a.runs, "run directories, or directories of them", {.required = true});
+  command.option("-o,--output", &a.output, "default: report.html in the first directory", {.value = "FILE.html"});
+  command.option("--no-images", &a.no_images, "leave out what takes the test images and the models");
+  add_threads(command, a.threads);
+  command.footer(description);
+  command.action([] { return report_command(a); });
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,131 @@
+// Curves over epochs, drawn as SVG; the pointer or the arrow keys show the values.
+
+/** Round numbers from low to high, about `count` of them. */
+function ticks(low, high, count) {
+  const rough = (high - low) / count, power = 10 ** Math.floor(Math.log10(rough)), share = rough / power;
+  const step = power * (share < 1.5 ? 1 : share < 3.5 ? 2 : share < 7.5 ? 5 : 10);
+  const list = [];
+  for (let n = Math.ceil(low / step - 1e-9); n * step <= high + 1e-9 * step; ++n) list.push(n * step);
+  return list;
+}
+
+/** "M1 2 L3 4" through points [x, y]; broken where y is null. */
+function pathOf(points, x, y) {
+  let pen = "M", path = "";
+  for (const [a, b] of points) {
+    if (b !== null) path += `${pen}${x(a).toFixed(1)} ${y(b).toFixed(1)}`;
+    pen = b === null ? "M" : "L";
+  }
+  return path;
+}
+
+/** The points of a list with a value for each epoch. */
+const byEpoch = (values) => values.map((value, i) => [i + 1, value]);
+
+/** The lines of a curve: each arm's mean, thin ones of its runs where there are several, and of steps where logged. */
+function linesOf(curve, hidden) {
+  const lines = [];
+  curve.arms.forEach((arm, i) => {
+    if (hidden.has(i)) return;
+    report.runs.filter((run) => run.arm === i && run.steps && run.steps[curve.key]).forEach((run) =>
+      lines.push({arm: i, thin: true, points: run.steps.epoch.map((at, j) => [at, run.steps[curve.key][j]])}));
+    if (arm.runs.length > 1) arm.runs.forEach((run) => lines.push({arm: i, thin: true, points: byEpoch(run)}));
+    lines.push({arm: i, thin: false, points: byEpoch(arm.mean)});
+  });
+  return lines;
+}
+
+class Chart {
+  constructor(curve) {
+    this.curve = curve;
+    this.hidden = new Set();
+    this.epochs = Math.max(...curve.arms.map((arm) => arm.mean.length));
+    this.svg = makeSvg("svg", {class: "chart", tabindex: 0, role: "application",
+      "aria-label": `${curve.title} by epoch; arrow keys show the values`,
+      onpointermove: (event) => this.point(event), onpointerdown: (event) => this.point(event),
+      onpointerleave: () => this.show(null), onblur: () => this.show(null), onkeydown: (event) => this.key(event)});
+    this.tip = make("div", {class: "tip", hidden: "", "aria-live": "polite"});
+    this.element = make("figure", {"data-key": curve.key}, make("h3", {}, curve.title), this.svg, this.tip, this.values());
+    new ResizeObserver(() => this.draw()).observe(this.svg);
+  }
+
+  /** Means of all epochs, made when they are asked for. */
+  values() {
+    const details = make("details", {}, make("summary", {}, "Values"));
+    details.addEventListener("toggle", () => {
+      if (details.childElementCount > 1) return;
+      const epochs = Array.from({length: this.epochs}, (_, i) => i);
+      details.append(table(["epoch", ...report.arms.map((one) => one.arm)], epochs.map((epoch) =>
+        [String(epoch + 1), ...this.curve.arms.map((arm) => shown(arm.mean[epoch], this.curve.share))])));
+    });
+    return details;
+  }
+
+  draw() {
+    const width = this.svg.clientWidth || 420, height = this.svg.clientHeight || 250;
+    const [left, right, top, bottom] = [54, 10, 12, 36];
+    const lines = linesOf(this.curve, this.hidden);
+    const ys = lines.flatMap((line) => line.points.map((point) => point[1])).filter((y) => y !== null);
+    let low = Math.min(...ys), high = Math.max(...ys);
+    if (ys.length === 0) low = 0, high = 1;
+    if (low === high) low -= Math.abs(low) / 20 || 0.5, high += Math.abs(high) / 20 || 0.5;
+    const first = Math.min(1, ...lines.flatMap((line) => line.points.map((point) => point[0])));
+    const last = Math.max(this.epochs, first + 1);
+    this.x = (a) => left + (width - left - right) * (a - first) / (last - first);
+    this.y = (b) => height - bottom - (height - top - bottom) * (b - low) / (high - low);
+    const grid = ticks(low, high, 4).map((value) => [
+      makeSvg("line", {class: "grid", x1: left, x2: width - right, y1: this.y(value), y2: this.y(value)}),
+      makeSvg("text", {x: left - 8, y: this.y(value) + 4, "text-anchor": "end"},
+        this.curve.share ? `${Number((100 * value).toPrecision(4))} %` : shown(value))]);
+    const epochs = ticks(first, last, Math.min(8, width / 60)).filter((value) => Number.isInteger(value));
+    const below = epochs.map((value) =>
+      makeSvg("text", {x: this.x(value), y: height - bottom + 18, "text-anchor": "middle"}, String(value)));
+    this.over = makeSvg("g");
+    this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    this.svg.replaceChildren(...grid.flat(), ...below,
+      makeSvg("text", {x: width - right, y: height - 4, "text-anchor": "end"}, "epoch"),
+      ...lines.map((line) =>
+        makeSvg("path", {class: line.thin ? "thin" : "mean", d: pathOf(line.points, this.x, this.y), ...lineStyle(line.arm)})),
+      ...lines.filter((line) => !line.thin && line.points.length === 1 && line.points[0][1] !== null).map((line) =>
+        makeSvg("circle", {cx: this.x(1), cy: this.y(line.points[0][1]), r: 3.5, fill: lineStyle(line.arm).stroke})),
+      this.over);
+  }
+
+  point(event) {
+    const box = this.svg.getBoundingClientRect();
+    let best = 1;
+    for (let epoch = 2; epoch <= this.epochs; ++epoch)
+      if (Math.abs(box.left + this.x(epoch) - event.clientX) < Math.abs(box.left + this.x(best) - event.clientX)) best = epoch;
+    this.show(best);
+  }
+
+  key(event) {
+    const to = {ArrowLeft: (this.epoch ?? 2) - 1, ArrowRight: (this.epoch ?? 0) + 1, Home: 1, End: this.epochs}[event.key];
+    if (event.key === "Escape") this.show(null);
+    if (to === undefined) return;
+    event.preventDefault();
+    this.show(Math.min(Math.max(to, 1), this.epochs));
+  }
+
+  /** Shows the values of an epoch, or none. */
+  show(epoch) {
+    this.epoch = epoch;
+    this.tip.hidden = epoch === null;
+    this.over.replaceChildren();
+    if (epoch === null) return;
+    const most = 14, x = this.x(epoch);
+    const arms = this.curve.arms.map((arm, i) => ({...arm, i})).filter((arm) =>
+      !this.hidden.has(arm.i) && (arm.mean[epoch - 1] ?? null) !== null);
+    this.over.append(makeSvg("line", {class: "rule", x1: x, x2: x, y1: 12, y2: this.svg.clientHeight - 36}),
+      ...arms.map((arm) => makeSvg("circle", {cx: x, cy: this.y(arm.mean[epoch - 1]), r: 4, fill: lineStyle(arm.i).stroke})));
+    const spread = (arm) => (arm.sd[epoch - 1] === null ? "" :
+      ` ± ${this.curve.share ? (100 * arm.sd[epoch - 1]).toFixed(2) : shown(arm.sd[epoch - 1])}`);
+    this.tip.replaceChildren(make("strong", {}, `Epoch ${epoch}`),
+      ...arms.slice(0, most).map((arm) => make("div", {}, make("i", {style: `background: ${lineStyle(arm.i).stroke}`}),
+        make("span", {}, report.arms[arm.i].arm), make("b", {}, shown(arm.mean[epoch - 1], this.curve.share) + spread(arm)))),
+      arms.length > most ? `and ${arms.length - most} more` : "");
+    const room = this.svg.clientWidth - this.tip.offsetWidth;
+    this.tip.style.left = `${Math.max(0, x + 14 < room ? x + 14 : x - 14 - this.tip.offsetWidth)}px`;
+    this.tip.style.top = `${this.svg.getBoundingClientRect().top - this.element.getBoundingClientRect().top + 8}px`;
+  }
+}

@@ -1,0 +1,62 @@
+// What runs have come to: final figures, settings that differ, curves.
+
+/** "98.47 % ± 0.12" */
+function meanText(figure, {mean, sd}) {
+  if (mean === null) return "-";
+  const text = shown(mean, figure.share, figure.decimals);
+  if (sd === null || figure.decimals === 0) return text;
+  return `${text} ± ${((figure.share ? 100 : 1) * sd).toFixed(figure.decimals)}`;
+}
+
+function figuresSection() {
+  const figures = report.figure_names.filter((figure) =>
+    figure.title && report.arms.some((arm) => arm[figure.key].mean !== null));
+  const finished = (arm) => arm.runs.filter((run) => run.state === "finished").length;
+  const seeds = (arm) => (finished(arm) === arm.runs.length ? `${arm.runs.length}` : `${finished(arm)} of ${arm.runs.length}`);
+  const several = report.arms.some((arm) => arm.runs.length > 1);
+  const rows = report.arms.map((arm, i) => [
+    make("span", {}, swatch(i), " ", arm.arm), seeds(arm), ...figures.map((figure) => meanText(figure, arm[figure.key]))]);
+  const notes = report.arms.flatMap((arm) => arm.runs.filter((run) => run.state !== "finished").map((run) =>
+    make("p", {class: "note"}, `${arm.arm}, seed ${run.seed}: ${run.state}; its curves are below, it has no figures yet.`)));
+  return section("Figures", table(["", "seeds finished", ...figures.map((figure) => figure.title)], rows),
+    several ? make("p", {class: "note"}, "Mean over seeds ± standard deviation.") : null, notes);
+}
+
+function swatch(i) {
+  return make("i", {class: "swatch", style: `background: ${lineStyle(i).stroke}`, "aria-hidden": "true"});
+}
+
+/** The settings that are not the same in all arms; none if there is nothing to tell apart. */
+function settingsSection() {
+  const keys = Object.keys(report.settings);
+  if (report.arms.length < 2) return null;
+  if (keys.length === 0) return section("Settings that differ", make("p", {}, "The runs differ by their seeds alone."));
+  return section("Settings that differ", table(["", ...keys], report.arms.map((arm, i) => [
+    make("span", {}, swatch(i), " ", arm.arm), ...keys.map((key) => report.settings[key][i])])));
+}
+
+function curvesSection() {
+  if (report.curves.length === 0) return section("Curves", make("p", {}, "No epoch is complete yet."));
+  const charts = report.curves.map((curve) => new Chart(curve));
+  const legend = make("div", {class: "bar legend", role: "group", "aria-label": "Arms that are drawn"},
+    report.arms.map((arm, i) => make("button", {"aria-pressed": "true", onclick: (event) => {
+      const on = event.currentTarget.getAttribute("aria-pressed") !== "true";
+      event.currentTarget.setAttribute("aria-pressed", String(on));
+      for (const chart of charts) {
+        if (on) chart.hidden.delete(i);
+        else chart.hidden.add(i);
+        chart.show(null);
+        chart.draw();
+      }
+    }}, makeSvg("svg", {width: 26, height: 8, "aria-hidden": "true"},
+      makeSvg("line", {x1: 1, x2: 25, y1: 4, y2: 4, "stroke-width": 3, ...lineStyle(i)})), arm.arm)));
+  const seeds = report.arms.some((arm) => arm.runs.length > 1), steps = report.runs.find((run) => run.steps);
+  return section("Curves", report.arms.length > 1 ? legend : null,
+    make("div", {class: "charts"}, charts.map((chart) => chart.element)),
+    make("p", {class: "note"}, [
+      "Point at a curve, or choose it with Tab and use the arrow keys, to see its values.",
+      "Learning rates are those of an epoch's last step, gradient norms means over its steps, before clipping.",
+      seeds ? "A thick line is the mean over seeds, a thin one a seed." : "",
+      steps ? `The finest line has the steps${steps.steps.mean_of > 1 ? `, each point the mean of ${steps.steps.mean_of}` : ""}.` : ""]
+      .filter((text) => text).join(" ")));
+}

@@ -1,0 +1,162 @@
+#include "report_runs.h"
+
+#include "heed/analysis/model_cost.h"
+
+#include <filesystem>
+
+namespace heed::cli {
+
+namespace {
+
+/// What a report draws over epochs, besides what runs are compared by.
+struct ReportCurve {
+  CurveName curve;
+  const char* title;
+};
+constexpr std::array<ReportCurve, 7> report_curves{{
+    {curve_names[0], "Validation accuracy"},
+    {curve_names[1], "Validation loss"},
+    {curve_names[2], "Training loss"},
+    {curve_names[3], "Training accuracy"},
+    {{"lr", &EpochRecord::lr, false}, "Learning rate"},
+    {{"gradient_norm", &EpochRecord::gradient_norm, false}, "Gradient norm"},
+    {{"images_per_s", &EpochRecord::images_per_s, false}, "Images per second"},
+}};
+
+Json number_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
+
+/// {"mean": [...], "sd": [...], "runs": [[...], ...]}: lists have a value for each epoch, from 1.
+Json arm_curve(const ComparedArm& arm, const CurveName& curve) {
+  Json mean = Json::list(), deviation = Json::list(), runs = Json::list();
+  for (Index epoch = 1; epoch <= most_epochs({arm}); ++epoch) {
+    const Sample sample = sample_at(arm, epoch, curve);
+    mean.push_back(sample.count > 0 ? Json(sample.mean) : Json());
+    deviation.push_back(number_or_null(sample.deviation()));
+  }
+  for (const ComparedRun& run : arm.runs) {
+    Json& values = runs.push_back(Json::list());
+    for (const EpochRecord& record : run.history.epochs) values.push_back(number_or_null(record.*curve.value));
+  }
+  return Json::object({{"mean", mean}, {"sd", deviation}, {"runs", runs}});
+}
+
+/// A list of {"key", "title", "share", "arms": [arm_curve]}; curves that no run has are left out.
+Json curves_json(const std::vector<ComparedArm>& arms) {
+  Json curves = Json::list();
+  for (const auto& [curve, title] : report_curves) {
+    const auto has = [&, value = curve.value](const EpochRecord& record) { return (record.*value).has_value(); };
+    const bool any = std::any_of(arms.begin(), arms.end(), [&](const ComparedArm& arm) {
+      return std::any_of(arm.runs.begin(), arm.runs.end(), [&](const ComparedRun& run) {
+        return std::any_of(run.history.epochs.begin(), run.history.epochs.end(), has);
+      });
+    });
+    if (!any) continue;
+    Json& entry = curves.push_back(Json::object({{"key", curve.key}, {"title", title}, {"share", curve.share}}));
+    Json& of_arms = entry["arms"] = Json::list();
+    for (const ComparedArm& arm : arms) of_arms.push_back(arm_curve(arm, curve));
+  }
+  return curves;
+}
+
+/// {"mean_of": K, "epoch": [...], "loss": [...], "lr": [...], "gradient_norm": [...]}: means of K steps each, as few as
+/// make no more than 400 points; "epoch" is where they end. Null where no steps are logged or no epoch is complete.
+Json steps_json(const RunHistory& history) {
+  constexpr std::size_t most = 400;
+  const std::vector<StepRecord>& steps = history.steps;
+  if (steps.empty() || history.epochs.empty()) return {};
+  const EpochRecord& last = history.epochs.back();
+  const double per_epoch = static_cast<double>(last.step) / static_cast<double>(last.epoch);
+  const std::size_t bucket = (steps.size() + most - 1) / most;
+  Json json = Json::object({{"mean_of", bucket}});
+  for (std::size_t first = 0; first < steps.size(); first += bucket) {
+    const std::span part(steps.data() + first, std::min(bucket, steps.size() - first));
+    json["epoch"].push_back(static_cast<double>(part.back().step) / per_epoch);
+    const auto add = [&](const char* key, std::optional<double> StepRecord::*value) {
+      std::vector<double> values;
+      for (const StepRecord& step : part)
+        if (step.*value) values.push_back(*(step.*value));
+      json[key].push_back(values.empty() ? Json() : Json(sample_of(values).mean));
+    };
+    add("loss", &StepRecord::loss);
+    add("lr", &StepRecord::lr);
+    add("gradient_norm", &StepRecord::gradient_norm);
+  }
+  return json;
+}
+
+/// A JSON file of a run; null where it has none.
+Json json_file(const std::string& path) {
+  if (!std::filesystem::exists(path)) return {};
+  try {
+    return Json::parse(read_file(path));
+  } catch (const Error& error) {
+    fail("{}: {}", path, error.what());
+  }
+}
+
+/// The run's init.json, of whose tensors the number of those with each status is left.
+Json init_of_run(const RunPaths& paths) {
+  Json init = json_file(paths.init());
+  if (!std::filesystem::exists(paths.init())) return init;
+  try {
+    std::map<std::string, Index> count;
+    for (const auto& [name, tensor] : init.at("tensors").entries()) ++count[tensor.at("status").text()];
+    Json& tensors = init["tensors"] = Json::object();
+    for (const auto& [status, number] : count) tensors[status] = number;
+  } catch (const Error& error) {
+    fail("{}: {}", paths.init(), error.what());
+  }
+  return init;
+}
+
+}  // namespace
+
+Json runs_json(const std::vector<ComparedArm>& arms) {
+  std::vector<TableArm> tables;
+  Json runs = Json::list(), names = Json::list(), settings = Json::object();
+  for (std::size_t i = 0; i < arms.size(); ++i) {
+    tables.push_back(arms[i].table());
+    for (const ComparedRun& run : arms[i].runs) {
+      const RunPaths paths(run.directory);
+      runs.push_back(Json::object({{"directory", run.directory},
+                                   {"arm", i},
+                                   {"seed", run.seed()},
+                                   {"config", read_file(paths.config())},
+                                   {"environment", json_file(paths.environment())},
+                                   {"init", init_of_run(paths)},
+                                   {"steps", steps_json(run.history)}}));
+    }
+  }
+  for (const FigureName& figure : figure_names)
+    names.push_back(Json::object({{"key", figure.key},
+                                  {"title", figure.title ? Json(figure.title) : Json()},
+                                  {"share", figure.share},
+                                  {"decimals", figure.decimals}}));
+  for (const auto& [key, values] : differing_settings(arms)) settings[key] = Json(values);
+  Json json = arms_json(tables);
+  json["figure_names"] = std::move(names);
+  json["settings"] = std::move(settings);
+  json["curves"] = curves_json(arms);
+  json["runs"] = std::move(runs);
+  return json;
+}
+
+Json cost_of_run(const RunPaths& paths) {
+  Json cost = json_file(paths.cost());
+  if (!std::filesystem::exists(paths.cost())) return cost;
+  try {
+    for (const char* convention : {"contractions", "all"}) {
+      Json layers = Json::list();
+      for (Json layer : cost.at(convention).at("layers").items()) {
+        layer["block"] = BlockName(layer.at("name").text()).number;
+        layers.push_back(std::move(layer));
+      }
+      cost[convention]["layers"] = std::move(layers);
+    }
+  } catch (const Error& error) {
+    fail("{}: {}", paths.cost(), error.what());
+  }
+  return cost;
+}
+
+}  // namespace heed::cli
