@@ -66,7 +66,7 @@ void add_backward(const std::vector<TraceEntry>& trace, std::vector<OperationCos
       if (!x.wanted) continue;
       const bool joins = gradients.begin(x);
       add_traffic(operation.backward, x, joins ? 2 : 1);
-      if (joins) operation.cost.backward.add += x.elements;
+      if (joins) operation.cost.backward.add += entry.cost.joins < 0 ? x.elements : entry.cost.joins;
     }
   }
 }

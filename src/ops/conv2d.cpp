@@ -77,6 +77,7 @@ Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& grid) {
 
   Cost cost = linear_cost(images * places, taps, outputs, static_cast<bool>(bias), false, tape.wanted(x));
   if (tape.wanted(x)) cost.backward += images * kernels::scatter_windows_counts(w);
+  cost.joins = 0;  // dx is added up in place
 
   const Matrix<T> W(tape.memory(outputs * taps), outputs, taps);  // arranged as windows are
   const Index work = strips.rows * w.out_width() * taps * outputs / 8;
@@ -135,6 +136,7 @@ Var<T> depthwise_conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& gr
   cost.backward = images * kernels::depthwise_weight_gradient_counts(w) + Counts{.add = (images - 1) * taps * channels};
   if (bias) cost.backward += kernels::column_sums_counts(images * places, channels);
   if (tape.wanted(x)) cost.backward += images * kernels::depthwise_backward_counts(w);
+  cost.joins = 0;  // dx is added up in place
   cost.forward_contractions = images * product_contractions(places, channels, taps);
   cost.backward_contractions = (tape.wanted(x) ? 2 : 1) * cost.forward_contractions;
 

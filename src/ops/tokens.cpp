@@ -100,8 +100,10 @@ Var<T> select_token(Var<T> x, Index token) {
   require(xs.rank() == 3 && token >= 0 && token < xs[1], "[select_token] x has shape {}; it has no token {}", xs,
           token);
   const Index images = xs[0], width = xs[2], row = xs[1] * width;
+  Cost cost;
+  cost.joins = images * width;
   return tape.record(
-      {"select_token", {}}, Shape{images, width}, {x},
+      {"select_token", cost}, Shape{images, width}, {x},
       [=](T* y) {
         for (Index image = 0; image < images; ++image) {
           const T* const from = x.data() + image * row + token * width;
@@ -124,8 +126,10 @@ Var<T> skip_tokens(Var<T> x, Index count) {
   require(xs.rank() == 3 && count >= 0 && count <= xs[1], "[skip_tokens] x has shape {}; {} tokens cannot be left out",
           xs, count);
   const Index images = xs[0], from = xs[1] * xs[2], to = (xs[1] - count) * xs[2];
+  Cost cost;
+  cost.joins = images * to;
   return tape.record(
-      {"skip_tokens", {}}, Shape{images, xs[1] - count, xs[2]}, {x},
+      {"skip_tokens", cost}, Shape{images, xs[1] - count, xs[2]}, {x},
       [=](T* y) {
         for (Index image = 0; image < images; ++image)
           std::copy_n(x.data() + (image + 1) * from - to, to, y + image * to);

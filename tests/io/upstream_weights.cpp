@@ -10,7 +10,6 @@
 #include <deque>
 
 using namespace heed;
-using namespace heed::test;
 
 namespace {
 

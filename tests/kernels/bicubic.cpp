@@ -121,4 +121,16 @@ BOOST_AUTO_TEST_CASE(axes_and_channels_are_apart) {
   }
 }
 
+// From two cells to four: centres at -1/4, 1/4, 3/4 and 5/4 of the way from the first to the second.
+BOOST_AUTO_TEST_CASE(bilinear_by_hand) {
+  const std::vector<double> x{1, 5};
+  std::vector<double> y(4);
+  kernels::bilinear({1, 2}, Matrix(x.data(), 2, 1), {1, 4}, Matrix(y.data(), 4, 1));
+  check_near(y, {1, 2, 4, 5});
+  const std::vector<double> grid = random_grid(9 * 2);
+  std::vector<double> same(18);
+  kernels::bilinear({3, 3}, Matrix(grid.data(), 9, 2), {3, 3}, Matrix(same.data(), 9, 2));
+  check_near(same, grid);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -42,6 +42,8 @@ struct Cost {
   Counts forward_contractions, backward_contractions;
   Index attention_exp = 0;  ///< exponentials of an attention mechanism's forward pass
   Index distances = 0;      ///< terms |a - b| of l1 distances in the forward pass
+  Index joins = -1;  ///< numbers of an operand's gradient that an operation adds to where another use has made one, on
+                     ///< top of what it counts; -1: all of them
 
   Cost& operator+=(const Cost& b) {
     forward += b.forward, backward += b.backward;
@@ -51,7 +53,7 @@ struct Cost {
   }
   friend Cost operator+(Cost a, const Cost& b) { return a += b; }
   friend Cost operator*(Index n, const Cost& b) {
-    return {n * b.forward, n * b.backward, n * b.forward_contractions, n * b.backward_contractions,
+    return {n * b.forward,       n * b.backward, n * b.forward_contractions, n * b.backward_contractions,
             n * b.attention_exp, n * b.distances};
   }
 };
