@@ -76,7 +76,7 @@ class Soft : public MechanismBase<Soft> {
             {{"ratio", "2"}, {"inverse_grad", "implicit"}},
             {{"ratio", "2"}, {"inverse_grad", "implicit"}, {"normalize", "inverse"}},
             {{"ratio", "2"}, {"landmark_act", "true"}, {"iterations", "6"}, {"ridge", "0.1"}},
-            {{"ratio", "2"},
+            {{"ratio", "1"},
              {"sampling", "conv"},
              {"landmark_act", "true"},
              {"iterations", "5"},
