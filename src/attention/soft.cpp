@@ -96,7 +96,8 @@ class Soft : public MechanismBase<Soft> {
 
   MechanismTraits traits() const override {
     const bool exact_gradient = kernel == Kernel::exact || inverse_grad == InverseGradient::unrolled;
-    return {.inverts = kernel == Kernel::nystrom,
+    return {.beside_map = vconv > 0,
+            .inverts = kernel == Kernel::nystrom,
             .qk_norm = false,
             .surrogate = exact_gradient ? "" : "through A^+ by -X^T dX X^T, the derivative once X has converged"};
   }
