@@ -219,7 +219,8 @@ std::string shell_word(const std::string& text) {
 Experiment experiment_of(const Arguments& a) {
   require(!a.file.empty() || a.resume || !a.images.empty(),
           "train: no experiment was given; expected FILE, --images DIR, or --resume to continue --run");
-  if (a.images.empty()) return load_experiment(a.file.empty() ? RunPaths(a.run).config() : a.file, a.sets);
+  if (a.images.empty())
+    return a.file.empty() ? load_recorded(RunPaths(a.run).config(), a.sets) : load_experiment(a.file, a.sets);
   const std::string file = a.file.empty() ? "experiments/images.toml" : a.file;
   OwnImages own = own_images(a.images, a.file.empty());
   own.sets.insert(own.sets.end(), a.sets.begin(), a.sets.end());

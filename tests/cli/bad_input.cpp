@@ -93,7 +93,9 @@ BOOST_FIXTURE_TEST_CASE(configurations, Training) {
   refuse_set("attention.mechanism=sotfmax", {"unknown mechanism 'sotfmax'; did you mean 'softmax'?"});
   refuse_set("attention.casual=true",
              {"--set: no mechanism of this model has an option 'casual'; did you mean 'causal'?"});
-  refuse_set("attention.causal=perhaps", {"[softmax] causal is 'perhaps'; expected true or false"});
+  refuse_set("attention.causal=perhaps", {"--set: [softmax] causal is 'perhaps'; expected true or false"});
+  refuse_set("attention.mechansim=sima",
+             {"--set: no mechanism of this model has an option 'mechansim'; did you mean 'mechanism'?"});
   refuse_set("train.batch=113", {"112 training images do not fill one batch of 113"});
   refuse_set("data.validation=132", {"data.validation sets 132 of 132 training images aside"});
   refuse_set("data.limit=15", {"15 training images do not fill one batch of 16"});
@@ -103,6 +105,16 @@ BOOST_FIXTURE_TEST_CASE(configurations, Training) {
   refuse_set("data.mean=[0.1, 0.2]", {"[data] mean lists 2 values"});
   refuse_set("base=none.toml", {"base 'none.toml' does not exist"});
   refuse_set("data.path=" + run, {run});
+  const std::string right = read_file(file);
+  const auto lines = std::count(right.begin(), right.end(), '\n');
+  const auto refuse_lines = [&](const std::string& added, Index at, const std::string& error) {
+    heed::write_file(file, right + added);
+    refuse({}, {fmt::format("{}:{}: {}", file, lines + at, error)});
+  };
+  refuse_lines("[attention]\nmechanism = \"sima\"\nscale = \"abc\"\n", 3, "[sima] scale is ");
+  refuse_lines("[attention]\nmechanism = \"pointwise\"\nalpha = 2\n", 3, "[pointwise] alpha is 2; expected 0 to 1");
+  refuse_lines("[attention]\nmechanism = \"sima\"\norder = \"auto\"\n[attention.sima]\norder = \"aouto\"\n", 5,
+               "[sima] order is 'aouto'; did you mean 'auto'?");
   heed::write_file(file, "[model]\nimage = 8\ndimm = 3\n");
   refuse({}, {file + ":3: unknown key 'model.dimm'; did you mean 'model.dim'?"});
   heed::write_file(file, "[model\n");

@@ -133,7 +133,7 @@ BOOST_FIXTURE_TEST_CASE(mixed_sizes_are_resized_by_the_loader, Tree) {
   DataConfig config;
   config.mean = config.std = {};
   config.resize = true;
-  Loader<double> loader(*data, all_images(4), config, size, 4, 1, false);
+  Loader<double> loader(*data, all_images(4), config, {size, 4, 1, false});
   loader.start(0);
   const Batch<double>& batch = *loader.next();
   const Image converted = convert(pattern({1, 9, 4}, 0), size), kept = pattern(size, 59);
