@@ -30,7 +30,7 @@ std::size_t width(const std::string& text) {
 std::string fitted_line(const std::string& text, std::size_t columns) {
   if (width(text) <= columns) return text;
   const Line line(text);
-  const std::size_t hang = line.hang > columns / 2 ? line.lead : line.hang;
+  const std::size_t hang = line.hang > columns * 2 / 3 ? line.lead : line.hang;
   std::string begin(hang, ' ');
   if (text.compare(hang, 2, "# ") == 0) begin += "# ";
   std::string done, current = text.substr(0, hang), word;

@@ -101,6 +101,16 @@ BOOST_FIXTURE_TEST_CASE(files_that_cannot_be_read_do_not_silence_the_others, Tra
   BOOST_TEST(std::count(result.err.begin(), result.err.end(), '\n') == 2);
 }
 
+// A name may hold what a terminal would obey.
+BOOST_FIXTURE_TEST_CASE(names_are_printed_without_control_characters, Trained) {
+  const std::string red = *this / "\033[31mred.png";
+  write_image(red, pattern({1, 8, 8}, 3));
+  for (const std::string& printed : {output_of({"predict", run, red}), output_of({"maps", run, red})}) {
+    BOOST_TEST(printed.find('\033') == std::string::npos);
+    check_contains(printed, {"\\x1b[31mred"});
+  }
+}
+
 BOOST_AUTO_TEST_CASE(evaluation_that_does_not_arrive_is_an_error) {
   const Trained trained;
   const std::string line = program() + " eval " + trained.run + " >/dev/full";
