@@ -76,7 +76,7 @@ class Soft : public MechanismBase<Soft> {
             {{"ratio", "2"}, {"inverse_grad", "implicit"}},
             {{"ratio", "2"}, {"inverse_grad", "implicit"}, {"normalize", "inverse"}},
             {{"ratio", "2"}, {"landmark_act", "true"}, {"iterations", "6"}, {"ridge", "0.1"}},
-            {{"ratio", "2"},
+            {{"ratio", "1"},
              {"sampling", "conv"},
              {"landmark_act", "true"},
              {"iterations", "5"},
@@ -96,7 +96,8 @@ class Soft : public MechanismBase<Soft> {
 
   MechanismTraits traits() const override {
     const bool exact_gradient = kernel == Kernel::exact || inverse_grad == InverseGradient::unrolled;
-    return {.inverts = kernel == Kernel::nystrom,
+    return {.beside_map = vconv > 0,
+            .inverts = kernel == Kernel::nystrom,
             .qk_norm = false,
             .surrogate = exact_gradient ? "" : "through A^+ by -X^T dX X^T, the derivative once X has converged"};
   }

@@ -10,11 +10,11 @@ namespace heed::cli {
 namespace {
 
 /// How a line is made up.
-struct Line {
+struct LineLayout {
   std::size_t lead;  ///< spaces it begins with
   std::size_t hang;  ///< where its last column of text begins; `lead` if it has one column
 
-  explicit Line(const std::string& text) : lead(std::min(text.find_first_not_of(' '), text.size())), hang(lead) {
+  explicit LineLayout(const std::string& text) : lead(std::min(text.find_first_not_of(' '), text.size())), hang(lead) {
     for (std::size_t gap = lead; (gap = text.find("  ", gap)) != text.npos;) {
       gap = std::min(text.find_first_not_of(' ', gap), text.size());
       if (gap < text.size()) hang = gap;
@@ -23,20 +23,20 @@ struct Line {
 };
 
 /// Columns of UTF-8 text; bytes 10xxxxxx go on with a character.
-std::size_t width(const std::string& text) {
+std::size_t text_width(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
 std::string fitted_line(const std::string& text, std::size_t columns) {
-  if (width(text) <= columns) return text;
-  const Line line(text);
+  if (text_width(text) <= columns) return text;
+  const LineLayout line(text);
   const std::size_t hang = line.hang > columns * 2 / 3 ? line.lead : line.hang;
   std::string begin(hang, ' ');
   if (text.compare(hang, 2, "# ") == 0) begin += "# ";
   std::string done, current = text.substr(0, hang), word;
   bool fresh = true;  // has the current line no word yet?
   for (std::istringstream words(text.substr(hang)); words >> word; fresh = false) {
-    if (!fresh && width(current) + 1 + width(word) > columns) {
+    if (!fresh && text_width(current) + 1 + text_width(word) > columns) {
       done += current + "\n";
       current = begin;
       fresh = true;
@@ -67,7 +67,7 @@ std::string joined(const std::string& text) {
   std::string result;
   std::size_t hang = std::string::npos;  // of a line that the next may go on with
   for_lines(text, [&](const std::string& raw) {
-    const Line line(raw);
+    const LineLayout line(raw);
     if (line.lead == hang && line.lead < raw.size() && line.hang == line.lead)
       result.back() = ' ', result += raw.substr(line.lead);
     else

@@ -261,7 +261,7 @@ Experiment load_overridden(const std::string& path, const std::vector<Override>&
   return loader.experiment;
 }
 
-static Experiment load(const std::string& path, const std::vector<std::string>& sets, bool recorded) {
+static Experiment load_file(const std::string& path, const std::vector<std::string>& sets, bool recorded) {
   std::vector<toml::table> documents;
   for (const std::string& set : sets) documents.push_back(parse_set(set));
   const toml::node* base = nullptr;
@@ -280,11 +280,11 @@ static Experiment load(const std::string& path, const std::vector<std::string>& 
 }
 
 Experiment load_experiment(const std::string& path, const std::vector<std::string>& sets) {
-  return load(path, sets, /*recorded=*/false);
+  return load_file(path, sets, /*recorded=*/false);
 }
 
 Experiment load_recorded(const std::string& path, const std::vector<std::string>& sets) {
-  return load(path, sets, /*recorded=*/true);
+  return load_file(path, sets, /*recorded=*/true);
 }
 
 }  // namespace heed

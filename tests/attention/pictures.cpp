@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_SUITE(pictures)
 BOOST_AUTO_TEST_CASE(maps_are_what_multiplies_v) {
   for_each_variant(
       [](const std::string& label, const Mechanism& mechanism, const OptionValues& options, const Tensors& x) {
-        if (!mechanism.traits().map) return;
+        if (!mechanism.traits().map || mechanism.traits().beside_map) return;
         BOOST_TEST_CONTEXT(label) {
           const Tensors results = run_mechanism<double>(mechanism.name(), options, x, grid);
           if (mechanism.traits().map_axes == MapAxes::tokens)

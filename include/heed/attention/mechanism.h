@@ -203,6 +203,7 @@ struct MechanismTraits {
   bool map = true;  ///< does it have an attention map, the matrix that multiplies v?
   MapAxes map_axes = MapAxes::tokens;
   bool identity = false;    ///< is the identity a part of that map, as in A + I?
+  bool beside_map = false;  ///< is the output more than map times v, as where a convolution of v is added?
   bool inverts = false;     ///< does it invert a matrix (Mechanism::inverted)?
   bool qk_norm = true;      ///< may its queries and keys be normalised?
   bool cross = false;       ///< may there be another number of keys than queries in a model?
