@@ -5,6 +5,7 @@
 #include "heed/base/suggest.h"
 
 #include <CLI/CLI.hpp>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <type_traits>
@@ -98,7 +99,9 @@ void Command::option(const std::string& name, Destination into, const std::strin
                       ? CLI::Range(least, most)
                       : CLI::Range(static_cast<Index>(least), static_cast<Index>(most)));
   }
-  if (!rules.one_of.empty()) option->check(CLI::IsMember(rules.one_of));
+  // Spaces, so that a long list can be broken.
+  if (!rules.one_of.empty())
+    option->check(CLI::IsMember(rules.one_of).description(fmt::format("{{{}}}", fmt::join(rules.one_of, ", "))));
   if (rules.commas) option->delimiter(',');
   // Otherwise a list swallows the words after its first value.
   if (rules.one_each) option->type_size(1)->allow_extra_args(false);

@@ -103,6 +103,7 @@ class SweepReader {
       while (advance(place));
     }
     require_used(cells, source_, common_);
+    if (const toml::table* const grid = document_["grid"].as_table()) require_used(cells, source_, *grid);
     for (const toml::table& set : sets_) require_used(cells, from_sets, set);
     require_different(cells);
     return cells;
@@ -237,7 +238,7 @@ class SweepReader {
     toml::table combination, own;
     if (arm.key) own = *document_.get("arms")->as_table()->get(arm.key->str())->as_table();
     for (std::size_t i = 0; i < axes_.size(); ++i) insert(combination, axes_[i].path, (*axes_[i].values)[place[i]]);
-    std::vector<Override> overrides{{source_, &common_, true}, {source_, &own}, {source_, &combination}};
+    std::vector<Override> overrides{{source_, &common_, true}, {source_, &own}, {source_, &combination, true}};
     for (const toml::table& set : sets_) overrides.push_back({from_sets, &set, true});
     SweepCell cell{name_of(arm, place), load_overridden(arm.base, overrides)};
     const std::vector<Index> seeds = seeds_.empty() ? std::vector{cell.seed()} : seeds_;

@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(help_fits_80_columns) {
   };
   // A long meaning goes on below itself.
   BOOST_TEST(begins("              variant = full       where keys"));
-  BOOST_TEST(begins(std::string(35, ' ') + "conv)"));
+  BOOST_TEST(begins(std::string(35, ' ') + "simple, conv)"));
 }
 
 BOOST_AUTO_TEST_CASE(the_probes_contract) {

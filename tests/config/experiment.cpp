@@ -152,8 +152,8 @@ BOOST_AUTO_TEST_CASE(options_of_a_mechanism_need_a_block_with_it) {
              ":10: 'attention.sima': no block has this mechanism; expected one of softmax");
   BOOST_TEST(error("[attention]\nmechanism = \"sima\"\n[attention.simma]\nscale = 2\n") ==
              ":12: 'attention.simma': no block has this mechanism; did you mean 'sima'?");
-  BOOST_TEST(set_error("attention.soft.ratio=2") ==
-             "--set: 'attention.soft': no block has this mechanism; expected one of softmax");
+  BOOST_TEST(set_error("attention.aft.rank=2") ==
+             "--set: 'attention.aft': no block has this mechanism; expected one of softmax");
   const Experiment both = load(tiny + "[attention.sima]\nscale = 2\n", {"attention.mechanism=[\"sima\",\"soft\"]"});
   BOOST_TEST(both.attention.per_mechanism.at("sima").at("scale").text == "2");
 

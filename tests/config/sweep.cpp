@@ -114,6 +114,10 @@ BOOST_AUTO_TEST_CASE(options_of_a_mechanism_that_some_experiment_has) {
   BOOST_TEST(error(files() + "[attention.soft]\nratio = 2\n") ==
              ":2: 'attention.soft': no experiment of this sweep has this mechanism");
   BOOST_TEST(error(base() + "[grid]\nattention.sima.scale = [1, 2]\n") ==
+             ":3: 'attention.sima': no experiment of this sweep has this mechanism");
+  BOOST_TEST(names(base() + "[grid]\nattention.mechanism = [\"sima\", \"softmax\"]\nattention.sima.scale = [2]\n") ==
+             "mechanism=sima:scale=2 1, mechanism=softmax:scale=2 1");
+  BOOST_TEST(error(base() + "[arms.a]\nattention.sima.scale = 2\n") ==
              ":3: 'attention.sima': no block has this mechanism; expected one of softmax");
 }
 
