@@ -113,8 +113,7 @@ class TrainProgress : public TrainObserver {
 
   void out_of_patience(Index epoch) override {
     clear();
-    std::cout << fitted(
-        fmt::format("stopped after epoch {}: validation was no better for as long as train.patience allows\n", epoch));
+    std::cout << fmt::format("stopped after epoch {} by train.patience: validation became no better\n", epoch);
   }
 
   void test(const Evaluation& t) override {
@@ -234,8 +233,8 @@ Experiment experiment_of(const TrainArguments& a) {
   const std::string file = a.file.empty() ? "experiments/images.toml" : a.file;
   OwnImages own = own_images(a.images, a.file.empty());
   own.sets.insert(own.sets.end(), a.sets.begin(), a.sets.end());
-  std::cout << fmt::format("{}: {}\nthe same in full: {} train {}", a.images, own.found, program_name(),
-                           shell_word(file));
+  std::cout << fitted(fmt::format("{}: {}\n", a.images, own.found))
+            << fmt::format("the same in full: {} train {}", program_name(), shell_word(file));
   if (!a.run.empty()) std::cout << " --run " << shell_word(a.run);
   for (const std::string& set : own.sets) std::cout << " --set " << shell_word(set);
   std::cout << std::endl;
