@@ -1,5 +1,6 @@
 // Images by number, images unlike the training set's, files that cannot be read, and one's own images in one command.
 #include "support/cli.h"
+#include "support/lines.h"
 
 #include "heed/data/image_write.h"
 #include "support/images.h"
@@ -119,8 +120,9 @@ BOOST_AUTO_TEST_CASE(evaluation_that_does_not_arrive_is_an_error) {
 
 BOOST_FIXTURE_TEST_CASE(ones_own_images_in_one_command, OwnImages) {
   const std::string printed = output_of(train({"--set", "train.epochs=2", "--set", "train.batch=4"}));
-  check_contains(printed, {"2 classes, 'dim', 'lit'", "44 images to train on, 4 to validate with, 12 to test", "grey",
-                           "the same in full: ", "--set model.classes=2", "test accuracy"});
+  check_contains(in_one_line(printed),
+                 {"2 classes, 'dim', 'lit'", "44 images to train on, 4 to validate with, 12 to test", "grey",
+                  "the same in full: ", "--set model.classes=2", "test accuracy"});
   const Experiment x = load_experiment(run + "/config.toml");
   BOOST_TEST(x.data.name == "folder");
   BOOST_TEST(x.data.path == tree);
