@@ -63,10 +63,19 @@ class Loader {
             const std::string& base_where);
 
   // One more document, which overrides those before.
-  void add(Source source, toml::table document) { documents_.push_back({std::move(source), std::move(document)}); }
+  void add(const Override& one) { documents_.push_back({one.source, *one.document, one.may_hold_unused, {}}); }
+
+  // Lets the documents so far hold options of mechanisms that no block has.
+  void allow_unused() {
+    for (Document& document : documents_) document.may_hold_unused = true;
+  }
 
   // Gives the experiment what the documents say.
   void apply();
+
+  // Refuses options of a mechanism that no block has. A file may leave those behind that its base wrote for the base's
+  // own mechanism: they are dropped.
+  void drop_unused();
 
   // Names the keys that have no default and were never written, and those that mean nothing here and were.
   void require_complete(const std::string& path) const;
@@ -85,6 +94,8 @@ class Loader {
   struct Document {
     Source source;
     toml::table table;
+    bool may_hold_unused;
+    std::vector<std::string> mechanisms;  // that the model has by this document and those before
   };
   std::vector<Document> documents_;
   std::map<std::string, std::string> written_;  // where a key was written last
@@ -172,7 +183,24 @@ void Loader::apply(const Source& source, const toml::table& document) {
 void Loader::apply() {
   for (const Document& document : documents_)
     if (const auto* family = document.table["model"]["family"].as_string()) experiment.model.family = family->get();
-  for (const Document& document : documents_) apply(document.source, document.table);
+  for (Document& document : documents_) {
+    apply(document.source, document.table);
+    document.mechanisms = experiment.attention.mechanism;
+  }
+}
+
+void Loader::drop_unused() {
+  const auto has = [](const std::vector<std::string>& names, std::string_view name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  const std::vector<std::string>& used = experiment.attention.mechanism;
+  for (const Document& document : documents_)
+    for_mechanism_tables(document.table, [&](const toml::key& key) {
+      require(document.may_hold_unused || has(document.mechanisms, key.str()) || has(used, key.str()),
+              "{}: {}: no block has this mechanism{}", document.source.at(key),
+              in_quotes(fmt::format("attention.{}", key.str())), suggestion(key.str(), used));
+    });
+  std::erase_if(experiment.attention.per_mechanism, [&](const auto& own) { return !has(used, own.first); });
 }
 
 void Loader::require_complete(const std::string& path) const {
@@ -215,58 +243,25 @@ void Loader::read(const std::string& path, std::vector<std::string> chain, const
             "{}: base {} leads back to a file that is based on it", where, in_quotes(next));
     read(next, chain, nullptr, "");
   }
-  add(source, std::move(document));
+  add({source, &document});
 }
 
 }  // namespace
 
-toml::table parse_set(const std::string& set) {
-  const std::size_t equals = set.find('=');
-  const std::string key = set.substr(0, equals);
-  const bool plain = std::all_of(key.begin(), key.end(), [](unsigned char c) {
-    return c < 128 && (std::isalnum(c) || c == '_' || c == '-' || c == '.');
-  });
-  require(equals != std::string::npos && plain && !key.empty(), "--set {}: expected table.key=value", in_quotes(set));
-  const std::string value = set.substr(equals + 1);
-  try {
-    // A line break would let the value bring keys of its own.
-    if (value.find('\n') == std::string::npos) return parse_toml(key + " = " + value);
-  } catch (const NoToml&) {
-    // It is text, then.
-  }
-  try {
-    return parse_toml(key + " = " + toml_text(value));
-  } catch (const NoToml& error) {
-    fail("--set {}: not valid TOML: {}", in_quotes(set), error.reason);
-  }
-}
-
-std::string find_base(const std::string& file, const std::string& base) {
-  const std::filesystem::path beside = std::filesystem::path(file).parent_path() / base;
-  std::error_code error;
-  return std::filesystem::exists(beside, error) ? beside.string() : find_installed(base);
-}
-
-void require_base(const std::string& where, const std::string& base) {
-  std::error_code error;
-  require(
-      std::filesystem::exists(base, error),
-      "{}: base {} does not exist: not beside the file, in the working directory, or among the files that came with "
-      "heed",
-      where, in_quotes(base));
-}
-
-Experiment load_overridden(const std::string& path, const std::vector<Override>& overrides, const toml::node* base) {
+Experiment load_overridden(const std::string& path, const std::vector<Override>& overrides, const toml::node* base,
+                           bool recorded) {
   Loader loader;
   loader.read(find_installed(path), {}, base, "--set");
-  for (const Override& one : overrides) loader.add(one.source, *one.document);
+  if (recorded) loader.allow_unused();
+  for (const Override& one : overrides) loader.add(one);
   loader.apply();
+  loader.drop_unused();
   loader.require_complete(path);
   loader.fill_in();
   return loader.experiment;
 }
 
-Experiment load_experiment(const std::string& path, const std::vector<std::string>& sets) {
+static Experiment load_file(const std::string& path, const std::vector<std::string>& sets, bool recorded) {
   std::vector<toml::table> documents;
   for (const std::string& set : sets) documents.push_back(parse_set(set));
   const toml::node* base = nullptr;
@@ -275,13 +270,21 @@ Experiment load_experiment(const std::string& path, const std::vector<std::strin
     if (const toml::node* node = document.get("base")) base = node;
     overrides.push_back({{"--set", false}, &document});
   }
-  const Experiment experiment = load_overridden(path, overrides, base);
+  const Experiment experiment = load_overridden(path, overrides, base, recorded);
   try {
     validate(experiment);
   } catch (const Error& error) {
     fail("{}: {}", path, error.what());
   }
   return experiment;
+}
+
+Experiment load_experiment(const std::string& path, const std::vector<std::string>& sets) {
+  return load_file(path, sets, /*recorded=*/false);
+}
+
+Experiment load_recorded(const std::string& path, const std::vector<std::string>& sets) {
+  return load_file(path, sets, /*recorded=*/true);
 }
 
 }  // namespace heed
