@@ -106,7 +106,28 @@ LIBRARY := $(filter-out $(PROGRAM),$(SOURCES))
 TESTS   := $(filter-out tests/core.cpp,$(wildcard tests/*.cpp tests/*/*.cpp))
 # What makes models and runs them, with no system around it: no files, no POSIX, no zlib, oneTBB or decoders.
 CORE    := $(wildcard $(patsubst %,src/%/*.cpp,base cost kernels attention tape ops nn)) $(patsubst %,src/config/%.cpp,keys validate)
-objects  = $(patsubst %.cpp,$(BUILD)/%.o,$(1))
+
+# Time goes into the loops of kernels, mechanisms and operations, into sums over gradients, and into what is done to
+# images: these are compiled with -O3, one by one. What calls them is compiled with -Og, eight files of a folder at a
+# time, since half of its time goes into what they all include; such files cannot each have a name of their own that
+# another has, too. Compiled one by one are also files with flags or a malloc of their own, and the tests of mechanisms,
+# so that who adds one need not know the others.
+HOT      := $(wildcard $(patsubst %,src/%/*.cpp,kernels attention ops)) $(patsubst %,src/%.cpp,train/step \
+              train/optimizer data/augment data/convert data/image data/mix data/normalise data/randaugment \
+              bench/instructions bench/limit_loops bench/mechanism_cases analysis/newton_residual checks/adder_cases)
+ALONE    := $(HOT) $(patsubst %,src/%.cpp,train/commit cli/report_page cli/cpu) \
+              $(wildcard tests/*.cpp tests/attention/*.cpp) tests/train/memory.cpp
+
+# The objects of source files. Eight files of src/nn become src/nn/1.o, the next src/nn/2.o: MEMBERS_ of it has their names.
+objects  = $(patsubst %.cpp,$(BUILD)/%.o,$(filter $(ALONE),$(1))) $(foreach folder,$(sort $(dir $(1))),$(call \
+             eights,$(BUILD)/$(folder),$(filter-out $(ALONE),$(filter $(wildcard $(folder)*.cpp),$(1)))))
+eights   = $(if $(2),$(eval TOGETHER += $(1)$(words $(IN_$(1)) 1).o)$(eval IN_$(1) += x)$(eval \
+             MEMBERS_$(lastword $(TOGETHER)) := $(wordlist 1,8,$(2)))$(lastword $(TOGETHER)) $(call \
+             eights,$(1),$(wordlist 9,$(words $(2)),$(2))))
+CORE_OBJECTS    := $(call objects,$(CORE))
+LIBRARY_OBJECTS := $(CORE_OBJECTS) $(call objects,$(filter-out $(CORE),$(LIBRARY)))
+PROGRAM_OBJECTS := $(call objects,$(PROGRAM))
+TEST_OBJECTS    := $(call objects,$(TESTS)) $(BUILD)/src/cli/cpu.o
 
 .PHONY: all deps run test bench install format clean force
 .DELETE_ON_ERROR:
@@ -119,37 +140,40 @@ making  = $(if $(V),,@$(eval made += x)echo '[$(words $(made))/$(total)] $(1)' &
 
 all: $(BUILD)/libheed.a $(BUILD)/heed
 
-$(BUILD)/libheed.a: $(call objects,$(LIBRARY))
+$(BUILD)/libheed.a: $(LIBRARY_OBJECTS)
 	$(call making,$(@F))rm -f $@ && ar rcs $@ $^
 
 # The program loads OpenBLAS itself, when it needs it (src/cli/openblas.cpp).
-$(BUILD)/heed: $(call objects,$(PROGRAM)) $(BUILD)/libheed.a
+$(BUILD)/heed: $(PROGRAM_OBJECTS) $(BUILD)/libheed.a
 	$(call making,$(@F))$(CXX) $(FLAGS) $(LAST) -o $@ -Wl,--whole-archive $(BUILD)/libheed.a -Wl,--no-whole-archive \
 	  $(filter %.o,$^) $(filter-out -lopenblas,$(LIBS))
 
 # The library comes first and whole, so that of a function which both contain, an inline one or a template's, the
 # library's is linked: what is tested is what is shipped.
-$(BUILD)/tests/run: $(call objects,$(TESTS) src/cli/cpu.cpp) $(BUILD)/libheed.a
+$(BUILD)/tests/run: $(TEST_OBJECTS) $(BUILD)/libheed.a
 	$(call making,tests/$(@F))$(CXX) $(FLAGS) $(LAST) -o $@ -Wl,--whole-archive $(BUILD)/libheed.a \
 	  -Wl,--no-whole-archive $(filter %.o,$^) $(LIBS) -lboost_unit_test_framework
 
-$(BUILD)/tests/core: $(call objects,tests/core.cpp $(CORE))
+$(BUILD)/tests/core: $(call objects,tests/core.cpp) $(CORE_OBJECTS)
 	$(call making,tests/$(@F))$(CXX) $(FLAGS) $(LAST) -o $@ $^ $(CORE_LIBS)
 
-# Time goes into the loops of kernels, mechanisms and operations, into sums over gradients, and into what is done to
-# images; what calls them is compiled in half the time. A loop that several objects have is linked from any of them:
-# hence the last line.
 OPTIMISE := -Og
-HOT      := $(addprefix $(BUILD)/src/,kernels/%.o attention/%.o ops/%.o train/step.o train/optimizer.o data/augment.o \
-              data/convert.o data/image.o data/mix.o data/normalise.o data/randaugment.o bench/instructions.o \
-              bench/limit_loops.o bench/mechanism_cases.o analysis/newton_residual.o checks/adder_cases.o)
-$(HOT): private OPTIMISE := -O3
+$(HOT:%.cpp=$(BUILD)/%.o): private OPTIMISE := -O3
 $(BUILD)/tests/%.o: private FLAGS += -Itests -I. -DBOOST_TEST_DYN_LINK
 
 $(BUILD)/%.o: %.cpp $(BUILD)/flags $(BUILD)/Og/common.h.gch $(BUILD)/O3/common.h.gch
 	@mkdir -p $(@D)
 	$(call making,$(<:src/%=%))$(CXX) $(FLAGS) $(OPTIMISE) $(LAST) \
 	  -include $(BUILD)/$(OPTIMISE:-%=%)/common.h -MMD -MP -c -o $@ $<
+
+# GCC takes warnings about what a file alone may use, if it is included, for mistakes: hence -Wno-subobject-linkage.
+$(TOGETHER): %.o: %.members $(BUILD)/flags $(BUILD)/Og/common.h.gch
+	$(call making,$(patsubst src/%/,%:,$(dir $(firstword $(MEMBERS_$@)))) $(notdir $(basename $(MEMBERS_$@))))$(CXX) $(FLAGS) \
+	  $(OPTIMISE) $(LAST) -Wno-subobject-linkage -include $(BUILD)/Og/common.h @$< -MMD -MP -c -o $@ -x c++ /dev/null
+# Written only where the files of an object are others than last time.
+$(TOGETHER:.o=.members): force
+	+@mkdir -p $(@D); echo '$(MEMBERS_$(@:.members=.o):%=-include %)' | cmp -s - $@ || \
+	  echo '$(MEMBERS_$(@:.members=.o):%=-include %)' >$@
 
 # The commit that is built, "-dirty" where files have changed since; empty outside a checkout.
 COMMIT := $(shell GIT_CEILING_DIRECTORIES='$(patsubst %/,%,$(dir $(CURDIR)))' \
@@ -175,7 +199,7 @@ COMMON := algorithm array chrono cmath filesystem fmt/format.h fstream functiona
 # Highway's header switches off a warning that GCC 12 gives for AVX-512 without reason; read beforehand, it cannot.
 ifeq ($(SIMD),highway)
 $(BUILD)/O3/common.h.gch: private COMMON += hwy/highway.h
-$(BUILD)/O3/common.h.gch $(HOT): private FLAGS += -Wno-maybe-uninitialized
+$(BUILD)/O3/common.h.gch $(HOT:%.cpp=$(BUILD)/%.o): private FLAGS += -Wno-maybe-uninitialized
 endif
 
 .SECONDARY: $(BUILD)/Og/common.h.gch $(BUILD)/O3/common.h.gch
@@ -189,7 +213,7 @@ $(BUILD)/flags: force
 	+@mkdir -p $(@D); \
 	echo '$(CXX) $(FLAGS) $(LAST)' | cmp -s - $@ || echo '$(CXX) $(FLAGS) $(LAST)' >$@
 
--include $(patsubst %.o,%.d,$(call objects,$(SOURCES) $(TESTS) tests/core.cpp))
+-include $(patsubst %.o,%.d,$(LIBRARY_OBJECTS) $(PROGRAM_OBJECTS) $(TEST_OBJECTS) $(BUILD)/tests/core.o)
 
 # What follows needs packages first, and builds by a make of its own after that: on all cores, unless -j was given.
 MAKE_ALL = +@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
@@ -221,7 +245,7 @@ ifneq ($(SANITIZE),)
 	$(BUILD)/tests/core
 else
 	$(BUILD)/tests/run --report_level=short
-	@sh tests/core.sh $(BUILD) $(call objects,$(CORE))
+	@sh tests/core.sh $(BUILD) $(CORE_OBJECTS)
 	@CXX='$(CXX)' FLAGS="$(FLAGS)" sh tests/headers.sh
 	@MAKE='$(MAKE)' CXX='$(CXX)' sh tests/install.sh
 	@MAKE='$(MAKE)' CXX='$(CXX)' sh tests/mechanism.sh $(BUILD)

@@ -14,7 +14,7 @@ namespace heed::cli {
 
 namespace {
 
-struct Arguments {
+struct CompareArguments {
   std::vector<std::string> runs;
   std::string figure = "test_accuracy", curve, output, to;
   Index test_images = 0;
@@ -213,7 +213,7 @@ void draw(const Arms& arms, const CurveName& curve, const std::string& path) {
   write_file(path, svg(chart));
 }
 
-int compare_command(const Arguments& a) {
+int compare_command(const CompareArguments& a) {
   Arms arms = find_arms(a.runs);
   if (!a.to.empty()) put_first(arms, a.to);
   const auto has = [&](const CurveName& curve) {
@@ -240,7 +240,7 @@ int compare_command(const Arguments& a) {
   return ok;
 }
 
-constexpr const char* description =
+constexpr const char* compare_help =
     "Runs that differ by the seed alone are one arm; the first arm is what the others are compared with. A directory\n"
     "without a run of its own stands for all runs below it: heed sweep's, say.\n"
     "The 95 % of a difference is t s sqrt(1/n_a + 1/n_b), s^2 the variance of both arms pooled; with --test-images it "
@@ -251,7 +251,7 @@ constexpr const char* description =
 }  // namespace
 
 void add_compare(Command program) {
-  static Arguments a;
+  static CompareArguments a;
   Command command = program.command("compare", "Compare runs: settings that differ, figures, curves, significance");
   command.option("RUN", &a.runs, "run directories, or directories of them", {.required = true});
   command.option("--to", &a.to, "the arm that others are compared with; default: the first", {.value = "ARM"});
@@ -264,7 +264,7 @@ void add_compare(Command program) {
   command.option("-o,--output", &a.output, "draw the curve, too", {.value = "FILE.svg"});
   command.option("--csv", &a.format.csv, "print the curves as CSV");
   command.option("--json", &a.format.json, "print everything as JSON", {.excludes = "--csv"});
-  command.footer(description);
+  command.footer(compare_help);
   command.action([] { return compare_command(a); });
 }
 

@@ -19,7 +19,7 @@ namespace heed::cli {
 
 namespace {
 
-struct Arguments {
+struct GenerateArguments {
   std::string run, weights, prompt, prompt_file, output;
   std::vector<std::string> images, sets;
   Index tokens = 256, top_k = 0, seed = 1;
@@ -76,7 +76,7 @@ void write_out(const char* bytes, std::size_t count) {
   require(std::fwrite(bytes, 1, count, stdout) == count, "standard output cannot be written");
 }
 
-int write_text(const Arguments& a, TrainedModel& trained) {
+int write_text(const GenerateArguments& a, TrainedModel& trained) {
   Decoder<float> decoder(*trained.model, trained.parameters);
   const std::string prompt = a.prompt_file.empty() ? a.prompt : read_file(a.prompt_file);
   Writer<float> writer(decoder);
@@ -107,7 +107,7 @@ void put(const Image& image, Index top, Index left, Image& sheet) {
                   sheet.pixels.begin() + (c * sheet.size.height + top + y) * sheet.size.width + left);
 }
 
-int complete_images(const Arguments& a, TrainedModel& trained) {
+int complete_images(const GenerateArguments& a, TrainedModel& trained) {
   const DataConfig& data = trained.experiment.data;
   require(data.name == "pixels", "--complete: the run's data.name is {}; expected pixels", data.name);
   require(!a.output.empty(), "--complete needs -o OUT.png");
@@ -145,7 +145,7 @@ int complete_images(const Arguments& a, TrainedModel& trained) {
   return ok;
 }
 
-int generate_command(const Arguments& a) {
+int generate_command(const GenerateArguments& a) {
   use_threads(a.threads);
   require(a.prompt.empty() || a.prompt_file.empty(), "--prompt and --prompt-file exclude each other");
   TrainedModel trained(a.run, a.sets, a.weights);
@@ -158,7 +158,7 @@ int generate_command(const Arguments& a) {
 }  // namespace
 
 void add_generate(Command program) {
-  static Arguments a;
+  static GenerateArguments a;
   Command command = program.command("generate", "Continue a text, or complete images, with a trained model");
   command.option("RUN", &a.run, "run directory", {.required = true});
   command.option("--prompt", &a.prompt, "text that is continued", {.value = "TEXT"});

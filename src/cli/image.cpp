@@ -10,7 +10,7 @@ namespace heed::cli {
 
 namespace {
 
-struct Arguments {
+struct ImageArguments {
   DataChoice data{"mnist"};
   std::vector<std::string> sets;
   std::string output;
@@ -25,7 +25,7 @@ void apply_sets(const std::vector<std::string>& sets, DataChoice& data) {
   }
 }
 
-int image_command(const Arguments& a) {
+int image_command(const ImageArguments& a) {
   DataChoice choice = a.data;
   apply_sets(a.sets, choice);
   require(std::filesystem::path(a.output).extension() == ".png", "-o {}: expected a name in .png", a.output);
@@ -40,7 +40,7 @@ int image_command(const Arguments& a) {
 }  // namespace
 
 void add_image(Command program) {
-  static Arguments a;
+  static ImageArguments a;
   Command command = program.command("image", "Save an image of a data set as a PNG file");
   add_data_choice(command, a.data, "the data set; default: mnist");
   command.option("--index", &a.index, "which image, from 0; default: 0", {.value = "N"});

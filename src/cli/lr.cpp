@@ -16,7 +16,7 @@ namespace heed::cli {
 
 namespace {
 
-struct Arguments {
+struct LrArguments {
   std::string file, output;
   std::vector<std::string> sets;
   RateRange range;
@@ -70,7 +70,7 @@ void draw(const RateTest& test, const std::optional<RateAdvice>& found, const st
   write_file(path, svg(chart));
 }
 
-int lr_command(const Arguments& a) {
+int lr_command(const LrArguments& a) {
   use_threads(a.threads);
   require(a.range.from < a.range.to, "lr: --from is {}, --to {}; expected a smaller and a larger rate", a.range.from,
           a.range.to);
@@ -91,7 +91,7 @@ int lr_command(const Arguments& a) {
   return ok;
 }
 
-constexpr const char* description =
+constexpr const char* lr_help =
     "Trains from the beginning with a rate that grows exponentially from step to step, whatever the schedule says, "
     "and\n"
     "stops where the smoothed loss exceeds four times its least or is not finite. Suggested is the smaller of two\n"
@@ -103,7 +103,7 @@ constexpr const char* description =
 }  // namespace
 
 void add_lr(Command program) {
-  static Arguments a;
+  static LrArguments a;
   Command command = program.command("lr", "Find a learning rate: loss as the rate grows, as table and picture");
   command.option("FILE", &a.file, "experiment", {.required = true});
   command.option("--from", &a.range.from, "first rate; default: 1e-7", {.positive = true});
@@ -113,7 +113,7 @@ void add_lr(Command program) {
   add_threads(command, a.threads);
   command.option("--csv", &a.csv, "print every step as CSV");
   command.option("-o,--output", &a.output, "picture; default: NAME-lr.svg of the experiment", {.value = "FILE.svg"});
-  command.footer(description);
+  command.footer(lr_help);
   command.action([] { return lr_command(a); });
 }
 

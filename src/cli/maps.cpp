@@ -11,7 +11,7 @@ namespace heed::cli {
 
 namespace {
 
-struct Arguments {
+struct MapsArguments {
   std::string run, file, output, weights;
   DrawnLayers::Choice drawn;
   std::vector<std::string> sets;
@@ -27,7 +27,7 @@ struct NamedImage {
   Image image;
 };
 
-NamedImage read_image(const Arguments& a, const TrainedModel& trained) {
+NamedImage read_image(const MapsArguments& a, const TrainedModel& trained) {
   const ImageReader reader(trained, a.invert);
   if (!a.file.empty()) return {std::filesystem::path(a.file).filename().string(), reader.from_file(a.file)};
   const DataChoice choice = data_of_run(a.data, trained);
@@ -37,7 +37,7 @@ NamedImage read_image(const Arguments& a, const TrainedModel& trained) {
 }
 
 /// RUN/IMAGE-maps.png, if no file was named.
-std::string output_of(const Arguments& a) {
+std::string output_of(const MapsArguments& a) {
   std::string image = std::filesystem::path(a.file).stem().string();
   if (a.file.empty())
     image = fmt::format("{}{}-{}", a.data.data.empty() ? "" : a.data.data + "-", a.data.split, a.index);
@@ -49,7 +49,7 @@ std::string output_of(const Arguments& a) {
   return output;
 }
 
-int maps_command(const Arguments& a) {
+int maps_command(const MapsArguments& a) {
   use_threads(a.threads);
   require(a.file.empty() == (a.index >= 0), "maps: IMAGE is required, or --index in place of it; see heed maps --help");
   const std::string output = output_of(a);
@@ -69,7 +69,7 @@ int maps_command(const Arguments& a) {
   return ok;
 }
 
-constexpr const char* description =
+constexpr const char* maps_help =
     "Draw where a trained model looks: the attention maps of each block (rows) and head (columns) over an image.\n\n"
     "Shown is how much of each patch goes into the class token; in a model that classifies the mean of all tokens,\n"
     "the mean over all queries; with --query, what goes into that patch. The class token's own weight is left out,\n"
@@ -86,7 +86,7 @@ constexpr const char* description =
 }  // namespace
 
 void add_maps(Command program) {
-  static Arguments a;
+  static MapsArguments a;
   Command command = program.command("maps", "Draw a trained model's attention maps over an image");
   command.option("RUN", &a.run, "run directory", {.required = true});
   command.option("IMAGE", &a.file, "PNG or JPEG file");
@@ -101,7 +101,7 @@ void add_maps(Command program) {
   command.option("--rollout", &a.drawn.rollout, "show the product of the maps of all blocks up to each",
                  {.excludes = "--show"});
   add_model_choice(command, a.weights, a.sets, a.threads);
-  command.footer(description);
+  command.footer(maps_help);
   command.action([] { return maps_command(a); });
 }
 

@@ -12,7 +12,7 @@ namespace heed::cli {
 
 namespace {
 
-struct Arguments {
+struct PredictArguments {
   std::string run, weights;
   std::vector<std::string> files, sets;
   DataChoice data;
@@ -28,7 +28,7 @@ struct NamedImages {
   int status = ok;  ///< of those that could not be read
 };
 
-NamedImages read_images(const Arguments& a, const TrainedModel& trained) {
+NamedImages read_images(const PredictArguments& a, const TrainedModel& trained) {
   const ImageReader reader(trained, a.invert);
   NamedImages read;
   const auto add = [&](const std::string& name, const auto& image) {
@@ -66,7 +66,7 @@ std::string ranking(const float* logits, const std::vector<std::string>& classes
   return text;
 }
 
-int predict_command(const Arguments& a) {
+int predict_command(const PredictArguments& a) {
   use_threads(a.threads);
   require(!a.files.empty() || !a.indices.empty(), "predict: IMAGE is required, or --index; see heed predict --help");
   TrainedModel trained(a.run, a.sets, a.weights);
@@ -87,7 +87,7 @@ int predict_command(const Arguments& a) {
 }  // namespace
 
 void add_predict(Command program) {
-  static Arguments a;
+  static PredictArguments a;
   Command command = program.command("predict", "Classify images with a trained model");
   command.option("RUN", &a.run, "run directory", {.required = true});
   command.option("IMAGE", &a.files, "PNG or JPEG files");

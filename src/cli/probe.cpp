@@ -22,7 +22,7 @@ namespace heed::cli {
 
 namespace {
 
-struct Arguments {
+struct ProbeArguments {
   std::string mechanism, grid, model, weights, in, out;
   std::vector<std::string> sets;
   int threads = 0;
@@ -95,7 +95,7 @@ Heads<const T> heads_of(const Tensor<T>& tensor, Index image) {
 }
 
 template <class T>
-int probe_attention(const Arguments& a, GivenTensors& in) {
+int probe_attention(const ProbeArguments& a, GivenTensors& in) {
   const ProbeOptions options = parse_attention_options(a.sets);
   const std::unique_ptr<Mechanism> mechanism = make_mechanism(a.mechanism, options.values);
   mechanism->read_sizes(in.shapes());
@@ -183,7 +183,7 @@ int probe_attention(const Arguments& a, GivenTensors& in) {
 }
 
 template <class T>
-int probe_linear(const Arguments& a, GivenTensors& in) {
+int probe_linear(const ProbeArguments& a, GivenTensors& in) {
   const OptionValues values = parse_options(a.sets);
   enum class Kind { mul, adder } kind = Kind::mul;
   AdderLinearOptions options;
@@ -214,7 +214,7 @@ int probe_linear(const Arguments& a, GivenTensors& in) {
 }
 
 template <class T>
-int probe_model(const Arguments& a, GivenTensors& in) {
+int probe_model(const ProbeArguments& a, GivenTensors& in) {
   // `mode` is the probe's own: whether batch norm takes the statistics of the batch, and moves the running ones.
   constexpr std::string_view mode = "mode=";
   bool training = false;
@@ -252,7 +252,7 @@ int probe_model(const Arguments& a, GivenTensors& in) {
 
 /// Logits of sequences that are decoded token by token.
 template <class T>
-int probe_decode(const Arguments& a, GivenTensors& in) {
+int probe_decode(const ProbeArguments& a, GivenTensors& in) {
   const std::unique_ptr<Model> model = make_model(load_experiment(a.model, a.sets));
   Parameters<T> parameters(model->parameters());
   load_weights(SafetensorsFile(a.weights), parameters);
@@ -284,7 +284,7 @@ int probe_decode(const Arguments& a, GivenTensors& in) {
 /// Runs in double where the file's tensors are F64, in float where they are F32; where it holds integers alone, as the
 /// weights are.
 template <class InFloat, class InDouble>
-int by_dtype(const Arguments& a, InFloat in_float, InDouble in_double) {
+int by_dtype(const ProbeArguments& a, InFloat in_float, InDouble in_double) {
   use_threads(a.threads);
   GivenTensors in(a.in);
   const bool by_weights = !a.weights.empty() && !in.has_numbers();
@@ -292,7 +292,7 @@ int by_dtype(const Arguments& a, InFloat in_float, InDouble in_double) {
   return twice ? in_double(a, in) : in_float(a, in);
 }
 
-void add_files(Command command, Arguments& a) {
+void add_files(Command command, ProbeArguments& a) {
   command.option("IN", &a.in, "safetensors with the inputs, F32 or F64", {.required = true});
   command.option("OUT", &a.out, "safetensors to write the results to", {.required = true});
   add_threads(command, a.threads);
@@ -301,7 +301,7 @@ void add_files(Command command, Arguments& a) {
 }  // namespace
 
 void add_probe(Command program) {
-  static Arguments a;
+  static ProbeArguments a;
   Command probe = program.command("probe", "Run a mechanism, a layer or a model on given tensors");
   probe.footer(probe_contract);
 

@@ -14,7 +14,7 @@ namespace heed::cli {
 
 namespace {
 
-struct Arguments {
+struct ReportArguments {
   std::vector<std::string> runs;
   std::string output;
   bool no_images = false;
@@ -22,7 +22,7 @@ struct Arguments {
 };
 
 /// report.html in the first directory, if no file was named.
-std::string output_of(const Arguments& a) {
+std::string output_of(const ReportArguments& a) {
   const std::string output = a.output.empty() ? a.runs.front() + "/report.html" : a.output;
   require(std::filesystem::path(output).extension() == ".html", "-o {}: the report is a page; expected a name in .html",
           output);
@@ -45,7 +45,7 @@ const ComparedRun& closely(const ComparedArm& arm) {
   return finished == arm.runs.end() ? arm.runs.front() : *finished;
 }
 
-int report_command(const Arguments& a) {
+int report_command(const ReportArguments& a) {
   use_threads(a.threads);
   const std::string output = output_of(a);
   const std::vector<ComparedArm> arms = find_arms(a.runs);
@@ -72,7 +72,7 @@ int report_command(const Arguments& a) {
   return ok;
 }
 
-constexpr const char* description =
+constexpr const char* report_help =
     "One file that opens in any browser, offline: final figures, settings that differ, curves, confusion matrix, the\n"
     "most confident mistakes, attention maps of a few images where a click on a patch shows where it looks, cost and\n"
     "energy by layer, configuration, and what produced it. Runs that differ by the seed alone are one arm, drawn as\n"
@@ -82,13 +82,13 @@ constexpr const char* description =
 }  // namespace
 
 void add_report(Command program) {
-  static Arguments a;
+  static ReportArguments a;
   Command command = program.command("report", "Write runs into one page: curves, mistakes, attention, cost, origin");
   command.option("RUN", &a.runs, "run directories, or directories of them", {.required = true});
   command.option("-o,--output", &a.output, "default: report.html in the first directory", {.value = "FILE.html"});
   command.option("--no-images", &a.no_images, "leave out what takes the test images and the models");
   add_threads(command, a.threads);
-  command.footer(description);
+  command.footer(report_help);
   command.action([] { return report_command(a); });
 }
 

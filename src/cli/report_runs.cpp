@@ -23,19 +23,17 @@ constexpr std::array<ReportCurve, 7> report_curves{{
     {{"images_per_s", &EpochRecord::images_per_s, false}, "Images per second"},
 }};
 
-Json number_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
-
 /// {"mean": [...], "sd": [...], "runs": [[...], ...]}: lists have a value for each epoch, from 1.
 Json arm_curve(const ComparedArm& arm, const CurveName& curve) {
   Json mean = Json::list(), deviation = Json::list(), runs = Json::list();
   for (Index epoch = 1; epoch <= most_epochs({arm}); ++epoch) {
     const Sample sample = sample_at(arm, epoch, curve);
     mean.push_back(sample.count > 0 ? Json(sample.mean) : Json());
-    deviation.push_back(number_or_null(sample.deviation()));
+    deviation.push_back(sample.deviation());
   }
   for (const ComparedRun& run : arm.runs) {
     Json& values = runs.push_back(Json::list());
-    for (const EpochRecord& record : run.history.epochs) values.push_back(number_or_null(record.*curve.value));
+    for (const EpochRecord& record : run.history.epochs) values.push_back(record.*curve.value);
   }
   return Json::object({{"mean", mean}, {"sd", deviation}, {"runs", runs}});
 }

@@ -16,7 +16,7 @@ namespace {
 
 using kernels::NewtonStart;
 
-struct Arguments {
+struct ResidualArguments {
   std::string run, output, weights;
   std::vector<std::string> sets;
   Index images = 200, iterations = 30;
@@ -152,7 +152,7 @@ std::string inverting_settings() {
   return fmt::format("{}", fmt::join(labels, ", "));
 }
 
-int residual_command(const Arguments& a) {
+int residual_command(const ResidualArguments& a) {
   use_threads(a.threads);
   TrainedModel trained(a.run, a.sets, a.weights);
   Residuals residuals;
@@ -168,7 +168,7 @@ int residual_command(const Arguments& a) {
   return ok;
 }
 
-constexpr const char* description =
+constexpr const char* residual_help =
     "Some mechanisms invert a matrix A in each head, the kernel matrix of its landmarks, by X_{k+1} = 2 X_k - X_k A "
     "X_k.\n"
     "Measured are the residual |A X_k A - A| / |A| (Lu et al., SOFT, Section 4.4, Figure 4) and |I - A X_k|, in\n"
@@ -182,7 +182,7 @@ constexpr const char* description =
 }  // namespace
 
 void add_residual(Command program) {
-  static Arguments a;
+  static ResidualArguments a;
   Command command =
       program.command("residual", "Convergence of the inverse of the matrices that a trained model inverts");
   command.option("RUN", &a.run, "run directory", {.required = true});
@@ -191,7 +191,7 @@ void add_residual(Command program) {
   command.option("--iterations", &a.iterations, "steps, 0 to 64; default: 30", {.value = "K", .range = {{0, 64}}});
   command.option("-o,--output", &a.output, "default: RUN/residual.csv", {.value = "FILE.csv"});
   add_model_choice(command, a.weights, a.sets, a.threads);
-  command.footer(description);
+  command.footer(residual_help);
   command.action([] { return residual_command(a); });
 }
 

@@ -69,14 +69,12 @@ void print_csv(std::ostream& out, const std::vector<TableArm>& arms) {
   }
 }
 
-Json number_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
-
 Json run_json(const TableRun& run) {
   Json json = Json::object({{"directory", run.directory}, {"seed", run.seed}, {"state", run.state}});
   if (!run.note.empty()) json["note"] = run.note;
   json["hash"] = run.hash;
   json["version"] = run.version.empty() ? Json() : Json(run.version);
-  for (const FigureName& figure : figure_names) json[figure.key] = number_or_null(run.figures.*figure.value);
+  for (const FigureName& figure : figure_names) json[figure.key] = run.figures.*figure.value;
   return json;
 }
 
@@ -136,9 +134,8 @@ Json arms_json(const std::vector<TableArm>& arms) {
     for (const FigureName& figure : figure_names) {
       const Sample sample = sample_of(values_of(arm, figure));
       const bool any = sample.count > 0;
-      json[figure.key] = Json::object({{"count", sample.count},
-                                       {"mean", any ? Json(sample.mean) : Json()},
-                                       {"sd", number_or_null(sample.deviation())}});
+      json[figure.key] = Json::object(
+          {{"count", sample.count}, {"mean", any ? Json(sample.mean) : Json()}, {"sd", sample.deviation()}});
     }
     Json& runs = json["runs"];
     for (const TableRun& run : arm.runs) runs.push_back(run_json(run));

@@ -16,7 +16,7 @@ namespace heed::cli {
 
 namespace {
 
-struct Arguments {
+struct ScalingArguments {
   std::string mechanism, output;
   std::vector<std::string> sets;
   std::vector<Index> tokens{64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
@@ -60,7 +60,7 @@ Exponents fit(const std::vector<ScalingSize>& sizes, ScalingPass ScalingSize::*w
   return {fitted_exponent(time), fitted_exponent(memory), fitted_exponent(resident)};
 }
 
-Results measure(const Arguments& a, const Mechanism& mechanism) {
+Results measure(const ScalingArguments& a, const Mechanism& mechanism) {
   for (const Index tokens : a.tokens) mechanism.check(scaling_shape(mechanism, a.dim, a.heads, tokens));
   Results results;
   const Index resident = resident_bytes();
@@ -76,7 +76,7 @@ Results measure(const Arguments& a, const Mechanism& mechanism) {
   return results;
 }
 
-std::string to_csv(const Arguments& a, const Results& results) {
+std::string to_csv(const ScalingArguments& a, const Results& results) {
   const auto exponent = [](const std::optional<double>& e) { return e ? fmt::format("{:.3f}", *e) : ""; };
   std::string csv =
       "mechanism,tokens,dim,heads,pass,runs,seconds,seconds_10,seconds_90,bytes,resident_bytes,time_exponent,"
@@ -102,7 +102,7 @@ std::string to_csv(const Arguments& a, const Results& results) {
   return csv;
 }
 
-void print(const Arguments& a, const Results& results) {
+void print(const ScalingArguments& a, const Results& results) {
   std::cout << fmt::format("{}: {} channels, heads: {}; one image, one thread\n\n", a.label(), a.dim, a.heads);
   std::vector<std::vector<std::string>> cells{{"tokens"}};
   for (const PassName& pass : passes)
@@ -126,7 +126,7 @@ void print(const Arguments& a, const Results& results) {
 }
 
 /// Are all exponents below their bounds? Says on stderr which are not; a bound of 0 is none.
-bool within_bounds(const Arguments& a, const Results& results) {
+bool within_bounds(const ScalingArguments& a, const Results& results) {
   bool all = true;
   const auto check = [&](const char* pass, const char* what, const std::optional<double>& exponent, double bound) {
     if (bound == 0 || !exponent || *exponent < bound) return;
@@ -143,7 +143,7 @@ bool within_bounds(const Arguments& a, const Results& results) {
   return all;
 }
 
-int scaling_command(const Arguments& a) {
+int scaling_command(const ScalingArguments& a) {
   const std::unique_ptr<Mechanism> mechanism = make_mechanism(a.mechanism, parse_options(a.sets));
   require(a.dim % a.heads == 0, "scaling: --dim is {}; expected a multiple of the {} heads", a.dim, a.heads);
   require(std::adjacent_find(a.tokens.begin(), a.tokens.end(), std::greater_equal<>()) == a.tokens.end(),
@@ -168,7 +168,7 @@ int scaling_command(const Arguments& a) {
   return within_bounds(a, results) ? ok : check_failed;
 }
 
-constexpr const char* description =
+constexpr const char* scaling_help =
     "Attention alone is measured, without projections, on random numbers: the forward pass as in inference, and the\n"
     "backward pass after one that recorded. Times are medians of processor time. Memory is what the tape holds at the\n"
     "end of the pass, the mechanism's scratch memory, its own tensors and their gradients; resident is by how much "
@@ -181,7 +181,7 @@ constexpr const char* description =
 }  // namespace
 
 void add_scaling(Command program) {
-  static Arguments a;
+  static ScalingArguments a;
   constexpr Range sizes{1, 1 << 20};
   Command command = program.command("scaling", "Measure time and memory of attention as tokens become more");
   command.option("NAME", &a.mechanism, "mechanism, as `heed list` names it",
@@ -199,7 +199,7 @@ void add_scaling(Command program) {
   command.option("--time-below", &a.time_below, "bound for exponents of time", {.positive = true});
   command.option("--memory-below", &a.memory_below, "bound for exponents of memory", {.positive = true});
   command.option("-o,--output", &a.output, "also write the results to a file", {.value = "FILE.csv"});
-  command.footer(description);
+  command.footer(scaling_help);
   command.action([] { return scaling_command(a); });
 }
 

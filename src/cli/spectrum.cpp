@@ -14,7 +14,7 @@ namespace heed::cli {
 
 namespace {
 
-struct Arguments {
+struct SpectrumArguments {
   std::string run, output, weights;
   std::vector<std::string> sets;
   Index images = 500;
@@ -95,7 +95,7 @@ double mean_rank(const BlockSpectrum& block, Form matrix, Index images) {
   return sum / static_cast<double>(images * static_cast<Index>(block.heads.size()));
 }
 
-int spectrum_command(const Arguments& a) {
+int spectrum_command(const SpectrumArguments& a) {
   use_threads(a.threads);
   TrainedModel trained(a.run, a.sets, a.weights);
   std::map<Index, BlockSpectrum> blocks;
@@ -119,7 +119,7 @@ int spectrum_command(const Arguments& a) {
   return ok;
 }
 
-constexpr const char* description =
+constexpr const char* spectrum_help =
     "The equivalent rank of a map is the number of its largest singular values that make up 0.9 of their sum (Shu et\n"
     "al., Adder attention, Section 3.2.2). Each map is measured without and with the identity added, whichever of the\n"
     "two the model uses. The file has a line for each matrix, block, head and index, with means over the images of\n"
@@ -129,14 +129,14 @@ constexpr const char* description =
 }  // namespace
 
 void add_spectrum(Command program) {
-  static Arguments a;
+  static SpectrumArguments a;
   Command command = program.command("spectrum", "Singular values of a trained model's attention maps");
   command.option("RUN", &a.run, "run directory", {.required = true});
   command.option("--images", &a.images, "how many test images, from the first; default: 500, or all if they are fewer",
                  {.value = "N", .range = {{1, 1'000'000}}});
   command.option("-o,--output", &a.output, "default: RUN/spectrum.csv", {.value = "FILE.csv"});
   add_model_choice(command, a.weights, a.sets, a.threads);
-  command.footer(description);
+  command.footer(spectrum_help);
   command.action([] { return spectrum_command(a); });
 }
 

@@ -16,7 +16,7 @@ namespace heed::cli {
 
 namespace {
 
-struct Arguments {
+struct SweepArguments {
   std::string file, out;
   std::vector<std::string> sets;
   int jobs = 1, threads = 0, niceness = 0;
@@ -67,7 +67,7 @@ int status_of(const std::vector<Cell>& cells) {
   return any(CellState::failed) ? check_failed : any(CellState::diverged) ? diverged : ok;
 }
 
-int sweep_command(const Arguments& a) {
+int sweep_command(const SweepArguments& a) {
   const std::vector<SweepCell> sweep = load_sweep(a.file, a.sets);
   require_models(a.file, sweep);
   const std::string out = a.out.empty() ? "runs/" + std::filesystem::path(a.file).stem().string() : a.out;
@@ -96,7 +96,7 @@ int sweep_command(const Arguments& a) {
   return interrupted;
 }
 
-constexpr const char* description =
+constexpr const char* sweep_help =
     "FILE.toml:\n"
     "  base = \"experiments/mnist.toml\"         what every arm begins with\n"
     "  seeds = [1, 2, 3]                       or 3, for 1 to 3\n"
@@ -123,7 +123,7 @@ constexpr const char* description =
 }  // namespace
 
 void add_sweep(Command program) {
-  static Arguments a;
+  static SweepArguments a;
   Command command = program.command("sweep", "Train many experiments with several seeds, and print a table");
   command.option("FILE", &a.file, "the sweep", {.required = true});
   command.option("--out", &a.out, "where the cells are; default: runs/NAME of the file", {.value = "DIR"});
@@ -137,7 +137,7 @@ void add_sweep(Command program) {
   command.option("--redo", &a.redo, "do cells again that have changed or diverged");
   add_table_format(command, a.format);
   command.option("--markdown", &a.format.markdown, "print it as a table for a page", {.excludes = "--json"});
-  command.footer(description);
+  command.footer(sweep_help);
   command.action([] { return sweep_command(a); });
 }
 

@@ -47,12 +47,12 @@ const char* examples_of(const Experiment& x) { return holds_sequences(x.data) ? 
 Index answers_of(const Experiment& x) { return x.model.task == "lm" ? x.model.vocab : x.model.classes; }
 
 /// A bar that is redrawn in place on a terminal; a line per epoch in any case.
-class Progress : public TrainObserver {
+class TrainProgress : public TrainObserver {
  public:
-  explicit Progress(const Experiment& x)
+  explicit TrainProgress(const Experiment& x)
       : epochs_(x.train.epochs), examples_(examples_of(x)), terminal_(isatty(STDOUT_FILENO)) {}
   /// An error must not be printed behind the bar.
-  ~Progress() override {
+  ~TrainProgress() override {
     clear();
     std::cout << std::flush;
   }
@@ -185,7 +185,7 @@ class CheckReport : public TrainObserver {
   TrainPlan plan_;
 };
 
-struct Arguments {
+struct TrainArguments {
   std::string file, run, init, images;
   std::vector<std::string> sets;
   int threads = 0;
@@ -216,7 +216,7 @@ std::string shell_word(const std::string& text) {
 }
 
 /// What the arguments ask for: a file, what is recorded in the run, or one's own images.
-Experiment experiment_of(const Arguments& a) {
+Experiment experiment_of(const TrainArguments& a) {
   require(!a.file.empty() || a.resume || !a.images.empty(),
           "train: no experiment was given; expected FILE, --images DIR, or --resume to continue --run");
   if (a.images.empty()) return load_experiment(a.file.empty() ? RunPaths(a.run).config() : a.file, a.sets);
@@ -251,7 +251,7 @@ void print_next(const Experiment& x, const std::string& run) {
                              meaning);
 }
 
-int train_command(const Arguments& a) {
+int train_command(const TrainArguments& a) {
   use_threads(a.threads);
   require(a.check || !a.run.empty(), "train: --run is required; the run directory's name is empty");
   const Experiment experiment = experiment_of(a);
@@ -268,7 +268,7 @@ int train_command(const Arguments& a) {
   std::signal(SIGTERM, on_interrupt);
   // Under nohup the run goes on when the terminal is closed.
   if (std::signal(SIGHUP, SIG_IGN) != SIG_IGN) std::signal(SIGHUP, on_interrupt);
-  Progress progress(experiment);
+  TrainProgress progress(experiment);
   const Outcome outcome = train(experiment, options, progress);
   progress.clear();
   if (a.profile) print_profile(profile, progress.steps());
@@ -297,7 +297,7 @@ int train_command(const Arguments& a) {
 }  // namespace
 
 void add_train(Command program) {
-  static Arguments a;
+  static TrainArguments a;
   Command command = program.command("train", "Train a model as an experiment file says");
   command.option("FILE", &a.file, "experiment, such as experiments/mnist.toml; with --resume: as recorded");
   command.option("--run", &a.run, "run directory: configuration, metrics, weights; REQUIRED unless --check is given",

@@ -11,8 +11,6 @@ namespace heed {
 
 namespace {
 
-constexpr Index byte_values = 256;
-
 void make_grey(Image& image) {
   const Index n = image.size.pixels();
   for (Index i = 0; i < n && image.size.channels == 3; ++i) {

@@ -16,8 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Index byte_values = 256;
-
 /// Sequences held in memory, those of a pair one after the other.
 class MemorySequences : public SequenceSet {
  public:

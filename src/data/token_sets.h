@@ -3,7 +3,12 @@
 
 #include "heed/data/sequences.h"
 
-namespace heed::data {
+namespace heed {
+
+/// Values of a byte: of a byte as a token, of a pixel.
+inline constexpr Index byte_values = 256;
+
+namespace data {
 
 std::shared_ptr<const SequenceSet> open_listops(const DataConfig& data, Index context, SequencePart part);
 std::shared_ptr<const SequenceSet> open_pairs(const DataConfig& data, Index context, SequencePart part);
@@ -14,4 +19,6 @@ bool documents_have_validation(const DataConfig& data);
 
 std::shared_ptr<const SequenceSet> open_pixels(const DataConfig& data, SequencePart part);
 
-}  // namespace heed::data
+}  // namespace data
+
+}  // namespace heed

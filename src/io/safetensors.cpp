@@ -12,8 +12,6 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "tensors are read and written as they lie in memory");
 
-using Json = nlohmann::json;
-
 constexpr std::string_view no_checksum = "00000000";
 
 // Where the digits of the checksum stand in a header that this program has written; npos if there are none. Within a
@@ -167,14 +165,14 @@ void SafetensorsWriter::write(const std::string& path) const {
   std::string header = "{";
   std::uint64_t end = 0;
   try {
-    if (!metadata.empty()) header += "\"__metadata__\":" + Json(metadata).dump();
+    if (!metadata.empty()) header += "\"__metadata__\":" + nlohmann::json(metadata).dump();
     for (const Entry* entry : order) {
       const std::uint64_t begin = std::exchange(end, end + bytes(entry));
       header +=
           fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":{},\"data_offsets\":[{},{}]}}", header.size() > 1 ? "," : "",
-                      Json(entry->name).dump(), to_string(entry->dtype), to_string(entry->shape), begin, end);
+                      nlohmann::json(entry->name).dump(), to_string(entry->dtype), to_string(entry->shape), begin, end);
     }
-  } catch (const Json::exception&) {
+  } catch (const nlohmann::json::exception&) {
     fail("{}: cannot write: a tensor's name or a metadata text is not valid UTF-8", path);
   }
   header += '}';

@@ -14,8 +14,6 @@
 namespace heed {
 namespace {
 
-using Json = nlohmann::json;
-
 // The limit of the format's own implementation; a larger length is a file of another kind.
 constexpr std::uint64_t longest_header = 100'000'000;
 
@@ -43,17 +41,17 @@ const DTypeRow& row(DType dtype) {
 // than any part of a header: it nests no deeper than the header, a tensor, its shape, and within them there are few
 // items. Here and below, what an error quotes is put into words only where there is an error: there may be a million
 // tensors.
-class HeaderReader final : public nlohmann::json_sax<Json> {
+class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
  public:
   /// Takes a member, or says false because there was one of its name.
-  using Receive = std::function<bool(const std::string& name, const Json& value)>;
+  using Receive = std::function<bool(const std::string& name, const nlohmann::json& value)>;
 
   HeaderReader(const std::string& path, Receive receive) : path_(path), receive_(std::move(receive)) {}
 
   void read(const std::string& text) {
     require(!text.empty() && text[0] == '{', "{}: the header does not begin with '{{'; this is not a safetensors file",
             path_);
-    Json::sax_parse(text, this);
+    nlohmann::json::sax_parse(text, this);
   }
 
   bool null() override { return scalar(nullptr); }
@@ -62,10 +60,12 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
   bool number_unsigned(std::uint64_t value) override { return scalar(value); }
   bool number_float(double value, const std::string&) override { return scalar(value); }
   bool string(std::string& value) override { return scalar(std::move(value)); }
-  bool binary(Json::binary_t&) override { return false; }  // JSON has none
+  bool binary(nlohmann::json::binary_t&) override { return false; }  // JSON has none
 
-  bool start_object(std::size_t) override { return std::exchange(inside_, true) ? start(Json::object()) : true; }
-  bool start_array(std::size_t) override { return start(Json::array()); }
+  bool start_object(std::size_t) override {
+    return std::exchange(inside_, true) ? start(nlohmann::json::object()) : true;
+  }
+  bool start_array(std::size_t) override { return start(nlohmann::json::array()); }
   bool end_object() override { return open_.empty() ? true : end(); }
   bool end_array() override { return end(); }
 
@@ -81,8 +81,8 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  bool parse_error(std::size_t, const std::string&, const Json::exception& error) override {
-    if (const auto* fault = dynamic_cast<const Json::parse_error*>(&error))
+  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception& error) override {
+    if (const auto* fault = dynamic_cast<const nlohmann::json::parse_error*>(&error))
       fail("{}: the header is not valid JSON at its byte {}", path_, fault->byte);
     fail("{}: the header holds a number out of range", path_);
   }
@@ -99,10 +99,10 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  Json* put(Json value) {
+  nlohmann::json* put(nlohmann::json value) {
     require(open_.size() <= 2, "{}: the header nests deeper than a tensor's shape", path_);
     if (open_.empty()) return &(member_ = std::move(value));
-    Json& parent = *open_.back();
+    nlohmann::json& parent = *open_.back();
     if (parent.is_object()) return &(parent[key_] = std::move(value));
     if (parent.size() >= most_items)
       fail("{}: member {} has a list of more than {} items", path_, in_quotes(name_), most_items);
@@ -110,12 +110,12 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
     return &parent.back();
   }
 
-  bool scalar(Json value) {
+  bool scalar(nlohmann::json value) {
     put(std::move(value));
     return open_.empty() ? receive() : true;
   }
 
-  bool start(Json value) {
+  bool start(nlohmann::json value) {
     open_.push_back(put(std::move(value)));
     return true;
   }
@@ -129,8 +129,8 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
   Receive receive_;
   bool inside_ = false;     // the header's own object
   std::string name_, key_;  // of the member, and the latest within it
-  Json member_;
-  std::vector<Json*> open_;  // objects and lists within the member, the innermost last
+  nlohmann::json member_;
+  std::vector<nlohmann::json*> open_;  // objects and lists within the member, the innermost last
 };
 
 // Errors about one tensor begin with its file and name.
@@ -147,7 +147,7 @@ struct Where {
   }
 };
 
-DType parse_dtype(const Where& where, const Json& value) {
+DType parse_dtype(const Where& where, const nlohmann::json& value) {
   where.require(value.is_string(), "dtype must be a string, found {}", value.type_name());
   const auto& name = value.get_ref<const std::string&>();
   const auto found =
@@ -162,14 +162,14 @@ DType parse_dtype(const Where& where, const Json& value) {
 
 // The shape, and in `bytes` how much room its numbers take. Also where one size is 0, the product of the others
 // has to be a number, because Shape multiplies them in order.
-Shape parse_shape(const Where& where, const Json& value, std::size_t number, std::uint64_t& bytes) {
+Shape parse_shape(const Where& where, const nlohmann::json& value, std::size_t number, std::uint64_t& bytes) {
   where.require(value.is_array(), "shape must be a list, found {}", value.type_name());
   where.require(value.size() <= std::size_t(Shape::max_rank), "shape has {} axes; at most {} are supported",
                 value.size(), Shape::max_rank);
   Index sizes[Shape::max_rank];
   std::uint64_t room = std::numeric_limits<Index>::max() / number, elements = 1;
   int rank = 0;
-  for (const Json& item : value) {
+  for (const nlohmann::json& item : value) {
     if (!item.is_number_unsigned())
       where.fail("size {} of axis {} is not a non-negative integer", in_quotes(item.dump()), rank);
     const auto size = item.get<std::uint64_t>();
@@ -187,7 +187,7 @@ struct Extent {
   std::string name;
 };
 
-Extent parse_extent(const Where& where, const Json& value) {
+Extent parse_extent(const Where& where, const nlohmann::json& value) {
   const bool pair =
       value.is_array() && value.size() == 2 && value[0].is_number_unsigned() && value[1].is_number_unsigned();
   where.require(pair, "data_offsets must be two non-negative integers");
@@ -195,7 +195,7 @@ Extent parse_extent(const Where& where, const Json& value) {
 }
 
 // One tensor of the header; its offset counts from the beginning of the file.
-std::pair<TensorInfo, Extent> parse_tensor(const Where& where, const Json& value, std::uint64_t data,
+std::pair<TensorInfo, Extent> parse_tensor(const Where& where, const nlohmann::json& value, std::uint64_t data,
                                            std::uint64_t length) {
   where.require(value.is_object(), "expected an object, found {}", value.type_name());
   for (const auto& [key, unused] : value.items())
@@ -216,7 +216,7 @@ std::pair<TensorInfo, Extent> parse_tensor(const Where& where, const Json& value
   return {info, extent};
 }
 
-std::map<std::string, std::string> parse_metadata(const std::string& path, const Json& value) {
+std::map<std::string, std::string> parse_metadata(const std::string& path, const nlohmann::json& value) {
   require(value.is_object(), "{}: __metadata__ must be an object, found {}", path, value.type_name());
   std::map<std::string, std::string> metadata;
   for (const auto& [key, text] : value.items()) {
@@ -247,7 +247,7 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
 
   std::vector<Extent> extents;
   bool has_metadata = false;
-  HeaderReader(path, [&](const std::string& name, const Json& value) {
+  HeaderReader(path, [&](const std::string& name, const nlohmann::json& value) {
     if (name == "__metadata__") {
       metadata_ = parse_metadata(path, value);
       return !std::exchange(has_metadata, true);

@@ -26,6 +26,13 @@ const std::string* causal_option(const AttentionConfig& attention, const std::st
 
 }  // namespace
 
+Experiment experiment_of(const ModelConfig& model, const AttentionConfig& attention) {
+  Experiment experiment;
+  experiment.model = model;
+  experiment.attention = attention;
+  return experiment;
+}
+
 bool is_causal(const AttentionConfig& attention, const std::string& mechanism) {
   const std::string* const causal = causal_option(attention, mechanism);
   return causal && *causal == "true";

@@ -1,9 +1,13 @@
 // The blocks of a model as [model] and [attention] describe them.
 #pragma once
 
+#include "heed/config/experiment.h"
 #include "heed/nn/block.h"
 
 namespace heed {
+
+/// An experiment with this model, all else as it is by default.
+Experiment experiment_of(const ModelConfig& model, const AttentionConfig& attention);
 
 /// What blocks know beside [model] and [attention].
 struct BlocksSetting {

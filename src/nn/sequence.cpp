@@ -9,13 +9,6 @@ namespace {
 
 constexpr double token_deviation = 0.02;
 
-Experiment experiment_of(const ModelConfig& model, const AttentionConfig& attention) {
-  Experiment experiment;
-  experiment.model = model;
-  experiment.attention = attention;
-  return experiment;
-}
-
 /// A class token in front would see itself alone.
 void check_pooling(const ModelConfig& model, const AttentionConfig& attention) {
   for (const std::string& mechanism : attention.mechanism)

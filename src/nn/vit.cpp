@@ -6,17 +6,6 @@
 
 namespace heed {
 
-namespace {
-
-Experiment experiment_of(const ModelConfig& model, const AttentionConfig& attention) {
-  Experiment experiment;
-  experiment.model = model;
-  experiment.attention = attention;
-  return experiment;
-}
-
-}  // namespace
-
 VisionTransformer::VisionTransformer(const ModelConfig& model, const AttentionConfig& attention, double dropout,
                                      double drop_path)
     : ImageModel(experiment_of(model, attention)), dropout_(dropout) {

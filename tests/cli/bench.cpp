@@ -9,23 +9,22 @@ using namespace heed::test;
 
 namespace {
 
-using Json = nlohmann::json;
 using Strings = std::vector<std::string>;
 
-double number(const Json& entry, const char* key) { return entry.at(key).get<double>(); }
+double number(const nlohmann::json& entry, const char* key) { return entry.at(key).get<double>(); }
 
 /// What a run prints as JSON. Warnings about narrow instructions on stderr are none of a test's business.
-Json json_of(Strings arguments) {
+nlohmann::json json_of(Strings arguments) {
   arguments.push_back("--json");
   const Finished run = heed_with(std::move(arguments));
   BOOST_TEST_REQUIRE(run.status == 0, run.err);
-  return Json::parse(run.out);
+  return nlohmann::json::parse(run.out);
 }
 
 /// Positive rates within their spread.
-void check_rates(const Json& entries) {
+[[maybe_unused]] void check_rates(const nlohmann::json& entries) {
   BOOST_TEST(!entries.empty());
-  for (const Json& entry : entries) {
+  for (const nlohmann::json& entry : entries) {
     const auto name = entry.at("name").get<std::string>();
     BOOST_TEST(!entry.at("unit").get<std::string>().empty(), name);
     BOOST_TEST(number(entry, "low") > 0, name);
@@ -35,8 +34,8 @@ void check_rates(const Json& entries) {
 }
 
 /// Shares of a limit: above 1 only by what the machine varies between two measurements, which are short here.
-void check_fractions(const Json& entries) {
-  for (const Json& entry : entries) {
+void check_fractions(const nlohmann::json& entries) {
+  for (const nlohmann::json& entry : entries) {
     BOOST_TEST(number(entry, "fraction") > 0, entry.at("name"));
     BOOST_TEST(number(entry, "fraction") <= 4, entry.at("name") << " " << entry.at("fraction"));
   }
@@ -58,14 +57,15 @@ BOOST_AUTO_TEST_CASE(model_as_json) {
   const Workshop workshop(10, 10);
   const std::string file = write_experiment(workshop, workshop.experiment());
   for (const std::string mode : {"train", "infer"}) {
-    const Json json = json_of({"bench", file, "--mode", mode, "--seconds", "0.05", "--batch", "8", "--threads", "1"});
+    const nlohmann::json json =
+        json_of({"bench", file, "--mode", mode, "--seconds", "0.05", "--batch", "8", "--threads", "1"});
     for (const char* key : {"img_s", "best_img_s", "low_img_s", "high_img_s", "ms", "peak_mb"})
       BOOST_TEST(number(json, key) > 0, key);
     BOOST_TEST(json.at("steps").get<int>() >= 5);
     BOOST_TEST(json.at("threads").get<int>() == 1);
     BOOST_TEST(!json.at("blas").get<std::string>().empty());
     // Joules, or why there are none; never a zero.
-    const Json& package = json.at("package_j");
+    const nlohmann::json& package = json.at("package_j");
     BOOST_TEST((package.is_number() || package.get<std::string>().starts_with("unavailable: ")));
     BOOST_TEST(number(json, "low_img_s") <= number(json, "img_s"));
     BOOST_TEST(number(json, "img_s") <= number(json, "high_img_s"));
@@ -87,13 +87,13 @@ BOOST_AUTO_TEST_CASE(model_compared) {
   const Workshop workshop;
   const std::string file = write_experiment(workshop, workshop.experiment()), old = workshop / "old.json";
   const Strings arguments{"bench", file, "--seconds", "0.01", "--batch", "8"};
-  Json before = json_of(arguments);
+  nlohmann::json before = json_of(arguments);
   for (const char* key : {"img_s", "low_img_s", "high_img_s"}) before[key] = 1e12;
   write_file(old, before.dump());
   Strings compared = arguments;
   compared.insert(compared.end(), {"--compare", old});
   check_contains(heed_with(compared).out, {"images/s (median", "compared with " + old, "0.00  slower"});
-  const Json change = json_of(compared).at("compare").at(0);
+  const nlohmann::json change = json_of(compared).at("compare").at(0);
   BOOST_TEST(change.at("change") == "slower");
   BOOST_TEST(number(change, "ratio") == number(change, "new") / number(change, "old"));
 }
@@ -130,11 +130,11 @@ BOOST_AUTO_TEST_CASE(suite_needs_fast_kernels) { check_refusal({"bench"}, {"KERN
 // The kernels of one layer: products, distances and their gradients. Then the same against made-up results.
 BOOST_AUTO_TEST_CASE(limits_and_kernels) {
   const Strings arguments = quick_with({"--only", "kernels", "--match", "vit-micro qkv"});
-  Json json = json_of(arguments);
+  nlohmann::json json = json_of(arguments);
   check_rates(json.at("limits"));
   for (const char* name : {"multiply-add", "gemm", "l1", "clamp", "exp", "L1 cache, triad", "memory, read"})
     BOOST_TEST(std::any_of(json["limits"].begin(), json["limits"].end(),
-                           [=](const Json& limit) { return limit.at("name") == name; }),
+                           [=](const nlohmann::json& limit) { return limit.at("name") == name; }),
                name);
   check_rates(json.at("kernels"));
   check_fractions(json.at("kernels"));
@@ -151,9 +151,9 @@ BOOST_AUTO_TEST_CASE(limits_and_kernels) {
   write_file(old, json.dump());
   Strings compared = arguments;
   compared.insert(compared.end(), {"--compare", old});
-  const Json changes = json_of(compared).at("compare");
+  const nlohmann::json changes = json_of(compared).at("compare");
   const auto change = [&](const std::string& name) {
-    for (const Json& entry : changes)
+    for (const nlohmann::json& entry : changes)
       if (entry.at("name") == name) return entry.at("change").get<std::string>();
     return std::string("not compared");
   };
@@ -166,12 +166,12 @@ BOOST_AUTO_TEST_CASE(limits_and_kernels) {
 // Each model is measured in a process of its own, so its peak memory is not that of the suite, which fills three times
 // the largest cache; that of one thread is below 60 MB.
 BOOST_AUTO_TEST_CASE(models) {
-  const Json json = json_of(quick_with({"--only", "models", "--match", "vit-micro sima"}));
+  const nlohmann::json json = json_of(quick_with({"--only", "models", "--match", "vit-micro sima"}));
   BOOST_TEST(json.at("kernels").empty());
   check_rates(json.at("models"));
   check_fractions(json.at("models"));
   BOOST_TEST_REQUIRE(json["models"].size() == 2u);
-  for (const Json& model : json["models"]) {
+  for (const nlohmann::json& model : json["models"]) {
     BOOST_TEST(number(model, "peak_mb") > 1);
     BOOST_TEST(number(model, "peak_mb") < 60);
     BOOST_TEST(model.at("batch") == 128);

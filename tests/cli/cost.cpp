@@ -12,7 +12,6 @@ using namespace heed::test;
 
 namespace {
 
-using Json = nlohmann::json;
 using Strings = std::vector<std::string>;
 
 std::string cost(Strings arguments) {
@@ -23,15 +22,15 @@ std::string cost(Strings arguments) {
   return run.out;
 }
 
-Json cost_json(Strings arguments) {
+nlohmann::json cost_json(Strings arguments) {
   arguments.emplace_back("--json");
-  return Json::parse(cost(arguments));
+  return nlohmann::json::parse(cost(arguments));
 }
 
-Index total(const Json& json, const char* kind) { return json["total"][kind].get<Index>(); }
+Index total(const nlohmann::json& json, const char* kind) { return json["total"][kind].get<Index>(); }
 
-Json layer(const Json& json, const std::string& name) {
-  for (const Json& row : json["layers"])
+nlohmann::json layer(const nlohmann::json& json, const std::string& name) {
+  for (const nlohmann::json& row : json["layers"])
     if (row["name"] == name) return row;
   BOOST_ERROR("no layer " << name);
   return {};
@@ -47,7 +46,7 @@ BOOST_AUTO_TEST_SUITE(cli_cost)
 BOOST_AUTO_TEST_CASE(contractions_of_vit_micro_by_hand) {
   const Index embedding = P * pixels * D, head = D * classes, attention = 2 * H * N * N * d;
   const Index forward = embedding + L * (3 * N * D * D + attention + N * D * D + 2 * N * D * F) + head;
-  const Json json = cost_json({"models/vit-micro.toml"});
+  const nlohmann::json json = cost_json({"models/vit-micro.toml"});
   BOOST_TEST(json["params"] == 139'018);
   BOOST_TEST(json["counted"].get<std::string>().find("as the textbook computes them") != std::string::npos);
   BOOST_TEST(total(json, "mul") == forward);
@@ -66,7 +65,7 @@ BOOST_AUTO_TEST_CASE(contractions_of_vit_micro_by_hand) {
 
 // The textbook's operations: a product of m x k by k x n takes m n k mul and m n (k - 1) add, a bias m n add more.
 BOOST_AUTO_TEST_CASE(all_operations_of_vit_micro_by_hand) {
-  const Json json = cost_json({"models/vit-micro.toml", "--convention", "all"});
+  const nlohmann::json json = cost_json({"models/vit-micro.toml", "--convention", "all"});
   const Index rows = H * N, pairs = rows * N, norms = 2 * L * N + 1;
   const Index products = P * pixels * D + L * (4 * N * D * D + 2 * pairs * d + 2 * N * D * F) + D * classes;
   // Norms multiply three times, softmax scales its scores, gelu multiplies three times.
@@ -87,8 +86,8 @@ BOOST_AUTO_TEST_CASE(all_operations_of_vit_micro_by_hand) {
 
 // Shu et al. 2021, Table 1, in its printed digits but for the 2.38 G additions, which are 2 x 1.25 - 0.12 there.
 BOOST_AUTO_TEST_CASE(figures_of_the_adder_paper) {
-  const Json mul = cost_json({"models/deit-tiny.toml"}), adder = cost_json({"models/deit-tiny-adder.toml"});
-  const auto hundredths = [](const Json& json, const char* kind) {
+  const nlohmann::json mul = cost_json({"models/deit-tiny.toml"}), adder = cost_json({"models/deit-tiny-adder.toml"});
+  const auto hundredths = [](const nlohmann::json& json, const char* kind) {
     return std::lround(json["total"][kind].get<double>() / 1e7);
   };
   BOOST_TEST(hundredths(mul, "mul") == 125);
@@ -100,14 +99,16 @@ BOOST_AUTO_TEST_CASE(figures_of_the_adder_paper) {
 }
 
 BOOST_AUTO_TEST_CASE(layers_add_up_and_batches_share_weights) {
-  const Json one = cost_json({"models/vit-micro.toml", "--pass", "step", "--convention", "all", "--by", "block"});
+  const nlohmann::json one =
+      cost_json({"models/vit-micro.toml", "--pass", "step", "--convention", "all", "--by", "block"});
   for (const auto& [kind, value] : one["total"].items()) {
     if (value.is_object()) continue;
     double sum = 0;
-    for (const Json& row : one["layers"]) sum += row[kind].get<double>();
+    for (const nlohmann::json& row : one["layers"]) sum += row[kind].get<double>();
     BOOST_TEST(sum == value.get<double>(), boost::test_tools::tolerance(1e-12));
   }
-  const Json many = cost_json({"models/vit-micro.toml", "--pass", "step", "--convention", "all", "--batch", "8"});
+  const nlohmann::json many =
+      cost_json({"models/vit-micro.toml", "--pass", "step", "--convention", "all", "--batch", "8"});
   BOOST_TEST(total(many, "mul") == total(one, "mul"));
   BOOST_TEST(many["activation_bytes"] == 8 * one["activation_bytes"].get<Index>());
   BOOST_TEST(many["total"]["bytes"].get<double>() < one["total"]["bytes"].get<double>());
@@ -117,7 +118,7 @@ BOOST_AUTO_TEST_CASE(an_energy_table_of_ones_own) {
   const TemporaryDirectory directory;
   const std::string table = directory / "t.toml";
   write_file(table, "name = \"mine\"\nnumber_bytes = 2\n[operations]\nexp = { pj = 10, source = \"a guess\" }\n");
-  const Json json = cost_json({"models/vit-micro.toml", "--convention", "all", "--energy", table});
+  const nlohmann::json json = cost_json({"models/vit-micro.toml", "--convention", "all", "--energy", table});
   BOOST_TEST(json["total"]["energy_pj"] == 10.0 * static_cast<double>(L * H * N * N));
   BOOST_TEST(json["total"]["bytes"].get<double>() * 2 ==
              cost_json({"models/vit-micro.toml"})["total"]["bytes"].get<double>());
@@ -130,7 +131,7 @@ BOOST_AUTO_TEST_CASE(models_side_by_side) {
       cost({"models/deit-tiny.toml", "--attention", "softmax,sima:order=qk_first,soft:landmarks=49"});
   for (const char* piece : {"softmax ", "sima:order=qk_first ", "soft:landmarks=49 ", "1.397 M", "5.767 G"})
     BOOST_TEST(text.find(piece) != std::string::npos, piece << " is not in\n" << text);
-  const Json json = cost_json({"--compare", "models/deit-tiny.toml", "models/deit-tiny-adder.toml"});
+  const nlohmann::json json = cost_json({"--compare", "models/deit-tiny.toml", "models/deit-tiny-adder.toml"});
   BOOST_TEST(json["models"].size() == 2);
   BOOST_TEST(total(json["models"][1], "mul") == 118'509'312);
 }

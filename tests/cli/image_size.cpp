@@ -14,7 +14,7 @@ namespace {
 using Strings = std::vector<std::string>;
 
 /// A run on images of 8, in patches of 4.
-struct Trained : Workshop {
+struct TrainedAt8 : Workshop {
   std::string directory = *this / "run";
 
   void train(const Strings& sets) const {
@@ -73,7 +73,7 @@ struct Trained : Workshop {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(cli_image_size, Trained)
+BOOST_FIXTURE_TEST_SUITE(cli_image_size, TrainedAt8)
 
 BOOST_AUTO_TEST_CASE(position_embeddings_are_interpolated) {
   train({});

@@ -103,8 +103,8 @@ std::vector<std::string> beginnings(const std::string& text) {
   return lines;
 }
 
-struct LongRun : Workshop {
-  LongRun() : Workshop(1300, 10) {
+struct ManyEpochs : Workshop {
+  ManyEpochs() : Workshop(1300, 10) {
     Experiment x = experiment();
     ask_for_everything(x);
     x.train.epochs = 1000;
@@ -118,7 +118,7 @@ struct LongRun : Workshop {
 
 BOOST_AUTO_TEST_SUITE(cli_progress)
 
-BOOST_FIXTURE_TEST_CASE(the_line_fits_the_terminal_and_follows_its_width, LongRun) {
+BOOST_FIXTURE_TEST_CASE(the_line_fits_the_terminal_and_follows_its_width, ManyEpochs) {
   const OnTerminal terminal(train(), 80);
   const auto two_bars = [](const std::string& text) { return bars(text).size() >= 2; };
   std::vector<std::string> lines = bars(terminal.read_until(two_bars));
@@ -140,7 +140,7 @@ BOOST_FIXTURE_TEST_CASE(the_line_fits_the_terminal_and_follows_its_width, LongRu
   check_contains(terminal.read_rest(), {"interrupted and saved"});
 }
 
-BOOST_FIXTURE_TEST_CASE(a_terminal_of_a_few_columns, LongRun) {
+BOOST_FIXTURE_TEST_CASE(a_terminal_of_a_few_columns, ManyEpochs) {
   const OnTerminal terminal(train(), 5);
   const std::string text = terminal.read_until([](const std::string& read) { return beginnings(read).size() >= 2; });
   BOOST_TEST(beginnings(text).size() >= 2u);

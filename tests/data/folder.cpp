@@ -8,7 +8,7 @@ using namespace heed::test;
 
 namespace {
 
-constexpr ImageSize size{3, 6, 5};
+constexpr ImageSize folder_size{3, 6, 5};
 
 /// {train,test}/{cat,dog}/{1,2}.png, image 2 i + j beginning with 50 i + 9 j.
 struct Tree {
@@ -16,7 +16,7 @@ struct Tree {
   Tree() {
     for (const std::string split : {"train", "test"})
       for (int i = 0; i < 2; ++i)
-        for (int j = 0; j < 2; ++j) write_image(path(split, i, j), pattern(size, 50 * i + 9 * j));
+        for (int j = 0; j < 2; ++j) write_image(path(split, i, j), pattern(folder_size, 50 * i + 9 * j));
   }
   std::filesystem::path path(const std::string& split, int i, int j) const {
     return directory / split / (i == 0 ? "cat" : "dog") / fmt::format("{}.png", j + 1);
@@ -43,20 +43,21 @@ BOOST_FIXTURE_TEST_CASE(classes_and_images_come_in_the_order_of_names, Tree) {
   const auto data = open();
   BOOST_TEST(data->size() == 4);
   BOOST_TEST(data->class_names() == (std::vector<std::string>{"cat", "dog"}), boost::test_tools::per_element());
-  BOOST_TEST((data->image_size() == size));
+  BOOST_TEST((data->image_size() == folder_size));
   Image image;
   for (int k = 0; k < 4; ++k) {
     BOOST_TEST(data->label(k) == k / 2);
     data->read(k, image);
-    BOOST_TEST(image.pixels == pattern(size, 50 * (k / 2) + 9 * (k % 2)).pixels, boost::test_tools::per_element());
+    BOOST_TEST(image.pixels == pattern(folder_size, 50 * (k / 2) + 9 * (k % 2)).pixels,
+               boost::test_tools::per_element());
   }
 }
 
 // Class directories alone: every fifth image of a class is for testing, in a class of fewer than five the last.
 BOOST_AUTO_TEST_CASE(a_share_is_set_aside_for_testing) {
   const TemporaryDirectory directory;
-  for (int i = 0; i < 11; ++i) write_image(directory / fmt::format("cat/{:02}.png", i), pattern(size, i));
-  for (int i = 0; i < 3; ++i) write_image(directory / fmt::format("dog/{}.png", i), pattern(size, 100 + i));
+  for (int i = 0; i < 11; ++i) write_image(directory / fmt::format("cat/{:02}.png", i), pattern(folder_size, i));
+  for (int i = 0; i < 3; ++i) write_image(directory / fmt::format("dog/{}.png", i), pattern(folder_size, 100 + i));
   const auto firsts = [&](Split split) {
     const auto data = open_dataset("folder", directory.path().string(), split);
     std::vector<int> found;
@@ -71,7 +72,7 @@ BOOST_AUTO_TEST_CASE(a_share_is_set_aside_for_testing) {
   BOOST_TEST(firsts(Split::test) == (std::vector<int>{4, 9, 102}), boost::test_tools::per_element());
   BOOST_TEST(firsts(Split::train) == (std::vector<int>{0, 1, 2, 3, 5, 6, 7, 8, 10, 100, 101}),
              boost::test_tools::per_element());
-  write_image(directory / "owl/0.png", pattern(size, 0));
+  write_image(directory / "owl/0.png", pattern(folder_size, 0));
   check_error([&] { firsts(Split::train); }, {"owl: this class has one image"});
 }
 
@@ -100,7 +101,7 @@ BOOST_FIXTURE_TEST_CASE(mixed_sizes_are_named_when_a_common_size_is_needed, Tree
   const auto data = open();
   check_error([&] { data->image_size(); },
               {path("train", 0, 0).string(), "3x6x5", path("train", 1, 0).string(), "3x6x4", "data.resize"});
-  BOOST_TEST((open(Split::test)->image_size() == size));
+  BOOST_TEST((open(Split::test)->image_size() == folder_size));
 }
 
 BOOST_FIXTURE_TEST_CASE(classes_must_have_images_and_agree, Tree) {
@@ -133,13 +134,13 @@ BOOST_FIXTURE_TEST_CASE(mixed_sizes_are_resized_by_the_loader, Tree) {
   DataConfig config;
   config.mean = config.std = {};
   config.resize = true;
-  Loader<double> loader(*data, all_images(4), config, size, 4, 1, false);
+  Loader<double> loader(*data, all_images(4), config, folder_size, 4, 1, false);
   loader.start(0);
   const Batch<double>& batch = *loader.next();
-  const Image converted = convert(pattern({1, 9, 4}, 0), size), kept = pattern(size, 59);
-  for (Index i = 0; i < size.elements(); ++i) {
-    BOOST_REQUIRE(batch.images[2 * size.elements() + i] == converted.pixels[static_cast<std::size_t>(i)] / 255.0);
-    BOOST_REQUIRE(batch.images[3 * size.elements() + i] == kept.pixels[static_cast<std::size_t>(i)] / 255.0);
+  const Image converted = convert(pattern({1, 9, 4}, 0), folder_size), kept = pattern(folder_size, 59);
+  for (Index i = 0; i < folder_size.elements(); ++i) {
+    BOOST_REQUIRE(batch.images[2 * folder_size.elements() + i] == converted.pixels[static_cast<std::size_t>(i)] / 255.0);
+    BOOST_REQUIRE(batch.images[3 * folder_size.elements() + i] == kept.pixels[static_cast<std::size_t>(i)] / 255.0);
   }
 }
 
@@ -152,7 +153,7 @@ BOOST_FIXTURE_TEST_CASE(large_trees_are_decoded_as_they_are_read, Tree) {
   BOOST_TEST(data->size() == 37);
   Image image;
   data->read(1, image);
-  BOOST_TEST(image.pixels == pattern(size, 9).pixels, boost::test_tools::per_element());
+  BOOST_TEST(image.pixels == pattern(folder_size, 9).pixels, boost::test_tools::per_element());
   check_error([&] { data->read(20, image); }, {(directory / "train/dog").string(), "cannot be decoded"});
 }
 

@@ -3,11 +3,14 @@
 #include "heed/kernels/gaussian.h"
 #include "heed/base/random.h"
 
+#include "support/compare.h"
+
 #include <boost/test/unit_test.hpp>
 
 #include <vector>
 
 using namespace heed;
+using namespace heed::test;
 
 namespace {
 
@@ -27,19 +30,6 @@ Matrix<T> matrix(std::vector<T>& numbers, Index rows, Index columns) {
 template <class T>
 Matrix<const T> matrix(const std::vector<T>& numbers, Index rows, Index columns) {
   return {numbers.data(), rows, columns};
-}
-
-double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
-  BOOST_REQUIRE(a.size() == b.size());
-  double most = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));
-  return most;
-}
-
-double dot(const std::vector<double>& a, const std::vector<double>& b) {
-  double sum = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-  return sum;
 }
 
 /// Central differences of f() by each element of x.

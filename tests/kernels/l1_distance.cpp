@@ -16,11 +16,11 @@ namespace {
 
 /// Two matrices and a cotangent, in rows with room behind them.
 template <class T>
-struct Problem {
+struct DistanceProblem {
   Index rows, terms, width, ldx, ldw, ldg;
   std::vector<T> x, w, g, g_transposed;
 
-  Problem(Index rows, Index terms, Index width, double spread)
+  DistanceProblem(Index rows, Index terms, Index width, double spread)
       : rows(rows), terms(terms), width(width), ldx(width + 3), ldw(width + 1), ldg(std::max(rows, terms) + 2) {
     const RandomStream random(7);
     const auto draw = [&](const char* name, Index count) {
@@ -62,17 +62,17 @@ void for_problems(const F& run) {
   for (const Index width : widths)
     for (const auto& [rows, terms] :
          {std::pair<Index, Index>{1, 1}, {1, 6}, {5, 1}, {3, 4}, {6, 19}, {21, 13}, {2, 261}})
-      run(Problem<T>(rows, terms, width, 2));
+      run(DistanceProblem<T>(rows, terms, width, 2));
 }
 
 /// The error relative to 1 + the distance, or, of the kernel that takes it from maxima, to 1 + |x|_1 + |w|_1.
 template <class T>
 void check_distances(bool by_maxima, double tolerance) {
-  for_problems<T>([=](const Problem<T>& p) {
+  for_problems<T>([=](const DistanceProblem<T>& p) {
     for (const bool biased : {false, true}) {
       if (biased && !by_maxima) continue;
       std::vector<T> result(static_cast<std::size_t>(p.rows * p.ldg), T(0.5)), bias(static_cast<std::size_t>(p.terms));
-      for (Index t = 0; t < p.terms; ++t) Problem<T>::at(bias, t) = T(0.25 * static_cast<double>(t % 5));
+      for (Index t = 0; t < p.terms; ++t) DistanceProblem<T>::at(bias, t) = T(0.25 * static_cast<double>(t % 5));
       const Matrix<T> s(result.data(), p.rows, p.terms, p.ldg);
       if (by_maxima)
         kernels::negative_l1_by_maxima(p.mx(), p.mw(), biased ? bias.data() : nullptr, s);
@@ -81,7 +81,7 @@ void check_distances(bool by_maxima, double tolerance) {
       double worst = 0;
       for (Index r = 0; r < p.rows; ++r) {
         for (Index t = 0; t < p.terms; ++t) {
-          double expected = biased ? static_cast<double>(Problem<T>::at(bias, t)) : 0, scale = 1;
+          double expected = biased ? static_cast<double>(DistanceProblem<T>::at(bias, t)) : 0, scale = 1;
           for (Index i = 0; i < p.width; ++i) {
             const double x = static_cast<double>(p.mx()(r, i)), u = p.u(r, t, i);
             expected -= std::abs(u), scale += by_maxima ? std::abs(x) + std::abs(x + u) : std::abs(u);
@@ -97,7 +97,7 @@ void check_distances(bool by_maxima, double tolerance) {
 
 template <class T>
 void check_gradients(double tolerance) {
-  for_problems<T>([=](const Problem<T>& p) {
+  for_problems<T>([=](const DistanceProblem<T>& p) {
     for (const DistanceGradient gradient : gradients)
       for (const bool as_transpose : {false, true})
         for (const Update update : {Update::assign, Update::accumulate}) {
@@ -157,11 +157,11 @@ void check_around(double origin, double spread, const auto& bound) {
           for (Index t = 0; t < terms; ++t) {
             double distance = 0, lengths = 0;
             for (Index i = 0; i < width; ++i) {
-              const double a = Problem<float>::at(x, r * width + i), b = Problem<float>::at(w, t * width + i);
+              const double a = DistanceProblem<float>::at(x, r * width + i), b = DistanceProblem<float>::at(w, t * width + i);
               distance += std::abs(a - b), lengths += std::abs(a) + std::abs(b);
             }
-            const double of_bias = biased ? Problem<float>::at(bias, t) : 0;
-            const double error = std::abs(Problem<float>::at(s, r * terms + t) - (of_bias - distance));
+            const double of_bias = biased ? DistanceProblem<float>::at(bias, t) : 0;
+            const double error = std::abs(DistanceProblem<float>::at(s, r * terms + t) - (of_bias - distance));
             BOOST_REQUIRE_MESSAGE(
                 error <= bound(static_cast<double>(width), distance, lengths, of_bias),
                 "around " << origin << ", width " << width << ": s[" << r << "," << t << "] is off by " << error);

@@ -5,11 +5,14 @@
 #include "heed/kernels/row_sums.h"
 #include "heed/base/random.h"
 
+#include "support/compare.h"
+
 #include <boost/test/unit_test.hpp>
 
 #include <vector>
 
 using namespace heed;
+using namespace heed::test;
 using kernels::NewtonInverse;
 using kernels::NewtonStart;
 
@@ -52,12 +55,6 @@ std::vector<double> residual(Index m, const std::vector<double>& A, const std::v
 double largest(const std::vector<double>& a) {
   double most = 0;
   for (const double x : a) most = std::max(most, std::abs(x));
-  return most;
-}
-
-double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
-  double most = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));
   return most;
 }
 

@@ -3,11 +3,14 @@
 #include "heed/kernels/pooling.h"
 #include "heed/base/random.h"
 
+#include "support/compare.h"
+
 #include <boost/test/unit_test.hpp>
 
 #include <vector>
 
 using namespace heed;
+using namespace heed::test;
 using kernels::Cells;
 using kernels::Landmarks;
 
@@ -18,13 +21,6 @@ std::vector<T> numbers(Index count, std::uint64_t seed) {
   std::vector<T> values(static_cast<std::size_t>(count));
   for (Index i = 0; i < count; ++i) values[static_cast<std::size_t>(i)] = T(RandomStream(seed).uniform(i, -1, 1));
   return values;
-}
-
-double dot(const std::vector<double>& a, const std::vector<double>& b) {
-  BOOST_REQUIRE(a.size() == b.size());
-  double sum = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-  return sum;
 }
 
 const std::vector<Landmarks> cases{

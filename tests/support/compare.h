@@ -1,5 +1,5 @@
-// What the tests of fast kernels share: the reference kernels in double are the truth, arrays start at unaligned
-// addresses, and what lies on either side of them must not change.
+// What the tests of kernels share. For fast kernels the reference kernels in double are the truth, arrays start at
+// unaligned addresses, and what lies on either side of them must not change.
 #pragma once
 
 #include "heed/base/random.h"
@@ -51,6 +51,22 @@ inline std::vector<double> normal_floats(Index count, int stream, double deviati
   for (Index i = 0; i < count; ++i)
     values[static_cast<std::size_t>(i)] = static_cast<float>(deviation * random.normal(static_cast<std::uint64_t>(i)));
   return values;
+}
+
+/// sum_i a[i] b[i].
+inline double dot(const std::vector<double>& a, const std::vector<double>& b) {
+  BOOST_REQUIRE(a.size() == b.size());
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+/// max_i |a[i] - b[i]|.
+inline double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  BOOST_REQUIRE(a.size() == b.size());
+  double most = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));
+  return most;
 }
 
 /// Requires |got[i] - expected[i]| <= bound(i) for all i (both NaN, or the same infinity, is agreement), and names

@@ -16,7 +16,7 @@ using namespace heed;
 
 namespace {
 
-constexpr Index vocabulary = 7, context = 9, classes = 3;
+constexpr Index vocab = 7, context = 9, classes = 3;
 
 struct Setting {
   const char* mechanism;
@@ -39,7 +39,7 @@ AttentionConfig attention_of(const Setting& setting) {
 
 ModelConfig small_model(const char* task) {
   ModelConfig model;
-  model.family = "sequence", model.task = task, model.vocab = vocabulary, model.context = context;
+  model.family = "sequence", model.task = task, model.vocab = vocab, model.context = context;
   model.dim = 8, model.depth = 2, model.heads = 2, model.hidden = 10, model.classes = classes, model.pool = "mean";
   return model;
 }
@@ -111,11 +111,11 @@ Parameters<T> drawn(const Model& model) {
 }
 
 /// Random tokens, all of them: what stands behind an end must not be looked at, so it is no token at all.
-struct Batch {
+struct GivenSequences {
   Tensor<int> tokens, lengths, others, other_lengths, targets;
   std::vector<int> labels;
 
-  explicit Batch(std::vector<int> given) {
+  explicit GivenSequences(std::vector<int> given) {
     const Index count = static_cast<Index>(given.size());
     const auto draw = [&](std::uint64_t which, Tensor<int>& rows, Tensor<int>& of) {
       rows = Tensor<int>(Shape{count, context}), of = Tensor<int>(Shape{count});
@@ -123,14 +123,14 @@ struct Batch {
         of[b] = given[static_cast<std::size_t>(which == 0 ? b : count - 1 - b)];
         for (Index t = 0; t < context; ++t)
           rows[b * context + t] =
-              t < of[b] ? static_cast<int>(RandomStream(which).below(b * context + t, vocabulary)) : -1000;
+              t < of[b] ? static_cast<int>(RandomStream(which).below(b * context + t, vocab)) : -1000;
       }
     };
     draw(0, tokens, lengths);
     draw(1, others, other_lengths);
     targets = Tensor<int>(tokens.shape());
     for (Index i = 0; i < targets.size(); ++i)
-      targets[i] = i % 4 == 1 ? -1 : static_cast<int>(RandomStream(7).below(i, vocabulary));
+      targets[i] = i % 4 == 1 ? -1 : static_cast<int>(RandomStream(7).below(i, vocab));
     for (Index b = 0; b < count; ++b) labels.push_back(static_cast<int>(b % classes));
   }
 
@@ -222,7 +222,7 @@ BOOST_AUTO_TEST_CASE(a_sequence_in_a_batch_gives_what_it_gives_alone) {
       config.pool = pool;
       const SequenceModel model(config, attention_of(setting));
       Parameters<double> parameters = drawn<double>(model);
-      const Batch batch(setting.any_length ? std::vector<int>{4, 9, 1, 6} : std::vector<int>{9, 9});
+      const GivenSequences batch(setting.any_length ? std::vector<int>{4, 9, 1, 6} : std::vector<int>{9, 9});
       const std::vector<double> together = logits_of(model, parameters, batch.input<double>(false));
       for (Index b = 0; b < batch.lengths.size(); ++b) {
         const std::vector<double> alone = logits_of(model, parameters, batch.alone<double>(b, false));
@@ -239,7 +239,7 @@ BOOST_AUTO_TEST_CASE(pairs_in_a_batch_give_what_they_give_alone) {
       config.pair = pair, config.head = head;
       const SequenceModel model(config, {});
       Parameters<double> parameters = drawn<double>(model);
-      const Batch batch({4, 9, 1, 6});
+      const GivenSequences batch({4, 9, 1, 6});
       const std::vector<double> together = logits_of(model, parameters, batch.input<double>(true));
       for (Index b = 0; b < 4; ++b)
         BOOST_TEST(largest_difference(logits_of(model, parameters, batch.alone<double>(b, true)),
@@ -255,7 +255,7 @@ BOOST_AUTO_TEST_CASE(gradients_of_labels) {
     config.head = "mlp";
     if (setting.options.empty() && !pairs) config.pool = "cls";
     const SequenceModel model(config, attention_of(setting));
-    const Batch batch(setting.any_length ? std::vector<int>{4, 9, 1, 6} : std::vector<int>{9, 9});
+    const GivenSequences batch(setting.any_length ? std::vector<int>{4, 9, 1, 6} : std::vector<int>{9, 9});
     const Tensor<double> targets = one_hot<double>(batch.labels, classes);
     const ClassificationBatch<double> task(batch.input<double>(pairs), targets.view(), batch.labels.data());
     check_gradient(model, task, setting, pairs);
@@ -269,7 +269,7 @@ BOOST_AUTO_TEST_CASE(gradients_of_language) {
       config.start = config.tied = special;
       config.pos_embed = !special;
       const SequenceModel model(config, attention_of(setting));
-      const Batch batch({9, 9});
+      const GivenSequences batch({9, 9});
       const Index inputs = special ? 5 : context;
       const Shape shape{2, inputs};
       const LanguageBatch<double> task({batch.tokens.data(), shape}, {batch.targets.data(), shape});
@@ -281,13 +281,13 @@ BOOST_AUTO_TEST_CASE(a_prefix_of_inputs_gives_a_prefix_of_logits) {
   for (const Setting& setting : decoders()) {
     const SequenceModel model(small_model("lm"), attention_of(setting));
     Parameters<double> parameters = drawn<double>(model);
-    const Batch batch({9});
+    const GivenSequences batch({9});
     const std::vector<double> all =
         logits_of(model, parameters, {.sequences = {{batch.tokens.data(), Shape{1, context}}}});
     for (Index inputs = 1; inputs < context; ++inputs) {
       const std::vector<double> some =
           logits_of(model, parameters, {.sequences = {{batch.tokens.data(), Shape{1, inputs}}}});
-      BOOST_TEST(some.size() == static_cast<std::size_t>(inputs * vocabulary));
+      BOOST_TEST(some.size() == static_cast<std::size_t>(inputs * vocab));
       BOOST_TEST(largest_difference(some, all.data()) < 1e-12, setting << " " << inputs);
     }
   }
@@ -304,7 +304,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(decoding_gives_what_a_full_pass_gives, T, Numbers)
       config.gate = true;
       const SequenceModel model(config, attention_of(setting));
       Parameters<T> parameters = drawn<T>(model);
-      const Batch batch({9});
+      const GivenSequences batch({9});
       Tape<T> tape({.parameters = &parameters});
       const Var<T> full = model.logits(tape, ModelInput<T>{.sequences = {{batch.tokens.data(), Shape{1, context}}}});
       double largest = 0, difference = 0;
@@ -315,8 +315,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(decoding_gives_what_a_full_pass_gives, T, Numbers)
         for (Index t = 0; t < context; ++t) {
           const Index at = t - start;
           const std::span<const T> row = decoder.next(at < 0 ? -1 : batch.tokens[at]);
-          for (Index c = 0; c < vocabulary; ++c) {
-            const double expected = static_cast<double>(full.data()[t * vocabulary + c]);
+          for (Index c = 0; c < vocab; ++c) {
+            const double expected = static_cast<double>(full.data()[t * vocab + c]);
             largest = std::max(largest, std::abs(expected));
             difference =
                 std::max(difference, std::abs(static_cast<double>(row[static_cast<std::size_t>(c)]) - expected));
@@ -385,7 +385,7 @@ BOOST_AUTO_TEST_CASE(what_has_no_meaning_is_refused) {
                 "itself alone: expected pool = \"mean\" or \"last\"");
   const SequenceModel model(classify, attention_of({"reformer", {{"rounds", "2"}, {"chunk", "3"}, {"buckets", "2"}}}));
   Parameters<double> parameters = drawn<double>(model);
-  BOOST_CHECK_THROW(logits_of(model, parameters, Batch({9, 6}).input<double>(false)), Error);
+  BOOST_CHECK_THROW(logits_of(model, parameters, GivenSequences({9, 6}).input<double>(false)), Error);
 }
 
 // The first index whose running sum exceeds u; ties with the k-th largest stay.

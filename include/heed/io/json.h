@@ -4,6 +4,7 @@
 #include "heed/base/tensor.h"
 
 #include <concepts>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,7 +19,7 @@ namespace heed {
 ///   result["rates"].push_back(0.5);
 ///   result.dump()    // {"name":"softmax","images":128,"rates":[0.5]}
 ///
-/// What asks a value for another kind, or for a key that it has not, throws Error.
+/// A number that is not there is null. What asks a value for another kind, or for a key that it has not, throws Error.
 class Json {
  public:
   using List = std::vector<Json>;
@@ -27,6 +28,9 @@ class Json {
   Json() = default;
   Json(bool value) : value_(value) {}
   Json(double value) : value_(value) {}
+  Json(const std::optional<double>& value) {
+    if (value) value_ = *value;
+  }
   template <std::integral I>
   Json(I value) : value_(static_cast<Index>(value)) {}
   Json(const char* text) : value_(std::string(text)) {}

@@ -129,11 +129,11 @@ void negative_l1_gradient(DistanceGradient gradient, MatrixFor<T> x, MatrixFor<T
                           Matrix<T> dx) {
   switch (gradient) {
     case DistanceGradient::sign:
-      return detail::l1_gradient(x, w, g, update, dx, detail::pull_sign<T>);
+      return kernels::detail::l1_gradient(x, w, g, update, dx, kernels::detail::pull_sign<T>);
     case DistanceGradient::hardtanh:
-      return detail::l1_gradient(x, w, g, update, dx, detail::pull_hardtanh<T>);
+      return kernels::detail::l1_gradient(x, w, g, update, dx, kernels::detail::pull_hardtanh<T>);
     case DistanceGradient::full:
-      return detail::full_l1_gradient(x, w, g, update, dx);
+      return kernels::detail::full_l1_gradient(x, w, g, update, dx);
   }
 }
 
