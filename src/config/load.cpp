@@ -16,7 +16,19 @@
 namespace heed {
 namespace {
 
-// How an error about an unknown key ends: the same key of another table if there is one, else the nearest of its own.
+// How an error about a key ends that a table does not have: the nearest of those that it has, or all of them.
+std::string suggestion_of(std::string_view table, const std::vector<std::string>& own, std::string_view unknown) {
+  const std::string near = nearest(unknown, own);
+  return near.empty() ? suggestion(unknown, own) : fmt::format("; did you mean '{}.{}'?", table, near);
+}
+
+std::vector<std::string> keys_of(const ModelConfig& model) {
+  std::vector<std::string> keys;
+  fields(model, [&](std::string_view key, const auto&, const Rule&, std::string_view) { keys.emplace_back(key); });
+  return keys;
+}
+
+// The same of an unknown key: that of another table if there is one.
 std::string key_suggestion(const Experiment& experiment, std::string_view table, std::string_view unknown) {
   std::string elsewhere;
   std::vector<std::string> names, own;
@@ -28,9 +40,7 @@ std::string key_suggestion(const Experiment& experiment, std::string_view table,
     });
   });
   if (!elsewhere.empty()) return fmt::format("; did you mean '{}'?", elsewhere);
-  if (table.empty()) return suggestion(unknown, names);
-  const std::string near = nearest(unknown, own);
-  return near.empty() ? suggestion(unknown, own) : fmt::format("; did you mean '{}.{}'?", table, near);
+  return table.empty() ? suggestion(unknown, names) : suggestion_of(table, own, unknown);
 }
 
 // What decides which keys a table has: `family = "vit"`.
@@ -44,14 +54,20 @@ std::string kind_of(const Experiment& x, std::string_view table) {
 
 // Has some family of models this key?
 bool is_model_key(std::string_view key) {
-  bool found = false;
-  for (const auto& [name, family] : family_names) {
+  return std::any_of(std::begin(family_names), std::end(family_names), [&](const auto& family) {
     ModelConfig model;
-    model.family = name;
-    fields(model, [&](std::string_view own, const auto&, const Rule&, std::string_view) { found |= own == key; });
-  }
-  return found;
+    model.family = family.first;
+    const std::vector<std::string> own = keys_of(model);
+    return std::find(own.begin(), own.end(), key) != own.end();
+  });
 }
+
+struct Document {
+  Source source;
+  toml::table table;
+  bool may_hold_unused;                 // options of mechanisms that no block has
+  std::vector<std::string> mechanisms;  // that the model has by this document and those before
+};
 
 class Loader {
  public:
@@ -84,6 +100,7 @@ class Loader {
   void fill_in();
 
  private:
+  void apply_family(const Document& document);
   void apply(const Source& source, const toml::table& document);
   template <class Config>
   void apply_table(const Source& source, std::string_view table, Config& config, const toml::table& values);
@@ -91,12 +108,6 @@ class Loader {
   void set_option(const Source& source, const std::string& full_key, const toml::key& key, const toml::node& node,
                   Options& options) const;
 
-  struct Document {
-    Source source;
-    toml::table table;
-    bool may_hold_unused;
-    std::vector<std::string> mechanisms;  // that the model has by this document and those before
-  };
   std::vector<Document> documents_;
   std::map<std::string, std::string> written_;  // where a key was written last
 };
@@ -157,7 +168,7 @@ void Loader::apply_table(const Source& source, std::string_view table, Config& c
       apply_option(source, key, value);
     else if (table == "model" && is_model_key(key.str()))
       fail("{}: [model] {} is no key of family = {}{}", source.at(key), key.str(), toml_text(family),
-           key_suggestion(experiment, table, key.str()));
+           suggestion_of(table, keys_of(experiment.model), key.str()));
     else
       fail("{}: unknown key {}{}", source.at(key), in_quotes(full), key_suggestion(experiment, table, key.str()));
   }
@@ -180,9 +191,22 @@ void Loader::apply(const Source& source, const toml::table& document) {
   }
 }
 
+// The family of the last document that has one says which keys there are in all of them.
+void Loader::apply_family(const Document& document) {
+  const auto at = document.table.find("model");
+  if (at == document.table.end() || !at->second.is_table()) return;
+  const toml::table& model = *at->second.as_table();
+  const auto family = model.find("family");
+  if (family == model.end() || !family->second.is_string()) return;
+  const std::string name = experiment.model.family = family->second.as_string()->get();
+  std::vector<std::string> known;
+  for (const auto& [other, number] : family_names) known.emplace_back(other);
+  require(std::find(known.begin(), known.end(), name) != known.end(), "{}: [model] family = {}{}",
+          document.source.at(family->first), in_quotes(name), suggestion(name, known));
+}
+
 void Loader::apply() {
-  for (const Document& document : documents_)
-    if (const auto* family = document.table["model"]["family"].as_string()) experiment.model.family = family->get();
+  for (const Document& document : documents_) apply_family(document);
   for (Document& document : documents_) {
     apply(document.source, document.table);
     document.mechanisms = experiment.attention.mechanism;

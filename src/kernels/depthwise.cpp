@@ -83,6 +83,66 @@ void any_row(const Windows& w, const Windows::Range& rows, Lanes use, Matrix<con
   }
 }
 
+/// Windows [begin, end) of an axis.
+struct Reach {
+  Index begin, end;
+};
+
+/// Those of `windows` whose tap `tap` lies on the image, which has `side` places.
+Reach windows_with_tap(const Windows& w, Index tap, Index side, Index windows) {
+  const Index begin = std::max<Index>(0, w.padding - tap + w.stride - 1) / w.stride;
+  const Index end = std::max<Index>(0, side + w.padding - tap + w.stride - 1) / w.stride;
+  return {begin, std::max(begin, std::min(end, windows))};
+}
+
+/// Tap by tap: the sum over the windows in which it lies on the image.
+void weight_gradient_of_taps(const Windows& w, Matrix<const float> x, Matrix<const float> dy, Update update,
+                             Matrix<float> dW) {
+  for (Index i = 0; i < w.kernel; ++i) {
+    const Reach rows = windows_with_tap(w, i, w.height, w.out_height());
+    for (Index j = 0; j < w.kernel; ++j) {
+      const Reach columns = windows_with_tap(w, j, w.width, w.out_width());
+      for_each_vector(dW.columns, [&](Index c, auto use) {
+        Vector even = hn::Zero(tag), odd = hn::Zero(tag);
+        for (Index oy = rows.begin; oy < rows.end; ++oy) {
+          const float* d = dy[oy * w.out_width() + columns.begin] + c;
+          const float* from =
+              x[(oy * w.stride + i - w.padding) * w.width + columns.begin * w.stride + j - w.padding] + c;
+          const Index count = columns.end - columns.begin, step = w.stride * x.stride;
+          Index n = 0;
+          for (; n + 1 < count; n += 2, d += 2 * dy.stride, from += 2 * step) {
+            even = hn::MulAdd(use.load(d), use.load(from), even);
+            odd = hn::MulAdd(use.load(d + dy.stride), use.load(from + step), odd);
+          }
+          if (n < count) even = hn::MulAdd(use.load(d), use.load(from), even);
+        }
+        write(update, use, hn::Add(even, odd), dW[i * w.kernel + j] + c);
+      });
+    }
+  }
+}
+
+/// Window by window: what it gives the places that it covers.
+void gradient_of_windows(const Windows& w, Matrix<const float> dy, Matrix<const float> W, Update update,
+                         Matrix<float> dx) {
+  if (update == Update::assign) fill(dx, 0.0F);
+  for (Index oy = 0; oy < w.out_height(); ++oy) {
+    const Windows::Range rows = w.rows_at(oy);
+    for (Index ox = 0; ox < w.out_width(); ++ox) {
+      const Windows::Range columns = w.columns_at(ox);
+      for_each_vector(dx.columns, [&](Index c, auto use) {
+        const Vector d = use.load(dy[oy * w.out_width() + ox] + c);
+        for (Index i = rows.begin; i < rows.end; ++i) {
+          const float* weight = W[i * w.kernel + columns.begin] + c;
+          float* to = dx[(rows.first + i) * w.width + columns.first + columns.begin] + c;
+          for (Index j = columns.begin; j < columns.end; ++j, weight += W.stride, to += dx.stride)
+            use.store(hn::MulAdd(d, use.load(weight), use.load(to)), to);
+        }
+      });
+    }
+  }
+}
+
 void convolve(const Windows& w, Matrix<const float> x, Matrix<const float> W, bool flipped, const float* bias,
               Update update, Matrix<float> y) {
   const Index width = w.out_width();
@@ -111,14 +171,14 @@ void depthwise(const Windows& w, Matrix<const float> x, Matrix<const float> W, c
 // With stride 1 it is a convolution again: dy with the filter turned round.
 void depthwise_backward(const Windows& w, Matrix<const float> dy, Matrix<const float> W, Update update,
                         Matrix<float> dx) {
-  const Index padding = w.kernel - 1 - w.padding;
-  if (w.stride != 1 || padding < 0) return reference::depthwise_backward(w, dy, W, update, dx);
-  convolve({w.channels, w.out_height(), w.out_width(), w.kernel, 1, padding}, dy, W, true, nullptr, update, dx);
+  if (w.stride != 1) return gradient_of_windows(w, dy, W, update, dx);
+  convolve({w.channels, w.out_height(), w.out_width(), w.kernel, 1, w.kernel - 1 - w.padding}, dy, W, true, nullptr,
+           update, dx);
 }
 
 void depthwise_weight_gradient(const Windows& w, Matrix<const float> x, Matrix<const float> dy, Update update,
                                Matrix<float> dW) {
-  if (w.kernel != 3) return reference::depthwise_weight_gradient(w, x, dy, update, dW);
+  if (w.kernel != 3) return weight_gradient_of_taps(w, x, dy, update, dW);
   const Index width = w.out_width(), row = w.width * x.stride;
   for_each_vector(dW.columns, [&](Index c, auto use) {
     Vector s[9];
