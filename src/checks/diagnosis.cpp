@@ -106,6 +106,7 @@ Diagnosis diagnose(View<const double> got, View<const double> expected, std::spa
   // Only what is wrong is looked at, with the right ones between: the product of those indices.
   ErrorPart part{.axes = {axes.begin(), axes.end()},
                  .sizes = {},
+                 .whole = shape,
                  .got = {},
                  .expected = {},
                  .same = {10 * same.relative, same.floor}};

@@ -67,7 +67,7 @@ class Patterns {
     };
     for (int n = 2; n <= 4; ++n) offer(n, fmt::format("{}", n));
     for (std::size_t axis = 0; axis < p_.axes.size(); ++axis) {
-      const double size = static_cast<double>(p_.sizes[axis]);
+      const double size = static_cast<double>(p_.whole[static_cast<int>(axis)]);
       offer(size, fmt::format("the number of {}s", p_.axes[axis]));
       offer(std::sqrt(size), fmt::format("sqrt(number of {}s)", p_.axes[axis]));
     }

@@ -5,10 +5,11 @@
 
 namespace heed {
 
-/// Two tensors of the same sizes, row-major; at each index of each axis something is wrong.
+/// Parts of two tensors, row-major and without gaps; at each index of each axis something is wrong.
 struct ErrorPart {
   std::vector<std::string> axes;
   std::vector<Index> sizes;
+  Shape whole;  ///< that they are parts of
   std::vector<double> got, expected;
   Likeness same;
 };
