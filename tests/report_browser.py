@@ -228,6 +228,14 @@ def look_at(browser, report):
         wide = browser.evaluate("document.documentElement.scrollWidth")
         check(wide <= width, f"the page is {wide} wide in a window of {width}")
 
+    # Printed, layers keep their names and charts their shape.
+    browser.media("print")
+    unnamed = "[...document.querySelectorAll('.cost tbody tr:not([hidden]) th')].filter(th => !th.innerText.trim()).length"
+    check(browser.evaluate(unnamed) == 0, "a layer has no name on paper")
+    check(browser.evaluate("[...document.querySelectorAll('.chart')].every(c => Math.abs(c.clientHeight / c.clientWidth"
+                           " - c.viewBox.baseVal.height / c.viewBox.baseVal.width) < 0.05)"), "charts lose their shape on paper")
+    browser.media()
+
     # Nothing was fetched, and nothing complained.
     for event in browser.events:
         if event["method"] == "Network.requestWillBeSent":

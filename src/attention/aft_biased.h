@@ -76,9 +76,9 @@ struct AftBiased {
       const AftBias<T> dbias = w.gradient_at(b, gradient, dprepared, m.dbias);
       const T* const origin = w.reach.by_products_in<T>() ? make_F(keys, b, means.y, with_F, m) : nullptr;
       if (w.reach.by_products_in<T>() && weigh(bias, b, means, origin, m))
-        backward_by_products(keys, b, bias, origin, m, touched, gradient, dbias.E);
+        backward_by_products<T>({keys, b, touched, gradient}, bias, origin, m, dbias.E);
       else
-        backward_by_keys(keys, b, bias.w, means, touched, gradient, dbias.w);
+        backward_by_keys<T>({keys, b, touched, gradient}, bias.w, means, dbias.w);
       touched = b.last;
       if (!w.prepared()) w.make_backward(in.parameters, b, bias, dbias, gradient.parameters);
     });
@@ -177,10 +177,19 @@ struct AftBiased {
     return all;
   }
 
+  /// The keys of a block, and where their gradients go.
   template <class T>
-  void backward_by_products(const Keys<const T>& keys, const AftBlock& b, const AftBias<const T>& bias, const T* origin,
-                            const Scratch<T>& m, Index touched, const AttentionGradient<T>& gradient,
+  struct BlockKeys {
+    const Keys<const T>& keys;
+    const AftBlock& b;
+    Index touched;  ///< keys before have a gradient
+    const AttentionGradient<T>& gradient;
+  };
+
+  template <class T>
+  void backward_by_products(const BlockKeys<T>& of, const AftBias<const T>& bias, const T* origin, const Scratch<T>& m,
                             Matrix<T> dE) const {
+    const auto& [keys, b, touched, gradient] = of;
     // With F = (f, f v): dE = (-X y, X) F^T, and (-B, A) = E^T (-X y, X).
     const Matrix<T> weights = m.product.top_rows(b.rows), F = m.F.top_rows(b.keys()), dF = m.dF.top_rows(b.keys());
     kernels::gemm(weights, transposed(F), Update::accumulate, dE);
@@ -201,8 +210,9 @@ struct AftBiased {
   // ---- Sums key by key ----
 
   template <class T>
-  void backward_by_keys(const Keys<const T>& keys, const AftBlock& b, Matrix<const T> bias, const Means<T>& means,
-                        Index touched, const AttentionGradient<T>& gradient, Matrix<T> dw) const {
+  void backward_by_keys(const BlockKeys<T>& of, Matrix<const T> bias, const Means<T>& means, Matrix<T> dw) const {
+    const auto& [keys, b, before, gradient] = of;
+    Index touched = before;
     const Keys<T> dkeys{gradient.k[0], gradient.v[0]};
     for (Index r = 0; r < b.rows; ++r) {
       const AftReach::Range seen = w.reach(b.first + r);

@@ -18,18 +18,20 @@ struct ImageSize {
   kernels::Windows windows() const { return {channels, side, side, 3, 1, 1}; }
 };
 
-/// x [1, side^2, C] to as many channels, forward, or with the way back too.
+/// x [B, side^2, C] to as many channels, forward, or with the way back too.
 KernelCase dense(ImageSize size, bool back) {
-  const Index C = size.channels, products = 2 * size.places() * C * C * 9;
+  constexpr Index B = ModelSizes::images;
+  const Index C = size.channels, numbers = B * size.places() * C, products = 2 * numbers * C * 9;
   return {back ? "conv 3 x 3 forward and back" : "conv 3 x 3 forward",
           size.text(),
-          fmt::format("{} to {}", size.text(), C),
+          fmt::format("{} x {} to {}", B, size.text(), C),
           {{Resource::gemm, (back ? 3 : 1) * products}},
           [=](Operands& operands) {
-            const View<const float> x(operands.in(size.places() * C), {1, size.places(), C});
+            const Shape shape{B, size.places(), C};
+            const View<const float> x(operands.in(numbers), shape);
             const View<const float> weight(operands.in(C * C * 9), {C, C, 3, 3}), bias(operands.in(C), {C});
-            const View<const float> dy(operands.in(back ? size.places() * C : 0), {1, size.places(), C});
-            operands.out(size.places() * C);
+            const View<const float> dy(operands.in(back ? numbers : 0), shape);
+            operands.out(numbers);
             return [=, tape = std::make_shared<Tape<float>>()] {
               tape->clear();
               const auto take = [&](View<const float> view) { return back ? tape->input(view) : tape->constant(view); };

@@ -1,5 +1,6 @@
 #include "heed/bench/kernels.h"
 
+#include "heed/base/with_threads.h"
 #include "heed/bench/timing.h"
 
 namespace heed::bench {
@@ -30,6 +31,7 @@ std::vector<KernelCase> kernel_cases() {
 }
 
 KernelResult measure(const KernelCase& kernel, const Limits& limits, double seconds) {
+  const WithThreads alone(1);
   Operands operands;
   const std::function<void()> call = kernel.prepare(operands);
   const Times times = time_calls(seconds, 1e-4, call);
@@ -80,8 +82,10 @@ constexpr Expectation expectations[] = {
     {"sigmoid gate backward", 0.6,
      "a division and three products beside the exponential; three arrays read, two written"},
     {"conv 3 x 3 forward", 0.6, "windows are gathered before they are multiplied"},
+    {"conv 3 x 3 forward and back", 0.6, "windows are gathered twice, and the gradients by them are scattered"},
     {"depth-wise 3 x 3 forward", 0.5, "ten numbers are loaded for each that is stored"},
     {"depth-wise 3 x 3 input gradient", 0.5, "ten numbers are loaded for each that is stored"},
+    {"depth-wise 3 x 3 weight gradient", 0.5, "ten numbers are loaded for nine products"},
     {"exp sums", 0.6, "a pass for the maxima"},
     {"exp of columns", 0.6, "a pass for the maxima; two results written for each number"},
 };

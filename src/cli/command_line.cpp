@@ -1,9 +1,11 @@
 #include "command_line.h"
 
+#include "fitted_text.h"
 #include "heed/base/error.h"
 #include "heed/base/suggest.h"
 
 #include <CLI/CLI.hpp>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <type_traits>
@@ -41,6 +43,14 @@ CommandOutline outline_of(const CLI::App& app, const CommandChoices& choices) {
   for (const CLI::App* one : app.get_subcommands({})) outline.commands.push_back(outline_of(*one, choices));
   return outline;
 }
+
+/// Help in lines that fit the terminal.
+class FittedHelp : public CLI::Formatter {
+ public:
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
+    return fitted(CLI::Formatter::make_help(app, std::move(name), mode));
+  }
+};
 
 /// The command that was asked for.
 const CLI::App& asked(const CLI::App& app) {
@@ -89,7 +99,9 @@ void Command::option(const std::string& name, Destination into, const std::strin
                       ? CLI::Range(least, most)
                       : CLI::Range(static_cast<Index>(least), static_cast<Index>(most)));
   }
-  if (!rules.one_of.empty()) option->check(CLI::IsMember(rules.one_of));
+  // Spaces, so that a long list can be broken.
+  if (!rules.one_of.empty())
+    option->check(CLI::IsMember(rules.one_of).description(fmt::format("{{{}}}", fmt::join(rules.one_of, ", "))));
   if (rules.commas) option->delimiter(',');
   // Otherwise a list swallows the words after its first value.
   if (rules.one_each) option->type_size(1)->allow_extra_args(false);
@@ -97,7 +109,7 @@ void Command::option(const std::string& name, Destination into, const std::strin
   choices_->offered[option] = rules.one_of.empty() ? rules.offered : rules.one_of;
 }
 
-void Command::footer(const std::string& text) { app_->footer(text); }
+void Command::footer(const std::string& text) { app_->footer(joined(text)); }
 
 void Command::action(std::function<int()> run) {
   app_->callback([choices = choices_, run = std::move(run)] { choices->chosen = run; });
@@ -105,6 +117,7 @@ void Command::action(std::function<int()> run) {
 
 CommandLine::CommandLine(const std::string& name, const std::string& description, const std::string& version)
     : app_(std::make_unique<CLI::App>(description, name)) {
+  app_->formatter(std::make_shared<FittedHelp>());
   app_->set_version_flag("--version", version);
 }
 
@@ -141,8 +154,8 @@ std::string CommandLine::help(const std::vector<std::string>& words) const {
   std::string before;
   for (const std::string& word : words) {
     const std::vector<std::string> known = commands_of(*command);
-    require(std::find(known.begin(), known.end(), word) != known.end(), "help: there is no command or topic {}{}",
-            in_quotes(word), known.empty() ? "" : suggestion(word, known));
+    require(std::find(known.begin(), known.end(), word) != known.end(), "help: {} has no command {}{}",
+            command->get_name(), in_quotes(word), known.empty() ? "" : suggestion(word, known));
     before += (before.empty() ? "" : " ") + command->get_name();
     command = command->get_subcommand(word);
   }

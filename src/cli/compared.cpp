@@ -66,7 +66,7 @@ std::vector<ComparedArm> find_arms(const std::vector<std::string>& directories) 
     for (const std::string& directory : runs_below(given)) {
       if (!seen.insert(directory).second) continue;
       const RunPaths paths(directory);
-      ComparedRun run{directory, load_experiment(paths.config()), read_history(paths)};
+      ComparedRun run{directory, load_recorded(paths.config()), read_history(paths)};
       Experiment without_seed = what_decides(run.experiment);
       without_seed.train.seed = 0;
       const auto [place, added] = places.try_emplace(to_toml(without_seed), arms.size());

@@ -1,8 +1,11 @@
 // heed help: of commands, as --help shows it, and of topics that belong to no command.
 #include "commands.h"
+#include "fitted_text.h"
 
+#include "heed/base/suggest.h"
 #include "heed/config/experiment.h"
 
+#include <algorithm>
 #include <iostream>
 
 namespace heed::cli {
@@ -16,8 +19,8 @@ constexpr const char* of_runs =
     "  init.json          where the run began with given weights: their file, its CRC-32, and what each tensor got\n"
     "  plugins.json       where mechanisms came from plugins: the files of these\n"
     "  cost.json          operations and energy of the model, by layer\n"
-    "  metrics.csv        a row for each epoch, and each step with train.log_steps: kind,epoch,step,loss,accuracy,\n"
-    "                     lr,images_per_s; kind is step, train, valid or test\n"
+    "  metrics.csv        a row for each epoch, and each step with train.log_steps:\n"
+    "                     kind,epoch,step,loss,accuracy,lr,images_per_s; kind is step, train, valid or test\n"
     "  gradients.csv      norms of gradients before clipping, for the same steps and epochs\n"
     "  best.safetensors   the weights with the best validation accuracy, once an epoch is complete; eval, predict\n"
     "                     and maps use them, and before that last.safetensors\n"
@@ -52,12 +55,25 @@ constexpr Topic topics[] = {
     {"status", "exit status", [] { return std::string(of_status); }},
 };
 
+/// The topics, then the commands.
+std::vector<std::string> subjects(const CommandLine& line) {
+  std::vector<std::string> names;
+  for (const Topic& topic : topics) names.emplace_back(topic.name);
+  for (const CommandOutline& one : line.outline().commands) names.push_back(one.name);
+  return names;
+}
+
 int help_command(const CommandLine& line, const std::vector<std::string>& words) {
   for (const Topic& topic : topics)
     if (words.size() == 1 && words[0] == topic.name) {
-      std::cout << topic.text();
+      std::cout << fitted(joined(topic.text()));
       return ok;
     }
+  if (!words.empty()) {
+    const std::vector<std::string> known = subjects(line);
+    require(std::find(known.begin(), known.end(), words[0]) != known.end(), "help: there is no topic or command {}{}",
+            in_quotes(words[0]), suggestion(words[0], known));
+  }
   std::cout << line.help(words);
   return ok;
 }
@@ -68,14 +84,9 @@ void add_help(Command program, const CommandLine& line) {
   static std::vector<std::string> words;
   Command command = program.command("help", "Show the help of a command, or one of the topics experiment, run, status");
   std::string list = "Topics:\n";
-  std::vector<std::string> offered;
-  for (const Topic& topic : topics) {
-    list += fmt::format("  {:<12} {}\n", topic.name, topic.summary);
-    offered.emplace_back(topic.name);
-  }
-  for (const CommandOutline& one : line.outline().commands) offered.push_back(one.name);
+  for (const Topic& topic : topics) list += fmt::format("  {:<12} {}\n", topic.name, topic.summary);
   command.option("TOPIC", &words, "a command, such as train or probe model, or a topic; default: all commands",
-                 {.offered = offered});
+                 {.offered = subjects(line)});
   command.footer(list);
   command.action([&line] { return help_command(line, words); });
 }

@@ -32,8 +32,8 @@ int image_command(const ImageArguments& a) {
   const std::unique_ptr<Dataset> data = open_data(choice);
   const Image image = image_of(*data, choice, a.index);
   save_png(a.output, image);
-  std::cout << fmt::format("{}: {}, {} x {} pixels, label {}\n", a.output, name_of(choice, a.index), image.size.width,
-                           image.size.height, label_of(*data, a.index));
+  std::cout << fmt::format("{}: {}, {} x {} pixels, label {}\n", shown(a.output), name_of(choice, a.index),
+                           image.size.width, image.size.height, label_of(*data, a.index));
   return ok;
 }
 

@@ -1,5 +1,6 @@
 // heed list: the mechanisms and their options.
 #include "commands.h"
+#include "fitted_text.h"
 
 #include "heed/attention/plugin.h"
 
@@ -14,13 +15,14 @@ namespace {
 
 void print_options(const MechanismEntry& entry) {
   for (const OptionInfo& option : entry.options())
-    std::cout << fmt::format("{:14}{:<20} {}{}\n", "", option.name + " = " + option.fallback, option.meaning,
-                             option.choices.empty() ? "" : fmt::format(" ({})", fmt::join(option.choices, ", ")));
+    std::cout << fitted(
+        fmt::format("{:14}{:<19}  {}{}\n", "", option.name + " = " + option.fallback, option.meaning,
+                    option.choices.empty() ? "" : fmt::format(" ({})", fmt::join(option.choices, ", "))));
 }
 
 int list_command() {
   for (const MechanismEntry& entry : mechanisms()) {
-    std::cout << fmt::format("{:<12}  {}\n{:14}{}\n", entry.name, entry.summary, "", entry.complexity);
+    std::cout << fitted(fmt::format("{:<12}  {}\n{:14}{}\n", entry.name, entry.summary, "", entry.complexity));
     if (const PluginOrigin* const plugin = plugin_of(entry.name))
       std::cout << fmt::format("{:14}from the plugin {}\n", "", plugin->file);
     print_options(entry);
@@ -40,10 +42,10 @@ void print_tensors(const Mechanism& mechanism) {
   const AttentionShape grid{.grid_height = side, .grid_width = side, .class_token = false};
   const AttentionShape shape = mechanism.layout(dim, heads).among(side * side, grid);
   const std::vector<ParameterSpec> own = mechanism.parameters(shape);
-  std::cout << fmt::format("\ntensors of its own, for {} patches of {} x {}, {} channels, {} heads:{}\n", side * side,
-                           side, side, dim, heads, own.empty() ? " none" : "");
+  std::cout << fitted(fmt::format("\ntensors of its own, for {} patches of {} x {}, {} channels, {} heads:{}\n",
+                                  side * side, side, side, dim, heads, own.empty() ? " none" : ""));
   for (const ParameterSpec& spec : own)
-    std::cout << fmt::format("  {:<12} {}{}\n", spec.name, spec.shape, spec.trainable ? "" : ", not trained");
+    std::cout << fitted(fmt::format("  {:<11}  {}{}\n", spec.name, spec.shape, spec.trainable ? "" : ", not trained"));
 }
 
 /// What heed maps draws of it, with any of its options.
@@ -54,8 +56,9 @@ void print_pictures(const MechanismEntry& entry) {
     if (mechanism->traits().map) meanings["map"] = "the attention map, which is drawn if no other is asked for";
     for (const PictureInfo& picture : mechanism->pictures()) meanings.emplace(picture.name, picture.meaning);
   }
-  std::cout << fmt::format("\nheed maps RUN IMAGE --show ...{}\n", meanings.empty() ? " has nothing to draw" : "");
-  for (const auto& [name, meaning] : meanings) std::cout << fmt::format("  {:<12} {}\n", name, meaning);
+  std::cout << fitted(
+      fmt::format("\nheed maps RUN IMAGE --show ...{}\n", meanings.empty() ? " has nothing to draw" : ""));
+  for (const auto& [name, meaning] : meanings) std::cout << fitted(fmt::format("  {:<11}  {}\n", name, meaning));
 }
 
 /// Why a mechanism does not fit vit-micro, whose grid of 7 x 7 patches has a class token; empty where it does.
@@ -73,15 +76,15 @@ std::string misfit(const Mechanism& mechanism) {
 /// One mechanism in full.
 int list_one(const std::string& name) {
   const MechanismEntry& entry = find_mechanism(name);
-  std::cout << fmt::format("{:<12}  {}\n{:14}{}\n\noptions, with their defaults:\n", entry.name, entry.summary, "",
-                           entry.complexity);
+  std::cout << fitted(fmt::format("{:<12}  {}\n{:14}{}\n\noptions, with their defaults:\n", entry.name, entry.summary,
+                                  "", entry.complexity));
   print_options(entry);
   const std::vector<OptionInfo> options = entry.options();
   if (std::none_of(options.begin(), options.end(), [](const OptionInfo& option) { return option.name == "causal"; }))
-    std::cout << fmt::format("{:14}it has no causal form\n", "");
+    std::cout << fitted(fmt::format("{:14}it has no causal form\n", ""));
   std::cout << "\nsettings that are compared with other mechanisms:\n";
   for (const MechanismSetting& setting : entry.settings())
-    std::cout << fmt::format("  {:<28} {}\n", setting.label, options_text(setting.options));
+    std::cout << fitted(fmt::format("  {:<27}  {}\n", setting.label, options_text(setting.options)));
   const OptionValues first = entry.settings().front().options;
   const std::unique_ptr<Mechanism> mechanism = entry.make(first);
   print_tensors(*mechanism);
@@ -89,13 +92,13 @@ int list_one(const std::string& name) {
   std::string sets;
   for (const auto& [option, value] : first) sets += fmt::format(" --set attention.{}={}", option, value);
   const PluginOrigin* const plugin = plugin_of(entry.name);
-  std::cout << fmt::format(
-      "\nin a model:    --set attention.mechanism={0}{1}\n"
-      "its gradients: heed gradcheck {0}\nits page:      {2}\n",
-      entry.name, sets, plugin ? plugin->source : fmt::format("src/attention/{}.cpp", entry.name));
+  std::cout << fitted(
+      fmt::format("\nin a model:    --set attention.mechanism={0}{1}\n"
+                  "its gradients: heed gradcheck {0}\nits page:      {2}\n",
+                  entry.name, sets, plugin ? plugin->source : fmt::format("src/attention/{}.cpp", entry.name)));
   if (plugin) std::cout << fmt::format("its plugin:    {}\n", plugin->file);
   if (const std::string why = misfit(*mechanism); !why.empty())
-    std::cout << fmt::format("with other numbers in models/vit-micro.toml: {}\n", why);
+    std::cout << fitted(fmt::format("with other numbers in models/vit-micro.toml: {}\n", why));
   return ok;
 }
 

@@ -65,7 +65,7 @@ int maps_command(const MapsArguments& a) {
   trained.model->logits(tape, {.images = input.view()}, &visit);
   layers.finish();
   save_png(output, draw_attention(sheet));
-  std::cout << output << "\n";
+  std::cout << shown(output) << "\n";
   return ok;
 }
 

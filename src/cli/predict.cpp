@@ -39,7 +39,7 @@ NamedImages read_images(const PredictArguments& a, const TrainedModel& trained) 
       read.status = report_error(error.what());
     }
   };
-  for (const std::string& file : a.files) add(file, [&] { return reader.from_file(file); });
+  for (const std::string& file : a.files) add(shown(file), [&] { return reader.from_file(file); });
   if (a.indices.empty()) return read;
   const DataChoice choice = data_of_run(a.data, trained);
   const std::unique_ptr<Dataset> data = open_data(choice);
@@ -61,7 +61,7 @@ std::string ranking(const float* logits, const std::vector<std::string>& classes
   order.resize(std::min(order.size(), static_cast<std::size_t>(top)));
   std::string text;
   for (const Index c : order)
-    text += fmt::format("{} {} {:.1f} %", text.empty() ? ":" : ",", classes[static_cast<std::size_t>(c)],
+    text += fmt::format("{} {} {:.1f} %", text.empty() ? ":" : ",", shown(classes[static_cast<std::size_t>(c)]),
                         100 * shares[static_cast<std::size_t>(c)]);
   return text;
 }

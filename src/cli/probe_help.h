@@ -19,7 +19,7 @@ inline constexpr const char* probe_attention_contract =
     "--grid HxW says that the N tokens are H x W patches; one more is a class token in front. --set takes the\n"
     "mechanism's options, mode=train or eval (default), and cls=true or false: is there a class token, without "
     "--grid.\n\n"
-    "  heed probe attention --mechanism softmax --set causal=true in.safetensors out.safetensors";
+    "  heed probe attention --mechanism softmax in.safetensors out.safetensors";
 
 inline constexpr const char* probe_linear_contract =
     "IN   x [N,I], weight [O,I], bias [O], grad_out [N,O]\n"
@@ -28,12 +28,12 @@ inline constexpr const char* probe_linear_contract =
     "plus\n"
     "bias; input_grad=sign|hardtanh, weight_grad=sign|hardtanh|full, weight_scale=none|adaptive say how it is\n"
     "differentiated (`heed help experiment`).\n\n"
-    "  heed probe linear --set kind=adder --set weight_grad=full in.safetensors out.safetensors";
+    "  heed probe linear --set kind=adder in.safetensors out.safetensors";
 
 inline constexpr const char* probe_model_contract =
     "IN   images [B,C,H,W], used as given, without normalisation; labels [B] (I64), 0 to classes - 1\n"
     "OUT  logits [B,classes], loss (the mean cross entropy), grad.NAME of each trainable tensor\n"
     "--weights holds the model's tensors by timm's names; --set overrides keys of MODEL.\n\n"
-    "  heed probe model models/vit-micro.toml --weights w.safetensors in.safetensors out.safetensors";
+    "  heed probe model models/vit-micro.toml --weights w.safetensors IN OUT";
 
 }  // namespace heed::cli

@@ -42,7 +42,7 @@ std::string directory_name(std::string name) {
 /// The first setting in which a cell is not what it was; empty if there is none: a version may have brought new keys.
 std::string change(const Cell& cell) {
   const std::map<std::string, std::string> now = settings_of(what_decides(cell.experiment)),
-                                           before = settings_of(what_decides(load_experiment(cell.file())));
+                                           before = settings_of(what_decides(load_recorded(cell.file())));
   const auto value = [](const std::map<std::string, std::string>& settings, const std::string& key) {
     const auto found = settings.find(key);
     return found == settings.end() ? "(nothing)" : found->second;

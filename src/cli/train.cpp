@@ -1,6 +1,7 @@
 // heed train: the run, seen from the terminal.
 #include "commands.h"
 #include "cost_table.h"
+#include "fitted_text.h"
 #include "memory.h"
 #include "own_images.h"
 #include "profile_table.h"
@@ -23,6 +24,7 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <cstring>
 #include <iostream>
 #include <optional>
 
@@ -59,9 +61,10 @@ class TrainProgress : public TrainObserver {
 
   void begin(const TrainPlan& plan) override {
     plan_ = plan;
-    std::cout << fmt::format("{} parameters; {} {} to train on, {} to validate, {} to test\n{}\nrun directory {}\n",
-                             grouped(plan.parameters), grouped(plan.train_images), examples_,
-                             grouped(plan.validation_images), grouped(plan.test_images), environment_line(), plan.run);
+    std::cout << fitted(fmt::format("{} parameters; {} {} to train on, {} to validate, {} to test\n{}\n",
+                                    grouped(plan.parameters), grouped(plan.train_images), examples_,
+                                    grouped(plan.validation_images), grouped(plan.test_images), environment_line()))
+              << fmt::format("run directory {}\n", plan.run);
     if (plan.step > 0) std::cout << fmt::format("resumed after {} steps\n", plan.step);
     if (plan.epochs_before > 0 && plan.epochs_before != epochs_)
       std::cout << fmt::format("{} epochs instead of {}: from here on the learning rate is that of a run of {}\n",
@@ -91,20 +94,26 @@ class TrainProgress : public TrainObserver {
     clear();
     seconds_ += e.seconds;
     images_ += e.train.images_per_s * e.seconds;
-    std::cout << fmt::format("epoch {:>{}}/{}  loss {:.4f}  accuracy {:6.2f} %", e.train.epoch,
-                             std::to_string(epochs_).size(), epochs_, e.train.loss, 100 * e.train.accuracy);
+    const std::string number = fmt::format("epoch {:>{}}/{}  ", e.train.epoch, std::to_string(epochs_).size(), epochs_);
+    const std::string training = fmt::format("loss {:.4f}  accuracy {:6.2f} %", e.train.loss, 100 * e.train.accuracy);
+    std::string validation,
+        pace = fmt::format("  {:.0f} {}/s  {}", e.train.images_per_s, examples_, duration(e.seconds));
     if (e.validated)
-      std::cout << fmt::format("  validation loss {:.4f}  accuracy {:6.2f} %", e.validation_loss,
-                               100 * e.validation_accuracy);
-    std::cout << fmt::format("  {:.0f} {}/s  {}", e.train.images_per_s, examples_, duration(e.seconds));
-    if (e.skipped > 0) std::cout << fmt::format("  {} steps skipped", e.skipped);
-    std::cout << std::endl;
+      validation =
+          fmt::format("validation loss {:.4f}  accuracy {:6.2f} %", e.validation_loss, 100 * e.validation_accuracy);
+    if (e.skipped > 0) pace += fmt::format("  {} steps skipped", e.skipped);
+    const std::size_t length = number.size() + training.size() + 2 + validation.size() + pace.size();
+    if (!e.validated)
+      std::cout << number << training << pace << std::endl;
+    else if (terminal_ && length > static_cast<std::size_t>(terminal_columns()))
+      std::cout << number << training << pace << "\n" << std::string(number.size(), ' ') << validation << std::endl;
+    else
+      std::cout << number << training << "  " << validation << pace << std::endl;
   }
 
   void out_of_patience(Index epoch) override {
     clear();
-    std::cout << fmt::format("stopped after epoch {}: validation was no better for as long as train.patience allows\n",
-                             epoch);
+    std::cout << fmt::format("stopped after epoch {} by train.patience: validation became no better\n", epoch);
   }
 
   void test(const Evaluation& t) override {
@@ -126,11 +135,11 @@ class TrainProgress : public TrainObserver {
     const std::string package = energy_->report();  // before the peak is measured
     const double rate = seconds_ > 0 ? images_ / seconds_ : last_.images_per_s;
     const double operations = static_cast<double>(plan_.operations), peak = peak_flops();
-    std::cout << fmt::format(
+    std::cout << fitted(fmt::format(
         "{}FLOP per training image; {}FLOP/s, {:.0f} % of the {}FLOP/s of this machine's float32 matrix products\n"
         "{} per training image by the table ({}); processor packages, all in all: {}\n",
         si(operations), si(rate * operations), 100 * rate * operations / peak, si(peak), joules(plan_.energy_pj),
-        default_energy_table().name, package);
+        default_energy_table().name, package));
   }
 
   const StepReport& last() const { return last_; }
@@ -165,19 +174,19 @@ class CheckReport : public TrainObserver {
       return x_.model.is_staged() ? fmt::format("{}", fmt::join(of_stages, "/")) : fmt::format("{}", whole);
     };
     print_init(plan_);
-    std::cout << fmt::format(
-        "model       {}; {} blocks, width {}, {} {}; {} parameters\n"
-        "data        {}: {} {} to train on, {} to validate, {} to test\n"
-        "first step  loss {:.4f}, where a blind guess has {:.4f}; {} {} in {:.2f} s\n"
-        "memory      {:.2f} GB\n"
-        "nothing was written; training would take {} epochs of {} steps\n",
-        fmt::join(mechanisms, ", "), size(x_.model.depth, x_.model.stages.depth),
-        size(x_.model.dim, x_.model.stages.dim), answers_of(x_), x_.model.task == "lm" ? "tokens" : "classes",
-        grouped(plan_.parameters), x_.data.name, grouped(plan_.train_images), examples_of(x_),
-        grouped(plan_.validation_images), grouped(plan_.test_images), s.loss,
-        std::log(static_cast<double>(answers_of(x_))), x_.train.batch, examples_of(x_),
-        static_cast<double>(x_.train.batch) / s.images_per_s, static_cast<double>(peak_resident_bytes()) / 1e9,
-        x_.train.epochs, grouped(plan_.steps_per_epoch));
+    std::cout << fitted(
+        fmt::format("model       {}; {} blocks, width {}, {} {}; {} parameters\n"
+                    "data        {}: {} {} to train on, {} to validate, {} to test\n"
+                    "first step  loss {:.4f}, where a blind guess has {:.4f}; {} {} in {:.2f} s\n"
+                    "memory      {:.2f} GB\n"
+                    "nothing was written; training would take {} epochs of {} steps\n",
+                    fmt::join(mechanisms, ", "), size(x_.model.depth, x_.model.stages.depth),
+                    size(x_.model.dim, x_.model.stages.dim), answers_of(x_),
+                    x_.model.task == "lm" ? "tokens" : "classes", grouped(plan_.parameters), x_.data.name,
+                    grouped(plan_.train_images), examples_of(x_), grouped(plan_.validation_images),
+                    grouped(plan_.test_images), s.loss, std::log(static_cast<double>(answers_of(x_))), x_.train.batch,
+                    examples_of(x_), static_cast<double>(x_.train.batch) / s.images_per_s,
+                    static_cast<double>(peak_resident_bytes()) / 1e9, x_.train.epochs, grouped(plan_.steps_per_epoch)));
   }
 
  private:
@@ -220,12 +229,13 @@ Experiment experiment_of(const TrainArguments& a) {
   require(!a.file.empty() || a.resume || !a.images.empty(),
           "train: no experiment was given; expected FILE, --images DIR, or --resume to continue --run");
   if (a.resume) check_plugins(RunPaths(a.run));
-  if (a.images.empty()) return load_experiment(a.file.empty() ? RunPaths(a.run).config() : a.file, a.sets);
+  if (a.images.empty())
+    return a.file.empty() ? load_recorded(RunPaths(a.run).config(), a.sets) : load_experiment(a.file, a.sets);
   const std::string file = a.file.empty() ? "experiments/images.toml" : a.file;
   OwnImages own = own_images(a.images, a.file.empty());
   own.sets.insert(own.sets.end(), a.sets.begin(), a.sets.end());
-  std::cout << fmt::format("{}: {}\nthe same in full: {} train {}", a.images, own.found, program_name(),
-                           shell_word(file));
+  std::cout << fitted(fmt::format("{}: {}\n", a.images, own.found))
+            << fmt::format("the same in full: {} train {}", program_name(), shell_word(file));
   if (!a.run.empty()) std::cout << " --run " << shell_word(a.run);
   for (const std::string& set : own.sets) std::cout << " --set " << shell_word(set);
   std::cout << std::endl;
@@ -246,10 +256,9 @@ void print_next(const Experiment& x, const std::string& run) {
   }
   lines.emplace_back(fmt::format("{} {}", plot, run), "training curves");
   std::size_t width = 0;
-  for (const auto& [command, meaning] : lines) width = std::max(width, command.size());
-  for (const auto& [command, meaning] : lines)
-    std::cout << fmt::format("{}{:<{}}    {}\n", &command == &lines.front().first ? "next: " : "      ", command, width,
-                             meaning);
+  for (const auto& [command, meaning] : lines) width = std::max(width, std::strlen(meaning));
+  std::cout << "next:\n";
+  for (const auto& [command, meaning] : lines) std::cout << fmt::format("  {:<{}}  {}\n", meaning, width, command);
 }
 
 int train_command(const TrainArguments& a) {
@@ -283,13 +292,13 @@ int train_command(const TrainArguments& a) {
       return ok;
     case Outcome::stopped:
       progress.summary();
-      std::cout << fmt::format("stopped after {} steps (train.max_steps); to go on: {} --set train.max_steps=0\n",
+      std::cout << fmt::format("stopped after {} steps (train.max_steps); to go on:\n  {} --set train.max_steps=0\n",
                                progress.last().step, resume);
       return ok;
     case Outcome::checked:
       return ok;
     case Outcome::interrupted:
-      std::cout << fmt::format("interrupted and saved; to go on: {}\n", resume);
+      std::cout << fmt::format("interrupted and saved; to go on:\n  {}\n", resume);
       return interrupted;
   }
   return ok;

@@ -16,7 +16,7 @@ namespace {
 Experiment load(const std::string& run, const std::vector<std::string>& sets) {
   require(RunPaths(run).exists(), "{}: holds no run; expected a directory that heed train has filled", run);
   check_plugins(RunPaths(run));
-  return load_experiment(RunPaths(run).config(), sets);
+  return load_recorded(RunPaths(run).config(), sets);
 }
 
 /// Is `model` the run's model for images of another size? Throws Error if a tensor of it, positions apart, belongs to

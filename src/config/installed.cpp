@@ -1,5 +1,8 @@
 #include "heed/config/installed.h"
 
+#include "heed/base/error.h"
+#include "heed/base/suggest.h"
+
 #include <algorithm>
 
 namespace heed {
@@ -28,6 +31,21 @@ std::string find_installed(const std::string& path) {
   const auto found =
       std::find_if(list.begin(), list.end(), [&](const auto& place) { return std::filesystem::exists(place, error); });
   return found != list.end() ? found->string() : path;
+}
+
+std::string find_base(const std::string& file, const std::string& base) {
+  const std::filesystem::path beside = std::filesystem::path(file).parent_path() / base;
+  std::error_code error;
+  return std::filesystem::exists(beside, error) ? beside.string() : find_installed(base);
+}
+
+void require_base(const std::string& where, const std::string& base) {
+  std::error_code error;
+  require(
+      std::filesystem::exists(base, error),
+      "{}: base {} does not exist: not beside the file, in the working directory, or among the files that came with "
+      "heed",
+      where, in_quotes(base));
 }
 
 }  // namespace heed

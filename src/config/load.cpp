@@ -16,7 +16,19 @@
 namespace heed {
 namespace {
 
-// How an error about an unknown key ends: the same key of another table if there is one, else the nearest of its own.
+// How an error about a key ends that a table does not have: the nearest of those that it has, or all of them.
+std::string suggestion_of(std::string_view table, const std::vector<std::string>& own, std::string_view unknown) {
+  const std::string near = nearest(unknown, own);
+  return near.empty() ? suggestion(unknown, own) : fmt::format("; did you mean '{}.{}'?", table, near);
+}
+
+std::vector<std::string> keys_of(const ModelConfig& model) {
+  std::vector<std::string> keys;
+  fields(model, [&](std::string_view key, const auto&, const Rule&, std::string_view) { keys.emplace_back(key); });
+  return keys;
+}
+
+// The same of an unknown key: that of another table if there is one.
 std::string key_suggestion(const Experiment& experiment, std::string_view table, std::string_view unknown) {
   std::string elsewhere;
   std::vector<std::string> names, own;
@@ -28,9 +40,7 @@ std::string key_suggestion(const Experiment& experiment, std::string_view table,
     });
   });
   if (!elsewhere.empty()) return fmt::format("; did you mean '{}'?", elsewhere);
-  if (table.empty()) return suggestion(unknown, names);
-  const std::string near = nearest(unknown, own);
-  return near.empty() ? suggestion(unknown, own) : fmt::format("; did you mean '{}.{}'?", table, near);
+  return table.empty() ? suggestion(unknown, names) : suggestion_of(table, own, unknown);
 }
 
 // What decides which keys a table has: `family = "vit"`.
@@ -44,14 +54,20 @@ std::string kind_of(const Experiment& x, std::string_view table) {
 
 // Has some family of models this key?
 bool is_model_key(std::string_view key) {
-  bool found = false;
-  for (const auto& [name, family] : family_names) {
+  return std::any_of(std::begin(family_names), std::end(family_names), [&](const auto& family) {
     ModelConfig model;
-    model.family = name;
-    fields(model, [&](std::string_view own, const auto&, const Rule&, std::string_view) { found |= own == key; });
-  }
-  return found;
+    model.family = family.first;
+    const std::vector<std::string> own = keys_of(model);
+    return std::find(own.begin(), own.end(), key) != own.end();
+  });
 }
+
+struct Document {
+  Source source;
+  toml::table table;
+  bool may_hold_unused;                 // options of mechanisms that no block has
+  std::vector<std::string> mechanisms;  // that the model has by this document and those before
+};
 
 class Loader {
  public:
@@ -63,10 +79,19 @@ class Loader {
             const std::string& base_where);
 
   // One more document, which overrides those before.
-  void add(Source source, toml::table document) { documents_.push_back({std::move(source), std::move(document)}); }
+  void add(const Override& one) { documents_.push_back({one.source, *one.document, one.may_hold_unused, {}}); }
+
+  // Lets the documents so far hold options of mechanisms that no block has.
+  void allow_unused() {
+    for (Document& document : documents_) document.may_hold_unused = true;
+  }
 
   // Gives the experiment what the documents say.
   void apply();
+
+  // Refuses options of a mechanism that no block has. A file may leave those behind that its base wrote for the base's
+  // own mechanism: they are dropped.
+  void drop_unused();
 
   // Names the keys that have no default and were never written, and those that mean nothing here and were.
   void require_complete(const std::string& path) const;
@@ -75,6 +100,7 @@ class Loader {
   void fill_in();
 
  private:
+  void apply_family(const Document& document);
   void apply(const Source& source, const toml::table& document);
   template <class Config>
   void apply_table(const Source& source, std::string_view table, Config& config, const toml::table& values);
@@ -82,10 +108,6 @@ class Loader {
   void set_option(const Source& source, const std::string& full_key, const toml::key& key, const toml::node& node,
                   Options& options) const;
 
-  struct Document {
-    Source source;
-    toml::table table;
-  };
   std::vector<Document> documents_;
   std::map<std::string, std::string> written_;  // where a key was written last
 };
@@ -146,7 +168,7 @@ void Loader::apply_table(const Source& source, std::string_view table, Config& c
       apply_option(source, key, value);
     else if (table == "model" && is_model_key(key.str()))
       fail("{}: [model] {} is no key of family = {}{}", source.at(key), key.str(), toml_text(family),
-           key_suggestion(experiment, table, key.str()));
+           suggestion_of(table, keys_of(experiment.model), key.str()));
     else
       fail("{}: unknown key {}{}", source.at(key), in_quotes(full), key_suggestion(experiment, table, key.str()));
   }
@@ -169,10 +191,40 @@ void Loader::apply(const Source& source, const toml::table& document) {
   }
 }
 
+// The family of the last document that has one says which keys there are in all of them.
+void Loader::apply_family(const Document& document) {
+  const auto at = document.table.find("model");
+  if (at == document.table.end() || !at->second.is_table()) return;
+  const toml::table& model = *at->second.as_table();
+  const auto family = model.find("family");
+  if (family == model.end() || !family->second.is_string()) return;
+  const std::string name = experiment.model.family = family->second.as_string()->get();
+  std::vector<std::string> known;
+  for (const auto& [other, number] : family_names) known.emplace_back(other);
+  require(std::find(known.begin(), known.end(), name) != known.end(), "{}: [model] family = {}{}",
+          document.source.at(family->first), in_quotes(name), suggestion(name, known));
+}
+
 void Loader::apply() {
+  for (const Document& document : documents_) apply_family(document);
+  for (Document& document : documents_) {
+    apply(document.source, document.table);
+    document.mechanisms = experiment.attention.mechanism;
+  }
+}
+
+void Loader::drop_unused() {
+  const auto has = [](const std::vector<std::string>& names, std::string_view name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  const std::vector<std::string>& used = experiment.attention.mechanism;
   for (const Document& document : documents_)
-    if (const auto* family = document.table["model"]["family"].as_string()) experiment.model.family = family->get();
-  for (const Document& document : documents_) apply(document.source, document.table);
+    for_mechanism_tables(document.table, [&](const toml::key& key) {
+      require(document.may_hold_unused || has(document.mechanisms, key.str()) || has(used, key.str()),
+              "{}: {}: no block has this mechanism{}", document.source.at(key),
+              in_quotes(fmt::format("attention.{}", key.str())), suggestion(key.str(), used));
+    });
+  std::erase_if(experiment.attention.per_mechanism, [&](const auto& own) { return !has(used, own.first); });
 }
 
 void Loader::require_complete(const std::string& path) const {
@@ -215,58 +267,25 @@ void Loader::read(const std::string& path, std::vector<std::string> chain, const
             "{}: base {} leads back to a file that is based on it", where, in_quotes(next));
     read(next, chain, nullptr, "");
   }
-  add(source, std::move(document));
+  add({source, &document});
 }
 
 }  // namespace
 
-toml::table parse_set(const std::string& set) {
-  const std::size_t equals = set.find('=');
-  const std::string key = set.substr(0, equals);
-  const bool plain = std::all_of(key.begin(), key.end(), [](unsigned char c) {
-    return c < 128 && (std::isalnum(c) || c == '_' || c == '-' || c == '.');
-  });
-  require(equals != std::string::npos && plain && !key.empty(), "--set {}: expected table.key=value", in_quotes(set));
-  const std::string value = set.substr(equals + 1);
-  try {
-    // A line break would let the value bring keys of its own.
-    if (value.find('\n') == std::string::npos) return parse_toml(key + " = " + value);
-  } catch (const NoToml&) {
-    // It is text, then.
-  }
-  try {
-    return parse_toml(key + " = " + toml_text(value));
-  } catch (const NoToml& error) {
-    fail("--set {}: not valid TOML: {}", in_quotes(set), error.reason);
-  }
-}
-
-std::string find_base(const std::string& file, const std::string& base) {
-  const std::filesystem::path beside = std::filesystem::path(file).parent_path() / base;
-  std::error_code error;
-  return std::filesystem::exists(beside, error) ? beside.string() : find_installed(base);
-}
-
-void require_base(const std::string& where, const std::string& base) {
-  std::error_code error;
-  require(
-      std::filesystem::exists(base, error),
-      "{}: base {} does not exist: not beside the file, in the working directory, or among the files that came with "
-      "heed",
-      where, in_quotes(base));
-}
-
-Experiment load_overridden(const std::string& path, const std::vector<Override>& overrides, const toml::node* base) {
+Experiment load_overridden(const std::string& path, const std::vector<Override>& overrides, const toml::node* base,
+                           bool recorded) {
   Loader loader;
   loader.read(find_installed(path), {}, base, "--set");
-  for (const Override& one : overrides) loader.add(one.source, *one.document);
+  if (recorded) loader.allow_unused();
+  for (const Override& one : overrides) loader.add(one);
   loader.apply();
+  loader.drop_unused();
   loader.require_complete(path);
   loader.fill_in();
   return loader.experiment;
 }
 
-Experiment load_experiment(const std::string& path, const std::vector<std::string>& sets) {
+static Experiment load_file(const std::string& path, const std::vector<std::string>& sets, bool recorded) {
   std::vector<toml::table> documents;
   for (const std::string& set : sets) documents.push_back(parse_set(set));
   const toml::node* base = nullptr;
@@ -275,13 +294,21 @@ Experiment load_experiment(const std::string& path, const std::vector<std::strin
     if (const toml::node* node = document.get("base")) base = node;
     overrides.push_back({{"--set", false}, &document});
   }
-  const Experiment experiment = load_overridden(path, overrides, base);
+  const Experiment experiment = load_overridden(path, overrides, base, recorded);
   try {
     validate(experiment);
   } catch (const Error& error) {
     fail("{}: {}", path, error.what());
   }
   return experiment;
+}
+
+Experiment load_experiment(const std::string& path, const std::vector<std::string>& sets) {
+  return load_file(path, sets, /*recorded=*/false);
+}
+
+Experiment load_recorded(const std::string& path, const std::vector<std::string>& sets) {
+  return load_file(path, sets, /*recorded=*/true);
 }
 
 }  // namespace heed

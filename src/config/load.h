@@ -22,20 +22,21 @@ struct Source {
 struct Override {
   Source source;
   const toml::table* document;
+  bool may_hold_unused = false;  ///< [attention.NAME] though no block has that mechanism: it may be for others
 };
 
-/// "optim.lr=1e-3" as the document it stands for. A value that is not TOML is taken as text.
-toml::table parse_set(const std::string& set);
-
-/// Where the file or directory is that `file` names: beside it, else by its path, else among the installed ones.
-std::string find_base(const std::string& file, const std::string& base);
-
-/// Throws Error, beginning with `where`, if there is no such file.
-void require_base(const std::string& where, const std::string& base);
-
 /// The experiment of a file with overrides. `base`, if given, stands in for the file's own. Every key has been checked
-/// for itself; whether the values are in their ranges is left to validate().
+/// for itself; whether the values are in their ranges is left to validate(). The file of a run is recorded.
 Experiment load_overridden(const std::string& path, const std::vector<Override>& overrides,
-                           const toml::node* base = nullptr);
+                           const toml::node* base = nullptr, bool recorded = false);
+
+/// Calls f(key) for each table of options for one mechanism, [attention.NAME], in a document.
+template <class F>
+void for_mechanism_tables(const toml::table& document, const F& f) {
+  const toml::table* const attention = document["attention"].as_table();
+  if (attention == nullptr) return;
+  for (const auto& [key, node] : *attention)
+    if (node.is_table()) f(key);
+}
 
 }  // namespace heed

@@ -14,6 +14,8 @@
 namespace heed {
 namespace {
 
+const Source from_sets{"--set", false};
+
 /// The keys of a sweep that are none of an experiment.
 const std::vector<std::string> own_keys{"base", "seeds", "arm_files", "arms", "grid"};
 
@@ -100,6 +102,9 @@ class SweepReader {
       do add_seeds(cells, arm, place);
       while (advance(place));
     }
+    require_used(cells, source_, common_);
+    if (const toml::table* const grid = document_["grid"].as_table()) require_used(cells, source_, *grid);
+    for (const toml::table& set : sets_) require_used(cells, from_sets, set);
     require_different(cells);
     return cells;
   }
@@ -233,8 +238,8 @@ class SweepReader {
     toml::table combination, own;
     if (arm.key) own = *document_.get("arms")->as_table()->get(arm.key->str())->as_table();
     for (std::size_t i = 0; i < axes_.size(); ++i) insert(combination, axes_[i].path, (*axes_[i].values)[place[i]]);
-    std::vector<Override> overrides{{source_, &common_}, {source_, &own}, {source_, &combination}};
-    for (const toml::table& set : sets_) overrides.push_back({{"--set", false}, &set});
+    std::vector<Override> overrides{{source_, &common_, true}, {source_, &own}, {source_, &combination, true}};
+    for (const toml::table& set : sets_) overrides.push_back({from_sets, &set, true});
     SweepCell cell{name_of(arm, place), load_overridden(arm.base, overrides)};
     const std::vector<Index> seeds = seeds_.empty() ? std::vector{cell.seed()} : seeds_;
     for (const Index seed : seeds) {
@@ -246,6 +251,18 @@ class SweepReader {
       }
       cells.push_back(cell);
     }
+  }
+
+  /// Refuses options, in a document for all experiments, of a mechanism that none of them has.
+  void require_used(const std::vector<SweepCell>& cells, const Source& source, const toml::table& document) const {
+    for_mechanism_tables(document, [&](const toml::key& key) {
+      const bool used = std::any_of(cells.begin(), cells.end(), [&](const SweepCell& cell) {
+        const std::vector<std::string>& names = cell.experiment.attention.mechanism;
+        return std::find(names.begin(), names.end(), key.str()) != names.end();
+      });
+      require(used, "{}: {}: no experiment of this sweep has this mechanism", source.at(key),
+              in_quotes(fmt::format("attention.{}", key.str())));
+    });
   }
 
   void require_different(const std::vector<SweepCell>& cells) const {

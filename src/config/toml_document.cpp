@@ -1,7 +1,9 @@
 #include "toml_document.h"
 
 #include "heed/base/error.h"
+#include "heed/base/suggest.h"
 #include "heed/io/file.h"
+#include "toml_text.h"
 
 #include <algorithm>
 
@@ -153,6 +155,27 @@ toml::table parse_toml_file(const std::string& path) {
     return parse_toml(read_file(path, longest));
   } catch (const NoToml& error) {
     fail("{}{}: not valid TOML: {}", path, error.line, error.reason);
+  }
+}
+
+toml::table parse_set(const std::string& set) {
+  const std::size_t equals = set.find('=');
+  const std::string key = set.substr(0, equals);
+  const bool plain = std::all_of(key.begin(), key.end(), [](unsigned char c) {
+    return c < 128 && (std::isalnum(c) || c == '_' || c == '-' || c == '.');
+  });
+  require(equals != std::string::npos && plain && !key.empty(), "--set {}: expected table.key=value", in_quotes(set));
+  const std::string value = set.substr(equals + 1);
+  try {
+    // A line break would let the value bring keys of its own.
+    if (value.find('\n') == std::string::npos) return parse_toml(key + " = " + value);
+  } catch (const NoToml&) {
+    // It is text, then.
+  }
+  try {
+    return parse_toml(key + " = " + toml_text(value));
+  } catch (const NoToml& error) {
+    fail("--set {}: not valid TOML: {}", in_quotes(set), error.reason);
   }
 }
 

@@ -19,4 +19,7 @@ toml::table parse_toml(std::string_view text);
 /// Throws Error, which names the file and the line.
 toml::table parse_toml_file(const std::string& path);
 
+/// "optim.lr=1e-3" as the document it stands for. A value that is not TOML is taken as text.
+toml::table parse_set(const std::string& set);
+
 }  // namespace heed

@@ -51,6 +51,10 @@ Index checked_grid(Index stage, Index before, Index kernel, Index stride, Index 
   require(before + 2 * padding >= kernel,
           "[model] stage {}: no window of {} x {} fits a grid of {} x {} with padding = {}; the stage has no tokens",
           stage, kernel, kernel, before, before, padding);
+  require(
+      padding < kernel,
+      "[model] stage {}: padding = {} on a grid of {} x {}; expected less than patch = {}, or windows see nothing else",
+      stage, padding, before, before, kernel);
   return (before + 2 * padding - kernel) / stride + 1;
 }
 

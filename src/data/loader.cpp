@@ -46,41 +46,40 @@ Subsets split_validation(Index size, const DataConfig& config, std::uint64_t see
 template <class T>
 class Loader<T>::Pipeline {
  public:
-  Pipeline(const Dataset& dataset, std::vector<Index> subset, const DataConfig& config, ImageSize input, Index batch,
-           std::uint64_t seed, bool training, int workers)
+  Pipeline(const Dataset& dataset, std::vector<Index> subset, const DataConfig& config, const Loading& loading)
       : dataset_(dataset),
         subset_(std::move(subset)),
         order_(subset_),
         config_(config),
-        input_(input),
-        batch_(batch),
-        random_(seed),
-        training_(training),
-        normalise_(config, input.channels),
+        input_(loading.input),
+        batch_(loading.batch),
+        random_(loading.seed),
+        training_(loading.training),
+        normalise_(config, input_.channels),
         classes_(static_cast<Index>(dataset.class_names().size())) {
     for (const Index image : subset_)
       require(image >= 0 && image < dataset.size(), "{}: image {} of {}", dataset.name(), image, dataset.size());
-    require(batch >= 1, "the batch size is {}; it must be at least 1", batch);
+    require(batch_ >= 1, "the batch size is {}; it must be at least 1", batch_);
     const Augmentations which = parse_augmentations(config);
-    if (training) which_ = which;
+    if (training_) which_ = which;
     if (!config.resize) {
       const ImageSize found = dataset.image_size();
-      require(found == input,
+      require(found == input_,
               "{}: its images are {} (channels, height, width), the model takes {}; set data.resize=true "
               "to convert them",
-              dataset.name(), to_string(found), to_string(input));
+              dataset.name(), to_string(found), to_string(input_));
     }
     const Index images = static_cast<Index>(subset_.size());
-    batches_ = training ? images / batch : (images + batch - 1) / batch;
-    require(!training || batches_ > 0, "{}: {} training images do not fill one batch of {}", dataset.name(), images,
-            batch);
+    batches_ = training_ ? images / batch_ : (images + batch_ - 1) / batch_;
+    require(!training_ || batches_ > 0, "{}: {} training images do not fill one batch of {}", dataset.name(), images,
+            batch_);
     // A copy and a table look-up cost less than waking another thread.
     const bool dear = config.resize || which_.randaugment || !dataset.in_memory();
-    workers_ = dear ? (workers == 0 ? threads() : workers) : 1;
+    workers_ = dear ? (loading.workers == 0 ? threads() : loading.workers) : 1;
     for (Slot& slot : ring_) {
-      slot.batch.images = Tensor<T>({batch, input.channels, input.height, input.width});
-      slot.batch.targets = Tensor<T>({batch, classes_});
-      slot.batch.labels.resize(static_cast<std::size_t>(batch));
+      slot.batch.images = Tensor<T>({batch_, input_.channels, input_.height, input_.width});
+      slot.batch.targets = Tensor<T>({batch_, classes_});
+      slot.batch.labels.resize(static_cast<std::size_t>(batch_));
     }
     maker_ = std::thread([this] { work(); });
   }
@@ -210,10 +209,8 @@ class Loader<T>::Pipeline {
 };
 
 template <class T>
-Loader<T>::Loader(const Dataset& dataset, std::vector<Index> subset, const DataConfig& config, ImageSize input,
-                  Index batch, std::uint64_t seed, bool training, int workers)
-    : pipeline_(std::make_unique<Pipeline>(dataset, std::move(subset), config, input, batch, seed, training, workers)) {
-}
+Loader<T>::Loader(const Dataset& dataset, std::vector<Index> subset, const DataConfig& config, const Loading& loading)
+    : pipeline_(std::make_unique<Pipeline>(dataset, std::move(subset), config, loading)) {}
 
 template <class T>
 Loader<T>::~Loader() = default;

@@ -1,6 +1,7 @@
 #include "heed/nn/families.h"
 
 #include "host_families.h"
+#include "mechanism_choice.h"
 #include "heed/base/suggest.h"
 #include "heed/nn/sequence.h"
 #include "heed/nn/vit.h"
@@ -25,12 +26,20 @@ constexpr ModelFamily list[] = {
 
 }  // namespace
 
+static std::unique_ptr<Model> make_model_of(const ModelFamily& family, const Experiment& experiment) {
+  try {
+    return family.make(experiment);
+  } catch (const Error& error) {
+    fail("{}{}", place_of_option(experiment.attention, error.what()), error.what());
+  }
+}
+
 std::span<const ModelFamily> model_families() { return list; }
 
 std::unique_ptr<Model> make_model(const Experiment& experiment) {
   std::vector<std::string> names;
   for (const ModelFamily& family : list) {
-    if (experiment.model.family == family.name) return family.make(experiment);
+    if (experiment.model.family == family.name) return make_model_of(family, experiment);
     names.emplace_back(family.name);
   }
   fail("[model] family = {}{}", in_quotes(experiment.model.family), suggestion(experiment.model.family, names));

@@ -25,17 +25,20 @@ void check_options(const AttentionConfig& attention, Index stages) {
   };
   std::vector<std::string> known;
   for (const std::string& mechanism : attention.mechanism)
-    for (std::string& name : option_names(find_mechanism(mechanism))) known.push_back(std::move(name));
+    for (std::string& name : option_names(find_mechanism(mechanism)))
+      if (!contains(known, name)) known.push_back(std::move(name));
+  std::vector<std::string> candidates = known;
+  fields(attention, [&](const char* key, const auto&, const Rule&, const char*) { candidates.emplace_back(key); });
   for (const auto& [name, value] : attention.options) {
     check_length(name, value);
-    require(contains(known, name), "{}: no mechanism of this model has an option '{}'{}", value.where, name,
-            known.empty() ? std::string() : suggestion(name, known));
+    require(contains(known, name), "{}: no mechanism of this model has an option {}{}", value.where, in_quotes(name),
+            suggestion(name, candidates));
   }
   for (const auto& [mechanism, options] : attention.per_mechanism) {
     const std::vector<std::string> own = option_names(find_mechanism(mechanism));
     for (const auto& [name, value] : options) {
       check_length(name, value);
-      require(contains(own, name), "{}: {} has no option '{}'{}", value.where, mechanism, name,
+      require(contains(own, name), "{}: {} has no option {}{}", value.where, mechanism, in_quotes(name),
               own.empty() ? std::string() : suggestion(name, own));
     }
   }
@@ -50,6 +53,21 @@ std::unique_ptr<Mechanism> mechanism_of(const AttentionConfig& attention, Index 
   if (const auto own = attention.per_mechanism.find(name); own != attention.per_mechanism.end())
     for (const auto& [option, value] : own->second) values[option] = text_of(value, place);
   return make_mechanism(name, values);
+}
+
+std::string place_of_option(const AttentionConfig& attention, std::string_view error) {
+  for (const std::string& mechanism : attention.mechanism) {
+    const auto place_among = [&](const Options& options) -> std::string {
+      for (const auto& [name, value] : options)
+        if (error.find(fmt::format("[{}] {} is ", mechanism, name)) != error.npos) return value.where + ": ";
+      return "";
+    };
+    const auto own = attention.per_mechanism.find(mechanism);
+    std::string place = own == attention.per_mechanism.end() ? "" : place_among(own->second);
+    if (place.empty()) place = place_among(attention.options);
+    if (!place.empty()) return place;
+  }
+  return "";
 }
 
 }  // namespace heed

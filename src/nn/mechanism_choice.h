@@ -19,4 +19,8 @@ void check_options(const AttentionConfig& attention, Index stages = 0);
 /// knows, then its own table over them.
 std::unique_ptr<Mechanism> mechanism_of(const AttentionConfig& attention, Index place);
 
+/// Where the option was written that a mechanism's error is about, which says "[soft] ratio is 3; expected ...": as in
+/// "a.toml:12: ". Empty if the error is about no option, or about one that was not given.
+std::string place_of_option(const AttentionConfig& attention, std::string_view error);
+
 }  // namespace heed

@@ -33,7 +33,10 @@ Var<T> batch_norm(Var<T> x, Var<T> gamma, Var<T> beta, View<T> running_mean, Vie
   const Shape& xs = x.shape();
   require(xs.rank() >= 2, "[batch_norm] x has shape {}; expected [B, ..., C]", xs);
   const bool training = tape.training(), update_running = training && !tape.pass().again;
-  const Index channels = xs[-1], images = xs[0], group = training && options.group > 0 ? options.group : images;
+  const Index channels = xs[-1], images = xs[0];
+  // What only counts looks at single images, whatever a step's groups are.
+  const bool grouped = training && options.group > 0 && tape.pass().compute;
+  const Index group = grouped ? options.group : images;
   require(group > 0 && images % group == 0, "[batch_norm] groups of {} images do not divide a batch of {}", group,
           images);
   const Index groups = images / group, rows = xs.rows(), count = rows / groups;

@@ -57,13 +57,13 @@ struct Strips {
   }
 };
 
-/// Calls f(number of W [O, C, K, K], number of the same weight arranged as taps (row, column, channel) are).
+/// Calls f(number of W [O, C, K, K], its output, its place among taps (row, column, channel)).
 template <class F>
 void for_each_weight(const Shape& w, const F& f) {
-  const Index taps = w[2] * w[3];
-  for (Index o = 0; o < w[0]; ++o)
-    for (Index c = 0; c < w[1]; ++c)
-      for (Index t = 0; t < taps; ++t) f((o * w[1] + c) * taps + t, (o * taps + t) * w[1] + c);
+  const Index outputs = w[0], channels = w[1], taps = w[2] * w[3];
+  for (Index o = 0; o < outputs; ++o)
+    for (Index c = 0; c < channels; ++c)
+      for (Index t = 0; t < taps; ++t) f((o * channels + c) * taps + t, o, t * channels + c);
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& grid) {
   return tape.record(
       {"conv2d", cost}, Shape{images, places, outputs}, {x, weight, bias},
       [=](T* y) {
-        for_each_weight(weight.shape(), [=](Index from, Index to) { W.data[to] = weight.data()[from]; });
+        for_each_weight(weight.shape(), [=](Index from, Index o, Index tap) { W(o, tap) = weight.data()[from]; });
         for_row_ranges(strips.count(), work, [=, my = Matrix<T>(y, images * places, outputs)](Index begin, Index end) {
           for (Index i = begin; i < end; ++i) {
             const Strips::Strip s = strips[i];
@@ -99,16 +99,18 @@ Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& grid) {
         bias_backward(tape, bias, mdy);
         if (const auto dw = tape.target(weight)) {
           const typename Tape<T>::Scratch scratch(tape, outputs * taps);
-          const Matrix<T> dW(scratch.data(), outputs, taps);
+          // The windows on the left, where a product reads in place; what is on the right it copies.
+          const Matrix<T> dW(scratch.data(), taps, outputs);
           sum_over_row_ranges(tape, strips.count(), work, outputs * taps, Update::assign, dW.data,
                               [=](Index begin, Index end, Update update, T* share) {
                                 for (Index i = begin; i < end; ++i) {
                                   const Strips::Strip s = strips[i];
-                                  gemm(transposed(mdy.middle_rows(s.first, s.places)), strips.gathered(s, x.data()),
-                                       i == begin ? update : Update::accumulate, Matrix<T>(share, outputs, taps));
+                                  gemm(transposed(strips.gathered(s, x.data())), mdy.middle_rows(s.first, s.places),
+                                       i == begin ? update : Update::accumulate, Matrix<T>(share, taps, outputs));
                                 }
                               });
-          for_each_weight(weight.shape(), [=](Index to, Index from) { write(dw.update, dw.data[to], dW.data[from]); });
+          for_each_weight(weight.shape(),
+                          [=](Index to, Index o, Index tap) { write(dw.update, dw.data[to], dW(tap, o)); });
         }
         if (const auto dx = tape.target(x))
           for_row_ranges(images, strips.per_image * work, [=](Index begin, Index end) {

@@ -237,7 +237,7 @@ void Tape<T>::backward(Var<T> y, View<const T> cotangent) {
   require(wanted(y), "[tape] backward: the variable does not depend on anything that takes a gradient");
   backward_done_ = true;
   const Target seed = target(y);
-  for (Index i = 0; i < cotangent.size(); ++i) write(seed.update, seed.data[i], cotangent[i]);
+  write_all(seed.update, cotangent.size(), cotangent.data(), seed.data);
 
   for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
     if (nodes_[step->result].gradient == nullptr) continue;  // nothing that leads to y uses this result

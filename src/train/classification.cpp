@@ -15,11 +15,11 @@ namespace {
 template <class T>
 class ImageSource : public BatchSource<T> {
  public:
-  ImageSource(const Dataset& set, std::vector<Index> images, const DataConfig& data, ImageSize input, Index batch,
-              Index seed, bool training, double smoothing)
+  ImageSource(const Dataset& set, std::vector<Index> images, const DataConfig& data, const Loading& loading,
+              double smoothing)
       : images_(static_cast<Index>(images.size())),
         smoothing_(smoothing),
-        loader_(set, std::move(images), data, input, batch, static_cast<std::uint64_t>(seed), training) {}
+        loader_(set, std::move(images), data, loading) {}
 
   Index examples() const override { return images_; }
   Index batches() const override { return loader_.batches(); }
@@ -151,15 +151,16 @@ template <class T>
 std::unique_ptr<BatchSource<T>> Classification<T>::open(Part part, bool training) {
   const Dataset& set = dataset(part == Part::test ? Split::test : Split::train);
   std::vector<Index> images = all_images(set.size());
+  const auto seed = static_cast<std::uint64_t>(train_.seed);
   if (part != Part::test) {
-    Subsets subsets = split_validation(set.size(), data_, static_cast<std::uint64_t>(train_.seed));
+    Subsets subsets = split_validation(set.size(), data_, seed);
     images = part == Part::train ? std::move(subsets.train) : std::move(subsets.validation);
   }
   if (part == Part::validation && images.empty()) return nullptr;
   DataConfig data = data_;
   // Another number of channels is not taken to be meant.
   if (any_size_) data.resize |= set.image_size().channels == input_.channels;
-  return std::make_unique<ImageSource<T>>(set, std::move(images), data, input_, train_.batch, train_.seed, training,
+  return std::make_unique<ImageSource<T>>(set, std::move(images), data, Loading{input_, train_.batch, seed, training},
                                           training ? train_.label_smoothing : 0);
 }
 

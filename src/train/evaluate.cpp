@@ -8,7 +8,8 @@ namespace heed {
 
 template <class T>
 Evaluation evaluate(const Model& model, Parameters<T>& parameters, BatchSource<T>& source, Index counts, Index piece,
-                    const std::atomic<bool>* interrupt, Ranks& ranks, const AnswerVisitor<T>* visit) {
+                    const EvaluationPartners<T>& partners) {
+  Ranks& ranks = *partners.ranks;
   const Inference<T> inference(model, parameters, piece);
   Evaluation result{{}, std::vector<double>(static_cast<std::size_t>(counts))};
   // Counts are whole numbers, so that it does not matter in which order those of threads are added up.
@@ -17,7 +18,7 @@ Evaluation evaluate(const Model& model, Parameters<T>& parameters, BatchSource<T
   Index seen = 0;  // in earlier batches
   source.start(0);
   while (const TaskBatch<T>* batch = source.next()) {
-    if (interrupt && *interrupt) break;
+    if (partners.interrupt && *partners.interrupt) break;
     double size = static_cast<double>(batch->size());
     ranks.sum(std::span(&size, 1));
     const Lanes lanes = lanes_of(static_cast<Index>(size), piece, parameters.trainable_size());
@@ -28,7 +29,7 @@ Evaluation evaluate(const Model& model, Parameters<T>& parameters, BatchSource<T
       const Var<T> logits = batch->logits(model, tape, p);
       scores[static_cast<std::size_t>(first_piece + p.first / piece)] =
           batch->judge(logits.value(), p, of_threads[static_cast<std::size_t>(worker())]);
-      if (visit) (*visit)(seen + p.first, logits.value());
+      if (partners.visit) (*partners.visit)(seen + p.first, logits.value());
     });
     const Score sum = lanes.sum(own, scores);
     double sums[] = {sum.terms, sum.loss, sum.correct};
@@ -46,8 +47,8 @@ Evaluation evaluate(const Model& model, Parameters<T>& parameters, BatchSource<T
 }
 
 template Evaluation evaluate(const Model&, Parameters<float>&, BatchSource<float>&, Index, Index,
-                             const std::atomic<bool>*, Ranks&, const AnswerVisitor<float>*);
+                             const EvaluationPartners<float>&);
 template Evaluation evaluate(const Model&, Parameters<double>&, BatchSource<double>&, Index, Index,
-                             const std::atomic<bool>*, Ranks&, const AnswerVisitor<double>*);
+                             const EvaluationPartners<double>&);
 
 }  // namespace heed

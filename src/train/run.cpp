@@ -105,7 +105,7 @@ void check_same_version(const RunPaths& paths) {
 }
 
 Experiment check_same_experiment(const RunPaths& paths, const Experiment& experiment) {
-  const Experiment recorded = load_experiment(paths.config());
+  const Experiment recorded = load_recorded(paths.config());
   Experiment allowed = experiment;
   allowed.train.epochs = recorded.train.epochs;
   allowed.train.max_steps = recorded.train.max_steps;

@@ -50,7 +50,7 @@ class Run {
   RunState<T> state() { return {parameters_, optimizer_, average_, task_, progress_}; }
   Parameters<T>& judged() { return average_ ? *average_ : parameters_; }
   Evaluation judge(Parameters<T>& parameters, BatchSource<T>& source) const {
-    return evaluate(model_, parameters, source, task_.counts(), x_.train.piece, options_.interrupt);
+    return evaluate(model_, parameters, source, task_.counts(), x_.train.piece, {.interrupt = options_.interrupt});
   }
   StepReport report() const;
   double lr_of(Index step) const {

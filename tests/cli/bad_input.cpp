@@ -93,7 +93,9 @@ BOOST_FIXTURE_TEST_CASE(configurations, Training) {
   refuse_set("attention.mechanism=sotfmax", {"unknown mechanism 'sotfmax'; did you mean 'softmax'?"});
   refuse_set("attention.casual=true",
              {"--set: no mechanism of this model has an option 'casual'; did you mean 'causal'?"});
-  refuse_set("attention.causal=perhaps", {"[softmax] causal is 'perhaps'; expected true or false"});
+  refuse_set("attention.causal=perhaps", {"--set: [softmax] causal is 'perhaps'; expected true or false"});
+  refuse_set("attention.mechansim=sima",
+             {"--set: no mechanism of this model has an option 'mechansim'; did you mean 'mechanism'?"});
   refuse_set("train.batch=113", {"112 training images do not fill one batch of 113"});
   refuse_set("data.validation=132", {"data.validation sets 132 of 132 training images aside"});
   refuse_set("data.limit=15", {"15 training images do not fill one batch of 16"});
@@ -103,6 +105,17 @@ BOOST_FIXTURE_TEST_CASE(configurations, Training) {
   refuse_set("data.mean=[0.1, 0.2]", {"[data] mean lists 2 values"});
   refuse_set("base=none.toml", {"base 'none.toml' does not exist"});
   refuse_set("data.path=" + run, {run});
+  const auto refuse_lines = [&](const std::string& added, const std::string& error) {
+    const std::string own = *this / "own.toml";
+    heed::write_file(own, fmt::format("base = \"{}\"\n[attention]\n{}", file, added));
+    check_refusal({"train", own, "--run", run}, {own + error});
+  };
+  refuse_lines("mechanism = \"sima\"\norder = 3\n", ":4: [sima] order is '3'; expected one of auto, qk_first");
+  refuse_lines("mechanism = \"pointwise\"\nalpha = \"abc\"\n", ":4: [pointwise] alpha is 'abc'; expected a number");
+  refuse_lines("mechanism = \"pointwise\"\nalpha = 2\n", ":4: [pointwise] alpha is 2; expected 0 to 1");
+  refuse_lines("mechanism = \"sima\"\norder = \"auto\"\n[attention.sima]\norder = \"aouto\"\n",
+               ":6: [sima] order is 'aouto'; did you mean 'auto'?");
+  refuse_lines("[attention.sima]\norder = \"auto\"\n", ":3: 'attention.sima': no block has this mechanism");
   heed::write_file(file, "[model]\nimage = 8\ndimm = 3\n");
   refuse({}, {file + ":3: unknown key 'model.dimm'; did you mean 'model.dim'?"});
   heed::write_file(file, "[model\n");

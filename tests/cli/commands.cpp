@@ -1,5 +1,6 @@
 // What the program does and prints when all is well, and how it ends when it is stopped.
 #include "support/cli.h"
+#include "support/lines.h"
 
 #include "heed/io/safetensors.h"
 
@@ -84,8 +85,8 @@ BOOST_AUTO_TEST_CASE(train_eval_predict) {
   const std::string printed =
       output_of({"train", file, "--run", directory, "--set", "optim.lr=0.01", "--threads", "1"});
   check_contains(printed, {"epoch 1/3", "epoch 3/3", "validation loss", "test accuracy", directory});
-  check_contains(printed, {"FLOP per training image", "of this machine's float32 matrix products",
-                           "J per training image by the table", "processor packages, all in all: "});
+  check_contains(in_one_line(printed), {"FLOP per training image", "of this machine's float32 matrix products",
+                                        "J per training image by the table", "processor packages, all in all: "});
   BOOST_TEST(printed.find_first_of("\r\033") == std::string::npos);
   for (const char* name : {"config.toml", "environment.json", "metrics.csv", "last.safetensors", "best.safetensors"})
     BOOST_TEST(std::filesystem::exists(directory + "/" + name), name);
@@ -195,7 +196,7 @@ BOOST_FIXTURE_TEST_CASE(interrupted_and_killed_runs_go_on, LongRun) {
     const Finished run = program.wait();
     BOOST_TEST(run.status == 130);
     BOOST_TEST(run.err == "");
-    check_contains(run.out, {"interrupted and saved; to go on: ", "heed train --run " + stopped + " --resume\n"});
+    check_contains(run.out, {"interrupted and saved; to go on:\n  ", "heed train --run " + stopped + " --resume\n"});
   }
   BOOST_TEST(read_file(stopped + "/metrics.csv").find("step,1,240,") == std::string::npos);
   {

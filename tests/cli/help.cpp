@@ -1,6 +1,7 @@
 // heed help, heed list NAME, heed completion, and what --help says of the probe's files.
 #include "support/cli.h"
 #include "support/command.h"
+#include "support/lines.h"
 
 #include "heed/attention/mechanism.h"
 
@@ -14,6 +15,8 @@ BOOST_AUTO_TEST_CASE(help_of_commands_is_what_the_option_shows) {
   BOOST_TEST(output_of({"help", "train"}) == output_of({"train", "--help"}));
   BOOST_TEST(output_of({"help", "probe", "model"}) == output_of({"probe", "model", "--help"}));
   check_refusal({"help", "trian"}, {"'trian'; did you mean 'train'?"});
+  check_refusal({"help", "experimnt"}, {"'experimnt'; did you mean 'experiment'?"});
+  check_refusal({"help", "nothing"}, {"no topic or command 'nothing'; expected one of experiment, run, status, train"});
   check_refusal({"help", "probe", "modle"}, {"'modle'; did you mean 'model'?"});
 }
 
@@ -25,21 +28,45 @@ BOOST_AUTO_TEST_CASE(topics) {
 
 BOOST_AUTO_TEST_CASE(one_mechanism_in_full) {
   for (const MechanismEntry& entry : mechanisms()) {
-    const std::string text = output_of({"list", entry.name});
+    const std::string text = in_one_line(output_of({"list", entry.name}));
     check_contains(text, {entry.summary, "--set attention.mechanism=" + std::string(entry.name)});
     for (const OptionInfo& option : entry.options()) check_contains(text, {option.name + " = ", option.meaning});
   }
   check_contains(output_of({"list", "aft"}), {"tensors of its own", "u  ", "[49, 128]", "--show", "  biases  "});
-  check_contains(output_of({"list", "nystrom"}),
+  check_contains(in_one_line(output_of({"list", "nystrom"})),
                  {"with other numbers in models/vit-micro.toml: [nystrom] landmarks is"});
   check_refusal({"list", "sotfmax"}, {"'sotfmax'; did you mean 'softmax'?"});
 }
 
+// Where nobody says how wide the terminal is.
+BOOST_AUTO_TEST_CASE(help_fits_80_columns) {
+  unsetenv("COLUMNS");
+  std::vector<std::vector<std::string>> pages{
+      {"list"}, {"help"}, {"help", "experiment"}, {"help", "run"}, {"help", "status"}};
+  for (const char* command : {"train",    "sweep",     "compare", "report",  "lr",      "eval",  "predict",
+                              "generate", "image",     "maps",    "cost",    "bench",   "probe", "spectrum",
+                              "residual", "gradcheck", "list",    "convert", "scaling", "help",  "completion"})
+    pages.push_back({"help", command});
+  for (const char* what : {"attention", "linear", "model", "decode"}) pages.push_back({"help", "probe", what});
+  for (const MechanismEntry& entry : mechanisms()) pages.push_back({"list", entry.name});
+  for (const std::vector<std::string>& page : pages)
+    for (const std::string& line : lines_of(output_of(page))) BOOST_TEST(columns_of(line) <= 80, line);
+
+  const std::vector<std::string> list = lines_of(output_of({"list"}));
+  const auto begins = [&](const std::string& start) {
+    return std::any_of(list.begin(), list.end(), [&](const std::string& line) { return line.starts_with(start); });
+  };
+  // A long meaning goes on below itself.
+  BOOST_TEST(begins("              variant = full       where keys"));
+  BOOST_TEST(begins(std::string(35, ' ') + "simple, conv)"));
+}
+
 BOOST_AUTO_TEST_CASE(the_probes_contract) {
-  check_contains(output_of({"probe", "--help"}), {"IN and OUT are safetensors files", "attention", "linear", "model"});
-  check_contains(output_of({"probe", "attention", "--help"}), {"grad_out [B,H,N,E]", "map [B,H,N,M]", "mode=train"});
-  check_contains(output_of({"probe", "linear", "--help"}), {"weight [O,I]", "kind=adder"});
-  check_contains(output_of({"probe", "model", "--help"}), {"images [B,C,H,W]", "labels [B]", "grad.NAME"});
+  const auto help = [](const std::vector<std::string>& arguments) { return in_one_line(output_of(arguments)); };
+  check_contains(help({"probe", "--help"}), {"IN and OUT are safetensors files", "attention", "linear", "model"});
+  check_contains(help({"probe", "attention", "--help"}), {"grad_out [B,H,N,E]", "map [B,H,N,M]", "mode=train"});
+  check_contains(help({"probe", "linear", "--help"}), {"weight [O,I]", "kind=adder"});
+  check_contains(help({"probe", "model", "--help"}), {"images [B,C,H,W]", "labels [B]", "grad.NAME"});
 }
 
 // What bash would offer for a line, of which the last word is being typed.

@@ -51,6 +51,10 @@ BOOST_FIXTURE_TEST_CASE(they_train_resume_evaluate_and_show_maps, Small) {
     output_of({"predict", run, image});
     if (family != "xcit") output_of({"maps", run, image, "-o", *this / "maps.png"});
     output_of({"cost", file(family)});
+    output_of({"train", file(family), "--run", *this / (family + "-groups"), "--set", "model.bn_group=8", "--set",
+               "train.max_steps=2"});
+    check_refusal({"train", file(family), "--run", *this / (family + "-odd"), "--set", "model.bn_group=5"},
+                  {"[model] bn_group = 5 does not divide the batch of 16 images"});
     output_of({"eval", run, "--set", "model.image=16"});
   }
 }

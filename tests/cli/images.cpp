@@ -1,5 +1,6 @@
 // Images by number, images unlike the training set's, files that cannot be read, and one's own images in one command.
 #include "support/cli.h"
+#include "support/lines.h"
 
 #include "heed/data/image_write.h"
 #include "support/images.h"
@@ -101,6 +102,16 @@ BOOST_FIXTURE_TEST_CASE(files_that_cannot_be_read_do_not_silence_the_others, Tra
   BOOST_TEST(std::count(result.err.begin(), result.err.end(), '\n') == 2);
 }
 
+// A name may hold what a terminal would obey.
+BOOST_FIXTURE_TEST_CASE(names_are_printed_without_control_characters, Trained) {
+  const std::string red = *this / "\033[31mred.png";
+  write_image(red, pattern({1, 8, 8}, 3));
+  for (const std::string& printed : {output_of({"predict", run, red}), output_of({"maps", run, red})}) {
+    BOOST_TEST(printed.find('\033') == std::string::npos);
+    check_contains(printed, {"\\x1b[31mred"});
+  }
+}
+
 BOOST_AUTO_TEST_CASE(evaluation_that_does_not_arrive_is_an_error) {
   const Trained trained;
   const std::string line = program() + " eval " + trained.run + " >/dev/full";
@@ -109,8 +120,9 @@ BOOST_AUTO_TEST_CASE(evaluation_that_does_not_arrive_is_an_error) {
 
 BOOST_FIXTURE_TEST_CASE(ones_own_images_in_one_command, OwnImages) {
   const std::string printed = output_of(train({"--set", "train.epochs=2", "--set", "train.batch=4"}));
-  check_contains(printed, {"2 classes, 'dim', 'lit'", "44 images to train on, 4 to validate with, 12 to test", "grey",
-                           "the same in full: ", "--set model.classes=2", "test accuracy"});
+  check_contains(in_one_line(printed),
+                 {"2 classes, 'dim', 'lit'", "44 images to train on, 4 to validate with, 12 to test", "grey",
+                  "the same in full: ", "--set model.classes=2", "test accuracy"});
   const Experiment x = load_experiment(run + "/config.toml");
   BOOST_TEST(x.data.name == "folder");
   BOOST_TEST(x.data.path == tree);

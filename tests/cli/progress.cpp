@@ -1,5 +1,6 @@
 // The line that heed train redraws, on a terminal of its own.
 #include "support/cli.h"
+#include "support/lines.h"
 
 #include <pty.h>
 #include <sys/ioctl.h>
@@ -73,12 +74,6 @@ std::vector<std::string> bars(const std::string& text) {
   return lines;
 }
 
-/// Columns that a line of text takes: bytes that do not continue a character.
-int columns_of(const std::string& line) {
-  return static_cast<int>(
-      std::count_if(line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
-}
-
 /// The next two lines with a bar that have from `least` to `most` columns, whatever was drawn before a change of width;
 /// fewer if a hundred others come.
 std::vector<std::string> bars_of(const OnTerminal& terminal, int least, int most) {
@@ -138,6 +133,19 @@ BOOST_FIXTURE_TEST_CASE(the_line_fits_the_terminal_and_follows_its_width, ManyEp
   for (const std::string& line : lines) check_contains(line, {"images/s"});
   terminal.interrupt();
   check_contains(terminal.read_rest(), {"interrupted and saved"});
+}
+
+// Everything but what is to be pasted, with paths of any length.
+BOOST_AUTO_TEST_CASE(all_lines_of_a_run_fit) {
+  const Workshop workshop;
+  const std::string file = write_experiment(workshop, workshop.experiment()), run = workshop / "run";
+  const std::string text = OnTerminal({"train", file, "--run", run}, 80).read_rest();
+  check_contains(text, {"\r\n           validation loss ", "accuracy by class", "float32"});
+  for (std::string line : lines_of(text)) {
+    line = line.substr(line.rfind("\033[K") == line.npos ? 0 : line.rfind("\033[K") + 3);
+    line.erase(std::remove(line.begin(), line.end(), '\r'), line.end());
+    if (line.find(run) == line.npos) BOOST_TEST(columns_of(line) <= 80, line);
+  }
 }
 
 BOOST_FIXTURE_TEST_CASE(a_terminal_of_a_few_columns, ManyEpochs) {

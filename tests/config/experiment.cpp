@@ -146,6 +146,38 @@ BOOST_AUTO_TEST_CASE(unknown_keys_suggest_the_nearest) {
              "schedule, warmup_epochs, warmup_steps, min_lr");
 }
 
+// A table of a mechanism that no block has would be a setting that changes nothing.
+BOOST_AUTO_TEST_CASE(options_of_a_mechanism_need_a_block_with_it) {
+  BOOST_TEST(error("[attention.sima]\nscale = 2\n") ==
+             ":10: 'attention.sima': no block has this mechanism; expected one of softmax");
+  BOOST_TEST(error("[attention]\nmechanism = \"sima\"\n[attention.simma]\nscale = 2\n") ==
+             ":12: 'attention.simma': no block has this mechanism; did you mean 'sima'?");
+  BOOST_TEST(set_error("attention.aft.rank=2") ==
+             "--set: 'attention.aft': no block has this mechanism; expected one of softmax");
+  const Experiment both = load(tiny + "[attention.sima]\nscale = 2\n", {"attention.mechanism=[\"sima\",\"soft\"]"});
+  BOOST_TEST(both.attention.per_mechanism.at("sima").at("scale").text == "2");
+
+  const TemporaryDirectory directory;
+  const auto path = [&](const char* name) { return (directory / name).string(); };
+  write_file(path("base"), tiny + "[attention]\nmechanism = \"sima\"\n[attention.sima]\nscale = 2\n");
+  const std::string base = fmt::format("base = \"{}\"\n[attention]\nmechanism = \"soft\"\n", path("base"));
+  write_file(path("other"), base);
+  BOOST_TEST(load_experiment(path("other")).attention.per_mechanism.empty());
+  BOOST_TEST(load_experiment(path("other"), {"attention.mechanism=sima"}).attention.per_mechanism.size() == 1u);
+  write_file(path("wrong"), base + "[attention.sima]\nscale = 3\n");
+  BOOST_TEST(error_of([&] { load_experiment(path("wrong")); }, path("wrong")) ==
+             ":4: 'attention.sima': no block has this mechanism; expected one of soft");
+}
+
+// Runs of earlier versions recorded what a base had left for another mechanism.
+BOOST_AUTO_TEST_CASE(a_recorded_configuration_may_hold_options_of_other_mechanisms) {
+  const TemporaryDirectory directory;
+  write_file(directory / "x", tiny + "[attention.sima]\nscale = 2\n");
+  BOOST_TEST(load_recorded(directory / "x").attention.per_mechanism.empty());
+  BOOST_TEST(error_of([&] { load_recorded(directory / "x", {"attention.sima.scale=3"}); }) ==
+             "--set: 'attention.sima': no block has this mechanism; expected one of softmax");
+}
+
 BOOST_AUTO_TEST_CASE(wrong_types_say_expected_and_found) {
   BOOST_TEST(error("[train]\nbatch = 1.5\n") == ":11: 'train.batch': expected an integer, found a float");
   BOOST_TEST(error("[train]\nlog_steps = 1\n") == ":11: 'train.log_steps': expected true or false, found an integer");

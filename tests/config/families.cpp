@@ -41,7 +41,11 @@ BOOST_AUTO_TEST_CASE(a_family_has_its_own_keys) {
   // In whichever file it stands, the last family is the one that counts.
   check_refused("cvt-micro", {"model.family=xcit"},
                 {"models/cvt-micro.toml:", "'model.depth': expected an integer, found a list"});
-  check_refused("vit-micro", {"model.family=xcti"}, {"[model] family = 'xcti'", "'xcit'"});
+  check_refused("vit-micro", {"model.family=xcti"}, {"--set: [model] family = 'xcti'", "'xcit'"});
+  check_refused("xcit-micro", {"model.family=resnet"}, {"--set: [model] family = 'resnet'; expected one of vit, xcit"});
+  // [data] has a stride, which nobody who writes this one means.
+  check_refused("xcit-micro", {"model.stride=2"},
+                {"stride is no key of family = \"xcit\"; expected one of family, image"});
 }
 
 BOOST_AUTO_TEST_CASE(lists_have_an_item_for_each_stage) {
@@ -63,6 +67,8 @@ BOOST_AUTO_TEST_CASE(sizes_that_do_not_fit_name_their_stage) {
   check_refused("xcit-micro", {"model.image=32", "model.patch=16", "model.dim=12"}, {"dim = 12", "a multiple of 8"});
   check_refused("cvt-micro", {"model.image=1", "model.padding=[1,0,1]"},
                 {"[model] stage 1: no window of 3 x 3 fits a grid of 1 x 1 with padding = 0"});
+  check_refused("cvt-micro", {"model.padding=[1,3,1]"},
+                {"[model] stage 1: padding = 3 on a grid of 14 x 14; expected less than patch = 3"});
   check_refused("cvt-micro", {"model.heads=[2,5,6]"}, {"[model] stage 1: heads = 5 does not divide dim = 64"});
   check_refused("soft-micro", {"model.stride=[2,4,2]"}, {"[model] stage 2: stride = 4; expected 1 or 2"});
   check_refused("soft-micro", {"attention.landmarks=[15,16,1]"},

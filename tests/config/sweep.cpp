@@ -60,7 +60,8 @@ BOOST_AUTO_TEST_CASE(cells_are_arms_times_grid_times_seeds) {
              "lr=0.001:heads=1 1, lr=0.001:heads=4 1, lr=0.003:heads=1 1, lr=0.003:heads=4 1");
   BOOST_TEST(names(files() + "[grid]\ndata.augment = [[], [\"crop\", \"flip\"]]\n") ==
              "plain:augment= 1, plain:augment=crop+flip 1, sima:augment= 1, sima:augment=crop+flip 1");
-  BOOST_TEST(names(base() + "[grid.attention]\nsima.scale = [1, 2]\nsoft.scale = [\"x\"]\n") ==
+  const std::string both = base() + "[attention]\nmechanism = [\"sima\", \"soft\"]\n";
+  BOOST_TEST(names(both + "[grid.attention]\nsima.scale = [1, 2]\nsoft.scale = [\"x\"]\n") ==
              "attention.sima.scale=1:attention.soft.scale=x 1, attention.sima.scale=2:attention.soft.scale=x 1");
 }
 
@@ -104,6 +105,20 @@ BOOST_AUTO_TEST_CASE(files_are_looked_up_beside_the_sweep_and_among_the_installe
   write_file(directory / "installed/lab/sweeps/all.toml", "arm_files = \"lab/f-*.toml\"\n");
   BOOST_TEST(load_sweep("lab/sweeps/all.toml").size() == 1u);
   set_installed_places({});
+}
+
+// What stands in the tables for all experiments may be meant for some of them.
+BOOST_AUTO_TEST_CASE(options_of_a_mechanism_that_some_experiment_has) {
+  BOOST_TEST(names(files() + "[attention.sima]\nscale = 2\n") == "plain 1, sima 1");
+  BOOST_TEST(load(files() + "[attention.sima]\nscale = 2\n")[0].experiment.attention.per_mechanism.empty());
+  BOOST_TEST(error(files() + "[attention.soft]\nratio = 2\n") ==
+             ":2: 'attention.soft': no experiment of this sweep has this mechanism");
+  BOOST_TEST(error(base() + "[grid]\nattention.sima.scale = [1, 2]\n") ==
+             ":3: 'attention.sima': no experiment of this sweep has this mechanism");
+  BOOST_TEST(names(base() + "[grid]\nattention.mechanism = [\"sima\", \"softmax\"]\nattention.sima.scale = [2]\n") ==
+             "mechanism=sima:scale=2 1, mechanism=softmax:scale=2 1");
+  BOOST_TEST(error(base() + "[arms.a]\nattention.sima.scale = 2\n") ==
+             ":3: 'attention.sima': no block has this mechanism; expected one of softmax");
 }
 
 BOOST_AUTO_TEST_CASE(what_is_refused) {

@@ -134,12 +134,13 @@ BOOST_FIXTURE_TEST_CASE(mixed_sizes_are_resized_by_the_loader, Tree) {
   DataConfig config;
   config.mean = config.std = {};
   config.resize = true;
-  Loader<double> loader(*data, all_images(4), config, folder_size, 4, 1, false);
+  Loader<double> loader(*data, all_images(4), config, {folder_size, 4, 1, false});
   loader.start(0);
   const Batch<double>& batch = *loader.next();
   const Image converted = convert(pattern({1, 9, 4}, 0), folder_size), kept = pattern(folder_size, 59);
   for (Index i = 0; i < folder_size.elements(); ++i) {
-    BOOST_REQUIRE(batch.images[2 * folder_size.elements() + i] == converted.pixels[static_cast<std::size_t>(i)] / 255.0);
+    BOOST_REQUIRE(batch.images[2 * folder_size.elements() + i] ==
+                  converted.pixels[static_cast<std::size_t>(i)] / 255.0);
     BOOST_REQUIRE(batch.images[3 * folder_size.elements() + i] == kept.pixels[static_cast<std::size_t>(i)] / 255.0);
   }
 }

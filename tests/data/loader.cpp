@@ -117,8 +117,8 @@ BOOST_AUTO_TEST_CASE(pixels_are_normalised_exactly_in_the_number_type) {
   DataConfig config;
   config.mean = {0.1307, 0.2, 0.3};
   config.std = {0.3081, 0.5, 0.7};
-  Loader<double> exact(data, {2}, config, size, 1, 0, false);
-  Loader<float> rounded(data, {2}, config, size, 1, 0, false);
+  Loader<double> exact(data, {2}, config, {size, 1, 0, false});
+  Loader<float> rounded(data, {2}, config, {size, 1, 0, false});
   exact.start(0);
   rounded.start(0);
   const Batch<double>& x = *exact.next();
@@ -138,7 +138,7 @@ BOOST_AUTO_TEST_CASE(pixels_are_normalised_exactly_in_the_number_type) {
 
 BOOST_AUTO_TEST_CASE(evaluation_keeps_order_and_partial_batch) {
   const MemoryDataset data = pattern_dataset(11, size, 11);
-  Loader<float> loader(data, all_images(11), everything(), size, 4, 1, false);
+  Loader<float> loader(data, all_images(11), everything(), {size, 4, 1, false});
   BOOST_TEST(loader.batches() == 3);
   std::vector<int> expected(11);
   std::iota(expected.begin(), expected.end(), 0);
@@ -153,14 +153,14 @@ BOOST_AUTO_TEST_CASE(evaluation_keeps_order_and_partial_batch) {
   // Nothing is augmented: image 8 as it is.
   DataConfig plain;
   plain.mean = everything().mean, plain.std = everything().std;
-  Loader<float> bare(data, all_images(11), plain, size, 4, 1, false);
+  Loader<float> bare(data, all_images(11), plain, {size, 4, 1, false});
   BOOST_TEST((contents(loader, 0) == contents(bare, 0)));
 }
 
 BOOST_AUTO_TEST_CASE(training_shuffles_and_drops_the_partial_batch) {
   const MemoryDataset data = pattern_dataset(50, size, 50);
   DataConfig config;
-  Loader<float> loader(data, all_images(50), config, size, 8, 1, true);
+  Loader<float> loader(data, all_images(50), config, {size, 8, 1, true});
   BOOST_TEST(loader.batches() == 6);
   BOOST_TEST((loader.next() == nullptr));
   const std::vector<int> first = labels_of_epoch(loader, 0), second = labels_of_epoch(loader, 1);
@@ -169,10 +169,10 @@ BOOST_AUTO_TEST_CASE(training_shuffles_and_drops_the_partial_batch) {
   BOOST_TEST((first != second));
   BOOST_TEST(!std::is_sorted(first.begin(), first.end()));
   BOOST_TEST((labels_of_epoch(loader, 0) == first));  // whatever came between
-  Loader<float> other(data, all_images(50), config, size, 8, 2, true);
+  Loader<float> other(data, all_images(50), config, {size, 8, 2, true});
   BOOST_TEST((labels_of_epoch(other, 0) != first));
   config.shuffle = false;
-  Loader<float> ordered(data, all_images(50), config, size, 8, 1, true);
+  Loader<float> ordered(data, all_images(50), config, {size, 8, 1, true});
   const std::vector<int> in_order = labels_of_epoch(ordered, 3);
   BOOST_TEST(std::is_sorted(in_order.begin(), in_order.end()));
 }
@@ -183,10 +183,10 @@ BOOST_AUTO_TEST_CASE(threads_change_nothing) {
     DataConfig config = everything();
     config.resize = resize;
     const ImageSize input = resize ? ImageSize{3, 12, 12} : size;
-    Loader<float> one(data, all_images(64), config, input, 16, 7, true, 1);
+    Loader<float> one(data, all_images(64), config, {input, 16, 7, true, 1});
     const std::vector<double> expected = contents(one, 2);
     for (const int workers : {2, 3, 8}) {
-      Loader<float> several(data, all_images(64), config, input, 16, 7, true, workers);
+      Loader<float> several(data, all_images(64), config, {input, 16, 7, true, workers});
       BOOST_TEST((contents(several, 2) == expected), workers << " workers");
     }
   }
@@ -195,8 +195,8 @@ BOOST_AUTO_TEST_CASE(threads_change_nothing) {
 BOOST_AUTO_TEST_CASE(an_epoch_resumed_is_the_epoch_uninterrupted) {
   const MemoryDataset data = pattern_dataset(64, size, 5);
   const DataConfig config = everything();
-  Loader<double> whole(data, all_images(64), config, size, 8, 7, true),
-      resumed(data, all_images(64), config, size, 8, 7, true);
+  Loader<double> whole(data, all_images(64), config, {size, 8, 7, true}),
+      resumed(data, all_images(64), config, {size, 8, 7, true});
   const std::vector<double> expected = contents(whole, 4);
   for (Index first = 0; first <= 8; ++first) {
     // Leaves another epoch in the middle, with batches made ahead.
@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE(an_epoch_resumed_is_the_epoch_uninterrupted) {
 
 BOOST_AUTO_TEST_CASE(mixed_targets_sum_to_one) {
   const MemoryDataset data = pattern_dataset(64, size, 5);
-  Loader<float> loader(data, all_images(64), everything(), size, 16, 3, true);
+  Loader<float> loader(data, all_images(64), everything(), {size, 16, 3, true});
   int soft = 0;
   std::set<float> weights;
   for (Index epoch = 0; epoch < 5; ++epoch) {
@@ -240,8 +240,8 @@ BOOST_AUTO_TEST_CASE(augmentation_differs_by_image_epoch_and_seed) {
   DataConfig config;
   config.augment = {"crop", "flip"};
   config.shuffle = false;
-  Loader<float> loader(data, all_images(16), config, size, 16, 1, true),
-      other(data, all_images(16), config, size, 16, 2, true);
+  Loader<float> loader(data, all_images(16), config, {size, 16, 1, true}),
+      other(data, all_images(16), config, {size, 16, 2, true});
   const std::vector<double> first = contents(loader, 0);
   const auto image = [](const std::vector<double>& all, Index i) {
     const auto begin = all.begin() + 1 + i * size.elements();
@@ -255,7 +255,7 @@ BOOST_AUTO_TEST_CASE(augmentation_differs_by_image_epoch_and_seed) {
   // It belongs to the image, not to its place in the epoch.
   std::vector<Index> backwards = all_images(16);
   std::reverse(backwards.begin(), backwards.end());
-  Loader<float> reversed(data, backwards, config, size, 16, 1, true);
+  Loader<float> reversed(data, backwards, config, {size, 16, 1, true});
   const std::vector<double> mirrored = contents(reversed, 0);
   for (Index i = 0; i < 16; ++i) BOOST_TEST((image(mirrored, i) == image(first, 15 - i)));
 }
@@ -263,7 +263,7 @@ BOOST_AUTO_TEST_CASE(augmentation_differs_by_image_epoch_and_seed) {
 // Two batches of 4 are made while the reader has the first; the pause gives a third time to be made by mistake.
 BOOST_AUTO_TEST_CASE(the_batch_in_use_is_not_overwritten) {
   const Counting data;
-  Loader<float> loader(data, all_images(40), {}, size, 4, 1, false);
+  Loader<float> loader(data, all_images(40), {}, {size, 4, 1, false});
   loader.start(0);
   const Batch<float>* batch = loader.next();
   const std::vector<float> before(batch->images.begin(), batch->images.end());
@@ -276,7 +276,7 @@ BOOST_AUTO_TEST_CASE(the_batch_in_use_is_not_overwritten) {
 BOOST_AUTO_TEST_CASE(loaders_end_at_any_moment) {
   const MemoryDataset data = pattern_dataset(64, size, 5);
   for (Index taken = 0; taken < 6; ++taken) {
-    Loader<float> loader(data, all_images(64), everything(), size, 8, 7, true, 2);
+    Loader<float> loader(data, all_images(64), everything(), {size, 8, 7, true, 2});
     if (taken > 0) loader.start(0);
     for (Index i = 1; i < taken; ++i) BOOST_TEST((loader.next() != nullptr));
   }
@@ -285,7 +285,7 @@ BOOST_AUTO_TEST_CASE(loaders_end_at_any_moment) {
 BOOST_AUTO_TEST_CASE(unreadable_images_surface_at_their_batch) {
   const Broken data;
   for (const int workers : {1, 2}) {
-    Loader<float> loader(data, all_images(12), {}, size, 2, 1, false, workers);
+    Loader<float> loader(data, all_images(12), {}, {size, 2, 1, false, workers});
     loader.start(0);
     for (Index i = 0; i < 2; ++i) BOOST_TEST((loader.next() != nullptr));
     check_error([&] { loader.next(); }, {"image 5: unreadable"});
@@ -299,10 +299,10 @@ BOOST_AUTO_TEST_CASE(images_are_converted_only_when_asked_for) {
   DataConfig config;
   config.mean = config.std = {};
   config.augment = {};
-  const auto make = [&] { return Loader<float>(data, all_images(4), config, {3, 32, 32}, 2, 1, true); };
+  const auto make = [&] { return Loader<float>(data, all_images(4), config, {{3, 32, 32}, 2, 1, true}); };
   check_error([&] { make(); }, {"pattern", "1x28x28", "3x32x32", "data.resize=true"});
   config.resize = true;
-  Loader<float> loader(data, {3}, config, {3, 32, 32}, 1, 1, true);
+  Loader<float> loader(data, {3}, config, {{3, 32, 32}, 1, 1, true});
   loader.start(0);
   const Batch<float>& batch = *loader.next();
   const Image expected = convert(pattern({1, 28, 28}, 33), {3, 32, 32});
@@ -313,7 +313,7 @@ BOOST_AUTO_TEST_CASE(images_are_converted_only_when_asked_for) {
 BOOST_AUTO_TEST_CASE(bad_values_are_refused) {
   const MemoryDataset data = pattern_dataset(4, size, 4);
   const auto make = [&](const DataConfig& config, Index batch = 2) {
-    Loader<float>(data, all_images(4), config, size, batch, 1, true);
+    Loader<float>(data, all_images(4), config, {size, batch, 1, true});
   };
   DataConfig config;
   config.std = {0.5, 0.0, 0.5};

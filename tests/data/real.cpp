@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(mnist_goes_through_the_loader_once_per_epoch) {
   config.mean = {0.1307};
   config.std = {0.3081};
   const Subsets subsets = split_validation(train->size(), config, 1);
-  Loader<float> loader(*train, subsets.validation, config, {1, 28, 28}, 128, 1, false);
+  Loader<float> loader(*train, subsets.validation, config, {{1, 28, 28}, 128, 1, false});
   Index images = 0;
   double sum = 0, squares = 0;
   loader.start(0);

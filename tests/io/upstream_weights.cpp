@@ -55,9 +55,118 @@ void check_converted(const std::string& model_file, const std::vector<std::strin
       (std::vector(read.data(), read.data() + read.size()) == std::vector(drawn.data(), drawn.data() + drawn.size())));
 }
 
+/// Names and shapes as an author's code has them, written down by hand.
+class Listing {
+ public:
+  std::vector<std::pair<std::string, Shape>> tensors;
+
+  void add(const std::string& name, Shape shape) { tensors.emplace_back(name, shape); }
+  /// NAME.weight and NAME.bias: of a norm, or of a layer whose weight has this shape.
+  void add_norm(const std::string& name, Index width) { add_layer(name, {width}); }
+  void add_layer(const std::string& name, Shape weight) {
+    add(name + ".weight", weight);
+    add(name + ".bias", {weight[0]});
+  }
+  void add_batch_norm(const std::string& name, Index width) {
+    add_norm(name, width);
+    add(name + ".running_mean", {width});
+    add(name + ".running_var", {width});
+    add(name + ".num_batches_tracked", {});
+  }
+  void add_mlp(const std::string& name, Index width, Index hidden) {
+    add_layer(name + ".fc1", {hidden, width});
+    add_layer(name + ".fc2", {width, hidden});
+  }
+};
+
+/// models/xcit-micro.toml as timm would write it.
+Listing timm_xcit() {
+  Listing l;
+  l.add("patch_embed.proj.0.0.weight", {32, 1, 3, 3}), l.add_batch_norm("patch_embed.proj.0.1", 32);
+  l.add("patch_embed.proj.2.0.weight", {64, 32, 3, 3}), l.add_batch_norm("patch_embed.proj.2.1", 64);
+  l.add_layer("pos_embed.token_projection", {64, 64, 1, 1});
+  l.add("cls_token", {1, 1, 64});
+  for (const std::string b : {"blocks.0", "blocks.1", "blocks.2", "blocks.3"}) {
+    for (const char* norm : {".norm1", ".norm2", ".norm3"}) l.add_norm(b + norm, 64);
+    for (const char* gamma : {".gamma1", ".gamma2", ".gamma3"}) l.add(b + gamma, {64});
+    l.add(b + ".attn.temperature", {4, 1, 1});
+    l.add_layer(b + ".attn.qkv", {192, 64}), l.add_layer(b + ".attn.proj", {64, 64});
+    for (const char* conv : {".local_mp.conv1", ".local_mp.conv2"}) l.add_layer(b + conv, {64, 1, 3, 3});
+    l.add_batch_norm(b + ".local_mp.bn", 64);
+    l.add_mlp(b + ".mlp", 64, 128);
+  }
+  const std::string c = "cls_attn_blocks.0";
+  for (const char* norm : {".norm1", ".norm2"}) l.add_norm(c + norm, 64);
+  for (const char* gamma : {".gamma1", ".gamma2"}) l.add(c + gamma, {64});
+  for (const char* part : {".attn.q", ".attn.k", ".attn.v", ".attn.proj"}) l.add_layer(c + part, {64, 64});
+  l.add_mlp(c + ".mlp", 64, 128);
+  l.add_norm("norm", 64), l.add_layer("head", {10, 64});
+  return l;
+}
+
+/// models/cvt-micro.toml as CvT's authors would write it.
+Listing authors_cvt() {
+  Listing l;
+  const Index dim[] = {32, 64, 96}, depth[] = {1, 1, 2};
+  for (int s = 0; s < 3; ++s) {
+    const std::string stage = fmt::format("stage{}", s);
+    const Index D = dim[s];
+    l.add_layer(stage + ".patch_embed.proj", {D, s == 0 ? 1 : dim[s - 1], 3, 3});
+    l.add_norm(stage + ".patch_embed.norm", D);
+    for (Index j = 0; j < depth[s]; ++j) {
+      const std::string b = fmt::format("{}.blocks.{}", stage, j);
+      l.add_norm(b + ".norm1", D), l.add_norm(b + ".norm2", D);
+      for (const char* part : {"q", "k", "v"}) {
+        l.add(fmt::format("{}.attn.conv_proj_{}.conv.weight", b, part), {D, 1, 3, 3});
+        l.add_batch_norm(fmt::format("{}.attn.conv_proj_{}.bn", b, part), D);
+        l.add_layer(fmt::format("{}.attn.proj_{}", b, part), {D, D});
+      }
+      l.add_layer(b + ".attn.proj", {D, D});
+      l.add_mlp(b + ".mlp", D, 2 * D);
+    }
+  }
+  l.add("stage2.cls_token", {1, 1, 96});
+  l.add_norm("norm", 96), l.add_layer("head", {10, 96});
+  return l;
+}
+
+/// Everything of the file is the model's, and the other way round.
+void check_read_as_it_is(const std::string& model_file, const Listing& listing) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "theirs.safetensors";
+  Upstream upstream;
+  float number = 0;
+  for (const auto& [name, shape] : listing.tensors) {
+    if (name.ends_with("num_batches_tracked")) {
+      upstream.add_count(name);
+      continue;
+    }
+    Tensor<float> values(shape);
+    for (float& value : values) value = ++number;
+    upstream.add(name, std::as_const(values).view());
+  }
+  upstream.write(path);
+  const SafetensorsFile file(path);
+  Parameters<float> read(make_model(load_experiment(model_file))->parameters());
+  load_weights(file, read);
+  for (const auto& [name, shape] : listing.tensors) {
+    if (name.ends_with("num_batches_tracked")) continue;
+    const ParameterId id = read.list().find(name);
+    BOOST_REQUIRE_MESSAGE(id >= 0, name);
+    const View<const float> got = std::as_const(read)[id];
+    const Tensor<float> given = file.read<float>(name);
+    BOOST_TEST(std::equal(got.begin(), got.end(), given.begin(), given.end()), name);
+  }
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(io_upstream_weights)
+
+BOOST_AUTO_TEST_CASE(xcit_and_cvt_as_they_are) {
+  check_read_as_it_is("models/xcit-micro.toml", timm_xcit());
+  check_read_as_it_is("models/cvt-micro.toml", authors_cvt());
+}
 
 BOOST_AUTO_TEST_CASE(soft) {
   const auto add = [](Upstream& to, const std::string& name, View<const float> values) {

@@ -1,5 +1,6 @@
 #include "heed/kernels/adamw.h"
 
+#include "heed/cost/counted.h"
 #include "support/compare.h"
 
 using namespace heed;
@@ -30,6 +31,13 @@ BOOST_AUTO_TEST_CASE(one_step_at_every_length) {
   kernels::adamw(step, 20, w.data(), g.data(), m.data(), v.data());
   BOOST_TEST(std::isnan(w[17]));
   BOOST_TEST(std::isfinite(w[16]));
+}
+
+BOOST_AUTO_TEST_CASE(counts) {
+  std::vector<Counted> w(5), g(5, 1.0), m(5), v(5);
+  Counted::tally() = {};
+  kernels::adamw({}, 5, w.data(), g.data(), m.data(), v.data());
+  BOOST_TEST((Counted::tally() == kernels::adamw_counts(5)));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -9,8 +9,12 @@ namespace {
 
 using kernels::Windows;
 
-/// A geometry with borders on all sides; all images are 4 x 5.
-Windows windows_of(Index channels, Index kernel, Index stride) { return {channels, 4, 5, kernel, stride, kernel / 2}; }
+struct Geometry {
+  Index kernel, stride, padding;
+
+  /// On images of 4 x 5.
+  Windows windows(Index channels) const { return {channels, 4, 5, kernel, stride, padding}; }
+};
 
 /// Does channel c of an array hold what is not finite? Times a zero of the padding, which kernels need not look at,
 /// that is NaN.
@@ -29,11 +33,11 @@ double pairs(const Windows& w, const auto& term) {
   return sum;
 }
 
-void add_depthwise(std::vector<FastKernel>& list, Index kernel, Index stride) {
-  const std::string name = fmt::format(" {} x {}, stride {}", kernel, kernel, stride);
-  const Index taps = kernel * kernel, places = windows_of(1, kernel, stride).places();
+void add_depthwise(std::vector<FastKernel>& list, const Geometry& g) {
+  const std::string name = fmt::format(" {} x {}, stride {}, padding {}", g.kernel, g.kernel, g.stride, g.padding);
+  const Index taps = g.kernel * g.kernel, places = g.windows(1).places();
   const double count = static_cast<double>(taps + 4);
-  const auto windows = [=](Index n) { return windows_of(n, kernel, stride); };
+  const auto windows = [=](Index n) { return g.windows(n); };
   list.push_back(fast_kernel(
       "depthwise" + name,
       [=](Index, Index n) {
@@ -82,8 +86,20 @@ void add_depthwise(std::vector<FastKernel>& list, Index kernel, Index stride) {
 
 std::vector<FastKernel> fast_kernels_of_windows() {
   std::vector<FastKernel> list;
-  for (const auto& [kernel, stride] : {std::pair<Index, Index>{3, 1}, {3, 2}, {5, 1}, {1, 1}})
-    add_depthwise(list, kernel, stride);
+  // Without padding, with some and with much; filters larger than the image have taps that never meet it.
+  for (const Geometry& g : {Geometry{3, 1, 1},
+                            {3, 2, 1},
+                            {3, 1, 0},
+                            {3, 2, 2},
+                            {5, 1, 2},
+                            {5, 2, 4},
+                            {7, 1, 3},
+                            {7, 2, 3},
+                            {9, 1, 4},
+                            {9, 2, 4},
+                            {2, 3, 1},
+                            {1, 1, 0}})
+    add_depthwise(list, g);
   for (FastKernel& kernel : list) kernel.of_rows = false;
   return list;
 }

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "heed/io/file.h"
-#include "heed/base/parallel.h"
 #include "heed/base/random.h"
+#include "heed/base/with_threads.h"
 #include "heed/train/trainer.h"
 #include "support/temporary.h"
 
@@ -135,16 +135,5 @@ inline void check_same_run(const std::string& a, const std::string& b) {
     BOOST_TEST((read_file(a + name) == read_file(b + name)), b << name << " differs from " << a << name);
   BOOST_TEST(metrics_of(a) == metrics_of(b), boost::test_tools::per_element());
 }
-
-/// Sets the number of threads, and back.
-class WithThreads {
- public:
-  explicit WithThreads(int count) : before_(threads()) { set_threads(count); }
-  WithThreads(const WithThreads&) = delete;
-  ~WithThreads() { set_threads(before_); }
-
- private:
-  int before_;
-};
 
 }  // namespace heed::test

@@ -125,7 +125,7 @@ BOOST_FIXTURE_TEST_CASE(evaluation_by_two_processes, Foreign) {
   std::vector<Evaluation> results(2);
   in_processes(2, [&](Ranks& ranks) {
     Half half(TaggedBatch<double>(eight, 4 * ranks.rank(), 4));
-    results[static_cast<std::size_t>(ranks.rank())] = evaluate<double>(model, parameters, half, 1, 1, nullptr, ranks);
+    results[static_cast<std::size_t>(ranks.rank())] = evaluate<double>(model, parameters, half, 1, 1, {.ranks = &ranks});
   });
   for (const Evaluation& result : results) {
     BOOST_TEST(result.score.loss == alone.score.loss);

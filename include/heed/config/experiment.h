@@ -316,8 +316,12 @@ void tables(Config& c, Visit&& visit) {
 /// Reads an experiment or a model file. A file's keys override those of its `base`, which may have a base of its own: a
 /// path that is looked up beside the file, then as a path by itself (config/installed.h). `sets` override the file's
 /// keys: each is "table.key=value", the value in TOML; what is not TOML is taken as text. Lists are replaced whole. The
-/// result is valid in the sense of validate().
+/// result is valid in the sense of validate(). A table [attention.NAME] in a file whose model has no such mechanism is
+/// refused; one that stands in a base, for the base's mechanism, is dropped where another takes its place.
 Experiment load_experiment(const std::string& path, const std::vector<std::string>& sets = {});
+
+/// The same of a run's configuration, in which earlier versions may have left such tables: they are dropped.
+Experiment load_recorded(const std::string& path, const std::vector<std::string>& sets = {});
 
 /// Throws Error unless every value is in its range and the values fit each other. Mechanisms and their options are
 /// left to the mechanisms.

@@ -18,4 +18,10 @@ std::vector<std::filesystem::path> search_places(const std::string& path);
 /// else the path itself.
 std::string find_installed(const std::string& path);
 
+/// Where the file or directory is that `file` names: beside it, else by its path, else among the installed ones.
+std::string find_base(const std::string& file, const std::string& base);
+
+/// Throws Error, beginning with `where`, if there is no such file.
+void require_base(const std::string& where, const std::string& base);
+
 }  // namespace heed

@@ -37,18 +37,24 @@ struct Batch {
   std::vector<int> labels;  ///< [B] classes of the images before mixing
 };
 
+/// How a loader goes through its images.
+struct Loading {
+  ImageSize input;  ///< what the model takes
+  Index batch;
+  std::uint64_t seed;
+  bool training;    ///< shuffled (config.shuffle) and augmented, the last partial batch dropped; or all, in their order
+  int workers = 0;  ///< threads that decode and augment; 0: heed::threads()
+};
+
 /// Goes through a subset of a data set in batches. One thread may use it; a background thread (and, for images that are
 /// slow to make, oneTBB's) keeps two batches ready. Batches depend on (subset, config, seed, epoch) and their number in
 /// the epoch only, not on threads or earlier batches.
 template <class T>
 class Loader {
  public:
-  /// Training: shuffled (config.shuffle) and augmented, the last partial batch is dropped. Otherwise all of
-  /// `subset`, in its order and not augmented. `workers` decode and augment; 0: heed::threads(). `dataset` must outlive
-  /// the loader. Throws Error if `input`, what the model takes, differs from the images and config.resize is not set,
-  /// or if `config` has values out of range.
-  Loader(const Dataset& dataset, std::vector<Index> subset, const DataConfig& config, ImageSize input, Index batch,
-         std::uint64_t seed, bool training, int workers = 0);
+  /// `dataset` must outlive the loader. Throws Error if the model's input differs from the images and config.resize is
+  /// not set, or if `config` has values out of range.
+  Loader(const Dataset& dataset, std::vector<Index> subset, const DataConfig& config, const Loading& loading);
   ~Loader();
 
   /// Batches in an epoch.

@@ -1,7 +1,7 @@
 // One step of AdamW in one pass over a tensor.
 #pragma once
 
-#include "heed/base/tensor.h"
+#include "heed/cost/counts.h"
 
 #include <cmath>
 
@@ -37,6 +37,12 @@ void adamw(const AdamWStep& step, Index n, T* w, const T* gradient, T* m, T* v) 
 }
 
 }  // namespace reference
+
+/// Of n weights: g, m, v, the denominator, w.
+inline Counts adamw_counts(Index n) {
+  return n * (Counts{.mul = 1} + Counts{.mul = 2, .add = 1} + Counts{.mul = 3, .add = 1} +
+              Counts{.add = 1, .div = 1, .sqrt = 1} + Counts{.mul = 2, .add = 1, .div = 1});
+}
 
 using reference::adamw;
 #ifndef HEED_NO_SIMD

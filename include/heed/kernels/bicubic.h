@@ -1,6 +1,7 @@
 // Interpolation on a grid: bilinear, and bicubic. Keys, "Cubic convolution interpolation for digital image processing",
 // IEEE Trans. ASSP 29(6), 1981, Eq. 15 with his a = -1/2 replaced by -3/4, as PyTorch's interpolate has it
-// (align_corners=False, no antialiasing), by which timm's and DeiT's position embeddings travel between image sizes.
+// (align_corners=False, no antialiasing), by which timm's and DeiT's position embeddings travel between image sizes. It
+// states no counts: that happens once, when weights are read, and no model does it.
 #pragma once
 
 #include "heed/base/matrix.h"

@@ -1,4 +1,5 @@
-// Singular values of a square matrix.
+// Singular values of a square matrix: for analyses, no model takes them. There are no counts, since how many rotations
+// it takes depends on the numbers.
 #pragma once
 
 #include "heed/base/matrix.h"

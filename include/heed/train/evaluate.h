@@ -18,12 +18,19 @@ struct Diverged : std::runtime_error {
 template <class T>
 using AnswerVisitor = std::function<void(Index first, View<const T> logits)>;
 
-/// Goes once through `source`, which must not be a training one, all processes together. `counts` is the task's. If
-/// `interrupt` becomes true, stops early; the result then covers fewer examples than there are. `visit`, if given, sees
-/// all answers. Throws Diverged where the loss is not finite.
+/// Who else has to do with an evaluation.
+template <class T>
+struct EvaluationPartners {
+  const std::atomic<bool>* interrupt = nullptr;  ///< stops it early when it becomes true, if there is one
+  Ranks* ranks = &one_process();                 ///< the processes that share it
+  const AnswerVisitor<T>* visit = nullptr;       ///< sees all answers, if there is one
+};
+
+/// Goes once through `source`, which must not be a training one, all processes together. `counts` is the task's. The
+/// result of one that was interrupted covers fewer examples than there are. Throws Diverged where the loss is not
+/// finite.
 template <class T>
 Evaluation evaluate(const Model& model, Parameters<T>& parameters, BatchSource<T>& source, Index counts, Index piece,
-                    const std::atomic<bool>* interrupt = nullptr, Ranks& ranks = one_process(),
-                    const AnswerVisitor<T>* visit = nullptr);
+                    const EvaluationPartners<T>& partners = {});
 
 }  // namespace heed

@@ -1,0 +1,82 @@
+#include "fitted_text.h"
+
+#include "progress_line.h"
+
+#include <algorithm>
+#include <sstream>
+
+namespace heed::cli {
+
+namespace {
+
+/// How a line is made up.
+struct LineLayout {
+  std::size_t lead;  ///< spaces it begins with
+  std::size_t hang;  ///< where its last column of text begins; `lead` if it has one column
+
+  explicit LineLayout(const std::string& text) : lead(std::min(text.find_first_not_of(' '), text.size())), hang(lead) {
+    for (std::size_t gap = lead; (gap = text.find("  ", gap)) != text.npos;) {
+      gap = std::min(text.find_first_not_of(' ', gap), text.size());
+      if (gap < text.size()) hang = gap;
+    }
+  }
+};
+
+/// Columns of UTF-8 text; bytes 10xxxxxx go on with a character.
+std::size_t text_width(const std::string& text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+std::string fitted_line(const std::string& text, std::size_t columns) {
+  if (text_width(text) <= columns) return text;
+  const LineLayout line(text);
+  const std::size_t hang = line.hang > columns * 2 / 3 ? line.lead : line.hang;
+  std::string begin(hang, ' ');
+  if (text.compare(hang, 2, "# ") == 0) begin += "# ";
+  std::string done, current = text.substr(0, hang), word;
+  bool fresh = true;  // has the current line no word yet?
+  for (std::istringstream words(text.substr(hang)); words >> word; fresh = false) {
+    if (!fresh && text_width(current) + 1 + text_width(word) > columns) {
+      done += current + "\n";
+      current = begin;
+      fresh = true;
+    }
+    current += (fresh ? "" : " ") + word;
+  }
+  return done + current;
+}
+
+/// Calls f for each line; a last one that does not end is one too.
+template <class F>
+void for_lines(const std::string& text, const F& f) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) f(line);
+}
+
+}  // namespace
+
+std::string fitted(const std::string& text) {
+  const auto columns = static_cast<std::size_t>(std::clamp<Index>(terminal_columns(), 40, 100));
+  std::string result;
+  for_lines(text, [&](const std::string& line) { result += fitted_line(line, columns) + "\n"; });
+  if (!text.ends_with('\n') && !result.empty()) result.pop_back();
+  return result;
+}
+
+std::string joined(const std::string& text) {
+  std::string result;
+  std::size_t hang = std::string::npos;  // of a line that the next may go on with
+  for_lines(text, [&](const std::string& raw) {
+    const LineLayout line(raw);
+    if (line.lead == hang && line.lead < raw.size() && line.hang == line.lead)
+      result.back() = ' ', result += raw.substr(line.lead);
+    else
+      result += raw, hang = line.hang;
+    if (raw.empty() || raw.ends_with(':')) hang = std::string::npos;
+    result += '\n';
+  });
+  if (!text.ends_with('\n') && !result.empty()) result.pop_back();
+  return result;
+}
+
+}  // namespace heed::cli
