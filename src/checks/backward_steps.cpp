@@ -1,5 +1,6 @@
 #include "heed/checks/backward_steps.h"
 
+#include <algorithm>
 #include <regex>
 #include <sstream>
 
@@ -43,7 +44,8 @@ std::vector<BackwardStep> steps_with(const std::vector<BackwardStep>& all, const
   std::vector<BackwardStep> found;
   const std::regex assigned("\\b" + gradient + "(?:_\\w+|\\[[^\\]]*\\])?\\s*\\+?= ");
   for (const BackwardStep& step : all)
-    if (std::regex_search(step.text, assigned)) found.push_back(step);
+    if (std::regex_search(step.text, assigned) && std::find(found.begin(), found.end(), step) == found.end())
+      found.push_back(step);
   return found;
 }
 

@@ -24,7 +24,8 @@ std::vector<Monomial> monomials(std::span<const SizedNumber> numbers) {
     const char name = numbers[0].sizes[letter].first;
     std::vector<double> sizes;
     for (const SizedNumber& number : numbers) sizes.push_back(static_cast<double>(number.sizes[letter].second));
-    if (std::find(seen.begin(), seen.end(), sizes) != seen.end()) continue;
+    const bool all_one = std::all_of(sizes.begin(), sizes.end(), [](double size) { return size == 1; });
+    if (all_one || std::find(seen.begin(), seen.end(), sizes) != seen.end()) continue;
     seen.push_back(sizes);
     const bool whole = name == 'B' || name == 'H';  // of which there is never a square
     for (std::size_t i = 0, before = all.size(); i < before; ++i)

@@ -46,12 +46,13 @@ std::string complaint(const std::string& file) {
   return text;
 }
 
-/// dlopen, in which the file's constructors run.
-void* open_library(const std::string& file, int mode) {
-  loading() = file;
+/// dlopen, in which the file's constructors run. Throws Error, with `name`, if the file cannot be loaded.
+void* open_library(const std::string& file, const std::string& name, int mode) {
+  loading() = name;
   const std::terminate_handler before = std::set_terminate(say_and_exit);
   void* const library = dlopen(file.c_str(), mode | RTLD_LOCAL);
   std::set_terminate(before);
+  if (library == nullptr) fail("{}: cannot be loaded as a plugin: {}", name, complaint(file));
   return library;
 }
 
@@ -139,10 +140,8 @@ std::vector<std::string> load_plugin(const std::string& file, const std::string&
   const std::string path = absolute(file);
   if (std::find(loaded().begin(), loaded().end(), path) != loaded().end()) return {};
   // Lazily at first: one that was made for another heed may lack functions, and shall be told what is wrong with it.
-  void* const library = open_library(path, RTLD_LAZY);
-  require(library != nullptr, "{}: cannot be loaded as a plugin: {}", name, complaint(path));
-  const PluginRecord& record = record_of(library, name);
-  require(open_library(path, RTLD_NOW) != nullptr, "{}: cannot be loaded as a plugin: {}", name, complaint(path));
+  const PluginRecord& record = record_of(open_library(path, name, RTLD_LAZY), name);
+  open_library(path, name, RTLD_NOW);
   std::vector<std::string> names;
   for (std::uint64_t i = 0; i < record.count; ++i) {
     const MechanismEntry entry = record.makers[i]();

@@ -15,17 +15,28 @@ using namespace heed::test;
 
 namespace {
 
+/// `text` with each `from` replaced, of which there is one at least.
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  std::size_t at = text.find(from);
+  BOOST_REQUIRE_MESSAGE(at != std::string::npos, "the header has no '" << from << "'");
+  for (; at != std::string::npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
+  return text;
+}
+
 /// The header that the page holds. A variable of the environment makes it throw: as it is loaded, or as it is made.
+/// Behind it, under another name, stands the same mechanism with errors: the gradient of v is the negative of what it
+/// should be, and the cost of backward lacks a multiplication for each number of q and k.
 std::string hydra_header() {
   const std::string page = read_file("docs/adding-a-mechanism.md");
   const std::size_t from = page.find("// hydra.h\n"), to = page.find("```", from);
   BOOST_REQUIRE(from != std::string::npos);
-  std::string header = page.substr(from, to - from);
-  const std::string place = "  double eps = 1e-12;\n", last = "template MechanismEntry";
-  BOOST_REQUIRE(header.find(place) != std::string::npos);
-  header.insert(header.find(place), "  Hydra() {\n    if (std::getenv(\"HYDRA_MAKE\")) throw 42;\n  }\n");
-  header.insert(header.find(last), "static const bool loaded = std::getenv(\"HYDRA_LOAD\") ? throw 42 : true;\n");
-  return header;
+  const std::string header = page.substr(from, to - from), eps = "  double eps = 1e-12;\n", last = "template Mech";
+  const std::string wrong = replaced(replaced(replaced(replaced(header, "Hydra", "Wrong"), "\"hydra\"", "\"wrong\""),
+                                              "to.v[0](j, c), f.kn(j, c)", "to.v[0](j, c), -f.kn(j, c)"),
+                                     ".mul = 4 * d", ".mul = 3 * d");
+  return replaced(replaced(header, eps, "  Hydra() {\n    if (std::getenv(\"HYDRA_MAKE\")) throw 42;\n  }\n" + eps),
+                  last, "static const bool loaded = std::getenv(\"HYDRA_LOAD\") ? throw 42 : true;\n" + last) +
+         wrong;
 }
 
 /// A variable of the environment, for as long as the object lives.
@@ -88,6 +99,34 @@ BOOST_AUTO_TEST_CASE(commands_know_its_mechanism) {
   const Variable plugins("HEED_PLUGINS", hydra.plugin + "::");
   check_contains(output_of({"list"}), {"\nhydra "});
   check_contains(output_of({"list", "--plugin", hydra.plugin}), {"\nhydra "});  // the same again
+}
+
+BOOST_AUTO_TEST_CASE(gradcheck_explains_its_errors) {
+  const std::string plugin = Hydra::once().plugin;
+  const Finished run = heed_with({"gradcheck", "wrong", "--explain", "--plugin", plugin});
+  BOOST_TEST(run.status == 1);
+  BOOST_TEST(run.err == "");
+  check_contains(run.out, {"the gradient of v is wrong in", "looks  like the negative of what it should be",
+                           "step   undoing 2: dkn_j = v_j ds, dv_j = kn_j ds", "worst  image ", "got / expected",
+                           "right are the gradients of k, q", "the cost of backward is wrong in mul",
+                           "executed - stated = B M d + B N d in all shapes"});
+  const Finished printed = heed_with({"gradcheck", "wrong", "--json", "--plugin", plugin});
+  BOOST_TEST(printed.status == 1);
+  const Json json = Json::parse(printed.out);
+  BOOST_TEST(json.at("memory").items().empty());
+  int wrong = 0;
+  for (const Json& row : json.at("gradients").items()) {
+    if (!row.contains("diagnosis")) continue;
+    const Json& diagnosis = row.at("diagnosis");
+    ++wrong;
+    if (row.at("tensor").text() != "v") continue;
+    BOOST_TEST(diagnosis.at("kind").text() == "negative");
+    BOOST_TEST(diagnosis.at("wrong").integer() == row.at("elements").integer());
+    BOOST_TEST(diagnosis.at("worst").at("place").contains("channel"));
+    BOOST_TEST(diagnosis.at("steps").items().at(0).at("undoing").text() == "2");
+  }
+  BOOST_TEST(wrong > 3);
+  BOOST_TEST(json.at("cost_errors").items().at(0).at("difference").text() == "B M d + B N d");
 }
 
 BOOST_AUTO_TEST_CASE(runs_say_where_their_mechanism_came_from) {

@@ -9,6 +9,7 @@ namespace heed {
 /// A step as the source describes it: "3", "dv = A^T dout, dA = dout v^T".
 struct BackwardStep {
   std::string number, text;
+  bool operator==(const BackwardStep&) const = default;
 };
 
 /// The steps whose descriptions, comments that begin with `Undoing 3:`, say what the gradient of `tensor` is: "dv = ",
