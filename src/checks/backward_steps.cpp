@@ -8,7 +8,8 @@ namespace heed {
 
 namespace {
 
-/// The comments of a source that begin with `//`: those on neighbouring lines are one.
+/// The comments of a source that begin with `//`: those on neighbouring lines are one, with an end of a line only where
+/// a sentence ends and what follows is not set in.
 std::vector<std::string> comments(const std::string& source) {
   std::vector<std::string> all;
   std::istringstream in(source);
@@ -19,7 +20,8 @@ std::vector<std::string> comments(const std::string& source) {
     if (comment) {
       const std::size_t text = line.find_first_not_of("/ ", first);
       if (!within) all.emplace_back();
-      if (text != std::string::npos) all.back() += (all.back().empty() ? "" : " ") + line.substr(text);
+      const bool ends = all.back().ends_with('.') && text <= first + 3;
+      if (text != std::string::npos) all.back() += (all.back().empty() ? "" : ends ? "\n" : " ") + line.substr(text);
     }
     within = comment;
   }
@@ -33,7 +35,8 @@ void add_steps(const std::string& comment, std::vector<BackwardStep>& steps) {
   while (match != end) {
     const auto from = static_cast<std::size_t>(match->position() + match->length());
     const std::string number = (*match)[1];
-    const std::size_t to = ++match != end ? static_cast<std::size_t>(match->position()) : comment.size();
+    const std::size_t next = ++match != end ? static_cast<std::size_t>(match->position()) : comment.size();
+    const std::size_t to = std::min(next, comment.find('\n', from));
     std::string text = comment.substr(from, to - from);
     text.erase(text.find_last_not_of(" ;.") + 1);
     steps.push_back({number, text});

@@ -67,6 +67,25 @@ std::string right_part(const Shape& shape, std::span<const std::string> axes,
   return text;
 }
 
+/// What is wrong, and the right elements between: the product of those indices.
+ErrorPart wrong_part(View<const double> got, View<const double> expected, std::span<const std::string> axes,
+                     const std::vector<std::set<Index>>& indices, const Likeness& same) {
+  ErrorPart part{.axes = {axes.begin(), axes.end()},
+                 .sizes = {},
+                 .whole = expected.shape(),
+                 .got = {},
+                 .expected = {},
+                 .same = same};
+  for (const std::set<Index>& of_axis : indices) part.sizes.push_back(static_cast<Index>(of_axis.size()));
+  for (Index i = 0; i < expected.size(); ++i) {
+    const std::vector<Index> place = place_of(expected.shape(), i);
+    bool inside = true;
+    for (std::size_t axis = 0; axis < place.size(); ++axis) inside &= indices[axis].contains(place[axis]);
+    if (inside) part.got.push_back(got[i]), part.expected.push_back(expected[i]);
+  }
+  return part;
+}
+
 }  // namespace
 
 const char* name_of(ErrorKind kind) { return kind_names[static_cast<std::size_t>(kind)]; }
@@ -103,21 +122,15 @@ Diagnosis diagnose(View<const double> got, View<const double> expected, std::spa
     d.looks = "like no number: there are NaN or infinite ones";
     return d;
   }
-  // Only what is wrong is looked at, with the right ones between: the product of those indices.
-  ErrorPart part{.axes = {axes.begin(), axes.end()},
-                 .sizes = {},
-                 .whole = shape,
-                 .got = {},
-                 .expected = {},
-                 .same = {10 * same.relative, same.floor}};
-  for (const std::set<Index>& of_axis : indices) part.sizes.push_back(static_cast<Index>(of_axis.size()));
-  for (Index i = 0; i < d.elements; ++i) {
-    const std::vector<Index> place = place_of(shape, i);
-    bool inside = true;
-    for (std::size_t axis = 0; axis < place.size(); ++axis) inside &= indices[axis].contains(place[axis]);
-    if (inside) part.got.push_back(got[i]), part.expected.push_back(expected[i]);
-  }
-  const ErrorPattern pattern = pattern_of(part);
+  const Likeness alike{10 * same.relative, same.floor};
+  ErrorPattern pattern = displacement_of({.axes = {axes.begin(), axes.end()},
+                                          .sizes = {shape.begin(), shape.end()},
+                                          .whole = shape,
+                                          .got = {got.begin(), got.end()},
+                                          .expected = {expected.begin(), expected.end()},
+                                          .same = alike});
+  if (d.wrong == d.elements || pattern.kind == ErrorKind::unknown)
+    pattern = pattern_of(wrong_part(got, expected, axes, indices, alike));
   d.kind = pattern.kind;
   d.looks = pattern.text;
   return d;

@@ -30,10 +30,17 @@ class Patterns {
       return {ErrorKind::negative, "like the negative of what it should be"};
     if (const Found found = factor()) return *found;
     if (weighty_ < 2) return unknown();
-    for (const auto find : {&Patterns::signs, &Patterns::transposed, &Patterns::moved, &Patterns::summed,
-                            &Patterns::factors, &Patterns::offset, &Patterns::offsets})
+    if (const Found found = signs()) return *found;
+    if (const ErrorPattern found = displaced(); found.kind != ErrorKind::unknown) return found;
+    for (const auto find : {&Patterns::summed, &Patterns::factors, &Patterns::offset, &Patterns::offsets})
       if (const Found found = (this->*find)()) return *found;
     return unknown();
+  }
+
+  ErrorPattern displaced() const {
+    if (weighty_ < 2 || !std::equal(p_.whole.begin(), p_.whole.end(), p_.sizes.begin())) return {};
+    if (const Found found = transposed()) return *found;
+    return moved().value_or(ErrorPattern{});
   }
 
  private:
@@ -282,5 +289,7 @@ class Patterns {
 }  // namespace
 
 ErrorPattern pattern_of(const ErrorPart& part) { return Patterns(part).first(); }
+
+ErrorPattern displacement_of(const ErrorPart& whole) { return Patterns(whole).displaced(); }
 
 }  // namespace heed

@@ -5,7 +5,7 @@
 
 namespace heed {
 
-/// Parts of two tensors, row-major and without gaps; at each index of each axis something is wrong.
+/// Parts of two tensors, row-major and without gaps.
 struct ErrorPart {
   std::vector<std::string> axes;
   std::vector<Index> sizes;
@@ -19,7 +19,10 @@ struct ErrorPattern {
   std::string text{};
 };
 
-/// The first pattern that all of the part has.
+/// The pattern that says most of those that all of the part has.
 ErrorPattern pattern_of(const ErrorPart& part);
+
+/// The same of the patterns whose numbers stand in other places, or unknown. Only whole tensors show them.
+ErrorPattern displacement_of(const ErrorPart& whole);
 
 }  // namespace heed

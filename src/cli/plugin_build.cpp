@@ -17,7 +17,7 @@ struct Texts {
   const char *compiler, *flags, *last_flags, *headers;
 };
 constexpr Texts built = {
-#include "plugin_build.inc"
+#include <plugin_build.inc>
 };
 
 }  // namespace

@@ -118,19 +118,19 @@ BOOST_AUTO_TEST_CASE(in_another_order) {
   const auto reversed = [](const Numbers& e, Index, const Place& at) {
     return element_at(e, at[0], at[1], 4 - at[2], at[3]);
   };
-  check_found(diagnosis_of(reversed), ErrorKind::reversed, "tokens stand in the reverse order");
+  check_found(diagnosis_of(reversed), ErrorKind::reversed, "tokens stand in the reverse order",
+              "for token 2; wrong for tokens 0, 1, 3 and 4");
   const auto exchanged = [](const Numbers& e, Index, const Place& at) {
     return element_at(e, at[0], at[1] == 2 ? 2 : 1 - at[1], at[2], at[3]);
   };
-  check_found(diagnosis_of(exchanged), ErrorKind::permuted, "the two heads stand in each other's place",
+  check_found(diagnosis_of(exchanged), ErrorKind::permuted, "its heads stand in the order 1, 0, 2",
               "for head 2; wrong for heads 0 and 1");
 }
 
 BOOST_AUTO_TEST_CASE(one_for_all) {
   const auto repeated = [](const Numbers& e, Index, const Place& at) { return element_at(e, at[0], 0, at[2], at[3]); };
-  // Head 0 is right.
-  const Diagnosis d = diagnosis_of(repeated);
-  BOOST_TEST(d.right == "for head 0; wrong for heads 1 and 2");
+  check_found(diagnosis_of(repeated), ErrorKind::repeated, "like that of head 0 for every head",
+              "for head 0; wrong for heads 1 and 2");
   const auto summed = [](const Numbers& e, Index, const Place& at) {
     double sum = 0;
     for (Index head = 0; head < 3; ++head) sum += element_at(e, at[0], head, at[2], at[3]);
