@@ -64,7 +64,7 @@ class Patterns {
     return ge / ee;
   }
 
-  /// What a factor may be: "1/2", "1/sqrt(tokens)"; empty if it is nothing that one meets often.
+  /// What a factor may be: "1/2", "1/sqrt(4 channels)"; empty if it is nothing that one meets often.
   std::string meaning(double c) const {
     std::vector<std::string> found;
     const auto offer = [&](double value, const std::string& text) {
@@ -74,9 +74,10 @@ class Patterns {
     };
     for (int n = 2; n <= 4; ++n) offer(n, fmt::format("{}", n));
     for (std::size_t axis = 0; axis < p_.axes.size(); ++axis) {
-      const double size = static_cast<double>(p_.whole[static_cast<int>(axis)]);
-      offer(size, fmt::format("the number of {}s", p_.axes[axis]));
-      offer(std::sqrt(size), fmt::format("sqrt(number of {}s)", p_.axes[axis]));
+      const Index size = p_.whole[static_cast<int>(axis)];
+      const std::string number = fmt::format("({} {}s)", size, p_.axes[axis]);
+      offer(static_cast<double>(size), number);
+      offer(std::sqrt(static_cast<double>(size)), "sqrt" + number);
     }
     return found.empty() ? "" : fmt::format("; perhaps {}", fmt::join(found, ", or "));
   }

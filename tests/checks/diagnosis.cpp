@@ -71,8 +71,8 @@ BOOST_AUTO_TEST_CASE(factors_by_name) {
     return diagnosis_of([=](const Numbers& e, Index i, const Place&) { return c * e[i]; });
   };
   check_found(times(0.5), ErrorKind::factor, "0.5 times what it should be; perhaps 1/2");
-  check_found(times(0.5), ErrorKind::factor, "1/sqrt(number of channels)");
-  check_found(times(5), ErrorKind::factor, "5 times what it should be; perhaps the number of tokens");
+  check_found(times(0.5), ErrorKind::factor, "1/sqrt(4 channels)");
+  check_found(times(5), ErrorKind::factor, "5 times what it should be; perhaps (5 tokens)");
   check_found(times(-3), ErrorKind::factor, "-3 times what it should be; perhaps -3");
   check_found(times(1.37), ErrorKind::factor, "like 1.37 times what it should be");
 }

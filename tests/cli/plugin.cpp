@@ -48,6 +48,8 @@ struct Variable {
 
 /// The plugin, compiled when it is first asked for.
 class Hydra {
+  TemporaryDirectory directory_;
+
  public:
   static const Hydra& once() {
     static const Hydra hydra;
@@ -72,7 +74,6 @@ class Hydra {
     write_file(header, hydra_header());
     printed = output_of({"plugin", header});
   }
-  TemporaryDirectory directory_;
 };
 
 /// A compiler that fails, and says this.

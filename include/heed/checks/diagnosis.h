@@ -39,7 +39,7 @@ struct Diagnosis {
   std::vector<Index> worst;      ///< where the relative error is largest, by axes
   double got = 0, expected = 0;  ///< there
   ErrorKind kind = ErrorKind::none;
-  std::string looks;  ///< the kind in words: "like 0.5 times what it should be; 1/2, or 1/sqrt(channels)"
+  std::string looks;  ///< the kind in words: "like 0.5 times what it should be; 1/2, or 1/sqrt(4 channels)"
   std::string right;  ///< which part is right, if one is: "for head 0; wrong for heads 1 and 2"
 };
 
