@@ -167,7 +167,8 @@ class SweepReader {
           files[name.substr(star, name.size() - start.size() - end.size())] = *directory / name;
     require(!files.empty(), "{}: 'arm_files': no file is called {}", where("arm_files"), in_quotes(pattern));
     for (const auto& [name, file] : files) {
-      const auto given = std::find_if(arms_.begin(), arms_.end(), [&](const Arm& arm) { return arm.name == name; });
+      const auto given =
+          std::find_if(arms_.begin(), arms_.end(), [&name = name](const Arm& arm) { return arm.name == name; });
       Arm arm{name, file, where("arm_files"), {}};
       if (given != arms_.end()) arm.key = given->key, arms_.erase(given);
       arms_.push_back(arm);

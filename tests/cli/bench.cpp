@@ -34,7 +34,7 @@ nlohmann::json json_of(Strings arguments) {
 }
 
 /// Shares of a limit: above 1 only by what the machine varies between two measurements, which are short here.
-void check_fractions(const nlohmann::json& entries) {
+[[maybe_unused]] void check_fractions(const nlohmann::json& entries) {
   for (const nlohmann::json& entry : entries) {
     BOOST_TEST(number(entry, "fraction") > 0, entry.at("name"));
     BOOST_TEST(number(entry, "fraction") <= 4, entry.at("name") << " " << entry.at("fraction"));

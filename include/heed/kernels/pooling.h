@@ -4,6 +4,8 @@
 #include "heed/base/carver.h"
 #include "heed/kernels/gemm.h"
 
+#include <algorithm>
+
 namespace heed::kernels {
 
 /// A grid of tokens, height x width in row-major order, cut into rows x columns cells. Cell row i covers the token rows
@@ -34,9 +36,10 @@ struct Cells {
   /// Calls f(place, token) for each token of cell (i, j): place counts them from 0, row by row.
   template <class F>
   void each(Index i, Index j, const F& f) const {
+    const Index below = bottom(i), first = left(j), after = right(j);
     Index place = 0;
-    for (Index y = top(i); y < bottom(i); ++y)
-      for (Index x = left(j); x < right(j); ++x) f(place++, y * width + x);
+    for (Index y = top(i); y < below; ++y)
+      for (Index x = first; x < after; ++x) f(place++, y * width + x);
   }
 };
 
@@ -44,15 +47,19 @@ struct Cells {
 /// tokens have equal means, to the last bit. Error: at most (tokens of the cell) eps of the largest magnitude.
 template <class T>
 void pool_cells(const Cells& cells, MatrixFor<T> x, Matrix<T> out) {
+  const Index d = out.columns;
   for (Index i = 0; i < cells.rows; ++i)
     for (Index j = 0; j < cells.columns; ++j) {
       T* const mean = out[i * cells.columns + j];
       cells.each(i, j, [&](Index place, Index token) {
-        const Update update = place == 0 ? Update::assign : Update::accumulate;
-        for (Index c = 0; c < out.columns; ++c) write(update, mean[c], x(token, c));
+        const T* const row = x[token];
+        if (place == 0)
+          std::copy_n(row, d, mean);
+        else
+          for (Index c = 0; c < d; ++c) mean[c] += row[c];
       });
       const T size(static_cast<double>(cells.size(i, j)));
-      for (Index c = 0; c < out.columns; ++c) mean[c] = mean[c] / size;
+      for (Index c = 0; c < d; ++c) mean[c] = mean[c] / size;
     }
 }
 
@@ -63,13 +70,15 @@ inline Counts pool_cells_counts(const Cells& cells, Index d) {
 /// dx[token] += dout[cell] / (tokens of the cell) for each cell that the token is in. Divides dout in place.
 template <class T>
 void pool_cells_backward(const Cells& cells, Matrix<std::type_identity_t<T>> dout, Matrix<T> dx) {
+  const Index d = dx.columns;
   for (Index i = 0; i < cells.rows; ++i)
     for (Index j = 0; j < cells.columns; ++j) {
       T* const dmean = dout[i * cells.columns + j];
       const T size(static_cast<double>(cells.size(i, j)));
-      for (Index c = 0; c < dx.columns; ++c) dmean[c] = dmean[c] / size;
+      for (Index c = 0; c < d; ++c) dmean[c] = dmean[c] / size;
       cells.each(i, j, [&](Index, Index token) {
-        for (Index c = 0; c < dx.columns; ++c) dx(token, c) += dmean[c];
+        T* const row = dx[token];
+        for (Index c = 0; c < d; ++c) row[c] += dmean[c];
       });
     }
 }
