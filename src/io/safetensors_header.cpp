@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t longest_header = 100'000'000;
 
 // More than a run of the deepest model keeps, and no more than are read in a second or two.
-constexpr std::size_t most_tensors = 1'000'000;
+constexpr std::size_t most_tensors = 250'000;
 
 struct DTypeRow {
   DType dtype;

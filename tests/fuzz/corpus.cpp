@@ -1,11 +1,11 @@
-// Every file that the fuzzers begin with or have found is read or refused, within a second.
+// Every file that the fuzzers begin with or have found is read or refused, within five seconds of processor time.
 #include "readers.h"
 
 #include "heed/io/file.h"
 
 #include <boost/test/unit_test.hpp>
 
-#include <chrono>
+#include <ctime>
 #include <filesystem>
 
 using namespace heed::test;
@@ -16,9 +16,9 @@ BOOST_AUTO_TEST_CASE(files_of_the_corpus_are_read_or_refused) {
   for (const Reader& reader : readers()) {
     int files = 0;
     for (const auto& file : std::filesystem::directory_iterator(std::string("tests/fuzz/corpus/") + reader.name)) {
-      const auto start = std::chrono::steady_clock::now();
+      const std::clock_t start = std::clock();
       BOOST_CHECK_NO_THROW(read_bytes(reader, heed::read_file(file.path())));
-      BOOST_TEST(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < 1, file.path());
+      BOOST_TEST((std::clock() - start) / CLOCKS_PER_SEC < 5, file.path());
       ++files;
     }
     BOOST_TEST(files > 0, reader.name);

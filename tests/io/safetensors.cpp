@@ -2,15 +2,13 @@
 #include "heed/io/safetensors.h"
 
 #include "heed/base/random.h"
+#include "support/clocks.h"
 #include "support/command.h"
 #include "support/temporary.h"
 
 #include <boost/test/unit_test.hpp>
 
 #include <bit>
-#include <chrono>
-#include <ctime>
-#include <limits>
 
 using namespace heed;
 
@@ -182,22 +180,20 @@ BOOST_AUTO_TEST_CASE(long_members_of_the_header_are_refused) {
   BOOST_TEST(error_in_header("{\"__metadata__\":{" + texts + "}}") == "member '__metadata__' has more than 10000 keys");
 }
 
-// Looking through all that came before for each would take a minute.
+// Four times as many take four times as long; looking through all that came before for each, sixteen times.
 BOOST_AUTO_TEST_CASE(many_tensors_are_read_in_linear_time, *boost::unit_test::precondition(test::without_sanitizer)) {
-  std::string header = "{";
-  for (int i = 0; i < 50'000; ++i) header += (i > 0 ? "," : "") + entry(std::to_string(i), "U8", "[0]", 0, 0);
-  const auto start = std::chrono::steady_clock::now();
-  BOOST_TEST(error_in_header(header + "}") == "no error");
-  BOOST_TEST(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < 3);
+  const auto clocks = [](int tensors) {
+    std::string header = "{";
+    for (int i = 0; i < tensors; ++i) header += (i > 0 ? "," : "") + entry(std::to_string(i), "U8", "[0]", 0, 0);
+    return test::least_clocks([&] { BOOST_TEST(error_in_header(header + "}") == "no error"); });
+  };
+  BOOST_TEST(clocks(40'000) < 10 * clocks(10'000));
 }
 
-BOOST_AUTO_TEST_CASE(more_tensors_than_any_model_has_are_refused,
-                     *boost::unit_test::precondition(test::without_sanitizer)) {
+BOOST_AUTO_TEST_CASE(more_tensors_than_any_model_has_are_refused) {
   std::string header = "{" + entry("0", "U8", "[0]", 0, 0);
-  for (int i = 1; i <= 1'000'000; ++i) header += "," + entry(std::to_string(i), "U8", "[0]", 0, 0);
-  const std::clock_t start = std::clock();
-  BOOST_TEST(error_in_header(header + "}") == "the header has more than 1000000 tensors");
-  BOOST_TEST(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC < 5);
+  for (int i = 1; i <= 250'000; ++i) header += "," + entry(std::to_string(i), "U8", "[0]", 0, 0);
+  BOOST_TEST(error_in_header(header + "}") == "the header has more than 250000 tensors");
 }
 
 BOOST_AUTO_TEST_CASE(many_tensors_are_written_in_linear_time) {
