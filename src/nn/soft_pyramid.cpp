@@ -196,7 +196,7 @@ class SoftPyramid : public BatchNormModel<SoftPyramid> {
  public:
   explicit SoftPyramid(const Experiment& experiment) : BatchNormModel(experiment) {
     const StageSizes& s = config_.stages;
-    check_options(experiment.attention, s.count());
+    check_options(experiment.attention, s.count(), 1);
     Index in = config_.channels, side = config_.image;
     for (Index number = 1; number <= s.count(); ++number) {
       stages_.emplace_back(list_, experiment, number, in, side);
