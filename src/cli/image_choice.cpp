@@ -1,7 +1,7 @@
 #include "image_choice.h"
 
 #include "heed/base/error.h"
-#include "heed/base/suggest.h"
+#include "heed/base/printable.h"
 #include "heed/data/background.h"
 
 #include <algorithm>
@@ -48,18 +48,13 @@ Image image_of(const Dataset& data, const DataChoice& choice, Index index) {
   return image;
 }
 
-std::string shown(const std::string& name) {
-  const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
-  return std::any_of(name.begin(), name.end(), is_control) ? in_quotes(name) : name;
-}
-
 std::string name_of(const DataChoice& choice, Index index) {
   return fmt::format("{} {} {}", choice.data, choice.split, index);
 }
 
 std::string label_of(const Dataset& data, Index index) {
   const int label = data.label(index);
-  const std::string name = shown(data.class_names()[static_cast<std::size_t>(label)]);
+  const std::string name = printable(data.class_names()[static_cast<std::size_t>(label)]);
   return name == std::to_string(label) ? name : fmt::format("{} ({})", label, name);
 }
 
@@ -79,7 +74,7 @@ Image ImageReader::from_file(const std::string& file) const {
   constexpr int unlike = 96;
   if (background_ && own && std::abs(*own - *background_) > unlike) {
     std::cout.flush();
-    std::cerr << fmt::format("heed: {}: its background is {}, that of the training images is {}; {}\n", shown(file),
+    std::cerr << fmt::format("heed: {}: its background is {}, that of the training images is {}; {}\n", printable(file),
                              brightness(*own), brightness(*background_),
                              invert_ ? "without --invert it is not" : "--invert turns dark and bright around");
   }

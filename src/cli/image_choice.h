@@ -30,9 +30,6 @@ std::string name_of(const DataChoice& choice, Index index);
 /// "7", or "2 (Pullover)" where the classes have names.
 std::string label_of(const Dataset& data, Index index);
 
-/// A name as people can read it: as it is, or quoted if it holds control characters, which a terminal would obey.
-std::string shown(const std::string& name);
-
 /// Reads images as a trained model wants them, at its size and with its channels.
 class ImageReader {
  public:

@@ -2,6 +2,7 @@
 #include "commands.h"
 #include "cost_table.h"
 
+#include "heed/base/printable.h"
 #include "heed/draw/line_chart.h"
 #include "heed/io/file.h"
 #include "heed/train/evaluate.h"
@@ -87,7 +88,7 @@ int lr_command(const LrArguments& a) {
     print_advice(test, found);
   }
   draw(test, found, a.file, output);
-  if (!a.csv) std::cout << output << "\n";
+  if (!a.csv) std::cout << printable(output) << "\n";
   return ok;
 }
 

@@ -5,6 +5,7 @@
 #include "heed/attention/mechanism.h"
 #include "heed/base/error.h"
 #include "heed/base/parallel.h"
+#include "heed/base/printable.h"
 #include "heed/base/suggest.h"
 #include "heed/config/experiment.h"
 #include "heed/config/installed.h"
@@ -85,11 +86,10 @@ std::vector<std::filesystem::path> places_of_program() {
 }  // namespace
 
 int report_error(std::string what, int status) {
-  std::replace_if(
-      what.begin(), what.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
+  std::replace(what.begin(), what.end(), '\n', ' ');
   std::cout.flush();
   std::fflush(stdout);
-  std::fprintf(stderr, "heed: %s\n", what.c_str());
+  std::fprintf(stderr, "heed: %s\n", printable(what).c_str());
   return status;
 }
 

@@ -4,6 +4,7 @@
 #include "heed/analysis/spectrum.h"
 #include "heed/io/file.h"
 #include "heed/base/parallel.h"
+#include "heed/base/printable.h"
 
 #include <fmt/format.h>
 
@@ -115,7 +116,7 @@ int spectrum_command(const SpectrumArguments& a) {
                              mean_rank(block, plain, images), block.used == plain ? "*" : " ",
                              mean_rank(block, with_identity, images), block.used == plain ? " " : "*",
                              block.of_channels ? "of channels" : "of tokens");
-  std::cout << output << "\n";
+  std::cout << printable(output) << "\n";
   return ok;
 }
 

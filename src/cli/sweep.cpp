@@ -4,6 +4,7 @@
 #include "sweep_run.h"
 
 #include "heed/base/parallel.h"
+#include "heed/base/printable.h"
 #include "heed/nn/families.h"
 
 #include <fmt/format.h>
@@ -88,7 +89,7 @@ int sweep_command(const SweepArguments& a) {
   clear_way(cells, a.redo);
   if (a.niceness > 0) nice(a.niceness);
   const auto finished = std::count_if(cells.begin(), cells.end(), done);
-  std::cerr << fmt::format("{}: {} cells, {} done\n", out, cells.size(), finished);
+  std::cerr << fmt::format("{}: {} cells, {} done\n", printable(out), cells.size(), finished);
   const bool whole = run_cells(cells, a.jobs, a.threads > 0 ? a.threads : threads());
   print_arms(std::cout, arms_of(cells), a.format);
   if (whole) return status_of(cells);

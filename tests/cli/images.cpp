@@ -131,6 +131,24 @@ BOOST_FIXTURE_TEST_CASE(ones_own_images_in_one_command, OwnImages) {
   BOOST_TEST(x.model.channels == 1);
   BOOST_TEST(x.model.image == 12);
   BOOST_TEST(x.train.batch == 4);  // --set has the last word
+// So may the names of classes, which are those of directories; U+009B is a control character, too.
+BOOST_FIXTURE_TEST_CASE(classes_are_printed_without_control_characters, OwnImages) {
+  std::filesystem::rename(tree + "/dim", tree + "/dim\033[31m");
+  std::filesystem::rename(tree + "/lit", tree + "/lit\xc2\x9b\x33\x31m");
+  run += "\033[7m";
+  std::string printed = output_of(train({"--set", "train.epochs=1"}));
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"eval", run},
+                                                    {"predict", run, "--index", "0"},
+                                                    {"spectrum", run},
+                                                    {"compare", run},
+                                                    {"report", run},
+                                                    {"train", "--run", run, "--resume", "--set", "train.epochs=2"}})
+    printed += output_of(arguments);
+  BOOST_TEST(printed.find('\033') == std::string::npos);
+  BOOST_TEST(printed.find('\x9b') == std::string::npos);
+  check_contains(output_of({"eval", run}), {"dim\\x1b[31m    ", "lit\\xc2\\x9b31m    "});
+}
+
   BOOST_TEST(x.data.mean[0] > 0.1);
   BOOST_TEST(x.data.mean[0] < 0.6);
 
