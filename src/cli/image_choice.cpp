@@ -37,7 +37,7 @@ DataChoice data_of_run(const DataChoice& choice, const TrainedModel& trained) {
 }
 
 std::unique_ptr<Dataset> open_data(const DataChoice& choice) {
-  return open_dataset(choice.data, choice.path, choice.split == "test" ? Split::test : Split::train);
+  return open_dataset(choice.data, choice.path, choice.split == "test" ? Split::test : Split::train, "--path");
 }
 
 Image image_of(const Dataset& data, const DataChoice& choice, Index index) {

@@ -1,5 +1,6 @@
 // Images by number, images unlike the training set's, files that cannot be read, and one's own images in one command.
 #include "support/cli.h"
+#include "support/command.h"
 #include "support/lines.h"
 
 #include "heed/data/image_write.h"
@@ -71,6 +72,24 @@ BOOST_AUTO_TEST_CASE(an_image_of_a_data_set_becomes_a_file) {
   check_refusal({"image", "--path", workshop.data(), "-o", workshop / "x.jpg"}, {"expected a name in .png"});
   check_refusal({"image", "-o", workshop / "x.png", "--set", "data.limit=1"}, {"data.limit: expected data.name or"});
   BOOST_TEST(!std::filesystem::exists(workshop / "x.png"));
+}
+
+// From another directory than the program's own, as where it is installed.
+BOOST_AUTO_TEST_CASE(data_that_are_missing_say_what_can_be_run_here) {
+  const TemporaryDirectory elsewhere;
+  const auto said = [&](const std::string& arguments) {
+    const CommandResult result = run_command("env -u HEED_DATA " + heed_program() + " " + arguments, elsewhere / "");
+    BOOST_TEST(result.status == 2);
+    return result.errors;
+  };
+  const std::string script = std::filesystem::current_path() / "datasets/fetch.sh";
+  const std::string missing = said("image --data cifar100 -o x.png");
+  check_contains(missing, {"run `" + script + " cifar100 datasets/cifar100`", "or say where it lies: --path"});
+  BOOST_TEST(missing.find("data.path") == std::string::npos);
+  check_contains(said("image --data folder -o x.png"), {"folder needs --path"});
+  check_contains(said("image --data mnist --path nowhere -o x.png"), {"nowhere: there is no such directory (--path"});
+  check_contains(said("train experiments/mnist.toml --run r --set data.name=cifar100"),
+                 {script, "or say where it lies: data.path"});
 }
 
 BOOST_FIXTURE_TEST_CASE(images_by_number_are_predicted_and_mapped, Trained) {
