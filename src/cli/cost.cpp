@@ -152,7 +152,7 @@ void add_cost(Command program) {
   static CostArguments a;
   Command command = program.command("cost", "Count a model's operations, memory and energy per image");
   command.option("MODEL", &a.model, "model or experiment file (TOML)");
-  add_sets(command, a.sets, "override a key of the file; repeatable");
+  add_sets(command, a.sets, "override a key of the file; repeatable", config_keys());
   command.option("--batch", &a.batch, "images that share one reading of the weights; default 1",
                  {.range = {{1, 1'000'000}}});
   command.option("--convention", &a.convention, "contractions: products and weighted sums, as in papers; or all",

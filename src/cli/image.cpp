@@ -46,7 +46,9 @@ void add_image(Command program) {
   add_data_choice(command, a.data, "the data set; default: mnist");
   command.option("--index", &a.index, "which image, from 0; default: 0", {.value = "N"});
   command.option("-o,--output", &a.output, "the file to write", {.value = "FILE.png", .required = true});
-  add_sets(command, a.sets, "data.name or data.path, as in an experiment; repeatable", {"data.name=", "data.path="});
+  std::vector<std::string> offered{"data.name=", "data.path="};
+  for (const std::string& name : dataset_names()) offered.push_back("data.name=" + name);
+  add_sets(command, a.sets, "data.name or data.path, as in an experiment; repeatable", offered);
   command.action([] { return image_command(a); });
 }
 

@@ -25,7 +25,7 @@ const char* brightness(int level) { return level < 85 ? "dark" : level < 170 ? "
 }  // namespace
 
 void add_data_choice(Command command, DataChoice& choice, const std::string& which) {
-  command.option("--data", &choice.data, which);
+  command.option("--data", &choice.data, which, {.offered = dataset_names()});
   command.option("--path", &choice.path, "where the data lie", {.value = "DIR"});
   command.option("--split,--part", &choice.split, "default: test", {.one_of = {"test", "train"}});
 }

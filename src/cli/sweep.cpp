@@ -132,7 +132,7 @@ void add_sweep(Command program) {
                  {.value = "N", .range = {{1, max_threads}}});
   add_threads(command, a.threads);
   command.option("--nice", &a.niceness, "run at a lower priority, by so much", {.value = "N", .range = {{0, 19}}});
-  add_sets(command, a.sets, "override a key in all cells; repeatable");
+  add_sets(command, a.sets, "override a key in all cells; repeatable", config_keys());
   command.option("--dry-run", &a.dry_run, "list the cells and their state, and train nothing");
   command.option("--table", &a.table, "print the table of what is there, and train nothing");
   command.option("--redo", &a.redo, "do cells again that have changed or diverged");
