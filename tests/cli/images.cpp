@@ -181,7 +181,7 @@ BOOST_FIXTURE_TEST_CASE(ones_own_images_in_one_command, OwnImages) {
 
 BOOST_FIXTURE_TEST_CASE(what_own_images_must_be, OwnImages) {
   check_refusal({"train", "--images", tree, "--run", run, "--resume"}, {"--resume", "--images"});
-  check_refusal({"train", "--images", directory / "none", "--run", run}, {"none: there is no such directory"});
+  check_refusal({"train", "--images", directory / "none", "--run", run}, {"none: there is no such directory (--images"});
   std::filesystem::remove_all(tree + "/lit");
   check_refusal(train({}), {"--images " + tree + ": one class, 'dim'"});
   std::filesystem::remove_all(tree + "/dim");
