@@ -115,7 +115,7 @@ CORE    := $(wildcard $(patsubst %,src/%/*.cpp,base cost kernels attention tape 
 HOT      := $(wildcard $(patsubst %,src/%/*.cpp,kernels attention ops)) $(patsubst %,src/%.cpp,train/step \
               train/optimizer data/augment data/convert data/image data/mix data/normalise data/randaugment \
               bench/instructions bench/limit_loops bench/mechanism_cases analysis/newton_residual checks/adder_cases)
-ALONE    := $(HOT) $(patsubst %,src/%.cpp,train/commit cli/report_page cli/cpu) \
+ALONE    := $(HOT) $(patsubst %,src/%.cpp,train/commit cli/report_page cli/cpu cli/plugin_build) \
               $(wildcard tests/*.cpp tests/attention/*.cpp) tests/train/memory.cpp
 
 # The objects of source files. Eight files of src/nn become src/nn/1.o, the next src/nn/2.o: MEMBERS_ of it has their names.
@@ -143,10 +143,11 @@ all: $(BUILD)/libheed.a $(BUILD)/heed
 $(BUILD)/libheed.a: $(LIBRARY_OBJECTS)
 	$(call making,$(@F))rm -f $@ && ar rcs $@ $^
 
-# The program loads OpenBLAS itself, when it needs it (src/cli/openblas.cpp).
+# The program loads OpenBLAS itself, when it needs it (src/cli/openblas.cpp). Plugins use the program's own copy of what
+# is in namespace heed, and of nothing else: OpenBLAS must not find the program's functions that are named like its own.
 $(BUILD)/heed: $(PROGRAM_OBJECTS) $(BUILD)/libheed.a
 	$(call making,$(@F))$(CXX) $(FLAGS) $(LAST) -o $@ -Wl,--whole-archive $(BUILD)/libheed.a -Wl,--no-whole-archive \
-	  $(filter %.o,$^) $(filter-out -lopenblas,$(LIBS))
+	  $(filter %.o,$^) $(filter-out -lopenblas,$(LIBS)) -Wl,--export-dynamic-symbol='_Z*4heed*'
 
 # The library comes first and whole, so that of a function which both contain, an inline one or a template's, the
 # library's is linked: what is tested is what is shipped.
@@ -182,6 +183,15 @@ $(BUILD)/src/train/commit.o: private FLAGS += -DHEED_COMMIT=\"$(COMMIT)\"
 $(BUILD)/src/train/commit.o: $(BUILD)/commit
 $(BUILD)/commit: force
 	+@mkdir -p $(@D); echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' >$@
+
+# What `heed plugin` compiles with: the compiler, its flags before and after -O3, and a checksum of the public headers,
+# which is the CRC-32 that gzip writes behind what it has packed.
+$(BUILD)/src/cli/plugin_build.o: $(BUILD)/plugin_build.inc
+$(BUILD)/src/cli/plugin_build.o: private FLAGS += -I$(BUILD)
+$(BUILD)/plugin_build.inc: force
+	+@mkdir -p $(@D); printf 'R"(%s)",\n' '$(CXX)' '$(EXPORTED)' '$(LAST)' "$$(find include/heed -name '*.h' | \
+	  LC_ALL=C sort | xargs cat | gzip -1 | tail -c 8 | od -An -N4 -tx4 | tr -d ' ')" >$@.new; \
+	cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 # The page of `heed report`, a string of C++: page.html, where a line "@include FILE" stands for that file.
 PAGE := $(wildcard src/cli/report/*)

@@ -15,6 +15,7 @@ die() {
 
 "${MAKE:-make}" --silent --no-print-directory install PREFIX="$place/usr"
 sed -n '/^\/\/ learn.cpp:/,/^```$/p' "$page" | sed '$d' >"$place/learn.cpp"
+sed -n '/^\/\/ hydra.h$/,/^```$/p' docs/adding-a-mechanism.md | sed '$d' >"$place/hydra.h"
 [ -s "$place/learn.cpp" ] || die "$page holds no program that begins with '// learn.cpp:'"
 
 cd "$place"
@@ -29,6 +30,8 @@ awk '$3 == "loss" { last = $4; if (!seen++) first = last }
 
 usr/bin/heed list >list || die "the installed program fails"
 grep -q '^softmax' list || die "the installed program lists no softmax: $(cat list)"
+usr/bin/heed plugin hydra.h >/dev/null || die "the installed program compiles no plugin"
+usr/bin/heed list --plugin hydra.so | grep -q '^hydra' || die "the installed program does not list its plugin's mechanism"
 # A build of plain loops has nothing to hold models against, and says so.
 if usr/bin/heed bench --only models --match 'vit-micro sima infer' --seconds 0.001 >speed 2>refusal; then
   grep -q '^vit-micro sima infer' speed || die "heed bench measured no model: $(cat speed)"

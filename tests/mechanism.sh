@@ -1,6 +1,6 @@
 #!/bin/sh
-# Adds the mechanism of docs/adding-a-mechanism.md to a copy of the source, just as it says there: one file, its line in
-# the list, one test file. Then the gradient check, the cost check and the program know it.
+# Makes the mechanism of docs/adding-a-mechanism.md a plugin, and then adds it to a copy of the source, just as it says
+# there: one file, its line in the list, one test file. The gradient check, the cost check and the program know it.
 #
 #   sh tests/mechanism.sh BUILD      BUILD: the directory that make has built everything in
 set -eu
@@ -25,13 +25,16 @@ extract() {
 
 # What is built is copied with its times, so that make compiles the new files and the list only.
 cp -a Makefile include src tests "$build" "$place"
-extract src/attention/hydra.cpp
+extract hydra.h
 extract tests/attention/hydra.cpp
 line='mechanism_entry<class Hydra>,'
 grep -qF "$line" "$page" || die "$page does not say where '$line' goes"
 sed -i "/MechanismEntry (\*list\[\])() = {/a $line" "$place/src/attention/mechanisms.cpp"
 
 cd "$place"
+"$build/heed" plugin hydra.h >plugin || die "heed plugin hydra.h fails"
+"$build/heed" gradcheck hydra --plugin hydra.so >check || die "heed gradcheck hydra, of the plugin: $(cat check)"
+cp hydra.h src/attention/hydra.cpp
 "${MAKE:-make}" --no-print-directory V=1 "$build/heed" "$build/tests/run" >make.out 2>&1 || die "$(cat make.out)"
 # The commit's name is compiled again where there is no commit.
 compiled=$(grep -- ' -c -o ' make.out | grep -vc 'commit.o') || true
@@ -41,4 +44,4 @@ grep -q '^hydra' list || die "heed list does not show it: $(cat list)"
 "$build/heed" gradcheck hydra >check || die "heed gradcheck hydra: $(cat check)"
 "$build/tests/run" --run_test=hydra:check_cases/stated_costs_are_what_runs,float_agrees_with_double \
   >tests.out 2>&1 || die "$(cat tests.out)"
-echo "added mechanism: the example of $page compiles, and its gradients and costs are right"
+echo "added mechanism: the example of $page compiles, as a plugin and in the tree, and its gradients and costs are right"

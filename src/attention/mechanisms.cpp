@@ -1,4 +1,4 @@
-#include "heed/attention/mechanism.h"
+#include "heed/attention/plugin.h"
 #include "heed/base/suggest.h"
 
 namespace heed {
@@ -24,13 +24,41 @@ static constexpr MechanismEntry (*list[])() = {
     mechanism_entry<class Reformer>,
 };
 
-std::span<const MechanismEntry> mechanisms() {
-  static const std::vector<MechanismEntry> entries = [] {
+namespace {
+
+/// Those of the list, and behind them those of plugins.
+std::vector<MechanismEntry>& entries() {
+  static std::vector<MechanismEntry> all = [] {
     std::vector<MechanismEntry> made;
     for (const auto entry : list) made.push_back(entry());
     return made;
   }();
-  return entries;
+  return all;
+}
+
+/// Of mechanisms that came from plugins, by name.
+std::map<std::string, PluginOrigin>& origins() {
+  static std::map<std::string, PluginOrigin> all;
+  return all;
+}
+
+}  // namespace
+
+std::span<const MechanismEntry> mechanisms() { return entries(); }
+
+void add_mechanism(const MechanismEntry& entry, const PluginOrigin& origin) {
+  for (const MechanismEntry& other : entries()) {
+    const PluginOrigin* const before = plugin_of(other.name);
+    require(std::string_view(other.name) != entry.name, "{}: there is a mechanism '{}' already, {}", origin.file,
+            entry.name, before ? "from " + before->file : "heed's own");
+  }
+  entries().push_back(entry);
+  origins()[entry.name] = origin;
+}
+
+const PluginOrigin* plugin_of(const std::string& name) {
+  const auto found = origins().find(name);
+  return found != origins().end() ? &found->second : nullptr;
 }
 
 const MechanismEntry& find_mechanism(const std::string& name) {

@@ -63,6 +63,7 @@ void add_products(std::vector<CheckCase>& cases) {
   cases.push_back(check_case("linear, no bias", {x, weight}, [](auto&, const auto& v) { return linear(v[0], v[1]); }));
   cases.push_back(check_case("linear, x twice", {{"x", {3, 5}}, {"weight", {5, 5}}},
                              [](auto&, const auto& v) { return linear(linear(v[0], v[1]), v[1]); }));
+  cases.back().joins = true;  // of the weight's two gradients
   cases.push_back(check_case("matmul", {{"a", {2, 3, 4}}, {"b", {2, 4, 5}}},
                              [](auto&, const auto& v) { return matmul(v[0], v[1]); }));
   cases.push_back(check_case("patch_embedding", {{"x", {2, 3, 4, 6}}, {"weight", {5, 3, 2, 2}}, {"bias", {5}}},
@@ -207,10 +208,12 @@ void add_attention(std::vector<CheckCase>& cases, const std::string& label, cons
   }
   std::vector<CheckInput> list;
   const auto add_operand = [&](const char* name, Index heads, Index tokens, Index channels, double bound) {
-    if (channels > 0) list.push_back({name, {s.images, heads, tokens, channels}, -bound, bound});
+    if (channels > 0)
+      list.push_back(
+          {name, {s.images, heads, tokens, channels}, -bound, bound, 0, {"image", "head", "token", "channel"}});
   };
   if (given == Operands::packed) {
-    list.push_back({"qkv", {s.images, s.queries, layout.total()}, -2, 2});
+    list.push_back({"qkv", {s.images, s.queries, layout.total()}, -2, 2, 0, {"image", "token", "channel"}});
   } else {
     add_operand("q", layout.heads, s.queries, layout.query_width, 2);
     add_operand("k", layout.key_heads, s.keys, layout.key_width, 2);
@@ -253,6 +256,9 @@ void add_attention(std::vector<CheckCase>& cases, const std::string& label, cons
     return attention(mechanism, q, k, v[next], shape, tensors, noise);
   }));
   cases.back().note = mechanism.traits().surrogate;
+  cases.back().setting = label;
+  cases.back().sizes = {{'B', s.images},   {'H', shape.heads}, {'N', shape.queries},
+                        {'M', shape.keys}, {'d', shape.width}, {'e', shape.value_width}};
   cases.back().memory_faults = [=, &mechanism] { return memory_faults(mechanism, layout, shape); };
 }
 

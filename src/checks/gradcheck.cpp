@@ -70,11 +70,6 @@ struct Checker {
   }
 };
 
-double relative_error(double got, double expected, double floor) {
-  if (!std::isfinite(got) || !std::isfinite(expected)) return std::numeric_limits<double>::infinity();
-  return got == expected ? 0 : std::abs(got - expected) / std::max({std::abs(got), std::abs(expected), floor});
-}
-
 double largest(const Tensor<double>& values) {
   double most = 0;
   for (const double value : values) most = std::max(most, std::abs(value));
@@ -120,26 +115,42 @@ std::vector<CheckRow> gradcheck(const CheckCase& c, std::uint64_t seed) {
     const double noise = std::numeric_limits<double>::epsilon() * std::abs(checker.value()) / step;
     const double floor = std::max({1e-3 * largest(expected), 4 * noise / gradcheck_tolerance, 1e-6});
 
+    const Likeness same{gradcheck_tolerance, floor};
+
     CheckRow row{.operation = c.name, .tensor = c.inputs[k].name, .elements = x.size(), .note = c.note};
+    row.axes = c.inputs[k].axes.empty() ? usual_axes(x.shape()) : c.inputs[k].axes;
     const auto compare = [&](Index i, double g, double e) {
-      const double relative = relative_error(g, e, floor);
+      const double relative = same.error(g, e);
       row.absolute = std::max(row.absolute, std::abs(g - e));
       if (i > 0 && !(relative > row.relative)) return;
       row.relative = std::max(row.relative, relative), row.index = i, row.got = g, row.expected = e;
     };
     for (Index i = 0; i < x.size(); ++i) {
-      if (relative_error(got[k][i], expected[i], floor) > gradcheck_tolerance) {
+      if (!same(got[k][i], expected[i])) {
         const double half = checker.difference(x[i], step / 2 * std::max(1.0, std::abs(x[i])));
         expected[i] = (4 * half - expected[i]) / 3;
       }
       compare(i, got[k][i], expected[i]);
     }
+    const bool right_alone = row.relative <= gradcheck_tolerance;
+    Tensor<double> shared = got[k];
+    const Likeness as_added{1e-9, std::max(floor, 1.0)};
     for (Index i = 0; i < x.size(); ++i) {
-      const double added = checker.other.uniform(i, -1, 1);
-      if (relative_error(got_shared[k][i] - added, got[k][i], std::max(floor, 1.0)) > 1e-9)
-        compare(i, got_shared[k][i] - added, expected[i]);
+      const double added = checker.other.uniform(i, -1, 1), g = got_shared[k][i] - added;
+      if (as_added(g, got[k][i])) continue;
+      compare(i, g, expected[i]);
+      shared[i] = g;
     }
     row.passed = row.relative <= gradcheck_tolerance;
+    if (!row.passed) {
+      row.all_got = right_alone ? std::move(shared) : got[k];
+      row.all_expected = std::move(expected);
+      row.diagnosis =
+          diagnose(std::as_const(row.all_got).view(), std::as_const(row.all_expected).view(), row.axes, same);
+      if (right_alone)
+        row.diagnosis.kind = ErrorKind::overwritten,
+        row.diagnosis.looks = "right by itself, but not added to what is there already, where `update` asks for that";
+    }
     rows.push_back(row);
   }
   return rows;

@@ -123,7 +123,19 @@ CommandLine::CommandLine(const std::string& name, const std::string& description
 
 CommandLine::~CommandLine() = default;
 
-int CommandLine::run(int argc, char** argv) {
+void CommandLine::option_of_all(const std::string& name, Destination into, const std::string& meaning,
+                                const OptionRules& rules) {
+  std::vector<CLI::App*> apps{app_.get()};
+  while (!apps.empty()) {
+    CLI::App* const app = apps.back();
+    const std::vector<CLI::App*> below = app->get_subcommands({});
+    apps.pop_back();
+    apps.insert(apps.end(), below.begin(), below.end());
+    if (below.empty()) Command(app, &choices_).option(name, into, meaning, rules);
+  }
+}
+
+int CommandLine::run(int argc, char** argv, const std::function<void(const std::string&)>& first) {
   try {
     app_->parse(argc, argv);
   } catch (const CLI::Success& help) {
@@ -133,6 +145,7 @@ int CommandLine::run(int argc, char** argv) {
     const std::string name = &command == app_.get() ? "" : " " + command.get_name();
     fail("{}; see {}{} --help", usage_error(*app_, error), app_->get_name(), name);
   }
+  first(asked(*app_).get_name());
   return choices_.chosen();
 }
 

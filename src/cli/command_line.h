@@ -97,8 +97,12 @@ class CommandLine {
   /// The program with all commands.
   CommandOutline outline() const;
 
-  /// Does what the arguments ask for and returns the exit status. Throws Error if they ask for nothing that exists.
-  int run(int argc, char** argv);
+  /// Adds an option to every command that there is.
+  void option_of_all(const std::string& name, Destination into, const std::string& meaning, const OptionRules& rules);
+
+  /// Does what the arguments ask for and returns the exit status, after first(name of the command). Throws Error if
+  /// they ask for nothing that exists.
+  int run(int argc, char** argv, const std::function<void(const std::string&)>& first);
 
  private:
   std::unique_ptr<CLI::App> app_;

@@ -22,6 +22,7 @@ void add_predict(Command program);
 void add_image(Command program);
 void add_gradcheck(Command program);
 void add_list(Command program);
+void add_plugin(Command program);
 void add_cost(Command program);
 void add_bench(Command program);
 void add_maps(Command program);

@@ -17,6 +17,7 @@ constexpr const char* of_runs =
     "  config.toml        the configuration, every key with its meaning; heed train --resume reads it\n"
     "  environment.json   version and commit, date, compiler, CPU, BLAS, threads\n"
     "  init.json          where the run began with given weights: their file, its CRC-32, and what each tensor got\n"
+    "  plugins.json       where mechanisms came from plugins: the files of these\n"
     "  cost.json          operations and energy of the model, by layer\n"
     "  metrics.csv        a row for each epoch, and each step with train.log_steps:\n"
     "                     kind,epoch,step,loss,accuracy,lr,images_per_s; kind is step, train, valid or test\n"

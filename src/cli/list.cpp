@@ -2,7 +2,7 @@
 #include "commands.h"
 #include "fitted_text.h"
 
-#include "heed/attention/mechanism.h"
+#include "heed/attention/plugin.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -23,6 +23,8 @@ void print_options(const MechanismEntry& entry) {
 int list_command() {
   for (const MechanismEntry& entry : mechanisms()) {
     std::cout << fitted(fmt::format("{:<12}  {}\n{:14}{}\n", entry.name, entry.summary, "", entry.complexity));
+    if (const PluginOrigin* const plugin = plugin_of(entry.name))
+      std::cout << fmt::format("{:14}from the plugin {}\n", "", plugin->file);
     print_options(entry);
   }
   return ok;
@@ -89,10 +91,12 @@ int list_one(const std::string& name) {
   print_pictures(entry);
   std::string sets;
   for (const auto& [option, value] : first) sets += fmt::format(" --set attention.{}={}", option, value);
+  const PluginOrigin* const plugin = plugin_of(entry.name);
   std::cout << fitted(
       fmt::format("\nin a model:    --set attention.mechanism={0}{1}\n"
-                  "its gradients: heed gradcheck {0}\nits page:      src/attention/{0}.cpp\n",
-                  entry.name, sets));
+                  "its gradients: heed gradcheck {0}\nits page:      {2}\n",
+                  entry.name, sets, plugin ? plugin->source : fmt::format("src/attention/{}.cpp", entry.name)));
+  if (plugin) std::cout << fmt::format("its plugin:    {}\n", plugin->file);
   if (const std::string why = misfit(*mechanism); !why.empty())
     std::cout << fitted(fmt::format("with other numbers in models/vit-micro.toml: {}\n", why));
   return ok;

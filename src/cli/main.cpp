@@ -1,6 +1,7 @@
 // heed: the program. Commands are in the files beside this one.
 #include "commands.h"
 #include "memory.h"
+#include "plugins.h"
 
 #include "heed/attention/mechanism.h"
 #include "heed/base/error.h"
@@ -125,6 +126,7 @@ int run(int argc, char** argv) {
   add_residual(program);
   add_gradcheck(program);
   add_list(program);
+  add_plugin(program);
   add_convert(program);
   add_probe(program);
   add_cost(program);
@@ -133,7 +135,12 @@ int run(int argc, char** argv) {
   add_sequence_data(program);
   add_help(program, line);
   add_completion(program, line);
-  return line.run(argc, argv);
+  static std::vector<std::string> plugins;
+  line.option_of_all("--plugin", &plugins, "a plugin, whose mechanisms join the list (`heed plugin`); repeatable",
+                     {.value = "FILE", .one_each = true});
+  return line.run(argc, argv, [](const std::string& command) {
+    if (command != "plugin") load_plugins(plugins);  // which may be about to compile one of them anew
+  });
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ namespace {
 
 Experiment load(const std::string& run, const std::vector<std::string>& sets) {
   require(RunPaths(run).exists(), "{}: holds no run; expected a directory that heed train has filled", run);
+  check_plugins(RunPaths(run));
   return load_recorded(RunPaths(run).config(), sets);
 }
 

@@ -2,6 +2,7 @@
 
 #include "commit.h"
 
+#include "heed/attention/plugin.h"
 #include "heed/io/file.h"
 #include "heed/io/json.h"
 #include "heed/kernels/gemm.h"
@@ -90,7 +91,7 @@ bool RunPaths::exists() const {
 std::string RunPaths::weights() const { return std::filesystem::exists(best()) ? best() : last(); }
 
 void RunPaths::remove_leftovers() const {
-  for (const std::string& file : {config(), environment(), init(), cost(), metrics(), last(), best()})
+  for (const std::string& file : {config(), environment(), init(), plugins(), cost(), metrics(), last(), best()})
     heed::remove_leftovers(file);
 }
 
@@ -130,6 +131,30 @@ Experiment check_same_experiment(const RunPaths& paths, const Experiment& experi
             paths.config(), key, value, asked);
   }
   fail("{}: the run was begun with another configuration; a resumed run keeps it", paths.config());
+}
+
+std::string plugins_json(const Experiment& experiment) {
+  Json json;
+  bool any = false;
+  for (const std::string& name : experiment.attention.mechanism)
+    if (const PluginOrigin* const plugin = plugin_of(name)) json[name] = plugin->file, any = true;
+  return any ? json.dump(2) + "\n" : "";
+}
+
+void check_plugins(const RunPaths& paths) {
+  if (!std::filesystem::exists(paths.plugins())) return;
+  const Json json = [&] {
+    try {
+      return Json::parse(read_file(paths.plugins()));
+    } catch (const Error& error) {
+      fail("{}: {}", paths.plugins(), error.what());
+    }
+  }();
+  for (const auto& [name, file] : json.entries())
+    require(std::any_of(mechanisms().begin(), mechanisms().end(),
+                        [&name = name](const MechanismEntry& entry) { return entry.name == name; }),
+            "{}: its mechanism '{}' is missing: it came from a plugin, which is not loaded; add --plugin {}",
+            paths.directory, name, file.text());
 }
 
 std::string config_toml(const Experiment& experiment) { return "# heed " HEED_VERSION "\n" + to_toml(experiment); }

@@ -136,6 +136,7 @@ void Run<T>::begin() {
   paths_.remove_leftovers();
   write_file(paths_.config(), config_toml(x_));
   write_file(paths_.environment(), environment_json());
+  if (const std::string plugins = plugins_json(x_); !plugins.empty()) write_file(paths_.plugins(), plugins);
   write_file(paths_.cost(), cost_file(cost_, step_cost(x_), default_energy_table()));
   if (initial_) write_file(paths_.init(), init_json(*initial_, x_.train));
   if (!options_.resume) metrics_.emplace(paths_);

@@ -1,6 +1,7 @@
 // Numerical check of hand-written gradients.
 #pragma once
 
+#include "heed/checks/diagnosis.h"
 #include "heed/cost/counted.h"
 #include "heed/tape/tape.h"
 
@@ -18,6 +19,7 @@ struct CheckInput {
   Shape shape;
   double low = -1, high = 1;
   double gap = 0;
+  std::vector<std::string> axes{};  ///< their names; by default usual_axes()
 };
 
 /// A differentiable function to check: for double (gradients), float (agreement of the fast kernels with
@@ -37,6 +39,10 @@ struct CheckCase {
   std::string note{};
   /// What is wrong with the use of memory, a line each (src/checks/memory.h); for mechanisms.
   std::function<std::vector<std::string>()> memory_faults{};
+  /// The name without the shape, and the sizes that equations have letters for: B images, H heads, N, M, d, e.
+  std::string setting{};
+  std::vector<std::pair<char, Index>> sizes{};
+  bool joins = false;  ///< does the tape add up gradients, which is no operation's cost?
 };
 
 /// A case from a generic function f(tape, inputs) -> result.
@@ -54,6 +60,10 @@ struct CheckRow {
   double got = 0, expected = 0;
   bool passed = false;
   std::string note{};  ///< that of the case; then nothing is expected
+  std::vector<std::string> axes{};
+  // Where it has not passed:
+  Diagnosis diagnosis{};
+  Tensor<double> all_got{}, all_expected{};
 };
 
 /// Largest relative error that passes. Central differences of a smooth function with a step of cbrt(eps) are

@@ -1,5 +1,6 @@
 // The directory of a training run: config.toml, environment.json, cost.json, metrics.csv, gradients.csv,
-// last.safetensors, best.safetensors and, where it began with given weights, init.json.
+// last.safetensors, best.safetensors and, where it began with given weights, init.json, and where mechanisms came from
+// plugins, plugins.json.
 #pragma once
 
 #include "heed/config/experiment.h"
@@ -17,6 +18,7 @@ struct RunPaths {
   std::string config() const { return directory + "/config.toml"; }
   std::string environment() const { return directory + "/environment.json"; }
   std::string init() const { return directory + "/init.json"; }
+  std::string plugins() const { return directory + "/plugins.json"; }
   std::string cost() const { return directory + "/cost.json"; }
   std::string metrics() const { return directory + "/metrics.csv"; }
   std::string gradients() const { return directory + "/gradients.csv"; }
@@ -46,6 +48,13 @@ void check_same_version(const RunPaths& paths);
 /// was, except when to stop (train.epochs, too), what to log and save, and where the data lie.
 /// Returns that configuration.
 Experiment check_same_experiment(const RunPaths& paths, const Experiment& experiment);
+
+/// Which mechanisms of an experiment came from plugins, and from which files: {"hydra": "/home/ada/hydra.so"}. Empty if
+/// none did.
+std::string plugins_json(const Experiment& experiment);
+
+/// Throws Error, naming its plugin, if a mechanism of the run came from one that is not loaded.
+void check_plugins(const RunPaths& paths);
 
 /// The resolved configuration, with the version of heed.
 std::string config_toml(const Experiment& experiment);

@@ -1,0 +1,19 @@
+// Which numbered step of a mechanism's backward pass makes a gradient, by the comments of its source.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace heed {
+
+/// A step as the source describes it: "3", "dv = A^T dout, dA = dout v^T".
+struct BackwardStep {
+  std::string number, text;
+  bool operator==(const BackwardStep&) const = default;
+};
+
+/// The steps whose descriptions, comments that begin with `Undoing 3:`, say what the gradient of `tensor` is: "dv = ",
+/// "dv_j += ". Of q and k also those that say what dx is, which stands for both. None where the source says nothing.
+std::vector<BackwardStep> backward_steps(const std::string& source, const std::string& tensor);
+
+}  // namespace heed

@@ -1,0 +1,68 @@
+#include "heed/checks/backward_steps.h"
+
+#include <algorithm>
+#include <regex>
+#include <sstream>
+
+namespace heed {
+
+namespace {
+
+/// The comments of a source that begin with `//`: those on neighbouring lines are one, with an end of a line only where
+/// a sentence ends and what follows is not set in.
+std::vector<std::string> comments(const std::string& source) {
+  std::vector<std::string> all;
+  std::istringstream in(source);
+  bool within = false;
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t first = line.find_first_not_of(' ');
+    const bool comment = first != std::string::npos && line.compare(first, 2, "//") == 0;
+    if (comment) {
+      const std::size_t text = line.find_first_not_of("/ ", first);
+      if (!within) all.emplace_back();
+      const bool ends = all.back().ends_with('.') && text <= first + 3;
+      if (text != std::string::npos) all.back() += (all.back().empty() ? "" : ends ? "\n" : " ") + line.substr(text);
+    }
+    within = comment;
+  }
+  return all;
+}
+
+/// The steps of a comment: from one "Undoing N" to the next.
+void add_steps(const std::string& comment, std::vector<BackwardStep>& steps) {
+  static const std::regex begin("[Uu]ndoing\\s+(\\d+(?:(?:\\s*(?:,|-|and)\\s*)\\d+)*)(?:,[^:.=]*)?[:,]\\s*");
+  std::sregex_iterator match(comment.begin(), comment.end(), begin), end;
+  while (match != end) {
+    const auto from = static_cast<std::size_t>(match->position() + match->length());
+    const std::string number = (*match)[1];
+    const std::size_t next = ++match != end ? static_cast<std::size_t>(match->position()) : comment.size();
+    const std::size_t to = std::min(next, comment.find('\n', from));
+    std::string text = comment.substr(from, to - from);
+    text.erase(text.find_last_not_of(" ;.") + 1);
+    steps.push_back({number, text});
+  }
+}
+
+std::vector<BackwardStep> steps_with(const std::vector<BackwardStep>& all, const std::string& gradient) {
+  std::vector<BackwardStep> found;
+  const std::regex assigned("\\b" + gradient + "(?:_\\w+|\\[[^\\]]*\\])?\\s*\\+?= ");
+  for (const BackwardStep& step : all)
+    if (std::regex_search(step.text, assigned) && std::find(found.begin(), found.end(), step) == found.end())
+      found.push_back(step);
+  return found;
+}
+
+}  // namespace
+
+std::vector<BackwardStep> backward_steps(const std::string& source, const std::string& tensor) {
+  std::vector<BackwardStep> all;
+  for (const std::string& comment : comments(source)) add_steps(comment, all);
+  std::string plain;  // a name may hold what a pattern means otherwise by
+  for (const char c : tensor)
+    plain += std::isalnum(static_cast<unsigned char>(c)) || c == '_' ? std::string(1, c) : ".";
+  std::vector<BackwardStep> found = steps_with(all, "d" + plain);
+  if (found.empty() && (tensor == "q" || tensor == "k")) found = steps_with(all, "dx");
+  return found;
+}
+
+}  // namespace heed

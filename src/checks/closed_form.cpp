@@ -1,0 +1,97 @@
+#include "closed_form.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+
+namespace heed {
+
+namespace {
+
+/// A product of powers of the sizes.
+struct Monomial {
+  std::string text;  ///< "B H N^2"
+  int degree = 0;
+  std::vector<double> values{};  ///< for each set of sizes
+};
+
+/// All that may stand in a closed form, the simplest first. Two letters that always have the same size are one: N.
+std::vector<Monomial> monomials(std::span<const SizedNumber> numbers) {
+  std::vector<Monomial> all{{"", 0, std::vector<double>(numbers.size(), 1.0)}};
+  std::vector<std::vector<double>> seen;
+  for (std::size_t letter = 0; letter < numbers[0].sizes.size(); ++letter) {
+    const char name = numbers[0].sizes[letter].first;
+    std::vector<double> sizes;
+    for (const SizedNumber& number : numbers) sizes.push_back(static_cast<double>(number.sizes[letter].second));
+    const bool all_one = std::all_of(sizes.begin(), sizes.end(), [](double size) { return size == 1; });
+    if (all_one || std::find(seen.begin(), seen.end(), sizes) != seen.end()) continue;
+    seen.push_back(sizes);
+    const bool whole = name == 'B' || name == 'H';  // of which there is never a square
+    for (std::size_t i = 0, before = all.size(); i < before; ++i)
+      for (int power = 1; power <= (whole ? 1 : 2) && (whole || all[i].degree + power <= 3); ++power) {
+        Monomial m = all[i];
+        m.text += fmt::format("{}{}{}", m.text.empty() ? "" : " ", name, power == 1 ? "" : "^2");
+        if (!whole) m.degree += power;
+        for (std::size_t k = 0; k < sizes.size(); ++k) m.values[k] *= std::pow(sizes[k], power);
+        all.push_back(std::move(m));
+      }
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Monomial& a, const Monomial& b) { return a.degree < b.degree; });
+  return all;
+}
+
+/// Is it a factor that a closed form has: a whole number or half of one, and small?
+bool plain(double c) { return c != 0 && std::abs(c) <= 16 && std::abs(2 * c - std::round(2 * c)) < 1e-9; }
+
+std::string term(double c, const Monomial& m, bool first) {
+  const std::string sign = c < 0 ? (first ? "-" : " - ") : (first ? "" : " + ");
+  const double size = std::abs(c);
+  if (m.text.empty()) return sign + fmt::format("{:g}", size);
+  return sign + (size == 1 ? "" : fmt::format("{:g} ", size)) + m.text;
+}
+
+}  // namespace
+
+std::string closed_form(std::span<const SizedNumber> numbers) {
+  if (numbers.empty() || numbers[0].sizes.empty()) return "";
+  // Numbers for the same sizes say nothing twice.
+  std::map<std::vector<std::pair<char, Index>>, Index> distinct;
+  for (const SizedNumber& number : numbers) distinct[number.sizes] = number.value;
+  if (distinct.size() < 2) return "";
+  std::vector<SizedNumber> samples;
+  for (const auto& [sizes, value] : distinct) samples.push_back({sizes, value});
+  const std::vector<Monomial> all = monomials(samples);
+  const auto fits = [&](const auto& form) {
+    for (std::size_t k = 0; k < samples.size(); ++k)
+      if (std::abs(form(k) - static_cast<double>(samples[k].value)) > 1e-6) return false;
+    return true;
+  };
+  const double first = static_cast<double>(samples[0].value);
+  for (const Monomial& m : all)
+    if (const double c = first / m.values[0]; plain(c) && fits([&](std::size_t k) { return c * m.values[k]; }))
+      return term(c, m, true);
+  if (distinct.size() < 3) return "";
+  std::string best;
+  double least = 1e9;  // of degrees and factors
+  for (std::size_t j = 0; j < all.size(); ++j)
+    for (std::size_t i = 0; i < j; ++i) {
+      const Monomial &a = all[i], &b = all[j];
+      // c_a a + c_b b for the first set of sizes and one that tells the two apart.
+      std::size_t other = 1;
+      const auto determinant = [&] { return a.values[0] * b.values[other] - a.values[other] * b.values[0]; };
+      while (other < samples.size() && determinant() == 0) ++other;
+      if (other == samples.size()) continue;
+      const double second = static_cast<double>(samples[other].value);
+      const double ca = (first * b.values[other] - second * b.values[0]) / determinant();
+      const double cb = (a.values[0] * second - a.values[other] * first) / determinant();
+      const double effort = 4 * (a.degree + b.degree) + std::abs(ca) + std::abs(cb);
+      if (!plain(ca) || !plain(cb) || effort >= least) continue;
+      if (!fits([&](std::size_t k) { return ca * a.values[k] + cb * b.values[k]; })) continue;
+      least = effort;
+      best = term(cb, b, true) + term(ca, a, false);
+    }
+  return best;
+}
+
+}  // namespace heed

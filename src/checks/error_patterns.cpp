@@ -1,0 +1,296 @@
+#include "error_patterns.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <optional>
+
+namespace heed {
+
+namespace {
+
+using Numbers = std::vector<double>;
+using Found = std::optional<ErrorPattern>;
+
+class Patterns {
+ public:
+  explicit Patterns(const ErrorPart& part) : p_(part), count_(part.got.size()) {
+    for (const double e : p_.expected) weighty_ += !zero(e);
+  }
+
+  ErrorPattern first() const {
+    // From what says most to what says least. A number alone is always a multiple of another.
+    if (all([](double g, double) { return g; }, [](double, double) { return 0.0; }))
+      return {ErrorKind::missing, "like nothing: all are 0, as if never written"};
+    if (weighty_ == 0) return {ErrorKind::superfluous, "like something else: all should be 0"};
+    if (all([](double g, double) { return g; }, [](double, double e) { return -e; }))
+      return {ErrorKind::negative, "like the negative of what it should be"};
+    if (const Found found = factor()) return *found;
+    if (weighty_ < 2) return unknown();
+    if (const Found found = signs()) return *found;
+    if (const ErrorPattern found = displaced(); found.kind != ErrorKind::unknown) return found;
+    for (const auto find : {&Patterns::summed, &Patterns::factors, &Patterns::offset, &Patterns::offsets})
+      if (const Found found = (this->*find)()) return *found;
+    return unknown();
+  }
+
+  ErrorPattern displaced() const {
+    if (weighty_ < 2 || !std::equal(p_.whole.begin(), p_.whole.end(), p_.sizes.begin())) return {};
+    if (const Found found = transposed()) return *found;
+    return moved().value_or(ErrorPattern{});
+  }
+
+ private:
+  bool zero(double x) const { return std::abs(x) <= p_.same.relative * p_.same.floor; }
+
+  /// Is a(got, expected) the same as b(got, expected) for all elements?
+  template <class A, class B>
+  bool all(const A& a, const B& b) const {
+    for (std::size_t i = 0; i < count_; ++i)
+      if (!p_.same(a(p_.got[i], p_.expected[i]), b(p_.got[i], p_.expected[i]))) return false;
+    return true;
+  }
+
+  /// The c for which c E is nearest to G, of the elements that `chosen` chooses; null if all E are 0 there.
+  template <class Chosen>
+  std::optional<double> nearest_factor(const Chosen& chosen) const {
+    double ge = 0, ee = 0;
+    for (std::size_t i = 0; i < count_; ++i)
+      if (chosen(i)) ge += p_.got[i] * p_.expected[i], ee += p_.expected[i] * p_.expected[i];
+    if (!(ee > p_.same.floor * p_.same.floor * p_.same.relative)) return {};
+    return ge / ee;
+  }
+
+  /// What a factor may be: "1/2", "1/sqrt(4 channels)"; empty if it is nothing that one meets often.
+  std::string meaning(double c) const {
+    std::vector<std::string> found;
+    const auto offer = [&](double value, const std::string& text) {
+      if (std::abs(std::abs(c) - value) <= 1e-4 * value && value != 1) found.push_back((c < 0 ? "-" : "") + text);
+      if (std::abs(std::abs(c) - 1 / value) <= 1e-4 / value && value != 1)
+        found.push_back((c < 0 ? "-1/" : "1/") + text);
+    };
+    for (int n = 2; n <= 4; ++n) offer(n, fmt::format("{}", n));
+    for (std::size_t axis = 0; axis < p_.axes.size(); ++axis) {
+      const Index size = p_.whole[static_cast<int>(axis)];
+      const std::string number = fmt::format("({} {}s)", size, p_.axes[axis]);
+      offer(static_cast<double>(size), number);
+      offer(std::sqrt(static_cast<double>(size)), "sqrt" + number);
+    }
+    return found.empty() ? "" : fmt::format("; perhaps {}", fmt::join(found, ", or "));
+  }
+
+  Found factor() const {
+    const std::optional<double> c = nearest_factor([](std::size_t) { return true; });
+    if (!c || zero(*c) || (weighty_ < 2 && meaning(*c).empty())) return {};
+    if (!all([](double g, double) { return g; }, [&](double, double e) { return *c * e; })) return {};
+    return ErrorPattern{ErrorKind::factor, fmt::format("like {:.6g} times what it should be{}", *c, meaning(*c))};
+  }
+
+  Found signs() const {
+    if (!all([](double g, double) { return std::abs(g); }, [](double, double e) { return std::abs(e); })) return {};
+    return ErrorPattern{ErrorKind::signs, "like what it should be, but some have the wrong sign"};
+  }
+
+  // ---- Places ----
+
+  std::size_t size(std::size_t axis) const { return static_cast<std::size_t>(p_.sizes[axis]); }
+  /// How far apart neighbours along an axis lie.
+  std::size_t stride(std::size_t axis) const {
+    std::size_t product = 1;
+    for (std::size_t later = axis + 1; later < p_.sizes.size(); ++later) product *= size(later);
+    return product;
+  }
+  std::size_t index(std::size_t element, std::size_t axis) const { return element / stride(axis) % size(axis); }
+
+  /// Is every got the expected of another place, to(element)?
+  template <class To>
+  bool comes_from(const To& to) const {
+    for (std::size_t i = 0; i < count_; ++i)
+      if (!p_.same(p_.got[i], p_.expected[to(i)])) return false;
+    return true;
+  }
+
+  Found transposed() const {
+    for (std::size_t b = 1; b < p_.axes.size(); ++b)
+      for (std::size_t a = 0; a < b; ++a) {
+        if (size(a) < 2 || size(b) < 2) continue;
+        const auto exchanged = [&](std::size_t i) {
+          const std::size_t row = index(i, a), column = index(i, b);
+          return i - row * stride(a) - column * stride(b) + column * stride(a) + row * stride(b);
+        };
+        if (size(a) == size(b) && comes_from(exchanged))
+          return ErrorPattern{ErrorKind::transposed,
+                              fmt::format("transposed: {} and {} are exchanged", p_.axes[a], p_.axes[b])};
+      }
+    if (p_.axes.size() < 2) return {};
+    const std::size_t last = p_.axes.size() - 1;
+    if (size(last) < 2 || size(last - 1) < 2) return {};
+    // The matrices of the last two axes, written as if their rows were their columns.
+    const std::size_t rows = size(last - 1), columns = size(last), matrix = rows * columns;
+    const auto by_columns = [&](std::size_t i) { return i - i % matrix + i % rows * columns + i % matrix / rows; };
+    if (!comes_from(by_columns)) return {};
+    return ErrorPattern{ErrorKind::transposed, fmt::format("transposed: what should stand in {0}s stands in {1}s",
+                                                           p_.axes[last - 1], p_.axes[last])};
+  }
+
+  /// Are got's slice i and expected's slice j of an axis the same, and not 0?
+  bool same_slice(const Numbers& from, std::size_t axis, std::size_t i, std::size_t j) const {
+    bool weighty = false;
+    for (std::size_t e = 0; e < count_; ++e) {
+      if (index(e, axis) != i) continue;
+      const double other = from[e - i * stride(axis) + j * stride(axis)];
+      if (!p_.same(p_.got[e], other)) return false;
+      weighty |= !zero(other);
+    }
+    return weighty;
+  }
+
+  /// Slices of an axis that stand in another's place.
+  Found moved() const {
+    for (std::size_t axis = 0; axis < p_.axes.size(); ++axis) {
+      const std::size_t n = size(axis);
+      if (n < 2) continue;
+      constexpr std::size_t none = ~std::size_t{0};
+      std::vector<std::size_t> from(n, none);  // which slice of E stands at i
+      for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t j = 0; j < n && from[i] == none; ++j)
+          if (same_slice(p_.expected, axis, i, j)) from[i] = j;
+      if (const Found found = movement(axis, from, none)) return found;
+      bool repeated = true;
+      for (std::size_t i = 1; i < n; ++i) repeated &= same_slice(p_.got, axis, i, 0);
+      if (repeated && from[0] != none)
+        return ErrorPattern{ErrorKind::repeated,
+                            fmt::format("like that of {0} {1} for every {0}", p_.axes[axis], from[0])};
+    }
+    return {};
+  }
+
+  Found movement(std::size_t axis, const std::vector<std::size_t>& from, std::size_t none) const {
+    const std::string& name = p_.axes[axis];
+    const std::size_t n = from.size();
+    for (const int by : {1, -1, 2, -2}) {
+      std::size_t fits = 0, inside = 0;
+      for (std::size_t i = 0; i < n; ++i) {
+        const long j = static_cast<long>(i) - by;
+        if (j < 0 || j >= static_cast<long>(n)) continue;
+        ++inside;
+        fits += from[i] == static_cast<std::size_t>(j);
+      }
+      if (inside >= 2 && fits == inside)
+        return ErrorPattern{ErrorKind::shifted,
+                            fmt::format("shifted by {}: what belongs to {} i stands at {} i {} {}", std::abs(by), name,
+                                        name, by > 0 ? "+" : "-", std::abs(by))};
+    }
+    std::vector<bool> used(n, false);
+    bool reversed = true;
+    for (std::size_t i = 0; i < n; ++i) {
+      if (from[i] == none || used[from[i]]) return {};
+      used[from[i]] = true;
+      reversed &= from[i] == n - 1 - i;
+    }
+    if (reversed && n > 2)
+      return ErrorPattern{ErrorKind::reversed, fmt::format("reversed: its {}s stand in the reverse order", name)};
+    return ErrorPattern{ErrorKind::permuted,
+                        n == 2 ? fmt::format("exchanged: the two {}s stand in each other's place", name)
+                               : fmt::format("permuted: its {}s stand in the order {}", name, fmt::join(from, ", "))};
+  }
+
+  // ---- Along one axis ----
+
+  /// The sum along an axis, at the place of each element.
+  Numbers sums(const Numbers& x, std::size_t axis) const {
+    Numbers at_first(count_), result(count_);
+    for (std::size_t i = 0; i < count_; ++i) at_first[i - index(i, axis) * stride(axis)] += x[i];
+    for (std::size_t i = 0; i < count_; ++i) result[i] = at_first[i - index(i, axis) * stride(axis)];
+    return result;
+  }
+
+  bool same_numbers(const Numbers& a, const Numbers& b, double factor) const {
+    for (std::size_t i = 0; i < count_; ++i)
+      if (!p_.same(a[i], factor * b[i])) return false;
+    return true;
+  }
+
+  Found summed() const {
+    for (std::size_t axis = 0; axis < p_.axes.size(); ++axis) {
+      if (size(axis) < 2) continue;
+      const Numbers sum = sums(p_.expected, axis);
+      const double n = static_cast<double>(size(axis));
+      for (const auto& [factor, what] : {std::pair{1.0, "sum"}, std::pair{1 / n, "mean"}})
+        if (same_numbers(p_.got, sum, factor))
+          return ErrorPattern{ErrorKind::summed,
+                              fmt::format("like the {} over all {}s, for each of them", what, p_.axes[axis])};
+    }
+    return {};
+  }
+
+  Found factors() const {
+    for (std::size_t axis = 0; axis < p_.axes.size(); ++axis) {
+      const std::size_t n = size(axis);
+      if (n < 2 || weighty_ < 3 * n / 2) continue;
+      Numbers c;
+      for (std::size_t i = 0; i < n; ++i)
+        c.push_back(nearest_factor([&](std::size_t e) { return index(e, axis) == i; }).value_or(0));
+      bool fits = true;
+      for (std::size_t e = 0; e < count_; ++e) fits &= p_.same(p_.got[e], c[index(e, axis)] * p_.expected[e]);
+      if (!fits) continue;
+      std::string list;
+      for (std::size_t i = 0; i < std::min<std::size_t>(n, 5); ++i)
+        list += fmt::format("{}{:.4g}", i ? ", " : "", c[i]);
+      return ErrorPattern{ErrorKind::factors, fmt::format("right up to a factor for each {}: {}{}", p_.axes[axis], list,
+                                                          n > 5 ? ", ..." : "")};
+    }
+    return {};
+  }
+
+  Found offset() const {
+    const double c = difference(0);
+    if (!all([](double g, double) { return g; }, [=](double, double e) { return e + c; })) return {};
+    return ErrorPattern{ErrorKind::offset, fmt::format("like what it should be and {:.6g} more, everywhere", c)};
+  }
+
+  double difference(std::size_t i) const { return p_.got[i] - p_.expected[i]; }
+
+  /// A term of too much or too little, which has no part in an axis.
+  Found offsets() const {
+    for (std::size_t axis = p_.axes.size(); axis-- > 0;) {
+      if (size(axis) < 2) continue;
+      bool fits = true;
+      for (std::size_t i = 0; i < count_; ++i) {
+        const double first = difference(i - index(i, axis) * stride(axis));
+        fits &= p_.same(p_.got[i], p_.expected[i] + first);
+      }
+      if (fits)
+        return ErrorPattern{ErrorKind::offsets,
+                            fmt::format("right but for a term, which is the same for all {}s", p_.axes[axis])};
+    }
+    return {};
+  }
+
+  ErrorPattern unknown() const {
+    double gg = 0, ge = 0, ee = 0;
+    for (std::size_t i = 0; i < count_; ++i) {
+      gg += p_.got[i] * p_.got[i], ge += p_.got[i] * p_.expected[i], ee += p_.expected[i] * p_.expected[i];
+    }
+    return {
+        ErrorKind::unknown,
+        fmt::format(
+            "like no simple mistake: {:.3g} times as long as it should be, and the cosine between the two is {:.3f}",
+            std::sqrt(gg / ee), ge / std::sqrt(gg * ee))};
+  }
+
+  const ErrorPart& p_;
+  std::size_t count_;
+  std::size_t weighty_ = 0;  ///< elements that should not be 0
+};
+
+}  // namespace
+
+ErrorPattern pattern_of(const ErrorPart& part) { return Patterns(part).first(); }
+
+ErrorPattern displacement_of(const ErrorPart& whole) { return Patterns(whole).displaced(); }
+
+}  // namespace heed

@@ -1,0 +1,52 @@
+// The steps of backward passes, found in the comments of sources.
+#include "heed/checks/backward_steps.h"
+#include "heed/io/file.h"
+
+#include <boost/test/unit_test.hpp>
+
+using namespace heed;
+
+namespace {
+
+/// "3: dv = A^T dout" for each step that makes a gradient.
+std::vector<std::string> found_steps(const std::string& source, const std::string& tensor) {
+  std::vector<std::string> found;
+  for (const BackwardStep& step : backward_steps(source, tensor)) found.push_back(step.number + ": " + step.text);
+  return found;
+}
+
+using Steps = std::vector<std::string>;
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(backward_steps_of)
+
+BOOST_AUTO_TEST_CASE(softmax) {
+  const std::string source = read_file("src/attention/softmax.cpp");
+  BOOST_TEST(found_steps(source, "v") == Steps{"3: dv = A^T dout, dA = dout v^T"}, boost::test_tools::per_element());
+  BOOST_TEST(found_steps(source, "q") == Steps{"1: dq = dS k, dk = dS^T q"}, boost::test_tools::per_element());
+  BOOST_TEST(found_steps(source, "w").empty());
+}
+
+BOOST_AUTO_TEST_CASE(several_on_a_line) {
+  const std::string source =
+      "  // Undoing 3: dqn_i = dout_i s, ds = sum_i dout_i qn_i. Undoing 2: dkn_j = v_j ds, dv_j = kn_j ds.\n"
+      "  // Undoing 1: x has a derivative, hence\n"
+      "  //            dx = (dxn - xn) / |x|.\n"
+      "  void run_backward();\n"
+      "  // Undoing is hard; dq = 0.\n";
+  BOOST_TEST(found_steps(source, "v") == Steps{"2: dkn_j = v_j ds, dv_j = kn_j ds"}, boost::test_tools::per_element());
+  BOOST_TEST(found_steps(source, "k") == Steps{"1: x has a derivative, hence dx = (dxn - xn) / |x|"},
+             boost::test_tools::per_element());
+  BOOST_TEST(found_steps(source, "s") == Steps{"3: dqn_i = dout_i s, ds = sum_i dout_i qn_i"},
+             boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(of_several_numbers) {
+  const std::string sima = read_file("src/attention/sima.cpp");
+  BOOST_REQUIRE(!backward_steps(sima, "q").empty());
+  BOOST_TEST(backward_steps(sima, "q")[0].number == "2 and 1");
+  BOOST_TEST(backward_steps(read_file("src/attention/adder.cpp"), "v").size() == 2u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

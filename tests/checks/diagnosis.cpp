@@ -1,0 +1,185 @@
+// Errors of many kinds, planted in a tensor of numbers: each is called what it is.
+#include "heed/checks/diagnosis.h"
+#include "heed/base/random.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+
+using namespace heed;
+
+namespace {
+
+const std::vector<std::string> of_heads{"image", "head", "token", "channel"}, of_matrix{"row", "column"};
+
+Tensor<double> drawn(const Shape& shape) {
+  Tensor<double> x(shape);
+  for (Index i = 0; i < x.size(); ++i) x[i] = RandomStream(7).uniform(i, -1, 1);
+  return x;
+}
+
+/// What is found of a tensor [2, 3, 5, 4] or another, of which each element is plant(element, its place).
+template <class Plant>
+Diagnosis diagnosis_of(const Plant& plant, const Shape& shape = {2, 3, 5, 4},
+                       const std::vector<std::string>& axes = of_heads) {
+  const Tensor<double> right = drawn(shape);
+  Tensor<double> wrong(shape);
+  for (Index i = 0; i < wrong.size(); ++i) wrong[i] = plant(right, i, place_of(shape, i));
+  return diagnose(std::as_const(wrong).view(), right.view(), axes, {1e-6, 1e-3});
+}
+
+using Numbers = Tensor<double>;
+using Place = std::vector<Index>;
+
+/// The element of [2, 3, 5, 4] at this place.
+double element_at(const Numbers& x, Index image, Index head, Index token, Index channel) {
+  return x[((image * 3 + head) * 5 + token) * 4 + channel];
+}
+
+void check_found(const Diagnosis& d, ErrorKind kind, const std::string& looks, const std::string& right = "") {
+  BOOST_TEST(name_of(d.kind) == name_of(kind));
+  BOOST_TEST(d.looks.find(looks) != std::string::npos, "'" << looks << "' is not in '" << d.looks << "'");
+  BOOST_TEST(d.right == right);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(diagnosis)
+
+BOOST_AUTO_TEST_CASE(nothing) {
+  const Diagnosis d = diagnosis_of([](const Numbers& e, Index i, const Place&) { return e[i] * (1 + 1e-8); });
+  BOOST_TEST((d.kind == ErrorKind::none && d.wrong == 0 && d.elements == 120));
+}
+
+BOOST_AUTO_TEST_CASE(where_and_how_many) {
+  const Diagnosis d = diagnosis_of([](const Numbers& e, Index i, const Place& at) {
+    return at == Place{1, 2, 3, 1} ? e[i] + 1 : at == Place{0, 2, 3, 1} ? e[i] * 1.001 : e[i];
+  });
+  BOOST_TEST((d.wrong == 2 && d.elements == 120));
+  BOOST_TEST((d.worst == Place{1, 2, 3, 1}));
+  BOOST_TEST(place_text(of_heads, d.worst) == "image 1, head 2, token 3, channel 1");
+  BOOST_TEST(d.got == d.expected + 1);
+}
+
+BOOST_AUTO_TEST_CASE(negative) {
+  check_found(diagnosis_of([](const Numbers& e, Index i, const Place&) { return -e[i]; }), ErrorKind::negative,
+              "the negative");
+}
+
+BOOST_AUTO_TEST_CASE(factors_by_name) {
+  const auto times = [](double c) {
+    return diagnosis_of([=](const Numbers& e, Index i, const Place&) { return c * e[i]; });
+  };
+  check_found(times(0.5), ErrorKind::factor, "0.5 times what it should be; perhaps 1/2");
+  check_found(times(0.5), ErrorKind::factor, "1/sqrt(4 channels)");
+  check_found(times(5), ErrorKind::factor, "5 times what it should be; perhaps (5 tokens)");
+  check_found(times(-3), ErrorKind::factor, "-3 times what it should be; perhaps -3");
+  check_found(times(1.37), ErrorKind::factor, "like 1.37 times what it should be");
+}
+
+BOOST_AUTO_TEST_CASE(missing_and_superfluous) {
+  check_found(diagnosis_of([](const Numbers&, Index, const Place&) { return 0.0; }), ErrorKind::missing, "all are 0");
+  const Tensor<double> zero(Shape{2, 2}), some = drawn({2, 2});
+  check_found(diagnose(some.view(), zero.view(), of_matrix, {1e-6, 1e-3}), ErrorKind::superfluous, "should be 0");
+}
+
+BOOST_AUTO_TEST_CASE(not_finite) {
+  const Diagnosis d =
+      diagnosis_of([](const Numbers& e, Index i, const Place& at) { return at[1] == 1 ? std::nan("") : e[i]; });
+  check_found(d, ErrorKind::not_finite, "NaN", "for heads 0 and 2; wrong for head 1");
+}
+
+BOOST_AUTO_TEST_CASE(some_signs) {
+  check_found(diagnosis_of([](const Numbers& e, Index i, const Place&) { return std::abs(e[i]); }), ErrorKind::signs,
+              "the wrong sign");
+}
+
+BOOST_AUTO_TEST_CASE(transposed) {
+  const auto turned = [](const Numbers& e, Index, const Place& at) { return e[at[1] * 4 + at[0]]; };
+  check_found(diagnosis_of(turned, {4, 4}, of_matrix), ErrorKind::transposed, "row and column are exchanged");
+  // [3, 5], written as [5, 3].
+  const auto by_columns = [](const Numbers& e, Index i, const Place&) { return e[i % 3 * 5 + i / 3]; };
+  check_found(diagnosis_of(by_columns, {3, 5}, of_matrix), ErrorKind::transposed,
+              "what should stand in rows stands in columns");
+}
+
+BOOST_AUTO_TEST_CASE(shifted_by_one) {
+  const auto shifted = [](const Numbers& e, Index, const Place& at) {
+    return at[2] == 0 ? 0.0 : element_at(e, at[0], at[1], at[2] - 1, at[3]);
+  };
+  check_found(diagnosis_of(shifted), ErrorKind::shifted, "shifted by 1: what belongs to token i stands at token i + 1");
+  const auto back = [](const Numbers& e, Index, const Place& at) {
+    return element_at(e, at[0], at[1], at[2], (at[3] + 1) % 4);
+  };
+  check_found(diagnosis_of(back), ErrorKind::shifted, "what belongs to channel i stands at channel i - 1");
+}
+
+BOOST_AUTO_TEST_CASE(in_another_order) {
+  const auto reversed = [](const Numbers& e, Index, const Place& at) {
+    return element_at(e, at[0], at[1], 4 - at[2], at[3]);
+  };
+  check_found(diagnosis_of(reversed), ErrorKind::reversed, "tokens stand in the reverse order",
+              "for token 2; wrong for tokens 0, 1, 3 and 4");
+  const auto exchanged = [](const Numbers& e, Index, const Place& at) {
+    return element_at(e, at[0], at[1] == 2 ? 2 : 1 - at[1], at[2], at[3]);
+  };
+  check_found(diagnosis_of(exchanged), ErrorKind::permuted, "its heads stand in the order 1, 0, 2",
+              "for head 2; wrong for heads 0 and 1");
+}
+
+BOOST_AUTO_TEST_CASE(one_for_all) {
+  const auto repeated = [](const Numbers& e, Index, const Place& at) { return element_at(e, at[0], 0, at[2], at[3]); };
+  check_found(diagnosis_of(repeated), ErrorKind::repeated, "like that of head 0 for every head",
+              "for head 0; wrong for heads 1 and 2");
+  const auto summed = [](const Numbers& e, Index, const Place& at) {
+    double sum = 0;
+    for (Index head = 0; head < 3; ++head) sum += element_at(e, at[0], head, at[2], at[3]);
+    return sum;
+  };
+  check_found(diagnosis_of(summed), ErrorKind::summed, "the sum over all heads");
+}
+
+BOOST_AUTO_TEST_CASE(a_factor_for_each_token) {
+  const auto scaled = [](const Numbers& e, Index i, const Place& at) {
+    return (2.0 + static_cast<double>(at[2])) * e[i];
+  };
+  check_found(diagnosis_of(scaled), ErrorKind::factors, "a factor for each token: 2, 3, 4, 5, 6");
+}
+
+BOOST_AUTO_TEST_CASE(terms_too_much) {
+  check_found(diagnosis_of([](const Numbers& e, Index i, const Place&) { return e[i] + 0.25; }), ErrorKind::offset,
+              "0.25 more");
+  const auto mean = [](const Numbers& e, Index i, const Place& at) {
+    double sum = 0;
+    for (Index channel = 0; channel < 4; ++channel) sum += element_at(e, at[0], at[1], at[2], channel);
+    return e[i] - sum / 4;
+  };
+  check_found(diagnosis_of(mean), ErrorKind::offsets, "a term, which is the same for all channels");
+}
+
+BOOST_AUTO_TEST_CASE(one_part_right) {
+  const auto late = [](const Numbers& e, Index i, const Place& at) { return at[2] == 0 ? e[i] : -e[i]; };
+  check_found(diagnosis_of(late), ErrorKind::negative, "the negative", "for token 0; wrong for tokens 1 to 4");
+  const auto channel = [](const Numbers& e, Index i, const Place& at) { return at[3] == 2 ? 2 * e[i] : e[i]; };
+  check_found(diagnosis_of(channel), ErrorKind::factor, "2 times", "for channels 0, 1 and 3; wrong for channel 2");
+  const auto above = [](const Numbers& e, Index i, const Place& at) { return at[1] > at[0] ? e[i] + 1 : e[i]; };
+  BOOST_TEST(diagnosis_of(above, {4, 4}, of_matrix).right == "everywhere but above the diagonal");
+  const auto diagonal = [](const Numbers& e, Index i, const Place& at) { return at[1] == at[0] ? e[i] + 1 : e[i]; };
+  BOOST_TEST(diagnosis_of(diagonal, {4, 4}, of_matrix).right == "everywhere but on the diagonal");
+}
+
+BOOST_AUTO_TEST_CASE(noise_is_nothing_simple) {
+  const auto noise = [](const Numbers&, Index i, const Place&) { return RandomStream(9).uniform(i, -1, 1); };
+  check_found(diagnosis_of(noise), ErrorKind::unknown, "cosine");
+}
+
+// A number alone is a multiple of any other: only a factor that one meets often is named.
+BOOST_AUTO_TEST_CASE(one_number) {
+  const auto one = [](double c) {
+    return diagnosis_of([=](const Numbers& e, Index i, const Place&) { return c * e[i]; }, {1, 1}, of_matrix);
+  };
+  check_found(one(2), ErrorKind::factor, "2 times");
+  check_found(one(1.37), ErrorKind::unknown, "");
+}
+
+BOOST_AUTO_TEST_SUITE_END()

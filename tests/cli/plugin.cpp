@@ -1,0 +1,233 @@
+// Plugins: the mechanism of docs/adding-a-mechanism.md, compiled once outside the tree, and all that is refused.
+#include "support/cli.h"
+#include "support/command.h"
+#include "support/images.h"
+
+#include "heed/attention/plugin.h"
+#include "heed/io/json.h"
+#include "heed/io/safetensors.h"
+
+#include <cstddef>
+#include <cstdlib>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// `text` with each `from` replaced, of which there is one at least.
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  std::size_t at = text.find(from);
+  BOOST_REQUIRE_MESSAGE(at != std::string::npos, "the header has no '" << from << "'");
+  for (; at != std::string::npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
+  return text;
+}
+
+/// The header that the page holds. A variable of the environment makes it throw: as it is loaded, or as it is made.
+/// Behind it, under another name, stands the same mechanism with errors: the gradient of v is the negative of what it
+/// should be, and the cost of backward lacks a multiplication for each number of q and k.
+std::string hydra_header() {
+  const std::string page = read_file("docs/adding-a-mechanism.md");
+  const std::size_t from = page.find("// hydra.h\n"), to = page.find("```", from);
+  BOOST_REQUIRE(from != std::string::npos);
+  const std::string header = page.substr(from, to - from), eps = "  double eps = 1e-12;\n", last = "template Mech";
+  const std::string wrong = replaced(replaced(replaced(replaced(header, "Hydra", "Wrong"), "\"hydra\"", "\"wrong\""),
+                                              "to.v[0](j, c), f.kn(j, c)", "to.v[0](j, c), -f.kn(j, c)"),
+                                     ".mul = 4 * d", ".mul = 3 * d");
+  return replaced(replaced(header, eps, "  Hydra() {\n    if (std::getenv(\"HYDRA_MAKE\")) throw 42;\n  }\n" + eps),
+                  last, "static const bool loaded = std::getenv(\"HYDRA_LOAD\") ? throw 42 : true;\n" + last) +
+         wrong;
+}
+
+/// A variable of the environment, for as long as the object lives.
+struct Variable {
+  Variable(const char* variable, const std::string& value) : name(variable) { setenv(name, value.c_str(), 1); }
+  ~Variable() { unsetenv(name); }
+  const char* name;
+};
+
+/// The plugin, compiled when it is first asked for.
+class Hydra {
+  TemporaryDirectory directory_;
+
+ public:
+  static const Hydra& once() {
+    static const Hydra hydra;
+    return hydra;
+  }
+  std::string file(const std::string& name) const { return directory_ / name; }
+
+  /// A copy whose record has another text, of the same length, in a member.
+  std::string with(std::size_t member, const std::string& text) const {
+    std::string object = read_file(plugin);
+    const std::size_t record = object.find(std::string(plugin_mark, sizeof plugin_mark));
+    BOOST_REQUIRE(record != std::string::npos);
+    object.replace(record + member, text.size(), text);
+    write_file(file("other.so"), object);
+    return file("other.so");
+  }
+
+  std::string header, plugin, printed;
+
+ private:
+  Hydra() : header(file("hydra.h")), plugin(file("hydra.so")) {
+    write_file(header, hydra_header());
+    printed = output_of({"plugin", header});
+  }
+};
+
+/// A compiler that fails, and says this.
+std::string failing_compiler(const TemporaryDirectory& directory, const std::string& says) {
+  write_file(directory / "says", says);
+  write_file(directory / "compiler", fmt::format("#!/bin/sh\ncat '{}' >&2\nexit 1\n", (directory / "says").string()));
+  std::filesystem::permissions(directory / "compiler", std::filesystem::perms::owner_all);
+  return directory / "compiler";
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(cli_plugin)
+
+BOOST_AUTO_TEST_CASE(commands_know_its_mechanism) {
+  const Hydra& hydra = Hydra::once();
+  check_contains(hydra.printed, {"hydra.so: compiled in ", "gradcheck hydra --plugin"});
+  check_contains(output_of({"list", "--plugin", hydra.plugin}), {"\nhydra ", "from the plugin " + hydra.plugin});
+  check_contains(output_of({"list", "hydra", "--plugin", hydra.plugin}), {"eps = ", hydra.header, hydra.plugin});
+  check_contains(output_of({"gradcheck", "hydra", "--plugin", hydra.plugin}),
+                 {"gradients agree", "costs are what runs"});
+  check_contains(output_of({"cost", "models/vit-micro.toml", "--attention", "softmax,hydra", "--plugin", hydra.plugin}),
+                 {"hydra"});
+  const Variable plugins("HEED_PLUGINS", hydra.plugin + "::");
+  check_contains(output_of({"list"}), {"\nhydra "});
+  check_contains(output_of({"list", "--plugin", hydra.plugin}), {"\nhydra "});  // the same again
+}
+
+BOOST_AUTO_TEST_CASE(gradcheck_explains_its_errors) {
+  const std::string plugin = Hydra::once().plugin;
+  const Finished run = heed_with({"gradcheck", "wrong", "--explain", "--plugin", plugin});
+  BOOST_TEST(run.status == 1);
+  BOOST_TEST(run.err == "");
+  check_contains(run.out, {"the gradient of v is wrong in", "looks  like the negative of what it should be",
+                           "step   undoing 2: dkn_j = v_j ds, dv_j = kn_j ds", "worst  image ", "got / expected",
+                           "right are the gradients of k, q", "the cost of backward is wrong in mul",
+                           "executed - stated = B M d + B N d in all shapes"});
+  const Finished printed = heed_with({"gradcheck", "wrong", "--json", "--plugin", plugin});
+  BOOST_TEST(printed.status == 1);
+  const Json json = Json::parse(printed.out);
+  BOOST_TEST(json.at("memory").items().empty());
+  int wrong = 0;
+  for (const Json& row : json.at("gradients").items()) {
+    if (!row.contains("diagnosis")) continue;
+    const Json& diagnosis = row.at("diagnosis");
+    ++wrong;
+    if (row.at("tensor").text() != "v") continue;
+    BOOST_TEST(diagnosis.at("kind").text() == "negative");
+    BOOST_TEST(diagnosis.at("wrong").integer() == row.at("elements").integer());
+    BOOST_TEST(diagnosis.at("worst").at("place").contains("channel"));
+    BOOST_TEST(diagnosis.at("steps").items().at(0).at("undoing").text() == "2");
+  }
+  BOOST_TEST(wrong > 3);
+  BOOST_TEST(json.at("cost_errors").items().at(0).at("difference").text() == "B M d + B N d");
+}
+
+BOOST_AUTO_TEST_CASE(runs_say_where_their_mechanism_came_from) {
+  const Hydra& hydra = Hydra::once();
+  const Workshop workshop;
+  Experiment x = workshop.experiment();
+  x.attention.mechanism = {"hydra"};
+  const std::string file = write_experiment(workshop, x), run = workshop / "run", image = workshop / "a.png";
+  write_image(image, pattern({1, 8, 8}, 3));
+  check_refusal({"train", file, "--run", run}, {"unknown mechanism 'hydra'"});
+  output_of({"train", file, "--run", run, "--set", "train.max_steps=2", "--plugin", hydra.plugin});
+  BOOST_TEST(Json::parse(read_file(run + "/plugins.json")).at("hydra").text() == hydra.plugin);
+  const std::vector<std::string> said{run, "mechanism 'hydra' is missing", "plugin", hydra.plugin};
+  check_refusal({"eval", run}, said);
+  check_refusal({"maps", run, image}, said);
+  check_refusal({"train", "--run", run, "--resume"}, said);
+  check_contains(output_of({"eval", run, "--plugin", hydra.plugin}), {"top-1 accuracy"});
+  check_contains(output_of({"train", "--run", run, "--resume", "--set", "train.max_steps=3", "--plugin", hydra.plugin}),
+                 {"resumed after 2 steps"});
+}
+
+BOOST_AUTO_TEST_CASE(what_was_made_for_another_heed) {
+  const Hydra& hydra = Hydra::once();
+  const auto refused = [&](std::size_t member, const std::string& text, const std::string& said) {
+    const std::string other = hydra.with(member, text);
+    check_refusal({"list", "--plugin", other}, {other, said, text, "make it again: heed plugin"});
+  };
+  refused(offsetof(PluginRecord, version), "9.9.9", "made for version");
+  refused(offsetof(PluginRecord, compiler), "9", "made by compiler");
+  refused(offsetof(PluginRecord, headers), "0badc0de", "made with headers of checksum");
+  refused(offsetof(PluginRecord, flags), "-std=c++98", "made with flags");
+  for (const char* count : {"\0\0\0\0", "\xff\xff\xff\xff"})
+    check_refusal({"list", "--plugin", hydra.with(offsetof(PluginRecord, count), std::string(count, 4))},
+                  {"its record is damaged"});
+  check_refusal({"list", "--plugin", hydra.with(0, "Heed")}, {"no plugin that `heed plugin` has made"});
+  // Texts without an end.
+  check_refusal({"list", "--plugin", hydra.with(offsetof(PluginRecord, version), std::string(16, 'x'))},
+                {"made for version 'xxxxxxxxxxxxxxxx'"});
+}
+
+BOOST_AUTO_TEST_CASE(what_is_no_plugin) {
+  const TemporaryDirectory directory;
+  const std::string text = directory / "text.so";
+  write_file(text, "this is no shared object, however long it is: not even sixty-four bytes of an ELF header");
+  check_refusal({"list", "--plugin", text}, {text, "cannot be loaded as a plugin", "invalid ELF header"});
+  write_file(text, "");
+  check_refusal({"list", "--plugin", text}, {text, "file too short"});
+  check_refusal({"list", "--plugin", directory / "none.so"}, {"none.so", "there is no such plugin"});
+  check_refusal({"list", "--plugin", directory.path()}, {"there is no such plugin"});
+  check_refusal({"list", "--plugin", ""}, {"there is no such plugin"});
+  check_refusal({"gradcheck", "add", "--plugin", program()}, {"cannot be loaded as a plugin"});
+  const std::string library = Hydra::once().with(0, "Heed");
+  check_refusal({"list", "--plugin", library}, {"is a shared object, but no plugin"});
+}
+
+BOOST_AUTO_TEST_CASE(what_throws_or_takes_a_name) {
+  const Hydra& hydra = Hydra::once();
+  const std::string copy = hydra.file("copy.so");
+  write_file(copy, read_file(hydra.plugin));
+  check_refusal({"list", "--plugin", hydra.plugin, "--plugin", copy},
+                {copy, "there is a mechanism 'hydra' already", "from " + hydra.plugin});
+  {
+    const Variable thrown("HYDRA_MAKE", "1");
+    check_refusal({"list", "--plugin", hydra.plugin}, {"mechanism 'hydra' cannot be made"});
+  }
+  const Variable thrown("HYDRA_LOAD", "1");
+  check_refusal({"list", "--plugin", hydra.plugin}, {hydra.plugin, "throws an exception while it is loaded"});
+}
+
+// What the compiler says is put into one line.
+BOOST_AUTO_TEST_CASE(the_first_error) {
+  const TemporaryDirectory directory;
+  const std::string header = directory / "mine.h";
+  write_file(header, "class Mine {};\ntemplate MechanismEntry mechanism_entry<Mine>();\n");
+  const auto said = [&](const std::string& errors, const std::string& line) {
+    const Variable compiler("CXX", failing_compiler(directory, errors));
+    check_refusal({"plugin", header}, {"heed: " + line + "\n"});
+  };
+  said(header + ":7:12: error: 'qn' was not declared in this scope; did you mean 'qm'?\n",  //
+       header + ":7: 'qn' was not declared in this scope; did you mean 'qm'?");
+  said("In file included from unit.cpp:1:\n" + header + ":3:10: fatal error: nothing.h: No such file or directory\n",
+       header + ":3: nothing.h: No such file or directory");
+  said("/usr/include/c++/12/sstream: In member function 'f':\n" + header +
+           ":9:5:   required from here\n/usr/include/c++/12/vector:99:1: error: no match for 'operator*'\n",
+       header + ":9: no match for 'operator*' (found at /usr/include/c++/12/vector:99)");
+  said("heed/attention/plugin.h:60:3: error: static assertion failed: the mechanism has no summary\n",
+       header + ": the mechanism has no summary");
+  said("cc1plus: out of memory\n", header + ": the compiler fails: cc1plus: out of memory");
+  BOOST_TEST(!std::filesystem::exists(directory / "mine.so"));
+}
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_compiled) {
+  const TemporaryDirectory directory;
+  const std::string header = directory / "mine.h";
+  check_refusal({"plugin", header}, {header, "there is no such file"});
+  write_file(header, "class Mine {};\n");
+  check_refusal({"plugin", header}, {header, "which class the mechanism is"});
+  write_file(header, "template MechanismEntry mechanism_entry<Mine>();\n");
+  const Variable compiler("CXX", directory / "no-compiler");
+  check_refusal({"plugin", header}, {"no-compiler", "cannot be started"});
+}
+
+BOOST_AUTO_TEST_SUITE_END()
