@@ -294,6 +294,8 @@ LabResult LabGrader::grade(const std::string& file, const std::string& student) 
     }
   } catch (const Error& error) {
     result.problem = error.what();
+  } catch (const Refused& refusal) {
+    result.problem = refusal.what();
   }
   result.problem = one_line(result.problem);
   for (Mark& mark : result.marks)
