@@ -1,5 +1,6 @@
 #!/bin/sh
-# Every lab of the course: its solution gets all marks, its stub none, and what students get holds no solution.
+# Every lab of the course: its solution gets all marks, its stub none, and what students get holds no solution. Notebooks
+# are committed as they ran, from the first cell to the last.
 #
 #   sh tests/labs.sh BUILD      BUILD: the directory that make has built everything in
 set -eu
@@ -30,6 +31,12 @@ for lab in notebooks/labs/*/; do
   count=$((count + 1))
 done
 [ $count -gt 0 ] || die "there are no labs"
+
+for notebook in notebooks/*.ipynb; do
+  grep -q '"execution_count": null' "$notebook" && die "$notebook has a cell that did not run; make notebooks"
+  grep -q '"output_type": "error"' "$notebook" && die "$notebook has a cell that failed"
+  grep -qF "$PWD" "$notebook" && die "$notebook shows a path of this machine"
+done
 
 "$heed" lab bundle -o "$place/students" >/dev/null || die "heed lab bundle fails"
 [ -z "$(find "$place/students" -path '*solution*')" ] || die "students get solutions: $(find "$place/students" -path '*solution*')"
