@@ -112,6 +112,41 @@ def plugin(header):
     return shared
 
 
+def report(mechanism, shared):
+    """What gradcheck says about a plugin's mechanism, without the table."""
+    lines = heed("gradcheck", mechanism, "--plugin", shared, expected=(0, 1)).splitlines()
+    begin = next(i for i, line in enumerate(lines) if line.startswith("operation "))
+    end = next(i for i, line in enumerate(lines) if " gradients agree " in line)
+    return "\n".join(lines[:begin] + lines[end:])
+
+
+def probe(mechanism, tensors, *options):
+    """Runs a mechanism in float (`heed probe attention`) on nested lists q, k, v and grad_out, [B, H, N, d] each. Returns
+    out, grad.q and so on by name, each as one flat list."""
+    given, made = place("probe-in.safetensors"), place("probe-out.safetensors")
+    header, data = {}, b""
+    for name, tensor in tensors.items():
+        numbers, shape = tensor, []
+        while isinstance(numbers[0], list):
+            shape.append(len(numbers))
+            numbers = [number for part in numbers for number in part]
+        shape = [n // m for n, m in zip(shape + [len(numbers)], [1] + shape)]
+        packed = struct.pack(f"<{len(numbers)}f", *numbers)
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(packed)]}
+        data += packed
+    text = json.dumps(header).encode()
+    given.write_bytes(struct.pack("<Q", len(text)) + text + data)
+    heed("probe", "attention", given, made, "--mechanism", mechanism, *options)
+    made = made.read_bytes()
+    (length,) = struct.unpack("<Q", made[:8])
+    results = {}
+    for name, about in json.loads(made[8:8 + length]).items():
+        if name != "__metadata__":
+            begin, end = (8 + length + offset for offset in about["data_offsets"])
+            results[name] = list(struct.unpack(f"<{(end - begin) // 4}f", made[begin:end]))
+    return results
+
+
 def picture(path, width=None):
     """Shows a PNG file."""
     from IPython.display import Image, display

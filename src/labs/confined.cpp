@@ -16,12 +16,21 @@
 #include <cerrno>
 #include <cmath>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
 namespace heed {
 
 namespace {
+
+/// The process that signals take along.
+volatile pid_t last_started = -1;
+
+extern "C" void end_both(int signal) {
+  if (last_started > 0) kill(-last_started, SIGKILL);
+  _exit(128 + signal);
+}
 
 /// What is ready before the fork: behind it nothing may be allocated.
 struct Start {
@@ -31,6 +40,7 @@ struct Start {
   SyscallFilter filter;
   FileRules files;
   int requests, answers;
+  int failure;  ///< takes a byte if there will be no program; closes where there is one
   pid_t parent;
 };
 
@@ -55,8 +65,10 @@ void set_limits(const Confinement& c) {
 
 /// What the child does between its start and the program's.
 [[noreturn]] void become(Start& start) {
-  const auto step = [](bool done) {
-    if (!done) _exit(126);
+  const auto step = [&start](bool done) {
+    if (done) return;
+    while (::write(start.failure, "!", 1) < 0 && errno == EINTR) continue;
+    _exit(1);
   };
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -70,8 +82,9 @@ void set_limits(const Confinement& c) {
   const int output = start.log ? open(start.log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)
                                : open("/dev/null", O_WRONLY | O_CLOEXEC);
   // Above what they are copied to.
-  const int requests = fcntl(start.requests, F_DUPFD, 10), answers = fcntl(start.answers, F_DUPFD, 10);
-  step(output >= 0 && requests >= 0 && answers >= 0);
+  const int requests = fcntl(start.requests, F_DUPFD, 10), answers = fcntl(start.answers, F_DUPFD, 10),
+            failure = fcntl(start.failure, F_DUPFD, 10);
+  step(output >= 0 && requests >= 0 && answers >= 0 && failure >= 0);
   step(dup2(requests, 0) == 0 && dup2(output, 1) == 1 && dup2(output, 2) == 2);
   set_limits(start.confinement);
   const __user_cap_header_struct version{_LINUX_CAPABILITY_VERSION_3, 0};
@@ -79,10 +92,13 @@ void set_limits(const Confinement& c) {
   step(syscall(SYS_capset, &version, nothing) == 0);
   start.filter.set_self(getpid());
   step(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && start.files.install());
-  step(dup2(answers, 3) == 3 && syscall(SYS_close_range, 4u, ~0u, 0u) == 0);
+  step(dup2(answers, 3) == 3 && dup3(failure, 4, O_CLOEXEC) == 4);
+  start.failure = 4;
+  step(syscall(SYS_close_range, 5u, ~0u, 0u) == 0);
   step(start.filter.install());
   execve(start.words[0], start.words.data(), start.environment.data());
-  _exit(127);
+  step(false);
+  std::abort();
 }
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
@@ -96,7 +112,7 @@ struct Pipe {
   int read = -1, write = -1;
   Pipe() {
     int ends[2];
-    require(pipe2(ends, O_CLOEXEC) == 0, "a pipe cannot be made: {}", std::strerror(errno));
+    if (pipe2(ends, O_CLOEXEC) != 0) throw SystemError(fmt::format("a pipe cannot be made: {}", std::strerror(errno)));
     read = ends[0], write = ends[1];
   }
 };
@@ -126,7 +142,7 @@ Confined::Confined(std::vector<std::string> words, const Confinement& confinemen
   readable.insert(readable.end(), confinement.readable.begin(), confinement.readable.end());
   std::vector<std::string> writable{"/dev/null"};
   if (confinement.file > 0) writable.push_back(confinement.directory);
-  const Pipe requests, answers;
+  const Pipe requests, answers, failure;
   const std::string log = confinement.directory + "/log";
   Start start{pointers(words),
               pointers(environment),
@@ -137,6 +153,7 @@ Confined::Confined(std::vector<std::string> words, const Confinement& confinemen
               FileRules(readable, writable),
               requests.read,
               answers.write,
+              failure.write,
               getpid()};
   deadline_ =
       std::chrono::steady_clock::now() + std::chrono::milliseconds(static_cast<Index>(1000 * confinement.seconds));
@@ -144,18 +161,21 @@ Confined::Confined(std::vector<std::string> words, const Confinement& confinemen
   if (process_ == 0) become(start);
   close(requests.read);
   close(answers.write);
+  close(failure.write);
   requests_ = requests.write, answers_ = answers.read;
   fcntl(requests_, F_SETFL, O_NONBLOCK);
   fcntl(answers_, F_SETFL, O_NONBLOCK);
   if (process_ > 0) {
     setpgid(process_, process_);
+    last_started = process_;
     handle_ = static_cast<int>(syscall(SYS_pidfd_open, process_, 0));
   }
-  if (process_ < 0 || handle_ < 0) {
-    const int error = errno;
-    end();
-    fail("another process cannot be started: {}", std::strerror(error));
-  }
+  char byte = 0;
+  const bool started = process_ > 0 && handle_ >= 0 && read(failure.read, &byte, 1) == 0;
+  close(failure.read);
+  if (started) return;
+  end();
+  throw SystemError("this system cannot confine processes: it needs a kernel with filters of system calls (seccomp)");
 }
 
 Confined::~Confined() { end(); }
@@ -164,6 +184,7 @@ void Confined::end() {
   if (process_ > 0) {
     kill(-process_, SIGKILL);
     kill(process_, SIGKILL);
+    last_started = -1;
     while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) continue;
     process_ = -1;
   }
@@ -186,13 +207,15 @@ void Confined::await(int file, short events) {
 }
 
 void Confined::send(const Message& message) {
-  const Index size = static_cast<Index>(message.bytes().size());
   Message length;
-  length.put(size);
-  const std::string all = length.bytes() + message.bytes();
-  for (std::size_t done = 0; done < all.size();) {
+  length.put(static_cast<Index>(message.bytes().size()));
+  send_bytes(length.bytes() + message.bytes());
+}
+
+void Confined::send_bytes(std::string_view bytes) {
+  for (std::size_t done = 0; done < bytes.size();) {
     await(requests_, POLLOUT);
-    const ssize_t count = write(requests_, all.data() + done, all.size() - done);
+    const ssize_t count = ::write(requests_, bytes.data() + done, bytes.size() - done);
     if (count > 0) done += static_cast<std::size_t>(count);
     if (count < 0 && errno != EAGAIN && errno != EINTR) fail_ended();
   }
@@ -221,6 +244,7 @@ int Confined::reap() {
   int status = 0;
   // Before the process is waited for, its group cannot be another's.
   kill(-process_, SIGKILL);
+  last_started = -1;
   while (waitpid(process_, &status, 0) < 0 && errno == EINTR) continue;
   process_ = -1;
   return status;
@@ -237,13 +261,15 @@ int Confined::wait() {
 
 void Confined::fail_ended() {
   const int status = wait();
-  if (status == 126) fail("this system has no filter of system calls (seccomp), without which nothing is graded");
-  require(status != 127, "it cannot be started");
   fail("it ended by itself, with status {}", status);
 }
 
+void end_with_confined() {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) std::signal(signal, end_both);
+}
+
 PrivateDirectory::PrivateDirectory() : path_((std::filesystem::temp_directory_path() / "heed-lab-XXXXXX").string()) {
-  require(mkdtemp(path_.data()) != nullptr, "{}: cannot make a directory", path_);
+  if (mkdtemp(path_.data()) == nullptr) throw SystemError(path_ + ": cannot make a directory");
   path_ = std::filesystem::canonical(path_);
 }
 

@@ -79,7 +79,7 @@ void write_message(int file, const Message& message) {
   std::string all(reinterpret_cast<const char*>(&size), sizeof size);
   all += message.bytes();
   for (std::size_t done = 0; done < all.size();) {
-    const ssize_t count = write(file, all.data() + done, all.size() - done);
+    const ssize_t count = ::write(file, all.data() + done, all.size() - done);
     if (count < 0 && errno == EINTR) continue;
     require(count > 0, "message: cannot be written: {}", std::strerror(errno));
     done += static_cast<std::size_t>(count);

@@ -6,10 +6,16 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace heed {
+
+/// The system cannot do what a confined process needs: no fault of what was to run in it.
+struct SystemError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 /// What a confined process may take and do.
 struct Confinement {
@@ -17,7 +23,7 @@ struct Confinement {
   Index memory = Index{1} << 30;           ///< bytes of address space
   Index file = 0;                          ///< bytes of the largest file it may write; 0: it may write none
   bool programs = false;                   ///< may it start others, as a compiler does?
-  std::string directory;                   ///< in which it works; the only one where it may write
+  std::string directory{};                 ///< in which it works; the only one where it may write
   std::vector<std::string> readable{};     ///< files and directories that it may read beside the system's
   std::vector<std::string> environment{};  ///< "NAME=value", beside a few that every program needs
 };
@@ -31,7 +37,7 @@ struct Confinement {
 ///   are allowed, no processes or threads, and no changes to any file; where the kernel has Landlock, no sight of files
 ///   but the system's programs and libraries, its directory, and what is readable.
 ///
-/// Linux only. Throws Error if it cannot be started so. The path of the program comes first in `words`.
+/// Linux only. Throws SystemError if it cannot be started so. The path of the program comes first in `words`.
 class Confined {
  public:
   Confined(std::vector<std::string> words, const Confinement& confinement);
@@ -39,8 +45,9 @@ class Confined {
   Confined& operator=(const Confined&) = delete;
   ~Confined();
 
-  /// Throws Error if the process does not take it in time, or has ended.
+  /// A message, or bytes without their length. Throws Error if the process does not take it in time, or has ended.
   void send(const Message& message);
+  void send_bytes(std::string_view bytes);
 
   /// The next message, of at most `most` bytes. Throws Error that says how the process ended, if it did: "it ran for
   /// more than 10 s", "it ended by itself, with status 0", "it crashed: Segmentation fault".
@@ -61,6 +68,10 @@ class Confined {
   pid_t process_ = -1;
   int handle_ = -1, requests_ = -1, answers_ = -1;
 };
+
+/// From now on SIGTERM and SIGINT end this process and the confined one that it has started last, with all that it has
+/// started.
+void end_with_confined();
 
 /// Does this system hide files from confined processes?
 bool has_landlock();
