@@ -4,7 +4,6 @@ heed is the program that `make` has built in this checkout, else the one that is
 HEED_QUICK=1 notebooks compute less: enough to see that they run, too little to see what they are about.
 """
 
-import array
 import contextlib
 import csv
 import importlib.util
@@ -193,25 +192,3 @@ def check(name):
         print(f"{point['name']:{width}}  {point['marks']:g} of {point['of']:g}", *point["says"],
               sep="\n" + " " * (width + 2) if point["says"] else "")
     print(f"{'marks':{width}}  {result['marks']:g} of {result['of']:g}")
-
-
-def probe(mechanism, tensors, *options):
-    """What `heed probe attention` makes of tensors: {name: (shape, numbers)}, computed in double; so is the result."""
-    given, made = place("probe-in.safetensors"), place("probe-out.safetensors")
-    header, data = {}, array.array("d")
-    for name, (shape, numbers) in tensors.items():
-        begin = 8 * len(data)
-        data.extend(numbers)
-        header[name] = {"dtype": "F64", "shape": list(shape), "data_offsets": [begin, 8 * len(data)]}
-    text = json.dumps(header).encode()
-    given.write_bytes(struct.pack("<Q", len(text)) + text + data.tobytes())
-    heed("probe", "attention", given, made, "--mechanism", mechanism, *options)
-
-    content = made.read_bytes()
-    start = 8 + struct.unpack_from("<Q", content)[0]
-    found = {}
-    for name, entry in json.loads(content[8:start]).items():
-        if name != "__metadata__":
-            begin, end = entry["data_offsets"]
-            found[name] = (entry["shape"], array.array("d", content[start + begin:start + end]).tolist())
-    return found
