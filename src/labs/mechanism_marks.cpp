@@ -38,7 +38,7 @@ Answers ask(const StartProcess& start, const MechanismTask& task, Question quest
     put_question(message, {question, task.name, task.options, task.cases});
     const std::unique_ptr<Confined> process = start(message);
     Message loaded = process->receive();
-    require(loaded.integer(0, 1) == 1, "{}", loaded.text());
+    if (loaded.integer(0, 1) == 0) fail("{}", loaded.text());
     while (answers.of_cases.size() < task.cases.size()) answers.of_cases.push_back(process->receive());
   } catch (const Error& error) {
     answers.problem = error.what();
@@ -150,7 +150,7 @@ class Marker {
     Answers& given = answers(Question::differences);
     require(i < given.of_cases.size(), "{}", given.problem);
     Message answer = given.of_cases[i];
-    require(answer.integer(0, 1) == 1, "{}", answer.text());
+    if (answer.integer(0, 1) == 0) fail("{}", answer.text());
     require(answer.integer(0, 1) == 1, "its output cannot be had");
     const Tensor<double> noise = answer.tensor();
     require(noise.size() == 1, "it has no noise");

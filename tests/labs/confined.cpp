@@ -116,8 +116,7 @@ BOOST_AUTO_TEST_CASE(limits, *boost::unit_test::precondition(without_sanitizer))
   BOOST_TEST(said("tried(lambda: open('here', 'w').write('x' * 4000))", writer) == "4000");
   BOOST_TEST(said("tried(lambda: open('/tmp/heed-was-here', 'w'))", writer) ==
              (has_landlock() ? "PermissionError" : "done"));
-  BOOST_TEST(said("f = open('here', 'w')\nf.write('x' * 9000)\nf.flush()\nsay('done')", writer)
-                 .starts_with("it wrote a file of more than"));
+  BOOST_TEST(said("f = open('here', 'w')\nf.write('x' * 9000)\ntried(f.flush)", writer) == "OSError");
 }
 
 // A process that takes no messages does not stop the one that sends them.
@@ -133,7 +132,6 @@ BOOST_AUTO_TEST_CASE(messages_of_others) {
   lies.put(Index{6});
   for (int i = 0; i < 6; ++i) lies.put(Index{1000});
   BOOST_CHECK_THROW(Message(lies.bytes()).tensor(), Error);
-  BOOST_CHECK_THROW(Message(lies.bytes()).text(), Error);
   Message text;
   text.put("four");
   BOOST_CHECK_THROW(Message(text.bytes()).text(3), Error);
