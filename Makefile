@@ -296,14 +296,15 @@ NOTEBOOKS := $(wildcard notebooks/*.ipynb)
 notebooks: PACKAGES += jupyter-nbconvert python3-ipykernel
 notebooks: deps
 	$(MAKE_ALL) all
-	@rm -rf notebooks/runs; \
+	@rm -rf notebooks/runs; failed=; \
 	for notebook in $(NOTEBOOKS); do \
 	  began=$$(date +%s); \
 	  HEED=$(abspath $(BUILD)/heed) PYDEVD_DISABLE_FILE_VALIDATION=1 jupyter-nbconvert --log-level=ERROR --to=notebook \
 	    --execute --ExecutePreprocessor.timeout=300 --ExecutePreprocessor.record_timing=False \
-	    $(if $(filter-out 0,$(HEED_QUICK)),--output-dir=$(BUILD)/notebooks,--inplace) $$notebook || exit; \
-	  echo "$$notebook: $$(($$(date +%s) - began)) s"; \
-	done
+	    $(if $(filter-out 0,$(HEED_QUICK)),--output-dir=$(BUILD)/notebooks,--inplace) $$notebook && \
+	    echo "$$notebook: $$(($$(date +%s) - began)) s" || failed="$$failed $$notebook"; \
+	done; \
+	if [ -n "$$failed" ]; then echo "failed:$$failed" >&2; exit 1; fi
 
 format: PACKAGES := clang-format
 format: deps
@@ -316,6 +317,7 @@ clean:
 .PHONY: test-thorough coverage mutants
 test-thorough: test
 	$(MAKE) KERNELS=reference test
+	@sh tests/labs.sh $(BUILD)
 	HEED_KILLS=50 HEED_KILL_SEED=$$(date +%j) $(BUILD)/tests/run --run_test=train_kill
 	$(MAKE) SANITIZE=address,undefined test
 	$(MAKE) SANITIZE=thread test

@@ -79,5 +79,6 @@ def judge_gradcheck(arguments, result):
     x, cotangent, wrong, factor = arguments
     if result == wrong:
         return None
-    what = f"{factor:g} times what it should be" if wrong else "right everywhere"
-    return f"where the gradient is {what} in {len(wrong)} of {len(x)} places, it names {len(result)}"
+    if not wrong:
+        return "it calls a gradient wrong that is right everywhere"
+    return f"a gradient of {len(x)} elements is {factor:g} times what it should be in {len(wrong)}; it names {len(result)}"
