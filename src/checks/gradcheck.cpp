@@ -147,11 +147,20 @@ ExpectedGradients expected_gradients(const CheckCase& c, std::uint64_t seed, con
     const auto step = [&](Index i) { return difference_step * std::max(1.0, std::abs(x[i])); };
     for (Index i = 0; i < x.size(); ++i) differences[i] = checker.difference(x[i], step(i));
     const Likeness same = likeness(expected, k);
+    const bool given = got && got->gradients[k].shape() == x.shape();
     for (Index i = 0; i < x.size(); ++i)
-      if (!got || !same(got->gradients[k][i], differences[i]))
+      if (!given || !same(got->gradients[k][i], differences[i]))
         differences[i] = (4 * checker.difference(x[i], step(i) / 2) - differences[i]) / 3;
   }
   return expected;
+}
+
+double largest_noise(const CheckCase& c, std::uint64_t seed) {
+  const Checker checker = checker_of(c, seed);
+  const Tensor<double> out = case_output(c, seed);
+  double sum = 0;
+  for (Index i = 0; i < out.size(); ++i) sum += std::abs(checker.cotangent.uniform(i, -1, 1) * out[i]);
+  return std::numeric_limits<double>::epsilon() * sum / difference_step;
 }
 
 std::vector<CheckRow> compare_gradients(const CheckCase& c, std::uint64_t seed, const CaseResults& results,

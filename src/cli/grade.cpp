@@ -109,8 +109,10 @@ class Class {
   void find_labs() {
     const std::string place = options_.labs.empty() ? labs_place() : options_.labs;
     std::vector<std::string> known;
+    std::string file = "LAB.h";
     for (Lab& lab : labs_in(place)) {
       known.push_back(lab.name);
+      file = lab.file();
       const bool asked = std::find(options_.only.begin(), options_.only.end(), lab.name) != options_.only.end();
       const bool handed_in = std::any_of(students_.begin(), students_.end(),
                                          [&](const std::string& student) { return has(student, lab); });
@@ -120,7 +122,7 @@ class Class {
       require(std::find(known.begin(), known.end(), name) != known.end(), "grade: {} has no lab {}{}", place,
               in_quotes(name), suggestion(name, known));
     require(!labs_.empty(), "{}: nobody has handed in a file of a lab in {}; expected DIR/STUDENT/{}",
-            options_.directory, place, known.empty() ? "LAB.h" : known[0] + ".h");
+            options_.directory, place, file);
   }
 
   std::string make_feedback() const {

@@ -135,9 +135,12 @@ int serve_command() {
   use_threads(1);
   Message loaded;
   try {
-    load_plugin(plugin, plugin);
+    const std::vector<std::string> names = load_plugin(plugin, "the submission");
     loaded.put(Index{1});
+    loaded.put(static_cast<Index>(names.size()));
+    for (const std::string& name : names) loaded.put(name);
   } catch (const Error& error) {
+    loaded = {};
     loaded.put(Index{0});
     loaded.put(std::string_view(error.what()).substr(0, 1000));
   }

@@ -156,7 +156,7 @@ Confined::Confined(std::vector<std::string> words, const Confinement& confinemen
               failure.write,
               getpid()};
   deadline_ =
-      std::chrono::steady_clock::now() + std::chrono::milliseconds(static_cast<Index>(1000 * confinement.seconds));
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(static_cast<Index>(2000 * confinement.seconds));
   process_ = fork();
   if (process_ == 0) become(start);
   close(requests.read);
@@ -198,7 +198,7 @@ void Confined::await(int file, short events) {
   using namespace std::chrono;
   for (;;) {
     const auto left = duration_cast<milliseconds>(deadline_ - steady_clock::now()).count();
-    require(left > 0, "it ran for more than {:g} s", confinement_.seconds);
+    require(left > 0, "it ran for more than {:g} s", 2 * confinement_.seconds);
     pollfd polled{file, events, 0};
     const int ready = poll(&polled, 1, static_cast<int>(left) + 1);
     if (ready > 0) return;
@@ -254,7 +254,7 @@ int Confined::wait() {
   const int status = reap();
   if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
   const int signal = WTERMSIG(status);
-  if (signal == SIGXCPU) fail("it ran for more than {:g} s", confinement_.seconds);
+  if (signal == SIGXCPU) fail("it computed for more than {:g} s", confinement_.seconds);
   if (signal == SIGXFSZ) fail("it wrote a file of more than {} MB", confinement_.file >> 20);
   fail("it crashed: {}", strsignal(signal));
 }

@@ -31,14 +31,22 @@ struct Answers {
   std::string problem;  ///< why it has no more
 };
 
+/// Throws Refused unless the submission could be loaded and has the mechanism.
+void require_loaded(Message loaded, const std::string& name) {
+  if (loaded.integer(0, 1) == 0) throw Refused(loaded.text());
+  std::vector<std::string> names;
+  for (Index left = loaded.integer(0, 64); left > 0; --left) names.push_back(loaded.text());
+  if (std::find(names.begin(), names.end(), name) == names.end())
+    throw Refused(fmt::format("it has no mechanism called '{}'; found {}", name, quoted_list(names)));
+}
+
 Answers ask(const StartProcess& start, const MechanismTask& task, Question question) {
   Answers answers;
   try {
     Message message;
     put_question(message, {question, task.name, task.options, task.cases});
     const std::unique_ptr<Confined> process = start(message);
-    Message loaded = process->receive();
-    if (loaded.integer(0, 1) == 0) fail("{}", loaded.text());
+    require_loaded(process->receive(), task.name);
     while (answers.of_cases.size() < task.cases.size()) answers.of_cases.push_back(process->receive());
   } catch (const Error& error) {
     answers.problem = error.what();
@@ -132,6 +140,8 @@ class Marker {
     if (!d.worst.empty()) say(mark, "it is worst at " + place_text(axes, d.worst));
   }
 
+  static std::vector<std::string> head_axes() { return {"image", "head", "token", "channel"}; }
+
   void compare_output(Mark& mark, Message& answer, std::size_t i) {
     const CheckCase c = reference(i);
     const Tensor<double> got = answer.tensor(), expected = case_output(c, task_.cases[i].seed);
@@ -139,7 +149,7 @@ class Marker {
       return say(mark, fmt::format("it has the shape {}, expected {}", got.shape(), expected.shape()));
     double largest = 0;
     for (const double x : expected) largest = std::max(largest, std::abs(x));
-    const std::vector<std::string> axes{"image", "head", "token", "channel"};
+    const std::vector<std::string> axes = head_axes();
     const Diagnosis d = diagnose(std::as_const(got).view(), std::as_const(expected).view(), axes,
                                  {output_tolerance, std::max(1e-3 * largest, 1e-9)});
     if (d.wrong > 0) say_wrong(mark, d, axes, c);
@@ -171,35 +181,46 @@ class Marker {
     return mark;
   }
 
-  void compare_gradient(Mark& mark, Message& answer, std::size_t i, const std::string& tensor) {
-    CheckCase c = reference(i);
-    const std::uint64_t seed = task_.cases[i].seed;
-    ExpectedGradients expected;
-    if (task_.reference) {
-      const auto input =
-          std::find_if(c.inputs.begin(), c.inputs.end(), [&](const CheckInput& one) { return one.name == tensor; });
-      if (input == c.inputs.end()) return;  // a tensor that it has in other shapes only
-      const std::ptrdiff_t k = input - c.inputs.begin();
-      ExpectedGradients all = expected_gradients(c, seed);
-      expected = {{std::move(all.gradients[static_cast<std::size_t>(k)])}, all.noise};
-      c.inputs = {*input};
-    } else {
-      expected = own_differences(i, tensor);
-      c.inputs = {{.name = tensor, .shape = expected.gradients[0].shape()}};
-      if (c.inputs[0].shape.rank() == 4) c.inputs[0].axes = {"image", "head", "token", "channel"};
-    }
-    CaseResults got;
+  /// The gradients of an answer by the names of inputs; none of a tensor that it does not have.
+  static CaseResults gradients_of(Message& answer, const std::vector<CheckInput>& inputs) {
+    CaseResults results{std::vector<Tensor<double>>(inputs.size()), std::vector<Tensor<double>>(inputs.size())};
     for (Index left = answer.integer(0, 100); left > 0; --left) {
       const std::string name = answer.text();
       Tensor<double> alone = answer.tensor(), added = answer.tensor();
-      if (name != tensor) continue;
-      got.gradients.push_back(std::move(alone)), got.added.push_back(std::move(added));
-      break;
+      for (std::size_t k = 0; k < inputs.size(); ++k)
+        if (inputs[k].name == name) results.gradients[k] = std::move(alone), results.added[k] = std::move(added);
     }
-    if (got.gradients.empty()) return say(mark, fmt::format("it has no tensor {}", in_quotes(tensor)));
-    const Shape& shape = expected.gradients[0].shape();
-    if (got.gradients[0].shape() != shape || got.added[0].shape() != shape)
-      return say(mark, fmt::format("it has the shape {}, expected {}", got.gradients[0].shape(), shape));
+    return results;
+  }
+
+  void compare_gradient(Mark& mark, Message& answer, std::size_t i, const std::string& tensor) {
+    CheckCase c = reference(i);
+    const std::uint64_t seed = task_.cases[i].seed;
+    if (!task_.reference) {
+      c.inputs = {{.name = tensor, .shape = {}}};
+      const ExpectedGradients expected = own_differences(i, tensor);
+      if (expected.gradients[0].shape().rank() == 4) c.inputs[0].axes = head_axes();
+      return compare_tensor(mark, c, seed, gradients_of(answer, c.inputs), expected);
+    }
+    const auto input =
+        std::find_if(c.inputs.begin(), c.inputs.end(), [&](const CheckInput& one) { return one.name == tensor; });
+    if (input == c.inputs.end()) return;  // a tensor that it has in other shapes only
+    const std::size_t k = static_cast<std::size_t>(input - c.inputs.begin());
+    CaseResults got = gradients_of(answer, c.inputs);
+    // A surrogate is the reference's own.
+    ExpectedGradients expected = expected_gradients(c, seed, c.note.empty() ? &got : nullptr);
+    expected = {{std::move(expected.gradients[k])}, largest_noise(c, seed)};
+    c.inputs = {CheckInput(*input)};
+    compare_tensor(mark, c, seed, {{std::move(got.gradients[k])}, {std::move(got.added[k])}}, expected);
+  }
+
+  void compare_tensor(Mark& mark, const CheckCase& c, std::uint64_t seed, const CaseResults& got,
+                      const ExpectedGradients& expected) {
+    const Shape &shape = expected.gradients[0].shape(), &found = got.gradients[0].shape();
+    if (got.gradients[0].size() == 0 && shape.elements() > 0)
+      return say(mark, fmt::format("it has no tensor {}", in_quotes(c.inputs[0].name)));
+    if (found != shape || got.added[0].shape() != shape)
+      return say(mark, fmt::format("it has the shape {}, expected {}", found, shape));
     const CheckRow row = compare_gradients(c, seed, got, expected)[0];
     if (!row.passed) say_wrong(mark, row.diagnosis, row.axes, c);
   }

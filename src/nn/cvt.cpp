@@ -11,8 +11,7 @@
 #include "convolution.h"
 #include "host_families.h"
 #include "mechanism_choice.h"
-#include "heed/nn/block.h"
-#include "heed/nn/image_model.h"
+#include "staged_model.h"
 
 namespace heed {
 
@@ -197,21 +196,16 @@ class CvtStage {
     }
   }
 
-  /// x [B, before^2, C] to the stage's tokens; to [B, D] where the head wants the class token alone.
+  /// x [B, before^2, C] to the stage's tokens.
   template <class T>
-  Var<T> operator()(const ModelPass<T>& pass, Var<T> x, Index before, bool first) const {
+  Var<T> operator()(const ModelPass<T>& pass, Var<T> x, Index before, Tokens last) const {
     Tape<T>& tape = pass.tape;
     x = (*norm_)((*embed_)(x, before));
     if (class_token_ >= 0) {
       const typename Tape<T>::Scope scope(tape, class_name_);
       x = embed_tokens(x, tape.parameter(class_token_), {});
     }
-    for (const auto& block : blocks_) {
-      const Tokens tokens = first && &block == &blocks_.back() ? Tokens::first : Tokens::all;
-      const auto apply = [&block, tokens, visit = pass.visit](Var<T> z) { return block(z, tokens, visit); };
-      x = tape.pass().recompute ? tape.recompute(x, apply) : apply(x);
-    }
-    return x;
+    return run_blocks(pass, blocks_, x, last);
   }
 
   Index side() const { return sizes_.side; }
@@ -226,9 +220,9 @@ class CvtStage {
   std::vector<PreNormBlock<ConvAttention>> blocks_;
 };
 
-class Cvt : public BatchNormModel<Cvt> {
+class Cvt : public StagedModel<Cvt, CvtStage> {
  public:
-  explicit Cvt(const Experiment& experiment) : BatchNormModel(experiment) {
+  explicit Cvt(const Experiment& experiment) : StagedModel(experiment) {
     const StageSizes& s = config_.stages;
     check_options(experiment.attention, s.count());
     Index in = config_.channels, side = config_.image;
@@ -241,53 +235,8 @@ class Cvt : public BatchNormModel<Cvt> {
       in_stage(number, side, [&] { stages_.emplace_back(list_, experiment, sizes, in, window); });
       in = sizes.dim;
     }
-    norm_.emplace(list_, "norm", in, eps);
-    head_.emplace(list_, "head", in, config_.classes);
+    head_.emplace(list_, config_, in, eps);
   }
-
-  /// Far above what a block of any mechanism takes per product of its sizes.
-  double most_operations() const override {
-    const StageSizes& s = config_.stages;
-    constexpr double margin = 1000;
-    double sum = 0, in = static_cast<double>(config_.channels);
-    for (std::size_t i = 0; i < stages_.size(); ++i) {
-      const double tokens = std::pow(static_cast<double>(stages_[i].side()), 2) + 1;
-      const double dim = static_cast<double>(s.dim[i]), window = std::pow(static_cast<double>(s.patch[i]), 2);
-      sum += tokens * dim * (window * in + static_cast<double>(config_.classes));
-      sum += static_cast<double>(s.depth[i]) * tokens * dim * (dim + static_cast<double>(s.hidden[i]) + tokens);
-      in = dim;
-    }
-    return margin * sum;
-  }
-
-  template <class T>
-  Var<T> run_logits(const ModelPass<T>& pass) const {
-    Tape<T>& tape = pass.tape;
-    require_images(pass.examples.images.shape());
-    const bool cls = config_.pool == "cls", first = cls && takes_shortcuts(tape);
-    Var<T> x = rows_of_places(tape.constant(pass.examples.images));
-    Index side = config_.image;
-    for (const CvtStage& stage : stages_) {
-      x = stage(pass, x, side, first && &stage == &stages_.back());
-      side = stage.side();
-    }
-    const typename Tape<T>::Scope scope(tape, pool_name_);
-    if (cls && !first) x = select_token(x, 0);
-    return cls ? head_->after(*norm_, x) : (*head_)(mean_tokens((*norm_)(x)));
-  }
-
-  template <class T>
-  Var<T> run_penalty(Tape<T>& tape) const {
-    Var<T> sum;
-    for (const CvtStage& stage : stages_) sum = sum_of_penalties(tape, stage.blocks(), sum);
-    return sum;
-  }
-
- private:
-  std::string pool_name_ = "pool";
-  std::vector<CvtStage> stages_;
-  std::optional<LayerNormLayer> norm_;
-  std::optional<LinearLayer> head_;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "heed/nn/sequence.h"
 
 #include "blocks.h"
+#include "run_blocks.h"
 #include "heed/cost/for_each_number.h"
 
 namespace heed {
@@ -105,15 +106,6 @@ Var<T> SequenceModel::embed(Tape<T>& tape, const std::vector<TokenRows>& rows) c
   return dropout(x, dropout_, 0xe3bed);
 }
 
-template <class T>
-Var<T> SequenceModel::run_blocks(const ModelPass<T>& pass, Var<T> x) const {
-  for (const Block& block : blocks_) {
-    const auto apply = [&block, visit = pass.visit](Var<T> z) { return block(z, Tokens::all, visit); };
-    x = pass.tape.pass().recompute ? pass.tape.recompute(x, apply) : apply(x);
-  }
-  return x;
-}
-
 /// From the rows of the last block to logits. What pooling leaves out need not be normalised.
 template <class T>
 Var<T> SequenceModel::classify(Var<T> x) const {
@@ -131,13 +123,13 @@ template <class T>
 Var<T> SequenceModel::run_logits(const ModelPass<T>& pass) const {
   const ModelInput<T>& examples = pass.examples;
   const std::vector<TokenRows> rows = rows_of({{}, examples.sequences, examples.partners});
-  if (is("lm")) return head_->after(*norm_, run_blocks(pass, embed(pass.tape, rows)));
+  if (is("lm")) return head_->after(*norm_, run_blocks(pass, blocks_, embed(pass.tape, rows)));
   std::vector<Index> starts;
   for (const TokenRows& sequence : rows) starts.push_back(sequence.first);
   starts.push_back(rows.empty() ? 0 : rows.back().first + rows.back().count);
   const Index first = pass.tape.pass().first_image * (is("pair") ? 2 : 1);
   pass.tape.divide_rows({starts, first, rows_of(config_.context)});
-  return classify(run_blocks(pass, embed(pass.tape, rows)));
+  return classify(run_blocks(pass, blocks_, embed(pass.tape, rows)));
 }
 
 Index SequenceModel::state_numbers(Index inputs) const {

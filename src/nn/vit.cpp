@@ -2,6 +2,7 @@
 
 #include "blocks.h"
 #include "convolution.h"
+#include "run_blocks.h"
 #include "heed/ops/patch_embedding.h"
 
 namespace heed {
@@ -22,8 +23,7 @@ VisionTransformer::VisionTransformer(const ModelConfig& model, const AttentionCo
   shape.grid_height = shape.grid_width = side;
   shape.queries = shape.keys = side * side + cls;
   blocks_ = make_blocks(list_, model, attention, {shape, dropout, drop_path});
-  norm_.emplace(list_, "norm", model.dim);
-  head_.emplace(list_, "head", model.dim, model.classes);
+  head_.emplace(list_, model, model.dim);
 }
 
 /// Far above what a block of any mechanism takes per product of its sizes.
@@ -50,19 +50,8 @@ Var<T> VisionTransformer::embed(Tape<T>& tape, View<const T> images) const {
 
 template <class T>
 Var<T> VisionTransformer::run_logits(const ModelPass<T>& pass) const {
-  Tape<T>& tape = pass.tape;
-  Var<T> x = embed(tape, pass.examples.images);
-  // The head reads the class token alone, so after its attention the last block need not go on with the others: a
-  // sixteenth of the work of twelve blocks.
-  const bool cls = config_.pool == "cls", first = cls && takes_shortcuts(tape);
-  for (const Block& block : blocks_) {
-    const Tokens tokens = first && &block == &blocks_.back() ? Tokens::first : Tokens::all;
-    const auto apply = [&block, tokens, visit = pass.visit](Var<T> z) { return block(z, tokens, visit); };
-    x = tape.pass().recompute ? tape.recompute(x, apply) : apply(x);
-  }
-  const typename Tape<T>::Scope scope(tape, pool_name_);
-  if (cls && !first) x = select_token(x, 0);
-  return cls ? head_->after(*norm_, x) : (*head_)(mean_tokens((*norm_)(x)));
+  const Var<T> x = embed(pass.tape, pass.examples.images);
+  return (*head_)(run_blocks(pass, blocks_, x, head_->reads(pass.tape)));
 }
 
 template <class T>

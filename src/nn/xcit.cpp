@@ -13,6 +13,7 @@
 #include "convolution.h"
 #include "host_families.h"
 #include "mechanism_choice.h"
+#include "run_blocks.h"
 #include "heed/nn/block.h"
 #include "heed/nn/image_model.h"
 
@@ -289,11 +290,8 @@ class Xcit : public BatchNormModel<Xcit> {
       const typename Tape<T>::Scope scope(tape, position_name_);
       x = dropout(embed_tokens(x, {}, positions), dropout_, 0xe3bed);
     }
-    const auto run = [&](Var<T> z, const auto& apply) {
-      return tape.pass().recompute ? tape.recompute(z, apply) : apply(z);
-    };
     for (const XcitBlock& block : blocks_)
-      x = run(x, [&block, visit = pass.visit](Var<T> z) { return block(z, visit); });
+      x = kept_or_recomputed(x, [&block, visit = pass.visit](Var<T> z) { return block(z, visit); });
     {
       const typename Tape<T>::Scope scope(tape, class_name_);
       x = embed_tokens(x, tape.parameter(class_token_), {});
@@ -302,7 +300,7 @@ class Xcit : public BatchNormModel<Xcit> {
     const bool first = takes_shortcuts(tape);
     for (const ClassAttentionBlock& block : class_blocks_) {
       const Tokens tokens = first && &block == &class_blocks_.back() ? Tokens::first : Tokens::all;
-      x = run(x, [&block, tokens](Var<T> z) { return block(z, tokens); });
+      x = kept_or_recomputed(x, [&block, tokens](Var<T> z) { return block(z, tokens); });
     }
     return head_->after(*norm_, first ? x : select_token(x, 0));
   }

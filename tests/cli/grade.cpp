@@ -124,7 +124,7 @@ BOOST_FIXTURE_TEST_CASE(python_submissions, Classroom) {
   check_contains(read_file(directory / "out/marks.csv"), {"\n\"'=cmd(), \"\"x\"\"\",double,2,2,graded,twice 2/2\n"});
   check_contains(feedback("wrong", "double.txt"), {"0 of 2 marks", "wrong  twice", "it is not twice as much", "Add."});
   check_contains(feedback("stub", "double.txt"), {"not yet"});
-  check_contains(feedback("hangs", "double.txt"), {"it ran for more than 10 s"});
+  check_contains(feedback("hangs", "double.txt"), {"it computed for more than 10 s"});
   check_contains(feedback("exits", "double.txt"), {"it ended by itself, with status 0"});
   check_contains(feedback("eats", "double.txt"), {"more memory"});
   check_contains(feedback("kills", "double.txt"), {"PermissionError", "in line 3"});
@@ -157,11 +157,26 @@ BOOST_FIXTURE_TEST_CASE(a_run_goes_on, Classroom) {
   check_contains(run.err, {"judge.py: draw_twice", "undefined"});
 }
 
+// Ctrl-C ends it and what it runs at once; what is graded stays.
+BOOST_FIXTURE_TEST_CASE(an_interrupt, Classroom) {
+  hand_in("a", "double.py", "def twice(x): return x + x\n");
+  hand_in("b", "double.py", "import time\ndef twice(x): time.sleep(100)\n");
+  fs::create_directories(directory / "out");
+  Program program({"grade", directory / "in", "-o", directory / "out/marks.csv", "--labs", directory / "labs"});
+  const fs::path first = directory / "out/marks.feedback/a/double.json";
+  for (int i = 0; i < 3000 && !fs::exists(first); ++i) usleep(10'000);
+  program.signal(SIGINT);
+  BOOST_TEST(program.wait().status == 130);
+  BOOST_TEST(fs::exists(first));
+  BOOST_TEST(!fs::exists(directory / "out/marks.feedback/b/double.json"));
+  BOOST_TEST(!fs::exists(directory / "out/marks.csv"));
+}
+
 BOOST_FIXTURE_TEST_CASE(bad_input, Classroom) {
   check_refusal({"grade", "/nowhere", "-o", directory / "m.csv"}, {"/nowhere", "no such directory"});
   fs::create_directories(directory / "in/a");
   check_refusal({"grade", directory / "in", "-o", directory / "m.csv", "--labs", directory / "labs"},
-                {"nobody has handed in", "DIR/STUDENT/double.h"});
+                {"nobody has handed in", "DIR/STUDENT/double.py"});
   check_refusal({"grade", directory / "in", "-o", directory / "m.csv", "--labs", directory / "labs", "--lab", "dubble"},
                 {"no lab 'dubble'", "did you mean 'double'"});
 }
@@ -208,7 +223,7 @@ BOOST_FIXTURE_TEST_CASE(compiled_submissions, Classroom, *boost::unit_test::prec
   check_contains(feedback("copies", "softmax-backward.txt"), {"make_mechanism", "may not"});
   check_contains(feedback("broken", "softmax-backward.txt"), {"softmax-backward.h:", "expected"});
   check_contains(feedback("nothing", "softmax-backward.txt"), {"does not say which class"});
-  check_contains(feedback("hangs", "softmax-backward.txt"), {"it ran for more than 10 s"});
+  check_contains(feedback("hangs", "softmax-backward.txt"), {"it ran for more than 20 s"});
   if (has_landlock()) BOOST_TEST(rows["spies"].starts_with("0,10,refused"));
   BOOST_TEST(read_file(target) == solution);
 }

@@ -101,10 +101,10 @@ BOOST_AUTO_TEST_CASE(how_processes_end) {
   BOOST_TEST(said("os._exit(0)") == "it ended by itself, with status 0");
   BOOST_TEST(said("print('passed' * 1000000)") == "it ended by itself, with status 0");
   BOOST_TEST(said("os.kill(os.getpid(), 11)") == "it crashed: Segmentation fault");
-  BOOST_TEST(said("while True: pass", {.seconds = 0.5}) == "it ran for more than 0.5 s");
-  BOOST_TEST(said("import time\ntime.sleep(60)", {.seconds = 0.5}) == "it ran for more than 0.5 s");
+  BOOST_TEST(said("while True: pass", {.seconds = 1}) == "it computed for more than 1 s");
+  BOOST_TEST(said("import time\ntime.sleep(60)", {.seconds = 0.25}) == "it ran for more than 0.5 s");
   BOOST_TEST(said("signal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass", {.seconds = 1}) ==
-             "it ran for more than 1 s");
+             "it crashed: Killed");
   BOOST_TEST(said("os.write(3, b'\\xff' * 8)").starts_with("it gave an answer of more than"));
   BOOST_TEST(said("os.write(3, b'\\x08\\0\\0\\0\\0\\0\\0\\0abc')") == "it ended by itself, with status 0");
 }
@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(limits, *boost::unit_test::precondition(without_sanitizer))
 
 // A process that takes no messages does not stop the one that sends them.
 BOOST_AUTO_TEST_CASE(nobody_reads) {
-  Prisoner deaf("import time\ntime.sleep(60)", {.seconds = 0.5});
+  Prisoner deaf("import time\ntime.sleep(60)", {.seconds = 0.25});
   Message message;
   message.put(std::string(10 << 20, 'x'));
   BOOST_TEST(error_of([&] { deaf.process.send(message); }) == "it ran for more than 0.5 s");

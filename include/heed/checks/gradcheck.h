@@ -88,13 +88,17 @@ struct CaseResults {
 };
 CaseResults case_results(const CheckCase& c, std::uint64_t seed);
 
-/// What the gradients of a case should be: differences, extrapolated where `got` disagrees, or everywhere if there is
-/// none; where they are not meant to be derivatives, those of `got` or else the case's own.
+/// What the gradients of a case should be: differences, extrapolated where `got` disagrees or has no such tensor; where
+/// they are not meant to be derivatives, those of `got` or else the case's own.
 struct ExpectedGradients {
   std::vector<Tensor<double>> gradients;
   double noise = 0;  ///< what rounding leaves of a gradient that is 0
 };
 ExpectedGradients expected_gradients(const CheckCase& c, std::uint64_t seed, const CaseResults* got = nullptr);
+
+/// A bound on `noise` for any inputs, however much of <R, f> cancels: eps sum |R f| / h. gradcheck's own seed is one
+/// for which no such bound is needed.
+double largest_noise(const CheckCase& c, std::uint64_t seed);
 
 /// The rows of gradcheck for results of the case's inputs, whoever has made them. Of the case it takes the inputs'
 /// names and axes.

@@ -20,15 +20,20 @@ inline double cubic_weight(double x) {
   return x < 2 ? a * (((x - 5) * x + 8) * x - 4) : 0;
 }
 
-/// Along one axis: the four cells that make cell i of `to`, and their weights. Its centre lies at (i + 1/2) from / to;
-/// beyond an edge the outermost cell is repeated.
+/// Where the centre of cell i of `to` lies among the centres of the cells of `from`, which are at 0, 1, ...
+inline double place_of_cell(Index i, Index from, Index to) {
+  return (static_cast<double>(i) + 0.5) * static_cast<double>(from) / static_cast<double>(to) - 0.5;
+}
+
+/// Along one axis: the four cells that make cell i of `to`, and their weights. Beyond an edge the outermost cell is
+/// repeated.
 struct CubicTaps {
   static constexpr std::size_t count = 4;
   std::array<Index, count> cell;
   std::array<double, count> weight;
 
   CubicTaps(Index i, Index from, Index to) {
-    const double at = (static_cast<double>(i) + 0.5) * static_cast<double>(from) / static_cast<double>(to) - 0.5;
+    const double at = place_of_cell(i, from, to);
     for (std::size_t k = 0; k < count; ++k) {
       const Index neighbour = static_cast<Index>(std::floor(at)) - 1 + static_cast<Index>(k);
       cell[k] = std::clamp<Index>(neighbour, 0, from - 1);
@@ -44,8 +49,7 @@ struct LinearTaps {
   std::array<double, count> weight;
 
   LinearTaps(Index i, Index from, Index to) {
-    const double at = (static_cast<double>(i) + 0.5) * static_cast<double>(from) / static_cast<double>(to) - 0.5;
-    const double inside = std::clamp(at, 0.0, static_cast<double>(from - 1));
+    const double inside = std::clamp(place_of_cell(i, from, to), 0.0, static_cast<double>(from - 1));
     cell[0] = static_cast<Index>(inside);
     cell[1] = std::min(cell[0] + 1, from - 1);
     weight[1] = inside - static_cast<double>(cell[0]);

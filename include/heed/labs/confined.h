@@ -19,7 +19,7 @@ struct SystemError : std::runtime_error {
 
 /// What a confined process may take and do.
 struct Confinement {
-  double seconds = 10;                     ///< of time, and of processor time
+  double seconds = 10;                     ///< of processor time; twice that in all, for machines that are busy
   Index memory = Index{1} << 30;           ///< bytes of address space
   Index file = 0;                          ///< bytes of the largest file it may write; 0: it may write none
   bool programs = false;                   ///< may it start others, as a compiler does?

@@ -35,10 +35,16 @@ std::vector<HiddenCase> draw_cases(const Mechanism* reference, bool smooth, cons
 /// Throws Error unless a point of such a lab may have this name.
 void check_mechanism_point(const std::string& name, bool has_reference);
 
-/// Starts the process that answers the message.
+/// Nothing of a submission can be marked, and why.
+struct Refused : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Starts the process that answers the message, once it has said what it has loaded: 1 and the names of mechanisms, or
+/// 0 and why there are none.
 using StartProcess = std::function<std::unique_ptr<Confined>(const Message&)>;
 
-/// Marks by point: right or wrong, and what is wrong. `source` is the text of the submission, in which steps of the
+/// Marks by point: right or wrong, and what is wrong. Throws Refused. `source` is the text of the submission, in which steps of the
 /// backward pass are described.
 std::vector<Mark> mark_mechanism(const std::vector<std::string>& points, const MechanismTask& task,
                                  const std::string& source, const StartProcess& start);

@@ -44,14 +44,4 @@ class BatchNormModel : public ImageModel<Derived> {
   }
 };
 
-/// Calls f(), which makes a stage of a model; an Error in it names the stage and its grid.
-template <class F>
-auto in_stage(Index stage, Index side, const F& f) {
-  try {
-    return f();
-  } catch (const Error& error) {
-    fail("[model] stage {}, on a grid of {} x {}: {}", stage, side, side, error.what());
-  }
-}
-
 }  // namespace heed

@@ -53,8 +53,6 @@ class SequenceModel : public ModelBase<SequenceModel> {
   template <class T>
   Var<T> embed(Tape<T>& tape, const std::vector<TokenRows>& rows) const;
   template <class T>
-  Var<T> run_blocks(const ModelPass<T>& pass, Var<T> x) const;
-  template <class T>
   Var<T> classify(Var<T> x) const;
 
   ModelConfig config_;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "heed/nn/block.h"
+#include "heed/nn/image_head.h"
 #include "heed/nn/image_model.h"
 
 namespace heed {
@@ -32,11 +33,10 @@ class VisionTransformer : public ImageModel<VisionTransformer> {
   Var<T> embed(Tape<T>& tape, View<const T> images) const;
 
   double dropout_;
-  std::string patch_name_ = "patch_embed.proj", position_name_ = "pos_embed", pool_name_ = "pool";
+  std::string patch_name_ = "patch_embed.proj", position_name_ = "pos_embed";
   ParameterId class_token_ = -1, position_ = -1, patch_weight_ = -1, patch_bias_ = -1;
   std::vector<Block> blocks_;
-  std::optional<LayerNormLayer> norm_;
-  std::optional<LinearLayer> head_;
+  std::optional<ImageHead> head_;
 };
 
 }  // namespace heed

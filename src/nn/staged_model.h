@@ -1,0 +1,72 @@
+// Pyramids: models in stages, each of fewer and wider tokens than the one before.
+#pragma once
+
+#include "run_blocks.h"
+#include "heed/nn/block.h"
+#include "heed/nn/image_head.h"
+#include "heed/nn/image_model.h"
+
+namespace heed {
+
+/// A model of images in stages, with batch norm. Stage is called as stage(pass, x [B, before^2, C], before, last) and
+/// returns the tokens of its grid; `last` says which tokens of its last block are wanted. Derived fills stages_ and
+/// head_.
+template <class Derived, class Stage>
+class StagedModel : public BatchNormModel<Derived> {
+ public:
+  using BatchNormModel<Derived>::BatchNormModel;
+
+  /// Far above what a block of any mechanism takes per product of its sizes.
+  double most_operations() const override {
+    const ModelConfig& c = this->config_;
+    const StageSizes& s = c.stages;
+    constexpr double margin = 1000;
+    const double image = static_cast<double>(c.image), stem = static_cast<double>(c.stem);
+    double in = static_cast<double>(c.channels), sum = image * image * stem * (in + stem);
+    for (std::size_t i = 0; i < stages_.size(); ++i) {
+      const double tokens = std::pow(static_cast<double>(stages_[i].side()), 2) + 1;
+      const double dim = static_cast<double>(s.dim[i]);
+      const double window = static_cast<double>(s.patch.empty() ? 3 : s.patch[i]);  // 3 x 3 where nothing is said
+      sum += tokens * dim * (window * window * in + stem + static_cast<double>(c.classes));
+      sum += static_cast<double>(s.depth[i]) * tokens * dim * (dim + static_cast<double>(s.hidden[i]) + tokens);
+      in = dim;
+    }
+    return margin * sum;
+  }
+
+  template <class T>
+  Var<T> run_logits(const ModelPass<T>& pass) const {
+    Tape<T>& tape = pass.tape;
+    this->require_images(pass.examples.images.shape());
+    Var<T> x = rows_of_places(tape.constant(pass.examples.images));
+    Index side = this->config_.image;
+    for (const Stage& stage : stages_) {
+      x = stage(pass, x, side, &stage == &stages_.back() ? head_->reads(tape) : Tokens::all);
+      side = stage.side();
+    }
+    return (*head_)(x);
+  }
+
+  template <class T>
+  Var<T> run_penalty(Tape<T>& tape) const {
+    Var<T> sum;
+    for (const Stage& stage : stages_) sum = sum_of_penalties(tape, stage.blocks(), sum);
+    return sum;
+  }
+
+ protected:
+  std::vector<Stage> stages_;
+  std::optional<ImageHead> head_;
+};
+
+/// Calls f(), which makes a stage of a model; an Error in it names the stage and its grid.
+template <class F>
+auto in_stage(Index stage, Index side, const F& f) {
+  try {
+    return f();
+  } catch (const Error& error) {
+    fail("[model] stage {}, on a grid of {} x {}: {}", stage, side, side, error.what());
+  }
+}
+
+}  // namespace heed
