@@ -23,6 +23,8 @@ void add_image(Command program);
 void add_gradcheck(Command program);
 void add_list(Command program);
 void add_plugin(Command program);
+void add_lab(Command program);
+void add_grade(Command program);
 void add_cost(Command program);
 void add_bench(Command program);
 void add_maps(Command program);

@@ -127,6 +127,8 @@ int run(int argc, char** argv) {
   add_gradcheck(program);
   add_list(program);
   add_plugin(program);
+  add_lab(program);
+  add_grade(program);
   add_convert(program);
   add_probe(program);
   add_cost(program);
