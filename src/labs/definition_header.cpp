@@ -23,7 +23,7 @@ class Writer {
     memory();
     forward();
     backward();
-    plain(cost_text(d_, bugs_) + "\n private:");
+    plain(cost_text(d_, bugs_) + " private:");
     functions();
     end();
     return text_;
