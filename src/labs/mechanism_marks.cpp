@@ -206,9 +206,10 @@ class Marker {
     if (input == c.inputs.end()) return;  // a tensor that it has in other shapes only
     const std::size_t k = static_cast<std::size_t>(input - c.inputs.begin());
     CaseResults got = gradients_of(answer, c.inputs);
-    // A surrogate is the reference's own.
-    ExpectedGradients expected = expected_gradients(c, seed, c.note.empty() ? &got : nullptr);
-    expected = {{std::move(expected.gradients[k])}, largest_noise(c, seed)};
+    // The same for each tensor's point. A surrogate is the reference's own.
+    const auto [at, is_new] = expected_.try_emplace(i);
+    if (is_new) at->second = expected_gradients(c, seed, c.note.empty() ? &got : nullptr);
+    const ExpectedGradients expected{{at->second.gradients[k]}, largest_noise(c, seed)};
     c.inputs = {CheckInput(*input)};
     compare_tensor(mark, c, seed, {{std::move(got.gradients[k])}, {std::move(got.added[k])}}, expected);
   }
@@ -287,6 +288,7 @@ class Marker {
   const std::string& source_;
   const StartProcess& start_;
   std::map<Question, Answers> answers_;
+  std::map<std::size_t, ExpectedGradients> expected_;  ///< by case
 };
 
 }  // namespace
