@@ -220,7 +220,7 @@ class Class {
         running.erase(ended.process);
         ++done;
         const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-        say(one, done, waiting.size(), seconds);
+        if (!children.interrupted()) say(one, done, waiting.size(), seconds);
       }
     }
     return !children.interrupted();

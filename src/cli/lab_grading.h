@@ -1,6 +1,8 @@
 // What a submission of a lab is worth: what `heed grade` and `heed lab check` share.
 #pragma once
 
+#include "submission.h"
+
 #include "heed/config/lab.h"
 #include "heed/io/json.h"
 #include "heed/labs/confined.h"
@@ -21,17 +23,6 @@ Lab find_lab(const std::string& name_or_directory);
 
 /// All labs in a directory, by name.
 std::vector<Lab> labs_in(const std::string& place);
-
-/// What heed's headers are compiled to once, for all submissions of a run.
-class SharedHeaders {
- public:
-  SharedHeaders();
-  const std::string& directory() const { return place_.path(); }
-  std::string header() const { return place_ / "heed.h"; }
-
- private:
-  PrivateDirectory place_;
-};
 
 /// What one submission is worth.
 struct LabResult {
@@ -73,8 +64,5 @@ class LabGrader {
 
 /// `mechanism_name` of every personal mechanism.
 inline constexpr const char* personal_name = "my_mechanism";
-
-/// The file's text. Throws Error unless it is a regular file, no symbolic link, of at most 1 MB.
-std::string read_submission(const std::string& file);
 
 }  // namespace heed::cli

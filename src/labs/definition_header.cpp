@@ -1,5 +1,7 @@
 // Definitions as C++: a header with forward, backward and cost, and the bugs that are planted in one.
+#include "definition_text.h"
 #include "features.h"
+#include "shared_functions.h"
 
 #include "heed/base/random.h"
 
@@ -8,8 +10,6 @@
 namespace heed {
 
 namespace {
-
-bool is_map(const FeatureMap& map) { return map.feature != Feature::identity; }
 
 /// Writes one header. In its text a line that depends on the definition is one call; `pick` chooses between the right
 /// text and those of bugs.
@@ -23,7 +23,7 @@ class Writer {
     memory();
     forward();
     backward();
-    cost();
+    plain(cost_text(d_, bugs_) + " private:");
     functions();
     end();
     return text_;
@@ -55,11 +55,6 @@ class Writer {
 
   /// A line as it is, braces and all.
   void plain(const std::string& text) { text_ += text + "\n"; }
-
-  /// The text of the bug that is planted, by its number, or the right one.
-  static std::string pick(int bug, const std::string& right, const std::vector<std::string>& wrong) {
-    return bug == 0 ? right : wrong[static_cast<std::size_t>(bug - 1) % wrong.size()];
-  }
 
   void begin() {
     line("// A mechanism of one's own. For each head, with q [N, d], k [M, d] and v [M, e]:\n//");
@@ -273,85 +268,6 @@ class Writer {
     line("    }}\n  }}\n");
   }
 
-  static std::string counts_text(const Counts& c) {
-    std::string text;
-    const auto say = [&](const char* name, Index n) {
-      if (n > 0) text += fmt::format("{}.{} = {}", text.empty() ? "" : ", ", name, n);
-    };
-    say("mul", c.mul), say("add", c.add), say("div", c.div), say("sqrt", c.sqrt), say("exp", c.exp);
-    say("log", c.log), say("erf", c.erf);
-    return "Counts{" + text + "}";
-  }
-  static std::string value_counts(const FeatureMap& map) { return counts_text(info_of(map.feature).value_counts); }
-  static std::string slope_counts(const FeatureMap& map, Index factors = 1) {
-    return counts_text(info_of(map.feature).slope_counts + Counts{.mul = factors});
-  }
-
-  /// The division of rows tokens of d channels by their lengths, and its undoing.
-  static std::string norm_counts(Norm norm, const char* rows, bool forward) {
-    const bool token = norm == Norm::token;
-    const std::string lengths = token ? rows : "d", inner = token ? "d" : rows;
-    if (norm == Norm::none) return "Counts{}";
-    return forward ? fmt::format("{0} * Counts{{.mul = {1}, .add = {1}, .div = {1}, .sqrt = 1}}", lengths, inner)
-                   : fmt::format("{0} * Counts{{.mul = 2 * {1}, .add = 2 * {1} - 1, .div = {1}}}", lengths, inner);
-  }
-
-  void cost() {
-    const bool query_gated = is_map(d_.query_gate), key_gated = is_map(d_.key_gate);
-    line("  Cost cost(const AttentionShape& shape) const override {{\n    const auto [N, M, d, e] = shape.sizes();");
-    line("    Cost cost;\n    // F, G and W");
-    line("    cost.forward = N * d * {} + {} + M * d * {} + {};", value_counts(d_.query),
-         norm_counts(d_.query_norm, "N", true), value_counts(d_.key),
-         pick(bugs_.forward_cost, norm_counts(d_.key_norm, "M", true),
-              {"Counts{}", norm_counts(d_.key_norm, "N", true)}));
-    if (key_gated) line("    cost.forward += M * e * ({} + Counts{{.mul = 1}});", value_counts(d_.key_gate));
-    line("    // A or Z, and P");
-    if (pairs_) {
-      line("    cost.forward += product_counts(N, M, d) + N * M * {} + product_counts(N, e, M) + {};",
-           value_counts(d_.score), d_.by_sums ? "N * Counts{.add = M - 1, .div = M}" : "N * Counts{.div = M}");
-    } else {
-      line("    cost.forward += product_counts(d, e, M) + product_counts(N, e, d) + {};",
-           d_.by_sums ? "d * Counts{.add = M - 1} + product_counts(N, 1, d) + N * Counts{.div = e}"
-                      : "N * Counts{.div = e}");
-    }
-    if (query_gated) line("    cost.forward += N * e * ({} + Counts{{.mul = 1}});", value_counts(d_.query_gate));
-    line("    // Backward: the gates, and the products");
-    line("    cost.backward = Counts{{}};");
-    const auto gate_counts = [&](const char* rows, const FeatureMap& gate) {
-      line("    cost.backward += {} * e * ({} + {} + Counts{{.mul = 1}});", rows, slope_counts(gate, 2),
-           value_counts(gate));
-    };
-    if (query_gated) gate_counts("N", d_.query_gate);
-    if (key_gated) gate_counts("M", d_.key_gate);
-    const std::string once = "product_counts(M, e, N)";
-    if (pairs_) {
-      line("    cost.backward += product_counts(N, M, e) + {} + product_counts(N, d, M) + product_counts(M, d, N);",
-           pick(bugs_.backward_cost, once, {"Counts{}", "product_counts(M, e, N + 1)", "2 * " + once}));
-      line("    cost.backward += {};",
-           d_.by_sums ? "N * Counts{.mul = M, .add = 2 * M - 1, .div = M}" : "N * Counts{.div = M}");
-      if (is_map(d_.score)) line("    cost.backward += N * M * {};", slope_counts(d_.score));
-    } else {
-      line("    cost.backward += product_counts(N, d, e) + product_counts(d, e, N) + {} + product_counts(M, e, d);",
-           pick(bugs_.backward_cost, "product_counts(M, d, e)",
-                {"Counts{}", "product_counts(M, d, e + 1)", "2 * product_counts(M, d, e)"}));
-      if (d_.by_sums) {
-        line("    cost.backward += N * Counts{{.mul = e, .add = e - 1, .div = e + 1}} + product_counts(d, 1, N);");
-        line("    cost.backward += N * d * Counts{{.mul = 1, .add = 1}} + M * d * Counts{{.add = 1}};");
-      } else {
-        line("    cost.backward += N * Counts{{.div = e}};");
-      }
-    }
-    line("    // Lengths and features, where gates have left a part of dq and dk already");
-    line("    cost.backward += {} + N * d * ({}{});", norm_counts(d_.query_norm, "N", false), slope_counts(d_.query),
-         query_gated ? " + Counts{.add = 1}" : "");
-    line("    cost.backward += {} + M * d * ({}{});", norm_counts(d_.key_norm, "M", false), slope_counts(d_.key),
-         key_gated ? " + Counts{.add = 1}" : "");
-    line("    cost.forward_contractions = {};",
-         pairs_ ? "product_contractions(N, M, d + e)" : "product_contractions(N + M, d, e)");
-    line("    cost.backward_contractions = 2 * cost.forward_contractions;\n    return shape.heads * cost;\n  }}\n");
-    line(" private:");
-  }
-
   void functions() {
     for (std::size_t i = 0; i < maps_.size(); ++i) {
       const FeatureInfo& info = info_of(maps_[i].feature);
@@ -365,77 +281,7 @@ class Writer {
         line("    return {};\n  }}", text);
       }
     }
-    plain(R"(
-  /// y = function(x), number by number.
-  template <class T, class Function>
-  static void map(Matrix<const T> x, Matrix<T> y, const Function& function) {
-    for (Index i = 0; i < x.rows; ++i)
-      for (Index c = 0; c < x.columns; ++c) y(i, c) = function(x(i, c));
-  }
-
-  /// y = y function(x).
-  template <class T, class Function>
-  static void gate(Matrix<const T> x, Matrix<T> y, const Function& function) {
-    for (Index i = 0; i < x.rows; ++i)
-      for (Index c = 0; c < x.columns; ++c) y(i, c) = y(i, c) * function(x(i, c));
-  }
-
-  /// Of z = y function(x): dx = dz y slope(x), dy = dz function(x), which may lie where dz did.
-  template <class T, class Function, class Slope>
-  static void undo_gate(Matrix<const T> x, Matrix<const T> y, Matrix<const T> dz, const Function& function,
-                        const Slope& slope, Update update, Matrix<T> dx, Matrix<T> dy) {
-    for (Index i = 0; i < x.rows; ++i)
-      for (Index c = 0; c < x.columns; ++c) {
-        write(update, dx(i, c), dz(i, c) * y(i, c) * slope(x(i, c)));
-        dy(i, c) = dz(i, c) * function(x(i, c));
-      }
-  }
-
-  /// dx = dy slope(x).
-  template <class T, class Slope>
-  static void chain(Matrix<const T> x, Matrix<T> dy, const Slope& slope, Update update, Matrix<T> dx) {
-    for (Index i = 0; i < dy.rows; ++i)
-      for (Index c = 0; c < dy.columns; ++c) write(update, dx(i, c), dy(i, c) * slope(x(i, c)));
-  }
-
-  template <class T>
-  static void normalise_tokens(Matrix<const T> x, Matrix<T> y, T* lengths) {
-    using std::sqrt;
-    for (Index i = 0; i < x.rows; ++i) {
-      T squares(EPS);
-      for (Index c = 0; c < x.columns; ++c) squares += x(i, c) * x(i, c);
-      lengths[i] = sqrt(squares);
-      for (Index c = 0; c < x.columns; ++c) y(i, c) = x(i, c) / lengths[i];
-    }
-  }
-  template <class T>
-  static void normalise_channels(Matrix<const T> x, Matrix<T> y, T* lengths) {
-    using std::sqrt;
-    for (Index c = 0; c < x.columns; ++c) {
-      T squares(EPS);
-      for (Index i = 0; i < x.rows; ++i) squares += x(i, c) * x(i, c);
-      lengths[c] = sqrt(squares);
-      for (Index i = 0; i < x.rows; ++i) y(i, c) = x(i, c) / lengths[c];
-    }
-  }
-
-  /// dx in the place of dy.
-  template <class T>
-  static void undo_tokens(Matrix<const T> y, const T* lengths, Matrix<T> dy) {
-    for (Index i = 0; i < y.rows; ++i) {
-      T inner = y(i, 0) * dy(i, 0);
-      for (Index c = 1; c < y.columns; ++c) inner += y(i, c) * dy(i, c);
-      for (Index c = 0; c < y.columns; ++c) dy(i, c) = (dy(i, c) - y(i, c) * inner) / lengths[i];
-    }
-  }
-  template <class T>
-  static void undo_channels(Matrix<const T> y, const T* lengths, Matrix<T> dy) {
-    for (Index c = 0; c < y.columns; ++c) {
-      T inner = y(0, c) * dy(0, c);
-      for (Index i = 1; i < y.rows; ++i) inner += y(i, c) * dy(i, c);
-      for (Index i = 0; i < y.rows; ++i) dy(i, c) = (dy(i, c) - y(i, c) * inner) / lengths[c];
-    }
-  })");
+    plain(shared_functions);
     const std::string eps = fmt::format("{}", d_.eps);
     for (std::size_t at; (at = text_.find("EPS")) != std::string::npos;) text_.replace(at, 3, eps);
   }

@@ -99,16 +99,16 @@ SyscallFilter::SyscallFilter(bool programs, bool files) {
   }
   if (!files) {
     deny({SYS_openat2}, ENOSYS);
-    deny({SYS_mkdirat, SYS_renameat2, SYS_unlinkat, SYS_linkat, SYS_symlinkat, SYS_mknodat, SYS_truncate, SYS_fchmodat,
-          SYS_fchownat, SYS_utimensat, SYS_setxattr, SYS_lsetxattr, SYS_removexattr, SYS_lremovexattr, SYS_fchmod,
-          SYS_fchown, SYS_fsetxattr, SYS_fremovexattr},
+    deny({SYS_mkdirat, SYS_renameat, SYS_renameat2, SYS_unlinkat, SYS_linkat, SYS_symlinkat, SYS_mknodat, SYS_truncate,
+          SYS_fchmodat, SYS_fchownat, SYS_utimensat, SYS_setxattr, SYS_lsetxattr, SYS_removexattr, SYS_lremovexattr,
+          SYS_fchmod, SYS_fchown, SYS_fsetxattr, SYS_fremovexattr},
          EACCES);
     constexpr std::uint32_t writing = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND;
     add({unless_is(SYS_openat, 4), load_argument(2), unless(BPF_JSET, writing, 1), give_error(EACCES), load_call()});
 #ifdef __x86_64__
     add({unless_is(SYS_open, 4), load_argument(1), unless(BPF_JSET, writing, 1), give_error(EACCES), load_call()});
-    deny({SYS_creat, SYS_mkdir, SYS_rename, SYS_renameat, SYS_unlink, SYS_rmdir, SYS_link, SYS_symlink, SYS_mknod,
-          SYS_chmod, SYS_chown, SYS_lchown, SYS_utime, SYS_utimes, SYS_futimesat},
+    deny({SYS_creat, SYS_mkdir, SYS_rename, SYS_unlink, SYS_rmdir, SYS_link, SYS_symlink, SYS_mknod, SYS_chmod,
+          SYS_chown, SYS_lchown, SYS_utime, SYS_utimes, SYS_futimesat},
          EACCES);
 #endif
   }

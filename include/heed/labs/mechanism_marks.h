@@ -44,8 +44,8 @@ struct Refused : std::runtime_error {
 /// 0 and why there are none.
 using StartProcess = std::function<std::unique_ptr<Confined>(const Message&)>;
 
-/// Marks by point: right or wrong, and what is wrong. Throws Refused. `source` is the text of the submission, in which steps of the
-/// backward pass are described.
+/// Marks by point: right or wrong, and what is wrong. `source` is the text of the submission, in which steps of the
+/// backward pass are described. Throws Refused.
 std::vector<Mark> mark_mechanism(const std::vector<std::string>& points, const MechanismTask& task,
                                  const std::string& source, const StartProcess& start);
 
