@@ -101,11 +101,10 @@ BOOST_AUTO_TEST_CASE(how_processes_end) {
   BOOST_TEST(said("os._exit(0)") == "it ended by itself, with status 0");
   BOOST_TEST(said("print('passed' * 1000000)") == "it ended by itself, with status 0");
   BOOST_TEST(said("os.kill(os.getpid(), 11)") == "it crashed: Segmentation fault");
-  BOOST_TEST(said("while True: pass", {.seconds = 1}).find("for more than") != std::string::npos);
-  BOOST_TEST(said("import time\ntime.sleep(60)", {.seconds = 0.25}) == "it ran for more than 0.5 s");
-  // On a machine that is busy, time passes before the processor's does.
-  const std::string ignored = said("signal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass", {.seconds = 1});
-  BOOST_TEST((ignored == "it crashed: Killed" || ignored == "it ran for more than 2 s"), ignored);
+  BOOST_TEST(said("while True: pass", {.seconds = 1}) == "it computed for more than 1 s");
+  BOOST_TEST(said("import time\ntime.sleep(60)", {.seconds = 0.5}) == "it did nothing for more than 0.5 s");
+  BOOST_TEST(said("signal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass", {.seconds = 1}) ==
+             "it crashed: Killed");
   BOOST_TEST(said("os.write(3, b'\\xff' * 8)").starts_with("it gave an answer of more than"));
   BOOST_TEST(said("os.write(3, b'\\x08\\0\\0\\0\\0\\0\\0\\0abc')") == "it ended by itself, with status 0");
 }
@@ -122,10 +121,10 @@ BOOST_AUTO_TEST_CASE(limits, *boost::unit_test::precondition(without_sanitizer))
 
 // A process that takes no messages does not stop the one that sends them.
 BOOST_AUTO_TEST_CASE(nobody_reads) {
-  Prisoner deaf("import time\ntime.sleep(60)", {.seconds = 0.25});
+  Prisoner deaf("import time\ntime.sleep(60)", {.seconds = 0.5});
   Message message;
   message.put(std::string(10 << 20, 'x'));
-  BOOST_TEST(error_of([&] { deaf.process.send(message); }) == "it ran for more than 0.5 s");
+  BOOST_TEST(error_of([&] { deaf.process.send(message); }) == "it did nothing for more than 0.5 s");
 }
 
 BOOST_AUTO_TEST_CASE(messages_of_others) {

@@ -19,7 +19,7 @@ struct SystemError : std::runtime_error {
 
 /// What a confined process may take and do.
 struct Confinement {
-  double seconds = 10;                     ///< of processor time; twice that in all, for machines that are busy
+  double seconds = 10;                     ///< of processor time; and of waiting for anything but a processor
   Index memory = Index{1} << 30;           ///< bytes of address space
   Index file = 0;                          ///< bytes of the largest file it may write; 0: it may write none
   bool programs = false;                   ///< may it start others, as a compiler does?
@@ -59,12 +59,13 @@ class Confined {
  private:
   void read_some(char* bytes, std::size_t count);
   void await(int file, short events);
+  void extend_deadline();
   [[noreturn]] void fail_ended();
   int reap();
   void end();
 
   Confinement confinement_;
-  std::chrono::steady_clock::time_point deadline_;
+  std::chrono::steady_clock::time_point start_, deadline_;
   pid_t process_ = -1;
   int handle_ = -1, requests_ = -1, answers_ = -1;
 };
