@@ -141,8 +141,9 @@ BOOST_AUTO_TEST_CASE(processes_make_no_difference_to_a_bit) {
           const LaneRange own = lanes.of_process(ranks.rank(), count);
           const Index first = lanes.first_piece(own.first) * piece;
           const Index last = std::min<Index>(11, lanes.first_piece(own.last) * piece);
-          BatchGradient<double> gradient(all.model, all.parameters, 11, {.piece = piece}, ranks, memory);
-          const BatchResult result = gradient.run(all.batch(first, last - first), all.random);
+          Batch11 its(x);
+          BatchGradient<double> gradient(its.model, its.parameters, 11, {.piece = piece}, ranks, memory);
+          const BatchResult result = gradient.run(its.batch(first, last - first), its.random);
           const Gradients<double>& g = gradient.gradients();
           results[static_cast<std::size_t>(ranks.rank())] = {{g.data(), g.data() + g.size()}, result};
         });
