@@ -93,7 +93,7 @@ def judge_paired(arguments, result):
         return "expected a number for each pair of arms"
     found = share(p < 0.05 for p in result[1::2])
     return judge_alarms(result[0::2]) or (
-        None if found > 0.9 else f"a difference that is the same for every seed is found in {found:.0%} of the cases only")
+        None if found > 0.9 else f"a difference that all seeds have in common is found in {found:.0%} of the cases only")
 
 
 def draw_seeds_needed(random):

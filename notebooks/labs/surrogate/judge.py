@@ -115,5 +115,6 @@ def judge_energies(arguments, result):
     map_times_v = price(lambda: sums(tokens, dim, tokens, lambda a, v: a * v))
     right = (price(lambda: sums(tokens, tokens, dim, lambda q, k: q * k)) + map_times_v,
              price(lambda: sums(tokens, tokens, dim, lambda q, k: abs(q - k))) + map_times_v)
-    wrong = [name for name, mine, wanted in zip(("softmax", "adder"), result, right) if abs(mine - wanted) > 1e-9 * wanted]
+    wrong = [name for name, mine, wanted in zip(("softmax", "adder"), result, right)
+             if abs(mine - wanted) > 1e-9 * wanted]
     return f"wrong for {' and '.join(wrong)}" if wrong else None
