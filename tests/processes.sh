@@ -1,0 +1,150 @@
+#!/bin/sh
+# Trains by mpirun in 1, 2, 4 and 8 processes, and holds the files that they leave against those of one. The argument is
+# the folder of a build with MPI=1. HEED_KILLS: how often a process is killed; HEED_KILL_SEED: at which moments.
+set -eu
+
+cd "$(dirname "$0")/.."
+heed=$PWD/$1/heed
+place=$(mktemp -d)
+trap 'rm -rf -- "$place"' EXIT
+trap 'exit 130' INT TERM HUP
+
+# Where there are fewer cores than processes, and in containers; how long a process may take for its last step.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+export OMPI_MCA_odls_base_sigkill_timeout=60
+
+die() {
+  echo "tests/processes.sh: $*" >&2
+  exit 1
+}
+
+# train PROCESSES RUN ARGUMENTS...
+train() {
+  processes=$1 run=$place/$2
+  shift 2
+  if [ "$processes" = 1 ]; then
+    "$heed" train --run "$run" "$@" >"$place/out" 2>"$place/err"
+  else
+    mpirun -q -np "$processes" "$heed" train --run "$run" "$@" >"$place/out" 2>"$place/err"
+  fi
+}
+
+# The rows of metrics.csv but for images per second.
+rows() {
+  cut -d, -f1-6 "$1/metrics.csv"
+}
+
+# same RUN OTHER: they have left the same.
+same() {
+  for file in last.safetensors best.safetensors gradients.csv; do
+    cmp -s "$place/$1/$file" "$place/$2/$file" || die "$file of $2 is not that of $1"
+  done
+  rows "$place/$1" >"$place/rows"
+  rows "$place/$2" | cmp -s - "$place/rows" || die "metrics.csv of $2 is not that of $1"
+}
+
+small="--set data.limit=192 --set data.validation=96 --set train.epochs=2 --set train.batch=64 --set train.piece=8
+  --set train.log_steps=true --set train.dropout=0.1 --set train.ema=0.9"
+fashion="--set data.name=fashion-mnist --set data.path= $small"
+micro="--set model.depth=1 --set model.dim=32 --set model.hidden=32 --set model.heads=2"
+
+# compare NAME COUNTS EXPERIMENT SETTINGS...
+compare() {
+  name=$1 counts=$2
+  shift 2
+  train 1 "$name" "$@" || die "$name: $(cat "$place/err")"
+  for count in $counts; do
+    train "$count" "$name-$count" "$@" || die "$name in $count processes: $(cat "$place/err")"
+    grep -q "^$count processes on 1 host" "$place/out" || die "$name does not say that there are $count processes"
+    same "$name" "$name-$count"
+  done
+  echo "  $name: the files of 1 and of $counts processes are the same"
+}
+
+# The words of settings are arguments.
+# shellcheck disable=SC2086
+{
+  mnist=experiments/fashion-mnist.toml
+  compare softmax "2 4 8" $mnist $fashion --set "data.augment=['crop','mixup','cutmix']"
+  compare adder-block "2 4" $mnist $fashion $micro --set attention.mechanism=adder --set model.linear=adder
+  compare aft "2 4" $mnist $fashion $micro --set attention.mechanism=aft --set train.recompute=true
+  compare soft "2 4" experiments/soft-mnist.toml $fashion
+  compare cvt "2 4" experiments/cvt-mnist.toml $fashion
+  compare double "4" $mnist $fashion $micro --set train.dtype=f64
+  compare streamed "2" $mnist $fashion $micro --set model.hidden=140000 --set train.epochs=1 --set data.limit=64
+  compare threads "2" $mnist $fashion --threads 2
+  if train 1 try $mnist $fashion $micro --set train.dtype=bf16; then
+    compare bf16 "2 4" $mnist $fashion $micro --set train.dtype=bf16 --set train.recompute=true
+  else
+    echo "  bf16: skipped: $(cat "$place/err")"
+  fi
+
+  # Resumed with other counts.
+  train 4 resumed $mnist $fashion --set "data.augment=['crop','mixup','cutmix']" --set train.max_steps=2
+  train 1 resumed --resume --set train.max_steps=3
+  train 8 resumed --resume --set train.max_steps=5
+  train 2 resumed --resume --set train.max_steps=0
+  same softmax resumed
+  echo "  resumed in 4, 1, 8 and 2 processes: the same"
+
+  # Refusals are one line, and say which numbers there could be.
+  train 3 refused $mnist $fashion && die "three processes are not refused"
+  [ "$(cat "$place/err")" = "heed: [train] batch = 64 in pieces of 8 can be shared by 1, 2, 4 or 8 processes, not by 3" ] ||
+    die "three processes are told: $(cat "$place/err")"
+  train 2 softmax $mnist $fashion && die "a run is begun where there is one"
+  [ "$(wc -l <"$place/err")" = 1 ] || die "a run in the way is more than one line: $(cat "$place/err")"
+  mpirun -q -np 2 "$heed" list >"$place/out" 2>"$place/err" && die "list runs twice"
+  [ "$(wc -l <"$place/err")" = 1 ] || die "list in two processes is told: $(cat "$place/err")"
+  mpirun -q -np 2 "$heed" eval "$place/softmax" >"$place/out" 2>&1 || die "eval: $(cat "$place/out")"
+  "$heed" eval "$place/softmax" | cmp -s - "$place/out" || die "two processes evaluate otherwise than one"
+
+  # Ctrl-C to mpirun, a signal to one process, and a process killed at any moment.
+  long="$mnist $fashion --set train.epochs=60 --set train.checkpoint_steps=2"
+  train 1 whole $long || die "$(cat "$place/err")"
+  # begin PROCESSES RUN ARGUMENTS...: in the background, until there have been steps
+  begin() {
+    processes=$1 run=$place/$2
+    shift 2
+    mpirun -q -np "$processes" "$heed" train --run "$run" "$@" >"$place/out" 2>"$place/err" &
+    mpirun=$!
+    until [ -e "$run/metrics.csv" ] && [ "$(wc -l <"$run/metrics.csv")" -gt 3 ]; do
+      kill -0 $mpirun 2>/dev/null || die "$run has not begun: $(cat "$place/err")"
+      sleep 0.1
+    done
+  }
+  # after_signal RUN: all have stopped after one step, and saved.
+  after_signal() {
+    status=0
+    wait $mpirun || status=$?
+    [ $status = 130 ] || die "$1 ends with status $status: $(cat "$place/err")"
+    grep -q '^interrupted and saved' "$place/out" || die "$1 does not say that it was saved: $(cat "$place/out")"
+    train "$2" "$1" --resume || die "$1 does not go on: $(cat "$place/err")"
+    same whole "$1"
+  }
+  begin 2 signalled $long
+  kill -INT $mpirun
+  after_signal signalled 4
+  begin 4 told $long
+  kill -TERM "$(pgrep -P $mpirun | tail -n 1)"
+  after_signal told 1
+  echo "  stopped by mpirun and by one process: saved, and went on to the byte"
+
+  number=${HEED_KILL_SEED:-1}
+  for kill in $(seq "${HEED_KILLS:-3}"); do
+    rm -rf "$place/killed"
+    begin 4 killed $long
+    number=$(((number * 1103515245 + 12345) % 2147483648))
+    sleep "$(awk "BEGIN { print $number / 2147483648 }")"
+    victim=$(pgrep -P $mpirun | sed -n "$((number / 65536 % 4 + 1))p")
+    kill -KILL "$victim" || continue # all were done
+    killed=$(date +%s)
+    wait $mpirun && die "a killed run is a success"
+    [ $(($(date +%s) - killed)) -le 10 ] || die "the others took $(($(date +%s) - killed)) s to end"
+    [ "$(grep -c 'has died' "$place/err")" -le 1 ] || die "several tell of one death: $(cat "$place/err")"
+    pgrep -f "$place/killed" >/dev/null && die "a process has survived"
+    train 2 killed --resume || die "a killed run does not go on: $(cat "$place/err")"
+    same whole killed
+    echo "  killed: $(grep -h 'has died' "$place/err" || echo 'by mpirun alone')"
+  done
+}
+echo "processes: all is well"
