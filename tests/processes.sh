@@ -9,9 +9,10 @@ place=$(mktemp -d)
 trap 'rm -rf -- "$place"' EXIT
 trap 'exit 130' INT TERM HUP
 
-# Where there are fewer cores than processes, and in containers; how long a process may take for its last step.
+# Where there are fewer cores than processes, and in containers; seconds that mpirun waits before and after it asks
+# processes to end.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-export OMPI_MCA_odls_base_sigkill_timeout=60
+export OMPI_MCA_odls_base_sigkill_timeout=3
 
 die() {
   echo "tests/processes.sh: $*" >&2
@@ -43,9 +44,23 @@ same() {
   rows "$place/$2" | cmp -s - "$place/rows" || die "metrics.csv of $2 is not that of $1"
 }
 
-small="--set data.limit=192 --set data.validation=96 --set train.epochs=2 --set train.batch=64 --set train.piece=8
-  --set train.log_steps=true --set train.dropout=0.1 --set train.ema=0.9"
-fashion="--set data.name=fashion-mnist --set data.path= $small"
+# The first images of Fashion-MNIST, as MNIST's files: a header of two numbers for labels and of four for images.
+# first COUNT BYTES-OF-ONE BYTES-OF-HEADER FILE
+first() {
+  zcat "/usr/share/datasets/fashion-mnist/$4.gz" >"$place/all"
+  head -c 4 "$place/all" >"$place/data/$4"
+  # shellcheck disable=SC2059
+  printf "\\000\\000\\$(printf %03o $(($1 / 256)))\\$(printf %03o $(($1 % 256)))" >>"$place/data/$4"
+  tail -c +9 "$place/all" | head -c $(($3 - 8 + $1 * $2)) >>"$place/data/$4"
+}
+mkdir "$place/data"
+for part in "288 train" "128 t10k"; do
+  first "${part% *}" 784 16 "${part#* }-images-idx3-ubyte"
+  first "${part% *}" 1 8 "${part#* }-labels-idx1-ubyte"
+done
+
+small="--set data.name=mnist --set data.path=$place/data --set data.validation=96 --set train.epochs=2
+  --set train.batch=64 --set train.piece=8 --set train.log_steps=true --set train.dropout=0.1 --set train.ema=0.9"
 micro="--set model.depth=1 --set model.dim=32 --set model.hidden=32 --set model.heads=2"
 
 # compare NAME COUNTS EXPERIMENT SETTINGS...
@@ -65,22 +80,22 @@ compare() {
 # shellcheck disable=SC2086
 {
   mnist=experiments/fashion-mnist.toml
-  compare softmax "2 4 8" $mnist $fashion --set "data.augment=['crop','mixup','cutmix']"
-  compare adder-block "2 4" $mnist $fashion $micro --set attention.mechanism=adder --set model.linear=adder
-  compare aft "2 4" $mnist $fashion $micro --set attention.mechanism=aft --set train.recompute=true
-  compare soft "2 4" experiments/soft-mnist.toml $fashion
-  compare cvt "2 4" experiments/cvt-mnist.toml $fashion
-  compare double "4" $mnist $fashion $micro --set train.dtype=f64
-  compare streamed "2" $mnist $fashion $micro --set model.hidden=140000 --set train.epochs=1 --set data.limit=64
-  compare threads "2" $mnist $fashion --threads 2
-  if train 1 try $mnist $fashion $micro --set train.dtype=bf16; then
-    compare bf16 "2 4" $mnist $fashion $micro --set train.dtype=bf16 --set train.recompute=true
+  compare softmax "2 4 8" $mnist $small --set "data.augment=['crop','mixup','cutmix']"
+  compare adder-block "2 4" $mnist $small $micro --set attention.mechanism=adder --set model.linear=adder
+  compare aft "2 4" $mnist $small $micro --set attention.mechanism=aft --set train.recompute=true
+  compare soft "2 4" experiments/soft-mnist.toml $small
+  compare cvt "2 4" experiments/cvt-mnist.toml $small
+  compare double "4" $mnist $small $micro --set train.dtype=f64
+  compare streamed "2" $mnist $small $micro --set model.hidden=140000 --set train.epochs=1
+  compare threads "2" $mnist $small --threads 2
+  if train 1 try $mnist $small $micro --set train.dtype=bf16; then
+    compare bf16 "2 4" $mnist $small $micro --set train.dtype=bf16 --set train.recompute=true
   else
     echo "  bf16: skipped: $(cat "$place/err")"
   fi
 
   # Resumed with other counts.
-  train 4 resumed $mnist $fashion --set "data.augment=['crop','mixup','cutmix']" --set train.max_steps=2
+  train 4 resumed $mnist $small --set "data.augment=['crop','mixup','cutmix']" --set train.max_steps=2
   train 1 resumed --resume --set train.max_steps=3
   train 8 resumed --resume --set train.max_steps=5
   train 2 resumed --resume --set train.max_steps=0
@@ -88,10 +103,10 @@ compare() {
   echo "  resumed in 4, 1, 8 and 2 processes: the same"
 
   # Refusals are one line, and say which numbers there could be.
-  train 3 refused $mnist $fashion && die "three processes are not refused"
+  train 3 refused $mnist $small && die "three processes are not refused"
   [ "$(cat "$place/err")" = "heed: [train] batch = 64 in pieces of 8 can be shared by 1, 2, 4 or 8 processes, not by 3" ] ||
     die "three processes are told: $(cat "$place/err")"
-  train 2 softmax $mnist $fashion && die "a run is begun where there is one"
+  train 2 softmax $mnist $small && die "a run is begun where there is one"
   [ "$(wc -l <"$place/err")" = 1 ] || die "a run in the way is more than one line: $(cat "$place/err")"
   mpirun -q -np 2 "$heed" list >"$place/out" 2>"$place/err" && die "list runs twice"
   [ "$(wc -l <"$place/err")" = 1 ] || die "list in two processes is told: $(cat "$place/err")"
@@ -99,7 +114,7 @@ compare() {
   "$heed" eval "$place/softmax" | cmp -s - "$place/out" || die "two processes evaluate otherwise than one"
 
   # Ctrl-C to mpirun, a signal to one process, and a process killed at any moment.
-  long="$mnist $fashion --set train.epochs=60 --set train.checkpoint_steps=2"
+  long="$mnist $small $micro --set train.epochs=40 --set train.checkpoint_steps=2"
   train 1 whole $long || die "$(cat "$place/err")"
   # begin PROCESSES RUN ARGUMENTS...: in the background, until there have been steps
   begin() {

@@ -48,7 +48,8 @@ void print_init(const TrainPlan& plan) {
 const char* examples_of(const Experiment& x) { return holds_sequences(x.data) ? "sequences" : "images"; }
 Index answers_of(const Experiment& x) { return x.model.task == "lm" ? x.model.vocab : x.model.classes; }
 
-/// A bar that is redrawn in place on a terminal; a line per epoch in any case.
+/// A bar that is redrawn in place on a terminal; a line per epoch in any case. (Of several processes' bar, the launcher
+/// would make a line for each time that it is drawn.)
 class TrainProgress : public TrainObserver {
  public:
   /// `processes`: how many there are and where, a line or nothing.
@@ -56,7 +57,7 @@ class TrainProgress : public TrainObserver {
       : epochs_(x.train.epochs),
         examples_(examples_of(x)),
         processes_(std::move(processes)),
-        terminal_(isatty(STDOUT_FILENO)) {}
+        terminal_(isatty(STDOUT_FILENO) && started_processes().count() == 1) {}
   /// An error must not be printed behind the bar.
   ~TrainProgress() override {
     clear();
