@@ -23,8 +23,8 @@ struct Ending {
   std::string error{};
 };
 
-/// How all processes end, each of which calls this last: with the status and the error of the first that failed, which
-/// process 0 alone is given to say. Processes that wait for one that failed are woken by OtherFailed.
+/// How all processes end, each of which calls this last: process 0 with the status and the error of the first that
+/// failed, the others with nothing. Processes that wait for one that failed are woken by OtherFailed.
 Ending end_together(const Ending& own);
 
 /// Where a process is, and what it was given to compute with.
