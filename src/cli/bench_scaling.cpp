@@ -56,12 +56,12 @@ double exchange_ms(const Network& network, Index bytes, int processes) {
 /// A step of one process: what processes share, lane by lane, and what each of them does in whole.
 struct Work {
   double lanes_ms, update_ms;
-  int threads;
+  int threads;  ///< that take a lane at a time: 1 where all take the same
   Index lanes, bytes, batch;
 
-  Work(const Setup& alone, Index lanes, Index batch)
+  Work(const Setup& alone, bool streamed, Index lanes, Index batch)
       : update_ms(alone.measured.at("update_ms").number()),
-        threads(alone.threads),
+        threads(streamed ? 1 : alone.threads),
         lanes(lanes),
         bytes(static_cast<Index>(alone.measured.at("gradient_bytes").number())),
         batch(batch) {
@@ -96,11 +96,12 @@ void print_measured(const std::vector<Setup>& setups, const Work& work) {
   }
   print_table(std::cout, table);
   std::cout
-      << "\nexchanged: what each process sends in a step; expected: of a core for each process, from the first row\n";
+      << "\nexchanged: what each process sends in a step, after the backward pass, behind which none of it is hidden\n"
+         "expected: of a core for each process, from the first row\n";
 }
 
-void print_predicted(const Work& work) {
-  Table table{{fmt::format("hosts of {} thread{}", work.threads, work.threads == 1 ? "" : "s")}};
+void print_predicted(const Work& work, int threads) {
+  Table table{{fmt::format("hosts of {} thread{}", threads, threads == 1 ? "" : "s")}};
   for (const Network& network : networks) table[0].push_back(fmt::format("{}, images/s", network.name));
   for (int hosts = 1; hosts <= std::min<Index>(16, work.lanes); hosts *= 2) {
     std::vector<std::string>& row = table.emplace_back(std::vector<std::string>{std::to_string(hosts)});
@@ -125,8 +126,9 @@ int bench_scaling(const BenchArguments& given) {
   const Experiment x = load_experiment(a.model, a.sets);
   const Index batch = a.batch > 0 ? a.batch : x.train.batch;
   const std::unique_ptr<Model> model = make_model(x);
-  const bool together = model->examples_together(batch) > 0;
-  const Lanes lanes = lanes_of(batch, together ? batch : x.train.piece, model->parameters().trainable_elements());
+  const Index weights = model->parameters().trainable_elements();
+  const bool together = model->examples_together(batch) > 0, streamed = lanes_are_streamed(weights);
+  const Lanes lanes = lanes_of(batch, together ? batch : x.train.piece, weights);
   std::vector<Setup> setups;
   for (const int count : {1, 2, 4}) {
     setups.push_back(measure(a, batch, 1, count));
@@ -135,13 +137,13 @@ int bench_scaling(const BenchArguments& given) {
   }
   std::cout << fmt::format("{}, batch {}, {} lanes; this host has {} core{}\n\n", a.model, batch, lanes.count,
                            threads(), threads() == 1 ? "" : "s");
-  print_measured(setups, Work(setups[0], lanes.count, batch));
+  print_measured(setups, Work(setups[0], streamed, lanes.count, batch));
   if (launch_words(2).empty()) std::cout << "more processes: not in this build; make MPI=1 builds one\n";
   // A host's threads: as many as gave most here.
   const auto fastest = std::max_element(setups.begin(), setups.end(), [](const Setup& s, const Setup& t) {
     return (s.processes == 1 ? s.images_per_s() : 0) < (t.processes == 1 ? t.images_per_s() : 0);
   });
-  print_predicted(Work(*fastest, lanes.count, batch));
+  print_predicted(Work(*fastest, streamed, lanes.count, batch), fastest->threads);
   return ok;
 }
 

@@ -47,11 +47,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// What tells apart where numbers of processes mean different processes: hosts, and containers on them.
+std::string where_numbers_count() {
+  char space[64] = {};
+  return host_name() + (readlink("/proc/self/ns/pid", space, sizeof space - 1) > 0 ? space : "");
+}
+
 /// The other processes on this host, seen by the system. (Those on other hosts are watched by the launcher.)
 class Neighbours {
  public:
   explicit Neighbours(Ranks& ranks) : rank_(ranks.rank()) {
-    const std::vector<std::string> hosts = ranks.texts(host_name()), ids = ranks.texts(std::to_string(getpid()));
+    const std::vector<std::string> hosts = ranks.texts(where_numbers_count()),
+                                   ids = ranks.texts(std::to_string(getpid()));
     for (int i = 0; i < ranks.count(); ++i) {
       const auto at = static_cast<std::size_t>(i);
       if (i != rank_ && hosts[at] == hosts[static_cast<std::size_t>(rank_)])
@@ -241,6 +248,11 @@ std::vector<std::string> launch_words(int) { return {}; }
 
 #endif
 
+Cores part_of_cores(int place, int processes, int cores) {
+  const int first = cores * place / processes;
+  return {first, std::max(1, cores * (place + 1) / processes - first)};
+}
+
 Place place_processes(Ranks& ranks, int threads) {
   if (launched() == 0) return {};
   // A launcher may have bound its children to a core each. What it was itself given is theirs to share.
@@ -252,17 +264,15 @@ Place place_processes(Ranks& ranks, int threads) {
   const auto self = hosts.begin() + ranks.rank();
   const int on_host = static_cast<int>(std::count(hosts.begin(), hosts.end(), *self));
   const int place = static_cast<int>(std::count(hosts.begin(), self, *self)), all = CPU_COUNT(&cores);
-  Place own{static_cast<int>(std::set<std::string>(hosts.begin(), hosts.end()).size()), on_host, 0, 1};
-  own.first_core = all * place / on_host;
-  own.cores = std::max(1, all * (place + 1) / on_host - own.first_core);
-  if (threads <= own.cores && on_host <= all)
+  const Cores own = part_of_cores(place, on_host, all);
+  if (threads <= own.count && on_host <= all)
     for (int core = 0, number = 0; core < CPU_SETSIZE; ++core)
       if (CPU_ISSET(core, &cores)) {
-        if (number < own.first_core || number >= own.first_core + own.cores) CPU_CLR(core, &cores);
+        if (number < own.first || number >= own.first + own.count) CPU_CLR(core, &cores);
         ++number;
       }
   sched_setaffinity(0, sizeof cores, &cores);
-  return own;
+  return {static_cast<int>(std::set<std::string>(hosts.begin(), hosts.end()).size()), own.count};
 }
 
 }  // namespace heed

@@ -15,10 +15,8 @@ Products products_of(const TrainConfig& train) {
   return Products::bf16;
 }
 
-/// Is the gradient of each lane added up as soon as it is made, not kept? By size: if eight gradients would take more
-/// than 2^26 numbers.
 bool streams(LaneMemory memory, Index weights) {
-  return memory == LaneMemory::by_size ? weights > Index{1} << 23 : memory == LaneMemory::streamed;
+  return memory == LaneMemory::by_size ? lanes_are_streamed(weights) : memory == LaneMemory::streamed;
 }
 
 }  // namespace

@@ -127,6 +127,21 @@ BOOST_AUTO_TEST_CASE(processes_must_be_given_the_same) {
   BOOST_TEST(!std::filesystem::exists(workshop / "run"));
 }
 
+BOOST_AUTO_TEST_CASE(cores_are_shared_out) {
+  for (int cores = 1; cores <= 9; ++cores)
+    for (int processes = 1; processes <= cores; ++processes) {
+      int next = 0;
+      for (int place = 0; place < processes; ++place) {
+        const Cores part = part_of_cores(place, processes, cores);
+        BOOST_TEST(part.first == next);
+        BOOST_TEST((part.count == cores / processes || part.count == cores / processes + 1));
+        next += part.count;
+      }
+      BOOST_TEST(next == cores);
+    }
+  for (int place = 0; place < 8; ++place) BOOST_TEST(part_of_cores(place, 8, 3).count == 1);
+}
+
 BOOST_AUTO_TEST_CASE(nobody_shares_cores_out_where_nobody_was_started) {
   if (std::getenv("OMPI_COMM_WORLD_SIZE") || std::getenv("SLURM_STEP_NUM_TASKS")) return;
   const Place place = place_processes(one_process(), 0);

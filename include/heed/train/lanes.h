@@ -82,6 +82,10 @@ inline Lanes lanes_of(Index examples, Index piece, Index weights) {
   return lanes;
 }
 
+/// Are the lanes of a model with so many weights taken one after the other, each by all threads, and added up as soon
+/// as they are made? So that at most a few gradients exist: those of eight lanes would take more than 2^26 numbers.
+inline bool lanes_are_streamed(Index weights) { return weights > Index{1} << 23; }
+
 /// What one of the processes takes of each batch.
 struct BatchShare {
   Index piece, weights;  ///< as lanes_of() wants them

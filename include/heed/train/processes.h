@@ -27,11 +27,18 @@ struct Ending {
 /// failed, the others with nothing. Processes that wait for one that failed are woken by OtherFailed.
 Ending end_together(const Ending& own);
 
-/// Where a process is, and what it was given to compute with.
+/// Cores [first, first + count) of those that the processes of a host may use.
+struct Cores {
+  int first = 0, count = 0;
+};
+
+/// The part of process `place` of `processes` on a host with so many cores: side by side, and none twice, unless there
+/// are fewer than processes. Then it is one.
+Cores part_of_cores(int place, int processes, int cores);
+
+/// How many hosts there are, and how many cores this process is to use; none where nobody shares them out.
 struct Place {
-  int hosts = 1;                  ///< that have processes
-  int on_host = 1;                ///< processes on this host
-  int first_core = 0, cores = 0;  ///< its part of the cores that they may use; no cores where nobody shares them out
+  int hosts = 1, cores = 0;
 };
 
 /// Shares the cores of each host out among its processes, and keeps this one to its part unless it is to have more

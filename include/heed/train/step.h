@@ -42,7 +42,7 @@ struct BatchResult {
 
 /// What becomes of the gradients of lanes until all are added up. The bits of the sum are the same.
 enum class LaneMemory {
-  by_size,   ///< kept, or streamed where a model has more than 2^23 weights
+  by_size,   ///< as lanes_are_streamed() says
   kept,      ///< each thread takes lanes through the model; there is a gradient for each lane
   streamed,  ///< one lane after the other, each on all threads; at most log2(lanes) + 1 gradients wait for others
 };
