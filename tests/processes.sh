@@ -127,21 +127,21 @@ compare() {
       sleep 0.1
     done
   }
-  # after_signal RUN: all have stopped after one step, and saved.
+  # after_signal RUN PROCESSES STATUS: all have stopped after one step, and saved; the run goes on in so many.
   after_signal() {
     status=0
     wait $mpirun || status=$?
-    [ $status = 130 ] || die "$1 ends with status $status: $(cat "$place/err")"
+    [ $status = "$3" ] || die "$1 ends with status $status: $(cat "$place/err")"
     grep -q '^interrupted and saved' "$place/out" || die "$1 does not say that it was saved: $(cat "$place/out")"
     train "$2" "$1" --resume || die "$1 does not go on: $(cat "$place/err")"
     same whole "$1"
   }
   begin 2 signalled $long
   kill -INT $mpirun
-  after_signal signalled 4
+  after_signal signalled 4 1 # the status is mpirun's own
   begin 4 told $long
   kill -TERM "$(pgrep -P $mpirun | tail -n 1)"
-  after_signal told 1
+  after_signal told 1 130
   echo "  stopped by mpirun and by one process: saved, and went on to the byte"
 
   number=${HEED_KILL_SEED:-1}
