@@ -10,6 +10,7 @@
 #include <bit>
 #include <chrono>
 #include <deque>
+#include <iterator>
 #include <optional>
 #include <thread>
 #endif
@@ -66,17 +67,22 @@ class Neighbours {
     }
   }
 
-  /// Ends this process where another one is dead, and says so in one line if it is the first that lives.
+  /// Ends this process where another one is dead. The first that lives says so in one line, unless several are dead:
+  /// then another has seen it before, has said so and ended.
   void require_alive() const {
     const auto dead = [](const Other& other) {
       pollfd file{other.file, POLLIN, 0};
       return other.file >= 0 && poll(&file, 1, 0) == 1;
     };
-    const auto found = std::find_if(others_.begin(), others_.end(), dead);
-    if (found == others_.end()) return;
-    if (std::none_of(others_.begin(), others_.end(), [&](const Other& o) { return o.rank < rank_ && !dead(o); }))
-      fmt::print(stderr, "heed: process {} (pid {} on {}) has died, so all end; --resume continues a run\n",
-                 found->rank, found->id, host_name());
+    std::vector<Other> found;
+    std::copy_if(others_.begin(), others_.end(), std::back_inserter(found), dead);
+    if (found.empty()) return;
+    const Other& first = found.front();
+    const bool speaks = std::none_of(others_.begin(), others_.end(),
+                                     [&](const Other& o) { return o.rank < rank_ && o.rank != first.rank; });
+    if (found.size() == 1 && speaks)
+      fmt::print(stderr, "heed: process {} (pid {} on {}) has died, so all end; --resume continues a run\n", first.rank,
+                 first.id, host_name());
     else
       std::this_thread::sleep_for(std::chrono::milliseconds(500));  // which it takes another to say so
     _exit(1);
