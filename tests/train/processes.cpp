@@ -90,7 +90,9 @@ BOOST_AUTO_TEST_CASE(an_interrupt_stops_all_after_the_same_step) {
     });
     for (const Outcome outcome : outcomes)
       BOOST_TEST((outcome == (left > 100 ? Outcome::finished : Outcome::interrupted)));
-    if (left == 5) BOOST_TEST(SafetensorsFile(run + "/last.safetensors").metadata().at("heed.step") == "5");
+    // Some may have asked whether to go on before the signal came: then it is one step more, for all.
+    const Index step = std::stoll(SafetensorsFile(run + "/last.safetensors").metadata().at("heed.step"));
+    if (left < 100) BOOST_TEST((step == left || step == left + 1), step);
     count /= 2, left = count == 2 ? 9 : 1000;
   }
   check_same_run(workshop / "whole", run);
