@@ -6,6 +6,7 @@
 #   make             build/libheed.a and build/heed
 #   make deps        install what is missing (Debian packages)
 #   make bench       the machine's limits; kernels and two standard models held against them
+#   make notebooks   run the course's notebooks and put what they show into them; HEED_QUICK=1 for a quick try
 #   make fuzz SECONDS=60    feed the readers of files what libFuzzer thinks of
 #   make coverage           which lines the tests run
 #   make mutants            which planted faults the tests see
@@ -107,6 +108,8 @@ ifneq ($(SANITIZE),)
   WATCH  := -O1 -g1 -fno-omit-frame-pointer -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -DHEED_SANITIZED
 endif
 LAST     := $(strip $(WATCH) $(CXXFLAGS))
+# Where a JPEG's data end too early, stb_image 2.27 shifts a zero by more bits than it has.
+STB_ZERO := -fno-sanitize=shift
 
 SOURCES := $(wildcard src/*.cpp src/*/*.cpp)
 PROGRAM := $(wildcard src/cli/*.cpp)
@@ -136,6 +139,10 @@ CORE_OBJECTS    := $(call objects,$(CORE))
 LIBRARY_OBJECTS := $(CORE_OBJECTS) $(call objects,$(filter-out $(CORE),$(LIBRARY)))
 PROGRAM_OBJECTS := $(call objects,$(PROGRAM))
 TEST_OBJECTS    := $(call objects,$(TESTS)) $(BUILD)/src/cli/cpu.o
+
+ifneq ($(findstring undefined,$(SANITIZE)),)
+$(BUILD)/src/data/image.o: LAST += $(STB_ZERO)
+endif
 
 .PHONY: all deps run test bench install format clean force
 .DELETE_ON_ERROR:
@@ -292,7 +299,8 @@ install: all
 	install -D -m 644 -t $(target)/share/heed/experiments/sweeps experiments/sweeps/*.toml
 	install -D -t $(target)/share/heed/experiments experiments/plot_*.py experiments/paper-costs experiments/scaling
 	install -D -m 644 -t $(target)/share/heed/experiments/pictures experiments/pictures/sneaker.png
-	if ls notebooks/*.ipynb >/dev/null 2>&1; then install -D -m 644 -t $(target)/share/heed/notebooks notebooks/*.ipynb; fi
+	install -D -m 644 -t $(target)/share/heed/notebooks notebooks/*.ipynb notebooks/lab.py
+	for file in $$(find notebooks/labs -type f); do install -D -m 644 $$file $(target)/share/heed/$$file || exit; done
 	install -D -t $(target)/share/heed/datasets datasets/fetch.sh
 	install -D -m 644 -t $(target)/share/heed/datasets datasets/checksums.md5
 	install -D -m 644 -t $(target)/lib $(BUILD)/libheed.a
@@ -301,6 +309,24 @@ install: all
 	$(BUILD)/heed completion bash >$(target)/share/bash-completion/completions/heed
 	sed -e 's|@PREFIX@|$(prefix)|; s|@VERSION@|$(VERSION)|; s|@CFLAGS@|$(EXPORTED)|; s|@LIBS@|$(LIBS)|' heed.pc.in \
 	  >$(target)/lib/pkgconfig/heed.pc
+
+# ---- Notebooks (notebooks/README.md) ----
+# Each runs from its first cell to its last, and what its cells show is written into it. With HEED_QUICK=1 it computes
+# less, and the notebook with what that shows is put into build/notebooks instead.
+NOTEBOOKS := $(wildcard notebooks/*.ipynb)
+.PHONY: notebooks
+notebooks: PACKAGES += jupyter-nbconvert python3-ipykernel
+notebooks: deps
+	$(MAKE_ALL) all
+	@rm -rf notebooks/runs; failed=; \
+	for notebook in $(NOTEBOOKS); do \
+	  began=$$(date +%s); \
+	  HEED=$(abspath $(BUILD)/heed) PYDEVD_DISABLE_FILE_VALIDATION=1 jupyter-nbconvert --log-level=ERROR --to=notebook \
+	    --execute --ExecutePreprocessor.timeout=600 --ExecutePreprocessor.record_timing=False \
+	    $(if $(filter-out 0,$(HEED_QUICK)),--output-dir=$(BUILD)/notebooks,--inplace) $$notebook && \
+	    echo "$$notebook: $$(($$(date +%s) - began)) s" || failed="$$failed $$notebook"; \
+	done; \
+	if [ -n "$$failed" ]; then echo "failed:$$failed" >&2; exit 1; fi
 
 format: PACKAGES := clang-format
 format: deps
@@ -313,6 +339,8 @@ clean:
 .PHONY: test-thorough coverage mutants
 test-thorough: test
 	$(MAKE) KERNELS=reference test
+	@sh tests/labs.sh $(BUILD)
+	HEED_LABS=all $(BUILD)/tests/run --run_test=cli_labs
 	HEED_KILLS=50 HEED_KILL_SEED=$$(date +%j) $(BUILD)/tests/run --run_test=train_kill
 	$(MAKE) SANITIZE=address,undefined test
 	$(MAKE) SANITIZE=thread test
@@ -348,7 +376,7 @@ report-test: deps
 .PHONY: arm64 arm64-run
 ARM64      := CXX='$(if $(findstring ccache,$(CXX)),ccache )aarch64-linux-gnu-g++' ARCH=armv8-a+crypto
 ARM64_OWN  := libtbb-dev libfmt-dev zlib1g-dev libopenblas-dev libhwy-dev libboost-test-dev
-ARM64_SKIP := analysis,cli_*,data_fetch,io_safetensors,maps,memory,memory_check,plot_*,scaling,train_kill,train_seam,train_step
+ARM64_SKIP := analysis,cli_*,confined,data_fetch,io_safetensors,maps,memory,memory_check,plot_*,scaling,train_kill,train_seam,train_step
 arm64:
 	@dpkg --print-foreign-architectures | grep -qx arm64 || $$([ "$$(id -u)" = 0 ] || echo sudo) dpkg --add-architecture arm64
 	+@$(MAKE) --no-print-directory deps PACKAGES='$(PACKAGES) g++-aarch64-linux-gnu qemu-user $(ARM64_OWN:%=%:arm64)'
@@ -374,6 +402,7 @@ build/fuzz/%.o: %.cpp
 	@mkdir -p $(@D)
 	$(call making,fuzz/$(<:src/%=%))clang++ $(FUZZING) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
 
+build/fuzz/src/data/image.o: FUZZING += $(STB_ZERO)
 build/fuzz/run: $(FUZZED:%.cpp=build/fuzz/%.o)
 	$(call making,$@)clang++ $(FUZZING) -fsanitize=fuzzer -o $@ $^ -ltbb -lz -lfmt
 

@@ -9,15 +9,15 @@
 
 namespace heed {
 
-Spectrum spectrum_of(std::vector<double> matrix) {
+Spectrum spectrum_of(std::vector<double> matrix, Index rows) {
   constexpr double equivalent_share = 0.9;
-  const auto n = static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(matrix.size()))));
-  HEED_ASSERT(n * n == matrix.size());
+  const Index columns = static_cast<Index>(matrix.size()) / rows;
+  HEED_ASSERT(rows * columns == static_cast<Index>(matrix.size()));
   require(std::all_of(matrix.begin(), matrix.end(), [](double x) { return std::isfinite(x); }),
           "a map is not finite; expected finite numbers, to take singular values of");
+  const auto n = static_cast<std::size_t>(std::min(rows, columns));
   Spectrum spectrum{std::vector<double>(n), std::vector<double>(n, 1.0), 0};
-  const auto side = static_cast<Index>(n);
-  kernels::singular_values(Matrix(matrix.data(), side, side), spectrum.values.data());
+  kernels::singular_values(Matrix(matrix.data(), rows, columns), spectrum.values.data());
   const double total = std::accumulate(spectrum.values.begin(), spectrum.values.end(), 0.0);
   if (total == 0) return spectrum;
   double sum = 0;

@@ -1,5 +1,7 @@
 #include "heed/base/suggest.h"
 
+#include "heed/base/printable.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -82,15 +84,7 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& ca
 
 std::string in_quotes(std::string_view text) {
   constexpr std::size_t longest = 80;
-  std::string shown = "'";
-  for (const char c : text.substr(0, longest)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f)
-      shown += fmt::format("\\x{:02x}", byte);
-    else
-      shown += c;
-  }
-  return shown + (text.size() > longest ? "...'" : "'");
+  return fmt::format("'{}{}'", printable(text.substr(0, longest)), text.size() > longest ? "..." : "");
 }
 
 std::string quoted_list(const std::vector<std::string>& names) {

@@ -44,7 +44,10 @@ KernelCase dense(ImageSize size, bool back) {
 /// call(windows, operands) returns the call of a depth-wise kernel.
 template <class Call>
 KernelCase depthwise(const char* kernel, ImageSize size, const Call& call) {
-  return {kernel, size.text(), size.text(), {}, [=](Operands& operands) { return call(size.windows(), operands); }};
+  const Index products = 2 * 9 * size.places() * size.channels;
+  return {kernel, size.text(), size.text(), {{Resource::multiply_add, products}}, [=](Operands& operands) {
+            return call(size.windows(), operands);
+          }};
 }
 
 }  // namespace

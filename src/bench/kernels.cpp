@@ -83,9 +83,9 @@ constexpr Expectation expectations[] = {
      "a division and three products beside the exponential; three arrays read, two written"},
     {"conv 3 x 3 forward", 0.6, "windows are gathered before they are multiplied"},
     {"conv 3 x 3 forward and back", 0.6, "windows are gathered twice, and the gradients by them are scattered"},
-    {"depth-wise 3 x 3 forward", 0.5, "ten numbers are loaded for each that is stored"},
-    {"depth-wise 3 x 3 input gradient", 0.5, "ten numbers are loaded for each that is stored"},
-    {"depth-wise 3 x 3 weight gradient", 0.5, "ten numbers are loaded for nine products"},
+    {"depth-wise 3 x 3 forward", 0.5, "a row's ends, and what four columns leave over, wait for sums of nine products"},
+    {"depth-wise 3 x 3 input gradient", 0.5, "as forward"},
+    {"depth-wise 3 x 3 weight gradient", 0.5, "nine sums, each added to a total once for four places"},
     {"exp sums", 0.6, "a pass for the maxima"},
     {"exp of columns", 0.6, "a pass for the maxima; two results written for each number"},
 };

@@ -1,9 +1,8 @@
 // Every operation and mechanism, in shapes whose sizes all differ: a swapped index cannot hide.
 #include "cases.h"
-#include "memory.h"
 
 #include "heed/attention/mechanism.h"
-#include "heed/checks/gradcheck.h"
+#include "heed/checks/attention_case.h"
 #include "heed/ops/activation.h"
 #include "heed/ops/arithmetic.h"
 #include "heed/ops/attention.h"
@@ -23,14 +22,6 @@
 namespace heed {
 
 namespace {
-
-/// A tensor with a given rule, in the arena of a tape: targets of a loss, running statistics.
-template <class T, class F>
-View<T> filled(Tape<T>& tape, const Shape& shape, const F& rule) {
-  T* const data = tape.memory(shape.elements());
-  for (Index i = 0; i < shape.elements(); ++i) data[i] = T(rule(i));
-  return {data, shape};
-}
 
 void add_arithmetic(std::vector<CheckCase>& cases) {
   const CheckInput a{"a", {2, 3, 5}}, b{"b", {2, 3, 5}}, x{"x", {2, 3, 5}}, kinked{"x", {2, 3, 5}, -1, 1, 0.01};
@@ -176,91 +167,12 @@ const Mechanism& keep(const std::string& name, const OptionValues& options) {
   return *kept->emplace_back(make_mechanism(name, options));
 }
 
-/// A shape that mechanisms are checked in: a grid, with or without a class token, and another number of keys than
-/// queries where there is no grid. All sizes differ.
-struct CheckShape {
-  const char* label;
-  Index images, heads, queries, keys, dim;
-  Index grid_height, grid_width;
-  bool class_token;
-};
-
-constexpr CheckShape check_shapes[] = {
+/// The shapes that mechanisms are checked in. All sizes differ.
+const AttentionCaseShape check_shapes[] = {
     {"N > d", 2, 3, 8, 8, 12, 2, 4, false},      {"N < d", 1, 2, 4, 4, 14, 2, 2, false},
     {"class token", 2, 2, 9, 9, 10, 2, 4, true}, {"one head, one token", 2, 1, 1, 1, 3, 1, 1, false},
     {"M > N", 2, 3, 5, 7, 12, 0, 0, false},      {"M < N", 1, 2, 6, 4, 10, 0, 0, false},
 };
-
-/// How a mechanism is given its operands: as separate tensors, or packed as a qkv projection leaves them.
-enum class Operands { apart, packed };
-
-/// The case of one mechanism in one shape, if it accepts it.
-void add_attention(std::vector<CheckCase>& cases, const std::string& label, const Mechanism& mechanism,
-                   const CheckShape& s, Operands given = Operands::apart) {
-  const AttentionLayout layout = mechanism.layout(s.dim, s.heads);
-  AttentionShape shape =
-      layout.among(s.queries, {.grid_height = s.grid_height, .grid_width = s.grid_width, .class_token = s.class_token});
-  shape.keys = s.keys;
-  try {
-    mechanism.check(shape);
-  } catch (const Error&) {
-    return;
-  }
-  std::vector<CheckInput> list;
-  const auto add_operand = [&](const char* name, Index heads, Index tokens, Index channels, double bound) {
-    if (channels > 0)
-      list.push_back(
-          {name, {s.images, heads, tokens, channels}, -bound, bound, 0, {"image", "head", "token", "channel"}});
-  };
-  if (given == Operands::packed) {
-    list.push_back({"qkv", {s.images, s.queries, layout.total()}, -2, 2, 0, {"image", "token", "channel"}});
-  } else {
-    add_operand("q", layout.heads, s.queries, layout.query_width, 2);
-    add_operand("k", layout.key_heads, s.keys, layout.key_width, 2);
-    add_operand("v", layout.key_heads, s.keys, layout.value_width, 1);
-  }
-  const std::size_t operands = list.size();
-  std::vector<ParameterSpec> buffers;
-  std::vector<bool> trainable;
-  for (const ParameterSpec& spec : mechanism.parameters(shape)) {
-    trainable.push_back(spec.trainable);
-    if (spec.trainable)
-      list.push_back({spec.name, spec.shape});
-    else
-      buffers.push_back(spec);
-  }
-  const bool has_query = layout.query_width > 0, has_key = layout.key_width > 0;
-  const Shape noise_shape = mechanism.noise(shape);
-  cases.push_back(check_case(label + ", " + s.label, list, [=, &mechanism](auto& tape, const auto& v) {
-    using Variable = std::decay_t<decltype(v[0])>;
-    std::size_t next = operands;
-    std::vector<Variable> own;
-    std::size_t buffer = 0;
-    for (const bool train : trainable) {
-      if (train) {
-        own.push_back(v[next++]);
-        continue;
-      }
-      const ParameterSpec& spec = buffers[buffer++];
-      const View values(tape.memory(spec.shape.elements()), spec.shape);
-      fill_initial(spec.initial, RandomStream(1).derive(spec.name), values);
-      own.push_back(tape.constant({values.data(), values.shape()}));
-    }
-    const auto drawn = filled(tape, noise_shape, [](Index i) { return RandomStream(5).uniform(i, -1, 3); });
-    const decltype(own[0].value()) noise{drawn.data(), drawn.shape()};
-    const std::span<const Variable> tensors(own);
-    if (given == Operands::packed)
-      return attention(mechanism, packed_operands(v[0], layout), layout, shape, tensors, noise);
-    next = 0;
-    const Variable q = has_query ? v[next++] : Variable{}, k = has_key ? v[next++] : Variable{};
-    return attention(mechanism, q, k, v[next], shape, tensors, noise);
-  }));
-  cases.back().note = mechanism.traits().surrogate;
-  cases.back().setting = label;
-  cases.back().sizes = {{'B', s.images},   {'H', shape.heads}, {'N', shape.queries},
-                        {'M', shape.keys}, {'d', shape.width}, {'e', shape.value_width}};
-  cases.back().memory_faults = [=, &mechanism] { return memory_faults(mechanism, layout, shape); };
-}
 
 /// What a mechanism adds to the training loss, as a function of its own tensors.
 void add_penalty(std::vector<CheckCase>& cases, const std::string& label, const Mechanism& mechanism) {
@@ -282,12 +194,12 @@ void add_mechanisms(std::vector<CheckCase>& cases) {
       for (const auto& [key, value] : options) label += ", " + key + "=" + value;
       const Mechanism& mechanism = keep(entry.name, options);
       const std::size_t before = cases.size();
-      for (const CheckShape& shape : check_shapes) {
-        add_attention(cases, label, mechanism, shape);
+      for (const AttentionCaseShape& shape : check_shapes) {
+        if (auto accepted = attention_case(label, mechanism, shape)) cases.push_back(*std::move(accepted));
         if (packed || shape.queries != shape.keys) continue;
-        const std::size_t apart = cases.size();
-        add_attention(cases, label + ", packed", mechanism, shape, Operands::packed);
-        packed = cases.size() > apart;
+        auto accepted = attention_case(label + ", packed", mechanism, shape, CaseOperands::packed);
+        packed = accepted.has_value();
+        if (packed) cases.push_back(*std::move(accepted));
       }
       if (mechanism.traits().penalty) add_penalty(cases, label, mechanism);
       require(cases.size() > before, "[check] {} accepts none of the shapes that mechanisms are checked in", label);

@@ -5,6 +5,14 @@
 
 namespace heed {
 
+/// A tensor with a given rule, in the arena of a tape: targets of a loss, running statistics.
+template <class T, class F>
+View<T> filled(Tape<T>& tape, const Shape& shape, const F& rule) {
+  T* const data = tape.memory(shape.elements());
+  for (Index i = 0; i < shape.elements(); ++i) data[i] = T(rule(i));
+  return {data, shape};
+}
+
 /// Adder layers and adder attention: sign, the derivative proper, against differences of the operation itself, and
 /// hardtanh and full against differences of the functions whose derivatives they are.
 void add_adder_cases(std::vector<CheckCase>& cases);

@@ -32,13 +32,23 @@ struct Checker {
   std::vector<Tensor<double>> inputs;
   Tape<double> tape{};
 
-  /// <R, f(inputs)>
-  double value() {
+  Var<double> result() {
     tape.clear({.training = c.training, .random = random});
     std::vector<Var<double>> variables;
     for (const auto& input : inputs) variables.push_back(tape.constant(std::as_const(input).view()));
-    return *weigh(c.in_double(tape, variables), cotangent).data();
+    return c.in_double(tape, variables);
   }
+
+  /// f(inputs)
+  Tensor<double> output() {
+    const Var<double> y = result();
+    Tensor<double> copy(y.shape());
+    std::copy_n(y.data(), y.size(), copy.begin());
+    return copy;
+  }
+
+  /// <R, f(inputs)>
+  double value() { return *weigh(result(), cotangent).data(); }
 
   /// Its gradients by the tape. With `shared`, those of <R, f> + sum <E, x>: the second term is recorded
   /// last, so its gradients are in place when the backward pass of f adds its own.
@@ -98,53 +108,90 @@ template std::vector<Tensor<float>> draw_inputs(const CheckCase&, std::uint64_t)
 template std::vector<Tensor<double>> draw_inputs(const CheckCase&, std::uint64_t);
 template std::vector<Tensor<Counted>> draw_inputs(const CheckCase&, std::uint64_t);
 
-std::vector<CheckRow> gradcheck(const CheckCase& c, std::uint64_t seed) {
-  const RandomStream stream(seed);
-  Checker checker{c, stream.derive("cotangent"), stream.derive("other"), stream.derive("random"),
-                  draw_inputs<double>(c, seed)};
-  const std::vector<Tensor<double>> got = checker.gradients(false), got_shared = checker.gradients(true);
-  const double step = std::cbrt(std::numeric_limits<double>::epsilon());
+namespace {
 
-  std::vector<CheckRow> rows;
+const double difference_step = std::cbrt(std::numeric_limits<double>::epsilon());
+
+Checker checker_of(const CheckCase& c, std::uint64_t seed) {
+  const RandomStream stream(seed);
+  return {c, stream.derive("cotangent"), stream.derive("other"), stream.derive("random"), draw_inputs<double>(c, seed)};
+}
+
+/// What gradients may be wrong by, relative to themselves, and below which size relative to that.
+Likeness likeness(const ExpectedGradients& expected, std::size_t k) {
+  return {gradcheck_tolerance,
+          std::max({1e-3 * largest(expected.gradients[k]), 4 * expected.noise / gradcheck_tolerance, 1e-6})};
+}
+
+}  // namespace
+
+Tensor<double> case_output(const CheckCase& c, std::uint64_t seed) { return checker_of(c, seed).output(); }
+
+CaseResults case_results(const CheckCase& c, std::uint64_t seed) {
+  Checker checker = checker_of(c, seed);
+  return {checker.gradients(false), checker.gradients(true)};
+}
+
+ExpectedGradients expected_gradients(const CheckCase& c, std::uint64_t seed, const CaseResults* got) {
+  Checker checker = checker_of(c, seed);
+  ExpectedGradients expected;
+  // Values of g are rounded to eps |g|, so a gradient that vanishes in theory comes out as noise of eps |g| / h.
+  expected.noise = std::numeric_limits<double>::epsilon() * std::abs(checker.value()) / difference_step;
+  if (!c.note.empty()) {
+    expected.gradients = got ? got->gradients : checker.gradients(false);
+    return expected;
+  }
   for (std::size_t k = 0; k < c.inputs.size(); ++k) {
     Tensor<double>& x = checker.inputs[k];
-    Tensor<double> expected(x.shape());
+    Tensor<double>& differences = expected.gradients.emplace_back(x.shape());
+    const auto step = [&](Index i) { return difference_step * std::max(1.0, std::abs(x[i])); };
+    for (Index i = 0; i < x.size(); ++i) differences[i] = checker.difference(x[i], step(i));
+    const Likeness same = likeness(expected, k);
+    const bool given = got && got->gradients[k].shape() == x.shape();
     for (Index i = 0; i < x.size(); ++i)
-      expected[i] = c.note.empty() ? checker.difference(x[i], step * std::max(1.0, std::abs(x[i]))) : got[k][i];
-    // Values of g are rounded to eps |g|, so a gradient that vanishes in theory comes out as noise of eps |g| / h.
-    const double noise = std::numeric_limits<double>::epsilon() * std::abs(checker.value()) / step;
-    const double floor = std::max({1e-3 * largest(expected), 4 * noise / gradcheck_tolerance, 1e-6});
+      if (!given || !same(got->gradients[k][i], differences[i]))
+        differences[i] = (4 * checker.difference(x[i], step(i) / 2) - differences[i]) / 3;
+  }
+  return expected;
+}
 
-    const Likeness same{gradcheck_tolerance, floor};
+double largest_noise(const CheckCase& c, std::uint64_t seed) {
+  const Checker checker = checker_of(c, seed);
+  const Tensor<double> out = case_output(c, seed);
+  double sum = 0;
+  for (Index i = 0; i < out.size(); ++i) sum += std::abs(checker.cotangent.uniform(i, -1, 1) * out[i]);
+  return std::numeric_limits<double>::epsilon() * sum / difference_step;
+}
 
-    CheckRow row{.operation = c.name, .tensor = c.inputs[k].name, .elements = x.size(), .note = c.note};
-    row.axes = c.inputs[k].axes.empty() ? usual_axes(x.shape()) : c.inputs[k].axes;
+std::vector<CheckRow> compare_gradients(const CheckCase& c, std::uint64_t seed, const CaseResults& results,
+                                        const ExpectedGradients& expected) {
+  const RandomStream other = RandomStream(seed).derive("other");
+  std::vector<CheckRow> rows;
+  for (std::size_t k = 0; k < c.inputs.size(); ++k) {
+    const Tensor<double>&got = results.gradients[k], &right = expected.gradients[k];
+    const Likeness same = likeness(expected, k);
+    CheckRow row{.operation = c.name, .tensor = c.inputs[k].name, .elements = got.size(), .note = c.note};
+    row.axes = c.inputs[k].axes.empty() ? usual_axes(got.shape()) : c.inputs[k].axes;
     const auto compare = [&](Index i, double g, double e) {
       const double relative = same.error(g, e);
       row.absolute = std::max(row.absolute, std::abs(g - e));
       if (i > 0 && !(relative > row.relative)) return;
       row.relative = std::max(row.relative, relative), row.index = i, row.got = g, row.expected = e;
     };
-    for (Index i = 0; i < x.size(); ++i) {
-      if (!same(got[k][i], expected[i])) {
-        const double half = checker.difference(x[i], step / 2 * std::max(1.0, std::abs(x[i])));
-        expected[i] = (4 * half - expected[i]) / 3;
-      }
-      compare(i, got[k][i], expected[i]);
-    }
+    for (Index i = 0; i < got.size(); ++i) compare(i, got[i], right[i]);
     const bool right_alone = row.relative <= gradcheck_tolerance;
-    Tensor<double> shared = got[k];
-    const Likeness as_added{1e-9, std::max(floor, 1.0)};
-    for (Index i = 0; i < x.size(); ++i) {
-      const double added = checker.other.uniform(i, -1, 1), g = got_shared[k][i] - added;
-      if (as_added(g, got[k][i])) continue;
-      compare(i, g, expected[i]);
+    Tensor<double> shared = got;
+    const Likeness as_added{1e-9, std::max(same.floor, 1.0)};
+    for (Index i = 0; i < got.size(); ++i) {
+      const double g = results.added[k][i] - other.uniform(i, -1, 1);
+      if (as_added(g, got[i])) continue;
+      compare(i, g, right[i]);
       shared[i] = g;
     }
     row.passed = row.relative <= gradcheck_tolerance;
     if (!row.passed) {
-      row.all_got = right_alone ? std::move(shared) : got[k];
-      row.all_expected = std::move(expected);
+      row.all_got = right_alone ? std::move(shared) : got;
+      row.all_expected = right;
       row.diagnosis =
           diagnose(std::as_const(row.all_got).view(), std::as_const(row.all_expected).view(), row.axes, same);
       if (right_alone)
@@ -154,6 +201,11 @@ std::vector<CheckRow> gradcheck(const CheckCase& c, std::uint64_t seed) {
     rows.push_back(row);
   }
   return rows;
+}
+
+std::vector<CheckRow> gradcheck(const CheckCase& c, std::uint64_t seed) {
+  const CaseResults got = case_results(c, seed);
+  return compare_gradients(c, seed, got, expected_gradients(c, seed, &got));
 }
 
 bool print_gradcheck(std::ostream& out, const std::vector<CheckRow>& rows) {

@@ -9,6 +9,7 @@
 #include "heed/bench/rapl.h"
 #include "heed/kernels/gemm.h"
 #include "heed/base/parallel.h"
+#include "heed/base/printable.h"
 #include "heed/analysis/resident_memory.h"
 #include "heed/nn/families.h"
 #include "heed/train/optimizer.h"
@@ -151,7 +152,7 @@ int bench_model(const BenchArguments& given) {
       "{} {}, batch {}: {:.0f} images/s (median of {}), best {:.0f}; {:.2f} ms per step, 10 % to 90 %: {:.2f} to "
       "{:.2f}\n"
       "peak memory {:.0f} MB, {} threads, {}\nenergy of the processor packages: {}\n",
-      a.model, a.mode, batch, json.at("img_s").number(), times.sorted.size(), json.at("best_img_s").number(),
+      printable(a.model), a.mode, batch, json.at("img_s").number(), times.sorted.size(), json.at("best_img_s").number(),
       times.median() * 1e3, times.low() * 1e3, times.high() * 1e3, peak_megabytes(), threads(), kernels::gemm_library(),
       result.energy.report());
   if (a.profile) print_profile(result.profile, result.profiled);

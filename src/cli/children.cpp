@@ -1,5 +1,7 @@
 #include "children.h"
 
+#include "commands.h"
+
 #include "heed/base/error.h"
 
 #include <fcntl.h>
@@ -60,6 +62,25 @@ pid_t Children::start(const std::vector<std::string>& arguments, const std::stri
   const pid_t process = fork();
   if (process == 0) become(pointers.data(), file, before_);
   close(file);
+  require(process > 0, "another process cannot be started: {}", std::strerror(errno));
+  running_.push_back(process);
+  return process;
+}
+
+pid_t Children::start(const std::function<int()>& work) {
+  const pid_t process = fork();
+  if (process == 0) {
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    sigprocmask(SIG_SETMASK, &before_, nullptr);
+    int status = bad_input;
+    try {
+      status = work();
+    } catch (const std::exception& error) {
+      report_error(error.what());
+    }
+    _exit(status);
+  }
   require(process > 0, "another process cannot be started: {}", std::strerror(errno));
   running_.push_back(process);
   return process;

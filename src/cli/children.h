@@ -1,9 +1,10 @@
-// Other runs of this program, side by side.
+// Other runs and copies of this program, side by side.
 #pragma once
 
 #include <sys/types.h>
 
 #include <csignal>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,10 @@ class Children {
 
   /// Starts this program with these arguments, what it prints appended to a file.
   pid_t start(const std::vector<std::string>& arguments, const std::string& log);
+
+  /// Starts a copy of this process, which does `work` and ends with the status that it returns, or says its error and
+  /// ends with bad_input. Nothing may have computed on several threads before.
+  pid_t start(const std::function<int()>& work);
 
   /// A process that has ended, with its exit status; 128 + N if signal N ended it.
   struct Ended {

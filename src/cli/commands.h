@@ -25,6 +25,8 @@ void add_image(Command program);
 void add_gradcheck(Command program);
 void add_list(Command program);
 void add_plugin(Command program);
+void add_lab(Command program);
+void add_grade(Command program);
 void add_cost(Command program);
 void add_bench(Command program);
 void add_maps(Command program);
@@ -44,12 +46,15 @@ std::string& program_name();
 /// Says an error in one line on stderr, whatever names and paths it quotes; returns `status`.
 int report_error(std::string what, int status = bad_input);
 
-/// --set key=value, repeatable, one value per occurrence; `offered` are keys that a shell completes.
+/// --set key=value, repeatable, one value per occurrence; `offered` are keys, and keys with values,
+/// that a shell completes.
 void add_sets(Command command, std::vector<std::string>& sets, const std::string& meaning,
               const std::vector<std::string>& offered = {});
 
-/// The keys of an experiment file as --set takes them, "optim.lr=", and the mechanisms: for a shell to offer.
+/// For a shell to offer: the keys of an experiment file as --set takes them, "optim.lr=", and, where a value is one of
+/// some words, "optim.name=sgd"; those words; and the mechanisms.
 std::vector<std::string> config_keys();
+std::vector<std::string> config_values(const std::string& key);
 std::vector<std::string> mechanism_names();
 
 /// The values of --set OPTION=VALUE by name; a value may stand in quotes.

@@ -2,6 +2,7 @@
 #include "compared.h"
 #include "cost_table.h"
 
+#include "heed/base/printable.h"
 #include "heed/base/suggest.h"
 #include "heed/draw/line_chart.h"
 
@@ -128,7 +129,8 @@ void print_tests(const Arms& arms, const FigureName& figure, Index test_images) 
                      half_width_text(*found.interval, unit, figure.decimals), p_text(found.welch),
                      p_text(found.paired)});
   }
-  std::cout << fmt::format("\n{}{}, difference to {}\n", figure.key, figure.share ? " in points" : "", arms[0].name);
+  std::cout << fmt::format("\n{}{}, difference to {}\n", figure.key, figure.share ? " in points" : "",
+                           printable(arms[0].name));
   print_table(std::cout, lines);
   if (tests > 0) std::cout << "a difference within its 95 % is undecided, not absent\n";
   if (tests > 1)

@@ -29,7 +29,17 @@ void add_cases(const CommandOutline& command, const std::string& path, std::stri
 
 constexpr const char* script = R"(# bash completion for heed, written by `heed completion bash`.
 _heed() {{
-  local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD - 1]}} command= options= words= i
+  local word=${{COMP_WORDS[COMP_CWORD]}} at=$COMP_CWORD key= before command= options= words= i
+  # KEY=VALUE is three words, of which the last is completed, or two if nothing follows the "=".
+  if [[ $word == = ]]; then
+    word= key=${{COMP_WORDS[at - 1]}}= at=$((at - 1))
+  elif [[ ${{COMP_WORDS[at - 1]}} == = ]]; then
+    key=${{COMP_WORDS[at - 2]}}= at=$((at - 2))
+  fi
+  before=${{COMP_WORDS[at - 1]}}
+  if [[ $key == -* ]]; then
+    before=${{key%=}} key=
+  fi
   for ((i = 1; i < COMP_CWORD; ++i)); do
     case "${{command:+$command }}${{COMP_WORDS[i]}}" in
       {0}) command="${{command:+$command }}${{COMP_WORDS[i]}}" ;;
@@ -43,7 +53,11 @@ _heed() {{
   fi
   case "$command $before" in
 {2}  esac
-  COMPREPLY=($(compgen -W "$words" -- "$word"))
+  # A key is offered first, its values when it is there.
+  local list=($words)
+  if [[ $key$word == *=* ]]; then list=("${{list[@]/%*=/}}"); else list=("${{list[@]/*=?*/}}"); fi
+  COMPREPLY=($(compgen -W "${{list[*]}}" -- "$key$word"))
+  COMPREPLY=("${{COMPREPLY[@]#"$key"}}")
   if [[ ${{#COMPREPLY[@]}} == 1 && $COMPREPLY == *= ]]; then compopt -o nospace; fi
 }}
 complete -o default -F _heed heed

@@ -5,6 +5,7 @@
 #include "heed/config/energy_table.h"
 #include "cost_table.h"
 
+#include "heed/base/printable.h"
 #include "heed/base/suggest.h"
 #include "heed/nn/families.h"
 
@@ -105,7 +106,7 @@ void print_model(const CostArguments& a, const ModelCost& model, const CostQuery
   for (const CostRow& row : query.by == CostGroup::kind ? rows : joined_blocks(rows)) add_row(row);
   add_row(total);
 
-  std::cout << fmt::format("{}: {}, per image; {}\n\n", a.model,
+  std::cout << fmt::format("{}: {}, per image; {}\n\n", printable(a.model),
                            a.pass == "step" ? "forward and backward pass" : a.pass + " pass",
                            counted(query.convention));
   print_table(std::cout, cells);
@@ -115,7 +116,8 @@ void print_model(const CostArguments& a, const ModelCost& model, const CostQuery
       "memory                   not part of energy: what moving the bytes takes, were all of them to come from",
       dominating(rows, table, total.counts), grouped(model.parameters), grouped(attention_exponentials(model)),
       si(static_cast<double>(model.kept * table.number_bytes * query.batch)), query.batch, energy_note(table, kinds));
-  for (const EnergyFigure& memory : table.memory) std::cout << fmt::format(" {} ({} pJ/B)", memory.of, memory.pj);
+  for (const EnergyFigure& memory : table.memory)
+    std::cout << fmt::format(" {} ({} pJ/B)", printable(memory.of), memory.pj);
   std::cout << "\n";
 }
 
@@ -150,7 +152,7 @@ void add_cost(Command program) {
   static CostArguments a;
   Command command = program.command("cost", "Count a model's operations, memory and energy per image");
   command.option("MODEL", &a.model, "model or experiment file (TOML)");
-  add_sets(command, a.sets, "override a key of the file; repeatable");
+  add_sets(command, a.sets, "override a key of the file; repeatable", config_keys());
   command.option("--batch", &a.batch, "images that share one reading of the weights; default 1",
                  {.range = {{1, 1'000'000}}});
   command.option("--convention", &a.convention, "contractions: products and weighted sums, as in papers; or all",

@@ -1,5 +1,7 @@
 #include "cost_table.h"
 
+#include "heed/base/printable.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,10 +41,11 @@ std::string grouped(Index value) {
   return text;
 }
 
-void print_table(std::ostream& out, const std::vector<std::vector<std::string>>& rows) {
+void print_table(std::ostream& out, std::vector<std::vector<std::string>> rows) {
   std::vector<std::size_t> widths;
-  for (const auto& row : rows)
+  for (auto& row : rows)
     for (std::size_t i = 0; i < row.size(); ++i) {
+      row[i] = printable(row[i]);
       if (i == widths.size()) widths.push_back(0);
       widths[i] = std::max(widths[i], row[i].size());
     }
@@ -72,7 +75,7 @@ std::string energy_note(const EnergyTable& table, const std::vector<CountKind>& 
     else
       prices += fmt::format("{}{} {} pJ", prices.empty() ? "" : ", ", kind.name, figure->pj);
   }
-  return fmt::format("{}: {}{}", table.name, prices,
+  return fmt::format("{}: {}{}", printable(table.name), prices,
                      free.empty() ? "" : fmt::format("; {} not priced and counted as nothing", free));
 }
 

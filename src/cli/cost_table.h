@@ -20,7 +20,7 @@ std::string joules(double pj);
 std::string grouped(Index value);
 
 /// Prints rows of cells, the first column flush left, the others flush right.
-void print_table(std::ostream& out, const std::vector<std::vector<std::string>>& rows);
+void print_table(std::ostream& out, std::vector<std::vector<std::string>> rows);
 
 /// The kinds of operations that any of the rows has; mul and add in any case.
 std::vector<CountKind> kinds_of(const std::vector<CostRow>& rows);

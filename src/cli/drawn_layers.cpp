@@ -37,8 +37,8 @@ void DrawnLayers::add(const AttentionSite<float>& site) {
   if (sheet_.blocks.empty()) {
     sheet_.grid = {shape.grid_height, shape.grid_width};
     if (!choice_.query.empty()) sheet_.query = parse_patch(choice_.query, sheet_.grid);
-    class_token_ = shape.class_token;
   }
+  class_tokens_.insert(shape.class_token);
   BlockWeights block{.mechanism = site.mechanism.name()};
   if (const std::optional<Picture> picture = choice_.rollout ? rollout_of(site) : picture_of(site)) {
     const PictureInfo& info = picture->info;
@@ -92,8 +92,9 @@ Tensor<float> DrawnLayers::weights_of(const Picture& picture, const AttentionSha
 std::string DrawnLayers::title_of(const PictureInfo& info) const {
   if (info.axes != PictureAxes::pairs) return info.meaning;
   if (!choice_.query.empty()) return fmt::format("{} of patch {} to each patch", info.meaning, choice_.query);
-  if (class_token_) return info.meaning + " of the class token to each patch";
-  return info.meaning + " to each patch, mean over all queries";
+  if (!class_tokens_.contains(true)) return info.meaning + " to each patch, mean over all queries";
+  if (!class_tokens_.contains(false)) return info.meaning + " of the class token to each patch";
+  return info.meaning + " of the class token to each patch; of stages without one, mean over all queries";
 }
 
 void DrawnLayers::finish() {

@@ -44,7 +44,7 @@ class DrawnLayers {
   Choice choice_;
   AttentionSheet& sheet_;
   AttentionRollout rollout_;
-  bool class_token_ = false;
+  std::set<bool> class_tokens_;             ///< has a layer one? A pyramid has it in its last stage alone
   std::set<std::string> offered_;           ///< what there is to choose from
   std::optional<PictureInfo> named_after_;  ///< what the title says
 };

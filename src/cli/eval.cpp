@@ -39,7 +39,8 @@ void add_eval(Command program) {
   static EvalArguments a;
   Command command = program.command("eval", "Evaluate a trained model: top-1, top-5, confusion matrix");
   command.option("RUN", &a.run, "run directory", {.required = true});
-  command.option("--data", &a.data, "another data set than the model was trained on");
+  command.option("--data", &a.data, "another data set than the model was trained on",
+                 {.offered = config_values("data.name")});
   command.option("--path", &a.path, "where the data lie", {.value = "DIR"});
   command.option("--split", &a.split, "the images that count; default: test",
                  {.one_of = {"test", "validation", "train"}});

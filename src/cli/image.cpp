@@ -1,6 +1,7 @@
 // heed image: an image of a data set as a file.
 #include "image_choice.h"
 
+#include "heed/base/printable.h"
 #include "heed/data/image_write.h"
 
 #include <filesystem>
@@ -32,7 +33,7 @@ int image_command(const ImageArguments& a) {
   const std::unique_ptr<Dataset> data = open_data(choice);
   const Image image = image_of(*data, choice, a.index);
   save_png(a.output, image);
-  std::cout << fmt::format("{}: {}, {} x {} pixels, label {}\n", shown(a.output), name_of(choice, a.index),
+  std::cout << fmt::format("{}: {}, {} x {} pixels, label {}\n", printable(a.output), name_of(choice, a.index),
                            image.size.width, image.size.height, label_of(*data, a.index));
   return ok;
 }
@@ -45,7 +46,9 @@ void add_image(Command program) {
   add_data_choice(command, a.data, "the data set; default: mnist");
   command.option("--index", &a.index, "which image, from 0; default: 0", {.value = "N"});
   command.option("-o,--output", &a.output, "the file to write", {.value = "FILE.png", .required = true});
-  add_sets(command, a.sets, "data.name or data.path, as in an experiment; repeatable", {"data.name=", "data.path="});
+  std::vector<std::string> offered{"data.name=", "data.path="};
+  for (const std::string& name : dataset_names()) offered.push_back("data.name=" + name);
+  add_sets(command, a.sets, "data.name or data.path, as in an experiment; repeatable", offered);
   command.action([] { return image_command(a); });
 }
 

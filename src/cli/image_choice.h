@@ -30,9 +30,6 @@ std::string name_of(const DataChoice& choice, Index index);
 /// "7", or "2 (Pullover)" where the classes have names.
 std::string label_of(const Dataset& data, Index index);
 
-/// A name as people can read it: as it is, or quoted if it holds control characters, which a terminal would obey.
-std::string shown(const std::string& name);
-
 /// Reads images as a trained model wants them, at its size and with its channels.
 class ImageReader {
  public:
@@ -40,14 +37,18 @@ class ImageReader {
   ImageReader(const TrainedModel& trained, bool invert);
 
   /// From a file; what is transparent shows the background of the training images, white where these have none in
-  /// common. Says on stderr where the image's background is unlike theirs.
+  /// common. Says on stderr where the image's background is unlike theirs, or hides what is drawn on transparency.
   Image from_file(const std::string& file) const;
 
   /// From a data set.
   Image from_data(const Dataset& data, const DataChoice& choice, Index index) const;
 
  private:
-  Image inverted(Image image) const;
+  /// A file, inverted or not, with the background behind it in the end.
+  Image loaded(const std::string& file, bool invert) const;
+
+  /// Is nothing to be seen in front of the background, and something the other way?
+  bool is_hidden(const std::string& file, const Image& image) const;
 
   const TrainedModel& trained_;
   bool invert_;

@@ -2,6 +2,7 @@
 #include "commands.h"
 #include "cost_table.h"
 
+#include "heed/base/printable.h"
 #include "heed/draw/line_chart.h"
 #include "heed/io/file.h"
 #include "heed/train/evaluate.h"
@@ -87,7 +88,7 @@ int lr_command(const LrArguments& a) {
     print_advice(test, found);
   }
   draw(test, found, a.file, output);
-  if (!a.csv) std::cout << output << "\n";
+  if (!a.csv) std::cout << printable(output) << "\n";
   return ok;
 }
 
@@ -109,7 +110,7 @@ void add_lr(Command program) {
   command.option("--from", &a.range.from, "first rate; default: 1e-7", {.positive = true});
   command.option("--to", &a.range.to, "last rate; default: 10", {.range = {{1e-30, 1e30}}});
   command.option("--steps", &a.range.steps, "default: 200", {.range = {{2, 1e6}}});
-  add_sets(command, a.sets, "override a key of the experiment; repeatable");
+  add_sets(command, a.sets, "override a key of the experiment; repeatable", config_keys());
   add_threads(command, a.threads);
   command.option("--csv", &a.csv, "print every step as CSV");
   command.option("-o,--output", &a.output, "picture; default: NAME-lr.svg of the experiment", {.value = "FILE.svg"});

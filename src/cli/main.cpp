@@ -6,6 +6,7 @@
 #include "heed/attention/mechanism.h"
 #include "heed/base/error.h"
 #include "heed/base/parallel.h"
+#include "heed/base/printable.h"
 #include "heed/base/suggest.h"
 #include "heed/config/experiment.h"
 #include "heed/config/installed.h"
@@ -33,18 +34,31 @@ void add_sets(Command command, std::vector<std::string>& sets, const std::string
 }
 
 std::vector<std::string> config_keys() {
-  std::vector<std::string> keys;
+  std::vector<std::string> words;
+  const auto offer = [&](const std::string& word) {
+    if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
+  };
   Experiment defaults;
   for (const auto& [name, family] : family_names) {
     defaults.model.family = name;
     tables(defaults, [&](std::string_view table, const auto& config) {
-      fields(config, [&](std::string_view key, const auto&, const Rule&, std::string_view) {
-        const std::string offered = fmt::format("{}.{}=", table, key);
-        if (std::find(keys.begin(), keys.end(), offered) == keys.end()) keys.push_back(offered);
+      fields(config, [&](std::string_view key, const auto& member, const Rule& rule, std::string_view) {
+        const std::string set = fmt::format("{}.{}=", table, key);
+        offer(set);
+        if (!std::is_same_v<std::decay_t<decltype(member)>, std::string> && !rule.per_block) return;
+        for (const std::string& value : set == "attention.mechanism=" ? mechanism_names() : rule.choices)
+          offer(set + value);
       });
     });
   }
-  return keys;
+  return words;
+}
+
+std::vector<std::string> config_values(const std::string& key) {
+  std::vector<std::string> values;
+  for (const std::string& word : config_keys())
+    if (word.size() > key.size() + 1 && word.starts_with(key + "=")) values.push_back(word.substr(key.size() + 1));
+  return values;
 }
 
 std::vector<std::string> mechanism_names() {
@@ -92,11 +106,10 @@ std::vector<std::filesystem::path> places_of_program() {
 }  // namespace
 
 int report_error(std::string what, int status) {
-  std::replace_if(
-      what.begin(), what.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
+  std::replace(what.begin(), what.end(), '\n', ' ');
   std::cout.flush();
   std::fflush(stdout);
-  std::fprintf(stderr, "heed: %s\n", what.c_str());
+  std::fprintf(stderr, "heed: %s\n", printable(what).c_str());
   return status;
 }
 
@@ -120,6 +133,8 @@ int run(int argc, char** argv) {
   add_gradcheck(program);
   add_list(program);
   add_plugin(program);
+  add_lab(program);
+  add_grade(program);
   add_convert(program);
   add_probe(program);
   add_cost(program);

@@ -2,6 +2,7 @@
 #include "drawn_layers.h"
 #include "image_choice.h"
 
+#include "heed/base/printable.h"
 #include "heed/data/image_write.h"
 
 #include <filesystem>
@@ -65,7 +66,7 @@ int maps_command(const MapsArguments& a) {
   trained.model->logits(tape, {.images = input.view()}, &visit);
   layers.finish();
   save_png(output, draw_attention(sheet));
-  std::cout << shown(output) << "\n";
+  std::cout << printable(output) << "\n";
   return ok;
 }
 

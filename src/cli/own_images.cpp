@@ -84,8 +84,9 @@ std::string list(const std::vector<double>& values) {
 
 OwnImages own_images(const std::string& directory, bool model) {
   const std::string path = std::filesystem::absolute(directory).lexically_normal().string();
-  const std::unique_ptr<Dataset> train = open_dataset("folder", path, Split::train),
-                                 test = open_dataset("folder", path, Split::test);
+  constexpr const char* option = "--images";
+  const std::unique_ptr<Dataset> train = open_dataset("folder", path, Split::train, option),
+                                 test = open_dataset("folder", path, Split::test, option);
   const std::vector<std::string>& classes = train->class_names();
   require(classes.size() > 1, "--images {}: one class, {}; expected a directory for each of two or more", directory,
           in_quotes(classes[0]));

@@ -1,6 +1,7 @@
 // heed predict: the class of images.
 #include "image_choice.h"
 
+#include "heed/base/printable.h"
 #include "heed/train/evaluate.h"
 
 #include <fmt/format.h>
@@ -39,7 +40,7 @@ NamedImages read_images(const PredictArguments& a, const TrainedModel& trained) 
       read.status = report_error(error.what());
     }
   };
-  for (const std::string& file : a.files) add(shown(file), [&] { return reader.from_file(file); });
+  for (const std::string& file : a.files) add(printable(file), [&] { return reader.from_file(file); });
   if (a.indices.empty()) return read;
   const DataChoice choice = data_of_run(a.data, trained);
   const std::unique_ptr<Dataset> data = open_data(choice);
@@ -61,7 +62,7 @@ std::string ranking(const float* logits, const std::vector<std::string>& classes
   order.resize(std::min(order.size(), static_cast<std::size_t>(top)));
   std::string text;
   for (const Index c : order)
-    text += fmt::format("{} {} {:.1f} %", text.empty() ? ":" : ",", shown(classes[static_cast<std::size_t>(c)]),
+    text += fmt::format("{} {} {:.1f} %", text.empty() ? ":" : ",", printable(classes[static_cast<std::size_t>(c)]),
                         100 * shares[static_cast<std::size_t>(c)]);
   return text;
 }

@@ -3,6 +3,7 @@
 #include "report_page.h"
 #include "report_runs.h"
 
+#include "heed/base/printable.h"
 #include "heed/draw/attention_sheet.h"
 
 #include <fmt/ranges.h>
@@ -60,7 +61,7 @@ int report_command(const ReportArguments& a) {
     Json model = a.no_images ? Json::object({{"obstacle", "left out (--no-images)"}}) : model_json(run.directory);
     if (model.contains("obstacle") && !a.no_images) {
       std::cout.flush();
-      std::cerr << "heed: no images in the report: " << model.at("obstacle").text() << "\n";
+      std::cerr << "heed: no images in the report: " << printable(model.at("obstacle").text()) << "\n";
     }
     model["run"] = run.directory;
     model["cost"] = cost_of_run(RunPaths(run.directory));
@@ -68,7 +69,7 @@ int report_command(const ReportArguments& a) {
   }
   file.write(report_page(title_of(arms), report));
   file.commit();
-  std::cout << output << "\n";
+  std::cout << printable(output) << "\n";
   return ok;
 }
 

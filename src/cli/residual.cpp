@@ -4,6 +4,7 @@
 #include "heed/analysis/newton_residual.h"
 #include "heed/io/file.h"
 #include "heed/base/parallel.h"
+#include "heed/base/printable.h"
 
 #include <fmt/format.h>
 
@@ -164,7 +165,7 @@ int residual_command(const ResidualArguments& a) {
   const std::string output = a.output.empty() ? a.run + "/residual.csv" : a.output;
   write_file(output, to_csv(residuals, a.iterations));
   print(residuals, images, a.iterations);
-  std::cout << output << "\n";
+  std::cout << printable(output) << "\n";
   return ok;
 }
 

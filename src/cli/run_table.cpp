@@ -2,6 +2,7 @@
 
 #include "cost_table.h"
 
+#include "heed/base/printable.h"
 #include "heed/base/random.h"
 
 #include <fmt/format.h>
@@ -46,7 +47,7 @@ Cells text_cells(const std::vector<TableArm>& arms) {
 
 void print_markdown(std::ostream& out, const Cells& cells) {
   for (std::size_t row = 0; row < cells.size(); ++row) {
-    out << fmt::format("| {} |\n", fmt::join(cells[row], " | "));
+    out << printable(fmt::format("| {} |", fmt::join(cells[row], " | "))) << "\n";
     if (row > 0) continue;
     for (std::size_t i = 0; i < cells[0].size(); ++i) out << "| --- ";
     out << "|\n";
@@ -86,12 +87,13 @@ void print_notes(std::ostream& out, const std::vector<TableArm>& arms) {
     for (const TableRun& run : arm.runs) {
       if (run.state == "finished" && !run.version.empty()) ++versions[run.version];
       if (run.state != "finished")
-        notes +=
-            fmt::format("{}, seed {}: {}{}{}\n", arm.name, run.seed, run.state, run.note.empty() ? "" : ": ", run.note);
+        notes += printable(fmt::format("{}, seed {}: {}{}{}", arm.name, run.seed, run.state,
+                                       run.note.empty() ? "" : ": ", run.note)) +
+                 "\n";
     }
   for (const auto& [version, count] : versions)
     if (version != HEED_VERSION || versions.size() > 1)
-      notes += fmt::format("{} runs are by heed {}\n", count, version);
+      notes += fmt::format("{} runs are by heed {}\n", count, printable(version));
   if (!notes.empty()) out << "\n" << notes;
 }
 

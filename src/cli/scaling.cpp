@@ -5,6 +5,7 @@
 #include "heed/analysis/scaling.h"
 #include "heed/io/file.h"
 #include "heed/analysis/resident_memory.h"
+#include "heed/base/printable.h"
 
 #include <fmt/format.h>
 
@@ -163,7 +164,7 @@ int scaling_command(const ScalingArguments& a) {
   print(a, results);
   if (!a.output.empty()) {
     write_file(a.output, to_csv(a, results));
-    std::cout << a.output << "\n";
+    std::cout << printable(a.output) << "\n";
   }
   return within_bounds(a, results) ? ok : check_failed;
 }

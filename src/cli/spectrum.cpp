@@ -4,6 +4,7 @@
 #include "heed/analysis/spectrum.h"
 #include "heed/io/file.h"
 #include "heed/base/parallel.h"
+#include "heed/base/printable.h"
 
 #include <fmt/format.h>
 
@@ -39,10 +40,14 @@ struct HeadSpectrum {
 
 struct BlockSpectrum {
   std::string mechanism;
-  Form used = plain;  ///< what the model multiplies v by
-  Index size = 0;     ///< rows of a map
+  Form used = plain;            ///< what the model multiplies v by
+  Index rows = 0, columns = 0;  ///< of a map
   bool of_channels = false;
   std::vector<std::array<HeadSpectrum, matrices>> heads{};
+
+  /// Fewer keys than queries leave no identity to add.
+  std::vector<Form> forms() const { return rows == columns ? std::vector{plain, with_identity} : std::vector{plain}; }
+  std::string size() const { return rows == columns ? fmt::format("{}", rows) : fmt::format("{} x {}", rows, columns); }
 };
 
 /// Adds the spectra of a layer's maps of a batch.
@@ -52,32 +57,30 @@ void add_maps(const AttentionSite<float>& site, BlockSpectrum& block) {
   block.used = traits.identity ? with_identity : plain;
   block.of_channels = traits.map_axes == MapAxes::channels;
   const Tensor<float> maps = attention_maps(site);
-  const Index heads = maps.shape()[1], size = maps.shape()[2], count = maps.shape()[0] * heads;
-  require(maps.shape()[3] == size,
-          "{}: the attention map is {} x {}; expected a square, to which the identity can be "
-          "added",
-          site.layer, size, maps.shape()[3]);
-  block.size = size;
+  const Index heads = maps.shape()[1], rows = maps.shape()[2], columns = maps.shape()[3],
+              count = maps.shape()[0] * heads;
+  block.rows = rows;
+  block.columns = columns;
   block.heads.resize(static_cast<std::size_t>(heads));
   std::vector<std::array<Spectrum, matrices>> spectra(static_cast<std::size_t>(count));
   parallel_for(count, [&](Index map) {
-    const float* const used = maps.data() + map * size * size;
-    for (const Form matrix : {plain, with_identity}) {
-      std::vector<double> a(used, used + size * size);
-      for (Index i = 0; i < size; ++i) a[static_cast<std::size_t>(i * (size + 1))] += matrix - block.used;
-      spectra[static_cast<std::size_t>(map)][matrix] = spectrum_of(std::move(a));
+    const float* const used = maps.data() + map * rows * columns;
+    for (const Form matrix : block.forms()) {
+      std::vector<double> a(used, used + rows * columns);
+      if (matrix != block.used)
+        for (Index i = 0; i < rows; ++i) a[static_cast<std::size_t>(i * (columns + 1))] += matrix - block.used;
+      spectra[static_cast<std::size_t>(map)][matrix] = spectrum_of(std::move(a), rows);
     }
   });
   for (std::size_t map = 0; map < spectra.size(); ++map)
-    for (const Form matrix : {plain, with_identity})
-      block.heads[map % block.heads.size()][matrix].add(spectra[map][matrix]);
+    for (const Form matrix : block.forms()) block.heads[map % block.heads.size()][matrix].add(spectra[map][matrix]);
 }
 
 std::string to_csv(const std::map<Index, BlockSpectrum>& blocks, Index count) {
   const double images = static_cast<double>(count);
   std::string csv = "mechanism,matrix,used,block,head,index,singular_value,cumulative,rank\n";
   for (const auto& [b, block] : blocks)
-    for (const Form matrix : {plain, with_identity})
+    for (const Form matrix : block.forms())
       for (std::size_t h = 0; h < block.heads.size(); ++h) {
         const HeadSpectrum& head = block.heads[h][matrix];
         for (std::size_t i = 0; i < head.values.size(); ++i)
@@ -88,11 +91,13 @@ std::string to_csv(const std::map<Index, BlockSpectrum>& blocks, Index count) {
   return csv;
 }
 
-/// Mean over images and heads of the equivalent rank.
-double mean_rank(const BlockSpectrum& block, Form matrix, Index images) {
+/// Mean over images and heads of the equivalent rank, with a star at what the model uses.
+std::string rank_text(const BlockSpectrum& block, Form matrix, Index images) {
+  if (matrix == with_identity && block.rows != block.columns) return "- ";
   double sum = 0;
   for (const auto& head : block.heads) sum += head[matrix].rank;
-  return sum / static_cast<double>(images * static_cast<Index>(block.heads.size()));
+  return fmt::format("{:.1f}{}", sum / static_cast<double>(images * static_cast<Index>(block.heads.size())),
+                     block.used == matrix ? "*" : " ");
 }
 
 int spectrum_command(const SpectrumArguments& a) {
@@ -106,25 +111,28 @@ int spectrum_command(const SpectrumArguments& a) {
           trained.experiment.attention.mechanism[0]);
   const std::string output = a.output.empty() ? a.run + "/spectrum.csv" : a.output;
   write_file(output, to_csv(blocks, images));
+  std::size_t width = 6;
+  for (const auto& [b, block] : blocks) width = std::max(width, block.size().size() + 2);
   std::cout << fmt::format(
       "equivalent rank of attention maps A, mean over heads and {} test images; *: what the model "
-      "uses\nblock  mechanism     size        A    A + I\n",
-      images);
+      "uses\nblock  mechanism   {:>{}}        A    A + I\n",
+      images, "size", width);
   for (const auto& [b, block] : blocks)
-    std::cout << fmt::format("{:>5}  {:<12}{:>6}{:>8.1f}{}{:>8.1f}{}  {}\n", b + 1, block.mechanism, block.size,
-                             mean_rank(block, plain, images), block.used == plain ? "*" : " ",
-                             mean_rank(block, with_identity, images), block.used == plain ? " " : "*",
+    std::cout << fmt::format("{:>5}  {:<12}{:>{}}{:>9}{:>9}  {}\n", b + 1, block.mechanism, block.size(), width,
+                             rank_text(block, plain, images), rank_text(block, with_identity, images),
                              block.of_channels ? "of channels" : "of tokens");
-  std::cout << output << "\n";
+  std::cout << printable(output) << "\n";
   return ok;
 }
 
 constexpr const char* spectrum_help =
     "The equivalent rank of a map is the number of its largest singular values that make up 0.9 of their sum (Shu et\n"
     "al., Adder attention, Section 3.2.2). Each map is measured without and with the identity added, whichever of the\n"
-    "two the model uses. The file has a line for each matrix, block, head and index, with means over the images of\n"
-    "the singular value, of the sum of the values up to it as a part of all (cumulative), and of the equivalent rank.\n"
-    "experiments/plot_spectrum.py draws it. A mechanism without a map is left out.";
+    "two the model uses; a map of fewer keys than queries is not square, and is measured without it. The file has a\n"
+    "line for each matrix, block, head and index, with means over the images of the singular value, of the sum of the\n"
+    "values up to it as a part of all (cumulative), and of the equivalent rank. experiments/plot_spectrum.py draws "
+    "it.\n"
+    "A mechanism without a map is left out.";
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include "sweep_run.h"
 
 #include "heed/base/parallel.h"
+#include "heed/base/printable.h"
 #include "heed/nn/families.h"
 
 #include <fmt/format.h>
@@ -88,7 +89,7 @@ int sweep_command(const SweepArguments& a) {
   clear_way(cells, a.redo);
   if (a.niceness > 0) nice(a.niceness);
   const auto finished = std::count_if(cells.begin(), cells.end(), done);
-  std::cerr << fmt::format("{}: {} cells, {} done\n", out, cells.size(), finished);
+  std::cerr << fmt::format("{}: {} cells, {} done\n", printable(out), cells.size(), finished);
   const bool whole = run_cells(cells, a.jobs, a.threads > 0 ? a.threads : threads());
   print_arms(std::cout, arms_of(cells), a.format);
   if (whole) return status_of(cells);
@@ -131,7 +132,7 @@ void add_sweep(Command program) {
                  {.value = "N", .range = {{1, max_threads}}});
   add_threads(command, a.threads);
   command.option("--nice", &a.niceness, "run at a lower priority, by so much", {.value = "N", .range = {{0, 19}}});
-  add_sets(command, a.sets, "override a key in all cells; repeatable");
+  add_sets(command, a.sets, "override a key in all cells; repeatable", config_keys());
   command.option("--dry-run", &a.dry_run, "list the cells and their state, and train nothing");
   command.option("--table", &a.table, "print the table of what is there, and train nothing");
   command.option("--redo", &a.redo, "do cells again that have changed or diverged");

@@ -3,6 +3,8 @@
 #include "children.h"
 #include "progress_line.h"
 
+#include "heed/base/printable.h"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -109,8 +111,8 @@ class Sweeper {
       result = fmt::format("{}: {}", cell.state == CellState::diverged ? "diverged" : "failed", cell.note);
     }
     ++said_;
-    std::cerr << fmt::format("[{}/{}] {}: {}, {}{}\n", said_, waiting_.size(), cell.label(), result, duration(seconds),
-                             time_left());
+    std::cerr << fmt::format("[{}/{}] {}: {}, {}{}\n", said_, waiting_.size(), printable(cell.label()),
+                             printable(result), duration(seconds), time_left());
   }
 
   /// Epochs done of all cells, in cells.
@@ -135,7 +137,7 @@ class Sweeper {
     for (const Slot& slot : slots_)
       if (slot.cell != nullptr) line += fmt::format("; {}: {:.0f} %", slot.cell->label(), 100 * share_done(*slot.cell));
     const std::size_t columns = static_cast<std::size_t>(terminal_columns());
-    std::cerr << "\r\033[K" << line.substr(0, columns - 1) << std::flush;
+    std::cerr << "\r\033[K" << printable(line).substr(0, columns - 1) << std::flush;
   }
 
   void clear() const {

@@ -9,6 +9,7 @@
 #include "taken_weights.h"
 
 #include "heed/analysis/resident_memory.h"
+#include "heed/base/printable.h"
 #include "heed/bench/peak.h"
 #include "heed/bench/rapl.h"
 #include "heed/config/installed.h"
@@ -41,7 +42,7 @@ extern "C" void on_interrupt(int signal) {
 }
 
 void print_init(const TrainPlan& plan) {
-  if (!plan.init.empty()) std::cout << fmt::format("from {}: {}\n", plan.init, taken_text(plan.taken));
+  if (!plan.init.empty()) std::cout << fmt::format("from {}: {}\n", printable(plan.init), taken_text(plan.taken));
 }
 
 /// What to call examples, in the plural, and how many answers a model chooses among.
@@ -69,7 +70,7 @@ class TrainProgress : public TrainObserver {
     std::cout << fitted(fmt::format("{} parameters; {} {} to train on, {} to validate, {} to test\n{}\n",
                                     grouped(plan.parameters), grouped(plan.train_images), examples_,
                                     grouped(plan.validation_images), grouped(plan.test_images), environment_line()))
-              << processes_ << fmt::format("run directory {}\n", plan.run);
+              << processes_ << fmt::format("run directory {}\n", printable(plan.run));
     if (plan.step > 0) std::cout << fmt::format("resumed after {} steps\n", plan.step);
     if (plan.epochs_before > 0 && plan.epochs_before != epochs_)
       std::cout << fmt::format("{} epochs instead of {}: from here on the learning rate is that of a run of {}\n",
@@ -219,15 +220,18 @@ void require_memory(const Experiment& experiment) {
           grouped(weights), needed / 1e9, available / 1e9);
 }
 
-/// Text as a word for the shell.
+/// Text as a word for the shell; bash's, where it holds control characters.
 std::string shell_word(const std::string& text) {
   const bool plain =
       text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=,:+@") ==
       std::string::npos;
   if (plain && !text.empty()) return text;
-  std::string word = "'";
-  for (const char c : text) word += c == '\'' ? "'\\''" : std::string(1, c);
-  return word + "'";
+  std::string quoted, escaped;
+  for (const char c : text) {
+    quoted += c == '\'' ? "'\\''" : std::string(1, c);
+    escaped += c == '\'' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+  }
+  return printable(text) == text ? "'" + quoted + "'" : "$'" + printable(escaped) + "'";
 }
 
 /// What the arguments ask for: a file, what is recorded in the run, or one's own images.
@@ -240,7 +244,7 @@ Experiment experiment_of(const TrainArguments& a) {
   const std::string file = a.file.empty() ? "experiments/images.toml" : a.file;
   OwnImages own = own_images(a.images, a.file.empty());
   own.sets.insert(own.sets.end(), a.sets.begin(), a.sets.end());
-  std::cout << fitted(fmt::format("{}: {}\n", a.images, own.found))
+  std::cout << fitted(fmt::format("{}: {}\n", printable(a.images), own.found))
             << fmt::format("the same in full: {} train {}", program_name(), shell_word(file));
   if (!a.run.empty()) std::cout << " --run " << shell_word(a.run);
   for (const std::string& set : own.sets) std::cout << " --set " << shell_word(set);
@@ -248,7 +252,7 @@ Experiment experiment_of(const TrainArguments& a) {
   return load_experiment(file, own.sets);
 }
 
-/// What can be done with a finished run.
+/// What can be done with a finished run, a word for the shell.
 void print_next(const Experiment& x, const std::string& run) {
   const std::string heed = program_name(), plot = find_installed("experiments/plot_run.py");
   const bool writes = x.model.task == "lm", sequences = holds_sequences(x.data);
@@ -302,12 +306,12 @@ int train_command(const TrainArguments& a) {
   progress.clear();
   if (a.profile) print_profile(profile, progress.steps());
   // The run has recorded its configuration, overrides included.
-  const std::string resume = fmt::format("{} train --run {} --resume", program_name(), a.run);
+  const std::string resume = fmt::format("{} train --run {} --resume", program_name(), shell_word(a.run));
   switch (outcome) {
     case Outcome::finished:
       progress.summary();
-      std::cout << fmt::format("\nweights, metrics and configuration are in {}\n", a.run);
-      print_next(experiment, a.run);
+      std::cout << fmt::format("\nweights, metrics and configuration are in {}\n", printable(a.run));
+      print_next(experiment, shell_word(a.run));
       return ok;
     case Outcome::stopped:
       progress.summary();

@@ -4,6 +4,7 @@
 #include "heed/config/installed.h"
 
 #include "load.h"
+#include "stages.h"
 #include "toml_document.h"
 #include "toml_text.h"
 #include "heed/base/suggest.h"
@@ -121,17 +122,38 @@ std::optional<std::string> text_of_option(const toml::node& node) {
   return {};
 }
 
+// "found a string for stage 1", of a list that has an item that is not what `member` lists; else what the node is.
+template <class T>
+std::string found_in(const toml::node& node, const T&, const ModelConfig&) {
+  return found(node);
+}
+
+template <class T>
+std::string found_in(const toml::node& node, const std::vector<T>&, const ModelConfig& model) {
+  const toml::array* const list = node.as_array();
+  T value{};
+  for (std::size_t i = 0; list && i < list->size(); ++i)
+    if (!assign((*list)[i], value))
+      return fmt::format(
+          "{} {}", found((*list)[i]),
+          model.is_staged() ? fmt::format("for stage {}", stage_number(model, i)) : fmt::format("as item {}", i + 1));
+  return found(node);
+}
+
 // A model of stages takes a list, one value for each.
 void Loader::set_option(const Source& source, const std::string& full_key, const toml::key& key, const toml::node& node,
                         Options& options) const {
   OptionValue option{"", source.at(key)};
   const toml::array* const list = experiment.model.is_staged() ? node.as_array() : nullptr;
-  std::optional<std::string> text = text_of_option(node);
+  const auto text_of = [&](const toml::node& one, const std::string& of_stage) {
+    const std::optional<std::string> text = text_of_option(one);
+    require(text.has_value(), "{}: {}: expected a string, number or boolean, found {}{}", source.at(key),
+            in_quotes(full_key), found(one), of_stage);
+    return *text;
+  };
   for (std::size_t i = 0; list && i < list->size(); ++i)
-    if ((text = text_of_option((*list)[i]))) option.list.push_back(*text);
-  require(text && (!list || option.list.size() == list->size()),
-          "{}: {}: expected a string, number or boolean, found {}", source.at(key), in_quotes(full_key), found(node));
-  if (!list) option.text = *text;
+    option.list.push_back(text_of((*list)[i], fmt::format(" for stage {}", stage_number(experiment.model, i))));
+  if (option.list.empty()) option.text = text_of(node, "");
   options[std::string(key.str())] = option;
 }
 
@@ -159,7 +181,7 @@ void Loader::apply_table(const Source& source, std::string_view table, Config& c
       if (name != key.str()) return;
       known = true;
       require(assign(value, member, rule), "{}: {}: expected {}, found {}", source.at(key), in_quotes(full),
-              expected(member, rule), found(value));
+              expected(member, rule), found_in(value, member, experiment.model));
       written_[full] = source.at(key);
     });
     experiment.model.family = family;

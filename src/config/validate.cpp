@@ -2,6 +2,7 @@
 #include "heed/config/experiment.h"
 
 #include "heed/base/suggest.h"
+#include "stages.h"
 
 #include <algorithm>
 #include <cmath>
@@ -42,8 +43,18 @@ void check(const std::string& key, const std::string& value, const Rule& rule) {
 void check(const std::string&, bool, const Rule&) {}
 
 template <class T>
-void check(const std::string& key, const std::vector<T>& values, const Rule& rule) {
-  for (const T& value : values) check(key, value, rule);
+void check_member(std::string_view table, std::string_view key, const T& value, const Rule& rule, const ModelConfig&) {
+  check(label(table, key), value, rule);
+}
+
+template <class T>
+void check_member(std::string_view table, std::string_view key, const std::vector<T>& values, const Rule& rule,
+                  const ModelConfig& model) {
+  // One value for all stages is not an item of a list.
+  const bool of_stages = rule.per_stage || (rule.per_block && model.is_staged() && values.size() > 1);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    check(of_stages ? label(table, fmt::format("stage {}: {}", stage_number(model, i), key)) : label(table, key),
+          values[i], rule);
 }
 
 /// The grid of a stage, after windows of `kernel` went over one of `before` a side.
@@ -63,7 +74,7 @@ void check_stages(const ModelConfig& model) {
   const bool is_cvt = family_called(model.family) == cvt;
   Index side = model.image;
   for (std::size_t i = 0; i < s.dim.size(); ++i) {
-    const Index stage = static_cast<Index>(i) + !is_cvt;  // as the tensors are called
+    const Index stage = static_cast<Index>(stage_number(model, i));
     require(s.dim[i] % s.heads[i] == 0, "[model] stage {}: heads = {} does not divide dim = {}", stage, s.heads[i],
             s.dim[i]);
     if (is_cvt) {
@@ -133,7 +144,7 @@ void validate(const Experiment& experiment) {
   tables(experiment, [&](std::string_view table, const auto& config) {
     fields(config, [&](std::string_view key, const auto& member, const Rule& rule, std::string_view) {
       if (!use_of(config, key, rule).known) return;
-      check(label(table, key), member, rule);
+      check_member(table, key, member, rule, model);
       check_length(label(table, key), member, rule, model);
     });
   });

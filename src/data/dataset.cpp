@@ -1,4 +1,5 @@
 #include "heed/base/suggest.h"
+#include "heed/config/installed.h"
 #include "heed/data/dataset.h"
 
 #include "files.h"
@@ -54,9 +55,13 @@ const std::vector<Format>& formats() {
   return list;
 }
 
-/// The first of the usual places that has the data.
-data::Directory find_usual(const Format& format, Split split) {
-  std::vector<data::Directory> places = {data::Directory("datasets") / format.name};
+/// The first of the usual places that has the data. Throws Error that says how to get them.
+data::Directory find_usual(const Format& format, Split split, const std::string& path_key) {
+  // It downloads to where it lies itself, which is for nobody but root to write where heed is installed.
+  const data::Directory here("datasets"), script = find_installed(here / "fetch.sh");
+  const bool installed = script.parent_path() != here;
+  std::vector<data::Directory> places = {here / format.name};
+  if (installed) places.push_back(script.parent_path() / format.name);
   if (const char* own = std::getenv("HEED_DATA"); own != nullptr && *own != 0)
     places.push_back(data::Directory(own) / format.name);
   places.push_back(data::Directory("/usr/share/datasets") / format.name);
@@ -65,24 +70,32 @@ data::Directory find_usual(const Format& format, Split split) {
     if (format.has(place, split)) return place;
     looked += (looked.empty() ? "" : ", ") + place.string();
   }
-  fail("{0}: not found in {1}; run `datasets/fetch.sh {0}` to download it, or set data.path", format.name, looked);
+  std::error_code error;
+  const std::string download = !std::filesystem::exists(script, error)
+                                   ? ""
+                                   : fmt::format("run `{} {}{}` to download it, or ", script.string(), format.name,
+                                                 installed ? " datasets/" + format.name : "");
+  fail("{}: not found in {}; {}say where it lies: {}", format.name, looked, download, path_key);
 }
 
 }  // namespace
 
-std::unique_ptr<Dataset> open_dataset(const std::string& name, const std::string& path, Split split) {
+std::vector<std::string> dataset_names() {
+  std::vector<std::string> names;
+  for (const Format& format : formats()) names.push_back(format.name);
+  return names;
+}
+
+std::unique_ptr<Dataset> open_dataset(const std::string& name, const std::string& path, Split split,
+                                      const std::string& path_key) {
   const auto format = std::find_if(formats().begin(), formats().end(), [&](const Format& f) { return f.name == name; });
-  if (format == formats().end()) {
-    std::vector<std::string> names;
-    for (const Format& f : formats()) names.push_back(f.name);
-    fail("unknown data set '{}'{}", name, suggestion(name, names));
-  }
-  require(!path.empty() || format->has != nullptr,
-          "data.name={} needs data.path, the directory of train/ and test/, or of the classes", name);
+  require(format != formats().end(), "unknown data set {}{}", in_quotes(name), suggestion(name, dataset_names()));
+  require(!path.empty() || format->has != nullptr, "{} needs {}, the directory of train/ and test/, or of the classes",
+          name, path_key);
   try {
-    const data::Directory directory = path.empty() ? find_usual(*format, split) : data::Directory(path);
-    require(std::filesystem::is_directory(directory), "{}: there is no such directory (data.path of {})",
-            directory.string(), name);
+    const data::Directory directory = path.empty() ? find_usual(*format, split, path_key) : data::Directory(path);
+    require(std::filesystem::is_directory(directory), "{}: there is no such directory ({} of {})", directory.string(),
+            path_key, name);
     return format->open(directory, split);
   } catch (const std::filesystem::filesystem_error& error) {
     fail("{}: {}", error.path1().string(), error.code().message());

@@ -16,12 +16,13 @@ namespace heed::kernels {
 // A transposed has the same singular values.
 void singular_values(Matrix<double> A, double* values) {
   prepare_call();
-  constexpr Index columns = 64;  // of work: 5 are needed, more allow it larger blocks
-  const blasint size = narrow(A.rows), stride = narrow(A.stride), one = 1, work_size = narrow(columns * A.rows);
+  constexpr Index work_columns = 64;  // 5 are needed, more allow it larger blocks
+  const blasint rows = narrow(A.rows), width = narrow(A.columns), stride = narrow(A.stride), one = 1,
+                work_size = narrow(work_columns * std::max(A.rows, A.columns));
   std::vector<double> work(static_cast<std::size_t>(work_size));
   blasint info = 0;
   double none = 0;
-  dgesvd_("N", "N", &size, &size, A.data, &stride, values, &none, &one, &none, &one, work.data(), &work_size, &info, 1,
+  dgesvd_("N", "N", &width, &rows, A.data, &stride, values, &none, &one, &none, &one, work.data(), &work_size, &info, 1,
           1);
   HEED_ASSERT(info == 0);  // it fails to converge only where A is not finite
 }

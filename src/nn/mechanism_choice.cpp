@@ -15,17 +15,27 @@ const std::string& text_of(const OptionValue& value, Index place) {
   return value.list.empty() ? value.text : value.list[static_cast<std::size_t>(place)];
 }
 
+/// That of item i; an error about one of several stages names it.
+const MechanismEntry& entry_of(const AttentionConfig& attention, std::size_t i, Index stages, Index first_stage) {
+  try {
+    return find_mechanism(attention.mechanism[i]);
+  } catch (const Error& error) {
+    if (stages == 0 || attention.mechanism.size() == 1) throw;
+    fail("[model] stage {}: {}", first_stage + static_cast<Index>(i), error.what());
+  }
+}
+
 }  // namespace
 
-void check_options(const AttentionConfig& attention, Index stages) {
+void check_options(const AttentionConfig& attention, Index stages, Index first_stage) {
   const auto check_length = [=](const std::string& name, const OptionValue& value) {
     const auto count = static_cast<Index>(value.list.size());
     require(count == 0 || count == stages, "{}: '{}' lists {} values; expected one, or one for each of the {} stages",
             value.where, name, count, stages);
   };
   std::vector<std::string> known;
-  for (const std::string& mechanism : attention.mechanism)
-    for (std::string& name : option_names(find_mechanism(mechanism)))
+  for (std::size_t i = 0; i < attention.mechanism.size(); ++i)
+    for (std::string& name : option_names(entry_of(attention, i, stages, first_stage)))
       if (!contains(known, name)) known.push_back(std::move(name));
   std::vector<std::string> candidates = known;
   fields(attention, [&](const char* key, const auto&, const Rule&, const char*) { candidates.emplace_back(key); });

@@ -12,8 +12,9 @@ const auto& item_of(const List& list, Index i) {
   return list[list.size() == 1 ? 0 : static_cast<std::size_t>(i)];
 }
 
-/// Throws Error unless every option means something to a mechanism that is used; lists of options have `stages` items.
-void check_options(const AttentionConfig& attention, Index stages = 0);
+/// Throws Error unless every option means something to a mechanism that is used; lists of options have `stages` items,
+/// which are counted from `first_stage`.
+void check_options(const AttentionConfig& attention, Index stages = 0, Index first_stage = 0);
 
 /// The mechanism of a block, or of a stage and its items of options that are lists: options for all blocks that it
 /// knows, then its own table over them.

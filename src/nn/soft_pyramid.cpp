@@ -190,7 +190,7 @@ class SoftPyramid : public StagedModel<SoftPyramid, PyramidStage> {
  public:
   explicit SoftPyramid(const Experiment& experiment) : StagedModel(experiment) {
     const StageSizes& s = config_.stages;
-    check_options(experiment.attention, s.count());
+    check_options(experiment.attention, s.count(), 1);
     Index in = config_.channels, side = config_.image;
     for (Index number = 1; number <= s.count(); ++number) {
       stages_.emplace_back(list_, experiment, number, in, side);

@@ -1,5 +1,6 @@
 #include "heed/train/classification.h"
 
+#include "heed/base/printable.h"
 #include "heed/data/loader.h"
 #include "heed/ops/cross_entropy.h"
 #include "rank_of.h"
@@ -63,11 +64,14 @@ class OwnImages : public ClassificationBatch<T> {
 
 /// A table of up to twenty classes.
 std::string confusion_text(const std::vector<double>& counts, Index classes, const char* examples,
-                           const std::vector<std::string>& names) {
+                           std::vector<std::string> names) {
   constexpr Index most = 20;
   if (classes > most) return fmt::format("\n{} classes are too many for a confusion matrix here\n", classes);
   std::size_t width = 5;
-  for (const std::string& name : names) width = std::max(width, name.size());
+  for (std::string& name : names) {
+    name = printable(name);
+    width = std::max(width, name.size());
+  }
   std::string text = fmt::format("\nconfusion: {} of a row's class taken for a column's\n{:>{}}", examples, "", width);
   for (Index c = 0; c < classes; ++c) text += fmt::format(" {:>5}", c);
   text += "  accuracy\n";

@@ -68,11 +68,14 @@ RowPlace place_of(const std::string& path, const std::string& row) {
   return place;
 }
 
+[[noreturn]] void refuse_missing(const std::string& path, const char* what, Index number) {
+  fail("{}: the row of {} {} is missing: the file was changed; the run can be begun again from its weights (--init)",
+       path, what, number);
+}
+
 /// Throws Error unless the epoch or step `found` follows the one before it.
 void require_next(const std::string& path, const char* what, Index before, Index found) {
-  require(found == before + 1,
-          "{}: the row of {} {} is missing: the file was changed; the run can be begun again from its weights (--init)",
-          path, what, before + 1);
+  if (found != before + 1) refuse_missing(path, what, before + 1);
 }
 
 }  // namespace
@@ -181,14 +184,19 @@ const std::string& written(const std::string& path, const std::string& text) {
   return path;
 }
 
-/// The rows of a table that a resumed run keeps, below its header.
-std::string kept_rows(const std::string& path, const std::string& header, const MetricsSoFar& so_far) {
+/// What a resumed run keeps of a table.
+struct KeptRows {
+  std::string text;       ///< with the header
+  Index first_step = -1;  ///< that was logged; -1: none
+};
+
+KeptRows kept_rows(const std::string& path, const std::string& header, const MetricsSoFar& so_far) {
   std::string text = read_file(path);
   text.resize(text.rfind('\n') + 1);  // a last line without an end was cut off
   const std::vector<std::string> rows = lines_of(text);
   require(!rows.empty() && rows[0] + "\n" == header, "{}: does not begin with {}", path,
           in_quotes(header.substr(0, header.size() - 1)));
-  std::string kept = header;
+  KeptRows kept{header};
   Index epochs = 0, validated = 0, step = -1;
   for (std::size_t i = 1; i < rows.size(); ++i) {
     const RowPlace row = place_of(path, rows[i]);
@@ -197,9 +205,10 @@ std::string kept_rows(const std::string& path, const std::string& header, const 
     if (row.kind == "valid") require_next(path, "validation", validated, row.epoch), validated = row.epoch;
     if (row.kind == "step") {
       if (step >= 0) require_next(path, "step", step, row.step);
+      if (step < 0) kept.first_step = row.step;
       step = row.step;
     }
-    kept += rows[i] + "\n";
+    kept.text += rows[i] + "\n";
   }
   if (epochs < so_far.epochs) require_next(path, "epoch", epochs, so_far.epochs + 1);
   if (so_far.validated && validated < so_far.epochs) require_next(path, "validation", validated, so_far.epochs + 1);
@@ -210,13 +219,26 @@ std::string kept_rows(const std::string& path, const std::string& header, const 
 
 }  // namespace
 
-MetricsFile::MetricsFile(const RunPaths& paths)
-    : metrics_(written(paths.metrics(), metrics_header)), gradients_(written(paths.gradients(), gradients_header)) {}
+/// Steps may have been logged from any step on, since train.log_steps may change; but in both tables from the same.
+MetricsFile::Tables MetricsFile::kept_tables(const RunPaths& paths, const MetricsSoFar& so_far) {
+  const KeptRows metrics = kept_rows(paths.metrics(), metrics_header, so_far);
+  const KeptRows gradients =
+      kept_rows(paths.gradients(), gradients_header, {so_far.epochs, so_far.steps, so_far.steps_logged, false});
+  const auto require_from = [](const std::string& path, Index own, Index other) {
+    if (other >= 0 && (own < 0 || own > other)) refuse_missing(path, "step", other);
+  };
+  require_from(paths.metrics(), metrics.first_step, gradients.first_step);
+  require_from(paths.gradients(), gradients.first_step, metrics.first_step);
+  return {metrics.text, gradients.text};
+}
+
+MetricsFile::MetricsFile(const RunPaths& paths, const Tables& begin)
+    : metrics_(written(paths.metrics(), begin.metrics)), gradients_(written(paths.gradients(), begin.gradients)) {}
+
+MetricsFile::MetricsFile(const RunPaths& paths) : MetricsFile(paths, Tables{metrics_header, gradients_header}) {}
 
 MetricsFile::MetricsFile(const RunPaths& paths, const MetricsSoFar& so_far)
-    : metrics_(written(paths.metrics(), kept_rows(paths.metrics(), metrics_header, so_far))),
-      gradients_(written(paths.gradients(), kept_rows(paths.gradients(), gradients_header,
-                                                      {so_far.epochs, so_far.steps, so_far.steps_logged, false}))) {}
+    : MetricsFile(paths, kept_tables(paths, so_far)) {}
 
 void MetricsFile::write(const MetricsRow& row) {
   // Within a step of training: the buffer is on the stack.

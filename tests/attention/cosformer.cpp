@@ -32,7 +32,8 @@ MapDefinition definition(const Weight& weight) {
     for (Index i = 0; i < A.rows; ++i) {
       double sum = eps;
       for (Index j = 0; j < A.columns; ++j) {
-        for (Index c = 0; c < x.d(); ++c) A(i, j) += std::max(x.q(i, c), 0.0) * std::max(x.k(j, c), 0.0) * weight(i, j);
+        for (Index c = 0; c < x.d(); ++c) A(i, j) += std::max(x.q(i, c), 0.0) * std::max(x.k(j, c), 0.0);
+        A(i, j) *= weight(i, j);
         sum += A(i, j);
       }
       for (Index j = 0; j < A.columns; ++j) A(i, j) /= sum;

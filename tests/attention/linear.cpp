@@ -16,11 +16,16 @@ double feature(double x) { return x > 0 ? x + 1 : std::exp(x); }
 
 MapDefinition definition(bool causal) {
   return [causal](const DefinitionHead& x) {
-    SlowMatrix A(x.N(), x.M());
+    SlowMatrix q(x.N(), x.d()), k(x.d(), x.M());
+    for (Index c = 0; c < x.d(); ++c) {
+      for (Index i = 0; i < x.N(); ++i) q(i, c) = feature(x.q(i, c));
+      for (Index j = 0; j < x.M(); ++j) k(c, j) = feature(x.k(j, c));
+    }
+    SlowMatrix A = q * k;
     for (Index i = 0; i < A.rows; ++i) {
       double sum = eps;
-      for (Index j = 0; j < (causal ? std::min(i + 1, A.columns) : A.columns); ++j) {
-        for (Index c = 0; c < x.d(); ++c) A(i, j) += feature(x.q(i, c)) * feature(x.k(j, c));
+      for (Index j = 0; j < A.columns; ++j) {
+        if (causal && j > i) A(i, j) = 0;
         sum += A(i, j);
       }
       for (Index j = 0; j < A.columns; ++j) A(i, j) /= sum;

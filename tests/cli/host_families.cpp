@@ -50,6 +50,12 @@ BOOST_FIXTURE_TEST_CASE(they_train_resume_evaluate_and_show_maps, Small) {
     check_contains(output_of({"eval", run}), {"mnist, test"});
     output_of({"predict", run, image});
     if (family != "xcit") output_of({"maps", run, image, "-o", *this / "maps.png"});
+    const std::string spectrum = output_of({"spectrum", run, "--images", "4", "-o", *this / "spectrum.csv"});
+    // CvT's keys are fewer than its queries: there is no identity to add.
+    if (family == "cvt") {
+      check_contains(spectrum, {"  16 x 4  ", "  4 x 1  ", "  5 x 2  "});
+      BOOST_TEST(read_file(*this / "spectrum.csv").find("A+I") == std::string::npos);
+    }
     output_of({"cost", file(family)});
     output_of({"train", file(family), "--run", *this / (family + "-groups"), "--set", "model.bn_group=8", "--set",
                "train.max_steps=2"});

@@ -1,5 +1,6 @@
 // Images by number, images unlike the training set's, files that cannot be read, and one's own images in one command.
 #include "support/cli.h"
+#include "support/command.h"
 #include "support/lines.h"
 
 #include "heed/data/image_write.h"
@@ -73,6 +74,24 @@ BOOST_AUTO_TEST_CASE(an_image_of_a_data_set_becomes_a_file) {
   BOOST_TEST(!std::filesystem::exists(workshop / "x.png"));
 }
 
+// From another directory than the program's own, as where it is installed.
+BOOST_AUTO_TEST_CASE(data_that_are_missing_say_what_can_be_run_here) {
+  const TemporaryDirectory elsewhere;
+  const auto said = [&](const std::string& arguments) {
+    const CommandResult result = run_command("env -u HEED_DATA " + heed_program() + " " + arguments, elsewhere / "");
+    BOOST_TEST(result.status == 2);
+    return result.errors;
+  };
+  const std::string script = std::filesystem::current_path() / "datasets/fetch.sh";
+  const std::string missing = said("image --data cifar100 -o x.png");
+  check_contains(missing, {"run `" + script + " cifar100 datasets/cifar100`", "or say where it lies: --path"});
+  BOOST_TEST(missing.find("data.path") == std::string::npos);
+  check_contains(said("image --data folder -o x.png"), {"folder needs --path"});
+  check_contains(said("image --data mnist --path nowhere -o x.png"), {"nowhere: there is no such directory (--path"});
+  check_contains(said("train experiments/mnist.toml --run r --set data.name=cifar100"),
+                 {script, "or say where it lies: data.path"});
+}
+
 BOOST_FIXTURE_TEST_CASE(images_by_number_are_predicted_and_mapped, Trained) {
   const std::string file = *this / "seven.png";
   output_of({"image", "--path", data(), "--index", "7", "-o", file});
@@ -112,6 +131,24 @@ BOOST_FIXTURE_TEST_CASE(names_are_printed_without_control_characters, Trained) {
   }
 }
 
+// So may the names of classes, which are those of directories; U+009B is a control character, too.
+BOOST_FIXTURE_TEST_CASE(classes_are_printed_without_control_characters, OwnImages) {
+  std::filesystem::rename(tree + "/dim", tree + "/dim\033[31m");
+  std::filesystem::rename(tree + "/lit", tree + "/lit\xc2\x9b\x33\x31m");
+  run += "\033[7m";
+  std::string printed = output_of(train({"--set", "train.epochs=1"}));
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"eval", run},
+                                                    {"predict", run, "--index", "0"},
+                                                    {"spectrum", run},
+                                                    {"compare", run},
+                                                    {"report", run},
+                                                    {"train", "--run", run, "--resume", "--set", "train.epochs=2"}})
+    printed += output_of(arguments);
+  BOOST_TEST(printed.find('\033') == std::string::npos);
+  BOOST_TEST(printed.find('\x9b') == std::string::npos);
+  check_contains(output_of({"eval", run}), {"dim\\x1b[31m    ", "lit\\xc2\\x9b31m    "});
+}
+
 BOOST_AUTO_TEST_CASE(evaluation_that_does_not_arrive_is_an_error) {
   const Trained trained;
   const std::string line = program() + " eval " + trained.run + " >/dev/full";
@@ -144,7 +181,7 @@ BOOST_FIXTURE_TEST_CASE(ones_own_images_in_one_command, OwnImages) {
 
 BOOST_FIXTURE_TEST_CASE(what_own_images_must_be, OwnImages) {
   check_refusal({"train", "--images", tree, "--run", run, "--resume"}, {"--resume", "--images"});
-  check_refusal({"train", "--images", directory / "none", "--run", run}, {"none: there is no such directory"});
+  check_refusal({"train", "--images", directory / "none", "--run", run}, {"none: there is no such directory (--images"});
   std::filesystem::remove_all(tree + "/lit");
   check_refusal(train({}), {"--images " + tree + ": one class, 'dim'"});
   std::filesystem::remove_all(tree + "/dim");
@@ -167,6 +204,35 @@ BOOST_FIXTURE_TEST_CASE(backgrounds_unlike_the_training_sets_are_said, OwnImages
                     plain = output_of({"predict", run, like});
   BOOST_TEST(inverted.substr(inverted.rfind(": ")) == plain.substr(plain.rfind(": ")));
   check_contains(heed_with({"maps", run, like, "--invert"}).err, {"its background is bright", "without --invert"});
+}
+
+// Transparency shows the training set's dark background: dark things on it are gone, unless they are inverted.
+BOOST_FIXTURE_TEST_CASE(things_as_dark_as_the_background_behind_them_are_said, OwnImages) {
+  output_of(train({"--set", "train.epochs=1"}));
+  const std::string drawing = directory / "drawing.png", empty = directory / "empty.png",
+                    black = directory / "black.png", same = directory / "same.png";
+  const auto write = [](const std::string& path, std::uint8_t thing, std::uint8_t opacity) {
+    Bytes pixels;
+    for (int row = 0; row < 20; ++row)
+      for (int column = 0; column < 20; ++column) {
+        const bool inside = row >= 2 && row < 18 && column >= 2 && column < 18;
+        pixels.insert(pixels.end(), {thing, inside ? opacity : std::uint8_t{0}});
+      }
+    write_transparent(path, 20, pixels);
+  };
+  write(drawing, 20, 255);
+  write(empty, 20, 0);
+  write(same, 230, 255);
+  save_png(black, square(20, 0, 0));
+  const Finished said = heed_with({"predict", run, drawing, empty, black, same});
+  BOOST_TEST(said.status == 0);
+  BOOST_TEST(said.err ==
+             "heed: " + drawing +
+                 ": what it shows is as dark as the background that its transparency is given; --invert turns "
+                 "dark and bright around\n");
+  output_of({"predict", run, drawing, "--invert"});
+  check_contains(heed_with({"predict", run, same, "--invert"}).err,
+                 {"as dark as the background", "without --invert"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -182,7 +182,8 @@ BOOST_AUTO_TEST_CASE(wrong_types_say_expected_and_found) {
   BOOST_TEST(error("[train]\nbatch = 1.5\n") == ":11: 'train.batch': expected an integer, found a float");
   BOOST_TEST(error("[train]\nlog_steps = 1\n") == ":11: 'train.log_steps': expected true or false, found an integer");
   BOOST_TEST(error("[data]\nmean = 0.5\n") == ":11: 'data.mean': expected a list of numbers, found a float");
-  BOOST_TEST(error("[data]\naugment = [1]\n") == ":11: 'data.augment': expected a list of strings, found a list");
+  BOOST_TEST(error("[data]\naugment = [1]\n") ==
+             ":11: 'data.augment': expected a list of strings, found an integer as item 1");
   BOOST_TEST(error("[attention]\nmechanism = 3\n") ==
              ":11: 'attention.mechanism': expected a string or a list of strings, found an integer");
   BOOST_TEST(error("[attention]\nrank = [1]\n") ==

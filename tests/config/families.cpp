@@ -61,6 +61,35 @@ BOOST_AUTO_TEST_CASE(lists_have_an_item_for_each_stage) {
   check_refused("xcit-micro", {"attention.mechanism=[\"xca\",\"sima\"]"}, {"one for each of the 4 blocks"});
 }
 
+// CvT's tensors count stages from 0, those of SOFT's pyramid from 1.
+BOOST_AUTO_TEST_CASE(items_of_lists_name_their_stage) {
+  check_refused("cvt-micro", {"model.depth=[1,0,2]"}, {"[model] stage 1: depth = 0; expected at least 1"});
+  check_refused("soft-micro", {"model.depth=[1,0,2]"}, {"[model] stage 2: depth = 0; expected at least 1"});
+  check_refused("cvt-micro", {"model.kv_stride=[2,2,0]"}, {"[model] stage 2: kv_stride = 0; expected at least 1"});
+  check_refused("cvt-micro", {"model.kv_stride=0"}, {": [model] kv_stride = 0; expected at least 1"});
+  check_refused("soft-micro", {"model.act=[\"relo\",\"relu\",\"relu\"]"},
+                {"[model] stage 1: act = 'relo'; did you mean 'relu'?"});
+  check_refused("cvt-micro", {"model.depth=[1,\"x\",2]"},
+                {"'model.depth': expected a list of integers, one for each stage, found a string for stage 1"});
+  check_refused("soft-micro", {"model.hidden=[64,2.5,2]"}, {"'model.hidden': expected a list", "a float for stage 2"});
+  check_refused("soft-micro", {"attention.mechanism=[\"soft\",3,\"softmax\"]"},
+                {"'attention.mechanism': expected a string or a list of strings, found an integer for stage 2"});
+  check_refused("cvt-micro", {"attention.mechanism=[\"softmax\",\"sima\",\"sotfmax\"]"},
+                {"stage 2: unknown mechanism 'sotfmax'; did you mean 'softmax'?"});
+  check_refused("soft-micro", {"attention.landmarks=[16,[4],1]"},
+                {"'attention.landmarks': expected a string, number or boolean, found a list for stage 2"});
+  check_refused("vit-micro", {"optim.betas=[0.9,\"x\"]"},
+                {"'optim.betas': expected a list of numbers, found a string as item 2"});
+  check_refused("vit-micro", {"attention.mechanism=[\"softmax\",1]"}, {"found an integer as item 2"});
+}
+
+// The signs of initial weights are symmetric, so that a negative scale begins where a positive one does.
+BOOST_AUTO_TEST_CASE(a_layer_scale_is_any_finite_number) {
+  for (const char* scale : {"-1", "0", "1e-5"})
+    BOOST_TEST(refusal("xcit-micro", {std::string("model.layer_scale=") + scale}) == "");
+  check_refused("xcit-micro", {"model.layer_scale=nan"}, {"[model] layer_scale = nan; expected a finite number"});
+}
+
 BOOST_AUTO_TEST_CASE(sizes_that_do_not_fit_name_their_stage) {
   check_refused("xcit-micro", {"model.patch=7"}, {"[model] patch = 7; expected 2, 4, 8 or 16"});
   check_refused("xcit-micro", {"model.patch=8"}, {"[model] patch = 8 does not divide image = 28"});

@@ -2,7 +2,9 @@
 
 #include "heed/config/energy_table.h"
 #include "heed/config/experiment.h"
+#include "heed/config/lab.h"
 #include "heed/data/dataset.h"
+#include "heed/io/file.h"
 #include "heed/io/safetensors.h"
 #include "support/temporary.h"
 
@@ -34,10 +36,21 @@ void read_toml(const std::string& directory) {
   }
 }
 
+/// Answers as students hand them in; and what a lab.toml says, which is another document of the same kind.
+void read_answer_file(const std::string& directory) {
+  const std::string text = read_file(directory + "/lab.toml");
+  try {
+    read_answers(text, "answers");
+  } catch (const Error&) {
+    load_lab(directory);
+  }
+}
+
 constexpr Reader list[] = {
     {"idx", "t10k-images-idx3-ubyte.gz", read_idx},  // compressed or not
     {"cifar", "test_batch.bin", read_cifar},          {"image", "image", read_image},
     {"safetensors", "safetensors", read_safetensors}, {"toml", "toml", read_toml},
+    {"answers", "lab.toml", read_answer_file},
 };
 
 /// The directory that all files are read in, with labels for three images.

@@ -10,24 +10,26 @@ using namespace heed;
 
 namespace {
 
-std::vector<double> random_matrix(Index n) {
-  std::vector<double> a(n * n);
-  for (Index i = 0; i < n * n; ++i) a[i] = RandomStream(3).normal(i);
+std::vector<double> random_matrix(Index rows, Index columns) {
+  std::vector<double> a(rows * columns);
+  for (Index i = 0; i < rows * columns; ++i) a[i] = RandomStream(3).normal(i);
   return a;
 }
 
-using Method = std::vector<double> (*)(Index, std::vector<double>);
+using Method = std::vector<double> (*)(Index, std::vector<double>);  // of so many rows
 
 /// What double takes: LAPACK's, in a build that has it.
-std::vector<double> usual(Index n, std::vector<double> a) {
-  std::vector<double> values(n);
-  kernels::singular_values(Matrix(a.data(), n, n), values.data());
+std::vector<double> usual(Index rows, std::vector<double> a) {
+  const Index columns = static_cast<Index>(a.size()) / rows;
+  std::vector<double> values(std::min(rows, columns));
+  kernels::singular_values(Matrix(a.data(), rows, columns), values.data());
   return values;
 }
 
-std::vector<double> reference(Index n, std::vector<double> a) {
-  std::vector<double> values(n);
-  kernels::reference::singular_values(Matrix(a.data(), n, n), values.data());
+std::vector<double> reference(Index rows, std::vector<double> a) {
+  const Index columns = static_cast<Index>(a.size()) / rows;
+  std::vector<double> values(std::min(rows, columns));
+  kernels::reference::singular_values(Matrix(a.data(), rows, columns), values.data());
   return values;
 }
 
@@ -60,7 +62,7 @@ BOOST_AUTO_TEST_CASE(known_values) {
 // |A|_F^2 = sum s^2; both ways agree within rounding, n eps s_1.
 BOOST_AUTO_TEST_CASE(both_ways_agree) {
   for (const Index n : {2, 5, 16, 33, 50}) {
-    auto a = random_matrix(n);
+    auto a = random_matrix(n, n);
     std::copy(a.begin(), a.begin() + n, a.end() - n);  // two equal rows: one value is 0
     const auto x = usual(n, a), y = reference(n, a);
     double squares = 0, sum = 0;
@@ -71,6 +73,25 @@ BOOST_AUTO_TEST_CASE(both_ways_agree) {
     BOOST_TEST(std::is_sorted(x.rbegin(), x.rend()));
     for (Index i = 0; i < n; ++i)
       BOOST_TEST(std::abs(x[i] - y[i]) < 1e-14 * static_cast<double>(n) * y[0], n << ", value " << i);
+  }
+}
+
+// A matrix and its transpose have the same values, the roots of the eigenvalues of the smaller product.
+BOOST_AUTO_TEST_CASE(matrices_that_are_not_square) {
+  for (const auto& [rows, columns] : {std::pair<Index, Index>{1, 7}, {5, 3}, {33, 50}, {49, 16}}) {
+    const auto a = random_matrix(rows, columns);
+    std::vector<double> transposed;
+    for (Index c = 0; c < columns; ++c)
+      for (Index r = 0; r < rows; ++r) transposed.push_back(a[r * columns + c]);
+    const auto expected = reference(rows, a);
+    double squares = 0, sum = 0;
+    for (const double element : a) squares += element * element;
+    for (const double value : expected) sum += value * value;
+    BOOST_TEST(std::abs(sum - squares) < 1e-13 * squares);
+    for (const auto& other : {reference(columns, transposed), usual(rows, a), usual(columns, transposed)})
+      for (std::size_t i = 0; i < expected.size(); ++i)
+        BOOST_TEST(std::abs(other[i] - expected[i]) <
+                   1e-14 * static_cast<double>(std::max(rows, columns)) * expected[0]);
   }
 }
 

@@ -13,19 +13,31 @@ struct DefinitionHead {
   const Tensors& x;
   Index image, head;
 
-  Index N() const { return rows(x.contains("q") ? "q" : "v"); }
-  Index M() const { return rows("v"); }
-  Index d() const { return x.at("q").shape()[3]; }
-  double q(Index i, Index c) const { return operand("q", i, c); }
-  double k(Index j, Index c) const { return operand("k", j, c); }
-  double v(Index j, Index c) const { return operand("v", j, c); }
+  DefinitionHead(const Tensors& tensors, Index of_image, Index of_head)
+      : x(tensors), image(of_image), head(of_head), q_(head_of("q")), k_(head_of("k")), v_(head_of("v")) {}
+
+  Index N() const { return q_.data ? q_.rows : v_.rows; }
+  Index M() const { return v_.rows; }
+  Index d() const { return q_.columns; }
+  double q(Index i, Index c) const { return q_(i, c); }
+  double k(Index j, Index c) const { return k_(j, c); }
+  double v(Index j, Index c) const { return v_(j, c); }
 
  private:
-  Index rows(const char* name) const { return x.at(name).shape()[2]; }
-  double operand(const char* name, Index row, Index c) const {
-    const Shape& s = x.at(name).shape();
-    return x.at(name)[((image * s[1] + head) * s[2] + row) * s[3] + c];
+  struct Rows {
+    const double* data = nullptr;
+    Index rows = 0, columns = 0;
+    double operator()(Index row, Index c) const { return data[row * columns + c]; }
+  };
+
+  Rows head_of(const char* name) const {
+    const auto found = x.find(name);
+    if (found == x.end()) return {};
+    const Shape& s = found->second.shape();
+    return {found->second.data() + (image * s[1] + head) * s[2] * s[3], s[2], s[3]};
   }
+
+  Rows q_, k_, v_;
 };
 
 /// A matrix of a definition.
@@ -49,7 +61,9 @@ using MapDefinition = std::function<SlowMatrix(const DefinitionHead&)>;
 
 /// Runs the mechanism on x, "q", "k", "v", its own tensors and "dout", and checks
 ///   - in double its map and its output, up to 1e-12 of the largest;
-///   - in double the gradient of each tensor along two random directions, by differences of the definition, up to 1e-7;
+///   - in double the gradient of each tensor along two random directions, by differences of the definition, up to 1e-7
+///   and
+///     what rounding does to these;
 ///   - in float all results against double, up to `float_tolerance`.
 void check_definition(const std::string& name, const OptionValues& options, const Tensors& x,
                       const MapDefinition& definition, const AttentionShape& place = {}, double float_tolerance = 1e-5);

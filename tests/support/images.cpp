@@ -61,6 +61,11 @@ void write_image(const std::filesystem::path& path, const Image& image) {
   BOOST_REQUIRE(done != 0);
 }
 
+void write_transparent(const std::filesystem::path& path, Index side, const Bytes& pixels) {
+  const int size = static_cast<int>(side);
+  BOOST_REQUIRE(stbi_write_png(path.c_str(), size, size, 2, pixels.data(), 2 * size) != 0);
+}
+
 Image pattern(ImageSize size, int first) {
   Image image{size, {}};
   for (Index i = 0; i < size.elements(); ++i) image.pixels.push_back(static_cast<std::uint8_t>(first + 7 * i));

@@ -30,6 +30,9 @@ Bytes idx(const std::vector<std::uint32_t>& sizes, const Bytes& elements);
 /// Writes an image as PNG, or as JPEG if the name ends in .jpg.
 void write_image(const std::filesystem::path& path, const Image& image);
 
+/// Writes a PNG of side x side pixels, each a grey level and an opacity: pixels [side, side, 2].
+void write_transparent(const std::filesystem::path& path, Index side, const Bytes& pixels);
+
 /// An image whose pixels are all different from their neighbours: element i is (first + 7 i) mod 256.
 Image pattern(ImageSize size, int first);
 

@@ -113,8 +113,9 @@ BOOST_AUTO_TEST_CASE(rows_that_are_missing_are_missed) {
   };
   for (const std::string& damaged :
        {std::string(), whole.substr(whole.find('\n') + 1), whole.substr(0, whole.find('\n') + 1),
-        without_line("step,1,3,"), without_line("step,1,7,"), without_line("train,1,"), without_line("valid,1,"),
-        with_loss("train,1,7,", "nan"), with_loss("train,1,7,", "12x"), with_loss("step,1,2,", "inf")}) {
+        without_line("step,1,1,"), without_line("step,1,3,"), without_line("step,1,7,"), without_line("train,1,"),
+        without_line("valid,1,"), with_loss("train,1,7,", "nan"), with_loss("train,1,7,", "12x"),
+        with_loss("step,1,2,", "inf")}) {
     write_file(path, damaged);
     stopped.check_refusal("metrics.csv");
   }

@@ -134,14 +134,14 @@ BOOST_AUTO_TEST_CASE(processes_make_no_difference_to_a_bit) {
       for (const int count : {2, 4}) {
         std::vector<Result11> results(static_cast<std::size_t>(count));
         in_processes(count, [&](Ranks& ranks) {
-          BatchGradient<double> gradient(all.model, all.parameters, 11, {.piece = piece}, ranks, memory);
-          // Nobody looks at the examples of others.
+          // Nobody looks at the examples of others, nor at what others have prepared from the weights.
           Batch11 own(x);
+          BatchGradient<double> gradient(own.model, own.parameters, 11, {.piece = piece}, ranks, memory);
           const Piece share = gradient.share()(11);
           for (Index i = 0; i < own.images.size(); ++i)
             if (const Index image = i / 64; image < share.first || image >= share.first + share.count)
               own.images[i] = std::numeric_limits<double>::quiet_NaN();
-          const BatchResult result = gradient.run(own.batch(), all.random);
+          const BatchResult result = gradient.run(own.batch(), own.random);
           const Gradients<double>& g = gradient.gradients();
           results[static_cast<std::size_t>(ranks.rank())] = {{g.data(), g.data() + g.size()}, result};
         });
@@ -160,7 +160,8 @@ BOOST_FIXTURE_TEST_CASE(processes_agree_on_what_is_not_finite, Batch11) {
   images[64 * 9] = std::numeric_limits<double>::infinity();
   const ClassificationBatch<double> all = batch();
   const auto where = [&](Ranks& ranks) {
-    BatchGradient<double> gradient(model, parameters, 11, {.piece = 1}, ranks);
+    Batch11 own;  // of which each process prepares what it needs
+    BatchGradient<double> gradient(own.model, own.parameters, 11, {.piece = 1}, ranks);
     gradient.run(all, random);
     return gradient.first_non_finite();
   };

@@ -8,14 +8,15 @@
 
 namespace heed {
 
-/// Singular values s_1 >= s_2 >= ... of a square matrix and what the paper makes of them.
+/// Singular values s_1 >= s_2 >= ... of a matrix, as many as its rows or columns, whichever are fewer, and what the
+/// paper makes of them.
 struct Spectrum {
   std::vector<double> values;
   std::vector<double> cumulative;  ///< f(r) = (s_1 + ... + s_r) / (s_1 + ... + s_N), Eq. 21; all 1 if all values are 0
   Index rank = 0;                  ///< the equivalent rank: the first r with f(r) >= 0.9; 0 if all values are 0
 };
 
-/// Of `matrix` [N, N]. Throws Error if it is not finite.
-Spectrum spectrum_of(std::vector<double> matrix);
+/// Of `matrix` [rows, any number of columns]. Throws Error if it is not finite.
+Spectrum spectrum_of(std::vector<double> matrix, Index rows);
 
 }  // namespace heed

@@ -78,6 +78,33 @@ inline constexpr double gradcheck_tolerance = 1e-6;
 /// A second pass checks that gradients are added to what is already there.
 std::vector<CheckRow> gradcheck(const CheckCase& c, std::uint64_t seed = 1);
 
+/// f of a case's inputs.
+Tensor<double> case_output(const CheckCase& c, std::uint64_t seed);
+
+/// What an implementation makes of a case's inputs: the gradients of <R, f>, once as they are, once of <R, f> +
+/// <E, input> for each input, E ~ U(-1, 1), added to what the second term has left.
+struct CaseResults {
+  std::vector<Tensor<double>> gradients, added;
+};
+CaseResults case_results(const CheckCase& c, std::uint64_t seed);
+
+/// What the gradients of a case should be: differences, extrapolated where `got` disagrees or has no such tensor; where
+/// they are not meant to be derivatives, those of `got` or else the case's own.
+struct ExpectedGradients {
+  std::vector<Tensor<double>> gradients;
+  double noise = 0;  ///< what rounding leaves of a gradient that is 0
+};
+ExpectedGradients expected_gradients(const CheckCase& c, std::uint64_t seed, const CaseResults* got = nullptr);
+
+/// A bound on `noise` for any inputs, however much of <R, f> cancels: eps sum |R f| / h. gradcheck's own seed is one
+/// for which no such bound is needed.
+double largest_noise(const CheckCase& c, std::uint64_t seed);
+
+/// The rows of gradcheck for results of the case's inputs, whoever has made them. Of the case it takes the inputs'
+/// names and axes.
+std::vector<CheckRow> compare_gradients(const CheckCase& c, std::uint64_t seed, const CaseResults& results,
+                                        const ExpectedGradients& expected);
+
 /// The input tensors of a case, as gradcheck draws them.
 template <class T>
 std::vector<Tensor<T>> draw_inputs(const CheckCase& c, std::uint64_t seed);

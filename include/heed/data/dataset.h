@@ -68,8 +68,13 @@ class MemoryDataset : public Dataset {
 /// - cifar10, cifar100 (fine labels): the binary batches, in the directory or in the one their archive makes;
 /// - folder: {train,test}/CLASS/*.{png,jpg,jpeg}; classes and images are numbered in the order of their names. Where
 ///   there is CLASS/ alone, every fifth image of a class is for testing, in a class of fewer than five the last.
-/// `path` is the directory. If empty, the usual places are tried (not for folder): datasets/NAME, $HEED_DATA/NAME,
-/// /usr/share/datasets/NAME. Throws Error that says what is wrong with which file, or where it looked.
-std::unique_ptr<Dataset> open_dataset(const std::string& name, const std::string& path, Split split);
+/// `path` is the directory. If empty, the usual places are tried (not for folder): datasets/NAME, NAME beside the
+/// fetch.sh that came with heed, $HEED_DATA/NAME, /usr/share/datasets/NAME. Throws Error that says what is wrong with
+/// which file, or where it looked and how to get the data; `path_key` is what its reader sets `path` by.
+std::unique_ptr<Dataset> open_dataset(const std::string& name, const std::string& path, Split split,
+                                      const std::string& path_key = "data.path");
+
+/// The names that it knows.
+std::vector<std::string> dataset_names();
 
 }  // namespace heed

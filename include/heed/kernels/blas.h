@@ -4,6 +4,7 @@
 #ifndef HEED_NO_BLAS
 
 #include "heed/base/error.h"
+#include "heed/base/parallel.h"
 #include "heed/base/tensor.h"
 #include "heed/kernels/gemm_buffers.h"
 
@@ -13,13 +14,11 @@ namespace heed::kernels {
 
 /// To be called before OpenBLAS is. Its own threads lose most of their time on the skinny matrices of small
 /// transformers (a quarter of the machine's speed on two cores), so calls run on the thread that asks; pieces of the
-/// batch run side by side instead (base/parallel.h). Throws std::bad_alloc if there is no memory for the buffer that a
-/// thread's first call may take.
+/// batch run side by side instead (base/parallel.h). Throws std::bad_alloc if there is no memory for a buffer for each
+/// thread.
 inline void prepare_call() {
-  static const bool one_thread = (openblas_set_num_threads(1), true);
-  static thread_local const bool room = (require_gemm_buffers(1), true);
-  static_cast<void>(one_thread);
-  static_cast<void>(room);
+  static const bool prepared = (openblas_set_num_threads(1), reserve_gemm_buffers(threads()), true);
+  static_cast<void>(prepared);
 }
 
 /// A size as BLAS takes it.

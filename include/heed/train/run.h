@@ -103,6 +103,13 @@ class MetricsFile {
   void sync();
 
  private:
+  /// What the files begin with.
+  struct Tables {
+    std::string metrics, gradients;
+  };
+  static Tables kept_tables(const RunPaths& paths, const MetricsSoFar& so_far);
+  MetricsFile(const RunPaths& paths, const Tables& begin);
+
   AppendedFile metrics_, gradients_;
 };
 

@@ -1,0 +1,14 @@
+// What is said about one point of a lab.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace heed {
+
+struct Mark {
+  bool right = false;
+  std::vector<std::string> says{};  ///< what is wrong, a sentence or a line each, without the answer
+};
+
+}  // namespace heed

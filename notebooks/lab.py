@@ -1,0 +1,183 @@
+"""What the notebooks share: they run heed, draw, and check labs with it. Standard library and matplotlib only.
+
+heed is the program that `make` has built in this checkout, else the one that is installed; HEED names another. With
+HEED_QUICK=1 notebooks compute less: enough to see that they run, too little to see what they are about.
+"""
+
+import array
+import contextlib
+import csv
+import importlib.util
+import json
+import os
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+from matplotlib import pyplot
+
+HERE = Path(__file__).resolve().parent
+QUICK = os.environ.get("HEED_QUICK", "0") not in ("", "0")
+
+# Data that datasets/fetch.sh has downloaded lie in the checkout.
+os.environ.setdefault("HEED_DATA", str(HERE.parent / "datasets"))
+
+# Okabe and Ito's colours, which the colour-blind tell apart.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
+pyplot.rcParams.update({"figure.figsize": (7, 3.6), "font.size": 10, "axes.titlesize": 11, "axes.titlelocation": "left",
+                        "axes.prop_cycle": pyplot.cycler(color=COLOURS), "axes.grid": True, "axes.axisbelow": True,
+                        "grid.color": "#e5e5e5", "axes.spines.top": False, "axes.spines.right": False})
+
+
+class LabError(Exception):
+    """What stops a notebook, in one line."""
+
+    def _render_traceback_(self):  # what Jupyter shows in place of a traceback
+        return [str(self)]
+
+
+def quick(full, short):
+    """`full`, or with HEED_QUICK=1 `short`."""
+    return short if QUICK else full
+
+
+def program():
+    """The heed that notebooks run."""
+    built = HERE.parent / "build" / "heed"
+    installed = HERE.parent.parent.parent / "bin" / "heed"
+    found = os.environ.get("HEED") or next((str(p) for p in (built, installed) if p.exists()), shutil.which("heed"))
+    if not found:
+        raise LabError("there is no heed: run make in the checkout, or set HEED to the program")
+    return found
+
+
+def heed(*arguments, expected=(0,)):
+    """What `heed ARGUMENTS` prints. An exit status that is not expected is a LabError with heed's own line."""
+    command = [program(), *map(str, arguments)]
+    try:
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    except OSError as error:
+        raise LabError(f"{command[0]}: {error.strerror}") from None
+    except subprocess.CalledProcessError as error:
+        if error.returncode in expected:
+            return error.stdout
+        said = error.stderr.strip() or f"heed {command[1]}: exit status {error.returncode}"
+        raise LabError(said.replace(str(HERE) + os.sep, "")) from None
+
+
+def heed_json(*arguments, expected=(0,)):
+    """The same with --json, as Python's dicts, lists and numbers."""
+    return json.loads(heed(*arguments, "--json", expected=expected))
+
+
+def place(name):
+    """A path for what a notebook makes, runs/NAME, with nothing there yet."""
+    path = Path("runs") / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+    return path
+
+
+def setting(keys):
+    """{"data.limit": 100} as heed's options: --set data.limit=100."""
+    return [word for key, value in keys.items() for word in ("--set", f"{key}={value}")]
+
+
+def train(experiment, name, keys={}, *options):
+    """Trains into runs/NAME, prints a line for each epoch and the test, and returns the run's directory."""
+    run = place(name)
+    heed("train", experiment, "--run", run, *setting(keys), *options)
+    for row in metrics(run, "train"):
+        print(f"epoch {row['epoch']:.0f}  loss {row['loss']:.4f}  accuracy {row['accuracy']:7.2%}")
+    for row in metrics(run, "test"):
+        print(f"test     loss {row['loss']:.4f}  accuracy {row['accuracy']:7.2%}")
+    return run
+
+
+def metrics(run, kind):
+    """The rows of one kind (step, train, valid, test) in a run's metrics.csv, as numbers by column."""
+    with open(Path(run) / "metrics.csv", newline="", encoding="utf-8") as file:
+        return [{key: float(value) for key, value in row.items() if key != "kind" and value}
+                for row in csv.DictReader(file) if row["kind"] == kind]
+
+
+def plugin(header):
+    """Compiles a mechanism (`heed plugin`); returns what --plugin takes. LabError has the compiler's first error."""
+    shared = place(Path(header).stem + ".so")
+    heed("plugin", header, "-o", shared)
+    return shared
+
+
+def report(mechanism, shared):
+    """What gradcheck says about a plugin's mechanism, without the table."""
+    lines = heed("gradcheck", mechanism, "--plugin", shared, expected=(0, 1)).splitlines()
+    begin = next(i for i, line in enumerate(lines) if line.startswith("operation "))
+    end = next(i for i, line in enumerate(lines) if " gradients agree " in line)
+    return "\n".join(lines[:begin] + lines[end:])
+
+
+def probe(mechanism, tensors, *options):
+    """What `heed probe attention` makes of tensors: {name: (shape, numbers)}, computed in double; so is the result."""
+    given, made = place("probe-in.safetensors"), place("probe-out.safetensors")
+    header, data = {}, array.array("d")
+    for name, (shape, numbers) in tensors.items():
+        begin = 8 * len(data)
+        data.extend(numbers)
+        header[name] = {"dtype": "F64", "shape": list(shape), "data_offsets": [begin, 8 * len(data)]}
+    text = json.dumps(header).encode()
+    given.write_bytes(struct.pack("<Q", len(text)) + text + data.tobytes())
+    heed("probe", "attention", given, made, "--mechanism", mechanism, *options)
+
+    content = made.read_bytes()
+    start = 8 + struct.unpack_from("<Q", content)[0]
+    found = {}
+    for name, entry in json.loads(content[8:start]).items():
+        if name != "__metadata__":
+            begin, end = entry["data_offsets"]
+            found[name] = (entry["shape"], array.array("d", content[start + begin:start + end]).tolist())
+    return found
+
+
+def picture(path, width=None):
+    """Shows a PNG file."""
+    from IPython.display import Image, display
+
+    display(Image(filename=str(path), width=width))
+
+
+def table(header, *rows):
+    """Prints rows under a header: numbers to the right, words to the left."""
+    lines = [[str(cell) for cell in line] for line in (header, *rows)]
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    right = [all(isinstance(row[column], (int, float)) for row in rows) for column in range(len(header))]
+    for line in lines:
+        cells = (cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(line, widths, right))
+        print("  ".join(cells).rstrip())
+
+
+def student(name):
+    """What the student has written in labs/NAME/NAME.py, as a module, read anew."""
+    spec = importlib.util.spec_from_file_location(name.replace("-", "_"), Path("labs") / name / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@contextlib.contextmanager
+def attempt():
+    """with lab.attempt(): ... goes as far as the student's work goes, and says so where that is not yet written."""
+    try:
+        yield
+    except (NotImplementedError, LabError) as error:
+        if "not yet" not in str(error):
+            raise
+        print("not yet: this needs your solution")
+
+
+def check(name):
+    """Prints what heed says about labs/NAME, point by point. Inputs are drawn from a seed, here always the same."""
+    print(heed("lab", "check", Path("labs") / name, "--seed", 1, expected=(0, 1)))

@@ -1,0 +1,101 @@
+// Adder attention. Shu, Wang, Chen, Li, Yang, Wang, "Adder attention for vision transformer", NeurIPS 2021.
+//
+//   S = -|q_i - k_j|_1                  [N, N]
+//   A = softmax(S / sqrt(d_a))          row by row; d_a = 2 d (1 - 2/pi)
+//   out = (A + I) v                     [N, d]
+//
+// The derivative of |u| is sign(u), with sign(0) = 0. score_grad=hardtanh puts clamp(u, -1, 1) in its place, which is
+// the derivative of another function: a surrogate.
+#include "heed/attention/mechanism_base.h"
+#include "heed/kernels/softmax.h"
+
+#include <numbers>
+
+namespace heed {
+
+class MyAdder : public MechanismBase<MyAdder> {
+ public:
+  static constexpr const char* mechanism_name = "my_adder";
+  static constexpr const char* summary = "(softmax(-|q - k|_1 / sqrt(d_a)) + I) v";
+  static constexpr const char* complexity = "time O(N^2 d), memory O(N^2)";
+
+  enum class ScoreGradient { sign, hardtanh };
+
+  ScoreGradient score_grad = ScoreGradient::sign;
+
+  template <class Visitor>
+  void options(Visitor& visit) {
+    visit("score_grad", score_grad, {"sign", "hardtanh"}, "derivative of the distance |u|: sign(u) or clamp(u, -1, 1)");
+  }
+  static std::vector<OptionValues> variants() { return {{}, {{"score_grad", "hardtanh"}}}; }
+
+  MechanismTraits traits() const override {
+    const bool exact = score_grad == ScoreGradient::sign;
+    return {.map = false, .identity = true, .surrogate = exact ? "" : "clamp(u, -1, 1) in place of sign(u)"};
+  }
+
+  void check(const AttentionShape& shape) const override {
+    require(shape.queries == shape.keys, "[my_adder] {} queries and {} keys; the identity needs as many of both",
+            shape.queries, shape.keys);
+  }
+
+  // Saved: A of each head.
+  template <class T>
+  Heads<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
+    return carve_heads(shape.heads, shape.queries, shape.keys, carve);
+  }
+  // Scratch: dA of one head, and dS in its place.
+  template <class T>
+  Matrix<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
+    return carve.matrix(shape.queries, shape.keys);
+  }
+
+  template <class T>
+  void run_forward(const AttentionInput<T>& in, Heads<T> out, Heads<T> saved, Matrix<T>) const {
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      const Matrix<T> A = saved[h];
+      // 1. S = -|q - k|_1
+      negative_distances<T>(in.q[h], in.k[h], A);
+      // 2. A = softmax(S / sqrt(d_a)), in its place
+      kernels::attention_softmax({scale(in.shape)}, A);
+      // 3. out = A v
+      kernels::gemm(A, in.v[h], out[h]);
+      // 4. out += v
+      fail("not yet");
+    }
+  }
+
+  // Undo the steps in reverse, and write what you derive in lines like `// Undoing 3: dv += ..., dA = ....`: gradcheck
+  // quotes them where a gradient is wrong. kernels::attention_softmax_backward undoes 2 (heed/kernels/softmax.h).
+  template <class T>
+  void run_backward(const AttentionInput<T>&, Heads<const T>, Heads<const T>, Heads<T>, Matrix<T>,
+                    const AttentionGradient<T>&) const {
+    fail("not yet");
+  }
+
+  Cost cost(const AttentionShape& shape) const override {
+    const auto [N, M, d, e] = shape.sizes();
+    Cost cost;
+    // Forward: 1. S; 2. A; 3. out; 4. v. Yours are 1 and 4.
+    cost.forward = kernels::attention_softmax_counts(N, N * M) + product_counts(N, e, M);
+    // Backward: all of it is yours.
+    cost.attention_exp = N * M;
+    return shape.heads * cost;
+  }
+
+ private:
+  /// 1 / sqrt(d_a)
+  static double scale(const AttentionShape& shape) {
+    return 1 / std::sqrt(2 * static_cast<double>(shape.width) * (1 - 2 * std::numbers::inv_pi));
+  }
+
+  /// S_ij = -sum_c |q_ic - k_jc|
+  template <class T>
+  static void negative_distances(Matrix<const T>, Matrix<const T>, Matrix<T>) {
+    fail("not yet");
+  }
+};
+
+template MechanismEntry mechanism_entry<MyAdder>();
+
+}  // namespace heed

@@ -1,0 +1,113 @@
+"""Judges intervals and tests by what they promise: on many pairs of arms that are drawn with a known difference, 95 % of
+the intervals must hold it, and a test at 5 % must give a false alarm in 5 % of the cases where there is none."""
+
+import math
+
+PAIRS = 1500
+
+
+def arms(random, sizes, deviations, difference=0.0, shared=0.0):
+    """Two arms of so many seeds. What the same seed has in common in both has the deviation `shared`."""
+    common = [random.gauss(0, shared) for _ in range(max(sizes))]
+    return [[centre + common[i] + random.gauss(0, deviation) for i in range(size)]
+            for size, deviation, centre in zip(sizes, deviations, (0.0, difference))]
+
+
+def numbers(result):
+    return (isinstance(result, list) and len(result) == PAIRS and
+            all(isinstance(x, (int, float)) and math.isfinite(x) for x in result))
+
+
+def mean(values):
+    return sum(values) / len(values)
+
+
+def share(flags):
+    return mean([bool(flag) for flag in flags])
+
+
+def far(found, wanted, count):
+    """Is a share of `count` cases further from what is wanted than five times its scatter?"""
+    return abs(found - wanted) > 5 * math.sqrt(wanted * (1 - wanted) / count)
+
+
+def judge_alarms(found):
+    """False alarms of a test at 5 % and at 50 %."""
+    if not all(0 <= p <= 1 for p in found):
+        return "a probability is not between 0 and 1"
+    for level in (0.05, 0.5):
+        alarms = share(p < level for p in found)
+        if far(alarms, level, len(found)):
+            return f"false alarms in {alarms:.1%} of the cases without a difference; expected {level:.0%}"
+    return None
+
+
+def draw_deviation(random):
+    values = [random.gauss(0, 1) for _ in range(random.choice((2, 3, 4)))]
+    return [values]
+
+
+def judge_deviation(arguments, result):
+    """The unbiased variance is the mean of (x - y)^2 / 2 over all pairs."""
+    values, = arguments
+    if isinstance(result, bool) or not isinstance(result, (int, float)):
+        return "expected a number"
+    squares = [(x - y) ** 2 / 2 for i, x in enumerate(values) for y in values[:i]]
+    if result < 0 or abs(result**2 - mean(squares)) > 1e-9:
+        return f"for {len(values)} values, its square is not the mean of (x - y)^2 / 2 over all pairs x, y"
+    return None
+
+
+def draw_interval(random):
+    sizes = random.choice(((3, 3), (2, 4), (5, 3)))
+    return [[arms(random, sizes, (1, 1), 0.7) for _ in range(PAIRS)]]
+
+
+def judge_interval(arguments, result):
+    if not numbers(result):
+        return "expected a number for each pair of arms"
+    held = share(abs(mean(b) - mean(a) - 0.7) <= half for (a, b), half in zip(arguments[0], result))
+    return f"{held:.1%} of the intervals hold the true difference; expected 95 %" if far(held, 0.95, PAIRS) else None
+
+
+def draw_welch(random):
+    """In one half there is no difference; in the other it is large."""
+    return [[arms(random, (4, 9), (1, 0.2), 0.0 if i % 2 == 0 else 4.0) for i in range(PAIRS)]]
+
+
+def judge_welch(arguments, result):
+    if not numbers(result):
+        return "expected a number for each pair of arms"
+    found = share(p < 0.05 for p in result[1::2])
+    return judge_alarms(result[0::2]) or (
+        None if found > 0.9 else f"a difference four times the deviation is found in {found:.0%} of the cases only")
+
+
+def draw_paired(random):
+    """Seeds matter ten times as much as what differs between the arms; in every other case there is no difference."""
+    return [[arms(random, (5, 5), (0.1, 0.1), 0.0 if i % 2 == 0 else 0.4, shared=1.0) for i in range(PAIRS)]]
+
+
+def judge_paired(arguments, result):
+    if not numbers(result):
+        return "expected a number for each pair of arms"
+    found = share(p < 0.05 for p in result[1::2])
+    return judge_alarms(result[0::2]) or (
+        None if found > 0.9 else f"a difference that all seeds have in common is found in {found:.0%} of the cases only")
+
+
+def draw_seeds_needed(random):
+    deviation = random.uniform(0.2, 2)
+    return [deviation, deviation * random.uniform(0.3, 0.8)]
+
+
+def judge_seeds_needed(arguments, result):
+    """The share of cases in which the difference of the means is beyond 1.96 of its scatter."""
+    deviation, difference = arguments
+    if isinstance(result, bool) or not isinstance(result, (int, float)) or result != int(result) or result < 1:
+        return "expected a whole number"
+    shift = difference / (deviation * math.sqrt(2 / result))
+    power = 0.5 * math.erfc((1.96 - shift) / math.sqrt(2))
+    if power < 0.79:
+        return f"with so few seeds, the difference is found in {power:.0%} of the cases"
+    return f"with so many seeds, the difference is found in {power:.0%} of the cases" if power > 0.84 else None

@@ -1,0 +1,151 @@
+"""Judges the inverse by what it is, a formula by the recursion it solves, and gradients by central differences."""
+
+import math
+
+H = 1e-5  # as in calls.py
+
+
+def gram(random, size):
+    """A Gaussian kernel matrix of random points: symmetric, positive definite, between 0 and 1."""
+    points = [[random.gauss(0, 1) for _ in range(4)] for _ in range(size)]
+    return [[math.exp(-sum((x - y) ** 2 for x, y in zip(a, b)) / 4) for b in points] for a in points]
+
+
+def largest_sum(A):
+    return max(map(sum, A))
+
+
+def random_matrix(random, size):
+    return [[random.gauss(0, 1) for _ in range(size)] for _ in range(size)]
+
+
+def inner(X, Y):
+    return sum(x * y for row, other in zip(X, Y) for x, y in zip(row, other))
+
+
+def is_matrix(X, size):
+    return (isinstance(X, list) and len(X) == size and
+            all(isinstance(row, list) and len(row) == size for row in X) and
+            all(isinstance(x, (int, float)) and math.isfinite(x) for row in X for x in row))
+
+
+def inverse(A):
+    """By Gauss and Jordan, with pivots."""
+    size = len(A)
+    rows = [row + [float(i == j) for j in range(size)] for i, row in enumerate(A)]
+    for c in range(size):
+        pivot = max(range(c, size), key=lambda r: abs(rows[r][c]))
+        rows[c], rows[pivot] = rows[pivot], rows[c]
+        rows[c] = [x / rows[c][c] for x in rows[c]]
+        for r in range(size):
+            if r != c:
+                rows[r] = [x - rows[r][c] * y for x, y in zip(rows[r], rows[c])]
+    return [row[size:] for row in rows]
+
+
+def differs(gradient, expected, size):
+    """None, or what is wrong with a gradient of so many rows."""
+    if not is_matrix(gradient, size):
+        return f"expected a matrix of {size} rows of {size} numbers"
+    largest = max(abs(x) for row in expected for x in row)
+    wrong = sum(abs(x - y) > 1e-6 * (largest + 1) for row, other in zip(gradient, expected)
+                for x, y in zip(row, other))
+    return f"{wrong} of {size * size} elements differ from central differences" if wrong else None
+
+
+def draw_newton(random):
+    A = gram(random, random.choice((2, 3, 4)))
+    return [A, random.choice((1.0, 1.8)) / largest_sum(A) ** 2, random.choice((0, 1, 40))]
+
+
+def judge_newton(arguments, X):
+    A, a, steps = arguments
+    size = len(A)
+    if not is_matrix(X, size):
+        return f"expected a matrix of {size} rows of {size} numbers"
+    products = [[sum(A[i][l] * X[l][j] for l in range(size)) for j in range(size)] for i in range(size)]
+    if steps == 0:
+        right = all(abs(X[i][j] - a * A[i][j]) < 1e-12 for i in range(size) for j in range(size))
+        return None if right else "without a step, X is not a A"
+    if steps == 1:  # 1 - l x_1 = (1 - a l^2)^2 for each eigenvalue; traces are sums over them
+        square = [[sum(A[i][l] * A[l][j] for l in range(size)) for j in range(size)] for i in range(size)]
+        expected = 2 * a * inner(A, A) - a * a * inner(square, square)
+        trace = sum(products[i][i] for i in range(size))
+        return None if abs(trace - expected) < 1e-9 else "X is wrong after one step"
+    error = max(abs(products[i][j] - (i == j)) for i in range(size) for j in range(size))
+    return None if error < 1e-6 else f"after {steps} steps A X is not the identity"
+
+
+def draw_residual(random):
+    l = random.uniform(0.3, 3)
+    return [l, random.uniform(0.2, 1.8) / (l * l), random.randint(0, 6)]
+
+
+def judge_residual(arguments, result):
+    l, a, steps = arguments
+    if not isinstance(result, (int, float)):
+        return "expected a number"
+    x = a * l
+    for _ in range(steps):
+        x = 2 * x - x * l * x
+    return None if abs(result - (1 - l * x)) < 1e-9 else f"the recursion gives something else after {steps} steps"
+
+
+def draw_steps(random):
+    return [random.choice((1, 3, 10, 100, 1000)), random.choice((1e-2, 1e-3, 1e-6))]
+
+
+def judge_steps(arguments, result):
+    condition, tolerance = arguments
+    if not isinstance(result, (int, float)) or result != int(result) or not 0 <= result <= 1000:
+        return "expected a whole number"
+
+    def converged(steps):
+        """Are eigenvalues from 1 / condition to 1, where |A| is 1?"""
+        for l in (1 / condition, 1.0):
+            x = 1.8 * l
+            for _ in range(steps):
+                x = 2 * x - x * l * x
+            if abs(1 - l * x) > tolerance:
+                return False
+        return True
+
+    if not converged(int(result)):
+        return "too few"
+    return "too many" if result > 0 and converged(int(result) - 1) else None
+
+
+def draw_implicit(random):
+    size = random.choice((2, 3))
+    A = [[x + (i == j) for j, x in enumerate(row)] for i, row in enumerate(random_matrix(random, size))]
+    if max(abs(x) for row in inverse(A) for x in row) > 4:
+        return draw_implicit(random)
+    return [inverse(A), random_matrix(random, size)]
+
+
+def judge_implicit(arguments, dA):
+    X, dX = arguments
+    size, A = len(X), inverse(X)
+
+    def loss(i, j, step):
+        return inner(dX, inverse([[x + step * (r == i and c == j) for c, x in enumerate(row)]
+                                  for r, row in enumerate(A)]))
+
+    expected = [[(loss(i, j, H) - loss(i, j, -H)) / (2 * H) for j in range(size)] for i in range(size)]
+    return differs(dA, expected, size)
+
+
+def draw_unrolled(random):
+    A = gram(random, random.choice((2, 3)))
+    return [A, 1.8 / largest_sum(A) ** 2, random.choice((0, 1, 2, 3)), random_matrix(random, len(A))]
+
+
+def judge_unrolled(arguments, result):
+    A, a, steps, dX = arguments
+    size = len(A)
+    if not all(is_matrix(X, size) for X in result["above"] + result["below"]):
+        return "newton is not right yet"
+    slopes = [(inner(dX, above) - inner(dX, below)) / (2 * H)
+              for above, below in zip(result["above"], result["below"])]
+    said = differs(result["gradient"], [slopes[i * size:(i + 1) * size] for i in range(size)], size)
+    return said and f"after {steps} steps, {said}"

@@ -1,0 +1,210 @@
+// SOFT with the first tokens as landmarks. Lu, Yao, Zhang, Zhu, Xu, Gao, Xu, Xiang, Zhang, "SOFT: Softmax-free
+// Transformer with Linear Complexity", NeurIPS 2021, arXiv:2110.11945v2.
+//
+//   G(x, y) = exp(-|x - y|^2 / (2 sqrt(d)))
+//   L = the first m tokens of q         [m, d]    (those after the class token)
+//   A = G(L, L), P = G(L, q)            [m, m], [m, N]
+//   X_0 = a A, a = 1.8 / |A|^2          [m, m]    |A| is the largest row sum
+//   X_{k+1} = 2 X_k - X_k A X_k         [m, m]    X is the last of them: about the inverse of A
+//   out = P^T X P v                     [N, e]
+//
+// Its gradient is that of these steps, converged or not.
+#include "heed/attention/mechanism_base.h"
+#include "heed/kernels/gaussian.h"
+#include "heed/kernels/nystrom.h"
+
+namespace heed {
+
+class MySoft : public MechanismBase<MySoft> {
+ public:
+  static constexpr const char* mechanism_name = "my_soft";
+  static constexpr const char* summary =
+      "G(q, l) G(l, l)^-1 G(l, q) v for the first m tokens l of q, G a Gaussian kernel";
+  static constexpr const char* complexity = "time O(N m d + m^3), memory O(N m)";
+
+  Index landmarks = 3;
+  Index iterations = 20;
+
+  template <class Visitor>
+  void options(Visitor& visit) {
+    visit("landmarks", landmarks, "how many of the first tokens");
+    visit("iterations", iterations, "Newton-Raphson steps");
+  }
+  static std::vector<OptionValues> variants() { return {{}, {{"iterations", "2"}}, {{"iterations", "0"}}}; }
+  static std::vector<MechanismSetting> settings() { return {{.label = "my_soft", .linear = true}}; }
+
+  AttentionLayout layout(Index dim, Index heads) const override { return {heads, dim / heads, 0, dim / heads}; }
+  MechanismTraits traits() const override { return {.map = false}; }
+  void check(const AttentionShape& shape) const override {
+    require(shape.queries == shape.keys, "[my_soft] {} queries and {} keys; q serves as k", shape.queries, shape.keys);
+    require(landmarks >= 1 && landmarks <= shape.body(), "[my_soft] landmarks is {}; expected 1 to {}, the tokens",
+            landmarks, shape.body());
+    require(iterations >= 0 && iterations <= 64, "[my_soft] iterations is {}; expected 0 to 64", iterations);
+  }
+
+  // Saved, of each head: A, P, all X_k one below the other, Z = P v and Y = X Z.
+  template <class T>
+  struct Saved {
+    Heads<T> A, P, iterates, Z, Y;
+
+    Matrix<T> X(Index h, Index k) const { return iterates[h].middle_rows(k * A.first.rows, A.first.rows); }
+  };
+  template <class T>
+  Saved<T> saved(const AttentionShape& s, Carver<T>& carve) const {
+    const auto take = [&](Index rows, Index columns) { return carve_heads(s.heads, rows, columns, carve); };
+    const Index m = landmarks, N = s.queries, e = s.value_width;
+    return {take(m, m), take(m, N), take((iterations + 1) * m, m), take(m, e), take(m, e)};
+  }
+
+  // Scratch, of one head: U = X A; the gradients of what is saved; B and R for undoing 3.
+  template <class T>
+  struct Scratch {
+    Matrix<T> U, dL, dA, dP, dX, dZ, dY, B, R;
+  };
+  template <class T>
+  Scratch<T> scratch(const AttentionShape& s, Carver<T>& carve) const {
+    const auto take = [&](Index rows, Index columns) { return carve.matrix(rows, columns); };
+    const Index m = landmarks, N = s.queries, d = s.width, e = s.value_width;
+    return {take(m, m), take(m, d), take(m, m), take(m, N), take(m, m), take(m, e), take(m, e), take(m, m), take(m, m)};
+  }
+
+  template <class T>
+  void run_forward(const AttentionInput<T>& in, Heads<T> out, const Saved<T>& f, const Scratch<T>& scratch) const {
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      // 1. L
+      const Matrix<const T> q = in.q[h], L = first_tokens(q, in.shape);
+      // 2. A and P
+      kernels::gaussian(L, L, scale(in.shape), f.A[h]);
+      kernels::gaussian(L, q, scale(in.shape), f.P[h]);
+      // 3. X
+      invert<T>(f, h, scratch.U);
+      // 4. out = P^T X P v
+      kernels::nystrom_product({f.P[h], f.X(h, iterations), in.v[h], f.Z[h], f.Y[h]}, out[h]);
+    }
+  }
+
+  // Undoing 4: out = P^T Y, Y = X Z, Z = P v give dP, dX and dv (heed/kernels/nystrom.h).
+  // Undoing 3: dA from dX, below.
+  // Undoing 2: dL and dq from P; dL from A, whose rows and columns both are landmarks (heed/kernels/gaussian.h).
+  // Undoing 1: the rows of dL are added to those of dq.
+  template <class T>
+  void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, const Saved<T>& f,
+                    const Scratch<T>& to, const AttentionGradient<T>& gradient) const {
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      const Matrix<const T> q = in.q[h], L = first_tokens(q, in.shape);
+      // 4.
+      kernels::nystrom_product_backward(kernels::NystromProduct<T>{f.P[h], f.X(h, iterations), in.v[h], f.Z[h], f.Y[h]},
+                                        dout[h],
+                                        {Update::assign, to.dP, to.dX, gradient.update, gradient.v[h], to.dZ, to.dY});
+      // 3.
+      invert_backward<T>(f, h, to);
+      // 2.
+      kernels::gaussian_backward({L, q, scale(in.shape), f.P[h]}, to.dP, Update::assign, to.dL, gradient.update,
+                                 gradient.q[h]);
+      kernels::gaussian_gram_backward({L, L, scale(in.shape), f.A[h]}, to.dA, to.dL);
+      // 1.
+      const Matrix<T> dq = first_tokens(gradient.q[h], in.shape);
+      for (Index i = 0; i < dq.rows; ++i)
+        for (Index c = 0; c < dq.columns; ++c) dq(i, c) += to.dL(i, c);
+    }
+  }
+
+  Cost cost(const AttentionShape& shape) const override {
+    const Index m = landmarks, N = shape.queries, d = shape.width, e = shape.value_width;
+    Cost cost;
+    // 2. and 1. A and P; on the way back also dL, which is added to dq
+    cost += kernels::gaussian_gram_cost(m, d) + kernels::gaussian_cost(m, N, d);
+    cost.backward.add += m * d;
+    // 3. X
+    cost += inverse_cost();
+    // 4. out
+    cost += kernels::nystrom_product_cost(m, N, e, false);
+    return shape.heads * cost;
+  }
+
+ private:
+  static double scale(const AttentionShape& shape) { return 1 / (2 * std::sqrt(static_cast<double>(shape.width))); }
+
+  /// Those of the landmarks.
+  template <class T>
+  Matrix<T> first_tokens(Matrix<T> tokens, const AttentionShape& shape) const {
+    return tokens.middle_rows(shape.class_token, landmarks);
+  }
+
+  /// a = 1.8 / |A|^2, |A|, and the first row with this sum.
+  template <class T>
+  struct Start {
+    T a, norm;
+    Index row;
+  };
+  template <class T>
+  static Start<T> start(Matrix<const T> A) {
+    Start<T> largest{};
+    for (Index i = 0; i < A.rows; ++i) {
+      T sum = A(i, 0);
+      for (Index j = 1; j < A.columns; ++j) sum += A(i, j);
+      if (i == 0 || sum > largest.norm) largest.norm = sum, largest.row = i;
+    }
+    largest.a = T(1.8) / (largest.norm * largest.norm);
+    return largest;
+  }
+
+  /// All X_k of head h, from A. U [m, m] is for X_k A.
+  template <class T>
+  void invert(const Saved<T>& f, Index h, Matrix<T> U) const {
+    const Matrix<const T> A = f.A[h];
+    const T a = start(A).a;
+    for (Index i = 0; i < A.size(); ++i) f.X(h, 0).data[i] = a * A.data[i];
+    for (Index k = 0; k < iterations; ++k) {
+      const Matrix<T> X = f.X(h, k), next = f.X(h, k + 1);
+      kernels::gemm(X, A, U);
+      kernels::gemm(U, X, next);
+      for (Index i = 0; i < A.size(); ++i) next.data[i] = T(2) * X.data[i] - next.data[i];
+    }
+  }
+
+  /// to.dA from to.dX, which is overwritten: undoes the steps, from the last to the first. With D = d(loss)/dX_{k+1},
+  /// U = X_k A and B = D X_k^T, X_{k+1} = 2 X_k - U X_k gives
+  ///   dA -= X_k^T B,   dX_k = 2 D - U^T D - B A^T.
+  /// X_0 = a A gives dA += a D and da = <D, A>; a = 1.8 / |A|^2 gives d|A| = -2 a da / |A|, for each element of the
+  /// row whose sum |A| is.
+  template <class T>
+  void invert_backward(const Saved<T>& f, Index h, const Scratch<T>& to) const {
+    const Matrix<const T> A = f.A[h];
+    const Matrix<T> D = to.dX;
+    fill(to.dA, T(0));
+    for (Index k = iterations - 1; k >= 0; --k) {
+      const Matrix<T> X = f.X(h, k);
+      kernels::gemm(X, A, to.U);
+      kernels::gemm(D, transposed(X), to.B);
+      kernels::gemm(transposed(X), to.B, Update::accumulate, to.dA);
+      kernels::gemm(transposed(to.U), D, to.R);
+      kernels::gemm(to.B, transposed(A), Update::accumulate, to.R);
+      for (Index i = 0; i < D.size(); ++i) D.data[i] = T(2) * D.data[i] - to.R.data[i];
+    }
+    const Start<T> s = start(A);
+    T da = D.data[0] * A.data[0];
+    for (Index i = 1; i < D.size(); ++i) da += D.data[i] * A.data[i];
+    for (Index i = 0; i < D.size(); ++i) to.dA.data[i] = s.a * D.data[i] - to.dA.data[i];
+    const T dnorm = T(-2) * (s.a * da) / s.norm;
+    for (Index j = 0; j < A.columns; ++j) to.dA(s.row, j) += dnorm;
+  }
+
+  /// Of invert() and invert_backward().
+  Cost inverse_cost() const {
+    const Index m = landmarks, n = m * m, steps = iterations;
+    const Counts product = product_counts(m, m, m), contraction = product_contractions(m, m, m);
+    const Counts start{.mul = 1, .add = m * (m - 1), .div = 1, .cmp = m - 1};
+    Cost cost;
+    cost.forward = start + Counts{.mul = n} + steps * (2 * product + Counts{.mul = n, .add = n});
+    cost.forward_contractions = 2 * steps * contraction;
+    cost.backward = steps * (5 * product + Counts{.mul = n, .add = 3 * n}) + start +
+                    Counts{.mul = 2 * n + 2, .add = 2 * n - 1 + m, .div = 1};
+    cost.backward_contractions = 4 * steps * contraction;  // making U again is not counted
+    return cost;
+  }
+};
+
+template MechanismEntry mechanism_entry<MySoft>();
+
+}  // namespace heed

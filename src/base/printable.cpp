@@ -1,0 +1,31 @@
+#include "heed/base/printable.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace heed {
+
+namespace {
+
+/// Bytes of the control character that the text begins with; 0 if it begins with something else.
+std::size_t control_bytes(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  if (byte(0) < 0x20 || byte(0) == 0x7f) return 1;
+  return text.size() > 1 && byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) < 0xa0 ? 2 : 0;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const std::size_t control = control_bytes(text), taken = std::max<std::size_t>(control, 1);
+    for (const char c : text.substr(0, taken))
+      result += control > 0 ? fmt::format("\\x{:02x}", static_cast<unsigned char>(c)) : std::string(1, c);
+    text.remove_prefix(taken);
+  }
+  return result;
+}
+
+}  // namespace heed

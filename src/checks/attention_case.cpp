@@ -1,0 +1,78 @@
+#include "heed/checks/attention_case.h"
+
+#include "cases.h"
+#include "memory.h"
+
+#include "heed/ops/attention.h"
+
+namespace heed {
+
+std::optional<CheckCase> attention_case(const std::string& label, const Mechanism& mechanism,
+                                        const AttentionCaseShape& s, CaseOperands given) {
+  const AttentionLayout layout = mechanism.layout(s.dim, s.heads);
+  AttentionShape shape =
+      layout.among(s.queries, {.grid_height = s.grid_height, .grid_width = s.grid_width, .class_token = s.class_token});
+  shape.keys = s.keys;
+  try {
+    mechanism.check(shape);
+  } catch (const Error&) {
+    return {};
+  }
+  std::vector<CheckInput> list;
+  const auto add_operand = [&](const char* name, Index heads, Index tokens, Index channels, double bound) {
+    if (channels > 0)
+      list.push_back(
+          {name, {s.images, heads, tokens, channels}, -bound, bound, 0, {"image", "head", "token", "channel"}});
+  };
+  if (given == CaseOperands::packed) {
+    list.push_back({"qkv", {s.images, s.queries, layout.total()}, -2, 2, 0, {"image", "token", "channel"}});
+  } else {
+    add_operand("q", layout.heads, s.queries, layout.query_width, 2);
+    add_operand("k", layout.key_heads, s.keys, layout.key_width, 2);
+    add_operand("v", layout.key_heads, s.keys, layout.value_width, 1);
+  }
+  const std::size_t operands = list.size();
+  std::vector<ParameterSpec> buffers;
+  std::vector<bool> trainable;
+  for (const ParameterSpec& spec : mechanism.parameters(shape)) {
+    trainable.push_back(spec.trainable);
+    if (spec.trainable)
+      list.push_back({spec.name, spec.shape});
+    else
+      buffers.push_back(spec);
+  }
+  const bool has_query = layout.query_width > 0, has_key = layout.key_width > 0;
+  const Shape noise_shape = mechanism.noise(shape);
+  CheckCase c = check_case(label + ", " + s.label, list, [=, &mechanism](auto& tape, const auto& v) {
+    using Variable = std::decay_t<decltype(v[0])>;
+    std::size_t next = operands;
+    std::vector<Variable> own;
+    std::size_t buffer = 0;
+    for (const bool train : trainable) {
+      if (train) {
+        own.push_back(v[next++]);
+        continue;
+      }
+      const ParameterSpec& spec = buffers[buffer++];
+      const View values(tape.memory(spec.shape.elements()), spec.shape);
+      fill_initial(spec.initial, RandomStream(1).derive(spec.name), values);
+      own.push_back(tape.constant({values.data(), values.shape()}));
+    }
+    const auto drawn = filled(tape, noise_shape, [](Index i) { return RandomStream(5).uniform(i, -1, 3); });
+    const decltype(own[0].value()) noise{drawn.data(), drawn.shape()};
+    const std::span<const Variable> tensors(own);
+    if (given == CaseOperands::packed)
+      return attention(mechanism, packed_operands(v[0], layout), layout, shape, tensors, noise);
+    next = 0;
+    const Variable q = has_query ? v[next++] : Variable{}, k = has_key ? v[next++] : Variable{};
+    return attention(mechanism, q, k, v[next], shape, tensors, noise);
+  });
+  c.note = mechanism.traits().surrogate;
+  c.setting = label;
+  c.sizes = {{'B', s.images},   {'H', shape.heads}, {'N', shape.queries},
+             {'M', shape.keys}, {'d', shape.width}, {'e', shape.value_width}};
+  c.memory_faults = [=, &mechanism] { return memory_faults(mechanism, layout, shape); };
+  return c;
+}
+
+}  // namespace heed

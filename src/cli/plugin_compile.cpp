@@ -1,0 +1,134 @@
+#include "plugin_compile.h"
+
+#include "plugin_build.h"
+
+#include "heed/attention/plugin.h"
+#include "heed/base/suggest.h"
+#include "heed/io/file.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <iterator>
+#include <regex>
+#include <sstream>
+
+namespace heed::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What a line is cut to: expressions below take stack for each character.
+constexpr std::size_t longest_line = 2000;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line.substr(0, longest_line));
+  return lines;
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream in(text);
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
+}  // namespace
+
+std::vector<std::string> mechanism_classes(const std::string& header) {
+  static const std::regex entry(
+      "\\s*template\\s+(?:heed::)?MechanismEntry\\s+(?:heed::)?mechanism_entry<\\s*(?:class\\s+)?([\\w:]+)\\s*>.*");
+  std::vector<std::string> classes;
+  for (const std::string& line : lines_of(read_file(header)))
+    if (std::smatch match; std::regex_match(line, match, entry)) classes.push_back(match[1]);
+  require(!classes.empty(),
+          "{}: does not say which class the mechanism is; expected a line `template MechanismEntry "
+          "mechanism_entry<CLASS>();` behind the class, in namespace heed",
+          header);
+  return classes;
+}
+
+std::string headers_of_program() {
+  const fs::path program = fs::read_symlink("/proc/self/exe");
+  const fs::path include = program.parent_path().parent_path() / "include";
+  require(fs::exists(include / "heed/attention/plugin.h"), "plugin: heed's headers are not in {}, beside this program",
+          include.string());
+  const std::string found = checksum_of_headers(include), expected = program_build().headers;
+  require(found == expected, "plugin: the headers in {} are not those that this program was made with; make it again",
+          include.string());
+  return include;
+}
+
+std::string plugin_unit(const std::string& header, const std::vector<std::string>& classes) {
+  const PluginBuild& build = program_build();
+  const auto text = [](const std::string& t, std::size_t size) {
+    return fmt::format("R\"heed({})heed\"", t.substr(0, size - 1));
+  };
+  std::string makers;
+  for (const std::string& name : classes) makers += fmt::format("plugin_entry<{}>(), ", name);
+  return fmt::format(
+      "#include \"{0}\"\n#include \"heed/attention/plugin.h\"\nnamespace heed {{\n"
+      "static constexpr EntryMaker makers[] = {{{1}}};\n"
+      "extern \"C\" __attribute__((visibility(\"default\"))) const PluginRecord heed_plugin;\n"
+      "extern \"C\" const PluginRecord heed_plugin = {{{2}, {3}, {4}, {5}, {6}, {7}, {8}, makers}};\n}}\n",
+      header, makers, text(plugin_mark, sizeof plugin_mark), text(build.version, sizeof PluginRecord::version),
+      text(build.compiler_version, sizeof PluginRecord::compiler), text(build.headers, sizeof PluginRecord::headers),
+      text(build.flags, sizeof PluginRecord::flags), text(header, sizeof PluginRecord::source), classes.size());
+}
+
+std::vector<std::string> plugin_words(const std::string& include) {
+  const char* const other = std::getenv("CXX");
+  std::vector<std::string> words = words_of(other && *other ? other : program_build().compiler);
+  for (const std::string& flag : words_of(program_build().flags)) words.push_back(flag);
+  // Of a class that has the name of one of heed's, the plugin's own functions must be called: hence hidden.
+  for (const char* const word : {"-fPIC", "-fvisibility=hidden", "-w", "-fmax-errors=1", "-fno-diagnostics-show-caret",
+                                 "-fdiagnostics-color=never"})
+    words.emplace_back(word);
+  words.push_back("-I" + include);
+  return words;
+}
+
+int run_to_files(std::vector<std::string> words, const std::string& output, const std::string& errors) {
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 1, output.c_str(), O_WRONLY | O_CREAT, 0600);
+  posix_spawn_file_actions_addopen(&actions, 2, errors.c_str(), O_WRONLY | O_CREAT, 0600);
+  pid_t process = 0;
+  const int failed = posix_spawnp(&process, argv[0], &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  require(failed == 0, "plugin: the compiler {} cannot be started: {}; install it, or name another in CXX",
+          in_quotes(words[0]), std::strerror(failed));
+  int status = 0;
+  while (waitpid(process, &status, 0) < 0 && errno == EINTR) continue;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+std::string first_error(const std::string& log, const std::string& header, const std::string& shown) {
+  static const std::regex error("(.+?):(\\d+):(?:\\d+:)? (?:fatal )?error: (?:static assertion failed: )?(.*)");
+  static const std::regex place("(.+?):(\\d+)(?::\\d+)?:.*");
+  const std::vector<std::string> lines = lines_of(log);
+  for (std::size_t at = 0; at < lines.size(); ++at) {
+    std::smatch match, other;
+    if (!std::regex_match(lines[at], match, error)) continue;
+    if (match[1] == header) return fmt::format("{}:{}: {}", shown, match[2].str(), match[3].str());
+    const std::string there = fmt::format("{}:{}", match[1].str(), match[2].str());
+    for (const std::string& line : lines)
+      if (std::regex_match(line, other, place) && other[1] == header)
+        return fmt::format("{}:{}: {} (found at {})", shown, other[2].str(), match[3].str(), there);
+    // What is missing as a whole has no line.
+    return there.starts_with(header.substr(0, header.rfind('/') + 1)) ? fmt::format("{}: {}", there, match[3].str())
+                                                                      : fmt::format("{}: {}", shown, match[3].str());
+  }
+  return fmt::format("{}: the compiler fails: {}", shown, lines.empty() ? "it says nothing" : lines.front());
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,30 @@
+// How a mechanism that lies in a header becomes a plugin.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace heed::cli {
+
+/// The classes of the mechanisms of a header: those of its lines `template MechanismEntry mechanism_entry<CLASS>();`.
+/// Throws Error, naming the header, if there are none.
+std::vector<std::string> mechanism_classes(const std::string& header);
+
+/// The directory of heed's headers: beside the checkout's build directory, or the prefix's bin.
+std::string headers_of_program();
+
+/// The one translation unit: the header, and the record that the program looks for.
+std::string plugin_unit(const std::string& header, const std::vector<std::string>& classes);
+
+/// The compiler, as CXX or the program's own build names it, and the flags of every plugin.
+std::vector<std::string> plugin_words(const std::string& include);
+
+/// Runs a program, what it prints and its errors written to files; returns its exit status, 128 + N if signal N ended
+/// it.
+int run_to_files(std::vector<std::string> words, const std::string& output, const std::string& errors);
+
+/// The compiler's first error in one line, `shown:LINE: what it says`. Where it lies in a header of heed's or of the
+/// compiler's, the line is that of `header` which led there, as far as the compiler names one.
+std::string first_error(const std::string& log, const std::string& header, const std::string& shown);
+
+}  // namespace heed::cli

@@ -1,0 +1,138 @@
+#include "syscall_filter.h"
+
+#include <linux/audit.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+
+namespace heed {
+
+namespace {
+
+#if defined(__x86_64__)
+constexpr std::uint32_t machine = AUDIT_ARCH_X86_64;
+#elif defined(__aarch64__)
+constexpr std::uint32_t machine = AUDIT_ARCH_AARCH64;
+#else
+constexpr std::uint32_t machine = 0;  // the filter is then refused: it ends the process at its next call
+#endif
+
+constexpr sock_filter load(std::size_t offset) {
+  return BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(offset));
+}
+constexpr sock_filter load_call() { return load(offsetof(seccomp_data, nr)); }
+/// The lower half of an argument: both machines are little-endian.
+constexpr sock_filter load_argument(std::size_t i) { return load(offsetof(seccomp_data, args) + 8 * i); }
+constexpr sock_filter give(std::uint32_t verdict) { return BPF_STMT(BPF_RET | BPF_K, verdict); }
+constexpr sock_filter give_error(int error) { return give(SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(error)); }
+/// Goes on behind the next `skipped` instructions unless the condition holds.
+constexpr sock_filter unless(std::uint16_t condition, std::uint32_t value, std::uint8_t skipped) {
+  return BPF_JUMP(static_cast<std::uint16_t>(BPF_JMP | condition | BPF_K), value, 0, skipped);
+}
+constexpr sock_filter unless_is(long value, std::uint8_t skipped) {
+  return unless(BPF_JEQ, static_cast<std::uint32_t>(value), skipped);
+}
+
+}  // namespace
+
+SyscallFilter::SyscallFilter(bool programs, bool files) {
+  add({load(offsetof(seccomp_data, arch)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, machine, 1, 0),
+       give(SECCOMP_RET_KILL_PROCESS), load_call()});
+#ifdef __x86_64__
+  // The calls of x32 have numbers of their own.
+  add({unless(BPF_JGE, 0x40000000, 1), give(SECCOMP_RET_KILL_PROCESS)});
+#endif
+  // Other processes, and ways out of the group.
+  deny({SYS_ptrace,
+        SYS_process_vm_readv,
+        SYS_process_vm_writev,
+        SYS_process_madvise,
+        SYS_pidfd_open,
+        SYS_pidfd_getfd,
+        SYS_pidfd_send_signal,
+        SYS_rt_sigqueueinfo,
+        SYS_tkill,
+        SYS_kcmp,
+        SYS_setsid,
+        SYS_setpgid,
+        SYS_setpriority,
+        SYS_sched_setattr,
+        SYS_sched_setparam,
+        SYS_ioprio_set,
+        SYS_migrate_pages,
+        SYS_move_pages,
+        SYS_unshare,
+        SYS_setns,
+        SYS_sched_setscheduler},
+       EPERM);
+  // The network, and what outlives the process.
+  deny({SYS_socket, SYS_socketpair, SYS_shmget, SYS_semget, SYS_msgget, SYS_mq_open, SYS_memfd_create, SYS_add_key,
+        SYS_request_key, SYS_keyctl},
+       EPERM);
+  // The machine, privileges, and calls that do others' work unseen.
+  deny({SYS_mount,        SYS_umount2,         SYS_pivot_root,    SYS_chroot,
+        SYS_open_tree,    SYS_move_mount,      SYS_fsopen,        SYS_open_by_handle_at,
+        SYS_bpf,          SYS_perf_event_open, SYS_userfaultfd,   SYS_io_uring_setup,
+        SYS_init_module,  SYS_finit_module,    SYS_delete_module, SYS_kexec_load,
+        SYS_reboot,       SYS_swapon,          SYS_swapoff,       SYS_sethostname,
+        SYS_settimeofday, SYS_clock_settime,   SYS_clock_adjtime, SYS_adjtimex,
+        SYS_setuid,       SYS_setgid,          SYS_setresuid,     SYS_setresgid,
+        SYS_setgroups,    SYS_capset,          SYS_personality,   SYS_quotactl,
+        SYS_acct,         SYS_fanotify_init},
+       EPERM);
+  signals({SYS_kill, SYS_tgkill, SYS_rt_tgsigqueueinfo});
+  // Limits may be asked for and set for the process itself: 0.
+  add({unless_is(SYS_prlimit64, 3), load_argument(0), unless_is(0, 1), give(SECCOMP_RET_ALLOW)});
+  add({load_call(), unless_is(SYS_prlimit64, 1), give_error(EPERM)});
+  if (!programs) {
+    deny({SYS_clone3}, ENOSYS);
+    deny({SYS_clone}, EPERM);
+#ifdef __x86_64__
+    deny({SYS_fork, SYS_vfork}, EPERM);
+#endif
+  }
+  if (!files) {
+    deny({SYS_openat2}, ENOSYS);
+    deny({SYS_mkdirat, SYS_renameat, SYS_renameat2, SYS_unlinkat, SYS_linkat, SYS_symlinkat, SYS_mknodat, SYS_truncate,
+          SYS_fchmodat, SYS_fchownat, SYS_utimensat, SYS_setxattr, SYS_lsetxattr, SYS_removexattr, SYS_lremovexattr,
+          SYS_fchmod, SYS_fchown, SYS_fsetxattr, SYS_fremovexattr},
+         EACCES);
+    constexpr std::uint32_t writing = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND;
+    add({unless_is(SYS_openat, 4), load_argument(2), unless(BPF_JSET, writing, 1), give_error(EACCES), load_call()});
+#ifdef __x86_64__
+    add({unless_is(SYS_open, 4), load_argument(1), unless(BPF_JSET, writing, 1), give_error(EACCES), load_call()});
+    deny({SYS_creat, SYS_mkdir, SYS_rename, SYS_unlink, SYS_rmdir, SYS_link, SYS_symlink, SYS_mknod, SYS_chmod,
+          SYS_chown, SYS_lchown, SYS_utime, SYS_utimes, SYS_futimesat},
+         EACCES);
+#endif
+  }
+  add({give(SECCOMP_RET_ALLOW)});
+}
+
+void SyscallFilter::deny(std::initializer_list<long> calls, int error) {
+  for (const long call : calls) add({unless_is(call, 1), give_error(error)});
+}
+
+void SyscallFilter::signals(std::initializer_list<long> calls) {
+  for (const long call : calls) {
+    add({unless_is(call, 4), load_argument(0), unless_is(0, 1), give(SECCOMP_RET_ALLOW), give_error(EPERM)});
+    selves_.push_back(program_.size() - 3);
+  }
+}
+
+void SyscallFilter::set_self(pid_t self) {
+  for (const std::size_t at : selves_) program_[at].k = static_cast<std::uint32_t>(self);
+}
+
+bool SyscallFilter::install() {
+  const sock_fprog program{static_cast<unsigned short>(program_.size()), program_.data()};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+}  // namespace heed

@@ -1,0 +1,43 @@
+#!/bin/sh
+# Every lab of the course: its solution gets all marks, its stub none, and what students get holds no solution. Notebooks
+# are committed as they ran, from the first cell to the last.
+#
+#   sh tests/labs.sh BUILD      BUILD: the directory that make has built everything in
+set -eu
+
+cd "$(dirname "$0")/.."
+heed=$1/heed
+place=$(mktemp -d)
+trap 'rm -rf -- "$place"' EXIT
+trap 'exit 130' INT TERM HUP
+
+die() {
+  echo "tests/labs.sh: $*" >&2
+  exit 1
+}
+
+count=0
+for lab in notebooks/labs/*/; do
+  name=$(basename "$lab")
+  # Personal labs have neither: their mechanisms follow from the student's identity.
+  if grep -q '^kind = "personal"' "$lab/lab.toml"; then continue; fi
+  stub=$(find "$lab" -name "$name.*")
+  solution=notebooks/solutions/$name/$(basename "$stub")
+  [ -s "$solution" ] && [ -s "notebooks/solutions/$name/solution.md" ] || die "$name has no solution, or no page about it"
+  "$heed" lab check "$name" --file "$solution" >"$place/marks" || die "$name's solution is wrong: $(cat "$place/marks")"
+  status=0
+  "$heed" lab check "$name" --file "$stub" >"$place/marks" || status=$?
+  [ $status = 1 ] && grep -q '^0 of' "$place/marks" || die "$name's stub: status $status, $(cat "$place/marks")"
+  count=$((count + 1))
+done
+[ $count -gt 0 ] || die "there are no labs"
+
+for notebook in notebooks/*.ipynb; do
+  grep -q '"execution_count": null' "$notebook" && die "$notebook has a cell that did not run; make notebooks"
+  grep -q '"output_type": "error"' "$notebook" && die "$notebook has a cell that failed"
+  grep -qF "$PWD" "$notebook" && die "$notebook shows a path of this machine"
+done
+
+"$heed" lab bundle -o "$place/students" >/dev/null || die "heed lab bundle fails"
+[ -z "$(find "$place/students" -path '*solution*')" ] || die "students get solutions: $(find "$place/students" -path '*solution*')"
+echo "labs: $count solutions get all marks, and their stubs none"
