@@ -87,10 +87,13 @@ SANITIZE ?=
 MPI      ?=
 BUILD    := build$(subst -no-blas-no-simd-no-threads,-reference,$(subst $() ,,$(NO:%=-no-%)))$(MPI:1=-mpi)$(subst \
               $(comma),-,$(SANITIZE:%=-%))
-LIBS     := -ltbb -lz $(CORE_LIBS)
+LIBS      = -ltbb -lz $(CORE_LIBS)
 ifeq ($(MPI),1)
   PACKAGES += libopenmpi-dev openmpi-bin
-  LIBS     += $(shell pkg-config --libs ompi-c)
+  # Asked for when it is needed, not when it is about to be installed.
+  open_mpi  = $(if $(shell pkg-config --exists ompi-c || echo none),$(error there is no Open MPI; `make deps MPI=1` \
+                installs it),$(shell pkg-config $(1) ompi-c))
+  LIBS     += $(call open_mpi,--libs)
 else ifneq ($(MPI),)
   $(error MPI is '$(MPI)'; it must be 1 or not be set)
 endif
@@ -201,7 +204,7 @@ $(BUILD)/commit: force
 
 # The only file that knows of MPI. Open MPI's headers would else bring an old interface for C++.
 ifeq ($(MPI),1)
-$(BUILD)/src/train/processes.o: private FLAGS += -DHEED_MPI -DOMPI_SKIP_MPICXX $(shell pkg-config --cflags ompi-c)
+$(BUILD)/src/train/processes.o: private FLAGS += -DHEED_MPI -DOMPI_SKIP_MPICXX $(call open_mpi,--cflags)
 endif
 
 # What `heed plugin` compiles with: the compiler, its flags before and after -O3, and a checksum of the public headers,
