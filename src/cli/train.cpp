@@ -271,20 +271,22 @@ void print_next(const Experiment& x, const std::string& run) {
   for (const auto& [command, meaning] : lines) std::cout << fmt::format("  {:<{}}  {}\n", meaning, width, command);
 }
 
-/// "4 processes on 2 hosts, with 2 threads each", a line; nothing for a single process.
-std::string processes_text(const Place& place) {
+/// "4 processes on 2 hosts, with 2 threads each", a line, and one more where that makes nothing faster; nothing for a
+/// single process.
+std::string processes_text(const Place& place, const Experiment& x) {
   Ranks& ranks = started_processes();
   std::vector<std::string> threads = ranks.texts(std::to_string(heed::threads()));
   if (ranks.count() == 1) return "";
   threads.erase(std::unique(threads.begin(), threads.end()), threads.end());
-  return fmt::format("{} processes on {} host{}, with {} thread{} each\n", ranks.count(), place.hosts,
-                     place.hosts == 1 ? "" : "s", fmt::join(threads, ", then "),
-                     threads.size() == 1 && threads[0] == "1" ? "" : "s");
+  const bool together = make_model(x)->examples_together(x.train.batch) > 0;
+  return fmt::format(
+      "{} processes on {} host{}, with {} thread{} each\n{}", ranks.count(), place.hosts, place.hosts == 1 ? "" : "s",
+      fmt::join(threads, ", then "), threads.size() == 1 && threads[0] == "1" ? "" : "s",
+      together ? "batch norm: every process takes whole batches, so training is no faster than in one\n" : "");
 }
 
 int train_command(const TrainArguments& a) {
   const Place place = use_threads(a.threads);
-  const std::string processes = processes_text(place);
   require(a.check || !a.run.empty(), "train: --run is required; the run directory's name is empty");
   const Experiment experiment = experiment_of(a);
   require_memory(experiment);
@@ -301,7 +303,7 @@ int train_command(const TrainArguments& a) {
   std::signal(SIGTERM, on_interrupt);
   // Under nohup the run goes on when the terminal is closed.
   if (std::signal(SIGHUP, SIG_IGN) != SIG_IGN) std::signal(SIGHUP, on_interrupt);
-  TrainProgress progress(experiment, processes);
+  TrainProgress progress(experiment, processes_text(place, experiment));
   const Outcome outcome = train(experiment, options, progress);
   progress.clear();
   if (a.profile) print_profile(profile, progress.steps());

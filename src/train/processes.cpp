@@ -27,12 +27,15 @@ namespace heed {
 
 namespace {
 
-/// How many processes a launcher says that it has started; 0: there is none.
-int launched() {
-  for (const char* const name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"})
-    if (const char* const size = std::getenv(name)) return std::atoi(size);
-  return 0;
+/// What a launcher says by the first of these names; `otherwise` without one.
+int told(std::initializer_list<const char*> names, int otherwise) {
+  for (const char* const name : names)
+    if (const char* const number = std::getenv(name)) return std::atoi(number);
+  return otherwise;
 }
+
+/// How many processes it has started; 0: there is none.
+int launched() { return told({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}, 0); }
 
 std::string host_name() {
   char name[256] = {};
@@ -243,12 +246,18 @@ std::vector<std::string> launch_words(int processes) {
 #else
 
 Ranks& started_processes() {
-  require(launched() <= 1, "{} processes were started, but this build has no MPI; make MPI=1 builds one that has",
+  require(launched() <= 1,
+          "{} processes were started, but this build has no MPI; `make deps MPI=1 && make MPI=1` makes "
+          "build-mpi/heed, which has",
           launched());
   return one_process();
 }
 
-Ending end_together(const Ending& own) { return own; }
+// They cannot talk to each other, but one can speak for all: each knows its number. The others must not fail before it
+// has spoken, or the launcher would end it.
+Ending end_together(const Ending& own) {
+  return launched() <= 1 || told({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}, 0) == 0 ? own : Ending{};
+}
 
 std::vector<std::string> launch_words(int) { return {}; }
 
