@@ -5,6 +5,10 @@ set -eu
 
 cd "$(dirname "$0")/.."
 heed=$PWD/$1/heed
+if ! command -v mpirun >/dev/null; then
+  echo "processes: skipped: there is no mpirun; \`make deps MPI=1\` installs it"
+  exit 0
+fi
 place=$(mktemp -d)
 trap 'rm -rf -- "$place"' EXIT
 trap 'exit 130' INT TERM HUP
@@ -63,7 +67,7 @@ small="--set data.name=mnist --set data.path=$place/data --set data.validation=9
   --set train.batch=64 --set train.piece=8 --set train.log_steps=true --set train.dropout=0.1 --set train.ema=0.9"
 micro="--set model.depth=1 --set model.dim=32 --set model.hidden=32 --set model.heads=2"
 
-# compare NAME COUNTS EXPERIMENT SETTINGS...
+# compare NAME COUNTS EXPERIMENT SETTINGS...: runs of so many processes, and one that changes their number twice.
 compare() {
   name=$1 counts=$2
   shift 2
@@ -73,6 +77,10 @@ compare() {
     grep -q "^$count processes on 1 host" "$place/out" || die "$name does not say that there are $count processes"
     same "$name" "$name-$count"
   done
+  train "${counts##* }" "$name-resumed" "$@" --set train.max_steps=1 || die "$name: $(cat "$place/err")"
+  train 1 "$name-resumed" --resume --set train.max_steps=2 || die "$name, resumed in one: $(cat "$place/err")"
+  train "${counts%% *}" "$name-resumed" --resume --set train.max_steps=0 || die "$name, resumed: $(cat "$place/err")"
+  same "$name" "$name-resumed"
   echo "  $name: the files of 1 and of $counts processes are the same"
 }
 
@@ -94,14 +102,6 @@ compare() {
     echo "  bf16: skipped: $(cat "$place/err")"
   fi
 
-  # Resumed with other counts.
-  train 4 resumed $mnist $small --set "data.augment=['crop','mixup','cutmix']" --set train.max_steps=2
-  train 1 resumed --resume --set train.max_steps=3
-  train 8 resumed --resume --set train.max_steps=5
-  train 2 resumed --resume --set train.max_steps=0
-  same softmax resumed
-  echo "  resumed in 4, 1, 8 and 2 processes: the same"
-
   # Refusals are one line, and say which numbers there could be.
   train 3 refused $mnist $small && die "three processes are not refused"
   [ "$(cat "$place/err")" = "heed: [train] batch = 64 in pieces of 8 can be shared by 1, 2, 4 or 8 processes, not by 3" ] ||
@@ -110,6 +110,8 @@ compare() {
   [ "$(wc -l <"$place/err")" = 1 ] || die "a run in the way is more than one line: $(cat "$place/err")"
   mpirun -q -np 2 "$heed" list >"$place/out" 2>"$place/err" && die "list runs twice"
   [ "$(wc -l <"$place/err")" = 1 ] || die "list in two processes is told: $(cat "$place/err")"
+  "$heed" bench models/vit-micro.toml --batch 32 --scaling --seconds 0.1 >"$place/out" || die "bench --scaling fails"
+  [ "$(grep -cE '^ *[124] +[124] ' "$place/out")" = 5 ] || die "bench --scaling: $(cat "$place/out")"
   mpirun -q -np 2 "$heed" eval "$place/softmax" >"$place/out" 2>&1 || die "eval: $(cat "$place/out")"
   "$heed" eval "$place/softmax" | cmp -s - "$place/out" || die "two processes evaluate otherwise than one"
 
@@ -127,6 +129,9 @@ compare() {
       sleep 0.1
     done
   }
+  children() {
+    cat "/proc/$mpirun/task/$mpirun/children"
+  }
   # after_signal RUN PROCESSES STATUS: all have stopped after one step, and saved; the run goes on in so many.
   after_signal() {
     status=0
@@ -140,7 +145,7 @@ compare() {
   kill -INT $mpirun
   after_signal signalled 4 1 # the status is mpirun's own
   begin 4 told $long
-  kill -TERM "$(pgrep -P $mpirun | tail -n 1)"
+  kill -TERM "$(children | cut -d ' ' -f 4)"
   after_signal told 1 130
   echo "  stopped by mpirun and by one process: saved, and went on to the byte"
 
@@ -150,13 +155,14 @@ compare() {
     begin 4 killed $long
     number=$(((number * 1103515245 + 12345) % 2147483648))
     sleep "$(awk "BEGIN { print $number / 2147483648 }")"
-    victim=$(pgrep -P $mpirun | sed -n "$((number / 65536 % 4 + 1))p")
+    all=$(children)
+    victim=$(echo "$all" | cut -d ' ' -f $((number / 65536 % 4 + 1)))
     kill -KILL "$victim" || continue # all were done
     killed=$(date +%s)
     wait $mpirun && die "a killed run is a success"
     [ $(($(date +%s) - killed)) -le 10 ] || die "the others took $(($(date +%s) - killed)) s to end"
     [ "$(grep -c 'has died' "$place/err")" -le 1 ] || die "several tell of one death: $(cat "$place/err")"
-    pgrep -f "$place/killed" >/dev/null && die "a process has survived"
+    for process in $all; do ! kill -0 "$process" 2>/dev/null || die "process $process has survived"; done
     train 2 killed --resume || die "a killed run does not go on: $(cat "$place/err")"
     same whole killed
     echo "  killed: $(grep -h 'has died' "$place/err" || echo 'by mpirun alone')"
