@@ -316,8 +316,22 @@ class SoftPyramid(nn.Module):
 MODELS = {"xcit-micro": Xcit, "cvt-micro": Cvt, "soft-micro": SoftPyramid}
 
 
+def calls_per_second(step, seconds):
+    """The median over five measurements."""
+    for _ in range(3):
+        step()
+    rates = []
+    for _ in range(5):
+        calls, start = 0, time.perf_counter()
+        while calls < 2 or time.perf_counter() - start < seconds / 5:
+            step()
+            calls += 1
+        rates.append(calls / (time.perf_counter() - start))
+    return statistics.median(rates)
+
+
 def images_per_second(model, batch, memory_format, seconds):
-    """The median over five measurements of training steps."""
+    """Of training steps."""
     model = model.to(memory_format=memory_format)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.05)
     images = torch.randn(batch, 1, 28, 28).to(memory_format=memory_format)
@@ -328,16 +342,7 @@ def images_per_second(model, batch, memory_format, seconds):
         F.cross_entropy(model(images), labels).backward()
         optimizer.step()
 
-    for _ in range(3):
-        step()
-    rates = []
-    for _ in range(5):
-        steps, start = 0, time.perf_counter()
-        while steps < 2 or time.perf_counter() - start < seconds / 5:
-            step()
-            steps += 1
-        rates.append(steps * batch / (time.perf_counter() - start))
-    return statistics.median(rates)
+    return batch * calls_per_second(step, seconds)
 
 
 def main():

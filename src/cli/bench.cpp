@@ -35,10 +35,10 @@ int bench_command(const BenchArguments& a) {
 void add_bench(Command program) {
   static BenchArguments a;
   Command command = program.command(
-      "bench", "Measure this machine's limits, the kernels and the standard models; or one model on random images");
+      "bench", "Measure this machine's limits, the kernels and the standard models; or one model on random examples");
   command.option("MODEL", &a.model, "model or experiment file (TOML); default: everything");
   add_sets(command, a.sets, "override a key of the file; repeatable", config_keys());
-  command.option("--batch", &a.batch, "images per step; default: train.batch", {.range = {{1, 1'000'000}}});
+  command.option("--batch", &a.batch, "examples per step; default: train.batch", {.range = {{1, 1'000'000}}});
   command.option("--mode", &a.mode, "train (default): forward, backward, optimiser; infer: forward",
                  {.one_of = {"train", "infer"}});
   add_threads(command, a.threads);

@@ -21,7 +21,7 @@ std::vector<Measurement> measurements_in(const Json& result) {
     const auto number = [&](const char* key) { return result.at(key).number(); };
     return {{fmt::format("{} {}, batch {}", result.at("model").text(), result.at("mode").text(),
                          result.at("batch").integer()),
-             "images/s", number("img_s"), number("low_img_s"), number("high_img_s")}};
+             result.at("unit").text(), number("img_s"), number("low_img_s"), number("high_img_s")}};
   }
   std::vector<Measurement> measurements;
   for (const char* section : {"limits", "kernels", "models"})

@@ -23,12 +23,26 @@ namespace heed::cli {
 
 namespace {
 
+/// What is counted by the second: images, or sequences of so many tokens each.
+struct Example {
+  std::string unit;
+  Index tokens = 0;
+};
+
+Example example_of(const Model& model) {
+  const ModelInput<float> x = model.example();
+  if (x.images.shape().rank() > 0) return {"images/s"};
+  const auto length = [](const Sequences& s) { return s.tokens.shape().rank() > 0 ? s.tokens.shape()[1] : 0; };
+  return {"sequences/s", length(x.sequences) + length(x.partners)};
+}
+
 /// Times of calls, the energy they took, and the profile of further calls, so that profiling does not change the times.
 struct Measured {
   bench::Times times;
   PackageEnergy energy;
   Profile profile{};
   Index profiled = 0;
+  Example example{};
   double update_seconds = 0;  ///< of a training step, for what each process does with all weights
   bench::Times exchange{};    ///< of a gradient, where there are several processes
   Index gradient_bytes = 0;
@@ -53,6 +67,7 @@ Measured measure(const BenchArguments& a, const Experiment& x, Index batch) {
   Measured result;
   Ranks& ranks = started_processes();
   const auto agreed = [&](bool more) { return ranks.any(ranks.writes() && more); };
+  result.example = example_of(*model);
   const auto time = [&](const auto& call) {
     result.times = bench::time_calls(
         a.seconds, 0, call, [&] { result.energy.update(); }, agreed);
@@ -93,15 +108,18 @@ double peak_megabytes() { return static_cast<double>(peak_resident_bytes()) / (1
 
 Json model_json(const BenchArguments& a, Index batch, Measured& result) {
   const bench::Times& times = result.times;
-  const double images = static_cast<double>(batch);
+  const double examples = static_cast<double>(batch);
   Json json;
   json["model"] = a.model;
   json["mode"] = a.mode;
   json["batch"] = batch;
-  json["img_s"] = images / times.median();
-  json["best_img_s"] = images / times.best();
-  json["low_img_s"] = images / times.high();
-  json["high_img_s"] = images / times.low();
+  json["unit"] = result.example.unit;
+  json["img_s"] = examples / times.median();
+  json["best_img_s"] = examples / times.best();
+  json["low_img_s"] = examples / times.high();
+  json["high_img_s"] = examples / times.low();
+  if (const Index tokens = result.example.tokens; tokens > 0)
+    json["tokens_s"] = examples / times.median() * static_cast<double>(tokens);
   json["ms"] = times.median() * 1e3;
   json["steps"] = times.sorted.size();
   json["peak_mb"] = peak_megabytes();
@@ -148,13 +166,15 @@ int bench_model(const BenchArguments& given) {
   }
   for (const std::string& warning : bench::narrow_parts()) std::cerr << "heed: warning: " << warning << "\n";
   const bench::Times& times = result.times;
+  const std::string tokens =
+      json.contains("tokens_s") ? fmt::format(", {:.0f} tokens/s", json.at("tokens_s").number()) : "";
   std::cout << fmt::format(
-      "{} {}, batch {}: {:.0f} images/s (median of {}), best {:.0f}; {:.2f} ms per step, 10 % to 90 %: {:.2f} to "
+      "{} {}, batch {}: {:.0f} {}{} (median of {}), best {:.0f}; {:.2f} ms per step, 10 % to 90 %: {:.2f} to "
       "{:.2f}\n"
       "peak memory {:.0f} MB, {} threads, {}\nenergy of the processor packages: {}\n",
-      printable(a.model), a.mode, batch, json.at("img_s").number(), times.sorted.size(), json.at("best_img_s").number(),
-      times.median() * 1e3, times.low() * 1e3, times.high() * 1e3, peak_megabytes(), threads(), kernels::gemm_library(),
-      result.energy.report());
+      printable(a.model), a.mode, batch, json.at("img_s").number(), result.example.unit, tokens, times.sorted.size(),
+      json.at("best_img_s").number(), times.median() * 1e3, times.low() * 1e3, times.high() * 1e3, peak_megabytes(),
+      threads(), kernels::gemm_library(), result.energy.report());
   if (a.profile) print_profile(result.profile, result.profiled);
   baseline.print(json);
   return ok;

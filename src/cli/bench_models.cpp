@@ -23,40 +23,14 @@ struct Variant {
   std::vector<std::string> sets;
 };
 
-bool accepts(const Mechanism& mechanism, const AttentionShape& shape) {
+/// Whether there is such a model: its mechanisms take its sizes.
+bool accepts(const std::string& file, const std::vector<std::string>& sets) {
   try {
-    mechanism.check(shape);
+    make_model(load_experiment(file, sets));
     return true;
   } catch (const Error&) {
     return false;
   }
-}
-
-/// Every setting of every mechanism that works on a grid of so many patches a side, in a model of its own pooling where
-/// it has no place for a class token; and where scores are distances, in a model whose linear layers are distances too.
-std::vector<Variant> variants(Index grid) {
-  std::vector<Variant> list;
-  for (const MechanismEntry& entry : mechanisms())
-    for (const MechanismSetting& setting : entry.settings()) {
-      Variant variant{setting.label, {fmt::format("attention.mechanism={}", entry.name)}};
-      for (const auto& [option, value] : setting.options)
-        variant.sets.push_back(fmt::format("attention.{}={}", option, value));
-      const auto mechanism = entry.make(setting.options);
-      AttentionShape shape{.grid_height = grid, .grid_width = grid, .class_token = true};
-      shape = mechanism->layout(64, 4).among(grid * grid + 1, shape);
-      AttentionShape pooled = shape;
-      pooled.queries = pooled.keys = grid * grid, pooled.class_token = false;
-      if (!accepts(*mechanism, shape)) {
-        if (!accepts(*mechanism, pooled)) continue;
-        variant.sets.push_back("model.pool=mean");
-      }
-      list.push_back(variant);
-      if (accepts(*mechanism, shape) && mechanism->cost(shape).distances > 0) {
-        variant.name += " block", variant.sets.push_back("model.linear=adder");
-        list.push_back(variant);
-      }
-    }
-  return list;
 }
 
 /// models/NAME.toml of the source that the program was built from, or where it was installed to.
@@ -69,19 +43,40 @@ std::string model_file(const std::string& name) {
   fail("bench: the standard model {} is neither {} nor {}", name, built, installed);
 }
 
-/// What the layers of a forward pass do for an image: multiply-adds, and terms of distances.
+/// What the layers of a forward pass do for an example: multiply-adds, and terms of distances.
 struct ForwardWork {
   double products = 0, distances = 0;
 };
 
-ForwardWork forward_work(const ModelCase& model) {
-  const Experiment x = load_experiment(model.file, model.sets);
+ForwardWork forward_work(const std::string& file, const std::vector<std::string>& sets) {
+  const Experiment x = load_experiment(file, sets);
   ForwardWork work;
   for (const OperationCost& operation : cost_of(*make_model(x)).inference) {
     work.products += static_cast<double>(operation.cost.forward_contractions.mul);
     work.distances += static_cast<double>(operation.cost.distances);
   }
   return work;
+}
+
+/// Every setting of every mechanism that the model of a file takes, where there is no place for a class token in a
+/// model of its own pooling; and where scores are distances, in a model whose linear layers are distances too.
+std::vector<Variant> variants(const std::string& file) {
+  std::vector<Variant> list;
+  for (const MechanismEntry& entry : mechanisms())
+    for (const MechanismSetting& setting : entry.settings()) {
+      Variant variant{setting.label, {fmt::format("attention.mechanism={}", entry.name)}};
+      for (const auto& [option, value] : setting.options)
+        variant.sets.push_back(fmt::format("attention.{}={}", option, value));
+      const bool takes_class_token = accepts(file, variant.sets);
+      if (!takes_class_token) variant.sets.push_back("model.pool=mean");
+      if (!takes_class_token && !accepts(file, variant.sets)) continue;
+      list.push_back(variant);
+      if (takes_class_token && forward_work(file, variant.sets).distances > 0) {
+        variant.name += " block", variant.sets.push_back("model.linear=adder");
+        list.push_back(variant);
+      }
+    }
+  return list;
 }
 
 /// Seconds that it takes with everything at its limit on all threads. A training step does three products for each of
@@ -124,14 +119,21 @@ std::string output_of(std::vector<std::string> words) {
 std::vector<ModelCase> model_cases() {
   struct StandardModel {
     const char* name;
-    Index batch, grid;
+    Index batch;
+    bool each_mechanism = false;  // or its file's own alone
   };
   std::vector<ModelCase> cases;
-  for (const StandardModel& model : {StandardModel{"vit-micro", 128, 7}, StandardModel{"deit-tiny-p4", 64, 8}})
+  for (const StandardModel& model :
+       {StandardModel{"vit-micro", 128, true}, StandardModel{"deit-tiny-p4", 64, true}, StandardModel{"xcit-micro", 64},
+        StandardModel{"cvt-micro", 64}, StandardModel{"soft-micro", 64}, StandardModel{"text-micro", 32},
+        StandardModel{"density-micro", 32}, StandardModel{"sequence-micro", 64}}) {
+    const std::string file = model_file(model.name);
+    const std::vector<Variant> list = model.each_mechanism ? variants(file) : std::vector<Variant>{{}};
     for (const char* mode : {"train", "infer"})
-      for (const Variant& variant : variants(model.grid))
-        cases.push_back({fmt::format("{} {} {}", model.name, variant.name, mode), model.name, model_file(model.name),
-                         mode, variant.sets, model.batch});
+      for (const Variant& variant : list)
+        cases.push_back({fmt::format("{}{}{} {}", model.name, variant.name.empty() ? "" : " ", variant.name, mode),
+                         model.name, file, mode, variant.sets, model.batch});
+  }
   return cases;
 }
 
@@ -152,8 +154,8 @@ ModelResult measure(const ModelCase& model, const bench::Limits& limits, double 
   if (model.mode == "train") arguments.push_back("--profile");
   const Json json = Json::parse(output_of(arguments));
   const auto number = [&](const char* key) { return json.at(key).number(); };
-  const ForwardWork work = forward_work(model);
-  ModelResult result{{model.name, "images/s", number("img_s"), number("low_img_s"), number("high_img_s")},
+  const ForwardWork work = forward_work(model.file, model.sets);
+  ModelResult result{{model.name, json.at("unit").text(), number("img_s"), number("low_img_s"), number("high_img_s")},
                      model.model,
                      model.mode,
                      work.distances > 0 ? "gemm, l1, clamp" : "gemm",

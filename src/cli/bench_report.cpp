@@ -56,10 +56,10 @@ std::string longest(const Json& profile) {
 }
 
 void print_models(const std::vector<ModelResult>& models) {
-  Table table{{"model", "batch", "images/s", "10 % to 90 %", "limit", "of it", "peak MB", "ms by operation"}};
+  Table table{{"model", "batch", "rate", "", "10 % to 90 %", "limit", "of it", "peak MB", "ms by operation"}};
   for (const ModelResult& m : models)
-    table.push_back({m.measured.name, std::to_string(m.batch), digits(m.measured.rate), spread(m.measured), m.limit,
-                     percent(m.fraction), digits(m.megabytes), longest(m.profile)});
+    table.push_back({m.measured.name, std::to_string(m.batch), digits(m.measured.rate), m.measured.unit,
+                     spread(m.measured), m.limit, percent(m.fraction), digits(m.megabytes), longest(m.profile)});
   std::cout << "\n";
   print_table(std::cout, table);
   std::cout

@@ -26,7 +26,8 @@ struct Setup {
   Json measured;
 
   double step_ms() const { return measured.at("ms").number(); }
-  double images_per_s() const { return measured.at("img_s").number(); }
+  double rate() const { return measured.at("img_s").number(); }
+  std::string unit() const { return measured.at("unit").text(); }
 };
 
 Setup measure(const BenchArguments& a, Index batch, int processes, int threads) {
@@ -71,20 +72,21 @@ struct Work {
   /// How often the threads of one of so many processes take a lane each.
   double rounds(int processes) const { return std::ceil(std::ceil(double(lanes) / processes) / threads); }
 
-  /// Images per second of so many processes whose exchanges take so long in each step.
-  double images_per_s(int processes, double exchange_ms) const {
+  /// Examples per second of so many processes whose exchanges take so long in each step.
+  double rate(int processes, double exchange_ms) const {
     const double ms = lanes_ms * rounds(processes) / rounds(1) + update_ms + exchange_ms;
     return 1e3 * static_cast<double>(batch) / ms;
   }
 };
 
 void print_measured(const std::vector<Setup>& setups, const Work& work) {
-  Table table{{"processes", "threads", "images/s", "of one", "ms per step", "exchanged KB", "ms", "of the step",
-               "expected images/s"}};
+  const std::string unit = setups[0].unit();
+  Table table{
+      {"processes", "threads", unit, "of one", "ms per step", "exchanged KB", "ms", "of the step", "expected " + unit}};
   for (const Setup& s : setups) {
     std::vector<std::string>& row = table.emplace_back(std::vector<std::string>{
-        std::to_string(s.processes), std::to_string(s.threads), fmt::format("{:.0f}", s.images_per_s()),
-        fmt::format("{:.2f}", s.images_per_s() / setups[0].images_per_s()), fmt::format("{:.2f}", s.step_ms())});
+        std::to_string(s.processes), std::to_string(s.threads), fmt::format("{:.0f}", s.rate()),
+        fmt::format("{:.2f}", s.rate() / setups[0].rate()), fmt::format("{:.2f}", s.step_ms())});
     if (s.processes == 1) {
       row.insert(row.end(), {"-", "-", "-", "-"});
       continue;
@@ -92,7 +94,7 @@ void print_measured(const std::vector<Setup>& setups, const Work& work) {
     const double exchange = s.measured.at("exchange_ms").number(), share = 1 - 1.0 / s.processes;
     row.insert(row.end(), {fmt::format("{:.0f}", 2 * share * static_cast<double>(work.bytes) / 1024),
                            fmt::format("{:.3f}", exchange), fmt::format("{:.1f} %", 100 * exchange / s.step_ms()),
-                           fmt::format("{:.0f}", work.images_per_s(s.processes, exchange))});
+                           fmt::format("{:.0f}", work.rate(s.processes, exchange))});
   }
   print_table(std::cout, table);
   std::cout
@@ -100,13 +102,13 @@ void print_measured(const std::vector<Setup>& setups, const Work& work) {
          "expected: of a core for each process, from the first row\n";
 }
 
-void print_predicted(const Work& work, int threads) {
+void print_predicted(const Work& work, int threads, const std::string& unit) {
   Table table{{fmt::format("hosts of {} thread{}", threads, threads == 1 ? "" : "s")}};
-  for (const Network& network : networks) table[0].push_back(fmt::format("{}, images/s", network.name));
+  for (const Network& network : networks) table[0].push_back(fmt::format("{}, {}", network.name, unit));
   for (int hosts = 1; hosts <= std::min<Index>(16, work.lanes); hosts *= 2) {
     std::vector<std::string>& row = table.emplace_back(std::vector<std::string>{std::to_string(hosts)});
     for (const Network& network : networks)
-      row.push_back(fmt::format("{:.0f}", work.images_per_s(hosts, exchange_ms(network, work.bytes, hosts))));
+      row.push_back(fmt::format("{:.0f}", work.rate(hosts, exchange_ms(network, work.bytes, hosts))));
   }
   std::cout << "\n";
   print_table(std::cout, table);
@@ -141,9 +143,9 @@ int bench_scaling(const BenchArguments& given) {
   if (launch_words(2).empty()) std::cout << "more processes: not in this build; make MPI=1 builds one\n";
   // A host's threads: as many as gave most here.
   const auto fastest = std::max_element(setups.begin(), setups.end(), [](const Setup& s, const Setup& t) {
-    return (s.processes == 1 ? s.images_per_s() : 0) < (t.processes == 1 ? t.images_per_s() : 0);
+    return (s.processes == 1 ? s.rate() : 0) < (t.processes == 1 ? t.rate() : 0);
   });
-  print_predicted(Work(*fastest, streamed, lanes.count, batch), fastest->threads);
+  print_predicted(Work(*fastest, streamed, lanes.count, batch), fastest->threads, fastest->unit());
   return ok;
 }
 

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""Times small models of sequences in PyTorch: the peer of `heed bench models/text-micro.toml` and of `heed generate`.
+
+Random tokens, float32. Prints JSON: for each model its parameters, which are heed's, and tokens per second of training
+steps (forward, backward, AdamW), the median of several measurements; with --decode tokens per second of text written
+token by token, one text at a time, with the keys and values of what came before kept.
+
+    experiments/peers/sequences.py --threads 2
+    build/heed bench models/text-micro.toml --batch 32 --threads 2
+    build/heed bench models/sequence-micro.toml --set model.vocab=15 --set model.context=32 --batch 64 --threads 2
+    build/heed bench models/density-micro.toml --batch 32 --threads 2
+
+    experiments/peers/sequences.py --decode --threads 1
+    build/heed generate RUN --stats --threads 1 > /dev/null
+
+Needs PyTorch (1.13 or later), which heed does not. Definitions are those of src/nn/sequence.cpp; the mechanisms, softmax
+and AFT-local, are in PyTorch's fast formulation: AFT's sums over keys are one product for all images of a batch.
+"""
+import argparse
+import json
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+from families import ChannelNorm, FeedForward, calls_per_second, heads_of, merged
+
+
+class Softmax(nn.Module):
+    def __init__(self, width, heads, tokens, causal):
+        super().__init__()
+        self.heads = heads
+        self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        mask = torch.full((tokens, tokens), -torch.inf).triu(1) if causal else torch.zeros(tokens, tokens)
+        self.register_buffer("mask", mask, persistent=False)
+        self.causal = causal
+
+    def forward(self, x):
+        q, k, v = (heads_of(part, self.heads) for part in self.qkv(x).chunk(3, -1))
+        scores = q.shape[-1] ** -0.5 * q @ k.transpose(-1, -2)
+        if self.causal:
+            scores = scores + self.mask
+        return self.proj(merged(torch.softmax(scores, -1) @ v))
+
+    def start(self, capacity):
+        """Room for the keys and values of so many tokens."""
+        width = self.proj.in_features
+        self.keys = torch.zeros(self.heads, capacity, width // self.heads)
+        self.values = torch.zeros_like(self.keys)
+
+    def next(self, x, t):
+        """The result for token t, of which x [1, D] is the input."""
+        q, k, v = self.qkv(x).reshape(3, self.heads, 1, -1)
+        self.keys[:, t:t + 1], self.values[:, t:t + 1] = k, v
+        scores = q.shape[-1] ** -0.5 * q @ self.keys[:, :t + 1].transpose(-1, -2)
+        return self.proj((torch.softmax(scores, -1) @ self.values[:, :t + 1]).reshape(1, -1))
+
+
+class AftLocal(nn.Module):
+    """y_t = sigmoid(q_t) * sum_s exp(k_s + w_ts) v_s / sum_s exp(k_s + w_ts), s <= t; w_ts = u_t . p_s where t - s is
+    less than the window, else 0."""
+
+    def __init__(self, width, tokens, window, rank):
+        super().__init__()
+        self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.u, self.p = (nn.Parameter(0.01 * torch.randn(tokens, rank)) for _ in range(2))
+        past = torch.ones(tokens, tokens).tril()
+        self.register_buffer("past", past, persistent=False)
+        self.register_buffer("near", past.triu(1 - window), persistent=False)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).chunk(3, -1)                                     # [B, N, D]
+        weights = self.past * torch.exp(self.near * (self.u @ self.p.t()))     # [N, N]
+        e = torch.exp(k - k.amax(1, keepdim=True))
+        sums = weights @ torch.cat([e * v, e], -1)
+        above, below = sums.chunk(2, -1)
+        return self.proj(torch.sigmoid(q) * above / below)
+
+
+class Block(nn.Module):
+    def __init__(self, width, hidden, attention):
+        super().__init__()
+        self.norm1, self.norm2 = ChannelNorm(width), ChannelNorm(width)
+        self.attention, self.mlp = attention, FeedForward(width, hidden)
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.mlp(self.norm2(x))
+
+    def next(self, x, t):
+        x = x + self.attention.next(self.norm1(x), t)
+        return x + self.mlp(self.norm2(x))
+
+
+class Sequence(nn.Module):
+    """Predicts the next token, or with `classes` tells sequences apart by the mean over their tokens."""
+
+    def __init__(self, vocab, tokens, width, depth, hidden, attention, classes=None, start=False):
+        super().__init__()
+        self.vocab, self.classes = vocab, classes
+        self.embedding = nn.Embedding(vocab, width)
+        self.start = nn.Parameter(torch.zeros(1, 1, width)) if start else None
+        self.position = nn.Parameter(0.02 * torch.randn(1, tokens, width))
+        self.blocks = nn.ModuleList(Block(width, hidden, attention()) for _ in range(depth))
+        self.norm, self.head = ChannelNorm(width), nn.Linear(width, classes or vocab)
+
+    def forward(self, tokens):
+        x = self.embedding(tokens)
+        if self.start is not None:
+            x = torch.cat([self.start.expand(x.shape[0], -1, -1), x[:, :-1]], 1)
+        x = x + self.position
+        for block in self.blocks:
+            x = block(x)
+        x = self.norm(x)
+        return self.head(x.mean(1) if self.classes else x)
+
+    def next(self, token, t):
+        """Logits [1, V] after token t."""
+        x = self.embedding.weight[token:token + 1] + self.position[0, t:t + 1]
+        for block in self.blocks:
+            x = block.next(x, t)
+        return self.head(self.norm(x))
+
+
+def text_micro():
+    return Sequence(256, 128, 128, 4, 512, lambda: Softmax(128, 4, 128, True))
+
+
+def listops_micro():
+    return Sequence(15, 32, 64, 2, 128, lambda: Softmax(64, 4, 32, False), classes=10)
+
+
+def density_micro():
+    return Sequence(16, 196, 64, 4, 128, lambda: AftLocal(64, 196, 28, 16), start=True)
+
+
+MODELS = {"text-micro": (text_micro, 32), "listops-micro": (listops_micro, 64), "density-micro": (density_micro, 32)}
+
+
+def training_rate(model, batch, seconds):
+    """Tokens per second of training steps."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.05)
+    length = model.position.shape[1]
+    inputs = torch.randint(model.vocab, (batch, length))
+    targets = torch.randint(model.classes or model.vocab, (batch,) if model.classes else (batch, length))
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        F.cross_entropy(model(inputs).flatten(0, -2), targets.flatten()).backward()
+        optimizer.step()
+
+    return batch * length * calls_per_second(step, seconds)
+
+
+def decoding_rate(model, seconds):
+    """Tokens per second, each drawn from the softmax of the logits before it."""
+    length = model.position.shape[1]
+
+    @torch.inference_mode()
+    def write():
+        for block in model.blocks:
+            block.attention.start(length)
+        token = 10
+        for t in range(length):
+            token = int(torch.multinomial(torch.softmax(model.next(token, t), -1), 1))
+
+    return length * calls_per_second(write, seconds)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", default=",".join(MODELS), help="some of " + ", ".join(MODELS))
+    parser.add_argument("--decode", action="store_true", help="text-micro writes, token by token")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=5, help="for each model")
+    arguments = parser.parse_args()
+    torch.manual_seed(1)
+    torch.set_num_threads(arguments.threads)
+    for name in ["text-micro"] if arguments.decode else arguments.models.split(","):
+        if name not in MODELS:
+            parser.error(f"unknown model '{name}'; it must be one of {', '.join(MODELS)}")
+        make, batch = MODELS[name]
+        model = make()
+        result = {"model": name, "parameters": sum(p.numel() for p in model.parameters()), "threads": arguments.threads,
+                  "torch": torch.__version__}
+        if arguments.decode:
+            result["decoded_tokens_s"] = round(decoding_rate(model, arguments.seconds), 1)
+        else:
+            result |= {"batch": batch, "tokens_s": round(training_rate(model, batch, arguments.seconds), 1)}
+        print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
