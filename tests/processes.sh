@@ -10,7 +10,11 @@ if ! command -v mpirun >/dev/null; then
   exit 0
 fi
 place=$(mktemp -d)
-trap 'rm -rf -- "$place"' EXIT
+clean() {
+  for host in ada grace; do ! [ -e "/run/netns/$host-$$" ] || ip netns del "$host-$$"; done
+  rm -rf -- "$place"
+}
+trap clean EXIT
 trap 'exit 130' INT TERM HUP
 
 # Where there are fewer cores than processes, and in containers; seconds that mpirun waits before and after it asks
@@ -84,6 +88,34 @@ compare() {
   echo "  $name: the files of 1 and of $counts processes are the same"
 }
 
+# hosts RUN ARGUMENTS...: trains in two processes, each on a host: a network namespace, and a cable between the two.
+hosts() {
+  run=$place/$1 number=1
+  shift
+  ip netns add "grace-$$"
+  ip link add ada netns "ada-$$" type veth peer name grace netns "grace-$$"
+  for host in ada grace; do
+    ip -n "$host-$$" addr add 10.9.0.$number/24 dev $host
+    ip -n "$host-$$" link set lo up
+    ip -n "$host-$$" link set $host up
+    echo "10.9.0.$number slots=1" >>"$place/hosts"
+    number=$((number + 1))
+  done
+  # on NAME COMMAND...; logging in from ada is what mpirun would have ssh do: HOST WORDS...
+  cat >"$place/on" <<'end'
+#!/bin/sh
+exec ip netns exec "$1-$2" unshare --uts sh -c 'hostname "$0" && shift && exec "$@"' "$@"
+end
+  cat >"$place/login" <<end
+#!/bin/sh
+shift
+exec "$place/on" grace $$ sh -c "\$*"
+end
+  chmod +x "$place/on" "$place/login"
+  "$place/on" ada $$ mpirun -q -np 2 --hostfile "$place/hosts" --mca plm_rsh_agent "$place/login" \
+    "$heed" train --run "$run" "$@" >"$place/out" 2>"$place/err"
+}
+
 # The words of settings are arguments.
 # shellcheck disable=SC2086
 {
@@ -100,6 +132,15 @@ compare() {
     compare bf16 "2 4" $mnist $small $micro --set train.dtype=bf16 --set train.recompute=true
   else
     echo "  bf16: skipped: $(cat "$place/err")"
+  fi
+
+  if [ "$(id -u)" = 0 ] && ip netns add "ada-$$" 2>/dev/null; then
+    hosts softmax-hosts $mnist $small --set "data.augment=['crop','mixup','cutmix']" || die "hosts: $(cat "$place/err")"
+    grep -q "^2 processes on 2 hosts" "$place/out" || die "two hosts are not seen: $(cat "$place/out")"
+    same softmax softmax-hosts
+    echo "  two hosts: the files of 1 and of 2 processes are the same"
+  else
+    echo "  two hosts: skipped: they are network namespaces, which may not be made here"
   fi
 
   # Refusals are one line, and say which numbers there could be.
@@ -150,7 +191,7 @@ compare() {
   echo "  stopped by mpirun and by one process: saved, and went on to the byte"
 
   number=${HEED_KILL_SEED:-1}
-  for kill in $(seq "${HEED_KILLS:-3}"); do
+  for _ in $(seq "${HEED_KILLS:-3}"); do
     rm -rf "$place/killed"
     begin 4 killed $long
     number=$(((number * 1103515245 + 12345) % 2147483648))
