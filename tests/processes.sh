@@ -203,7 +203,9 @@ end
     wait $mpirun && die "a killed run is a success"
     [ $(($(date +%s) - killed)) -le 10 ] || die "the others took $(($(date +%s) - killed)) s to end"
     [ "$(grep -c 'has died' "$place/err")" -le 1 ] || die "several tell of one death: $(cat "$place/err")"
-    for process in $all; do ! kill -0 "$process" 2>/dev/null || die "process $process has survived"; done
+    for process in $all; do
+      grep -qs "$place/killed" "/proc/$process/cmdline" && die "process $process has survived"
+    done
     train 2 killed --resume || die "a killed run does not go on: $(cat "$place/err")"
     same whole killed
     echo "  killed: $(grep -h 'has died' "$place/err" || echo 'by mpirun alone')"
