@@ -19,6 +19,7 @@
 #   BLAS=none           plain loops for products of doubles and for singular values; default: openblas
 #   SIMD=none           plain loops for floats; default: highway
 #   THREADS=none        one thread computes; default: openmp
+#   MPI=1               trains in several processes, on one host or many (docs/processes.md; built in build-mpi)
 #   SANITIZE=address,undefined    GCC's sanitizers, or thread (built in build-address-undefined and so on)
 #   KERNELS=reference   all three of them none (built in build-reference; others in build-no-blas and so on)
 #   V=1                 show whole commands
@@ -83,9 +84,19 @@ else
 endif
 comma    := ,
 SANITIZE ?=
-BUILD    := build$(subst -no-blas-no-simd-no-threads,-reference,$(subst $() ,,$(NO:%=-no-%)))$(subst \
+MPI      ?=
+BUILD    := build$(subst -no-blas-no-simd-no-threads,-reference,$(subst $() ,,$(NO:%=-no-%)))$(MPI:1=-mpi)$(subst \
               $(comma),-,$(SANITIZE:%=-%))
-LIBS     := -ltbb -lz $(CORE_LIBS)
+LIBS      = -ltbb -lz $(CORE_LIBS)
+ifeq ($(MPI),1)
+  PACKAGES += libopenmpi-dev openmpi-bin
+  # Asked for when it is needed, not when it is about to be installed.
+  open_mpi  = $(if $(shell pkg-config --exists ompi-c || echo none),$(error there is no Open MPI; `make deps MPI=1` \
+                installs it),$(shell pkg-config $(1) ompi-c))
+  LIBS     += $(call open_mpi,--libs)
+else ifneq ($(MPI),)
+  $(error MPI is '$(MPI)'; it must be 1 or not be set)
+endif
 DEFINES  += -DHEED_VERSION=\"$(VERSION)\" -DHEED_ARCH=\"$(ARCH)\"
 
 # GCC 12 sees an overflow inside fmt that is not there: hence -Wno-stringop-overflow.
@@ -118,7 +129,7 @@ CORE    := $(wildcard $(patsubst %,src/%/*.cpp,base cost kernels attention tape 
 HOT      := $(wildcard $(patsubst %,src/%/*.cpp,kernels attention ops)) $(patsubst %,src/%.cpp,train/step \
               train/optimizer data/augment data/convert data/image data/mix data/normalise data/randaugment \
               bench/instructions bench/limit_loops bench/mechanism_cases analysis/newton_residual checks/adder_cases)
-ALONE    := $(HOT) $(patsubst %,src/%.cpp,train/commit cli/report_page cli/cpu cli/plugin_build) \
+ALONE    := $(HOT) $(patsubst %,src/%.cpp,train/commit train/processes cli/report_page cli/cpu cli/plugin_build) \
               $(wildcard tests/*.cpp tests/attention/*.cpp) tests/train/memory.cpp
 
 # The objects of source files. Eight files of src/nn become src/nn/1.o, the next src/nn/2.o: MEMBERS_ of it has their names.
@@ -190,6 +201,11 @@ $(BUILD)/src/train/commit.o: private FLAGS += -DHEED_COMMIT=\"$(COMMIT)\"
 $(BUILD)/src/train/commit.o: $(BUILD)/commit
 $(BUILD)/commit: force
 	+@mkdir -p $(@D); echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' >$@
+
+# The only file that knows of MPI. Open MPI's headers would else bring an old interface for C++.
+ifeq ($(MPI),1)
+$(BUILD)/src/train/processes.o: private FLAGS += -DHEED_MPI -DOMPI_SKIP_MPICXX $(call open_mpi,--cflags)
+endif
 
 # What `heed plugin` compiles with: the compiler, its flags before and after -O3, and a checksum of the public headers,
 # which is the CRC-32 that gzip writes behind what it has packed.
@@ -266,6 +282,9 @@ else
 	@CXX='$(CXX)' FLAGS="$(FLAGS)" sh tests/headers.sh
 	@MAKE='$(MAKE)' CXX='$(CXX)' sh tests/install.sh
 	@MAKE='$(MAKE)' CXX='$(CXX)' sh tests/mechanism.sh $(BUILD)
+ifeq ($(MPI),1)
+	@sh tests/processes.sh $(BUILD)
+endif
 endif
 
 bench: deps

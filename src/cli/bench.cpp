@@ -16,8 +16,10 @@ int bench_command(const BenchArguments& a) {
     require(a.only.empty() && a.match.empty(),
             "bench: {} and {}; --only and --match choose what is measured without a MODEL", in_quotes(a.model),
             a.only.empty() ? "--match" : "--only");
-    return bench_model(a);
+    return a.scaling ? bench_scaling(a) : bench_model(a);
   }
+  require(started_processes().count() == 1, "bench: {} processes were started; expected one, or a MODEL",
+          started_processes().count());
   const char* const stray = a.batch > 0       ? "--batch"
                             : !a.mode.empty() ? "--mode"
                             : !a.sets.empty() ? "--set"
@@ -45,6 +47,8 @@ void add_bench(Command program) {
                  "limits and kernels a tenth of it",
                  {.range = {{0.001, 86'400}}});
   command.option("--profile", &a.profile, "show where the time of training steps goes, by operation");
+  command.option("--scaling", &a.scaling,
+                 "how fast MODEL trains with 1, 2 and 4 threads and processes, and what to expect of several hosts");
   command.option("--only", &a.only, "without MODEL: limits, kernels, models or several of them; limits always are",
                  {.one_of = {"limits", "kernels", "models"}, .commas = true});
   command.option("--match", &a.match, "without MODEL: kernels and models whose name contains this", {.value = "TEXT"});

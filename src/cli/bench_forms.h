@@ -15,11 +15,17 @@ struct BenchArguments {
   Index batch = 0;
   int threads = 0;
   double seconds = 0;  ///< of a measurement; 0: the form's default
-  bool json = false, profile = false;
+  bool json = false, profile = false, scaling = false;
 };
 
 /// Measures one model, in this process.
 int bench_model(const BenchArguments& a);
+
+/// Measures how fast a model trains with more threads and in more processes, each time in processes of their own.
+int bench_scaling(const BenchArguments& a);
+
+/// What a program prints; `words` are its name and its arguments. Throws Error if it fails, having said why.
+std::string output_of(std::vector<std::string> words);
 
 /// Measures the machine, the kernels and the standard models.
 int bench_suite(const BenchArguments& a);

@@ -42,6 +42,9 @@ struct Measured {
   Profile profile{};
   Index profiled = 0;
   Example example{};
+  double update_seconds = 0;  ///< of a training step, for what each process does with all weights
+  bench::Times exchange{};    ///< of a gradient, where there are several processes
+  Index gradient_bytes = 0;
 };
 
 /// At most ten calls, or a single one that takes longer than `seconds`.
@@ -61,25 +64,37 @@ Measured measure(const BenchArguments& a, const Experiment& x, Index batch) {
   Parameters<T> parameters(model->parameters());
   parameters.initialise(1);
   Measured result;
+  Ranks& ranks = started_processes();
+  const auto agreed = [&](bool more) { return ranks.any(ranks.writes() && more); };
   result.example = example_of(*model);
   const auto time = [&](const auto& call) {
-    result.times = bench::time_calls(a.seconds, 0, call, [&] { result.energy.update(); });
+    result.times = bench::time_calls(
+        a.seconds, 0, call, [&] { result.energy.update(); }, agreed);
   };
   if (a.mode == "infer") {
     const Inference<T> inference(*model, parameters, x.train.piece);
     time([&] {
-      inference.for_pieces(batch, [&](Tape<T>& tape, Piece piece) { examples->logits(*model, tape, piece); });
+      inference.for_pieces({0, batch}, [&](Tape<T>& tape, Piece piece) { examples->logits(*model, tape, piece); });
     });
     return result;
   }
   Optimizer<T> optimizer(x.optim, parameters);
-  BatchGradient<T> gradient(*model, parameters, batch, x.train);
+  BatchGradient<T> gradient(*model, parameters, batch, x.train, ranks);
+  double updates = 0;
   const auto step = [&] {
     gradient.run(*examples, RandomStream(1).derive(static_cast<std::uint64_t>(optimizer.steps())));
+    const bench::Clock::time_point start = bench::Clock::now();
     const Clipping clipping = clip_by_norm(gradient.gradients(), x.optim.clip);
     optimizer.step(parameters, gradient.gradients(), x.optim.lr, clipping.factor);
+    updates += bench::seconds_since(start);
   };
   time(step);
+  result.update_seconds = updates / static_cast<double>(optimizer.steps());
+  Gradients<T> sum(parameters);
+  result.gradient_bytes = sum.size() * static_cast<Index>(sizeof(T));
+  if (ranks.count() > 1)
+    result.exchange = bench::time_calls(
+        0.2, 0, [&] { ranks.sum(std::span(sum.data(), static_cast<std::size_t>(sum.size()))); }, [] {}, agreed);
   if (a.profile) {
     gradient.start_profile();
     result.profiled = profile_calls(a.seconds, step);
@@ -108,6 +123,12 @@ Json model_json(const BenchArguments& a, Index batch, Measured& result) {
   json["steps"] = times.sorted.size();
   json["peak_mb"] = peak_megabytes();
   json["threads"] = threads();
+  json["processes"] = started_processes().count();
+  if (a.mode == "train") {
+    json["update_ms"] = result.update_seconds * 1e3;
+    json["gradient_bytes"] = result.gradient_bytes;
+    if (!result.exchange.sorted.empty()) json["exchange_ms"] = result.exchange.median() * 1e3;
+  }
   json["blas"] = kernels::gemm_library();
   if (result.energy.unavailable().empty())
     json["package_j"] = result.energy.joules();
@@ -132,6 +153,8 @@ int bench_model(const BenchArguments& given) {
       a.mode == "train" || x.train.dtype != "bf16",
       "bench: train.dtype = \"bf16\" is for --mode train, not {}; --set train.dtype=f32 measures what heed eval does",
       a.mode);
+  require(started_processes().count() == 1 || (a.mode == "train" && !a.profile),
+          "bench: several processes measure --mode train, without --profile");
   const Baseline baseline(a.compare);
   const Index batch = a.batch > 0 ? a.batch : x.train.batch;
   Measured result = x.train.dtype == "f64" ? measure<double>(a, x, batch) : measure<float>(a, x, batch);

@@ -79,34 +79,6 @@ std::vector<Variant> variants(const std::string& file) {
   return list;
 }
 
-/// Runs this program with other arguments; what it prints. Throws Error if it fails, having said why.
-std::string output_of_self(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), "heed");
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  int ends[2];
-  require(pipe(ends) == 0, "bench: the system has no pipe for a process to measure {}", arguments[2]);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  posix_spawn_file_actions_addclose(&actions, ends[0]);
-  posix_spawn_file_actions_addclose(&actions, ends[1]);
-  pid_t process = -1;
-  const int refused = posix_spawn(&process, "/proc/self/exe", &actions, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  close(ends[1]);
-  std::string output;
-  char part[4096];
-  for (ssize_t count; !refused && (count = read(ends[0], part, sizeof part)) > 0;)
-    output.append(part, static_cast<std::size_t>(count));
-  close(ends[0]);
-  int status = 0;
-  require(!refused && waitpid(process, &status, 0) == process && WIFEXITED(status) && WEXITSTATUS(status) == 0,
-          "bench: the process that was to measure {} failed", arguments[2]);
-  return output;
-}
-
 /// Seconds that it takes with everything at its limit on all threads. A training step does three products for each of
 /// the forward pass; beside a distance, a clamped gradient (by the input) and a product (by the weight).
 double ideal_seconds(const ForwardWork& work, bool training, const bench::Limits& limits) {
@@ -117,6 +89,32 @@ double ideal_seconds(const ForwardWork& work, bool training, const bench::Limits
 }
 
 }  // namespace
+
+std::string output_of(std::vector<std::string> words) {
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  int ends[2];
+  require(pipe(ends) == 0, "bench: the system has no pipe for {}", words[0]);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  posix_spawn_file_actions_addclose(&actions, ends[0]);
+  posix_spawn_file_actions_addclose(&actions, ends[1]);
+  pid_t process = -1;
+  const int refused = posix_spawnp(&process, argv[0], &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(ends[1]);
+  std::string output;
+  char part[4096];
+  for (ssize_t count; !refused && (count = read(ends[0], part, sizeof part)) > 0;)
+    output.append(part, static_cast<std::size_t>(count));
+  close(ends[0]);
+  int status = 0;
+  require(!refused && waitpid(process, &status, 0) == process && WIFEXITED(status) && WEXITSTATUS(status) == 0,
+          "bench: {} failed", fmt::join(words, " "));
+  return output;
+}
 
 std::vector<ModelCase> model_cases() {
   struct StandardModel {
@@ -140,15 +138,21 @@ std::vector<ModelCase> model_cases() {
 }
 
 ModelResult measure(const ModelCase& model, const bench::Limits& limits, double seconds) {
-  std::vector<std::string> arguments{"bench",     model.file,
-                                     "--batch",   std::to_string(model.batch),
-                                     "--mode",    model.mode,
-                                     "--seconds", std::to_string(seconds),
-                                     "--threads", std::to_string(threads()),
+  std::vector<std::string> arguments{"/proc/self/exe",
+                                     "bench",
+                                     model.file,
+                                     "--batch",
+                                     std::to_string(model.batch),
+                                     "--mode",
+                                     model.mode,
+                                     "--seconds",
+                                     std::to_string(seconds),
+                                     "--threads",
+                                     std::to_string(threads()),
                                      "--json"};
   for (const std::string& set : model.sets) arguments.insert(arguments.end(), {"--set", set});
   if (model.mode == "train") arguments.push_back("--profile");
-  const Json json = Json::parse(output_of_self(arguments));
+  const Json json = Json::parse(output_of(arguments));
   const auto number = [&](const char* key) { return json.at(key).number(); };
   const ForwardWork work = forward_work(model.file, model.sets);
   ModelResult result{{model.name, json.at("unit").text(), number("img_s"), number("low_img_s"), number("high_img_s")},

@@ -3,6 +3,8 @@
 
 #include "command_line.h"
 
+#include "heed/train/processes.h"
+
 #include <map>
 #include <string>
 #include <vector>
@@ -61,8 +63,8 @@ std::map<std::string, std::string> parse_options(const std::vector<std::string>&
 /// More threads than any machine that heed runs on has cores; the system may refuse to start more.
 inline constexpr int max_threads = 1024;
 
-/// --threads N; 0 leaves the number of cores.
+/// --threads N; 0 stands for all cores, or where several processes were started, for this one's share of its host's.
 void add_threads(Command command, int& threads);
-void use_threads(int threads);
+Place use_threads(int threads);
 
 }  // namespace heed::cli

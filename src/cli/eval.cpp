@@ -27,8 +27,8 @@ int eval_command(const EvalArguments& a) {
   const Part part = a.split == "test" ? Part::test : a.split == "train" ? Part::train : Part::validation;
   const std::unique_ptr<BatchSource<float>> source = trained.task->open(part, false);
   require(source != nullptr, "{}: the run set no images aside for validation", a.run);
-  const Evaluation result =
-      evaluate(*trained.model, trained.parameters, *source, trained.task->counts(), trained.experiment.train.piece);
+  const Evaluation result = evaluate<float>(*trained.model, trained.parameters, *source, trained.task->counts(),
+                                            trained.experiment.train.piece, {.ranks = &started_processes()});
   std::cout << trained.experiment.data.name << ", " << a.split << ", " << trained.task->report(result);
   return ok;
 }

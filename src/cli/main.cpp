@@ -10,6 +10,7 @@
 #include "heed/base/suggest.h"
 #include "heed/config/experiment.h"
 #include "heed/config/installed.h"
+#include "heed/train/processes.h"
 #include "heed/train/trainer.h"
 
 #include <stdlib.h>
@@ -82,8 +83,13 @@ void add_threads(Command command, int& threads) {
   command.option("--threads", &threads, "threads; default: all cores", {.value = "N", .range = {{1, max_threads}}});
 }
 
-void use_threads(int threads) {
-  if (threads > 0) set_threads(threads);
+Place use_threads(int threads) {
+  const Place place = place_processes(started_processes(), threads);
+  if (threads > 0)
+    set_threads(threads);
+  else if (place.cores > 0)
+    set_threads(place.cores);
+  return place;
 }
 
 namespace {
@@ -141,6 +147,10 @@ int run(int argc, char** argv) {
   line.option_of_all("--plugin", &plugins, "a plugin, whose mechanisms join the list (`heed plugin`); repeatable",
                      {.value = "FILE", .one_each = true});
   return line.run(argc, argv, [](const std::string& command) {
+    const bool shared = command == "train" || command == "eval" || command == "bench";
+    require(shared || started_processes().count() == 1,
+            "{}: {} processes were started; this command is for one, and train, eval and bench are for several",
+            command, started_processes().count());
     if (command != "plugin") load_plugins(plugins);  // which may be about to compile one of them anew
   });
 }
@@ -148,28 +158,42 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace heed::cli
 
+namespace {
+
+/// Runs the program, and says how it ended.
+heed::Ending run_to_end(int argc, char** argv) {
+  using namespace heed;
+  try {
+    cli::limit_memory_to_what_is_available();
+    // Of several processes one writes.
+    if (!started_processes().writes() && !std::freopen("/dev/null", "w", stdout)) fail("/dev/null cannot be opened");
+    const int status = cli::run(argc, argv);
+    // Nobody has results that did not arrive.
+    const bool arrived = std::cout.flush().good() && std::fflush(stdout) == 0;
+    if (arrived || status != cli::ok) return {status};
+    return {cli::bad_input, "standard output cannot be written"};
+  } catch (const OtherFailed&) {
+    return {};
+  } catch (const Diverged& error) {
+    return {cli::diverged, error.what()};
+  } catch (const Error& error) {
+    return {cli::bad_input, error.what()};
+  } catch (const std::bad_alloc&) {
+    return {cli::bad_input, "not enough memory for a model and batch of this size"};
+  } catch (const std::exception& error) {
+    // The system refused something: a name too long, a thread too many.
+    return {cli::bad_input, error.what()};
+  }
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   if (argc > 0) heed::cli::program_name() = argv[0];
   // Before it is loaded: heed calls it from threads of its own (kernels/blas.h), and it should start none.
   setenv("OPENBLAS_NUM_THREADS", "1", 1);
-  using namespace heed;
-  set_installed_places(cli::places_of_program());
+  heed::set_installed_places(heed::cli::places_of_program());
   std::signal(SIGXFSZ, SIG_IGN);  // writing beyond a limit is an error like a full disk
-  try {
-    cli::limit_memory_to_what_is_available();
-    const int status = cli::run(argc, argv);
-    // Nobody has results that did not arrive.
-    const bool arrived = std::cout.flush().good() && std::fflush(stdout) == 0;
-    return arrived || status != cli::ok ? status
-                                        : cli::report_error("standard output cannot be written", cli::bad_input);
-  } catch (const Diverged& error) {
-    return cli::report_error(error.what(), cli::diverged);
-  } catch (const Error& error) {
-    return cli::report_error(error.what(), cli::bad_input);
-  } catch (const std::bad_alloc&) {
-    return cli::report_error("not enough memory for a model and batch of this size", cli::bad_input);
-  } catch (const std::exception& error) {
-    // The system refused something: a name too long, a thread too many.
-    return cli::report_error(error.what(), cli::bad_input);
-  }
+  const heed::Ending ending = heed::end_together(run_to_end(argc, argv));
+  return ending.error.empty() ? ending.status : heed::cli::report_error(ending.error, ending.status);
 }

@@ -48,10 +48,15 @@ void print_init(const TrainPlan& plan) {
 /// How many answers a model chooses among.
 Index answers_of(const Experiment& x) { return x.model.task == "lm" ? x.model.vocab : x.model.classes; }
 
-/// A bar that is redrawn in place on a terminal; a line per epoch in any case.
+/// A bar that is redrawn in place on a terminal; a line per epoch in any case. (Of several processes' bar, the launcher
+/// would make a line for each time that it is drawn.)
 class TrainProgress : public TrainObserver {
  public:
-  explicit TrainProgress(const Experiment& x) : epochs_(x.train.epochs), terminal_(isatty(STDOUT_FILENO)) {}
+  /// `processes`: how many there are and where, a line or nothing.
+  TrainProgress(const Experiment& x, std::string processes)
+      : epochs_(x.train.epochs),
+        processes_(std::move(processes)),
+        terminal_(isatty(STDOUT_FILENO) && started_processes().count() == 1) {}
   /// An error must not be printed behind the bar.
   ~TrainProgress() override {
     clear();
@@ -63,7 +68,7 @@ class TrainProgress : public TrainObserver {
     std::cout << fitted(fmt::format("{} parameters; {} {}s to train on, {} to validate, {} to test\n{}\n",
                                     grouped(plan.parameters), grouped(plan.train_examples), plan.example,
                                     grouped(plan.validation_examples), grouped(plan.test_examples), environment_line()))
-              << fmt::format("run directory {}\n", printable(plan.run));
+              << processes_ << fmt::format("run directory {}\n", printable(plan.run));
     if (plan.step > 0) std::cout << fmt::format("resumed after {} steps\n", plan.step);
     if (plan.epochs_before > 0 && plan.epochs_before != epochs_)
       std::cout << fmt::format("{} epochs instead of {}: from here on the learning rate is that of a run of {}\n",
@@ -149,6 +154,7 @@ class TrainProgress : public TrainObserver {
  private:
   using Clock = std::chrono::steady_clock;
   Index epochs_;
+  std::string processes_;
   bool terminal_;
   TrainPlan plan_;
   StepReport last_;
@@ -262,24 +268,39 @@ void print_next(const Experiment& x, const std::string& run) {
   for (const auto& [command, meaning] : lines) std::cout << fmt::format("  {:<{}}  {}\n", meaning, width, command);
 }
 
+/// "4 processes on 2 hosts, with 2 threads each", a line, and one more where that makes nothing faster; nothing for a
+/// single process.
+std::string processes_text(const Place& place, const Experiment& x) {
+  Ranks& ranks = started_processes();
+  std::vector<std::string> threads = ranks.texts(std::to_string(heed::threads()));
+  if (ranks.count() == 1) return "";
+  threads.erase(std::unique(threads.begin(), threads.end()), threads.end());
+  const bool together = make_model(x)->examples_together(x.train.batch) > 0;
+  return fmt::format(
+      "{} processes on {} host{}, with {} thread{} each\n{}", ranks.count(), place.hosts, place.hosts == 1 ? "" : "s",
+      fmt::join(threads, ", then "), threads.size() == 1 && threads[0] == "1" ? "" : "s",
+      together ? "batch norm: every process takes whole batches, so training is no faster than in one\n" : "");
+}
+
 int train_command(const TrainArguments& a) {
-  use_threads(a.threads);
+  const Place place = use_threads(a.threads);
   require(a.check || !a.run.empty(), "train: --run is required; the run directory's name is empty");
   const Experiment experiment = experiment_of(a);
   require_memory(experiment);
   if (a.check) {
     CheckReport report(experiment);
-    train(experiment, {.run = a.run, .init = a.init, .check = true}, report);
+    train(experiment, {.run = a.run, .init = a.init, .check = true, .ranks = &started_processes()}, report);
     return ok;
   }
   Profile profile;
   TrainOptions options{.run = a.run, .init = a.init, .resume = a.resume, .interrupt = &interrupt};
+  options.ranks = &started_processes();
   if (a.profile) options.profile = &profile;
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGTERM, on_interrupt);
   // Under nohup the run goes on when the terminal is closed.
   if (std::signal(SIGHUP, SIG_IGN) != SIG_IGN) std::signal(SIGHUP, on_interrupt);
-  TrainProgress progress(experiment);
+  TrainProgress progress(experiment, processes_text(place, experiment));
   const Outcome outcome = train(experiment, options, progress);
   progress.clear();
   if (a.profile) print_profile(profile, progress.steps());

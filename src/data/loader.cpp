@@ -95,6 +95,13 @@ class Loader<T>::Pipeline {
 
   Index batches() const { return batches_; }
 
+  void make_only(std::function<bool(Index, Index)> wanted) {
+    std::unique_lock lock(mutex_);
+    made_.wait(lock, [&] { return !making_; });
+    end_ = ready_ = taken_;  // what was left of an epoch is given up
+    wanted_images_ = std::move(wanted);
+  }
+
   void start(Index epoch, Index first_batch) {
     require(first_batch >= 0 && first_batch <= batches_, "an epoch of {} batches cannot begin at batch {}", batches_,
             first_batch);
@@ -161,8 +168,12 @@ class Loader<T>::Pipeline {
   void make(Index number, Batch<T>& batch) {
     batch.first = number * batch_;
     batch.size = std::min(batch_, static_cast<Index>(order_.size()) - batch.first);
-    data::for_each_image(workers_, batch.size, [&](Index i) { make_image(batch, i); });
-    if (which_.mixup || which_.cutmix)
+    const bool mixes = which_.mixup || which_.cutmix;
+    const auto wanted = [&](Index i) { return !wanted_images_ || wanted_images_(i, batch.size); };
+    data::for_each_image(workers_, batch.size, [&](Index i) {
+      if (wanted(i) || (mixes && wanted(batch.size - 1 - i))) make_image(batch, i);
+    });
+    if (mixes)
       apply_mix(draw_mix(which_, config_, input_, stream("mix", number)), batch.images.view(), batch.targets.view());
   }
 
@@ -197,12 +208,13 @@ class Loader<T>::Pipeline {
   Normaliser<T> normalise_;
   Index classes_;
   Augmentations which_;
+  std::function<bool(Index, Index)> wanted_images_;
   int workers_ = 1;
 
   std::array<Slot, 3> ring_;  // the reader's batch and two ahead
   std::mutex mutex_;
   std::condition_variable wanted_, made_;
-  // Guarded by mutex_ (the maker reads epoch_ and order_ while making_, when start() leaves them alone):
+  // Guarded by mutex_ (the maker reads epoch_, order_ and wanted_images_ while making_, when others leave them alone):
   Index epoch_ = 0, taken_ = 0, ready_ = 0, end_ = 0;
   bool making_ = false, stop_ = false;
   std::thread maker_;
@@ -218,6 +230,11 @@ Loader<T>::~Loader() = default;
 template <class T>
 Index Loader<T>::batches() const {
   return pipeline_->batches();
+}
+
+template <class T>
+void Loader<T>::make_only(std::function<bool(Index, Index)> wanted) {
+  pipeline_->make_only(std::move(wanted));
 }
 
 template <class T>

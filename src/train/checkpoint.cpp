@@ -96,6 +96,18 @@ void load_checkpoint(const std::string& path, const RunState<T>& state) {
                     .since_best = number<Index>(file, "heed.since_best")};
 }
 
+template <class T>
+void share_state(Ranks& ranks, const RunState<T>& state) {
+  share_weights(ranks, state.parameters);
+  for_state_tensors(state, [&](const std::string&, View<T> tensor) {
+    ranks.share(std::as_writable_bytes(std::span(tensor.data(), static_cast<std::size_t>(tensor.size()))));
+  });
+  Index updates = state.optimizer.steps();
+  ranks.share(std::as_writable_bytes(std::span(&updates, 1)));
+  state.optimizer.set_steps(updates);
+  ranks.share(std::as_writable_bytes(std::span(&state.progress, 1)));
+}
+
 void check_progress(const std::string& path, const RunProgress& p, Index epochs, Index batches) {
   const auto check = [&](const char* key, auto value, auto least, auto most) {
     require(value >= least && value <= most, "{}: metadata 'heed.{}' is {}; expected {} to {}", path, key, value, least,
@@ -118,5 +130,7 @@ template void save_checkpoint(const std::string&, const RunState<float>&);
 template void save_checkpoint(const std::string&, const RunState<double>&);
 template void load_checkpoint(const std::string&, const RunState<float>&);
 template void load_checkpoint(const std::string&, const RunState<double>&);
+template void share_state(Ranks&, const RunState<float>&);
+template void share_state(Ranks&, const RunState<double>&);
 
 }  // namespace heed

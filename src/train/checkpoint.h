@@ -3,6 +3,7 @@
 
 #include "heed/base/parameters.h"
 #include "heed/train/optimizer.h"
+#include "heed/train/ranks.h"
 #include "heed/train/task.h"
 
 #include <optional>
@@ -42,6 +43,16 @@ void save_checkpoint(const std::string& path, const RunState<T>& state);
 /// Reads it back, into a state of the same model and optimiser. Throws Error if it is not of their kind.
 template <class T>
 void load_checkpoint(const std::string& path, const RunState<T>& state);
+
+/// Gives all processes the state of process 0.
+template <class T>
+void share_state(Ranks& ranks, const RunState<T>& state);
+
+/// The same of weights alone.
+template <class T>
+void share_weights(Ranks& ranks, Parameters<T>& parameters) {
+  ranks.share(std::as_writable_bytes(std::span(parameters.data(), static_cast<std::size_t>(parameters.size()))));
+}
 
 /// Throws Error unless a run of so many epochs of so many batches can stand there.
 void check_progress(const std::string& path, const RunProgress& progress, Index epochs, Index batches);

@@ -24,6 +24,12 @@ class ImageSource : public BatchSource<T> {
 
   Index examples() const override { return images_; }
   Index batches() const override { return loader_.batches(); }
+  void make_only(const BatchShare& share) override {
+    loader_.make_only([share](Index i, Index images) {
+      const Piece own = share(images);
+      return own.first <= i && i < own.first + own.count;
+    });
+  }
   void start(Index epoch, Index first_batch) override { loader_.start(epoch, first_batch); }
 
   const TaskBatch<T>* next() override {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <cmath>
 
 namespace heed {
@@ -10,24 +11,25 @@ template <class T>
 Evaluation evaluate(const Model& model, Parameters<T>& parameters, BatchSource<T>& source, Index counts, Index piece,
                     const EvaluationPartners<T>& partners) {
   Ranks& ranks = *partners.ranks;
+  require(std::has_single_bit(static_cast<unsigned>(ranks.count())),
+          "1, 2, 4, 8 processes and so on can share an evaluation, not {}", ranks.count());
   const Inference<T> inference(model, parameters, piece);
   Evaluation result{{}, std::vector<double>(static_cast<std::size_t>(counts))};
   // Counts are whole numbers, so that it does not matter in which order those of threads are added up.
   std::vector<std::vector<double>> of_threads(static_cast<std::size_t>(threads()), result.counts);
   std::vector<Score> scores;
   Index seen = 0;  // in earlier batches
+  const BatchShare share{piece, parameters.trainable_size(), ranks.rank(), ranks.count()};
+  source.make_only(share);
   source.start(0);
   while (const TaskBatch<T>* batch = source.next()) {
-    if (partners.interrupt && *partners.interrupt) break;
-    double size = static_cast<double>(batch->size());
-    ranks.sum(std::span(&size, 1));
-    const Lanes lanes = lanes_of(static_cast<Index>(size), piece, parameters.trainable_size());
-    const LaneRange own = lanes.of_process(ranks.rank(), ranks.count());
-    const Index first_piece = lanes.first_piece(own.first);
+    if (ranks.any(partners.interrupt && *partners.interrupt)) break;
+    const Lanes lanes = share.lanes(batch->size());
+    const LaneRange own = share.own(lanes);
     scores.assign(static_cast<std::size_t>(lanes.pieces()), {});
-    inference.for_pieces(batch->size(), [&](Tape<T>& tape, Piece p) {
+    inference.for_pieces(lanes.examples_of(own), [&](Tape<T>& tape, Piece p) {
       const Var<T> logits = batch->logits(model, tape, p);
-      scores[static_cast<std::size_t>(first_piece + p.first / piece)] =
+      scores[static_cast<std::size_t>(p.first / piece)] =
           batch->judge(logits.value(), p, of_threads[static_cast<std::size_t>(worker())]);
       if (partners.visit) (*partners.visit)(seen + p.first, logits.value());
     });

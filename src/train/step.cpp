@@ -15,10 +15,8 @@ Products products_of(const TrainConfig& train) {
   return Products::bf16;
 }
 
-/// Is the gradient of each lane added up as soon as it is made, not kept? By size: if eight gradients would take more
-/// than 2^26 numbers.
 bool streams(LaneMemory memory, Index weights) {
-  return memory == LaneMemory::by_size ? weights > Index{1} << 23 : memory == LaneMemory::streamed;
+  return memory == LaneMemory::by_size ? lanes_are_streamed(weights) : memory == LaneMemory::streamed;
 }
 
 }  // namespace
@@ -50,17 +48,17 @@ BatchGradient<T>::BatchGradient(const Model& model, Parameters<T>& parameters, I
                                 Ranks& ranks, LaneMemory memory)
     : model_(model),
       parameters_(parameters),
-      ranks_(ranks),
-      piece_(std::max(train.piece, model.examples_together(batch))),
+      ranks_(model.examples_together(batch) > 0 ? one_process() : ranks),
+      share_{std::max(train.piece, model.examples_together(batch)), parameters.trainable_size(), ranks_.rank(),
+             ranks_.count()},
       recompute_(train.recompute),
       streams_(streams(memory, parameters.trainable_size())),
       products_(products_of(train)) {
   // Products of floats are heed's own.
   if constexpr (std::is_same_v<T, double>) kernels::reserve_gemm_buffers(threads());
-  const Lanes lanes = lanes_of(batch, piece_, parameters.trainable_size());
-  require(lanes.count >= ranks.count(), "[train] batch = {} has {} pieces of {}; {} processes need one each at least",
-          batch, lanes.pieces(), piece_, ranks.count());
-  const LaneRange own = lanes.of_process(ranks.rank(), ranks.count());
+  require_shareable(lanes_of(batch, train.piece, share_.weights), ranks.count());
+  const Lanes lanes = share_.lanes(batch);
+  const LaneRange own = share_.own(lanes);
   const Index count = own.last - own.first;
   scores_.resize(static_cast<std::size_t>(lanes.pieces()));
   for (Index i = 0; i < (streams_ ? sums_at_once(count) : count); ++i) sums_.emplace_back(parameters);
@@ -68,17 +66,15 @@ BatchGradient<T>::BatchGradient(const Model& model, Parameters<T>& parameters, I
 
 template <class T>
 BatchResult BatchGradient<T>::run(const TaskBatch<T>& batch, const RandomStream& random) {
-  double sizes[] = {static_cast<double>(batch.size()), static_cast<double>(batch.terms())};
-  ranks_.sum(sizes);
-  const Lanes lanes = lanes_of(static_cast<Index>(sizes[0]), piece_, parameters_.trainable_size());
-  const LaneRange own = lanes.of_process(ranks_.rank(), ranks_.count());
+  const Lanes lanes = share_.lanes(batch.size());
   HEED_ASSERT(lanes.pieces() <= static_cast<Index>(scores_.size()));
-  step_ = {&batch, random, lanes, lanes.first_piece(own.first) * piece_, static_cast<Index>(sizes[1])};
+  step_ = {&batch, random, lanes};
 
   // What a step prepares from the weights alone.
   packed_.pack(products_, parameters_, true);
   prepare(PreparationPass<T>{&parameters_, nullptr, true, random});
 
+  const LaneRange own = share_.own(lanes);
   if (streams_)
     sum_streamed(own);
   else
@@ -92,7 +88,7 @@ BatchResult BatchGradient<T>::run(const TaskBatch<T>& batch, const RandomStream&
   const Score score = lanes.sum(own, scores_);
   double totals[] = {score.loss, score.correct};
   ranks_.sum(totals);
-  return {totals[0], totals[1], sizes[1]};
+  return {totals[0], totals[1], static_cast<double>(batch.terms())};
 }
 
 template <class T>
@@ -154,7 +150,7 @@ std::string BatchGradient<T>::first_non_finite() {
         found.look(tensors[id].data(), tensors[id].size(), [&] { return what + list[id].name; });
   };
   show_tensors("the tensor ", parameters_, false);
-  const LaneRange own = step_.lanes.of_process(ranks_.rank(), ranks_.count());
+  const LaneRange own = share_.own(step_.lanes);
   for (Index lane = own.first; lane < own.last && found.where().empty(); ++lane) {
     gradients().reset();
     for (Index piece = step_.lanes.first_piece(lane); piece < step_.lanes.first_piece(lane + 1); ++piece)
@@ -162,12 +158,15 @@ std::string BatchGradient<T>::first_non_finite() {
     gradients().complete();
     show_tensors("the gradient by ", gradients(), true);
   }
-  return found.where().empty() ? "a sum over the batch" : found.where();
+  // The lanes of earlier processes come first.
+  for (const std::string& where : ranks_.texts(found.where()))
+    if (!where.empty()) return where;
+  return "a sum over the batch";
 }
 
 template <class T>
 void BatchGradient<T>::run_piece(Index number, Gradients<T>& gradients, NonFinite* non_finite) {
-  const Piece whole = step_.lanes.piece_at(number), piece{whole.first - step_.first, whole.count};
+  const Piece piece = step_.lanes.piece_at(number);
   Pass<T> pass;
   pass.parameters = &parameters_;
   pass.packed = &packed_;
@@ -178,12 +177,12 @@ void BatchGradient<T>::run_piece(Index number, Gradients<T>& gradients, NonFinit
   pass.non_finite = non_finite;
   pass.products = products_;
   pass.random = step_.random;
-  pass.first_image = whole.first;
+  pass.first_image = piece.first;
   if (!profiles_.empty()) pass.profile = &profiles_[static_cast<std::size_t>(worker())];
   Tape<T>& tape = tapes_.begin(pass);
   const Var<T> logits = step_.batch->logits(model_, tape, piece);
-  Var<T> loss = step_.batch->loss(logits, piece, step_.terms);
-  if (whole.first == 0)
+  Var<T> loss = step_.batch->loss(logits, piece, step_.batch->terms());
+  if (piece.first == 0)
     if (const Var<T> penalty = model_.penalty(tape)) loss = add(loss, penalty);
   Score& score = scores_[static_cast<std::size_t>(number)];
   score.loss = static_cast<double>(*loss.data());
@@ -217,7 +216,7 @@ Tape<T>& Inference<T>::begin() const {
 
 template <class T>
 void Inference<T>::run(const ModelInput<T>& examples, T* logits) const {
-  for_pieces(examples.count(), [&](Tape<T>& tape, Piece piece) {
+  for_pieces({0, examples.count()}, [&](Tape<T>& tape, Piece piece) {
     const Var<T> result = model_.logits(tape, examples.part(piece.first, piece.count));
     std::copy(result.data(), result.data() + result.size(), logits + piece.first * (result.size() / piece.count));
   });

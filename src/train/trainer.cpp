@@ -34,6 +34,8 @@ class Run {
 
  private:
   void begin();
+  void open_directory();
+  void check_same_everywhere() const;
   TrainPlan plan() const;
   Outcome run();
   bool train_epoch();
@@ -44,13 +46,17 @@ class Run {
   void save_last();
   void save_best();
   void check_finite(const Parameters<T>& parameters) const;
-  bool interrupted() const { return options_.interrupt && *options_.interrupt; }
+  void record(const MetricsRow& row) {
+    if (metrics_) metrics_->write(row);
+  }
+  bool interrupted() const { return ranks_.any(options_.interrupt && *options_.interrupt); }
   bool out_of_patience() const { return x_.train.patience > 0 && progress_.since_best >= x_.train.patience; }
   bool at_step_limit() const { return x_.train.max_steps > 0 && progress_.step >= x_.train.max_steps; }
   RunState<T> state() { return {parameters_, optimizer_, average_, task_, progress_}; }
   Parameters<T>& judged() { return average_ ? *average_ : parameters_; }
   Evaluation judge(Parameters<T>& parameters, BatchSource<T>& source) const {
-    return evaluate(model_, parameters, source, task_.counts(), x_.train.piece, {.interrupt = options_.interrupt});
+    return evaluate<T>(model_, parameters, source, task_.counts(), x_.train.piece,
+                       {.interrupt = options_.interrupt, .ranks = &ranks_});
   }
   StepReport report() const;
   double lr_of(Index step) const {
@@ -60,6 +66,8 @@ class Run {
 
   const Experiment& x_;
   const TrainOptions& options_;
+  Ranks& ranks_;
+  TrainObserver silent_;
   TrainObserver& observer_;
   RunPaths paths_;
   const Model& model_;
@@ -72,9 +80,9 @@ class Run {
   BatchGradient<T> gradient_;
   RunProgress progress_;
   std::optional<DirectoryLock> lock_;
-  std::optional<MetricsFile> metrics_;
-  std::vector<T> buffers_;  ///< before the step, where it may be left out
-  Index saved_step_ = 0;    ///< of the last checkpoint
+  std::optional<MetricsFile> metrics_;  ///< of the process that writes
+  std::vector<T> buffers_;              ///< before the step, where it may be left out
+  Index saved_step_ = 0;                ///< of the last checkpoint
   std::optional<InitialWeights> initial_;
   Index epochs_before_ = 0;  ///< of the run that is resumed
   Clock::time_point epoch_start_;
@@ -96,7 +104,8 @@ Run<T>::Run(const Experiment& experiment, const TrainOptions& options, TrainObse
             Task<T>& task)
     : x_(experiment),
       options_(options),
-      observer_(observer),
+      ranks_(*options.ranks),
+      observer_(ranks_.writes() ? observer : silent_),
       paths_(options.run),
       model_(model),
       task_(task),
@@ -106,14 +115,40 @@ Run<T>::Run(const Experiment& experiment, const TrainOptions& options, TrainObse
       test_(task.open(Part::test, false)),
       parameters_(model.parameters()),
       optimizer_(x_.optim, parameters_),
-      gradient_(model, parameters_, x_.train.batch, x_.train) {
+      gradient_(model, parameters_, x_.train.batch, x_.train, ranks_) {
+  check_same_everywhere();
+  train_->make_only(gradient_.share());
   parameters_.initialise(static_cast<std::uint64_t>(x_.train.seed));
-  if (!options_.init.empty()) initial_ = take_initial_weights(options_.init, x_, parameters_);
+  if (!options_.init.empty()) {
+    if (ranks_.writes()) initial_ = take_initial_weights(options_.init, x_, parameters_);
+    share_weights(ranks_, parameters_);
+  }
   if (x_.train.ema > 0) average_.emplace(parameters_);
+}
+
+/// Each process has read the experiment and the data from its own disk.
+template <class T>
+void Run<T>::check_same_everywhere() const {
+  const std::string here = fmt::format("{:016x} of the experiment, {} images to train on, {} to validate, {} to test",
+                                       std::hash<std::string>{}(config_toml(x_)), train_->examples(),
+                                       validation_ ? validation_->examples() : 0, test_->examples());
+  const std::vector<std::string> all = ranks_.texts(here);
+  for (std::size_t i = 1; i < all.size(); ++i)
+    require(all[i] == all[0], "train: process 0 has checksum {}; process {} has {}", all[0], i, all[i]);
 }
 
 template <class T>
 void Run<T>::begin() {
+  if (ranks_.writes()) open_directory();
+  if (options_.resume) share_state(ranks_, state());
+  saved_step_ = progress_.step;
+  // From here on the directory can be resumed, whatever happens, and it is known that there is room for checkpoints.
+  if (!options_.resume) save_last();
+  observer_.begin(plan());
+}
+
+template <class T>
+void Run<T>::open_directory() {
   if (!options_.resume) {
     std::error_code error;
     std::filesystem::create_directories(paths_.directory, error);
@@ -132,7 +167,6 @@ void Run<T>::begin() {
     metrics_.emplace(paths_,
                      MetricsSoFar{progress_.epoch, progress_.step, before.train.log_steps, validation_ != nullptr});
   }
-  saved_step_ = progress_.step;
   paths_.remove_leftovers();
   write_file(paths_.config(), config_toml(x_));
   write_file(paths_.environment(), environment_json());
@@ -140,9 +174,6 @@ void Run<T>::begin() {
   write_file(paths_.cost(), cost_file(cost_, step_cost(x_), default_energy_table()));
   if (initial_) write_file(paths_.init(), init_json(*initial_, x_.train));
   if (!options_.resume) metrics_.emplace(paths_);
-  // From here on the directory can be resumed, whatever happens, and it is known that there is room for checkpoints.
-  if (!options_.resume) save_last();
-  observer_.begin(plan());
 }
 
 template <class T>
@@ -253,8 +284,8 @@ void Run<T>::make_step(const TaskBatch<T>& batch) {
   progress_.terms += result.terms;
   progress_.gradient_norm += clipping.norm;
   if (x_.train.log_steps)
-    metrics_->write({"step", progress_.epoch + 1, progress_.step, result.loss, result.correct / result.terms,
-                     lr_of(progress_.step - 1), report().images_per_s, clipping.norm});
+    record({"step", progress_.epoch + 1, progress_.step, result.loss, result.correct / result.terms,
+            lr_of(progress_.step - 1), report().images_per_s, clipping.norm});
 }
 
 /// The step changes nothing; a logged row has no loss.
@@ -264,8 +295,7 @@ void Run<T>::skip_step() {
   ++progress_.step;
   ++progress_.batch;
   ++progress_.skipped;
-  if (x_.train.log_steps)
-    metrics_->write({"step", progress_.epoch + 1, progress_.step, -1, -1, lr_of(progress_.step - 1)});
+  if (x_.train.log_steps) record({"step", progress_.epoch + 1, progress_.step, -1, -1, lr_of(progress_.step - 1)});
   if (progress_.skipped == train_->batches())
     throw Diverged(
         fmt::format("training diverged: no step of epoch {} had a finite loss and gradient", progress_.epoch + 1));
@@ -297,11 +327,11 @@ bool Run<T>::finish_epoch() {
     epoch.validation_loss = validation.mean_loss();
     epoch.validation_accuracy = validation.accuracy();
   }
-  metrics_->write({"train", progress_.epoch + 1, progress_.step, epoch.train.loss, epoch.train.accuracy, epoch.train.lr,
-                   epoch.train.images_per_s,
-                   progress_.gradient_norm / static_cast<double>(progress_.batch - progress_.skipped)});
+  record({"train", progress_.epoch + 1, progress_.step, epoch.train.loss, epoch.train.accuracy, epoch.train.lr,
+          epoch.train.images_per_s,
+          progress_.gradient_norm / static_cast<double>(progress_.batch - progress_.skipped)});
   if (epoch.validated)
-    metrics_->write({"valid", progress_.epoch + 1, progress_.step, epoch.validation_loss, epoch.validation_accuracy});
+    record({"valid", progress_.epoch + 1, progress_.step, epoch.validation_loss, epoch.validation_accuracy});
   ++progress_.since_best;
   if (!epoch.validated || epoch.validation_accuracy > progress_.best) {
     progress_.since_best = 0;
@@ -319,11 +349,12 @@ bool Run<T>::finish_epoch() {
 /// Looks at the test set; false if interrupted before that was done.
 template <class T>
 bool Run<T>::test() {
-  load_weights(SafetensorsFile(paths_.best()), parameters_);
+  if (ranks_.writes()) load_weights(SafetensorsFile(paths_.best()), parameters_);
+  share_weights(ranks_, parameters_);
   const Evaluation result = judge(parameters_, *test_);
   if (interrupted()) return false;
-  metrics_->write({"test", progress_.epoch, progress_.step, result.score.mean_loss(), result.score.accuracy()});
-  metrics_->sync();
+  record({"test", progress_.epoch, progress_.step, result.score.mean_loss(), result.score.accuracy()});
+  if (metrics_) metrics_->sync();
   observer_.test(result);
   return true;
 }
@@ -339,14 +370,17 @@ void Run<T>::check_finite(const Parameters<T>& parameters) const {
 template <class T>
 void Run<T>::save_last() {
   check_finite(parameters_);
-  metrics_->sync();  // the checkpoint counts on its rows
-  save_checkpoint(paths_.last(), state());
+  if (ranks_.writes()) {
+    metrics_->sync();  // the checkpoint counts on its rows
+    save_checkpoint(paths_.last(), state());
+  }
   saved_step_ = progress_.step;
 }
 
 template <class T>
 void Run<T>::save_best() {
   check_finite(judged());
+  if (!ranks_.writes()) return;
   SafetensorsWriter file;
   add_weights(file, judged());
   add_version(file);
@@ -359,7 +393,7 @@ template <class T>
 Outcome train(const Experiment& experiment, const TrainOptions& options, TrainObserver& observer, const Model& model,
               Task<T>& task) {
   require(options.check || !options.run.empty(), "the run directory's name is empty");
-  if (!options.run.empty()) require_startable(RunPaths(options.run), options);
+  if (!options.run.empty() && options.ranks->writes()) require_startable(RunPaths(options.run), options);
   require(!options.resume || options.init.empty(), "--init {}: a resumed run goes on from its own weights",
           options.init);
   if (!options.check) return Run<T>(experiment, options, observer, model, task)();

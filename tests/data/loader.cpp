@@ -136,6 +136,38 @@ BOOST_AUTO_TEST_CASE(pixels_are_normalised_exactly_in_the_number_type) {
   BOOST_TEST(x.targets[0] + x.targets[1] == 0.0);
 }
 
+// Image 5 cannot be read, and is image 6's partner where twelve are mixed.
+BOOST_AUTO_TEST_CASE(only_wanted_images_and_their_partners_are_made) {
+  const Broken data;
+  DataConfig config;
+  config.augment = {"flip"};
+  config.shuffle = false;
+  const auto first_batch = [&](Index wanted) {
+    Loader<float> loader(data, all_images(12), config, {size, 12, 1, true});
+    loader.make_only([=](Index i, Index images) { return i == wanted && images == 12; });
+    loader.start(0);
+    const Batch<float>* const batch = loader.next();
+    const Index elements = size.elements();
+    const float* const image = batch->images.data() + wanted * elements;
+    return std::vector<float>(image, image + elements);
+  };
+  BOOST_CHECK_THROW(first_batch(5), Error);
+  const std::vector<float> sixth = first_batch(6);
+  BOOST_TEST((sixth != first_batch(7)));
+  config.augment = {"flip", "mixup"};
+  BOOST_CHECK_THROW(first_batch(6), Error);
+  BOOST_TEST((first_batch(7) != std::vector<float>(sixth.size())));
+  // What is wanted is as it is where all are.
+  const MemoryDataset whole = pattern_dataset(12, size, 3);
+  Loader<float> all(whole, all_images(12), config, {size, 12, 1, true});
+  all.start(0);
+  const Batch<float>* const batch = all.next();
+  for (const Index i : {0, 4, 11}) {
+    const std::vector<float> one = first_batch(i);
+    BOOST_TEST(std::equal(one.begin(), one.end(), batch->images.data() + i * size.elements()), "image " << i);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(evaluation_keeps_order_and_partial_batch) {
   const MemoryDataset data = pattern_dataset(11, size, 11);
   Loader<float> loader(data, all_images(11), everything(), {size, 4, 1, false});

@@ -32,6 +32,14 @@ class Group {
     barrier_.arrive_and_wait();
   }
 
+  /// Everybody gets the bytes of the first.
+  void share(int rank, std::span<std::byte> bytes) {
+    places_[static_cast<std::size_t>(rank)] = bytes.data();
+    barrier_.arrive_and_wait();
+    if (rank > 0) std::copy_n(static_cast<const std::byte*>(places_[0]), bytes.size(), bytes.data());
+    barrier_.arrive_and_wait();
+  }
+
  private:
   int size_;
   std::vector<void*> places_;
@@ -46,6 +54,7 @@ class GroupRanks : public Ranks {
   int rank() const override { return rank_; }
   void sum(std::span<float> numbers) override { group_.sum(rank_, numbers); }
   void sum(std::span<double> numbers) override { group_.sum(rank_, numbers); }
+  void share(std::span<std::byte> bytes) override { group_.share(rank_, bytes); }
 
  private:
   Group& group_;

@@ -108,30 +108,26 @@ BOOST_FIXTURE_TEST_CASE(evaluation_of_a_foreign_task, Foreign) {
   BOOST_TEST(scores[0].loss == scores[2].loss);
 }
 
-// Two processes take eight sentences of pieces of one, which makes eight lanes.
-BOOST_FIXTURE_TEST_CASE(evaluation_by_two_processes, Foreign) {
-  const Sentences eight(8, length, vocabulary, tags, 6);
-  SentenceSource<double> source(model, eight, 8);
+// Eleven sentences in batches of four and three, in lanes of one each: of the last batch, the fourth process has none.
+BOOST_FIXTURE_TEST_CASE(evaluation_by_several_processes, Foreign) {
+  SentenceSource<double> source(model, sentences, 4);
   const Evaluation alone = evaluate(model, parameters, source, 1, 1);
-  struct Half : BatchSource<double> {
-    explicit Half(TaggedBatch<double> half) : batch(std::move(half)) {}
-    Index examples() const override { return batch.size(); }
-    Index batches() const override { return 1; }
-    void start(Index, Index) override { done = false; }
-    const TaskBatch<double>* next() override { return std::exchange(done, true) ? nullptr : &batch; }
-    TaggedBatch<double> batch;
-    bool done = false;
-  };
-  std::vector<Evaluation> results(2);
-  in_processes(2, [&](Ranks& ranks) {
-    Half half(TaggedBatch<double>(eight, 4 * ranks.rank(), 4));
-    results[static_cast<std::size_t>(ranks.rank())] = evaluate<double>(model, parameters, half, 1, 1, {.ranks = &ranks});
-  });
-  for (const Evaluation& result : results) {
-    BOOST_TEST(result.score.loss == alone.score.loss);
-    BOOST_TEST(result.score.terms == alone.score.terms);
-    BOOST_TEST(result.score.correct == alone.score.correct);
-    BOOST_TEST(result.counts == alone.counts, boost::test_tools::per_element());
+  for (const int count : {2, 4}) {
+    std::vector<Evaluation> results(static_cast<std::size_t>(count));
+    std::atomic<Index> answered = 0;
+    in_processes(count, [&](Ranks& ranks) {
+      SentenceSource<double> same(model, sentences, 4);
+      const AnswerVisitor<double> visit = [&](Index, View<const double> logits) { answered += logits.shape()[0]; };
+      results[static_cast<std::size_t>(ranks.rank())] =
+          evaluate<double>(model, parameters, same, 1, 1, {.ranks = &ranks, .visit = &visit});
+    });
+    BOOST_TEST(answered == 11, count << " processes");
+    for (const Evaluation& result : results) {
+      BOOST_TEST(result.score.loss == alone.score.loss);
+      BOOST_TEST(result.score.terms == alone.score.terms);
+      BOOST_TEST(result.score.correct == alone.score.correct);
+      BOOST_TEST(result.counts == alone.counts, boost::test_tools::per_element());
+    }
   }
 }
 

@@ -41,10 +41,7 @@ struct Batch11 {
     }
   }
 
-  /// Images [first, first + count), or all.
-  ClassificationBatch<double> batch(Index first = 0, Index count = 11) const {
-    return {{images.view().part(first, count)}, targets.view().part(first, count), labels.data() + first, 0.1};
-  }
+  ClassificationBatch<double> batch() const { return {{images.view()}, targets.view(), labels.data(), 0.1}; }
 
   Result11 in_pieces(Index piece, bool recompute = false) {
     BatchGradient<double> gradient(model, parameters, 11, {.piece = piece, .recompute = recompute});
@@ -134,16 +131,17 @@ BOOST_AUTO_TEST_CASE(processes_make_no_difference_to_a_bit) {
   for (const Index piece : {1, 2})
     for (const LaneMemory memory : {LaneMemory::kept, LaneMemory::streamed}) {
       const Result11 alone = all.in_pieces(piece);
-      const Lanes lanes = lanes_of(11, piece, all.parameters.trainable_size());
       for (const int count : {2, 4}) {
         std::vector<Result11> results(static_cast<std::size_t>(count));
         in_processes(count, [&](Ranks& ranks) {
-          const LaneRange own = lanes.of_process(ranks.rank(), count);
-          const Index first = lanes.first_piece(own.first) * piece;
-          const Index last = std::min<Index>(11, lanes.first_piece(own.last) * piece);
-          Batch11 its(x);
-          BatchGradient<double> gradient(its.model, its.parameters, 11, {.piece = piece}, ranks, memory);
-          const BatchResult result = gradient.run(its.batch(first, last - first), its.random);
+          // Nobody looks at the examples of others, nor at what others have prepared from the weights.
+          Batch11 own(x);
+          BatchGradient<double> gradient(own.model, own.parameters, 11, {.piece = piece}, ranks, memory);
+          const Piece share = gradient.share()(11);
+          for (Index i = 0; i < own.images.size(); ++i)
+            if (const Index image = i / 64; image < share.first || image >= share.first + share.count)
+              own.images[i] = std::numeric_limits<double>::quiet_NaN();
+          const BatchResult result = gradient.run(own.batch(), own.random);
           const Gradients<double>& g = gradient.gradients();
           results[static_cast<std::size_t>(ranks.rank())] = {{g.data(), g.data() + g.size()}, result};
         });
@@ -157,16 +155,38 @@ BOOST_AUTO_TEST_CASE(processes_make_no_difference_to_a_bit) {
     }
 }
 
-BOOST_FIXTURE_TEST_CASE(more_processes_than_pieces_are_refused, Batch11) {
-  std::atomic<int> refused = 0;
-  in_processes(4, [&](Ranks& ranks) {
-    try {
-      BatchGradient<double>(model, parameters, 11, {.piece = 4}, ranks);
-    } catch (const Error&) {
-      ++refused;
-    }
-  });
-  BOOST_TEST(refused == 4);
+// A process is named its first number that is not finite by the one in whose lanes it is.
+BOOST_FIXTURE_TEST_CASE(processes_agree_on_what_is_not_finite, Batch11) {
+  images[64 * 9] = std::numeric_limits<double>::infinity();
+  const ClassificationBatch<double> all = batch();
+  const auto where = [&](Ranks& ranks) {
+    Batch11 own;  // of which each process prepares what it needs
+    BatchGradient<double> gradient(own.model, own.parameters, 11, {.piece = 1}, ranks);
+    gradient.run(all, random);
+    return gradient.first_non_finite();
+  };
+  const std::string alone = where(one_process());
+  BOOST_TEST(alone != "a sum over the batch");
+  std::vector<std::string> found(4);
+  in_processes(4, [&](Ranks& ranks) { found[static_cast<std::size_t>(ranks.rank())] = where(ranks); });
+  for (const std::string& text : found) BOOST_TEST(text == alone);
+}
+
+BOOST_FIXTURE_TEST_CASE(processes_that_have_no_subtree_are_refused, Batch11) {
+  const auto error_with = [&](int processes, Index batch, Index piece) {
+    std::vector<std::string> errors(static_cast<std::size_t>(processes));
+    in_processes(processes, [&](Ranks& ranks) {
+      errors[static_cast<std::size_t>(ranks.rank())] =
+          error_of([&] { BatchGradient<double>(model, parameters, batch, {.piece = piece}, ranks); });
+    });
+    for (const std::string& error : errors) BOOST_TEST(error == errors[0]);
+    return errors[0];
+  };
+  BOOST_TEST(error_with(4, 11, 4) == "[train] batch = 11 in pieces of 4 can be shared by 1 or 2 processes, not by 4");
+  BOOST_TEST(error_with(3, 128, 8) ==
+             "[train] batch = 128 in pieces of 8 can be shared by 1, 2, 4, 8 or 16 processes, not by 3");
+  BOOST_TEST(error_with(2, 8, 8) == "[train] batch = 8 in pieces of 8 can be shared by 1 process, not by 2");
+  BOOST_TEST(error_with(8, 64, 8) == "no error");
 }
 
 // The same with what a training run of floats uses: products in bfloat16, where there are any.

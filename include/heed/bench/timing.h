@@ -25,12 +25,13 @@ struct Times {
 };
 
 /// Times calls of f for about `seconds`, and at least five, after warming up. Calls shorter than `shortest` seconds are
-/// timed several at once. between() runs outside of what is timed.
-template <class F, class Between = decltype([] {})>
-Times time_calls(double seconds, double shortest, const F& f, const Between& between = {}) {
+/// timed several at once. between() runs outside of what is timed. Where f is several processes' work, agreed(more)
+/// tells each of them alike whether there are to be more calls, and `shortest` is 0.
+template <class F, class Between = decltype([] {}), class Agreed = decltype([](bool more) { return more; })>
+Times time_calls(double seconds, double shortest, const F& f, const Between& between = {}, const Agreed& agreed = {}) {
   const Clock::time_point warm_up = Clock::now();
   double call = 0;
-  for (int i = 0; i < 3 && (i < 2 || seconds_since(warm_up) < 3); ++i) {
+  for (int i = 0; i < 3 && agreed(i < 2 || seconds_since(warm_up) < 3); ++i) {
     const Clock::time_point start = Clock::now();
     f();
     call = seconds_since(start);
@@ -38,7 +39,7 @@ Times time_calls(double seconds, double shortest, const F& f, const Between& bet
   const int calls = call < shortest ? static_cast<int>(std::min(shortest / std::max(call, 1e-8), 1e6)) + 1 : 1;
   Times times;
   const Clock::time_point start = Clock::now();
-  while (seconds_since(start) < seconds || times.sorted.size() < 5) {
+  while (agreed(seconds_since(start) < seconds || times.sorted.size() < 5)) {
     const Clock::time_point sample = Clock::now();
     for (int i = 0; i < calls; ++i) f();
     times.sorted.push_back(seconds_since(sample) / calls);

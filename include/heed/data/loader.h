@@ -7,6 +7,7 @@
 #include "heed/base/tensor.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -59,6 +60,10 @@ class Loader {
 
   /// Batches in an epoch.
   Index batches() const;
+
+  /// From the next start() on, image i of a batch of so many is made only if wanted(i, images) or if it is mixed with
+  /// one that is; the places of others hold anything. Several threads ask at once.
+  void make_only(std::function<bool(Index i, Index images)> wanted);
 
   /// Begins an epoch, at its batch `first_batch`; what was left of another epoch is given up.
   void start(Index epoch, Index first_batch = 0);

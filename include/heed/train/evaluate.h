@@ -13,8 +13,8 @@ struct Diverged : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Is shown the logits of consecutive examples, the first of which is at position `first` in this process's part of the
-/// source. Several threads call it at once.
+/// Is shown the logits of consecutive examples, the first of which is at position `first` in the source. Several
+/// threads call it at once.
 template <class T>
 using AnswerVisitor = std::function<void(Index first, View<const T> logits)>;
 
@@ -23,7 +23,7 @@ template <class T>
 struct EvaluationPartners {
   const std::atomic<bool>* interrupt = nullptr;  ///< stops it early when it becomes true, if there is one
   Ranks* ranks = &one_process();                 ///< the processes that share it
-  const AnswerVisitor<T>* visit = nullptr;       ///< sees all answers, if there is one
+  const AnswerVisitor<T>* visit = nullptr;       ///< sees the answers of this process, if there is one
 };
 
 /// Goes once through `source`, which must not be a training one, all processes together. `counts` is the task's. The

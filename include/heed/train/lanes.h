@@ -54,6 +54,12 @@ struct Lanes {
     return range;
   }
 
+  /// The examples of lanes, which stand side by side.
+  Piece examples_of(LaneRange lanes) const {
+    const Index begin = std::min(examples, first_piece(lanes.first) * piece);
+    return {begin, std::min(examples, first_piece(lanes.last) * piece) - begin};
+  }
+
   /// The sum over lanes of something that each piece of the batch has.
   template <class X>
   X sum(LaneRange lanes, const std::vector<X>& of_pieces) const {
@@ -75,6 +81,25 @@ inline Lanes lanes_of(Index examples, Index piece, Index weights) {
   lanes.count = std::min<Index>(lanes.pieces(), weights <= Index{1} << 22 ? 16 : 8);
   return lanes;
 }
+
+/// Are the lanes of a model with so many weights taken one after the other, each by all threads, and added up as soon
+/// as they are made? So that at most a few gradients exist: those of eight lanes would take more than 2^26 numbers.
+inline bool lanes_are_streamed(Index weights) { return weights > Index{1} << 23; }
+
+/// What one of the processes takes of each batch.
+struct BatchShare {
+  Index piece, weights;  ///< as lanes_of() wants them
+  int rank, ranks;       ///< which process of how many
+
+  Lanes lanes(Index examples) const { return lanes_of(examples, piece, weights); }
+  LaneRange own(const Lanes& lanes) const { return lanes.of_process(rank, ranks); }
+
+  /// Its examples of a batch of so many.
+  Piece operator()(Index examples) const {
+    const Lanes all = lanes(examples);
+    return all.examples_of(own(all));
+  }
+};
 
 /// Sums that exist at once where lanes are computed one after the other: those that wait for their neighbour, one on
 /// each level of the tree, and the one that is made.

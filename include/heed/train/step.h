@@ -34,7 +34,7 @@ class Tapes {
   std::vector<std::unique_ptr<Tape<T>>> tapes_;
 };
 
-/// What a model makes of a batch, all processes' parts of it.
+/// What a model makes of a batch.
 struct BatchResult {
   double loss = 0;                ///< the training loss, with what the model adds to it
   double correct = 0, terms = 0;  ///< terms answered right, of so many
@@ -42,7 +42,7 @@ struct BatchResult {
 
 /// What becomes of the gradients of lanes until all are added up. The bits of the sum are the same.
 enum class LaneMemory {
-  by_size,   ///< kept, or streamed where a model has more than 2^23 weights
+  by_size,   ///< as lanes_are_streamed() says
   kept,      ///< each thread takes lanes through the model; there is a gradient for each lane
   streamed,  ///< one lane after the other, each on all threads; at most log2(lanes) + 1 gradients wait for others
 };
@@ -53,20 +53,24 @@ enum class LaneMemory {
 template <class T>
 class BatchGradient {
  public:
-  /// For at most `batch` examples at a time, in all processes together; of `train` it takes piece, recompute and dtype.
-  /// Throws Error where this build has no products in bfloat16 and they are asked for.
+  /// For at most `batch` examples at a time; of `train` it takes piece, recompute and dtype. Processes share a batch by
+  /// its lanes; where all its examples belong together (batch norm), each takes the whole batch through the model.
+  /// Throws Error where this build has no products in bfloat16 and they are asked for, and for a number of processes
+  /// that cannot share such a batch.
   BatchGradient(const Model& model, Parameters<T>& parameters, Index batch, const TrainConfig& train,
                 Ranks& ranks = one_process(), LaneMemory memory = LaneMemory::by_size);
 
-  /// Gradients of the loss over the batch of which `batch` is this process's part; those of adder weights are scaled
-  /// adaptively where the model says so.
+  /// Gradients of the loss over a batch; those of adder weights are scaled adaptively where the model says so.
   /// `random` is the step's, for dropout and stochastic depth.
   BatchResult run(const TaskBatch<T>& batch, const RandomStream& random);
 
   Gradients<T>& gradients() { return sums_.front(); }
 
-  /// Where the batch of the last run() first makes a number that is not finite, in this process: a tensor, a result or
-  /// a gradient. Takes it through the model once more, and leaves nothing of use in gradients().
+  /// What this process looks at of each batch.
+  const BatchShare& share() const { return share_; }
+
+  /// Where the batch of the last run() first makes a number that is not finite: a tensor, a result or a gradient. Takes
+  /// it through the model once more, and leaves nothing of use in gradients().
   std::string first_non_finite();
 
   /// From now on, collects the time that operations take, which costs little more than a reading of the clock for each.
@@ -79,8 +83,6 @@ class BatchGradient {
     const TaskBatch<T>* batch = nullptr;
     RandomStream random{};
     Lanes lanes{};
-    Index first = 0;  ///< position in the whole batch of this process's first example
-    Index terms = 0;  ///< of the whole batch
   };
 
   void sum_kept(LaneRange lanes);
@@ -92,7 +94,7 @@ class BatchGradient {
   Parameters<T>& parameters_;
   Ranks& ranks_;
   PackedWeights<T> packed_;
-  Index piece_;
+  BatchShare share_;
   bool recompute_, streams_;
   Products products_;
   std::vector<Gradients<T>> sums_;  ///< of lanes, and of subtrees of them; in the end the first is the sum over all
@@ -108,12 +110,14 @@ class Inference {
  public:
   Inference(const Model& model, Parameters<T>& parameters, Index piece);
 
-  /// Calls f(tape, piece) for each piece of so many examples, with a tape ready for a pass of the model, on all
-  /// threads.
+  /// Calls f(tape, piece) for each piece of the examples, with a tape ready for a pass of the model, on all threads.
   template <class F>
-  void for_pieces(Index examples, const F& f) const {
-    const Lanes cut{examples, piece_};
-    parallel_for(cut.pieces(), [&](Index i) { f(begin(), cut.piece_at(i)); });
+  void for_pieces(Piece examples, const F& f) const {
+    const Lanes cut{examples.count, piece_};
+    parallel_for(cut.pieces(), [&](Index i) {
+      const Piece piece = cut.piece_at(i);
+      f(begin(), Piece{examples.first + piece.first, piece.count});
+    });
   }
 
   /// Logits of examples, in their order.

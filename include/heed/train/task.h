@@ -63,6 +63,9 @@ class BatchSource {
   virtual Index examples() const = 0;
   virtual Index batches() const = 0;
 
+  /// From the next start() on nobody looks at any examples but those of the share; others need not be made.
+  virtual void make_only(const BatchShare&) {}
+
   /// Begins an epoch, at its batch `first_batch`.
   virtual void start(Index epoch, Index first_batch = 0) = 0;
 

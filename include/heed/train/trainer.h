@@ -17,6 +17,7 @@ struct TrainOptions {
   const std::atomic<bool>* interrupt = nullptr;  ///< when it becomes true: finish the step, save, stop
   Profile* profile = nullptr;                    ///< filled with the time that operations of training steps took
   bool check = false;                            ///< make the first step only, and write nothing; `run` may be empty
+  Ranks* ranks = &one_process();                 ///< the processes that train together
 };
 
 /// What a run is about to do.
@@ -75,6 +76,8 @@ enum class Outcome { finished, stopped, interrupted, checked };
 /// that is not finite throws Diverged. best.safetensors holds the weights with the best validation accuracy, or the
 /// latest where no images are set aside. The test set is looked at once, at the end. A check reads the first batch of
 /// each part of the data and takes that to train on through one step, which must leave finite numbers.
+/// Several processes, which must all be given the same, do together what one would: process 0 reads and fills the run
+/// directory and is the one whose observer is told; what interrupts one interrupts all, after the same step.
 Outcome train(const Experiment& experiment, const TrainOptions& options, TrainObserver& observer);
 
 /// The same for a model and a task of one's own, in float or double; [model], [attention] and [data] are for the

@@ -1,0 +1,214 @@
+#!/bin/sh
+# Trains by mpirun in 1, 2, 4 and 8 processes, and holds the files that they leave against those of one. The argument is
+# the folder of a build with MPI=1. HEED_KILLS: how often a process is killed; HEED_KILL_SEED: at which moments.
+set -eu
+
+cd "$(dirname "$0")/.."
+heed=$PWD/$1/heed
+if ! command -v mpirun >/dev/null; then
+  echo "processes: skipped: there is no mpirun; \`make deps MPI=1\` installs it"
+  exit 0
+fi
+place=$(mktemp -d)
+clean() {
+  for host in ada grace; do ! [ -e "/run/netns/$host-$$" ] || ip netns del "$host-$$"; done
+  rm -rf -- "$place"
+}
+trap clean EXIT
+trap 'exit 130' INT TERM HUP
+
+# Where there are fewer cores than processes, and in containers; seconds that mpirun waits before and after it asks
+# processes to end.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+export OMPI_MCA_odls_base_sigkill_timeout=3
+
+die() {
+  echo "tests/processes.sh: $*" >&2
+  exit 1
+}
+
+# train PROCESSES RUN ARGUMENTS...
+train() {
+  processes=$1 run=$place/$2
+  shift 2
+  if [ "$processes" = 1 ]; then
+    "$heed" train --run "$run" "$@" >"$place/out" 2>"$place/err"
+  else
+    mpirun -q -np "$processes" "$heed" train --run "$run" "$@" >"$place/out" 2>"$place/err"
+  fi
+}
+
+# The rows of metrics.csv but for images per second.
+rows() {
+  cut -d, -f1-6 "$1/metrics.csv"
+}
+
+# same RUN OTHER: they have left the same.
+same() {
+  for file in last.safetensors best.safetensors gradients.csv; do
+    cmp -s "$place/$1/$file" "$place/$2/$file" || die "$file of $2 is not that of $1"
+  done
+  rows "$place/$1" >"$place/rows"
+  rows "$place/$2" | cmp -s - "$place/rows" || die "metrics.csv of $2 is not that of $1"
+}
+
+# The first images of Fashion-MNIST, as MNIST's files: a header of two numbers for labels and of four for images.
+# first COUNT BYTES-OF-ONE BYTES-OF-HEADER FILE
+first() {
+  zcat "/usr/share/datasets/fashion-mnist/$4.gz" >"$place/all"
+  head -c 4 "$place/all" >"$place/data/$4"
+  # shellcheck disable=SC2059
+  printf "\\000\\000\\$(printf %03o $(($1 / 256)))\\$(printf %03o $(($1 % 256)))" >>"$place/data/$4"
+  tail -c +9 "$place/all" | head -c $(($3 - 8 + $1 * $2)) >>"$place/data/$4"
+}
+mkdir "$place/data"
+for part in "288 train" "128 t10k"; do
+  first "${part% *}" 784 16 "${part#* }-images-idx3-ubyte"
+  first "${part% *}" 1 8 "${part#* }-labels-idx1-ubyte"
+done
+
+small="--set data.name=mnist --set data.path=$place/data --set data.validation=96 --set train.epochs=2
+  --set train.batch=64 --set train.piece=8 --set train.log_steps=true --set train.dropout=0.1 --set train.ema=0.9"
+micro="--set model.depth=1 --set model.dim=32 --set model.hidden=32 --set model.heads=2"
+
+# compare NAME COUNTS EXPERIMENT SETTINGS...: runs of so many processes, and one that changes their number twice.
+compare() {
+  name=$1 counts=$2
+  shift 2
+  train 1 "$name" "$@" || die "$name: $(cat "$place/err")"
+  for count in $counts; do
+    train "$count" "$name-$count" "$@" || die "$name in $count processes: $(cat "$place/err")"
+    grep -q "^$count processes on 1 host" "$place/out" || die "$name does not say that there are $count processes"
+    same "$name" "$name-$count"
+  done
+  train "${counts##* }" "$name-resumed" "$@" --set train.max_steps=1 || die "$name: $(cat "$place/err")"
+  train 1 "$name-resumed" --resume --set train.max_steps=2 || die "$name, resumed in one: $(cat "$place/err")"
+  train "${counts%% *}" "$name-resumed" --resume --set train.max_steps=0 || die "$name, resumed: $(cat "$place/err")"
+  same "$name" "$name-resumed"
+  echo "  $name: the files of 1 and of $counts processes are the same"
+}
+
+# hosts RUN ARGUMENTS...: trains in two processes, each on a host: a network namespace, and a cable between the two.
+hosts() {
+  run=$place/$1 number=1
+  shift
+  ip netns add "grace-$$"
+  ip link add ada netns "ada-$$" type veth peer name grace netns "grace-$$"
+  for host in ada grace; do
+    ip -n "$host-$$" addr add 10.9.0.$number/24 dev $host
+    ip -n "$host-$$" link set lo up
+    ip -n "$host-$$" link set $host up
+    echo "10.9.0.$number slots=1" >>"$place/hosts"
+    number=$((number + 1))
+  done
+  # on NAME COMMAND...; logging in from ada is what mpirun would have ssh do: HOST WORDS...
+  cat >"$place/on" <<'end'
+#!/bin/sh
+exec ip netns exec "$1-$2" unshare --uts sh -c 'hostname "$0" && shift && exec "$@"' "$@"
+end
+  cat >"$place/login" <<end
+#!/bin/sh
+shift
+exec "$place/on" grace $$ sh -c "\$*"
+end
+  chmod +x "$place/on" "$place/login"
+  "$place/on" ada $$ mpirun -q -np 2 --hostfile "$place/hosts" --mca plm_rsh_agent "$place/login" \
+    "$heed" train --run "$run" "$@" >"$place/out" 2>"$place/err"
+}
+
+# The words of settings are arguments.
+# shellcheck disable=SC2086
+{
+  mnist=experiments/fashion-mnist.toml
+  compare softmax "2 4 8" $mnist $small --set "data.augment=['crop','mixup','cutmix']"
+  compare adder-block "2 4" $mnist $small $micro --set attention.mechanism=adder --set model.linear=adder
+  compare aft "2 4" $mnist $small $micro --set attention.mechanism=aft --set train.recompute=true
+  compare soft "2 4" experiments/soft-mnist.toml $small
+  compare cvt "2 4" experiments/cvt-mnist.toml $small
+  compare double "4" $mnist $small $micro --set train.dtype=f64
+  compare streamed "2" $mnist $small $micro --set model.hidden=140000 --set train.epochs=1
+  compare threads "2" $mnist $small --threads 2
+  if train 1 try $mnist $small $micro --set train.dtype=bf16; then
+    compare bf16 "2 4" $mnist $small $micro --set train.dtype=bf16 --set train.recompute=true
+  else
+    echo "  bf16: skipped: $(cat "$place/err")"
+  fi
+
+  if [ "$(id -u)" = 0 ] && ip netns add "ada-$$" 2>/dev/null; then
+    hosts softmax-hosts $mnist $small --set "data.augment=['crop','mixup','cutmix']" || die "hosts: $(cat "$place/err")"
+    grep -q "^2 processes on 2 hosts" "$place/out" || die "two hosts are not seen: $(cat "$place/out")"
+    same softmax softmax-hosts
+    echo "  two hosts: the files of 1 and of 2 processes are the same"
+  else
+    echo "  two hosts: skipped: they are network namespaces, which may not be made here"
+  fi
+
+  # Refusals are one line, and say which numbers there could be.
+  train 3 refused $mnist $small && die "three processes are not refused"
+  [ "$(cat "$place/err")" = "heed: [train] batch = 64 in pieces of 8 can be shared by 1, 2, 4 or 8 processes, not by 3" ] ||
+    die "three processes are told: $(cat "$place/err")"
+  train 2 softmax $mnist $small && die "a run is begun where there is one"
+  [ "$(wc -l <"$place/err")" = 1 ] || die "a run in the way is more than one line: $(cat "$place/err")"
+  mpirun -q -np 2 "$heed" list >"$place/out" 2>"$place/err" && die "list runs twice"
+  [ "$(wc -l <"$place/err")" = 1 ] || die "list in two processes is told: $(cat "$place/err")"
+  "$heed" bench models/vit-micro.toml --batch 32 --scaling --seconds 0.1 >"$place/out" || die "bench --scaling fails"
+  [ "$(grep -cE '^ *[124] +[124] ' "$place/out")" = 5 ] || die "bench --scaling: $(cat "$place/out")"
+  mpirun -q -np 2 "$heed" eval "$place/softmax" >"$place/out" 2>&1 || die "eval: $(cat "$place/out")"
+  "$heed" eval "$place/softmax" | cmp -s - "$place/out" || die "two processes evaluate otherwise than one"
+
+  # Ctrl-C to mpirun, a signal to one process, and a process killed at any moment.
+  long="$mnist $small $micro --set train.epochs=40 --set train.checkpoint_steps=2"
+  train 1 whole $long || die "$(cat "$place/err")"
+  # begin PROCESSES RUN ARGUMENTS...: in the background, until there have been steps
+  begin() {
+    processes=$1 run=$place/$2
+    shift 2
+    mpirun -q -np "$processes" "$heed" train --run "$run" "$@" >"$place/out" 2>"$place/err" &
+    mpirun=$!
+    until [ -e "$run/metrics.csv" ] && [ "$(wc -l <"$run/metrics.csv")" -gt 3 ]; do
+      kill -0 $mpirun 2>/dev/null || die "$run has not begun: $(cat "$place/err")"
+      sleep 0.1
+    done
+  }
+  children() {
+    cat "/proc/$mpirun/task/$mpirun/children"
+  }
+  # after_signal RUN PROCESSES STATUS: all have stopped after one step, and saved; the run goes on in so many.
+  after_signal() {
+    status=0
+    wait $mpirun || status=$?
+    [ $status = "$3" ] || die "$1 ends with status $status: $(cat "$place/err")"
+    grep -q '^interrupted and saved' "$place/out" || die "$1 does not say that it was saved: $(cat "$place/out")"
+    train "$2" "$1" --resume || die "$1 does not go on: $(cat "$place/err")"
+    same whole "$1"
+  }
+  begin 2 signalled $long
+  kill -INT $mpirun
+  after_signal signalled 4 1 # the status is mpirun's own
+  begin 4 told $long
+  kill -TERM "$(children | cut -d ' ' -f 4)"
+  after_signal told 1 130
+  echo "  stopped by mpirun and by one process: saved, and went on to the byte"
+
+  number=${HEED_KILL_SEED:-1}
+  for _ in $(seq "${HEED_KILLS:-3}"); do
+    rm -rf "$place/killed"
+    begin 4 killed $long
+    number=$(((number * 1103515245 + 12345) % 2147483648))
+    sleep "$(awk "BEGIN { print $number / 2147483648 }")"
+    all=$(children)
+    victim=$(echo "$all" | cut -d ' ' -f $((number / 65536 % 4 + 1)))
+    kill -KILL "$victim" || continue # all were done
+    killed=$(date +%s)
+    wait $mpirun && die "a killed run is a success"
+    [ $(($(date +%s) - killed)) -le 10 ] || die "the others took $(($(date +%s) - killed)) s to end"
+    [ "$(grep -c 'has died' "$place/err")" -le 1 ] || die "several tell of one death: $(cat "$place/err")"
+    for process in $all; do
+      grep -qs "$place/killed" "/proc/$process/cmdline" && die "process $process has survived"
+    done
+    train 2 killed --resume || die "a killed run does not go on: $(cat "$place/err")"
+    same whole killed
+    echo "  killed: $(grep -h 'has died' "$place/err" || echo 'by mpirun alone')"
+  done
+}
+echo "processes: all is well"
