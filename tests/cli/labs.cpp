@@ -9,6 +9,8 @@
 #include <boost/test/unit_test.hpp>
 
 #include <cstdlib>
+#include <regex>
+#include <set>
 #include <sstream>
 
 using namespace heed;
@@ -139,6 +141,38 @@ BOOST_AUTO_TEST_CASE(what_students_get) {
   BOOST_TEST(fs::exists(directory / "all/notebooks/labs/own-bugs/lab.toml"));
   BOOST_TEST(!fs::exists(directory / "all/notebooks/solutions"));
   check_refusal({"lab", "bundle", "-o", directory / "all"}, {"is there already"});
+  BOOST_TEST(fs::exists(directory / "all/models/energy/int8-45nm.toml"));  // notebooks 7 and 10 read it
+  int links = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory / "all/notebooks")) {
+    if (entry.path().extension() != ".ipynb") continue;
+    static const std::regex link("\\]\\((?!https?:)([^)#]+)");
+    const std::string text = read_file(entry.path());
+    for (std::sregex_iterator at(text.begin(), text.end(), link), end; at != end; ++at, ++links)
+      BOOST_TEST(fs::exists(entry.path().parent_path() / (*at)[1].str()), entry.path() << ": " << (*at)[0]);
+  }
+  BOOST_TEST(links > 20);
+}
+
+// Of a course of its own: what notebooks have made stays behind, and what they link to comes along.
+BOOST_AUTO_TEST_CASE(what_is_in_a_bundle) {
+  const TemporaryDirectory directory;
+  const auto write = [&](const std::string& file, const std::string& text) {
+    fs::create_directories((directory / file).parent_path());
+    write_file(directory / file, text);
+  };
+  write("notebooks/1.ipynb", "see [a](../src/linked.cpp), [b](labs/x/x.h), [c](../../outside.md), [d](../gone.md)");
+  for (const char* const file :
+       {"notebooks/lab.py", "notebooks/labs/x/x.h", "notebooks/README.md", "notebooks/runs/model/last.safetensors",
+        "notebooks/__pycache__/lab.pyc", "notebooks/.ipynb_checkpoints/1.ipynb", "notebooks/solutions/x/x.h",
+        "docs/page.md", "models/small.toml", "src/linked.cpp", "src/other.cpp"})
+    write(file, "");
+  BOOST_TEST(run_command(heed_program() + " lab bundle -o out", directory.path()).status == 0);
+  std::set<std::string> files;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(directory / "out"))
+    if (entry.is_regular_file()) files.insert(fs::relative(entry.path(), directory / "out"));
+  BOOST_TEST(files == (std::set<std::string>{"docs/page.md", "models/small.toml", "notebooks/1.ipynb",
+                                             "notebooks/lab.py", "notebooks/labs/x/x.h", "src/linked.cpp"}),
+             boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_SUITE_END()
