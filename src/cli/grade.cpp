@@ -1,4 +1,5 @@
 // heed grade: a class's submissions, each in a process of its own.
+#include "checksum.h"
 #include "children.h"
 #include "commands.h"
 #include "lab_grading.h"
@@ -9,7 +10,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <chrono>
@@ -40,10 +40,6 @@ struct Submission {
   fs::path place;    ///< of its feedback, without the extension
   std::string mark;  ///< of the file and all that it is graded by: where it is another, it is graded again
 };
-
-std::string checksum(const std::string& text) {
-  return fmt::format("{:08x}-{}", crc32_z(0, reinterpret_cast<const Bytef*>(text.data()), text.size()), text.size());
-}
 
 /// The text of a file as far as it can be had: what cannot is for the grading process to say.
 std::string text_or_nothing(const std::string& file) {
