@@ -72,6 +72,25 @@ BOOST_FIXTURE_TEST_CASE(a_solution_is_right_and_a_stub_worth_nothing, Submission
   }
 }
 
+// Each looks right where it is looked at from one side only: what the gradient is compared with is wrong, too; an option
+// that is not the default is left out.
+BOOST_FIXTURE_TEST_CASE(half_a_solution, Submissions, *boost::unit_test::precondition(without_sanitizer)) {
+  std::string newton = read_file("notebooks/solutions/newton-inverse/newton-inverse.py");
+  newton += "\n\ndef newton(A, a, steps):\n    return combined(a, A, 0, A)\n"
+            "\n\ndef unrolled(A, a, steps, dX):\n    return combined(a, dX, 0, dX)\n";
+  hand_in("constant", "newton-inverse.py", newton);
+  std::string adder = read_file("notebooks/solutions/adder-attention/adder-attention.h");
+  const std::string choice = "if (score_grad == ScoreGradient::hardtanh)";
+  const std::size_t at = adder.find(choice);
+  BOOST_REQUIRE(at != std::string::npos);
+  hand_in("sign", "adder-attention.h", adder.replace(at, choice.size(), "if (false)"));
+  grade();
+  check_contains(feedback("constant", "newton-inverse"), {"wrong  newton", "wrong  unrolled", "newton is not right yet"});
+  check_contains(feedback("sign", "adder-attention"),
+                 {"right  gradient q: ", "wrong  gradient q, score_grad=hardtanh: 0 of 1", "it is wrong in ",
+                  "right  gradient k: ", "wrong  gradient k, score_grad=hardtanh: 0 of 1"});
+}
+
 BOOST_FIXTURE_TEST_CASE(personal_labs_can_be_solved, Submissions, *boost::unit_test::precondition(without_sanitizer)) {
   const int students = whole_class() ? 200 : 2;
   for (int i = 0; i < students; ++i) {
