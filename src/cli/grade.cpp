@@ -5,6 +5,7 @@
 #include "lab_grading.h"
 #include "progress_line.h"
 
+#include "heed/base/printable.h"
 #include "heed/base/suggest.h"
 #include "heed/io/file.h"
 
@@ -58,10 +59,15 @@ std::string cell(std::string text) {
   return '"' + text + '"';
 }
 
+/// Is it one student's directory? Says which are not: whoever is left out should not find out from the marks.
 bool is_student(const fs::directory_entry& entry) {
   const std::string name = entry.path().filename();
+  if (!entry.is_directory() || name[0] == '.') return false;
   const bool plain = std::none_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
-  return entry.is_directory() && !entry.is_symlink() && name[0] != '.' && plain;
+  if (plain && !entry.is_symlink()) return true;
+  std::cerr << fmt::format("heed: {}: left out: {}\n", printable(entry.path().string()),
+                           plain ? "it is a symbolic link" : "its name has control characters");
+  return false;
 }
 
 class Class {

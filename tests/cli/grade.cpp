@@ -102,6 +102,7 @@ BOOST_FIXTURE_TEST_CASE(python_submissions, Classroom) {
               "').read(), globals())\n"
               "    return twice(x)\n");
   hand_in("error", "double.py", "def twice(x:\n");
+  hand_in("two\nlines", "double.py", "def twice(x): return 2 * x\n");
   hand_in("=cmd(), \"x\"", "double.py", "def twice(x): return 2 * x\n");
   fs::create_directories(directory / "in/linked");
   fs::create_symlink(directory / "in/good/double.py", directory / "in/linked/double.py");
@@ -121,6 +122,7 @@ BOOST_FIXTURE_TEST_CASE(python_submissions, Classroom) {
   if (has_landlock()) BOOST_TEST(rows["reads"] == none);
   BOOST_TEST(rows["empty"] == "0,2,missing,");
   BOOST_TEST(rows.count("alias") == 0u);
+  check_contains(run.err, {"in/alias: left out: it is a symbolic link", "left out: its name has control characters"});
   check_contains(read_file(directory / "out/marks.csv"), {"\n\"'=cmd(), \"\"x\"\"\",double,2,2,graded,twice 2/2\n"});
   check_contains(feedback("wrong", "double.txt"), {"0 of 2 marks", "wrong  twice", "it is not twice as much", "Add."});
   check_contains(feedback("stub", "double.txt"), {"not yet"});
