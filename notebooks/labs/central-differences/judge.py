@@ -43,8 +43,9 @@ def judge_gradient(arguments, result):
     if not isinstance(result, list) or len(result) != len(x) or not all(map(is_number, result)):
         return f"for {len(x)} numbers it does not return {len(x)} finite numbers"
     for rate, t, got in zip(rates, x, result):
-        if abs(got - rate * math.cos(rate * t)) > 1e-9 * rate:
-            return f"the derivative of sin({rate:.3g} x) at x = {t:.4g} is off by {abs(got - rate * math.cos(rate * t)):.1g}"
+        error = abs(got - rate * math.cos(rate * t))
+        if error > 1e-9 * rate:
+            return f"the derivative of sin({rate:.3g} x) at x = {t:.4g} is off by {error:.1g}"
     return None
 
 
@@ -81,4 +82,5 @@ def judge_gradcheck(arguments, result):
         return None
     if not wrong:
         return "it calls a gradient wrong that is right everywhere"
-    return f"a gradient of {len(x)} elements is {factor:g} times what it should be in {len(wrong)}; it names {len(result)}"
+    named = len(result) if isinstance(result, list) else "no list"
+    return f"a gradient of {len(x)} elements is {factor:g} times what it should be in {len(wrong)}; it names {named}"

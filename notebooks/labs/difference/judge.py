@@ -1,5 +1,5 @@
-"""Judges intervals and tests by what they promise: on many pairs of arms that are drawn with a known difference, 95 % of
-the intervals must hold it, and a test at 5 % must give a false alarm in 5 % of the cases where there is none."""
+"""Judges intervals and tests by what they promise: on many pairs of arms that are drawn with a known difference, 95 %
+of the intervals must hold it, and a test at 5 % must give a false alarm in 5 % of the cases where there is none."""
 
 import math
 
@@ -92,8 +92,8 @@ def judge_paired(arguments, result):
     if not numbers(result):
         return "expected a number for each pair of arms"
     found = share(p < 0.05 for p in result[1::2])
-    return judge_alarms(result[0::2]) or (
-        None if found > 0.9 else f"a difference that all seeds have in common is found in {found:.0%} of the cases only")
+    missed = f"a difference that all seeds have in common is found in {found:.0%} of the cases only"
+    return judge_alarms(result[0::2]) or (None if found > 0.9 else missed)
 
 
 def draw_seeds_needed(random):
