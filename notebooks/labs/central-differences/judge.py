@@ -32,9 +32,12 @@ def judge_central_difference(arguments, result):
 
 
 def draw_gradient(random):
+    """One large element, whose step is longer than that of the others, and one near 0, whose step is not shorter."""
     n = random.randint(2, 5)
     x = vector(random, n)
-    x[random.randrange(n)] *= 1000
+    large, small = random.sample(range(n), 2)
+    x[large] *= 1000
+    x[small] *= 1e-6
     return [[random.uniform(0.5, 1.5) / max(1, abs(t)) for t in x], x]
 
 
@@ -70,10 +73,17 @@ def judge_worst(arguments, result):
 
 
 def draw_gradcheck(random):
+    """One of the right elements is 0, where an error that is only relative means nothing."""
     n = random.randint(4, 7)
     x = [random.choice([-1, 1]) * random.uniform(0.5, 2) for _ in range(n)]
-    wrong = sorted(random.sample(range(n), random.randint(0, 3)))
-    return [x, vector(random, n), wrong, random.choice([-1.0, 0.0, 2.0, 1.001])]
+    cotangent, zero = vector(random, n), random.randrange(n)
+    others = [i for i in range(n) if i != zero]
+    slope = 3 * x[zero] + sum(x)  # of the element by its own cotangent, see calls.py
+    if abs(slope) < 0.5:
+        return draw_gradcheck(random)
+    cotangent[zero] = -sum(cotangent[i] * x[i] for i in others) / slope
+    return [x, cotangent, sorted(random.sample(others, random.randint(0, 3))),
+            random.choice([-1.0, 0.0, 2.0, 1.00003])]
 
 
 def judge_gradcheck(arguments, result):

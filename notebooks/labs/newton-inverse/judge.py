@@ -98,7 +98,7 @@ def judge_residual(arguments, result):
 
 
 def draw_steps(random):
-    return [random.choice((1, 3, 10, 100, 1000)), random.choice((1e-2, 1e-3, 1e-6))]
+    return [random.choice((1, 2, 10, 100, 1000)), random.choice((1e-2, 1e-3, 1e-6))]
 
 
 def judge_steps(arguments, result):
