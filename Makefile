@@ -304,6 +304,7 @@ install: all
 	install -D -m 644 -t $(target)/share/heed/experiments/pictures experiments/pictures/sneaker.png
 	install -D -m 644 -t $(target)/share/heed/notebooks notebooks/*.ipynb notebooks/lab.py
 	for file in $$(find notebooks/labs -type f); do install -D -m 644 $$file $(target)/share/heed/$$file || exit; done
+	for file in docs/*.md src/attention/softmax.cpp; do install -D -m 644 $$file $(target)/share/heed/$$file || exit; done
 	install -D -t $(target)/share/heed/datasets datasets/fetch.sh
 	install -D -m 644 -t $(target)/share/heed/datasets datasets/checksums.md5
 	install -D -m 644 -t $(target)/lib $(BUILD)/libheed.a

@@ -106,9 +106,12 @@ def metrics(run, kind):
 
 
 def plugin(header):
-    """Compiles a mechanism (`heed plugin`); returns what --plugin takes. LabError has the compiler's first error."""
+    """Compiles a mechanism (`heed plugin`), prints the compiler's warnings, and returns what --plugin takes. LabError has
+    the compiler's first error."""
     shared = place(Path(header).stem + ".so")
-    heed("plugin", header, "-o", shared)
+    for line in heed("plugin", header, "-o", shared).splitlines():
+        if line.startswith("warning: "):
+            print(line)
     return shared
 
 

@@ -53,6 +53,11 @@ if [ -d /usr/share/datasets/fashion-mnist ]; then
   grep -q '^test accuracy' trained || die "the installed program says nothing of a test: $(cat trained)"
   usr/bin/heed predict run usr/share/heed/experiments/pictures/sneaker.png >/dev/null || die "nothing is predicted"
 fi
+# The course that students get leads nowhere else.
+usr/bin/heed lab bundle -o course >/dev/null || die "the installed program bundles no course"
+for link in $(grep -oh '](\.\./[^)#]*' course/notebooks/*.ipynb | cut -c6-); do
+  [ -s "course/$link" ] || die "notebooks link to $link, which is not in the bundle"
+done
 for file in experiments/plot_run.py experiments/figures.py datasets/fetch.sh; do
   [ -s "usr/share/heed/$file" ] || die "$file is not installed"
 done

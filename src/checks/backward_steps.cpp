@@ -28,8 +28,10 @@ std::vector<std::string> comments(const std::string& source) {
   return all;
 }
 
-/// The steps of a comment: from one "Undoing N" to the next.
-void add_steps(const std::string& comment, std::vector<BackwardStep>& steps) {
+/// The steps of a comment: from one "Undoing N" to the next. What stands in `quotes` shows how one is written.
+void add_steps(const std::string& text, std::vector<BackwardStep>& steps) {
+  static const std::regex quoted("`[^`]*ndoing[^`]*`");
+  const std::string comment = std::regex_replace(text, quoted, "");
   static const std::regex begin("[Uu]ndoing\\s+(\\d+(?:(?:\\s*(?:,|-|and)\\s*)\\d+)*)(?:,[^:.=]*)?[:,]\\s*");
   std::sregex_iterator match(comment.begin(), comment.end(), begin), end;
   while (match != end) {
@@ -37,9 +39,9 @@ void add_steps(const std::string& comment, std::vector<BackwardStep>& steps) {
     const std::string number = (*match)[1];
     const std::size_t next = ++match != end ? static_cast<std::size_t>(match->position()) : comment.size();
     const std::size_t to = std::min(next, comment.find('\n', from));
-    std::string text = comment.substr(from, to - from);
-    text.erase(text.find_last_not_of(" ;.") + 1);
-    steps.push_back({number, text});
+    std::string step = comment.substr(from, to - from);
+    step.erase(step.find_last_not_of(" ;.") + 1);
+    steps.push_back({number, step});
   }
 }
 
@@ -52,17 +54,35 @@ std::vector<BackwardStep> steps_with(const std::vector<BackwardStep>& all, const
   return found;
 }
 
+std::vector<BackwardStep> all_steps(const std::string& source) {
+  std::vector<BackwardStep> all;
+  for (const std::string& comment : comments(source)) add_steps(comment, all);
+  return all;
+}
+
 }  // namespace
 
 std::vector<BackwardStep> backward_steps(const std::string& source, const std::string& tensor) {
-  std::vector<BackwardStep> all;
-  for (const std::string& comment : comments(source)) add_steps(comment, all);
+  const std::vector<BackwardStep> all = all_steps(source);
   std::string plain;  // a name may hold what a pattern means otherwise by
   for (const char c : tensor)
     plain += std::isalnum(static_cast<unsigned char>(c)) || c == '_' ? std::string(1, c) : ".";
   std::vector<BackwardStep> found = steps_with(all, "d" + plain);
   if (found.empty() && (tensor == "q" || tensor == "k")) found = steps_with(all, "dx");
   return found;
+}
+
+std::vector<BackwardStep> steps_before(const std::string& source, const std::vector<BackwardStep>& steps) {
+  static const std::regex gradient("\\bd[A-Za-z]+");
+  const std::vector<BackwardStep> all = all_steps(source);
+  std::vector<BackwardStep> before;
+  for (const BackwardStep& step : steps)
+    for (std::sregex_iterator at(step.text.begin(), step.text.end(), gradient), end; at != end; ++at)
+      for (const BackwardStep& other : steps_with(all, at->str()))
+        if (std::find(steps.begin(), steps.end(), other) == steps.end() &&
+            std::find(before.begin(), before.end(), other) == before.end())
+          before.push_back(other);
+  return before;
 }
 
 }  // namespace heed

@@ -68,9 +68,15 @@ std::string closed_form(std::span<const SizedNumber> numbers) {
     return true;
   };
   const double first = static_cast<double>(samples[0].value);
-  for (const Monomial& m : all)
-    if (const double c = first / m.values[0]; plain(c) && fits([&](std::size_t k) { return c * m.values[k]; }))
-      return term(c, m, true);
+  const Monomial* simplest = nullptr;
+  double factor = 0;
+  // Of forms of one degree, that with the smallest factor: where H always is 3, B H N instead of 3 B N.
+  for (const Monomial& m : all) {
+    const double c = first / m.values[0];
+    if (!plain(c) || (simplest && (m.degree > simplest->degree || std::abs(c) >= std::abs(factor)))) continue;
+    if (fits([&](std::size_t k) { return c * m.values[k]; })) simplest = &m, factor = c;
+  }
+  if (simplest) return term(factor, *simplest, true);
   if (distinct.size() < 3) return "";
   std::string best;
   double least = 1e9;  // of degrees and factors

@@ -16,12 +16,20 @@ constexpr const char* kind_names[] = {"none",   "not finite", "missing", "superf
                                       "signs",  "transposed", "shifted", "reversed",    "permuted",    "repeated",
                                       "summed", "offset",     "factors", "offsets",     "overwritten", "unknown"};
 
-/// "token 3", "tokens 1, 2 and 5", "tokens 1 to 7"
+/// "token 3", "tokens 1 and 5", "tokens 1 to 7", "tokens 0 to 3, 12 and 14". `indices` ascend.
 std::string indices_text(const std::string& axis, const std::vector<Index>& indices) {
-  if (indices.size() == 1) return fmt::format("{} {}", axis, indices[0]);
-  if (indices.size() > 2 && indices.back() - indices.front() + 1 == static_cast<Index>(indices.size()))
-    return fmt::format("{}s {} to {}", axis, indices.front(), indices.back());
-  return fmt::format("{}s {} and {}", axis, fmt::join(indices.begin(), indices.end() - 1, ", "), indices.back());
+  std::vector<std::string> runs;
+  for (std::size_t from = 0, to = 0; from < indices.size(); from = to) {
+    while (to < indices.size() && indices[to] == indices[from] + static_cast<Index>(to - from)) ++to;
+    if (to - from > 2)
+      runs.push_back(fmt::format("{} to {}", indices[from], indices[to - 1]));
+    else
+      for (std::size_t i = from; i < to; ++i) runs.push_back(std::to_string(indices[i]));
+  }
+  const std::string last = runs.back();
+  runs.pop_back();
+  return fmt::format("{}{} {}{}{}", axis, indices.size() == 1 ? "" : "s", fmt::join(runs, ", "),
+                     runs.empty() ? "" : " and ", last);
 }
 
 /// Where the wrong elements lie, of square matrices: "on the diagonal", "above the diagonal"; empty if anywhere, or in
@@ -133,6 +141,7 @@ Diagnosis diagnose(View<const double> got, View<const double> expected, std::spa
     pattern = pattern_of(wrong_part(got, expected, axes, indices, alike));
   d.kind = pattern.kind;
   d.looks = pattern.text;
+  d.factors = pattern.factors;
   return d;
 }
 

@@ -64,29 +64,43 @@ class Patterns {
     return ge / ee;
   }
 
-  /// What a factor may be: "1/2", "1/sqrt(4 channels)"; empty if it is nothing that one meets often.
-  std::string meaning(double c) const {
-    std::vector<std::string> found;
-    const auto offer = [&](double value, const std::string& text) {
-      if (std::abs(std::abs(c) - value) <= 1e-4 * value && value != 1) found.push_back((c < 0 ? "-" : "") + text);
-      if (std::abs(std::abs(c) - 1 / value) <= 1e-4 / value && value != 1)
-        found.push_back((c < 0 ? "-1/" : "1/") + text);
+  /// What a factor may be, with the sizes here and without: "1/sqrt(4 channels)", "1/sqrt(channels)".
+  struct Meaning {
+    std::string here, anywhere;
+  };
+
+  /// Those of a factor that one meets often; none if it is nothing that one does.
+  std::vector<Meaning> meanings(double c) const {
+    std::vector<Meaning> found;
+    const auto offer = [&](double value, const std::string& here, const std::string& anywhere) {
+      const std::string sign = c < 0 ? "-" : "";
+      if (value == 1) return;
+      if (std::abs(std::abs(c) - value) <= 1e-4 * value) found.push_back({sign + here, sign + anywhere});
+      if (std::abs(std::abs(c) - 1 / value) <= 1e-4 / value)
+        found.push_back({sign + "1/" + here, sign + "1/" + anywhere});
     };
-    for (int n = 2; n <= 4; ++n) offer(n, fmt::format("{}", n));
+    for (int n = 2; n <= 4; ++n) offer(n, std::to_string(n), std::to_string(n));
     for (std::size_t axis = 0; axis < p_.axes.size(); ++axis) {
       const Index size = p_.whole[static_cast<int>(axis)];
-      const std::string number = fmt::format("({} {}s)", size, p_.axes[axis]);
-      offer(static_cast<double>(size), number);
-      offer(std::sqrt(static_cast<double>(size)), "sqrt" + number);
+      const std::string here = fmt::format("({} {}s)", size, p_.axes[axis]), anywhere = "(" + p_.axes[axis] + "s)";
+      offer(static_cast<double>(size), here, anywhere);
+      offer(std::sqrt(static_cast<double>(size)), "sqrt" + here, "sqrt" + anywhere);
     }
-    return found.empty() ? "" : fmt::format("; perhaps {}", fmt::join(found, ", or "));
+    return found;
   }
 
   Found factor() const {
     const std::optional<double> c = nearest_factor([](std::size_t) { return true; });
-    if (!c || zero(*c) || (weighty_ < 2 && meaning(*c).empty())) return {};
+    if (!c || zero(*c)) return {};
+    const std::vector<Meaning> found = meanings(*c);
+    if (weighty_ < 2 && found.empty()) return {};
     if (!all([](double g, double) { return g; }, [&](double, double e) { return *c * e; })) return {};
-    return ErrorPattern{ErrorKind::factor, fmt::format("like {:.6g} times what it should be{}", *c, meaning(*c))};
+    ErrorPattern pattern{ErrorKind::factor, fmt::format("like {:.6g} times what it should be", *c)};
+    for (const Meaning& meaning : found) {
+      pattern.text += (pattern.factors.empty() ? "; perhaps " : ", or ") + meaning.here;
+      pattern.factors.push_back(meaning.anywhere);
+    }
+    return pattern;
   }
 
   Found signs() const {

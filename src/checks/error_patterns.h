@@ -17,6 +17,7 @@ struct ErrorPart {
 struct ErrorPattern {
   ErrorKind kind = ErrorKind::unknown;
   std::string text{};
+  std::vector<std::string> factors{};  ///< of a factor: what it may be in words, "1/sqrt(channels)"
 };
 
 /// The pattern that says most of those that all of the part has.

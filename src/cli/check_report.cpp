@@ -33,6 +33,7 @@ std::vector<BackwardStep> steps_of(const CheckRow& row) {
 struct WrongGradient {
   const CheckRow* shown;
   std::set<std::string> operations;
+  std::vector<std::string> factors;  ///< what a factor may be in all of them
 };
 
 std::vector<WrongGradient> wrong_gradients(const std::vector<CheckRow>& rows) {
@@ -44,7 +45,12 @@ std::vector<WrongGradient> wrong_gradients(const std::vector<CheckRow>& rows) {
              w.shown->diagnosis.kind == row.diagnosis.kind;
     };
     const auto found = std::find_if(wrong.begin(), wrong.end(), alike);
-    WrongGradient& w = found != wrong.end() ? *found : wrong.emplace_back(WrongGradient{&row, {}});
+    WrongGradient& w =
+        found != wrong.end() ? *found : wrong.emplace_back(WrongGradient{&row, {}, row.diagnosis.factors});
+    std::erase_if(w.factors, [&](const std::string& factor) {
+      const std::vector<std::string>& here = row.diagnosis.factors;
+      return std::find(here.begin(), here.end(), factor) == here.end();
+    });
     if (row.elements > w.shown->elements) w.shown = &row;
     w.operations.insert(row.operation);
   }
@@ -96,11 +102,15 @@ void print_gradient(std::ostream& out, const WrongGradient& wrong, bool numbers)
   const Diagnosis& d = row.diagnosis;
   out << fmt::format("\n{}: the gradient of {} is wrong in {} of {} elements\n  looks  {}\n", row.operation, row.tensor,
                      d.wrong, d.elements, d.looks);
+  if (wrong.operations.size() > 1 && !wrong.factors.empty())
+    out << fmt::format("  always {}\n", fmt::join(wrong.factors, ", or "));
   if (!d.right.empty()) out << fmt::format("  right  {}\n", d.right);
   if (!d.worst.empty())
     out << fmt::format("  worst  {}: got {:.7g}, expected {:.7g}\n", place_text(row.axes, d.worst), d.got, d.expected);
-  for (const BackwardStep& step : steps_of(row))
-    out << fmt::format("  step   undoing {}: {}\n", step.number, step.text);
+  const std::vector<BackwardStep> steps = steps_of(row);
+  for (const BackwardStep& step : steps) out << fmt::format("  step   undoing {}: {}\n", step.number, step.text);
+  for (const BackwardStep& step : steps_before(source_of(subject_of(row.operation)), steps))
+    out << fmt::format("  or     undoing {}: {}\n", step.number, step.text);
   if (wrong.operations.size() > 1)
     out << fmt::format("  also   in {} other case{}\n", wrong.operations.size() - 1,
                        wrong.operations.size() == 2 ? "" : "s");

@@ -1,15 +1,16 @@
 // heed grade: a class's submissions, each in a process of its own.
+#include "checksum.h"
 #include "children.h"
 #include "commands.h"
 #include "lab_grading.h"
 #include "progress_line.h"
 
+#include "heed/base/printable.h"
 #include "heed/base/suggest.h"
 #include "heed/io/file.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <chrono>
@@ -41,10 +42,6 @@ struct Submission {
   std::string mark;  ///< of the file and all that it is graded by: where it is another, it is graded again
 };
 
-std::string checksum(const std::string& text) {
-  return fmt::format("{:08x}-{}", crc32_z(0, reinterpret_cast<const Bytef*>(text.data()), text.size()), text.size());
-}
-
 /// The text of a file as far as it can be had: what cannot is for the grading process to say.
 std::string text_or_nothing(const std::string& file) {
   try {
@@ -62,10 +59,15 @@ std::string cell(std::string text) {
   return '"' + text + '"';
 }
 
+/// Is it one student's directory? Says which are not: whoever is left out should not find out from the marks.
 bool is_student(const fs::directory_entry& entry) {
   const std::string name = entry.path().filename();
+  if (!entry.is_directory() || name[0] == '.') return false;
   const bool plain = std::none_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
-  return entry.is_directory() && !entry.is_symlink() && name[0] != '.' && plain;
+  if (plain && !entry.is_symlink()) return true;
+  std::cerr << fmt::format("heed: {}: left out: {}\n", printable(entry.path().string()),
+                           plain ? "it is a symbolic link" : "its name has control characters");
+  return false;
 }
 
 class Class {

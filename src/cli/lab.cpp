@@ -12,6 +12,8 @@
 #include <filesystem>
 #include <iostream>
 #include <random>
+#include <regex>
+#include <set>
 
 namespace heed::cli {
 
@@ -81,15 +83,42 @@ int new_command(const std::string& name, const std::string& student, const std::
   return ok;
 }
 
-/// Everything in the directory of notebooks that students get: no solutions, no instructor's page, nothing hidden.
+/// Everything in a directory that students get: no solutions, no instructor's page, nothing hidden, and nothing that
+/// running the notebooks has left.
 void copy_for_students(const fs::path& from, const fs::path& to) {
+  if (!fs::is_directory(from)) return;
   fs::create_directories(to);
   for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
     const std::string name = entry.path().filename();
-    if (name[0] == '.' || name == "solutions" || name == "README.md" || name == "__pycache__" || entry.is_symlink())
+    if (name[0] == '.' || name == "solutions" || name == "README.md" || name == "runs" || name == "__pycache__" ||
+        entry.is_symlink())
       continue;
     if (entry.is_directory()) copy_for_students(entry.path(), to / name);
     if (entry.is_regular_file()) fs::copy_file(entry.path(), to / name);
+  }
+}
+
+/// Files beside the directory of notebooks that a notebook links to, such as src/attention/softmax.cpp.
+std::set<std::string> linked_files(const fs::path& notebooks) {
+  static const std::regex link("\\]\\(\\.\\./([^)#.][^)#]*)");
+  std::set<std::string> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(notebooks)) {
+    if (entry.path().extension() != ".ipynb") continue;
+    const std::string text = read_file(entry.path());
+    for (std::sregex_iterator at(text.begin(), text.end(), link), end; at != end; ++at) files.insert((*at)[1]);
+  }
+  return files;
+}
+
+/// The notebooks with their labs; the pages and models that they are about; and what else they link to.
+void copy_course(const fs::path& notebooks, const fs::path& to) {
+  const fs::path above = notebooks / "..";
+  copy_for_students(notebooks, to / "notebooks");
+  for (const char* const part : {"docs", "models"}) copy_for_students(above / part, to / part);
+  for (const std::string& file : linked_files(notebooks)) {
+    if (!fs::is_regular_file(above / file)) continue;
+    fs::create_directories((to / file).parent_path());
+    fs::copy_file(above / file, to / file, fs::copy_options::skip_existing);
   }
 }
 
@@ -100,14 +129,18 @@ int bundle_command(const std::string& output) {
   const bool archive = output.ends_with(".tar.gz");
   require(!fs::exists(output) || (archive && fs::is_regular_file(output)), "{}: is there already", output);
   if (!archive) {
-    copy_for_students(notebooks, fs::path(output) / "notebooks");
+    copy_course(notebooks, output);
   } else {
     const PrivateDirectory work;
-    copy_for_students(notebooks, work / "notebooks");
-    const std::string file = work / "labs.tar.gz";
-    const int status = run_to_files({"tar", "--sort=name", "--owner=0", "--group=0", "--numeric-owner",
-                                     "--mode=u=rwX,go=rX", "-C", work.path(), "-czf", file, "notebooks"},
-                                    work / "out", work / "err");
+    const std::string file = work / "labs.tar.gz", course = work / "course";
+    copy_course(notebooks, course);
+    std::vector<std::string> words{
+        "tar", "--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mode=u=rwX,go=rX",
+        "-C",  course,        "-czf",      file};
+    std::set<std::string> parts;
+    for (const fs::directory_entry& entry : fs::directory_iterator(course)) parts.insert(entry.path().filename());
+    words.insert(words.end(), parts.begin(), parts.end());
+    const int status = run_to_files(words, work / "out", work / "err");
     require(status == 0, "lab: tar ends with status {}: {}", status, read_file(work / "err"));
     write_file(output, read_file(file));
   }

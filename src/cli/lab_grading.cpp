@@ -62,6 +62,31 @@ double field_of(const LabValue& value, const std::string& where) {
   }
 }
 
+/// A mechanism's point: "gradient q", or "gradient q, score_grad=hardtanh", which is marked with that option.
+struct PointParts {
+  std::string what;
+  OptionValues options;
+};
+
+PointParts parts_of(const std::string& point) {
+  PointParts parts;
+  std::size_t end = std::min(point.find(", "), point.size());
+  parts.what = point.substr(0, end);
+  while (end < point.size()) {
+    const std::size_t from = end + 2, equal = point.find('=', from);
+    end = std::min(point.find(", ", from), point.size());
+    require(equal < end, "a point is called {}; expected an option behind the comma, KEY=VALUE", in_quotes(point));
+    parts.options[point.substr(from, equal - from)] = point.substr(equal + 1, end - equal - 1);
+  }
+  return parts;
+}
+
+/// `options`, with those of `own` in place of them.
+OptionValues joined(OptionValues options, const OptionValues& own) {
+  for (const auto& [key, value] : own) options[key] = value;
+  return options;
+}
+
 /// Throws Error unless processes can be confined here.
 void require_confinement() {
   const PrivateDirectory place;
@@ -149,22 +174,34 @@ LabGrader::LabGrader(Lab lab, std::uint64_t seed, const SharedHeaders* shared)
     require_compiler();  // no student's fault if there is none
     const bool has_reference = lab_->kind == LabKind::personal || !lab_->reference.empty();
     for (const LabPoint& point : lab_->points) try {
-        check_mechanism_point(point.name, has_reference);
+        const PointParts parts = parts_of(point.name);
+        check_mechanism_point(parts.what, has_reference);
+        require(parts.options.empty() || lab_->kind == LabKind::mechanism, "a personal mechanism has no options");
       } catch (const Error& error) {
         fail("{}: {}", where, error.what());
       }
   }
   require_confinement();
-  if (lab_->kind == LabKind::mechanism) {
-    if (!lab_->reference.empty()) reference_ = make_mechanism(lab_->reference, lab_->reference_options);
-    cases_ = draw_cases(reference_.get(), false, random);
-  }
+  if (lab_->kind == LabKind::mechanism) make_settings(random);
   if (lab_->kind == LabKind::python) python_.emplace(*lab_, random.bits(0) >> 1);
   if (lab_->kind == LabKind::answers) {
     for (const auto& [name, value] : lab_->values)
       values_[name] = value.number ? *value.number : field_of(value, where);
     for (const LabPoint& point : lab_->points)
       if (!point.formula.empty()) formula_value(point.formula, values_);
+  }
+}
+
+void LabGrader::make_settings(const RandomStream& random) {
+  for (const LabPoint& point : lab_->points) {
+    const OptionValues own = parts_of(point.name).options;
+    if (std::any_of(settings_.begin(), settings_.end(), [&](const Setting& setting) { return setting.own == own; }))
+      continue;
+    Setting setting{.own = own, .reference = nullptr, .cases = {}};
+    if (!lab_->reference.empty())
+      setting.reference = make_mechanism(lab_->reference, joined(lab_->reference_options, own));
+    setting.cases = draw_cases(setting.reference.get(), false, random);
+    settings_.push_back(std::move(setting));
   }
 }
 
@@ -205,28 +242,38 @@ LabResult LabGrader::grade_answers(const std::string& source) const {
 }
 
 LabResult LabGrader::grade_mechanism(const std::string& source, const std::string& student) const {
-  MechanismTask task{.name = lab_->mechanism,
-                     .options = lab_->options,
-                     .reference = reference_.get(),
-                     .slack = lab_->slack,
-                     .cases = cases_};
-  std::unique_ptr<const Mechanism> own;
-  if (lab_->kind == LabKind::personal) {
-    own = mechanism_of(definition_of(student, lab_->repair ? PersonalTask::repair : PersonalTask::write));
-    task.name = personal_name;
-    task.reference = own.get();
-    task.cases = draw_cases(own.get(), true, RandomStream(seed_).derive(lab_->name).derive(student));
-  }
   require_no_forbidden_word(source, lab_->forbidden);
   const PrivateDirectory place;
   const std::string header = place / lab_->file(), object = place / "submission.so";
   write_file(header, source);
   compile_submission(header, lab_->file(), place, object, shared_);
   require_own_work(read_file(object));
-  return {"", mark_plugin(task, source, place, object)};
+  if (lab_->kind == LabKind::personal) {
+    const auto own = mechanism_of(definition_of(student, lab_->repair ? PersonalTask::repair : PersonalTask::write));
+    const RandomStream random = RandomStream(seed_).derive(lab_->name).derive(student);
+    const MechanismTask task{.name = personal_name,
+                             .options = {},
+                             .reference = own.get(),
+                             .slack = lab_->slack,
+                             .cases = draw_cases(own.get(), true, random)};
+    return {"", mark_plugin(task, {}, source, place, object)};
+  }
+  LabResult result{"", std::vector<Mark>(lab_->points.size())};
+  for (const Setting& setting : settings_) {
+    const MechanismTask task{.name = lab_->mechanism,
+                             .options = joined(lab_->options, setting.own),
+                             .reference = setting.reference.get(),
+                             .slack = lab_->slack,
+                             .cases = setting.cases};
+    std::vector<Mark> marks = mark_plugin(task, setting.own, source, place, object);
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < lab_->points.size(); ++i)
+      if (parts_of(lab_->points[i].name).options == setting.own) result.marks[i] = std::move(marks[next++]);
+  }
+  return result;
 }
 
-std::vector<Mark> LabGrader::mark_plugin(const MechanismTask& task, const std::string& source,
+std::vector<Mark> LabGrader::mark_plugin(const MechanismTask& task, const OptionValues& own, const std::string& source,
                                          const PrivateDirectory& place, const std::string& object) const {
   const StartProcess start = [&](const Message& question) {
     Message message;
@@ -238,7 +285,8 @@ std::vector<Mark> LabGrader::mark_plugin(const MechanismTask& task, const std::s
     return process;
   };
   std::vector<std::string> points;
-  for (const LabPoint& point : lab_->points) points.push_back(point.name);
+  for (const LabPoint& point : lab_->points)
+    if (const PointParts parts = parts_of(point.name); parts.options == own) points.push_back(parts.what);
   return mark_mechanism(points, task, source, start);
 }
 

@@ -49,15 +49,22 @@ class LabGrader {
 
  private:
   LabResult grade_mechanism(const std::string& source, const std::string& student) const;
-  std::vector<Mark> mark_plugin(const MechanismTask& task, const std::string& source, const PrivateDirectory& place,
-                                const std::string& object) const;
+  /// What points are marked with: the lab's options, and those that the points themselves name.
+  struct Setting {
+    OptionValues own;  ///< of the points, "score_grad=hardtanh"
+    std::unique_ptr<const Mechanism> reference;
+    std::vector<HiddenCase> cases;
+  };
+
+  void make_settings(const RandomStream& random);
+  std::vector<Mark> mark_plugin(const MechanismTask& task, const OptionValues& own, const std::string& source,
+                                const PrivateDirectory& place, const std::string& object) const;
   LabResult grade_answers(const std::string& source) const;
 
   std::unique_ptr<const Lab> lab_;
   std::uint64_t seed_;
   const SharedHeaders* shared_;
-  std::unique_ptr<const Mechanism> reference_;
-  std::vector<HiddenCase> cases_;
+  std::vector<Setting> settings_;
   std::optional<PythonTask> python_;
   std::map<std::string, double> values_;
 };

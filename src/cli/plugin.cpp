@@ -3,6 +3,7 @@
 #include "plugin_compile.h"
 #include "plugins.h"
 
+#include "heed/base/printable.h"
 #include "heed/base/suggest.h"
 #include "heed/io/file.h"
 #include "heed/labs/confined.h"
@@ -17,18 +18,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void compile(const std::string& header, const std::string& shown, const PrivateDirectory& place,
-             const std::string& object) {
+/// Returns the compiler's warnings: of what runs wrongly most often, not of style.
+std::vector<std::string> compile(const std::string& header, const std::string& shown, const PrivateDirectory& place,
+                                 const std::string& object) {
   const std::string unit = place / "unit.cpp", log = place / "log";
   std::vector<std::string> words = plugin_words(headers_of_program());
   write_file(unit, plugin_unit(header, mechanism_classes(header)));
-  for (const std::string& word : {std::string("-shared"), std::string("-o"), object, unit}) words.push_back(word);
+  for (const std::string& word : {std::string("-Wall"), std::string("-shared"), std::string("-o"), object, unit})
+    words.push_back(word);
   setenv("LC_ALL", "C", 1);
-  if (const int status = run_to_files(words, place / "out", log); status != 0) {
-    const std::string said = read_file(log);
+  const int status = run_to_files(words, place / "out", log);
+  const std::string said = read_file(log);
+  if (status != 0) {
     require(!said.empty(), "{}: the compiler {} ends with status {}", shown, in_quotes(words[0]), status);
     fail("{}", first_error(said, header, shown));
   }
+  return warnings_of(said, header, shown);
 }
 
 int plugin_command(const std::string& header, std::string output) {
@@ -37,11 +42,12 @@ int plugin_command(const std::string& header, std::string output) {
   const PrivateDirectory place;
   const auto start = std::chrono::steady_clock::now();
   const std::string object = place / "plugin.so";
-  compile(fs::canonical(header), header, place, object);
+  const std::vector<std::string> warnings = compile(fs::canonical(header), header, place, object);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   // What cannot be loaded is no plugin. The object is put in its place whole: a program may run that has loaded it.
   const std::vector<std::string> names = load_plugin(object, output);
   write_file(output, read_file(object));
+  for (const std::string& warning : warnings) std::cout << "warning: " << printable(warning) << "\n";
   std::cout << fmt::format("{}: compiled in {:.1f} s\n", output, seconds);
   for (const std::string& name : names)
     std::cout << fmt::format(

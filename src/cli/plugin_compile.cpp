@@ -86,8 +86,8 @@ std::vector<std::string> plugin_words(const std::string& include) {
   std::vector<std::string> words = words_of(other && *other ? other : program_build().compiler);
   for (const std::string& flag : words_of(program_build().flags)) words.push_back(flag);
   // Of a class that has the name of one of heed's, the plugin's own functions must be called: hence hidden.
-  for (const char* const word : {"-fPIC", "-fvisibility=hidden", "-w", "-fmax-errors=1", "-fno-diagnostics-show-caret",
-                                 "-fdiagnostics-color=never"})
+  for (const char* const word : {"-fPIC", "-fvisibility=hidden", "-fmax-errors=1", "-fno-diagnostics-show-caret",
+                                 "-fno-diagnostics-show-option", "-fdiagnostics-color=never"})
     words.emplace_back(word);
   words.push_back("-I" + include);
   return words;
@@ -129,6 +129,18 @@ std::string first_error(const std::string& log, const std::string& header, const
                                                                       : fmt::format("{}: {}", shown, match[3].str());
   }
   return fmt::format("{}: the compiler fails: {}", shown, lines.empty() ? "it says nothing" : lines.front());
+}
+
+std::vector<std::string> warnings_of(const std::string& log, const std::string& header, const std::string& shown) {
+  static const std::regex warning("(.+?):(\\d+):(?:\\d+:)? warning: (.*)");
+  std::vector<std::string> found;
+  for (const std::string& line : lines_of(log)) {
+    std::smatch match;
+    if (!std::regex_match(line, match, warning) || match[1] != header) continue;
+    const std::string said = fmt::format("{}:{}: {}", shown, match[2].str(), match[3].str());
+    if (std::find(found.begin(), found.end(), said) == found.end()) found.push_back(said);
+  }
+  return found;
 }
 
 }  // namespace heed::cli

@@ -27,4 +27,8 @@ int run_to_files(std::vector<std::string> words, const std::string& output, cons
 /// compiler's, the line is that of `header` which led there, as far as the compiler names one.
 std::string first_error(const std::string& log, const std::string& header, const std::string& shown);
 
+/// The compiler's warnings about `header` itself, each once, in lines as above. A template is compiled for several
+/// types of numbers, and would else be warned about for each.
+std::vector<std::string> warnings_of(const std::string& log, const std::string& header, const std::string& shown);
+
 }  // namespace heed::cli

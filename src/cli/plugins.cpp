@@ -1,10 +1,12 @@
 #include "plugins.h"
 
+#include "checksum.h"
 #include "commands.h"
 #include "plugin_build.h"
 
 #include "heed/attention/plugin.h"
 #include "heed/base/suggest.h"
+#include "heed/io/file.h"
 
 #include <cxxabi.h>
 #include <dlfcn.h>
@@ -142,11 +144,12 @@ std::vector<std::string> load_plugin(const std::string& file, const std::string&
   // Lazily at first: one that was made for another heed may lack functions, and shall be told what is wrong with it.
   const PluginRecord& record = record_of(open_library(path, name, RTLD_LAZY), name);
   open_library(path, name, RTLD_NOW);
+  const std::string sum = checksum(read_file(path));
   std::vector<std::string> names;
   for (std::uint64_t i = 0; i < record.count; ++i) {
     const MechanismEntry entry = record.makers[i]();
     check_entry(name, entry);
-    add_mechanism(entry, {fs::weakly_canonical(name), text_of(record.source)});
+    add_mechanism(entry, {fs::weakly_canonical(name), text_of(record.source), sum});
     names.emplace_back(entry.name);
   }
   loaded().push_back(path);

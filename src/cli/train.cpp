@@ -235,7 +235,11 @@ std::string shell_word(const std::string& text) {
 Experiment experiment_of(const TrainArguments& a) {
   require(!a.file.empty() || a.resume || !a.images.empty(),
           "train: no experiment was given; expected FILE, --images DIR, or --resume to continue --run");
-  if (a.resume) check_plugins(RunPaths(a.run));
+  if (a.resume) {
+    check_plugins(RunPaths(a.run));
+    const std::string changed = changed_plugin(RunPaths(a.run));
+    require(changed.empty(), "{}; a resumed run keeps its mechanism", changed);
+  }
   if (a.images.empty())
     return a.file.empty() ? load_recorded(RunPaths(a.run).config(), a.sets) : load_experiment(a.file, a.sets);
   const std::string file = a.file.empty() ? "experiments/images.toml" : a.file;

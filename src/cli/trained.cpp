@@ -1,5 +1,6 @@
 #include "trained.h"
 
+#include "heed/base/printable.h"
 #include "heed/base/suggest.h"
 #include "heed/data/normalise.h"
 #include "heed/io/weights.h"
@@ -41,6 +42,8 @@ bool is_resized(const std::string& run, const Model& model) {
 
 TrainedModel::TrainedModel(const std::string& run, const std::vector<std::string>& sets, const std::string& weights)
     : experiment(load(run, sets)), model(make_model(experiment)), parameters(model->parameters()) {
+  if (const std::string changed = changed_plugin(RunPaths(run)); !changed.empty())
+    std::fprintf(stderr, "heed: warning: %s\n", printable(changed).c_str());
   const bool resized = is_resized(run, *model);
   load_weights(SafetensorsFile(weights.empty() ? RunPaths(run).weights() : weights), parameters,
                {.positions = resized});

@@ -32,16 +32,26 @@ class Writer {
   std::string stub() {
     begin();
     line(
-        "  // Saved: what the backward pass needs, each part taken from the carver: carve.matrix(rows, columns) or\n"
-        "  // carve_heads(heads, rows, columns, carve). As long as there is none, NoMemory stands for it.\n\n"
+        "  // Saved: what the backward pass reads. Scratch: for one pass. A struct of parts that the carver gives,\n"
+        "  // carve.matrix(rows, columns) or carve_heads(heads, rows, columns, carve); bug-hunt.h has an example.\n"
         "  template <class T>\n"
-        "  void run_forward(const AttentionInput<T>&, Heads<T>, NoMemory, NoMemory) const {{\n"
-        "    fail(\"not yet\");\n  }}\n\n"
+        "  NoMemory saved(const AttentionShape&, Carver<T>&) const {{\n"
+        "    return {{}};\n  }}\n"
         "  template <class T>\n"
-        "  void run_backward(const AttentionInput<T>&, Heads<const T>, Heads<const T>, NoMemory, NoMemory,\n"
-        "                    const AttentionGradient<T>&) const {{\n"
+        "  NoMemory scratch(const AttentionShape&, Carver<T>&) const {{\n"
+        "    return {{}};\n  }}\n\n"
+        "  // The steps above, with the products in that order. in.q[h], out[h] and so on are those of head h.\n"
+        "  template <class T>\n"
+        "  void run_forward(const AttentionInput<T>&, Heads<T>, const NoMemory&, const NoMemory&) const {{\n"
         "    fail(\"not yet\");\n  }}\n\n"
-        "  Cost cost(const AttentionShape&) const override {{ return {{}}; }}\n");
+        "  // Behind `in` come out and dout. A line `// Undoing 3: dq = ....` for each step is what gradcheck quotes.\n"
+        "  template <class T>\n"
+        "  void run_backward(const AttentionInput<T>&, Heads<const T>, Heads<const T>, const NoMemory&,\n"
+        "                    const NoMemory&, const AttentionGradient<T>&) const {{\n"
+        "    fail(\"not yet\");\n  }}\n\n"
+        "  // forward and backward: every operation that is executed, step by step.\n"
+        "  Cost cost(const AttentionShape&) const override {{\n"
+        "    return {{}};  // not yet\n  }}");
     end();
     return text_;
   }

@@ -13,7 +13,7 @@ constexpr std::size_t longest_source = 1 << 20, longest_result = 4 << 20;
 // Both programs read texts, each behind its length, and write one message: 1 and what they were asked for, or 0 and
 // what went wrong. What they run gets no message and no way to write one before they do.
 
-/// Calls the student's function; texts: point, arguments, the student's file, calls.py.
+/// Calls the student's function, once for each of the arguments; texts: point, arguments, the student's file, calls.py.
 constexpr const char* call_program = R"(
 import json, os, struct, sys, types
 def take(file=sys.stdin.buffer):
@@ -45,8 +45,8 @@ try:
     arguments = json.loads(arguments)
     student = module('student', source)
     run = getattr(module('calls', calls), 'run_' + point, None)
-    result = run(student, arguments) if run else getattr(student, point)(*arguments)
-    answer = json.dumps(result)
+    results = [run(student, each) if run else getattr(student, point)(*each) for each in arguments]
+    answer = json.dumps(results)
 except NotImplementedError as error:
     give(0, str(error) or 'not yet')
 except MemoryError:
@@ -58,8 +58,8 @@ except BaseException as error:
 give(1, answer)
 )";
 
-/// Draws the arguments, or judges; texts: "draw", seed, point, judge.py; or "judge", arguments, point, judge.py,
-/// result.
+/// Draws the arguments of several calls, or judges them up to the first that is wrong; texts: "draw", seed, point,
+/// judge.py; or "judge", arguments, point, judge.py, results.
 constexpr const char* judge_program = R"(
 import json, os, random, struct, sys, types
 def take(file=sys.stdin.buffer):
@@ -76,11 +76,13 @@ judge = types.ModuleType('judge')
 try:
     exec(compile(source, 'judge.py', 'exec'), judge.__dict__)
     if task == 'draw':
-        answer = json.dumps(getattr(judge, 'draw_' + point)(random.Random(given + point)))
+        stream = random.Random(given + point)
+        answer = json.dumps([getattr(judge, 'draw_' + point)(stream) for _ in range(getattr(judge, 'CALLS', 20))])
     else:
         function = getattr(judge, 'judge_' + point)
         try:
-            answer = function(json.loads(given), json.loads(take()))
+            calls = zip(json.loads(given), json.loads(take()), strict=True)
+            answer = next((said for said in (function(*call) for call in calls) if said), None)
         except Exception as error:
             answer = 'what it returns is not of the expected form (%s)' % type(error).__name__
         answer = answer or ''

@@ -137,24 +137,43 @@ std::string plugins_json(const Experiment& experiment) {
   Json json;
   bool any = false;
   for (const std::string& name : experiment.attention.mechanism)
-    if (const PluginOrigin* const plugin = plugin_of(name)) json[name] = plugin->file, any = true;
+    if (const PluginOrigin* const plugin = plugin_of(name)) {
+      json[name] = Json::object({{"file", plugin->file}, {"checksum", plugin->checksum}});
+      any = true;
+    }
   return any ? json.dump(2) + "\n" : "";
 }
 
+namespace {
+
+/// What plugins_json() has left in a run; empty if there is nothing.
+Json recorded_plugins(const RunPaths& paths) {
+  if (!std::filesystem::exists(paths.plugins())) return Json::object({});
+  try {
+    return Json::parse(read_file(paths.plugins()));
+  } catch (const Error& error) {
+    fail("{}: {}", paths.plugins(), error.what());
+  }
+}
+
+}  // namespace
+
 void check_plugins(const RunPaths& paths) {
-  if (!std::filesystem::exists(paths.plugins())) return;
-  const Json json = [&] {
-    try {
-      return Json::parse(read_file(paths.plugins()));
-    } catch (const Error& error) {
-      fail("{}: {}", paths.plugins(), error.what());
-    }
-  }();
-  for (const auto& [name, file] : json.entries())
+  const Json plugins = recorded_plugins(paths);
+  for (const auto& [name, plugin] : plugins.entries())
     require(std::any_of(mechanisms().begin(), mechanisms().end(),
                         [&name = name](const MechanismEntry& entry) { return entry.name == name; }),
             "{}: its mechanism '{}' is missing: it came from a plugin, which is not loaded; add --plugin {}",
-            paths.directory, name, file.text());
+            paths.directory, name, plugin.at("file").text());
+}
+
+std::string changed_plugin(const RunPaths& paths) {
+  const Json plugins = recorded_plugins(paths);
+  for (const auto& [name, plugin] : plugins.entries())
+    if (const PluginOrigin* const now = plugin_of(name); now && now->checksum != plugin.at("checksum").text())
+      return fmt::format("{}: its mechanism '{}' has changed: the run was begun with another build of {}",
+                         paths.directory, name, plugin.at("file").text());
+  return "";
 }
 
 std::string config_toml(const Experiment& experiment) { return "# heed " HEED_VERSION "\n" + to_toml(experiment); }

@@ -42,6 +42,25 @@ BOOST_AUTO_TEST_CASE(several_on_a_line) {
              boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(steps_that_others_read) {
+  const std::string source =
+      "  // Undoing 3: dv = A^T dout, dA = dout v^T.\n"
+      "  // Undoing 2: dS = A (dA - <A, dA>).\n"
+      "  // Undoing 1: dq = dS k, dk = dS^T q.\n";
+  const std::vector<BackwardStep> before = steps_before(source, backward_steps(source, "q"));
+  BOOST_REQUIRE(before.size() == 1u);
+  BOOST_TEST(before[0].number == "2");
+  BOOST_TEST(before[0].text == "dS = A (dA - <A, dA>)");
+  BOOST_TEST(steps_before(source, backward_steps(source, "v")).empty());
+}
+
+// A stub says how steps are written; that is none.
+BOOST_AUTO_TEST_CASE(in_quotes_none) {
+  const std::string stub = read_file("notebooks/labs/softmax-backward/softmax-backward.h");
+  BOOST_REQUIRE(stub.find("Undoing 3: dv = ...") != std::string::npos);
+  BOOST_TEST(backward_steps(stub, "v").empty());
+}
+
 BOOST_AUTO_TEST_CASE(of_several_numbers) {
   const std::string sima = read_file("src/attention/sima.cpp");
   BOOST_REQUIRE(!backward_steps(sima, "q").empty());

@@ -35,6 +35,12 @@ BOOST_AUTO_TEST_CASE(closed_forms) {
   BOOST_TEST(form_of([](Index B, Index H, Index N, Index M, Index d) { return (17 * N + M) % 13 * B * H * d; }) == "");
 }
 
+BOOST_AUTO_TEST_CASE(a_size_that_is_always_the_same) {
+  std::vector<SizedNumber> numbers;
+  for (const Index N : {4, 6, 7}) numbers.push_back({{{'B', 2}, {'H', 3}, {'N', N}}, -3 * N * N});
+  BOOST_TEST(closed_form(numbers) == "-H N^2");
+}
+
 BOOST_AUTO_TEST_CASE(too_few_numbers_say_nothing) {
   BOOST_TEST(closed_form({}) == "");
   const std::vector<SizedNumber> one{{{{'N', 5}, {'d', 4}}, 20}};

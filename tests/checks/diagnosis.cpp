@@ -75,6 +75,9 @@ BOOST_AUTO_TEST_CASE(factors_by_name) {
   check_found(times(5), ErrorKind::factor, "5 times what it should be; perhaps (5 tokens)");
   check_found(times(-3), ErrorKind::factor, "-3 times what it should be; perhaps -3");
   check_found(times(1.37), ErrorKind::factor, "like 1.37 times what it should be");
+  // Without sizes, for comparing shapes.
+  BOOST_TEST(times(-0.5).factors == (std::vector<std::string>{"-1/2", "-1/(images)", "-1/sqrt(channels)"}),
+             boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(missing_and_superfluous) {

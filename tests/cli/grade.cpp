@@ -102,6 +102,7 @@ BOOST_FIXTURE_TEST_CASE(python_submissions, Classroom) {
               "').read(), globals())\n"
               "    return twice(x)\n");
   hand_in("error", "double.py", "def twice(x:\n");
+  hand_in("two\nlines", "double.py", "def twice(x): return 2 * x\n");
   hand_in("=cmd(), \"x\"", "double.py", "def twice(x): return 2 * x\n");
   fs::create_directories(directory / "in/linked");
   fs::create_symlink(directory / "in/good/double.py", directory / "in/linked/double.py");
@@ -121,6 +122,7 @@ BOOST_FIXTURE_TEST_CASE(python_submissions, Classroom) {
   if (has_landlock()) BOOST_TEST(rows["reads"] == none);
   BOOST_TEST(rows["empty"] == "0,2,missing,");
   BOOST_TEST(rows.count("alias") == 0u);
+  check_contains(run.err, {"in/alias: left out: it is a symbolic link", "left out: its name has control characters"});
   check_contains(read_file(directory / "out/marks.csv"), {"\n\"'=cmd(), \"\"x\"\"\",double,2,2,graded,twice 2/2\n"});
   check_contains(feedback("wrong", "double.txt"), {"0 of 2 marks", "wrong  twice", "it is not twice as much", "Add."});
   check_contains(feedback("stub", "double.txt"), {"not yet"});
@@ -134,6 +136,24 @@ BOOST_FIXTURE_TEST_CASE(python_submissions, Classroom) {
   const Json json = Json::parse(feedback("good", "double.json"));
   BOOST_TEST(json.at("student").text() == "good");
   BOOST_TEST(json.at("marks").number() == 2);
+}
+
+// What is wrong for one argument in five is found: a function is called often.
+BOOST_FIXTURE_TEST_CASE(all_calls_must_be_right, Classroom) {
+  write(directory / "labs/double/judge.py",
+        "def draw_twice(random): return [random.choice((0, 1, 2, 3, 4))]\n"
+        "def judge_twice(arguments, result):\n"
+        "    if result != [2 * x for x in arguments]: return f'wrong for {arguments[0]}'\n");
+  hand_in("right", "double.py", "def twice(x): return x + x\n");
+  hand_in("mostly", "double.py", "def twice(x): return x + x if x < 4 else 9\n");
+  hand_in("forges", "double.py",
+          "import os, struct\nd = struct.pack('<qq', 1, 2) + b'[]'\nos.write(3, struct.pack('<q', len(d)) + d)\n"
+          "os._exit(0)\n");
+  grade({"--seed", "1"});
+  BOOST_TEST(rows["right"] == "2,2,graded,twice 2/2");
+  BOOST_TEST(rows["mostly"] == "0,2,graded,twice 0/2");
+  BOOST_TEST(rows["forges"] == "0,2,graded,twice 0/2");
+  check_contains(feedback("mostly", "double.txt"), {"wrong for 4"});
 }
 
 // Called again, it grades what has changed and nothing else, on the same hidden inputs.

@@ -9,6 +9,8 @@
 #include <boost/test/unit_test.hpp>
 
 #include <cstdlib>
+#include <regex>
+#include <set>
 #include <sstream>
 
 using namespace heed;
@@ -68,6 +70,25 @@ BOOST_FIXTURE_TEST_CASE(a_solution_is_right_and_a_stub_worth_nothing, Submission
     BOOST_TEST(row[4] == "graded", row[0] << " " << row[1]);
     BOOST_TEST(row[2] == (row[0] == "solution" ? row[3] : "0"), feedback(row[0], row[1]));
   }
+}
+
+// Each looks right where it is looked at from one side only: what the gradient is compared with is wrong, too; an option
+// that is not the default is left out.
+BOOST_FIXTURE_TEST_CASE(half_a_solution, Submissions, *boost::unit_test::precondition(without_sanitizer)) {
+  std::string newton = read_file("notebooks/solutions/newton-inverse/newton-inverse.py");
+  newton += "\n\ndef newton(A, a, steps):\n    return combined(a, A, 0, A)\n"
+            "\n\ndef unrolled(A, a, steps, dX):\n    return combined(a, dX, 0, dX)\n";
+  hand_in("constant", "newton-inverse.py", newton);
+  std::string adder = read_file("notebooks/solutions/adder-attention/adder-attention.h");
+  const std::string choice = "if (score_grad == ScoreGradient::hardtanh)";
+  const std::size_t at = adder.find(choice);
+  BOOST_REQUIRE(at != std::string::npos);
+  hand_in("sign", "adder-attention.h", adder.replace(at, choice.size(), "if (false)"));
+  grade();
+  check_contains(feedback("constant", "newton-inverse"), {"wrong  newton", "wrong  unrolled", "newton is not right yet"});
+  check_contains(feedback("sign", "adder-attention"),
+                 {"right  gradient q: ", "wrong  gradient q, score_grad=hardtanh: 0 of 1", "it is wrong in ",
+                  "right  gradient k: ", "wrong  gradient k, score_grad=hardtanh: 0 of 1"});
 }
 
 BOOST_FIXTURE_TEST_CASE(personal_labs_can_be_solved, Submissions, *boost::unit_test::precondition(without_sanitizer)) {
@@ -139,6 +160,38 @@ BOOST_AUTO_TEST_CASE(what_students_get) {
   BOOST_TEST(fs::exists(directory / "all/notebooks/labs/own-bugs/lab.toml"));
   BOOST_TEST(!fs::exists(directory / "all/notebooks/solutions"));
   check_refusal({"lab", "bundle", "-o", directory / "all"}, {"is there already"});
+  BOOST_TEST(fs::exists(directory / "all/models/energy/int8-45nm.toml"));  // notebooks 7 and 10 read it
+  int links = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory / "all/notebooks")) {
+    if (entry.path().extension() != ".ipynb") continue;
+    static const std::regex link("\\]\\((?!https?:)([^)#]+)");
+    const std::string text = read_file(entry.path());
+    for (std::sregex_iterator at(text.begin(), text.end(), link), end; at != end; ++at, ++links)
+      BOOST_TEST(fs::exists(entry.path().parent_path() / (*at)[1].str()), entry.path() << ": " << (*at)[0]);
+  }
+  BOOST_TEST(links > 20);
+}
+
+// Of a course of its own: what notebooks have made stays behind, and what they link to comes along.
+BOOST_AUTO_TEST_CASE(what_is_in_a_bundle) {
+  const TemporaryDirectory directory;
+  const auto write = [&](const std::string& file, const std::string& text) {
+    fs::create_directories((directory / file).parent_path());
+    write_file(directory / file, text);
+  };
+  write("notebooks/1.ipynb", "see [a](../src/linked.cpp), [b](labs/x/x.h), [c](../../outside.md), [d](../gone.md)");
+  for (const char* const file :
+       {"notebooks/lab.py", "notebooks/labs/x/x.h", "notebooks/README.md", "notebooks/runs/model/last.safetensors",
+        "notebooks/__pycache__/lab.pyc", "notebooks/.ipynb_checkpoints/1.ipynb", "notebooks/solutions/x/x.h",
+        "docs/page.md", "models/small.toml", "src/linked.cpp", "src/other.cpp"})
+    write(file, "");
+  BOOST_TEST(run_command(heed_program() + " lab bundle -o out", directory.path()).status == 0);
+  std::set<std::string> files;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(directory / "out"))
+    if (entry.is_regular_file()) files.insert(fs::relative(entry.path(), directory / "out"));
+  BOOST_TEST(files == (std::set<std::string>{"docs/page.md", "models/small.toml", "notebooks/1.ipynb",
+                                             "notebooks/lab.py", "notebooks/labs/x/x.h", "src/linked.cpp"}),
+             boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -25,15 +25,15 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 
 /// The header that the page holds. A variable of the environment makes it throw: as it is loaded, or as it is made.
 /// Behind it, under another name, stands the same mechanism with errors: the gradient of v is the negative of what it
-/// should be, and the cost of backward lacks a multiplication for each number of q and k.
+/// should be, the cost of backward lacks a multiplication for each number of q and k, and a variable is never used.
 std::string hydra_header() {
   const std::string page = read_file("docs/adding-a-mechanism.md");
   const std::size_t from = page.find("// hydra.h\n"), to = page.find("```", from);
   BOOST_REQUIRE(from != std::string::npos);
   const std::string header = page.substr(from, to - from), eps = "  double eps = 1e-12;\n", last = "template Mech";
-  const std::string wrong = replaced(replaced(replaced(replaced(header, "Hydra", "Wrong"), "\"hydra\"", "\"wrong\""),
-                                              "to.v[0](j, c), f.kn(j, c)", "to.v[0](j, c), -f.kn(j, c)"),
-                                     ".mul = 4 * d", ".mul = 3 * d");
+  std::string wrong = replaced(replaced(header, "Hydra", "Wrong"), "\"hydra\"", "\"wrong\"");
+  wrong = replaced(wrong, "to.v[0](j, c), f.kn(j, c)", "to.v[0](j, c), -f.kn(j, c)");
+  wrong = replaced(replaced(wrong, ".mul = 4 * d", ".mul = 3 * d"), "Cost cost;", "Cost cost;\n    Index unused = 0;");
   return replaced(replaced(header, eps, "  Hydra() {\n    if (std::getenv(\"HYDRA_MAKE\")) throw 42;\n  }\n" + eps),
                   last, "static const bool loaded = std::getenv(\"HYDRA_LOAD\") ? throw 42 : true;\n" + last) +
          wrong;
@@ -91,6 +91,7 @@ BOOST_AUTO_TEST_SUITE(cli_plugin)
 BOOST_AUTO_TEST_CASE(commands_know_its_mechanism) {
   const Hydra& hydra = Hydra::once();
   check_contains(hydra.printed, {"hydra.so: compiled in ", "gradcheck hydra --plugin"});
+  check_contains(hydra.printed, {"warning: " + hydra.header + ":", "unused variable 'unused'"});
   check_contains(output_of({"list", "--plugin", hydra.plugin}), {"\nhydra ", "from the plugin " + hydra.plugin});
   check_contains(output_of({"list", "hydra", "--plugin", hydra.plugin}), {"eps = ", hydra.header, hydra.plugin});
   check_contains(output_of({"gradcheck", "hydra", "--plugin", hydra.plugin}),
@@ -139,7 +140,7 @@ BOOST_AUTO_TEST_CASE(runs_say_where_their_mechanism_came_from) {
   write_image(image, pattern({1, 8, 8}, 3));
   check_refusal({"train", file, "--run", run}, {"unknown mechanism 'hydra'"});
   output_of({"train", file, "--run", run, "--set", "train.max_steps=2", "--plugin", hydra.plugin});
-  BOOST_TEST(Json::parse(read_file(run + "/plugins.json")).at("hydra").text() == hydra.plugin);
+  BOOST_TEST(Json::parse(read_file(run + "/plugins.json")).at("hydra").at("file").text() == hydra.plugin);
   const std::vector<std::string> said{run, "mechanism 'hydra' is missing", "plugin", hydra.plugin};
   check_refusal({"eval", run}, said);
   check_refusal({"maps", run, image}, said);
@@ -147,6 +148,15 @@ BOOST_AUTO_TEST_CASE(runs_say_where_their_mechanism_came_from) {
   check_contains(output_of({"eval", run, "--plugin", hydra.plugin}), {"top-1 accuracy"});
   check_contains(output_of({"train", "--run", run, "--resume", "--set", "train.max_steps=3", "--plugin", hydra.plugin}),
                  {"resumed after 2 steps"});
+  // The same mechanism in another file: as if it had been compiled again, from something else.
+  const std::string other = workshop / "other.so";
+  write_file(other, read_file(hydra.plugin) + " ");
+  check_refusal({"train", "--run", run, "--resume", "--set", "train.max_steps=4", "--plugin", other},
+                {run, "mechanism 'hydra' has changed", hydra.plugin});
+  const Finished eval = heed_with({"eval", run, "--plugin", other});
+  BOOST_TEST(eval.status == 0);
+  check_contains(eval.err, {"heed: warning: " + run, "mechanism 'hydra' has changed"});
+  BOOST_TEST(heed_with({"eval", run, "--plugin", hydra.plugin}).err == "");
 }
 
 BOOST_AUTO_TEST_CASE(what_was_made_for_another_heed) {

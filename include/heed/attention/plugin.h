@@ -10,8 +10,9 @@ namespace heed {
 
 /// Where a mechanism came from that is not heed's own.
 struct PluginOrigin {
-  std::string file;    ///< the shared object, as an absolute path
-  std::string source;  ///< the header that it was compiled from
+  std::string file;      ///< the shared object, as an absolute path
+  std::string source;    ///< the header that it was compiled from
+  std::string checksum;  ///< of the shared object: compiled again from another header, it has another
 };
 
 /// Adds an entry to the list of mechanisms, behind all others, for as long as the program runs. Ends every span and

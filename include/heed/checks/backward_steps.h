@@ -16,4 +16,7 @@ struct BackwardStep {
 /// "dv_j += ". Of q and k also those that say what dx is, which stands for both. None where the source says nothing.
 std::vector<BackwardStep> backward_steps(const std::string& source, const std::string& tensor);
 
+/// The other steps that make what these read: "dS = A (dA - <A, dA>)" for "dq = dS k". An error there shows here.
+std::vector<BackwardStep> steps_before(const std::string& source, const std::vector<BackwardStep>& steps);
+
 }  // namespace heed

@@ -40,7 +40,8 @@ struct Diagnosis {
   double got = 0, expected = 0;  ///< there
   ErrorKind kind = ErrorKind::none;
   std::string looks;  ///< the kind in words: "like 0.5 times what it should be; 1/2, or 1/sqrt(4 channels)"
-  std::string right;  ///< which part is right, if one is: "for head 0; wrong for heads 1 and 2"
+  std::vector<std::string> factors;  ///< what a factor may be, without sizes: "1/2", "1/sqrt(channels)"
+  std::string right;                 ///< which part is right, if one is: "for head 0; wrong for heads 1 and 2"
 };
 
 /// When two numbers are the same: |a - b| <= relative max(|a|, |b|, floor).

@@ -23,7 +23,7 @@ class PythonTask {
   const Lab& lab_;
   double seconds_;
   std::string judge_, calls_;
-  std::vector<std::string> arguments_;  ///< of each point, as JSON
+  std::vector<std::string> arguments_;  ///< of each point: a list of those of its calls, as JSON
 };
 
 }  // namespace heed

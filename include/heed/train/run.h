@@ -49,12 +49,16 @@ void check_same_version(const RunPaths& paths);
 /// Returns that configuration.
 Experiment check_same_experiment(const RunPaths& paths, const Experiment& experiment);
 
-/// Which mechanisms of an experiment came from plugins, and from which files: {"hydra": "/home/ada/hydra.so"}. Empty if
-/// none did.
+/// Which mechanisms of an experiment came from plugins, and from which files:
+/// {"hydra": {"file": "/home/ada/hydra.so", "checksum": "0badc0de-1024"}}. Empty if none did.
 std::string plugins_json(const Experiment& experiment);
 
 /// Throws Error, naming its plugin, if a mechanism of the run came from one that is not loaded.
 void check_plugins(const RunPaths& paths);
+
+/// One line that names a mechanism of the run whose plugin is loaded, but was compiled from something else than when
+/// the run began; empty if there is none.
+std::string changed_plugin(const RunPaths& paths);
 
 /// The resolved configuration, with the version of heed.
 std::string config_toml(const Experiment& experiment);

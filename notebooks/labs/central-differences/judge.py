@@ -32,9 +32,12 @@ def judge_central_difference(arguments, result):
 
 
 def draw_gradient(random):
+    """One large element, whose step is longer than that of the others, and one near 0, whose step is not shorter."""
     n = random.randint(2, 5)
     x = vector(random, n)
-    x[random.randrange(n)] *= 1000
+    large, small = random.sample(range(n), 2)
+    x[large] *= 1000
+    x[small] *= 1e-6
     return [[random.uniform(0.5, 1.5) / max(1, abs(t)) for t in x], x]
 
 
@@ -43,8 +46,9 @@ def judge_gradient(arguments, result):
     if not isinstance(result, list) or len(result) != len(x) or not all(map(is_number, result)):
         return f"for {len(x)} numbers it does not return {len(x)} finite numbers"
     for rate, t, got in zip(rates, x, result):
-        if abs(got - rate * math.cos(rate * t)) > 1e-9 * rate:
-            return f"the derivative of sin({rate:.3g} x) at x = {t:.4g} is off by {abs(got - rate * math.cos(rate * t)):.1g}"
+        error = abs(got - rate * math.cos(rate * t))
+        if error > 1e-9 * rate:
+            return f"the derivative of sin({rate:.3g} x) at x = {t:.4g} is off by {error:.1g}"
     return None
 
 
@@ -69,10 +73,17 @@ def judge_worst(arguments, result):
 
 
 def draw_gradcheck(random):
+    """One of the right elements is 0, where an error that is only relative means nothing."""
     n = random.randint(4, 7)
     x = [random.choice([-1, 1]) * random.uniform(0.5, 2) for _ in range(n)]
-    wrong = sorted(random.sample(range(n), random.randint(0, 3)))
-    return [x, vector(random, n), wrong, random.choice([-1.0, 0.0, 2.0, 1.001])]
+    cotangent, zero = vector(random, n), random.randrange(n)
+    others = [i for i in range(n) if i != zero]
+    slope = 3 * x[zero] + sum(x)  # of the element by its own cotangent, see calls.py
+    if abs(slope) < 0.5:
+        return draw_gradcheck(random)
+    cotangent[zero] = -sum(cotangent[i] * x[i] for i in others) / slope
+    return [x, cotangent, sorted(random.sample(others, random.randint(0, 3))),
+            random.choice([-1.0, 0.0, 2.0, 1.00003])]
 
 
 def judge_gradcheck(arguments, result):
@@ -81,4 +92,5 @@ def judge_gradcheck(arguments, result):
         return None
     if not wrong:
         return "it calls a gradient wrong that is right everywhere"
-    return f"a gradient of {len(x)} elements is {factor:g} times what it should be in {len(wrong)}; it names {len(result)}"
+    named = len(result) if isinstance(result, list) else "no list"
+    return f"a gradient of {len(x)} elements is {factor:g} times what it should be in {len(wrong)}; it names {named}"

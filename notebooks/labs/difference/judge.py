@@ -1,9 +1,9 @@
-"""Judges intervals and tests by what they promise: on many pairs of arms that are drawn with a known difference, 95 % of
-the intervals must hold it, and a test at 5 % must give a false alarm in 5 % of the cases where there is none."""
+"""Judges intervals and tests by what they promise: on many pairs of arms that are drawn with a known difference, 95 %
+of the intervals must hold it, and a test at 5 % must give a false alarm in 5 % of the cases where there is none."""
 
 import math
 
-PAIRS = 1500
+PAIRS, CALLS = 1500, 3
 
 
 def arms(random, sizes, deviations, difference=0.0, shared=0.0):
@@ -13,8 +13,8 @@ def arms(random, sizes, deviations, difference=0.0, shared=0.0):
             for size, deviation, centre in zip(sizes, deviations, (0.0, difference))]
 
 
-def numbers(result):
-    return (isinstance(result, list) and len(result) == PAIRS and
+def numbers(result, count=PAIRS):
+    return (isinstance(result, list) and len(result) == count and
             all(isinstance(x, (int, float)) and math.isfinite(x) for x in result))
 
 
@@ -59,14 +59,19 @@ def judge_deviation(arguments, result):
 
 
 def draw_interval(random):
+    """The last two pairs: only the arm of four scatters, with the variance 4/3; only that of two, with 2."""
     sizes = random.choice(((3, 3), (2, 4), (5, 3)))
-    return [[arms(random, sizes, (1, 1), 0.7) for _ in range(PAIRS)]]
+    weights = [[[0, 0], [-1, 1, -1, 1]], [[-1, 1], [0, 0, 0, 0]]]
+    return [[arms(random, sizes, (1, 1), 0.7) for _ in range(PAIRS)] + weights]
 
 
 def judge_interval(arguments, result):
-    if not numbers(result):
+    if not numbers(result, PAIRS + 2):
         return "expected a number for each pair of arms"
-    held = share(abs(mean(b) - mean(a) - 0.7) <= half for (a, b), half in zip(arguments[0], result))
+    *halves, four, two = result
+    if not math.isclose(four**2 * 2, two**2 * 4, rel_tol=1e-9):  # by 3 and 1 degrees of freedom: 3 * 4/3 to 1 * 2
+        return "an arm of four seeds and one of two have other weights in the pooled variance"
+    held = share(abs(mean(b) - mean(a) - 0.7) <= half for (a, b), half in zip(arguments[0], halves))
     return f"{held:.1%} of the intervals hold the true difference; expected 95 %" if far(held, 0.95, PAIRS) else None
 
 
@@ -92,8 +97,8 @@ def judge_paired(arguments, result):
     if not numbers(result):
         return "expected a number for each pair of arms"
     found = share(p < 0.05 for p in result[1::2])
-    return judge_alarms(result[0::2]) or (
-        None if found > 0.9 else f"a difference that all seeds have in common is found in {found:.0%} of the cases only")
+    missed = f"a difference that all seeds have in common is found in {found:.0%} of the cases only"
+    return judge_alarms(result[0::2]) or (None if found > 0.9 else missed)
 
 
 def draw_seeds_needed(random):

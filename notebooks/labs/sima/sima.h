@@ -53,10 +53,10 @@ class MySima : public MechanismBase<MySima> {
     fail("not yet");
   }
 
-  // normalize_counts(tokens, channels) is the cost of normalize; product_counts(m, n, k) that of a product of an m x k and
-  // a k x n matrix; product_contractions the same as papers count.
+  // normalize_counts(tokens, channels) is the cost of normalize; product_counts(m, n, k) that of a product of an m x k
+  // and a k x n matrix; product_contractions the same as papers count.
   Cost cost(const AttentionShape& shape) const override {
-    const auto [N, M, d, e] = shape.sizes();
+    [[maybe_unused]] const auto [N, M, d, e] = shape.sizes();
     Cost cost;
     fail("not yet");
     return shape.heads * cost;
