@@ -160,8 +160,9 @@ int main(int argc, char** argv) {
     const int status = cli::run(argc, argv);
     // Nobody has results that did not arrive.
     const bool arrived = std::cout.flush().good() && std::fflush(stdout) == 0;
-    return arrived || status != cli::ok ? status
-                                        : cli::report_error("standard output cannot be written", cli::bad_input);
+    return arrived || (status != cli::ok && status != cli::check_failed)
+               ? status
+               : cli::report_error("standard output cannot be written", cli::bad_input);
   } catch (const Diverged& error) {
     return cli::report_error(error.what(), cli::diverged);
   } catch (const Error& error) {
