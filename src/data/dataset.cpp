@@ -108,8 +108,9 @@ std::filesystem::path dataset_directory(const std::string& name, const std::stri
   require(!path.empty() || format.has != nullptr, "{} needs {}, the directory of train/ and test/, or of the classes",
           name, path_key);
   const data::Directory directory = path.empty() ? find_usual(format, split, path_key) : data::Directory(path);
-  require(std::filesystem::is_directory(directory), "{}: there is no such directory ({} of {})", directory.string(),
-          path_key, name);
+  std::error_code error;
+  require(std::filesystem::is_directory(directory, error), "{}: there is no such directory ({} of {})",
+          directory.string(), path_key, name);
   return directory;
 }
 
