@@ -8,6 +8,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <type_traits>
 
 namespace heed::cli {
@@ -23,6 +25,32 @@ CLI::Option* add(CLI::App* app, const std::string& name, Destination into, const
           return app->add_option(name, *value, meaning);
       },
       into);
+}
+
+/// What is wrong with an option's text, if it should be a number by the rules. CLI11 alone takes 010 for 8, nothing for
+/// 0, an integer that is too large for the largest there is, and nan for a number in every range.
+template <class T>
+std::string refusal_of(const std::string& text, const OptionRules& rules) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool plain = !std::is_integral_v<T> || text == fmt::to_string(value);
+  const bool whole = error == std::errc() && end == text.data() + text.size() && plain;
+  const auto number = static_cast<double>(value);
+  std::string expected = std::is_integral_v<T> ? "a whole number" : "a number";
+  if (rules.positive) expected += " above 0";
+  if (rules.range) expected += fmt::format(" from {} to {}", rules.range->least, rules.range->most);
+  const bool allowed = std::isfinite(number) && (!rules.positive || number > 0) &&
+                       (!rules.range || (number >= rules.range->least && number <= rules.range->most));
+  return whole && allowed ? "" : fmt::format("{}; expected {}", in_quotes(text), expected);
+}
+
+/// Checks a number by the rules, which the help shows as CLI11 words them.
+template <class T>
+void check_number(CLI::Option* option, const OptionRules& rules) {
+  std::string words = rules.positive ? CLI::PositiveNumber.get_description() : "";
+  if (rules.range)
+    words = CLI::Range(static_cast<T>(rules.range->least), static_cast<T>(rules.range->most)).get_description();
+  option->check(CLI::Validator([rules](std::string& text) { return refusal_of<T>(text, rules); }, words));
 }
 
 std::vector<std::string> commands_of(const CLI::App& app) {
@@ -92,13 +120,11 @@ void Command::option(const std::string& name, Destination into, const std::strin
   CLI::Option* const option = add(app_, name, into, meaning);
   if (rules.value) option->type_name(rules.value);
   option->required(rules.required);
-  if (rules.positive) option->check(CLI::PositiveNumber);
-  if (rules.range) {
-    const auto [least, most] = *rules.range;
-    option->check(std::holds_alternative<double*>(into)
-                      ? CLI::Range(least, most)
-                      : CLI::Range(static_cast<Index>(least), static_cast<Index>(most)));
-  }
+  if (std::holds_alternative<double*>(into))
+    check_number<double>(option, rules);
+  else if (std::holds_alternative<int*>(into) || std::holds_alternative<Index*>(into) ||
+           std::holds_alternative<std::vector<Index>*>(into))
+    check_number<Index>(option, rules);
   // Spaces, so that a long list can be broken.
   if (!rules.one_of.empty())
     option->check(CLI::IsMember(rules.one_of).description(fmt::format("{{{}}}", fmt::join(rules.one_of, ", "))));

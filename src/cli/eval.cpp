@@ -1,6 +1,8 @@
 // heed eval.
 #include "trained.h"
 
+#include "heed/config/toml_text.h"
+#include "heed/data/dataset.h"
 #include "heed/train/evaluate.h"
 
 #include <iostream>
@@ -19,12 +21,15 @@ int eval_command(const EvalArguments& a) {
   use_threads(a.threads);
   std::vector<std::string> sets = a.sets;
   if (!a.data.empty()) {
-    sets.push_back("data.name=" + a.data);
+    sets.push_back("data.name=" + toml_text(a.data));
     sets.push_back("data.path=''");  // the run's path belongs to another data set
   }
-  if (!a.path.empty()) sets.push_back("data.path=" + a.path);
+  if (!a.path.empty()) sets.push_back("data.path=" + toml_text(a.path));
   TrainedModel trained(a.run, sets, a.weights);
   const Part part = a.split == "test" ? Part::test : a.split == "train" ? Part::train : Part::validation;
+  // The task would call by its key what is an option here.
+  if (const DataConfig& data = trained.experiment.data; !holds_sequences(data))
+    dataset_directory(data.name, data.path, part == Part::test ? Split::test : Split::train, "--path");
   const std::unique_ptr<BatchSource<float>> source = trained.task->open(part, false);
   require(source != nullptr, "{}: the run set no images aside for validation", a.run);
   const Evaluation result = evaluate<float>(*trained.model, trained.parameters, *source, trained.task->counts(),

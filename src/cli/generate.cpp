@@ -94,7 +94,7 @@ int write_text(const GenerateArguments& a, TrainedModel& trained) {
     const char byte = static_cast<char>(stopwatch.draw(writer, {a.temperature, a.top_k}));
     write_out(&byte, 1);
   }
-  std::fflush(stdout);
+  require(std::fflush(stdout) == 0, "standard output cannot be written");
   if (a.stats) stopwatch.print(decoder);
   return ok;
 }

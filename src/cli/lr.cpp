@@ -76,7 +76,12 @@ int lr_command(const LrArguments& a) {
   require(a.range.from < a.range.to, "lr: --from is {}, --to {}; expected a smaller and a larger rate", a.range.from,
           a.range.to);
   const Experiment experiment = load_experiment(a.file, a.sets);
-  const std::string output = a.output.empty() ? std::filesystem::path(a.file).stem().string() + "-lr.svg" : a.output;
+  std::string output = a.output;
+  if (output.empty()) {
+    output = "runs/" + std::filesystem::path(a.file).stem().string() + "-lr.svg";
+    std::error_code error;  // said where the picture cannot be written
+    std::filesystem::create_directories("runs", error);
+  }
   { AtomicFile writable(output); }  // fails now where nothing can be written
   const RateTest test = test_rates(experiment, a.range);
   if (test.points.size() < 2) throw Diverged("lr: the loss is not finite from the beginning");
@@ -113,7 +118,8 @@ void add_lr(Command program) {
   add_sets(command, a.sets, "override a key of the experiment; repeatable", config_keys());
   add_threads(command, a.threads);
   command.option("--csv", &a.csv, "print every step as CSV");
-  command.option("-o,--output", &a.output, "picture; default: NAME-lr.svg of the experiment", {.value = "FILE.svg"});
+  command.option("-o,--output", &a.output, "picture; default: runs/NAME-lr.svg of the experiment",
+                 {.value = "FILE.svg"});
   command.footer(lr_help);
   command.action([] { return lr_command(a); });
 }

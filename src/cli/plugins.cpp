@@ -48,8 +48,27 @@ std::string complaint(const std::string& file) {
   return text;
 }
 
+/// Throws Error, with `name`, if a shared object ends before the parts that it says are loaded. dlopen maps them as
+/// they are said to be, and looking into what lies behind the end of a file ends the program.
+void require_whole(const std::string& file, const std::string& name) {
+  const InputFile object(file);
+  ElfW(Ehdr) header{};
+  if (object.size() < sizeof header) return;  // which dlopen sees itself, as all that follows but the parts' ends
+  object.read(0, &header, sizeof header);
+  ElfW(Phdr) part{};
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_phentsize != sizeof part) return;
+  for (std::uint64_t i = 0, at = header.e_phoff; i < header.e_phnum; ++i, at += sizeof part) {
+    const bool there = at < object.size() && object.size() - at >= sizeof part;
+    if (there) object.read(at, &part, sizeof part);
+    const bool whole = part.p_offset <= object.size() && part.p_filesz <= object.size() - part.p_offset;
+    require(there && (part.p_type != PT_LOAD || whole), "{}: cannot be loaded as a plugin: the file is cut short",
+            name);
+  }
+}
+
 /// dlopen, in which the file's constructors run. Throws Error, with `name`, if the file cannot be loaded.
 void* open_library(const std::string& file, const std::string& name, int mode) {
+  require_whole(file, name);
   loading() = name;
   const std::terminate_handler before = std::set_terminate(say_and_exit);
   void* const library = dlopen(file.c_str(), mode | RTLD_LOCAL);

@@ -6,8 +6,8 @@
 #include "load.h"
 #include "stages.h"
 #include "toml_document.h"
-#include "toml_text.h"
 #include "heed/base/suggest.h"
+#include "heed/config/toml_text.h"
 
 #include <algorithm>
 #include <filesystem>

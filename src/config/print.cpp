@@ -1,6 +1,6 @@
 // TOML with every key and its meaning. Numbers are printed with as many digits as reading them back takes.
 #include "heed/config/experiment.h"
-#include "toml_text.h"
+#include "heed/config/toml_text.h"
 
 #include <algorithm>
 #include <cctype>

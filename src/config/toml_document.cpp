@@ -2,8 +2,8 @@
 
 #include "heed/base/error.h"
 #include "heed/base/suggest.h"
+#include "heed/config/toml_text.h"
 #include "heed/io/file.h"
-#include "toml_text.h"
 
 #include <algorithm>
 

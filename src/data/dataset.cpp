@@ -55,6 +55,12 @@ const std::vector<Format>& formats() {
   return list;
 }
 
+const Format& format_called(const std::string& name) {
+  const auto format = std::find_if(formats().begin(), formats().end(), [&](const Format& f) { return f.name == name; });
+  require(format != formats().end(), "unknown data set {}{}", in_quotes(name), suggestion(name, dataset_names()));
+  return *format;
+}
+
 /// The first of the usual places that has the data. Throws Error that says how to get them.
 data::Directory find_usual(const Format& format, Split split, const std::string& path_key) {
   // It downloads to where it lies itself, which is for nobody but root to write where heed is installed.
@@ -88,18 +94,24 @@ std::vector<std::string> dataset_names() {
 
 std::unique_ptr<Dataset> open_dataset(const std::string& name, const std::string& path, Split split,
                                       const std::string& path_key) {
-  const auto format = std::find_if(formats().begin(), formats().end(), [&](const Format& f) { return f.name == name; });
-  require(format != formats().end(), "unknown data set {}{}", in_quotes(name), suggestion(name, dataset_names()));
-  require(!path.empty() || format->has != nullptr, "{} needs {}, the directory of train/ and test/, or of the classes",
-          name, path_key);
+  const Format& format = format_called(name);
   try {
-    const data::Directory directory = path.empty() ? find_usual(*format, split, path_key) : data::Directory(path);
-    require(std::filesystem::is_directory(directory), "{}: there is no such directory ({} of {})", directory.string(),
-            path_key, name);
-    return format->open(directory, split);
+    return format.open(dataset_directory(name, path, split, path_key), split);
   } catch (const std::filesystem::filesystem_error& error) {
     fail("{}: {}", error.path1().string(), error.code().message());
   }
+}
+
+std::filesystem::path dataset_directory(const std::string& name, const std::string& path, Split split,
+                                        const std::string& path_key) {
+  const Format& format = format_called(name);
+  require(!path.empty() || format.has != nullptr, "{} needs {}, the directory of train/ and test/, or of the classes",
+          name, path_key);
+  const data::Directory directory = path.empty() ? find_usual(format, split, path_key) : data::Directory(path);
+  std::error_code error;
+  require(std::filesystem::is_directory(directory, error), "{}: there is no such directory ({} of {})",
+          directory.string(), path_key, name);
+  return directory;
 }
 
 }  // namespace heed

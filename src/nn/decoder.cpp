@@ -40,8 +40,7 @@ int draw_token(std::span<const T> logits, const Sampling& sampling, double u) {
   const auto first_largest = std::max_element(logits.begin(), logits.end());
   if (sampling.temperature == 0) return static_cast<int>(first_largest - logits.begin());
   std::vector<double> z(logits.begin(), logits.end());
-  for (double& x : z) x /= sampling.temperature;
-  const double largest = static_cast<double>(*first_largest) / sampling.temperature;
+  for (double& x : z) x = (x - static_cast<double>(*first_largest)) / sampling.temperature;
   double least = -HUGE_VAL;
   if (const auto k = static_cast<std::size_t>(sampling.top_k); k > 0 && k < z.size()) {
     std::vector<double> sorted = z;
@@ -50,7 +49,7 @@ int draw_token(std::span<const T> logits, const Sampling& sampling, double u) {
     least = sorted[k - 1];
   }
   double total = 0, sum = 0;
-  for (double& x : z) total += x = x >= least ? std::exp(x - largest) : 0;
+  for (double& x : z) total += x = x >= least ? std::exp(x) : 0;
   int last = 0;
   for (std::size_t i = 0; i < z.size(); ++i) {
     sum += z[i] / total;

@@ -68,13 +68,12 @@ class FourierPositions {
   FourierPositions(ParameterList& list, Index side, Index dim)
       : side_(side),
         projection_(list, "pos_embed.token_projection", ConvLayer::Kind::dense, 2 * half, dim, Window{1, 1, 0}, true) {
-    for (Index place = 0; place < side * side; ++place)
-      for (const Index axis : {place / side, place % side})
-        for (Index j = 0; j < half; ++j) {
-          const double r = 2 * std::numbers::pi * static_cast<double>(axis + 1) / (static_cast<double>(side) + 1e-6);
-          const double angle = r / std::pow(10000.0, static_cast<double>(j / 2 * 2) / static_cast<double>(half));
-          code_.push_back(j % 2 == 0 ? std::sin(angle) : std::cos(angle));
-        }
+    for (Index i = 0; i < side; ++i)
+      for (Index j = 0; j < half; ++j) {
+        const double r = 2 * std::numbers::pi * static_cast<double>(i + 1) / (static_cast<double>(side) + 1e-6);
+        const double angle = r / std::pow(10000.0, static_cast<double>(j / 2 * 2) / static_cast<double>(half));
+        code_.push_back(j % 2 == 0 ? std::sin(angle) : std::cos(angle));
+      }
   }
 
   /// E W + b, [1, side^2, dim].
@@ -82,14 +81,22 @@ class FourierPositions {
   Var<T> operator()(Tape<T>& tape) const {
     const Index places = side_ * side_;
     T* const code = tape.memory(places * 2 * half);
-    for (std::size_t i = 0; code && i < code_.size(); ++i) code[i] = T(code_[i]);
+    for (Index place = 0; code && place < places; ++place) {
+      const double *const row = code_.data() + place / side_ * half, *const column =
+                                                                         code_.data() + place % side_ * half;
+      T* const here = code + place * 2 * half;
+      for (Index j = 0; j < half; ++j) {
+        here[j] = T(row[j]);
+        here[half + j] = T(column[j]);
+      }
+    }
     return projection_(tape.constant({code, Shape{1, places, 2 * half}}), side_);
   }
 
  private:
   static constexpr Index half = 32;
   Index side_;
-  std::vector<double> code_;
+  std::vector<double> code_;  ///< [side, 32], of the number of a row or a column
   ConvLayer projection_;
 };
 

@@ -91,7 +91,8 @@ bool RunPaths::exists() const {
 std::string RunPaths::weights() const { return std::filesystem::exists(best()) ? best() : last(); }
 
 void RunPaths::remove_leftovers() const {
-  for (const std::string& file : {config(), environment(), init(), plugins(), cost(), metrics(), last(), best()})
+  for (const std::string& file :
+       {config(), environment(), init(), plugins(), cost(), metrics(), gradients(), last(), best()})
     heed::remove_leftovers(file);
 }
 

@@ -190,6 +190,10 @@ BOOST_FIXTURE_TEST_CASE(damaged_weights, Training) {
          {best, "'cls_token' has shape [1, 1, 16]; the model's has [1, 1, 32]"});
   check_refusal({"eval", *this / "good", "--weights", weights}, {weights, "nan"});
   check_refusal({"eval", *this / "good", "--data", "mnst"}, {"'mnst'; did you mean 'mnist'?"});
+  check_refusal({"generate", *this / "good", "--temperature", "nan"}, {"'nan'; expected a number from 0 to 1000000"});
+  check_refusal({"lr", file, "--from", "0"}, {"--from: '0'; expected a number above 0"});
+  check_refusal({"eval", *this / "good", "--data", "cifar100"}, {"say where it lies: --path"});
+  check_refusal({"eval", *this / "good", "--path", "2024"}, {"2024: there is no such directory (--path of mnist)"});
   check_refusal({"eval", *this / "good", "--split", "tset"}, {"--split"});
 
   const std::string good = *this / "a.png", broken = *this / "b.png";

@@ -53,7 +53,8 @@ BOOST_AUTO_TEST_SUITE(cli_disk)
 
 BOOST_AUTO_TEST_CASE(results_that_do_not_arrive_are_an_error) {
   const std::string said = "heed: standard output cannot be written";
-  for (const std::string command : {"list", "cost models/vit-micro.toml", "cost models/vit-micro.toml --json"})
+  for (const std::string command :
+       {"list", "cost models/vit-micro.toml", "cost models/vit-micro.toml --json", "lab check scaling"})
     check_refused(run_command(heed_itself + " " + command + " >/dev/full"), said);
 }
 

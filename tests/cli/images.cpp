@@ -69,6 +69,8 @@ BOOST_AUTO_TEST_CASE(an_image_of_a_data_set_becomes_a_file) {
   };
   refused("30", "--index 30: mnist has 30 test images");
   refused("-1", "--index -1");
+  for (const char* text : {"", "010", "0x1", " 1", "1.0", "99999999999999999999"})
+    refused(text, fmt::format("--index: '{}'; expected a whole number", text));
   check_refusal({"image", "--path", workshop.data(), "-o", workshop / "x.jpg"}, {"expected a name in .png"});
   check_refusal({"image", "-o", workshop / "x.png", "--set", "data.limit=1"}, {"data.limit: expected data.name or"});
   BOOST_TEST(!std::filesystem::exists(workshop / "x.png"));
@@ -181,7 +183,8 @@ BOOST_FIXTURE_TEST_CASE(ones_own_images_in_one_command, OwnImages) {
 
 BOOST_FIXTURE_TEST_CASE(what_own_images_must_be, OwnImages) {
   check_refusal({"train", "--images", tree, "--run", run, "--resume"}, {"--resume", "--images"});
-  check_refusal({"train", "--images", directory / "none", "--run", run}, {"none: there is no such directory (--images"});
+  check_refusal({"train", "--images", directory / "none", "--run", run},
+                {"none: there is no such directory (--images"});
   std::filesystem::remove_all(tree + "/lit");
   check_refusal(train({}), {"--images " + tree + ": one class, 'dim'"});
   std::filesystem::remove_all(tree + "/dim");
@@ -231,8 +234,7 @@ BOOST_FIXTURE_TEST_CASE(things_as_dark_as_the_background_behind_them_are_said, O
                  ": what it shows is as dark as the background that its transparency is given; --invert turns "
                  "dark and bright around\n");
   output_of({"predict", run, drawing, "--invert"});
-  check_contains(heed_with({"predict", run, same, "--invert"}).err,
-                 {"as dark as the background", "without --invert"});
+  check_contains(heed_with({"predict", run, same, "--invert"}).err, {"as dark as the background", "without --invert"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()

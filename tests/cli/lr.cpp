@@ -2,6 +2,7 @@
 #include "heed/train/rate_range.h"
 
 #include "support/cli.h"
+#include "support/command.h"
 
 #include <cmath>
 
@@ -69,6 +70,17 @@ BOOST_AUTO_TEST_CASE(the_command_prints_draws_and_leaves_no_run) {
   check_refusal({"lr", file, "--steps", "1"}, {"--steps"});
   check_refusal({"lr", file, "-o", workshop / "none/x.svg"}, {"none/x.svg"});
   check_refusal({"lr", workshop / "none.toml"}, {"none.toml"});
+}
+
+BOOST_AUTO_TEST_CASE(the_picture_lies_among_the_runs) {
+  const Workshop workshop;
+  const std::string file = write_experiment(workshop, workshop.experiment());
+  const TemporaryDirectory elsewhere;
+  const CommandResult result = run_command(heed_program() + " lr " + file + " --steps 5", elsewhere.path());
+  const std::string picture = "runs/" + std::filesystem::path(file).stem().string() + "-lr.svg";
+  BOOST_TEST(result.status == 0);
+  check_contains(result.output, {"\n" + picture + "\n"});
+  check_contains(read_file(elsewhere / picture), {"<svg "});
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -188,6 +188,12 @@ BOOST_AUTO_TEST_CASE(what_is_no_plugin) {
   check_refusal({"list", "--plugin", directory / "none.so"}, {"none.so", "there is no such plugin"});
   check_refusal({"list", "--plugin", directory.path()}, {"there is no such plugin"});
   check_refusal({"list", "--plugin", ""}, {"there is no such plugin"});
+  // What is cut short would end the program where it is loaded.
+  const std::string whole = read_file(Hydra::once().plugin);
+  for (const std::size_t bytes : {std::size_t{100}, std::size_t{1000}, whole.size() / 4, whole.size() / 2}) {
+    write_file(text, whole.substr(0, bytes));
+    check_refusal({"list", "--plugin", text}, {text, "cannot be loaded as a plugin: the file is cut short"});
+  }
   check_refusal({"gradcheck", "add", "--plugin", program()}, {"cannot be loaded as a plugin"});
   const std::string library = Hydra::once().with(0, "Heed");
   check_refusal({"list", "--plugin", library}, {"is a shared object, but no plugin"});

@@ -1,6 +1,7 @@
 // The commands that know sequences: training, evaluation and generation from a small text, probes, made data, refusals.
 #include "heed/io/safetensors.h"
 #include "support/cli.h"
+#include "support/command.h"
 
 #include <filesystem>
 
@@ -41,6 +42,11 @@ BOOST_FIXTURE_TEST_CASE(a_text_is_learned_and_written, SmallText) {
                                "--threads", "2"}));
   BOOST_TEST(one != output_of({"generate", path("run"), "--prompt", "the c", "--tokens", "60", "--seed", "2"}));
   BOOST_TEST(output_of({"generate", path("run"), "--tokens", "5"}).size() == 5u);
+  // Less than a buffer holds: seen where it is emptied only.
+  const CommandResult lost =
+      run_command(heed_program() + " generate " + path("run") + " --prompt the --tokens 5 >/dev/full");
+  BOOST_TEST(lost.status == 2);
+  check_contains(lost.errors, {"standard output cannot be written"});
   const Finished stats = heed_with({"generate", path("run"), "--tokens", "5", "--stats"});
   BOOST_TEST(stats.status == 0);
   // Five inputs, of which four are in the window: (3 + 2 x 4) 16 floats.

@@ -136,6 +136,16 @@ BOOST_AUTO_TEST_CASE(a_killed_sweep_goes_on) {
   check_cells(100);
 }
 
+BOOST_AUTO_TEST_CASE(temporary_files_of_a_killed_sweep_are_removed) {
+  write_arms(1);
+  const std::string place = cell("sima", 2);
+  std::filesystem::create_directories(place);
+  for (const std::string name : {"/cell.toml.123.part", "/cell.json.123.part"}) write_file(place + name, "half");
+  BOOST_TEST(sweep().status == 0);
+  for (const auto& entry : std::filesystem::directory_iterator(place))
+    BOOST_TEST(entry.path().extension() != ".part", entry.path().string());
+}
+
 BOOST_AUTO_TEST_CASE(a_cell_that_has_changed_is_refused_or_done_again) {
   write_arms(1);
   BOOST_TEST(sweep().status == 0);

@@ -84,10 +84,12 @@ BOOST_AUTO_TEST_CASE(items_of_lists_name_their_stage) {
 }
 
 // The signs of initial weights are symmetric, so that a negative scale begins where a positive one does.
-BOOST_AUTO_TEST_CASE(a_layer_scale_is_any_finite_number) {
-  for (const char* scale : {"-1", "0", "1e-5"})
+BOOST_AUTO_TEST_CASE(a_layer_scale_is_any_finite_float) {
+  for (const char* scale : {"-1", "0", "1e-5", "3.4e38"})
     BOOST_TEST(refusal("xcit-micro", {std::string("model.layer_scale=") + scale}) == "");
   check_refused("xcit-micro", {"model.layer_scale=nan"}, {"[model] layer_scale = nan; expected a finite number"});
+  check_refused("xcit-micro", {"model.layer_scale=1e300"}, {"[model] layer_scale = 1e+300; expected at least -3.4"});
+  check_refused("xcit-micro", {"data.mean=[-1e300]"}, {"[data] mean = -1e+300; expected at least -3.4"});
 }
 
 BOOST_AUTO_TEST_CASE(sizes_that_do_not_fit_name_their_stage) {

@@ -9,6 +9,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <malloc.h>
+
 using namespace heed;
 using namespace heed::test;
 
@@ -208,6 +210,14 @@ BOOST_AUTO_TEST_CASE(what_decays) {
     BOOST_TEST(!decays(*xcit, name), name);
   for (const char* name : {"pos_embed.token_projection.weight", "blocks.0.local_mp.conv1.weight"})
     BOOST_TEST(decays(*xcit, name), name);
+}
+
+// Positions are held by row and by column: a model of large images is refused for what it takes, not made first.
+BOOST_AUTO_TEST_CASE(positions_of_large_images_take_no_memory_before_they_are_used) {
+  const auto taken = [] { return mallinfo2().uordblks + mallinfo2().hblkhd; };
+  const std::size_t before = taken();
+  const auto model = make_model(load_experiment("models/xcit-micro.toml", {"model.image=2048"}));
+  BOOST_TEST(taken() - before < 2'000'000U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

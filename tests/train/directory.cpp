@@ -136,11 +136,12 @@ BOOST_AUTO_TEST_CASE(a_run_whose_metrics_vanish_does_not_end_well) {
 
 BOOST_AUTO_TEST_CASE(temporary_files_of_the_dead_are_removed) {
   const StoppedRun stopped;
-  for (const std::string name : {"last.safetensors.123.part", "config.toml.9-1.part", "notes.part"})
-    write_file(stopped.file(name), "half");
+  const std::string gone[] = {"last.safetensors.123.part", "config.toml.9-1.part", "metrics.csv.4.part",
+                              "gradients.csv.5.part"};
+  for (const std::string& name : gone) write_file(stopped.file(name), "half");
+  write_file(stopped.file("notes.part"), "half");
   run(stopped.x, stopped.directory, true);
-  BOOST_TEST(!std::filesystem::exists(stopped.file("last.safetensors.123.part")));
-  BOOST_TEST(!std::filesystem::exists(stopped.file("config.toml.9-1.part")));
+  for (const std::string& name : gone) BOOST_TEST(!std::filesystem::exists(stopped.file(name)), name);
   BOOST_TEST(std::filesystem::exists(stopped.file("notes.part")));
 }
 

@@ -403,6 +403,9 @@ BOOST_AUTO_TEST_CASE(drawing_a_token) {
   BOOST_TEST(draw({1, 1}, 0.6) == 2);
   BOOST_TEST(draw({0.5, 0}, 0.02) == 0);
   BOOST_TEST(draw({0.5, 0}, 0.04) == 1);
+  // Logits that are infinite once they are divided.
+  BOOST_TEST(draw({1e-320, 0}, 0.4) == 1);
+  BOOST_TEST(draw({1e-320, 0}, 0.6) == 2);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -145,7 +145,7 @@ void fields(Config& c, Visit&& visit) {
       "adder layers: derivative by the weight");
   key(vit | sequence, "weight_scale", c.weight_scale, one_of({"none", "adaptive"}),
       "adder layers: scale of the weights' gradients");
-  key(xcit, "layer_scale", c.layer_scale, anything(), "what branches are multiplied by at first");
+  key(xcit, "layer_scale", c.layer_scale, any_number(), "what branches are multiplied by at first");
   key(xcit, "tokens_norm", c.tokens_norm, anything(), "class attention: the second norm is of all tokens");
   key(xcit, "cls_depth", c.cls_depth, {.low = 1, .high = 1e4}, "blocks of class attention");
   key(xcit, "cls_attention", c.cls_attention, one_of({"softmax", "sima"}), "their mechanism");

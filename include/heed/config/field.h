@@ -26,6 +26,12 @@ struct Rule {
 /// Any value of the member's type.
 inline Rule anything() { return {}; }
 
+/// A number that is finite as a float, too.
+inline Rule any_number() {
+  constexpr double largest = std::numeric_limits<float>::max();
+  return {.low = -largest, .high = largest};
+}
+
 inline Rule at_least(double low) { return {.low = low}; }
 inline Rule more_than(double low) { return {.low = low, .above_low = true}; }
 

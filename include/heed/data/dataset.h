@@ -3,6 +3,7 @@
 
 #include "heed/data/image.h"
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -73,6 +74,10 @@ class MemoryDataset : public Dataset {
 /// which file, or where it looked and how to get the data; `path_key` is what its reader sets `path` by.
 std::unique_ptr<Dataset> open_dataset(const std::string& name, const std::string& path, Split split,
                                       const std::string& path_key = "data.path");
+
+/// The directory that it opens. Throws Error if there is none.
+std::filesystem::path dataset_directory(const std::string& name, const std::string& path, Split split,
+                                        const std::string& path_key = "data.path");
 
 /// The names that it knows.
 std::vector<std::string> dataset_names();
