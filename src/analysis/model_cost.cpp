@@ -145,6 +145,7 @@ ModelCost cost_of(const Model& model) {
   require(model.most_operations() < 9e18, "[cost] a pass may take {:.0e} operations, more than 64 bits count",
           model.most_operations());
   ModelCost cost;
+  cost.example = model.example_name();
   const std::vector<TraceEntry> trace = dry_run(model, true);
   cost.training = operations_of(trace);
   cost.inference = operations_of(dry_run(model, false));

@@ -47,9 +47,10 @@ class Subject {
   Var<float> record(Tape<float>& tape) {
     gradients_.reset();
     tape.clear({.parameters = &parameters_, .gradients = &gradients_, .training = true});
-    return run(tape, tape.input(std::as_const(x_).view()));
+    const Var<float> out = run(tape, tape.input(std::as_const(x_).view()));
+    tape.start_backward(out, dout_.view());  // it is there when a model's backward pass comes to the mechanism
+    return out;
   }
-  void backward(Tape<float>& tape, Var<float> out) const { tape.backward(out, dout_.view()); }
 
   /// Bytes held beside the tape's.
   Index own_bytes(bool with_gradients) const {
@@ -113,11 +114,14 @@ AttentionShape scaling_shape(const Mechanism& mechanism, Index dim, Index heads,
 double scaling_bytes(const Mechanism& mechanism, Index dim, Index heads, Index tokens) {
   const AttentionLayout layout = mechanism.layout(dim, heads);
   const AttentionShape shape = scaling_shape(mechanism, dim, heads, tokens);
-  // x, out and their gradients; own tensors and what is made of them, gradients, and the tape's sums of these.
+  // x, out and their gradients; own tensors and what is made of them, and gradients; the tape's sums of these, where
+  // there are several.
   const Index row = 2 * (layout.total() + layout.heads * layout.value_width);
   const AttentionMemorySize size = mechanism.memory(shape);
-  Index numbers = tokens * row + 3 * size.prepared + size.saved + size.scratch;
-  for (const ParameterSpec& spec : mechanism.parameters(shape)) numbers += 3 * spec.shape.elements();
+  const std::vector<ParameterSpec> own = mechanism.parameters(shape);
+  const bool sums = size.prepared == 0 && own.size() > 1;
+  Index numbers = tokens * row + 2 * size.prepared + size.saved + size.scratch;
+  for (const ParameterSpec& spec : own) numbers += (sums ? 3 : 2) * spec.shape.elements();
   return sizeof(float) * static_cast<double>(numbers);
 }
 
@@ -132,7 +136,7 @@ ScalingSize measure_scaling(const Mechanism& mechanism, Index dim, Index heads, 
       [&](Tape<float>& tape, int) { subject.infer(tape); });
   size.backward = measure_pass(
       subject.own_bytes(true), seconds, resident, [&](Tape<float>& tape) { return subject.record(tape); },
-      [&](Tape<float>& tape, Var<float> out) { subject.backward(tape, out); });
+      [](Tape<float>& tape, Var<float>) { tape.finish_backward(); });
   return size;
 }
 

@@ -11,9 +11,9 @@
 // Time N d^2 + 2 N M d products (dense), N^2 e (random), N M exponentials; there is no 1 / sqrt(d). w2 or the logits
 // fix the number of tokens. Dense makes its map in blocks of queries and keeps two numbers of each row, as softmax.cpp
 // does. A map of logits is the same for all images: it is prepared once per step, and is a tensor of N^2 numbers per
-// head, as the logits are. (A sequence that is not the longest takes the first rows and columns of w2, b2 and the
-// logits, so its map is one of its own, and is made as the dense one is.) Causal, a query sees keys up to its own
-// position.
+// head, as the logits are. (A large map is made as the dense one is. So is that of a sequence that is not the longest,
+// for it is one of its own: it takes the first rows and columns of w2, b2 and the logits.) Causal, a query sees keys up
+// to its own position.
 #include "decoding.h"
 #include "heed/attention/map_blocks.h"
 #include "heed/kernels/activation.h"
@@ -93,11 +93,17 @@ class Synthesizer : public MechanismBase<Synthesizer> {
     return {carve_map_block(s, carve), carve_map_block(s, carve), carve.matrix(dense() ? s.queries : 0, s.width)};
   }
 
+  // A map can be larger than any cache: a row is finished before the next one is begun.
   template <class T>
   void run_prepare(const AttentionPreparation<T>& of, Heads<T> A) const {
-    const View<const T> logits = of.parameters[0];
-    std::copy(logits.begin(), logits.end(), A.first.data);
-    for (Index h = 0; h < A.count; ++h) kernels::attention_softmax(whole_rows(of.shape), A[h]);
+    const kernels::ScoreRows rows = whole_rows(of.shape);
+    for (Index h = 0; h < A.count; ++h) {
+      const Matrix<const T> logits = of_head(of.parameters[0], h);
+      for (Index i = 0; i < A[h].rows; ++i) {
+        std::copy_n(logits[i], logits.columns, A[h][i]);
+        kernels::attention_softmax(rows.from(i), A[h].middle_rows(i, 1));
+      }
+    }
   }
 
   // dS = A (dA - sum_j A dA), row by row, in the place of dA.
@@ -106,11 +112,11 @@ class Synthesizer : public MechanismBase<Synthesizer> {
                             std::span<const View<T>> gradient) const {
     const kernels::ScoreRows rows = whole_rows(of.shape);
     for (Index h = 0; h < A.count; ++h) {
-      const Matrix<T> dS = dA[h];
-      kernels::attention_softmax_backward(rows, A[h], dS);
-      T* const dlogits = gradient[0].data() + h * dS.size();
-      for (Index i = 0; i < dS.rows; ++i)
-        for (Index j = 0; j < rows.length(i, dS.columns); ++j) dlogits[i * dS.columns + j] += dS(i, j);
+      const Matrix<T> dS = dA[h], dlogits = of_head(gradient[0], h);
+      for (Index i = 0; i < dS.rows; ++i) {
+        kernels::attention_softmax_backward(rows.from(i), A[h].middle_rows(i, 1), dS.middle_rows(i, 1));
+        write_all(Update::accumulate, rows.length(i, dS.columns), dS[i], dlogits[i]);
+      }
     }
   }
 
@@ -264,8 +270,14 @@ class Synthesizer : public MechanismBase<Synthesizer> {
 
   bool dense() const { return kind == Kind::dense; }
 
+  /// Maps of more numbers than this, 4 MB of floats, are made again for each image: a core has little more cache of its
+  /// own, and exponentials of a block that stays there cost less than a map that comes from farther away.
+  static constexpr Index most_prepared = 1 << 20;
+
   /// Is the map made in blocks of queries, for each image?
-  bool in_blocks(const AttentionShape& shape) const { return dense() || !shape.whole; }
+  bool in_blocks(const AttentionShape& shape) const {
+    return dense() || !shape.whole || shape.heads * shape.queries * shape.keys > most_prepared;
+  }
 
   /// How the rows of a whole map are taken.
   kernels::ScoreRows whole_rows(const AttentionShape& shape) const { return whole_map(shape, causal).scores(1); }

@@ -31,9 +31,8 @@ struct Example {
 
 Example example_of(const Model& model) {
   const ModelInput<float> x = model.example();
-  if (x.images.shape().rank() > 0) return {"images/s"};
   const auto length = [](const Sequences& s) { return s.tokens.shape().rank() > 0 ? s.tokens.shape()[1] : 0; };
-  return {"sequences/s", length(x.sequences) + length(x.partners)};
+  return {fmt::format("{}s/s", model.example_name()), length(x.sequences) + length(x.partners)};
 }
 
 /// Times of calls, the energy they took, and the profile of further calls, so that profiling does not change the times.

@@ -106,8 +106,8 @@ void print_model(const CostArguments& a, const ModelCost& model, const CostQuery
   for (const CostRow& row : query.by == CostGroup::kind ? rows : joined_blocks(rows)) add_row(row);
   add_row(total);
 
-  std::cout << fmt::format("{}: {}, per image; {}\n\n", printable(a.model),
-                           a.pass == "step" ? "forward and backward pass" : a.pass + " pass",
+  std::cout << fmt::format("{}: {}, per {}; {}\n\n", printable(a.model),
+                           a.pass == "step" ? "forward and backward pass" : a.pass + " pass", model.example,
                            counted(query.convention));
   print_table(std::cout, cells);
   std::cout << fmt::format(
@@ -150,7 +150,7 @@ CostQuery query_of(const CostArguments& a) {
 
 void add_cost(Command program) {
   static CostArguments a;
-  Command command = program.command("cost", "Count a model's operations, memory and energy per image");
+  Command command = program.command("cost", "Count a model's operations, memory and energy per example");
   command.option("MODEL", &a.model, "model or experiment file (TOML)");
   add_sets(command, a.sets, "override a key of the file; repeatable", config_keys());
   command.option("--batch", &a.batch, "images that share one reading of the weights; default 1",

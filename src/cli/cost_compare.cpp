@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <iostream>
@@ -146,9 +147,9 @@ int compare_command(const CostArguments& a, const EnergyTable& table) {
     line.push_back(si(static_cast<double>(costs[i].kept * query.batch) * number_bytes) + "B");
   }
   print_table(std::cout, cells);
-  std::cout << fmt::format("\n{}, per image; {}\n{}\n",
-                           a.pass == "step" ? "forward and backward pass" : a.pass + " pass", counted(query.convention),
-                           energy_note(table, kinds));
+  const bool alike = std::ranges::all_of(costs, [&](const ModelCost& c) { return c.example == costs[0].example; });
+  std::cout << fmt::format("\n{}, per {}; {}\n{}\n", a.pass == "step" ? "forward and backward pass" : a.pass + " pass",
+                           alike ? costs[0].example : "example", counted(query.convention), energy_note(table, kinds));
   return ok;
 }
 

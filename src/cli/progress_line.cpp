@@ -25,14 +25,14 @@ std::string duration(double seconds) {
   return fmt::format("{}:{:02}", total / 60, total % 60);
 }
 
-std::string progress_line(const StepReport& step, Index epochs, Index steps_per_epoch, double seconds_left,
+std::string progress_line(const StepReport& step, const TrainPlan& plan, Index epochs, double seconds_left,
                           Index columns) {
   constexpr Index widest_bar = 20, narrowest_bar = 6;
   const std::string epoch = fmt::format("epoch {}/{} ", step.epoch, epochs);
   const std::string parts[] = {
-      fmt::format(" {}/{}", step.batch, steps_per_epoch),      fmt::format("  loss {:.4f}", step.loss),
-      fmt::format("  accuracy {:.2f} %", 100 * step.accuracy), fmt::format("  {} left", duration(seconds_left)),
-      fmt::format("  {:.0f} images/s", step.images_per_s),
+      fmt::format(" {}/{}", step.batch, plan.steps_per_epoch),        fmt::format("  loss {:.4f}", step.loss),
+      fmt::format("  accuracy {:.2f} %", 100 * step.accuracy),        fmt::format("  {} left", duration(seconds_left)),
+      fmt::format("  {:.0f} {}s/s", step.images_per_s, plan.example),
   };
   const auto width = [](const std::string& text) { return static_cast<Index>(text.size()); };
   Index left = columns - 1 - width(epoch) - narrowest_bar;
@@ -43,7 +43,7 @@ std::string progress_line(const StepReport& step, Index epochs, Index steps_per_
     left -= width(part);
     rest += part;
   }
-  const Index bar = std::min(widest_bar, narrowest_bar + left), full = bar * step.batch / steps_per_epoch;
+  const Index bar = std::min(widest_bar, narrowest_bar + left), full = bar * step.batch / plan.steps_per_epoch;
   std::string line = epoch;
   for (Index i = 0; i < bar; ++i) line += i < full ? "█" : "░";
   return line + rest;

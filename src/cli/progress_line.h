@@ -16,7 +16,7 @@ std::string duration(double seconds);
 
 /// "epoch 2/8 ████░░░░ 41/859  loss 0.6312  accuracy 78.20 %  0:51 left  4321 images/s": as much of it, from its
 /// beginning, as there are columns, the last of which stays free: some terminals go on in the next line from there.
-std::string progress_line(const StepReport& step, Index epochs, Index steps_per_epoch, double seconds_left,
+std::string progress_line(const StepReport& step, const TrainPlan& plan, Index epochs, double seconds_left,
                           Index columns);
 
 }  // namespace heed::cli

@@ -45,8 +45,7 @@ void print_init(const TrainPlan& plan) {
   if (!plan.init.empty()) std::cout << fmt::format("from {}: {}\n", printable(plan.init), taken_text(plan.taken));
 }
 
-/// What to call examples, in the plural, and how many answers a model chooses among.
-const char* examples_of(const Experiment& x) { return holds_sequences(x.data) ? "sequences" : "images"; }
+/// How many answers a model chooses among.
 Index answers_of(const Experiment& x) { return x.model.task == "lm" ? x.model.vocab : x.model.classes; }
 
 /// A bar that is redrawn in place on a terminal; a line per epoch in any case. (Of several processes' bar, the launcher
@@ -56,7 +55,6 @@ class TrainProgress : public TrainObserver {
   /// `processes`: how many there are and where, a line or nothing.
   TrainProgress(const Experiment& x, std::string processes)
       : epochs_(x.train.epochs),
-        examples_(examples_of(x)),
         processes_(std::move(processes)),
         terminal_(isatty(STDOUT_FILENO) && started_processes().count() == 1) {}
   /// An error must not be printed behind the bar.
@@ -67,9 +65,9 @@ class TrainProgress : public TrainObserver {
 
   void begin(const TrainPlan& plan) override {
     plan_ = plan;
-    std::cout << fitted(fmt::format("{} parameters; {} {} to train on, {} to validate, {} to test\n{}\n",
-                                    grouped(plan.parameters), grouped(plan.train_images), examples_,
-                                    grouped(plan.validation_images), grouped(plan.test_images), environment_line()))
+    std::cout << fitted(fmt::format("{} parameters; {} {}s to train on, {} to validate, {} to test\n{}\n",
+                                    grouped(plan.parameters), grouped(plan.train_examples), plan.example,
+                                    grouped(plan.validation_examples), grouped(plan.test_examples), environment_line()))
               << processes_ << fmt::format("run directory {}\n", printable(plan.run));
     if (plan.step > 0) std::cout << fmt::format("resumed after {} steps\n", plan.step);
     if (plan.epochs_before > 0 && plan.epochs_before != epochs_)
@@ -93,7 +91,7 @@ class TrainProgress : public TrainObserver {
     const Index total = epochs_ * plan_.steps_per_epoch;
     const double elapsed = std::chrono::duration<double>(drawn_ - start_).count();
     const double left = elapsed / static_cast<double>(s.step - first_step_) * static_cast<double>(total - s.step);
-    std::cout << "\r\033[K" << progress_line(s, epochs_, plan_.steps_per_epoch, left, terminal_columns()) << std::flush;
+    std::cout << "\r\033[K" << progress_line(s, plan_, epochs_, left, terminal_columns()) << std::flush;
   }
 
   void epoch(const EpochReport& e) override {
@@ -103,7 +101,7 @@ class TrainProgress : public TrainObserver {
     const std::string number = fmt::format("epoch {:>{}}/{}  ", e.train.epoch, std::to_string(epochs_).size(), epochs_);
     const std::string training = fmt::format("loss {:.4f}  accuracy {:6.2f} %", e.train.loss, 100 * e.train.accuracy);
     std::string validation,
-        pace = fmt::format("  {:.0f} {}/s  {}", e.train.images_per_s, examples_, duration(e.seconds));
+        pace = fmt::format("  {:.0f} {}s/s  {}", e.train.images_per_s, plan_.example, duration(e.seconds));
     if (e.validated)
       validation =
           fmt::format("validation loss {:.4f}  accuracy {:6.2f} %", e.validation_loss, 100 * e.validation_accuracy);
@@ -142,10 +140,10 @@ class TrainProgress : public TrainObserver {
     const double rate = seconds_ > 0 ? images_ / seconds_ : last_.images_per_s;
     const double operations = static_cast<double>(plan_.operations), peak = peak_flops();
     std::cout << fitted(fmt::format(
-        "{}FLOP per training image; {}FLOP/s, {:.0f} % of the {}FLOP/s of this machine's float32 matrix products\n"
-        "{} per training image by the table ({}); processor packages, all in all: {}\n",
-        si(operations), si(rate * operations), 100 * rate * operations / peak, si(peak), joules(plan_.energy_pj),
-        default_energy_table().name, package));
+        "{}FLOP per training {}; {}FLOP/s, {:.0f} % of the {}FLOP/s of this machine's float32 matrix products\n"
+        "{} per training {} by the table ({}); processor packages, all in all: {}\n",
+        si(operations), plan_.example, si(rate * operations), 100 * rate * operations / peak, si(peak),
+        joules(plan_.energy_pj), plan_.example, default_energy_table().name, package));
   }
 
   const StepReport& last() const { return last_; }
@@ -156,7 +154,6 @@ class TrainProgress : public TrainObserver {
  private:
   using Clock = std::chrono::steady_clock;
   Index epochs_;
-  const char* examples_;
   std::string processes_;
   bool terminal_;
   TrainPlan plan_;
@@ -183,16 +180,16 @@ class CheckReport : public TrainObserver {
     print_init(plan_);
     std::cout << fitted(
         fmt::format("model       {}; {} blocks, width {}, {} {}; {} parameters\n"
-                    "data        {}: {} {} to train on, {} to validate, {} to test\n"
-                    "first step  loss {:.4f}, where a blind guess has {:.4f}; {} {} in {:.2f} s\n"
+                    "data        {}: {} {}s to train on, {} to validate, {} to test\n"
+                    "first step  loss {:.4f}, where a blind guess has {:.4f}; {} {}s in {:.2f} s\n"
                     "memory      {:.2f} GB\n"
                     "nothing was written; training would take {} epochs of {} steps\n",
                     fmt::join(mechanisms, ", "), size(x_.model.depth, x_.model.stages.depth),
                     size(x_.model.dim, x_.model.stages.dim), answers_of(x_),
                     x_.model.task == "lm" ? "tokens" : "classes", grouped(plan_.parameters), x_.data.name,
-                    grouped(plan_.train_images), examples_of(x_), grouped(plan_.validation_images),
-                    grouped(plan_.test_images), s.loss, std::log(static_cast<double>(answers_of(x_))), x_.train.batch,
-                    examples_of(x_), static_cast<double>(x_.train.batch) / s.images_per_s,
+                    grouped(plan_.train_examples), plan_.example, grouped(plan_.validation_examples),
+                    grouped(plan_.test_examples), s.loss, std::log(static_cast<double>(answers_of(x_))), x_.train.batch,
+                    plan_.example, static_cast<double>(x_.train.batch) / s.images_per_s,
                     static_cast<double>(peak_resident_bytes()) / 1e9, x_.train.epochs, grouped(plan_.steps_per_epoch)));
   }
 

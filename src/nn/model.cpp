@@ -2,6 +2,8 @@
 
 namespace heed {
 
+const char* Model::example_name() const { return example().images.shape().rank() > 0 ? "image" : "sequence"; }
+
 Shape Model::image_shape() const {
   const Shape images = example().images.shape();
   require(images.rank() == 4, "[model] this model takes no images");

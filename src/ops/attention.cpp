@@ -94,7 +94,8 @@ struct AttentionWork {
     Update update = Update::assign;
     const std::array<T*, 3> dqkv = operand_gradients(tape, update);
     const Index numbers = shared_size(), shares_count = numbers == 0 ? images : pieces();
-    T* const shares = tape.memory(numbers == 0 ? 0 : shares_count * numbers);
+    const typename Tape<T>::Target only = only_share(tape);
+    T* const shares = only ? only.data : tape.memory(numbers == 0 ? 0 : shares_count * numbers);
     std::fill_n(shares, numbers == 0 ? 0 : shares_count * numbers, T(0));
     const auto gradients = tape.template list<View<T>>(static_cast<std::size_t>(shares_count) * shared.size());
 
@@ -114,7 +115,7 @@ struct AttentionWork {
                                                  AttentionMemory<T>{thread_memory<T>(size.scratch)}, gradient});
       }
     });
-    add_shares(tape, shares, shares_count);
+    if (!only) add_shares(tape, shares, shares_count);
   }
 
  private:
@@ -134,6 +135,13 @@ struct AttentionWork {
     for (std::size_t i = 0; i < 3; ++i)
       if (targets[i] && targets[i].update != update) std::fill_n(targets[i].data, qkv[i].size(), T(0));
     return {targets[0].data, targets[1].data, targets[2].data};
+  }
+
+  /// The gradient itself, where one share of one tensor is all that it will be made of so far.
+  typename Tape<T>::Target only_share(Tape<T>& tape) const {
+    if (shared.size() != 1 || pieces() != 1) return {};
+    const auto target = tape.target(shared[0]);
+    return target.update == Update::assign ? target : typename Tape<T>::Target{};
   }
 
   /// A piece's share of the gradients, tensor by tensor.

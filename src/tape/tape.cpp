@@ -228,6 +228,12 @@ typename Tape<T>::Target Tape<T>::target(Var<T> x) {
 
 template <class T>
 void Tape<T>::backward(Var<T> y, View<const T> cotangent) {
+  start_backward(y, cotangent);
+  finish_backward();
+}
+
+template <class T>
+void Tape<T>::start_backward(Var<T> y, View<const T> cotangent) {
   require(&y.tape() == this, "[tape] backward was asked for a variable of another tape");
   require(!backward_done_, "[tape] backward has already run; clear the tape and run the forward pass again");
   require(y.shape() == cotangent.shape(),
@@ -238,7 +244,10 @@ void Tape<T>::backward(Var<T> y, View<const T> cotangent) {
   backward_done_ = true;
   const Target seed = target(y);
   write_all(seed.update, cotangent.size(), cotangent.data(), seed.data);
+}
 
+template <class T>
+void Tape<T>::finish_backward() {
   for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
     if (nodes_[step->result].gradient == nullptr) continue;  // nothing that leads to y uses this result
     const Node& node = nodes_[step->result];

@@ -180,9 +180,10 @@ template <class T>
 TrainPlan Run<T>::plan() const {
   TrainPlan plan;
   plan.parameters = parameters_.list().trainable_elements();
-  plan.train_images = train_->examples();
-  plan.validation_images = validation_ ? validation_->examples() : 0;
-  plan.test_images = test_->examples();
+  plan.example = cost_.example;
+  plan.train_examples = train_->examples();
+  plan.validation_examples = validation_ ? validation_->examples() : 0;
+  plan.test_examples = test_->examples();
   plan.steps_per_epoch = train_->batches();
   plan.epoch = progress_.epoch;
   plan.step = progress_.step;

@@ -95,7 +95,8 @@ BOOST_AUTO_TEST_CASE(by_definition) {
                         {"b2", random_tensor({M}, 8)},
                         {"dout", random_tensor({2, 2, N, 3}, 4)}},
                        dense(*causal == 't'));
-    for (const Index N : {1, 20, 130})
+    // The last map is too large to be prepared.
+    for (const Index N : {1, 20, 130, 730})
       check_definition("synthesizer", {{"kind", "random"}, {"causal", causal}},
                        {{"v", random_tensor({2, 2, N, 3}, 3)},
                         {"logits", random_tensor({2, N, N}, 5, 2)},
@@ -115,6 +116,9 @@ BOOST_AUTO_TEST_CASE(costs_and_memory) {
   BOOST_TEST(random->preparation_cost(shape).attention_exp == 3 * 256 * 256);
   BOOST_TEST(random->memory(shape).prepared == 3 * 256 * 256);
   BOOST_TEST(random->memory(shape).saved == 0);
+  const AttentionShape large{.heads = 3, .queries = 1024, .keys = 1024, .value_width = 8};
+  BOOST_TEST(random->memory(large).prepared == 0);
+  BOOST_TEST(random->memory(large).scratch < 3 * 1024 * 1024);
 }
 
 BOOST_AUTO_TEST_CASE(bad_options) {

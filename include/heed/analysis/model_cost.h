@@ -51,6 +51,7 @@ struct OperationCost {
 /// All operations of a model, in the order in which they run, on one image. Over a batch everything is proportional to
 /// the number of images, and in addition the gradients of n images take n - 1 additions per weight to sum up.
 struct ModelCost {
+  std::string example;                             ///< what an example is called, of which this is the cost
   std::vector<OperationCost> inference, training;  ///< training has dropout, where the experiment asks for it
   Index parameters = 0;                            ///< trainable numbers
   Index kept = 0;                                  ///< numbers that a training step keeps until its backward pass
@@ -63,10 +64,10 @@ struct CostQuery {
   Convention convention = Convention::contractions;
   CostPass pass = CostPass::forward;
   CostGroup by = CostGroup::layer;
-  Index batch = 1;  ///< images that share one reading of the weights
+  Index batch = 1;  ///< examples that share one reading of the weights
 };
 
-/// Per image.
+/// Per example.
 struct CostRow {
   std::string name;
   Counts counts;

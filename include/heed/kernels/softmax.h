@@ -18,6 +18,9 @@ struct ScoreRows {
 
   /// How many of so many keys row r sees.
   Index length(Index r, Index keys) const { return causal ? std::min(keys, first_length + r) : keys; }
+
+  /// For the rows from r on.
+  ScoreRows from(Index r) const { return {scale, causal, first_length + r}; }
 };
 
 namespace reference {

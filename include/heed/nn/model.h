@@ -51,6 +51,9 @@ class Model {
   /// One example as logits() takes it, with shapes alone and no numbers.
   virtual ModelInput<float> example() const = 0;
 
+  /// What an example is called: "image" or "sequence".
+  const char* example_name() const;
+
   /// Channels, rows and columns of the images that it takes; throws Error if it takes none.
   Shape image_shape() const;
 

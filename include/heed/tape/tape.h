@@ -164,6 +164,11 @@ class Tape {
 
   /// Runs back from `y` with the gradient d(loss)/dy = `cotangent`, or 1 for a scalar loss. Once per pass.
   void backward(Var<T> y, View<const T> cotangent);
+
+  /// Its two halves: makes the cotangent the gradient of y; goes back from there.
+  void start_backward(Var<T> y, View<const T> cotangent);
+  void finish_backward();
+
   void backward(Var<T> loss);
 
   /// Gradient of an input() after backward(); zero if nothing depended on it.

@@ -23,10 +23,11 @@ struct TrainOptions {
 /// What a run is about to do.
 struct TrainPlan {
   Index parameters = 0;
-  Index train_images = 0, validation_images = 0, test_images = 0;
+  std::string example;  ///< what an example is called: "image" or "sequence"
+  Index train_examples = 0, validation_examples = 0, test_examples = 0;
   Index steps_per_epoch = 0;
   Index epoch = 0, step = 0;  ///< where it begins: 0, 0 unless resumed
-  Index operations = 0;       ///< of a training step, per image: multiplications and additions in products and sums
+  Index operations = 0;       ///< of a training step, per example: multiplications and additions in products and sums
   double energy_pj = 0;       ///< of these, by the built-in table (cost/energy.h)
   std::string run;
   Index epochs_before = 0;  ///< that it was to have when it was begun or last resumed; 0 unless resumed
