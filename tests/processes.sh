@@ -157,7 +157,7 @@ end
   "$heed" eval "$place/softmax" | cmp -s - "$place/out" || die "two processes evaluate otherwise than one"
 
   # Ctrl-C to mpirun, a signal to one process, and a process killed at any moment.
-  long="$mnist $small $micro --set train.epochs=40 --set train.checkpoint_steps=2"
+  long="$mnist $small $micro --set train.epochs=200 --set train.checkpoint_steps=2"
   train 1 whole $long || die "$(cat "$place/err")"
   # begin PROCESSES RUN ARGUMENTS...: in the background, until there have been steps
   begin() {

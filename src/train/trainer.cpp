@@ -129,7 +129,7 @@ Run<T>::Run(const Experiment& experiment, const TrainOptions& options, TrainObse
 /// Each process has read the experiment and the data from its own disk.
 template <class T>
 void Run<T>::check_same_everywhere() const {
-  const std::string here = fmt::format("{:016x} of the experiment, {} images to train on, {} to validate, {} to test",
+  const std::string here = fmt::format("{:016x} of the experiment, {} examples to train on, {} to validate, {} to test",
                                        std::hash<std::string>{}(config_toml(x_)), train_->examples(),
                                        validation_ ? validation_->examples() : 0, test_->examples());
   const std::vector<std::string> all = ranks_.texts(here);
