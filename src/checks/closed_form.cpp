@@ -70,10 +70,11 @@ std::string closed_form(std::span<const SizedNumber> numbers) {
   const double first = static_cast<double>(samples[0].value);
   const Monomial* simplest = nullptr;
   double factor = 0;
-  // Of forms of one degree, that with the smallest factor: where H always is 3, B H N instead of 3 B N.
+  const auto effort = [](double c) { return std::abs(std::log(std::abs(c))); };
+  // Of forms of one degree, that with the factor nearest to 1: where H always is 3, B H N instead of 3 B N.
   for (const Monomial& m : all) {
     const double c = first / m.values[0];
-    if (!plain(c) || (simplest && (m.degree > simplest->degree || std::abs(c) >= std::abs(factor)))) continue;
+    if (!plain(c) || (simplest && (m.degree > simplest->degree || effort(c) >= effort(factor)))) continue;
     if (fits([&](std::size_t k) { return c * m.values[k]; })) simplest = &m, factor = c;
   }
   if (simplest) return term(factor, *simplest, true);
