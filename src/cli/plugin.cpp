@@ -23,7 +23,7 @@ std::vector<std::string> compile(const std::string& header, const std::string& s
                                  const std::string& object) {
   const std::string unit = place / "unit.cpp", log = place / "log";
   std::vector<std::string> words = plugin_words(headers_of_program());
-  write_file(unit, plugin_unit(header, mechanism_classes(header)));
+  write_file(unit, plugin_unit(header, mechanism_classes(header, shown)));
   for (const std::string& word : {std::string("-Wall"), std::string("-shared"), std::string("-o"), object, unit})
     words.push_back(word);
   setenv("LC_ALL", "C", 1);

@@ -40,7 +40,7 @@ std::vector<std::string> words_of(const std::string& text) {
 
 }  // namespace
 
-std::vector<std::string> mechanism_classes(const std::string& header) {
+std::vector<std::string> mechanism_classes(const std::string& header, const std::string& shown) {
   static const std::regex entry(
       "\\s*template\\s+(?:heed::)?MechanismEntry\\s+(?:heed::)?mechanism_entry<\\s*(?:class\\s+)?([\\w:]+)\\s*>.*");
   std::vector<std::string> classes;
@@ -49,7 +49,7 @@ std::vector<std::string> mechanism_classes(const std::string& header) {
   require(!classes.empty(),
           "{}: does not say which class the mechanism is; expected a line `template MechanismEntry "
           "mechanism_entry<CLASS>();` behind the class, in namespace heed",
-          header);
+          shown);
   return classes;
 }
 

@@ -96,7 +96,7 @@ void compile_submission(const std::string& header, const std::string& shown, con
                         const std::string& object, const SharedHeaders* shared) {
   const std::string include = headers_of_program(), unit = place / "unit.cpp";
   std::vector<std::string> words = compiler_words(include), readable{include};
-  write_file(unit, plugin_unit(header, mechanism_classes(header)));
+  write_file(unit, plugin_unit(header, mechanism_classes(header, shown)));
   if (shared) {
     readable.push_back(shared->directory());
     for (const std::string& word : {std::string("-include"), shared->header()}) words.push_back(word);
