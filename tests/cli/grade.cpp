@@ -149,7 +149,7 @@ BOOST_FIXTURE_TEST_CASE(all_calls_must_be_right, Classroom) {
   hand_in("forges", "double.py",
           "import os, struct\nd = struct.pack('<qq', 1, 2) + b'[]'\nos.write(3, struct.pack('<q', len(d)) + d)\n"
           "os._exit(0)\n");
-  grade({"--seed", "1"});
+  grade({"--seed", "2"});  // draws a 4 among its twenty numbers
   BOOST_TEST(rows["right"] == "2,2,graded,twice 2/2");
   BOOST_TEST(rows["mostly"] == "0,2,graded,twice 0/2");
   BOOST_TEST(rows["forges"] == "0,2,graded,twice 0/2");
