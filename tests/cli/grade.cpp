@@ -150,7 +150,7 @@ BOOST_FIXTURE_TEST_CASE(all_calls_must_be_right, Classroom) {
   hand_in("forges", "double.py",
           "import os, struct\nd = struct.pack('<qq', 1, 2) + b'[]'\nos.write(3, struct.pack('<q', len(d)) + d)\n"
           "os._exit(0)\n");
-  grade({"--seed", "2"});  // draws a 4 among its twenty numbers
+  grade({"--seed", "1"});
   BOOST_TEST(rows["right"] == "2,2,graded,twice 2/2");
   for (const std::string x : {"0", "1", "2"}) {
     BOOST_TEST(rows["but" + x] == "0,2,graded,twice 0/2");
