@@ -1,5 +1,6 @@
 #include "heed/attention/options.h"
 
+#include "heed/base/float_range.h"
 #include "heed/base/suggest.h"
 
 #include <fmt/format.h>
@@ -45,8 +46,10 @@ void OptionReader::operator()(const char* name, Index& value, const char*) {
 }
 
 void OptionReader::operator()(const char* name, double& value, const char*) {
-  if (const std::string* const text = take(name))
-    require(parse(*text, value), "[{}] {} is '{}'; expected a number", owner_, name, *text);
+  const std::string* const text = take(name);
+  if (!text) return;
+  require(parse(*text, value), "[{}] {} is '{}'; expected a number", owner_, name, *text);
+  require(!exceeds_float(value), "[{}] {} is '{}'; expected {}", owner_, name, *text, within_float);
 }
 
 std::size_t OptionReader::choose(const char* name, std::size_t fallback, const std::vector<std::string>& names) {
@@ -61,8 +64,7 @@ void OptionReader::finish() const {
   for (const auto& [name, text] : values_) {
     if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
     if (name == causal && text == "false") continue;
-    if (name == causal)
-      fail("[{}] causal is {}; expected false, since it has no causal form", owner_, in_quotes(text));
+    if (name == causal) fail("[{}] causal is {}; expected false, since it has no causal form", owner_, in_quotes(text));
     fail("[{}] has no option '{}'{}", owner_, name,
          known_.empty() ? std::string("; it takes none") : suggestion(name, known_));
   }

@@ -2,6 +2,7 @@
 
 #include "fitted_text.h"
 #include "heed/base/error.h"
+#include "heed/base/split.h"
 #include "heed/base/suggest.h"
 
 #include <CLI/CLI.hpp>
@@ -16,15 +17,46 @@ namespace heed::cli {
 
 namespace {
 
-CLI::Option* add(CLI::App* app, const std::string& name, Destination into, const std::string& meaning) {
+/// Adds a list whose items may stand in one word. CLI11's own would leave out those that are empty.
+template <class Item>
+CLI::Option* add_with_commas(CLI::App* app, const std::string& name, std::vector<Item>& list,
+                             const std::string& meaning) {
+  const auto take = [&list](const std::vector<std::string>& words) {
+    list.clear();
+    for (const std::string& word : words)
+      for (const std::string& item : split(word, ','))
+        if constexpr (std::is_integral_v<Item>)
+          list.push_back(std::stoll(item));
+        else
+          list.push_back(item);
+  };
+  return app->add_option_function<std::vector<std::string>>(name, take, meaning);
+}
+
+CLI::Option* add(CLI::App* app, const std::string& name, Destination into, const std::string& meaning, bool commas) {
   return std::visit(
       [&](auto* value) {
-        if constexpr (std::is_same_v<decltype(value), bool*>)
+        if constexpr (std::is_same_v<decltype(value), bool*>) {
           return app->add_flag(name, *value, meaning);
-        else
+        } else {
+          if constexpr (requires { value->emplace_back(); })
+            if (commas) return add_with_commas(app, name, *value, meaning);
           return app->add_option(name, *value, meaning);
+        }
       },
       into);
+}
+
+/// The check of a word: of a list with commas, of each item.
+CLI::Validator check_of(const OptionRules& rules, const CLI::Validator& one) {
+  if (!rules.commas) return one;
+  const auto each = [one](const std::string& word) {
+    std::string refusal;
+    for (const std::string& item : split(word, ','))
+      if (refusal.empty()) refusal = one(item);
+    return refusal;
+  };
+  return {each, one.get_description()};
 }
 
 /// What is wrong with an option's text, if it should be a number by the rules. CLI11 alone takes 010 for 8, nothing for
@@ -50,7 +82,8 @@ void check_number(CLI::Option* option, const OptionRules& rules) {
   std::string words = rules.positive ? CLI::PositiveNumber.get_description() : "";
   if (rules.range)
     words = CLI::Range(static_cast<T>(rules.range->least), static_cast<T>(rules.range->most)).get_description();
-  option->check(CLI::Validator([rules](std::string& text) { return refusal_of<T>(text, rules); }, words));
+  const auto refusal = [rules](const std::string& text) { return refusal_of<T>(text, rules); };
+  option->check(check_of(rules, CLI::Validator(refusal, words)));
 }
 
 std::vector<std::string> commands_of(const CLI::App& app) {
@@ -117,7 +150,7 @@ Command Command::command(const std::string& name, const std::string& summary) {
 }
 
 void Command::option(const std::string& name, Destination into, const std::string& meaning, const OptionRules& rules) {
-  CLI::Option* const option = add(app_, name, into, meaning);
+  CLI::Option* const option = add(app_, name, into, meaning, rules.commas);
   if (rules.value) option->type_name(rules.value);
   option->required(rules.required);
   if (std::holds_alternative<double*>(into))
@@ -127,8 +160,8 @@ void Command::option(const std::string& name, Destination into, const std::strin
     check_number<Index>(option, rules);
   // Spaces, so that a long list can be broken.
   if (!rules.one_of.empty())
-    option->check(CLI::IsMember(rules.one_of).description(fmt::format("{{{}}}", fmt::join(rules.one_of, ", "))));
-  if (rules.commas) option->delimiter(',');
+    option->check(
+        check_of(rules, CLI::IsMember(rules.one_of).description(fmt::format("{{{}}}", fmt::join(rules.one_of, ", ")))));
   // Otherwise a list swallows the words after its first value.
   if (rules.one_each) option->type_size(1)->allow_extra_args(false);
   if (rules.excludes) option->excludes(app_->get_option(rules.excludes));

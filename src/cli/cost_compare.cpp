@@ -4,6 +4,7 @@
 #include "heed/analysis/cost_json.h"
 #include "cost_table.h"
 
+#include "heed/base/split.h"
 #include "heed/base/suggest.h"
 #include "heed/nn/families.h"
 
@@ -17,16 +18,6 @@
 namespace heed::cli {
 
 namespace {
-
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(separator, begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
 
 /// The experiment of `path` with the mechanism "sima:order=qk_first" in all blocks.
 Experiment with_mechanism(const CostArguments& a, const std::string& path, const std::string& mechanism) {

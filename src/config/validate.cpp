@@ -1,6 +1,7 @@
 // Checks each key by its rule, then whether the keys fit together.
 #include "heed/config/experiment.h"
 
+#include "heed/base/float_range.h"
 #include "heed/base/suggest.h"
 #include "stages.h"
 
@@ -26,6 +27,7 @@ void check(const std::string& key, double value, const Rule& rule) {
   const bool above = rule.above_low ? value > rule.low : value >= rule.low;
   const bool below = rule.below_high ? value < rule.high : value <= rule.high;
   require(std::isfinite(value), "{} = {}; expected a finite number", key, value);
+  require(!exceeds_float(value), "{} = {}; expected {}", key, value, within_float);
   require(above && below, "{} = {}; expected {}", key, value, range(rule));
 }
 

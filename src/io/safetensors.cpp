@@ -129,18 +129,21 @@ void SafetensorsFile::read(const std::string& name, View<double> out) const { re
 void SafetensorsFile::read(const std::string& name, View<std::int64_t> out) const { read_as(name, out); }
 
 void SafetensorsFile::check() const {
+  const auto entry = metadata_.find(checksum_key);
+  if (entry == metadata_.end()) return;
   std::uint64_t length = 0;
   file_.read(0, &length, sizeof length);
   std::string part(length, '\0');
   file_.read(sizeof length, part.data(), part.size());
   const std::size_t place = checksum_place(part);
-  if (place == std::string::npos) return;
-  const std::string expected = part.substr(place, no_checksum.size());
+  require(place != std::string::npos && part.compare(place, no_checksum.size(), entry->second) == 0,
+          "{}: its checksum {} cannot be verified: the header is not as heed writes it", path(),
+          in_quotes(entry->second));
   part.replace(place, no_checksum.size(), no_checksum);
   const uLong checksum = crc(crc32(0, nullptr, 0), part.data(), part.size());
   const std::string found = fmt::format("{:08x}", crc_from(file_, sizeof length + length, checksum));
-  require(found == expected, "{}: is damaged: its checksum is {}, that of what it holds {}", path(),
-          in_quotes(expected), found);
+  require(found == entry->second, "{}: is damaged: its checksum is {}, that of what it holds {}", path(),
+          in_quotes(entry->second), found);
 }
 
 std::string SafetensorsFile::checksum() const {

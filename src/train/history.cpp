@@ -1,65 +1,21 @@
 #include "heed/train/history.h"
 
-#include "heed/base/suggest.h"
+#include "table_rows.h"
+
 #include "heed/io/json.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <filesystem>
-#include <functional>
 #include <map>
-#include <sstream>
 
 namespace heed {
 
 namespace {
 
-/// The fields of a line between commas.
-std::vector<std::string> fields_of(const std::string& line) {
-  std::vector<std::string> fields;
-  std::istringstream stream(line);
-  for (std::string field; std::getline(stream, field, ',');) fields.push_back(field);
-  return fields;
-}
-
-/// A finite number, if it is one.
-std::optional<double> finite(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  return whole && std::isfinite(value) ? std::optional(value) : std::nullopt;
-}
-
-/// A line of metrics.csv or gradients.csv; see MetricsRow.
-struct Row {
-  std::vector<std::string> columns, fields;
-  std::string kind;
-  Index epoch = 0, step = 0;
-
-  /// Nothing where the file has no such column: earlier versions of heed had fewer.
-  std::optional<double> number(const char* column) const {
-    const auto place = static_cast<std::size_t>(std::find(columns.begin(), columns.end(), column) - columns.begin());
-    return place < std::min(columns.size(), fields.size()) ? finite(fields[place]) : std::nullopt;
-  }
-};
-
-/// f(row) for each line below the first; for none of a file that does not exist.
-void for_each_row(const std::string& path, const std::function<void(const Row&)>& f) {
+/// f(row) for each row; for none of a file that does not exist.
+void for_rows_if_any(const std::string& path, const std::function<void(const TableRow&)>& f) {
   std::error_code none;
-  if (!std::filesystem::exists(path, none)) return;
-  const std::string text = read_file(path);
-  std::istringstream lines(text.substr(0, text.rfind('\n') + 1));  // a last line without an end was cut off
-  std::string line;
-  std::getline(lines, line);
-  Row row{fields_of(line), {}, "", 0, 0};
-  while (std::getline(lines, line)) {
-    row.fields = fields_of(line);
-    const auto epoch = row.number("epoch"), step = row.number("step");
-    require(epoch && step, "{}: a line is {}; expected kind,epoch,step,...", path, in_quotes(line));
-    row.kind = row.fields[0], row.epoch = static_cast<Index>(*epoch), row.step = static_cast<Index>(*step);
-    f(row);
-  }
+  if (std::filesystem::exists(path, none)) for_each_row(path, "", f);
 }
 
 double parameters_in(const std::string& path) {
@@ -80,9 +36,11 @@ double median(std::vector<double> values) {
 
 RunHistory read_history(const RunPaths& paths) {
   std::map<std::pair<std::string, Index>, std::optional<double>> norms;  // by kind and step
-  for_each_row(paths.gradients(), [&](const Row& row) { norms[{row.kind, row.step}] = row.number("gradient_norm"); });
+  for_rows_if_any(paths.gradients(), [&](const TableRow& row) {
+    norms[{row.kind, row.step}] = row.number("gradient_norm");
+  });
   RunHistory history;
-  for_each_row(paths.metrics(), [&](const Row& row) {
+  for_rows_if_any(paths.metrics(), [&](const TableRow& row) {
     const std::optional<double> loss = row.number("loss"), accuracy = row.number("accuracy"), lr = row.number("lr");
     const auto norm = norms.find({row.kind, row.step});
     const std::optional<double> gradient_norm = norm != norms.end() ? norm->second : std::nullopt;

@@ -1,6 +1,7 @@
 #include "heed/train/run.h"
 
 #include "commit.h"
+#include "table_rows.h"
 
 #include "heed/attention/plugin.h"
 #include "heed/io/file.h"
@@ -13,59 +14,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
-#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <sstream>
 
 namespace heed {
 
 namespace {
-
-constexpr const char* metrics_header = "kind,epoch,step,loss,accuracy,lr,images_per_s\n";
-constexpr const char* gradients_header = "kind,epoch,step,gradient_norm\n";
 
 std::string cpu_name() {
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);)
     if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
   return "unknown CPU";
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
-/// Where a row of metrics.csv belongs: its first fields.
-struct RowPlace {
-  std::string kind;
-  Index epoch = -1, step = -1;
-};
-
-RowPlace place_of(const std::string& path, const std::string& row) {
-  RowPlace place;
-  const char* const end = row.data() + row.size();
-  const char* at = std::find(row.data(), end, ',');
-  place.kind.assign(row.data(), at);
-  if (at != end) at = std::from_chars(at + 1, end, place.epoch).ptr;
-  if (at != end) at = std::from_chars(at + 1, end, place.step).ptr;
-  require(place.epoch >= 0 && place.step >= 0, "{}: a line is {}; expected kind,epoch,step,...", path, in_quotes(row));
-  while (at != end) {  // what was measured: numbers, or nothing
-    double number = 0;
-    const char* const next = std::find(at + 1, end, ',');
-    const bool read = at + 1 == next || std::from_chars(at + 1, next, number).ptr == next;
-    require(*at == ',' && read && std::isfinite(number), "{}: a line is {}; expected numbers after kind,epoch,step",
-            path, in_quotes(row));
-    at = next;
-  }
-  return place;
 }
 
 [[noreturn]] void refuse_missing(const std::string& path, const char* what, Index number) {
@@ -85,7 +48,7 @@ bool RunPaths::exists() const {
   std::error_code none;
   const std::uintmax_t rows = std::filesystem::file_size(metrics(), none);
   return std::filesystem::exists(last()) || std::filesystem::exists(best()) ||
-         (!none && rows > std::strlen(metrics_header));
+         (!none && rows > std::strlen(metrics_header) + 1);
 }
 
 std::string RunPaths::weights() const { return std::filesystem::exists(best()) ? best() : last(); }
@@ -210,17 +173,11 @@ struct KeptRows {
   Index first_step = -1;  ///< that was logged; -1: none
 };
 
-KeptRows kept_rows(const std::string& path, const std::string& header, const MetricsSoFar& so_far) {
-  std::string text = read_file(path);
-  text.resize(text.rfind('\n') + 1);  // a last line without an end was cut off
-  const std::vector<std::string> rows = lines_of(text);
-  require(!rows.empty() && rows[0] + "\n" == header, "{}: does not begin with {}", path,
-          in_quotes(header.substr(0, header.size() - 1)));
-  KeptRows kept{header};
+KeptRows kept_rows(const std::string& path, const char* header, const MetricsSoFar& so_far) {
+  KeptRows kept{fmt::format("{}\n", header)};
   Index epochs = 0, validated = 0, step = -1;
-  for (std::size_t i = 1; i < rows.size(); ++i) {
-    const RowPlace row = place_of(path, rows[i]);
-    if (row.kind == "test" || row.epoch > so_far.epochs + (row.kind == "step") || row.step > so_far.steps) continue;
+  for_each_row(path, header, [&](const TableRow& row) {
+    if (row.kind == "test" || row.epoch > so_far.epochs + (row.kind == "step") || row.step > so_far.steps) return;
     if (row.kind == "train") require_next(path, "epoch", epochs, row.epoch), epochs = row.epoch;
     if (row.kind == "valid") require_next(path, "validation", validated, row.epoch), validated = row.epoch;
     if (row.kind == "step") {
@@ -228,8 +185,8 @@ KeptRows kept_rows(const std::string& path, const std::string& header, const Met
       if (step < 0) kept.first_step = row.step;
       step = row.step;
     }
-    kept.text += rows[i] + "\n";
-  }
+    kept.text += row.line + "\n";
+  });
   if (epochs < so_far.epochs) require_next(path, "epoch", epochs, so_far.epochs + 1);
   if (so_far.validated && validated < so_far.epochs) require_next(path, "validation", validated, so_far.epochs + 1);
   if (so_far.steps_logged && so_far.steps > 0 && step < so_far.steps)
@@ -255,7 +212,8 @@ MetricsFile::Tables MetricsFile::kept_tables(const RunPaths& paths, const Metric
 MetricsFile::MetricsFile(const RunPaths& paths, const Tables& begin)
     : metrics_(written(paths.metrics(), begin.metrics)), gradients_(written(paths.gradients(), begin.gradients)) {}
 
-MetricsFile::MetricsFile(const RunPaths& paths) : MetricsFile(paths, Tables{metrics_header, gradients_header}) {}
+MetricsFile::MetricsFile(const RunPaths& paths)
+    : MetricsFile(paths, Tables{fmt::format("{}\n", metrics_header), fmt::format("{}\n", gradients_header)}) {}
 
 MetricsFile::MetricsFile(const RunPaths& paths, const MetricsSoFar& so_far)
     : MetricsFile(paths, kept_tables(paths, so_far)) {}

@@ -1,6 +1,8 @@
 // Reading and listing the options of mechanisms.
 #include "heed/attention/options.h"
 
+#include "support/temporary.h"
+
 #include <boost/test/unit_test.hpp>
 
 using namespace heed;
@@ -61,6 +63,17 @@ BOOST_AUTO_TEST_CASE(whole_numbers_leave_room_for_sums) {
        {"1000000000001", "-1000000000001", "9223372036854775807", "9223372036854775808", "1.5", "many", ""})
     check_refused({{"pieces", text}},
                   "[basket] pieces is '" + text + "'; expected a whole number of at most 1000000000000");
+}
+
+BOOST_AUTO_TEST_CASE(numbers_that_no_float_holds_are_refused) {
+  const auto refusal = [](const char* text) {
+    double share = 0.5;
+    return error_of([&] { OptionReader("basket", {{"share", text}})("share", share, ""); });
+  };
+  for (const std::string text : {"1e-320", "-1e-46", "1e39", "-1e300"})
+    BOOST_TEST(refusal(text.c_str()) ==
+               "[basket] share is '" + text + "'; expected a number that float32 rounds neither to 0 nor to infinity");
+  for (const char* text : {"0", "1e-45", "-3.4e38"}) BOOST_TEST(refusal(text) == "no error");
 }
 
 BOOST_AUTO_TEST_CASE(causal_is_false_where_it_is_no_option) {

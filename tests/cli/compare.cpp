@@ -100,7 +100,8 @@ BOOST_AUTO_TEST_CASE(what_is_refused) {
   check_refusal({"compare"}, {"RUN"});
   output_of({"compare", a, a});  // one run, named twice
   write_file(a + "/metrics.csv", "kind,epoch,step,loss,accuracy,lr,images_per_s\ntrain,x\n");
-  check_refusal({"compare", a}, {"metrics.csv", "'train,x'"});
+  check_refusal({"compare", a}, {"metrics.csv:2: found 'train,x'"});
+  check_refusal({"report", a, "-o", *this / "page.html"}, {"metrics.csv:2: found 'train,x'"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -104,6 +104,9 @@ BOOST_FIXTURE_TEST_CASE(images_by_number_are_predicted_and_mapped, Trained) {
              by_file.substr(by_file.find(": ")));
   BOOST_TEST(output_of({"predict", run, "--data", "mnist", "--path", data(), "--index", "7,8"}) == by_number);
   BOOST_TEST(output_of({"predict", run, "--index", "7", "--invert"}) != output_of({"predict", run, "--index", "7"}));
+  for (const char* list : {"7,", ",7", "7,,8", ","})
+    check_refusal({"predict", run, "--index", list}, {"--index: ''; expected a whole number"});
+  check_refusal({"predict", run, "--index", "7,x"}, {"--index: 'x'; expected a whole number"});
   check_refusal({"predict", run, "--index", "30"}, {"--index 30: mnist has 30 test images"});
   BOOST_TEST(output_of({"maps", run, "--index", "7"}) == run + "/test-7-maps.png\n");
   BOOST_TEST(output_of({"maps", run, file}) == run + "/seven-maps.png\n");

@@ -191,7 +191,7 @@ BOOST_AUTO_TEST_CASE(seeds_are_arms_and_what_is_not_there_is_null) {
   std::string metrics = read_file(*this / "all/a&<b-2/metrics.csv");
   const std::size_t row = metrics.find("\ntrain,2,");
   const std::size_t loss = metrics.find(',', row + 9) + 1;
-  metrics.replace(loss, metrics.find(',', loss) - loss, "nan");
+  metrics.erase(loss, metrics.find(',', loss) - loss);
   write_file(*this / "all/a&<b-2/metrics.csv", metrics);
   const std::string page = page_of({*this / "all", "--no-images"});
   check_contains(page, {"<title>a&amp;&lt;b-1 - heed report</title>"});

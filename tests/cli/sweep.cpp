@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(a_cell_that_has_changed_is_refused_or_done_again) {
 }
 
 BOOST_AUTO_TEST_CASE(what_diverges_or_fails_does_not_stop_the_others) {
-  write("[arms.wild]\noptim.lr = 1e39\noptim.warmup_epochs = 0\n[arms.tame]\n");
+  write("[arms.wild]\noptim.lr = 1e38\noptim.weight_decay = 1e38\noptim.warmup_epochs = 0\n[arms.tame]\n");
   const Finished diverged = sweep({"--json"});
   BOOST_TEST(diverged.status == 3);
   const Json table = Json::parse(diverged.out);

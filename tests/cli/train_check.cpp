@@ -67,8 +67,8 @@ BOOST_AUTO_TEST_CASE(what_would_end_the_run_ends_the_check) {
   write_file(*this / "run/last.safetensors", "");
   check_refusal(arguments({"--run", *this / "run"}), {"holds a run already"});
   for (const std::string set : {"train.on_nonfinite=stop", "train.on_nonfinite=skip"}) {
-    const Finished diverged =
-        heed_with(arguments({"--set", "optim.lr=1e39", "--set", "optim.warmup_epochs=0", "--set", set}));
+    const Finished diverged = heed_with(arguments({"--set", "optim.lr=1e38", "--set", "optim.weight_decay=1e38",
+                                                   "--set", "optim.warmup_epochs=0", "--set", set}));
     BOOST_TEST(diverged.status == 3);
     BOOST_TEST(diverged.out == "");
     check_contains(diverged.err, {"training diverged"});

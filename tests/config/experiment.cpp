@@ -110,9 +110,9 @@ BOOST_AUTO_TEST_CASE(what_is_printed_loads_again) {
   e.data.path = "a \"b\" \\ \n\x7f \xc3\xa9";
   e.data.augment = {};
   e.data.mean = {1.0 / 3};
-  e.optim.lr = 1e-300;
-  e.optim.min_lr = 5e-324;
-  e.optim.clip = 1e300;
+  e.optim.lr = 1e-30;
+  e.optim.min_lr = 1.2345678901234567e-45;
+  e.optim.clip = 1e38;
   e.optim.eps = 123456789.0;
   e.train.seed = std::numeric_limits<Index>::max();
   e.model.linear = {"mul", "adder"};

@@ -88,8 +88,30 @@ BOOST_AUTO_TEST_CASE(a_layer_scale_is_any_finite_float) {
   for (const char* scale : {"-1", "0", "1e-5", "3.4e38"})
     BOOST_TEST(refusal("xcit-micro", {std::string("model.layer_scale=") + scale}) == "");
   check_refused("xcit-micro", {"model.layer_scale=nan"}, {"[model] layer_scale = nan; expected a finite number"});
-  check_refused("xcit-micro", {"model.layer_scale=1e300"}, {"[model] layer_scale = 1e+300; expected at least -3.4"});
-  check_refused("xcit-micro", {"data.mean=[-1e300]"}, {"[data] mean = -1e+300; expected at least -3.4"});
+}
+
+BOOST_AUTO_TEST_CASE(numbers_that_no_float_holds_are_refused) {
+  const auto refused = [](const std::string& set, const std::string& beginning) {
+    check_refused("xcit-micro", {set},
+                  {beginning + "; expected a number that float32 rounds neither to 0 nor to infinity"});
+  };
+  refused("model.layer_scale=1e300", "[model] layer_scale = 1e+300");
+  refused("data.mean=[-1e300]", "[data] mean = -1e+300");
+  refused("data.std=[1e-320]", "[data] std = 1e-320");
+  refused("optim.eps=1e-320", "[optim] eps = 1e-320");
+  refused("optim.eps=7e-46", "[optim] eps = 7e-46");
+  refused("optim.lr=3.5e38", "[optim] lr = 3.5e+38");
+  refused("train.dropout=1e-50", "[train] dropout = 1e-50");
+  for (const char* set : {"optim.eps=1.5e-45", "optim.lr=3.4e38", "optim.weight_decay=0", "data.mean=[-1e-45]"})
+    BOOST_TEST(refusal("xcit-micro", {set}) == "");
+}
+
+// XCiT's positions are as many as the rows of its grid.
+BOOST_AUTO_TEST_CASE(a_side_has_a_bound_in_each_family) {
+  for (const char* model : {"vit-micro", "xcit-micro", "cvt-micro", "soft-micro"}) {
+    check_refused(model, {"model.image=65536"}, {"[model] image = 65536; expected at least 1 and at most 65535"});
+    BOOST_TEST(refusal(model, {"model.image=1000000"}).find("image = 1000000; expected") != std::string::npos);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(sizes_that_do_not_fit_name_their_stage) {

@@ -93,6 +93,29 @@ BOOST_AUTO_TEST_CASE(what_is_written_comes_back) {
   BOOST_TEST((metadata == std::map<std::string, std::string>{{"key", "text"}, {"a", "{\"step\": 3}"}}));
 }
 
+BOOST_AUTO_TEST_CASE(a_checksum_in_another_spelling_is_not_passed_over) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "x", bytes = sample(path);
+  const std::string digits = SafetensorsFile(path).metadata().at(checksum_key);
+  // The header ends in spaces, which make room.
+  const auto refusal = [&](const std::string& before, const std::string& after) {
+    std::string changed = bytes;
+    const std::size_t place = changed.find(before), pad = changed.find("} ") + 1;
+    BOOST_REQUIRE((place < pad && after.size() - before.size() < 9));
+    changed.erase(pad, after.size() - before.size()).replace(place, before.size(), after);
+    write_file(path, changed);
+    return error_of([&] { SafetensorsFile(path).check(); }, path + ": ");
+  };
+  const std::string unknown = " cannot be verified: the header is not as heed writes it";
+  for (const char* after : {R"("heed.checksum" :")", R"("heed.checksum": ")", R"("heed\u002echecksum":")"})
+    BOOST_TEST(refusal(R"("heed.checksum":")", after) == "its checksum '" + digits + "'" + unknown);
+  BOOST_TEST(refusal(digits, digits + "0") == "its checksum '" + digits + "0'" + unknown);
+  BOOST_TEST(refusal("\"" + digits + "\"", "\"\"" + std::string(8, ' ')) == "its checksum ''" + unknown);
+  BOOST_TEST(refusal(R"("key":)", R"("key": )").starts_with("is damaged: its checksum is '" + digits));
+  write_file(path, bytes);
+  SafetensorsFile(path).check();
+}
+
 BOOST_AUTO_TEST_CASE(a_file_without_tensors) {
   const TemporaryDirectory directory;
   SafetensorsWriter().write(directory / "x");

@@ -106,7 +106,7 @@ void fields(Config& c, Visit&& visit) {
   key(sequence, "context", c.context, required_size(), "tokens of the longest input");
   key(sequence, "start", c.start, anything(), "a trained first input, so that the first token is predicted too");
   key(sequence, "tied", c.tied, anything(), "the head's weight is that of the token embedding");
-  key(of_images, "image", c.image, required_size(), "side length of the images");
+  key(of_images, "image", c.image, required_side(), "side length of the images");
   key(of_images, "channels", c.channels, required_size(), "1: grey, 3: colour");
   key(vit | xcit, "patch", c.patch, required_size(), "side length of a patch, which becomes a token");
   key(cvt, "patch", s.patch, required_sizes(), "side length of the windows that become tokens, for each stage");
@@ -145,7 +145,7 @@ void fields(Config& c, Visit&& visit) {
       "adder layers: derivative by the weight");
   key(vit | sequence, "weight_scale", c.weight_scale, one_of({"none", "adaptive"}),
       "adder layers: scale of the weights' gradients");
-  key(xcit, "layer_scale", c.layer_scale, any_number(), "what branches are multiplied by at first");
+  key(xcit, "layer_scale", c.layer_scale, anything(), "what branches are multiplied by at first");
   key(xcit, "tokens_norm", c.tokens_norm, anything(), "class attention: the second norm is of all tokens");
   key(xcit, "cls_depth", c.cls_depth, {.low = 1, .high = 1e4}, "blocks of class attention");
   key(xcit, "cls_attention", c.cls_attention, one_of({"softmax", "sima"}), "their mechanism");

@@ -26,12 +26,6 @@ struct Rule {
 /// Any value of the member's type.
 inline Rule anything() { return {}; }
 
-/// A number that is finite as a float, too.
-inline Rule any_number() {
-  constexpr double largest = std::numeric_limits<float>::max();
-  return {.low = -largest, .high = largest};
-}
-
 inline Rule at_least(double low) { return {.low = low}; }
 inline Rule more_than(double low) { return {.low = low, .above_low = true}; }
 
@@ -46,6 +40,9 @@ inline Rule one_or_more() { return {.low = 1, .high = 1e6}; }
 
 /// A size that has no default.
 inline Rule required_size() { return {.low = 1, .high = 1e6, .required = true}; }
+
+/// The side of an image, whose pixels are as many as its square. No JPEG has a longer one.
+inline Rule required_side() { return {.low = 1, .high = 65535, .required = true}; }
 
 /// How many blocks: each is an object with a dozen tensors, however small they are.
 inline Rule required_depth() { return {.low = 1, .high = 1e4, .required = true}; }

@@ -9,7 +9,7 @@
 
 namespace heed {
 
-/// An epoch. What was not measured, or is not finite, is missing.
+/// An epoch. What was not measured is missing.
 struct EpochRecord {
   Index epoch = 0, step = 0;  ///< completed, and updates made in all
   std::optional<double> loss, accuracy, lr, gradient_norm, images_per_s;
@@ -30,7 +30,8 @@ struct RunHistory {
   std::optional<double> test_loss, test_accuracy;
 };
 
-/// Reads metrics.csv; a run without one has come to nothing yet. Throws Error where a line is none of heed train's.
+/// Reads metrics.csv; a run without one has come to nothing yet. Throws Error, naming file and line, where a row
+/// is none of heed train's; one that is being written is left out.
 RunHistory read_history(const RunPaths& paths);
 
 /// What a run is judged by. Only a finished run has figures.

@@ -1,0 +1,73 @@
+#include "table_rows.h"
+
+#include "heed/base/split.h"
+#include "heed/base/suggest.h"
+#include "heed/io/file.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <sstream>
+
+namespace heed {
+
+namespace {
+
+constexpr std::string_view first_columns = "kind,epoch,step";
+constexpr std::size_t of_place = 3;  // columns that say where a row belongs
+constexpr std::string_view kinds[] = {"step", "train", "valid", "test"};
+
+/// Is the whole of `text` a number of at least `least`?
+template <class Number>
+bool parse(const std::string& text, Number least, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() && number >= least;
+}
+
+bool parse(const std::string& text, std::optional<double>& measured) {
+  if (text.empty()) return measured.reset(), true;
+  return parse(text, 0.0, measured.emplace()) && std::isfinite(*measured);
+}
+
+/// Takes the line into a row of the same columns; false if it is none of heed train's.
+bool parse(const std::string& line, TableRow& row) {
+  const std::vector<std::string> fields = split(line, ',');
+  if (fields.size() != row.columns.size()) return false;
+  row.line = line;
+  row.kind = fields[0];
+  bool good = std::find(std::begin(kinds), std::end(kinds), row.kind) != std::end(kinds) &&
+              parse(fields[1], Index{1}, row.epoch) && parse(fields[2], Index{0}, row.step);
+  row.numbers.resize(fields.size() - of_place);
+  for (std::size_t i = 0; i < row.numbers.size(); ++i) good = good && parse(fields[of_place + i], row.numbers[i]);
+  return good;
+}
+
+}  // namespace
+
+std::optional<double> TableRow::number(std::string_view column) const {
+  const auto found = std::find(columns.begin() + of_place, columns.end(), column);
+  if (found == columns.end()) return std::nullopt;
+  return numbers[static_cast<std::size_t>(found - columns.begin()) - of_place];
+}
+
+void for_each_row(const std::string& path, std::string_view header, const std::function<void(const TableRow&)>& f) {
+  const std::string text = read_file(path);
+  std::istringstream lines(text.substr(0, text.rfind('\n') + 1));
+  std::string line;
+  if (!std::getline(lines, line) && header.empty()) return;  // a run that is just beginning
+  TableRow row;
+  row.columns = split(line, ',');
+  const bool known = header.empty() ? (line + ",").starts_with(fmt::format("{},", first_columns)) : line == header;
+  require(known, "{}: begins with {}; expected {}", path, in_quotes(line), header.empty() ? first_columns : header);
+  for (int number = 2; std::getline(lines, line); ++number) {
+    require(parse(line, row),
+            "{}:{}: found {}; expected {}: step, train, valid or test, an epoch of at least 1, a step, and finite "
+            "numbers of at least 0, or nothing",
+            path, number, in_quotes(line), fmt::join(row.columns, ","));
+    f(row);
+  }
+}
+
+}  // namespace heed
