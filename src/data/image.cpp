@@ -97,7 +97,8 @@ ImageSize parse_size(const std::vector<std::uint8_t>& bytes) {
 bool chunks_fit(const std::vector<std::uint8_t>& bytes) {
   constexpr std::size_t signature = 8, around = 12;
   if (bytes.size() < signature || bytes[1] != 'P') return true;
-  for (std::size_t at = signature; at + around <= bytes.size();) {
+  for (std::size_t at = signature; at < bytes.size();) {
+    if (bytes.size() - at < around) return false;
     std::size_t length = 0;
     for (std::size_t i = 0; i < 4; ++i) length = length << 8 | bytes[at + i];
     if (length > bytes.size() - at - around) return false;
