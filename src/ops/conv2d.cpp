@@ -57,13 +57,17 @@ struct Strips {
   }
 };
 
-/// Calls f(number of W [O, C, K, K], its output, its place among taps (row, column, channel)).
+/// Calls f(number of W [O, C, K, K], its output, its place among taps (row, column, channel)), for a line of a cache of
+/// outputs at a time: one of the two arrangements has them side by side.
 template <class F>
 void for_each_weight(const Shape& w, const F& f) {
+  constexpr Index line = 16;
   const Index outputs = w[0], channels = w[1], taps = w[2] * w[3];
-  for (Index o = 0; o < outputs; ++o)
-    for (Index c = 0; c < channels; ++c)
-      for (Index t = 0; t < taps; ++t) f((o * channels + c) * taps + t, o, t * channels + c);
+  for (Index first = 0; first < outputs; first += line)
+    for (Index t = 0; t < taps; ++t)
+      for (Index c = 0; c < channels; ++c)
+        for (Index o = first; o < std::min(first + line, outputs); ++o)
+          f((o * channels + c) * taps + t, o, t * channels + c);
 }
 
 }  // namespace
@@ -85,7 +89,8 @@ Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& grid) {
   return tape.record(
       {"conv2d", cost}, Shape{images, places, outputs}, {x, weight, bias},
       [=](T* y) {
-        for_each_weight(weight.shape(), [=](Index from, Index o, Index tap) { W(o, tap) = weight.data()[from]; });
+        for_each_weight(weight.shape(),
+                        [=, w = weight.data()](Index from, Index o, Index tap) { W(o, tap) = w[from]; });
         for_row_ranges(strips.count(), work, [=, my = Matrix<T>(y, images * places, outputs)](Index begin, Index end) {
           for (Index i = begin; i < end; ++i) {
             const Strips::Strip s = strips[i];
@@ -151,8 +156,9 @@ Var<T> depthwise_conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& gr
   return tape.record(
       {"depthwise_conv2d", cost}, Shape{images, places, channels}, {x, weight, bias},
       [=](T* y) {
-        for (Index c = 0; c < channels; ++c)
-          for (Index t = 0; t < taps; ++t) W(t, c) = weight.data()[c * taps + t];
+        const Matrix<const T> by_channel(weight.data(), channels, taps);
+        for (Index t = 0; t < taps; ++t)
+          for (Index c = 0; c < channels; ++c) W(t, c) = by_channel(c, t);
         for_row_ranges(images, out_size * taps, [=](Index begin, Index end) {
           for (Index i = begin; i < end; ++i)
             kernels::depthwise(w, image_of(x.data(), i), W, bias ? bias.data() : nullptr, Update::assign,
