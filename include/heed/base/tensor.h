@@ -130,6 +130,12 @@ std::size_t bytes_of(Index count) {
   return static_cast<std::size_t>(count) * sizeof(T);
 }
 
+namespace detail {
+/// Uninitialised memory, aligned for vector loads. Throws std::bad_alloc where there is none.
+void* take_memory(std::size_t bytes);
+void give_back_memory(void* memory, std::size_t bytes);
+}  // namespace detail
+
 /// Uninitialised memory for `count` numbers, aligned for vector loads; freed on destruction.
 template <class T>
 class Buffer {
@@ -138,7 +144,7 @@ class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(Index count) : size_(count) {
-    if (count > 0) data_ = static_cast<T*>(::operator new(bytes_of<T>(count), std::align_val_t(alignment)));
+    if (count > 0) data_ = static_cast<T*>(detail::take_memory(bytes_of<T>(count)));
   }
   Buffer(Buffer&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
   Buffer& operator=(Buffer&& other) noexcept {
@@ -146,7 +152,9 @@ class Buffer {
     std::swap(size_, other.size_);
     return *this;
   }
-  ~Buffer() { ::operator delete(data_, std::align_val_t(alignment)); }
+  ~Buffer() {
+    if (data_) detail::give_back_memory(data_, bytes_of<T>(size_));
+  }
 
   T* data() { return data_; }
   const T* data() const { return data_; }
