@@ -129,8 +129,9 @@ CORE    := $(wildcard $(patsubst %,src/%/*.cpp,base cost kernels attention tape 
 # another has, too. Compiled one by one are also files with flags or a malloc of their own, and the tests of mechanisms,
 # so that who adds one need not know the others.
 HOT      := $(wildcard $(patsubst %,src/%/*.cpp,kernels attention ops)) $(patsubst %,src/%.cpp,train/step \
-              train/optimizer data/augment data/convert data/image data/mix data/normalise data/randaugment \
-              bench/instructions bench/limit_loops bench/mechanism_cases analysis/newton_residual checks/adder_cases)
+              train/optimizer train/dino train/teaching data/augment data/colour data/convert data/image data/mix \
+              data/normalise data/randaugment data/resample data/views bench/instructions \
+              bench/limit_loops bench/mechanism_cases analysis/newton_residual checks/adder_cases)
 ALONE    := $(HOT) $(patsubst %,src/%.cpp,train/commit train/processes cli/report_page cli/cpu cli/plugin_build) \
               $(wildcard tests/*.cpp tests/attention/*.cpp) tests/train/memory.cpp
 
@@ -400,7 +401,7 @@ arm64-run:
 # They begin with their files in tests/fuzz/corpus; what they find lies in build/fuzz and belongs there, too.
 SECONDS := 60
 FUZZED  := $(wildcard $(patsubst %,src/%/*.cpp,base io config)) tests/fuzz/readers.cpp tests/fuzz/fuzzer.cpp \
-           $(patsubst %,src/data/%.cpp,cifar dataset files folder gzip idx image jpeg)
+           $(patsubst %,src/data/%.cpp,cifar convert dataset files folder gzip idx image jpeg resample)
 FUZZING := -std=c++20 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -Iinclude -Itests \
            -DHEED_NO_BLAS -DHEED_NO_SIMD -DHEED_NO_THREADS
 

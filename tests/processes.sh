@@ -124,7 +124,7 @@ end
   compare adder-block "2 4" $mnist $small $micro --set attention.mechanism=adder --set model.linear=adder
   compare aft "2 4" $mnist $small $micro --set attention.mechanism=aft --set train.recompute=true
   compare soft "2 4" experiments/soft-mnist.toml $small
-  compare cvt "2 4" experiments/cvt-mnist.toml $small
+  compare cvt "2 4 8" experiments/cvt-mnist.toml $small
   compare double "4" $mnist $small $micro --set train.dtype=f64
   compare streamed "2" $mnist $small $micro --set model.hidden=140000 --set train.epochs=1
   compare threads "2" $mnist $small --threads 2
@@ -151,6 +151,23 @@ end
   [ "$(wc -l <"$place/err")" = 1 ] || die "a run in the way is more than one line: $(cat "$place/err")"
   mpirun -q -np 2 "$heed" list >"$place/out" 2>"$place/err" && die "list runs twice"
   [ "$(wc -l <"$place/err")" = 1 ] || die "list in two processes is told: $(cat "$place/err")"
+  # What all come to is said as by one, whoever comes first.
+  for count in 1 2 4; do
+    train $count diverged experiments/cvt-mnist.toml $small --set optim.lr=1e12 && die "the rate is not too large"
+    rm -r "$place/diverged"
+    [ "$count" = 1 ] && cp "$place/err" "$place/diverged-alone"
+    cmp -s "$place/err" "$place/diverged-alone" || die "$count processes diverge otherwise: $(cat "$place/err")"
+  done
+  cp "$heed" "$place/other"
+  echo >>"$place/other"
+  mpirun -q -np 1 "$heed" train --check $mnist $small : -np 1 "$place/other" train --check $mnist $small \
+    >"$place/out" 2>"$place/err" && die "two builds train together"
+  host=$(uname -n)
+  [ "$(cat "$place/err")" = "heed: process 1 on $host is of another build than process 0 on $host; all must run the \
+same program" ] || die "two builds are told: $(cat "$place/err")"
+  mpirun -q -np 2 "$heed" eval "$place/softmax" --knn >"$place/out" 2>"$place/err" && die "eval --knn runs twice"
+  [ "$(cat "$place/err")" = "heed: eval: --knn, --linear and --shots are for one process; 2 were started" ] ||
+    die "eval --knn in two processes is told: $(cat "$place/err")"
   "$heed" bench models/vit-micro.toml --batch 32 --scaling --seconds 0.1 >"$place/out" || die "bench --scaling fails"
   [ "$(grep -cE '^ *[124] +[124] ' "$place/out")" = 5 ] || die "bench --scaling: $(cat "$place/out")"
   mpirun -q -np 2 "$heed" eval "$place/softmax" >"$place/out" 2>&1 || die "eval: $(cat "$place/out")"

@@ -139,8 +139,8 @@ struct PerformerSteps {
 /// key of their own make a pair with it, and add it for the next.
 inline void add_performer_sums_counts(const AttentionShape& shape, Index m, bool causal, Cost& cost) {
   const auto [N, M, d, e] = shape.sizes();
-  const auto keys = [&](Index rows) { return PerformerRowsCost{rows, m, e, false}; };
-  const auto queries = [&](Index rows) { return PerformerRowsCost{rows, m, e, true}; };
+  const auto keys = [=, e = e](Index rows) { return PerformerRowsCost{rows, m, e, false}; };
+  const auto queries = [=, e = e](Index rows) { return PerformerRowsCost{rows, m, e, true}; };
   const Counts read = kernels::row_dots_counts(1, m) + Counts{.mul = 1, .add = 1};
   const Counts read_back = kernels::row_dots_counts(1, e) + Counts{.mul = 1, .add = 1};
   if (!causal) {

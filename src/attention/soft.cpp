@@ -232,14 +232,18 @@ class Soft : public MechanismBase<Soft> {
 
   /// A of each head. Throws Error with kernel=exact, which has none.
   Tensor<float> inverted(const AttentionInput<float>& in) const override {
-    require(kernel == Kernel::nystrom, "[soft] kernel is exact; expected nystrom, which has landmarks");
-    const Carved<SoftSaved, float> saved(setting(in.shape));
-    const Carved<SoftScratch, float> scratch(setting(in.shape));
-    each_head(in, *saved, *scratch, [](Index, const SoftMap<float>& S) { S.make_gram(); });
-    const Heads<float> A = (*saved).A;
-    Tensor<float> all(Shape{A.count, A.first.rows, A.first.columns});
-    std::copy_n(A.first.data, all.size(), all.data());
-    return all;
+    return made(in, &SoftSaved<float>::A, [](const SoftMap<float>& S) { S.make_gram(); });
+  }
+
+  std::vector<PictureInfo> pictures() const override {
+    if (kernel == Kernel::exact) return {};
+    return {{"landmarks", "How near each landmark (row) is to each token (column)", PictureAxes::matrix}};
+  }
+
+  /// P of each head.
+  Tensor<float> picture(const std::string& name, const AttentionInput<float>& in) const override {
+    if (name != "landmarks") return MechanismBase::picture(name, in);
+    return made(in, &SoftSaved<float>::P, [](const SoftMap<float>& S) { S.make(); });
   }
 
   Cost cost(const AttentionShape& shape) const override {
@@ -277,6 +281,19 @@ class Soft : public MechanismBase<Soft> {
   template <class T>
   T* filter(View<T> filters, Index h) const {
     return filters.data() + h * vconv * vconv;
+  }
+
+  /// What `make` leaves in a part of each head's saved memory: [heads, rows, columns].
+  template <class Make>
+  Tensor<float> made(const AttentionInput<float>& in, Heads<float> SoftSaved<float>::*part, const Make& make) const {
+    require(kernel == Kernel::nystrom, "[soft] kernel is exact; expected nystrom, which has landmarks");
+    const Carved<SoftSaved, float> saved(setting(in.shape));
+    const Carved<SoftScratch, float> scratch(setting(in.shape));
+    each_head(in, *saved, *scratch, [&](Index, const SoftMap<float>& S) { make(S); });
+    const Heads<float> heads = (*saved).*part;
+    Tensor<float> all(Shape{heads.count, heads.first.rows, heads.first.columns});
+    std::copy_n(heads.first.data, all.size(), all.data());
+    return all;
   }
 
   template <class T>

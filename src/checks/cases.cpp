@@ -9,6 +9,7 @@
 #include "heed/ops/batch_norm.h"
 #include "heed/ops/conv2d.h"
 #include "heed/ops/cross_entropy.h"
+#include "heed/ops/dino.h"
 #include "heed/ops/dropout.h"
 #include "heed/ops/head_norm.h"
 #include "heed/ops/layer_norm.h"
@@ -72,9 +73,10 @@ void add_convolutions(std::vector<CheckCase>& cases) {
     const std::string label = fmt::format(", kernel {}, stride {}, padding {}", kernel, grid.stride, grid.padding);
     const CheckInput dense{"x", {2, grid.height * grid.width, 3}}, wide{"x", {2, grid.height * grid.width, 19}};
     cases.push_back(check_case("conv2d" + label, {dense, {"weight", {4, 3, kernel, kernel}}, {"bias", {4}}},
-                               [grid](auto&, const auto& v) { return conv2d(v[0], v[1], v[2], grid); }));
-    cases.push_back(check_case("depthwise_conv2d" + label, {wide, {"weight", {19, 1, kernel, kernel}}, {"bias", {19}}},
-                               [grid](auto&, const auto& v) { return depthwise_conv2d(v[0], v[1], v[2], grid); }));
+                               [grid = grid](auto&, const auto& v) { return conv2d(v[0], v[1], v[2], grid); }));
+    cases.push_back(
+        check_case("depthwise_conv2d" + label, {wide, {"weight", {19, 1, kernel, kernel}}, {"bias", {19}}},
+                   [grid = grid](auto&, const auto& v) { return depthwise_conv2d(v[0], v[1], v[2], grid); }));
   }
   const ConvGrid grid{5, 4, 2, 1};
   cases.push_back(check_case("conv2d, no bias", {{"x", {2, 20, 3}}, {"weight", {4, 3, 3, 3}}},
@@ -136,6 +138,10 @@ void add_model_ends(std::vector<CheckCase>& cases) {
                              [](auto&, const auto& v) { return embed_tokens(v[0], {}, v[1]); }));
   cases.push_back(check_case("embed_tokens, no position", List{x, {"class_token", {1, 1, 3}}},
                              [](auto&, const auto& v) { return embed_tokens(v[0], v[1], {}); }));
+  for (const auto& [from, to] : {std::pair<Index, Index>{4, 2}, {2, 3}, {3, 3}})
+    cases.push_back(
+        check_case(fmt::format("interpolate_positions, {} to {}", from, to), List{{"x", {1, 1 + from * from, 3}}},
+                   [from = from, to = to](auto&, const auto& v) { return interpolate_positions(v[0], 1, from, to); }));
   cases.push_back(check_case("select_token", List{x}, [](auto&, const auto& v) { return select_token(v[0], 2); }));
   cases.push_back(check_case("skip_tokens", List{x}, [](auto&, const auto& v) { return skip_tokens(v[0], 1); }));
   cases.push_back(check_case("join_tokens", List{{"first", {2, 1, 3}}, {"rest", {2, 4, 3}}},
@@ -159,6 +165,22 @@ void add_model_ends(std::vector<CheckCase>& cases) {
   cases.push_back(check_case("cross_entropy", List{logits}, loss(0, false)));
   cases.push_back(check_case("cross_entropy, smoothed", List{logits}, loss(0.1, false)));
   cases.push_back(check_case("cross_entropy, soft targets", List{logits}, loss(0.1, true)));
+}
+
+void add_self_supervision(std::vector<CheckCase>& cases) {
+  using List = std::vector<CheckInput>;
+  cases.push_back(check_case("unit_rows", List{{"x", {2, 3, 5}, -1, 1, 0.01}},
+                             [](auto&, const auto& v) { return unit_rows(v[0]); }));
+  cases.push_back(check_case("join_rows", List{{"a", {2, 3}}, {"b", {4, 3}}},
+                             [](auto&, const auto& v) { return join_rows(v[0], v[1]); }));
+  for (const Index views : {2, 5}) {
+    const CheckInput logits{"logits", {3 * views, 7}, -2, 2};
+    cases.push_back(check_case(fmt::format("dino_loss, {} views", views), List{logits}, [](auto& tape, const auto& v) {
+      const auto q =
+          filled(tape, Shape{3, 2, 7}, [](Index i) { return static_cast<double>(1 + (3 * i + i / 7) % 7) / 28; });
+      return dino_loss(v[0], {q.data(), q.shape()}, 0.4, 11);
+    }));
+  }
 }
 
 /// Mechanisms live as long as the program, since cases are handed out by value.
@@ -217,6 +239,7 @@ std::vector<CheckCase> all_check_cases() {
   add_linear_of(cases);
   add_norms(cases);
   add_model_ends(cases);
+  add_self_supervision(cases);
   add_mechanisms(cases);
   add_adder_cases(cases);
   return cases;

@@ -78,6 +78,11 @@ struct Checker {
     x = centre;
     return (g_above - g_below) / (above - below);
   }
+
+  /// The same without its error of order h^2.
+  double extrapolated(double& x, double h, double difference) {
+    return (4 * this->difference(x, h / 2) - difference) / 3;
+  }
 };
 
 double largest(const Tensor<double>& values) {
@@ -112,6 +117,8 @@ namespace {
 
 const double difference_step = std::cbrt(std::numeric_limits<double>::epsilon());
 
+double step_at(double x) { return difference_step * std::max(1.0, std::abs(x)); }
+
 Checker checker_of(const CheckCase& c, std::uint64_t seed) {
   const RandomStream stream(seed);
   return {c, stream.derive("cotangent"), stream.derive("other"), stream.derive("random"), draw_inputs<double>(c, seed)};
@@ -124,6 +131,22 @@ Likeness likeness(const ExpectedGradients& expected, std::size_t k) {
 }
 
 }  // namespace
+
+ElementCheck check_element(const CheckCase& c, std::uint64_t seed, std::size_t input, Index element, double change,
+                           std::span<const double> around) {
+  require(input < c.inputs.size() && element >= 0 && element < c.inputs[input].shape.elements(),
+          "[gradcheck] {} has no element {} of an input {}", c.name, element, input);
+  Checker checker = checker_of(c, seed);
+  double& x = checker.inputs[input][element];
+  x += change;
+  ElementCheck found{.x = x, .analytic = checker.gradients(false)[input][element], .step = step_at(x)};
+  found.numeric = checker.extrapolated(x, found.step, checker.difference(x, found.step));
+  for (const double offset : around) {
+    x = found.x + offset;
+    found.values.push_back(checker.value());
+  }
+  return found;
+}
 
 Tensor<double> case_output(const CheckCase& c, std::uint64_t seed) { return checker_of(c, seed).output(); }
 
@@ -144,13 +167,13 @@ ExpectedGradients expected_gradients(const CheckCase& c, std::uint64_t seed, con
   for (std::size_t k = 0; k < c.inputs.size(); ++k) {
     Tensor<double>& x = checker.inputs[k];
     Tensor<double>& differences = expected.gradients.emplace_back(x.shape());
-    const auto step = [&](Index i) { return difference_step * std::max(1.0, std::abs(x[i])); };
+    const auto step = [&](Index i) { return step_at(x[i]); };
     for (Index i = 0; i < x.size(); ++i) differences[i] = checker.difference(x[i], step(i));
     const Likeness same = likeness(expected, k);
     const bool given = got && got->gradients[k].shape() == x.shape();
     for (Index i = 0; i < x.size(); ++i)
       if (!given || !same(got->gradients[k][i], differences[i]))
-        differences[i] = (4 * checker.difference(x[i], step(i) / 2) - differences[i]) / 3;
+        differences[i] = checker.extrapolated(x[i], step(i), differences[i]);
   }
   return expected;
 }

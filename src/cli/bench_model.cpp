@@ -60,7 +60,8 @@ Index profile_calls(double seconds, const F& f) {
 template <class T>
 Measured measure(const BenchArguments& a, const Experiment& x, Index batch) {
   const std::unique_ptr<Model> model = make_model(x);
-  const std::unique_ptr<TaskBatch<T>> examples = make_task<T>(x, *model)->random_batch(batch);
+  const std::unique_ptr<Task<T>> task = make_task<T>(x, *model);
+  const std::unique_ptr<TaskBatch<T>> examples = task->random_batch(batch);
   Parameters<T> parameters(model->parameters());
   parameters.initialise(1);
   Measured result;
@@ -80,12 +81,17 @@ Measured measure(const BenchArguments& a, const Experiment& x, Index batch) {
   }
   Optimizer<T> optimizer(x.optim, parameters);
   BatchGradient<T> gradient(*model, parameters, batch, x.train, ranks);
+  task->begin(parameters);
   double updates = 0;
   const auto step = [&] {
+    const StepPlace place{0, 1, x.train.epochs};
+    const UpdateRules rules = task->update_rules(place);
+    examples->before_step(place);
     gradient.run(*examples, RandomStream(1).derive(static_cast<std::uint64_t>(optimizer.steps())));
     const bench::Clock::time_point start = bench::Clock::now();
-    const Clipping clipping = clip_by_norm(gradient.gradients(), x.optim.clip);
-    optimizer.step(parameters, gradient.gradients(), x.optim.lr, clipping.factor);
+    const Clipping clipping = clip(gradient.gradients(), x.optim.clip, rules.clip_each);
+    optimizer.step(parameters, gradient.gradients(), {x.optim.lr, x.optim.weight_decay}, clipping.factor, rules.frozen);
+    task->after_step(parameters, place);
     updates += bench::seconds_since(start);
   };
   time(step);

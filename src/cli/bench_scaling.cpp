@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <iostream>
@@ -47,11 +48,16 @@ struct Network {
 constexpr Network networks[] = {{"1 Gbit/s", 1e9, 50e-6}, {"10 Gbit/s", 1e10, 20e-6}, {"100 Gbit/s", 1e11, 3e-6}};
 
 /// Each process sends 2 n (1 - 1/P) bytes, in 2 log2 P messages one after the other; losses and the question whether to
-/// go on are two messages of a few bytes on each of log2 P levels.
-double exchange_ms(const Network& network, Index bytes, int processes) {
-  const double levels = std::log2(processes);
-  return 1e3 *
-         (8 * 2 * static_cast<double>(bytes) * (1 - 1.0 / processes) / network.bits + 4 * levels * network.latency);
+/// go on are two messages of a few bytes on each of log2 P levels, and so is each of `sums` that norms take over the
+/// batch.
+double exchange_ms(const Network& network, Index bytes, Index sums, int processes) {
+  const double levels = std::log2(processes), messages = static_cast<double>(4 + sums) * levels;
+  return 1e3 * (8 * 2 * static_cast<double>(bytes) * (1 - 1.0 / processes) / network.bits + messages * network.latency);
+}
+
+/// Each batch norm sums over the batch twice on the way forward and once on the way back, and has two running tensors.
+Index sums_over_batch(const ParameterList& list) {
+  return 3 * std::count_if(list.begin(), list.end(), [](const ParameterSpec& spec) { return spec.running; }) / 2;
 }
 
 /// A step of one process: what processes share, lane by lane, and what each of them does in whole.
@@ -59,13 +65,15 @@ struct Work {
   double lanes_ms, update_ms;
   int threads;  ///< that take a lane at a time: 1 where all take the same
   Index lanes, bytes, batch;
+  Index sums;  ///< over the batch, by norms
 
-  Work(const Setup& alone, bool streamed, Index lanes, Index batch)
+  Work(const Setup& alone, bool streamed, Index lanes, Index batch, Index sums)
       : update_ms(alone.measured.at("update_ms").number()),
         threads(streamed ? 1 : alone.threads),
         lanes(lanes),
         bytes(static_cast<Index>(alone.measured.at("gradient_bytes").number())),
-        batch(batch) {
+        batch(batch),
+        sums(sums) {
     lanes_ms = alone.step_ms() - update_ms;
   }
 
@@ -108,7 +116,7 @@ void print_predicted(const Work& work, int threads, const std::string& unit) {
   for (int hosts = 1; hosts <= std::min<Index>(16, work.lanes); hosts *= 2) {
     std::vector<std::string>& row = table.emplace_back(std::vector<std::string>{std::to_string(hosts)});
     for (const Network& network : networks)
-      row.push_back(fmt::format("{:.0f}", work.rate(hosts, exchange_ms(network, work.bytes, hosts))));
+      row.push_back(fmt::format("{:.0f}", work.rate(hosts, exchange_ms(network, work.bytes, work.sums, hosts))));
   }
   std::cout << "\n";
   print_table(std::cout, table);
@@ -129,8 +137,9 @@ int bench_scaling(const BenchArguments& given) {
   const Index batch = a.batch > 0 ? a.batch : x.train.batch;
   const std::unique_ptr<Model> model = make_model(x);
   const Index weights = model->parameters().trainable_elements();
-  const bool together = model->examples_together(batch) > 0, streamed = lanes_are_streamed(weights);
-  const Lanes lanes = lanes_of(batch, together ? batch : x.train.piece, weights);
+  const bool together = model->examples_depend(batch), streamed = !together && lanes_are_streamed(weights);
+  const Lanes lanes = BatchShare{x.train.piece, weights, 0, 1, together}.lanes(batch);
+  const Index sums = sums_over_batch(model->parameters());
   std::vector<Setup> setups;
   for (const int count : {1, 2, 4}) {
     setups.push_back(measure(a, batch, 1, count));
@@ -139,13 +148,13 @@ int bench_scaling(const BenchArguments& given) {
   }
   std::cout << fmt::format("{}, batch {}, {} lanes; this host has {} core{}\n\n", a.model, batch, lanes.count,
                            threads(), threads() == 1 ? "" : "s");
-  print_measured(setups, Work(setups[0], streamed, lanes.count, batch));
+  print_measured(setups, Work(setups[0], streamed, lanes.count, batch, sums));
   if (launch_words(2).empty()) std::cout << "more processes: not in this build; make MPI=1 builds one\n";
   // A host's threads: as many as gave most here.
   const auto fastest = std::max_element(setups.begin(), setups.end(), [](const Setup& s, const Setup& t) {
     return (s.processes == 1 ? s.rate() : 0) < (t.processes == 1 ? t.rate() : 0);
   });
-  print_predicted(Work(*fastest, streamed, lanes.count, batch), fastest->threads, fastest->unit());
+  print_predicted(Work(*fastest, streamed, lanes.count, batch, sums), fastest->threads, fastest->unit());
   return ok;
 }
 

@@ -27,6 +27,8 @@ CLI::Option* add_with_commas(CLI::App* app, const std::string& name, std::vector
       for (const std::string& item : split(word, ','))
         if constexpr (std::is_integral_v<Item>)
           list.push_back(std::stoll(item));
+        else if constexpr (std::is_floating_point_v<Item>)
+          list.push_back(std::stod(item));
         else
           list.push_back(item);
   };
@@ -153,7 +155,7 @@ void Command::option(const std::string& name, Destination into, const std::strin
   CLI::Option* const option = add(app_, name, into, meaning, rules.commas);
   if (rules.value) option->type_name(rules.value);
   option->required(rules.required);
-  if (std::holds_alternative<double*>(into))
+  if (std::holds_alternative<double*>(into) || std::holds_alternative<std::vector<double>*>(into))
     check_number<double>(option, rules);
   else if (std::holds_alternative<int*>(into) || std::holds_alternative<Index*>(into) ||
            std::holds_alternative<std::vector<Index>*>(into))

@@ -19,8 +19,8 @@ class App;
 namespace heed::cli {
 
 /// Where the value of an option goes. A bool is a flag, whose option has no value; a list takes any number of values.
-using Destination =
-    std::variant<bool*, int*, Index*, double*, std::string*, std::vector<std::string>*, std::vector<Index>*>;
+using Destination = std::variant<bool*, int*, Index*, double*, std::string*, std::vector<std::string>*,
+                                 std::vector<Index>*, std::vector<double>*>;
 
 /// The least and the largest value allowed.
 struct Range {

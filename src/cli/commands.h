@@ -21,6 +21,7 @@ void add_report(Command program);
 void add_lr(Command program);
 void add_eval(Command program);
 void add_predict(Command program);
+void add_features(Command program);
 void add_image(Command program);
 void add_gradcheck(Command program);
 void add_list(Command program);

@@ -1,41 +1,139 @@
 // heed eval.
-#include "trained.h"
+#include "frozen.h"
 
-#include "heed/config/toml_text.h"
-#include "heed/data/dataset.h"
+#include "heed/analysis/statistics.h"
+#include "heed/base/suggest.h"
+#include "heed/data/loader.h"
+#include "heed/train/classification.h"
 #include "heed/train/evaluate.h"
 
+#include <cmath>
 #include <iostream>
+#include <numeric>
 
 namespace heed::cli {
 
 namespace {
 
-struct EvalArguments {
-  std::string run, weights, data, path, split = "test";
-  std::vector<std::string> sets;
-  int threads = 0;
+struct EvalArguments : FrozenArguments {
+  std::string split = "test";
+  bool knn = false, linear = false;
+  Index shots = 0, seeds = 3;
+  NeighbourRule neighbours;
+  double lr = 0;
 };
+
+Part part_of(const std::string& split) {
+  return split == "test" ? Part::test : split == "train" ? Part::train : Part::validation;
+}
+
+int eval_model(const EvalArguments& a) {
+  std::vector<std::string> sets = a.sets;
+  for (const std::string& set : sets_of_data(a.data, a.path)) sets.push_back(set);
+  TrainedModel trained(a.run, sets, a.weights);
+  require(
+      !trained.experiment.self_supervised(),
+      "{}: the model learnt without labels and has no head that answers; --knn, --linear or --shots judge its features",
+      a.run);
+  const Part part = part_of(a.split);
+  // The task would call by its key what is an option here.
+  if (const DataConfig& data = trained.experiment.data; !holds_sequences(data))
+    dataset_directory(data.name == "scenes" ? data.source : data.name, data.path, split_of(part), "--path");
+  const std::unique_ptr<BatchSource<float>> source = trained.task->open(part, false);
+  require(source != nullptr, "{}: the run set no images aside for validation", a.run);
+  Evaluation result = evaluate<float>(*trained.model, trained.parameters, *source, trained.task->counts(),
+                                      trained.experiment.train.piece, {.ranks = &started_processes()});
+  trained.task->conclude(result);
+  std::cout << trained.experiment.data.name << ", " << a.split << ", " << trained.task->report(result);
+  return ok;
+}
+
+/// The data and the images that count.
+struct Judged {
+  const EvalArguments& arguments;
+  FrozenFeatures frozen{arguments};
+  Part part = part_of(arguments.split);
+  std::vector<std::string> names = frozen.set(part).class_names();
+  Index classes = static_cast<Index>(names.size());
+
+  /// Prints how well something answers.
+  void print(const std::string& what, const Evaluation& result) const {
+    std::cout << fmt::format("{}, {}, {}: {}", frozen.data().name, arguments.split, what,
+                             classification_report(result, "images", classes, names));
+  }
+};
+
+int eval_neighbours(const EvalArguments& a) {
+  Judged judged{a};
+  Features<float> teachers = judged.frozen.of(Part::train, 1), test = judged.frozen.of(judged.part, 1);
+  const std::string what = fmt::format("{} nearest of {} training images", a.neighbours.k, teachers.count());
+  const Neighbours<float> neighbours(std::move(teachers), judged.classes, a.neighbours);
+  const Tensor<double> scores = neighbours.scores(std::move(test.values));
+  judged.print(what, judge_scores(scores, test.labels));
+  return ok;
+}
+
+int eval_linear(const EvalArguments& a) {
+  constexpr Index blocks = 4;
+  Judged judged{a};
+  const Features<float> teachers = judged.frozen.of(Part::train, blocks), test = judged.frozen.of(judged.part, blocks);
+  LinearRule rule;
+  if (a.lr > 0) rule.lr = a.lr;
+  const Tensor<float> logits = linear_logits(teachers, test.values, judged.classes, rule);
+  Evaluation result{{}, std::vector<double>(static_cast<std::size_t>(classification_counts(judged.classes)))};
+  result.score = judge_logits(logits.view(), test.labels.data(), result.counts);
+  judged.print(fmt::format("linear classifier of {} features", teachers.width()), result);
+  return ok;
+}
+
+/// `count` images of each class, the first ones of a permutation that the seed draws.
+std::vector<Index> draw_shots(const Dataset& set, const std::vector<Index>& images, Index count, Index seed) {
+  std::vector<std::vector<Index>> of_classes(set.class_names().size());
+  for (const Index image : images) of_classes[static_cast<std::size_t>(set.label(image))].push_back(image);
+  std::vector<Index> drawn;
+  for (std::size_t c = 0; c < of_classes.size(); ++c) {
+    std::vector<Index>& own = of_classes[c];
+    require(static_cast<Index>(own.size()) >= count,
+            "{}: class {} has {} training images; --shots {} takes so many of each", set.name(),
+            in_quotes(set.class_names()[c]), own.size(), count);
+    shuffle(own, RandomStream(static_cast<std::uint64_t>(seed)).derive("shots").derive(c));
+    drawn.insert(drawn.end(), own.begin(), own.begin() + count);
+  }
+  return drawn;
+}
+
+int eval_shots(const EvalArguments& a) {
+  Judged judged{a};
+  const Features<float> test = judged.frozen.of(judged.part, 1);
+  const std::vector<Index> images = judged.frozen.images(Part::train);
+  std::vector<double> accuracies;
+  for (Index seed = 1; seed <= a.seeds; ++seed) {
+    const std::vector<Index> shots = draw_shots(judged.frozen.set(Part::train), images, a.shots, seed);
+    const Features<float> teachers = judged.frozen.of(Part::train, shots, 1);
+    const Tensor<double> scores = ridge_scores(teachers, test.values, judged.classes, {});
+    accuracies.push_back(judge_scores(scores, test.labels).score.accuracy());
+  }
+  const Sample sample = sample_of(accuracies);
+  std::cout << fmt::format(
+      "{}, {}, {}-shot, {} images\ntop-1 accuracy {:.2f} %, deviation {:.2f} over {} seeds:", judged.frozen.data().name,
+      a.split, a.shots, test.count(), 100 * sample.mean, 100 * sample.deviation().value_or(0), a.seeds);
+  for (const double accuracy : accuracies) std::cout << fmt::format(" {:.2f}", 100 * accuracy);
+  std::cout << "\n";
+  return ok;
+}
 
 int eval_command(const EvalArguments& a) {
   use_threads(a.threads);
-  std::vector<std::string> sets = a.sets;
-  if (!a.data.empty()) {
-    sets.push_back("data.name=" + toml_text(a.data));
-    sets.push_back("data.path=''");  // the run's path belongs to another data set
-  }
-  if (!a.path.empty()) sets.push_back("data.path=" + toml_text(a.path));
-  TrainedModel trained(a.run, sets, a.weights);
-  const Part part = a.split == "test" ? Part::test : a.split == "train" ? Part::train : Part::validation;
-  // The task would call by its key what is an option here.
-  if (const DataConfig& data = trained.experiment.data; !holds_sequences(data))
-    dataset_directory(data.name, data.path, part == Part::test ? Split::test : Split::train, "--path");
-  const std::unique_ptr<BatchSource<float>> source = trained.task->open(part, false);
-  require(source != nullptr, "{}: the run set no images aside for validation", a.run);
-  const Evaluation result = evaluate<float>(*trained.model, trained.parameters, *source, trained.task->counts(),
-                                            trained.experiment.train.piece, {.ranks = &started_processes()});
-  std::cout << trained.experiment.data.name << ", " << a.split << ", " << trained.task->report(result);
-  return ok;
+  require(a.knn + a.linear + (a.shots > 0) <= 1, "eval: --knn, --linear and --shots are three; expected one of them");
+  const int processes = started_processes().count();
+  require(processes == 1 || !(a.knn || a.linear || a.shots > 0),
+          "eval: --knn, --linear and --shots are for one process; {} were started", processes);
+  if (a.knn) return eval_neighbours(a);
+  if (a.linear) return eval_linear(a);
+  if (a.shots > 0) return eval_shots(a);
+  require(!a.pixels && a.blocks == 0 && !a.untrained,
+          "eval: --blocks, --pixels and --untrained say whose features are judged, by --knn, --linear or --shots");
+  return eval_model(a);
 }
 
 }  // namespace
@@ -43,16 +141,26 @@ int eval_command(const EvalArguments& a) {
 void add_eval(Command program) {
   static EvalArguments a;
   Command command = program.command("eval", "Evaluate a trained model: top-1, top-5, confusion matrix");
-  command.option("RUN", &a.run, "run directory", {.required = true});
-  command.option("--data", &a.data, "another data set than the model was trained on",
-                 {.offered = config_values("data.name")});
-  command.option("--path", &a.path, "where the data lie", {.value = "DIR"});
+  add_frozen_options(command, a);
   command.option("--split", &a.split, "the images that count; default: test",
                  {.one_of = {"test", "validation", "train"}});
-  add_model_choice(command, a.weights, a.sets, a.threads);
+  command.option("--knn", &a.knn, "judge the features by the classes of the nearest training images");
+  command.option("--linear", &a.linear, "judge them by a linear classifier trained on them");
+  command.option("--shots", &a.shots, "judge them by ridge regression on N training images of each class",
+                 {.value = "N", .range = {{1, 1e6}}});
+  command.option("--seeds", &a.seeds, "--shots: so many draws of those images; default: 3",
+                 {.value = "N", .range = {{1, 1000}}});
+  command.option("--k", &a.neighbours.k, "--knn: neighbours; default: 20", {.value = "N", .range = {{1, 1e9}}});
+  command.option("--temperature", &a.neighbours.temperature, "--knn: of the neighbours' weights; default: 0.07",
+                 {.positive = true});
+  command.option("--lr", &a.lr, "--linear: first learning rate; default: 0.0005", {.positive = true});
   command.footer(
       "--set model.image=N evaluates at another image size: images are resampled, and a position embedding is\n"
-      "interpolated bicubically. A model with other tensors that belong to the tokens of its own size is refused.");
+      "interpolated bicubically. A model with other tensors that belong to the tokens of its own size is refused.\n"
+      "\n"
+      "--knn      weights exp(cosine / temperature) of the k training images with the most similar features\n"
+      "--linear   SGD, 100 epochs of batches of 128, on features of the last 4 blocks; the last epoch counts\n"
+      "--shots N  standardised features, penalty 1024, bias column 100; mean and deviation over the seeds");
   command.action([] { return eval_command(a); });
 }
 

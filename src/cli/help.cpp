@@ -35,11 +35,19 @@ constexpr const char* of_status =
     "  3    training diverged: a loss or weight is not finite\n"
     "  130  interrupted; the run is saved, and heed train --resume goes on with it\n";
 
+/// The table of those that learn without labels.
+std::string dino_table() {
+  Experiment x;
+  x.train.method = "dino";
+  const std::string all = to_toml(x);
+  return all.substr(all.find("[dino]"));
+}
+
 std::string of_experiments() {
   return "An experiment file is TOML: a model as its `base`, and what should differ. `base` is looked up beside the\n"
          "file, then in the working directory, then among the files that came with heed. --set TABLE.KEY=VALUE\n"
          "overrides a key. These are all keys, with their defaults; sizes of 0 have none and must be given:\n\n" +
-         to_toml(Experiment{}) +
+         to_toml(Experiment{}) + "\nWith train.method = \"dino\":\n\n" + dino_table() +
          "\n`heed list` shows the mechanisms; their options stand in [attention] or in [attention.NAME].\n";
 }
 

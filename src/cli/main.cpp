@@ -125,6 +125,7 @@ int run(int argc, char** argv) {
   add_lr(program);
   add_eval(program);
   add_predict(program);
+  add_features(program);
   add_generate(program);
   add_image(program);
   add_maps(program);

@@ -57,6 +57,12 @@ void dgesvd_(const char* jobu, const char* jobvt, const blasint* m, const blasin
   f(jobu, jobvt, m, n, a, lda, s, u, ldu, vt, ldvt, work, lwork, info, jobu_length, jobvt_length);
 }
 
+void dposv_(const char* uplo, const blasint* n, const blasint* nrhs, double* a, const blasint* lda, double* b,
+            const blasint* ldb, blasint* info, std::size_t uplo_length) {
+  static auto* const f = own<decltype(dposv_)>("dposv_");
+  f(uplo, n, nrhs, a, lda, b, ldb, info, uplo_length);
+}
+
 void openblas_set_num_threads(int count) { own<void(int)>("openblas_set_num_threads")(count); }
 char* openblas_get_config() { return own<char*()>("openblas_get_config")(); }
 char* openblas_get_corename() { return own<char*()>("openblas_get_corename")(); }

@@ -2,6 +2,10 @@
 #include "image_choice.h"
 
 #include "heed/base/printable.h"
+#include "heed/data/image_write.h"
+#include "heed/data/scenes.h"
+#include "heed/draw/patch_sheet.h"
+#include "heed/train/classification.h"
 #include "heed/train/evaluate.h"
 
 #include <fmt/format.h>
@@ -15,6 +19,7 @@ namespace {
 
 struct PredictArguments {
   std::string run, weights;
+  std::string out;
   std::vector<std::string> files, sets;
   DataChoice data;
   std::vector<Index> indices;
@@ -67,10 +72,46 @@ std::string ranking(const float* logits, const std::vector<std::string>& classes
   return text;
 }
 
+/// What a model says of the patches of test scenes, beside what is true.
+int predict_patches(const PredictArguments& a, TrainedModel& trained) {
+  require(a.files.empty() && !a.indices.empty() && !a.out.empty(),
+          "predict: {} tells patches of scenes apart: expected --index N,... and -o FILE.png", a.run);
+  const Experiment& x = trained.experiment;
+  const Scenes scenes(x.data.source, x.data.path, Split::test, 0, x.model.patch);
+  std::vector<PatchPicture> pictures;
+  std::vector<Image> images;
+  for (const Index index : a.indices) {
+    require(index >= 0 && index < scenes.size(), "--index {}: there are {} scenes, counted from 0", index,
+            scenes.size());
+    PatchPicture& picture = pictures.emplace_back();
+    picture.told.resize(static_cast<std::size_t>(scenes.patches()));
+    picture.truth.resize(picture.told.size());
+    scenes.read(index, picture.image, picture.truth.data());
+    images.push_back(picture.image);
+  }
+  const Tensor<float> batch = normalised(trained, images);
+  const Index patches = trained.model->outputs()[0], classes = trained.model->outputs()[1];
+  require(patches == scenes.patches() && classes == scenes.classes(), "{}: its model is not one of scenes", a.run);
+  Tensor<float> logits(Shape{batch.shape()[0], patches, classes});
+  Inference<float>(*trained.model, trained.parameters, x.train.piece).run({.images = batch.view()}, logits.data());
+  const float* row = logits.data();
+  for (PatchPicture& picture : pictures)
+    for (int& told : picture.told) {
+      told = static_cast<int>(std::max_element(row, row + classes) - row);
+      row += classes;
+    }
+  save_png(a.out, patch_sheet(pictures, x.model.patch, 4));
+  std::cout << fmt::format("{}: scenes, what the model says of their patches, and what is true\n{}\n", a.out,
+                           patch_legend(scenes.class_names()));
+  return ok;
+}
+
 int predict_command(const PredictArguments& a) {
   use_threads(a.threads);
   require(!a.files.empty() || !a.indices.empty(), "predict: IMAGE is required, or --index; see heed predict --help");
   TrainedModel trained(a.run, a.sets, a.weights);
+  if (trained.experiment.model.output == "tokens") return predict_patches(a, trained);
+  require(a.out.empty(), "predict: -o draws what models of patches say; {} tells images apart", a.run);
   const std::vector<std::string> classes = trained.task->class_names();
   require(!classes.empty(), "{}: its model does not tell classes apart", a.run);
   const NamedImages read = read_images(a, trained);
@@ -96,6 +137,7 @@ void add_predict(Command program) {
                  {.value = "N,...", .commas = true});
   add_data_choice(command, a.data, "the data set of --index; default: the run's");
   command.option("--invert", &a.invert, "turn dark and bright around: for dark digits on white paper, say");
+  command.option("-o,--output", &a.out, "of a model of patches: the picture to write", {.value = "FILE.png"});
   command.option("--top", &a.top, "how many classes to show", {.range = {{1, 1'000'000}}});
   add_model_choice(command, a.weights, a.sets, a.threads);
   command.footer(

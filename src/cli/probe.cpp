@@ -1,11 +1,10 @@
 // heed probe: one mechanism, layer or model on given tensors, so that heed can be held against any other
 // implementation number for number. Outputs and gradients come from the code that trains.
-#include "commands.h"
+#include "probe.h"
 #include "probe_help.h"
 
 #include "heed/attention/mechanism.h"
 #include "heed/config/experiment.h"
-#include "heed/io/given_tensors.h"
 #include "heed/io/weights.h"
 #include "heed/nn/adder.h"
 #include "heed/nn/decoder.h"
@@ -21,28 +20,6 @@
 namespace heed::cli {
 
 namespace {
-
-struct ProbeArguments {
-  std::string mechanism, grid, model, weights, in, out;
-  std::vector<std::string> sets;
-  int threads = 0;
-};
-
-/// Results on their way to a file; kept until it is written.
-template <class T>
-class ProbeOutput {
- public:
-  void add(const std::string& name, View<const T> values) {
-    Tensor<T>& copy = kept_.emplace_back(values.shape());
-    std::copy(values.begin(), values.end(), copy.begin());
-    file_.add(name, std::as_const(copy).view());
-  }
-  void write(const std::string& path) const { file_.write(path); }
-
- private:
-  std::deque<Tensor<T>> kept_;
-  SafetensorsWriter file_;
-};
 
 /// "HxW", with a class token in front where there is one token more.
 void read_grid(const std::string& text, Index tokens, AttentionShape& shape) {
@@ -231,7 +208,7 @@ int probe_model(const ProbeArguments& a, GivenTensors& in) {
   const std::unique_ptr<TaskBatch<T>> batch = make_task<T>(experiment, *model)->given_batch(in);
   in.finish();
   Gradients<T> gradients(parameters);
-  if (training) model->examples_together(batch->size());
+  if (training) model->examples_depend(batch->size());
   Tape<T> tape({.parameters = &parameters, .gradients = &gradients, .training = training, .still = true});
   const Piece all{0, batch->size()};
   const Var<T> logits = batch->logits(*model, tape, all), loss = batch->loss(logits, all, batch->terms());
@@ -281,23 +258,6 @@ int probe_decode(const ProbeArguments& a, GivenTensors& in) {
   return ok;
 }
 
-/// Runs in double where the file's tensors are F64, in float where they are F32; where it holds integers alone, as the
-/// weights are.
-template <class InFloat, class InDouble>
-int by_dtype(const ProbeArguments& a, InFloat in_float, InDouble in_double) {
-  use_threads(a.threads);
-  GivenTensors in(a.in);
-  const bool by_weights = !a.weights.empty() && !in.has_numbers();
-  const bool twice = by_weights ? GivenTensors(a.weights).in_double() : in.in_double();
-  return twice ? in_double(a, in) : in_float(a, in);
-}
-
-void add_files(Command command, ProbeArguments& a) {
-  command.option("IN", &a.in, "safetensors with the inputs, F32 or F64", {.required = true});
-  command.option("OUT", &a.out, "safetensors to write the results to", {.required = true});
-  add_threads(command, a.threads);
-}
-
 }  // namespace
 
 void add_probe(Command program) {
@@ -334,6 +294,9 @@ void add_probe(Command program) {
   add_sets(decode, a.sets, "override a key of the model file; repeatable");
   add_files(decode, a);
   decode.action([] { return by_dtype(a, probe_decode<float>, probe_decode<double>); });
+
+  add_probe_features(probe, a);
+  add_probe_dino(probe, a);
 }
 
 }  // namespace heed::cli

@@ -6,7 +6,7 @@ namespace heed::cli {
 inline constexpr const char* probe_contract =
     "IN and OUT are safetensors files. Tensors of F64 are computed in double, of F32 in the float code that trains.\n"
     "Each tensor must be there, of its shape and finite, and no other: else one line says which, and no OUT is left.\n"
-    "`heed probe attention --help`, `linear --help`, `model --help` list tensors, shapes and options.";
+    "`heed probe attention --help`, `linear --help` and so on list tensors, shapes and options.";
 
 inline constexpr const char* probe_attention_contract =
     "IN   q [B,H,N,D], k [B,H,M,D], v [B,H,M,E], as far as the mechanism takes them; its own tensors and buffers by\n"
@@ -35,5 +35,30 @@ inline constexpr const char* probe_model_contract =
     "OUT  logits [B,classes], loss (the mean cross entropy), grad.NAME of each trainable tensor\n"
     "--weights holds the model's tensors by timm's names; --set overrides keys of MODEL.\n\n"
     "  heed probe model models/vit-micro.toml --weights w.safetensors IN OUT";
+
+inline constexpr const char* probe_knn_contract =
+    "IN   train [n,D], train_labels [n] (I64), test [m,D]\n"
+    "OUT  scores [m,C], prediction [m] (I64): the first largest score; C is the largest label and one\n"
+    "A class scores the sum of exp(cosine / temperature) over those of the k nearest training rows that are of it.";
+
+inline constexpr const char* probe_ridge_contract =
+    "IN   train [n,D], train_labels [n] (I64), test [m,D]\n"
+    "OUT  scores [m,C], prediction [m] (I64): the first largest score; C is the largest label and one\n"
+    "Features x become (x - mean) / (deviation + 1e-5), both over the training rows, and a column of bias is added;\n"
+    "W = (X^T X + l2 I)^-1 X^T Y with targets 1 of the class and -1 of the others, in double; scores = x W.";
+
+inline constexpr const char* probe_dino_contract =
+    "IN   student [V,B,K], the two large views first; teacher [2,B,K]; center [K]\n"
+    "OUT  loss, center (after the step), grad.student [V,B,K]\n"
+    "The mean over the teacher's views i, the student's views j but i, and the batch, of -q_i log p_j with\n"
+    "q = softmax((teacher - center) / teacher_temp), through which no gradient goes, and p = softmax(student /\n"
+    "student_temp). Then center = center_momentum center + (1 - center_momentum) mean(teacher).";
+
+inline constexpr const char* probe_dino_head_contract =
+    "IN   x [B,D], mlp.0.weight [h,D], mlp.0.bias [h], mlp.2.weight [h,h], mlp.2.bias [h], mlp.4.weight [b,h],\n"
+    "     mlp.4.bias [b], last_layer.weight_v [K,b], perhaps last_layer.weight_g [K,1], grad_out [B,K]\n"
+    "OUT  out [B,K], grad.x and grad.NAME of each tensor\n"
+    "Three layers with GELU between them, division by the length, and a layer whose row k is g v / |v|, g = 1 where\n"
+    "there is no weight_g.";
 
 }  // namespace heed::cli

@@ -46,7 +46,9 @@ void print_init(const TrainPlan& plan) {
 }
 
 /// How many answers a model chooses among.
-Index answers_of(const Experiment& x) { return x.model.task == "lm" ? x.model.vocab : x.model.classes; }
+Index answers_of(const Experiment& x) {
+  return x.self_supervised() ? x.dino.out_dim : x.model.task == "lm" ? x.model.vocab : x.model.classes;
+}
 
 /// A bar that is redrawn in place on a terminal; a line per epoch in any case. (Of several processes' bar, the launcher
 /// would make a line for each time that it is drawn.)
@@ -55,6 +57,7 @@ class TrainProgress : public TrainObserver {
   /// `processes`: how many there are and where, a line or nothing.
   TrainProgress(const Experiment& x, std::string processes)
       : epochs_(x.train.epochs),
+        patches_(x.model.output == "tokens"),
         processes_(std::move(processes)),
         terminal_(isatty(STDOUT_FILENO) && started_processes().count() == 1) {}
   /// An error must not be printed behind the bar.
@@ -102,9 +105,10 @@ class TrainProgress : public TrainObserver {
     const std::string training = fmt::format("loss {:.4f}  accuracy {:6.2f} %", e.train.loss, 100 * e.train.accuracy);
     std::string validation,
         pace = fmt::format("  {:.0f} {}s/s  {}", e.train.images_per_s, plan_.example, duration(e.seconds));
-    if (e.validated)
-      validation =
-          fmt::format("validation loss {:.4f}  accuracy {:6.2f} %", e.validation_loss, 100 * e.validation_accuracy);
+    if (e.validated) {
+      const std::string loss = e.validation_loss < 0 ? "" : fmt::format("loss {:.4f}  ", e.validation_loss);
+      validation = fmt::format("validation {}accuracy {:6.2f} %", loss, 100 * e.validation_accuracy);
+    }
     if (e.skipped > 0) pace += fmt::format("  {} steps skipped", e.skipped);
     const std::size_t length = number.size() + training.size() + 2 + validation.size() + pace.size();
     if (!e.validated)
@@ -113,6 +117,7 @@ class TrainProgress : public TrainObserver {
       std::cout << number << training << pace << "\n" << std::string(number.size(), ' ') << validation << std::endl;
     else
       std::cout << number << training << "  " << validation << pace << std::endl;
+    if (!e.remark.empty()) std::cout << std::string(number.size(), ' ') << e.remark << std::endl;
   }
 
   void out_of_patience(Index epoch) override {
@@ -123,9 +128,10 @@ class TrainProgress : public TrainObserver {
   void test(const Evaluation& t) override {
     clear();
     const Score& s = t.score;
-    std::cout << fmt::format("test accuracy {:.2f} % ({:.0f} of {:.0f}), loss {:.4f}\n", 100 * s.accuracy(), s.correct,
-                             s.terms, s.mean_loss())
-              << std::flush;
+    std::cout << (patches_ ? fmt::format("test mean IoU {:.2f} %", 100 * s.accuracy())
+                           : fmt::format("test accuracy {:.2f} % ({:.0f} of {:.0f})", 100 * s.accuracy(), s.correct,
+                                         s.terms))
+              << (s.mean_loss() < 0 ? "\n" : fmt::format(", loss {:.4f}\n", s.mean_loss())) << std::flush;
   }
 
   /// Takes the bar away.
@@ -154,6 +160,7 @@ class TrainProgress : public TrainObserver {
  private:
   using Clock = std::chrono::steady_clock;
   Index epochs_;
+  bool patches_;
   std::string processes_;
   bool terminal_;
   TrainPlan plan_;
@@ -186,10 +193,13 @@ class CheckReport : public TrainObserver {
                     "nothing was written; training would take {} epochs of {} steps\n",
                     fmt::join(mechanisms, ", "), size(x_.model.depth, x_.model.stages.depth),
                     size(x_.model.dim, x_.model.stages.dim), answers_of(x_),
-                    x_.model.task == "lm" ? "tokens" : "classes", grouped(plan_.parameters), x_.data.name,
-                    grouped(plan_.train_examples), plan_.example, grouped(plan_.validation_examples),
-                    grouped(plan_.test_examples), s.loss, std::log(static_cast<double>(answers_of(x_))), x_.train.batch,
-                    plan_.example, static_cast<double>(x_.train.batch) / s.images_per_s,
+                    x_.self_supervised()    ? "outputs"
+                    : x_.model.task == "lm" ? "tokens"
+                                            : "classes",
+                    grouped(plan_.parameters), x_.data.name, grouped(plan_.train_examples), plan_.example,
+                    grouped(plan_.validation_examples), grouped(plan_.test_examples), s.loss,
+                    std::log(static_cast<double>(answers_of(x_))), x_.train.batch, plan_.example,
+                    static_cast<double>(x_.train.batch) / s.images_per_s,
                     static_cast<double>(peak_resident_bytes()) / 1e9, x_.train.epochs, grouped(plan_.steps_per_epoch)));
   }
 
@@ -256,11 +266,21 @@ Experiment experiment_of(const TrainArguments& a) {
 /// What can be done with a finished run, a word for the shell.
 void print_next(const Experiment& x, const std::string& run) {
   const std::string heed = program_name(), plot = find_installed("experiments/plot_run.py");
-  const bool writes = x.model.task == "lm", sequences = holds_sequences(x.data);
-  std::vector<std::pair<std::string, const char*>> lines{
-      {fmt::format("{} eval {}", heed, run), writes ? "bits per character or sub-pixel" : "accuracy by class"}};
+  const bool writes = x.model.task == "lm", sequences = holds_sequences(x.data), patches = x.model.output == "tokens";
+  std::vector<std::pair<std::string, const char*>> lines;
+  if (x.self_supervised()) {
+    lines.emplace_back(fmt::format("{} eval {} --knn", heed, run), "what nearest neighbours make of it");
+    lines.emplace_back(fmt::format("{} eval {} --linear", heed, run), "what a linear classifier makes of it");
+    lines.emplace_back(fmt::format("{} maps {} IMAGE", heed, run), "where the model looks");
+  } else {
+    lines.emplace_back(fmt::format("{} eval {}", heed, run), writes    ? "bits per character or sub-pixel"
+                                                             : patches ? "overlap by class"
+                                                                       : "accuracy by class");
+  }
   if (writes) lines.emplace_back(fmt::format("{} generate {}", heed, run), "what it writes");
-  if (!sequences) {
+  if (patches)
+    lines.emplace_back(fmt::format("{} predict {} --index 0,1,2 -o FILE.png", heed, run), "what patches show");
+  if (!sequences && !patches && !x.self_supervised()) {
     lines.emplace_back(fmt::format("{} predict {} IMAGE...", heed, run), "what an image shows");
     lines.emplace_back(fmt::format("{} maps {} IMAGE", heed, run), "where the model looks");
     lines.emplace_back(fmt::format("{} report {}", heed, run), "all of it in one page");
@@ -272,18 +292,15 @@ void print_next(const Experiment& x, const std::string& run) {
   for (const auto& [command, meaning] : lines) std::cout << fmt::format("  {:<{}}  {}\n", meaning, width, command);
 }
 
-/// "4 processes on 2 hosts, with 2 threads each", a line, and one more where that makes nothing faster; nothing for a
-/// single process.
-std::string processes_text(const Place& place, const Experiment& x) {
+/// "4 processes on 2 hosts, with 2 threads each", a line; nothing for a single process.
+std::string processes_text(const Place& place) {
   Ranks& ranks = started_processes();
   std::vector<std::string> threads = ranks.texts(std::to_string(heed::threads()));
   if (ranks.count() == 1) return "";
   threads.erase(std::unique(threads.begin(), threads.end()), threads.end());
-  const bool together = make_model(x)->examples_together(x.train.batch) > 0;
-  return fmt::format(
-      "{} processes on {} host{}, with {} thread{} each\n{}", ranks.count(), place.hosts, place.hosts == 1 ? "" : "s",
-      fmt::join(threads, ", then "), threads.size() == 1 && threads[0] == "1" ? "" : "s",
-      together ? "batch norm: every process takes whole batches, so training is no faster than in one\n" : "");
+  return fmt::format("{} processes on {} host{}, with {} thread{} each\n", ranks.count(), place.hosts,
+                     place.hosts == 1 ? "" : "s", fmt::join(threads, ", then "),
+                     threads.size() == 1 && threads[0] == "1" ? "" : "s");
 }
 
 int train_command(const TrainArguments& a) {
@@ -304,7 +321,7 @@ int train_command(const TrainArguments& a) {
   std::signal(SIGTERM, on_interrupt);
   // Under nohup the run goes on when the terminal is closed.
   if (std::signal(SIGHUP, SIG_IGN) != SIG_IGN) std::signal(SIGHUP, on_interrupt);
-  TrainProgress progress(experiment, processes_text(place, experiment));
+  TrainProgress progress(experiment, processes_text(place));
   const Outcome outcome = train(experiment, options, progress);
   progress.clear();
   if (a.profile) print_profile(profile, progress.steps());

@@ -20,31 +20,34 @@ Experiment load(const std::string& run, const std::vector<std::string>& sets) {
   return load_recorded(RunPaths(run).config(), sets);
 }
 
+/// The model whose weights a run keeps.
+std::unique_ptr<Model> make_judged(const Experiment& x) {
+  return x.self_supervised() ? make_backbone(x) : make_model(x);
+}
+
 /// Is `model` the run's model for images of another size? Throws Error if a tensor of it, positions apart, belongs to
 /// the size that the run has.
 bool is_resized(const std::string& run, const Model& model) {
-  const std::unique_ptr<Model> trained = make_model(load(run, {}));
+  const std::unique_ptr<Model> trained = make_judged(load(run, {}));
   const Shape before = trained->example().images.shape(), now = model.example().images.shape();
   if (now.rank() != 4 || before.rank() != 4 || (now[2] == before[2] && now[3] == before[3])) return false;
-  for (const ParameterSpec& spec : model.parameters()) {
-    const ParameterId id = trained->parameters().find(spec.name);
-    if (id < 0 || is_position_embedding(spec.name)) continue;
-    const ParameterSpec& there = trained->parameters()[id];
-    require(spec.shape == there.shape && spec.initial == there.initial,
-            "{}: model.image = {}, but tensor {} belongs to the tokens of an image of {}; of such tensors only "
-            "pos_embed can be interpolated",
-            run, now[2], in_quotes(spec.name), before[2]);
-  }
+  const std::string tied = tensor_of_one_size(model.parameters(), trained->parameters());
+  require(tied.empty(),
+          "{}: model.image = {}, but tensor {} belongs to the tokens of an image of {}; of such tensors only pos_embed "
+          "can be interpolated",
+          run, now[2], in_quotes(tied), before[2]);
   return true;
 }
 
 }  // namespace
 
 TrainedModel::TrainedModel(const std::string& run, const std::vector<std::string>& sets, const std::string& weights)
-    : experiment(load(run, sets)), model(make_model(experiment)), parameters(model->parameters()) {
+    : experiment(load(run, sets)),
+      model(make_judged(experiment)),
+      parameters(model->parameters()),
+      resized(is_resized(run, *model)) {
   if (const std::string changed = changed_plugin(RunPaths(run)); !changed.empty())
     std::fprintf(stderr, "heed: warning: %s\n", printable(changed).c_str());
-  const bool resized = is_resized(run, *model);
   load_weights(SafetensorsFile(weights.empty() ? RunPaths(run).weights() : weights), parameters,
                {.positions = resized});
   task = make_task<float>(experiment, *model, resized);
@@ -70,15 +73,6 @@ Index visit_test_examples(TrainedModel& trained, Index most,
     done += count;
   }
   return done;
-}
-
-std::vector<double> probabilities(const float* logits, Index classes) {
-  const float maximum = *std::max_element(logits, logits + classes);
-  std::vector<double> shares;
-  double sum = 0;
-  for (Index c = 0; c < classes; ++c) sum += shares.emplace_back(std::exp(static_cast<double>(logits[c] - maximum)));
-  for (double& share : shares) share /= sum;
-  return shares;
 }
 
 ImageSize model_input(const TrainedModel& trained) {

@@ -20,6 +20,7 @@ struct TrainedModel {
   Experiment experiment;
   std::unique_ptr<Model> model;
   Parameters<float> parameters;
+  bool resized;                       ///< was another model.image asked for than the run's?
   std::unique_ptr<Task<float>> task;  ///< images are resampled where another model.image was asked for
 };
 
@@ -31,9 +32,6 @@ void add_model_choice(Command command, std::string& weights, std::vector<std::st
 /// examples.
 Index visit_test_examples(TrainedModel& trained, Index most,
                           const std::function<void(Index layer, const AttentionSite<float>& site)>& visit);
-
-/// softmax(logits) of one example.
-std::vector<double> probabilities(const float* logits, Index classes);
 
 /// The size of the images that the model takes.
 ImageSize model_input(const TrainedModel& trained);

@@ -23,7 +23,9 @@ bool has_key(const ModelConfig& model, std::string_view key) {
 
 bool has_key(const DataConfig& data, std::string_view key) {
   const bool pixels = data.name == "pixels", text = data.name == "text";
-  if (is_one_of(key, {"source", "side", "grey", "levels"})) return pixels;
+  if (key == "source") return pixels || data.name == "scenes";
+  if (is_one_of(key, {"side", "grey", "levels"})) return pixels;
+  if (data.name == "scenes") return is_one_of(key, {"name", "path", "validation", "limit", "mean", "std", "shuffle"});
   if (key == "stride") return text;
   if (!holds_sequences(data)) return true;
   if (key == "validation") return pixels || data.name == "documents";

@@ -255,6 +255,9 @@ void Loader::require_complete(const std::string& path) const {
     fields(config, [&](std::string_view key, const auto&, const Rule& rule, std::string_view) {
       const KeyUse use = use_of(config, key, rule);
       const auto written = written_.find(fmt::format("{}.{}", table, key));
+      require(uses_table(experiment, table) || written == written_.end(), "{}: [{}] is for train.method = {}, not {}",
+              written == written_.end() ? "" : written->second, table, toml_text(std::string(table)),
+              toml_text(experiment.train.method));
       if (use.known && use.required && written == written_.end())
         missing += fmt::format("{}{}", missing.empty() ? "" : ", ", key);
       require(use.known || written == written_.end(), "{}: [{}] {} is no key of {}",
@@ -265,7 +268,13 @@ void Loader::require_complete(const std::string& path) const {
 }
 
 void Loader::fill_in() {
-  if (holds_sequences(experiment.data) && !written_.contains("data.augment")) experiment.data.augment.clear();
+  if (written_.contains("data.augment")) return;
+  std::vector<std::string>& augment = experiment.data.augment;
+  if (holds_sequences(experiment.data) || experiment.data.name == "scenes") augment.clear();
+  // A digit is none when it is turned round, and grey images have no colours.
+  if (experiment.self_supervised() && experiment.model.channels == 1) augment.clear();
+  if (experiment.self_supervised() && experiment.model.channels == 3)
+    augment = {"flip", "jitter", "grey", "blur", "solarise"};
 }
 
 void Loader::read(const std::string& path, std::vector<std::string> chain, const toml::node* base,

@@ -90,6 +90,7 @@ std::string option_text(const OptionValue& value) {
 template <class F>
 void for_settings(const Experiment& experiment, const F& f) {
   tables(experiment, [&](std::string_view table, const auto& config) {
+    if (!uses_table(experiment, table)) return;
     fields(config, [&](std::string_view key, const auto& member, const Rule& rule, std::string_view meaning) {
       if (!use_of(config, key, rule).known) return;
       f(std::string(table), std::string(key), text_of(member, rule), meaning);

@@ -5,6 +5,8 @@
 #include "heed/base/suggest.h"
 #include "stages.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -129,9 +131,48 @@ void check_sequences(const DataConfig& data) {
             data.name == "pixels" ? "; expected flip or shift" : ", whose examples are taken as they are");
 }
 
-void check_images(const DataConfig& data) {
-  for (const std::string& change : data.augment)
+void check_images(const Experiment& x) {
+  const std::vector<std::string> of_views{"flip", "jitter", "grey", "blur", "solarise"};
+  for (const std::string& change : x.data.augment) {
     require(change != "shift", "[data] augment = \"shift\" is for name = \"pixels\"");
+    const bool of_view = std::find(of_views.begin(), of_views.end(), change) != of_views.end();
+    require(x.self_supervised() ? of_view : !of_view || change == "flip",
+            "[data] augment = {} is not for method = {}{}", in_quotes(change), in_quotes(x.train.method),
+            x.self_supervised() ? "; expected flip, jitter, grey, blur or solarise, beside the crops of [dino]"
+                                : ", but for \"dino\"");
+    require(x.model.channels == 3 || (change != "jitter" && change != "grey"),
+            "[data] augment = {} is for images in colour; [model] channels = {}", in_quotes(change), x.model.channels);
+  }
+}
+
+void check_scale(const char* key, const std::vector<double>& scale) {
+  require(scale.size() == 2 && scale[0] <= scale[1], "[dino] {} expects two shares, the smaller first; found {}", key,
+          fmt::join(scale, ", "));
+}
+
+void check_dino(const Experiment& x) {
+  if (!x.self_supervised()) return;
+  const ModelConfig& model = x.model;
+  require(model.family == "vit" || model.family == "xcit",
+          "[train] method = \"dino\" is for family = vit or xcit, not {}", in_quotes(model.family));
+  require(model.output == "class", "[train] method = \"dino\" has a head of its own; [model] output = {}",
+          in_quotes(model.output));
+  require(!holds_sequences(x.data) && x.data.name != "scenes",
+          "[train] method = \"dino\" learns from images; [data] name = {}", in_quotes(x.data.name));
+  require(x.train.ema == 0,
+          "[train] ema = {}: with method = \"dino\" the teacher is the average; [dino] ema says its decay",
+          x.train.ema);
+  require(x.train.label_smoothing == 0, "[train] label_smoothing = {}, but method = \"dino\" has no labels",
+          x.train.label_smoothing);
+  check_scale("global_scale", x.dino.global_scale);
+  check_scale("local_scale", x.dino.local_scale);
+  require(x.dino.local_crops == 0 || x.dino.local_size % model.patch == 0,
+          "[dino] local_size = {}; [model] patch = {} does not divide it", x.dino.local_size, model.patch);
+}
+
+void check_dense(const Experiment& x) {
+  const bool scenes = x.data.name == "scenes", tokens = x.model.output == "tokens";
+  require(!scenes || tokens, "[data] name = \"scenes\" has a label for each patch: set model.output=\"tokens\"");
 }
 
 void check_per_channel(const std::string& key, std::size_t items, Index channels) {
@@ -144,6 +185,7 @@ void check_per_channel(const std::string& key, std::size_t items, Index channels
 void validate(const Experiment& experiment) {
   const ModelConfig& model = experiment.model;
   tables(experiment, [&](std::string_view table, const auto& config) {
+    if (!uses_table(experiment, table)) return;
     fields(config, [&](std::string_view key, const auto& member, const Rule& rule, std::string_view) {
       if (!use_of(config, key, rule).known) return;
       check_member(table, key, member, rule, model);
@@ -151,7 +193,9 @@ void validate(const Experiment& experiment) {
     });
   });
   check_model(model);
-  holds_sequences(experiment.data) ? check_sequences(experiment.data) : check_images(experiment.data);
+  holds_sequences(experiment.data) ? check_sequences(experiment.data) : check_images(experiment);
+  check_dino(experiment);
+  check_dense(experiment);
   check_per_channel("[data] mean", experiment.data.mean.size(), model.channels);
   check_per_channel("[data] std", experiment.data.std.size(), model.channels);
   const OptimConfig& optim = experiment.optim;

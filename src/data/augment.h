@@ -5,6 +5,7 @@
 #include "heed/config/data.h"
 #include "heed/data/image.h"
 #include "heed/base/random.h"
+#include "resample.h"
 
 #include <span>
 
@@ -47,12 +48,6 @@ void randaugment(Image& image, Index ops, double magnitude, const RandomStream& 
 
 /// The augmentations of bytes: crop, flip, randaugment, as asked for, drawn from `stream`.
 void augment(Image& image, const Augmentations& which, const DataConfig& config, const RandomStream& stream);
-
-/// A rectangle of an image: rows [top, bottom), columns [left, right).
-struct Box {
-  Index top = 0, left = 0, bottom = 0, right = 0;
-  Index area() const { return (bottom - top) * (right - left); }
-};
 
 /// Random erasing (Zhong et al., 2017, arXiv:1708.04896v2): with `probability`, a rectangle of 2% to 33% of the area
 /// and an aspect of 0.3 to 1/0.3 is replaced by normal noise. Pixels are normalised [C,H,W].

@@ -10,6 +10,12 @@
 
 namespace heed {
 
+std::vector<std::string> mnist_class_names(const std::string& name) {
+  if (name == "fashion-mnist")
+    return {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"};
+  return {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+}
+
 MemoryDataset::MemoryDataset(std::string name, std::vector<std::string> class_names, ImageSize size,
                              std::vector<std::uint8_t> pixels, std::vector<std::uint8_t> labels)
     : Dataset(std::move(name), std::move(class_names)),

@@ -1,11 +1,14 @@
 #include "files.h"
 
-#include "heed/base/fork_join.h"
 #include "heed/base/suggest.h"
+
+#ifndef HEED_NO_TBB
+#include "heed/base/fork_join.h"
 
 #include <oneapi/tbb/info.h>
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
+#endif
 
 #include <algorithm>
 #include <charconv>
@@ -55,6 +58,14 @@ std::vector<std::uint8_t> read_file(const std::filesystem::path& path, Index lim
   return read_start(path, length);
 }
 
+#ifdef HEED_NO_TBB
+
+void for_each_image(int, Index count, const std::function<void(Index)>& f) {
+  for (Index i = 0; i < count; ++i) f(i);
+}
+
+#else
+
 void for_each_image(int workers, Index count, const std::function<void(Index)>& f) {
   workers = std::min(workers, oneapi::tbb::info::default_concurrency());  // more than cores make oneTBB complain
   std::mutex mutex;
@@ -84,5 +95,7 @@ void for_each_image(int workers, Index count, const std::function<void(Index)>& 
   work.join();
   if (error) std::rethrow_exception(error);
 }
+
+#endif
 
 }  // namespace heed::data

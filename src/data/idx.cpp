@@ -71,12 +71,6 @@ Directory find(const Directory& directory, Split split, const char* what) {
 
 constexpr const char *images_file = "-images-idx3-ubyte", *labels_file = "-labels-idx1-ubyte";
 
-std::vector<std::string> class_names(const std::string& name) {
-  if (name == "fashion-mnist")
-    return {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"};
-  return {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
-}
-
 }  // namespace
 
 bool has_idx(const Directory& directory, Split split) { return !find(directory, split, images_file).empty(); }
@@ -93,7 +87,7 @@ std::unique_ptr<Dataset> open_idx(const std::string& name, const Directory& dire
   Idx labels = read_idx(labels_path, 1);
   require(labels.sizes[0] == images.sizes[0], "{}: expected {} labels, as many as images in {}, found {}",
           labels_path.string(), images.sizes[0], images_path.filename().string(), labels.sizes[0]);
-  const std::vector<std::string> classes = class_names(name);
+  const std::vector<std::string> classes = mnist_class_names(name);
   for (std::size_t i = 0; i < labels.elements.size(); ++i)
     require(labels.elements[i] < classes.size(), "{}: label {} is {}; expected 0 to {}", labels_path.string(), i,
             labels.elements[i], classes.size() - 1);

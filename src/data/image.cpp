@@ -127,8 +127,6 @@ void require_allowed(const std::string& path, const ImageSize& size) {
 
 }  // namespace
 
-std::string to_string(const ImageSize& size) { return fmt::format("{}x{}x{}", size.channels, size.height, size.width); }
-
 ImageSize image_file_size(const std::string& path) {
   // The header ends within the first kilobytes unless large metadata stand before it.
   ImageSize size = parse_size(data::read_start(path, 1 << 14));

@@ -1,6 +1,7 @@
 #include "heed/data/loader.h"
 
 #include "augment.h"
+#include "views.h"
 #include "files.h"
 #include "heed/data/normalise.h"
 #include "heed/base/parallel.h"
@@ -60,8 +61,10 @@ class Loader<T>::Pipeline {
     for (const Index image : subset_)
       require(image >= 0 && image < dataset.size(), "{}: image {} of {}", dataset.name(), image, dataset.size());
     require(batch_ >= 1, "the batch size is {}; it must be at least 1", batch_);
-    const Augmentations which = parse_augmentations(config);
-    if (training_) which_ = which;
+    if (loading.views)
+      views_.emplace(config, *loading.views, input_);
+    else if (const Augmentations which = parse_augmentations(config); training_)
+      which_ = which;
     if (!config.resize) {
       const ImageSize found = dataset.image_size();
       require(found == input_,
@@ -74,17 +77,20 @@ class Loader<T>::Pipeline {
     require(!training_ || batches_ > 0, "{}: {} training images do not fill one batch of {}", dataset.name(), images,
             batch_);
     // A copy and a table look-up cost less than waking another thread.
-    const bool dear = config.resize || which_.randaugment || !dataset.in_memory();
+    const bool dear = config.resize || views_ || which_.randaugment || !dataset.in_memory();
     workers_ = dear ? (loading.workers == 0 ? threads() : loading.workers) : 1;
     for (Slot& slot : ring_) {
-      slot.batch.images = Tensor<T>({batch_, input_.channels, input_.height, input_.width});
+      slot.batch.images =
+          Tensor<T>(views_ ? views_shape(2, 0) : Shape{batch_, input_.channels, input_.height, input_.width});
+      if (views_) slot.batch.crops = Tensor<T>(views_shape(views_->count() - 2, 2));
       slot.batch.targets = Tensor<T>({batch_, classes_});
       slot.batch.labels.resize(static_cast<std::size_t>(batch_));
     }
-    maker_ = std::thread([this] { work(); });
+    if (loading.ahead) maker_ = std::thread([this] { work(); });
   }
 
   ~Pipeline() {
+    if (!maker_.joinable()) return;
     {
       const std::lock_guard lock(mutex_);
       stop_ = true;
@@ -121,6 +127,7 @@ class Loader<T>::Pipeline {
   const Batch<T>* next() {
     std::unique_lock lock(mutex_);
     if (taken_ == end_) return nullptr;
+    if (!maker_.joinable()) fill(ready_++);
     made_.wait(lock, [&] { return ready_ > taken_; });
     Slot& slot = slot_of(taken_++);
     lock.unlock();
@@ -147,18 +154,28 @@ class Loader<T>::Pipeline {
       making_ = true;
       const Index number = ready_;
       lock.unlock();
-      Slot& slot = slot_of(number);
-      slot.error = nullptr;
-      try {
-        make(number, slot.batch);
-      } catch (...) {
-        slot.error = std::current_exception();
-      }
+      fill(number);
       lock.lock();
       making_ = false;
       ++ready_;
       made_.notify_one();
     }
+  }
+
+  void fill(Index number) {
+    Slot& slot = slot_of(number);
+    slot.error = nullptr;
+    try {
+      make(number, slot.batch);
+    } catch (...) {
+      slot.error = std::current_exception();
+    }
+  }
+
+  /// Of so many views of each image, which are as large as view `like`.
+  Shape views_shape(Index count, Index like) const {
+    const ImageSize size = views_->size(like);
+    return {batch_, count, size.channels, size.height, size.width};
   }
 
   RandomStream stream(const char* purpose, Index id) const {
@@ -181,21 +198,36 @@ class Loader<T>::Pipeline {
     thread_local Image image;
     const Index id = order_[static_cast<std::size_t>(batch.first + i)];
     dataset_.read(id, image);
-    if (image.size != input_) image = convert(std::move(image), input_);
+    // Views are cut out of the image as large as it is.
+    const ImageSize wanted = views_ ? ImageSize{input_.channels, image.size.height, image.size.width} : input_;
+    if (image.size != wanted) image = convert(std::move(image), wanted);
     const RandomStream random = stream("augment", id);
-    augment(image, which_, config_, random);
-
-    T* to = batch.images.data() + i * input_.elements();
-    normalise_(image, to);
-    if (which_.erase)
-      erase(View<T>(to, {input_.channels, input_.height, input_.width}), config_.erase_probability,
-            random.derive("erase"));
+    if (views_) {
+      make_views(image, random, batch, i);
+    } else {
+      augment(image, which_, config_, random);
+      T* to = batch.images.data() + i * input_.elements();
+      normalise_(image, to);
+      if (which_.erase)
+        erase(View<T>(to, {input_.channels, input_.height, input_.width}), config_.erase_probability,
+              random.derive("erase"));
+    }
 
     const int label = dataset_.label(id);
     T* target = batch.targets.data() + i * classes_;
     std::fill(target, target + classes_, T(0));
     target[label] = 1;
     batch.labels[static_cast<std::size_t>(i)] = label;
+  }
+
+  void make_views(const Image& image, const RandomStream& random, Batch<T>& batch, Index i) const {
+    const Index crops = views_->count() - 2;
+    for (Index view = 0; view < views_->count(); ++view) {
+      const Index elements = views_->size(view).elements();
+      T* const to = view < 2 ? batch.images.data() + (2 * i + view) * elements
+                             : batch.crops.data() + (crops * i + view - 2) * elements;
+      normalise_((*views_)(image, view, random.derive("view").derive(static_cast<std::uint64_t>(view))), to);
+    }
   }
 
   const Dataset& dataset_;
@@ -208,6 +240,7 @@ class Loader<T>::Pipeline {
   Normaliser<T> normalise_;
   Index classes_;
   Augmentations which_;
+  std::optional<ViewMaker> views_;
   std::function<bool(Index, Index)> wanted_images_;
   int workers_ = 1;
 

@@ -3,6 +3,8 @@
 // Differs: what geometry moves in from outside is black; interpolation is bilinear.
 #include "augment.h"
 
+#include "colour.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -11,22 +13,6 @@
 namespace heed {
 
 namespace {
-
-using Table = std::array<std::uint8_t, 256>;
-
-std::uint8_t to_byte(double x) { return static_cast<std::uint8_t>(std::clamp(x + 0.5, 0.0, 255.0)); }
-
-/// Replaces each byte of [begin, end) by table[byte].
-void look_up(std::uint8_t* begin, std::uint8_t* end, const Table& table) {
-  std::transform(begin, end, begin, [&](std::uint8_t x) { return table[x]; });
-}
-
-template <class F>
-void map_bytes(Image& image, F f) {
-  Table table;
-  for (int x = 0; x < 256; ++x) table[static_cast<std::size_t>(x)] = to_byte(f(x));
-  look_up(image.pixels.data(), image.pixels.data() + image.pixels.size(), table);
-}
 
 template <class F>
 void for_each_plane(Image& image, F f) {
@@ -40,7 +26,7 @@ void autocontrast(Image& image) {
     const auto [low, high] = std::minmax_element(begin, end);
     const int dark = *low, bright = *high;
     if (dark == bright) return;
-    Table table{};
+    ByteTable table{};
     for (int x = dark; x <= bright; ++x)
       table[static_cast<std::size_t>(x)] = to_byte(255.0 * (x - dark) / (bright - dark));
     look_up(begin, end, table);
@@ -55,7 +41,7 @@ void equalize(Image& image) {
     const Index brightest = histogram[*std::max_element(begin, end)];
     const Index step = (end - begin - brightest) / 255;
     if (step == 0) return;
-    Table table;
+    ByteTable table;
     Index below = step / 2;
     for (std::size_t x = 0; x < 256; ++x) {
       table[x] = static_cast<std::uint8_t>(std::min<Index>(below / step, 255));
@@ -63,24 +49,6 @@ void equalize(Image& image) {
     }
     look_up(begin, end, table);
   });
-}
-
-/// Moves the image away from `base` (factor > 1) or towards it (factor < 1).
-void enhance(Image& image, const Image& base, double factor) {
-  for (std::size_t i = 0; i < image.pixels.size(); ++i)
-    image.pixels[i] = to_byte(base.pixels[i] + factor * (image.pixels[i] - base.pixels[i]));
-}
-
-Image grey_of(const Image& image) {
-  return convert(convert(image, {1, image.size.height, image.size.width}), image.size);
-}
-
-void contrast(Image& image, double factor) {
-  const Image grey = grey_of(image);
-  double sum = 0;
-  for (const std::uint8_t x : grey.pixels) sum += x;
-  const double mean = sum / static_cast<double>(grey.pixels.size());
-  map_bytes(image, [&](int x) { return mean + factor * (x - mean); });
 }
 
 /// Against a copy smoothed by [1 1 1; 1 5 1; 1 1 1] / 13; the outermost pixels stay.
@@ -114,7 +82,7 @@ void transform(Image& image, const Affine& m) {
       const Index left = static_cast<Index>(std::floor(at_x)), top = static_cast<Index>(std::floor(at_y));
       const double right_part = at_x - static_cast<double>(left), lower_part = at_y - static_cast<double>(top);
       for (Index c = 0; c < channels; ++c) {
-        const auto pixel = [&](Index row, Index column) -> double {
+        const auto pixel = [&, height = height, width = width](Index row, Index column) -> double {
           const bool inside = row >= 0 && row < height && column >= 0 && column < width;
           return inside ? from.pixels[static_cast<std::size_t>((c * height + row) * width + column)] : 0;
         };
@@ -136,19 +104,16 @@ constexpr AugmentOperation operations[] = {
     {"autocontrast", [](Image& image, double, double) { autocontrast(image); }},
     {"equalize", [](Image& image, double, double) { equalize(image); }},
     {"rotate", [](Image& image, double s, double sign) { rotate(image, 30 * s * sign); }},
-    // Inverts what is as bright as a threshold.
-    {"solarize",
-     [](Image& image, double s, double) { map_bytes(image, [&](int x) { return x < 256 - 256 * s ? x : 255 - x; }); }},
+    {"solarize", [](Image& image, double s, double) { solarise(image, 256 - 256 * s); }},
     // Keeps the upper 8 to 4 bits.
     {"posterize",
      [](Image& image, double s, double) {
        const int dropped = static_cast<int>(std::lround(4 * s));
        map_bytes(image, [&](int x) { return x >> dropped << dropped; });
      }},
-    {"color", [](Image& image, double s, double sign) { enhance(image, grey_of(image), 1 + 0.9 * s * sign); }},
-    {"contrast", [](Image& image, double s, double sign) { contrast(image, 1 + 0.9 * s * sign); }},
-    {"brightness",
-     [](Image& image, double s, double sign) { map_bytes(image, [&](int x) { return x * (1 + 0.9 * s * sign); }); }},
+    {"color", [](Image& image, double s, double sign) { change_saturation(image, 1 + 0.9 * s * sign); }},
+    {"contrast", [](Image& image, double s, double sign) { change_contrast(image, 1 + 0.9 * s * sign); }},
+    {"brightness", [](Image& image, double s, double sign) { change_brightness(image, 1 + 0.9 * s * sign); }},
     {"sharpness", [](Image& image, double s, double sign) { sharpness(image, 1 + 0.9 * s * sign); }},
     {"shear-x", [](Image& image, double s, double sign) { transform(image, {.xy = 0.3 * s * sign}); }},
     {"shear-y", [](Image& image, double s, double sign) { transform(image, {.yx = 0.3 * s * sign}); }},

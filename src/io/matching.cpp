@@ -123,7 +123,7 @@ TakenWeights load_matching(const SafetensorsFile& file, Parameters<T>& parameter
   Parameters<T> changed = parameters;
   for (ParameterId id = 0; id < list.size(); ++id) {
     const ParameterSpec& spec = list[id];
-    if (spec.prepared) continue;
+    if (spec.prepared || spec.training_only) continue;
     Match match = match_tensor(file, spec, rules);
     taken.tensors.push_back(match.taken);
     if (match.taken.status == Status::fresh) continue;

@@ -1,8 +1,9 @@
 #include "heed/io/safetensors.h"
+
+#include "crc32.h"
 #include "heed/base/suggest.h"
 
 #include <nlohmann/json.hpp>
-#include <zlib.h>
 
 #include <algorithm>
 #include <bit>
@@ -24,19 +25,14 @@ std::size_t checksum_place(const std::string& header) {
   return complete ? place : std::string::npos;
 }
 
-uLong crc(uLong before, const void* bytes, std::size_t count) {
-  // Without bytes zlib would begin anew.
-  return count == 0 ? before : crc32_z(before, static_cast<const Bytef*>(bytes), count);
-}
-
 /// The checksum goes on over the rest of a file.
-uLong crc_from(const InputFile& file, std::uint64_t at, uLong checksum) {
+std::uint32_t crc_from(const InputFile& file, std::uint64_t at, std::uint32_t checksum) {
   constexpr std::uint64_t most = 1 << 20;
   std::string part;
   for (; at < file.size(); at += part.size()) {
     part.resize(std::min(most, file.size() - at));
     file.read(at, part.data(), part.size());
-    checksum = crc(checksum, part.data(), part.size());
+    checksum = crc32(checksum, part.data(), part.size());
   }
   return checksum;
 }
@@ -140,15 +136,13 @@ void SafetensorsFile::check() const {
           "{}: its checksum {} cannot be verified: the header is not as heed writes it", path(),
           in_quotes(entry->second));
   part.replace(place, no_checksum.size(), no_checksum);
-  const uLong checksum = crc(crc32(0, nullptr, 0), part.data(), part.size());
+  const std::uint32_t checksum = crc32(0, part.data(), part.size());
   const std::string found = fmt::format("{:08x}", crc_from(file_, sizeof length + length, checksum));
   require(found == entry->second, "{}: is damaged: its checksum is {}, that of what it holds {}", path(),
           in_quotes(entry->second), found);
 }
 
-std::string SafetensorsFile::checksum() const {
-  return fmt::format("{:08x}", crc_from(file_, 0, crc32(0, nullptr, 0)));
-}
+std::string SafetensorsFile::checksum() const { return fmt::format("{:08x}", crc_from(file_, 0, 0)); }
 
 void SafetensorsWriter::add(const std::string& name, DType dtype, const Shape& shape, const void* data) {
   require(name != "__metadata__", "[safetensors] '__metadata__' cannot name a tensor");
@@ -184,8 +178,8 @@ void SafetensorsWriter::write(const std::string& path) const {
   header.resize(length, ' ');
 
   if (const std::size_t place = checksum_place(header); place != std::string::npos) {
-    uLong checksum = crc(crc32(0, nullptr, 0), header.data(), header.size());
-    for (const Entry* entry : order) checksum = crc(checksum, entry->data, bytes(entry));
+    std::uint32_t checksum = crc32(0, header.data(), header.size());
+    for (const Entry* entry : order) checksum = crc32(checksum, entry->data, bytes(entry));
     header.replace(place, no_checksum.size(), fmt::format("{:08x}", checksum));
   }
 

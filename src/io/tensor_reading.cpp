@@ -36,10 +36,6 @@ constexpr std::string_view whole_positions = "pos_embed";
 
 }  // namespace
 
-bool is_position_embedding(const std::string& name) {
-  return name.starts_with(whole_positions) && name.find_first_not_of("0123456789", whole_positions.size()) == name.npos;
-}
-
 bool is_no_weight(const std::string& name) {
   return name.starts_with(state_prefix) || name.ends_with(".num_batches_tracked");
 }

@@ -27,7 +27,7 @@ TakenWeights load_weights(const SafetensorsFile& file, Parameters<T>& parameters
   TakenWeights taken;
   std::vector<ParameterId> present;
   for (ParameterId id = 0; id < list.size(); ++id) {
-    if (list[id].prepared) continue;
+    if (list[id].prepared || list[id].training_only) continue;
     const std::string& name = list[id].name;
     const Shape& wanted = list[id].shape;
     TakenTensor& tensor = taken.tensors.emplace_back(TakenTensor{.name = name, .of = wanted[0]});
@@ -72,7 +72,8 @@ TakenWeights load_weights(const SafetensorsFile& file, Parameters<T>& parameters
 template <class T>
 void add_weights(SafetensorsWriter& file, const Parameters<T>& parameters) {
   for (ParameterId id = 0; id < parameters.list().size(); ++id)
-    if (!parameters.list()[id].prepared) file.add(parameters.list()[id].name, parameters[id]);
+    if (!parameters.list()[id].prepared && !parameters.list()[id].training_only)
+      file.add(parameters.list()[id].name, parameters[id]);
 }
 
 template TakenWeights load_weights(const SafetensorsFile&, Parameters<float>&, const WeightChanges&);

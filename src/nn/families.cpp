@@ -3,6 +3,7 @@
 #include "host_families.h"
 #include "mechanism_choice.h"
 #include "heed/base/suggest.h"
+#include "heed/nn/dino.h"
 #include "heed/nn/sequence.h"
 #include "heed/nn/vit.h"
 
@@ -36,13 +37,33 @@ static std::unique_ptr<Model> make_model_of(const ModelFamily& family, const Exp
 
 std::span<const ModelFamily> model_families() { return list; }
 
-std::unique_ptr<Model> make_model(const Experiment& experiment) {
+static std::unique_ptr<Model> make_by_family(const Experiment& experiment) {
   std::vector<std::string> names;
   for (const ModelFamily& family : list) {
     if (experiment.model.family == family.name) return make_model_of(family, experiment);
     names.emplace_back(family.name);
   }
   fail("[model] family = {}{}", in_quotes(experiment.model.family), suggestion(experiment.model.family, names));
+}
+
+std::unique_ptr<Model> make_model(const Experiment& experiment) {
+  if (experiment.self_supervised()) return std::make_unique<DinoModel>(experiment);
+  return make_by_family(experiment);
+}
+
+std::unique_ptr<Model> make_backbone(const Experiment& experiment) {
+  Experiment headless = experiment;
+  headless.model.classifier = false;
+  return make_by_family(headless);
+}
+
+std::string tensor_of_one_size(const ParameterList& a, const ParameterList& b) {
+  for (const ParameterSpec& spec : a) {
+    const ParameterId id = b.find(spec.name);
+    if (id < 0 || is_position_embedding(spec.name)) continue;
+    if (!(spec.shape == b[id].shape) || !(spec.initial == b[id].initial)) return spec.name;
+  }
+  return "";
 }
 
 }  // namespace heed

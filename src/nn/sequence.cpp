@@ -122,7 +122,7 @@ Var<T> SequenceModel::classify(Var<T> x) const {
 template <class T>
 Var<T> SequenceModel::run_logits(const ModelPass<T>& pass) const {
   const ModelInput<T>& examples = pass.examples;
-  const std::vector<TokenRows> rows = rows_of({{}, examples.sequences, examples.partners});
+  const std::vector<TokenRows> rows = rows_of({.sequences = examples.sequences, .partners = examples.partners});
   if (is("lm")) return head_->after(*norm_, run_blocks(pass, blocks_, embed(pass.tape, rows)));
   std::vector<Index> starts;
   for (const TokenRows& sequence : rows) starts.push_back(sequence.first);

@@ -34,6 +34,8 @@ class StagedModel : public BatchNormModel<Derived> {
     return margin * sum;
   }
 
+  FeatureSizes feature_sizes() const override { return {1, this->config_.stages.dim.back()}; }
+
   template <class T>
   Var<T> run_logits(const ModelPass<T>& pass) const {
     Tape<T>& tape = pass.tape;
@@ -44,7 +46,7 @@ class StagedModel : public BatchNormModel<Derived> {
       x = stage(pass, x, side, &stage == &stages_.back() ? head_->reads(tape) : Tokens::all);
       side = stage.side();
     }
-    return (*head_)(x);
+    return pass.features.empty() ? (*head_)(x) : pass.features.back() = head_->features(x);
   }
 
   template <class T>

@@ -26,6 +26,12 @@ VisionTransformer::VisionTransformer(const ModelConfig& model, const AttentionCo
   head_.emplace(list_, model, model.dim);
 }
 
+Shape VisionTransformer::outputs() const {
+  const Shape one = ImageModel::outputs();
+  const Index side = config_.image / config_.patch;
+  return config_.classifier && config_.output == "tokens" ? Shape{side * side, one[0]} : one;
+}
+
 /// Far above what a block of any mechanism takes per product of its sizes.
 double VisionTransformer::most_operations() const {
   const ModelConfig& c = config_;
@@ -43,15 +49,20 @@ Var<T> VisionTransformer::embed(Tape<T>& tape, View<const T> images) const {
   const Var<T> patches =
       patch_embedding(tape.constant(images), tape.parameter(patch_weight_), tape.parameter(patch_bias_));
   const typename Tape<T>::Scope position_scope(tape, position_name_);
-  const Var<T> tokens = embed_tokens(patches, class_token_ < 0 ? Var<T>{} : tape.parameter(class_token_),
-                                     position_ < 0 ? Var<T>{} : tape.parameter(position_));
+  const Var<T> class_token = class_token_ < 0 ? Var<T>{} : tape.parameter(class_token_);
+  Var<T> position = position_ < 0 ? Var<T>{} : tape.parameter(position_);
+  const Index skip = class_token ? 1 : 0, side = config_.image / config_.patch;
+  if (position && position.shape()[1] != skip + side * side) {
+    const auto from = std::lround(std::sqrt(static_cast<double>(position.shape()[1] - skip)));
+    position = interpolate_positions(position, skip, from, side);
+  }
+  const Var<T> tokens = embed_tokens(patches, class_token, position);
   return dropout(tokens, dropout_, 0xe3bed);
 }
 
 template <class T>
 Var<T> VisionTransformer::run_logits(const ModelPass<T>& pass) const {
-  const Var<T> x = embed(pass.tape, pass.examples.images);
-  return (*head_)(run_blocks(pass, blocks_, x, head_->reads(pass.tape)));
+  return run_to_end(pass, blocks_, embed(pass.tape, pass.examples.images), *head_);
 }
 
 template <class T>

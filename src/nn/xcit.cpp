@@ -15,6 +15,7 @@
 #include "mechanism_choice.h"
 #include "run_blocks.h"
 #include "heed/nn/block.h"
+#include "heed/nn/image_head.h"
 #include "heed/nn/image_model.h"
 
 #include <numbers>
@@ -140,9 +141,9 @@ class XcitBlock {
     gamma2_ = add_layer_scale(list, name + ".gamma2", config);
   }
 
-  /// x [B, N, D] to the same shape.
+  /// x [B, N, D] to the same shape, of whichever tokens are wanted.
   template <class T>
-  Var<T> operator()(Var<T> x, const AttentionVisitor<T>* visit) const {
+  Var<T> operator()(Var<T> x, Tokens, const AttentionVisitor<T>* visit) const {
     const typename Tape<T>::Scope scope(x.tape(), name_);
     x = residual(x, attention_(x, {}, Tokens::all, &norm1_, visit), gamma1_, 0);
     if (lpi_) x = residual(x, (*lpi_)((*norm3_)(x), side_), gamma3_, 3);
@@ -211,9 +212,10 @@ class ClassAttentionBlock {
         gamma1_(add_layer_scale(list, name + ".gamma1", config)),
         gamma2_(add_layer_scale(list, name + ".gamma2", config)) {}
 
-  /// x [B, N + 1, D] to the same shape, or to [B, D] where the class token is all that is wanted.
+  /// x [B, N + 1, D] to the same shape, or to [B, D] where the class token is all that is wanted. No visitor sees it:
+  /// its queries are the class token alone.
   template <class T>
-  Var<T> operator()(Var<T> x, Tokens tokens) const {
+  Var<T> operator()(Var<T> x, Tokens tokens, const AttentionVisitor<T>*) const {
     Tape<T>& tape = x.tape();
     const typename Tape<T>::Scope scope(tape, name_);
     const Var<T> gamma1 = tape.parameter(gamma1_), gamma2 = tape.parameter(gamma2_);
@@ -274,9 +276,11 @@ class Xcit : public BatchNormModel<Xcit> {
       blocks_.emplace_back(list_, fmt::format("blocks.{}", i), c, mechanism_of(experiment.attention, i), shape, chance);
     for (Index i = 0; i < c.cls_depth; ++i, ++chance.place)
       class_blocks_.emplace_back(list_, fmt::format("cls_attn_blocks.{}", i), c, shape, chance);
-    norm_.emplace(list_, "norm", c.dim);
-    head_.emplace(list_, "head", c.dim, c.classes);
+    head_.emplace(list_, c, c.dim);
   }
+
+  /// The class token has been through the blocks of class attention alone.
+  FeatureSizes feature_sizes() const override { return {config_.cls_depth, config_.dim}; }
 
   /// Far above what a block of any mechanism takes per product of its sizes.
   double most_operations() const override {
@@ -297,19 +301,12 @@ class Xcit : public BatchNormModel<Xcit> {
       const typename Tape<T>::Scope scope(tape, position_name_);
       x = dropout(embed_tokens(x, {}, positions), dropout_, 0xe3bed);
     }
-    for (const XcitBlock& block : blocks_)
-      x = kept_or_recomputed(x, [&block, visit = pass.visit](Var<T> z) { return block(z, visit); });
+    x = run_blocks(pass, blocks_, x);
     {
       const typename Tape<T>::Scope scope(tape, class_name_);
       x = embed_tokens(x, tape.parameter(class_token_), {});
     }
-    // The head reads the class token alone.
-    const bool first = takes_shortcuts(tape);
-    for (const ClassAttentionBlock& block : class_blocks_) {
-      const Tokens tokens = first && &block == &class_blocks_.back() ? Tokens::first : Tokens::all;
-      x = kept_or_recomputed(x, [&block, tokens](Var<T> z) { return block(z, tokens); });
-    }
-    return head_->after(*norm_, first ? x : select_token(x, 0));
+    return run_to_end(pass, class_blocks_, x, *head_);
   }
 
   template <class T>
@@ -325,8 +322,7 @@ class Xcit : public BatchNormModel<Xcit> {
   std::optional<FourierPositions> positions_;
   std::vector<XcitBlock> blocks_;
   std::vector<ClassAttentionBlock> class_blocks_;
-  std::optional<LayerNormLayer> norm_;
-  std::optional<LinearLayer> head_;
+  std::optional<ImageHead> head_;
 };
 
 }  // namespace

@@ -14,10 +14,11 @@ struct DropRange {
 };
 
 /// Calls f(range) so that all of x is covered. Group g of an image draws number (image * groups per image + g), images
-/// counted in the whole batch, so that results do not depend on how it is cut into pieces. A group is `group` elements
-/// or, 0, an image; where these are sequences of different lengths, each has as many numbers as the longest.
+/// counted in the whole batch from that of x's first on, so that results do not depend on how it is cut into pieces. A
+/// group is `group` elements or, 0, an image; where these are sequences of different lengths, each has as many numbers
+/// as the longest.
 template <class T, class F>
-void for_drop_ranges(Var<T> x, Index group, const F& f) {
+void for_drop_ranges(Var<T> x, Index first_image, Index group, const F& f) {
   const Pass<T>& pass = x.tape().pass();
   const Index n = x.size(), width = x.shape().row_size();
   if (const Segments* const s = pass.segments) {
@@ -28,7 +29,7 @@ void for_drop_ranges(Var<T> x, Index group, const F& f) {
   }
   const Index images = x.shape().rank() == 0 ? 1 : x.shape()[0], image = images == 0 ? 0 : n / images;
   for (Index i = 0; i < images; ++i)
-    f(DropRange{i * image, (i + 1) * image, (pass.first_image + i) * (group == 0 ? 1 : image / group)});
+    f(DropRange{i * image, (i + 1) * image, (first_image + i) * (group == 0 ? 1 : image / group)});
 }
 
 /// Multiplies groups of `group` neighbouring elements, or all of an image, by 1 / (1 - rate) or, with probability
@@ -41,8 +42,9 @@ Var<T> drop(const char* name, Var<T> x, double rate, std::uint64_t place, Index 
   const Index n = x.size();
   const RandomStream stream = tape.pass().random.derive(name).derive(place);
   const T kept(1 / (1 - rate));
+  const Index first_image = tape.pass().first_image;
   const auto apply = [=](const T* from, Update update, T* to) {
-    for_drop_ranges(x, group, [&](const DropRange& range) {
+    for_drop_ranges(x, first_image, group, [&](const DropRange& range) {
       const Index step = group == 0 ? range.end - range.begin : group;
       for (Index i = range.begin, draw = range.draw; i < range.end; i += step, ++draw) {
         const T factor = stream.uniform(draw) < rate ? T(0) : kept;

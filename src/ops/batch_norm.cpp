@@ -23,6 +23,64 @@ void sum_of_terms(Tape<T>& tape, Matrix<const T> x, Matrix<const T> y, Update up
                       });
 }
 
+/// Images that are normalised together, of those that a pass has: rows [first, first + count) of x.
+struct GroupHere {
+  Index number, first, count;
+
+  template <class M>
+  M of(M m) const {
+    return m.middle_rows(first, count);
+  }
+};
+
+/// The groups of a batch. A pass over a piece of it may have some images of a group, or none.
+struct Groups {
+  Index count;   ///< in the whole batch
+  Index images;  ///< in each
+  Index rows_per_image;
+  Index first, here;  ///< images of this pass, counted in the whole batch
+
+  Index rows() const { return images * rows_per_image; }
+
+  /// Calls f(group) for those that this pass has images of.
+  template <class F>
+  void for_each_here(const F& f) const {
+    for (Index g = first / images; g * images < first + here; ++g) {
+      const Index begin = std::max(first, g * images) - first, end = std::min(first + here, (g + 1) * images) - first;
+      f(GroupHere{g, begin * rows_per_image, (end - begin) * rows_per_image});
+    }
+  }
+};
+
+/// Those of a tensor, which may have several images (views) for each image of the batch.
+template <class T>
+Groups groups_of(const Tape<T>& tape, const Shape& x, Index group) {
+  Groups groups{.count = 1, .images = x[0], .rows_per_image = x.rows() / x[0], .first = 0, .here = x[0]};
+  if (const WholeBatch<T>* const whole = tape.pass().whole) {
+    groups.images = x[0] / whole->here * whole->images;
+    groups.first = tape.pass().first_image;
+  }
+  // What only counts looks at single images, whatever a step's groups are.
+  if (group == 0 || !tape.training() || !tape.pass().compute) return groups;
+  require(groups.images % group == 0, "[batch_norm] groups of {} images do not divide a batch of {}", group,
+          groups.images);
+  groups.count = groups.images / group;
+  groups.images = group;
+  return groups;
+}
+
+/// Sums [groups, C], to which `add(group, sum)` assigns what this pass has of a group, over the whole batch.
+template <class T, class Add>
+void sum_groups(Tape<T>& tape, const Groups& groups, Matrix<T> sums, const Add& add) {
+  std::fill_n(sums.data, sums.size(), T(0));
+  groups.for_each_here([&](const GroupHere& group) { add(group, sums[group.number]); });
+  const Pass<T>& pass = tape.pass();
+  if (!pass.whole) return;
+  const Profile::Clock::time_point start = Profile::Clock::now();
+  pass.whole->sum({sums.data, static_cast<std::size_t>(sums.size())});
+  if (pass.profile) pass.profile->leave_out(start);
+}
+
 }  // namespace
 
 template <class T>
@@ -31,98 +89,119 @@ Var<T> batch_norm(Var<T> x, Var<T> gamma, Var<T> beta, View<T> running_mean, Vie
   using std::sqrt;
   Tape<T>& tape = tape_of("batch_norm", x, gamma, beta);
   const Shape& xs = x.shape();
-  require(xs.rank() >= 2, "[batch_norm] x has shape {}; expected [B, ..., C]", xs);
-  const bool training = tape.training(), update_running = training && !tape.pass().again;
-  const Index channels = xs[-1], images = xs[0];
-  // What only counts looks at single images, whatever a step's groups are.
-  const bool grouped = training && options.group > 0 && tape.pass().compute;
-  const Index group = grouped ? options.group : images;
-  require(group > 0 && images % group == 0, "[batch_norm] groups of {} images do not divide a batch of {}", group,
-          images);
-  const Index groups = images / group, rows = xs.rows(), count = rows / groups;
+  require(xs.rank() >= 2 && xs[0] > 0, "[batch_norm] x has shape {}; expected [B, ..., C] of 1 image and more", xs);
+  const bool training = tape.training(), first_in_process = !tape.pass().whole || tape.pass().whole->first;
+  const bool update_running = training && !tape.pass().again && first_in_process;
+  const Index channels = xs[-1], rows = xs.rows();
+  const Groups groups = groups_of(tape, xs, options.group);
+  const Index count = groups.count;
   for (const Shape& shape : {gamma.shape(), beta.shape(), running_mean.shape(), running_variance.shape()})
     require(shape == Shape{channels}, "[batch_norm] a parameter has shape {}; expected [{}]", shape, channels);
-  require(!training || count > 1 || !tape.pass().compute,
+  require(!training || groups.rows() > 1 || !tape.pass().compute,
           "[batch_norm] a single value per channel has no variance to train with");
 
   Cost cost;
-  cost.forward = channels * Counts{.mul = rows + groups, .add = 2 * rows + groups, .div = groups, .sqrt = groups};
-  if (training) cost.forward += groups * channels * Counts{.mul = count + 4, .add = 3 * count, .div = 3};
-  cost.backward = channels * (Counts{.mul = 2 * rows, .add = rows} + groups * 2 * sum_counts(count) +
-                              2 * Counts{.add = groups - 1});
-  cost.backward += channels * (training ? Counts{.mul = 3 * rows + groups, .add = 3 * rows, .div = 2 * groups}
-                                        : Counts{.mul = rows + groups});
-  const Matrix<T> means(tape.memory(groups * channels), groups, channels);
-  const Matrix<T> scales(tape.memory(groups * channels), groups, channels);
-  const auto group_of = [=](auto m, Index g) { return m.middle_rows(g * count, count); };
+  cost.forward = channels * Counts{.mul = rows + count, .add = 2 * rows + count, .div = count, .sqrt = count};
+  if (training) cost.forward += channels * Counts{.mul = rows + 4 * count, .add = 3 * rows, .div = 3 * count};
+  cost.backward = channels * (Counts{.mul = 2 * rows, .add = rows} + 2 * count * sum_counts(groups.rows()) +
+                              2 * Counts{.add = count - 1});
+  cost.backward += channels * (training ? Counts{.mul = 3 * rows + count, .add = 3 * rows, .div = 2 * count}
+                                        : Counts{.mul = rows + count});
+  const Matrix<T> means(tape.memory(count * channels), count, channels);
+  const Matrix<T> scales(tape.memory(count * channels), count, channels);
 
   return tape.record(
       {"batch_norm", cost}, xs, {x, gamma, beta},
       [=, &tape](T* y) {
-        const T n(static_cast<double>(count));
-        const typename Tape<T>::Scratch scratch(tape, 2 * channels);
-        T *const variance = scratch.data(), *const factor = variance + channels;
-        for (Index g = 0; g < groups; ++g) {
-          const Matrix<const T> xg = group_of(x.matrix(), g);
-          T *const mean = means[g], *const scale = scales[g];
-          std::copy_n(running_mean.data(), channels, mean);
-          std::copy_n(running_variance.data(), channels, variance);
-          if (training) {
-            sum_of_terms(tape, xg, xg, Update::assign, mean, [](const T* a, const T*, Index c) { return a[c]; });
-            for (Index c = 0; c < channels; ++c) mean[c] = mean[c] / n;
-            sum_of_terms(tape, xg, xg, Update::assign, variance, [mean](const T* a, const T*, Index c) {
-              const T centred = a[c] - mean[c];
-              return centred * centred;
-            });
-          }
+        const T n(static_cast<double>(groups.rows()));
+        const typename Tape<T>::Scratch scratch(tape, count * channels);
+        const Matrix<T> variances(scratch.data(), count, channels);
+        if (training) {
+          sum_groups(tape, groups, means, [&](const GroupHere& group, T* sum) {
+            const Matrix<const T> xg = group.of(x.matrix());
+            sum_of_terms(tape, xg, xg, Update::assign, sum, [](const T* a, const T*, Index c) { return a[c]; });
+          });
+          for (Index i = 0; i < count * channels; ++i) means.data[i] = means.data[i] / n;
+          sum_groups(tape, groups, variances, [&](const GroupHere& group, T* sum) {
+            const Matrix<const T> xg = group.of(x.matrix());
+            sum_of_terms(tape, xg, xg, Update::assign, sum,
+                         [mean = means[group.number]](const T* a, const T*, Index c) {
+                           const T centred = a[c] - mean[c];
+                           return centred * centred;
+                         });
+          });
+        } else {
+          std::copy_n(running_mean.data(), channels, means.data);
+          std::copy_n(running_variance.data(), channels, variances.data);
+        }
+        for (Index g = 0; g < count; ++g)
           for (Index c = 0; c < channels; ++c) {
+            T& variance = variances(g, c);
             if (update_running) {
-              running_mean[c] = T(1 - options.momentum) * running_mean[c] + T(options.momentum) * mean[c];
-              running_variance[c] = T(1 - options.momentum) * running_variance[c] +
-                                    T(options.momentum) * (variance[c] / T(static_cast<double>(count - 1)));
+              const T old_part(1 - options.momentum), new_part(options.momentum);
+              running_mean[c] = old_part * running_mean[c] + new_part * means(g, c);
+              running_variance[c] =
+                  old_part * running_variance[c] + new_part * (variance / T(static_cast<double>(groups.rows() - 1)));
             }
-            if (training) variance[c] = variance[c] / n;
-            scale[c] = T(1) / sqrt(variance[c] + T(options.eps));
-            factor[c] = scale[c] * gamma.data()[c];
+            if (training) variance = variance / n;
+            scales(g, c) = T(1) / sqrt(variance + T(options.eps));
           }
+        // Of the variances only the scales are left; gamma joins them in their place.
+        const Matrix<T> factors = variances;
+        const T* const of_channel = gamma.data();
+        for (Index g = 0; g < count; ++g)
+          for (Index c = 0; c < channels; ++c) factors(g, c) = scales(g, c) * of_channel[c];
+        groups.for_each_here([&](const GroupHere& group) {
+          const T *const mean = means[group.number], *const factor = factors[group.number], *const shift = beta.data();
           for_row_ranges(
-              count, 3 * channels,
-              [=, my = group_of(Matrix<T>(y, rows, channels), g), shift = beta.data()](Index begin, Index end) {
+              group.count, 3 * channels,
+              [=, xg = group.of(x.matrix()), my = group.of(Matrix<T>(y, rows, channels))](Index begin, Index end) {
                 for (Index r = begin; r < end; ++r)
                   for (Index c = 0; c < channels; ++c) my(r, c) = (xg(r, c) - mean[c]) * factor[c] + shift[c];
               });
-        }
+        });
       },
       [=, &tape](const Adjoint<T>& dy) {
         const auto dgamma = tape.target(gamma), dbeta = tape.target(beta), dx = tape.target(x);
-        const T n(static_cast<double>(count));
-        const typename Tape<T>::Scratch scratch(tape, 3 * channels);
-        const Matrix<T> sums(scratch.data(), 3, channels);
-        for (Index g = 0; g < groups; ++g) {
-          const Matrix<const T> xg = group_of(x.matrix(), g), dyg = group_of(dy.matrix(), g);
-          const T *const mean = means[g], *const scale = scales[g];
-          T *const sum = sums[0], *const product_sum = sums[1], *const factor = sums[2];
+        const T n(static_cast<double>(groups.rows()));
+        // Of each group a row of sums of dy, and one of sums of dy xn.
+        const typename Tape<T>::Scratch scratch(tape, 2 * count * channels);
+        const Matrix<T> sums(scratch.data(), count, 2 * channels);
+        Update update = Update::assign;
+        sum_groups(tape, groups, sums, [&](const GroupHere& group, T* sum) {
+          const Matrix<const T> xg = group.of(x.matrix()), dyg = group.of(dy.matrix());
+          const T *const mean = means[group.number], *const scale = scales[group.number];
           sum_of_terms(tape, xg, dyg, Update::assign, sum, [](const T*, const T* b, Index c) { return b[c]; });
-          sum_of_terms(tape, xg, dyg, Update::assign, product_sum,
+          sum_of_terms(tape, xg, dyg, Update::assign, sum + channels,
                        [=](const T* a, const T* b, Index c) { return b[c] * ((a[c] - mean[c]) * scale[c]); });
-          const auto later = [g](Update update) { return g == 0 ? update : Update::accumulate; };
-          if (dgamma) write_all(later(dgamma.update), channels, product_sum, dgamma.data);
+          // These are sums over the images of the pass.
+          const auto later = [&](Update first) { return update == Update::assign ? first : update; };
           if (dbeta) write_all(later(dbeta.update), channels, sum, dbeta.data);
-          if (!dx) continue;
-          for (Index c = 0; c < channels; ++c) {
-            factor[c] = gamma.data()[c] * scale[c];
-            if (training) sum[c] = sum[c] / n, product_sum[c] = product_sum[c] / n;
-          }
-          for_row_ranges(
-              count, 6 * channels, [=, mdx = group_of(dx.matrix(rows, channels), g)](Index begin, Index end) {
-                for (Index r = begin; r < end; ++r)
-                  for (Index c = 0; c < channels; ++c) {
-                    const T d =
-                        training ? dyg(r, c) - sum[c] - (xg(r, c) - mean[c]) * scale[c] * product_sum[c] : dyg(r, c);
-                    write(dx.update, mdx(r, c), factor[c] * d);
-                  }
-              });
-        }
+          if (dgamma) write_all(later(dgamma.update), channels, sum + channels, dgamma.data);
+          update = Update::accumulate;
+        });
+        if (!dx) return;
+        if (training)
+          for (Index i = 0; i < 2 * count * channels; ++i) sums.data[i] = sums.data[i] / n;
+        const typename Tape<T>::Scratch factor_of_group(tape, channels);
+        groups.for_each_here([&](const GroupHere& group) {
+          const T *const mean = means[group.number], *const scale = scales[group.number];
+          const T *const sum = sums[group.number], *const product_sum = sum + channels;
+          T* const factor = factor_of_group.data();
+          const T* const of_channel = gamma.data();
+          for (Index c = 0; c < channels; ++c) factor[c] = of_channel[c] * scale[c];
+          for_row_ranges(group.count, 6 * channels,
+                         [=, xg = group.of(x.matrix()), dyg = group.of(dy.matrix()),
+                          mdx = group.of(dx.matrix(rows, channels))](Index begin, Index end) {
+                           for (Index r = begin; r < end; ++r)
+                             for (Index c = 0; c < channels; ++c) {
+                               const T d = training
+                                               ? dyg(r, c) - sum[c] - (xg(r, c) - mean[c]) * scale[c] * product_sum[c]
+                                               : dyg(r, c);
+                               write(dx.update, mdx(r, c), factor[c] * d);
+                             }
+                         });
+        });
       });
 }
 

@@ -3,6 +3,7 @@
 
 #include "linear_parts.h"
 #include "heed/cost/for_each_number.h"
+#include "heed/kernels/bicubic.h"
 #include "heed/kernels/windows.h"
 #include "heed/kernels/normalize.h"
 #include "heed/kernels/rows.h"
@@ -90,6 +91,57 @@ Var<T> embed_tokens(Var<T> x, Var<T> class_token, Var<T> position) {
         if (const auto dx = tape.target(x))
           for (Index image = 0; image < images; ++image)
             write_all(dx.update, patches * width, by_image[image] + first * width, dx.data + image * patches * width);
+      });
+}
+
+namespace {
+
+/// Calls f(cell of `to`, cell of `from`, weight, is it the first one) for all that bicubic interpolation takes.
+template <class T, class F>
+void for_cubic_taps(Index from, Index to, const F& f) {
+  for (Index i = 0; i < to; ++i)
+    for (Index j = 0; j < to; ++j) {
+      const kernels::CubicTaps rows(i, from, to), columns(j, from, to);
+      for (std::size_t r = 0; r < rows.count; ++r)
+        for (std::size_t c = 0; c < columns.count; ++c)
+          f(i * to + j, rows.cell[r] * from + columns.cell[c], T(rows.weight[r] * columns.weight[c]), r + c == 0);
+    }
+}
+
+}  // namespace
+
+template <class T>
+Var<T> interpolate_positions(Var<T> x, Index skip, Index from, Index to) {
+  Tape<T>& tape = tape_of("interpolate_positions", x);
+  const Shape& xs = x.shape();
+  require(xs.rank() == 3 && xs[0] == 1 && xs[1] == skip + from * from && to >= 1,
+          "[interpolate_positions] x has shape {}; expected [1, {}, D], a grid of {} x {}", xs, skip + from * from,
+          from, from);
+  const Index width = xs[2], front = skip * width, taps = 16;
+  Cost cost;
+  cost.forward = to * to * width * Counts{.mul = taps, .add = taps - 1};
+  cost.backward = to * to * width * Counts{.mul = taps, .add = taps};
+  return tape.record(
+      {"interpolate_positions", cost}, Shape{1, skip + to * to, width}, {x},
+      [=](T* y) {
+        std::copy_n(x.data(), front, y);
+        const T* const rows = x.data() + front;
+        for_cubic_taps<T>(from, to, [=](Index cell, Index of, T weight, bool first) {
+          T* const out = y + front + cell * width;
+          const Update update = first ? Update::assign : Update::accumulate;
+          for (Index d = 0; d < width; ++d) write(update, out[d], weight * rows[of * width + d]);
+        });
+      },
+      [=, &tape](const Adjoint<T>& dy) {
+        const auto dx = tape.target(x);
+        if (!dx) return;
+        write_all(dx.update, front, dy.data(), dx.data);
+        T* const drows = dx.data + front;
+        if (dx.update == Update::assign) std::fill_n(drows, from * from * width, T(0));
+        for_cubic_taps<T>(from, to, [=](Index cell, Index of, T weight, bool) {
+          const T* const in = dy.data() + front + cell * width;
+          for (Index d = 0; d < width; ++d) drows[of * width + d] += weight * in[d];
+        });
       });
 }
 
@@ -225,13 +277,14 @@ Var<T> mean_tokens(Var<T> x) {
       });
 }
 
-#define INSTANTIATE(T)                                     \
-  template Var<T> patch_embedding(Var<T>, Var<T>, Var<T>); \
-  template Var<T> embed_tokens(Var<T>, Var<T>, Var<T>);    \
-  template Var<T> select_token(Var<T>, Index);             \
-  template Var<T> skip_tokens(Var<T>, Index);              \
-  template Var<T> join_tokens(Var<T>, Var<T>);             \
-  template Var<T> l1_normalize_tokens(Var<T>, double);     \
+#define INSTANTIATE(T)                                                \
+  template Var<T> patch_embedding(Var<T>, Var<T>, Var<T>);            \
+  template Var<T> embed_tokens(Var<T>, Var<T>, Var<T>);               \
+  template Var<T> interpolate_positions(Var<T>, Index, Index, Index); \
+  template Var<T> select_token(Var<T>, Index);                        \
+  template Var<T> skip_tokens(Var<T>, Index);                         \
+  template Var<T> join_tokens(Var<T>, Var<T>);                        \
+  template Var<T> l1_normalize_tokens(Var<T>, double);                \
   template Var<T> mean_tokens(Var<T>);
 HEED_FOR_EACH_NUMBER(INSTANTIATE)
 

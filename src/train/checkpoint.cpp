@@ -28,7 +28,8 @@ Number number(const SafetensorsFile& file, const std::string& key) {
 }
 
 /// Calls f(name, view) for each tensor of the training state: per trainable tensor one of each of the optimiser's
-/// means, and its average; what the task keeps. Optimiser means are laid out as the values are.
+/// means, and its average; where there is a teacher, the student, and the head of the teacher; what the task keeps.
+/// Optimiser means are laid out as the values are.
 template <class T, class F>
 void for_state_tensors(const RunState<T>& state, const F& f) {
   const ParameterList& list = state.parameters.list();
@@ -40,6 +41,12 @@ void for_state_tensors(const RunState<T>& state, const F& f) {
   if (state.average)
     for (ParameterId id = 0; id < list.size(); ++id)
       if (!list[id].prepared) f(fmt::format("{}average.{}", state_prefix, list[id].name), (*state.average)[id]);
+  if (Parameters<T>* const teacher = state.task.teacher())
+    for (ParameterId id = 0; id < list.size(); ++id) {
+      if (list[id].prepared) continue;
+      f(fmt::format("{}student.{}", state_prefix, list[id].name), state.parameters[id]);
+      if (list[id].training_only) f(fmt::format("{}teacher.{}", state_prefix, list[id].name), (*teacher)[id]);
+    }
   for (const TaskTensor<T>& tensor : state.task.state())
     f(fmt::format("{}task.{}", state_prefix, tensor.name), tensor.values);
 }
@@ -49,7 +56,7 @@ void for_state_tensors(const RunState<T>& state, const F& f) {
 template <class T>
 void save_checkpoint(const std::string& path, const RunState<T>& state) {
   SafetensorsWriter file;
-  add_weights(file, state.parameters);
+  add_weights(file, state.kept());
   for_state_tensors(state, [&](const std::string& name, View<T> tensor) { file.add(name, View<const T>(tensor)); });
   const RunProgress& p = state.progress;
   file.metadata("heed.format", format_name);
@@ -75,7 +82,7 @@ void load_checkpoint(const std::string& path, const RunState<T>& state) {
   require(format != file.metadata().end() && format->second == format_name,
           "{}: expected a checkpoint of heed train ({}), found other weights", path, format_name);
   require(file.metadata().contains(checksum_key), "{}: has no checksum; a run is not resumed from such a file", path);
-  load_weights(file, state.parameters);
+  load_weights(file, state.kept());
   for_state_tensors(state, [&](const std::string& name, View<T> tensor) {
     file.read(name, tensor);
     require_finite(path, name, View<const T>(tensor));
@@ -98,7 +105,7 @@ void load_checkpoint(const std::string& path, const RunState<T>& state) {
 
 template <class T>
 void share_state(Ranks& ranks, const RunState<T>& state) {
-  share_weights(ranks, state.parameters);
+  share_weights(ranks, state.kept());
   for_state_tensors(state, [&](const std::string&, View<T> tensor) {
     ranks.share(std::as_writable_bytes(std::span(tensor.data(), static_cast<std::size_t>(tensor.size()))));
   });

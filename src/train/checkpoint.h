@@ -33,6 +33,9 @@ struct RunState {
   std::optional<Parameters<T>>& average;  ///< exponential moving average of the weights, where asked for
   Task<T>& task;
   RunProgress& progress;
+
+  /// The weights that stand under the model's names.
+  Parameters<T>& kept() const { return task.teacher() ? *task.teacher() : parameters; }
 };
 
 /// Writes last.safetensors: the model's tensors under their names, everything else under the prefix `heed.`.

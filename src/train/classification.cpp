@@ -5,6 +5,8 @@
 #include "heed/ops/cross_entropy.h"
 #include "rank_of.h"
 
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 
@@ -87,6 +89,14 @@ std::string confusion_text(const std::vector<double>& counts, Index classes, con
 
 }  // namespace
 
+Split split_of(Part part) { return part == Part::test ? Split::test : Split::train; }
+
+std::vector<Index> images_of(const Dataset& set, Part part, const DataConfig& data, std::uint64_t seed) {
+  if (part == Part::test) return all_images(set.size());
+  Subsets subsets = split_validation(set.size(), data, seed);
+  return part == Part::train ? std::move(subsets.train) : std::move(subsets.validation);
+}
+
 template <class T>
 Tensor<T> one_hot(const std::vector<int>& labels, Index classes) {
   Tensor<T> targets(Shape{static_cast<Index>(labels.size()), classes});
@@ -108,18 +118,32 @@ Index ClassificationBatch<T>::correct(View<const T> logits, Piece piece) const {
   return correct;
 }
 
+std::vector<double> probabilities(const float* logits, Index classes) {
+  const float maximum = *std::max_element(logits, logits + classes);
+  std::vector<double> shares;
+  double sum = 0;
+  for (Index c = 0; c < classes; ++c) sum += shares.emplace_back(std::exp(static_cast<double>(logits[c] - maximum)));
+  for (double& share : shares) share /= sum;
+  return shares;
+}
+
 template <class T>
-Score ClassificationBatch<T>::judge(View<const T> logits, Piece piece, std::span<double> counts) const {
-  const Index classes = logits.shape()[1];
+Score judge_logits(View<const T> logits, const int* labels, std::span<double> counts) {
+  const Index rows = logits.shape()[0], classes = logits.shape()[1];
   Score score;
-  for (Index i = 0; i < piece.count; ++i) {
+  for (Index i = 0; i < rows; ++i) {
     const T* const row = logits.data() + i * classes;
-    const Index label = labels_[piece.first + i], rank = rank_of(row, classes, label);
+    const Index label = labels[i], rank = rank_of(row, classes, label);
     score = score + Score{1, cross_entropy_of(row, classes, label), rank == 0 ? 1.0 : 0.0};
     counts[top5_count] += rank < 5;
     ++counts[confusion_count(classes, label, largest_of(row, classes))];
   }
   return score;
+}
+
+template <class T>
+Score ClassificationBatch<T>::judge(View<const T> logits, Piece piece, std::span<double> counts) const {
+  return judge_logits(logits, labels_ + piece.first, counts);
 }
 
 std::vector<std::string> numbered(Index classes) {
@@ -134,7 +158,7 @@ std::string classification_report(const Evaluation& evaluation, const char* exam
   const std::vector<double>& counts = evaluation.counts;
   std::string text = fmt::format("{:.0f} {}\ntop-1 accuracy {:.2f} %\n", score.terms, examples, 100 * score.accuracy());
   if (classes > 5) text += fmt::format("top-5 accuracy {:.2f} %\n", 100 * counts[top5_count] / score.terms);
-  text += fmt::format("loss           {:.4f}\n", score.mean_loss());
+  if (score.mean_loss() >= 0) text += fmt::format("loss           {:.4f}\n", score.mean_loss());
   return names.empty() ? text : text + confusion_text(counts, classes, examples, names);
 }
 
@@ -159,13 +183,9 @@ const Dataset& Classification<T>::dataset(Split split) {
 
 template <class T>
 std::unique_ptr<BatchSource<T>> Classification<T>::open(Part part, bool training) {
-  const Dataset& set = dataset(part == Part::test ? Split::test : Split::train);
-  std::vector<Index> images = all_images(set.size());
+  const Dataset& set = dataset(split_of(part));
   const auto seed = static_cast<std::uint64_t>(train_.seed);
-  if (part != Part::test) {
-    Subsets subsets = split_validation(set.size(), data_, seed);
-    images = part == Part::train ? std::move(subsets.train) : std::move(subsets.validation);
-  }
+  std::vector<Index> images = images_of(set, part, data_, seed);
   if (part == Part::validation && images.empty()) return nullptr;
   DataConfig data = data_;
   // Another number of channels is not taken to be meant.
@@ -191,7 +211,7 @@ std::string Classification<T>::report(const Evaluation& evaluation) const {
 }
 
 template <class T>
-std::unique_ptr<TaskBatch<T>> Classification<T>::random_batch(Index size) const {
+std::unique_ptr<TaskBatch<T>> Classification<T>::random_batch(Index size) {
   const RandomStream random(1);
   Tensor<T> images(Shape{size, input_.channels, input_.height, input_.width});
   for (Index i = 0; i < images.size(); ++i) images[i] = static_cast<T>(random.normal(i));
@@ -220,6 +240,8 @@ std::unique_ptr<TaskBatch<T>> Classification<T>::given_batch(GivenTensors& tenso
 
 template Tensor<float> one_hot(const std::vector<int>&, Index);
 template Tensor<double> one_hot(const std::vector<int>&, Index);
+template Score judge_logits(View<const float>, const int*, std::span<double>);
+template Score judge_logits(View<const double>, const int*, std::span<double>);
 template class ClassificationBatch<float>;
 template class ClassificationBatch<double>;
 template class Classification<float>;

@@ -254,7 +254,7 @@ std::string Language<T>::report(const Evaluation& evaluation) const {
 }
 
 template <class T>
-std::unique_ptr<TaskBatch<T>> Language<T>::random_batch(Index size) const {
+std::unique_ptr<TaskBatch<T>> Language<T>::random_batch(Index size) {
   const RandomStream random(1);
   Tensor<int> tokens(Shape{size, context_}), targets(tokens.shape());
   for (Index i = 0; i < tokens.size(); ++i) {

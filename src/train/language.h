@@ -37,7 +37,7 @@ class Language : public Task<T> {
 
   std::unique_ptr<BatchSource<T>> open(Part part, bool training) override;
   std::string report(const Evaluation& evaluation) const override;
-  std::unique_ptr<TaskBatch<T>> random_batch(Index size) const override;
+  std::unique_ptr<TaskBatch<T>> random_batch(Index size) override;
   std::unique_ptr<TaskBatch<T>> given_batch(GivenTensors& tensors) const override;
 
  private:

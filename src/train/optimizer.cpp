@@ -36,7 +36,9 @@ Optimizer<T>::Optimizer(const OptimConfig& config, const Parameters<T>& paramete
 }
 
 template <class T>
-void Optimizer<T>::step(Parameters<T>& parameters, const Gradients<T>& gradients, double lr, double gradient_factor) {
+void Optimizer<T>::step(Parameters<T>& parameters, const Gradients<T>& gradients, const Rates& rates,
+                        double gradient_factor, const std::vector<ParameterId>& frozen) {
+  const double lr = rates.lr;
   const bool first = steps_++ == 0;
   const bool adamw = state_.size() == 2;
   kernels::AdamWStep adam;
@@ -67,17 +69,20 @@ void Optimizer<T>::step(Parameters<T>& parameters, const Gradients<T>& gradients
   for_ranges(parameters.trainable_size(), [&](Index begin, Index end) {
     // The part of each tensor that lies in the range. Weight decay applies to some tensors only.
     for (ParameterId id = 0; id < list.size(); ++id) {
-      if (!list[id].trainable) continue;
+      if (!list[id].trainable || std::find(frozen.begin(), frozen.end(), id) != frozen.end()) continue;
       const Index from = std::max(begin, parameters.offset(id));
       const Index to = std::min(end, parameters.offset(id) + list[id].shape.elements());
-      if (from < to) update(from, to, list[id].decay ? config_.weight_decay : 0.0);
+      if (from < to) update(from, to, list[id].decay ? rates.weight_decay : 0.0);
     }
   });
 }
 
+namespace {
+
+/// The sum of squares of `size` numbers.
 template <class T>
-Clipping clip_by_norm(const Gradients<T>& gradients, double clip) {
-  const Index size = gradients.trainable_size(), count = (size + range - 1) / range;
+double sum_of_squares(const T* numbers, Index size) {
+  const Index count = (size + range - 1) / range;
   constexpr Index most = 64;
   double sums[most] = {};
   // At most 64 sums: sum `lane` takes the ranges lane, lane + 64, ... in order, and the sums are added in order.
@@ -85,7 +90,7 @@ Clipping clip_by_norm(const Gradients<T>& gradients, double clip) {
     double sum = 0;
     for (Index i = lane; i < count; i += most) {
       double squares[8] = {};
-      const T* const g = gradients.data() + i * range;
+      const T* const g = numbers + i * range;
       const Index n = std::min(range, size - i * range);
       for (Index j = 0; j < n; ++j) squares[j % 8] += static_cast<double>(g[j]) * static_cast<double>(g[j]);
       for (const double square : squares) sum += square;
@@ -94,8 +99,43 @@ Clipping clip_by_norm(const Gradients<T>& gradients, double clip) {
   });
   double total = 0;
   for (const double sum : sums) total += sum;
-  const double norm = std::sqrt(total);
-  return {norm, clip > 0 ? std::min(1.0, clip / (norm + 1e-6)) : 1.0};
+  return total;
+}
+
+double clip_factor(double norm, double clip) { return clip > 0 ? std::min(1.0, clip / (norm + 1e-6)) : 1.0; }
+
+}  // namespace
+
+template <class T>
+Clipping clip_by_norm(const Gradients<T>& gradients, double clip) {
+  const double norm = std::sqrt(sum_of_squares(gradients.data(), gradients.trainable_size()));
+  return {norm, clip_factor(norm, clip)};
+}
+
+template <class T>
+Clipping clip_each(Gradients<T>& gradients, double clip) {
+  const double all = sum_of_squares(gradients.data(), gradients.trainable_size());
+  const ParameterList& list = gradients.list();
+  for (ParameterId id = 0; id < list.size(); ++id) {
+    if (!list[id].trainable) continue;
+    const View<T> gradient = gradients[id];
+    const T factor(clip_factor(std::sqrt(sum_of_squares(gradient.data(), gradient.size())), clip));
+    if (factor != 1)
+      for_ranges(gradient.size(), [&](Index begin, Index end) {
+        for (Index i = begin; i < end; ++i) gradient[i] *= factor;
+      });
+  }
+  return {std::sqrt(all), 1};
+}
+
+double cosine(double a, double b, Index step, Index total) {
+  return b + (a - b) * (1 + std::cos(std::numbers::pi * static_cast<double>(step) / static_cast<double>(total))) / 2;
+}
+
+Rates rates_of(const OptimConfig& config, Index step, Index steps_per_epoch, Index total) {
+  const double decay = config.weight_decay_end < 0 ? config.weight_decay
+                                                   : cosine(config.weight_decay, config.weight_decay_end, step, total);
+  return {learning_rate(config, step, steps_per_epoch, total), decay};
 }
 
 double learning_rate(const OptimConfig& config, Index step, Index steps_per_epoch, Index total) {
@@ -116,5 +156,7 @@ template class Optimizer<float>;
 template class Optimizer<double>;
 template Clipping clip_by_norm(const Gradients<float>&, double);
 template Clipping clip_by_norm(const Gradients<double>&, double);
+template Clipping clip_each(Gradients<float>&, double);
+template Clipping clip_each(Gradients<double>&, double);
 
 }  // namespace heed

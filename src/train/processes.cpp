@@ -1,6 +1,7 @@
 #include "heed/train/processes.h"
 
 #ifdef HEED_MPI
+#include "heed/io/file.h"
 #include "tree_exchange.h"
 
 #include <mpi.h>
@@ -55,6 +56,16 @@ using Clock = std::chrono::steady_clock;
 std::string where_numbers_count() {
   char space[64] = {};
   return host_name() + (readlink("/proc/self/ns/pid", space, sizeof space - 1) > 0 ? space : "");
+}
+
+/// Kernels of another build may round otherwise, and weights would drift apart unseen.
+void require_one_program(Ranks& ranks) {
+  const std::string own = std::to_string(std::hash<std::string>{}(read_file("/proc/self/exe")));
+  const std::vector<std::string> programs = ranks.texts(own), hosts = ranks.texts(host_name());
+  for (std::size_t i = 1; i < programs.size(); ++i)
+    require(programs[i] == programs[0],
+            "process {} on {} is of another build than process 0 on {}; all must run the same program", i, hosts[i],
+            hosts[0]);
 }
 
 /// The other processes on this host, seen by the system. (Those on other hosts are watched by the launcher.)
@@ -179,6 +190,9 @@ class MpiRanks : public Ranks, private Wire {
     int raised = 0;
     MPI_Iprobe(MPI_ANY_SOURCE, 0, alarms_, &raised, MPI_STATUS_IGNORE);
     if (!raised) return neighbours_ ? neighbours_->require_alive() : void();
+    // What made another process fail may be about to come here, too, and then this one finds the same by itself.
+    if (!alarm_) alarm_ = Clock::now();
+    if (Clock::now() - *alarm_ < std::chrono::milliseconds(500)) return;
     for (Exchange& exchange : under_way_) MPI_Cancel(&exchange.requests[0]);  // its place is about to vanish
     under_way_.clear();
     throw OtherFailed();
@@ -189,6 +203,7 @@ class MpiRanks : public Ranks, private Wire {
   std::optional<Neighbours> neighbours_;
   TreeExchange exchange_{*this, rank_, count_};
   std::deque<Exchange> under_way_;
+  std::optional<Clock::time_point> alarm_;  ///< when another process was first seen to have failed
 };
 
 /// What the processes exchange while they work, and when they end: what some of them no longer wait for does not get in
@@ -211,6 +226,7 @@ Ranks& started_processes() {
     exchanges.emplace();
     exchanges->working.watch();
     exchanges->closing.watch();
+    require_one_program(exchanges->working);
     return exchanges->working;
   }();
   return ranks;

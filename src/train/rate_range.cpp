@@ -22,6 +22,7 @@ RateTest test_rates_in(const Experiment& x, const RateRange& range) {
   const std::unique_ptr<BatchSource<T>> source = task->open(Part::train, true);
   Parameters<T> parameters(model->parameters());
   parameters.initialise(static_cast<std::uint64_t>(x.train.seed));
+  task->begin(parameters);
   Optimizer<T> optimizer(x.optim, parameters);
   BatchGradient<T> gradient(*model, parameters, x.train.batch, x.train);
   const RandomStream random = RandomStream(static_cast<std::uint64_t>(x.train.seed)).derive("step");
@@ -32,8 +33,11 @@ RateTest test_rates_in(const Experiment& x, const RateRange& range) {
     const TaskBatch<T>& batch = *source->next();
     const double share = static_cast<double>(step) / static_cast<double>(range.steps - 1);
     const double lr = range.from * std::pow(range.to / range.from, share);
+    const StepPlace place{step, range.steps, step / source->batches()};
+    batch.before_step(place);
     const BatchResult result = gradient.run(batch, random.derive(static_cast<std::uint64_t>(step)));
-    const Clipping clipping = clip_by_norm(gradient.gradients(), x.optim.clip);
+    const UpdateRules rules = task->update_rules(place);
+    const Clipping clipping = clip(gradient.gradients(), x.optim.clip, rules.clip_each);
     test.diverged = !std::isfinite(result.loss) || !std::isfinite(clipping.norm);
     if (test.diverged) break;
     mean = keep * mean + (1 - keep) * result.loss;
@@ -42,8 +46,8 @@ RateTest test_rates_in(const Experiment& x, const RateRange& range) {
     test.points.push_back({lr, result.loss, smoothed});
     test.diverged = smoothed > divergence * least;
     if (test.diverged) break;
-    optimizer.step(parameters, gradient.gradients(), lr, clipping.factor);
-    task->after_step(parameters);
+    optimizer.step(parameters, gradient.gradients(), {lr, x.optim.weight_decay}, clipping.factor, rules.frozen);
+    task->after_step(parameters, place);
   }
   return test;
 }

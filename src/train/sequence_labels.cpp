@@ -39,8 +39,9 @@ class OwnSequences : public ClassificationBatch<T> {
  public:
   // Moved, tensors keep their memory, to which the views point.
   OwnSequences(std::vector<TokenBlock> blocks, Tensor<T> targets, std::vector<int> labels, double smoothing = 0)
-      : ClassificationBatch<T>({{}, blocks[0].view(), blocks.size() > 1 ? blocks[1].view() : Sequences{}},
-                               std::as_const(targets).view(), labels.data(), smoothing),
+      : ClassificationBatch<T>(
+            {.sequences = blocks[0].view(), .partners = blocks.size() > 1 ? blocks[1].view() : Sequences{}},
+            std::as_const(targets).view(), labels.data(), smoothing),
         blocks_(std::move(blocks)),
         targets_(std::move(targets)),
         labels_(std::move(labels)) {}
@@ -139,7 +140,7 @@ std::string SequenceClassification<T>::report(const Evaluation& evaluation) cons
 }
 
 template <class T>
-std::unique_ptr<TaskBatch<T>> SequenceClassification<T>::random_batch(Index size) const {
+std::unique_ptr<TaskBatch<T>> SequenceClassification<T>::random_batch(Index size) {
   const RandomStream random(1);
   std::vector<TokenBlock> blocks;
   for (Index which = 0; which < 1 + pairs_; ++which) {

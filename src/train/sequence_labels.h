@@ -14,7 +14,7 @@ class SequenceClassification : public Task<T> {
   Index counts() const override { return classification_counts(classes_); }
   std::vector<std::string> class_names() override { return numbered(classes_); }
   std::string report(const Evaluation& evaluation) const override;
-  std::unique_ptr<TaskBatch<T>> random_batch(Index size) const override;
+  std::unique_ptr<TaskBatch<T>> random_batch(Index size) override;
   std::unique_ptr<TaskBatch<T>> given_batch(GivenTensors& tensors) const override;
 
  private:

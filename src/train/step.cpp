@@ -3,6 +3,7 @@
 #include "heed/kernels/gemm_buffers.h"
 #include "heed/nn/adder.h"
 #include "heed/tape/preparation.h"
+#include "lanes_in_lockstep.h"
 
 namespace heed {
 
@@ -19,11 +20,26 @@ bool streams(LaneMemory memory, Index weights) {
   return memory == LaneMemory::by_size ? lanes_are_streamed(weights) : memory == LaneMemory::streamed;
 }
 
+/// Shows the tensors of a model that `wanted` says of.
+template <class Tensors, class Wanted>
+void look_at(NonFinite& found, const char* what, const ParameterList& list, const Tensors& tensors,
+             const Wanted& wanted) {
+  for (ParameterId id = 0; id < list.size(); ++id)
+    if (wanted(list[id])) found.look(tensors[id].data(), tensors[id].size(), [&] { return what + list[id].name; });
+}
+
+/// Shows what a lane has added to the gradients of all tensors.
+template <class T>
+void look_at_gradients(NonFinite& found, const Gradients<T>& gradients) {
+  look_at(found, "the gradient by ", gradients.list(), gradients,
+          [](const ParameterSpec& spec) { return spec.trainable; });
+}
+
 }  // namespace
 
 template <class T>
-Tapes<T>::Tapes() {
-  for (int i = 0; i < threads(); ++i) tapes_.push_back(std::make_unique<Tape<T>>());
+Tapes<T>::Tapes(Index count) {
+  for (Index i = 0; i < count; ++i) tapes_.push_back(std::make_unique<Tape<T>>());
 }
 
 template <class T>
@@ -48,21 +64,25 @@ BatchGradient<T>::BatchGradient(const Model& model, Parameters<T>& parameters, I
                                 Ranks& ranks, LaneMemory memory)
     : model_(model),
       parameters_(parameters),
-      ranks_(model.examples_together(batch) > 0 ? one_process() : ranks),
-      share_{std::max(train.piece, model.examples_together(batch)), parameters.trainable_size(), ranks_.rank(),
-             ranks_.count()},
+      ranks_(ranks),
+      share_{train.piece, parameters.trainable_size(), ranks.rank(), ranks.count(), model.examples_depend(batch)},
       recompute_(train.recompute),
-      streams_(streams(memory, parameters.trainable_size())),
-      products_(products_of(train)) {
+      streams_(!share_.together && streams(memory, parameters.trainable_size())),
+      products_(products_of(train)),
+      lockstep_(share_.together ? std::make_unique<LanesInLockstep<T>>(ranks) : nullptr),
+      tapes_(share_.together ? share_.lanes(batch).count : threads()) {
   // Products of floats are heed's own.
   if constexpr (std::is_same_v<T, double>) kernels::reserve_gemm_buffers(threads());
-  require_shareable(lanes_of(batch, train.piece, share_.weights), ranks.count());
   const Lanes lanes = share_.lanes(batch);
+  require_shareable({batch, train.piece, lanes.count}, ranks.count());
   const LaneRange own = share_.own(lanes);
   const Index count = own.last - own.first;
   scores_.resize(static_cast<std::size_t>(lanes.pieces()));
   for (Index i = 0; i < (streams_ ? sums_at_once(count) : count); ++i) sums_.emplace_back(parameters);
 }
+
+template <class T>
+BatchGradient<T>::~BatchGradient() = default;
 
 template <class T>
 BatchResult BatchGradient<T>::run(const TaskBatch<T>& batch, const RandomStream& random) {
@@ -94,8 +114,12 @@ BatchResult BatchGradient<T>::run(const TaskBatch<T>& batch, const RandomStream&
 template <class T>
 void BatchGradient<T>::sum_kept(LaneRange lanes) {
   const auto sum_of = [&](Index lane) -> Gradients<T>& { return sums_[static_cast<std::size_t>(lane - lanes.first)]; };
-  parallel_for(lanes.last - lanes.first, [&](Index i) { run_lane(lanes.first + i, sum_of(lanes.first + i)); });
-  if (lanes.last - lanes.first > 1) tapes_.even_out(recompute_);  // a single lane is always on the same thread
+  if (lockstep_) {
+    run_in_lockstep(lanes);
+  } else {
+    parallel_for(lanes.last - lanes.first, [&](Index i) { run_lane(lanes.first + i, sum_of(lanes.first + i)); });
+    if (lanes.last - lanes.first > 1) tapes_.even_out(recompute_);  // a single lane is always on the same thread
+  }
   // Block by block, all levels of the tree while a block of each lane is in cache.
   constexpr Index block = Index{1} << 12;
   const Index size = gradients().size();
@@ -133,58 +157,87 @@ void BatchGradient<T>::sum_streamed(LaneRange lanes) {
 }
 
 template <class T>
-void BatchGradient<T>::run_lane(Index lane, Gradients<T>& gradients) {
+void BatchGradient<T>::run_lane(Index lane, Gradients<T>& gradients, NonFinite* non_finite) {
   gradients.reset();
   for (Index piece = step_.lanes.first_piece(lane); piece < step_.lanes.first_piece(lane + 1); ++piece)
-    run_piece(piece, gradients);
+    run_piece({.piece = piece, .gradients = &gradients, .non_finite = non_finite});
   gradients.complete();
+}
+
+template <class T>
+void BatchGradient<T>::run_in_lockstep(LaneRange lanes, std::vector<NonFinite>* found) {
+  lockstep_->run(step_.lanes, lanes, [&](Index lane, WholeBatch<T>& whole) {
+    const auto place = static_cast<std::size_t>(lane - lanes.first);
+    sums_[place].reset();
+    run_piece({.piece = lane,
+               .gradients = &sums_[place],
+               .whole = &whole,
+               .non_finite = found ? &(*found)[place] : nullptr,
+               .place = lane - lanes.first});
+    sums_[place].complete();
+  });
 }
 
 template <class T>
 std::string BatchGradient<T>::first_non_finite() {
   NonFinite found;
-  const ParameterList& list = parameters_.list();
-  const auto show_tensors = [&](const char* what, auto& tensors, bool trained) {
-    for (ParameterId id = 0; id < list.size(); ++id)
-      if (list[id].trainable || !trained)
-        found.look(tensors[id].data(), tensors[id].size(), [&] { return what + list[id].name; });
-  };
-  show_tensors("the tensor ", parameters_, false);
+  // Running statistics are what the step has made of them.
+  look_at(found, "the tensor ", parameters_.list(), parameters_,
+          [](const ParameterSpec& spec) { return !spec.running; });
   const LaneRange own = share_.own(step_.lanes);
-  for (Index lane = own.first; lane < own.last && found.where().empty(); ++lane) {
-    gradients().reset();
-    for (Index piece = step_.lanes.first_piece(lane); piece < step_.lanes.first_piece(lane + 1); ++piece)
-      run_piece(piece, gradients(), &found);
-    gradients().complete();
-    show_tensors("the gradient by ", gradients(), true);
-  }
-  // The lanes of earlier processes come first.
-  for (const std::string& where : ranks_.texts(found.where()))
-    if (!where.empty()) return where;
-  return "a sum over the batch";
+  if (found.where().empty()) found = lockstep_ ? first_in_lockstep(own) : first_by_lanes(own);
+  // In lockstep what was shown least before is the first; else the lanes of earlier processes come first.
+  const std::vector<std::string> texts = ranks_.texts(found.where()),
+                                 before = ranks_.texts(std::to_string(lockstep_ ? found.before() : 0));
+  std::string first = "a sum over the batch";
+  Index least = std::numeric_limits<Index>::max();
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    if (!texts[i].empty() && std::stoll(before[i]) < least) first = texts[i], least = std::stoll(before[i]);
+  return first;
 }
 
 template <class T>
-void BatchGradient<T>::run_piece(Index number, Gradients<T>& gradients, NonFinite* non_finite) {
-  const Piece piece = step_.lanes.piece_at(number);
+NonFinite BatchGradient<T>::first_by_lanes(LaneRange lanes) {
+  NonFinite found;
+  for (Index lane = lanes.first; lane < lanes.last && found.where().empty(); ++lane) {
+    run_lane(lane, gradients(), &found);
+    look_at_gradients(found, gradients());
+  }
+  return found;
+}
+
+template <class T>
+NonFinite BatchGradient<T>::first_in_lockstep(LaneRange lanes) {
+  std::vector<NonFinite> found(static_cast<std::size_t>(lanes.last - lanes.first));
+  run_in_lockstep(lanes, &found);
+  for (std::size_t i = 0; i < found.size(); ++i) look_at_gradients(found[i], sums_[i]);
+  const auto order = [](const NonFinite& a) { return std::pair(a.where().empty(), a.before()); };
+  return *std::min_element(found.begin(), found.end(),
+                           [&](const NonFinite& a, const NonFinite& b) { return order(a) < order(b); });
+}
+
+template <class T>
+void BatchGradient<T>::run_piece(const PiecePass& given) {
+  const Piece piece = step_.lanes.piece_at(given.piece);
   Pass<T> pass;
   pass.parameters = &parameters_;
   pass.packed = &packed_;
   pass.prepared = true;
-  pass.gradients = &gradients;
+  pass.gradients = given.gradients;
   pass.training = true;
-  pass.recompute = recompute_ && !non_finite;
-  pass.non_finite = non_finite;
+  pass.recompute = recompute_ && !given.non_finite;
+  pass.non_finite = given.non_finite;
+  pass.whole = given.whole;
   pass.products = products_;
   pass.random = step_.random;
   pass.first_image = piece.first;
-  if (!profiles_.empty()) pass.profile = &profiles_[static_cast<std::size_t>(worker())];
-  Tape<T>& tape = tapes_.begin(pass);
+  if (!profiles_.empty()) pass.profile = &profiles_[static_cast<std::size_t>(given.place)];
+  Tape<T>& tape = tapes_.begin(pass, given.place);
   const Var<T> logits = step_.batch->logits(model_, tape, piece);
   Var<T> loss = step_.batch->loss(logits, piece, step_.batch->terms());
   if (piece.first == 0)
     if (const Var<T> penalty = model_.penalty(tape)) loss = add(loss, penalty);
-  Score& score = scores_[static_cast<std::size_t>(number)];
+  Score& score = scores_[static_cast<std::size_t>(given.piece)];
   score.loss = static_cast<double>(*loss.data());
   score.correct = static_cast<double>(step_.batch->correct(logits.value(), piece));
   tape.backward(loss);
@@ -198,11 +251,16 @@ Profile BatchGradient<T>::profile() const {
 }
 
 template <class T>
-Inference<T>::Inference(const Model& model, Parameters<T>& parameters, Index piece)
-    : model_(model), parameters_(parameters), piece_(piece) {
-  // What is prepared from the weights alone.
-  packed_.pack(Products::exact, parameters, false);
-  prepare(PreparationPass<T>{&parameters});
+Inference<T>::Inference(const Model& model, Parameters<T>& parameters, Index piece, Statistics statistics)
+    : model_(model), parameters_(parameters), piece_(piece), statistics_(statistics) {
+  renew();
+}
+
+/// What is prepared from the weights alone.
+template <class T>
+void Inference<T>::renew() {
+  packed_.pack(Products::exact, parameters_, false);
+  prepare(PreparationPass<T>{&parameters_});
 }
 
 template <class T>
@@ -211,6 +269,8 @@ Tape<T>& Inference<T>::begin() const {
   pass.parameters = &parameters_;
   pass.packed = &packed_;
   pass.prepared = true;
+  pass.training = statistics_ == Statistics::of_pass;
+  pass.still = true;
   return tapes_.begin(pass);
 }
 

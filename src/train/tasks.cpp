@@ -1,5 +1,7 @@
 // Which task a model is for.
 #include "heed/train/classification.h"
+#include "dense.h"
+#include "dino.h"
 #include "language.h"
 #include "sequence_labels.h"
 
@@ -7,7 +9,9 @@ namespace heed {
 
 template <class T>
 std::unique_ptr<Task<T>> make_task(const Experiment& experiment, const Model& model, bool any_size) {
+  if (experiment.self_supervised()) return std::make_unique<Dino<T>>(experiment, model);
   const bool sequences = model.example().sequences.tokens.shape().rank() > 0;
+  if (!sequences && model.outputs().rank() == 2) return std::make_unique<PatchClassification<T>>(experiment, model);
   if (!sequences) return std::make_unique<Classification<T>>(experiment, model, any_size);
   if (model.outputs().rank() == 2) return std::make_unique<Language<T>>(experiment, model);
   return std::make_unique<SequenceClassification<T>>(experiment, model);

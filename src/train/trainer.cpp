@@ -53,16 +53,19 @@ class Run {
   bool out_of_patience() const { return x_.train.patience > 0 && progress_.since_best >= x_.train.patience; }
   bool at_step_limit() const { return x_.train.max_steps > 0 && progress_.step >= x_.train.max_steps; }
   RunState<T> state() { return {parameters_, optimizer_, average_, task_, progress_}; }
-  Parameters<T>& judged() { return average_ ? *average_ : parameters_; }
+  Parameters<T>& judged() { return average_ ? *average_ : state().kept(); }
   Evaluation judge(Parameters<T>& parameters, BatchSource<T>& source) const {
-    return evaluate<T>(model_, parameters, source, task_.counts(), x_.train.piece,
-                       {.interrupt = options_.interrupt, .ranks = &ranks_});
+    Evaluation result = evaluate<T>(model_, parameters, source, task_.counts(), x_.train.piece,
+                                    {.interrupt = options_.interrupt, .ranks = &ranks_});
+    task_.conclude(result);
+    return result;
   }
   StepReport report() const;
-  double lr_of(Index step) const {
+  Rates rates_at(Index step) const {
     const Index per_epoch = train_->batches();
-    return learning_rate(x_.optim, step, per_epoch, x_.train.epochs * per_epoch);
+    return rates_of(x_.optim, step, per_epoch, x_.train.epochs * per_epoch);
   }
+  double lr_of(Index step) const { return rates_at(step).lr; }
 
   const Experiment& x_;
   const TrainOptions& options_;
@@ -124,6 +127,7 @@ Run<T>::Run(const Experiment& experiment, const TrainOptions& options, TrainObse
     share_weights(ranks_, parameters_);
   }
   if (x_.train.ema > 0) average_.emplace(parameters_);
+  task_.begin(parameters_);
 }
 
 /// Each process has read the experiment and the data from its own disk.
@@ -255,8 +259,11 @@ void Run<T>::make_step(const TaskBatch<T>& batch) {
                                   .derive(static_cast<std::uint64_t>(progress_.step));
   if (x_.train.on_nonfinite == "skip")
     buffers_.assign(parameters_.data() + parameters_.gradient_size(), parameters_.data() + parameters_.size());
+  const StepPlace place{progress_.step, x_.train.epochs * train_->batches(), progress_.epoch};
+  const UpdateRules rules = task_.update_rules(place);
+  batch.before_step(place);
   const BatchResult result = gradient_.run(batch, random);
-  const Clipping clipping = clip_by_norm(gradient_.gradients(), x_.optim.clip);
+  const Clipping clipping = clip(gradient_.gradients(), x_.optim.clip, rules.clip_each);
   if (!std::isfinite(result.loss) || !std::isfinite(clipping.norm)) {
     if (x_.train.on_nonfinite == "skip") return skip_step();
     const std::string saved =
@@ -267,7 +274,7 @@ void Run<T>::make_step(const TaskBatch<T>& batch) {
                     progress_.step + 1, progress_.epoch + 1, result.loss, clipping.norm, gradient_.first_non_finite(),
                     saved, lr_of(progress_.step)));
   }
-  optimizer_.step(parameters_, gradient_.gradients(), lr_of(progress_.step), clipping.factor);
+  optimizer_.step(parameters_, gradient_.gradients(), rates_at(progress_.step), clipping.factor, rules.frozen);
   if (average_) {
     // What is not trained is taken as it is: places of landmarks, say, have no mean.
     const T keep(x_.train.ema), share(1 - x_.train.ema);
@@ -276,7 +283,7 @@ void Run<T>::make_step(const TaskBatch<T>& batch) {
       average_->data()[i] = keep * average_->data()[i] + share * parameters_.data()[i];
     std::copy(parameters_.data() + trained, parameters_.data() + parameters_.size(), average_->data() + trained);
   }
-  task_.after_step(parameters_);
+  task_.after_step(parameters_, place);
   ++progress_.step;
   ++progress_.batch;
   progress_.loss += result.loss;
@@ -320,6 +327,7 @@ bool Run<T>::finish_epoch() {
   epoch.train = report();
   epoch.seconds = seconds_since(epoch_start_);
   epoch.skipped = progress_.skipped;
+  epoch.remark = task_.end_epoch();
   if (validation_) {
     const Score validation = judge(judged(), *validation_).score;
     if (interrupted()) return false;
@@ -349,9 +357,10 @@ bool Run<T>::finish_epoch() {
 /// Looks at the test set; false if interrupted before that was done.
 template <class T>
 bool Run<T>::test() {
-  if (ranks_.writes()) load_weights(SafetensorsFile(paths_.best()), parameters_);
-  share_weights(ranks_, parameters_);
-  const Evaluation result = judge(parameters_, *test_);
+  Parameters<T>& best = state().kept();
+  if (ranks_.writes()) load_weights(SafetensorsFile(paths_.best()), best);
+  share_weights(ranks_, best);
+  const Evaluation result = judge(best, *test_);
   if (interrupted()) return false;
   record({"test", progress_.epoch, progress_.step, result.score.mean_loss(), result.score.accuracy()});
   if (metrics_) metrics_->sync();

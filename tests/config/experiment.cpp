@@ -134,16 +134,26 @@ BOOST_AUTO_TEST_CASE(unknown_keys_suggest_the_nearest) {
   BOOST_TEST(error("[optim]\nweigth_decay = 1\n") ==
              ":11: unknown key 'optim.weigth_decay'; did you mean 'optim.weight_decay'?");
   BOOST_TEST(error("[train]\nlr = 1\n") == ":11: unknown key 'train.lr'; did you mean 'optim.lr'?");
-  BOOST_TEST(error("[train]\nxyzzy = 1\n") ==
-             ":11: unknown key 'train.xyzzy'; expected one of epochs, max_steps, patience, batch, piece, seed, dtype, "
-             "label_smoothing, dropout, drop_path, ema, recompute, on_nonfinite, checkpoint_steps, log_steps, init, "
-             "init_head, init_positions, init_skip, init_parts, init_mechanism");
+  BOOST_TEST(
+      error("[train]\nxyzzy = 1\n") ==
+      ":11: unknown key 'train.xyzzy'; expected one of method, epochs, max_steps, patience, batch, piece, seed, dtype, "
+      "label_smoothing, dropout, drop_path, ema, recompute, on_nonfinite, checkpoint_steps, log_steps, init, "
+      "init_head, init_positions, init_skip, init_parts, init_mechanism");
   BOOST_TEST(error("[optimizer]\nlr = 1\n") == ":10: unknown table 'optimizer'; did you mean 'optim'?");
   BOOST_TEST(set_error("lr=1") == "--set: unknown key 'lr'; did you mean 'optim.lr'?");
   BOOST_TEST(set_error("model.dims=1") == "--set: unknown key 'model.dims'; did you mean 'model.dim'?");
   BOOST_TEST(set_error("optim.adam.lr=1") ==
-             "--set: unknown key 'optim.adam'; expected one of name, lr, betas, eps, weight_decay, momentum, clip, "
+             "--set: unknown key 'optim.adam'; expected one of name, lr, betas, eps, weight_decay, weight_decay_end, "
+             "momentum, clip, "
              "schedule, warmup_epochs, warmup_steps, min_lr");
+}
+
+BOOST_AUTO_TEST_CASE(a_table_belongs_to_a_method) {
+  BOOST_TEST(error("[dino]\nema = 0.9\n") == ":11: [dino] is for train.method = \"dino\", not \"supervised\"");
+  BOOST_TEST(error("[train]\nmethod = \"dinos\"\n[dino]\nema = 0.9\n") ==
+             ": [train] method = 'dinos'; did you mean 'dino'?");
+  BOOST_TEST(error("[train]\nmethod = \"dino\"\n[dino]\nema = 2\n") ==
+             ": [dino] ema = 2; expected at least 0 and at most 1");
 }
 
 // A table of a mechanism that no block has would be a setting that changes nothing.

@@ -94,8 +94,8 @@ struct ScriptedTask : Tagging {
   std::unique_ptr<BatchSource<double>> open(Part part, bool training) override {
     return std::make_unique<ScriptedSource>(Tagging::open(part, training), script, part);
   }
-  void after_step(const Parameters<double>& weights) override {
-    Tagging::after_step(weights);
+  void after_step(const Parameters<double>& weights, const StepPlace& place) override {
+    Tagging::after_step(weights, place);
     steps.push_back(numbers_of(weights));
   }
   const Script& script;

@@ -233,9 +233,9 @@ class Tagging : public Task<double> {
   }
   Index counts() const override { return 1; }
   std::string report(const Evaluation&) const override { return {}; }
-  std::unique_ptr<TaskBatch<double>> random_batch(Index) const override { return nullptr; }
+  std::unique_ptr<TaskBatch<double>> random_batch(Index) override { return nullptr; }
   std::unique_ptr<TaskBatch<double>> given_batch(GivenTensors&) const override { return nullptr; }
-  void after_step(const Parameters<double>& weights) override {
+  void after_step(const Parameters<double>& weights, const StepPlace&) override {
     for (Index i = 0; i < teacher_.size(); ++i) teacher_.data()[i] += 0.1 * (weights.data()[i] - teacher_.data()[i]);
   }
   std::vector<TaskTensor<double>> state() override {

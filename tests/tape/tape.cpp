@@ -299,4 +299,14 @@ BOOST_AUTO_TEST_CASE(batch_norm_keeps_running_statistics_and_uses_them_in_evalua
   BOOST_TEST(variance[0] == 0.25);
 }
 
+BOOST_AUTO_TEST_CASE(batch_norm_refuses_a_batch_of_no_images) {
+  const Tensor<double> x(Shape{0, 2, 1}), gamma(Shape{1}, {1.0}), beta(Shape{1}, {0.0});
+  Tensor<double> mean(Shape{1}, {0.0}), variance(Shape{1}, {1.0});
+  for (const bool training : {true, false}) {
+    Tape<double> tape({.training = training});
+    const D input = tape.input(x.view()), scale = tape.input(gamma.view()), shift = tape.input(beta.view());
+    BOOST_CHECK_THROW(batch_norm(input, scale, shift, mean.view(), variance.view()), Error);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

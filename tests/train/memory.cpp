@@ -151,7 +151,7 @@ BOOST_AUTO_TEST_CASE(nor_with_a_model_whose_operations_are_shared) {
   for (int step = 1; step <= 4; ++step) {
     const long before = allocations;
     gradient.run(batch, RandomStream(1));
-    optimizer.step(parameters, gradient.gradients(), 1e-3, clip_by_norm(gradient.gradients(), 1).factor);
+    optimizer.step(parameters, gradient.gradients(), {1e-3, 0.05}, clip_by_norm(gradient.gradients(), 1).factor);
     if (step > 2) BOOST_TEST(allocations == before);
   }
 }

@@ -34,7 +34,7 @@ double largest_difference(const OptimConfig& config, Index rows, int steps, cons
     const double lr = 0.01 * step, factor = step == 2 ? 0.5 : 1.0;
     for (Index i = 0; i < gradients.size(); ++i)
       gradients.data()[i] = static_cast<T>(RandomStream(static_cast<std::uint64_t>(step)).uniform(i, -1, 1));
-    optimizer.step(parameters, gradients, lr, factor);
+    optimizer.step(parameters, gradients, {lr, config.weight_decay}, factor);
     for (const ParameterId id : {0, 1})
       for (Index i = parameters.offset(id); i < parameters.offset(id) + parameters[id].size(); ++i) {
         const auto at = static_cast<std::size_t>(i);

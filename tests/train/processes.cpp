@@ -71,6 +71,43 @@ BOOST_AUTO_TEST_CASE(so_they_do_where_examples_belong_together) {
   check_counts(workshop, x, "cvt");
 }
 
+// The teacher's weights, its centre and the entropy of its answers are the same everywhere, in a resumed run, too.
+BOOST_AUTO_TEST_CASE(so_they_do_with_a_teacher) {
+  const Workshop workshop;
+  Experiment x = workshop.experiment();
+  x.model.patch = 2;
+  x.train.method = "dino";
+  x.train.log_steps = true;
+  x.dino.out_dim = 24;
+  x.dino.hidden = 20;
+  x.dino.bottleneck = 8;
+  x.dino.local_crops = 2;
+  x.dino.local_size = 4;
+  x.dino.ema = 0.9;
+  check_counts(workshop, x, "dino");
+  TrainObserver silent;
+  const std::string resumed = workshop / "resumed";
+  for (const Index steps : {3, 9, 0}) {
+    x.train.max_steps = steps;
+    run_in(steps == 9 ? 4 : 2, x, {.run = resumed, .resume = steps != 3}, silent);
+  }
+  check_same_run(workshop / "dino", resumed);
+}
+
+BOOST_AUTO_TEST_CASE(so_they_do_with_a_class_for_each_patch) {
+  const Workshop workshop;
+  write_patterns(workshop.data(), 20, 20, 28);
+  Experiment x = workshop.experiment();
+  x.data.name = "scenes";
+  x.data.limit = 64;
+  x.model.output = "tokens";
+  x.model.image = 56;
+  x.model.patch = 14;
+  x.model.classes = 11;
+  x.train.epochs = 1;
+  check_counts(workshop, x, "scenes");
+}
+
 // A run goes on in any number of processes. The signal comes to one that does not write, between others' steps.
 BOOST_AUTO_TEST_CASE(an_interrupt_stops_all_after_the_same_step) {
   const Workshop workshop;

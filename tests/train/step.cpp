@@ -41,7 +41,9 @@ struct Batch11 {
     }
   }
 
-  ClassificationBatch<double> batch() const { return {{images.view()}, targets.view(), labels.data(), 0.1}; }
+  ClassificationBatch<double> batch() const {
+    return {ModelInput<double>{.images = images.view()}, targets.view(), labels.data(), 0.1};
+  }
 
   Result11 in_pieces(Index piece, bool recompute = false) {
     BatchGradient<double> gradient(model, parameters, 11, {.piece = piece, .recompute = recompute});
@@ -60,7 +62,7 @@ BOOST_FIXTURE_TEST_CASE(pieces_make_no_difference, Batch11) {
   Gradients<double> gradients(parameters);
   gradients.reset();
   Tape<double> tape({.parameters = &parameters, .gradients = &gradients, .training = true, .random = random});
-  const auto logits = model.logits<double>(tape, {images.view()});
+  const auto logits = model.logits(tape, ModelInput<double>{.images = images.view()});
   const auto loss = cross_entropy(logits, std::as_const(targets).view(), 0.1, 11);
   tape.backward(loss);
   gradients.complete();
@@ -105,7 +107,8 @@ std::vector<T> large_step(LaneMemory memory) {
   for (Index i = 0; i < 150; ++i) targets[10 * i + i % 10] = 1;
   const std::vector<int> labels(150, 0);
   BatchGradient<T> gradient(model, parameters, 150, {.piece = 16}, one_process(), memory);
-  gradient.run(ClassificationBatch<T>({images.view()}, targets.view(), labels.data()), RandomStream(1));
+  gradient.run(ClassificationBatch<T>(ModelInput<T>{.images = images.view()}, targets.view(), labels.data()),
+               RandomStream(1));
   return {gradient.gradients().data(), gradient.gradients().data() + gradient.gradients().size()};
 }
 
@@ -206,7 +209,8 @@ BOOST_AUTO_TEST_CASE(nor_do_blocks_with_products_in_bfloat16) {
   std::vector<std::vector<float>> results;
   for (const bool recompute : {false, true}) {
     BatchGradient<float> gradient(model, parameters, 6, {.piece = 4, .dtype = "bf16", .recompute = recompute});
-    gradient.run(ClassificationBatch<float>({images.view()}, targets.view(), labels.data()), RandomStream(1));
+    gradient.run(ClassificationBatch<float>(ModelInput<float>{.images = images.view()}, targets.view(), labels.data()),
+                 RandomStream(1));
     results.emplace_back(gradient.gradients().data(), gradient.gradients().data() + gradient.gradients().size());
   }
   BOOST_TEST(results[0] == results[1], boost::test_tools::per_element());

@@ -55,9 +55,13 @@ struct ParameterSpec {
   bool prepared = false;             ///< made of others once per step (tape/preparation.h); in no file, not trainable
   bool multiplied = false;           ///< the weight of a linear layer: worth arranging once for many products
   bool running = false;              ///< a buffer that passes in training move
+  bool training_only = false;        ///< of a head that training alone has: in no file of weights
   std::vector<Index> scaled_rows{};  ///< groups of rows whose gradients are scaled adaptively, one after the other
   std::vector<RowPart> parts{};      ///< of a layer that makes several things at once, such as q, k and v
 };
+
+/// Is a tensor of this name a position embedding, which can be interpolated: pos_embed, or of a stage pos_embedT?
+bool is_position_embedding(const std::string& name);
 
 /// Position of a tensor in its ParameterList.
 using ParameterId = int;
@@ -78,6 +82,11 @@ class ParameterList {
   /// Says what the rows of a tensor belong to.
   void divide(const std::string& name, const std::vector<RowPart>& parts) {
     specs_.at(static_cast<std::size_t>(find(name))).parts = parts;
+  }
+
+  /// Says that all tensors from `first` on are for training only.
+  void for_training_only(ParameterId first) {
+    for (std::size_t id = static_cast<std::size_t>(first); id < specs_.size(); ++id) specs_[id].training_only = true;
   }
 
   /// Id of the tensor called `name`, -1 if there is none.
@@ -157,6 +166,7 @@ class Gradients {
   const T* data() const { return values_.data(); }
   Index size() const { return values_.size(); }
   Index trainable_size() const { return parameters_->trainable_size(); }
+  const ParameterList& list() const { return parameters_->list(); }
 
  private:
   struct Flag {

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <ostream>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,15 @@ inline constexpr double gradcheck_tolerance = 1e-6;
 /// error as it is. An error is divided by the element, or by 1e-3 of the tensor's largest if that is more.
 /// A second pass checks that gradients are added to what is already there.
 std::vector<CheckRow> gradcheck(const CheckCase& c, std::uint64_t seed = 1);
+
+/// One element of an input of a case, moved by `change`: x, where it then is; the derivative of <R, f> by it, from the
+/// tape and from differences as gradcheck() extrapolates them, with the step h; and <R, f> at x + each of `around`.
+struct ElementCheck {
+  double x = 0, analytic = 0, numeric = 0, step = 0;
+  std::vector<double> values{};
+};
+ElementCheck check_element(const CheckCase& c, std::uint64_t seed, std::size_t input, Index element, double change,
+                           std::span<const double> around);
 
 /// f of a case's inputs.
 Tensor<double> case_output(const CheckCase& c, std::uint64_t seed);

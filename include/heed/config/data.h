@@ -39,8 +39,8 @@ struct DataConfig {
 template <MaybeConst<DataConfig> Config, class Visit>
 void fields(Config& c, Visit&& visit) {
   visit("name", c.name,
-        one_of({"mnist", "fashion-mnist", "cifar10", "cifar100", "folder", "text", "listops", "documents", "pairs",
-                "pixels"}),
+        one_of({"mnist", "fashion-mnist", "cifar10", "cifar100", "folder", "scenes", "text", "listops", "documents",
+                "pairs", "pixels"}),
         "the data set");
   visit("path", c.path, anything(), "where it lies; empty: the usual places");
   visit("validation", c.validation, at_least(0), "examples set aside from the training set");
@@ -49,7 +49,9 @@ void fields(Config& c, Visit&& visit) {
   visit("std", c.std, more_than(0), "divides each channel after that; one value: all");
   visit("resize", c.resize, anything(), "bring images to the model's size and channels");
   visit("shuffle", c.shuffle, anything(), "a new order in every epoch");
-  visit("augment", c.augment, one_of({"crop", "flip", "shift", "mixup", "cutmix", "erase", "randaugment"}),
+  visit("augment", c.augment,
+        one_of(
+            {"crop", "flip", "shift", "mixup", "cutmix", "erase", "randaugment", "jitter", "grey", "blur", "solarise"}),
         "changes made to training images");
   visit("crop_padding", c.crop_padding, between(0, 1000), "crop: pixels added on each side before cutting");
   visit("mixup_alpha", c.mixup_alpha, more_than(0), "mixup: the shares are drawn from Beta(alpha, alpha)");
@@ -58,7 +60,7 @@ void fields(Config& c, Visit&& visit) {
   visit("randaugment_ops", c.randaugment_ops, between(0, 1000), "randaugment: changes per image");
   visit("randaugment_magnitude", c.randaugment_magnitude, between(0, 10), "randaugment: strength of each change");
   visit("stride", c.stride, at_least(0), "text: from one window of an evaluation to the next; 0: context");
-  visit("source", c.source, one_of({"mnist", "fashion-mnist", "cifar10", "cifar100"}), "pixels: the images");
+  visit("source", c.source, one_of({"mnist", "fashion-mnist", "cifar10", "cifar100"}), "pixels, scenes: the images");
   visit("side", c.side, at_least(0), "pixels: side length that images are brought to; 0: as they are");
   visit("grey", c.grey, anything(), "pixels: one channel");
   visit("levels", c.levels, between(2, 256), "pixels: values of a pixel");

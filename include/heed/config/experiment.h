@@ -4,6 +4,7 @@
 
 #include "heed/config/field.h"
 #include "heed/config/data.h"
+#include "heed/config/dino.h"
 #include "heed/base/tensor.h"
 
 #include <map>
@@ -63,6 +64,8 @@ struct ModelConfig {
   Index hidden = 0;
   Index classes = 0;
   std::string pool = "cls";
+  std::string output = "class";
+  bool classifier = true;  ///< no key: does the model end in a classifier, or in the features that one would read?
   std::string head = "linear";
   std::string pair = "nli";
   bool pos_embed = true;
@@ -122,6 +125,7 @@ void fields(Config& c, Visit&& visit) {
   key(staged, "hidden", s.hidden, required_sizes(), "width of the feed-forward layer");
   key(every_family, "classes", c.classes, required_size(), "how many classes there are");
   key(vit | staged, "pool", c.pool, one_of({"cls", "mean"}), "classify a class token, or the mean of all tokens");
+  key(vit, "output", c.output, one_of({"class", "tokens"}), "classify the image, or each of its patches");
   key(sequence, "pool", c.pool, one_of({"cls", "mean", "last"}),
       "classify a class token, the mean of all tokens, or the last");
   key(sequence, "head", c.head, one_of({"linear", "mlp"}), "the classifier: a layer, or two with ReLU between them");
@@ -195,6 +199,7 @@ struct OptimConfig {
   std::vector<double> betas = {0.9, 0.999};
   double eps = 1e-8;
   double weight_decay = 0.05;
+  double weight_decay_end = -1;
   double momentum = 0.9;
   double clip = 1.0;
   std::string schedule = "cosine";
@@ -213,8 +218,9 @@ void fields(Config& c, Visit&& visit) {
   visit("betas", c.betas, fraction(), "adamw: decay of the mean gradient and of the mean square");
   visit("eps", c.eps, more_than(0), "adamw: keeps the step finite where gradients vanish");
   visit("weight_decay", c.weight_decay, at_least(0), "not on biases, norms, cls_token, pos_embed, vectors");
+  visit("weight_decay_end", c.weight_decay_end, at_least(-1), "where it gets to by a cosine; -1: it stays");
   visit("momentum", c.momentum, fraction(), "sgd");
-  visit("clip", c.clip, at_least(0), "largest global norm of the gradient; 0: none");
+  visit("clip", c.clip, at_least(0), "largest global norm of the gradient, with dino of each tensor's; 0: none");
   visit("schedule", c.schedule, one_of({"cosine", "linear", "rsqrt", "constant"}),
         "of the learning rate after the warm-up; rsqrt: lr min(1, s/w) / sqrt(max(s, w)) in step s of warm-up w");
   visit("warmup_epochs", c.warmup_epochs, at_least(0), "the learning rate rises linearly for so long");
@@ -224,6 +230,7 @@ void fields(Config& c, Visit&& visit) {
 
 /// [train]: how long and how to train; the keys' meanings stand in the list below.
 struct TrainConfig {
+  std::string method = "supervised";
   Index epochs = 10;
   Index max_steps = 0;
   Index patience = 0;
@@ -252,6 +259,8 @@ struct TrainConfig {
 /// The keys of [train].
 template <MaybeConst<TrainConfig> Config, class Visit>
 void fields(Config& c, Visit&& visit) {
+  visit("method", c.method, one_of({"supervised", "dino"}),
+        "learn what the data say, or without labels from a teacher, as [dino] says");
   visit("epochs", c.epochs, one_or_more(), "passes over the training set");
   visit("max_steps", c.max_steps, at_least(0), "stop, with a checkpoint, after so many steps; 0: no limit");
   visit("patience", c.patience, at_least(0),
@@ -286,6 +295,10 @@ struct Experiment {
   DataConfig data;
   OptimConfig optim;
   TrainConfig train;
+  DinoConfig dino;
+
+  /// Is the model trained without labels, from a teacher?
+  bool self_supervised() const { return train.method == "dino"; }
 
   bool operator==(const Experiment&) const = default;
 };
@@ -311,6 +324,12 @@ void tables(Config& c, Visit&& visit) {
   visit("data", c.data);
   visit("optim", c.optim);
   visit("train", c.train);
+  visit("dino", c.dino);
+}
+
+/// Does the table of this name mean something to the experiment?
+inline bool uses_table(const Experiment& experiment, std::string_view name) {
+  return name != "dino" || experiment.train.method != "supervised";
 }
 
 /// Reads an experiment or a model file. A file's keys override those of its `base`, which may have a base of its own: a

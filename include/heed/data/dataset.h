@@ -79,6 +79,9 @@ std::unique_ptr<Dataset> open_dataset(const std::string& name, const std::string
 std::filesystem::path dataset_directory(const std::string& name, const std::string& path, Split split,
                                         const std::string& path_key = "data.path");
 
+/// What the classes of mnist are called, or of fashion-mnist.
+std::vector<std::string> mnist_class_names(const std::string& name);
+
 /// The names that it knows.
 std::vector<std::string> dataset_names();
 

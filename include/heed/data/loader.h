@@ -2,6 +2,7 @@
 #pragma once
 
 #include "heed/config/data.h"
+#include "heed/config/dino.h"
 #include "heed/data/dataset.h"
 #include "heed/base/random.h"
 #include "heed/base/tensor.h"
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace heed {
@@ -33,7 +35,8 @@ template <class T>
 struct Batch {
   Index first = 0;          ///< position of its first image in the epoch
   Index size = 0;           ///< number of images; the tensors have room for a full batch
-  Tensor<T> images;         ///< [B,C,H,W], the first `size` of which count
+  Tensor<T> images;         ///< [B,C,H,W], the first `size` of which count; with views, two of each: [B,2,C,H,W]
+  Tensor<T> crops;          ///< with views, the small ones: [B,local_crops,C,local_size,local_size]
   Tensor<T> targets;        ///< [B,classes]: 1 for the class, or shared between two by mixup and cutmix
   std::vector<int> labels;  ///< [B] classes of the images before mixing
 };
@@ -45,6 +48,8 @@ struct Loading {
   std::uint64_t seed;
   bool training;    ///< shuffled (config.shuffle) and augmented, the last partial batch dropped; or all, in their order
   int workers = 0;  ///< threads that decode and augment; 0: heed::threads()
+  std::optional<DinoConfig> views{};  ///< to train: views of images instead of images
+  bool ahead = true;                  ///< made by a thread of the background, or else when they are asked for
 };
 
 /// Goes through a subset of a data set in batches. One thread may use it; a background thread (and, for images that are

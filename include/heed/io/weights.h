@@ -9,9 +9,6 @@ namespace heed {
 /// Tensors whose name begins so are training state, not weights; a model's loader skips them.
 inline constexpr const char* state_prefix = "heed.";
 
-/// Is this a position embedding, which can be interpolated: pos_embed, or of a stage pos_embedT?
-bool is_position_embedding(const std::string& name);
-
 /// What a tensor of a model got out of a file.
 struct TakenTensor {
   enum class Status {
@@ -60,7 +57,8 @@ struct MatchingRules {
 template <class T>
 TakenWeights load_matching(const SafetensorsFile& file, Parameters<T>& parameters, const MatchingRules& rules);
 
-/// Adds every tensor of the model to a file, in the order of its declaration. `parameters` must outlive the writing.
+/// Adds every tensor of the model that is not for training only to a file, in the order of its declaration.
+/// `parameters` must outlive the writing.
 template <class T>
 void add_weights(SafetensorsWriter& file, const Parameters<T>& parameters);
 

@@ -13,8 +13,7 @@ namespace heed::kernels {
 
 /// Weight of a neighbour `x` cells away: piecewise cubic, 1 at 0, 0 at the other integers and from 2 on; the weights
 /// of four neighbours sum to 1.
-inline double cubic_weight(double x) {
-  constexpr double a = -0.75;
+inline double cubic_weight(double x, double a = -0.75) {
   x = std::abs(x);
   if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
   return x < 2 ? a * (((x - 5) * x + 8) * x - 4) : 0;

@@ -16,7 +16,7 @@ class ImageModel : public ModelBase<Derived> {
   ModelInput<float> example() const override {
     return {.images = {nullptr, Shape{1, config_.channels, config_.image, config_.image}}};
   }
-  Shape outputs() const override { return Shape{config_.classes}; }
+  Shape outputs() const override { return Shape{config_.classifier ? config_.classes : this->feature_sizes().width}; }
 
  protected:
   /// Throws Error unless these are images as the model takes them.
@@ -30,17 +30,17 @@ class ImageModel : public ModelBase<Derived> {
   ModelConfig config_;
 };
 
-/// One of them with batch norm, whose images of a step therefore belong together.
+/// One of them with batch norm, whose images of a step therefore depend on each other.
 template <class Derived>
 class BatchNormModel : public ImageModel<Derived> {
  public:
   using ImageModel<Derived>::ImageModel;
 
-  Index examples_together(Index batch) const override {
+  bool examples_depend(Index batch) const override {
     const Index group = this->config_.bn_group;
     require(group == 0 || batch % group == 0, "[model] bn_group = {} does not divide the batch of {} images", group,
             batch);
-    return batch;
+    return true;
   }
 };
 

@@ -7,6 +7,8 @@
 #include "heed/nn/attention_site.h"
 #include "heed/tape/tape.h"
 
+#include <span>
+
 namespace heed {
 
 /// Sequences of tokens, of which the first lengths[b] of row b count; without lengths, all.
@@ -19,7 +21,8 @@ struct Sequences {
 /// that is, a view of no axes. The memory belongs to the caller and must outlive the pass.
 template <class T>
 struct ModelInput {
-  View<const T> images{};  ///< [B, C, h, w]
+  View<const T> images{};  ///< [B, C, h, w], or two large views of each, [B, 2, C, h, w]
+  View<const T> crops{};   ///< beside those, small views of the same images: [B, L, C, h, w]
   Sequences sequences{};
   Sequences partners{};  ///< of pairs, the second sequence
 
@@ -29,16 +32,26 @@ struct ModelInput {
   /// Examples [first, first + count).
   ModelInput part(Index first, Index count) const {
     const auto of = [&](const auto& view) { return view.shape().rank() > 0 ? view.part(first, count) : view; };
-    return {of(images), {of(sequences.tokens), of(sequences.lengths)}, {of(partners.tokens), of(partners.lengths)}};
+    return {of(images),
+            of(crops),
+            {of(sequences.tokens), of(sequences.lengths)},
+            {of(partners.tokens), of(partners.lengths)}};
   }
 };
 
-/// One pass of a model, as its family sees it. `visit`, if given, sees the attention layers.
+/// One pass of a model, as its family sees it. `visit`, if given, sees the attention layers. Where `features` is not
+/// empty they are wanted, of as many last blocks, instead of logits.
 template <class T>
 struct ModelPass {
   Tape<T>& tape;
   const ModelInput<T>& examples;
   const AttentionVisitor<T>* visit;
+  std::span<Var<T>> features{};
+};
+
+/// Of how many of its last blocks a model has features, and how wide they are. 0 blocks: it has none.
+struct FeatureSizes {
+  Index blocks = 0, width = 0;
 };
 
 class Model {
@@ -63,16 +76,31 @@ class Model {
   /// No fewer operations than a pass over one example takes, for refusing models that 64 bits cannot count.
   virtual double most_operations() const = 0;
 
-  /// How many examples of a training step of `batch` must go through the model in one pass, because their results
-  /// depend on each other; 0: as few as one likes. Throws Error if it takes no such batch.
-  virtual Index examples_together(Index) const { return 0; }
+  /// Do the results of examples depend on each other in a training step of `batch` (batch norm)? Throws Error if it
+  /// takes no such batch.
+  virtual bool examples_depend(Index) const { return false; }
 
   /// Logits [B, ...] of examples, with the tensors of the tape's pass. `visit`, if given, sees each attention layer
   /// with what it is given. Throws Error if the examples are not what the model takes.
   template <class T>
   Var<T> logits(Tape<T>& tape, const ModelInput<T>& examples, const AttentionVisitor<T>* visit = nullptr) const {
-    return std::get<Var<T>>(logits_of(ModelPass<T>{tape, examples, visit}));
+    return std::get<Var<T>>(logits_of(ModelPass<T>{tape, examples, visit, {}}));
   }
+
+  /// What features the model has.
+  virtual FeatureSizes feature_sizes() const { return {}; }
+
+  /// What a classifier reads of the outputs of the last `features.size()` blocks, one or more, from the earlier to the
+  /// last: the class token, or the mean of the tokens, after the model's final norm. Each is [B, D]. Throws Error if
+  /// the model has them of fewer blocks.
+  template <class T>
+  void features(Tape<T>& tape, const ModelInput<T>& examples, std::span<Var<T>> features) const {
+    require_features(static_cast<Index>(features.size()));
+    logits_of(ModelPass<T>{tape, examples, nullptr, features});
+  }
+
+  /// Throws Error unless the model has features of so many blocks.
+  void require_features(Index blocks) const;
 
   /// What the model adds to the training loss, once per step: a scalar, or none.
   template <class T>

@@ -13,7 +13,9 @@
 
 namespace heed {
 
-/// A Vision Transformer by its configuration. Takes images [B, C, H, W] to logits [B, classes].
+/// A Vision Transformer by its configuration. Takes images [B, C, H, W] to logits [B, classes], or
+/// with output = "tokens" to [B, patches, classes]. Where the tensors of a
+/// pass are those of a model of larger or smaller images, their position embedding is interpolated.
 class VisionTransformer : public ImageModel<VisionTransformer> {
  public:
   /// Throws Error if the configuration describes no model (a patch that does not divide the image, an unknown
@@ -21,7 +23,9 @@ class VisionTransformer : public ImageModel<VisionTransformer> {
   VisionTransformer(const ModelConfig& model, const AttentionConfig& attention, double dropout = 0,
                     double drop_path = 0);
 
+  Shape outputs() const override;
   double most_operations() const override;
+  FeatureSizes feature_sizes() const override { return {config_.depth, config_.dim}; }
 
   template <class T>
   Var<T> run_logits(const ModelPass<T>& pass) const;

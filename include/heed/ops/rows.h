@@ -63,7 +63,8 @@ void for_product_parts(Index rows, Index columns, Index terms, const F& f) {
     return for_product_ranges<T>(rows, columns * terms / 8, [&](Index begin, Index end) {
       f(ProductPart{begin, end - begin, 0, columns});
     });
-  constexpr Index strip = 16, least = parallel_grain;  // columns; terms that are worth waking a thread
+  constexpr Index strip = 16, few = 4;  // columns; rows for which a term costs what reading its weight costs
+  const Index least = rows < few ? parallel_grain / 16 : parallel_grain;  // terms that are worth waking a thread
   const Index strips = (columns + strip - 1) / strip;
   const Index parts = std::clamp<Index>(rows * columns * terms / least, 1, std::min<Index>(threads(), strips));
   parallel_for(parts, [&](Index part) {
@@ -73,10 +74,12 @@ void for_product_parts(Index rows, Index columns, Index terms, const F& f) {
 }
 
 /// A gradient that is a sum over rows: calls f(begin, end, update, data) with ranges of rows and a place of
-/// `width` numbers for each range's share, and adds the shares to `data` in order.
+/// `width` numbers for each range's share, and adds the shares to `data` in order. A range is worth a thread, and costs
+/// far more than to add its share.
 template <class T, class F>
 void sum_over_row_ranges(Tape<T>& tape, Index rows, Index row_work, Index width, Update update, T* data, const F& f) {
-  const Index pieces = std::clamp<Index>(rows * row_work / parallel_grain, 1, 16);
+  const Index least = std::max(parallel_grain, 64 * width);
+  const Index pieces = std::clamp<Index>(rows * row_work / least, 1, std::clamp<Index>(rows, 1, 16));
   if (pieces == 1) return f(Index{0}, rows, update, data);
   const typename Tape<T>::Scratch scratch(tape, pieces * width);
   T* const shares = scratch.data();

@@ -12,6 +12,12 @@ namespace heed {
 template <class T>
 Var<T> embed_tokens(Var<T> x, Var<T> class_token, Var<T> position);
 
+/// A position embedding on another grid: y = [x[..skip]; M x[skip..]] with M the bicubic interpolation from a square
+/// grid of side `from` to one of side `to` (kernels/bicubic.h): x [1, skip + from^2, D], y [1, skip + to^2, D]. dx gets
+/// the first rows of dy and M^T times the others.
+template <class T>
+Var<T> interpolate_positions(Var<T> x, Index skip, Index from, Index to);
+
 /// y[b] = x[b, token]: x [B, N, D], y [B, D]. dx gets dy in that row and zero in the others.
 template <class T>
 Var<T> select_token(Var<T> x, Index token);

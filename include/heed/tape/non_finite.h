@@ -15,15 +15,22 @@ class NonFinite {
   /// Empty: all numbers shown were finite.
   const std::string& where() const { return where_; }
 
+  /// How much was shown before that.
+  Index before() const { return before_; }
+
   /// what() says what the numbers are: "the result of softmax in blocks.0.attn".
   template <class T, class What>
   void look(const T* numbers, Index count, const What& what) {
-    if (where_.empty() && !std::all_of(numbers, numbers + count, [](T x) { return std::isfinite(x); }))
+    if (!where_.empty()) return;
+    if (std::all_of(numbers, numbers + count, [](T x) { return std::isfinite(x); }))
+      ++before_;
+    else
       where_ = what();
   }
 
  private:
   std::string where_;
+  Index before_ = 0;
 };
 
 }  // namespace heed

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace heed {
@@ -22,8 +23,11 @@ class Profile {
     double total() const { return forward + backward; }
   };
 
-  void add_forward(const char* operation, Clock::time_point start) { row(operation).forward += since(start); }
-  void add_backward(const char* operation, Clock::time_point start) { row(operation).backward += since(start); }
+  void add_forward(const char* operation, Clock::time_point start) { row(operation).forward += spent(start); }
+  void add_backward(const char* operation, Clock::time_point start) { row(operation).backward += spent(start); }
+
+  /// The operation that is running has only waited since then.
+  void leave_out(Clock::time_point start) { left_out_ += since(start); }
 
   Profile& operator+=(const Profile& other) {
     for (const Row& r : other.rows_) {
@@ -39,12 +43,15 @@ class Profile {
  private:
   static double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
+  double spent(Clock::time_point start) { return since(start) - std::exchange(left_out_, 0.0); }
+
   Row& row(std::string_view operation) {
     for (Row& r : rows_)
       if (r.operation == operation) return r;
     return rows_.emplace_back(Row{operation.data()});
   }
 
+  double left_out_ = 0;
   std::vector<Row> rows_;  // a dozen operations: looking through them takes less than looking one up
 };
 

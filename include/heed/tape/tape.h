@@ -25,6 +25,7 @@
 #include "heed/tape/profile.h"
 #include "heed/tape/segments.h"
 #include "heed/tape/trace.h"
+#include "heed/tape/whole_batch.h"
 
 #include <memory>
 #include <span>
@@ -99,6 +100,7 @@ struct Pass {
   bool compute = true;                       ///< false: shapes and costs only, as if all gradients were wanted
   RandomStream random{};                     ///< for dropout and the like; one per step
   Index first_image = 0;                     ///< position in the batch of the first image of this piece
+  WholeBatch<T>* whole = nullptr;            ///< of which this is a piece, where images depend on each other
   const Segments* segments = nullptr;        ///< of sequences of different lengths, from Tape::divide_rows
   std::vector<TraceEntry>* trace = nullptr;  ///< collects the operations that ran
   Profile* profile = nullptr;                ///< collects the time they take
@@ -179,6 +181,13 @@ class Tape {
 
   /// From here on in this pass, tensors [1, rows, D] hold sequences of different lengths.
   void divide_rows(const Segments& segments);
+
+  /// From here on in this pass, tensors [B, ...] hold images whose first one has the number `first_image`, and chance
+  /// draws from `random`: views of the images of the pass, say.
+  void count_images_from(Index first_image, const RandomStream& random) {
+    pass_.first_image = first_image;
+    pass_.random = random;
+  }
 
   const Pass<T>& pass() const { return pass_; }
   bool training() const { return pass_.training; }
@@ -396,9 +405,11 @@ Var<T> Tape<T>::recompute(Var<T> x, const F& f) {
   node.shape = once.shape();
   node.wanted = true;
   const Var<T> result = append(node);
-  push_step(result, nullptr, [this, x, f](const Adjoint<T>& dy) {
+  push_step(result, nullptr, [this, x, f, images = forward.first_image, random = forward.random](const Adjoint<T>& dy) {
     Pass<T> pass = pass_;
     pass.again = true;
+    pass.first_image = images;
+    pass.random = random;
     inner().clear(pass);
     const Var<T> input = inner().input(x.value()), output = f(input);
     inner().backward(output, {dy.data(), output.shape()});

@@ -40,6 +40,18 @@ inline std::size_t confusion_count(Index classes, Index of, Index taken_for) {
 }
 inline Index classification_counts(Index classes) { return 1 + classes * classes; }
 
+/// softmax(logits) of one example.
+std::vector<double> probabilities(const float* logits, Index classes);
+
+/// How well logits [rows, classes] answer; `counts` gets what is said above.
+template <class T>
+Score judge_logits(View<const T> logits, const int* labels, std::span<double> counts);
+
+/// Which split of a data set a part of it is in; and the part's images, ascending, of which there are none where
+/// nothing is set aside for validation.
+Split split_of(Part part);
+std::vector<Index> images_of(const Dataset& set, Part part, const DataConfig& data, std::uint64_t seed);
+
 /// A row for each label: 1 for it, 0 for all other classes.
 template <class T>
 Tensor<T> one_hot(const std::vector<int>& labels, Index classes);
@@ -47,8 +59,8 @@ Tensor<T> one_hot(const std::vector<int>& labels, Index classes);
 /// "0", "1", ...: what to call classes that have no names.
 std::vector<std::string> numbered(Index classes);
 
-/// An evaluation as lines of text, with a table of which classes were taken for which where they have names.
-/// `examples`: what they are, in the plural.
+/// An evaluation as lines of text, its loss if it has one, with a table of which classes were taken for which where
+/// they have names. `examples`: what they are, in the plural.
 std::string classification_report(const Evaluation& evaluation, const char* examples, Index classes,
                                   const std::vector<std::string>& names);
 
@@ -61,7 +73,7 @@ class Classification : public Task<T> {
   Index counts() const override { return classification_counts(classes_); }
   std::vector<std::string> class_names() override;
   std::string report(const Evaluation& evaluation) const override;
-  std::unique_ptr<TaskBatch<T>> random_batch(Index size) const override;
+  std::unique_ptr<TaskBatch<T>> random_batch(Index size) override;
   std::unique_ptr<TaskBatch<T>> given_batch(GivenTensors& tensors) const override;
 
  private:

@@ -82,16 +82,27 @@ inline Lanes lanes_of(Index examples, Index piece, Index weights) {
   return lanes;
 }
 
+/// The same examples with a single piece in each lane: where examples depend on each other, all pieces are computed
+/// side by side.
+inline Lanes with_a_piece_each(const Lanes& lanes) {
+  const Index piece = (lanes.examples + lanes.count - 1) / lanes.count;
+  return {lanes.examples, piece, (lanes.examples + piece - 1) / piece};
+}
+
 /// Are the lanes of a model with so many weights taken one after the other, each by all threads, and added up as soon
 /// as they are made? So that at most a few gradients exist: those of eight lanes would take more than 2^26 numbers.
 inline bool lanes_are_streamed(Index weights) { return weights > Index{1} << 23; }
 
 /// What one of the processes takes of each batch.
 struct BatchShare {
-  Index piece, weights;  ///< as lanes_of() wants them
-  int rank, ranks;       ///< which process of how many
+  Index piece, weights;   ///< as lanes_of() wants them
+  int rank, ranks;        ///< which process of how many
+  bool together = false;  ///< do the examples of a batch depend on each other?
 
-  Lanes lanes(Index examples) const { return lanes_of(examples, piece, weights); }
+  Lanes lanes(Index examples) const {
+    const Lanes lanes = lanes_of(examples, piece, weights);
+    return together ? with_a_piece_each(lanes) : lanes;
+  }
   LaneRange own(const Lanes& lanes) const { return lanes.of_process(rank, ranks); }
 
   /// Its examples of a batch of so many.

@@ -9,17 +9,24 @@
 
 namespace heed {
 
+/// The learning rate and the weight decay of a step.
+struct Rates {
+  double lr, weight_decay;
+};
+
 /// AdamW or SGD with momentum over all trainable tensors of a model.
 ///
-/// sgd: g = gradient + weight_decay w; m = momentum m + g (m = g at the first step); w -= lr m.
+/// sgd: g = gradient + decay w; m = momentum m + g (m = g at the first step); w -= lr m.
 /// adamw: see kernels/adamw.h.
 template <class T>
 class Optimizer {
  public:
   Optimizer(const OptimConfig& config, const Parameters<T>& parameters);
 
-  /// One update with learning rate `lr` and the gradients times `gradient_factor`.
-  void step(Parameters<T>& parameters, const Gradients<T>& gradients, double lr, double gradient_factor);
+  /// One update with these rates and the gradients times `gradient_factor`. `frozen` tensors stay as they are, and so
+  /// do the means that are kept for them.
+  void step(Parameters<T>& parameters, const Gradients<T>& gradients, const Rates& rates, double gradient_factor,
+            const std::vector<ParameterId>& frozen = {});
 
   /// Number of updates so far.
   Index steps() const { return steps_; }
@@ -46,6 +53,17 @@ struct Clipping {
 template <class T>
 Clipping clip_by_norm(const Gradients<T>& gradients, double clip);
 
+/// The same for each tensor by itself: scales the gradients so that none is longer than `clip`, and returns the norm of
+/// all before, with the factor 1.
+template <class T>
+Clipping clip_each(Gradients<T>& gradients, double clip);
+
+/// One or the other.
+template <class T>
+Clipping clip(Gradients<T>& gradients, double largest, bool each) {
+  return each ? clip_each(gradients, largest) : clip_by_norm(gradients, largest);
+}
+
 /// The learning rate of a step (from 0) of `total`: "constant" is lr throughout; "cosine" and "linear" rise linearly
 /// over the warm-up, lr (step + 1) / warm_up, then fall as min_lr + (lr - min_lr) f(x), x = (step - warm_up) / (total -
 /// warm_up),
@@ -53,5 +71,11 @@ Clipping clip_by_norm(const Gradients<T>& gradients, double clip);
 /// "rsqrt" is lr min(1, s / warm_up) / sqrt(max(s, warm_up)) with s = step + 1 (Vaswani et al., arXiv:1706.03762, Eq.
 /// 3).
 double learning_rate(const OptimConfig& config, Index step, Index steps_per_epoch, Index total);
+
+/// b + (a - b) (1 + cos(pi step / total)) / 2: from a to b.
+double cosine(double a, double b, Index step, Index total);
+
+/// The learning rate of a step, and its weight decay: weight_decay, or the cosine from that to weight_decay_end.
+Rates rates_of(const OptimConfig& config, Index step, Index steps_per_epoch, Index total);
 
 }  // namespace heed

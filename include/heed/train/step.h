@@ -12,15 +12,18 @@
 
 namespace heed {
 
-/// A tape for each thread.
+template <class T>
+class LanesInLockstep;
+
+/// A tape for each thread, or for each of the parts that are computed side by side.
 template <class T>
 class Tapes {
  public:
-  Tapes();
+  explicit Tapes(Index count = threads());
 
-  /// That of the calling thread, cleared for a pass.
-  Tape<T>& begin(const Pass<T>& pass) const {
-    Tape<T>& tape = *tapes_[static_cast<std::size_t>(worker())];
+  /// One of them, cleared for a pass: that of the calling thread unless another is named.
+  Tape<T>& begin(const Pass<T>& pass, Index number = worker()) const {
+    Tape<T>& tape = *tapes_[static_cast<std::size_t>(number)];
     tape.clear(pass);
     return tape;
   }
@@ -29,6 +32,8 @@ class Tapes {
   /// yet is given the memory for one here, so that no later step has to ask for any. (Memory that is never written
   /// costs nothing.)
   void even_out(bool with_inner);
+
+  Index count() const { return static_cast<Index>(tapes_.size()); }
 
  private:
   std::vector<std::unique_ptr<Tape<T>>> tapes_;
@@ -54,11 +59,13 @@ template <class T>
 class BatchGradient {
  public:
   /// For at most `batch` examples at a time; of `train` it takes piece, recompute and dtype. Processes share a batch by
-  /// its lanes; where all its examples belong together (batch norm), each takes the whole batch through the model.
+  /// its lanes. Where all its examples depend on each other (batch norm), those of each lane go through the model in
+  /// one piece, and all lanes in lockstep.
   /// Throws Error where this build has no products in bfloat16 and they are asked for, and for a number of processes
   /// that cannot share such a batch.
   BatchGradient(const Model& model, Parameters<T>& parameters, Index batch, const TrainConfig& train,
                 Ranks& ranks = one_process(), LaneMemory memory = LaneMemory::by_size);
+  ~BatchGradient();
 
   /// Gradients of the loss over a batch; those of adder weights are scaled adaptively where the model says so.
   /// `random` is the step's, for dropout and stochastic depth.
@@ -74,7 +81,7 @@ class BatchGradient {
   std::string first_non_finite();
 
   /// From now on, collects the time that operations take, which costs little more than a reading of the clock for each.
-  void start_profile() { profiles_.resize(static_cast<std::size_t>(threads())); }
+  void start_profile() { profiles_.resize(static_cast<std::size_t>(tapes_.count())); }
   Profile profile() const;
 
  private:
@@ -85,10 +92,23 @@ class BatchGradient {
     Lanes lanes{};
   };
 
+  /// A piece of the batch that is taken through the model, and what the pass needs to know besides.
+  struct PiecePass {
+    Index piece;
+    Gradients<T>* gradients;
+    WholeBatch<T>* whole = nullptr;
+    NonFinite* non_finite = nullptr;
+    Index place = worker();  ///< number of the tape and the profile
+  };
+
   void sum_kept(LaneRange lanes);
   void sum_streamed(LaneRange lanes);
-  void run_lane(Index lane, Gradients<T>& gradients);
-  void run_piece(Index piece, Gradients<T>& gradients, NonFinite* non_finite = nullptr);
+  void run_lane(Index lane, Gradients<T>& gradients, NonFinite* non_finite = nullptr);
+  /// All lanes at once; `found`, if given, is shown what they make, one of it for each.
+  void run_in_lockstep(LaneRange lanes, std::vector<NonFinite>* found = nullptr);
+  void run_piece(const PiecePass& given);
+  NonFinite first_by_lanes(LaneRange lanes);
+  NonFinite first_in_lockstep(LaneRange lanes);
 
   const Model& model_;
   Parameters<T>& parameters_;
@@ -98,17 +118,24 @@ class BatchGradient {
   bool recompute_, streams_;
   Products products_;
   std::vector<Gradients<T>> sums_;  ///< of lanes, and of subtrees of them; in the end the first is the sum over all
+  std::unique_ptr<LanesInLockstep<T>> lockstep_;  ///< where examples depend on each other
   Tapes<T> tapes_;
-  std::vector<Profile> profiles_;  ///< one per thread, or none
+  std::vector<Profile> profiles_;  ///< one per tape, or none
   Step step_;
   std::vector<Score> scores_;  ///< of pieces; the loss is what they add to the mean
 };
 
-/// Passes of a model forward, with weights that do not change while it lives.
+/// Which statistics batch norm takes: the running ones, or those of the images of a pass, by which it moves the others.
+enum class Statistics { running, of_pass };
+
+/// Passes of a model forward.
 template <class T>
 class Inference {
  public:
-  Inference(const Model& model, Parameters<T>& parameters, Index piece);
+  Inference(const Model& model, Parameters<T>& parameters, Index piece, Statistics statistics = Statistics::running);
+
+  /// To be called where the weights have changed.
+  void renew();
 
   /// Calls f(tape, piece) for each piece of the examples, with a tape ready for a pass of the model, on all threads.
   template <class F>
@@ -130,6 +157,7 @@ class Inference {
   Parameters<T>& parameters_;
   PackedWeights<T> packed_;
   Index piece_;
+  Statistics statistics_;
   Tapes<T> tapes_;
 };
 

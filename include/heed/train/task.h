@@ -25,6 +25,11 @@ struct Score {
   }
 };
 
+/// Where a step stands in its run: its number, from 0, of so many, and its epoch, from 0.
+struct StepPlace {
+  Index step = 0, steps = 0, epoch = 0;
+};
+
 /// Examples with what they are to teach. Any consecutive ones can be taken through a model by themselves, by several
 /// threads at once.
 template <class T>
@@ -37,6 +42,9 @@ class TaskBatch {
 
   /// The loss is a mean over so many terms.
   virtual Index terms() const = 0;
+
+  /// Called before a step with them: a teacher answers, say.
+  virtual void before_step(const StepPlace&) const {}
 
   /// What the loss is a function of, for the examples of a piece. `visit`, if given, sees the model's attention layers.
   virtual Var<T> logits(const Model& model, Tape<T>& tape, Piece piece,
@@ -89,6 +97,12 @@ struct TaskTensor {
   View<T> values;
 };
 
+/// How the gradients of a step become an update.
+struct UpdateRules {
+  bool clip_each = false;  ///< is optim.clip the largest norm of each tensor's gradient, not of all together?
+  std::vector<ParameterId> frozen{};  ///< tensors that the optimiser leaves alone
+};
+
 template <class T>
 class Task {
  public:
@@ -104,21 +118,36 @@ class Task {
   /// What to call the answers of a task that gives each example one of so many classes; empty for other tasks.
   virtual std::vector<std::string> class_names() { return {}; }
 
+  /// Gives an evaluation the task's own accuracy, where that is no mean over terms: its score gets as many correct ones.
+  virtual void conclude(Evaluation&) const {}
+
   /// An evaluation as lines of text.
   virtual std::string report(const Evaluation& evaluation) const = 0;
 
   /// Examples of random numbers, for measuring time.
-  virtual std::unique_ptr<TaskBatch<T>> random_batch(Index size) const = 0;
+  virtual std::unique_ptr<TaskBatch<T>> random_batch(Index size) = 0;
 
   /// The examples that somebody gives; nothing is smoothed, cropped or normalised. Throws Error if the tensors are not
   /// those of the task.
   virtual std::unique_ptr<TaskBatch<T>> given_batch(GivenTensors& tensors) const = 0;
 
-  /// Called after each update of the weights: a teacher follows them, say.
-  virtual void after_step(const Parameters<T>&) {}
+  /// Called before a run's first step with the weights that it begins with.
+  virtual void begin(const Parameters<T>&) {}
 
-  /// What after_step() changes: a run's checkpoints keep it.
+  virtual UpdateRules update_rules(const StepPlace&) const { return {}; }
+
+  /// Called after each update of the weights: a teacher follows them, say.
+  virtual void after_step(const Parameters<T>&, const StepPlace&) {}
+
+  /// Called after each epoch; returns what is to be said about it, in one line, if anything is.
+  virtual std::string end_epoch() { return {}; }
+
+  /// What these change beside the teacher: a run's checkpoints keep it.
   virtual std::vector<TaskTensor<T>> state() { return {}; }
+
+  /// The weights that a run keeps under the model's names, and evaluates, instead of those that it trains; null where
+  /// there are no others.
+  virtual Parameters<T>* teacher() { return nullptr; }
 };
 
 /// The task of an experiment, for its model. With `any_size` images of another size than the model's are brought to it.

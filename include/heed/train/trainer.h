@@ -49,10 +49,11 @@ struct StepReport {
 /// An epoch completed.
 struct EpochReport {
   StepReport train;
-  bool validated = false;  ///< are there validation images?
-  double validation_loss = 0, validation_accuracy = 0;
-  double seconds = 0;  ///< of training, without evaluation
-  Index skipped = 0;   ///< steps that were left out (train.on_nonfinite)
+  bool validated = false;                               ///< are there validation images?
+  double validation_loss = 0, validation_accuracy = 0;  ///< the loss is negative where answers have none
+  double seconds = 0;                                   ///< of training, without evaluation
+  Index skipped = 0;                                    ///< steps that were left out (train.on_nonfinite)
+  std::string remark;                                   ///< what the task has to say about it, if anything
 };
 
 /// Is told what happens while it happens. Progress bars and tests derive from it.

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Times a step of self-supervision by a teacher in PyTorch: the peer of `heed bench experiments/cifar10-dino.toml`.
+
+Random views, float32: two large views of 32 x 32 and four small ones of 16 x 16 of each image. A step is the teacher's
+forward pass, without gradients, the student's forward and backward passes, all views of a size together, clipping of
+each tensor, AdamW, and the moves of centre and teacher. Prints JSON: parameters, and images per second, the median of
+several measurements.
+
+    experiments/peers/dino.py --threads 2
+    build/heed bench experiments/cifar10-dino.toml --threads 2
+
+Needs PyTorch (1.13 or later), which heed does not. Definitions are those of include/heed/nn/dino.h and src/train/dino.h.
+"""
+import argparse
+import json
+import statistics
+import time
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+
+class Attention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+
+    def forward(self, x):
+        B, N, D = x.shape
+        q, k, v = self.qkv(x).reshape(B, N, 3, self.heads, D // self.heads).permute(2, 0, 3, 1, 4)
+        scores = q * (D // self.heads) ** -0.5 @ k.transpose(-1, -2)
+        return self.proj((torch.softmax(scores, -1) @ v).transpose(1, 2).reshape(B, N, D))
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads, hidden):
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(width, eps=1e-6), nn.LayerNorm(width, eps=1e-6)
+        self.attention = Attention(width, heads)
+        self.mlp = nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, width))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.mlp(self.norm2(x))
+
+
+class Backbone(nn.Module):
+    """The class token after the final norm; positions of smaller images are interpolated."""
+
+    def __init__(self, channels=3, side=8, patch=4, width=64, depth=4, heads=4, hidden=128):
+        super().__init__()
+        self.side = side
+        self.patches = nn.Conv2d(channels, width, patch, patch)
+        self.class_token = nn.Parameter(torch.zeros(1, 1, width))
+        self.positions = nn.Parameter(0.02 * torch.randn(1, 1 + side * side, width))
+        self.blocks = nn.Sequential(*(Block(width, heads, hidden) for _ in range(depth)))
+        self.norm = nn.LayerNorm(width, eps=1e-6)
+
+    def positions_of(self, side):
+        if side == self.side:
+            return self.positions
+        grid = self.positions[:, 1:].transpose(1, 2).reshape(1, -1, self.side, self.side)
+        grid = F.interpolate(grid, size=(side, side), mode="bicubic", align_corners=False)
+        return torch.cat([self.positions[:, :1], grid.flatten(2).transpose(1, 2)], 1)
+
+    def forward(self, images):
+        x = self.patches(images)
+        positions = self.positions_of(x.shape[-1])
+        x = torch.cat([self.class_token.expand(x.shape[0], -1, -1), x.flatten(2).transpose(1, 2)], 1) + positions
+        return self.norm(self.blocks(x))[:, 0]
+
+
+class Dino(nn.Module):
+    """A backbone and its head; takes a list of views, those of a size in one tensor."""
+
+    def __init__(self, width=64, hidden=256, bottleneck=64, outputs=1024):
+        super().__init__()
+        self.backbone = Backbone(width=width)
+        self.mlp = nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, hidden), nn.GELU(),
+                                 nn.Linear(hidden, bottleneck))
+        self.last_layer = nn.utils.weight_norm(nn.Linear(bottleneck, outputs, bias=False))
+        self.last_layer.weight_g.data.fill_(1)
+        self.last_layer.weight_g.requires_grad = False
+
+    def forward(self, views):
+        x = torch.cat([self.backbone(of_size) for of_size in views])
+        return self.last_layer(F.normalize(self.mlp(x), dim=-1))
+
+
+def loss_of(student, teacher, center, batch, student_temp=0.1, teacher_temp=0.04):
+    """Mean over the teacher's views i, the student's views j but i, and the batch, of -q_i . log p_j."""
+    q = torch.softmax((teacher - center) / teacher_temp, -1).chunk(2)
+    log_p = torch.log_softmax(student / student_temp, -1).split(batch)
+    pairs = [-(q[i] * log_p[j]).sum(-1).mean() for i in range(2) for j in range(len(log_p)) if i != j]
+    return sum(pairs) / len(pairs)
+
+
+def images_per_second(batch, seconds):
+    """The median over five measurements of training steps, and the parameters of the backbone and head."""
+    student, teacher = Dino(), Dino().requires_grad_(False)
+    teacher.load_state_dict(student.state_dict())
+    trained = [p for p in student.parameters() if p.requires_grad]
+    of_teacher = [t for t, s in zip(teacher.parameters(), student.parameters()) if s.requires_grad]
+    decayed = [p for name, p in student.named_parameters()
+               if p.requires_grad and p.dim() > 1 and not name.endswith(("class_token", "positions"))]
+    others = [p for p in trained if all(p is not other for other in decayed)]
+    optimizer = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.04}, {"params": others, "weight_decay": 0}],
+                                  lr=1e-3)
+    center = torch.zeros(1024)
+    large, small = torch.randn(2 * batch, 3, 32, 32), torch.randn(4 * batch, 3, 16, 16)
+
+    def step():
+        with torch.no_grad():
+            answers = teacher([large])
+        loss = loss_of(student([large, small]), answers, center, batch)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        for p in trained:
+            nn.utils.clip_grad_norm_(p, 3)
+        optimizer.step()
+        with torch.no_grad():
+            center.mul_(0.9).add_(answers.mean(0), alpha=0.1)
+            torch._foreach_mul_(of_teacher, 0.99)
+            torch._foreach_add_(of_teacher, trained, alpha=0.01)
+
+    for _ in range(3):
+        step()
+    rates = []
+    for _ in range(5):
+        steps, start = 0, time.perf_counter()
+        while steps < 2 or time.perf_counter() - start < seconds / 5:
+            step()
+            steps += 1
+        rates.append(steps * batch / (time.perf_counter() - start))
+    return statistics.median(rates), sum(p.numel() for p in trained)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=10)
+    arguments = parser.parse_args()
+    torch.manual_seed(1)
+    torch.set_num_threads(arguments.threads)
+    rate, parameters = images_per_second(arguments.batch, arguments.seconds)
+    print(json.dumps({"model": "DINO-micro", "parameters": parameters, "batch": arguments.batch,
+                      "threads": arguments.threads, "torch": torch.__version__, "img_s": round(rate, 1)}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+// Scenes of several small grey images, with a class for each patch: a dense task made of MNIST or its like.
+#pragma once
+
+#include "heed/base/random.h"
+#include "heed/data/dataset.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace heed {
+
+/// A scene is a black canvas of 56 x 56 on which 1 to 4 images of the source lie, each with its upper left corner
+/// anywhere in rows and columns 0 to 28, later ones over earlier ones where their pixels are not black. A pixel
+/// brighter than 127 carries the class of its image and one. A patch is of the class that most of its carrying pixels
+/// have, the lowest among equals, if a quarter of its pixels carry one, else of class 0, background.
+///
+/// Scenes to train on are drawn by a seed, those to test with are always the same.
+class Scenes {
+ public:
+  static constexpr Index side = 56, train_count = 25'000, test_count = 5'000;
+
+  /// Of a split's images. `source` and `path` are as open_dataset() takes them. Throws Error if the images are not 28 x
+  /// 28 and grey, or patches of this side do not divide the canvas.
+  Scenes(const std::string& source, const std::string& path, Split split, std::uint64_t seed, Index patch);
+
+  Index size() const { return count_; }
+  Index patches() const { return side / patch_ * (side / patch_); }
+  Index classes() const { return 1 + static_cast<Index>(source_->class_names().size()); }
+
+  /// Background, and the source's classes.
+  std::vector<std::string> class_names() const;
+
+  /// Draws a scene and writes the classes of its patches, row by row, to labels [patches].
+  void read(Index scene, Image& to, int* labels) const;
+
+ private:
+  std::unique_ptr<Dataset> source_;
+  Index count_, patch_;
+  RandomStream random_;
+};
+
+}  // namespace heed

@@ -1,0 +1,24 @@
+// Images with a class for each patch, in colours.
+#pragma once
+
+#include "heed/data/image.h"
+
+#include <string>
+#include <vector>
+
+namespace heed {
+
+/// An image, and classes of its patches, row by row: as somebody tells them, and as they are. Class 0 is background.
+struct PatchPicture {
+  Image image;
+  std::vector<int> told, truth;
+};
+
+/// A row for each picture: the image, the classes told, and the true ones, over the image. Ten colours stand for
+/// classes 1 to 10, and again for those beyond. Each pixel is `scale` pixels wide.
+Image patch_sheet(const std::vector<PatchPicture>& pictures, Index patch, Index scale);
+
+/// What the colours are called: "1 blue, 2 orange", for so many classes, by their names.
+std::string patch_legend(const std::vector<std::string>& names);
+
+}  // namespace heed

@@ -1,0 +1,74 @@
+// A backbone and the head that self-supervision by a teacher trains it with. Caron et al., arXiv:2104.14294v2,
+// Section 3.
+//
+//   x = features of a view                             class token after the final norm, or the mean of all tokens
+//   y = mlp.4(gelu(mlp.2(gelu(mlp.0(x)))))             mlp.0 [hidden, D], mlp.2 [hidden, hidden], mlp.4 [bottleneck,
+//   hidden] logits = W y / max(|y|, 1e-12)                     W [out_dim, bottleneck], whose row k is g_k v_k / |v_k|
+//
+// "Weight normalisation": Salimans, Kingma, arXiv:1602.07868, Eq. 2. v is last_layer.weight_v; g is last_layer.weight_g
+// [out_dim, 1], or 1 where norm_last_layer is set.
+#pragma once
+
+#include "heed/config/experiment.h"
+#include "heed/nn/layers.h"
+#include "heed/nn/model.h"
+#include "heed/ops/dino.h"
+
+#include <memory>
+#include <optional>
+
+namespace heed {
+
+/// The head. Tensors PREFIXmlp.0.*, PREFIXmlp.2.*, PREFIXmlp.4.*, PREFIXlast_layer.*; W is prepared once per step.
+class DinoHead {
+ public:
+  DinoHead(ParameterList& list, const std::string& prefix, Index dim, const DinoConfig& config);
+
+  /// Features [B, D] to logits [B, out_dim].
+  template <class T>
+  Var<T> operator()(Var<T> x) const {
+    const Var<T> y = project_.after(act2_, hidden_.after(act1_, first_(x)));
+    const typename Tape<T>::Scope scope(x.tape(), last_name_);
+    return linear(unit_rows(y), x.tape().parameter(last_));
+  }
+
+ private:
+  LinearLayer first_, hidden_, project_;
+  ActivationLayer act1_, act2_;
+  std::string last_name_;
+  ParameterId last_;
+};
+
+/// Where tensors of the head stand in a model's list.
+inline constexpr const char* dino_prefix = "dino.";
+
+/// The tensors of a backbone under its names, and dino.* of the head. It takes two large views of each image, [B, 2, C,
+/// H, W], and any number of small ones, [B, L, C, h, w], all views of a size in one pass; logits [2 B + L B, out_dim]
+/// are those of the large ones, image by image, then of the small ones. Its features are those of the backbone, of
+/// images [B, C, H, W].
+class DinoModel : public ModelBase<DinoModel> {
+ public:
+  /// Throws Error where small views want other tensors than large ones, positions apart.
+  explicit DinoModel(const Experiment& experiment);
+
+  ModelInput<float> example() const override;
+  Shape outputs() const override { return Shape{config_.out_dim}; }
+  double most_operations() const override;
+  FeatureSizes feature_sizes() const override { return large_->feature_sizes(); }
+  bool examples_depend(Index batch) const override { return large_->examples_depend(batch); }
+
+  template <class T>
+  Var<T> run_logits(const ModelPass<T>& pass) const;
+  template <class T>
+  Var<T> run_penalty(Tape<T>& tape) const {
+    return large_->penalty(tape);
+  }
+
+ private:
+  DinoConfig config_;
+  std::unique_ptr<Model> large_,
+      small_;  ///< the same backbone for views of two sizes; small_ is null where there is one
+  std::optional<DinoHead> head_;
+};
+
+}  // namespace heed

@@ -1,0 +1,23 @@
+// What a teacher without labels teaches: distributions over the outputs of its head, sharpened and centred. Caron et
+// al., arXiv:2104.14294v2, Section 3.1.
+#pragma once
+
+#include "heed/base/tensor.h"
+
+namespace heed {
+
+/// What a teacher makes of its logits, and what these do to the centre.
+template <class T>
+struct Teaching {
+  Tensor<T> q;     ///< [B, 2, K] as the logits, or any other shape whose last axis is K
+  Tensor<T> mean;  ///< [K], of the logits over all rows
+  double entropy;  ///< mean over rows of -q . log q
+};
+template <class T>
+Teaching<T> teach(View<const T> logits, View<const T> center, double temperature);
+
+/// center := momentum center + (1 - momentum) mean
+template <class T>
+void move_center(View<T> center, View<const T> mean, double momentum);
+
+}  // namespace heed

@@ -1,0 +1,135 @@
+#include "fiber.h"
+
+#include "heed/base/error.h"
+
+#ifdef HEED_NO_FIBERS
+
+namespace heed {
+
+struct Fiber::State {};
+
+Fiber::Fiber() { fail("[model] batch norm in training: this build has no stacks for its lanes"); }
+Fiber::~Fiber() = default;
+void Fiber::prepare(std::function<void()>) {}
+void Fiber::resume() {}
+bool Fiber::ended() const { return true; }
+void Fiber::pause() {}
+
+}  // namespace heed
+
+#else
+
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <cstdint>
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace heed {
+
+namespace {
+
+/// A stack, with a page below it that nobody may touch.
+class Stack {
+ public:
+  Stack() {
+    memory_ = mmap(nullptr, size + guard, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    require(memory_ != MAP_FAILED && mprotect(memory_, guard, PROT_NONE) == 0,
+            "memory: there is none for a stack of {} bytes", size);
+  }
+  ~Stack() { munmap(memory_, size + guard); }
+  Stack(const Stack&) = delete;
+
+  void* bottom() const { return static_cast<char*>(memory_) + guard; }
+
+  static constexpr std::size_t size = std::size_t{2} << 20, guard = std::size_t{1} << 16;
+
+ private:
+  void* memory_;
+};
+
+/// One of the two between which control goes back and forth: where it was left, and what sanitizers know of its stack.
+struct Side {
+  ucontext_t context;
+  [[maybe_unused]] const void* bottom = nullptr;
+  [[maybe_unused]] std::size_t size = 0;
+  [[maybe_unused]] void* sanitizer = nullptr;
+};
+
+/// Leaves `from` and goes on in `to`; returns when somebody goes on in `from`. `last`: nobody will.
+void switch_sides(Side& from, Side& to, [[maybe_unused]] bool last = false) {
+#ifdef __SANITIZE_ADDRESS__
+  __sanitizer_start_switch_fiber(last ? nullptr : &from.sanitizer, to.bottom, to.size);
+#endif
+#ifdef __SANITIZE_THREAD__
+  from.sanitizer = __tsan_get_current_fiber();
+  __tsan_switch_to_fiber(to.sanitizer, 0);
+#endif
+  swapcontext(&from.context, &to.context);
+#ifdef __SANITIZE_ADDRESS__
+  // It may be another thread, with another stack, that came back.
+  __sanitizer_finish_switch_fiber(from.sanitizer, &to.bottom, &to.size);
+#endif
+}
+
+}  // namespace
+
+struct Fiber::State {
+  std::function<void()> function;
+  Stack stack;
+  Side inside, outside;
+  bool ended = false;
+
+  /// The first function on the stack. Its argument, an address, comes as two halves: all that makecontext can hand on.
+  static void begin(unsigned high, unsigned low) {
+    State& state = *reinterpret_cast<State*>(static_cast<std::uintptr_t>(high) << 32 | low);
+#ifdef __SANITIZE_ADDRESS__
+    __sanitizer_finish_switch_fiber(nullptr, &state.outside.bottom, &state.outside.size);
+#endif
+    state.function();
+    state.ended = true;
+    switch_sides(state.inside, state.outside, true);
+  }
+};
+
+Fiber::Fiber() : state_(std::make_unique<State>()) {
+  Side& inside = state_->inside;
+  inside.bottom = state_->stack.bottom();
+  inside.size = Stack::size;
+#ifdef __SANITIZE_THREAD__
+  inside.sanitizer = __tsan_create_fiber(0);
+#endif
+}
+
+Fiber::~Fiber() {
+#ifdef __SANITIZE_THREAD__
+  __tsan_destroy_fiber(state_->inside.sanitizer);
+#endif
+}
+
+void Fiber::prepare(std::function<void()> function) {
+  State& state = *state_;
+  state.function = std::move(function);
+  state.ended = false;
+  ucontext_t& context = state.inside.context;
+  getcontext(&context);
+  context.uc_stack = {state.stack.bottom(), 0, Stack::size};
+  const auto address = reinterpret_cast<std::uintptr_t>(&state);
+  makecontext(&context, reinterpret_cast<void (*)()>(State::begin), 2, static_cast<unsigned>(address >> 32),
+              static_cast<unsigned>(address));
+}
+
+void Fiber::resume() { switch_sides(state_->outside, state_->inside); }
+bool Fiber::ended() const { return state_->ended; }
+void Fiber::pause() { switch_sides(state_->inside, state_->outside); }
+
+}  // namespace heed
+
+#endif

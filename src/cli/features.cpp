@@ -1,0 +1,46 @@
+// heed features.
+#include "frozen.h"
+
+#include "heed/io/safetensors.h"
+
+#include <iostream>
+
+namespace heed::cli {
+
+namespace {
+
+struct FeatureArguments : FrozenArguments {
+  std::string split = "test", out;
+};
+
+int features_command(const FeatureArguments& a) {
+  use_threads(a.threads);
+  FrozenFeatures frozen(a);
+  const Part part = a.split == "test" ? Part::test : a.split == "train" ? Part::train : Part::validation;
+  const Features<float> features = frozen.of(part, 1);
+  const std::vector<std::int64_t> labels(features.labels.begin(), features.labels.end());
+  SafetensorsWriter file;
+  file.add("features", features.values.view());
+  file.add("labels", View<const std::int64_t>(labels.data(), Shape{features.count()}));
+  file.write(a.out);
+  std::cout << fmt::format("{}: {} features of {} images, {}\n", a.out, features.width(), features.count(), a.split);
+  return ok;
+}
+
+}  // namespace
+
+void add_features(Command program) {
+  static FeatureArguments a;
+  Command command = program.command("features", "Write what a model makes of images before its classifier");
+  add_frozen_options(command, a);
+  command.option("--split", &a.split, "the images; default: test", {.one_of = {"test", "valid", "train"}});
+  command.option("-o,--output", &a.out, "safetensors to write", {.value = "FILE", .required = true});
+  command.footer(
+      "FILE holds features [count, D] (F32) and labels [count] (I64), in the order of the data set, nothing "
+      "augmented.\n"
+      "Features are what the classifier reads, the class token or the mean of all tokens after the final norm; with\n"
+      "--blocks N the same of the outputs of the last N blocks, from the earlier to the last, N D numbers.");
+  command.action([] { return features_command(a); });
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,130 @@
+// Nearest neighbours and ridge regression, by hand and by their definitions.
+#include "heed/analysis/classifiers.h"
+#include "heed/base/random.h"
+#include "support/temporary.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+
+using namespace heed;
+
+namespace {
+
+Tensor<double> random_rows(Index count, Index width, std::uint64_t seed) {
+  Tensor<double> rows(Shape{count, width});
+  for (Index i = 0; i < rows.size(); ++i) rows[i] = RandomStream(seed).normal(i) + 0.5;
+  return rows;
+}
+
+std::vector<int> random_labels(Index count, Index classes) {
+  std::vector<int> labels;
+  for (Index i = 0; i < count; ++i) labels.push_back(static_cast<int>(RandomStream(9).below(i, classes)));
+  return labels;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(classifiers)
+
+// Cosines with (1, 0): 1, 0, -1, and 0 of the row without length.
+BOOST_AUTO_TEST_CASE(neighbours_by_hand) {
+  const Features<double> teachers{Tensor<double>(Shape{4, 2}, {5, 0, 0, 2, -1, 0, 0, 0}), {1, 0, 2, 2}};
+  const Tensor<double> test(Shape{1, 2}, {3, 0});
+  const Tensor<double> three = Neighbours<double>(teachers, 3, {3, 0.5}).scores(test);
+  BOOST_TEST(three[0] == 1);
+  BOOST_TEST(std::abs(three[1] - std::exp(2)) < 1e-14);
+  BOOST_TEST(three[2] == 1);
+  BOOST_TEST(Neighbours<double>(teachers, 3, {2, 0.5}).scores(test)[2] == 0);  // of two at 0 the earlier one is nearer
+  BOOST_TEST(Neighbours<double>(teachers, 3, {4, 0.5}).scores(test)[2] == 1 + std::exp(-2));
+  BOOST_TEST(answers_of(three) == (std::vector<int>{1}), boost::test_tools::per_element());
+  BOOST_TEST(answers_of(Tensor<double>(Shape{2, 3}, {1, 2, 2, 5, 5, 1})) == (std::vector<int>{1, 0}),
+             boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(neighbours_that_cannot_be) {
+  const Features<double> teachers{random_rows(4, 2, 1), {1, 0, 2, 2}};
+  const auto with = [&](const NeighbourRule& rule) { return error_of([&] { Neighbours<double>(teachers, 3, rule); }); };
+  BOOST_TEST(with({5}) == "k = 5 nearest neighbours of 4 training examples; expected 1 to 4");
+  BOOST_TEST(with({0}).starts_with("k = 0 "));
+  BOOST_TEST(with({2, 0.001}).starts_with("temperature = 0.001 "));
+  BOOST_TEST(with({2, 0.002}) == "no error");
+}
+
+// One feature with mean 1 and deviation 1 makes x = -+1/(1 + 1e-5); with a bias column b, l2 = l and targets -+1
+//   W = (x . y / (x^2 + l), b sum y / (n b^2 + l)).
+BOOST_AUTO_TEST_CASE(ridge_by_hand) {
+  const Features<double> teachers{Tensor<double>(Shape{2, 1}, {0, 2}), {0, 1}};
+  const Tensor<double> test(Shape{1, 1}, {4});
+  const double x = 1 / (1 + 1e-5), slope = 2 * x / (2 * x * x + 3);
+  const Tensor<double> scores = ridge_scores(teachers, test, 2, {3, 10});
+  BOOST_TEST(std::abs(scores[0] + slope * 3 * x) < 1e-14);
+  BOOST_TEST(std::abs(scores[1] - slope * 3 * x) < 1e-14);
+  // A third class, of nobody, has targets -1 throughout: the bias alone.
+  const Tensor<double> three = ridge_scores(teachers, test, 3, {3, 10});
+  BOOST_TEST(std::abs(three[2] + 10 * 10 * 2 / (2 * 100 + 3.0)) < 1e-14);
+}
+
+// X (X^T X + l2 I)^-1 X^T Y of the training rows themselves, made column by column by gradient steps on the loss: with
+// more rows than columns and with fewer. W is where the gradient X^T (X W - Y) + l2 W is 0.
+BOOST_AUTO_TEST_CASE(ridge_is_a_minimum) {
+  constexpr Index classes = 4;
+  constexpr double l2 = 2, bias = 3;
+  for (const Index n : {30, 7}) {
+    const Index width = 11;
+    const Features<double> teachers{random_rows(n, width, 3), random_labels(n, classes)};
+    // W in terms of scores: standardised unit features are test rows mean + e (sd + 1e-5).
+    std::vector<double> mean(width), sd(width);
+    for (Index c = 0; c < width; ++c) {
+      for (Index i = 0; i < n; ++i) mean[c] += teachers.values[i * width + c] / n;
+      for (Index i = 0; i < n; ++i) sd[c] += std::pow(teachers.values[i * width + c] - mean[c], 2) / n;
+      sd[c] = std::sqrt(sd[c]) + 1e-5;
+    }
+    Tensor<double> units(Shape{width + 1, width});
+    for (Index r = 0; r <= width; ++r)
+      for (Index c = 0; c < width; ++c) units[r * width + c] = mean[c] + (r == c ? sd[c] : 0);
+    const Tensor<double> of_units = ridge_scores(teachers, units, classes, {l2, bias});
+    const double* const constant = of_units.data() + width * classes;
+    double worst = 0;
+    for (Index k = 0; k < classes; ++k)
+      for (Index c = 0; c <= width; ++c) {
+        const double w = c == width ? constant[k] / bias : of_units[c * classes + k] - constant[k];
+        double gradient = l2 * w;
+        for (Index i = 0; i < n; ++i) {
+          double y = constant[k];
+          for (Index j = 0; j < width; ++j)
+            y += (teachers.values[i * width + j] - mean[j]) / sd[j] * (of_units[j * classes + k] - constant[k]);
+          const double x = c == width ? bias : (teachers.values[i * width + c] - mean[c]) / sd[c];
+          gradient += x * (y - (teachers.labels[i] == k ? 1 : -1));
+        }
+        worst = std::max(worst, std::abs(gradient));
+      }
+    BOOST_TEST(worst < 1e-11);
+  }
+}
+
+// A feature that is the same in all training rows says nothing, whatever a test row holds.
+BOOST_AUTO_TEST_CASE(ridge_of_a_constant_feature) {
+  constexpr Index n = 49;
+  const Tensor<double> rows = random_rows(n + 1, 1, 5);
+  Features<double> one{Tensor<double>(Shape{n, 1}), random_labels(n, 3)}, two{Tensor<double>(Shape{n, 2}), one.labels};
+  for (Index i = 0; i < n; ++i) {
+    one.values[i] = two.values[2 * i] = rows[i];
+    two.values[2 * i + 1] = -0.1;
+  }
+  const Tensor<double> expected = ridge_scores(one, Tensor<double>(Shape{1, 1}, {rows[n]}), 3, {});
+  const Tensor<double> found = ridge_scores(two, Tensor<double>(Shape{1, 2}, {rows[n], 0.7}), 3, {});
+  for (Index k = 0; k < 3; ++k) BOOST_TEST(std::abs(found[k] - expected[k]) < 1e-13);
+}
+
+BOOST_AUTO_TEST_CASE(ridge_without_a_solution) {
+  const Features<double> teachers{Tensor<double>(Shape{4, 2}, {1, 5, 2, 5, 4, 5, 7, 5}), {0, 1, 0, 1}};
+  const auto with = [&](double l2) {
+    return error_of([&] { ridge_scores(teachers, random_rows(1, 2, 2), 2, {l2, 1}); });
+  };
+  BOOST_TEST(with(0).starts_with("ridge regression with l2 = 0: its system of 3 unknowns is singular"));
+  BOOST_TEST(with(-1).starts_with("ridge regression with l2 = -1 and bias = 1; expected"));
+  BOOST_TEST(with(1) == "no error");
+}
+
+BOOST_AUTO_TEST_SUITE_END()

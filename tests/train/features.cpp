@@ -1,0 +1,150 @@
+// Features: what the classifier reads, of one block or of several, and the linear classifier on them.
+#include "heed/train/features.h"
+#include "heed/nn/families.h"
+#include "support/training.h"
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+Tensor<double> random_images(const Model& model, Index count) {
+  const Shape one = model.image_shape();
+  Tensor<double> images(Shape{count, one[0], one[1], one[2]});
+  for (Index i = 0; i < images.size(); ++i) images[i] = RandomStream(3).normal(i);
+  return images;
+}
+
+/// Features of the last blocks, each [B, D].
+std::vector<Tensor<double>> features_of_blocks(const Model& model, Parameters<double>& parameters,
+                                               const Tensor<double>& images, Index blocks) {
+  Tape<double> tape({.parameters = &parameters});
+  std::vector<Var<double>> features(static_cast<std::size_t>(blocks));
+  model.features(tape, ModelInput<double>{.images = images.view()}, std::span(features));
+  std::vector<Tensor<double>> copies;
+  for (const Var<double>& x : features) {
+    copies.emplace_back(x.shape());
+    std::copy(x.data(), x.data() + x.size(), copies.back().data());
+  }
+  return copies;
+}
+
+/// Logits are head.weight features + head.bias.
+void check_head(const Experiment& x) {
+  const std::unique_ptr<Model> model = make_model(x);
+  Parameters<double> parameters(model->parameters());
+  parameters.initialise(5);
+  const Tensor<double> images = random_images(*model, 3);
+  Tape<double> tape({.parameters = &parameters});
+  const Var<double> logits = model->logits(tape, ModelInput<double>{.images = images.view()});
+  const Tensor<double> features = features_of_blocks(*model, parameters, images, 1)[0];
+  const Index width = model->feature_sizes().width, classes = model->outputs()[0];
+  const View<double> W = parameters[model->parameters().find("head.weight")];
+  const View<double> bias = parameters[model->parameters().find("head.bias")];
+  BOOST_TEST((features.shape() == Shape{3, width}));
+  for (Index i = 0; i < logits.size(); ++i) {
+    double y = bias[i % classes];
+    for (Index d = 0; d < width; ++d) y += W[i % classes * width + d] * features[i / classes * width + d];
+    BOOST_TEST(std::abs(logits.data()[i] - y) < 1e-13);
+  }
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(train_features)
+
+BOOST_AUTO_TEST_CASE(a_classifier_reads_them) {
+  Experiment x = Workshop().experiment();
+  check_head(x);
+  x.model.pool = "mean";
+  check_head(x);
+  for (const char* family : {"xcit", "cvt", "soft"}) {
+    BOOST_TEST_CONTEXT(family)
+    check_head(load_experiment(fmt::format("models/{}-micro.toml", family)));
+  }
+}
+
+// The tensors of a model of two blocks are those of one of three but for the last block, and so are its features.
+BOOST_AUTO_TEST_CASE(of_earlier_blocks) {
+  Experiment x = Workshop().experiment();
+  for (const char* pool : {"cls", "mean"}) {
+    x.model.pool = pool;
+    x.model.depth = 3;
+    const std::unique_ptr<Model> model = make_model(x);
+    Parameters<double> parameters(model->parameters());
+    parameters.initialise(5);
+    const Tensor<double> images = random_images(*model, 3);
+    const std::vector<Tensor<double>> all = features_of_blocks(*model, parameters, images, 3);
+    for (Index depth = 1; depth <= 3; ++depth) {
+      x.model.depth = depth;
+      const std::unique_ptr<Model> shorter = make_model(x);
+      Parameters<double> own(shorter->parameters());
+      own.initialise(5);
+      const Tensor<double> last = features_of_blocks(*shorter, own, images, 1)[0];
+      for (Index i = 0; i < last.size(); ++i) BOOST_TEST(std::abs(all[depth - 1][i] - last[i]) < 1e-13);
+    }
+    BOOST_TEST(error_of([&] { model->require_features(4); }) ==
+               "[model] features of the last 4 blocks; this model has those of 1 to 3");
+  }
+  const std::unique_ptr<Model> text = make_model(load_experiment("models/text-micro.toml"));
+  BOOST_TEST(error_of([&] { text->require_features(1); }) == "[model] this model has no features: it takes no images");
+}
+
+// In the order of the images, for any number of threads; two blocks of an image stand side by side.
+BOOST_AUTO_TEST_CASE(of_a_data_set) {
+  const Workshop workshop;
+  const Experiment x = workshop.experiment();
+  const std::unique_ptr<Model> model = make_model(x);
+  Parameters<float> parameters(model->parameters());
+  parameters.initialise(5);
+  const std::unique_ptr<Dataset> set = open_dataset("mnist", workshop.data(), Split::train);
+  const std::vector<Index> chosen{3, 4, 50, 131};
+  const ImageSelection selection{set.get(), chosen, x.data, {1, 8, 8}};
+  const Features<float> pixels = pixels_of<float>(selection);
+  std::vector<Tensor<float>> found;
+  for (const int count : {1, 3}) {
+    const WithThreads with(count);
+    Features<float> features = features_of(*model, parameters, selection, 2, 3);
+    BOOST_TEST((features.values.shape() == Shape{4, 32}));
+    for (std::size_t i = 0; i < chosen.size(); ++i) BOOST_TEST(features.labels[i] == set->label(chosen[i]));
+    found.push_back(std::move(features.values));
+  }
+  BOOST_TEST(std::equal(found[0].begin(), found[0].end(), found[1].begin()));
+  Image image;
+  for (Index i = 0; i < 4; ++i) {
+    set->read(chosen[static_cast<std::size_t>(i)], image);
+    for (Index p = 0; p < 64; ++p)
+      BOOST_TEST(std::abs(pixels.values[i * 64 + p] - (image.pixels[p] / 255.0 - 0.1307) / 0.3081) < 1e-6);
+    Tape<float> tape({.parameters = &parameters});
+    std::vector<Var<float>> blocks(2);
+    model->features(tape, ModelInput<float>{.images = {pixels.values.data() + i * 64, Shape{1, 1, 8, 8}}},
+                    std::span(blocks));
+    for (Index d = 0; d < 32; ++d)
+      BOOST_TEST(std::abs(found[0][i * 32 + d] - blocks[static_cast<std::size_t>(d / 16)].data()[d % 16]) < 1e-5);
+  }
+}
+
+// Three corners of a triangle can be told apart by lines; the answer does not depend on threads.
+BOOST_AUTO_TEST_CASE(a_linear_classifier_learns) {
+  Features<float> teachers{Tensor<float>(Shape{60, 2}), {}};
+  for (Index i = 0; i < 60; ++i) {
+    teachers.labels.push_back(static_cast<int>(i % 3));
+    teachers.values[2 * i] = static_cast<float>((i % 3 == 1 ? 3 : 0) + 0.5 * RandomStream(1).normal(2 * i));
+    teachers.values[2 * i + 1] = static_cast<float>((i % 3 == 2 ? 3 : 0) + 0.5 * RandomStream(1).normal(2 * i + 1));
+  }
+  const LinearRule rule{.epochs = 100, .batch = 20, .lr = 0.3};
+  std::vector<Tensor<float>> found;
+  for (const int count : {1, 3}) {
+    const WithThreads with(count);
+    found.push_back(linear_logits(teachers, teachers.values, 3, rule));
+  }
+  BOOST_TEST(std::equal(found[0].begin(), found[0].end(), found[1].begin()));
+  Index right = 0;
+  for (Index i = 0; i < 60; ++i)
+    right += std::max_element(found[0].data() + 3 * i, found[0].data() + 3 * i + 3) - found[0].data() - 3 * i == i % 3;
+  BOOST_TEST(right >= 57);
+  BOOST_TEST(error_of([&] { linear_logits(teachers, teachers.values, 3, {.batch = 61}); }) ==
+             "a linear classifier of 60 training examples; expected 61, a batch, or more");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
