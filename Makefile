@@ -303,7 +303,12 @@ install: all
 	install -D -m 644 -t $(target)/share/heed/models/energy models/energy/*.toml
 	install -D -m 644 -t $(target)/share/heed/experiments experiments/*.toml experiments/figures.py
 	install -D -m 644 -t $(target)/share/heed/experiments/sweeps experiments/sweeps/*.toml
-	install -D -t $(target)/share/heed/experiments experiments/plot_*.py experiments/paper-costs experiments/scaling
+	install -D -t $(target)/share/heed/experiments experiments/plot_*.py experiments/paper-costs experiments/scaling \
+	  experiments/transfer
+	install -D -m 644 -t $(target)/share/heed/experiments/claims $(wildcard $(addprefix experiments/claims/*.,toml sh csv))
+	install -D -m 644 -t $(target)/share/heed/experiments/claims/settings experiments/claims/settings/*.toml
+	install -D -t $(target)/share/heed/experiments/claims $(filter-out %.toml %.sh %.csv %/settings %/page,$(wildcard \
+	  experiments/claims/*))
 	install -D -m 644 -t $(target)/share/heed/experiments/pictures experiments/pictures/sneaker.png
 	install -D -m 644 -t $(target)/share/heed/notebooks notebooks/*.ipynb notebooks/lab.py
 	for file in $$(find notebooks/labs -type f); do install -D -m 644 $$file $(target)/share/heed/$$file || exit; done
@@ -383,7 +388,7 @@ report-test: deps
 .PHONY: arm64 arm64-run
 ARM64      := CXX='$(if $(findstring ccache,$(CXX)),ccache )aarch64-linux-gnu-g++' ARCH=armv8-a+crypto
 ARM64_OWN  := libtbb-dev libfmt-dev zlib1g-dev libopenblas-dev libhwy-dev libboost-test-dev
-ARM64_SKIP := analysis,cli_*,confined,data_fetch,io_safetensors,maps,memory,memory_check,plot_*,scaling,train_kill,train_seam,train_step
+ARM64_SKIP := analysis,claims,cli_*,confined,data_fetch,io_safetensors,maps,memory,memory_check,plot_*,scaling,train_kill,train_seam,train_step
 arm64:
 	@dpkg --print-foreign-architectures | grep -qx arm64 || $$([ "$$(id -u)" = 0 ] || echo sudo) dpkg --add-architecture arm64
 	+@$(MAKE) --no-print-directory deps PACKAGES='$(PACKAGES) g++-aarch64-linux-gnu qemu-user $(ARM64_OWN:%=%:arm64)'

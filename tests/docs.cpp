@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 namespace {
 
 std::vector<fs::path> pages() {
-  std::vector<fs::path> list{"README.md", "experiments/README.md"};
+  std::vector<fs::path> list{"README.md", "experiments/README.md", "experiments/claims.md"};
   for (const fs::directory_entry& entry : fs::directory_iterator("docs"))
     if (entry.path().extension() == ".md") list.push_back(entry.path());
   return list;

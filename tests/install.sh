@@ -62,6 +62,7 @@ for file in experiments/plot_run.py experiments/figures.py datasets/fetch.sh; do
   [ -s "usr/share/heed/$file" ] || die "$file is not installed"
 done
 usr/share/heed/experiments/scaling --help >/dev/null || die "an installed script fails"
+usr/share/heed/experiments/claims/soft-memory --judge >/dev/null || die "an installed claim is not judged"
 bash -n usr/share/bash-completion/completions/heed || die "the completion is no bash"
 
 echo "installed library: the program of $page compiles and learns"

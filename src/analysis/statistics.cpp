@@ -2,8 +2,8 @@
 
 #include "heed/base/error.h"
 
+#include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace heed {
 
@@ -106,6 +106,28 @@ std::optional<Difference> pooled(std::span<const Sample> samples, std::span<cons
   }
   if (freedom == 0) return std::nullopt;
   return Difference{value, std::sqrt(std::max(squares / freedom, least_variance) * inverse), freedom};
+}
+
+double counting_variance(std::span<const Sample> samples, Index images) {
+  double p = 0;
+  for (const Sample& sample : samples) p += sample.mean / static_cast<double>(samples.size());
+  return p * (1 - p) / static_cast<double>(images);
+}
+
+const char* name_of(Verdict verdict) {
+  return verdict == Verdict::holds ? "holds" : verdict == Verdict::does_not_hold ? "does not hold" : "undecided";
+}
+
+Verdict exceeds(const Difference& difference, double bound) {
+  const double half = difference.half_width();
+  if (difference.value - half > bound) return Verdict::holds;
+  return difference.value + half < bound ? Verdict::does_not_hold : Verdict::undecided;
+}
+
+Verdict together(std::span<const Verdict> parts) {
+  const auto any = [&](Verdict verdict) { return std::find(parts.begin(), parts.end(), verdict) != parts.end(); };
+  if (any(Verdict::does_not_hold)) return Verdict::does_not_hold;
+  return any(Verdict::undecided) ? Verdict::undecided : Verdict::holds;
 }
 
 }  // namespace heed

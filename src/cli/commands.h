@@ -17,11 +17,12 @@ inline constexpr int ok = 0, check_failed = 1, bad_input = 2, diverged = 3, inte
 void add_train(Command program);
 void add_sweep(Command program);
 void add_compare(Command program);
+void add_verdict(Command program);
 void add_report(Command program);
 void add_lr(Command program);
 void add_eval(Command program);
-void add_predict(Command program);
 void add_features(Command program);
+void add_predict(Command program);
 void add_image(Command program);
 void add_gradcheck(Command program);
 void add_list(Command program);

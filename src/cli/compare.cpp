@@ -56,8 +56,7 @@ Comparison compare(const ComparedArm& a, const ComparedArm& b, const FigureName&
   const TableArm table_a = a.table(), table_b = b.table();
   const std::vector<double> of_a = values_of(table_a, figure), of_b = values_of(table_b, figure);
   const std::vector<Sample> samples{sample_of(of_a), sample_of(of_b)};
-  const double p = (samples[0].mean + samples[1].mean) / 2;
-  const double least = test_images > 0 ? p * (1 - p) / static_cast<double>(test_images) : 0;
+  const double least = test_images > 0 ? counting_variance(samples, test_images) : 0;
   std::vector<double> shared_a, shared_b;
   for (const TableRun& run : table_a.runs)
     for (const TableRun& other : table_b.runs)

@@ -121,11 +121,12 @@ int run(int argc, char** argv) {
   add_train(program);
   add_sweep(program);
   add_compare(program);
+  add_verdict(program);
   add_report(program);
   add_lr(program);
   add_eval(program);
-  add_predict(program);
   add_features(program);
+  add_predict(program);
   add_generate(program);
   add_image(program);
   add_maps(program);

@@ -43,11 +43,13 @@ BOOST_AUTO_TEST_CASE(help_fits_80_columns) {
   unsetenv("COLUMNS");
   std::vector<std::vector<std::string>> pages{
       {"list"}, {"help"}, {"help", "experiment"}, {"help", "run"}, {"help", "status"}};
-  for (const char* command : {"train",    "sweep",     "compare", "report",  "lr",      "eval",  "predict",
-                              "generate", "image",     "maps",    "cost",    "bench",   "probe", "spectrum",
-                              "residual", "gradcheck", "list",    "convert", "scaling", "help",  "completion"})
+  for (const char* command :
+       {"train",     "sweep", "compare", "verdict", "report", "lr",         "eval",     "predict",
+        "generate",  "image", "maps",    "cost",    "bench",  "probe",      "spectrum", "residual",
+        "gradcheck", "list",  "convert", "scaling", "help",   "completion", "features"})
     pages.push_back({"help", command});
-  for (const char* what : {"attention", "linear", "model", "decode"}) pages.push_back({"help", "probe", what});
+  for (const char* what : {"attention", "linear", "model", "decode", "knn", "ridge"})
+    pages.push_back({"help", "probe", what});
   for (const MechanismEntry& entry : mechanisms()) pages.push_back({"list", entry.name});
   for (const std::vector<std::string>& page : pages)
     for (const std::string& line : lines_of(output_of(page))) BOOST_TEST(columns_of(line) <= 80, line);

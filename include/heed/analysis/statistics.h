@@ -57,4 +57,20 @@ std::optional<Difference> paired(std::span<const double> a, std::span<const doub
 /// mean. None where there is no degree of freedom.
 std::optional<Difference> pooled(std::span<const Sample> samples, std::span<const double> signs, double least_variance);
 
+/// The variance p (1 - p) / images of an accuracy that is counted on so many images, p the mean of the samples' means.
+double counting_variance(std::span<const Sample> samples, Index images);
+
+/// What runs say about a statement.
+enum class Verdict { holds, does_not_hold, undecided };
+
+/// "holds", "does not hold", "undecided"
+const char* name_of(Verdict verdict);
+
+/// That the true difference is more than `bound`: holds where all of the interval is more, does not hold where all of
+/// it is less. Better by x is a bound of x, on par within x one of -x.
+Verdict exceeds(const Difference& difference, double bound);
+
+/// Of a claim with several parts: holds if all do, does not hold if one does not.
+Verdict together(std::span<const Verdict> parts);
+
 }  // namespace heed

@@ -1,0 +1,175 @@
+# What the scripts of claims share: experiments/claims/NAME reads this first, with its own arguments in "$@". It then
+# names what it trains (`sweep`), what is measured of the runs (`take`, `measure`, `fact`), and what the claim says
+# (`judge`). Runs of one setting share a directory, so that claims share runs; what is there is not made again.
+set -eu
+
+usage() {
+  cat <<END
+usage: experiments/claims/$claim [--out DIRECTORY] [--jobs N]
+       experiments/claims/$claim --judge [TABLE] [OPTION...]
+
+Trains what is not yet there of the claim's runs in DIRECTORY (default: runs/claims), N side by side (default: 2), puts
+what they measured into DIRECTORY/claims.csv, and judges the claim. With --judge it does that alone, by TABLE (default:
+experiments/claims/claims.csv) and with further options of heed verdict, such as --json.
+
+Data are looked for in datasets/ and in \$HEED_DATA; datasets/fetch.sh gets them, the text too.
+END
+}
+
+claim=$(basename "$0")
+here=$(dirname "$0")
+heed=$here/../../build/heed
+[ -x "$heed" ] || heed=$here/../../../../bin/heed  # these scripts are installed
+out=runs/claims jobs=2 judging=
+while [ $# -gt 0 ]; do
+  case $1 in
+    -h | --help) usage; exit 0 ;;
+    --out | --jobs)
+      if [ $# -lt 2 ]; then
+        echo "$claim: $1 wants a value" >&2
+        exit 2
+      fi
+      if [ "$1" = --out ]; then out=$2; else jobs=$2; fi
+      shift 2 ;;
+    --judge)
+      judging=yes
+      shift
+      break ;;
+    *) usage >&2; exit 2 ;;
+  esac
+done
+table=$out/claims.csv
+if [ -n "$judging" ]; then
+  table=$here/claims.csv
+  case ${1--} in
+    -*) ;;
+    *) table=$1; shift ;;
+  esac
+fi
+verdict_options=$*
+
+program=$("$heed" --version)
+rows=$out/$claim.rows.part
+columns=claim,arm,seed,value,state,images,hash,version
+if [ -z "$judging" ]; then
+  mkdir -p "$out"
+  : >"$rows"
+fi
+
+# sweep FILE SETTING: trains the arms of FILE.toml in the directory of the setting. $seeds are then its seeds.
+sweep() {
+  [ -z "$judging" ] || return 0
+  seeds=$(seq "$(sed -n 's/^seeds = //p' "$here/$1.toml")")
+  "$heed" sweep "$here/$1.toml" --out "$out/$2" --jobs "$jobs" || [ $? = 3 ]  # 3: some diverged, which is a result
+}
+
+# transfer WHAT SWEEP SETTING/ARM...: experiments/transfer trains in $out/transfer; the runs that its sweep would make are
+# those of these arms.
+transfer() {
+  [ -z "$judging" ] || return 0
+  what=$1 made=$out/transfer/$2
+  shift 2
+  mkdir -p "$made"
+  for arm in "$@"; do ln -sfn "$(cd "$out/$arm" && pwd)" "$made/${arm#*/}"; done
+  "$here/../transfer" "$what" "$out/transfer"
+}
+
+# once FILE COMMAND...: the command's output is kept in the file; what is there is not asked again.
+once() {
+  file=$1
+  shift
+  [ -s "$file" ] && return
+  "$@" >"$file.part"
+  mv "$file.part" "$file"
+}
+
+# row ARM SEED VALUE STATE IMAGES [RUN]: with the hash of the run's configuration and the version that ran it.
+row() {
+  about="\"version\": \"${program#heed }\""
+  if [ -s "${6-}/cell.json" ]; then
+    about=$(cat "$6/cell.json")
+  elif [ -n "${6-}" ]; then
+    about=$("$heed" compare "$6" --json)
+  fi
+  echo "$claim,$1,$2,$3,$4,$5,$(value_of hash),$(value_of version)" >>"$rows"
+}
+
+# value_of KEY: the text of an entry of the JSON in $about.
+value_of() {
+  echo "$about" | sed -n "s/.*\"$1\": \"\([^\"]*\)\".*/\1/p" | head -n 1
+}
+
+# measure RUNS ARM KEY CHANCE IMAGES [OPTION...]: a row for each seed of the runs in $out/RUNS: what heed eval says with
+# these options of the last epoch's weights, and CHANCE for a run that diverged. IMAGES is what an accuracy is counted
+# on; - if it is none. KEY names the file in the run's directory that keeps the answer.
+measure() {
+  [ -z "$judging" ] || return 0
+  runs=$out/$1 arm=$2 key=$3 chance=$4 images=$5
+  shift 5
+  if [ "$images" = - ]; then images=; fi
+  for seed in $seeds; do
+    run=$runs/seed-$seed
+    if grep -q '"diverged"' "$run/cell.json" 2>/dev/null; then
+      row "$arm" "$seed" "$chance" diverged "$images" "$run"
+      continue
+    fi
+    once "$run/$key.txt" "$heed" eval "$run" --weights "$run/last.safetensors" "$@"
+    value=$(sed -nE '
+      s/.*top-1 accuracy ([0-9.]+) %.*/\1 100/p
+      s/.*mean IoU +([0-9.]+) %.*/\1 100/p
+      s/^bits per [a-z]+ ([0-9.]+)$/\1 1/p' "$run/$key.txt" | awk 'NR == 1 { printf "%.6g", $1 / $2 }')
+    if [ -z "$value" ]; then
+      echo "$claim: $run/$key.txt holds no accuracy and no bits" >&2
+      exit 2
+    fi
+    row "$arm" "$seed" "$value" finished "$images" "$run"
+  done
+}
+
+# take SETTING ARM...: the last epoch's test accuracy, or bits.
+take() {
+  setting=$1
+  shift
+  for name in "$@"; do
+    case $setting in
+      text) measure "$setting/$name" "$name" test 8 - ;;
+      density) measure "$setting/$name" "$name" test 4 - ;;
+      listops) measure "$setting/$name" "$name" test 0.1 2000 ;;
+      *) measure "$setting/$name" "$name" test 0.1 10000 ;;
+    esac
+  done
+}
+
+# fact NAME SEED VALUE [RUN]: a number that is not tested, such as a count.
+fact() {
+  [ -n "$judging" ] || row "$1" "$2" "$3" finished '' "${4-}"
+}
+
+# best HIGHEST|LOWEST ARM...: the arm with that mean.
+best() {
+  sign=$1
+  shift
+  for name in "$@"; do
+    awk -F, -v claim="$claim" -v arm="$name" '
+      $1 == claim && $2 == arm { sum += $4; ++count }
+      END { if (count) printf "%.17g %s\n", sum / count, arm }' "$known"
+  done | sort -g | case $sign in highest) tail -n 1 ;; lowest) head -n 1 ;; esac | cut -d' ' -f2
+}
+
+# known: the rows of the claim, for `best`: new ones, or those of the table to be judged.
+if [ -n "$judging" ]; then known=$table; else known=$rows; fi
+
+# judge OPTION...: puts the claim's rows in the place of older ones in the table, and judges.
+judge() {
+  if [ -z "$judging" ]; then
+    {
+      echo "$columns"
+      if [ -s "$table" ]; then awk -F, -v claim="$claim" 'NR > 1 && $1 != claim' "$table"; fi
+      cat "$rows"
+    } >"$table.part"
+    mv "$table.part" "$table"
+    rm "$rows"
+  fi
+  # shellcheck disable=SC2086  # options are words
+  "$heed" verdict "$table" --claim "$claim" "$@" $verdict_options
+}

@@ -1,0 +1,117 @@
+#include "claim_rows.h"
+
+#include "heed/base/error.h"
+#include "heed/base/split.h"
+#include "heed/base/suggest.h"
+#include "heed/io/file.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+namespace heed::cli {
+
+namespace {
+
+template <class T>
+std::optional<T> number_of(const std::string& text) {
+  T number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole && std::isfinite(static_cast<double>(number)) ? std::optional(number) : std::nullopt;
+}
+
+class ClaimReader {
+ public:
+  explicit ClaimReader(const std::string& path) : path_(path), lines_(split(read_file(path), '\n')) {
+    if (lines_.back().empty()) lines_.pop_back();
+    require(lines_.size() > 1, "{}: holds no runs; expected a header with claim,arm,seed,value and a row for each run",
+            path);
+    names_ = split(lines_[0], ',');
+    for (const char* needed : {"claim", "arm", "seed", "value"})
+      require(has(needed), "{}:1: has no column '{}'; expected claim,arm,seed,value and others, found {}", path, needed,
+              in_quotes(lines_[0]));
+    for (at_ = 1; at_ < lines_.size(); ++at_) {
+      rows_.push_back(split(lines_[at_], ','));
+      require(rows_.back().size() == names_.size(), "{}: has {} fields; expected {}, as in the first line", where(),
+              rows_.back().size(), names_.size());
+    }
+  }
+
+  ClaimArms arms(std::string claim) {
+    std::vector<std::string> claims;
+    for (const std::vector<std::string>& row : rows_) {
+      const std::string& name = row[column("claim")];
+      if (std::find(claims.begin(), claims.end(), name) == claims.end()) claims.push_back(name);
+    }
+    require(!claim.empty() || claims.size() == 1, "{}: holds {} claims: {}; choose one with --claim", path_,
+            claims.size(), quoted_list(claims));
+    if (claim.empty()) claim = claims[0];
+    require(std::find(claims.begin(), claims.end(), claim) != claims.end(), "{}: there is no claim {}{}", path_,
+            in_quotes(claim), suggestion(claim, claims));
+    ClaimArms arms;
+    for (at_ = 1; at_ < lines_.size(); ++at_)
+      if (field("claim") == claim) add(arms);
+    return arms;
+  }
+
+ private:
+  std::string where() const { return fmt::format("{}:{}", path_, at_ + 1); }
+
+  bool has(const char* name) const { return std::find(names_.begin(), names_.end(), name) != names_.end(); }
+
+  std::size_t column(const char* name) const {
+    return static_cast<std::size_t>(std::find(names_.begin(), names_.end(), name) - names_.begin());
+  }
+
+  /// The current row's; empty where the table has no such column.
+  std::string field(const char* name) const { return has(name) ? rows_[at_ - 1][column(name)] : ""; }
+
+  void add(ClaimArms& arms) const {
+    const std::string name = field("arm"), state = field("state"), images = field("images");
+    const std::optional<Index> seed = number_of<Index>(field("seed"));
+    require(!name.empty(), "{}: the arm has no name", where());
+    require(seed && *seed >= 0, "{}: seed is {}; expected a whole number", where(), in_quotes(field("seed")));
+    const std::optional<double> value = claim_number(field("value"));
+    require(value.has_value(),
+            "{}: value is {}; expected a number: a run that diverged counts as chance, and its state is 'diverged'",
+            where(), in_quotes(field("value")));
+    require(state.empty() || state == "finished" || state == "diverged",
+            "{}: state is {}; expected 'finished' or 'diverged'", where(), in_quotes(state));
+    ClaimArm& arm = arms[name];
+    require(arm.values.emplace(*seed, *value).second, "{}: {} has seed {} twice", where(), in_quotes(name), *seed);
+    if (state == "diverged") arm.diverged.push_back(*seed);
+    if (images.empty()) return;
+    const std::optional<Index> count = number_of<Index>(images);
+    require(count && *count >= 1, "{}: images is {}; expected how many there are", where(), in_quotes(images));
+    require(arm.values.size() == 1 || arm.images == *count, "{}: images is {}, but {} for another seed of {}", where(),
+            *count, arm.images, in_quotes(name));
+    arm.images = *count;
+  }
+
+  std::string path_;
+  std::vector<std::string> lines_, names_;
+  std::vector<std::vector<std::string>> rows_;
+  std::size_t at_ = 0;  ///< the current line, from 0
+};
+
+}  // namespace
+
+std::vector<Index> ClaimArm::seeds() const {
+  std::vector<Index> seeds;
+  for (const auto& [seed, value] : values) seeds.push_back(seed);
+  return seeds;
+}
+
+Sample ClaimArm::sample() const {
+  std::vector<double> numbers;
+  for (const auto& [seed, value] : values) numbers.push_back(value);
+  return sample_of(numbers);
+}
+
+std::optional<double> claim_number(const std::string& text) { return number_of<double>(text); }
+
+ClaimArms read_claim(const std::string& path, std::string claim) { return ClaimReader(path).arms(std::move(claim)); }
+
+}  // namespace heed::cli

@@ -1,0 +1,34 @@
+// What runs measured for claims: a table with the columns claim, arm, seed and value.
+#pragma once
+
+#include "heed/analysis/statistics.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace heed::cli {
+
+/// The runs of an arm.
+struct ClaimArm {
+  std::map<Index, double> values;  ///< by seed: test accuracies, or bits
+  std::vector<Index> diverged;     ///< the seeds whose value stands for a run that diverged
+  Index images = 0;                ///< that an accuracy is counted on; 0: not said
+
+  std::vector<Index> seeds() const;
+  Sample sample() const;
+};
+
+/// The arms of a claim, by name.
+using ClaimArms = std::map<std::string, ClaimArm>;
+
+/// Reads the rows of a claim; the name may be empty where the table has one claim alone. Columns beside those four are
+/// `state`, which is "finished" or "diverged", `images`, and others, which are left alone. Throws Error, naming file
+/// and line, for a table of another form, a value that is not finite, and a seed that an arm has twice.
+ClaimArms read_claim(const std::string& path, std::string claim);
+
+/// The finite number that a text is; none if it is something else.
+std::optional<double> claim_number(const std::string& text);
+
+}  // namespace heed::cli

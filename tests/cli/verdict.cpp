@@ -1,0 +1,221 @@
+// heed verdict on tables whose verdicts are worked out by hand: t is 2.776445 for 3 + 3 seeds and 2.306004 for 5 + 5,
+// as in every table of Student's t.
+#include "heed/io/json.h"
+#include "support/cli.h"
+#include "support/lines.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// Three seeds a hundredth apart in each arm: squares of 2e-4, so that s is 0.01 and h = 2.776445 s sqrt(2/3) =
+/// 0.0226696.
+struct Judging : TemporaryDirectory {
+  std::string file = *this / "claims.csv";
+
+  Judging() { write("claim,arm,seed,value\n" + arm("a", 0.91) + arm("b", 0.89) + arm("c", 0.86) + arm("d", 0.80)); }
+
+  void write(const std::string& text) const { write_file(file, text); }
+
+  static std::string arm(const std::string& name, double mean, const std::string& claim = "one") {
+    std::string rows;
+    for (const int seed : {1, 2, 3})
+      rows += fmt::format("{},{},{},{:.4f}\n", claim, name, seed, mean + 0.01 * (seed - 2));
+    return rows;
+  }
+
+  std::vector<std::string> arguments(const std::vector<std::string>& more) const {
+    std::vector<std::string> all{"verdict", file};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+
+  /// The last line of what is printed.
+  std::string verdict(const std::vector<std::string>& more) const {
+    return lines_of(output_of(arguments(more))).back();
+  }
+
+  Json json(std::vector<std::string> more) const {
+    more.push_back("--json");
+    return Json::parse(output_of(arguments(more)));
+  }
+
+  void refuse(const std::vector<std::string>& more, const std::vector<std::string>& pieces) const {
+    check_refusal(arguments(more), pieces);
+  }
+
+  /// The difference and half-width of the first part.
+  void check_part(const std::vector<std::string>& more, double difference, double half_width) const {
+    const Json part = json(more).at("parts").items()[0];
+    BOOST_TEST(std::abs(part.at("value").number() - difference) < 1e-12);
+    BOOST_TEST(std::abs(part.at("half_width").number() - half_width) < 1e-6, part.at("half_width").number());
+  }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(cli_verdict, Judging)
+
+BOOST_AUTO_TEST_CASE(better) {
+  check_part({"--better", "a", "b"}, 0.02, 0.0226696);
+  BOOST_TEST(verdict({"--better", "a", "b"}) == "undecided");
+  BOOST_TEST(verdict({"--better", "a", "c"}) == "holds");  // 0.05 - 0.0227 = 0.0273
+  BOOST_TEST(verdict({"--better", "a", "c", "--by", "0.027"}) == "holds");
+  BOOST_TEST(verdict({"--better", "a", "c", "--by", "0.028"}) == "undecided");
+  BOOST_TEST(verdict({"--better", "a", "c", "--by", "0.072"}) == "undecided");  // 0.05 + 0.0227 = 0.0727
+  BOOST_TEST(verdict({"--better", "a", "c", "--by", "0.073"}) == "does not hold");
+  BOOST_TEST(verdict({"--better", "c", "a"}) == "does not hold");
+}
+
+BOOST_AUTO_TEST_CASE(on_par) {
+  BOOST_TEST(verdict({"--par", "b", "a", "--within", "0.043"}) == "holds");  // -0.02 - 0.0227 = -0.0427
+  BOOST_TEST(verdict({"--par", "b", "a", "--within", "0.042"}) == "undecided");
+  BOOST_TEST(verdict({"--par", "c", "a", "--within", "0.028"}) == "undecided");
+  BOOST_TEST(verdict({"--par", "c", "a", "--within", "0.027"}) == "does not hold");  // -0.05 + 0.0227 = -0.0273
+  BOOST_TEST(verdict({"--par", "a", "c", "--within", "0"}) == "holds");              // what is better is on par
+}
+
+// s^2 = 8e-4 / 8 and h = 2.306004 * 0.01 * sqrt(4/3).
+BOOST_AUTO_TEST_CASE(a_difference_of_differences) {
+  check_part({"--more", "a", "d", "b", "c"}, 0.08, 0.0266274);
+  BOOST_TEST(verdict({"--more", "a", "d", "b", "c"}) == "holds");
+  BOOST_TEST(verdict({"--more", "b", "d", "a", "c", "--by", "0.013"}) == "holds");  // 0.04 - 0.0266 = 0.0134
+  BOOST_TEST(verdict({"--more", "b", "d", "a", "c", "--by", "0.014"}) == "undecided");
+  BOOST_TEST(verdict({"--more", "a", "c", "b", "d"}) == "does not hold");
+}
+
+BOOST_AUTO_TEST_CASE(several_parts) {
+  BOOST_TEST(verdict({"--better", "a", "c", "--better", "b", "d"}) == "holds");
+  BOOST_TEST(verdict({"--better", "a", "c", "--better", "a", "b"}) == "undecided");
+  BOOST_TEST(verdict({"--better", "a", "c", "a", "b", "d", "a"}) == "does not hold");
+  BOOST_TEST(verdict({"--better", "a", "c", "--par", "b", "a", "--within", "0.05"}) == "holds");
+  BOOST_TEST(verdict({"--better", "a", "c", "a", "d", "--by", "0.02", "0.08"}) == "holds");
+  BOOST_TEST(verdict({"--better", "a", "c", "a", "d", "--by", "0.08", "0.02"}) == "does not hold");
+  BOOST_TEST(verdict({"--par", "b", "a", "c", "a", "--within", "0.05", "0.08"}) == "holds");
+  const Json both = json({"--better", "a", "c", "--more", "b", "d", "a", "c", "--by", "0", "0.014"});
+  BOOST_TEST(both.at("parts").items()[0].at("verdict").text() == "holds");
+  BOOST_TEST(both.at("parts").items()[1].at("verdict").text() == "undecided");
+  BOOST_TEST(both.at("verdict").text() == "undecided");
+}
+
+// A count of one run may hold; a tested part wants its seeds nevertheless.
+BOOST_AUTO_TEST_CASE(counts_are_not_tested) {
+  write("claim,arm,seed,value\none,count,1,0\none,gain,1,0.5\none,gain,2,2\n" + arm("a", 0.91) + arm("b", 0.86));
+  BOOST_TEST(verdict({"--below", "count", "1"}) == "holds");
+  BOOST_TEST(verdict({"--below", "count", "0"}) == "does not hold");
+  BOOST_TEST(verdict({"--above", "gain", "0.4"}) == "holds");
+  BOOST_TEST(verdict({"--above", "gain", "0.5"}) == "does not hold");
+  BOOST_TEST(verdict({"--above", "gain", "0.4", "--below", "gain", "2"}) == "does not hold");
+  BOOST_TEST(verdict({"--below", "gain", "2.5", "count", "1", "--better", "a", "b"}) == "holds");
+  BOOST_TEST(verdict({"--below", "count", "1", "--better", "b", "a"}) == "does not hold");
+  const Json part = json({"--above", "gain", "0.4"}).at("parts").items()[0];
+  BOOST_TEST(part.at("value").number() == 0.5);
+  BOOST_TEST(part.at("half_width").dump() == "null");
+  refuse({"--better", "a", "gain"}, {"'gain' has 2 seeds"});
+}
+
+BOOST_AUTO_TEST_CASE(less_is_better) {
+  BOOST_TEST(verdict({"--better", "c", "a", "--less"}) == "holds");
+  BOOST_TEST(verdict({"--better", "a", "c", "--less"}) == "does not hold");
+  BOOST_TEST(verdict({"--par", "a", "b", "--within", "0.043", "--less"}) == "holds");
+  BOOST_TEST(verdict({"--par", "a", "b", "--within", "0.042", "--less"}) == "undecided");
+  check_part({"--better", "c", "a", "--less"}, 0.05, 0.0226696);
+  check_part({"--more", "d", "a", "c", "b", "--less"}, 0.08, 0.0266274);  // 0.11 - 0.03
+}
+
+// Seeds that agree to the last digit: s is sqrt(0.895 * 0.105 / images), not 0.
+BOOST_AUTO_TEST_CASE(images_set_a_floor) {
+  std::string rows = "claim,arm,seed,value\n";
+  for (const int seed : {1, 2, 3}) rows += fmt::format("one,a,{0},0.9\none,b,{0},0.89\n", seed);
+  write(rows);
+  BOOST_TEST(verdict({"--better", "a", "b"}) == "holds");
+  check_part({"--better", "a", "b", "--test-images", "10000"}, 0.01, 0.0069494);
+  BOOST_TEST(verdict({"--better", "a", "b", "--test-images", "10000"}) == "holds");
+  check_part({"--better", "a", "b", "--test-images", "16"}, 0.01, 0.1737359);
+  BOOST_TEST(verdict({"--better", "a", "b", "--test-images", "16"}) == "undecided");
+  check_contains(output_of(arguments({"--better", "a", "b", "--test-images", "16"})),
+                 {"agree better than so few images can", "0.0766", "tell apart what lies 0.1737 from 0 or further"});
+  // The file may say how many images there were.
+  std::string counted;
+  for (const std::string& line : lines_of(rows)) counted += line + (counted.empty() ? ",images\n" : ",16\n");
+  write(counted);
+  check_part({"--better", "a", "b"}, 0.01, 0.1737359);
+  check_part({"--better", "a", "b", "--test-images", "10000"}, 0.01, 0.0069494);
+  refuse({"--better", "b", "a", "--less"}, {"'b'", "accuracies", "--less"});
+}
+
+BOOST_AUTO_TEST_CASE(five_seeds) {
+  std::string rows = "claim,arm,seed,value\n";
+  const double a[] = {0.60, 0.61, 0.62, 0.63, 0.64}, b[] = {0.58, 0.60, 0.61, 0.62, 0.64};
+  for (int i = 0; i < 5; ++i) rows += fmt::format("x,a,{0},{1}\nx,b,{0},{2}\n", i + 1, a[i], b[i]);
+  write(rows);
+  // Squares 0.001 and 0.002: s^2 = 0.003 / 8, h = 2.306004 * 0.0193649 * sqrt(2/5).
+  check_part({"--better", "a", "b"}, 0.01, 0.0282427);
+}
+
+BOOST_AUTO_TEST_CASE(runs_that_diverged_count_as_chance_and_are_listed) {
+  write(
+      "claim,arm,seed,value,state\none,a,1,0.9,finished\none,a,2,0.91,finished\none,a,3,0.1,diverged\n"
+      "one,b,1,0.5,finished\none,b,2,0.5,finished\none,b,3,0.5,finished\n");
+  const Json found = json({"--better", "a", "b"});
+  BOOST_TEST(found.at("arms").items()[0].at("diverged").dump() == "[3]");
+  BOOST_TEST(std::abs(found.at("arms").items()[0].at("mean").number() - 1.91 / 3) < 1e-12);
+  check_contains(output_of(arguments({"--better", "a", "b"})), {"a, seed 3: diverged, and counts as 0.1\n"});
+}
+
+BOOST_AUTO_TEST_CASE(one_of_several_claims) {
+  write("claim,arm,seed,value\n" + arm("a", 0.9, "first") + arm("b", 0.8, "first") + arm("a", 0.7, "second") +
+        arm("b", 0.8, "second"));
+  BOOST_TEST(verdict({"--claim", "first", "--better", "a", "b"}) == "holds");
+  BOOST_TEST(verdict({"--claim", "second", "--better", "a", "b"}) == "does not hold");
+  refuse({"--better", "a", "b"}, {"2 claims", "'first', 'second'", "--claim"});
+  refuse({"--claim", "frist", "--better", "a", "b"}, {"no claim 'frist'; did you mean 'first'?"});
+}
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_judged) {
+  refuse({}, {"nothing is to be judged", "--better"});
+  refuse({"--better", "a"}, {"--better takes two arms", "1 words were given"});
+  refuse({"--more", "a", "b"}, {"--more takes four arms"});
+  refuse({"--better", "a", "a"}, {"'a better than a'", "'a' is compared with itself"});
+  refuse({"--more", "a", "b", "a", "c"}, {"'a' is compared with itself"});
+  refuse({"--below", "a"}, {"--below takes an arm and a number"});
+  refuse({"--below", "a", "b"}, {"--below a: 'b' is no number"});
+  refuse({"--above", "x", "0"}, {"there is no arm 'x'"});
+  refuse({"--better", "a", "x"}, {"there is no arm 'x'"});
+  refuse({"--par", "a", "b"}, {"--par wants --within"});
+  refuse({"--better", "a", "b", "--within", "0.1"}, {"--within belongs to --par"});
+  refuse({"--par", "a", "b", "--within", "0.1", "--by", "0.1"}, {"--by belongs to --better"});
+  refuse({"--better", "a", "b", "a", "c", "a", "d", "--by", "0.1", "0.2"}, {"--by has 2 numbers", "3"});
+  refuse({"--better", "a", "b", "--by", "-0.1"}, {"--by", "-0.1"});
+  refuse({"--better", "a", "b", "--by", "nan"}, {"--by", "nan"});
+  refuse({"--better", "a", "b", "--test-images", "0"}, {"--test-images"});
+  const std::string header = "claim,arm,seed,value\n", two = "one,a,1,0.5\none,a,2,0.6\n";
+  const auto refuse_rows = [&](const std::string& rows, const std::vector<std::string>& pieces) {
+    write(rows);
+    refuse({"--better", "a", "b"}, pieces);
+  };
+  refuse_rows(header + two + arm("b", 0.5), {"'a' has 2 seeds", "luck", "3 or more"});
+  refuse_rows(header + two + "one,a,4,0.5\n" + arm("b", 0.5), {"seeds 1, 2, 4", "'b' has 1, 2, 3"});
+  refuse_rows(header + two + "one,a,2,0.5\n" + arm("b", 0.5), {":4:", "'a' has seed 2 twice"});
+  refuse_rows(header + two + "one,a,3,nan\n" + arm("b", 0.5), {":4:", "value is 'nan'", "diverged"});
+  refuse_rows(header + two + "one,a,3,\n" + arm("b", 0.5), {":4:", "value is ''"});
+  refuse_rows(header + two + "one,a,x,0.5\n", {":4:", "seed is 'x'"});
+  refuse_rows(header + two + "one,a,3\n", {":4:", "has 3 fields; expected 4"});
+  refuse_rows(header + two + "one,,3,0.5\n", {":4:", "no name"});
+  refuse_rows("claim,arm,value\none,a,0.5\n", {"no column 'seed'"});
+  refuse_rows(header, {"holds no runs"});
+  refuse_rows("", {"holds no runs"});
+  refuse_rows("claim,arm,seed,value,state\none,a,1,0.5,finnished\n",
+              {":2:", "'finnished'", "'finished' or 'diverged'"});
+  refuse_rows("claim,arm,seed,value,images\none,a,1,0.5,some\n", {":2:", "images is 'some'"});
+  refuse_rows("claim,arm,seed,value,images\none,a,1,0.5,16\none,a,2,0.5,17\n", {":3:", "images is 17, but 16"});
+  std::filesystem::remove(file);
+  refuse({"--better", "a", "b"}, {"claims.csv: cannot open"});
+}
+
+BOOST_AUTO_TEST_SUITE_END()
