@@ -11,6 +11,8 @@
 #   make coverage           which lines the tests run
 #   make mutants            which planted faults the tests see
 #   make report-test        the report in a browser, where Chromium is installed
+#   make web | make web-run         heed in a browser: build-web, or served on this machine (docs/web.md)
+#   make web-test | make web-check  the page in Chromium held against the program | its JavaScript held against linters
 #   make arm64              compile for arm64, and run the tests under qemu
 #   make install PREFIX=/usr/local
 #   make format | make clean
@@ -18,7 +20,8 @@
 # Choices:
 #   BLAS=none           plain loops for products of doubles and for singular values; default: openblas
 #   SIMD=none           plain loops for floats; default: highway
-#   THREADS=none        one thread computes; default: openmp
+#   THREADS=none        one thread computes; std: threads of C++; default: openmp
+#   WEB=1               of deps: what `make web` needs
 #   MPI=1               trains in several processes, on one host or many (docs/processes.md; built in build-mpi)
 #   SANITIZE=address,undefined    GCC's sanitizers, or thread (built in build-address-undefined and so on)
 #   KERNELS=reference   all three of them none (built in build-reference; others in build-no-blas and so on)
@@ -76,11 +79,14 @@ else
 endif
 ifeq ($(THREADS),openmp)
   EXPORTED += -fopenmp
+else ifeq ($(THREADS),std)
+  NO       += openmp
+  EXPORTED += -DHEED_STD_THREADS -pthread
 else ifeq ($(THREADS),none)
   NO       += threads
   EXPORTED += -DHEED_NO_THREADS
 else
-  $(error THREADS is '$(THREADS)'; it must be openmp or none)
+  $(error THREADS is '$(THREADS)'; it must be openmp, std or none)
 endif
 comma    := ,
 SANITIZE ?=
@@ -101,14 +107,14 @@ DEFINES  += -DHEED_VERSION=\"$(VERSION)\" -DHEED_ARCH=\"$(ARCH)\"
 
 # GCC 12 sees an overflow inside fmt that is not there: hence -Wno-stringop-overflow.
 # GCC may use 1 GB for a file before it collects garbage, which takes 7 % of its time; the largest needs half of that.
+# With -Og alone it moves 32 bytes at a time and leaves the upper halves of vector registers full, which makes every call
+# of a library that knows 128 bits slow: exp takes 190 ns for 5. -fexpensive-optimizations clears them.
 FLAGS    := $(EXPORTED) -Wall -Wextra -Wpedantic -Wno-stringop-overflow --param ggc-min-heapsize=1000000 \
             -fexpensive-optimizations -Iinclude $(DEFINES)
 CXXFLAGS ?=
 
 # Flags of builds that watch themselves, which are optimised less: that halves the time that compiling them takes.
 WATCH    :=
-# With -Og alone it moves 32 bytes at a time and leaves the upper halves of vector registers full, which makes every call
-# of a library that knows 128 bits slow: exp takes 190 ns for 5. -fexpensive-optimizations clears them.
 ifneq ($(SANITIZE),)
   WATCH  := -O1 -g1 -fno-omit-frame-pointer -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -DHEED_SANITIZED
 endif
@@ -119,7 +125,7 @@ STB_ZERO := -fno-sanitize=shift
 SOURCES := $(wildcard src/*.cpp src/*/*.cpp)
 PROGRAM := $(wildcard src/cli/*.cpp)
 LIBRARY := $(filter-out $(PROGRAM),$(SOURCES))
-TESTS   := $(filter-out tests/core.cpp,$(wildcard tests/*.cpp tests/*/*.cpp))
+TESTS   := $(filter-out tests/core.cpp tests/web/ask.cpp,$(wildcard tests/*.cpp tests/*/*.cpp))
 # What makes models and runs them, with no system around it: no files, no POSIX, no zlib, oneTBB or decoders.
 CORE    := $(wildcard $(patsubst %,src/%/*.cpp,base cost kernels attention tape ops nn)) $(patsubst %,src/config/%.cpp,keys validate)
 
@@ -133,7 +139,7 @@ HOT      := $(wildcard $(patsubst %,src/%/*.cpp,kernels attention ops)) $(patsub
               data/normalise data/randaugment data/resample data/views bench/instructions \
               bench/limit_loops bench/mechanism_cases analysis/newton_residual checks/adder_cases)
 ALONE    := $(HOT) $(patsubst %,src/%.cpp,train/commit train/processes cli/report_page cli/cpu cli/plugin_build) \
-              $(wildcard tests/*.cpp tests/attention/*.cpp) tests/train/memory.cpp
+              $(wildcard tests/*.cpp tests/attention/*.cpp) tests/train/memory.cpp tests/web/ask.cpp
 
 # The objects of source files. Eight files of src/nn become src/nn/1.o, the next src/nn/2.o: MEMBERS_ of it has their names.
 objects  = $(patsubst %.cpp,$(BUILD)/%.o,$(filter $(ALONE),$(1))) $(foreach folder,$(sort $(dir $(1))),$(call \
@@ -219,12 +225,13 @@ $(BUILD)/plugin_build.inc: force
 	  LC_ALL=C sort | xargs cat | gzip -1 | tail -c 8 | od -An -N4 -tx4 | tr -d ' ')" >$@.new; \
 	cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
-# The page of `heed report`, a string of C++: page.html, where a line "@include FILE" stands for that file.
-PAGE := $(wildcard src/cli/report/*)
+# The page of `heed report`, a string of C++: page.html, where a line "@include FILE" stands for that file. What it shares
+# with the page of `make web` are modules there, which export what they have.
+PAGE := $(wildcard src/cli/report/*) $(patsubst %,src/web/%,colours.css make.js plot.js)
 $(BUILD)/report_page.inc: $(PAGE)
 	@mkdir -p $(@D)
 	@{ printf 'R"page('; awk -v folder=$(<D)/ '$$1 != "@include" { print; next } \
-	  { while ((getline line <(folder $$2)) > 0) print line }' src/cli/report/page.html; printf ')page"\n'; } >$@
+	  { while ((getline line <(folder $$2)) > 0) { sub(/^export /, "", line); print line } }' src/cli/report/page.html; printf ')page"\n'; } >$@
 $(BUILD)/src/cli/report_page.o: $(BUILD)/report_page.inc
 $(BUILD)/src/cli/report_page.o: private FLAGS += -I$(BUILD)
 
@@ -400,6 +407,8 @@ arm64-run:
 	qemu-aarch64 $(BUILD)/tests/core
 	qemu-aarch64 $(BUILD)/heed gradcheck softmax
 	qemu-aarch64 $(BUILD)/tests/run --report_level=short --run_test='!$(ARM64_SKIP)'
+
+include src/web/web.mk
 
 # ---- Fuzzing ----
 # The readers of files with libFuzzer: each is given SECONDS to find a file that crashes it, takes it 5 seconds or 1 GB.

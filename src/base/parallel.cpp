@@ -1,9 +1,13 @@
 #include "heed/base/parallel.h"
 
 #ifndef HEED_NO_THREADS
+#ifdef HEED_STD_THREADS
+#include <condition_variable>
+#else
 #include "heed/base/fork_join.h"
 
 #include <omp.h>
+#endif
 
 #include <atomic>
 #include <exception>
@@ -37,6 +41,137 @@ namespace {
 
 int thread_count = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 
+/// The exception of the lowest-numbered piece that threw one.
+class FirstError {
+ public:
+  /// To be called where the exception of a piece is caught.
+  void keep(Index piece) {
+    const std::lock_guard lock(mutex_);
+    if (error_ && piece_ < piece) return;
+    error_ = std::current_exception();
+    piece_ = piece;
+  }
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  std::exception_ptr error_;
+  Index piece_ = 0;
+  std::mutex mutex_;
+};
+
+}  // namespace
+
+void set_threads(int count) {
+  require(count >= 1, "threads: {} is not a number of threads; 1 or more are needed", count);
+  thread_count = count;
+}
+int threads() { return thread_count; }
+
+#ifdef HEED_STD_THREADS
+
+namespace {
+
+/// Of the calling thread: its number, and whether it is at a loop.
+thread_local int own_number = 0;
+thread_local bool at_work = false;
+
+/// A loop that threads share: each takes the next piece until there is none.
+struct Loop {
+  Index pieces;
+  void (*call)(const void*, Index);
+  const void* function;
+  std::atomic<Index> next = 0;
+  FirstError error{};
+
+  void take_pieces() {
+    at_work = true;
+    for (Index piece = next++; piece < pieces; piece = next++) {
+      try {
+        call(function, piece);
+      } catch (...) {
+        error.keep(piece);
+      }
+    }
+    at_work = false;
+  }
+};
+
+/// Threads that wait for loops. They are started when they are first needed, and stay.
+class Team {
+ public:
+  ~Team() {
+    hand_out(nullptr, static_cast<int>(team_.size()));
+    for (std::thread& thread : team_) thread.join();
+  }
+
+  /// On the calling thread and `others` more. One loop at a time.
+  void run(Loop& loop, int others) {
+    while (static_cast<int>(team_.size()) < others)
+      team_.emplace_back([this, number = static_cast<int>(team_.size()) + 1, turn = turn_] { serve(number, turn); });
+    hand_out(&loop, others);
+    loop.take_pieces();
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [&] { return busy_ == 0; });
+  }
+
+ private:
+  void hand_out(Loop* loop, int others) {
+    {
+      const std::lock_guard lock(mutex_);
+      loop_ = loop, wanted_ = busy_ = others;
+      ++turn_;
+    }
+    begin_.notify_all();
+  }
+
+  void serve(int number, Index turn) {
+    own_number = number;
+    while (true) {
+      std::unique_lock lock(mutex_);
+      begin_.wait(lock, [&] { return turn_ != turn; });
+      turn = turn_;
+      if (!loop_) return;
+      if (number > wanted_) continue;
+      lock.unlock();
+      loop_->take_pieces();
+      lock.lock();
+      if (--busy_ == 0) done_.notify_one();
+    }
+  }
+
+  std::vector<std::thread> team_;
+  std::mutex mutex_;
+  std::condition_variable begin_, done_;
+  Loop* loop_ = nullptr;  ///< nullptr: an end to it
+  int wanted_ = 0, busy_ = 0;
+  Index turn_ = 0;
+};
+
+}  // namespace
+
+int worker() { return at_work ? own_number : 0; }
+
+bool detail::alone() { return thread_count == 1 || at_work; }
+
+void detail::parallel_run(Index pieces, void (*call)(const void*, Index), const void* function) {
+  if (pieces <= 1 || alone()) {
+    for (Index piece = 0; piece < pieces; ++piece) call(function, piece);
+    return;
+  }
+  static Team team;
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
+  Loop loop{pieces, call, function};
+  team.run(loop, thread_count - 1);
+  loop.error.rethrow();
+}
+
+#else
+
+namespace {
+
 /// Throws Error if the system refuses so many threads. OpenMP's library would end the program: so they are asked for in
 /// the ordinary way first, all at a time, and given back.
 void require_threads(int count) {
@@ -58,11 +193,6 @@ void require_threads(int count) {
 
 }  // namespace
 
-void set_threads(int count) {
-  require(count >= 1, "threads: {} is not a number of threads; 1 or more are needed", count);
-  thread_count = count;
-}
-int threads() { return thread_count; }
 int worker() { return omp_in_parallel() ? omp_get_thread_num() : 0; }
 
 bool detail::alone() { return thread_count == 1 || omp_in_parallel(); }
@@ -79,27 +209,30 @@ bool detail::alone() { return thread_count == 1 || omp_in_parallel(); }
     require_threads(thread_count);
     granted = thread_count;
   }
-  std::exception_ptr error;
-  Index error_piece = pieces;
-  std::mutex error_mutex;
+  FirstError error;
   ForkJoin work;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(thread_count)
-  for (Index piece = 0; piece < pieces; ++piece) {
+  const auto run = [&](Index piece) {
     work.begin();
     try {
       call(function, piece);
     } catch (...) {
-      const std::lock_guard lock(error_mutex);
-      if (piece < error_piece) {
-        error = std::current_exception();
-        error_piece = piece;
-      }
+      error.keep(piece);
     }
     work.end();
+  };
+  // Where each thread can have a piece it is always the same one, whose operands may still be in its cache.
+  if (pieces <= thread_count) {
+#pragma omp parallel for schedule(static, 1) num_threads(thread_count)
+    for (Index piece = 0; piece < pieces; ++piece) run(piece);
+  } else {
+#pragma omp parallel for schedule(dynamic, 1) num_threads(thread_count)
+    for (Index piece = 0; piece < pieces; ++piece) run(piece);
   }
   work.join();
-  if (error) std::rethrow_exception(error);
+  error.rethrow();
 }
+
+#endif
 
 #endif
 

@@ -7,8 +7,6 @@ function bytesOf(base64) {
   return bytes;
 }
 
-/** The colours of a scale as [red, green, blue]. */
-const rgbOf = (colours) => colours.map((colour) => [0, 2, 4].map((at) => parseInt(colour.slice(at, at + 2), 16)));
 const sequential = rgbOf(report.colours), diverging = rgbOf(report.diverging_colours);
 
 class Looking {

@@ -1,0 +1,14 @@
+// The settings of the page, which its address holds: #look?data=mnist&left=sima.
+
+/** Which view the address names, and its settings. */
+export function readAddress() {
+  const [view, query = ""] = location.hash.slice(1).split("?");
+  return { view, settings: Object.fromEntries(new URLSearchParams(query)) };
+}
+
+/** Puts them there, without a step in the browser's history for each. Settings that are null are left out. */
+export function writeAddress(view, settings) {
+  const kept = Object.entries(settings).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const query = new URLSearchParams(kept.map(([key, value]) => [key, String(value)])).toString();
+  history.replaceState(null, "", `#${view}${query ? `?${query}` : ""}`);
+}

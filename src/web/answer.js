@@ -1,0 +1,88 @@
+// One model's answer to an image: probabilities, and pictures of its attention.
+import { latest } from "./engine.js";
+import { MapsView } from "./maps.js";
+import { make } from "./make.js";
+
+export class Answer {
+  #engine;
+  #library;
+  #data = "";
+
+  /** `changed(name)` is called where another model is chosen, `choose(query)` where somebody points at a patch, and
+      `looked(model, look)` with each answer. */
+  constructor(engine, library, { title, changed, choose, looked }) {
+    this.#engine = engine;
+    this.#library = library;
+    this.looked = looked;
+    this.select = make("select", { onchange: () => changed(this.select.value), "aria-label": title });
+    this.summary = make("p", { class: "note summary" });
+    this.bars = make("ol", { class: "bars", "aria-label": `${title}: probabilities` });
+    this.maps = new MapsView(library.about, choose);
+    this.failed = make("p", { class: "failed", role: "alert" });
+    this.element = make(
+      "section",
+      { class: "answer", "aria-label": title },
+      make("label", { class: "field" }, make("span", {}, title), this.select),
+      this.summary,
+      this.failed,
+      this.bars,
+      this.maps.element,
+    );
+    this.show = latest((picture, view) => this.#show(picture, view));
+  }
+
+  /** Offers the models of a data set. */
+  offer(data, name) {
+    this.#data = data;
+    this.select.replaceChildren(...this.#library.options(data));
+    this.select.value = name;
+    if (this.select.selectedIndex < 0) this.select.selectedIndex = 0;
+    return this.select.value;
+  }
+
+  async #show(picture, view) {
+    this.failed.textContent = "";
+    try {
+      const model = await this.#library.model(this.#data, this.select.value);
+      const look = await this.#engine.ask(
+        "look",
+        { model: model.model, channels: picture.channels, height: picture.height, width: picture.width },
+        picture.bytes,
+      );
+      this.model = model;
+      this.look = look;
+      const [mechanism] = model.mechanism;
+      this.summary.textContent = `${this.#library.summary(mechanism)}; ${model.parameters.toLocaleString("en")} weights`;
+      this.#probabilities(model.classes, look.probabilities);
+      this.draw(view);
+      this.looked(model, look);
+    } catch (error) {
+      this.look = null;
+      this.failed.textContent = error.message;
+      this.bars.replaceChildren();
+      this.maps.clear();
+    }
+  }
+
+  /** Draws the pictures again: another query, or other pictures. */
+  draw(view) {
+    if (this.look) this.maps.show(this.model, this.look, view);
+  }
+
+  #probabilities(classes, shares) {
+    const best = shares.indexOf(Math.max(...shares));
+    if (this.bars.childElementCount !== classes.length)
+      this.bars.replaceChildren(
+        ...classes.map((name) =>
+          make("li", {}, make("span", { class: "class" }, name), make("span", { class: "bar" }, make("i")), make("b")),
+        ),
+      );
+    classes.forEach((name, i) => {
+      const row = this.bars.children[i];
+      row.classList.toggle("best", i === best);
+      row.querySelector("i").style.width = `${100 * shares[i]}%`;
+      row.querySelector("b").textContent = `${(100 * shares[i]).toFixed(1)} %`;
+      row.dataset.probability = String(shares[i]);
+    });
+  }
+}

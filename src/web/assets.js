@@ -1,0 +1,33 @@
+// The files of the page: beside it, or, in the page that is a single file, within it.
+
+/** What is inlined under a path, or null. */
+export function inlined(path) {
+  return document.getElementById(`asset:${path}`);
+}
+
+/** The bytes that a gzip file holds. */
+async function unpacked(bytes) {
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/** The bytes of a file; of one that ends in .gz, those that it holds. */
+export async function asset(path) {
+  const element = inlined(path);
+  let bytes;
+  if (element) {
+    bytes = Uint8Array.from(atob(element.textContent.trim()), (letter) => letter.charCodeAt(0));
+    if ("packed" in element.dataset) bytes = await unpacked(bytes);
+  } else {
+    const response = await fetch(path);
+    if (!response.ok) throw new Error(`${path}: the server answers ${response.status}`);
+    bytes = new Uint8Array(await response.arrayBuffer());
+  }
+  // A server may have unpacked it already.
+  return path.endsWith(".gz") && bytes[0] === 0x1f && bytes[1] === 0x8b ? unpacked(bytes) : bytes;
+}
+
+/** A text file. */
+export async function textAsset(path) {
+  return new TextDecoder().decode(await asset(path));
+}

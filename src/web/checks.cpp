@@ -1,0 +1,128 @@
+#include "checks.h"
+
+#include "heed/attention/mechanism.h"
+#include "heed/checks/attention_case.h"
+#include "heed/ops/adder_linear.h"
+
+#include <deque>
+
+namespace heed::web {
+
+namespace {
+
+/// With and without a class token, so that every setting finds one.
+const AttentionCaseShape shapes[] = {{"2 x 4 tokens", 1, 2, 8, 8, 8, 2, 4, false},
+                                     {"2 x 2 tokens", 1, 2, 4, 4, 8, 2, 2, false},
+                                     {"class token and 2 x 4", 1, 2, 9, 9, 8, 2, 4, true}};
+constexpr std::uint64_t seed = 1;
+
+/// The cases of a mechanism, and the mechanisms that they refer to.
+struct Cases {
+  std::deque<std::unique_ptr<Mechanism>> mechanisms;
+  std::vector<CheckCase> list;
+
+  explicit Cases(const std::string& name) {
+    const MechanismEntry& entry = find_mechanism(name);
+    for (const OptionValues& options : entry.variants()) {
+      std::string label;
+      for (const auto& [key, value] : options) label += (label.empty() ? "" : " ") + key + "=" + value;
+      const Mechanism& mechanism = *mechanisms.emplace_back(entry.make(options));
+      for (const AttentionCaseShape& shape : shapes) {
+        auto accepted = attention_case(label.empty() ? "as it is" : label, mechanism, shape);
+        if (!accepted) continue;
+        list.push_back(*std::move(accepted));
+        break;
+      }
+    }
+  }
+
+  const CheckCase& operator[](Index number) const {
+    require(number >= 0 && number < static_cast<Index>(list.size()), "[check] there is no case {} of {}", number,
+            list.size());
+    return list[static_cast<std::size_t>(number)];
+  }
+};
+
+/// Gradients of -|w - x| by x and by w for each u = w - x, x = 0.
+void add_gradients(const Tensor<float>& u, DistanceGradient input, DistanceGradient weight, float* by_input,
+                   float* by_weight) {
+  const float zero = 0;
+  for (Index i = 0; i < u.size(); ++i) {
+    Tape<float> tape;
+    const Var<float> x = tape.input({&zero, {1, 1}}), w = tape.input({u.data() + i, {1, 1}});
+    tape.backward(adder_linear(x, w, {}, {.input_grad = input, .weight_grad = weight}));
+    if (by_input) by_input[i] = tape.gradient(x)[0];
+    if (by_weight) by_weight[i] = tape.gradient(w)[0];
+  }
+}
+
+}  // namespace
+
+Json check_cases(const std::string& mechanism) {
+  Json list = Json::list();
+  const Cases cases(mechanism);
+  for (const CheckCase& c : cases.list) {
+    Json inputs = Json::list();
+    for (const CheckInput& input : c.inputs) {
+      Json shape = Json::list();
+      for (const Index size : input.shape) shape.push_back(size);
+      inputs.push_back(Json::object({{"name", input.name},
+                                     {"shape", std::move(shape)},
+                                     {"axes", input.axes.empty() ? usual_axes(input.shape) : input.axes}}));
+    }
+    list.push_back(Json::object({{"setting", c.name}, {"surrogate", c.note}, {"inputs", std::move(inputs)}}));
+  }
+  return list;
+}
+
+Json check_rows(const std::string& mechanism, Index number) {
+  const Cases cases(mechanism);
+  Json list = Json::list();
+  for (const CheckRow& row : gradcheck(cases[number], seed))
+    list.push_back(Json::object(
+        {{"tensor", row.tensor}, {"elements", row.elements}, {"relative", row.relative}, {"passed", row.passed}}));
+  return list;
+}
+
+void check_element_of(const std::string& mechanism, Index number, Index input, Index element, double change,
+                      Reply& reply) {
+  constexpr Index half = 40;
+  Tensor<float> offsets(Shape{2 * half + 1}), values(offsets.shape());
+  std::vector<double> around;
+  for (Index i = -half; i <= half; ++i) around.push_back(static_cast<double>(i) / half);
+  const Cases cases(mechanism);
+  const ElementCheck found =
+      check_element(cases[number], seed, static_cast<std::size_t>(input), element, change, around);
+  for (Index i = 0; i < offsets.size(); ++i) {
+    offsets[i] = static_cast<float>(around[static_cast<std::size_t>(i)]);
+    values[i] = static_cast<float>(found.values[static_cast<std::size_t>(i)]);
+  }
+  reply.json["x"] = found.x;
+  reply.json["analytic"] = found.analytic;
+  reply.json["numeric"] = found.numeric;
+  reply.json["step"] = found.step;
+  reply.json["offsets"] = reply.keep(std::move(offsets));
+  reply.json["values"] = reply.keep(std::move(values));
+}
+
+void surrogate_gradients(Reply& reply) {
+  using enum DistanceGradient;
+  constexpr Index half = 100;
+  Tensor<float> u(Shape{2 * half + 1});
+  for (Index i = -half; i <= half; ++i) u[i + half] = static_cast<float>(i) / 40;
+  const auto add = [&](const char* name, DistanceGradient gradient, bool of_weight) {
+    Tensor<float> gradients(u.shape());
+    float* const to = gradients.data();
+    add_gradients(u, of_weight ? hardtanh : gradient, of_weight ? gradient : full, of_weight ? nullptr : to,
+                  of_weight ? to : nullptr);
+    reply.json[name] = reply.keep(std::move(gradients));
+  };
+  add("input_sign", sign, false);
+  add("input_hardtanh", hardtanh, false);
+  add("weight_sign", sign, true);
+  add("weight_hardtanh", hardtanh, true);
+  add("weight_full", full, true);
+  reply.json["u"] = reply.keep(std::move(u));
+}
+
+}  // namespace heed::web

@@ -1,0 +1,84 @@
+// The engine, which computes in a worker.
+import { asset, inlined, textAsset } from "./assets.js";
+
+/** An array of the engine. @typedef {{shape: number[], data: Float32Array}} Numbers */
+
+export class Engine {
+  #worker;
+  #waiting = new Map();
+  #last = 0;
+
+  /** Of a worker that has been started. @param {Worker} worker */
+  constructor(worker) {
+    this.#worker = worker;
+    worker.onmessage = ({ data }) => {
+      const { resolve, reject } = this.#waiting.get(data.id);
+      this.#waiting.delete(data.id);
+      if (data.error === undefined) resolve(data.answer);
+      else reject(new Error(data.error));
+    };
+    worker.onerror = (event) => {
+      for (const { reject } of this.#waiting.values()) reject(new Error(event.message || "the engine has ended"));
+      this.#waiting.clear();
+    };
+  }
+
+  /** Starts it: with threads where the server isolates the page from others, else with one. */
+  static async start() {
+    const single = inlined("heed.wasm") !== null;
+    const threads = !single && globalThis.crossOriginIsolated ? Math.min(navigator.hardwareConcurrency || 1, 16) : 1;
+    let script = "worker.js";
+    if (single) {
+      const parts = [await textAsset("heed.js"), await textAsset("worker.js")];
+      script = URL.createObjectURL(new Blob(parts, { type: "text/javascript" }));
+    }
+    const engine = new Engine(new Worker(script));
+    const wasm = single ? await asset("heed.wasm") : undefined;
+    await engine.#send({ start: { threads, wasm } });
+    return engine;
+  }
+
+  #send(message) {
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(++this.#last, { resolve, reject });
+      this.#worker.postMessage({ id: this.#last, ...message });
+    });
+  }
+
+  /** The answer to a request (service.h says which there are), its arrays as {shape, data}. Throws what the engine says. */
+  ask(name, request = {}, bytes = undefined) {
+    return this.#send({ ask: { ask: name, ...request }, bytes });
+  }
+
+  /** Puts a file where requests can name it. */
+  write(path, bytes) {
+    return this.#send({ write: path, bytes });
+  }
+
+  /** The bytes of such a file, or of one that a request has written. */
+  read(path) {
+    return this.#send({ read: path });
+  }
+}
+
+/** Calls a function that is under way at most once: of the calls that come meanwhile only the last one counts.
+    @template {unknown[]} Given @param {(...given: Given) => Promise<void>} call @returns {(...given: Given) => Promise<void>} */
+export function latest(call) {
+  let running = false;
+  /** @type {Given|null} */
+  let next = null;
+  return async (...given) => {
+    next = given;
+    if (running) return;
+    running = true;
+    try {
+      while (next) {
+        const now = next;
+        next = null;
+        await call(...now);
+      }
+    } finally {
+      running = false;
+    }
+  };
+}

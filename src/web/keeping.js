@@ -1,0 +1,107 @@
+// The part of the page that keeps trained models.
+import { dataSets } from "./images.js";
+import { download, drop, keep, tar } from "./keep.js";
+import { make } from "./make.js";
+
+export class Keeping {
+  #library;
+  #changed;
+  #session = null;
+
+  /** `changed()` is called where there are other models of one's own. */
+  constructor(library, changed) {
+    this.#library = library;
+    this.#changed = changed;
+    this.name = make("input", { type: "text", value: "my model", "aria-label": "Name of the model" });
+    this.said = make("p", { class: "note", "aria-live": "polite" });
+    this.mine = make("ul", { class: "mine" });
+    const button = (name, act) => make("button", { onclick: act }, name);
+    this.buttons = make(
+      "fieldset",
+      {},
+      make("legend", {}, "Keep it"),
+      make(
+        "div",
+        { class: "bar" },
+        this.name,
+        button("Keep in this browser", () => this.keep()),
+      ),
+      make(
+        "div",
+        { class: "bar" },
+        button("Save .safetensors", () => this.saveWeights()),
+        button("Save run (.tar)", () => this.saveRun()),
+        button("Save curves (.csv)", () => download("metrics.csv", this.#session.metrics(), "text/csv")),
+      ),
+      make(
+        "p",
+        { class: "note" },
+        "What is kept stands under Look, after a reload too. The run, unpacked, is what ",
+        make("code", {}, "heed eval DIRECTORY"),
+        " takes; the weights alone are for ",
+        make("code", {}, "heed eval RUN --weights FILE"),
+        ".",
+      ),
+    );
+    this.element = make("div", {}, this.buttons, this.said, this.mine);
+    this.of(null);
+    this.#list();
+  }
+
+  /** What is to be kept, if anything. */
+  of(session) {
+    this.#session = session;
+    this.buttons.disabled = session === null;
+  }
+
+  async saveWeights() {
+    download("heed.safetensors", await this.#session.weights());
+  }
+
+  /** A run directory as `heed eval` takes it. */
+  async saveRun() {
+    const { model } = this.#session;
+    const directory = `heed-${model.mechanism[0]}`;
+    const files = [
+      [`${directory}/config.toml`, new TextEncoder().encode(model.config)],
+      [`${directory}/best.safetensors`, await this.#session.weights()],
+    ];
+    download(`${directory}.tar`, tar(files), "application/x-tar");
+  }
+
+  async keep() {
+    const name = this.name.value.trim() || "my model";
+    const { data, model, steps } = this.#session;
+    const id = `${data}-${name}`.replaceAll(/[^\w-]/g, "_");
+    const kept = { id, name, data, config: model.config, weights: await this.#session.weights(), steps: steps.length };
+    const stored = await keep(kept);
+    await this.#library.forget(data, name);
+    this.#library.own = [...this.#library.own.filter((one) => one.id !== id), kept];
+    this.said.textContent = stored
+      ? `“${name}” is kept in this browser.`
+      : `“${name}” is kept until the page is closed: this browser has no store for it.`;
+    this.#list();
+    this.#changed();
+  }
+
+  #list() {
+    this.mine.replaceChildren(
+      ...this.#library.own.map((one) =>
+        make(
+          "li",
+          {},
+          `${one.name} (${dataSets[one.data]}, ${one.steps} steps) `,
+          make("button", { "aria-label": `Remove ${one.name}`, onclick: () => this.#remove(one) }, "Remove"),
+        ),
+      ),
+    );
+  }
+
+  async #remove(one) {
+    await drop(one.id);
+    await this.#library.forget(one.data, one.name);
+    this.#library.own = this.#library.own.filter((other) => other !== one);
+    this.#list();
+    this.#changed();
+  }
+}

@@ -1,0 +1,128 @@
+// The models that can be looked at: the trained ones that the page brings along, untrained ones of every other mechanism
+// of the engine, and one's own.
+import { asset, textAsset } from "./assets.js";
+import { make } from "./make.js";
+
+/** An arm of the page's experiments. @typedef {{name: string, accuracy: number, config: string}} Arm */
+
+/** What `[attention] mechanism = "..."` says in a configuration. */
+const mechanismIn = (config) => /^\[attention\]\s*\nmechanism = "([^"]*)"/m.exec(config)?.[1] ?? "";
+
+export class Library {
+  #engine;
+  #open = new Map();
+
+  /** `about` is the engine's answer to "mechanisms". */
+  constructor(engine, about, trained) {
+    this.#engine = engine;
+    this.about = about;
+    this.trained = trained;
+    this.own = [];
+  }
+
+  static async load(engine, about) {
+    const index = JSON.parse(await textAsset("trained/index.json"));
+    const trained = {};
+    for (const [data, arms] of Object.entries(index))
+      trained[data] = await Promise.all(
+        arms.map(async (arm) => ({ ...arm, config: await textAsset(`trained/${data}/${arm.name}/config.toml`) })),
+      );
+    const library = new Library(engine, about, trained);
+    for (const [data, arms] of Object.entries(trained))
+      for (const arm of arms)
+        await engine.write(`/trained/${data}/${arm.name}/config.toml`, new TextEncoder().encode(arm.config));
+    return library;
+  }
+
+  /**
+   * What stands behind a name, for a data set: the configuration to begin from, what changes in it, and the weights. A
+   * mechanism without a trained arm begins as softmax does, with its first setting.
+   */
+  plan(data, name) {
+    const arms = this.trained[data],
+      arm = arms.find((one) => one.name === name);
+    if (arm) return { config: `/trained/${data}/${name}/config.toml`, sets: [], arm };
+    const mechanism = this.about.mechanisms.find((one) => one.name === name);
+    const options = Object.entries(mechanism?.settings[0]?.options ?? {}).map(
+      ([key, value]) => `attention.${key}=${value}`,
+    );
+    return {
+      config: `/trained/${data}/softmax/config.toml`,
+      sets: [`attention.mechanism=${name}`, ...options],
+      arm: null,
+    };
+  }
+
+  /** A model of a data set by name: what the engine says of it, with its number. */
+  async model(data, name) {
+    const key = `${data}/${name}`;
+    if (!this.#open.has(key)) this.#open.set(key, this.#load(data, name));
+    try {
+      return await this.#open.get(key);
+    } catch (error) {
+      this.#open.delete(key);
+      throw error;
+    }
+  }
+
+  async #load(data, name) {
+    const own = this.own.find((one) => one.name === name && one.data === data);
+    if (own) {
+      await this.#engine.write(`/own/${own.id}.toml`, new TextEncoder().encode(own.config));
+      await this.#engine.write(`/own/${own.id}.safetensors`, own.weights);
+      return this.#engine.ask("open", {
+        config: `/own/${own.id}.toml`,
+        sets: [],
+        weights: `/own/${own.id}.safetensors`,
+      });
+    }
+    const { config, sets, arm } = this.plan(data, name);
+    const weights = arm ? `/trained/${data}/${name}/best.safetensors` : "";
+    if (arm) await this.#engine.write(weights, await asset(weights.slice(1)));
+    return this.#engine.ask("open", { config, sets, weights });
+  }
+
+  /** Forgets a model that has been given other weights, or is gone. */
+  async forget(data, name) {
+    const key = `${data}/${name}`,
+      open = this.#open.get(key);
+    this.#open.delete(key);
+    if (open) await this.#engine.ask("close", { model: (await open).model });
+  }
+
+  /** The names for a data set: of each mechanism of the engine's list, its arms, or where it has none itself. */
+  groups(data) {
+    return this.about.mechanisms.map(({ name, summary }) => {
+      const arms = (this.trained[data] ?? []).filter((arm) => mechanismIn(arm.config) === name);
+      return { name, summary, arms: arms.length > 0 ? arms : [{ name, accuracy: null }] };
+    });
+  }
+
+  /** The choices of a <select>. */
+  options(data, { own = true, accuracy = true } = {}) {
+    const right = (share) => (share === null ? "not trained" : `${(100 * share).toFixed(1)} % right`);
+    const text = (arm) => (accuracy ? `${arm.name} (${right(arm.accuracy)})` : arm.name);
+    const groups = this.groups(data).map(({ name, arms }) =>
+      make(
+        "optgroup",
+        { label: name },
+        arms.map((arm) => make("option", { value: arm.name }, text(arm))),
+      ),
+    );
+    const mine = this.own.filter((one) => one.data === data);
+    if (own && mine.length > 0)
+      groups.push(
+        make(
+          "optgroup",
+          { label: "your own" },
+          mine.map((one) => make("option", { value: one.name }, one.name)),
+        ),
+      );
+    return groups;
+  }
+
+  /** The engine's summary of a model's mechanism. */
+  summary(mechanism) {
+    return this.about.mechanisms.find((one) => one.name === mechanism)?.summary ?? "";
+  }
+}

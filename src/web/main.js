@@ -1,0 +1,104 @@
+// The page: its views, of which one is shown, and the engine behind them.
+import { readAddress, writeAddress } from "./address.js";
+import { CheckView } from "./check.js";
+import { Engine } from "./engine.js";
+import { ImageSet, dataSets } from "./images.js";
+import { keptModels } from "./keep.js";
+import { Library } from "./library.js";
+import { LookView } from "./look.js";
+import { TrainView } from "./train.js";
+
+const tabs = [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll('nav [role="tab"]'))];
+const place = (name) => document.getElementById(`view-${name}`);
+const status = document.getElementById("status");
+const views = {},
+  settings = {};
+let current = "look";
+
+/** Makes a view when it is first looked at. */
+function view(name, parts) {
+  const { engine, library, sets } = parts,
+    given = settings[name] ?? {};
+  const save = (values) => {
+    settings[name] = values;
+    if (name === current) writeAddress(name, values);
+  };
+  if (name === "look") return new LookView(engine, library, sets, given, save);
+  if (name === "check") return new CheckView(engine, library, given, save);
+  return new TrainView(engine, library, sets, given, save, () => views.look?.renew());
+}
+
+function show(name, parts) {
+  current = name;
+  for (const tab of tabs) {
+    const chosen = tab.dataset.view === name;
+    tab.setAttribute("aria-selected", String(chosen));
+    tab.tabIndex = chosen ? 0 : -1;
+    place(tab.dataset.view).hidden = !chosen;
+  }
+  if (!views[name]) {
+    views[name] = view(name, parts);
+    place(name).replaceChildren(views[name].element);
+  }
+  writeAddress(name, settings[name] ?? {});
+}
+
+/** Tabs by click, and by arrow keys as is usual for them. */
+function listen(parts) {
+  for (const [i, tab] of tabs.entries()) {
+    tab.addEventListener("click", () => show(tab.dataset.view, parts));
+    tab.addEventListener("keydown", (event) => {
+      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      if (!step) return;
+      const to = tabs[(i + step + tabs.length) % tabs.length];
+      to.focus();
+      show(to.dataset.view, parts);
+    });
+  }
+  addEventListener("hashchange", () => {
+    const address = readAddress();
+    if (!tabs.some((tab) => tab.dataset.view === address.view)) return;
+    settings[address.view] = address.settings;
+    delete views[address.view];
+    show(address.view, parts);
+  });
+  addEventListener("dragover", (event) => event.preventDefault());
+  addEventListener("drop", (event) => {
+    event.preventDefault();
+    const [file] = event.dataTransfer.files;
+    if (!file) return;
+    show("look", parts);
+    views.look.open(file);
+  });
+}
+
+async function start() {
+  const address = readAddress();
+  if (tabs.some((tab) => tab.dataset.view === address.view)) {
+    current = address.view;
+    settings[current] = address.settings;
+  }
+  const names = Object.keys(dataSets);
+  const [engine, ...loaded] = await Promise.all([
+    Engine.start(),
+    ...names.map((name) => ImageSet.load(name).catch(() => null)),
+  ]);
+  const about = await engine.ask("mechanisms"),
+    library = await Library.load(engine, about);
+  // A page may have been made without one of the data sets.
+  const sets = Object.fromEntries(
+    names.map((name, i) => [name, loaded[i]]).filter(([name, set]) => set && library.trained[name]),
+  );
+  library.own = await keptModels();
+  const parts = { engine, library, sets };
+  listen(parts);
+  show(current, parts);
+  const threads = about.threads === 1 ? "one thread" : `${about.threads} threads`;
+  status.textContent = `heed ${about.version}, ${about.mechanisms.length} mechanisms, ${threads}, ${about.products}`;
+  document.body.dataset.ready = "true";
+}
+
+start().catch((error) => {
+  status.textContent = `The page could not start: ${error.message}`;
+  status.className = "failed";
+});

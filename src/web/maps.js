@@ -1,0 +1,205 @@
+// Pictures of attention over an image: a row for each block, a column for each head.
+import { paintGrey } from "./images.js";
+import { make, makeSvg, shown } from "./make.js";
+import { rgbOf } from "./plot.js";
+
+/**
+ * The grids of numbers that show a picture, one for each head or group of channels. Of pairs of tokens they show what the
+ * query takes of each patch: a patch by its number, or with -1 the class token, or the mean over all where there is none.
+ * A class token among the keys is left out. Matrices with a column for each token become a tile for each row.
+ */
+export function gridsOf(picture, model, query, identity) {
+  const { shape, data } = picture.numbers,
+    parts = shape[0],
+    patches = model.grid * model.grid,
+    first = model.class_token ? 1 : 0;
+  const grid = (numbers) => ({ rows: model.grid, columns: model.grid, numbers, overImage: true, tiles: null });
+  return Array.from({ length: parts }, (_, part) => {
+    if (picture.axes === "tokens") return grid(data.slice(part * shape[1] + first, (part + 1) * shape[1]));
+    const [, rows, columns] = shape,
+      at = (row, column) => data[(part * rows + row) * columns + column];
+    if (picture.axes === "matrix") {
+      if (columns - first === patches)
+        return tiled(rows, (row) => Array.from({ length: patches }, (_, i) => at(row, i + first)), model.grid);
+      return {
+        rows,
+        columns,
+        numbers: data.slice(part * rows * columns, (part + 1) * rows * columns),
+        overImage: false,
+        tiles: null,
+      };
+    }
+    const weight = (row, column) => at(row, column) - (!identity && picture.identity && row === column ? 1 : 0);
+    const taken = (key) => {
+      if (query >= 0 || first) return weight(query >= 0 ? query + first : 0, key);
+      let sum = 0;
+      for (let row = 0; row < rows; ++row) sum += weight(row, key);
+      return sum / rows;
+    };
+    return grid(Float32Array.from({ length: patches }, (_, i) => taken(i + first)));
+  });
+}
+
+/** Grids side by side, with a place between them that has no number. */
+function tiled(count, gridOf, side) {
+  const across = Math.ceil(Math.sqrt(count)),
+    down = Math.ceil(count / across);
+  const rows = down * (side + 1) - 1,
+    columns = across * (side + 1) - 1,
+    numbers = new Float32Array(rows * columns).fill(NaN);
+  for (let tile = 0; tile < count; ++tile)
+    gridOf(tile).forEach((number, i) => {
+      const row = Math.floor(tile / across) * (side + 1) + Math.floor(i / side),
+        column = (tile % across) * (side + 1) + (i % side);
+      numbers[row * columns + column] = number;
+    });
+  return { rows, columns, numbers, overImage: false, tiles: count };
+}
+
+const finite = (numbers) => numbers.filter((number) => !Number.isNaN(number));
+
+export class MapsView {
+  #colours;
+  #choose;
+  #cells = [];
+  #kept = "";
+  #table;
+  #scale;
+  #names;
+
+  /** `colours` are the engine's; `choose(query)` is called where somebody points at a patch. */
+  constructor(colours, choose) {
+    this.#colours = { sequential: rgbOf(colours.colours), diverging: rgbOf(colours.diverging_colours) };
+    this.#choose = choose;
+    this.#table = make("div", { class: "wide" });
+    this.#scale = make("div", { class: "scale-of" }, make("div", { class: "scale" }), make("div", { class: "ends" }));
+    this.#names = colours;
+    this.element = make("div", {}, this.#table, this.#scale);
+  }
+
+  /** Shows a picture by its name, or the first that a block has, of what the engine's "look" has answered. */
+  show(model, look, { name, query, identity }) {
+    const blocks = look.blocks.map((block) => {
+      const picture =
+        block.pictures.find((one) => one.name === name) ?? (name === "map" ? block.pictures[0] : undefined);
+      return { mechanism: block.mechanism, picture, grids: picture ? gridsOf(picture, model, query, identity) : [] };
+    });
+    // The table is made anew where it has other rows and columns: else the focus and the page's place would be lost.
+    const form = JSON.stringify(
+      blocks.map((block) => [
+        block.mechanism,
+        block.picture?.name,
+        block.grids.map((grid) => [grid.rows, grid.columns]),
+      ]),
+    );
+    if (form !== this.#kept) this.#build(model, blocks);
+    this.#kept = form;
+    const signed = blocks.some((block) => block.grids.some((grid) => grid.numbers.some((number) => number < 0)));
+    this.#showScale(signed);
+    let cell = 0;
+    blocks.forEach((block, i) =>
+      block.grids.forEach((grid, part) =>
+        this.#paint(
+          this.#cells[cell++],
+          grid,
+          signed,
+          `block ${i + 1}, ${block.picture.part} ${part + 1}`,
+          look.seen,
+          query,
+          model,
+        ),
+      ),
+    );
+  }
+
+  /** Shows nothing. */
+  clear() {
+    this.#kept = "";
+    this.#table.replaceChildren();
+    this.#scale.hidden = true;
+  }
+
+  #showScale(signed) {
+    const colours = (signed ? this.#names.diverging_colours : this.#names.colours).map((colour) => `#${colour}`);
+    this.#scale.hidden = this.#cells.length === 0;
+    this.#scale.firstChild.style.background = `linear-gradient(to right, ${colours.join(", ")})`;
+    const ends = signed ? ["-max", "0", "max of the map"] : ["0", "max of the map"];
+    this.#scale.lastChild.replaceChildren(...ends.map((end) => make("span", {}, end)));
+  }
+
+  #build(model, blocks) {
+    this.#cells = [];
+    const most = Math.max(1, ...blocks.map((block) => block.grids.length));
+    const part = blocks.find((block) => block.picture)?.picture.part ?? "head";
+    const rows = blocks.map((block, i) => {
+      const name = make(
+        "th",
+        { scope: "row" },
+        `block ${i + 1}`,
+        block.picture ? make("small", {}, block.picture.name) : null,
+      );
+      if (!block.picture)
+        return make("tr", {}, name, make("td", { colspan: most, class: "pale" }, "nothing of this kind"));
+      return make(
+        "tr",
+        {},
+        name,
+        block.grids.map((grid) => this.#cell(model, grid)),
+      );
+    });
+    const head = Array.from({ length: most }, (_, i) => make("th", { scope: "col" }, `${part} ${i + 1}`));
+    this.#table.replaceChildren(
+      make("table", { class: "maps" }, make("thead", {}, make("tr", {}, make("td"), head)), make("tbody", {}, rows)),
+    );
+  }
+
+  #cell(model, grid) {
+    const canvas = make("canvas", { width: grid.columns, height: grid.rows, role: "img" });
+    const image = grid.overImage
+      ? make("canvas", { class: "under", width: model.image, height: model.image, "aria-hidden": "true" })
+      : null;
+    const marks = makeSvg("svg", { viewBox: `0 0 ${model.grid} ${model.grid}`, "aria-hidden": "true" });
+    const largest = make("small");
+    const point = (event) => this.#choose(patchAt(event, model.grid));
+    const box = make(
+      "div",
+      { class: grid.overImage ? "map" : "map bare", onclick: grid.overImage ? point : null },
+      image,
+      canvas,
+      grid.overImage ? marks : null,
+    );
+    this.#cells.push({ canvas, image, marks, largest });
+    return make("td", {}, box, largest);
+  }
+
+  #paint({ canvas, image, marks, largest }, grid, signed, name, seen, query, model) {
+    const context = canvas.getContext("2d"),
+      picture = context.createImageData(grid.columns, grid.rows);
+    const most = finite(grid.numbers).reduce((a, b) => Math.max(a, Math.abs(b)), 0);
+    const colours = signed ? this.#colours.diverging : this.#colours.sequential;
+    grid.numbers.forEach((number, i) => {
+      if (Number.isNaN(number)) return;
+      const share = most > 0 ? number / most : 0;
+      const [red, green, blue] = colours[Math.round((signed ? (share + 1) / 2 : share) * (colours.length - 1))];
+      picture.data.set([red, green, blue, 255], 4 * i);
+    });
+    context.putImageData(picture, 0, 0);
+    if (image) paintGrey(image, seen.data);
+    marks.replaceChildren(...(query < 0 ? [] : markOf(query, model.grid)));
+    largest.textContent = `max ${shown(Number(most.toPrecision(2)))}`;
+    canvas.setAttribute("aria-label", `${name}: largest weight ${shown(most)}`);
+  }
+}
+
+/** The number of the patch that an event points at. */
+export function patchAt(event, side) {
+  const box = event.currentTarget.getBoundingClientRect();
+  const at = (share) => Math.min(side - 1, Math.max(0, Math.floor(share * side)));
+  return at((event.clientY - box.top) / box.height) * side + at((event.clientX - box.left) / box.width);
+}
+
+/** Marks a patch. */
+export function markOf(query, side) {
+  const place = { x: query % side, y: Math.floor(query / side), width: 1, height: 1 };
+  return ["mark under", "mark"].map((name) => makeSvg("rect", { class: name, ...place }));
+}

@@ -1,0 +1,28 @@
+// What charts need, for this page and for that of `heed report`.
+
+/** Round numbers from low to high, about `count` of them. */
+export function ticks(low, high, count) {
+  const rough = (high - low) / count,
+    power = 10 ** Math.floor(Math.log10(rough)),
+    share = rough / power;
+  const step = power * (share < 1.5 ? 1 : share < 3.5 ? 2 : share < 7.5 ? 5 : 10);
+  const list = [];
+  for (let n = Math.ceil(low / step - 1e-9); n * step <= high + 1e-9 * step; ++n) list.push(n * step);
+  return list;
+}
+
+/** "M1 2 L3 4" through points [x, y]; broken where y is null. */
+export function pathOf(points, x, y) {
+  let pen = "M",
+    path = "";
+  for (const [a, b] of points) {
+    if (b !== null) path += `${pen}${x(a).toFixed(1)} ${y(b).toFixed(1)}`;
+    pen = b === null ? "M" : "L";
+  }
+  return path;
+}
+
+/** The colours of a scale as [red, green, blue]. */
+export function rgbOf(colours) {
+  return colours.map((colour) => [0, 2, 4].map((at) => parseInt(colour.slice(at, at + 2), 16)));
+}

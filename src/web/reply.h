@@ -1,0 +1,24 @@
+// What a request is answered with: JSON, and arrays of numbers that it refers to.
+#pragma once
+
+#include "heed/base/tensor.h"
+#include "heed/io/json.h"
+
+#include <vector>
+
+namespace heed::web {
+
+struct Reply {
+  Json json = Json::object();
+  std::vector<Tensor<float>> arrays{};
+
+  /// Keeps an array, and says where it is: {"array": its number, "shape": [...]}.
+  Json keep(Tensor<float> array) {
+    Json shape = Json::list();
+    for (const Index size : array.shape()) shape.push_back(size);
+    arrays.push_back(std::move(array));
+    return Json::object({{"array", arrays.size() - 1}, {"shape", std::move(shape)}});
+  }
+};
+
+}  // namespace heed::web

@@ -1,0 +1,57 @@
+// What the page asks of the engine: requests in JSON, each with a name and what it needs beside it, answered in JSON.
+#pragma once
+
+#include "training.h"
+
+#include <cstdint>
+#include <map>
+#include <span>
+
+namespace heed::web {
+
+class Service {
+ public:
+  using Bytes = std::span<const std::uint8_t>;
+
+  /// Answers {"ask": NAME, ...}; `bytes` are pixels where a request takes them. Throws Error for a name that there is
+  /// not, and for what the request is about.
+  ///
+  ///   mechanisms                        the list, with options and settings; colours of weights, threads
+  ///   open config sets weights          a model, which gets a number: "model", and what Member says of it
+  ///   begin config sets name train test   the same, to be trained on images of the bytes (image_sets)
+  ///   close model
+  ///   predict model height width channels       Member::predict of the bytes
+  ///   look model height width channels          Member::look of the bytes
+  ///   step model steps                  a list of Training::step(); evaluate model; save model path
+  ///   cost config sets convention pass  cost_json() of the model
+  ///   cases mechanism; check mechanism case; element mechanism case input element change; surrogates (checks.h)
+  Reply operator()(const Json& request, Bytes bytes);
+
+ private:
+  using Answer = void (Service::*)(const Json&, Bytes, Reply&);
+  static const std::map<std::string, Answer>& answers();
+
+  void mechanisms(const Json&, Bytes, Reply&);
+  void open(const Json&, Bytes, Reply&);
+  void begin(const Json&, Bytes, Reply&);
+  void close(const Json&, Bytes, Reply&);
+  void predict(const Json&, Bytes, Reply&);
+  void look(const Json&, Bytes, Reply&);
+  void step(const Json&, Bytes, Reply&);
+  void evaluate(const Json&, Bytes, Reply&);
+  void save(const Json&, Bytes, Reply&);
+  void cost(const Json&, Bytes, Reply&);
+  void cases(const Json&, Bytes, Reply&);
+  void check(const Json&, Bytes, Reply&);
+  void element(const Json&, Bytes, Reply&);
+  void surrogates(const Json&, Bytes, Reply&);
+
+  Member& member(const Json& request);
+  Training& training(const Json& request);
+
+  std::map<Index, std::unique_ptr<Member>> members_;  ///< by number, those that are not trained
+  std::map<Index, std::unique_ptr<Training>> trainings_;
+  Index last_ = 0;
+};
+
+}  // namespace heed::web

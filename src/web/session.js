@@ -1,0 +1,65 @@
+// A model that is trained, and what has come of it so far.
+
+/** Steps from one look at the test images to the next. */
+const testEvery = 25;
+
+export class Session {
+  #engine;
+  #set;
+  steps = [];
+  tests = [];
+  /** Images a second, by this page's clock. */
+  rate = 0;
+
+  /** Begins one: `plan` is what is trained, {config, sets}, on images of a set. */
+  static async begin(engine, plan, set) {
+    const model = await engine.ask("begin", { ...plan, train: set.trained, test: set.tested }, set.bytes);
+    return new Session(engine, model, set);
+  }
+
+  constructor(engine, model, set) {
+    this.#engine = engine;
+    this.#set = set;
+    this.model = model;
+  }
+
+  get data() {
+    return this.#set.name;
+  }
+
+  /** Takes so many steps, and looks at the test images where it is time. */
+  async step(count, batch) {
+    const before = performance.now();
+    const { steps } = await this.#engine.ask("step", { model: this.model.model, steps: count });
+    this.rate = (1000 * steps.length * batch) / (performance.now() - before);
+    this.steps.push(...steps);
+    const done = this.steps.length;
+    if (this.tests.length > 0 && done - this.tests.at(-1).step < testEvery) return;
+    this.tests.push({ step: done, ...(await this.#engine.ask("evaluate", { model: this.model.model })) });
+  }
+
+  /** Where it looks, in a test image. */
+  look(image) {
+    const { bytes, ...size } = this.#set.test(image);
+    return this.#engine.ask("look", { model: this.model.model, ...size }, bytes);
+  }
+
+  /** The weights as a safetensors file. @returns {Promise<Uint8Array>} */
+  async weights() {
+    const path = "/saved.safetensors";
+    await this.#engine.ask("save", { model: this.model.model, path });
+    return this.#engine.read(path);
+  }
+
+  /** What has come of it, as a run's metrics.csv has it. */
+  metrics() {
+    const row = (kind, { epoch = "", step, loss, accuracy, lr = "" }) =>
+      [kind, epoch, step, loss, accuracy, lr, ""].join(",");
+    const rows = [...this.steps.map((step) => row("step", step)), ...this.tests.map((test) => row("test", test))];
+    return `${["kind,epoch,step,loss,accuracy,lr,images_per_s", ...rows].join("\n")}\n`;
+  }
+
+  close() {
+    return this.#engine.ask("close", { model: this.model.model });
+  }
+}

@@ -1,0 +1,260 @@
+// Train: a small Vision Transformer learns the bundled images, step by step.
+import { Chart } from "./chart.js";
+import { CostTable } from "./cost.js";
+import { latest } from "./engine.js";
+import { dataSets } from "./images.js";
+import { Keeping } from "./keeping.js";
+import { MapsView } from "./maps.js";
+import { make } from "./make.js";
+import { Session } from "./session.js";
+
+/** What can be chosen, with the place among its values that it starts at. */
+const sliders = [
+  { key: "dim", name: "width", values: [16, 32, 48, 64, 96], start: 1 },
+  { key: "depth", name: "depth", values: [1, 2, 3, 4], start: 1 },
+  { key: "heads", name: "heads", values: [1, 2, 4, 8], start: 2 },
+  { key: "rate", name: "learning rate", values: [1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2], start: 3 },
+  { key: "batch", name: "batch", values: [8, 16, 32, 64], start: 2 },
+];
+
+/** Milliseconds that a request for several steps may take, and the most steps: what is shown follows no later. */
+const patience = 120;
+const mostSteps = 25;
+/** The test image whose maps are shown. */
+const shownImage = 0;
+
+const percent = (share) => `${Number((100 * share).toFixed(1))} %`;
+
+export class TrainView {
+  #engine;
+  #library;
+  #sets;
+  #save;
+  /** @type {Session|null} */
+  #session = null;
+  #running = false;
+  #query = -1;
+
+  /** `kept()` is called where there are other models of one's own. */
+  constructor(engine, library, sets, settings, save, kept) {
+    this.#engine = engine;
+    this.#library = library;
+    this.#sets = sets;
+    this.#save = save;
+    this.chosen = Object.fromEntries(
+      sliders.map(({ key, values, start }) => [
+        key,
+        values.includes(Number(settings[key])) ? Number(settings[key]) : values[start],
+      ]),
+    );
+    this.seed = Number(settings.seed ?? 1);
+    this.cost = new CostTable(engine);
+    this.keeping = new Keeping(library, kept);
+    this.loss = new Chart({ title: "Loss", x: "step" });
+    this.accuracy = new Chart({ title: "Right answers", x: "step", format: percent, range: [0, 1] });
+    this.maps = new MapsView(library.about, (query) => {
+      this.#query = query === this.#query ? -1 : query;
+      this.#look();
+    });
+    this.#look = latest(() => this.#lookNow());
+    this.element = make("div", { class: "train" }, this.#controls(settings), this.#results(), this.#more());
+    this.#changed();
+  }
+
+  #look = () => {};
+
+  #controls(settings) {
+    const names = Object.entries(dataSets).filter(([name]) => name in this.#sets);
+    const options = names.map(([name, called]) => make("option", { value: name }, called));
+    this.data = make("select", { onchange: () => this.#offer(this.mechanism.value) }, options);
+    this.data.value = settings.data in this.#sets ? settings.data : names[0][0];
+    this.mechanism = make("select", { onchange: () => this.#changed() });
+    this.#options(settings.mechanism ?? "softmax");
+    this.run = make("button", { class: "main", onclick: () => (this.#running ? this.pause() : this.start()) }, "Train");
+    this.one = make("button", { onclick: () => this.step(1) }, "One step");
+    this.again = make("button", { onclick: () => this.reset() }, "Reset");
+    this.state = make("p", { class: "note state", "aria-live": "polite" });
+    this.failed = make("p", { class: "failed", role: "alert" });
+    return make(
+      "div",
+      { class: "controls" },
+      make("label", { class: "field" }, make("span", {}, "Images"), this.data),
+      make("label", { class: "field" }, make("span", {}, "Mechanism"), this.mechanism),
+      ...sliders.map((one) => this.#slider(one)),
+      make("div", { class: "bar" }, this.run, this.one, this.again),
+      this.state,
+      this.failed,
+    );
+  }
+
+  /** What stands beside the curves, on a phone below them. */
+  #more() {
+    this.command = make("code", { class: "command" });
+    const details = make("details", {}, make("summary", {}, "As a command"), this.command);
+    return make("div", { class: "more" }, this.cost.element, this.keeping.element, details);
+  }
+
+  #slider({ key, name, values }) {
+    const output = make("output", {}, String(this.chosen[key]));
+    const text = () => `${name} ${this.chosen[key]}`;
+    const input = make("input", {
+      type: "range",
+      min: 0,
+      max: values.length - 1,
+      step: 1,
+      value: values.indexOf(this.chosen[key]),
+      name: key,
+      "aria-valuetext": text(),
+      oninput: () => {
+        this.chosen[key] = values[Number(input.value)];
+        output.textContent = String(this.chosen[key]);
+        input.setAttribute("aria-valuetext", text());
+        this.#changed();
+      },
+    });
+    return make("label", { class: "slider" }, make("span", {}, name), input, output);
+  }
+
+  #results() {
+    return make(
+      "div",
+      { class: "results" },
+      make("div", { class: "charts" }, this.loss.element, this.accuracy.element),
+      make(
+        "section",
+        { "aria-label": "Maps while it learns" },
+        make("h3", {}, "Where it looks while it learns"),
+        make("p", { class: "note" }, "The first test image. Click a patch of a map to see what that takes from each."),
+        this.maps.element,
+      ),
+    );
+  }
+
+  #options(name) {
+    this.mechanism.replaceChildren(...this.#library.options(this.data.value, { own: false, accuracy: false }));
+    this.mechanism.value = name;
+    if (this.mechanism.selectedIndex < 0) this.mechanism.selectedIndex = 0;
+  }
+
+  #offer(name) {
+    this.#options(name);
+    this.#changed();
+  }
+
+  /** What is trained: {config, sets}, as `heed train` takes them. */
+  plan() {
+    const { config, sets } = this.#library.plan(this.data.value, this.mechanism.value);
+    const { dim, depth, heads, rate, batch } = this.chosen;
+    const model = [`model.dim=${dim}`, `model.hidden=${2 * dim}`, `model.depth=${depth}`, `model.heads=${heads}`];
+    const optim = [`optim.lr=${rate}`, "optim.schedule=constant", "optim.warmup_steps=10"];
+    const train = [`train.batch=${batch}`, "train.piece=8", "train.epochs=100000", `train.seed=${this.seed}`];
+    return { config, sets: [...sets, ...model, ...optim, ...train, "data.validation=0", "data.limit=0"] };
+  }
+
+  /** Another choice: what it costs is known at once; what has been trained is another model's. */
+  #changed() {
+    this.reset();
+    const plan = this.plan();
+    this.cost.show(plan);
+    const data = `data.path=images/${this.data.value}`;
+    const words = [
+      "heed train",
+      plan.config.slice(1),
+      "--run my-run",
+      ...[...plan.sets, data].map((set) => `--set ${set}`),
+    ];
+    this.command.textContent = words.join(" ");
+    const seed = this.seed === 1 ? null : this.seed;
+    this.#save({ data: this.data.value, mechanism: this.mechanism.value, ...this.chosen, seed });
+  }
+
+  async reset() {
+    this.pause();
+    const before = this.#session;
+    this.#session = null;
+    this.keeping.of(null);
+    this.#draw();
+    this.maps.clear();
+    this.state.textContent = "Not begun.";
+    this.failed.textContent = "";
+    if (before) await before.close();
+  }
+
+  pause() {
+    this.#running = false;
+    this.#buttons();
+  }
+
+  #buttons() {
+    this.run.textContent = this.#running ? "Pause" : "Train";
+    this.one.disabled = this.#running;
+  }
+
+  /** Trains until it is paused. A request is for as many steps as take a moment. */
+  async start() {
+    this.#running = true;
+    this.#buttons();
+    let count = 1;
+    while (this.#running) {
+      const before = performance.now();
+      await this.step(count);
+      const share = Math.min(2, patience / Math.max(1, performance.now() - before));
+      count = Math.max(1, Math.min(mostSteps, Math.round(count * share)));
+    }
+  }
+
+  async step(count) {
+    try {
+      this.#session ??= await Session.begin(this.#engine, this.plan(), this.#sets[this.data.value]);
+      const session = this.#session;
+      this.keeping.of(session);
+      await session.step(count, this.chosen.batch);
+      if (session !== this.#session) return;
+      this.#draw();
+      this.#look();
+    } catch (error) {
+      this.pause();
+      this.failed.textContent = error.message;
+    }
+  }
+
+  #draw() {
+    const { steps, tests, rate } = this.#session ?? { steps: [], tests: [], rate: 0 };
+    const draw = (chart, key) =>
+      chart.set([
+        { name: "training, smoothed", series: 0, points: thinned(smoothed(steps.map((step) => step[key]))) },
+        { name: "test", series: 1, points: tests.map((test) => [test.step, test[key]]), dots: true },
+      ]);
+    draw(this.loss, "loss");
+    draw(this.accuracy, "accuracy");
+    const last = steps.at(-1);
+    const test = tests.at(-1);
+    if (!last) return;
+    const answers = `${percent(test.accuracy)} of ${test.images} test images right after step ${test.step}`;
+    const speed = `${Math.round(rate).toLocaleString("en")} images/s in this browser`;
+    this.state.textContent = `Step ${last.step}, epoch ${last.epoch}: loss ${last.loss.toFixed(3)}; ${answers}. ${speed}.`;
+  }
+
+  async #lookNow() {
+    const session = this.#session;
+    if (!session) return;
+    const look = await session.look(shownImage);
+    const view = { name: "map", query: this.#query, identity: true };
+    if (session === this.#session) this.maps.show(session.model, look, view);
+  }
+}
+
+/** Running means over steps, m = 0.9 m + 0.1 x without the bias of its beginning: [step, mean]. */
+function smoothed(values) {
+  let mean = 0;
+  return values.map((value, i) => {
+    mean = 0.9 * mean + 0.1 * value;
+    return [i + 1, mean / (1 - 0.9 ** (i + 1))];
+  });
+}
+
+/** No more points than can be told apart, the last among them. */
+function thinned(points) {
+  const every = Math.ceil(points.length / 400);
+  return points.filter((_, i) => (points.length - 1 - i) % every === 0);
+}
