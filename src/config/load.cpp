@@ -73,6 +73,7 @@ struct Document {
 class Loader {
  public:
   Experiment experiment;
+  std::map<std::string, std::string> written;  // where a key was written last
 
   // Reads the documents that a file consists of, base first. `chain` holds the files whose base is being read; `base`,
   // if given, stands in for the file's own.
@@ -110,7 +111,6 @@ class Loader {
                   Options& options) const;
 
   std::vector<Document> documents_;
-  std::map<std::string, std::string> written_;  // where a key was written last
 };
 
 // The text of a single value of an option; nothing of other nodes.
@@ -172,17 +172,17 @@ void Loader::apply_option(const Source& source, const toml::key& key, const toml
 template <class Config>
 void Loader::apply_table(const Source& source, std::string_view table, Config& config, const toml::table& values) {
   const std::string family = experiment.model.family;  // which keys there are; that of the last document holds
-  for (const auto& [written, node] : values) {
-    const toml::key& key = written;
+  for (const auto& [name, node] : values) {
+    const toml::key& key = name;
     const toml::node& value = node;
     const std::string full = fmt::format("{}.{}", table, key.str());
     bool known = false;
-    fields(config, [&](std::string_view name, auto& member, const Rule& rule, std::string_view) {
-      if (name != key.str()) return;
+    fields(config, [&](std::string_view of, auto& member, const Rule& rule, std::string_view) {
+      if (of != key.str()) return;
       known = true;
       require(assign(value, member, rule), "{}: {}: expected {}, found {}", source.at(key), in_quotes(full),
               expected(member, rule), found_in(value, member, experiment.model));
-      written_[full] = source.at(key);
+      written[full] = source.at(key);
     });
     experiment.model.family = family;
     if (known) continue;
@@ -197,15 +197,15 @@ void Loader::apply_table(const Source& source, std::string_view table, Config& c
 }
 
 void Loader::apply(const Source& source, const toml::table& document) {
-  for (const auto& [written, node] : document) {
-    const toml::key& key = written;
+  for (const auto& [name, node] : document) {
+    const toml::key& key = name;
     const toml::node& value = node;
     bool known = key.str() == "base";
-    tables(experiment, [&](std::string_view name, auto& config) {
-      if (name != key.str()) return;
+    tables(experiment, [&](std::string_view table, auto& config) {
+      if (table != key.str()) return;
       known = true;
-      require(value.is_table(), "{}: {}: expected a table, found {}", source.at(key), in_quotes(name), found(value));
-      apply_table(source, name, config, *value.as_table());
+      require(value.is_table(), "{}: {}: expected a table, found {}", source.at(key), in_quotes(table), found(value));
+      apply_table(source, table, config, *value.as_table());
     });
     if (!known)
       fail("{}: unknown {} {}{}", source.at(key), value.is_table() ? "table" : "key", in_quotes(key.str()),
@@ -254,21 +254,20 @@ void Loader::require_complete(const std::string& path) const {
     std::string missing;
     fields(config, [&](std::string_view key, const auto&, const Rule& rule, std::string_view) {
       const KeyUse use = use_of(config, key, rule);
-      const auto written = written_.find(fmt::format("{}.{}", table, key));
-      require(uses_table(experiment, table) || written == written_.end(), "{}: [{}] is for train.method = {}, not {}",
-              written == written_.end() ? "" : written->second, table, toml_text(std::string(table)),
-              toml_text(experiment.train.method));
-      if (use.known && use.required && written == written_.end())
-        missing += fmt::format("{}{}", missing.empty() ? "" : ", ", key);
-      require(use.known || written == written_.end(), "{}: [{}] {} is no key of {}",
-              written == written_.end() ? "" : written->second, table, key, kind_of(experiment, table));
+      const auto at = written.find(fmt::format("{}.{}", table, key));
+      const bool absent = at == written.end();
+      require(uses_table(experiment, table) || absent, "{}: [{}] is for train.method = {}, not {}",
+              absent ? "" : at->second, table, toml_text(std::string(table)), toml_text(experiment.train.method));
+      if (use.known && use.required && absent) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", key);
+      require(use.known || absent, "{}: [{}] {} is no key of {}", absent ? "" : at->second, table, key,
+              kind_of(experiment, table));
     });
     require(missing.empty(), "{}: [{}] lacks {}", path, table, missing);
   });
 }
 
 void Loader::fill_in() {
-  if (written_.contains("data.augment")) return;
+  if (written.contains("data.augment")) return;
   std::vector<std::string>& augment = experiment.data.augment;
   if (holds_sequences(experiment.data) || experiment.data.name == "scenes") augment.clear();
   // A digit is none when it is turned round, and grey images have no colours.
@@ -303,8 +302,8 @@ void Loader::read(const std::string& path, std::vector<std::string> chain, const
 
 }  // namespace
 
-Experiment load_overridden(const std::string& path, const std::vector<Override>& overrides, const toml::node* base,
-                           bool recorded) {
+Loaded load_overridden(const std::string& path, const std::vector<Override>& overrides, const toml::node* base,
+                       bool recorded) {
   Loader loader;
   loader.read(find_installed(path), {}, base, "--set");
   if (recorded) loader.allow_unused();
@@ -313,7 +312,7 @@ Experiment load_overridden(const std::string& path, const std::vector<Override>&
   loader.drop_unused();
   loader.require_complete(path);
   loader.fill_in();
-  return loader.experiment;
+  return {std::move(loader.experiment), std::move(loader.written)};
 }
 
 static Experiment load_file(const std::string& path, const std::vector<std::string>& sets, bool recorded) {
@@ -325,13 +324,16 @@ static Experiment load_file(const std::string& path, const std::vector<std::stri
     if (const toml::node* node = document.get("base")) base = node;
     overrides.push_back({{"--set", false}, &document});
   }
-  const Experiment experiment = load_overridden(path, overrides, base, recorded);
+  Loaded loaded = load_overridden(path, overrides, base, recorded);
   try {
-    validate(experiment);
+    validate(loaded.experiment);
+  } catch (const KeyError& error) {
+    const auto at = loaded.written.find(error.key);
+    fail("{}: {}", at == loaded.written.end() ? path : at->second, error.what());
   } catch (const Error& error) {
     fail("{}: {}", path, error.what());
   }
-  return experiment;
+  return std::move(loaded.experiment);
 }
 
 Experiment load_experiment(const std::string& path, const std::vector<std::string>& sets) {

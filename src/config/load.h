@@ -3,6 +3,7 @@
 
 #include "toml_value.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -25,10 +26,16 @@ struct Override {
   bool may_hold_unused = false;  ///< [attention.NAME] though no block has that mechanism: it may be for others
 };
 
-/// The experiment of a file with overrides. `base`, if given, stands in for the file's own. Every key has been checked
-/// for itself; whether the values are in their ranges is left to validate(). The file of a run is recorded.
-Experiment load_overridden(const std::string& path, const std::vector<Override>& overrides,
-                           const toml::node* base = nullptr, bool recorded = false);
+/// An experiment, and where each key, "table.key", was written last: "file.toml:3".
+struct Loaded {
+  Experiment experiment;
+  std::map<std::string, std::string> written;
+};
+
+/// The experiment of a file with overrides. `base`, if given, stands in for the file's own. Every key has been read as
+/// its type; whether the values are in their ranges is left to validate(). The file of a run is recorded.
+Loaded load_overridden(const std::string& path, const std::vector<Override>& overrides,
+                       const toml::node* base = nullptr, bool recorded = false);
 
 /// Calls f(key) for each table of options for one mechanism, [attention.NAME], in a document.
 template <class F>

@@ -241,7 +241,7 @@ class SweepReader {
     for (std::size_t i = 0; i < axes_.size(); ++i) insert(combination, axes_[i].path, (*axes_[i].values)[place[i]]);
     std::vector<Override> overrides{{source_, &common_, true}, {source_, &own}, {source_, &combination, true}};
     for (const toml::table& set : sets_) overrides.push_back({from_sets, &set, true});
-    SweepCell cell{name_of(arm, place), load_overridden(arm.base, overrides)};
+    SweepCell cell{name_of(arm, place), load_overridden(arm.base, overrides).experiment};
     const std::vector<Index> seeds = seeds_.empty() ? std::vector{cell.seed()} : seeds_;
     for (const Index seed : seeds) {
       cell.experiment.train.seed = seed;

@@ -188,8 +188,12 @@ void validate(const Experiment& experiment) {
     if (!uses_table(experiment, table)) return;
     fields(config, [&](std::string_view key, const auto& member, const Rule& rule, std::string_view) {
       if (!use_of(config, key, rule).known) return;
-      check_member(table, key, member, rule, model);
-      check_length(label(table, key), member, rule, model);
+      try {
+        check_member(table, key, member, rule, model);
+        check_length(label(table, key), member, rule, model);
+      } catch (const Error& error) {
+        throw KeyError(fmt::format("{}.{}", table, key), error.what());
+      }
     });
   });
   check_model(model);

@@ -151,9 +151,9 @@ BOOST_AUTO_TEST_CASE(unknown_keys_suggest_the_nearest) {
 BOOST_AUTO_TEST_CASE(a_table_belongs_to_a_method) {
   BOOST_TEST(error("[dino]\nema = 0.9\n") == ":11: [dino] is for train.method = \"dino\", not \"supervised\"");
   BOOST_TEST(error("[train]\nmethod = \"dinos\"\n[dino]\nema = 0.9\n") ==
-             ": [train] method = 'dinos'; did you mean 'dino'?");
+             ":11: [train] method = 'dinos'; did you mean 'dino'?");
   BOOST_TEST(error("[train]\nmethod = \"dino\"\n[dino]\nema = 2\n") ==
-             ": [dino] ema = 2; expected at least 0 and at most 1");
+             ":13: [dino] ema = 2; expected at least 0 and at most 1");
 }
 
 // A table of a mechanism that no block has would be a setting that changes nothing.
@@ -304,30 +304,32 @@ BOOST_AUTO_TEST_CASE(a_base_that_is_missing_or_leads_back) {
 }
 
 BOOST_AUTO_TEST_CASE(values_out_of_range) {
+  // A single value is wrong where it was written.
+  BOOST_TEST(error("[optim]\nlr = -1\n") == ":11: [optim] lr = -1; expected at least 0");
   BOOST_TEST(error("", {"model.patch=5"}) == ": [model] patch = 5 does not divide image = 8");
   BOOST_TEST(error("", {"model.heads=3"}) == ": [model] heads = 3 does not divide dim = 8");
-  BOOST_TEST(error("", {"model.heads=0"}) == ": [model] heads = 0; expected at least 1 and at most 1000000");
+  BOOST_TEST(error("", {"model.heads=0"}) == "--set: [model] heads = 0; expected at least 1 and at most 1000000");
   BOOST_TEST(error("", {"model.dim=1000000000"}) ==
-             ": [model] dim = 1000000000; expected at least 1 and at most 1000000");
-  BOOST_TEST(error("", {"optim.lr=-1"}) == ": [optim] lr = -1; expected at least 0");
-  BOOST_TEST(error("", {"optim.lr=nan"}) == ": [optim] lr = nan; expected a finite number");
-  BOOST_TEST(error("", {"optim.lr=inf"}) == ": [optim] lr = inf; expected a finite number");
-  BOOST_TEST(error("", {"optim.betas=[0.9, 1]"}) == ": [optim] betas = 1; expected at least 0 and below 1");
+             "--set: [model] dim = 1000000000; expected at least 1 and at most 1000000");
+  BOOST_TEST(error("", {"optim.lr=-1"}) == "--set: [optim] lr = -1; expected at least 0");
+  BOOST_TEST(error("", {"optim.lr=nan"}) == "--set: [optim] lr = nan; expected a finite number");
+  BOOST_TEST(error("", {"optim.lr=inf"}) == "--set: [optim] lr = inf; expected a finite number");
+  BOOST_TEST(error("", {"optim.betas=[0.9, 1]"}) == "--set: [optim] betas = 1; expected at least 0 and below 1");
   BOOST_TEST(error("", {"optim.betas=[0.9]"}) == ": [optim] betas lists 1 values; expected 2");
   BOOST_TEST(error("", {"optim.min_lr=1"}) == ": [optim] min_lr = 1 is more than lr = 0.001");
   BOOST_TEST(error("", {"data.erase_probability=1.5"}) ==
-             ": [data] erase_probability = 1.5; expected at least 0 and at most 1");
-  BOOST_TEST(error("", {"data.std=[0]"}) == ": [data] std = 0; expected more than 0");
+             "--set: [data] erase_probability = 1.5; expected at least 0 and at most 1");
+  BOOST_TEST(error("", {"data.std=[0]"}) == "--set: [data] std = 0; expected more than 0");
   BOOST_TEST(error("", {"data.mean=[0, 0]"}) ==
              ": [data] mean lists 2 values; expected one, or one for each of the 1 channels");
-  BOOST_TEST(error("", {"optim.name=adam"}) == ": [optim] name = 'adam'; did you mean 'adamw'?");
+  BOOST_TEST(error("", {"optim.name=adam"}) == "--set: [optim] name = 'adam'; did you mean 'adamw'?");
   BOOST_TEST(error("", {"optim.schedule=step"}) ==
-             ": [optim] schedule = 'step'; expected one of cosine, linear, rsqrt, constant");
-  BOOST_TEST(error("", {"data.augment=['crop', 'mixip']"}) == ": [data] augment = 'mixip'; did you mean 'mixup'?");
+             "--set: [optim] schedule = 'step'; expected one of cosine, linear, rsqrt, constant");
+  BOOST_TEST(error("", {"data.augment=['crop', 'mixip']"}) == "--set: [data] augment = 'mixip'; did you mean 'mixup'?");
   BOOST_TEST(error("", {"model.linear=['mul', 'mul', 'adder']"}) ==
-             ": [model] linear lists 3 values; expected one, or one for each of the 2 blocks");
+             "--set: [model] linear lists 3 values; expected one, or one for each of the 2 blocks");
   BOOST_TEST(error("", {"attention.mechanism=[]"}) ==
-             ": [attention] mechanism lists 0 values; expected one, or one for each of the 2 blocks");
+             "--set: [attention] mechanism lists 0 values; expected one, or one for each of the 2 blocks");
 }
 
 BOOST_AUTO_TEST_CASE(nearest_word) {

@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(items_of_lists_name_their_stage) {
   check_refused("cvt-micro", {"model.depth=[1,0,2]"}, {"[model] stage 1: depth = 0; expected at least 1"});
   check_refused("soft-micro", {"model.depth=[1,0,2]"}, {"[model] stage 2: depth = 0; expected at least 1"});
   check_refused("cvt-micro", {"model.kv_stride=[2,2,0]"}, {"[model] stage 2: kv_stride = 0; expected at least 1"});
-  check_refused("cvt-micro", {"model.kv_stride=0"}, {": [model] kv_stride = 0; expected at least 1"});
+  check_refused("cvt-micro", {"model.kv_stride=0"}, {"--set: [model] kv_stride = 0; expected at least 1"});
   check_refused("soft-micro", {"model.act=[\"relo\",\"relu\",\"relu\"]"},
                 {"[model] stage 1: act = 'relo'; did you mean 'relu'?"});
   check_refused("cvt-micro", {"model.depth=[1,\"x\",2]"},

@@ -5,6 +5,7 @@
 #include "heed/config/field.h"
 #include "heed/config/data.h"
 #include "heed/config/dino.h"
+#include "heed/base/error.h"
 #include "heed/base/tensor.h"
 
 #include <map>
@@ -342,8 +343,14 @@ Experiment load_experiment(const std::string& path, const std::vector<std::strin
 /// The same of a run's configuration, in which earlier versions may have left such tables: they are dropped.
 Experiment load_recorded(const std::string& path, const std::vector<std::string>& sets = {});
 
-/// Throws Error unless every value is in its range and the values fit each other. Mechanisms and their options are
-/// left to the mechanisms.
+/// A value that its key, "table.key", does not admit.
+struct KeyError : Error {
+  KeyError(std::string of, const std::string& what) : Error(what), key(std::move(of)) {}
+  std::string key;
+};
+
+/// Throws Error unless every value is in its range, KeyError if a single key's is not, and the values fit each other.
+/// Mechanisms and their options are left to the mechanisms.
 void validate(const Experiment& experiment);
 
 /// The experiment with every key written out; load_experiment reads the same experiment from it.
