@@ -4,6 +4,7 @@
 #include "heed/kernels/cholesky.h"
 #include "heed/kernels/gemm.h"
 #include "heed/kernels/largest_products.h"
+#include "heed/kernels/unit_rows.h"
 
 #include <cmath>
 
@@ -23,14 +24,10 @@ Matrix<const T> rows_of(const Tensor<T>& tensor) {
 /// Each row divided by its length.
 template <class T>
 void normalise(Matrix<T> rows) {
-  constexpr double least = 1e-12;
-  parallel_ranges(rows.rows, 1 << 8, [=](Index begin, Index end) {
-    for (Index r = begin; r < end; ++r) {
-      double squares = 0;
-      for (Index c = 0; c < rows.columns; ++c) squares += static_cast<double>(rows(r, c)) * rows(r, c);
-      const double length = std::max(std::sqrt(squares), least);
-      for (Index c = 0; c < rows.columns; ++c) rows(r, c) = static_cast<T>(rows(r, c) / length);
-    }
+  Buffer<T> lengths(rows.rows);
+  parallel_ranges(rows.rows, 1 << 8, [&](Index begin, Index end) {
+    const Matrix<T> part = rows.middle_rows(begin, end - begin);
+    kernels::unit_rows<T>(part, lengths.data() + begin, part);
   });
 }
 
@@ -122,9 +119,10 @@ Neighbours<T>::Neighbours(Features<T> teachers, Index classes, const NeighbourRu
   require(rule.k >= 1 && rule.k <= teachers_.count(),
           "k = {} nearest neighbours of {} training examples; expected 1 to {}", rule.k, teachers_.count(),
           teachers_.count());
-  require(rule.temperature > 0 && std::isfinite(std::exp(1 / rule.temperature)),
-          "temperature = {} of nearest neighbours; expected more than 0 and a finite exp(1 / temperature)",
-          rule.temperature);
+  const double most = static_cast<double>(rule.k) * std::exp(1 / rule.temperature);
+  require(rule.temperature > 0 && std::isfinite(static_cast<T>(most)),
+          "temperature = {} of nearest neighbours; expected more than 0 and a finite {} exp(1 / temperature)",
+          rule.temperature, rule.k);
   normalise(rows_of(teachers_.values));
 }
 

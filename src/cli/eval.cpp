@@ -23,14 +23,8 @@ struct EvalArguments : FrozenArguments {
   double lr = 0;
 };
 
-Part part_of(const std::string& split) {
-  return split == "test" ? Part::test : split == "train" ? Part::train : Part::validation;
-}
-
 int eval_model(const EvalArguments& a) {
-  std::vector<std::string> sets = a.sets;
-  for (const std::string& set : sets_of_data(a.data, a.path)) sets.push_back(set);
-  TrainedModel trained(a.run, sets, a.weights);
+  TrainedModel trained(a.run, all_sets(a), a.weights);
   require(
       !trained.experiment.self_supervised(),
       "{}: the model learnt without labels and has no head that answers; --knn, --linear or --shots judge its features",
@@ -40,7 +34,7 @@ int eval_model(const EvalArguments& a) {
   if (const DataConfig& data = trained.experiment.data; !holds_sequences(data))
     dataset_directory(data.name == "scenes" ? data.source : data.name, data.path, split_of(part), "--path");
   const std::unique_ptr<BatchSource<float>> source = trained.task->open(part, false);
-  require(source != nullptr, "{}: the run set no images aside for validation", a.run);
+  require(source != nullptr, "{}: no images of {} are set aside for validation", a.run, trained.experiment.data.name);
   Evaluation result = evaluate<float>(*trained.model, trained.parameters, *source, trained.task->counts(),
                                       trained.experiment.train.piece, {.ranks = &started_processes()});
   trained.task->conclude(result);
@@ -64,6 +58,8 @@ struct Judged {
 };
 
 int eval_neighbours(const EvalArguments& a) {
+  require(part_of(a.split) != Part::train,
+          "eval: --knn of --split train: each image would be its own nearest neighbour; expected test or validation");
   Judged judged{a};
   Features<float> teachers = judged.frozen.of(Part::train, 1), test = judged.frozen.of(judged.part, 1);
   const std::string what = fmt::format("{} nearest of {} training images", a.neighbours.k, teachers.count());
@@ -114,17 +110,28 @@ int eval_shots(const EvalArguments& a) {
     accuracies.push_back(judge_scores(scores, test.labels).score.accuracy());
   }
   const Sample sample = sample_of(accuracies);
-  std::cout << fmt::format(
-      "{}, {}, {}-shot, {} images\ntop-1 accuracy {:.2f} %, deviation {:.2f} over {} seeds:", judged.frozen.data().name,
-      a.split, a.shots, test.count(), 100 * sample.mean, 100 * sample.deviation().value_or(0), a.seeds);
-  for (const double accuracy : accuracies) std::cout << fmt::format(" {:.2f}", 100 * accuracy);
+  std::cout << fmt::format("{}, {}, {}-shot, {} images\ntop-1 accuracy {:.2f} %", judged.frozen.data().name, a.split,
+                           a.shots, test.count(), 100 * sample.mean);
+  if (const std::optional<double> deviation = sample.deviation()) {
+    std::cout << fmt::format(", deviation {:.2f} over {} seeds:", 100 * *deviation, a.seeds);
+    for (const double accuracy : accuracies) std::cout << fmt::format(" {:.2f}", 100 * accuracy);
+  }
   std::cout << "\n";
   return ok;
 }
 
 int eval_command(const EvalArguments& a) {
   use_threads(a.threads);
-  require(a.knn + a.linear + (a.shots > 0) <= 1, "eval: --knn, --linear and --shots are three; expected one of them");
+  require(a.knn + a.linear + (a.shots > 0) <= 1,
+          "eval: --knn, --linear and --shots judge in three ways; expected at most one of them");
+  const EvalArguments defaults;
+  const auto is_for = [](bool given, const char* option, bool used, const char* of) {
+    require(!given || used, "eval: {} is for {}, which is not given", option, of);
+  };
+  is_for(a.neighbours.k != defaults.neighbours.k, "--k", a.knn, "--knn");
+  is_for(a.neighbours.temperature != defaults.neighbours.temperature, "--temperature", a.knn, "--knn");
+  is_for(a.lr != defaults.lr, "--lr", a.linear, "--linear");
+  is_for(a.seeds != defaults.seeds, "--seeds", a.shots > 0, "--shots");
   const int processes = started_processes().count();
   require(processes == 1 || !(a.knn || a.linear || a.shots > 0),
           "eval: --knn, --linear and --shots are for one process; {} were started", processes);
@@ -142,8 +149,7 @@ void add_eval(Command program) {
   static EvalArguments a;
   Command command = program.command("eval", "Evaluate a trained model: top-1, top-5, confusion matrix");
   add_frozen_options(command, a);
-  command.option("--split", &a.split, "the images that count; default: test",
-                 {.one_of = {"test", "validation", "train"}});
+  add_split_option(command, a.split, "the images that count");
   command.option("--knn", &a.knn, "judge the features by the classes of the nearest training images");
   command.option("--linear", &a.linear, "judge them by a linear classifier trained on them");
   command.option("--shots", &a.shots, "judge them by ridge regression on N training images of each class",
@@ -159,7 +165,8 @@ void add_eval(Command program) {
       "interpolated bicubically. A model with other tensors that belong to the tokens of its own size is refused.\n"
       "\n"
       "--knn      weights exp(cosine / temperature) of the k training images with the most similar features\n"
-      "--linear   SGD, 100 epochs of batches of 128, on features of the last 4 blocks; the last epoch counts\n"
+      "--linear   SGD, 100 epochs of batches of 128, on features of the last 4 blocks, or of all; the last epoch\n"
+      "           counts\n"
       "--shots N  standardised features, penalty 1024, bias column 100; mean and deviation over the seeds");
   command.action([] { return eval_command(a); });
 }

@@ -16,8 +16,7 @@ struct FeatureArguments : FrozenArguments {
 int features_command(const FeatureArguments& a) {
   use_threads(a.threads);
   FrozenFeatures frozen(a);
-  const Part part = a.split == "test" ? Part::test : a.split == "train" ? Part::train : Part::validation;
-  const Features<float> features = frozen.of(part, 1);
+  const Features<float> features = frozen.of(part_of(a.split), 1);
   const std::vector<std::int64_t> labels(features.labels.begin(), features.labels.end());
   SafetensorsWriter file;
   file.add("features", features.values.view());
@@ -33,7 +32,7 @@ void add_features(Command program) {
   static FeatureArguments a;
   Command command = program.command("features", "Write what a model makes of images before its classifier");
   add_frozen_options(command, a);
-  command.option("--split", &a.split, "the images; default: test", {.one_of = {"test", "valid", "train"}});
+  add_split_option(command, a.split, "the images");
   command.option("-o,--output", &a.out, "safetensors to write", {.value = "FILE", .required = true});
   command.footer(
       "FILE holds features [count, D] (F32) and labels [count] (I64), in the order of the data set, nothing "

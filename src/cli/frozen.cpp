@@ -1,19 +1,10 @@
 #include "frozen.h"
 
+#include "heed/base/suggest.h"
 #include "heed/config/toml_text.h"
 #include "heed/train/classification.h"
 
 namespace heed::cli {
-
-namespace {
-
-std::vector<std::string> all_sets(const FrozenArguments& a) {
-  std::vector<std::string> sets = a.sets;
-  for (const std::string& set : sets_of_data(a.data, a.path)) sets.push_back(set);
-  return sets;
-}
-
-}  // namespace
 
 void add_frozen_options(Command command, FrozenArguments& a) {
   command.option("RUN", &a.run, "run directory", {.required = true});
@@ -27,13 +18,20 @@ void add_frozen_options(Command command, FrozenArguments& a) {
   add_model_choice(command, a.weights, a.sets, a.threads);
 }
 
-std::vector<std::string> sets_of_data(const std::string& data, const std::string& path) {
+void add_split_option(Command command, std::string& split, const std::string& meaning) {
+  command.option("--split", &split, meaning + "; default: test", {.one_of = {"test", "validation", "valid", "train"}});
+}
+
+Part part_of(const std::string& split) {
+  return split == "test" ? Part::test : split == "train" ? Part::train : Part::validation;
+}
+
+std::vector<std::string> all_sets(const FrozenArguments& a) {
   std::vector<std::string> sets;
-  if (!data.empty()) {
-    sets.push_back("data.name=" + toml_text(data));
-    sets.push_back("data.path=''");  // the run's path belongs to another data set
-  }
-  if (!path.empty()) sets.push_back("data.path=" + toml_text(path));
+  // The run's path, and how it divides and limits its training images, belong to its own data set.
+  if (!a.data.empty()) sets = {"data.name=" + toml_text(a.data), "data.path=''", "data.validation=0", "data.limit=0"};
+  if (!a.path.empty()) sets.push_back("data.path=" + toml_text(a.path));
+  sets.insert(sets.end(), a.sets.begin(), a.sets.end());
   return sets;
 }
 
@@ -45,7 +43,9 @@ FrozenFeatures::FrozenFeatures(const FrozenArguments& arguments)
 
 const Dataset& FrozenFeatures::set(Part part) {
   std::unique_ptr<Dataset>& set = sets_[split_of(part) == Split::test];
-  require(!holds_sequences(data()), "data.name={} holds sequences of tokens, which have no features", data().name);
+  require(!holds_sequences(data()) && data().name != "scenes",
+          "{}: features are of images, each of a class; data.name = {} {}; --data takes another set", arguments_.run,
+          in_quotes(data().name), data().name == "scenes" ? "has a class for each patch" : "holds sequences of tokens");
   if (!set) set = open_dataset(data().name, data().path, split_of(part), "--path");
   return *set;
 }
@@ -53,7 +53,7 @@ const Dataset& FrozenFeatures::set(Part part) {
 std::vector<Index> FrozenFeatures::images(Part part) {
   std::vector<Index> images =
       images_of(set(part), part, data(), static_cast<std::uint64_t>(trained_.experiment.train.seed));
-  require(!images.empty(), "{}: the run set no images aside for validation", arguments_.run);
+  require(!images.empty(), "{}: no images of {} are set aside for validation", arguments_.run, data().name);
   return images;
 }
 

@@ -19,8 +19,12 @@ struct FrozenArguments {
 /// Adds the options that say so.
 void add_frozen_options(Command command, FrozenArguments& arguments);
 
-/// What turns a run's data set into another: values of --set.
-std::vector<std::string> sets_of_data(const std::string& data, const std::string& path);
+/// Adds --split, and the part that it names.
+void add_split_option(Command command, std::string& split, const std::string& meaning);
+Part part_of(const std::string& split);
+
+/// Overrides of the run's configuration: those that --data and --path stand for, then those of --set.
+std::vector<std::string> all_sets(const FrozenArguments& arguments);
 
 class FrozenFeatures {
  public:

@@ -27,9 +27,12 @@ int probe_dino(const ProbeArguments& a, GivenTensors& in) {
   reader("teacher_temp", dino.teacher_temp, "of the teacher's");
   reader("center_momentum", dino.center_momentum, "decay of the centre");
   reader.finish();
-  require(dino.student_temp > 0 && dino.teacher_temp > 0 && dino.center_momentum >= 0 && dino.center_momentum <= 1,
-          "--set: student_temp = {}, teacher_temp = {}, center_momentum = {}; expected two above 0 and one of 0 to 1",
-          dino.student_temp, dino.teacher_temp, dino.center_momentum);
+  for (const auto& [key, temperature] :
+       {std::pair("student_temp", dino.student_temp), {"teacher_temp", dino.teacher_temp}})
+    require(temperature >= least_temperature, "--set: {} = {}; expected at least {}", key, temperature,
+            least_temperature);
+  require(dino.center_momentum >= 0 && dino.center_momentum <= 1, "--set: center_momentum = {}; expected 0 to 1",
+          dino.center_momentum);
   const Tensor<T> student = in.take<T>("student", 3);
   const Shape& s = student.shape();
   const Index views = s[0], images = s[1], K = s[2];

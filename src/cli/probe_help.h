@@ -33,6 +33,7 @@ inline constexpr const char* probe_linear_contract =
 inline constexpr const char* probe_model_contract =
     "IN   images [B,C,H,W], used as given, without normalisation; labels [B] (I64), 0 to classes - 1\n"
     "OUT  logits [B,classes], loss (the mean cross entropy), grad.NAME of each trainable tensor\n"
+    "With output = \"tokens\" each of the n patches has a label: labels [B,n], logits [B,n,classes].\n"
     "--weights holds the model's tensors by timm's names; --set overrides keys of MODEL.\n\n"
     "  heed probe model models/vit-micro.toml --weights w.safetensors IN OUT";
 

@@ -5,6 +5,7 @@
 #include "heed/data/normalise.h"
 #include "heed/io/weights.h"
 #include "heed/nn/families.h"
+#include "heed/train/features.h"
 #include "heed/train/run.h"
 
 #include <algorithm>
@@ -61,17 +62,33 @@ void add_model_choice(Command command, std::string& weights, std::vector<std::st
 
 Index visit_test_examples(TrainedModel& trained, Index most,
                           const std::function<void(Index layer, const AttentionSite<float>& site)>& visit) {
-  const std::unique_ptr<BatchSource<float>> source = trained.task->open(Part::test, false);
-  source->start(0);
   Index done = 0;
-  while (const TaskBatch<float>* batch = done < most ? source->next() : nullptr) {
-    const Index count = std::min(batch->size(), most - done);
+  // Takes as many examples of a batch as are still wanted through the model: run(tape, count, visitor).
+  const auto take = [&](Index size, const auto& run) {
+    const Index count = std::min(size, most - done);
     Tape<float> tape({.parameters = &trained.parameters});
     Index layer = 0;
     const AttentionVisitor<float> counted = [&](const AttentionSite<float>& site) { visit(layer++, site); };
-    batch->logits(*trained.model, tape, {0, count}, &counted);
+    run(tape, count, &counted);
     done += count;
+  };
+  if (const Experiment& x = trained.experiment; x.self_supervised()) {
+    const std::unique_ptr<Dataset> set = open_dataset(x.data.name, x.data.path, Split::test);
+    const auto loader =
+        plain_images<float>({set.get(), all_images(set->size()), x.data, model_input(trained)}, x.train.batch);
+    loader->start(0);
+    while (const Batch<float>* batch = done < most ? loader->next() : nullptr)
+      take(batch->size, [&](Tape<float>& tape, Index count, const AttentionVisitor<float>* visitor) {
+        trained.model->logits(tape, ModelInput<float>{.images = batch->images.view().part(0, count)}, visitor);
+      });
+    return done;
   }
+  const std::unique_ptr<BatchSource<float>> source = trained.task->open(Part::test, false);
+  source->start(0);
+  while (const TaskBatch<float>* batch = done < most ? source->next() : nullptr)
+    take(batch->size(), [&](Tape<float>& tape, Index count, const AttentionVisitor<float>* visitor) {
+      batch->logits(*trained.model, tape, {0, count}, visitor);
+    });
   return done;
 }
 

@@ -95,8 +95,9 @@ class Loader {
   // own mechanism: they are dropped.
   void drop_unused();
 
-  // Names the keys that have no default and were never written, and those that mean nothing here and were.
-  void require_complete(const std::string& path) const;
+  // Names the keys that have no default and were never written, and those that mean nothing here and were. The recorded
+  // file of a run holds all keys of its data; where another set takes their place, those that it lacks stay behind.
+  void require_complete(const std::string& path, bool recorded) const;
 
   // Gives keys whose default depends on others that default.
   void fill_in();
@@ -249,7 +250,7 @@ void Loader::drop_unused() {
   std::erase_if(experiment.attention.per_mechanism, [&](const auto& own) { return !has(used, own.first); });
 }
 
-void Loader::require_complete(const std::string& path) const {
+void Loader::require_complete(const std::string& path, bool recorded) const {
   tables(experiment, [&](std::string_view table, const auto& config) {
     std::string missing;
     fields(config, [&](std::string_view key, const auto&, const Rule& rule, std::string_view) {
@@ -259,7 +260,8 @@ void Loader::require_complete(const std::string& path) const {
       require(uses_table(experiment, table) || absent, "{}: [{}] is for train.method = {}, not {}",
               absent ? "" : at->second, table, toml_text(std::string(table)), toml_text(experiment.train.method));
       if (use.known && use.required && absent) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", key);
-      require(use.known || absent, "{}: [{}] {} is no key of {}", absent ? "" : at->second, table, key,
+      const bool left_behind = recorded && table == "data" && !absent && at->second.starts_with(path + ':');
+      require(use.known || absent || left_behind, "{}: [{}] {} is no key of {}", absent ? "" : at->second, table, key,
               kind_of(experiment, table));
     });
     require(missing.empty(), "{}: [{}] lacks {}", path, table, missing);
@@ -310,7 +312,7 @@ Loaded load_overridden(const std::string& path, const std::vector<Override>& ove
   for (const Override& one : overrides) loader.add(one);
   loader.apply();
   loader.drop_unused();
-  loader.require_complete(path);
+  loader.require_complete(path, recorded);
   loader.fill_in();
   return {std::move(loader.experiment), std::move(loader.written)};
 }

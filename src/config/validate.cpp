@@ -134,6 +134,8 @@ void check_sequences(const DataConfig& data) {
 void check_images(const Experiment& x) {
   const std::vector<std::string> of_views{"flip", "jitter", "grey", "blur", "solarise"};
   for (const std::string& change : x.data.augment) {
+    require(std::count(x.data.augment.begin(), x.data.augment.end(), change) == 1, "[data] augment: {} is given twice",
+            in_quotes(change));
     require(change != "shift", "[data] augment = \"shift\" is for name = \"pixels\"");
     const bool of_view = std::find(of_views.begin(), of_views.end(), change) != of_views.end();
     require(x.self_supervised() ? of_view : !of_view || change == "flip",
@@ -166,6 +168,9 @@ void check_dino(const Experiment& x) {
           x.train.label_smoothing);
   check_scale("global_scale", x.dino.global_scale);
   check_scale("local_scale", x.dino.local_scale);
+  require(x.dino.local_crops == 0 || x.dino.local_size <= model.image,
+          "[dino] local_size = {} of a small view; expected at most [model] image = {}", x.dino.local_size,
+          model.image);
   require(x.dino.local_crops == 0 || x.dino.local_size % model.patch == 0,
           "[dino] local_size = {}; [model] patch = {} does not divide it", x.dino.local_size, model.patch);
 }
@@ -173,6 +178,9 @@ void check_dino(const Experiment& x) {
 void check_dense(const Experiment& x) {
   const bool scenes = x.data.name == "scenes", tokens = x.model.output == "tokens";
   require(!scenes || tokens, "[data] name = \"scenes\" has a label for each patch: set model.output=\"tokens\"");
+  require(!tokens || x.train.label_smoothing == 0,
+          "[train] label_smoothing = {} is for one label an image; [model] output = \"tokens\" has one a patch",
+          x.train.label_smoothing);
 }
 
 void check_per_channel(const std::string& key, std::size_t items, Index channels) {
@@ -203,6 +211,8 @@ void validate(const Experiment& experiment) {
   check_per_channel("[data] mean", experiment.data.mean.size(), model.channels);
   check_per_channel("[data] std", experiment.data.std.size(), model.channels);
   const OptimConfig& optim = experiment.optim;
+  require(optim.weight_decay_end >= 0 || optim.weight_decay_end == -1,
+          "[optim] weight_decay_end = {}; expected at least 0, or -1 for none", optim.weight_decay_end);
   require(optim.betas.size() == 2, "[optim] betas lists {} values; expected 2", optim.betas.size());
   require(optim.schedule == "constant" || optim.schedule == "rsqrt" || optim.min_lr <= optim.lr,
           "[optim] min_lr = {} is more than lr = {}", optim.min_lr, optim.lr);

@@ -3,6 +3,7 @@
 #include "heed/base/parallel.h"
 #include "heed/kernels/gemm.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace heed::kernels {
@@ -55,18 +56,25 @@ void largest_products(const MatrixFor<T>& x, const MatrixFor<T>& y, const Matrix
                       const Matrix<Index>& rows) {
   // 96 x 1024 floats stay in a second-level cache of 1 MB beside what they are made of.
   constexpr Index x_block = 96, y_block = 1024;
-  const Index k = products.columns;
+  const Index k = products.columns, whole = y.rows / y_block * y_block, left = y.rows - whole, width = x.columns;
   HEED_ASSERT(k >= 1 && k <= y.rows);
+  // Equal rows of y must have equal products, and a BLAS may add in another order in small matrices and in the last few
+  // columns of large ones. So the last rows are in a block as large as the others, with zeros behind them.
+  Buffer<T> last(left > 0 ? y_block * width : 0);
+  for (Index j = 0; j < left; ++j)
+    for (Index d = 0; d < width; ++d) last.data()[j * width + d] = y(whole + j, d);
+  std::fill_n(last.data() + left * width, last.size() - left * width, T(0));
   fill(products, -std::numeric_limits<T>::infinity());
   parallel_for((x.rows + x_block - 1) / x_block, [&](Index block) {
     const Index first = block * x_block, count = std::min(x_block, x.rows - first);
     Buffer<T> made(x_block * y_block);
     for (Index from = 0; from < y.rows; from += y_block) {
-      const Index columns = std::min(y_block, y.rows - from);
-      const Matrix<T> part(made.data(), count, columns);
-      gemm(x.middle_rows(first, count), transposed(y.middle_rows(from, columns)), part);
+      const Matrix<T> part(made.data(), count, y_block);
+      const Matrix<const T> others =
+          from < whole ? y.middle_rows(from, y_block) : Matrix<const T>(last.data(), y_block, width);
+      gemm(x.middle_rows(first, count), transposed(others), part);
       for (Index i = 0; i < count; ++i)
-        look(part[i], columns, from, Largest<T>{products[first + i], rows[first + i], k});
+        look(part[i], std::min(y_block, y.rows - from), from, Largest<T>{products[first + i], rows[first + i], k});
     }
   });
 }

@@ -105,7 +105,11 @@ DinoModel::DinoModel(const Experiment& experiment) : config_(experiment.dino), l
   if (config_.local_crops == 0) return;
   Experiment of_small = experiment;
   of_small.model.image = config_.local_size;
-  small_ = make_backbone(of_small);
+  try {
+    small_ = make_backbone(of_small);
+  } catch (const Error& error) {
+    fail("[dino] local_size = {}: {}", config_.local_size, error.what());
+  }
   const std::string tied = tensor_of_one_size(large_->parameters(), small_->parameters());
   require(
       tied.empty(),

@@ -51,6 +51,11 @@ void for_state_tensors(const RunState<T>& state, const F& f) {
     f(fmt::format("{}task.{}", state_prefix, tensor.name), tensor.values);
 }
 
+/// Under which is kept how many updates left a tensor out.
+std::string left_out_key(const ParameterList& list, std::size_t id) {
+  return fmt::format("{}left_out.{}", state_prefix, list[static_cast<ParameterId>(id)].name);
+}
+
 }  // namespace
 
 template <class T>
@@ -62,6 +67,9 @@ void save_checkpoint(const std::string& path, const RunState<T>& state) {
   file.metadata("heed.format", format_name);
   add_version(file);
   file.metadata("heed.updates", fmt::format("{}", state.optimizer.steps()));
+  const std::vector<Index>& left_out = state.optimizer.left_out();
+  for (std::size_t id = 0; id < left_out.size(); ++id)
+    if (left_out[id] > 0) file.metadata(left_out_key(state.parameters.list(), id), fmt::format("{}", left_out[id]));
   file.metadata("heed.epoch", fmt::format("{}", p.epoch));
   file.metadata("heed.step", fmt::format("{}", p.step));
   file.metadata("heed.batch", fmt::format("{}", p.batch));
@@ -91,6 +99,13 @@ void load_checkpoint(const std::string& path, const RunState<T>& state) {
   require(updates >= 0 && updates <= step, "{}: metadata 'heed.updates' is {}; expected 0 to {}, the steps made", path,
           updates, step);
   state.optimizer.set_steps(updates);
+  std::vector<Index>& left_out = state.optimizer.left_out();
+  for (std::size_t id = 0; id < left_out.size(); ++id) {
+    const std::string key = left_out_key(state.parameters.list(), id);
+    left_out[id] = file.metadata().contains(key) ? number<Index>(file, key) : 0;
+    require(left_out[id] >= 0 && left_out[id] <= updates, "{}: metadata '{}' is {}; expected 0 to {}, the updates made",
+            path, key, left_out[id], updates);
+  }
   state.progress = {.epoch = number<Index>(file, "heed.epoch"),
                     .step = step,
                     .batch = number<Index>(file, "heed.batch"),
@@ -112,6 +127,7 @@ void share_state(Ranks& ranks, const RunState<T>& state) {
   Index updates = state.optimizer.steps();
   ranks.share(std::as_writable_bytes(std::span(&updates, 1)));
   state.optimizer.set_steps(updates);
+  ranks.share(std::as_writable_bytes(std::span(state.optimizer.left_out())));
   ranks.share(std::as_writable_bytes(std::span(&state.progress, 1)));
 }
 

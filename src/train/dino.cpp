@@ -141,13 +141,15 @@ template <class T>
 std::unique_ptr<BatchSource<T>> Dino<T>::open(Part part, bool training) {
   require(model_.outputs() == Shape{x_.dino.out_dim},
           "[train] method = \"dino\": the model learnt without labels, and without its head it has no answers");
-  const Dataset& set = dataset(split_of(part));
+  const Dataset &set = dataset(split_of(part)), &train_set = dataset(Split::train);
   const auto seed = static_cast<std::uint64_t>(x_.train.seed);
   std::vector<Index> images = images_of(set, part, x_.data, seed);
+  ImageSelection teachers{&train_set, images_of(train_set, Part::train, x_.data, seed), x_.data, image_};
+  require(static_cast<Index>(teachers.images.size()) >= NeighbourRule{}.k,
+          "[train] method = \"dino\" is judged by the {} nearest training images; there are {}", NeighbourRule{}.k,
+          teachers.images.size());
   if (part == Part::validation && images.empty()) return nullptr;
   if (training) return std::make_unique<ViewSource<T>>(*this, set, std::move(images), x_, image_);
-  const Dataset& train_set = dataset(Split::train);
-  ImageSelection teachers{&train_set, images_of(train_set, Part::train, x_.data, seed), x_.data, image_};
   return std::make_unique<NeighbourSource<T>>(model_, teacher_, std::move(teachers),
                                               ImageSelection{&set, std::move(images), x_.data, image_}, x_.train);
 }

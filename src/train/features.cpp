@@ -7,9 +7,6 @@
 #include "heed/train/optimizer.h"
 #include "heed/train/step.h"
 
-#include <cmath>
-#include <numbers>
-
 namespace heed {
 
 namespace {
@@ -108,8 +105,7 @@ Tensor<T> linear_logits(const Features<T>& teachers, const Tensor<T>& test, Inde
   std::vector<int> labels(static_cast<std::size_t>(rule.batch));
   const RandomStream order = RandomStream(rule.seed).derive("order");
   for (Index epoch = 0; epoch < rule.epochs; ++epoch) {
-    const double progress = static_cast<double>(epoch) / static_cast<double>(rule.epochs);
-    const double lr = rule.lr * (1 + std::cos(std::numbers::pi * progress)) / 2;
+    const double lr = cosine(rule.lr, 0, epoch, rule.epochs);
     std::vector<Index> examples = all_images(count);
     shuffle(examples, order.derive(static_cast<std::uint64_t>(epoch)));
     for (Index first = 0; first + rule.batch <= count; first += rule.batch) {

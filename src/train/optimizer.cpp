@@ -23,7 +23,8 @@ void for_ranges(Index size, const F& f) {
 }  // namespace
 
 template <class T>
-Optimizer<T>::Optimizer(const OptimConfig& config, const Parameters<T>& parameters) : config_(config) {
+Optimizer<T>::Optimizer(const OptimConfig& config, const Parameters<T>& parameters)
+    : config_(config), left_out_(static_cast<std::size_t>(parameters.list().size())) {
   const Shape shape{parameters.trainable_size()};
   if (config.name == "sgd") {
     state_.push_back({"momentum", Tensor<T>(shape)});
@@ -39,20 +40,18 @@ template <class T>
 void Optimizer<T>::step(Parameters<T>& parameters, const Gradients<T>& gradients, const Rates& rates,
                         double gradient_factor, const std::vector<ParameterId>& frozen) {
   const double lr = rates.lr;
-  const bool first = steps_++ == 0;
+  ++steps_;
+  for (const ParameterId id : frozen) ++left_out_[static_cast<std::size_t>(id)];
   const bool adamw = state_.size() == 2;
-  kernels::AdamWStep adam;
-  if (adamw) {
-    adam = {lr, config_.betas[0], config_.betas[1], config_.eps};
-    adam.correction1 = 1 - std::pow(adam.beta1, static_cast<double>(steps_));
-    adam.correction2 = 1 - std::pow(adam.beta2, static_cast<double>(steps_));
-    adam.gradient_factor = gradient_factor;
-  }
-  const auto update = [&](Index begin, Index end, double decay) {
+  // The `count`th update of weights [begin, end).
+  const auto update = [&](Index begin, Index end, double decay, Index count) {
     T* const w = parameters.data();
     const T* const g = gradients.data();
     if (adamw) {
-      kernels::AdamWStep step = adam;
+      kernels::AdamWStep step{lr, config_.betas[0], config_.betas[1], config_.eps};
+      step.correction1 = 1 - std::pow(step.beta1, static_cast<double>(count));
+      step.correction2 = 1 - std::pow(step.beta2, static_cast<double>(count));
+      step.gradient_factor = gradient_factor;
       step.weight_decay = decay;
       kernels::adamw(step, end - begin, w + begin, g + begin, state_[0].values.data() + begin,
                      state_[1].values.data() + begin);
@@ -61,7 +60,7 @@ void Optimizer<T>::step(Parameters<T>& parameters, const Gradients<T>& gradients
     T* const m = state_[0].values.data();
     for (Index i = begin; i < end; ++i) {
       const T gradient = T(gradient_factor) * g[i] + T(decay) * w[i];
-      m[i] = first ? gradient : T(config_.momentum) * m[i] + gradient;
+      m[i] = count == 1 ? gradient : T(config_.momentum) * m[i] + gradient;
       w[i] -= T(lr) * m[i];
     }
   };
@@ -72,7 +71,8 @@ void Optimizer<T>::step(Parameters<T>& parameters, const Gradients<T>& gradients
       if (!list[id].trainable || std::find(frozen.begin(), frozen.end(), id) != frozen.end()) continue;
       const Index from = std::max(begin, parameters.offset(id));
       const Index to = std::min(end, parameters.offset(id) + list[id].shape.elements());
-      if (from < to) update(from, to, list[id].decay ? rates.weight_decay : 0.0);
+      if (from < to)
+        update(from, to, list[id].decay ? rates.weight_decay : 0.0, steps_ - left_out_[static_cast<std::size_t>(id)]);
     }
   });
 }

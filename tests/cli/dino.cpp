@@ -118,6 +118,7 @@ BOOST_AUTO_TEST_CASE(a_run_without_labels) {
                  {"validation accuracy", "test accuracy"});
   check_contains(output_of({"eval", run, "--knn"}), {"20 nearest of 112 training images: 30 images", "top-1 accuracy"});
   check_contains(output_of({"features", run, "--blocks", "2", "-o", workshop / "f"}), {"32 features of 30 images"});
+  check_contains(output_of({"spectrum", run, "--images", "4"}), {"4 test images"});
   check_refusal({"eval", run}, {"learnt without labels and has no head", "--knn"});
   check_refusal({"predict", run, "--index", "0"}, {"does not tell classes apart"});
   check_refusal({"train", write_experiment(workshop, x), "--run", workshop / "b", "--set", "attention.mechanism=aft"},

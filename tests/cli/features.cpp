@@ -34,6 +34,12 @@ BOOST_FIXTURE_TEST_CASE(files, TrainedRun) {
   output_of({"features", run, "--pixels", "-o", file});
   BOOST_TEST((SafetensorsFile(file).info("features").shape == Shape{30, 64}));
   check_contains(output_of({"features", run, "--split", "valid", "-o", file}), {"16 features of 20 images, valid"});
+  check_contains(output_of({"features", run, "--split", "validation", "-o", file}), {"20 images, validation"});
+  // Of another data set none are set aside.
+  check_refusal({"features", run, "--data", "mnist", "--path", data(), "--split", "valid", "-o", file},
+                {"no images of mnist are set aside for validation"});
+  check_contains(output_of({"features", run, "--data", "mnist", "--path", data(), "--split", "train", "-o", file}),
+                 {"of 180 images, train"});
   check_refusal({"features", run, "--blocks", "3", "-o", file}, {"features of the last 3 blocks", "1 to 2"});
   check_refusal({"features", run}, {"--output"});
 }
@@ -47,11 +53,19 @@ BOOST_FIXTURE_TEST_CASE(judged_features, TrainedRun) {
   check_contains(
       output_of({"eval", run, "--shots", "5", "--pixels", "--seeds", "2"}),
       {"mnist, test, 5-shot, 30 images", "top-1 accuracy 100.00 %, deviation 0.00 over 2 seeds: 100.00 100.00"});
+  const std::string once = output_of({"eval", run, "--shots", "5", "--pixels", "--seeds", "1"});
+  BOOST_TEST(once.ends_with("top-1 accuracy 100.00 %\n"));
   BOOST_TEST(output_of({"eval", run, "--knn"}) != output_of({"eval", run, "--knn", "--untrained"}));
   check_refusal({"eval", run, "--knn", "--k", "161"}, {"k = 161", "160 training examples", "1 to 160"});
   check_refusal({"eval", run, "--shots", "19"}, {"class '", "training images; --shots 19"});
+  check_refusal({"eval", run, "--knn", "--split", "train"}, {"its own nearest neighbour"});
+  check_refusal({"eval", run, "--k", "5"}, {"--k is for --knn"});
+  check_refusal({"eval", run, "--knn", "--lr", "3"}, {"--lr is for --linear"});
+  check_refusal({"eval", run, "--linear", "--temperature", "3"}, {"--temperature is for --knn"});
+  check_refusal({"eval", run, "--linear", "--seeds", "7"}, {"--seeds is for --shots"});
+  check_refusal({"eval", run, "--knn", "--temperature", "0.011"}, {"temperature = 0.011", "20 exp(1 / temperature)"});
   check_refusal({"eval", run, "--pixels"}, {"--knn, --linear or --shots"});
-  check_refusal({"eval", run, "--knn", "--shots", "3"}, {"--knn, --linear and --shots", "expected one of them"});
+  check_refusal({"eval", run, "--knn", "--shots", "3"}, {"--knn, --linear and --shots", "at most one of them"});
   check_refusal({"eval", run, "--linear", "--set", "data.limit=100"}, {"100 training examples", "128"});
 }
 

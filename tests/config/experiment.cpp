@@ -188,6 +188,15 @@ BOOST_AUTO_TEST_CASE(a_recorded_configuration_may_hold_options_of_other_mechanis
              "--set: 'attention.sima': no block has this mechanism; expected one of softmax");
 }
 
+BOOST_AUTO_TEST_CASE(another_data_set_takes_the_place_of_a_recorded_one) {
+  const TemporaryDirectory directory;
+  write_file(directory / "x", tiny + "[data]\nname = \"pixels\"\nsource = \"mnist\"\n");
+  BOOST_TEST(load_recorded(directory / "x", {"data.name=mnist"}).data.name == "mnist");
+  BOOST_TEST(error_of([&] {
+               load_recorded(directory / "x", {"data.name=mnist", "data.source=mnist"});
+             }) == "--set: [data] source is no key of name = \"mnist\"");
+}
+
 BOOST_AUTO_TEST_CASE(wrong_types_say_expected_and_found) {
   BOOST_TEST(error("[train]\nbatch = 1.5\n") == ":11: 'train.batch': expected an integer, found a float");
   BOOST_TEST(error("[train]\nlog_steps = 1\n") == ":11: 'train.log_steps': expected true or false, found an integer");

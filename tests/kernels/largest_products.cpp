@@ -56,4 +56,29 @@ BOOST_AUTO_TEST_CASE(as_sorted) {
   }
 }
 
+/// All rows are the same, of random numbers, so products are rounded: the first k are the largest.
+template <class T>
+void check_equal_rows(Index n, Index d) {
+  constexpr Index m = 5;
+  const Index k = std::min<Index>(n, 3);
+  std::vector<T> x, y;
+  for (Index i = 0; i < m * d; ++i) x.push_back(static_cast<T>(RandomStream(3).normal(i)));
+  for (Index i = 0; i < n * d; ++i) y.push_back(static_cast<T>(RandomStream(4).normal(i % d)));
+  std::vector<T> products(static_cast<std::size_t>(m * k));
+  std::vector<Index> rows(products.size());
+  kernels::largest_products<T>(Matrix<const T>(x.data(), m, d), Matrix<const T>(y.data(), n, d),
+                               Matrix(products.data(), m, k), Matrix(rows.data(), m, k));
+  bool first = true;
+  for (Index i = 0; i < m * k; ++i) first &= rows[static_cast<std::size_t>(i)] == i % k;
+  BOOST_TEST(first, "n " << n << ", d " << d);
+}
+
+BOOST_AUTO_TEST_CASE(of_equal_rows_the_first) {
+  for (const Index n : {1, 2, 7, 17, 50, 65, 300, 1023, 1025, 1033})
+    for (const Index d : {3, 37, 192}) {
+      check_equal_rows<float>(n, d);
+      check_equal_rows<double>(n, d);
+    }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

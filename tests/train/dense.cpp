@@ -86,6 +86,9 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit) {
   BOOST_TEST(opened() == "scenes are [1, 56, 56] (channels, height, width); the model takes [1, 8, 8]");
   x.model.image = 56;
   BOOST_TEST(opened() == "scenes: the images of mnist are 1x8x8; expected 1x28x28");
+  x.train.label_smoothing = 0.1;
+  BOOST_TEST(opened().starts_with("[train] label_smoothing = 0.1 is for one label an image"));
+  x.train.label_smoothing = 0;
   x.model.output = "class";
   BOOST_TEST(opened().find("set model.output=\"tokens\"") != std::string::npos);
 }

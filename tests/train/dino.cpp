@@ -320,6 +320,20 @@ BOOST_AUTO_TEST_CASE(what_cannot_be) {
              }) == "no error");
   BOOST_TEST(error([](Experiment& x) { x.dino.local_size = 5; }) ==
              "[dino] local_size = 5; [model] patch = 2 does not divide it");
+  BOOST_TEST(error([](Experiment& x) { x.dino.local_size = 10; }) ==
+             "[dino] local_size = 10 of a small view; expected at most [model] image = 8");
+  BOOST_TEST(error([](Experiment& x) {
+               x.attention.mechanism = {"nystrom"};
+               x.attention.options["landmarks"] = {"17", "--set"};
+             }).starts_with("[dino] local_size = 4: --set: [nystrom] landmarks is 17"));
+  BOOST_TEST(error([](Experiment& x) {
+               x.data.augment = {"flip", "flip"};
+             }) == "[data] augment: 'flip' is given twice");
+  BOOST_TEST(error([](Experiment& x) { x.dino.teacher_temp = 1e-40; }) ==
+             "[dino] teacher_temp = 1e-40; expected at least 1e-06");
+  BOOST_TEST(error([](Experiment& x) { x.dino.out_dim = 1; }).starts_with("[dino] out_dim = 1; expected at least 2"));
+  BOOST_TEST(error([](Experiment& x) { x.optim.weight_decay_end = -0.5; }) ==
+             "[optim] weight_decay_end = -0.5; expected at least 0, or -1 for none");
   BOOST_TEST(error([](Experiment& x) { x.train.ema = 0.9; }).starts_with("[train] ema = 0.9: with method"));
   BOOST_TEST(error([](Experiment& x) { x.dino.global_scale = {0.5, 0.4}; }).starts_with("[dino] global_scale expects"));
   BOOST_TEST(error([](Experiment& x) { x.data.augment = {"mixup"}; }).find("not for method = 'dino'") !=
@@ -329,6 +343,16 @@ BOOST_AUTO_TEST_CASE(what_cannot_be) {
                x.train.method = "supervised";
                x.data.augment = {"blur"};
              }).find("but for \"dino\"") != std::string::npos);
+}
+
+// It is judged by 20 neighbours, which is said before it trains.
+BOOST_AUTO_TEST_CASE(too_few_images) {
+  const Workshop workshop;
+  Experiment x = dino_experiment(workshop);
+  x.data.limit = 19;
+  BOOST_TEST(error_of([&] { run(x, workshop / "a"); }) ==
+             "[train] method = \"dino\" is judged by the 20 nearest training images; there are 19");
+  BOOST_TEST(!std::filesystem::exists(workshop / "a"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -34,7 +34,7 @@ struct NeighbourRule {
 template <class T>
 class Neighbours {
  public:
-  /// Throws Error where there are fewer than k teachers, or exp(1 / temperature) is not finite.
+  /// Throws Error where there are fewer than k teachers, or k exp(1 / temperature), the largest score, is no finite T.
   Neighbours(Features<T> teachers, Index classes, const NeighbourRule& rule);
 
   /// Scores [m, classes] of the rows of `test` [m, width]: the sum of exp(s / temperature) over those of a row's k

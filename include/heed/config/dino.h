@@ -9,6 +9,9 @@
 
 namespace heed {
 
+/// Outputs divided by less are no finite floats.
+inline constexpr double least_temperature = 1e-6;
+
 /// [dino]; the keys' meanings stand in the list below.
 struct DinoConfig {
   Index out_dim = 65536;
@@ -34,19 +37,21 @@ struct DinoConfig {
 template <MaybeConst<DinoConfig> Config, class Visit>
 void fields(Config& c, Visit&& visit) {
   const Rule share{.low = 0, .high = 1, .above_low = true};
-  visit("out_dim", c.out_dim, one_or_more(), "outputs of the head");
-  visit("hidden", c.hidden, one_or_more(), "width of its two hidden layers");
-  visit("bottleneck", c.bottleneck, one_or_more(), "width of what is normalised before its last layer");
+  const Rule temperature = at_least(least_temperature);
+  visit("out_dim", c.out_dim, between(2, 1e6), "outputs of the head");
+  visit("hidden", c.hidden, one_or_more(), "width of the head's two hidden layers");
+  visit("bottleneck", c.bottleneck, one_or_more(), "width of what is normalised before the head's last layer");
   visit("norm_last_layer", c.norm_last_layer, anything(), "rows of the last layer's weight have length 1");
   visit("freeze_last_layer", c.freeze_last_layer, at_least(0), "epochs in which the last layer stays as it is");
-  visit("local_crops", c.local_crops, between(0, 100), "small views of an image, beside two large ones");
-  visit("global_scale", c.global_scale, share, "share of the image's area in a large view, from and to");
-  visit("local_scale", c.local_scale, share, "the same of a small view");
+  visit("local_crops", c.local_crops, between(0, 100), "small views of an image, beside its two large ones");
+  visit("global_scale", c.global_scale, share, "a large view's share of the image's area, from and to");
+  visit("local_scale", c.local_scale, share, "a small view's share of the image's area, from and to");
   visit("local_size", c.local_size, one_or_more(), "side length of a small view");
-  visit("student_temp", c.student_temp, more_than(0), "temperature of the student's outputs");
-  visit("teacher_temp", c.teacher_temp, more_than(0), "of the teacher's");
-  visit("teacher_temp_start", c.teacher_temp_start, more_than(0), "where that begins");
-  visit("teacher_temp_warmup", c.teacher_temp_warmup, at_least(0), "epochs in which it gets there");
+  visit("student_temp", c.student_temp, temperature, "of the softmax over the student's outputs");
+  visit("teacher_temp", c.teacher_temp, temperature, "of the softmax over the teacher's outputs");
+  visit("teacher_temp_start", c.teacher_temp_start, temperature, "teacher_temp in the first epoch of its warm-up");
+  visit("teacher_temp_warmup", c.teacher_temp_warmup, at_least(0),
+        "epochs in which teacher_temp rises from teacher_temp_start");
   visit("center_momentum", c.center_momentum, between(0, 1), "decay of the mean of the teacher's outputs");
   visit("ema", c.ema, between(0, 1), "decay of the teacher's weights, which rises to 1 by a cosine");
 }

@@ -34,6 +34,7 @@ Features<T> pixels_of(const ImageSelection& images);
 
 /// How the linear classifier of frozen features is trained: by SGD with momentum 0.9, with the rate
 /// lr (1 + cos(pi e / epochs)) / 2 in epoch e, from 0, without weight decay. Weights are first N(0, 0.01^2), biases 0.
+/// Of an epoch's examples, in a new order each time, those that fill no batch are left out.
 struct LinearRule {
   Index epochs = 100, batch = 128;
   double lr = 0.001 * 128 / 256;

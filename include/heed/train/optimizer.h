@@ -23,14 +23,15 @@ class Optimizer {
  public:
   Optimizer(const OptimConfig& config, const Parameters<T>& parameters);
 
-  /// One update with these rates and the gradients times `gradient_factor`. `frozen` tensors stay as they are, and so
-  /// do the means that are kept for them.
+  /// One update with these rates and the gradients times `gradient_factor`. `frozen` tensors stay as they are, with the
+  /// means that are kept for them; their own first update, from which adamw's corrections count, comes later.
   void step(Parameters<T>& parameters, const Gradients<T>& gradients, const Rates& rates, double gradient_factor,
             const std::vector<ParameterId>& frozen = {});
 
-  /// Number of updates so far.
+  /// Number of updates so far, and by tensor how many of them left it out.
   Index steps() const { return steps_; }
   void set_steps(Index steps) { steps_ = steps; }
+  std::vector<Index>& left_out() { return left_out_; }
 
   /// Running means kept per weight, laid out as the values are: "momentum" for sgd, "mean" and "square" for adamw.
   struct State {
@@ -44,6 +45,7 @@ class Optimizer {
   OptimConfig config_;
   std::vector<State> state_;
   Index steps_ = 0;
+  std::vector<Index> left_out_;
 };
 
 /// Norm of all gradients, and what clipping leaves of them: min(1, clip / (norm + 1e-6)), 1 for clip = 0.
