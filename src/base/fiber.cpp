@@ -8,7 +8,7 @@ namespace heed {
 
 struct Fiber::State {};
 
-Fiber::Fiber() { fail("[model] batch norm in training: this build has no stacks for its lanes"); }
+Fiber::Fiber() { fail("this build has no stacks to switch between"); }
 Fiber::~Fiber() = default;
 void Fiber::prepare(std::function<void()>) {}
 void Fiber::resume() {}
@@ -41,8 +41,9 @@ class Stack {
  public:
   Stack() {
     memory_ = mmap(nullptr, size + guard, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    require(memory_ != MAP_FAILED && mprotect(memory_, guard, PROT_NONE) == 0,
-            "memory: there is none for a stack of {} bytes", size);
+    const bool mapped = memory_ != MAP_FAILED, guarded = mapped && mprotect(memory_, guard, PROT_NONE) == 0;
+    if (mapped && !guarded) munmap(memory_, size + guard);
+    require(guarded, "memory: there is none for a stack of {} bytes", size);
   }
   ~Stack() { munmap(memory_, size + guard); }
   Stack(const Stack&) = delete;
@@ -89,7 +90,7 @@ struct Fiber::State {
 
   /// The first function on the stack. Its argument, an address, comes as two halves: all that makecontext can hand on.
   static void begin(unsigned high, unsigned low) {
-    State& state = *reinterpret_cast<State*>(static_cast<std::uintptr_t>(high) << 32 | low);
+    State& state = *reinterpret_cast<State*>(static_cast<std::uintptr_t>(std::uint64_t{high} << 32 | low));
 #ifdef __SANITIZE_ADDRESS__
     __sanitizer_finish_switch_fiber(nullptr, &state.outside.bottom, &state.outside.size);
 #endif
@@ -121,7 +122,7 @@ void Fiber::prepare(std::function<void()> function) {
   ucontext_t& context = state.inside.context;
   getcontext(&context);
   context.uc_stack = {state.stack.bottom(), 0, Stack::size};
-  const auto address = reinterpret_cast<std::uintptr_t>(&state);
+  const std::uint64_t address = reinterpret_cast<std::uintptr_t>(&state);
   makecontext(&context, reinterpret_cast<void (*)()>(State::begin), 2, static_cast<unsigned>(address >> 32),
               static_cast<unsigned>(address));
 }

@@ -4,6 +4,9 @@
 
 #include "fiber.h"
 
+#include <algorithm>
+#include <span>
+
 namespace heed {
 
 namespace {
@@ -13,38 +16,49 @@ struct Abandoned {};
 
 }  // namespace
 
-Lockstep::Lockstep(Index parts) {
-  for (Index part = 0; part < parts; ++part) fibers_.push_back(std::make_unique<Fiber>());
+Lockstep::Lockstep(Index most) {
+  if (most == 1) return;
+  for (Index part = 0; part < most; ++part) fibers_.push_back(std::make_unique<Fiber>());
+  errors_.resize(fibers_.size());
 }
 Lockstep::~Lockstep() = default;
 
-void Lockstep::run(const std::function<void(Index)>& work, const std::function<void()>& between) {
-  std::vector<std::exception_ptr> errors(fibers_.size());
-  const auto enter = [&](Index part) {
-    try {
-      work(part);
-    } catch (const Abandoned&) {
-    } catch (...) {
-      errors[static_cast<std::size_t>(part)] = std::current_exception();
-    }
-  };
-  for (Index part = 0; part < parts(); ++part)
-    fibers_[static_cast<std::size_t>(part)]->prepare([&enter, part] { enter(part); });
+bool Lockstep::has_stacks() {
+#ifdef HEED_NO_FIBERS
+  return false;
+#else
+  return true;
+#endif
+}
+
+void Lockstep::run(const Call& call) {
+  call_ = call;
+  if (call.parts == 1) return call.call_work(call.work, 0);
+  const auto parts = static_cast<std::size_t>(call.parts);
+  HEED_ASSERT(parts <= fibers_.size());
+  const std::span fibers(fibers_.data(), parts);
+  std::fill(errors_.begin(), errors_.end(), nullptr);
   abandoned_ = false;
+  for (std::size_t part = 0; part < parts; ++part)
+    fibers[part]->prepare([this, part] {
+      try {
+        call_.call_work(call_.work, static_cast<Index>(part));
+      } catch (const Abandoned&) {
+      } catch (...) {
+        errors_[part] = std::current_exception();
+      }
+    });
   std::exception_ptr error;
-  const auto all_ended = [&] {
-    return std::all_of(fibers_.begin(), fibers_.end(), [](const auto& fiber) { return fiber->ended(); });
-  };
   for (;;) {
-    parallel_for(parts(), [&](Index part) {
-      Fiber& fiber = *fibers_[static_cast<std::size_t>(part)];
+    parallel_for(call.parts, [&](Index part) {
+      Fiber& fiber = *fibers[static_cast<std::size_t>(part)];
       if (!fiber.ended()) fiber.resume();
     });
-    for (const std::exception_ptr& thrown : errors)
+    for (const std::exception_ptr& thrown : errors_)
       if (!error) error = thrown;
-    if (all_ended()) break;
+    if (std::all_of(fibers.begin(), fibers.end(), [](const auto& fiber) { return fiber->ended(); })) break;
     try {
-      if (!error) between();
+      if (!error) call.call_between(call.between);
     } catch (...) {
       error = std::current_exception();
     }
@@ -54,6 +68,7 @@ void Lockstep::run(const std::function<void(Index)>& work, const std::function<v
 }
 
 void Lockstep::wait(Index part) {
+  if (call_.parts == 1) return call_.call_between(call_.between);
   fibers_[static_cast<std::size_t>(part)]->pause();
   if (abandoned_) throw Abandoned();
 }

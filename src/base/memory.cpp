@@ -8,8 +8,9 @@ namespace heed::detail {
 
 namespace {
 
-/// Memory of this size and more is asked for in pages of this size, where the system has them: a core then finds the
-/// places of 512 times as many numbers without a table in memory, and fewer pages are handed out one by one.
+/// Memory of this size and more is asked for in pages of this size, where the system has them. A core keeps the places
+/// of the pages that it used last (in its TLB, "translation lookaside buffer"), and others it looks up in memory: those
+/// it keeps are then of 512 times as many numbers. And fewer pages are handed out one by one.
 constexpr std::size_t huge_page = std::size_t{1} << 21;
 
 std::align_val_t alignment_of(std::size_t bytes) {

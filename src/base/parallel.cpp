@@ -61,6 +61,12 @@ class FirstError {
   std::mutex mutex_;
 };
 
+/// Where the calling thread was to have others, `count` with itself, and the system gave it only so many.
+[[noreturn]] void fail_refused(std::size_t given, int count, const std::exception& refused) {
+  fail("threads: the system refuses thread {} of {} ({}): too little memory, or too many processes", given + 2, count,
+       refused.what());
+}
+
 }  // namespace
 
 void set_threads(int count) {
@@ -108,8 +114,12 @@ class Team {
 
   /// On the calling thread and `others` more. One loop at a time.
   void run(Loop& loop, int others) {
-    while (static_cast<int>(team_.size()) < others)
-      team_.emplace_back([this, number = static_cast<int>(team_.size()) + 1, turn = turn_] { serve(number, turn); });
+    try {
+      while (static_cast<int>(team_.size()) < others)
+        team_.emplace_back([this, number = static_cast<int>(team_.size()) + 1, turn = turn_] { serve(number, turn); });
+    } catch (const std::exception& refused) {
+      fail_refused(team_.size(), others + 1, refused);
+    }
     hand_out(&loop, others);
     loop.take_pieces();
     std::unique_lock lock(mutex_);
@@ -185,8 +195,7 @@ void require_threads(int count) {
     for (int i = 1; i < count; ++i) team.emplace_back([&] { const std::lock_guard wait(all_there); });
   } catch (const std::exception& refused) {
     give_back();
-    fail("threads: the system refuses thread {} of {} ({}): too little memory, or too many processes", team.size() + 2,
-         count, refused.what());
+    fail_refused(team.size(), count, refused);
   }
   give_back();
 }
@@ -197,7 +206,8 @@ int worker() { return omp_in_parallel() ? omp_get_thread_num() : 0; }
 
 bool detail::alone() { return thread_count == 1 || omp_in_parallel(); }
 
-// What the compiler makes of the loop hands its variables to threads in ways that ThreadSanitizer takes for races.
+// What the compiler makes of the loop hands its variables to threads in ways that ThreadSanitizer takes for races. (A
+// function inside another one does not inherit the attribute.)
 [[gnu::no_sanitize("thread")]] void detail::parallel_run(Index pieces, void (*call)(const void*, Index),
                                                          const void* function) {
   if (pieces <= 1 || alone()) {
@@ -211,7 +221,7 @@ bool detail::alone() { return thread_count == 1 || omp_in_parallel(); }
   }
   FirstError error;
   ForkJoin work;
-  const auto run = [&](Index piece) {
+  const auto run = [&](Index piece) __attribute__((no_sanitize("thread"))) {
     work.begin();
     try {
       call(function, piece);
@@ -220,7 +230,7 @@ bool detail::alone() { return thread_count == 1 || omp_in_parallel(); }
     }
     work.end();
   };
-  // Where each thread can have a piece it is always the same one, whose operands may still be in its cache.
+  // Where each piece can have a thread of its own, it is always the same one, whose cache may still hold its operands.
   if (pieces <= thread_count) {
 #pragma omp parallel for schedule(static, 1) num_threads(thread_count)
     for (Index piece = 0; piece < pieces; ++piece) run(piece);

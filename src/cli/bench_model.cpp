@@ -45,6 +45,7 @@ struct Measured {
   double update_seconds = 0;  ///< of a training step, for what each process does with all weights
   bench::Times exchange{};    ///< of a gradient, where there are several processes
   Index gradient_bytes = 0;
+  Index sums_over_batch = 0;  ///< in a step, by batch norm
 };
 
 /// At most ten calls, or a single one that takes longer than `seconds`.
@@ -96,6 +97,7 @@ Measured measure(const BenchArguments& a, const Experiment& x, Index batch) {
   };
   time(step);
   result.update_seconds = updates / static_cast<double>(optimizer.steps());
+  result.sums_over_batch = gradient.sums_over_batch();
   Gradients<T> sum(parameters);
   result.gradient_bytes = sum.size() * static_cast<Index>(sizeof(T));
   if (ranks.count() > 1)
@@ -133,6 +135,7 @@ Json model_json(const BenchArguments& a, Index batch, Measured& result) {
   if (a.mode == "train") {
     json["update_ms"] = result.update_seconds * 1e3;
     json["gradient_bytes"] = result.gradient_bytes;
+    json["sums_over_batch"] = result.sums_over_batch;
     if (!result.exchange.sorted.empty()) json["exchange_ms"] = result.exchange.median() * 1e3;
   }
   json["blas"] = kernels::gemm_library();

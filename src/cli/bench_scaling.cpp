@@ -55,11 +55,6 @@ double exchange_ms(const Network& network, Index bytes, Index sums, int processe
   return 1e3 * (8 * 2 * static_cast<double>(bytes) * (1 - 1.0 / processes) / network.bits + messages * network.latency);
 }
 
-/// Each batch norm sums over the batch twice on the way forward and once on the way back, and has two running tensors.
-Index sums_over_batch(const ParameterList& list) {
-  return 3 * std::count_if(list.begin(), list.end(), [](const ParameterSpec& spec) { return spec.running; }) / 2;
-}
-
 /// A step of one process: what processes share, lane by lane, and what each of them does in whole.
 struct Work {
   double lanes_ms, update_ms;
@@ -67,13 +62,13 @@ struct Work {
   Index lanes, bytes, batch;
   Index sums;  ///< over the batch, by norms
 
-  Work(const Setup& alone, bool streamed, Index lanes, Index batch, Index sums)
+  Work(const Setup& alone, bool streamed, Index lanes, Index batch)
       : update_ms(alone.measured.at("update_ms").number()),
         threads(streamed ? 1 : alone.threads),
         lanes(lanes),
         bytes(static_cast<Index>(alone.measured.at("gradient_bytes").number())),
         batch(batch),
-        sums(sums) {
+        sums(static_cast<Index>(alone.measured.at("sums_over_batch").number())) {
     lanes_ms = alone.step_ms() - update_ms;
   }
 
@@ -139,7 +134,6 @@ int bench_scaling(const BenchArguments& given) {
   const Index weights = model->parameters().trainable_elements();
   const bool together = model->examples_depend(batch), streamed = !together && lanes_are_streamed(weights);
   const Lanes lanes = BatchShare{x.train.piece, weights, 0, 1, together}.lanes(batch);
-  const Index sums = sums_over_batch(model->parameters());
   std::vector<Setup> setups;
   for (const int count : {1, 2, 4}) {
     setups.push_back(measure(a, batch, 1, count));
@@ -148,13 +142,13 @@ int bench_scaling(const BenchArguments& given) {
   }
   std::cout << fmt::format("{}, batch {}, {} lanes; this host has {} core{}\n\n", a.model, batch, lanes.count,
                            threads(), threads() == 1 ? "" : "s");
-  print_measured(setups, Work(setups[0], streamed, lanes.count, batch, sums));
+  print_measured(setups, Work(setups[0], streamed, lanes.count, batch));
   if (launch_words(2).empty()) std::cout << "more processes: not in this build; make MPI=1 builds one\n";
   // A host's threads: as many as gave most here.
   const auto fastest = std::max_element(setups.begin(), setups.end(), [](const Setup& s, const Setup& t) {
     return (s.processes == 1 ? s.rate() : 0) < (t.processes == 1 ? t.rate() : 0);
   });
-  print_predicted(Work(*fastest, streamed, lanes.count, batch, sums), fastest->threads, fastest->unit());
+  print_predicted(Work(*fastest, streamed, lanes.count, batch), fastest->threads, fastest->unit());
   return ok;
 }
 

@@ -3,6 +3,7 @@
 #include "heed/base/suggest.h"
 #include "heed/kernels/unit_rows.h"
 #include "heed/nn/families.h"
+#include "heed/ops/rows.h"
 #include "heed/tape/preparation.h"
 
 namespace heed {
@@ -32,8 +33,7 @@ class NormalisedWeight : public Preparation {
   template <class T>
   void make(const PreparationPass<T>& pass) const {
     const Matrix<T> W = rows_of((*pass.parameters)[weight_]);
-    Buffer<T> divisors(W.rows);
-    kernels::unit_rows(rows_of(std::as_const(*pass.parameters)[v_]), divisors.data(), W);
+    kernels::unit_rows(rows_of(std::as_const(*pass.parameters)[v_]), thread_memory<T>(W.rows), W);
     if (g_ < 0) return;
     const View<T> g = (*pass.parameters)[g_];
     for (Index r = 0; r < W.rows; ++r)
@@ -44,17 +44,17 @@ class NormalisedWeight : public Preparation {
   void undo(const PreparationPass<T>& pass) const {
     const Matrix<const T> v = rows_of(std::as_const(*pass.parameters)[v_]);
     const Matrix<T> dW = rows_of((*pass.gradients)[weight_]), dv = rows_of((*pass.gradients)[v_]);
-    Buffer<T> unit(v.size()), divisors(v.rows), dots(v.rows);
-    const Matrix<T> u(unit.data(), v.rows, v.columns);
-    kernels::unit_rows(v, divisors.data(), u);
+    const Matrix<T> u(thread_memory<T>(v.size() + 2 * v.rows), v.rows, v.columns);
+    T *const divisors = u.data + u.size(), *const dots = divisors + v.rows;
+    kernels::unit_rows(v, divisors, u);
     if (g_ >= 0) {
-      kernels::row_dots<T>(dW, u, dots.data());
-      write_all(Update::accumulate, v.rows, dots.data(), (*pass.gradients)[g_].data());
+      kernels::row_dots<T>(dW, u, dots);
+      write_all(Update::accumulate, v.rows, dots, (*pass.gradients)[g_].data());
       const View<T> g = (*pass.parameters)[g_];
       for (Index r = 0; r < v.rows; ++r)
         for (Index c = 0; c < v.columns; ++c) dW(r, c) *= g[r];
     }
-    kernels::unit_rows_backward<T>(u, divisors.data(), dW, Update::accumulate, dots.data(), dv);
+    kernels::unit_rows_backward<T>(u, divisors, dW, Update::accumulate, dots, dv);
   }
 
   ParameterId v_, g_, weight_;

@@ -52,15 +52,17 @@ struct Groups {
   }
 };
 
-/// Those of a tensor, which may have several images (views) for each image of the batch.
+/// The groups of x. Where it has several views of each image, every view counts as an image, and pass().first_image
+/// counts views, too (Tape::count_images_from).
 template <class T>
 Groups groups_of(const Tape<T>& tape, const Shape& x, Index group) {
   Groups groups{.count = 1, .images = x[0], .rows_per_image = x.rows() / x[0], .first = 0, .here = x[0]};
   if (const WholeBatch<T>* const whole = tape.pass().whole) {
     groups.images = x[0] / whole->here * whole->images;
     groups.first = tape.pass().first_image;
+    HEED_ASSERT(groups.first + groups.here <= groups.images);
   }
-  // What only counts looks at single images, whatever a step's groups are.
+  // A pass that computes nothing is over one image, for its cost; no group divides that.
   if (group == 0 || !tape.training() || !tape.pass().compute) return groups;
   require(groups.images % group == 0, "[batch_norm] groups of {} images do not divide a batch of {}", group,
           groups.images);

@@ -90,7 +90,7 @@ Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& grid) {
       {"conv2d", cost}, Shape{images, places, outputs}, {x, weight, bias},
       [=](T* y) {
         for_each_weight(weight.shape(),
-                        [=, w = weight.data()](Index from, Index o, Index tap) { W(o, tap) = w[from]; });
+                        [=, all = weight.data()](Index from, Index o, Index tap) { W(o, tap) = all[from]; });
         for_row_ranges(strips.count(), work, [=, my = Matrix<T>(y, images * places, outputs)](Index begin, Index end) {
           for (Index i = begin; i < end; ++i) {
             const Strips::Strip s = strips[i];
@@ -156,9 +156,8 @@ Var<T> depthwise_conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& gr
   return tape.record(
       {"depthwise_conv2d", cost}, Shape{images, places, channels}, {x, weight, bias},
       [=](T* y) {
-        const Matrix<const T> by_channel(weight.data(), channels, taps);
-        for (Index t = 0; t < taps; ++t)
-          for (Index c = 0; c < channels; ++c) W(t, c) = by_channel(c, t);
+        for_each_weight(weight.shape(),
+                        [=, all = weight.data()](Index from, Index c, Index tap) { W(tap, c) = all[from]; });
         for_row_ranges(images, out_size * taps, [=](Index begin, Index end) {
           for (Index i = begin; i < end; ++i)
             kernels::depthwise(w, image_of(x.data(), i), W, bias ? bias.data() : nullptr, Update::assign,
@@ -177,8 +176,8 @@ Var<T> depthwise_conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& gr
                                                                      i == begin ? update : Update::accumulate,
                                                                      Matrix<T>(share, taps, channels));
                               });
-          for (Index c = 0; c < channels; ++c)
-            for (Index t = 0; t < taps; ++t) write(dw.update, dw.data[c * taps + t], dW(t, c));
+          for_each_weight(weight.shape(),
+                          [=](Index to, Index c, Index tap) { write(dw.update, dw.data[to], dW(tap, c)); });
         }
         if (const auto dx = tape.target(x))
           for_row_ranges(images, out_size * taps, [=](Index begin, Index end) {

@@ -94,22 +94,6 @@ Var<T> embed_tokens(Var<T> x, Var<T> class_token, Var<T> position) {
       });
 }
 
-namespace {
-
-/// Calls f(cell of `to`, cell of `from`, weight, is it the first one) for all that bicubic interpolation takes.
-template <class T, class F>
-void for_cubic_taps(Index from, Index to, const F& f) {
-  for (Index i = 0; i < to; ++i)
-    for (Index j = 0; j < to; ++j) {
-      const kernels::CubicTaps rows(i, from, to), columns(j, from, to);
-      for (std::size_t r = 0; r < rows.count; ++r)
-        for (std::size_t c = 0; c < columns.count; ++c)
-          f(i * to + j, rows.cell[r] * from + columns.cell[c], T(rows.weight[r] * columns.weight[c]), r + c == 0);
-    }
-}
-
-}  // namespace
-
 template <class T>
 Var<T> interpolate_positions(Var<T> x, Index skip, Index from, Index to) {
   Tape<T>& tape = tape_of("interpolate_positions", x);
@@ -117,19 +101,25 @@ Var<T> interpolate_positions(Var<T> x, Index skip, Index from, Index to) {
   require(xs.rank() == 3 && xs[0] == 1 && xs[1] == skip + from * from && to >= 1,
           "[interpolate_positions] x has shape {}; expected [1, {}, D], a grid of {} x {}", xs, skip + from * from,
           from, from);
-  const Index width = xs[2], front = skip * width, taps = 16;
+  const Index width = xs[2], front = skip * width;
+  const kernels::Grid grid{from, from}, new_grid{to, to};
+  using Taps = kernels::GridTaps<kernels::CubicTaps>;
   Cost cost;
-  cost.forward = to * to * width * Counts{.mul = taps, .add = taps - 1};
-  cost.backward = to * to * width * Counts{.mul = taps, .add = taps};
+  cost.forward = kernels::bicubic_counts(to * to * width);
+  cost.backward = kernels::bicubic_backward_counts(to * to * width);
   return tape.record(
       {"interpolate_positions", cost}, Shape{1, skip + to * to, width}, {x},
       [=](T* y) {
         std::copy_n(x.data(), front, y);
         const T* const rows = x.data() + front;
-        for_cubic_taps<T>(from, to, [=](Index cell, Index of, T weight, bool first) {
+        kernels::for_each_cell<kernels::CubicTaps>(grid, new_grid, [=](Index cell, const Taps& taps) {
           T* const out = y + front + cell * width;
-          const Update update = first ? Update::assign : Update::accumulate;
-          for (Index d = 0; d < width; ++d) write(update, out[d], weight * rows[of * width + d]);
+          for (std::size_t k = 0; k < taps.count; ++k) {
+            const T weight(taps.weight[k]);
+            const T* const in = rows + taps.cell[k] * width;
+            for (Index d = 0; d < width; ++d)
+              write(k == 0 ? Update::assign : Update::accumulate, out[d], weight * in[d]);
+          }
         });
       },
       [=, &tape](const Adjoint<T>& dy) {
@@ -138,9 +128,13 @@ Var<T> interpolate_positions(Var<T> x, Index skip, Index from, Index to) {
         write_all(dx.update, front, dy.data(), dx.data);
         T* const drows = dx.data + front;
         if (dx.update == Update::assign) std::fill_n(drows, from * from * width, T(0));
-        for_cubic_taps<T>(from, to, [=](Index cell, Index of, T weight, bool) {
+        kernels::for_each_cell<kernels::CubicTaps>(grid, new_grid, [=](Index cell, const Taps& taps) {
           const T* const in = dy.data() + front + cell * width;
-          for (Index d = 0; d < width; ++d) drows[of * width + d] += weight * in[d];
+          for (std::size_t k = 0; k < taps.count; ++k) {
+            const T weight(taps.weight[k]);
+            T* const out = drows + taps.cell[k] * width;
+            for (Index d = 0; d < width; ++d) out[d] += weight * in[d];
+          }
         });
       });
 }

@@ -194,11 +194,11 @@ void Dino<T>::begin(const Parameters<T>& student) {
 
 template <class T>
 void Dino<T>::answer(View<const T> views, Index epoch) {
-  const Index images = views.shape()[0];
-  logits_ = Tensor<T>(Shape{images, 2, outputs()});
+  if (const Shape shape{views.shape()[0], 2, outputs()}; logits_.shape() != shape) logits_ = Tensor<T>(shape);
   teacher_pass_.renew();
   teacher_pass_.run({.images = views}, logits_.data());
-  teaching_ = teach(std::as_const(logits_).view(), std::as_const(center_).view(), teacher_temperature(x_.dino, epoch));
+  teaching_ = teach(std::as_const(logits_).view(), std::as_const(center_).view(), teacher_temperature(x_.dino, epoch),
+                    std::move(teaching_));
 }
 
 template <class T>
@@ -226,7 +226,8 @@ void Dino<T>::after_step(const Parameters<T>& student, const StepPlace& place) {
 
 template <class T>
 std::string Dino<T>::end_epoch() {
-  const double entropy = static_cast<double>(entropy_[0]) / std::max(1.0, static_cast<double>(entropy_[1]));
+  if (entropy_[1] == 0) return "";
+  const double entropy = static_cast<double>(entropy_[0]) / static_cast<double>(entropy_[1]);
   const double most = std::log(static_cast<double>(outputs()));
   std::fill(entropy_.begin(), entropy_.end(), T(0));
   constexpr double near = 0.01;

@@ -5,7 +5,8 @@
 #include "heed/tape/whole_batch.h"
 #include "heed/train/ranks.h"
 
-#include <optional>
+#include <algorithm>
+#include <span>
 #include <vector>
 
 namespace heed {
@@ -15,28 +16,30 @@ namespace heed {
 template <class T>
 class LanesInLockstep {
  public:
-  explicit LanesInLockstep(Ranks& ranks) : ranks_(ranks) {}
+  /// For at most so many lanes in this process.
+  LanesInLockstep(Ranks& ranks, Index most) : ranks_(ranks), lockstep_(most) {
+    for (Index part = 0; part < most; ++part) lanes_.emplace_back(lockstep_, part);
+  }
 
   /// Calls f(lane, whole) for each of this process' lanes of the batch, of which each must be a single piece and each
   /// process have one at least; `whole` is for the lane's pass.
   template <class F>
   void run(const Lanes& batch, LaneRange own, const F& f) {
     const Index count = own.last - own.first;
-    HEED_ASSERT(count > 0 && batch.pieces() == batch.count);
-    if (!lockstep_ || lockstep_->parts() != count) {
-      lockstep_.emplace(count);
-      lanes_.clear();
-      for (Index part = 0; part < count; ++part) lanes_.push_back(std::make_unique<Lane>(*lockstep_, part));
-    }
+    HEED_ASSERT(count > 0 && batch.whole);
+    sums_ = 0;
     const auto work = [&](Index part) {
-      Lane& lane = *lanes_[static_cast<std::size_t>(part)];
+      Lane& lane = lanes_[static_cast<std::size_t>(part)];
       lane.images = batch.examples;
       lane.here = batch.piece_at(own.first + part).count;
       lane.first = part == 0;
       f(own.first + part, lane);
     };
-    lockstep_->run(work, [&] { add_up(own); });
+    lockstep_.run(count, work, [&] { add_up(own); });
   }
+
+  /// How many sums over the batch the last run formed.
+  Index sums() const { return sums_; }
 
  private:
   struct Lane : WholeBatch<T> {
@@ -54,7 +57,7 @@ class LanesInLockstep {
 
   /// Gives all lanes, which wait, the sum of what they have.
   void add_up(LaneRange own) {
-    const auto numbers_of = [&](Index lane) { return lanes_[static_cast<std::size_t>(lane - own.first)]->numbers; };
+    const auto numbers_of = [&](Index lane) { return lanes_[static_cast<std::size_t>(lane - own.first)].numbers; };
     const std::span<T> sum = tree_sum(own, numbers_of, [](std::span<T> a, std::span<T> b) {
       HEED_ASSERT(a.size() == b.size());
       for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
@@ -63,11 +66,13 @@ class LanesInLockstep {
     ranks_.sum(sum);
     for (Index lane = own.first + 1; lane < own.last; ++lane)
       std::copy(sum.begin(), sum.end(), numbers_of(lane).begin());
+    ++sums_;
   }
 
   Ranks& ranks_;
-  std::optional<Lockstep> lockstep_;
-  std::vector<std::unique_ptr<Lane>> lanes_;
+  Lockstep lockstep_;
+  std::vector<Lane> lanes_;
+  Index sums_ = 0;
 };
 
 }  // namespace heed

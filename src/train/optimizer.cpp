@@ -3,6 +3,7 @@
 #include "heed/kernels/adamw.h"
 #include "heed/base/parallel.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 

@@ -20,21 +20,6 @@ bool streams(LaneMemory memory, Index weights) {
   return memory == LaneMemory::by_size ? lanes_are_streamed(weights) : memory == LaneMemory::streamed;
 }
 
-/// Shows the tensors of a model that `wanted` says of.
-template <class Tensors, class Wanted>
-void look_at(NonFinite& found, const char* what, const ParameterList& list, const Tensors& tensors,
-             const Wanted& wanted) {
-  for (ParameterId id = 0; id < list.size(); ++id)
-    if (wanted(list[id])) found.look(tensors[id].data(), tensors[id].size(), [&] { return what + list[id].name; });
-}
-
-/// Shows what a lane has added to the gradients of all tensors.
-template <class T>
-void look_at_gradients(NonFinite& found, const Gradients<T>& gradients) {
-  look_at(found, "the gradient by ", gradients.list(), gradients,
-          [](const ParameterSpec& spec) { return spec.trainable; });
-}
-
 }  // namespace
 
 template <class T>
@@ -69,20 +54,31 @@ BatchGradient<T>::BatchGradient(const Model& model, Parameters<T>& parameters, I
       recompute_(train.recompute),
       streams_(!share_.together && streams(memory, parameters.trainable_size())),
       products_(products_of(train)),
-      lockstep_(share_.together ? std::make_unique<LanesInLockstep<T>>(ranks) : nullptr),
       tapes_(share_.together ? share_.lanes(batch).count : threads()) {
   // Products of floats are heed's own.
   if constexpr (std::is_same_v<T, double>) kernels::reserve_gemm_buffers(threads());
   const Lanes lanes = share_.lanes(batch);
-  require_shareable({batch, train.piece, lanes.count}, ranks.count());
+  require_shareable(lanes, ranks.count());
   const LaneRange own = share_.own(lanes);
   const Index count = own.last - own.first;
+  if (share_.together) {
+    require(count == 1 || Lockstep::has_stacks(),
+            "[model] batch norm in training: this build has no stacks for {} lanes; [train] piece = {}, the whole "
+            "batch, makes one",
+            count, batch);
+    lockstep_ = std::make_unique<LanesInLockstep<T>>(ranks, count);
+  }
   scores_.resize(static_cast<std::size_t>(lanes.pieces()));
   for (Index i = 0; i < (streams_ ? sums_at_once(count) : count); ++i) sums_.emplace_back(parameters);
 }
 
 template <class T>
 BatchGradient<T>::~BatchGradient() = default;
+
+template <class T>
+Index BatchGradient<T>::sums_over_batch() const {
+  return lockstep_ ? lockstep_->sums() : 0;
+}
 
 template <class T>
 BatchResult BatchGradient<T>::run(const TaskBatch<T>& batch, const RandomStream& random) {
@@ -179,44 +175,6 @@ void BatchGradient<T>::run_in_lockstep(LaneRange lanes, std::vector<NonFinite>* 
 }
 
 template <class T>
-std::string BatchGradient<T>::first_non_finite() {
-  NonFinite found;
-  // Running statistics are what the step has made of them.
-  look_at(found, "the tensor ", parameters_.list(), parameters_,
-          [](const ParameterSpec& spec) { return !spec.running; });
-  const LaneRange own = share_.own(step_.lanes);
-  if (found.where().empty()) found = lockstep_ ? first_in_lockstep(own) : first_by_lanes(own);
-  // In lockstep what was shown least before is the first; else the lanes of earlier processes come first.
-  const std::vector<std::string> texts = ranks_.texts(found.where()),
-                                 before = ranks_.texts(std::to_string(lockstep_ ? found.before() : 0));
-  std::string first = "a sum over the batch";
-  Index least = std::numeric_limits<Index>::max();
-  for (std::size_t i = 0; i < texts.size(); ++i)
-    if (!texts[i].empty() && std::stoll(before[i]) < least) first = texts[i], least = std::stoll(before[i]);
-  return first;
-}
-
-template <class T>
-NonFinite BatchGradient<T>::first_by_lanes(LaneRange lanes) {
-  NonFinite found;
-  for (Index lane = lanes.first; lane < lanes.last && found.where().empty(); ++lane) {
-    run_lane(lane, gradients(), &found);
-    look_at_gradients(found, gradients());
-  }
-  return found;
-}
-
-template <class T>
-NonFinite BatchGradient<T>::first_in_lockstep(LaneRange lanes) {
-  std::vector<NonFinite> found(static_cast<std::size_t>(lanes.last - lanes.first));
-  run_in_lockstep(lanes, &found);
-  for (std::size_t i = 0; i < found.size(); ++i) look_at_gradients(found[i], sums_[i]);
-  const auto order = [](const NonFinite& a) { return std::pair(a.where().empty(), a.before()); };
-  return *std::min_element(found.begin(), found.end(),
-                           [&](const NonFinite& a, const NonFinite& b) { return order(a) < order(b); });
-}
-
-template <class T>
 void BatchGradient<T>::run_piece(const PiecePass& given) {
   const Piece piece = step_.lanes.piece_at(given.piece);
   Pass<T> pass;
@@ -235,12 +193,18 @@ void BatchGradient<T>::run_piece(const PiecePass& given) {
   Tape<T>& tape = tapes_.begin(pass, given.place);
   const Var<T> logits = step_.batch->logits(model_, tape, piece);
   Var<T> loss = step_.batch->loss(logits, piece, step_.batch->terms());
-  if (piece.first == 0)
+  // Who looks for numbers that are not finite compares lanes by how much they have made: none may make the penalty
+  // before the others have ended.
+  const bool penalised = piece.first == 0, penalty_last = given.non_finite != nullptr;
+  if (penalised && !penalty_last)
     if (const Var<T> penalty = model_.penalty(tape)) loss = add(loss, penalty);
   Score& score = scores_[static_cast<std::size_t>(given.piece)];
   score.loss = static_cast<double>(*loss.data());
   score.correct = static_cast<double>(step_.batch->correct(logits.value(), piece));
   tape.backward(loss);
+  if (!penalised || !penalty_last) return;
+  tape.clear();
+  if (const Var<T> penalty = model_.penalty(tape)) tape.backward(penalty);
 }
 
 template <class T>

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <span>
 
 namespace heed {
 
@@ -40,6 +41,7 @@ class Run {
   Outcome run();
   bool train_epoch();
   void make_step(const TaskBatch<T>& batch);
+  void keep_buffers();
   void skip_step();
   bool finish_epoch();
   bool test();
@@ -53,6 +55,11 @@ class Run {
   bool out_of_patience() const { return x_.train.patience > 0 && progress_.since_best >= x_.train.patience; }
   bool at_step_limit() const { return x_.train.max_steps > 0 && progress_.step >= x_.train.max_steps; }
   RunState<T> state() { return {parameters_, optimizer_, average_, task_, progress_}; }
+  template <class F>
+  void for_buffers(const F& f) {
+    for (Parameters<T>* const p : {&parameters_, task_.teacher()})
+      if (p) f(std::span(p->data() + p->gradient_size(), p->data() + p->size()));
+  }
   Parameters<T>& judged() { return average_ ? *average_ : state().kept(); }
   Evaluation judge(Parameters<T>& parameters, BatchSource<T>& source) const {
     Evaluation result = evaluate<T>(model_, parameters, source, task_.counts(), x_.train.piece,
@@ -257,8 +264,7 @@ void Run<T>::make_step(const TaskBatch<T>& batch) {
   const RandomStream random = RandomStream(static_cast<std::uint64_t>(x_.train.seed))
                                   .derive("step")
                                   .derive(static_cast<std::uint64_t>(progress_.step));
-  if (x_.train.on_nonfinite == "skip")
-    buffers_.assign(parameters_.data() + parameters_.gradient_size(), parameters_.data() + parameters_.size());
+  if (x_.train.on_nonfinite == "skip") keep_buffers();
   const StepPlace place{progress_.step, x_.train.epochs * train_->batches(), progress_.epoch};
   const UpdateRules rules = task_.update_rules(place);
   batch.before_step(place);
@@ -295,10 +301,21 @@ void Run<T>::make_step(const TaskBatch<T>& batch) {
             lr_of(progress_.step - 1), report().images_per_s, clipping.norm});
 }
 
+/// Of the model that is trained, and of its teacher, which answers before a step.
+template <class T>
+void Run<T>::keep_buffers() {
+  buffers_.clear();
+  for_buffers([&](std::span<T> buffers) { buffers_.insert(buffers_.end(), buffers.begin(), buffers.end()); });
+}
+
 /// The step changes nothing; a logged row has no loss.
 template <class T>
 void Run<T>::skip_step() {
-  std::copy(buffers_.begin(), buffers_.end(), parameters_.data() + parameters_.gradient_size());
+  auto before = buffers_.begin();
+  for_buffers([&](std::span<T> buffers) {
+    std::copy_n(before, buffers.size(), buffers.begin());
+    before += static_cast<std::ptrdiff_t>(buffers.size());
+  });
   ++progress_.step;
   ++progress_.batch;
   ++progress_.skipped;
@@ -327,7 +344,6 @@ bool Run<T>::finish_epoch() {
   epoch.train = report();
   epoch.seconds = seconds_since(epoch_start_);
   epoch.skipped = progress_.skipped;
-  epoch.remark = task_.end_epoch();
   if (validation_) {
     const Score validation = judge(judged(), *validation_).score;
     if (interrupted()) return false;
@@ -346,6 +362,7 @@ bool Run<T>::finish_epoch() {
     if (epoch.validated) progress_.best = epoch.validation_accuracy;
     save_best();
   }
+  epoch.remark = task_.end_epoch();
   ++progress_.epoch;
   progress_.batch = progress_.skipped = 0;
   progress_.loss = progress_.gradient_norm = 0;

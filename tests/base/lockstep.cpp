@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <numeric>
 #include <thread>
 #include <vector>
@@ -43,14 +44,61 @@ BOOST_AUTO_TEST_CASE(no_part_goes_on_before_all_have_come) {
       Index waits = 0;
       for (int again = 0; again < 2; ++again) {
         between = waits = 0;
-        lockstep.run(work, [&] { between += ++waits % 2; });
+        lockstep.run(parts, work, [&] { between += ++waits % 2; });
         BOOST_TEST(waits == 40);
       }
       BOOST_TEST(late == 0);
     }
 }
 
-// Loops inside a part stay on its thread. More parts than threads: some take turns, and those numbers are not shared.
+// A part that is alone needs no stack to wait on: its locals are near those of the caller.
+BOOST_AUTO_TEST_CASE(a_single_part_is_a_call) {
+  const char here = 0;
+  const auto distance = [&](const char& there) {
+    return std::abs(static_cast<double>(reinterpret_cast<std::intptr_t>(&here)) -
+                    static_cast<double>(reinterpret_cast<std::intptr_t>(&there)));
+  };
+  for (const Index most : {1, 3}) {
+    Lockstep lockstep(most);
+    Index between = 0;
+    lockstep.run(
+        1,
+        [&](Index part) {
+          const char there = 0;
+          BOOST_TEST(distance(there) < 1 << 16);
+          BOOST_TEST(part == 0);
+          lockstep.wait(part);
+          BOOST_TEST(between == 1);
+        },
+        [&] { ++between; });
+    BOOST_TEST(between == 1);
+    BOOST_CHECK_EXCEPTION(lockstep.run(
+                              1, [&](Index part) { lockstep.wait(part); }, [] { fail("between"); }),
+                          Error, says("between"));
+  }
+}
+
+// The threads that are at work take turns with the parts: before and after it waits, a part is on one and on another.
+BOOST_AUTO_TEST_CASE(a_part_goes_on_on_another_thread) {
+  const WithThreads with(3);
+  Lockstep lockstep(8);
+  std::atomic<int> moved = 0;
+  const auto work = [&](Index part) {
+    for (int round = 0; round < 20; ++round) {
+      // Compilers take the identity of its thread for something that a function cannot change.
+      const int before = worker();
+      // Whoever takes the longest, another one next time, is behind when the next parts are handed out.
+      if ((part + round) % 3 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      lockstep.wait(part);
+      if (worker() != before) ++moved;
+    }
+  };
+  lockstep.run(8, work, [] {});
+  BOOST_TEST((moved > 0 || threads() == 1));
+}
+
+// Loops inside a part stay on its thread. There are more parts than threads, so some take turns; two that compute at
+// the same moment never have the same number.
 BOOST_AUTO_TEST_CASE(at_most_so_many_compute_as_there_are_threads) {
   const WithThreads with(3);
   Lockstep lockstep(8);
@@ -72,7 +120,7 @@ BOOST_AUTO_TEST_CASE(at_most_so_many_compute_as_there_are_threads) {
       lockstep.wait(part);
     }
   };
-  lockstep.run(work, [] {});
+  lockstep.run(8, work, [] {});
   BOOST_TEST(wrong == 0);
 }
 
@@ -85,15 +133,23 @@ BOOST_AUTO_TEST_CASE(an_error_ends_all_parts) {
     ++went_on;
     if (part == 1) fail("the second, too late");
   };
-  BOOST_CHECK_EXCEPTION(lockstep.run(work, [] {}), Error, says("the fourth"));
+  BOOST_CHECK_EXCEPTION(lockstep.run(4, work, [] {}), Error, says("the fourth"));
   BOOST_TEST(went_on == 0);
-  BOOST_CHECK_EXCEPTION(lockstep.run([&](Index part) { fail("part {}", part); }, [] {}), Error, says("part 0"));
-  BOOST_CHECK_EXCEPTION(lockstep.run([&](Index part) { lockstep.wait(part), ++went_on; }, [] { fail("between"); }),
+  BOOST_CHECK_EXCEPTION(lockstep.run(
+                            4, [&](Index part) { fail("part {}", part); }, [] {}),
+                        Error, says("part 0"));
+  BOOST_CHECK_EXCEPTION(lockstep.run(
+                            4, [&](Index part) { lockstep.wait(part), ++went_on; }, [] { fail("between"); }),
                         Error, says("between"));
   BOOST_TEST(went_on == 0);
   // It is as good as new.
-  lockstep.run([&](Index part) { lockstep.wait(part), ++went_on; }, [] {});
+  lockstep.run(
+      4, [&](Index part) { lockstep.wait(part), ++went_on; }, [] {});
   BOOST_TEST(went_on == 4);
+  // Those that are left out of a run are not looked at.
+  lockstep.run(
+      2, [&](Index part) { lockstep.wait(part), ++went_on; }, [] {});
+  BOOST_TEST(went_on == 6);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -11,6 +11,8 @@
 
 #include <malloc.h>
 
+#include <array>
+
 using namespace heed;
 using namespace heed::test;
 
@@ -75,15 +77,18 @@ Experiment small_experiment(const std::string& family, std::vector<std::string> 
   return load_experiment("models/" + family + "-micro.toml", all);
 }
 
-/// Six images with labels, and a model with all its tensors drawn anew, so that none is zero or one.
+/// Images with labels, and a model with all its tensors drawn anew, so that none is zero or one.
 struct SmallTraining {
   std::unique_ptr<Model> model;
   Parameters<double> parameters;
-  Tensor<double> images, targets{Shape{6, 3}};
-  std::vector<int> labels{0, 1, 2, 2, 1, 0};
+  Tensor<double> images, targets;
+  std::vector<int> labels;
 
-  explicit SmallTraining(const Experiment& x)
-      : model(make_model(x)), parameters(model->parameters()), images(Shape{6, 2, x.model.image, x.model.image}) {
+  explicit SmallTraining(const Experiment& x, Index count = 6)
+      : model(make_model(x)),
+        parameters(model->parameters()),
+        images(Shape{count, 2, x.model.image, x.model.image}),
+        targets(Shape{count, 3}) {
     for (ParameterId id = 0; id < parameters.list().size(); ++id) {
       const bool positive = parameters.list()[id].shape.rank() == 1 && !parameters.list()[id].name.ends_with("bias");
       for (Index i = 0; i < parameters[id].size(); ++i)
@@ -91,10 +96,17 @@ struct SmallTraining {
             (positive ? 1 : 0) + RandomStream(3).derive(static_cast<std::uint64_t>(id)).uniform(i, -0.5, 0.5);
     }
     for (Index i = 0; i < images.size(); ++i) images[i] = RandomStream(4).normal(i);
-    for (Index i = 0; i < 6; ++i) targets[3 * i + labels[static_cast<std::size_t>(i)]] = 1;
+    for (Index i = 0; i < count; ++i) {
+      labels.push_back(std::array{0, 1, 2, 2, 1, 0}[static_cast<std::size_t>(i % 6)]);
+      targets[3 * i + labels.back()] = 1;
+    }
   }
 
-  ClassificationBatch<double> batch() const { return {{images.view()}, targets.view(), labels.data()}; }
+  Index count() const { return images.shape()[0]; }
+  ClassificationBatch<double> batch() const { return first_images(count()); }
+  ClassificationBatch<double> first_images(Index n) const {
+    return {{images.view().part(0, n)}, targets.view().part(0, n), labels.data()};
+  }
 
   double loss(bool training) {
     Tape<double> tape({.parameters = &parameters, .training = training, .still = true, .again = true});
@@ -166,11 +178,12 @@ BOOST_AUTO_TEST_CASE(gradients_of_whole_models_agree_with_central_differences) {
   }
 }
 
-/// Gradients of a step over six images, then all tensors after it, by lanes of so many images.
-std::vector<double> step_results(const Experiment& x, int threads, Index piece, bool recompute = false) {
+/// Gradients of a step over a batch, then all tensors after it, by lanes of so many images.
+std::vector<double> step_results(const Experiment& x, int threads, Index piece, bool recompute = false,
+                                 Index batch = 6) {
   const WithThreads with(threads);
-  SmallTraining t(x);
-  BatchGradient<double> gradient(*t.model, t.parameters, 6, {.piece = piece, .recompute = recompute});
+  SmallTraining t(x, batch);
+  BatchGradient<double> gradient(*t.model, t.parameters, batch, {.piece = piece, .recompute = recompute});
   gradient.run(t.batch(), RandomStream(9));
   std::vector<double> all(gradient.gradients().data(), gradient.gradients().data() + gradient.gradients().size());
   all.insert(all.end(), t.parameters.data(), t.parameters.data() + t.parameters.size());
@@ -188,15 +201,16 @@ BOOST_AUTO_TEST_CASE(neither_threads_nor_recomputation_show) {
   }
 }
 
-// Statistics are those of the step, or of a group, wherever lanes begin. What is left is rounding: sums over images in
-// another order, through two dozen layers.
+// Statistics are those of the step, or of a group, wherever lanes begin: those of several images are not equally long.
+// What is left is rounding: sums over images in another order, through two dozen layers.
 BOOST_AUTO_TEST_CASE(lanes_in_lockstep_do_what_a_single_pass_does) {
   for (const std::string family : {"xcit", "cvt", "soft"})
-    for (const char* const groups : {"model.bn_group=0", "model.bn_group=2", "model.bn_group=3"}) {
+    for (const auto& [batch, group] : {std::pair{11, 0}, {10, 5}, {9, 3}, {6, 2}}) {
+      const std::string groups = fmt::format("model.bn_group={}", group);
       const Experiment x = small_experiment(family, {groups});
-      const std::vector<double> expected = step_results(x, 1, 6);
+      const std::vector<double> expected = step_results(x, 1, batch, false, batch);
       for (const Index piece : {1, 2, 4}) {
-        const std::vector<double> got = step_results(x, 2, piece);
+        const std::vector<double> got = step_results(x, 2, piece, false, batch);
         double most = 0, off = 0;
         for (std::size_t i = 0; i < got.size(); ++i) {
           most = std::max(most, std::abs(expected[i]));
@@ -205,6 +219,55 @@ BOOST_AUTO_TEST_CASE(lanes_in_lockstep_do_what_a_single_pass_does) {
         BOOST_TEST(off < 1e-11 * most, family << ", " << groups << ", pieces of " << piece << ": off by " << off);
       }
     }
+}
+
+// A batch that is smaller than the largest has the lanes that it would have by itself.
+BOOST_AUTO_TEST_CASE(a_smaller_batch_takes_no_more_lanes) {
+  const Experiment x = small_experiment("xcit");
+  std::vector<std::vector<double>> gradients;
+  for (const Index most : {16, 17, 40}) {
+    SmallTraining t(x, most);
+    BatchGradient<double> gradient(*t.model, t.parameters, most, {.piece = 1});
+    if (most == 17) gradient.run(t.batch(), RandomStream(9));
+    gradient.run(t.first_images(16), RandomStream(9));
+    gradients.emplace_back(gradient.gradients().data(), gradient.gradients().data() + gradient.gradients().size());
+  }
+  BOOST_TEST((gradients[1] == gradients[0]));
+  BOOST_TEST((gradients[2] == gradients[0]));
+}
+
+// Two on the way forward and one on the way back, for each norm; two more where a block is computed again. All norms of
+// the one are in its blocks, those of the other before them, too.
+BOOST_AUTO_TEST_CASE(sums_over_the_batch_are_counted) {
+  const auto sums = [](const Experiment& x, bool recompute) {
+    SmallTraining t(x);
+    BatchGradient<double> gradient(*t.model, t.parameters, 6, {.piece = 2, .recompute = recompute});
+    for (int step = 0; step < 2; ++step) gradient.run(t.batch(), RandomStream(9));
+    return gradient.sums_over_batch();
+  };
+  const Index cvt = 3 * 3, xcit_stem = 2, xcit = xcit_stem + 2;
+  BOOST_TEST(sums(small_experiment("cvt"), false) == 3 * cvt);
+  BOOST_TEST(sums(small_experiment("cvt"), true) == 5 * cvt);
+  BOOST_TEST(sums(small_experiment("xcit"), false) == 3 * xcit);
+  BOOST_TEST(sums(small_experiment("xcit"), true) == 3 * xcit_stem + 5 * (xcit - xcit_stem));
+}
+
+// While a lane waits for the others, its operation takes no time.
+BOOST_AUTO_TEST_CASE(waiting_is_in_no_profile) {
+  const WithThreads with(2);
+  SmallTraining t(small_experiment("cvt"), 11);
+  BatchGradient<double> gradient(*t.model, t.parameters, 11, {.piece = 1});
+  const ClassificationBatch<double> batch = t.batch();
+  gradient.run(batch, RandomStream(9));
+  gradient.start_profile();
+  const auto start = Profile::Clock::now();
+  gradient.run(batch, RandomStream(9));
+  const double most = threads() * std::chrono::duration<double>(Profile::Clock::now() - start).count();
+  double sum = 0;
+  const Profile profile = gradient.profile();
+  for (const Profile::Row& row : profile.rows()) sum += row.total();
+  BOOST_TEST(sum < most);
+  BOOST_TEST(sum > 0);
 }
 
 // The image of the last lane makes the first infinity, in the first layer; all lanes see the next norm fail.

@@ -1,14 +1,13 @@
-// Self-supervision by a teacher: what it is taught, schedules, state, resumption, and what is refused.
+// Self-supervision by a teacher: what it is taught, gradients, schedules. Runs of it are in dino_runs.cpp.
 #include "heed/kernels/bicubic.h"
 #include "heed/nn/dino.h"
 #include "heed/nn/families.h"
-#include "heed/io/safetensors.h"
 #include "heed/tape/preparation.h"
 #include "heed/train/optimizer.h"
 #include "heed/train/step.h"
 #include "heed/train/teaching.h"
 #include "src/train/dino.h"
-#include "support/training.h"
+#include "support/dino.h"
 
 #include <cmath>
 
@@ -16,23 +15,6 @@ using namespace heed;
 using namespace heed::test;
 
 namespace {
-
-/// Two large views of 8 x 8 and two small ones of 4 x 4 of grey images; 112 of them make 7 batches.
-Experiment dino_experiment(const Workshop& workshop) {
-  Experiment x = workshop.experiment();
-  x.model.patch = 2;
-  x.train.method = "dino";
-  x.optim.clip = 3;
-  x.optim.weight_decay_end = 0.4;
-  x.dino.out_dim = 24;
-  x.dino.hidden = 20;
-  x.dino.bottleneck = 8;
-  x.dino.local_crops = 2;
-  x.dino.local_size = 4;
-  x.dino.local_scale = {0.1, 0.4};
-  x.dino.ema = 0.9;
-  return x;
-}
 
 Tensor<double> random_tensor(const Shape& shape, std::uint64_t seed) {
   Tensor<double> tensor(shape);
@@ -137,12 +119,16 @@ BOOST_AUTO_TEST_CASE(views_are_batched_by_size) {
   }
 }
 
-// Central differences of the whole loss by some weights of each tensor, through views of both sizes and the head.
+// Central differences of the whole loss by some weights of each tensor, through views of both sizes and the head. What
+// is dropped on the way back, and where blocks are computed again, is what was dropped on the way forward.
 BOOST_AUTO_TEST_CASE(gradients_of_a_step) {
   const Workshop workshop;
   Experiment x = dino_experiment(workshop);
-  for (const bool norm_last_layer : {true, false}) {
-    x.dino.norm_last_layer = norm_last_layer;
+  x.train.dropout = 0.2;
+  x.train.drop_path = 0.2;
+  x.dino.local_crops = 3;  // another number than of large views
+  for (const bool recompute : {false, true}) {
+    x.dino.norm_last_layer = recompute;
     const DinoModel model(x);
     Parameters<double> parameters(model.parameters());
     parameters.initialise(3);
@@ -152,7 +138,7 @@ BOOST_AUTO_TEST_CASE(gradients_of_a_step) {
     task.begin(parameters);
     const std::unique_ptr<TaskBatch<double>> batch = task.random_batch(3);
     batch->before_step({});
-    BatchGradient<double> gradient(model, parameters, 3, {.piece = 2});
+    BatchGradient<double> gradient(model, parameters, 3, {.piece = 2, .recompute = recompute});
     const auto loss = [&] { return gradient.run(*batch, RandomStream(1)).loss; };
     loss();
     const Gradients<double> found = gradient.gradients();
@@ -215,6 +201,7 @@ BOOST_AUTO_TEST_CASE(teacher_and_last_layer) {
   Parameters<double> student(model.parameters());
   student.initialise(3);
   task.begin(student);
+  BOOST_TEST(task.end_epoch() == "");  // of no step
   Parameters<double> expected = student;
   const std::unique_ptr<BatchSource<double>> source = task.open(Part::train, true);
   source->start(0);
@@ -235,124 +222,6 @@ BOOST_AUTO_TEST_CASE(teacher_and_last_layer) {
   BOOST_TEST(first.frozen.size() == 1u);
   BOOST_TEST(model.parameters()[first.frozen[0]].name == "dino.last_layer.weight_v");
   BOOST_TEST(second.frozen.empty());
-}
-
-BOOST_AUTO_TEST_CASE(files_of_a_run) {
-  const Workshop workshop;
-  Experiment x = dino_experiment(workshop);
-  x.train.epochs = 1;
-  BOOST_TEST((run(x, workshop / "a") == Outcome::finished));
-  const SafetensorsFile last(workshop / "a/last.safetensors"), best(workshop / "a/best.safetensors");
-  for (const SafetensorsFile* file : {&last, &best}) {
-    BOOST_TEST(file->contains("blocks.1.mlp.fc2.weight"));
-    BOOST_TEST(!file->contains("head.weight"));
-    BOOST_TEST(!file->contains("dino.mlp.0.weight"));
-  }
-  for (const char* name : {"heed.student.pos_embed", "heed.student.dino.mlp.0.weight", "heed.teacher.dino.mlp.0.weight",
-                           "heed.task.center", "heed.mean.dino.last_layer.weight_v"})
-    BOOST_TEST(last.contains(name), name);
-  BOOST_TEST(!best.contains("heed.student.pos_embed"));
-  // Another model begins with them.
-  Experiment next = workshop.experiment();
-  next.model.patch = 2;
-  next.train.epochs = 1;
-  next.train.init_head = true;
-  BOOST_TEST((run(next, workshop / "b", false, workshop / "a") == Outcome::finished));
-  BOOST_TEST(read_file(workshop / "a/metrics.csv").find("valid,1,7,,") != std::string::npos);
-}
-
-// Interrupted after step 10, in the middle of the second epoch, and by any number of threads.
-BOOST_AUTO_TEST_CASE(resumed_bit_for_bit) {
-  const Workshop workshop;
-  for (const std::string family : {"vit", "xcit"}) {
-    Experiment x = dino_experiment(workshop);
-    x.train.dropout = 0.1;
-    x.train.drop_path = 0.1;
-    if (family == "xcit") {
-      x.model.family = family;
-      x.model.cls_depth = 1;
-    }
-    const auto at = [&](const char* name) { return workshop / (family + name); };
-    {
-      const WithThreads with(1);
-      BOOST_TEST((run(x, at("whole")) == Outcome::finished));
-    }
-    const WithThreads with(3);
-    BOOST_TEST((run_until(10, x, at("parts")) == Outcome::interrupted));
-    BOOST_TEST((run(x, at("parts"), true) == Outcome::finished));
-    check_same_run(at("whole"), at("parts"));
-  }
-}
-
-BOOST_AUTO_TEST_CASE(a_collapse_is_said) {
-  const Workshop workshop;
-  Experiment x = dino_experiment(workshop);
-  x.train.epochs = 1;
-  x.dino.teacher_temp = 1e4;  // all outputs alike
-  struct Remarks : TrainObserver {
-    void epoch(const EpochReport& report) override { remark = report.remark; }
-    std::string remark = "nothing";
-  } observer;
-  train(x, {.run = workshop / "a"}, observer);
-  BOOST_TEST(observer.remark.starts_with("the teacher has collapsed: the entropy of its outputs is 3.178"));
-  x.dino.teacher_temp = 0.04;
-  train(x, {.run = workshop / "b"}, observer);
-  BOOST_TEST(observer.remark == "");
-}
-
-BOOST_AUTO_TEST_CASE(what_cannot_be) {
-  const Workshop workshop;
-  const auto error = [&](const std::function<void(Experiment&)>& change) {
-    Experiment x = dino_experiment(workshop);
-    change(x);
-    return error_of([&] {
-      validate(x);
-      make_model(x);
-    });
-  };
-  BOOST_TEST(error([](Experiment&) {}) == "no error");
-  BOOST_TEST(error([](Experiment& x) {
-               x.attention.mechanism = {"aft"};
-             }).starts_with("[dino] local_size = 4: tensor 'blocks.0.attn."));
-  BOOST_TEST(error([](Experiment& x) {
-               x.attention.mechanism = {"aft"};
-               x.dino.local_crops = 0;
-             }) == "no error");
-  BOOST_TEST(error([](Experiment& x) { x.dino.local_size = 5; }) ==
-             "[dino] local_size = 5; [model] patch = 2 does not divide it");
-  BOOST_TEST(error([](Experiment& x) { x.dino.local_size = 10; }) ==
-             "[dino] local_size = 10 of a small view; expected at most [model] image = 8");
-  BOOST_TEST(error([](Experiment& x) {
-               x.attention.mechanism = {"nystrom"};
-               x.attention.options["landmarks"] = {"17", "--set"};
-             }).starts_with("[dino] local_size = 4: --set: [nystrom] landmarks is 17"));
-  BOOST_TEST(error([](Experiment& x) {
-               x.data.augment = {"flip", "flip"};
-             }) == "[data] augment: 'flip' is given twice");
-  BOOST_TEST(error([](Experiment& x) { x.dino.teacher_temp = 1e-40; }) ==
-             "[dino] teacher_temp = 1e-40; expected at least 1e-06");
-  BOOST_TEST(error([](Experiment& x) { x.dino.out_dim = 1; }).starts_with("[dino] out_dim = 1; expected at least 2"));
-  BOOST_TEST(error([](Experiment& x) { x.optim.weight_decay_end = -0.5; }) ==
-             "[optim] weight_decay_end = -0.5; expected at least 0, or -1 for none");
-  BOOST_TEST(error([](Experiment& x) { x.train.ema = 0.9; }).starts_with("[train] ema = 0.9: with method"));
-  BOOST_TEST(error([](Experiment& x) { x.dino.global_scale = {0.5, 0.4}; }).starts_with("[dino] global_scale expects"));
-  BOOST_TEST(error([](Experiment& x) { x.data.augment = {"mixup"}; }).find("not for method = 'dino'") !=
-             std::string::npos);
-  BOOST_TEST(error([](Experiment& x) { x.data.augment = {"jitter"}; }).find("images in colour") != std::string::npos);
-  BOOST_TEST(error([](Experiment& x) {
-               x.train.method = "supervised";
-               x.data.augment = {"blur"};
-             }).find("but for \"dino\"") != std::string::npos);
-}
-
-// It is judged by 20 neighbours, which is said before it trains.
-BOOST_AUTO_TEST_CASE(too_few_images) {
-  const Workshop workshop;
-  Experiment x = dino_experiment(workshop);
-  x.data.limit = 19;
-  BOOST_TEST(error_of([&] { run(x, workshop / "a"); }) ==
-             "[train] method = \"dino\" is judged by the 20 nearest training images; there are 19");
-  BOOST_TEST(!std::filesystem::exists(workshop / "a"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

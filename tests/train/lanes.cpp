@@ -69,6 +69,31 @@ BOOST_AUTO_TEST_CASE(every_model_has_eight_lanes_where_there_are_eight_pieces) {
     }
 }
 
+// Where examples depend on each other, a larger batch has no fewer lanes, and no lane is two examples longer than
+// another.
+BOOST_AUTO_TEST_CASE(whole_lanes_are_even) {
+  for (const Index piece : {1, 3, 8}) {
+    Index lanes_before = 0;
+    for (Index examples = 1; examples <= 300; ++examples) {
+      const Lanes lanes = lanes_of(examples, piece, 1, true);
+      BOOST_TEST(lanes.count == std::min<Index>(16, (examples + piece - 1) / piece));
+      BOOST_TEST(lanes.pieces() == lanes.count);
+      BOOST_TEST(lanes.count >= lanes_before);
+      lanes_before = lanes.count;
+      Index covered = 0;
+      for (Index lane = 0; lane < lanes.count; ++lane) {
+        const Piece own = lanes.piece_at(lane), by_range = lanes.examples_of({lane, lane + 1});
+        BOOST_TEST(own.first == covered);
+        BOOST_TEST((own.count == examples / lanes.count || own.count == (examples + lanes.count - 1) / lanes.count));
+        BOOST_TEST(by_range.first == own.first);
+        BOOST_TEST(by_range.count == own.count);
+        covered += own.count;
+      }
+      BOOST_TEST(covered == examples);
+    }
+  }
+}
+
 // Computed one after the other, so many sums of lanes and subtrees exist at once, and no more.
 BOOST_AUTO_TEST_CASE(a_logarithm_of_sums_is_enough) {
   for (Index lanes = 1; lanes <= 70; ++lanes) {

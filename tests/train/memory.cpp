@@ -3,7 +3,7 @@
 //
 // The allocation functions of this test program count the calls of each thread and pass them on to glibc.
 #include "support/command.h"
-#include "support/training.h"
+#include "support/dino.h"
 
 #include "heed/nn/vit.h"
 #include "heed/train/classification.h"
@@ -128,6 +128,23 @@ BOOST_AUTO_TEST_CASE(no_allocation_after_the_second_step) {
     x.optim.name = "sgd";
     x.model.act = "relu";
     check(x, workshop / "everything");
+  }
+}
+
+// Lanes in lockstep, of which each has a stack, and a teacher that answers before each step.
+BOOST_AUTO_TEST_CASE(nor_with_batch_norm_and_a_teacher) {
+  for (const int count : {1, 2}) {
+    const WithThreads with(count);
+    const Workshop workshop;
+    Experiment x = dino_with_batch_norm(workshop);
+    x.train.method = "supervised";
+    check(x, workshop / "batch-norm");
+    x.train.recompute = true;
+    check(x, workshop / "recompute");
+    for (Experiment teacher : {dino_experiment(workshop), dino_with_batch_norm(workshop)}) {
+      teacher.dino.freeze_last_layer = 0;  // a step for which tensors are frozen has a list of them
+      check(teacher, workshop / (teacher.model.family + "-teacher"));
+    }
   }
 }
 

@@ -267,7 +267,8 @@ void fields(Config& c, Visit&& visit) {
   visit("patience", c.patience, at_least(0),
         "stop where validation has not become better for so many epochs; 0: never");
   visit("batch", c.batch, one_or_more(), "images per step");
-  visit("piece", c.piece, one_or_more(), "images that one thread takes through the model at a time");
+  visit("piece", c.piece, one_or_more(),
+        "images that one thread takes through the model at a time; with batch norm, a whole lane");
   visit("seed", c.seed, at_least(0), "of initial weights, order, augmentation and dropout");
   visit("dtype", c.dtype, one_of({"f32", "bf16", "f64"}),
         "number type; bf16: f32 that trains with products in bfloat16");

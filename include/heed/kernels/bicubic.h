@@ -1,10 +1,11 @@
 // Interpolation on a grid: bilinear, and bicubic. Keys, "Cubic convolution interpolation for digital image processing",
 // IEEE Trans. ASSP 29(6), 1981, Eq. 15 with his a = -1/2 replaced by -3/4, as PyTorch's interpolate has it
-// (align_corners=False, no antialiasing), by which timm's and DeiT's position embeddings travel between image sizes. It
-// states no counts: that happens once, when weights are read, and no model does it.
+// (align_corners=False, no antialiasing), by which timm's and DeiT's position embeddings travel between image sizes.
+// Counts are those of the sums; weights are not counted, since they follow from the sizes of the grids alone.
 #pragma once
 
 #include "heed/base/matrix.h"
+#include "heed/cost/counts.h"
 
 #include <array>
 #include <cmath>
@@ -61,22 +62,41 @@ struct Grid {
   Index height, width;
 };
 
+/// The cells of a grid that make one cell of another, and their weights.
+template <class Taps>
+struct GridTaps {
+  static constexpr std::size_t count = Taps::count * Taps::count;
+  std::array<Index, count> cell;
+  std::array<double, count> weight;
+};
+
+/// Calls f(cell of `to`, taps in `from`) for all cells.
+template <class Taps, class F>
+void for_each_cell(Grid from, Grid to, const F& f) {
+  for (Index i = 0; i < to.height; ++i)
+    for (Index j = 0; j < to.width; ++j) {
+      const Taps rows(i, from.height, to.height), columns(j, from.width, to.width);
+      GridTaps<Taps> taps;
+      for (std::size_t r = 0; r < Taps::count; ++r)
+        for (std::size_t c = 0; c < Taps::count; ++c) {
+          taps.cell[r * Taps::count + c] = rows.cell[r] * from.width + columns.cell[c];
+          taps.weight[r * Taps::count + c] = rows.weight[r] * columns.weight[c];
+        }
+      f(i * to.width + j, taps);
+    }
+}
+
 /// A grid of vectors, x [from.height from.width, channels], brought to y [to.height to.width, channels]; they do not
 /// overlap. At the same size y is x exactly. Sums run in double.
 template <class Taps, class T>
 void interpolate(Grid from, MatrixFor<T> x, Grid to, Matrix<T> y) {
-  for (Index i = 0; i < to.height; ++i)
-    for (Index j = 0; j < to.width; ++j) {
-      const Taps rows(i, from.height, to.height), columns(j, from.width, to.width);
-      for (Index c = 0; c < y.columns; ++c) {
-        double sum = 0;
-        for (std::size_t r = 0; r < Taps::count; ++r)
-          for (std::size_t k = 0; k < Taps::count; ++k)
-            sum += rows.weight[r] * columns.weight[k] *
-                   static_cast<double>(x(rows.cell[r] * from.width + columns.cell[k], c));
-        y(i * to.width + j, c) = static_cast<T>(sum);
-      }
+  for_each_cell<Taps>(from, to, [&](Index cell, const GridTaps<Taps>& taps) {
+    for (Index c = 0; c < y.columns; ++c) {
+      double sum = 0;
+      for (std::size_t k = 0; k < taps.count; ++k) sum += taps.weight[k] * static_cast<double>(x(taps.cell[k], c));
+      y(cell, c) = static_cast<T>(sum);
     }
+  });
 }
 
 template <class T>
@@ -86,6 +106,12 @@ void bicubic(Grid from, MatrixFor<T> x, Grid to, Matrix<T> y) {
 template <class T>
 void bilinear(Grid from, MatrixFor<T> x, Grid to, Matrix<T> y) {
   interpolate<LinearTaps>(from, x, to, y);
+}
+
+/// Of the sums that make `numbers` numbers, cells times channels; on the way back each tap of each adds to dx.
+inline Counts bicubic_counts(Index numbers) { return product_counts(numbers, 1, GridTaps<CubicTaps>::count); }
+inline Counts bicubic_backward_counts(Index numbers) {
+  return product_contractions(numbers, 1, GridTaps<CubicTaps>::count);
 }
 
 }  // namespace heed::kernels

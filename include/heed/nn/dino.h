@@ -1,9 +1,10 @@
 // A backbone and the head that self-supervision by a teacher trains it with. Caron et al., arXiv:2104.14294v2,
 // Section 3.
 //
-//   x = features of a view                             class token after the final norm, or the mean of all tokens
-//   y = mlp.4(gelu(mlp.2(gelu(mlp.0(x)))))             mlp.0 [hidden, D], mlp.2 [hidden, hidden], mlp.4 [bottleneck,
-//   hidden] logits = W y / max(|y|, 1e-12)                     W [out_dim, bottleneck], whose row k is g_k v_k / |v_k|
+//   x = features of a view                     class token after the final norm, or the mean of all tokens
+//   h = gelu(mlp.2(gelu(mlp.0(x))))            mlp.0 [hidden, D], mlp.2 [hidden, hidden]
+//   y = mlp.4(h)                               mlp.4 [bottleneck, hidden]
+//   logits = W y / max(|y|, 1e-12)             W [out_dim, bottleneck], whose row k is g_k v_k / |v_k|
 //
 // "Weight normalisation": Salimans, Kingma, arXiv:1602.07868, Eq. 2. v is last_layer.weight_v; g is last_layer.weight_g
 // [out_dim, 1], or 1 where norm_last_layer is set.
@@ -66,8 +67,8 @@ class DinoModel : public ModelBase<DinoModel> {
 
  private:
   DinoConfig config_;
-  std::unique_ptr<Model> large_,
-      small_;  ///< the same backbone for views of two sizes; small_ is null where there is one
+  std::unique_ptr<Model> large_;  ///< the backbone for large views
+  std::unique_ptr<Model> small_;  ///< the same one for small views; null where there are none
   std::optional<DinoHead> head_;
 };
 

@@ -13,9 +13,9 @@
 
 namespace heed {
 
-/// A Vision Transformer by its configuration. Takes images [B, C, H, W] to logits [B, classes], or
-/// with output = "tokens" to [B, patches, classes]. Where the tensors of a
-/// pass are those of a model of larger or smaller images, their position embedding is interpolated.
+/// A Vision Transformer by its configuration. Takes images [B, C, H, W] to logits [B, classes], or with output =
+/// "tokens" to [B, patches, classes]. Where the tensors of a pass are those of a model of larger or smaller images,
+/// their position embedding is interpolated.
 class VisionTransformer : public ImageModel<VisionTransformer> {
  public:
   /// Throws Error if the configuration describes no model (a patch that does not divide the image, an unknown

@@ -15,7 +15,7 @@ class NonFinite {
   /// Empty: all numbers shown were finite.
   const std::string& where() const { return where_; }
 
-  /// How much was shown before that.
+  /// How many tensors were shown before that one; all, if there is none.
   Index before() const { return before_; }
 
   /// what() says what the numbers are: "the result of softmax in blocks.0.attn".

@@ -26,7 +26,7 @@ class Profile {
   void add_forward(const char* operation, Clock::time_point start) { row(operation).forward += spent(start); }
   void add_backward(const char* operation, Clock::time_point start) { row(operation).backward += spent(start); }
 
-  /// The operation that is running has only waited since then.
+  /// Takes the time since `start` off the operation that is running: it only waited for other threads.
   void leave_out(Clock::time_point start) { left_out_ += since(start); }
 
   Profile& operator+=(const Profile& other) {

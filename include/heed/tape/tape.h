@@ -99,7 +99,7 @@ struct Pass {
   DecodingStep<T>* decoding = nullptr;       ///< rows are a single token, which attends to state
   bool compute = true;                       ///< false: shapes and costs only, as if all gradients were wanted
   RandomStream random{};                     ///< for dropout and the like; one per step
-  Index first_image = 0;                     ///< position in the batch of the first image of this piece
+  Index first_image = 0;                     ///< number of the pass's first image in the batch; see count_images_from
   WholeBatch<T>* whole = nullptr;            ///< of which this is a piece, where images depend on each other
   const Segments* segments = nullptr;        ///< of sequences of different lengths, from Tape::divide_rows
   std::vector<TraceEntry>* trace = nullptr;  ///< collects the operations that ran
@@ -362,8 +362,7 @@ Tape<T>& tape_of(const char* operation, Var<T> first, const Rest&... rest) {
   return tape;
 }
 
-// ---- Implementation: what each operation makes anew. The rest is in src/tape/tape.cpp, for float, double, Counted
-// ----
+// ---- Implementation: what each operation makes anew. The rest is in src/tape/tape.cpp, for all number types. ----
 
 template <class T>
 template <class Forward, class Backward>

@@ -5,6 +5,7 @@
 
 #include "heed/base/tensor.h"
 
+#include <algorithm>
 #include <bit>
 #include <vector>
 
@@ -37,9 +38,13 @@ struct Lanes {
   Index examples = 0;  ///< in the batch
   Index piece = 1;     ///< examples in a piece; the last one may have fewer
   Index count = 1;     ///< of lanes
+  bool whole = false;  ///< is each lane a single piece instead, and all of them as long, but for one example?
 
-  Index pieces() const { return (examples + piece - 1) / piece; }
-  Piece piece_at(Index i) const { return {i * piece, std::min(piece, examples - i * piece)}; }
+  Index pieces() const { return whole ? count : (examples + piece - 1) / piece; }
+
+  /// The first example of a piece; of piece pieces(), the number of examples.
+  Index start(Index i) const { return whole ? examples * i / count : std::min(examples, i * piece); }
+  Piece piece_at(Index i) const { return {start(i), start(i + 1) - start(i)}; }
 
   /// The first piece of a lane; of lane `count`, the number of pieces.
   Index first_piece(Index lane) const { return pieces() * lane / count; }
@@ -56,8 +61,8 @@ struct Lanes {
 
   /// The examples of lanes, which stand side by side.
   Piece examples_of(LaneRange lanes) const {
-    const Index begin = std::min(examples, first_piece(lanes.first) * piece);
-    return {begin, std::min(examples, first_piece(lanes.last) * piece) - begin};
+    const Index begin = start(first_piece(lanes.first));
+    return {begin, start(first_piece(lanes.last)) - begin};
   }
 
   /// The sum over lanes of something that each piece of the batch has.
@@ -75,18 +80,13 @@ struct Lanes {
 };
 
 /// The lanes of a batch for a model with `weights` trainable numbers: as many as there are pieces, but at most sixteen,
-/// or eight of a model with more than 2^22, whose gradients are large.
-inline Lanes lanes_of(Index examples, Index piece, Index weights) {
+/// or eight of a model with more than 2^22, whose gradients are large. `whole`: where examples depend on each other,
+/// all lanes are computed side by side, each as a single piece.
+inline Lanes lanes_of(Index examples, Index piece, Index weights, bool whole = false) {
   Lanes lanes{examples, piece};
   lanes.count = std::min<Index>(lanes.pieces(), weights <= Index{1} << 22 ? 16 : 8);
+  lanes.whole = whole;
   return lanes;
-}
-
-/// The same examples with a single piece in each lane: where examples depend on each other, all pieces are computed
-/// side by side.
-inline Lanes with_a_piece_each(const Lanes& lanes) {
-  const Index piece = (lanes.examples + lanes.count - 1) / lanes.count;
-  return {lanes.examples, piece, (lanes.examples + piece - 1) / piece};
 }
 
 /// Are the lanes of a model with so many weights taken one after the other, each by all threads, and added up as soon
@@ -99,10 +99,7 @@ struct BatchShare {
   int rank, ranks;        ///< which process of how many
   bool together = false;  ///< do the examples of a batch depend on each other?
 
-  Lanes lanes(Index examples) const {
-    const Lanes lanes = lanes_of(examples, piece, weights);
-    return together ? with_a_piece_each(lanes) : lanes;
-  }
+  Lanes lanes(Index examples) const { return lanes_of(examples, piece, weights, together); }
   LaneRange own(const Lanes& lanes) const { return lanes.of_process(rank, ranks); }
 
   /// Its examples of a batch of so many.

@@ -66,12 +66,12 @@ Clipping clip(Gradients<T>& gradients, double largest, bool each) {
   return each ? clip_each(gradients, largest) : clip_by_norm(gradients, largest);
 }
 
-/// The learning rate of a step (from 0) of `total`: "constant" is lr throughout; "cosine" and "linear" rise linearly
-/// over the warm-up, lr (step + 1) / warm_up, then fall as min_lr + (lr - min_lr) f(x), x = (step - warm_up) / (total -
-/// warm_up),
-///   with f(x) = (1 + cos(pi x)) / 2 or 1 - x;
-/// "rsqrt" is lr min(1, s / warm_up) / sqrt(max(s, warm_up)) with s = step + 1 (Vaswani et al., arXiv:1706.03762, Eq.
-/// 3).
+/// The learning rate of a step (from 0) of `total`, after a warm-up of w steps, with s = step + 1:
+///
+///   constant         lr
+///   cosine, linear   lr s / w in the warm-up, then min_lr + (lr - min_lr) f((step - w) / (total - w))
+///                    with f(x) = (1 + cos(pi x)) / 2 or 1 - x
+///   rsqrt            lr min(1, s / w) / sqrt(max(s, w))     Vaswani et al., arXiv:1706.03762, Eq. 3
 double learning_rate(const OptimConfig& config, Index step, Index steps_per_epoch, Index total);
 
 /// b + (a - b) (1 + cos(pi step / total)) / 2: from a to b.

@@ -61,8 +61,8 @@ class BatchGradient {
   /// For at most `batch` examples at a time; of `train` it takes piece, recompute and dtype. Processes share a batch by
   /// its lanes. Where all its examples depend on each other (batch norm), those of each lane go through the model in
   /// one piece, and all lanes in lockstep.
-  /// Throws Error where this build has no products in bfloat16 and they are asked for, and for a number of processes
-  /// that cannot share such a batch.
+  /// Throws Error where this build has no products in bfloat16 and they are asked for, where it has no stacks for lanes
+  /// in lockstep, and for a number of processes that cannot share such a batch.
   BatchGradient(const Model& model, Parameters<T>& parameters, Index batch, const TrainConfig& train,
                 Ranks& ranks = one_process(), LaneMemory memory = LaneMemory::by_size);
   ~BatchGradient();
@@ -72,6 +72,9 @@ class BatchGradient {
   BatchResult run(const TaskBatch<T>& batch, const RandomStream& random);
 
   Gradients<T>& gradients() { return sums_.front(); }
+
+  /// How often the lanes of the last run() waited for each other to add up something over the batch.
+  Index sums_over_batch() const;
 
   /// What this process looks at of each batch.
   const BatchShare& share() const { return share_; }

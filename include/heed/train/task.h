@@ -118,7 +118,8 @@ class Task {
   /// What to call the answers of a task that gives each example one of so many classes; empty for other tasks.
   virtual std::vector<std::string> class_names() { return {}; }
 
-  /// Gives an evaluation the task's own accuracy, where that is no mean over terms: its score gets as many correct ones.
+  /// Gives an evaluation the task's own accuracy, where that is no mean over terms: its score gets as many correct
+  /// ones.
   virtual void conclude(Evaluation&) const {}
 
   /// An evaluation as lines of text.
@@ -142,7 +143,7 @@ class Task {
   /// Called after each epoch; returns what is to be said about it, in one line, if anything is.
   virtual std::string end_epoch() { return {}; }
 
-  /// What these change beside the teacher: a run's checkpoints keep it.
+  /// What after_step() and end_epoch() change, the teacher apart. Checkpoints keep it.
   virtual std::vector<TaskTensor<T>> state() { return {}; }
 
   /// The weights that a run keeps under the model's names, and evaluates, instead of those that it trains; null where

@@ -1,0 +1,70 @@
+// Where a step first makes a number that is not finite.
+#include "heed/train/step.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace heed {
+
+namespace {
+
+/// Shows those tensors of a model for which wanted(specification) is true.
+template <class Tensors, class Wanted>
+void look_at(NonFinite& found, const char* what, const ParameterList& list, const Tensors& tensors,
+             const Wanted& wanted) {
+  for (ParameterId id = 0; id < list.size(); ++id)
+    if (wanted(list[id])) found.look(tensors[id].data(), tensors[id].size(), [&] { return what + list[id].name; });
+}
+
+/// Shows what a lane has added to the gradients of all tensors.
+template <class T>
+void look_at_gradients(NonFinite& found, const Gradients<T>& gradients) {
+  look_at(found, "the gradient by ", gradients.list(), gradients,
+          [](const ParameterSpec& spec) { return spec.trainable; });
+}
+
+}  // namespace
+
+template <class T>
+std::string BatchGradient<T>::first_non_finite() {
+  NonFinite found;
+  // Running statistics are what the step has made of them.
+  look_at(found, "the tensor ", parameters_.list(), parameters_,
+          [](const ParameterSpec& spec) { return !spec.running; });
+  const LaneRange own = share_.own(step_.lanes);
+  if (found.where().empty()) found = lockstep_ ? first_in_lockstep(own) : first_by_lanes(own);
+  // In lockstep, what comes after the fewest others is the first; else the lanes of earlier processes come first.
+  const std::vector<std::string> texts = ranks_.texts(found.where()),
+                                 before = ranks_.texts(std::to_string(lockstep_ ? found.before() : 0));
+  std::string first = "a sum over the batch";
+  Index least = std::numeric_limits<Index>::max();
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    if (!texts[i].empty() && std::stoll(before[i]) < least) first = texts[i], least = std::stoll(before[i]);
+  return first;
+}
+
+template <class T>
+NonFinite BatchGradient<T>::first_by_lanes(LaneRange lanes) {
+  NonFinite found;
+  for (Index lane = lanes.first; lane < lanes.last && found.where().empty(); ++lane) {
+    run_lane(lane, gradients(), &found);
+    look_at_gradients(found, gradients());
+  }
+  return found;
+}
+
+template <class T>
+NonFinite BatchGradient<T>::first_in_lockstep(LaneRange lanes) {
+  std::vector<NonFinite> found(static_cast<std::size_t>(lanes.last - lanes.first));
+  run_in_lockstep(lanes, &found);
+  for (std::size_t i = 0; i < found.size(); ++i) look_at_gradients(found[i], sums_[i]);
+  const auto order = [](const NonFinite& a) { return std::pair(a.where().empty(), a.before()); };
+  return *std::min_element(found.begin(), found.end(),
+                           [&](const NonFinite& a, const NonFinite& b) { return order(a) < order(b); });
+}
+
+template std::string BatchGradient<float>::first_non_finite();
+template std::string BatchGradient<double>::first_non_finite();
+
+}  // namespace heed

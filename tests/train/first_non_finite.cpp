@@ -1,0 +1,97 @@
+// The first number that is not finite, among lanes that go in lockstep and a penalty that one of them makes.
+#include "heed/ops/arithmetic.h"
+#include "heed/ops/batch_norm.h"
+#include "heed/ops/linear.h"
+#include "heed/train/classification.h"
+#include "heed/train/step.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+#include <vector>
+
+using namespace heed;
+
+namespace {
+
+/// Vectors of two numbers, normalised over the batch: logits = W2 W1 batch_norm(W0 x), and a penalty of many
+/// operations.
+class Steep : public ModelBase<Steep> {
+ public:
+  Steep() {
+    for (const char* name : {"w0", "w1", "w2"})
+      weights_.push_back(list_.add({.name = name, .shape = {2, 2}, .initial = Initial::constant(0)}));
+    for (const char* name : {"gamma", "beta"})
+      channels_.push_back(list_.add({.name = name, .shape = {2}, .initial = Initial::constant(0)}));
+    for (const char* name : {"mean", "variance"})
+      channels_.push_back(list_.add(
+          {.name = name, .shape = {2}, .initial = Initial::constant(1), .trainable = false, .running = true}));
+    penalised_ = list_.add({.name = "penalised", .shape = {1}, .initial = Initial::constant(1)});
+  }
+
+  ModelInput<float> example() const override { return {.images = {nullptr, Shape{1, 2}}}; }
+  Shape outputs() const override { return Shape{2}; }
+  double most_operations() const override { return 1e3; }
+  bool examples_depend(Index) const override { return true; }
+
+  template <class T>
+  Var<T> run_logits(const ModelPass<T>& pass) const {
+    Tape<T>& tape = pass.tape;
+    const Var<T> x = linear(tape.constant(pass.examples.images), tape.parameter(weights_[0]));
+    const Var<T> xn = batch_norm(x, tape.parameter(channels_[0]), tape.parameter(channels_[1]),
+                                 tape.buffer(channels_[2]), tape.buffer(channels_[3]));
+    return linear(linear(xn, tape.parameter(weights_[1])), tape.parameter(weights_[2]));
+  }
+
+  template <class T>
+  Var<T> run_penalty(Tape<T>& tape) const {
+    Var<T> penalty = tape.parameter(penalised_);
+    for (int i = 0; i < 5; ++i) penalty = add(penalty, penalty);
+    return tape.record(
+        {"scalar", {}}, Shape{}, {penalty}, [=](T* y) { *y = *penalty.data(); },
+        [=](const Adjoint<T>& dy) { dy.add_to(penalty); });
+  }
+
+ private:
+  std::vector<ParameterId> weights_, channels_;
+  ParameterId penalised_;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(train_first_non_finite)
+
+// On the way back the first example's gradient overflows before the norm, and the others' when they have its sums. The
+// penalty is the first lane's, but that it has more operations does not make it later.
+BOOST_AUTO_TEST_CASE(a_penalty_delays_no_lane) {
+  const Steep model;
+  Parameters<double> parameters(model.parameters());
+  parameters.initialise(1);
+  const double scales[] = {1, 1e300, 1e20};
+  for (ParameterId w = 0; w < 3; ++w) parameters[w][0] = parameters[w][3] = scales[w];
+  for (const Index c : {0, 1}) parameters[model.parameters().find("gamma")][c] = 1e-300;
+  // All are answered right beyond doubt, but for the first.
+  const Tensor<double> images(Shape{4, 2}, {1, -1, 2, -2, -1, 1, -2, 2}),
+      targets(Shape{4, 2}, {0, 1, 1, 0, 0, 1, 0, 1});
+  const std::vector<int> labels{1, 0, 1, 1};
+  BatchGradient<double> gradient(model, parameters, 4, {.piece = 1});
+  const ClassificationBatch<double> batch({images.view()}, targets.view(), labels.data());
+  BOOST_TEST(std::isfinite(gradient.run(batch, RandomStream(1)).loss));
+  BOOST_TEST(gradient.first_non_finite() == "the gradient by the result of batch_norm");
+}
+
+// A penalty that is not finite is found all the same.
+BOOST_AUTO_TEST_CASE(nor_is_it_overlooked) {
+  const Steep model;
+  Parameters<double> parameters(model.parameters());
+  parameters.initialise(1);
+  parameters[model.parameters().find("penalised")][0] = 1e308;
+  const Tensor<double> images(Shape{4, 2}), targets(Shape{4, 2});
+  const std::vector<int> labels(4);
+  BatchGradient<double> gradient(model, parameters, 4, {.piece = 1});
+  const ClassificationBatch<double> batch({images.view()}, targets.view(), labels.data());
+  gradient.run(batch, RandomStream(1));
+  BOOST_TEST(gradient.first_non_finite() == "the result of add");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
