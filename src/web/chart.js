@@ -33,7 +33,7 @@ export class Chart {
     });
     this.values = make("p", { class: "values", "aria-live": "polite" });
     this.legend = make("div", { class: "legend" });
-    this.element = make("figure", {}, make("h3", {}, title), this.legend, this.svg, this.values);
+    this.element = make("figure", {}, make("h2", {}, title), this.legend, this.svg, this.values);
     new ResizeObserver(() => this.#draw()).observe(this.svg);
   }
 

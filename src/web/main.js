@@ -80,7 +80,7 @@ async function start() {
   }
   const names = Object.keys(dataSets);
   const [engine, ...loaded] = await Promise.all([
-    Engine.start(),
+    Engine.start((count) => (document.body.dataset.waiting = String(count))),
     ...names.map((name) => ImageSet.load(name).catch(() => null)),
   ]);
   const about = await engine.ask("mechanisms"),

@@ -86,7 +86,7 @@ WEB_TOOLS := $(WEB_BUILD)/tools
 $(WEB_TOOLS)/%:
 	@command -v npm >/dev/null || { echo 'make: there is no npm, which comes with node' >&2; exit 2; }
 	npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(WEB_TOOLS) $(WEB_NPM) && touch $@
-$(WEB_TOOLS)/test: private WEB_NPM := playwright-core@1
+$(WEB_TOOLS)/test: private WEB_NPM := playwright-core@1 axe-core@4
 $(WEB_TOOLS)/check: private WEB_NPM := typescript@5 eslint@9 @eslint/js@9 prettier@3
 $(WEB_TOOLS)/speed: private WEB_NPM := playwright-core@1 onnxruntime-web@1
 
@@ -99,12 +99,12 @@ web-test: PACKAGES += emscripten chromium
 web-test: web $(WEB_TOOLS)/test
 	$(MAKE_ALL) all $(BUILD)/tests/ask
 	node --no-experimental-fetch tests/web/engine.mjs $(WEB_BUILD) $(BUILD)/tests/ask
-	NODE_PATH=$(WEB_TOOLS)/node_modules node tests/web/page.mjs $(WEB_BUILD) $(BUILD)/heed $(WEB_BUILD)/pictures
+	NODE_PATH=$(WEB_TOOLS)/node_modules node tests/web/page.mjs $(WEB_BUILD) $(BUILD)/heed $(BUILD)/tests/ask $(WEB_BUILD)/pictures
 
 web-check: $(WEB_TOOLS)/check
 	ln -sfn ../../$(WEB_TOOLS)/node_modules src/web/node_modules
 	cd src/web && node_modules/.bin/tsc -p . && node_modules/.bin/eslint . && \
-	  node_modules/.bin/prettier --check '*.js' '*.mjs' '../../tests/web/*.mjs'; status=$$?; rm -f node_modules; exit $$status
+	  node_modules/.bin/prettier --config .prettierrc.json --check '*.js' '*.mjs' '../../tests/web/*.mjs'; status=$$?; rm -f node_modules; exit $$status
 
 # Inference beside onnxruntime-web's, and training; `heed bench models/vit-micro.toml --threads 1` says what is native.
 web-speed: web $(WEB_TOOLS)/speed
