@@ -9,7 +9,7 @@ export class Answer {
   #data = "";
 
   /** `changed(name)` is called where another model is chosen, `choose(query)` where somebody points at a patch, and
-      `looked(model, look)` with each answer. */
+      `looked()` after each answer. */
   constructor(engine, library, { title, changed, choose, looked }) {
     this.#engine = engine;
     this.#library = library;
@@ -55,7 +55,7 @@ export class Answer {
       this.summary.textContent = `${this.#library.summary(mechanism)}; ${model.parameters.toLocaleString("en")} weights`;
       this.#probabilities(model.classes, look.probabilities);
       this.draw(view);
-      this.looked(model, look);
+      this.looked();
     } catch (error) {
       this.look = null;
       this.failed.textContent = error.message;

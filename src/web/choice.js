@@ -50,7 +50,7 @@ export class ImageChoice {
     this.said = make("p", { class: "note", "aria-live": "polite" });
     const undo = make("button", { onclick: () => this.pad.undo() }, "Undo");
     const clear = make("button", { onclick: () => this.pad.clear() }, "Clear");
-    const drawing = make("figure", {}, make("figcaption", {}, "Draw"), this.pad.canvas);
+    const drawing = make("figure", {}, make("figcaption", {}, "Draw"), this.pad.element);
     const seeing = make("div", { class: "query" }, this.seen, this.patches);
     const looking = make("figure", {}, make("figcaption", {}, "What the model sees"), seeing);
     return make(
@@ -192,8 +192,8 @@ export class ImageChoice {
     this.marks.replaceChildren(...(this.query < 0 ? [] : markOf(this.query, this.side)));
   }
 
-  /** Shows what a model was given, and says in words what is to be seen. */
-  show(model, seen) {
+  /** Shows what a model was given, and says in words what it takes it for and what is to be seen. */
+  show(model, { seen, probabilities }) {
     this.classes = model.classes;
     this.#nameGallery();
     if (this.side !== model.grid) {
@@ -210,7 +210,9 @@ export class ImageChoice {
         : model.class_token
           ? "what the class token takes from each patch; click a patch to see what that takes"
           : "what all patches take from each, on average; click a patch to see what that takes";
-    this.said.textContent = `${of}. Shown: ${shown}.`;
+    const best = Math.max(...probabilities);
+    const taken = `Taken for ${model.classes[probabilities.indexOf(best)]} (${(100 * best).toFixed(1)} %)`;
+    this.said.textContent = `${of}. ${taken}. Shown: ${shown}.`;
     this.none.disabled = this.query < 0;
   }
 }

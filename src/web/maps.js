@@ -186,7 +186,7 @@ export class MapsView {
     context.putImageData(picture, 0, 0);
     if (image) paintGrey(image, seen.data);
     marks.replaceChildren(...(query < 0 ? [] : markOf(query, model.grid)));
-    largest.textContent = `max ${shown(Number(most.toPrecision(2)))}`;
+    largest.replaceChildren(make("span", {}, "max "), shown(Number(most.toPrecision(2))));
     canvas.setAttribute("aria-label", `${name}: largest weight ${shown(most)}`);
   }
 }
