@@ -24,7 +24,7 @@ WEB_FLAGS   := -std=c++20 -msimd128 -pthread -fwasm-exceptions -fno-math-errno -
                -Iinclude -isystem $(WEB_BUILD)/include -include src/web/older_library.inc \
                -DFMT_HEADER_ONLY -DHWY_COMPILE_ONLY_STATIC -DHEED_NO_BLAS -DHEED_NO_ZLIB -DHEED_NO_TBB \
                -DHEED_STD_THREADS -DHEED_NO_FIBERS -DHEED_VERSION=\"$(VERSION)\" -DHEED_ARCH=\"wasm32\"
-WEB_LINK    := -O1 -msimd128 -fwasm-exceptions -sMODULARIZE -sEXPORT_NAME=heedEngine -sFORCE_FILESYSTEM \
+WEB_LINK    := -O3 -msimd128 -fwasm-exceptions -sMODULARIZE -sEXPORT_NAME=heedEngine -sFORCE_FILESYSTEM \
                -sALLOW_MEMORY_GROWTH -sINITIAL_MEMORY=32MB -sMAXIMUM_MEMORY=1GB \
                -sEXPORTED_FUNCTIONS=_heed_bytes,_heed_ask,_heed_array,_heed_threads \
                -sEXPORTED_RUNTIME_METHODS=ccall,FS,HEAPU8,HEAPF32 --no-entry
@@ -54,7 +54,11 @@ $(WEB_BUILD)/unwind.o: $(WEB_BUILD)/flags
 	  -D_LIBUNWIND_DISABLE_VISIBILITY_ANNOTATIONS -D_Thread_local= -I$(WEB_UNWIND)/include -I$(WEB_UNWIND)/src \
 	  -c -o $@ $(WEB_UNWIND)/src/Unwind-wasm.c
 
-$(WEB_BUILD)/heed.js: $(WEB_OBJECTS)
+$(WEB_BUILD)/one_thread.o: src/web/one_thread.s
+	@mkdir -p $(@D)
+	$(call making,$(@F))$(WEB_NODE) emcc -c -o $@ $<
+
+$(WEB_BUILD)/heed.js: $(WEB_BUILD)/one_thread.o $(WEB_OBJECTS)
 	$(call making,$(@F))$(WEB_NODE) $(WEB_CXX) $(WEB_LINK) -sENVIRONMENT=worker,node -o $@ $^
 $(WEB_BUILD)/heed-threads.js: $(WEB_BUILD)/unwind.o $(WEB_OBJECTS)
 	$(call making,$(@F))$(WEB_NODE) $(WEB_CXX) $(WEB_LINK) -pthread -sENVIRONMENT=worker,node \
