@@ -73,13 +73,14 @@ export class Answer {
     const best = shares.indexOf(Math.max(...shares));
     if (this.bars.childElementCount !== classes.length)
       this.bars.replaceChildren(
-        ...classes.map((name) =>
-          make("li", {}, make("span", { class: "class" }, name), make("span", { class: "bar" }, make("i")), make("b")),
+        ...classes.map(() =>
+          make("li", {}, make("span", { class: "class" }), make("span", { class: "bar" }, make("i")), make("b")),
         ),
       );
     classes.forEach((name, i) => {
       const row = this.bars.children[i];
       row.classList.toggle("best", i === best);
+      row.querySelector(".class").textContent = name;
       row.querySelector("i").style.width = `${100 * shares[i]}%`;
       row.querySelector("b").textContent = `${(100 * shares[i]).toFixed(1)} %`;
       row.dataset.probability = String(shares[i]);

@@ -192,8 +192,8 @@ export class ImageChoice {
     this.marks.replaceChildren(...(this.query < 0 ? [] : markOf(this.query, this.side)));
   }
 
-  /** Shows what a model was given, and says in words what it takes it for and what is to be seen. */
-  show(model, { seen, probabilities }) {
+  /** Shows what a model was given, and says in words what it takes it for, and what the picture of a name shows of it. */
+  show(model, { seen, probabilities }, name) {
     this.classes = model.classes;
     this.#nameGallery();
     if (this.side !== model.grid) {
@@ -212,7 +212,7 @@ export class ImageChoice {
           : "what all patches take from each, on average; click a patch to see what that takes";
     const best = Math.max(...probabilities);
     const taken = `Taken for ${model.classes[probabilities.indexOf(best)]} (${(100 * best).toFixed(1)} %)`;
-    this.said.textContent = `${of}. ${taken}. Shown: ${shown}.`;
+    this.said.textContent = `${of}. ${taken}. Shown: ${name === "map" ? shown : name}.`;
     this.none.disabled = this.query < 0;
   }
 }

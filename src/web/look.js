@@ -107,7 +107,7 @@ export class LookView {
   #draw() {
     for (const side of this.#sides) side.draw(this.#seen);
     const answered = this.#sides.find((side) => side.look);
-    if (answered) this.choice.show(answered.model, answered.look);
+    if (answered) this.choice.show(answered.model, answered.look, this.view.name);
     this.#saved();
   }
 

@@ -65,6 +65,7 @@ export class MapsView {
   #kept = "";
   #table;
   #scale;
+  #meaning;
   #names;
 
   /** `colours` are the engine's; `choose(query)` is called where somebody points at a patch. */
@@ -73,8 +74,9 @@ export class MapsView {
     this.#choose = choose;
     this.#table = make("div", { class: "wide" });
     this.#scale = make("div", { class: "scale-of" }, make("div", { class: "scale" }), make("div", { class: "ends" }));
+    this.#meaning = make("p", { class: "note" });
     this.#names = colours;
-    this.element = make("div", {}, this.#table, this.#scale);
+    this.element = make("div", {}, this.#meaning, this.#table, this.#scale);
   }
 
   /** Shows a picture by its name, or the first that a block has, of what the engine's "look" has answered. */
@@ -96,6 +98,7 @@ export class MapsView {
     this.#kept = form;
     const signed = blocks.some((block) => block.grids.some((grid) => grid.numbers.some((number) => number < 0)));
     this.#showScale(signed);
+    this.#meaning.textContent = blocks.find((block) => block.picture)?.picture.meaning ?? "";
     let cell = 0;
     blocks.forEach((block, i) =>
       block.grids.forEach((grid, part) =>
@@ -116,6 +119,7 @@ export class MapsView {
   clear() {
     this.#kept = "";
     this.#table.replaceChildren();
+    this.#meaning.textContent = "";
     this.#scale.hidden = true;
   }
 

@@ -110,6 +110,7 @@ web-check: $(WEB_TOOLS)/check
 	cd src/web && node_modules/.bin/tsc -p . && node_modules/.bin/eslint . && \
 	  node_modules/.bin/prettier --config .prettierrc.json --check '*.js' '*.mjs' '../../tests/web/*.mjs'; status=$$?; rm -f node_modules; exit $$status
 
-# Inference beside onnxruntime-web's, and training; `heed bench models/vit-micro.toml --threads 1` says what is native.
+# Inference beside onnxruntime-web's, and training beside the program's.
 web-speed: web $(WEB_TOOLS)/speed
-	NODE_PATH=$(WEB_TOOLS)/node_modules node --no-experimental-fetch experiments/peers/onnxruntime-web.mjs $(WEB_BUILD)
+	$(MAKE_ALL) all
+	NODE_PATH=$(WEB_TOOLS)/node_modules node --no-experimental-fetch experiments/peers/onnxruntime-web.mjs $(WEB_BUILD) $(BUILD)/heed

@@ -79,7 +79,7 @@ export async function runAll(tests) {
 export async function open(browser, address, options = desktop) {
   const context = await browser.newContext({ acceptDownloads: true, ...options });
   const page = await context.newPage();
-  page.setDefaultTimeout(60_000);
+  page.setDefaultTimeout(20_000);
   page.on("pageerror", (error) => failure(`in the page: ${error.message}`));
   page.on("console", (message) => message.type() === "error" && failure(`in the page's console: ${message.text()}`));
   await page.goto(address);
@@ -117,6 +117,9 @@ export async function settle(page) {
   await page.waitForFunction(() => document.body.dataset.waiting === "0");
   await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
 }
+
+/** Waits until the page's address has a text. */
+export const addressHas = (page, text) => page.waitForFunction((text) => location.href.includes(text), text);
 
 const answerOf = (page, side) => page.locator(".answer").nth(side);
 

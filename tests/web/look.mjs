@@ -1,5 +1,6 @@
 // Look: drawing, images, models and their maps.
 import {
+  addressHas,
   allNear,
   along,
   chooseModel,
@@ -119,18 +120,16 @@ async function images(page) {
     await chooseImage(page, 0);
     const patches = page.locator("svg.patches");
     await patches.click({ position: { x: 5, y: 5 } });
-    await settle(page);
-    expect(page.url().includes("patch=1"), page.url());
+    await addressHas(page, "patch=1");
     const before = await mapLabels(page);
     for (const key of ["ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight", "ArrowRight", "ArrowRight"])
       await patches.press(key);
-    await settle(page);
-    expect(page.url().includes("patch=25"), page.url());
+    await addressHas(page, "patch=25");
     expect((await mapLabels(page)).join() !== before.join(), "the maps are the same");
     await patches.press("Escape");
     expect(!page.url().includes("patch="), page.url());
     await page.locator(".maps .map").first().click();
-    expect(page.url().includes("patch=25"), `a click on a map: ${page.url()}`);
+    await addressHas(page, "patch=25");
     await button(page, "No patch").click();
     expect(!page.url().includes("patch="), page.url());
   });
@@ -140,7 +139,7 @@ async function images(page) {
     await page.getByLabel("More images").click();
     expect((await first()).startsWith("Image 13:"), await first());
     await chooseImage(page, 1);
-    expect(page.url().includes("image=14"), page.url());
+    await addressHas(page, "image=14");
     const bytes = await seen(page);
     await page.getByLabel("turn dark and bright round").check();
     const turned = await seen(page);
@@ -165,6 +164,11 @@ async function images(page) {
     allNear(got, predicted(runOf(data, "softmax"), bytes), 1e-4, "probability");
     const percent = Number(/([\d.]+) %/.exec(said("predict", runOf(data, "softmax"), sneaker))[1]);
     expect(Math.abs(percent / 100 - Math.max(...got)) < 1e-3, `${Math.max(...got)}; heed predict: ${percent} %`);
+    const [best, name] = [
+      page.locator(".answer").first().locator("li.best .class"),
+      data === "mnist" ? /^\d$/ : /^Sneaker$/,
+    ];
+    expect(name.test(await best.textContent()), `taken for ${await best.textContent()}`);
     await picture(page, "own-image");
     await chooseImage(page, 0);
     await tab(page, "Check");
@@ -216,7 +220,7 @@ async function mechanisms(page) {
         const labels = await mapLabels(page);
         expect(labels.length > 1, `${name}: ${labels.length} pictures`);
         shown.add(`${name} ${labels.join()}`);
-        expect(page.url().includes(`picture=${name}`), page.url());
+        await addressHas(page, `picture=${name}`);
         if (["aft-full", "aft-conv", "soft"].includes(arm)) await picture(page, `${arm}-${name}`);
       }
       expect(shown.size === 1 + pictures[arm].length, "pictures are alike");
@@ -258,11 +262,9 @@ async function otherWays(browser, base) {
     expect((await page.evaluate(() => scrollY)) === 0, "the page was scrolled");
     await picture(page, "phone-drawn");
     await page.locator("svg.patches").tap({ position: { x: 5, y: 5 } });
-    await settle(page);
-    expect(page.url().includes("patch=1"), page.url());
+    await addressHas(page, "patch=1");
     await page.locator(".thumbs button").nth(5).tap();
-    await settle(page);
-    expect(page.url().includes("image=6"), page.url());
+    await addressHas(page, "image=6");
     await page.getByRole("tab", { name: "Check" }).tap();
     await page.locator(".check-view .facts").waitFor();
     await page.context().close();
