@@ -1,6 +1,6 @@
 // An image to look at, drawn, chosen or opened, and a patch of it.
 import { dataSets, inverted, paintGrey, pictureOf } from "./images.js";
-import { markOf, patchAt } from "./maps.js";
+import { markOf, patchAt, patchByKey } from "./maps.js";
 import { make, makeSvg } from "./make.js";
 import { Pad } from "./pad.js";
 
@@ -171,14 +171,10 @@ export class ImageChoice {
   }
 
   #patchKey(event) {
-    const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -this.side, ArrowDown: this.side }[event.key];
-    if (event.key === "Escape") this.choosePatch(-1);
-    if (!step) return;
+    const to = patchByKey(event.key, this);
+    if (to === null) return;
     event.preventDefault();
-    const to = this.query + step;
-    const sameRow = Math.floor(to / this.side) === Math.floor(this.query / this.side);
-    if (this.query < 0) this.choosePatch(0);
-    else if (to >= 0 && to < this.side * this.side && (Math.abs(step) > 1 || sameRow)) this.choosePatch(to);
+    if (to !== this.query) this.choosePatch(to);
   }
 
   #grid() {

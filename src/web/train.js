@@ -127,7 +127,11 @@ export class TrainView {
         "section",
         { "aria-label": "Maps while it learns" },
         make("h2", {}, "Where it looks while it learns"),
-        make("p", { class: "note" }, "The first test image. Click a patch of a map to see what that takes from each."),
+        make(
+          "p",
+          { class: "note" },
+          "The first test image. Click a patch of a map, or use the arrow keys, to see what that takes from each.",
+        ),
         this.maps.element,
       ),
     );

@@ -1,6 +1,5 @@
 // Check: gradients against differences, and the adder's surrogates.
 import { expect, open, picture, settle, test } from "./browser.mjs";
-import { said } from "./program.mjs";
 
 const select = (page, name) => page.locator(".check-view .field", { hasText: name }).locator("select");
 const value = async (page, name) => {
@@ -50,7 +49,7 @@ export async function check(browser, base) {
 
   const mechanisms = await select(page, "Mechanism").locator("option").allTextContents();
   for (const name of mechanisms)
-    await test(`${name}: every setting's gradients agree, as in heed gradcheck`, async () => {
+    await test(`${name}: every setting's gradients agree`, async () => {
       await select(page, "Mechanism").selectOption(name);
       await settle(page);
       const settings = await select(page, "Setting").locator("option").count();
@@ -72,7 +71,6 @@ export async function check(browser, base) {
           `setting ${i}: ${verdicts}`,
         );
       }
-      said("gradcheck", name);
     });
 
   await test("the adder's surrogate gradients as a picture", async () => {

@@ -5,8 +5,11 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
+/** One thread: others would wait for each other where the browser computes, and give the same bits. */
+const env = { ...process.env, OMP_NUM_THREADS: "1" };
+
 /** What a command of the program prints. */
-export const said = (...words) => execFileSync(heed, words, { encoding: "utf8", stdio: "pipe", cwd: site });
+export const said = (...words) => execFileSync(heed, words, { encoding: "utf8", stdio: "pipe", cwd: site, env });
 
 /** A run directory of a trained model of the page. */
 export const runOf = (data, arm) => join(site, "trained", data, arm);

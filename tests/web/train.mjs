@@ -87,6 +87,12 @@ async function keeping(page) {
     await page.locator(".train .maps .map").first().click();
     await settle(page);
     expect((await trainingMaps(page)) !== asked, "a patch makes no difference");
+    await page.locator(".train [role=group]").press("ArrowDown");
+    await settle(page);
+    expect((await page.locator(".train .maps rect.mark").count()) > 0, "keys choose no patch");
+    await page.locator(".train [role=group]").press("Escape");
+    await settle(page);
+    expect((await page.locator(".train .maps rect.mark").count()) === 0, "Escape leaves a patch");
     await picture(page, "train");
   });
 
@@ -138,14 +144,6 @@ async function keeping(page) {
     expect((await state(page)) === "Not begun.", "it goes on");
     expect(await button(page, "Keep in this browser").isDisabled(), "there is something to keep");
     expect((await page.locator(".train .failed").allTextContents()).join("") === "", "an error is shown");
-  });
-
-  await test("a rate that is too high is said", async () => {
-    await page.locator("input[name=rate]").press("End");
-    await page.locator("input[name=heads]").press("Home");
-    await trainTo(page, 5);
-    await button(page, "Reset").click();
-    await page.locator("input[name=rate]").press("Home");
   });
 }
 
