@@ -1,16 +1,19 @@
-// Times vit-micro in WebAssembly, heed beside onnxruntime-web's WASM backend with SIMD, one thread each, under node; and
-// heed's training steps. It writes the model that heed has as an ONNX file, so both compute the same: the logits are
-// compared first. `make web-speed` gets what it needs and runs it.
+// Times vit-micro in WebAssembly under node, one thread each: heed's inference of single images beside that of
+// onnxruntime-web's WASM backend with SIMD, and heed's training beside that of the program on this machine. It writes the
+// model that heed has as an ONNX file, so both compute the same: the logits are compared first. `make web-speed` gets what
+// it needs and runs it.
 //
-//     NODE_PATH=build-web/tools/node_modules node --no-experimental-fetch experiments/peers/onnxruntime-web.mjs build-web
+//     NODE_PATH=build-web/tools/node_modules node --no-experimental-fetch experiments/peers/onnxruntime-web.mjs build-web build/heed
 //
-// Prints JSON: images per second, best and median of rounds that take turns, for batches of 1.
+// Prints JSON: images per second, best and median of rounds that take turns, and the ratios, the median of which is that
+// of the rounds' own.
+import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 
 const require = createRequire(import.meta.url);
-const site = resolve(process.argv[2] ?? "build-web");
+const [site, program] = [process.argv[2] ?? "build-web", process.argv[3] ?? "build/heed"].map((path) => resolve(path));
 const rounds = 15;
 
 // ---- ONNX: the parts of its protocol buffers that are needed ----
@@ -156,18 +159,28 @@ async function rate(call, milliseconds = 300) {
   return (1000 * calls) / (performance.now() - start);
 }
 
-const trained = 64, batch = 32;
+const trained = 256, batch = 128;
 const images = new Uint8Array(785 * (trained + 8)).map((_, i) => (i < 784 * (trained + 8) ? (i * 31) % 256 : i % 10));
 const sets = [`train.batch=${batch}`, "data.validation=0", "train.epochs=100000"];
 const training = ask({ ask: "begin", config: "/experiments/mnist.toml", sets, train: trained, test: 8 }, images).model;
-const rates = { heed: [], onnxruntime: [], training: [] };
+const step = () => ask({ ask: "step", model: training, steps: 1 });
+const bench = ["bench", join(root, "models/vit-micro.toml"), "--batch", String(batch), "--threads", "1", "--seconds", "0.4", "--json"];
+const native = () => JSON.parse(execFileSync(program, bench, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] })).img_s;
+
+const rates = { inference: [], "onnxruntime-web": [], training: [], "training, native": [] };
 for (let round = 0; round < rounds; ++round) {
-  rates.heed.push(await rate(predict));
-  rates.onnxruntime.push(await rate(run));
-  rates.training.push(batch * (await rate(() => ask({ ask: "step", model: training, steps: 1 }))));
+  rates.inference.push(await rate(predict));
+  rates["onnxruntime-web"].push(await rate(run));
+  rates.training.push(batch * (await rate(step, 500)));
+  rates["training, native"].push(native());
 }
-const summary = (list) => ({ best: Math.round(Math.max(...list)), median: Math.round([...list].sort((a, b) => a - b)[list.length >> 1]) });
-const [inference, peer] = [summary(rates.heed), summary(rates.onnxruntime)];
-console.log(JSON.stringify({ images_per_s: { heed: inference, "onnxruntime-web": peer, "heed, training": summary(rates.training) },
-  ratio: { best: +(inference.best / peer.best).toFixed(2), median: +(inference.median / peer.median).toFixed(2) }, probabilities_apart: apart }, null, 1));
+const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
+const best = (list) => Math.max(...list);
+const ratio = (a, b) => ({ best: +(best(a) / best(b)).toFixed(3), median: +median(a.map((one, i) => one / b[i])).toFixed(3) });
+console.log(JSON.stringify({
+  images_per_s: Object.fromEntries(Object.entries(rates).map(([name, list]) => [name, { best: Math.round(best(list)), median: Math.round(median(list)) }])),
+  inference_to_onnxruntime_web: ratio(rates.inference, rates["onnxruntime-web"]),
+  training_to_native: ratio(rates.training, rates["training, native"]),
+  probabilities_apart: apart,
+}, null, 1));
 process.exit(0);

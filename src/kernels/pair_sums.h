@@ -9,7 +9,8 @@
 // The size of a tile. With 32 vector registers, 6 x 4: 24 sums, 4 vectors of B and 1 number of A, 29 registers.
 // Each step over k does 24 multiply-adds for 4 + 6 loads, so a core that does two of each in a cycle waits for
 // its multipliers alone. Four AVX-512 vectors are 64 columns, of which the usual widths are multiples. With 16
-// registers, 6 x 2: 12 + 2 + 1. Narrower tiles have 8 rows: 8 sums are what two multipliers with a latency of 4
+// registers, 6 x 2: 12 + 2 + 1; in WebAssembly, which has no multiply-add and whose engines need registers of their own
+// for products, 4 x 2. Narrower tiles have 8 rows: 8 sums are what two multipliers with a latency of 4
 // cycles need, and 8 x 3 takes 28 registers.
 //
 // Each element of C is a chain of additions in the order of k, begun anew at multiples of `block`, with the
@@ -26,7 +27,7 @@ namespace heed::kernels::simd {
 
 inline constexpr int tile_vectors = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 4 : 2;
 inline constexpr int most_rows = 8;
-constexpr int tile_rows(Index vectors) { return vectors == tile_vectors ? 6 : most_rows; }
+constexpr int tile_rows(Index vectors) { return vectors < tile_vectors ? most_rows : HWY_ARCH_WASM ? 4 : 6; }
 
 /// Steps of k between which sums are kept in registers. A panel of 256 x 64 floats is 64 KB, a sixteenth of an L2
 /// cache of 1 MB; a tile reads 256 bytes of it in the 12 to 24 cycles of a step, less than L2 delivers.
@@ -89,6 +90,14 @@ void tile(const TileWork& w) {
     }
   }
 
+  // Functions that are given the address of what they write: of a copy, so that a compiler that does not inline them
+  // (Clang) keeps the sums in registers in the loop above.
+  Vector made[rows][vectors];
+#pragma GCC unroll 16
+  for (int i = 0; i < rows; ++i)
+#pragma GCC unroll 16
+    for (int v = 0; v < vectors; ++v) made[i][v] = sums[i][v];
+
   // put(lanes, sum, row, its place in C and in the row)
   const auto write_all = [&](const auto& put) {
     const auto write_rows = [&, c_stride = w.c.stride](auto use) {
@@ -96,8 +105,8 @@ void tile(const TileWork& w) {
 #pragma GCC unroll 16
       for (int i = 0; i < rows; ++i, c += c_stride) {
 #pragma GCC unroll 16
-        for (int v = 0; v + 1 < vectors; ++v) put(AllLanes{}, sums[i][v], i, c + v * lanes, v * lanes);
-        put(use, sums[i][vectors - 1], i, c + (vectors - 1) * lanes, (vectors - 1) * lanes);
+        for (int v = 0; v + 1 < vectors; ++v) put(AllLanes{}, made[i][v], i, c + v * lanes, v * lanes);
+        put(use, made[i][vectors - 1], i, c + (vectors - 1) * lanes, (vectors - 1) * lanes);
       }
     };
     const Index in_last = w.c.columns - (vectors - 1) * lanes;

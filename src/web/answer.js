@@ -9,7 +9,7 @@ export class Answer {
   #data = "";
 
   /** `changed(name)` is called where another model is chosen, `choose(query)` where somebody points at a patch, and
-      `looked(model, look)` with each answer. */
+      `looked()` after each answer. */
   constructor(engine, library, { title, changed, choose, looked }) {
     this.#engine = engine;
     this.#library = library;
@@ -55,7 +55,7 @@ export class Answer {
       this.summary.textContent = `${this.#library.summary(mechanism)}; ${model.parameters.toLocaleString("en")} weights`;
       this.#probabilities(model.classes, look.probabilities);
       this.draw(view);
-      this.looked(model, look);
+      this.looked();
     } catch (error) {
       this.look = null;
       this.failed.textContent = error.message;
@@ -73,13 +73,14 @@ export class Answer {
     const best = shares.indexOf(Math.max(...shares));
     if (this.bars.childElementCount !== classes.length)
       this.bars.replaceChildren(
-        ...classes.map((name) =>
-          make("li", {}, make("span", { class: "class" }, name), make("span", { class: "bar" }, make("i")), make("b")),
+        ...classes.map(() =>
+          make("li", {}, make("span", { class: "class" }), make("span", { class: "bar" }, make("i")), make("b")),
         ),
       );
     classes.forEach((name, i) => {
       const row = this.bars.children[i];
       row.classList.toggle("best", i === best);
+      row.querySelector(".class").textContent = name;
       row.querySelector("i").style.width = `${100 * shares[i]}%`;
       row.querySelector("b").textContent = `${(100 * shares[i]).toFixed(1)} %`;
       row.dataset.probability = String(shares[i]);

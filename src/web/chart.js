@@ -33,7 +33,7 @@ export class Chart {
     });
     this.values = make("p", { class: "values", "aria-live": "polite" });
     this.legend = make("div", { class: "legend" });
-    this.element = make("figure", {}, make("h3", {}, title), this.legend, this.svg, this.values);
+    this.element = make("figure", {}, make("h2", {}, title), this.legend, this.svg, this.values);
     new ResizeObserver(() => this.#draw()).observe(this.svg);
   }
 
@@ -86,13 +86,17 @@ export class Chart {
         this.format(Number(value.toPrecision(6))),
       ),
     ]);
-    const below = ticks(first, last, Math.min(6, width / 70)).map((value) =>
-      makeSvg(
-        "text",
-        { x: this.placeX(value), y: height - margin.bottom + 17, "text-anchor": "middle" },
-        this.formatX(Number(value.toPrecision(6))),
-      ),
-    );
+    const marks = ticks(first, last, Math.min(6, width / 70)),
+      whole = xs.every(Number.isInteger);
+    const below = marks
+      .filter((value) => !whole || Number.isInteger(value))
+      .map((value) =>
+        makeSvg(
+          "text",
+          { x: this.placeX(value), y: height - margin.bottom + 17, "text-anchor": "middle" },
+          this.formatX(Number(value.toPrecision(6))),
+        ),
+      );
     this.over = makeSvg("g");
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.svg.replaceChildren(

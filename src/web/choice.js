@@ -1,6 +1,6 @@
 // An image to look at, drawn, chosen or opened, and a patch of it.
 import { dataSets, inverted, paintGrey, pictureOf } from "./images.js";
-import { markOf, patchAt } from "./maps.js";
+import { markOf, patchAt, patchByKey } from "./maps.js";
 import { make, makeSvg } from "./make.js";
 import { Pad } from "./pad.js";
 
@@ -50,7 +50,7 @@ export class ImageChoice {
     this.said = make("p", { class: "note", "aria-live": "polite" });
     const undo = make("button", { onclick: () => this.pad.undo() }, "Undo");
     const clear = make("button", { onclick: () => this.pad.clear() }, "Clear");
-    const drawing = make("figure", {}, make("figcaption", {}, "Draw"), this.pad.canvas);
+    const drawing = make("figure", {}, make("figcaption", {}, "Draw"), this.pad.element);
     const seeing = make("div", { class: "query" }, this.seen, this.patches);
     const looking = make("figure", {}, make("figcaption", {}, "What the model sees"), seeing);
     return make(
@@ -171,14 +171,10 @@ export class ImageChoice {
   }
 
   #patchKey(event) {
-    const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -this.side, ArrowDown: this.side }[event.key];
-    if (event.key === "Escape") this.choosePatch(-1);
-    if (!step) return;
+    const to = patchByKey(event.key, this);
+    if (to === null) return;
     event.preventDefault();
-    const to = this.query + step;
-    const sameRow = Math.floor(to / this.side) === Math.floor(this.query / this.side);
-    if (this.query < 0) this.choosePatch(0);
-    else if (to >= 0 && to < this.side * this.side && (Math.abs(step) > 1 || sameRow)) this.choosePatch(to);
+    if (to !== this.query) this.choosePatch(to);
   }
 
   #grid() {
@@ -192,8 +188,8 @@ export class ImageChoice {
     this.marks.replaceChildren(...(this.query < 0 ? [] : markOf(this.query, this.side)));
   }
 
-  /** Shows what a model was given, and says in words what is to be seen. */
-  show(model, seen) {
+  /** Shows what a model was given, and says in words what it takes it for, and what the picture of a name shows of it. */
+  show(model, { seen, probabilities }, name) {
     this.classes = model.classes;
     this.#nameGallery();
     if (this.side !== model.grid) {
@@ -210,7 +206,9 @@ export class ImageChoice {
         : model.class_token
           ? "what the class token takes from each patch; click a patch to see what that takes"
           : "what all patches take from each, on average; click a patch to see what that takes";
-    this.said.textContent = `${of}. Shown: ${shown}.`;
+    const best = Math.max(...probabilities);
+    const taken = `Taken for ${model.classes[probabilities.indexOf(best)]} (${(100 * best).toFixed(1)} %)`;
+    this.said.textContent = `${of}. ${taken}. Shown: ${name === "map" ? shown : name}.`;
     this.none.disabled = this.query < 0;
   }
 }

@@ -29,7 +29,7 @@ export class CostTable {
     this.element = make(
       "section",
       { class: "cost", "aria-label": "Cost" },
-      make("h3", {}, "What it costs"),
+      make("h2", {}, "What it costs"),
       make("label", { class: "field" }, make("span", {}, "Counted"), this.pass),
       this.failed,
       this.place,

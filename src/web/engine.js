@@ -7,24 +7,29 @@ export class Engine {
   #worker;
   #waiting = new Map();
   #last = 0;
+  #told;
 
-  /** Of a worker that has been started. @param {Worker} worker */
-  constructor(worker) {
+  /** Of a worker that has been started; `told` is called with the number of requests under way.
+      @param {Worker} worker @param {(count: number) => void} told */
+  constructor(worker, told) {
     this.#worker = worker;
+    this.#told = told;
     worker.onmessage = ({ data }) => {
       const { resolve, reject } = this.#waiting.get(data.id);
       this.#waiting.delete(data.id);
+      told(this.#waiting.size);
       if (data.error === undefined) resolve(data.answer);
       else reject(new Error(data.error));
     };
     worker.onerror = (event) => {
       for (const { reject } of this.#waiting.values()) reject(new Error(event.message || "the engine has ended"));
       this.#waiting.clear();
+      told(0);
     };
   }
 
   /** Starts it: with threads where the server isolates the page from others, else with one. */
-  static async start() {
+  static async start(told = () => {}) {
     const single = inlined("heed.wasm") !== null;
     const threads = !single && globalThis.crossOriginIsolated ? Math.min(navigator.hardwareConcurrency || 1, 16) : 1;
     let script = "worker.js";
@@ -32,7 +37,7 @@ export class Engine {
       const parts = [await textAsset("heed.js"), await textAsset("worker.js")];
       script = URL.createObjectURL(new Blob(parts, { type: "text/javascript" }));
     }
-    const engine = new Engine(new Worker(script));
+    const engine = new Engine(new Worker(script), told);
     const wasm = single ? await asset("heed.wasm") : undefined;
     await engine.#send({ start: { threads, wasm } });
     return engine;
@@ -42,6 +47,7 @@ export class Engine {
     return new Promise((resolve, reject) => {
       this.#waiting.set(++this.#last, { resolve, reject });
       this.#worker.postMessage({ id: this.#last, ...message });
+      this.#told(this.#waiting.size);
     });
   }
 

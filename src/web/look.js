@@ -35,7 +35,7 @@ export class LookView {
       title,
       changed: () => this.#ask(),
       choose: (query) => this.choice.choosePatch(query),
-      looked: (model, look) => this.#looked(model, look),
+      looked: () => this.#looked(),
     });
   }
 
@@ -106,7 +106,8 @@ export class LookView {
 
   #draw() {
     for (const side of this.#sides) side.draw(this.#seen);
-    if (this.left.look) this.choice.show(this.left.model, this.left.look.seen);
+    const answered = this.#sides.find((side) => side.look);
+    if (answered) this.choice.show(answered.model, answered.look, this.view.name);
     this.#saved();
   }
 
@@ -121,8 +122,7 @@ export class LookView {
   }
 
   /** What is on offer to be shown follows from what the models have. */
-  #looked(model, look) {
-    this.choice.show(model, look.seen);
+  #looked() {
     const pictures = this.#sides.flatMap((side) => side.look?.blocks.flatMap((block) => block.pictures) ?? []);
     const names = [...new Set(["map", ...pictures.map((picture) => picture.name)])];
     if (names.join() !== this.#pictures) {

@@ -80,7 +80,7 @@ async function start() {
   }
   const names = Object.keys(dataSets);
   const [engine, ...loaded] = await Promise.all([
-    Engine.start(),
+    Engine.start((count) => (document.body.dataset.waiting = String(count))),
     ...names.map((name) => ImageSet.load(name).catch(() => null)),
   ]);
   const about = await engine.ask("mechanisms"),
@@ -94,7 +94,9 @@ async function start() {
   listen(parts);
   show(current, parts);
   const threads = about.threads === 1 ? "one thread" : `${about.threads} threads`;
-  status.textContent = `heed ${about.version}, ${about.mechanisms.length} mechanisms, ${threads}, ${about.products}`;
+  const [floats, doubles] = about.products.split(", ");
+  const products = `matrix products of floats by ${floats}, of doubles by ${doubles}`;
+  status.textContent = `heed ${about.version}: ${about.mechanisms.length} mechanisms, ${threads}; ${products}.`;
   document.body.dataset.ready = "true";
 }
 

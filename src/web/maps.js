@@ -65,16 +65,24 @@ export class MapsView {
   #kept = "";
   #table;
   #scale;
+  #meaning;
   #names;
+  #place = { query: -1, side: 1 };
 
   /** `colours` are the engine's; `choose(query)` is called where somebody points at a patch. */
   constructor(colours, choose) {
     this.#colours = { sequential: rgbOf(colours.colours), diverging: rgbOf(colours.diverging_colours) };
     this.#choose = choose;
-    this.#table = make("div", { class: "wide" });
+    this.#table = make("div", {
+      class: "wide",
+      role: "group",
+      "aria-label": "Maps: arrow keys choose a patch, Escape none",
+      onkeydown: (event) => this.#key(event),
+    });
     this.#scale = make("div", { class: "scale-of" }, make("div", { class: "scale" }), make("div", { class: "ends" }));
+    this.#meaning = make("p", { class: "note" });
     this.#names = colours;
-    this.element = make("div", {}, this.#table, this.#scale);
+    this.element = make("div", {}, this.#meaning, this.#table, this.#scale);
   }
 
   /** Shows a picture by its name, or the first that a block has, of what the engine's "look" has answered. */
@@ -96,6 +104,9 @@ export class MapsView {
     this.#kept = form;
     const signed = blocks.some((block) => block.grids.some((grid) => grid.numbers.some((number) => number < 0)));
     this.#showScale(signed);
+    this.#place = { query, side: model.grid };
+    this.#table.tabIndex = 0;
+    this.#meaning.textContent = blocks.find((block) => block.picture)?.picture.meaning ?? "";
     let cell = 0;
     blocks.forEach((block, i) =>
       block.grids.forEach((grid, part) =>
@@ -116,7 +127,16 @@ export class MapsView {
   clear() {
     this.#kept = "";
     this.#table.replaceChildren();
+    this.#table.removeAttribute("tabindex");
+    this.#meaning.textContent = "";
     this.#scale.hidden = true;
+  }
+
+  #key(event) {
+    const to = patchByKey(event.key, this.#place);
+    if (to === null) return;
+    event.preventDefault();
+    if (to !== this.#place.query) this.#choose(to);
   }
 
   #showScale(signed) {
@@ -186,7 +206,7 @@ export class MapsView {
     context.putImageData(picture, 0, 0);
     if (image) paintGrey(image, seen.data);
     marks.replaceChildren(...(query < 0 ? [] : markOf(query, model.grid)));
-    largest.textContent = `max ${shown(Number(most.toPrecision(2)))}`;
+    largest.replaceChildren(make("span", {}, "max "), shown(Number(most.toPrecision(2))));
     canvas.setAttribute("aria-label", `${name}: largest weight ${shown(most)}`);
   }
 }
@@ -196,6 +216,16 @@ export function patchAt(event, side) {
   const box = event.currentTarget.getBoundingClientRect();
   const at = (share) => Math.min(side - 1, Math.max(0, Math.floor(share * side)));
   return at((event.clientY - box.top) / box.height) * side + at((event.clientX - box.left) / box.width);
+}
+
+/** The patch that a key leads to from a patch, of none is -1; null of a key that is not for this. */
+export function patchByKey(key, { query, side }) {
+  if (key === "Escape") return -1;
+  const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[key];
+  if (!step) return null;
+  if (query < 0) return 0;
+  const [column, row] = [(query % side) + step[0], Math.floor(query / side) + step[1]];
+  return Math.min(column, row) >= 0 && Math.max(column, row) < side ? row * side + column : query;
 }
 
 /** Marks a patch. */

@@ -28,6 +28,12 @@ export class Pad {
       onkeydown: (event) => this.#key(event),
       onblur: () => this.#hidePen(),
     });
+    this.element = make(
+      "div",
+      { class: "sheet" },
+      this.canvas,
+      make("span", { class: "hint", "aria-hidden": "true" }, "draw here"),
+    );
     this.pen = null;
     this.#paint();
   }
@@ -118,6 +124,7 @@ export class Pad {
     context.fillStyle = "black";
     context.fillRect(0, 0, side, side);
     this.#trace(context);
+    this.element.classList.toggle("empty", this.#strokes.length === 0 && !this.pen);
     if (!this.pen) return;
     context.fillStyle = this.pen.down ? "#ff8a3d" : "#56b4e9";
     context.beginPath();

@@ -33,9 +33,14 @@ export class Session {
     const { steps } = await this.#engine.ask("step", { model: this.model.model, steps: count });
     this.rate = (1000 * steps.length * batch) / (performance.now() - before);
     this.steps.push(...steps);
-    const done = this.steps.length;
-    if (this.tests.length > 0 && done - this.tests.at(-1).step < testEvery) return;
-    this.tests.push({ step: done, ...(await this.#engine.ask("evaluate", { model: this.model.model })) });
+    if (this.tests.length === 0 || this.steps.length - this.tests.at(-1).step >= testEvery) await this.test();
+  }
+
+  /** Looks at the test images, unless it has since the last step. */
+  async test() {
+    const step = this.steps.length;
+    if (this.tests.at(-1)?.step === step) return;
+    this.tests.push({ step, ...(await this.#engine.ask("evaluate", { model: this.model.model })) });
   }
 
   /** Where it looks, in a test image. */

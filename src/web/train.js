@@ -30,9 +30,12 @@ export class TrainView {
   #library;
   #sets;
   #save;
+  /** What is trained, as soon as its training has begun. @type {Promise<Session>|null} */
+  #beginning = null;
   /** @type {Session|null} */
   #session = null;
-  #running = false;
+  /** What is running is told from what ran before; null where nothing is. @type {object|null} */
+  #running = null;
   #query = -1;
 
   /** `kept()` is called where there are other models of one's own. */
@@ -123,8 +126,12 @@ export class TrainView {
       make(
         "section",
         { "aria-label": "Maps while it learns" },
-        make("h3", {}, "Where it looks while it learns"),
-        make("p", { class: "note" }, "The first test image. Click a patch of a map to see what that takes from each."),
+        make("h2", {}, "Where it looks while it learns"),
+        make(
+          "p",
+          { class: "note" },
+          "The first test image. Click a patch of a map, or use the arrow keys, to see what that takes from each.",
+        ),
         this.maps.element,
       ),
     );
@@ -168,51 +175,64 @@ export class TrainView {
     this.#save({ data: this.data.value, mechanism: this.mechanism.value, ...this.chosen, seed });
   }
 
-  async reset() {
+  reset() {
     this.pause();
-    const before = this.#session;
-    this.#session = null;
+    this.#beginning?.then(
+      (session) => session.close(),
+      () => {},
+    );
+    this.#beginning = this.#session = null;
     this.keeping.of(null);
     this.#draw();
     this.maps.clear();
     this.state.textContent = "Not begun.";
     this.failed.textContent = "";
-    if (before) await before.close();
   }
 
   pause() {
-    this.#running = false;
+    this.#running = null;
     this.#buttons();
   }
 
   #buttons() {
     this.run.textContent = this.#running ? "Pause" : "Train";
-    this.one.disabled = this.#running;
+    this.one.disabled = this.#running !== null;
   }
 
-  /** Trains until it is paused. A request is for as many steps as take a moment. */
+  /** Trains until it is paused, then looks at the test images. A request is for as many steps as take a moment. */
   async start() {
-    this.#running = true;
+    const running = (this.#running = {});
     this.#buttons();
     let count = 1;
-    while (this.#running) {
+    while (this.#running === running) {
       const before = performance.now();
       await this.step(count);
       const share = Math.min(2, patience / Math.max(1, performance.now() - before));
       count = Math.max(1, Math.min(mostSteps, Math.round(count * share)));
     }
+    if (this.#session) await this.#go((session) => session.test());
   }
 
-  async step(count) {
+  step(count) {
+    return this.#go((session) => session.step(count, this.chosen.batch));
+  }
+
+  /** Does something with the session, one that begins if there is none, and shows what has come of it: unless another
+      one has begun meanwhile. @param {(session: Session) => Promise<void>} use */
+  async #go(use) {
+    this.#beginning ??= Session.begin(this.#engine, this.plan(), this.#sets[this.data.value]);
+    const beginning = this.#beginning;
+    const gone = () => beginning !== this.#beginning;
     try {
-      this.#session ??= await Session.begin(this.#engine, this.plan(), this.#sets[this.data.value]);
-      const session = this.#session;
-      this.keeping.of(session);
-      await session.step(count, this.chosen.batch);
-      if (session !== this.#session) return;
+      const session = await beginning;
+      if (gone()) return;
+      this.keeping.of((this.#session = session));
+      await use(session);
+      if (gone()) return;
       this.#draw();
       this.#look();
     } catch (error) {
+      if (gone()) return;
       this.pause();
       this.failed.textContent = error.message;
     }
@@ -238,9 +258,13 @@ export class TrainView {
   async #lookNow() {
     const session = this.#session;
     if (!session) return;
-    const look = await session.look(shownImage);
-    const view = { name: "map", query: this.#query, identity: true };
-    if (session === this.#session) this.maps.show(session.model, look, view);
+    try {
+      const look = await session.look(shownImage);
+      const view = { name: "map", query: this.#query, identity: true };
+      if (session === this.#session) this.maps.show(session.model, look, view);
+    } catch (error) {
+      if (session === this.#session) this.failed.textContent = error.message;
+    }
   }
 }
 

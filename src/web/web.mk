@@ -24,7 +24,7 @@ WEB_FLAGS   := -std=c++20 -msimd128 -pthread -fwasm-exceptions -fno-math-errno -
                -Iinclude -isystem $(WEB_BUILD)/include -include src/web/older_library.inc \
                -DFMT_HEADER_ONLY -DHWY_COMPILE_ONLY_STATIC -DHEED_NO_BLAS -DHEED_NO_ZLIB -DHEED_NO_TBB \
                -DHEED_STD_THREADS -DHEED_NO_FIBERS -DHEED_VERSION=\"$(VERSION)\" -DHEED_ARCH=\"wasm32\"
-WEB_LINK    := -O1 -msimd128 -fwasm-exceptions -sMODULARIZE -sEXPORT_NAME=heedEngine -sFORCE_FILESYSTEM \
+WEB_LINK    := -O3 -msimd128 -fwasm-exceptions -sMODULARIZE -sEXPORT_NAME=heedEngine -sFORCE_FILESYSTEM \
                -sALLOW_MEMORY_GROWTH -sINITIAL_MEMORY=32MB -sMAXIMUM_MEMORY=1GB \
                -sEXPORTED_FUNCTIONS=_heed_bytes,_heed_ask,_heed_array,_heed_threads \
                -sEXPORTED_RUNTIME_METHODS=ccall,FS,HEAPU8,HEAPF32 --no-entry
@@ -54,7 +54,11 @@ $(WEB_BUILD)/unwind.o: $(WEB_BUILD)/flags
 	  -D_LIBUNWIND_DISABLE_VISIBILITY_ANNOTATIONS -D_Thread_local= -I$(WEB_UNWIND)/include -I$(WEB_UNWIND)/src \
 	  -c -o $@ $(WEB_UNWIND)/src/Unwind-wasm.c
 
-$(WEB_BUILD)/heed.js: $(WEB_OBJECTS)
+$(WEB_BUILD)/one_thread.o: src/web/one_thread.s
+	@mkdir -p $(@D)
+	$(call making,$(@F))$(WEB_NODE) emcc -c -o $@ $<
+
+$(WEB_BUILD)/heed.js: $(WEB_BUILD)/one_thread.o $(WEB_OBJECTS)
 	$(call making,$(@F))$(WEB_NODE) $(WEB_CXX) $(WEB_LINK) -sENVIRONMENT=worker,node -o $@ $^
 $(WEB_BUILD)/heed-threads.js: $(WEB_BUILD)/unwind.o $(WEB_OBJECTS)
 	$(call making,$(@F))$(WEB_NODE) $(WEB_CXX) $(WEB_LINK) -pthread -sENVIRONMENT=worker,node \
@@ -86,7 +90,7 @@ WEB_TOOLS := $(WEB_BUILD)/tools
 $(WEB_TOOLS)/%:
 	@command -v npm >/dev/null || { echo 'make: there is no npm, which comes with node' >&2; exit 2; }
 	npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(WEB_TOOLS) $(WEB_NPM) && touch $@
-$(WEB_TOOLS)/test: private WEB_NPM := playwright-core@1
+$(WEB_TOOLS)/test: private WEB_NPM := playwright-core@1 axe-core@4
 $(WEB_TOOLS)/check: private WEB_NPM := typescript@5 eslint@9 @eslint/js@9 prettier@3
 $(WEB_TOOLS)/speed: private WEB_NPM := playwright-core@1 onnxruntime-web@1
 
@@ -99,13 +103,14 @@ web-test: PACKAGES += emscripten chromium
 web-test: web $(WEB_TOOLS)/test
 	$(MAKE_ALL) all $(BUILD)/tests/ask
 	node --no-experimental-fetch tests/web/engine.mjs $(WEB_BUILD) $(BUILD)/tests/ask
-	NODE_PATH=$(WEB_TOOLS)/node_modules node tests/web/page.mjs $(WEB_BUILD) $(BUILD)/heed $(WEB_BUILD)/pictures
+	NODE_PATH=$(WEB_TOOLS)/node_modules node tests/web/page.mjs $(WEB_BUILD) $(BUILD)/heed $(BUILD)/tests/ask $(WEB_BUILD)/pictures
 
 web-check: $(WEB_TOOLS)/check
 	ln -sfn ../../$(WEB_TOOLS)/node_modules src/web/node_modules
 	cd src/web && node_modules/.bin/tsc -p . && node_modules/.bin/eslint . && \
-	  node_modules/.bin/prettier --check '*.js' '*.mjs' '../../tests/web/*.mjs'; status=$$?; rm -f node_modules; exit $$status
+	  node_modules/.bin/prettier --config .prettierrc.json --check '*.js' '*.mjs' '../../tests/web/*.mjs'; status=$$?; rm -f node_modules; exit $$status
 
-# Inference beside onnxruntime-web's, and training; `heed bench models/vit-micro.toml --threads 1` says what is native.
+# Inference beside onnxruntime-web's, and training beside the program's.
 web-speed: web $(WEB_TOOLS)/speed
-	NODE_PATH=$(WEB_TOOLS)/node_modules node --no-experimental-fetch experiments/peers/onnxruntime-web.mjs $(WEB_BUILD)
+	$(MAKE_ALL) all
+	NODE_PATH=$(WEB_TOOLS)/node_modules node --no-experimental-fetch experiments/peers/onnxruntime-web.mjs $(WEB_BUILD) $(BUILD)/heed

@@ -1,6 +1,5 @@
 // The engine's answers as the machine's own build gives them, for comparison with the page's: reads requests
-// (src/web/service.h), a line of JSON each, from standard input; "file" names the file of a request's bytes. Answers
-// with
+// (src/web/service.h), a line of JSON each, from standard input; "file" names the file of a request's bytes. It answers
 // {"answer": ..., "arrays": [[numbers], ...]} or {"error": ...}.
 #include "src/web/service.h"
 

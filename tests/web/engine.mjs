@@ -119,10 +119,10 @@ async function compareArm(data, arm) {
   for (const number of [model, begun.model]) await same("closed", { ask: "close", model: number }, null, 0);
 }
 
+const about = wasm({ ask: "mechanisms" }).answer;
 const index = JSON.parse(readFileSync(join(site, "trained/index.json"), "utf8"));
 for (const [data, arms] of Object.entries(index)) for (const arm of arms) await compareArm(data, arm.name);
-const { mechanisms } = wasm({ ask: "mechanisms" }).answer;
-for (const { name } of mechanisms) {
+for (const { name } of about.mechanisms) {
   const { cases } = await same(`${name}: cases`, { ask: "cases", mechanism: name }, null, 0);
   for (const number of cases.keys()) {
     const { rows } = wasm({ ask: "check", mechanism: name, case: number }).answer;
@@ -139,6 +139,10 @@ for (const { name } of mechanisms) {
   );
 }
 await same("surrogates", { ask: "surrogates" }, null, 0);
+expect(
+  difference(wasm({ ask: "mechanisms" }).answer, about) === 0,
+  "the list of mechanisms has changed: something wrote where it should not",
+);
 child.stdin.end();
 rmSync(work, { recursive: true });
 console.log(
