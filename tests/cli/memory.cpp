@@ -5,9 +5,9 @@ using namespace heed::test;
 
 namespace {
 
-/// A command with so many kilobytes of addresses.
+/// A command with so many kilobytes of addresses. Beside other work its threads may wait for each other for seconds.
 CommandResult limited(int kilobytes, const std::string& arguments) {
-  return run_command("ulimit -v " + std::to_string(kilobytes) + " && timeout 10 " + heed_program() + " " + arguments);
+  return run_command("ulimit -v " + std::to_string(kilobytes) + " && timeout 60 " + heed_program() + " " + arguments);
 }
 
 }  // namespace
