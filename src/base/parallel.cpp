@@ -61,6 +61,13 @@ class FirstError {
   std::mutex mutex_;
 };
 
+/// Throws Error: `count` threads were wanted, the calling one among them, and the system refuses more than `started`
+/// others.
+[[noreturn]] void refuse(std::size_t started, int count, const std::exception& refused) {
+  fail("threads: the system refuses thread {} of {} ({}): too little memory, or too many processes", started + 2, count,
+       refused.what());
+}
+
 }  // namespace
 
 void set_threads(int count) {
@@ -108,8 +115,12 @@ class Team {
 
   /// On the calling thread and `others` more. One loop at a time.
   void run(Loop& loop, int others) {
-    while (static_cast<int>(team_.size()) < others)
-      team_.emplace_back([this, number = static_cast<int>(team_.size()) + 1, turn = turn_] { serve(number, turn); });
+    try {
+      while (static_cast<int>(team_.size()) < others)
+        team_.emplace_back([this, number = static_cast<int>(team_.size()) + 1, turn = turn_] { serve(number, turn); });
+    } catch (const std::exception& refused) {
+      refuse(team_.size(), others + 1, refused);
+    }
     hand_out(&loop, others);
     loop.take_pieces();
     std::unique_lock lock(mutex_);
@@ -185,8 +196,7 @@ void require_threads(int count) {
     for (int i = 1; i < count; ++i) team.emplace_back([&] { const std::lock_guard wait(all_there); });
   } catch (const std::exception& refused) {
     give_back();
-    fail("threads: the system refuses thread {} of {} ({}): too little memory, or too many processes", team.size() + 2,
-         count, refused.what());
+    refuse(team.size(), count, refused);
   }
   give_back();
 }
