@@ -61,9 +61,10 @@ class FirstError {
   std::mutex mutex_;
 };
 
-/// Where the calling thread was to have others, `count` with itself, and the system gave it only so many.
-[[noreturn]] void fail_refused(std::size_t given, int count, const std::exception& refused) {
-  fail("threads: the system refuses thread {} of {} ({}): too little memory, or too many processes", given + 2, count,
+/// Throws Error: `count` threads were wanted, the calling one among them, and the system refuses more than `started`
+/// others.
+[[noreturn]] void refuse(std::size_t started, int count, const std::exception& refused) {
+  fail("threads: the system refuses thread {} of {} ({}): too little memory, or too many processes", started + 2, count,
        refused.what());
 }
 
@@ -118,7 +119,7 @@ class Team {
       while (static_cast<int>(team_.size()) < others)
         team_.emplace_back([this, number = static_cast<int>(team_.size()) + 1, turn = turn_] { serve(number, turn); });
     } catch (const std::exception& refused) {
-      fail_refused(team_.size(), others + 1, refused);
+      refuse(team_.size(), others + 1, refused);
     }
     hand_out(&loop, others);
     loop.take_pieces();
@@ -195,7 +196,7 @@ void require_threads(int count) {
     for (int i = 1; i < count; ++i) team.emplace_back([&] { const std::lock_guard wait(all_there); });
   } catch (const std::exception& refused) {
     give_back();
-    fail_refused(team.size(), count, refused);
+    refuse(team.size(), count, refused);
   }
   give_back();
 }
