@@ -5,11 +5,12 @@ set -eu
 
 usage() {
   cat <<END
-usage: experiments/claims/$claim [--out DIRECTORY] [--jobs N]
+usage: experiments/claims/$claim [--out DIRECTORY] [--jobs N] [--seeds N]
        experiments/claims/$claim --judge [TABLE] [OPTION...]
 
 Trains what is not yet there of the claim's runs in DIRECTORY (default: runs/claims), N side by side (default: 2), puts
-what they measured into DIRECTORY/claims.csv, and judges the claim. With --judge it does that alone, by TABLE (default:
+what they measured into DIRECTORY/claims.csv, and judges the claim. --seeds N trains all its arms with the seeds 1 to N,
+3 or more, where its sweeps say otherwise. With --judge it judges alone, by TABLE (default:
 experiments/claims/claims.csv) and with further options of heed verdict, such as --json.
 
 Data are looked for in datasets/ and in \$HEED_DATA; datasets/fetch.sh gets them, the text too.
@@ -20,16 +21,16 @@ claim=$(basename "$0")
 here=$(dirname "$0")
 heed=$here/../../build/heed
 [ -x "$heed" ] || heed=$here/../../../../bin/heed  # these scripts are installed
-out=runs/claims jobs=2 judging=
+out=runs/claims jobs=2 wanted= judging=
 while [ $# -gt 0 ]; do
   case $1 in
     -h | --help) usage; exit 0 ;;
-    --out | --jobs)
+    --out | --jobs | --seeds)
       if [ $# -lt 2 ]; then
         echo "$claim: $1 wants a value" >&2
         exit 2
       fi
-      if [ "$1" = --out ]; then out=$2; else jobs=$2; fi
+      case $1 in --out) out=$2 ;; --jobs) jobs=$2 ;; --seeds) wanted=$2 ;; esac
       shift 2 ;;
     --judge)
       judging=yes
@@ -48,19 +49,34 @@ if [ -n "$judging" ]; then
 fi
 verdict_options=$*
 
+case $wanted in
+  '' | [3-9] | [1-9][0-9] | [1-9][0-9][0-9]) ;;
+  *)
+    echo "$claim: --seeds is '$wanted'; expected a whole number of at least 3: fewer agree by luck" >&2
+    exit 2 ;;
+esac
+
 program=$("$heed" --version)
 rows=$out/$claim.rows.part
 columns=claim,arm,seed,value,state,images,hash,version
 if [ -z "$judging" ]; then
   mkdir -p "$out"
   : >"$rows"
+  trap 'rm -f "$rows" "$table.part"' EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
 fi
+
+# For awk, where "inf" and "nan" are numbers to some and 0 to others.
+plain='function plain(x) { return x ~ /^[-+]?[0-9]+([.][0-9]*)?([eE][-+]?[0-9]+)?$/ }'
 
 # sweep FILE SETTING: trains the arms of FILE.toml in the directory of the setting. $seeds are then its seeds.
 sweep() {
   [ -z "$judging" ] || return 0
-  seeds=$(seq "$(sed -n 's/^seeds = //p' "$here/$1.toml")")
-  "$heed" sweep "$here/$1.toml" --out "$out/$2" --jobs "$jobs" || [ $? = 3 ]  # 3: some diverged, which is a result
+  seed_count=${wanted:-$(sed -n 's/^seeds = //p' "$here/$1.toml")}
+  seeds=$(seq "$seed_count")
+  # 3: some diverged, which is a result
+  "$heed" sweep "$here/$1.toml" --out "$out/$2" --jobs "$jobs" --seeds "$seed_count" || [ $? = 3 ]
 }
 
 # transfer WHAT SWEEP SETTING/ARM...: experiments/transfer trains in $out/transfer; the runs that its sweep would make are
@@ -71,7 +87,12 @@ transfer() {
   shift 2
   mkdir -p "$made"
   for arm in "$@"; do ln -sfn "$(cd "$out/$arm" && pwd)" "$made/${arm#*/}"; done
-  "$here/../transfer" "$what" "$out/transfer"
+  "$here/../transfer" "$what" --seeds "$seed_count" --jobs "$jobs" "$out/transfer"
+}
+
+# diverged RUN: did it? A sweep notes it in cell.json, experiments/transfer in a file of its own.
+diverged() {
+  [ -e "$1/diverged.txt" ] || grep -q '"diverged"' "$1/cell.json" 2>/dev/null
 }
 
 # once FILE COMMAND...: the command's output is kept in the file; what is there is not asked again.
@@ -79,7 +100,7 @@ once() {
   file=$1
   shift
   [ -s "$file" ] && return
-  "$@" >"$file.part"
+  "$@" >"$file.part" || { code=$?; rm -f "$file.part"; exit $code; }
   mv "$file.part" "$file"
 }
 
@@ -88,7 +109,7 @@ row() {
   about="\"version\": \"${program#heed }\""
   if [ -s "${6-}/cell.json" ]; then
     about=$(cat "$6/cell.json")
-  elif [ -n "${6-}" ]; then
+  elif [ -e "${6-}/config.toml" ]; then
     about=$("$heed" compare "$6" --json)
   fi
   echo "$claim,$1,$2,$3,$4,$5,$(value_of hash),$(value_of version)" >>"$rows"
@@ -100,8 +121,9 @@ value_of() {
 }
 
 # measure RUNS ARM KEY CHANCE IMAGES [OPTION...]: a row for each seed of the runs in $out/RUNS: what heed eval says with
-# these options of the last epoch's weights, and CHANCE for a run that diverged. IMAGES is what an accuracy is counted
-# on; - if it is none. KEY names the file in the run's directory that keeps the answer.
+# these options of the last epoch's weights, and CHANCE for a run that diverged, unless --pixels says that its weights
+# play no part, or whose loss is no number. IMAGES is what an accuracy is counted on; - if it is none. KEY names the
+# file in the run's directory that keeps the answer.
 measure() {
   [ -z "$judging" ] || return 0
   runs=$out/$1 arm=$2 key=$3 chance=$4 images=$5
@@ -109,7 +131,7 @@ measure() {
   if [ "$images" = - ]; then images=; fi
   for seed in $seeds; do
     run=$runs/seed-$seed
-    if grep -q '"diverged"' "$run/cell.json" 2>/dev/null; then
+    if diverged "$run" && [ "${*#*--pixels}" = "$*" ]; then
       row "$arm" "$seed" "$chance" diverged "$images" "$run"
       continue
     fi
@@ -118,11 +140,13 @@ measure() {
       s/.*top-1 accuracy ([0-9.]+) %.*/\1 100/p
       s/.*mean IoU +([0-9.]+) %.*/\1 100/p
       s/^bits per [a-z]+ ([0-9.]+)$/\1 1/p' "$run/$key.txt" | awk 'NR == 1 { printf "%.6g", $1 / $2 }')
+    state=finished
+    if grep -qE '^bits per [a-z]+ -?(nan|inf)' "$run/$key.txt"; then value=$chance state=diverged; fi
     if [ -z "$value" ]; then
       echo "$claim: $run/$key.txt holds no accuracy and no bits" >&2
       exit 2
     fi
-    row "$arm" "$seed" "$value" finished "$images" "$run"
+    row "$arm" "$seed" "$value" "$state" "$images" "$run"
   done
 }
 
@@ -140,9 +164,14 @@ take() {
   done
 }
 
-# fact NAME SEED VALUE [RUN]: a number that is not tested, such as a count.
+# fact NAME SEED VALUE [RUN [STATE]]: a number that is not tested, such as a count.
 fact() {
-  [ -n "$judging" ] || row "$1" "$2" "$3" finished '' "${4-}"
+  [ -z "$judging" ] || return 0
+  if [ -z "$3" ]; then
+    echo "$claim: $1 of seed $2 was not found" >&2
+    exit 2
+  fi
+  row "$1" "$2" "$3" "${5-finished}" '' "${4-}"
 }
 
 # best HIGHEST|LOWEST ARM...: the arm with that mean.

@@ -109,8 +109,13 @@ std::optional<Difference> pooled(std::span<const Sample> samples, std::span<cons
 }
 
 double counting_variance(std::span<const Sample> samples, Index images) {
+  constexpr double rounding = 1e-12;  // of a mean of ones
   double p = 0;
-  for (const Sample& sample : samples) p += sample.mean / static_cast<double>(samples.size());
+  for (const Sample& sample : samples) {
+    require(sample.mean >= 0 && sample.mean <= 1 + rounding,
+            "a mean is {}, but an accuracy counted on images is from 0 to 1", sample.mean);
+    p += sample.mean / static_cast<double>(samples.size());
+  }
   return p * (1 - p) / static_cast<double>(images);
 }
 

@@ -53,6 +53,8 @@ class ClaimReader {
     ClaimArms arms;
     for (at_ = 1; at_ < lines_.size(); ++at_)
       if (field("claim") == claim) add(arms);
+    for (const auto& [name, arm] : arms)
+      if (arm.images > 0) require_accuracies(arm, path_);
     return arms;
   }
 
@@ -81,12 +83,14 @@ class ClaimReader {
             "{}: state is {}; expected 'finished' or 'diverged'", where(), in_quotes(state));
     ClaimArm& arm = arms[name];
     require(arm.values.emplace(*seed, *value).second, "{}: {} has seed {} twice", where(), in_quotes(name), *seed);
+    arm.lines[*seed] = static_cast<Index>(at_) + 1;
     if (state == "diverged") arm.diverged.push_back(*seed);
-    if (images.empty()) return;
-    const std::optional<Index> count = number_of<Index>(images);
-    require(count && *count >= 1, "{}: images is {}; expected how many there are", where(), in_quotes(images));
+    const std::optional<Index> count = images.empty() ? 0 : number_of<Index>(images);
+    require(images.empty() || (count && *count >= 1), "{}: images is {}; expected how many there are", where(),
+            in_quotes(images));
+    const auto said = [](Index n) { return n == 0 ? "not said" : fmt::format("{}", n); };
     require(arm.values.size() == 1 || arm.images == *count, "{}: images is {}, but {} for another seed of {}", where(),
-            *count, arm.images, in_quotes(name));
+            said(*count), said(arm.images), in_quotes(name));
     arm.images = *count;
   }
 
@@ -110,7 +114,16 @@ Sample ClaimArm::sample() const {
   return sample_of(numbers);
 }
 
-std::optional<double> claim_number(const std::string& text) { return number_of<double>(text); }
+void require_accuracies(const ClaimArm& arm, const std::string& path) {
+  for (const auto& [seed, value] : arm.values)
+    require(value >= 0 && value <= 1, "{}:{}: value is {}, but an accuracy counted on images is from 0 to 1", path,
+            arm.lines.at(seed), value);
+}
+
+std::optional<double> claim_number(const std::string& text) {
+  const std::optional<double> number = number_of<double>(text);
+  return number == 0.0 ? std::optional(0.0) : number;  // no -0
+}
 
 ClaimArms read_claim(const std::string& path, std::string claim) { return ClaimReader(path).arms(std::move(claim)); }
 

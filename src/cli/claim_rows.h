@@ -13,8 +13,9 @@ namespace heed::cli {
 /// The runs of an arm.
 struct ClaimArm {
   std::map<Index, double> values;  ///< by seed: test accuracies, or bits
+  std::map<Index, Index> lines;    ///< by seed: where the value stands
   std::vector<Index> diverged;     ///< the seeds whose value stands for a run that diverged
-  Index images = 0;                ///< that an accuracy is counted on; 0: not said
+  Index images = 0;                ///< that accuracies are counted on; 0: not said
 
   std::vector<Index> seeds() const;
   Sample sample() const;
@@ -25,10 +26,14 @@ using ClaimArms = std::map<std::string, ClaimArm>;
 
 /// Reads the rows of a claim; the name may be empty where the table has one claim alone. Columns beside those four are
 /// `state`, which is "finished" or "diverged", `images`, and others, which are left alone. Throws Error, naming file
-/// and line, for a table of another form, a value that is not finite, and a seed that an arm has twice.
+/// and line, for a table of another form, a value that is not finite, one counted on images that is none of 0 to 1, and
+/// a seed that an arm has twice.
 ClaimArms read_claim(const std::string& path, std::string claim);
 
-/// The finite number that a text is; none if it is something else.
+/// Throws Error, naming the line, unless all values of an arm in this file are accuracies, 0 to 1.
+void require_accuracies(const ClaimArm& arm, const std::string& path);
+
+/// The finite number that a text is, 0 for "-0"; none if it is something else.
 std::optional<double> claim_number(const std::string& text);
 
 }  // namespace heed::cli

@@ -20,6 +20,7 @@ namespace {
 struct SweepArguments {
   std::string file, out;
   std::vector<std::string> sets;
+  Index seeds = 0;
   int jobs = 1, threads = 0, niceness = 0;
   bool dry_run = false, table = false, redo = false;
   TableFormat format;
@@ -69,7 +70,7 @@ int status_of(const std::vector<Cell>& cells) {
 }
 
 int sweep_command(const SweepArguments& a) {
-  const std::vector<SweepCell> sweep = load_sweep(a.file, a.sets);
+  const std::vector<SweepCell> sweep = load_sweep(a.file, a.sets, a.seeds);
   require_models(a.file, sweep);
   const std::string out = a.out.empty() ? "runs/" + std::filesystem::path(a.file).stem().string() : a.out;
   std::vector<Cell> cells = find_cells(sweep, out);
@@ -128,6 +129,8 @@ void add_sweep(Command program) {
   Command command = program.command("sweep", "Train many experiments with several seeds, and print a table");
   command.option("FILE", &a.file, "the sweep", {.required = true});
   command.option("--out", &a.out, "where the cells are; default: runs/NAME of the file", {.value = "DIR"});
+  command.option("--seeds", &a.seeds, "seeds 1 to N, instead of the file's",
+                 {.value = "N", .range = {{1, static_cast<double>(most_cells)}}});
   command.option("--jobs", &a.jobs, "cells trained side by side, which share the threads; default: 1",
                  {.value = "N", .range = {{1, max_threads}}});
   add_threads(command, a.threads);

@@ -63,6 +63,7 @@ std::vector<double> numbers_for(std::vector<double> given, std::size_t count, co
   if (given.size() <= 1) given.resize(count, given.empty() ? 0 : given[0]);
   require(given.size() == count, "verdict: {} has {} numbers; expected one for all, or {}", option, given.size(),
           count);
+  std::replace(given.begin(), given.end(), -0.0, 0.0);  // no -0 is printed
   return given;
 }
 
@@ -94,7 +95,8 @@ std::vector<Part> parts_of(const VerdictArguments& a) {
         {fmt::format("{} over {}, more than {} over {}{}", four[0], four[1], four[2], four[3], by_text(x)), four, x});
   }
   for (std::size_t i = 0; i < par.size(); ++i)
-    parts.push_back({fmt::format("{} on par with {} within {}", par[i][0], par[i][1], within[i]), par[i], -within[i]});
+    parts.push_back(
+        {fmt::format("{} on par with {} within {}", par[i][0], par[i][1], within[i]), par[i], 0 - within[i]});
   require(
       !parts.empty(),
       "verdict: nothing is to be judged; expected --better A B, --par A B, --more A B C D, --below A X or --above A X");
@@ -138,6 +140,7 @@ JudgedPart judge_difference(const Part& part, const ClaimArms& arms, const Verdi
     const ClaimArm& arm = arms.at(name);
     require(a.test_images > 0 || arm.images == images, "{}: {} was tested on {} images, {} on {}; expected the same",
             a.file, in_quotes(part.arms[0]), images, in_quotes(name), arm.images);
+    if (images > 0) require_accuracies(arm, a.file);
     samples.push_back(arm.sample());
   }
   require(!a.less || images == 0, "{}: {} has accuracies, which are counted on images; --less is for losses", a.file,
@@ -189,24 +192,47 @@ void print_compared(const ClaimArms& arms, const std::vector<std::string>& compa
   std::cout << "\n";
 }
 
-void print_parts(const ClaimArms& arms, const std::vector<std::string>& compared,
-                 const std::vector<JudgedPart>& parts) {
+/// Four decimals with a sign; what rounds to zero has that of zero.
+std::string difference_text(double x) {
+  const std::string text = fmt::format("{:+.4f}", x);
+  return text == "-0.0000" ? "+0.0000" : text;
+}
+
+/// What the interval of an undecided part leaves open: "a may be anything from 0.0027 worse to 0.0427 better than b".
+std::string open_text(const JudgedPart& one) {
+  const std::vector<std::string>& arms = one.part.arms;
+  const bool two = arms.size() == 2;
+  const auto end = [&](double x) {
+    const std::string text = difference_text(x);
+    return text.substr(1) + (text[0] == '-' ? two ? " worse" : " less" : two ? " better" : " more");
+  };
+  const std::string first = two ? arms[0] : fmt::format("{} over {}", arms[0], arms[1]),
+                    second = two ? arms[1] : fmt::format("{} over {}", arms[2], arms[3]);
+  if (*one.half_width == 0) return "the seeds of each arm agree, and the difference is exactly the bound";
+  return fmt::format("by these seeds (95 %), {} may be anything from {} to {} than {}; more seeds narrow it down",
+                     first, end(one.value - *one.half_width), end(one.value + *one.half_width), second);
+}
+
+void print_parts(const ClaimArms& arms, const std::vector<JudgedPart>& parts) {
   std::vector<std::vector<std::string>> lines{{"part", "difference", "95 %", "verdict"}};
+  std::vector<std::string> named;
   std::string notes;
-  for (const std::string& name : compared)
-    for (const Index seed : arms.at(name).diverged)
-      notes += fmt::format("{}, seed {}: diverged, and counts as {}\n", printable(name), seed,
-                           arms.at(name).values.at(seed));
+  for (const JudgedPart& one : parts)
+    for (const std::string& name : one.part.arms) {
+      if (std::find(named.begin(), named.end(), name) != named.end()) continue;
+      named.push_back(name);
+      for (const Index seed : arms.at(name).diverged)
+        notes += fmt::format("{}, seed {}: diverged, and counts as {}\n", printable(name), seed,
+                             arms.at(name).values.at(seed));
+    }
   for (const JudgedPart& one : parts) {
-    lines.push_back({one.part.text,
-                     one.half_width ? fmt::format("{:+.4f}", one.value) : fmt::format("{:.4g}", one.value),
+    lines.push_back({one.part.text, one.half_width ? difference_text(one.value) : fmt::format("{:.4g}", one.value),
                      one.half_width ? fmt::format("± {:.4f}", *one.half_width) : "not tested", name_of(one.verdict)});
     if (one.counted)
       notes += fmt::format("{}: the seeds agree better than so few images can; their deviation is taken to be {:.4f}\n",
                            printable(one.part.text), *one.counted);
     if (one.verdict == Verdict::undecided)
-      notes += fmt::format("{}: these runs tell apart what lies {:.4f} from {} or further\n", printable(one.part.text),
-                           *one.half_width, one.part.bound);
+      notes += fmt::format("{}: {}\n", printable(one.part.text), printable(open_text(one)));
   }
   print_table(std::cout, lines);
   std::cout << "\n" << notes;
@@ -229,17 +255,15 @@ int verdict_command(const VerdictArguments& a) {
     return ok;
   }
   print_compared(arms, compared);
-  print_parts(arms, compared, judged);
+  print_parts(arms, judged);
   std::cout << name_of(verdict) << "\n";
   return ok;
 }
 
 constexpr const char* verdict_help =
-    "FILE is a CSV table with the columns claim, arm, seed and value: a test accuracy, or bits, for each run. Where "
-    "it\n"
-    "has a column images, that is how many images an accuracy was counted on; in a column state, 'diverged' marks "
-    "runs\n"
-    "that count as chance. All arms have the same seeds, three or more.\n"
+    "FILE is a CSV table with the columns claim, arm, seed and value: a test accuracy, 0 to 1, or bits, for each run.\n"
+    "Where it has a column images, that is how many images an accuracy was counted on; in a column state, 'diverged'\n"
+    "marks runs that count as chance. All arms have the same seeds, three or more.\n"
     "\n"
     "With h the half-width of the 95 % interval of a - b (t s sqrt(1/n_a + 1/n_b), s^2 the variance of the arms "
     "pooled,\n"

@@ -26,7 +26,7 @@ bool has_key(const DataConfig& data, std::string_view key) {
   if (key == "source") return pixels || data.name == "scenes";
   if (is_one_of(key, {"side", "grey", "levels"})) return pixels;
   if (data.name == "scenes") return is_one_of(key, {"name", "path", "validation", "limit", "mean", "std", "shuffle"});
-  if (key == "stride") return text;
+  if (is_one_of(key, {"stride", "windows"})) return text;
   if (!holds_sequences(data)) return true;
   if (key == "validation") return pixels || data.name == "documents";
   return is_one_of(key, {"name", "path", "limit", "shuffle", "augment"});

@@ -73,7 +73,7 @@ void insert(toml::table& document, std::span<const toml::key> path, const toml::
 
 class SweepReader {
  public:
-  SweepReader(const std::string& path, const std::vector<std::string>& sets)
+  SweepReader(const std::string& path, const std::vector<std::string>& sets, Index seeds)
       : source_{path, true}, document_(parse_toml_file(path)), common_(document_) {
     for (const std::string& key : own_keys) common_.erase(key);
     for (const auto& [key, node] : common_)
@@ -86,6 +86,7 @@ class SweepReader {
     read_arms();
     if (const toml::node* grid = document_.get("grid")) read_grid(table_of("grid", *grid), {});
     read_seeds();
+    if (seeds > 0) count_seeds(seeds);
   }
 
   std::vector<SweepCell> cells() const {
@@ -199,7 +200,7 @@ class SweepReader {
       const Index most = static_cast<Index>(most_cells);
       require(count->get() >= 1 && count->get() <= most, "{}: 'seeds' = {}; expected 1 to {}", where("seeds"),
               count->get(), most);
-      for (Index seed = 1; seed <= count->get(); ++seed) seeds_.push_back(seed);
+      count_seeds(count->get());
       return;
     }
     const toml::array* const list = node->as_array();
@@ -211,6 +212,11 @@ class SweepReader {
             : list->empty() ? "an empty list"
                             : "something else in the list");
     for (const toml::node& item : *list) seeds_.push_back(item.as_integer()->get());
+  }
+
+  void count_seeds(Index count) {
+    seeds_.clear();
+    for (Index seed = 1; seed <= count; ++seed) seeds_.push_back(seed);
   }
 
   /// To the next combination, the last list first; false after the last.
@@ -285,8 +291,8 @@ class SweepReader {
 
 }  // namespace
 
-std::vector<SweepCell> load_sweep(const std::string& path, const std::vector<std::string>& sets) {
-  return SweepReader(find_installed(path), sets).cells();
+std::vector<SweepCell> load_sweep(const std::string& path, const std::vector<std::string>& sets, Index seeds) {
+  return SweepReader(find_installed(path), sets, seeds).cells();
 }
 
 }  // namespace heed

@@ -43,19 +43,21 @@ class TokenBatches : public BatchSource<T> {
   std::optional<LanguageBatch<T>> batch_;
 };
 
-/// Windows of a text to learn from. An epoch has as many as lie side by side in it.
+/// Windows of a text to learn from: so many an epoch.
 template <class T>
 class TrainingWindows : public TokenBatches<T> {
  public:
-  TrainingWindows(std::span<const std::uint8_t> text, Index context, bool start, bool shuffle, Index batch, Index seed)
+  TrainingWindows(std::span<const std::uint8_t> text, Index windows, Index context, bool start, bool shuffle,
+                  Index batch, Index seed)
       : TokenBatches<T>(batch, context),
         text_(text),
+        windows_(windows),
         start_(start),
         shuffle_(shuffle),
         random_(RandomStream(static_cast<std::uint64_t>(seed)).derive("windows")) {}
 
-  Index examples() const override { return (static_cast<Index>(text_.size()) - 1) / this->context(); }
-  Index batches() const override { return examples() / this->size(); }
+  Index examples() const override { return windows_; }
+  Index batches() const override { return windows_ / this->size(); }
 
  protected:
   Index fill(Index epoch, Index batch, Tensor<int>& tokens, Tensor<int>& targets) const override {
@@ -74,6 +76,7 @@ class TrainingWindows : public TokenBatches<T> {
 
  private:
   std::span<const std::uint8_t> text_;
+  Index windows_;
   bool start_, shuffle_;
   RandomStream random_;
 };
@@ -239,9 +242,15 @@ std::unique_ptr<BatchSource<T>> Language<T>::open(Part part, bool training) {
   }
   require(n >= window, "{}: {} of {} bytes are to train on; expected {} at least, a window", data_.path, n,
           text_.size(), window);
-  require((n - 1) / context_ >= train_.batch, "{}: {} bytes to train on do not fill one batch of {} windows of {}",
+  const Index side_by_side = (n - 1) / context_, windows = data_.windows == 0 ? side_by_side : data_.windows;
+  require(side_by_side >= train_.batch, "{}: {} bytes to train on do not fill one batch of {} windows of {}",
           data_.path, n, train_.batch, context_);
-  return std::make_unique<TrainingWindows<T>>(bytes, context_, start_, data_.shuffle, train_.batch, train_.seed);
+  require(windows >= train_.batch, "[data] windows = {}; expected {} at least, a batch", windows, train_.batch);
+  require(data_.shuffle || windows <= side_by_side,
+          "[data] windows = {}; with shuffle = false an epoch has {} at most, which lie side by side", windows,
+          side_by_side);
+  return std::make_unique<TrainingWindows<T>>(bytes, windows, context_, start_, data_.shuffle, train_.batch,
+                                              train_.seed);
 }
 
 template <class T>

@@ -1,6 +1,8 @@
 // Student's t against printed tables, and tests of differences against the data that Student published them with.
 #include "heed/analysis/statistics.h"
 
+#include "heed/base/error.h"
+
 #include <boost/test/unit_test.hpp>
 
 #include <cmath>
@@ -84,6 +86,15 @@ BOOST_AUTO_TEST_CASE(a_difference_of_differences_and_a_least_variance) {
   BOOST_TEST(found.freedom == 7);
   check_close(found.error, std::sqrt(0.0007 / 7 * (1 + 0.5)), 1e-15);
   check_close(pooled(four, signs, 0.01)->error, std::sqrt(0.01 * 1.5), 1e-15);
+}
+
+BOOST_AUTO_TEST_CASE(accuracies_scatter_as_counts_do) {
+  const std::vector<Sample> shares{{3, 0.9, 0}, {3, 0.7, 0}}, ones{{3, 1 + 1e-16, 0}}, percent{{3, 0.9, 0}, {3, 97, 0}},
+      negative{{3, -0.1, 0}};
+  check_close(counting_variance(shares, 16), 0.8 * 0.2 / 16, 1e-15);
+  BOOST_TEST(counting_variance(ones, 16) == 0);
+  BOOST_CHECK_THROW(counting_variance(percent, 16), Error);
+  BOOST_CHECK_THROW(counting_variance(negative, 16), Error);
 }
 
 BOOST_AUTO_TEST_CASE(what_cannot_be_decided) {

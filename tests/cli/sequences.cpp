@@ -53,6 +53,17 @@ BOOST_FIXTURE_TEST_CASE(a_text_is_learned_and_written, SmallText) {
   check_contains(stats.err, {"tokens/s", "state 704 bytes after 5 inputs"});
 }
 
+/// Epochs of 2 steps and of 100; the text has room for 472 windows.
+BOOST_FIXTURE_TEST_CASE(an_epoch_of_a_text_has_so_many_windows, SmallText) {
+  for (const auto& [windows, steps] : {std::pair("23", "4"), std::pair("800", "200")}) {
+    const std::string run = path(windows);
+    output_of({"train", path("x.toml"), "--run", run, "--set", std::string("data.windows=") + windows});
+    check_contains(read_file(run + "/metrics.csv"), {std::string("\ntrain,2,") + steps + ","});
+  }
+  check_refusal({"train", "experiments/listops-micro.toml", "--run", path("none"), "--set", "data.windows=64"},
+                {"[data] windows is no key of name = \"listops\""});
+}
+
 BOOST_FIXTURE_TEST_CASE(interrupted_training_goes_on_to_the_same_bits, SmallText) {
   output_of({"train", path("x.toml"), "--run", path("whole"), "--threads", "2"});
   output_of({"train", path("x.toml"), "--run", path("parts"), "--threads", "1", "--set", "train.max_steps=20"});
@@ -120,6 +131,8 @@ BOOST_FIXTURE_TEST_CASE(what_does_not_fit_is_refused_by_name, SmallText) {
   refused({"attention.causal=false"}, {"causal", "lm"});
   refused({"model.vocab=100"}, {"vocab = 100", "256"});
   refused({"data.stride=17"}, {"stride = 17", "16"});
+  refused({"data.windows=7"}, {"[data] windows = 7; expected 8 at least, a batch"});
+  refused({"data.windows=473", "data.shuffle=false"}, {"[data] windows = 473", "472 at most"});  // of 7560 bytes
   refused({"data.path=" + path("nothing")}, {path("nothing")});
   refused({"data.limit=10"}, {"9 of 10 bytes", "17"});
   write_file(path("empty"), "");

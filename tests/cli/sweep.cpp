@@ -97,6 +97,7 @@ BOOST_AUTO_TEST_CASE(cells_are_runs_and_the_table_is_their_arithmetic) {
   BOOST_TEST(read_file(cell("sima", 2) + "/metrics.csv") == before);
   check_contains(again.out, {"arm ", "softmax ", " ± ", " % "});
   BOOST_TEST(output_of(arguments({"--table"})) == again.out);
+  check_contains(output_of(arguments({"--dry-run", "--seeds", "5"})), {"10 cells, 6 to do"});
   check_contains(output_of(arguments({"--table", "--csv"})), {"arm,runs,finished,test_accuracy,", "\nsima,2,2,0."});
   check_contains(output_of(arguments({"--table", "--markdown"})),
                  {"| arm | seeds | test accuracy |", "\n| sima | 2 | "});
@@ -200,6 +201,7 @@ BOOST_AUTO_TEST_CASE(bad_sweeps_are_refused_before_anything_is_made) {
   check_refusal(arguments(), {file + ":4", "an empty list"});
   check_refusal({"sweep", *this / "none.toml"}, {"none.toml", "cannot open"});
   check_refusal(arguments({"--jobs", "0"}), {"--jobs"});
+  check_refusal(arguments({"--seeds", "0"}), {"--seeds"});
   write("");
   std::filesystem::create_directories(out + "/tiny");
   output_of(arguments({"--dry-run"}));

@@ -138,8 +138,10 @@ BOOST_AUTO_TEST_CASE(images_set_a_floor) {
   BOOST_TEST(verdict({"--better", "a", "b", "--test-images", "10000"}) == "holds");
   check_part({"--better", "a", "b", "--test-images", "16"}, 0.01, 0.1737359);
   BOOST_TEST(verdict({"--better", "a", "b", "--test-images", "16"}) == "undecided");
-  check_contains(output_of(arguments({"--better", "a", "b", "--test-images", "16"})),
-                 {"agree better than so few images can", "0.0766", "tell apart what lies 0.1737 from 0 or further"});
+  check_contains(
+      output_of(arguments({"--better", "a", "b", "--test-images", "16"})),
+      {"agree better than so few images can", "0.0766",
+       "a better than b: by these seeds (95 %), a may be anything from 0.1637 worse to 0.1837 better than b;"});
   // The file may say how many images there were.
   std::string counted;
   for (const std::string& line : lines_of(rows)) counted += line + (counted.empty() ? ",images\n" : ",16\n");
@@ -147,6 +149,49 @@ BOOST_AUTO_TEST_CASE(images_set_a_floor) {
   check_part({"--better", "a", "b"}, 0.01, 0.1737359);
   check_part({"--better", "a", "b", "--test-images", "10000"}, 0.01, 0.0069494);
   refuse({"--better", "b", "a", "--less"}, {"'b'", "accuracies", "--less"});
+}
+
+// Percentages would have a negative variance, and so no floor.
+BOOST_AUTO_TEST_CASE(what_is_counted_on_images_is_a_share) {
+  const std::string header = "claim,arm,seed,value,images\n", rows = "one,a,1,0.9,16\none,a,2,1,16\none,a,3,0,16\n";
+  write(header + rows + "one,b,1,0.5,16\none,b,2,97,16\none,b,3,0.5,16\n");
+  refuse({"--better", "a", "b"}, {"claims.csv:6: value is 97, but an accuracy counted on images is from 0 to 1"});
+  refuse({"--above", "b", "0.2"}, {"claims.csv:6: value is 97,"});
+  write(header + rows + "one,b,1,-0.1,16\none,b,2,0.5,16\none,b,3,0.5,16\n");
+  refuse({"--better", "a", "b"}, {"claims.csv:5: value is -0.1,"});
+  write(header + rows + "one,b,1,0.5,16\none,b,2,0.5,\none,b,3,0.5,16\n");
+  refuse({"--better", "a", "b"}, {":6:", "images is not said, but 16 for another seed of 'b'"});
+  // Bits may be anything, until they are said to be counted on images; a count beside them is no accuracy.
+  write("claim,arm,seed,value\n" + arm("a", 97) + arm("b", 0.5) + arm("c", 0.4) + "one,count,1,12\n");
+  BOOST_TEST(verdict({"--better", "a", "b"}) == "holds");
+  refuse({"--better", "a", "b", "--test-images", "16"}, {"claims.csv:2: value is 96.99, but an accuracy"});
+  BOOST_TEST(verdict({"--better", "b", "c", "--below", "count", "13", "--test-images", "1000000"}) == "holds");
+}
+
+// What an undecided verdict leaves open, in words; without signs of zeros and bounds.
+BOOST_AUTO_TEST_CASE(what_is_undecided_is_said_in_words) {
+  const auto said = [&](const std::vector<std::string>& more, const std::vector<std::string>& pieces) {
+    const std::string text = output_of(arguments(more));
+    check_contains(text, pieces);
+    BOOST_TEST(text.find("-0 ") == std::string::npos, text);
+    BOOST_TEST(text.find("-0.0000") == std::string::npos, text);
+  };
+  said({"--better", "a", "b"},
+       {"a may be anything from 0.0027 worse to 0.0427 better than b; more seeds narrow it down"});
+  said({"--better", "a", "c", "--by", "0.028"}, {"a may be anything from 0.0273 better to 0.0727 better than c;"});
+  said({"--par", "b", "a", "--within", "0.042"}, {"b may be anything from 0.0427 worse to 0.0027 better than a;"});
+  said({"--more", "b", "d", "a", "c", "--by", "0.014"},
+       {"b over d may be anything from 0.0134 more to 0.0666 more than a over c;"});
+  write("claim,arm,seed,value\n" + arm("a", 0.9) + arm("b", 0.9));
+  said({"--par", "a", "b", "--within", "0"}, {"a on par with b within 0: by these seeds (95 %), a may be anything from "
+                                              "0.0227 worse to 0.0227 better than b;"});
+  said({"--par", "a", "b", "--within", "-0"}, {"within 0: by"});
+  BOOST_TEST(json({"--par", "a", "b", "--within", "0"}).at("parts").items()[0].at("bound").dump() == "0.0");
+  std::string rows = "claim,arm,seed,value\none,count,1,-0\n";
+  for (const int seed : {1, 2, 3}) rows += fmt::format("one,a,{0},0.5\none,b,{0},0.5\none,c,{0},0.50001\n", seed);
+  write(rows);
+  said({"--par", "a", "b", "--within", "0"}, {"the seeds of each arm agree, and the difference is exactly the bound"});
+  said({"--better", "a", "c", "--below", "count", "-0"}, {"count below 0", "+0.0000", "does not hold"});
 }
 
 BOOST_AUTO_TEST_CASE(five_seeds) {
@@ -166,6 +211,7 @@ BOOST_AUTO_TEST_CASE(runs_that_diverged_count_as_chance_and_are_listed) {
   BOOST_TEST(found.at("arms").items()[0].at("diverged").dump() == "[3]");
   BOOST_TEST(std::abs(found.at("arms").items()[0].at("mean").number() - 1.91 / 3) < 1e-12);
   check_contains(output_of(arguments({"--better", "a", "b"})), {"a, seed 3: diverged, and counts as 0.1\n"});
+  check_contains(output_of(arguments({"--below", "a", "1"})), {"a, seed 3: diverged, and counts as 0.1\n"});
 }
 
 BOOST_AUTO_TEST_CASE(one_of_several_claims) {

@@ -27,15 +27,16 @@ struct Sweeps {
   std::string files() const { return fmt::format("arm_files = \"{}\"\n", (directory / "e-*.toml").string()); }
   std::string path() const { return directory / "sweep.toml"; }
 
-  std::vector<SweepCell> load(const std::string& text, const std::vector<std::string>& sets = {}) const {
+  std::vector<SweepCell> load(const std::string& text, const std::vector<std::string>& sets = {},
+                              Index seeds = 0) const {
     write_file(path(), text);
-    return load_sweep(path(), sets);
+    return load_sweep(path(), sets, seeds);
   }
 
   /// Arms with their seeds: "a 1, a 2".
-  std::string names(const std::string& text) const {
+  std::string names(const std::string& text, Index seeds = 0) const {
     std::string names;
-    for (const SweepCell& cell : load(text))
+    for (const SweepCell& cell : load(text, {}, seeds))
       names += fmt::format("{}{} {}", names.empty() ? "" : ", ", cell.arm, cell.seed());
     return names;
   }
@@ -55,6 +56,8 @@ BOOST_AUTO_TEST_CASE(cells_are_arms_times_grid_times_seeds) {
   BOOST_TEST(names(base()) == "sweep 1");
   BOOST_TEST(names(base() + "seeds = 3\n") == "sweep 1, sweep 2, sweep 3");
   BOOST_TEST(names(base() + "seeds = [7, 5]\n[arms.b]\n[arms.a]\nmodel.heads = 1\n") == "b 7, b 5, a 7, a 5");
+  BOOST_TEST(names(base() + "seeds = [7, 5]\n[arms.b]\n", 3) == "b 1, b 2, b 3");
+  BOOST_TEST(names(base() + "[arms.b]\n", 2) == "b 1, b 2");
   BOOST_TEST(names(files()) == "plain 1, sima 1");
   BOOST_TEST(names(base() + "[grid]\noptim.lr = [1e-3, 3e-3]\nmodel.heads = [1, 4]\n") ==
              "lr=0.001:heads=1 1, lr=0.001:heads=4 1, lr=0.003:heads=1 1, lr=0.003:heads=4 1");

@@ -1,5 +1,6 @@
 // The scripts of experiments/claims from end to end, with a program in heed's place that trains nothing: sweeps, probes
 // and tables fit together for every claim, and heed verdict judges what comes of them.
+#include "heed/io/json.h"
 #include "support/cli.h"
 #include "support/command.h"
 #include "support/lines.h"
@@ -7,6 +8,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 using namespace heed;
@@ -15,34 +17,54 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Runs are finished as soon as they are asked for; those without a norm have diverged. What looks at files alone is
-/// done by the program itself, $1 of the sed below.
+/// Runs are finished as soon as they are asked for, with the hashes that their configurations have. Some diverge: those
+/// without a norm, a classifier from which a model of scenes is to begin, and a model that begins from softmax; and
+/// some numbers are none. What looks at files alone is done by the program itself.
 constexpr const char* stand_in = R"sh(#!/bin/sh
 set -eu
 case $1 in
   sweep)
-    PROGRAM sweep "$2" --dry-run --out new | sed -n 's|.* new/\([^ ]*\)$|\1|p' | while read -r cell; do
-      run=$4/$cell
+    echo "$@" >>swept
+    PROGRAM sweep "$2" --seeds "$8" --table --json --out "$4" >cells.json  # refuses a cell that has another hash
+    rm -f diverged
+    awk -F'"' '$2 == "directory" { run = $4 } $2 == "hash" { print run, $4 }' cells.json | while read -r run hash; do
       mkdir -p "$run"
-      diverged=
-      case $run in */sima-none/*) diverged='  "diverged": "loss is nan",\n' ;; esac
-      printf "{\n$diverged"'  "hash": "0123456789abcdef",\n  "version": "0.0.0"\n}\n' >"$run/cell.json"
-    done ;;
+      case $run in
+        */sima-none/* | */scenes-classifiers/sima/seed-2 | */mnist/sima/seed-2)
+          note='  "diverged": "loss is nan",\n'
+          touch diverged ;;
+        *)
+          note=
+          printf 'kind,epoch,step,loss,accuracy,lr,images_per_s\ntest,1,1,1,0.5,,\n' >"$run/metrics.csv" ;;
+      esac
+      printf "{\n$note"'  "hash": "'$hash'",\n  "version": "0.0.0"\n}\n' >"$run/cell.json"
+    done
+    [ ! -e diverged ] || exit 3 ;;
   train)
+    echo "$@" >>trained
     while [ "$1" != --run ]; do shift; done
     mkdir -p "$2"
+    touch "$2/config.toml" "$2/last.safetensors"
+    case $2 in
+      */from-softmax/seed-3)
+        echo 'heed: training diverged at step 3' >&2
+        exit 3 ;;
+    esac
     echo 'test,1,1,1,0.5,,' >"$2/metrics.csv" ;;
   eval)
     echo "$@" >>evaluated
     seed=$(echo "$2" | sed 's/.*-//')
     case "$2 $*" in
+      *density/simple/seed-2*) echo "bits per dimension nan" ;;
       *text/* | *density/*) echo "bits per character 2.0$seed" ;;
       *transfer/scenes/*) echo "mean IoU       51.$seed %" ;;
       *) echo "top-1 accuracy 60.$seed %" ;;
     esac ;;
   residual)
-    printf 'init,dtype,block,head,iteration,relative_worst\ndamped,f32,1,1,20,0.0%s\ndamped,f32,1,2,20,1e-4\n' \
-      "$(echo "$2" | sed 's/.*-//')" >"$2/residual.csv"
+    last=1e-4
+    case $2 in *-1) last=inf ;; *-2) last=-nan ;; esac
+    printf 'init,dtype,block,head,iteration,relative_worst\ndamped,f32,1,1,20,0.00%s\ndamped,f32,1,2,20,%s\n' \
+      "$(echo "$2" | sed 's/.*-//')" "$last" >"$2/residual.csv"
     echo done ;;
   spectrum)
     rank=40
@@ -50,7 +72,9 @@ case $1 in
     { echo used,block,head,index,rank; echo true,1,1,1,$rank; echo true,2,1,1,12; echo false,1,1,1,0; } >"$2/spectrum.csv"
     echo done ;;
   compare) printf '{\n  "hash": "fedcba9876543210",\n  "version": "0.0.1"\n}\n' ;;
-  cost) echo '{"total":{"mul":9,"exp":0,"log":7,"erf":0,"other":0}}' ;;
+  cost)
+    total='{"total":{"mul":9,"exp":0,"log":7,"erf":0,"other":0}}'
+    echo "${COST-$total}" ;;
   scaling)
     while [ "$1" != -o ]; do shift; done
     { echo pass,tokens,bytes,memory_exponent; echo forward,784,100,0.9; echo backward,784,200,1.2; } >"$2" ;;
@@ -80,6 +104,18 @@ struct Claims {
   CommandResult run(const std::string& line) const { return run_command(line, directory / ""); }
 
   std::string table() const { return read_file(directory / "out/claims.csv"); }
+
+  /// As the sweep has noted it in a run below out.
+  std::string hash_of(const std::string& run) const {
+    return Json::parse(read_file(directory / "out" / run / "cell.json")).at("hash").text();
+  }
+
+  /// How often each line stands in a file of the program in heed's place.
+  std::map<std::string, int> lines(const std::string& file) const {
+    std::map<std::string, int> count;
+    for (const std::string& line : lines_of(read_file(directory / file))) ++count[line];
+    return count;
+  }
 };
 
 /// The scripts, which run without an ending to their names, but for what runs and shows all of them.
@@ -108,14 +144,28 @@ BOOST_AUTO_TEST_CASE(every_claim_is_run_and_judged) {
     BOOST_TEST((verdict == "holds" || verdict == "does not hold" || verdict == "undecided"), line);
   }
   BOOST_TEST((judged == scripts()));
-  check_contains(all.output, {"sima-no-exponentials: holds\n", "sima-accuracy: holds\n", "sima-norm: undecided\n",
-                              "soft-memory: does not hold\n", "adder-identity: does not hold\n"});
-  check_contains(table(), {"\nsima-norm,sima-none,1,0.1,diverged,10000,0123456789abcdef,0.0.0\n",
-                           "\nsima-norm,sima,2,0.602,finished,10000,0123456789abcdef,0.0.0\n",
-                           "\nsima-dense,sima-random,3,0.513,finished,,fedcba9876543210,0.0.1\n",
-                           "\naft-window,aft:window=4:validation,1,2.01,", "\nsoft-newton,residual,3,0.03,",
-                           "\nadder-identity,rank-gain,1,0,", "\nsima-no-exponentials,exponentials,1,0,",
-                           "\nsoft-memory,exponent,0,1.2,finished,,,"});
+  check_contains(all.output,
+                 {"sima-no-exponentials: holds\n", "sima-accuracy: holds\n", "sima-norm: undecided\n",
+                  "soft-memory: does not hold\n", "adder-identity: does not hold\n", "soft-newton: does not hold\n"});
+  check_contains(table(),
+                 {"\nsima-norm,sima-none,1,0.1,diverged,10000," + hash_of("cifar10/sima-none/seed-1") + ",0.0.0\n",
+                  "\nsima-norm,sima,2,0.602,finished,10000," + hash_of("cifar10/sima/seed-2") + ",0.0.0\n",
+                  "\nsima-dense,sima-random,3,0.513,finished,,fedcba9876543210,0.0.1\n",
+                  "\naft-window,aft:window=4:validation,1,2.01,", "\nadder-identity,rank-gain,1,0,",
+                  "\nsima-no-exponentials,exponentials,1,0,", "\nsoft-memory,exponent,0,1.2,finished,,,"});
+  // What is no number is chance, or no inverse, and said to have diverged.
+  check_contains(table(), {"\nsoft-newton,residual,1,1,diverged,,", "\nsoft-newton,residual,2,1,diverged,,",
+                           "\nsoft-newton,residual,3,0.003,finished,,", "\naft-local,simple,2,4,diverged,,",
+                           "\naft-local,simple,3,2.03,finished,,"});
+  // So is a run of experiments/transfer that diverged, with its evaluations, and one whose start did.
+  check_contains(table(), {"\naft-fine-tuning,from-softmax,3,0.1,diverged,10000,fedcba9876543210,0.0.1\n",
+                           "\naft-fine-tuning,from-softmax:40,3,0.1,diverged,10000,",
+                           "\naft-fine-tuning,from-softmax,2,0.602,finished,10000,",
+                           "\nsima-dense,sima,2,0,diverged,,,", "\nsima-dense,sima,3,0.513,finished,,"});
+  check_contains(read_file(directory / "out/aft-fine-tuning.log"),
+                 {"heed: training diverged at step 3\n", "from-softmax 3 at 32: diverged\n"});
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(directory / "out"))
+    BOOST_TEST(entry.path().extension() != ".part", entry.path().string());
 
   // The last epoch's weights are evaluated, once: what is there is not asked again, but by experiments/transfer.
   const auto measured = [&] {
@@ -135,6 +185,7 @@ BOOST_AUTO_TEST_CASE(every_claim_is_run_and_judged) {
   BOOST_TEST(again.output == all.output, again.errors);
   BOOST_TEST((measured() == evaluated));
   BOOST_TEST((sorted_table() == rows));
+  for (const auto& [line, count] : lines("trained")) BOOST_TEST(count == 1, line);
 
   const CommandResult judge = run("experiments/claims/sima-heads --judge out/claims.csv --json");
   BOOST_TEST(judge.status == 0, judge.errors);
@@ -144,21 +195,75 @@ BOOST_AUTO_TEST_CASE(every_claim_is_run_and_judged) {
     BOOST_TEST(page.status == 0, page.errors);
     const std::string text = read_file(directory / "claims.md");
     BOOST_TEST(text.find("ot run yet") == std::string::npos);
-    check_contains(text, {"25 of 25 claims have run", "diverged, counted as chance: seed 1, 2, 3",
+    check_contains(text, {"rows for 25 of them", "**all have run so far**", "Of 25 rows all have run.",
+                          "of these verdicts are expected to be false", "(diverged: seed 1, 2, 3)",
                           "pictures/claims-alpha.png", "| undecided |", "1.2, not tested"});
+    // The summary has all arms that are compared, and what is not tested beside them.
+    check_contains(text, {"; listops-linformer 60.20 %; listops-performer 60.20 % |",
+                          "| sima-relu 60.30 %; sima 60.30 %; exponentials 0 |", "; residual 1 |", "; rank-gain 0 |",
+                          "| exponent 1.2 |"});
   }
 }
 
+BOOST_AUTO_TEST_CASE(the_page_says_how_many_have_run, *boost::unit_test::precondition(with_matplotlib)) {
+  write_file(directory / "one.csv",
+             "claim,arm,seed,value,state,images,hash,version\nsoft-memory,forward,784,1,finished,,,0\n"
+             "soft-memory,backward,784,1,finished,,,0\nsoft-memory,exponent,0,0.9,finished,,,0\n");
+  const CommandResult page = run("experiments/claims/page one.csv -o claims.md");
+  BOOST_TEST(page.status == 0, page.errors);
+  const std::string text = read_file(directory / "claims.md");
+  check_contains(text, {"rows for 25 of them, to be tested in small; **1 has run so far**", "Of 25 rows 1 has run."});
+}
+
+BOOST_AUTO_TEST_CASE(the_adaptive_rate_is_held_against_the_better_fixed_one) {
+  std::string rows = "claim,arm,seed,value\n";
+  for (const int seed : {1, 2, 3})  // of the worse one the seeds scatter so much that they decide nothing
+    rows += fmt::format(
+        "adder-rate,adder-block,{0},0.90{0}\nadder-rate,adder-block-fixed:lr=0.03,{0},0.85{0}\n"
+        "adder-rate,adder-block-fixed:lr=0.003,{0},{1}\n",
+        seed, seed == 1 ? 0.1 : 0.9);
+  write_file(directory / "rates.csv", rows);
+  const CommandResult judged = run("experiments/claims/adder-rate --judge rates.csv");
+  BOOST_TEST(judged.status == 0, judged.errors);
+  BOOST_TEST(judged.output.ends_with("\nholds\n"), judged.output);
+}
+
+BOOST_AUTO_TEST_CASE(seeds_and_jobs_are_passed_on) {
+  const CommandResult more = run("experiments/claims/run --out out --jobs 1 --seeds 4 sima-dense");
+  BOOST_TEST(more.status == 0, more.errors);
+  check_contains(table(), {"\nsima-dense,softmax,4,0.514,", "\nsima-dense,softmax-random,4,0.514,"});
+  const std::map<std::string, int> swept = lines("swept");
+  BOOST_TEST(swept.size() == 2u);
+  for (const auto& [line, count] : swept) BOOST_TEST(line.ends_with(" --jobs 1 --seeds 4"), line);
+  const CommandResult alone = run("experiments/transfer scenes --seeds 2 --jobs 3 there/transfer");
+  BOOST_TEST(alone.status == 0, alone.errors);
+  check_contains(alone.output, {"softmax 2: mean IoU", "sima 2: diverged\n", "sima 2, from random: mean IoU"});
+  BOOST_TEST(!fs::exists(directory / "there/transfer/scenes/softmax/seed-3"));
+}
+
+BOOST_AUTO_TEST_CASE(a_script_that_fails_leaves_no_rows) {
+  const CommandResult failed = run("COST='{}' experiments/claims/sima-no-exponentials --out out");
+  BOOST_TEST(failed.status == 2);
+  check_contains(failed.errors, {"sima-no-exponentials: exponentials of seed 1 was not found"});
+  BOOST_TEST(fs::exists(directory / "out/cifar10"));
+  BOOST_TEST(!fs::exists(directory / "out/claims.csv"));
+  BOOST_TEST(!fs::exists(directory / "out/sima-no-exponentials.rows.part"));
+}
+
 BOOST_AUTO_TEST_CASE(wrong_usage_is_said) {
-  for (const char* line : {"run sima", "run --jobs", "sima-heads --seeds 3", "sima-heads --out", "run page"}) {
-    const CommandResult result = run(std::string("experiments/claims/") + line);
+  for (const char* line : {"claims/run sima", "claims/run --jobs", "claims/sima-heads --seeds 2",
+                           "claims/sima-heads --seeds x", "claims/sima-heads --out", "claims/run page",
+                           "transfer scenes --seeds", "transfer scenes --job 2", "transfer scenes a b", "transfer"}) {
+    const CommandResult result = run(std::string("experiments/") + line);
     BOOST_TEST(result.status == 2, line);
     BOOST_TEST(result.output == "", line);
     BOOST_TEST(result.errors != "", line);
   }
-  const CommandResult help = run("experiments/claims/sima-heads --help");
-  BOOST_TEST(help.status == 0);
-  check_contains(help.output, {"usage: experiments/claims/sima-heads"});
+  for (const char* script : {"claims/sima-heads", "claims/run", "transfer"}) {
+    const CommandResult help = run(fmt::format("experiments/{} --help", script));
+    BOOST_TEST(help.status == 0);
+    check_contains(help.output, {fmt::format("usage: experiments/{}", script), "--jobs N", "--seeds N"});
+  }
   const CommandResult empty = run("experiments/claims/sima-heads --judge nowhere.csv");
   BOOST_TEST(empty.status == 2);
   check_contains(empty.errors, {"nowhere.csv: cannot open"});

@@ -58,6 +58,7 @@ std::optional<Difference> paired(std::span<const double> a, std::span<const doub
 std::optional<Difference> pooled(std::span<const Sample> samples, std::span<const double> signs, double least_variance);
 
 /// The variance p (1 - p) / images of an accuracy that is counted on so many images, p the mean of the samples' means.
+/// Throws Error for a mean that is no share, 0 to 1: a percentage would have a negative variance.
 double counting_variance(std::span<const Sample> samples, Index images);
 
 /// What runs say about a statement.

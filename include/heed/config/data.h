@@ -27,6 +27,7 @@ struct DataConfig {
   Index randaugment_ops = 2;
   double randaugment_magnitude = 9;
   Index stride = 0;
+  Index windows = 0;
   std::string source = "mnist";
   Index side = 0;
   bool grey = false;
@@ -60,6 +61,7 @@ void fields(Config& c, Visit&& visit) {
   visit("randaugment_ops", c.randaugment_ops, between(0, 1000), "randaugment: changes per image");
   visit("randaugment_magnitude", c.randaugment_magnitude, between(0, 10), "randaugment: strength of each change");
   visit("stride", c.stride, at_least(0), "text: from one window of an evaluation to the next; 0: context");
+  visit("windows", c.windows, at_least(0), "text: drawn in an epoch; 0: as many as lie side by side in the text");
   visit("source", c.source, one_of({"mnist", "fashion-mnist", "cifar10", "cifar100"}), "pixels, scenes: the images");
   visit("side", c.side, at_least(0), "pixels: side length that images are brought to; 0: as they are");
   visit("grey", c.grey, anything(), "pixels: one channel");

@@ -38,7 +38,7 @@ inline constexpr std::size_t most_cells = 4096;
 /// the arm, in the grid, in `sets` (as load_experiment() takes them). Arms and lists of the grid keep the order of the
 /// file, arm_files come after the others, seeds change fastest. Every experiment is valid in the sense of validate(),
 /// and no two are the same. Throws Error for what load_experiment() refuses, for empty lists and for more than
-/// most_cells experiments.
-std::vector<SweepCell> load_sweep(const std::string& path, const std::vector<std::string>& sets = {});
+/// most_cells experiments. `seeds` above 0 takes the place of the file's: 1 to that number.
+std::vector<SweepCell> load_sweep(const std::string& path, const std::vector<std::string>& sets = {}, Index seeds = 0);
 
 }  // namespace heed
