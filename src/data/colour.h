@@ -8,7 +8,11 @@
 
 namespace heed {
 
-inline std::uint8_t to_byte(double x) { return static_cast<std::uint8_t>(std::clamp(x + 0.5, 0.0, 255.0)); }
+/// The byte nearest to x, a half upwards.
+template <class T>
+std::uint8_t to_byte(T x) {
+  return static_cast<std::uint8_t>(std::clamp(x + T(0.5), T(0), T(255)));
+}
 
 /// A byte for each byte.
 using ByteTable = std::array<std::uint8_t, 256>;

@@ -1,6 +1,7 @@
 // Resampling is separable: rows first, then columns, each output pixel a weighted mean of input pixels.
 #include "resample.h"
 
+#include "colour.h"
 #include "heed/kernels/bicubic.h"
 
 #include <algorithm>
@@ -69,8 +70,6 @@ Plane turned(const Plane& from, Index width) {
   return to;
 }
 
-std::uint8_t to_byte(float x) { return static_cast<std::uint8_t>(std::clamp(x + 0.5f, 0.0f, 255.0f)); }
-
 }  // namespace
 
 Image resampled(const Image& image, const Box& box, Index height, Index width, Filter filter) {
@@ -85,7 +84,7 @@ Image resampled(const Image& image, const Box& box, Index height, Index width, F
     }
     if (box.width() != width) plane = turned(mix_rows(turned(plane, box.width()), box.height(), across), box.height());
     if (box.height() != height) plane = mix_rows(plane, width, down);
-    std::transform(plane.begin(), plane.end(), std::back_inserter(result.pixels), to_byte);
+    std::transform(plane.begin(), plane.end(), std::back_inserter(result.pixels), to_byte<float>);
   }
   return result;
 }

@@ -1,5 +1,6 @@
 // Self-supervision and dense transfer as a user meets them: probes, what becomes of a run, and what is refused.
 #include "support/cli.h"
+#include "support/dino.h"
 
 #include "heed/io/safetensors.h"
 
@@ -104,15 +105,8 @@ BOOST_AUTO_TEST_CASE(probe_of_the_head) {
 
 BOOST_AUTO_TEST_CASE(a_run_without_labels) {
   const Workshop workshop(132, 30);
-  Experiment x = workshop.experiment();
-  x.model.patch = 2;
-  x.train.method = "dino";
+  Experiment x = dino_experiment(workshop);
   x.train.epochs = 1;
-  x.dino.out_dim = 24;
-  x.dino.hidden = 20;
-  x.dino.bottleneck = 8;
-  x.dino.local_crops = 2;
-  x.dino.local_size = 4;
   const std::string run = workshop / "run";
   check_contains(output_of({"train", write_experiment(workshop, x), "--run", run}),
                  {"validation accuracy", "test accuracy"});

@@ -2,8 +2,8 @@
 #include "heed/io/safetensors.h"
 #include "heed/train/processes.h"
 
+#include "support/dino.h"
 #include "support/processes.h"
-#include "support/training.h"
 
 using namespace heed;
 using namespace heed::test;
@@ -74,16 +74,8 @@ BOOST_AUTO_TEST_CASE(so_they_do_where_examples_belong_together) {
 // The teacher's weights, its centre and the entropy of its answers are the same everywhere, in a resumed run, too.
 BOOST_AUTO_TEST_CASE(so_they_do_with_a_teacher) {
   const Workshop workshop;
-  Experiment x = workshop.experiment();
-  x.model.patch = 2;
-  x.train.method = "dino";
+  Experiment x = dino_experiment(workshop);
   x.train.log_steps = true;
-  x.dino.out_dim = 24;
-  x.dino.hidden = 20;
-  x.dino.bottleneck = 8;
-  x.dino.local_crops = 2;
-  x.dino.local_size = 4;
-  x.dino.ema = 0.9;
   check_counts(workshop, x, "dino");
   TrainObserver silent;
   const std::string resumed = workshop / "resumed";
