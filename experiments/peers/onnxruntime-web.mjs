@@ -1,7 +1,8 @@
-// Times vit-micro in WebAssembly under node, one thread each: heed's inference of single images beside that of
-// onnxruntime-web's WASM backend with SIMD, and heed's training beside that of the program on this machine. It writes the
-// model that heed has as an ONNX file, so both compute the same: the logits are compared first. `make web-speed` gets what
-// it needs and runs it.
+// Times vit-micro in WebAssembly under node: heed's inference of single images beside that of onnxruntime-web's WASM
+// backend with SIMD, one thread each, and heed's training beside that of the program on this machine with one thread: with
+// one, as in a page that nobody isolates, and with one for each core, as in a page that is served with the headers of
+// `make web-run`. It writes the model that heed has as an ONNX file, so both compute the same: the logits are compared
+// first. `make web-speed` gets what it needs and runs it.
 //
 //     NODE_PATH=build-web/tools/node_modules node --no-experimental-fetch experiments/peers/onnxruntime-web.mjs build-web build/heed
 //
@@ -10,6 +11,7 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
 
 const require = createRequire(import.meta.url);
@@ -105,23 +107,30 @@ function vit(weights, { image, patch, dim, depth, heads, classes }) {
 
 // ---- heed ----
 
-const engine = await require(join(site, "heed.js"))({});
 const root = resolve(import.meta.dirname, "../..");
-for (const folder of ["models", "experiments"]) engine.FS.mkdir(`/${folder}`);
-for (const name of ["models/vit-micro.toml", "experiments/mnist.toml"]) engine.FS.writeFile(`/${name}`, readFileSync(join(root, name)));
-engine.FS.chdir("/");
 
-function ask(request, bytes) {
-  const at = engine._heed_bytes(bytes?.length ?? 0);
-  if (bytes) engine.HEAPU8.set(bytes, at);
-  const result = JSON.parse(engine.ccall("heed_ask", "string", ["string"], [JSON.stringify(request)]));
-  if (result.error) throw new Error(result.error);
-  return result.answer;
+/** An engine, as the page's worker starts it; answers requests. */
+async function started(threads) {
+  const engine = await require(join(site, threads > 1 ? "heed-threads.js" : "heed.js"))({ threads });
+  engine._heed_threads(threads);
+  for (const folder of ["models", "experiments"]) engine.FS.mkdir(`/${folder}`);
+  for (const name of ["models/vit-micro.toml", "experiments/mnist.toml"]) engine.FS.writeFile(`/${name}`, readFileSync(join(root, name)));
+  engine.FS.chdir("/");
+  const ask = (request, bytes) => {
+    const at = engine._heed_bytes(bytes?.length ?? 0);
+    if (bytes) engine.HEAPU8.set(bytes, at);
+    const result = JSON.parse(engine.ccall("heed_ask", "string", ["string"], [JSON.stringify(request)]));
+    if (result.error) throw new Error(result.error);
+    return result.answer;
+  };
+  return { ask, read: (path) => engine.FS.readFile(path) };
 }
+
+const { ask, read } = await started(1);
 
 function weightsOf(model) {
   ask({ ask: "save", model, path: "/weights.safetensors" });
-  const file = Buffer.from(engine.FS.readFile("/weights.safetensors"));
+  const file = Buffer.from(read("/weights.safetensors"));
   const start = 8 + Number(file.readBigUInt64LE(0));
   const found = {};
   for (const [name, info] of Object.entries(JSON.parse(file.subarray(8, start).toString()))) {
@@ -162,16 +171,22 @@ async function rate(call, milliseconds = 300) {
 const trained = 256, batch = 128;
 const images = new Uint8Array(785 * (trained + 8)).map((_, i) => (i < 784 * (trained + 8) ? (i * 31) % 256 : i % 10));
 const sets = [`train.batch=${batch}`, "data.validation=0", "train.epochs=100000"];
-const training = ask({ ask: "begin", config: "/experiments/mnist.toml", sets, train: trained, test: 8 }, images).model;
-const step = () => ask({ ask: "step", model: training, steps: 1 });
+const steps = ({ ask }) => {
+  const model = ask({ ask: "begin", config: "/experiments/mnist.toml", sets, train: trained, test: 8 }, images).model;
+  return () => ask({ ask: "step", model, steps: 1 });
+};
+const cores = availableParallelism();
+const step = steps({ ask });
+const stepOfAll = steps(await started(cores));
 const bench = ["bench", join(root, "models/vit-micro.toml"), "--batch", String(batch), "--threads", "1", "--seconds", "0.4", "--json"];
 const native = () => JSON.parse(execFileSync(program, bench, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] })).img_s;
 
-const rates = { inference: [], "onnxruntime-web": [], training: [], "training, native": [] };
+const rates = { inference: [], "onnxruntime-web": [], training: [], [`training, ${cores} threads`]: [], "training, native": [] };
 for (let round = 0; round < rounds; ++round) {
   rates.inference.push(await rate(predict));
   rates["onnxruntime-web"].push(await rate(run));
   rates.training.push(batch * (await rate(step, 500)));
+  rates[`training, ${cores} threads`].push(batch * (await rate(stepOfAll, 500)));
   rates["training, native"].push(native());
 }
 const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
@@ -181,6 +196,7 @@ console.log(JSON.stringify({
   images_per_s: Object.fromEntries(Object.entries(rates).map(([name, list]) => [name, { best: Math.round(best(list)), median: Math.round(median(list)) }])),
   inference_to_onnxruntime_web: ratio(rates.inference, rates["onnxruntime-web"]),
   training_to_native: ratio(rates.training, rates["training, native"]),
+  [`training_${cores}_threads_to_native`]: ratio(rates[`training, ${cores} threads`], rates["training, native"]),
   probabilities_apart: apart,
 }, null, 1));
 process.exit(0);
