@@ -6,6 +6,12 @@ export function readAddress() {
   return { view, settings: Object.fromEntries(new URLSearchParams(query)) };
 }
 
+/** A setting that is a whole number from low to high; of any other the number that stands for none. */
+export function whole(text, low, high, otherwise) {
+  const number = Number(text ?? NaN);
+  return Number.isInteger(number) && number >= low && number <= high ? number : otherwise;
+}
+
 /** Puts them there, without a step in the browser's history for each. Settings that are null are left out. */
 export function writeAddress(view, settings) {
   const kept = Object.entries(settings).filter(([, value]) => value !== null && value !== undefined && value !== "");

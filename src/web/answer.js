@@ -14,8 +14,17 @@ export class Answer {
     this.#engine = engine;
     this.#library = library;
     this.looked = looked;
-    this.select = make("select", { onchange: () => changed(this.select.value), "aria-label": title });
+    /** What is shown: {name, picture, model, look}, or null. */
+    this.answered = null;
+    this.select = make("select", {
+      onchange: () => {
+        this.missing.textContent = "";
+        changed(this.select.value);
+      },
+      "aria-label": title,
+    });
     this.summary = make("p", { class: "note summary" });
+    this.missing = make("p", { class: "note", role: "status" });
     this.bars = make("ol", { class: "bars", "aria-label": `${title}: probabilities` });
     this.maps = new MapsView(library.about, choose);
     this.failed = make("p", { class: "failed", role: "alert" });
@@ -23,6 +32,7 @@ export class Answer {
       "section",
       { class: "answer", "aria-label": title },
       make("label", { class: "field" }, make("span", {}, title), this.select),
+      this.missing,
       this.summary,
       this.failed,
       this.bars,
@@ -31,42 +41,49 @@ export class Answer {
     this.show = latest((picture, view) => this.#show(picture, view));
   }
 
-  /** Offers the models of a data set. */
+  /** Offers the models of a data set, and takes the one of a name; where it is not there, another, and says so. */
   offer(data, name) {
     this.#data = data;
     this.select.replaceChildren(...this.#library.options(data));
     this.select.value = name;
-    if (this.select.selectedIndex < 0) this.select.selectedIndex = 0;
-    return this.select.value;
+    const missing = this.select.selectedIndex < 0;
+    if (missing) this.select.selectedIndex = 0;
+    this.missing.textContent = missing ? `There is no model “${name}” here: this is ${this.select.value}.` : "";
   }
 
   async #show(picture, view) {
     this.failed.textContent = "";
+    if (picture === null) return this.#nothing();
     try {
-      const model = await this.#library.model(this.#data, this.select.value);
+      const name = this.select.value;
+      const model = await this.#library.model(this.#data, name);
       const look = await this.#engine.ask(
         "look",
         { model: model.model, channels: picture.channels, height: picture.height, width: picture.width },
         picture.bytes,
       );
-      this.model = model;
-      this.look = look;
+      this.answered = { name, picture, model, look };
       const [mechanism] = model.mechanism;
       this.summary.textContent = `${this.#library.summary(mechanism)}; ${model.parameters.toLocaleString("en")} weights`;
       this.#probabilities(model.classes, look.probabilities);
       this.draw(view);
       this.looked();
     } catch (error) {
-      this.look = null;
       this.failed.textContent = error.message;
-      this.bars.replaceChildren();
-      this.maps.clear();
+      this.#nothing();
     }
+  }
+
+  #nothing() {
+    this.answered = null;
+    this.bars.replaceChildren();
+    this.maps.clear();
+    this.looked();
   }
 
   /** Draws the pictures again: another query, or other pictures. */
   draw(view) {
-    if (this.look) this.maps.show(this.model, this.look, view);
+    if (this.answered) this.maps.show(this.answered.model, this.answered.look, view);
   }
 
   #probabilities(classes, shares) {

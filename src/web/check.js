@@ -43,7 +43,7 @@ export class CheckView {
     this.all = make("button", { onclick: () => this.checkAll() }, "Check every element");
     this.rows = make("div", { "aria-live": "polite" });
     this.surrogates = new Chart({
-      title: "What adder layers put in the place of the derivative of |u|",
+      title: "Derivatives of -|w - x| (sign), and what adder layers put in their place",
       x: "u = w - x",
     });
     this.#show = latest(() => this.#showNow());
@@ -102,8 +102,11 @@ export class CheckView {
 
   async #choose() {
     this.rows.replaceChildren();
+    const mechanism = this.mechanism.value;
     try {
-      this.#cases = (await this.#engine.ask("cases", { mechanism: this.mechanism.value })).cases;
+      const { cases } = await this.#engine.ask("cases", { mechanism });
+      if (mechanism !== this.mechanism.value) return;
+      this.#cases = cases;
       this.setting.replaceChildren(...this.#cases.map((one, i) => make("option", { value: i }, one.setting)));
       this.setting.value = String(Math.min(this.wanted.case, this.#cases.length - 1));
       this.#chooseCase();
@@ -207,13 +210,12 @@ export class CheckView {
   }
 
   async checkAll() {
+    const asked = { mechanism: this.mechanism.value, case: Number(this.setting.value) };
+    const { surrogate } = this.#cases[asked.case];
     this.all.disabled = true;
     try {
-      const { rows } = await this.#engine.ask("check", {
-        mechanism: this.mechanism.value,
-        case: Number(this.setting.value),
-      });
-      const { surrogate } = this.#cases[Number(this.setting.value)];
+      const { rows } = await this.#engine.ask("check", asked);
+      if (asked.mechanism !== this.mechanism.value || asked.case !== Number(this.setting.value)) return;
       this.rows.replaceChildren(
         table(
           ["tensor", "elements", "largest relative error", ""],
@@ -238,8 +240,9 @@ export class CheckView {
     this.surrogates.set([
       { name: "to x: sign", series: 0, points: points("input_sign") },
       { name: "to x: hardtanh", series: 1, points: points("input_hardtanh") },
-      { name: "to w: hardtanh", series: 2, points: points("weight_hardtanh"), dashed: true },
+      { name: "to w: sign", series: 4, points: points("weight_sign") },
       { name: "to w: full", series: 3, points: points("weight_full") },
+      { name: "to w: hardtanh", series: 2, points: points("weight_hardtanh"), dashed: true },
     ]);
   }
 }

@@ -1,5 +1,5 @@
 // An image to look at, drawn, chosen or opened, and a patch of it.
-import { dataSets, inverted, paintGrey, pictureOf } from "./images.js";
+import { dataSets, inverted, isBright, paintGrey, pictureOf } from "./images.js";
 import { markOf, patchAt, patchByKey } from "./maps.js";
 import { make, makeSvg } from "./make.js";
 import { Pad } from "./pad.js";
@@ -11,8 +11,9 @@ export class ImageChoice {
   #sets;
   #told;
 
-  /** Where somebody takes another image, set or patch, `told` is called. `image` is a number in the gallery. */
-  constructor(sets, { data, image, query, told }) {
+  /** Where somebody takes another image, set or patch, `told` is called. `image` is a number in the gallery. `picture` is
+      what is looked at, with what it is called; null where the sheet is empty. */
+  constructor(sets, { data, image, query, turned, told }) {
     this.#sets = sets;
     this.#told = told;
     this.data = data;
@@ -23,9 +24,11 @@ export class ImageChoice {
     this.from = Math.floor(image / galleryPage) * galleryPage;
     this.pad = new Pad((picture) => this.#take(picture, null));
     this.element = make("div", { class: "image-side" }, this.#kinds(), this.#sheets(), this.#gallery(), this.#files());
+    this.turn.checked = turned;
     this.#grid();
     this.#showGallery();
-    this.original = this.picture = sets[data].test(image);
+    this.original = sets[data].test(image);
+    this.picture = this.#named();
   }
 
   #kinds() {
@@ -73,7 +76,10 @@ export class ImageChoice {
       accept: "image/*",
       class: "visually-hidden",
       id: "file",
-      onchange: () => file.files[0] && this.open(file.files[0]),
+      onchange: () => {
+        if (file.files[0]) this.open(file.files[0]);
+        file.value = ""; // so that the same file can be opened again
+      },
     });
     this.turn = make("input", { type: "checkbox", onchange: () => this.#turned() });
     return make(
@@ -87,7 +93,7 @@ export class ImageChoice {
         file,
         make("label", { class: "button", for: "file" }, "Open an image…"),
       ),
-      make("label", { class: "check" }, this.turn, "turn dark and bright round"),
+      make("label", { class: "check" }, this.turn, "invert: dark becomes bright"),
       make("p", { class: "note" }, "Or drop an image file anywhere. It stays on this machine."),
     );
   }
@@ -143,25 +149,37 @@ export class ImageChoice {
 
   /** Takes an image file. */
   async open(file) {
+    let picture;
     try {
-      this.#take(await pictureOf(file), null, file.name);
+      picture = await pictureOf(file);
     } catch {
       this.said.textContent = `${file.name} is no image that this browser can read.`;
+      return;
     }
+    this.pad.empty();
+    this.#take(picture, null, file.name);
   }
 
-  #take(picture, image, file = "Your drawing") {
+  #take(picture, image, file = null) {
     this.original = picture;
     this.image = image;
     this.file = file;
+    this.turn.checked = false;
     for (const button of this.gallery.children)
       button.setAttribute("aria-pressed", String(Number(button.dataset.image) === image));
     this.#turned();
   }
 
   #turned() {
-    this.picture = this.turn.checked ? inverted(this.original) : this.original;
+    this.picture = this.#named();
     this.#told();
+  }
+
+  /** What is looked at, and what says which image it is. */
+  #named() {
+    if (this.original === null) return null;
+    const picture = this.turn.checked ? inverted(this.original) : this.original;
+    return { ...picture, image: this.image, file: this.file };
   }
 
   choosePatch(query) {
@@ -188,16 +206,27 @@ export class ImageChoice {
     this.marks.replaceChildren(...(this.query < 0 ? [] : markOf(this.query, this.side)));
   }
 
-  /** Shows what a model was given, and says in words what it takes it for, and what the picture of a name shows of it. */
-  show(model, { seen, probabilities }, name) {
+  /** Shows no answer, and why. */
+  showNone(why) {
+    this.seen.getContext("2d").clearRect(0, 0, this.seen.width, this.seen.height);
+    this.seen.setAttribute("aria-label", why);
+    this.said.textContent = why;
+  }
+
+  /** Shows what models were given, and says in words what they take it for, and what the picture of a name shows of it.
+      An answer is {name, picture, model, look}: of one picture, which may be another than has been taken meanwhile. */
+  show(answers, name) {
+    const [{ picture, model, look }] = answers;
     this.classes = model.classes;
     this.#nameGallery();
     if (this.side !== model.grid) {
       this.side = model.grid;
+      if (this.query >= this.side ** 2) this.query = -1;
       this.#grid();
     }
-    paintGrey(this.seen, seen.data);
-    const of = this.image === null ? this.file : `Test image ${this.image + 1}: ${this.#called(this.image)}`;
+    paintGrey(this.seen, look.seen.data);
+    const drawn = picture.file ?? "Your drawing";
+    const of = picture.image === null ? drawn : `Test image ${picture.image + 1}: ${this.#called(picture.image)}`;
     this.seen.setAttribute("aria-label", `${of}, as the model sees it`);
     const place = `row ${Math.floor(this.query / this.side) + 1}, column ${(this.query % this.side) + 1}`;
     const shown =
@@ -206,9 +235,13 @@ export class ImageChoice {
         : model.class_token
           ? "what the class token takes from each patch; click a patch to see what that takes"
           : "what all patches take from each, on average; click a patch to see what that takes";
-    const best = Math.max(...probabilities);
-    const taken = `Taken for ${model.classes[probabilities.indexOf(best)]} (${(100 * best).toFixed(1)} %)`;
-    this.said.textContent = `${of}. ${taken}. Shown: ${name === "map" ? shown : name}.`;
+    const taken = answers.map((answer) => {
+      const best = Math.max(...answer.look.probabilities);
+      const by = answers.length > 1 ? ` by ${answer.name}` : "";
+      return `Taken${by} for ${answer.model.classes[answer.look.probabilities.indexOf(best)]} (${(100 * best).toFixed(1)} %)`;
+    });
+    const hint = picture.file && isBright(picture) ? " These models know bright on dark: invert it?" : "";
+    this.said.textContent = `${of}. ${taken.join(". ")}. Shown: ${name === "map" ? shown : name}.${hint}`;
     this.none.disabled = this.query < 0;
   }
 }

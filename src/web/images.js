@@ -6,6 +6,9 @@ export const dataSets = { mnist: "digits", "fashion-mnist": "clothes" };
 
 /** An image: bytes [channels, height, width]. @typedef {{channels: number, height: number, width: number, bytes: Uint8Array}} Picture */
 
+/** Whether more of an image is bright than dark. @param {Picture} picture */
+export const isBright = ({ bytes }) => bytes.reduce((sum, byte) => sum + byte, 0) > 127.5 * bytes.length;
+
 /** The elements behind the header of an IDX file, and the sizes in it. */
 function idx(bytes) {
   const header = new DataView(bytes.buffer, bytes.byteOffset),

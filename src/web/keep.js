@@ -16,22 +16,31 @@ function database() {
   });
 }
 
+/** What the store answers, or null where it does not: there is none, it is damaged, it is full. */
 async function inStore(mode, use) {
   const base = await database();
-  if (base === null) return null;
-  return new Promise((resolve, reject) => {
-    const request = use(base.transaction(store, mode).objectStore(store));
-    request.onsuccess = () => resolve(request.result);
-    request.onerror = () => reject(request.error);
+  return new Promise((resolve) => {
+    try {
+      const transaction = base.transaction(store, mode);
+      const request = use(transaction.objectStore(store));
+      transaction.oncomplete = () => resolve(request.result);
+      transaction.onabort = () => resolve(null);
+    } catch {
+      resolve(null);
+    }
   });
 }
 
 /** A model that is kept. @typedef {{id: string, name: string, data: string, config: string,
     weights: Uint8Array, steps: number}} Kept */
 
-/** @returns {Promise<Kept[]>} */
+/** What is no model, of another page or damaged, is left out. @returns {Promise<Kept[]>} */
 export async function keptModels() {
-  return (await inStore("readonly", (models) => models.getAll())) ?? [];
+  const whole = ({ id, name, data, config, steps, weights }) =>
+    [id, name, data, config].every((text) => typeof text === "string") &&
+    Number.isInteger(steps) &&
+    weights instanceof Uint8Array;
+  return ((await inStore("readonly", (models) => models.getAll())) ?? []).filter(whole);
 }
 
 /** Whether the browser has kept it. @param {Kept} model */

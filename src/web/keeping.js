@@ -12,10 +12,11 @@ export class Keeping {
   constructor(library, changed) {
     this.#library = library;
     this.#changed = changed;
-    this.name = make("input", { type: "text", value: "my model", "aria-label": "Name of the model" });
+    this.name = make("input", { type: "text", value: "my model", maxlength: 60, "aria-label": "Name of the model" });
     this.said = make("p", { class: "note", "aria-live": "polite" });
     this.mine = make("ul", { class: "mine" });
-    const button = (name, act) => make("button", { onclick: act }, name);
+    const button = (name, act) =>
+      make("button", { onclick: () => act().catch((error) => (this.said.textContent = error.message)) }, name);
     this.buttons = make(
       "fieldset",
       {},
@@ -31,7 +32,7 @@ export class Keeping {
         { class: "bar" },
         button("Save .safetensors", () => this.saveWeights()),
         button("Save run (.tar)", () => this.saveRun()),
-        button("Save curves (.csv)", () => download("metrics.csv", this.#session.metrics(), "text/csv")),
+        button("Save curves (.csv)", () => this.saveCurves()),
       ),
       make(
         "p",
@@ -58,6 +59,10 @@ export class Keeping {
     download("heed.safetensors", await this.#session.weights());
   }
 
+  async saveCurves() {
+    download("metrics.csv", this.#session.metrics(), "text/csv");
+  }
+
   /** A run directory as `heed eval` takes it. */
   async saveRun() {
     const { model } = this.#session;
@@ -72,14 +77,14 @@ export class Keeping {
   async keep() {
     const name = this.name.value.trim() || "my model";
     const { data, model, steps } = this.#session;
-    const id = `${data}-${name}`.replaceAll(/[^\w-]/g, "_");
+    const id = `${data}/${name}`;
     const kept = { id, name, data, config: model.config, weights: await this.#session.weights(), steps: steps.length };
     const stored = await keep(kept);
     await this.#library.forget(data, name);
     this.#library.own = [...this.#library.own.filter((one) => one.id !== id), kept];
     this.said.textContent = stored
       ? `“${name}” is kept in this browser.`
-      : `“${name}” is kept until the page is closed: this browser has no store for it.`;
+      : `“${name}” is kept until the page is closed: this browser's store does not take it.`;
     this.#list();
     this.#changed();
   }

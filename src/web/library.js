@@ -8,9 +8,13 @@ import { make } from "./make.js";
 /** What `[attention] mechanism = "..."` says in a configuration. */
 const mechanismIn = (config) => /^\[attention\]\s*\nmechanism = "([^"]*)"/m.exec(config)?.[1] ?? "";
 
+/** A model of one's own is called otherwise than any arm. */
+const ownName = (name) => `own/${name}`;
+
 export class Library {
   #engine;
   #open = new Map();
+  #written = 0;
 
   /** `about` is the engine's answer to "mechanisms". */
   constructor(engine, about, trained) {
@@ -66,15 +70,12 @@ export class Library {
   }
 
   async #load(data, name) {
-    const own = this.own.find((one) => one.name === name && one.data === data);
+    const own = this.own.find((one) => ownName(one.name) === name && one.data === data);
     if (own) {
-      await this.#engine.write(`/own/${own.id}.toml`, new TextEncoder().encode(own.config));
-      await this.#engine.write(`/own/${own.id}.safetensors`, own.weights);
-      return this.#engine.ask("open", {
-        config: `/own/${own.id}.toml`,
-        sets: [],
-        weights: `/own/${own.id}.safetensors`,
-      });
+      const path = `/own/${++this.#written}`;
+      await this.#engine.write(`${path}.toml`, new TextEncoder().encode(own.config));
+      await this.#engine.write(`${path}.safetensors`, own.weights);
+      return this.#engine.ask("open", { config: `${path}.toml`, sets: [], weights: `${path}.safetensors` });
     }
     const { config, sets, arm } = this.plan(data, name);
     const weights = arm ? `/trained/${data}/${name}/best.safetensors` : "";
@@ -82,12 +83,13 @@ export class Library {
     return this.#engine.ask("open", { config, sets, weights });
   }
 
-  /** Forgets a model that has been given other weights, or is gone. */
+  /** Forgets a model of one's own that has been given other weights, or is gone. */
   async forget(data, name) {
-    const key = `${data}/${name}`,
+    const key = `${data}/${ownName(name)}`,
       open = this.#open.get(key);
     this.#open.delete(key);
-    if (open) await this.#engine.ask("close", { model: (await open).model });
+    const model = await open?.catch(() => null);
+    if (model) await this.#engine.ask("close", { model: model.model });
   }
 
   /** The names for a data set: of each mechanism of the engine's list, its arms, or where it has none itself. */
@@ -115,7 +117,7 @@ export class Library {
         make(
           "optgroup",
           { label: "your own" },
-          mine.map((one) => make("option", { value: one.name }, one.name)),
+          mine.map((one) => make("option", { value: ownName(one.name) }, one.name)),
         ),
       );
     return groups;

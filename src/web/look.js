@@ -1,4 +1,5 @@
 // Look: an image, what a model takes it for, and where its attention goes.
+import { whole } from "./address.js";
 import { Answer } from "./answer.js";
 import { ImageChoice } from "./choice.js";
 import { make } from "./make.js";
@@ -14,13 +15,13 @@ export class LookView {
     this.#engine = engine;
     this.#library = library;
     this.#save = save;
-    const data = settings.data in sets ? settings.data : Object.keys(sets)[0];
-    const image = Number(settings.image ?? 1) - 1;
+    const data = Object.hasOwn(sets, settings.data) ? settings.data : Object.keys(sets)[0];
     this.view = { name: settings.picture ?? "map", identity: settings.identity !== "no" };
     this.choice = new ImageChoice(sets, {
       data,
-      image: image >= 0 && image < sets[data].tested ? image : 0,
-      query: Number(settings.patch ?? 0) - 1,
+      image: whole(settings.image, 1, sets[data].tested, 1) - 1,
+      query: whole(settings.patch, 1, 49, 0) - 1,
+      turned: settings.inverted === "yes",
       told: () => this.#told(),
     });
     this.left = this.#answer("Model");
@@ -106,8 +107,11 @@ export class LookView {
 
   #draw() {
     for (const side of this.#sides) side.draw(this.#seen);
-    const answered = this.#sides.find((side) => side.look);
-    if (answered) this.choice.show(answered.model, answered.look, this.view.name);
+    const [first, ...others] = this.#sides.map((side) => side.answered).filter((one) => one);
+    const same = others.filter((one) => one.picture === first.picture);
+    if (first) this.choice.show([first, ...same], this.view.name);
+    else if (!this.choice.picture) this.choice.showNone("Draw something, or choose an image.");
+    else if (this.left.failed.textContent) this.choice.showNone("No answer.");
     this.#saved();
   }
 
@@ -123,7 +127,7 @@ export class LookView {
 
   /** What is on offer to be shown follows from what the models have. */
   #looked() {
-    const pictures = this.#sides.flatMap((side) => side.look?.blocks.flatMap((block) => block.pictures) ?? []);
+    const pictures = this.#sides.flatMap((side) => side.answered?.look.blocks.flatMap((block) => block.pictures) ?? []);
     const names = [...new Set(["map", ...pictures.map((picture) => picture.name)])];
     if (names.join() !== this.#pictures) {
       this.picture.replaceChildren(...names.map((name) => make("option", { value: name }, name)));
@@ -143,6 +147,7 @@ export class LookView {
       right: this.compare.checked ? this.right.select.value : null,
       image: image === null ? null : image + 1,
       patch: query < 0 ? null : query + 1,
+      inverted: image !== null && this.choice.turn.checked ? "yes" : null,
       picture: this.view.name === "map" ? null : this.view.name,
       identity: this.view.identity ? null : "no",
     });

@@ -59,6 +59,7 @@ function listen(parts) {
     const address = readAddress();
     if (!tabs.some((tab) => tab.dataset.view === address.view)) return;
     settings[address.view] = address.settings;
+    views[address.view]?.leave?.();
     delete views[address.view];
     show(address.view, parts);
   });
@@ -89,7 +90,8 @@ async function start() {
   const sets = Object.fromEntries(
     names.map((name, i) => [name, loaded[i]]).filter(([name, set]) => set && library.trained[name]),
   );
-  library.own = await keptModels();
+  if (Object.keys(sets).length === 0) throw new Error("its images, or the models trained on them, are missing");
+  library.own = (await keptModels()).filter((one) => Object.hasOwn(sets, one.data));
   const parts = { engine, library, sets };
   listen(parts);
   show(current, parts);

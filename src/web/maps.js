@@ -169,7 +169,15 @@ export class MapsView {
     });
     const head = Array.from({ length: most }, (_, i) => make("th", { scope: "col" }, `${part} ${i + 1}`));
     this.#table.replaceChildren(
-      make("table", { class: "maps" }, make("thead", {}, make("tr", {}, make("td"), head)), make("tbody", {}, rows)),
+      make(
+        "table",
+        {
+          class: blocks.some((block) => block.grids.some((grid) => grid.tiles)) ? "maps tiles" : "maps",
+          style: `--columns: ${most}`,
+        },
+        make("thead", {}, make("tr", {}, make("td"), head)),
+        make("tbody", {}, rows),
+      ),
     );
   }
 
@@ -206,8 +214,8 @@ export class MapsView {
     context.putImageData(picture, 0, 0);
     if (image) paintGrey(image, seen.data);
     marks.replaceChildren(...(query < 0 ? [] : markOf(query, model.grid)));
-    largest.replaceChildren(make("span", {}, "max "), shown(Number(most.toPrecision(2))));
-    canvas.setAttribute("aria-label", `${name}: largest weight ${shown(most)}`);
+    largest.replaceChildren(make("span", {}, signed ? "± " : "max "), shown(Number(most.toPrecision(2))));
+    canvas.setAttribute("aria-label", `${name}: largest weight ${shown(most)}${signed ? ", but for its sign" : ""}`);
   }
 }
 

@@ -10,7 +10,7 @@ export class Pad {
   #strokes = [];
   #changed;
 
-  /** `changed` is called with the image, after every stroke and while one draws. */
+  /** `changed` is called with the image, after every stroke and while one draws; with null where the sheet is empty. */
   constructor(changed) {
     this.#changed = changed;
     this.canvas = make("canvas", {
@@ -23,8 +23,8 @@ export class Pad {
         "Drawing sheet: draw with pointer or finger. With the keyboard: arrow keys move a pen, space puts it down or lifts it, Delete clears.",
       onpointerdown: (event) => this.#down(event),
       onpointermove: (event) => this.#move(event),
-      onpointerup: () => this.#up(),
-      onpointercancel: () => this.#up(),
+      onpointerup: (event) => this.#up(event),
+      onpointercancel: (event) => this.#up(event),
       onkeydown: (event) => this.#key(event),
       onblur: () => this.#hidePen(),
     });
@@ -35,23 +35,34 @@ export class Pad {
       make("span", { class: "hint", "aria-hidden": "true" }, "draw here"),
     );
     this.pen = null;
+    /** The pointer that draws: of two fingers the first. @type {number|null} */
+    this.drawing = null;
     this.#paint();
   }
 
   /** Takes everything away, without telling: something else is looked at. */
   empty() {
     this.#strokes = [];
+    this.#lift();
     this.#paint();
   }
 
   clear() {
-    this.#strokes = [];
+    if (this.#strokes.length === 0) return;
+    this.empty();
     this.#draw();
   }
 
   undo() {
+    if (this.#strokes.length === 0) return;
     this.#strokes.pop();
+    this.#lift();
     this.#draw();
+  }
+
+  #lift() {
+    this.drawing = null;
+    if (this.pen) this.pen.down = false;
   }
 
   #place(event) {
@@ -61,22 +72,23 @@ export class Pad {
 
   #down(event) {
     event.preventDefault();
+    if (event.button !== 0 || this.drawing !== null) return;
     this.canvas.focus();
     this.canvas.setPointerCapture(event.pointerId);
-    this.drawing = true;
+    this.drawing = event.pointerId;
     this.pen = null;
     this.#strokes.push([this.#place(event)]);
     this.#draw();
   }
 
   #move(event) {
-    if (!this.drawing) return;
+    if (event.pointerId !== this.drawing) return;
     for (const one of event.getCoalescedEvents?.() ?? [event]) this.#strokes.at(-1).push(this.#place(one));
     this.#draw();
   }
 
-  #up() {
-    this.drawing = false;
+  #up(event) {
+    if (event.pointerId === this.drawing) this.drawing = null;
   }
 
   #key(event) {
@@ -105,15 +117,17 @@ export class Pad {
 
   #draw() {
     this.#paint();
-    this.#changed(this.image());
+    this.#changed(this.#strokes.length > 0 ? this.image() : null);
   }
 
   #trace(context) {
     Object.assign(context, { lineWidth: 22, lineCap: "round", lineJoin: "round", strokeStyle: "white" });
     for (const stroke of this.#strokes) {
       context.beginPath();
-      context.moveTo(...stroke[0]);
-      // A line to where it begins is a dot.
+      const [[x, y]] = stroke;
+      context.moveTo(x, y);
+      // A stroke that ends where it begins is a dot. Lines without any length are not drawn.
+      context.lineTo(x + 0.01, y);
       for (const point of stroke) context.lineTo(...point);
       context.stroke();
     }

@@ -144,7 +144,11 @@ void Service::look(const Json& request, Bytes bytes, Reply& reply) {
 void Service::step(const Json& request, Bytes, Reply& reply) {
   Training& training = this->training(request);
   Json list = Json::list();
-  for (Index i = 0; i < request.at("steps").integer(); ++i) list.push_back(training.step());
+  try {
+    for (Index i = 0; i < request.at("steps").integer(); ++i) list.push_back(training.step());
+  } catch (const std::exception& error) {
+    reply.json["failed"] = error.what();
+  }
   reply.json["steps"] = std::move(list);
 }
 

@@ -22,7 +22,8 @@ class Service {
   ///   close model
   ///   predict model height width channels       Member::predict of the bytes
   ///   look model height width channels          Member::look of the bytes
-  ///   step model steps                  a list of Training::step(); evaluate model; save model path
+  ///   step model steps                  a list of Training::step(), up to one that has failed, and how it has
+  ///   evaluate model; save model path
   ///   cost config sets convention pass  cost_json() of the model
   ///   cases mechanism; check mechanism case; element mechanism case input element change; surrogates (checks.h)
   Reply operator()(const Json& request, Bytes bytes);

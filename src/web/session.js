@@ -30,9 +30,10 @@ export class Session {
   /** Takes so many steps, and looks at the test images where it is time. */
   async step(count, batch) {
     const before = performance.now();
-    const { steps } = await this.#engine.ask("step", { model: this.model.model, steps: count });
+    const { steps, failed } = await this.#engine.ask("step", { model: this.model.model, steps: count });
     this.rate = (1000 * steps.length * batch) / (performance.now() - before);
     this.steps.push(...steps);
+    if (failed) throw new Error(failed);
     if (this.tests.length === 0 || this.steps.length - this.tests.at(-1).step >= testEvery) await this.test();
   }
 

@@ -37,10 +37,11 @@ def main():
     page = re.sub(r'<link rel="stylesheet".*\n', "", page)
     page = page.replace("</head>", f"<style>\n{style}</style>\n</head>")
     licence = (directory / "images/LICENCE.txt").read_bytes()
-    page = page.replace("images/LICENCE.txt", "data:text/plain;base64," + base64.b64encode(licence).decode())
-    page = page.replace('<script type="module" src="main.js"></script>\n',
-                        "".join(inlined(directory, path) for path in files) +
-                        f'<script type="module">\n{joined(directory, modules)}</script>\n')
+    # Browsers do not go to a data: address, but save what it holds.
+    page = page.replace('href="images/LICENCE.txt"', 'download="LICENCE.txt" href="data:text/plain;base64,' +
+                        base64.b64encode(licence).decode() + '"')
+    page = page[:page.index("<script>")] + "".join(inlined(directory, path) for path in files) + \
+        f'<script type="module">\n{joined(directory, modules)}</script>\n</body>\n</html>\n'
     (directory / "heed.html").write_text(page)
 
 

@@ -70,7 +70,7 @@ export class TrainView {
     const names = Object.entries(dataSets).filter(([name]) => name in this.#sets);
     const options = names.map(([name, called]) => make("option", { value: name }, called));
     this.data = make("select", { onchange: () => this.#offer(this.mechanism.value) }, options);
-    this.data.value = settings.data in this.#sets ? settings.data : names[0][0];
+    this.data.value = Object.hasOwn(this.#sets, settings.data) ? settings.data : names[0][0];
     this.mechanism = make("select", { onchange: () => this.#changed() });
     this.#options(settings.mechanism ?? "softmax");
     this.run = make("button", { class: "main", onclick: () => (this.#running ? this.pause() : this.start()) }, "Train");
@@ -130,7 +130,7 @@ export class TrainView {
         make(
           "p",
           { class: "note" },
-          "The first test image. Click a patch of a map, or use the arrow keys, to see what that takes from each.",
+          "The first test image. At first all patches look alike to a model; after some hundred steps they do not. Click a patch of a map, or use the arrow keys, to see what that takes from each.",
         ),
         this.maps.element,
       ),
@@ -187,6 +187,11 @@ export class TrainView {
     this.maps.clear();
     this.state.textContent = "Not begun.";
     this.failed.textContent = "";
+  }
+
+  /** Another view takes its place. */
+  leave() {
+    this.reset();
   }
 
   pause() {

@@ -75,7 +75,7 @@ export async function check(browser, base) {
 
   await test("the adder's surrogate gradients as a picture", async () => {
     const chart = page.locator(".adder figure");
-    expect((await chart.locator("path.line").count()) === 4, "there are not four lines");
+    expect((await chart.locator("path.line").count()) === 5, "there are not five lines");
     await chart.locator("svg.chart").press("End");
     const text = await chart.locator(".values").textContent();
     for (const part of ["u = w - x 2.5", "sign 1", "hardtanh 1", "hardtanh -1", "full -2.5"])

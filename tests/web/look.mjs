@@ -103,6 +103,25 @@ async function images(page) {
     expect(isBlank(await seen(page)), "not cleared");
   });
 
+  await test("an empty sheet is no question", async () => {
+    await settle(page);
+    expect((await page.locator(".bars li").count()) === 0, "an empty sheet has probabilities");
+    await page.getByText("Draw something, or choose an image.").waitFor();
+    await chooseImage(page, 0);
+    await button(page, "Undo").click();
+    await button(page, "Clear").click();
+    expect(!isBlank(await seen(page)), "nothing was to be undone");
+  });
+
+  await test("a click draws a dot", async () => {
+    await page.locator("canvas.pad").click();
+    expect(
+      (await seen(page)).some((byte) => byte > 200),
+      "nothing was drawn",
+    );
+    await button(page, "Clear").click();
+  });
+
   await test("the keyboard draws", async () => {
     await page.locator("canvas.pad").focus();
     await page.keyboard.press("Space");
@@ -112,7 +131,8 @@ async function images(page) {
       "nothing was drawn",
     );
     await page.keyboard.press("Delete");
-    expect(isBlank(await seen(page)), "not cleared");
+    await page.keyboard.press("ArrowDown");
+    expect(isBlank(await seen(page)), "not cleared, or the pen still down");
   });
 
   await test("a patch is chosen by pointer and by keys, and the address holds it", async () => {
@@ -134,20 +154,21 @@ async function images(page) {
     expect(!page.url().includes("patch="), page.url());
   });
 
-  await test("more images, and dark and bright turned round", async () => {
+  await test("more images, and an inverted one", async () => {
     const first = () => page.locator(".thumbs button").first().getAttribute("aria-label");
     await page.getByLabel("More images").click();
     expect((await first()).startsWith("Image 13:"), await first());
     await chooseImage(page, 1);
     await addressHas(page, "image=14");
     const bytes = await seen(page);
-    await page.getByLabel("turn dark and bright round").check();
+    await page.getByLabel("invert: dark becomes bright").check();
     const turned = await seen(page);
     expect(
       bytes.every((byte, i) => turned[i] === 255 - byte),
       "not turned round",
     );
-    await page.getByLabel("turn dark and bright round").uncheck();
+    await addressHas(page, "inverted=yes");
+    await page.getByLabel("invert: dark becomes bright").uncheck();
     await page.getByLabel("Earlier images").click();
     expect((await first()).startsWith("Image 1:"), await first());
   });

@@ -86,6 +86,16 @@ async function ways(browser, base) {
     await page.context().close();
   });
 
+  await test("an address of nonsense is a page of what there is", async () => {
+    const page = await open(browser, `${base}#look?data=toString&image=1.5&patch=1000&left=nobody&picture=none`);
+    await settle(page);
+    const said = await page.locator(".image-side .note").first().textContent();
+    expect(said.startsWith("Test image 1:") && said.includes("what the class token takes"), said);
+    await page.getByText("There is no model “nobody” here").waitFor();
+    expect(!page.url().includes("patch="), page.url());
+    await page.context().close();
+  });
+
   await test("all of Look can be reached by the tab key", async () => {
     const page = await open(browser, base);
     await settle(page);
@@ -110,7 +120,7 @@ async function ways(browser, base) {
       "Clear",
       "file",
       "Model",
-      "turn dark and bright round",
+      "invert: dark becomes bright",
       "compare two mechanisms",
     ])
       expect(reached.has(name), `not reached: ${name}; reached: ${[...reached].join(", ")}`);

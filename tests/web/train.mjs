@@ -15,7 +15,7 @@ import {
   test,
   work,
 } from "./browser.mjs";
-import { losses, predicted, said, trainedLosses } from "./program.mjs";
+import { losses, predicted, runOf, said, trainedLosses } from "./program.mjs";
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -122,7 +122,7 @@ async function keeping(page) {
     await chooseModel(page, "my first");
     await page.locator(".thumbs button").nth(2).click();
     allNear(await shares(page), predicted(join(work, "heed-softmax"), await seen(page)), 1e-4, "probability");
-    expect(page.url().includes("left=my+first"), page.url());
+    expect(page.url().includes("left=own%2Fmy+first"), page.url());
     await page.reload();
     await ready(page);
     allNear(await shares(page), predicted(join(work, "heed-softmax"), await seen(page)), 1e-4, "probability");
@@ -133,6 +133,34 @@ async function keeping(page) {
     await settle(page);
     expect((await page.locator(".answer option", { hasText: "my first" }).count()) === 0, "it is still on offer");
     await tab(page, "Train");
+  });
+
+  await test("a model of one's own takes no other's name", async () => {
+    await oneStep(page);
+    for (const name of ["softmax", "模", "型"]) {
+      await page.getByLabel("Name of the model").fill(name);
+      await button(page, "Keep in this browser").click();
+      await page.getByText(`“${name}” is kept in this browser`).waitFor();
+    }
+    await page.reload();
+    await ready(page);
+    expect((await page.locator(".mine li").count()) === 3, await page.locator(".mine").textContent());
+    await tab(page, "Look");
+    await chooseModel(page, { value: "softmax" });
+    await page.locator(".thumbs button").nth(2).click();
+    allNear(await shares(page), predicted(runOf("mnist", "softmax"), await seen(page)), 1e-4, "probability");
+    await tab(page, "Train");
+    for (const name of ["softmax", "模", "型"]) await button(page, `Remove ${name}`).click();
+    await page.waitForFunction(() => document.querySelectorAll(".mine li").length === 0);
+  });
+
+  await test("an address typed while it trains ends that training", async () => {
+    await button(page, "Train").click();
+    await page.waitForFunction(() => document.querySelector(".state").textContent.startsWith("Step"));
+    await page.evaluate(() => (location.hash = "#train?mechanism=sima&data=toString"));
+    await page.getByText("Not begun.").waitFor();
+    await settle(page);
+    expect((await state(page)) === "Not begun.", "it goes on");
   });
 
   await test("reset, while it trains too", async () => {
