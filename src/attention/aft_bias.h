@@ -52,14 +52,18 @@ struct AftReach {
   /// Different rows of sums: one where all queries see the same keys and none with a bias.
   Index rows() const { return window == 0 && !causal ? 1 : queries; }
 
-  /// Queries of a block at most. Products read all keys of a block once for each, so larger blocks are better as long
-  /// as their queries see nearly the same keys: always in full.
-  Index block() const { return std::min<Index>(window < 128 ? 64 : 128, queries); }
+  /// Queries of a block at most. Each block begins by arranging its keys for products, so larger blocks are better as
+  /// long as their queries see nearly the same keys: always in full.
+  Index block() const { return std::min<Index>(window < 256 ? 64 : 256, queries); }
   /// Blocks are equal in size, give or take one. Counting goes query by query, so that a causal or local row costs the
   /// pairs it has and no more.
   template <class T, class F>
   void for_each_block(const F& f) const {
-    const Index count = std::is_same_v<T, Counted> ? queries : (queries + block() - 1) / block();
+    for_each_block<T>(block(), f);
+  }
+  template <class T, class F>
+  void for_each_block(Index most, const F& f) const {
+    const Index count = std::is_same_v<T, Counted> ? queries : (queries + most - 1) / most;
     for (Index i = 0; i < count; ++i) {
       const Index first = queries * i / count, rows = queries * (i + 1) / count - first;
       f(AftBlock{first, rows, (*this)(first).first, (*this)(first + rows - 1).last});
@@ -116,7 +120,7 @@ struct AftBiasMatrix {
 
   template <class T>
   void prepare(std::span<const View<const T>> parameters, const AftBias<T>& bias) const {
-    reach.for_each_block<T>([&](const AftBlock& b) { make(parameters, b, of_block(bias, b)); });
+    reach.for_each_block<T>(prepared_block(), [&](const AftBlock& b) { make(parameters, b, of_block(bias, b)); });
   }
   template <class T>
   void prepare_backward(std::span<const View<const T>> parameters, const AftBias<T>& bias, const AftBias<T>& dbias,
@@ -194,6 +198,9 @@ struct AftBiasMatrix {
   static Matrix<T> matrix_of(const View<T>& tensor) {
     return {tensor.data(), tensor.shape()[0], tensor.shape()[1]};
   }
+  /// Where the rows of all blocks begin with the first key, they are prepared as one: there is memory for it.
+  Index prepared_block() const { return reach.window >= reach.queries ? reach.queries : reach.block(); }
+
   template <class T>
   static AftBias<T> of_block(const AftBias<T>& all, const AftBlock& b) {
     return all.part(b.first, b.rows, b.keys());
