@@ -19,6 +19,7 @@ struct AftBlock {
   Index first = 0, rows = 0, key = 0, last = 0;
 
   Index keys() const { return last - key; }
+  bool has_keys_of(const AftBlock& other) const { return key == other.key && last == other.last; }
 
   /// The block's rows of a matrix with a row for each query, and of one with a row for each key.
   template <class T>
@@ -51,20 +52,26 @@ struct AftReach {
   /// Different rows of sums: one where all queries see the same keys and none with a bias.
   Index rows() const { return window == 0 && !causal ? 1 : queries; }
 
-  /// Queries of a block. Counting goes query by query, so that a causal or local row costs the pairs it has and no
-  /// more.
-  static constexpr Index block = 64;
+  /// Queries of a block at most. Each block begins by arranging its keys for products, so larger blocks are better as
+  /// long as their queries see nearly the same keys: always in full.
+  Index block() const { return std::min<Index>(window < 256 ? 64 : 256, queries); }
+  /// Blocks are equal in size, give or take one. Counting goes query by query, so that a causal or local row costs the
+  /// pairs it has and no more.
   template <class T, class F>
   void for_each_block(const F& f) const {
-    const Index step = std::is_same_v<T, Counted> ? 1 : block;
-    for (Index first = 0; first < queries; first += step) {
-      const Index rows = std::min(step, queries - first);
+    for_each_block<T>(block(), f);
+  }
+  template <class T, class F>
+  void for_each_block(Index most, const F& f) const {
+    const Index count = std::is_same_v<T, Counted> ? queries : (queries + most - 1) / most;
+    for (Index i = 0; i < count; ++i) {
+      const Index first = queries * i / count, rows = queries * (i + 1) / count - first;
       f(AftBlock{first, rows, (*this)(first).first, (*this)(first + rows - 1).last});
     }
   }
 
   /// Keys of a block at most.
-  Index band() const { return std::min(keys, block + 2 * std::min(window, keys)); }
+  Index band() const { return std::min(keys, block() + 2 * std::min(window, keys)); }
 
   /// Are sums over biased keys taken by products? With a narrower window the product over a block, 62 + 2 window keys,
   /// would be more than nine tenths zeros. When counting they are not.
@@ -98,9 +105,9 @@ struct AftBiasMatrix {
   Index rank = 0;     ///< w = u p^T with u [N, rank], p [M, rank]; 0: w is a parameter
   bool whole = true;  ///< have the tensors no rows for more tokens (AttentionShape)?
 
-  /// Is it made once per step? Only if it has no more numbers than eight images have values, which is linear in the
+  /// Is it made once per step? Only if it has no more numbers than sixteen images have values, which is linear in the
   /// tokens. Where w is a parameter there is little to save.
-  bool prepared() const { return whole && rank > 0 && reach.window > 0 && reach.band() <= 4 * channels; }
+  bool prepared() const { return whole && rank > 0 && reach.window > 0 && reach.band() <= 8 * channels; }
 
   /// Memory for so many queries.
   template <class T>
@@ -113,7 +120,7 @@ struct AftBiasMatrix {
 
   template <class T>
   void prepare(std::span<const View<const T>> parameters, const AftBias<T>& bias) const {
-    reach.for_each_block<T>([&](const AftBlock& b) { make(parameters, b, of_block(bias, b)); });
+    reach.for_each_block<T>(prepared_block(), [&](const AftBlock& b) { make(parameters, b, of_block(bias, b)); });
   }
   template <class T>
   void prepare_backward(std::span<const View<const T>> parameters, const AftBias<T>& bias, const AftBias<T>& dbias,
@@ -191,6 +198,9 @@ struct AftBiasMatrix {
   static Matrix<T> matrix_of(const View<T>& tensor) {
     return {tensor.data(), tensor.shape()[0], tensor.shape()[1]};
   }
+  /// Where the rows of all blocks begin with the first key, they are prepared as one: there is memory for it.
+  Index prepared_block() const { return reach.window >= reach.queries ? reach.queries : reach.block(); }
+
   template <class T>
   static AftBias<T> of_block(const AftBias<T>& all, const AftBlock& b) {
     return all.part(b.first, b.rows, b.keys());

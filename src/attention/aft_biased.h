@@ -35,9 +35,9 @@ struct AftBiased {
   Scratch<T> scratch(Carver<T>& carve) const {
     const Index D = w.channels, keys = w.reach.band();
     Scratch<T> m;
-    if (!w.prepared()) m.bias = w.memory(AftReach::block, carve), m.dbias = w.memory(AftReach::block, carve);
+    if (!w.prepared()) m.bias = w.memory(w.reach.block(), carve), m.dbias = w.memory(w.reach.block(), carve);
     m.F = carve.matrix(keys, 2 * D), m.dF = carve.matrix(keys, 2 * D);
-    m.product = carve.matrix(AftReach::block, 2 * D), m.max_k = carve.matrix(1, D);
+    m.product = carve.matrix(w.reach.block(), 2 * D), m.max_k = carve.matrix(1, D);
     return m;
   }
 
@@ -65,23 +65,34 @@ struct AftBiased {
   // By products, with X = exp(max w + max k - scale) G [n, D]:
   //   (A, B) = E^T (X, X y) [M, 2 D],   dv = exp(k - max k) A,   dk = exp(k - max k) (v A - B),
   //   dE = X (F v)^T - (X y) F^T  [n, M],   v and y measured from an origin that F's blocks share.
+  // A and B are summed over the blocks that share F.
   template <class T>
   void backward(const AttentionInput<T>& in, const AftBias<const T>& prepared, const Means<T>& means,
                 const Scratch<T>& m, const AttentionGradient<T>& gradient, const AftBias<T>& dprepared) const {
     const Keys<const T> keys{in.k[0], in.v[0]};
     AftBlock with_F;
-    Index touched = 0;  // keys before have a gradient from a block before
+    bool has_dF = false;  // of the blocks with that F that were taken by products
+    Index touched = 0;    // keys before have a gradient from a block before
+    const auto undo_F = [&] {
+      if (has_dF) F_backward<T>({keys, with_F, touched, gradient}, kernels::value_origin(with_F.queries(means.y)), m);
+      if (has_dF) touched = with_F.last;
+      has_dF = false;
+    };
     w.reach.for_each_block<T>([&](const AftBlock& b) {
       const AftBias<const T> bias = w.at(b, in, prepared, m.bias);
       const AftBias<T> dbias = w.gradient_at(b, gradient, dprepared, m.dbias);
+      if (!b.has_keys_of(with_F)) undo_F();
       const T* const origin = w.reach.by_products_in<T>() ? make_F(keys, b, means.y, with_F, m) : nullptr;
-      if (w.reach.by_products_in<T>() && weigh(bias, b, means, origin, m))
-        backward_by_products<T>({keys, b, touched, gradient}, bias, origin, m, dbias.E);
-      else
+      if (w.reach.by_products_in<T>() && weigh(bias, b, means, origin, m)) {
+        products_backward(bias, b, has_dF ? Update::accumulate : Update::assign, m, dbias.E);
+        has_dF = true;
+      } else {
         backward_by_keys<T>({keys, b, touched, gradient}, bias.w, means, dbias.w);
-      touched = b.last;
+        touched = b.last;
+      }
       if (!w.prepared()) w.make_backward(in.parameters, b, bias, dbias, gradient.parameters);
     });
+    undo_F();
   }
 
  private:
@@ -95,7 +106,7 @@ struct AftBiased {
   template <class T>
   static const T* make_F(const Keys<const T>& keys, const AftBlock& b, Matrix<const T> means, AftBlock& with_F,
                          const Scratch<T>& m) {
-    const bool made = b.key == with_F.key && b.last == with_F.last;
+    const bool made = b.has_keys_of(with_F);
     if (!made) with_F = b;
     const T* const origin = means ? kernels::value_origin(with_F.queries(means)) : nullptr;
     if (!made) kernels::exp_of_columns(keys.middle_rows(b.key, b.keys()), m.max_k.data, m.F.top_rows(b.keys()), origin);
@@ -114,10 +125,10 @@ struct AftBiased {
   template <class T>
   bool near(Matrix<T> product) const {
     const T least = T(std::exp(-furthest));
-    bool all = true;
+    int lost = 0;
     for (Index r = 0; r < product.rows; ++r)
-      for (Index c = 0; c < w.channels; ++c) all &= product(r, c) >= least;
-    return all;
+      for (const T *sum = product[r], *const end = sum + w.channels; sum < end; ++sum) lost += *sum >= least ? 0 : 1;
+    return lost == 0;
   }
 
   /// Is no sum of max w and max k coarse?
@@ -161,20 +172,21 @@ struct AftBiased {
              const Scratch<T>& m) const {
     using kernels::exp;
     const T* const max_k = m.max_k.data;
-    bool all = fine(bias, m) || multiply(bias, b, m);
-    for (Index r = 0; r < b.rows && all; ++r) {
+    if (!fine(bias, m) && !multiply(bias, b, m)) return false;
+    int far = 0;
+    for (Index r = 0; r < b.rows && far == 0; ++r) {
       const T max_w = bias.max_w(r, 0);
       const T *const scale = means.scale[b.first + r], *const G = means.G[b.first + r], *const y = means.y[b.first + r];
       T *const minus_Xy = m.product[r], *const X = minus_Xy + w.channels;
 #pragma GCC ivdep
       for (Index c = 0; c < w.channels; ++c) {
-        const T exponent = kernels::relative_exponent(max_k[c], max_w, scale[c]);
-        all &= exponent <= T(furthest);
-        X[c] = exp(exponent) * G[c];
-        minus_Xy[c] = -X[c] * (y[c] - origin[c]);
+        const T exponent = kernels::relative_exponent(max_k[c], max_w, scale[c]), x = exp(exponent) * G[c];
+        far += exponent <= T(furthest) ? 0 : 1;
+        X[c] = x;
+        minus_Xy[c] = -x * (y[c] - origin[c]);
       }
     }
-    return all;
+    return far == 0;
   }
 
   /// The keys of a block, and where their gradients go.
@@ -186,17 +198,22 @@ struct AftBiased {
     const AttentionGradient<T>& gradient;
   };
 
+  /// With the weights and F = (f, f v): dE += (-X y, X) F^T, and (-B, A) (+)= E^T (-X y, X) for dF.
   template <class T>
-  void backward_by_products(const BlockKeys<T>& of, const AftBias<const T>& bias, const T* origin, const Scratch<T>& m,
-                            Matrix<T> dE) const {
+  static void products_backward(const AftBias<const T>& bias, const AftBlock& b, Update update, const Scratch<T>& m,
+                                Matrix<T> dE) {
+    const Matrix<T> weights = m.product.top_rows(b.rows);
+    kernels::gemm(weights, transposed(m.F.top_rows(b.keys())), Update::accumulate, dE);
+    kernels::gemm(transposed(bias.E), weights, update, m.dF.top_rows(b.keys()));
+  }
+
+  /// dk and dv from (-B, A), of the keys of F.
+  template <class T>
+  void F_backward(const BlockKeys<T>& of, const T* origin, const Scratch<T>& m) const {
     const auto& [keys, b, touched, gradient] = of;
-    // With F = (f, f v): dE = (-X y, X) F^T, and (-B, A) = E^T (-X y, X).
-    const Matrix<T> weights = m.product.top_rows(b.rows), F = m.F.top_rows(b.keys()), dF = m.dF.top_rows(b.keys());
-    kernels::gemm(weights, transposed(F), Update::accumulate, dE);
-    kernels::gemm(transposed(bias.E), weights, dF);
     for (Index s = b.key; s < b.last; ++s) {
       const Update update = update_of(s, touched, gradient);
-      const T *const v = keys.v[s], *const f = F[s - b.key], *const minus_B = dF[s - b.key];
+      const T *const v = keys.v[s], *const f = m.F[s - b.key], *const minus_B = m.dF[s - b.key];
       const T* const A = minus_B + w.channels;
       T *const dk = gradient.k[0][s], *const dv = gradient.v[0][s];
 #pragma GCC ivdep

@@ -59,30 +59,34 @@ class Linformer : public MechanismBase<Linformer> {
   // Scratch: gradients of kp and vp, and of a block of A.
   template <class T>
   struct Scratch {
-    Matrix<T> dkp, dvp, dA;
+    Heads<T> dkp, dvp;
+    Matrix<T> dA;
   };
   template <class T>
   Scratch<T> scratch(const AttentionShape& s, Carver<T>& carve) const {
-    return {carve.matrix(length, s.width), carve.matrix(length, s.value_width),
+    return {carve_heads(s.heads, length, s.width, carve), carve_heads(s.heads, length, s.value_width, carve),
             carve_dense_map_block(projected(s), carve)};
   }
 
   template <class T>
   void run_forward(const AttentionInput<T>& in, Heads<T> out, const Saved<T>& saved, const Scratch<T>&) const {
     const kernels::Gemm gemm{in.products};
-    for (Index h = 0; h < in.shape.heads; ++h) {
-      // 1. kp = e k, vp = f v
-      gemm(projection(in, 0), in.k[h], saved.kp[h]);
-      gemm(projection(in, 1), in.v[h], saved.vp[h]);
-      MapBlocks<T>(projected(in.shape), false).forward([&](const MapBlock& b) {
+    // 1. kp = e k, vp = f v
+    for_each_key_block(in.shape, [&](const KeyBlock& b, Index h) {
+      const Update update = b.first == 0 ? Update::assign : Update::accumulate;
+      gemm(b.columns(projection(in, 0)), b.rows(in.k[h]), update, saved.kp[h]);
+      gemm(b.columns(projection(in, 1)), b.rows(in.v[h]), update, saved.vp[h]);
+    });
+    MapBlocks<T>(projected(in.shape), false).forward([&](const MapBlock& b) {
+      for (Index h = 0; h < in.shape.heads; ++h) {
         const Matrix<T> A = b.queries(saved.A[h]);
         // 2. A = softmax(q kp^T / sqrt(d))
         gemm(b.queries(in.q[h]), transposed(saved.kp[h]), A);
         kernels::attention_softmax(rows(in.shape), A);
         // 3. out = A vp
         gemm(A, saved.vp[h], b.queries(out[h]));
-      });
-    }
+      }
+    });
   }
 
   // Undoing 3: dvp = A^T dout, dA = dout vp^T.
@@ -92,25 +96,28 @@ class Linformer : public MechanismBase<Linformer> {
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> douts, const Saved<T>& saved,
                     const Scratch<T>& scratch, const AttentionGradient<T>& to) const {
     const kernels::Gemm gemm{in.products};
-    const Matrix<T> dkp = scratch.dkp, dvp = scratch.dvp;
-    for (Index h = 0; h < in.shape.heads; ++h) {
-      MapBlocks<T>(projected(in.shape), false).backward([&](const MapBlock& b) {
+    MapBlocks<T>(projected(in.shape), false).backward([&](const MapBlock& b) {
+      for (Index h = 0; h < in.shape.heads; ++h) {
         const Matrix<const T> q = b.queries(in.q[h]), dout = b.queries(douts[h]);
         const Matrix<T> A = b.queries(saved.A[h]), dA = b.dense_map(scratch.dA), dS = dA;
         // 3.
-        gemm(transposed(A), dout, b.update(Update::assign), dvp);
+        gemm(transposed(A), dout, b.update(Update::assign), scratch.dvp[h]);
         gemm(dout, transposed(saved.vp[h]), dA);
         // 2. in the place of dA
         kernels::attention_softmax_backward(rows(in.shape), A, dA);
         gemm(dS, saved.kp[h], to.update, b.queries(to.q[h]));
-        gemm(transposed(dS), q, b.update(Update::assign), dkp);
-      });
-      // 1.
-      gemm(transposed(projection(in, 0)), dkp, to.update, to.k[h]);
-      gemm(transposed(projection(in, 1)), dvp, to.update, to.v[h]);
-      gemm(dkp, transposed(in.k[h]), Update::accumulate, of_keys(to.parameters[0], in.shape));
-      gemm(dvp, transposed(in.v[h]), Update::accumulate, of_keys(to.parameters[1], in.shape));
-    }
+        gemm(transposed(dS), q, b.update(Update::assign), scratch.dkp[h]);
+      }
+    });
+    // 1.
+    const Matrix<T> de = of_keys(to.parameters[0], in.shape), df = of_keys(to.parameters[1], in.shape);
+    for_each_key_block(in.shape, [&](const KeyBlock& b, Index h) {
+      const Matrix<T> dkp = scratch.dkp[h], dvp = scratch.dvp[h];
+      gemm(transposed(b.columns(projection(in, 0))), dkp, to.update, b.rows(to.k[h]));
+      gemm(transposed(b.columns(projection(in, 1))), dvp, to.update, b.rows(to.v[h]));
+      gemm(dkp, transposed(b.rows(in.k[h])), Update::accumulate, b.columns(de));
+      gemm(dvp, transposed(b.rows(in.v[h])), Update::accumulate, b.columns(df));
+    });
   }
 
   template <class T>
@@ -143,6 +150,28 @@ class Linformer : public MechanismBase<Linformer> {
   }
 
  private:
+  /// Keys [first, first + count): their rows of k and v, their columns of e and f.
+  struct KeyBlock {
+    Index first, count;
+
+    template <class T>
+    Matrix<T> rows(Matrix<T> x) const {
+      return x.middle_rows(first, count);
+    }
+    template <class T>
+    Matrix<T> columns(Matrix<T> x) const {
+      return x.middle_columns(first, count);
+    }
+  };
+  /// Calls f(block, head). All heads take a block of e and f, and keys that lie side by side in memory, one after the
+  /// other: of 256 keys and length 64 the block's 64 KB of either are then in the cache.
+  template <class F>
+  static void for_each_key_block(const AttentionShape& shape, const F& f) {
+    constexpr Index most = 256;
+    for (Index first = 0; first < shape.keys; first += most)
+      for (Index h = 0; h < shape.heads; ++h) f(KeyBlock{first, std::min(most, shape.keys - first)}, h);
+  }
+
   /// The shape of attention to the projected keys.
   AttentionShape projected(AttentionShape shape) const {
     shape.keys = length;

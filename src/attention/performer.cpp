@@ -74,8 +74,9 @@ class Performer : public MechanismBase<Performer> {
     const auto [N, M, d, e] = shape.sizes();
     const Index most = std::max(N, M), rows = std::min(blocks<float>(shape).rows(), most), pairs = causal ? rows : 0;
     return {{features, e, carve},
+            {features, e, carve},
             carve.numbers(most),
-            carve.numbers(most),
+            carve.numbers(rows),
             carve.numbers(rows),
             carve.numbers(rows),
             carve.matrix(rows, e),
@@ -98,10 +99,11 @@ class Performer : public MechanismBase<Performer> {
     for (Index h = 0; h < in.shape.heads; ++h) {
       const PerformerHead<T> head(in, saved, h);
       const PerformerSteps<T> steps{causal, head, scratch};
-      // 1. phi and E
-      step_1().make(in, head, scratch.h, scratch.largest);
-      if (!causal) scratch.sums.assign({head.E, head.v});
+      // 1. E, and phi of each block
+      step_1().make_keys(in, head, scratch.h);
+      if (!causal) steps.sum_keys();
       for (const PerformerBlock& b : blocks<T>(in.shape).forward()) {
+        step_1().make_queries(in, head, b, scratch.h, scratch.largest);
         const Matrix<T> out = b.rows_of(outs[h]);
         T* const den = head.den + b.first;
         // 2. keys that the sums hold
@@ -144,12 +146,12 @@ class Performer : public MechanismBase<Performer> {
       const PerformerSteps<T> steps{causal, head, scratch};
       const Matrix<T> dv = gradient.v[h];
       clear_unseen_keys(causal, in.shape, h, gradient);
-      // 4.
-      steps.undo_division(outs[h], douts[h]);
-      // 3. and 2. by sums over keys, 1. of queries
-      if (!causal) scratch.sums.assign({head.E, head.v});
+      // 4., 3. and 2. by sums over keys, 1. of queries
+      if (!causal) steps.sum_keys();
       for (const PerformerBlock& b : blocks<T>(in.shape).forward()) {
         const Matrix<T> dphi = scratch.dphi.top_rows(b.rows);
+        steps.undo_division(b, outs[h], douts[h]);
+        if (!causal) steps.sum_queries(b);
         steps.undo_sums(b, update, dv);
         kernels::favor_features_backward(performer_tiny, b.rows_of(head.phi), dphi, scratch.weights);
         for (Index i = 0; i < b.rows; ++i) at_place(dphi[i], head.query_place[b.first + i]) -= scratch.weights[i];
@@ -159,17 +161,14 @@ class Performer : public MechanismBase<Performer> {
       }
       // 3. and 2. by sums over queries, 1. of keys
       T dc(0);  // for the key that c is from
-      if (!causal) {
-        scratch.sums.assign({head.phi, scratch.G, scratch.delta, head.sigma});
-        for (Index t = 0; t < in.shape.queries; ++t) dc += scratch.dc[t];
-      }
+      for (Index t = 0; t < in.shape.queries && !causal; ++t) dc += scratch.dc[t];
       for (const PerformerBlock& b : blocks<T>(in.shape).backward()) {
         const Matrix<T> dE = b.keys_of(scratch.dE);
         if (b.keys > 0 && b.later) {
           const T* const decays = causal ? steps.key_decays(b) : nullptr;
           const PerformerRows<T> keys{b.keys_of(head.E), b.keys_of(head.v), nullptr, nullptr, decays};
-          scratch.sums.values(keys, causal ? Update::accumulate : update, scratch.values, b.keys_of(dv));
-          scratch.sums.features(keys, causal ? Update::accumulate : Update::assign, scratch.products, dE);
+          scratch.query_sums.values(keys, causal ? Update::accumulate : update, scratch.values, b.keys_of(dv));
+          scratch.query_sums.features(keys, causal ? Update::accumulate : Update::assign, scratch.products, dE);
         }
         if (b.keys > 0) kernels::favor_features_backward(0, b.keys_of(head.E), dE, scratch.weights);
         for (Index i = b.rows - 1; i >= 0; --i) {
@@ -195,7 +194,9 @@ class Performer : public MechanismBase<Performer> {
     for (Index h = 0; h < in.shape.heads; ++h) {
       const PerformerHead<T> head(in, saved, h);
       const Matrix<T> map = maps[h];
-      step_1().make(in, head, scratch.h, scratch.largest);
+      step_1().make_keys(in, head, scratch.h);
+      for (const PerformerBlock& b : blocks<T>(in.shape).forward())
+        step_1().make_queries(in, head, b, scratch.h, scratch.largest);
       kernels::gemm(head.phi, transposed(head.E), map);
       for (Index t = 0; t < map.rows; ++t) {
         const Index seen = causal ? std::min(t + 1, map.columns) : map.columns;

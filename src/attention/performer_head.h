@@ -103,31 +103,42 @@ struct PerformerBlocks {
   }
 };
 
-/// Step 1. `h` and `largest` have room for a number of each query or key; `product` [rows, d].
+/// Step 1. `h` and `largest` have room for a number of each row; `product` [rows, d].
 struct PerformerFeatures {
   Index m;
   bool causal;
 
-  /// phi, sigma and the places of maxima; E and c.
+  /// phi, sigma and the places of maxima, of a block's queries.
   template <class T>
-  void make(const AttentionInput<T>& in, const PerformerHead<T>& head, T* h, T* largest) const {
-    const double factor = scale(in.shape.width);
-    const auto make_products = [&](Matrix<const T> x, Matrix<T> U, const kernels::RowMaxima<T>& maxima) {
-      kernels::gemm(x, transposed(omega(in)), U);
-      kernels::row_dots(x, x, h);
-      for (Index i = 0; i < x.rows; ++i) h[i] = T(factor * factor / 2) * h[i];
-      kernels::favor_maxima(factor, U, maxima);
+  void make_queries(const AttentionInput<T>& in, const PerformerHead<T>& head, const PerformerBlock& b, T* h,
+                    T* largest) const {
+    make_products(in, b.rows_of(head.q), b.rows_of(head.phi), h, {largest, head.query_place + b.first});
+    kernels::favor_features(scale(in.shape.width), largest, h, performer_tiny, b.rows_of(head.phi),
+                            head.sigma + b.first);
+  }
+
+  /// E and c, of all keys. Each block of them comes twice, since c may depend on all.
+  template <class T>
+  void make_keys(const AttentionInput<T>& in, const PerformerHead<T>& head, T* h) const {
+    const Index M = head.k.rows;
+    const auto each_block = [&](const auto& f) {
+      const Index most = PerformerBlocks<T>{M, M, causal}.rows();
+      for (Index first = 0; first < M; first += most) f(first, std::min(most, M - first));
     };
-    make_products(head.q, head.phi, {largest, head.query_place});
-    kernels::favor_features(factor, largest, h, performer_tiny, head.phi, head.sigma);
-    make_products(head.k, head.E, {head.c, head.key_place});
-    for (Index s = 1; s < head.k.rows; ++s) {
+    each_block([&](Index first, Index count) {
+      make_products(in, head.k.middle_rows(first, count), head.E.middle_rows(first, count), h + first,
+                    {head.c + first, head.key_place + first});
+    });
+    for (Index s = 1; s < M; ++s) {
       if (head.c[s] > head.c[s - 1]) continue;
       head.c[s] = head.c[s - 1];
       head.key_place[s] = T(-1);
     }
-    if (!causal) std::fill_n(head.c, head.k.rows, T(head.c[head.k.rows - 1]));
-    kernels::favor_features(factor, head.c, h, 0, head.E, static_cast<T*>(nullptr));
+    if (!causal) std::fill_n(head.c, M, T(head.c[M - 1]));
+    each_block([&](Index first, Index count) {
+      kernels::favor_features(scale(in.shape.width), head.c + first, h + first, 0, head.E.middle_rows(first, count),
+                              static_cast<T*>(nullptr));
+    });
   }
 
   /// dx (+)= omega^T du / d^(1/4) - g x / d^(1/2) for some rows. g [rows]
@@ -172,6 +183,17 @@ struct PerformerFeatures {
   }
 
  private:
+  /// U = omega x for rows x, the largest of each row of U, and h = |x'|^2 / 2.
+  template <class T>
+  static void make_products(const AttentionInput<T>& in, Matrix<const T> x, Matrix<T> U, T* h,
+                            const kernels::RowMaxima<T>& maxima) {
+    const double factor = scale(in.shape.width);
+    kernels::gemm(x, transposed(omega(in)), U);
+    kernels::row_dots(x, x, h);
+    for (Index i = 0; i < x.rows; ++i) h[i] = T(factor * factor / 2) * h[i];
+    kernels::favor_maxima(factor, U, maxima);
+  }
+
   template <class T>
   static Matrix<const T> omega(const AttentionInput<T>& in) {
     const View<const T> values = in.parameters[0];

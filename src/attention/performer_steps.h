@@ -9,8 +9,8 @@ namespace heed {
 
 template <class T>
 struct PerformerScratch {
-  PerformerSums<T> sums;                 ///< over keys; on the way back over keys, then over queries
-  T *h, *largest;                        ///< of queries or keys: |x'|^2 / 2 and the largest u
+  PerformerSums<T> sums, query_sums;     ///< over keys, over queries
+  T *h, *largest;                        ///< of a block, or h of all keys: |x'|^2 / 2 and the largest u
   T *decays, *weights;                   ///< of a block
   Matrix<T> values, channels, products;  ///< of a block: [rows, e], [rows, d], [rows, m]
   Matrix<T> W, R, D;                     ///< causal, of a block [rows, rows]: W, exp(c_s - c_t), the gradient of W
@@ -30,6 +30,20 @@ struct PerformerSteps {
     return scratch.decays;
   }
 
+  /// Sums over all keys, which have one c.
+  void sum_keys() const {
+    const Index most = PerformerBlocks<T>{head.k.rows, head.k.rows, causal}.rows();
+    for (Index first = 0; first < head.k.rows; first += most) {
+      const Index count = std::min(most, head.k.rows - first);
+      scratch.sums.add({head.E.middle_rows(first, count), head.v.middle_rows(first, count)},
+                       first == 0 ? Update::assign : Update::accumulate);
+    }
+  }
+  /// Sums over queries, all of which have that c, with a block's.
+  void sum_queries(const PerformerBlock& b) const {
+    scratch.query_sums.add({b.rows_of(head.phi), b.rows_of(scratch.G), scratch.delta + b.first, head.sigma + b.first},
+                           b.first == 0 ? Update::assign : Update::accumulate);
+  }
   /// Sums over keys, of the c before the block, become those of the c of its last key.
   void add_keys(const PerformerBlock& b) const {
     const bool others = b.before > 0;
@@ -40,7 +54,7 @@ struct PerformerSteps {
   /// Sums over later queries, of the c of the block's last query, become those of the c before the block.
   void add_queries(const PerformerBlock& b) const {
     const T before = b.later ? decay(head.c[b.before - 1], head.c_of(b.first + b.rows - 1)) : T(1);
-    scratch.sums.add(
+    scratch.query_sums.add(
         {b.rows_of(head.phi), b.rows_of(scratch.G), scratch.delta + b.first, head.sigma + b.first, query_decays(b)},
         b.later, before, scratch.values, scratch.weights);
   }
@@ -72,13 +86,14 @@ struct PerformerSteps {
     }
   }
 
-  /// G = dout / den, delta = -<dout, out> / den.
-  void undo_division(Matrix<const T> out, Matrix<const T> dout) const {
-    kernels::row_dots(dout, out, scratch.delta);
-    for (Index t = 0; t < out.rows; ++t) {
-      const T reciprocal = T(1) / head.den[t], *const from = dout[t];
-      scratch.delta[t] = -(reciprocal * scratch.delta[t]);
-      T* const to = scratch.G[t];
+  /// G = dout / den, delta = -<dout, out> / den, of a block's queries.
+  void undo_division(const PerformerBlock& b, Matrix<const T> out, Matrix<const T> dout) const {
+    T* const delta = scratch.delta + b.first;
+    kernels::row_dots(b.rows_of(dout), b.rows_of(out), delta);
+    for (Index i = 0; i < b.rows; ++i) {
+      const T reciprocal = T(1) / head.den[b.first + i], *const from = dout[b.first + i];
+      delta[i] = -(reciprocal * delta[i]);
+      T* const to = scratch.G[b.first + i];
 #pragma GCC ivdep
       for (Index c = 0; c < out.columns; ++c) to[c] = reciprocal * from[c];
     }

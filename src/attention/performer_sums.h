@@ -49,11 +49,11 @@ struct PerformerSums {
   PerformerSums(Index m, Index e, Carver<T>& carve)
       : P(carve.matrix(m, e)), p(carve.matrix(1, m)), V(carve.matrix(1, e)) {}
 
-  /// The sums over these rows alone, without decays.
-  void assign(const PerformerRows<T>& rows) const {
-    kernels::gemm(transposed(rows.f), rows.x, P);
-    weighted_sum(rows.a, rows.f, Update::assign, p);
-    weighted_sum(rows.b, rows.x, Update::assign, V);
+  /// The sums over these rows, without decays, alone or added to those over others.
+  void add(const PerformerRows<T>& rows, Update update) const {
+    kernels::gemm(transposed(rows.f), rows.x, update, P);
+    weighted_sum(rows.a, rows.f, update, p);
+    weighted_sum(rows.b, rows.x, update, V);
   }
 
   /// P and p times `before`, and these rows added, which have decays; or the sums over these rows alone if there are no

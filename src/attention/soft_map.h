@@ -62,7 +62,7 @@ struct SoftScratch {
     dX = carve.matrix(s.m, s.m), dP = carve.matrix(s.m, s.N);
     dZ = carve.matrix(s.m, s.e), dY = carve.matrix(s.m, s.e);
     if (s.activates) norm_sums = carve.matrix(2, s.d);
-    if (s.exact) rows = {s.N, s.d, carve};
+    if (s.exact) rows = {s.N, carve};
     if (!s.normalizes_map) return;
     ones = carve.matrix(s.N, 1), dD = carve.matrix(s.N, 1);
     w = carve.matrix(s.N, s.e), dscaled = carve.matrix(s.N, s.e), dw = carve.matrix(s.N, s.e);

@@ -89,17 +89,20 @@ class Window : public MechanismBase<Window> {
   template <class T>
   void run_forward(const AttentionInput<T>& in, Heads<T> out, Heads<T> kept, const Scratch<T>& scratch) const {
     const kernels::Gemm gemm{in.products};
-    for (Index h = 0; h < in.shape.heads; ++h) {
-      if (dims == 1) {
-        band(in.shape).forward(gemm, {in.q[h], in.k[h], in.v[h]}, kept[h], scratch.maps, out[h]);
-        continue;
-      }
-      for_each_cell(in.shape, [&](const Cell& cell) {
-        const Matrix<T> y = scratch.out.top_rows(cell.count());
-        band_of(in.shape, cell.count()).forward(gemm, gather(cell, in, h, scratch), cell.of(kept[h]), scratch.maps, y);
-        cell.scatter(y, Update::assign, out[h]);
+    if (dims == 1)
+      return each_block<T>(band(in.shape), in.shape.heads, [&](const WindowBand& band, const WindowBlock& b, Index h) {
+        band.forward(gemm, b, {in.q[h], in.k[h], in.v[h]}, kept[h], scratch.maps, out[h]);
       });
-    }
+    for_each_cell(in.shape, [&](const Cell& cell) {
+      for (Index h = 0; h < in.shape.heads; ++h) {
+        const WindowTokens<const T> x = gather(cell, in, h, scratch);
+        const Matrix<T> y = scratch.out.top_rows(cell.count());
+        each_block<T>(band_of(in.shape, cell.count()), 1, [&](const WindowBand& band, const WindowBlock& b, Index) {
+          band.forward(gemm, b, x, cell.of(kept[h]), scratch.maps, y);
+        });
+        cell.scatter(y, Update::assign, out[h]);
+      }
+    });
   }
 
   // window_band.h undoes a band; what was brought side by side goes back to its places.
@@ -107,23 +110,25 @@ class Window : public MechanismBase<Window> {
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, Heads<T> kept,
                     const Scratch<T>& scratch, const AttentionGradient<T>& to) const {
     const kernels::Gemm gemm{in.products};
-    for (Index h = 0; h < in.shape.heads; ++h) {
-      if (dims == 1) {
-        band(in.shape).backward(gemm, {in.q[h], in.k[h], in.v[h]}, kept[h], dout[h], scratch.maps, to.update,
-                                {to.q[h], to.k[h], to.v[h]});
-        continue;
-      }
-      for_each_cell(in.shape, [&](const Cell& cell) {
-        const Index n = cell.count();
-        const WindowTokens<T> dx{scratch.dcell.q.top_rows(n), scratch.dcell.k.top_rows(n), scratch.dcell.v.top_rows(n)};
-        band_of(in.shape, n)
-            .backward(gemm, gather(cell, in, h, scratch), cell.of(kept[h]), cell.gather(dout[h], scratch.out),
-                      scratch.maps, Update::assign, dx);
+    if (dims == 1)
+      return each_block<T>(band(in.shape), in.shape.heads, [&](const WindowBand& band, const WindowBlock& b, Index h) {
+        band.backward(gemm, b, {in.q[h], in.k[h], in.v[h]}, kept[h], dout[h], scratch.maps, to.update,
+                      {to.q[h], to.k[h], to.v[h]});
+      });
+    for_each_cell(in.shape, [&](const Cell& cell) {
+      const Index n = cell.count();
+      const WindowTokens<T> dx{scratch.dcell.q.top_rows(n), scratch.dcell.k.top_rows(n), scratch.dcell.v.top_rows(n)};
+      for (Index h = 0; h < in.shape.heads; ++h) {
+        const WindowTokens<const T> x = gather(cell, in, h, scratch);
+        const Matrix<const T> dy = cell.gather(dout[h], scratch.out);
+        each_block<T>(band_of(in.shape, n), 1, [&](const WindowBand& band, const WindowBlock& b, Index) {
+          band.backward(gemm, b, x, cell.of(kept[h]), dy, scratch.maps, Update::assign, dx);
+        });
         cell.scatter(dx.q, to.update, to.q[h]);
         cell.scatter(dx.k, to.update, to.k[h]);
         cell.scatter(dx.v, to.update, to.v[h]);
-      });
-    }
+      }
+    });
   }
 
   template <class T>
@@ -221,6 +226,15 @@ class Window : public MechanismBase<Window> {
                                       const Scratch<T>& scratch) {
     return {cell.gather(in.q[h], scratch.cell.q), cell.gather(in.k[h], scratch.cell.k),
             cell.gather(in.v[h], scratch.cell.v)};
+  }
+
+  /// Calls f(band, block, head). The heads of a block come one after the other, for their numbers lie side by side in
+  /// memory.
+  template <class T, class F>
+  static void each_block(const WindowBand& band, Index heads, const F& f) {
+    band.template for_each_block<T>([&](const WindowBlock& b) {
+      for (Index h = 0; h < heads; ++h) f(band, b, h);
+    });
   }
 
   static double scale(const AttentionShape& s) { return 1 / std::sqrt(static_cast<double>(s.width)); }

@@ -119,45 +119,40 @@ struct WindowBand {
   }
 
   template <class T>
-  void forward(const kernels::Gemm& gemm, const WindowTokens<const T>& x, Matrix<T> kept, const WindowMaps<T>& maps,
-               Matrix<T> out) const {
-    for_each_block<T>([&](const WindowBlock& b) {
-      const Matrix<T> A = block_of(b, maps.A);
-      make_map(gemm, b, x, kept, A);
-      // 3. out = A v
-      gemm(A, b.of_keys(x.v), b.queries(out));
-    });
+  void forward(const kernels::Gemm& gemm, const WindowBlock& b, const WindowTokens<const T>& x, Matrix<T> kept,
+               const WindowMaps<T>& maps, Matrix<T> out) const {
+    const Matrix<T> A = block_of(b, maps.A);
+    make_map(gemm, b, x, kept, A);
+    // 3. out = A v
+    gemm(A, b.of_keys(x.v), b.queries(out));
   }
 
   // Undoing 3: dv = A^T dout, dA = dout v^T.
   // Undoing 2: dS = A (dA - sum_s A dA) / sqrt(d), row by row.
   // Undoing 1: dq = dS k, dk = dS^T q.
+  /// Of all blocks, first to last.
   template <class T>
-  void backward(const kernels::Gemm& gemm, const WindowTokens<const T>& x, Matrix<T> kept, Matrix<const T> dout,
-                const WindowMaps<T>& maps, Update update, const WindowTokens<T>& dx) const {
-    Index seen = 0;
-    for_each_block<T>([&](const WindowBlock& b) {
-      const Matrix<T> A = block_of(b, maps.A), dA = block_of(b, maps.dA), dS = dA;
-      // A again
-      gemm(b.queries(x.q), transposed(b.of_keys(x.k)), A);
-      for_each_run(b, [&](const WindowRun& run) {
-        kernels::attention_softmax_again({scale}, run.of(A), kept.middle_rows(b.first + run.row, run.rows));
-      });
-      clear_beside(b, A);
-      // 3.
-      to_keys(gemm, b, A, b.queries(dout), update, dx.v);
-      gemm(b.queries(dout), transposed(b.of_keys(x.v)), dA);
-      // 2. in the place of dA
-      for_each_run(b,
-                   [&](const WindowRun& run) { kernels::attention_softmax_backward({scale}, run.of(A), run.of(dA)); });
-      clear_beside(b, dS);
-      // 1.
-      gemm(dS, b.of_keys(x.k), update, b.queries(dx.q));
-      to_keys(gemm, b, dS, b.queries(x.q), update, dx.k);
-      seen = b.key + b.keys;
+  void backward(const kernels::Gemm& gemm, const WindowBlock& b, const WindowTokens<const T>& x, Matrix<T> kept,
+                Matrix<const T> dout, const WindowMaps<T>& maps, Update update, const WindowTokens<T>& dx) const {
+    const Matrix<T> A = block_of(b, maps.A), dA = block_of(b, maps.dA), dS = dA;
+    // A again
+    gemm(b.queries(x.q), transposed(b.of_keys(x.k)), A);
+    for_each_run(b, [&](const WindowRun& run) {
+      kernels::attention_softmax_again({scale}, run.of(A), kept.middle_rows(b.first + run.row, run.rows));
     });
-    if (update == Update::accumulate) return;
+    clear_beside(b, A);
+    // 3.
+    to_keys(gemm, b, A, b.queries(dout), update, dx.v);
+    gemm(b.queries(dout), transposed(b.of_keys(x.v)), dA);
+    // 2. in the place of dA
+    for_each_run(b, [&](const WindowRun& run) { kernels::attention_softmax_backward({scale}, run.of(A), run.of(dA)); });
+    clear_beside(b, dS);
+    // 1.
+    gemm(dS, b.of_keys(x.k), update, b.queries(dx.q));
+    to_keys(gemm, b, dS, b.queries(x.q), update, dx.k);
+    if (b.first + b.rows < N || update == Update::accumulate) return;
     // Keys that no query sees
+    const Index seen = b.key + b.keys;
     fill(dx.k.middle_rows(seen, M - seen), T(0));
     fill(dx.v.middle_rows(seen, M - seen), T(0));
   }

@@ -78,6 +78,25 @@ void exp_of_columns(KeysAndValues<const float> keys, float* maximum, Matrix<floa
   });
 }
 
+float exp_of_row(Matrix<const float> x, Index first, Index last, Matrix<float> e) {
+  const Exp exp;
+  const float* const from = x.data + first;
+  float* const to = e.data;
+  Vector largest = set(from[0]);
+  for_each_vector(last - first,
+                  [&](Index s, auto use) { largest = use.otherwise(hn::Max(largest, use.load(from + s)), largest); });
+  // simd::maximum() is an intrinsic that GCC 12 warns of where it stands in no loop.
+  HWY_ALIGN float of_lanes[lanes];
+  hn::Store(largest, tag, of_lanes);
+  const float greatest = *std::max_element(of_lanes, of_lanes + lanes);
+  std::fill(to, to + first, 0.0f);
+  for_each_vector(last - first, [&](Index s, auto use) {
+    use.store(exp.below_88(hn::Sub(use.load(from + s), set(greatest))), to + first + s);
+  });
+  std::fill(to + last, to + e.columns, 0.0f);
+  return greatest;
+}
+
 }  // namespace heed::kernels
 
 #endif

@@ -146,12 +146,12 @@ BOOST_FIXTURE_TEST_CASE(bounds_and_sizes_left_out, Runs) {
       {"aft", "--set", "param=dense", "--tokens", "128,256,512", "--max-memory", "2", "--memory-below", "1.15"}));
   BOOST_TEST(run.status == 1);
   check_contains(run.err, {"heed: aft:param=dense: memory of the backward pass grows as N^1.", "less than N^1.15"});
-  check_contains(run.out, {"512 tokens: takes 3 MB or more; --max-memory is 2"});
+  check_contains(run.out, {"512 tokens: takes 4 MB or more; --max-memory is 2"});
   const auto rows = table(file);
   BOOST_REQUIRE(rows.size() == 1 + 2 * 3u);
   BOOST_TEST(rows[3][1] == "512");
   BOOST_TEST(rows[3][6] == "");
-  BOOST_TEST(rows[3].back() == "takes 3 MB or more; --max-memory is 2");
+  BOOST_TEST(rows[3].back() == "takes 4 MB or more; --max-memory is 2");
   const Finished linear = heed_with(command({"sima", "--tokens", "2048,4096,8192", "--memory-below", "1.15"}));
   BOOST_TEST(linear.status == 0, linear.err);
 }
@@ -178,7 +178,7 @@ BOOST_FIXTURE_TEST_CASE(the_plot, Runs, *boost::unit_test::precondition(with_mat
   BOOST_TEST(image_file_size(directory / "scaling.png").width >= 500);
   BOOST_TEST(run_command(script + file + " -o x.svg", directory / "").status == 0);
   const std::string svg = read_file(directory / "x.svg");
-  for (const char* const text : {"aft:param=dense", "512 tokens: takes 3 MB or more"})
+  for (const char* const text : {"aft:param=dense", "512 tokens: takes 4 MB or more"})
     BOOST_TEST(svg.find(text) != std::string::npos, text);
   std::string header = read_file(file);
   header.resize(header.find('\n') + 1);

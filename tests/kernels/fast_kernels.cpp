@@ -25,7 +25,7 @@ std::vector<FastKernel> fast_kernels() {
 std::set<std::string> declared_fast(const std::string& header) {
   std::set<std::string> names;
   std::istringstream text(read_file(header));
-  static const std::regex function("^void (\\w+)\\(.*");
+  static const std::regex function("^(?:void|float) (\\w+)\\(.*");
   bool fast = false;
   for (std::string line; std::getline(text, line);) {
     if (line == "#ifndef HEED_NO_SIMD") fast = true;

@@ -35,6 +35,25 @@ std::vector<FastKernel> of_exponentials() {
                        });
               }),
           fast_kernel(
+              "exp_of_row",
+              [](Index rows, Index n) {
+                return std::vector<Array>{{1, rows + n}, {1, 1, Role::made}, {1, rows + n, Role::made}};
+              },
+              []<class T>(const std::vector<Matrix<T>>& m) {
+                // Some of the row is left out on either side.
+                const Index n = m[0].columns, first = n / 5, last = n - n / 7;
+                m[1](0, 0) = kernels::exp_of_row(Matrix<const T>(m[0]), first, last, m[2]);
+              },
+              [](const Call& call, std::size_t a, Index, Index c) {
+                const Matrix<const double> x = call.given[0];
+                const Index first = x.columns / 5, last = x.columns - x.columns / 7;
+                const bool spoilt = std::isnan(sum_over(last - first, [&](Index s) { return x(0, first + s); }));
+                if (a == 1) return spoilt ? unspecified : 0.0;
+                if (c < first || c >= last) return 0.0;
+                if (spoilt && !std::isnan(x(0, c))) return unspecified;
+                return call.results[2](0, c) * (3e-7 + 6.5e-8 * std::abs(x(0, c) - call.results[1](0, 0)));
+              }),
+          fast_kernel(
               "exp_of_columns",
               [](Index rows, Index n) {
                 return std::vector<Array>{

@@ -125,16 +125,15 @@ inline Cost gaussian_gram_cost(Index m, Index d) {
   return cost;
 }
 
-/// Memory for the rows of G that the products below make at a time, of its gradient, and of dx. For n = 4096, G and dG
-/// of 64 float rows are 2 MB.
+/// Memory for the rows of G that the products below make at a time, and of its gradient. For n = 4096, 64 float rows of
+/// both are 2 MB.
 template <class T>
 struct GaussianRows {
   static constexpr Index most = 64;
-  Matrix<T> G, dG, dx;
+  Matrix<T> G, dG;
 
   GaussianRows() = default;
-  GaussianRows(Index n, Index d, Carver<T>& carve)
-      : G(carve.matrix(most, n)), dG(carve.matrix(most, n)), dx(carve.matrix(most, d)) {}
+  GaussianRows(Index n, Carver<T>& carve) : G(carve.matrix(most, n)), dG(carve.matrix(most, n)) {}
 };
 
 /// G v with G = gaussian(x, x), for the n rows of x [n, d] and v [n, e].
@@ -165,29 +164,31 @@ void gaussian_product(const GaussianProduct<std::type_identity_t<T>>& of, Matrix
   });
 }
 
-/// dv (+)= G^T dout = G dout, and dx (+)= the gradient through dG = dout v^T. dv may be left out.
+/// dv (+)= G^T dout = G dout, and dx (+)= the gradient through dG = dout v^T. dv may be left out. As in
+/// gaussian_gram_backward() a row is on either side, and takes dG + dG^T: a second product instead of a second sum over
+/// differences, which takes three times as long.
 template <class T>
 void gaussian_product_backward(const GaussianProduct<std::type_identity_t<T>>& of, MatrixFor<T> dout, Update update_v,
                                Matrix<std::type_identity_t<T>> dv, Update update_x, Matrix<T> dx) {
   of.each_block([&](Index first, Index count, Matrix<const T> x) {
-    const Matrix<T> G = of.rows.G.top_rows(count), dG = of.rows.dG.top_rows(count), dx_rows = of.rows.dx;
+    const Matrix<T> G = of.rows.G.top_rows(count), dG = of.rows.dG.top_rows(count);
     gaussian(x, of.x, of.scale, G);
     if (dv) gemm(G, dout, update_v, dv.middle_rows(first, count));
     gemm(dout.middle_rows(first, count), transposed(of.v), dG);
-    gaussian_backward({x, of.x, of.scale, G}, dG, Update::assign, dx_rows.top_rows(count),
-                      first == 0 ? update_x : Update::accumulate, dx);
-    for (Index i = 0; i < count; ++i)
-      for (Index c = 0; c < dx.columns; ++c) dx(first + i, c) += dx_rows(i, c);
+    gemm(of.v.middle_rows(first, count), transposed(dout), Update::accumulate, dG);
+    gaussian_backward({x, of.x, of.scale, G}, dG, update_x, dx.middle_rows(first, count));
   });
 }
 
 /// With dx and dv assigned; or, for a second product with the same G (`added`), with dx added to what is there and no
 /// dv. Each makes G anew; as papers count, G and the gradient through it are of the first alone.
 inline Cost gaussian_product_cost(Index n, Index d, Index e, bool added) {
+  const Index pairs = n * n;
   const Cost G = gaussian_cost(n, n, d);
   Cost cost;
   cost.forward = G.forward + product_counts(n, e, n);
-  cost.backward = G.forward + G.backward + product_counts(n, n, e) + Counts{.add = added ? 2 * n * d : n * d} +
+  cost.backward = G.forward + 2 * product_counts(n, n, e) + Counts{.add = pairs} +
+                  Counts{.mul = pairs * (d + 2), .add = 2 * pairs * d - (added ? 0 : n * d)} +
                   (added ? Counts{} : product_counts(n, e, n));
   cost.forward_contractions = product_contractions(n, e, n);
   cost.backward_contractions = (added ? 1 : 2) * product_contractions(n, e, n);
