@@ -118,7 +118,7 @@ class Soft : public MechanismBase<Soft> {
             "[soft] normalize is inverse; expected none or map, since kernel=exact has no inverse");
     require(kernel == Kernel::nystrom || !landmark_act, "[soft] landmark_act is true; kernel=exact has no landmarks");
     require(vconv == 0 || (vconv > 0 && vconv % 2 == 1 && vconv < 1000),
-            "[soft] vconv is {}; expected an odd number, or 0", vconv);
+            "[soft] vconv is {}; expected an odd number up to 999, or 0", vconv);
     require(vconv == 0 ||
                 (shape.grid_height > 0 && shape.grid_height * shape.grid_width + shape.class_token == shape.queries),
             "[soft] vconv is {}; {} tokens on a grid of {} x {} are no image to convolve", vconv,

@@ -4,6 +4,7 @@
 
 #include "heed/base/suggest.h"
 #include "heed/config/experiment.h"
+#include "heed/nn/families.h"
 
 #include <algorithm>
 #include <iostream>
@@ -43,11 +44,24 @@ std::string dino_table() {
   return all.substr(all.find("[dino]"));
 }
 
+/// The keys of the other families' models.
+std::string model_tables() {
+  std::string text;
+  for (const ModelFamily& family : model_families()) {
+    Experiment x;
+    if (family.name == x.model.family) continue;
+    x.model.family = family.name;
+    const std::string all = to_toml(x);
+    text += fmt::format("\nWith model.family = \"{}\":\n\n{}", family.name, all.substr(0, all.find("\n[attention]")));
+  }
+  return text;
+}
+
 std::string of_experiments() {
   return "An experiment file is TOML: a model as its `base`, and what should differ. `base` is looked up beside the\n"
          "file, then in the working directory, then among the files that came with heed. --set TABLE.KEY=VALUE\n"
          "overrides a key. These are all keys, with their defaults; sizes of 0 have none and must be given:\n\n" +
-         to_toml(Experiment{}) + "\nWith train.method = \"dino\":\n\n" + dino_table() +
+         to_toml(Experiment{}) + model_tables() + "\nWith train.method = \"dino\":\n\n" + dino_table() +
          "\n`heed list` shows the mechanisms; their options stand in [attention] or in [attention.NAME].\n";
 }
 

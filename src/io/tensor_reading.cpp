@@ -12,6 +12,9 @@ Tensor<T> read_numbers(const SafetensorsFile& file, const ParameterSpec& spec) {
   if (spec.trainable || file.info(spec.name).dtype != DType::I64) {
     Tensor<T> numbers = file.read<T>(spec.name);
     require_finite(file.path(), spec.name, std::as_const(numbers).view());
+    if (spec.nonnegative)
+      for (const T x : numbers)
+        require(x >= 0, "{}: tensor '{}' holds {}; a variance is 0 or more", file.path(), spec.name, x);
     return numbers;
   }
   const Tensor<std::int64_t> integers = file.read<std::int64_t>(spec.name);

@@ -6,6 +6,7 @@
 
 #include <cctype>
 #include <deque>
+#include <filesystem>
 
 namespace heed {
 
@@ -46,7 +47,7 @@ std::string replaced(const std::string& name, std::string_view theirs, std::stri
 /// Rows of a tensor on their way to a tensor of heed's: its rows of place `place` of `of`.
 template <class T>
 struct Rows {
-  std::string name;
+  std::string name, theirs;
   int place, of;
   Tensor<T> values;
 };
@@ -74,14 +75,22 @@ class Converter {
     for (const Rows<T>& rows : parts_)
       if (rows.place == 0) writer.add(rows.name, std::as_const(joined(rows)).view());
     for (const Rows<T>& rows : parts_)
-      require(rows.place == 0 || find(rows.name, 0), "{}: '{}' has its later rows; the first ones are missing",
-              file_.path(), rows.name);
+      require(rows.place == 0 || find(rows.name, 0),
+              "{}: '{}' has the later rows of '{}'; the tensor with the first ones is missing", file_.path(),
+              rows.theirs, rows.name);
     writer.write(path);
   }
 
  private:
   void add_rows(const std::string& ours, int place, int of, const std::string& theirs) {
-    parts_.push_back({ours, place, of, file_.read<T>(theirs)});
+    push({ours, theirs, place, of, file_.read<T>(theirs)});
+  }
+
+  void push(Rows<T> rows) {
+    const Rows<T>* const same = find(rows.name, rows.place);
+    require(!same, "{}: '{}' and '{}' are both '{}' here", file_.path(), same ? same->theirs : "", rows.theirs,
+            rows.name);
+    parts_.push_back(std::move(rows));
   }
 
   /// The tensor's rows are thirds of q, k and v.
@@ -95,7 +104,7 @@ class Converter {
       const View<const T> third = all.view().part(i * rows / 3, rows / 3);
       Tensor<T> values(third.shape());
       std::copy(third.begin(), third.end(), values.begin());
-      parts_.push_back({replaced(name, ".attn.qkv.", ours[i]), 0, 1, std::move(values)});
+      push({replaced(name, ".attn.qkv.", ours[i]), name, 0, 1, std::move(values)});
     }
   }
 
@@ -109,7 +118,8 @@ class Converter {
   const Tensor<T>& joined(const Rows<T>& first) {
     if (first.of == 1) return first.values;
     const Rows<T>* const second = find(first.name, 1);
-    require(second != nullptr, "{}: '{}' has its first rows; the later ones are missing", file_.path(), first.name);
+    require(second != nullptr, "{}: '{}' has the first rows of '{}'; the tensor with the later ones is missing",
+            file_.path(), first.theirs, first.name);
     const Shape &a = first.values.shape(), &b = second->values.shape();
     require(a.rank() == b.rank() && a.rank() <= 2 && a.rank() >= 1 && (a.rank() == 1 || a[1] == b[1]),
             "{}: '{}' is to be joined of shapes {} and {}; they do not fit", file_.path(), first.name, a, b);
@@ -135,6 +145,8 @@ void convert(const SafetensorsFile& file, const std::string& out) {
 }  // namespace
 
 void convert_weights(const std::string& in, const std::string& out) {
+  std::error_code none;
+  require(!std::filesystem::equivalent(in, out, none), "{}: is what is read, and cannot be what is written", out);
   const SafetensorsFile file(in);
   file.check();
   bool doubles = false;

@@ -63,16 +63,17 @@ class BatchNormLayer {
       : name_(std::move(name)), options_{.group = group} {
     weight_ = list.add({name_ + ".weight", {width}, Initial::constant(1), false});
     bias_ = list.add({name_ + ".bias", {width}, Initial::constant(0), false});
-    const auto add_running = [&](const char* statistic, double start) {
+    const auto add_running = [&](const char* statistic, double start, bool nonnegative) {
       return list.add({.name = name_ + statistic,
                        .shape = {width},
                        .initial = Initial::constant(start),
                        .decay = false,
                        .trainable = false,
-                       .running = true});
+                       .running = true,
+                       .nonnegative = nonnegative});
     };
-    mean_ = add_running(".running_mean", 0);
-    variance_ = add_running(".running_var", 1);
+    mean_ = add_running(".running_mean", 0, false);
+    variance_ = add_running(".running_var", 1, true);
   }
 
   /// x [B, N, width] to the same shape. Throws Error where training has a single value per channel.
@@ -82,7 +83,8 @@ class BatchNormLayer {
     const typename Tape<T>::Scope scope(tape, name_);
     const Index group = options_.group > 0 ? options_.group : x.shape()[0];
     require(!tape.training() || !tape.pass().compute || group * x.shape()[1] > 1,
-            "[model] {}: training needs two values per channel at least; {} image on a grid of one place has one",
+            "[model] {}: training needs two values per channel at least; {} image on a grid of one place has one; a "
+            "larger train.batch, bn_group or image gives more",
             name_, group);
     return batch_norm(x, tape.parameter(weight_), tape.parameter(bias_), tape.buffer(mean_), tape.buffer(variance_),
                       options_);

@@ -53,10 +53,18 @@ bool RunPaths::exists() const {
 
 std::string RunPaths::weights() const { return std::filesystem::exists(best()) ? best() : last(); }
 
+std::vector<std::string> RunPaths::files() const {
+  return {config(), environment(), init(), plugins(), cost(), metrics(), gradients(), last(), best()};
+}
+
 void RunPaths::remove_leftovers() const {
-  for (const std::string& file :
-       {config(), environment(), init(), plugins(), cost(), metrics(), gradients(), last(), best()})
-    heed::remove_leftovers(file);
+  for (const std::string& file : files()) heed::remove_leftovers(file);
+}
+
+void RunPaths::remove() const {
+  std::error_code none;
+  for (const std::string& file : files()) std::filesystem::remove(file, none);
+  std::filesystem::remove(directory, none);  // only an empty one
 }
 
 void add_version(SafetensorsWriter& file) { file.metadata("heed.version", HEED_VERSION); }

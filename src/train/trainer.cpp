@@ -211,9 +211,15 @@ template <class T>
 Outcome Run<T>::operator()() {
   begin();
   if (options_.profile) gradient_.start_profile();
-  const Outcome outcome = run();
-  if (options_.profile) *options_.profile = gradient_.profile();
-  return outcome;
+  try {
+    const Outcome outcome = run();
+    if (options_.profile) *options_.profile = gradient_.profile();
+    return outcome;
+  } catch (const Error&) {
+    // What cannot take its first step leaves nothing behind: the same command, once mended, begins again.
+    if (ranks_.writes() && progress_.step == 0 && !options_.resume) paths_.remove();
+    throw;
+  }
 }
 
 template <class T>

@@ -37,6 +37,18 @@ struct Small : Workshop {
 
 BOOST_AUTO_TEST_SUITE(cli_host_families)
 
+// One value per channel has no variance. The first step finds that out, after the run was begun.
+BOOST_FIXTURE_TEST_CASE(a_run_whose_first_step_is_refused_leaves_nothing, Small) {
+  const std::string run = *this / "run", config = file("cvt", {"model.stride=[8,1,1]", "model.bn_group=1"});
+  check_refusal({"train", config, "--run", run}, {"two values per channel", "train.batch, bn_group or image"});
+  BOOST_TEST(!std::filesystem::exists(run));
+  std::filesystem::create_directory(run);
+  write_file(run + "/mine", "kept");
+  check_refusal({"train", config, "--run", run}, {"two values per channel"});
+  BOOST_TEST(std::distance(std::filesystem::directory_iterator(run), {}) == 1);
+  output_of({"train", config, "--run", run, "--set", "model.bn_group=0"});
+}
+
 BOOST_FIXTURE_TEST_CASE(they_train_resume_evaluate_and_show_maps, Small) {
   const std::string image = *this / "image.png";
   save_png(image, {{1, 8, 8}, std::vector<std::uint8_t>(64, 100)});

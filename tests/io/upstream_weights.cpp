@@ -234,9 +234,26 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit) {
              theirs +
                  ": tensor 'cls_attn_blocks.0.attn.qkv.weight' has shape [4, 2]; its rows are not those of q, k and v");
   BOOST_TEST(refusal("block1.0.att.mha.W_q.weight") ==
-             theirs + ": 'block1.0.attn.qkv.weight' has its first rows; the later ones are missing");
-  BOOST_TEST(refusal("block1.0.att.mha.W_v.weight").find("the first ones are missing") != std::string::npos);
+             theirs + ": 'block1.0.att.mha.W_q.weight' has the first rows of 'block1.0.attn.qkv.weight'; the tensor with "
+                      "the later ones is missing");
+  BOOST_TEST(refusal("block1.0.att.mha.W_v.weight") ==
+             theirs + ": 'block1.0.att.mha.W_v.weight' has the later rows of 'block1.0.attn.qkv.weight'; the tensor with "
+                      "the first ones is missing");
   BOOST_TEST(refusal("anything") == "");
+
+  const std::string before = read_file(theirs);
+  BOOST_CHECK_EXCEPTION(convert_weights(theirs, directory / "./theirs.safetensors"), Error, [](const Error& error) {
+    return std::string(error.what()).ends_with("is what is read, and cannot be what is written");
+  });
+  BOOST_TEST((read_file(theirs) == before));
+  Upstream twice;
+  twice.add("block1.0.att.mha.ff.weight", four.view());
+  twice.add("block1.0.attn.proj.weight", four.view());
+  twice.write(theirs);
+  BOOST_CHECK_EXCEPTION(convert_weights(theirs, ours), Error, [&](const Error& error) {
+    return error.what() == theirs + ": 'block1.0.att.mha.ff.weight' and 'block1.0.attn.proj.weight' are both "
+                                    "'block1.0.attn.proj.weight' here";
+  });
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -166,6 +166,26 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_named) {
              ": tensor 'norm.bias': dtype is I32; expected F16, BF16, F32 or F64");
 }
 
+BOOST_AUTO_TEST_CASE(a_variance_is_not_below_zero) {
+  const TemporaryDirectory directory;
+  ParameterList list;
+  list.add({.name = "bn.running_var",
+            .shape = {2},
+            .initial = Initial::constant(1),
+            .trainable = false,
+            .nonnegative = true});
+  Parameters<float> parameters(list);
+  parameters.initialise(1);
+  parameters[0][1] = -1;
+  const std::string path = directory / "negative.safetensors";
+  SafetensorsWriter file;
+  add_weights(file, parameters);
+  file.write(path);
+  BOOST_CHECK_EXCEPTION(load_weights(SafetensorsFile(path), parameters, {}), Error, [&](const Error& error) {
+    return error.what() == path + ": tensor 'bn.running_var' holds -1; a variance is 0 or more";
+  });
+}
+
 BOOST_AUTO_TEST_CASE(training_state_is_not_weights) {
   BOOST_TEST(refusal([](std::vector<Entry>& e) {
                e.push_back({"heed.mean.norm.bias", "F32", {2}, std::string(8, '\1')});

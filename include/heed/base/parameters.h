@@ -55,6 +55,7 @@ struct ParameterSpec {
   bool prepared = false;             ///< made of others once per step (tape/preparation.h); in no file, not trainable
   bool multiplied = false;           ///< the weight of a linear layer: worth arranging once for many products
   bool running = false;              ///< a buffer that passes in training move
+  bool nonnegative = false;          ///< a variance: below 0 it is none, and is not read from a file
   bool training_only = false;        ///< of a head that training alone has: in no file of weights
   std::vector<Index> scaled_rows{};  ///< groups of rows whose gradients are scaled adaptively, one after the other
   std::vector<RowPart> parts{};      ///< of a layer that makes several things at once, such as q, k and v

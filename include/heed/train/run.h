@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace heed {
 
@@ -34,7 +35,13 @@ struct RunPaths {
   /// Removes temporary files of a process that died.
   void remove_leftovers() const;
 
+  /// Removes the files of a run, and the directory if it holds nothing else.
+  void remove() const;
+
   std::string directory;
+
+ private:
+  std::vector<std::string> files() const;
 };
 
 /// Says in a file of weights which version of heed wrote it.
