@@ -52,10 +52,10 @@ class Subject {
     return out;
   }
 
-  /// Bytes held beside the tape's.
+  /// Bytes held beside the tape's, which has what is saved for the way back if there is one.
   Index own_bytes(bool with_gradients) const {
-    const Index numbers =
-        mechanism_.memory(shape_).scratch + parameters_.size() + (with_gradients ? gradients_.size() : 0);
+    const AttentionMemorySize size = mechanism_.memory(shape_);
+    const Index numbers = size.scratch + parameters_.size() + (with_gradients ? gradients_.size() : size.saved);
     return numbers * static_cast<Index>(sizeof(float));
   }
 

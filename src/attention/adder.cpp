@@ -10,7 +10,7 @@
 // identity makes up for A's low rank (Section 3.2.2).
 //
 // Time: 2 N M d additions for S, 2 N M d for A v, N M exponentials. As with softmax, the map is made in blocks of
-// queries and never stored: memory is O(N).
+// queries, and kept where it is small: memory is O(N).
 //
 // The gradient of S takes sign(q - k), (23), the derivative proper; score_grad=hardtanh is the paper's ablation (Table
 // 3).
@@ -53,32 +53,33 @@ class Adder : public MechanismBase<Adder> {
             "[adder] identity = true needs as many keys as queries, not {} and {}", shape.keys, shape.queries);
   }
 
-  // Saved: the maximum of each row of S and the sum of its exponentials, for making A again in the backward pass.
+  // Saved: A, or what it is made of again in the backward pass, as in softmax.cpp.
   template <class T>
-  Heads<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
-    return carve_heads(shape.heads, shape.queries, 2, carve);
+  SavedSoftmax<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
+    return carve_saved_softmax(shape, carve);
   }
 
-  // Two blocks of rows: A, and dA in the backward pass.
+  // Two blocks of rows: A where it is not saved, and dA in the backward pass.
   template <class T>
   struct Scratch {
     Matrix<T> A, dA;
   };
   template <class T>
   Scratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
-    return {carve_map_block(shape, carve), carve_map_block(shape, carve)};
+    return {keeps_map(shape) ? Matrix<T>() : carve_map_block(shape, carve), carve_map_block(shape, carve)};
   }
 
   template <class T>
-  void run_forward(const AttentionInput<T>& in, Heads<T> out, Heads<T> saved, const Scratch<T>& scratch) const {
+  void run_forward(const AttentionInput<T>& in, Heads<T> out, const SavedSoftmax<T>& saved,
+                   const Scratch<T>& scratch) const {
     for (Index h = 0; h < in.shape.heads; ++h) {
       const Matrix<const T> k = in.k[h], v = in.v[h];
       MapBlocks<T>(in.shape, causal).forward([&](const MapBlock& b) {
-        const Matrix<T> S = b.map(scratch.A), A = S;
+        const Matrix<T> S = saved.map(b, h, scratch.A), A = S;
         // 1. S = -|q - k|_1
         kernels::negative_l1(b.queries(in.q[h]), k, S);
         // 2. A = softmax(S / sqrt(d_a)), in its place
-        kernels::attention_softmax(b.scores(scale(in.shape)), S, b.queries(saved[h]));
+        kernels::attention_softmax(b.scores(scale(in.shape)), S, saved.of_rows(b, h));
         // 3. out = A v
         kernels::gemm(A, v, b.queries(out[h]));
       });
@@ -93,7 +94,7 @@ class Adder : public MechanismBase<Adder> {
   // Undoing 1: the derivative of -|q - k| is sign(k - q) by q and its negative by k; with f = sign, or what
   //            score_grad puts in its place, dq_i = sum_j dS_ij f(k_j - q_i), dk_j = sum_i dS_ij f(q_i - k_j).
   template <class T>
-  void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> douts, Heads<T> saved,
+  void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> douts, const SavedSoftmax<T>& saved,
                     const Scratch<T>& scratch, const AttentionGradient<T>& gradient) const {
     for (Index h = 0; h < in.shape.heads; ++h) {
       const Matrix<const T> k = in.k[h], v = in.v[h];
@@ -102,10 +103,11 @@ class Adder : public MechanismBase<Adder> {
         const Update update = b.first == 0 ? gradient.update : Update::accumulate;
         const Matrix<const T> q = b.queries(in.q[h]), dout = b.queries(douts[h]);
         const kernels::ScoreRows rows = b.scores(scale(in.shape));
-        const Matrix<T> A = b.map(scratch.A), dA = b.map(scratch.dA), dS = dA;
-        // A again
-        kernels::negative_l1(q, k, A);
-        kernels::attention_softmax_again(rows, A, b.queries(saved[h]));
+        const Matrix<T> A = saved.map(b, h, scratch.A), dA = b.map(scratch.dA), dS = dA;
+        if (!keeps_map(in.shape)) {  // A again
+          kernels::negative_l1(q, k, A);
+          kernels::attention_softmax_again(rows, A, saved.of_rows(b, h));
+        }
         // 3.
         kernels::gemm(transposed(A), dout, update, gradient.v[h]);
         kernels::gemm(dout, transposed(v), dA);
@@ -122,7 +124,7 @@ class Adder : public MechanismBase<Adder> {
 
   /// A + I, or A.
   template <class T>
-  void run_map(const AttentionInput<T>& in, Heads<T> map, Heads<T>, const Scratch<T>&) const {
+  void run_map(const AttentionInput<T>& in, Heads<T> map, const SavedSoftmax<T>&, const Scratch<T>&) const {
     const kernels::ScoreRows rows = whole_map(in.shape, causal).scores(scale(in.shape));
     for (Index h = 0; h < in.shape.heads; ++h) {
       kernels::negative_l1(in.q[h], in.k[h], map[h]);
@@ -138,11 +140,12 @@ class Adder : public MechanismBase<Adder> {
     Cost cost;
     // Forward: 1. S; 2. A; 3. and 4. out.
     cost.forward = distances + kernels::attention_softmax_counts(N, map.pairs) + map.to_queries(e) + add_identity;
-    // Backward: S and A again; 4. and 3. dv and dA; 2. dS; 1. dq and dk.
-    cost.backward = distances + kernels::attention_softmax_again_counts(map.pairs) + add_identity + map.to_keys(e) +
-                    map.scores(e) + kernels::attention_softmax_backward_counts(N, map.pairs) +
+    // Backward: 4. and 3. dv and dA; 2. dS; 1. dq and dk; S and A again.
+    cost.backward = add_identity + map.to_keys(e) + map.scores(e) +
+                    kernels::attention_softmax_backward_counts(N, map.pairs) +
                     kernels::negative_l1_gradient_counts(score_grad, N, M, d) +
                     kernels::negative_l1_gradient_counts(score_grad, M, N, d);
+    if (!keeps_map(shape)) cost.backward += distances + kernels::attention_softmax_again_counts(map.pairs);
     cost.distances = map.pairs * d;
     cost.forward_contractions = kernels::negative_l1_contractions(cost.distances) + map.contraction(e);
     cost.backward_contractions = 2 * kernels::negative_l1_gradient_contractions(score_grad, cost.distances) +

@@ -9,8 +9,8 @@
 // elements are 1/M on average; dividing by M (alpha = 1, the paper's choice) keeps that order of magnitude, and no row
 // waits for a sum over its keys.
 //
-// Time 4 N M d and one phi per pair. As in softmax.cpp the map is made in blocks of queries; nothing of it is kept, and
-// the backward pass makes S again, so memory is O(N).
+// Time 4 N M d and one phi per pair. As in softmax.cpp the map is made in blocks of queries. S is kept for the backward
+// pass where it is small, otherwise it is made again, so memory is O(N).
 //
 // The paper's layer normalisation of q and k, and its gate, are options of the layer (nn/attention.h). With `causal`
 // (not in the paper) the divisor stays M^alpha, whatever number of keys a query sees; where a sequence grows, M is the
@@ -55,26 +55,34 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention> {
     require(alpha >= 0 && alpha <= 1, "[pointwise] alpha is {}; expected 0 to 1", alpha);
   }
 
-  // Nothing is saved: S is made again from q and k. Two blocks of rows: S in its own place, and A and then dA.
+  // Saved: S / sqrt(d), or nothing, and S is made again from q and k.
+  template <class T>
+  Heads<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
+    return keeps_map(shape) ? carve_heads(shape.heads, shape.queries, shape.keys, carve) : Heads<T>();
+  }
+
+  // Blocks of rows: S where it is not saved, and in the backward pass A and then dA. Forward, A takes the place of S
+  // that is not saved.
   template <class T>
   struct Scratch {
     Matrix<T> S, A;
   };
   template <class T>
   Scratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
-    return {carve_dense_map_block(shape, carve), carve_dense_map_block(shape, carve)};
+    return {keeps_map(shape) ? Matrix<T>() : carve_dense_map_block(shape, key_part(shape), carve),
+            carve_dense_map_block(shape, carve)};
   }
 
   template <class T>
-  void run_forward(const AttentionInput<T>& in, Heads<T> out, NoMemory, const Scratch<T>& scratch) const {
+  void run_forward(const AttentionInput<T>& in, Heads<T> out, Heads<T> saved, const Scratch<T>& scratch) const {
     const kernels::Gemm gemm{in.products};
     for (Index h = 0; h < in.shape.heads; ++h)
       MapBlocks<T>(in.shape, causal).forward([&](const MapBlock& b) {
         const Matrix<const T> q = b.queries(in.q[h]), k = b.keys(in.k[h]), v = b.keys(in.v[h]);
-        const Matrix<T> S = b.dense_map(scratch.S), A = S;
+        const Matrix<T> A = b.dense_map(scratch.A), S = keeps_map(in.shape) ? b.part(saved[h]) : A;
         // 1. S = q k^T
         gemm(q, transposed(k), S);
-        // 2. A = M^-alpha phi(S / sqrt(d)), in its place
+        // 2. A = M^-alpha phi(S / sqrt(d)), and S / sqrt(d) in the place of S where that is another
         kernels::attention_pointwise(rows(in.shape, b), S, A);
         // 3. out = A v
         gemm(A, v, b.queries(out[h]));
@@ -86,32 +94,38 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention> {
   // Undoing 1: dq = dS k, dk = dS^T q.
   // Blocks run from the last to the first, because the last one sees all keys that any sees, and assigns their dk, dv.
   template <class T>
-  void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> douts, NoMemory,
+  void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> douts, Heads<T> saved,
                     const Scratch<T>& scratch, const AttentionGradient<T>& gradient) const {
     const kernels::Gemm gemm{in.products};
     for (Index h = 0; h < in.shape.heads; ++h) {
       clear_unseen_keys(causal, in.shape, h, gradient);
-      MapBlocks<T>(in.shape, causal).backward([&](const MapBlock& b) {
+      MapBlocks<T>(in.shape, causal).backward_by_keys([&](const MapBlock& b) {
+        fetch_coming(b, in.q[h], douts[h], gradient.q[h]);
         const Matrix<const T> q = b.queries(in.q[h]), k = b.keys(in.k[h]), v = b.keys(in.v[h]);
         const Matrix<const T> dout = b.queries(douts[h]);
-        const Matrix<T> S = b.dense_map(scratch.S), A = b.dense_map(scratch.A), dA = A, dS = A;
-        // S and A again
-        gemm(q, transposed(k), S);
-        kernels::attention_pointwise(rows(in.shape, b), S, A);
+        const Matrix<T> S = keeps_map(in.shape) ? b.part(saved[h]) : b.dense_map(scratch.S);
+        const Matrix<T> A = b.dense_map(scratch.A), dA = A, dS = A;
+        // A again, from S or from the beginning
+        if (keeps_map(in.shape)) {
+          kernels::attention_pointwise_again(rows(in.shape, b), S, A);
+        } else {
+          gemm(q, transposed(k), S);
+          kernels::attention_pointwise(rows(in.shape, b), S, A);
+        }
         // 3. dA takes the place of A
         gemm(transposed(A), dout, b.update(gradient.update), b.keys(gradient.v[h]));
         gemm(dout, transposed(v), dA);
         // 2. dS takes the place of dA
         kernels::attention_pointwise_backward(rows(in.shape, b), S, dA);
         // 1.
-        gemm(dS, k, gradient.update, b.queries(gradient.q[h]));
+        gemm(dS, k, b.query_update(gradient.update), b.queries(gradient.q[h]));
         gemm(transposed(dS), q, b.update(gradient.update), b.keys(gradient.k[h]));
       });
     }
   }
 
   template <class T>
-  void run_map(const AttentionInput<T>& in, Heads<T> map, NoMemory, const Scratch<T>&) const {
+  void run_map(const AttentionInput<T>& in, Heads<T> map, Heads<T>, const Scratch<T>&) const {
     for (Index h = 0; h < in.shape.heads; ++h) {
       kernels::Gemm{in.products}(in.q[h], transposed(in.k[h]), map[h]);
       kernels::attention_pointwise(rows(in.shape, whole_map(in.shape, causal)), map[h], map[h]);
@@ -144,8 +158,9 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention> {
     Cost cost;
     // Forward: 1. S; 2. A; 3. out.
     cost.forward = scores_and_map + map.to_queries(e);
-    // Backward: S and A again; 3. dv and dA; 2. dS; 1. dq and dk.
-    cost.backward = scores_and_map + map.to_keys(e) + map.scores(e) +
+    // Backward: A again, and S if need be; 3. dv and dA; 2. dS; 1. dq and dk.
+    const Counts again = keeps_map(shape) ? kernels::attention_pointwise_again_counts(phi, map.pairs) : scores_and_map;
+    cost.backward = again + map.to_keys(e) + map.scores(e) +
                     kernels::attention_pointwise_backward_counts(phi, map.pairs) + map.to_queries(d) + map.to_keys(d);
     cost.forward_contractions = map.contraction(d + e);
     cost.backward_contractions = 2 * map.contraction(d + e);  // making S again is not counted

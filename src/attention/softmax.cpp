@@ -4,11 +4,13 @@
 //   A = softmax(S / sqrt(d))   row by row
 //   out = A v                  [N, d]
 //
-// Time 4 N M d and N M exponentials. The map is never stored: rows are made in blocks of queries, and only the
-// maximum and the sum of each row are kept, from which the backward pass makes the rows again (Dao et al.,
-// "FlashAttention", 2022, arXiv:2205.14135, Section 3.1), so memory is O(N).
+// Time 4 N M d and N M exponentials. Rows of the map are made in blocks of queries. Where the map is small beside q, k,
+// v and out, it is kept for the backward pass. Otherwise only the maximum and the sum of each row are, from which the
+// backward pass makes the rows again (Dao et al., "FlashAttention", 2022, arXiv:2205.14135, Section 3.1). So memory is
+// O(N).
 #include "decoding.h"
 #include "heed/attention/map_blocks.h"
+#include "heed/kernels/rows.h"
 
 namespace heed {
 
@@ -29,33 +31,38 @@ class Softmax : public MechanismBase<Softmax> {
 
   static std::vector<OptionValues> variants() { return {{}, {{"causal", "true"}}}; }
 
-  // Saved: the maximum of each row of S and the sum of its exponentials, for making A again in the backward pass.
+  // Saved: A, or what it is made of again in the backward pass.
   template <class T>
-  Heads<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
-    return carve_heads(shape.heads, shape.queries, 2, carve);
+  SavedSoftmax<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
+    return carve_saved_softmax(shape, carve);
   }
 
-  // Two blocks of rows: A, and dA in the backward pass.
+  // A block of A, where it is not saved; in the backward pass one of dA, and where its rows are in parts D, a number
+  // for each query.
   template <class T>
   struct Scratch {
     Matrix<T> A, dA;
+    T* D;
   };
   template <class T>
   Scratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
-    return {carve_map_block(shape, carve), carve_map_block(shape, carve)};
+    return {keeps_map(shape) ? Matrix<T>() : carve_map_block(shape, carve),
+            carve_map_block(shape, key_part(shape), carve),
+            carve.numbers(key_part(shape) < shape.keys ? shape.queries : 0)};
   }
 
   template <class T>
-  void run_forward(const AttentionInput<T>& in, Heads<T> out, Heads<T> saved, const Scratch<T>& scratch) const {
+  void run_forward(const AttentionInput<T>& in, Heads<T> out, const SavedSoftmax<T>& saved,
+                   const Scratch<T>& scratch) const {
     const kernels::Gemm gemm{in.products};
     for (Index h = 0; h < in.shape.heads; ++h)
       MapBlocks<T>(in.shape, causal).forward([&](const MapBlock& b) {
         const Matrix<const T> q = b.queries(in.q[h]), k = b.keys(in.k[h]), v = b.keys(in.v[h]);
-        const Matrix<T> S = b.map(scratch.A), A = S;
+        const Matrix<T> S = saved.map(b, h, scratch.A), A = S;
         // 1. S = q k^T
         gemm(q, transposed(k), S);
         // 2. A = softmax(S / sqrt(d)), in its place
-        kernels::attention_softmax(b.scores(scale(in.shape)), S, b.queries(saved[h]));
+        kernels::attention_softmax(b.scores(scale(in.shape)), S, saved.of_rows(b, h));
         // 3. out = A v
         gemm(A, v, b.queries(out[h]));
       });
@@ -63,37 +70,46 @@ class Softmax : public MechanismBase<Softmax> {
 
   // Undoing 3: dv = A^T dout, dA = dout v^T.
   // Undoing 2: a row p = softmax(s) has dp_i/ds_j = p_i (1 - p_i) if i = j, else -p_i p_j. With s = S / sqrt(d):
-  //            dS_ij = A_ij (dA_ij - sum_l A_il dA_il) / sqrt(d).
+  //            dS_ij = A_ij (dA_ij - D_i) / sqrt(d) with D_i = sum_l A_il dA_il. Where a block has a part of the row
+  //            only, D_i = sum_l A_il v_l dout_i = out_i dout_i.
   // Undoing 1: dq = dS k, dk = dS^T q.
   // Blocks run from the last to the first, because the last one sees all keys that any sees, and assigns their dk, dv.
   template <class T>
-  void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> douts, Heads<T> saved,
-                    const Scratch<T>& scratch, const AttentionGradient<T>& gradient) const {
+  void run_backward(const AttentionInput<T>& in, Heads<const T> outs, Heads<const T> douts,
+                    const SavedSoftmax<T>& saved, const Scratch<T>& scratch,
+                    const AttentionGradient<T>& gradient) const {
     const kernels::Gemm gemm{in.products};
     for (Index h = 0; h < in.shape.heads; ++h) {
       clear_unseen_keys(causal, in.shape, h, gradient);
-      MapBlocks<T>(in.shape, causal).backward([&](const MapBlock& b) {
+      const MapBlocks<T> blocks(in.shape, causal);
+      if (blocks.parted()) kernels::row_dots(outs[h], douts[h], scratch.D);
+      blocks.backward_by_keys([&](const MapBlock& b) {
+        fetch_coming(b, in.q[h], douts[h], gradient.q[h]);
         const Matrix<const T> q = b.queries(in.q[h]), k = b.keys(in.k[h]), v = b.keys(in.v[h]);
         const Matrix<const T> dout = b.queries(douts[h]);
         const kernels::ScoreRows rows = b.scores(scale(in.shape));
-        const Matrix<T> A = b.map(scratch.A), dA = b.map(scratch.dA), dS = dA;
-        // A again
-        gemm(q, transposed(k), A);
-        kernels::attention_softmax_again(rows, A, b.queries(saved[h]));
+        const Matrix<T> A = saved.map(b, h, scratch.A), dA = b.map(scratch.dA), dS = dA;
+        if (!keeps_map(in.shape)) {  // A again
+          gemm(q, transposed(k), A);
+          kernels::attention_softmax_again(rows, A, saved.of_rows(b, h));
+        }
         // 3.
         gemm(transposed(A), dout, b.update(gradient.update), b.keys(gradient.v[h]));
         gemm(dout, transposed(v), dA);
         // 2. in the place of dA
-        kernels::attention_softmax_backward(rows, A, dA);
+        if (blocks.parted())
+          kernels::attention_softmax_backward_from_sums(rows, A, scratch.D + b.first, dA);
+        else
+          kernels::attention_softmax_backward(rows, A, dA);
         // 1.
-        gemm(dS, k, gradient.update, b.queries(gradient.q[h]));
+        gemm(dS, k, b.query_update(gradient.update), b.queries(gradient.q[h]));
         gemm(transposed(dS), q, b.update(gradient.update), b.keys(gradient.k[h]));
       });
     }
   }
 
   template <class T>
-  void run_map(const AttentionInput<T>& in, Heads<T> map, Heads<T>, const Scratch<T>&) const {
+  void run_map(const AttentionInput<T>& in, Heads<T> map, const SavedSoftmax<T>&, const Scratch<T>&) const {
     const kernels::ScoreRows rows = whole_map(in.shape, causal).scores(scale(in.shape));
     for (Index h = 0; h < in.shape.heads; ++h) {
       kernels::Gemm{in.products}(in.q[h], transposed(in.k[h]), map[h]);
@@ -126,10 +142,10 @@ class Softmax : public MechanismBase<Softmax> {
     Cost cost;
     // Forward: 1. S; 2. A; 3. out.
     cost.forward = map.scores(d) + kernels::attention_softmax_counts(N, map.pairs) + map.to_queries(e);
-    // Backward: S and A again; 3. dv and dA; 2. dS; 1. dq and dk.
-    cost.backward = map.scores(d) + kernels::attention_softmax_again_counts(map.pairs) + map.to_keys(e) +
-                    map.scores(e) + kernels::attention_softmax_backward_counts(N, map.pairs) + map.to_queries(d) +
-                    map.to_keys(d);
+    // Backward: 3. dv and dA; 2. dS; 1. dq and dk; S and A again.
+    cost.backward = map.to_keys(e) + map.scores(e) + kernels::attention_softmax_backward_counts(N, map.pairs) +
+                    map.to_queries(d) + map.to_keys(d);
+    if (!keeps_map(shape)) cost.backward += map.scores(d) + kernels::attention_softmax_again_counts(map.pairs);
     cost.forward_contractions = map.contraction(d + e);
     cost.backward_contractions = 2 * map.contraction(d + e);  // making S again is not counted
     cost.attention_exp = cost.forward.exp;

@@ -158,22 +158,30 @@ void attention_softmax_again(const ScoreRows& rule, Matrix<float> s, Matrix<cons
   }
 }
 
-void attention_softmax_backward(const ScoreRows& rule, Matrix<const float> p, Matrix<float> dp) {
+void attention_softmax_backward_from_sums(const ScoreRows& rule, Matrix<const float> p, const float* sums,
+                                          Matrix<float> dp) {
   const Vector scale = set(static_cast<float>(rule.scale));
   for (Index r = 0; r < dp.rows; ++r) {
     const float* const pr = p[r];
     float* const row = dp[r];
     const Index n = rule.length(r, dp.columns);
-    Vector products = hn::Zero(tag);
-    for_each_vector(n, [&](Index j, auto use) {
-      products = hn::Add(products, use.otherwise(hn::Mul(use.load(pr + j), use.load(row + j)), hn::Zero(tag)));
-    });
-    const Vector row_sum = set(sum(products));
+    const Vector row_sum = set(sums[r]);
     for_each_vector(n, [&](Index j, auto use) {
       const Vector difference = hn::Sub(use.load(row + j), row_sum);
       use.store(hn::Mul(scale, hn::Mul(use.load(pr + j), difference)), row + j);
     });
     zero_beyond(n, dp.columns, row);
+  }
+}
+
+void attention_softmax_backward(const ScoreRows& rule, Matrix<const float> p, Matrix<float> dp) {
+  for (Index r = 0; r < dp.rows; ++r) {
+    Vector products = hn::Zero(tag);
+    for_each_vector(rule.length(r, dp.columns), [&](Index j, auto use) {
+      products = hn::Add(products, use.otherwise(hn::Mul(use.load(p[r] + j), use.load(dp[r] + j)), hn::Zero(tag)));
+    });
+    const float row_sum = sum(products);
+    attention_softmax_backward_from_sums(rule.from(r), p.middle_rows(r, 1), &row_sum, dp.middle_rows(r, 1));
   }
 }
 

@@ -54,7 +54,7 @@ struct AttentionWork {
   std::span<const Var<T>> shared;
   std::span<const View<const T>> shared_values;
   Products products;
-  T* saved;
+  T* saved;                             ///< null where nothing will be undone: then each image's is soon forgotten
   std::span<const Index> saved_starts;  ///< where that of each image begins, if they are not all alike
 
   bool prepared() const { return size.prepared > 0; }
@@ -85,8 +85,10 @@ struct AttentionWork {
 
   void forward(T* out) const {
     parallel_for(images, [=, *this](Index image) {
-      mechanism->forward(AttentionForward<T>{input(image), out_place.template of<T>(out, image), saved_of(image),
-                                             AttentionMemory<T>{thread_memory<T>(size.scratch)}});
+      const AttentionMemory<T> scratch{thread_memory<T>(size.scratch + (saved ? 0 : size.saved))};
+      mechanism->forward(AttentionForward<T>{input(image), out_place.template of<T>(out, image),
+                                             saved ? saved_of(image) : AttentionMemory<T>{scratch.data + size.scratch},
+                                             scratch});
     });
   }
 
@@ -197,6 +199,7 @@ AttentionSum measure(Tape<T>& tape, AttentionWork<T>& work) {
     starts[static_cast<std::size_t>(image)] = sum.saved;
     sum.saved += (size.saved + 15) / 16 * 16;  // each begins on a cache line
     work.size.prepared = size.prepared;
+    work.size.saved = std::max(work.size.saved, size.saved);
     work.size.scratch = std::max(work.size.scratch, size.scratch);
     sum.cost += mechanism.cost(shape);
   }
@@ -218,12 +221,13 @@ Var<T> run_attention(const Mechanism& mechanism, AttentionWork<T> work, const Sh
   }
   work.shared = kept_handles(tape, own.parameters);
   work.shared_values = values_of(tape, work.shared);
-  work.saved = tape.memory(sum.saved);
 
   Cost cost = sum.cost;
   const auto operands = tape.template list<Var<T>>(3 + work.shared.size());
   std::copy(qkv.begin(), qkv.end(), operands.begin());
   std::copy(work.shared.begin(), work.shared.end(), operands.begin() + 3);
+  const auto undone = [&](Var<T> x) { return x && tape.wanted(x); };
+  work.saved = std::any_of(operands.begin(), operands.end(), undone) ? tape.memory(sum.saved) : nullptr;
   for (const Var<T>& tensor : work.shared)
     if (tape.wanted(tensor)) cost.backward.add += (work.pieces() - 1) * tensor.size();
   return tape.record(

@@ -1,5 +1,5 @@
-// Softmax attention on numbers worked out by hand, by its definition, and where scores are extreme. Gradients, costs and
-// agreement of number types are checked over all mechanisms in tests/checks/cases.cpp.
+// Softmax attention on numbers worked out by hand, by its definition, and where scores are extreme. Gradients, costs
+// and agreement of number types are checked over all mechanisms in tests/checks/cases.cpp.
 #include "support/mechanism.h"
 
 #include <boost/test/unit_test.hpp>
@@ -38,9 +38,9 @@ BOOST_AUTO_TEST_CASE(causal_by_hand) {
 
 // Keys that no query sees get a gradient, of zero.
 BOOST_AUTO_TEST_CASE(causal_with_more_keys_than_queries) {
-  const Tensors r = run_mechanism<double>(
-      "softmax", {{"causal", "true"}},
-      {{"q", tokens(1, 1, {1})}, {"k", tokens(3, 1, {3, 4, 5})}, {"v", tokens(3, 1, {6, 7, 8})}});
+  const Tensors r =
+      run_mechanism<double>("softmax", {{"causal", "true"}},
+                            {{"q", tokens(1, 1, {1})}, {"k", tokens(3, 1, {3, 4, 5})}, {"v", tokens(3, 1, {6, 7, 8})}});
   check_near(r.at("out"), {6});
   check_near(r.at("dk"), {0, 0, 0});
   check_near(r.at("dv"), {1, 0, 0});
@@ -67,10 +67,11 @@ Tensor<double> by_definition(const Tensors& x, bool causal) {
   return out;
 }
 
-// More than one block of queries (map_blocks.h), and a width of values of their own.
+// More than one block of queries (map_blocks.h), and a width of values of their own. Of up to 20 tokens the map is
+// kept.
 BOOST_AUTO_TEST_CASE(blocks_of_queries_by_definition) {
   for (const char* causal : {"false", "true"})
-    for (const Index N : {1, 5, 95, 96, 150}) {
+    for (const Index N : {1, 5, 20, 21, 95, 96, 150}) {
       const Tensors x{{"q", random_tensor({2, 3, N, 4}, 1, 2)},
                       {"k", random_tensor({2, 3, N, 4}, 2, 2)},
                       {"v", random_tensor({2, 3, N, 6}, 3)},
@@ -93,13 +94,74 @@ BOOST_AUTO_TEST_CASE(extreme_scores) {
   }
 }
 
-// Two numbers are kept of each row, and two blocks of the map are made at a time: it is never stored.
+/// x with so many channels, of which further ones are zero, times `factor`.
+Tensor<double> widened(const Tensor<double>& x, Index channels, double factor = 1) {
+  const Shape& s = x.shape();
+  Tensor<double> wide(Shape{s[0], s[1], s[2], channels});
+  for (Index r = 0; r < s.rows(); ++r)
+    for (Index c = 0; c < s[3]; ++c) wide[r * channels + c] = factor * x[r * s[3] + c];
+  return wide;
+}
+
+// So many channels that the backward pass takes the keys part by part, with a kept map and with one that is made again;
+// against as many as are not zero, of which it takes all keys at once.
+BOOST_AUTO_TEST_CASE(parts_of_keys) {
+  const Index d = 2;
+  for (const auto& [N, channels] : {std::pair<Index, Index>{150, 700}, {700, 16}})
+    for (const char* name : {"softmax", "pointwise"})
+      for (const char* causal : {"false", "true"}) {
+        const double larger = std::sqrt(static_cast<double>(channels) / d);  // undoes the larger divisor of the scores
+        const auto random = [N = N](std::uint64_t seed) { return random_tensor({1, 1, N, d}, seed); };
+        const Tensor<double> q = random(1), k = random(2), v = random(3), dout = random(4);
+        const Tensors all =
+            run_mechanism<double>(name, {{"causal", causal}}, {{"q", q}, {"k", k}, {"v", v}, {"dout", dout}});
+        const Tensors parts = run_mechanism<double>(name, {{"causal", causal}},
+                                                    {{"q", widened(q, channels, larger)},
+                                                     {"k", widened(k, channels)},
+                                                     {"v", widened(v, channels)},
+                                                     {"dout", widened(dout, channels)}});
+        for (const char* of : {"q", "k", "v"}) {
+          const Tensor<double>&got = parts.at(std::string("d") + of), &expected = all.at(std::string("d") + of);
+          for (Index r = 0; r < N; ++r)
+            for (Index c = 0; c < d; ++c)
+              BOOST_REQUIRE_SMALL(got[r * channels + c] * (*of == 'q' ? larger : 1) - expected[r * d + c], 1e-12);
+        }
+      }
+}
+
+// Gradients are the same bits whether the map was kept or is made again. Wide values alone decide that it is kept:
+// channels of zeros leave everything else as it is.
+BOOST_AUTO_TEST_CASE(a_kept_map_is_the_one_that_is_made_again) {
+  const Index N = 150, wide = 150;
+  for (const char* causal : {"false", "true"}) {
+    Tensors x{{"q", random_tensor({1, 2, N, 4}, 1, 2)},
+              {"k", random_tensor({1, 2, N, 4}, 2, 2)},
+              {"v", random_tensor({1, 2, N, 6}, 3)},
+              {"dout", random_tensor({1, 2, N, 6}, 4)}};
+    const Tensors again = run_mechanism<float>("softmax", {{"causal", causal}}, x);
+    x["v"] = widened(x["v"], wide), x["dout"] = widened(x["dout"], wide);
+    const Tensors kept = run_mechanism<float>("softmax", {{"causal", causal}}, x);
+    check_same(kept, {{"dq", again.at("dq")}, {"dk", again.at("dk")}, {"dv", widened(again.at("dv"), wide)}}, 0,
+               causal);
+  }
+}
+
+// Small maps are kept, up to the size of q, k, v and out together. Otherwise two numbers are kept of each row, and two
+// blocks of the map are made at a time.
 BOOST_AUTO_TEST_CASE(memory_is_linear_in_tokens) {
   const AttentionShape shape{.heads = 2, .queries = 4096, .keys = 4096, .width = 16, .value_width = 16};
   const AttentionMemorySize size = make_mechanism("softmax", {})->memory(shape);
   BOOST_TEST(size.saved == 2 * 2 * 4096);
-  BOOST_TEST(size.scratch == 2 * 64 * 4096);
+  BOOST_TEST(size.scratch == 64 * 4096 + 64 * 640 + 4096);  // A, dA for a part of the keys, D
   BOOST_TEST(size.prepared == 0);
+  const auto saved = [](Index tokens) {
+    return make_mechanism("softmax", {})
+        ->memory({.heads = 2, .queries = tokens, .keys = tokens, .width = 16, .value_width = 16})
+        .saved;
+  };
+  BOOST_TEST(saved(50) == 2 * 50 * 64);  // rows begin on cache lines
+  BOOST_TEST(saved(64) == 2 * 64 * 64);
+  BOOST_TEST(saved(65) == 2 * 65 * 2);
 }
 
 BOOST_AUTO_TEST_CASE(cost_of_deit_tiny) {

@@ -121,11 +121,33 @@ BOOST_AUTO_TEST_CASE(rows) {
   kernels::attention_pointwise(rule, matrix(s), matrix(p));
   BOOST_TEST(p == (std::vector<double>{1, 0, 0, 7, 0, 2.25, 0, 7}), boost::test_tools::per_element());
   BOOST_TEST(s == (std::vector<double>{2, 9, 9, 7, -1, 3, 9, 7}), boost::test_tools::per_element());
+  std::vector<double> again(8, 7.0);
+  kernels::attention_pointwise_again(rule, Matrix<const double>(s.data(), 2, 3, 4), matrix(again));
+  BOOST_TEST(again == p, boost::test_tools::per_element());
   kernels::attention_pointwise_backward(rule, matrix(s), matrix(dp));
   BOOST_TEST(dp == (std::vector<double>{0.5, 0, 0, 7, 0, 0.75, 0, 7}), boost::test_tools::per_element());
   std::vector<double> in_place{4, 9, 9, 7, -2, 6, 9, 7};
   kernels::attention_pointwise(rule, matrix(in_place), matrix(in_place));
   BOOST_TEST(in_place == p, boost::test_tools::per_element());
+}
+
+// More numbers than go through the loops at a time, with and without gaps between rows of the one or the other.
+BOOST_AUTO_TEST_CASE(long_rows) {
+  const kernels::PointwiseRows rule{Pointwise::relu, 0.25, {0.5}};
+  const Index rows = 2, n = 1500;
+  for (const Index s_gap : {0, 3})
+    for (const Index p_gap : {0, 5}) {
+      std::vector<double> s(static_cast<std::size_t>(rows * (n + s_gap))),
+          p(static_cast<std::size_t>(rows * (n + p_gap)));
+      const Matrix<double> scores(s.data(), rows, n, n + s_gap), weights(p.data(), rows, n, n + p_gap);
+      const auto number = [](Index r, Index j) { return static_cast<double>((r + 3 * j) % 17) - 8; };
+      for (Index r = 0; r < rows; ++r)
+        for (Index j = 0; j < n; ++j) scores(r, j) = number(r, j);
+      kernels::attention_pointwise(rule, scores, weights);
+      for (Index r = 0; r < rows; ++r)
+        for (Index j = 0; j < n; ++j)
+          BOOST_REQUIRE(scores(r, j) == 0.5 * number(r, j) && weights(r, j) == 0.125 * std::max(number(r, j), 0.0));
+    }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

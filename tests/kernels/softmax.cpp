@@ -100,6 +100,39 @@ BOOST_AUTO_TEST_CASE(attention_rows) {
     }
 }
 
+// A part of the columns by itself, from the sums of whole rows, is what whole rows have there; even where a causal row
+// ends before the part begins.
+BOOST_AUTO_TEST_CASE(backward_of_some_columns) {
+  const Index rows = 9, n = 40, first = 24, part = 16;
+  for (const bool causal : {false, true}) {
+    const ScoreRows rule{0.5, causal, 20}, of_part{0.5, causal, 20 - first};
+    const auto dp = normal_floats(rows * n, 2);
+    auto p = scores(rows, n);
+    kernels::reference::attention_softmax(rule, Matrix(p.data(), rows, n));
+    const auto check = [&](auto number, const auto& backward, const auto& from_sums) {
+      using T = decltype(number);
+      std::vector<T> weights(p.begin(), p.end()), whole(dp.begin(), dp.end()), sums(rows);
+      const Matrix<const T> A(weights.data(), rows, n);
+      for (Index r = 0; r < rows; ++r)
+        for (Index j = 0; j < n; ++j)
+          sums[static_cast<std::size_t>(r)] += A(r, j) * whole[static_cast<std::size_t>(r * n + j)];
+      std::vector<T> some(whole);
+      backward(rule, A, Matrix(whole.data(), rows, n));
+      from_sums(of_part, A.middle_columns(first, part), sums.data(),
+                Matrix(some.data(), rows, n).middle_columns(first, part));
+      for (Index i = 0; i < rows * n; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        const double expected = i % n >= first ? static_cast<double>(whole[at]) : dp[at];
+        BOOST_TEST(std::abs(some[at] - expected) <= 1e-6);
+      }
+    };
+    check(0.0, kernels::reference::attention_softmax_backward<double>,
+          kernels::reference::attention_softmax_backward_from_sums<double>);
+    const auto fast = [](const auto&... x) { kernels::attention_softmax_backward(x...); };
+    check(0.0f, fast, [](const auto&... x) { kernels::attention_softmax_backward_from_sums(x...); });
+  }
+}
+
 BOOST_AUTO_TEST_CASE(special_scores) {
   Guarded p({1e4, -1e4, 0, -INFINITY, 1e4}, 1), kept(2, 0);
   kernels::softmax_rows(Matrix(p.data(), 1, 5), Matrix(kept.data(), 1, 2));

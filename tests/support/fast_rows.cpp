@@ -194,6 +194,18 @@ std::vector<FastKernel> of_attention() {
                 return call.results[0](r, c) * (4e-7 + u * (std::abs(x) + std::abs(x - most)));
               }),
           fast_kernel(
+              "attention_softmax_backward_from_sums",
+              [](Index rows, Index n) {
+                return std::vector<Array>{{rows, n, Role::read, Range::positive},
+                                          {rows, 1, Role::read, Range::all, false},
+                                          {rows, n, Role::changed}};
+              },
+              [](const auto& m) { kernels::attention_softmax_backward_from_sums({scale}, m[0], m[1].data, m[2]); },
+              [](const Call& call, std::size_t, Index r, Index c) {
+                return scale * call.given[0](r, c) * 4 * 2 * u *
+                       (std::abs(call.given[2](r, c)) + std::abs(call.given[1](r, 0)));
+              }),
+          fast_kernel(
               "attention_softmax_backward",
               [](Index rows, Index n) {
                 return std::vector<Array>{{rows, n, Role::read, Range::positive}, {rows, n, Role::changed}};

@@ -8,9 +8,8 @@
 
 namespace heed {
 
-/// How many rows of the map are made at once, out of `queries`: blocks of equal size, of 48 to 80 rows, or a single one of up to
-/// 95. At 4096 keys, two of them are 2 MB of floats, about an L2 cache. (65 tokens are one block: each begins by
-/// arranging all keys and values.)
+/// How many rows of the map are made at once, out of `queries`: blocks of equal size, of 48 to 80 rows, or a single one
+/// of up to 95. (65 tokens are one block: each begins by arranging all keys and values.)
 inline Index map_block(Index queries) {
   const Index blocks = std::max<Index>((queries + 32) / 64, 1);
   return std::max<Index>((queries + blocks - 1) / blocks, 1);
@@ -20,15 +19,31 @@ inline Index map_block(Index queries) {
 /// every row take a quarter longer.
 inline Index padded_row(Index columns) { return (columns + 15) / 16 * 16; }
 
+/// Is the map kept for the backward pass, which otherwise makes it again? It is where it takes no more room than q, k,
+/// v and out, which are kept anyway: with as many keys as queries and one width d, up to 4 d of them. So memory stays
+/// O(N). To read a number of it takes a quarter of the time of making a score of 16 channels again, even from L3.
+inline bool keeps_map(const AttentionShape& s) {
+  return s.queries * s.keys <= (s.queries + s.keys) * (s.width + s.value_width);
+}
+
+/// Of how many keys, at most, blocks are that are taken part by part: k, v, their gradients and two blocks of 64 rows
+/// take half of an L2 cache of 1 MB. Tiles of products take 64 keys together.
+inline Index key_part(const AttentionShape& s) {
+  const Index fit = (1 << 17) / (2 * (s.width + s.value_width + 64));
+  return std::min(s.keys, std::max<Index>(fit / 64, 1) * 64);
+}
+
 /// How many of the keys the first `queries` queries see between them: with `causal`, query i sees keys 0 to i.
 inline Index keys_seen(bool causal, Index keys, Index queries) { return causal ? std::min(keys, queries) : keys; }
 
-/// Some queries, and the keys that they see between them: b.queries(m) and b.keys(m) are their rows of m, b.map(m) the
-/// part of a matrix in which their rows of the map are made.
+/// Some queries, and keys that they see between them: b.queries(m) and b.keys(m) are their rows of m, b.map(m) the part
+/// of a matrix in which their rows of the map are made.
 struct MapBlock {
   Index first, rows, seen;
   bool causal;
-  bool last;  ///< no other block sees more keys: on the way back it comes first, and assigns the gradients of its keys
+  bool last;  ///< none sees more keys: on the way back it comes before others with the same keys
+  Index first_key = 0;
+  Index coming = 0;  ///< that many queries before `first` come next
 
   /// The block's rows of a matrix with a row for each query, and of one with a row for each key.
   template <class T>
@@ -37,7 +52,7 @@ struct MapBlock {
   }
   template <class T>
   Matrix<T> keys(Matrix<T> m) const {
-    return m.top_rows(seen);
+    return m.middle_rows(first_key, seen);
   }
 
   /// The block of the map, in memory for any block; its rows begin on cache lines.
@@ -52,31 +67,76 @@ struct MapBlock {
     return {memory.data, rows, seen};
   }
 
-  /// How its rows are taken: each score times `scale`, over the keys that its query sees.
-  kernels::ScoreRows scores(double scale) const { return {scale, causal, first + 1}; }
+  /// The block within the whole map of a head.
+  template <class T>
+  Matrix<T> part(Matrix<T> whole) const {
+    return whole.middle_rows(first, rows).middle_columns(first_key, seen);
+  }
 
-  /// How to write the gradients of its keys.
+  /// How its rows are taken: each score times `scale`, over the keys that its query sees.
+  kernels::ScoreRows scores(double scale) const { return {scale, causal, first + 1 - first_key}; }
+
+  /// How to write the gradients of its keys, and of its queries, so that all blocks are added up.
   Update update(Update update) const { return last ? update : Update::accumulate; }
+  Update query_update(Update update) const { return first_key == 0 ? update : Update::accumulate; }
 };
 
-/// Memory for a block of the map of any size, for MapBlock::map and for MapBlock::dense_map.
+/// Has the rows of the coming queries brought near meanwhile: short rows that lie far apart, each of which a product
+/// would wait for.
+template <class... M>
+[[gnu::always_inline]] inline void fetch_coming(const MapBlock& b, const M&... matrices) {
+  (fetch(matrices.middle_rows(b.first - b.coming, b.coming)), ...);
+}
+
+/// Memory for a block of the map of any size, or of at most `keys` keys, for MapBlock::map and for MapBlock::dense_map.
+template <class T>
+Matrix<T> carve_map_block(const AttentionShape& shape, Index keys, Carver<T>& carve) {
+  return carve.matrix(map_block(shape.queries), keys, padded_row(keys));
+}
 template <class T>
 Matrix<T> carve_map_block(const AttentionShape& shape, Carver<T>& carve) {
-  return carve.matrix(map_block(shape.queries), shape.keys, padded_row(shape.keys));
+  return carve_map_block(shape, shape.keys, carve);
+}
+template <class T>
+Matrix<T> carve_dense_map_block(const AttentionShape& shape, Index keys, Carver<T>& carve) {
+  return carve.matrix(map_block(shape.queries), keys);
 }
 template <class T>
 Matrix<T> carve_dense_map_block(const AttentionShape& shape, Carver<T>& carve) {
-  return carve.matrix(map_block(shape.queries), shape.keys);
+  return carve_dense_map_block(shape, shape.keys, carve);
 }
 
-/// The blocks of a map, first to last on the way forward, last to first on the way back. Counting goes row by row, so
-/// that a causal row costs the pairs it has and no more.
+/// What is saved of the softmax of all heads' scores: the maps A, their rows on cache lines; or, where keeps_map() says
+/// no, the maximum and the sum of each row, from which it is made again.
+template <class T>
+struct SavedSoftmax {
+  Heads<T> maps, rows;
+
+  /// Where a block of head h's map is made: in its place, or in `memory`.
+  Matrix<T> map(const MapBlock& b, Index h, Matrix<T> memory) const {
+    return maps.count > 0 ? b.part(maps[h]) : b.map(memory);
+  }
+  /// Maximum and sum of its rows; empty where they are not saved.
+  Matrix<T> of_rows(const MapBlock& b, Index h) const { return maps.count > 0 ? Matrix<T>() : b.queries(rows[h]); }
+};
+template <class T>
+SavedSoftmax<T> carve_saved_softmax(const AttentionShape& s, Carver<T>& carve) {
+  if (!keeps_map(s)) return {{}, carve_heads(s.heads, s.queries, 2, carve)};
+  const Matrix<T> all = carve.matrix(s.heads * s.queries, s.keys, padded_row(s.keys));
+  return {{all.top_rows(s.queries), s.heads, s.queries * all.stride}, {}};
+}
+
+/// The blocks of a map: some queries and all keys, first to last on the way forward, last to first on the way back. Or,
+/// on the way back, one part of the keys after the other (Dao, "FlashAttention-2", 2023, arXiv:2307.08691,
+/// Section 3.1): keys, values, their gradients and blocks stay in the L2 cache while all queries go by. Counting goes
+/// row by row, so that a causal row costs the pairs it has and no more.
 template <class T>
 class MapBlocks {
  public:
   MapBlocks(const AttentionShape& shape, bool causal)
       : queries_(shape.queries),
         keys_(shape.keys),
+        part_(std::is_same_v<T, Counted> ? shape.keys : key_part(shape)),
         step_(std::is_same_v<T, Counted> ? 1 : map_block(shape.queries)),
         causal_(causal) {}
 
@@ -86,8 +146,14 @@ class MapBlocks {
   }
   template <class F>
   void backward(const F& f) const {
-    for (Index first = (queries_ - 1) / step_ * step_; first >= 0; first -= step_) f(at(first));
+    back(keys_, f);
   }
+  template <class F>
+  void backward_by_keys(const F& f) const {
+    back(part_, f);
+  }
+  /// Are there several parts then, so that no block has whole rows?
+  bool parted() const { return part_ < keys_; }
 
  private:
   MapBlock at(Index first) const {
@@ -95,7 +161,23 @@ class MapBlocks {
     return {first, rows, keys_seen(causal_, keys_, first + rows), causal_, first + rows == queries_};
   }
 
-  Index queries_, keys_, step_;
+  template <class F>
+  void back(Index most_keys, const F& f) const {
+    const Index last = (queries_ - 1) / step_ * step_, seen = at(last).seen;
+    const Index parts = (seen + most_keys - 1) / most_keys;
+    const Index width = parts > 1 ? (seen + 64 * parts - 1) / (64 * parts) * 64 : seen;
+    for (Index first_key = 0; first_key < seen; first_key += width)
+      for (Index first = last; first >= 0; first -= step_) {
+        MapBlock b = at(first);
+        if (b.seen <= first_key) break;
+        b.first_key = first_key;
+        b.seen = std::min(b.seen - first_key, width);
+        b.coming = parts > 1 && first > 0 ? step_ : 0;
+        f(b);
+      }
+  }
+
+  Index queries_, keys_, part_, step_;
   bool causal_;
 };
 

@@ -111,4 +111,13 @@ void fill(Matrix<T> m, std::type_identity_t<T> value) {
   for (Index r = 0; r < m.rows; ++r) std::fill_n(m[r], m.columns, value);
 }
 
+/// Asks the cache for the numbers of m, and does not wait for them. (Inline always: what does nothing but this, GCC
+/// takes for a function without effect, and leaves out its calls.)
+template <class T>
+[[gnu::always_inline]] inline void fetch(Matrix<T> m) {
+  constexpr Index line = 64 / sizeof(T) > 0 ? 64 / sizeof(T) : 1;
+  for (Index r = 0; r < m.rows; ++r)
+    for (Index i = 0; i < m.columns; i += line) __builtin_prefetch(m[r] + i);
+}
+
 }  // namespace heed

@@ -131,45 +131,68 @@ struct PointwiseRows {
   Pointwise phi;
   double factor;
   ScoreRows rows;
-
-  /// Rows that are all seen to their end, and have nothing between them, are taken as one.
-  template <class T>
-  Matrix<T> joined(Matrix<T> m) const {
-    return rows.causal ? m : m.joined();
-  }
 };
 
-/// For the keys each row sees: s = scale s in place, and p = factor phi(s), zero beyond. s and p have the same shape
-/// and stride; p may be s, which then holds p.
+namespace detail {
+
+/// Calls f(count, numbers of s, numbers of p) for the keys that each row sees, a piece at a time, and sets p to zero
+/// beyond. A piece goes through several loops: 4 KB of floats stay in the L1 cache meanwhile. Rows that are all seen to
+/// their end, and have nothing between them, are taken as one.
+template <class S, class T, class F>
+void for_seen_pieces(const ScoreRows& rule, Matrix<S> scores, Matrix<T> weights, const F& f) {
+  constexpr Index piece = 1024;
+  const bool join = !rule.causal && scores.stride == scores.columns && weights.stride == weights.columns;
+  const Matrix<S> s = join ? scores.joined() : scores;
+  const Matrix<T> p = join ? weights.joined() : weights;
+  for (Index r = 0; r < p.rows; ++r) {
+    const Index n = rule.length(r, p.columns);
+    for (Index j = 0; j < n; j += piece) f(std::min(piece, n - j), s[r] + j, p[r] + j);
+    std::fill(p[r] + n, p[r] + p.columns, T(0));
+  }
+}
+
+/// p = factor phi(s) for n numbers.
+template <class T>
+void pointwise_weights(const PointwiseRows& rule, Index n, const T* s, T* p) {
+  pointwise_forward(rule.phi, n, s, p);
+  for (Index i = 0; i < n; ++i) p[i] = T(rule.factor) * p[i];
+}
+
+}  // namespace detail
+
+/// For the keys each row sees: s = scale s in place, and p = factor phi(s), zero beyond. s and p have the same shape;
+/// p may be s, which then holds p.
 template <class T>
 void attention_pointwise(const PointwiseRows& rule, Matrix<T> scores, Matrix<T> weights) {
-  const Matrix<T> s = rule.joined(scores), p = rule.joined(weights);
-  for (Index r = 0; r < s.rows; ++r) {
-    const Index n = rule.rows.length(r, s.columns);
-    for (Index j = 0; j < n; ++j) s(r, j) = T(rule.rows.scale) * s(r, j);
-    pointwise_forward(rule.phi, n, s[r], p[r]);
-    for (Index j = 0; j < n; ++j) p(r, j) = T(rule.factor) * p(r, j);
-    std::fill(p[r] + n, p[r] + s.columns, T(0));
-  }
+  detail::for_seen_pieces(rule.rows, scores, weights, [&](Index n, T* s, T* p) {
+    for (Index i = 0; i < n; ++i) s[i] = T(rule.rows.scale) * s[i];
+    detail::pointwise_weights(rule, n, s, p);
+  });
+}
+
+/// p again, from s as attention_pointwise left it.
+template <class T>
+void attention_pointwise_again(const PointwiseRows& rule, MatrixFor<T> scores, Matrix<T> weights) {
+  detail::for_seen_pieces(rule.rows, scores, weights,
+                          [&](Index n, const T* s, T* p) { detail::pointwise_weights(rule, n, s, p); });
 }
 
 /// In place in dp = d(loss)/dp, with s as attention_pointwise left it: ds = scale factor phi'(s) dp, the gradient of
 /// the scores before they were scaled; zero beyond.
 template <class T>
 void attention_pointwise_backward(const PointwiseRows& rule, MatrixFor<T> scores, Matrix<T> dweights) {
-  const Matrix<const T> s = rule.joined(scores);
-  const Matrix<T> dp = rule.joined(dweights);
-  for (Index r = 0; r < dp.rows; ++r) {
-    const Index n = rule.rows.length(r, dp.columns);
-    pointwise_backward(rule.phi, n, s[r], dp[r], dp[r]);
-    for (Index j = 0; j < n; ++j) dp(r, j) = T(rule.rows.scale * rule.factor) * dp(r, j);
-    std::fill(dp[r] + n, dp[r] + dp.columns, T(0));
-  }
+  detail::for_seen_pieces(rule.rows, scores, dweights, [&](Index n, const T* s, T* dp) {
+    pointwise_backward(rule.phi, n, s, dp, dp);
+    for (Index i = 0; i < n; ++i) dp[i] = T(rule.rows.scale * rule.factor) * dp[i];
+  });
 }
 
 /// What they execute, of queries and the keys they see.
 inline Counts attention_pointwise_counts(Pointwise phi, Index pairs) {
   return pairs * (Counts{.mul = 2} + pointwise_forward_counts(phi));
+}
+inline Counts attention_pointwise_again_counts(Pointwise phi, Index pairs) {
+  return pairs * (Counts{.mul = 1} + pointwise_forward_counts(phi));
 }
 inline Counts attention_pointwise_backward_counts(Pointwise phi, Index pairs) {
   return pairs * (Counts{.mul = 1} + pointwise_backward_counts(phi));

@@ -5,19 +5,20 @@
 #include "heed/base/matrix.h"
 #include "heed/cost/counts.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace heed::kernels {
 
 /// How attention takes the rows of a matrix of scores: each score times `scale`, 1 / sqrt(d); with `causal` row r sees
-/// its first `first_length` + r keys only, and is zero beyond.
+/// its first `first_length` + r keys only, none where that is negative, and is zero beyond.
 struct ScoreRows {
   double scale;
   bool causal = false;
   Index first_length = 0;
 
   /// How many of so many keys row r sees.
-  Index length(Index r, Index keys) const { return causal ? std::min(keys, first_length + r) : keys; }
+  Index length(Index r, Index keys) const { return causal ? std::clamp<Index>(first_length + r, 0, keys) : keys; }
 
   /// For the rows from r on.
   ScoreRows from(Index r) const { return {scale, causal, first_length + r}; }
@@ -76,31 +77,43 @@ void attention_softmax_again(const ScoreRows& rule, Matrix<T> s, MatrixFor<T> ke
   }
 }
 
-/// In place in dp = d(loss)/dp, with p the rows:
-///   ds = scale p (dp - sum_j p dp),
-/// the derivative of softmax(scale s) by s. p and dp have the same shape and stride. Fast float: relative to
-/// scale p (|dp| + sum_j p |dp|) the error is at most (n + 4) eps.
+/// In place in dp = d(loss)/dp, with p the rows or some columns of them:
+///   ds = scale p (dp - sums),
+/// where sums[r] is sum_j p dp over all of row r. p and dp have the same shape. Fast float: relative to
+/// scale p (|dp| + |sums|) the error is at most 4 eps.
 template <class T>
-void attention_softmax_backward(const ScoreRows& rule, MatrixFor<T> p, Matrix<T> dp) {
+void attention_softmax_backward_from_sums(const ScoreRows& rule, MatrixFor<T> p, const std::type_identity_t<T>* sums,
+                                          Matrix<T> dp) {
   for (Index r = 0; r < dp.rows; ++r) {
     const Index n = rule.length(r, dp.columns);
     const T* const pr = p[r];
     T* const row = dp[r];
-    T sum = pr[0] * row[0];
-    for (Index j = 1; j < n; ++j) sum += pr[j] * row[j];
-    for (Index j = 0; j < n; ++j) row[j] = T(rule.scale) * (pr[j] * (row[j] - sum));
+    for (Index j = 0; j < n; ++j) row[j] = T(rule.scale) * (pr[j] * (row[j] - sums[r]));
     std::fill(row + n, row + dp.columns, T(0));
+  }
+}
+
+/// The same for whole rows of at least one key, whose sums are taken here: the derivative of softmax(scale s) by s.
+/// Fast float: relative to scale p (|dp| + sum_j p |dp|) the error is at most (n + 4) eps.
+template <class T>
+void attention_softmax_backward(const ScoreRows& rule, MatrixFor<T> p, Matrix<T> dp) {
+  for (Index r = 0; r < dp.rows; ++r) {
+    T sum = p(r, 0) * dp(r, 0);
+    for (Index j = 1; j < rule.length(r, dp.columns); ++j) sum += p(r, j) * dp(r, j);
+    reference::attention_softmax_backward_from_sums(rule.from(r), p.middle_rows(r, 1), &sum, dp.middle_rows(r, 1));
   }
 }
 
 }  // namespace reference
 
 using reference::attention_softmax, reference::attention_softmax_again, reference::attention_softmax_backward;
-using reference::softmax_rows;
+using reference::attention_softmax_backward_from_sums, reference::softmax_rows;
 #ifndef HEED_NO_SIMD
 void softmax_rows(Matrix<float> s, Matrix<float> kept = {});
 void attention_softmax(const ScoreRows& rule, Matrix<float> s, Matrix<float> kept = {});
 void attention_softmax_again(const ScoreRows& rule, Matrix<float> s, Matrix<const float> kept);
+void attention_softmax_backward_from_sums(const ScoreRows& rule, Matrix<const float> p, const float* sums,
+                                          Matrix<float> dp);
 void attention_softmax_backward(const ScoreRows& rule, Matrix<const float> p, Matrix<float> dp);
 #endif
 
