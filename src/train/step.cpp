@@ -208,13 +208,6 @@ void BatchGradient<T>::run_piece(const PiecePass& given) {
 }
 
 template <class T>
-Profile BatchGradient<T>::profile() const {
-  Profile sum;
-  for (const Profile& profile : profiles_) sum += profile;
-  return sum;
-}
-
-template <class T>
 Inference<T>::Inference(const Model& model, Parameters<T>& parameters, Index piece, Statistics statistics)
     : model_(model), parameters_(parameters), piece_(piece), statistics_(statistics) {
   renew();
@@ -235,6 +228,7 @@ Tape<T>& Inference<T>::begin() const {
   pass.prepared = true;
   pass.training = statistics_ == Statistics::of_pass;
   pass.still = true;
+  if (!profiles_.empty()) pass.profile = &profiles_[static_cast<std::size_t>(worker())];
   return tapes_.begin(pass);
 }
 
