@@ -82,6 +82,10 @@ std::vector<OperationCost> operations_of(const std::vector<TraceEntry>& trace) {
     operation.cost = entry.cost;
     operation.forward = forward_traffic(entry);
     operation.held = entry.result.elements + entry.kept;
+    // Products of rows [R, I] with weights [I, O]: R I = (R I O)^2 / (R O I O).
+    if (const double multiplied = static_cast<double>(entry.cost.forward_contractions.mul);
+        operation.forward.weights > 0 && entry.result.elements > 0)
+      operation.rows = multiplied * multiplied / static_cast<double>(entry.result.elements * operation.forward.weights);
     for (const Value& x : entry.operands)
       if (x.parameter && x.wanted && !owned.begin(x)) operation.parameters += x.elements;
   }

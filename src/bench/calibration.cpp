@@ -115,12 +115,14 @@ std::vector<Candidate> candidates() {
   for (const Experiment& x :
        {sequence_of("classify", 256, 256, 64, 4, 128), sequence_of("classify", 16, 48, 96, 3, 384)})
     list.push_back({"sequence", x, batch});
-  for (const Experiment& x : {xcit_of(28, 1, 64, 4, 128, 2), xcit_of(32, 3, 128, 4, 512, 1),
-                              xcit_of(56, 3, 96, 6, 192, 1), xcit_of(24, 1, 192, 4, 384, 3)})
+  for (const Experiment& x :
+       {xcit_of(28, 1, 64, 4, 128, 2), xcit_of(32, 3, 128, 4, 512, 1), xcit_of(56, 3, 96, 6, 192, 1),
+        xcit_of(24, 1, 192, 4, 384, 3), xcit_of(20, 1, 48, 2, 96, 2), xcit_of(44, 3, 32, 1, 64, 5)})
     list.push_back({"xcit", x, batch});
   for (const char* const family : {"cvt", "soft-pyramid"})
     for (const Experiment& x : {staged_of(family, 28, 1, 32, 16, 2), staged_of(family, 32, 3, 64, 32, 1),
-                                staged_of(family, 48, 3, 32, 16, 1), staged_of(family, 40, 1, 48, 16, 3)})
+                                staged_of(family, 48, 3, 32, 16, 1), staged_of(family, 40, 1, 48, 16, 3),
+                                staged_of(family, 34, 3, 24, 24, 1), staged_of(family, 46, 1, 16, 16, 2)})
       for (const Index images : {batch, 4 * batch}) list.push_back({family, x, images});
   // Steps: of pieces that threads share, that do not come out even, that are many, and of many weights.
   const Experiment micro = vit_of(28, 1, 4, 64, 4, 128, 4), tiny = vit_of(32, 3, 4, 192, 3, 768, 4);
@@ -245,11 +247,13 @@ void add_operations(const Machine& machine, const Sample& sample, bool training,
       for (std::size_t i = 0; i < amounts.size(); ++i) sums.amounts[i] += amounts[i];
     }
   }
+  double all = 0;
+  for (const auto& [place, sums] : places) all += seconds(place);
   for (const auto& [place, sums] : places) {
     const double measured = seconds(place);
     if (measured <= 0) continue;
     for (std::string kind = sums.kind;; kind = wider(kind)) {
-      fits[kind].add(sums.amounts, measured);
+      fits[kind].add(sums.amounts, measured, measured / all);
       if (kind.empty()) break;
     }
   }

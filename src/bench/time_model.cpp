@@ -11,12 +11,13 @@ namespace heed::bench {
 
 namespace {
 
-constexpr const char* amount_names[] = {"call_us",    "example_us",  "products", "distances",     "exponentials",
-                                        "elementary", "activations", "weights",  "shared_weights"};
+constexpr const char* amount_names[] = {"call_us",    "example_us",  "products", "distances",      "exponentials",
+                                        "elementary", "activations", "weights",  "shared_weights", "windows"};
 static_assert(std::size(amount_names) == amount::count);
 
-constexpr const char* step_names[] = {"step_us", "operations", "lockstep", "spread",       "handed_out_us",
-                                      "updates", "lane_sums",  "loss",     "batch_sum_us", "piece_us"};
+constexpr const char* step_names[] = {"step_us",       "operations", "lockstep",  "spread",
+                                      "handed_out_us", "updates",    "lane_sums", "loss",
+                                      "batch_sum_us",  "switch_us",  "piece_us"};
 static_assert(std::size(step_names) == step_amount::count);
 
 template <std::size_t N>
@@ -177,6 +178,7 @@ std::vector<double> amounts_of(const Machine& machine, const OperationCost& oper
   amounts[amount::activations] = machine.seconds(machine.memory_of(bytes), 4 * number(traffic.activations) * count);
   amounts[amount::weights] = machine.seconds(Resource::l3_cache, weight_bytes);
   amounts[amount::shared_weights] = machine.seconds(Resource::l2_cache, weight_bytes * count);
+  amounts[amount::windows] = machine.seconds(Resource::l2_cache, 4 * operation.rows * count);
   return amounts;
 }
 
@@ -197,14 +199,15 @@ std::vector<double> step_amounts(const Machine& machine, const Workload& work, b
     amounts[step_amount::updates] = machine.seconds(Resource::memory, work.weight_bytes) / threads;
     amounts[step_amount::lane_sums] = machine.seconds(Resource::memory, work.weight_bytes) * lanes / threads;
     amounts[step_amount::loss] = machine.seconds(Resource::exp, work.logits * batch) / threads;
-    amounts[step_amount::batch_sums] = static_cast<double>(work.norms) * lanes / threads;
+    amounts[step_amount::batch_sums] = static_cast<double>(work.norms);
+    amounts[step_amount::switches] = static_cast<double>(work.norms) * std::max(0.0, lanes / threads - 1);
   }
   amounts[step_amount::pieces] = static_cast<double>(piece_sizes(work, training).size()) / threads;
   return amounts;
 }
 
-Coefficients usual_operation() { return {5e-7, 0, 1.4, 1.3, 1.6, 1, 1, 1, 0}; }
-Coefficients usual_step() { return {0, 1, 1, 1.2, 2e-6, 6, 2, 2, 1e-6, 1e-6}; }
+Coefficients usual_operation() { return {5e-7, 0, 1.4, 1.3, 1.6, 1, 1, 1, 0, 0}; }
+Coefficients usual_step() { return {0, 1, 1, 1.2, 2e-6, 6, 2, 2, 2e-6, 2e-6, 1e-6}; }
 
 std::vector<LayerTime> TimeModel::layer_times(const Workload& work, bool pass_trains) const {
   std::vector<LayerTime> layers;

@@ -88,6 +88,9 @@ class Baseline {
   /// Prints old and new of what both results have, if there is an old one.
   void print(const Json& result) const;
 
+  /// Are these shares of kernels, as heed bench --shares prints them?
+  bool holds_shares() const { return holds_shares_; }
+
   /// Has a kernel lost more than a tenth of the share that it had? Never, where the file has no shares.
   bool lost(const bench::KernelResult& kernel) const;
 

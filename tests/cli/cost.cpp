@@ -290,7 +290,9 @@ BOOST_AUTO_TEST_CASE(refusals_of_time) {
   check_refusal({"cost", model, "--measured", path}, {"--measured is for --time"});
   check_refusal({"cost", model, "--time", "--measured", path, "--pass", "step"}, {"--time is for MODEL"});
   check_refusal({"cost", model, "--time", "--measured", path, "--set", "train.dtype=bf16"}, {"float32", "bf16"});
-  check_refusal({"cost", model, "--time", "--measured", path, "--set", "train.method=dino"}, {"method = 'dino'"});
+  check_refusal(
+      {"cost", model, "--time", "--measured", path, "--set", "train.method=dino", "--set", "dino.local_size=16"},
+      {"method = 'dino'"});
   check_refusal({"cost", "--time", "--measured", path}, {"no model was given"});
   check_refusal({"cost", "models/cvt-micro.toml", "--time", "--measured", path, "--attention", "softmax,sima"},
                 {"one resolution"});

@@ -47,6 +47,7 @@ struct OperationCost {
   Traffic forward, backward;
   Index parameters = 0;  ///< trainable numbers that are its own
   Index held = 0;        ///< numbers that it leaves in memory: its result and what it keeps
+  double rows = 0;       ///< numbers in the rows that its weights multiply: of a convolution, in all windows
 };
 
 /// All operations of a model, in the order in which they run, on one image. Over a batch everything is proportional to

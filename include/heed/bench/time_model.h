@@ -28,6 +28,7 @@ enum Amount : std::size_t {
   activations,     ///< bytes of operands, results and what is kept
   weights,         ///< bytes, once for the piece
   shared_weights,  ///< bytes, once for each example
+  windows,         ///< bytes of the rows that weights multiply, of a convolution in all windows
   count
 };
 }  // namespace amount
@@ -43,7 +44,8 @@ enum StepAmount : std::size_t {
   updates,     ///< bytes of weights, at the speed of memory
   lane_sums,   ///< bytes of weights for each lane
   loss,        ///< exponentials for logits
-  batch_sums,  ///< sums over the batch, by batch norm, for each lane
+  batch_sums,  ///< sums over the batch, by batch norm
+  switches,    ///< of lanes on a thread, at each of these sums
   pieces,      ///< taken by one thread
   count
 };
