@@ -3,7 +3,7 @@
 
 #include "heed/attention/mechanism.h"
 #include "heed/base/parallel.h"
-#include "heed/bench/nonnegative.h"
+#include "nonnegative.h"
 #include "heed/bench/rapl.h"
 #include "heed/bench/timing.h"
 #include "heed/nn/families.h"

@@ -1,4 +1,4 @@
-#include "heed/bench/nonnegative.h"
+#include "nonnegative.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Least squares without negative coefficients, and times predicted from counts, on a machine that was made up.
 #include "heed/bench/time_model.h"
 
-#include "heed/bench/nonnegative.h"
+#include "src/bench/nonnegative.h"
 #include "heed/config/experiment.h"
 #include "heed/nn/families.h"
 

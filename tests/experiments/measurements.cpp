@@ -1,7 +1,11 @@
 // experiments/peers/ratios and experiments/time-errors: what they refuse, without measuring anything.
 #include "support/command.h"
 
+#include "heed/io/file.h"
+
 #include <boost/test/unit_test.hpp>
+
+#include <algorithm>
 
 using namespace heed::test;
 
@@ -20,6 +24,14 @@ BOOST_AUTO_TEST_CASE(ratios_has_a_row_for_each_model) {
   const CommandResult python = run_command("experiments/peers/ratios --python /bin/false");
   BOOST_TEST(python.status == 2);
   BOOST_TEST(python.errors.find("ratios: no PyTorch in /bin/false") == 0u, python.errors);
+}
+
+// The page's table is made from the measurements that are kept beside the script.
+BOOST_AUTO_TEST_CASE(ratios_of_the_page_are_those_measured) {
+  const CommandResult table = run_command("experiments/peers/ratios --table experiments/peers/ratios.csv");
+  BOOST_TEST_REQUIRE(table.status == 0, table.errors);
+  BOOST_TEST(std::count(table.output.begin(), table.output.end(), '\n') > 12);
+  BOOST_TEST(heed::read_file("docs/speed.md").find(table.output) != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(errors_need_measurements) {
