@@ -263,7 +263,7 @@ BOOST_AUTO_TEST_CASE(time_by_a_made_up_machine) {
   for (const nlohmann::json& row : json["train"]["layers"]) shares += row["share"].get<double>();
   BOOST_TEST(shares == 1, boost::test_tools::tolerance(1e-9));
   check_contains(cost({"models/vit-micro.toml", "--time", "--measured", path}),
-                 {"batch 128, predicted for 1 threads of made up", "blocks.*.attn.qkv", "share of a step"});
+                 {"batch 128, predicted for 1 thread of made up", "blocks.*.attn.qkv", "share of a step"});
   check_contains(cost({"models/text-micro.toml", "--time", "--measured", path}), {"sequences/s", "tokens/s"});
 }
 

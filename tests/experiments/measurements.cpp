@@ -21,6 +21,9 @@ BOOST_AUTO_TEST_CASE(ratios_has_a_row_for_each_model) {
   const CommandResult none = run_command("experiments/peers/ratios --match nothing");
   BOOST_TEST(none.status == 2);
   BOOST_TEST(none.errors.find("no row has this in its name") != std::string::npos, none.errors);
+  const CommandResult lost = run_command("experiments/peers/ratios --table /nowhere.csv");
+  BOOST_TEST(lost.status == 2);
+  BOOST_TEST(lost.errors.find("ratios: /nowhere.csv: ") == 0u, lost.errors);
   const CommandResult python = run_command("experiments/peers/ratios --python /bin/false");
   BOOST_TEST(python.status == 2);
   BOOST_TEST(python.errors.find("ratios: no PyTorch in /bin/false") == 0u, python.errors);
