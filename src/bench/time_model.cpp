@@ -132,8 +132,8 @@ Workload::Workload(const Experiment& experiment, Index batch) : batch(batch), pi
   inference = operations_as_run(*model, false);
   const Index count = model->parameters().trainable_elements();
   together = model->examples_depend(batch);
-  streamed = !together && lanes_are_streamed(count);
   lanes = lanes_of(batch, piece, count, together);
+  streamed = !together && lanes_are_streamed(count);
   weight_bytes = 4 * static_cast<double>(count);
   logits = static_cast<double>(model->outputs().elements());
   if (together)
