@@ -97,8 +97,8 @@ def loss_of(student, teacher, center, batch, student_temp=0.1, teacher_temp=0.04
     return sum(pairs) / len(pairs)
 
 
-def images_per_second(batch, seconds):
-    """The median over five measurements of training steps, and the parameters of the backbone and head."""
+def training_step(batch):
+    """A function that makes a step, and the parameters of the backbone and head."""
     student, teacher = Dino(), Dino().requires_grad_(False)
     teacher.load_state_dict(student.state_dict())
     trained = [p for p in student.parameters() if p.requires_grad]
@@ -125,6 +125,12 @@ def images_per_second(batch, seconds):
             torch._foreach_mul_(of_teacher, 0.99)
             torch._foreach_add_(of_teacher, trained, alpha=0.01)
 
+    return step, sum(p.numel() for p in trained)
+
+
+def images_per_second(batch, seconds):
+    """The median over five measurements of training steps, and the parameters."""
+    step, parameters = training_step(batch)
     for _ in range(3):
         step()
     rates = []
@@ -134,7 +140,7 @@ def images_per_second(batch, seconds):
             step()
             steps += 1
         rates.append(steps * batch / (time.perf_counter() - start))
-    return statistics.median(rates), sum(p.numel() for p in trained)
+    return statistics.median(rates), parameters
 
 
 def main():

@@ -330,6 +330,16 @@ def calls_per_second(step, seconds):
     return statistics.median(rates)
 
 
+def median_seconds(step, seconds):
+    """Of a call, over calls for about so long, and at least two."""
+    times, start = [], time.perf_counter()
+    while len(times) < 2 or time.perf_counter() - start < seconds:
+        begin = time.perf_counter()
+        step()
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times)
+
+
 def images_per_second(model, batch, memory_format, seconds):
     """Of training steps."""
     model = model.to(memory_format=memory_format)

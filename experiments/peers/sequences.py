@@ -137,8 +137,8 @@ def density_micro():
 MODELS = {"text-micro": (text_micro, 32), "listops-micro": (listops_micro, 64), "density-micro": (density_micro, 32)}
 
 
-def training_rate(model, batch, seconds):
-    """Tokens per second of training steps."""
+def training_step(model, batch):
+    """A function that makes a step."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.05)
     length = model.position.shape[1]
     inputs = torch.randint(model.vocab, (batch, length))
@@ -149,22 +149,28 @@ def training_rate(model, batch, seconds):
         F.cross_entropy(model(inputs).flatten(0, -2), targets.flatten()).backward()
         optimizer.step()
 
-    return batch * length * calls_per_second(step, seconds)
+    return step
+
+
+def training_rate(model, batch, seconds):
+    """Tokens per second of training steps."""
+    return batch * model.position.shape[1] * calls_per_second(training_step(model, batch), seconds)
+
+
+@torch.inference_mode()
+def write(model):
+    """As many tokens as there are places, each drawn from the softmax of the logits before it."""
+    length = model.position.shape[1]
+    for block in model.blocks:
+        block.attention.start(length)
+    token = 10
+    for t in range(length):
+        token = int(torch.multinomial(torch.softmax(model.next(token, t), -1), 1))
 
 
 def decoding_rate(model, seconds):
-    """Tokens per second, each drawn from the softmax of the logits before it."""
-    length = model.position.shape[1]
-
-    @torch.inference_mode()
-    def write():
-        for block in model.blocks:
-            block.attention.start(length)
-        token = 10
-        for t in range(length):
-            token = int(torch.multinomial(torch.softmax(model.next(token, t), -1), 1))
-
-    return length * calls_per_second(write, seconds)
+    """Tokens per second."""
+    return model.position.shape[1] * calls_per_second(lambda: write(model), seconds)
 
 
 def main():

@@ -11,8 +11,8 @@ namespace {
 
 using Value = TraceEntry::Value;
 
-/// What a dry run over one example records, up to the logits.
-std::vector<TraceEntry> dry_run(const Model& model, bool training) {
+/// What a dry run over one example records, up to the logits: operation by operation, or `as_run`.
+std::vector<TraceEntry> dry_run(const Model& model, bool training, bool as_run = false) {
   auto shapes = Parameters<float>::shapes_of(model.parameters());
   std::vector<TraceEntry> trace;
   Pass<float> pass;
@@ -20,6 +20,7 @@ std::vector<TraceEntry> dry_run(const Model& model, bool training) {
   pass.training = training;
   pass.compute = false;
   pass.trace = &trace;
+  pass.as_run = pass.prepared = as_run;
   Tape<float> tape(pass);
   model.logits(tape, model.example());
   return trace;
@@ -80,6 +81,11 @@ std::vector<OperationCost> operations_of(const std::vector<TraceEntry>& trace) {
     operation.operation = entry.operation;
     operation.cost = entry.cost;
     operation.forward = forward_traffic(entry);
+    operation.held = entry.result.elements + entry.kept;
+    // Products of rows [R, I] with weights [I, O]: R I = (R I O)^2 / (R O I O).
+    if (const double multiplied = static_cast<double>(entry.cost.forward_contractions.mul);
+        operation.forward.weights > 0 && entry.result.elements > 0)
+      operation.rows = multiplied * multiplied / static_cast<double>(entry.result.elements * operation.forward.weights);
     for (const Value& x : entry.operands)
       if (x.parameter && x.wanted && !owned.begin(x)) operation.parameters += x.elements;
   }
@@ -152,6 +158,10 @@ ModelCost cost_of(const Model& model) {
   cost.parameters = model.parameters().trainable_elements();
   for (const TraceEntry& entry : trace) cost.kept += entry.result.elements + entry.kept;
   return cost;
+}
+
+std::vector<OperationCost> operations_as_run(const Model& model, bool training) {
+  return operations_of(dry_run(model, training, true));
 }
 
 std::vector<CostRow> cost_rows(const ModelCost& model, const CostQuery& query) {

@@ -3,13 +3,14 @@
 #include "heed/base/error.h"
 #include "heed/base/parallel.h"
 
+#include <fstream>
+
 #ifndef HEED_NO_SIMD
 #include "limit_loops.h"
 #include "heed/bench/timing.h"
 
 #include "heed/kernels/gemm.h"
 
-#include <fstream>
 #ifndef HEED_NO_BLAS
 #include "heed/kernels/blas.h"
 #endif
@@ -35,6 +36,21 @@ constexpr Resource memories[] = {Resource::l1_cache, Resource::l2_cache, Resourc
 
 }  // namespace
 
+double cache_bytes(Resource cache) {
+  const int level = 1 + static_cast<int>(cache) - static_cast<int>(Resource::l1_cache);
+  for (int i = 0;; ++i) {
+    const std::string directory = fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", i);
+    std::ifstream level_file(directory + "level"), type_file(directory + "type"), size_file(directory + "size");
+    int found = 0;
+    double kilobytes = 0;
+    std::string type;
+    if (!(level_file >> found && type_file >> type && size_file >> kilobytes)) break;
+    if (found == level && type != "Instruction") return 1024 * kilobytes;
+  }
+  constexpr double common[] = {0x1p15, 0x1p20, 0x1p24};
+  return common[level - 1];
+}
+
 const char* name_of(Resource resource) { return row(resource).name; }
 const char* unit_of(Resource resource) { return row(resource).unit; }
 
@@ -54,22 +70,6 @@ double Limits::seconds_on_all(Resource resource, double amount) const {
 #ifndef HEED_NO_SIMD
 
 namespace {
-
-/// Bytes of the data cache of a level (1 to 3): as Linux tells it, or what is common.
-double cache_bytes(Resource cache) {
-  const int level = 1 + static_cast<int>(cache) - static_cast<int>(Resource::l1_cache);
-  for (int i = 0;; ++i) {
-    const std::string directory = fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", i);
-    std::ifstream level_file(directory + "level"), type_file(directory + "type"), size_file(directory + "size");
-    int found = 0;
-    double kilobytes = 0;
-    std::string type;
-    if (!(level_file >> found && type_file >> type && size_file >> kilobytes)) break;
-    if (found == level && type != "Instruction") return 1024 * kilobytes;
-  }
-  constexpr double common[] = {0x1p15, 0x1p20, 0x1p24};
-  return common[level - 1];
-}
 
 /// Times f(worker) while `workers` threads call it, so many times at once that starting threads makes no difference.
 template <class F>

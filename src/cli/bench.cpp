@@ -12,6 +12,8 @@ namespace {
 
 int bench_command(const BenchArguments& a) {
   use_threads(a.threads);
+  require(!a.shares || (!a.json && a.model.empty() && a.compare.empty() && a.only.empty()),
+          "bench: --shares prints JSON of kernels; expected no MODEL, --only, --json or --compare beside it");
   if (!a.model.empty()) {
     require(a.only.empty() && a.match.empty(),
             "bench: {} and {}; --only and --match choose what is measured without a MODEL", in_quotes(a.model),
@@ -39,20 +41,29 @@ void add_bench(Command program) {
   command.option("MODEL", &a.model, "model or experiment file (TOML); default: everything");
   add_sets(command, a.sets, "override a key of the file; repeatable", config_keys());
   command.option("--batch", &a.batch, "examples per step; default: train.batch", {.range = {{1, 1'000'000}}});
-  command.option("--mode", &a.mode, "train (default): forward, backward, optimiser; infer: forward",
-                 {.one_of = {"train", "infer"}});
+  command.option("--mode", &a.mode,
+                 "train (default): forward, backward, optimiser; infer: forward; write: a sequence, token by token",
+                 {.one_of = {"train", "infer", "write"}});
   add_threads(command, a.threads);
   command.option("--seconds", &a.seconds,
                  "how long to measure; default 8. Without MODEL: each model, default 1; "
-                 "limits and kernels a tenth of it",
+                 "limits, kernels and the models of --only times a tenth of it",
                  {.range = {{0.001, 86'400}}});
   command.option("--profile", &a.profile, "show where the time of training steps goes, by operation");
   command.option("--scaling", &a.scaling,
                  "how fast MODEL trains with 1, 2 and 4 threads and processes, and what to expect of several hosts");
-  command.option("--only", &a.only, "without MODEL: limits, kernels, models or several of them; limits always are",
-                 {.one_of = {"limits", "kernels", "models"}, .commas = true});
+  command.option(
+      "--only", &a.only,
+      "without MODEL: limits, kernels, models, times (what heed cost --time needs) or several of them; limits "
+      "always are",
+      {.one_of = {"limits", "kernels", "models", "times"}, .commas = true});
   command.option("--match", &a.match, "without MODEL: kernels and models whose name contains this", {.value = "TEXT"});
-  command.option("--compare", &a.compare, "hold the results against an earlier --json", {.value = "OLD.json"});
+  command.option("--compare", &a.compare,
+                 "hold the results against an earlier --json; or the kernels against the --shares of a file, with a "
+                 "warning for each that has lost more than a tenth of its share",
+                 {.value = "OLD.json"});
+  command.option("--shares", &a.shares,
+                 "without MODEL: one JSON object of the shares of their limits that kernels reach, for --compare");
   command.option("--json", &a.json, "one JSON object");
   command.action([] { return bench_command(a); });
 }

@@ -2,9 +2,12 @@
 #pragma once
 
 #include "heed/bench/kernels.h"
+#include "heed/bench/time_model.h"
 #include "heed/io/json.h"
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace heed::cli {
@@ -15,7 +18,7 @@ struct BenchArguments {
   Index batch = 0;
   int threads = 0;
   double seconds = 0;  ///< of a measurement; 0: the form's default
-  bool json = false, profile = false, scaling = false;
+  bool json = false, profile = false, scaling = false, shares = false;
 };
 
 /// Measures one model, in this process.
@@ -58,12 +61,21 @@ struct SuiteResult {
   std::vector<bench::Limit> limits;
   std::vector<bench::KernelResult> kernels;
   std::vector<ModelResult> models;
+  std::optional<bench::TimeModel> times;
 };
 
 void print_suite(const SuiteResult& result);
 Json suite_json(const SuiteResult& result);
 
-/// What --compare names: an earlier result of `heed bench --json`, of the suite or of a model; or nothing.
+/// The share of its limit that a kernel reaches in its fastest tenth of calls, which others on the machine disturb
+/// least.
+double share_of(const bench::KernelResult& kernel);
+
+/// The shares of kernels alone, with the processor that they were measured on: for a file that is kept.
+Json shares_json(const SuiteResult& result);
+
+/// What --compare names: an earlier result of `heed bench --json`, of the suite or of a model; of `heed bench
+/// --shares`; or nothing.
 class Baseline {
  public:
   /// Reads the file unless `path` is empty. Throws Error, naming it, if it holds something else.
@@ -76,11 +88,25 @@ class Baseline {
   /// Prints old and new of what both results have, if there is an old one.
   void print(const Json& result) const;
 
- private:
-  Json changes(const Json& result) const;
+  /// Are these shares of kernels, as heed bench --shares prints them?
+  bool holds_shares() const { return holds_shares_; }
 
-  std::string path_;
+  /// Has a kernel lost more than a tenth of the share that it had? Never, where the file has no shares.
+  bool lost(const bench::KernelResult& kernel) const;
+
+  /// A line for each kernel that has, and one where the shares are of another processor.
+  std::vector<std::string> warnings(const SuiteResult& result) const;
+
+ private:
+  std::optional<double> share_of(const std::string& kernel) const;
+  Json changes(const Json& result) const;
+  Json changed_rates(const Json& result) const;
+  Json changed_shares(const Json& result) const;
+
+  std::string path_, cpu_;
   std::vector<bench::Measurement> before_;
+  bool holds_shares_ = false;
+  std::vector<std::pair<std::string, double>> shares_;
 };
 
 }  // namespace heed::cli

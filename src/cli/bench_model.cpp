@@ -11,6 +11,7 @@
 #include "heed/base/parallel.h"
 #include "heed/base/printable.h"
 #include "heed/analysis/resident_memory.h"
+#include "heed/nn/decoder.h"
 #include "heed/nn/families.h"
 #include "heed/train/optimizer.h"
 #include "heed/train/step.h"
@@ -58,6 +59,14 @@ Index profile_calls(double seconds, const F& f) {
   return calls;
 }
 
+/// As many tokens as the model has places for, one after the other, each drawn by what came before.
+void write_sequence(Decoder<float>& decoder) {
+  decoder.restart();
+  Writer<float> writer(decoder);
+  if (!decoder.config().start) writer.append(0);
+  for (Index i = 0; i < decoder.config().context; ++i) writer.draw({}, RandomStream(1).uniform(i));
+}
+
 template <class T>
 Measured measure(const BenchArguments& a, const Experiment& x, Index batch) {
   const std::unique_ptr<Model> model = make_model(x);
@@ -73,6 +82,12 @@ Measured measure(const BenchArguments& a, const Experiment& x, Index batch) {
     result.times = bench::time_calls(
         a.seconds, 0, call, [&] { result.energy.update(); }, agreed);
   };
+  if constexpr (std::is_same_v<T, float>)
+    if (a.mode == "write") {
+      Decoder<float> decoder(*model, parameters);
+      time([&] { write_sequence(decoder); });
+      return result;
+    }
   if (a.mode == "infer") {
     const Inference<T> inference(*model, parameters, x.train.piece);
     time([&] {
@@ -164,8 +179,12 @@ int bench_model(const BenchArguments& given) {
       a.mode);
   require(started_processes().count() == 1 || (a.mode == "train" && !a.profile),
           "bench: several processes measure --mode train, without --profile");
+  require(a.mode != "write" || (x.train.dtype == "f32" && a.batch <= 1),
+          "bench: --mode write writes one sequence in float32; expected train.dtype = \"f32\" and no --batch");
   const Baseline baseline(a.compare);
-  const Index batch = a.batch > 0 ? a.batch : x.train.batch;
+  require(!baseline.holds_shares(), "bench: {} has shares of kernels; expected an earlier --json of a model",
+          a.compare);
+  const Index batch = a.mode == "write" ? 1 : a.batch > 0 ? a.batch : x.train.batch;
   Measured result = x.train.dtype == "f64" ? measure<double>(a, x, batch) : measure<float>(a, x, batch);
   const Json json = model_json(a, batch, result);
   if (a.json) {

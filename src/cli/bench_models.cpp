@@ -121,15 +121,29 @@ std::vector<ModelCase> model_cases() {
     const char* name;
     Index batch;
     bool each_mechanism = false;  // or its file's own alone
+    std::vector<const char*> modes = {"train", "infer"};
+    const char* file = nullptr;  // whose keys `sets` change; or that of its name
+    std::vector<std::string> sets = {};
   };
   std::vector<ModelCase> cases;
   for (const StandardModel& model :
-       {StandardModel{"vit-micro", 128, true}, StandardModel{"deit-tiny-p4", 64, true}, StandardModel{"xcit-micro", 64},
-        StandardModel{"cvt-micro", 64}, StandardModel{"soft-micro", 64}, StandardModel{"text-micro", 32},
-        StandardModel{"density-micro", 32}, StandardModel{"sequence-micro", 64}}) {
-    const std::string file = model_file(model.name);
-    const std::vector<Variant> list = model.each_mechanism ? variants(file) : std::vector<Variant>{{}};
-    for (const char* mode : {"train", "infer"})
+       {StandardModel{"vit-micro", 128, true}, StandardModel{"deit-tiny-p4", 64, true}, StandardModel{"deit-tiny", 16},
+        StandardModel{"deit-small", 16}, StandardModel{"xcit-micro", 64}, StandardModel{"cvt-micro", 64},
+        StandardModel{"soft-micro", 64}, StandardModel{"text-micro", 32},
+        StandardModel{"text-micro", 1, false, {"write"}}, StandardModel{"density-micro", 32},
+        StandardModel{"sequence-micro", 64},
+        StandardModel{
+            "listops-micro", 64, false, {"train", "infer"}, "sequence-micro", {"model.vocab=15", "model.context=32"}},
+        StandardModel{"dino-micro",
+                      128,
+                      false,
+                      {"train"},
+                      "vit-micro",
+                      {"model.image=32", "model.channels=3", "train.method=dino", "dino.out_dim=1024",
+                       "dino.hidden=256", "dino.bottleneck=64", "dino.local_crops=4", "dino.local_size=16"}}}) {
+    const std::string file = model_file(model.file ? model.file : model.name);
+    const std::vector<Variant> list = model.each_mechanism ? variants(file) : std::vector<Variant>{{"", model.sets}};
+    for (const char* mode : model.modes)
       for (const Variant& variant : list)
         cases.push_back({fmt::format("{}{}{} {}", model.name, variant.name.empty() ? "" : " ", variant.name, mode),
                          model.name, file, mode, variant.sets, model.batch});

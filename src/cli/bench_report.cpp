@@ -81,6 +81,9 @@ void print_suite(const SuiteResult& result) {
   print_limits(result.limits);
   if (!result.kernels.empty()) print_kernels(result.kernels);
   if (!result.models.empty()) print_models(result.models);
+  if (result.times)
+    std::cout << fmt::format("\ntimes of {} kinds of operations: --json has them, heed cost --time takes them\n",
+                             result.times->forward.size());
 }
 
 Json suite_json(const SuiteResult& result) {
@@ -110,6 +113,7 @@ Json suite_json(const SuiteResult& result) {
     e["peak_mb"] = m.megabytes;
     e["profile_ms"] = m.profile;
   }
+  if (result.times) json["times"] = result.times->json();
   return json;
 }
 

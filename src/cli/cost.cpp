@@ -89,7 +89,7 @@ void print_model(const CostArguments& a, const ModelCost& model, const CostQuery
   const std::vector<CountKind> kinds = kinds_of(rows);
   const double number_bytes = static_cast<double>(table.number_bytes);
   std::vector<std::vector<std::string>> cells(1);
-  cells[0] = {a.by};
+  cells[0] = {a.by.empty() ? "layer" : a.by};
   for (const CountKind& kind : kinds) cells[0].emplace_back(kind.name);
   cells[0].insert(cells[0].end(), {"energy, pJ", "share", "bytes moved"});
   for (const EnergyFigure& memory : table.memory) cells[0].push_back(memory.of + ", pJ");
@@ -106,8 +106,7 @@ void print_model(const CostArguments& a, const ModelCost& model, const CostQuery
   for (const CostRow& row : query.by == CostGroup::kind ? rows : joined_blocks(rows)) add_row(row);
   add_row(total);
 
-  std::cout << fmt::format("{}: {}, per {}; {}\n\n", printable(a.model),
-                           a.pass == "step" ? "forward and backward pass" : a.pass + " pass", model.example,
+  std::cout << fmt::format("{}: {}, per {}; {}\n\n", printable(a.model), pass_words(a), model.example,
                            counted(query.convention));
   print_table(std::cout, cells);
   std::cout << fmt::format(
@@ -124,6 +123,8 @@ void print_model(const CostArguments& a, const ModelCost& model, const CostQuery
 int cost_command(const CostArguments& a) {
   require(!a.model.empty() || !a.compare.empty(), "cost: no model was given; expected MODEL.toml or --compare");
   require(a.model.empty() || a.compare.empty(), "cost: {} and --compare; expected one of them", in_quotes(a.model));
+  if (a.time) return time_command(a);
+  require(a.measured.empty(), "cost: --measured is for --time, which is not given");
   const EnergyTable table = a.energy.empty() ? default_energy_table() : load_energy_table(a.energy);
   if (!a.scale.empty()) return scale_command(a, table);
   if (!a.compare.empty() || !a.attention.empty()) return compare_command(a, table);
@@ -135,9 +136,10 @@ int cost_command(const CostArguments& a) {
   return ok;
 }
 
+/// The one called so; of no name the first.
 template <class E>
 E named(const std::string& name, std::initializer_list<const char*> names) {
-  return static_cast<E>(std::find(names.begin(), names.end(), name) - names.begin());
+  return name.empty() ? E{} : static_cast<E>(std::find(names.begin(), names.end(), name) - names.begin());
 }
 
 }  // namespace
@@ -145,7 +147,11 @@ E named(const std::string& name, std::initializer_list<const char*> names) {
 CostQuery query_of(const CostArguments& a) {
   return {named<Convention>(a.convention, {"contractions", "all"}),
           named<CostPass>(a.pass, {"forward", "backward", "step"}), named<CostGroup>(a.by, {"layer", "block", "kind"}),
-          a.batch};
+          std::max<Index>(a.batch, 1)};
+}
+
+std::string pass_words(const CostArguments& a) {
+  return a.pass == "step" ? "forward and backward pass" : a.pass == "backward" ? "backward pass" : "forward pass";
 }
 
 void add_cost(Command program) {
@@ -153,7 +159,8 @@ void add_cost(Command program) {
   Command command = program.command("cost", "Count a model's operations, memory and energy per example");
   command.option("MODEL", &a.model, "model or experiment file (TOML)");
   add_sets(command, a.sets, "override a key of the file; repeatable", config_keys());
-  command.option("--batch", &a.batch, "images that share one reading of the weights; default 1",
+  command.option("--batch", &a.batch,
+                 "images that share one reading of the weights; default 1, or train.batch with --time",
                  {.range = {{1, 1'000'000}}});
   command.option("--convention", &a.convention, "contractions: products and weighted sums, as in papers; or all",
                  {.one_of = {"contractions", "all"}});
@@ -167,6 +174,11 @@ void add_cost(Command program) {
                  {.value = "NAME[:OPTION=VALUE]...,..."});
   command.option("--scale", &a.scale, "CSV of how cost grows: tokens=49..4096 or dim=64..1024",
                  {.value = "tokens|dim=FROM..TO"});
+  command.option(
+      "--time", &a.time,
+      "how fast it trains and classifies on a machine that heed bench has measured, without running it; with "
+      "--attention also from how many tokens one mechanism is faster than another");
+  command.option("--measured", &a.measured, "what --time goes by; default: bench.json", {.value = "BENCH.json"});
   command.option("--json", &a.json, "one JSON object");
   command.action([] { return cost_command(a); });
 }

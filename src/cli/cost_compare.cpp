@@ -32,13 +32,6 @@ Experiment with_mechanism(const CostArguments& a, const std::string& path, const
   return load_experiment(path, sets);
 }
 
-/// The sizes that --scale asks for: of "tokens=49..4096" the sides of square grids of patches, of "dim" multiples of
-/// the number of heads; each about a sixth more than the one before.
-struct Scale {
-  bool tokens = false;
-  std::vector<Index> sizes;
-};
-
 Index number(const std::string& text, const std::string& scale) {
   Index value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -46,6 +39,16 @@ Index number(const std::string& text, const std::string& scale) {
           "--scale {}: expected tokens=FROM..TO or dim=FROM..TO with numbers from 1 to 1000000", in_quotes(scale));
   return value;
 }
+
+/// What the mechanisms themselves cost, without the projections around them.
+Counts attention_counts(const std::vector<CostRow>& layers) {
+  Counts counts;
+  for (const CostRow& row : layers)
+    if (row.name.ends_with(".attn")) counts += row.counts;
+  return counts;
+}
+
+}  // namespace
 
 Scale scale_of(const std::string& text, const ModelConfig& model) {
   const std::size_t equals = text.find('='), dots = text.find("..");
@@ -71,7 +74,6 @@ Scale scale_of(const std::string& text, const ModelConfig& model) {
   return scale;
 }
 
-/// The model at one size: an image with as many patches, or all widths in proportion.
 ModelConfig scaled(ModelConfig model, const Scale& scale, Index size) {
   if (scale.tokens) {
     model.image = model.patch * std::lround(std::sqrt(static_cast<double>(size)));
@@ -81,16 +83,6 @@ ModelConfig scaled(ModelConfig model, const Scale& scale, Index size) {
   }
   return model;
 }
-
-/// What the mechanisms themselves cost, without the projections around them.
-Counts attention_counts(const std::vector<CostRow>& layers) {
-  Counts counts;
-  for (const CostRow& row : layers)
-    if (row.name.ends_with(".attn")) counts += row.counts;
-  return counts;
-}
-
-}  // namespace
 
 std::vector<NamedModel> models_of(const CostArguments& a) {
   require(a.attention.empty() || a.compare.size() < 2, "cost: --attention takes one model; {} were given",
@@ -139,8 +131,8 @@ int compare_command(const CostArguments& a, const EnergyTable& table) {
   }
   print_table(std::cout, cells);
   const bool alike = std::ranges::all_of(costs, [&](const ModelCost& c) { return c.example == costs[0].example; });
-  std::cout << fmt::format("\n{}, per {}; {}\n{}\n", a.pass == "step" ? "forward and backward pass" : a.pass + " pass",
-                           alike ? costs[0].example : "example", counted(query.convention), energy_note(table, kinds));
+  std::cout << fmt::format("\n{}, per {}; {}\n{}\n", pass_words(a), alike ? costs[0].example : "example",
+                           counted(query.convention), energy_note(table, kinds));
   return ok;
 }
 

@@ -255,7 +255,7 @@ void Tape<T>::finish_backward() {
       show("the gradient by the result of", step->operation, step->layer, node.gradient, node.shape.elements());
     const Profile::Clock::time_point start = pass_.profile ? Profile::Clock::now() : Profile::Clock::time_point{};
     step->run(step->closure, Adjoint<T>(this, step->result));
-    if (pass_.profile && step->operation) pass_.profile->add_backward(step->operation, start);
+    if (pass_.profile && step->operation) pass_.profile->add_backward(step->operation, step->layer, start);
     Node& result = nodes_[step->result];
     if (result.gradient) free_.push_back({result.shape.elements(), std::exchange(result.gradient, nullptr)});
   }

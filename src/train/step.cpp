@@ -5,6 +5,8 @@
 #include "heed/tape/preparation.h"
 #include "lanes_in_lockstep.h"
 
+#include <optional>
+
 namespace heed {
 
 namespace {
@@ -69,7 +71,12 @@ BatchGradient<T>::BatchGradient(const Model& model, Parameters<T>& parameters, I
     lockstep_ = std::make_unique<LanesInLockstep<T>>(ranks, count);
   }
   scores_.resize(static_cast<std::size_t>(lanes.pieces()));
-  for (Index i = 0; i < (streams_ ? sums_at_once(count) : count); ++i) sums_.emplace_back(parameters);
+  // On the threads that will fill them where each lane has one: of several sockets, memory belongs to the one whose
+  // core writes to it first.
+  std::vector<std::optional<Gradients<T>>> sums(static_cast<std::size_t>(streams_ ? sums_at_once(count) : count));
+  parallel_for(static_cast<Index>(sums.size()),
+               [&](Index i) { sums[static_cast<std::size_t>(i)].emplace(parameters); });
+  for (std::optional<Gradients<T>>& sum : sums) sums_.push_back(std::move(*sum));
 }
 
 template <class T>
@@ -208,13 +215,6 @@ void BatchGradient<T>::run_piece(const PiecePass& given) {
 }
 
 template <class T>
-Profile BatchGradient<T>::profile() const {
-  Profile sum;
-  for (const Profile& profile : profiles_) sum += profile;
-  return sum;
-}
-
-template <class T>
 Inference<T>::Inference(const Model& model, Parameters<T>& parameters, Index piece, Statistics statistics)
     : model_(model), parameters_(parameters), piece_(piece), statistics_(statistics) {
   renew();
@@ -235,6 +235,7 @@ Tape<T>& Inference<T>::begin() const {
   pass.prepared = true;
   pass.training = statistics_ == Statistics::of_pass;
   pass.still = true;
+  if (!profiles_.empty()) pass.profile = &profiles_[static_cast<std::size_t>(worker())];
   return tapes_.begin(pass);
 }
 

@@ -103,7 +103,8 @@ BOOST_FIXTURE_TEST_CASE(residuals_fall_and_do_not_depend_on_threads, Runs) {
 }
 
 BOOST_FIXTURE_TEST_CASE(runs_that_have_nothing_to_analyse, Runs) {
-  check_refusal({"residual", workshop / "softmax"}, {"softmax: its mechanism is softmax; expected one that inverts a matrix: soft"});
+  check_refusal({"residual", workshop / "softmax"},
+                {"softmax: its mechanism is softmax; expected one that inverts a matrix: soft"});
   check_refusal({"spectrum", workshop / "simple"}, {"no block of this model has an attention map"});
   check_refusal({"spectrum", workshop / "adder", "--images", "0"}, {"--images"});
   check_refusal({"spectrum", workshop / "nowhere"}, {"holds no run"});

@@ -113,6 +113,27 @@ BOOST_AUTO_TEST_CASE(bad_files_to_compare_with) {
   check_refusal({"bench", "--compare", directory / "none"}, {"none: cannot open"});
 }
 
+// A sequence written token by token, by a model that writes.
+BOOST_AUTO_TEST_CASE(writing) {
+  const nlohmann::json json = json_of({"bench", "models/text-micro.toml", "--mode", "write", "--seconds", "0.01"});
+  BOOST_TEST(json.at("batch") == 1);
+  BOOST_TEST(number(json, "tokens_s") == 128 * number(json, "img_s"), boost::test_tools::tolerance(1e-9));
+  check_refusal({"bench", "models/vit-micro.toml", "--mode", "write"}, {"task = \"lm\""});
+  check_refusal({"bench", "models/text-micro.toml", "--mode", "write", "--batch", "2"}, {"writes one sequence"});
+}
+
+BOOST_AUTO_TEST_CASE(bad_shares_to_compare_with) {
+  const TemporaryDirectory directory;
+  const std::string old = directory / "shares.json";
+  write_file(old, R"({"cpu": "a", "shares": [{"name": "x", "share": 0}]})");
+  check_refusal({"bench", "--compare", old}, {old, "'x' has a share of 0"});
+  write_file(old, R"({"shares": [{"name": "x"}]})");
+  check_refusal({"bench", "--compare", old}, {old, "not a measurement"});
+  write_file(old, R"({"cpu": "a", "shares": []})");
+  check_refusal({"bench", "models/vit-micro.toml", "--compare", old}, {old, "has shares of kernels"});
+  check_refusal({"bench", "--shares", "--json"}, {"--shares prints JSON of kernels"});
+}
+
 BOOST_AUTO_TEST_CASE(options_that_do_not_go_together) {
   check_refusal({"bench", "--mode", "infer"}, {"--mode is given but no MODEL"});
   check_refusal({"bench", "--batch", "3"}, {"--batch is given but no MODEL"});
@@ -161,6 +182,47 @@ BOOST_AUTO_TEST_CASE(limits_and_kernels) {
   BOOST_TEST(change(json["kernels"][1]["name"]) == "slower");
   BOOST_TEST(change(json["kernels"][2]["name"]) == "faster");
   BOOST_TEST(change("l1") != "not compared");
+}
+
+// Shares that no kernel reaches, and one that every kernel does.
+BOOST_AUTO_TEST_CASE(kernels_that_have_lost_their_share) {
+  const Strings chosen{"--match", "softmax forward, vit-micro"};
+  Strings shares = quick_with(chosen);
+  shares.push_back("--shares");
+  const Finished run = heed_with(shares);
+  BOOST_TEST_REQUIRE(run.status == 0, run.err);
+  nlohmann::json old = nlohmann::json::parse(run.out);
+  BOOST_TEST_REQUIRE(old.at("shares").size() == 1u);
+  BOOST_TEST(number(old["shares"][0], "share") > 0);
+  const TemporaryDirectory directory;
+  const std::string path = directory / "shares.json";
+  for (const auto& [share, change] : {std::pair{1e6, "slower"}, {1e-6, "faster"}}) {
+    old["shares"][0]["share"] = share;
+    write_file(path, old.dump());
+    Strings compared = quick_with(chosen);
+    compared.insert(compared.end(), {"--only", "kernels", "--compare", path});
+    const Finished result = heed_with(compared);
+    BOOST_TEST(result.status == 0);
+    check_contains(result.out, {"compared with " + path, change, "more than a tenth"});
+    BOOST_TEST((result.err.find("% of the limit (exp), 100000000 % in " + path) != std::string::npos) == (share > 1));
+    BOOST_TEST(result.err.find("another processor") == std::string::npos);
+  }
+  old["cpu"] = "another one";
+  write_file(path, old.dump());
+  Strings compared = quick_with(chosen);
+  compared.insert(compared.end(), {"--only", "kernels", "--compare", path});
+  check_contains(heed_with(compared).err, {"is of another processor, another one"});
+}
+
+// What heed cost --time goes by, from a few of the models that it is found on.
+BOOST_AUTO_TEST_CASE(times_and_what_is_predicted_of_them) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "bench.json";
+  write_file(path,
+             json_of({"bench", "--only", "times", "--match", "sequence aft-simple", "--seconds", "0.001"}).dump());
+  const nlohmann::json json = json_of({"cost", "models/vit-micro.toml", "--time", "--measured", path});
+  BOOST_TEST(number(json.at("train"), "img_s") > 0);
+  BOOST_TEST(number(json.at("infer"), "img_s") > number(json.at("train"), "img_s"));
 }
 
 // Each model is measured in a process of its own, so its peak memory is not that of the suite, which fills three times

@@ -235,4 +235,67 @@ BOOST_AUTO_TEST_CASE(impossible_models_are_refused_as_by_train) {
   BOOST_TEST(heed_with(cost).status == 2);
 }
 
+// A machine whose products take 1 ms for each 10^9 multiply-adds and thread, and nothing else takes any time.
+std::string made_up_machine() {
+  nlohmann::json json{{"cpu", "made up"}, {"threads", 1}};
+  for (const char* name : {"multiply-add", "gemm", "l1", "clamp", "exp", "L1 cache", "L2 cache", "L3 cache", "memory"})
+    json["limits"].push_back({{"name", name}, {"threads", 1}, {"rate", 2000}});
+  const nlohmann::json products{{"products", 1}}, steps{{"operations", 1}, {"lockstep", 1}, {"spread", 1}};
+  json["times"] = {{"l2_bytes", 1e6}, {"l3_bytes", 1e7}, {"watts", "none"}, {"training", steps}, {"inference", steps}};
+  json["times"]["operations"] = {
+      {{"kind", ""}, {"forward", products}, {"backward", products}, {"inference", products}}};
+  return json.dump();
+}
+
+BOOST_AUTO_TEST_CASE(time_by_a_made_up_machine) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "bench.json";
+  write_file(path, made_up_machine());
+  const nlohmann::json json = cost_json({"models/vit-micro.toml", "--time", "--measured", path, "--batch", "16"});
+  // As it runs, the last block's layers after its attention see one token.
+  const Index attention = 2 * H * N * N * d, rest = D * D + 2 * D * F;
+  const double forward =
+      static_cast<double>(P * pixels * D + L * (3 * N * D * D + attention) + ((L - 1) * N + 1) * rest + D * classes);
+  BOOST_TEST(json["infer"]["ms"].get<double>() == 16 * forward / 1e9, boost::test_tools::tolerance(1e-9));
+  BOOST_TEST(json["infer"]["img_s"].get<double>() == 1e12 / forward, boost::test_tools::tolerance(1e-9));
+  BOOST_TEST(json["infer"]["joules"] == "unavailable: none");
+  double shares = 0;
+  for (const nlohmann::json& row : json["train"]["layers"]) shares += row["share"].get<double>();
+  BOOST_TEST(shares == 1, boost::test_tools::tolerance(1e-9));
+  check_contains(cost({"models/vit-micro.toml", "--time", "--measured", path}),
+                 {"batch 128, predicted for 1 thread of made up", "blocks.*.attn.qkv", "share of a step"});
+  check_contains(cost({"models/text-micro.toml", "--time", "--measured", path}), {"sequences/s", "tokens/s"});
+}
+
+// Products of N^2 d are more than those of N d^2 above d tokens: 16 patches are the first square number from 16 on.
+BOOST_AUTO_TEST_CASE(mechanisms_overtake_each_other) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "bench.json";
+  write_file(path, made_up_machine());
+  const Strings both{"models/vit-micro.toml", "--time", "--measured", path, "--attention", "softmax,linear"};
+  check_contains(cost(both), {"linear is faster than softmax at all of 16 to 4096 tokens in training"});
+  Strings scaled = both;
+  scaled.insert(scaled.end(), {"--scale", "tokens=16..64"});
+  check_contains(cost(scaled), {"model,tokens,train_img_s,infer_img_s\n", "softmax,16,", "linear,64,"});
+}
+
+BOOST_AUTO_TEST_CASE(refusals_of_time) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "bench.json", model = "models/vit-micro.toml";
+  check_refusal({"cost", model, "--time", "--measured", path},
+                {path, "there is no", "heed bench --only times --json >" + path});
+  write_file(path, "{}");
+  check_refusal({"cost", model, "--time", "--measured", path}, {path, "not what --time needs"});
+  write_file(path, made_up_machine());
+  check_refusal({"cost", model, "--measured", path}, {"--measured is for --time"});
+  check_refusal({"cost", model, "--time", "--measured", path, "--pass", "step"}, {"--time is for MODEL"});
+  check_refusal({"cost", model, "--time", "--measured", path, "--set", "train.dtype=bf16"}, {"float32", "bf16"});
+  check_refusal(
+      {"cost", model, "--time", "--measured", path, "--set", "train.method=dino", "--set", "dino.local_size=16"},
+      {"method = 'dino'"});
+  check_refusal({"cost", "--time", "--measured", path}, {"no model was given"});
+  check_refusal({"cost", "models/cvt-micro.toml", "--time", "--measured", path, "--attention", "softmax,sima"},
+                {"one resolution"});
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -72,12 +72,13 @@ BOOST_FIXTURE_TEST_CASE(a_solution_is_right_and_a_stub_worth_nothing, Submission
   }
 }
 
-// Each looks right where it is looked at from one side only: what the gradient is compared with is wrong, too; an option
-// that is not the default is left out.
+// Each looks right where it is looked at from one side only: what the gradient is compared with is wrong, too; an
+// option that is not the default is left out.
 BOOST_FIXTURE_TEST_CASE(half_a_solution, Submissions, *boost::unit_test::precondition(without_sanitizer)) {
   std::string newton = read_file("notebooks/solutions/newton-inverse/newton-inverse.py");
-  newton += "\n\ndef newton(A, a, steps):\n    return combined(a, A, 0, A)\n"
-            "\n\ndef unrolled(A, a, steps, dX):\n    return combined(a, dX, 0, dX)\n";
+  newton +=
+      "\n\ndef newton(A, a, steps):\n    return combined(a, A, 0, A)\n"
+      "\n\ndef unrolled(A, a, steps, dX):\n    return combined(a, dX, 0, dX)\n";
   hand_in("constant", "newton-inverse.py", newton);
   std::string adder = read_file("notebooks/solutions/adder-attention/adder-attention.h");
   const std::string choice = "if (score_grad == ScoreGradient::hardtanh)";
@@ -85,7 +86,8 @@ BOOST_FIXTURE_TEST_CASE(half_a_solution, Submissions, *boost::unit_test::precond
   BOOST_REQUIRE(at != std::string::npos);
   hand_in("sign", "adder-attention.h", adder.replace(at, choice.size(), "if (false)"));
   grade();
-  check_contains(feedback("constant", "newton-inverse"), {"wrong  newton", "wrong  unrolled", "newton is not right yet"});
+  check_contains(feedback("constant", "newton-inverse"),
+                 {"wrong  newton", "wrong  unrolled", "newton is not right yet"});
   check_contains(feedback("sign", "adder-attention"),
                  {"right  gradient q: ", "wrong  gradient q, score_grad=hardtanh: 0 of 1", "it is wrong in ",
                   "right  gradient k: ", "wrong  gradient k, score_grad=hardtanh: 0 of 1"});

@@ -46,6 +46,8 @@ struct OperationCost {
   Cost cost;
   Traffic forward, backward;
   Index parameters = 0;  ///< trainable numbers that are its own
+  Index held = 0;        ///< numbers that it leaves in memory: its result and what it keeps
+  double rows = 0;       ///< numbers in the rows that its weights multiply: of a convolution, in all windows
 };
 
 /// All operations of a model, in the order in which they run, on one image. Over a batch everything is proportional to
@@ -59,6 +61,10 @@ struct ModelCost {
 
 /// Throws Error where counts could leave 64 bits.
 ModelCost cost_of(const Model& model);
+
+/// The operations of one example as a pass runs them, which is not as papers count them: what is computed together is
+/// one operation, what nobody reads is left out, and so is what is prepared once per step.
+std::vector<OperationCost> operations_as_run(const Model& model, bool training);
 
 struct CostQuery {
   Convention convention = Convention::contractions;

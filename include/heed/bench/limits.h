@@ -22,6 +22,9 @@ enum class Resource { multiply_add, gemm, l1, clamp, exp, l1_cache, l2_cache, l3
 const char* name_of(Resource resource);
 const char* unit_of(Resource resource);
 
+/// Bytes of the data cache of a level, Resource::l1_cache to l3_cache: as Linux tells it, or what is common.
+double cache_bytes(Resource cache);
+
 /// The largest rate of many short repetitions; its spread begins at their median.
 struct Limit {
   Resource of;

@@ -11,10 +11,11 @@
 namespace heed {
 
 /// Whether a pass may fuse operations and leave out tokens whose results go nowhere. Not where it is counted or traced:
-/// costs are those of the papers, which count every operation by itself.
+/// costs are those of the papers, which count every operation by itself; unless the pass is to be traced as it runs.
 template <class T>
 bool takes_shortcuts(const Tape<T>& tape) {
-  return !std::is_same_v<T, Counted> && tape.pass().compute && tape.pass().trace == nullptr;
+  const Pass<T>& pass = tape.pass();
+  return !std::is_same_v<T, Counted> && (pass.as_run || (pass.compute && pass.trace == nullptr));
 }
 
 /// Layer norm over the last axis. Tensors NAME.weight, one, and NAME.bias, zero.

@@ -103,6 +103,7 @@ struct Pass {
   WholeBatch<T>* whole = nullptr;            ///< of which this is a piece, where images depend on each other
   const Segments* segments = nullptr;        ///< of sequences of different lengths, from Tape::divide_rows
   std::vector<TraceEntry>* trace = nullptr;  ///< collects the operations that ran
+  bool as_run = false;                       ///< traced or not, with the shortcuts of a pass that nobody traces
   Profile* profile = nullptr;                ///< collects the time they take
   NonFinite* non_finite = nullptr;           ///< is shown all results and gradients
 };
@@ -373,7 +374,7 @@ Var<T> Tape<T>::record(const Operation& operation, const Shape& shape, std::span
   if (pass_.compute) {
     const Profile::Clock::time_point start = pass_.profile ? Profile::Clock::now() : Profile::Clock::time_point{};
     forward(y);
-    if (pass_.profile) pass_.profile->add_forward(operation.name, start);
+    if (pass_.profile) pass_.profile->add_forward(operation.name, layer_, start);
   }
   const Var<T> result = append(operation, shape, operands, y, kept);
   if (wanted(result) && pass_.compute) push_step(result, operation.name, backward);

@@ -45,6 +45,14 @@ struct BatchResult {
   double correct = 0, terms = 0;  ///< terms answered right, of so many
 };
 
+/// The profiles of all threads together.
+inline Profile sum_of(const std::vector<Profile>& profiles) {
+  if (profiles.empty()) return Profile();
+  Profile sum = profiles.front();
+  for (std::size_t i = 1; i < profiles.size(); ++i) sum += profiles[i];
+  return sum;
+}
+
 /// What becomes of the gradients of lanes until all are added up. The bits of the sum are the same.
 enum class LaneMemory {
   by_size,   ///< as lanes_are_streamed() says
@@ -83,9 +91,12 @@ class BatchGradient {
   /// it through the model once more, and leaves nothing of use in gradients().
   std::string first_non_finite();
 
-  /// From now on, collects the time that operations take, which costs little more than a reading of the clock for each.
-  void start_profile() { profiles_.resize(static_cast<std::size_t>(tapes_.count())); }
-  Profile profile() const;
+  /// From now on, collects the time that operations take, by name or by name and layer, which costs little more than a
+  /// reading of the clock for each.
+  void start_profile(bool by_layer = false) {
+    profiles_.assign(static_cast<std::size_t>(tapes_.count()), Profile(by_layer));
+  }
+  Profile profile() const { return sum_of(profiles_); }
 
  private:
   /// The step that is being made.
@@ -150,6 +161,12 @@ class Inference {
     });
   }
 
+  /// From now on, collects the time that operations take, as BatchGradient does.
+  void start_profile(bool by_layer = false) {
+    profiles_.assign(static_cast<std::size_t>(tapes_.count()), Profile(by_layer));
+  }
+  Profile profile() const { return sum_of(profiles_); }
+
   /// Logits of examples, in their order.
   void run(const ModelInput<T>& examples, T* logits) const;
 
@@ -162,6 +179,7 @@ class Inference {
   Index piece_;
   Statistics statistics_;
   Tapes<T> tapes_;
+  mutable std::vector<Profile> profiles_;  ///< one per tape, or none
 };
 
 }  // namespace heed

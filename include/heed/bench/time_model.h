@@ -1,0 +1,153 @@
+// How long a model takes, without running it: each operation's exact counts, divided by the limits that were measured
+// on this machine, times how far from them operations of its kind have been found to stay (docs/cost.md).
+#pragma once
+
+#include "heed/analysis/model_cost.h"
+#include "heed/bench/limits.h"
+#include "heed/config/experiment.h"
+#include "heed/io/json.h"
+#include "heed/train/lanes.h"
+
+#include <array>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace heed::bench {
+
+/// What takes time in an operation on a piece of a batch: calls, calls for each example, and work that a limit bounds.
+namespace amount {
+enum Amount : std::size_t {
+  calls,
+  examples,
+  products,        ///< multiply-adds of products
+  distances,       ///< terms of l1 distances, or on the way back of their clamped gradients
+  exponentials,    ///< and other functions, divisions, roots
+  elementary,      ///< what is left of additions, multiplications and comparisons
+  activations,     ///< bytes of operands, results and what is kept
+  weights,         ///< bytes, once for the piece
+  shared_weights,  ///< bytes, once for each example
+  windows,         ///< bytes of the rows that weights multiply, of a convolution in all windows
+  count
+};
+}  // namespace amount
+
+/// What takes time in a pass over a batch besides its operations.
+namespace step_amount {
+enum StepAmount : std::size_t {
+  once,        ///< a step
+  operations,  ///< their time, where threads take pieces
+  lockstep,    ///< their time, where pieces wait for each other
+  spread,      ///< their time, where threads share each operation
+  handed_out,  ///< operations that threads share
+  updates,     ///< bytes of weights, at the speed of memory
+  lane_sums,   ///< bytes of weights for each lane
+  loss,        ///< exponentials for logits
+  batch_sums,  ///< sums over the batch, by batch norm
+  switches,    ///< of lanes on a thread, at each of these sums
+  pieces,      ///< taken by one thread
+  count
+};
+}  // namespace step_amount
+
+/// Seconds or, of what a limit bounds, multiples of the time at that limit.
+using Coefficients = std::vector<double>;
+
+/// What one thread can do while all others are at work, and the caches that it has.
+struct Machine {
+  std::string cpu;
+  int threads = 1;
+  std::array<double, 9> rate{};  ///< by Resource, per second
+  double l2_bytes = 0, l3_bytes = 0;
+
+  double seconds(Resource of, double amount) const { return amount / rate[static_cast<std::size_t>(of)]; }
+  /// The memory that a thread's share of so many bytes lies in.
+  Resource memory_of(double bytes) const {
+    return bytes <= l2_bytes ? Resource::l2_cache : bytes <= l3_bytes / threads ? Resource::l3_cache : Resource::memory;
+  }
+};
+
+/// The machine by its limits, on so many threads.
+Machine machine_of(const std::vector<Limit>& limits, int threads, std::string cpu);
+
+/// An experiment's operations and how a batch of them is cut up.
+struct Workload {
+  Workload(const Experiment& experiment, Index batch);
+
+  /// What operations are of the same kind: their name, and for mechanisms what was chosen of their options.
+  std::string kind(const OperationCost& operation) const;
+
+  std::string example;  ///< "image"
+  std::vector<OperationCost> training, inference;
+  std::map<std::string, std::string> variants;  ///< of mechanisms by name
+  Lanes lanes;
+  Index batch, piece;
+  bool together, streamed;
+  double weight_bytes, logits;  ///< of all weights; numbers for each example
+  Index norms = 0;              ///< sums over the batch in a training step
+};
+
+/// A layer's part of a pass, in seconds of all threads together.
+struct LayerTime {
+  std::string layer;
+  double forward = 0, backward = 0;
+};
+
+/// A prediction.
+struct PassTime {
+  double seconds = 0;             ///< for the batch
+  std::vector<LayerTime> layers;  ///< in the order in which they first run
+  double rest = 0;                ///< seconds that no layer takes: sums of gradients, the update, the loss
+};
+
+class TimeModel {
+ public:
+  TimeModel() = default;
+
+  /// What heed bench --json has found: its "limits" and "times". Throws Error, without naming the file, if they are
+  /// missing or something else.
+  explicit TimeModel(const Json& bench);
+
+  /// The "times" of it.
+  Json json() const;
+
+  PassTime predict(const Workload& work, bool training) const;
+
+  /// What each layer takes of one thread, in all pieces of a batch.
+  std::vector<LayerTime> layer_times(const Workload& work, bool training) const;
+
+  /// Joules per second while the machine trained, or why nobody knows.
+  double watts = 0;
+  std::string no_watts;
+
+  Machine machine;
+  /// By kind; "" for operations of no known kind. In training there and back; and in inference, where operations leave
+  /// less behind and stay on other paths.
+  std::map<std::string, Coefficients> forward, backward, still;
+  Coefficients training, inference;  ///< by step_amount
+};
+
+/// What takes time in an operation on a piece of `count` examples; `bytes` is the memory that the piece takes.
+std::vector<double> amounts_of(const Machine& machine, const OperationCost& operation, bool back, double count,
+                               double bytes);
+
+/// Sizes of the pieces of a batch.
+std::vector<Index> piece_sizes(const Workload& work, bool training);
+
+/// What takes time in a pass, but for its operations, of which all pieces together take `seconds` of one thread.
+std::vector<double> step_amounts(const Machine& machine, const Workload& work, bool training, double seconds);
+
+/// Bytes that a piece of `count` examples takes.
+double piece_bytes(const Workload& work, bool training, double count);
+
+/// What coefficients are usually like, where measurements do not say.
+Coefficients usual_operation();
+Coefficients usual_step();
+
+/// Measures the operations of many small models for about `seconds` each, of those whose name contains `match`, and
+/// finds the coefficients; tells before each model what it is. Throws Error if there is none.
+TimeModel calibrate(const std::vector<Limit>& limits, const std::string& cpu, double seconds, const std::string& match,
+                    const std::function<void(const std::string&)>& progress);
+
+}  // namespace heed::bench

@@ -1,0 +1,217 @@
+// What operations of each kind take beyond their limits, found on many small models.
+#include "heed/bench/time_model.h"
+
+#include "heed/base/parallel.h"
+#include "calibration_models.h"
+#include "nonnegative.h"
+#include "heed/bench/rapl.h"
+#include "heed/bench/timing.h"
+#include "heed/nn/families.h"
+#include "heed/train/optimizer.h"
+#include "heed/train/step.h"
+
+#include <algorithm>
+#include <memory>
+
+namespace heed::bench {
+
+namespace {
+
+/// With a mean over tokens where there is no place for a class token; nothing where a mechanism does not take the
+/// sizes.
+std::unique_ptr<Model> model_of(Experiment& x) {
+  for (const char* const pool : {"cls", "mean"}) {
+    if (x.model.family == "vit") x.model.pool = pool;
+    try {
+      return make_model(x);
+    } catch (const Error&) {
+    }
+  }
+  return nullptr;
+}
+
+using Place = std::pair<std::string, std::string>;  ///< operation and layer
+
+/// What was measured of a model.
+struct Sample {
+  Workload work;
+  double step = 0, pass = 0;                ///< seconds of a training step, and of an inference
+  std::map<Place, LayerTime> operations{};  ///< of all threads in a step
+  std::map<Place, double> still{};          ///< and in an inference
+  double joules = 0, busy = 0;              ///< while it trained for so many seconds
+};
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+/// What operations take of all threads in a call of f: medians of several rounds of calls.
+template <class Profiled, class F>
+std::map<Place, LayerTime> profile_of(Profiled& profiled, const F& f, double seconds) {
+  constexpr int rounds = 5;
+  std::map<Place, std::array<std::vector<double>, 2>> found;
+  for (int round = 0; round < rounds; ++round) {
+    profiled.start_profile(true);
+    int calls = 0;
+    const Clock::time_point begin = Clock::now();
+    do f();
+    while (++calls < 100 && seconds_since(begin) < seconds / rounds);
+    const Profile profile = profiled.profile();
+    for (const Profile::Row& row : profile.rows()) {
+      auto& [forward, backward] = found[{row.operation, row.layer ? *row.layer : ""}];
+      forward.push_back(row.forward / calls), backward.push_back(row.backward / calls);
+    }
+  }
+  std::map<Place, LayerTime> medians;
+  for (const auto& [place, times] : found) medians[place] = {"", median(times[0]), median(times[1])};
+  return medians;
+}
+
+Sample measure(const Candidate& candidate, const Model& model, double seconds) {
+  const Experiment& x = candidate.experiment;
+  const std::unique_ptr<Task<float>> task = make_task<float>(x, model);
+  const std::unique_ptr<TaskBatch<float>> examples = task->random_batch(candidate.batch);
+  Parameters<float> parameters(model.parameters());
+  parameters.initialise(1);
+  Sample sample{Workload(x, candidate.batch)};
+  Optimizer<float> optimizer(x.optim, parameters);
+  BatchGradient<float> gradient(model, parameters, candidate.batch, x.train);
+  const auto step = [&] {
+    gradient.run(*examples, RandomStream(1));
+    const Clipping clipping = clip(gradient.gradients(), x.optim.clip, false);
+    optimizer.step(parameters, gradient.gradients(), {1e-6, x.optim.weight_decay}, clipping.factor, {});
+  };
+  PackageEnergy energy;
+  const Clock::time_point start = Clock::now();
+  sample.step = time_calls(seconds, 0, step).median();
+  sample.busy = seconds_since(start);
+  energy.update();
+  sample.joules = energy.joules();
+
+  sample.operations = profile_of(gradient, step, seconds);
+
+  Inference<float> inference(model, parameters, x.train.piece);
+  const auto pass = [&] {
+    inference.for_pieces({0, candidate.batch},
+                         [&](Tape<float>& tape, Piece piece) { examples->logits(model, tape, piece); });
+  };
+  sample.pass = time_calls(seconds / 2, 0, pass).median();
+  for (const auto& [place, times] : profile_of(inference, pass, seconds / 2)) sample.still[place] = times.forward;
+  return sample;
+}
+
+/// Measurements of operations by kind, those of all variants of a mechanism, and all.
+using Fits = std::map<std::string, Fit>;
+
+/// "attention:aft" of "attention:aft variant=simple", "" of "linear": what a kind is compared with where it has few
+/// measurements of its own.
+std::string wider(const std::string& kind) {
+  const std::size_t space = kind.find(' ');
+  return space == std::string::npos ? "" : kind.substr(0, space);
+}
+
+/// Adds what a sample says of one of its passes; seconds(place) are measured, 0 where they are not.
+template <class Seconds>
+void add_operations(const Machine& machine, const Sample& sample, bool training, bool back, const Seconds& seconds,
+                    Fits& fits) {
+  struct Sums {
+    std::string kind;
+    std::vector<double> amounts = std::vector<double>(amount::count);
+  };
+  std::map<Place, Sums> places;
+  for (const OperationCost& operation : training ? sample.work.training : sample.work.inference) {
+    Sums& sums = places[{operation.operation, operation.layer}];
+    sums.kind = sample.work.kind(operation);
+    for (const Index size : piece_sizes(sample.work, training)) {
+      const double count = static_cast<double>(size), bytes = piece_bytes(sample.work, training, count);
+      const std::vector<double> amounts = amounts_of(machine, operation, back, count, bytes);
+      for (std::size_t i = 0; i < amounts.size(); ++i) sums.amounts[i] += amounts[i];
+    }
+  }
+  double all = 0;
+  for (const auto& [place, sums] : places) all += seconds(place);
+  for (const auto& [place, sums] : places) {
+    const double measured = seconds(place);
+    if (measured <= 0) continue;
+    for (std::string kind = sums.kind;; kind = wider(kind)) {
+      fits[kind].add(sums.amounts, measured, measured / all);
+      if (kind.empty()) break;
+    }
+  }
+}
+
+/// A little of what is usual, so that sizes which tell two amounts apart badly leave neither without a price.
+constexpr double pull = 3e-3;
+
+/// The coefficients of each kind, near those of the wider kind, which come before its own by name.
+std::map<std::string, Coefficients> coefficients_of(const Fits& fits) {
+  std::map<std::string, Coefficients> found;
+  for (const auto& [kind, fit] : fits)
+    found[kind] = nonnegative_fit(fit, kind.empty() ? usual_operation() : found.at(wider(kind)), pull);
+  return found;
+}
+
+}  // namespace
+
+TimeModel calibrate(const std::vector<Limit>& limits, const std::string& cpu, double seconds, const std::string& match,
+                    const std::function<void(const std::string&)>& progress) {
+  TimeModel model;
+  model.machine = machine_of(limits, threads(), cpu);
+  std::vector<Sample> samples;
+  for (Candidate& candidate : candidates()) {
+    const std::unique_ptr<Model> of = model_of(candidate.experiment);
+    if (!of || candidate.name.find(match) == std::string::npos) continue;
+    progress("times: " + candidate.name);
+    samples.push_back(measure(candidate, *of, seconds));
+  }
+  require(!samples.empty(), "bench: --match '{}': no model of --only times has this in its name", match);
+  Fits forward, backward, still;
+  for (const Sample& sample : samples) {
+    const auto apart = [&](bool training) {  // do threads take pieces, so that an operation is on one of them?
+      return step_amounts(model.machine, sample.work, training, 1)[step_amount::spread] == 0;
+    };
+    const auto in_step = [&](double LayerTime::*pass) {
+      return [&sample, pass](const Place& place) {
+        const auto measured = sample.operations.find(place);
+        return measured == sample.operations.end() ? 0 : measured->second.*pass;
+      };
+    };
+    if (apart(true)) {
+      add_operations(model.machine, sample, true, false, in_step(&LayerTime::forward), forward);
+      add_operations(model.machine, sample, true, true, in_step(&LayerTime::backward), backward);
+    }
+    if (apart(false))
+      add_operations(
+          model.machine, sample, false, false,
+          [&](const Place& place) {
+            const auto measured = sample.still.find(place);
+            return measured == sample.still.end() ? 0 : measured->second;
+          },
+          still);
+  }
+  // A kind that one of the passes lacks has the usual prices there.
+  for (Fits* const fits : {&forward, &backward, &still})
+    for (const Fits* const others : {&forward, &backward, &still})
+      for (const auto& [kind, fit] : *others) (*fits)[kind];
+  model.forward = coefficients_of(forward);
+  model.backward = coefficients_of(backward);
+  model.still = coefficients_of(still);
+  Fit steps, passes;
+  double joules = 0, busy = 0;
+  for (const Sample& sample : samples)
+    for (const bool training : {true, false}) {
+      double sum = 0;
+      for (const LayerTime& layer : model.layer_times(sample.work, training)) sum += layer.forward + layer.backward;
+      (training ? steps : passes)
+          .add(step_amounts(model.machine, sample.work, training, sum), training ? sample.step : sample.pass);
+      if (training) joules += sample.joules, busy += sample.busy;
+    }
+  model.training = nonnegative_fit(steps, usual_step(), pull);
+  model.inference = nonnegative_fit(passes, usual_step(), pull);
+  model.no_watts = PackageEnergy().unavailable();
+  model.watts = joules / busy;
+  return model;
+}
+
+}  // namespace heed::bench

@@ -1,0 +1,65 @@
+#include "nonnegative.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace heed::bench {
+
+namespace {
+
+/// The x >= 0 with the least sum of (sum_j a_rj x_j - y_r)^2 w_r / s_r^2, and of the pull.
+std::vector<double> with_scales(const Fit& fit, const std::vector<double>& scale, const std::vector<double>& usual,
+                                double pull) {
+  // G x = h with G = A^T A, h = A^T y for scaled rows; then one coefficient after the other, each put where it is best
+  // while the others stay, until none moves.
+  const std::size_t n = usual.size();
+  std::vector<double> g(n * n, 0.0), h(n, 0.0);
+  for (std::size_t r = 0; r < fit.measured.size(); ++r) {
+    const double matters = fit.weight[r] / (scale[r] * scale[r]);
+    for (std::size_t i = 0; i < n; ++i) {
+      const double a = matters * fit.amounts[r][i];
+      h[i] += a * fit.measured[r];
+      for (std::size_t j = 0; j < n; ++j) g[i * n + j] += a * fit.amounts[r][j];
+    }
+  }
+  for (std::size_t j = 0; j < n; ++j) {
+    h[j] += pull * g[j * n + j] * usual[j];
+    g[j * n + j] *= 1 + pull;
+  }
+  std::vector<double> x = usual;
+  constexpr int most_sweeps = 20'000;
+  for (int sweep = 0; sweep < most_sweeps; ++sweep) {
+    double moved = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      if (g[i * n + i] <= 0) continue;
+      double rest = h[i];
+      for (std::size_t j = 0; j < n; ++j)
+        if (j != i) rest -= g[i * n + j] * x[j];
+      const double better = std::max(0.0, rest / g[i * n + i]);
+      moved = std::max(moved, std::abs(better - x[i]) * std::sqrt(g[i * n + i]));
+      x[i] = better;
+    }
+    if (moved < 1e-9) break;
+  }
+  return x;
+}
+
+}  // namespace
+
+std::vector<double> nonnegative_fit(const Fit& fit, const std::vector<double>& usual, double pull) {
+  // Relative errors first, then those of f that the last x gave.
+  std::vector<double> scale = fit.measured, x;
+  constexpr int turns = 12;
+  for (int turn = 0; turn < turns; ++turn) {
+    x = with_scales(fit, scale, usual, pull);
+    for (std::size_t r = 0; r < scale.size(); ++r) {
+      double f = 0;
+      for (std::size_t j = 0; j < x.size(); ++j) f += fit.amounts[r][j] * x[j];
+      const double y = fit.measured[r];
+      scale[r] = std::sqrt(y * std::clamp(f, y / 10, 10 * y));
+    }
+  }
+  return x;
+}
+
+}  // namespace heed::bench

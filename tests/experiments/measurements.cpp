@@ -1,0 +1,47 @@
+// experiments/peers/ratios and experiments/time-errors: what they refuse, without measuring anything.
+#include "support/command.h"
+
+#include "heed/io/file.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+
+using namespace heed::test;
+
+BOOST_AUTO_TEST_SUITE(measurement_scripts)
+
+BOOST_AUTO_TEST_CASE(ratios_has_a_row_for_each_model) {
+  const CommandResult all = run_command("experiments/peers/ratios --list");
+  BOOST_TEST(all.status == 0, all.errors);
+  for (const char* row : {"deit-tiny train 16 vit", "deit-small infer 16 onnx", "cvt-micro train 64 families",
+                          "text-micro write 1 sequences", "dino-micro train 128 dino"})
+    BOOST_TEST(all.output.find(row) != std::string::npos, row);
+  BOOST_TEST(run_command("experiments/peers/ratios --list --match '^xcit'").output == "xcit-micro train 64 families\n");
+  const CommandResult none = run_command("experiments/peers/ratios --match nothing");
+  BOOST_TEST(none.status == 2);
+  BOOST_TEST(none.errors.find("no row has this in its name") != std::string::npos, none.errors);
+  const CommandResult lost = run_command("experiments/peers/ratios --table /nowhere.csv");
+  BOOST_TEST(lost.status == 2);
+  BOOST_TEST(lost.errors.find("ratios: /nowhere.csv: ") == 0u, lost.errors);
+  const CommandResult python = run_command("experiments/peers/ratios --python /bin/false");
+  BOOST_TEST(python.status == 2);
+  BOOST_TEST(python.errors.find("ratios: no PyTorch in /bin/false") == 0u, python.errors);
+}
+
+// The page's table is made from the measurements that are kept beside the script.
+BOOST_AUTO_TEST_CASE(ratios_of_the_page_are_those_measured) {
+  const CommandResult table = run_command("experiments/peers/ratios --table experiments/peers/ratios.csv");
+  BOOST_TEST_REQUIRE(table.status == 0, table.errors);
+  BOOST_TEST(std::count(table.output.begin(), table.output.end(), '\n') > 12);
+  BOOST_TEST(heed::read_file("docs/speed.md").find(table.output) != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(errors_need_measurements) {
+  const CommandResult none = run_command("experiments/time-errors --measured /nowhere/bench.json");
+  BOOST_TEST(none.status == 2);
+  BOOST_TEST(none.errors.find("time-errors: ") == 0u, none.errors);
+  BOOST_TEST(none.errors.find("heed bench --only times --json >/nowhere/bench.json") != std::string::npos, none.errors);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
