@@ -3,6 +3,7 @@
 #include "heed/attention/mechanism.h"
 #include "heed/base/parallel.h"
 #include "heed/nn/families.h"
+#include "heed/train/lane_memory.h"
 
 #include <algorithm>
 #include <cmath>
@@ -72,8 +73,10 @@ std::vector<double> loads_of(const Workload& work, bool training) {
 }
 
 /// Do threads share each operation, because pieces come one after the other?
-bool shares_operations(const Workload& work, bool training) {
-  return (training && work.streamed) || loads_of(work, training).size() == 1;
+bool shares_operations(const Workload& work, bool training, int threads) {
+  const auto weights = static_cast<Index>(work.weight_bytes / 4);
+  return (training && !work.together && lanes_take_turns(weights, work.lanes.count, threads)) ||
+         loads_of(work, training).size() == 1;
 }
 
 /// "variant=local, normalize=true": what was chosen of a mechanism's options that are a choice among names; empty where
@@ -133,7 +136,6 @@ Workload::Workload(const Experiment& experiment, Index batch) : batch(batch), pi
   const Index count = model->parameters().trainable_elements();
   together = model->examples_depend(batch);
   lanes = lanes_of(batch, piece, count, together);
-  streamed = !together && lanes_are_streamed(count);
   weight_bytes = 4 * static_cast<double>(count);
   logits = static_cast<double>(model->outputs().elements());
   if (together)
@@ -187,7 +189,7 @@ std::vector<double> step_amounts(const Machine& machine, const Workload& work, b
   const double threads = machine.threads, batch = static_cast<double>(work.batch);
   const double lanes = static_cast<double>(work.lanes.count);
   amounts[step_amount::once] = 1;
-  if (shares_operations(work, training)) {
+  if (shares_operations(work, training, machine.threads)) {
     amounts[step_amount::spread] = seconds / threads;
     amounts[step_amount::handed_out] = static_cast<double>(
         (training ? 2 * work.training.size() : work.inference.size()) * piece_sizes(work, training).size());

@@ -6,6 +6,7 @@
 
 #include "heed/config/experiment.h"
 #include "heed/nn/families.h"
+#include "heed/train/lane_memory.h"
 #include "heed/train/step.h"
 
 #include <fmt/format.h>
@@ -132,8 +133,9 @@ int bench_scaling(const BenchArguments& given) {
   const Index batch = a.batch > 0 ? a.batch : x.train.batch;
   const std::unique_ptr<Model> model = make_model(x);
   const Index weights = model->parameters().trainable_elements();
-  const bool together = model->examples_depend(batch), streamed = !together && lanes_are_streamed(weights);
+  const bool together = model->examples_depend(batch);
   const Lanes lanes = BatchShare{x.train.piece, weights, 0, 1, together}.lanes(batch);
+  const auto streamed = [&](int threads) { return !together && lanes_take_turns(weights, lanes.count, threads); };
   std::vector<Setup> setups;
   for (const int count : {1, 2, 4}) {
     setups.push_back(measure(a, batch, 1, count));
@@ -142,13 +144,13 @@ int bench_scaling(const BenchArguments& given) {
   }
   std::cout << fmt::format("{}, batch {}, {} lanes; this host has {} core{}\n\n", a.model, batch, lanes.count,
                            threads(), threads() == 1 ? "" : "s");
-  print_measured(setups, Work(setups[0], streamed, lanes.count, batch));
+  print_measured(setups, Work(setups[0], streamed(setups[0].threads), lanes.count, batch));
   if (launch_words(2).empty()) std::cout << "more processes: not in this build; make MPI=1 builds one\n";
   // A host's threads: as many as gave most here.
   const auto fastest = std::max_element(setups.begin(), setups.end(), [](const Setup& s, const Setup& t) {
     return (s.processes == 1 ? s.rate() : 0) < (t.processes == 1 ? t.rate() : 0);
   });
-  print_predicted(Work(*fastest, streamed, lanes.count, batch), fastest->threads, fastest->unit());
+  print_predicted(Work(*fastest, streamed(fastest->threads), lanes.count, batch), fastest->threads, fastest->unit());
   return ok;
 }
 

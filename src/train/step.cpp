@@ -3,6 +3,7 @@
 #include "heed/kernels/gemm_buffers.h"
 #include "heed/nn/adder.h"
 #include "heed/tape/preparation.h"
+#include "heed/train/lane_memory.h"
 #include "lanes_in_lockstep.h"
 
 #include <optional>
@@ -18,8 +19,8 @@ Products products_of(const TrainConfig& train) {
   return Products::bf16;
 }
 
-bool streams(LaneMemory memory, Index weights) {
-  return memory == LaneMemory::by_size ? lanes_are_streamed(weights) : memory == LaneMemory::streamed;
+bool streams(LaneMemory memory, Index weights, Index lanes) {
+  return memory == LaneMemory::by_size ? lanes_take_turns(weights, lanes, threads()) : memory == LaneMemory::streamed;
 }
 
 }  // namespace
@@ -54,7 +55,7 @@ BatchGradient<T>::BatchGradient(const Model& model, Parameters<T>& parameters, I
       ranks_(ranks),
       share_{train.piece, parameters.trainable_size(), ranks.rank(), ranks.count(), model.examples_depend(batch)},
       recompute_(train.recompute),
-      streams_(!share_.together && streams(memory, parameters.trainable_size())),
+      streams_(!share_.together && streams(memory, parameters.trainable_size(), share_.lanes(batch).count)),
       products_(products_of(train)),
       tapes_(share_.together ? share_.lanes(batch).count : threads()) {
   // Products of floats are heed's own.

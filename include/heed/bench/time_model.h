@@ -83,7 +83,7 @@ struct Workload {
   std::map<std::string, std::string> variants;  ///< of mechanisms by name
   Lanes lanes;
   Index batch, piece;
-  bool together, streamed;
+  bool together;
   double weight_bytes, logits;  ///< of all weights; numbers for each example
   Index norms = 0;              ///< sums over the batch in a training step
 };
