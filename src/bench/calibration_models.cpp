@@ -83,19 +83,21 @@ std::vector<Candidate> candidates() {
         candidate.experiment.train.piece = size.piece;
         choose(candidate.experiment, entry, setting);
         list.push_back(candidate);
-        // The same layers in another mixture, where scores are distances: linear layers are distances too.
-        if (std::string_view(entry.name) == "adder" && size.experiment.model.dim < 200) {
-          candidate.experiment.model.linear = {"adder"};
-          list.push_back(candidate);
-        }
       }
+  for (const Size& size : sizes)
+    if (size.experiment.model.dim < 200) {
+      Candidate candidate{"adder layers", size.experiment, size.batches * batch};
+      candidate.experiment.train.piece = size.piece;
+      candidate.experiment.model.linear = {"adder"};
+      list.push_back(candidate);
+    }
   for (const Experiment& x : {sequence_of("lm", 256, 128, 128, 4, 512), sequence_of("lm", 64, 64, 64, 2, 128),
                               sequence_of("lm", 16, 196, 96, 6, 192), sequence_of("lm", 100, 288, 160, 4, 480),
                               sequence_of("lm", 50, 36, 224, 7, 448)})
-    for (const char* const name : {"softmax", "linear", "performer", "aft"})
-      for (const MechanismSetting& setting : find_mechanism(name).settings()) {
+    for (const MechanismEntry& entry : mechanisms())  // some have no causal form; they are passed over
+      for (const MechanismSetting& setting : entry.settings()) {
         Candidate candidate{"sequence " + setting.label, x, batch};
-        choose(candidate.experiment, find_mechanism(name), setting);
+        choose(candidate.experiment, entry, setting);
         list.push_back(candidate);
       }
   for (const Experiment& x :

@@ -81,11 +81,10 @@ class BatchNormLayer {
   Var<T> operator()(Var<T> x) const {
     Tape<T>& tape = x.tape();
     const typename Tape<T>::Scope scope(tape, name_);
-    const Index group = options_.group > 0 ? options_.group : x.shape()[0];
-    require(!tape.training() || !tape.pass().compute || group * x.shape()[1] > 1,
-            "[model] {}: training needs two values per channel at least; {} image on a grid of one place has one; a "
+    require(!tape.training() || !tape.pass().compute || values_together(tape, x.shape(), options_) > 1,
+            "[model] {}: training needs two values per channel at least; one image on a grid of one place has one; a "
             "larger train.batch, bn_group or image gives more",
-            name_, group);
+            name_);
     return batch_norm(x, tape.parameter(weight_), tape.parameter(bias_), tape.buffer(mean_), tape.buffer(variance_),
                       options_);
   }

@@ -207,7 +207,14 @@ Var<T> batch_norm(Var<T> x, Var<T> gamma, Var<T> beta, View<T> running_mean, Vie
       });
 }
 
-#define INSTANTIATE(T) template Var<T> batch_norm(Var<T>, Var<T>, Var<T>, View<T>, View<T>, const BatchNormOptions&);
+template <class T>
+Index values_together(const Tape<T>& tape, const Shape& x, const BatchNormOptions& options) {
+  return groups_of(tape, x, options.group).rows();
+}
+
+#define INSTANTIATE(T)                                                                             \
+  template Var<T> batch_norm(Var<T>, Var<T>, Var<T>, View<T>, View<T>, const BatchNormOptions&); \
+  template Index values_together(const Tape<T>&, const Shape&, const BatchNormOptions&);
 HEED_FOR_EACH_NUMBER(INSTANTIATE)
 
 }  // namespace heed

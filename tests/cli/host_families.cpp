@@ -40,11 +40,16 @@ BOOST_AUTO_TEST_SUITE(cli_host_families)
 // One value per channel has no variance. The first step finds that out, after the run was begun.
 BOOST_FIXTURE_TEST_CASE(a_run_whose_first_step_is_refused_leaves_nothing, Small) {
   const std::string run = *this / "run", config = file("cvt", {"model.stride=[8,1,1]", "model.bn_group=1"});
-  check_refusal({"train", config, "--run", run}, {"two values per channel", "train.batch, bn_group or image"});
+  const auto refuse = [&] {
+    const Finished refused = heed_with({"train", config, "--run", run});
+    BOOST_TEST(refused.status == 2);
+    check_contains(refused.err, {"two values per channel", "train.batch, bn_group or image"});
+  };
+  refuse();
   BOOST_TEST(!std::filesystem::exists(run));
   std::filesystem::create_directory(run);
   write_file(run + "/mine", "kept");
-  check_refusal({"train", config, "--run", run}, {"two values per channel"});
+  refuse();
   BOOST_TEST(std::distance(std::filesystem::directory_iterator(run), {}) == 1);
   output_of({"train", config, "--run", run, "--set", "model.bn_group=0"});
 }

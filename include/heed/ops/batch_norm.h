@@ -24,4 +24,8 @@ template <class T>
 Var<T> batch_norm(Var<T> x, Var<T> gamma, Var<T> beta, View<T> running_mean, View<T> running_variance,
                   const BatchNormOptions& options = {});
 
+/// How many values of a channel batch_norm() takes together in x [B, ..., C].
+template <class T>
+Index values_together(const Tape<T>& tape, const Shape& x, const BatchNormOptions& options);
+
 }  // namespace heed
