@@ -82,7 +82,7 @@ constexpr Expectation expectations[] = {
     {"sigmoid gate backward", 0.6,
      "a division and three products beside the exponential; three arrays read, two written"},
     {"conv 3 x 3 forward", 0.6, "windows are gathered before they are multiplied"},
-    {"conv 3 x 3 forward and back", 0.6, "windows are gathered twice, and the gradients by them are scattered"},
+    {"conv 3 x 3 forward and back", 0.6, "windows are gathered three times"},
     {"depth-wise 3 x 3 forward", 0.5, "a row's ends, and what four columns leave over, wait for sums of nine products"},
     {"depth-wise 3 x 3 input gradient", 0.5, "as forward"},
     {"depth-wise 3 x 3 weight gradient", 0.5, "nine sums, each added to a total once for four places"},

@@ -57,8 +57,8 @@ struct Strips {
   }
 };
 
-/// Calls f(number of W [O, C, K, K], its output, its place among taps (row, column, channel)), for a line of a cache of
-/// outputs at a time: one of the two arrangements has them side by side.
+/// Calls f(number of W [O, C, K, K], its output, tap and channel), for a line of a cache of outputs at a time: one of
+/// the two arrangements has them side by side.
 template <class F>
 void for_each_weight(const Shape& w, const F& f) {
   constexpr Index line = 16;
@@ -66,9 +66,12 @@ void for_each_weight(const Shape& w, const F& f) {
   for (Index first = 0; first < outputs; first += line)
     for (Index t = 0; t < taps; ++t)
       for (Index c = 0; c < channels; ++c)
-        for (Index o = first; o < std::min(first + line, outputs); ++o)
-          f((o * channels + c) * taps + t, o, t * channels + c);
+        for (Index o = first; o < std::min(first + line, outputs); ++o) f((o * channels + c) * taps + t, o, t, c);
 }
+
+/// Has each place its window, the same taps to each side? Then dx is itself a convolution, of dy by the weights turned
+/// round: dx(p) = sum over taps t of W(-t)^T dy(p + t).
+bool is_turned_round(const kernels::Windows& w) { return w.stride == 1 && 2 * w.padding == w.kernel - 1; }
 
 }  // namespace
 
@@ -80,7 +83,7 @@ Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& grid) {
   const Index images = strips.images, places = w.places(), taps = w.taps(), outputs = weight.shape()[0];
 
   Cost cost = linear_cost(images * places, taps, outputs, static_cast<bool>(bias), false, tape.wanted(x));
-  if (tape.wanted(x)) cost.backward += images * kernels::scatter_windows_counts(w);
+  if (tape.wanted(x) && !is_turned_round(w)) cost.backward += images * kernels::scatter_windows_counts(w);
   cost.joins = 0;  // dx is added up in place
 
   const Matrix<T> W(tape.memory(outputs * taps), outputs, taps);  // arranged as windows are
@@ -89,8 +92,9 @@ Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& grid) {
   return tape.record(
       {"conv2d", cost}, Shape{images, places, outputs}, {x, weight, bias},
       [=](T* y) {
-        for_each_weight(weight.shape(),
-                        [=, all = weight.data()](Index from, Index o, Index tap) { W(o, tap) = all[from]; });
+        for_each_weight(weight.shape(), [=, all = weight.data()](Index from, Index o, Index t, Index c) {
+          W(o, t * w.channels + c) = all[from];
+        });
         for_row_ranges(strips.count(), work, [=, my = Matrix<T>(y, images * places, outputs)](Index begin, Index end) {
           for (Index i = begin; i < end; ++i) {
             const Strips::Strip s = strips[i];
@@ -114,10 +118,27 @@ Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& grid) {
                                        i == begin ? update : Update::accumulate, Matrix<T>(share, taps, outputs));
                                 }
                               });
-          for_each_weight(weight.shape(),
-                          [=](Index to, Index o, Index tap) { write(dw.update, dw.data[to], dW(tap, o)); });
+          for_each_weight(weight.shape(), [=](Index to, Index o, Index t, Index c) {
+            write(dw.update, dw.data[to], dW(t * w.channels + c, o));
+          });
         }
-        if (const auto dx = tape.target(x))
+        const auto dx = tape.target(x);
+        if (dx && is_turned_round(w)) {
+          const Strips around{{outputs, w.height, w.width, w.kernel, w.stride, w.padding}, images};
+          const typename Tape<T>::Scratch scratch(tape, outputs * taps);
+          const Matrix<T> turned(scratch.data(), w.channels, around.windows.taps());
+          const Index last = w.kernel * w.kernel - 1;
+          for_each_weight(weight.shape(), [=, all = weight.data()](Index from, Index o, Index t, Index c) {
+            turned(c, (last - t) * outputs + o) = all[from];
+          });
+          for_row_ranges(around.count(), around.rows * w.width * taps * outputs / 8, [=](Index begin, Index end) {
+            for (Index i = begin; i < end; ++i) {
+              const Strips::Strip s = around[i];
+              gemm(around.gathered(s, mdy.data), transposed(turned), dx.update,
+                   Matrix<T>(dx.data + s.first * w.channels, s.places, w.channels));
+            }
+          });
+        } else if (dx) {
           for_row_ranges(images, strips.per_image * work, [=](Index begin, Index end) {
             const Index size = strips.image_size();
             if (dx.update == Update::assign) std::fill(dx.data + begin * size, dx.data + end * size, T(0));
@@ -128,6 +149,7 @@ Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& grid) {
               kernels::scatter_windows(w, s.begin, s.end, dX, dx.data + s.image * size);
             }
           });
+        }
       });
 }
 
@@ -156,8 +178,9 @@ Var<T> depthwise_conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& gr
   return tape.record(
       {"depthwise_conv2d", cost}, Shape{images, places, channels}, {x, weight, bias},
       [=](T* y) {
-        for_each_weight(weight.shape(),
-                        [=, all = weight.data()](Index from, Index c, Index tap) { W(tap, c) = all[from]; });
+        for_each_weight(weight.shape(), [=, all = weight.data()](Index from, Index channel, Index t, Index) {
+          W(t, channel) = all[from];
+        });
         for_row_ranges(images, out_size * taps, [=](Index begin, Index end) {
           for (Index i = begin; i < end; ++i)
             kernels::depthwise(w, image_of(x.data(), i), W, bias ? bias.data() : nullptr, Update::assign,
@@ -176,8 +199,9 @@ Var<T> depthwise_conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& gr
                                                                      i == begin ? update : Update::accumulate,
                                                                      Matrix<T>(share, taps, channels));
                               });
-          for_each_weight(weight.shape(),
-                          [=](Index to, Index c, Index tap) { write(dw.update, dw.data[to], dW(tap, c)); });
+          for_each_weight(weight.shape(), [=](Index to, Index channel, Index t, Index) {
+            write(dw.update, dw.data[to], dW(t, channel));
+          });
         }
         if (const auto dx = tape.target(x))
           for_row_ranges(images, out_size * taps, [=](Index begin, Index end) {
