@@ -83,8 +83,12 @@ Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& grid) {
   const Index images = strips.images, places = w.places(), taps = w.taps(), outputs = weight.shape()[0];
 
   Cost cost = linear_cost(images * places, taps, outputs, static_cast<bool>(bias), false, tape.wanted(x));
-  if (tape.wanted(x) && !is_turned_round(w)) cost.backward += images * kernels::scatter_windows_counts(w);
-  cost.joins = 0;  // dx is added up in place
+  if (!is_turned_round(w)) {
+    if (tape.wanted(x)) cost.backward += images * kernels::scatter_windows_counts(w);
+    cost.joins = 0;             // dx is added up in place
+  } else if (tape.wanted(x)) {  // sums over taps and outputs, not over outputs alone
+    cost.backward += Counts{.add = images * places * w.channels * (w.kernel * w.kernel - 1)};
+  }
 
   const Matrix<T> W(tape.memory(outputs * taps), outputs, taps);  // arranged as windows are
   const Index work = strips.rows * w.out_width() * taps * outputs / 8;
