@@ -1,49 +1,14 @@
-#!/usr/bin/env python3
-"""Times a step of self-supervision by a teacher in PyTorch: the peer of `heed bench experiments/cifar10-dino.toml`.
+"""A step of self-supervision by a teacher in PyTorch: dino-micro.
 
-Random views, float32: two large views of 32 x 32 and four small ones of 16 x 16 of each image. A step is the teacher's
-forward pass, without gradients, the student's forward and backward passes, all views of a size together, clipping of
-each tensor, AdamW, and the moves of centre and teacher. Prints JSON: parameters, and images per second, the median of
-several measurements.
-
-    experiments/peers/dino.py --threads 2
-    build/heed bench experiments/cifar10-dino.toml --threads 2
-
-Needs PyTorch (1.13 or later), which heed does not. Definitions are those of include/heed/nn/dino.h and src/train/dino.h.
+Two large views of 32 x 32 and four small ones of 16 x 16 of each image. A step is the teacher's forward pass, without
+gradients, the student's forward and backward passes, all views of a size together, clipping of each tensor, AdamW, and the
+moves of centre and teacher. Definitions are those of include/heed/nn/dino.h and src/train/dino.h.
 """
-import argparse
-import json
-import statistics
-import time
-
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-
-class Attention(nn.Module):
-    def __init__(self, width, heads):
-        super().__init__()
-        self.heads = heads
-        self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
-
-    def forward(self, x):
-        B, N, D = x.shape
-        q, k, v = self.qkv(x).reshape(B, N, 3, self.heads, D // self.heads).permute(2, 0, 3, 1, 4)
-        scores = q * (D // self.heads) ** -0.5 @ k.transpose(-1, -2)
-        return self.proj((torch.softmax(scores, -1) @ v).transpose(1, 2).reshape(B, N, D))
-
-
-class Block(nn.Module):
-    def __init__(self, width, heads, hidden):
-        super().__init__()
-        self.norm1, self.norm2 = nn.LayerNorm(width, eps=1e-6), nn.LayerNorm(width, eps=1e-6)
-        self.attention = Attention(width, heads)
-        self.mlp = nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, width))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
+from families import Block, SoftmaxAttention
 
 
 class Backbone(nn.Module):
@@ -55,7 +20,7 @@ class Backbone(nn.Module):
         self.patches = nn.Conv2d(channels, width, patch, patch)
         self.class_token = nn.Parameter(torch.zeros(1, 1, width))
         self.positions = nn.Parameter(0.02 * torch.randn(1, 1 + side * side, width))
-        self.blocks = nn.Sequential(*(Block(width, heads, hidden) for _ in range(depth)))
+        self.blocks = nn.Sequential(*(Block(width, hidden, SoftmaxAttention(width, heads)) for _ in range(depth)))
         self.norm = nn.LayerNorm(width, eps=1e-6)
 
     def positions_of(self, side):
@@ -97,9 +62,9 @@ def loss_of(student, teacher, center, batch, student_temp=0.1, teacher_temp=0.04
     return sum(pairs) / len(pairs)
 
 
-def training_step(batch):
-    """A function that makes a step, and the parameters of the backbone and head."""
-    student, teacher = Dino(), Dino().requires_grad_(False)
+def training_step(student, batch):
+    """A function that makes a step."""
+    teacher = Dino().requires_grad_(False)
     teacher.load_state_dict(student.state_dict())
     trained = [p for p in student.parameters() if p.requires_grad]
     of_teacher = [t for t, s in zip(teacher.parameters(), student.parameters()) if s.requires_grad]
@@ -125,36 +90,4 @@ def training_step(batch):
             torch._foreach_mul_(of_teacher, 0.99)
             torch._foreach_add_(of_teacher, trained, alpha=0.01)
 
-    return step, sum(p.numel() for p in trained)
-
-
-def images_per_second(batch, seconds):
-    """The median over five measurements of training steps, and the parameters."""
-    step, parameters = training_step(batch)
-    for _ in range(3):
-        step()
-    rates = []
-    for _ in range(5):
-        steps, start = 0, time.perf_counter()
-        while steps < 2 or time.perf_counter() - start < seconds / 5:
-            step()
-            steps += 1
-        rates.append(steps * batch / (time.perf_counter() - start))
-    return statistics.median(rates), parameters
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--batch", type=int, default=128)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=10)
-    arguments = parser.parse_args()
-    torch.manual_seed(1)
-    torch.set_num_threads(arguments.threads)
-    rate, parameters = images_per_second(arguments.batch, arguments.seconds)
-    print(json.dumps({"model": "DINO-micro", "parameters": parameters, "batch": arguments.batch,
-                      "threads": arguments.threads, "torch": torch.__version__, "img_s": round(rate, 1)}))
-
-
-if __name__ == "__main__":
-    main()
+    return step

@@ -1,19 +1,8 @@
-#!/usr/bin/env python3
-"""Times the training of the small host models in PyTorch: the peer of `heed bench models/xcit-micro.toml`.
+"""The small host models in PyTorch: xcit-micro, cvt-micro and soft-micro.
 
-Random images, float32. Prints JSON: for each model its parameters, which are heed's, and images per second of training
-steps (forward, backward, AdamW), the median of several measurements, with channels last and with channels first.
-
-    experiments/peers/families.py --threads 2 --batch 64
-    build/heed bench models/xcit-micro.toml models/cvt-micro.toml models/soft-micro.toml --threads 2 --batch 64
-
-Needs PyTorch (1.13 or later), which heed does not. Definitions are those of src/nn/xcit.cpp, cvt.cpp, soft_pyramid.cpp.
+Definitions are those of src/nn/xcit.cpp, cvt.cpp, soft_pyramid.cpp.
 """
-import argparse
-import json
 import math
-import statistics
-import time
 
 import torch
 import torch.nn as nn
@@ -54,6 +43,30 @@ def merged(x):
 
 def softmax_attention(q, k, v, scale):
     return torch.softmax(scale * q @ k.transpose(-1, -2), -1) @ v
+
+
+class SoftmaxAttention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+
+    def forward(self, x):
+        q, k, v = (heads_of(part, self.heads) for part in self.qkv(x).chunk(3, -1))
+        return self.proj(merged(softmax_attention(q, k, v, q.shape[-1] ** -0.5)))
+
+
+class Block(nn.Module):
+    """A block of a transformer, norms before its two halves."""
+
+    def __init__(self, width, hidden, attention, eps=1e-6):
+        super().__init__()
+        self.norm1, self.norm2 = ChannelNorm(width, eps), ChannelNorm(width, eps)
+        self.attention, self.mlp = attention, FeedForward(width, hidden)
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.mlp(self.norm2(x))
 
 
 def convolution_and_norm(inputs, outputs, kernel, stride, padding, bias, groups=1):
@@ -169,18 +182,6 @@ class ConvolutionalAttention(nn.Module):
         return self.proj(merged(softmax_attention(q, k, v, q.shape[-1] ** -0.5)))
 
 
-class CvtBlock(nn.Module):
-    def __init__(self, width, heads, hidden, side, class_token):
-        super().__init__()
-        self.norm1, self.norm2 = ChannelNorm(width, 1e-5), ChannelNorm(width, 1e-5)
-        self.attention = ConvolutionalAttention(width, heads, side, class_token)
-        self.mlp = FeedForward(width, hidden)
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
-
-
 class Cvt(nn.Module):
     def __init__(self, sides=(14, 7, 4), widths=(32, 64, 96), depths=(1, 1, 2), heads=(2, 4, 6), hidden=(64, 128, 192)):
         super().__init__()
@@ -188,7 +189,9 @@ class Cvt(nn.Module):
         self.embeddings = nn.ModuleList(nn.Conv2d(i, o, 3, 2, 1) for i, o in zip(inputs, widths))
         self.norms = nn.ModuleList(ChannelNorm(width, 1e-5) for width in widths)
         self.stages = nn.ModuleList(
-            nn.Sequential(*(CvtBlock(widths[s], heads[s], hidden[s], sides[s], s == 2) for _ in range(depths[s])))
+            nn.Sequential(*(
+                Block(widths[s], hidden[s], ConvolutionalAttention(widths[s], heads[s], sides[s], s == 2), eps=1e-5)
+                for _ in range(depths[s])))
             for s in range(3))
         self.class_token = nn.Parameter(torch.zeros(1, 1, widths[-1]))
         self.norm, self.head = ChannelNorm(widths[-1], 1e-5), nn.Linear(widths[-1], 10)
@@ -252,28 +255,13 @@ class SoftAttention(nn.Module):
         return self.proj(merged(out) + tokens(beside))
 
 
-class SoftmaxAttention(nn.Module):
-    def __init__(self, width, heads):
+class PostNormBlock(nn.Module):
+    def __init__(self, width, hidden, attention):
         super().__init__()
-        self.heads = heads
-        self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.norm1, self.norm2 = ChannelNorm(width, 1e-5), ChannelNorm(width, 1e-5)
+        self.attention, self.mlp = attention, FeedForward(width, hidden)
 
     def forward(self, x):
-        q, k, v = (heads_of(part, self.heads) for part in self.qkv(x).chunk(3, -1))
-        return self.proj(merged(softmax_attention(q, k, v, q.shape[-1] ** -0.5)))
-
-
-class PyramidBlock(nn.Module):
-    def __init__(self, width, hidden, attention, norm_first):
-        super().__init__()
-        eps = 1e-6 if norm_first else 1e-5
-        self.norm1, self.norm2 = ChannelNorm(width, eps), ChannelNorm(width, eps)
-        self.attention, self.mlp, self.norm_first = attention, FeedForward(width, hidden), norm_first
-
-    def forward(self, x):
-        if self.norm_first:
-            x = x + self.attention(self.norm1(x))
-            return x + self.mlp(self.norm2(x))
         x = self.norm1(x + self.attention(x))
         return self.norm2(x + self.mlp(x))
 
@@ -292,14 +280,12 @@ class SoftPyramid(nn.Module):
         self.positions = nn.ParameterList(nn.Parameter(torch.randn(1, sides[s] ** 2 + (s == 2), widths[s]) * 0.02)
                                           for s in range(3))
 
-        def attention(s):
+        def block(s):
             if s == 2:
-                return SoftmaxAttention(widths[s], heads[s])
-            return SoftAttention(widths[s], heads[s], sides[s], (5, 3)[s])
+                return Block(widths[s], hidden[s], SoftmaxAttention(widths[s], heads[s]))
+            return PostNormBlock(widths[s], hidden[s], SoftAttention(widths[s], heads[s], sides[s], (5, 3)[s]))
 
-        self.stages = nn.ModuleList(
-            nn.Sequential(*(PyramidBlock(widths[s], hidden[s], attention(s), s == 2) for _ in range(depths[s])))
-            for s in range(3))
+        self.stages = nn.ModuleList(nn.Sequential(*(block(s) for _ in range(depths[s]))) for s in range(3))
         self.norm, self.head = ChannelNorm(widths[2]), nn.Linear(widths[2], 10)
 
     def forward(self, image):
@@ -314,66 +300,3 @@ class SoftPyramid(nn.Module):
 
 
 MODELS = {"xcit-micro": Xcit, "cvt-micro": Cvt, "soft-micro": SoftPyramid}
-
-
-def calls_per_second(step, seconds):
-    """The median over five measurements."""
-    for _ in range(3):
-        step()
-    rates = []
-    for _ in range(5):
-        calls, start = 0, time.perf_counter()
-        while calls < 2 or time.perf_counter() - start < seconds / 5:
-            step()
-            calls += 1
-        rates.append(calls / (time.perf_counter() - start))
-    return statistics.median(rates)
-
-
-def median_seconds(step, seconds):
-    """Of a call, over calls for about so long, and at least two."""
-    times, start = [], time.perf_counter()
-    while len(times) < 2 or time.perf_counter() - start < seconds:
-        begin = time.perf_counter()
-        step()
-        times.append(time.perf_counter() - begin)
-    return statistics.median(times)
-
-
-def images_per_second(model, batch, memory_format, seconds):
-    """Of training steps."""
-    model = model.to(memory_format=memory_format)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.05)
-    images = torch.randn(batch, 1, 28, 28).to(memory_format=memory_format)
-    labels = torch.randint(10, (batch,))
-
-    def step():
-        optimizer.zero_grad(set_to_none=True)
-        F.cross_entropy(model(images), labels).backward()
-        optimizer.step()
-
-    return batch * calls_per_second(step, seconds)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", default=",".join(MODELS), help="some of " + ", ".join(MODELS))
-    parser.add_argument("--batch", type=int, default=64)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=5, help="for each model and order of channels")
-    arguments = parser.parse_args()
-    torch.manual_seed(1)
-    torch.set_num_threads(arguments.threads)
-    for name in arguments.models.split(","):
-        if name not in MODELS:
-            parser.error(f"unknown model '{name}'; it must be one of {', '.join(MODELS)}")
-        model = MODELS[name]()
-        rates = {order: round(images_per_second(model, arguments.batch, memory_format, arguments.seconds), 1)
-                 for order, memory_format in (("channels_last", torch.channels_last),
-                                              ("channels_first", torch.contiguous_format))}
-        print(json.dumps({"model": name, "parameters": sum(p.numel() for p in model.parameters()),
-                          "batch": arguments.batch, "threads": arguments.threads, "torch": torch.__version__, **rates}))
-
-
-if __name__ == "__main__":
-    main()

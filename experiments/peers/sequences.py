@@ -1,29 +1,14 @@
-#!/usr/bin/env python3
-"""Times small models of sequences in PyTorch: the peer of `heed bench models/text-micro.toml` and of `heed generate`.
+"""Small models of sequences in PyTorch: text-micro, listops-micro and density-micro.
 
-Random tokens, float32. Prints JSON: for each model its parameters, which are heed's, and tokens per second of training
-steps (forward, backward, AdamW), the median of several measurements; with --decode tokens per second of text written
-token by token, one text at a time, with the keys and values of what came before kept.
-
-    experiments/peers/sequences.py --threads 2
-    build/heed bench models/text-micro.toml --batch 32 --threads 2
-    build/heed bench models/sequence-micro.toml --set model.vocab=15 --set model.context=32 --batch 64 --threads 2
-    build/heed bench models/density-micro.toml --batch 32 --threads 2
-
-    experiments/peers/sequences.py --decode --threads 1
-    build/heed generate RUN --stats --threads 1 > /dev/null
-
-Needs PyTorch (1.13 or later), which heed does not. Definitions are those of src/nn/sequence.cpp; the mechanisms, softmax
-and AFT-local, are in PyTorch's fast formulation: AFT's sums over keys are one product for all images of a batch.
+Definitions are those of src/nn/sequence.cpp; the mechanisms, softmax and AFT-local, are in PyTorch's fast formulation:
+AFT's sums over keys are one product for all images of a batch. Text is written token by token, one text at a time, with
+the keys and values of what came before kept.
 """
-import argparse
-import json
-
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from families import ChannelNorm, FeedForward, calls_per_second, heads_of, merged
+from families import Block, ChannelNorm, heads_of, merged
 
 
 class Softmax(nn.Module):
@@ -77,16 +62,7 @@ class AftLocal(nn.Module):
         return self.proj(torch.sigmoid(q) * above / below)
 
 
-class Block(nn.Module):
-    def __init__(self, width, hidden, attention):
-        super().__init__()
-        self.norm1, self.norm2 = ChannelNorm(width), ChannelNorm(width)
-        self.attention, self.mlp = attention, FeedForward(width, hidden)
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
-
+class SequenceBlock(Block):
     def next(self, x, t):
         x = x + self.attention.next(self.norm1(x), t)
         return x + self.mlp(self.norm2(x))
@@ -101,7 +77,7 @@ class Sequence(nn.Module):
         self.embedding = nn.Embedding(vocab, width)
         self.start = nn.Parameter(torch.zeros(1, 1, width)) if start else None
         self.position = nn.Parameter(0.02 * torch.randn(1, tokens, width))
-        self.blocks = nn.ModuleList(Block(width, hidden, attention()) for _ in range(depth))
+        self.blocks = nn.ModuleList(SequenceBlock(width, hidden, attention()) for _ in range(depth))
         self.norm, self.head = ChannelNorm(width), nn.Linear(width, classes or vocab)
 
     def forward(self, tokens):
@@ -134,7 +110,7 @@ def density_micro():
     return Sequence(16, 196, 64, 4, 128, lambda: AftLocal(64, 196, 28, 16), start=True)
 
 
-MODELS = {"text-micro": (text_micro, 32), "listops-micro": (listops_micro, 64), "density-micro": (density_micro, 32)}
+MODELS = {"text-micro": text_micro, "listops-micro": listops_micro, "density-micro": density_micro}
 
 
 def training_step(model, batch):
@@ -152,11 +128,6 @@ def training_step(model, batch):
     return step
 
 
-def training_rate(model, batch, seconds):
-    """Tokens per second of training steps."""
-    return batch * model.position.shape[1] * calls_per_second(training_step(model, batch), seconds)
-
-
 @torch.inference_mode()
 def write(model):
     """As many tokens as there are places, each drawn from the softmax of the logits before it."""
@@ -166,35 +137,3 @@ def write(model):
     token = 10
     for t in range(length):
         token = int(torch.multinomial(torch.softmax(model.next(token, t), -1), 1))
-
-
-def decoding_rate(model, seconds):
-    """Tokens per second."""
-    return model.position.shape[1] * calls_per_second(lambda: write(model), seconds)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", default=",".join(MODELS), help="some of " + ", ".join(MODELS))
-    parser.add_argument("--decode", action="store_true", help="text-micro writes, token by token")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=5, help="for each model")
-    arguments = parser.parse_args()
-    torch.manual_seed(1)
-    torch.set_num_threads(arguments.threads)
-    for name in ["text-micro"] if arguments.decode else arguments.models.split(","):
-        if name not in MODELS:
-            parser.error(f"unknown model '{name}'; it must be one of {', '.join(MODELS)}")
-        make, batch = MODELS[name]
-        model = make()
-        result = {"model": name, "parameters": sum(p.numel() for p in model.parameters()), "threads": arguments.threads,
-                  "torch": torch.__version__}
-        if arguments.decode:
-            result["decoded_tokens_s"] = round(decoding_rate(model, arguments.seconds), 1)
-        else:
-            result |= {"batch": batch, "tokens_s": round(training_rate(model, batch, arguments.seconds), 1)}
-        print(json.dumps(result))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,25 +1,15 @@
-#!/usr/bin/env python3
-"""Times Vision Transformers in PyTorch: the peer of `heed bench models/vit-micro.toml` and its larger relatives.
+"""Vision Transformers in PyTorch: vit-micro and its larger relatives.
 
-Random images, float32. Prints JSON: parameters, which are heed's, and images per second of training steps (forward,
-backward, AdamW) or of inference, the median of several measurements.
-
-    experiments/peers/vit.py --models deit-tiny --batch 16 --threads 2
-    build/heed bench models/deit-tiny.toml --batch 16 --threads 2
-
-Needs PyTorch (1.13 or later), which heed does not. The block is that of dino.py; with --adder, linear layers and scores are
-l1 distances, by torch.cdist.
+The block is that of dino.py; in adder models linear layers and scores are l1 distances, by torch.cdist.
 """
-import argparse
 import contextlib
-import json
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
 from dino import Backbone
-from families import calls_per_second
+from families import ChannelNorm, heads_of, merged
 
 SIZES = {  # channels, side of the image, side of a patch, width, depth, heads, hidden, classes
     "vit-micro": (1, 28, 4, 64, 4, 4, 128, 10),
@@ -42,18 +32,18 @@ class AdderLinear(nn.Module):
 
 
 class AdderAttention(nn.Module):
-    """softmax(-|q - k|_1 / sqrt d) v + v."""
+    """softmax(-|q - k|_1 / sqrt d) v + v; a norm after each layer, q, k and v apart, and after the attention."""
 
     def __init__(self, width, heads):
         super().__init__()
         self.heads = heads
-        self.qkv, self.proj = AdderLinear(width, 3 * width), AdderLinear(width, width)
+        self.qkv, self.norms = AdderLinear(width, 3 * width), nn.ModuleList(ChannelNorm(width) for _ in range(3))
+        self.norm, self.proj = ChannelNorm(width), nn.Sequential(AdderLinear(width, width), ChannelNorm(width))
 
     def forward(self, x):
-        B, N, D = x.shape
-        q, k, v = self.qkv(x).reshape(B, N, 3, self.heads, D // self.heads).permute(2, 0, 3, 1, 4)
-        scores = -torch.cdist(q.contiguous(), k.contiguous(), p=1.0) * (D // self.heads) ** -0.5
-        return self.proj((torch.softmax(scores, -1) @ v + v).transpose(1, 2).reshape(B, N, D))
+        q, k, v = (heads_of(norm(part), self.heads) for norm, part in zip(self.norms, self.qkv(x).chunk(3, -1)))
+        scores = -torch.cdist(q.contiguous(), k.contiguous(), p=1.0) * q.shape[-1] ** -0.5
+        return self.proj(self.norm(merged(torch.softmax(scores, -1) @ v + v)))
 
 
 def make(name, adder=False):
@@ -63,7 +53,8 @@ def make(name, adder=False):
     if adder:
         for block in backbone.blocks:
             block.attention = AdderAttention(width, heads)
-            block.mlp = nn.Sequential(AdderLinear(width, hidden), nn.GELU(), AdderLinear(hidden, width))
+            block.mlp = nn.Sequential(AdderLinear(width, hidden), ChannelNorm(hidden),
+                                      AdderLinear(hidden, width), ChannelNorm(width))
     return nn.Sequential(backbone, nn.Linear(width, classes))
 
 
@@ -94,29 +85,3 @@ def inference_step(model, inputs, call=None):
         (call or model)(inputs)
 
     return step
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", default="vit-micro", help="some of " + ", ".join(SIZES))
-    parser.add_argument("--batch", type=int, default=64)
-    parser.add_argument("--mode", choices=["train", "infer"], default="train")
-    parser.add_argument("--adder", action="store_true", help="distances instead of products")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=5, help="for each model")
-    arguments = parser.parse_args()
-    torch.manual_seed(1)
-    torch.set_num_threads(arguments.threads)
-    for name in arguments.models.split(","):
-        if name not in SIZES:
-            parser.error(f"unknown model '{name}'; it must be one of {', '.join(SIZES)}")
-        model, inputs = make(name, arguments.adder), images(name, arguments.batch)
-        step = (training_step if arguments.mode == "train" else inference_step)(model, inputs)
-        print(json.dumps({"model": name, "parameters": sum(p.numel() for p in model.parameters()),
-                          "batch": arguments.batch, "mode": arguments.mode, "threads": arguments.threads,
-                          "torch": torch.__version__,
-                          "img_s": round(arguments.batch * calls_per_second(step, arguments.seconds), 1)}))
-
-
-if __name__ == "__main__":
-    main()
