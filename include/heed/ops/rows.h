@@ -66,10 +66,10 @@ void for_product_parts(Index rows, Index columns, Index terms, const F& f) {
     });
   // Columns are cut where cache lines of 64 bytes end.
   constexpr Index strip = 16;
-  // Terms that are worth waking a thread. Each weight is read for `rows` terms. Of less than four rows reading takes
-  // longer than the terms: a core reads some two weights in a nanosecond, in which it computes 2^18 / 10^4 = 26 terms
-  // of many rows. Rounded to a power of two, a term then costs 16 times as much.
-  constexpr Index few = 4, slower = 16;
+  // Terms that are worth waking a thread. Each weight is read for `rows` terms, and of less than four rows reading takes
+  // longer than the terms: so much longer that half of 2^17 weights is worth a thread, and half of 2^16 is not. (Models 96
+  // to 256 wide that write token by token, on two cores of Zen 5.)
+  constexpr Index few = 4, slower = 4;
   const Index least = rows < few ? parallel_grain / slower : parallel_grain;
   const Index strips = (columns + strip - 1) / strip;
   const Index parts = std::clamp<Index>(rows * columns * terms / least, 1, std::min<Index>(threads(), strips));
