@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 
 namespace heed::cli {
@@ -32,24 +33,41 @@ Patch parse_patch(const std::string& text, PatchGrid grid) {
 
 }  // namespace
 
+void DrawnLayers::begin(Image image, std::vector<std::string> name) {
+  begun_ = {.label = std::move(name), .image = std::move(image)};
+  block_ = 0;
+  rollout_ = {};
+}
+
+bool DrawnLayers::is_chosen(Index block) const {
+  return choice_.blocks.empty() ||
+         std::find(choice_.blocks.begin(), choice_.blocks.end(), block) != choice_.blocks.end();
+}
+
 void DrawnLayers::add(const AttentionSite<float>& site) {
   const AttentionShape& shape = site.inputs.front().shape;
-  if (sheet_.blocks.empty()) {
+  if (++block_ == 1) {
     sheet_.grid = {shape.grid_height, shape.grid_width};
     if (!choice_.query.empty()) sheet_.query = parse_patch(choice_.query, sheet_.grid);
   }
+  std::optional<Picture> picture;
+  if (choice_.rollout) picture = rollout_of(site);
+  if (!is_chosen(block_)) return;
+  if (!choice_.rollout) picture = picture_of(site);
   class_tokens_.insert(shape.class_token);
-  BlockWeights block{.mechanism = site.mechanism.name()};
-  if (const std::optional<Picture> picture = choice_.rollout ? rollout_of(site) : picture_of(site)) {
+  SheetRow row = begun_;
+  row.label.push_back(fmt::format("block {}", block_));
+  row.label.push_back(site.mechanism.name());
+  if (picture) {
     const PictureInfo& info = picture->info;
-    block.weights = weights_of(*picture, shape);
-    block.over_image = info.axes != PictureAxes::matrix;
-    block.label = picture->label;
-    if (!named_after_ || (named_after_->axes == PictureAxes::matrix && block.over_image)) named_after_ = info;
-    for (Index part = static_cast<Index>(sheet_.columns.size()); part < block.weights.shape()[0]; ++part)
+    row.weights = weights_of(*picture, shape);
+    row.over_image = info.axes != PictureAxes::matrix;
+    row.label.push_back(picture->label);
+    if (!named_after_ || (named_after_->axes == PictureAxes::matrix && row.over_image)) named_after_ = info;
+    for (Index part = static_cast<Index>(sheet_.columns.size()); part < row.weights.shape()[0]; ++part)
       sheet_.columns.push_back(choice_.rollout ? info.part : fmt::format("{} {}", info.part, part + 1));
   }
-  sheet_.blocks.push_back(std::move(block));
+  sheet_.rows.push_back(std::move(row));
 }
 
 std::optional<DrawnLayers::Picture> DrawnLayers::picture_of(const AttentionSite<float>& site) {
@@ -73,7 +91,7 @@ std::optional<DrawnLayers::Picture> DrawnLayers::picture_of(const AttentionSite<
 DrawnLayers::Picture DrawnLayers::rollout_of(const AttentionSite<float>& site) {
   const MechanismTraits traits = site.mechanism.traits();
   require(traits.map && traits.map_axes == MapAxes::tokens,
-          "--rollout: block {}, {}, has {}; expected maps of tokens, N x N, in all blocks", sheet_.blocks.size() + 1,
+          "--rollout: block {}, {}, has {}; expected maps of tokens, N x N, in all blocks", block_,
           site.mechanism.name(), traits.map ? "a map of channels" : "no attention map");
   rollout_.add(map_of(site).view());
   return {{map_name, "Attention through all blocks so far,", PictureAxes::pairs, "all heads"}, rollout_.product()};
@@ -98,6 +116,8 @@ std::string DrawnLayers::title_of(const PictureInfo& info) const {
 }
 
 void DrawnLayers::finish() {
+  for (const Index block : choice_.blocks)
+    require(block >= 1 && block <= block_, "--block {}: this model has blocks 1 to {}", block, block_);
   require(!offered_.empty() || choice_.rollout, "no block of this model has a map, or anything else to draw");
   const std::string show = choice_.show.empty() ? map_name : choice_.show;
   require(named_after_.has_value(), "--show {}: no block of this model has it; expected {}", show,

@@ -8,24 +8,29 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace heed::cli {
 
-/// Of each layer a row of a sheet.
+/// Of each layer, or of those chosen, a row of a sheet; the same for one image after the other.
 class DrawnLayers {
  public:
   struct Choice {
     std::string show;   ///< "map", or the name of a picture; empty: the map, or the first picture where there is none
     std::string query;  ///< "ROW,COLUMN" of a patch, counted from 1; empty: the class token, or the mean
-    bool rollout = false;  ///< instead the product of the maps of all layers so far
+    bool rollout = false;         ///< instead the product of the maps of all layers so far
+    std::vector<Index> blocks{};  ///< which layers, by their numbers from 1; empty: all
   };
 
   DrawnLayers(Choice choice, AttentionSheet& sheet) : choice_(std::move(choice)), sheet_(sheet) {}
 
+  /// The next layers are at work on another image, one of several in the sheet. `name` is what its rows are labelled.
+  void begin(Image image, std::vector<std::string> name);
+
   /// Draws the next layer, at work on one image. Throws Error where the choice does not fit it.
   void add(const AttentionSite<float>& site);
 
-  /// Writes what the sheet shows on top. Throws Error if that is nothing.
+  /// Writes what the sheet shows on top. Throws Error if that is nothing, or a layer was chosen that there is not.
   void finish();
 
  private:
@@ -40,9 +45,12 @@ class DrawnLayers {
   Picture rollout_of(const AttentionSite<float>& site);
   Tensor<float> weights_of(const Picture& picture, const AttentionShape& shape) const;
   std::string title_of(const PictureInfo& info) const;
+  bool is_chosen(Index block) const;
 
   Choice choice_;
   AttentionSheet& sheet_;
+  SheetRow begun_;   ///< what rows of the present image have in common
+  Index block_ = 0;  ///< number of the last layer, from 1
   AttentionRollout rollout_;
   std::set<bool> class_tokens_;             ///< has a layer one? A pyramid has it in its last stage alone
   std::set<std::string> offered_;           ///< what there is to choose from

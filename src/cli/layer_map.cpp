@@ -14,7 +14,7 @@ Tensor<float> map_of(const AttentionSite<float>& site) {
   return map;
 }
 
-LayerMap::LayerMap(const AttentionSite<float>& site) : mechanism_(site.mechanism.name()) {
+LayerMap::LayerMap(const AttentionSite<float>& site) {
   const AttentionShape& shape = site.inputs.front().shape;
   grid_ = {shape.grid_height, shape.grid_width};
   class_token_ = shape.class_token;
@@ -24,12 +24,10 @@ LayerMap::LayerMap(const AttentionSite<float>& site) : mechanism_(site.mechanism
   of_channels_ = traits.map_axes == MapAxes::channels;
 }
 
-BlockWeights LayerMap::weights(std::optional<Patch> query, PatchGrid grid) const {
-  BlockWeights block{.mechanism = mechanism_, .over_image = !of_channels_};
-  if (!exists()) return block;
+Tensor<float> LayerMap::weights(std::optional<Patch> query, PatchGrid grid) const {
+  if (!exists()) return {};
   if (query) query = patch_in(grid_, grid, *query);
-  block.weights = of_channels_ ? matrix_weights(maps_.view()) : patch_weights(maps_.view(), grid_, query);
-  return block;
+  return of_channels_ ? matrix_weights(maps_.view()) : patch_weights(maps_.view(), grid_, query);
 }
 
 }  // namespace heed::cli

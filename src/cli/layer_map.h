@@ -32,10 +32,9 @@ class LayerMap {
   /// What each patch gets from the query whose patch has the middle of `query`, a patch of the grid `grid`; without it,
   /// from the class token, or the mean over all queries where there is none. The maps themselves where they are of
   /// channels; no weights where there are no maps. Throws Error if a weight is not finite.
-  BlockWeights weights(std::optional<Patch> query, PatchGrid grid) const;
+  Tensor<float> weights(std::optional<Patch> query, PatchGrid grid) const;
 
  private:
-  std::string mechanism_;
   Tensor<float> maps_;  ///< [heads, N, M]
   PatchGrid grid_;
   bool of_channels_ = false, class_token_;

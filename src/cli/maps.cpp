@@ -5,6 +5,8 @@
 #include "heed/base/printable.h"
 #include "heed/data/image_write.h"
 
+#include <fmt/ranges.h>
+
 #include <filesystem>
 #include <iostream>
 
@@ -17,31 +19,36 @@ struct MapsArguments {
   DrawnLayers::Choice drawn;
   std::vector<std::string> sets;
   DataChoice data;
-  Index index = -1;  ///< of an image of the data set, in place of a file
+  std::vector<Index> indices;  ///< of images of the data set, in place of a file
   bool invert = false;
   int threads = 0;
 };
 
-/// The image to look at, at the model's size, and what to call it.
+/// An image to look at, at the model's size, and what to call it.
 struct NamedImage {
-  std::string name;
+  std::vector<std::string> name;
   Image image;
 };
 
-NamedImage read_image(const MapsArguments& a, const TrainedModel& trained) {
+std::vector<NamedImage> read_images(const MapsArguments& a, const TrainedModel& trained) {
   const ImageReader reader(trained, a.invert);
-  if (!a.file.empty()) return {std::filesystem::path(a.file).filename().string(), reader.from_file(a.file)};
+  if (!a.file.empty()) return {{{std::filesystem::path(a.file).filename().string()}, reader.from_file(a.file)}};
   const DataChoice choice = data_of_run(a.data, trained);
   const std::unique_ptr<Dataset> data = open_data(choice);
-  Image image = reader.from_data(*data, choice, a.index);
-  return {fmt::format("{}, label {}", name_of(choice, a.index), label_of(*data, a.index)), std::move(image)};
+  std::vector<NamedImage> images;
+  for (const Index index : a.indices) {
+    Image image = reader.from_data(*data, choice, index);
+    images.push_back({{name_of(choice, index), "label " + label_of(*data, index)}, std::move(image)});
+  }
+  return images;
 }
 
 /// RUN/IMAGE-maps.png, if no file was named.
 std::string output_of(const MapsArguments& a) {
   std::string image = std::filesystem::path(a.file).stem().string();
   if (a.file.empty())
-    image = fmt::format("{}{}-{}", a.data.data.empty() ? "" : a.data.data + "-", a.data.split, a.index);
+    image =
+        fmt::format("{}{}-{}", a.data.data.empty() ? "" : a.data.data + "-", a.data.split, fmt::join(a.indices, "-"));
   const std::string output = a.output.empty() ? fmt::format("{}/{}-maps.png", a.run, image) : a.output;
   require(std::filesystem::path(output).extension() == ".png", "-o {}: the sheet is a PNG; expected a name in .png",
           output);
@@ -52,18 +59,24 @@ std::string output_of(const MapsArguments& a) {
 
 int maps_command(const MapsArguments& a) {
   use_threads(a.threads);
-  require(a.file.empty() == (a.index >= 0), "maps: IMAGE is required, or --index in place of it; see heed maps --help");
+  require(a.file.empty() != a.indices.empty(),
+          "maps: IMAGE is required, or --index in place of it; see heed maps --help");
   const std::string output = output_of(a);
   TrainedModel trained(a.run, a.sets, a.weights);
-  NamedImage read = read_image(a, trained);
+  const std::vector<NamedImage> read = read_images(a, trained);
   AttentionSheet sheet;
-  sheet.subtitle = std::move(read.name);
-  sheet.image = std::move(read.image);
-  const Tensor<float> input = normalised(trained, {sheet.image});
   DrawnLayers layers(a.drawn, sheet);
   const AttentionVisitor<float> visit = [&](const AttentionSite<float>& site) { layers.add(site); };
-  Tape<float> tape({.parameters = &trained.parameters});
-  trained.model->logits(tape, {.images = input.view()}, &visit);
+  for (const auto& [name, image] : read) {
+    const Tensor<float> input = normalised(trained, {image});
+    if (read.size() > 1) layers.begin(image, name);
+    Tape<float> tape({.parameters = &trained.parameters});
+    trained.model->logits(tape, {.images = input.view()}, &visit);
+  }
+  if (read.size() == 1) {
+    sheet.subtitle = fmt::format("{}", fmt::join(read.front().name, ", "));
+    sheet.image = read.front().image;
+  }
   layers.finish();
   save_png(output, draw_attention(sheet));
   std::cout << printable(output) << "\n";
@@ -71,7 +84,8 @@ int maps_command(const MapsArguments& a) {
 }
 
 constexpr const char* maps_help =
-    "Draw where a trained model looks: the attention maps of each block (rows) and head (columns) over an image.\n\n"
+    "Draw where a trained model looks: the attention maps of each block (rows) and head (columns) over an image. Of\n"
+    "several images the rows stand one under the other; --block says which blocks to draw.\n\n"
     "Shown is how much of each patch goes into the class token; in a model that classifies the mean of all tokens,\n"
     "the mean over all queries; with --query, what goes into that patch. The class token's own weight is left out,\n"
     "so a map need not sum to 1. Each map has a scale of its own, from 0 to its largest weight, which stands below\n"
@@ -88,13 +102,16 @@ constexpr const char* maps_help =
 
 void add_maps(Command program) {
   static MapsArguments a;
-  Command command = program.command("maps", "Draw a trained model's attention maps over an image");
+  Command command = program.command("maps", "Draw a trained model's attention maps over images");
   command.option("RUN", &a.run, "run directory", {.required = true});
   command.option("IMAGE", &a.file, "PNG or JPEG file");
-  command.option("--index", &a.index, "an image of a data set by its number, from 0", {.value = "N"});
+  command.option("--index", &a.indices, "images of a data set by their numbers, from 0",
+                 {.value = "N,...", .commas = true});
   add_data_choice(command, a.data, "the data set of --index; default: the run's");
   command.option("--invert", &a.invert, "turn dark and bright around: for dark digits on white paper, say");
   command.option("-o,--output", &a.output, "default: IMAGE-maps.png in the run directory", {.value = "FILE.png"});
+  command.option("--block", &a.drawn.blocks, "only these blocks, by their numbers from 1",
+                 {.value = "N,...", .commas = true});
   command.option("--query", &a.drawn.query, "show the attention of this patch; rows and columns count from 1",
                  {.value = "ROW,COLUMN"});
   command.option("--show", &a.drawn.show, "map, or another picture of a mechanism; see `heed list NAME`",

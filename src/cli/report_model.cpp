@@ -106,14 +106,14 @@ Json maps_json(const Study& study, const Image& image, std::size_t& bytes) {
       json["grid"] = Json::list({choice.rows, choice.columns});
       json["class_token"] = map.class_token();
     }
-    const BlockWeights first = map.weights(std::nullopt, choice);
-    Json& block = blocks.push_back(Json::object({{"mechanism", first.mechanism}}));
+    Json& block = blocks.push_back(Json::object({{"mechanism", site.mechanism.name()}}));
     if (!map.exists()) return;
-    const Shape& shape = first.weights.shape();
+    const Tensor<float> first = map.weights(std::nullopt, choice);
+    const Shape& shape = first.shape();
     PackedMaps packed;
-    packed.add(first.weights);
+    packed.add(first);
     for (Index i = 0; i < (map.of_channels() ? 0 : choice.patches()); ++i)
-      packed.add(map.weights(Patch{i / choice.columns, i % choice.columns}, choice).weights);
+      packed.add(map.weights(Patch{i / choice.columns, i % choice.columns}, choice));
     bytes += packed.size();
     block["heads"] = shape[0];
     block["rows"] = shape[1];

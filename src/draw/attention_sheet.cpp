@@ -17,12 +17,12 @@ constexpr Index margin = 28, gap = 14, label_gap = 14, least_text_width = 330;
 /// Where things stand, in pixels.
 struct Layout {
   Index cell;                     ///< side of a map
-  Index heads;                    ///< columns
+  Index heads, images;            ///< columns of maps, and before them of images
   Index left, right, top;         ///< of the maps
   Index header_text, text_width;  ///< where the header's text begins, and the space it has
   std::vector<std::string> title;
-  std::vector<Index> rows;  ///< top of each block's maps; one more for the end
-  Index column(Index head) const { return left + head * (cell + gap); }
+  std::vector<Index> rows;  ///< top of each row's maps; one more for the end
+  Index column(Index head) const { return left + (images + head) * (cell + gap); }
 };
 
 /// Small images are enlarged by a whole number, so that all pixels stay alike.
@@ -33,25 +33,26 @@ Index cell_side(Index image) {
 
 Layout lay_out(const AttentionSheet& sheet) {
   Layout at{};
-  at.cell = cell_side(sheet.image.size.width);
+  at.images = sheet.image.pixels.empty() ? 1 : 0;
+  at.cell = cell_side(at.images ? sheet.rows.front().image.size.width : sheet.image.size.width);
   Index labels = 0;
-  for (std::size_t i = 0; i < sheet.blocks.size(); ++i) {
-    const BlockWeights& block = sheet.blocks[i];
-    if (block.weights.size() > 0) at.heads = std::max(at.heads, block.weights.shape()[0]);
-    labels = std::max(
-        {labels, text_width(fmt::format("block {}", i + 1)), text_width(block.mechanism), text_width(block.label)});
+  for (const SheetRow& row : sheet.rows) {
+    if (row.weights.size() > 0) at.heads = std::max(at.heads, row.weights.shape()[0]);
+    for (const std::string& line : row.label) labels = std::max(labels, text_width(line));
   }
   at.left = margin + labels + label_gap;
-  at.header_text = at.left + at.cell + 2 * gap;
+  at.header_text = at.left + (at.images ? 0 : at.cell + 2 * gap);
   at.right = std::max(at.column(at.heads) - gap, at.header_text + least_text_width);
   at.text_width = at.right - at.header_text;
   at.title = wrap_text(sheet.title, at.text_width);
-  const Index text_lines = static_cast<Index>(at.title.size()) + 4;  // subtitle, scale, its numbers and their meaning
-  at.top = margin + std::max(at.cell, text_lines * line_height + gap) + 2 * gap + line_height;
+  // The title, the subtitle, the scale, its numbers and their meaning.
+  const Index text_lines = static_cast<Index>(at.title.size()) + (sheet.subtitle.empty() ? 0 : 1) + 3;
+  const Index text_height = text_lines * line_height + gap;
+  at.top = margin + (at.images ? text_height : std::max(at.cell, text_height)) + 2 * gap + line_height;
   Index y = at.top;
-  for (const BlockWeights& block : sheet.blocks) {
+  for (const SheetRow& row : sheet.rows) {
     at.rows.push_back(y);
-    y += block.weights.size() > 0 ? at.cell + line_height + gap : 2 * line_height + gap;
+    y += row.weights.size() > 0 || at.images ? at.cell + line_height + gap : 2 * line_height + gap;
   }
   at.rows.push_back(y);
   return at;
@@ -66,40 +67,47 @@ float largest_magnitude(const float* weights, Index count) {
 class Drawing {
  public:
   explicit Drawing(const AttentionSheet& sheet)
-      : sheet_(sheet),
-        at_(lay_out(sheet)),
-        canvas_(at_.rows.back() + margin - gap, at_.right + margin, paper),
-        grey_(convert(sheet.image, {1, at_.cell, at_.cell})) {
-    for (const BlockWeights& block : sheet.blocks)
-      if (block.weights.size() > 0 && *std::min_element(block.weights.begin(), block.weights.end()) < 0) signed_ = true;
+      : sheet_(sheet), at_(lay_out(sheet)), canvas_(at_.rows.back() + margin - gap, at_.right + margin, paper) {
+    if (!at_.images) grey_ = in_grey(sheet.image);
+    for (const SheetRow& row : sheet.rows)
+      if (row.weights.size() > 0 && *std::min_element(row.weights.begin(), row.weights.end()) < 0) signed_ = true;
   }
 
   Image draw() {
     header();
     for (std::size_t h = 0; h < sheet_.columns.size(); ++h)
       centred(at_.top - line_height, at_.column(static_cast<Index>(h)), sheet_.columns[h], ink);
-    for (std::size_t i = 0; i < sheet_.blocks.size(); ++i) row(i);
+    for (std::size_t i = 0; i < sheet_.rows.size(); ++i) row(sheet_.rows[i], at_.rows[i]);
     return canvas_.image();
   }
 
  private:
-  /// The image itself, what the sheet shows, and the scale.
-  void header() {
-    const Image image = convert(sheet_.image, {3, at_.cell, at_.cell});
+  Image in_grey(const Image& image) const { return convert(image, {1, at_.cell, at_.cell}); }
+
+  /// An image itself.
+  void picture(Index y, const Image& shown) {
+    const Image image = convert(shown, {3, at_.cell, at_.cell});
     const std::uint8_t* const pixels = image.pixels.data();
     const Index count = image.size.pixels();
     for (Index i = 0; i < count; ++i)
-      canvas_.set(margin + i / at_.cell, at_.left + i % at_.cell,
-                  {pixels[i], pixels[count + i], pixels[2 * count + i]});
-    canvas_.frame(margin - 1, at_.left - 1, at_.cell + 2, at_.cell + 2, 1, pale_ink);
-    mark_query(margin, at_.left);
+      canvas_.set(y + i / at_.cell, at_.left + i % at_.cell, {pixels[i], pixels[count + i], pixels[2 * count + i]});
+    canvas_.frame(y - 1, at_.left - 1, at_.cell + 2, at_.cell + 2, 1, pale_ink);
+    mark_query(y, at_.left);
+  }
+
+  /// The sheet's image, what the sheet shows, and the scale.
+  void header() {
+    if (!at_.images) picture(margin, sheet_.image);
     Index y = margin;
     for (const std::string& line : at_.title) {
       canvas_.text(y, at_.header_text, line, ink);
       y += line_height;
     }
-    canvas_.text(y, at_.header_text, shorten_text(sheet_.subtitle, at_.text_width), pale_ink);
-    scale(y + line_height + gap);
+    if (!sheet_.subtitle.empty()) {
+      canvas_.text(y, at_.header_text, shorten_text(sheet_.subtitle, at_.text_width), pale_ink);
+      y += line_height;
+    }
+    scale(y + gap);
   }
 
   /// All colours: weights from left to right, the image's brightness, which shows through, from top to bottom.
@@ -121,22 +129,26 @@ class Drawing {
                  signed_ ? "max: the map's largest magnitude" : "max: the map's largest weight", pale_ink);
   }
 
-  void row(std::size_t i) {
-    const BlockWeights& block = sheet_.blocks[i];
-    const bool has_map = block.weights.size() > 0;
-    const Index y = at_.rows[i], middle = y + (has_map ? at_.cell / 2 : line_height);
-    right_aligned(middle - line_height, fmt::format("block {}", i + 1), ink);
-    right_aligned(middle + 4, block.mechanism, pale_ink);
-    right_aligned(middle + 4 + line_height, block.label, pale_ink);
+  void row(const SheetRow& row, Index y) {
+    const bool has_map = row.weights.size() > 0;
+    const Index middle = y + (has_map || at_.images ? at_.cell / 2 : line_height);
+    Index line_top = middle - line_height;
+    for (const std::string& line : row.label) {
+      const bool first = &line == &row.label.front();
+      right_aligned(line_top, line, first ? ink : pale_ink);
+      line_top += line_height + (first ? 4 : 0);
+    }
+    if (at_.images) picture(y, row.image);
     if (!has_map) {
-      centred(middle - capital_height / 2, at_.left, "no " + sheet_.kind, pale_ink);
+      centred(middle - capital_height / 2, at_.column(0), "no " + sheet_.kind, pale_ink);
       return;
     }
-    const Index heads = block.weights.shape()[0], rows = block.weights.shape()[1], columns = block.weights.shape()[2];
+    if (at_.images) grey_ = in_grey(row.image);
+    const Index heads = row.weights.shape()[0], rows = row.weights.shape()[1], columns = row.weights.shape()[2];
     for (Index h = 0; h < heads; ++h) {
-      const Matrix weights(block.weights.data() + h * rows * columns, rows, columns);
-      map(y, at_.column(h), weights, block.over_image);
-      if (block.over_image) mark_query(y, at_.column(h));
+      const Matrix weights(row.weights.data() + h * rows * columns, rows, columns);
+      map(y, at_.column(h), weights, row.over_image);
+      if (row.over_image) mark_query(y, at_.column(h));
     }
   }
 
@@ -176,7 +188,7 @@ class Drawing {
   const AttentionSheet& sheet_;
   Layout at_;
   Canvas canvas_;
-  Image grey_;
+  Image grey_;  ///< the image whose maps are drawn
   bool signed_ = false;
 };
 

@@ -113,6 +113,22 @@ BOOST_FIXTURE_TEST_CASE(images_by_number_are_predicted_and_mapped, Trained) {
   check_refusal({"maps", run, file, "--index", "7"}, {"IMAGE is required, or --index"});
 }
 
+// A row for each chosen block of each image: what is drawn of one image stands in the sheet of several.
+BOOST_FIXTURE_TEST_CASE(maps_of_several_images_stand_in_one_sheet, Trained) {
+  BOOST_TEST(output_of({"maps", run, "--index", "7,8", "--block", "1"}) == run + "/test-7-8-maps.png\n");
+  const std::string one = *this / "one.png", two = *this / "two.png", all = *this / "all.png";
+  output_of({"maps", run, "--index", "7,8", "-o", all});
+  output_of({"maps", run, "--index", "7,8", "--block", "1", "-o", two});
+  output_of({"maps", run, "--index", "7", "--block", "1", "-o", one});
+  const Index depth = load_experiment(run + "/config.toml").model.depth;
+  const Image sheet = load_image(two);
+  const Index row = load_image(all).size.height - sheet.size.height;  // the other blocks of both
+  BOOST_TEST(row % (2 * (depth - 1)) == 0);
+  BOOST_TEST(load_image(one).size.width != sheet.size.width);
+  check_refusal({"maps", run, "--index", "7", "--block", std::to_string(depth + 1)},
+                {fmt::format("--block {}: this model has blocks 1 to {}", depth + 1, depth)});
+}
+
 BOOST_FIXTURE_TEST_CASE(files_that_cannot_be_read_do_not_silence_the_others, Trained) {
   const std::string good = *this / "a.png", broken = *this / "b.png", other = *this / "c.png";
   write_image(good, pattern({1, 8, 8}, 3));

@@ -6,6 +6,7 @@
 #include "support/temporary.h"
 
 #include <boost/test/unit_test.hpp>
+#include <fmt/format.h>
 
 #include <limits>
 
@@ -40,7 +41,7 @@ AttentionSheet small_sheet() {
   AttentionSheet sheet{"Attention", "file.png", ramp({1, 8, 8}, 0), {2, 2}, {}, {}};
   for (int i = 0; i < 2; ++i) {
     Tensor<float> weights(Shape{2, 2, 2}, {0, 1, 2, 3, 1, 2, 3, 4});
-    sheet.blocks.push_back({"softmax", weights});
+    sheet.rows.push_back({{fmt::format("block {}", i + 1), "softmax"}, weights});
   }
   return sheet;
 }
@@ -125,16 +126,16 @@ BOOST_AUTO_TEST_CASE(a_sheet_has_room_for_all_maps) {
   BOOST_TEST(image.size.channels == 3);
   BOOST_TEST(image.size.width == 28 + text_width("softmax") + 14 + 152 + 28 + 330 + 28);
   AttentionSheet more = small_sheet();
-  more.blocks.push_back(more.blocks[0]);
+  more.rows.push_back(more.rows[0]);
   BOOST_TEST(draw_attention(more).size.height == image.size.height + 152 + 24 + 14);
-  for (BlockWeights& block : more.blocks) block.weights = Tensor<float>(Shape{6, 2, 2});
+  for (SheetRow& row : more.rows) row.weights = Tensor<float>(Shape{6, 2, 2});
   BOOST_TEST(draw_attention(more).size.width == 28 + text_width("softmax") + 14 + 6 * 152 + 5 * 14 + 28);
 }
 
 BOOST_AUTO_TEST_CASE(a_block_without_a_map_leaves_a_row) {
   AttentionSheet sheet = small_sheet();
   const Index height = draw_attention(sheet).size.height;
-  sheet.blocks.push_back({"aft", {}});
+  sheet.rows.push_back({{"block 3", "aft"}});
   BOOST_TEST(draw_attention(sheet).size.height > height);
 }
 
@@ -145,7 +146,7 @@ BOOST_AUTO_TEST_CASE(a_sheet_shows_the_weights_and_the_image) {
   other.image = ramp({1, 8, 8}, 100);
   BOOST_TEST(draw_attention(other).pixels != image.pixels);
   other = small_sheet();
-  other.blocks[1].weights[3] = 0;
+  other.rows[1].weights[3] = 0;
   BOOST_TEST(draw_attention(other).pixels != image.pixels);
   other = small_sheet();
   other.query = Patch{1, 0};
@@ -155,7 +156,7 @@ BOOST_AUTO_TEST_CASE(a_sheet_shows_the_weights_and_the_image) {
 BOOST_AUTO_TEST_CASE(a_weight_is_drawn_over_its_patch) {
   AttentionSheet sheet = small_sheet();
   sheet.image.pixels.assign(64, 200);
-  sheet.blocks[1].weights = Tensor<float>(Shape{2, 2, 2}, {1, 1, 1, 1, 4, 0, 1, 2});
+  sheet.rows[1].weights = Tensor<float>(Shape{2, 2, 2}, {1, 1, 1, 1, 4, 0, 1, 2});
   const Image image = draw_attention(sheet);
   // The last block's second map: below it are a line of text and the margin, to its left a map and a gap.
   const Index top = image.size.height - 28 - 24 - 152, left = 28 + text_width("softmax") + 14 + 152 + 14;
@@ -171,7 +172,7 @@ BOOST_AUTO_TEST_CASE(a_weight_is_drawn_over_its_patch) {
 // The maps of a block may have any number of rows and columns: each number is drawn over its part of the cell.
 BOOST_AUTO_TEST_CASE(a_map_of_any_size_is_drawn) {
   AttentionSheet sheet = small_sheet();
-  sheet.blocks[1] = {"softmax", Tensor<float>(Shape{2, 1, 4}, {1, 1, 1, 1, 4, 0, 1, 2}), false, "channels"};
+  sheet.rows[1] = {{"block 2", "softmax", "channels"}, Tensor<float>(Shape{2, 1, 4}, {1, 1, 1, 1, 4, 0, 1, 2}), false};
   const Image image = draw_attention(sheet);
   const Index top = image.size.height - 28 - 24 - 152, left = 28 + text_width("channels") + 14 + 152 + 14;
   for (const Index down : {0, 151})
@@ -186,7 +187,7 @@ BOOST_AUTO_TEST_CASE(negative_weights_turn_the_scale_around_zero) {
   Image image = draw_attention(sheet);
   BOOST_TEST(count(image, most) > 4 * 76 * 76 - 1);  // in each map the largest patch
   BOOST_TEST(count(image, least) == 0);
-  sheet.blocks[0].weights[0] = -3;
+  sheet.rows[0].weights[0] = -3;
   image = draw_attention(sheet);
   BOOST_TEST(count(image, most) == 0);
   BOOST_TEST(count(image, least) >= 76 * 76);
@@ -195,7 +196,7 @@ BOOST_AUTO_TEST_CASE(negative_weights_turn_the_scale_around_zero) {
 BOOST_AUTO_TEST_CASE(a_map_of_zeros_is_drawn) {
   AttentionSheet sheet = small_sheet();
   sheet.image.pixels.assign(64, 0);
-  for (BlockWeights& block : sheet.blocks) block.weights = Tensor<float>(Shape{2, 2, 2});
+  for (SheetRow& row : sheet.rows) row.weights = Tensor<float>(Shape{2, 2, 2});
   BOOST_TEST(count(draw_attention(sheet), over_grey(sequential_colour(0), 0)) >= 4 * 152 * 152);
 }
 
@@ -203,13 +204,13 @@ BOOST_AUTO_TEST_CASE(matrices_are_drawn_without_the_image) {
   AttentionSheet sheet = small_sheet();
   sheet.image.pixels.assign(64, 50);
   sheet.query = Patch{0, 0};
-  for (BlockWeights& block : sheet.blocks) {
+  for (SheetRow& row : sheet.rows) {
     Tensor<float> weights(Shape{2, 4, 4});
     std::fill(weights.begin(), weights.end(), 1.0f);
     weights[16 + 15] = 4;
-    block.weights = matrix_weights(weights.view());
-    block.over_image = false;
-    block.label = "channels";
+    row.weights = matrix_weights(weights.view());
+    row.over_image = false;
+    row.label.push_back("channels");
   }
   const Image image = draw_attention(sheet);
   const Index top = image.size.height - 28 - 24 - 152, left = 28 + text_width("channels") + 14 + 152 + 14;
@@ -219,6 +220,29 @@ BOOST_AUTO_TEST_CASE(matrices_are_drawn_without_the_image) {
   Tensor<float> infinite(Shape{1, 1, 1});
   infinite[0] = std::numeric_limits<float>::infinity();
   BOOST_TEST(error_of([&] { matrix_weights(infinite.view()); }) == "an attention map holds inf");
+}
+
+// Without an image of the sheet, each row has its own in the first column, whose brightness shows through its maps.
+BOOST_AUTO_TEST_CASE(each_row_may_be_over_an_image_of_its_own) {
+  AttentionSheet sheet = small_sheet();
+  sheet.image = {};
+  for (int i = 0; i < 2; ++i) {
+    SheetRow& row = sheet.rows[static_cast<std::size_t>(i)];
+    row.image = Image{{1, 8, 8}, std::vector<std::uint8_t>(64, static_cast<std::uint8_t>(100 + 100 * i))};
+    row.weights = Tensor<float>(Shape{2, 2, 2}, {0, 0, 0, 0, 0, 0, 0, 1});
+  }
+  const Image image = draw_attention(sheet);
+  const Index left = 28 + text_width("softmax") + 14, first_map = left + 152 + 14;
+  BOOST_TEST(image.size.width == left + 3 * 152 + 2 * 14 + 28);
+  for (const int i : {0, 1}) {
+    const Index top = image.size.height - 28 - 24 - 152 - (1 - i) * (152 + 24 + 14);
+    const auto grey = static_cast<std::uint8_t>(100 + 100 * i);
+    for (const Index inset : {0, 151}) {
+      BOOST_TEST((pixel(image, top + inset, left + inset) == Colour{grey, grey, grey}));
+      BOOST_TEST((pixel(image, top + inset, first_map + inset) == over_grey(sequential_colour(0), grey)));
+    }
+    BOOST_TEST((pixel(image, top + 151, first_map + 166 + 151) == over_grey(sequential_colour(1), grey)));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(columns_are_named) {

@@ -1,5 +1,6 @@
 // Attention maps, and what else there is to look at in attention layers, over the image that they look at, or by
-// themselves where they are not about its patches, as one picture: a row for each block, a column for each head.
+// themselves where they are not about its patches, as one picture: a row for each block of each image, a column for
+// each head.
 #pragma once
 
 #include "heed/data/image.h"
@@ -24,21 +25,21 @@ struct PatchGrid {
 };
 
 /// What is drawn of a block: a number for each patch, or matrices by themselves.
-struct BlockWeights {
-  std::string mechanism;
-  Tensor<float> weights{};  ///< [heads, rows, columns]; empty if there is nothing to draw
-  bool over_image = true;   ///< else the image has no part in them
-  std::string label{};      ///< what they are, where a sheet may hold several kinds
+struct SheetRow {
+  std::vector<std::string> label;  ///< lines beside it, of which the first stands out
+  Tensor<float> weights{};         ///< [heads, rows, columns]; empty if there is nothing to draw
+  bool over_image = true;          ///< else the image has no part in them
+  Image image{};                   ///< drawn before them, in a sheet without one of its own
 };
 
 struct AttentionSheet {
   std::string title, subtitle;
-  Image image;     ///< as the model sees it
+  Image image;     ///< as the model sees it; empty where each row has its own, all of one size
   PatchGrid grid;  ///< of which `query` is a patch; that of the first block
-  std::vector<BlockWeights> blocks;
-  std::optional<Patch> query{};        ///< marked in the image
+  std::vector<SheetRow> rows;
+  std::optional<Patch> query{};        ///< marked in the images
   std::vector<std::string> columns{};  ///< what stands above them
-  std::string kind = "map";            ///< what a block without any has none of
+  std::string kind = "map";            ///< what a row without any has none of
 };
 
 /// The weights of each patch as a key, [heads, rows, columns] of the keys' grid, from the map [heads, N, M] of one
@@ -55,8 +56,8 @@ Tensor<float> token_weights(View<const float> numbers, PatchGrid grid, bool clas
 /// Matrices [heads, rows, columns], to be drawn as they are. Throws Error if a number is not finite.
 Tensor<float> matrix_weights(View<const float> matrices);
 
-/// The colours of weights in so many equal steps, "rrggbb": from 0 to the largest weight; or, `with_negative`, from minus
-/// to plus the largest magnitude.
+/// The colours of weights in so many equal steps, "rrggbb": from 0 to the largest weight; or, `with_negative`, from
+/// minus to plus the largest magnitude.
 std::vector<std::string> weight_colours(std::size_t steps, bool with_negative);
 
 /// Draws a sheet. A map's colours run from 0 to its largest weight, which stands below it; if any weight of the sheet
