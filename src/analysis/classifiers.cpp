@@ -6,7 +6,9 @@
 #include "heed/kernels/largest_products.h"
 #include "heed/kernels/unit_rows.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace heed {
 
@@ -21,12 +23,26 @@ Matrix<const T> rows_of(const Tensor<T>& tensor) {
   return {tensor.data(), tensor.shape()[0], tensor.shape()[1]};
 }
 
+/// Divides rows of which the square of the length may overflow by a power of two: no direction is rounded.
+template <class T>
+void bring_near(Matrix<T> rows) {
+  const T most = std::sqrt(std::numeric_limits<T>::max() / static_cast<T>(rows.columns)) / 2;
+  for (Index r = 0; r < rows.rows; ++r) {
+    T largest = 0;
+    for (Index c = 0; c < rows.columns; ++c) largest = std::max(largest, std::abs(rows(r, c)));
+    if (largest <= most) continue;
+    const int exponent = std::ilogb(largest);
+    for (Index c = 0; c < rows.columns; ++c) rows(r, c) = std::ldexp(rows(r, c), -exponent);
+  }
+}
+
 /// Each row divided by its length.
 template <class T>
 void normalise(Matrix<T> rows) {
   Buffer<T> lengths(rows.rows);
   parallel_ranges(rows.rows, 1 << 8, [&](Index begin, Index end) {
     const Matrix<T> part = rows.middle_rows(begin, end - begin);
+    bring_near(part);
     kernels::unit_rows<T>(part, lengths.data() + begin, part);
   });
 }

@@ -6,10 +6,14 @@
 #include <boost/test/unit_test.hpp>
 
 #include <cmath>
+#include <limits>
+#include <tuple>
 
 using namespace heed;
 
 namespace {
+
+using Numbers = std::tuple<float, double>;
 
 Tensor<double> random_rows(Index count, Index width, std::uint64_t seed) {
   Tensor<double> rows(Shape{count, width});
@@ -40,6 +44,16 @@ BOOST_AUTO_TEST_CASE(neighbours_by_hand) {
   BOOST_TEST(answers_of(three) == (std::vector<int>{1}), boost::test_tools::per_element());
   BOOST_TEST(answers_of(Tensor<double>(Shape{2, 3}, {1, 2, 2, 5, 5, 1})) == (std::vector<int>{1, 0}),
              boost::test_tools::per_element());
+}
+
+// The squares of such lengths are no finite numbers.
+BOOST_AUTO_TEST_CASE_TEMPLATE(neighbours_of_huge_features, T, Numbers) {
+  const T most = std::numeric_limits<T>::max(), root = std::sqrt(most);
+  const Features<T> teachers{Tensor<T>(Shape{3, 2}, {0, 1, -most, most, root, root}), {0, 1, 2}};
+  const Tensor<double> scores = Neighbours<T>(teachers, 3, {1, 1}).scores(Tensor<T>(Shape{1, 2}, {most, most}));
+  BOOST_TEST(scores[0] == 0);
+  BOOST_TEST(scores[1] == 0);
+  BOOST_TEST(std::abs(scores[2] - std::exp(1)) < 1e-6);
 }
 
 BOOST_AUTO_TEST_CASE(neighbours_that_cannot_be) {
