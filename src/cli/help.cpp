@@ -41,7 +41,7 @@ std::string dino_table() {
   Experiment x;
   x.train.method = "dino";
   const std::string all = to_toml(x);
-  return all.substr(all.find("[dino]"));
+  return all.substr(all.find("\n[dino]\n") + 1);
 }
 
 /// The keys of the other families' models.

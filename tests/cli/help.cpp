@@ -23,6 +23,7 @@ BOOST_AUTO_TEST_CASE(help_of_commands_is_what_the_option_shows) {
 BOOST_AUTO_TEST_CASE(topics) {
   check_contains(output_of({"help", "experiment"}), {"[optim]", "lr = 0.001", "init_positions", "data", "base"});
   check_contains(output_of({"help", "experiment"}), {"bn_group", "kv_stride", "cls_attention", "stem", "vocab"});
+  check_contains(output_of({"help", "experiment"}), {"With train.method = \"dino\":\n\n[dino]\nout_dim = 65536 "});
   check_contains(output_of({"help", "run"}), {"metrics.csv", "best.safetensors", "init.json"});
   check_contains(output_of({"help", "status"}), {"130", "interrupted"});
 }
