@@ -76,7 +76,9 @@ sweep() {
   seed_count=${wanted:-$(sed -n 's/^seeds = //p' "$here/$1.toml")}
   seeds=$(seq "$seed_count")
   # 3: some diverged, which is a result
-  "$heed" sweep "$here/$1.toml" --out "$out/$2" --jobs "$jobs" --seeds "$seed_count" || [ $? = 3 ]
+  code=0
+  "$heed" sweep "$here/$1.toml" --out "$out/$2" --jobs "$jobs" --seeds "$seed_count" || code=$?
+  [ "$code" = 0 ] || [ "$code" = 3 ] || exit "$code"
 }
 
 # transfer WHAT SWEEP SETTING/ARM...: experiments/transfer trains in $out/transfer; the runs that its sweep would make are

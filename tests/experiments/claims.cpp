@@ -250,10 +250,18 @@ BOOST_AUTO_TEST_CASE(a_script_that_fails_leaves_no_rows) {
   BOOST_TEST(!fs::exists(directory / "out/sima-no-exponentials.rows.part"));
 }
 
+BOOST_AUTO_TEST_CASE(a_sweep_that_fails_says_its_status) {
+  write_file(directory / "experiments/claims/sima-heads.toml", "seeds = 3\nnonsense = 1\n");
+  const CommandResult failed = run("experiments/claims/sima-heads --out out");
+  BOOST_TEST(failed.status == 2);
+  BOOST_TEST(lines_of(failed.errors).size() == 1u, failed.errors);
+}
+
 BOOST_AUTO_TEST_CASE(wrong_usage_is_said) {
-  for (const char* line : {"claims/run sima", "claims/run --jobs", "claims/sima-heads --seeds 2",
-                           "claims/sima-heads --seeds x", "claims/sima-heads --out", "claims/run page",
-                           "transfer scenes --seeds", "transfer scenes --job 2", "transfer scenes a b", "transfer"}) {
+  for (const char* line :
+       {"claims/run sima", "claims/run --jobs", "claims/sima-heads --seeds 2", "claims/sima-heads --seeds x",
+        "claims/sima-heads --out", "claims/run page", "transfer scenes --seeds", "transfer scenes --seeds x",
+        "transfer scenes --job 2", "transfer scenes a b", "transfer"}) {
     const CommandResult result = run(std::string("experiments/") + line);
     BOOST_TEST(result.status == 2, line);
     BOOST_TEST(result.output == "", line);
