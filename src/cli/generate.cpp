@@ -1,5 +1,5 @@
 // heed generate: text, or the rest of images, written by a trained model token by token.
-#include "trained.h"
+#include "image_choice.h"
 
 #include "heed/base/random.h"
 #include "heed/base/suggest.h"
@@ -111,6 +111,7 @@ int complete_images(const GenerateArguments& a, TrainedModel& trained) {
   const DataConfig& data = trained.experiment.data;
   require(data.name == "pixels", "--complete: the run's data.name is {}; expected pixels", data.name);
   require(!a.output.empty(), "--complete needs -o OUT.png");
+  require_png(a.output);
   Decoder<float> decoder(*trained.model, trained.parameters);
   const bool colour = data.source == "cifar10" || data.source == "cifar100";
   const ImageSize original = colour ? ImageSize{3, 32, 32} : ImageSize{1, 28, 28}, size = token_image(original, data);

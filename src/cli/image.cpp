@@ -4,7 +4,6 @@
 #include "heed/base/printable.h"
 #include "heed/data/image_write.h"
 
-#include <filesystem>
 #include <iostream>
 
 namespace heed::cli {
@@ -29,7 +28,7 @@ void apply_sets(const std::vector<std::string>& sets, DataChoice& data) {
 int image_command(const ImageArguments& a) {
   DataChoice choice = a.data;
   apply_sets(a.sets, choice);
-  require(std::filesystem::path(a.output).extension() == ".png", "-o {}: expected a name in .png", a.output);
+  require_png(a.output);
   const std::unique_ptr<Dataset> data = open_data(choice);
   const Image image = image_of(*data, choice, a.index);
   save_png(a.output, image);

@@ -5,6 +5,7 @@
 #include "heed/data/background.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 
 namespace heed::cli {
@@ -59,6 +60,10 @@ Image image_of(const Dataset& data, const DataChoice& choice, Index index) {
   Image image;
   data.read(index, image);
   return image;
+}
+
+void require_png(const std::string& output) {
+  require(std::filesystem::path(output).extension() == ".png", "-o {}: expected a name in .png", output);
 }
 
 std::string name_of(const DataChoice& choice, Index index) {

@@ -50,8 +50,7 @@ std::string output_of(const MapsArguments& a) {
     image =
         fmt::format("{}{}-{}", a.data.data.empty() ? "" : a.data.data + "-", a.data.split, fmt::join(a.indices, "-"));
   const std::string output = a.output.empty() ? fmt::format("{}/{}-maps.png", a.run, image) : a.output;
-  require(std::filesystem::path(output).extension() == ".png", "-o {}: the sheet is a PNG; expected a name in .png",
-          output);
+  require_png(output);
   std::error_code missing;
   require(!std::filesystem::equivalent(output, a.file, missing), "-o {}: this is the image itself", output);
   return output;

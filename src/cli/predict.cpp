@@ -76,6 +76,7 @@ std::string ranking(const float* logits, const std::vector<std::string>& classes
 int predict_patches(const PredictArguments& a, TrainedModel& trained) {
   require(a.files.empty() && !a.indices.empty() && !a.out.empty(),
           "predict: {} tells patches of scenes apart: expected --index N,... and -o FILE.png", a.run);
+  require_png(a.out);
   const Experiment& x = trained.experiment;
   const Scenes scenes(x.data.source, x.data.path, Split::test, 0, x.model.patch);
   std::vector<PatchPicture> pictures;

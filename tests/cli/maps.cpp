@@ -184,7 +184,7 @@ BOOST_FIXTURE_TEST_CASE(bad_input_is_one_line_and_leaves_nothing, RunAndImages) 
   refused("run missing.png -o x.png", "missing.png");
   refused("run text.png -o x.png", "text.png: not a readable PNG or JPEG image");
   refused("run a.png -o nowhere/x.png", "nowhere/x.png");
-  refused("run a.png -o x.jpg", "-o x.jpg: the sheet is a PNG");
+  refused("run a.png -o x.jpg", "-o x.jpg: expected a name in .png");
   refused("run a.png -o a.png", "-o a.png: this is the image itself");
   for (const char* const query :
        {"0,1", "1,4", "4,1", "1", "1,", "1,2,3", "a,b", "-1,1", "1;2", "99999999999999999999,1"})

@@ -1,7 +1,10 @@
 // The commands that know sequences: training, evaluation and generation from a small text, probes, made data, refusals.
+#include "heed/data/image_write.h"
+#include "heed/data/pixels.h"
 #include "heed/io/safetensors.h"
 #include "support/cli.h"
 #include "support/command.h"
+#include "support/images.h"
 
 #include <filesystem>
 
@@ -51,6 +54,61 @@ BOOST_FIXTURE_TEST_CASE(a_text_is_learned_and_written, SmallText) {
   BOOST_TEST(stats.status == 0);
   // Five inputs, of which four are in the window: (3 + 2 x 4) 16 floats.
   check_contains(stats.err, {"tokens/s", "state 704 bytes after 5 inputs"});
+}
+
+// Three rows: the images as the model has them, what is kept of them, and what is made of that.
+BOOST_AUTO_TEST_CASE(images_are_completed) {
+  const TemporaryDirectory directory;
+  const std::string run = directory / "run", sheet = directory / "sheet.png", images = directory / "data";
+  write_patterns(images, 30, 10, 28);
+  output_of({"train", "experiments/density-micro.toml",
+             "--run", run,
+             "--set", "data.path=" + images,
+             "--set", "data.validation=10",
+             "--set", "data.side=7",
+             "--set", "model.context=49",
+             "--set", "model.dim=8",
+             "--set", "model.depth=1",
+             "--set", "model.hidden=8",
+             "--set", "attention.window=8",
+             "--set", "attention.rank=2",
+             "--set", "train.batch=2",
+             "--set", "train.max_steps=1"});
+  DataConfig data;
+  data.side = 7, data.levels = 16;
+  std::vector<std::string> files;
+  std::vector<Image> seen;
+  for (const int first : {3, 90}) {
+    files.push_back(directory / (std::to_string(first) + ".png"));
+    const Image image = pattern({1, 28, 28}, first);
+    write_image(files.back(), image);
+    seen.push_back(image_of_tokens(pixel_tokens(image, data), {1, 7, 7}, 16));
+  }
+  const auto completed = [&](const std::string& keep, const std::string& seed) {
+    output_of({"generate", run, "--complete", files[0], files[1], "--keep", keep, "--seed", seed, "-o", sheet});
+    return load_image(sheet);
+  };
+  const Image half = completed("0.5", "1");
+  BOOST_REQUIRE((half.size == ImageSize{1, 21, 14}));
+  const auto at = [](const Image& image, Index y, Index x) {
+    return image.pixels[static_cast<std::size_t>(y * image.size.width + x)];
+  };
+  Index changed = 0;
+  for (Index y = 0; y < 7; ++y)
+    for (Index x = 0; x < 14; ++x) {
+      const std::uint8_t whole = at(seen[static_cast<std::size_t>(x / 7)], y, x % 7);
+      BOOST_TEST(at(half, y, x) == whole);
+      BOOST_TEST(at(half, 7 + y, x) == (y < 3 ? whole : 0));  // floor(7 / 2) rows are kept
+      if (y < 3) BOOST_TEST(at(half, 14 + y, x) == whole);
+      changed += at(half, 14 + y, x) != whole;
+    }
+  BOOST_TEST(changed > 14);  // of 56 pixels that a model draws which has hardly learnt
+  BOOST_TEST(completed("0.5", "1").pixels == half.pixels);
+  BOOST_TEST(completed("0.5", "2").pixels != half.pixels);
+  const Image all = completed("1", "1");
+  BOOST_TEST(std::equal(all.pixels.begin(), all.pixels.begin() + 98, all.pixels.begin() + 196));
+  check_refusal({"generate", run, "--complete", files[0]}, {"--complete needs -o OUT.png"});
+  check_refusal({"generate", run, "--complete", files[0], "-o", directory / "x.txt"}, {"expected a name in .png"});
 }
 
 /// Epochs of 2 steps and of 100; the text has room for 472 windows.

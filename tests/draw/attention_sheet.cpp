@@ -2,7 +2,7 @@
 #include "heed/data/image_write.h"
 #include "heed/draw/attention_sheet.h"
 #include "heed/io/file.h"
-#include "src/draw/colour.h"
+#include "support/pixel.h"
 #include "support/temporary.h"
 
 #include <boost/test/unit_test.hpp>
@@ -11,17 +11,11 @@
 #include <limits>
 
 using namespace heed;
+using heed::test::pixel;
 
 namespace {
 
 constexpr Colour white{255, 255, 255}, black{0, 0, 0};
-
-Colour pixel(const Image& image, Index y, Index x) {
-  const auto at = [&](Index c) {
-    return image.pixels[static_cast<std::size_t>((c * image.size.height + y) * image.size.width + x)];
-  };
-  return {at(0), at(1), at(2)};
-}
 
 Index count(const Image& image, Colour colour) {
   Index found = 0;

@@ -1,0 +1,51 @@
+// Pictures of patches: whose colour is where.
+#include "heed/draw/patch_sheet.h"
+#include "support/pixel.h"
+
+#include <boost/test/unit_test.hpp>
+
+using namespace heed;
+using heed::test::pixel;
+
+namespace {
+
+constexpr Colour blue{31, 119, 180}, orange{255, 127, 14};
+
+/// 4 x 4 pixels of a brightness each, in patches of 2 x 2.
+PatchPicture picture(std::uint8_t brightness, std::vector<int> told, std::vector<int> truth) {
+  return {{{1, 4, 4}, std::vector<std::uint8_t>(16, brightness)}, std::move(told), std::move(truth)};
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(draw_patches)
+
+// Three columns of 4 pixels with 2 between them, each 3 wide; rows alike.
+BOOST_AUTO_TEST_CASE(image_told_and_truth_stand_side_by_side) {
+  const Image sheet =
+      patch_sheet({picture(200, {1, 0, 2, 11}, {0, 1, 1, 2}), picture(90, {2, 2, 2, 2}, {1, 1, 1, 1})}, 2, 3);
+  BOOST_TEST(sheet.size.height == 3 * (2 * 4 + 2));
+  BOOST_TEST(sheet.size.width == 3 * (3 * 4 + 2 * 2));
+  const auto patch = [&](Index picture, Index column, Index row, Index across) {
+    return pixel(sheet, 3 * (6 * picture + 2 * row) + 1, 3 * (6 * column + 2 * across) + 1);
+  };
+  BOOST_TEST((patch(0, 0, 1, 1) == Colour{200, 200, 200}));
+  BOOST_TEST((patch(0, 1, 0, 0) == over_grey(blue, 200)));
+  BOOST_TEST((patch(0, 1, 0, 1) == Colour{100, 100, 100}));  // background, darker
+  BOOST_TEST((patch(0, 1, 1, 0) == over_grey(orange, 200)));
+  BOOST_TEST((patch(0, 1, 1, 1) == over_grey(blue, 200)));  // the eleventh class has the first's colour again
+  BOOST_TEST((patch(0, 2, 0, 0) == Colour{100, 100, 100}));
+  BOOST_TEST((patch(0, 2, 0, 1) == over_grey(blue, 200)));
+  BOOST_TEST((patch(0, 2, 1, 1) == over_grey(orange, 200)));
+  BOOST_TEST((patch(1, 0, 0, 0) == Colour{90, 90, 90}));
+  BOOST_TEST((patch(1, 1, 0, 0) == over_grey(orange, 90)));
+  BOOST_TEST((patch(1, 2, 0, 0) == over_grey(blue, 90)));
+  BOOST_TEST((pixel(sheet, 0, 3 * 4) == Colour{255, 255, 255}));
+  BOOST_TEST((pixel(sheet, 3 * 4, 0) == Colour{255, 255, 255}));
+}
+
+BOOST_AUTO_TEST_CASE(the_legend_names_colours) {
+  BOOST_TEST(patch_legend({"background", "zero", "one"}) == "zero blue, one orange");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
