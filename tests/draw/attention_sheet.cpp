@@ -2,7 +2,7 @@
 #include "heed/data/image_write.h"
 #include "heed/draw/attention_sheet.h"
 #include "heed/io/file.h"
-#include "support/pixel.h"
+#include "draw/pixel.h"
 #include "support/temporary.h"
 
 #include <boost/test/unit_test.hpp>

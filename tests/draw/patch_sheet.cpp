@@ -1,6 +1,6 @@
 // Pictures of patches: whose colour is where.
 #include "heed/draw/patch_sheet.h"
-#include "support/pixel.h"
+#include "draw/pixel.h"
 
 #include <boost/test/unit_test.hpp>
 
