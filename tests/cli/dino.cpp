@@ -49,6 +49,14 @@ BOOST_AUTO_TEST_CASE(probe_of_the_loss) {
   writer.add("teacher", teacher.view());
   writer.add("center", center.view());
   writer.write(in);
+  Tensor<float> huge(Shape{V, B, K}), of_teacher(Shape{2, B, K}), at_zero(Shape{K});
+  std::fill_n(huge.begin(), K, 3e38f);
+  SafetensorsWriter floats;
+  floats.add("student", std::as_const(huge).view());
+  floats.add("teacher", std::as_const(of_teacher).view());
+  floats.add("center", std::as_const(at_zero).view());
+  const std::string in_float = directory / "in_float";
+  floats.write(in_float);
   output_of({"probe", "dino", "--set", "student_temp=0.8", "--set", "teacher_temp=0.5", "--set", "center_momentum=0.7",
              in, out});
   const SafetensorsFile found(out);
@@ -68,6 +76,10 @@ BOOST_AUTO_TEST_CASE(probe_of_the_loss) {
     BOOST_TEST(std::abs(moved[k] - (0.7 * center[k] + 0.3 * mean)) < 1e-14);
   }
   check_refusal({"probe", "dino", "--set", "teacher_temp=0", in, out}, {"teacher_temp = 0"});
+  std::filesystem::remove(out);
+  check_refusal({"probe", "dino", "--set", "student_temp=1e-3", "--set", "teacher_temp=1e-3", in_float, out},
+                {"the loss is", "too large for F32"});
+  BOOST_TEST(!std::filesystem::exists(out));
 }
 
 // A head of one hidden number: gelu(gelu(x)) times weights is divided by its length, which leaves signs.
