@@ -8,7 +8,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from families import Block, SoftmaxAttention
+from families import Block, ChannelNorm, SoftmaxAttention
 
 
 class Backbone(nn.Module):
@@ -21,7 +21,7 @@ class Backbone(nn.Module):
         self.class_token = nn.Parameter(torch.zeros(1, 1, width))
         self.positions = nn.Parameter(0.02 * torch.randn(1, 1 + side * side, width))
         self.blocks = nn.Sequential(*(Block(width, hidden, SoftmaxAttention(width, heads)) for _ in range(depth)))
-        self.norm = nn.LayerNorm(width, eps=1e-6)
+        self.norm = ChannelNorm(width)
 
     def positions_of(self, side):
         if side == self.side:

@@ -255,12 +255,7 @@ class SoftAttention(nn.Module):
         return self.proj(merged(out) + tokens(beside))
 
 
-class PostNormBlock(nn.Module):
-    def __init__(self, width, hidden, attention):
-        super().__init__()
-        self.norm1, self.norm2 = ChannelNorm(width, 1e-5), ChannelNorm(width, 1e-5)
-        self.attention, self.mlp = attention, FeedForward(width, hidden)
-
+class PostNormBlock(Block):
     def forward(self, x):
         x = self.norm1(x + self.attention(x))
         return self.norm2(x + self.mlp(x))
@@ -283,7 +278,7 @@ class SoftPyramid(nn.Module):
         def block(s):
             if s == 2:
                 return Block(widths[s], hidden[s], SoftmaxAttention(widths[s], heads[s]))
-            return PostNormBlock(widths[s], hidden[s], SoftAttention(widths[s], heads[s], sides[s], (5, 3)[s]))
+            return PostNormBlock(widths[s], hidden[s], SoftAttention(widths[s], heads[s], sides[s], (5, 3)[s]), eps=1e-5)
 
         self.stages = nn.ModuleList(nn.Sequential(*(block(s) for _ in range(depths[s]))) for s in range(3))
         self.norm, self.head = ChannelNorm(widths[2]), nn.Linear(widths[2], 10)

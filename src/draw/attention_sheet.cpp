@@ -68,7 +68,6 @@ class Drawing {
  public:
   explicit Drawing(const AttentionSheet& sheet)
       : sheet_(sheet), at_(lay_out(sheet)), canvas_(at_.rows.back() + margin - gap, at_.right + margin, paper) {
-    if (!at_.images) grey_ = in_grey(sheet.image);
     for (const SheetRow& row : sheet.rows)
       if (row.weights.size() > 0 && *std::min_element(row.weights.begin(), row.weights.end()) < 0) signed_ = true;
   }
@@ -82,8 +81,6 @@ class Drawing {
   }
 
  private:
-  Image in_grey(const Image& image) const { return convert(image, {1, at_.cell, at_.cell}); }
-
   /// An image itself.
   void picture(Index y, const Image& shown) {
     const Image image = convert(shown, {3, at_.cell, at_.cell});
@@ -143,24 +140,24 @@ class Drawing {
       centred(middle - capital_height / 2, at_.column(0), "no " + sheet_.kind, pale_ink);
       return;
     }
-    if (at_.images) grey_ = in_grey(row.image);
+    const Image grey = convert(at_.images ? row.image : sheet_.image, {1, at_.cell, at_.cell});
     const Index heads = row.weights.shape()[0], rows = row.weights.shape()[1], columns = row.weights.shape()[2];
     for (Index h = 0; h < heads; ++h) {
       const Matrix weights(row.weights.data() + h * rows * columns, rows, columns);
-      map(y, at_.column(h), weights, row.over_image);
+      map(y, at_.column(h), weights, row.over_image ? &grey : nullptr);
       if (row.over_image) mark_query(y, at_.column(h));
     }
   }
 
-  /// With the image's brightness showing through or in full colours.
-  void map(Index y, Index x, Matrix<const float> weights, bool over_image) {
+  /// With an image's brightness showing through or in full colours.
+  void map(Index y, Index x, Matrix<const float> weights, const Image* grey) {
     const float largest = largest_magnitude(weights.data, weights.rows * weights.columns);
     for (Index row = 0; row < at_.cell; ++row)
       for (Index column = 0; column < at_.cell; ++column) {
         const float weight = weights(row * weights.rows / at_.cell, column * weights.columns / at_.cell);
         const double share = largest > 0 ? static_cast<double>(weight / largest) : 0;
         const auto pixel = static_cast<std::size_t>(row * at_.cell + column);
-        canvas_.set(y + row, x + column, over_grey(colour(share), over_image ? grey_.pixels[pixel] : brightest));
+        canvas_.set(y + row, x + column, over_grey(colour(share), grey ? grey->pixels[pixel] : brightest));
       }
     centred(y + at_.cell + 6, x, fmt::format("max {:.3g}", largest), pale_ink);
   }
@@ -188,7 +185,6 @@ class Drawing {
   const AttentionSheet& sheet_;
   Layout at_;
   Canvas canvas_;
-  Image grey_;  ///< the image whose maps are drawn
   bool signed_ = false;
 };
 

@@ -123,6 +123,7 @@ BOOST_FIXTURE_TEST_CASE(maps_of_several_images_stand_in_one_sheet, Trained) {
   const Index depth = load_experiment(run + "/config.toml").model.depth;
   const Image sheet = load_image(two);
   const Index row = load_image(all).size.height - sheet.size.height;  // the other blocks of both
+  BOOST_TEST(row > 0);
   BOOST_TEST(row % (2 * (depth - 1)) == 0);
   BOOST_TEST(load_image(one).size.width != sheet.size.width);
   check_refusal({"maps", run, "--index", "7", "--block", std::to_string(depth + 1)},
