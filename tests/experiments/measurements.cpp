@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_CASE(ratios_of_the_page_are_those_measured) {
 }
 
 BOOST_AUTO_TEST_CASE(errors_need_measurements) {
-  const CommandResult none = run_command("experiments/time-errors --measured /nowhere/bench.json");
+  const CommandResult none = run_command("experiments/time-errors --measured /nowhere/bench.json --heed " + heed_program());
   BOOST_TEST(none.status == 2);
   BOOST_TEST(none.errors.find("time-errors: ") == 0u, none.errors);
   BOOST_TEST(none.errors.find("heed bench --only times --json >/nowhere/bench.json") != std::string::npos, none.errors);
