@@ -6,6 +6,7 @@
 #include "heed/base/printable.h"
 #include "heed/base/suggest.h"
 #include "heed/io/file.h"
+#include "heed/io/plugin_files.h"
 #include "heed/labs/confined.h"
 
 #include <chrono>

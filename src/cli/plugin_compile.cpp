@@ -5,6 +5,7 @@
 #include "heed/attention/plugin.h"
 #include "heed/base/suggest.h"
 #include "heed/io/file.h"
+#include "heed/io/plugin_files.h"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -23,35 +24,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What a line is cut to: expressions below take stack for each character.
-constexpr std::size_t longest_line = 2000;
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::istringstream in(text);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(in, line);) lines.push_back(line.substr(0, longest_line));
-  return lines;
-}
-
 std::vector<std::string> words_of(const std::string& text) {
   std::istringstream in(text);
   return {std::istream_iterator<std::string>(in), {}};
 }
 
 }  // namespace
-
-std::vector<std::string> mechanism_classes(const std::string& header, const std::string& shown) {
-  static const std::regex entry(
-      "\\s*template\\s+(?:heed::)?MechanismEntry\\s+(?:heed::)?mechanism_entry<\\s*(?:class\\s+)?([\\w:]+)\\s*>.*");
-  std::vector<std::string> classes;
-  for (const std::string& line : lines_of(read_file(header)))
-    if (std::smatch match; std::regex_match(line, match, entry)) classes.push_back(match[1]);
-  require(!classes.empty(),
-          "{}: does not say which class the mechanism is; expected a line `template MechanismEntry "
-          "mechanism_entry<CLASS>();` behind the class, in namespace heed",
-          shown);
-  return classes;
-}
 
 std::string headers_of_program() {
   const fs::path program = fs::read_symlink("/proc/self/exe");

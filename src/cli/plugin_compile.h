@@ -6,10 +6,6 @@
 
 namespace heed::cli {
 
-/// The classes of the mechanisms of a header: those of its lines `template MechanismEntry mechanism_entry<CLASS>();`.
-/// Throws Error, which calls the header `shown`, if there are none.
-std::vector<std::string> mechanism_classes(const std::string& header, const std::string& shown);
-
 /// The directory of heed's headers: beside the checkout's build directory, or the prefix's bin.
 std::string headers_of_program();
 

@@ -7,6 +7,7 @@
 #include "heed/attention/plugin.h"
 #include "heed/base/suggest.h"
 #include "heed/io/file.h"
+#include "heed/io/plugin_files.h"
 
 #include <cxxabi.h>
 #include <dlfcn.h>
@@ -46,24 +47,6 @@ std::string complaint(const std::string& file) {
   if (status == 0) text.replace(name, std::string::npos, plain);
   std::free(plain);
   return text;
-}
-
-/// Throws Error, with `name`, if a shared object ends before the parts that it says are loaded. dlopen maps them as
-/// they are said to be, and looking into what lies behind the end of a file ends the program.
-void require_whole(const std::string& file, const std::string& name) {
-  const InputFile object(file);
-  ElfW(Ehdr) header{};
-  if (object.size() < sizeof header) return;  // which dlopen sees itself, as all that follows but the parts' ends
-  object.read(0, &header, sizeof header);
-  ElfW(Phdr) part{};
-  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_phentsize != sizeof part) return;
-  for (std::uint64_t i = 0, at = header.e_phoff; i < header.e_phnum; ++i, at += sizeof part) {
-    const bool there = at < object.size() && object.size() - at >= sizeof part;
-    if (there) object.read(at, &part, sizeof part);
-    const bool whole = part.p_offset <= object.size() && part.p_filesz <= object.size() - part.p_offset;
-    require(there && (part.p_type != PT_LOAD || whole), "{}: cannot be loaded as a plugin: the file is cut short",
-            name);
-  }
 }
 
 /// dlopen, in which the file's constructors run. Throws Error, with `name`, if the file cannot be loaded.

@@ -5,6 +5,7 @@
 
 #include "heed/base/suggest.h"
 #include "heed/io/file.h"
+#include "heed/io/plugin_files.h"
 #include "heed/labs/object_symbols.h"
 
 #include <fcntl.h>

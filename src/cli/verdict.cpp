@@ -1,8 +1,8 @@
 // heed verdict: whether a claim about arms holds, by what their runs measured.
-#include "claim_rows.h"
 #include "commands.h"
 #include "cost_table.h"
 
+#include "heed/analysis/claim_rows.h"
 #include "heed/analysis/statistics.h"
 #include "heed/base/error.h"
 #include "heed/base/printable.h"

@@ -1,13 +1,19 @@
 #include "readers.h"
 
+#include "heed/analysis/claim_rows.h"
 #include "heed/config/energy_table.h"
 #include "heed/config/experiment.h"
 #include "heed/config/lab.h"
 #include "heed/data/dataset.h"
+#include "heed/data/sequences.h"
 #include "heed/io/file.h"
+#include "heed/io/json.h"
+#include "heed/io/plugin_files.h"
 #include "heed/io/safetensors.h"
+#include "src/train/table_rows.h"
 #include "support/temporary.h"
 
+#include <filesystem>
 #include <fstream>
 
 namespace heed::test {
@@ -46,11 +52,46 @@ void read_answer_file(const std::string& directory) {
   }
 }
 
+void read_sequences(const char* name, const std::string& directory) {
+  DataConfig data;
+  data.name = name;
+  data.path = directory;
+  open_sequences(data, 64, SequencePart::test, 1);
+}
+void read_listops(const std::string& directory) { read_sequences("listops", directory); }
+void read_pairs(const std::string& directory) { read_sequences("pairs", directory); }
+void read_documents(const std::string& directory) {
+  std::filesystem::copy_file(directory + "/train.tsv", directory + "/test.tsv",
+                             std::filesystem::copy_options::overwrite_existing);
+  read_sequences("documents", directory);
+}
+
+void read_metrics(const std::string& directory) {
+  for_each_row(directory + "/metrics.csv", "", [](const TableRow&) {});
+}
+void read_claims(const std::string& directory) {
+  for (const auto& [name, arm] : read_claim(directory + "/claims.csv", "")) arm.sample();
+}
+void read_json(const std::string& directory) { Json::parse(read_file(directory + "/cell.json")).text(); }
+
+void read_mechanism(const std::string& directory) { mechanism_classes(directory + "/hydra.h", "hydra.h"); }
+void read_plugin(const std::string& directory) { require_whole(directory + "/hydra.so", "hydra.so"); }
+
 constexpr Reader list[] = {
     {"idx", "t10k-images-idx3-ubyte.gz", read_idx},  // compressed or not
-    {"cifar", "test_batch.bin", read_cifar},          {"image", "image", read_image},
-    {"safetensors", "safetensors", read_safetensors}, {"toml", "toml", read_toml},
+    {"cifar", "test_batch.bin", read_cifar},
+    {"image", "image", read_image},
+    {"safetensors", "safetensors", read_safetensors},
+    {"toml", "toml", read_toml},
     {"answers", "lab.toml", read_answer_file},
+    {"listops", "basic_test.tsv", read_listops},
+    {"pairs", "new_aan_pairs.test.tsv", read_pairs},
+    {"documents", "train.tsv", read_documents},
+    {"metrics", "metrics.csv", read_metrics},
+    {"claims", "claims.csv", read_claims},
+    {"json", "cell.json", read_json},
+    {"mechanism", "hydra.h", read_mechanism},
+    {"plugin", "hydra.so", read_plugin},
 };
 
 /// The directory that all files are read in, with labels for three images.

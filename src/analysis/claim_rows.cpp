@@ -1,4 +1,4 @@
-#include "claim_rows.h"
+#include "heed/analysis/claim_rows.h"
 
 #include "heed/base/error.h"
 #include "heed/base/split.h"
@@ -10,7 +10,7 @@
 #include <cmath>
 #include <optional>
 
-namespace heed::cli {
+namespace heed {
 
 namespace {
 
@@ -127,4 +127,4 @@ std::optional<double> claim_number(const std::string& text) {
 
 ClaimArms read_claim(const std::string& path, std::string claim) { return ClaimReader(path).arms(std::move(claim)); }
 
-}  // namespace heed::cli
+}  // namespace heed

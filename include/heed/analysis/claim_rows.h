@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace heed::cli {
+namespace heed {
 
 /// The runs of an arm.
 struct ClaimArm {
@@ -36,4 +36,4 @@ void require_accuracies(const ClaimArm& arm, const std::string& path);
 /// The finite number that a text is, 0 for "-0"; none if it is something else.
 std::optional<double> claim_number(const std::string& text);
 
-}  // namespace heed::cli
+}  // namespace heed
