@@ -46,6 +46,10 @@ if [ -n "$judging" ]; then
     -*) ;;
     *) table=$1; shift ;;
   esac
+  if [ -s "$table" ] && ! grep -q "^$claim," "$table"; then
+    echo "$claim: $table has no run of this claim yet; experiments/claims/$claim without --judge makes them" >&2
+    exit 2
+  fi
 fi
 verdict_options=$*
 

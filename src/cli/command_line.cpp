@@ -202,9 +202,10 @@ int CommandLine::run(int argc, char** argv, const std::function<void(const std::
   } catch (const CLI::Success& help) {
     return app_->exit(help);
   } catch (const CLI::ParseError& error) {
-    const CLI::App& command = asked(*app_);
-    const std::string name = &command == app_.get() ? "" : " " + command.get_name();
-    fail("{}; see {}{} --help", usage_error(*app_, error), app_->get_name(), name);
+    std::string names;
+    for (const CLI::App* command = &asked(*app_); command; command = command->get_parent())
+      names = command->get_name() + " " + names;
+    fail("{}; see {}--help", usage_error(*app_, error), names);
   }
   first(asked(*app_).get_name());
   return choices_.chosen();

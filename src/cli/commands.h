@@ -45,6 +45,9 @@ void add_completion(Command program, const CommandLine& line);
 /// How the program was called, for hints that can be pasted.
 std::string& program_name();
 
+/// What is said on stderr when a command has done its work: a refusal is a single line.
+std::vector<std::string>& warnings();
+
 /// Says an error in one line on stderr, whatever names and paths it quotes; returns `status`.
 int report_error(std::string what, int status = bad_input);
 

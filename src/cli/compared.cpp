@@ -51,9 +51,10 @@ TableArm ComparedArm::table() const {
   TableArm arm{name, {}};
   for (const ComparedRun& run : runs) {
     const RunPaths paths(run.directory);
-    arm.runs.push_back({run.directory, run.seed(), run.history.finished ? "finished" : "not finished", "",
-                        configuration_hash(run.experiment), version_of(paths),
-                        read_figures(paths, run.experiment.train.batch)});
+    const std::string divergence = divergence_of(run.directory);
+    const char* const state = run.history.finished ? "finished" : divergence.empty() ? "not finished" : "diverged";
+    arm.runs.push_back({run.directory, run.seed(), state, divergence, configuration_hash(run.experiment),
+                        version_of(paths), read_figures(paths, run.experiment.train.batch)});
   }
   return arm;
 }

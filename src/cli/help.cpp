@@ -34,7 +34,8 @@ constexpr const char* of_status =
     "  1    a check has failed: a gradient, a bound, a comparison\n"
     "  2    bad input, said in one line on stderr; or output that could not be written\n"
     "  3    training diverged: a loss or weight is not finite\n"
-    "  130  interrupted; the run is saved, and heed train --resume goes on with it\n";
+    "  130  interrupted; the run is saved, and heed train --resume goes on with it (interrupted once more, two\n"
+    "       seconds later, it ends at once, with what the last checkpoint has)\n";
 
 /// The table of those that learn without labels.
 std::string dino_table() {

@@ -28,6 +28,11 @@ std::string& program_name() {
   return name;
 }
 
+std::vector<std::string>& warnings() {
+  static std::vector<std::string> list;
+  return list;
+}
+
 void add_sets(Command command, std::vector<std::string>& sets, const std::string& meaning,
               const std::vector<std::string>& offered) {
   command.option("--set", &sets, meaning, {.value = "KEY=VALUE", .one_each = true, .offered = offered});
@@ -172,6 +177,7 @@ heed::Ending run_to_end(int argc, char** argv) {
     const int status = cli::run(argc, argv);
     // Nobody has results that did not arrive.
     const bool arrived = std::cout.flush().good() && std::fflush(stdout) == 0;
+    for (const std::string& warning : cli::warnings()) std::cerr << "heed: warning: " << printable(warning) << "\n";
     if (arrived || (status != cli::ok && status != cli::check_failed)) return {status};
     return {cli::bad_input, "standard output cannot be written"};
   } catch (const OtherFailed&) {

@@ -3,7 +3,6 @@
 #include "cost_table.h"
 
 #include "heed/base/printable.h"
-#include "heed/base/random.h"
 
 #include <fmt/format.h>
 
@@ -151,20 +150,6 @@ std::string csv_text(const std::string& text) {
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
   return quoted + "\"";
-}
-
-Experiment what_decides(Experiment experiment) {
-  experiment.data.path.clear();
-  experiment.train.max_steps = 0;
-  experiment.train.checkpoint_steps = 0;
-  experiment.train.log_steps = false;
-  return experiment;
-}
-
-std::string configuration_hash(const Experiment& experiment) {
-  std::string settings;
-  for (const auto& [key, value] : settings_of(what_decides(experiment))) settings += key + " = " + value + "\n";
-  return fmt::format("{:016x}", RandomStream().derive(settings).bits(0));
 }
 
 std::string version_of(const RunPaths& paths) {

@@ -52,13 +52,6 @@ Json arms_json(const std::vector<TableArm>& arms);
 /// A text in a line of CSV: in quotes where it needs them.
 std::string csv_text(const std::string& text);
 
-/// Without what makes no difference to the result of a finished run: where the data lie, what is logged and saved, and
-/// a limit of steps.
-Experiment what_decides(Experiment experiment);
-
-/// 16 hexadecimal digits that tell such configurations apart.
-std::string configuration_hash(const Experiment& experiment);
-
 /// Which version of heed has run in a directory, by its environment.json; empty where none has.
 std::string version_of(const RunPaths& paths);
 

@@ -16,9 +16,11 @@ std::string cell_file(const std::string& directory) { return directory + "/cell.
 
 Json read_cell_file(const std::string& directory) {
   try {
-    return Json::parse(read_file(cell_file(directory)));
+    Json json = Json::parse(read_file(cell_file(directory)));
+    for (const char* const key : {"arm", "hash", "version"}) json.at(key).text();
+    return json;
   } catch (const Error& error) {
-    fail("{}: {}", cell_file(directory), error.what());
+    fail("{}: {}; remove {} and the sweep trains it again", cell_file(directory), error.what(), directory);
   }
 }
 
@@ -39,10 +41,11 @@ std::string directory_name(std::string name) {
   return name.substr(0, longest);
 }
 
-/// The first setting in which a cell is not what it was; empty if there is none: a version may have brought new keys.
-std::string change(const Cell& cell) {
+/// The first setting in which a cell is not what a file of its directory says; empty if there is none: a version may
+/// have brought new keys.
+std::string change(const Cell& cell, const std::string& file, const char* done) {
   const std::map<std::string, std::string> now = settings_of(what_decides(cell.experiment)),
-                                           before = settings_of(what_decides(load_recorded(cell.file())));
+                                           before = settings_of(what_decides(load_recorded(file)));
   const auto value = [](const std::map<std::string, std::string>& settings, const std::string& key) {
     const auto found = settings.find(key);
     return found == settings.end() ? "(nothing)" : found->second;
@@ -51,7 +54,7 @@ std::string change(const Cell& cell) {
   all.insert(now.begin(), now.end());
   for (const auto& [key, either] : all)
     if (value(before, key) != value(now, key))
-      return fmt::format("was begun with {} = {}, not {}", key, value(before, key), value(now, key));
+      return fmt::format("{} with {} = {}, not {}", done, key, value(before, key), value(now, key));
   return "";
 }
 
@@ -60,7 +63,10 @@ std::string obstacle(const Cell& cell, bool has_run) {
   if (!fs::exists(cell_file(cell.directory))) return has_run ? "holds a run that this sweep did not begin" : "";
   const Json json = read_cell_file(cell.directory);
   if (json.at("hash").text() != configuration_hash(cell.experiment))
-    if (const std::string changed = change(cell); !changed.empty()) return changed;
+    if (const std::string changed = change(cell, cell.file(), "was begun"); !changed.empty()) return changed;
+  if (has_run && fs::exists(cell.paths().config()))
+    if (const std::string changed = change(cell, cell.paths().config(), "was continued"); !changed.empty())
+      return changed;
   const std::string version = json.at("version").text();
   const bool resumable = version == HEED_VERSION || !has_run || read_history(cell.paths()).finished;
   return resumable ? "" : fmt::format("was begun by heed {}, and heed " HEED_VERSION " cannot resume it", version);
@@ -115,10 +121,8 @@ void look_at(Cell& cell) {
   cell.state = !cell.note.empty() ? CellState::changed : has_run ? CellState::begun : CellState::open;
   if (cell.state == CellState::changed || !fs::exists(cell_file(cell.directory))) return;
   if (has_run && read_history(cell.paths()).finished) cell.state = CellState::finished;
-  const Json json = read_cell_file(cell.directory);
-  if (!json.contains("diverged")) return;
-  cell.state = CellState::diverged;
-  cell.note = json.at("diverged").text();
+  cell.note = divergence_of(cell.directory);
+  if (!cell.note.empty()) cell.state = CellState::diverged;
 }
 
 void prepare(const Cell& cell) {
@@ -148,6 +152,12 @@ void forget(Cell& cell) {
 
 std::string arm_of(const std::string& directory) {
   return fs::exists(cell_file(directory)) ? read_cell_file(directory).at("arm").text() : "";
+}
+
+std::string divergence_of(const std::string& directory) {
+  if (!fs::exists(cell_file(directory))) return "";
+  const Json json = read_cell_file(directory);
+  return json.contains("diverged") ? json.at("diverged").text() : "";
 }
 
 std::vector<TableArm> arms_of(const std::vector<Cell>& cells) {

@@ -26,6 +26,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <iostream>
 #include <optional>
 
@@ -34,11 +35,22 @@ namespace heed::cli {
 namespace {
 
 std::atomic<bool> interrupt{false};
+std::atomic<std::time_t> interrupted_at{0};  ///< by the monotonic clock, in seconds
+bool has_terminal = false;
 
-/// The first Ctrl-C asks the run to stop; a second one ends the program at once.
+/// The first Ctrl-C asks the run to stop; another ends the program at once, unless it comes within two seconds: a
+/// terminal and a launcher may each send one.
 extern "C" void on_interrupt(int signal) {
-  interrupt = true;
-  std::signal(signal, SIG_DFL);
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  if (!interrupt.exchange(true)) {
+    interrupted_at = now.tv_sec;
+    constexpr std::string_view text = "\nsaving; to end without: once more, in two seconds\n";
+    if (has_terminal && ::write(STDERR_FILENO, text.data(), text.size()) < 0) return;
+  } else if (now.tv_sec - interrupted_at >= 2) {
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+  }
 }
 
 void print_init(const TrainPlan& plan) {
@@ -100,11 +112,12 @@ class TrainProgress : public TrainObserver {
   void epoch(const EpochReport& e) override {
     clear();
     seconds_ += e.seconds;
-    images_ += e.train.images_per_s * e.seconds;
+    images_ += std::max(e.train.images_per_s, 0.0) * e.seconds;
     const std::string number = fmt::format("epoch {:>{}}/{}  ", e.train.epoch, std::to_string(epochs_).size(), epochs_);
     const std::string training = fmt::format("loss {:.4f}  accuracy {:6.2f} %", e.train.loss, 100 * e.train.accuracy);
-    std::string validation,
-        pace = fmt::format("  {:.0f} {}s/s  {}", e.train.images_per_s, plan_.example, duration(e.seconds));
+    std::string validation, pace;
+    if (e.train.images_per_s >= 0)
+      pace = fmt::format("  {:.0f} {}s/s  {}", e.train.images_per_s, plan_.example, duration(e.seconds));
     if (e.validated) {
       const std::string loss = e.validation_loss < 0 ? "" : fmt::format("loss {:.4f}  ", e.validation_loss);
       validation = fmt::format("validation {}accuracy {:6.2f} %", loss, 100 * e.validation_accuracy);
@@ -305,7 +318,9 @@ std::string processes_text(const Place& place) {
 
 int train_command(const TrainArguments& a) {
   const Place place = use_threads(a.threads);
-  require(a.check || !a.run.empty(), "train: --run is required; the run directory's name is empty");
+  require(a.check || !a.run.empty(),
+          "train: --run is required: the run directory's name is empty or missing; expected one such as runs/mnist");
+  require(!a.resume || RunPaths(a.run).exists(), "{}: holds no run to resume", a.run);
   const Experiment experiment = experiment_of(a);
   require_memory(experiment);
   if (a.check) {
@@ -317,8 +332,10 @@ int train_command(const TrainArguments& a) {
   TrainOptions options{.run = a.run, .init = a.init, .resume = a.resume, .interrupt = &interrupt};
   options.ranks = &started_processes();
   if (a.profile) options.profile = &profile;
+  has_terminal = isatty(STDERR_FILENO) == 1;
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGTERM, on_interrupt);
+  std::signal(SIGPIPE, SIG_IGN);  // a reader of the output that ends does not end the run
   // Under nohup the run goes on when the terminal is closed.
   if (std::signal(SIGHUP, SIG_IGN) != SIG_IGN) std::signal(SIGHUP, on_interrupt);
   TrainProgress progress(experiment, processes_text(place));
@@ -326,7 +343,8 @@ int train_command(const TrainArguments& a) {
   progress.clear();
   if (a.profile) print_profile(profile, progress.steps());
   // The run has recorded its configuration, overrides included.
-  const std::string resume = fmt::format("{} train --run {} --resume", program_name(), shell_word(a.run));
+  const std::string resume = fmt::format("{} train --run {} --resume{}", program_name(), shell_word(a.run),
+                                         a.threads > 0 ? fmt::format(" --threads {}", a.threads) : "");
   switch (outcome) {
     case Outcome::finished:
       progress.summary();

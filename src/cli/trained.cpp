@@ -1,15 +1,16 @@
 #include "trained.h"
 
-#include "heed/base/printable.h"
 #include "heed/base/suggest.h"
 #include "heed/data/normalise.h"
 #include "heed/io/weights.h"
 #include "heed/nn/families.h"
 #include "heed/train/features.h"
+#include "heed/train/history.h"
 #include "heed/train/run.h"
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 namespace heed::cli {
 
@@ -47,10 +48,18 @@ TrainedModel::TrainedModel(const std::string& run, const std::vector<std::string
       model(make_judged(experiment)),
       parameters(model->parameters()),
       resized(is_resized(run, *model)) {
-  if (const std::string changed = changed_plugin(RunPaths(run)); !changed.empty())
-    std::fprintf(stderr, "heed: warning: %s\n", printable(changed).c_str());
+  const RunPaths paths(run);
+  if (const std::string changed = changed_plugin(paths); !changed.empty()) warnings().push_back(changed);
   load_weights(SafetensorsFile(weights.empty() ? RunPaths(run).weights() : weights), parameters,
                {.positions = resized});
+  if (weights.empty() && std::filesystem::exists(paths.metrics())) {
+    const RunHistory history = read_history(paths);
+    if (!history.finished)
+      warnings().push_back(
+          fmt::format("{}: its training has not finished; {} epochs are complete", run, history.epochs.size()));
+    else if (!std::filesystem::exists(paths.best()))
+      warnings().push_back(fmt::format("{}: is missing; the last epoch's weights were taken", paths.best()));
+  }
   task = make_task<float>(experiment, *model, resized);
 }
 

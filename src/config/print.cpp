@@ -1,4 +1,5 @@
 // TOML with every key and its meaning. Numbers are printed with as many digits as reading them back takes.
+#include "heed/base/random.h"
 #include "heed/config/experiment.h"
 #include "heed/config/toml_text.h"
 
@@ -124,6 +125,20 @@ std::map<std::string, std::string> settings_of(const Experiment& experiment) {
   for_settings(experiment, [&](const std::string& table, const std::string& key, const std::string& value,
                                std::string_view) { settings[table + "." + key] = value; });
   return settings;
+}
+
+Experiment what_decides(Experiment experiment) {
+  experiment.data.path.clear();
+  experiment.train.max_steps = 0;
+  experiment.train.checkpoint_steps = 0;
+  experiment.train.log_steps = false;
+  return experiment;
+}
+
+std::string configuration_hash(const Experiment& experiment) {
+  std::string settings;
+  for (const auto& [key, value] : settings_of(what_decides(experiment))) settings += key + " = " + value + "\n";
+  return fmt::format("{:016x}", RandomStream().derive(settings).bits(0));
 }
 
 }  // namespace heed

@@ -6,10 +6,15 @@
 #include "heed/io/file.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 
 namespace heed {
 
 namespace {
+
+namespace fs = std::filesystem;
 
 /// The most bytes in a file: a thousand times what a configuration has.
 constexpr std::uint64_t longest = 1 << 20;
@@ -150,7 +155,28 @@ toml::table parse_toml(std::string_view text) {
   }
 }
 
+namespace {
+
+/// "; did you mean 'experiments/mnist.toml'?" of a file that is not there: the experiment of that name, or the file of
+/// its directory that is called nearly so. Empty where there is none.
+std::string near_file(const fs::path& path) {
+  const std::string experiment = fmt::format("experiments/{}.toml", path.string());
+  std::error_code none;
+  if (fs::exists(experiment, none)) return fmt::format("; did you mean {}?", in_quotes(experiment));
+  const fs::path directory = path.has_parent_path() ? path.parent_path() : ".";
+  std::vector<std::string> names;
+  for (fs::directory_iterator entry(directory, none), end; !none && entry != end; entry.increment(none))
+    if (entry->path().extension() == ".toml") names.push_back(entry->path().filename().string());
+  std::sort(names.begin(), names.end());
+  const std::string near = nearest(path.filename().string(), names);
+  return near.empty() ? "" : fmt::format("; did you mean {}?", in_quotes((path.parent_path() / near).string()));
+}
+
+}  // namespace
+
 toml::table parse_toml_file(const std::string& path) {
+  std::error_code none;
+  if (!fs::exists(path, none) && !none) fail("{}: cannot open: {}{}", path, std::strerror(ENOENT), near_file(path));
   try {
     return parse_toml(read_file(path, longest));
   } catch (const NoToml& error) {

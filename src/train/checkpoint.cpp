@@ -65,6 +65,7 @@ void save_checkpoint(const std::string& path, const RunState<T>& state) {
   for_state_tensors(state, [&](const std::string& name, View<T> tensor) { file.add(name, View<const T>(tensor)); });
   const RunProgress& p = state.progress;
   file.metadata("heed.format", format_name);
+  file.metadata("heed.configuration", state.configuration);
   add_version(file);
   file.metadata("heed.updates", fmt::format("{}", state.optimizer.steps()));
   const std::vector<Index>& left_out = state.optimizer.left_out();
@@ -95,6 +96,12 @@ void load_checkpoint(const std::string& path, const RunState<T>& state) {
     file.read(name, tensor);
     require_finite(path, name, View<const T>(tensor));
   });
+  const auto configuration = file.metadata().find("heed.configuration");
+  require(
+      configuration == file.metadata().end() || configuration->second == state.configuration,
+      "{}: was written under another configuration than the config.toml beside it has now; undo the change, or begin "
+      "another run with these weights (--init)",
+      path);
   const auto updates = number<Index>(file, "heed.updates"), step = number<Index>(file, "heed.step");
   require(updates >= 0 && updates <= step, "{}: metadata 'heed.updates' is {}; expected 0 to {}, the steps made", path,
           updates, step);

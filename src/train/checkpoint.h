@@ -33,6 +33,7 @@ struct RunState {
   std::optional<Parameters<T>>& average;  ///< exponential moving average of the weights, where asked for
   Task<T>& task;
   RunProgress& progress;
+  const std::string& configuration;  ///< hash_to_resume() of the experiment
 
   /// The weights that stand under the model's names.
   Parameters<T>& kept() const { return task.teacher() ? *task.teacher() : parameters; }

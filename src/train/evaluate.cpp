@@ -44,7 +44,7 @@ Evaluation evaluate(const Model& model, Parameters<T>& parameters, BatchSource<T
   ranks.sum(result.counts);
   if (!std::isfinite(result.score.loss))
     throw Diverged(fmt::format("the model's answers are not finite: the loss of {:.0f} examples is {}",
-                               result.score.terms, result.score.loss));
+                               result.score.terms, std::fabs(result.score.loss)));  // a nan has no sign
   return result;
 }
 

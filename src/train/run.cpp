@@ -79,23 +79,32 @@ void check_same_version(const RunPaths& paths) {
       paths.last(), version, HEED_VERSION);
 }
 
+namespace {
+
+/// The experiment without what a resumed run may have otherwise.
+Experiment what_stays(const Experiment& experiment) {
+  Experiment x = what_decides(experiment);
+  const TrainConfig any;
+  x.train.epochs = any.epochs;
+  // How the weights to start from were read is over.
+  x.train.init = any.init;
+  x.train.init_head = any.init_head;
+  x.train.init_positions = any.init_positions;
+  x.train.init_skip = any.init_skip;
+  x.train.init_parts = any.init_parts;
+  x.train.init_mechanism = any.init_mechanism;
+  return x;
+}
+
+}  // namespace
+
+std::string hash_to_resume(const Experiment& experiment) { return configuration_hash(what_stays(experiment)); }
+
 Experiment check_same_experiment(const RunPaths& paths, const Experiment& experiment) {
   const Experiment recorded = load_recorded(paths.config());
-  Experiment allowed = experiment;
-  allowed.train.epochs = recorded.train.epochs;
-  allowed.train.max_steps = recorded.train.max_steps;
-  allowed.train.checkpoint_steps = recorded.train.checkpoint_steps;
-  allowed.train.log_steps = recorded.train.log_steps;
-  // How the weights to start from were read is over.
-  allowed.train.init = recorded.train.init;
-  allowed.train.init_head = recorded.train.init_head;
-  allowed.train.init_positions = recorded.train.init_positions;
-  allowed.train.init_skip = recorded.train.init_skip;
-  allowed.train.init_parts = recorded.train.init_parts;
-  allowed.train.init_mechanism = recorded.train.init_mechanism;
-  allowed.data.path = recorded.data.path;
-  if (allowed == recorded) return recorded;
-  std::map<std::string, std::string> before = settings_of(recorded), now = settings_of(allowed);
+  if (what_stays(experiment) == what_stays(recorded)) return recorded;
+  std::map<std::string, std::string> before = settings_of(what_stays(recorded)),
+                                     now = settings_of(what_stays(experiment));
   for (const auto& [key, value] : now) before.try_emplace(key, "(nothing)");
   for (const auto& [key, value] : before) {
     const std::string& asked = now.try_emplace(key, "(nothing)").first->second;

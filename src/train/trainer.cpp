@@ -36,6 +36,7 @@ class Run {
  private:
   void begin();
   void open_directory();
+  void check_best() const;
   void check_same_everywhere() const;
   TrainPlan plan() const;
   Outcome run();
@@ -54,27 +55,26 @@ class Run {
   bool interrupted() const { return ranks_.any(options_.interrupt && *options_.interrupt); }
   bool out_of_patience() const { return x_.train.patience > 0 && progress_.since_best >= x_.train.patience; }
   bool at_step_limit() const { return x_.train.max_steps > 0 && progress_.step >= x_.train.max_steps; }
-  RunState<T> state() { return {parameters_, optimizer_, average_, task_, progress_}; }
+  RunState<T> state() { return {parameters_, optimizer_, average_, task_, progress_, configuration_}; }
   template <class F>
   void for_buffers(const F& f) {
     for (Parameters<T>* const p : {&parameters_, task_.teacher()})
       if (p) f(std::span(p->data() + p->gradient_size(), p->data() + p->size()));
   }
   Parameters<T>& judged() { return average_ ? *average_ : state().kept(); }
-  Evaluation judge(Parameters<T>& parameters, BatchSource<T>& source) const {
-    Evaluation result = evaluate<T>(model_, parameters, source, task_.counts(), x_.train.piece,
-                                    {.interrupt = options_.interrupt, .ranks = &ranks_});
-    task_.conclude(result);
-    return result;
-  }
+  Evaluation judge(Parameters<T>& parameters, BatchSource<T>& source) const;
   StepReport report() const;
+  [[noreturn]] void fail_diverged(const std::string& what) const;
   Rates rates_at(Index step) const {
     const Index per_epoch = train_->batches();
-    return rates_of(x_.optim, step, per_epoch, x_.train.epochs * per_epoch);
+    // A step from before the resumption had the rate of a run of so many epochs as it was then to have.
+    const Index epochs = step < first_step_ ? epochs_before_ : x_.train.epochs;
+    return rates_of(x_.optim, step, per_epoch, epochs * per_epoch);
   }
   double lr_of(Index step) const { return rates_at(step).lr; }
 
   const Experiment& x_;
+  const std::string configuration_;
   const TrainOptions& options_;
   Ranks& ranks_;
   TrainObserver silent_;
@@ -95,6 +95,7 @@ class Run {
   Index saved_step_ = 0;                ///< of the last checkpoint
   std::optional<InitialWeights> initial_;
   Index epochs_before_ = 0;  ///< of the run that is resumed
+  Index first_step_ = 0;     ///< that is made here
   Clock::time_point epoch_start_;
   Index epoch_start_batch_ = 0;
 };
@@ -113,6 +114,7 @@ template <class T>
 Run<T>::Run(const Experiment& experiment, const TrainOptions& options, TrainObserver& observer, const Model& model,
             Task<T>& task)
     : x_(experiment),
+      configuration_(hash_to_resume(experiment)),
       options_(options),
       ranks_(*options.ranks),
       observer_(ranks_.writes() ? observer : silent_),
@@ -152,7 +154,7 @@ template <class T>
 void Run<T>::begin() {
   if (ranks_.writes()) open_directory();
   if (options_.resume) share_state(ranks_, state());
-  saved_step_ = progress_.step;
+  saved_step_ = first_step_ = progress_.step;
   // From here on the directory can be resumed, whatever happens, and it is known that there is room for checkpoints.
   if (!options_.resume) save_last();
   observer_.begin(plan());
@@ -172,9 +174,11 @@ void Run<T>::open_directory() {
     const Experiment before = check_same_experiment(paths_, x_);
     epochs_before_ = before.train.epochs;
     load_checkpoint(paths_.last(), state());
-    require(progress_.epoch <= x_.train.epochs, "{}: train.epochs = {}, but {} epochs are completed", paths_.directory,
-            x_.train.epochs, progress_.epoch);
+    require(progress_.epoch + (progress_.batch > 0) <= x_.train.epochs,
+            "{}: train.epochs = {}, but {} epochs are completed{}", paths_.directory, x_.train.epochs, progress_.epoch,
+            progress_.batch > 0 ? ", and one more is begun" : "");
     check_progress(paths_.last(), progress_, x_.train.epochs, train_->batches());
+    if (progress_.epoch > 0) check_best();
     metrics_.emplace(paths_,
                      MetricsSoFar{progress_.epoch, progress_.step, before.train.log_steps, validation_ != nullptr});
   }
@@ -185,6 +189,20 @@ void Run<T>::open_directory() {
   write_file(paths_.cost(), cost_file(cost_, step_cost(x_), default_energy_table()));
   if (initial_) write_file(paths_.init(), init_json(*initial_, x_.train));
   if (!options_.resume) metrics_.emplace(paths_);
+}
+
+/// The test at the end takes the best weights, of whichever epoch: better to know now that they cannot be read.
+template <class T>
+void Run<T>::check_best() const {
+  try {
+    Parameters<T> best(parameters_);
+    load_weights(SafetensorsFile(paths_.best()), best);
+  } catch (const Error& error) {
+    fail(
+        "{}; without the best weights so far the run cannot be resumed; another can begin with its last ones: --init "
+        "{}",
+        error.what(), paths_.last());
+  }
 }
 
 template <class T>
@@ -278,13 +296,9 @@ void Run<T>::make_step(const TaskBatch<T>& batch) {
   const Clipping clipping = clip(gradient_.gradients(), x_.optim.clip, rules.clip_each);
   if (!std::isfinite(result.loss) || !std::isfinite(clipping.norm)) {
     if (x_.train.on_nonfinite == "skip") return skip_step();
-    const std::string saved =
-        options_.check ? "" : fmt::format("{} has the weights after step {}; ", paths_.last(), saved_step_);
-    throw Diverged(
-        fmt::format("training diverged at step {} of epoch {}: loss {}, gradient norm {}; first not finite: {}; {}a "
-                    "smaller optim.lr ({} here) or a longer optim.warmup_epochs may help",
-                    progress_.step + 1, progress_.epoch + 1, result.loss, clipping.norm, gradient_.first_non_finite(),
-                    saved, lr_of(progress_.step)));
+    fail_diverged(fmt::format("at step {} of epoch {}: loss {}, gradient norm {}; first not finite: {}",
+                              progress_.step + 1, progress_.epoch + 1, result.loss, clipping.norm,
+                              gradient_.first_non_finite()));
   }
   optimizer_.step(parameters_, gradient_.gradients(), rates_at(progress_.step), clipping.factor, rules.frozen);
   if (average_) {
@@ -327,8 +341,22 @@ void Run<T>::skip_step() {
   ++progress_.skipped;
   if (x_.train.log_steps) record({"step", progress_.epoch + 1, progress_.step, -1, -1, lr_of(progress_.step - 1)});
   if (progress_.skipped == train_->batches())
-    throw Diverged(
-        fmt::format("training diverged: no step of epoch {} had a finite loss and gradient", progress_.epoch + 1));
+    fail_diverged(fmt::format("in epoch {}, no step of which had a finite loss and gradient", progress_.epoch + 1));
+}
+
+/// `what` says where and how. Throws Diverged with what is left, and with what may help.
+template <class T>
+void Run<T>::fail_diverged(const std::string& what) const {
+  const std::string skipped = progress_.skipped > 0
+                                  ? fmt::format("; {} of {} steps of the epoch were left out (train.on_nonfinite)",
+                                                progress_.skipped, progress_.batch)
+                                  : "";
+  const std::string saved =
+      options_.check ? "" : fmt::format("; {} has the weights after step {}", paths_.last(), saved_step_);
+  throw Diverged(fmt::format(
+      "training diverged {}{}{}; a smaller optim.lr ({:.6g} here) or a longer optim.warmup_epochs may help, in another "
+      "run",
+      what, skipped, saved, lr_of(progress_.step)));
 }
 
 template <class T>
@@ -340,7 +368,7 @@ StepReport Run<T>::report() const {
           progress_.loss / static_cast<double>(progress_.batch - progress_.skipped),
           progress_.correct / progress_.terms,
           lr_of(progress_.step - 1),
-          here / std::max(seconds_since(epoch_start_), 1e-9)};
+          here > 0 ? here / std::max(seconds_since(epoch_start_), 1e-9) : -1};
 }
 
 /// Validates, records and begins the next epoch; false if interrupted before that was done.
@@ -391,12 +419,23 @@ bool Run<T>::test() {
   return true;
 }
 
+template <class T>
+Evaluation Run<T>::judge(Parameters<T>& parameters, BatchSource<T>& source) const {
+  try {
+    Evaluation result = evaluate<T>(model_, parameters, source, task_.counts(), x_.train.piece,
+                                    {.interrupt = options_.interrupt, .ranks = &ranks_});
+    task_.conclude(result);
+    return result;
+  } catch (const Diverged& error) {
+    fail_diverged(fmt::format("by step {}: {}", progress_.step, error.what()));
+  }
+}
+
 /// What is not finite is never kept: the files of before stay.
 template <class T>
 void Run<T>::check_finite(const Parameters<T>& parameters) const {
   if (!std::all_of(parameters.data(), parameters.data() + parameters.size(), [](T w) { return std::isfinite(w); }))
-    throw Diverged(fmt::format("training diverged: the weights are not finite after step {} of epoch {}",
-                               progress_.step, progress_.epoch + 1));
+    fail_diverged(fmt::format("by step {}: the weights are not finite", progress_.step));
 }
 
 template <class T>

@@ -70,6 +70,10 @@ BOOST_AUTO_TEST_CASE(unknown_commands_and_options) {
   check_refusal({"trian"}, {"unknown command 'trian'; did you mean 'train'?"});
   check_refusal({"train", "--rum", "x"}, {"train: unknown option '--rum'; did you mean '--run'?"});
   check_refusal({"train", "experiments/mnist.toml"}, {"--run is required"});
+  check_refusal({"train", "mnist", "--run", "x"}, {"mnist: cannot open", "did you mean 'experiments/mnist.toml'?"});
+  check_refusal({"train", "experiments/mnits.toml", "--run", "x"},
+                {"cannot open", "did you mean 'experiments/mnist.toml'?"});
+  check_refusal({"probe", "model", "x"}, {"see heed probe model --help"});
   check_refusal({"list", "softmax", "sima"}, {"list: unknown argument 'sima'"});
   check_refusal({"gradcheck", "softmx"}, {"'softmx'; did you mean 'softmax'?"});
   check_refusal({"two\nlines"}, {"unknown command"});

@@ -33,11 +33,12 @@ nlohmann::json json_of(Strings arguments) {
   }
 }
 
-/// Shares of a limit: above 1 only by what the machine varies between two measurements, which are short here.
+/// Shares of a limit: above 1 only by what the machine varies between two measurements, which are short here. A wrong
+/// unit would make it a thousand.
 [[maybe_unused]] void check_fractions(const nlohmann::json& entries) {
   for (const nlohmann::json& entry : entries) {
     BOOST_TEST(number(entry, "fraction") > 0, entry.at("name"));
-    BOOST_TEST(number(entry, "fraction") <= 4, entry.at("name") << " " << entry.at("fraction"));
+    BOOST_TEST(number(entry, "fraction") < 100, entry.at("name") << " " << entry.at("fraction"));
   }
 }
 

@@ -1,5 +1,6 @@
 // What the program does and prints when all is well, and how it ends when it is stopped.
 #include "support/cli.h"
+#include "support/command.h"
 #include "support/lines.h"
 
 #include "heed/io/safetensors.h"
@@ -190,13 +191,17 @@ BOOST_AUTO_TEST_CASE(diverged_training) {
 BOOST_FIXTURE_TEST_CASE(interrupted_and_killed_runs_go_on, LongRun) {
   output_of({"train", file, "--run", whole});
   {
-    Program program({"train", file, "--run", stopped});
+    Program program({"train", file, "--run", stopped, "--threads", "1"});
     wait_for_step(stopped, 3);
-    program.signal(SIGINT);
+    for (int i = 0; i < 3; ++i) program.signal(SIGINT);  // a terminal, a shell and a launcher
     const Finished run = program.wait();
     BOOST_TEST(run.status == 130);
     BOOST_TEST(run.err == "");
-    check_contains(run.out, {"interrupted and saved; to go on:\n  ", "heed train --run " + stopped + " --resume\n"});
+    check_contains(run.out,
+                   {"interrupted and saved; to go on:\n  ", "heed train --run " + stopped + " --resume --threads 1\n"});
+    const Finished judged = heed_with({"eval", stopped});
+    BOOST_TEST(judged.status == 0);
+    BOOST_TEST(judged.err == "heed: warning: " + stopped + ": its training has not finished; 0 epochs are complete\n");
   }
   BOOST_TEST(read_file(stopped + "/metrics.csv").find("step,1,240,") == std::string::npos);
   {
@@ -208,6 +213,20 @@ BOOST_FIXTURE_TEST_CASE(interrupted_and_killed_runs_go_on, LongRun) {
   BOOST_TEST(read_file(stopped + "/metrics.csv").find("step,1,240,") == std::string::npos);
   check_contains(output_of({"train", "--run", stopped, "--resume"}), {"resumed after"});
   check_same_run(whole, stopped);
+}
+
+// Whoever reads what it says may end before it.
+BOOST_AUTO_TEST_CASE(a_run_does_not_end_with_the_reader_of_its_output) {
+  const Workshop workshop;
+  const std::string file = write_experiment(workshop, workshop.experiment()), directory = workshop / "run";
+  const std::string train = heed_program() + " train " + file + " --run " + directory;
+  const CommandResult result = run_command(train + " | true");
+  check_contains(result.errors, {"heed: standard output cannot be written"});
+  BOOST_TEST(metrics_of(directory).back().starts_with("test,3,"));
+  std::filesystem::remove(directory + "/best.safetensors");
+  const Finished judged = heed_with({"eval", directory});
+  BOOST_TEST(judged.err ==
+             "heed: warning: " + directory + "/best.safetensors: is missing; the last epoch's weights were taken\n");
 }
 
 BOOST_AUTO_TEST_CASE(stopped_at_max_steps) {

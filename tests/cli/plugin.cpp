@@ -190,7 +190,7 @@ BOOST_AUTO_TEST_CASE(what_is_no_plugin) {
   check_refusal({"list", "--plugin", ""}, {"there is no such plugin"});
   // What is cut short would end the program where it is loaded.
   const std::string whole = read_file(Hydra::once().plugin);
-  for (const std::size_t bytes : {std::size_t{100}, std::size_t{1000}, whole.size() / 4, whole.size() / 2}) {
+  for (const std::size_t bytes : {100, 1000, 4000, 8000}) {  // what is behind the parts to load may be left out
     write_file(text, whole.substr(0, bytes));
     check_refusal({"list", "--plugin", text}, {text, "cannot be loaded as a plugin: the file is cut short"});
   }

@@ -164,6 +164,16 @@ BOOST_AUTO_TEST_CASE(a_cell_that_has_changed_is_refused_or_done_again) {
   check_refusal(arguments({"--redo"}), {cell("sima", 1), "holds a run that this sweep did not begin"});
 }
 
+BOOST_AUTO_TEST_CASE(a_cell_whose_run_went_on_otherwise_does_not_count) {
+  write_arms(1);
+  BOOST_TEST(sweep().status == 0);
+  output_of({"train", "--run", cell("sima", 2), "--resume", "--set", "train.epochs=2"});
+  check_refusal(arguments(), {cell("sima", 2), "was continued with train.epochs = 2, not 1", "--redo"});
+  check_contains(output_of(arguments({"--table"})), {"1 of 2", "seed 2: changed: was continued"});
+  write_file(cell("sima", 1) + "/cell.json", "{}");
+  check_refusal(arguments(), {cell("sima", 1) + "/cell.json: ", "'arm'", "remove", "trains it again"});
+}
+
 BOOST_AUTO_TEST_CASE(what_diverges_or_fails_does_not_stop_the_others) {
   write("[arms.wild]\noptim.lr = 1e38\noptim.weight_decay = 1e38\noptim.warmup_epochs = 0\n[arms.tame]\n");
   const Finished diverged = sweep({"--json"});
@@ -178,6 +188,7 @@ BOOST_AUTO_TEST_CASE(what_diverges_or_fails_does_not_stop_the_others) {
   BOOST_TEST(again.status == 3);
   check_contains(again.err, {"4 cells, 4 done"});
   check_contains(again.out, {"wild, seed 1: diverged: training diverged at step", "0 of 2"});
+  check_contains(output_of({"compare", out}), {"wild, seed 1: diverged: training diverged at step"});
 
   std::filesystem::remove_all(out);
   write(fmt::format("[arms.lost]\ndata.path = \"{}\"\n[arms.here]\n", *this / "nowhere"));

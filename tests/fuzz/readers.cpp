@@ -10,7 +10,7 @@
 #include "heed/io/json.h"
 #include "heed/io/plugin_files.h"
 #include "heed/io/safetensors.h"
-#include "src/train/table_rows.h"
+#include "heed/train/history.h"
 #include "support/temporary.h"
 
 #include <filesystem>
@@ -66,9 +66,7 @@ void read_documents(const std::string& directory) {
   read_sequences("documents", directory);
 }
 
-void read_metrics(const std::string& directory) {
-  for_each_row(directory + "/metrics.csv", "", [](const TableRow&) {});
-}
+void read_metrics(const std::string& directory) { read_history(RunPaths(directory)); }
 void read_claims(const std::string& directory) {
   for (const auto& [name, arm] : read_claim(directory + "/claims.csv", "")) arm.sample();
 }

@@ -89,6 +89,21 @@ BOOST_AUTO_TEST_CASE(a_step_that_is_not_finite_is_skipped_if_asked) {
   check_same_run(options.run, workshop / "resumed");
 }
 
+// The first step leaps, those after it are left out, and the validation finds what it has left.
+BOOST_AUTO_TEST_CASE(weights_that_answer_nothing_are_said_to_have_diverged) {
+  const Workshop workshop(48 + 20);
+  Experiment x = one_leap(workshop, 20);
+  x.train.on_nonfinite = "skip";
+  BOOST_CHECK_EXCEPTION(run(x, workshop / "run"), Diverged, [](const Diverged& error) {
+    const std::string text = error.what();
+    for (const std::string piece :
+         {"training diverged by step 3: the model's answers are not finite", "2 of 3 steps of the epoch were left out",
+          "last.safetensors has the weights after step 0", "smaller optim.lr"})
+      BOOST_TEST(text.find(piece) != std::string::npos, text);
+    return text.find("-nan") == std::string::npos;
+  });
+}
+
 BOOST_AUTO_TEST_CASE(answers_that_are_no_numbers_are_wrong) {
   const std::vector<double> logits{NAN, NAN, NAN, 0, NAN, 1, 3, 2, 1};
   const std::vector<int> labels{0, 0, 0};

@@ -214,6 +214,31 @@ BOOST_AUTO_TEST_CASE(what_may_not_be_resumed) {
              "/last.safetensors: tensor 'blocks.0.mlp.fc1.weight' has shape [25, 16]; the model's has [24, 16]");
 }
 
+BOOST_AUTO_TEST_CASE(a_run_whose_files_were_changed_is_not_resumed) {
+  const Workshop workshop;
+  const Experiment x = workshop.experiment();
+  const std::string directory = workshop / "run", best = directory + "/best.safetensors";
+  run_until(9, x, directory);  // in the second epoch
+  Experiment edited = x;
+  edited.optim.lr = 0.5;
+  write_file(directory + "/config.toml", to_toml(edited));
+  BOOST_TEST(error_of([&] { run(edited, directory, true); }, directory) ==
+             "/last.safetensors: was written under another configuration than the config.toml beside it has now; undo "
+             "the change, or begin another run with these weights (--init)");
+  write_file(directory + "/config.toml", to_toml(x));
+
+  const auto refusal = [&] { return error_of([&] { run(x, directory, true); }, best); };
+  const std::string end =
+      "the run cannot be resumed; another can begin with its last ones: --init " + directory + "/last.safetensors";
+  std::string weights = read_file(best);
+  weights.back() ^= 1;
+  write_file(best, weights);
+  BOOST_TEST(refusal().starts_with(": is damaged: "));
+  BOOST_TEST(refusal().ends_with(end));
+  std::filesystem::remove(best);
+  BOOST_TEST(refusal().ends_with(end));
+}
+
 // Steps before are those of the run as it was; from there on the learning rate is that of the longer one.
 BOOST_AUTO_TEST_CASE(a_run_may_have_more_epochs) {
   const Workshop workshop;
@@ -234,6 +259,36 @@ BOOST_AUTO_TEST_CASE(a_run_may_have_more_epochs) {
   BOOST_REQUIRE(after.size() == whole.size());
   const auto rate = [](const std::string& row) { return row.substr(row.rfind(',')); };
   for (std::size_t i = before.size() - 1; i < after.size(); ++i) BOOST_TEST(rate(after[i]) == rate(whole[i]));
+}
+
+// At the end of an epoch, before it was validated: what its last row says of its steps is of then.
+BOOST_AUTO_TEST_CASE(an_epoch_that_is_only_validated_keeps_its_learning_rate) {
+  const Workshop workshop;
+  Experiment x = workshop.experiment();
+  const std::string directory = workshop / "run";
+  run(x, workshop / "whole");
+  const auto rate_of_second = [](const std::string& run) {
+    for (const std::string& row : metrics_of(run))
+      if (row.starts_with("train,2,")) return row.substr(row.rfind(','));
+    return std::string();
+  };
+  run_until(14, x, directory);
+  x.train.epochs = 1;
+  BOOST_TEST(error_of([&] { run(x, directory, true); }, directory) ==
+             ": train.epochs = 1, but 1 epochs are completed, and one more is begun");
+  x.train.epochs = 5;
+  struct : TrainObserver {
+    std::vector<double> paces;
+    void epoch(const EpochReport& epoch) override { paces.push_back(epoch.train.images_per_s); }
+  } observer;
+  TrainOptions options;
+  options.run = directory;
+  options.resume = true;
+  BOOST_TEST((train(x, options, observer) == Outcome::finished));
+  BOOST_TEST(rate_of_second(directory) == rate_of_second(workshop / "whole"));
+  BOOST_REQUIRE(observer.paces.size() == 4u);
+  BOOST_TEST(observer.paces[0] < 0);
+  BOOST_TEST(observer.paces[1] > 0);
 }
 
 // Where the data lie and what is logged and saved may change.

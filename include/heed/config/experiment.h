@@ -360,4 +360,11 @@ std::string to_toml(const Experiment& experiment);
 /// Its values as they are printed there, by "table.key"; an option of one mechanism is "attention.NAME.key".
 std::map<std::string, std::string> settings_of(const Experiment& experiment);
 
+/// Without what makes no difference to the result of a finished run: where the data lie, what is logged and saved, and
+/// a limit of steps.
+Experiment what_decides(Experiment experiment);
+
+/// 16 hexadecimal digits that tell such configurations apart.
+std::string configuration_hash(const Experiment& experiment);
+
 }  // namespace heed

@@ -51,6 +51,9 @@ void add_version(SafetensorsWriter& file);
 /// or add up its sums otherwise, and a resumed run would not be the one that was begun.
 void check_same_version(const RunPaths& paths);
 
+/// Tells apart the configurations of which a resumed run keeps one (check_same_experiment).
+std::string hash_to_resume(const Experiment& experiment);
+
 /// Throws Error unless `experiment` may continue the run whose resolved configuration is in `paths`: all must be as it
 /// was, except when to stop (train.epochs, too), what to log and save, and where the data lie.
 /// Returns that configuration.
