@@ -169,11 +169,7 @@ std::string configuration_hash(const Experiment& experiment) {
 
 std::string version_of(const RunPaths& paths) {
   if (!std::filesystem::exists(paths.environment())) return "";
-  try {
-    return Json::parse(read_file(paths.environment())).at("version").text();
-  } catch (const Error& error) {
-    fail("{}: {}", paths.environment(), error.what());
-  }
+  return take_json(paths.environment(), [](const Json& json) { return json.at("version").text(); });
 }
 
 }  // namespace heed::cli

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 
 namespace heed::cli {
 
@@ -14,12 +15,19 @@ namespace fs = std::filesystem;
 
 std::string cell_file(const std::string& directory) { return directory + "/cell.json"; }
 
-Json read_cell_file(const std::string& directory) {
-  try {
-    return Json::parse(read_file(cell_file(directory)));
-  } catch (const Error& error) {
-    fail("{}: {}", cell_file(directory), error.what());
-  }
+/// What cell_json() and record_divergence() have left there.
+struct CellRecord {
+  std::string arm, hash, version;
+  std::optional<std::string> diverged;
+};
+
+CellRecord read_cell_file(const std::string& directory) {
+  return take_json(cell_file(directory), [](const Json& json) {
+    CellRecord cell{"", json.at("hash").text(), json.at("version").text(), {}};
+    if (json.contains("arm")) cell.arm = json.at("arm").text();
+    if (json.contains("diverged")) cell.diverged = json.at("diverged").text();
+    return cell;
+  });
 }
 
 Json cell_json(const Cell& cell) {
@@ -58,12 +66,12 @@ std::string change(const Cell& cell) {
 /// Why the run in a cell's directory cannot count as the cell's; empty if it can.
 std::string obstacle(const Cell& cell, bool has_run) {
   if (!fs::exists(cell_file(cell.directory))) return has_run ? "holds a run that this sweep did not begin" : "";
-  const Json json = read_cell_file(cell.directory);
-  if (json.at("hash").text() != configuration_hash(cell.experiment))
+  const CellRecord before = read_cell_file(cell.directory);
+  if (before.hash != configuration_hash(cell.experiment))
     if (const std::string changed = change(cell); !changed.empty()) return changed;
-  const std::string version = json.at("version").text();
-  const bool resumable = version == HEED_VERSION || !has_run || read_history(cell.paths()).finished;
-  return resumable ? "" : fmt::format("was begun by heed {}, and heed " HEED_VERSION " cannot resume it", version);
+  const bool resumable = before.version == HEED_VERSION || !has_run || read_history(cell.paths()).finished;
+  return resumable ? ""
+                   : fmt::format("was begun by heed {}, and heed " HEED_VERSION " cannot resume it", before.version);
 }
 
 const char* name_of(CellState state) {
@@ -115,10 +123,10 @@ void look_at(Cell& cell) {
   cell.state = !cell.note.empty() ? CellState::changed : has_run ? CellState::begun : CellState::open;
   if (cell.state == CellState::changed || !fs::exists(cell_file(cell.directory))) return;
   if (has_run && read_history(cell.paths()).finished) cell.state = CellState::finished;
-  const Json json = read_cell_file(cell.directory);
-  if (!json.contains("diverged")) return;
+  const std::optional<std::string> diverged = read_cell_file(cell.directory).diverged;
+  if (!diverged) return;
   cell.state = CellState::diverged;
-  cell.note = json.at("diverged").text();
+  cell.note = *diverged;
 }
 
 void prepare(const Cell& cell) {
@@ -147,7 +155,7 @@ void forget(Cell& cell) {
 }
 
 std::string arm_of(const std::string& directory) {
-  return fs::exists(cell_file(directory)) ? read_cell_file(directory).at("arm").text() : "";
+  return fs::exists(cell_file(directory)) ? read_cell_file(directory).arm : "";
 }
 
 std::vector<TableArm> arms_of(const std::vector<Cell>& cells) {
