@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 namespace heed {
 namespace {
@@ -206,11 +207,16 @@ void AppendedFile::sync() {
   require(same, "{}: was removed or replaced while it was being written", path_);
 }
 
-DirectoryLock::DirectoryLock(const std::string& directory, Holders holders)
+DirectoryLock::DirectoryLock(const std::string& directory, Holders holders, std::chrono::milliseconds patience)
     : directory_(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | (holders == Holders::process ? O_CLOEXEC : 0))) {
   if (directory_ < 0) fail_system(directory, "open");
-  // A file system without such locks has to do without.
-  if (::flock(directory_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  constexpr std::chrono::milliseconds between{20};
+  for (;; patience -= between) {
+    // A file system without such locks has to do without.
+    if (::flock(directory_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+    if (patience <= std::chrono::milliseconds::zero()) break;
+    std::this_thread::sleep_for(between);
+  }
   ::close(directory_);
   fail("{}: another process is using this directory; wait until it has ended", directory);
 }

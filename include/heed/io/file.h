@@ -2,6 +2,7 @@
 // never a half. Errors name the path and the system's reason.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -90,8 +91,10 @@ class DirectoryLock {
  public:
   enum class Holders { process, process_and_programs_it_starts };
 
-  /// Throws Error where another has it. Programs that this process starts may hold it too: until they have ended.
-  explicit DirectoryLock(const std::string& directory, Holders holders = Holders::process);
+  /// Throws Error where another has it, and still has it after `patience`. Programs that this process starts may hold
+  /// it too: until they have ended.
+  explicit DirectoryLock(const std::string& directory, Holders holders = Holders::process,
+                         std::chrono::milliseconds patience = {});
   DirectoryLock(const DirectoryLock&) = delete;
   DirectoryLock& operator=(const DirectoryLock&) = delete;
   ~DirectoryLock();
