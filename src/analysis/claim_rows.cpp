@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <set>
 
 namespace heed {
 
@@ -22,9 +23,12 @@ std::optional<T> number_of(const std::string& text) {
   return whole && std::isfinite(static_cast<double>(number)) ? std::optional(number) : std::nullopt;
 }
 
+// A million runs, and no more than is read in a second.
+constexpr std::uint64_t longest_table = 1 << 24;
+
 class ClaimReader {
  public:
-  explicit ClaimReader(const std::string& path) : path_(path), lines_(split(read_file(path), '\n')) {
+  explicit ClaimReader(const std::string& path) : path_(path), lines_(split(read_file(path, longest_table), '\n')) {
     if (lines_.back().empty()) lines_.pop_back();
     require(lines_.size() > 1, "{}: holds no runs; expected a header with claim,arm,seed,value and a row for each run",
             path);
@@ -41,15 +45,13 @@ class ClaimReader {
 
   ClaimArms arms(std::string claim) {
     std::vector<std::string> claims;
-    for (const std::vector<std::string>& row : rows_) {
-      const std::string& name = row[column("claim")];
-      if (std::find(claims.begin(), claims.end(), name) == claims.end()) claims.push_back(name);
-    }
+    std::set<std::string> known;
+    for (const std::vector<std::string>& row : rows_)
+      if (const std::string& name = row[column("claim")]; known.insert(name).second) claims.push_back(name);
     require(!claim.empty() || claims.size() == 1, "{}: holds {} claims: {}; choose one with --claim", path_,
             claims.size(), quoted_list(claims));
     if (claim.empty()) claim = claims[0];
-    require(std::find(claims.begin(), claims.end(), claim) != claims.end(), "{}: there is no claim {}{}", path_,
-            in_quotes(claim), suggestion(claim, claims));
+    require(known.contains(claim), "{}: there is no claim {}{}", path_, in_quotes(claim), suggestion(claim, claims));
     ClaimArms arms;
     for (at_ = 1; at_ < lines_.size(); ++at_)
       if (field("claim") == claim) add(arms);
@@ -77,8 +79,9 @@ class ClaimReader {
     require(seed && *seed >= 0, "{}: seed is {}; expected a whole number", where(), in_quotes(field("seed")));
     const std::optional<double> value = claim_number(field("value"));
     require(value.has_value(),
-            "{}: value is {}; expected a number: a run that diverged counts as chance, and its state is 'diverged'",
-            where(), in_quotes(field("value")));
+            "{}: value is {}; expected a number of at most {}: a run that diverged counts as chance, and its state is "
+            "'diverged'",
+            where(), in_quotes(field("value")), largest_claim_number);
     require(state.empty() || state == "finished" || state == "diverged",
             "{}: state is {}; expected 'finished' or 'diverged'", where(), in_quotes(state));
     ClaimArm& arm = arms[name];
@@ -122,6 +125,7 @@ void require_accuracies(const ClaimArm& arm, const std::string& path) {
 
 std::optional<double> claim_number(const std::string& text) {
   const std::optional<double> number = number_of<double>(text);
+  if (number && std::abs(*number) > largest_claim_number) return std::nullopt;
   return number == 0.0 ? std::optional(0.0) : number;  // no -0
 }
 

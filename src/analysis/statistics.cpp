@@ -31,10 +31,16 @@ double beta_fraction(double a, double b, double x) {
   return result - 1;
 }
 
+/// None where its numbers are too large to be squared.
+std::optional<Difference> if_finite(const Difference& difference) {
+  return std::isfinite(difference.value) && std::isfinite(difference.error) ? std::optional(difference) : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<double> Sample::deviation() const {
-  return count < 2 ? std::nullopt : std::optional(std::sqrt(squares / static_cast<double>(count - 1)));
+  return count < 2 || !std::isfinite(squares) ? std::nullopt
+                                              : std::optional(std::sqrt(squares / static_cast<double>(count - 1)));
 }
 
 Sample sample_of(std::span<const double> values) {
@@ -76,10 +82,11 @@ std::optional<double> Difference::p() const {
 std::optional<Difference> welch(const Sample& a, const Sample& b) {
   if (a.count < 2 || b.count < 2 || a.squares + b.squares == 0) return std::nullopt;
   const auto share = [](const Sample& s) { return s.squares / static_cast<double>((s.count - 1) * s.count); };
-  const double A = share(a), B = share(b);
-  const double freedom =
-      (A + B) * (A + B) / (A * A / static_cast<double>(a.count - 1) + B * B / static_cast<double>(b.count - 1));
-  return Difference{a.mean - b.mean, std::sqrt(A + B), freedom};
+  // With parts of A + B nothing under- or overflows that A + B does not.
+  const double sum = share(a) + share(b), A = share(a) / sum, B = share(b) / sum;
+  if (!std::isfinite(A + B)) return std::nullopt;
+  const double freedom = 1 / (A * A / static_cast<double>(a.count - 1) + B * B / static_cast<double>(b.count - 1));
+  return if_finite({a.mean - b.mean, std::sqrt(sum), freedom});
 }
 
 std::optional<Difference> paired(std::span<const double> a, std::span<const double> b) {
@@ -89,7 +96,7 @@ std::optional<Difference> paired(std::span<const double> a, std::span<const doub
   for (std::size_t i = 0; i < a.size(); ++i) differences.push_back(a[i] - b[i]);
   const Sample sample = sample_of(differences);
   const double n = static_cast<double>(sample.count);
-  return Difference{sample.mean, std::sqrt(sample.squares / (n - 1) / n), n - 1};
+  return if_finite({sample.mean, std::sqrt(sample.squares / (n - 1) / n), n - 1});
 }
 
 std::optional<Difference> pooled(std::span<const Sample> samples, std::span<const double> signs,
@@ -105,7 +112,7 @@ std::optional<Difference> pooled(std::span<const Sample> samples, std::span<cons
     inverse += 1 / n;
   }
   if (freedom == 0) return std::nullopt;
-  return Difference{value, std::sqrt(std::max(squares / freedom, least_variance) * inverse), freedom};
+  return if_finite({value, std::sqrt(std::max(squares / freedom, least_variance) * inverse), freedom});
 }
 
 double counting_variance(std::span<const Sample> samples, Index images) {

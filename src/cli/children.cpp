@@ -18,12 +18,18 @@ namespace heed::cli {
 
 namespace {
 
-/// What a child does between its start and the program's: nothing that another thread's locks could stop.
-[[noreturn]] void become(char** arguments, int log, const sigset_t& signals) {
-  // A group of its own, so that Ctrl-C reaches it once: by its parent.
+/// A child's first steps: a group of its own, so that Ctrl-C reaches it once, by its parent; and an end with its
+/// parent, which may have died before it could be asked for.
+void part_from(pid_t parent, const sigset_t& signals) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(128 + SIGTERM);
   sigprocmask(SIG_SETMASK, &signals, nullptr);
+}
+
+/// What a child does between its start and the program's: nothing that another thread's locks could stop.
+[[noreturn]] void become(char** arguments, int log, pid_t parent, const sigset_t& signals) {
+  part_from(parent, signals);
   const int nothing = open("/dev/null", O_RDONLY);
   dup2(nothing, STDIN_FILENO);
   dup2(log, STDOUT_FILENO);
@@ -57,10 +63,11 @@ pid_t Children::start(const std::vector<std::string>& arguments, const std::stri
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
-  const int file = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  // Neither through a link to somebody's file, nor waiting for a pipe's other end.
+  const int file = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
   require(file >= 0, "{}: cannot open: {}", log, std::strerror(errno));
-  const pid_t process = fork();
-  if (process == 0) become(pointers.data(), file, before_);
+  const pid_t parent = getpid(), process = fork();
+  if (process == 0) become(pointers.data(), file, parent, before_);
   close(file);
   require(process > 0, "another process cannot be started: {}", std::strerror(errno));
   running_.push_back(process);
@@ -68,11 +75,9 @@ pid_t Children::start(const std::vector<std::string>& arguments, const std::stri
 }
 
 pid_t Children::start(const std::function<int()>& work) {
-  const pid_t process = fork();
+  const pid_t parent = getpid(), process = fork();
   if (process == 0) {
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    sigprocmask(SIG_SETMASK, &before_, nullptr);
+    part_from(parent, before_);
     int status = bad_input;
     try {
       status = work();

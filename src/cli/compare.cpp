@@ -96,10 +96,14 @@ void print_settings(const Arms& arms) {
 void print_curves(const Arms& arms, const CurveName& curve) {
   Lines lines{{"epoch"}};
   for (const ComparedArm& arm : arms) lines[0].push_back(arm.name);
-  for (Index epoch = 1; epoch <= most_epochs(arms); ++epoch) {
-    std::vector<std::string>& line = lines.emplace_back(1, fmt::format("{}", epoch));
-    for (const ComparedArm& arm : arms) {
-      const Sample sample = sample_at(arm, epoch, curve);
+  std::vector<std::vector<Sample>> curves;
+  for (const ComparedArm& arm : arms) curves.push_back(samples_of(arm, curve));
+  std::size_t epochs = 0;
+  for (const std::vector<Sample>& samples : curves) epochs = std::max(epochs, samples.size());
+  for (std::size_t epoch = 0; epoch < epochs; ++epoch) {
+    std::vector<std::string>& line = lines.emplace_back(1, fmt::format("{}", epoch + 1));
+    for (const std::vector<Sample>& samples : curves) {
+      const Sample sample = epoch < samples.size() ? samples[epoch] : Sample();
       line.push_back(sample.count == 0 ? "-"
                      : curve.share     ? fmt::format("{:.2f} %", 100 * sample.mean)
                                        : fmt::format("{:.4f}", sample.mean));
@@ -141,21 +145,30 @@ void print_tests(const Arms& arms, const FigureName& figure, Index test_images) 
     std::cout << "two seeds may agree by luck: they decide only what is far beyond its 95 %; expected 3 or more\n";
 }
 
+/// Of all curves, each with as many epochs.
+std::vector<std::vector<Sample>> all_samples_of(const ComparedArm& arm) {
+  std::vector<std::vector<Sample>> curves;
+  for (const CurveName& curve : curve_names) curves.push_back(samples_of(arm, curve));
+  return curves;
+}
+
 std::string curves_csv(const Arms& arms) {
   std::string csv = "arm,epoch";
   for (const CurveName& curve : curve_names) csv += fmt::format(",{0},{0}_sd,{0}_runs", curve.key);
   csv += "\n";
-  for (const ComparedArm& arm : arms)
-    for (Index epoch = 1; epoch <= most_epochs({arm}); ++epoch) {
-      csv += fmt::format("{},{}", csv_text(arm.name), epoch);
-      for (const CurveName& curve : curve_names) {
-        const Sample sample = sample_at(arm, epoch, curve);
+  for (const ComparedArm& arm : arms) {
+    const std::vector<std::vector<Sample>> curves = all_samples_of(arm);
+    for (std::size_t epoch = 0; epoch < curves[0].size(); ++epoch) {
+      csv += fmt::format("{},{}", csv_text(arm.name), epoch + 1);
+      for (const std::vector<Sample>& samples : curves) {
+        const Sample& sample = samples[epoch];
         const std::optional<double> deviation = sample.deviation();
         csv += fmt::format(",{},{},{}", sample.count > 0 ? fmt::format("{}", sample.mean) : "",
                            deviation ? fmt::format("{}", *deviation) : "", sample.count);
       }
       csv += "\n";
     }
+  }
   return csv;
 }
 
@@ -178,11 +191,12 @@ Json to_json(const Arms& arms, const FigureName& figure, Index test_images) {
   Json& curves = json["curves"] = Json::object();
   for (const ComparedArm& arm : arms) {
     Json& epochs = curves[arm.name] = Json::list();
-    for (Index epoch = 1; epoch <= most_epochs({arm}); ++epoch) {
-      Json& entry = epochs.push_back(Json::object({{"epoch", epoch}}));
-      for (const CurveName& curve : curve_names) {
-        const Sample sample = sample_at(arm, epoch, curve);
-        entry[curve.key] = sample.count > 0 ? Json(sample.mean) : Json();
+    const std::vector<std::vector<Sample>> of_arm = all_samples_of(arm);
+    for (std::size_t epoch = 0; epoch < of_arm[0].size(); ++epoch) {
+      Json& entry = epochs.push_back(Json::object({{"epoch", epoch + 1}}));
+      for (std::size_t i = 0; i < curve_names.size(); ++i) {
+        const Sample& sample = of_arm[i][epoch];
+        entry[curve_names[i].key] = sample.count > 0 ? Json(sample.mean) : Json();
       }
     }
   }
@@ -204,11 +218,12 @@ void draw(const Arms& arms, const CurveName& curve, const std::string& path) {
   bool any = false;
   for (const ComparedArm& arm : arms) {
     ChartLine& line = chart.lines.emplace_back(ChartLine{arm.name, {}});
-    for (Index epoch = 1; epoch <= most_epochs({arm}); ++epoch)
-      if (const Sample sample = sample_at(arm, epoch, curve); sample.count > 0) {
-        line.points.emplace_back(static_cast<double>(epoch), sample.mean);
-        any = true;
-      }
+    double epoch = 0;
+    for (const Sample& sample : samples_of(arm, curve)) {
+      ++epoch;
+      if (sample.count > 0) line.points.emplace_back(epoch, sample.mean);
+      any = any || sample.count > 0;
+    }
   }
   require(any, "compare: no run has {} yet; there is nothing to draw", curve.key);
   write_file(path, svg(chart));
@@ -218,8 +233,10 @@ int compare_command(const CompareArguments& a) {
   Arms arms = find_arms(a.runs);
   if (!a.to.empty()) put_first(arms, a.to);
   const auto has = [&](const CurveName& curve) {
-    return std::any_of(arms.begin(), arms.end(),
-                       [&](const ComparedArm& arm) { return sample_at(arm, 1, curve).count > 0; });
+    return std::any_of(arms.begin(), arms.end(), [&](const ComparedArm& arm) {
+      const std::vector<Sample> samples = samples_of(arm, curve);
+      return !samples.empty() && samples[0].count > 0;
+    });
   };
   const std::string standard = has(curve_names[0]) ? "validation_accuracy" : "loss";
   const CurveName& curve = named(curve_names, a.curve.empty() ? standard : a.curve);

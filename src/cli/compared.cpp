@@ -96,19 +96,17 @@ std::map<std::string, std::vector<std::string>> differing_settings(const std::ve
   return all;
 }
 
-Sample sample_at(const ComparedArm& arm, Index epoch, const CurveName& curve) {
-  std::vector<double> values;
+std::vector<Sample> samples_of(const ComparedArm& arm, const CurveName& curve) {
+  std::size_t epochs = 0;
+  for (const ComparedRun& run : arm.runs) epochs = std::max(epochs, run.history.epochs.size());
+  std::vector<std::vector<double>> values(epochs);
   for (const ComparedRun& run : arm.runs)
     for (const EpochRecord& record : run.history.epochs)
-      if (record.epoch == epoch && record.*curve.value) values.push_back(*(record.*curve.value));
-  return sample_of(values);
-}
-
-Index most_epochs(const std::vector<ComparedArm>& arms) {
-  std::size_t most = 0;
-  for (const ComparedArm& arm : arms)
-    for (const ComparedRun& run : arm.runs) most = std::max(most, run.history.epochs.size());
-  return static_cast<Index>(most);
+      if (record.*curve.value && record.epoch <= static_cast<Index>(epochs))
+        values[static_cast<std::size_t>(record.epoch - 1)].push_back(*(record.*curve.value));
+  std::vector<Sample> samples;
+  for (const std::vector<double>& one : values) samples.push_back(sample_of(one));
+  return samples;
 }
 
 }  // namespace heed::cli

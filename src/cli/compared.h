@@ -45,10 +45,7 @@ inline constexpr std::array<CurveName, 4> curve_names{{
     {"accuracy", &EpochRecord::accuracy, true},
 }};
 
-/// The arm's runs in an epoch, from 1: what they have of a curve.
-Sample sample_at(const ComparedArm& arm, Index epoch, const CurveName& curve);
-
-/// Epochs of the run that has most.
-Index most_epochs(const std::vector<ComparedArm>& arms);
+/// What the arm's runs have of a curve in each epoch, as many as the run has that has most.
+std::vector<Sample> samples_of(const ComparedArm& arm, const CurveName& curve);
 
 }  // namespace heed::cli

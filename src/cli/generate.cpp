@@ -7,6 +7,7 @@
 #include "heed/data/pixels.h"
 #include "heed/io/file.h"
 #include "heed/nn/decoder.h"
+#include "heed/train/evaluate.h"
 
 #include <fmt/format.h>
 
@@ -14,6 +15,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 
 namespace heed::cli {
 
@@ -38,6 +40,7 @@ class Stopwatch {
     const Clock::time_point start = Clock::now();
     const int token = writer.draw(sampling, random_.uniform(drawn_++));
     times_.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    require_finite_answers(writer.logits(), "logit");
     return token;
   }
 
@@ -81,6 +84,8 @@ int write_text(const GenerateArguments& a, TrainedModel& trained) {
   const std::string prompt = a.prompt_file.empty() ? a.prompt : read_file(a.prompt_file);
   Writer<float> writer(decoder);
   constexpr int line_feed = 10;
+  require(decoder.config().vocab <= 256, "{}: its model.vocab is {}; expected 256 at most: a text's tokens are bytes",
+          a.run, decoder.config().vocab);
   const auto append = [&](unsigned char byte) {
     require(byte < decoder.config().vocab, "the prompt has a byte {}; the model's vocab is {}", byte,
             decoder.config().vocab);
@@ -112,7 +117,13 @@ int complete_images(const GenerateArguments& a, TrainedModel& trained) {
   require(data.name == "pixels", "--complete: the run's data.name is {}; expected pixels", data.name);
   require(!a.output.empty(), "--complete needs -o OUT.png");
   require_png(a.output);
+  require(a.prompt.empty() && a.prompt_file.empty(), "--complete continues images; expected no prompt");
+  std::error_code missing;
+  for (const std::string& image : a.images)
+    require(!std::filesystem::equivalent(a.output, image, missing), "-o {}: this is one of the images", a.output);
   Decoder<float> decoder(*trained.model, trained.parameters);
+  require(decoder.config().vocab == data.levels, "[data] levels = {}; the model has tokens 0 to {}: expected {}",
+          data.levels, decoder.config().vocab - 1, decoder.config().vocab);
   const bool colour = data.source == "cifar10" || data.source == "cifar100";
   const ImageSize original = colour ? ImageSize{3, 32, 32} : ImageSize{1, 28, 28}, size = token_image(original, data);
   require(size.elements() == decoder.config().context, "[model] context = {}; images of {} have {} sub-pixels",
@@ -151,6 +162,7 @@ int generate_command(const GenerateArguments& a) {
   require(a.prompt.empty() || a.prompt_file.empty(), "--prompt and --prompt-file exclude each other");
   TrainedModel trained(a.run, a.sets, a.weights);
   if (!a.images.empty()) return complete_images(a, trained);
+  require(a.output.empty(), "-o {}: belongs to --complete IMAGE; a text is printed", a.output);
   require(trained.experiment.data.name == "text", "{}: its data.name is {}; expected text, or --complete IMAGE...",
           a.run, trained.experiment.data.name);
   return write_text(a, trained);

@@ -75,6 +75,9 @@ class Class {
   explicit Class(const GradeOptions& options) : options_(options) {
     require(fs::is_directory(options.directory), "{}: there is no such directory; expected one of submissions",
             options.directory);
+    std::error_code missing;
+    require(!options.output.empty() && (!fs::exists(options.output, missing) || fs::is_regular_file(options.output)),
+            "-o {}: expected a file for the table of marks", in_quotes(options.output));
     feedback_ = fs::path(options.output).replace_extension(".feedback");
     for (const fs::directory_entry& entry : fs::directory_iterator(options.directory))
       if (is_student(entry)) students_.push_back(entry.path().filename());
@@ -138,7 +141,7 @@ class Class {
     if (options_.seed >= 0)
       seed_ = static_cast<std::uint64_t>(options_.seed);
     else if (fs::exists(file))
-      seed_ = static_cast<std::uint64_t>(Json::parse(read_file(file)).at("seed").integer());
+      seed_ = static_cast<std::uint64_t>(take_json(file, [](const Json& json) { return json.at("seed").integer(); }));
     else
       seed_ = (static_cast<std::uint64_t>(std::random_device{}()) << 20) ^ std::random_device{}();
     write_file(file, Json::object({{"seed", static_cast<Index>(seed_)}, {"version", HEED_VERSION}}).dump(2) + "\n");
@@ -179,7 +182,8 @@ class Class {
 
   static bool is_graded(const Submission& one) {
     try {
-      return Json::parse(read_file(with(one.place, ".json"))).at("graded").text() == one.mark;
+      return take_json(with(one.place, ".json"),
+                       [&](const Json& json) { return json.at("graded").text() == one.mark; });
     } catch (const Error&) {
       return false;
     }
@@ -231,8 +235,9 @@ class Class {
   void say(const Submission& one, std::size_t done, std::size_t all, double seconds) {
     std::string result = "not graded: see above";
     if (is_graded(one)) {
-      const Json json = Json::parse(read_file(with(one.place, ".json")));
-      result = fmt::format("{:g} of {:g} marks", json.at("marks").number(), json.at("of").number());
+      result = take_json(with(one.place, ".json"), [](const Json& json) {
+        return fmt::format("{:g} of {:g} marks", json.at("marks").number(), json.at("of").number());
+      });
     }
     const double left = seconds / static_cast<double>(done) * static_cast<double>(all - done);
     std::cerr << fmt::format("[{}/{}] {} {}: {}{}\n", done, all, one.student, one.grader->lab().name, result,
@@ -263,12 +268,13 @@ class Class {
       marks = "", state = "not graded";
       return;
     }
-    const Json json = Json::parse(read_file(with(one.place, ".json")));
-    marks = fmt::format("{:g}", json.at("marks").number());
-    state = json.at("problem").text().empty() ? "graded" : "refused";
-    for (const Json& point : json.at("points").items())
-      points += fmt::format("{}{} {:g}/{:g}", points.empty() ? "" : "; ", point.at("name").text(),
-                            point.at("marks").number(), point.at("of").number());
+    take_json(with(one.place, ".json"), [&](const Json& json) {
+      marks = fmt::format("{:g}", json.at("marks").number());
+      state = json.at("problem").text().empty() ? "graded" : "refused";
+      for (const Json& point : json.at("points").items())
+        points += fmt::format("{}{} {:g}/{:g}", points.empty() ? "" : "; ", point.at("name").text(),
+                              point.at("marks").number(), point.at("of").number());
+    });
   }
 
   const GradeOptions& options_;

@@ -112,7 +112,7 @@ void add_lr(Command program) {
   static LrArguments a;
   Command command = program.command("lr", "Find a learning rate: loss as the rate grows, as table and picture");
   command.option("FILE", &a.file, "experiment", {.required = true});
-  command.option("--from", &a.range.from, "first rate; default: 1e-7", {.positive = true});
+  command.option("--from", &a.range.from, "first rate; default: 1e-7", {.range = {{1e-30, 1e30}}});
   command.option("--to", &a.range.to, "last rate; default: 10", {.range = {{1e-30, 1e30}}});
   command.option("--steps", &a.range.steps, "default: 200", {.range = {{2, 1e6}}});
   add_sets(command, a.sets, "override a key of the experiment; repeatable", config_keys());

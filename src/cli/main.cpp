@@ -171,6 +171,7 @@ namespace {
 heed::Ending run_to_end(int argc, char** argv) {
   using namespace heed;
   try {
+    cli::require_stack();
     cli::limit_memory_to_what_is_available();
     // Of several processes one writes.
     if (!started_processes().writes() && !std::freopen("/dev/null", "w", stdout)) fail("/dev/null cannot be opened");

@@ -1,5 +1,7 @@
 #include "memory.h"
 
+#include "heed/base/error.h"
+
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -42,6 +44,14 @@ Index limit(int resource) {
 }  // namespace
 
 Index available_memory() { return std::min({machine(), control_group(), limit(RLIMIT_DATA), limit(RLIMIT_AS)}); }
+
+// Products and threads take some hundred kilobytes; who runs out of stack is ended by a signal, without a word.
+void require_stack() {
+  constexpr Index least = Index{1} << 20;
+  const Index stack = limit(RLIMIT_STACK);
+  require(stack >= least, "the stack is limited to {} bytes; expected {} or more: ulimit -s {}", stack, least,
+          least / 1024);
+}
 
 void limit_memory_to_what_is_available() {
 #ifdef HEED_SANITIZED

@@ -9,6 +9,9 @@ namespace heed::cli {
 /// allows, if that is less.
 Index available_memory();
 
+/// Throws Error where a limit of the shell leaves too little stack.
+void require_stack();
+
 /// Has requests for more than that fail at once (std::bad_alloc). The system would grant them, and end some process or
 /// other when the memory is used.
 void limit_memory_to_what_is_available();

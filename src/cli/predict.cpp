@@ -95,6 +95,7 @@ int predict_patches(const PredictArguments& a, TrainedModel& trained) {
   require(patches == scenes.patches() && classes == scenes.classes(), "{}: its model is not one of scenes", a.run);
   Tensor<float> logits(Shape{batch.shape()[0], patches, classes});
   Inference<float>(*trained.model, trained.parameters, x.train.piece).run({.images = batch.view()}, logits.data());
+  require_finite_answers(std::span<const float>(logits.data(), logits.size()), "logit");
   const float* row = logits.data();
   for (PatchPicture& picture : pictures)
     for (int& told : picture.told) {
@@ -122,6 +123,7 @@ int predict_command(const PredictArguments& a) {
   Tensor<float> logits(Shape{images.shape()[0], count});
   const Inference<float> inference(*trained.model, trained.parameters, trained.experiment.train.piece);
   inference.run({.images = images.view()}, logits.data());
+  require_finite_answers(std::span<const float>(logits.data(), logits.size()), "logit");
   for (std::size_t i = 0; i < read.names.size(); ++i)
     std::cout << read.names[i] << ranking(logits.data() + static_cast<Index>(i) * count, classes, a.top) << "\n";
   return read.status;

@@ -14,6 +14,7 @@
 #include "heed/train/task.h"
 #include "heed/base/suggest.h"
 
+#include <cmath>
 #include <cstdio>
 #include <deque>
 
@@ -26,8 +27,9 @@ void read_grid(const std::string& text, Index tokens, AttentionShape& shape) {
   if (text.empty()) return;
   int used = 0;
   long height = 0, width = 0;
+  constexpr long most = 1'000'000;  // a side; so that areas are numbers
   require(std::sscanf(text.c_str(), "%ldx%ld%n", &height, &width, &used) == 2 &&
-              used == static_cast<int>(text.size()) && height > 0 && width > 0,
+              used == static_cast<int>(text.size()) && height > 0 && width > 0 && height <= most && width <= most,
           "--grid {}: expected HxW, such as 7x7", in_quotes(text));
   require(tokens == height * width || tokens == height * width + 1,
           "--grid {}: {} tokens are neither {} nor, with a class token, {}", text, tokens, height * width,
@@ -214,6 +216,7 @@ int probe_model(const ProbeArguments& a, GivenTensors& in) {
   const Var<T> logits = batch->logits(*model, tape, all), loss = batch->loss(logits, all, batch->terms());
   ProbeOutput<T> results;
   results.add("logits", logits.value());
+  require(std::isfinite(loss.data()[0]), "{}: the loss is {}; expected a finite number", in.path(), loss.data()[0]);
   results.add("loss", loss.value());
   tape.backward(loss);
   gradients.complete();

@@ -3,6 +3,7 @@
 #include "heed/analysis/model_cost.h"
 
 #include <filesystem>
+#include <functional>
 
 namespace heed::cli {
 
@@ -26,8 +27,7 @@ constexpr std::array<ReportCurve, 7> report_curves{{
 /// {"mean": [...], "sd": [...], "runs": [[...], ...]}: lists have a value for each epoch, from 1.
 Json arm_curve(const ComparedArm& arm, const CurveName& curve) {
   Json mean = Json::list(), deviation = Json::list(), runs = Json::list();
-  for (Index epoch = 1; epoch <= most_epochs({arm}); ++epoch) {
-    const Sample sample = sample_at(arm, epoch, curve);
+  for (const Sample& sample : samples_of(arm, curve)) {
     mean.push_back(sample.count > 0 ? Json(sample.mean) : Json());
     deviation.push_back(sample.deviation());
   }
@@ -82,29 +82,21 @@ Json steps_json(const RunHistory& history) {
   return json;
 }
 
-/// A JSON file of a run; null where it has none.
-Json json_file(const std::string& path) {
-  if (!std::filesystem::exists(path)) return {};
-  try {
-    return Json::parse(read_file(path));
-  } catch (const Error& error) {
-    fail("{}: {}", path, error.what());
-  }
+/// What `take` makes of a JSON file of a run; null where it has none.
+template <class Take>
+Json from_file(const std::string& path, const Take& take) {
+  return std::filesystem::exists(path) ? take_json(path, take) : Json();
 }
 
 /// The run's init.json, of whose tensors the number of those with each status is left.
 Json init_of_run(const RunPaths& paths) {
-  Json init = json_file(paths.init());
-  if (!std::filesystem::exists(paths.init())) return init;
-  try {
+  return from_file(paths.init(), [](Json init) {
     std::map<std::string, Index> count;
     for (const auto& [name, tensor] : init.at("tensors").entries()) ++count[tensor.at("status").text()];
     Json& tensors = init["tensors"] = Json::object();
     for (const auto& [status, number] : count) tensors[status] = number;
-  } catch (const Error& error) {
-    fail("{}: {}", paths.init(), error.what());
-  }
-  return init;
+    return init;
+  });
 }
 
 }  // namespace
@@ -120,7 +112,7 @@ Json runs_json(const std::vector<ComparedArm>& arms) {
                                    {"arm", i},
                                    {"seed", run.seed()},
                                    {"config", read_file(paths.config())},
-                                   {"environment", json_file(paths.environment())},
+                                   {"environment", from_file(paths.environment(), std::identity())},
                                    {"init", init_of_run(paths)},
                                    {"steps", steps_json(run.history)}}));
     }
@@ -140,9 +132,7 @@ Json runs_json(const std::vector<ComparedArm>& arms) {
 }
 
 Json cost_of_run(const RunPaths& paths) {
-  Json cost = json_file(paths.cost());
-  if (!std::filesystem::exists(paths.cost())) return cost;
-  try {
+  return from_file(paths.cost(), [](Json cost) {
     for (const char* convention : {"contractions", "all"}) {
       Json layers = Json::list();
       for (Json layer : cost.at(convention).at("layers").items()) {
@@ -151,10 +141,8 @@ Json cost_of_run(const RunPaths& paths) {
       }
       cost[convention]["layers"] = std::move(layers);
     }
-  } catch (const Error& error) {
-    fail("{}: {}", paths.cost(), error.what());
-  }
-  return cost;
+    return cost;
+  });
 }
 
 }  // namespace heed::cli

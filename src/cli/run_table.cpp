@@ -154,11 +154,7 @@ std::string csv_text(const std::string& text) {
 
 std::string version_of(const RunPaths& paths) {
   if (!std::filesystem::exists(paths.environment())) return "";
-  try {
-    return Json::parse(read_file(paths.environment())).at("version").text();
-  } catch (const Error& error) {
-    fail("{}: {}", paths.environment(), error.what());
-  }
+  return take_json(paths.environment(), [](const Json& json) { return json.at("version").text(); });
 }
 
 }  // namespace heed::cli

@@ -85,7 +85,8 @@ int sweep_command(const SweepArguments& a) {
   std::error_code error;
   std::filesystem::create_directories(out, error);
   require(!error, "{}: cannot be made: {}", out, error.message());
-  const DirectoryLock lock(out);
+  // Where this process is killed, runs that it has started save themselves before the next sweep begins.
+  const DirectoryLock lock(out, DirectoryLock::Holders::process_and_programs_it_starts, std::chrono::seconds(3));
   cells = find_cells(sweep, out);  // nobody changes them any more
   clear_way(cells, a.redo);
   if (a.niceness > 0) nice(a.niceness);

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 
 namespace heed::cli {
 
@@ -14,13 +15,21 @@ namespace fs = std::filesystem;
 
 std::string cell_file(const std::string& directory) { return directory + "/cell.json"; }
 
-Json read_cell_file(const std::string& directory) {
+/// What cell_json() and record_divergence() have left there.
+struct CellRecord {
+  std::string arm, hash, version, diverged;  ///< which may be missing: the first and the last
+};
+
+CellRecord read_cell_file(const std::string& directory) {
   try {
-    Json json = Json::parse(read_file(cell_file(directory)));
-    for (const char* const key : {"arm", "hash", "version"}) json.at(key).text();
-    return json;
+    return take_json(cell_file(directory), [](const Json& json) {
+      CellRecord cell{"", json.at("hash").text(), json.at("version").text(), ""};
+      if (json.contains("arm")) cell.arm = json.at("arm").text();
+      if (json.contains("diverged")) cell.diverged = json.at("diverged").text();
+      return cell;
+    });
   } catch (const Error& error) {
-    fail("{}: {}; remove {} and the sweep trains it again", cell_file(directory), error.what(), directory);
+    fail("{}; remove {}, and the sweep trains it again", error.what(), directory);
   }
 }
 
@@ -61,15 +70,15 @@ std::string change(const Cell& cell, const std::string& file, const char* done) 
 /// Why the run in a cell's directory cannot count as the cell's; empty if it can.
 std::string obstacle(const Cell& cell, bool has_run) {
   if (!fs::exists(cell_file(cell.directory))) return has_run ? "holds a run that this sweep did not begin" : "";
-  const Json json = read_cell_file(cell.directory);
-  if (json.at("hash").text() != configuration_hash(cell.experiment))
+  const CellRecord before = read_cell_file(cell.directory);
+  if (before.hash != configuration_hash(cell.experiment))
     if (const std::string changed = change(cell, cell.file(), "was begun"); !changed.empty()) return changed;
   if (has_run && fs::exists(cell.paths().config()))
     if (const std::string changed = change(cell, cell.paths().config(), "was continued"); !changed.empty())
       return changed;
-  const std::string version = json.at("version").text();
-  const bool resumable = version == HEED_VERSION || !has_run || read_history(cell.paths()).finished;
-  return resumable ? "" : fmt::format("was begun by heed {}, and heed " HEED_VERSION " cannot resume it", version);
+  const bool resumable = before.version == HEED_VERSION || !has_run || read_history(cell.paths()).finished;
+  return resumable ? ""
+                   : fmt::format("was begun by heed {}, and heed " HEED_VERSION " cannot resume it", before.version);
 }
 
 const char* name_of(CellState state) {
@@ -151,13 +160,11 @@ void forget(Cell& cell) {
 }
 
 std::string arm_of(const std::string& directory) {
-  return fs::exists(cell_file(directory)) ? read_cell_file(directory).at("arm").text() : "";
+  return fs::exists(cell_file(directory)) ? read_cell_file(directory).arm : "";
 }
 
 std::string divergence_of(const std::string& directory) {
-  if (!fs::exists(cell_file(directory))) return "";
-  const Json json = read_cell_file(directory);
-  return json.contains("diverged") ? json.at("diverged").text() : "";
+  return fs::exists(cell_file(directory)) ? read_cell_file(directory).diverged : "";
 }
 
 std::vector<TableArm> arms_of(const std::vector<Cell>& cells) {

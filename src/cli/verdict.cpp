@@ -103,6 +103,14 @@ std::vector<Part> parts_of(const VerdictArguments& a) {
   return parts;
 }
 
+/// "1, 2, 3": a few of them, and how many there are more.
+std::string few(const std::vector<Index>& seeds) {
+  constexpr std::size_t shown = 12;
+  const std::size_t count = std::min(seeds.size(), shown);
+  const std::string text = fmt::format("{}", fmt::join(seeds.begin(), seeds.begin() + static_cast<Index>(count), ", "));
+  return seeds.size() > count ? fmt::format("{} and {} more", text, seeds.size() - count) : text;
+}
+
 /// The arms that are compared, in their order. Throws Error unless all have the same seeds, three or more, and every
 /// arm that a part names is there.
 std::vector<std::string> compared_arms(const ClaimArms& arms, const std::vector<Part>& parts, const std::string& file) {
@@ -120,7 +128,7 @@ std::vector<std::string> compared_arms(const ClaimArms& arms, const std::vector<
     require(seeds.size() >= 3, "{}: {} has {} seed{}; so few agree by luck and decide nothing; expected 3 or more",
             file, in_quotes(name), seeds.size(), seeds.size() == 1 ? "" : "s");
     require(seeds == first, "{}: {} has the seeds {}, but {} has {}; the arms of a claim have the same", file,
-            in_quotes(names[0]), fmt::join(first, ", "), in_quotes(name), fmt::join(seeds, ", "));
+            in_quotes(names[0]), few(first), in_quotes(name), few(seeds));
   }
   return names;
 }

@@ -181,6 +181,8 @@ class SweepReader {
       std::vector<toml::key> full = path;
       full.push_back(key);
       const toml::node& node = *table.get(key.str());
+      require(!path.empty() || key.str() != "base", "{}: 'grid.base': expected keys of an experiment; arms have bases",
+              source_.at(key));
       if (const toml::table* inner = node.as_table()) {
         read_grid(*inner, full);
         continue;

@@ -25,10 +25,10 @@ Augmentations parse_augmentations(const DataConfig& config) {
   }
   require(config.crop_padding >= 0 && config.crop_padding <= max_image_side,
           "data.crop_padding is {}; it must be 0 to {}", config.crop_padding, max_image_side);
-  require(config.mixup_alpha > 0 && config.mixup_alpha <= 1e6, "data.mixup_alpha is {}; it must be positive",
-          config.mixup_alpha);
-  require(config.cutmix_alpha > 0 && config.cutmix_alpha <= 1e6, "data.cutmix_alpha is {}; it must be positive",
-          config.cutmix_alpha);
+  require(config.mixup_alpha > 0 && config.mixup_alpha <= 1e6,
+          "data.mixup_alpha is {}; expected more than 0, and at most 1e6", config.mixup_alpha);
+  require(config.cutmix_alpha > 0 && config.cutmix_alpha <= 1e6,
+          "data.cutmix_alpha is {}; expected more than 0, and at most 1e6", config.cutmix_alpha);
   require(config.erase_probability >= 0 && config.erase_probability <= 1,
           "data.erase_probability is {}; it must be between 0 and 1", config.erase_probability);
   require(config.randaugment_ops >= 0 && config.randaugment_ops <= 100,

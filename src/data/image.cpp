@@ -155,7 +155,10 @@ Image load_image(const std::string& path, std::uint8_t background) {
   } catch (const Inconsistent&) {
     fail("{}: the image cannot be decoded: its data contradict each other", path);
   }
-  require(interleaved != nullptr, "{}: the image cannot be decoded: {}", path, stbi_failure_reason());
+  if (interleaved == nullptr) {
+    const char* const reason = stbi_failure_reason();
+    fail("{}: the image cannot be decoded: {}", path, reason && *reason ? reason : "the file ends early");
+  }
   require(width == image.size.width && height == image.size.height, "{}: the header says {}x{}, the image is {}x{}",
           path, image.size.width, image.size.height, width, height);
   image.pixels.resize(static_cast<std::size_t>(image.size.elements()));

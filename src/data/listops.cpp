@@ -105,7 +105,7 @@ class Expressions {
 
   ListOps next() {
     for (;; ++at_) {
-      if (at_ == block) draw_block();
+      if (at_ == block_) draw_block();
       ListOps& expression = drawn_[static_cast<std::size_t>(at_)];
       if (expression.tokens.empty() || !known_.insert(fingerprint(expression.tokens)).second) {
         ++failures_;
@@ -118,7 +118,10 @@ class Expressions {
   }
 
  private:
-  static constexpr Index block = Index{1} << 16;
+  /// Drawn at a time: no more than fit into 256 MB, however long they are.
+  static Index block_of(const ListOpsSetting& setting) {
+    return std::clamp((Index{1} << 26) / setting.max, Index{16}, Index{1} << 16);
+  }
   /// Of the default lengths one drawing in some hundred is kept.
   static constexpr Index most_failures = Index{1} << 22;
 
@@ -126,21 +129,22 @@ class Expressions {
     require(failures_ < most_failures,
             "listops: there seem to be no more than {} different expressions of depth {}, args {} and {} < length < {}",
             known_.size(), setting_.depth, setting_.args, setting_.min, setting_.max);
-    parallel_ranges(block, 256, [this](Index begin, Index end) {
+    parallel_ranges(block_, 16, [this](Index begin, Index end) {
       for (Index i = begin; i < end; ++i) {
         ListOps& expression = drawn_[static_cast<std::size_t>(i)];
         expression = draw_listops(setting_, random_.derive(static_cast<std::uint64_t>(first_ + i)));
-        if (static_cast<Index>(expression.tokens.size()) <= setting_.min) expression.tokens.clear();
+        if (static_cast<Index>(expression.tokens.size()) <= setting_.min) expression.tokens = std::vector<int>();
       }
     });
-    first_ += block;
+    first_ += block_;
     at_ = 0;
   }
 
   const ListOpsSetting& setting_;
   RandomStream random_;
-  std::vector<ListOps> drawn_ = std::vector<ListOps>(static_cast<std::size_t>(block));
-  Index at_ = block, first_ = 0, failures_ = 0;
+  Index block_ = block_of(setting_);
+  std::vector<ListOps> drawn_ = std::vector<ListOps>(static_cast<std::size_t>(block_));
+  Index at_ = block_, first_ = 0, failures_ = 0;
   std::unordered_set<Fingerprint, FingerprintHash> known_;
 };
 
@@ -177,7 +181,7 @@ ListOps draw_listops(const ListOpsSetting& setting, const RandomStream& random) 
   if (const std::optional<int> answer = drawing.node(1))
     expression.answer = *answer;
   else
-    expression.tokens.clear();
+    expression.tokens = std::vector<int>();
   return expression;
 }
 

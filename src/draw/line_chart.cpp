@@ -53,11 +53,14 @@ struct Axis {
   }
 };
 
-/// An axis for values from `low` to `high`; a single value gets room around it.
+/// An axis for values from `low` to `high`. A single value gets room around it, and so do values that lie so close that
+/// numbers between them cannot be told apart.
 Axis axis(double low, double high, double from, double to, bool log) {
-  if (low == high && log) low /= 2, high *= 2;
-  if (low == high) low -= 0.5, high += 0.5;
-  return {low, high, from, to, log};
+  const double size = std::max(std::abs(low), std::abs(high));
+  if (high - low > 1e-9 * size) return {low, high, from, to, log};
+  if (log) return {low / 2, high * 2, from, to, log};
+  const double room = std::max(0.5, 1e-3 * size);
+  return {low - room, high + room, from, to, log};
 }
 
 std::string text(double x, double y, const char* anchor, const std::string& content) {

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 namespace heed {
 namespace {
@@ -40,6 +41,17 @@ void sync_directory(const std::string& path) {
   if (directory < 0) return;
   ::fsync(directory);
   ::close(directory);
+}
+
+// A file in the directory of `path` that has no name yet, so that nothing is left of it if this process is killed; -1
+// where the system has no such files. It gets its name through /proc.
+int open_nameless(const std::string& path, mode_t mode) {
+#ifdef O_TMPFILE
+  const std::string parent = std::filesystem::path(path).parent_path();
+  if (::access("/proc/self/fd", X_OK) == 0)
+    return ::open(parent.empty() ? "." : parent.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
+#endif
+  return -1;
 }
 
 void write_all(int file, const std::string& path, const void* bytes, std::size_t count) {
@@ -119,26 +131,36 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path) {
   create_temporary();
 }
 
-// The temporary file is always a new one: what has its name already, a link to somebody's file perhaps, is left alone
-// and another name taken. Nobody gains access to what was closed to them while the file is replaced.
+// make(name) until it has made something new of that name: what has the name already, a link to somebody's file
+// perhaps, is left alone.
+template <class Make>
+void AtomicFile::name_temporary(const Make& make) {
+  constexpr int attempts = 1000;
+  for (int i = 0; i < attempts; ++i) {
+    temporary_ = fmt::format("{}.{}{}.part", path_, ::getpid(), i > 0 ? fmt::format("-{}", i) : "");
+    if (make(temporary_.c_str())) return;
+    if (errno != EEXIST) break;
+  }
+  temporary_.clear();
+  fail_system(path_, "write");
+}
+
+// Nobody gains access to what was closed to them while the file is replaced.
 void AtomicFile::create_temporary() {
   struct stat replaced {};
   const bool replaces = ::stat(path_.c_str(), &replaced) == 0;
   const mode_t mode = replaces ? replaced.st_mode & 0777 : 0666;
-  constexpr int attempts = 1000;
-  for (int i = 0; i < attempts && file_ < 0; ++i) {
-    temporary_ = fmt::format("{}.{}{}.part", path_, ::getpid(), i > 0 ? fmt::format("-{}", i) : "");
-    file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-    if (file_ < 0 && errno != EEXIST) break;
-  }
-  if (file_ < 0) fail_system(path_, "write");
+  file_ = open_nameless(path_, mode);
+  if (file_ < 0)
+    name_temporary(
+        [&](const char* name) { return (file_ = ::open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)) >= 0; });
   if (replaces) ::fchmod(file_, mode);  // open took the process's mask off
 }
 
 AtomicFile::~AtomicFile() {
   if (file_ < 0) return;
   ::close(file_);
-  ::unlink(temporary_.c_str());
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
 void AtomicFile::write(const void* bytes, std::size_t count) { write_all(file_, path_, bytes, count); }
@@ -146,6 +168,10 @@ void AtomicFile::write(const void* bytes, std::size_t count) { write_all(file_, 
 void AtomicFile::commit() {
   HEED_ASSERT(file_ >= 0);
   if (::fsync(file_) != 0) fail_system(path_, "write");
+  if (temporary_.empty())
+    name_temporary([itself = fmt::format("/proc/self/fd/{}", file_)](const char* name) {
+      return ::linkat(AT_FDCWD, itself.c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0;
+    });
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_system(path_, "replace");
   ::close(std::exchange(file_, -1));
   sync_directory(path_);
@@ -181,11 +207,16 @@ void AppendedFile::sync() {
   require(same, "{}: was removed or replaced while it was being written", path_);
 }
 
-DirectoryLock::DirectoryLock(const std::string& directory)
-    : directory_(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+DirectoryLock::DirectoryLock(const std::string& directory, Holders holders, std::chrono::milliseconds patience)
+    : directory_(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | (holders == Holders::process ? O_CLOEXEC : 0))) {
   if (directory_ < 0) fail_system(directory, "open");
-  // A file system without such locks has to do without.
-  if (::flock(directory_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  constexpr std::chrono::milliseconds between{20};
+  for (;; patience -= between) {
+    // A file system without such locks has to do without.
+    if (::flock(directory_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+    if (patience <= std::chrono::milliseconds::zero()) break;
+    std::this_thread::sleep_for(between);
+  }
   ::close(directory_);
   fail("{}: another process is using this directory; wait until it has ended", directory);
 }

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -13,8 +14,9 @@ using Library = nlohmann::ordered_json;
 
 namespace {
 
-// Of what is read: reading and writing call themselves for each level.
-constexpr int deepest = 100;
+// Of what is read. Writing calls itself for each level; and there are more values than cost.json has for the deepest
+// model, but no more than are read in a few seconds.
+constexpr std::size_t deepest = 100, most_values = 10'000'000;
 
 }  // namespace
 
@@ -24,22 +26,7 @@ struct Json::Text {
     return std::visit([=](const auto& value) { return converted(value, key); }, json.value_);
   }
 
-  static Json from_library(const Library& value) {
-    if (value.is_boolean()) return value.get<bool>();
-    const bool too_large = value.is_number_unsigned() && value.get<std::uint64_t>() > std::numeric_limits<Index>::max();
-    if (value.is_number_integer() && !too_large) return value.get<Index>();
-    if (value.is_number()) return value.get<double>();
-    if (value.is_string()) return value.get<std::string>();
-    Json result;
-    if (value.is_array()) {
-      result = list();
-      for (const Library& item : value) result.push_back(from_library(item));
-    } else if (value.is_object()) {
-      result = object();
-      for (const auto& [name, entry] : value.items()) result[name] = from_library(entry);
-    }
-    return result;
-  }
+  class Reader;
 
  private:
   static Library converted(std::monostate, std::string_view) { return {}; }
@@ -61,6 +48,74 @@ struct Json::Text {
     for (const auto& [name, value] : object) result.emplace(name, to_library(value, name));
     return result;
   }
+};
+
+// Builds a value as it is read: there is no tree of the library's beside it.
+class Json::Text::Reader final : public nlohmann::json_sax<Library> {
+ public:
+  Json read(const std::string& text) {
+    require(Library::sax_parse(text, this), "this is not JSON");
+    return std::move(root_);
+  }
+
+  bool null() override { return add({}); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(std::int64_t value) override { return add(value); }
+  bool number_unsigned(std::uint64_t value) override {
+    return value > static_cast<std::uint64_t>(std::numeric_limits<Index>::max()) ? add(static_cast<double>(value))
+                                                                                 : add(value);
+  }
+  bool number_float(double value, const std::string&) override { return add(value); }
+  bool string(std::string& value) override { return add(std::move(value)); }
+  bool binary(nlohmann::json::binary_t&) override { return false; }  // JSON has none
+
+  bool start_object(std::size_t) override { return open(object()); }
+  bool start_array(std::size_t) override { return open(list()); }
+  bool key(std::string& key) override {
+    key_ = key;
+    return true;
+  }
+  bool end_object() override {
+    std::vector<std::string_view> keys;
+    for (const auto& [key, value] : open_.back()->entries()) keys.push_back(key);
+    std::sort(keys.begin(), keys.end());
+    const auto twice = std::adjacent_find(keys.begin(), keys.end());
+    if (twice != keys.end()) fail("an object has the key {} twice", in_quotes(*twice));
+    return end_array();
+  }
+  bool end_array() override {
+    open_.pop_back();
+    return true;
+  }
+
+  bool parse_error(std::size_t, const std::string&, const Library::exception&) override { return false; }
+
+ private:
+  bool add(Json value) {
+    put(std::move(value));
+    return true;
+  }
+
+  bool open(Json container) {
+    require(open_.size() < deepest, "this nests deeper than {} levels", deepest);
+    open_.push_back(&put(std::move(container)));
+    return true;
+  }
+
+  /// Into the innermost list or object, which is the only one that grows: references to those around it hold.
+  Json& put(Json value) {
+    require(++count_ <= most_values, "this holds more than {} values", most_values);
+    if (open_.empty()) return root_ = std::move(value);
+    Json& parent = *open_.back();
+    if (auto* const entries = std::get_if<Object>(&parent.value_))
+      return entries->emplace_back(std::move(key_), std::move(value)).second;
+    return parent.push_back(std::move(value));
+  }
+
+  Json root_;
+  std::vector<Json*> open_;  // the innermost last
+  std::string key_;
+  std::size_t count_ = 0;
 };
 
 namespace {
@@ -93,14 +148,7 @@ Json Json::object(Object entries) {
   return json;
 }
 
-Json Json::parse(const std::string& text) try {
-  return Text::from_library(Library::parse(text, [](int depth, Library::parse_event_t, Library&) {
-    require(depth <= deepest, "this nests deeper than {} levels", deepest);
-    return true;
-  }));
-} catch (const Library::exception&) {
-  fail("this is not JSON");
-}
+Json Json::parse(const std::string& text) { return Text::Reader().read(text); }
 
 std::string Json::dump(int indent) const {
   return Text::to_library(*this, "").dump(indent, ' ', false, Library::error_handler_t::replace);

@@ -7,6 +7,8 @@
 #include <cctype>
 #include <deque>
 #include <filesystem>
+#include <map>
+#include <utility>
 
 namespace heed {
 
@@ -90,7 +92,8 @@ class Converter {
     const Rows<T>* const same = find(rows.name, rows.place);
     require(!same, "{}: '{}' and '{}' are both '{}' here", file_.path(), same ? same->theirs : "", rows.theirs,
             rows.name);
-    parts_.push_back(std::move(rows));
+    const Rows<T>& kept = parts_.emplace_back(std::move(rows));
+    known_[{kept.name, kept.place}] = &kept;
   }
 
   /// The tensor's rows are thirds of q, k and v.
@@ -109,9 +112,8 @@ class Converter {
   }
 
   const Rows<T>* find(const std::string& name, int place) const {
-    for (const Rows<T>& rows : parts_)
-      if (rows.name == name && rows.place == place) return &rows;
-    return nullptr;
+    const auto found = known_.find({name, place});
+    return found != known_.end() ? found->second : nullptr;
   }
 
   /// A tensor of heed's, which begins with these rows.
@@ -132,6 +134,7 @@ class Converter {
 
   const SafetensorsFile& file_;
   std::deque<Rows<T>> parts_;
+  std::map<std::pair<std::string, int>, const Rows<T>*> known_;
   std::deque<Tensor<T>> joined_;
 };
 

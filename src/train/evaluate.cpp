@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -48,6 +49,15 @@ Evaluation evaluate(const Model& model, Parameters<T>& parameters, BatchSource<T
   return result;
 }
 
+template <class T>
+void require_finite_answers(std::span<const T> answers, const char* kind) {
+  const auto found = std::find_if(answers.begin(), answers.end(), [](T x) { return !std::isfinite(x); });
+  if (found != answers.end())
+    throw Diverged(fmt::format("the model's answers are not finite: a {} is {}", kind, *found));
+}
+
+template void require_finite_answers(std::span<const float>, const char*);
+template void require_finite_answers(std::span<const double>, const char*);
 template Evaluation evaluate(const Model&, Parameters<float>&, BatchSource<float>&, Index, Index,
                              const EvaluationPartners<float>&);
 template Evaluation evaluate(const Model&, Parameters<double>&, BatchSource<double>&, Index, Index,

@@ -4,6 +4,7 @@
 #include "heed/nn/model.h"
 #include "heed/ops/linear.h"
 #include "heed/train/classification.h"
+#include "heed/train/evaluate.h"
 #include "heed/train/optimizer.h"
 #include "heed/train/step.h"
 
@@ -78,6 +79,7 @@ Features<T> features_of(const Model& model, Parameters<T>& parameters, const Ima
         for (const Var<T>& of_block : of_blocks) to = std::copy_n(of_block.data() + i * width, width, to);
     });
   });
+  require_finite_answers(std::span<const T>(features.values.data(), features.values.size()), "feature");
   return features;
 }
 
@@ -123,6 +125,7 @@ Tensor<T> linear_logits(const Features<T>& teachers, const Tensor<T>& test, Inde
   }
   Tensor<T> logits(Shape{test.shape()[0], classes});
   Inference<T>(model, parameters, piece).run({as_images(test)}, logits.data());
+  require_finite_answers(std::span<const T>(logits.data(), logits.size()), "logit of the linear classifier");
   return logits;
 }
 

@@ -5,6 +5,7 @@
 #include "heed/io/json.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 
@@ -19,11 +20,7 @@ void for_rows_if_any(const std::string& path, const std::function<void(const Tab
 }
 
 double parameters_in(const std::string& path) {
-  try {
-    return Json::parse(read_file(path)).at("contractions").at("params").number();
-  } catch (const Error& error) {
-    fail("{}: {}", path, error.what());
-  }
+  return take_json(path, [](const Json& json) { return json.at("contractions").at("params").number(); });
 }
 
 double median(std::vector<double> values) {
@@ -77,8 +74,10 @@ RunFigures read_figures(const RunPaths& paths, Index batch) {
       figures.validation_accuracy = epoch.validation_accuracy;
       figures.validation_loss = epoch.validation_loss;
     }
-    const double images = static_cast<double>(epoch.step / epoch.epoch * batch);
-    if (epoch.images_per_s && *epoch.images_per_s > 0) seconds.push_back(images / *epoch.images_per_s);
+    const double images = static_cast<double>(epoch.step / epoch.epoch) * static_cast<double>(batch);
+    // A rate that the file was given by hand may be too small for its reciprocal.
+    const double took = images / epoch.images_per_s.value_or(0);
+    if (std::isfinite(took)) seconds.push_back(took);
   }
   if (!seconds.empty()) figures.seconds_per_epoch = median(seconds);
   if (std::filesystem::exists(paths.cost())) figures.parameters = parameters_in(paths.cost());

@@ -127,34 +127,41 @@ std::string plugins_json(const Experiment& experiment) {
 
 namespace {
 
-/// What plugins_json() has left in a run; empty if there is nothing.
-Json recorded_plugins(const RunPaths& paths) {
-  if (!std::filesystem::exists(paths.plugins())) return Json::object({});
-  try {
-    return Json::parse(read_file(paths.plugins()));
-  } catch (const Error& error) {
-    fail("{}: {}", paths.plugins(), error.what());
-  }
+/// What plugins_json() has left in a run: f(mechanism, file, checksum) for each mechanism.
+template <class F>
+void for_recorded_plugins(const RunPaths& paths, const F& f) {
+  if (!std::filesystem::exists(paths.plugins())) return;
+  struct Recorded {
+    std::string name, file, checksum;
+  };
+  const std::vector<Recorded> plugins = take_json(paths.plugins(), [](const Json& json) {
+    std::vector<Recorded> all;
+    for (const auto& [name, plugin] : json.entries())
+      all.push_back({name, plugin.at("file").text(), plugin.at("checksum").text()});
+    return all;
+  });
+  for (const auto& [name, file, checksum] : plugins) f(name, file, checksum);
 }
 
 }  // namespace
 
 void check_plugins(const RunPaths& paths) {
-  const Json plugins = recorded_plugins(paths);
-  for (const auto& [name, plugin] : plugins.entries())
+  for_recorded_plugins(paths, [&](const std::string& name, const std::string& file, const std::string&) {
     require(std::any_of(mechanisms().begin(), mechanisms().end(),
-                        [&name = name](const MechanismEntry& entry) { return entry.name == name; }),
+                        [&](const MechanismEntry& entry) { return entry.name == name; }),
             "{}: its mechanism '{}' is missing: it came from a plugin, which is not loaded; add --plugin {}",
-            paths.directory, name, plugin.at("file").text());
+            paths.directory, name, file);
+  });
 }
 
 std::string changed_plugin(const RunPaths& paths) {
-  const Json plugins = recorded_plugins(paths);
-  for (const auto& [name, plugin] : plugins.entries())
-    if (const PluginOrigin* const now = plugin_of(name); now && now->checksum != plugin.at("checksum").text())
-      return fmt::format("{}: its mechanism '{}' has changed: the run was begun with another build of {}",
-                         paths.directory, name, plugin.at("file").text());
-  return "";
+  std::string changed;
+  for_recorded_plugins(paths, [&](const std::string& name, const std::string& file, const std::string& checksum) {
+    if (const PluginOrigin* const now = plugin_of(name); changed.empty() && now && now->checksum != checksum)
+      changed = fmt::format("{}: its mechanism '{}' has changed: the run was begun with another build of {}",
+                            paths.directory, name, file);
+  });
+  return changed;
 }
 
 std::string config_toml(const Experiment& experiment) { return "# heed " HEED_VERSION "\n" + to_toml(experiment); }

@@ -94,6 +94,7 @@ class Run {
   std::vector<T> buffers_;              ///< before the step, where it may be left out
   Index saved_step_ = 0;                ///< of the last checkpoint
   std::optional<InitialWeights> initial_;
+  bool is_new_ = false;      ///< this process has begun the run in its directory
   Index epochs_before_ = 0;  ///< of the run that is resumed
   Index first_step_ = 0;     ///< that is made here
   Clock::time_point epoch_start_;
@@ -182,13 +183,15 @@ void Run<T>::open_directory() {
     metrics_.emplace(paths_,
                      MetricsSoFar{progress_.epoch, progress_.step, before.train.log_steps, validation_ != nullptr});
   }
+  is_new_ = !options_.resume;
   paths_.remove_leftovers();
-  write_file(paths_.config(), config_toml(x_));
   write_file(paths_.environment(), environment_json());
   if (const std::string plugins = plugins_json(x_); !plugins.empty()) write_file(paths_.plugins(), plugins);
   write_file(paths_.cost(), cost_file(cost_, step_cost(x_), default_energy_table()));
   if (initial_) write_file(paths_.init(), init_json(*initial_, x_.train));
-  if (!options_.resume) metrics_.emplace(paths_);
+  // The last of them: what a resumed run is asked to change holds once nothing else can refuse it.
+  write_file(paths_.config(), config_toml(x_));
+  if (is_new_) metrics_.emplace(paths_);
 }
 
 /// The test at the end takes the best weights, of whichever epoch: better to know now that they cannot be read.
@@ -227,15 +230,15 @@ TrainPlan Run<T>::plan() const {
 
 template <class T>
 Outcome Run<T>::operator()() {
-  begin();
-  if (options_.profile) gradient_.start_profile();
   try {
+    begin();
+    if (options_.profile) gradient_.start_profile();
     const Outcome outcome = run();
     if (options_.profile) *options_.profile = gradient_.profile();
     return outcome;
   } catch (const Error&) {
     // What cannot take its first step leaves nothing behind: the same command, once mended, begins again.
-    if (ranks_.writes() && progress_.step == 0 && !options_.resume) paths_.remove();
+    if (is_new_ && progress_.step == 0) paths_.remove();
     throw;
   }
 }

@@ -97,6 +97,27 @@ BOOST_AUTO_TEST_CASE(accuracies_scatter_as_counts_do) {
   BOOST_CHECK_THROW(counting_variance(negative, 16), Error);
 }
 
+// Of numbers that a file was given by hand, say.
+BOOST_AUTO_TEST_CASE(numbers_too_small_or_too_large_to_be_squared) {
+  const std::vector<double> steps{1, 2, 4}, others{2, 3, 7};
+  const auto samples = [&](double unit) {
+    std::vector<Sample> all;
+    for (std::vector<double> values : {steps, others}) {
+      for (double& value : values) value *= unit;
+      all.push_back(sample_of(values));
+    }
+    return all;
+  };
+  const std::vector<Sample> plain = samples(1), small = samples(1e-100), large = samples(1e200);
+  BOOST_TEST(welch(small[0], small[1])->freedom == welch(plain[0], plain[1])->freedom,
+             boost::test_tools::tolerance(1e-12));
+  BOOST_TEST(*welch(small[0], small[1])->p() == *welch(plain[0], plain[1])->p(), boost::test_tools::tolerance(1e-12));
+  BOOST_TEST(!welch(large[0], large[1]));
+  BOOST_TEST(!pooled(large, difference, 0));
+  BOOST_TEST(!paired(std::vector<double>{1e200, 2e200}, std::vector<double>{2e200, 7e200}));
+  BOOST_TEST(!large[0].deviation());
+}
+
 BOOST_AUTO_TEST_CASE(what_cannot_be_decided) {
   const Sample one{1, 0.9, 0}, two{2, 0.8, 0.01}, same{3, 0.8, 0}, none{};
   BOOST_TEST(!welch(one, two));

@@ -195,7 +195,7 @@ BOOST_FIXTURE_TEST_CASE(damaged_weights, Training) {
   check_refusal({"eval", *this / "good", "--weights", weights}, {weights, "nan"});
   check_refusal({"eval", *this / "good", "--data", "mnst"}, {"'mnst'; did you mean 'mnist'?"});
   check_refusal({"generate", *this / "good", "--temperature", "nan"}, {"'nan'; expected a number from 0 to 1000000"});
-  check_refusal({"lr", file, "--from", "0"}, {"--from: '0'; expected a number above 0"});
+  check_refusal({"lr", file, "--from", "0"}, {"--from: '0'; expected a number from 1e-30"});
   check_refusal({"eval", *this / "good", "--data", "cifar100"}, {"say where it lies: --path"});
   check_refusal({"eval", *this / "good", "--path", "2024"}, {"2024: there is no such directory (--path of mnist)"});
   check_refusal({"eval", *this / "good", "--split", "tset"}, {"--split"});
@@ -206,6 +206,17 @@ BOOST_FIXTURE_TEST_CASE(damaged_weights, Training) {
   check_refusal({"predict", *this / "good", broken}, {broken});
   check_refusal({"predict", *this / "good", *this / "good"}, {*this / "good: not a regular file"});
   check_refusal({"predict", *this / "good"}, {"IMAGE is required"});
+
+  SafetensorsWriter bright;
+  Tensor<float> images(Shape{1, 1, 8, 8});
+  std::fill(images.begin(), images.end(), 3e38f);
+  const std::int64_t label[] = {0};
+  bright.add("images", std::as_const(images).view());
+  bright.add("labels", View<const std::int64_t>{label, Shape{1}});
+  const std::string in = *this / "bright.safetensors", out = *this / "out.safetensors";
+  bright.write(in);
+  check_refusal({"probe", "model", *this / "good/config.toml", "--weights", best, in, out}, {in, "the loss is"});
+  BOOST_TEST(!std::filesystem::exists(out));
   std::filesystem::remove(*this / "good/best.safetensors");
   std::filesystem::remove(*this / "good/last.safetensors");
   check_refusal({"eval", *this / "good"}, {"good/last.safetensors", "No such file"});
@@ -215,7 +226,8 @@ BOOST_FIXTURE_TEST_CASE(probed_tensors, Probe) {
   refuse({"--mechanism", "linformer"}, {"--mechanism"});  // given twice
   refuse({"--set", "casual=true"}, {"[softmax] has no option 'casual'; did you mean 'causal'?"});
   refuse({"--set", "causal"}, {"--set 'causal': expected OPTION=VALUE"});
-  for (const std::string grid : {"2", "0x5", "2x2x2", "axb", "3x3", "2x-2"}) refuse({"--grid", grid}, {"--grid", grid});
+  for (const std::string grid : {"2", "0x5", "2x2x2", "axb", "3x3", "2x-2", "4294967296x4294967296"})
+    refuse({"--grid", grid}, {"--grid", grid});
   const std::map<std::string, Tensor<double>> good = tensors;
   const auto with = [&](auto change, const Strings& pieces) {
     tensors = good;

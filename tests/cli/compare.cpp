@@ -2,6 +2,7 @@
 #include "heed/io/json.h"
 #include "heed/train/run.h"
 #include "support/cli.h"
+#include "support/command.h"
 
 #include <fmt/format.h>
 
@@ -90,6 +91,34 @@ BOOST_AUTO_TEST_CASE(the_curves_are_drawn) {
   const std::string a = make("a", 0.5, 1, 1e-3), b = make("b<", 0.7, 1, 3e-3), picture = *this / "curves.svg";
   output_of({"compare", a, b, "-o", picture});
   check_contains(read_file(picture), {"<svg ", "validation_accuracy", ">b&lt;</text>", "<path d=\" M", "</svg>\n"});
+}
+
+// A file may hold any finite number.
+BOOST_AUTO_TEST_CASE(figures_too_large_to_be_squared_have_no_scatter) {
+  std::vector<std::string> words{"compare", "--figure", "test_loss"};
+  for (const Index seed : {1, 2, 3})
+    for (const double lr : {1e-3, 3e-3}) {
+      words.push_back(make(fmt::format("{}-{}", seed, lr), 0.5, seed, lr));
+      const std::string metrics = words.back() + "/metrics.csv", row = "test,2,14,";
+      const std::string text = read_file(metrics);
+      write_file(metrics, text.substr(0, text.find(row)) + fmt::format("{}{}e300,0.5,,\n", row, seed));
+    }
+  const std::string shown = output_of(words);
+  BOOST_TEST(shown.find("inf") == std::string::npos, shown);
+  BOOST_TEST(shown.find("nan") == std::string::npos, shown);
+}
+
+// Epochs are looked at once each: 50,000 took minutes while each looked for itself among all.
+BOOST_AUTO_TEST_CASE(very_many_epochs, *boost::unit_test::precondition(without_sanitizer)) {
+  const std::string run = make("a", 0.5, 1, 1e-3), page = *this / "page.html";
+  std::string rows = "kind,epoch,step,loss,accuracy,lr,images_per_s\n";
+  constexpr Index epochs = 50'000;
+  for (Index epoch = 1; epoch <= epochs; ++epoch)
+    rows += fmt::format("train,{0},{1},1,0.5,0.001,9\nvalid,{0},{1},1,0.5,,\n", epoch, 7 * epoch);
+  write_file(run + "/metrics.csv", rows + fmt::format("test,{},{},1,0.5,,\n", epochs, 7 * epochs));
+  for (const std::string& words :
+       {"compare " + run, "compare --csv " + run, "compare --json " + run, "report --no-images -o " + page + " " + run})
+    BOOST_TEST(run_command("timeout 30 " + heed_program() + " " + words).status == 0, words);
 }
 
 BOOST_AUTO_TEST_CASE(what_is_refused) {

@@ -44,6 +44,25 @@ BOOST_FIXTURE_TEST_CASE(files, TrainedRun) {
   check_refusal({"features", run}, {"--output"});
 }
 
+BOOST_FIXTURE_TEST_CASE(features_that_are_not_finite_are_not_judged, TrainedRun) {
+  const std::string file = *this / "f.safetensors";
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"features", run, "-o", file},
+                                                                                     {"eval", run, "--knn"},
+                                                                                     {"eval", run, "--linear"},
+                                                                                     {"eval", run, "--shots", "5"}}) {
+    std::vector<std::string> arguments = words;
+    arguments.insert(arguments.end(), {"--set", "data.mean=[3e38]"});
+    const Finished result = heed_with(arguments);
+    BOOST_TEST(result.status == 3, words[1]);
+    BOOST_TEST(result.out == "");
+    check_contains(result.err, {"the model's answers are not finite: a feature is"});
+  }
+  BOOST_TEST(!std::filesystem::exists(file));
+  const Finished wild = heed_with({"eval", run, "--linear", "--lr", "1e38"});
+  BOOST_TEST(wild.status == 3, wild.out);
+  check_contains(wild.err, {"a logit of the linear classifier is"});
+}
+
 BOOST_FIXTURE_TEST_CASE(judged_features, TrainedRun) {
   check_contains(output_of({"eval", run, "--knn", "--pixels"}),
                  {"mnist, test, 20 nearest of 160 training images: 30 images", "top-1 accuracy 100.00 %", "top-5"});

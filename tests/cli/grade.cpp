@@ -198,6 +198,9 @@ BOOST_FIXTURE_TEST_CASE(an_interrupt, Classroom) {
 BOOST_FIXTURE_TEST_CASE(bad_input, Classroom) {
   check_refusal({"grade", "/nowhere", "-o", directory / "m.csv"}, {"/nowhere", "no such directory"});
   fs::create_directories(directory / "in/a");
+  // Said before anything is graded.
+  check_refusal({"grade", directory / "in", "-o", ""}, {"-o ''", "table of marks"});
+  check_refusal({"grade", directory / "in", "-o", directory / "in"}, {"table of marks"});
   check_refusal({"grade", directory / "in", "-o", directory / "m.csv", "--labs", directory / "labs"},
                 {"nobody has handed in", "DIR/STUDENT/double.py"});
   check_refusal({"grade", directory / "in", "-o", directory / "m.csv", "--labs", directory / "labs", "--lab", "dubble"},

@@ -113,6 +113,14 @@ BOOST_FIXTURE_TEST_CASE(images_by_number_are_predicted_and_mapped, Trained) {
   check_refusal({"maps", run, file, "--index", "7"}, {"IMAGE is required, or --index"});
 }
 
+// Normalised by numbers as large as these, pixels are not finite.
+BOOST_FIXTURE_TEST_CASE(answers_that_are_not_finite_are_no_answers, Trained) {
+  const Finished result = heed_with({"predict", run, "--index", "7", "--set", "data.mean=[3e38]"});
+  BOOST_TEST(result.status == 3);
+  BOOST_TEST(result.out == "");
+  BOOST_TEST(is_line_with(result.err, "the model's answers are not finite: a logit is"), result.err);
+}
+
 // A row for each chosen block of each image: what is drawn of one image stands in the sheet of several.
 BOOST_FIXTURE_TEST_CASE(maps_of_several_images_stand_in_one_sheet, Trained) {
   BOOST_TEST(output_of({"maps", run, "--index", "7,8", "--block", "1"}) == run + "/test-7-8-maps.png\n");

@@ -188,6 +188,8 @@ BOOST_AUTO_TEST_CASE(what_is_in_a_bundle) {
         "docs/page.md", "models/small.toml", "src/linked.cpp", "src/other.cpp"})
     write(file, "");
   BOOST_TEST(run_command(heed_program() + " lab bundle -o out", directory.path()).status == 0);
+  // A directory without a name would be this one.
+  BOOST_TEST(run_command(heed_program() + " lab bundle -o ''", directory.path()).status == 2);
   std::set<std::string> files;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(directory / "out"))
     if (entry.is_regular_file()) files.insert(fs::relative(entry.path(), directory / "out"));

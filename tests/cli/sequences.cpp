@@ -6,6 +6,7 @@
 #include "support/command.h"
 #include "support/images.h"
 
+#include <deque>
 #include <filesystem>
 
 using namespace heed;
@@ -54,6 +55,22 @@ BOOST_FIXTURE_TEST_CASE(a_text_is_learned_and_written, SmallText) {
   BOOST_TEST(stats.status == 0);
   // Five inputs, of which four are in the window: (3 + 2 x 4) 16 floats.
   check_contains(stats.err, {"tokens/s", "state 704 bytes after 5 inputs"});
+  check_refusal({"generate", path("run"), "-o", path("x.png")}, {"-o", "belongs to --complete"});
+
+  // With weights so large the products are not finite.
+  const SafetensorsFile best(path("run/best.safetensors"));
+  SafetensorsWriter large;
+  std::deque<Tensor<float>> tensors;
+  for (const std::string& name : best.names()) {
+    Tensor<float>& tensor = tensors.emplace_back(best.read<float>(name));
+    for (float& x : tensor) x *= 1e30f;
+    large.add(name, std::as_const(tensor).view());
+  }
+  large.write(path("large.safetensors"));
+  const Finished wild = heed_with({"generate", path("run"), "--weights", path("large.safetensors"), "--tokens", "5"});
+  BOOST_TEST(wild.status == 3);
+  BOOST_TEST(wild.out == "");
+  check_contains(wild.err, {"the model's answers are not finite: a logit is"});
 }
 
 // Three rows: the images as the model has them, what is kept of them, and what is made of that.
@@ -109,6 +126,12 @@ BOOST_AUTO_TEST_CASE(images_are_completed) {
   BOOST_TEST(std::equal(all.pixels.begin(), all.pixels.begin() + 98, all.pixels.begin() + 196));
   check_refusal({"generate", run, "--complete", files[0]}, {"--complete needs -o OUT.png"});
   check_refusal({"generate", run, "--complete", files[0], "-o", directory / "x.txt"}, {"expected a name in .png"});
+  const std::string before = read_file(files[1]);
+  check_refusal({"generate", run, "--complete", files[0], files[1], "-o", files[1]}, {"this is one of the images"});
+  BOOST_TEST((read_file(files[1]) == before));
+  check_refusal({"generate", run, "--complete", files[0], "-o", sheet, "--prompt", "x"}, {"expected no prompt"});
+  check_refusal({"generate", run, "--complete", files[0], "-o", sheet, "--set", "data.levels=8"},
+                {"levels = 8", "tokens 0 to 15", "16"});
 }
 
 /// Epochs of 2 steps and of 100; the text has room for 472 windows.

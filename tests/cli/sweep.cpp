@@ -1,8 +1,10 @@
 // heed sweep: cells are runs like any other, however often they are interrupted, and the table is their arithmetic.
 #include "heed/io/json.h"
 #include "support/cli.h"
+#include "support/command.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <cmath>
@@ -130,11 +132,26 @@ BOOST_AUTO_TEST_CASE(a_killed_sweep_goes_on) {
   while (!std::filesystem::exists(watched)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   program.signal(SIGKILL);
   program.wait();
-  // Its child is told to stop, and saves; until then it has its directory to itself.
-  Finished done = sweep();
-  for (int tries = 0; done.status == 1 && tries < 50; ++tries) done = sweep();
+  // Its child is told to stop, and saves; the next sweep waits for that.
+  const Finished done = sweep();
   BOOST_TEST(done.status == 0, done.err);
   check_cells(100);
+}
+
+// A pipe that nobody reads would be waited for with signals blocked: not even Ctrl-C would end it.
+BOOST_AUTO_TEST_CASE(logs_are_files_of_the_sweeps_own) {
+  write_arms(1);
+  const std::string place = cell("softmax", 1), log = place + "/train.log", dear = *this / "dear";
+  std::filesystem::create_directories(place);
+  BOOST_REQUIRE(::mkfifo(log.c_str(), 0600) == 0);
+  const CommandResult piped = run_command("timeout -s KILL 20 " + heed_program() + " sweep " + file + " --out " + out);
+  BOOST_TEST(piped.status == 2);
+  check_contains(piped.errors, {log + ": cannot open"});
+  std::filesystem::remove(log);
+  write_file(dear, "dear");
+  std::filesystem::create_symlink(dear, log);
+  BOOST_TEST(sweep().status == 2);
+  BOOST_TEST(read_file(dear) == "dear");
 }
 
 BOOST_AUTO_TEST_CASE(temporary_files_of_a_killed_sweep_are_removed) {
@@ -145,6 +162,16 @@ BOOST_AUTO_TEST_CASE(temporary_files_of_a_killed_sweep_are_removed) {
   BOOST_TEST(sweep().status == 0);
   for (const auto& entry : std::filesystem::directory_iterator(place))
     BOOST_TEST(entry.path().extension() != ".part", entry.path().string());
+}
+
+BOOST_AUTO_TEST_CASE(a_cell_that_is_not_as_it_was_written_is_named) {
+  write_arms(1);
+  const std::string place = cell("softmax", 1), file = place + "/cell.json";
+  std::filesystem::create_directories(place);
+  for (const std::string text : {"", "null", "{}", "{\"hash\": 1, \"version\": \"x\"}"}) {
+    write_file(file, text);
+    check_refusal(arguments({"--dry-run"}), {file + ": "});
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_cell_that_has_changed_is_refused_or_done_again) {
@@ -171,7 +198,7 @@ BOOST_AUTO_TEST_CASE(a_cell_whose_run_went_on_otherwise_does_not_count) {
   check_refusal(arguments(), {cell("sima", 2), "was continued with train.epochs = 2, not 1", "--redo"});
   check_contains(output_of(arguments({"--table"})), {"1 of 2", "seed 2: changed: was continued"});
   write_file(cell("sima", 1) + "/cell.json", "{}");
-  check_refusal(arguments(), {cell("sima", 1) + "/cell.json: ", "'arm'", "remove", "trains it again"});
+  check_refusal(arguments(), {cell("sima", 1) + "/cell.json: ", "'hash'", "remove", "trains it again"});
 }
 
 BOOST_AUTO_TEST_CASE(what_diverges_or_fails_does_not_stop_the_others) {

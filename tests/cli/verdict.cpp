@@ -2,6 +2,7 @@
 // as in every table of Student's t.
 #include "heed/io/json.h"
 #include "support/cli.h"
+#include "support/command.h"
 #include "support/lines.h"
 
 #include <fmt/format.h>
@@ -223,6 +224,20 @@ BOOST_AUTO_TEST_CASE(one_of_several_claims) {
   refuse({"--claim", "frist", "--better", "a", "b"}, {"no claim 'frist'; did you mean 'first'?"});
 }
 
+// Names are looked up, not compared with each other, and what is printed of them has an end.
+BOOST_AUTO_TEST_CASE(large_tables_are_answered_in_a_line_and_soon) {
+  std::string rows = "claim,arm,seed,value\n", more = rows;
+  for (int i = 0; i < 200'000; ++i) rows += fmt::format("c{},a,1,0.5\n", i);
+  write(rows);
+  BOOST_TEST(run_command("timeout 20 " + heed_program() + " verdict " + file + " --better a b").status == 2);
+  refuse({"--better", "a", "b"}, {"holds 200000 claims", "and 199996 more"});
+  for (int seed = 0; seed < 2000; ++seed) more += fmt::format("c,a,{},0.5\nc,b,{},0.5\n", seed, seed + 1);
+  write(more);
+  refuse({"--better", "a", "b"}, {"'a' has the seeds 0, 1, 2, ", "11 and 1988 more, but 'b'"});
+  write(more + std::string(std::size_t{1} << 24, '\n'));
+  refuse({"--better", "a", "b"}, {"is longer than 16777216 bytes"});
+}
+
 BOOST_AUTO_TEST_CASE(what_cannot_be_judged) {
   refuse({}, {"nothing is to be judged", "--better"});
   refuse({"--better", "a"}, {"--better takes two arms", "1 words were given"});
@@ -249,6 +264,8 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_judged) {
   refuse_rows(header + two + "one,a,4,0.5\n" + arm("b", 0.5), {"seeds 1, 2, 4", "'b' has 1, 2, 3"});
   refuse_rows(header + two + "one,a,2,0.5\n" + arm("b", 0.5), {":4:", "'a' has seed 2 twice"});
   refuse_rows(header + two + "one,a,3,nan\n" + arm("b", 0.5), {":4:", "value is 'nan'", "diverged"});
+  refuse_rows(header + two + "one,a,3,-1e101\n" + arm("b", 0.5), {":4:", "value is '-1e101'", "at most 1e+100"});
+  refuse({"--below", "a", "1e101"}, {"'1e101' is no number"});
   refuse_rows(header + two + "one,a,3,\n" + arm("b", 0.5), {":4:", "value is ''"});
   refuse_rows(header + two + "one,a,x,0.5\n", {":4:", "seed is 'x'"});
   refuse_rows(header + two + "one,a,3\n", {":4:", "has 3 fields; expected 4"});

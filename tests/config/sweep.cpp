@@ -137,6 +137,8 @@ BOOST_AUTO_TEST_CASE(what_is_refused) {
   BOOST_TEST(error(base() + "seed = [1]\n") == ":2: unknown key 'seed'; did you mean 'seeds'?");
   BOOST_TEST(error(base() + "[optim]\nlearning_rate = 1\n") ==
              ":3: unknown key 'optim.learning_rate'; did you mean 'optim.lr'?");
+  BOOST_TEST(error(base() + "[grid]\nbase = [\"a.toml\"]\n").find("'grid.base': expected keys of an experiment") !=
+             std::string::npos);
   BOOST_TEST(error(base() + "[grid]\noptim.lr = []\n") ==
              ":3: 'grid.optim.lr': expected a list of the values that optim.lr takes, found an empty list");
   BOOST_TEST(error(base() + "[grid]\noptim.lr = 1\n") ==

@@ -107,6 +107,12 @@ BOOST_FIXTURE_TEST_CASE(png_data_are_held_against_their_checksum, Written) {
   check_error([&] { load(bytes); }, {path, "incorrect data check"});
 }
 
+BOOST_FIXTURE_TEST_CASE(a_png_without_its_end, Written) {
+  Bytes bytes = png(3, false, Bytes(12, 0));
+  bytes.resize(bytes.size() - 12);
+  check_error([&] { load(bytes); }, {path, "cannot be decoded: the file ends early"});
+}
+
 BOOST_FIXTURE_TEST_CASE(png_chunks_end_within_the_file, Written) {
   Bytes bytes = png(3, false, Bytes(12, 0));
   bytes[8 + 25] = 0x50;  // the length of IDAT, which follows IHDR, is a gigabyte more

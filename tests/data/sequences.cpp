@@ -139,6 +139,20 @@ BOOST_AUTO_TEST_CASE(expressions_that_do_not_exist_are_not_waited_for) {
   BOOST_TEST(!std::filesystem::exists(directory / "a/basic_train.tsv"));
 }
 
+// Thousands of them are kept until more are drawn.
+BOOST_AUTO_TEST_CASE(expressions_that_became_too_long_keep_no_memory) {
+  ListOpsSetting setting;
+  setting.depth = 1000, setting.args = 1000, setting.min = 1, setting.max = 10'000;
+  Index too_long = 0;
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    const ListOps drawn = draw_listops(setting, RandomStream(i));
+    if (!drawn.tokens.empty()) continue;
+    ++too_long;
+    BOOST_TEST(drawn.tokens.capacity() == 0u);
+  }
+  BOOST_TEST(too_long > 0);
+}
+
 BOOST_AUTO_TEST_CASE(files_of_the_long_range_arena_are_read) {
   const TemporaryDirectory directory;
   const std::string train = directory / "basic_train.tsv";

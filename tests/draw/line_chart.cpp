@@ -43,6 +43,16 @@ BOOST_AUTO_TEST_CASE(a_single_point_has_room_around_it) {
   }
 }
 
+// Between such values there are no numbers for ticks.
+BOOST_AUTO_TEST_CASE(values_that_differ_by_a_last_digit_have_room_around_them) {
+  for (const double value : {1.0, 1e-300, 1e300}) {
+    const std::string picture = svg({"", "", "", false, {{"a", {{0, value}, {1, value * (1 + 1e-15)}}}}, {}});
+    BOOST_TEST(std::count(picture.begin(), picture.end(), '\n') < 60);
+    BOOST_TEST(!has(picture, "nan"));
+    BOOST_TEST(!has(picture, "inf"));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(many_lines_are_told_apart_and_names_are_text) {
   LineChart chart{"a & b", "", "", false, {}, {}};
   for (int i = 0; i < 40; ++i) chart.lines.push_back({"<" + std::to_string(i) + ">", {{0, 0}, {1, i}}});

@@ -5,8 +5,12 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <csignal>
 
 using namespace heed;
 namespace fs = std::filesystem;
@@ -68,6 +72,22 @@ BOOST_AUTO_TEST_CASE(what_has_the_temporary_name_is_left_alone) {
   write_file(path, "newer");
   BOOST_TEST(read_file(path) == "newer");
   BOOST_TEST(!fs::exists(directory / "none yet"));
+}
+
+// Where there are files without names.
+BOOST_AUTO_TEST_CASE(a_killed_process_leaves_nothing_half_written) {
+  const TemporaryDirectory directory;
+  const int nameless = ::open(directory.path().c_str(), O_WRONLY | O_TMPFILE, 0600);
+  if (nameless < 0) return;
+  ::close(nameless);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    AtomicFile file(directory / "a");
+    file.write("half");
+    ::kill(::getpid(), SIGKILL);
+  }
+  ::waitpid(child, nullptr, 0);
+  BOOST_TEST(entries(directory / "") == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(two_writers_of_one_file_do_not_meet) {

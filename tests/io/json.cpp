@@ -1,5 +1,7 @@
 #include "heed/io/json.h"
 
+#include "support/temporary.h"
+
 #include "support/compare.h"
 
 #include <limits>
@@ -38,9 +40,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_finite_is_no_result) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(bytes_that_are_not_utf8_are_replaced) {
-  BOOST_TEST(Json("a\xff").dump() == "\"a\xEF\xBF\xBD\"");
-}
+BOOST_AUTO_TEST_CASE(bytes_that_are_not_utf8_are_replaced) { BOOST_TEST(Json("a\xff").dump() == "\"a\xEF\xBF\xBD\""); }
 
 BOOST_AUTO_TEST_CASE(other_kinds_and_missing_keys_are_errors) {
   const Json json = Json::parse(R"({"a": [1], "b": "c"})");
@@ -51,6 +51,45 @@ BOOST_AUTO_TEST_CASE(other_kinds_and_missing_keys_are_errors) {
   BOOST_TEST(!json.at("b").contains("c"));
   for (const char* text : {"", "{", "[1,]", "{\"a\":1} x", "nan"}) BOOST_CHECK_THROW(Json::parse(text), Error);
   BOOST_CHECK_THROW(Json::parse(std::string(100'000, '[')), Error);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_read_is_bounded) {
+  const auto error_of = [](const std::string& text) -> std::string {
+    try {
+      Json::parse(text);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  BOOST_TEST(error_of(R"({"a": 1, "b": {"a": 2}, "c": 3})") == "");
+  BOOST_TEST(error_of(R"([{"a": 1, "b": 2, "a": 3}])") == "an object has the key 'a' twice");
+  BOOST_TEST(error_of(std::string(101, '[') + std::string(101, ']')) == "this nests deeper than 100 levels");
+  BOOST_TEST(error_of(std::string(100, '[') + std::string(100, ']')) == "");
+  std::string many = "[";
+  for (int i = 0; i < 10'000'000; ++i) many += "1,";
+  BOOST_TEST(error_of(many + "1]") == "this holds more than 10000000 values");
+  // Keys are looked at once each: comparing each with each would take minutes.
+  std::string object = "{";
+  for (int i = 0; i < 300'000; ++i) object += fmt::format("\"{}\":1,", i);
+  BOOST_TEST(error_of(object + "\"x\":1}") == "");
+}
+
+BOOST_AUTO_TEST_CASE(errors_in_a_file_name_it) {
+  const TemporaryDirectory directory;
+  const std::string file = directory / "a.json";
+  const auto error_of = [&](const std::string& text) -> std::string {
+    write_file(file, text);
+    try {
+      take_json(file, [](const Json& json) { return json.at("a").integer(); });
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  BOOST_TEST(error_of("{\"a\": 1}") == "");
+  for (const char* text : {"", "null", "{}", "{\"a\": \"x\"}"})
+    BOOST_TEST(error_of(text).starts_with(file + ": "), error_of(text));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -27,7 +27,10 @@ std::vector<std::string> calls_of(const std::string& directory, const F& f) {
   f();
   watching = false;
   const std::string start = std::filesystem::canonical(directory).string(), process = fmt::format(".{}.", ::getpid());
+  // A file without a name is called "#12 (deleted)".
+  const std::string nameless = " (deleted)";
   for (std::string& call : calls) {
+    if (call.ends_with(nameless)) call.replace(call.rfind('#'), std::string::npos, "a.part");
     for (std::size_t at; (at = call.find(start)) != std::string::npos;) call.erase(at, start.size());
     if (const std::size_t at = call.find(process); at != std::string::npos) call.replace(at, process.size(), ".");
   }

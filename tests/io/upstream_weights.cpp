@@ -3,6 +3,7 @@
 
 #include "heed/io/weights.h"
 #include "heed/nn/families.h"
+#include "support/command.h"
 #include "support/temporary.h"
 
 #include <boost/test/unit_test.hpp>
@@ -213,6 +214,17 @@ BOOST_AUTO_TEST_CASE(older_xcit) {
   BOOST_TEST((k.shape() == Shape{2, 2}));
   BOOST_TEST(k[0] == 4);
   BOOST_TEST(file.read<float>("cls_attn_blocks.0.attn.v.bias")[1] == -5);
+}
+
+// Names are looked up: comparing each with each took minutes.
+BOOST_AUTO_TEST_CASE(very_many_tensors, *boost::unit_test::precondition(without_sanitizer)) {
+  const TemporaryDirectory directory;
+  const std::string in = directory / "in.safetensors", out = directory / "out.safetensors";
+  const Tensor<float> none(Shape{0});
+  SafetensorsWriter file;
+  for (int i = 0; i < 200'000; ++i) file.add("t" + std::to_string(i), none.view());
+  file.write(in);
+  BOOST_TEST(run_command("timeout 20 " + heed_program() + " convert " + in + " " + out).status == 0);
 }
 
 BOOST_AUTO_TEST_CASE(what_does_not_fit) {

@@ -134,6 +134,14 @@ BOOST_AUTO_TEST_CASE(a_run_whose_metrics_vanish_does_not_end_well) {
   BOOST_CHECK_THROW(train(workshop.experiment(), options, observer), Error);
 }
 
+BOOST_AUTO_TEST_CASE(a_refused_resume_changes_no_setting) {
+  StoppedRun stopped;
+  stopped.x.train.epochs += 1;
+  std::filesystem::remove(stopped.file("environment.json"));
+  std::filesystem::create_directory(stopped.file("environment.json"));
+  stopped.check_refusal("environment.json: cannot write");
+}
+
 BOOST_AUTO_TEST_CASE(temporary_files_of_the_dead_are_removed) {
   const StoppedRun stopped;
   const std::string gone[] = {"last.safetensors.123.part", "config.toml.9-1.part", "metrics.csv.4.part",

@@ -26,14 +26,17 @@ using ClaimArms = std::map<std::string, ClaimArm>;
 
 /// Reads the rows of a claim; the name may be empty where the table has one claim alone. Columns beside those four are
 /// `state`, which is "finished" or "diverged", `images`, and others, which are left alone. Throws Error, naming file
-/// and line, for a table of another form, a value that is not finite, one counted on images that is none of 0 to 1, and
-/// a seed that an arm has twice.
+/// and line, for a table of another form, a value that is no number or too large, one counted on images that is none of
+/// 0 to 1, and a seed that an arm has twice.
 ClaimArms read_claim(const std::string& path, std::string claim);
 
 /// Throws Error, naming the line, unless all values of an arm in this file are accuracies, 0 to 1.
 void require_accuracies(const ClaimArm& arm, const std::string& path);
 
-/// The finite number that a text is, 0 for "-0"; none if it is something else.
+/// Larger numbers are refused: their squares would be infinite.
+inline constexpr double largest_claim_number = 1e100;
+
+/// The number that a text is, 0 for "-0"; none if it is something else.
 std::optional<double> claim_number(const std::string& text);
 
 }  // namespace heed

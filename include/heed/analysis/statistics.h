@@ -15,7 +15,7 @@ struct Sample {
   double mean = 0;
   double squares = 0;  ///< sum of (x - mean)^2
 
-  /// sqrt(squares / (count - 1)); none of fewer than two numbers.
+  /// sqrt(squares / (count - 1)); none of fewer than two numbers, or where their squares overflow.
   std::optional<double> deviation() const;
 };
 
@@ -30,7 +30,8 @@ double student_tail(double t, double freedom);
 /// The t that |T| exceeds with probability `tail`, 0 < tail < 1: 2.776 for 0.05 and 4 degrees of freedom.
 double student_quantile(double tail, double freedom);
 
-/// A difference of means, and what chance makes of it.
+/// A difference of means, and what chance makes of it. The functions that make one give none where numbers are so large
+/// that their squares overflow.
 struct Difference {
   double value = 0;    ///< a - b
   double error = 0;    ///< its standard error

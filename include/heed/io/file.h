@@ -2,6 +2,7 @@
 // never a half. Errors name the path and the system's reason.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -40,9 +41,9 @@ class InputFile {
   int file_ = -1;
 };
 
-/// A file being written under a temporary name beside its target, NAME.PID.part or another that is new and ends so.
-/// commit() brings it to the disk and gives it the target's name and, if there was a target, its permissions; without
-/// commit() it vanishes, and the target stays what it was.
+/// A file being written beside its target: without a name, or where there are no such files under a temporary one,
+/// NAME.PID.part or another that is new and ends so. commit() brings it to the disk and gives it the target's name and,
+/// if there was a target, its permissions; without commit() it vanishes, and the target stays what it was.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);
@@ -56,8 +57,10 @@ class AtomicFile {
 
  private:
   void create_temporary();
+  template <class Make>
+  void name_temporary(const Make& make);
 
-  std::string path_, temporary_;
+  std::string path_, temporary_;  ///< the second is empty while the file has no name
   int file_ = -1;
 };
 
@@ -86,8 +89,12 @@ class AppendedFile {
 /// A directory that this process has for itself, until it ends in whatever way.
 class DirectoryLock {
  public:
-  /// Throws Error where another has it.
-  explicit DirectoryLock(const std::string& directory);
+  enum class Holders { process, process_and_programs_it_starts };
+
+  /// Throws Error where another has it, and still has it after `patience`. Programs that this process starts may hold
+  /// it too: until they have ended.
+  explicit DirectoryLock(const std::string& directory, Holders holders = Holders::process,
+                         std::chrono::milliseconds patience = {});
   DirectoryLock(const DirectoryLock&) = delete;
   DirectoryLock& operator=(const DirectoryLock&) = delete;
   ~DirectoryLock();

@@ -1,7 +1,9 @@
 // JSON: results to print, and to read back.
 #pragma once
 
+#include "heed/base/error.h"
 #include "heed/base/tensor.h"
+#include "heed/io/file.h"
 
 #include <concepts>
 #include <optional>
@@ -40,7 +42,7 @@ class Json {
   static Json list(List values = {});
   static Json object(Object entries = {});
 
-  /// Throws Error, without naming where the text comes from, if it is not JSON.
+  /// Throws Error, without naming where the text comes from, if it is not JSON, or names a key twice in an object.
   static Json parse(const std::string& text);
 
   /// On one line, or with `indent` spaces a level on a line for each entry. Throws Error, naming the key, for a number
@@ -69,5 +71,16 @@ class Json {
 
   std::variant<std::monostate, bool, Index, double, std::string, List, Object> value_;
 };
+
+/// What `take` makes of the JSON in a file. Errors name the file, those of `take` too.
+template <class Take>
+auto take_json(const std::string& path, const Take& take) {
+  const std::string text = read_file(path, std::uint64_t{1} << 28);
+  try {
+    return take(Json::parse(text));
+  } catch (const Error& error) {
+    fail("{}: {}", path, error.what());
+  }
+}
 
 }  // namespace heed

@@ -4,6 +4,8 @@
 
 #include "heed/nn/sequence.h"
 
+#include <span>
+
 namespace heed {
 
 template <class T>
@@ -61,6 +63,9 @@ class Writer {
   int draw(const Sampling& sampling, double u);
 
   const std::vector<int>& tokens() const { return tokens_; }
+
+  /// What the last token was drawn from.
+  std::span<const T> logits() const { return logits_; }
 
  private:
   void restart();

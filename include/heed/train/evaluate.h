@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <functional>
+#include <span>
 
 namespace heed {
 
@@ -32,5 +33,9 @@ struct EvaluationPartners {
 template <class T>
 Evaluation evaluate(const Model& model, Parameters<T>& parameters, BatchSource<T>& source, Index counts, Index piece,
                     const EvaluationPartners<T>& partners = {});
+
+/// Throws Diverged unless all of a model's answers are finite; `kind`, such as "logit", is what they are called.
+template <class T>
+void require_finite_answers(std::span<const T> answers, const char* kind);
 
 }  // namespace heed
