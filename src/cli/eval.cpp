@@ -132,6 +132,8 @@ int eval_command(const EvalArguments& a) {
   is_for(a.neighbours.temperature != defaults.neighbours.temperature, "--temperature", a.knn, "--knn");
   is_for(a.lr != defaults.lr, "--lr", a.linear, "--linear");
   is_for(a.seeds != defaults.seeds, "--seeds", a.shots > 0, "--shots");
+  require(!a.untrained || a.weights.empty(), "eval: --untrained takes no weights, and --weights {} was given",
+          a.weights);
   const int processes = started_processes().count();
   require(processes == 1 || !(a.knn || a.linear || a.shots > 0),
           "eval: --knn, --linear and --shots are for one process; {} were started", processes);

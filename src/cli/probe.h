@@ -5,7 +5,10 @@
 
 #include "heed/io/given_tensors.h"
 
+#include <algorithm>
+#include <cmath>
 #include <deque>
+#include <type_traits>
 
 namespace heed::cli {
 
@@ -19,7 +22,12 @@ struct ProbeArguments {
 template <class T>
 class ProbeOutput {
  public:
+  /// Throws Error for a number that is not finite: it would be none of the function that is probed, but of the range of
+  /// floating point.
   void add(const std::string& name, View<const T> values) {
+    require(std::all_of(values.begin(), values.end(), [](T x) { return std::isfinite(x); }),
+            "probe: '{}' is not finite: what was given is too large for {}", name,
+            std::is_same_v<T, float> ? "F32; F64 has more room" : "F64");
     Tensor<T>& copy = kept_.emplace_back(values.shape());
     std::copy(values.begin(), values.end(), copy.begin());
     file_.add(name, std::as_const(copy).view());

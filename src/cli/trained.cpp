@@ -55,8 +55,8 @@ TrainedModel::TrainedModel(const std::string& run, const std::vector<std::string
   if (weights.empty() && std::filesystem::exists(paths.metrics())) {
     const RunHistory history = read_history(paths);
     if (!history.finished)
-      warnings().push_back(
-          fmt::format("{}: its training has not finished; {} epochs are complete", run, history.epochs.size()));
+      warnings().push_back(fmt::format("{}: its training is not finished: {} of {} epochs", run, history.epochs.size(),
+                                       experiment.train.epochs));
     else if (!std::filesystem::exists(paths.best()))
       warnings().push_back(fmt::format("{}: is missing; the last epoch's weights were taken", paths.best()));
   }

@@ -41,7 +41,7 @@ bool parse(const std::string& line, TableRow& row) {
               parse(fields[1], Index{1}, row.epoch) && parse(fields[2], Index{0}, row.step);
   row.numbers.resize(fields.size() - of_place);
   for (std::size_t i = 0; i < row.numbers.size(); ++i) good = good && parse(fields[of_place + i], row.numbers[i]);
-  return good;
+  return good && row.number("accuracy").value_or(0) <= 1;
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ void for_each_row(const std::string& path, std::string_view header, const std::f
   for (int number = 2; std::getline(lines, line); ++number) {
     require(parse(line, row),
             "{}:{}: found {}; expected {}: step, train, valid or test, an epoch of at least 1, a step, and finite "
-            "numbers of at least 0, or nothing",
+            "numbers of at least 0, accuracies up to 1, or nothing",
             path, number, in_quotes(line), fmt::join(row.columns, ","));
     f(row);
   }

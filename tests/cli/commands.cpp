@@ -199,9 +199,7 @@ BOOST_FIXTURE_TEST_CASE(interrupted_and_killed_runs_go_on, LongRun) {
     BOOST_TEST(run.err == "");
     check_contains(run.out,
                    {"interrupted and saved; to go on:\n  ", "heed train --run " + stopped + " --resume --threads 1\n"});
-    const Finished judged = heed_with({"eval", stopped});
-    BOOST_TEST(judged.status == 0);
-    BOOST_TEST(judged.err == "heed: warning: " + stopped + ": its training has not finished; 0 epochs are complete\n");
+    check_contains(output_of_unfinished({"eval", stopped}), {"top-1 accuracy"});
   }
   BOOST_TEST(read_file(stopped + "/metrics.csv").find("step,1,240,") == std::string::npos);
   {

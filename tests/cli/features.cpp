@@ -75,6 +75,8 @@ BOOST_FIXTURE_TEST_CASE(judged_features, TrainedRun) {
   const std::string once = output_of({"eval", run, "--shots", "5", "--pixels", "--seeds", "1"});
   BOOST_TEST(once.ends_with("top-1 accuracy 100.00 %\n"));
   BOOST_TEST(output_of({"eval", run, "--knn"}) != output_of({"eval", run, "--knn", "--untrained"}));
+  check_refusal({"eval", run, "--knn", "--untrained", "--weights", run + "/best.safetensors"},
+                {"--untrained takes no weights"});
   check_refusal({"eval", run, "--knn", "--k", "161"}, {"k = 161", "160 training examples", "1 to 160"});
   check_refusal({"eval", run, "--shots", "19"}, {"class '", "training images; --shots 19"});
   check_refusal({"eval", run, "--knn", "--split", "train"}, {"its own nearest neighbour"});

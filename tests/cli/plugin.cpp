@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(runs_say_where_their_mechanism_came_from) {
   check_refusal({"eval", run}, said);
   check_refusal({"maps", run, image}, said);
   check_refusal({"train", "--run", run, "--resume"}, said);
-  check_contains(output_of({"eval", run, "--plugin", hydra.plugin}), {"top-1 accuracy"});
+  check_contains(output_of_unfinished({"eval", run, "--plugin", hydra.plugin}), {"top-1 accuracy"});
   check_contains(output_of({"train", "--run", run, "--resume", "--set", "train.max_steps=3", "--plugin", hydra.plugin}),
                  {"resumed after 2 steps"});
   // The same mechanism in another file: as if it had been compiled again, from something else.
@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(runs_say_where_their_mechanism_came_from) {
   const Finished eval = heed_with({"eval", run, "--plugin", other});
   BOOST_TEST(eval.status == 0);
   check_contains(eval.err, {"heed: warning: " + run, "mechanism 'hydra' has changed"});
-  BOOST_TEST(heed_with({"eval", run, "--plugin", hydra.plugin}).err == "");
+  output_of_unfinished({"eval", run, "--plugin", hydra.plugin});
 }
 
 BOOST_AUTO_TEST_CASE(what_was_made_for_another_heed) {

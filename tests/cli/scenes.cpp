@@ -41,7 +41,7 @@ Image column(const Image& sheet, Index which) {
 BOOST_AUTO_TEST_SUITE(cli_scenes)
 
 BOOST_FIXTURE_TEST_CASE(what_is_told_stands_between_scene_and_truth, ScenesRun) {
-  check_contains(output_of({"predict", run, "--index", "0,5", "-o", picture}), {picture, "0 blue, 1 orange"});
+  check_contains(output_of_unfinished({"predict", run, "--index", "0,5", "-o", picture}), {picture, "0 blue, 1 orange"});
   const Scenes scenes("mnist", data, Split::test, 0, 4);
   std::vector<PatchPicture> expected(2);
   for (std::size_t i = 0; i < 2; ++i) {

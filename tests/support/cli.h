@@ -89,6 +89,16 @@ inline std::string output_of(const std::vector<std::string>& arguments) {
   return run.out;
 }
 
+/// The same of a run that has not finished, of which the program warns in one line.
+inline std::string output_of_unfinished(const std::vector<std::string>& arguments) {
+  const Finished run = heed_with(arguments);
+  BOOST_TEST(run.status == 0, run.err);
+  BOOST_TEST(run.err.starts_with("heed: warning: "));
+  BOOST_TEST(run.err.find("its training is not finished: ") != std::string::npos, run.err);
+  BOOST_TEST(std::count(run.err.begin(), run.err.end(), '\n') == 1);
+  return run.out;
+}
+
 inline void check_contains(const std::string& text, const std::vector<std::string>& pieces) {
   for (const std::string& piece : pieces)
     BOOST_TEST(text.find(piece) != std::string::npos, "'" << piece << "' is not in\n" << text);

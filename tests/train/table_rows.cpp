@@ -40,7 +40,7 @@ BOOST_AUTO_TEST_CASE(damaged_rows_are_refused) {
         "train,1,7,0x10,0.25,0.001,112", "train,1,7,1e999,0.25,0.001,112", "train,1,7,2.5 ,0.25,0.001,112",
         "train,1,7,2.5,0.25,0.001", "train,1,7,2.5,0.25,0.001,112,", "train,1,7", "train", "", "trian,1,7,2.5,0.25,,",
         "train,0,7,2.5,0.25,0.001,112", "train,-1,7,2.5,0.25,0.001,112", "train,1,-7,2.5,0.25,0.001,112",
-        "train,1.5,7,2.5,0.25,0.001,112", "train,,7,2.5,0.25,0.001,112", "train,0x1,7,2.5,0.25,0.001,112"}) {
+        "train,1.5,7,2.5,0.25,0.001,112", "train,,7,2.5,0.25,0.001,112", "train,0x1,7,2.5,0.25,0.001,112", "train,1,7,2.5,1.5,0.001,112"}) {
     write(good + row + "\n");
     const std::string beginning = fmt::format("{}:3: found '{}'; expected kind,epoch,step,loss,", paths.metrics(), row);
     BOOST_TEST(compared().starts_with(beginning), compared());
