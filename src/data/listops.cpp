@@ -122,11 +122,13 @@ class Expressions {
   static Index block_of(const ListOpsSetting& setting) {
     return std::clamp((Index{1} << 26) / setting.max, Index{16}, Index{1} << 16);
   }
-  /// Of the default lengths one drawing in some hundred is kept.
-  static constexpr Index most_failures = Index{1} << 22;
+  /// In a row: of the default lengths one drawing in some hundred is kept. No more than some seconds' worth of tokens.
+  static Index most_failures(const ListOpsSetting& setting) {
+    return std::clamp((Index{1} << 31) / setting.max, Index{1} << 10, Index{1} << 22);
+  }
 
   void draw_block() {
-    require(failures_ < most_failures,
+    require(failures_ < most_failures(setting_),
             "listops: there seem to be no more than {} different expressions of depth {}, args {} and {} < length < {}",
             known_.size(), setting_.depth, setting_.args, setting_.min, setting_.max);
     parallel_ranges(block_, 16, [this](Index begin, Index end) {

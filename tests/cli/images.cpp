@@ -110,7 +110,7 @@ BOOST_FIXTURE_TEST_CASE(images_by_number_are_predicted_and_mapped, Trained) {
   check_refusal({"predict", run, "--index", "30"}, {"--index 30: mnist has 30 test images"});
   BOOST_TEST(output_of({"maps", run, "--index", "7"}) == run + "/test-7-maps.png\n");
   BOOST_TEST(output_of({"maps", run, file}) == run + "/seven-maps.png\n");
-  check_refusal({"maps", run, file, "--index", "7"}, {"IMAGE is required, or --index"});
+  check_refusal({"maps", run, file, "--index", "7"}, {"expected IMAGE, or --index in place of it"});
 }
 
 // Normalised by numbers as large as these, pixels are not finite.

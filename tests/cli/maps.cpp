@@ -192,6 +192,9 @@ BOOST_FIXTURE_TEST_CASE(bad_input_is_one_line_and_leaves_nothing, RunAndImages) 
             std::string("--query ") + query + ": expected ROW,COLUMN");
   refused("run a.png -o x.png --weights a.png", "a.png");
   refused("run", "IMAGE");
+  std::string indices = "0";
+  for (int i = 1; i <= 100; ++i) indices += "," + std::to_string(i);
+  refused("run -o x.png --index " + indices, "--index names 101 images; expected at most 100");
   BOOST_TEST(!exists("x.png"));
   BOOST_TEST(!exists("x.jpg"));
 }
