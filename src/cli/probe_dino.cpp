@@ -7,7 +7,6 @@
 #include "heed/tape/preparation.h"
 #include "heed/train/teaching.h"
 
-
 namespace heed::cli {
 
 namespace {

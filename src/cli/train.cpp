@@ -35,7 +35,7 @@ namespace heed::cli {
 namespace {
 
 std::atomic<bool> interrupt{false};
-std::atomic<std::time_t> interrupted_at{0};  ///< by the monotonic clock, in seconds
+std::atomic<std::time_t> interrupted_at{0};  ///< by the monotonic clock, in seconds; 0: not yet
 bool has_terminal = false;
 
 /// The first Ctrl-C asks the run to stop; another ends the program at once, unless it comes within two seconds: a
@@ -43,11 +43,12 @@ bool has_terminal = false;
 extern "C" void on_interrupt(int signal) {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
-  if (!interrupt.exchange(true)) {
-    interrupted_at = now.tv_sec;
+  std::time_t first = 0;
+  if (interrupted_at.compare_exchange_strong(first, now.tv_sec)) {  // one of two threads that get one each
+    interrupt = true;
     constexpr std::string_view text = "\nsaving; to end without: once more, in two seconds\n";
     if (has_terminal && ::write(STDERR_FILENO, text.data(), text.size()) < 0) return;
-  } else if (now.tv_sec - interrupted_at >= 2) {
+  } else if (now.tv_sec - first >= 2) {
     std::signal(signal, SIG_DFL);
     std::raise(signal);
   }
@@ -263,8 +264,11 @@ Experiment experiment_of(const TrainArguments& a) {
     const std::string changed = changed_plugin(RunPaths(a.run));
     require(changed.empty(), "{}; a resumed run keeps its mechanism", changed);
   }
-  if (a.images.empty())
-    return a.file.empty() ? load_recorded(RunPaths(a.run).config(), a.sets) : load_experiment(a.file, a.sets);
+  if (a.images.empty() && a.file.empty()) {
+    require(RunPaths(a.run).exists(), "{}: holds no run to resume", a.run);
+    return load_recorded(RunPaths(a.run).config(), a.sets);
+  }
+  if (a.images.empty()) return load_experiment(a.file, a.sets);
   const std::string file = a.file.empty() ? "experiments/images.toml" : a.file;
   OwnImages own = own_images(a.images, a.file.empty());
   own.sets.insert(own.sets.end(), a.sets.begin(), a.sets.end());
@@ -320,7 +324,6 @@ int train_command(const TrainArguments& a) {
   const Place place = use_threads(a.threads);
   require(a.check || !a.run.empty(),
           "train: --run is required: the run directory's name is empty or missing; expected one such as runs/mnist");
-  require(!a.resume || RunPaths(a.run).exists(), "{}: holds no run to resume", a.run);
   const Experiment experiment = experiment_of(a);
   require_memory(experiment);
   if (a.check) {

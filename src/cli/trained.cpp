@@ -50,8 +50,7 @@ TrainedModel::TrainedModel(const std::string& run, const std::vector<std::string
       resized(is_resized(run, *model)) {
   const RunPaths paths(run);
   if (const std::string changed = changed_plugin(paths); !changed.empty()) warnings().push_back(changed);
-  load_weights(SafetensorsFile(weights.empty() ? RunPaths(run).weights() : weights), parameters,
-               {.positions = resized});
+  load_weights(SafetensorsFile(weights.empty() ? paths.weights() : weights), parameters, {.positions = resized});
   if (weights.empty() && std::filesystem::exists(paths.metrics())) {
     const RunHistory history = read_history(paths);
     if (!history.finished)

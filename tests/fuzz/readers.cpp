@@ -58,8 +58,6 @@ void read_sequences(const char* name, const std::string& directory) {
   data.path = directory;
   open_sequences(data, 64, SequencePart::test, 1);
 }
-void read_listops(const std::string& directory) { read_sequences("listops", directory); }
-void read_pairs(const std::string& directory) { read_sequences("pairs", directory); }
 void read_documents(const std::string& directory) {
   std::filesystem::copy_file(directory + "/train.tsv", directory + "/test.tsv",
                              std::filesystem::copy_options::overwrite_existing);
@@ -82,8 +80,8 @@ constexpr Reader list[] = {
     {"safetensors", "safetensors", read_safetensors},
     {"toml", "toml", read_toml},
     {"answers", "lab.toml", read_answer_file},
-    {"listops", "basic_test.tsv", read_listops},
-    {"pairs", "new_aan_pairs.test.tsv", read_pairs},
+    {"listops", "basic_test.tsv", [](const std::string& directory) { read_sequences("listops", directory); }},
+    {"pairs", "new_aan_pairs.test.tsv", [](const std::string& directory) { read_sequences("pairs", directory); }},
     {"documents", "train.tsv", read_documents},
     {"metrics", "metrics.csv", read_metrics},
     {"claims", "claims.csv", read_claims},
