@@ -311,7 +311,7 @@ install: all
 	install -D -m 644 -t $(target)/share/heed/experiments experiments/*.toml experiments/figures.py
 	install -D -m 644 -t $(target)/share/heed/experiments/sweeps experiments/sweeps/*.toml
 	install -D -t $(target)/share/heed/experiments experiments/plot_*.py experiments/paper-costs experiments/scaling \
-	  experiments/time-errors experiments/transfer
+	  experiments/accuracies experiments/time-errors experiments/transfer
 	install -D -m 644 -t $(target)/share/heed/experiments/claims $(wildcard $(addprefix experiments/claims/*.,toml sh csv))
 	install -D -m 644 -t $(target)/share/heed/experiments/claims/settings experiments/claims/settings/*.toml
 	install -D -t $(target)/share/heed/experiments/claims $(filter-out %.toml %.sh %.csv %/settings %/page,$(wildcard \

@@ -69,6 +69,21 @@ void print_csv(std::ostream& out, const std::vector<TableArm>& arms) {
   }
 }
 
+void print_runs_csv(std::ostream& out, const std::vector<TableArm>& arms) {
+  out << "arm,seed,state,hash,version";
+  for (const FigureName& figure : figure_names) out << "," << figure.key;
+  out << "\n";
+  for (const TableArm& arm : arms)
+    for (const TableRun& run : arm.runs) {
+      out << fmt::format("{},{},{},{},{}", csv_text(arm.name), run.seed, run.state, run.hash, csv_text(run.version));
+      for (const FigureName& figure : figure_names) {
+        const std::optional<double>& value = run.figures.*figure.value;
+        out << "," << (value ? fmt::format("{}", *value) : "");
+      }
+      out << "\n";
+    }
+}
+
 Json run_json(const TableRun& run) {
   Json json = Json::object({{"directory", run.directory}, {"seed", run.seed}, {"state", run.state}});
   if (!run.note.empty()) json["note"] = run.note;
@@ -118,6 +133,8 @@ void add_table_format(Command command, TableFormat& format) {
 void print_arms(std::ostream& out, const std::vector<TableArm>& arms, const TableFormat& format) {
   if (format.json) {
     out << arms_json(arms).dump(2) << "\n";
+  } else if (format.csv && format.runs) {
+    print_runs_csv(out, arms);
   } else if (format.csv) {
     print_csv(out, arms);
   } else if (format.markdown) {

@@ -39,6 +39,7 @@ std::string shown(const FigureName& figure, double value);
 /// How a table is printed.
 struct TableFormat {
   bool csv = false, json = false, markdown = false;  ///< one of them; otherwise text
+  bool runs = false;                                 ///< CSV has a line for each run instead of each arm
 };
 
 /// --csv, --json and --markdown.

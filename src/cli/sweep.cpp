@@ -70,6 +70,7 @@ int status_of(const std::vector<Cell>& cells) {
 }
 
 int sweep_command(const SweepArguments& a) {
+  require(!a.format.runs || a.format.csv, "--runs: goes with --csv alone; JSON has every run");
   const std::vector<SweepCell> sweep = load_sweep(a.file, a.sets, a.seeds);
   require_models(a.file, sweep);
   const std::string out = a.out.empty() ? "runs/" + std::filesystem::path(a.file).stem().string() : a.out;
@@ -142,6 +143,7 @@ void add_sweep(Command program) {
   command.option("--redo", &a.redo, "do cells again that have changed or diverged");
   add_table_format(command, a.format);
   command.option("--markdown", &a.format.markdown, "print it as a table for a page", {.excludes = "--json"});
+  command.option("--runs", &a.format.runs, "with --csv: a line for each run, with its hash and version");
   command.footer(sweep_help);
   command.action([] { return sweep_command(a); });
 }

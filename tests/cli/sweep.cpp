@@ -101,6 +101,11 @@ BOOST_AUTO_TEST_CASE(cells_are_runs_and_the_table_is_their_arithmetic) {
   BOOST_TEST(output_of(arguments({"--table"})) == again.out);
   check_contains(output_of(arguments({"--dry-run", "--seeds", "5"})), {"10 cells, 6 to do"});
   check_contains(output_of(arguments({"--table", "--csv"})), {"arm,runs,finished,test_accuracy,", "\nsima,2,2,0."});
+  const std::string runs = output_of(arguments({"--table", "--csv", "--runs"}));
+  check_contains(runs, {"arm,seed,state,hash,version,test_accuracy,",
+                        fmt::format("\nsoftmax,1,finished,{},{},", hash, HEED_VERSION)});
+  BOOST_TEST(lines_of(runs).size() == 5u);
+  check_refusal(arguments({"--table", "--runs"}), {"--runs: goes with --csv alone"});
   check_contains(output_of(arguments({"--table", "--markdown"})),
                  {"| arm | seeds | test accuracy |", "\n| sima | 2 | "});
 }
