@@ -35,7 +35,7 @@ class Aft : public MechanismBase<Aft> {
   enum class Param { factored, dense } param = Param::factored;
   enum class Outside { zero, masked } outside = Outside::zero;
   AftConvBias::Sparsity sparsity = AftConvBias::Sparsity::none;
-  Index rank = 128, window = -1, size = 3, dims = 2;
+  Index rank = 128, window = not_set, size = 3, dims = 2;
   bool query = true, causal = false, reparam = true;
   double coefficient = 0.001, tau = 0.5;
 
@@ -212,7 +212,7 @@ class Aft : public MechanismBase<Aft> {
     if (variant == Variant::conv)
       list.push_back({"biases", "AFT's position biases in the window around a query", PictureAxes::matrix});
     else if (variant != Variant::simple)
-      list.push_back({"biases", "AFT's position biases", PictureAxes::pairs});
+      list.push_back({"biases", "AFT's position biases", PictureAxes::pairs, "bias"});
     return list;
   }
   Tensor<float> picture(const std::string& name, const AttentionInput<float>& in) const override;

@@ -6,8 +6,9 @@
 //   out = qn (kn^T v)                                    [N, e]
 //
 // Each of the d channels is one map over all tokens, a row of kn^T, by which values are averaged once for all queries;
-// a query mixes these averages with weights that add up to one, as do the rows of qn kn^T. Time (N + M) d e products,
-// and an exponential for each number of q and k.
+// a query mixes these averages with weights that add up to one, as do the rows of qn kn^T. qn and kn are features, of
+// which kernel_attention.cpp makes the products, forward and backward. Time 2 (N + M) d e, and an exponential for each
+// number of q and k.
 #include "kernel_attention.h"
 
 #include "heed/kernels/softmax.h"

@@ -1,4 +1,5 @@
 #include "kernel_blocks.h"
+#include "row_division.h"
 
 #include "heed/cost/for_each_number.h"
 #include "heed/kernels/rows.h"
@@ -60,7 +61,10 @@ struct KernelHead {
         for (Index j = 0; j < i && j < b.later; ++j) D(i, 0) += P(i, j);
     }
     // 5. out_i = y_i / D_i
-    if (of.normalised) divide(y, D);
+    if (of.normalised) {
+      for (Index i = 0; i < b.rows; ++i) D(i, 0) += T(of.eps);
+      divide_rows(y, D.data);
+    }
   }
 
   // Undoing 5: dy_i = dout_i / D_i,  dD_i = -<dout_i, out_i> / D_i.
@@ -157,25 +161,12 @@ struct KernelHead {
     if (of.normalised) kernels::gemm(transposed(of_block(b, scratch.dD)), fb, update, dz);
   }
 
-  /// y_i / (D_i + eps); the divisors' reciprocals take the place of D.
-  void divide(Matrix<T> y, Matrix<T> D) const {
-    for (Index i = 0; i < y.rows; ++i) {
-      const T reciprocal = T(1) / (D(i, 0) + T(of.eps));
-      D(i, 0) = reciprocal;
-      for (Index c = 0; c < y.columns; ++c) y(i, c) = reciprocal * y(i, c);
-    }
-  }
   /// Makes a block's dD and returns its dy.
   Matrix<const T> divide_backward(const KernelBlock& b, Matrix<const T> out, Matrix<const T> dout) const {
     const Matrix<const T> dout_b = b.queries(dout);
     if (!of.normalised) return dout_b;
     const Matrix<T> dD = of_block(b, scratch.dD), dy = of_block(b, scratch.dy);
-    kernels::row_dots(dout_b, b.queries(out), dD.data);
-    for (Index i = 0; i < b.rows; ++i) {
-      const T reciprocal = r(b.first + i, 0);
-      dD(i, 0) = -(reciprocal * dD(i, 0));
-      for (Index c = 0; c < of.e; ++c) dy(i, c) = reciprocal * dout_b(i, c);
-    }
+    divide_rows_backward(b.queries(out), b.queries(r).data, dout_b, dy, dD.data);
     return dy;
   }
 
@@ -217,8 +208,6 @@ struct KernelHead {
   static void clear_unseen(Matrix<T> P) {
     for (Index i = 0; i < P.rows; ++i) std::fill(P[i] + std::min(i, P.columns), P[i] + P.columns, T(0));
   }
-  /// The same row so many times.
-  static Matrix<const T> repeated(Matrix<T> row, Index rows) { return {row.data, rows, row.columns, 0}; }
 };
 
 }  // namespace

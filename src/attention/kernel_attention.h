@@ -71,16 +71,16 @@ struct KernelAttention {
   KernelScratch<T> scratch(Carver<T>& carve) const {
     const Index n = normalised, rows = std::min(block_queries(), N), keys = std::min(block_keys(), M);
     const Index within = causal * rows, all = causal ? N : rows;
-    return {carve.matrix(keeps_queries() ? 0 : rows, p),
-            carve.matrix(keeps_keys() ? 0 : keys, p),
-            carve.matrix(rows, p),
-            carve.matrix(causal ? M : keys, p),
-            carve.matrix(n * all, e),
-            carve.matrix(n * all, 1),
-            carve.matrix(within, within),
-            carve.matrix(within, within),
-            carve_heads(heads, p, e, carve),
-            carve_heads(heads, n, p, carve)};
+    return {.f = carve.matrix(keeps_queries() ? 0 : rows, p),
+            .g = carve.matrix(keeps_keys() ? 0 : keys, p),
+            .df = carve.matrix(rows, p),
+            .dg = carve.matrix(causal ? M : keys, p),
+            .dy = carve.matrix(n * all, e),
+            .dD = carve.matrix(n * all, 1),
+            .P = carve.matrix(within, within),
+            .dP = carve.matrix(within, within),
+            .dS = carve_heads(heads, p, e, carve),
+            .dz = carve_heads(heads, n, p, carve)};
   }
 
   template <class T>

@@ -6,14 +6,15 @@
 //
 //   ks = softmax(k)                   [M, c], channel by channel over the tokens
 //   L = ks^T v                        [c, e], the content lambda
-//   lambda_n = L + e[n]^T v           [c, e], with the position lambda of query n; e [N, M, c] is trained
+//   lambda_n = L + E[n]^T v           [c, e], with the position lambda of query n; E [N, M, c] is trained
 //   out_n = q_n lambda_n              [heads, e] for q_n [heads, c]
 //
 //   positions=false    lambda_n = L for all n: time linear in the tokens
 //
-// Time 2 N M c e and 2 H N c e, M c exponentials; memory beside e: N c e.
+// Time 2 N M c e and 2 H N c e, M c exponentials; memory beside E: N c e.
 //
-// Differs from the paper: q and v are not batch-normalised, and the intra-depth is 1.
+// Differs from the paper: q and v are not batch-normalised, the intra-depth is 1, and E (in files `e`) has a row for
+// each pair of places; the paper's is the same for pairs that lie equally far apart.
 #include "heed/attention/mechanism_base.h"
 #include "heed/kernels/gemm.h"
 #include "heed/kernels/softmax_columns.h"
@@ -24,9 +25,10 @@ class Lambda : public MechanismBase<Lambda> {
  public:
   static constexpr const char* mechanism_name = "lambda";
   static constexpr const char* summary = "q (softmax(k)^T v + e^T v), e by query and key; one head of keys and values";
-  static constexpr const char* complexity = "time O(N^2 c d), memory O(N^2 c); O(N c d), O(N d) without positions";
+  static constexpr const char* complexity =
+      "time O(N^2 c d), memory O(N^2 c); without positions time O(N c d), memory O(N d)";
 
-  Index key_dim = 0;
+  Index key_dim = not_set;
   bool positions = true;
 
   template <class Visitor>
@@ -45,12 +47,11 @@ class Lambda : public MechanismBase<Lambda> {
   AttentionLayout layout(Index dim, Index heads) const override { return {heads, key_dim, key_dim, dim / heads, 1}; }
 
   void read_sizes(const std::map<std::string, Shape>& tensors) override {
-    const auto k = tensors.find("k");
-    if (key_dim == 0 && k != tensors.end() && k->second.rank() == 4) key_dim = k->second[3];
+    if (key_dim == not_set) key_dim = size_of(tensors, "k", "[B, 1, M, key_dim]", 3);
   }
 
   void check(const AttentionShape& shape) const override {
-    require(key_dim >= 1 && key_dim <= 65'536, "[lambda] key_dim is {}; expected 1 to 65536", key_dim);
+    require(key_dim >= 1 && key_dim <= 65'536, "[lambda] key_dim is {}; expected 1 to 65536", option_text(key_dim));
     require(shape.width == key_dim, "[lambda] q has {} channels; expected key_dim, {}", shape.width, key_dim);
     require(!positions || shape.queries == shape.keys,
             "[lambda] there are {} queries and {} keys; positions=true is for as many keys as queries", shape.queries,
@@ -100,7 +101,7 @@ class Lambda : public MechanismBase<Lambda> {
     // 2. L = ks^T v
     kernels::gemm(transposed(saved.ks), v, scratch.L);
     for (Index n = 0; n < in.shape.queries; ++n) {
-      // 3. lambda_n = L + e[n]^T v
+      // 3. lambda_n = L + E[n]^T v
       kernels::addmm(transposed(of_query(in.parameters[0], n, in.shape.keys)), v, nullptr, scratch.L, saved.lambdas[n]);
       // 4. out_n = q_n lambda_n
       kernels::gemm(of_query(in.q, n), saved.lambdas[n], of_query(out, n));
@@ -108,7 +109,7 @@ class Lambda : public MechanismBase<Lambda> {
   }
 
   // Undoing 4: dq_n = dout_n lambda_n^T, dlambda_n = q_n^T dout_n.
-  // Undoing 3: dL = sum_n dlambda_n, de[n] = v dlambda_n^T, dv = sum_n e[n] dlambda_n.
+  // Undoing 3: dL = sum_n dlambda_n, dE[n] = v dlambda_n^T, dv = sum_n E[n] dlambda_n.
   // Undoing 2: dks = v dL^T, dv += ks dL.
   // Undoing 1: dk = ks (dks - sum over tokens of ks dks).
   template <class T>
@@ -184,7 +185,7 @@ class Lambda : public MechanismBase<Lambda> {
     return {x.first[n], x.count, x.first.columns, x.distance};
   }
 
-  /// e[n] for M keys, [M, c]. There may be rows for more: of a sequence that is not the longest.
+  /// E[n] for M keys, [M, c]. There may be rows for more: of a sequence that is not the longest.
   template <class T>
   static Matrix<T> of_query(View<T> e, Index n, Index M) {
     const Index c = e.shape()[2];

@@ -131,11 +131,6 @@ struct LandmarkOptions {
   }
 
  private:
-  /// A row for each element of its first axis.
-  template <class T>
-  static Matrix<T> as_matrix(View<T> values) {
-    return {values.data(), values.shape()[0], values.shape().elements() / values.shape()[0]};
-  }
   Index side() const {
     return static_cast<Index>(std::lround(std::sqrt(static_cast<double>(std::max<Index>(landmarks, 0)))));
   }

@@ -1,11 +1,11 @@
 // Linformer. Wang, Li, Khabsa, Fang, Ma, "Linformer: Self-Attention with Linear Complexity", 2020, arXiv:2006.04768v3,
 // Eq. 7. Keys and values are projected, along the tokens, to `length` = m rows each.
 //
-//   kp = e k,  vp = f v                    [m, d], [m, e]; trained e, f [m, M]
+//   kp = e k,  vp = f v                    [m, d]; trained e, f [m, M]
 //   A = softmax(q kp^T / sqrt(d))          [N, m]
-//   out = A vp                             [N, e]
+//   out = A vp                             [N, d]
 //
-// A map of low rank, A f [N, M], which is never made. Time 2 (N + M) m d and N m exponentials; memory N m.
+// A map of low rank, A f [N, M], which is never made. Time 4 (N + M) m d and N m exponentials; memory N m.
 //
 // All heads of a layer share e and f, as in the paper's headwise sharing; its layerwise sharing, and one projection for
 // both keys and values, are not offered. e and f fix the number of tokens.
@@ -19,7 +19,7 @@ class Linformer : public MechanismBase<Linformer> {
   static constexpr const char* summary = "softmax(q (e k)^T / sqrt(d)) f v, e and f learned projections of the tokens";
   static constexpr const char* complexity = "time O(N m d), memory O(N m)";
 
-  Index length = 0;
+  Index length = not_set;
 
   template <class Visitor>
   void options(Visitor& visit) {
@@ -32,13 +32,10 @@ class Linformer : public MechanismBase<Linformer> {
   static std::vector<MechanismSetting> settings() { return {{"linformer", {{"length", "49"}}, true}}; }
 
   void read_sizes(const std::map<std::string, Shape>& tensors) override {
-    const auto e = tensors.find("e");
-    if (length == 0 && e != tensors.end() && e->second.rank() == 2) length = e->second[0];
+    if (length == not_set) length = size_of(tensors, "e", "[length, M]", 0);
   }
-  void check(const AttentionShape& shape) const override {
-    const Index most = shape.sequence() ? shape.longest : shape.keys;
-    require(length >= 1 && length <= most, "[linformer] length is {}; expected 1 to {}, the number of keys", length,
-            most);
+  void check(const AttentionShape&) const override {
+    require(length >= 1 && length <= 65'536, "[linformer] length is {}; expected 1 to 65536", option_text(length));
   }
   std::vector<ParameterSpec> parameters(const AttentionShape& shape) const override {
     const Initial initial = Initial::uniform(1 / std::sqrt(static_cast<double>(length)));
@@ -177,14 +174,8 @@ class Linformer : public MechanismBase<Linformer> {
     shape.keys = length;
     return shape;
   }
-  static kernels::ScoreRows rows(const AttentionShape& shape) {
-    return {1 / std::sqrt(static_cast<double>(shape.width))};
-  }
+  static kernels::ScoreRows rows(const AttentionShape& shape) { return {score_scale(shape)}; }
 
-  template <class T>
-  static Matrix<T> as_matrix(View<T> x) {
-    return {x.data(), x.shape()[0], x.shape()[1]};
-  }
   /// e, f, or their gradients, for so many keys: of a sequence that is not the longest, the first columns.
   template <class T>
   static Matrix<T> of_keys(View<T> projection, const AttentionShape& shape) {

@@ -1,16 +1,20 @@
 // Nystroemformer. Xiong, Zeng, Chakraborty, Tan, Fung, Li, Singh, "Nystroemformer: A Nystroem-Based Algorithm for
-// Approximating Self-Attention", 2021, arXiv:2102.03902v3. m landmarks stand for all tokens between queries and keys.
+// Approximating Self-Attention", 2021, arXiv:2102.03902v3. Queries are compared with m landmarks instead of all keys,
+// and landmarks with the keys.
 //
 //   ql, kl = landmarks of q, k                  [m, d]      means of segments or cells           Section 3.2
 //   F = softmax(q kl^T / sqrt(d))               [N, m]
 //   A = softmax(ql kl^T / sqrt(d))              [m, m]
 //   B = softmax(ql k^T / sqrt(d))               [m, M]
-//   Z = 6 steps from A^T / (|A|_1 |A|_inf)      [m, m]      about A^+                            Eq. 11
+//   Z about A^+, the pseudo-inverse             [m, m]      by `iterations` steps                Eq. 11
 //   out = F Z B v                               [N, e]      from the right                       Eq. 13
+//
+// A step is Z <- Z (13 I - W (15 I - W (7 I - W))) / 4 with W = A Z, from A^T / (|A|_1 |A|_inf) on
+// (kernels/softmax_inverse.h).
 //
 // landmarks=m: means of m segments of equal length, of all tokens in their order; of a sequence min(m, N) segments,
 // which may share a token where they do not divide it. ratio: means of ratio x ratio cells of the image grid, without
-// the class token. Time 2 (N + M) m d in products and 4 m^3 per step; memory (N + M) m.
+// the class token. Time 4 (N + M) m d and 8 m^3 per step; memory (N + M) m.
 //
 // Differs: the authors' code starts by default from the largest column sum of the whole batch, which makes an image's
 // result depend on its neighbours; here, as in the paper, each matrix has its own. Its depth-wise convolution of v is
@@ -28,7 +32,7 @@ class Nystrom : public MechanismBase<Nystrom> {
  public:
   static constexpr const char* mechanism_name = "nystrom";
   static constexpr const char* summary =
-      "softmax maps to and from m landmarks, means of tokens, and their map's inverse";
+      "softmax maps of queries to m landmarks and of these to keys, the landmarks' own map inverted between them";
   static constexpr const char* complexity = "time O(N m d + m^3), memory O(N m)";
 
   Index landmarks = 0, ratio = 0, iterations = 6;
@@ -194,9 +198,7 @@ class Nystrom : public MechanismBase<Nystrom> {
   }
 
  private:
-  static kernels::ScoreRows rows(const AttentionShape& shape) {
-    return {1 / std::sqrt(static_cast<double>(shape.width))};
-  }
+  static kernels::ScoreRows rows(const AttentionShape& shape) { return {score_scale(shape)}; }
 
   /// How many landmarks there are.
   Index count(const AttentionShape& s) const {

@@ -37,12 +37,15 @@ void OptionReader::operator()(const char* name, bool& value, const char*) {
   value = *text == "true";
 }
 
+std::string option_text(Index value) { return value == not_set ? "not set" : std::to_string(value); }
+
 void OptionReader::operator()(const char* name, Index& value, const char*) {
   // Far above any use; sums with numbers of tokens stay within 64 bits.
   constexpr Index most = 1'000'000'000'000;
+  const Index least = value == not_set ? 0 : -most;
   if (const std::string* const text = take(name))
-    require(parse(*text, value) && value >= -most && value <= most,
-            "[{}] {} is '{}'; expected a whole number of at most {}", owner_, name, *text, most);
+    require(parse(*text, value) && value >= least && value <= most, "[{}] {} is '{}'; expected a whole number{} {}",
+            owner_, name, *text, least == 0 ? " from 0 to" : " of at most", most);
 }
 
 void OptionReader::operator()(const char* name, double& value, const char*) {
@@ -81,7 +84,7 @@ void OptionLister::operator()(const char* name, bool& value, const char* meaning
   found.push_back({name, value ? "true" : "false", meaning});
 }
 void OptionLister::operator()(const char* name, Index& value, const char* meaning) {
-  found.push_back({name, std::to_string(value), meaning});
+  found.push_back({name, option_text(value), meaning});
 }
 void OptionLister::operator()(const char* name, double& value, const char* meaning) {
   found.push_back({name, fmt::format("{}", value), meaning});

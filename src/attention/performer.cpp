@@ -31,7 +31,7 @@ class Performer : public MechanismBase<Performer> {
   static constexpr const char* summary = "phi(q) phi(k)^T v / phi(q) phi(k)^T 1, phi random exponential features";
   static constexpr const char* complexity = "time O(N m d), memory O(N m)";
 
-  Index features = 0;
+  Index features = not_set;
   bool causal = false;
 
   template <class Visitor>
@@ -49,13 +49,12 @@ class Performer : public MechanismBase<Performer> {
   }
 
   void read_sizes(const std::map<std::string, Shape>& tensors) override {
-    const auto omega = tensors.find("omega");
-    if (features == 0 && omega != tensors.end() && omega->second.rank() == 2) features = omega->second[0];
+    if (features == not_set) features = size_of(tensors, "omega", "[features, d]", 0);
   }
 
   void check(const AttentionShape&) const override {
     require(features >= 1 && features <= 65'536, "[performer] features is {}; expected 1 to 65536, the rows of omega",
-            features);
+            option_text(features));
   }
 
   std::vector<ParameterSpec> parameters(const AttentionShape& shape) const override {
@@ -73,24 +72,23 @@ class Performer : public MechanismBase<Performer> {
   PerformerScratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
     const auto [N, M, d, e] = shape.sizes();
     const Index most = std::max(N, M), rows = std::min(blocks<float>(shape).rows(), most), pairs = causal ? rows : 0;
-    return {{features, e, carve},
-            {features, e, carve},
-            carve.numbers(most),
-            carve.numbers(rows),
-            carve.numbers(rows),
-            carve.numbers(rows),
-            carve.matrix(rows, e),
-            carve.matrix(rows, d),
-            carve.matrix(rows, features),
-            carve.matrix(pairs, rows),
-            carve.matrix(pairs, rows),
-            carve.matrix(pairs, rows),
-            carve.matrix(N, e),
-            carve.matrix(rows, features),
-            carve.matrix(M, features),
-            carve.numbers(N),
-            carve.numbers(N),
-            carve.numbers(rows)};
+    return {.sums = {features, e, carve},
+            .query_sums = {features, e, carve},
+            .h = carve.numbers(most),
+            .largest = carve.numbers(rows),
+            .decays = carve.numbers(rows),
+            .weights = carve.numbers(rows),
+            .values = carve.matrix(rows, e),
+            .channels = carve.matrix(rows, d),
+            .products = carve.matrix(rows, features),
+            .W = carve.matrix(pairs, rows),
+            .R = carve.matrix(pairs, rows),
+            .D = carve.matrix(pairs, rows),
+            .G = carve.matrix(N, e),
+            .dphi = carve.matrix(rows, features),
+            .dE = carve.matrix(M, features),
+            .delta = carve.numbers(N),
+            .dc = carve.numbers(N)};
   }
 
   template <class T>
@@ -118,21 +116,18 @@ class Performer : public MechanismBase<Performer> {
         }
         if (b.growing) steps.add_keys(b);
         // 4. out / den
-        for (Index i = 0; i < b.rows; ++i) {
-          const T reciprocal = T(1) / den[i];
-          for (T *x = out[i], *const end = x + out.columns; x < end; ++x) *x *= reciprocal;
-        }
+        divide_rows(out, den);
       }
     }
   }
 
   // Undoing 4: G = dout / den is the gradient of out before it, delta = -<dout, out> / den that of den, so that of W_ts
   //   is D_ts = <G_t, v_s> + delta_t.
-  // Undoing 3 and 2: dv_s = sum_t W_ts G_t; and with R_ts = exp(c_s - c_t), w_t = sum_s D_ts,
-  //   dphi_t = sum_s R_ts D_ts E_s + 1e-4 w_t,   dE_s = sum_t R_ts D_ts phi_t.
-  //   Scaling phi_t leaves out_t as it is, so <phi_t, dphi_t> = 0; and c_t, in which it scales all exponentials that
-  //   t sees, gets -sum_s R_ts D_ts <phi_t, E_s> = -<phi_t, dphi_t - 1e-4 w_t> = 1e-4 sigma_t w_t. (The c_s in R and in
-  //   E cancel.)
+  // Undoing 3 and 2: dv_s = sum_t W_ts G_t; and with R_ts = exp(c_s - c_t),
+  //   dphi_t = p_t + 1e-4 sum_s D_ts,   p_t = sum_s R_ts D_ts E_s,   dE_s = sum_t R_ts D_ts phi_t.
+  //   c_t, in which it scales all exponentials that t sees, gets dc_t = -<phi_t, p_t>. (The c_s in R and in E cancel.)
+  //   Scaling phi_t leaves out_t as it is, so <phi_t, dphi_t> = 0: what is added to p_t is dc_t / sigma_t. (The sum of
+  //   D_ts itself is left over from rounding where attention is nearly uniform.)
   // Undoing 1: du = e dphi for the exponential e in phi, du = E dE; |x'|^2 / 2 and the largest u of a query get
   //   -g, g = sum_j du_j; the u that is c_t gets what c_t gets. dx = omega^T du / d^(1/4) - g x / d^(1/2).
   // Blocks run first to last for sums over keys, dphi and pairs; then last to first for sums over queries.
@@ -154,7 +149,7 @@ class Performer : public MechanismBase<Performer> {
         if (!causal) steps.sum_queries(b);
         steps.undo_sums(b, update, dv);
         kernels::favor_features_backward(performer_tiny, b.rows_of(head.phi), dphi, scratch.weights);
-        for (Index i = 0; i < b.rows; ++i) at_place(dphi[i], head.query_place[b.first + i]) -= scratch.weights[i];
+        for (Index i = 0; i < b.rows; ++i) dphi(i, as_index(head.query_place[b.first + i])) -= scratch.weights[i];
         step_1().undo_product<T>(in, b.rows_of(head.q), dphi, scratch.weights, scratch.channels, update,
                                  b.rows_of(gradient.q[h]));
         if (b.growing) steps.add_keys(b);
@@ -176,7 +171,7 @@ class Performer : public MechanismBase<Performer> {
           if (i >= b.keys) continue;
           const T place = head.key_place[b.first + i];
           const bool grows = place >= T(0);
-          at_place(dE[i], grows ? place : T(0)) += grows ? dc : T(0);
+          dE(i, grows ? as_index(place) : 0) += grows ? dc : T(0);
           dc = grows ? T(0) : dc;
         }
         if (b.keys > 0)
@@ -248,11 +243,11 @@ class Performer : public MechanismBase<Performer> {
     const auto [N, M, d, e] = shape.sizes();
     const Index m = features;
     Cost cost;
-    // Forward: 1.; 4. Backward: 4.; dphi += 1e-4 w and dc; 1., with dc of queries and keys.
+    // Forward: 1.; 4. Backward: 4.; dc and dphi; 1., with dc of queries and keys.
     const Index seen = keys_seen(causal, M, N);
     cost.forward = step_1().make_counts(N, M, d) + N * Counts{.mul = e, .div = 1};
-    cost.backward = kernels::row_dots_counts(N, e) + N * Counts{.mul = e + 1, .div = 1} +
-                    N * Counts{.mul = 2, .add = m} + kernels::favor_features_backward_counts(N + seen, m) +
+    cost.backward = kernels::row_dots_counts(N, e) + N * Counts{.mul = e + 1} + N * Counts{.add = m, .div = 1} +
+                    kernels::row_dots_counts(N, m) + kernels::favor_features_backward_counts(N + seen, m) +
                     step_1().undo_product_counts(N + seen, d) + Counts{.add = 2 * N + seen, .cmp = seen};
     add_performer_sums_counts(shape, features, causal, cost);
     cost.forward_contractions = product_contractions(N + M, m, d) + product_contractions(N + M, m, e) +
@@ -267,11 +262,6 @@ class Performer : public MechanismBase<Performer> {
   template <class T>
   PerformerBlocks<T> blocks(const AttentionShape& shape) const {
     return {shape.queries, shape.keys, causal};
-  }
-
-  template <class T>
-  static T& at_place(T* row, T place) {
-    return row[static_cast<Index>(static_cast<double>(place))];
   }
 };
 

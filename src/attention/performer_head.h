@@ -11,12 +11,12 @@
 
 namespace heed {
 
-/// What is saved: features of queries, exponentials of keys; of each query the place of its largest u, sigma and den;
-/// of each key c, and the place of its largest u if that is larger than all before it, else -1.
+/// What is saved: features of queries, exponentials of keys; of each query the place of its largest u, sigma and 1 /
+/// den; of each key c, and the place of its largest u if that is larger than all before it, else -1.
 template <class T>
 struct PerformerSaved {
   Heads<T> phi, E;      ///< [N, m], [M, m]
-  Heads<T> of_queries;  ///< [3, N]: place, sigma, den
+  Heads<T> of_queries;  ///< [3, N]: place, sigma, 1 / den
   Heads<T> of_keys;     ///< [2, M]: c, place
 };
 
@@ -196,8 +196,7 @@ struct PerformerFeatures {
 
   template <class T>
   static Matrix<const T> omega(const AttentionInput<T>& in) {
-    const View<const T> values = in.parameters[0];
-    return {values.data(), values.shape()[0], values.shape()[1]};
+    return as_matrix(in.parameters[0]);
   }
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "performer_head.h"
+#include "row_division.h"
 
 #include "heed/attention/map_blocks.h"
 
@@ -15,7 +16,7 @@ struct PerformerScratch {
   Matrix<T> values, channels, products;  ///< of a block: [rows, e], [rows, d], [rows, m]
   Matrix<T> W, R, D;                     ///< causal, of a block [rows, rows]: W, exp(c_s - c_t), the gradient of W
   Matrix<T> G, dphi, dE;                 ///< [N, e]; of a block [rows, m]; [M, m]
-  T *delta, *dc, *w;                     ///< [N]; [N], the gradient of c_t; of a block, the sum of D over keys
+  T *delta, *dc;                         ///< [N]; the gradients of c_t [N]
 };
 
 template <class T>
@@ -88,27 +89,16 @@ struct PerformerSteps {
 
   /// G = dout / den, delta = -<dout, out> / den, of a block's queries.
   void undo_division(const PerformerBlock& b, Matrix<const T> out, Matrix<const T> dout) const {
-    T* const delta = scratch.delta + b.first;
-    kernels::row_dots(b.rows_of(dout), b.rows_of(out), delta);
-    for (Index i = 0; i < b.rows; ++i) {
-      const T reciprocal = T(1) / head.den[b.first + i], *const from = dout[b.first + i];
-      delta[i] = -(reciprocal * delta[i]);
-      T* const to = scratch.G[b.first + i];
-#pragma GCC ivdep
-      for (Index c = 0; c < out.columns; ++c) to[c] = reciprocal * from[c];
-    }
+    divide_rows_backward(b.rows_of(out), head.den + b.first, b.rows_of(dout), b.rows_of(scratch.G),
+                         scratch.delta + b.first);
   }
 
   /// dphi and dc of a block's queries; and of its keys what pairs of the block give to dE and dv.
   void undo_sums(const PerformerBlock& b, Update update, Matrix<T> dv) const {
     const Matrix<T> dphi = scratch.dphi.top_rows(b.rows), G = b.rows_of(scratch.G);
     const T *const delta = scratch.delta + b.first, *const sigma = head.sigma + b.first;
-    T* const w = scratch.w;
-    if (b.before > 0) {
+    if (b.before > 0)
       scratch.sums.features({b.rows_of(head.phi), G, delta, nullptr, query_decays(b)}, Update::assign, {}, dphi);
-      kernels::row_dots(G, repeated(scratch.sums.V, b.rows), w);
-      for (Index i = 0; i < b.rows; ++i) w[i] += delta[i] * T(static_cast<double>(b.before));
-    }
     if (b.keys > 0) {
       make_pairs(b);
       const Matrix<T> D = b.pairs(scratch.D), R = b.pairs(scratch.R);
@@ -116,7 +106,6 @@ struct PerformerSteps {
       for (Index i = 0; i < b.rows; ++i) {
         for (Index j = 0; j < b.seen(i); ++j) {
           D(i, j) += delta[i];
-          write(b.after(j), w[i], D(i, j));
           D(i, j) *= R(i, j);
         }
         std::fill(D[i] + b.seen(i), D[i] + b.keys, T(0));
@@ -125,10 +114,12 @@ struct PerformerSteps {
       kernels::gemm(transposed(D), b.rows_of(head.phi), b.keys_of(scratch.dE));
       kernels::gemm(transposed(b.pairs(scratch.W)), G, update, b.keys_of(dv));
     }
+    T* const dc = scratch.dc + b.first;
+    kernels::row_dots(b.rows_of(head.phi), dphi, dc);
     for (Index i = 0; i < b.rows; ++i) {
-      const T tiny = T(performer_tiny) * w[i];
-      for (T *x = dphi[i], *const end = x + dphi.columns; x < end; ++x) *x += tiny;
-      scratch.dc[b.first + i] = tiny * sigma[i];
+      dc[i] = -dc[i];
+      const T rest = dc[i] / sigma[i];
+      for (T *x = dphi[i], *const end = x + dphi.columns; x < end; ++x) *x += rest;
     }
   }
 
@@ -139,9 +130,6 @@ struct PerformerSteps {
   }
 
  private:
-  /// One row for all.
-  static Matrix<const T> repeated(Matrix<T> row, Index rows) { return {row.data, rows, row.columns, 0}; }
-
   /// exp(c - c_t) for the block's queries, c that of the last key before it; none where all queries have one c.
   const T* query_decays(const PerformerBlock& b) const {
     if (!causal) return nullptr;
@@ -157,11 +145,10 @@ inline void add_performer_sums_counts(const AttentionShape& shape, Index m, bool
   const auto keys = [=, e = e](Index rows) { return PerformerRowsCost{rows, m, e, false}; };
   const auto queries = [=, e = e](Index rows) { return PerformerRowsCost{rows, m, e, true}; };
   const Counts read = kernels::row_dots_counts(1, m) + Counts{.mul = 1, .add = 1};
-  const Counts read_back = kernels::row_dots_counts(1, e) + Counts{.mul = 1, .add = 1};
   if (!causal) {
     cost.forward += keys(M).assign() + queries(N).values(false) + N * read;
-    cost.backward += keys(M).assign() + queries(N).features(false) + N * read_back + queries(N).assign() +
-                     keys(M).values(false) + keys(M).features(false);
+    cost.backward += keys(M).assign() + queries(N).features(false) + queries(N).assign() + keys(M).values(false) +
+                     keys(M).features(false);
     return;
   }
   const Counts one_decay{.add = 1, .exp = 1};
@@ -172,10 +159,10 @@ inline void add_performer_sums_counts(const AttentionShape& shape, Index m, bool
   if (N > 1) add_all_queries += queries(1).add(false) + (N - 2) * (one_decay + queries(1).add(true));
   cost.forward += (N - 1) * (one_decay + queries(1).values(true) + read + Counts{.mul = 1}) +
                   pairs * (make_pair + product_counts(1, e, 1)) + (pairs - 1) * Counts{.add = e + 1} + add_all_keys;
-  cost.backward += (N - 1) * (one_decay + queries(1).features(true) + read_back) +
+  cost.backward += (N - 1) * (one_decay + queries(1).features(true)) +
                    pairs * (make_pair + product_counts(1, 1, e) + Counts{.mul = 1, .add = 1} +
                             2 * product_counts(1, m, 1) + product_counts(1, e, 1)) +
-                   (pairs - 1) * Counts{.add = m + 1} + add_all_keys +
+                   (pairs - 1) * Counts{.add = m} + add_all_keys +
                    added * (one_decay + keys(1).values(true) + keys(1).features(true) + Counts{.add = e + m}) +
                    add_all_queries;
 }

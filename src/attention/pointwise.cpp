@@ -146,7 +146,7 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention> {
     const Matrix<T> A(scratch, 1, t + 1);
     for (Index h = 0; h < in.shape.heads; ++h) {
       kernels::gemm(in.q[h], transposed(K[h].top_rows(t + 1)), A);
-      kernels::attention_pointwise({phi, factor(in.shape), {scale(in.shape)}}, A, A);
+      kernels::attention_pointwise({phi, factor(in.shape), {score_scale(in.shape)}}, A, A);
       kernels::gemm(A, V[h].top_rows(t + 1), out[h]);
     }
   }
@@ -173,9 +173,8 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention> {
   double factor(const AttentionShape& shape) const {
     return std::pow(static_cast<double>(shape.growing ? shape.longest : shape.keys), -alpha);
   }
-  static double scale(const AttentionShape& shape) { return 1 / std::sqrt(static_cast<double>(shape.width)); }
   kernels::PointwiseRows rows(const AttentionShape& shape, const MapBlock& b) const {
-    return {phi, factor(shape), b.scores(scale(shape))};
+    return {phi, factor(shape), b.scores(score_scale(shape))};
   }
 };
 

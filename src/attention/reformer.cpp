@@ -12,12 +12,12 @@
 //   O = A v                                         [N, e] per round
 //   out_i = sum_r w_ri O_ri                         w_i = softmax over rounds of L_i
 //
-// The rounds' weights make it one softmax over all that token i sees in all rounds, twice if it sees it twice, which is
-// what the backward pass undoes.
+// With the rounds' weights, out_i is one softmax over everything that token i sees in any round; what it sees in two
+// rounds counts twice. The backward pass is that of this softmax.
 //
-// Time 4 N chunk d and N d buckets / 2 per round, memory O(rounds N d). Differs from the paper, as the authors of
-// reformer-pytorch do: tokens of other buckets in reach are seen, and what several rounds see is not divided among
-// them. |q| below 1e-12 is replaced by that constant. The hash has no gradient.
+// Time 8 N chunk d and N d buckets per round, memory O(rounds N d). Differs from the paper, as reformer-pytorch does:
+// tokens of other buckets in reach are seen, and what several rounds see is not divided among them. |q| below 1e-12 is
+// replaced by that constant. The hash has no gradient.
 #include "reformer_round.h"
 
 #include "heed/kernels/normalize.h"
@@ -32,12 +32,13 @@ class Reformer : public MechanismBase<Reformer> {
   static constexpr const char* summary = "softmax(q k^T / sqrt(d)) v, k = q / |q|, among tokens that hash alike";
   static constexpr const char* complexity = "time O(N chunk d) per round, memory O(N d) per round";
 
-  Index rounds = 0, buckets = -1, chunk = 0;
+  Index rounds = not_set, buckets = not_set, chunk = not_set;
 
   template <class Visitor>
   void options(Visitor& visit) {
     visit("rounds", rounds, "of hashing (required in a model)");
-    visit("buckets", buckets, "of a round's hash, an even number (required in a model); 0: as many as chunks");
+    visit("buckets", buckets,
+          "of a round's hash, an even number (required in a model); 0: as many as chunks, made even");
     visit("chunk", chunk, "tokens of a chunk (required); it must divide their number");
   }
 
@@ -54,22 +55,22 @@ class Reformer : public MechanismBase<Reformer> {
   AttentionLayout layout(Index dim, Index heads) const override { return {heads, dim / heads, 0, dim / heads}; }
 
   void read_sizes(const std::map<std::string, Shape>& tensors) override {
-    const auto rotations = tensors.find("rotations");
-    if (rotations == tensors.end() || rotations->second.rank() != 3) return;
-    if (rounds == 0) rounds = rotations->second[0];
-    if (buckets == -1) buckets = 2 * rotations->second[2];
+    const auto axis = [&](Index i) { return size_of(tensors, "rotations", "[rounds, d, buckets / 2]", i); };
+    if (rounds == not_set) rounds = axis(0);
+    if (buckets == not_set) buckets = 2 * axis(2);
   }
 
   void check(const AttentionShape& shape) const override {
     const Index N = shape.queries;
     require(N == shape.keys, "[reformer] there are {} queries and {} keys; q serves as k, so they must be the same", N,
             shape.keys);
-    require(rounds >= 1 && rounds <= 1024, "[reformer] rounds is {}; expected 1 to 1024, as many as rotations", rounds);
+    require(rounds >= 1 && rounds <= 1024, "[reformer] rounds is {}; expected 1 to 1024", option_text(rounds));
     require(shape.whole, "[reformer] a sequence has {} tokens; expected {}, of which its chunks are made", N,
             shape.longest);
-    require(chunk >= 1 && N % chunk == 0, "[reformer] chunk is {}; it must divide the {} tokens", chunk, N);
+    require(chunk >= 1 && N % chunk == 0, "[reformer] chunk is {}; it must divide the {} tokens", option_text(chunk),
+            N);
     require(buckets >= 0 && buckets % 2 == 0,
-            "[reformer] buckets is {}; expected an even number, or 0 for one per chunk", buckets);
+            "[reformer] buckets is {}; expected an even number, or 0 for one per chunk", option_text(buckets));
     require(bucket_count(shape) <= N, "[reformer] buckets is {}; expected at most {}, the tokens there are",
             bucket_count(shape), N);
   }
@@ -88,23 +89,23 @@ class Reformer : public MechanismBase<Reformer> {
   template <class T>
   ReformerScratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
     const auto [N, M, d, e] = shape.sizes();
-    return {carve.matrix(N, d),
-            carve.matrix(N + chunk, d),
-            carve.matrix(N + chunk, e),
-            carve.matrix(N, d),
-            carve.matrix(N + chunk, d),
-            carve.matrix(N + chunk, e),
-            carve.matrix(chunk, 2 * chunk),
-            carve.matrix(chunk, 2 * chunk),
-            carve.matrix(chunk, 2),
-            carve.matrix(chunk, e),
-            carve.matrix(N, bucket_count(shape) / 2),
-            carve.matrix(rounds * N, e),
-            carve.numbers(N),
-            carve.numbers(bucket_count(shape)),
-            carve.matrix(N, d),
-            carve.matrix(N, d),
-            carve.numbers(N)};
+    return {.q = carve.matrix(N, d),
+            .k = carve.matrix(N + chunk, d),
+            .v = carve.matrix(N + chunk, e),
+            .dq = carve.matrix(N, d),
+            .dk = carve.matrix(N + chunk, d),
+            .dv = carve.matrix(N + chunk, e),
+            .A = carve.matrix(chunk, 2 * chunk),
+            .dA = carve.matrix(chunk, 2 * chunk),
+            .rows = carve.matrix(chunk, 2),
+            .values = carve.matrix(chunk, e),
+            .u = carve.matrix(N, bucket_count(shape) / 2),
+            .O = carve.matrix(rounds * N, e),
+            .buckets = carve.numbers(N),
+            .starts = carve.numbers(bucket_count(shape)),
+            .query_gradient = carve.matrix(N, d),
+            .key_gradient = carve.matrix(N, d),
+            .dots = carve.numbers(N)};
   }
 
   template <class T>
@@ -170,8 +171,8 @@ class Reformer : public MechanismBase<Reformer> {
           round.make_weights(c);
           for (Index i = 0; i < chunk; ++i)
             for (Index j = 0; j < 2 * chunk; ++j) {
-              const Index query = token_at(round.order()[c * chunk + i]);
-              const Index key = token_at(round.order()[(in.shape.queries + (c - 1) * chunk + j) % in.shape.queries]);
+              const Index query = as_index(round.order()[c * chunk + i]);
+              const Index key = as_index(round.order()[(in.shape.queries + (c - 1) * chunk + j) % in.shape.queries]);
               maps[h](query, key) += scratch.A(i, j);
             }
         }
@@ -237,9 +238,11 @@ class Reformer : public MechanismBase<Reformer> {
   template <class T>
   static void normalize(Matrix<const T> q, Matrix<T> k, T* norms) {
     using std::sqrt;
-    kernels::row_dots(q, q, norms);
+    using Sum = kernels::detail::Sum<T>;
     for (Index i = 0; i < q.rows; ++i) {
-      norms[i] = sqrt(norms[i]);
+      Sum squares = Sum(q(i, 0)) * Sum(q(i, 0));
+      for (Index c = 1; c < q.columns; ++c) squares += Sum(q(i, c)) * Sum(q(i, c));
+      norms[i] = T(sqrt(squares));
       const T divisor = norms[i] < T(kernels::least_norm) ? T(kernels::least_norm) : norms[i];
       const T* const from = q[i];
       T* const to = k[i];

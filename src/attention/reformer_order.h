@@ -2,34 +2,28 @@
 // the number type of all other memory; float holds those up to 2^24.
 #pragma once
 
-#include "heed/base/matrix.h"
-#include "heed/kernels/update.h"
+#include "heed/attention/mechanism_base.h"
 
 namespace heed {
-
-template <class T>
-Index token_at(T number) {
-  return static_cast<Index>(static_cast<double>(number));
-}
 
 /// order[p] = the token that comes p-th by its bucket; those of one bucket keep their order. buckets and order [N];
 /// starts [buckets there are] is scratch memory. A counting sort: no number is compared or added.
 template <class T>
 void sort_by_bucket(Index tokens, const T* buckets, Index bucket_count, T* starts, T* order) {
   const auto number = [](Index i) { return T(static_cast<double>(i)); };
-  const auto start_of = [&](Index token) -> T& { return starts[token_at(buckets[token])]; };
-  const auto increment = [&](T& count) { count = number(token_at(count) + 1); };
+  const auto start_of = [&](Index token) -> T& { return starts[as_index(buckets[token])]; };
+  const auto increment = [&](T& count) { count = number(as_index(count) + 1); };
   std::fill_n(starts, bucket_count, T(0));
   for (Index i = 0; i < tokens; ++i) increment(start_of(i));
   Index before = 0;
   for (Index b = 0; b < bucket_count; ++b) {
-    const Index count = token_at(starts[b]);
+    const Index count = as_index(starts[b]);
     starts[b] = number(before);
     before += count;
   }
   for (Index i = 0; i < tokens; ++i) {
     T& next = start_of(i);
-    order[token_at(next)] = number(i);
+    order[as_index(next)] = number(i);
     increment(next);
   }
 }
@@ -37,13 +31,13 @@ void sort_by_bucket(Index tokens, const T* buckets, Index bucket_count, T* start
 /// to[p] = from[order[p]], row by row.
 template <class T>
 void gather_rows(const T* order, Matrix<const T> from, Matrix<T> to) {
-  for (Index p = 0; p < to.rows; ++p) std::copy_n(from[token_at(order[p])], to.columns, to[p]);
+  for (Index p = 0; p < to.rows; ++p) std::copy_n(from[as_index(order[p])], to.columns, to[p]);
 }
 
 /// to[order[p]] (+)= from[p], row by row.
 template <class T>
 void scatter_rows(const T* order, Matrix<T> from, Update update, Matrix<T> to) {
-  for (Index p = 0; p < from.rows; ++p) write_all(update, from.columns, from[p], to[token_at(order[p])]);
+  for (Index p = 0; p < from.rows; ++p) write_all(update, from.columns, from[p], to[as_index(order[p])]);
 }
 
 }  // namespace heed

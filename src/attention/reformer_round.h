@@ -77,7 +77,7 @@ struct ReformerRound {
       kernels::gemm(scratch.A, seen_by(scratch.v, c), scratch.values);
       for (Index i = 0; i < chunk; ++i) {
         using std::log;
-        const Index token = token_at(order()[c * chunk + i]);
+        const Index token = as_index(order()[c * chunk + i]);
         saved.weights[h](r, token) = kept(i, 0) + log(kept(i, 1));
         std::copy_n(scratch.values[i], O.columns, O[token]);
       }
@@ -90,7 +90,7 @@ struct ReformerRound {
     const Matrix<T> kept = of_chunk(of_round(saved.rows[h]), c);
     for (Index i = 0; i < chunk; ++i) {
       scratch.rows(i, 0) = kept(i, 0);
-      scratch.rows(i, 1) = kept(i, 1) / saved.weights[h](r, token_at(order()[c * chunk + i]));
+      scratch.rows(i, 1) = kept(i, 1) / saved.weights[h](r, as_index(order()[c * chunk + i]));
     }
     kernels::attention_softmax_again({scale()}, scratch.A, scratch.rows);
   }
@@ -106,7 +106,7 @@ struct ReformerRound {
  private:
   static constexpr double self_score = -5e4;
 
-  double scale() const { return 1 / std::sqrt(static_cast<double>(in.shape.width)); }
+  double scale() const { return score_scale(in.shape); }
 
   /// What chunk c sees of rows that begin with the last chunk again.
   Matrix<T> seen_by(Matrix<T> x, Index c) const { return x.middle_rows(c * chunk, 2 * chunk); }
@@ -134,7 +134,7 @@ struct ReformerRound {
     kernels::gemm(transposed(P), dout, Update::accumulate, seen_by(scratch.dv, c));
     kernels::gemm(dout, transposed(seen_by(scratch.v, c)), dS);
     for (Index i = 0; i < chunk; ++i) {
-      const T dot = scratch.dots[token_at(order()[c * chunk + i])], factor(scale());
+      const T dot = scratch.dots[as_index(order()[c * chunk + i])], factor(scale());
       const T* const p = P[i];
       T* const row = dS[i];
 #pragma GCC ivdep

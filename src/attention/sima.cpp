@@ -156,8 +156,8 @@ class Sima : public MechanismBase<Sima> {
 
   // Figures 3 and 4: a token whose vector is long takes a large part in qn kn^T, which makes it important.
   std::vector<PictureInfo> pictures() const override {
-    return {{"queries", "Importance of each query: the length of qn", PictureAxes::tokens},
-            {"keys", "Importance of each key: the length of kn", PictureAxes::tokens}};
+    return {{"queries", "Importance of each query: its length, once channels are normalised", PictureAxes::tokens},
+            {"keys", "Importance of each key: its length, once channels are normalised", PictureAxes::tokens}};
   }
   Tensor<float> picture(const std::string& name, const AttentionInput<float>& in) const override {
     const Heads<const float>& x = name == "keys" ? in.k : in.q;

@@ -62,7 +62,7 @@ class Softmax : public MechanismBase<Softmax> {
         // 1. S = q k^T
         gemm(q, transposed(k), S);
         // 2. A = softmax(S / sqrt(d)), in its place
-        kernels::attention_softmax(b.scores(scale(in.shape)), S, saved.of_rows(b, h));
+        kernels::attention_softmax(b.scores(score_scale(in.shape)), S, saved.of_rows(b, h));
         // 3. out = A v
         gemm(A, v, b.queries(out[h]));
       });
@@ -87,7 +87,7 @@ class Softmax : public MechanismBase<Softmax> {
         fetch_coming(b, in.q[h], douts[h], gradient.q[h]);
         const Matrix<const T> q = b.queries(in.q[h]), k = b.keys(in.k[h]), v = b.keys(in.v[h]);
         const Matrix<const T> dout = b.queries(douts[h]);
-        const kernels::ScoreRows rows = b.scores(scale(in.shape));
+        const kernels::ScoreRows rows = b.scores(score_scale(in.shape));
         const Matrix<T> A = saved.map(b, h, scratch.A), dA = b.map(scratch.dA), dS = dA;
         if (!keeps_map(in.shape)) {  // A again
           gemm(q, transposed(k), A);
@@ -110,7 +110,7 @@ class Softmax : public MechanismBase<Softmax> {
 
   template <class T>
   void run_map(const AttentionInput<T>& in, Heads<T> map, const SavedSoftmax<T>&, const Scratch<T>&) const {
-    const kernels::ScoreRows rows = whole_map(in.shape, causal).scores(scale(in.shape));
+    const kernels::ScoreRows rows = whole_map(in.shape, causal).scores(score_scale(in.shape));
     for (Index h = 0; h < in.shape.heads; ++h) {
       kernels::Gemm{in.products}(in.q[h], transposed(in.k[h]), map[h]);
       kernels::attention_softmax(rows, map[h]);
@@ -131,7 +131,7 @@ class Softmax : public MechanismBase<Softmax> {
     const Matrix<T> A(scratch, 1, t + 1);
     for (Index h = 0; h < in.shape.heads; ++h) {
       kernels::gemm(in.q[h], transposed(K[h].top_rows(t + 1)), A);
-      kernels::attention_softmax({scale(in.shape)}, A);
+      kernels::attention_softmax({score_scale(in.shape)}, A);
       kernels::gemm(A, V[h].top_rows(t + 1), out[h]);
     }
   }
@@ -153,7 +153,6 @@ class Softmax : public MechanismBase<Softmax> {
   }
 
  private:
-  static double scale(const AttentionShape& shape) { return 1 / std::sqrt(static_cast<double>(shape.width)); }
 };
 
 template MechanismEntry mechanism_entry<Softmax>();

@@ -8,12 +8,15 @@
 //   A = softmax(S)     row by row
 //   out = A v          [N, e]
 //
-// Time N d^2 + 2 N M d products (dense), N^2 e (random), N M exponentials; there is no 1 / sqrt(d). w2 or the logits
-// fix the number of tokens. Dense makes its map in blocks of queries and keeps two numbers of each row, as softmax.cpp
-// does. A map of logits is the same for all images: it is prepared once per step, and is a tensor of N^2 numbers per
-// head, as the logits are. (A large map is made as the dense one is. So is that of a sequence that is not the longest,
-// for it is one of its own: it takes the first rows and columns of w2, b2 and the logits.) Causal, a query sees keys up
-// to its own position.
+// Time 2 N d^2 + 4 N M d (dense), 2 N^2 e (random), N M exponentials; there is no 1 / sqrt(d). w2 or the logits fix the
+// number of tokens. Dense makes its map in blocks of queries and keeps two numbers of each row, as softmax.cpp does. A
+// map of logits is the same for all images: it is prepared once per step, and is a tensor of N^2 numbers per head, as
+// the logits are; where it is large it is made in blocks, too. A sequence that is not the longest has a map of its own,
+// of the first rows and columns of w2, b2 and the logits, made in blocks. Causal, a query sees keys up to its own
+// position.
+//
+// Differs from the paper: q is a projection of the tokens, to which w1 is applied, where the paper's first layer takes
+// the tokens themselves. w1, b1, w2 and b2 serve all heads.
 #include "decoding.h"
 #include "heed/attention/map_blocks.h"
 #include "heed/kernels/activation.h"
@@ -282,10 +285,6 @@ class Synthesizer : public MechanismBase<Synthesizer> {
   /// How the rows of a whole map are taken.
   kernels::ScoreRows whole_rows(const AttentionShape& shape) const { return whole_map(shape, causal).scores(1); }
 
-  template <class T>
-  static Matrix<T> as_matrix(View<T> x) {
-    return {x.data(), x.shape()[0], x.shape()[1]};
-  }
   /// The columns of the keys that a block sees, and its part of a map.
   template <class T>
   static Matrix<T> seen(const MapBlock& b, Matrix<T> m) {

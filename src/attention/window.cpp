@@ -12,8 +12,11 @@
 // is cut, by the seam between them, into parts that each lie side by side in the grid as it was. So it is enough to cut
 // the grid itself, at the rows and columns s, s + window, s + 2 window, ...: nothing is rolled or masked.
 //
-// Time 4 N w d in products for the w keys that a query sees, N w exponentials; memory O(N). A sequence is one band
-// (window_band.h); the tokens of a cell, brought side by side, are a sequence in which all see each other.
+// Time 4 N w d for the w keys that a query sees, N w exponentials; memory O(N). A sequence is one band, whose passes
+// are in window_band.h; the tokens of a cell, brought side by side, are a sequence in which all see each other.
+//
+// Differs: Longformer lets a class token see, and be seen by, all tokens; here it is a token like others, which a model
+// of few blocks does not tell of the whole image. The mean of all tokens (pool = "mean") does.
 #include "window_band.h"
 
 namespace heed {
@@ -24,11 +27,12 @@ class Window : public MechanismBase<Window> {
   static constexpr const char* summary = "softmax(q k^T / sqrt(d)) v among tokens near each other, or of the same cell";
   static constexpr const char* complexity = "time O(N w d) for w keys in a window, memory O(N)";
 
-  Index window = 0, dims = 1, shift = 0;
+  Index window = not_set, dims = 1, shift = 0;
 
   template <class Visitor>
   void options(Visitor& visit) {
-    visit("window", window, "tokens less than so far away; with dims=2 the side of a cell (required)");
+    visit("window", window,
+          "w: a token sees those less than w away, w - 1 on each side; dims=2: side of a cell (required)");
     visit("dims", dims, "1: along the tokens; 2: cells of the image grid");
     visit("shift", shift, "dims=2: rows and columns that the cells are shifted by, less than window");
   }
@@ -44,7 +48,7 @@ class Window : public MechanismBase<Window> {
 
   void check(const AttentionShape& s) const override {
     require(dims == 1 || dims == 2, "[window] dims is {}; expected 1 or 2", dims);
-    require(window >= 1, "[window] window is {}; expected 1 or more", window);
+    require(window >= 1, "[window] window is {}; expected 1 or more", option_text(window));
     if (dims == 1) {
       require(shift == 0, "[window] shift is {}; expected 0, since dims=1 has no cells", shift);
       require(s.queries - s.keys < window,
@@ -237,13 +241,11 @@ class Window : public MechanismBase<Window> {
     });
   }
 
-  static double scale(const AttentionShape& s) { return 1 / std::sqrt(static_cast<double>(s.width)); }
-
   /// The band of dims=1, and that of so many tokens that all see each other.
   WindowBand band(const AttentionShape& s) const {
-    return {s.queries, s.keys, std::min(window, std::max(s.queries, s.keys)), scale(s)};
+    return {s.queries, s.keys, std::min(window, std::max(s.queries, s.keys)), score_scale(s)};
   }
-  static WindowBand band_of(const AttentionShape& s, Index tokens) { return {tokens, tokens, tokens, scale(s)}; }
+  static WindowBand band_of(const AttentionShape& s, Index tokens) { return {tokens, tokens, tokens, score_scale(s)}; }
 };
 
 template MechanismEntry mechanism_entry<Window>();

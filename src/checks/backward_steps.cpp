@@ -1,12 +1,28 @@
 #include "heed/checks/backward_steps.h"
 
+#include "heed/io/file.h"
+
 #include <algorithm>
 #include <regex>
+#include <set>
 #include <sstream>
 
 namespace heed {
 
 namespace {
+
+void add_source(const std::filesystem::path& path, std::set<std::filesystem::path>& seen, std::string& text) {
+  std::error_code error;
+  if (!seen.insert(path).second || !std::filesystem::is_regular_file(path, error)) return;
+  const std::string source = read_file(path);
+  text += source;
+  static const std::regex include("(^|\n)#include \"([^\"/]+)\"");
+  for (std::sregex_iterator at(source.begin(), source.end(), include), end; at != end; ++at) {
+    std::filesystem::path header = path.parent_path() / (*at)[2].str();
+    add_source(header, seen, text);
+    add_source(header.replace_extension(".cpp"), seen, text);
+  }
+}
 
 /// The comments of a source that begin with `//`: those on neighbouring lines are one, with an end of a line only where
 /// a sentence ends and what follows is not set in.
@@ -61,6 +77,13 @@ std::vector<BackwardStep> all_steps(const std::string& source) {
 }
 
 }  // namespace
+
+std::string source_with_includes(const std::filesystem::path& path) {
+  std::set<std::filesystem::path> seen;
+  std::string text;
+  add_source(path, seen, text);
+  return text;
+}
 
 std::vector<BackwardStep> backward_steps(const std::string& source, const std::string& tensor) {
   const std::vector<BackwardStep> all = all_steps(source);

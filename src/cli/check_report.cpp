@@ -20,9 +20,7 @@ namespace {
 /// The source of a mechanism, if it is there: an installed program comes without heed's own.
 std::string source_of(const std::string& mechanism) {
   const PluginOrigin* const plugin = plugin_of(mechanism);
-  const std::string path = plugin ? plugin->source : find_installed("src/attention/" + mechanism + ".cpp");
-  std::error_code error;
-  return std::filesystem::is_regular_file(path, error) ? read_file(path) : "";
+  return source_with_includes(plugin ? plugin->source : find_installed("src/attention/" + mechanism + ".cpp"));
 }
 
 std::vector<BackwardStep> steps_of(const CheckRow& row) {

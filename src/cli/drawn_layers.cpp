@@ -62,6 +62,7 @@ void DrawnLayers::add(const AttentionSite<float>& site) {
     const PictureInfo& info = picture->info;
     row.weights = weights_of(*picture, shape);
     row.over_image = info.axes != PictureAxes::matrix;
+    draws_queries_ |= info.axes == PictureAxes::pairs;
     row.label.push_back(picture->label);
     if (!named_after_ || (named_after_->axes == PictureAxes::matrix && row.over_image)) named_after_ = info;
     for (Index part = static_cast<Index>(sheet_.columns.size()); part < row.weights.shape()[0]; ++part)
@@ -120,6 +121,9 @@ void DrawnLayers::finish() {
     require(block >= 1 && block <= block_, "--block {}: this model has blocks 1 to {}", block, block_);
   require(!offered_.empty() || choice_.rollout, "no block of this model has a map, or anything else to draw");
   const std::string show = choice_.show.empty() ? map_name : choice_.show;
+  require(choice_.query.empty() || !named_after_ || draws_queries_,
+          "--query {}: '{}' of this model is the same for all patches; leave --query out, or --show another",
+          choice_.query, named_after_ ? named_after_->name : "");
   require(named_after_.has_value(), "--show {}: no block of this model has it; expected {}", show,
           fmt::join(offered_, ", "));
   sheet_.kind = show;

@@ -55,6 +55,7 @@ class DrawnLayers {
   std::set<bool> class_tokens_;             ///< has a layer one? A pyramid has it in its last stage alone
   std::set<std::string> offered_;           ///< what there is to choose from
   std::optional<PictureInfo> named_after_;  ///< what the title says
+  bool draws_queries_ = false;              ///< is anything drawn that differs from query to query?
 };
 
 }  // namespace heed::cli

@@ -3,18 +3,20 @@
 #include "fitted_text.h"
 
 #include "heed/attention/plugin.h"
+#include "heed/config/installed.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <filesystem>
 #include <iostream>
 
 namespace heed::cli {
 
 namespace {
 
-void print_options(const MechanismEntry& entry) {
-  for (const OptionInfo& option : entry.options())
+void print_options(const std::vector<OptionInfo>& options) {
+  for (const OptionInfo& option : options)
     std::cout << fitted(
         fmt::format("{:14}{:<19}  {}{}\n", "", option.name + " = " + option.fallback, option.meaning,
                     option.choices.empty() ? "" : fmt::format(" ({})", fmt::join(option.choices, ", "))));
@@ -25,7 +27,7 @@ int list_command() {
     std::cout << fitted(fmt::format("{:<12}  {}\n{:14}{}\n", entry.name, entry.summary, "", entry.complexity));
     if (const PluginOrigin* const plugin = plugin_of(entry.name))
       std::cout << fmt::format("{:14}from the plugin {}\n", "", plugin->file);
-    print_options(entry);
+    print_options(entry.options());
   }
   return ok;
 }
@@ -50,11 +52,17 @@ void print_tensors(const Mechanism& mechanism) {
 
 /// What heed maps draws of it, with any of its options.
 void print_pictures(const MechanismEntry& entry) {
-  std::map<std::string, std::string> meanings;
+  std::vector<std::pair<std::string, std::string>> meanings;  // in the order in which they are drawn by themselves
+  const auto add = [&](const std::string& name, const std::string& meaning) {
+    const auto named = [&](const auto& known) { return known.first == name; };
+    if (std::none_of(meanings.begin(), meanings.end(), named)) meanings.emplace_back(name, meaning);
+  };
   for (const OptionValues& options : entry.variants()) {
     const auto mechanism = entry.make(options);
-    if (mechanism->traits().map) meanings["map"] = "the attention map, which is drawn if no other is asked for";
-    for (const PictureInfo& picture : mechanism->pictures()) meanings.emplace(picture.name, picture.meaning);
+    if (mechanism->traits().map)
+      add("map", fmt::format("the attention map, {}which is drawn if no other is asked for",
+                             mechanism->traits().map_axes == MapAxes::channels ? "of channels by channels, " : ""));
+    for (const PictureInfo& picture : mechanism->pictures()) add(picture.name, picture.meaning);
   }
   std::cout << fitted(
       fmt::format("\nheed maps RUN IMAGE --show ...{}\n", meanings.empty() ? " has nothing to draw" : ""));
@@ -76,15 +84,17 @@ std::string misfit(const Mechanism& mechanism) {
 /// One mechanism in full.
 int list_one(const std::string& name) {
   const MechanismEntry& entry = find_mechanism(name);
-  std::cout << fitted(fmt::format("{:<12}  {}\n{:14}{}\n\noptions, with their defaults:\n", entry.name, entry.summary,
-                                  "", entry.complexity));
-  print_options(entry);
   const std::vector<OptionInfo> options = entry.options();
+  std::cout << fitted(fmt::format("{:<12}  {}\n{:14}{}\n\noptions, with their defaults:{}\n", entry.name, entry.summary,
+                                  "", entry.complexity, options.empty() ? " none" : ""));
+  print_options(options);
   if (std::none_of(options.begin(), options.end(), [](const OptionInfo& option) { return option.name == "causal"; }))
     std::cout << fitted(fmt::format("{:14}it has no causal form\n", ""));
   std::cout << "\nsettings that are compared with other mechanisms:\n";
   for (const MechanismSetting& setting : entry.settings())
-    std::cout << fitted(fmt::format("  {:<27}  {}\n", setting.label, options_text(setting.options)));
+    std::cout << fitted(setting.options.empty()
+                            ? fmt::format("  {}\n", setting.label)
+                            : fmt::format("  {:<27}  {}\n", setting.label, options_text(setting.options)));
   const OptionValues first = entry.settings().front().options;
   const std::unique_ptr<Mechanism> mechanism = entry.make(first);
   print_tensors(*mechanism);
@@ -98,7 +108,9 @@ int list_one(const std::string& name) {
                   entry.name, sets, plugin ? plugin->source : fmt::format("src/attention/{}.cpp", entry.name)));
   if (plugin) std::cout << fmt::format("its plugin:    {}\n", plugin->file);
   if (const std::string why = misfit(*mechanism); !why.empty())
-    std::cout << fitted(fmt::format("with other numbers in models/vit-micro.toml: {}\n", why));
+    std::cout << fitted(fmt::format("models/vit-micro.toml has 50 tokens, and needs other numbers: {}\n", why));
+  const std::string experiment = fmt::format("experiments/mnist-{}.toml", entry.name);
+  if (std::filesystem::exists(find_installed(experiment))) std::cout << fmt::format("in use:        {}\n", experiment);
   return ok;
 }
 

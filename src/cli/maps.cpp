@@ -58,8 +58,7 @@ std::string output_of(const MapsArguments& a) {
 
 int maps_command(const MapsArguments& a) {
   use_threads(a.threads);
-  require(a.file.empty() != a.indices.empty(),
-          "maps: expected IMAGE, or --index in place of it; see heed maps --help");
+  require(a.file.empty() != a.indices.empty(), "maps: expected IMAGE, or --index in place of it; see heed maps --help");
   constexpr std::size_t most = 100;
   require(a.indices.size() <= most, "maps: --index names {} images; expected at most {}, which share a sheet",
           a.indices.size(), most);
@@ -98,7 +97,8 @@ constexpr const char* maps_help =
     "has\n"
     "no map shows the first of these. A block that has nothing of the name leaves its row empty.\n\n"
     "--rollout multiplies the maps of all blocks up to each, each the mean over its heads plus the identity, for the\n"
-    "residual connection, with rows that sum to 1: how much of each patch of the image has come into the class token.";
+    "residual connection, with rows whose magnitudes sum to 1: how much of each patch of the image has come into the\n"
+    "class token.";
 
 }  // namespace
 

@@ -76,7 +76,11 @@ template <class T>
 int probe_attention(const ProbeArguments& a, GivenTensors& in) {
   const ProbeOptions options = parse_attention_options(a.sets);
   const std::unique_ptr<Mechanism> mechanism = make_mechanism(a.mechanism, options.values);
-  mechanism->read_sizes(in.shapes());
+  try {
+    mechanism->read_sizes(in.shapes());
+  } catch (const Error& error) {
+    fail("{}: {}", in.path(), error.what());
+  }
 
   // Which operands it takes follows from its layout: v always, q with any number of tokens, k with v's tokens and q's
   // channels, or those that the layout gives it.

@@ -62,7 +62,6 @@ Exponents fit(const std::vector<ScalingSize>& sizes, ScalingPass ScalingSize::*w
 }
 
 Results measure(const ScalingArguments& a, const Mechanism& mechanism) {
-  for (const Index tokens : a.tokens) mechanism.check(scaling_shape(mechanism, a.dim, a.heads, tokens));
   Results results;
   const Index resident = resident_bytes();
   for (const Index tokens : a.tokens) {
@@ -151,6 +150,7 @@ int scaling_command(const ScalingArguments& a) {
           "scaling: --tokens is {}; expected numbers that increase", fmt::join(a.tokens, ","));
   require(std::isfinite(a.time_below) && std::isfinite(a.memory_below),
           "scaling: --time-below is {}, --memory-below {}; expected finite numbers", a.time_below, a.memory_below);
+  for (const Index tokens : a.tokens) mechanism->check(scaling_shape(*mechanism, a.dim, a.heads, tokens));
   const auto fitted = std::count_if(a.tokens.begin(), a.tokens.end(), [&](Index tokens) {
     return tokens >= a.fit_from &&
            in_megabytes(scaling_bytes(*mechanism, a.dim, a.heads, tokens)) <= static_cast<double>(a.max_megabytes);

@@ -123,7 +123,7 @@ class Drawing {
     if (signed_) number("0", 1);
     number("max", 2);
     canvas_.text(y + height + 6 + line_height, at_.header_text,
-                 signed_ ? "max: the map's largest magnitude" : "max: the map's largest weight", pale_ink);
+                 signed_ ? "max: the largest magnitude, below each" : "max: the largest number, below each", pale_ink);
   }
 
   void row(const SheetRow& row, Index y) {

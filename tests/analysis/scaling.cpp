@@ -163,6 +163,9 @@ BOOST_FIXTURE_TEST_CASE(what_cannot_be_measured, Runs) {
   refuse({"sofmax"}, {"unknown mechanism 'sofmax'", "softmax"});
   refuse({"softmax", "--set", "window=3"}, {"window"});
   refuse({"soft", "--set", "landmarks=50"}, {"[soft] landmarks is 50; expected a square number"});
+  refuse({"nystrom"}, {"[nystrom] landmarks is 0, ratio is 0; expected one of them"});
+  refuse({"reformer"}, {"[reformer] rounds is not set; expected 1 to 1024"});
+  refuse({"linformer", "--set", "length=-5"}, {"[linformer] length is '-5'; expected a whole number from 0"});
   refuse({"softmax", "--tokens", "16", "--time-below", "1.15"}, {"there are 1; expected two or more"});
   refuse({"softmax", "--set", "causal"}, {"expected OPTION=VALUE"});
   BOOST_TEST(std::filesystem::is_empty(directory / ""));

@@ -1,6 +1,6 @@
 // Lambda layers on numbers worked out by hand, and with their single head of keys and values in a model. Gradients,
 // costs and agreement of number types are checked over all mechanisms in tests/checks/cases.cpp.
-#include "support/mechanism.h"
+#include "support/definition.h"
 
 #include "heed/config/experiment.h"
 #include "heed/nn/vit.h"
@@ -20,9 +20,52 @@ Tensors operands() {
           {"v", Tensor<double>(Shape{1, 1, 2, 1}, {4, 8})}};
 }
 
+/// What multiplies v: q_n . (ks_m + E_nm), ks the softmax of each channel of k over the tokens.
+SlowMatrix definition(const DefinitionHead& x) {
+  SlowMatrix channels(x.d(), x.M());
+  for (Index c = 0; c < x.d(); ++c)
+    for (Index m = 0; m < x.M(); ++m) channels(c, m) = x.k(m, c);
+  const SlowMatrix ks = slow_softmax(channels);
+  const bool positions = x.x.contains("e");
+  SlowMatrix map(x.N(), x.M());
+  for (Index n = 0; n < x.N(); ++n)
+    for (Index m = 0; m < x.M(); ++m)
+      for (Index c = 0; c < x.d(); ++c)
+        map(n, m) += x.q(n, c) * (ks(c, m) + (positions ? x.x.at("e")[(n * x.M() + m) * x.d() + c] : 0));
+  return map;
+}
+
+/// Two images, three heads of queries, keys of 4 channels and values of 5.
+Tensors random_operands(Index N, Index M) {
+  return {{"q", random_tensor({2, 3, N, 4}, 1)},
+          {"k", random_tensor({2, 1, M, 4}, 2, 2)},
+          {"v", random_tensor({2, 1, M, 5}, 3)},
+          {"dout", random_tensor({2, 3, N, 5}, 4)}};
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(lambda)
+
+BOOST_AUTO_TEST_CASE(by_definition) {
+  for (const Index N : {1, 7, 33}) {
+    Tensors x = random_operands(N, N);
+    x["e"] = random_tensor({N, N, 4}, 5);
+    check_definition("lambda", {}, x, definition);
+  }
+  for (const Index N : {1, 9, 40})
+    check_definition("lambda", {{"positions", "false"}}, random_operands(N, 11), definition);
+}
+
+// Position lambdas of nothing leave the content's.
+BOOST_AUTO_TEST_CASE(without_positions) {
+  const Tensors x = random_operands(9, 9);
+  Tensors with = x;
+  with["e"] = Tensor<double>(Shape{9, 9, 4});
+  Tensors zero = run_mechanism<double>("lambda", {}, with);
+  zero.erase("de");
+  check_same(zero, run_mechanism<double>("lambda", {{"positions", "false"}}, x), 1e-14, "E = 0");
+}
 
 // ks = (1/4, 3/4), L = 1 + 6 = 7, and out = 7 q. With dout = 1: dL = 1 + 2 + 3 - 1 = 5, dv = 5 ks, dks = 5 v = (20,
 // 40), whose mean by ks is 35: dk = ks (dks - 35).
@@ -86,7 +129,7 @@ BOOST_AUTO_TEST_CASE(what_papers_count) {
 
 BOOST_AUTO_TEST_CASE(refused) {
   const AttentionShape shape{.queries = 5, .keys = 4, .width = 3, .value_width = 3};
-  BOOST_TEST(refusal("lambda", {}, shape) == "[lambda] key_dim is 0; expected 1 to 65536");
+  BOOST_TEST(refusal("lambda", {}, shape) == "[lambda] key_dim is not set; expected 1 to 65536");
   BOOST_TEST(refusal("lambda", {{"key_dim", "4"}}, shape) == "[lambda] q has 3 channels; expected key_dim, 4");
   BOOST_TEST(refusal("lambda", {{"key_dim", "3"}}, shape) ==
              "[lambda] there are 5 queries and 4 keys; positions=true is for as many keys as queries");

@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_CASE(by_definition) {
   struct Sizes {
     Index N, M, m;
   };
-  for (const auto& [N, M, m] : {Sizes{1, 1, 1}, {50, 50, 7}, {9, 70, 70}, {100, 9, 3}, {9, 600, 5}})
+  for (const auto& [N, M, m] : {Sizes{1, 1, 1}, {50, 50, 7}, {9, 70, 70}, {9, 5, 12}, {100, 9, 3}, {9, 600, 5}})
     check_definition("linformer", {},
                      {{"q", random_tensor({2, 2, N, 4}, 1, 2)},
                       {"k", random_tensor({2, 2, M, 4}, 2, 2)},
@@ -59,6 +59,22 @@ BOOST_AUTO_TEST_CASE(by_definition) {
                       {"f", random_tensor({m, M}, 6)},
                       {"dout", random_tensor({2, 2, N, 3}, 4)}},
                      definition);
+}
+
+// Where nothing is projected, it is softmax attention.
+BOOST_AUTO_TEST_CASE(of_the_identity) {
+  const Index M = 9;
+  Tensors x{{"q", random_tensor({2, 2, 7, 4}, 1, 2)},
+            {"k", random_tensor({2, 2, M, 4}, 2, 2)},
+            {"v", random_tensor({2, 2, M, 3}, 3)},
+            {"dout", random_tensor({2, 2, 7, 3}, 4)}};
+  const Tensors softmax = run_mechanism<double>("softmax", {}, x);
+  Tensor<double> identity(Shape{M, M});
+  for (Index i = 0; i < M; ++i) identity[i * M + i] = 1;
+  x["e"] = identity, x["f"] = identity;
+  Tensors linformer = run_mechanism<double>("linformer", {}, x);
+  linformer.erase("de"), linformer.erase("df");
+  check_same(linformer, softmax, 1e-13, "e = f = I");
 }
 
 BOOST_AUTO_TEST_CASE(cost_is_linear_in_tokens) {
@@ -71,11 +87,10 @@ BOOST_AUTO_TEST_CASE(cost_is_linear_in_tokens) {
 }
 
 BOOST_AUTO_TEST_CASE(bad_lengths) {
-  const AttentionShape shape{.heads = 1, .queries = 9, .keys = 5, .width = 2, .value_width = 2};
-  for (const char* length : {"0", "-1", "6"})
-    BOOST_TEST(refusal("linformer", {{"length", length}}, shape) ==
-               std::string("[linformer] length is ") + length + "; expected 1 to 5, the number of keys");
-  BOOST_TEST(refusal("linformer", {{"length", "5"}}, shape) == "");
+  for (const char* length : {"0", "65537"})
+    BOOST_TEST(refusal("linformer", {{"length", length}}) ==
+               std::string("[linformer] length is ") + length + "; expected 1 to 65536");
+  BOOST_TEST(refusal("linformer", {}) == "[linformer] length is not set; expected 1 to 65536");
   BOOST_TEST(refusal("linformer", {{"causal", "true"}, {"length", "2"}}) ==
              "[linformer] causal is 'true'; expected false, since it has no causal form");
 }

@@ -92,8 +92,8 @@ Tensors operands(Index N, Index M) {
 
 BOOST_AUTO_TEST_SUITE(nystrom)
 
-// One landmark, the mean of all: A and F are ones and B averages nothing but keys near the mean. Z: w = 1 is a fixed
-// point, so Z = 1. q = k = (ln 3, -ln 3) has mean 0, B = (1/2, 1/2): out = mean of v.
+// One landmark, the mean of all: A and F are ones. Z: w = 1 is a fixed point, so Z = 1. q = k = (ln 3, -ln 3) has mean
+// 0, so that B = (1/2, 1/2), and out = mean of v.
 BOOST_AUTO_TEST_CASE(one_landmark_by_hand) {
   const double ln3 = std::log(3.0);
   for (const char* iterations : {"0", "1", "6"}) {

@@ -1,5 +1,6 @@
 // Performer against its definition, pair by pair, over several blocks of queries. Small shapes' gradients, costs and
 // agreement of number types are checked over all mechanisms in tests/checks/cases.cpp.
+#include "heed/base/random.h"
 #include "support/definition.h"
 
 #include <boost/test/unit_test.hpp>
@@ -12,7 +13,7 @@ using namespace heed;
 namespace {
 
 struct Sizes {
-  Index N, M, d, e, m;
+  Index N, M, d, e, m, images = 1;
 };
 
 // What exp is taken of is a difference of numbers of some hundred, of which float keeps four digits behind the point.
@@ -20,14 +21,14 @@ constexpr double float_tolerance = 2e-4;
 
 /// Keys of growing length, so that c grows in steps over all blocks.
 Tensors operands(const Sizes& s, double growth = 1) {
-  Tensors x{{"q", random_tensor({1, 1, s.N, s.d}, 1, 2)},
-            {"k", random_tensor({1, 1, s.M, s.d}, 2, 2)},
-            {"v", random_tensor({1, 1, s.M, s.e}, 3)},
+  Tensors x{{"q", random_tensor({s.images, 2, s.N, s.d}, 1, 2)},
+            {"k", random_tensor({s.images, 2, s.M, s.d}, 2, 2)},
+            {"v", random_tensor({s.images, 2, s.M, s.e}, 3)},
             {"omega", random_tensor({s.m, s.d}, 4, 2)},
-            {"dout", random_tensor({1, 1, s.N, s.e}, 5)}};
-  for (Index t = 0; t < s.M; ++t)
-    for (Index c = 0; c < s.d; ++c)
-      x["k"][t * s.d + c] *= 1 + (growth - 1) * static_cast<double>(t) / static_cast<double>(s.M);
+            {"dout", random_tensor({s.images, 2, s.N, s.e}, 5)}};
+  Tensor<double>& k = x["k"];
+  for (Index i = 0; i < k.size(); ++i)
+    k[i] *= 1 + (growth - 1) * static_cast<double>(i / s.d % s.M) / static_cast<double>(s.M);
   return x;
 }
 
@@ -75,7 +76,7 @@ OptionValues options(bool causal) { return {{"causal", causal ? "true" : "false"
 BOOST_AUTO_TEST_SUITE(performer)
 
 BOOST_AUTO_TEST_CASE(by_definition) {
-  for (const Sizes& s : {Sizes{150, 150, 3, 2, 5}, Sizes{140, 70, 2, 3, 4}, Sizes{70, 140, 2, 3, 4}})
+  for (const Sizes& s : {Sizes{150, 150, 3, 2, 5}, Sizes{140, 70, 2, 3, 4}, Sizes{70, 140, 2, 3, 4, 2}})
     for (const bool causal : {false, true})
       for (const double growth : {1.0, 4.0})
         check_definition("performer", options(causal), operands(s, growth), definition(causal), {}, float_tolerance);
@@ -91,6 +92,40 @@ BOOST_AUTO_TEST_CASE(keys_that_dwarf_all_before_them) {
     for (const bool causal : {false, true})
       check_definition("performer", options(causal), x, definition(causal), {}, float_tolerance);
   }
+}
+
+// Long keys have exponentials far below 1e-4, and attention is nearly uniform: the gradient of the keys is small, and
+// but float must not lose it to rounding. 1e-3 of the largest is some ten times what exponents of some hundred round
+// to.
+BOOST_AUTO_TEST_CASE(gradients_where_attention_is_nearly_uniform) {
+  for (const bool causal : {false, true}) {
+    Tensors x = operands({64, 64, 32, 4, 4});
+    for (double& number : x["k"]) number *= 2.6;
+    const Tensors exact = run_mechanism<double>("performer", options(causal), x),
+                  fast = run_mechanism<float>("performer", options(causal), x);
+    for (const char* name : {"dq", "dk", "dv"}) {
+      double largest = 0, error = 0;
+      for (Index i = 0; i < exact.at(name).size(); ++i) {
+        largest = std::max(largest, std::abs(exact.at(name)[i]));
+        error = std::max(error, std::abs(fast.at(name)[i] - exact.at(name)[i]));
+      }
+      BOOST_TEST(error < 1e-3 * largest, name << (causal ? ", causal" : "") << ": " << error << " of " << largest);
+    }
+  }
+}
+
+// Normal rows of omega make of <phi(q), phi(k)> / m an unbiased estimate of exp(q k^T / sqrt(d)), here of deviation
+// 1/100 at most: so many features give the map of softmax attention.
+BOOST_AUTO_TEST_CASE(many_features_are_softmax) {
+  Tensors x{{"q", random_tensor({1, 1, 6, 4}, 1)},
+            {"k", random_tensor({1, 1, 6, 4}, 2)},
+            {"v", random_tensor({1, 1, 6, 2}, 3)},
+            {"dout", random_tensor({1, 1, 6, 2}, 4)}};
+  const Tensor<double> softmax = run_mechanism<double>("softmax", {}, x).at("map");
+  x["omega"] = Tensor<double>(Shape{40'000, 4});
+  for (Index i = 0; i < x["omega"].size(); ++i) x["omega"][i] = RandomStream(5).normal(i);
+  const Tensor<double> performer = run_mechanism<double>("performer", {}, x).at("map");
+  for (Index i = 0; i < 36; ++i) BOOST_TEST(std::abs(performer[i] - softmax[i]) < 0.05 * softmax[i]);
 }
 
 BOOST_AUTO_TEST_CASE(float_over_several_blocks) {
@@ -122,9 +157,11 @@ BOOST_AUTO_TEST_CASE(what_papers_count) {
 }
 
 BOOST_AUTO_TEST_CASE(refused) {
-  BOOST_TEST(refusal("performer", {}) == "[performer] features is 0; expected 1 to 65536, the rows of omega");
+  BOOST_TEST(refusal("performer", {}) == "[performer] features is not set; expected 1 to 65536, the rows of omega");
+  BOOST_TEST(refusal("performer", {{"features", "0"}}) ==
+             "[performer] features is 0; expected 1 to 65536, the rows of omega");
   BOOST_TEST(refusal("performer", {{"features", "-1"}}) ==
-             "[performer] features is -1; expected 1 to 65536, the rows of omega");
+             "[performer] features is '-1'; expected a whole number from 0 to 1000000000000");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,6 +1,6 @@
 // XCA on numbers worked out by hand, and where numbers are extreme. Gradients, costs and agreement of number types are
 // checked over all mechanisms in tests/checks/cases.cpp.
-#include "support/mechanism.h"
+#include "support/definition.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -18,9 +18,40 @@ Tensors operands(const std::vector<double>& q, const std::vector<double>& k, con
 
 double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 
+/// A = softmax(tau qn^T kn), out = v A^T.
+DefinedHead definition(const DefinitionHead& x) {
+  const Index N = x.N(), d = x.d();
+  const double tau = x.x.at("temperature")[x.head];
+  SlowMatrix S(d, d);
+  for (Index a = 0; a < d; ++a)
+    for (Index b = 0; b < d; ++b) {
+      double dot = 0, of_q = 0, of_k = 0;
+      for (Index n = 0; n < N; ++n)
+        dot += x.q(n, a) * x.k(n, b), of_q += x.q(n, a) * x.q(n, a), of_k += x.k(n, b) * x.k(n, b);
+      S(a, b) = tau * dot / std::sqrt(of_q) / std::sqrt(of_k);
+    }
+  const SlowMatrix A = slow_softmax(S);
+  SlowMatrix out(N, d);
+  for (Index n = 0; n < N; ++n)
+    for (Index a = 0; a < d; ++a)
+      for (Index b = 0; b < d; ++b) out(n, a) += A(a, b) * x.v(n, b);
+  return {A, out};
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(xca)
+
+BOOST_AUTO_TEST_CASE(by_definition) {
+  for (const auto& [N, d] : {std::pair<Index, Index>{2, 5}, {9, 3}, {70, 4}, {5, 40}})
+    check_definition("xca", {},
+                     {{"q", random_tensor({2, 3, N, d}, 1)},
+                      {"k", random_tensor({2, 3, N, d}, 2)},
+                      {"v", random_tensor({2, 3, N, d}, 3)},
+                      {"temperature", random_tensor({3}, 5, 2)},
+                      {"dout", random_tensor({2, 3, N, d}, 4)}},
+                     definition);
+}
 
 // Channels of q: (3, 4) / 5 = (0.6, 0.8) and (0, 2) / 2 = (0, 1); of k: (1, 0) and (6, 8) / 10 = (0.6, 0.8). Then
 // S = ((0.6, 1), (0, 0.8)), and with tau = 2 the second of two channels weighs p = 1 / (1 + e^-0.8) in the first row of

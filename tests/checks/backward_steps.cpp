@@ -1,4 +1,5 @@
 // The steps of backward passes, found in the comments of sources.
+#include "heed/attention/mechanism.h"
 #include "heed/checks/backward_steps.h"
 #include "heed/io/file.h"
 
@@ -59,6 +60,17 @@ BOOST_AUTO_TEST_CASE(in_quotes_none) {
   const std::string stub = read_file("notebooks/labs/softmax-backward/softmax-backward.h");
   BOOST_REQUIRE(stub.find("Undoing 3: dv = ...") != std::string::npos);
   BOOST_TEST(backward_steps(stub, "v").empty());
+}
+
+// Every page, with the files that it names, says how v gets its gradient.
+BOOST_AUTO_TEST_CASE(in_files_that_are_shared) {
+  for (const MechanismEntry& entry : mechanisms()) {
+    const std::string page = "src/attention/" + std::string(entry.name) + ".cpp";
+    if (!std::filesystem::exists(page)) continue;  // a plugin's
+    BOOST_TEST(!backward_steps(source_with_includes(page), "v").empty(), page);
+  }
+  BOOST_TEST(backward_steps(read_file("src/attention/linear.cpp"), "v").empty());
+  BOOST_TEST(source_with_includes("nowhere.cpp") == "");
 }
 
 BOOST_AUTO_TEST_CASE(of_several_numbers) {

@@ -93,7 +93,7 @@ BOOST_FIXTURE_TEST_CASE(configurations, Training) {
   refuse_set("model.depth=1000000", {"[model] depth = 1000000; expected at least 1 and at most 10000"});
   refuse({"--set", "attention.mechanism=aft", "--set", "attention.variant=local", "--set",
           "attention.window=9223372036854775807"},
-         {"[aft] window is '9223372036854775807'; expected a whole number of at most 1000000000000"});
+         {"[aft] window is '9223372036854775807'; expected a whole number from 0 to 1000000000000"});
   refuse_set("attention.mechanism=sotfmax", {"unknown mechanism 'sotfmax'; did you mean 'softmax'?"});
   refuse_set("attention.casual=true",
              {"--set: no mechanism of this model has an option 'casual'; did you mean 'causal'?"});
@@ -259,6 +259,25 @@ BOOST_FIXTURE_TEST_CASE(probed_tensors, Probe) {
                 {in, "tensor 'q' has shape [1, 2, 5, 3]; aft has one head: expected [B, 1, tokens, D]"});
   check_refusal({"probe", "attention", "--mechanism", "lambda", in, out},
                 {in, "tensor 'v' has shape [1, 2, 5, 3]; expected [B, 1, M, D], as 'q' has 2 heads"});
+  // Sizes that nothing but the shape of a tensor says.
+  for (const auto& [mechanism, tensor, expected] : {std::tuple("performer", "omega", "[features, d]"),
+                                                    {"linformer", "e", "[length, M]"},
+                                                    {"reformer", "rotations", "[rounds, d, buckets / 2]"}}) {
+    const Strings probe{"probe", "attention", "--mechanism", mechanism, in, out};
+    tensors = good;
+    write();
+    check_refusal(probe, {fmt::format("{}: tensor '{}' is missing; expected {}", in, tensor, expected)});
+    tensors[tensor] = Tensor<double>(Shape{4});
+    write();
+    check_refusal(probe, {fmt::format("{}: tensor '{}' has shape [4]; expected {}", in, tensor, expected)});
+  }
+  tensors = good;
+  tensors["omega"] = Tensor<double>(Shape{4, 3});
+  write();
+  check_refusal({"probe", "attention", "--mechanism", "performer", in, out, "--set", "features=0"},
+                {"[performer] features is 0; expected 1 to 65536"});
+  tensors = good;
+  write();
   SafetensorsWriter mixed;
   const Tensor<float> single(Shape{1, 2, 5, 3});
   for (const auto& [name, tensor] : tensors)

@@ -36,7 +36,7 @@ BOOST_AUTO_TEST_CASE(one_mechanism_in_full) {
   }
   check_contains(output_of({"list", "aft"}), {"tensors of its own", "u  ", "[49, 128]", "--show", "  biases  "});
   check_contains(in_one_line(output_of({"list", "nystrom"})),
-                 {"with other numbers in models/vit-micro.toml: [nystrom] landmarks is"});
+                 {"models/vit-micro.toml has 50 tokens, and needs other numbers: [nystrom] landmarks is"});
   check_refusal({"list", "sotfmax"}, {"'sotfmax'; did you mean 'softmax'?"});
 }
 

@@ -134,6 +134,8 @@ BOOST_FIXTURE_TEST_CASE(maps_of_several_images_stand_in_one_sheet, Trained) {
   BOOST_TEST(row > 0);
   BOOST_TEST(row % (2 * (depth - 1)) == 0);
   BOOST_TEST(load_image(one).size.width != sheet.size.width);
+  check_refusal({"maps", run, "--index", "7", "--query", "1,1", "--set", "attention.mechanism=sima", "--show", "keys"},
+                {"--query 1,1: 'keys' of this model is the same for all patches"});
   check_refusal({"maps", run, "--index", "7", "--block", std::to_string(depth + 1)},
                 {fmt::format("--block {}: this model has blocks 1 to {}", depth + 1, depth)});
 }

@@ -121,9 +121,11 @@ BOOST_AUTO_TEST_CASE(a_model_without_a_class_token_has_maps) {
 // Drawn by themselves: the image changes them only as far as the model's weights see it.
 BOOST_AUTO_TEST_CASE(maps_among_channels) {
   const RunAndImages run("cls", "xca");
-  for (const char* const line : {"run a.png -o 1.png", "run b.png -o 2.png", "run a.png --query 1,1 -o 3.png"})
-    BOOST_TEST(run.maps(line).status == 0);
+  for (const char* const line : {"run a.png -o 1.png", "run b.png -o 2.png"}) BOOST_TEST(run.maps(line).status == 0);
   BOOST_TEST((run.content("1.png") != run.content("2.png")));
+  const CommandResult query = run.maps("run a.png --query 1,1 -o 3.png");
+  BOOST_TEST(query.status == 2);
+  BOOST_TEST(is_line_with(query.errors, "--query 1,1: 'map' of this model is the same for all patches"), query.errors);
   BOOST_TEST(load_image(run.directory / "1.png").size.height > 3 * 156);
 }
 

@@ -4,7 +4,9 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <tuple>
 
 namespace heed {
 
@@ -31,22 +33,24 @@ SlowMatrix slow_softmax(SlowMatrix m, const std::function<bool(Index, Index)>& s
 
 namespace {
 
-Tensors by_definition(const Tensors& x, const MapDefinition& definition) {
-  const Shape& vs = x.at("v").shape();
-  const Index N = (x.contains("q") ? x.at("q") : x.at("v")).shape()[2], M = vs[2], e = vs[3];
-  Tensor<double> out(Shape{vs[0], vs[1], N, e}), map(Shape{vs[0], vs[1], N, M});
-  for (Index b = 0, at = 0; b < vs[0]; ++b)
-    for (Index h = 0; h < vs[1]; ++h, ++at) {
-      const DefinitionHead head{x, b, h};
-      const SlowMatrix A = definition(head);
-      BOOST_REQUIRE((A.rows == N && A.columns == M));
-      std::copy(A.values.begin(), A.values.end(), map.data() + at * N * M);
-      for (Index i = 0; i < N; ++i)
-        for (Index j = 0; j < M; ++j)
-          for (Index c = 0; c < e; ++c) out[(at * N + i) * e + c] += A(i, j) * head.v(j, c);
+Tensors by_definition(const Tensors& x, const HeadDefinition& definition) {
+  const Shape& asking = (x.contains("q") ? x.at("q") : x.at("v")).shape();
+  const Index images = asking[0], heads = asking[1];
+  std::vector<double> outs, maps;
+  Shape out, map;
+  for (Index b = 0; b < images; ++b)
+    for (Index h = 0; h < heads; ++h) {
+      const DefinedHead defined = definition({x, b, h});
+      outs.insert(outs.end(), defined.out.values.begin(), defined.out.values.end());
+      maps.insert(maps.end(), defined.map.values.begin(), defined.map.values.end());
+      out = {images, heads, defined.out.rows, defined.out.columns};
+      map = {images, heads, defined.map.rows, defined.map.columns};
     }
   Tensors results;
-  results["out"] = std::move(out), results["map"] = std::move(map);
+  for (const auto& [name, shape, values] : {std::tuple("out", out, &outs), std::tuple("map", map, &maps)}) {
+    Tensor<double>& result = results[name] = Tensor<double>(shape);
+    std::copy(values->begin(), values->end(), result.begin());
+  }
   return results;
 }
 
@@ -63,7 +67,7 @@ struct Slope {
 /// The derivative of <dout, out> where the tensor `name` moves along `direction`: differences with two steps, whose
 /// errors of second order cancel.
 Slope slope(const Tensors& x, const std::string& name, const Tensor<double>& direction,
-            const MapDefinition& definition) {
+            const HeadDefinition& definition) {
   const auto difference = [&](double step) {
     const auto moved = [&](double by) {
       Tensors y = x;
@@ -81,6 +85,18 @@ Slope slope(const Tensors& x, const std::string& name, const Tensor<double>& dir
 
 void check_definition(const std::string& name, const OptionValues& options, const Tensors& x,
                       const MapDefinition& definition, const AttentionShape& place, double float_tolerance) {
+  const HeadDefinition head = [&](const DefinitionHead& of) {
+    const SlowMatrix A = definition(of);
+    SlowMatrix v(of.M(), x.at("v").shape()[3]);
+    for (Index j = 0; j < v.rows; ++j)
+      for (Index c = 0; c < v.columns; ++c) v(j, c) = of.v(j, c);
+    return DefinedHead{A, A * v};
+  };
+  check_definition(name, options, x, head, place, float_tolerance);
+}
+
+void check_definition(const std::string& name, const OptionValues& options, const Tensors& x,
+                      const HeadDefinition& definition, const AttentionShape& place, double float_tolerance) {
   std::string what = name;
   for (const auto& [option, value] : options) what += ", " + option + "=" + value;
   what += ", N = " + std::to_string(DefinitionHead{x, 0, 0}.N());

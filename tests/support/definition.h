@@ -4,11 +4,12 @@
 
 #include "support/mechanism.h"
 
+#include <algorithm>
 #include <functional>
 
 namespace heed {
 
-/// One head of one image, for definitions to read.
+/// One head of one image, for definitions to read. Operands of a single head serve all heads.
 struct DefinitionHead {
   const Tensors& x;
   Index image, head;
@@ -34,7 +35,7 @@ struct DefinitionHead {
     const auto found = x.find(name);
     if (found == x.end()) return {};
     const Shape& s = found->second.shape();
-    return {found->second.data() + (image * s[1] + head) * s[2] * s[3], s[2], s[3]};
+    return {found->second.data() + (image * s[1] + std::min(head, s[1] - 1)) * s[2] * s[3], s[2], s[3]};
   }
 
   Rows q_, k_, v_;
@@ -59,6 +60,12 @@ SlowMatrix slow_softmax(SlowMatrix m, const std::function<bool(Index, Index)>& s
 /// The matrix that multiplies v, [N, M].
 using MapDefinition = std::function<SlowMatrix(const DefinitionHead&)>;
 
+/// The map, and the output where it is not the map times v.
+struct DefinedHead {
+  SlowMatrix map, out;
+};
+using HeadDefinition = std::function<DefinedHead(const DefinitionHead&)>;
+
 /// Runs the mechanism on x, "q", "k", "v", its own tensors and "dout", and checks
 ///   - in double its map and its output, up to 1e-12 of the largest;
 ///   - in double the gradient of each tensor along two random directions, by differences of the definition, up to 1e-7
@@ -67,5 +74,8 @@ using MapDefinition = std::function<SlowMatrix(const DefinitionHead&)>;
 ///   - in float all results against double, up to `float_tolerance`.
 void check_definition(const std::string& name, const OptionValues& options, const Tensors& x,
                       const MapDefinition& definition, const AttentionShape& place = {}, double float_tolerance = 1e-5);
+void check_definition(const std::string& name, const OptionValues& options, const Tensors& x,
+                      const HeadDefinition& definition, const AttentionShape& place = {},
+                      double float_tolerance = 1e-5);
 
 }  // namespace heed

@@ -3,6 +3,10 @@
 
 #include "heed/attention/options.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
 namespace heed {
 
 /// The memory of a mechanism that needs none.
@@ -14,6 +18,32 @@ Heads<T> carve_heads(Index heads, Index rows, Index columns, Carver<T>& carve) {
   const Matrix<T> all = carve.matrix(heads * rows, columns);
   return {all.top_rows(rows), heads, rows * columns};
 }
+
+/// A tensor as a matrix, with a row for each element of its first axis.
+template <class T>
+Matrix<T> as_matrix(View<T> x) {
+  return {x.data(), x.shape()[0], x.shape().elements() / x.shape()[0]};
+}
+
+/// A size that the shape of a tensor says, for read_sizes: shapes.at(name)[axis], of a tensor that has the axes
+/// `expected`, such as "[m, d]". Throws Error where it is missing or has another number of axes.
+inline Index size_of(const std::map<std::string, Shape>& shapes, const std::string& name, const char* expected,
+                     Index axis) {
+  const auto found = shapes.find(name);
+  require(found != shapes.end(), "tensor '{}' is missing; expected {}", name, expected);
+  const Index axes = 1 + std::count(expected, expected + std::strlen(expected), ',');
+  require(found->second.rank() == axes, "tensor '{}' has shape {}; expected {}", name, found->second, expected);
+  return found->second[axis];
+}
+
+/// A whole number, a place or a count, that is kept among numbers of another type.
+template <class T>
+Index as_index(T number) {
+  return static_cast<Index>(static_cast<double>(number));
+}
+
+/// 1 / sqrt(d), by which inner products of d channels are scaled (Vaswani et al., 2017, Section 3.2.1).
+inline double score_scale(const AttentionShape& shape) { return 1 / std::sqrt(static_cast<double>(shape.width)); }
 
 /// Serves the virtual functions of Mechanism from Derived, which has
 ///

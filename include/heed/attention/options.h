@@ -14,6 +14,13 @@
 
 namespace heed {
 
+/// A whole number without a value yet, as the default of an option that is never negative: the file of a model gives
+/// it, or the shape of a tensor (read_sizes).
+inline constexpr Index not_set = -1;
+
+/// "not set", or the number.
+std::string option_text(Index value);
+
 /// An option of a few named values: an enum that counts from 0, in the order of its names.
 template <class E>
 concept NamedChoice = std::is_enum_v<E>;

@@ -1,10 +1,15 @@
 // Which numbered step of a mechanism's backward pass makes a gradient, by the comments of its source.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
 namespace heed {
+
+/// The text of a source file, then that of the files beside it that it includes, and of the .cpp files of these: a
+/// mechanism's backward pass may be in a file that several share. Nothing of files that are not there.
+std::string source_with_includes(const std::filesystem::path& path);
 
 /// A step as the source describes it: "3", "dv = A^T dout, dA = dout v^T".
 struct BackwardStep {
