@@ -16,9 +16,10 @@
 //
 //   W_ts = exp(c_s - c_t) phi(q_t) . E_s + 1e-4 sigma_t
 //
-// where the exponent is 0 without `causal`, and never positive with it, since c grows: nothing overflows, and what is
-// far below the largest key so far may vanish. Sums over s of E_s v_s^T, of E_s and of v_s (performer_sums.h) take
-// O(N m e); causal ones grow by blocks of keys, and what queries see of their own block is made pair by pair.
+// where the exponent is never positive, since c grows: nothing overflows, and what is far below the largest key so far
+// may vanish. (Without `causal` c_t is that of the last key, and c_s that of the last key of a block.) Sums over s of
+// E_s v_s^T, of E_s and of v_s (performer_sums.h) take O(N m e); causal ones grow by blocks of keys, and what queries
+// see of their own block is made pair by pair.
 //
 // Time 2 (N + M) m (d + e), memory O((N + M) m).
 #include "performer_steps.h"
@@ -63,18 +64,24 @@ class Performer : public MechanismBase<Performer> {
 
   template <class T>
   PerformerSaved<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
-    const Index H = shape.heads, N = shape.queries, M = shape.keys;
-    return {carve_heads(H, N, features, carve), carve_heads(H, M, features, carve), carve_heads(H, 3, N, carve),
-            carve_heads(H, 2, M, carve)};
+    const Index H = shape.heads, N = shape.queries, M = shape.keys, kept = keeps_features(shape);
+    return {.phi = carve_heads(H, kept * N, features, carve),
+            .E = carve_heads(H, kept * M, features, carve),
+            .sums = carve_heads(H, !causal, features * (shape.value_width + 1) + shape.value_width, carve),
+            .of_queries = carve_heads(H, 3, N, carve),
+            .of_keys = carve_heads(H, 2, M, carve)};
   }
 
   template <class T>
   PerformerScratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
     const auto [N, M, d, e] = shape.sizes();
     const Index most = std::max(N, M), rows = std::min(blocks<float>(shape).rows(), most), pairs = causal ? rows : 0;
-    return {.sums = {features, e, carve},
-            .query_sums = {features, e, carve},
-            .h = carve.numbers(most),
+    const Index again = !keeps_features(shape);
+    return {.sums = {causal * features, e, carve},
+            .query_sums = carve_heads(shape.heads, 1, features * (e + 1) + e, carve),
+            .phi = carve.matrix(again * rows, features),
+            .E = carve.matrix(again * rows, features),
+            .h = carve.numbers(rows),
             .largest = carve.numbers(rows),
             .decays = carve.numbers(rows),
             .weights = carve.numbers(rows),
@@ -84,41 +91,40 @@ class Performer : public MechanismBase<Performer> {
             .W = carve.matrix(pairs, rows),
             .R = carve.matrix(pairs, rows),
             .D = carve.matrix(pairs, rows),
-            .G = carve.matrix(N, e),
+            .G = carve.matrix(causal ? N : rows, e),
+            .dE = carve.matrix(causal ? M : rows, features),
+            .delta = carve.numbers(causal ? N : rows),
+            .dc = carve.numbers(causal ? N : rows),
             .dphi = carve.matrix(rows, features),
-            .dE = carve.matrix(M, features),
-            .delta = carve.numbers(N),
-            .dc = carve.numbers(N)};
+            .dc_of_keys = carve.numbers(shape.heads)};
   }
 
   template <class T>
   void run_forward(const AttentionInput<T>& in, Heads<T> outs, const PerformerSaved<T>& saved,
                    const PerformerScratch<T>& scratch) const {
-    for (Index h = 0; h < in.shape.heads; ++h) {
-      const PerformerHead<T> head(in, saved, h);
-      const PerformerSteps<T> steps{causal, head, scratch};
-      // 1. E, and phi of each block
-      step_1().make_keys(in, head, scratch.h);
-      if (!causal) steps.sum_keys();
-      for (const PerformerBlock& b : blocks<T>(in.shape).forward()) {
-        step_1().make_queries(in, head, b, scratch.h, scratch.largest);
-        const Matrix<T> out = b.rows_of(outs[h]);
-        T* const den = head.den + b.first;
-        // 2. keys that the sums hold
-        if (b.before > 0) steps.sum_before(b, out, den);
-        // 3. keys of the block: out += W v, den += W 1
-        if (b.keys > 0) {
-          steps.make_pairs(b);
-          const Matrix<T> W = b.pairs(scratch.W);
-          kernels::gemm(W, b.keys_of(head.v), b.after(0), out);
-          for (Index i = 0; i < b.rows; ++i)
-            for (Index j = 0; j < b.seen(i); ++j) write(b.after(j), den[i], W(i, j));
-        }
-        if (b.growing) steps.add_keys(b);
-        // 4. out / den
-        divide_rows(out, den);
+    // 1. E
+    make_keys(in, saved, scratch);
+    for_each_block(in.shape.heads, blocks<T>(in.shape).forward(), [&](Index h, const PerformerBlock& b) {
+      const PerformerHead<T> head(in, saved, h, causal);
+      const PerformerSteps<T> steps = steps_of(in, head, saved, scratch, h);
+      // 1. phi
+      steps.make_queries(b);
+      const Matrix<T> out = b.rows_of(outs[h]);
+      T* const den = head.den + b.first;
+      // 2. keys that the sums hold
+      if (b.before > 0) steps.sum_before(b, out, den);
+      // 3. keys of the block: out += W v, den += W 1
+      if (b.keys > 0) {
+        steps.make_pairs(b);
+        const Matrix<T> W = b.pairs(scratch.W);
+        kernels::gemm(W, b.keys_of(head.v), b.after(0), out);
+        for (Index i = 0; i < b.rows; ++i)
+          for (Index j = 0; j < b.seen(i); ++j) write(b.after(j), den[i], W(i, j));
       }
-    }
+      if (b.growing) steps.add_keys(b);
+      // 4. out / den
+      divide_rows(out, den);
+    });
   }
 
   // Undoing 4: G = dout / den is the gradient of out before it, delta = -<dout, out> / den that of den, so that of W_ts
@@ -136,63 +142,78 @@ class Performer : public MechanismBase<Performer> {
                     const PerformerSaved<T>& saved, const PerformerScratch<T>& scratch,
                     const AttentionGradient<T>& gradient) const {
     const Update update = gradient.update;
-    for (Index h = 0; h < in.shape.heads; ++h) {
-      const PerformerHead<T> head(in, saved, h);
-      const PerformerSteps<T> steps{causal, head, scratch};
-      const Matrix<T> dv = gradient.v[h];
-      clear_unseen_keys(causal, in.shape, h, gradient);
-      // 4., 3. and 2. by sums over keys, 1. of queries
-      if (!causal) steps.sum_keys();
-      for (const PerformerBlock& b : blocks<T>(in.shape).forward()) {
-        const Matrix<T> dphi = scratch.dphi.top_rows(b.rows);
-        steps.undo_division(b, outs[h], douts[h]);
-        if (!causal) steps.sum_queries(b);
-        steps.undo_sums(b, update, dv);
-        kernels::favor_features_backward(performer_tiny, b.rows_of(head.phi), dphi, scratch.weights);
-        for (Index i = 0; i < b.rows; ++i) dphi(i, as_index(head.query_place[b.first + i])) -= scratch.weights[i];
-        step_1().undo_product<T>(in, b.rows_of(head.q), dphi, scratch.weights, scratch.channels, update,
-                                 b.rows_of(gradient.q[h]));
-        if (b.growing) steps.add_keys(b);
+    // 4., 3. and 2. by sums over keys, 1. of queries
+    const auto queries_backward = [&](Index h, const PerformerBlock& b) {
+      const PerformerHead<T> head(in, saved, h, causal);
+      const PerformerSteps<T> steps = steps_of(in, head, saved, scratch, h);
+      const Matrix<T> dphi = scratch.dphi.top_rows(b.rows);
+      steps.make_queries_again(b);
+      steps.undo_division(b, outs[h], douts[h]);
+      if (!causal) steps.sum_queries(b);
+      steps.undo_sums(b, update, gradient.v[h]);
+      kernels::favor_features_backward(performer_tiny, steps.phi(b), dphi, scratch.weights);
+      for (Index i = 0; i < b.rows; ++i) dphi(i, as_index(head.query_place[b.first + i])) -= scratch.weights[i];
+      step_1().undo_product<T>(in, b.rows_of(head.q), dphi, scratch.weights, scratch.channels, update,
+                               b.rows_of(gradient.q[h]));
+      if (b.growing) steps.add_keys(b);
+      T& dc = scratch.dc_of_keys[h];
+      if (b.first == 0) dc = T(0);
+      for (Index i = 0; i < b.rows && !causal; ++i) dc += steps.dc(b)[i];
+    };
+    // 3. and 2. by sums over queries, 1. of keys
+    const auto keys_backward = [&](Index h, const PerformerBlock& b) {
+      const PerformerHead<T> head(in, saved, h, causal);
+      const PerformerSteps<T> steps = steps_of(in, head, saved, scratch, h);
+      const Matrix<T> dE = causal ? b.keys_of(scratch.dE) : scratch.dE.top_rows(b.keys);
+      const Matrix<T> E = b.keys > 0 ? steps.keys_again(b.first, b.keys) : head.E;
+      if (b.keys > 0 && b.later) {
+        const PerformerRows<T> keys{E, b.keys_of(head.v), nullptr, nullptr, steps.key_decays(b)};
+        steps.query_sums.values(keys, causal ? Update::accumulate : update, scratch.values, b.keys_of(gradient.v[h]));
+        steps.query_sums.features(keys, causal ? Update::accumulate : Update::assign, scratch.products, dE);
       }
-      // 3. and 2. by sums over queries, 1. of keys
-      T dc(0);  // for the key that c is from
-      for (Index t = 0; t < in.shape.queries && !causal; ++t) dc += scratch.dc[t];
-      for (const PerformerBlock& b : blocks<T>(in.shape).backward()) {
-        const Matrix<T> dE = b.keys_of(scratch.dE);
-        if (b.keys > 0 && b.later) {
-          const T* const decays = causal ? steps.key_decays(b) : nullptr;
-          const PerformerRows<T> keys{b.keys_of(head.E), b.keys_of(head.v), nullptr, nullptr, decays};
-          scratch.query_sums.values(keys, causal ? Update::accumulate : update, scratch.values, b.keys_of(dv));
-          scratch.query_sums.features(keys, causal ? Update::accumulate : Update::assign, scratch.products, dE);
-        }
-        if (b.keys > 0) kernels::favor_features_backward(0, b.keys_of(head.E), dE, scratch.weights);
-        for (Index i = b.rows - 1; i >= 0; --i) {
-          if (causal) dc += scratch.dc[b.first + i];
-          if (i >= b.keys) continue;
-          const T place = head.key_place[b.first + i];
-          const bool grows = place >= T(0);
-          dE(i, grows ? as_index(place) : 0) += grows ? dc : T(0);
-          dc = grows ? T(0) : dc;
-        }
-        if (b.keys > 0)
-          step_1().undo_product<T>(in, b.keys_of(head.k), dE, scratch.weights, scratch.channels, update,
-                                   b.keys_of(gradient.k[h]));
-        if (causal && b.before > 0) steps.add_queries(b);
+      if (b.keys > 0) kernels::favor_features_backward(0, E, dE, scratch.weights);
+      T& dc = scratch.dc_of_keys[h];
+      for (Index i = b.rows - 1; i >= 0; --i) {
+        if (causal) dc += steps.dc(b)[i];
+        if (i >= b.keys) continue;
+        const T place = head.key_place[b.first + i];
+        const bool grows = place >= T(0);
+        dE(i, grows ? as_index(place) : 0) += grows ? dc : T(0);
+        dc = grows ? T(0) : dc;
       }
+      if (b.keys > 0)
+        step_1().undo_product<T>(in, b.keys_of(head.k), dE, scratch.weights, scratch.channels, update,
+                                 b.keys_of(gradient.k[h]));
+      if (causal && b.before > 0) steps.add_queries(b);
+    };
+    for (Index h = 0; h < in.shape.heads; ++h) clear_unseen_keys(causal, in.shape, h, gradient);
+    const std::vector<PerformerBlock> forward = blocks<T>(in.shape).forward(),
+                                      backward = blocks<T>(in.shape).backward();
+    for (Index h = 0; h < in.shape.heads && causal; ++h) {
+      for (const PerformerBlock& b : forward) queries_backward(h, b);
+      for (const PerformerBlock& b : backward) keys_backward(h, b);
     }
+    if (causal) return;
+    for_each_block(in.shape.heads, forward, queries_backward);
+    for_each_block(in.shape.heads, backward, keys_backward);
   }
 
   // W / den, row by row.
   template <class T>
   void run_map(const AttentionInput<T>& in, Heads<T> maps, const PerformerSaved<T>& saved,
                const PerformerScratch<T>& scratch) const {
+    make_keys(in, saved, scratch);
     for (Index h = 0; h < in.shape.heads; ++h) {
-      const PerformerHead<T> head(in, saved, h);
+      const PerformerHead<T> head(in, saved, h, causal);
+      const PerformerSteps<T> steps = steps_of(in, head, saved, scratch, h);
       const Matrix<T> map = maps[h];
-      step_1().make_keys(in, head, scratch.h);
-      for (const PerformerBlock& b : blocks<T>(in.shape).forward())
-        step_1().make_queries(in, head, b, scratch.h, scratch.largest);
-      kernels::gemm(head.phi, transposed(head.E), map);
+      for (const PerformerBlock& b : blocks<T>(in.shape).forward()) {
+        steps.make_queries(b);
+        for (Index s = 0; s < map.columns; s += b.rows) {
+          const Matrix<T> E = steps.keys_again(s, std::min(b.rows, map.columns - s));
+          kernels::gemm(steps.phi(b), transposed(E), b.rows_of(map).middle_columns(s, E.rows));
+        }
+      }
       for (Index t = 0; t < map.rows; ++t) {
         const Index seen = causal ? std::min(t + 1, map.columns) : map.columns;
         T sum(0);
@@ -259,6 +280,46 @@ class Performer : public MechanismBase<Performer> {
 
  private:
   PerformerFeatures step_1() const { return {features, causal}; }
+
+  /// Are the features kept for the backward pass? Where they take more than 4 MB, to make them again takes no longer
+  /// than to write and to read them. With `causal` the way back needs them twice.
+  bool keeps_features(const AttentionShape& s) const {
+    return causal || s.heads * (s.queries + s.keys) * features <= Index{1} << 20;
+  }
+  template <class T>
+  PerformerSteps<T> steps_of(const AttentionInput<T>& in, const PerformerHead<T>& head, const PerformerSaved<T>& saved,
+                             const PerformerScratch<T>& scratch, Index h) const {
+    const auto sums_in = [&](Heads<T> memory) {
+      Carver<T> carve(memory[h][0]);
+      return PerformerSums<T>(features, in.shape.value_width, carve);
+    };
+    return {in, step_1(), head, scratch, causal ? scratch.sums : sums_in(saved.sums), sums_in(scratch.query_sums)};
+  }
+
+  /// 1. of the keys of all heads.
+  template <class T>
+  void make_keys(const AttentionInput<T>& in, const PerformerSaved<T>& saved,
+                 const PerformerScratch<T>& scratch) const {
+    const Index M = in.shape.keys, rows = blocks<T>(in.shape).rows();
+    for (Index first = 0; first < M; first += rows)
+      for (Index h = 0; h < in.shape.heads; ++h) {
+        const PerformerHead<T> head(in, saved, h, causal);
+        steps_of(in, head, saved, scratch, h).make_keys(first, std::min(rows, M - first));
+      }
+  }
+
+  /// f(head, block) for all: the heads of a block, whose numbers lie side by side in memory, one after the other; with
+  /// `causal`, where a head's sums run through the blocks, the blocks of a head.
+  template <class F>
+  void for_each_block(Index heads, const std::vector<PerformerBlock>& list, const F& f) const {
+    if (causal) {
+      for (Index h = 0; h < heads; ++h)
+        for (const PerformerBlock& b : list) f(h, b);
+    } else {
+      for (const PerformerBlock& b : list)
+        for (Index h = 0; h < heads; ++h) f(h, b);
+    }
+  }
   template <class T>
   PerformerBlocks<T> blocks(const AttentionShape& shape) const {
     return {shape.queries, shape.keys, causal};

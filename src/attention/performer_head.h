@@ -11,11 +11,13 @@
 
 namespace heed {
 
-/// What is saved: features of queries, exponentials of keys; of each query the place of its largest u, sigma and 1 /
-/// den; of each key c, and the place of its largest u if that is larger than all before it, else -1.
+/// What is saved: features of queries and exponentials of keys, or nothing where they are made again; without `causal`
+/// the sums over all keys; of each query the place of its largest u, sigma and 1 / den; of each key c, and the place of
+/// its largest u if that is larger than all before it, else -1.
 template <class T>
 struct PerformerSaved {
   Heads<T> phi, E;      ///< [N, m], [M, m]
+  Heads<T> sums;        ///< [1, m e + m + e]
   Heads<T> of_queries;  ///< [3, N]: place, sigma, 1 / den
   Heads<T> of_keys;     ///< [2, M]: c, place
 };
@@ -24,10 +26,11 @@ struct PerformerSaved {
 template <class T>
 struct PerformerHead {
   Matrix<const T> q, k, v;
-  Matrix<T> phi, E;
+  Matrix<T> phi, E;  ///< without rows where they are made again
   T *query_place, *sigma, *den, *c, *key_place;
+  bool causal;
 
-  PerformerHead(const AttentionInput<T>& in, const PerformerSaved<T>& saved, Index h)
+  PerformerHead(const AttentionInput<T>& in, const PerformerSaved<T>& saved, Index h, bool causal)
       : q(in.q[h]),
         k(in.k[h]),
         v(in.v[h]),
@@ -37,10 +40,13 @@ struct PerformerHead {
         sigma(saved.of_queries[h][1]),
         den(saved.of_queries[h][2]),
         c(saved.of_keys[h][0]),
-        key_place(saved.of_keys[h][1]) {}
+        key_place(saved.of_keys[h][1]),
+        causal(causal) {}
+
+  bool keeps_features() const { return phi.rows > 0; }
 
   /// c of query t.
-  T c_of(Index t) const { return c[std::min(t, k.rows - 1)]; }
+  T c_of(Index t) const { return c[causal ? std::min(t, k.rows - 1) : k.rows - 1]; }
 };
 
 /// Queries from `first` on, and keys: `before` that sums hold, and `keys` from `first` on that are taken pair by pair.
@@ -74,8 +80,8 @@ struct PerformerBlocks {
   bool causal;
 
   /// Rows of a block. A causal one makes as many pairs for each row, m + e products each, where sums take m e. Counting
-  /// goes query by query, so that causal sums cost what they cost without blocks.
-  Index rows() const { return std::is_same_v<T, Counted> ? 1 : causal ? 64 : 128; }
+  /// goes query by query there, so that causal sums cost what they cost without blocks.
+  Index rows() const { return !causal ? 128 : std::is_same_v<T, Counted> ? 1 : 64; }
 
   std::vector<PerformerBlock> forward() const {
     std::vector<PerformerBlock> list;
@@ -110,35 +116,44 @@ struct PerformerFeatures {
 
   /// phi, sigma and the places of maxima, of a block's queries.
   template <class T>
-  void make_queries(const AttentionInput<T>& in, const PerformerHead<T>& head, const PerformerBlock& b, T* h,
-                    T* largest) const {
-    make_products(in, b.rows_of(head.q), b.rows_of(head.phi), h, {largest, head.query_place + b.first});
-    kernels::favor_features(scale(in.shape.width), largest, h, performer_tiny, b.rows_of(head.phi),
-                            head.sigma + b.first);
+  void make_queries(const AttentionInput<T>& in, const PerformerHead<T>& head, const PerformerBlock& b, Matrix<T> phi,
+                    T* h, T* largest) const {
+    make_products(in, b.rows_of(head.q), phi, h);
+    kernels::favor_maxima(scale(in.shape.width), phi, kernels::RowMaxima<T>{largest, head.query_place + b.first});
+    kernels::favor_features(scale(in.shape.width), largest, h, performer_tiny, phi, head.sigma + b.first);
   }
 
-  /// E and c, of all keys. Each block of them comes twice, since c may depend on all.
+  /// E and c, of some keys, after those before them. Without `causal` these keys have one c: the largest u so far.
   template <class T>
-  void make_keys(const AttentionInput<T>& in, const PerformerHead<T>& head, T* h) const {
-    const Index M = head.k.rows;
-    const auto each_block = [&](const auto& f) {
-      const Index most = PerformerBlocks<T>{M, M, causal}.rows();
-      for (Index first = 0; first < M; first += most) f(first, std::min(most, M - first));
-    };
-    each_block([&](Index first, Index count) {
-      make_products(in, head.k.middle_rows(first, count), head.E.middle_rows(first, count), h + first,
-                    {head.c + first, head.key_place + first});
-    });
-    for (Index s = 1; s < M; ++s) {
+  void make_keys(const AttentionInput<T>& in, const PerformerHead<T>& head, Index first, Matrix<T> E, T* h) const {
+    const Index end = first + E.rows;
+    make_products(in, head.k.middle_rows(first, E.rows), E, h);
+    kernels::favor_maxima(scale(in.shape.width), E, kernels::RowMaxima<T>{head.c + first, head.key_place + first});
+    for (Index s = std::max<Index>(first, 1); s < end; ++s) {
       if (head.c[s] > head.c[s - 1]) continue;
       head.c[s] = head.c[s - 1];
       head.key_place[s] = T(-1);
     }
-    if (!causal) std::fill_n(head.c, M, T(head.c[M - 1]));
-    each_block([&](Index first, Index count) {
-      kernels::favor_features(scale(in.shape.width), head.c + first, h + first, 0, head.E.middle_rows(first, count),
-                              static_cast<T*>(nullptr));
-    });
+    if (!causal) std::fill(head.c + first, head.c + end, T(head.c[end - 1]));
+    kernels::favor_features(scale(in.shape.width), head.c + first, h, 0, E, static_cast<T*>(nullptr));
+  }
+
+  /// phi again, of queries whose places of maxima are there already.
+  template <class T>
+  void make_queries_again(const AttentionInput<T>& in, const PerformerHead<T>& head, const PerformerBlock& b,
+                          Matrix<T> phi, T* h, T* largest) const {
+    make_products(in, b.rows_of(head.q), phi, h);
+    for (Index i = 0; i < b.rows; ++i)
+      largest[i] = T(scale(in.shape.width)) * phi(i, as_index(head.query_place[b.first + i]));
+    kernels::favor_features(scale(in.shape.width), largest, h, performer_tiny, phi, static_cast<T*>(nullptr));
+  }
+
+  /// E of some keys, whose c are there already.
+  template <class T>
+  void make_keys_again(const AttentionInput<T>& in, const PerformerHead<T>& head, Index first, Matrix<T> E,
+                       T* h) const {
+    make_products(in, head.k.middle_rows(first, E.rows), E, h);
+    kernels::favor_features(scale(in.shape.width), head.c + first, h, 0, E, static_cast<T*>(nullptr));
   }
 
   /// dx (+)= omega^T du / d^(1/4) - g x / d^(1/2) for some rows. g [rows]
@@ -183,15 +198,13 @@ struct PerformerFeatures {
   }
 
  private:
-  /// U = omega x for rows x, the largest of each row of U, and h = |x'|^2 / 2.
+  /// U = omega x for rows x, and h = |x'|^2 / 2.
   template <class T>
-  static void make_products(const AttentionInput<T>& in, Matrix<const T> x, Matrix<T> U, T* h,
-                            const kernels::RowMaxima<T>& maxima) {
+  static void make_products(const AttentionInput<T>& in, Matrix<const T> x, Matrix<T> U, T* h) {
     const double factor = scale(in.shape.width);
     kernels::gemm(x, transposed(omega(in)), U);
     kernels::row_dots(x, x, h);
     for (Index i = 0; i < x.rows; ++i) h[i] = T(factor * factor / 2) * h[i];
-    kernels::favor_maxima(factor, U, maxima);
   }
 
   template <class T>

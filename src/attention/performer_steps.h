@@ -10,61 +10,88 @@ namespace heed {
 
 template <class T>
 struct PerformerScratch {
-  PerformerSums<T> sums, query_sums;     ///< over keys, over queries
-  T *h, *largest;                        ///< of a block, or h of all keys: |x'|^2 / 2 and the largest u
-  T *decays, *weights;                   ///< of a block
+  PerformerSums<T> sums;                 ///< with `causal`, over keys
+  Heads<T> query_sums;                   ///< over queries, [1, m e + m + e]
+  Matrix<T> phi, E;                      ///< of a block [rows, m], where they are not kept
+  T *h, *largest, *decays, *weights;     ///< of a block; h = |x'|^2 / 2, the largest u
   Matrix<T> values, channels, products;  ///< of a block: [rows, e], [rows, d], [rows, m]
   Matrix<T> W, R, D;                     ///< causal, of a block [rows, rows]: W, exp(c_s - c_t), the gradient of W
-  Matrix<T> G, dphi, dE;                 ///< [N, e]; of a block [rows, m]; [M, m]
-  T *delta, *dc;                         ///< [N]; the gradients of c_t [N]
+  Matrix<T> G, dE;                       ///< causal [N, e] and [M, m], else of a block
+  T *delta, *dc;                         ///< likewise, [N]; dc is the gradient of c_t
+  Matrix<T> dphi;                        ///< of a block [rows, m]
+  T* dc_of_keys;                         ///< of each head, what the key is to get that c is from
 };
 
 template <class T>
 struct PerformerSteps {
-  bool causal;
+  const AttentionInput<T>& in;
+  PerformerFeatures features;
   const PerformerHead<T>& head;
   const PerformerScratch<T>& scratch;
+  PerformerSums<T> sums, query_sums;  ///< over keys, over queries
+  bool causal = features.causal;
 
-  /// exp(c_s - c) for the block's keys, c that of the last of them.
+  /// 1. of a block's queries; on the way back only where phi is not kept.
+  void make_queries(const PerformerBlock& b) const {
+    features.make_queries(in, head, b, phi(b), scratch.h, scratch.largest);
+  }
+  void make_queries_again(const PerformerBlock& b) const {
+    if (!head.keeps_features()) features.make_queries_again(in, head, b, phi(b), scratch.h, scratch.largest);
+  }
+  Matrix<T> phi(const PerformerBlock& b) const {
+    return head.keeps_features() ? b.rows_of(head.phi) : scratch.phi.top_rows(b.rows);
+  }
+
+  /// 1. of some keys, and without `causal` their sums.
+  void make_keys(Index first, Index count) const {
+    const Matrix<T> E = head.keeps_features() ? head.E.middle_rows(first, count) : scratch.E.top_rows(count);
+    features.make_keys(in, head, first, E, scratch.h);
+    if (!causal) sum_keys(first, E);
+  }
+  /// E of some keys: kept, or made again.
+  Matrix<T> keys_again(Index first, Index count) const {
+    if (head.keeps_features()) return head.E.middle_rows(first, count);
+    const Matrix<T> E = scratch.E.top_rows(count);
+    features.make_keys_again(in, head, first, E, scratch.h);
+    return E;
+  }
+
+  /// G, delta and dc of a block's queries; with `causal` those of all are needed again.
+  Matrix<T> G(const PerformerBlock& b) const { return scratch.G.middle_rows(kept_from(b), b.rows); }
+  T* delta(const PerformerBlock& b) const { return scratch.delta + kept_from(b); }
+  T* dc(const PerformerBlock& b) const { return scratch.dc + kept_from(b); }
+
+  /// exp(c_s - c) for the block's keys, c that of the last of them, or without `causal` of all; none where all have it.
   const T* key_decays(const PerformerBlock& b) const {
-    for (Index i = 0; i < b.keys; ++i) scratch.decays[i] = decay(head.c[b.first + i], head.c[b.first + b.keys - 1]);
+    const Index last = (causal ? b.first + b.keys : head.k.rows) - 1;
+    if (!causal && b.keys == head.k.rows) return nullptr;
+    for (Index i = 0; i < b.keys; ++i) scratch.decays[i] = decay(head.c[b.first + i], head.c[last]);
     return scratch.decays;
   }
 
-  /// Sums over all keys, which have one c.
-  void sum_keys() const {
-    const Index most = PerformerBlocks<T>{head.k.rows, head.k.rows, causal}.rows();
-    for (Index first = 0; first < head.k.rows; first += most) {
-      const Index count = std::min(most, head.k.rows - first);
-      scratch.sums.add({head.E.middle_rows(first, count), head.v.middle_rows(first, count)},
-                       first == 0 ? Update::assign : Update::accumulate);
-    }
-  }
   /// Sums over queries, all of which have that c, with a block's.
   void sum_queries(const PerformerBlock& b) const {
-    scratch.query_sums.add({b.rows_of(head.phi), b.rows_of(scratch.G), scratch.delta + b.first, head.sigma + b.first},
-                           b.first == 0 ? Update::assign : Update::accumulate);
+    query_sums.add({phi(b), G(b), delta(b), head.sigma + b.first}, b.first == 0 ? Update::assign : Update::accumulate);
   }
   /// Sums over keys, of the c before the block, become those of the c of its last key.
   void add_keys(const PerformerBlock& b) const {
     const bool others = b.before > 0;
     const T before = others ? decay(head.c[b.before - 1], head.c[b.first + b.keys - 1]) : T(1);
-    scratch.sums.add({b.keys_of(head.E), b.keys_of(head.v), nullptr, nullptr, key_decays(b)}, others, before,
-                     scratch.values, scratch.weights);
+    sums.add({b.keys_of(head.E), b.keys_of(head.v), nullptr, nullptr, key_decays(b)}, others, before, scratch.values,
+             scratch.weights);
   }
   /// Sums over later queries, of the c of the block's last query, become those of the c before the block.
   void add_queries(const PerformerBlock& b) const {
     const T before = b.later ? decay(head.c[b.before - 1], head.c_of(b.first + b.rows - 1)) : T(1);
-    scratch.query_sums.add(
-        {b.rows_of(head.phi), b.rows_of(scratch.G), scratch.delta + b.first, head.sigma + b.first, query_decays(b)},
-        b.later, before, scratch.values, scratch.weights);
+    query_sums.add({phi(b), G(b), delta(b), head.sigma + b.first, query_decays(b)}, b.later, before, scratch.values,
+                   scratch.weights);
   }
 
   /// out = decay P^T phi + 1e-4 sigma V, den = decay p . phi + 1e-4 sigma times the number of keys.
   void sum_before(const PerformerBlock& b, Matrix<T> out, T* den) const {
-    const PerformerRows<T> queries{b.rows_of(head.phi), {}, nullptr, head.sigma + b.first, query_decays(b)};
-    scratch.sums.values(queries, Update::assign, {}, out);
-    kernels::row_dots(queries.f, repeated(scratch.sums.p, b.rows), den);
+    const PerformerRows<T> queries{phi(b), {}, nullptr, head.sigma + b.first, query_decays(b)};
+    sums.values(queries, Update::assign, {}, out);
+    kernels::row_dots(queries.f, repeated(sums.p, b.rows), den);
     const T tiny(performer_tiny * static_cast<double>(b.before));
     for (Index i = 0; i < b.rows; ++i) den[i] = (causal ? queries.decay[i] * den[i] : den[i]) + tiny * queries.b[i];
   }
@@ -72,7 +99,7 @@ struct PerformerSteps {
   /// R_ts = exp(c_s - c_t) and W_ts = R_ts <phi_t, E_s> + 1e-4 sigma_t for the block's pairs, 0 where t does not see s.
   void make_pairs(const PerformerBlock& b) const {
     const Matrix<T> R = b.pairs(scratch.R), W = b.pairs(scratch.W);
-    kernels::gemm(b.rows_of(head.phi), transposed(b.keys_of(head.E)), W);
+    kernels::gemm(phi(b), transposed(b.keys_of(head.E)), W);
     for (Index i = 0; i < b.rows; ++i) {
       const T c_t = head.c_of(b.first + i), tiny = T(performer_tiny) * head.sigma[b.first + i];
       const T* const c = head.c + b.first;
@@ -89,16 +116,14 @@ struct PerformerSteps {
 
   /// G = dout / den, delta = -<dout, out> / den, of a block's queries.
   void undo_division(const PerformerBlock& b, Matrix<const T> out, Matrix<const T> dout) const {
-    divide_rows_backward(b.rows_of(out), head.den + b.first, b.rows_of(dout), b.rows_of(scratch.G),
-                         scratch.delta + b.first);
+    divide_rows_backward(b.rows_of(out), head.den + b.first, b.rows_of(dout), G(b), delta(b));
   }
 
   /// dphi and dc of a block's queries; and of its keys what pairs of the block give to dE and dv.
   void undo_sums(const PerformerBlock& b, Update update, Matrix<T> dv) const {
-    const Matrix<T> dphi = scratch.dphi.top_rows(b.rows), G = b.rows_of(scratch.G);
-    const T *const delta = scratch.delta + b.first, *const sigma = head.sigma + b.first;
-    if (b.before > 0)
-      scratch.sums.features({b.rows_of(head.phi), G, delta, nullptr, query_decays(b)}, Update::assign, {}, dphi);
+    const Matrix<T> dphi = scratch.dphi.top_rows(b.rows), G = this->G(b);
+    const T *const delta = this->delta(b), *const sigma = head.sigma + b.first;
+    if (b.before > 0) sums.features({phi(b), G, delta, nullptr, query_decays(b)}, Update::assign, {}, dphi);
     if (b.keys > 0) {
       make_pairs(b);
       const Matrix<T> D = b.pairs(scratch.D), R = b.pairs(scratch.R);
@@ -111,11 +136,11 @@ struct PerformerSteps {
         std::fill(D[i] + b.seen(i), D[i] + b.keys, T(0));
       }
       kernels::gemm(D, b.keys_of(head.E), b.after(0), dphi);
-      kernels::gemm(transposed(D), b.rows_of(head.phi), b.keys_of(scratch.dE));
+      kernels::gemm(transposed(D), phi(b), b.keys_of(scratch.dE));
       kernels::gemm(transposed(b.pairs(scratch.W)), G, update, b.keys_of(dv));
     }
-    T* const dc = scratch.dc + b.first;
-    kernels::row_dots(b.rows_of(head.phi), dphi, dc);
+    T* const dc = this->dc(b);
+    kernels::row_dots(phi(b), dphi, dc);
     for (Index i = 0; i < b.rows; ++i) {
       dc[i] = -dc[i];
       const T rest = dc[i] / sigma[i];
@@ -130,6 +155,14 @@ struct PerformerSteps {
   }
 
  private:
+  Index kept_from(const PerformerBlock& b) const { return causal ? b.first : 0; }
+
+  /// Without `causal`: sums over these keys and all before them, for their c.
+  void sum_keys(Index first, Matrix<T> E) const {
+    if (first > 0) sums.scale(decay(head.c[first - 1], head.c[first]));
+    sums.add({E, head.v.middle_rows(first, E.rows)}, first == 0 ? Update::assign : Update::accumulate);
+  }
+
   /// exp(c - c_t) for the block's queries, c that of the last key before it; none where all queries have one c.
   const T* query_decays(const PerformerBlock& b) const {
     if (!causal) return nullptr;
@@ -147,8 +180,7 @@ inline void add_performer_sums_counts(const AttentionShape& shape, Index m, bool
   const Counts read = kernels::row_dots_counts(1, m) + Counts{.mul = 1, .add = 1};
   if (!causal) {
     cost.forward += keys(M).assign() + queries(N).values(false) + N * read;
-    cost.backward += keys(M).assign() + queries(N).features(false) + queries(N).assign() + keys(M).values(false) +
-                     keys(M).features(false);
+    cost.backward += queries(N).features(false) + queries(N).assign() + keys(M).values(false) + keys(M).features(false);
     return;
   }
   const Counts one_decay{.add = 1, .exp = 1};

@@ -56,6 +56,12 @@ struct PerformerSums {
     weighted_sum(rows.b, rows.x, update, V);
   }
 
+  /// P and p times a decay.
+  void scale(T decay) const {
+    for (const Matrix<T>& sum : {P, p})
+      for (T *s = sum.data, *const end = s + sum.size(); s < end; ++s) *s *= decay;
+  }
+
   /// P and p times `before`, and these rows added, which have decays; or the sums over these rows alone if there are no
   /// others. x [rows, e] and weights [rows] are scratch memory.
   void add(const PerformerRows<T>& rows, bool others, T before, Matrix<T> x, T* weights) const {
@@ -64,9 +70,7 @@ struct PerformerSums {
       for (Index c = 0; c < x.columns; ++c) x(i, c) = rows.decay[i] * rows.x(i, c);
       weights[i] = rows.a ? rows.decay[i] * rows.a[i] : rows.decay[i];
     }
-    if (others)
-      for (const Matrix<T>& sum : {P, p})
-        for (T *s = sum.data, *const end = s + sum.size(); s < end; ++s) *s *= before;
+    if (others) scale(before);
     const Update update = others ? Update::accumulate : Update::assign;
     kernels::gemm(transposed(rows.f), x.top_rows(n), update, P);
     weighted_sum(weights, rows.f, update, p);

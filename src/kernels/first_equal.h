@@ -5,16 +5,17 @@
 
 namespace heed::kernels::simd {
 
-/// The first place of n >= 1 numbers whose product with `factor` equals `value`; the last if there is none.
+/// The first place of n >= 1 numbers, at most 2^24 of them, whose product with `factor` equals `value`; the last if
+/// there is none. Without branches: nobody could foresee them.
 inline Index first_equal(Index n, const float* row, Vector factor, float value) {
-  const Vector wanted = set(value);
-  for (Index j = 0; j < n; j += lanes) {
-    const bool whole = j + lanes <= n;
-    const Vector x = whole ? AllLanes{}.load(row + j) : FirstLanes(n - j).load(row + j);
-    const std::intptr_t found = hn::FindFirstTrue(tag, hn::Eq(hn::Mul(factor, x), wanted));
-    if (found >= 0 && j + found < n) return j + found;
-  }
-  return n - 1;
+  const Vector wanted = set(value), last = set(static_cast<float>(n - 1));
+  Vector first = last;
+  for_each_vector(n, [&](Index j, auto use) {
+    const Vector places = hn::Iota(tag, static_cast<float>(j));
+    const auto equal = hn::Eq(hn::Mul(factor, use.load(row + j)), wanted);
+    first = hn::Min(first, hn::IfThenElse(equal, places, last));  // beyond the row places are larger
+  });
+  return static_cast<Index>(hn::GetLane(hn::MinOfLanes(tag, first)));
 }
 
 }  // namespace heed::kernels::simd
