@@ -136,7 +136,40 @@ struct GaussianRows {
   GaussianRows(Index n, Carver<T>& carve) : G(carve.matrix(most, n)), dG(carve.matrix(most, n)) {}
 };
 
-/// G v with G = gaussian(x, x), for the n rows of x [n, d] and v [n, e].
+/// Some rows of G up to its diagonal: columns 0 to first + count of the rows from `first` on. G is symmetric, so the
+/// columns before `first` stand above the diagonal, too.
+struct GaussianBlock {
+  Index first, count;
+
+  template <class T>
+  Matrix<T> own(Matrix<T> x) const {
+    return x.middle_rows(first, count);
+  }
+  template <class T>
+  Matrix<T> before(Matrix<T> x) const {
+    return x.top_rows(first);
+  }
+  template <class T>
+  Matrix<T> seen(Matrix<T> x) const {
+    return x.top_rows(first + count);
+  }
+  /// Memory for these rows.
+  template <class T>
+  Matrix<T> rows(Matrix<T> memory) const {
+    return memory.top_rows(count).middle_columns(0, first + count);
+  }
+  template <class T>
+  Matrix<T> left(Matrix<T> rows) const {
+    return rows.middle_columns(0, first);
+  }
+  template <class T>
+  Matrix<T> diagonal(Matrix<T> rows) const {
+    return rows.middle_columns(first, count);
+  }
+};
+
+/// G v with G = gaussian(x, x), for the n rows of x [n, d] and v [n, e]. Half of G is made: up to 64 rows all of it,
+/// and so it is counted.
 template <class T>
 struct GaussianProduct {
   Matrix<const T> x;
@@ -144,23 +177,27 @@ struct GaussianProduct {
   Matrix<const T> v;
   GaussianRows<T> rows;
 
-  /// Calls f(first, count, rows of x) for blocks of so many rows.
   template <class F>
   void each_block(const F& f) const {
-    for (Index first = 0; first < x.rows; first += rows.most) {
-      const Index count = std::min(rows.most, x.rows - first);
-      f(first, count, x.middle_rows(first, count));
-    }
+    for (Index first = 0; first < x.rows; first += rows.most)
+      f(GaussianBlock{first, std::min(rows.most, x.rows - first)});
   }
 };
+
+/// y (+)= G v, of which `G` holds the block's rows, for rows v and y of the whole: what its rows give, and its columns.
+template <class T>
+void gaussian_block_product(const GaussianBlock& b, Matrix<T> G, MatrixFor<T> v, Update update, Matrix<T> y) {
+  gemm(G, b.seen(v), update, b.own(y));
+  if (b.first > 0) gemm(transposed(b.left(G)), b.own(v), Update::accumulate, b.before(y));
+}
 
 /// out = G v, in blocks of rows. No overlap.
 template <class T>
 void gaussian_product(const GaussianProduct<std::type_identity_t<T>>& of, Matrix<T> out) {
-  of.each_block([&](Index first, Index count, Matrix<const T> x) {
-    const Matrix<T> G = of.rows.G.top_rows(count);
-    gaussian(x, of.x, of.scale, G);
-    gemm(G, of.v, out.middle_rows(first, count));
+  of.each_block([&](const GaussianBlock& b) {
+    const Matrix<T> G = b.rows(of.rows.G);
+    gaussian(b.own(of.x), b.seen(of.x), of.scale, G);
+    gaussian_block_product(b, G, of.v, Update::assign, out);
   });
 }
 
@@ -170,13 +207,16 @@ void gaussian_product(const GaussianProduct<std::type_identity_t<T>>& of, Matrix
 template <class T>
 void gaussian_product_backward(const GaussianProduct<std::type_identity_t<T>>& of, MatrixFor<T> dout, Update update_v,
                                Matrix<std::type_identity_t<T>> dv, Update update_x, Matrix<T> dx) {
-  of.each_block([&](Index first, Index count, Matrix<const T> x) {
-    const Matrix<T> G = of.rows.G.top_rows(count), dG = of.rows.dG.top_rows(count);
-    gaussian(x, of.x, of.scale, G);
-    if (dv) gemm(G, dout, update_v, dv.middle_rows(first, count));
-    gemm(dout.middle_rows(first, count), transposed(of.v), dG);
-    gemm(of.v.middle_rows(first, count), transposed(dout), Update::accumulate, dG);
-    gaussian_backward({x, of.x, of.scale, G}, dG, update_x, dx.middle_rows(first, count));
+  of.each_block([&](const GaussianBlock& b) {
+    const Matrix<T> G = b.rows(of.rows.G), dG = b.rows(of.rows.dG);
+    gaussian(b.own(of.x), b.seen(of.x), of.scale, G);
+    if (dv) gaussian_block_product(b, G, dout, update_v, dv);
+    gemm(b.own(dout), transposed(b.seen(of.v)), dG);
+    gemm(b.own(of.v), transposed(b.seen(dout)), Update::accumulate, dG);
+    gaussian_backward({b.own(of.x), b.own(of.x), of.scale, b.diagonal(G)}, b.diagonal(dG), update_x, b.own(dx));
+    if (b.first > 0)
+      gaussian_backward({b.own(of.x), b.before(of.x), of.scale, b.left(G)}, b.left(dG), Update::accumulate, b.own(dx),
+                        Update::accumulate, b.before(dx));
   });
 }
 
