@@ -52,9 +52,16 @@ def label_of(mechanism, passes):
     return f"{mechanism}  ({', '.join(f'{e:.2f}' if e is not None else '-' for e in exponents)})"
 
 
-def draw(curves, left_out, output):
-    pyplot = figures.load_pyplot()
-    figure, panels = pyplot.subplots(1, len(PANELS), figsize=(15, 5.2), layout="constrained")
+def groups(curves):
+    """The curves in one picture's rows: those whose time grows with the tokens, and those with their square, by their exponents."""
+    def is_square(passes):
+        return any(passes[name] and (passes[name][0]["time_exponent"] or 0) > 1.5 for name in PASSES)
+
+    split = [{m: p for m, p in curves.items() if is_square(p) == square} for square in (False, True)]
+    return [group for group in split if group]
+
+
+def draw_row(panels, curves):
     for axes, (name, column, unit, title) in zip(panels, PANELS):
         for i, (mechanism, passes) in enumerate(curves.items()):
             rows = passes[name]
@@ -67,10 +74,18 @@ def draw(curves, left_out, output):
         axes.set_xlabel("tokens")
         axes.set_title(title)
         figures.tidy(axes)
-    panels[-1].legend(loc="upper left", bbox_to_anchor=(1.02, 1), frameon=False, borderaxespad=0,
+    panels[-1].legend(loc="upper left", bbox_to_anchor=(1.02, 1.05), frameon=False, borderaxespad=0, fontsize=10,
                       title="exponents of N: time forward,\nbackward, memory", alignment="left")
+
+
+def draw(curves, left_out, output):
+    pyplot = figures.load_pyplot()
+    rows = groups(curves)
+    figure, panels = pyplot.subplots(len(rows), len(PANELS), figsize=(15, 5.2 * len(rows)), layout="constrained", squeeze=False)
+    for row, group in zip(panels, rows):
+        draw_row(row, group)
     if left_out:
-        figure.supxlabel("not measured: " + "; ".join(left_out), fontsize=9)
+        figure.supxlabel("not measured: " + ";\n".join(left_out), fontsize=9)
     figures.save(figure, output, dpi=96)
 
 
