@@ -1,5 +1,8 @@
 // experiments/accuracies from end to end on tiny sweeps, and the table of the page against what a sweep would run
 // today.
+#include "heed/base/split.h"
+#include "heed/config/sweep.h"
+#include "heed/data/image.h"
 #include "heed/io/json.h"
 #include "support/cli.h"
 #include "support/command.h"
@@ -8,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <sstream>
 
 using namespace heed;
@@ -83,6 +87,58 @@ BOOST_AUTO_TEST_CASE(runs_become_lines_and_lines_a_table) {
   const CommandResult again = accuracies("there");
   check_contains(again.errors, {"4 cells, 4 done", "8 cells, 8 done"});
   BOOST_TEST(again.output == made.output);
+}
+
+// The page's table is that of the runs kept beside the script, and these are the runs that its sweeps would make today:
+// the same arms and seeds, the same configurations, the same costs.
+BOOST_AUTO_TEST_CASE(the_table_of_the_page) {
+  const CommandResult table = run_command("experiments/accuracies --table");
+  BOOST_TEST_REQUIRE(table.status == 0, table.errors);
+  BOOST_TEST(read_file("experiments/README.md").find(table.output) != std::string::npos);
+  std::set<std::string> kept, expected;
+  const std::vector<std::string> lines = lines_of(read_file("experiments/accuracies.csv"));
+  for (auto line = lines.begin() + 1; line < lines.end(); ++line) {
+    // data,arm,seed,state,test_accuracy,parameters,multiplications,energy_uj,hash,version
+    const std::vector<std::string> fields = split(*line, ',');
+    BOOST_REQUIRE(fields.size() == 10u);
+    BOOST_TEST(fields[3] == "finished", *line);
+    kept.insert(fmt::format("{},{},{},{},{},{},{}", fields[0], fields[1], fields[2], fields[5], fields[6], fields[7],
+                            fields[8]));
+  }
+  for (const std::string data : {"cifar10"}) {
+    std::string counted, costs;
+    for (const SweepCell& cell : load_sweep(fmt::format("experiments/sweeps/{}-table.toml", data))) {
+      if (cell.arm != counted) {
+        counted = cell.arm;
+        const Json cost = Json::parse(output_of({"cost", write_experiment(*this, cell.experiment), "--json"}));
+        costs = fmt::format("{},{},{:.3f}", cost.at("params").integer(), cost.at("total").at("mul").integer(),
+                            cost.at("total").at("energy_pj").number() / 1e6);
+      }
+      expected.insert(
+          fmt::format("{},{},{},{},{}", data, cell.arm, cell.seed(), costs, configuration_hash(cell.experiment)));
+    }
+  }
+  BOOST_TEST(kept == expected, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(the_picture, *boost::unit_test::precondition(with_matplotlib)) {
+  const std::string script = "'" + fs::absolute("experiments/plot_accuracies.py").string() + "' ";
+  const auto drawn = [&](const std::string& rows) {
+    write_file(*this / "some.csv", "data,arm,seed,state,test_accuracy\n" + rows);
+    return run_command(script + "some.csv", *this / "");
+  };
+  const CommandResult both = drawn("mnist,a,1,finished,0.9\ncifar10,a,1,finished,0.5\ncifar10,a,2,finished,0.6\n");
+  BOOST_TEST(both.status == 0, both.errors);
+  BOOST_TEST(both.output == "accuracies.png\n");
+  BOOST_TEST(load_image(*this / "accuracies.png").size.width > 600);
+  for (const auto& [rows, said] :
+       {std::pair("mnist,a,1,finished,0.9\n", "holds no finished run on cifar10"),
+        {"imagenet,a,1,finished,0.9\n", "some.csv:2: data is 'imagenet'; expected cifar10 or mnist"},
+        {"mnist,a,1,finished,many\n", "some.csv:2: test_accuracy is 'many'; expected a number"}}) {
+    const CommandResult refused = drawn(rows);
+    BOOST_TEST(refused.status == 2);
+    BOOST_TEST(is_line_with(refused.errors, said), refused.errors);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(wrong_usage_is_said) {
