@@ -67,7 +67,7 @@ class Performer : public MechanismBase<Performer> {
     const Index H = shape.heads, N = shape.queries, M = shape.keys, kept = keeps_features(shape);
     return {.phi = carve_heads(H, kept * N, features, carve),
             .E = carve_heads(H, kept * M, features, carve),
-            .sums = carve_heads(H, !causal, features * (shape.value_width + 1) + shape.value_width, carve),
+            .sums = carve_heads(H, !causal, PerformerSums<T>::size(features, shape.value_width), carve),
             .of_queries = carve_heads(H, 3, N, carve),
             .of_keys = carve_heads(H, 2, M, carve)};
   }
@@ -76,9 +76,9 @@ class Performer : public MechanismBase<Performer> {
   PerformerScratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
     const auto [N, M, d, e] = shape.sizes();
     const Index most = std::max(N, M), rows = std::min(blocks<float>(shape).rows(), most), pairs = causal ? rows : 0;
-    const Index again = !keeps_features(shape);
+    const Index again = !keeps_features(shape), queries = causal ? N : rows;
     return {.sums = {causal * features, e, carve},
-            .query_sums = carve_heads(shape.heads, 1, features * (e + 1) + e, carve),
+            .query_sums = carve_heads(shape.heads, 1, PerformerSums<T>::size(features, e), carve),
             .phi = carve.matrix(again * rows, features),
             .E = carve.matrix(again * rows, features),
             .h = carve.numbers(rows),
@@ -91,10 +91,10 @@ class Performer : public MechanismBase<Performer> {
             .W = carve.matrix(pairs, rows),
             .R = carve.matrix(pairs, rows),
             .D = carve.matrix(pairs, rows),
-            .G = carve.matrix(causal ? N : rows, e),
+            .G = carve.matrix(queries, e),
             .dE = carve.matrix(causal ? M : rows, features),
-            .delta = carve.numbers(causal ? N : rows),
-            .dc = carve.numbers(causal ? N : rows),
+            .delta = carve.numbers(queries),
+            .dc = carve.numbers(queries),
             .dphi = carve.matrix(rows, features),
             .dc_of_keys = carve.numbers(shape.heads)};
   }
@@ -104,9 +104,10 @@ class Performer : public MechanismBase<Performer> {
                    const PerformerScratch<T>& scratch) const {
     // 1. E
     make_keys(in, saved, scratch);
-    for_each_block(in.shape.heads, blocks<T>(in.shape).forward(), [&](Index h, const PerformerBlock& b) {
-      const PerformerHead<T> head(in, saved, h, causal);
-      const PerformerSteps<T> steps = steps_of(in, head, saved, scratch, h);
+    const PerformerBlocks<T> blocks = this->blocks<T>(in.shape);
+    blocks.each(in.shape.heads, blocks.forward(), [&](Index h, const PerformerBlock& b) {
+      const PerformerSteps<T> steps(in, step_1(), saved, scratch, h);
+      const PerformerHead<T>& head = steps.head;
       // 1. phi
       steps.make_queries(b);
       const Matrix<T> out = b.rows_of(outs[h]);
@@ -144,8 +145,8 @@ class Performer : public MechanismBase<Performer> {
     const Update update = gradient.update;
     // 4., 3. and 2. by sums over keys, 1. of queries
     const auto queries_backward = [&](Index h, const PerformerBlock& b) {
-      const PerformerHead<T> head(in, saved, h, causal);
-      const PerformerSteps<T> steps = steps_of(in, head, saved, scratch, h);
+      const PerformerSteps<T> steps(in, step_1(), saved, scratch, h);
+      const PerformerHead<T>& head = steps.head;
       const Matrix<T> dphi = scratch.dphi.top_rows(b.rows);
       steps.make_queries_again(b);
       steps.undo_division(b, outs[h], douts[h]);
@@ -162,8 +163,8 @@ class Performer : public MechanismBase<Performer> {
     };
     // 3. and 2. by sums over queries, 1. of keys
     const auto keys_backward = [&](Index h, const PerformerBlock& b) {
-      const PerformerHead<T> head(in, saved, h, causal);
-      const PerformerSteps<T> steps = steps_of(in, head, saved, scratch, h);
+      const PerformerSteps<T> steps(in, step_1(), saved, scratch, h);
+      const PerformerHead<T>& head = steps.head;
       const Matrix<T> dE = causal ? b.keys_of(scratch.dE) : scratch.dE.top_rows(b.keys);
       const Matrix<T> E = b.keys > 0 ? steps.keys_again(b.first, b.keys) : head.E;
       if (b.keys > 0 && b.later) {
@@ -187,15 +188,17 @@ class Performer : public MechanismBase<Performer> {
       if (causal && b.before > 0) steps.add_queries(b);
     };
     for (Index h = 0; h < in.shape.heads; ++h) clear_unseen_keys(causal, in.shape, h, gradient);
-    const std::vector<PerformerBlock> forward = blocks<T>(in.shape).forward(),
-                                      backward = blocks<T>(in.shape).backward();
-    for (Index h = 0; h < in.shape.heads && causal; ++h) {
-      for (const PerformerBlock& b : forward) queries_backward(h, b);
-      for (const PerformerBlock& b : backward) keys_backward(h, b);
+    const PerformerBlocks<T> blocks = this->blocks<T>(in.shape);
+    const std::vector<PerformerBlock> forward = blocks.forward(), backward = blocks.backward();
+    if (causal) {
+      for (Index h = 0; h < in.shape.heads; ++h) {
+        for (const PerformerBlock& b : forward) queries_backward(h, b);
+        for (const PerformerBlock& b : backward) keys_backward(h, b);
+      }
+    } else {
+      blocks.each(in.shape.heads, forward, queries_backward);
+      blocks.each(in.shape.heads, backward, keys_backward);
     }
-    if (causal) return;
-    for_each_block(in.shape.heads, forward, queries_backward);
-    for_each_block(in.shape.heads, backward, keys_backward);
   }
 
   // W / den, row by row.
@@ -204,8 +207,8 @@ class Performer : public MechanismBase<Performer> {
                const PerformerScratch<T>& scratch) const {
     make_keys(in, saved, scratch);
     for (Index h = 0; h < in.shape.heads; ++h) {
-      const PerformerHead<T> head(in, saved, h, causal);
-      const PerformerSteps<T> steps = steps_of(in, head, saved, scratch, h);
+      const PerformerSteps<T> steps(in, step_1(), saved, scratch, h);
+      const PerformerHead<T>& head = steps.head;
       const Matrix<T> map = maps[h];
       for (const PerformerBlock& b : blocks<T>(in.shape).forward()) {
         steps.make_queries(b);
@@ -219,7 +222,7 @@ class Performer : public MechanismBase<Performer> {
         T sum(0);
         for (Index s = 0; s < map.columns; ++s) {
           using kernels::exp;
-          map(t, s) = s < seen ? exp(head.c[s] - head.c_of(t)) * map(t, s) + T(performer_tiny) * head.sigma[t] : T(0);
+          map(t, s) = s < seen ? exp(head.c[s] - steps.c_of(t)) * map(t, s) + T(performer_tiny) * head.sigma[t] : T(0);
           sum += map(t, s);
         }
         for (Index s = 0; s < seen; ++s) map(t, s) = map(t, s) / sum;
@@ -286,15 +289,6 @@ class Performer : public MechanismBase<Performer> {
   bool keeps_features(const AttentionShape& s) const {
     return causal || s.heads * (s.queries + s.keys) * features <= Index{1} << 20;
   }
-  template <class T>
-  PerformerSteps<T> steps_of(const AttentionInput<T>& in, const PerformerHead<T>& head, const PerformerSaved<T>& saved,
-                             const PerformerScratch<T>& scratch, Index h) const {
-    const auto sums_in = [&](Heads<T> memory) {
-      Carver<T> carve(memory[h][0]);
-      return PerformerSums<T>(features, in.shape.value_width, carve);
-    };
-    return {in, step_1(), head, scratch, causal ? scratch.sums : sums_in(saved.sums), sums_in(scratch.query_sums)};
-  }
 
   /// 1. of the keys of all heads.
   template <class T>
@@ -302,24 +296,10 @@ class Performer : public MechanismBase<Performer> {
                  const PerformerScratch<T>& scratch) const {
     const Index M = in.shape.keys, rows = blocks<T>(in.shape).rows();
     for (Index first = 0; first < M; first += rows)
-      for (Index h = 0; h < in.shape.heads; ++h) {
-        const PerformerHead<T> head(in, saved, h, causal);
-        steps_of(in, head, saved, scratch, h).make_keys(first, std::min(rows, M - first));
-      }
+      for (Index h = 0; h < in.shape.heads; ++h)
+        PerformerSteps<T>(in, step_1(), saved, scratch, h).make_keys(first, std::min(rows, M - first));
   }
 
-  /// f(head, block) for all: the heads of a block, whose numbers lie side by side in memory, one after the other; with
-  /// `causal`, where a head's sums run through the blocks, the blocks of a head.
-  template <class F>
-  void for_each_block(Index heads, const std::vector<PerformerBlock>& list, const F& f) const {
-    if (causal) {
-      for (Index h = 0; h < heads; ++h)
-        for (const PerformerBlock& b : list) f(h, b);
-    } else {
-      for (const PerformerBlock& b : list)
-        for (Index h = 0; h < heads; ++h) f(h, b);
-    }
-  }
   template <class T>
   PerformerBlocks<T> blocks(const AttentionShape& shape) const {
     return {shape.queries, shape.keys, causal};

@@ -28,9 +28,8 @@ struct PerformerHead {
   Matrix<const T> q, k, v;
   Matrix<T> phi, E;  ///< without rows where they are made again
   T *query_place, *sigma, *den, *c, *key_place;
-  bool causal;
 
-  PerformerHead(const AttentionInput<T>& in, const PerformerSaved<T>& saved, Index h, bool causal)
+  PerformerHead(const AttentionInput<T>& in, const PerformerSaved<T>& saved, Index h)
       : q(in.q[h]),
         k(in.k[h]),
         v(in.v[h]),
@@ -40,13 +39,9 @@ struct PerformerHead {
         sigma(saved.of_queries[h][1]),
         den(saved.of_queries[h][2]),
         c(saved.of_keys[h][0]),
-        key_place(saved.of_keys[h][1]),
-        causal(causal) {}
+        key_place(saved.of_keys[h][1]) {}
 
   bool keeps_features() const { return phi.rows > 0; }
-
-  /// c of query t.
-  T c_of(Index t) const { return c[causal ? std::min(t, k.rows - 1) : k.rows - 1]; }
 };
 
 /// Queries from `first` on, and keys: `before` that sums hold, and `keys` from `first` on that are taken pair by pair.
@@ -106,6 +101,19 @@ struct PerformerBlocks {
     }
     std::reverse(list.begin(), list.end());
     return list;
+  }
+
+  /// f(head, block) for all of a list: the heads of a block, whose numbers lie side by side in memory, one after the
+  /// other; with `causal`, where a head's sums run through the blocks, the blocks of a head.
+  template <class F>
+  void each(Index heads, const std::vector<PerformerBlock>& list, const F& f) const {
+    if (causal) {
+      for (Index h = 0; h < heads; ++h)
+        for (const PerformerBlock& b : list) f(h, b);
+    } else {
+      for (const PerformerBlock& b : list)
+        for (Index h = 0; h < heads; ++h) f(h, b);
+    }
   }
 };
 

@@ -26,10 +26,22 @@ template <class T>
 struct PerformerSteps {
   const AttentionInput<T>& in;
   PerformerFeatures features;
-  const PerformerHead<T>& head;
+  PerformerHead<T> head;
   const PerformerScratch<T>& scratch;
   PerformerSums<T> sums, query_sums;  ///< over keys, over queries
-  bool causal = features.causal;
+
+  PerformerSteps(const AttentionInput<T>& in, const PerformerFeatures& features, const PerformerSaved<T>& saved,
+                 const PerformerScratch<T>& scratch, Index h)
+      : in(in),
+        features(features),
+        head(in, saved, h),
+        scratch(scratch),
+        sums(features.causal ? scratch.sums : sums_in(saved.sums[h][0])),
+        query_sums(sums_in(scratch.query_sums[h][0])) {}
+
+  bool causal() const { return features.causal; }
+  /// c of query t.
+  T c_of(Index t) const { return head.c[causal() ? std::min(t, head.k.rows - 1) : head.k.rows - 1]; }
 
   /// 1. of a block's queries; on the way back only where phi is not kept.
   void make_queries(const PerformerBlock& b) const {
@@ -46,7 +58,7 @@ struct PerformerSteps {
   void make_keys(Index first, Index count) const {
     const Matrix<T> E = head.keeps_features() ? head.E.middle_rows(first, count) : scratch.E.top_rows(count);
     features.make_keys(in, head, first, E, scratch.h);
-    if (!causal) sum_keys(first, E);
+    if (!causal()) sum_keys(first, E);
   }
   /// E of some keys: kept, or made again.
   Matrix<T> keys_again(Index first, Index count) const {
@@ -63,8 +75,8 @@ struct PerformerSteps {
 
   /// exp(c_s - c) for the block's keys, c that of the last of them, or without `causal` of all; none where all have it.
   const T* key_decays(const PerformerBlock& b) const {
-    const Index last = (causal ? b.first + b.keys : head.k.rows) - 1;
-    if (!causal && b.keys == head.k.rows) return nullptr;
+    const Index last = (causal() ? b.first + b.keys : head.k.rows) - 1;
+    if (!causal() && b.keys == head.k.rows) return nullptr;
     for (Index i = 0; i < b.keys; ++i) scratch.decays[i] = decay(head.c[b.first + i], head.c[last]);
     return scratch.decays;
   }
@@ -82,7 +94,7 @@ struct PerformerSteps {
   }
   /// Sums over later queries, of the c of the block's last query, become those of the c before the block.
   void add_queries(const PerformerBlock& b) const {
-    const T before = b.later ? decay(head.c[b.before - 1], head.c_of(b.first + b.rows - 1)) : T(1);
+    const T before = b.later ? decay(head.c[b.before - 1], c_of(b.first + b.rows - 1)) : T(1);
     query_sums.add({phi(b), G(b), delta(b), head.sigma + b.first, query_decays(b)}, b.later, before, scratch.values,
                    scratch.weights);
   }
@@ -93,7 +105,7 @@ struct PerformerSteps {
     sums.values(queries, Update::assign, {}, out);
     kernels::row_dots(queries.f, repeated(sums.p, b.rows), den);
     const T tiny(performer_tiny * static_cast<double>(b.before));
-    for (Index i = 0; i < b.rows; ++i) den[i] = (causal ? queries.decay[i] * den[i] : den[i]) + tiny * queries.b[i];
+    for (Index i = 0; i < b.rows; ++i) den[i] = (causal() ? queries.decay[i] * den[i] : den[i]) + tiny * queries.b[i];
   }
 
   /// R_ts = exp(c_s - c_t) and W_ts = R_ts <phi_t, E_s> + 1e-4 sigma_t for the block's pairs, 0 where t does not see s.
@@ -101,7 +113,7 @@ struct PerformerSteps {
     const Matrix<T> R = b.pairs(scratch.R), W = b.pairs(scratch.W);
     kernels::gemm(phi(b), transposed(b.keys_of(head.E)), W);
     for (Index i = 0; i < b.rows; ++i) {
-      const T c_t = head.c_of(b.first + i), tiny = T(performer_tiny) * head.sigma[b.first + i];
+      const T c_t = c_of(b.first + i), tiny = T(performer_tiny) * head.sigma[b.first + i];
       const T* const c = head.c + b.first;
       const Index seen = b.seen(i);
       T *const r = R[i], *const w = W[i];
@@ -129,10 +141,7 @@ struct PerformerSteps {
       const Matrix<T> D = b.pairs(scratch.D), R = b.pairs(scratch.R);
       kernels::gemm(G, transposed(b.keys_of(head.v)), D);
       for (Index i = 0; i < b.rows; ++i) {
-        for (Index j = 0; j < b.seen(i); ++j) {
-          D(i, j) += delta[i];
-          D(i, j) *= R(i, j);
-        }
+        for (Index j = 0; j < b.seen(i); ++j) D(i, j) = (D(i, j) + delta[i]) * R(i, j);
         std::fill(D[i] + b.seen(i), D[i] + b.keys, T(0));
       }
       kernels::gemm(D, b.keys_of(head.E), b.after(0), dphi);
@@ -155,7 +164,9 @@ struct PerformerSteps {
   }
 
  private:
-  Index kept_from(const PerformerBlock& b) const { return causal ? b.first : 0; }
+  PerformerSums<T> sums_in(T* memory) const { return PerformerSums<T>::in(memory, features.m, in.shape.value_width); }
+
+  Index kept_from(const PerformerBlock& b) const { return causal() ? b.first : 0; }
 
   /// Without `causal`: sums over these keys and all before them, for their c.
   void sum_keys(Index first, Matrix<T> E) const {
@@ -165,8 +176,8 @@ struct PerformerSteps {
 
   /// exp(c - c_t) for the block's queries, c that of the last key before it; none where all queries have one c.
   const T* query_decays(const PerformerBlock& b) const {
-    if (!causal) return nullptr;
-    for (Index i = 0; i < b.rows; ++i) scratch.decays[i] = decay(head.c[b.before - 1], head.c_of(b.first + i));
+    if (!causal()) return nullptr;
+    for (Index i = 0; i < b.rows; ++i) scratch.decays[i] = decay(head.c[b.before - 1], c_of(b.first + i));
     return scratch.decays;
   }
 };

@@ -49,6 +49,13 @@ struct PerformerSums {
   PerformerSums(Index m, Index e, Carver<T>& carve)
       : P(carve.matrix(m, e)), p(carve.matrix(1, m)), V(carve.matrix(1, e)) {}
 
+  /// Those kept in `memory`, of so many numbers.
+  static PerformerSums in(T* memory, Index m, Index e) {
+    Carver<T> carve(memory);
+    return {m, e, carve};
+  }
+  static Index size(Index m, Index e) { return m * e + m + e; }
+
   /// The sums over these rows, without decays, alone or added to those over others.
   void add(const PerformerRows<T>& rows, Update update) const {
     kernels::gemm(transposed(rows.f), rows.x, update, P);

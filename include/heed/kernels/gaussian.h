@@ -168,8 +168,8 @@ struct GaussianBlock {
   }
 };
 
-/// G v with G = gaussian(x, x), for the n rows of x [n, d] and v [n, e]. Half of G is made: up to 64 rows all of it,
-/// and so it is counted.
+/// G v with G = gaussian(x, x), for the n rows of x [n, d] and v [n, e]. Blocks up to
+/// the diagonal are made alone. Of up to 64 rows that is all of G, and so it is counted.
 template <class T>
 struct GaussianProduct {
   Matrix<const T> x;
@@ -177,6 +177,7 @@ struct GaussianProduct {
   Matrix<const T> v;
   GaussianRows<T> rows;
 
+  /// Calls f(block) for one block after the other.
   template <class F>
   void each_block(const F& f) const {
     for (Index first = 0; first < x.rows; first += rows.most)

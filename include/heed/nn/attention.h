@@ -30,8 +30,8 @@ struct AttentionLayerOptions {
 
 /// Throws Error if the mechanism has no queries and keys that qk_norm could normalise.
 inline void require_qk_norm(const Mechanism& mechanism) {
-  require(mechanism.traits().qk_norm, "[model] qk_norm = true is not defined for {}, which takes them as they are",
-          mechanism.name());
+  require(mechanism.traits().qk_norm,
+          "[model] qk_norm = true is not defined for {}, which takes queries and keys as they are", mechanism.name());
 }
 
 /// out = proj(mechanism(qkv(x))) for x [B, N, D]. Tensors NAME.qkv.*, NAME.proj.* and, beside them, the
