@@ -308,10 +308,11 @@ install: all
 	for header in $$(find include -name '*.h'); do install -D -m 644 $$header $(target)/$$header || exit; done
 	install -D -m 644 -t $(target)/share/heed/models models/*.toml
 	install -D -m 644 -t $(target)/share/heed/models/energy models/energy/*.toml
-	install -D -m 644 -t $(target)/share/heed/experiments experiments/*.toml experiments/*.csv experiments/figures.py
+	install -D -m 644 -t $(target)/share/heed/experiments experiments/*.toml experiments/*.csv experiments/figures.py \
+	  experiments/common.sh
 	install -D -m 644 -t $(target)/share/heed/experiments/sweeps experiments/sweeps/*.toml
 	install -D -t $(target)/share/heed/experiments experiments/plot_*.py experiments/paper-costs experiments/scaling \
-	  experiments/accuracies experiments/time-errors experiments/transfer
+	  experiments/tables experiments/time-errors experiments/transfer
 	install -D -m 644 -t $(target)/share/heed/experiments/claims $(wildcard $(addprefix experiments/claims/*.,toml sh csv))
 	install -D -m 644 -t $(target)/share/heed/experiments/claims/settings experiments/claims/settings/*.toml
 	install -D -t $(target)/share/heed/experiments/claims $(filter-out %.toml %.sh %.csv %/settings %/page,$(wildcard \

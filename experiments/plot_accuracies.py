@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Draw every mechanism's test accuracy with the same budget, from what experiments/accuracies writes: the mean over seeds, its
-standard deviation, and each seed."""
+"""Draw every mechanism's test accuracy with the same budget, from what `experiments/tables images` writes: the
+mean over seeds, its standard deviation, and each seed."""
 
 import statistics
 from pathlib import Path
@@ -46,8 +46,8 @@ def draw(tables, output):
 
 def main():
     parser = figures.Parser(description=__doc__)
-    parser.add_argument("file", metavar="FILE.csv", type=Path, nargs="?", default=Path(__file__).with_name("accuracies.csv"),
-                        help="default: accuracies.csv beside this script")
+    parser.add_argument("file", metavar="FILE.csv", type=Path, nargs="?", default=Path(__file__).with_name("images-table.csv"),
+                        help="default: images-table.csv beside this script")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="FILE.png or FILE.svg; default: accuracies.png beside FILE.csv")
     arguments = parser.parse_args()
     output = arguments.output or arguments.file.with_name("accuracies.png")
