@@ -57,11 +57,12 @@ MatrixResidual measure(Index m, Index iterations, const float* A) {
 void add_matrices(const AttentionSite<float>& site, Index block, Index iterations, Residuals& residuals) {
   std::vector<Tensor<float>> grams;
   for (const AttentionInput<float>& in : site.inputs) grams.push_back(site.mechanism.inverted(in));
-  const Index heads = grams.front().shape()[0], m = grams.front().shape()[1];
+  const Index heads = grams.front().shape()[0];
   std::vector<MatrixResidual> measured(grams.size() * static_cast<std::size_t>(heads));
   parallel_for(static_cast<Index>(measured.size()), [&](Index i) {
-    measured[static_cast<std::size_t>(i)] =
-        measure(m, iterations, grams[static_cast<std::size_t>(i / heads)].data() + i % heads * m * m);
+    const Tensor<float>& gram = grams[static_cast<std::size_t>(i / heads)];
+    const Index m = gram.shape()[1];  // sequences shorter than the landmarks have fewer
+    measured[static_cast<std::size_t>(i)] = measure(m, iterations, gram.data() + i % heads * m * m);
   });
   for (std::size_t i = 0; i < measured.size(); ++i)
     residuals[{block, static_cast<Index>(i) % heads}].push_back(std::move(measured[i]));
@@ -116,11 +117,11 @@ std::string steps_text(const std::vector<MatrixResidual>& matrices, std::size_t 
   return fmt::format("{} ({})", text(steps.median), text(steps.worst));
 }
 
-void print(const Residuals& residuals, Index images, Index iterations) {
+void print(const Residuals& residuals, const std::string& examples, Index iterations) {
   std::cout << fmt::format(
-      "steps until |A X_k A - A| / |A| stays below {} in float: median (worst) of {} test images; -: not within {}\n"
+      "steps until |A X_k A - A| / |A| stays below {} in float: median (worst) of {}; -: not within {}\n"
       "block head  condition of A         |A|_1/l_1  {:<12}{:<12}{:<12}\n",
-      threshold, images, iterations, starts[0].name, starts[1].name, starts[2].name);
+      threshold, examples, iterations, starts[0].name, starts[1].name, starts[2].name);
   std::array<Index, starts.size()> converged{};
   Index total = 0;
   for (const auto& [head, matrices] : residuals) {
@@ -164,7 +165,8 @@ int residual_command(const ResidualArguments& a) {
           trained.experiment.attention.mechanism[0], inverting_settings());
   const std::string output = a.output.empty() ? a.run + "/residual.csv" : a.output;
   write_file(output, to_csv(residuals, a.iterations));
-  print(residuals, images, a.iterations);
+  const char* const noun = holds_sequences(trained.experiment.data) ? "sequences" : "images";
+  print(residuals, fmt::format("{} test {}", images, noun), a.iterations);
   std::cout << printable(output) << "\n";
   return ok;
 }

@@ -26,12 +26,13 @@ struct SpectrumArguments {
 enum Form { plain, with_identity, matrices };
 constexpr const char* matrix_names[matrices] = {"A", "A+I"};
 
-/// Sums over the images of one head.
+/// Sums over the maps of one head.
 struct HeadSpectrum {
   std::vector<double> values, cumulative;
-  double rank = 0;
+  double rank = 0, maps = 0;
 
   void add(const Spectrum& s) {
+    ++maps;
     values.resize(s.values.size()), cumulative.resize(s.values.size());
     for (std::size_t i = 0; i < values.size(); ++i) values[i] += s.values[i], cumulative[i] += s.cumulative[i];
     rank += static_cast<double>(s.rank);
@@ -59,6 +60,9 @@ void add_maps(const AttentionSite<float>& site, BlockSpectrum& block) {
   const Tensor<float> maps = attention_maps(site);
   const Index heads = maps.shape()[1], rows = maps.shape()[2], columns = maps.shape()[3],
               count = maps.shape()[0] * heads;
+  require(block.heads.empty() || (rows == block.rows && columns == block.columns),
+          "{}: maps of {} x {} and of {} x {} have no common spectrum; expected examples of one length", site.layer,
+          block.rows, block.columns, rows, columns);
   block.rows = rows;
   block.columns = columns;
   block.heads.resize(static_cast<std::size_t>(heads));
@@ -76,8 +80,7 @@ void add_maps(const AttentionSite<float>& site, BlockSpectrum& block) {
     for (const Form matrix : block.forms()) block.heads[map % block.heads.size()][matrix].add(spectra[map][matrix]);
 }
 
-std::string to_csv(const std::map<Index, BlockSpectrum>& blocks, Index count) {
-  const double images = static_cast<double>(count);
+std::string to_csv(const std::map<Index, BlockSpectrum>& blocks) {
   std::string csv = "mechanism,matrix,used,block,head,index,singular_value,cumulative,rank\n";
   for (const auto& [b, block] : blocks)
     for (const Form matrix : block.forms())
@@ -85,19 +88,18 @@ std::string to_csv(const std::map<Index, BlockSpectrum>& blocks, Index count) {
         const HeadSpectrum& head = block.heads[h][matrix];
         for (std::size_t i = 0; i < head.values.size(); ++i)
           csv += fmt::format("{},{},{},{},{},{},{:.6g},{:.6g},{:.6g}\n", block.mechanism, matrix_names[matrix],
-                             matrix == block.used, b + 1, h + 1, i + 1, head.values[i] / images,
-                             head.cumulative[i] / images, head.rank / images);
+                             matrix == block.used, b + 1, h + 1, i + 1, head.values[i] / head.maps,
+                             head.cumulative[i] / head.maps, head.rank / head.maps);
       }
   return csv;
 }
 
-/// Mean over images and heads of the equivalent rank, with a star at what the model uses.
-std::string rank_text(const BlockSpectrum& block, Form matrix, Index images) {
+/// Mean over maps and heads of the equivalent rank, with a star at what the model uses.
+std::string rank_text(const BlockSpectrum& block, Form matrix) {
   if (matrix == with_identity && block.rows != block.columns) return "- ";
   double sum = 0;
-  for (const auto& head : block.heads) sum += head[matrix].rank;
-  return fmt::format("{:.1f}{}", sum / static_cast<double>(images * static_cast<Index>(block.heads.size())),
-                     block.used == matrix ? "*" : " ");
+  for (const auto& head : block.heads) sum += head[matrix].rank / head[matrix].maps;
+  return fmt::format("{:.1f}{}", sum / static_cast<double>(block.heads.size()), block.used == matrix ? "*" : " ");
 }
 
 int spectrum_command(const SpectrumArguments& a) {
@@ -110,16 +112,16 @@ int spectrum_command(const SpectrumArguments& a) {
   require(!blocks.empty(), "{}: no block of this model has an attention map; its mechanism is {}", a.run,
           trained.experiment.attention.mechanism[0]);
   const std::string output = a.output.empty() ? a.run + "/spectrum.csv" : a.output;
-  write_file(output, to_csv(blocks, images));
+  write_file(output, to_csv(blocks));
   std::size_t width = 6;
   for (const auto& [b, block] : blocks) width = std::max(width, block.size().size() + 2);
   std::cout << fmt::format(
-      "equivalent rank of attention maps A, mean over heads and {} test images; *: what the model "
+      "equivalent rank of attention maps A, mean over heads and {} test {}; *: what the model "
       "uses\nblock  mechanism   {:>{}}        A    A + I\n",
-      images, "size", width);
+      images, holds_sequences(trained.experiment.data) ? "sequences" : "images", "size", width);
   for (const auto& [b, block] : blocks)
     std::cout << fmt::format("{:>5}  {:<12}{:>{}}{:>9}{:>9}  {}\n", b + 1, block.mechanism, block.size(), width,
-                             rank_text(block, plain, images), rank_text(block, with_identity, images),
+                             rank_text(block, plain), rank_text(block, with_identity),
                              block.of_channels ? "of channels" : "of tokens");
   std::cout << printable(output) << "\n";
   return ok;

@@ -232,15 +232,24 @@ BOOST_FIXTURE_TEST_CASE(made_data_are_learned_from, SmallText) {
   output_of({"listops", "--out", path("listops"), "--train", "200", "--valid", "20", "--test", "20", "--depth", "3",
              "--args", "3", "--min", "4", "--max", "20"});
   output_of({"pairs", "--out", path("pairs"), "--train", "40", "--valid", "8", "--test", "8"});
-  const auto train = [&](const std::string& experiment, const std::string& data, const std::string& mechanism) {
-    return output_of({"train", experiment, "--run", path(data + "-" + mechanism), "--set", "data.path=" + path(data),
-                      "--set", "train.epochs=1", "--set", "train.batch=8", "--set",
-                      "attention.mechanism=" + mechanism});
+  const auto train = [&](const std::string& experiment, const std::string& data, const std::string& mechanism,
+                         const std::vector<std::string>& options = {}) {
+    std::vector<std::string> command{"train", experiment, "--run", path(data + "-" + mechanism)};
+    for (const std::string& set : {"data.path=" + path(data), std::string("train.epochs=1"),
+                                   std::string("train.batch=8"), "attention.mechanism=" + mechanism})
+      command.insert(command.end(), {"--set", set});
+    for (const std::string& option : options) command.insert(command.end(), {"--set", option});
+    return output_of(command);
   };
   train("experiments/listops-micro.toml", "listops", "softmax");
   check_contains(output_of({"eval", path("listops-softmax")}), {"20 sequences", "top-1 accuracy", "confusion"});
   train("experiments/pairs-micro.toml", "pairs", "sima");
   check_contains(output_of({"eval", path("pairs-sima")}), {"8 pairs"});
+
+  // Maps of sequences of different lengths differ in size; each matrix that is inverted is judged by itself.
+  check_refusal({"spectrum", path("listops-softmax")}, {"blocks.0.attn: ", "expected examples of one length"});
+  train("experiments/listops-micro.toml", "listops", "soft", {"attention.soft.landmarks=16", "attention.soft.dims=1"});
+  check_contains(output_of({"residual", path("listops-soft"), "--iterations", "3"}), {"of 20 test sequences"});
   check_refusal(
       {"listops", "--out", path("few"), "--train", "1000", "--depth", "2", "--args", "2", "--min", "1", "--max", "5"},
       {"no more than"});

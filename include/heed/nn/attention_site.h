@@ -22,8 +22,8 @@ struct AttentionSite {
 template <class T>
 using AttentionVisitor = std::function<void(const AttentionSite<T>&)>;
 
-/// The attention map of each example and head: [B, map_shape()]. Only where the mechanism has one. For float and
-/// double.
+/// The attention map of each example and head: [B, map_shape()]. Only where the mechanism has one. Throws Error where
+/// maps differ in size, as those of sequences of different lengths do. For float and double.
 template <class T>
 Tensor<T> attention_maps(const AttentionSite<T>& site);
 
