@@ -37,9 +37,9 @@ struct LandmarkOptions {
       require(ratio == 0, "[{}] ratio is {}; sampled tokens are counted by landmarks", owner, ratio);
       require(landmarks >= 1 && (landmarks <= tokens || shape.sequence()),
               "[{}] landmarks is {}; expected 1 to {}, the tokens there are", owner, landmarks, tokens);
-      require(sampling == Sampling::first || shape.whole,
-              "[{}] sampling is random; its tokens are drawn among {}, so a sequence of {} is none that it takes",
-              owner, shape.longest, shape.queries);
+      require(sampling == Sampling::first || shape.full_length(),
+              "[{}] a sequence has {} tokens; expected {}, among which sampling = random draws its landmarks", owner,
+              shape.queries, shape.longest);
       return;
     }
     if (sampling == Sampling::conv) {

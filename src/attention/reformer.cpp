@@ -65,7 +65,7 @@ class Reformer : public MechanismBase<Reformer> {
     require(N == shape.keys, "[reformer] there are {} queries and {} keys; q serves as k, so they must be the same", N,
             shape.keys);
     require(rounds >= 1 && rounds <= 1024, "[reformer] rounds is {}; expected 1 to 1024", option_text(rounds));
-    require(shape.whole, "[reformer] a sequence has {} tokens; expected {}, of which its chunks are made", N,
+    require(shape.full_length(), "[reformer] a sequence has {} tokens; expected {}, of which its chunks are made", N,
             shape.longest);
     require(chunk >= 1 && N % chunk == 0, "[reformer] chunk is {}; it must divide the {} tokens", option_text(chunk),
             N);

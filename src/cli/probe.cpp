@@ -16,6 +16,7 @@
 
 #include <cstdio>
 #include <deque>
+#include <functional>
 
 namespace heed::cli {
 
@@ -195,19 +196,28 @@ int probe_linear(const ProbeArguments& a, GivenTensors& in) {
   return ok;
 }
 
+/// A model that is probed. It is refused before its weights and inputs are read.
+struct ProbedModel {
+  bool training = false;  ///< does batch norm take the statistics of the batch, and move the running ones?
+  Experiment experiment;
+  std::unique_ptr<Model> model;
+
+  explicit ProbedModel(const ProbeArguments& a) {
+    constexpr std::string_view mode = "mode=";  // the probe's own
+    std::vector<std::string> sets;
+    for (const std::string& set : a.sets)
+      if (set.starts_with(mode))
+        training = is_training(set.substr(mode.size()));
+      else
+        sets.push_back(set);
+    experiment = load_experiment(a.model, sets);
+    model = make_model(experiment);
+  }
+};
+
 template <class T>
-int probe_model(const ProbeArguments& a, GivenTensors& in) {
-  // `mode` is the probe's own: whether batch norm takes the statistics of the batch, and moves the running ones.
-  constexpr std::string_view mode = "mode=";
-  bool training = false;
-  std::vector<std::string> sets;
-  for (const std::string& set : a.sets)
-    if (set.starts_with(mode))
-      training = is_training(set.substr(mode.size()));
-    else
-      sets.push_back(set);
-  const Experiment experiment = load_experiment(a.model, sets);
-  const std::unique_ptr<Model> model = make_model(experiment);
+int probe_model(const ProbedModel& probed, const ProbeArguments& a, GivenTensors& in) {
+  const auto& [training, experiment, model] = probed;
   Parameters<T> parameters(model->parameters());
   load_weights(SafetensorsFile(a.weights), parameters);
   const std::unique_ptr<TaskBatch<T>> batch = make_task<T>(experiment, *model)->given_batch(in);
@@ -234,11 +244,10 @@ int probe_model(const ProbeArguments& a, GivenTensors& in) {
 
 /// Logits of sequences that are decoded token by token.
 template <class T>
-int probe_decode(const ProbeArguments& a, GivenTensors& in) {
-  const std::unique_ptr<Model> model = make_model(load_experiment(a.model, a.sets));
-  Parameters<T> parameters(model->parameters());
+int probe_decode(const Model& model, const ProbeArguments& a, GivenTensors& in) {
+  Parameters<T> parameters(model.parameters());
   load_weights(SafetensorsFile(a.weights), parameters);
-  Decoder<T> decoder(*model, parameters);
+  Decoder<T> decoder(model, parameters);
   const ModelConfig& config = decoder.config();
   const Tensor<std::int64_t> tokens = in.take<std::int64_t>("tokens", 2);
   in.finish();
@@ -291,14 +300,23 @@ void add_probe(Command program) {
   add_sets(model, a.sets, "override a key of the model file, or mode=train, eval of batch norm; repeatable");
   add_files(model, a);
   model.footer(probe_model_contract);
-  model.action([] { return by_dtype(a, probe_model<float>, probe_model<double>); });
+  model.action([] {
+    const ProbedModel probed(a);
+    return by_dtype(a, std::bind_front(probe_model<float>, std::cref(probed)),
+                    std::bind_front(probe_model<double>, std::cref(probed)));
+  });
 
   Command decode = probe.command("decode", "logits of a model that writes sequences, token by token");
   decode.option("MODEL", &a.model, "model or experiment file (TOML)", {.required = true});
   decode.option("--weights", &a.weights, "the model's tensors (safetensors)", {.value = "FILE", .required = true});
   add_sets(decode, a.sets, "override a key of the model file; repeatable");
   add_files(decode, a);
-  decode.action([] { return by_dtype(a, probe_decode<float>, probe_decode<double>); });
+  decode.action([] {
+    const std::unique_ptr<Model> model = make_model(load_experiment(a.model, a.sets));
+    language_model(*model);
+    return by_dtype(a, std::bind_front(probe_decode<float>, std::cref(*model)),
+                    std::bind_front(probe_decode<double>, std::cref(*model)));
+  });
 
   add_probe_features(probe, a);
   add_probe_dino(probe, a);

@@ -124,7 +124,14 @@ void check_length(const std::string& key, const std::vector<T>& values, const Ru
           stages ? "stages" : "blocks");
 }
 
+void check_augment_once(const DataConfig& data) {
+  for (const std::string& change : data.augment)
+    require(std::count(data.augment.begin(), data.augment.end(), change) == 1, "[data] augment: {} is given twice",
+            in_quotes(change));
+}
+
 void check_sequences(const DataConfig& data) {
+  check_augment_once(data);
   for (const std::string& change : data.augment)
     require(data.name == "pixels" && (change == "flip" || change == "shift"),
             "[data] augment = {} is not for name = {}{}", in_quotes(change), in_quotes(data.name),
@@ -133,9 +140,8 @@ void check_sequences(const DataConfig& data) {
 
 void check_images(const Experiment& x) {
   const std::vector<std::string> of_views{"flip", "jitter", "grey", "blur", "solarise"};
+  check_augment_once(x.data);
   for (const std::string& change : x.data.augment) {
-    require(std::count(x.data.augment.begin(), x.data.augment.end(), change) == 1, "[data] augment: {} is given twice",
-            in_quotes(change));
     require(change != "shift", "[data] augment = \"shift\" is for name = \"pixels\"");
     const bool of_view = std::find(of_views.begin(), of_views.end(), change) != of_views.end();
     require(x.self_supervised() ? of_view : !of_view || change == "flip",

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <unordered_set>
 
 namespace heed {
@@ -160,6 +161,39 @@ void add_line(const ListOps& expression, std::string& text) {
   text += fmt::format("\t{}\n", expression.answer);
 }
 
+/// The three files, in a directory that is there.
+void write_parts(const ListOpsSetting& setting, const std::string& directory) {
+  Expressions expressions(setting);
+  AtomicFile train(directory + "/basic_train.tsv"), valid(directory + "/basic_val.tsv"),
+      test(directory + "/basic_test.tsv");
+  for (const auto& [file, count] : {std::pair(&train, setting.train), {&valid, setting.valid}, {&test, setting.test}}) {
+    std::string text = "Source\tTarget\n";
+    for (Index i = 0; i < count; ++i) {
+      add_line(expressions.next(), text);
+      if (text.size() < 1 << 20 && i + 1 < count) continue;
+      file->write(text);
+      text.clear();
+    }
+  }
+  for (AtomicFile* const file : {&train, &valid, &test}) file->commit();
+}
+
+/// Is this one digit, or one operator with its arguments?
+bool is_expression(std::span<const int> tokens) {
+  std::vector<bool> open;  // operators that wait for ], and whether each has an argument
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (i > 0 && open.empty()) return false;  // complete already
+    if (tokens[i] != end && !open.empty()) open.back() = true;
+    if (tokens[i] == end) {
+      if (open.empty() || !open.back()) return false;
+      open.pop_back();
+    } else if (tokens[i] > 9) {
+      open.push_back(false);
+    }
+  }
+  return open.empty();
+}
+
 }  // namespace
 
 std::vector<int> parse_listops(std::string_view text, const std::string& where) {
@@ -174,6 +208,8 @@ std::vector<int> parse_listops(std::string_view text, const std::string& where) 
             in_quotes(std::string(part)));
     tokens.push_back(static_cast<int>(found - names.begin()));
   }
+  require(tokens.empty() || is_expression(tokens),
+          "{}: is no expression; expected a digit, or an operator with arguments and ]", where);
   return tokens;
 }
 
@@ -190,21 +226,14 @@ ListOps draw_listops(const ListOpsSetting& setting, const RandomStream& random) 
 void write_listops(const ListOpsSetting& setting, const std::string& directory) {
   check(setting);
   std::error_code error;
-  std::filesystem::create_directories(directory, error);
+  const bool made = std::filesystem::create_directories(directory, error);
   require(!error, "{}: cannot be made: {}", directory, error.message());
-  Expressions expressions(setting);
-  AtomicFile train(directory + "/basic_train.tsv"), valid(directory + "/basic_val.tsv"),
-      test(directory + "/basic_test.tsv");
-  for (const auto& [file, count] : {std::pair(&train, setting.train), {&valid, setting.valid}, {&test, setting.test}}) {
-    std::string text = "Source\tTarget\n";
-    for (Index i = 0; i < count; ++i) {
-      add_line(expressions.next(), text);
-      if (text.size() < 1 << 20 && i + 1 < count) continue;
-      file->write(text);
-      text.clear();
-    }
+  try {
+    write_parts(setting, directory);
+  } catch (...) {
+    if (made) std::filesystem::remove(directory, error);
+    throw;
   }
-  for (AtomicFile* const file : {&train, &valid, &test}) file->commit();
 }
 
 }  // namespace heed

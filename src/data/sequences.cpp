@@ -126,15 +126,18 @@ Labels folder_labels(const fs::path& root) {
 std::shared_ptr<const SequenceSet> open_folders(const fs::path& root, Index context, bool test) {
   const Labels labels = folder_labels(root);
   auto set = std::make_shared<MemorySequences>(names_of(labels), byte_values, false);
-  for (const auto& [name, label] : labels)
-    for (const fs::path& file : sorted_entries(root / (test ? "test" : "train") / name)) {
+  for (const auto& [name, label] : labels) {
+    const fs::path directory = root / (test ? "test" : "train") / name;
+    const Index before = set->size();
+    for (const fs::path& file : sorted_entries(directory)) {
       if (file.extension() != ".txt") continue;
       const std::vector<std::uint8_t> text = data::read_file(file, data::read_limit());
       require(!text.empty(), "{}: is empty", file.string());
       set->add(text, context);
       set->add_label(label);
     }
-  require(set->size() > 0, "{}: no class has a .txt file", (root / (test ? "test" : "train")).string());
+    require(set->size() > before, "{}: has no .txt file; expected one for each example", directory.string());
+  }
   return set;
 }
 

@@ -6,16 +6,12 @@
 
 namespace heed {
 
-namespace {
-
 const SequenceModel& language_model(const Model& model) {
   const auto* const sequence = dynamic_cast<const SequenceModel*>(&model);
   require(sequence && sequence->config().task == "lm",
           "[model] only family = \"sequence\" with task = \"lm\" predicts tokens");
   return *sequence;
 }
-
-}  // namespace
 
 template <class T>
 Decoder<T>::Decoder(const Model& model, Parameters<T>& parameters)

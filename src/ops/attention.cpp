@@ -308,8 +308,9 @@ Var<T> attention(const Mechanism& mechanism, const AttentionOperands<T>& of, con
   AttentionWork<T> work{};
   work.layout = layout;
   work.shape = of.first_shape(layout, shape);
-  mechanism.check(work.shape);
   work.images = of.images();
+  for (Index image = 0; image < (work.shape.whole ? 1 : work.images); ++image)
+    mechanism.check(of.shape(layout, work.shape, image));
   work.of = of;
   work.out_place = {0, tokens * width, heads, layout.value_width, tokens, layout.value_width, width, of.segments()};
   return run_attention<T>(mechanism, work, Shape{of.segments() ? 1 : work.images, tokens, width},

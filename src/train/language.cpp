@@ -223,6 +223,7 @@ std::unique_ptr<BatchSource<T>> Language<T>::open(Part part, bool training) {
     const auto which = static_cast<SequencePart>(part);
     SequenceExamples examples = open_sequences(data_, context_, which, static_cast<std::uint64_t>(train_.seed));
     require_fit(examples, context_, vocabulary_);
+    require(vocabulary_ == data_.levels, "[model] vocab = {}; expected [data] levels, {}", vocabulary_, data_.levels);
     if (part == Part::validation && examples.examples.empty()) return nullptr;
     require(!training || static_cast<Index>(examples.examples.size()) >= train_.batch,
             "{} training images do not fill one batch of {}", examples.examples.size(), train_.batch);
@@ -230,14 +231,17 @@ std::unique_ptr<BatchSource<T>> Language<T>::open(Part part, bool training) {
                                                train_.seed);
   }
   require(data_.name == "text", "data.name={} is not for task = \"lm\"; expected text or pixels", data_.name);
-  require(vocabulary_ >= 256, "[model] vocab = {}; a text's tokens are bytes: expected 256", vocabulary_);
+  require(vocabulary_ == 256, "[model] vocab = {}; a text's tokens are bytes: expected 256", vocabulary_);
   const Index stride = data_.stride == 0 ? context_ : data_.stride;
   require(stride <= context_, "[data] stride = {}; expected 1 to context, {}", stride, context_);
   if (text_.empty()) text_ = read_text(data_);
   const std::span<const std::uint8_t> bytes = part_of(text_, static_cast<TextPart>(part));
   const Index n = static_cast<Index>(bytes.size()), window = context_ + !start_;
   if (!training) {
-    require(n >= 1 + !start_, "{}: {} bytes leave {} for this part; expected more", data_.path, text_.size(), n);
+    require(n >= 1 + !start_, "{}: {} bytes leave {} for {}; expected more", data_.path, text_.size(), n,
+            part == Part::test         ? "test"
+            : part == Part::validation ? "validation"
+                                       : "training");
     return std::make_unique<EvaluationWindows<T>>(bytes, context_, stride, start_, train_.batch);
   }
   require(n >= window, "{}: {} of {} bytes are to train on; expected {} at least, a window", data_.path, n,

@@ -91,6 +91,11 @@ BOOST_AUTO_TEST_CASE(images_are_completed) {
              "--set", "attention.rank=2",
              "--set", "train.batch=2",
              "--set", "train.max_steps=1"});
+  for (const auto& [set, said] : {std::pair("data.levels=8", "vocab = 16; expected [data] levels, 8"),
+                                  {"data.augment=['flip', 'flip']", "'flip' is given twice"}})
+    check_refusal({"train", "experiments/density-micro.toml", "--run", directory / "none", "--set",
+                   "data.path=" + images, "--set", "data.side=7", "--set", "model.context=49", "--set", set},
+                  {said});
   DataConfig data;
   data.side = 7, data.levels = 16;
   std::vector<std::string> files;
@@ -180,6 +185,15 @@ BOOST_FIXTURE_TEST_CASE(probes_of_a_whole_sequence_and_token_by_token_agree, Sma
   BOOST_TEST(difference < 1e-5f * largest);
   BOOST_TEST(SafetensorsFile(path("out")).contains("grad.tok_embed.weight"));
 
+  // The model is refused before anything else is read.
+  for (const std::string probe : {"model", "decode"})
+    check_refusal({"probe", probe, path("x.toml"), "--weights", path("none"), path("in"), path("out"), "--set",
+                   "attention.mechanism=sima"},
+                  {"sima", "causal"});
+  check_refusal(
+      {"probe", "decode", "experiments/listops-micro.toml", "--weights", path("none"), path("in"), path("out")},
+      {"only family = \"sequence\" with task = \"lm\" predicts tokens"});
+
   const auto refused = [&](const std::vector<std::string>& pieces) {
     write("in", true);
     std::filesystem::remove(path("out"));
@@ -212,6 +226,7 @@ BOOST_FIXTURE_TEST_CASE(what_does_not_fit_is_refused_by_name, SmallText) {
   refused({"attention.mechanism=sima"}, {"sima", "causal"});
   refused({"attention.causal=false"}, {"causal", "lm"});
   refused({"model.vocab=100"}, {"vocab = 100", "256"});
+  refused({"model.vocab=300"}, {"vocab = 300", "256"});
   refused({"data.stride=17"}, {"stride = 17", "16"});
   refused({"data.windows=7"}, {"[data] windows = 7; expected 8 at least, a batch"});
   refused({"data.windows=473", "data.shuffle=false"}, {"[data] windows = 473", "472 at most"});  // of 7560 bytes

@@ -10,6 +10,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -136,7 +138,7 @@ BOOST_AUTO_TEST_CASE(expressions_that_do_not_exist_are_not_waited_for) {
   ListOpsSetting setting;
   setting.train = 100'000, setting.depth = 2, setting.args = 2, setting.min = 1, setting.max = 5;
   BOOST_CHECK_THROW(write_listops(setting, directory / "a"), Error);  // 4 x 10 x 10 there are
-  BOOST_TEST(!std::filesystem::exists(directory / "a/basic_train.tsv"));
+  BOOST_TEST(!std::filesystem::exists(directory / "a"));
 }
 
 // Thousands of them are kept until more are drawn.
@@ -172,6 +174,10 @@ BOOST_AUTO_TEST_CASE(files_of_the_long_range_arena_are_read) {
         ":2: '[TOP' is no digit or operator; expected 0 to 9, [MIN, [MAX, [MED, [SM or ]");
   check("Source\tTarget\n[MAX 1 2 ]\t2\n[MAX 1 2 ]\n", ":3: has 1 fields between tabs; expected 2: Source<TAB>Target");
   check("Source\tTarget\n[MAX 1 2 ]\t12\n", ":2: the answer is '12'; expected 0 to 9");
+  for (const char* none :
+       {"[MAX 1 2", "] ] ]", "[MAX 1 2 ] ]", "[MAX 1 2 ] 3", "1 2", "[MAX ]", "[MAX [MIN ] 2 ]", "]"})
+    check(fmt::format("Source\tTarget\n7\t7\n{}\t2\n", none),
+          ":3: is no expression; expected a digit, or an operator with arguments and ]");
 }
 
 BOOST_AUTO_TEST_CASE(pairs_are_made_and_read) {
@@ -219,6 +225,9 @@ BOOST_AUTO_TEST_CASE(documents_in_folders_and_in_lines) {
   BOOST_TEST(open_sequences(data, 7, SequencePart::train, 1).examples.size() == 2u);
   BOOST_TEST(open_sequences(data, 7, SequencePart::validation, 1).examples.size() == 1u);
   BOOST_TEST(open_sequences(data, 7, SequencePart::test, 1).examples.size() == 2u);
+  std::filesystem::rename(directory / "test/neg/0.txt", directory / "test/neg/0.md");
+  BOOST_TEST(refusal_of(data, SequencePart::test) ==
+             (directory / "test/neg").string() + ": has no .txt file; expected one for each example");
 
   write_file(directory / "train.tsv", "good\tyes\nbad\tno\n");
   write_file(directory / "val.tsv", "good\tmaybe\n");

@@ -9,6 +9,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <tuple>
 
@@ -230,6 +232,24 @@ BOOST_AUTO_TEST_CASE(a_sequence_in_a_batch_gives_what_it_gives_alone) {
         BOOST_TEST(largest_difference(alone, together.data() + b * classes) < 1e-12, setting << " " << pool);
       }
     }
+}
+
+BOOST_AUTO_TEST_CASE(a_length_that_a_mechanism_does_not_take_is_named) {
+  for (const Setting& setting : encoders()) {
+    if (setting.any_length) continue;
+    const SequenceModel model(small_model("classify"), attention_of(setting));
+    Parameters<double> parameters = drawn<double>(model);
+    for (const auto& [lengths, refused] : {std::pair(std::vector<int>{9, 6}, 6), {{6, 9}, 6}, {{9, 4, 6}, 4}}) {
+      const GivenSequences batch(lengths);
+      BOOST_CHECK_EXCEPTION(
+          logits_of(model, parameters, batch.input<double>(false)), Error, [&, refused = refused](const Error& error) {
+            const std::string message = error.what();
+            BOOST_TEST(message.find(fmt::format("sequence has {} tokens; expected 9", refused)) != std::string::npos,
+                       message);
+            return true;
+          });
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(pairs_in_a_batch_give_what_they_give_alone) {

@@ -48,6 +48,8 @@ struct AttentionShape {
   bool growing = false;  ///< tokens that come later must change nothing: no result may depend on how many there are
 
   bool sequence() const { return longest > 0; }
+  /// Has this example all the tokens that there can be? (`whole` says so of every example of a batch.)
+  bool full_length() const { return !sequence() || queries == longest; }
 
   /// The tokens that are no class token.
   Index body() const { return queries - class_token; }

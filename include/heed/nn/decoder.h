@@ -8,6 +8,9 @@
 
 namespace heed {
 
+/// The model as one that predicts tokens. Throws Error for any other.
+const SequenceModel& language_model(const Model& model);
+
 template <class T>
 class Decoder {
  public:
