@@ -284,17 +284,22 @@ Experiment experiment_of(const TrainArguments& a) {
 void print_next(const Experiment& x, const std::string& run) {
   const std::string heed = program_name(), plot = find_installed("experiments/plot_run.py");
   const bool writes = x.model.task == "lm", sequences = holds_sequences(x.data), patches = x.model.output == "tokens";
+  const bool density = writes && x.data.name == "pixels";
   std::vector<std::pair<std::string, const char*>> lines;
   if (x.self_supervised()) {
     lines.emplace_back(fmt::format("{} eval {} --knn", heed, run), "what nearest neighbours make of it");
     lines.emplace_back(fmt::format("{} eval {} --linear", heed, run), "what a linear classifier makes of it");
     lines.emplace_back(fmt::format("{} maps {} IMAGE", heed, run), "where the model looks");
   } else {
-    lines.emplace_back(fmt::format("{} eval {}", heed, run), writes    ? "bits per character or sub-pixel"
+    lines.emplace_back(fmt::format("{} eval {}", heed, run), density   ? "bits per dimension"
+                                                             : writes  ? "bits per character"
                                                              : patches ? "overlap by class"
                                                                        : "accuracy by class");
   }
-  if (writes) lines.emplace_back(fmt::format("{} generate {}", heed, run), "what it writes");
+  if (density)
+    lines.emplace_back(fmt::format("{} generate {} --complete IMAGE... -o OUT.png", heed, run), "how it goes on");
+  else if (writes)
+    lines.emplace_back(fmt::format("{} generate {}", heed, run), "what it writes");
   if (patches)
     lines.emplace_back(fmt::format("{} predict {} --index 0,1,2 -o FILE.png", heed, run), "what patches show");
   if (!sequences && !patches && !x.self_supervised()) {

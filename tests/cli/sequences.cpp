@@ -36,7 +36,7 @@ struct SmallText {
 BOOST_AUTO_TEST_SUITE(cli_sequences)
 
 BOOST_FIXTURE_TEST_CASE(a_text_is_learned_and_written, SmallText) {
-  output_of({"train", path("x.toml"), "--run", path("run")});
+  check_contains(output_of({"train", path("x.toml"), "--run", path("run")}), {"generate " + path("run") + "\n"});
   const std::string eval = output_of({"eval", path("run")});
   check_contains(eval, {"text, test, 419 bytes", "bits per character", "loss"});  // the last 5 % of 8400, but the first
   const std::string one = output_of({"generate", path("run"), "--prompt", "the c", "--tokens", "60", "--threads", "1"});
@@ -78,19 +78,20 @@ BOOST_AUTO_TEST_CASE(images_are_completed) {
   const TemporaryDirectory directory;
   const std::string run = directory / "run", sheet = directory / "sheet.png", images = directory / "data";
   write_patterns(images, 30, 10, 28);
-  output_of({"train", "experiments/density-micro.toml",
-             "--run", run,
-             "--set", "data.path=" + images,
-             "--set", "data.validation=10",
-             "--set", "data.side=7",
-             "--set", "model.context=49",
-             "--set", "model.dim=8",
-             "--set", "model.depth=1",
-             "--set", "model.hidden=8",
-             "--set", "attention.window=8",
-             "--set", "attention.rank=2",
-             "--set", "train.batch=2",
-             "--set", "train.max_steps=1"});
+  const std::string trained = output_of({"train", "experiments/density-micro.toml",
+                                         "--run", run,
+                                         "--set", "data.path=" + images,
+                                         "--set", "data.validation=10",
+                                         "--set", "data.side=7",
+                                         "--set", "model.context=49",
+                                         "--set", "model.dim=8",
+                                         "--set", "model.depth=1",
+                                         "--set", "model.hidden=8",
+                                         "--set", "attention.window=8",
+                                         "--set", "attention.rank=2",
+                                         "--set", "train.batch=2",
+                                         "--set", "train.epochs=1"});
+  check_contains(trained, {"generate " + run + " --complete IMAGE... -o OUT.png\n"});
   for (const auto& [set, said] : {std::pair("data.levels=8", "vocab = 16; expected [data] levels, 8"),
                                   {"data.augment=['flip', 'flip']", "'flip' is given twice"}})
     check_refusal({"train", "experiments/density-micro.toml", "--run", directory / "none", "--set",
@@ -107,8 +108,7 @@ BOOST_AUTO_TEST_CASE(images_are_completed) {
     seen.push_back(image_of_tokens(pixel_tokens(image, data), {1, 7, 7}, 16));
   }
   const auto completed = [&](const std::string& keep, const std::string& seed) {
-    output_of_unfinished(
-        {"generate", run, "--complete", files[0], files[1], "--keep", keep, "--seed", seed, "-o", sheet});
+    output_of({"generate", run, "--complete", files[0], files[1], "--keep", keep, "--seed", seed, "-o", sheet});
     return load_image(sheet);
   };
   const Image half = completed("0.5", "1");
