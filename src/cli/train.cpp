@@ -28,6 +28,7 @@
 #include <cstring>
 #include <ctime>
 #include <iostream>
+#include <numbers>
 #include <optional>
 
 namespace heed::cli {
@@ -71,6 +72,7 @@ class TrainProgress : public TrainObserver {
   TrainProgress(const Experiment& x, std::string processes)
       : epochs_(x.train.epochs),
         patches_(x.model.output == "tokens"),
+        bits_(x.model.task == "lm"),
         processes_(std::move(processes)),
         terminal_(isatty(STDOUT_FILENO) && started_processes().count() == 1) {}
   /// An error must not be printed behind the bar.
@@ -115,12 +117,12 @@ class TrainProgress : public TrainObserver {
     seconds_ += e.seconds;
     images_ += std::max(e.train.images_per_s, 0.0) * e.seconds;
     const std::string number = fmt::format("epoch {:>{}}/{}  ", e.train.epoch, std::to_string(epochs_).size(), epochs_);
-    const std::string training = fmt::format("loss {:.4f}  accuracy {:6.2f} %", e.train.loss, 100 * e.train.accuracy);
+    const std::string training = fmt::format("{}  accuracy {:6.2f} %", loss_text(e.train.loss), 100 * e.train.accuracy);
     std::string validation, pace;
     if (e.train.images_per_s >= 0)
       pace = fmt::format("  {:.0f} {}s/s  {}", e.train.images_per_s, plan_.example, duration(e.seconds));
     if (e.validated) {
-      const std::string loss = e.validation_loss < 0 ? "" : fmt::format("loss {:.4f}  ", e.validation_loss);
+      const std::string loss = e.validation_loss < 0 ? "" : loss_text(e.validation_loss) + "  ";
       validation = fmt::format("validation {}accuracy {:6.2f} %", loss, 100 * e.validation_accuracy);
     }
     if (e.skipped > 0) pace += fmt::format("  {} steps skipped", e.skipped);
@@ -145,7 +147,7 @@ class TrainProgress : public TrainObserver {
     std::cout << (patches_ ? fmt::format("test mean IoU {:.2f} %", 100 * s.accuracy())
                            : fmt::format("test accuracy {:.2f} % ({:.0f} of {:.0f})", 100 * s.accuracy(), s.correct,
                                          s.terms))
-              << (s.mean_loss() < 0 ? "\n" : fmt::format(", loss {:.4f}\n", s.mean_loss())) << std::flush;
+              << (s.mean_loss() < 0 ? "\n" : fmt::format(", {}\n", loss_text(s.mean_loss()))) << std::flush;
   }
 
   /// Takes the bar away.
@@ -173,8 +175,15 @@ class TrainProgress : public TrainObserver {
 
  private:
   using Clock = std::chrono::steady_clock;
+
+  /// Of a model of language in bits too, as others report it.
+  std::string loss_text(double loss) const {
+    return bits_ ? fmt::format("loss {:.4f} ({:.4f} bits)", loss, loss / std::numbers::ln2)
+                 : fmt::format("loss {:.4f}", loss);
+  }
+
   Index epochs_;
-  bool patches_;
+  bool patches_, bits_;
   std::string processes_;
   bool terminal_;
   TrainPlan plan_;

@@ -2,10 +2,13 @@
 #include "heed/data/image_write.h"
 #include "heed/data/pixels.h"
 #include "heed/io/safetensors.h"
+#include "heed/train/history.h"
+#include "heed/train/run.h"
 #include "support/cli.h"
 #include "support/command.h"
 #include "support/images.h"
 
+#include <cmath>
 #include <deque>
 #include <filesystem>
 
@@ -36,7 +39,10 @@ struct SmallText {
 BOOST_AUTO_TEST_SUITE(cli_sequences)
 
 BOOST_FIXTURE_TEST_CASE(a_text_is_learned_and_written, SmallText) {
-  check_contains(output_of({"train", path("x.toml"), "--run", path("run")}), {"generate " + path("run") + "\n"});
+  const std::string trained = output_of({"train", path("x.toml"), "--run", path("run")});
+  check_contains(trained, {"generate " + path("run") + "\n"});
+  const double loss = read_history(RunPaths(path("run"))).test_loss.value();
+  check_contains(trained, {fmt::format("loss {:.4f} ({:.4f} bits)\n", loss, loss / std::log(2.0))});
   const std::string eval = output_of({"eval", path("run")});
   check_contains(eval, {"text, test, 419 bytes", "bits per character", "loss"});  // the last 5 % of 8400, but the first
   const std::string one = output_of({"generate", path("run"), "--prompt", "the c", "--tokens", "60", "--threads", "1"});
