@@ -56,34 +56,32 @@ int draw_token(std::span<const T> logits, const Sampling& sampling, double u) {
 }
 
 template <class T>
-Writer<T>::Writer(Decoder<T>& decoder) : decoder_(decoder) {
-  restart();
-}
-
-template <class T>
-void Writer<T>::restart() {
-  decoder_.restart();
-  if (decoder_.config().start) feed(-1);
-}
-
-template <class T>
 void Writer<T>::feed(int token) {
   const std::span<const T> logits = decoder_.next(token);
   logits_.assign(logits.begin(), logits.end());
 }
 
 template <class T>
-int Writer<T>::draw(const Sampling& sampling, double u) {
+void Writer<T>::read() {
   const ModelConfig& config = decoder_.config();
-  const std::size_t half = static_cast<std::size_t>(std::max<Index>(config.context / 2, config.start ? 0 : 1));
-  for (; fed_ < tokens_.size(); ++fed_) {
-    if (decoder_.position() < config.context) {
-      feed(tokens_[fed_]);
-      continue;
-    }
-    restart();
-    for (std::size_t i = fed_ + 1 - std::min(half, fed_ + 1); i <= fed_; ++i) feed(tokens_[i]);
+  const Index count = static_cast<Index>(tokens_.size()), first = config.start ? 1 : 0;
+  const Index again = std::max(config.context / 2, 1 - first);
+  // The token that finds no room: it is the last of those that are taken again, and behind them there is room for so
+  // many more before the next one. What was fed before the last such token has left nothing.
+  Index full = fed_ + config.context - std::max(decoder_.position(), first);
+  if (full < count) {
+    const Index period = config.context - first - again + 1;
+    full += (count - 1 - full) / period * period;
+    decoder_.restart();
+    fed_ = full + 1 - again;
   }
+  if (config.start && decoder_.position() == 0) feed(-1);
+  while (fed_ < count) feed(tokens_[static_cast<std::size_t>(fed_++)]);
+}
+
+template <class T>
+int Writer<T>::draw(const Sampling& sampling, double u) {
+  read();
   HEED_ASSERT(!logits_.empty());
   const int token = draw_token(std::span<const T>(logits_), sampling, u);
   append(token);

@@ -429,3 +429,41 @@ BOOST_AUTO_TEST_CASE(drawing_a_token) {
 }
 
 BOOST_AUTO_TEST_SUITE_END()
+// However much is read at once, the state is that of the rule: at `context` inputs it is dropped, and the last half of
+// the tokens are fed again.
+BOOST_AUTO_TEST_CASE(a_long_prompt_leaves_the_state_of_its_last_tokens) {
+  for (const Index length : {Index{1}, Index{2}, Index{3}, Index{8}, context})
+    for (const bool start : {false, true}) {
+      ModelConfig config = small_model("lm");
+      config.context = length, config.start = start;
+      const SequenceModel model(config, {});
+      Parameters<double> parameters = drawn<double>(model);
+      Decoder<double> decoder(model, parameters), own(model, parameters);
+      std::vector<int> prompt;
+      std::vector<int> inputs(start ? 1 : 0, -1);
+      for (int i = 0; i < 40; ++i) {
+        prompt.push_back(i * i % static_cast<int>(vocab));
+        inputs.push_back(prompt.back());
+        if (static_cast<Index>(inputs.size()) > length) {
+          const Index half = std::max<Index>(length / 2, !start);
+          inputs.assign(start ? 1 : 0, -1);
+          inputs.insert(inputs.end(), prompt.end() - half, prompt.end());
+        }
+        own.restart();
+        std::span<const double> expected;
+        for (const int input : inputs) expected = own.next(input);
+        for (const int before : {0, i / 3, i}) {  // read by itself
+          Writer<double> writer(decoder);
+          for (int t = 0; t < before; ++t) writer.append(prompt[static_cast<std::size_t>(t)]);
+          writer.read();
+          for (int t = before; t <= i; ++t) writer.append(prompt[static_cast<std::size_t>(t)]);
+          writer.read();
+          BOOST_TEST(decoder.position() == own.position());
+          const std::span<const double> found = writer.logits();
+          BOOST_TEST(std::equal(found.begin(), found.end(), expected.begin(), expected.end()),
+                     "context " << length << ", start " << start << ", " << i + 1 << " tokens, first " << before);
+        }
+      }
+    }
+}
+

@@ -52,17 +52,20 @@ struct Sampling {
 template <class T>
 int draw_token(std::span<const T> logits, const Sampling& sampling, double u);
 
-/// Writes a sequence: inputs are taken one by one, and where there is room for no more, half of them are taken again
-/// from the first position on.
+/// Writes a sequence: inputs are taken one by one, and where there is room for no more, the state is dropped and half of
+/// them are taken again from the first position on.
 template <class T>
 class Writer {
  public:
-  explicit Writer(Decoder<T>& decoder);
+  explicit Writer(Decoder<T>& decoder) : decoder_(decoder) { decoder_.restart(); }
 
   /// Appends a token that is given.
   void append(int token) { tokens_.push_back(token); }
 
-  /// Draws a token and appends it.
+  /// Takes what was appended through the model: of many tokens, those alone that the last state comes from.
+  void read();
+
+  /// Draws a token from what follows all that was appended, and appends it.
   int draw(const Sampling& sampling, double u);
 
   const std::vector<int>& tokens() const { return tokens_; }
@@ -71,12 +74,11 @@ class Writer {
   std::span<const T> logits() const { return logits_; }
 
  private:
-  void restart();
   void feed(int token);
 
   Decoder<T>& decoder_;
   std::vector<int> tokens_;
-  std::size_t fed_ = 0;  ///< how many of them
+  Index fed_ = 0;  ///< how many of them
   std::vector<T> logits_;
 };
 
