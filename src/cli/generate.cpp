@@ -16,6 +16,8 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <numeric>
+#include <span>
 
 namespace heed::cli {
 
@@ -30,48 +32,58 @@ struct GenerateArguments {
   int threads = 0;
 };
 
-using Clock = std::chrono::steady_clock;
-
-/// How long tokens took.
+/// How long tokens took: those of prompts, and those that were written.
 class Stopwatch {
  public:
+  /// Takes a prompt through the model, but for its last token: the pass that the first token to be written takes.
+  void read(Writer<float>& writer, std::span<const int> prompt) {
+    if (prompt.empty()) return;
+    const Clock::time_point start = Clock::now();
+    for (const int token : prompt.first(prompt.size() - 1)) writer.append(token);
+    writer.read();
+    prompts_ += seconds_since(start);
+    given_ += prompt.size();
+    writer.append(prompt.back());
+  }
+
   /// Draws the next token, with a number of its own of the stream.
   int draw(Writer<float>& writer, const Sampling& sampling) {
     const Clock::time_point start = Clock::now();
-    const int token = writer.draw(sampling, random_.uniform(drawn_++));
-    times_.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    const int token = writer.draw(sampling, random_.uniform(static_cast<Index>(times_.size())));
+    times_.push_back(seconds_since(start));
     require_finite_answers(writer.logits(), "logit");
     return token;
   }
 
   /// A second of a run has some other work at its ends: of the first and last tokens, a few are taken together.
   void print(const Decoder<float>& decoder) const {
-    if (times_.empty()) return;
-    double sum = 0;
-    for (const double time : times_) sum += time;
-    const std::size_t few = std::min<std::size_t>(16, times_.size());
-    const auto median = [](std::vector<double> times) {
-      std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-      return times[times.size() / 2];
-    };
-    // The first token comes with its whole prompt.
-    const std::size_t skip = times_.size() > few ? 1 : 0;
-    const auto first = times_.begin() + static_cast<std::ptrdiff_t>(skip);
-    std::fprintf(
-        stderr,
-        "%.0f tokens/s; state %lld bytes after %lld inputs; per token %.2f us at the first, %.2f us at the last "
-        "positions\n",
-        static_cast<double>(times_.size()) / sum, static_cast<long long>(decoder.state_bytes()),
-        static_cast<long long>(decoder.position()),
-        1e6 * median({first, first + static_cast<std::ptrdiff_t>(few - (skip && few == times_.size()))}),
-        1e6 * median({times_.end() - static_cast<std::ptrdiff_t>(few), times_.end()}));
+    std::string text = fmt::format("{} tokens given, read in {:.3g} s; {} written", given_, prompts_, times_.size());
+    if (!times_.empty()) {
+      const double sum = std::accumulate(times_.begin(), times_.end(), 0.0);
+      const auto few = static_cast<std::ptrdiff_t>(std::min<std::size_t>(16, times_.size()));
+      const auto median = [](std::vector<double> times) {
+        std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
+        return times[times.size() / 2];
+      };
+      text +=
+          fmt::format(", {:.0f} tokens/s, per token {:.2f} us at the first, {:.2f} us at the last positions",
+                      static_cast<double>(times_.size()) / sum, 1e6 * median({times_.begin(), times_.begin() + few}),
+                      1e6 * median({times_.end() - few, times_.end()}));
+    }
+    fmt::print(stderr, "{}; state {} bytes after {} inputs\n", text, decoder.state_bytes(), decoder.position());
   }
 
   explicit Stopwatch(Index seed) : random_(RandomStream(static_cast<std::uint64_t>(seed)).derive("generate")) {}
 
  private:
+  using Clock = std::chrono::steady_clock;
+  static double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
+
   RandomStream random_;
-  Index drawn_ = 0;
+  std::size_t given_ = 0;  ///< tokens of prompts
+  double prompts_ = 0;     ///< seconds that they took
   std::vector<double> times_;
 };
 
@@ -79,22 +91,37 @@ void write_out(const char* bytes, std::size_t count) {
   require(std::fwrite(bytes, 1, count, stdout) == count, "standard output cannot be written");
 }
 
+std::string read_standard_input() {
+  std::string content;
+  char piece[65536];
+  while (const std::size_t count = std::fread(piece, 1, sizeof piece, stdin)) content.append(piece, count);
+  require(std::ferror(stdin) == 0, "standard input cannot be read");
+  return content;
+}
+
+std::string prompt_of(const GenerateArguments& a) {
+  if (a.prompt_file.empty()) return a.prompt;
+  return a.prompt_file == "-" ? read_standard_input() : read_file(a.prompt_file);
+}
+
 int write_text(const GenerateArguments& a, TrainedModel& trained) {
   Decoder<float> decoder(*trained.model, trained.parameters);
-  const std::string prompt = a.prompt_file.empty() ? a.prompt : read_file(a.prompt_file);
-  Writer<float> writer(decoder);
+  const ModelConfig& config = decoder.config();
+  const std::string prompt = prompt_of(a);
+  require(config.vocab <= 256, "{}: its model.vocab is {}; expected 256 at most: a text's tokens are bytes", a.run,
+          config.vocab);
+  std::vector<int> tokens;
+  for (const char c : prompt) {
+    const int byte = static_cast<unsigned char>(c);
+    require(byte < config.vocab, "the prompt has a byte {}; the model's vocab is {}", byte, config.vocab);
+    tokens.push_back(byte);
+  }
   constexpr int line_feed = 10;
-  require(decoder.config().vocab <= 256, "{}: its model.vocab is {}; expected 256 at most: a text's tokens are bytes",
-          a.run, decoder.config().vocab);
-  const auto append = [&](unsigned char byte) {
-    require(byte < decoder.config().vocab, "the prompt has a byte {}; the model's vocab is {}", byte,
-            decoder.config().vocab);
-    writer.append(byte);
-  };
-  for (const char c : prompt) append(static_cast<unsigned char>(c));
-  if (prompt.empty() && !decoder.config().start) append(line_feed);
+  if (prompt.empty() && !config.start) tokens.push_back(line_feed);
   write_out(prompt.data(), prompt.size());
+  Writer<float> writer(decoder);
   Stopwatch stopwatch(a.seed);
+  stopwatch.read(writer, tokens);
   for (Index i = 0; i < a.tokens; ++i) {
     const char byte = static_cast<char>(stopwatch.draw(writer, {a.temperature, a.top_k}));
     write_out(&byte, 1);
@@ -138,12 +165,8 @@ int complete_images(const GenerateArguments& a, TrainedModel& trained) {
     const std::vector<int> tokens = pixel_tokens(file, data);
     const Index given = kept * size.width * size.channels;
     Writer<float> writer(decoder);
-    for (Index t = 0; t < size.elements(); ++t) {
-      if (t < given)
-        writer.append(tokens[static_cast<std::size_t>(t)]);
-      else
-        stopwatch.draw(writer, {a.temperature, a.top_k});
-    }
+    stopwatch.read(writer, std::span(tokens).first(static_cast<std::size_t>(given)));
+    for (Index t = given; t < size.elements(); ++t) stopwatch.draw(writer, {a.temperature, a.top_k});
     Image whole = image_of_tokens(tokens, size, data.levels);
     put(whole, 0, i * size.width, sheet);
     for (Index c = 0; c < size.channels; ++c)
@@ -175,7 +198,7 @@ void add_generate(Command program) {
   Command command = program.command("generate", "Continue a text, or complete images, with a trained model");
   command.option("RUN", &a.run, "run directory", {.required = true});
   command.option("--prompt", &a.prompt, "text that is continued", {.value = "TEXT"});
-  command.option("--prompt-file", &a.prompt_file, "a file that is continued", {.value = "FILE"});
+  command.option("--prompt-file", &a.prompt_file, "a file that is continued; -: standard input", {.value = "FILE"});
   command.option("--tokens", &a.tokens, "how many to write", {.range = {{0, 1e9}}});
   command.option("--temperature", &a.temperature, "logits are divided by it; 0: the likeliest token",
                  {.range = {{0, 1e6}}});

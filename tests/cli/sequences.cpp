@@ -60,7 +60,20 @@ BOOST_FIXTURE_TEST_CASE(a_text_is_learned_and_written, SmallText) {
   const Finished stats = heed_with({"generate", path("run"), "--tokens", "5", "--stats"});
   BOOST_TEST(stats.status == 0);
   // Five inputs, of which four are in the window: (3 + 2 x 4) 16 floats.
-  check_contains(stats.err, {"tokens/s", "state 704 bytes after 5 inputs"});
+  check_contains(stats.err, {"1 tokens given", "5 written", "tokens/s", "state 704 bytes after 5 inputs"});
+  const Finished none = heed_with({"generate", path("run"), "--prompt", "the", "--tokens", "0", "--stats"});
+  BOOST_TEST(none.out == "the");
+  check_contains(none.err, {"3 tokens given", "0 written; state "});
+  const std::string prompt = read_file(path("text")).substr(0, 700);
+  write_file(path("prompt"), prompt);
+  const std::string file = output_of({"generate", path("run"), "--prompt-file", path("prompt"), "--tokens", "20"});
+  BOOST_TEST(file.size() == 720u);
+  BOOST_TEST(file == output_of({"generate", path("run"), "--prompt", prompt, "--tokens", "20"}));
+  const std::string generate = heed_program() + " generate " + path("run") + " --prompt-file - --tokens 20 ";
+  BOOST_TEST(file == run_command(generate + "<" + path("prompt")).output);
+  const CommandResult directory_given = run_command(generate + "</");
+  BOOST_TEST(directory_given.status == 2);
+  check_contains(directory_given.errors, {"standard input cannot be read"});
   check_refusal({"generate", path("run"), "-o", path("x.png")}, {"-o", "belongs to --complete"});
 
   // With weights so large the products are not finite.
