@@ -29,7 +29,12 @@ Part part_of(const std::string& split) {
 std::vector<std::string> all_sets(const FrozenArguments& a) {
   std::vector<std::string> sets;
   // The run's path, and how it divides and limits its training images, belong to its own data set.
-  if (!a.data.empty()) sets = {"data.name=" + toml_text(a.data), "data.path=''", "data.validation=0", "data.limit=0"};
+  if (!a.data.empty()) {
+    sets = {"data.name=" + toml_text(a.data), "data.path=''", "data.limit=0"};
+    DataConfig data;
+    data.name = a.data;
+    if (use_of(data, "validation", {}).known) sets.push_back("data.validation=0");
+  }
   if (!a.path.empty()) sets.push_back("data.path=" + toml_text(a.path));
   sets.insert(sets.end(), a.sets.begin(), a.sets.end());
   return sets;

@@ -62,6 +62,12 @@ Image image_of(const Dataset& data, const DataChoice& choice, Index index) {
   return image;
 }
 
+void require_images(const std::string& run, const TrainedModel& trained) {
+  const ModelConfig& model = trained.experiment.model;
+  require(model.family != "sequence", "{}: its model takes sequences of tokens, not images; heed eval judges it{}", run,
+          model.task == "lm" ? ", heed generate writes with it" : "");
+}
+
 void require_png(const std::string& output) {
   require(std::filesystem::path(output).extension() == ".png", "-o {}: expected a name in .png", output);
 }

@@ -24,6 +24,9 @@ std::unique_ptr<Dataset> open_data(const DataChoice& choice);
 /// Image `index` of a data set. Throws Error, which says how many there are, if there is none.
 Image image_of(const Dataset& data, const DataChoice& choice, Index index);
 
+/// Throws Error, which says what works instead, where the run's model takes sequences.
+void require_images(const std::string& run, const TrainedModel& trained);
+
 /// Throws Error unless the name of a picture that is to be written ends in .png.
 void require_png(const std::string& output);
 

@@ -3,6 +3,8 @@
 #include "heed/base/suggest.h"
 #include "mechanism_choice.h"
 
+#include <fmt/ranges.h>
+
 namespace heed {
 
 namespace {
@@ -11,6 +13,13 @@ namespace {
 bool has_causal_form(const MechanismEntry& entry) {
   const std::vector<OptionInfo> options = entry.options();
   return std::any_of(options.begin(), options.end(), [](const OptionInfo& option) { return option.name == "causal"; });
+}
+
+std::vector<std::string> with_causal_form() {
+  std::vector<std::string> names;
+  for (const MechanismEntry& entry : mechanisms())
+    if (has_causal_form(entry)) names.emplace_back(entry.name);
+  return names;
 }
 
 /// The option causal as it was given for a mechanism; null if it was not.
@@ -41,7 +50,8 @@ bool is_causal(const AttentionConfig& attention, const std::string& mechanism) {
 AttentionConfig made_causal(AttentionConfig attention) {
   for (const std::string& name : attention.mechanism) {
     require(has_causal_form(find_mechanism(name)),
-            "[attention] mechanism = {} has no causal form, which task = \"lm\" needs", in_quotes(name));
+            "[attention] mechanism = {} has no causal form, which task = \"lm\" needs; expected one of {}",
+            in_quotes(name), fmt::join(with_causal_form(), ", "));
     const std::string* const causal = causal_option(attention, name);
     require(!causal || *causal == "true",
             "[attention] causal = {}; task = \"lm\" needs causal attention: expected true", causal ? *causal : "");

@@ -75,6 +75,12 @@ BOOST_FIXTURE_TEST_CASE(a_text_is_learned_and_written, SmallText) {
   BOOST_TEST(directory_given.status == 2);
   check_contains(directory_given.errors, {"standard input cannot be read"});
   check_refusal({"generate", path("run"), "-o", path("x.png")}, {"-o", "belongs to --complete"});
+  check_contains(output_of({"eval", path("run"), "--data", "text", "--path", path("prompt")}), {"34 bytes"});
+  const std::string image = "experiments/pictures/sneaker.png";
+  for (const std::vector<std::string>& of_images : {std::vector<std::string>{"maps", path("run"), image},
+                                                    {"predict", path("run")},
+                                                    {"predict", path("run"), image}})
+    check_refusal(of_images, {"takes sequences of tokens, not images; heed eval", "heed generate"});
 
   // With weights so large the products are not finite.
   const SafetensorsFile best(path("run/best.safetensors"));

@@ -9,8 +9,9 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <tuple>
 
@@ -389,7 +390,16 @@ BOOST_AUTO_TEST_CASE(tensors_have_their_names_and_shapes) {
 
 BOOST_AUTO_TEST_CASE(what_has_no_meaning_is_refused) {
   const ModelConfig lm = small_model("lm"), classify = small_model("classify");
-  check_refused(lm, {"sima"}, "[attention] mechanism = 'sima' has no causal form, which task = \"lm\" needs");
+  std::vector<std::string> causal;
+  for (const MechanismEntry& entry : mechanisms())
+    if (std::any_of(decoders().begin(), decoders().end(),
+                    [&](const Setting& setting) { return setting.mechanism == entry.name; }))
+      causal.emplace_back(entry.name);
+  check_refused(
+      lm, {"sima"},
+      fmt::format("[attention] mechanism = 'sima' has no causal form, which task = \"lm\" needs; expected one "
+                  "of {}",
+                  fmt::join(causal, ", ")));
   check_refused(lm, {"softmax", {{"causal", "false"}}},
                 "[attention] causal = false; task = \"lm\" needs causal attention: expected true");
   check_refused(lm, {"aft", {{"variant", "conv"}}}, "[aft] causal=true is not defined for variant=conv");
@@ -428,7 +438,6 @@ BOOST_AUTO_TEST_CASE(drawing_a_token) {
   BOOST_TEST(draw({1e-320, 0}, 0.6) == 2);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
 // However much is read at once, the state is that of the rule: at `context` inputs it is dropped, and the last half of
 // the tokens are fed again.
 BOOST_AUTO_TEST_CASE(a_long_prompt_leaves_the_state_of_its_last_tokens) {
@@ -467,3 +476,4 @@ BOOST_AUTO_TEST_CASE(a_long_prompt_leaves_the_state_of_its_last_tokens) {
     }
 }
 
+BOOST_AUTO_TEST_SUITE_END()
