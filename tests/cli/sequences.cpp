@@ -255,7 +255,7 @@ BOOST_FIXTURE_TEST_CASE(what_does_not_fit_is_refused_by_name, SmallText) {
   refused({"data.stride=17"}, {"stride = 17", "16"});
   refused({"data.windows=7"}, {"[data] windows = 7; expected 8 at least, a batch"});
   refused({"data.windows=473", "data.shuffle=false"}, {"[data] windows = 473", "472 at most"});  // of 7560 bytes
-  refused({"data.path=" + path("nothing")}, {path("nothing")});
+  refused({"data.path=" + path("nothing")}, {path("nothing"), "no such file", "datasets/fetch.sh bible"});
   refused({"data.limit=10"}, {"9 of 10 bytes", "17"});
   write_file(path("empty"), "");
   refused({"data.path=" + path("empty")}, {path("empty"), "empty"});
