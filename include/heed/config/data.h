@@ -45,7 +45,8 @@ void fields(Config& c, Visit&& visit) {
         "the data set");
   visit("path", c.path, anything(), "where it lies; empty: the usual places");
   visit("validation", c.validation, at_least(0), "examples set aside from the training set");
-  visit("limit", c.limit, at_least(0), "train on n examples, the first that are not set aside, or on n bytes; 0: all");
+  visit("limit", c.limit, at_least(0),
+        "train on the first n examples that are not set aside; text: the file is its first n bytes; 0: all");
   visit("mean", c.mean, anything(), "subtracted from each channel (pixels from 0 to 1); one value: from all");
   visit("std", c.std, more_than(0), "divides each channel after that; one value: all");
   visit("resize", c.resize, anything(), "bring images to the model's size and channels");
