@@ -311,6 +311,7 @@ void add_probe(Command program) {
   decode.option("--weights", &a.weights, "the model's tensors (safetensors)", {.value = "FILE", .required = true});
   add_sets(decode, a.sets, "override a key of the model file; repeatable");
   add_files(decode, a);
+  decode.footer(probe_decode_contract);
   decode.action([] {
     const std::unique_ptr<Model> model = make_model(load_experiment(a.model, a.sets));
     language_model(*model);

@@ -34,8 +34,18 @@ inline constexpr const char* probe_model_contract =
     "IN   images [B,C,H,W], used as given, without normalisation; labels [B] (I64), 0 to classes - 1\n"
     "OUT  logits [B,classes], loss (the mean cross entropy), grad.NAME of each trainable tensor\n"
     "With output = \"tokens\" each of the n patches has a label: labels [B,n], logits [B,n,classes].\n"
+    "A model of sequences takes tokens [B,T] (I64) in place of images, T up to context, and computes in the weights'\n"
+    "number type. task = \"lm\": targets [B,T], -1 where there is none, and logits [B,T,vocab]. task = \"classify\":\n"
+    "labels [B], and lengths [B] where not all are T. task = \"pair\": tokens2 and lengths2 too.\n"
     "--weights holds the model's tensors by timm's names; --set overrides keys of MODEL.\n\n"
     "  heed probe model models/vit-micro.toml --weights w.safetensors IN OUT";
+
+inline constexpr const char* probe_decode_contract =
+    "IN   tokens [B,T] (I64), 0 to vocab - 1, T up to context\n"
+    "OUT  logits [B,T,vocab], in the number type of the weights: row t follows input t\n"
+    "Input t is token t, or, with start = true, the start token and then token t - 1: the last one is not looked at.\n"
+    "Each input is taken alone, with the state that those before it have left, as `heed generate` takes it.\n\n"
+    "  heed probe decode models/text-micro.toml --weights w.safetensors IN OUT";
 
 inline constexpr const char* probe_knn_contract =
     "IN   train [n,D], train_labels [n] (I64), test [m,D]\n"

@@ -95,6 +95,8 @@ BOOST_AUTO_TEST_CASE(bash_completes) {
   BOOST_TEST(offered("heed probe attention --mechanism sim", 4) == "sima\n");
   BOOST_TEST(offered("heed eval runs/x --split va", 4) == "validation valid\n");
   // Bash makes three words of KEY=VALUE, or one where "=" is not among COMP_WORDBREAKS.
+  check_contains(help({"probe", "model", "--help"}), {"tokens [B,T]", "targets [B,T]", "lengths [B]", "tokens2"});
+  check_contains(help({"probe", "decode", "--help"}), {"tokens [B,T]", "logits [B,T,vocab]"});
   BOOST_TEST(offered("heed train x.toml --set attention.mechanism = perf", 6) == "performer\n");
   BOOST_TEST(offered("heed train x.toml --set attention.mechanism=perf", 4) == "attention.mechanism=performer\n");
   BOOST_TEST(offered("heed train x.toml --set attention.mechan", 4) == "attention.mechanism=\n");
