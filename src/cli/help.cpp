@@ -2,9 +2,12 @@
 #include "commands.h"
 #include "fitted_text.h"
 
+#include "heed/base/split.h"
 #include "heed/base/suggest.h"
 #include "heed/config/experiment.h"
 #include "heed/nn/families.h"
+
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iostream>
@@ -58,11 +61,39 @@ std::string model_tables() {
   return text;
 }
 
+/// The keys of [data] that images such as MNIST do not have, whose experiment was `shown`.
+std::string data_table(const std::string& shown) {
+  std::string text = "[data]\n";
+  for (const std::string& name : config_values("data.name")) {
+    Experiment x;
+    x.data.name = name;
+    for (const std::string& line : split(to_toml(x), '\n'))
+      if (!line.starts_with("name = ") && (shown + text).find(line + "\n") == std::string::npos) text += line + "\n";
+  }
+  return text;
+}
+
+/// The keys whose value is one of some words, with these.
+std::string words_of_keys() {
+  std::string text;
+  for (const std::string& set : config_keys()) {
+    const std::string key = set.substr(0, set.find('='));
+    const std::vector<std::string> words = config_values(key);
+    if (set.ends_with('=') && key != "attention.mechanism" && !words.empty())
+      text += fmt::format("  {:<20}  {}\n", key, fmt::join(words, ", "));
+  }
+  return text;
+}
+
 std::string of_experiments() {
+  const std::string usual = to_toml(Experiment{});
   return "An experiment file is TOML: a model as its `base`, and what should differ. `base` is looked up beside the\n"
          "file, then in the working directory, then among the files that came with heed. --set TABLE.KEY=VALUE\n"
          "overrides a key. These are all keys, with their defaults; sizes of 0 have none and must be given:\n\n" +
-         to_toml(Experiment{}) + model_tables() + "\nWith train.method = \"dino\":\n\n" + dino_table() +
+         usual + model_tables() +
+         "\nWith data sets of scenes and of sequences, which refuse what means nothing to them:\n\n" +
+         data_table(usual) + "\nWith train.method = \"dino\":\n\n" + dino_table() +
+         "\nKeys that take one of some words:\n\n" + words_of_keys() +
          "\n`heed list` shows the mechanisms; their options stand in [attention] or in [attention.NAME].\n";
 }
 

@@ -4,6 +4,7 @@
 #include "support/lines.h"
 
 #include "heed/attention/mechanism.h"
+#include "heed/config/experiment.h"
 
 using namespace heed;
 using namespace heed::test;
@@ -31,10 +32,26 @@ BOOST_AUTO_TEST_CASE(topics) {
 BOOST_AUTO_TEST_CASE(one_mechanism_in_full) {
   for (const MechanismEntry& entry : mechanisms()) {
     const std::string text = in_one_line(output_of({"list", entry.name}));
+  check_contains(output_of({"help", "experiment"}),
+                 {"model.task            lm, classify, pair\n", "listops, documents"});
     check_contains(text, {entry.summary, "--set attention.mechanism=" + std::string(entry.name)});
     for (const OptionInfo& option : entry.options()) check_contains(text, {option.name + " = ", option.meaning});
   }
   check_contains(output_of({"list", "aft"}), {"tensors of its own", "u  ", "[49, 128]", "--show", "  biases  "});
+// The list by which files are read.
+BOOST_AUTO_TEST_CASE(no_key_is_left_out) {
+  const std::string text = output_of({"help", "experiment"});
+  Experiment x;
+  for (const auto& [name, family] : family_names) {
+    x.model.family = name;
+    tables(x, [&](std::string_view, const auto& config) {
+      fields(config, [&](std::string_view key, const auto&, const Rule&, std::string_view) {
+        check_contains(text, {fmt::format("\n{} = ", key)});
+      });
+    });
+  }
+}
+
   check_contains(in_one_line(output_of({"list", "nystrom"})),
                  {"models/vit-micro.toml has 50 tokens, and needs other numbers: [nystrom] landmarks is"});
   check_refusal({"list", "sotfmax"}, {"'sotfmax'; did you mean 'softmax'?"});
