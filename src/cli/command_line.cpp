@@ -49,6 +49,16 @@ CLI::Option* add(CLI::App* app, const std::string& name, Destination into, const
       into);
 }
 
+/// The number that an option has where it is not given.
+std::string default_of(Destination into) {
+  return std::visit(
+      [](const auto* value) -> std::string {
+        if constexpr (requires { std::isfinite(*value); }) return fmt::to_string(*value);
+        return "";
+      },
+      into);
+}
+
 /// The check of a word: of a list with commas, of each item.
 CLI::Validator check_of(const OptionRules& rules, const CLI::Validator& one) {
   if (!rules.commas) return one;
@@ -152,7 +162,8 @@ Command Command::command(const std::string& name, const std::string& summary) {
 }
 
 void Command::option(const std::string& name, Destination into, const std::string& meaning, const OptionRules& rules) {
-  CLI::Option* const option = add(app_, name, into, meaning, rules.commas);
+  const std::string end = rules.says_default ? fmt::format("; default: {}", default_of(into)) : "";
+  CLI::Option* const option = add(app_, name, into, meaning + end, rules.commas);
   if (rules.value) option->type_name(rules.value);
   option->required(rules.required);
   if (std::holds_alternative<double*>(into) || std::holds_alternative<std::vector<double>*>(into))
@@ -167,6 +178,7 @@ void Command::option(const std::string& name, Destination into, const std::strin
   // Otherwise a list swallows the words after its first value.
   if (rules.one_each) option->type_size(1)->allow_extra_args(false);
   if (rules.excludes) option->excludes(app_->get_option(rules.excludes));
+  if (rules.needs) option->needs(app_->get_option(rules.needs));
   choices_->offered[option] = rules.one_of.empty() ? rules.offered : rules.one_of;
 }
 

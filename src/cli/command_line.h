@@ -37,6 +37,8 @@ struct OptionRules {
   bool commas = false;                 ///< a list's values may stand in one word: 64,128,256
   bool one_each = false;               ///< a list's option is repeated for each value, which is one word
   const char* excludes = nullptr;      ///< the option that cannot be given beside this one
+  const char* needs = nullptr;         ///< the option that must be given too
+  bool says_default = false;           ///< of a number: the help ends with the value that is there before
   std::vector<std::string> offered{};  ///< what a shell may offer as the value, among others
 };
 

@@ -269,9 +269,11 @@ BOOST_FIXTURE_TEST_CASE(what_does_not_fit_is_refused_by_name, SmallText) {
 }
 
 BOOST_FIXTURE_TEST_CASE(made_data_are_learned_from, SmallText) {
-  output_of({"listops", "--out", path("listops"), "--train", "200", "--valid", "20", "--test", "20", "--depth", "3",
-             "--args", "3", "--min", "4", "--max", "20"});
-  output_of({"pairs", "--out", path("pairs"), "--train", "40", "--valid", "8", "--test", "8"});
+  BOOST_TEST(output_of({"listops", "--out", path("listops"), "--train", "200", "--valid", "20", "--test", "20",
+                        "--depth", "3", "--args", "3", "--min", "4", "--max", "20"}) ==
+             path("listops") + ": 200 expressions to train on, 20 to validate, 20 to test\n");
+  BOOST_TEST(output_of({"pairs", "--out", path("pairs"), "--train", "40", "--valid", "8", "--test", "8"}) ==
+             path("pairs") + ": 40 pairs to train on, 8 to validate, 8 to test\n");
   const auto train = [&](const std::string& experiment, const std::string& data, const std::string& mechanism,
                          const std::vector<std::string>& options = {}) {
     std::vector<std::string> command{"train", experiment, "--run", path(data + "-" + mechanism)};
