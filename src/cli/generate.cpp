@@ -1,6 +1,7 @@
 // heed generate: text, or the rest of images, written by a trained model token by token.
 #include "image_choice.h"
 
+#include "heed/base/printable.h"
 #include "heed/base/random.h"
 #include "heed/base/suggest.h"
 #include "heed/data/image_write.h"
@@ -26,7 +27,7 @@ namespace {
 struct GenerateArguments {
   std::string run, weights, prompt, prompt_file, output;
   std::vector<std::string> images, sets;
-  Index tokens = 256, top_k = 0, seed = 1;
+  Index tokens = 256, top_k = 0, seed = 1, zoom = 1;
   double temperature = 1, keep = 0.5;
   bool stats = false;
   int threads = 0;
@@ -139,12 +140,22 @@ void put(const Image& image, Index top, Index left, Image& sheet) {
                   sheet.pixels.begin() + (c * sheet.size.height + top + y) * sheet.size.width + left);
 }
 
+/// Each pixel becomes zoom x zoom alike.
+Image enlarged(const Image& image, Index zoom) {
+  const auto [channels, height, width] = image.size;
+  Image large{{channels, zoom * height, zoom * width}, {}};
+  large.pixels.reserve(static_cast<std::size_t>(large.size.elements()));
+  for (Index row = 0; row < channels * zoom * height; ++row)  // those of all channels, one below the other
+    for (Index x = 0; x < zoom * width; ++x)
+      large.pixels.push_back(image.pixels[static_cast<std::size_t>(row / zoom * width + x / zoom)]);
+  return large;
+}
+
 int complete_images(const GenerateArguments& a, TrainedModel& trained) {
   const DataConfig& data = trained.experiment.data;
   require(data.name == "pixels", "--complete: the run's data.name is {}; expected pixels", data.name);
   require(!a.output.empty(), "--complete needs -o OUT.png");
   require_png(a.output);
-  require(a.prompt.empty() && a.prompt_file.empty(), "--complete continues images; expected no prompt");
   std::error_code missing;
   for (const std::string& image : a.images)
     require(!std::filesystem::equivalent(a.output, image, missing), "-o {}: this is one of the images", a.output);
@@ -175,7 +186,8 @@ int complete_images(const GenerateArguments& a, TrainedModel& trained) {
     put(whole, size.height, i * size.width, sheet);
     put(image_of_tokens(writer.tokens(), size, data.levels), 2 * size.height, i * size.width, sheet);
   }
-  save_png(a.output, sheet);
+  save_png(a.output, enlarged(sheet, a.zoom));
+  fmt::print("{}: the originals, what was kept of them, and what was completed\n", printable(a.output));
   if (a.stats) stopwatch.print(decoder);
   return ok;
 }
@@ -185,7 +197,6 @@ int generate_command(const GenerateArguments& a) {
   require(a.prompt.empty() || a.prompt_file.empty(), "--prompt and --prompt-file exclude each other");
   TrainedModel trained(a.run, a.sets, a.weights);
   if (!a.images.empty()) return complete_images(a, trained);
-  require(a.output.empty(), "-o {}: belongs to --complete IMAGE; a text is printed", a.output);
   require(trained.experiment.data.name == "text", "{}: its data.name is {}; expected text, or --complete IMAGE...",
           a.run, trained.experiment.data.name);
   return write_text(a, trained);
@@ -197,19 +208,29 @@ void add_generate(Command program) {
   static GenerateArguments a;
   Command command = program.command("generate", "Continue a text, or complete images, with a trained model");
   command.option("RUN", &a.run, "run directory", {.required = true});
-  command.option("--prompt", &a.prompt, "text that is continued", {.value = "TEXT"});
-  command.option("--prompt-file", &a.prompt_file, "a file that is continued; -: standard input", {.value = "FILE"});
-  command.option("--tokens", &a.tokens, "how many to write", {.range = {{0, 1e9}}});
-  command.option("--temperature", &a.temperature, "logits are divided by it; 0: the likeliest token",
-                 {.range = {{0, 1e6}}});
-  command.option("--top-k", &a.top_k, "draw among the k likeliest tokens; 0: all", {.range = {{0, 1e6}}});
-  command.option("--seed", &a.seed, "the same seed writes the same", {.range = {{0, 1e15}}});
   command.option("--complete", &a.images, "image files, of which the upper part is kept", {.value = "IMAGE"});
-  command.option("--keep", &a.keep, "how much of an image is kept", {.range = {{0, 1}}});
+  command.option("--keep", &a.keep, "how much of an image is kept",
+                 {.range = {{0, 1}}, .needs = "--complete", .says_default = true});
+  command.option("--zoom", &a.zoom, "each pixel is drawn N x N",
+                 {.value = "N", .range = {{1, 64}}, .needs = "--complete", .says_default = true});
   command.option("-o,--output", &a.output, "PNG of the originals, what was kept, and what was completed",
-                 {.value = "OUT.png"});
+                 {.value = "OUT.png", .needs = "--complete"});
+  command.option("--prompt", &a.prompt, "text that is continued", {.value = "TEXT", .excludes = "--complete"});
+  command.option("--prompt-file", &a.prompt_file, "a file that is continued; -: standard input",
+                 {.value = "FILE", .excludes = "--complete"});
+  command.option("--tokens", &a.tokens, "how many to write",
+                 {.range = {{0, 1e9}}, .excludes = "--complete", .says_default = true});
+  command.option("--temperature", &a.temperature, "logits are divided by it; 0: the likeliest token",
+                 {.range = {{0, 1e6}}, .says_default = true});
+  command.option("--top-k", &a.top_k, "draw among the k likeliest tokens; 0: all",
+                 {.range = {{0, 1e6}}, .says_default = true});
+  command.option("--seed", &a.seed, "the same seed writes the same", {.range = {{0, 1e15}}, .says_default = true});
   command.option("--stats", &a.stats, "say how long a token took, and how large the state was");
   add_model_choice(command, a.weights, a.sets, a.threads);
+  command.footer(
+      "A text, prompt and continuation, goes to standard output, byte by byte. Images are brought to the size of "
+      "those\n"
+      "that the model has learnt; what is not square is squeezed into one.");
   command.action([] { return generate_command(a); });
 }
 

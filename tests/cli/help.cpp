@@ -21,23 +21,23 @@ BOOST_AUTO_TEST_CASE(help_of_commands_is_what_the_option_shows) {
   check_refusal({"help", "probe", "modle"}, {"'modle'; did you mean 'model'?"});
 }
 
+BOOST_AUTO_TEST_CASE(defaults_are_shown) {
+  const auto help = [](const char* command) { return in_one_line(output_of({"help", command})); };
+  check_contains(help("generate"), {"how many to write; default: 256", "is kept; default: 0.5"});
+  check_contains(help("listops"), {"expressions to train on; default: 96000", "and shorter; default: 2000"});
+  check_contains(help("pairs"), {"pairs to train on; default: 40000", "of what is drawn; default: 1"});
+}
+
 BOOST_AUTO_TEST_CASE(topics) {
   check_contains(output_of({"help", "experiment"}), {"[optim]", "lr = 0.001", "init_positions", "data", "base"});
   check_contains(output_of({"help", "experiment"}), {"bn_group", "kv_stride", "cls_attention", "stem", "vocab"});
   check_contains(output_of({"help", "experiment"}), {"With train.method = \"dino\":\n\n[dino]\nout_dim = 65536 "});
+  check_contains(output_of({"help", "experiment"}),
+                 {"model.task            lm, classify, pair\n", "listops, documents"});
   check_contains(output_of({"help", "run"}), {"metrics.csv", "best.safetensors", "init.json"});
   check_contains(output_of({"help", "status"}), {"130", "interrupted"});
 }
 
-BOOST_AUTO_TEST_CASE(one_mechanism_in_full) {
-  for (const MechanismEntry& entry : mechanisms()) {
-    const std::string text = in_one_line(output_of({"list", entry.name}));
-  check_contains(output_of({"help", "experiment"}),
-                 {"model.task            lm, classify, pair\n", "listops, documents"});
-    check_contains(text, {entry.summary, "--set attention.mechanism=" + std::string(entry.name)});
-    for (const OptionInfo& option : entry.options()) check_contains(text, {option.name + " = ", option.meaning});
-  }
-  check_contains(output_of({"list", "aft"}), {"tensors of its own", "u  ", "[49, 128]", "--show", "  biases  "});
 // The list by which files are read.
 BOOST_AUTO_TEST_CASE(no_key_is_left_out) {
   const std::string text = output_of({"help", "experiment"});
@@ -52,6 +52,13 @@ BOOST_AUTO_TEST_CASE(no_key_is_left_out) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(one_mechanism_in_full) {
+  for (const MechanismEntry& entry : mechanisms()) {
+    const std::string text = in_one_line(output_of({"list", entry.name}));
+    check_contains(text, {entry.summary, "--set attention.mechanism=" + std::string(entry.name)});
+    for (const OptionInfo& option : entry.options()) check_contains(text, {option.name + " = ", option.meaning});
+  }
+  check_contains(output_of({"list", "aft"}), {"tensors of its own", "u  ", "[49, 128]", "--show", "  biases  "});
   check_contains(in_one_line(output_of({"list", "nystrom"})),
                  {"models/vit-micro.toml has 50 tokens, and needs other numbers: [nystrom] landmarks is"});
   check_refusal({"list", "sotfmax"}, {"'sotfmax'; did you mean 'softmax'?"});
@@ -88,6 +95,8 @@ BOOST_AUTO_TEST_CASE(the_probes_contract) {
   check_contains(help({"probe", "attention", "--help"}), {"grad_out [B,H,N,E]", "map [B,H,N,M]", "mode=train"});
   check_contains(help({"probe", "linear", "--help"}), {"weight [O,I]", "kind=adder"});
   check_contains(help({"probe", "model", "--help"}), {"images [B,C,H,W]", "labels [B]", "grad.NAME"});
+  check_contains(help({"probe", "model", "--help"}), {"tokens [B,T]", "targets [B,T]", "lengths [B]", "tokens2"});
+  check_contains(help({"probe", "decode", "--help"}), {"tokens [B,T]", "logits [B,T,vocab]"});
 }
 
 // What bash would offer for a line, of which the last word is being typed.
@@ -112,8 +121,6 @@ BOOST_AUTO_TEST_CASE(bash_completes) {
   BOOST_TEST(offered("heed probe attention --mechanism sim", 4) == "sima\n");
   BOOST_TEST(offered("heed eval runs/x --split va", 4) == "validation valid\n");
   // Bash makes three words of KEY=VALUE, or one where "=" is not among COMP_WORDBREAKS.
-  check_contains(help({"probe", "model", "--help"}), {"tokens [B,T]", "targets [B,T]", "lengths [B]", "tokens2"});
-  check_contains(help({"probe", "decode", "--help"}), {"tokens [B,T]", "logits [B,T,vocab]"});
   BOOST_TEST(offered("heed train x.toml --set attention.mechanism = perf", 6) == "performer\n");
   BOOST_TEST(offered("heed train x.toml --set attention.mechanism=perf", 4) == "attention.mechanism=performer\n");
   BOOST_TEST(offered("heed train x.toml --set attention.mechan", 4) == "attention.mechanism=\n");

@@ -74,7 +74,8 @@ BOOST_FIXTURE_TEST_CASE(a_text_is_learned_and_written, SmallText) {
   const CommandResult directory_given = run_command(generate + "</");
   BOOST_TEST(directory_given.status == 2);
   check_contains(directory_given.errors, {"standard input cannot be read"});
-  check_refusal({"generate", path("run"), "-o", path("x.png")}, {"-o", "belongs to --complete"});
+  check_refusal({"generate", path("run"), "-o", path("x.png")}, {"--output requires --complete"});
+  check_refusal({"generate", path("run"), "--zoom", "2"}, {"--zoom requires --complete"});
   check_contains(output_of({"eval", path("run"), "--data", "text", "--path", path("prompt")}), {"34 bytes"});
   const std::string image = "experiments/pictures/sneaker.png";
   for (const std::vector<std::string>& of_images : {std::vector<std::string>{"maps", path("run"), image},
@@ -160,7 +161,15 @@ BOOST_AUTO_TEST_CASE(images_are_completed) {
   const std::string before = read_file(files[1]);
   check_refusal({"generate", run, "--complete", files[0], files[1], "-o", files[1]}, {"this is one of the images"});
   BOOST_TEST((read_file(files[1]) == before));
-  check_refusal({"generate", run, "--complete", files[0], "-o", sheet, "--prompt", "x"}, {"expected no prompt"});
+  check_refusal({"generate", run, "--complete", files[0], "-o", sheet, "--prompt", "x"}, {"--complete excludes --prompt"});
+  check_refusal({"generate", run, "--complete", files[0], "-o", sheet, "--tokens", "9"}, {"--complete excludes --tokens"});
+  const std::string one = directory / "one.png", large = directory / "large.png";
+  BOOST_TEST(output_of({"generate", run, "--complete", files[0], "-o", one}).starts_with(one + ": the originals"));
+  output_of({"generate", run, "--complete", files[0], "-o", large, "--zoom", "3"});
+  const Image small = load_image(one), zoomed = load_image(large);
+  BOOST_REQUIRE((zoomed.size == ImageSize{1, 63, 21}));
+  for (Index y = 0; y < 63; ++y)
+    for (Index x = 0; x < 21; ++x) BOOST_TEST(at(zoomed, y, x) == at(small, y / 3, x / 3));
   check_refusal({"generate", run, "--complete", files[0], "-o", sheet, "--set", "data.levels=8"},
                 {"levels = 8", "tokens 0 to 15", "16"});
 }
