@@ -58,7 +58,7 @@ class Stopwatch {
 
   /// A second of a run has some other work at its ends: of the first and last tokens, a few are taken together.
   void print(const Decoder<float>& decoder) const {
-    std::string text = fmt::format("{} tokens given, read in {:.3g} s; {} written", given_, prompts_, times_.size());
+    std::string text = fmt::format("tokens given: {}, read in {:.3g} s; written: {}", given_, prompts_, times_.size());
     if (!times_.empty()) {
       const double sum = std::accumulate(times_.begin(), times_.end(), 0.0);
       const auto few = static_cast<std::ptrdiff_t>(std::min<std::size_t>(16, times_.size()));

@@ -60,10 +60,10 @@ BOOST_FIXTURE_TEST_CASE(a_text_is_learned_and_written, SmallText) {
   const Finished stats = heed_with({"generate", path("run"), "--tokens", "5", "--stats"});
   BOOST_TEST(stats.status == 0);
   // Five inputs, of which four are in the window: (3 + 2 x 4) 16 floats.
-  check_contains(stats.err, {"1 tokens given", "5 written", "tokens/s", "state 704 bytes after 5 inputs"});
+  check_contains(stats.err, {"tokens given: 1,", "written: 5, ", "tokens/s", "state 704 bytes after 5 inputs"});
   const Finished none = heed_with({"generate", path("run"), "--prompt", "the", "--tokens", "0", "--stats"});
   BOOST_TEST(none.out == "the");
-  check_contains(none.err, {"3 tokens given", "0 written; state "});
+  check_contains(none.err, {"tokens given: 3,", "written: 0; state "});
   const std::string prompt = read_file(path("text")).substr(0, 700);
   write_file(path("prompt"), prompt);
   const std::string file = output_of({"generate", path("run"), "--prompt-file", path("prompt"), "--tokens", "20"});
@@ -161,8 +161,10 @@ BOOST_AUTO_TEST_CASE(images_are_completed) {
   const std::string before = read_file(files[1]);
   check_refusal({"generate", run, "--complete", files[0], files[1], "-o", files[1]}, {"this is one of the images"});
   BOOST_TEST((read_file(files[1]) == before));
-  check_refusal({"generate", run, "--complete", files[0], "-o", sheet, "--prompt", "x"}, {"--complete excludes --prompt"});
-  check_refusal({"generate", run, "--complete", files[0], "-o", sheet, "--tokens", "9"}, {"--complete excludes --tokens"});
+  check_refusal({"generate", run, "--complete", files[0], "-o", sheet, "--prompt", "x"},
+                {"--complete excludes --prompt"});
+  check_refusal({"generate", run, "--complete", files[0], "-o", sheet, "--tokens", "9"},
+                {"--complete excludes --tokens"});
   const std::string one = directory / "one.png", large = directory / "large.png";
   BOOST_TEST(output_of({"generate", run, "--complete", files[0], "-o", one}).starts_with(one + ": the originals"));
   output_of({"generate", run, "--complete", files[0], "-o", large, "--zoom", "3"});
