@@ -120,9 +120,10 @@ BOOST_AUTO_TEST_CASE(images_are_completed) {
   check_contains(trained, {"generate " + run + " --complete IMAGE... -o OUT.png\n"});
   for (const auto& [set, said] : {std::pair("data.levels=8", "vocab = 16; expected [data] levels, 8"),
                                   {"data.augment=['flip', 'flip']", "'flip' is given twice"}})
-    check_refusal({"train", "experiments/density-micro.toml", "--run", directory / "none", "--set",
-                   "data.path=" + images, "--set", "data.side=7", "--set", "model.context=49", "--set", set},
-                  {said});
+    check_refusal(
+        {"train", "experiments/density-micro.toml", "--run", directory / "none", "--set", "data.path=" + images,
+         "--set", "data.side=7", "--set", "model.context=49", "--set", "data.validation=10", "--set", set},
+        {said});
   DataConfig data;
   data.side = 7, data.levels = 16;
   std::vector<std::string> files;
