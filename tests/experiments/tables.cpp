@@ -166,7 +166,7 @@ BOOST_AUTO_TEST_CASE(sequences_in_bits_and_by_labels) {
       fmt::format("{:.2f} %", 50 * (value("listops-micro,sima,1,", 4) + value("listops-micro,sima,2,", 4)));
   check_contains(
       made.output,
-      {"| mechanism | text, bits per character, one seed | pixels, bits per sub-pixel, one seed | parameters",
+      {"| mechanism | text, bits per character, one seed | pixels, bits per dimension, one seed | parameters",
        fmt::format("| `softmax` | {:.3f} | – | ", of_text),
        fmt::format("| `aft-dense` | – | {:.3f} | – |", value("density,aft-dense,1,", 5) / std::log(2.0)),
        "| mechanism | ListOps, short | ListOps, long, one seed | pairs | pixels of CIFAR-10, one seed |",
@@ -178,8 +178,9 @@ BOOST_AUTO_TEST_CASE(sequences_in_bits_and_by_labels) {
 // today: the same arms and seeds, the same configurations, the same costs.
 BOOST_AUTO_TEST_CASE(the_tables_of_the_page) {
   const std::string page = read_file("experiments/README.md");
-  for (const auto& [subject, sweeps] :
-       {std::pair<std::string, std::vector<std::string>>{"images", {"mnist-table", "cifar10-table"}}}) {
+  for (const auto& [subject, sweeps] : {std::pair<std::string, std::vector<std::string>>  //
+                                        {"images", {"mnist-table", "cifar10-table"}},
+                                        {"sequences", {"text", "density", "sequences"}}}) {
     const CommandResult table = run_command("experiments/tables " + subject + " --table");
     BOOST_TEST_REQUIRE(table.status == 0, table.errors);
     for (const std::string& one : paragraphs_of(table.output)) BOOST_TEST(page.find(one) != std::string::npos, one);
