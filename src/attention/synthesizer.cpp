@@ -248,21 +248,23 @@ class Synthesizer : public MechanismBase<Synthesizer> {
     cost.forward = map.to_queries(e);
     cost.backward = map.to_keys(e);
     cost.forward_contractions = map.contraction(e);
-    if (dense()) {
-      const Counts scores = map.scores(d) + Counts{.add = map.pairs}, square = product_counts(N, d, d);
-      // Forward: 1. Y; 2. S; 3. A.
-      cost.forward += kernels::addmm_counts(N, d, d, true, false) + kernels::relu_forward_counts(N * d) + scores +
-                      kernels::attention_softmax_counts(N, map.pairs);
-      // Backward: S and A again; 4. dA; 3. dS; 2. dw2, db2, dY; 1. dZ, dq, dw1, db1.
-      cost.backward += scores + kernels::attention_softmax_again_counts(map.pairs) + map.scores(e) +
-                       kernels::attention_softmax_backward_counts(N, map.pairs) + map.contraction(d) +
-                       Counts{.add = map.pairs} + map.to_queries(d);
-      cost.backward +=
-          kernels::relu_backward_counts(N * d) + square + product_counts(d, d, N) + Counts{.add = d * d + N * d};
-      cost.forward_contractions += map.contraction(d) + product_contractions(N, d, d);
+    if (in_blocks(shape)) {
+      // Forward: 3. A. Backward: A again; 4. dA; 3. dS; 2. db2, or dS added to the gradient of the logits.
+      cost.forward += kernels::attention_softmax_counts(N, map.pairs);
+      cost.backward += kernels::attention_softmax_again_counts(map.pairs) + map.scores(e) +
+                       kernels::attention_softmax_backward_counts(N, map.pairs) + Counts{.add = map.pairs};
       cost.attention_exp = cost.forward.exp;
     } else {
       cost.backward += map.contraction(e);  // dA is added to what is there
+    }
+    if (dense()) {
+      const Counts scores = map.scores(d) + Counts{.add = map.pairs}, square = product_counts(N, d, d);
+      // Forward: 1. Y; 2. S. Backward: S again; 2. dw2, dY; 1. dZ, dq, dw1, db1.
+      cost.forward += kernels::addmm_counts(N, d, d, true, false) + kernels::relu_forward_counts(N * d) + scores;
+      cost.backward += scores + map.contraction(d) + map.to_queries(d);
+      cost.backward +=
+          kernels::relu_backward_counts(N * d) + square + product_counts(d, d, N) + Counts{.add = d * d + N * d};
+      cost.forward_contractions += map.contraction(d) + product_contractions(N, d, d);
     }
     cost.backward_contractions = 2 * cost.forward_contractions;  // making S again is not counted
     return shape.heads * cost;

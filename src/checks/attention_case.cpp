@@ -10,11 +10,19 @@ namespace heed {
 std::optional<CheckCase> attention_case(const std::string& label, const Mechanism& mechanism,
                                         const AttentionCaseShape& s, CaseOperands given) {
   const AttentionLayout layout = mechanism.layout(s.dim, s.heads);
+  const bool sequences = given == CaseOperands::sequences;
   AttentionShape shape =
       layout.among(s.queries, {.grid_height = s.grid_height, .grid_width = s.grid_width, .class_token = s.class_token});
+  if (sequences) shape.grid_height = shape.grid_width = 0, shape.longest = s.queries;
   shape.keys = s.keys;
+  std::vector<Index> starts{0};
   try {
-    mechanism.check(shape);
+    for (Index image = 0; image < (sequences ? s.images : 1); ++image) {
+      AttentionShape one = shape;
+      if (sequences) one = layout.among(s.queries - 3 * image, shape), one.whole = false;
+      mechanism.check(one);
+      starts.push_back(starts.back() + one.queries);
+    }
   } catch (const Error&) {
     return {};
   }
@@ -24,7 +32,9 @@ std::optional<CheckCase> attention_case(const std::string& label, const Mechanis
       list.push_back(
           {name, {s.images, heads, tokens, channels}, -bound, bound, 0, {"image", "head", "token", "channel"}});
   };
-  if (given == CaseOperands::packed) {
+  if (sequences) {
+    list.push_back({"qkv", {1, starts.back(), layout.total()}, -2, 2});
+  } else if (given == CaseOperands::packed) {
     list.push_back({"qkv", {s.images, s.queries, layout.total()}, -2, 2, 0, {"image", "token", "channel"}});
   } else {
     add_operand("q", layout.heads, s.queries, layout.query_width, 2);
@@ -61,13 +71,15 @@ std::optional<CheckCase> attention_case(const std::string& label, const Mechanis
     const auto drawn = filled(tape, noise_shape, [](Index i) { return RandomStream(5).uniform(i, -1, 3); });
     const decltype(own[0].value()) noise{drawn.data(), drawn.shape()};
     const std::span<const Variable> tensors(own);
-    if (given == CaseOperands::packed)
+    if (sequences) tape.divide_rows({starts, 0, shape.longest});
+    if (given != CaseOperands::apart)
       return attention(mechanism, packed_operands(v[0], layout), layout, shape, tensors, noise);
     next = 0;
     const Variable q = has_query ? v[next++] : Variable{}, k = has_key ? v[next++] : Variable{};
     return attention(mechanism, q, k, v[next], shape, tensors, noise);
   });
   c.note = mechanism.traits().surrogate;
+  if (sequences) return c;
   c.setting = label;
   c.sizes = {{'B', s.images},   {'H', shape.heads}, {'N', shape.queries},
              {'M', shape.keys}, {'d', shape.width}, {'e', shape.value_width}};

@@ -55,7 +55,7 @@ void add_products(std::vector<CheckCase>& cases) {
   cases.push_back(check_case("linear, no bias", {x, weight}, [](auto&, const auto& v) { return linear(v[0], v[1]); }));
   cases.push_back(check_case("linear, x twice", {{"x", {3, 5}}, {"weight", {5, 5}}},
                              [](auto&, const auto& v) { return linear(linear(v[0], v[1]), v[1]); }));
-  cases.back().joins = true;  // of the weight's two gradients
+  cases.back().unstated.backward.add = 25;  // the weight's two gradients
   cases.push_back(check_case("matmul", {{"a", {2, 3, 4}}, {"b", {2, 4, 5}}},
                              [](auto&, const auto& v) { return matmul(v[0], v[1]); }));
   cases.push_back(check_case("patch_embedding", {{"x", {2, 3, 4, 6}}, {"weight", {5, 3, 2, 2}}, {"bias", {5}}},
@@ -102,6 +102,10 @@ void add_linear_of(std::vector<CheckCase>& cases) {
       check_case("silu_linear", list({}), [](auto&, const auto& v) { return silu_linear(v[0], v[1], v[2], v[3]); }));
   cases.push_back(
       check_case("relu_linear", list({}), [](auto&, const auto& v) { return relu_linear(v[0], v[1], v[2], v[3]); }));
+  cases.push_back(check_case("gelu_tanh_linear", list({}),
+                             [](auto&, const auto& v) { return gelu_tanh_linear(v[0], v[1], v[2], v[3]); }));
+  cases.push_back(check_case("quick_gelu_linear", list({}),
+                             [](auto&, const auto& v) { return quick_gelu_linear(v[0], v[1], v[2], v[3]); }));
 }
 
 void add_norms(std::vector<CheckCase>& cases) {
@@ -197,6 +201,9 @@ const AttentionCaseShape check_shapes[] = {
     {"N > 4 d", 1, 2, 12, 12, 4, 3, 4, false},
 };
 
+/// Three, the shortest of a single token.
+const AttentionCaseShape sequences_shape{"7, 4 and 1 tokens", 3, 2, 7, 7, 8, 0, 0, false};
+
 /// What a mechanism adds to the training loss, as a function of its own tensors.
 void add_penalty(std::vector<CheckCase>& cases, const std::string& label, const Mechanism& mechanism) {
   const AttentionLayout layout = mechanism.layout(6, 2);
@@ -224,6 +231,8 @@ void add_mechanisms(std::vector<CheckCase>& cases) {
         packed = accepted.has_value();
         if (packed) cases.push_back(*std::move(accepted));
       }
+      if (auto accepted = attention_case(label + ", sequences", mechanism, sequences_shape, CaseOperands::sequences))
+        cases.push_back(*std::move(accepted));
       if (mechanism.traits().penalty) add_penalty(cases, label, mechanism);
       require(cases.size() > before, "[check] {} accepts none of the shapes that mechanisms are checked in", label);
     }
@@ -241,6 +250,7 @@ std::vector<CheckCase> all_check_cases() {
   add_norms(cases);
   add_model_ends(cases);
   add_self_supervision(cases);
+  add_sequence_cases(cases);
   add_mechanisms(cases);
   add_adder_cases(cases);
   return cases;

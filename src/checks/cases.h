@@ -17,4 +17,7 @@ View<T> filled(Tape<T>& tape, const Shape& shape, const F& rule) {
 /// hardtanh and full against differences of the functions whose derivatives they are.
 void add_adder_cases(std::vector<CheckCase>& cases);
 
+/// What begins and ends models of token sequences, on sequences that differ in length.
+void add_sequence_cases(std::vector<CheckCase>& cases);
+
 }  // namespace heed

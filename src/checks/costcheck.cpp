@@ -10,7 +10,6 @@
 namespace heed {
 
 std::vector<CheckedCost> costcheck(const CheckCase& c) {
-  if (c.joins) return {};
   const int before = threads();
   set_threads(1);  // each thread counts for itself
   const std::vector<Tensor<Counted>> inputs = draw_inputs<Counted>(c, 1);
@@ -33,6 +32,8 @@ std::vector<CheckedCost> costcheck(const CheckCase& c) {
     forward.stated += entry.cost.forward;
     backward.stated += entry.cost.backward;
   }
+  forward.stated += c.unstated.forward;
+  backward.stated += c.unstated.backward;
   set_threads(before);
   return {forward, backward};
 }

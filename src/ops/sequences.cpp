@@ -75,7 +75,9 @@ Var<T> pool_sequences(Var<T> x, SequencePool pool) {
   const Index count = segments->count(), width = x.shape()[2];
   const Matrix<const T> rows = x.matrix();
   Cost cost;
-  if (pool == SequencePool::mean)
+  if (pool != SequencePool::mean)
+    cost.joins = count * width;
+  else
     for (Index i = 0; i < count; ++i) {
       cost.forward += kernels::column_sums_counts(segments->length(i), width) + Counts{.div = width};
       cost.backward.div += width;
@@ -103,8 +105,7 @@ Var<T> pool_sequences(Var<T> x, SequencePool pool) {
         const Matrix<T> drows = dx.matrix(rows.rows, width);
         if (pool != SequencePool::mean) {
           cleared<T>(dx, drows.size());
-          for (Index i = 0; i < count; ++i)
-            write_all(Update::accumulate, width, dy.data() + i * width, drows[row_of(i)]);
+          for (Index i = 0; i < count; ++i) write_all(dx.update, width, dy.data() + i * width, drows[row_of(i)]);
           return;
         }
         T* const share = tape.memory(width);

@@ -1,11 +1,17 @@
 // Every operation and mechanism of the list: gradients against central differences, costs against execution,
-// float against double.
+// float against double. And every operation is in the list.
+#include "heed/attention/mechanism.h"
 #include "heed/checks/costcheck.h"
+#include "heed/io/file.h"
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <iostream>
+#include <regex>
+#include <set>
 #include <sstream>
 
 using namespace heed;
@@ -31,6 +37,38 @@ BOOST_AUTO_TEST_CASE(stated_costs_are_what_runs) {
     for (const CheckedCost& row : costcheck(c))
       BOOST_TEST(row.passed(),
                  c.name << " " << row.pass << ": ran " << text(row.executed) << "; stated " << text(row.stated));
+}
+
+/// The operations that the headers of include/heed/ops declare: what returns a Var.
+std::set<std::string> declared_operations() {
+  static const std::regex declaration("\nVar<T> (\\w+)\\(");
+  std::set<std::string> names;
+  for (const auto& file : std::filesystem::directory_iterator("include/heed/ops")) {
+    const std::string text = read_file(file.path().string());
+    for (std::sregex_iterator match(text.begin(), text.end(), declaration), end; match != end; ++match)
+      names.insert((*match)[1]);
+  }
+  return names;
+}
+
+BOOST_AUTO_TEST_CASE(every_operation_has_a_case) {
+  std::vector<TraceEntry> trace;
+  for (const CheckCase& c : all_check_cases()) {
+    const std::vector<Tensor<float>> inputs = draw_inputs<float>(c, 1);
+    Tape<float> tape({.training = c.training, .random = RandomStream(1), .trace = &trace});
+    std::vector<Var<float>> variables;
+    for (const auto& input : inputs) variables.push_back(tape.input(input.view()));
+    c.in_float(tape, variables);
+  }
+  std::set<std::string> ran;
+  for (const TraceEntry& entry : trace) ran.insert(entry.operation);
+  for (const MechanismEntry& entry : mechanisms()) BOOST_TEST(ran.contains(entry.name), entry.name << " has no case");
+  // The first two are called as their mechanism, the third has no gradient.
+  const std::set<std::string> others{"attention", "prepare", "attention_step"};
+  const std::set<std::string> declared = declared_operations();
+  BOOST_TEST(std::includes(declared.begin(), declared.end(), others.begin(), others.end()));
+  for (const std::string& name : declared)
+    BOOST_TEST((ran.contains(name) || others.contains(name)), name << " has no case");
 }
 
 template <class T>

@@ -17,8 +17,9 @@ struct AttentionCaseShape {
   bool class_token;
 };
 
-/// How a mechanism is given its operands: as separate tensors, or packed as a qkv projection leaves them.
-enum class CaseOperands { apart, packed };
+/// How a mechanism is given its operands: as separate tensors, or packed as a qkv projection leaves them, of images or
+/// of sequences without a grid, of which the first is as long as the shape says and the others are shorter.
+enum class CaseOperands { apart, packed, sequences };
 
 /// The case of a mechanism, called `label`, in a shape, if it accepts that. The mechanism must outlive the case. Inputs
 /// are q, k and v, and its own trainable tensors by name.

@@ -43,7 +43,8 @@ struct CheckCase {
   /// The name without the shape, and the sizes that equations have letters for: B images, H heads, N, M, d, e.
   std::string setting{};
   std::vector<std::pair<char, Index>> sizes{};
-  bool joins = false;  ///< does the tape add up gradients, which is no operation's cost?
+  /// What runs besides what operations state, such as the sum of two gradients of a tensor; less where they state more.
+  Cost unstated{};
 };
 
 /// A case from a generic function f(tape, inputs) -> result.
