@@ -168,8 +168,8 @@ struct GaussianBlock {
   }
 };
 
-/// G v with G = gaussian(x, x), for the n rows of x [n, d] and v [n, e]. Blocks up to
-/// the diagonal are made alone. Of up to 64 rows that is all of G, and so it is counted.
+/// G v with G = gaussian(x, x), for the n rows of x [n, d] and v [n, e]. As G is symmetric, only its blocks up to the
+/// diagonal are made. Up to 64 rows are one block, so that all of G is made, and so it is counted.
 template <class T>
 struct GaussianProduct {
   Matrix<const T> x;
