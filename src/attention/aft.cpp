@@ -19,6 +19,7 @@
 #include "aft_decoding.h"
 #include "aft_full.h"
 #include "aft_pictures.h"
+#include "image_grid.h"
 
 #include "heed/attention/mechanism_base.h"
 
@@ -113,9 +114,7 @@ class Aft : public MechanismBase<Aft> {
             shape.keys, shape.queries);
     if (!conv) return;
     require(!shape.class_token, "[aft] variant=conv has no place for a class token; use mean pooling");
-    require(dims == 1 || (shape.grid_height > 0 && shape.grid_height * shape.grid_width == shape.queries),
-            "[aft] variant=conv with dims=2 needs the tokens' grid; {} tokens are not {} x {}", shape.queries,
-            shape.grid_height, shape.grid_width);
+    if (dims == 2) require_image_grid_alone(shape, name(), "variant is conv and dims is 2", "dims=1");
   }
 
   void read_sizes(const std::map<std::string, Shape>& tensors) override {

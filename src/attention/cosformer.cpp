@@ -14,6 +14,7 @@
 //
 // Differs: the authors' code clamps the denominator at 1e-6, here that is added, as in linear attention; its indices
 // begin with 1, here with 0, which is the same. A class token has no place on the grid, so 2d refuses it.
+#include "image_grid.h"
 #include "kernel_attention.h"
 
 #include "heed/kernels/weighted_relu.h"
@@ -68,12 +69,7 @@ class Cosformer : public MechanismBase<Cosformer> {
   }
 
   void check(const AttentionShape& s) const override {
-    if (reweight != Reweight::two) return;
-    require(!s.class_token, "[cosformer] reweight is 2d; a class token has no place on the grid: expected none or 1d");
-    require(
-        s.queries == s.keys && s.grid_height > 0 && s.grid_height * s.grid_width == s.queries,
-        "[cosformer] reweight is 2d; expected an image grid of the tokens, but {} queries and {} keys are not {} x {}",
-        s.queries, s.keys, s.grid_height, s.grid_width);
+    if (reweight == Reweight::two) require_image_grid_alone(s, name(), "reweight is 2d", "none or 1d");
   }
 
   // Saved: the numbers that features are multiplied by, a row for each position; and what kernel attention saves.

@@ -1,7 +1,8 @@
 // The options by which a mechanism chooses its landmarks, a few rows that stand for all tokens (kernels/pooling.h).
 #pragma once
 
-#include "heed/attention/mechanism.h"
+#include "image_grid.h"
+
 #include "heed/kernels/pooling.h"
 
 namespace heed {
@@ -63,12 +64,11 @@ struct LandmarkOptions {
               tokens);
       return;
     }
-    const Index height = shape.grid_height, width = shape.grid_width;
-    require(height * width == tokens && tokens > 0, "[{}] {} tokens on a grid of {} x {}; sampling needs an image grid",
-            owner, tokens, height, width);
+    require(shape.grid_height * shape.grid_width == tokens && tokens > 0,
+            "[{}] {} tokens on a grid of {} x {}; sampling needs an image grid", owner, tokens, shape.grid_height,
+            shape.grid_width);
     if (ratio > 0)
-      require(height % ratio == 0 && width % ratio == 0, "[{}] ratio is {}; it must divide the grid, {} x {}", owner,
-              ratio, height, width);
+      require_cells(shape, owner, "ratio", ratio);
     else
       require(landmarks == side() * side(), "[{}] landmarks is {}; expected a square number", owner, landmarks);
   }

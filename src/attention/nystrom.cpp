@@ -19,6 +19,8 @@
 // Differs: the authors' code starts by default from the largest column sum of the whole batch, which makes an image's
 // result depend on its neighbours; here, as in the paper, each matrix has its own. Its depth-wise convolution of v is
 // no part of this.
+#include "image_grid.h"
+
 #include "heed/attention/mechanism_base.h"
 #include "heed/kernels/pooling.h"
 #include "heed/kernels/softmax.h"
@@ -59,17 +61,12 @@ class Nystrom : public MechanismBase<Nystrom> {
     require(ratio >= 0, "[nystrom] ratio is {}; expected 1 or more", ratio);
     require((landmarks > 0) != (ratio > 0), "[nystrom] landmarks is {}, ratio is {}; expected one of them", landmarks,
             ratio);
-    if (s.sequence()) {
-      require(landmarks > 0, "[nystrom] ratio is {}; a sequence has no grid: expected landmarks", ratio);
-    } else if (landmarks > 0) {
-      require(s.queries % landmarks == 0 && s.keys % landmarks == 0,
-              "[nystrom] landmarks is {}; it must divide the {} queries and {} keys", landmarks, s.queries, s.keys);
+    if (ratio > 0) {
+      require_image_grid(s, name(), fmt::format("ratio is {}", ratio), "landmarks");
+      require_cells(s, name(), "ratio", ratio);
     } else {
-      require(s.queries == s.keys && s.grid_height > 0 && s.grid_height * s.grid_width + s.class_token == s.queries,
-              "[nystrom] ratio is {}; expected an image grid of the tokens, but {} queries and {} keys are not {} x {}",
-              ratio, s.queries, s.keys, s.grid_height, s.grid_width);
-      require(s.grid_height % ratio == 0 && s.grid_width % ratio == 0,
-              "[nystrom] ratio is {}; it must divide the grid, {} x {}", ratio, s.grid_height, s.grid_width);
+      require(s.sequence() || (s.queries % landmarks == 0 && s.keys % landmarks == 0),
+              "[nystrom] landmarks is {}; it must divide the {} queries and {} keys", landmarks, s.queries, s.keys);
     }
     require(count(s) <= most, "[nystrom] there are {} landmarks; expected at most {}", count(s), most);
   }

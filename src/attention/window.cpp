@@ -17,6 +17,7 @@
 //
 // Differs: Longformer lets a class token see, and be seen by, all tokens; here it is a token like others, which a model
 // of few blocks does not tell of the whole image. The mean of all tokens (pool = "mean") does.
+#include "image_grid.h"
 #include "window_band.h"
 
 namespace heed {
@@ -56,12 +57,8 @@ class Window : public MechanismBase<Window> {
               s.queries, s.keys, s.queries - s.keys + 1);
       return;
     }
-    require(!s.class_token, "[window] dims is 2; a class token has no place on the grid: expected dims=1");
-    require(s.queries == s.keys && s.grid_height > 0 && s.grid_height * s.grid_width == s.queries,
-            "[window] dims is 2; expected an image grid of the tokens, but {} queries and {} keys are not {} x {}",
-            s.queries, s.keys, s.grid_height, s.grid_width);
-    require(s.grid_height % window == 0 && s.grid_width % window == 0,
-            "[window] window is {}; it must divide the grid, {} x {}", window, s.grid_height, s.grid_width);
+    require_image_grid_alone(s, name(), "dims is 2", "dims=1");
+    require_cells(s, name(), "window", window);
     require(shift >= 0 && shift < window, "[window] shift is {}; expected 0 to {}, less than window", shift,
             window - 1);
   }

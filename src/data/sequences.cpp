@@ -77,10 +77,18 @@ std::vector<std::string_view> fields_of(const Line& line, std::size_t count, con
   return fields;
 }
 
-fs::path directory_of(const DataConfig& data) {
+/// `hint` says how such data come into being.
+fs::path directory_of(const DataConfig& data, const std::string& hint = "") {
   require(!data.path.empty(), "data.name={} needs data.path, a directory", data.name);
-  require(fs::is_directory(data.path), "{}: there is no such directory (data.path of {})", data.path, data.name);
+  require(fs::is_directory(data.path), "{}: there is no such directory (data.path of {}){}", data.path, data.name,
+          hint);
   return data.path;
+}
+
+/// The directory of data that heed writes itself, by the command of the same name.
+fs::path generated_directory_of(const DataConfig& data) {
+  return directory_of(data,
+                      fmt::format("; `heed {} --out {}` writes one, as long as its options say", data.name, data.path));
 }
 
 void require_text(std::string_view text, const std::string& where) { require(!text.empty(), "{}: has no text", where); }
@@ -174,7 +182,8 @@ std::shared_ptr<const SequenceSet> data::open_listops(const DataConfig& data, In
   std::vector<std::string> digits;
   for (int i = 0; i < 10; ++i) digits.push_back(std::to_string(i));
   auto set = std::make_shared<MemorySequences>(digits, listops_tokens, false);
-  const fs::path file = directory_of(data) / choose(part, "basic_train.tsv", "basic_val.tsv", "basic_test.tsv");
+  const fs::path file =
+      generated_directory_of(data) / choose(part, "basic_train.tsv", "basic_val.tsv", "basic_test.tsv");
   bool first = true;
   for_each_line(file, [&](const Line& line) {
     const auto fields = fields_of(line, 2, "Source<TAB>Target");
@@ -197,7 +206,7 @@ std::shared_ptr<const SequenceSet> data::open_listops(const DataConfig& data, In
 std::shared_ptr<const SequenceSet> data::open_pairs(const DataConfig& data, Index context, SequencePart part) {
   auto set = std::make_shared<MemorySequences>(std::vector<std::string>{"0", "1"}, byte_values, true);
   const std::string name = std::string("new_aan_pairs.") + choose(part, "train", "eval", "test") + ".tsv";
-  for_each_line(directory_of(data) / name, [&](const Line& line) {
+  for_each_line(generated_directory_of(data) / name, [&](const Line& line) {
     const auto fields = fields_of(line, 5, "label, id, id, text, text");
     require(fields[0] == "0.0" || fields[0] == "1.0", "{}: the label is {}; expected 0.0 or 1.0", line.where,
             in_quotes(std::string(fields[0])));

@@ -1,0 +1,33 @@
+// What mechanisms share whose tokens must lie on an image grid.
+#pragma once
+
+#include "heed/attention/mechanism.h"
+
+#include <string_view>
+
+namespace heed {
+
+/// Throws Error unless queries and keys are the tokens of an image grid, with or without a class token before them.
+/// `setting` of the mechanism wants that; `instead` does not.
+inline void require_image_grid(const AttentionShape& s, const char* owner, std::string_view setting,
+                               const char* instead) {
+  require(!s.sequence(), "[{}] {}; a sequence has no grid: expected {}", owner, setting, instead);
+  require(s.queries == s.keys && s.grid_height > 0 && s.grid_height * s.grid_width + s.class_token == s.queries,
+          "[{}] {}; expected an image grid of the tokens, but {} queries and {} keys are not {} x {}", owner, setting,
+          s.queries, s.keys, s.grid_height, s.grid_width);
+}
+
+/// The same for a setting that a class token has no place in.
+inline void require_image_grid_alone(const AttentionShape& s, const char* owner, std::string_view setting,
+                                     const char* instead) {
+  require_image_grid(s, owner, setting, instead);
+  require(!s.class_token, "[{}] {}; a class token has no place on the grid: expected {}", owner, setting, instead);
+}
+
+/// Throws Error unless the option called `name`, the side of square cells, divides the grid.
+inline void require_cells(const AttentionShape& s, const char* owner, const char* name, Index side) {
+  require(s.grid_height % side == 0 && s.grid_width % side == 0, "[{}] {} is {}; it must divide the grid, {} x {}",
+          owner, name, side, s.grid_height, s.grid_width);
+}
+
+}  // namespace heed
