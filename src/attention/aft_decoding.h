@@ -15,12 +15,12 @@ class AftDecoding {
       : aft_(aft), D_(shape.width), room_(std::min(aft.window, shape.longest)) {}
 
   AttentionStateSize size(Index tokens) const {
-    return {(sums() ? 3 * D_ : 0) + 2 * std::min(tokens, room_) * D_, room_ + 3 * D_};
+    return {.state = (sums() ? 3 * D_ : 0) + 2 * std::min(tokens, room_) * D_, .scratch = room_ + 3 * D_};
   }
 
   template <class T>
   void run(const AttentionDecoding<T>& call) const {
-    const auto& [in, t, out, state, scratch] = call;
+    const auto& [in, t, out, state, unused, scratch] = call;
     Carver<T> carve(state), carve_scratch(scratch);
     const Sums<T> before{carve.numbers(sums() ? D_ : 0), carve.numbers(sums() ? D_ : 0),
                          carve.numbers(sums() ? D_ : 0)};

@@ -19,4 +19,49 @@ void keep_row(Heads<const T> row, Index t, const Heads<T>& kept) {
   for (Index h = 0; h < kept.count; ++h) std::copy_n(row[h][0], kept.first.columns, kept[h][t % kept.first.rows]);
 }
 
+/// Sums over the tokens so far of what their keys are mapped to, f [m], and of their values v [e]:
+///   P = sum f v^T  [m, e],   p = sum f  [m]
+class StateSums {
+ public:
+  StateSums(Index m, Index e, Carver<double>& carve) : P_(carve.matrix(m, e)), p_(carve.numbers(m)) {}
+
+  static Index size(Index m, Index e) { return m * (e + 1); }
+
+  void clear() const {
+    fill(P_, 0.0);
+    std::fill_n(p_, P_.rows, 0.0);
+  }
+  void scale(double factor) const {
+    for (double *s = P_.data, *const end = s + P_.size(); s < end; ++s) *s *= factor;
+    for (Index r = 0; r < P_.rows; ++r) p_[r] *= factor;
+  }
+
+  template <class T>
+  void add(const T* f, const T* v) const {
+    for (Index r = 0; r < P_.rows; ++r) {
+      const double weight = f[r];
+      double* const sums = P_[r];
+      for (Index c = 0; c < P_.columns; ++c) sums[c] += weight * v[c];
+      p_[r] += weight;
+    }
+  }
+
+  /// out [e] = f P; gives <f, p>.
+  template <class T>
+  double read(const T* f, T* out) const {
+    std::fill_n(out, P_.columns, T(0));
+    double sum = 0;
+    for (Index r = 0; r < P_.rows; ++r) {
+      const double* const sums = P_[r];
+      for (Index c = 0; c < P_.columns; ++c) out[c] += static_cast<T>(f[r] * sums[c]);
+      sum += f[r] * p_[r];
+    }
+    return sum;
+  }
+
+ private:
+  Matrix<double> P_;
+  double* p_;
+};
+
 }  // namespace heed

@@ -10,10 +10,10 @@
 // each number of q and k.
 //
 // Differs: the 1e-6 is the authors' code's, the paper has none.
+#include "decoding.h"
 #include "kernel_attention.h"
 
 #include "heed/kernels/elu.h"
-#include "heed/kernels/rows.h"
 
 namespace heed {
 
@@ -79,25 +79,22 @@ class Linear : public MechanismBase<Linear> {
 
   // S and z of each head with the key and value of the token added: state and time do not depend on its position.
   AttentionStateSize state_size(const AttentionShape& s, Index) const override {
-    return {s.heads * s.width * (s.value_width + 1), 2 * s.width};
+    return {.sums = s.heads * StateSums::size(s.width, s.value_width), .scratch = 2 * s.width};
   }
   template <class T>
   void run_decode(const AttentionDecoding<T>& call) const {
-    const auto& [in, t, out, state, scratch] = call;
-    const auto [N, M, d, e] = in.shape.sizes();
-    Carver<T> carve(state);
+    const auto& [in, t, out, unused, memory, scratch] = call;
+    const Index d = in.shape.width, e = in.shape.value_width;
+    Carver<double> carve(memory);
     T *const f = scratch, *const g = scratch + d;
     for (Index h = 0; h < in.shape.heads; ++h) {
-      const Matrix<T> S = carve.matrix(d, e), z = carve.matrix(1, d);
-      if (t == 0) fill(S, T(0)), fill(z, T(0));
+      const StateSums sums(d, e, carve);
+      if (t == 0) sums.clear();
       kernels::elu_plus_1_forward(d, in.q[h][0], f);
       kernels::elu_plus_1_forward(d, in.k[h][0], g);
-      kernels::gemm(transposed(Matrix<const T>(g, 1, d)), in.v[h], Update::accumulate, S);
-      write_all(Update::accumulate, d, g, z.data);
-      T sum;
-      kernels::row_dots(Matrix<const T>(f, 1, d), z, &sum);
-      kernels::gemm(Matrix<const T>(f, 1, d), S, out[h]);
-      for (Index c = 0; c < e; ++c) out[h](0, c) = out[h](0, c) / (sum + T(1e-6));
+      sums.add(g, in.v[h][0]);
+      const double divisor = sums.read(f, out[h][0]) + 1e-6;
+      for (Index c = 0; c < e; ++c) out[h](0, c) = static_cast<T>(out[h](0, c) / divisor);
     }
   }
 

@@ -22,6 +22,7 @@
 // see of their own block is made pair by pair.
 //
 // Time 2 (N + M) m (d + e), memory O((N + M) m).
+#include "decoding.h"
 #include "performer_steps.h"
 
 namespace heed {
@@ -230,36 +231,42 @@ class Performer : public MechanismBase<Performer> {
     }
   }
 
-  // Of each head the largest u of a key so far, c, and the sums over keys for that c; of all, the sum of v and the
+  // Of each head the largest u of a key so far, c, and the sums over keys for that c, P and p, and of v, V; of all, the
   // number of keys. State and time do not depend on the position.
   AttentionStateSize state_size(const AttentionShape& s, Index) const override {
-    return {s.heads * (features * (s.value_width + 1) + 1 + s.value_width) + 1, 2 * features};
+    return {.sums = s.heads * (StateSums::size(features, s.value_width) + 1 + s.value_width) + 1,
+            .scratch = 2 * features};
   }
   template <class T>
   void run_decode(const AttentionDecoding<T>& call) const {
-    const auto& [in, t, out, state, scratch] = call;
+    const auto& [in, t, out, unused, memory, scratch] = call;
     const Index m = features, e = in.shape.value_width;
-    Carver<T> carve(state);
-    T& keys = *carve.numbers(1);
-    keys = t == 0 ? T(1) : keys + T(1);
+    Carver<double> carve(memory);
+    double& keys = *carve.numbers(1);
+    keys = t == 0 ? 1 : keys + 1;
     const Matrix<T> phi(scratch, 1, m), E(scratch + m, 1, m);
     for (Index h = 0; h < in.shape.heads; ++h) {
-      const PerformerSums<T> sums(m, e, carve);
-      T& c = *carve.numbers(1);
-      const T before = t > 0 ? c : T(0);
-      T sigma, den, largest, weight;
-      const T h_q = step_1().exponents(in, in.q[h], phi, &largest), h_k = step_1().exponents(in, in.k[h], E, &c);
-      kernels::favor_features(step_1().scale(in.shape.width), &largest, &h_q, performer_tiny, phi, &sigma);
-      if (t > 0 && c < before) c = before;
-      kernels::favor_features(step_1().scale(in.shape.width), &c, &h_k, 0, E, static_cast<T*>(nullptr));
-      const T decays[] = {T(1)};
-      const Matrix<T> row = out[h];  // scratch memory so far
-      sums.add({E, in.v[h], nullptr, nullptr, decays}, t > 0, t > 0 ? PerformerSteps<T>::decay(before, c) : T(1), row,
-               &weight);
-      kernels::row_dots(phi, sums.p, &den);
-      den = den + T(performer_tiny) * sigma * keys;
-      kernels::gemm(phi, sums.P, row);
-      for (Index i = 0; i < e; ++i) row(0, i) = (row(0, i) + T(performer_tiny) * sigma * sums.V(0, i)) / den;
+      const StateSums sums(m, e, carve);
+      double *const V = carve.numbers(e), &c = *carve.numbers(1);
+      T sigma, of_query, of_key;
+      const T h_q = step_1().exponents(in, in.q[h], phi, &of_query), h_k = step_1().exponents(in, in.k[h], E, &of_key);
+      kernels::favor_features(step_1().scale(in.shape.width), &of_query, &h_q, performer_tiny, phi, &sigma);
+      if (t == 0) {
+        sums.clear();
+        std::fill_n(V, e, 0.0);
+        c = of_key;
+      } else if (of_key > c) {
+        sums.scale(std::exp(c - of_key));
+        c = of_key;
+      }
+      const T largest = static_cast<T>(c);
+      kernels::favor_features(step_1().scale(in.shape.width), &largest, &h_k, 0, E, static_cast<T*>(nullptr));
+      const T *const k = E[0], *const v = in.v[h][0];
+      sums.add(k, v);
+      for (Index i = 0; i < e; ++i) V[i] += v[i];
+      T* const row = out[h][0];
+      const double tiny = performer_tiny * sigma, den = sums.read(phi[0], row) + tiny * keys;
+      for (Index i = 0; i < e; ++i) row[i] = static_cast<T>((row[i] + tiny * V[i]) / den);
     }
   }
 

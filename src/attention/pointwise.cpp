@@ -134,11 +134,11 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention> {
 
   // A token costs its own row of the map: K and V hold the keys and values of all tokens up to it.
   AttentionStateSize state_size(const AttentionShape& s, Index tokens) const override {
-    return {s.heads * tokens * (s.width + s.value_width), s.longest};
+    return {.state = s.heads * tokens * (s.width + s.value_width), .scratch = s.longest};
   }
   template <class T>
   void run_decode(const AttentionDecoding<T>& call) const {
-    const auto& [in, t, out, state, scratch] = call;
+    const auto& [in, t, out, state, sums, scratch] = call;
     Carver<T> carve(state);
     const Heads<T> K = kept_rows(in.shape.heads, in.shape.longest, in.shape.width, carve),
                    V = kept_rows(in.shape.heads, in.shape.longest, in.shape.value_width, carve);

@@ -212,11 +212,11 @@ class Synthesizer : public MechanismBase<Synthesizer> {
 
   // A token costs its own row of the map: V holds the values of all tokens up to it.
   AttentionStateSize state_size(const AttentionShape& s, Index tokens) const override {
-    return {s.heads * tokens * s.value_width, s.longest + s.width};
+    return {.state = s.heads * tokens * s.value_width, .scratch = s.longest + s.width};
   }
   template <class T>
   void run_decode(const AttentionDecoding<T>& call) const {
-    const auto& [in, t, out, state, scratch] = call;
+    const auto& [in, t, out, state, sums, scratch] = call;
     Carver<T> carve(state), carve_scratch(scratch);
     const Heads<T> V = kept_rows(in.shape.heads, in.shape.longest, in.shape.value_width, carve);
     keep_row(in.v, t, V);

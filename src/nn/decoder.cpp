@@ -15,7 +15,9 @@ const SequenceModel& language_model(const Model& model) {
 
 template <class T>
 Decoder<T>::Decoder(const Model& model, Parameters<T>& parameters)
-    : model_(language_model(model)), parameters_(parameters), state_(model_.state_numbers(model_.config().context)) {
+    : model_(language_model(model)), parameters_(parameters) {
+  const AttentionStateSize size = model_.state_size(model_.config().context);
+  state_ = Buffer<T>(size.state), sums_ = Buffer<double>(size.sums);
   packed_.pack(Products::exact, parameters, false);
 }
 
@@ -24,11 +26,17 @@ std::span<const T> Decoder<T>::next(int token) {
   require(position_ < config().context, "[model] context = {}; there is no room for another input", config().context);
   require(token < config().vocab && (token >= 0 || config().start), "a token is {}; expected 0 to {}", token,
           config().vocab - 1);
-  DecodingStep<T> step{position_, state_.data()};
+  DecodingStep<T> step{position_, state_.data(), sums_.data()};
   tape_.clear({.parameters = &parameters_, .packed = &packed_, .decoding = &step});
   const Var<T> logits = model_.next_logits(tape_, token);
   ++position_;
   return {logits.data(), static_cast<std::size_t>(logits.size())};
+}
+
+template <class T>
+Index Decoder<T>::state_bytes() const {
+  const AttentionStateSize size = model_.state_size(position_);
+  return size.state * static_cast<Index>(sizeof(T)) + size.sums * static_cast<Index>(sizeof(double));
 }
 
 template <class T>

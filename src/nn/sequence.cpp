@@ -132,10 +132,10 @@ Var<T> SequenceModel::run_logits(const ModelPass<T>& pass) const {
   return classify(run_blocks(pass, blocks_, embed(pass.tape, rows)));
 }
 
-Index SequenceModel::state_numbers(Index inputs) const {
-  Index sum = 0;
-  for (const Block& block : blocks_) sum += block.state_numbers(inputs);
-  return sum;
+AttentionStateSize SequenceModel::state_size(Index inputs) const {
+  AttentionStateSize size;
+  for (const Block& block : blocks_) size += block.state_size(inputs);
+  return size;
 }
 
 template <class T>

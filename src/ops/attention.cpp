@@ -367,9 +367,9 @@ Var<T> attention_step(const Mechanism& mechanism, const AttentionOperands<T>& of
     call.in.q = of.heads(0, 0), call.in.k = of.heads(1, 0), call.in.v = of.heads(2, 0);
     call.in.parameters = values_of(tape, parameters);
     call.position = step->position;
-    call.state = step->state;
+    call.state = step->state, call.sums = step->sums;
     const AttentionStateSize size = mechanism.state_size(call.in.shape, shape.longest);
-    step->state += size.state;
+    step->state += size.state, step->sums += size.sums;
     call.scratch = thread_memory<T>(size.scratch);
     return tape.record(
         {mechanism.name(), {}}, Shape{1, 1, width}, {of.qkv[2]},

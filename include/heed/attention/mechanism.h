@@ -11,6 +11,7 @@
 #include "heed/cost/counted.h"
 #include "heed/kernels/gemm_bf16.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <memory>
@@ -165,22 +166,32 @@ struct AttentionPenalty {
   T* penalty = nullptr;               ///< the result
 };
 
-/// One token of a sequence that is decoded token by token: q, k and v have a row, that of token `position`, and `state`
-/// holds what is left of the tokens before it. `in.shape` is not whole: nothing is prepared.
+/// One token of a sequence that is decoded token by token: q, k and v have a row, that of token `position`; `state` and
+/// `sums` hold what is left of the tokens before it. `in.shape` is not whole: nothing is prepared.
 template <class T>
 struct AttentionDecoding {
   AttentionInput<T> in;
   Index position = 0;
   Heads<T> out;
-  T *state = nullptr, *scratch = nullptr;
+  T* state = nullptr;
+  double* sums = nullptr;
+  T* scratch = nullptr;
 };
 
 /// A call of decode(), which needs no counting.
 using AnyDecoding = std::variant<AttentionDecoding<float>, AttentionDecoding<double>>;
 
-/// Numbers of state after some tokens, and of scratch memory for the next.
+/// The size of a state after some tokens, and of scratch memory for the next.
 struct AttentionStateSize {
-  Index state = 0, scratch = 0;
+  Index state = 0;    ///< numbers of T
+  Index sums = 0;     ///< numbers of double: what float lost with every token would add up
+  Index scratch = 0;  ///< numbers of T
+
+  /// With that of another layer, which uses the same scratch memory.
+  AttentionStateSize& operator+=(const AttentionStateSize& other) {
+    state += other.state, sums += other.sums, scratch = std::max(scratch, other.scratch);
+    return *this;
+  }
 };
 
 /// How many numbers are prepared for a step; and, per image, kept by forward for backward, and needed by either

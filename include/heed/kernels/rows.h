@@ -46,13 +46,14 @@ void weighted_rows(Index count, Index n, const T* weights, const T* const* rows,
   }
 }
 
-/// out[i] (+)= sum over rows of a[r,i]. Rows are added in order (in fast float before what was in `out`, not after it),
-/// so results do not depend on how wide the machine's registers are.
+/// out[i] (+)= sum over rows of a[r,i]. Rows are added in order, and their sum to what was in `out`, so results do not
+/// depend on how wide the machine's registers are, and little is lost where many such sums are added up.
 template <class T>
 void column_sums(MatrixFor<T> a, Update update, T* out) {
-  for (Index r = 0; r < a.rows; ++r) {
-    const Update row_update = r == 0 ? update : Update::accumulate;
-    for (Index i = 0; i < a.columns; ++i) write(row_update, out[i], a(r, i));
+  for (Index i = 0; i < a.columns; ++i) {
+    T sum(0);
+    for (Index r = 0; r < a.rows; ++r) write(r == 0 ? Update::assign : Update::accumulate, sum, a(r, i));
+    write(update, out[i], sum);
   }
 }
 

@@ -78,8 +78,8 @@ class AttentionLayer {
     return out_norm_ ? proj_.after(*out_norm_, mixed, residual) : proj_(mixed, residual);
   }
 
-  /// Numbers of state after so many tokens of a sequence that is decoded token by token.
-  Index state_numbers(Index tokens) const { return mechanism_.state_numbers(tokens); }
+  /// The size of its state after so many tokens of a sequence that is decoded token by token.
+  AttentionStateSize state_size(Index tokens) const { return mechanism_.state_size(tokens); }
 
   /// What the mechanism adds to the training loss, a scalar; none for most.
   template <class T>

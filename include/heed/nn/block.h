@@ -104,8 +104,8 @@ class PreNormBlock {
     return add(x, chance_(mlp_(&norm2_, x, chance_.dropout, 4 * chance_.place + 1), 2));
   }
 
-  /// Numbers of state after so many tokens of a sequence that is decoded token by token.
-  Index state_numbers(Index tokens) const { return attention_.state_numbers(tokens); }
+  /// The size of its state after so many tokens of a sequence that is decoded token by token.
+  AttentionStateSize state_size(Index tokens) const { return attention_.state_size(tokens); }
 
   /// What the mechanism adds to the training loss, a scalar; none for most.
   template <class T>

@@ -30,13 +30,14 @@ class Decoder {
   std::span<const T> next(int token);
 
   /// Bytes of the state that the inputs so far have left.
-  Index state_bytes() const { return model_.state_numbers(position_) * static_cast<Index>(sizeof(T)); }
+  Index state_bytes() const;
 
  private:
   const SequenceModel& model_;
   Parameters<T>& parameters_;
   PackedWeights<T> packed_;
   Buffer<T> state_;
+  Buffer<double> sums_;
   Tape<T> tape_;
   Index position_ = 0;
 };
@@ -52,8 +53,8 @@ struct Sampling {
 template <class T>
 int draw_token(std::span<const T> logits, const Sampling& sampling, double u);
 
-/// Writes a sequence: inputs are taken one by one, and where there is room for no more, the state is dropped and half of
-/// them are taken again from the first position on.
+/// Writes a sequence: inputs are taken one by one, and where there is room for no more, the state is dropped and half
+/// of them are taken again from the first position on.
 template <class T>
 class Writer {
  public:

@@ -46,8 +46,8 @@ class MechanismLayer {
     return attention<T>(*mechanism_, of, layout_, shape_, own, noise, prepared);
   }
 
-  /// Numbers of state after so many tokens of a sequence that is decoded token by token.
-  Index state_numbers(Index tokens) const { return mechanism_->state_size(shape_, tokens).state; }
+  /// The size of its state after so many tokens of a sequence that is decoded token by token.
+  AttentionStateSize state_size(Index tokens) const { return mechanism_->state_size(shape_, tokens); }
 
   /// What the mechanism adds to the training loss, a scalar; none for most.
   template <class T>

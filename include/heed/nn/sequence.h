@@ -36,8 +36,8 @@ class SequenceModel : public ModelBase<SequenceModel> {
   template <class T>
   Var<T> run_penalty(Tape<T>& tape) const;
 
-  /// Numbers of state after so many inputs, of task = "lm".
-  Index state_numbers(Index inputs) const;
+  /// The size of the state after so many inputs, of task = "lm".
+  AttentionStateSize state_size(Index inputs) const;
 
   /// The logits [1, 1, V] that follow the next input of a sequence, in the pass's DecodingStep: a token, or none (-1)
   /// for the start token. For float and double.

@@ -82,6 +82,7 @@ template <class T>
 struct DecodingStep {
   Index position = 0;
   T* state = nullptr;
+  double* sums = nullptr;
 };
 
 /// What a pass over a model is given. Without `gradients` nothing is recorded for a backward pass.
