@@ -180,7 +180,7 @@ BOOST_AUTO_TEST_CASE(the_tables_of_the_page) {
   const std::string page = read_file("experiments/README.md");
   for (const auto& [subject, sweeps] : {std::pair<std::string, std::vector<std::string>>  //
                                         {"images", {"mnist-table", "cifar10-table"}},
-                                        {"sequences", {"text", "density", "sequences"}}}) {
+                                        {"sequences", {"text", "density", "sequences", "sequences-long"}}}) {
     const CommandResult table = run_command("experiments/tables " + subject + " --table");
     BOOST_TEST_REQUIRE(table.status == 0, table.errors);
     for (const std::string& one : paragraphs_of(table.output)) BOOST_TEST(page.find(one) != std::string::npos, one);
