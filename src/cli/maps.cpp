@@ -58,13 +58,13 @@ std::string output_of(const MapsArguments& a) {
 
 int maps_command(const MapsArguments& a) {
   use_threads(a.threads);
-  TrainedModel trained(a.run, a.sets, a.weights);
-  require_images(a.run, trained);
   require(a.file.empty() != a.indices.empty(), "maps: expected IMAGE, or --index in place of it; see heed maps --help");
   constexpr std::size_t most = 100;
   require(a.indices.size() <= most, "maps: --index names {} images; expected at most {}, which share a sheet",
           a.indices.size(), most);
   const std::string output = output_of(a);
+  TrainedModel trained(a.run, a.sets, a.weights);
+  require_images(a.run, trained);
   const std::vector<NamedImage> read = read_images(a, trained);
   AttentionSheet sheet;
   DrawnLayers layers(a.drawn, sheet);

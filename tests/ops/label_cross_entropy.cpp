@@ -1,0 +1,55 @@
+// The loss of rows that are taken in several blocks is the sum of the losses of the rows on their own. Gradients of one
+// block are checked in tests/checks/cases.cpp.
+#include "heed/ops/sequences.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+#include <vector>
+
+using namespace heed;
+
+namespace {
+
+struct LossAndGradient {
+  double loss;
+  std::vector<double> gradient;
+};
+
+LossAndGradient loss_of(const Tensor<double>& logits, const std::vector<int>& labels, Index divisor) {
+  const Parameters<double> none(ParameterList{});
+  Gradients<double> gradients(none);
+  Tape<double> tape({.gradients = &gradients, .training = true});
+  const Var<double> x = tape.input(logits.view()), loss = label_cross_entropy(x, labels.data(), divisor);
+  const double one = 1;
+  tape.backward(loss, View<const double>(&one, Shape{}));
+  const View<const double> dx = tape.gradient(x);
+  return {*loss.data(), {dx.data(), dx.data() + dx.size()}};
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(label_losses)
+
+// A block has 8192 logits: of 3000 classes two rows, of 10000 one, and the last block of five rows one. Rows are summed
+// in the same order either way; a tolerance of 1e-14 leaves room for a division by 7 of the sum or of its terms.
+BOOST_AUTO_TEST_CASE(rows_in_several_blocks) {
+  const std::vector<int> labels{2999, 7, -1, 0, 1500};
+  for (const Index classes : {3000, 10000}) {
+    Tensor<double> logits(Shape{5, classes});
+    for (Index i = 0; i < logits.size(); ++i) logits[i] = 5 * std::sin(1.7 * static_cast<double>(i));
+    const LossAndGradient all = loss_of(logits, labels, 7);
+    double sum = 0;
+    for (Index r = 0; r < 5; ++r) {
+      Tensor<double> row(Shape{1, classes});
+      std::copy_n(logits.data() + r * classes, classes, row.data());
+      const LossAndGradient alone = loss_of(row, {labels[static_cast<std::size_t>(r)]}, 7);
+      sum += alone.loss;
+      const auto from = all.gradient.begin() + r * classes;
+      BOOST_TEST(std::equal(alone.gradient.begin(), alone.gradient.end(), from), "row " << r << " of " << classes);
+    }
+    BOOST_TEST(std::abs(all.loss - sum) <= 1e-14 * std::abs(sum), all.loss << " and " << sum);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
