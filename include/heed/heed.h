@@ -34,3 +34,4 @@
 #include "heed/checks/gradcheck.h"
 #include "heed/io/weights.h"
 #include "heed/base/parallel.h"
+#include "heed/base/subnormals.h"

@@ -19,7 +19,7 @@ namespace {
 constexpr const char* of_runs =
     "What is in a run directory (heed train --run DIR):\n\n"
     "  config.toml        the configuration, every key with its meaning; heed train --resume reads it\n"
-    "  environment.json   version and commit, date, compiler, CPU, BLAS, threads\n"
+    "  environment.json   version and commit, date, compiler, CPU, BLAS, threads; are subnormal numbers kept?\n"
     "  init.json          where the run began with given weights: their file, its CRC-32, and what each tensor got\n"
     "  plugins.json       where mechanisms came from plugins: the files of these\n"
     "  cost.json          operations and energy of the model, by layer\n"

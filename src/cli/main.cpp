@@ -7,6 +7,7 @@
 #include "heed/base/error.h"
 #include "heed/base/parallel.h"
 #include "heed/base/printable.h"
+#include "heed/base/subnormals.h"
 #include "heed/base/suggest.h"
 #include "heed/config/experiment.h"
 #include "heed/config/installed.h"
@@ -199,6 +200,7 @@ heed::Ending run_to_end(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   if (argc > 0) heed::cli::program_name() = argv[0];
+  heed::flush_subnormals();  // before there are other threads, which then do it too
   // Before it is loaded: heed calls it from threads of its own (kernels/blas.h), and it should start none.
   setenv("OPENBLAS_NUM_THREADS", "1", 1);
   heed::set_installed_places(heed::cli::places_of_program());

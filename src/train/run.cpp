@@ -8,6 +8,7 @@
 #include "heed/io/json.h"
 #include "heed/kernels/gemm.h"
 #include "heed/base/parallel.h"
+#include "heed/base/subnormals.h"
 #include "heed/base/suggest.h"
 
 #include <fmt/chrono.h>
@@ -176,6 +177,7 @@ std::string environment_json() {
   json["cpu"] = cpu_name();
   json["blas"] = kernels::gemm_library();
   json["threads"] = threads();
+  json["subnormals"] = flushes_subnormals() ? "zero" : "kept";
   return json.dump(2) + "\n";
 }
 

@@ -96,6 +96,9 @@ BOOST_AUTO_TEST_CASE(train_eval_predict) {
   for (const char* key : {"version", "compiler", "cpu", "blas"})
     BOOST_TEST(!environment.at(key).get<std::string>().empty());
   BOOST_TEST(environment.at("threads").get<int>() == 1);
+#ifdef __x86_64__
+  BOOST_TEST(environment.at("subnormals").get<std::string>() == "zero");
+#endif
 
   const auto cost = nlohmann::json::parse(read_file(directory + "/cost.json"));
   for (const char* convention : {"contractions", "all"})
