@@ -59,7 +59,7 @@ double half(double x) {
 
 BOOST_AUTO_TEST_SUITE(theory)
 
-// Shu et al., NeurIPS 2021, Theorem 1. 40,000 pairs know a variance to about 0.7 %; without the factor 1 - 2/pi, or
+// Shu et al., NeurIPS 2021, Theorem 1. 40,000 pairs know a variance to about 1 %; without the factor 1 - 2/pi, or
 // with the dot product's in its place, it would be another by more than a third.
 BOOST_AUTO_TEST_CASE(variances_of_dot_products_and_distances) {
   constexpr Index pairs = 40000;
@@ -114,9 +114,9 @@ BOOST_AUTO_TEST_CASE(the_identity_lowers_the_rank_of_a_cyclic_shift) {
 }
 
 // SimA, Section 1: products of normalised queries and keys do not overflow in half precision. Of a channel whose mean
-// is 5 the sum over tokens of k v passes 65504 near 2600 tokens; of k / |k|_1 it is at most the largest |v|. What it
-// costs is at the other end: k / |k|_1 is about 1 / N, below 2^-14 from 16,384 tokens on, where half precision loses
-// digits.
+// is 5 the sum over tokens of k v passes 65504 near 2600 tokens; of k / |k|_1 it is at most the largest |v|. That
+// takes a norm in float: as a half, it overflows itself near 13,100 tokens. And k / |k|_1 is about 1 / N, below 2^-14
+// from 16,384 tokens on, where half precision loses digits.
 BOOST_AUTO_TEST_CASE(sima_in_half_precision) {
   const RandomStream random = RandomStream(1).derive("half");
   const auto channel = [&](Index tokens, Index from) {
@@ -138,6 +138,7 @@ BOOST_AUTO_TEST_CASE(sima_in_half_precision) {
       normalised += half(k[i] / norm) * v[i];
     }
     BOOST_TEST(std::isinf(half(plain)) == (tokens > 2600), tokens);
+    BOOST_TEST(std::isinf(half(norm)) == (tokens > 13100), tokens);
     BOOST_TEST(half(normalised) <= largest * (1 + 1e-3), tokens);
     // An element has a relative error of 2^-11, or 2^-25 absolute, which is 2^-9 of 1 / N for 65,536 tokens.
     BOOST_TEST(std::abs(half(normalised) / exact - 1) < (tokens < 16384 ? 0x1p-10 : 0x1p-8), tokens);
