@@ -110,9 +110,9 @@ int predict_patches(const PredictArguments& a, TrainedModel& trained) {
 
 int predict_command(const PredictArguments& a) {
   use_threads(a.threads);
-  require(!a.files.empty() || !a.indices.empty(), "predict: IMAGE is required, or --index; see heed predict --help");
   TrainedModel trained(a.run, a.sets, a.weights);
   require_images(a.run, trained);
+  require(!a.files.empty() || !a.indices.empty(), "predict: IMAGE is required, or --index; see heed predict --help");
   if (trained.experiment.model.output == "tokens") return predict_patches(a, trained);
   require(a.out.empty(), "predict: -o draws what models of patches say; {} tells images apart", a.run);
   const std::vector<std::string> classes = trained.task->class_names();

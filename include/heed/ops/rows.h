@@ -20,6 +20,10 @@ constexpr Index rows_in_cache(Index width) {
 /// be held where an operation waits for other lanes (WholeBatch::sum): another lane computes on this thread meanwhile.
 template <class T>
 T* thread_memory(Index count) {
+  // A thread's variable with a destructor is noted in memory of its own: where that is lacking, glibc ends the program.
+  // Asking for more beforehand throws std::bad_alloc.
+  thread_local const bool can_be_noted = (::operator delete(::operator new(4096)), true);
+  static_cast<void>(can_be_noted);
   thread_local Buffer<T> buffer;
   if (buffer.size() < count) buffer = Buffer<T>(count);
   return buffer.data();
@@ -66,9 +70,9 @@ void for_product_parts(Index rows, Index columns, Index terms, const F& f) {
     });
   // Columns are cut where cache lines of 64 bytes end.
   constexpr Index strip = 16;
-  // Terms that are worth waking a thread. Each weight is read for `rows` terms, and of less than four rows reading takes
-  // longer than the terms: so much longer that half of 2^17 weights is worth a thread, and half of 2^16 is not. (Models 96
-  // to 256 wide that write token by token, on two cores of Zen 5.)
+  // Terms that are worth waking a thread. Each weight is read for `rows` terms, and of less than four rows reading
+  // takes longer than the terms: so much longer that half of 2^17 weights is worth a thread, and half of 2^16 is not.
+  // (Models 96 to 256 wide that write token by token, on two cores of Zen 5.)
   constexpr Index few = 4, slower = 4;
   const Index least = rows < few ? parallel_grain / slower : parallel_grain;
   const Index strips = (columns + strip - 1) / strip;
