@@ -113,8 +113,11 @@ struct AftBiasMatrix {
   template <class T>
   AftBias<T> memory(Index rows, Carver<T>& carve) const {
     AftBias<T> bias;
-    bias.w = carve.matrix(rows, reach.band());
-    if (reach.by_products()) bias.E = carve.matrix(rows, reach.band()), bias.max_w = carve.matrix(rows, 1);
+    // From row to row it is an odd number of cache lines, so that the numbers of a column, which products with E^T take
+    // together, do not all want the same places of the cache.
+    const Index stride = ((reach.band() + 15) / 16 | 1) * 16;
+    bias.w = carve.matrix(rows, reach.band(), stride);
+    if (reach.by_products()) bias.E = carve.matrix(rows, reach.band(), stride), bias.max_w = carve.matrix(rows, 1);
     return bias;
   }
 

@@ -58,6 +58,20 @@ void exp_sums_of(KeysAndValues<const float> keys, const float* bias, ExpSums<flo
   of(keys, bias, sums);
 }
 
+void exp_sums_at_key(KeysAndValues<const float> key, ExpSums<const float> queries, Update update,
+                     KeysAndValues<float> gradient, const float* origin) {
+  const Exp exp;
+  const float *const k = key.k.data, *const v = key.v.data;
+  const float *const scale = queries.scale.data, *const mass = queries.mass.data, *const value = queries.value.data;
+  float *const dk = gradient.k.data, *const dv = gradient.v.data;
+  for_each_vector(gradient.k.columns, [&](Index c, auto use) {
+    const Vector e = exp(hn::Add(use.load(k + c), use.load(scale + c))), weight = use.load(mass + c);
+    const Vector distance = origin ? hn::Sub(use.load(v + c), use.load(origin + c)) : use.load(v + c);
+    write(update, use, hn::Mul(e, weight), dv + c);
+    write(update, use, hn::Mul(e, hn::Sub(hn::Mul(distance, weight), use.load(value + c))), dk + c);
+  });
+}
+
 void exp_of_columns(KeysAndValues<const float> keys, float* maximum, Matrix<float> f, const float* origin) {
   const Exp exp;
   const Index n = keys.k.columns;

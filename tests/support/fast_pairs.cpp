@@ -35,6 +35,27 @@ std::vector<FastKernel> of_exponentials() {
                        });
               }),
           fast_kernel(
+              "exp_sums_at_key",
+              [](Index rows, Index n) {
+                return std::vector<Array>{{rows, n}, {rows, n}, {1, n}, {1, n}, {1, n}, {1, n},
+                                          {rows, n, Role::changed}, {rows, n, Role::changed}};
+              },
+              []<class T>(const std::vector<Matrix<T>>& m) {
+                for (Index r = 0; r < m[0].rows; ++r) {
+                  const auto row = [r](const Matrix<T>& of) { return of.middle_rows(r, 1); };
+                  kernels::exp_sums_at_key(kernels::KeysAndValues<const T>{row(m[0]), row(m[1])},
+                                           kernels::ExpSums<const T>{m[2], m[3], m[4]}, Update::accumulate,
+                                           kernels::KeysAndValues<T>{row(m[6]), row(m[7])}, m[5].data);
+                }
+              },
+              [](const Call& call, std::size_t a, Index r, Index c) {
+                const auto& g = call.given;
+                const double x = g[0](r, c) + g[2](0, c), mass = std::abs(g[3](0, c));
+                const double of_e = a == 7 ? mass : std::abs(g[1](r, c) - g[5](0, c)) * mass + std::abs(g[4](0, c));
+                return std::exp(x) * of_e * (5e-7 + 6.5e-8 * std::abs(x)) + 6e-38 * of_e +
+                       2 * u * std::abs(call.results[a](r, c));
+              }),
+          fast_kernel(
               "exp_of_row",
               [](Index rows, Index n) {
                 return std::vector<Array>{{1, rows + n}, {1, 1, Role::made}, {1, rows + n, Role::made}};
