@@ -14,6 +14,8 @@ namespace heed::kernels::simd {
 static_assert(lanes == 16);
 
 struct AddProductsOfPairs {
+  static constexpr int registers = 0;
+
   Vector operator()(Vector sum, Broadcast a, Vector b) const {
     return Vector{
         _mm512_dpbf16_ps(sum.raw, reinterpret_cast<__m512bh>(a.vector().raw), reinterpret_cast<__m512bh>(b.raw))};

@@ -12,6 +12,8 @@ using namespace simd;
 namespace {
 
 struct AddSquaredDifference {
+  static constexpr int registers = 1;
+
   Vector operator()(Vector sum, Broadcast a, Vector b) const {
     const Vector difference = subtract(b, a);
     return hn::MulAdd(difference, difference, sum);

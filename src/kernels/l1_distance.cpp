@@ -15,6 +15,8 @@ namespace {
 // written so that both are busy: a difference or a sum may be a fused step with factor 1.
 
 struct SubtractDistance {
+  static constexpr int registers = 3;
+
   Vector one = constant(1.0f);
 
   Vector operator()(Vector sum, Broadcast x, Vector w) const {
@@ -23,6 +25,8 @@ struct SubtractDistance {
 };
 
 struct SubtractTwiceMaximum {
+  static constexpr int registers = 2;
+
   Vector two = constant(2.0f);
 
   Vector operator()(Vector sum, Broadcast x, Vector w) const { return hn::NegMulAdd(max(w, x), two, sum); }

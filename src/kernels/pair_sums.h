@@ -9,9 +9,9 @@
 // The size of a tile. With 32 vector registers, 6 x 4: 24 sums, 4 vectors of B and 1 number of A, 29 registers.
 // Each step over k does 24 multiply-adds for 4 + 6 loads, so a core that does two of each in a cycle waits for
 // its multipliers alone. Four AVX-512 vectors are 64 columns, of which the usual widths are multiples. With 16
-// registers, 6 x 2: 12 + 2 + 1; in WebAssembly, which has no multiply-add and whose engines need registers of their own
-// for products, 4 x 2. Narrower tiles have 8 rows: 8 sums are what two multipliers with a latency of 4
-// cycles need, and 8 x 3 takes 28 registers.
+// registers, 6 x 2: 12 + 2 + 1, or 5 x 2 where a term needs two or three of its own; in WebAssembly, which has no
+// multiply-add and whose engines need registers of their own for products, 4 x 2. Narrower tiles have 8 rows: 8 sums are
+// what two multipliers with a latency of 4 cycles need, and 8 x 3 takes 28 registers.
 //
 // Each element of C is a chain of additions in the order of k, begun anew at multiples of `block`, with the
 // sums of the blocks added in order. Neither m nor n nor the element's place in a tile changes that.
@@ -27,7 +27,12 @@ namespace heed::kernels::simd {
 
 inline constexpr int tile_vectors = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 4 : 2;
 inline constexpr int most_rows = 8;
-constexpr int tile_rows(Index vectors) { return vectors < tile_vectors ? most_rows : HWY_ARCH_WASM ? 4 : 6; }
+template <class AddTerm>
+constexpr int tile_rows(Index vectors) {
+  if (vectors < tile_vectors) return most_rows;
+  if (HWY_ARCH_WASM) return 4;
+  return tile_vectors == 4 ? 6 : (16 - tile_vectors - 1 - AddTerm::registers) / tile_vectors;
+}
 
 /// Steps of k between which sums are kept in registers. A panel of 256 x 64 floats is 64 KB, a sixteenth of an L2
 /// cache of 1 MB; a tile reads 256 bytes of it in the 12 to 24 cycles of a step, less than L2 delivers.
@@ -134,7 +139,7 @@ void tile(const TileWork& w) {
 
 using Tile = void (*)(const TileWork&);
 
-/// All tiles that are at most as high as tile_rows allows: tiles[vectors - 1][rows - 1].
+/// All tiles that are at most as high as tile_rows() allows: tiles[vectors - 1][rows - 1].
 template <class AddTerm, bool starts>
 constexpr auto tiles = []<int... v>(std::integer_sequence<int, v...>) {
   constexpr auto of_width =
@@ -142,12 +147,14 @@ constexpr auto tiles = []<int... v>(std::integer_sequence<int, v...>) {
     return std::array<Tile, most_rows>{tile<AddTerm, starts, r + 1, width>...};
   };
   return std::array{
-      of_width(std::integer_sequence<int, v + 1>{}, std::make_integer_sequence<int, tile_rows(v + 1)>{})...};
+      of_width(std::integer_sequence<int, v + 1>{}, std::make_integer_sequence<int, tile_rows<AddTerm>(v + 1)>{})...};
 }
 (std::make_integer_sequence<int, tile_vectors>{});
 
 /// The term of a matrix product.
 struct AddProduct {
+  static constexpr int registers = 0;  ///< beside those of the sum, a and b
+
   Vector operator()(Vector sum, Broadcast a, Vector b) const { return hn::MulAdd(a.vector(), b, sum); }
 };
 
@@ -230,7 +237,7 @@ template <class AddTerm, bool starts, class F>
 HWY_INLINE void sum_panel(const Operand<float>& a, const F& b_rows, Update update, Matrix<float> c,
                           const Start& start) {
   const Index m = c.rows, k = a.columns, vectors = (c.columns + lanes - 1) / lanes;
-  const Index row_tiles = (m + tile_rows(vectors) - 1) / tile_rows(vectors);
+  const Index highest = tile_rows<AddTerm>(vectors), row_tiles = (m + highest - 1) / highest;
   for (Index first = 0; first < k; first += block) {
     const Index steps = std::min(block, k - first);
     // Made in place: a copy of what was just written waits for it, a twentieth of the time of a product 50 x 50 x 16.
