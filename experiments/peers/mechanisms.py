@@ -1,20 +1,11 @@
 #!/usr/bin/env python3
-"""Times attention mechanisms in PyTorch, each in its fast formulation: the peer of `heed scaling NAME`.
+"""Attention mechanisms in PyTorch, each in its fast formulation: peers for `ratios`, which times them by pytorch.py.
 
-One image, all heads at once, random numbers, one thread. Prints JSON: for each mechanism and number of tokens the best
-milliseconds of processor time of a forward pass without gradients and of a backward pass.
-
-    experiments/peers/mechanisms.py --tokens 256,1024,4096
-    build/heed scaling linear --dim 192 --heads 3 --tokens 256,1024,4096
-
-Needs PyTorch (1.13 or later), which heed does not. Definitions are those of src/attention/NAME.cpp; sizes are those of
-heed's own comparison: 64 features, landmarks and projected tokens, windows of 8, 16 channels of lambda's keys, 2 rounds
-of hashing with chunks of 64. Tokens must be a multiple of 64, and a square number for window-2d.
+Definitions are those of src/attention/NAME.cpp; sizes are those of heed's own comparison: AFT's biases of rank 128, windows
+of 8 or of 5 x 5, 49 landmarks of SOFT, 64 features, landmarks and projected tokens, 16 channels of lambda's keys, 2 rounds of
+hashing with chunks of 64. Tokens must be a multiple of 64, and a square number for those on a grid.
 """
-import argparse
-import json
 import math
-import time
 
 import torch
 import torch.nn.functional as F
@@ -54,6 +45,121 @@ def transpose(x):
 def normalised_product(f, g, v, eps):
     """out_i = f_i S / (f_i z + eps), S = sum_j g_j v_j^T, z = sum_j g_j."""
     return (f @ (transpose(g) @ v)) / (f @ g.sum(-2).unsqueeze(-1) + eps)
+
+
+class OfAllChannels(Peer):
+    """One head of all channels: q, k, v [N, D]."""
+
+    def operands(self, H, N, d):
+        return [torch.randn(N, H * d) for _ in range(4)]
+
+
+def squared_distances(x, y):
+    """By a product, as users of PyTorch do, though small distances lose digits."""
+    return (x * x).sum(-1, keepdim=True) + (y * y).sum(-1).unsqueeze(-2) - 2 * x @ transpose(y)
+
+
+def gaussian(x, y):
+    return torch.exp(squared_distances(x, y) * (-0.5 * scale(x)))
+
+
+@peer("softmax")
+class Softmax(Peer):
+    def __call__(self, q, k, v):
+        return torch.softmax(q @ transpose(k) * scale(q), -1) @ v
+
+
+@peer("relu")
+class Relu(Peer):
+    def __call__(self, q, k, v):
+        return F.relu(q @ transpose(k) * scale(q)) @ v / k.shape[-2]
+
+
+@peer("sima")
+class Sima(Peer):
+    def __call__(self, q, k, v):
+        q, k = F.normalize(q, p=1, dim=-2), F.normalize(k, p=1, dim=-2)
+        return q @ (transpose(k) @ v)
+
+
+@peer("aft-simple")
+class AftSimple(OfAllChannels):
+    def __call__(self, q, k, v):
+        return torch.sigmoid(q) * (torch.softmax(k, 0) * v).sum(0, keepdim=True)
+
+
+@peer("aft-full")
+class AftFull(OfAllChannels):
+    def __init__(self, H, N, d):
+        self.trained = {"u": torch.randn(N, 128) * 0.1, "p": torch.randn(N, 128) * 0.1}
+
+    def biases(self):
+        return self.trained["u"] @ self.trained["p"].t()
+
+    def __call__(self, q, k, v):
+        w = self.biases()
+        e, f = torch.exp(w - w.amax(1, keepdim=True)), torch.exp(k - k.amax(0, keepdim=True))
+        return torch.sigmoid(q) * (e @ (f * v)) / (e @ f)
+
+
+@peer("aft-local")
+class AftLocal(AftFull):
+    def __init__(self, H, N, d):
+        super().__init__(H, N, d)
+        place = torch.arange(N)
+        self.band = ((place[:, None] - place[None]).abs() < 8).float()
+
+    def biases(self):
+        return super().biases() * self.band
+
+
+@peer("aft-conv")
+class AftConv(Peer):
+    """A depth-wise convolution of exp(k) v and exp(k) with exp(w) - 1, and sums over all keys. k has one channel per head."""
+
+    def __init__(self, H, N, d):
+        self.trained = {"w": torch.randn(H, 5, 5)}
+
+    def operands(self, H, N, d):
+        return [torch.randn(H, N, d), torch.randn(H, N, 1), torch.randn(H, N, d), torch.randn(H, N, d)]
+
+    def __call__(self, q, k, v):
+        H, N, d = v.shape
+        side = math.isqrt(N)
+        f = torch.exp(k - k.amax(1, keepdim=True))
+        x = torch.cat([f * v, f], -1)                                    # [H, N, d + 1]
+        w = (torch.exp(self.trained["w"]) - 1).repeat_interleave(d + 1, 0).unsqueeze(1)
+        near = F.conv2d(transpose(x).reshape(1, H * (d + 1), side, side), w, padding=2, groups=H * (d + 1))
+        y = transpose(near.reshape(H, d + 1, N)) + x.sum(1, keepdim=True)
+        return torch.sigmoid(q) * y[..., :d] / y[..., d:]
+
+
+@peer("soft")
+class Soft(Peer):
+    """49 pooled landmarks, 20 Newton-Raphson steps, differentiated; queries serve as keys."""
+
+    def __call__(self, q, k, v):
+        H, N, d = q.shape
+        side = math.isqrt(N)
+        landmarks = transpose(F.adaptive_avg_pool2d(transpose(q).reshape(H, d, side, side), 7).reshape(H, d, 49))
+        A, P = gaussian(landmarks, landmarks), gaussian(landmarks, q)
+        X = A * (1.8 / A.sum(-2).amax(-1) ** 2)[:, None, None]
+        for _ in range(20):
+            X = 2 * X - X @ A @ X
+        return transpose(P) @ (X @ (P @ v))
+
+
+@peer("soft-exact")
+class SoftExact(Peer):
+    def __call__(self, q, k, v):
+        return gaussian(q, q) @ v
+
+
+@peer("adder")
+class Adder(Peer):
+    def __call__(self, q, k, v):
+        d_a = 2 * q.shape[-1] * (1 - 2 / math.pi)
+        return torch.softmax(torch.cdist(q, k, p=1) * -(d_a ** -0.5), -1) @ v + v
 
 
 @peer("xca")
@@ -251,50 +357,18 @@ class Reformer(Peer):
         return (weights * out).sum(0)
 
 
-def best(run, seconds):
-    """Milliseconds of processor time, the least of as many runs as there is time for."""
-    run()
-    least, end = math.inf, time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        start = time.process_time()
-        run()
-        least = min(least, time.process_time() - start)
-    return round(1e3 * least, 4)
-
-
-def measure(kind, H, N, d, seconds):
-    mechanism = kind(H, N, d)
-    q, k, v, gradient = mechanism.operands(H, N, d)
+def step(name, tokens, backward):
+    """Its forward pass without gradients, or its backward pass, as a function: of one image of 192 channels in 3 heads."""
+    H, d = 3, 64
+    mechanism = PEERS[name](H, tokens, d)
+    q, k, v, gradient = mechanism.operands(H, tokens, d)
+    if not backward:
+        def forward():
+            with torch.no_grad():
+                mechanism(q, k, v)
+        return forward
     leaves = [q, k, v, *mechanism.trained.values()]
-    with torch.no_grad():
-        forward = best(lambda: mechanism(q, k, v), seconds)
     for leaf in leaves:
         leaf.requires_grad_(True)
     out = mechanism(q, k, v)
-    backward = best(lambda: torch.autograd.grad(out, leaves, gradient, retain_graph=True, allow_unused=True), seconds)
-    return [forward, backward]
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokens", default="256,1024,4096", help="numbers of tokens, with commas (%(default)s)")
-    parser.add_argument("--dim", type=int, default=192, help="channels of all heads (%(default)s)")
-    parser.add_argument("--heads", type=int, default=3, help="(%(default)s)")
-    parser.add_argument("--seconds", type=float, default=0.5, help="for each pass (%(default)s)")
-    parser.add_argument("--only", default="", help="one mechanism: " + ", ".join(PEERS))
-    arguments = parser.parse_args()
-    if arguments.only and arguments.only not in PEERS:
-        parser.error(f"--only {arguments.only}: expected one of " + ", ".join(PEERS))
-    torch.set_num_threads(1)
-    torch.manual_seed(1)
-    results = {}
-    for name, kind in PEERS.items():
-        if arguments.only in ("", name):
-            for tokens in map(int, arguments.tokens.split(",")):
-                results[f"{name} {tokens}"] = measure(kind, arguments.heads, tokens, arguments.dim // arguments.heads,
-                                                      arguments.seconds)
-    print(json.dumps(results, indent=2))
-
-
-if __name__ == "__main__":
-    main()
+    return lambda: torch.autograd.grad(out, leaves, gradient, retain_graph=True, allow_unused=True)

@@ -19,6 +19,7 @@ import torch
 
 import dino
 import families
+import mechanisms
 import sequences
 import vit
 
@@ -79,11 +80,15 @@ def dino_settings(row):
     return student, {"plain": dino.training_step(student, row["batch"])}, row["batch"]
 
 
+def alone_settings(row):
+    return None, {"plain": mechanisms.step(row["model"], row["batch"], row["mode"] == "backward")}, 1
+
+
 def settings_of(row, threads):
-    """The model, {setting: function that does its work once}, and how many examples or tokens that work is."""
+    """The model, if it is one, {setting: function that does its work once}, and how many examples or tokens that work is."""
     if row["kind"] == "sequences":
         return sequences_settings(row, threads)
-    return {"vit": vit_settings, "families": families_settings, "dino": dino_settings}[row["kind"]](row)
+    return {"vit": vit_settings, "families": families_settings, "dino": dino_settings, "alone": alone_settings}[row["kind"]](row)
 
 
 def median_seconds(step, seconds):
@@ -103,8 +108,10 @@ def serve(row, threads):
         step()
         trials[setting] = median_seconds(step, 0.5)
     fastest = min(trials, key=trials.get)
-    parameters = sum(p.numel() for p in model.parameters() if p.requires_grad)
-    print(json.dumps({"peer": f"PyTorch {torch.__version__}", "setting": fastest, "parameters": parameters}), flush=True)
+    about = {"peer": f"PyTorch {torch.__version__}", "setting": fastest}
+    if model:
+        about["parameters"] = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    print(json.dumps(about), flush=True)
     for line in sys.stdin:
         print(json.dumps({"rate": examples / median_seconds(steps[fastest], float(line))}), flush=True)
 

@@ -25,13 +25,13 @@
 
 namespace heed::kernels::simd {
 
-inline constexpr int tile_vectors = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 4 : 2;
+inline constexpr int tile_vectors = registers == 32 ? 4 : 2;
 inline constexpr int most_rows = 8;
 template <class AddTerm>
 constexpr int tile_rows(Index vectors) {
   if (vectors < tile_vectors) return most_rows;
   if (HWY_ARCH_WASM) return 4;
-  return tile_vectors == 4 ? 6 : (16 - tile_vectors - 1 - AddTerm::registers) / tile_vectors;
+  return registers == 32 ? 6 : (registers - tile_vectors - 1 - AddTerm::registers) / tile_vectors;
 }
 
 /// Steps of k between which sums are kept in registers. A panel of 256 x 64 floats is 64 KB, a sixteenth of an L2

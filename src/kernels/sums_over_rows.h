@@ -25,7 +25,7 @@ void sum_over_rows(Matrix<const float> x, Matrix<const float> w, Operand<float> 
       for (Index r = 0; r < R; ++r) write(update, use, sums[r], out[first + r] + i);
     });
   };
-  constexpr Index most = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 8 : 5;  // of 32 registers, or of 16
+  constexpr Index most = registers == 32 ? 8 : 5;
   Index r = 0;
   for (; r + most <= x.rows; r += most) some_rows(std::integral_constant<Index, most>{}, r);
   for (; r + 4 <= x.rows; r += 4) some_rows(std::integral_constant<Index, 4>{}, r);

@@ -23,6 +23,7 @@ using Vector = hn::Vec<Tag>;
 inline constexpr Tag tag;
 inline constexpr IntTag int_tag;
 inline constexpr Index lanes = HWY_LANES(float);
+inline constexpr int registers = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 32 : 16;  ///< for vectors
 
 inline Vector set(float x) { return hn::Set(tag, x); }
 
@@ -101,6 +102,7 @@ class FirstLanes {
     std::memcpy(to, buffer, count_ * sizeof(float));
   }
 #endif
+
   /// v in these lanes, `rest` in the others.
   Vector otherwise(Vector v, Vector rest) const { return hn::IfThenElse(mask_, v, rest); }
 
