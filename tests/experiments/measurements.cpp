@@ -4,6 +4,7 @@
 #include "heed/io/file.h"
 
 #include <boost/test/unit_test.hpp>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -18,6 +19,8 @@ BOOST_AUTO_TEST_CASE(ratios_has_a_row_for_each_model) {
                           "text-micro write 1 sequences", "dino-micro train 128 dino"})
     BOOST_TEST(all.output.find(row) != std::string::npos, row);
   BOOST_TEST(run_command("experiments/peers/ratios --list --match '^xcit'").output == "xcit-micro train 64 families\n");
+  BOOST_TEST(run_command("experiments/peers/ratios --alone --list --match '^aft-conv .* 256'").output ==
+             "aft-conv forward 256 alone\naft-conv backward 256 alone\n");
   const CommandResult none = run_command("experiments/peers/ratios --match nothing");
   BOOST_TEST(none.status == 2);
   BOOST_TEST(none.errors.find("no row has this in its name") != std::string::npos, none.errors);
@@ -29,12 +32,15 @@ BOOST_AUTO_TEST_CASE(ratios_has_a_row_for_each_model) {
   BOOST_TEST(python.errors.find("ratios: no PyTorch in /bin/false") == 0u, python.errors);
 }
 
-// The page's table is made from the measurements that are kept beside the script.
+// The page's tables are made from the measurements that are kept beside the script.
 BOOST_AUTO_TEST_CASE(ratios_of_the_page_are_those_measured) {
-  const CommandResult table = run_command("experiments/peers/ratios --table experiments/peers/ratios.csv");
-  BOOST_TEST_REQUIRE(table.status == 0, table.errors);
-  BOOST_TEST(std::count(table.output.begin(), table.output.end(), '\n') > 12);
-  BOOST_TEST(heed::read_file("docs/speed.md").find(table.output) != std::string::npos);
+  for (const auto& [measured, lines] : {std::pair("ratios", 12), std::pair("attention", 2 + 10 - 1)}) {
+    const CommandResult table =
+        run_command(fmt::format("experiments/peers/ratios --table experiments/peers/{}.csv", measured));
+    BOOST_TEST_REQUIRE(table.status == 0, table.errors);
+    BOOST_TEST(std::count(table.output.begin(), table.output.end(), '\n') > lines);
+    BOOST_TEST(heed::read_file("docs/speed.md").find(table.output) != std::string::npos, table.output);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(errors_need_measurements) {
