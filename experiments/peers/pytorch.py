@@ -88,7 +88,8 @@ def settings_of(row, threads):
     """The model, if it is one, {setting: function that does its work once}, and how many examples or tokens that work is."""
     if row["kind"] == "sequences":
         return sequences_settings(row, threads)
-    return {"vit": vit_settings, "families": families_settings, "dino": dino_settings, "alone": alone_settings}[row["kind"]](row)
+    of_kind = {"vit": vit_settings, "families": families_settings, "dino": dino_settings, "alone": alone_settings}
+    return of_kind[row["kind"]](row)
 
 
 def median_seconds(step, seconds):
