@@ -19,8 +19,8 @@ void divide_rows(Matrix<const T> from, Matrix<const T> mass, Matrix<T> to) {
 }
 Counts divide_rows_counts(Index rows, Index n) { return rows * n * Counts{.div = 1}; }
 
-/// exp(k + scale), at most 1: a key weighs no more than all. Both are rounded, which where they are coarse exp would
-/// not bear.
+/// exp(k + scale). A key weighs no more than all, so it is at most 1, or exp(32) where one scale serves all cells. Both
+/// are rounded, which where they are coarse exp would not bear.
 template <class T>
 T weight(T k, T scale) {
   using kernels::exp;
@@ -67,14 +67,19 @@ void AftConv::run_forward(const AttentionInput<T>& in, Heads<T> outs, const Bias
     const Matrix<T> mass = saved.mass[h], y = saved.y[h], out = outs[h];
     const kernels::ExpSums<T> sums{saved.scale[h], mass, y};
     // 2. the sums of each query
-    kernels::neighbourhood_sums(grid(in.shape), keys(in, h), bias.used[h], false, scratch.running, sums);
-    // 3. y = value / mass
-    divide_rows<T>(sums.value, mass, y);
-    // 4. out = sigma(q) y
-    if (query)
-      kernels::gate_forward(in.q[h], y, out);
-    else
-      for (Index t = 0; t < y.rows; ++t) std::copy_n(y[t], y.columns, out[t]);
+    kernels::neighbourhood_sums(grid(in.shape), keys(in, h), bias.used[h], false, scratch.sums, sums);
+    // Some rows at a time, which are in cache from one step to the next.
+    constexpr Index at_once = 16;
+    for (Index first = 0; first < y.rows; first += at_once) {
+      const auto rows = [=](const auto& m) { return m.middle_rows(first, std::min(at_once, y.rows - first)); };
+      // 3. y = value / mass
+      divide_rows<T>(rows(sums.value), rows(mass), rows(y));
+      // 4. out = sigma(q) y
+      if (query)
+        kernels::gate_forward(rows(in.q[h]), rows(y), rows(out));
+      else
+        for (Index t = first; t < std::min(first + at_once, y.rows); ++t) std::copy_n(y[t], y.columns, out[t]);
+    }
   }
 }
 
@@ -111,7 +116,7 @@ void AftConv::run_backward(const AttentionInput<T>& in, Heads<const T> douts, co
     const T* const origin = kernels::value_origin<T>(y);
     dots(G, y, origin, b);
     // 2.
-    kernels::neighbourhood_sums(g, scratch.queries, bias.used[h], true, scratch.running, scratch.keys);
+    kernels::neighbourhood_sums(g, scratch.queries, bias.used[h], true, scratch.sums, scratch.keys);
     const Matrix<T> A_v = b;  // <A[s], v[s]>
     dots(A, v, origin, A_v);
     at_keys<T>(k, scratch.keys, A_v, gradient.update, dk, dv);

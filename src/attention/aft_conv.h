@@ -47,16 +47,16 @@ struct AftConv {
             carve_heads(s.heads, s.queries, s.value_width, carve)};
   }
 
-  // Sums of what lies outside of windows; for the gradients of a head its sums as queries, and as keys.
+  // What the sums take; for the gradients of a head its sums as queries, and as keys.
   template <class T>
   struct Scratch {
-    kernels::RunningSums<T> running;
+    kernels::NeighbourhoodScratch<T> sums;
     kernels::ExpSums<T> queries, keys;
   };
   template <class T>
   Scratch<T> scratch(const AttentionShape& s, Carver<T>& carve) const {
     const auto sums = [&] { return kernels::carve_exp_sums(s.queries, 1, s.value_width, carve); };
-    return {kernels::carve_running_sums(grid(s), s.value_width, carve), sums(), sums()};
+    return {kernels::carve_neighbourhood(grid(s), s.value_width, carve), sums(), sums()};
   }
 
   template <class T>

@@ -47,10 +47,10 @@ std::vector<KernelCase> mechanism_cases(const ModelSizes& model) {
          const kernels::ExpSums<const float> terms{o.in(cells, 1), {}, o.in(cells, d)};
          const kernels::ExpSums<float> sums{o.out(cells, 1), o.out(cells, 1), o.out(cells, d)};
          Carver<float> size;
-         kernels::carve_running_sums(grid, d, size);
+         kernels::carve_neighbourhood(grid, d, size);
          Carver<float> carve(o.scratch(size.taken()));
-         return [=, bias = o.in(grid.places()), running = kernels::carve_running_sums(grid, d, carve)] {
-           kernels::neighbourhood_sums(grid, terms, bias, false, running, sums);
+         return [=, bias = o.in(grid.places()), scratch = kernels::carve_neighbourhood(grid, d, carve)] {
+           kernels::neighbourhood_sums(grid, terms, bias, false, scratch, sums);
          };
        }},
       {"gaussian forward", head, fmt::format("{} x {} x {}", landmarks, N, d), work_of(gaussian_cost.forward),

@@ -10,8 +10,8 @@ using namespace heed;
 
 BOOST_AUTO_TEST_SUITE(neighbourhood)
 
-constexpr kernels::Neighbourhood grids[] = {{4, 5, 1, 1}, {1, 6, 0, 2}, {3, 2, 2, 2},
-                                            {5, 1, 1, 0}, {1, 1, 1, 1}, {6, 7, 2, 1}};
+constexpr kernels::Neighbourhood grids[] = {{4, 5, 1, 1}, {1, 6, 0, 2}, {3, 2, 2, 2},  {5, 1, 1, 0},
+                                            {1, 1, 1, 1}, {6, 7, 2, 1}, {7, 70, 1, 2}};
 constexpr Index n = 3;
 
 template <class T>
@@ -27,7 +27,7 @@ struct Data {
     fill(bias, g.places(), 4, -2, 2);
     scale.resize(x.size()), sum_mass.resize(x.size()), sum_value.resize(value.size());
     Carver<T> size;
-    kernels::carve_running_sums(g, n, size);
+    kernels::carve_neighbourhood(g, n, size);
     scratch.resize(static_cast<std::size_t>(size.taken()));
   }
   Index cells() const { return static_cast<Index>(x.size()); }
@@ -39,7 +39,7 @@ struct Data {
   }
   void run(const kernels::Neighbourhood& g, bool mirrored) {
     Carver<T> carve(scratch.data());
-    kernels::neighbourhood_sums(g, terms(), bias.data(), mirrored, kernels::carve_running_sums(g, n, carve), sums());
+    kernels::neighbourhood_sums(g, terms(), bias.data(), mirrored, kernels::carve_neighbourhood(g, n, carve), sums());
   }
   std::vector<T> x, mass, value, bias, scale, sum_mass, sum_value, scratch;
 };
@@ -75,7 +75,9 @@ void check_sums(double spread, double tolerance) {
               value += std::exp(x - largest) * d.value[s * n + 1];
             });
             const double shift = std::exp(static_cast<double>(d.scale[t]) - largest);
-            BOOST_TEST(std::abs(d.scale[t] - largest) <= 1e-6 * (1 + std::abs(largest)));
+            const double above = std::is_same_v<T, float> ? 32 : 0;  // one scale for all cells is allowed to lie so far
+            BOOST_TEST(d.scale[t] - largest >= -1e-6 * (1 + std::abs(largest)));
+            BOOST_TEST(d.scale[t] - largest <= above + 1e-6 * (1 + std::abs(largest)));
             BOOST_TEST(std::abs(d.sum_mass[t] * shift - mass) <= tolerance * mass);
             BOOST_TEST(std::abs(d.sum_value[t * n + 1] * shift - value) <= tolerance * mass);
           }

@@ -2,6 +2,7 @@
 #include "support/fast_kernel.h"
 
 #include "heed/kernels/depthwise.h"
+#include "heed/kernels/neighbourhood.h"
 
 namespace heed::test {
 
@@ -82,6 +83,39 @@ void add_depthwise(std::vector<FastKernel>& list, const Geometry& g) {
       }));
 }
 
+/// Sums over neighbourhoods, by what does not depend on their scales: scale + log mass, and value / mass. Exponents are
+/// normal numbers times `spread`, a power of two.
+void add_neighbourhood(std::vector<FastKernel>& list, const kernels::Neighbourhood& g, double spread, bool mirrored) {
+  const Index N = g.cells(), places = g.places();
+  list.push_back(fast_kernel(
+      fmt::format("neighbourhood_sums {} x {}, window {}, spread {}", g.height, g.width, places, spread),
+      [=](Index, Index n) {
+        return std::vector<Array>{{N, 1}, {N, n}, {1, places}, {N, 1, Role::made}, {N, n, Role::made}};
+      },
+      [=](const auto& m) {
+        using T = std::remove_reference_t<decltype(m[0](0, 0))>;
+        const Index n = m[1].columns;
+        Carver<T> size;
+        kernels::carve_neighbourhood(g, n, size);
+        std::vector<T> memory(static_cast<std::size_t>(size.taken() + N * (2 + n))), x;
+        for (Index s = 0; s < N; ++s) x.push_back(T(spread) * m[0](s, 0));
+        Carver<T> carve(memory.data());
+        const auto scratch = kernels::carve_neighbourhood(g, n, carve);
+        const auto sums = kernels::carve_exp_sums(N, 1, n, carve);
+        const kernels::ExpSums<const T> terms{{x.data(), N, 1}, {}, m[1]};
+        kernels::neighbourhood_sums(g, terms, m[2].data, mirrored, scratch, sums);
+        for (Index t = 0; t < N; ++t) {
+          m[3](t, 0) = sums.scale(t, 0) + std::log(sums.mass(t, 0));
+          for (Index c = 0; c < n; ++c) m[4](t, c) = sums.value(t, c) / sums.mass(t, 0);
+        }
+      },
+      [=](const Call& call, std::size_t a, Index r, Index c) {
+        const double error = 7e-7 + 6e-8 * static_cast<double>(g.height + g.width + places);
+        if (a == 3) return error + 4 * u * std::abs(call.results[3](r, 0));
+        return 2 * error * largest_over(N, [&](Index s) { return std::abs(call.given[1](s, c)); });
+      }));
+}
+
 }  // namespace
 
 std::vector<FastKernel> fast_kernels_of_windows() {
@@ -100,6 +134,9 @@ std::vector<FastKernel> fast_kernels_of_windows() {
                             {2, 3, 1},
                             {1, 1, 0}})
     add_depthwise(list, g);
+  for (const kernels::Neighbourhood& g :
+       {kernels::Neighbourhood{4, 5, 1, 1}, {1, 11, 0, 2}, {3, 2, 4, 4}, {9, 1, 1, 0}, {6, 13, 2, 3, false}})
+    for (const double spread : {1.0, 4.0, 32.0}) add_neighbourhood(list, g, spread, g.width > 4);
   for (FastKernel& kernel : list) kernel.of_rows = false;
   return list;
 }
