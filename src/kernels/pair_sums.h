@@ -188,13 +188,21 @@ inline void pack_transposed(Index k, const float* from, Index stride, Index widt
     const Vector r3 = load_blocks(tag, from + 3 * stride + l, 4 * stride);
     const Vector low01 = hn::InterleaveLower(tag, r0, r1), low23 = hn::InterleaveLower(tag, r2, r3);
     const Vector high01 = hn::InterleaveUpper(tag, r0, r1), high23 = hn::InterleaveUpper(tag, r2, r3);
-    hn::Store(low(low01, low23), tag, to);
-    hn::Store(high(low01, low23), tag, to + width);
-    hn::Store(low(high01, high23), tag, to + 2 * width);
-    hn::Store(high(high01, high23), tag, to + 3 * width);
+    hn::StoreU(low(low01, low23), tag, to);
+    hn::StoreU(high(low01, low23), tag, to + width);
+    hn::StoreU(low(high01, high23), tag, to + 2 * width);
+    hn::StoreU(high(high01, high23), tag, to + 3 * width);
   }
   for (; l < k; ++l, to += width)
     for (Index j = 0; j < lanes; ++j) to[j] = from[j * stride + l];
+}
+
+/// y = x^T, without overlap.
+inline void transpose(Matrix<const float> x, Matrix<float> y) {
+  const Index whole = x.rows / lanes * lanes;
+  for (Index r = 0; r < whole; r += lanes) pack_transposed(x.columns, x[r], x.stride, y.stride, y.data + r);
+  for (Index c = 0; c < x.columns; ++c)
+    for (Index r = whole; r < x.rows; ++r) y(c, r) = x(r, c);
 }
 
 /// Copies B to a panel of `width` columns, zero beyond those of B.

@@ -4,6 +4,7 @@
 #include "heed/kernels/exp_sums.h"
 #include "heed/kernels/gaussian.h"
 #include "heed/kernels/l1_distance.h"
+#include "heed/kernels/newton_inverse.h"
 
 namespace heed::test {
 
@@ -124,6 +125,43 @@ std::vector<FastKernel> of_pairs() {
           "gemm", pairs, []<class T>(const std::vector<Matrix<T>>& m) { plain_gemm<T>(m[0], transposed(m[1]), m[2]); },
           [=](const Call& call, std::size_t, Index r, Index t) {
             return static_cast<double>(call.given[0].columns) * 2 * u * over_pair(call, r, t, product);
+          }),
+      // One step, from X = A / 8. Results are D + D^T and dA + dA^T: their halves are not specified.
+      fast_kernel(
+          "undo_newton_steps",
+          [](Index, Index n) {
+            const Index m = std::min<Index>(n, 9);  // a bound takes m^2; sizes beyond: newton_inverse
+            return std::vector<Array>{{m, m, Role::read, Range::finite},
+                                      {m, m, Role::changed, Range::finite, false},
+                                      {m, m, Role::made, Range::all, false}};
+          },
+          []<class T>(const std::vector<Matrix<T>>& m) {
+            const Index n = m[0].rows;
+            const kernels::NewtonInverse newton{.m = n, .iterations = 1};
+            const Carved<kernels::NewtonBackwardScratch, T> carved(newton);
+            const kernels::NewtonBackwardScratch<T>& scratch = *carved;
+            Buffer<T> numbers(n * n);
+            const Matrix<T> A(numbers.data(), n, n), X = scratch.iterate(0);
+            for (Index i = 0; i < n; ++i)
+              for (Index j = 0; j < n; ++j) A(i, j) = m[0](std::min(i, j), std::max(i, j)), X(i, j) = A(i, j) / 8;
+            kernels::gemm(X, A, scratch.product(0));
+            kernels::undo_newton_steps(newton, Matrix<const T>(A), m[1], scratch, m[2]);
+            for (const Matrix<T>& result : {m[1], m[2]})
+              for (Index i = 0; i < n; ++i)
+                for (Index j = 0; j <= i; ++j) result(i, j) = result(j, i) = result(i, j) + result(j, i);
+          },
+          [](const Call& call, std::size_t a, Index i, Index j) {
+            const auto &D = call.given[1];
+            const auto A = [&](Index r, Index c) { return std::abs(call.given[0](std::min(r, c), std::max(r, c))); };
+            const auto both = [&](Index r, Index c) { return std::abs(D(r, c)) + std::abs(D(c, r)); };
+            const Index n = D.rows;
+            const double sum = sum_over(n, [&](Index k) {
+              return sum_over(n, [&](Index l) {
+                return a == 2 ? A(i, k) * both(k, l) * A(l, j) / 64
+                              : (A(i, k) * A(k, l) * both(l, j) + both(i, k) * A(k, l) * A(l, j)) / 8;
+              });
+            });
+            return 2 * u * (static_cast<double>(2 * n + 4) * sum + (a == 2 ? 0 : 4 * both(i, j)));
           }),
       fast_kernel(
           "addmm",

@@ -109,7 +109,10 @@ inline Counts newton_factor_counts(const NewtonInverse& s) {
   return counts;
 }
 
-/// One step: U = X A and, unless `next` is left out, next = 2 X - U X.
+/// One step: U = X A and, unless `next` is left out, next = 2 X - U X. But for rounding, both are symmetric, and yet they
+/// are made whole. The error of U, some eps |X|, is multiplied by X in U X, and stays in the directions that the next
+/// step corrects. Half of U X, mirrored, has it in all directions, where it may be as large as A^-1 itself; half of U,
+/// mirrored, grows what was wrong with X by the condition of A in each step.
 template <class T>
 void newton_step(MatrixFor<T> A, MatrixFor<T> X, Matrix<T> U, Matrix<std::type_identity_t<T>> next) {
   gemm(X, A, U);
@@ -133,11 +136,39 @@ void newton_inverse(const NewtonInverse& s, MatrixFor<T> A, const NewtonScratch<
   observe(s.iterations, Matrix<const T>(X));
 }
 
-/// dA = the gradient for dX = d(loss)/d(last iterate): the exact derivative of the above, converged or not, n held
-/// constant. Makes the iterates again, then undoes the steps: with D = d(loss)/dX_{i+1}, U = X_i A and B = D X_i^T,
+namespace reference {
+
+/// Undoes the steps, of which `scratch` holds the iterates and products: turns dX = d(loss)/d(last iterate) into
+/// d(loss)/dX_0, and dA into minus the gradient that goes past X_0. With D = d(loss)/dX_{i+1}, U = X_i A, B = D X_i^T,
 ///   X_{i+1} = 2 X_i - U X_i   gives   dU = -B,  and  dX_i = 2 D - U^T D - B A^T,  dA -= X_i^T B.
-/// X_0 = a A gives dA += a D and da = <D, A>; a = c / |A|^2 gives d|A| = -2 a / |A| da, for each element of the first
-/// row with the sum |A|. Overwrites dX.
+/// Fast float takes D + D^T for 2 D, so that dA + dA^T, which a symmetric A is concerned with, stays what it was: then
+/// U^T D is the transpose of B A = D U, which leaves 3 products of 4.
+template <class T>
+void undo_newton_steps(const NewtonInverse& s, MatrixFor<T> A, Matrix<T> dX, const NewtonBackwardScratch<T>& scratch,
+                       Matrix<T> dA) {
+  const Matrix<T> B = scratch.step.U, R = scratch.step.next;
+  for (Index k = s.iterations - 1; k >= 0; --k) {
+    const Matrix<T> X = scratch.iterate(k), U = scratch.product(k);
+    kernels::gemm(dX, transposed(X), B);
+    kernels::gemm(transposed(X), B, k + 1 == s.iterations ? Update::assign : Update::accumulate, dA);
+    kernels::gemm(transposed(U), dX, R);
+    kernels::gemm(B, transposed(A), Update::accumulate, R);
+    for (Index i = 0; i < s.elements(); ++i) dX.data[i] = T(2) * dX.data[i] - R.data[i];
+  }
+}
+
+}  // namespace reference
+
+using reference::undo_newton_steps;
+#ifndef HEED_NO_SIMD
+void undo_newton_steps(const NewtonInverse& s, Matrix<const float> A, Matrix<float> dX,
+                       const NewtonBackwardScratch<float>& scratch, Matrix<float> dA);
+#endif
+
+/// dA = the gradient for dX = d(loss)/d(last iterate): the exact derivative of the above, converged or not, n held
+/// constant; of dA, only dA + dA^T is specified. Makes the iterates again, then undoes the steps. X_0 = a A gives
+/// dA += a D and da = <D, A>; a = c / |A|^2 gives d|A| = -2 a / |A| da, for each element of the first row with the sum
+/// |A|. Overwrites dX.
 template <class T>
 void newton_inverse_backward(const NewtonInverse& s, MatrixFor<T> A, Matrix<std::type_identity_t<T>> dX,
                              const NewtonBackwardScratch<std::type_identity_t<T>>& scratch, Matrix<T> dA) {
@@ -146,17 +177,8 @@ void newton_inverse_backward(const NewtonInverse& s, MatrixFor<T> A, Matrix<std:
   for (Index i = 0; i < n && steps > 0; ++i) scratch.iterates.data[i] = factor.value * A.data[i];
   for (Index k = 0; k < steps; ++k)
     newton_step(A, scratch.iterate(k), scratch.product(k), k + 1 < steps ? scratch.iterate(k + 1) : Matrix<T>{});
-
-  const Matrix<T> B = scratch.step.U, R = scratch.step.next;
   if (steps == 0) fill(dA, T(0));
-  for (Index k = steps - 1; k >= 0; --k) {
-    const Matrix<T> X = scratch.iterate(k), U = scratch.product(k);
-    gemm(dX, transposed(X), B);
-    gemm(transposed(X), B, k + 1 == steps ? Update::assign : Update::accumulate, dA);
-    gemm(transposed(U), dX, R);
-    gemm(B, transposed(A), Update::accumulate, R);
-    for (Index i = 0; i < n; ++i) dX.data[i] = T(2) * dX.data[i] - R.data[i];
-  }
+  undo_newton_steps(s, A, dX, scratch, dA);
 
   T dfactor = dX.data[0] * A.data[0];
   for (Index i = 1; i < n; ++i) dfactor += dX.data[i] * A.data[i];
