@@ -25,12 +25,25 @@ bool has_infinite(const Matrix<const double>& m, Index c) {
   return false;
 }
 
-/// Sum of |a||b| over the pairs (place, tap, place of the image) that f selects, for errors.
-double pairs(const Windows& w, const auto& term) {
-  double sum = 0;
+/// A tap of the window of a place in the result, and the place of the image under it.
+struct Meeting {
+  Index place, tap, from;
+};
+
+/// All of them, by one of the three: [r] has those where it is r < count.
+std::vector<std::vector<Meeting>> meetings(const Windows& w, Index Meeting::*by, Index count) {
+  std::vector<std::vector<Meeting>> all(static_cast<std::size_t>(count));
   kernels::reference::detail::for_each_place(w, [&](Index place, Index tap, Index from) {
-    if (from >= 0) sum += std::abs(term(place, tap, from));
+    const Meeting m{place, tap, from};
+    if (from >= 0) all[static_cast<std::size_t>(m.*by)].push_back(m);
   });
+  return all;
+}
+
+/// Sum of |term| over the r-th of these.
+double sum_of(const std::vector<std::vector<Meeting>>& all, Index r, const auto& term) {
+  double sum = 0;
+  for (const Meeting& m : all[static_cast<std::size_t>(r)]) sum += std::abs(term(m));
   return sum;
 }
 
@@ -47,11 +60,10 @@ void add_depthwise(std::vector<FastKernel>& list, const Geometry& g) {
       [=](const auto& m) {
         kernels::depthwise(windows(m[0].columns), m[0], m[1], m[2].data, Update::accumulate, m[3]);
       },
-      [=](const Call& call, std::size_t, Index r, Index c) {
+      [=, met = meetings(windows(1), &Meeting::place, places)](const Call& call, std::size_t, Index r, Index c) {
         const auto &x = call.given[0], &W = call.given[1];
         if (has_infinite(W, c)) return unspecified;
-        const double sum = pairs(
-            windows(1), [&](Index place, Index tap, Index from) { return place == r ? W(tap, c) * x(from, c) : 0; });
+        const double sum = sum_of(met, r, [&](const Meeting& m) { return W(m.tap, c) * x(m.from, c); });
         return 2 * count * u * (sum + std::abs(call.given[2](0, c)) + std::abs(call.given[3](r, c)));
       }));
   list.push_back(fast_kernel(
@@ -60,11 +72,9 @@ void add_depthwise(std::vector<FastKernel>& list, const Geometry& g) {
         return std::vector<Array>{{places, n}, {taps, n}, {20, n, Role::made}};
       },
       [=](const auto& m) { kernels::depthwise_backward(windows(m[0].columns), m[0], m[1], Update::assign, m[2]); },
-      [=](const Call& call, std::size_t, Index r, Index c) {
+      [=, met = meetings(windows(1), &Meeting::from, 20)](const Call& call, std::size_t, Index r, Index c) {
         const auto &dy = call.given[0], &W = call.given[1];
-        return 2 * count * u * pairs(windows(1), [&](Index place, Index tap, Index from) {
-                 return from == r ? W(tap, c) * dy(place, c) : 0;
-               });
+        return 2 * count * u * sum_of(met, r, [&](const Meeting& m) { return W(m.tap, c) * dy(m.place, c); });
       }));
   list.push_back(fast_kernel(
       "depthwise_weight_gradient" + name,
@@ -74,11 +84,10 @@ void add_depthwise(std::vector<FastKernel>& list, const Geometry& g) {
       [=](const auto& m) {
         kernels::depthwise_weight_gradient(windows(m[0].columns), m[0], m[1], Update::accumulate, m[2]);
       },
-      [=](const Call& call, std::size_t, Index r, Index c) {
+      [=, met = meetings(windows(1), &Meeting::tap, taps)](const Call& call, std::size_t, Index r, Index c) {
         const auto &x = call.given[0], &dy = call.given[1];
         if (has_infinite(dy, c)) return unspecified;
-        const double sum = pairs(
-            windows(1), [&](Index place, Index tap, Index from) { return tap == r ? dy(place, c) * x(from, c) : 0; });
+        const double sum = sum_of(met, r, [&](const Meeting& m) { return dy(m.place, c) * x(m.from, c); });
         return 2 * (count + static_cast<double>(places)) * u * (sum + std::abs(call.given[2](r, c)));
       }));
 }
