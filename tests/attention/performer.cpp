@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_SUITE(performer)
 
 BOOST_AUTO_TEST_CASE(by_definition) {
   for (const Sizes& s :
-       {Sizes{150, 150, 3, 2, 5}, Sizes{140, 70, 2, 3, 4}, Sizes{70, 140, 2, 3, 4, 2}, Sizes{40, 300, 3, 2, 600}})
+       {Sizes{150, 150, 3, 2, 5}, Sizes{140, 70, 2, 3, 4}, Sizes{70, 140, 2, 3, 4, 2}, Sizes{10, 300, 3, 2, 600}})
     for (const bool causal : {false, true})
       for (const double growth : {1.0, 4.0})
         check_definition("performer", options(causal), operands(s, growth), definition(causal), {}, float_tolerance);

@@ -13,9 +13,12 @@ namespace heed {
 SlowMatrix operator*(const SlowMatrix& a, const SlowMatrix& b) {
   BOOST_REQUIRE(a.columns == b.rows);
   SlowMatrix c(a.rows, b.columns);
-  for (Index i = 0; i < a.rows; ++i)
-    for (Index l = 0; l < a.columns; ++l)
-      for (Index j = 0; j < b.columns; ++j) c(i, j) += a(i, l) * b(l, j);
+  double* sums = c.values.data();
+  for (Index i = 0; i < a.rows; ++i, sums += c.columns)
+    for (Index l = 0; l < a.columns; ++l) {
+      const double factor = a(i, l), *const row = b.values.data() + l * b.columns;
+      for (Index j = 0; j < c.columns; ++j) sums[j] += factor * row[j];
+    }
   return c;
 }
 
