@@ -32,7 +32,7 @@ BOOST_AUTO_TEST_CASE(what_needs_no_blas_works_without_memory_for_it) {
 // From too little for the program's threads to enough for their buffers: until it has worked ten times in a row.
 BOOST_AUTO_TEST_CASE(what_needs_blas_says_that_memory_is_lacking) {
   int refused = 0, granted = 0;
-  for (int kilobytes = 70'000; kilobytes < 400'000 && granted < 10; kilobytes += 3'000) {
+  for (int kilobytes = 70'000; kilobytes < 400'000 && granted < 10; kilobytes += 2'000) {
     const CommandResult result = limited(kilobytes, "gradcheck softmax");
     granted = result.status == 0 ? granted + 1 : 0;
     if (granted > 0) continue;

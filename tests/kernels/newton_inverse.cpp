@@ -201,8 +201,8 @@ BOOST_AUTO_TEST_CASE(the_unrolled_gradient_is_exact_for_any_number_of_iterations
         }
 }
 
-// Of which only dA + dA^T is specified. Seven steps from close landmarks are far from convergence, where no error grows:
-// each of some 30 products in a row adds one of m 2^-24 at most, relative to |D| and the like.
+// Compares dA + dA^T, as only the symmetric part of dA is specified. After seven steps from close landmarks no error has
+// grown yet: each of some 30 products in a row adds at most m 2^-24, relative to |D| and the like.
 BOOST_AUTO_TEST_CASE(the_fast_gradient_is_that_of_the_plain_formula) {
   for (const Index m : {1, 7, 8, 16, 17, 40, 64, 70})
     for (const Index iterations : {0, 1, 7}) {

@@ -109,10 +109,11 @@ inline Counts newton_factor_counts(const NewtonInverse& s) {
   return counts;
 }
 
-/// One step: U = X A and, unless `next` is left out, next = 2 X - U X. But for rounding, both are symmetric, and yet they
-/// are made whole. The error of U, some eps |X|, is multiplied by X in U X, and stays in the directions that the next
-/// step corrects. Half of U X, mirrored, has it in all directions, where it may be as large as A^-1 itself; half of U,
-/// mirrored, grows what was wrong with X by the condition of A in each step.
+/// One step: U = X A and, unless `next` is left out, next = 2 X - U X.
+///
+/// Both are symmetric but for rounding. Still, neither may be made by half and mirrored. The rounding error of U, some
+/// eps |X|, becomes eps |X|^2 in U X, in directions that the next steps correct. A mirrored half of U X puts it in all
+/// directions. A mirrored half of U multiplies the error of X by the condition of A in every step.
 template <class T>
 void newton_step(MatrixFor<T> A, MatrixFor<T> X, Matrix<T> U, Matrix<std::type_identity_t<T>> next) {
   gemm(X, A, U);
@@ -141,8 +142,9 @@ namespace reference {
 /// Undoes the steps, of which `scratch` holds the iterates and products: turns dX = d(loss)/d(last iterate) into
 /// d(loss)/dX_0, and dA into minus the gradient that goes past X_0. With D = d(loss)/dX_{i+1}, U = X_i A, B = D X_i^T,
 ///   X_{i+1} = 2 X_i - U X_i   gives   dU = -B,  and  dX_i = 2 D - U^T D - B A^T,  dA -= X_i^T B.
-/// Fast float takes D + D^T for 2 D, so that dA + dA^T, which a symmetric A is concerned with, stays what it was: then
-/// U^T D is the transpose of B A = D U, which leaves 3 products of 4.
+/// Of dA and of d(loss)/dX_0 only the symmetric part is specified, since A is symmetric. It depends on that of D alone,
+/// which fast float takes instead of D: then U^T D is the transpose of B A = D U, and 3 products are left of 4. Their
+/// rounding errors are those of gemm().
 template <class T>
 void undo_newton_steps(const NewtonInverse& s, MatrixFor<T> A, Matrix<T> dX, const NewtonBackwardScratch<T>& scratch,
                        Matrix<T> dA) {
@@ -166,7 +168,7 @@ void undo_newton_steps(const NewtonInverse& s, Matrix<const float> A, Matrix<flo
 #endif
 
 /// dA = the gradient for dX = d(loss)/d(last iterate): the exact derivative of the above, converged or not, n held
-/// constant; of dA, only dA + dA^T is specified. Makes the iterates again, then undoes the steps. X_0 = a A gives
+/// constant. Of dA only the symmetric part is specified. Makes the iterates again, then undoes the steps. X_0 = a A gives
 /// dA += a D and da = <D, A>; a = c / |A|^2 gives d|A| = -2 a / |A| da, for each element of the first row with the sum
 /// |A|. Overwrites dX.
 template <class T>
