@@ -9,7 +9,8 @@
 namespace heed {
 
 /// What a backward pass puts in the place of sign, the derivative proper, which does not say how far W and x are apart.
-/// AdderNet could not train well with it; transformers nearly can (Shu et al., Table 3; experiments/claims.md).
+/// AdderNet could not train well with it; transformers can, up to 1.4 points worse (Shu et al., Table 3;
+/// experiments/claims.md).
 /// weight_scale is the training step's business (adaptive_scale below).
 struct AdderLinearOptions {
   enum class WeightScale { none, adaptive };
