@@ -4,14 +4,15 @@
 //
 // where a term is a product, or a distance between two numbers. C is made in tiles that stay in registers while k runs.
 // What a tile reads of B is copied beforehand into a panel, in the order in which it is read; A is read in place, one
-// number at a time.
+// number at a time, but for a large A that is transposed. Where all of B is copied beforehand, A is taken some rows at
+// a time: all panels meet them while they are in the second-level cache.
 //
 // The size of a tile. With 32 vector registers, 6 x 4: 24 sums, 4 vectors of B and 1 number of A, 29 registers.
 // Each step over k does 24 multiply-adds for 4 + 6 loads, so a core that does two of each in a cycle waits for
 // its multipliers alone. Four AVX-512 vectors are 64 columns, of which the usual widths are multiples. With 16
 // registers, 6 x 2: 12 + 2 + 1, or 5 x 2 where a term needs two or three of its own; in WebAssembly, which has no
-// multiply-add and whose engines need registers of their own for products, 4 x 2. Narrower tiles have 8 rows: 8 sums are
-// what two multipliers with a latency of 4 cycles need, and 8 x 3 takes 28 registers.
+// multiply-add and whose engines need registers of their own for products, 4 x 2. Narrower tiles have 8 rows: 8 sums
+// are what two multipliers with a latency of 4 cycles need, and 8 x 3 takes 28 registers.
 //
 // Each element of C is a chain of additions in the order of k, begun anew at multiples of `block`, with the
 // sums of the blocks added in order. Neither m nor n nor the element's place in a tile changes that.
@@ -42,6 +43,15 @@ inline constexpr Index block = 256;
 /// a panel.
 inline constexpr Index in_place_rows = 96;
 
+/// With so many panels, or more, a copy of A that all of them share takes less time than it saves.
+inline constexpr Index many_panels = 8;
+
+/// Numbers of A that are taken at a time: 128 KB, a fourth of a second-level cache of 512 KB.
+inline constexpr Index cached = Index{1} << 15;
+
+/// How many rows of k numbers that is: multiples of 48, which cut into tiles of 8, 6 and 4 rows alike.
+inline Index rows_at_once(Index k) { return std::max<Index>(cached / std::max<Index>(48 * k, 1), 1) * 48; }
+
 /// What sums are added to, not what is in C: row[j] + column[i], or row[j] + matrix[i,j]; column and matrix may be left
 /// out.
 struct Start {
@@ -52,6 +62,10 @@ struct Start {
   /// For the columns of C from `first` on.
   Start from_column(Index first) const {
     return {row + first, column, matrix ? matrix.middle_columns(first, matrix.columns - first) : matrix};
+  }
+  /// For the rows of C from `first` on.
+  Start from_row(Index first) const {
+    return {row, column ? column + first : column, matrix ? matrix.middle_rows(first, matrix.rows - first) : matrix};
   }
 };
 
@@ -64,9 +78,9 @@ struct TileWork {
   Matrix<float> c;
   Start start;  ///< for a tile that has one
 
-  /// Goes on to the rows behind the first `rows`.
-  void skip(Index rows) {
-    a.data += rows * a.down(), c.data += rows * c.stride;
+  /// Goes on to the rows behind the first `rows`, which in A are `a_distance` numbers away.
+  void skip(Index rows, Index a_distance) {
+    a.data += a_distance, c.data += rows * c.stride;
     if (start.column) start.column += rows;
     if (start.matrix) start.matrix.data += rows * start.matrix.stride;
   }
@@ -239,13 +253,22 @@ inline Panel panel_at(Index n, Index p) {
   return {vectors * p / panels(n) * lanes, std::min(n, vectors * (p + 1) / panels(n) * lanes)};
 }
 
+/// All of B, panel after panel: B [k, n] takes packed_size(n, k) numbers.
+inline Index packed_size(Index n, Index k) { return (n + lanes - 1) / lanes * lanes * k; }
+inline void pack_all(const Operand<float>& b, float* to) {
+  for (Index p = 0; p < panels(b.columns); ++p) {
+    const Panel panel = panel_at(b.columns, p);
+    pack(b.middle_columns(panel.begin, panel.columns()), panel.width(), to + panel.begin * b.rows);
+  }
+}
+
 /// sum_pairs for a C at most as wide as a tile. b_rows(first, count): `count` rows of B, from `first` on, as TileWork
-/// has them.
+/// has them. With `height`, A is the first of the slivers that copy_slivers has made of one block.
 template <class AddTerm, bool starts, class F>
-HWY_INLINE void sum_panel(const Operand<float>& a, const F& b_rows, Update update, Matrix<float> c,
-                          const Start& start) {
+HWY_INLINE void sum_panel(const Operand<float>& a, const F& b_rows, Update update, Matrix<float> c, const Start& start,
+                          Index height = 0) {
   const Index m = c.rows, k = a.columns, vectors = (c.columns + lanes - 1) / lanes;
-  const Index highest = tile_rows<AddTerm>(vectors), row_tiles = (m + highest - 1) / highest;
+  const Index highest = height > 0 ? height : tile_rows<AddTerm>(vectors), row_tiles = (m + highest - 1) / highest;
   for (Index first = 0; first < k; first += block) {
     const Index steps = std::min(block, k - first);
     // Made in place: a copy of what was just written waits for it, a twentieth of the time of a product 50 x 50 x 16.
@@ -255,7 +278,50 @@ HWY_INLINE void sum_panel(const Operand<float>& a, const F& b_rows, Update updat
     for (Index t = 0; t < row_tiles; ++t) {
       const Index rows = m * (t + 1) / row_tiles - m * t / row_tiles;
       of_width[rows - 1](work);
-      work.skip(rows);
+      work.skip(rows, height > 0 ? height * steps : rows * a.down());
+    }
+  }
+}
+
+/// Copies a transposed A [m, k] into slivers, what each tile of at most `height` rows reads in the order in which it is
+/// read: to[(t k + l) height + i] is row i of tile t. Returns the first of them.
+template <Index height>
+Operand<float> copy_slivers(const Operand<float>& a, float* to) {
+  const Index count = (a.rows + height - 1) / height;
+  for (Index t = 0; t < count; ++t, to += height * a.columns) {
+    const Index first = a.rows * t / count, rows = a.rows * (t + 1) / count - first;
+    const float* from = a.data + first;
+    if (rows == height)
+      for (Index l = 0; l < a.columns; ++l) std::copy_n(from + l * a.stride, height, to + l * height);
+    else
+      for (Index l = 0; l < a.columns; ++l) std::copy_n(from + l * a.stride, rows, to + l * height);
+  }
+  return transposed(Matrix<const float>(to - count * height * a.columns, a.columns, a.rows, height));
+}
+
+/// sum_pairs for a large A that is transposed. Where it lies, what a tile reads of it is a few numbers in each of
+/// `block` rows, a line of the cache each; in its copy, which many panels share, they are side by side.
+template <class AddTerm>
+void sum_transposed(const Operand<float>& a, const Operand<float>& b, Update update, const Matrix<float>& c) {
+  constexpr Index width = 512, height = tile_rows<AddTerm>(tile_vectors);
+  alignas(alignment) thread_local float b_copy[block * width], a_copy[cached + most_rows * block];
+  const Index most = rows_at_once(std::min(block, a.columns));
+  for (Index left = 0; left < c.columns; left += width) {
+    const Index n = std::min(width, c.columns - left);
+    for (Index first = 0; first < a.columns; first += block) {
+      const Index steps = std::min(block, a.columns - first);
+      pack_all(b.middle_columns(left, n).middle_rows(first, steps), b_copy);
+      for (Index top = 0; top < c.rows; top += most) {
+        const Index m = std::min(most, c.rows - top);
+        const Operand<float> slivers = copy_slivers<height>(a.middle_rows(top, m).middle_columns(first, steps), a_copy);
+        for (Index p = 0; p < panels(n); ++p) {
+          const Panel panel = panel_at(n, p);
+          const Matrix<const float> rows(b_copy + panel.begin * steps, steps, panel.columns(), panel.width());
+          sum_panel<AddTerm, false>(
+              slivers, [&](Index, Index) { return rows; }, first == 0 ? update : Update::accumulate,
+              c.middle_rows(top, m).middle_columns(left + panel.begin, panel.columns()), {}, height);
+        }
+      }
     }
   }
 }
@@ -266,6 +332,9 @@ template <class AddTerm, bool starts = false>
 void sum_pairs(const Operand<float>& a, const Operand<float>& b, Update update, const Matrix<float>& c,
                const Start& start = {}) {
   if (a.columns == 0 && update == Update::assign) fill(c, 0.0f);
+  if constexpr (!starts)
+    if (a.transposed && a.rows * a.columns > 4 * cached && panels(c.columns) >= many_panels)
+      return sum_transposed<AddTerm>(a, b, update, c);
 
   alignas(alignment) thread_local float packed[block * tile_vectors * lanes];
   for (Index p = 0; p < panels(c.columns); ++p) {
@@ -283,31 +352,26 @@ void sum_pairs(const Operand<float>& a, const Operand<float>& b, Update update, 
   }
 }
 
-/// All of B, panel after panel: B [k, n] takes packed_size(n, k) numbers.
-inline Index packed_size(Index n, Index k) { return (n + lanes - 1) / lanes * lanes * k; }
-inline void pack_all(const Operand<float>& b, float* to) {
-  for (Index p = 0; p < panels(b.columns); ++p) {
-    const Panel panel = panel_at(b.columns, p);
-    pack(b.middle_columns(panel.begin, panel.columns()), panel.width(), to + panel.begin * b.rows);
-  }
-}
-
 /// As sum_pairs, for a B [k, columns] that pack_all has arranged, of whose columns C [m, n] takes n from `begin` on:
 /// `begin` is a multiple of `lanes`, and begin + n is one too or equals `columns`. `start` is that of C.
 template <class AddTerm, bool starts>
 void sum_packed(const Operand<float>& a, const float* packed, Index columns, Index begin, Update update,
                 const Matrix<float>& c, const Start& start) {
-  const Index k = a.columns;
-  for (Index p = 0; p < panels(columns); ++p) {
-    const Panel panel = panel_at(columns, p);
-    const Panel part{std::max(panel.begin, begin), std::min(panel.end, begin + c.columns)};
-    if (part.begin >= part.end) continue;
-    const Matrix<const float> whole(packed + panel.begin * k, k, panel.columns(), panel.width());
-    const Matrix<const float> b = whole.middle_columns(part.begin - panel.begin, part.columns());
-    const auto b_rows = [&](Index first, Index count) { return b.middle_rows(first, count); };
-    const Index column = part.begin - begin;
-    sum_panel<AddTerm, starts>(a, b_rows, update, c.middle_columns(column, part.columns()),
-                               starts ? start.from_column(column) : start);
+  const Index k = a.columns, most = rows_at_once(k);
+  for (Index top = 0; top < c.rows; top += most) {
+    const Index m = std::min(most, c.rows - top);
+    for (Index p = 0; p < panels(columns); ++p) {
+      const Panel panel = panel_at(columns, p);
+      const Panel part{std::max(panel.begin, begin), std::min(panel.end, begin + c.columns)};
+      if (part.begin >= part.end) continue;
+      const Matrix<const float> whole(packed + panel.begin * k, k, panel.columns(), panel.width());
+      const Matrix<const float> b = whole.middle_columns(part.begin - panel.begin, part.columns());
+      const auto b_rows = [&](Index first, Index count) { return b.middle_rows(first, count); };
+      const Index column = part.begin - begin;
+      sum_panel<AddTerm, starts>(a.middle_rows(top, m), b_rows, update,
+                                 c.middle_rows(top, m).middle_columns(column, part.columns()),
+                                 starts ? start.from_row(top).from_column(column) : start);
+    }
   }
 }
 

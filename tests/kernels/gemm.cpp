@@ -96,33 +96,35 @@ BOOST_AUTO_TEST_CASE(sizes_of_layers_and_of_more_than_a_block_of_k) {
     }
 }
 
-// The promise that lets rows be cut between threads and pieces of the batch.
+// The promise that lets rows be cut between threads and pieces of the batch. The larger product is more than is copied
+// of either operand at once, and its pieces are not.
 BOOST_AUTO_TEST_CASE(cutting_rows_or_columns_changes_no_bit) {
   for (const bool ta : {false, true})
     for (const bool tb : {false, true})
-      for (const Products products : kinds()) {
-        const kernels::Gemm gemm{products};
-        const Update update = ta == tb ? Update::assign : Update::accumulate;
-        const Problem p{ta, tb, 103, 150, 301};
-        Guarded a(p.a, 0), b(p.b, 0), whole(p.c, 0);
-        const Operand<float> A = p.A(a.data()), B = p.B(b.data());
-        gemm(A, B, update, p.C(whole.data()));
-        for (const Index piece : {1, 7, 32}) {
-          Guarded by_rows(p.c, 1), by_columns(p.c, 1);
-          for (Index r = 0; r < p.m; r += piece) {
-            const Index rows = std::min(piece, p.m - r);
-            gemm(A.middle_rows(r, rows), B, update, p.C(by_rows.data()).middle_rows(r, rows));
-          }
-          for (Index j = 0; j < p.n; j += piece) {
-            const Index columns = std::min(piece, p.n - j);
-            gemm(A, B.middle_columns(j, columns), update, p.C(by_columns.data()).middle_columns(j, columns));
-          }
-          for (Index i = 0; i < p.m * p.c_stride; ++i) {
-            BOOST_REQUIRE_EQUAL(by_rows[i], whole[i]);
-            BOOST_REQUIRE_EQUAL(by_columns[i], whole[i]);
+      for (const Products products : kinds())
+        for (const Problem& p : {Problem{ta, tb, 103, 150, 301}, Problem{ta, tb, 521, 600, 301}}) {
+          const kernels::Gemm gemm{products};
+          const Update update = ta == tb ? Update::assign : Update::accumulate;
+          Guarded a(p.a, 0), b(p.b, 0), whole(p.c, 0);
+          const Operand<float> A = p.A(a.data()), B = p.B(b.data());
+          gemm(A, B, update, p.C(whole.data()));
+          BOOST_REQUIRE(whole.guards_unchanged());
+          for (const Index piece : p.m < 200 ? std::vector<Index>{1, 7, 32} : std::vector<Index>{96}) {
+            Guarded by_rows(p.c, 1), by_columns(p.c, 1);
+            for (Index r = 0; r < p.m; r += piece) {
+              const Index rows = std::min(piece, p.m - r);
+              gemm(A.middle_rows(r, rows), B, update, p.C(by_rows.data()).middle_rows(r, rows));
+            }
+            for (Index j = 0; j < p.n; j += piece) {
+              const Index columns = std::min(piece, p.n - j);
+              gemm(A, B.middle_columns(j, columns), update, p.C(by_columns.data()).middle_columns(j, columns));
+            }
+            for (Index i = 0; i < p.m * p.c_stride; ++i) {
+              BOOST_REQUIRE_EQUAL(by_rows[i], whole[i]);
+              BOOST_REQUIRE_EQUAL(by_columns[i], whole[i]);
+            }
           }
         }
-      }
 }
 
 // What is added is added first, and the product to it.
@@ -153,7 +155,7 @@ BOOST_AUTO_TEST_CASE(a_weight_that_was_arranged_before_gives_the_same_bits) {
       for (const Index k : {1, 16, 33, 600})
         for (const bool addend : {false, true}) {
           const kernels::Gemm gemm{products};
-          const Index m = 13, stride = n + 2;
+          const Index m = k == 600 ? 101 : 13, stride = n + 2;  // 101 rows of 600 are more than are taken at once
           Guarded x(normal_floats(m * (k + 1), 1), 0), w(normal_floats(n * k, 2), 1), bias(normal_floats(n, 3), 0);
           Guarded residual(normal_floats(m * stride, 4), 3), expected(m * stride, 0, 77), got(m * stride, 1, 77);
           Guarded another(normal_floats(2 * n * k, 5), 0);
