@@ -283,6 +283,30 @@ HWY_INLINE void sum_panel(const Operand<float>& a, const F& b_rows, Update updat
   }
 }
 
+/// As sum_pairs, for a B [k, columns] that pack_all has arranged, of whose columns C [m, n] takes n from `begin` on:
+/// `begin` is a multiple of `lanes`, and begin + n is one too or equals `columns`. `start` is that of C. A of some
+/// `height` is one block's slivers of as many rows as are taken at once, or fewer.
+template <class AddTerm, bool starts>
+void sum_packed(const Operand<float>& a, const float* packed, Index columns, Index begin, Update update,
+                const Matrix<float>& c, const Start& start, Index height = 0) {
+  const Index k = a.columns, most = rows_at_once(k);
+  for (Index top = 0; top < c.rows; top += most) {
+    const Index m = std::min(most, c.rows - top);
+    for (Index p = 0; p < panels(columns); ++p) {
+      const Panel panel = panel_at(columns, p);
+      const Panel part{std::max(panel.begin, begin), std::min(panel.end, begin + c.columns)};
+      if (part.begin >= part.end) continue;
+      const Matrix<const float> whole(packed + panel.begin * k, k, panel.columns(), panel.width());
+      const Matrix<const float> b = whole.middle_columns(part.begin - panel.begin, part.columns());
+      const auto b_rows = [&](Index first, Index count) { return b.middle_rows(first, count); };
+      const Index column = part.begin - begin;
+      sum_panel<AddTerm, starts>(a.middle_rows(top, m), b_rows, update,
+                                 c.middle_rows(top, m).middle_columns(column, part.columns()),
+                                 starts ? start.from_row(top).from_column(column) : start, height);
+    }
+  }
+}
+
 /// Copies a transposed A [m, k] into slivers, what each tile of at most `height` rows reads in the order in which it is
 /// read: to[(t k + l) height + i] is row i of tile t. Returns the first of them.
 template <Index height>
@@ -290,11 +314,14 @@ Operand<float> copy_slivers(const Operand<float>& a, float* to) {
   const Index count = (a.rows + height - 1) / height;
   for (Index t = 0; t < count; ++t, to += height * a.columns) {
     const Index first = a.rows * t / count, rows = a.rows * (t + 1) / count - first;
-    const float* from = a.data + first;
+    // A number that the compiler knows is copied by a load or two: nearly all tiles have it.
+    const auto copy = [&, from = a.data + first](auto number) {
+      for (Index l = 0; l < a.columns; ++l) std::copy_n(from + l * a.stride, Index{number}, to + l * height);
+    };
     if (rows == height)
-      for (Index l = 0; l < a.columns; ++l) std::copy_n(from + l * a.stride, height, to + l * height);
+      copy(std::integral_constant<Index, height>{});
     else
-      for (Index l = 0; l < a.columns; ++l) std::copy_n(from + l * a.stride, rows, to + l * height);
+      copy(rows);
   }
   return transposed(Matrix<const float>(to - count * height * a.columns, a.columns, a.rows, height));
 }
@@ -314,13 +341,8 @@ void sum_transposed(const Operand<float>& a, const Operand<float>& b, Update upd
       for (Index top = 0; top < c.rows; top += most) {
         const Index m = std::min(most, c.rows - top);
         const Operand<float> slivers = copy_slivers<height>(a.middle_rows(top, m).middle_columns(first, steps), a_copy);
-        for (Index p = 0; p < panels(n); ++p) {
-          const Panel panel = panel_at(n, p);
-          const Matrix<const float> rows(b_copy + panel.begin * steps, steps, panel.columns(), panel.width());
-          sum_panel<AddTerm, false>(
-              slivers, [&](Index, Index) { return rows; }, first == 0 ? update : Update::accumulate,
-              c.middle_rows(top, m).middle_columns(left + panel.begin, panel.columns()), {}, height);
-        }
+        sum_packed<AddTerm, false>(slivers, b_copy, n, 0, first == 0 ? update : Update::accumulate,
+                                   c.middle_rows(top, m).middle_columns(left, n), {}, height);
       }
     }
   }
@@ -349,29 +371,6 @@ void sum_pairs(const Operand<float>& a, const Operand<float>& b, Update update, 
     };
     sum_panel<AddTerm, starts>(a, b_rows, update, c.middle_columns(panel.begin, panel.columns()),
                                starts ? start.from_column(panel.begin) : start);
-  }
-}
-
-/// As sum_pairs, for a B [k, columns] that pack_all has arranged, of whose columns C [m, n] takes n from `begin` on:
-/// `begin` is a multiple of `lanes`, and begin + n is one too or equals `columns`. `start` is that of C.
-template <class AddTerm, bool starts>
-void sum_packed(const Operand<float>& a, const float* packed, Index columns, Index begin, Update update,
-                const Matrix<float>& c, const Start& start) {
-  const Index k = a.columns, most = rows_at_once(k);
-  for (Index top = 0; top < c.rows; top += most) {
-    const Index m = std::min(most, c.rows - top);
-    for (Index p = 0; p < panels(columns); ++p) {
-      const Panel panel = panel_at(columns, p);
-      const Panel part{std::max(panel.begin, begin), std::min(panel.end, begin + c.columns)};
-      if (part.begin >= part.end) continue;
-      const Matrix<const float> whole(packed + panel.begin * k, k, panel.columns(), panel.width());
-      const Matrix<const float> b = whole.middle_columns(part.begin - panel.begin, part.columns());
-      const auto b_rows = [&](Index first, Index count) { return b.middle_rows(first, count); };
-      const Index column = part.begin - begin;
-      sum_panel<AddTerm, starts>(a.middle_rows(top, m), b_rows, update,
-                                 c.middle_rows(top, m).middle_columns(column, part.columns()),
-                                 starts ? start.from_row(top).from_column(column) : start);
-    }
   }
 }
 
