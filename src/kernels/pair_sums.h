@@ -4,8 +4,8 @@
 //
 // where a term is a product, or a distance between two numbers. C is made in tiles that stay in registers while k runs.
 // What a tile reads of B is copied beforehand into a panel, in the order in which it is read; A is read in place, one
-// number at a time, but for a large A that is transposed. Where all of B is copied beforehand, A is taken some rows at
-// a time: all panels meet them while they are in the second-level cache.
+// number at a time, but for a large A that is transposed. A large A, or any whose B has been copied as a whole, is
+// taken some rows at a time: all panels meet them while they are in the second-level cache.
 //
 // The size of a tile. With 32 vector registers, 6 x 4: 24 sums, 4 vectors of B and 1 number of A, 29 registers.
 // Each step over k does 24 multiply-adds for 4 + 6 loads, so a core that does two of each in a cycle waits for
@@ -43,7 +43,7 @@ inline constexpr Index block = 256;
 /// a panel.
 inline constexpr Index in_place_rows = 96;
 
-/// With so many panels, or more, a copy of A that all of them share takes less time than it saves.
+/// With so many panels, or more, a copy that all of them share of a large A takes less time than it saves.
 inline constexpr Index many_panels = 8;
 
 /// Numbers of A that are taken at a time: 128 KB, a fourth of a second-level cache of 512 KB.
@@ -326,10 +326,11 @@ Operand<float> copy_slivers(const Operand<float>& a, float* to) {
   return transposed(Matrix<const float>(to - count * height * a.columns, a.columns, a.rows, height));
 }
 
-/// sum_pairs for a large A that is transposed. Where it lies, what a tile reads of it is a few numbers in each of
-/// `block` rows, a line of the cache each; in its copy, which many panels share, they are side by side.
+/// sum_pairs for a large A that many panels of B share. B is copied for up to 512 columns at a time, so that rows of A
+/// meet all these panels while they are in the second-level cache. A transposed A is copied too: where it lies, what a
+/// tile reads of it is a few numbers in each of `block` rows, a line of the cache each; in slivers they are side by side.
 template <class AddTerm>
-void sum_transposed(const Operand<float>& a, const Operand<float>& b, Update update, const Matrix<float>& c) {
+void sum_large(const Operand<float>& a, const Operand<float>& b, Update update, const Matrix<float>& c) {
   constexpr Index width = 512, height = tile_rows<AddTerm>(tile_vectors);
   alignas(alignment) thread_local float b_copy[block * width], a_copy[cached + most_rows * block];
   const Index most = rows_at_once(std::min(block, a.columns));
@@ -340,9 +341,11 @@ void sum_transposed(const Operand<float>& a, const Operand<float>& b, Update upd
       pack_all(b.middle_columns(left, n).middle_rows(first, steps), b_copy);
       for (Index top = 0; top < c.rows; top += most) {
         const Index m = std::min(most, c.rows - top);
-        const Operand<float> slivers = copy_slivers<height>(a.middle_rows(top, m).middle_columns(first, steps), a_copy);
-        sum_packed<AddTerm, false>(slivers, b_copy, n, 0, first == 0 ? update : Update::accumulate,
-                                   c.middle_rows(top, m).middle_columns(left, n), {}, height);
+        const Operand<float> part = a.middle_rows(top, m).middle_columns(first, steps);
+        const bool sliced = part.transposed;
+        sum_packed<AddTerm, false>(sliced ? copy_slivers<height>(part, a_copy) : part, b_copy, n, 0,
+                                   first == 0 ? update : Update::accumulate,
+                                   c.middle_rows(top, m).middle_columns(left, n), {}, sliced ? height : 0);
       }
     }
   }
@@ -355,8 +358,8 @@ void sum_pairs(const Operand<float>& a, const Operand<float>& b, Update update, 
                const Start& start = {}) {
   if (a.columns == 0 && update == Update::assign) fill(c, 0.0f);
   if constexpr (!starts)
-    if (a.transposed && a.rows * a.columns > 4 * cached && panels(c.columns) >= many_panels)
-      return sum_transposed<AddTerm>(a, b, update, c);
+    if (a.rows * a.columns > 4 * cached && panels(c.columns) >= many_panels)
+      return sum_large<AddTerm>(a, b, update, c);
 
   alignas(alignment) thread_local float packed[block * tile_vectors * lanes];
   for (Index p = 0; p < panels(c.columns); ++p) {
