@@ -10,7 +10,10 @@
 #include "heed/train/optimizer.h"
 #include "heed/train/step.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <limits>
 #include <memory>
 
 namespace heed::bench {
@@ -32,73 +35,84 @@ std::unique_ptr<Model> model_of(Experiment& x) {
 
 using Place = std::pair<std::string, std::string>;  ///< operation and layer
 
-/// What was measured of a model.
+constexpr double unmeasured = std::numeric_limits<double>::infinity();
+
+void lower(double& time, double measured) { time = std::min(time, measured); }
+
+/// What was measured of a model: of times, the least of all sweeps.
 struct Sample {
+  const Candidate* candidate;
+  std::unique_ptr<Model> model;
   Workload work;
-  double step = 0, pass = 0;                ///< seconds of a training step, and of an inference
-  std::map<Place, LayerTime> operations{};  ///< of all threads in a step
-  std::map<Place, double> still{};          ///< and in an inference
-  double joules = 0, busy = 0;              ///< while it trained for so many seconds
+  double step = unmeasured, pass = unmeasured;  ///< seconds of a training step, and of an inference
+  std::map<Place, LayerTime> operations{};      ///< of all threads in a step
+  std::map<Place, double> still{};              ///< and in an inference
+  double joules = 0, busy = 0;                  ///< while it trained for so many seconds
 };
 
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
+/// Calls f for about so many seconds, and at least twice. Returns the number of calls.
+template <class F>
+int repeat(double seconds, const F& f) {
+  const Clock::time_point start = Clock::now();
+  int calls = 0;
+  do f();
+  while (++calls < 2 || seconds_since(start) < seconds);
+  return calls;
 }
 
-/// What operations take of all threads in a call of f: medians of several rounds of calls.
+/// What operations take of all threads in a call of f, on average.
 template <class Profiled, class F>
 std::map<Place, LayerTime> profile_of(Profiled& profiled, const F& f, double seconds) {
-  constexpr int rounds = 5;
-  std::map<Place, std::array<std::vector<double>, 2>> found;
-  for (int round = 0; round < rounds; ++round) {
-    profiled.start_profile(true);
-    int calls = 0;
-    const Clock::time_point begin = Clock::now();
-    do f();
-    while (++calls < 100 && seconds_since(begin) < seconds / rounds);
-    const Profile profile = profiled.profile();
-    for (const Profile::Row& row : profile.rows()) {
-      auto& [forward, backward] = found[{row.operation, row.layer ? *row.layer : ""}];
-      forward.push_back(row.forward / calls), backward.push_back(row.backward / calls);
-    }
-  }
-  std::map<Place, LayerTime> medians;
-  for (const auto& [place, times] : found) medians[place] = {"", median(times[0]), median(times[1])};
-  return medians;
+  profiled.start_profile(true);
+  const int calls = repeat(seconds, f);
+  const Profile profile = profiled.profile();
+  std::map<Place, LayerTime> times;
+  for (const Profile::Row& row : profile.rows())
+    times[{row.operation, row.layer ? *row.layer : ""}] = {"", row.forward / calls, row.backward / calls};
+  return times;
 }
 
-Sample measure(const Candidate& candidate, const Model& model, double seconds) {
-  const Experiment& x = candidate.experiment;
+/// One sweep's measurements of a model: steps and their operations for about so many seconds each, inferences for half.
+void measure(Sample& sample, double seconds) {
+  const Experiment& x = sample.candidate->experiment;
+  const Model& model = *sample.model;
+  const Index batch = sample.candidate->batch;
   const std::unique_ptr<Task<float>> task = make_task<float>(x, model);
-  const std::unique_ptr<TaskBatch<float>> examples = task->random_batch(candidate.batch);
+  const std::unique_ptr<TaskBatch<float>> examples = task->random_batch(batch);
   Parameters<float> parameters(model.parameters());
   parameters.initialise(1);
-  Sample sample{Workload(x, candidate.batch)};
   Optimizer<float> optimizer(x.optim, parameters);
-  BatchGradient<float> gradient(model, parameters, candidate.batch, x.train);
+  BatchGradient<float> gradient(model, parameters, batch, x.train);
   const auto step = [&] {
     gradient.run(*examples, RandomStream(1));
     const Clipping clipping = clip(gradient.gradients(), x.optim.clip, false);
     optimizer.step(parameters, gradient.gradients(), {1e-6, x.optim.weight_decay}, clipping.factor, {});
   };
+  step();  // warms up
   PackageEnergy energy;
   const Clock::time_point start = Clock::now();
-  sample.step = time_calls(seconds, 0, step).median();
-  sample.busy = seconds_since(start);
+  const int steps = repeat(seconds, step);
+  const double busy = seconds_since(start);
   energy.update();
-  sample.joules = energy.joules();
+  lower(sample.step, busy / steps);
+  sample.busy += busy;
+  sample.joules += energy.joules();
 
-  sample.operations = profile_of(gradient, step, seconds);
+  for (const auto& [place, times] : profile_of(gradient, step, seconds)) {
+    LayerTime& least = sample.operations.try_emplace(place, LayerTime{"", unmeasured, unmeasured}).first->second;
+    lower(least.forward, times.forward), lower(least.backward, times.backward);
+  }
 
   Inference<float> inference(model, parameters, x.train.piece);
   const auto pass = [&] {
-    inference.for_pieces({0, candidate.batch},
-                         [&](Tape<float>& tape, Piece piece) { examples->logits(model, tape, piece); });
+    inference.for_pieces({0, batch}, [&](Tape<float>& tape, Piece piece) { examples->logits(model, tape, piece); });
   };
-  sample.pass = time_calls(seconds / 2, 0, pass).median();
-  for (const auto& [place, times] : profile_of(inference, pass, seconds / 2)) sample.still[place] = times.forward;
-  return sample;
+  pass();
+  const Clock::time_point first_pass = Clock::now();
+  const int passes = repeat(seconds / 2, pass);
+  lower(sample.pass, seconds_since(first_pass) / passes);
+  for (const auto& [place, times] : profile_of(inference, pass, seconds / 2))
+    lower(sample.still.try_emplace(place, unmeasured).first->second, times.forward);
 }
 
 /// Measurements of operations by kind, those of all variants of a mechanism, and all.
@@ -158,14 +172,21 @@ TimeModel calibrate(const std::vector<Limit>& limits, const std::string& cpu, do
                     const std::function<void(const std::string&)>& progress) {
   TimeModel model;
   model.machine = machine_of(limits, threads(), cpu);
+  std::vector<Candidate> all = candidates();
   std::vector<Sample> samples;
-  for (Candidate& candidate : candidates()) {
-    const std::unique_ptr<Model> of = model_of(candidate.experiment);
+  for (Candidate& candidate : all) {
+    std::unique_ptr<Model> of = model_of(candidate.experiment);
     if (!of || candidate.name.find(match) == std::string::npos) continue;
-    progress("times: " + candidate.name);
-    samples.push_back(measure(candidate, *of, seconds));
+    samples.push_back({&candidate, std::move(of), Workload(candidate.experiment, candidate.batch)});
   }
   require(!samples.empty(), "bench: --match '{}': no model of --only times has this in its name", match);
+  // All of them before any again: a while in which others use the machine meets each model but once.
+  constexpr int sweeps = 3;
+  for (int sweep = 1; sweep <= sweeps; ++sweep)
+    for (Sample& sample : samples) {
+      progress(fmt::format("times, {} of {}: {}", sweep, sweeps, sample.candidate->name));
+      measure(sample, seconds / sweeps);
+    }
   Fits forward, backward, still;
   for (const Sample& sample : samples) {
     const auto apart = [&](bool training) {  // do threads take pieces, so that an operation is on one of them?

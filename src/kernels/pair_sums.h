@@ -328,7 +328,8 @@ Operand<float> copy_slivers(const Operand<float>& a, float* to) {
 
 /// sum_pairs for a large A that many panels of B share. B is copied for up to 512 columns at a time, so that rows of A
 /// meet all these panels while they are in the second-level cache. A transposed A is copied too: where it lies, what a
-/// tile reads of it is a few numbers in each of `block` rows, a line of the cache each; in slivers they are side by side.
+/// tile reads of it is a few numbers in each of `block` rows, a line of the cache each; in slivers they are side by
+/// side.
 template <class AddTerm>
 void sum_large(const Operand<float>& a, const Operand<float>& b, Update update, const Matrix<float>& c) {
   constexpr Index width = 512, height = tile_rows<AddTerm>(tile_vectors);
@@ -358,8 +359,7 @@ void sum_pairs(const Operand<float>& a, const Operand<float>& b, Update update, 
                const Start& start = {}) {
   if (a.columns == 0 && update == Update::assign) fill(c, 0.0f);
   if constexpr (!starts)
-    if (a.rows * a.columns > 4 * cached && panels(c.columns) >= many_panels)
-      return sum_large<AddTerm>(a, b, update, c);
+    if (a.rows * a.columns > 4 * cached && panels(c.columns) >= many_panels) return sum_large<AddTerm>(a, b, update, c);
 
   alignas(alignment) thread_local float packed[block * tile_vectors * lanes];
   for (Index p = 0; p < panels(c.columns); ++p) {
