@@ -326,25 +326,35 @@ Operand<float> copy_slivers(const Operand<float>& a, float* to) {
   return transposed(Matrix<const float>(to - count * height * a.columns, a.columns, a.rows, height));
 }
 
+/// Where sum_large copies its operands to, whatever its term is: a thread's stack holds one of these.
+struct LargeCopies {
+  static constexpr Index width = 512;
+  alignas(alignment) float a[cached + most_rows * block], b[block * width];
+};
+inline LargeCopies& large_copies() {
+  thread_local LargeCopies copies;
+  return copies;
+}
+
 /// sum_pairs for a large A that many panels of B share. B is copied for up to 512 columns at a time, so that rows of A
 /// meet all these panels while they are in the second-level cache. A transposed A is copied too: where it lies, what a
 /// tile reads of it is a few numbers in each of `block` rows, a line of the cache each; in slivers they are side by
 /// side.
 template <class AddTerm>
 void sum_large(const Operand<float>& a, const Operand<float>& b, Update update, const Matrix<float>& c) {
-  constexpr Index width = 512, height = tile_rows<AddTerm>(tile_vectors);
-  alignas(alignment) thread_local float b_copy[block * width], a_copy[cached + most_rows * block];
+  constexpr Index width = LargeCopies::width, height = tile_rows<AddTerm>(tile_vectors);
+  LargeCopies& copies = large_copies();
   const Index most = rows_at_once(std::min(block, a.columns));
   for (Index left = 0; left < c.columns; left += width) {
     const Index n = std::min(width, c.columns - left);
     for (Index first = 0; first < a.columns; first += block) {
       const Index steps = std::min(block, a.columns - first);
-      pack_all(b.middle_columns(left, n).middle_rows(first, steps), b_copy);
+      pack_all(b.middle_columns(left, n).middle_rows(first, steps), copies.b);
       for (Index top = 0; top < c.rows; top += most) {
         const Index m = std::min(most, c.rows - top);
         const Operand<float> part = a.middle_rows(top, m).middle_columns(first, steps);
         const bool sliced = part.transposed;
-        sum_packed<AddTerm, false>(sliced ? copy_slivers<height>(part, a_copy) : part, b_copy, n, 0,
+        sum_packed<AddTerm, false>(sliced ? copy_slivers<height>(part, copies.a) : part, copies.b, n, 0,
                                    first == 0 ? update : Update::accumulate,
                                    c.middle_rows(top, m).middle_columns(left, n), {}, sliced ? height : 0);
       }
