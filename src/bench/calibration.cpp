@@ -50,13 +50,22 @@ struct Sample {
   double joules = 0, busy = 0;                  ///< while it trained for so many seconds
 };
 
-/// Calls f for about so many seconds, and at least twice. Returns the number of calls.
+struct Calls {
+  int count = 0;
+  double seconds = 0;  ///< of all of them
+
+  double mean() const { return seconds / count; }
+};
+
+/// Calls f for about so many seconds, and at least twice.
 template <class F>
-int repeat(double seconds, const F& f) {
+Calls repeat(double seconds, const F& f) {
+  Calls calls;
   const Clock::time_point start = Clock::now();
-  int calls = 0;
-  do f();
-  while (++calls < 2 || seconds_since(start) < seconds);
+  do {
+    f();
+    ++calls.count, calls.seconds = seconds_since(start);
+  } while (calls.count < 2 || calls.seconds < seconds);
   return calls;
 }
 
@@ -64,7 +73,7 @@ int repeat(double seconds, const F& f) {
 template <class Profiled, class F>
 std::map<Place, LayerTime> profile_of(Profiled& profiled, const F& f, double seconds) {
   profiled.start_profile(true);
-  const int calls = repeat(seconds, f);
+  const int calls = repeat(seconds, f).count;
   const Profile profile = profiled.profile();
   std::map<Place, LayerTime> times;
   for (const Profile::Row& row : profile.rows())
@@ -90,12 +99,10 @@ void measure(Sample& sample, double seconds) {
   };
   step();  // warms up
   PackageEnergy energy;
-  const Clock::time_point start = Clock::now();
-  const int steps = repeat(seconds, step);
-  const double busy = seconds_since(start);
+  const Calls steps = repeat(seconds, step);
   energy.update();
-  lower(sample.step, busy / steps);
-  sample.busy += busy;
+  lower(sample.step, steps.mean());
+  sample.busy += steps.seconds;
   sample.joules += energy.joules();
 
   for (const auto& [place, times] : profile_of(gradient, step, seconds)) {
@@ -108,9 +115,7 @@ void measure(Sample& sample, double seconds) {
     inference.for_pieces({0, batch}, [&](Tape<float>& tape, Piece piece) { examples->logits(model, tape, piece); });
   };
   pass();
-  const Clock::time_point first_pass = Clock::now();
-  const int passes = repeat(seconds / 2, pass);
-  lower(sample.pass, seconds_since(first_pass) / passes);
+  lower(sample.pass, repeat(seconds / 2, pass).mean());
   for (const auto& [place, times] : profile_of(inference, pass, seconds / 2))
     lower(sample.still.try_emplace(place, unmeasured).first->second, times.forward);
 }

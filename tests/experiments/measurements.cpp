@@ -51,4 +51,13 @@ BOOST_AUTO_TEST_CASE(errors_need_measurements) {
   BOOST_TEST(none.errors.find("heed bench --only times --json >/nowhere/bench.json") != std::string::npos, none.errors);
 }
 
+// Without a configuration or a measurement there is no error to print, and none that is small.
+BOOST_AUTO_TEST_CASE(no_errors_of_nothing) {
+  for (const std::string option : {"--count", "--rounds"}) {
+    const CommandResult none = run_command("experiments/time-errors " + option + " 0 --heed " + heed_program());
+    BOOST_TEST(none.status == 2);
+    BOOST_TEST(none.errors == "time-errors: " + option + " is 0; expected 1 or more\n");
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
