@@ -8,7 +8,8 @@
 
 namespace heed::kernels::simd {
 
-/// Vectors of channels at a time: with three registers each, beside those of exp, and a cache line of each row at least.
+/// Vectors of channels at a time: with three registers each, beside those of exp, and a cache line of each row at
+/// least.
 inline constexpr int channel_vectors = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
 
 /// Calls f(first channel, number of vectors as a constant, lanes to use) over n channels.

@@ -191,21 +191,6 @@ void weight_gradient_of_taps(const Windows& w, Matrix<const float> x, Matrix<con
   }
 }
 
-/// Of four windows side by side with stride 1 and a row of 3 taps: what they add to the taps' gradients.
-template <class Lanes>
-HWY_INLINE void add_windows_of_3(Lanes use, const float* from, Index stride, const float* dy, Index step,
-                                 Vector* taps) {
-  Vector d[4];
-  for (int n = 0; n < 4; ++n) d[n] = use.load(dy + n * step);
-#pragma GCC unroll 6
-  for (int p = 0; p < 6; ++p) {
-    const Vector x = use.load(from + p * stride);
-#pragma GCC unroll 3
-    for (int j = 0; j < 3; ++j)
-      if (const int n = p - j; n >= 0 && n < 4) taps[j] = hn::MulAdd(d[n], x, taps[j]);
-  }
-}
-
 /// Window by window: what it gives the places that it covers.
 void gradient_of_windows(const Windows& w, Matrix<const float> dy, Matrix<const float> W, Update update,
                          Matrix<float> dx) {

@@ -1,6 +1,6 @@
-// Where exponents lie close together, one scale serves all cells. exp is then taken once for each term and once for each
-// place, and what is left are weighted sums over windows and running sums over what lies outside of them. A few vectors
-// of channels go through the whole grid before the next few, four cells at a time.
+// Where exponents lie close together, one scale serves all cells. exp is then taken once for each term and once for
+// each place, and what is left are weighted sums over windows and running sums over what lies outside of them. A few
+// vectors of channels go through the whole grid before the next few, four cells at a time.
 #include "heed/kernels/neighbourhood.h"
 
 #ifndef HEED_NO_SIMD
@@ -60,6 +60,7 @@ class Block {
   }
   HWY_INLINE Vectors load(const float* from) const {
     Vectors vectors;
+#pragma GCC unroll 4
     for (int i = 0; i < count; ++i) vectors.v[i] = use_.load(from + i * lanes);
     return vectors;
   }
@@ -67,9 +68,11 @@ class Block {
     for (int i = 0; i < count; ++i) use_.store(vectors.v[i], to + i * lanes);
   }
   HWY_INLINE void add(const Vectors& a, Vectors& sum) const {
+#pragma GCC unroll 4
     for (int i = 0; i < count; ++i) sum.v[i] = hn::Add(sum.v[i], a.v[i]);
   }
   HWY_INLINE void add_product(Vector weight, const Vectors& a, Vectors& sum) const {
+#pragma GCC unroll 4
     for (int i = 0; i < count; ++i) sum.v[i] = hn::MulAdd(weight, a.v[i], sum.v[i]);
   }
 
@@ -120,6 +123,7 @@ class Block {
   template <int cells>
   HWY_INLINE void windows(Index y, Index x, Vectors& left, Matrix<float> out) const {
     Vectors sums[cells];
+#pragma GCC unroll 4
     for (int i = 0; i < cells; ++i) sums[i] = g_.outside ? outside(g_.around(y, x + i), left) : all(0);
     const auto rows = g_.around(y, x);
     const Index first = std::max(-g_.reach_x, -(x + cells - 1)), last = std::min(g_.reach_x, g_.width - 1 - x);
@@ -127,8 +131,10 @@ class Block {
       for (Index dx = first; dx <= last; ++dx) {
         const Vector weight = set(weights_.of_places[g_.place(r - y, dx)]);
         const float* const from = cell(r, x + dx);
+#pragma GCC unroll 4
         for (int i = 0; i < cells; ++i) add_product(weight, load(from + i * channels_), sums[i]);
       }
+#pragma GCC unroll 4
     for (int i = 0; i < cells; ++i) store(sums[i], out[y * g_.width + x + i]);
   }
 

@@ -16,12 +16,15 @@ void sum_over_rows(Matrix<const float> x, Matrix<const float> w, Operand<float> 
     // Not inlined, so that the loop over t has all registers for itself.
     for_each_vector(x.columns, [=](Index i, auto use) HWY_NOINLINE {
       Vector xs[R], sums[R];
+#pragma GCC unroll 8
       for (Index r = 0; r < R; ++r) xs[r] = use.load(x[first + r] + i), sums[r] = hn::Zero(tag);
       const float *from = w.data + i, *weight = weights.data + first * down;
       for (Index t = w.rows; t > 0; --t, from += w.stride, weight += across) {
         const Vector wt = use.load(from);
+#pragma GCC unroll 8
         for (Index r = 0; r < R; ++r) sums[r] = add_term(sums[r], Broadcast(weight + r * down), wt, xs[r], r);
       }
+#pragma GCC unroll 8
       for (Index r = 0; r < R; ++r) write(update, use, sums[r], out[first + r] + i);
     });
   };

@@ -1,5 +1,9 @@
 // What the fast float kernels share: whole and partial vectors, sums in a fixed order, exp and the tail of the
 // normal distribution. Highway chooses the instructions when the file is compiled (ARCH in the Makefile).
+//
+// A short loop over an array of sums within a long one is unrolled by a pragma, so that the array lies in registers.
+// Without it GCC unrolls such a loop late: the sums are in registers then, but every step of the long loop also stores
+// them to memory, which takes as long as the sums themselves.
 #pragma once
 
 #ifndef HEED_NO_SIMD
