@@ -44,6 +44,11 @@ inline constexpr Index in_place_rows = 96;
 /// With so many panels, or more, it pays to copy them together, so that they share some rows of a large A (sum_large).
 inline constexpr Index many_panels = 8;
 
+/// An A of more numbers is large. Every panel reads it again; a number serves 2 x 64 operations of a panel where there
+/// are 32 registers, 2 x 16 where there are 16. The third-level cache delivers an A of 4 MB fast enough in the first
+/// case, one of 512 KB in the second.
+inline constexpr Index large = Index{1} << (registers == 32 ? 20 : 17);
+
 /// Numbers of A that are taken at a time: 128 KB, a fourth of a second-level cache of 512 KB.
 inline constexpr Index cached = Index{1} << 15;
 
@@ -259,7 +264,7 @@ void sum_pairs(const Operand<float>& a, const Operand<float>& b, Update update, 
                const Start& start = {}) {
   if (a.columns == 0 && update == Update::assign) fill(c, 0.0f);
   if constexpr (!starts)
-    if (a.rows * a.columns > 4 * cached && panels(c.columns) >= many_panels) return sum_large<AddTerm>(a, b, update, c);
+    if (a.rows * a.columns > large && panels(c.columns) >= many_panels) return sum_large<AddTerm>(a, b, update, c);
 
   alignas(alignment) thread_local float packed[block * tile_vectors * lanes];
   for (Index p = 0; p < panels(c.columns); ++p) {
