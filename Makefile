@@ -289,6 +289,9 @@ ifneq ($(SANITIZE),)
 else
 	$(BUILD)/tests/run --report_level=short
 	@sh tests/core.sh $(BUILD) $(CORE_OBJECTS)
+ifeq ($(SIMD)$(LAST),highway)
+	@sh tests/registers.sh $(BUILD)
+endif
 	@CXX='$(CXX)' FLAGS="$(FLAGS)" sh tests/headers.sh
 	@MAKE='$(MAKE)' CXX='$(CXX)' sh tests/install.sh
 	@MAKE='$(MAKE)' CXX='$(CXX)' sh tests/mechanism.sh $(BUILD)
