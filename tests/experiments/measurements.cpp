@@ -34,8 +34,8 @@ BOOST_AUTO_TEST_CASE(ratios_has_a_row_for_each_model) {
 
 // The page's tables are made from the measurements that are kept beside the script.
 BOOST_AUTO_TEST_CASE(ratios_of_the_page_are_those_measured) {
-  for (const auto& [measured, lines] :
-       {std::pair("ratios", 12), std::pair("ratios-avx2", 12), std::pair("attention", 2 + 10 - 1)}) {
+  for (const auto& [measured, lines] : {std::pair("ratios", 12), std::pair("ratios-zen5", 12),
+                                        std::pair("ratios-avx2", 12), std::pair("attention", 2 + 10 - 1)}) {
     const CommandResult table =
         run_command(fmt::format("experiments/peers/ratios --table experiments/peers/{}.csv", measured));
     BOOST_TEST_REQUIRE(table.status == 0, table.errors);
@@ -45,7 +45,8 @@ BOOST_AUTO_TEST_CASE(ratios_of_the_page_are_those_measured) {
 }
 
 BOOST_AUTO_TEST_CASE(errors_need_measurements) {
-  const CommandResult none = run_command("experiments/time-errors --measured /nowhere/bench.json --heed " + heed_program());
+  const CommandResult none =
+      run_command("experiments/time-errors --measured /nowhere/bench.json --heed " + heed_program());
   BOOST_TEST(none.status == 2);
   BOOST_TEST(none.errors.find("time-errors: ") == 0u, none.errors);
   BOOST_TEST(none.errors.find("heed bench --only times --json >/nowhere/bench.json") != std::string::npos, none.errors);
