@@ -110,7 +110,7 @@ DEFINES  += -DHEED_VERSION=\"$(VERSION)\" -DHEED_ARCH=\"$(ARCH)\"
 # With -Og alone it moves 32 bytes at a time and leaves the upper halves of vector registers full, which makes every call
 # of a library that knows 128 bits slow: exp takes 190 ns for 5. -fexpensive-optimizations clears them.
 FLAGS    := $(EXPORTED) -Wall -Wextra -Wpedantic -Wno-stringop-overflow --param ggc-min-heapsize=1000000 \
-            -fexpensive-optimizations -Iinclude $(DEFINES)
+            -fexpensive-optimizations -Iinclude -I. $(DEFINES)
 CXXFLAGS ?=
 
 # Flags of builds that watch themselves, which are optimised less: that halves the time that compiling them takes.
@@ -122,24 +122,25 @@ LAST     := $(strip $(WATCH) $(CXXFLAGS))
 # Where a JPEG's data end too early, stb_image 2.27 shifts a zero by more bits than it has.
 STB_ZERO := -fno-sanitize=shift
 
-SOURCES := $(wildcard src/*.cpp src/*/*.cpp)
-PROGRAM := $(wildcard src/cli/*.cpp)
+SOURCES := $(sort $(shell find src -name '*.cpp'))
+PROGRAM := $(filter src/apps/cli/%,$(SOURCES))
 LIBRARY := $(filter-out $(PROGRAM),$(SOURCES))
-TESTS   := $(filter-out tests/core.cpp tests/web/ask.cpp,$(wildcard tests/*.cpp tests/*/*.cpp))
+TESTS   := $(filter-out tests/core.cpp tests/apps/web/ask.cpp,$(sort $(shell find tests -name '*.cpp')))
 # What makes models and runs them, with no system around it: no files, no POSIX, no zlib, oneTBB or decoders.
-CORE    := $(wildcard $(patsubst %,src/%/*.cpp,base cost kernels attention tape ops nn)) $(patsubst %,src/config/%.cpp,keys validate)
+CORE    := $(filter $(addsuffix /%,$(addprefix src/,base cost kernels attention tape ops nn)) src/config/keys.cpp src/config/validate.cpp,$(SOURCES))
 
 # Time goes into the loops of kernels, mechanisms and operations, into sums over gradients, and into what is done to
 # images: these are compiled with -O3, one by one. What calls them is compiled with -Og, eight files of a folder at a
 # time, since half of its time goes into what they all include; such files cannot each have a name of their own that
 # another has, too. Compiled one by one are also files with flags or a malloc of their own, and the tests of mechanisms,
 # so that who adds one need not know the others.
-HOT      := $(wildcard $(patsubst %,src/%/*.cpp,kernels attention ops)) $(patsubst %,src/%.cpp,train/step \
-              train/optimizer train/dino train/teaching data/augment data/colour data/convert data/image data/mix \
-              data/normalise data/randaugment data/resample data/views bench/instructions \
-              bench/limit_loops bench/mechanism_cases analysis/newton_residual checks/adder_cases)
-ALONE    := $(HOT) $(patsubst %,src/%.cpp,train/commit train/processes cli/report_page cli/cpu cli/plugin_build) \
-              $(wildcard tests/*.cpp tests/attention/*.cpp) tests/train/memory.cpp tests/web/ask.cpp
+HOT      := $(filter src/kernels/% src/attention/% src/ops/% src/data/augment/%,$(SOURCES)) $(patsubst %,src/%.cpp, \
+              train/step train/optimizer train/tasks/dino train/tasks/teaching data/images/colour data/images/convert \
+              data/images/image data/images/normalise data/images/resample bench/instructions bench/limit_loops \
+              bench/mechanism_cases analysis/newton_residual checks/adder_cases)
+ALONE    := $(HOT) $(patsubst %,src/%.cpp,train/runs/commit train/processes/processes apps/cli/reporting/report_page \
+              apps/cli/shared/cpu apps/cli/plugins/plugin_build) \
+              $(wildcard tests/*.cpp) $(filter tests/attention/%,$(TESTS)) tests/train/memory.cpp tests/apps/web/ask.cpp
 
 # The objects of source files. Eight files of src/nn become src/nn/1.o, the next src/nn/2.o: MEMBERS_ of it has their names.
 objects  = $(patsubst %.cpp,$(BUILD)/%.o,$(filter $(ALONE),$(1))) $(foreach folder,$(sort $(dir $(1))),$(call \
@@ -150,16 +151,16 @@ eights   = $(if $(2),$(eval TOGETHER += $(1)$(words $(IN_$(1)) 1).o)$(eval IN_$(
 CORE_OBJECTS    := $(call objects,$(CORE))
 LIBRARY_OBJECTS := $(CORE_OBJECTS) $(call objects,$(filter-out $(CORE),$(LIBRARY)))
 PROGRAM_OBJECTS := $(call objects,$(PROGRAM))
-TEST_OBJECTS    := $(call objects,$(TESTS)) $(BUILD)/src/cli/cpu.o
+TEST_OBJECTS    := $(call objects,$(TESTS)) $(BUILD)/src/apps/cli/shared/cpu.o
 
 ifneq ($(findstring undefined,$(SANITIZE)),)
-$(BUILD)/src/data/image.o: LAST += $(STB_ZERO)
+$(BUILD)/src/data/images/image.o: LAST += $(STB_ZERO)
 endif
 
 .PHONY: all deps run test bench install format clean force
 .DELETE_ON_ERROR:
 
-# Each file that is made is a line with a count, `[37/92] attention/soft.cpp`, or with V=1 the whole command. How many
+# Each file that is made is a line with a count, `[37/92] attention/soft/soft.cpp`, or with V=1 the whole command. How many
 # there are to make is known to a make that only says what it would do; it is asked when the first is made.
 made   :=
 total   = $(eval total := $$(shell MAKEFLAGS= $(MAKE) -rn total=0 $(MAKEOVERRIDES) $(MAKECMDGOALS) | grep -c '^echo .\['))$(total)
@@ -170,7 +171,7 @@ all: $(BUILD)/libheed.a $(BUILD)/heed
 $(BUILD)/libheed.a: $(LIBRARY_OBJECTS)
 	$(call making,$(@F))rm -f $@ && ar rcs $@ $^
 
-# The program loads OpenBLAS itself, when it needs it (src/cli/openblas.cpp). Plugins use the program's own copy of what
+# The program loads OpenBLAS itself, when it needs it (src/apps/cli/shared/openblas.cpp). Plugins use the program's own copy of what
 # is in namespace heed, and of nothing else: OpenBLAS must not find the program's functions that are named like its own.
 $(BUILD)/heed: $(PROGRAM_OBJECTS) $(BUILD)/libheed.a
 	$(call making,$(@F))$(CXX) $(FLAGS) $(LAST) -o $@ -Wl,--whole-archive $(BUILD)/libheed.a -Wl,--no-whole-archive \
@@ -187,7 +188,7 @@ $(BUILD)/tests/core: $(call objects,tests/core.cpp) $(CORE_OBJECTS)
 
 OPTIMISE := -Og
 $(HOT:%.cpp=$(BUILD)/%.o): private OPTIMISE := -O3
-$(BUILD)/tests/%.o: private FLAGS += -Itests -I. -DBOOST_TEST_DYN_LINK
+$(BUILD)/tests/%.o: private FLAGS += -Itests -DBOOST_TEST_DYN_LINK
 
 $(BUILD)/%.o: %.cpp $(BUILD)/flags $(BUILD)/Og/common.h.gch $(BUILD)/O3/common.h.gch
 	@mkdir -p $(@D)
@@ -206,20 +207,20 @@ $(TOGETHER:.o=.members): force
 # The commit that is built, "-dirty" where files have changed since; empty outside a checkout.
 COMMIT := $(shell GIT_CEILING_DIRECTORIES='$(patsubst %/,%,$(dir $(CURDIR)))' \
             git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null)
-$(BUILD)/src/train/commit.o: private FLAGS += -DHEED_COMMIT=\"$(COMMIT)\"
-$(BUILD)/src/train/commit.o: $(BUILD)/commit
+$(BUILD)/src/train/runs/commit.o: private FLAGS += -DHEED_COMMIT=\"$(COMMIT)\"
+$(BUILD)/src/train/runs/commit.o: $(BUILD)/commit
 $(BUILD)/commit: force
 	+@mkdir -p $(@D); echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' >$@
 
 # The only file that knows of MPI. Open MPI's headers would else bring an old interface for C++.
 ifeq ($(MPI),1)
-$(BUILD)/src/train/processes.o: private FLAGS += -DHEED_MPI -DOMPI_SKIP_MPICXX $(call open_mpi,--cflags)
+$(BUILD)/src/train/processes/processes.o: private FLAGS += -DHEED_MPI -DOMPI_SKIP_MPICXX $(call open_mpi,--cflags)
 endif
 
 # What `heed plugin` compiles with: the compiler, its flags before and after -O3, and a checksum of the public headers,
 # which is the CRC-32 that gzip writes behind what it has packed.
-$(BUILD)/src/cli/plugin_build.o: $(BUILD)/plugin_build.inc
-$(BUILD)/src/cli/plugin_build.o: private FLAGS += -I$(BUILD)
+$(BUILD)/src/apps/cli/plugins/plugin_build.o: $(BUILD)/plugin_build.inc
+$(BUILD)/src/apps/cli/plugins/plugin_build.o: private FLAGS += -I$(BUILD)
 $(BUILD)/plugin_build.inc: force
 	+@mkdir -p $(@D); printf 'R"(%s)",\n' '$(CXX)' '$(EXPORTED)' '$(LAST)' "$$(find include/heed -name '*.h' | \
 	  LC_ALL=C sort | xargs cat | gzip -1 | tail -c 8 | od -An -N4 -tx4 | tr -d ' ')" >$@.new; \
@@ -227,13 +228,13 @@ $(BUILD)/plugin_build.inc: force
 
 # The page of `heed report`, a string of C++: page.html, where a line "@include FILE" stands for that file. What it shares
 # with the page of `make web` are modules there, which export what they have.
-PAGE := $(wildcard src/cli/report/*) $(patsubst %,src/web/%,colours.css make.js plot.js)
+PAGE := $(wildcard src/apps/cli/reporting/page/*) $(patsubst %,src/apps/web/page/%,colours.css make.js plot.js)
 $(BUILD)/report_page.inc: $(PAGE)
 	@mkdir -p $(@D)
 	@{ printf 'R"page('; awk -v folder=$(<D)/ '$$1 != "@include" { print; next } \
-	  { while ((getline line <(folder $$2)) > 0) { sub(/^export /, "", line); print line } }' src/cli/report/page.html; printf ')page"\n'; } >$@
-$(BUILD)/src/cli/report_page.o: $(BUILD)/report_page.inc
-$(BUILD)/src/cli/report_page.o: private FLAGS += -I$(BUILD)
+	  { while ((getline line <(folder $$2)) > 0) { sub(/^export /, "", line); print line } }' $(<D)/page.html; printf ')page"\n'; } >$@
+$(BUILD)/src/apps/cli/reporting/report_page.o: $(BUILD)/report_page.inc
+$(BUILD)/src/apps/cli/reporting/report_page.o: private FLAGS += -I$(BUILD)
 
 # The largest of the headers that many files include are read once, not by each of them: half a second a file. Files
 # include what they use all the same.
@@ -311,11 +312,12 @@ install: all
 	for header in $$(find include -name '*.h'); do install -D -m 644 $$header $(target)/$$header || exit; done
 	install -D -m 644 -t $(target)/share/heed/models models/*.toml
 	install -D -m 644 -t $(target)/share/heed/models/energy models/energy/*.toml
-	install -D -m 644 -t $(target)/share/heed/experiments experiments/*.toml experiments/*.csv experiments/figures.py \
-	  experiments/common.sh
+	install -D -m 644 -t $(target)/share/heed/experiments experiments/*.toml experiments/*.csv experiments/tools/figures.py \
+	  experiments/tools/common.sh
 	install -D -m 644 -t $(target)/share/heed/experiments/sweeps experiments/sweeps/*.toml
-	install -D -t $(target)/share/heed/experiments experiments/plot_*.py experiments/paper-costs experiments/scaling \
-	  experiments/tables experiments/time-errors experiments/transfer
+	install -D -m 644 -t $(target)/share/heed/experiments/tools experiments/tools/figures.py experiments/tools/common.sh
+	install -D -t $(target)/share/heed/experiments/tools experiments/tools/plot_*.py $(addprefix experiments/tools/,paper-costs \
+	  scaling tables time-errors transfer)
 	install -D -m 644 -t $(target)/share/heed/experiments/claims $(wildcard $(addprefix experiments/claims/*.,toml sh csv))
 	install -D -m 644 -t $(target)/share/heed/experiments/claims/settings experiments/claims/settings/*.toml
 	install -D -t $(target)/share/heed/experiments/claims $(filter-out %.toml %.sh %.csv %/settings %/page,$(wildcard \
@@ -414,15 +416,15 @@ arm64-run:
 	qemu-aarch64 $(BUILD)/heed gradcheck softmax
 	qemu-aarch64 $(BUILD)/tests/run --report_level=short --run_test='!$(ARM64_SKIP)'
 
-include src/web/web.mk
+include src/apps/web/web.mk
 
 # ---- Fuzzing ----
 # The readers of files with libFuzzer: each is given SECONDS to find a file that crashes it, takes it 1 GB, or a minute:
 # so built, readers are up to 16 times slower than heed's, which may take 5 seconds. They begin with their files in
 # tests/fuzz/corpus; what they find lies in build/fuzz and belongs there, too.
 SECONDS := 60
-FUZZED  := $(wildcard $(patsubst %,src/%/*.cpp,base io config data)) tests/fuzz/readers.cpp tests/fuzz/fuzzer.cpp \
-           $(patsubst %,src/train/%.cpp,history table_rows) $(patsubst %,src/analysis/%.cpp,claim_rows statistics)
+FUZZED  := $(filter src/base/% src/io/% src/config/% src/data/%,$(SOURCES)) tests/fuzz/readers.cpp tests/fuzz/fuzzer.cpp \
+           $(patsubst %,src/train/runs/%.cpp,history table_rows) $(patsubst %,src/analysis/%.cpp,claim_rows statistics)
 FUZZING := -std=c++20 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -Iinclude -Itests -I. \
            -DHEED_NO_BLAS -DHEED_NO_SIMD -DHEED_NO_THREADS
 
@@ -430,7 +432,7 @@ build/fuzz/%.o: %.cpp
 	@mkdir -p $(@D)
 	$(call making,fuzz/$(<:src/%=%))clang++ $(FUZZING) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
 
-build/fuzz/src/data/image.o: FUZZING += $(STB_ZERO)
+build/fuzz/src/data/images/image.o: FUZZING += $(STB_ZERO)
 build/fuzz/run: $(FUZZED:%.cpp=build/fuzz/%.o)
 	$(call making,$@)clang++ $(FUZZING) -fsanitize=fuzzer -o $@ $^ -ltbb -lz -lfmt
 

@@ -1,4 +1,5 @@
-// A program of the core alone (CORE in the Makefile): it makes a model without a file, and the model learns four images.
+// A program of the core alone (CORE in the Makefile): it makes a model without a file, and the model learns four
+// images.
 #include "heed/nn/vit.h"
 #include "heed/ops/cross_entropy.h"
 

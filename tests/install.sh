@@ -58,10 +58,10 @@ usr/bin/heed lab bundle -o course >/dev/null || die "the installed program bundl
 for link in $(grep -oh '](\.\./[^)#]*' course/notebooks/*.ipynb | cut -c6-); do
   [ -s "course/$link" ] || die "notebooks link to $link, which is not in the bundle"
 done
-for file in experiments/plot_run.py experiments/figures.py datasets/fetch.sh; do
+for file in experiments/tools/plot_run.py experiments/tools/figures.py datasets/fetch.sh; do
   [ -s "usr/share/heed/$file" ] || die "$file is not installed"
 done
-usr/share/heed/experiments/scaling --help >/dev/null || die "an installed script fails"
+usr/share/heed/experiments/tools/scaling --help >/dev/null || die "an installed script fails"
 usr/share/heed/experiments/claims/soft-memory --judge >/dev/null || die "an installed claim is not judged"
 bash -n usr/share/bash-completion/completions/heed || die "the completion is no bash"
 

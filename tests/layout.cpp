@@ -1,6 +1,6 @@
-// The source is laid out as docs/architecture.md says: a folder for each layer, in include/heed, src and tests alike,
-// includes that run downward only, and headers of a layer's own beside its files. The same checks are shown to find
-// faults that are planted in a small tree.
+// Checks that the source is laid out as docs/architecture.md says: a folder for each layer, the same in include/heed,
+// src and tests; includes that run downward only; private headers in src; no folder that is too large to survey. The
+// same checks are shown to find faults planted in a small tree.
 #include "heed/io/file.h"
 #include "support/temporary.h"
 
@@ -31,7 +31,7 @@ Lines lines_of(const fs::path& path) {
 
 /// The layers from the ground up: the first column of the table under "## Layers".
 Lines listed_layers(const fs::path& root) {
-  static const std::regex row("^\\| `(\\w+)` \\|.*");
+  static const std::regex row("^\\| `([\\w/]+)` \\|.*");
   Lines layers;
   bool inside = false;
   for (const std::string& line : lines_of(root / "docs/architecture.md")) {
@@ -41,12 +41,17 @@ Lines listed_layers(const fs::path& root) {
   return layers;
 }
 
+/// Maximum sources per folder: more are hard to survey.
+constexpr std::size_t folder_limit = 24;
+
 class Layout {
  public:
   explicit Layout(const fs::path& root) : root_(root), layers_(listed_layers(root)) {
     check_folders("include/heed", {}, {"heed.h"});
     check_folders("src", {}, {});
     check_folders("tests", {"support", "datasets", "experiments", "fuzz"}, {});
+    check_sizes();
+    check_mirror();
     for (const std::string& layer : layers_)
       if (!fs::exists(root / "include/heed" / layer) && !fs::exists(root / "src" / layer))
         fault("docs/architecture.md", "the layer '" + layer + "' has no folder");
@@ -66,27 +71,71 @@ class Layout {
     return std::find(layers_.begin(), layers_.end(), name) != layers_.end();
   }
 
-  /// Position in the list; after all layers for what is in none.
+  /// Position in the list; the list's length if `layer` is not in it.
   std::ptrdiff_t height(const std::string& layer) const {
     return std::find(layers_.begin(), layers_.end(), layer) - layers_.begin();
   }
 
-  /// "tape" of include/heed/tape/tape.h, src/tape/tape.cpp and tests/tape/tape.cpp; "" of what lies in no folder.
-  static std::string layer_of(const std::string& path) {
-    static const std::regex in_folder("^(?:include/heed|src|tests)/(\\w+)/.*");
-    std::smatch match;
-    return std::regex_match(path, match, in_folder) ? match[1].str() : "";
+  /// The part of a path below its top folder: "tape/tape.h" of include/heed/tape/tape.h, src/tape/tape.h and
+  /// tests/tape/tape.h; "" elsewhere.
+  static std::string below_top(const std::string& path) {
+    for (const std::string top : {"include/heed/", "src/", "tests/"})
+      if (path.starts_with(top)) return path.substr(top.size());
+    return "";
   }
 
-  /// Files may lie loose in tests, elsewhere only those named.
-  void check_folders(const std::string& top, const std::set<std::string>& more, const std::set<std::string>& loose) {
-    if (!fs::exists(root_ / top)) return;
-    for (const fs::directory_entry& entry : fs::directory_iterator(root_ / top)) {
-      const std::string name = entry.path().filename();
-      if (entry.is_directory() && !is_layer(name) && !more.contains(name))
+  /// The layer of a file, such as "tape" of src/tape/tape.cpp and "apps/cli" of src/apps/cli/shared/memory.h; "" if it
+  /// is in none.
+  std::string layer_of(const std::string& path) const {
+    const std::string below = below_top(path);
+    for (const std::string& layer : layers_)
+      if (below.starts_with(layer + "/")) return layer;
+    return "";
+  }
+
+  /// Is the folder, relative to its top folder, above a layer, as "apps" is above "apps/cli"?
+  bool above_layer(const std::string& folder) const {
+    return std::any_of(layers_.begin(), layers_.end(),
+                       [&](const std::string& layer) { return layer.starts_with(folder + "/"); });
+  }
+
+  /// Reports folders that are no layer's, and files outside all layers. Files may be loose in tests; elsewhere only
+  /// those named may.
+  void check_folders(const std::string& top, const std::set<std::string>& more, const std::set<std::string>& loose,
+                     const std::string& prefix = "") {
+    const fs::path folder = root_ / top / prefix;
+    if (!fs::exists(folder)) return;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+      const std::string name = prefix + entry.path().filename().string();
+      if (entry.is_directory() && above_layer(name))
+        check_folders(top, {}, {}, name + "/");
+      else if (entry.is_directory() && !is_layer(name) && !more.contains(name))
         fault(top + "/" + name, "the list of layers in docs/architecture.md has no '" + name + "'");
-      if (!entry.is_directory() && top != "tests" && !loose.contains(name))
-        fault(top + "/" + name, "lies in no layer's folder");
+      if (!entry.is_directory() && (top != "tests" || !prefix.empty()) && !loose.contains(name))
+        fault(top + "/" + name, "is in no layer's folder");
+    }
+  }
+
+  void check_sizes() {
+    std::map<std::string, std::size_t> sources;
+    for (const char* top : {"include/heed", "src", "tests"})
+      if (fs::exists(root_ / top))
+        for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root_ / top))
+          if (const auto extension = entry.path().extension(); extension == ".h" || extension == ".cpp")
+            ++sources[entry.path().parent_path().lexically_relative(root_)];
+    for (const auto& [folder, count] : sources)
+      if (count > folder_limit)
+        fault(folder, std::to_string(count) + " sources; a folder has at most " + std::to_string(folder_limit));
+  }
+
+  /// Reports folders of a layer's tests that neither its sources nor its headers have.
+  void check_mirror() {
+    if (!fs::exists(root_ / "tests")) return;
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root_ / "tests")) {
+      if (!entry.is_directory()) continue;
+      const std::string path = entry.path().lexically_relative(root_), below = below_top(path);
+      if (!layer_of(path).empty() && !fs::exists(root_ / "src" / below) && !fs::exists(root_ / "include/heed" / below))
+        fault(path, "neither src nor include/heed has '" + below + "'");
     }
   }
 
@@ -108,22 +157,30 @@ class Layout {
     if (header.find("../") != std::string::npos) return fault(where, "includes '" + header + "', out of its folder");
     const bool of_heed = header.starts_with("heed/");
     if (of_heed) users_["include/" + header].insert(path);
-    if (path.starts_with("tests/")) {
-      if (!header.starts_with("src/")) return;
-      users_[header].insert(path);
-      if (layer_of(path) != layer_of(header))
-        fault(where, "includes '" + header + "', which is for the tests of " + layer_of(header));
-      return;
-    }
-    if (!of_heed) {
-      const fs::path beside = fs::path(path).parent_path() / header;
-      users_[beside].insert(path);
-      if (!fs::exists(root_ / beside)) fault(where, "includes '" + header + "', which is not beside it");
-      return;
-    }
+    if (!of_heed) return check_private(path, where, header);
+    if (path.starts_with("tests/")) return;
     const std::string from = layer_of(path), to = layer_of("include/" + header);
     if (height(from) < height(to))
       fault(where, from + " includes '" + header + "' of " + (to.empty() ? "no layer" : to + ", a later layer"));
+  }
+
+  /// An include of a header that is not in include/heed: by its name if it is in the same folder, otherwise by its path
+  /// from the root.
+  void check_private(const std::string& path, const std::string& where, const std::string& header) {
+    const bool in_tests = path.starts_with("tests/"), by_path = header.starts_with("src/");
+    if (in_tests && !by_path) return;
+    const fs::path folder = fs::path(path).parent_path();
+    const std::string full = by_path ? header : (folder / header).string();
+    users_[full].insert(path);
+    const std::string from = layer_of(path), to = layer_of(full);
+    if (!fs::exists(root_ / full))
+      fault(where, "includes '" + header + "', which is not " + (by_path ? "there" : "in its folder"));
+    else if (by_path && fs::path(full).parent_path() == folder)
+      fault(where, "includes '" + header + "', which is in its folder, by a path");
+    else if (from != to && (!to.starts_with("apps/") || height(from) < height(to)))
+      fault(where, "includes '" + header + "', which is private to " + to);
+    else if (path.starts_with("src/" + from + "/shared/") && !full.starts_with("src/" + from + "/shared/"))
+      fault(where, "includes '" + header + "', but what " + from + " shares uses nothing beside it");
   }
 
   /// A header is public if a file of another layer uses it, heed.h among them, or a public header does. Tests do not
@@ -228,7 +285,7 @@ BOOST_FIXTURE_TEST_CASE(folders_and_the_list_differ, Tree) {
 BOOST_FIXTURE_TEST_CASE(files_in_no_folder, Tree) {
   write("include/heed/loose.h", "");
   write("src/loose.cpp", "");
-  BOOST_TEST(faults() == "include/heed/loose.h: lies in no layer's folder\nsrc/loose.cpp: lies in no layer's folder\n");
+  BOOST_TEST(faults() == "include/heed/loose.h: is in no layer's folder\nsrc/loose.cpp: is in no layer's folder\n");
 }
 
 BOOST_FIXTURE_TEST_CASE(headers_of_other_folders, Tree) {
@@ -236,13 +293,48 @@ BOOST_FIXTURE_TEST_CASE(headers_of_other_folders, Tree) {
   write("tests/tape/tape.cpp", "#include \"heed/tape/tape.h\"\n#include \"../support/compare.h\"\n");
   BOOST_TEST(faults() ==
              "src/tape/tape.cpp:1: includes '../base/strides.h', out of its folder\n"
-             "src/tape/tape.cpp:2: includes 'strides.h', which is not beside it\n"
+             "src/tape/tape.cpp:2: includes 'strides.h', which is not in its folder\n"
              "tests/tape/tape.cpp:2: includes '../support/compare.h', out of its folder\n");
 }
 
-BOOST_FIXTURE_TEST_CASE(private_headers_in_tests_of_other_layers, Tree) {
+BOOST_FIXTURE_TEST_CASE(private_headers_of_other_layers, Tree) {
+  write("src/tape/tape.cpp", "#include \"src/base/strides.h\"\n");
   write("tests/tape/tape.cpp", "#include \"heed/tape/tape.h\"\n#include \"src/base/strides.h\"\n");
-  BOOST_TEST(faults() == "tests/tape/tape.cpp:2: includes 'src/base/strides.h', which is for the tests of base\n");
+  BOOST_TEST(faults() ==
+             "src/tape/tape.cpp:1: includes 'src/base/strides.h', which is private to base\n"
+             "tests/tape/tape.cpp:2: includes 'src/base/strides.h', which is private to base\n");
+}
+
+BOOST_FIXTURE_TEST_CASE(folders_of_a_layer, Tree) {
+  write("src/base/shared/sizes.h", "#include \"src/base/arena/arena.h\"\n");
+  write("src/base/arena/arena.h", "");
+  write("src/base/arena/arena.cpp", "#include \"src/base/arena/arena.h\"\n#include \"src/base/shared/sizes.h\"\n");
+  write("tests/base/shared/sizes.cpp", "");
+  write("tests/base/pool/pool.cpp", "");
+  BOOST_TEST(
+      faults() ==
+      "src/base/arena/arena.cpp:1: includes 'src/base/arena/arena.h', which is in its folder, by a path\n"
+      "src/base/shared/sizes.h:1: includes 'src/base/arena/arena.h', but what base shares uses nothing beside it\n"
+      "tests/base/pool: neither src nor include/heed has 'base/pool'\n");
+}
+
+BOOST_FIXTURE_TEST_CASE(a_folder_that_is_too_large, Tree) {
+  for (std::size_t i = 0; i < folder_limit; ++i) write("src/base/file_" + std::to_string(i) + ".cpp", "");
+  BOOST_TEST(faults() == "src/base: 26 sources; a folder has at most 24\n");
+}
+
+// Layers of the programs: their headers are in src, where a later one may use them.
+BOOST_FIXTURE_TEST_CASE(layers_below_a_common_folder, Tree) {
+  write("docs/architecture.md", "## Layers\n\n| `base` | |\n| `tape` | |\n| `apps/marks` | |\n| `apps/cli` | |\n");
+  write("src/apps/marks/marks.h", "");
+  write("src/apps/cli/main.cpp", "#include \"src/apps/marks/marks.h\"\n");
+  BOOST_TEST(faults() == "");
+  write("src/apps/marks/marks.h", "#include \"src/apps/cli/main.h\"\n");
+  write("src/apps/cli/main.h", "");
+  write("src/apps/loose.h", "");
+  BOOST_TEST(faults() ==
+             "src/apps/loose.h: is in no layer's folder\n"
+             "src/apps/marks/marks.h:1: includes 'src/apps/cli/main.h', which is private to apps/cli\n");
 }
 
 // Neither its layer's sources nor tests make a header public; a header that another layer uses does.

@@ -7,7 +7,7 @@
 set -eu
 
 cd "$(dirname "$0")/.."
-objdump -d -C --no-show-raw-insn "$1"/src/kernels/*.o | awk '
+objdump -d -C --no-show-raw-insn "$1"/src/kernels/*/*.o | awk '
   / file format / { object = $1 }
   /^[0-9a-f]+ </ {
     of_sums = match($0, /simd::(tile|sum_over_rows)</)

@@ -20,7 +20,7 @@ END
 claim=$(basename "$0")
 here=$(dirname "$0")
 experiments=$here/..
-. "$experiments/common.sh"
+. "$experiments/tools/common.sh"
 out=runs/claims jobs=2 wanted= judging=
 while [ $# -gt 0 ]; do
   case $1 in
@@ -82,7 +82,7 @@ sweep() {
   train_arms "$here/$1.toml" --out "$out/$2" --jobs "$jobs" --seeds "$seed_count"
 }
 
-# transfer WHAT SWEEP SETTING/ARM...: experiments/transfer trains in $out/transfer; the runs that its sweep would make are
+# transfer WHAT SWEEP SETTING/ARM...: experiments/tools/transfer trains in $out/transfer; the runs that its sweep would make are
 # those of these arms.
 transfer() {
   [ -z "$judging" ] || return 0
@@ -90,10 +90,10 @@ transfer() {
   shift 2
   mkdir -p "$made"
   for arm in "$@"; do ln -sfn "$(cd "$out/$arm" && pwd)" "$made/${arm#*/}"; done
-  "$experiments/transfer" "$what" --seeds "$seed_count" --jobs "$jobs" "$out/transfer"
+  "$experiments/tools/transfer" "$what" --seeds "$seed_count" --jobs "$jobs" "$out/transfer"
 }
 
-# diverged RUN: did it? A sweep notes it in cell.json, experiments/transfer in a file of its own.
+# diverged RUN: did it? A sweep notes it in cell.json, experiments/tools/transfer in a file of its own.
 diverged() {
   [ -e "$1/diverged.txt" ] || grep -q '"diverged"' "$1/cell.json" 2>/dev/null
 }

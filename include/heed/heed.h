@@ -15,11 +15,11 @@
 
 // Images.
 #include "heed/data/dataset.h"
-#include "heed/data/image.h"
+#include "heed/data/images/image.h"
 #include "heed/data/loader.h"
 
 // Training, by hand or by an experiment file.
-#include "heed/train/classification.h"
+#include "heed/train/tasks/classification.h"
 #include "heed/train/evaluate.h"
 #include "heed/train/optimizer.h"
 #include "heed/train/step.h"

@@ -1,10 +1,10 @@
 #include "heed/analysis/classifiers.h"
 
 #include "heed/base/parallel.h"
-#include "heed/kernels/cholesky.h"
-#include "heed/kernels/gemm.h"
-#include "heed/kernels/largest_products.h"
-#include "heed/kernels/unit_rows.h"
+#include "heed/kernels/solvers/cholesky.h"
+#include "heed/kernels/products/gemm.h"
+#include "heed/kernels/products/largest_products.h"
+#include "heed/kernels/rows/unit_rows.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "heed/analysis/newton_residual.h"
 
-#include "heed/kernels/singular_values.h"
+#include "heed/kernels/solvers/singular_values.h"
 
 #include <algorithm>
 #include <limits>

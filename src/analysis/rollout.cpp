@@ -1,7 +1,7 @@
 #include "heed/analysis/rollout.h"
 
 #include "heed/base/error.h"
-#include "heed/kernels/gemm.h"
+#include "heed/kernels/products/gemm.h"
 
 #include <cmath>
 

@@ -1,7 +1,7 @@
 #include "heed/analysis/spectrum.h"
 
 #include "heed/base/error.h"
-#include "heed/kernels/singular_values.h"
+#include "heed/kernels/solvers/singular_values.h"
 
 #include <algorithm>
 #include <cmath>

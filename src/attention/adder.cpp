@@ -15,7 +15,7 @@
 // The gradient of S takes sign(q - k), (23), the derivative proper; score_grad=hardtanh is the paper's ablation (Table
 // 3).
 #include "heed/attention/map_blocks.h"
-#include "heed/kernels/l1_distance.h"
+#include "heed/kernels/distances/l1_distance.h"
 
 #include <numbers>
 

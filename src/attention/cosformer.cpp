@@ -14,10 +14,10 @@
 //
 // Differs: the authors' code clamps the denominator at 1e-6, here that is added, as in linear attention; its indices
 // begin with 1, here with 0, which is the same. A class token has no place on the grid, so 2d refuses it.
-#include "image_grid.h"
-#include "kernel_attention.h"
+#include "src/attention/shared/image_grid.h"
+#include "src/attention/shared/kernel_attention.h"
 
-#include "heed/kernels/weighted_relu.h"
+#include "heed/kernels/rows/weighted_relu.h"
 
 #include <cmath>
 #include <numbers>

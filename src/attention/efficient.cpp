@@ -9,10 +9,10 @@
 // a query mixes these averages with weights that add up to one, as do the rows of qn kn^T. qn and kn are features, of
 // which kernel_attention.cpp makes the products, forward and backward. Time 2 (N + M) d e, and an exponential for each
 // number of q and k.
-#include "kernel_attention.h"
+#include "src/attention/shared/kernel_attention.h"
 
-#include "heed/kernels/softmax.h"
-#include "heed/kernels/softmax_columns.h"
+#include "heed/kernels/rows/softmax.h"
+#include "heed/kernels/sums/softmax_columns.h"
 
 namespace heed {
 

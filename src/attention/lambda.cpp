@@ -16,8 +16,8 @@
 // Differs from the paper: q and v are not batch-normalised, the intra-depth is 1, and E (in files `e`) has a row for
 // each pair of places; the paper's is the same for pairs that lie equally far apart.
 #include "heed/attention/mechanism_base.h"
-#include "heed/kernels/gemm.h"
-#include "heed/kernels/softmax_columns.h"
+#include "heed/kernels/products/gemm.h"
+#include "heed/kernels/sums/softmax_columns.h"
 
 namespace heed {
 

@@ -10,10 +10,10 @@
 // each number of q and k.
 //
 // Differs: the 1e-6 is the authors' code's, the paper has none.
-#include "decoding.h"
-#include "kernel_attention.h"
+#include "src/attention/shared/decoding.h"
+#include "src/attention/shared/kernel_attention.h"
 
-#include "heed/kernels/elu.h"
+#include "heed/kernels/elements/elu.h"
 
 namespace heed {
 

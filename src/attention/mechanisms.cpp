@@ -5,22 +5,14 @@ namespace heed {
 
 /// The list: a line for each mechanism, whose class stands in a file of its own.
 static constexpr MechanismEntry (*list[])() = {
-    mechanism_entry<class Softmax>,
-    mechanism_entry<class Sima>,
-    mechanism_entry<class Aft>,
-    mechanism_entry<class PointwiseAttention>,
-    mechanism_entry<class Soft>,
-    mechanism_entry<class Adder>,
-    mechanism_entry<class Efficient>,
-    mechanism_entry<class Linear>,
-    mechanism_entry<class Linformer>,
-    mechanism_entry<class Nystrom>,
-    mechanism_entry<class Cosformer>,
-    mechanism_entry<class Synthesizer>,
-    mechanism_entry<class Window>,
-    mechanism_entry<class Xca>,
-    mechanism_entry<class Lambda>,
-    mechanism_entry<class Performer>,
+    mechanism_entry<class Softmax>,   mechanism_entry<class Sima>,
+    mechanism_entry<class Aft>,       mechanism_entry<class PointwiseAttention>,
+    mechanism_entry<class Soft>,      mechanism_entry<class Adder>,
+    mechanism_entry<class Efficient>, mechanism_entry<class Linear>,
+    mechanism_entry<class Linformer>, mechanism_entry<class Nystrom>,
+    mechanism_entry<class Cosformer>, mechanism_entry<class Synthesizer>,
+    mechanism_entry<class Window>,    mechanism_entry<class Xca>,
+    mechanism_entry<class Lambda>,    mechanism_entry<class Performer>,
     mechanism_entry<class Reformer>,
 };
 

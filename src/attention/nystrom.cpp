@@ -10,7 +10,7 @@
 //   out = F Z B v                               [N, e]      from the right                       Eq. 13
 //
 // A step is Z <- Z (13 I - W (15 I - W (7 I - W))) / 4 with W = A Z, from A^T / (|A|_1 |A|_inf) on
-// (kernels/softmax_inverse.h).
+// (kernels/solvers/softmax_inverse.h).
 //
 // landmarks=m: means of m segments of equal length, of all tokens in their order; of a sequence min(m, N) segments,
 // which may share a token where they do not divide it. ratio: means of ratio x ratio cells of the image grid, without
@@ -19,12 +19,12 @@
 // Differs: the authors' code starts by default from the largest column sum of the whole batch, which makes an image's
 // result depend on its neighbours; here, as in the paper, each matrix has its own. Its depth-wise convolution of v is
 // no part of this.
-#include "image_grid.h"
+#include "src/attention/shared/image_grid.h"
 
 #include "heed/attention/mechanism_base.h"
-#include "heed/kernels/pooling.h"
-#include "heed/kernels/softmax.h"
-#include "heed/kernels/softmax_inverse.h"
+#include "heed/kernels/grids/pooling.h"
+#include "heed/kernels/rows/softmax.h"
+#include "heed/kernels/solvers/softmax_inverse.h"
 
 #include <cmath>
 
@@ -119,7 +119,7 @@ class Nystrom : public MechanismBase<Nystrom> {
 
   // Undoing 4: out = F X, X = Z Y, Y = B v give, in turn, dX = F^T dout, dF = dout X^T; dY = Z^T dX, dZ = dX Y^T;
   //            dv = B^T dY, dB = dY v^T.
-  // Undoing 3: kernels/softmax_inverse.h.
+  // Undoing 3: kernels/solvers/softmax_inverse.h.
   // Undoing 2: with P = softmax(x y^T / sqrt(d)), dS = P (dP - sum_j P dP) / sqrt(d), dx = dS y, dy = dS^T x.
   // Undoing 1: a token of a segment of n gets 1 / n of its landmark's gradient.
   template <class T>

@@ -15,9 +15,9 @@
 // The paper's layer normalisation of q and k, and its gate, are options of the layer (nn/attention.h). With `causal`
 // (not in the paper) the divisor stays M^alpha, whatever number of keys a query sees; where a sequence grows, M is the
 // length that it may grow to, so that what is there does not change.
-#include "decoding.h"
+#include "src/attention/shared/decoding.h"
 #include "heed/attention/map_blocks.h"
-#include "heed/kernels/pointwise.h"
+#include "heed/kernels/elements/pointwise.h"
 
 namespace heed {
 

@@ -12,8 +12,8 @@
 // Differs from the paper: it divides by the norm; here, as in the authors' code, by max(norm, 1e-12), a constant where
 // it clamps. Other norms, and none, for its ablation. A causal form is not defined: the norm is one over all tokens.
 #include "heed/attention/map_blocks.h"
-#include "heed/kernels/normalize.h"
-#include "heed/kernels/rows.h"
+#include "heed/kernels/sums/normalize.h"
+#include "heed/kernels/rows/rows.h"
 
 namespace heed {
 
@@ -104,7 +104,7 @@ class Sima : public MechanismBase<Sima> {
   // k^T v first: undoing 4, dqn = dout S^T, dS = qn^T dout; undoing 3, dkn = v dS^T, dv = kn dS.
   // q k^T first: undoing 4, dA = dout v^T, dv = A^T dout; undoing 3, dqn = dA kn, dkn = dA^T qn.
   // Undoing 2 and 1, per channel: dx = (dxn - sign(x) <xn, dxn>) / |x|_1, or for l2 (dxn - xn <xn, dxn>) / |x|_2
-  // (kernels/normalize.h). With norm=none gradients of qn and kn are those of q and k.
+  // (kernels/sums/normalize.h). With norm=none gradients of qn and kn are those of q and k.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, const Saved<T>& saved,
                     const Scratch<T>& scratch, const AttentionGradient<T>& gradient) const {

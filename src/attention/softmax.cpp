@@ -8,9 +8,9 @@
 // v and out, it is kept for the backward pass. Otherwise only the maximum and the sum of each row are, from which the
 // backward pass makes the rows again (Dao et al., "FlashAttention", 2022, arXiv:2205.14135, Section 3.1). So memory is
 // O(N).
-#include "decoding.h"
+#include "src/attention/shared/decoding.h"
 #include "heed/attention/map_blocks.h"
-#include "heed/kernels/rows.h"
+#include "heed/kernels/rows/rows.h"
 
 namespace heed {
 

@@ -17,10 +17,10 @@
 //
 // Differs from the paper: q is a projection of the tokens, to which w1 is applied, where the paper's first layer takes
 // the tokens themselves. w1, b1, w2 and b2 serve all heads.
-#include "decoding.h"
+#include "src/attention/shared/decoding.h"
 #include "heed/attention/map_blocks.h"
-#include "heed/kernels/activation.h"
-#include "heed/kernels/rows.h"
+#include "heed/kernels/elements/activation.h"
+#include "heed/kernels/rows/rows.h"
 
 namespace heed {
 

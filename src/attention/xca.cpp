@@ -13,9 +13,9 @@
 // Differs from the paper: it divides by tau; here, as in the authors' code, S is multiplied by it. A norm below 1e-12
 // is replaced by that constant, as there. A causal form is not defined: the norms are over all tokens.
 #include "heed/attention/mechanism_base.h"
-#include "heed/kernels/normalize.h"
-#include "heed/kernels/rows.h"
-#include "heed/kernels/softmax.h"
+#include "heed/kernels/sums/normalize.h"
+#include "heed/kernels/rows/rows.h"
+#include "heed/kernels/rows/softmax.h"
 
 namespace heed {
 
@@ -86,7 +86,7 @@ class Xca : public MechanismBase<Xca> {
   // Undoing 3: dS' = A (dA - sum_b A dA), row by row, is the gradient of S' = tau S, hence
   //            dtau = sum_ab dS'_ab S_ab,  dS = tau dS'.
   // Undoing 2: dqn = kn dS^T, dkn = qn dS.
-  // Undoing 1: dx = (dxn - xn <xn, dxn>) / |x|, channel by channel (kernels/normalize.h).
+  // Undoing 1: dx = (dxn - xn <xn, dxn>) / |x|, channel by channel (kernels/sums/normalize.h).
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> douts, const Saved<T>& saved,
                     const Scratch<T>& scratch, const AttentionGradient<T>& gradient) const {

@@ -15,7 +15,7 @@ struct Candidate {
 };
 
 /// Small models that have every operation in several sizes. What measures them is not what they are used to predict:
-/// experiments/time-errors draws others.
+/// experiments/tools/time-errors draws others.
 std::vector<Candidate> candidates();
 
 }  // namespace heed::bench

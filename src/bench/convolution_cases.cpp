@@ -1,7 +1,7 @@
 // Convolutions of 3 x 3 windows: dense ones as operations make them, and depth-wise ones.
 #include "heed/bench/kernels.h"
 
-#include "heed/kernels/depthwise.h"
+#include "heed/kernels/grids/depthwise.h"
 #include "heed/ops/conv2d.h"
 
 #include <memory>

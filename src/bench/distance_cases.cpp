@@ -1,7 +1,7 @@
 // l1 distances of adder layers and adder attention, and their gradients.
 #include "heed/bench/kernels.h"
 
-#include "heed/kernels/l1_distance.h"
+#include "heed/kernels/distances/l1_distance.h"
 
 namespace heed::bench {
 

@@ -1,10 +1,10 @@
 // Kernels that take an exponential per number, or something in its place, as gelu does with AVX-512.
 #include "heed/bench/kernels.h"
 
-#include "heed/kernels/activation.h"
-#include "heed/kernels/exp_sums.h"
-#include "heed/kernels/gate.h"
-#include "heed/kernels/softmax.h"
+#include "heed/kernels/elements/activation.h"
+#include "heed/kernels/sums/exp_sums.h"
+#include "heed/kernels/elements/gate.h"
+#include "heed/kernels/rows/softmax.h"
 #include "heed/ops/rows.h"
 
 namespace heed::bench {

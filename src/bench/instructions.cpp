@@ -4,7 +4,7 @@
 #include <cblas.h>
 #endif
 #ifndef HEED_NO_SIMD
-#include "heed/kernels/simd.h"
+#include "heed/kernels/shared/simd.h"
 #endif
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 
 #include "limit_loops.h"
 
-#include "heed/kernels/simd.h"
+#include "heed/kernels/shared/simd.h"
 
 namespace heed::bench {
 

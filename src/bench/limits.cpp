@@ -9,10 +9,10 @@
 #include "limit_loops.h"
 #include "heed/bench/timing.h"
 
-#include "heed/kernels/gemm.h"
+#include "heed/kernels/products/gemm.h"
 
 #ifndef HEED_NO_BLAS
-#include "heed/kernels/blas.h"
+#include "heed/kernels/shared/blas.h"
 #endif
 #endif
 

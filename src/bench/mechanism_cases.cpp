@@ -1,9 +1,9 @@
 // Kernels that one mechanism or another is made of: sums over neighbourhoods, Gaussian kernels, Newton's inverse.
 #include "heed/bench/kernels.h"
 
-#include "heed/kernels/gaussian.h"
-#include "heed/kernels/neighbourhood.h"
-#include "heed/kernels/newton_inverse.h"
+#include "heed/kernels/distances/gaussian.h"
+#include "heed/kernels/grids/neighbourhood.h"
+#include "heed/kernels/solvers/newton_inverse.h"
 
 namespace heed::bench {
 

@@ -1,7 +1,7 @@
 #include "heed/bench/peak.h"
 
 #include "heed/base/parallel.h"
-#include "heed/kernels/gemm.h"
+#include "heed/kernels/products/gemm.h"
 
 #include <algorithm>
 #include <chrono>

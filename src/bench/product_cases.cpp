@@ -1,7 +1,7 @@
 // Matrix products of the linear layers and of attention's heads.
 #include "heed/bench/kernels.h"
 
-#include "heed/kernels/gemm.h"
+#include "heed/kernels/products/gemm.h"
 
 namespace heed::bench {
 

@@ -1,10 +1,10 @@
 // Kernels that do little to each number: memory limits them.
 #include "heed/bench/kernels.h"
 
-#include "heed/kernels/adamw.h"
-#include "heed/kernels/layer_norm.h"
-#include "heed/kernels/rows.h"
-#include "heed/kernels/softmax.h"
+#include "heed/kernels/elements/adamw.h"
+#include "heed/kernels/rows/layer_norm.h"
+#include "heed/kernels/rows/rows.h"
+#include "heed/kernels/rows/softmax.h"
 #include "heed/ops/cross_entropy.h"
 
 #include <memory>

@@ -4,7 +4,7 @@
 #include "cases.h"
 
 #include "heed/attention/mechanism.h"
-#include "heed/kernels/softmax.h"
+#include "heed/kernels/rows/softmax.h"
 #include "heed/ops/adder_linear.h"
 #include "heed/ops/attention.h"
 #include "heed/ops/layer_norm_parts.h"

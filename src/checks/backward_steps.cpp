@@ -1,5 +1,6 @@
 #include "heed/checks/backward_steps.h"
 
+#include "heed/config/installed.h"
 #include "heed/io/file.h"
 
 #include <algorithm>
@@ -16,9 +17,11 @@ void add_source(const std::filesystem::path& path, std::set<std::filesystem::pat
   if (!seen.insert(path).second || !std::filesystem::is_regular_file(path, error)) return;
   const std::string source = read_file(path);
   text += source;
-  static const std::regex include("(^|\n)#include \"([^\"/]+)\"");
+  static const std::regex include("(^|\n)#include \"(src/attention/[^\"]+|[^\"/]+)\"");
   for (std::sregex_iterator at(source.begin(), source.end(), include), end; at != end; ++at) {
-    std::filesystem::path header = path.parent_path() / (*at)[2].str();
+    const std::string name = (*at)[2];
+    std::filesystem::path header =
+        name.starts_with("src/") ? std::filesystem::path(find_installed(name)) : path.parent_path() / name;
     add_source(header, seen, text);
     add_source(header.replace_extension(".cpp"), seen, text);
   }
@@ -77,6 +80,13 @@ std::vector<BackwardStep> all_steps(const std::string& source) {
 }
 
 }  // namespace
+
+std::string mechanism_page(const std::string& mechanism) {
+  const std::string file = "src/attention/" + mechanism + ".cpp",
+                    folder = "src/attention/" + mechanism + "/" + mechanism + ".cpp";
+  std::error_code error;
+  return std::filesystem::exists(find_installed(folder), error) ? folder : file;
+}
 
 std::string source_with_includes(const std::filesystem::path& path) {
   std::set<std::filesystem::path> seen;

@@ -2,8 +2,8 @@
 #include "heed/config/installed.h"
 #include "heed/data/dataset.h"
 
-#include "files.h"
-#include "readers.h"
+#include "src/data/readers/files.h"
+#include "src/data/readers/readers.h"
 
 #include <algorithm>
 #include <cstdlib>

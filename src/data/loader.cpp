@@ -1,9 +1,9 @@
 #include "heed/data/loader.h"
 
-#include "augment.h"
-#include "views.h"
-#include "files.h"
-#include "heed/data/normalise.h"
+#include "src/data/augment/augment.h"
+#include "src/data/augment/views.h"
+#include "src/data/readers/files.h"
+#include "heed/data/images/normalise.h"
 #include "heed/base/parallel.h"
 #include "heed/base/random.h"
 

@@ -1,7 +1,7 @@
 // A colour picture to draw rectangles and lines of text on.
 #pragma once
 
-#include "heed/data/image.h"
+#include "heed/data/images/image.h"
 
 #include <string>
 #include <string_view>

@@ -1,7 +1,7 @@
 #include "tensor_reading.h"
 
 #include "heed/io/weights.h"
-#include "heed/kernels/bicubic.h"
+#include "heed/kernels/grids/bicubic.h"
 
 #include <cmath>
 

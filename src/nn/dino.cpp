@@ -1,7 +1,7 @@
 #include "heed/nn/dino.h"
 
 #include "heed/base/suggest.h"
-#include "heed/kernels/unit_rows.h"
+#include "heed/kernels/rows/unit_rows.h"
 #include "heed/nn/families.h"
 #include "heed/ops/rows.h"
 #include "heed/tape/preparation.h"

@@ -2,7 +2,7 @@
 
 #include "row_functions.h"
 #include "heed/cost/for_each_number.h"
-#include "heed/kernels/activation.h"
+#include "heed/kernels/elements/activation.h"
 
 #include <array>
 

@@ -1,7 +1,7 @@
 #include "heed/ops/batch_norm.h"
 
 #include "heed/cost/for_each_number.h"
-#include "heed/kernels/rows.h"
+#include "heed/kernels/rows/rows.h"
 #include "heed/ops/rows.h"
 
 #include <cmath>
@@ -212,7 +212,7 @@ Index values_together(const Tape<T>& tape, const Shape& x, const BatchNormOption
   return groups_of(tape, x, options.group).rows();
 }
 
-#define INSTANTIATE(T)                                                                             \
+#define INSTANTIATE(T)                                                                           \
   template Var<T> batch_norm(Var<T>, Var<T>, Var<T>, View<T>, View<T>, const BatchNormOptions&); \
   template Index values_together(const Tape<T>&, const Shape&, const BatchNormOptions&);
 HEED_FOR_EACH_NUMBER(INSTANTIATE)

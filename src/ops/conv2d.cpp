@@ -1,8 +1,8 @@
 #include "heed/ops/conv2d.h"
 
 #include "heed/cost/for_each_number.h"
-#include "heed/kernels/depthwise.h"
-#include "heed/kernels/gemm.h"
+#include "heed/kernels/grids/depthwise.h"
+#include "heed/kernels/products/gemm.h"
 #include "linear_parts.h"
 
 namespace heed {

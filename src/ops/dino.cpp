@@ -1,8 +1,8 @@
 #include "heed/ops/dino.h"
 
 #include "heed/cost/for_each_number.h"
-#include "heed/kernels/softmax.h"
-#include "heed/kernels/unit_rows.h"
+#include "heed/kernels/rows/softmax.h"
+#include "heed/kernels/rows/unit_rows.h"
 #include "heed/ops/rows.h"
 
 namespace heed {

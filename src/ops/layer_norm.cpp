@@ -4,7 +4,7 @@
 
 #include "row_functions.h"
 #include "heed/cost/for_each_number.h"
-#include "heed/kernels/layer_norm.h"
+#include "heed/kernels/rows/layer_norm.h"
 
 #include <array>
 
@@ -12,8 +12,8 @@ namespace heed {
 
 namespace {
 
-/// gamma xn + beta as a function of rows of n (kernels/layer_norm.h). Saved: mean and 1 / sqrt(variance + eps) of each
-/// row.
+/// gamma xn + beta as a function of rows of n (kernels/rows/layer_norm.h). Saved: mean and 1 / sqrt(variance + eps) of
+/// each row.
 template <class T>
 struct LayerNormRows {
   static constexpr const char *name = "layer_norm", *linear_name = "layer_norm_linear";

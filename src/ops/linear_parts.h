@@ -2,8 +2,8 @@
 // patches. Defined in linear.cpp.
 #pragma once
 
-#include "heed/kernels/gemm_bf16.h"
-#include "heed/kernels/rows.h"
+#include "heed/kernels/products/gemm_bf16.h"
+#include "heed/kernels/rows/rows.h"
 #include "heed/ops/rows.h"
 
 namespace heed {

@@ -1,8 +1,8 @@
 #include "heed/ops/sequences.h"
 
 #include "heed/cost/for_each_number.h"
-#include "heed/kernels/rows.h"
-#include "heed/kernels/softmax.h"
+#include "heed/kernels/rows/rows.h"
+#include "heed/kernels/rows/softmax.h"
 #include "heed/ops/rows.h"
 
 namespace heed {

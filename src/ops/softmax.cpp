@@ -2,8 +2,8 @@
 #include "heed/ops/cross_entropy.h"
 
 #include "heed/cost/for_each_number.h"
-#include "heed/kernels/rows.h"
-#include "heed/kernels/softmax.h"
+#include "heed/kernels/rows/rows.h"
+#include "heed/kernels/rows/softmax.h"
 
 namespace heed {
 

@@ -3,10 +3,10 @@
 
 #include "linear_parts.h"
 #include "heed/cost/for_each_number.h"
-#include "heed/kernels/bicubic.h"
-#include "heed/kernels/windows.h"
-#include "heed/kernels/normalize.h"
-#include "heed/kernels/rows.h"
+#include "heed/kernels/grids/bicubic.h"
+#include "heed/kernels/grids/windows.h"
+#include "heed/kernels/sums/normalize.h"
+#include "heed/kernels/rows/rows.h"
 
 namespace heed {
 

@@ -3,7 +3,7 @@
 #include "heed/data/loader.h"
 #include "heed/nn/model.h"
 #include "heed/ops/linear.h"
-#include "heed/train/classification.h"
+#include "heed/train/tasks/classification.h"
 #include "heed/train/evaluate.h"
 #include "heed/train/optimizer.h"
 #include "heed/train/step.h"

@@ -3,7 +3,7 @@
 
 #include "heed/base/lockstep.h"
 #include "heed/tape/whole_batch.h"
-#include "heed/train/ranks.h"
+#include "heed/train/processes/ranks.h"
 
 #include <algorithm>
 #include <span>

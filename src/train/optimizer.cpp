@@ -1,6 +1,6 @@
 #include "heed/train/optimizer.h"
 
-#include "heed/kernels/adamw.h"
+#include "heed/kernels/elements/adamw.h"
 #include "heed/base/parallel.h"
 
 #include <algorithm>

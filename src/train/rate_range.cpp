@@ -4,7 +4,7 @@
 #include "heed/nn/families.h"
 #include "heed/train/optimizer.h"
 #include "heed/train/step.h"
-#include "heed/train/task.h"
+#include "heed/train/tasks/task.h"
 
 #include <algorithm>
 #include <cmath>

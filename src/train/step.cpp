@@ -1,6 +1,6 @@
 #include "heed/train/step.h"
 
-#include "heed/kernels/gemm_buffers.h"
+#include "heed/kernels/products/gemm_buffers.h"
 #include "heed/nn/adder.h"
 #include "heed/tape/preparation.h"
 #include "heed/train/lane_memory.h"

@@ -1,12 +1,12 @@
 #include "heed/train/trainer.h"
 
-#include "checkpoint.h"
-#include "initial_weights.h"
+#include "src/train/runs/checkpoint.h"
+#include "src/train/runs/initial_weights.h"
 #include "heed/analysis/cost_json.h"
 #include "heed/io/file.h"
 #include "heed/io/weights.h"
 #include "heed/nn/families.h"
-#include "heed/train/run.h"
+#include "heed/train/runs/run.h"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 
 #include "support/cli.h"
 #include "support/command.h"
-#include "heed/data/image.h"
+#include "heed/data/images/image.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -174,7 +174,7 @@ BOOST_FIXTURE_TEST_CASE(what_cannot_be_measured, Runs) {
 
 BOOST_FIXTURE_TEST_CASE(the_plot, Runs, *boost::unit_test::precondition(with_matplotlib)) {
   heed_with(command({"aft", "--set", "param=dense", "--tokens", "64,128,512", "--max-memory", "2"}));
-  const std::string script = "'" + std::filesystem::absolute("experiments/plot_scaling.py").string() + "' ";
+  const std::string script = "'" + std::filesystem::absolute("experiments/tools/plot_scaling.py").string() + "' ";
   const CommandResult drawn = run_command(script + file, directory / "");
   BOOST_TEST(drawn.status == 0, drawn.errors);
   BOOST_TEST(drawn.output == (directory / "scaling.png").string() + "\n");

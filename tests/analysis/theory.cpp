@@ -2,7 +2,7 @@
 #include "heed/analysis/newton_residual.h"
 #include "heed/analysis/spectrum.h"
 #include "heed/base/random.h"
-#include "heed/kernels/l1_distance.h"
+#include "heed/kernels/distances/l1_distance.h"
 
 #include <boost/test/unit_test.hpp>
 

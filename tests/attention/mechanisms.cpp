@@ -45,7 +45,7 @@ BOOST_AUTO_TEST_CASE(source_names_no_mechanism) {
 
 BOOST_AUTO_TEST_CASE(scripts_name_no_mechanism) {
   const std::regex pattern = quoted_name();
-  for (const fs::directory_entry& entry : fs::directory_iterator("experiments")) {
+  for (const fs::directory_entry& entry : fs::directory_iterator("experiments/tools")) {
     const std::string extension = entry.path().extension();
     if (entry.is_regular_file() && (extension.empty() || extension == ".py"))
       BOOST_TEST(!has(read_file(entry.path().string()), pattern),

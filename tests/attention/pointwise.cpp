@@ -1,5 +1,5 @@
 // Point-wise attention on numbers worked out by hand. Gradients, costs and agreement of number types are checked over
-// all mechanisms in tests/checks/cases.cpp, the functions themselves in tests/kernels/pointwise.cpp.
+// all mechanisms in tests/checks/cases.cpp, the functions themselves in tests/kernels/elements/pointwise.cpp.
 #include "support/mechanism.h"
 
 #include <boost/test/unit_test.hpp>

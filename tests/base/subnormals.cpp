@@ -1,4 +1,4 @@
-// Which threads take subnormal numbers for zero. That the program does is checked in tests/cli/commands.cpp.
+// Which threads take subnormal numbers for zero. That the program does is checked in tests/apps/cli/commands.cpp.
 #include "heed/base/subnormals.h"
 
 #include <boost/test/unit_test.hpp>

@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(in_quotes_none) {
 // Every page, with the files that it names, says how v gets its gradient.
 BOOST_AUTO_TEST_CASE(in_files_that_are_shared) {
   for (const MechanismEntry& entry : mechanisms()) {
-    const std::string page = "src/attention/" + std::string(entry.name) + ".cpp";
+    const std::string page = mechanism_page(entry.name);
     if (!std::filesystem::exists(page)) continue;  // a plugin's
     BOOST_TEST(!backward_steps(source_with_includes(page), "v").empty(), page);
   }

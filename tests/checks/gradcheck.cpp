@@ -1,6 +1,6 @@
 // A gradient check is worth what it catches: planted errors must fail it.
 #include "heed/checks/gradcheck.h"
-#include "heed/kernels/softmax.h"
+#include "heed/kernels/rows/softmax.h"
 #include "heed/ops/arithmetic.h"
 #include "heed/ops/softmax.h"
 

@@ -1,5 +1,5 @@
 // Pictures: text, colours, PNG files, the sheet of attention maps.
-#include "heed/data/image_write.h"
+#include "heed/data/images/image_write.h"
 #include "heed/draw/attention_sheet.h"
 #include "heed/io/file.h"
 #include "draw/pixel.h"

@@ -1,7 +1,7 @@
 // A pixel of a picture.
 #pragma once
 
-#include "heed/data/image.h"
+#include "heed/data/images/image.h"
 #include "src/draw/colour.h"
 
 namespace heed::test {

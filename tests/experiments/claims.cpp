@@ -157,7 +157,7 @@ BOOST_AUTO_TEST_CASE(every_claim_is_run_and_judged) {
   check_contains(table(), {"\nsoft-newton,residual,1,1,diverged,,", "\nsoft-newton,residual,2,1,diverged,,",
                            "\nsoft-newton,residual,3,0.003,finished,,", "\naft-local,simple,2,4,diverged,,",
                            "\naft-local,simple,3,2.03,finished,,"});
-  // So is a run of experiments/transfer that diverged, with its evaluations, and one whose start did.
+  // So is a run of experiments/tools/transfer that diverged, with its evaluations, and one whose start did.
   check_contains(table(), {"\naft-fine-tuning,from-softmax,3,0.1,diverged,10000,fedcba9876543210,0.0.1\n",
                            "\naft-fine-tuning,from-softmax:40,3,0.1,diverged,10000,",
                            "\naft-fine-tuning,from-softmax,2,0.602,finished,10000,",
@@ -235,7 +235,7 @@ BOOST_AUTO_TEST_CASE(seeds_and_jobs_are_passed_on) {
   const std::map<std::string, int> swept = lines("swept");
   BOOST_TEST(swept.size() == 2u);
   for (const auto& [line, count] : swept) BOOST_TEST(line.ends_with(" --jobs 1 --seeds 4"), line);
-  const CommandResult alone = run("experiments/transfer scenes --seeds 2 --jobs 3 there/transfer");
+  const CommandResult alone = run("experiments/tools/transfer scenes --seeds 2 --jobs 3 there/transfer");
   BOOST_TEST(alone.status == 0, alone.errors);
   check_contains(alone.output, {"softmax 2: mean IoU", "sima 2: diverged\n", "sima 2, from random: mean IoU"});
   BOOST_TEST(!fs::exists(directory / "there/transfer/scenes/softmax/seed-3"));

@@ -1,4 +1,4 @@
-// experiments/peers/ratios and experiments/time-errors: what they refuse, without measuring anything.
+// experiments/peers/ratios and experiments/tools/time-errors: what they refuse, without measuring anything.
 #include "support/command.h"
 
 #include "heed/io/file.h"
@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(ratios_of_the_page_are_those_measured) {
 
 BOOST_AUTO_TEST_CASE(errors_need_measurements) {
   const CommandResult none =
-      run_command("experiments/time-errors --measured /nowhere/bench.json --heed " + heed_program());
+      run_command("experiments/tools/time-errors --measured /nowhere/bench.json --heed " + heed_program());
   BOOST_TEST(none.status == 2);
   BOOST_TEST(none.errors.find("time-errors: ") == 0u, none.errors);
   BOOST_TEST(none.errors.find("heed bench --only times --json >/nowhere/bench.json") != std::string::npos, none.errors);
@@ -55,7 +55,7 @@ BOOST_AUTO_TEST_CASE(errors_need_measurements) {
 // Without a configuration or a measurement there is no error to print, and none that is small.
 BOOST_AUTO_TEST_CASE(no_errors_of_nothing) {
   for (const std::string option : {"--count", "--rounds"}) {
-    const CommandResult none = run_command("experiments/time-errors " + option + " 0 --heed " + heed_program());
+    const CommandResult none = run_command("experiments/tools/time-errors " + option + " 0 --heed " + heed_program());
     BOOST_TEST(none.status == 2);
     BOOST_TEST(none.errors == "time-errors: " + option + " is 0; expected 1 or more\n");
   }

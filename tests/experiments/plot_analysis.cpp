@@ -1,6 +1,6 @@
-// experiments/plot_spectrum.py and plot_residual.py, run with Debian's Python.
+// experiments/tools/plot_spectrum.py and plot_residual.py, run with Debian's Python.
 #include "support/command.h"
-#include "heed/data/image.h"
+#include "heed/data/images/image.h"
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,6 +1,6 @@
-// experiments/plot_run.py, run with Debian's Python.
+// experiments/tools/plot_run.py, run with Debian's Python.
 #include "support/command.h"
-#include "heed/data/image.h"
+#include "heed/data/images/image.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -28,7 +28,7 @@ struct Runs {
     write_file(directory / (run + "/metrics.csv"), first + rows);
   }
   CommandResult plot(const std::string& arguments) const {
-    const std::string script = std::filesystem::absolute("experiments/plot_run.py").string();
+    const std::string script = std::filesystem::absolute("experiments/tools/plot_run.py").string();
     return run_command("'" + script + "' " + arguments, directory / "");
   }
   bool exists(const std::string& name) const { return std::filesystem::exists(directory / name); }

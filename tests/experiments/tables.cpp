@@ -1,8 +1,8 @@
-// experiments/tables from end to end on tiny sweeps, and the tables of the page against what the sweeps would run
+// experiments/tools/tables from end to end on tiny sweeps, and the tables of the page against what the sweeps would run
 // today.
 #include "heed/base/split.h"
 #include "heed/config/sweep.h"
-#include "heed/data/image.h"
+#include "heed/data/images/image.h"
 #include "heed/io/json.h"
 #include "support/cli.h"
 #include "support/command.h"
@@ -41,7 +41,7 @@ struct SweepTables : Workshop {
   }
 
   CommandResult tables(const std::string& arguments) const {
-    return run_command("experiments/tables " + arguments, *this / "");
+    return run_command("experiments/tools/tables " + arguments, *this / "");
   }
 };
 
@@ -181,7 +181,7 @@ BOOST_AUTO_TEST_CASE(the_tables_of_the_page) {
   for (const auto& [subject, sweeps] : {std::pair<std::string, std::vector<std::string>>  //
                                         {"images", {"mnist-table", "cifar10-table"}},
                                         {"sequences", {"text", "density", "sequences", "sequences-long"}}}) {
-    const CommandResult table = run_command("experiments/tables " + subject + " --table");
+    const CommandResult table = run_command("experiments/tools/tables " + subject + " --table");
     BOOST_TEST_REQUIRE(table.status == 0, table.errors);
     for (const std::string& one : paragraphs_of(table.output)) BOOST_TEST(page.find(one) != std::string::npos, one);
     std::set<std::string> kept, expected;
@@ -215,7 +215,7 @@ BOOST_AUTO_TEST_CASE(the_tables_of_the_page) {
 }
 
 BOOST_AUTO_TEST_CASE(the_picture, *boost::unit_test::precondition(with_matplotlib)) {
-  const std::string script = "'" + fs::absolute("experiments/plot_accuracies.py").string() + "' ";
+  const std::string script = "'" + fs::absolute("experiments/tools/plot_accuracies.py").string() + "' ";
   const auto drawn = [&](const std::string& rows) {
     write_file(*this / "some.csv", "data,arm,seed,state,test_accuracy\n" + rows);
     return run_command(script + "some.csv", *this / "");
@@ -244,7 +244,7 @@ BOOST_AUTO_TEST_CASE(wrong_usage_is_said) {
   }
   const CommandResult help = tables("--help");
   BOOST_TEST(help.status == 0);
-  check_contains(help.output, {"usage: experiments/tables images|sequences", "--jobs N", "--table"});
+  check_contains(help.output, {"usage: experiments/tools/tables images|sequences", "--jobs N", "--table"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -5,12 +5,12 @@
 #include "heed/config/experiment.h"
 #include "heed/config/lab.h"
 #include "heed/data/dataset.h"
-#include "heed/data/sequences.h"
+#include "heed/data/sequences/sequences.h"
 #include "heed/io/file.h"
 #include "heed/io/json.h"
 #include "heed/io/plugin_files.h"
 #include "heed/io/safetensors.h"
-#include "heed/train/history.h"
+#include "heed/train/runs/history.h"
 #include "support/temporary.h"
 
 #include <filesystem>

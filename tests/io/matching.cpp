@@ -3,7 +3,7 @@
 #include "heed/io/json.h"
 #include "heed/io/weights.h"
 #include "heed/nn/vit.h"
-#include "heed/train/run.h"
+#include "heed/train/runs/run.h"
 #include "support/training.h"
 
 using namespace heed;

@@ -246,11 +246,13 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit) {
              theirs +
                  ": tensor 'cls_attn_blocks.0.attn.qkv.weight' has shape [4, 2]; its rows are not those of q, k and v");
   BOOST_TEST(refusal("block1.0.att.mha.W_q.weight") ==
-             theirs + ": 'block1.0.att.mha.W_q.weight' has the first rows of 'block1.0.attn.qkv.weight'; the tensor with "
-                      "the later ones is missing");
+             theirs +
+                 ": 'block1.0.att.mha.W_q.weight' has the first rows of 'block1.0.attn.qkv.weight'; the tensor with "
+                 "the later ones is missing");
   BOOST_TEST(refusal("block1.0.att.mha.W_v.weight") ==
-             theirs + ": 'block1.0.att.mha.W_v.weight' has the later rows of 'block1.0.attn.qkv.weight'; the tensor with "
-                      "the first ones is missing");
+             theirs +
+                 ": 'block1.0.att.mha.W_v.weight' has the later rows of 'block1.0.attn.qkv.weight'; the tensor with "
+                 "the first ones is missing");
   BOOST_TEST(refusal("anything") == "");
 
   const std::string before = read_file(theirs);
@@ -263,8 +265,9 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit) {
   twice.add("block1.0.attn.proj.weight", four.view());
   twice.write(theirs);
   BOOST_CHECK_EXCEPTION(convert_weights(theirs, ours), Error, [&](const Error& error) {
-    return error.what() == theirs + ": 'block1.0.att.mha.ff.weight' and 'block1.0.attn.proj.weight' are both "
-                                    "'block1.0.attn.proj.weight' here";
+    return error.what() == theirs +
+                               ": 'block1.0.att.mha.ff.weight' and 'block1.0.attn.proj.weight' are both "
+                               "'block1.0.attn.proj.weight' here";
   });
 }
 

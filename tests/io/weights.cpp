@@ -2,7 +2,7 @@
 #include "heed/io/weights.h"
 
 #include "heed/nn/vit.h"
-#include "heed/train/run.h"
+#include "heed/train/runs/run.h"
 #include "support/training.h"
 
 #include <bit>

@@ -1,6 +1,6 @@
 // Adder blocks in a Vision Transformer: which tensors there are, how they start, how their gradients are scaled.
 #include "heed/nn/vit.h"
-#include "heed/train/classification.h"
+#include "heed/train/tasks/classification.h"
 #include "heed/train/step.h"
 
 #include <boost/test/unit_test.hpp>

@@ -4,7 +4,7 @@
 
 #include "heed/analysis/model_cost.h"
 #include "heed/nn/families.h"
-#include "heed/train/classification.h"
+#include "heed/train/tasks/classification.h"
 #include "heed/train/step.h"
 
 #include <boost/test/unit_test.hpp>

@@ -1,6 +1,6 @@
 // head_norm against layer_norm of each head's queries and keys on their own, and silu far out. Gradients and costs are
 // checked in tests/checks/cases.cpp.
-#include "heed/kernels/activation.h"
+#include "heed/kernels/elements/activation.h"
 #include "heed/ops/activation.h"
 #include "heed/ops/head_norm.h"
 #include "heed/ops/layer_norm.h"

@@ -1,6 +1,6 @@
 // linear_of against its parts as operations of their own, with rows that go into the product some at a time.
 #include "heed/cost/counted.h"
-#include "heed/kernels/activation.h"
+#include "heed/kernels/elements/activation.h"
 #include "heed/ops/activation.h"
 #include "heed/ops/layer_norm.h"
 #include "heed/ops/linear.h"

@@ -1,9 +1,9 @@
 // Kernels of random features, hashes and softmax over columns.
 #include "support/fast_kernel.h"
 
-#include "heed/kernels/favor.h"
-#include "heed/kernels/row_hash.h"
-#include "heed/kernels/softmax_columns.h"
+#include "heed/kernels/rows/favor.h"
+#include "heed/kernels/rows/row_hash.h"
+#include "heed/kernels/sums/softmax_columns.h"
 
 namespace heed::test {
 

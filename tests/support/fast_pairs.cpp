@@ -1,10 +1,10 @@
 // Kernels that take every row of one matrix with every row of another.
 #include "support/fast_kernel.h"
 
-#include "heed/kernels/exp_sums.h"
-#include "heed/kernels/gaussian.h"
-#include "heed/kernels/l1_distance.h"
-#include "heed/kernels/newton_inverse.h"
+#include "heed/kernels/sums/exp_sums.h"
+#include "heed/kernels/distances/gaussian.h"
+#include "heed/kernels/distances/l1_distance.h"
+#include "heed/kernels/solvers/newton_inverse.h"
 
 namespace heed::test {
 
@@ -38,8 +38,14 @@ std::vector<FastKernel> of_exponentials() {
           fast_kernel(
               "exp_sums_at_key",
               [](Index rows, Index n) {
-                return std::vector<Array>{{rows, n}, {rows, n}, {1, n}, {1, n}, {1, n}, {1, n},
-                                          {rows, n, Role::changed}, {rows, n, Role::changed}};
+                return std::vector<Array>{{rows, n},
+                                          {rows, n},
+                                          {1, n},
+                                          {1, n},
+                                          {1, n},
+                                          {1, n},
+                                          {rows, n, Role::changed},
+                                          {rows, n, Role::changed}};
               },
               []<class T>(const std::vector<Matrix<T>>& m) {
                 for (Index r = 0; r < m[0].rows; ++r) {
@@ -151,7 +157,7 @@ std::vector<FastKernel> of_pairs() {
                 for (Index j = 0; j <= i; ++j) result(i, j) = result(j, i) = result(i, j) + result(j, i);
           },
           [](const Call& call, std::size_t a, Index i, Index j) {
-            const auto &D = call.given[1];
+            const auto& D = call.given[1];
             const auto A = [&](Index r, Index c) { return std::abs(call.given[0](std::min(r, c), std::max(r, c))); };
             const auto both = [&](Index r, Index c) { return std::abs(D(r, c)) + std::abs(D(c, r)); };
             const Index n = D.rows;

@@ -1,12 +1,12 @@
 // Kernels that make numbers of numbers and rows of rows.
 #include "support/fast_kernel.h"
 
-#include "heed/kernels/activation.h"
-#include "heed/kernels/adamw.h"
-#include "heed/kernels/gate.h"
-#include "heed/kernels/layer_norm.h"
-#include "heed/kernels/rows.h"
-#include "heed/kernels/softmax.h"
+#include "heed/kernels/elements/activation.h"
+#include "heed/kernels/elements/adamw.h"
+#include "heed/kernels/elements/gate.h"
+#include "heed/kernels/rows/layer_norm.h"
+#include "heed/kernels/rows/rows.h"
+#include "heed/kernels/rows/softmax.h"
 
 namespace heed::test {
 

@@ -1,8 +1,8 @@
 // Kernels of convolutions.
 #include "support/fast_kernel.h"
 
-#include "heed/kernels/depthwise.h"
-#include "heed/kernels/neighbourhood.h"
+#include "heed/kernels/grids/depthwise.h"
+#include "heed/kernels/grids/neighbourhood.h"
 
 namespace heed::test {
 

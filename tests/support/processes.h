@@ -1,7 +1,7 @@
 // Processes that share a batch, played by threads.
 #pragma once
 
-#include "heed/train/ranks.h"
+#include "heed/train/processes/ranks.h"
 
 #include <barrier>
 #include <functional>

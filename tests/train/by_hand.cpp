@@ -6,7 +6,7 @@
 #include "heed/data/loader.h"
 #include "heed/io/safetensors.h"
 #include "heed/nn/vit.h"
-#include "heed/train/classification.h"
+#include "heed/train/tasks/classification.h"
 
 #include <mutex>
 #include <utility>

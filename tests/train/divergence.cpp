@@ -1,5 +1,5 @@
 // What is not finite is never a result: not an accuracy, not a checkpoint.
-#include "heed/train/classification.h"
+#include "heed/train/tasks/classification.h"
 
 #include "support/training.h"
 

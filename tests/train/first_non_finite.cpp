@@ -2,7 +2,7 @@
 #include "heed/ops/arithmetic.h"
 #include "heed/ops/batch_norm.h"
 #include "heed/ops/linear.h"
-#include "heed/train/classification.h"
+#include "heed/train/tasks/classification.h"
 #include "heed/train/step.h"
 
 #include <boost/test/unit_test.hpp>

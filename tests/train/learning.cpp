@@ -1,7 +1,7 @@
 // Training works: a model learns what can be learnt.
 #include "support/training.h"
 
-#include "heed/kernels/gemm_bf16.h"
+#include "heed/kernels/products/gemm_bf16.h"
 
 using namespace heed;
 using namespace heed::test;

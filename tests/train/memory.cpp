@@ -6,7 +6,7 @@
 #include "support/dino.h"
 
 #include "heed/nn/vit.h"
-#include "heed/train/classification.h"
+#include "heed/train/tasks/classification.h"
 #include "heed/train/optimizer.h"
 #include "heed/train/step.h"
 

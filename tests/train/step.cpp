@@ -4,7 +4,7 @@
 
 #include "heed/nn/vit.h"
 #include "heed/ops/cross_entropy.h"
-#include "heed/train/classification.h"
+#include "heed/train/tasks/classification.h"
 #include "heed/train/step.h"
 
 #include <boost/test/data/test_case.hpp>

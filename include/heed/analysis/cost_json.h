@@ -10,7 +10,8 @@
 namespace heed {
 
 /// Per image: {"params", "total": {"mul", ..., "energy_pj"}, "attention_exp", "layers": [{"name", "mul", ...}]} and
-/// what was asked for; "counted" says in words what the counts are of. Memory energy, "memory_pj", has an entry per kind of memory and is in no other figure.
+/// what was asked for; "counted" says in words what the counts are of. Memory energy, "memory_pj", has an entry per
+/// kind of memory and is in no other figure.
 std::string cost_json(const ModelCost& model, const CostQuery& query, const EnergyTable& table);
 
 /// The same of several models: {"models": [{"model", "params", ...}]}.

@@ -1,7 +1,7 @@
 // How fast the Newton-Raphson inverse of a Gram matrix converges. Lu et al., "SOFT", arXiv:2110.11945v2, Section 4.4
 // and Figure 4.
 //
-// With the eigenvalues l of A >= 0 and X_0 = a A (kernels/newton_inverse.h), the iteration leaves 1 - l x_k =
+// With the eigenvalues l of A >= 0 and X_0 = a A (kernels/solvers/newton_inverse.h), the iteration leaves 1 - l x_k =
 // (1 - a l^2)^(2^k) of each, so that
 //
 //   |A X_k A - A| / |A| = max_l  l/l_1 |1 - a l^2|^(2^k)      the paper's residual, in spectral norms
@@ -13,7 +13,7 @@
 // 6 on. The second stays near 1 until 2^k is about 1 / (a l^2) for the smallest l.
 #pragma once
 
-#include "heed/kernels/newton_inverse.h"
+#include "heed/kernels/solvers/newton_inverse.h"
 
 #include <vector>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "heed/attention/mechanism_base.h"
-#include "heed/kernels/softmax.h"
+#include "heed/kernels/rows/softmax.h"
 
 #include <cmath>
 

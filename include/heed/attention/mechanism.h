@@ -9,7 +9,7 @@
 #include "heed/base/carver.h"
 #include "heed/base/parameters.h"
 #include "heed/cost/counted.h"
-#include "heed/kernels/gemm_bf16.h"
+#include "heed/kernels/products/gemm_bf16.h"
 
 #include <algorithm>
 #include <array>

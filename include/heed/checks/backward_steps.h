@@ -7,8 +7,13 @@
 
 namespace heed {
 
-/// The text of a source file, then that of the files beside it that it includes, and of the .cpp files of these: a
-/// mechanism's backward pass may be in a file that several share. Nothing of files that are not there.
+/// Returns the path of a mechanism's page, from the root of heed's source: src/attention/NAME.cpp, or
+/// src/attention/NAME/NAME.cpp for a mechanism with a folder. Looks in the working directory and among installed files;
+/// if it is in neither, returns the first path.
+std::string mechanism_page(const std::string& mechanism);
+
+/// Returns the text of a source file, followed by that of its private headers and of their .cpp files: several
+/// mechanisms may share a backward pass. Files that do not exist add nothing.
 std::string source_with_includes(const std::filesystem::path& path);
 
 /// A step as the source describes it: "3", "dv = A^T dout, dA = dout v^T".

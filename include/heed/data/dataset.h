@@ -1,7 +1,7 @@
 // Labelled sets of images behind one interface, whatever the files look like.
 #pragma once
 
-#include "heed/data/image.h"
+#include "heed/data/images/image.h"
 
 #include <filesystem>
 #include <memory>

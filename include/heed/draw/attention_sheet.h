@@ -3,7 +3,7 @@
 // each head.
 #pragma once
 
-#include "heed/data/image.h"
+#include "heed/data/images/image.h"
 #include "heed/base/tensor.h"
 
 #include <optional>

@@ -1,7 +1,7 @@
 // Images with a class for each patch, in colours.
 #pragma once
 
-#include "heed/data/image.h"
+#include "heed/data/images/image.h"
 
 #include <string>
 #include <vector>

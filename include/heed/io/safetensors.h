@@ -71,8 +71,8 @@ class SafetensorsFile {
 
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
-  /// Reads the whole file. Throws Error if it has a checksum and another one is found, or if another program has spelled
-  /// the header anew. Files without metadata, and those that other programs have made, have none.
+  /// Reads the whole file. Throws Error if it has a checksum and another one is found, or if another program has
+  /// spelled the header anew. Files without metadata, and those that other programs have made, have none.
   void check() const;
 
   /// CRC-32 of all bytes of the file, in eight hexadecimal digits, as other programs compute it.

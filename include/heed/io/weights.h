@@ -32,8 +32,8 @@ struct TakenWeights {
 /// How a model may differ from the one whose weights it takes.
 struct WeightChanges {
   bool new_head = false;   ///< head.* keep the values they have where the file's have another shape or are missing
-  bool positions = false;  ///< position embeddings of another square grid are interpolated (kernels/bicubic.h), the
-                           ///< class token's row kept
+  bool positions = false;  ///< position embeddings of another square grid are interpolated (kernels/grids/bicubic.h),
+                           ///< the class token's row kept
   std::string cure{}, positions_cure{};  ///< end the errors about tensors that do not fit, and about positions of
                                          ///< another grid: what can be done about it
 };

@@ -5,7 +5,7 @@
 
 namespace heed {
 
-/// y = x Phi(x), exact (kernels/activation.h). dx += dy (Phi(x) + x phi(x)).
+/// y = x Phi(x), exact (kernels/elements/activation.h). dx += dy (Phi(x) + x phi(x)).
 template <class T>
 Var<T> gelu(Var<T> x);
 
@@ -13,7 +13,7 @@ Var<T> gelu(Var<T> x);
 template <class T>
 Var<T> relu(Var<T> x);
 
-/// y = x / (1 + exp(-x)). dx += dy s (1 + x (1 - s)), s the logistic function of x (kernels/activation.h).
+/// y = x / (1 + exp(-x)). dx += dy s (1 + x (1 - s)), s the logistic function of x (kernels/elements/activation.h).
 template <class T>
 Var<T> silu(Var<T> x);
 

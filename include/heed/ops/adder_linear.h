@@ -3,7 +3,7 @@
 // vision transformer", NeurIPS 2021, Eq. 4-6.
 #pragma once
 
-#include "heed/kernels/l1_distance.h"
+#include "heed/kernels/distances/l1_distance.h"
 #include "heed/tape/tape.h"
 
 namespace heed {
@@ -32,7 +32,7 @@ struct AdderLinearOptions {
 ///
 ///   dx[n,i] += sum_o dy[n,o] f(W[o,i] - x[n,i]),  dW[o,i] += -sum_n dy[n,o] f(W[o,i] - x[n,i]),  db += sum_n dy
 ///
-/// with f = input_grad for x and weight_grad for W (kernels/l1_distance.h).
+/// with f = input_grad for x and weight_grad for W (kernels/distances/l1_distance.h).
 template <class T>
 Var<T> adder_linear(Var<T> x, Var<T> weight, Var<T> bias = {}, const AdderLinearOptions& options = {});
 

@@ -5,7 +5,7 @@
 
 namespace heed {
 
-/// Each row of x [..., D] divided by its length (kernels/unit_rows.h, with the gradient).
+/// Each row of x [..., D] divided by its length (kernels/rows/unit_rows.h, with the gradient).
 template <class T>
 Var<T> unit_rows(Var<T> x);
 

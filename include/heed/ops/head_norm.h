@@ -11,7 +11,7 @@ namespace heed {
 /// heads share, k with those of `k`, and v stays; without gamma and beta of `k` there is no k in x. Saved: mean and 1 /
 /// sqrt(variance + eps) of each part.
 ///
-///   dgamma += sum over rows and heads of dy xn,  dbeta likewise of dy,  dx: see kernels/layer_norm.h;  dv += dv
+///   dgamma += sum over rows and heads of dy xn,  dbeta likewise of dy,  dx: see kernels/rows/layer_norm.h;  dv += dv
 template <class T>
 Var<T> head_norm(Var<T> x, const AttentionLayout& layout, const std::type_identity_t<NormPart<T>>& q,
                  const std::type_identity_t<NormPart<T>>& k = {}, double eps = 1e-6);

@@ -10,7 +10,7 @@ namespace heed {
 inline constexpr Index parallel_grain = Index{1} << 18;
 
 /// How many rows of `width` numbers go from one operation to the next at a time: of floats a quarter of an L2 cache of
-/// 1 MB, and a multiple of 24 rows, which make whole tiles of a product (src/kernels/pair_sums.h).
+/// 1 MB, and a multiple of 24 rows, which make whole tiles of a product (src/kernels/products/pair_sums.h).
 constexpr Index rows_in_cache(Index width) {
   constexpr Index numbers = Index{1} << 16, tiles = 24;
   return std::max(tiles, numbers / std::max<Index>(width, 1) / tiles * tiles);

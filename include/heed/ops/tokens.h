@@ -13,8 +13,8 @@ template <class T>
 Var<T> embed_tokens(Var<T> x, Var<T> class_token, Var<T> position);
 
 /// A position embedding on another grid: y = [x[..skip]; M x[skip..]] with M the bicubic interpolation from a square
-/// grid of side `from` to one of side `to` (kernels/bicubic.h): x [1, skip + from^2, D], y [1, skip + to^2, D]. dx gets
-/// the first rows of dy and M^T times the others.
+/// grid of side `from` to one of side `to` (kernels/grids/bicubic.h): x [1, skip + from^2, D], y [1, skip + to^2, D].
+/// dx gets the first rows of dy and M^T times the others.
 template <class T>
 Var<T> interpolate_positions(Var<T> x, Index skip, Index from, Index to);
 
@@ -31,7 +31,7 @@ template <class T>
 Var<T> join_tokens(Var<T> first, Var<T> rest);
 
 /// Each channel of x [B, N, D] divided by the larger of `least` and the sum of its magnitudes over the tokens of its
-/// image (kernels/normalize.h, with the gradient).
+/// image (kernels/sums/normalize.h, with the gradient).
 template <class T>
 Var<T> l1_normalize_tokens(Var<T> x, double least);
 

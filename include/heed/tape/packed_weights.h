@@ -1,7 +1,7 @@
 // The weights of a model's linear layers, arranged for their products.
 #pragma once
 
-#include "heed/kernels/packed_weight.h"
+#include "heed/kernels/products/packed_weight.h"
 #include "heed/base/parameters.h"
 
 namespace heed {

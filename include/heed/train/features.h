@@ -5,7 +5,7 @@
 #include "heed/config/experiment.h"
 #include "heed/data/dataset.h"
 #include "heed/data/loader.h"
-#include "heed/train/task.h"
+#include "heed/train/tasks/task.h"
 
 namespace heed {
 
@@ -46,8 +46,8 @@ struct LinearRule {
 template <class T>
 Tensor<T> linear_logits(const Features<T>& teachers, const Tensor<T>& test, Index classes, const LinearRule& rule);
 
-/// How well scores [m, classes] that are no logits answer, as judge_logits() tells it (train/classification.h). They
-/// have no loss: it is -1 for each example.
+/// How well scores [m, classes] that are no logits answer, as judge_logits() tells it (train/tasks/classification.h).
+/// They have no loss: it is -1 for each example.
 Evaluation judge_scores(const Tensor<double>& scores, const std::vector<int>& labels);
 
 }  // namespace heed

@@ -17,7 +17,7 @@ struct Rates {
 /// AdamW or SGD with momentum over all trainable tensors of a model.
 ///
 /// sgd: g = gradient + decay w; m = momentum m + g (m = g at the first step); w -= lr m.
-/// adamw: see kernels/adamw.h.
+/// adamw: see kernels/elements/adamw.h.
 template <class T>
 class Optimizer {
  public:

@@ -4,8 +4,8 @@
 
 #include "heed/base/parallel.h"
 #include "heed/config/experiment.h"
-#include "heed/train/ranks.h"
-#include "heed/train/task.h"
+#include "heed/train/processes/ranks.h"
+#include "heed/train/tasks/task.h"
 
 #include <memory>
 #include <vector>

@@ -7,7 +7,7 @@
 // The derivative of |u| is sign(u), with sign(0) = 0. score_grad=hardtanh puts clamp(u, -1, 1) in its place, which is
 // the derivative of another function: a surrogate.
 #include "heed/attention/mechanism_base.h"
-#include "heed/kernels/softmax.h"
+#include "heed/kernels/rows/softmax.h"
 
 #include <numbers>
 
@@ -66,7 +66,7 @@ class MyAdder : public MechanismBase<MyAdder> {
   }
 
   // Undo the steps in reverse, and write what you derive in lines like `// Undoing 3: dv += ..., dA = ....`: gradcheck
-  // quotes them where a gradient is wrong. kernels::attention_softmax_backward undoes 2 (heed/kernels/softmax.h).
+  // quotes them where a gradient is wrong. kernels::attention_softmax_backward undoes 2 (heed/kernels/rows/softmax.h).
   template <class T>
   void run_backward(const AttentionInput<T>&, Heads<const T>, Heads<const T>, Heads<T>, Matrix<T>,
                     const AttentionGradient<T>&) const {

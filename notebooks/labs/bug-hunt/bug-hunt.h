@@ -5,8 +5,8 @@
 //   A = softmax(q kp^T / sqrt(d))          [N, m]
 //   out = A vp                             [N, d]
 #include "heed/attention/mechanism_base.h"
-#include "heed/kernels/gemm.h"
-#include "heed/kernels/softmax.h"
+#include "heed/kernels/products/gemm.h"
+#include "heed/kernels/rows/softmax.h"
 
 namespace heed {
 

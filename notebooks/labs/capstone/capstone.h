@@ -5,7 +5,7 @@
 // Time O(?), memory O(?), ? exponentials.
 // Differs: what you do otherwise than the paper, and why.
 #include "heed/attention/mechanism_base.h"
-#include "heed/kernels/gemm.h"
+#include "heed/kernels/products/gemm.h"
 
 namespace heed {
 

@@ -4,7 +4,7 @@
 //   qn = q / |q|_1,  kn = k / |k|_1      [N, d], [M, d], channel by channel: |x|_1 is the sum of |x| over the tokens
 //   out = qn kn^T v                      [N, e]
 #include "heed/attention/mechanism_base.h"
-#include "heed/kernels/gemm.h"
+#include "heed/kernels/products/gemm.h"
 
 namespace heed {
 

@@ -10,8 +10,8 @@
 //
 // Its gradient is that of these steps, converged or not.
 #include "heed/attention/mechanism_base.h"
-#include "heed/kernels/gaussian.h"
-#include "heed/kernels/nystrom.h"
+#include "heed/kernels/distances/gaussian.h"
+#include "heed/kernels/products/nystrom.h"
 
 namespace heed {
 
@@ -83,9 +83,9 @@ class MySoft : public MechanismBase<MySoft> {
     }
   }
 
-  // Undoing 4: out = P^T Y, Y = X Z, Z = P v give dP, dX and dv (heed/kernels/nystrom.h).
+  // Undoing 4: out = P^T Y, Y = X Z, Z = P v give dP, dX and dv (heed/kernels/products/nystrom.h).
   // Undoing 3: dA from dX, below.
-  // Undoing 2: dL and dq from P; dL from A, whose rows and columns both are landmarks (heed/kernels/gaussian.h).
+  // Undoing 2: dL and dq from P; dL from A, whose rows and columns both are landmarks (heed/kernels/distances/gaussian.h).
   // Undoing 1: the rows of dL are added to those of dq.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, const Saved<T>& f,

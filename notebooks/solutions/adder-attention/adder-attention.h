@@ -7,7 +7,7 @@
 // The derivative of |u| is sign(u), with sign(0) = 0. score_grad=hardtanh puts clamp(u, -1, 1) in its place, which is
 // the derivative of another function: a surrogate.
 #include "heed/attention/mechanism_base.h"
-#include "heed/kernels/softmax.h"
+#include "heed/kernels/rows/softmax.h"
 
 #include <numbers>
 

@@ -11,7 +11,7 @@
 // Differs: the paper transforms c v_i linearly before q_i is added; here the projection behind attention does it to
 // both.
 #include "heed/attention/mechanism_base.h"
-#include "heed/kernels/softmax.h"
+#include "heed/kernels/rows/softmax.h"
 
 namespace heed {
 

@@ -4,7 +4,7 @@
 //   A = softmax(S)             row by row
 //   out = A v                  [N, e]
 #include "heed/attention/mechanism_base.h"
-#include "heed/kernels/gemm.h"
+#include "heed/kernels/products/gemm.h"
 
 namespace heed {
 

@@ -1,0 +1,22 @@
+# What these scripts share, and those of claims/. $experiments is the directory `experiments`.
+
+heed=$experiments/../build/heed
+[ -x "$heed" ] || heed=$experiments/../../../bin/heed  # these scripts are installed
+
+# train_arms FILE.toml OPTION...: heed sweep, which skips what is there. A run that diverged is a result: $some_diverged is
+# 3 then, else 0. Any other failure ends the script with its status.
+train_arms() {
+  some_diverged=0
+  "$heed" sweep "$@" || some_diverged=$?
+  [ "$some_diverged" = 0 ] || [ "$some_diverged" = 3 ] || exit "$some_diverged"
+}
+
+# generated NAME: makes the data that heed itself writes, unless they are there.
+generated() {
+  [ ! -d "datasets/$1" ] || return 0
+  case $1 in
+    listops-micro) "$heed" listops --out "datasets/$1" --depth 4 --args 4 --min 5 --max 33 ;;
+    listops-mini) "$heed" listops --out "datasets/$1" --depth 6 --args 5 --min 10 --max 129 ;;
+    pairs) "$heed" pairs --out "datasets/$1" ;;
+  esac
+}

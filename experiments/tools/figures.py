@@ -1,0 +1,101 @@
+"""What the plotting scripts share: tables, the command line, colours, and how a figure is saved."""
+
+import argparse
+import csv
+import math
+import os
+import sys
+from pathlib import Path
+
+# Okabe and Ito's colours, which the colour-blind tell apart, without the yellow that white paper swallows.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
+
+
+class BadInput(Exception):
+    pass
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        raise BadInput(f"{message}; see {self.prog} --help")
+
+
+def run(main):
+    """Bad input is one line and exit status 2."""
+    try:
+        main()
+    except BadInput as error:
+        print(f"{os.path.basename(sys.argv[0])}: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def read_table(path, texts, numbers, may_be_empty=()):
+    """The lines of a CSV file with a header, as (line number, {column: value}). An empty number is NaN."""
+    rows = []
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            table = csv.DictReader(file)
+            missing = [name for name in (*texts, *numbers) if name not in (table.fieldnames or [])]
+            if missing:
+                raise BadInput(f"{path}: has no column '{missing[0]}'; expected the columns {','.join((*texts, *numbers))}")
+            for row in table:
+                values = {name: row[name] for name in texts}
+                for name in numbers:
+                    try:
+                        values[name] = math.nan if row[name] == "" and name in may_be_empty else float(row[name])
+                    except (TypeError, ValueError):
+                        raise BadInput(f"{path}:{table.line_num}: {name} is '{row[name] or ''}'; expected a number") from None
+                rows.append((table.line_num, values))
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise BadInput(f"{path}: not a CSV file") from None
+    return rows
+
+
+def heed_program():
+    """The program that make has built, or the one that these scripts were installed with."""
+    root = Path(__file__).resolve().parents[2]
+    built = root / "build" / "heed"
+    return str(built if built.exists() else root.parent.parent / "bin" / "heed")
+
+
+def load_pyplot():
+    try:
+        import matplotlib
+    except ImportError:
+        raise BadInput("matplotlib is missing; on Debian: apt-get install python3-matplotlib") from None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    # The same numbers give the same file: no date, no random names.
+    pyplot.rcParams.update({"font.size": 11, "svg.hashsalt": "heed", "axes.titlesize": 12, "axes.titlelocation": "left"})
+    return pyplot
+
+
+def tidy(axes):
+    axes.grid(color="#e5e5e5", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def check_name(output):
+    if output.suffix not in (".png", ".svg"):
+        raise BadInput(f"{output}: expected a name that ends in .png or .svg")
+
+
+def save(figure, output, dpi=144):
+    """A PNG has a palette, which makes it a third as large. Whoever looks at the file meanwhile sees the old picture or the
+    new one."""
+    temporary = output.with_name(f".{output.name}.{os.getpid()}.part")
+    try:
+        figure.savefig(temporary, format=output.suffix[1:], dpi=dpi, metadata={"Date": None} if output.suffix == ".svg" else None)
+        if output.suffix == ".png":
+            from PIL import Image  # which matplotlib needs too
+
+            Image.open(temporary).convert("RGB").quantize(128, dither=Image.Dither.NONE).save(temporary, format="png", optimize=True)
+        os.replace(temporary, output)
+    except OSError as error:
+        raise BadInput(f"{output}: cannot write: {error.strerror}") from None
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,104 @@
+#!/usr/bin/python3
+"""Draw how time and memory of attention grow with the number of tokens, from what heed scaling wrote."""
+
+import math
+from pathlib import Path
+
+import figures
+from figures import COLOURS, BadInput
+
+PASSES = ("forward", "backward")
+PANELS = (  # pass, column, unit of it, title
+    ("forward", "seconds", 1e-3, "forward pass, ms"),
+    ("backward", "seconds", 1e-3, "backward pass, ms"),
+    ("backward", "bytes", 2**20, "memory for both passes, MB"),
+)
+
+
+def number(text, where, least=-math.inf):
+    try:
+        value = float(text)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not least < value < math.inf:
+        raise BadInput(f"{where} is '{text or ''}'; expected a number{' above 0' if least == 0 else ''}")
+    return value
+
+
+def read(path):
+    """{mechanism: {pass: [rows by tokens]}}, and a line for each size that was left out."""
+    curves, left_out = {}, []
+    columns = ("mechanism", "tokens", "pass", "seconds", "bytes", "time_exponent", "memory_exponent", "skipped")
+    for line, row in figures.read_table(path, texts=columns, numbers=()):
+        if row["pass"] not in PASSES:
+            raise BadInput(f"{path}:{line}: pass is '{row['pass']}'; expected forward or backward")
+        if row["skipped"]:
+            left_out.append(f"{row['mechanism']}, {row['tokens']} tokens: {row['skipped']}")
+            continue
+        for name in ("tokens", "seconds", "bytes"):
+            row[name] = number(row[name], f"{path}:{line}: {name}", least=0)
+        for name in ("time_exponent", "memory_exponent"):
+            row[name] = number(row[name], f"{path}:{line}: {name}") if row[name] else None
+        curves.setdefault(row["mechanism"], {name: [] for name in PASSES})[row["pass"]].append(row)
+    if not curves:
+        raise BadInput(f"{path}: holds no sizes that were measured")
+    return curves, list(dict.fromkeys(left_out))
+
+
+def label_of(mechanism, passes):
+    """The name and the exponents: time forward, time backward, memory."""
+    exponents = [passes[name][0][column] for name, column in
+                 (("forward", "time_exponent"), ("backward", "time_exponent"), ("backward", "memory_exponent")) if passes[name]]
+    return f"{mechanism}  ({', '.join(f'{e:.2f}' if e is not None else '-' for e in exponents)})"
+
+
+def groups(curves):
+    """The curves in one picture's rows: those whose time grows with the tokens, and those with their square, by their exponents."""
+    def is_square(passes):
+        return any(passes[name] and (passes[name][0]["time_exponent"] or 0) > 1.5 for name in PASSES)
+
+    split = [{m: p for m, p in curves.items() if is_square(p) == square} for square in (False, True)]
+    return [group for group in split if group]
+
+
+def draw_row(panels, curves):
+    for axes, (name, column, unit, title) in zip(panels, PANELS):
+        for i, (mechanism, passes) in enumerate(curves.items()):
+            rows = passes[name]
+            axes.plot([row["tokens"] for row in rows], [row[column] / unit for row in rows], marker="o", markersize=3, linewidth=1.6,
+                      color=COLOURS[i % len(COLOURS)], linestyle=("-", "--", ":")[i // len(COLOURS) % 3], label=label_of(mechanism, passes))
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.set_xticks(sorted({row["tokens"] for passes in curves.values() for row in passes[name]})[::2])
+        axes.xaxis.set_major_formatter("{x:.0f}")
+        axes.set_xlabel("tokens")
+        axes.set_title(title)
+        figures.tidy(axes)
+    panels[-1].legend(loc="upper left", bbox_to_anchor=(1.02, 1.05), frameon=False, borderaxespad=0, fontsize=10,
+                      title="exponents of N: time forward,\nbackward, memory", alignment="left")
+
+
+def draw(curves, left_out, output):
+    pyplot = figures.load_pyplot()
+    rows = groups(curves)
+    figure, panels = pyplot.subplots(len(rows), len(PANELS), figsize=(15, 5.2 * len(rows)), layout="constrained", squeeze=False)
+    for row, group in zip(panels, rows):
+        draw_row(row, group)
+    if left_out:
+        figure.supxlabel("not measured: " + ";\n".join(left_out), fontsize=9)
+    figures.save(figure, output, dpi=96)
+
+
+def main():
+    parser = figures.Parser(description=__doc__)
+    parser.add_argument("file", metavar="FILE.csv", type=Path, help="what heed scaling or experiments/tools/scaling wrote")
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="FILE.png or FILE.svg; default: scaling.png beside FILE.csv")
+    arguments = parser.parse_args()
+    output = arguments.output or arguments.file.with_name("scaling.png")
+    figures.check_name(output)
+    draw(*read(arguments.file), output)
+    print(output)
+
+
+if __name__ == "__main__":
+    figures.run(main)

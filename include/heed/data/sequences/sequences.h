@@ -1,0 +1,63 @@
+// Labelled sequences of tokens, and pairs of them, behind one interface, whatever the files look like.
+#pragma once
+
+#include "heed/base/random.h"
+#include "heed/config/data.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace heed {
+
+/// Sequences with a label each, or pairs of sequences. Reading is safe from several threads.
+class SequenceSet {
+ public:
+  virtual ~SequenceSet() = default;
+
+  virtual Index size() const = 0;
+
+  /// Class of an example, an index into class_names().
+  virtual int label(Index example) const = 0;
+
+  /// The tokens of an example, `which` = 0, or 1 for the second of a pair. Where `chance` is given they are augmented.
+  virtual void read(Index example, Index which, const RandomStream* chance, std::vector<int>& to) const = 0;
+
+  bool pairs() const { return pairs_; }
+  Index vocabulary() const { return vocabulary_; }  ///< tokens are below this
+  Index fixed_length() const { return length_; }    ///< of all sequences; 0: they differ
+  const std::vector<std::string>& class_names() const { return class_names_; }
+
+ protected:
+  SequenceSet(std::vector<std::string> class_names, Index vocabulary, bool pairs, Index length)
+      : class_names_(std::move(class_names)), vocabulary_(vocabulary), length_(length), pairs_(pairs) {}
+
+ private:
+  std::vector<std::string> class_names_;
+  Index vocabulary_, length_;
+  bool pairs_;
+};
+
+/// Which part of a data set.
+enum class SequencePart { train, validation, test };
+
+/// Some examples of a set.
+struct SequenceExamples {
+  std::shared_ptr<const SequenceSet> set;
+  std::vector<Index> examples;
+};
+
+/// Opens a part of a data set by data.name:
+/// - listops: basic_train.tsv, basic_val.tsv, basic_test.tsv (data/sequences/listops.h);
+/// - documents: {train,test}/CLASS/*.txt, or train.tsv, val.tsv and test.tsv of lines label<TAB>text;
+/// - pairs: new_aan_pairs.{train,eval,test}.tsv of lines label<TAB>id<TAB>id<TAB>text<TAB>text, labels 0.0 and 1.0;
+/// - pixels: the images of data.source, pixel by pixel (data/sequences/pixels.h).
+/// Tokens of documents and pairs are bytes. Sequences are cut at `context`. Throws Error that says what is wrong with
+/// which file and line.
+SequenceExamples open_sequences(const DataConfig& data, Index context, SequencePart part, std::uint64_t seed);
+
+/// Throws Error unless a model of so many tokens takes them: all below `vocabulary` and, where all sequences have one
+/// length, `context` of them.
+void require_fit(const SequenceExamples& examples, Index context, Index vocabulary);
+
+}  // namespace heed

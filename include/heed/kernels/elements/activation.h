@@ -1,0 +1,164 @@
+// Element-wise activations and their derivatives.
+#pragma once
+
+#include "heed/kernels/shared/exp.h"
+#include "heed/kernels/shared/update.h"
+#include "heed/cost/counts.h"
+
+#include <cmath>
+#include <numbers>
+#include <type_traits>
+
+namespace heed::kernels {
+
+namespace reference {
+
+/// y = x Phi(x), Phi the normal distribution function: (x / 2) (1 + erf(x / sqrt 2)). y may be x.
+/// Hendrycks, Gimpel, "Gaussian error linear units", arXiv:1606.08415. Fast float: absolute error at most
+/// 4e-7 max(1, |x|), and 0 at -inf, where the formula is 0 times infinity.
+template <class T>
+void gelu_forward(Index n, const T* x, T* y) {
+  using std::erf;
+  for (Index i = 0; i < n; ++i) {
+    const T phi = T(1) + erf(x[i] * T(std::numbers::sqrt2 / 2));
+    y[i] = T(0.5) * x[i] * phi;
+  }
+}
+
+/// dx (+)= dy (Phi(x) + x phi(x)), phi the normal density exp(-x^2 / 2) / sqrt(2 pi), and y = gelu(x) once more, the
+/// same bits, unless that is nullptr. dx may be dy. Fast float: absolute error of the factor at most 1e-6; at the
+/// infinities it is 1 and 0.
+template <class T>
+void gelu_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y = nullptr) {
+  using std::erf;
+  constexpr double density_at_zero = std::numbers::inv_sqrtpi * std::numbers::sqrt2 / 2;
+  for (Index i = 0; i < n; ++i) {
+    const T distribution = T(0.5) * (T(1) + erf(x[i] * T(std::numbers::sqrt2 / 2)));
+    const T density = T(density_at_zero) * exp(T(-0.5) * x[i] * x[i]);
+    write(update, dx[i], dy[i] * (distribution + x[i] * density));
+    if (y) y[i] = x[i] * distribution;
+  }
+}
+
+}  // namespace reference
+
+using reference::gelu_backward, reference::gelu_forward;
+#ifndef HEED_NO_SIMD
+void gelu_forward(Index n, const float* x, float* y);
+void gelu_backward(Index n, const float* x, const float* dy, Update update, float* dx, float* y = nullptr);
+#endif
+
+inline Counts gelu_forward_counts(Index n) { return n * Counts{.mul = 3, .add = 1, .erf = 1}; }
+
+/// When it assigns; and for y on top of that.
+inline Counts gelu_backward_counts(Index n) { return n * Counts{.mul = 7, .add = 2, .exp = 1, .erf = 1}; }
+inline Counts gelu_again_counts(Index n) { return {.mul = n}; }
+
+/// y = max(x, 0). y may be x.
+template <class T>
+void relu_forward(Index n, const T* x, T* y) {
+  for (Index i = 0; i < n; ++i) y[i] = x[i] > T(0) ? x[i] : T(0);
+}
+
+inline Counts relu_forward_counts(Index n) { return {.cmp = n}; }
+
+/// dx (+)= dy where x > 0; relu'(0) = 0; and y = max(x, 0) unless that is nullptr. dx may be dy.
+template <class T>
+void relu_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y = nullptr) {
+  for (Index i = 0; i < n; ++i) {
+    const bool positive = x[i] > T(0);
+    write(update, dx[i], positive ? dy[i] : T(0));
+    if (y) y[i] = positive ? x[i] : T(0);
+  }
+}
+
+/// When it assigns; and for y on top of that.
+inline Counts relu_backward_counts(Index n) { return {.cmp = n}; }
+inline Counts relu_again_counts(Index) { return {}; }
+
+/// What the logistic function is taken of in y = x s(p(x)), s(z) = 1 / (1 + exp(-z)); p' is its derivative, and
+/// `counts` are those of p and of both.
+struct Silu {
+  template <class T>
+  static T p(T x) {
+    return x;
+  }
+  template <class T>
+  static T slope(T) {
+    return T(1);
+  }
+  static constexpr Counts p_counts{}, slope_counts{};
+};
+
+/// gelu's quick approximation: p = 1.702 x. Hendrycks, Gimpel, arXiv:1606.08415, Section 2.
+struct QuickGelu {
+  template <class T>
+  static T p(T x) {
+    return T(1.702) * x;
+  }
+  template <class T>
+  static T slope(T) {
+    return T(1.702);
+  }
+  static constexpr Counts p_counts{.mul = 1}, slope_counts{};
+};
+
+/// And its better one, x / 2 (1 + tanh(u)) with u = sqrt(2 / pi) (x + 0.044715 x^3), which is x s(2 u).
+struct TanhGelu {
+  static constexpr double a = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi, b = a * 0.044715;
+  template <class T>
+  static T p(T x) {
+    return x * (T(a) + T(b) * (x * x));
+  }
+  template <class T>
+  static T slope(T x) {
+    return T(a) + T(3 * b) * (x * x);
+  }
+  static constexpr Counts p_counts{.mul = 3, .add = 1}, slope_counts{.mul = 2, .add = 1};
+};
+
+/// y = x s(p(x)). y may be x. Where exp(-p) is infinite the result is -0, as it should be. Relative error a few eps,
+/// and |p| eps. For Silu: Elfwing, Uchibe, Doya, "Sigmoid-weighted linear units", arXiv:1702.03118.
+template <class P, class T>
+void logistic_forward(Index n, const T* x, T* y) {
+  for (Index i = 0; i < n; ++i) y[i] = x[i] / (T(1) + exp(-P::p(x[i])));
+}
+
+template <class P>
+Counts logistic_forward_counts(Index n) {
+  return n * (P::p_counts + Counts{.add = 1, .div = 1, .exp = 1});
+}
+
+/// dx (+)= dy s (1 + x p' (1 - s)); and y = x s, which may differ in the last bit from what logistic_forward gives,
+/// unless that is nullptr. dx may be dy.
+template <class P, class T>
+void logistic_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y = nullptr) {
+  for (Index i = 0; i < n; ++i) {
+    const T s = T(1) / (T(1) + exp(-P::p(x[i])));
+    const T slope = std::is_same_v<P, Silu> ? x[i] : x[i] * P::slope(x[i]);
+    write(update, dx[i], dy[i] * (s * (T(1) + slope * (T(1) - s))));
+    if (y) y[i] = x[i] * s;
+  }
+}
+
+/// When it assigns; and for y on top of that.
+template <class P>
+Counts logistic_backward_counts(Index n) {
+  const Counts slope = P::slope_counts + Counts{.mul = std::is_same_v<P, Silu> ? 0 : 1};
+  return n * (P::p_counts + slope + Counts{.mul = 3, .add = 3, .div = 1, .exp = 1});
+}
+template <class P>
+Counts logistic_again_counts(Index n) {
+  return {.mul = n};
+}
+
+template <class T>
+void silu_forward(Index n, const T* x, T* y) {
+  logistic_forward<Silu>(n, x, y);
+}
+template <class T>
+void silu_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y = nullptr) {
+  logistic_backward<Silu>(n, x, dy, update, dx, y);
+}
+
+}  // namespace heed::kernels

@@ -1,0 +1,138 @@
+// Layer normalisation of rows. Ba, Kiros, Hinton, "Layer normalization", arXiv:1607.06450.
+//
+// Matrices are [rows, n], gamma and beta [n]. Of each row, scale = 1 / sqrt(variance + eps), the variance (divisor n)
+// computed from centred values, and xn = (x - mean) scale. statistics [rows, 2] keeps mean and scale of each row.
+#pragma once
+
+#include "heed/base/matrix.h"
+#include "heed/cost/counts.h"
+#include "heed/kernels/shared/update.h"
+
+#include <cmath>
+
+namespace heed::kernels {
+
+/// What a row is made: gamma xn + beta.
+template <class T>
+struct RowNorm {
+  const T *gamma, *beta;
+  double eps;
+};
+
+namespace reference {
+
+/// y = gamma xn + beta, and + residual unless there is none. y may be x or residual. Centred values are off by what the
+/// mean is rounded by. Fast float, with u = 2^-24: y is off by at most (n + 8) u (1 + |xn|) (1 + max |x| scale) |gamma|
+/// and, for what is added, 4 u (|beta| + |residual|); the mean by (n + 8) u max |x|, and scale, relative to itself, by
+/// (n + 8) u (1 + max |x| scale).
+template <class T>
+void layer_norm_forward(const RowNorm<std::type_identity_t<T>>& norm, MatrixFor<T> x, MatrixFor<T> residual,
+                        Matrix<T> y, Matrix<std::type_identity_t<T>> statistics) {
+  using std::sqrt;
+  const Index n = x.columns;
+  for (Index r = 0; r < x.rows; ++r) {
+    const T* const row = x[r];
+    T &mean = statistics(r, 0), &scale = statistics(r, 1);
+    T sum = row[0];
+    for (Index i = 1; i < n; ++i) sum += row[i];
+    mean = sum / T(static_cast<double>(n));
+
+    const T first = row[0] - mean;
+    T squares = first * first;
+    for (Index i = 1; i < n; ++i) {
+      const T centred = row[i] - mean;
+      squares += centred * centred;
+    }
+    scale = T(1) / sqrt(squares / T(static_cast<double>(n)) + T(norm.eps));
+
+    for (Index i = 0; i < n; ++i) {
+      const T normed = (row[i] - mean) * scale * norm.gamma[i] + norm.beta[i];
+      y(r, i) = residual ? normed + residual(r, i) : normed;
+    }
+  }
+}
+
+/// y = gamma xn + beta once more, by the statistics that layer_norm_forward found: the same bits. y may be x. Fast
+/// float: relative to |gamma xn| + |beta| the error is at most 4 eps.
+template <class T>
+void layer_norm_again(const RowNorm<std::type_identity_t<T>>& norm, MatrixFor<T> x, MatrixFor<T> statistics,
+                      Matrix<T> y) {
+  for (Index r = 0; r < x.rows; ++r)
+    for (Index i = 0; i < x.columns; ++i)
+      y(r, i) = (x(r, i) - statistics(r, 0)) * statistics(r, 1) * norm.gamma[i] + norm.beta[i];
+}
+
+/// With g = gamma dy:
+///   dx (+)= scale (g - mean(g) - xn mean(g xn)),
+/// since the mean and the variance of the row move with each of its elements. dx may be dy. Fast float: relative to
+/// scale (|g| + mean |g| + |xn| mean |g xn|) the error is at most (n + 8) eps.
+template <class T>
+void layer_norm_backward(const std::type_identity_t<T>* gamma, MatrixFor<T> x, MatrixFor<T> statistics, MatrixFor<T> dy,
+                         Update update, Matrix<T> dx) {
+  const Index n = x.columns;
+  for (Index r = 0; r < x.rows; ++r) {
+    const T mean = statistics(r, 0), scale = statistics(r, 1);
+    T sum(0), product_sum(0);
+    for (Index i = 0; i < n; ++i) {
+      const T g = gamma[i] * dy(r, i);
+      const T product = g * ((x(r, i) - mean) * scale);
+      if (i == 0)
+        sum = g, product_sum = product;
+      else
+        sum += g, product_sum += product;
+    }
+    const T mean_g = sum / T(static_cast<double>(n)), mean_product = product_sum / T(static_cast<double>(n));
+    for (Index i = 0; i < n; ++i) {
+      const T normalized = (x(r, i) - mean) * scale;
+      write(update, dx(r, i), scale * (gamma[i] * dy(r, i) - mean_g - normalized * mean_product));
+    }
+  }
+}
+
+/// sums [2, n]: dgamma (+)= sum over rows of dy xn in its first row, dbeta (+)= sum over rows of dy in its second. Fast
+/// float: relative to the sum of their absolute values, and of what is there, the error is at most (rows + 4) eps.
+template <class T>
+void layer_norm_parameter_gradients(MatrixFor<T> x, MatrixFor<T> statistics, MatrixFor<T> dy, Update update,
+                                    Matrix<T> sums) {
+  if (x.rows == 0 && update == Update::assign) fill(sums, T(0));
+  for (Index r = 0; r < x.rows; ++r) {
+    const Update row_update = r == 0 ? update : Update::accumulate;
+    for (Index i = 0; i < x.columns; ++i) {
+      write(row_update, sums(0, i), dy(r, i) * ((x(r, i) - statistics(r, 0)) * statistics(r, 1)));
+      write(row_update, sums(1, i), dy(r, i));
+    }
+  }
+}
+
+}  // namespace reference
+
+using reference::layer_norm_again, reference::layer_norm_backward, reference::layer_norm_forward;
+using reference::layer_norm_parameter_gradients;
+#ifndef HEED_NO_SIMD
+void layer_norm_forward(const RowNorm<float>& norm, Matrix<const float> x, Matrix<const float> residual,
+                        Matrix<float> y, Matrix<float> statistics);
+void layer_norm_again(const RowNorm<float>& norm, Matrix<const float> x, Matrix<const float> statistics,
+                      Matrix<float> y);
+void layer_norm_backward(const float* gamma, Matrix<const float> x, Matrix<const float> statistics,
+                         Matrix<const float> dy, Update update, Matrix<float> dx);
+void layer_norm_parameter_gradients(Matrix<const float> x, Matrix<const float> statistics, Matrix<const float> dy,
+                                    Update update, Matrix<float> sums);
+#endif
+
+inline Counts layer_norm_forward_counts(Index rows, Index n, bool residual = false) {
+  return rows * Counts{.mul = 3 * n, .add = 5 * n - 1 + (residual ? n : 0), .div = 3, .sqrt = 1};
+}
+
+inline Counts layer_norm_again_counts(Index rows, Index n) { return rows * n * Counts{.mul = 2, .add = 2}; }
+
+/// When it assigns; n add more per row to accumulate.
+inline Counts layer_norm_backward_counts(Index rows, Index n) {
+  return rows * Counts{.mul = 7 * n, .add = 6 * n - 2, .div = 2};
+}
+
+/// When it assigns; 2n add more to accumulate.
+inline Counts layer_norm_parameter_counts(Index rows, Index n) {
+  return rows * n * Counts{.mul = 2, .add = 1} + 2 * n * sum_counts(rows);
+}
+
+}  // namespace heed::kernels

@@ -1,0 +1,110 @@
+// Matrices divided by the roots of their row sums: D^-1/2 S D^-1/2.
+#pragma once
+
+#include "heed/base/matrix.h"
+#include "heed/cost/counts.h"
+#include "heed/kernels/shared/update.h"
+
+#include <cmath>
+
+namespace heed::kernels {
+
+/// A smaller row sum is replaced by this constant.
+inline constexpr double least_row_sum = 1e-6;
+
+/// 1 / sqrt(max(sum, least_row_sum))
+template <class T>
+T inverse_root(T sum) {
+  using std::sqrt;
+  return T(1) / sqrt(sum < T(least_row_sum) ? T(least_row_sum) : sum);
+}
+
+/// y (+)= D^-1/2 x, row by row, for D [n, 1] and x, y [n, e]. y may be x.
+template <class T>
+void scale_rows(MatrixFor<T> D, MatrixFor<T> x, Update update, Matrix<T> y) {
+  for (Index i = 0; i < y.rows; ++i) {
+    const T root = inverse_root(D(i, 0));
+    for (Index c = 0; c < y.columns; ++c) write(update, y(i, c), root * x(i, c));
+  }
+}
+
+/// Assigned; to accumulate takes one add more per element.
+inline Counts scale_rows_counts(Index n, Index e) { return {.mul = n * e, .div = n, .sqrt = n, .cmp = n}; }
+
+/// The gradient of the row sums D [n, 1] in out = r (S (r v)), r = D^-1/2. With w = r v and dw = S^T (r dout), row by
+/// row,
+///   r dr = dout.out + dw.w,   dD = -r^3 dr / 2 = -(dout.out + dw.w) / (2 D),   or 0 where D was clamped.
+template <class T>
+void row_sums_backward(MatrixFor<T> D, MatrixFor<T> out, MatrixFor<T> dout, MatrixFor<T> w, MatrixFor<T> dw,
+                       Matrix<T> dD) {
+  for (Index i = 0; i < dD.rows; ++i) {
+    T sum(0);
+    for (Index c = 0; c < out.columns; ++c) {
+      const T term = dout(i, c) * out(i, c) + dw(i, c) * w(i, c);
+      if (c == 0)
+        sum = term;
+      else
+        sum += term;
+    }
+    const T slope = T(-0.5) * sum / D(i, 0);
+    dD(i, 0) = D(i, 0) < T(least_row_sum) ? T(0) : slope;
+  }
+}
+
+inline Counts row_sums_backward_counts(Index n, Index e) {
+  return n * Counts{.mul = 2 * e + 1, .add = 2 * e - 1, .div = 1, .cmp = 1};
+}
+
+/// Of D^-1/2 (S (D^-1/2 v)) beside its two products with S: two scalings forward, three and the gradient of D backward.
+inline Cost row_sums_cost(Index n, Index e) {
+  Cost cost;
+  cost.forward = 2 * scale_rows_counts(n, e);
+  cost.backward = 3 * scale_rows_counts(n, e) + row_sums_backward_counts(n, e);
+  return cost;
+}
+
+/// scaled = E^-1/2 X E^-1/2 for X [m, m] and E the row sums of A [m, m], which are positive: no clamp. Leaves E^-1/2
+/// in root [m, 1].
+template <class T>
+void scale_inverse(MatrixFor<T> A, MatrixFor<T> X, Matrix<T> root, Matrix<T> scaled) {
+  using std::sqrt;
+  const Index m = A.rows;
+  for (Index i = 0; i < m; ++i) {
+    T sum = A(i, 0);
+    for (Index j = 1; j < m; ++j) sum += A(i, j);
+    root(i, 0) = T(1) / sqrt(sum);
+  }
+  for (Index i = 0; i < m; ++i)
+    for (Index j = 0; j < m; ++j) scaled(i, j) = root(i, 0) * X(i, j) * root(j, 0);
+}
+
+/// In place, the gradient at X from that at scaled: dX_ij *= E_i^-1/2 E_j^-1/2. And, as E_i scales a row and a column,
+///   dE_i = -sum_j (dscaled_ij scaled_ij + dscaled_ji scaled_ji) / (2 E_i)
+/// in dE [m, 1], which each element of row i of dA gets besides. root as scale_inverse() left it.
+template <class T>
+void scale_inverse_backward(MatrixFor<T> root, MatrixFor<T> scaled, Matrix<T> dX, Matrix<T> dE) {
+  const Index m = dX.rows;
+  for (Index i = 0; i < m; ++i) {
+    T sum(0);
+    for (Index j = 0; j < m; ++j) {
+      const T term = dX(i, j) * scaled(i, j) + dX(j, i) * scaled(j, i);
+      if (j == 0)
+        sum = term;
+      else
+        sum += term;
+    }
+    dE(i, 0) = T(-0.5) * sum * (root(i, 0) * root(i, 0));
+  }
+  for (Index i = 0; i < m; ++i)
+    for (Index j = 0; j < m; ++j) dX(i, j) = root(i, 0) * dX(i, j) * root(j, 0);
+}
+
+/// Of the two above and of adding dE to dA.
+inline Cost scale_inverse_cost(Index m) {
+  Cost cost;
+  cost.forward = {.mul = 2 * m * m, .add = m * (m - 1), .div = m, .sqrt = m};
+  cost.backward = {.mul = 4 * m * m + 3 * m, .add = 3 * m * m - m};
+  return cost;
+}
+
+}  // namespace heed::kernels

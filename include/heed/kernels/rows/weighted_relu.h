@@ -1,0 +1,48 @@
+// Features of a token: what is positive of it, once for each of a few weights.
+#pragma once
+
+#include "heed/base/matrix.h"
+#include "heed/cost/counts.h"
+#include "heed/kernels/elements/activation.h"
+
+namespace heed::kernels {
+
+/// f[i, a n + c] = w[i,a] max(x[i,c], 0) for x [rows, n], w [rows, weights], f [rows, weights n]; without w, f is
+/// max(x, 0). Nothing overlaps.
+template <class T>
+void weighted_relu(MatrixFor<T> x, MatrixFor<T> w, Matrix<T> f) {
+  const Index n = x.columns;
+  for (Index i = 0; i < x.rows; ++i) {
+    relu_forward(n, x[i], f[i]);
+    for (Index a = w.columns - 1; a >= 0; --a)
+      for (Index c = 0; c < n; ++c) f(i, a * n + c) = w(i, a) * f(i, c);
+  }
+}
+
+inline Counts weighted_relu_counts(Index rows, Index n, Index weights) {
+  return rows * (relu_forward_counts(n) + Counts{.mul = weights * n});
+}
+
+/// dx[i,c] (+)= sum over a of w[i,a] df[i, a n + c] where x > 0; relu'(0) = 0. Uses the first n columns of df, which it
+/// overwrites.
+template <class T>
+void weighted_relu_backward(MatrixFor<T> x, MatrixFor<T> w, Matrix<std::type_identity_t<T>> df, Update update,
+                            Matrix<T> dx) {
+  const Index n = x.columns;
+  for (Index i = 0; i < x.rows; ++i) {
+    T* const sum = df[i];
+    for (Index a = 0; a < w.columns; ++a)
+      for (Index c = 0; c < n; ++c) {
+        const T term = w(i, a) * df(i, a * n + c);
+        sum[c] = a == 0 ? term : sum[c] + term;
+      }
+    relu_backward(n, x[i], sum, update, dx[i]);
+  }
+}
+
+/// When it assigns.
+inline Counts weighted_relu_backward_counts(Index rows, Index n, Index weights) {
+  return rows * (product_counts(1, n, weights) + relu_backward_counts(n));
+}
+
+}  // namespace heed::kernels

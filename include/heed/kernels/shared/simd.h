@@ -1,0 +1,243 @@
+// What the fast float kernels share: whole and partial vectors, sums in a fixed order, exp and the tail of the
+// normal distribution. Highway chooses the instructions when the file is compiled (ARCH in the Makefile).
+//
+// A short loop over an array of sums within a long one is unrolled by a pragma, so that the array lies in registers.
+// Without it GCC unrolls such a loop late: the sums are in registers then, but every step of the long loop also stores
+// them to memory, which takes as long as the sums themselves.
+#pragma once
+
+#ifndef HEED_NO_SIMD
+
+#include "heed/kernels/shared/exp.h"
+#include "heed/kernels/shared/update.h"
+#include "heed/base/tensor.h"
+
+#include <hwy/highway.h>
+
+#include <cmath>
+#include <cstring>
+
+namespace heed::kernels::simd {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Tag = hn::ScalableTag<float>;
+using IntTag = hn::RebindToSigned<Tag>;
+using Vector = hn::Vec<Tag>;
+inline constexpr Tag tag;
+inline constexpr IntTag int_tag;
+inline constexpr Index lanes = HWY_LANES(float);
+inline constexpr int registers = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 32 : 16;  ///< for vectors
+
+inline Vector set(float x) { return hn::Set(tag, x); }
+
+/// A number in memory that an operation takes for every lane. On x86 with AVX-512 it can be an operand of the operation
+/// itself. Where additions and multiplications fill all ports that is worth it: an instruction of its own to broadcast
+/// the number takes a port too (Zen 4: maxima and products of a tile at 57 instead of 47 Gelem/s).
+class Broadcast {
+ public:
+  explicit Broadcast(const float* number) : number_(number) {}
+  Vector vector() const { return set(*number_); }
+
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  /// max(v, x), v - x, sum + v x
+  friend Vector max(Vector v, Broadcast x) {
+    Vector result;
+    asm("vmaxps %2%{1to16%}, %1, %0" : "=v"(result.raw) : "v"(v.raw), "m"(*x.number_));
+    return result;
+  }
+  friend Vector subtract(Vector v, Broadcast x) {
+    Vector result;
+    asm("vsubps %2%{1to16%}, %1, %0" : "=v"(result.raw) : "v"(v.raw), "m"(*x.number_));
+    return result;
+  }
+  friend Vector multiply_add(Vector v, Broadcast x, Vector sum) {
+    asm("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(sum.raw) : "v"(v.raw), "m"(*x.number_));
+    return sum;
+  }
+#else
+  friend Vector max(Vector v, Broadcast x) { return hn::Max(v, x.vector()); }
+  friend Vector subtract(Vector v, Broadcast x) { return hn::Sub(v, x.vector()); }
+  friend Vector multiply_add(Vector v, Broadcast x, Vector sum) { return hn::MulAdd(v, x.vector(), sum); }
+#endif
+
+ private:
+  const float* number_;
+};
+
+/// A vector full of elements.
+struct AllLanes {
+  Vector load(const float* from) const { return hn::LoadU(tag, from); }
+  void store(Vector v, float* to) const { hn::StoreU(v, tag, to); }
+  Vector otherwise(Vector v, Vector) const { return v; }
+};
+
+/// The first `count` < lanes elements of a vector. Nothing beyond them is read or written; what is loaded there
+/// is zero. Where the machine cannot mask memory accesses (SSE), they go through a small buffer.
+class FirstLanes {
+ public:
+  explicit FirstLanes(Index count) : count_(static_cast<std::size_t>(count)), mask_(hn::FirstN(tag, count_)) {}
+
+  Vector load(const float* from) const {
+    if constexpr (memory_masks) return hn::MaskedLoad(mask_, tag, from);
+    HWY_ALIGN float buffer[lanes] = {};
+    std::memcpy(buffer, from, count_ * sizeof(float));
+    return hn::Load(tag, buffer);
+  }
+#if HWY_TARGET == HWY_AVX2
+  // In parts of four, two and one: a masked store takes AMD's processors a dozen cycles.
+  void store(Vector v, float* to) const {
+    __m128 part = _mm256_castps256_ps128(v.raw);
+    if (count_ & 4) {
+      _mm_storeu_ps(to, part);
+      part = _mm256_extractf128_ps(v.raw, 1), to += 4;
+    }
+    if (count_ & 2) {
+      _mm_storel_pi(reinterpret_cast<__m64*>(to), part);
+      part = _mm_movehl_ps(part, part), to += 2;
+    }
+    if (count_ & 1) _mm_store_ss(to, part);
+  }
+#else
+  void store(Vector v, float* to) const {
+    if constexpr (memory_masks) return hn::BlendedStore(v, mask_, tag, to);
+    HWY_ALIGN float buffer[lanes];
+    hn::Store(v, tag, buffer);
+    std::memcpy(to, buffer, count_ * sizeof(float));
+  }
+#endif
+
+  /// v in these lanes, `rest` in the others.
+  Vector otherwise(Vector v, Vector rest) const { return hn::IfThenElse(mask_, v, rest); }
+
+ private:
+  static constexpr bool memory_masks = !HWY_MEM_OPS_MIGHT_FAULT || HWY_TARGET == HWY_AVX2;
+  std::size_t count_;
+  hn::Mask<Tag> mask_;
+};
+
+/// Calls f(position, lanes to use) over n elements, a vector at a time, the last perhaps partial.
+template <class F>
+inline void for_each_vector(Index n, const F& f) {
+  Index i = 0;
+  for (; i + lanes <= n; i += lanes) f(i, AllLanes{});
+  if (i < n) f(i, FirstLanes(n - i));
+}
+
+/// Writes v by `update`.
+template <class Lanes>
+inline void write(Update update, Lanes use, Vector v, float* to) {
+  use.store(update == Update::assign ? v : hn::Add(use.load(to), v), to);
+}
+
+/// Sum and maximum of the lanes, by halves: an order that depends on the number of lanes alone.
+inline float sum(Vector v) { return hn::GetLane(hn::SumOfLanes(tag, v)); }
+inline float maximum(Vector v) { return hn::GetLane(hn::MaxOfLanes(tag, v)); }
+
+/// A constant that stays in a register. GCC otherwise reads it from memory at each use, and loads are what exp
+/// then waits for (3.7 instead of 5.9 Gelem/s measured on Zen 4).
+inline Vector constant(float x) {
+  Vector v = set(x);
+#if HWY_ARCH_X86
+  asm("" : "+v"(v.raw));
+#endif
+  return v;
+}
+
+/// clamp(u, -1, 1), with AVX-512 in one instruction: the smaller of |u| and 1, with the sign of u. NaN becomes 1 or -1:
+/// a distance whose gradient this is has been NaN before.
+class Clamp {
+ public:
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  static constexpr bool one_instruction = true;
+  Vector operator()(Vector u) const { return Vector{_mm512_range_ps(u.raw, one_.raw, 0b0010)}; }
+#else
+  static constexpr bool one_instruction = false;
+  Vector operator()(Vector u) const { return hn::Min(hn::Max(u, minus_one_), one_); }
+#endif
+
+  /// a - b as a fused step, which takes a port for products.
+  Vector fused_difference(Vector a, Vector b) const { return hn::MulSub(a, one_, b); }
+
+ private:
+  Vector one_ = constant(1.0f);
+  [[maybe_unused]] Vector minus_one_ = constant(-1.0f);
+};
+
+/// exp x: relative error at most 1.5e-7 + 3e-9 |x|, NaN for NaN. With AVX-512 it is infinite and subnormal where floats
+/// are, otherwise infinite above 88.37 (where 2^n is) and 0 below -87.33 (where exp leaves the normal numbers).
+///
+/// x = n ln 2 + r with n the nearest integer and |r| <= (ln 2) / 2. Adding 1.5 2^23 rounds to an integer and
+/// leaves it in the low bits; with 127 added too, those bits moved to the exponent's place are 2^n. AVX-512 multiplies
+/// by 2^n in one instruction that minds both ends itself and leaves alone the units for products and comparisons, which
+/// are what limits exp: 8 instead of 10 cycles for a vector (Zen 4). ln 2 as a float is 1.9e-9 too large, which is the
+/// error's second term. Without fused multiply-add, n ln 2 would be rounded: then ln 2 is taken in two parts, of which
+/// the first has 10 bits and n times it is exact. exp r is the polynomial of kernels/shared/exp.h, whose scalar form
+/// serves loops that the compiler vectorises.
+class Exp {
+ public:
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  Vector operator()(Vector x) const { return below_88(hn::Min(set(89.0f), x)); }
+
+  /// For x that is NaN or at most 88.
+  Vector below_88(Vector x) const {
+    x = hn::Max(lowest, x);
+    const Vector n = hn::Sub(hn::MulAdd(x, log2_e, rounder), rounder);
+    return Vector{_mm512_scalef_ps(polynomial(reduced(x, n)).raw, n.raw)};
+  }
+#else
+  Vector operator()(Vector x) const { return hn::IfThenElse(hn::Gt(x, set(88.37f)), set(HUGE_VALF), below_88(x)); }
+
+  /// For x that is NaN or at most 88.
+  Vector below_88(Vector x) const {
+    const Vector shifted = hn::MulAdd(x, log2_e, rounder);
+    const Vector p = polynomial(reduced(x, hn::Sub(shifted, rounder)));
+    const Vector power = hn::BitCast(tag, hn::ShiftLeft<23>(hn::BitCast(int_tag, shifted)));
+    return hn::IfThenZeroElse(hn::Lt(x, lowest), hn::Mul(p, power));
+  }
+#endif
+
+ private:
+  Vector reduced(Vector x, Vector n) const {
+    if constexpr (HWY_NATIVE_FMA) return hn::NegMulAdd(n, ln_2, x);
+    return hn::Sub(hn::Sub(x, hn::Mul(n, set(0.693359375f))), hn::Mul(n, set(-2.12194440e-4f)));
+  }
+  Vector polynomial(Vector r) const {
+    Vector p = hn::MulAdd(c6, r, c5);
+    for (const Vector c : {c4, c3, c2, one, one}) p = hn::MulAdd(p, r, c);
+    return p;
+  }
+
+  Vector rounder = constant(0x1.8p23f + 127.0f), log2_e = constant(1.44269504f), ln_2 = constant(0.693147180f);
+  Vector one = constant(1.0f), c2 = constant(exp_polynomial::c2), c3 = constant(exp_polynomial::c3);
+  Vector c4 = constant(exp_polynomial::c4), c5 = constant(exp_polynomial::c5), c6 = constant(exp_polynomial::c6);
+  // Below it the result is 0: with AVX-512 where half the smallest subnormal number begins, else where normal ones end.
+  Vector lowest = constant(HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3 ? -104.0f : -87.33f);
+};
+
+/// The upper tail of the normal distribution, 1 - Phi(t) = exp(-t^2 / 2) R(t) for 0 <= t. R runs smoothly from
+/// 1/2 to about 1 / (t sqrt(2 pi)); the polynomial of degree 10 minimises the largest error of
+/// max(1, t) exp(-t^2 / 2) R(t) over 0 <= t <= 5 (Remez exchange, 1.2e-7). Beyond 5 it takes R(5), where
+/// exp(-t^2 / 2) < 4e-6 makes that as good.
+class NormalTail {
+ public:
+  static constexpr float end = 5.0f;
+
+  /// R(t) for 0 <= t <= `end`.
+  Vector operator()(Vector t) const {
+    Vector p = hn::MulAdd(c10, t, c9);
+    for (const Vector c : {c8, c7, c6, c5, c4, c3, c2, c1, c0}) p = hn::MulAdd(p, t, c);
+    return p;
+  }
+
+ private:
+  Vector c0 = constant(0.4999998802f), c1 = constant(-0.398932604f), c2 = constant(0.249871082f),
+         c3 = constant(-0.1323122232f);
+  Vector c4 = constant(0.06071620234f), c5 = constant(-0.02378055192f), c6 = constant(0.007554750363f);
+  Vector c7 = constant(-0.001807109185f), c8 = constant(0.0002966592453f), c9 = constant(-2.920809319e-5f);
+  Vector c10 = constant(1.283976335e-6f);
+};
+
+}  // namespace heed::kernels::simd
+
+#endif

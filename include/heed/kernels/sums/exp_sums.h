@@ -1,0 +1,295 @@
+// Exponential sums, kept so that they neither overflow nor vanish. A sum over keys s, channel by channel,
+//
+//   sum_s exp(x_s) (mass_s, value_s)   is kept as   exp(scale) (mass, value),
+//
+// where scale is the largest x of its own keys up to rounding, so no term is larger than its weight and the largest
+// is not lost. Every exponent is taken relative to the rounded scale, and large numbers are subtracted first,
+// (x - scale) + bias, so that x + 1000 gives what x gives.
+//
+// All numbers are finite for finite x whose sums with biases are; where the true sum is a sum of positive terms its
+// relative error is a few eps for each addition, whatever the range of x. Only where the scale is `coarse` is a bias
+// rounded as the scale is. Of a NaN or an infinite x mass and value are NaN; but -inf beside something finite weighs
+// nothing.
+//
+// What is written overlaps nothing that is read: the compiler is told so (ivdep), for it would have to compare too many
+// pointers to see it.
+#pragma once
+
+#include "heed/base/carver.h"
+#include "heed/cost/counts.h"
+#include "heed/kernels/shared/exp.h"
+#include "heed/kernels/shared/update.h"
+
+#include <cmath>
+#include <limits>
+
+namespace heed::kernels {
+
+/// Rows of exponential sums, or what is summed, exp(scale) (mass, value): value [rows, n], scale and mass likewise, or
+/// [rows, 1] where all channels share them. Of what is summed, mass may be left out for ones.
+template <class T>
+struct ExpSums {
+  Matrix<T> scale, mass, value;
+
+  operator ExpSums<const T>() const requires(!std::is_const_v<T>) { return {scale, mass, value}; }
+
+  ExpSums middle_rows(Index first, Index count) const {
+    return {scale.middle_rows(first, count), mass.middle_rows(first, count), value.middle_rows(first, count)};
+  }
+  ExpSums row(Index r) const { return middle_rows(r, 1); }
+};
+template <class T>
+using ExpSumsFor = ExpSums<const std::type_identity_t<T>>;
+
+/// Rows of sums of n channels that have `scales` scales between them, n or 1.
+template <class T>
+ExpSums<T> carve_exp_sums(Index rows, Index scales, Index n, Carver<T>& carve) {
+  return {carve.matrix(rows, scales), carve.matrix(rows, scales), carve.matrix(rows, n)};
+}
+
+/// Keys and their values, or the gradients of both: [keys, n] each.
+template <class T>
+struct KeysAndValues {
+  Matrix<T> k, v;
+
+  KeysAndValues middle_rows(Index first, Index count) const {
+    return {k.middle_rows(first, count), v.middle_rows(first, count)};
+  }
+  KeysAndValues row(Index r) const { return middle_rows(r, 1); }
+};
+template <class T>
+using KeysAndValuesFor = KeysAndValues<const std::type_identity_t<T>>;
+
+/// Weighted means y = value / mass of sums of that scale, and G = dy / mass: what their gradients take. A row each; y
+/// and G [rows, n], scale as in the sums.
+template <class T>
+struct WeightedMeans {
+  Matrix<const T> scale, y, G;
+
+  WeightedMeans middle_rows(Index first, Index count) const {
+    return {scale.middle_rows(first, count), y.middle_rows(first, count), G.middle_rows(first, count)};
+  }
+  WeightedMeans row(Index r) const { return middle_rows(r, 1); }
+};
+
+/// Where gradients may measure values and means from, as only their differences matter: the last of the means. Where
+/// one key has nearly all the weight, it and the means lie there, and sums that take them apart do not cancel: what is
+/// left is what a mean itself is rounded by. nullptr, for zeros, of a type that counts: textbooks do without.
+template <class T>
+const T* value_origin(Matrix<const T> means) {
+  if constexpr (std::is_floating_point_v<T>) return means[means.rows - 1];
+  return nullptr;
+}
+
+/// 2^29 in float, 2^58 in double: below it a rounded number is off by at most 16.
+template <class T>
+inline constexpr T coarse = 64 / std::numeric_limits<T>::epsilon();
+
+/// Is x that large, or NaN? A type that counts does not ask.
+template <class T>
+[[gnu::always_inline]] inline bool is_coarse(T x) {
+  if constexpr (std::is_floating_point_v<T>) return !(std::abs(x) < coarse<T>);
+  return false;
+}
+
+/// The exponent k + bias relative to `scale`, the largest of such sums, rounded. (k - scale) + bias keeps what k + bias
+/// would lose, and is the scale's rounding, at most 16, for the largest. Where the scale is coarse that could be more
+/// than exp bears; there k + bias is rounded as the scale was, which makes the largest 0.
+template <class T>
+[[gnu::always_inline]] inline T relative_exponent(T k, T bias, T scale, bool coarse) {
+  return coarse ? (k + bias) - scale : (k - scale) + bias;
+}
+template <class T>
+[[gnu::always_inline]] inline T relative_exponent(T k, T bias, T scale) {
+  return relative_exponent(k, bias, scale, is_coarse(scale));
+}
+
+namespace reference {
+
+/// sums = the sum over one key or more of exp(k[s,c] + bias[s]) (1, v[s,c]), in two passes: maximum, then sum.
+/// bias [keys], or nullptr for zeros; sums: one row. Fast float: relative to mass and to the sum of e |v| the error is
+/// at most 4e-7 + 1.2e-7 keys, and with a bias 1.2e-7 of the largest |bias| besides.
+template <class T>
+void exp_sums_of(KeysAndValuesFor<T> keys, const std::type_identity_t<T>* bias, ExpSums<T> sums) {
+  const Index n = keys.k.columns;
+  T *const scale = sums.scale.data, *const mass = sums.mass.data, *const value = sums.value.data;
+  for (Index s = 0; s < keys.k.rows; ++s) {
+    const T* const k = keys.k[s];
+    for (Index c = 0; c < n; ++c) {
+      const T x = bias ? k[c] + bias[s] : k[c];
+      if (s == 0)
+        scale[c] = x;
+      else
+        scale[c] = x > scale[c] ? x : scale[c];
+    }
+  }
+  for (Index s = 0; s < keys.k.rows; ++s) {
+    const Update update = s == 0 ? Update::assign : Update::accumulate;
+    const T *const k = keys.k[s], *const v = keys.v[s], b = bias ? bias[s] : T(0);
+#pragma GCC ivdep
+    for (Index c = 0; c < n; ++c) {
+      const T e = exp(bias ? relative_exponent(k[c], b, scale[c]) : k[c] - scale[c]);
+      write(update, mass[c], e);
+      write(update, value[c], e * v[c]);
+    }
+  }
+}
+
+}  // namespace reference
+
+inline Counts exp_sums_of_counts(Index keys, Index n, bool biased) {
+  return n * Counts{.mul = keys, .add = (biased ? 5 : 3) * keys - 2, .exp = keys, .cmp = keys - 1};
+}
+
+/// As papers count: a product and a sum for the value of each term, a sum for its mass.
+inline Counts exp_sums_contractions(Index terms, Index n) { return terms * n * Counts{.mul = 1, .add = 2}; }
+
+/// sums += added, a row each. A key is added so, with scale = k, no mass and value = v, and so are other sums.
+template <class T>
+void exp_sums_add(ExpSumsFor<T> added, ExpSums<T> sums) {
+  const T *const x = added.scale.data, *const added_mass = added.mass.data, *const added_value = added.value.data;
+  T *const scale = sums.scale.data, *const mass = sums.mass.data, *const value = sums.value.data;
+  const auto add = [=, n = sums.value.columns](const auto& times_mass) {
+#pragma GCC ivdep
+    for (Index c = 0; c < n; ++c) {
+      const T difference = x[c] - scale[c];
+      const bool grows = difference > T(0);
+      const T smaller = exp(grows ? -difference : difference);  // the smaller part relative to the larger
+      const T before = grows ? smaller : T(1), now = grows ? T(1) : smaller;
+      scale[c] = grows ? x[c] : scale[c];
+      mass[c] = mass[c] * before + times_mass(now, c);
+      value[c] = value[c] * before + now * added_value[c];
+    }
+  };
+  // Two loops: in one, the compiler reads a mass that is not there with all lanes masked, and for an address that leads
+  // nowhere the processor takes a hundred cycles even so.
+  if (added_mass)
+    add([=](T now, Index c) { return now * added_mass[c]; });
+  else
+    add([](T now, Index) { return now; });
+}
+
+inline Counts exp_sums_add_counts(Index n, bool has_mass) {
+  return n * Counts{.mul = 3 + has_mass, .add = 3, .exp = 1, .cmp = 1};
+}
+
+namespace reference {
+
+/// The gradient of sums over queries at one key: with the queries' sums exp(scale) (mass, value),
+///   e = exp(k + scale),   dv (+)= e mass,   dk (+)= e ((v - origin) mass - value).
+/// All are single rows; origin [n], or nullptr for zeros. Fast float: relative to e (|v - origin| |mass| + |value|) the
+/// error is at most 5e-7 + 6.5e-8 |k + scale|, and where e underflows it is 6e-38 of what it is multiplied by.
+template <class T>
+void exp_sums_at_key(KeysAndValuesFor<T> key, ExpSumsFor<T> queries, Update update, KeysAndValues<T> gradient,
+                     const std::type_identity_t<T>* origin = nullptr) {
+  const T *const k = key.k.data, *const v = key.v.data;
+  const T *const scale = queries.scale.data, *const mass = queries.mass.data, *const value = queries.value.data;
+  T *const dk = gradient.k.data, *const dv = gradient.v.data;
+#pragma GCC ivdep
+  for (Index c = 0; c < gradient.k.columns; ++c) {
+    const T e = exp(k[c] + scale[c]);
+    write(update, dv[c], e * mass[c]);
+    write(update, dk[c], e * ((origin ? v[c] - origin[c] : v[c]) * mass[c] - value[c]));
+  }
+}
+
+}  // namespace reference
+
+/// Without an origin.
+inline Counts exp_sums_at_key_counts(Index n, Update update) {
+  return n * Counts{.mul = 3, .add = update == Update::assign ? 2 : 4, .exp = 1};
+}
+inline Counts exp_sums_at_key_contractions(Index keys, Index n) { return keys * n * Counts{.mul = 2, .add = 2}; }
+
+/// The gradient of one mean y = sum_s p_s v_s, p_s = exp(k[s] + bias[s] - scale) / mass, at some keys:
+///   h = exp(k + bias - scale) G,   dv (+)= h,   dk (+)= h (v - y),   dbias[s] += sum over channels of h (v - y).
+/// bias, dbias [keys].
+template <class T>
+void exp_sums_backward(KeysAndValuesFor<T> keys, const std::type_identity_t<T>* bias,
+                       const std::type_identity_t<WeightedMeans<T>>& mean, Update update, KeysAndValues<T> gradient,
+                       std::type_identity_t<T>* dbias) {
+  const T *const scale = mean.scale.data, *const y = mean.y.data, *const G = mean.G.data;
+  for (Index s = 0; s < keys.k.rows; ++s) {
+    const T *const k = keys.k[s], *const v = keys.v[s];
+    T *const dk = gradient.k[s], *const dv = gradient.v[s];
+    T sum{};
+    for (Index c = 0; c < keys.k.columns; ++c) {
+      const T h = exp(relative_exponent(k[c], bias[s], scale[c])) * G[c];
+      const T dx = h * (v[c] - y[c]);
+      write(update, dv[c], h);
+      write(update, dk[c], dx);
+      write(c == 0 ? Update::assign : Update::accumulate, sum, dx);
+    }
+    dbias[s] += sum;
+  }
+}
+
+inline Counts exp_sums_backward_counts(Index keys, Index n, Update update) {
+  return keys * n * Counts{.mul = 2, .add = update == Update::assign ? 4 : 6, .exp = 1};
+}
+inline Counts exp_sums_backward_contractions(Index keys, Index n) { return keys * n * Counts{.mul = 2, .add = 3}; }
+
+namespace reference {
+
+/// e = exp(x - max x) for the columns [first, last) of a row x [1, n], and 0 in the others; returns the maximum. e may
+/// be x. last > first. Fast float: relative to e the error is at most 3e-7 + 6.5e-8 |x - max x|, and where e underflows
+/// it is 6e-38. Of a NaN e is NaN; the maximum, and so the rest of the row, is then anything.
+template <class T>
+T exp_of_row(MatrixFor<T> x, Index first, Index last, Matrix<T> e) {
+  const T* const from = x.data;
+  T* const to = e.data;
+  T maximum = from[first];
+  for (Index s = first + 1; s < last; ++s) maximum = from[s] > maximum ? from[s] : maximum;
+  std::fill(to, to + first, T(0));
+  for (Index s = first; s < last; ++s) to[s] = exp(from[s] - maximum);
+  std::fill(to + last, to + e.columns, T(0));
+  return maximum;
+}
+
+}  // namespace reference
+
+/// For `columns` = last - first.
+inline Counts exp_of_row_counts(Index columns) { return {.add = columns, .exp = columns, .cmp = columns - 1}; }
+
+namespace reference {
+
+/// f[s] = (e, e (v[s] - origin)) for e = exp(k[s] - max k), with the maximum over the keys of each column, kept in
+/// `maximum` [n]. f [keys, 2 n]; one key or more; origin [n], or nullptr for zeros. Fast float: relative to e and to
+/// e |v - origin| the error is at most 3e-7 + 6.5e-8 |k - max k|, and where these underflow it is 6e-38. Of a NaN
+/// key f is NaN; the maximum of its column, and so the rest of it, is that of any of the others.
+template <class T>
+void exp_of_columns(KeysAndValuesFor<T> keys, T* maximum, Matrix<T> f,
+                    const std::type_identity_t<T>* origin = nullptr) {
+  const Index n = keys.k.columns;
+  for (Index c = 0; c < n; ++c) maximum[c] = keys.k(0, c);
+  for (Index s = 1; s < keys.k.rows; ++s) {
+    const T* const k = keys.k[s];
+    for (Index c = 0; c < n; ++c) maximum[c] = k[c] > maximum[c] ? k[c] : maximum[c];
+  }
+  for (Index s = 0; s < keys.k.rows; ++s) {
+    const T *const k = keys.k[s], *const v = keys.v[s];
+    T *const e = f[s], *const ev = e + n;
+    for (Index c = 0; c < n; ++c) {
+      e[c] = exp(k[c] - maximum[c]);
+      ev[c] = e[c] * (origin ? v[c] - origin[c] : v[c]);
+    }
+  }
+}
+
+}  // namespace reference
+
+/// Without an origin.
+inline Counts exp_of_columns_counts(Index keys, Index n) {
+  return n * Counts{.mul = keys, .add = keys, .exp = keys, .cmp = keys - 1};
+}
+
+using reference::exp_of_columns, reference::exp_of_row, reference::exp_sums_at_key, reference::exp_sums_of;
+#ifndef HEED_NO_SIMD
+float exp_of_row(Matrix<const float> x, Index first, Index last, Matrix<float> e);
+void exp_sums_of(KeysAndValues<const float> keys, const float* bias, ExpSums<float> sums);
+void exp_sums_at_key(KeysAndValues<const float> key, ExpSums<const float> queries, Update update,
+                     KeysAndValues<float> gradient, const float* origin = nullptr);
+void exp_of_columns(KeysAndValues<const float> keys, float* maximum, Matrix<float> f, const float* origin = nullptr);
+#endif
+
+}  // namespace heed::kernels

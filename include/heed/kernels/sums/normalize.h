@@ -1,0 +1,125 @@
+// Channels divided by their norm over the tokens.
+#pragma once
+
+#include "heed/base/matrix.h"
+#include "heed/cost/counts.h"
+#include "heed/kernels/shared/update.h"
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+
+namespace heed {
+
+/// The norm of a channel over its tokens: sum of magnitudes, or root of the sum of squares.
+enum class ChannelNorm { l1, l2 };
+
+namespace kernels {
+
+/// A smaller norm is replaced by this one, so that a channel of zeros stays zero.
+inline constexpr double least_norm = 1e-12;
+
+namespace detail {
+
+/// Sums over tokens run in double where numbers are float: the square of 2e19 is too large for a float, and a sum of
+/// 4096 terms in double loses no digits.
+template <class T>
+using Sum = std::conditional_t<std::is_same_v<T, float>, double, T>;
+
+/// Channels whose sums are kept at once, on the stack: four cache lines of a row of float.
+inline constexpr Index channels_at_once = 64;
+
+}  // namespace detail
+
+/// y[r,c] = x[r,c] / max(norm_c, least), norm_c the norm of column c of x; norms [columns] keeps norm_c itself.
+///
+/// x and y [rows, columns], rows >= 1; y may be x. Finite for finite x, in float up to norms of 3e38. Relative error at
+/// most 2 eps in float, rows eps in double.
+template <class T>
+void normalize_channels(ChannelNorm norm, MatrixFor<T> x, Matrix<T> y, std::type_identity_t<T>* norms,
+                        double least = least_norm) {
+  using std::abs, std::sqrt;
+  using Sum = detail::Sum<T>;
+  for (Index first = 0; first < x.columns; first += detail::channels_at_once) {
+    const Index width = std::min(detail::channels_at_once, x.columns - first);
+    Sum sums[detail::channels_at_once];
+    T divisors[detail::channels_at_once];
+    for (Index r = 0; r < x.rows; ++r) {
+      const T* const row = x[r] + first;
+      const Update update = r == 0 ? Update::assign : Update::accumulate;
+      if (norm == ChannelNorm::l1)
+        for (Index c = 0; c < width; ++c) write(update, sums[c], Sum(abs(row[c])));
+      else
+        for (Index c = 0; c < width; ++c) write(update, sums[c], Sum(row[c]) * Sum(row[c]));
+    }
+    for (Index c = 0; c < width; ++c) {
+      norms[first + c] = T(norm == ChannelNorm::l1 ? sums[c] : sqrt(sums[c]));
+      divisors[c] = norms[first + c] < T(least) ? T(least) : norms[first + c];
+    }
+    for (Index r = 0; r < x.rows; ++r)
+      for (Index c = 0; c < width; ++c) y(r, first + c) = x(r, first + c) / divisors[c];
+  }
+}
+
+/// Per column: magnitudes, or squares and a root; their sum; the comparison with the least norm; the quotients.
+inline Counts normalize_channels_counts(ChannelNorm norm, Index rows, Index columns) {
+  const Counts of_norm = norm == ChannelNorm::l1 ? Counts{.cmp = rows} : Counts{.mul = rows, .sqrt = 1};
+  return columns * (of_norm + sum_counts(rows) + Counts{.div = rows, .cmp = 1});
+}
+
+/// What normalize_channels read and wrote.
+template <class T>
+struct NormalizedChannels {
+  Matrix<const T> x, y;
+  const T* norms;
+};
+
+/// With y = x / n and n the norm of x (a column), dn/dx is sign(x) for l1, with sign(0) = 0, and y for l2, so
+///
+///   dx = dy / n - (dn/dx) <x, dy> / n^2 = (dy - (dn/dx) <y, dy>) / n.
+///
+/// Where the norm is below `least` the divisor is a constant: dx (+)= dy / least. dx overlaps nothing.
+template <class T>
+void normalize_channels_backward(ChannelNorm norm, const NormalizedChannels<std::type_identity_t<T>>& of,
+                                 MatrixFor<T> dy, Update update, Matrix<T> dx, double least = least_norm) {
+  using Sum = detail::Sum<T>;
+  for (Index first = 0; first < dx.columns; first += detail::channels_at_once) {
+    const Index width = std::min(detail::channels_at_once, dx.columns - first);
+    Sum sums[detail::channels_at_once];
+    T dots[detail::channels_at_once], divisors[detail::channels_at_once];
+    for (Index r = 0; r < dx.rows; ++r) {
+      const Update row_update = r == 0 ? Update::assign : Update::accumulate;
+      const T *const y = of.y[r] + first, *const dy_row = dy[r] + first;
+      for (Index c = 0; c < width; ++c) write(row_update, sums[c], Sum(y[c]) * Sum(dy_row[c]));
+    }
+    for (Index c = 0; c < width; ++c) {
+      const bool clamped = of.norms[first + c] < T(least);
+      dots[c] = clamped ? T(0) : T(sums[c]);
+      divisors[c] = clamped ? T(least) : of.norms[first + c];
+    }
+    for (Index r = 0; r < dx.rows; ++r) {
+      const T *const x = of.x[r] + first, *const y = of.y[r] + first, *const dy_row = dy[r] + first;
+      T* const dx_row = dx[r] + first;
+      for (Index c = 0; c < width; ++c) {
+        T along(0);
+        if (norm == ChannelNorm::l1) {
+          const bool above = x[c] > T(0), below = x[c] < T(0);
+          along = above ? dots[c] : below ? -dots[c] : T(0);
+        } else {
+          along = y[c] * dots[c];
+        }
+        write(update, dx_row[c], (dy_row[c] - along) / divisors[c]);
+      }
+    }
+  }
+}
+
+/// When it assigns. Per column: <y, dy> and the comparison with the least norm; for each element two comparisons for
+/// the sign, or a product, a difference, a quotient.
+inline Counts normalize_channels_backward_counts(ChannelNorm norm, Index rows, Index columns) {
+  const Counts along = norm == ChannelNorm::l1 ? Counts{.cmp = 2} : Counts{.mul = 1};
+  return columns * (product_counts(1, 1, rows) + Counts{.cmp = 1} + rows * (along + Counts{.add = 1, .div = 1}));
+}
+
+}  // namespace kernels
+}  // namespace heed

@@ -1,0 +1,289 @@
+// heed compare: runs side by side.
+#include "compared.h"
+#include "src/apps/cli/shared/cost_table.h"
+
+#include "heed/base/printable.h"
+#include "heed/base/suggest.h"
+#include "heed/draw/line_chart.h"
+
+#include <fmt/format.h>
+
+#include <iostream>
+#include <limits>
+
+namespace heed::cli {
+
+namespace {
+
+struct CompareArguments {
+  std::vector<std::string> runs;
+  std::string figure = "test_accuracy", curve, output, to;
+  Index test_images = 0;
+  TableFormat format;
+};
+
+using Arms = std::vector<ComparedArm>;
+using Lines = std::vector<std::vector<std::string>>;
+
+template <class Name, std::size_t N>
+const Name& named(const std::array<Name, N>& names, const std::string& key) {
+  return *std::find_if(names.begin(), names.end(), [&](const Name& name) { return name.key == key; });
+}
+
+template <class Name, std::size_t N>
+std::vector<std::string> keys_of(const std::array<Name, N>& names) {
+  std::vector<std::string> keys;
+  for (const Name& name : names) keys.emplace_back(name.key);
+  return keys;
+}
+
+/// The arm of this name, before all others.
+void put_first(Arms& arms, const std::string& name) {
+  const auto found = std::find_if(arms.begin(), arms.end(), [&](const ComparedArm& arm) { return arm.name == name; });
+  std::vector<std::string> names;
+  for (const ComparedArm& arm : arms) names.push_back(arm.name);
+  require(found != arms.end(), "compare: there is no arm {}{}", in_quotes(name), suggestion(name, names));
+  std::rotate(arms.begin(), found, found + 1);
+}
+
+/// An arm against the first one.
+struct Comparison {
+  std::optional<Difference> interval;  ///< as claims are judged
+  std::optional<Difference> welch, paired;
+};
+
+Comparison compare(const ComparedArm& a, const ComparedArm& b, const FigureName& figure, Index test_images) {
+  const TableArm table_a = a.table(), table_b = b.table();
+  const std::vector<double> of_a = values_of(table_a, figure), of_b = values_of(table_b, figure);
+  const std::vector<Sample> samples{sample_of(of_a), sample_of(of_b)};
+  const double least = test_images > 0 ? counting_variance(samples, test_images) : 0;
+  std::vector<double> shared_a, shared_b;
+  for (const TableRun& run : table_a.runs)
+    for (const TableRun& other : table_b.runs)
+      if (run.seed == other.seed && run.figures.*figure.value && other.figures.*figure.value) {
+        shared_a.push_back(*(run.figures.*figure.value));
+        shared_b.push_back(*(other.figures.*figure.value));
+      }
+  constexpr double difference[] = {1, -1};
+  return {pooled(samples, difference, least), welch(samples[0], samples[1]), paired(shared_a, shared_b)};
+}
+
+std::string p_text(const std::optional<Difference>& difference) {
+  const std::optional<double> p = difference ? difference->p() : std::nullopt;
+  return !p ? "-" : *p < 0.0001 ? "< 0.0001" : fmt::format("{:.4f}", *p);
+}
+
+/// Where no seed scatters there is nothing to judge by.
+std::string half_width_text(const Difference& difference, double unit, int decimals) {
+  return difference.error > 0 ? fmt::format("± {:.{}f}", unit * difference.half_width(), decimals) : "-";
+}
+
+void print_settings(const Arms& arms) {
+  Lines lines{{"arm"}};
+  for (const ComparedArm& arm : arms) lines.push_back({arm.name});
+  for (const auto& [key, values] : differing_settings(arms)) {
+    lines[0].push_back(key);
+    for (std::size_t i = 0; i < arms.size(); ++i) lines[i + 1].push_back(values[i]);
+  }
+  if (lines[0].size() == 1) {
+    std::cout << "the runs have the same configuration, but for seeds\n\n";
+    return;
+  }
+  print_table(std::cout, lines);
+  std::cout << "\n";
+}
+
+void print_curves(const Arms& arms, const CurveName& curve) {
+  Lines lines{{"epoch"}};
+  for (const ComparedArm& arm : arms) lines[0].push_back(arm.name);
+  std::vector<std::vector<Sample>> curves;
+  for (const ComparedArm& arm : arms) curves.push_back(samples_of(arm, curve));
+  std::size_t epochs = 0;
+  for (const std::vector<Sample>& samples : curves) epochs = std::max(epochs, samples.size());
+  for (std::size_t epoch = 0; epoch < epochs; ++epoch) {
+    std::vector<std::string>& line = lines.emplace_back(1, fmt::format("{}", epoch + 1));
+    for (const std::vector<Sample>& samples : curves) {
+      const Sample sample = epoch < samples.size() ? samples[epoch] : Sample();
+      line.push_back(sample.count == 0 ? "-"
+                     : curve.share     ? fmt::format("{:.2f} %", 100 * sample.mean)
+                                       : fmt::format("{:.4f}", sample.mean));
+    }
+  }
+  std::cout << fmt::format("\n{}, mean over seeds\n", curve.key);
+  print_table(std::cout, lines);
+}
+
+/// What so many seeds can and cannot say.
+void print_tests(const Arms& arms, const FigureName& figure, Index test_images) {
+  if (arms.size() < 2) return;
+  const double unit = figure.share ? 100 : 1;
+  Lines lines{{"arm", "difference", "95 %", "p, Welch", "p, paired"}};
+  Index fewest = std::numeric_limits<Index>::max(), tests = 0;
+  for (const ComparedArm& arm : arms)
+    fewest = std::min(fewest, static_cast<Index>(values_of(arm.table(), figure).size()));
+  for (std::size_t i = 1; i < arms.size(); ++i) {
+    const Comparison found = compare(arms[i], arms[0], figure, test_images);
+    if (!found.interval) {
+      lines.push_back({arms[i].name, "-", "-", "-", "-"});
+      continue;
+    }
+    ++tests;
+    lines.push_back({arms[i].name, fmt::format("{:+.{}f}", unit * found.interval->value, figure.decimals),
+                     half_width_text(*found.interval, unit, figure.decimals), p_text(found.welch),
+                     p_text(found.paired)});
+  }
+  std::cout << fmt::format("\n{}{}, difference to {}\n", figure.key, figure.share ? " in points" : "",
+                           printable(arms[0].name));
+  print_table(std::cout, lines);
+  if (tests > 0) std::cout << "a difference within its 95 % is undecided, not absent\n";
+  if (tests > 1)
+    std::cout << fmt::format("{} tests at 5 % let one expect {:.1f} false alarms\n", tests,
+                             0.05 * static_cast<double>(tests));
+  if (fewest < 2)
+    std::cout << "one run has no scatter: train each arm with three seeds or more\n";
+  else if (fewest == 2)
+    std::cout << "two seeds may agree by luck: they decide only what is far beyond its 95 %; expected 3 or more\n";
+}
+
+/// Of all curves, each with as many epochs.
+std::vector<std::vector<Sample>> all_samples_of(const ComparedArm& arm) {
+  std::vector<std::vector<Sample>> curves;
+  for (const CurveName& curve : curve_names) curves.push_back(samples_of(arm, curve));
+  return curves;
+}
+
+std::string curves_csv(const Arms& arms) {
+  std::string csv = "arm,epoch";
+  for (const CurveName& curve : curve_names) csv += fmt::format(",{0},{0}_sd,{0}_runs", curve.key);
+  csv += "\n";
+  for (const ComparedArm& arm : arms) {
+    const std::vector<std::vector<Sample>> curves = all_samples_of(arm);
+    for (std::size_t epoch = 0; epoch < curves[0].size(); ++epoch) {
+      csv += fmt::format("{},{}", csv_text(arm.name), epoch + 1);
+      for (const std::vector<Sample>& samples : curves) {
+        const Sample& sample = samples[epoch];
+        const std::optional<double> deviation = sample.deviation();
+        csv += fmt::format(",{},{},{}", sample.count > 0 ? fmt::format("{}", sample.mean) : "",
+                           deviation ? fmt::format("{}", *deviation) : "", sample.count);
+      }
+      csv += "\n";
+    }
+  }
+  return csv;
+}
+
+Json difference_json(const std::optional<Difference>& found) {
+  if (!found) return Json();
+  const std::optional<double> p = found->p();
+  return Json::object({{"difference", found->value},
+                       {"half_width", found->half_width()},
+                       {"freedom", found->freedom},
+                       {"p", p ? Json(*p) : Json()}});
+}
+
+Json to_json(const Arms& arms, const FigureName& figure, Index test_images) {
+  Json settings = Json::object();
+  for (const auto& [key, values] : differing_settings(arms)) settings[key] = Json(values);
+  std::vector<TableArm> tables;
+  for (const ComparedArm& arm : arms) tables.push_back(arm.table());
+  Json json = arms_json(tables);
+  json["settings"] = std::move(settings);
+  Json& curves = json["curves"] = Json::object();
+  for (const ComparedArm& arm : arms) {
+    Json& epochs = curves[arm.name] = Json::list();
+    const std::vector<std::vector<Sample>> of_arm = all_samples_of(arm);
+    for (std::size_t epoch = 0; epoch < of_arm[0].size(); ++epoch) {
+      Json& entry = epochs.push_back(Json::object({{"epoch", epoch + 1}}));
+      for (std::size_t i = 0; i < curve_names.size(); ++i) {
+        const Sample& sample = of_arm[i][epoch];
+        entry[curve_names[i].key] = sample.count > 0 ? Json(sample.mean) : Json();
+      }
+    }
+  }
+  Json& tests = json["tests"] = Json::list();
+  for (std::size_t i = 1; i < arms.size(); ++i) {
+    const Comparison found = compare(arms[i], arms[0], figure, test_images);
+    tests.push_back(Json::object({{"figure", figure.key},
+                                  {"arm", arms[i].name},
+                                  {"against", arms[0].name},
+                                  {"pooled", difference_json(found.interval)},
+                                  {"welch", difference_json(found.welch)},
+                                  {"paired", difference_json(found.paired)}}));
+  }
+  return json;
+}
+
+void draw(const Arms& arms, const CurveName& curve, const std::string& path) {
+  LineChart chart{"mean over seeds", "epoch", curve.key, false, {}, {}};
+  bool any = false;
+  for (const ComparedArm& arm : arms) {
+    ChartLine& line = chart.lines.emplace_back(ChartLine{arm.name, {}});
+    double epoch = 0;
+    for (const Sample& sample : samples_of(arm, curve)) {
+      ++epoch;
+      if (sample.count > 0) line.points.emplace_back(epoch, sample.mean);
+      any = any || sample.count > 0;
+    }
+  }
+  require(any, "compare: no run has {} yet; there is nothing to draw", curve.key);
+  write_file(path, svg(chart));
+}
+
+int compare_command(const CompareArguments& a) {
+  Arms arms = find_arms(a.runs);
+  if (!a.to.empty()) put_first(arms, a.to);
+  const auto has = [&](const CurveName& curve) {
+    return std::any_of(arms.begin(), arms.end(), [&](const ComparedArm& arm) {
+      const std::vector<Sample> samples = samples_of(arm, curve);
+      return !samples.empty() && samples[0].count > 0;
+    });
+  };
+  const std::string standard = has(curve_names[0]) ? "validation_accuracy" : "loss";
+  const CurveName& curve = named(curve_names, a.curve.empty() ? standard : a.curve);
+  const FigureName& figure = named(figure_names, a.figure);
+  const Index test_images = figure.share ? a.test_images : 0;
+  if (!a.output.empty()) draw(arms, curve, a.output);
+  if (a.format.json) {
+    std::cout << to_json(arms, figure, test_images).dump(2) << "\n";
+  } else if (a.format.csv) {
+    std::cout << curves_csv(arms);
+  } else {
+    print_settings(arms);
+    std::vector<TableArm> tables;
+    for (const ComparedArm& arm : arms) tables.push_back(arm.table());
+    print_arms(std::cout, tables, {});
+    print_curves(arms, curve);
+    print_tests(arms, figure, test_images);
+  }
+  return ok;
+}
+
+constexpr const char* compare_help =
+    "Runs that differ by the seed alone are one arm; the first arm is what the others are compared with. A directory\n"
+    "without a run of its own stands for all runs below it: heed sweep's, say.\n"
+    "The 95 % of a difference is t s sqrt(1/n_a + 1/n_b), s^2 the variance of both arms pooled; with --test-images it "
+    "is\n"
+    "no less than p (1 - p) / N for accuracies, since seeds agree by luck too often. Welch's test gives each arm a\n"
+    "variance of its own; the paired test takes the seeds that both arms have.";
+
+}  // namespace
+
+void add_compare(Command program) {
+  static CompareArguments a;
+  Command command = program.command("compare", "Compare runs: settings that differ, figures, curves, significance");
+  command.option("RUN", &a.runs, "run directories, or directories of them", {.required = true});
+  command.option("--to", &a.to, "the arm that others are compared with; default: the first", {.value = "ARM"});
+  command.option("--figure", &a.figure, "what is tested; default: test_accuracy",
+                 {.value = "FIGURE", .one_of = keys_of(figure_names)});
+  command.option("--curve", &a.curve, "what is shown by epoch; default: validation_accuracy, or loss without any",
+                 {.value = "CURVE", .one_of = keys_of(curve_names)});
+  command.option("--test-images", &a.test_images, "images that an accuracy is counted on",
+                 {.value = "N", .range = {{1, 1e9}}});
+  command.option("-o,--output", &a.output, "draw the curve, too", {.value = "FILE.svg"});
+  command.option("--csv", &a.format.csv, "print the curves as CSV");
+  command.option("--json", &a.format.json, "print everything as JSON", {.excludes = "--csv"});
+  command.footer(compare_help);
+  command.action([] { return compare_command(a); });
+}
+
+}  // namespace heed::cli

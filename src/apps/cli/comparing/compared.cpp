@@ -1,0 +1,112 @@
+#include "compared.h"
+
+#include "src/apps/cli/training/sweep_cells.h"
+
+#include "heed/base/error.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+namespace heed::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_run(const fs::path& directory) {
+  const RunPaths paths(directory.string());
+  return fs::exists(paths.config()) && fs::exists(paths.metrics());
+}
+
+std::vector<std::string> runs_below(const std::string& directory) {
+  if (is_run(directory)) return {fs::path(directory).lexically_normal().string()};
+  std::vector<std::string> found;
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error))
+    if (entry->is_directory() && is_run(entry->path())) found.push_back(entry->path().lexically_normal().string());
+  require(!found.empty(), "{}: holds no run; expected a directory that heed train or heed sweep has filled", directory);
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+/// Arms that would have the same name, one in each of two sweeps, are called by their directories.
+void name_apart(std::vector<ComparedArm>& arms) {
+  std::map<std::string, int> count;
+  for (const ComparedArm& arm : arms) ++count[arm.name];
+  for (ComparedArm& arm : arms)
+    if (count[arm.name] > 1) arm.name = arm.runs.front().directory;
+}
+
+void require_seeds_apart(const ComparedArm& arm) {
+  for (std::size_t i = 0; i < arm.runs.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      require(arm.runs[i].seed() != arm.runs[j].seed(), "{} and {} have the same configuration and seed; give one",
+              arm.runs[j].directory, arm.runs[i].directory);
+}
+
+}  // namespace
+
+TableArm ComparedArm::table() const {
+  TableArm arm{name, {}};
+  for (const ComparedRun& run : runs) {
+    const RunPaths paths(run.directory);
+    const std::string divergence = divergence_of(run.directory);
+    const char* const state = run.history.finished ? "finished" : divergence.empty() ? "not finished" : "diverged";
+    arm.runs.push_back({run.directory, run.seed(), state, divergence, configuration_hash(run.experiment),
+                        version_of(paths), read_figures(paths, run.experiment.train.batch)});
+  }
+  return arm;
+}
+
+std::vector<ComparedArm> find_arms(const std::vector<std::string>& directories) {
+  std::vector<ComparedArm> arms;
+  std::map<std::string, std::size_t> places;
+  std::set<std::string> seen;
+  for (const std::string& given : directories)
+    for (const std::string& directory : runs_below(given)) {
+      if (!seen.insert(directory).second) continue;
+      const RunPaths paths(directory);
+      ComparedRun run{directory, load_recorded(paths.config()), read_history(paths)};
+      Experiment without_seed = what_decides(run.experiment);
+      without_seed.train.seed = 0;
+      const auto [place, added] = places.try_emplace(to_toml(without_seed), arms.size());
+      const std::string arm = arm_of(directory);
+      if (added) arms.push_back({arm.empty() ? fs::path(directory).filename().string() : arm, {}});
+      arms[place->second].runs.push_back(std::move(run));
+    }
+  for (const ComparedArm& arm : arms) require_seeds_apart(arm);
+  name_apart(arms);
+  return arms;
+}
+
+std::map<std::string, std::vector<std::string>> differing_settings(const std::vector<ComparedArm>& arms) {
+  std::map<std::string, std::vector<std::string>> all;
+  for (std::size_t i = 0; i < arms.size(); ++i)
+    for (const auto& [key, value] : settings_of(what_decides(arms[i].runs.front().experiment))) {
+      std::vector<std::string>& values = all[key];
+      values.resize(arms.size(), "-");
+      values[i] = value;
+    }
+  std::erase_if(all, [](const auto& setting) {
+    const auto& [key, values] = setting;
+    return key == "train.seed" ||
+           std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end();
+  });
+  return all;
+}
+
+std::vector<Sample> samples_of(const ComparedArm& arm, const CurveName& curve) {
+  std::size_t epochs = 0;
+  for (const ComparedRun& run : arm.runs) epochs = std::max(epochs, run.history.epochs.size());
+  std::vector<std::vector<double>> values(epochs);
+  for (const ComparedRun& run : arm.runs)
+    for (const EpochRecord& record : run.history.epochs)
+      if (record.*curve.value && record.epoch <= static_cast<Index>(epochs))
+        values[static_cast<std::size_t>(record.epoch - 1)].push_back(*(record.*curve.value));
+  std::vector<Sample> samples;
+  for (const std::vector<double>& one : values) samples.push_back(sample_of(one));
+  return samples;
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,59 @@
+// Tables of many runs: each arm's mean and standard deviation over its seeds.
+#pragma once
+
+#include "src/apps/cli/shared/commands.h"
+
+#include "heed/analysis/statistics.h"
+#include "heed/io/json.h"
+#include "heed/train/runs/history.h"
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace heed::cli {
+
+/// A run, as tables show it.
+struct TableRun {
+  std::string directory;
+  Index seed = 0;
+  std::string state;    ///< "finished", "diverged", ...
+  std::string note;     ///< why it is not finished, if there is more to say
+  std::string hash;     ///< of its configuration (configuration_hash)
+  std::string version;  ///< of the program that ran it; empty if none has
+  RunFigures figures;   ///< none unless it is finished
+};
+
+/// Runs that differ by the seed alone.
+struct TableArm {
+  std::string name;
+  std::vector<TableRun> runs;
+};
+
+/// What the arm's finished runs have of a figure.
+std::vector<double> values_of(const TableArm& arm, const FigureName& figure);
+
+/// A figure as text shows it: "98.47 %", "0.0512".
+std::string shown(const FigureName& figure, double value);
+
+/// How a table is printed.
+struct TableFormat {
+  bool csv = false, json = false, markdown = false;  ///< one of them; otherwise text
+  bool runs = false;                                 ///< CSV has a line for each run instead of each arm
+};
+
+/// --csv, --json and --markdown.
+void add_table_format(Command command, TableFormat& format);
+
+void print_arms(std::ostream& out, const std::vector<TableArm>& arms, const TableFormat& format);
+
+/// The same as JSON: arms with count, mean and deviation of each figure, and their runs. What is not there is null.
+Json arms_json(const std::vector<TableArm>& arms);
+
+/// A text in a line of CSV: in quotes where it needs them.
+std::string csv_text(const std::string& text);
+
+/// Which version of heed has run in a directory, by its environment.json; empty where none has.
+std::string version_of(const RunPaths& paths);
+
+}  // namespace heed::cli

@@ -1,0 +1,92 @@
+// heed completion: what a shell needs to complete words of heed's command line, made from the commands themselves.
+#include "src/apps/cli/shared/commands.h"
+
+#include <fmt/ranges.h>
+
+#include <iostream>
+
+namespace heed::cli {
+
+namespace {
+
+std::string spaced(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
+
+/// In bash: the words that may follow a command, and those that may follow its options that take a value.
+void add_cases(const CommandOutline& command, const std::string& path, std::string& words, std::string& values) {
+  std::vector<std::string> all, plain;
+  for (const CommandOutline& one : command.commands) plain.push_back(one.name);
+  for (const CommandOutline::Option& option : command.options) {
+    all.insert(all.end(), option.names.begin(), option.names.end());
+    if (option.names.empty()) plain.insert(plain.end(), option.offered.begin(), option.offered.end());
+    if (option.names.empty() || option.flag) continue;
+    for (const std::string& name : option.names)
+      values += fmt::format("    '{} {}') words='{}' ;;\n", path, name, spaced(option.offered));
+  }
+  words += fmt::format("    '{}') options='{}' words='{}' ;;\n", path, spaced(all), spaced(plain));
+  for (const CommandOutline& one : command.commands)
+    add_cases(one, path.empty() ? one.name : path + " " + one.name, words, values);
+}
+
+constexpr const char* script = R"(# bash completion for heed, written by `heed completion bash`.
+_heed() {{
+  local word=${{COMP_WORDS[COMP_CWORD]}} at=$COMP_CWORD key= before command= options= words= i
+  # KEY=VALUE is three words, of which the last is completed, or two if nothing follows the "=".
+  if [[ $word == = ]]; then
+    word= key=${{COMP_WORDS[at - 1]}}= at=$((at - 1))
+  elif [[ ${{COMP_WORDS[at - 1]}} == = ]]; then
+    key=${{COMP_WORDS[at - 2]}}= at=$((at - 2))
+  fi
+  before=${{COMP_WORDS[at - 1]}}
+  if [[ $key == -* ]]; then
+    before=${{key%=}} key=
+  fi
+  for ((i = 1; i < COMP_CWORD; ++i)); do
+    case "${{command:+$command }}${{COMP_WORDS[i]}}" in
+      {0}) command="${{command:+$command }}${{COMP_WORDS[i]}}" ;;
+    esac
+  done
+  case "$command" in
+{1}  esac
+  if [[ $word == -* ]]; then
+    COMPREPLY=($(compgen -W "$options" -- "$word"))
+    return
+  fi
+  case "$command $before" in
+{2}  esac
+  # A key is offered first, its values when it is there.
+  local list=($words)
+  if [[ $key$word == *=* ]]; then list=("${{list[@]/%*=/}}"); else list=("${{list[@]/*=?*/}}"); fi
+  COMPREPLY=($(compgen -W "${{list[*]}}" -- "$key$word"))
+  COMPREPLY=("${{COMPREPLY[@]#"$key"}}")
+  if [[ ${{#COMPREPLY[@]}} == 1 && $COMPREPLY == *= ]]; then compopt -o nospace; fi
+}}
+complete -o default -F _heed heed
+)";
+
+/// "train|eval|probe|'probe model'": what a command may be.
+std::string paths(const CommandOutline& command, const std::string& path) {
+  std::string all;
+  for (const CommandOutline& one : command.commands) {
+    const std::string own = path.empty() ? one.name : path + " " + one.name, below = paths(one, own);
+    all += fmt::format("{}'{}'{}{}", all.empty() ? "" : " | ", own, below.empty() ? "" : " | ", below);
+  }
+  return all;
+}
+
+}  // namespace
+
+void add_completion(Command program, const CommandLine& line) {
+  static std::string shell;
+  Command command = program.command("completion", "Write what a shell needs to complete heed's command line");
+  command.option("SHELL", &shell, "bash", {.required = true, .one_of = {"bash"}});
+  command.footer("In one shell: eval \"$(heed completion bash)\". In all: `make install` puts it where bash looks.");
+  command.action([&line] {
+    const CommandOutline program = line.outline();
+    std::string words, values;
+    add_cases(program, "", words, values);
+    std::cout << fmt::format(script, paths(program, ""), words, values);
+    return ok;
+  });
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,315 @@
+// heed grade: a class's submissions, each in a process of its own.
+#include "src/apps/cli/shared/checksum.h"
+#include "src/apps/cli/shared/children.h"
+#include "src/apps/cli/shared/commands.h"
+#include "lab_grading.h"
+#include "src/apps/cli/shared/progress_line.h"
+
+#include "heed/base/printable.h"
+#include "heed/base/suggest.h"
+#include "heed/io/file.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <random>
+#include <set>
+#include <thread>
+
+namespace heed::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+struct GradeOptions {
+  std::string directory, output, labs;
+  std::vector<std::string> only;
+  int jobs = 0;
+  Index seed = -1;
+};
+
+/// A file of one student for one lab.
+struct Submission {
+  std::string student, file;
+  const LabGrader* grader = nullptr;
+  fs::path place;    ///< of its feedback, without the extension
+  std::string mark;  ///< of the file and all that it is graded by: where it is another, it is graded again
+};
+
+/// The text of a file as far as it can be had: what cannot is for the grading process to say.
+std::string text_or_nothing(const std::string& file) {
+  try {
+    return read_submission(file);
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+/// A value in a table of commas: in quotes where it needs them, and never a formula to a spreadsheet.
+std::string cell(std::string text) {
+  if (!text.empty() && std::string_view("=+-@").find(text[0]) != std::string_view::npos) text = "'" + text;
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  for (std::size_t at = 0; (at = text.find('"', at)) != std::string::npos; at += 2) text.insert(at, 1, '"');
+  return '"' + text + '"';
+}
+
+/// Is it one student's directory? Says which are not: whoever is left out should not find out from the marks.
+bool is_student(const fs::directory_entry& entry) {
+  const std::string name = entry.path().filename();
+  if (!entry.is_directory() || name[0] == '.') return false;
+  const bool plain = std::none_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  if (plain && !entry.is_symlink()) return true;
+  std::cerr << fmt::format("heed: {}: left out: {}\n", printable(entry.path().string()),
+                           plain ? "it is a symbolic link" : "its name has control characters");
+  return false;
+}
+
+class Class {
+ public:
+  explicit Class(const GradeOptions& options) : options_(options) {
+    require(fs::is_directory(options.directory), "{}: there is no such directory; expected one of submissions",
+            options.directory);
+    std::error_code missing;
+    require(!options.output.empty() && (!fs::exists(options.output, missing) || fs::is_regular_file(options.output)),
+            "-o {}: expected a file for the table of marks", in_quotes(options.output));
+    feedback_ = fs::path(options.output).replace_extension(".feedback");
+    for (const fs::directory_entry& entry : fs::directory_iterator(options.directory))
+      if (is_student(entry)) students_.push_back(entry.path().filename());
+    std::sort(students_.begin(), students_.end());
+    require(!students_.empty(), "{}: has no directories of students", options.directory);
+    find_labs();
+  }
+
+  int operator()() {
+    const DirectoryLock lock(make_feedback());
+    choose_seed();
+    prepare();
+    find_submissions();
+    if (!grade_all()) return interrupted;
+    write_table();
+    return failed_ == 0 ? ok : check_failed;
+  }
+
+ private:
+  fs::path file_of(const std::string& student, const Lab& lab) const {
+    const fs::path own = fs::path(options_.directory) / student, inside = own / lab.name;
+    std::error_code error;
+    const bool directory = fs::is_directory(fs::symlink_status(inside, error));
+    const fs::path nested = inside / lab.file();
+    if (directory && fs::exists(fs::symlink_status(nested, error))) return nested;
+    return own / lab.file();
+  }
+  bool has(const std::string& student, const Lab& lab) const {
+    std::error_code error;
+    return fs::exists(fs::symlink_status(file_of(student, lab), error));
+  }
+
+  /// Those that were asked for, or all that somebody has handed in.
+  void find_labs() {
+    const std::string place = options_.labs.empty() ? labs_place() : options_.labs;
+    std::vector<std::string> known;
+    std::string file = "LAB.h";
+    for (Lab& lab : labs_in(place)) {
+      known.push_back(lab.name);
+      file = lab.file();
+      const bool asked = std::find(options_.only.begin(), options_.only.end(), lab.name) != options_.only.end();
+      const bool handed_in = std::any_of(students_.begin(), students_.end(),
+                                         [&](const std::string& student) { return has(student, lab); });
+      if (asked || (options_.only.empty() && handed_in)) labs_.push_back(std::move(lab));
+    }
+    for (const std::string& name : options_.only)
+      require(std::find(known.begin(), known.end(), name) != known.end(), "grade: {} has no lab {}{}", place,
+              in_quotes(name), suggestion(name, known));
+    require(!labs_.empty(), "{}: nobody has handed in a file of a lab in {}; expected DIR/STUDENT/{}",
+            options_.directory, place, file);
+  }
+
+  std::string make_feedback() const {
+    fs::create_directories(feedback_);
+    return feedback_;
+  }
+
+  /// Given, or that of the run which was begun here, or a new one.
+  void choose_seed() {
+    const std::string file = feedback_ / "run.json";
+    if (options_.seed >= 0)
+      seed_ = static_cast<std::uint64_t>(options_.seed);
+    else if (fs::exists(file))
+      seed_ = static_cast<std::uint64_t>(take_json(file, [](const Json& json) { return json.at("seed").integer(); }));
+    else
+      seed_ = (static_cast<std::uint64_t>(std::random_device{}()) << 20) ^ std::random_device{}();
+    write_file(file, Json::object({{"seed", static_cast<Index>(seed_)}, {"version", HEED_VERSION}}).dump(2) + "\n");
+  }
+
+  void prepare() {
+    use_threads(1);  // what computes on several cannot be copied
+    if (!has_landlock())
+      std::cerr << "heed: this kernel has no Landlock: submissions can read files of others, but not write any\n";
+    const bool compiled = std::any_of(labs_.begin(), labs_.end(), [](const Lab& lab) {
+      return lab.kind == LabKind::mechanism || lab.kind == LabKind::personal;
+    });
+    if (compiled) headers_ = std::make_unique<SharedHeaders>();
+    for (const Lab& lab : labs_) {
+      graders_.push_back(std::make_unique<LabGrader>(lab, seed_, headers_.get()));
+      lab_marks_.push_back(mark_of_lab(lab));
+    }
+  }
+
+  std::string mark_of_lab(const Lab& lab) const {
+    std::string all;
+    for (const char* const part : {"lab.toml", "judge.py", "calls.py"})
+      if (const std::string file = lab.directory + "/" + part; fs::exists(file)) all += read_file(file);
+    return fmt::format("{} {} {}", HEED_VERSION, seed_, checksum(all));
+  }
+
+  void find_submissions() {
+    for (const std::string& student : students_)
+      for (std::size_t i = 0; i < labs_.size(); ++i) {
+        if (!has(student, labs_[i])) continue;
+        Submission one{student, file_of(student, labs_[i]), graders_[i].get(), feedback_ / student / labs_[i].name, ""};
+        one.mark = lab_marks_[i] + " " + checksum(text_or_nothing(one.file));
+        submissions_.push_back(std::move(one));
+      }
+  }
+
+  static std::string with(const fs::path& place, const char* extension) { return place.string() + extension; }
+
+  static bool is_graded(const Submission& one) {
+    try {
+      return take_json(with(one.place, ".json"),
+                       [&](const Json& json) { return json.at("graded").text() == one.mark; });
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
+  /// In a process of its own.
+  int grade_one(const Submission& one) const {
+    end_with_confined();
+    setenv("TMPDIR", work_.path().c_str(), 1);  // gone in the end even if this process is not
+    const LabResult result = one.grader->grade(one.file, one.student);
+    const Lab& lab = one.grader->lab();
+    Json json = json_of(lab, result);
+    json["student"] = one.student;
+    json["graded"] = one.mark;
+    fs::create_directories(one.place.parent_path());
+    write_file(with(one.place, ".txt"), text_of(lab, result));
+    write_file(with(one.place, ".json"), json.dump(2) + "\n");
+    return ok;
+  }
+
+  bool grade_all() {
+    std::vector<const Submission*> waiting;
+    for (const Submission& one : submissions_)
+      if (!is_graded(one)) waiting.push_back(&one);
+    if (waiting.size() < submissions_.size())
+      std::cerr << fmt::format("{} of {} submissions are graded already\n", submissions_.size() - waiting.size(),
+                               submissions_.size());
+    const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    const std::size_t jobs = static_cast<std::size_t>(options_.jobs > 0 ? options_.jobs : cores);
+    Children children;
+    std::map<pid_t, const Submission*> running;
+    const Clock::time_point start = Clock::now();
+    for (std::size_t next = 0, done = 0; children.any() || (next < waiting.size() && !children.interrupted());) {
+      while (running.size() < jobs && next < waiting.size() && !children.interrupted()) {
+        const Submission* const one = waiting[next++];
+        running[children.start([this, one] { return grade_one(*one); })] = one;
+      }
+      for (const Children::Ended& ended : children.wait()) {
+        const Submission& one = *running[ended.process];
+        running.erase(ended.process);
+        ++done;
+        const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+        if (!children.interrupted()) say(one, done, waiting.size(), seconds);
+      }
+    }
+    return !children.interrupted();
+  }
+
+  void say(const Submission& one, std::size_t done, std::size_t all, double seconds) {
+    std::string result = "not graded: see above";
+    if (is_graded(one)) {
+      result = take_json(with(one.place, ".json"), [](const Json& json) {
+        return fmt::format("{:g} of {:g} marks", json.at("marks").number(), json.at("of").number());
+      });
+    }
+    const double left = seconds / static_cast<double>(done) * static_cast<double>(all - done);
+    std::cerr << fmt::format("[{}/{}] {} {}: {}{}\n", done, all, one.student, one.grader->lab().name, result,
+                             done < all ? fmt::format(", {} left", duration(left)) : "");
+  }
+
+  /// A row for each student and lab.
+  void write_table() {
+    std::string table = "student,lab,marks,of,state,points\n";
+    std::size_t next = 0;
+    for (const std::string& student : students_)
+      for (std::size_t i = 0; i < labs_.size(); ++i) {
+        const bool handed_in = next < submissions_.size() && submissions_[next].student == student &&
+                               submissions_[next].grader == graders_[i].get();
+        std::string marks = "0", state = "missing", points;
+        if (handed_in) read_row(submissions_[next++], marks, state, points);
+        table += fmt::format("{},{},{},{:g},{},{}\n", cell(student), labs_[i].name, marks, labs_[i].marks(), state,
+                             cell(points));
+      }
+    write_file(options_.output, table);
+    std::cout << fmt::format("{}: {} students, {} submissions; feedback in {}\n", options_.output, students_.size(),
+                             submissions_.size(), feedback_.string());
+  }
+
+  void read_row(const Submission& one, std::string& marks, std::string& state, std::string& points) {
+    if (!is_graded(one)) {
+      ++failed_;
+      marks = "", state = "not graded";
+      return;
+    }
+    take_json(with(one.place, ".json"), [&](const Json& json) {
+      marks = fmt::format("{:g}", json.at("marks").number());
+      state = json.at("problem").text().empty() ? "graded" : "refused";
+      for (const Json& point : json.at("points").items())
+        points += fmt::format("{}{} {:g}/{:g}", points.empty() ? "" : "; ", point.at("name").text(),
+                              point.at("marks").number(), point.at("of").number());
+    });
+  }
+
+  const GradeOptions& options_;
+  fs::path feedback_;
+  std::vector<std::string> students_;
+  std::vector<Lab> labs_;
+  std::uint64_t seed_ = 0;
+  PrivateDirectory work_;
+  std::unique_ptr<SharedHeaders> headers_;
+  std::vector<std::unique_ptr<LabGrader>> graders_;  ///< of labs_
+  std::vector<std::string> lab_marks_;
+  std::vector<Submission> submissions_;
+  std::size_t failed_ = 0;
+};
+
+}  // namespace
+
+void add_grade(Command program) {
+  static GradeOptions options;
+  Command command = program.command("grade", "Grade the labs that a class has handed in");
+  command.option("DIR", &options.directory, "submissions: DIR/STUDENT/LAB.h, or DIR/STUDENT/LAB/LAB.h",
+                 {.required = true});
+  command.option("-o,--output", &options.output, "the table of marks; feedback lies beside it, in NAME.feedback",
+                 {.value = "FILE", .required = true});
+  command.option("--lab", &options.only, "a lab to grade; repeatable; default: all that somebody has handed in",
+                 {.value = "NAME", .one_each = true});
+  command.option("--labs", &options.labs, "the directory of labs; default: notebooks/labs", {.value = "DIR"});
+  command.option("--jobs", &options.jobs, "submissions graded side by side; default: the number of cores",
+                 {.value = "N", .range = {{1, 256}}});
+  command.option("--seed", &options.seed, "of the hidden inputs; default: that of the run begun here, or a new one",
+                 {.value = "N", .range = {{0, 9e15}}});
+  command.footer(
+      "Each submission runs in processes of its own, with limits. What is graded already is not graded again.\n"
+      "The exit status is 0 if all submissions were graded, whatever they are worth (docs/labs.md).");
+  command.action([] { return Class(options)(); });
+}
+
+}  // namespace heed::cli

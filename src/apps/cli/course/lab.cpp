@@ -1,0 +1,235 @@
+// heed lab: labs of a course, as students and instructors use them one by one. A class is graded by heed grade.
+#include "src/apps/cli/shared/commands.h"
+#include "lab_grading.h"
+#include "src/apps/cli/plugins/plugin_compile.h"
+#include "src/apps/cli/plugins/plugins.h"
+
+#include "heed/base/suggest.h"
+#include "heed/io/file.h"
+#include "src/apps/grading/marks/answer_marks.h"
+
+#include <charconv>
+#include <filesystem>
+#include <iostream>
+#include <random>
+#include <regex>
+#include <set>
+
+namespace heed::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The file, in a lab's directory, that says whose it is.
+constexpr const char* identity_file = "student.txt";
+
+struct CheckOptions {
+  std::string lab, file, student;
+  Index seed = -1;
+  bool json = false;
+};
+
+std::string identity_of(const Lab& lab, const std::string& given) {
+  if (!given.empty() || lab.kind != LabKind::personal) return given;
+  const fs::path file = fs::path(lab.directory) / identity_file;
+  require(fs::exists(file), "lab: {} is a personal lab; expected --student ID, or a directory made by `heed lab new`",
+          lab.name);
+  std::string text = read_file(file, 1000);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+int check_command(const CheckOptions& options) {
+  const Lab lab = find_lab(options.lab);
+  const std::string student = identity_of(lab, options.student);
+  const std::string file = options.file.empty() ? lab.directory + "/" + lab.file() : options.file;
+  require(fs::is_regular_file(file), "{}: there is no such file; expected what is to be checked", file);
+  use_threads(1);
+  const std::uint64_t seed = options.seed >= 0 ? static_cast<std::uint64_t>(options.seed) : std::random_device{}();
+  const LabGrader grader(lab, seed, nullptr);
+  const LabResult result = grader.grade(file, student);
+  std::cout << (options.json ? json_of(lab, result).dump(2) + "\n" : text_of(lab, result));
+  return result.sum(lab) == lab.marks() ? ok : check_failed;
+}
+
+void write_new(const fs::path& path, const std::string& text) {
+  require(!fs::exists(path), "{}: is there already; it is left as it is", path.string());
+  write_file(path, text);
+}
+
+int new_command(const std::string& name, const std::string& student, const std::string& output) {
+  const Lab lab = find_lab(name);
+  const fs::path place = fs::path(output) / lab.name;
+  const bool personal = lab.kind == LabKind::personal;
+  require(!personal || !student.empty(), "lab: {} is a personal lab; expected --student ID", lab.name);
+  require(student.find('\n') == std::string::npos, "lab: --student has more than one line");
+  const std::string from = lab.directory + "/" + lab.file();
+  std::string text;
+  if (personal) {
+    const Definition definition = definition_of(student, lab.repair ? PersonalTask::repair : PersonalTask::write);
+    text = lab.repair ? header_of(definition, personal_name, bugs_of(student)) : stub_of(definition, personal_name);
+  } else {
+    text = read_file(from);
+  }
+  fs::create_directories(place);
+  write_new(place / lab.file(), text);
+  for (const char* const part : {"lab.toml", "judge.py", "calls.py"})
+    if (fs::exists(fs::path(lab.directory) / part) && !fs::exists(place / part))
+      write_file(place / part, read_file(lab.directory + "/" + part));
+  if (personal) write_file(place / identity_file, student + "\n");
+  std::cout << fmt::format("{}\nnext: {} lab check {}\n", (place / lab.file()).string(), program_name(),
+                           place.string());
+  return ok;
+}
+
+/// Everything in a directory that students get: no solutions, no instructor's page, nothing hidden, and nothing that
+/// running the notebooks has left.
+void copy_for_students(const fs::path& from, const fs::path& to) {
+  if (!fs::is_directory(from)) return;
+  fs::create_directories(to);
+  for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
+    const std::string name = entry.path().filename();
+    if (name[0] == '.' || name == "solutions" || name == "README.md" || name == "runs" || name == "__pycache__" ||
+        entry.is_symlink())
+      continue;
+    if (entry.is_directory()) copy_for_students(entry.path(), to / name);
+    if (entry.is_regular_file()) fs::copy_file(entry.path(), to / name);
+  }
+}
+
+/// Files beside the directory of notebooks that a notebook links to, such as src/attention/softmax.cpp.
+std::set<std::string> linked_files(const fs::path& notebooks) {
+  static const std::regex link("\\]\\(\\.\\./([^)#.][^)#]*)");
+  std::set<std::string> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(notebooks)) {
+    if (entry.path().extension() != ".ipynb") continue;
+    const std::string text = read_file(entry.path());
+    for (std::sregex_iterator at(text.begin(), text.end(), link), end; at != end; ++at) files.insert((*at)[1]);
+  }
+  return files;
+}
+
+/// The notebooks with their labs; the pages and models that they are about; and what else they link to.
+void copy_course(const fs::path& notebooks, const fs::path& to) {
+  const fs::path above = notebooks / "..";
+  copy_for_students(notebooks, to / "notebooks");
+  for (const char* const part : {"docs", "models"}) copy_for_students(above / part, to / part);
+  for (const std::string& file : linked_files(notebooks)) {
+    if (!fs::is_regular_file(above / file)) continue;
+    fs::create_directories((to / file).parent_path());
+    fs::copy_file(above / file, to / file, fs::copy_options::skip_existing);
+  }
+}
+
+int bundle_command(const std::string& output) {
+  require(!output.empty(), "lab: -o is empty; expected a file that ends in .tar.gz, or a directory");
+  const fs::path place = fs::path(labs_place()).parent_path();
+  require(fs::is_directory(place / "labs") || labs_place() == "labs", "lab: there are no labs here");
+  const fs::path notebooks = place.empty() ? fs::path(".") : place;
+  const bool archive = output.ends_with(".tar.gz");
+  require(!fs::exists(output) || (archive && fs::is_regular_file(output)), "{}: is there already", output);
+  if (!archive) {
+    copy_course(notebooks, output);
+  } else {
+    const PrivateDirectory work;
+    const std::string file = work / "labs.tar.gz", course = work / "course";
+    copy_course(notebooks, course);
+    std::vector<std::string> words{
+        "tar", "--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mode=u=rwX,go=rX",
+        "-C",  course,        "-czf",      file};
+    std::set<std::string> parts;
+    for (const fs::directory_entry& entry : fs::directory_iterator(course)) parts.insert(entry.path().filename());
+    words.insert(words.end(), parts.begin(), parts.end());
+    const int status = run_to_files(words, work / "out", work / "err");
+    require(status == 0, "lab: tar ends with status {}: {}", status, read_file(work / "err"));
+    write_file(output, read_file(file));
+  }
+  std::cout << fmt::format("{}: notebooks and labs, without solutions\n", output);
+  return ok;
+}
+
+int hash_command(const std::string& name, const std::string& point, const std::string& text, Index digits) {
+  const Lab lab = find_lab(name);
+  require(std::any_of(lab.points.begin(), lab.points.end(), [&](const LabPoint& p) { return p.name == point; }),
+          "lab: {} has no point {}", lab.name, in_quotes(point));
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_number = error == std::errc() && end == text.data() + text.size();
+  const Answer answer = is_number ? Answer(number) : Answer(text);
+  std::cout << fmt::format("hash = \"{}\"\n", answer_hash(lab.name, point, answer, digits));
+  return ok;
+}
+
+/// In the process of a submission. What it needs comes as a message: the plugin's path, and the question.
+int serve_command() {
+  Message message = read_message(0);
+  const std::string plugin = message.text();
+  Message question(message.text(1 << 20));
+  use_threads(1);
+  Message loaded;
+  try {
+    const std::vector<std::string> names = load_plugin(plugin, "the submission");
+    loaded.put(Index{1});
+    loaded.put(static_cast<Index>(names.size()));
+    for (const std::string& name : names) loaded.put(name);
+  } catch (const Error& error) {
+    loaded = {};
+    loaded.put(Index{0});
+    loaded.put(std::string_view(error.what()).substr(0, 1000));
+  }
+  write_message(3, loaded);
+  answer_question(std::move(question));
+  return ok;
+}
+
+void add_check(Command lab) {
+  static CheckOptions options;
+  Command command = lab.command("check", "Check a lab's file: what is right, what is wrong");
+  command.option("LAB", &options.lab, "a lab by name, or its directory", {.required = true});
+  command.option("--file", &options.file, "the file to check; default: the one in the lab's directory",
+                 {.value = "FILE"});
+  command.option("--student", &options.student, "whose personal lab it is", {.value = "ID"});
+  command.option("--seed", &options.seed, "of the hidden inputs; default: another one each time",
+                 {.value = "N", .range = {{0, 9e15}}});
+  command.option("--json", &options.json, "print the result as JSON");
+  command.footer("The exit status is 0 if all is right, 1 if something is wrong (docs/labs.md).");
+  command.action([] { return check_command(options); });
+}
+
+}  // namespace
+
+void add_lab(Command program) {
+  Command lab = program.command("lab", "Labs of a course: check one, make a personal one, bundle them for students");
+  add_check(lab);
+  {
+    static std::string name, student, output = ".";
+    Command command = lab.command("new", "Make a lab's directory for a student, a personal lab from the identity");
+    command.option("LAB", &name, "a lab by name", {.required = true});
+    command.option("--student", &student, "the identity that a personal lab is derived from", {.value = "ID"});
+    command.option("-o,--output", &output, "the directory in which the lab's own is made; default: .",
+                   {.value = "DIR"});
+    command.action([] { return new_command(name, student, output); });
+  }
+  {
+    static std::string output;
+    Command command = lab.command("bundle", "Write notebooks and labs as students get them: without solutions");
+    command.option("-o,--output", &output, "a file that ends in .tar.gz, or a directory",
+                   {.value = "PLACE", .required = true});
+    command.action([] { return bundle_command(output); });
+  }
+  {
+    static std::string name, point, answer;
+    static Index digits = 3;
+    Command command = lab.command("hash", "Hide an answer for lab.toml");
+    command.option("LAB", &name, "a lab by name", {.required = true});
+    command.option("POINT", &point, "the name of the point", {.required = true});
+    command.option("ANSWER", &answer, "a word, or a number", {.required = true});
+    command.option("--digits", &digits, "to which a number must be right; default: 3",
+                   {.value = "N", .range = {{1, 15}}});
+    command.action([] { return hash_command(name, point, answer, digits); });
+  }
+  lab.command("serve", "Run a submission: what heed grade starts, with messages for input").action(serve_command);
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,293 @@
+#include "lab_grading.h"
+
+#include "src/apps/cli/plugins/plugin_compile.h"
+
+#include "heed/base/suggest.h"
+#include "heed/config/installed.h"
+#include "heed/io/file.h"
+#include "src/apps/grading/marks/answer_marks.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace heed::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What a submission says, fit for a terminal: one line, not too long.
+std::string one_line(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
+  return text.substr(0, 600);
+}
+
+std::string own_program() { return fs::read_symlink("/proc/self/exe"); }
+
+/// What heed prints, as JSON; asked once for all fields of it.
+const Json& printed(const std::vector<std::string>& arguments, const std::string& where) {
+  static std::map<std::vector<std::string>, Json> known;
+  const auto [at, is_new] = known.try_emplace(arguments);
+  if (!is_new) return at->second;
+  const PrivateDirectory place;
+  std::vector<std::string> words{own_program()};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  const int status = run_to_files(words, place / "out", place / "err");
+  require(status == 0, "{}: heed {}: ends with status {}: {}", where, fmt::join(arguments, " "), status,
+          one_line(read_file(place / "err")));
+  at->second = Json::parse(read_file(place / "out"));
+  return at->second;
+}
+
+double field_of(const LabValue& value, const std::string& where) {
+  const Json* at = &printed(value.heed, where);
+  try {
+    std::string rest = value.field;
+    while (!rest.empty()) {
+      const std::size_t slash = std::min(rest.find('/'), rest.size());
+      const std::string key = rest.substr(0, slash);
+      const bool place_in_list = !key.empty() &&
+                                 std::all_of(key.begin(), key.end(), [](unsigned char c) { return std::isdigit(c); }) &&
+                                 key.size() < 7;
+      at = place_in_list ? &at->items().at(std::stoul(key)) : &at->at(key);
+      rest = rest.substr(std::min(slash + 1, rest.size()));
+    }
+    return at->number();
+  } catch (const std::exception& error) {
+    fail("{}: heed {}: has no number at {}: {}", where, fmt::join(value.heed, " "), in_quotes(value.field),
+         error.what());
+  }
+}
+
+/// A mechanism's point: "gradient q", or "gradient q, score_grad=hardtanh", which is marked with that option.
+struct PointParts {
+  std::string what;
+  OptionValues options;
+};
+
+PointParts parts_of(const std::string& point) {
+  PointParts parts;
+  std::size_t end = std::min(point.find(", "), point.size());
+  parts.what = point.substr(0, end);
+  while (end < point.size()) {
+    const std::size_t from = end + 2, equal = point.find('=', from);
+    end = std::min(point.find(", ", from), point.size());
+    require(equal < end, "a point is called {}; expected an option behind the comma, KEY=VALUE", in_quotes(point));
+    parts.options[point.substr(from, equal - from)] = point.substr(equal + 1, end - equal - 1);
+  }
+  return parts;
+}
+
+/// `options`, with those of `own` in place of them.
+OptionValues joined(OptionValues options, const OptionValues& own) {
+  for (const auto& [key, value] : own) options[key] = value;
+  return options;
+}
+
+/// Throws Error unless processes can be confined here.
+void require_confinement() {
+  const PrivateDirectory place;
+  Confined({"/bin/true"}, {.directory = place.path()}).wait();
+}
+
+}  // namespace
+
+std::string labs_place() {
+  for (const char* const place : {"notebooks/labs", "labs"})
+    if (fs::is_directory(place)) return place;
+  return find_installed("notebooks/labs");
+}
+
+std::vector<Lab> labs_in(const std::string& place) {
+  std::vector<std::string> names;
+  require(fs::is_directory(place), "{}: there is no such directory; expected one of labs", place);
+  for (const fs::directory_entry& entry : fs::directory_iterator(place))
+    if (fs::exists(entry.path() / "lab.toml")) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  std::vector<Lab> labs;
+  for (const std::string& name : names) labs.push_back(load_lab(place + "/" + name));
+  return labs;
+}
+
+Lab find_lab(const std::string& name) {
+  if (fs::exists(fs::path(name) / "lab.toml")) return load_lab(name);
+  const std::string place = labs_place();
+  if (is_plain_name(name) && fs::exists(fs::path(place) / name / "lab.toml")) return load_lab(place + "/" + name);
+  std::vector<std::string> known;
+  if (fs::is_directory(place))
+    for (const fs::directory_entry& entry : fs::directory_iterator(place)) known.push_back(entry.path().filename());
+  std::sort(known.begin(), known.end());
+  fail("lab: there is no lab {}{}", in_quotes(name), suggestion(name, known));
+}
+
+double LabResult::sum(const Lab& lab) const {
+  double sum = 0;
+  for (std::size_t i = 0; i < marks.size(); ++i) sum += marks[i].right ? lab.points[i].marks : 0;
+  return sum;
+}
+
+Json json_of(const Lab& lab, const LabResult& result) {
+  constexpr const char* kinds[] = {"mechanism", "python", "answers", "personal"};
+  Json points = Json::list();
+  for (std::size_t i = 0; i < lab.points.size(); ++i) {
+    const LabPoint& point = lab.points[i];
+    const Mark mark = i < result.marks.size() ? result.marks[i] : Mark{};
+    std::vector<std::string> says = mark.says;
+    const bool begun = says != std::vector<std::string>{"not yet"};
+    if (!mark.right && begun && !point.hint.empty() && result.problem.empty()) says.push_back(point.hint);
+    points.push_back(Json::object({{"name", point.name},
+                                   {"right", mark.right},
+                                   {"marks", mark.right ? point.marks : 0.0},
+                                   {"of", point.marks},
+                                   {"says", says}}));
+  }
+  return Json::object({{"lab", lab.name},
+                       {"title", lab.title},
+                       {"kind", kinds[static_cast<std::size_t>(lab.kind)]},
+                       {"marks", result.sum(lab)},
+                       {"of", lab.marks()},
+                       {"problem", result.problem},
+                       {"points", points}});
+}
+
+std::string text_of(const Lab& lab, const LabResult& result) {
+  std::string text = fmt::format("{}: {}\n{:g} of {:g} marks\n", lab.name, lab.title, result.sum(lab), lab.marks());
+  if (!result.problem.empty()) return text + fmt::format("\n{}\n", result.problem);
+  const Json json = json_of(lab, result);
+  for (const Json& point : json.at("points").items()) {
+    const bool right = point.at("marks").number() > 0;
+    text += fmt::format("\n{}  {}: {:g} of {:g}\n", right ? "right" : "wrong", point.at("name").text(),
+                        point.at("marks").number(), point.at("of").number());
+    for (const Json& line : point.at("says").items()) text += fmt::format("       {}\n", line.text());
+  }
+  return text;
+}
+
+LabGrader::LabGrader(Lab lab, std::uint64_t seed, const SharedHeaders* shared)
+    : lab_(std::make_unique<const Lab>(std::move(lab))), seed_(seed), shared_(shared) {
+  const std::string where = lab_->directory + "/lab.toml";
+  const RandomStream random = RandomStream(seed).derive(lab_->name);
+  if (lab_->kind == LabKind::mechanism || lab_->kind == LabKind::personal) {
+    require_compiler();  // no student's fault if there is none
+    const bool has_reference = lab_->kind == LabKind::personal || !lab_->reference.empty();
+    for (const LabPoint& point : lab_->points) try {
+        const PointParts parts = parts_of(point.name);
+        check_mechanism_point(parts.what, has_reference);
+        require(parts.options.empty() || lab_->kind == LabKind::mechanism, "a personal mechanism has no options");
+      } catch (const Error& error) {
+        fail("{}: {}", where, error.what());
+      }
+  }
+  require_confinement();
+  if (lab_->kind == LabKind::mechanism) make_settings(random);
+  if (lab_->kind == LabKind::python) python_.emplace(*lab_, random.bits(0) >> 1);
+  if (lab_->kind == LabKind::answers) {
+    for (const auto& [name, value] : lab_->values)
+      values_[name] = value.number ? *value.number : field_of(value, where);
+    for (const LabPoint& point : lab_->points)
+      if (!point.formula.empty()) formula_value(point.formula, values_);
+  }
+}
+
+void LabGrader::make_settings(const RandomStream& random) {
+  for (const LabPoint& point : lab_->points) {
+    const OptionValues own = parts_of(point.name).options;
+    if (std::any_of(settings_.begin(), settings_.end(), [&](const Setting& setting) { return setting.own == own; }))
+      continue;
+    Setting setting{.own = own, .reference = nullptr, .cases = {}};
+    if (!lab_->reference.empty())
+      setting.reference = make_mechanism(lab_->reference, joined(lab_->reference_options, own));
+    setting.cases = draw_cases(setting.reference.get(), false, random);
+    settings_.push_back(std::move(setting));
+  }
+}
+
+LabResult LabGrader::grade(const std::string& file, const std::string& student) const {
+  LabResult result;
+  try {
+    const std::string source = read_submission(file);
+    switch (lab_->kind) {
+      case LabKind::python:
+        result.marks = python_->marks(source);
+        break;
+      case LabKind::answers:
+        result = grade_answers(source);
+        break;
+      default:
+        result = grade_mechanism(source, student);
+    }
+  } catch (const Error& error) {
+    result.problem = error.what();
+  } catch (const Refused& refusal) {
+    result.problem = refusal.what();
+  }
+  result.problem = one_line(result.problem);
+  for (Mark& mark : result.marks)
+    for (std::string& line : mark.says) line = one_line(line);
+  return result;
+}
+
+LabResult LabGrader::grade_answers(const std::string& source) const {
+  const std::map<std::string, Answer> answers = read_answers(source, lab_->file());
+  LabResult result;
+  for (const LabPoint& point : lab_->points) {
+    const auto answer = answers.find(point.name);
+    result.marks.push_back(
+        mark_answer(lab_->name, point, answer == answers.end() ? nullptr : &answer->second, values_));
+  }
+  return result;
+}
+
+LabResult LabGrader::grade_mechanism(const std::string& source, const std::string& student) const {
+  require_no_forbidden_word(source, lab_->forbidden);
+  const PrivateDirectory place;
+  const std::string header = place / lab_->file(), object = place / "submission.so";
+  write_file(header, source);
+  compile_submission(header, lab_->file(), place, object, shared_);
+  require_own_work(read_file(object));
+  if (lab_->kind == LabKind::personal) {
+    const auto own = mechanism_of(definition_of(student, lab_->repair ? PersonalTask::repair : PersonalTask::write));
+    const RandomStream random = RandomStream(seed_).derive(lab_->name).derive(student);
+    const MechanismTask task{.name = personal_name,
+                             .options = {},
+                             .reference = own.get(),
+                             .slack = lab_->slack,
+                             .cases = draw_cases(own.get(), true, random)};
+    return {"", mark_plugin(task, {}, source, place, object)};
+  }
+  LabResult result{"", std::vector<Mark>(lab_->points.size())};
+  for (const Setting& setting : settings_) {
+    const MechanismTask task{.name = lab_->mechanism,
+                             .options = joined(lab_->options, setting.own),
+                             .reference = setting.reference.get(),
+                             .slack = lab_->slack,
+                             .cases = setting.cases};
+    std::vector<Mark> marks = mark_plugin(task, setting.own, source, place, object);
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < lab_->points.size(); ++i)
+      if (parts_of(lab_->points[i].name).options == setting.own) result.marks[i] = std::move(marks[next++]);
+  }
+  return result;
+}
+
+std::vector<Mark> LabGrader::mark_plugin(const MechanismTask& task, const OptionValues& own, const std::string& source,
+                                         const PrivateDirectory& place, const std::string& object) const {
+  const StartProcess start = [&](const Message& question) {
+    Message message;
+    message.put(object);
+    message.put(question.bytes());
+    auto process = std::make_unique<Confined>(std::vector<std::string>{own_program(), "lab", "serve"},
+                                              Confinement{.directory = place.path()});
+    process->send(message);
+    return process;
+  };
+  std::vector<std::string> points;
+  for (const LabPoint& point : lab_->points)
+    if (const PointParts parts = parts_of(point.name); parts.options == own) points.push_back(parts.what);
+  return mark_mechanism(points, task, source, start);
+}
+
+}  // namespace heed::cli

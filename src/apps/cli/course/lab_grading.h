@@ -1,0 +1,75 @@
+// What a submission of a lab is worth: what `heed grade` and `heed lab check` share.
+#pragma once
+
+#include "submission.h"
+
+#include "heed/config/lab.h"
+#include "heed/io/json.h"
+#include "src/apps/grading/sandbox/confined.h"
+#include "src/apps/grading/definition/definition.h"
+#include "src/apps/grading/marks/mechanism_marks.h"
+#include "src/apps/grading/marks/python_marks.h"
+
+#include <memory>
+#include <optional>
+
+namespace heed::cli {
+
+/// Where labs are that are called by name: notebooks/labs or labs of the working directory, or those of the program.
+std::string labs_place();
+
+/// The lab of this name, or in this directory. Throws Error with the nearest name if there is none.
+Lab find_lab(const std::string& name_or_directory);
+
+/// All labs in a directory, by name.
+std::vector<Lab> labs_in(const std::string& place);
+
+/// What one submission is worth.
+struct LabResult {
+  std::string problem;      ///< why nothing of it could be graded; empty if it was
+  std::vector<Mark> marks;  ///< by point
+
+  double sum(const Lab& lab) const;
+};
+
+/// The result as `heed lab check --json` prints it, and as text.
+Json json_of(const Lab& lab, const LabResult& result);
+std::string text_of(const Lab& lab, const LabResult& result);
+
+/// A lab in one run: hidden inputs are drawn, right answers are worked out.
+class LabGrader {
+ public:
+  /// `shared` may be null; it must outlive the object. Throws Error if the lab itself is wrong.
+  LabGrader(Lab lab, std::uint64_t seed, const SharedHeaders* shared);
+
+  const Lab& lab() const { return *lab_; }
+
+  /// Grades a file that anybody may have written. Throws Error where the grader itself cannot work.
+  LabResult grade(const std::string& file, const std::string& student) const;
+
+ private:
+  LabResult grade_mechanism(const std::string& source, const std::string& student) const;
+  /// What points are marked with: the lab's options, and those that the points themselves name.
+  struct Setting {
+    OptionValues own;  ///< of the points, "score_grad=hardtanh"
+    std::unique_ptr<const Mechanism> reference;
+    std::vector<HiddenCase> cases;
+  };
+
+  void make_settings(const RandomStream& random);
+  std::vector<Mark> mark_plugin(const MechanismTask& task, const OptionValues& own, const std::string& source,
+                                const PrivateDirectory& place, const std::string& object) const;
+  LabResult grade_answers(const std::string& source) const;
+
+  std::unique_ptr<const Lab> lab_;
+  std::uint64_t seed_;
+  const SharedHeaders* shared_;
+  std::vector<Setting> settings_;
+  std::optional<PythonTask> python_;
+  std::map<std::string, double> values_;
+};
+
+/// `mechanism_name` of every personal mechanism.
+inline constexpr const char* personal_name = "my_mechanism";
+
+}  // namespace heed::cli

@@ -1,0 +1,148 @@
+// heed help: of commands, as --help shows it, and of topics that belong to no command.
+#include "src/apps/cli/shared/commands.h"
+#include "src/apps/cli/shared/fitted_text.h"
+
+#include "heed/base/split.h"
+#include "heed/base/suggest.h"
+#include "heed/config/experiment.h"
+#include "heed/nn/families.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iostream>
+
+namespace heed::cli {
+
+namespace {
+
+constexpr const char* of_runs =
+    "What is in a run directory (heed train --run DIR):\n\n"
+    "  config.toml        the configuration, every key with its meaning; heed train --resume reads it\n"
+    "  environment.json   version and commit, date, compiler, CPU, BLAS, threads; are subnormal numbers kept?\n"
+    "  init.json          where the run began with given weights: their file, its CRC-32, and what each tensor got\n"
+    "  plugins.json       where mechanisms came from plugins: the files of these\n"
+    "  cost.json          operations and energy of the model, by layer\n"
+    "  metrics.csv        a row for each epoch, and each step with train.log_steps:\n"
+    "                     kind,epoch,step,loss,accuracy,lr,images_per_s; kind is step, train, valid or test\n"
+    "  gradients.csv      norms of gradients before clipping, for the same steps and epochs\n"
+    "  best.safetensors   the weights with the best validation accuracy, once an epoch is complete; eval, predict\n"
+    "                     and maps use them, and before that last.safetensors\n"
+    "  last.safetensors   the weights and all else that going on takes\n\n"
+    "What commands make of a run, such as the sheets of heed maps, goes there too, unless -o names another place.\n";
+
+constexpr const char* of_status =
+    "Exit status:\n\n"
+    "  0    all is well\n"
+    "  1    a check has failed: a gradient, a bound, a comparison\n"
+    "  2    bad input, said in one line on stderr; or output that could not be written\n"
+    "  3    training diverged: a loss or weight is not finite\n"
+    "  130  interrupted; the run is saved, and heed train --resume goes on with it (interrupted once more, two\n"
+    "       seconds later, it ends at once, with what the last checkpoint has)\n";
+
+/// The table of those that learn without labels.
+std::string dino_table() {
+  Experiment x;
+  x.train.method = "dino";
+  const std::string all = to_toml(x);
+  return all.substr(all.find("\n[dino]\n") + 1);
+}
+
+/// The keys of the other families' models.
+std::string model_tables() {
+  std::string text;
+  for (const ModelFamily& family : model_families()) {
+    Experiment x;
+    if (family.name == x.model.family) continue;
+    x.model.family = family.name;
+    const std::string all = to_toml(x);
+    text += fmt::format("\nWith model.family = \"{}\":\n\n{}", family.name, all.substr(0, all.find("\n[attention]")));
+  }
+  return text;
+}
+
+/// The keys of [data] that images such as MNIST do not have, whose experiment was `shown`.
+std::string data_table(const std::string& shown) {
+  std::string text = "[data]\n";
+  for (const std::string& name : config_values("data.name")) {
+    Experiment x;
+    x.data.name = name;
+    for (const std::string& line : split(to_toml(x), '\n'))
+      if (!line.starts_with("name = ") && (shown + text).find(line + "\n") == std::string::npos) text += line + "\n";
+  }
+  return text;
+}
+
+/// The keys whose value is one of some words, with these.
+std::string words_of_keys() {
+  std::string text;
+  for (const std::string& set : config_keys()) {
+    const std::string key = set.substr(0, set.find('='));
+    const std::vector<std::string> words = config_values(key);
+    if (set.ends_with('=') && key != "attention.mechanism" && !words.empty())
+      text += fmt::format("  {:<20}  {}\n", key, fmt::join(words, ", "));
+  }
+  return text;
+}
+
+std::string of_experiments() {
+  const std::string usual = to_toml(Experiment{});
+  return "An experiment file is TOML: a model as its `base`, and what should differ. `base` is looked up beside the\n"
+         "file, then in the working directory, then among the files that came with heed. --set TABLE.KEY=VALUE\n"
+         "overrides a key. These are all keys, with their defaults; sizes of 0 have none and must be given:\n\n" +
+         usual + model_tables() +
+         "\nWith data sets of scenes and of sequences, which refuse what means nothing to them:\n\n" +
+         data_table(usual) + "\nWith train.method = \"dino\":\n\n" + dino_table() +
+         "\nKeys that take one of some words:\n\n" + words_of_keys() +
+         "\n`heed list` shows the mechanisms; their options stand in [attention] or in [attention.NAME].\n";
+}
+
+struct Topic {
+  const char* name;
+  const char* summary;
+  std::string (*text)();
+};
+
+constexpr Topic topics[] = {
+    {"experiment", "what an experiment file may hold: all keys", of_experiments},
+    {"run", "what is in a run directory", [] { return std::string(of_runs); }},
+    {"status", "exit status", [] { return std::string(of_status); }},
+};
+
+/// The topics, then the commands.
+std::vector<std::string> subjects(const CommandLine& line) {
+  std::vector<std::string> names;
+  for (const Topic& topic : topics) names.emplace_back(topic.name);
+  for (const CommandOutline& one : line.outline().commands) names.push_back(one.name);
+  return names;
+}
+
+int help_command(const CommandLine& line, const std::vector<std::string>& words) {
+  for (const Topic& topic : topics)
+    if (words.size() == 1 && words[0] == topic.name) {
+      std::cout << fitted(joined(topic.text()));
+      return ok;
+    }
+  if (!words.empty()) {
+    const std::vector<std::string> known = subjects(line);
+    require(std::find(known.begin(), known.end(), words[0]) != known.end(), "help: there is no topic or command {}{}",
+            in_quotes(words[0]), suggestion(words[0], known));
+  }
+  std::cout << line.help(words);
+  return ok;
+}
+
+}  // namespace
+
+void add_help(Command program, const CommandLine& line) {
+  static std::vector<std::string> words;
+  Command command = program.command("help", "Show the help of a command, or one of the topics experiment, run, status");
+  std::string list = "Topics:\n";
+  for (const Topic& topic : topics) list += fmt::format("  {:<12} {}\n", topic.name, topic.summary);
+  command.option("TOPIC", &words, "a command, such as train or probe model, or a topic; default: all commands",
+                 {.offered = subjects(line)});
+  command.footer(list);
+  command.action([&line] { return help_command(line, words); });
+}
+
+}  // namespace heed::cli

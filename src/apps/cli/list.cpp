@@ -1,0 +1,158 @@
+// heed list: the mechanisms and their options.
+#include "src/apps/cli/shared/commands.h"
+#include "src/apps/cli/shared/fitted_text.h"
+
+#include "heed/attention/plugin.h"
+#include "heed/checks/backward_steps.h"
+#include "heed/config/installed.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+#include <iostream>
+
+namespace heed::cli {
+
+namespace {
+
+void print_options(const std::vector<OptionInfo>& options) {
+  for (const OptionInfo& option : options)
+    std::cout << fitted(
+        fmt::format("{:14}{:<19}  {}{}\n", "", option.name + " = " + option.fallback, option.meaning,
+                    option.choices.empty() ? "" : fmt::format(" ({})", fmt::join(option.choices, ", "))));
+}
+
+int list_command() {
+  for (const MechanismEntry& entry : mechanisms()) {
+    std::cout << fitted(fmt::format("{:<12}  {}\n{:14}{}\n", entry.name, entry.summary, "", entry.complexity));
+    if (const PluginOrigin* const plugin = plugin_of(entry.name))
+      std::cout << fmt::format("{:14}from the plugin {}\n", "", plugin->file);
+    print_options(entry.options());
+  }
+  return ok;
+}
+
+std::string options_text(const OptionValues& options) {
+  std::string text;
+  for (const auto& [option, value] : options) text += fmt::format("{}{}={}", text.empty() ? "" : " ", option, value);
+  return text;
+}
+
+/// The tensors that a mechanism has of its own, with their shapes in a small model.
+void print_tensors(const Mechanism& mechanism) {
+  constexpr Index dim = 64, heads = 4, side = 7;
+  const AttentionShape grid{.grid_height = side, .grid_width = side, .class_token = false};
+  const AttentionShape shape = mechanism.layout(dim, heads).among(side * side, grid);
+  const std::vector<ParameterSpec> own = mechanism.parameters(shape);
+  std::cout << fitted(fmt::format("\ntensors of its own, for {} patches of {} x {}, {} channels, {} heads:{}\n",
+                                  side * side, side, side, dim, heads, own.empty() ? " none" : ""));
+  for (const ParameterSpec& spec : own)
+    std::cout << fitted(fmt::format("  {:<11}  {}{}\n", spec.name, spec.shape, spec.trainable ? "" : ", not trained"));
+}
+
+/// What heed maps draws of it, with any of its options.
+void print_pictures(const MechanismEntry& entry) {
+  std::vector<std::pair<std::string, std::string>> meanings;  // in the order in which they are drawn by themselves
+  const auto add = [&](const std::string& name, const std::string& meaning) {
+    const auto named = [&](const auto& known) { return known.first == name; };
+    if (std::none_of(meanings.begin(), meanings.end(), named)) meanings.emplace_back(name, meaning);
+  };
+  for (const OptionValues& options : entry.variants()) {
+    const auto mechanism = entry.make(options);
+    if (mechanism->traits().map)
+      add("map", fmt::format("the attention map, {}which is drawn if no other is asked for",
+                             mechanism->traits().map_axes == MapAxes::channels ? "of channels by channels, " : ""));
+    for (const PictureInfo& picture : mechanism->pictures()) add(picture.name, picture.meaning);
+  }
+  std::cout << fitted(
+      fmt::format("\nheed maps RUN IMAGE --show ...{}\n", meanings.empty() ? " has nothing to draw" : ""));
+  for (const auto& [name, meaning] : meanings) std::cout << fitted(fmt::format("  {:<11}  {}\n", name, meaning));
+}
+
+/// Why a mechanism does not fit vit-micro, whose grid of 7 x 7 patches has a class token; empty where it does.
+std::string misfit(const Mechanism& mechanism) {
+  constexpr Index side = 7;
+  try {
+    const AttentionShape grid{.grid_height = side, .grid_width = side, .class_token = true};
+    mechanism.check(mechanism.layout(/*dim=*/64, /*heads=*/4).among(side * side + 1, grid));
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+/// One mechanism in full.
+int list_one(const std::string& name) {
+  const MechanismEntry& entry = find_mechanism(name);
+  const std::vector<OptionInfo> options = entry.options();
+  std::cout << fitted(fmt::format("{:<12}  {}\n{:14}{}\n\noptions, with their defaults:{}\n", entry.name, entry.summary,
+                                  "", entry.complexity, options.empty() ? " none" : ""));
+  print_options(options);
+  if (std::none_of(options.begin(), options.end(), [](const OptionInfo& option) { return option.name == "causal"; }))
+    std::cout << fitted(fmt::format("{:14}it has no causal form\n", ""));
+  std::cout << "\nsettings that are compared with other mechanisms:\n";
+  for (const MechanismSetting& setting : entry.settings())
+    std::cout << fitted(setting.options.empty()
+                            ? fmt::format("  {}\n", setting.label)
+                            : fmt::format("  {:<27}  {}\n", setting.label, options_text(setting.options)));
+  const OptionValues first = entry.settings().front().options;
+  const std::unique_ptr<Mechanism> mechanism = entry.make(first);
+  print_tensors(*mechanism);
+  print_pictures(entry);
+  std::string sets;
+  for (const auto& [option, value] : first) sets += fmt::format(" --set attention.{}={}", option, value);
+  const PluginOrigin* const plugin = plugin_of(entry.name);
+  std::cout << fitted(
+      fmt::format("\nin a model:    --set attention.mechanism={0}{1}\n"
+                  "its gradients: heed gradcheck {0}\nits page:      {2}\n",
+                  entry.name, sets, plugin ? plugin->source : mechanism_page(entry.name)));
+  if (plugin) std::cout << fmt::format("its plugin:    {}\n", plugin->file);
+  if (const std::string why = misfit(*mechanism); !why.empty())
+    std::cout << fitted(fmt::format("models/vit-micro.toml has 50 tokens, and needs other numbers: {}\n", why));
+  const std::string experiment = fmt::format("experiments/mnist-{}.toml", entry.name);
+  if (std::filesystem::exists(find_installed(experiment))) std::cout << fmt::format("in use:        {}\n", experiment);
+  return ok;
+}
+
+/// Does it learn numbers for every pair of tokens? Then four times the tokens need sixteen times as many.
+bool learns_pairs(const Mechanism& mechanism) {
+  const auto numbers = [&](Index side) {
+    const AttentionLayout layout = mechanism.layout(/*dim=*/64, /*heads=*/4);
+    const AttentionShape shape = layout.among(side * side, {.grid_height = side, .grid_width = side});
+    Index sum = 0;
+    for (const ParameterSpec& spec : mechanism.parameters(shape)) sum += spec.shape.elements();
+    return sum;
+  };
+  return numbers(64) > 8 * numbers(32);
+}
+
+/// For scripts: label, growth with tokens, NAME:OPTION=VALUE..., separated by tabs.
+int list_settings() {
+  for (const MechanismEntry& entry : mechanisms())
+    for (const MechanismSetting& setting : entry.settings()) {
+      std::string text = entry.name;
+      for (const auto& [option, value] : setting.options) text += ":" + option + "=" + value;
+      const char* const growth = setting.linear ? "linear" : "quadratic";
+      std::cout << fmt::format("{}\t{}\t{}\n", setting.label,
+                               learns_pairs(*entry.make(setting.options)) ? "matrix" : growth, text);
+    }
+  return ok;
+}
+
+}  // namespace
+
+void add_list(Command program) {
+  static bool settings = false;
+  static std::string name;
+  Command command = program.command("list", "Show the attention mechanisms and their options");
+  command.option("NAME", &name, "one mechanism, in full", {.offered = mechanism_names()});
+  command.option(
+      "--settings", &settings,
+      "settings to compare instead, a line each: label; growth of time with tokens, or matrix where parameters "
+      "are tokens x tokens; NAME:OPTION=VALUE...",
+      {.excludes = "NAME"});
+  command.action([] { return settings ? list_settings() : name.empty() ? list_command() : list_one(name); });
+}
+
+}  // namespace heed::cli

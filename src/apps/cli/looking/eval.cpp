@@ -1,0 +1,176 @@
+// heed eval.
+#include "frozen.h"
+
+#include "heed/analysis/statistics.h"
+#include "heed/base/suggest.h"
+#include "heed/data/loader.h"
+#include "heed/train/tasks/classification.h"
+#include "heed/train/evaluate.h"
+
+#include <cmath>
+#include <iostream>
+#include <numeric>
+
+namespace heed::cli {
+
+namespace {
+
+struct EvalArguments : FrozenArguments {
+  std::string split = "test";
+  bool knn = false, linear = false;
+  Index shots = 0, seeds = 3;
+  NeighbourRule neighbours;
+  double lr = 0;
+};
+
+int eval_model(const EvalArguments& a) {
+  TrainedModel trained(a.run, all_sets(a), a.weights);
+  require(
+      !trained.experiment.self_supervised(),
+      "{}: the model learnt without labels and has no head that answers; --knn, --linear or --shots judge its features",
+      a.run);
+  const Part part = part_of(a.split);
+  // The task would call by its key what is an option here.
+  if (const DataConfig& data = trained.experiment.data; !holds_sequences(data))
+    dataset_directory(data.name == "scenes" ? data.source : data.name, data.path, split_of(part), "--path");
+  const std::unique_ptr<BatchSource<float>> source = trained.task->open(part, false);
+  require(source != nullptr, "{}: no images of {} are set aside for validation", a.run, trained.experiment.data.name);
+  Evaluation result = evaluate<float>(*trained.model, trained.parameters, *source, trained.task->counts(),
+                                      trained.experiment.train.piece, {.ranks = &started_processes()});
+  trained.task->conclude(result);
+  std::cout << trained.experiment.data.name << ", " << a.split << ", " << trained.task->report(result);
+  return ok;
+}
+
+/// The data and the images that count.
+struct Judged {
+  const EvalArguments& arguments;
+  FrozenFeatures frozen{arguments};
+  Part part = part_of(arguments.split);
+  std::vector<std::string> names = frozen.set(part).class_names();
+  Index classes = static_cast<Index>(names.size());
+
+  /// Prints how well something answers.
+  void print(const std::string& what, const Evaluation& result) const {
+    std::cout << fmt::format("{}, {}, {}: {}", frozen.data().name, arguments.split, what,
+                             classification_report(result, "images", classes, names));
+  }
+};
+
+int eval_neighbours(const EvalArguments& a) {
+  require(part_of(a.split) != Part::train,
+          "eval: --knn of --split train: each image would be its own nearest neighbour; expected test or validation");
+  Judged judged{a};
+  Features<float> teachers = judged.frozen.of(Part::train, 1), test = judged.frozen.of(judged.part, 1);
+  const std::string what = fmt::format("{} nearest of {} training images", a.neighbours.k, teachers.count());
+  const Neighbours<float> neighbours(std::move(teachers), judged.classes, a.neighbours);
+  const Tensor<double> scores = neighbours.scores(std::move(test.values));
+  judged.print(what, judge_scores(scores, test.labels));
+  return ok;
+}
+
+int eval_linear(const EvalArguments& a) {
+  constexpr Index blocks = 4;
+  Judged judged{a};
+  const Features<float> teachers = judged.frozen.of(Part::train, blocks), test = judged.frozen.of(judged.part, blocks);
+  LinearRule rule;
+  if (a.lr > 0) rule.lr = a.lr;
+  const Tensor<float> logits = linear_logits(teachers, test.values, judged.classes, rule);
+  Evaluation result{{}, std::vector<double>(static_cast<std::size_t>(classification_counts(judged.classes)))};
+  result.score = judge_logits(logits.view(), test.labels.data(), result.counts);
+  judged.print(fmt::format("linear classifier of {} features", teachers.width()), result);
+  return ok;
+}
+
+/// `count` images of each class, the first ones of a permutation that the seed draws.
+std::vector<Index> draw_shots(const Dataset& set, const std::vector<Index>& images, Index count, Index seed) {
+  std::vector<std::vector<Index>> of_classes(set.class_names().size());
+  for (const Index image : images) of_classes[static_cast<std::size_t>(set.label(image))].push_back(image);
+  std::vector<Index> drawn;
+  for (std::size_t c = 0; c < of_classes.size(); ++c) {
+    std::vector<Index>& own = of_classes[c];
+    require(static_cast<Index>(own.size()) >= count,
+            "{}: class {} has {} training images; --shots {} takes so many of each", set.name(),
+            in_quotes(set.class_names()[c]), own.size(), count);
+    shuffle(own, RandomStream(static_cast<std::uint64_t>(seed)).derive("shots").derive(c));
+    drawn.insert(drawn.end(), own.begin(), own.begin() + count);
+  }
+  return drawn;
+}
+
+int eval_shots(const EvalArguments& a) {
+  Judged judged{a};
+  const Features<float> test = judged.frozen.of(judged.part, 1);
+  const std::vector<Index> images = judged.frozen.images(Part::train);
+  std::vector<double> accuracies;
+  for (Index seed = 1; seed <= a.seeds; ++seed) {
+    const std::vector<Index> shots = draw_shots(judged.frozen.set(Part::train), images, a.shots, seed);
+    const Features<float> teachers = judged.frozen.of(Part::train, shots, 1);
+    const Tensor<double> scores = ridge_scores(teachers, test.values, judged.classes, {});
+    accuracies.push_back(judge_scores(scores, test.labels).score.accuracy());
+  }
+  const Sample sample = sample_of(accuracies);
+  std::cout << fmt::format("{}, {}, {}-shot, {} images\ntop-1 accuracy {:.2f} %", judged.frozen.data().name, a.split,
+                           a.shots, test.count(), 100 * sample.mean);
+  if (const std::optional<double> deviation = sample.deviation()) {
+    std::cout << fmt::format(", deviation {:.2f} over {} seeds:", 100 * *deviation, a.seeds);
+    for (const double accuracy : accuracies) std::cout << fmt::format(" {:.2f}", 100 * accuracy);
+  }
+  std::cout << "\n";
+  return ok;
+}
+
+int eval_command(const EvalArguments& a) {
+  use_threads(a.threads);
+  require(a.knn + a.linear + (a.shots > 0) <= 1,
+          "eval: --knn, --linear and --shots judge in three ways; expected at most one of them");
+  const EvalArguments defaults;
+  const auto is_for = [](bool given, const char* option, bool used, const char* of) {
+    require(!given || used, "eval: {} is for {}, which is not given", option, of);
+  };
+  is_for(a.neighbours.k != defaults.neighbours.k, "--k", a.knn, "--knn");
+  is_for(a.neighbours.temperature != defaults.neighbours.temperature, "--temperature", a.knn, "--knn");
+  is_for(a.lr != defaults.lr, "--lr", a.linear, "--linear");
+  is_for(a.seeds != defaults.seeds, "--seeds", a.shots > 0, "--shots");
+  require(!a.untrained || a.weights.empty(), "eval: --untrained takes no weights, and --weights {} was given",
+          a.weights);
+  const int processes = started_processes().count();
+  require(processes == 1 || !(a.knn || a.linear || a.shots > 0),
+          "eval: --knn, --linear and --shots are for one process; {} were started", processes);
+  if (a.knn) return eval_neighbours(a);
+  if (a.linear) return eval_linear(a);
+  if (a.shots > 0) return eval_shots(a);
+  require(!a.pixels && a.blocks == 0 && !a.untrained,
+          "eval: --blocks, --pixels and --untrained say whose features are judged, by --knn, --linear or --shots");
+  return eval_model(a);
+}
+
+}  // namespace
+
+void add_eval(Command program) {
+  static EvalArguments a;
+  Command command = program.command("eval", "Evaluate a trained model: top-1, top-5, confusion matrix");
+  add_frozen_options(command, a);
+  add_split_option(command, a.split, "the images that count");
+  command.option("--knn", &a.knn, "judge the features by the classes of the nearest training images");
+  command.option("--linear", &a.linear, "judge them by a linear classifier trained on them");
+  command.option("--shots", &a.shots, "judge them by ridge regression on N training images of each class",
+                 {.value = "N", .range = {{1, 1e6}}});
+  command.option("--seeds", &a.seeds, "--shots: so many draws of those images; default: 3",
+                 {.value = "N", .range = {{1, 1000}}});
+  command.option("--k", &a.neighbours.k, "--knn: neighbours; default: 20", {.value = "N", .range = {{1, 1e9}}});
+  command.option("--temperature", &a.neighbours.temperature, "--knn: of the neighbours' weights; default: 0.07",
+                 {.positive = true});
+  command.option("--lr", &a.lr, "--linear: first learning rate; default: 0.0005", {.positive = true});
+  command.footer(
+      "--set model.image=N evaluates at another image size: images are resampled, and a position embedding is\n"
+      "interpolated bicubically. A model with other tensors that belong to the tokens of its own size is refused.\n"
+      "\n"
+      "--knn      weights exp(cosine / temperature) of the k training images with the most similar features\n"
+      "--linear   SGD, 100 epochs of batches of 128, on features of the last 4 blocks, or of all; the last epoch\n"
+      "           counts\n"
+      "--shots N  standardised features, penalty 1024, bias column 100; mean and deviation over the seeds");
+  command.action([] { return eval_command(a); });
+}
+
+}  // namespace heed::cli

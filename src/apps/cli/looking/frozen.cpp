@@ -1,0 +1,77 @@
+#include "frozen.h"
+
+#include "heed/base/suggest.h"
+#include "heed/config/toml_text.h"
+#include "heed/train/tasks/classification.h"
+
+namespace heed::cli {
+
+void add_frozen_options(Command command, FrozenArguments& a) {
+  command.option("RUN", &a.run, "run directory", {.required = true});
+  command.option("--data", &a.data, "another data set than the model was trained on",
+                 {.offered = config_values("data.name")});
+  command.option("--path", &a.path, "where the data lie", {.value = "DIR"});
+  command.option("--blocks", &a.blocks, "features of so many last blocks, joined", {.value = "N", .range = {{1, 1e4}}});
+  command.option("--pixels", &a.pixels, "the normalised pixels instead of features", {.excludes = "--blocks"});
+  command.option("--untrained", &a.untrained, "the model with the weights that its seed draws",
+                 {.excludes = "--pixels"});
+  add_model_choice(command, a.weights, a.sets, a.threads);
+}
+
+void add_split_option(Command command, std::string& split, const std::string& meaning) {
+  command.option("--split", &split, meaning + "; default: test", {.one_of = {"test", "validation", "valid", "train"}});
+}
+
+Part part_of(const std::string& split) {
+  return split == "test" ? Part::test : split == "train" ? Part::train : Part::validation;
+}
+
+std::vector<std::string> all_sets(const FrozenArguments& a) {
+  std::vector<std::string> sets;
+  // The run's path, and how it divides and limits its training images, belong to its own data set.
+  if (!a.data.empty()) {
+    sets = {"data.name=" + toml_text(a.data), "data.path=''", "data.limit=0"};
+    DataConfig data;
+    data.name = a.data;
+    if (use_of(data, "validation", {}).known) sets.push_back("data.validation=0");
+  }
+  if (!a.path.empty()) sets.push_back("data.path=" + toml_text(a.path));
+  sets.insert(sets.end(), a.sets.begin(), a.sets.end());
+  return sets;
+}
+
+FrozenFeatures::FrozenFeatures(const FrozenArguments& arguments)
+    : arguments_(arguments), trained_(arguments.run, all_sets(arguments), arguments.weights) {
+  if (!arguments_.pixels) trained_.model->require_features(std::max<Index>(arguments_.blocks, 1));
+  if (arguments_.untrained) trained_.parameters.initialise(static_cast<std::uint64_t>(trained_.experiment.train.seed));
+}
+
+const Dataset& FrozenFeatures::set(Part part) {
+  std::unique_ptr<Dataset>& set = sets_[split_of(part) == Split::test];
+  require(!holds_sequences(data()) && data().name != "scenes",
+          "{}: features are of images, each of a class; data.name = {} {}; --data takes another set", arguments_.run,
+          in_quotes(data().name), data().name == "scenes" ? "has a class for each patch" : "holds sequences of tokens");
+  if (!set) set = open_dataset(data().name, data().path, split_of(part), "--path");
+  return *set;
+}
+
+std::vector<Index> FrozenFeatures::images(Part part) {
+  std::vector<Index> images =
+      images_of(set(part), part, data(), static_cast<std::uint64_t>(trained_.experiment.train.seed));
+  require(!images.empty(), "{}: no images of {} are set aside for validation", arguments_.run, data().name);
+  return images;
+}
+
+Features<float> FrozenFeatures::of(Part part, std::vector<Index> images, Index blocks) {
+  const ImageSize size = model_input(trained_);
+  DataConfig config = data();
+  config.resize |= trained_.resized && set(part).image_size().channels == size.channels;
+  const ImageSelection selection{&set(part), std::move(images), config, size};
+  if (arguments_.pixels) return pixels_of<float>(selection);
+  if (arguments_.blocks > 0) blocks = arguments_.blocks;
+  const Index most = trained_.model->feature_sizes().blocks;
+  return features_of(*trained_.model, trained_.parameters, selection, std::min(blocks, most),
+                     trained_.experiment.train.piece);
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,125 @@
+#include "image_choice.h"
+
+#include "heed/base/error.h"
+#include "heed/base/printable.h"
+#include "heed/data/images/background.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+
+namespace heed::cli {
+
+namespace {
+
+/// The background of the images that the model was trained on, if they are at hand and have one in common.
+std::optional<int> background_of(const DataConfig& data) {
+  try {
+    return common_background(*open_dataset(data.name, data.path, Split::test));
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+constexpr int white = 255, unlike = 96;
+
+/// Is all of the image near one level of grey?
+bool is_level(const Image& image, int level) {
+  const Image grey = convert(image, {1, image.size.height, image.size.width});
+  return std::all_of(grey.pixels.begin(), grey.pixels.end(), [=](int x) { return std::abs(x - level) <= unlike; });
+}
+
+Image inverted(Image image) {
+  for (std::uint8_t& pixel : image.pixels) pixel = static_cast<std::uint8_t>(white - pixel);
+  return image;
+}
+
+const char* brightness(int level) { return level < 85 ? "dark" : level < 170 ? "grey" : "bright"; }
+
+}  // namespace
+
+void add_data_choice(Command command, DataChoice& choice, const std::string& which) {
+  command.option("--data", &choice.data, which, {.offered = dataset_names()});
+  command.option("--path", &choice.path, "where the data lie", {.value = "DIR"});
+  command.option("--split,--part", &choice.split, "default: test", {.one_of = {"test", "train"}});
+}
+
+DataChoice data_of_run(const DataChoice& choice, const TrainedModel& trained) {
+  if (!choice.data.empty()) return choice;
+  const DataConfig& data = trained.experiment.data;
+  return {data.name, choice.path.empty() ? data.path : choice.path, choice.split};
+}
+
+std::unique_ptr<Dataset> open_data(const DataChoice& choice) {
+  return open_dataset(choice.data, choice.path, choice.split == "test" ? Split::test : Split::train, "--path");
+}
+
+Image image_of(const Dataset& data, const DataChoice& choice, Index index) {
+  require(index >= 0 && index < data.size(), "--index {}: {} has {} {} images, numbered from 0", index, choice.data,
+          data.size(), choice.split);
+  Image image;
+  data.read(index, image);
+  return image;
+}
+
+void require_images(const std::string& run, const TrainedModel& trained) {
+  const ModelConfig& model = trained.experiment.model;
+  require(model.family != "sequence", "{}: its model takes sequences of tokens, not images; heed eval judges it{}", run,
+          model.task == "lm" ? ", heed generate writes with it" : "");
+}
+
+void require_png(const std::string& output) {
+  require(std::filesystem::path(output).extension() == ".png", "-o {}: expected a name in .png", output);
+}
+
+std::string name_of(const DataChoice& choice, Index index) {
+  return fmt::format("{} {} {}", choice.data, choice.split, index);
+}
+
+std::string label_of(const Dataset& data, Index index) {
+  const int label = data.label(index);
+  const std::string name = printable(data.class_names()[static_cast<std::size_t>(label)]);
+  return name == std::to_string(label) ? name : fmt::format("{} ({})", label, name);
+}
+
+ImageReader::ImageReader(const TrainedModel& trained, bool invert)
+    : trained_(trained), invert_(invert), background_(background_of(trained.experiment.data)) {}
+
+Image ImageReader::loaded(const std::string& file, bool invert) const {
+  const int behind = background_.value_or(white);
+  Image image = load_image(file, static_cast<std::uint8_t>(invert ? white - behind : behind));
+  return invert ? inverted(std::move(image)) : image;
+}
+
+/// Without transparency, what is loaded the other way is the same, turned around.
+bool ImageReader::is_hidden(const std::string& file, const Image& image) const {
+  const int behind = background_.value_or(white);
+  if (!is_level(image, behind)) return false;
+  const Image other = loaded(file, !invert_);
+  return inverted(other).pixels != image.pixels && !is_level(other, behind);
+}
+
+Image ImageReader::from_file(const std::string& file) const {
+  const Image image = loaded(file, invert_);
+  const std::optional<int> own = background(image);
+  const int behind = background_.value_or(white);
+  std::string found;
+  if (background_ && own && std::abs(*own - *background_) > unlike)
+    found = fmt::format("its background is {}, that of the training images is {}", brightness(*own),
+                        brightness(*background_));
+  else if (is_hidden(file, image))
+    found = fmt::format("what it shows is as {} as the background that its transparency is given", brightness(behind));
+  if (!found.empty()) {
+    std::cout.flush();
+    std::cerr << fmt::format("heed: {}: {}; {}\n", printable(file), found,
+                             invert_ ? "without --invert it is not" : "--invert turns dark and bright around");
+  }
+  return convert(image, model_input(trained_));
+}
+
+Image ImageReader::from_data(const Dataset& data, const DataChoice& choice, Index index) const {
+  const Image image = image_of(data, choice, index);
+  return convert(invert_ ? inverted(image) : image, model_input(trained_));
+}
+
+}  // namespace heed::cli

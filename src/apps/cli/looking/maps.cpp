@@ -1,0 +1,129 @@
+// heed maps: where a trained model looks.
+#include "drawn_layers.h"
+#include "image_choice.h"
+
+#include "heed/base/printable.h"
+#include "heed/data/images/image_write.h"
+
+#include <fmt/ranges.h>
+
+#include <filesystem>
+#include <iostream>
+
+namespace heed::cli {
+
+namespace {
+
+struct MapsArguments {
+  std::string run, file, output, weights;
+  DrawnLayers::Choice drawn;
+  std::vector<std::string> sets;
+  DataChoice data;
+  std::vector<Index> indices;  ///< of images of the data set, in place of a file
+  bool invert = false;
+  int threads = 0;
+};
+
+/// An image to look at, at the model's size, and what to call it.
+struct NamedImage {
+  std::vector<std::string> name;
+  Image image;
+};
+
+std::vector<NamedImage> read_images(const MapsArguments& a, const TrainedModel& trained) {
+  const ImageReader reader(trained, a.invert);
+  if (!a.file.empty()) return {{{std::filesystem::path(a.file).filename().string()}, reader.from_file(a.file)}};
+  const DataChoice choice = data_of_run(a.data, trained);
+  const std::unique_ptr<Dataset> data = open_data(choice);
+  std::vector<NamedImage> images;
+  for (const Index index : a.indices) {
+    Image image = reader.from_data(*data, choice, index);
+    images.push_back({{name_of(choice, index), "label " + label_of(*data, index)}, std::move(image)});
+  }
+  return images;
+}
+
+/// RUN/IMAGE-maps.png, if no file was named.
+std::string output_of(const MapsArguments& a) {
+  std::string image = std::filesystem::path(a.file).stem().string();
+  if (a.file.empty())
+    image =
+        fmt::format("{}{}-{}", a.data.data.empty() ? "" : a.data.data + "-", a.data.split, fmt::join(a.indices, "-"));
+  const std::string output = a.output.empty() ? fmt::format("{}/{}-maps.png", a.run, image) : a.output;
+  require_png(output);
+  std::error_code missing;
+  require(!std::filesystem::equivalent(output, a.file, missing), "-o {}: this is the image itself", output);
+  return output;
+}
+
+int maps_command(const MapsArguments& a) {
+  use_threads(a.threads);
+  require(a.file.empty() != a.indices.empty(), "maps: expected IMAGE, or --index in place of it; see heed maps --help");
+  constexpr std::size_t most = 100;
+  require(a.indices.size() <= most, "maps: --index names {} images; expected at most {}, which share a sheet",
+          a.indices.size(), most);
+  const std::string output = output_of(a);
+  TrainedModel trained(a.run, a.sets, a.weights);
+  require_images(a.run, trained);
+  const std::vector<NamedImage> read = read_images(a, trained);
+  AttentionSheet sheet;
+  DrawnLayers layers(a.drawn, sheet);
+  const AttentionVisitor<float> visit = [&](const AttentionSite<float>& site) { layers.add(site); };
+  for (const auto& [name, image] : read) {
+    const Tensor<float> input = normalised(trained, {image});
+    if (read.size() > 1) layers.begin(image, name);
+    Tape<float> tape({.parameters = &trained.parameters});
+    trained.model->logits(tape, {.images = input.view()}, &visit);
+  }
+  if (read.size() == 1) {
+    sheet.subtitle = fmt::format("{}", fmt::join(read.front().name, ", "));
+    sheet.image = read.front().image;
+  }
+  layers.finish();
+  save_png(output, draw_attention(sheet));
+  std::cout << printable(output) << "\n";
+  return ok;
+}
+
+constexpr const char* maps_help =
+    "Draw where a trained model looks: the attention maps of each block (rows) and head (columns) over an image. Of\n"
+    "several images the rows stand one under the other; --block says which blocks to draw.\n\n"
+    "Shown is how much of each patch goes into the class token; in a model that classifies the mean of all tokens,\n"
+    "the mean over all queries; with --query, what goes into that patch. The class token's own weight is left out,\n"
+    "so a map need not sum to 1. Each map has a scale of its own, from 0 to its largest weight, which stands below\n"
+    "it. If any weight is negative, all scales run from minus to plus the map's largest magnitude. The image is as\n"
+    "the model sees it, at the model's size; its brightness shows through the colours. A map among channels is drawn\n"
+    "as the matrix that it is.\n\n"
+    "--show draws something else that a mechanism has to show: `heed list NAME` says what. Without it a block that "
+    "has\n"
+    "no map shows the first of these. A block that has nothing of the name leaves its row empty.\n\n"
+    "--rollout multiplies the maps of all blocks up to each, each the mean over its heads plus the identity, for the\n"
+    "residual connection, with rows whose magnitudes sum to 1: how much of each patch of the image has come into the\n"
+    "class token.";
+
+}  // namespace
+
+void add_maps(Command program) {
+  static MapsArguments a;
+  Command command = program.command("maps", "Draw a trained model's attention maps over images");
+  command.option("RUN", &a.run, "run directory", {.required = true});
+  command.option("IMAGE", &a.file, "PNG or JPEG file");
+  command.option("--index", &a.indices, "images of a data set by their numbers, from 0",
+                 {.value = "N,...", .commas = true});
+  add_data_choice(command, a.data, "the data set of --index; default: the run's");
+  command.option("--invert", &a.invert, "turn dark and bright around: for dark digits on white paper, say");
+  command.option("-o,--output", &a.output, "default: IMAGE-maps.png in the run directory", {.value = "FILE.png"});
+  command.option("--block", &a.drawn.blocks, "only these blocks, by their numbers from 1",
+                 {.value = "N,...", .commas = true});
+  command.option("--query", &a.drawn.query, "show the attention of this patch; rows and columns count from 1",
+                 {.value = "ROW,COLUMN"});
+  command.option("--show", &a.drawn.show, "map, or another picture of a mechanism; see `heed list NAME`",
+                 {.value = "NAME"});
+  command.option("--rollout", &a.drawn.rollout, "show the product of the maps of all blocks up to each",
+                 {.excludes = "--show"});
+  add_model_choice(command, a.weights, a.sets, a.threads);
+  command.footer(maps_help);
+  command.action([] { return maps_command(a); });
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,153 @@
+// heed predict: the class of images.
+#include "image_choice.h"
+
+#include "heed/base/printable.h"
+#include "heed/data/images/image_write.h"
+#include "heed/data/readers/scenes.h"
+#include "heed/draw/patch_sheet.h"
+#include "heed/train/tasks/classification.h"
+#include "heed/train/evaluate.h"
+
+#include <fmt/format.h>
+
+#include <iostream>
+#include <numeric>
+
+namespace heed::cli {
+
+namespace {
+
+struct PredictArguments {
+  std::string run, weights;
+  std::string out;
+  std::vector<std::string> files, sets;
+  DataChoice data;
+  std::vector<Index> indices;
+  bool invert = false;
+  int top = 3, threads = 0;
+};
+
+/// Images with what to call them.
+struct NamedImages {
+  std::vector<std::string> names;
+  std::vector<Image> images;
+  int status = ok;  ///< of those that could not be read
+};
+
+NamedImages read_images(const PredictArguments& a, const TrainedModel& trained) {
+  const ImageReader reader(trained, a.invert);
+  NamedImages read;
+  const auto add = [&](const std::string& name, const auto& image) {
+    try {
+      read.images.push_back(image());
+      read.names.push_back(name);
+    } catch (const Error& error) {
+      read.status = report_error(error.what());
+    }
+  };
+  for (const std::string& file : a.files) add(printable(file), [&] { return reader.from_file(file); });
+  if (a.indices.empty()) return read;
+  const DataChoice choice = data_of_run(a.data, trained);
+  const std::unique_ptr<Dataset> data = open_data(choice);
+  for (const Index index : a.indices) {
+    const bool there = index >= 0 && index < data->size();
+    add(there ? fmt::format("{} (label {})", name_of(choice, index), label_of(*data, index)) : "",
+        [&] { return reader.from_data(*data, choice, index); });
+  }
+  return read;
+}
+
+/// ": cat 81.0 %, dog 12.5 %": the `top` largest of softmax(logits).
+std::string ranking(const float* logits, const std::vector<std::string>& classes, int top) {
+  const auto count = static_cast<Index>(classes.size());
+  const std::vector<double> shares = probabilities(logits, count);
+  std::vector<Index> order(classes.size());
+  std::iota(order.begin(), order.end(), Index{0});
+  std::stable_sort(order.begin(), order.end(), [&](Index x, Index y) { return logits[x] > logits[y]; });
+  order.resize(std::min(order.size(), static_cast<std::size_t>(top)));
+  std::string text;
+  for (const Index c : order)
+    text += fmt::format("{} {} {:.1f} %", text.empty() ? ":" : ",", printable(classes[static_cast<std::size_t>(c)]),
+                        100 * shares[static_cast<std::size_t>(c)]);
+  return text;
+}
+
+/// What a model says of the patches of test scenes, beside what is true.
+int predict_patches(const PredictArguments& a, TrainedModel& trained) {
+  require(a.files.empty() && !a.indices.empty() && !a.out.empty(),
+          "predict: {} tells patches of scenes apart: expected --index N,... and -o FILE.png", a.run);
+  require_png(a.out);
+  const Experiment& x = trained.experiment;
+  const Scenes scenes(x.data.source, x.data.path, Split::test, 0, x.model.patch);
+  std::vector<PatchPicture> pictures;
+  std::vector<Image> images;
+  for (const Index index : a.indices) {
+    require(index >= 0 && index < scenes.size(), "--index {}: there are {} scenes, counted from 0", index,
+            scenes.size());
+    PatchPicture& picture = pictures.emplace_back();
+    picture.told.resize(static_cast<std::size_t>(scenes.patches()));
+    picture.truth.resize(picture.told.size());
+    scenes.read(index, picture.image, picture.truth.data());
+    images.push_back(picture.image);
+  }
+  const Tensor<float> batch = normalised(trained, images);
+  const Index patches = trained.model->outputs()[0], classes = trained.model->outputs()[1];
+  require(patches == scenes.patches() && classes == scenes.classes(), "{}: its model is not one of scenes", a.run);
+  Tensor<float> logits(Shape{batch.shape()[0], patches, classes});
+  Inference<float>(*trained.model, trained.parameters, x.train.piece).run({.images = batch.view()}, logits.data());
+  require_finite_answers(std::span<const float>(logits.data(), logits.size()), "logit");
+  const float* row = logits.data();
+  for (PatchPicture& picture : pictures)
+    for (int& told : picture.told) {
+      told = static_cast<int>(std::max_element(row, row + classes) - row);
+      row += classes;
+    }
+  save_png(a.out, patch_sheet(pictures, x.model.patch, 4));
+  std::cout << fmt::format("{}: scenes, what the model says of their patches, and what is true\n{}\n", a.out,
+                           patch_legend(scenes.class_names()));
+  return ok;
+}
+
+int predict_command(const PredictArguments& a) {
+  use_threads(a.threads);
+  TrainedModel trained(a.run, a.sets, a.weights);
+  require_images(a.run, trained);
+  require(!a.files.empty() || !a.indices.empty(), "predict: IMAGE is required, or --index; see heed predict --help");
+  if (trained.experiment.model.output == "tokens") return predict_patches(a, trained);
+  require(a.out.empty(), "predict: -o draws what models of patches say; {} tells images apart", a.run);
+  const std::vector<std::string> classes = trained.task->class_names();
+  require(!classes.empty(), "{}: its model does not tell classes apart", a.run);
+  const NamedImages read = read_images(a, trained);
+  if (read.images.empty()) return read.status;
+  const Tensor<float> images = normalised(trained, read.images);
+  const Index count = static_cast<Index>(classes.size());
+  Tensor<float> logits(Shape{images.shape()[0], count});
+  const Inference<float> inference(*trained.model, trained.parameters, trained.experiment.train.piece);
+  inference.run({.images = images.view()}, logits.data());
+  require_finite_answers(std::span<const float>(logits.data(), logits.size()), "logit");
+  for (std::size_t i = 0; i < read.names.size(); ++i)
+    std::cout << read.names[i] << ranking(logits.data() + static_cast<Index>(i) * count, classes, a.top) << "\n";
+  return read.status;
+}
+
+}  // namespace
+
+void add_predict(Command program) {
+  static PredictArguments a;
+  Command command = program.command("predict", "Classify images with a trained model");
+  command.option("RUN", &a.run, "run directory", {.required = true});
+  command.option("IMAGE", &a.files, "PNG or JPEG files");
+  command.option("--index", &a.indices, "images of a data set by their numbers, from 0",
+                 {.value = "N,...", .commas = true});
+  add_data_choice(command, a.data, "the data set of --index; default: the run's");
+  command.option("--invert", &a.invert, "turn dark and bright around: for dark digits on white paper, say");
+  command.option("-o,--output", &a.out, "of a model of patches: the picture to write", {.value = "FILE.png"});
+  command.option("--top", &a.top, "how many classes to show", {.range = {{1, 1'000'000}}});
+  add_model_choice(command, a.weights, a.sets, a.threads);
+  command.footer(
+      "A file that cannot be read is named on stderr, and the others are classified; exit status 2. What is\n"
+      "transparent shows the background that the training images have, or white.");
+  command.action([] { return predict_command(a); });
+}
+
+}  // namespace heed::cli

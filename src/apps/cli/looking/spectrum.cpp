@@ -1,0 +1,154 @@
+// heed spectrum: the singular values of a trained model's attention maps.
+#include "src/apps/cli/shared/trained.h"
+
+#include "heed/analysis/spectrum.h"
+#include "heed/io/file.h"
+#include "heed/base/parallel.h"
+#include "heed/base/printable.h"
+
+#include <fmt/format.h>
+
+#include <iostream>
+#include <map>
+
+namespace heed::cli {
+
+namespace {
+
+struct SpectrumArguments {
+  std::string run, output, weights;
+  std::vector<std::string> sets;
+  Index images = 500;
+  int threads = 0;
+};
+
+/// The map A without and with the identity.
+enum Form { plain, with_identity, matrices };
+constexpr const char* matrix_names[matrices] = {"A", "A+I"};
+
+/// Sums over the maps of one head.
+struct HeadSpectrum {
+  std::vector<double> values, cumulative;
+  double rank = 0, maps = 0;
+
+  void add(const Spectrum& s) {
+    ++maps;
+    values.resize(s.values.size()), cumulative.resize(s.values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] += s.values[i], cumulative[i] += s.cumulative[i];
+    rank += static_cast<double>(s.rank);
+  }
+};
+
+struct BlockSpectrum {
+  std::string mechanism;
+  Form used = plain;            ///< what the model multiplies v by
+  Index rows = 0, columns = 0;  ///< of a map
+  bool of_channels = false;
+  std::vector<std::array<HeadSpectrum, matrices>> heads{};
+
+  /// Fewer keys than queries leave no identity to add.
+  std::vector<Form> forms() const { return rows == columns ? std::vector{plain, with_identity} : std::vector{plain}; }
+  std::string size() const { return rows == columns ? fmt::format("{}", rows) : fmt::format("{} x {}", rows, columns); }
+};
+
+/// Adds the spectra of a layer's maps of a batch.
+void add_maps(const AttentionSite<float>& site, BlockSpectrum& block) {
+  block.mechanism = site.mechanism.name();
+  const MechanismTraits traits = site.mechanism.traits();
+  block.used = traits.identity ? with_identity : plain;
+  block.of_channels = traits.map_axes == MapAxes::channels;
+  const Tensor<float> maps = attention_maps(site);
+  const Index heads = maps.shape()[1], rows = maps.shape()[2], columns = maps.shape()[3],
+              count = maps.shape()[0] * heads;
+  require(block.heads.empty() || (rows == block.rows && columns == block.columns),
+          "{}: maps of {} x {} and of {} x {} have no common spectrum; expected examples of one length", site.layer,
+          block.rows, block.columns, rows, columns);
+  block.rows = rows;
+  block.columns = columns;
+  block.heads.resize(static_cast<std::size_t>(heads));
+  std::vector<std::array<Spectrum, matrices>> spectra(static_cast<std::size_t>(count));
+  parallel_for(count, [&](Index map) {
+    const float* const used = maps.data() + map * rows * columns;
+    for (const Form matrix : block.forms()) {
+      std::vector<double> a(used, used + rows * columns);
+      if (matrix != block.used)
+        for (Index i = 0; i < rows; ++i) a[static_cast<std::size_t>(i * (columns + 1))] += matrix - block.used;
+      spectra[static_cast<std::size_t>(map)][matrix] = spectrum_of(std::move(a), rows);
+    }
+  });
+  for (std::size_t map = 0; map < spectra.size(); ++map)
+    for (const Form matrix : block.forms()) block.heads[map % block.heads.size()][matrix].add(spectra[map][matrix]);
+}
+
+std::string to_csv(const std::map<Index, BlockSpectrum>& blocks) {
+  std::string csv = "mechanism,matrix,used,block,head,index,singular_value,cumulative,rank\n";
+  for (const auto& [b, block] : blocks)
+    for (const Form matrix : block.forms())
+      for (std::size_t h = 0; h < block.heads.size(); ++h) {
+        const HeadSpectrum& head = block.heads[h][matrix];
+        for (std::size_t i = 0; i < head.values.size(); ++i)
+          csv += fmt::format("{},{},{},{},{},{},{:.6g},{:.6g},{:.6g}\n", block.mechanism, matrix_names[matrix],
+                             matrix == block.used, b + 1, h + 1, i + 1, head.values[i] / head.maps,
+                             head.cumulative[i] / head.maps, head.rank / head.maps);
+      }
+  return csv;
+}
+
+/// Mean over maps and heads of the equivalent rank, with a star at what the model uses.
+std::string rank_text(const BlockSpectrum& block, Form matrix) {
+  if (matrix == with_identity && block.rows != block.columns) return "- ";
+  double sum = 0;
+  for (const auto& head : block.heads) sum += head[matrix].rank / head[matrix].maps;
+  return fmt::format("{:.1f}{}", sum / static_cast<double>(block.heads.size()), block.used == matrix ? "*" : " ");
+}
+
+int spectrum_command(const SpectrumArguments& a) {
+  use_threads(a.threads);
+  TrainedModel trained(a.run, a.sets, a.weights);
+  std::map<Index, BlockSpectrum> blocks;
+  const Index images = visit_test_examples(trained, a.images, [&](Index block, const AttentionSite<float>& site) {
+    if (site.mechanism.traits().map) add_maps(site, blocks[block]);
+  });
+  require(!blocks.empty(), "{}: no block of this model has an attention map; its mechanism is {}", a.run,
+          trained.experiment.attention.mechanism[0]);
+  const std::string output = a.output.empty() ? a.run + "/spectrum.csv" : a.output;
+  write_file(output, to_csv(blocks));
+  std::size_t width = 6;
+  for (const auto& [b, block] : blocks) width = std::max(width, block.size().size() + 2);
+  std::cout << fmt::format(
+      "equivalent rank of attention maps A, mean over heads and {} test {}; *: what the model "
+      "uses\nblock  mechanism   {:>{}}        A    A + I\n",
+      images, holds_sequences(trained.experiment.data) ? "sequences" : "images", "size", width);
+  for (const auto& [b, block] : blocks)
+    std::cout << fmt::format("{:>5}  {:<12}{:>{}}{:>9}{:>9}  {}\n", b + 1, block.mechanism, block.size(), width,
+                             rank_text(block, plain), rank_text(block, with_identity),
+                             block.of_channels ? "of channels" : "of tokens");
+  std::cout << printable(output) << "\n";
+  return ok;
+}
+
+constexpr const char* spectrum_help =
+    "The equivalent rank of a map is the number of its largest singular values that make up 0.9 of their sum (Shu et\n"
+    "al., Adder attention, Section 3.2.2). Each map is measured without and with the identity added, whichever of the\n"
+    "two the model uses; a map of fewer keys than queries is not square, and is measured without it. The file has a\n"
+    "line for each matrix, block, head and index, with means over the images of the singular value, of the sum of the\n"
+    "values up to it as a part of all (cumulative), and of the equivalent rank. experiments/tools/plot_spectrum.py "
+    "draws "
+    "it.\n"
+    "A mechanism without a map is left out.";
+
+}  // namespace
+
+void add_spectrum(Command program) {
+  static SpectrumArguments a;
+  Command command = program.command("spectrum", "Singular values of a trained model's attention maps");
+  command.option("RUN", &a.run, "run directory", {.required = true});
+  command.option("--images", &a.images, "how many test images, from the first; default: 500, or all if they are fewer",
+                 {.value = "N", .range = {{1, 1'000'000}}});
+  command.option("-o,--output", &a.output, "default: RUN/spectrum.csv", {.value = "FILE.csv"});
+  add_model_choice(command, a.weights, a.sets, a.threads);
+  command.footer(spectrum_help);
+  command.action([] { return spectrum_command(a); });
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,210 @@
+// heed: the program. Commands are in the files beside this one.
+#include "src/apps/cli/shared/commands.h"
+#include "src/apps/cli/shared/memory.h"
+#include "src/apps/cli/plugins/plugins.h"
+
+#include "heed/attention/mechanism.h"
+#include "heed/base/error.h"
+#include "heed/base/parallel.h"
+#include "heed/base/printable.h"
+#include "heed/base/subnormals.h"
+#include "heed/base/suggest.h"
+#include "heed/config/experiment.h"
+#include "heed/config/installed.h"
+#include "heed/train/processes/processes.h"
+#include "heed/train/trainer.h"
+
+#include <stdlib.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+
+namespace heed::cli {
+
+std::string& program_name() {
+  static std::string name = "heed";
+  return name;
+}
+
+std::vector<std::string>& warnings() {
+  static std::vector<std::string> list;
+  return list;
+}
+
+void add_sets(Command command, std::vector<std::string>& sets, const std::string& meaning,
+              const std::vector<std::string>& offered) {
+  command.option("--set", &sets, meaning, {.value = "KEY=VALUE", .one_each = true, .offered = offered});
+}
+
+std::vector<std::string> config_keys() {
+  std::vector<std::string> words;
+  const auto offer = [&](const std::string& word) {
+    if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
+  };
+  Experiment defaults;
+  for (const auto& [name, family] : family_names) {
+    defaults.model.family = name;
+    tables(defaults, [&](std::string_view table, const auto& config) {
+      fields(config, [&](std::string_view key, const auto& member, const Rule& rule, std::string_view) {
+        const std::string set = fmt::format("{}.{}=", table, key);
+        offer(set);
+        if (!std::is_same_v<std::decay_t<decltype(member)>, std::string> && !rule.per_block) return;
+        for (const std::string& value : set == "attention.mechanism=" ? mechanism_names() : rule.choices)
+          offer(set + value);
+      });
+    });
+  }
+  return words;
+}
+
+std::vector<std::string> config_values(const std::string& key) {
+  std::vector<std::string> values;
+  for (const std::string& word : config_keys())
+    if (word.size() > key.size() + 1 && word.starts_with(key + "=")) values.push_back(word.substr(key.size() + 1));
+  return values;
+}
+
+std::vector<std::string> mechanism_names() {
+  std::vector<std::string> names;
+  for (const MechanismEntry& entry : mechanisms()) names.emplace_back(entry.name);
+  return names;
+}
+
+std::map<std::string, std::string> parse_options(const std::vector<std::string>& sets) {
+  std::map<std::string, std::string> values;
+  for (const std::string& set : sets) {
+    const std::size_t equals = set.find('=');
+    require(equals != std::string::npos && equals > 0, "--set {}: expected OPTION=VALUE", in_quotes(set));
+    std::string text = set.substr(equals + 1);
+    if (text.size() >= 2 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
+    values[set.substr(0, equals)] = text;
+  }
+  return values;
+}
+
+void add_threads(Command command, int& threads) {
+  command.option("--threads", &threads, "threads; default: all cores", {.value = "N", .range = {{1, max_threads}}});
+}
+
+Place use_threads(int threads) {
+  const Place place = place_processes(started_processes(), threads);
+  if (threads > 0)
+    set_threads(threads);
+  else if (place.cores > 0)
+    set_threads(place.cores);
+  return place;
+}
+
+namespace {
+
+/// Where the program's models and experiments may be: in the checkout that it was built in, or installed beside it.
+std::vector<std::filesystem::path> places_of_program() {
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return {};
+  const std::filesystem::path above = program.parent_path().parent_path();
+  return {above, above / "share/heed"};
+}
+
+}  // namespace
+
+int report_error(std::string what, int status) {
+  std::replace(what.begin(), what.end(), '\n', ' ');
+  std::cout.flush();
+  std::fflush(stdout);
+  std::fprintf(stderr, "heed: %s\n", printable(what).c_str());
+  return status;
+}
+
+namespace {
+
+int run(int argc, char** argv) {
+  CommandLine line("heed", "heed: attention mechanisms on an ordinary computer", "heed " HEED_VERSION);
+  const Command program = line.program();
+  add_train(program);
+  add_sweep(program);
+  add_compare(program);
+  add_verdict(program);
+  add_report(program);
+  add_lr(program);
+  add_eval(program);
+  add_features(program);
+  add_predict(program);
+  add_generate(program);
+  add_image(program);
+  add_maps(program);
+  add_spectrum(program);
+  add_residual(program);
+  add_gradcheck(program);
+  add_list(program);
+  add_plugin(program);
+  add_lab(program);
+  add_grade(program);
+  add_convert(program);
+  add_probe(program);
+  add_cost(program);
+  add_bench(program);
+  add_scaling(program);
+  add_sequence_data(program);
+  add_help(program, line);
+  add_completion(program, line);
+  static std::vector<std::string> plugins;
+  line.option_of_all("--plugin", &plugins, "a plugin, whose mechanisms join the list (`heed plugin`); repeatable",
+                     {.value = "FILE", .one_each = true});
+  return line.run(argc, argv, [](const std::string& command) {
+    const bool shared = command == "train" || command == "eval" || command == "bench";
+    require(shared || started_processes().count() == 1,
+            "{}: {} processes were started; this command is for one, and train, eval and bench are for several",
+            command, started_processes().count());
+    if (command != "plugin") load_plugins(plugins);  // which may be about to compile one of them anew
+  });
+}
+
+}  // namespace
+}  // namespace heed::cli
+
+namespace {
+
+/// Runs the program, and says how it ended.
+heed::Ending run_to_end(int argc, char** argv) {
+  using namespace heed;
+  try {
+    cli::require_stack();
+    cli::limit_memory_to_what_is_available();
+    // Of several processes one writes.
+    if (!started_processes().writes() && !std::freopen("/dev/null", "w", stdout)) fail("/dev/null cannot be opened");
+    const int status = cli::run(argc, argv);
+    // Nobody has results that did not arrive.
+    const bool arrived = std::cout.flush().good() && std::fflush(stdout) == 0;
+    for (const std::string& warning : cli::warnings()) std::cerr << "heed: warning: " << printable(warning) << "\n";
+    if (arrived || (status != cli::ok && status != cli::check_failed)) return {status};
+    return {cli::bad_input, "standard output cannot be written"};
+  } catch (const OtherFailed&) {
+    return {};
+  } catch (const Diverged& error) {
+    return {cli::diverged, error.what()};
+  } catch (const Error& error) {
+    return {cli::bad_input, error.what()};
+  } catch (const std::bad_alloc&) {
+    return {cli::bad_input, "not enough memory for a model and batch of this size"};
+  } catch (const std::exception& error) {
+    // The system refused something: a name too long, a thread too many.
+    return {cli::bad_input, error.what()};
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc > 0) heed::cli::program_name() = argv[0];
+  heed::flush_subnormals();  // before there are other threads, which then do it too
+  // Before it is loaded: heed calls it from threads of its own (kernels/shared/blas.h), and it should start none.
+  setenv("OPENBLAS_NUM_THREADS", "1", 1);
+  heed::set_installed_places(heed::cli::places_of_program());
+  std::signal(SIGXFSZ, SIG_IGN);  // writing beyond a limit is an error like a full disk
+  const heed::Ending ending = heed::end_together(run_to_end(argc, argv));
+  return ending.error.empty() ? ending.status : heed::cli::report_error(ending.error, ending.status);
+}

@@ -1,0 +1,71 @@
+// heed bench: how fast this machine is, how much of that the kernels reach, and how fast models train and classify.
+#include "bench_forms.h"
+#include "src/apps/cli/shared/commands.h"
+
+#include "heed/base/suggest.h"
+
+#include <fmt/format.h>
+
+namespace heed::cli {
+
+namespace {
+
+int bench_command(const BenchArguments& a) {
+  use_threads(a.threads);
+  require(!a.shares || (!a.json && a.model.empty() && a.compare.empty() && a.only.empty()),
+          "bench: --shares prints JSON of kernels; expected no MODEL, --only, --json or --compare beside it");
+  if (!a.model.empty()) {
+    require(a.only.empty() && a.match.empty(),
+            "bench: {} and {}; --only and --match choose what is measured without a MODEL", in_quotes(a.model),
+            a.only.empty() ? "--match" : "--only");
+    return a.scaling ? bench_scaling(a) : bench_model(a);
+  }
+  require(started_processes().count() == 1, "bench: {} processes were started; expected one, or a MODEL",
+          started_processes().count());
+  const char* const stray = a.batch > 0       ? "--batch"
+                            : !a.mode.empty() ? "--mode"
+                            : !a.sets.empty() ? "--set"
+                            : a.profile       ? "--profile"
+                                              : nullptr;
+  require(!stray, "bench: {} is given but no MODEL; expected both, or neither to measure everything",
+          stray ? stray : "");
+  return bench_suite(a);
+}
+
+}  // namespace
+
+void add_bench(Command program) {
+  static BenchArguments a;
+  Command command = program.command(
+      "bench", "Measure this machine's limits, the kernels and the standard models; or one model on random examples");
+  command.option("MODEL", &a.model, "model or experiment file (TOML); default: everything");
+  add_sets(command, a.sets, "override a key of the file; repeatable", config_keys());
+  command.option("--batch", &a.batch, "examples per step; default: train.batch", {.range = {{1, 1'000'000}}});
+  command.option("--mode", &a.mode,
+                 "train (default): forward, backward, optimiser; infer: forward; write: a sequence, token by token",
+                 {.one_of = {"train", "infer", "write"}});
+  add_threads(command, a.threads);
+  command.option("--seconds", &a.seconds,
+                 "how long to measure; default 8. Without MODEL: each model, default 1; "
+                 "limits, kernels and the models of --only times a tenth of it",
+                 {.range = {{0.001, 86'400}}});
+  command.option("--profile", &a.profile, "show where the time of training steps goes, by operation");
+  command.option("--scaling", &a.scaling,
+                 "how fast MODEL trains with 1, 2 and 4 threads and processes, and what to expect of several hosts");
+  command.option(
+      "--only", &a.only,
+      "without MODEL: limits, kernels, models, times (what heed cost --time needs) or several of them; limits "
+      "always are",
+      {.one_of = {"limits", "kernels", "models", "times"}, .commas = true});
+  command.option("--match", &a.match, "without MODEL: kernels and models whose name contains this", {.value = "TEXT"});
+  command.option("--compare", &a.compare,
+                 "hold the results against an earlier --json; or the kernels against the --shares of a file, with a "
+                 "warning for each that has lost more than a tenth of its share",
+                 {.value = "OLD.json"});
+  command.option("--shares", &a.shares,
+                 "without MODEL: one JSON object of the shares of their limits that kernels reach, for --compare");
+  command.option("--json", &a.json, "one JSON object");
+  command.action([] { return bench_command(a); });
+}
+
+}  // namespace heed::cli

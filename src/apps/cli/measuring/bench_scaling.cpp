@@ -1,0 +1,157 @@
+// heed bench MODEL --scaling: training with more threads and in more processes on this host, and what to expect of
+// several hosts (docs/processes.md).
+#include "bench_forms.h"
+#include "src/apps/cli/shared/commands.h"
+#include "src/apps/cli/shared/cost_table.h"
+
+#include "heed/config/experiment.h"
+#include "heed/nn/families.h"
+#include "heed/train/lane_memory.h"
+#include "heed/train/step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+
+namespace heed::cli {
+
+namespace {
+
+using Table = std::vector<std::vector<std::string>>;
+
+/// One way to train, and what was measured of it.
+struct Setup {
+  int processes, threads;
+  Json measured;
+
+  double step_ms() const { return measured.at("ms").number(); }
+  double rate() const { return measured.at("img_s").number(); }
+  std::string unit() const { return measured.at("unit").text(); }
+};
+
+Setup measure(const BenchArguments& a, Index batch, int processes, int threads) {
+  std::vector<std::string> words = processes > 1 ? launch_words(processes) : std::vector<std::string>{};
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
+  words.insert(words.end(), {program, "bench", a.model, "--json", "--batch", std::to_string(batch), "--threads",
+                             std::to_string(threads), "--seconds", std::to_string(a.seconds)});
+  for (const std::string& set : a.sets) words.insert(words.end(), {"--set", set});
+  return {processes, threads, Json::parse(output_of(words))};
+}
+
+/// A network between hosts: bits that pass per second, and seconds until the first arrives.
+struct Network {
+  const char* name;
+  double bits, latency;
+};
+constexpr Network networks[] = {{"1 Gbit/s", 1e9, 50e-6}, {"10 Gbit/s", 1e10, 20e-6}, {"100 Gbit/s", 1e11, 3e-6}};
+
+/// Each process sends 2 n (1 - 1/P) bytes, in 2 log2 P messages one after the other; losses and the question whether to
+/// go on are two messages of a few bytes on each of log2 P levels, and so is each of `sums` that norms take over the
+/// batch.
+double exchange_ms(const Network& network, Index bytes, Index sums, int processes) {
+  const double levels = std::log2(processes), messages = static_cast<double>(4 + sums) * levels;
+  return 1e3 * (8 * 2 * static_cast<double>(bytes) * (1 - 1.0 / processes) / network.bits + messages * network.latency);
+}
+
+/// A step of one process: what processes share, lane by lane, and what each of them does in whole.
+struct Work {
+  double lanes_ms, update_ms;
+  int threads;  ///< that take a lane at a time: 1 where all take the same
+  Index lanes, bytes, batch;
+  Index sums;  ///< over the batch, by norms
+
+  Work(const Setup& alone, bool streamed, Index lanes, Index batch)
+      : update_ms(alone.measured.at("update_ms").number()),
+        threads(streamed ? 1 : alone.threads),
+        lanes(lanes),
+        bytes(static_cast<Index>(alone.measured.at("gradient_bytes").number())),
+        batch(batch),
+        sums(static_cast<Index>(alone.measured.at("sums_over_batch").number())) {
+    lanes_ms = alone.step_ms() - update_ms;
+  }
+
+  /// How often the threads of one of so many processes take a lane each.
+  double rounds(int processes) const { return std::ceil(std::ceil(double(lanes) / processes) / threads); }
+
+  /// Examples per second of so many processes whose exchanges take so long in each step.
+  double rate(int processes, double exchange_ms) const {
+    const double ms = lanes_ms * rounds(processes) / rounds(1) + update_ms + exchange_ms;
+    return 1e3 * static_cast<double>(batch) / ms;
+  }
+};
+
+void print_measured(const std::vector<Setup>& setups, const Work& work) {
+  const std::string unit = setups[0].unit();
+  Table table{
+      {"processes", "threads", unit, "of one", "ms per step", "exchanged KB", "ms", "of the step", "expected " + unit}};
+  for (const Setup& s : setups) {
+    std::vector<std::string>& row = table.emplace_back(std::vector<std::string>{
+        std::to_string(s.processes), std::to_string(s.threads), fmt::format("{:.0f}", s.rate()),
+        fmt::format("{:.2f}", s.rate() / setups[0].rate()), fmt::format("{:.2f}", s.step_ms())});
+    if (s.processes == 1) {
+      row.insert(row.end(), {"-", "-", "-", "-"});
+      continue;
+    }
+    const double exchange = s.measured.at("exchange_ms").number(), share = 1 - 1.0 / s.processes;
+    row.insert(row.end(), {fmt::format("{:.0f}", 2 * share * static_cast<double>(work.bytes) / 1024),
+                           fmt::format("{:.3f}", exchange), fmt::format("{:.1f} %", 100 * exchange / s.step_ms()),
+                           fmt::format("{:.0f}", work.rate(s.processes, exchange))});
+  }
+  print_table(std::cout, table);
+  std::cout
+      << "\nexchanged: what each process sends in a step, after the backward pass, behind which none of it is hidden\n"
+         "expected: of a core for each process, from the first row\n";
+}
+
+void print_predicted(const Work& work, int threads, const std::string& unit) {
+  Table table{{fmt::format("hosts of {} thread{}", threads, threads == 1 ? "" : "s")}};
+  for (const Network& network : networks) table[0].push_back(fmt::format("{}, {}", network.name, unit));
+  for (int hosts = 1; hosts <= std::min<Index>(16, work.lanes); hosts *= 2) {
+    std::vector<std::string>& row = table.emplace_back(std::vector<std::string>{std::to_string(hosts)});
+    for (const Network& network : networks)
+      row.push_back(fmt::format("{:.0f}", work.rate(hosts, exchange_ms(network, work.bytes, work.sums, hosts))));
+  }
+  std::cout << "\n";
+  print_table(std::cout, table);
+  std::cout << fmt::format(
+      "\npredicted, a process on each host, gradients of {:.1f} MB; docs/processes.md has the model\n",
+      static_cast<double>(work.bytes) / (1 << 20));
+}
+
+}  // namespace
+
+int bench_scaling(const BenchArguments& given) {
+  BenchArguments a = given;
+  if (a.seconds == 0) a.seconds = 8;
+  require(a.mode.empty() && !a.profile && !a.json && a.compare.empty() && a.threads == 0,
+          "bench: --scaling is for MODEL, --set, --batch and --seconds alone");
+  require(started_processes().count() == 1, "bench: --scaling starts processes of its own; expected one that does");
+  const Experiment x = load_experiment(a.model, a.sets);
+  const Index batch = a.batch > 0 ? a.batch : x.train.batch;
+  const std::unique_ptr<Model> model = make_model(x);
+  const Index weights = model->parameters().trainable_elements();
+  const bool together = model->examples_depend(batch);
+  const Lanes lanes = BatchShare{x.train.piece, weights, 0, 1, together}.lanes(batch);
+  const auto streamed = [&](int threads) { return !together && lanes_take_turns(weights, lanes.count, threads); };
+  std::vector<Setup> setups;
+  for (const int count : {1, 2, 4}) {
+    setups.push_back(measure(a, batch, 1, count));
+    if (count > 1 && count <= lanes.count && !launch_words(count).empty())
+      setups.push_back(measure(a, batch, count, 1));
+  }
+  std::cout << fmt::format("{}, batch {}, {} lanes; this host has {} core{}\n\n", a.model, batch, lanes.count,
+                           threads(), threads() == 1 ? "" : "s");
+  print_measured(setups, Work(setups[0], streamed(setups[0].threads), lanes.count, batch));
+  if (launch_words(2).empty()) std::cout << "more processes: not in this build; make MPI=1 builds one\n";
+  // A host's threads: as many as gave most here.
+  const auto fastest = std::max_element(setups.begin(), setups.end(), [](const Setup& s, const Setup& t) {
+    return (s.processes == 1 ? s.rate() : 0) < (t.processes == 1 ? t.rate() : 0);
+  });
+  print_predicted(Work(*fastest, streamed(fastest->threads), lanes.count, batch), fastest->threads, fastest->unit());
+  return ok;
+}
+
+}  // namespace heed::cli

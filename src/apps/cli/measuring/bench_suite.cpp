@@ -1,0 +1,114 @@
+// heed bench: the machine's limits, the kernels and the standard models.
+#include "bench_forms.h"
+#include "src/apps/cli/shared/commands.h"
+
+#include "heed/bench/instructions.h"
+#include "heed/bench/timing.h"
+#include "heed/train/runs/run.h"
+#include "heed/base/suggest.h"
+
+#include <fmt/format.h>
+#include <sys/times.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+
+namespace heed::cli {
+
+namespace {
+
+/// A line that is drawn over on a terminal, and not at all elsewhere.
+class Progress {
+ public:
+  ~Progress() { show(""); }
+  void show(const std::string& what) const {
+    if (terminal_) std::cerr << "\r\033[K" << what << std::flush;
+  }
+
+ private:
+  bool terminal_ = isatty(STDERR_FILENO);
+};
+
+/// Processor time of this process and of those it has waited for.
+double processor_seconds() {
+  tms t{};
+  times(&t);
+  return static_cast<double>(t.tms_utime + t.tms_stime + t.tms_cutime + t.tms_cstime) /
+         static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+void warn(SuiteResult& result, std::string warning) {
+  std::cerr << "heed: warning: " << warning << "\n";
+  result.warnings.push_back(std::move(warning));
+}
+
+SuiteResult run_suite(const BenchArguments& a, const Baseline& baseline) {
+  const auto wanted = [&](const std::string& section) {
+    if (a.shares) return section == "kernels";
+    return a.only.empty() || std::find(a.only.begin(), a.only.end(), section) != a.only.end();
+  };
+  const auto lacks = [&](const std::string& name) { return name.find(a.match) == std::string::npos; };
+  std::vector<bench::KernelCase> kernels = wanted("kernels") ? bench::kernel_cases() : std::vector<bench::KernelCase>{};
+  std::vector<ModelCase> models = wanted("models") ? model_cases() : std::vector<ModelCase>{};
+  std::erase_if(kernels, [&](const bench::KernelCase& kernel) { return lacks(kernel.name()); });
+  std::erase_if(models, [&](const ModelCase& model) { return lacks(model.name); });
+  require(a.match.empty() || !kernels.empty() || !models.empty() || (!a.only.empty() && wanted("times")),
+          "bench: --match {}: no kernel and no model that was asked for has this in its name", in_quotes(a.match));
+
+  const double seconds = a.seconds > 0 ? a.seconds : 1;
+  const Progress progress;
+  const bench::Limits limits(seconds / 10, [&](const std::string& what) { progress.show(what); });
+  SuiteResult result;
+  result.limits = limits.all();
+  for (const bench::KernelCase& kernel : kernels) {
+    progress.show("kernels: " + kernel.name());
+    result.kernels.push_back(measure(kernel, limits, seconds / 10));
+  }
+  // What --match does not name is asked for by --only alone.
+  if (wanted("times") && (a.match.empty() || !a.only.empty()))
+    result.times = bench::calibrate(result.limits, Json::parse(environment_json()).at("cpu").text(), seconds / 10,
+                                    a.match, [&](const std::string& what) { progress.show(what); });
+  // What seems to have lost speed may have met others' work: it is measured again, later.
+  for (int turn = 0; turn < 3; ++turn)
+    for (std::size_t i = 0; i < kernels.size(); ++i)
+      if (baseline.lost(result.kernels[i])) {
+        progress.show("again: " + kernels[i].name());
+        const bench::KernelResult again = measure(kernels[i], limits, seconds / 10);
+        if (share_of(again) > share_of(result.kernels[i])) result.kernels[i] = again;
+      }
+  for (const ModelCase& model : models) {
+    progress.show("models: " + model.name);
+    result.models.push_back(measure(model, limits, seconds));
+  }
+  return result;
+}
+
+}  // namespace
+
+int bench_suite(const BenchArguments& a) {
+  const Baseline baseline(a.compare);
+  const std::vector<std::string> narrow = bench::narrow_parts();
+  const bench::Clock::time_point start = bench::Clock::now();
+  SuiteResult result = run_suite(a, baseline);
+  for (const std::string& warning : narrow) warn(result, warning);
+  for (const std::string& warning : baseline.warnings(result)) warn(result, warning);
+  // At least one thread has always had something to do.
+  const double busy = processor_seconds() / bench::seconds_since(start);
+  if (busy < 0.9)
+    warn(result, fmt::format("of every second, other programs took at least {:.2f} s: rates are too low", 1 - busy));
+  if (a.shares) {
+    std::cout << shares_json(result).dump(1) << "\n";
+    return ok;
+  }
+  const Json json = suite_json(result);
+  if (a.json) {
+    baseline.print_json(json);
+    return ok;
+  }
+  print_suite(result);
+  baseline.print(json);
+  return ok;
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,186 @@
+// heed cost: what a model costs, in operations, memory and energy.
+#include "cost_forms.h"
+
+#include "heed/analysis/cost_json.h"
+#include "heed/config/energy_table.h"
+#include "src/apps/cli/shared/cost_table.h"
+
+#include "heed/base/printable.h"
+#include "heed/base/suggest.h"
+#include "heed/nn/families.h"
+
+#include <fmt/format.h>
+
+#include <iostream>
+#include <map>
+
+namespace heed::cli {
+
+namespace {
+
+/// Rows of neighbouring blocks that cost the same, drawn together: "blocks.0-11.attn.qkv", their sum.
+std::vector<CostRow> joined_blocks(const std::vector<CostRow>& rows) {
+  struct Run {
+    CostRow row;
+    CostRow sum;
+    BlockName first;
+    Index last;
+  };
+  std::vector<Run> runs;
+  for (const CostRow& row : rows) {
+    const BlockName name(row.name);
+    const auto same = [&](const Run& run) {
+      return name.number > 0 && run.last == name.number - 1 && run.first.stem == name.stem &&
+             run.first.rest == name.rest && run.row.counts == row.counts && run.row.moved == row.moved &&
+             run.row.parameters == row.parameters;
+    };
+    const auto run = std::find_if(runs.begin(), runs.end(), same);
+    if (run == runs.end()) {
+      runs.push_back({row, row, name, name.number});
+      continue;
+    }
+    run->last = name.number;
+    run->sum.counts += row.counts;
+    run->sum.moved += row.moved;
+    run->sum.parameters += row.parameters;
+  }
+  std::vector<CostRow> joined;
+  for (Run& run : runs) {
+    const BlockName& first = run.first;
+    if (run.last > first.number)
+      run.sum.name = fmt::format("{}{}-{}{}", first.stem, first.number, run.last, first.rest);
+    joined.push_back(std::move(run.sum));
+  }
+  return joined;
+}
+
+/// Number of operations of all kinds.
+double operations_in(const Counts& counts) {
+  double sum = 0;
+  for (const CountKind& kind : count_kinds) sum += static_cast<double>(counts.*kind.member);
+  return sum;
+}
+
+/// What shares are taken of: energy, or operations where the table prices none of them.
+double weight_of(const EnergyTable& table, const Counts& counts, const Counts& total) {
+  return energy_pj(table, total) > 0 ? energy_pj(table, counts) : operations_in(counts);
+}
+
+/// "mlp.fc1 27.9 %, mlp.fc2 27.9 %, ...": the layers that cost most, over all blocks.
+std::string dominating(const std::vector<CostRow>& rows, const EnergyTable& table, const Counts& total) {
+  std::map<std::string, double> shares;
+  for (const CostRow& row : rows) {
+    const BlockName block(row.name);
+    const std::string name = block.number < 0 ? row.name : block.rest.empty() ? "blocks" : block.rest.substr(1);
+    shares[name] += weight_of(table, row.counts, total) / std::max(weight_of(table, total, total), 1.0);
+  }
+  std::vector<std::pair<double, std::string>> sorted;
+  for (const auto& [name, share] : shares) sorted.emplace_back(-share, name);
+  std::sort(sorted.begin(), sorted.end());
+  std::string text;
+  for (std::size_t i = 0; i < std::min<std::size_t>(sorted.size(), 4) && sorted[i].first < 0; ++i)
+    text += fmt::format("{}{} {:.1f} %", i == 0 ? "" : ", ", sorted[i].second, -100 * sorted[i].first);
+  return text;
+}
+
+void print_model(const CostArguments& a, const ModelCost& model, const CostQuery& query, const EnergyTable& table) {
+  const std::vector<CostRow> rows = cost_rows(model, query);
+  const CostRow total = cost_total(model, query);
+  const std::vector<CountKind> kinds = kinds_of(rows);
+  const double number_bytes = static_cast<double>(table.number_bytes);
+  std::vector<std::vector<std::string>> cells(1);
+  cells[0] = {a.by.empty() ? "layer" : a.by};
+  for (const CountKind& kind : kinds) cells[0].emplace_back(kind.name);
+  cells[0].insert(cells[0].end(), {"energy, pJ", "share", "bytes moved"});
+  for (const EnergyFigure& memory : table.memory) cells[0].push_back(memory.of + ", pJ");
+  const auto add_row = [&](const CostRow& row) {
+    std::vector<std::string>& line = cells.emplace_back();
+    line.push_back(row.name);
+    for (const CountKind& kind : kinds) line.push_back(si(static_cast<double>(row.counts.*kind.member)));
+    line.push_back(si(energy_pj(table, row.counts)));
+    line.push_back(fmt::format("{:.1f} %", 100 * weight_of(table, row.counts, total.counts) /
+                                               std::max(weight_of(table, total.counts, total.counts), 1.0)));
+    line.push_back(si(row.moved * number_bytes));
+    for (const EnergyFigure& memory : table.memory) line.push_back(si(memory.pj * row.moved * number_bytes));
+  };
+  for (const CostRow& row : query.by == CostGroup::kind ? rows : joined_blocks(rows)) add_row(row);
+  add_row(total);
+
+  std::cout << fmt::format("{}: {}, per {}; {}\n\n", printable(a.model), pass_words(a), model.example,
+                           counted(query.convention));
+  print_table(std::cout, cells);
+  std::cout << fmt::format(
+      "\nmost of it               {}\nparameters               {}\nexponentials in attention {} in a forward pass\n"
+      "activations              {}B kept for the backward pass of a batch of {}\nenergy                   {}\n"
+      "memory                   not part of energy: what moving the bytes takes, were all of them to come from",
+      dominating(rows, table, total.counts), grouped(model.parameters), grouped(attention_exponentials(model)),
+      si(static_cast<double>(model.kept * table.number_bytes * query.batch)), query.batch, energy_note(table, kinds));
+  for (const EnergyFigure& memory : table.memory)
+    std::cout << fmt::format(" {} ({} pJ/B)", printable(memory.of), memory.pj);
+  std::cout << "\n";
+}
+
+int cost_command(const CostArguments& a) {
+  require(!a.model.empty() || !a.compare.empty(), "cost: no model was given; expected MODEL.toml or --compare");
+  require(a.model.empty() || a.compare.empty(), "cost: {} and --compare; expected one of them", in_quotes(a.model));
+  if (a.time) return time_command(a);
+  require(a.measured.empty(), "cost: --measured is for --time, which is not given");
+  const EnergyTable table = a.energy.empty() ? default_energy_table() : load_energy_table(a.energy);
+  if (!a.scale.empty()) return scale_command(a, table);
+  if (!a.compare.empty() || !a.attention.empty()) return compare_command(a, table);
+  const ModelCost model = cost_of(*make_model(load_experiment(a.model, a.sets)));
+  if (a.json)
+    std::cout << cost_json(model, query_of(a), table) << "\n";
+  else
+    print_model(a, model, query_of(a), table);
+  return ok;
+}
+
+/// The one called so; of no name the first.
+template <class E>
+E named(const std::string& name, std::initializer_list<const char*> names) {
+  return name.empty() ? E{} : static_cast<E>(std::find(names.begin(), names.end(), name) - names.begin());
+}
+
+}  // namespace
+
+CostQuery query_of(const CostArguments& a) {
+  return {named<Convention>(a.convention, {"contractions", "all"}),
+          named<CostPass>(a.pass, {"forward", "backward", "step"}), named<CostGroup>(a.by, {"layer", "block", "kind"}),
+          std::max<Index>(a.batch, 1)};
+}
+
+std::string pass_words(const CostArguments& a) {
+  return a.pass == "step" ? "forward and backward pass" : a.pass == "backward" ? "backward pass" : "forward pass";
+}
+
+void add_cost(Command program) {
+  static CostArguments a;
+  Command command = program.command("cost", "Count a model's operations, memory and energy per example");
+  command.option("MODEL", &a.model, "model or experiment file (TOML)");
+  add_sets(command, a.sets, "override a key of the file; repeatable", config_keys());
+  command.option("--batch", &a.batch,
+                 "images that share one reading of the weights; default 1, or train.batch with --time",
+                 {.range = {{1, 1'000'000}}});
+  command.option("--convention", &a.convention, "contractions: products and weighted sums, as in papers; or all",
+                 {.one_of = {"contractions", "all"}});
+  command.option("--pass", &a.pass, "forward (default), backward, or both as in a training step",
+                 {.one_of = {"forward", "backward", "step"}});
+  command.option("--by", &a.by, "rows: layer (default), block, or kind of operation",
+                 {.one_of = {"layer", "block", "kind"}});
+  command.option("--energy", &a.energy, "energy table (TOML), such as models/energy/int8-45nm.toml");
+  command.option("--compare", &a.compare, "several models side by side", {.value = "MODEL..."});
+  command.option("--attention", &a.attention, "one model with several mechanisms: softmax,sima,soft:landmarks=49",
+                 {.value = "NAME[:OPTION=VALUE]...,..."});
+  command.option("--scale", &a.scale, "CSV of how cost grows: tokens=49..4096 or dim=64..1024",
+                 {.value = "tokens|dim=FROM..TO"});
+  command.option(
+      "--time", &a.time,
+      "how fast it trains and classifies on a machine that heed bench has measured, without running it; with "
+      "--attention also from how many tokens one mechanism is faster than another");
+  command.option("--measured", &a.measured, "what --time goes by; default: bench.json", {.value = "BENCH.json"});
+  command.option("--json", &a.json, "one JSON object");
+  command.action([] { return cost_command(a); });
+}
+
+}  // namespace heed::cli

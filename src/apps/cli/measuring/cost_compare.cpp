@@ -1,0 +1,172 @@
+// heed cost --compare and --attention: several models side by side. heed cost --scale: one as it grows.
+#include "cost_forms.h"
+
+#include "heed/analysis/cost_json.h"
+#include "src/apps/cli/shared/cost_table.h"
+
+#include "heed/base/split.h"
+#include "heed/base/suggest.h"
+#include "heed/nn/families.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <iostream>
+
+namespace heed::cli {
+
+namespace {
+
+/// The experiment of `path` with the mechanism "sima:order=qk_first" in all blocks.
+Experiment with_mechanism(const CostArguments& a, const std::string& path, const std::string& mechanism) {
+  const std::vector<std::string> parts = split(mechanism, ':');
+  std::vector<std::string> sets = a.sets;
+  sets.push_back("attention.mechanism=" + parts[0]);
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    require(parts[i].find('=') != std::string::npos, "--attention {}: expected NAME:OPTION=VALUE",
+            in_quotes(mechanism));
+    sets.push_back(fmt::format("attention.{}.{}", parts[0], parts[i]));
+  }
+  return load_experiment(path, sets);
+}
+
+Index number(const std::string& text, const std::string& scale) {
+  Index value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  require(error == std::errc() && end == text.data() + text.size() && value >= 1 && value <= 1'000'000,
+          "--scale {}: expected tokens=FROM..TO or dim=FROM..TO with numbers from 1 to 1000000", in_quotes(scale));
+  return value;
+}
+
+/// What the mechanisms themselves cost, without the projections around them.
+Counts attention_counts(const std::vector<CostRow>& layers) {
+  Counts counts;
+  for (const CostRow& row : layers)
+    if (row.name.ends_with(".attn")) counts += row.counts;
+  return counts;
+}
+
+}  // namespace
+
+Scale scale_of(const std::string& text, const ModelConfig& model) {
+  const std::size_t equals = text.find('='), dots = text.find("..");
+  const std::string key = text.substr(0, equals);
+  require(
+      (key == "tokens" || key == "dim") && equals != std::string::npos && dots != std::string::npos && dots > equals,
+      "--scale {}: expected tokens=FROM..TO or dim=FROM..TO", in_quotes(text));
+  const Index from = number(text.substr(equals + 1, dots - equals - 1), text), to = number(text.substr(dots + 2), text);
+  require(from <= to, "--scale {}: {} is more than {}", in_quotes(text), from, to);
+  Scale scale;
+  scale.tokens = key == "tokens";
+  const Index step = scale.tokens ? 1 : model.heads;
+  const auto size_of = [&](Index n) { return scale.tokens ? n * n : n * step; };
+  Index last = 0;
+  for (Index n = 1; size_of(n) <= to; ++n) {
+    const bool due = static_cast<double>(size_of(n)) >= 7.0 / 6 * static_cast<double>(last) || size_of(n + 1) > to;
+    if (size_of(n) < from || !due) continue;
+    last = size_of(n);
+    scale.sizes.push_back(last);
+  }
+  require(!scale.sizes.empty(), "--scale {}: no {} lies in this range", in_quotes(text),
+          scale.tokens ? "square number of patches" : fmt::format("multiple of {} heads", model.heads));
+  return scale;
+}
+
+ModelConfig scaled(ModelConfig model, const Scale& scale, Index size) {
+  if (scale.tokens) {
+    model.image = model.patch * std::lround(std::sqrt(static_cast<double>(size)));
+  } else {
+    model.hidden = std::max<Index>(1, model.hidden * size / model.dim);
+    model.dim = size;
+  }
+  return model;
+}
+
+std::vector<NamedModel> models_of(const CostArguments& a) {
+  require(a.attention.empty() || a.compare.size() < 2, "cost: --attention takes one model; {} were given",
+          a.compare.size());
+  const std::vector<std::string> paths = a.model.empty() ? a.compare : std::vector{a.model};
+  std::vector<NamedModel> models;
+  if (a.attention.empty())
+    for (const std::string& path : paths) models.push_back({path, load_experiment(path, a.sets)});
+  else
+    for (const std::string& mechanism : split(a.attention, ','))
+      models.push_back({mechanism, with_mechanism(a, paths.front(), mechanism)});
+  return models;
+}
+
+int compare_command(const CostArguments& a, const EnergyTable& table) {
+  const CostQuery query = query_of(a);
+  std::vector<NamedModel> models = models_of(a);
+  std::vector<ModelCost> costs;
+  std::vector<CostRow> totals;
+  for (const NamedModel& model : models) {
+    costs.push_back(cost_of(*make_model(model.experiment)));
+    totals.push_back(cost_total(costs.back(), query));
+  }
+  if (a.json) {
+    std::vector<std::string> names;
+    for (const NamedModel& model : models) names.push_back(model.name);
+    std::cout << costs_json(names, costs, query, table) << "\n";
+    return ok;
+  }
+  const std::vector<CountKind> kinds = kinds_of(totals);
+  std::vector<std::vector<std::string>> cells{{a.attention.empty() ? "model" : "attention", "parameters"}};
+  for (const CountKind& kind : kinds) cells[0].emplace_back(kind.name);
+  cells[0].insert(cells[0].end(), {"attention exp", "energy, pJ", "to the first", "bytes moved", "activations"});
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    const CostRow& total = totals[i];
+    const double number_bytes = static_cast<double>(table.number_bytes);
+    std::vector<std::string>& line = cells.emplace_back();
+    line = {models[i].name, si(static_cast<double>(costs[i].parameters))};
+    for (const CountKind& kind : kinds) line.push_back(si(static_cast<double>(total.counts.*kind.member)));
+    line.push_back(si(static_cast<double>(attention_exponentials(costs[i]))));
+    line.push_back(si(energy_pj(table, total.counts)));
+    const double first = energy_pj(table, totals[0].counts);
+    line.push_back(first > 0 ? fmt::format("{:.2f}", energy_pj(table, total.counts) / first) : "-");
+    line.push_back(si(total.moved * number_bytes));
+    line.push_back(si(static_cast<double>(costs[i].kept * query.batch) * number_bytes) + "B");
+  }
+  print_table(std::cout, cells);
+  const bool alike = std::ranges::all_of(costs, [&](const ModelCost& c) { return c.example == costs[0].example; });
+  std::cout << fmt::format("\n{}, per {}; {}\n{}\n", pass_words(a), alike ? costs[0].example : "example",
+                           counted(query.convention), energy_note(table, kinds));
+  return ok;
+}
+
+int scale_command(const CostArguments& a, const EnergyTable& table) {
+  require(!a.json, "cost: --scale writes CSV; expected no --json");
+  CostQuery query = query_of(a);
+  query.by = CostGroup::layer;
+  std::string lines = "model,tokens,dim,params";
+  for (const CountKind& kind : count_kinds) lines += fmt::format(",{}", kind.name);
+  for (const CountKind& kind : count_kinds) lines += fmt::format(",attention_{}", kind.name);
+  lines += ",energy_pj,attention_energy_pj,bytes,activation_bytes\n";
+  for (const NamedModel& model : models_of(a)) {
+    Experiment x = model.experiment;
+    require(!x.model.is_staged(), "cost: --scale takes models of one resolution; {} has stages", model.name);
+    const ModelConfig base = x.model;
+    const Scale scale = scale_of(a.scale, base);
+    for (const Index size : scale.sizes) {
+      x.model = scaled(base, scale, size);
+      const ModelCost cost = cost_of(*make_model(x));
+      const CostRow total = cost_total(cost, query);
+      Counts attention = attention_counts(cost_rows(cost, query));
+      const double attention_energy = energy_pj(table, attention);
+      attention.exp = attention_exponentials(cost);
+      const Index side = x.model.image / x.model.patch;
+      lines += fmt::format("{},{},{},{}", model.name, side * side, x.model.dim, cost.parameters);
+      for (const CountKind& kind : count_kinds) lines += fmt::format(",{}", total.counts.*kind.member);
+      for (const CountKind& kind : count_kinds) lines += fmt::format(",{}", attention.*kind.member);
+      lines += fmt::format(",{},{},{},{}\n", energy_pj(table, total.counts), attention_energy,
+                           total.moved * static_cast<double>(table.number_bytes),
+                           cost.kept * table.number_bytes * query.batch);
+    }
+  }
+  std::cout << lines;
+  return ok;
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,72 @@
+// heed plugin: compiles a mechanism that lies in a header of its own into a shared object.
+#include "src/apps/cli/shared/commands.h"
+#include "plugin_compile.h"
+#include "plugins.h"
+
+#include "heed/base/printable.h"
+#include "heed/base/suggest.h"
+#include "heed/io/file.h"
+#include "heed/io/plugin_files.h"
+#include "src/apps/grading/sandbox/confined.h"
+
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+
+namespace heed::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Returns the compiler's warnings: of what runs wrongly most often, not of style.
+std::vector<std::string> compile(const std::string& header, const std::string& shown, const PrivateDirectory& place,
+                                 const std::string& object) {
+  const std::string unit = place / "unit.cpp", log = place / "log";
+  std::vector<std::string> words = plugin_words(headers_of_program());
+  write_file(unit, plugin_unit(header, mechanism_classes(header, shown)));
+  for (const std::string& word : {std::string("-Wall"), std::string("-shared"), std::string("-o"), object, unit})
+    words.push_back(word);
+  setenv("LC_ALL", "C", 1);
+  const int status = run_to_files(words, place / "out", log);
+  const std::string said = read_file(log);
+  if (status != 0) {
+    require(!said.empty(), "{}: the compiler {} ends with status {}", shown, in_quotes(words[0]), status);
+    fail("{}", first_error(said, header, shown));
+  }
+  return warnings_of(said, header, shown);
+}
+
+int plugin_command(const std::string& header, std::string output) {
+  if (output.empty()) output = fs::path(header).replace_extension(".so");
+  require(fs::is_regular_file(header), "{}: there is no such file; expected the header of a mechanism", header);
+  const PrivateDirectory place;
+  const auto start = std::chrono::steady_clock::now();
+  const std::string object = place / "plugin.so";
+  const std::vector<std::string> warnings = compile(fs::canonical(header), header, place, object);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  // What cannot be loaded is no plugin. The object is put in its place whole: a program may run that has loaded it.
+  const std::vector<std::string> names = load_plugin(object, output);
+  write_file(output, read_file(object));
+  for (const std::string& warning : warnings) std::cout << "warning: " << printable(warning) << "\n";
+  std::cout << fmt::format("{}: compiled in {:.1f} s\n", output, seconds);
+  for (const std::string& name : names)
+    std::cout << fmt::format(
+        "next: {0} gradcheck {1} --plugin {2}\n      {0} train FILE --run DIR --plugin {2} --set "
+        "attention.mechanism={1}\n",
+        program_name(), name, output);
+  return ok;
+}
+
+}  // namespace
+
+void add_plugin(Command program) {
+  static std::string header, output;
+  Command command = program.command("plugin", "Compile a mechanism of your own, one header, for all other commands");
+  command.option("HEADER", &header, "the mechanism, such as hydra.h (docs/adding-a-mechanism.md)", {.required = true});
+  command.option("-o,--output", &output, "the plugin; default: hydra.so for hydra.h", {.value = "FILE"});
+  command.footer("It takes a C++ compiler: the one that heed was made with, or, of the same version, that CXX names.");
+  command.action([] { return plugin_command(header, output); });
+}
+
+}  // namespace heed::cli

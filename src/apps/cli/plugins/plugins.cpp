@@ -1,0 +1,172 @@
+#include "plugins.h"
+
+#include "src/apps/cli/shared/checksum.h"
+#include "src/apps/cli/shared/commands.h"
+#include "plugin_build.h"
+
+#include "heed/attention/plugin.h"
+#include "heed/base/suggest.h"
+#include "heed/io/file.h"
+#include "heed/io/plugin_files.h"
+
+#include <cxxabi.h>
+#include <dlfcn.h>
+#include <link.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <sstream>
+
+namespace heed::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What is being loaded, for the last words of a program that an exception ends there: none comes back out of dlopen.
+std::string& loading() {
+  static std::string file;
+  return file;
+}
+
+[[noreturn]] void say_and_exit() {
+  _exit(report_error(fmt::format("{}: throws an exception while it is loaded", loading())));
+}
+
+/// The loader's complaint, without the file's name before it, and with C++ names as they were written.
+std::string complaint(const std::string& file) {
+  std::string text = dlerror();
+  if (text.starts_with(file + ": ")) text = text.substr(file.size() + 2);
+  const std::size_t name = text.find("_Z");
+  if (name == std::string::npos) return text;
+  int status = 0;
+  char* const plain = abi::__cxa_demangle(text.c_str() + name, nullptr, nullptr, &status);
+  if (status == 0) text.replace(name, std::string::npos, plain);
+  std::free(plain);
+  return text;
+}
+
+/// dlopen, in which the file's constructors run. Throws Error, with `name`, if the file cannot be loaded.
+void* open_library(const std::string& file, const std::string& name, int mode) {
+  require_whole(file, name);
+  loading() = name;
+  const std::terminate_handler before = std::set_terminate(say_and_exit);
+  void* const library = dlopen(file.c_str(), mode | RTLD_LOCAL);
+  std::set_terminate(before);
+  if (library == nullptr) fail("{}: cannot be loaded as a plugin: {}", name, complaint(file));
+  return library;
+}
+
+/// A text of the record, which may lack its end.
+template <std::size_t size>
+std::string text_of(const char (&text)[size]) {
+  return {text, strnlen(text, size)};
+}
+
+/// What a text of the record would be if this program had made it.
+template <std::size_t size>
+std::string cut(const char (&)[size], const std::string& text) {
+  return text.substr(0, size - 1);
+}
+
+/// Does an address lie in this shared object?
+bool is_in(const void* library_base, const void* address) {
+  Dl_info info{};
+  return dladdr(address, &info) != 0 && info.dli_fbase == library_base;
+}
+
+/// The plugin's record, if it is this program's to use.
+const PluginRecord& record_of(void* library, const std::string& file) {
+  const void* const symbol = dlsym(library, "heed_plugin");
+  Dl_info info{};
+  const ElfW(Sym)* described = nullptr;
+  require(symbol != nullptr && dladdr1(symbol, &info, (void**)&described, RTLD_DL_SYMENT) != 0 &&
+              described != nullptr && described->st_size >= sizeof(PluginRecord) &&
+              std::memcmp(symbol, plugin_mark, sizeof plugin_mark) == 0,
+          "{}: is a shared object, but no plugin that `heed plugin` has made", file);
+  const PluginRecord& record = *static_cast<const PluginRecord*>(symbol);
+  const PluginBuild& program = program_build();
+  const auto same = [&](const char* what, const std::string& found, const std::string& expected) {
+    require(found == expected, "{}: was made {} {}, this heed {} {}; make it again: heed plugin {}", file, what,
+            in_quotes(found), what, in_quotes(expected), text_of(record.source));
+  };
+  same("for version", text_of(record.version), cut(record.version, program.version));
+  same("by compiler", text_of(record.compiler), cut(record.compiler, program.compiler_version));
+  same("with flags", text_of(record.flags), cut(record.flags, program.flags));
+  same("with headers of checksum", text_of(record.headers), cut(record.headers, program.headers));
+  require(record.count > 0 && record.count <= 64 && is_in(info.dli_fbase, record.makers) &&
+              is_in(info.dli_fbase, record.makers + record.count - 1),
+          "{}: its record is damaged; make it again: heed plugin {}", file, text_of(record.source));
+  return record;
+}
+
+/// Throws Error unless the entry is one that commands can work with. Makes the mechanism, as `heed list` will.
+void check_entry(const std::string& file, const MechanismEntry& entry) {
+  const std::string name = entry.name ? entry.name : "";
+  const bool plain =
+      std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-'; });
+  require(!name.empty() && plain, "{}: a mechanism is named {}; expected letters, digits, _ and -", file,
+          in_quotes(name));
+  require(entry.summary && entry.complexity, "{}: mechanism '{}' has no summary, or no complexity", file, name);
+  try {
+    entry.options();
+    require(!entry.variants().empty(), "{}: mechanism '{}' has no variants; expected {{}} at least", file, name);
+    require(!entry.settings().empty(), "{}: mechanism '{}' has no settings", file, name);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    fail("{}: mechanism '{}' cannot be made: {}", file, name, error.what());
+  } catch (...) {
+    fail("{}: mechanism '{}' cannot be made: it throws what is no exception of the standard library", file, name);
+  }
+}
+
+/// Absolute: dlopen looks for a name without a directory among the system's libraries.
+std::string absolute(const std::string& file) {
+  std::error_code error;
+  const fs::path path = fs::weakly_canonical(file, error);
+  require(!error && fs::is_regular_file(path, error), "{}: there is no such plugin", file.empty() ? "''" : file);
+  require(path.string().find(':') == std::string::npos, "{}: a plugin's path must have no colon", file);
+  return path;
+}
+
+std::vector<std::string>& loaded() {
+  static std::vector<std::string> files;
+  return files;
+}
+
+}  // namespace
+
+std::vector<std::string> load_plugin(const std::string& file, const std::string& name) {
+  const std::string path = absolute(file);
+  if (std::find(loaded().begin(), loaded().end(), path) != loaded().end()) return {};
+  // Lazily at first: one that was made for another heed may lack functions, and shall be told what is wrong with it.
+  const PluginRecord& record = record_of(open_library(path, name, RTLD_LAZY), name);
+  open_library(path, name, RTLD_NOW);
+  const std::string sum = checksum(read_file(path));
+  std::vector<std::string> names;
+  for (std::uint64_t i = 0; i < record.count; ++i) {
+    const MechanismEntry entry = record.makers[i]();
+    check_entry(name, entry);
+    add_mechanism(entry, {fs::weakly_canonical(name), text_of(record.source), sum});
+    names.emplace_back(entry.name);
+  }
+  loaded().push_back(path);
+  return names;
+}
+
+void load_plugins(const std::vector<std::string>& files) {
+  const char* const listed = std::getenv("HEED_PLUGINS");
+  std::istringstream list(listed ? listed : "");
+  for (std::string file; std::getline(list, file, ':');)
+    if (!file.empty()) load_plugin(file, file);
+  for (const std::string& file : files) load_plugin(file, file);
+  std::string all;
+  for (const std::string& path : loaded()) all += (all.empty() ? "" : ":") + path;
+  if (!all.empty()) setenv("HEED_PLUGINS", all.c_str(), 1);
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,72 @@
+// heed gradcheck.
+#include "check_report.h"
+#include "src/apps/cli/shared/commands.h"
+
+#include "heed/base/suggest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <set>
+
+namespace heed::cli {
+
+namespace {
+
+/// Does a case belong to `name`: is it called so, or so up to its options?
+bool belongs(const CheckCase& c, const std::string& name) { return c.name == name || c.name.starts_with(name + ","); }
+
+int gradcheck_command(const std::vector<std::string>& names, bool explain, bool json) {
+  const std::vector<CheckCase> cases = all_check_cases();
+  std::vector<std::string> known;
+  for (const CheckCase& c : cases) known.push_back(subject_of(c.name));
+  std::sort(known.begin(), known.end());
+  known.erase(std::unique(known.begin(), known.end()), known.end());
+  for (const std::string& name : names)
+    require(std::any_of(cases.begin(), cases.end(), [&](const CheckCase& c) { return belongs(c, name); }),
+            "gradcheck: nothing is called '{}'{}", name, suggestion(name, known));
+  const auto asked_for = [&](const CheckCase& c) {
+    return names.empty() || std::any_of(names.begin(), names.end(), [&](const auto& name) { return belongs(c, name); });
+  };
+  CheckFindings found;
+  // What overruns its memory may end the program when it runs unwatched, so it does not run again.
+  std::set<std::string> faulty;
+  for (const CheckCase& c : cases)
+    if (asked_for(c) && c.memory_faults)
+      for (const std::string& fault : c.memory_faults()) {
+        if (!json) std::cout << fault << " (" << c.name << ")" << std::endl;  // the next one may end the program
+        found.faults.push_back({c.name, fault});
+        faulty.insert(subject_of(c.name));
+      }
+  for (const CheckCase& c : cases) {
+    if (!asked_for(c) || faulty.contains(subject_of(c.name))) continue;
+    for (CheckRow& row : gradcheck(c)) found.gradients.push_back(std::move(row));
+    for (CheckedCost& row : costcheck(c)) found.costs.push_back(std::move(row));
+  }
+  if (json)
+    std::cout << json_of(found).dump(2) << "\n";
+  else
+    print_findings(std::cout, found, explain);
+  return found.passed() ? ok : check_failed;
+}
+
+}  // namespace
+
+void add_gradcheck(Command program) {
+  static std::vector<std::string> names;
+  static bool all = false, explain = false, json = false;
+  Command command = program.command(
+      "gradcheck", "Compare hand-written gradients with central differences, and stated costs with runs");
+  command.option("NAME", &names, "operations and mechanisms, such as layer_norm or softmax",
+                 {.offered = mechanism_names()});
+  command.option("--all", &all, "all of them (as without NAME)", {.excludes = "NAME"});
+  command.option("--explain", &explain, "show the numbers of wrong gradients beside what they should be");
+  command.option("--json", &json, "print the findings as JSON", {.excludes = "--explain"});
+  command.footer(
+      "What is wrong is described: where it is, what kind of mistake it looks like, and which step of the\n"
+      "backward pass it belongs to (docs/gradcheck.md).");
+  command.action([] { return gradcheck_command(names, explain, json); });
+}
+
+}  // namespace heed::cli

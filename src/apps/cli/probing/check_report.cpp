@@ -1,0 +1,201 @@
+#include "check_report.h"
+
+#include "heed/attention/plugin.h"
+#include "heed/checks/backward_steps.h"
+#include "heed/config/installed.h"
+#include "heed/cost/energy.h"
+#include "heed/io/file.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+namespace heed::cli {
+
+namespace {
+
+/// The source of a mechanism, if it is there: an installed program comes without heed's own.
+std::string source_of(const std::string& mechanism) {
+  const PluginOrigin* const plugin = plugin_of(mechanism);
+  return source_with_includes(plugin ? plugin->source : find_installed(mechanism_page(mechanism)));
+}
+
+std::vector<BackwardStep> steps_of(const CheckRow& row) {
+  return backward_steps(source_of(subject_of(row.operation)), row.tensor);
+}
+
+/// Wrong gradients of one tensor that look alike, in several cases: shown is that of most numbers.
+struct WrongGradient {
+  const CheckRow* shown;
+  std::set<std::string> operations;
+  std::vector<std::string> factors;  ///< what a factor may be in all of them
+};
+
+std::vector<WrongGradient> wrong_gradients(const std::vector<CheckRow>& rows) {
+  std::vector<WrongGradient> wrong;
+  for (const CheckRow& row : rows) {
+    if (row.passed) continue;
+    const auto alike = [&](const WrongGradient& w) {
+      return subject_of(w.shown->operation) == subject_of(row.operation) && w.shown->tensor == row.tensor &&
+             w.shown->diagnosis.kind == row.diagnosis.kind;
+    };
+    const auto found = std::find_if(wrong.begin(), wrong.end(), alike);
+    WrongGradient& w =
+        found != wrong.end() ? *found : wrong.emplace_back(WrongGradient{&row, {}, row.diagnosis.factors});
+    std::erase_if(w.factors, [&](const std::string& factor) {
+      const std::vector<std::string>& here = row.diagnosis.factors;
+      return std::find(here.begin(), here.end(), factor) == here.end();
+    });
+    if (row.elements > w.shown->elements) w.shown = &row;
+    w.operations.insert(row.operation);
+  }
+  return wrong;
+}
+
+/// Tensors of a subject whose gradients are right in all cases.
+std::vector<std::string> right_tensors(const std::vector<CheckRow>& rows, const std::string& subject) {
+  std::map<std::string, bool> right;
+  for (const CheckRow& row : rows)
+    if (subject_of(row.operation) == subject) right.try_emplace(row.tensor, true).first->second &= row.passed;
+  std::vector<std::string> names;
+  for (const auto& [name, passed] : right)
+    if (passed) names.push_back(name);
+  return names;
+}
+
+/// Up to so many wrong numbers, those of the matrix with the worst among them, beside what they should be.
+constexpr std::size_t shown_numbers = 20;
+
+void print_numbers(std::ostream& out, const CheckRow& row) {
+  const Shape& shape = row.all_got.shape();
+  const Index matrix = shape.rank() < 2 ? row.elements : shape[-1] * shape[-2];
+  const std::vector<Index>& worst = row.diagnosis.worst;
+  std::vector<std::pair<std::string, Index>> lines;
+  std::size_t width = 5;
+  for (Index i = 0; i < row.elements && lines.size() < shown_numbers; ++i) {
+    const std::vector<Index> place = place_of(shape, i);
+    const std::size_t outer = worst.size() < 2 ? 0 : worst.size() - 2;
+    if (matrix < row.elements &&
+        !std::equal(worst.begin(), worst.begin() + static_cast<std::ptrdiff_t>(outer), place.begin()))
+      continue;
+    const double error = std::abs(row.all_got[i] - row.all_expected[i]);
+    if (error <= gradcheck_tolerance * std::abs(row.all_expected[i])) continue;
+    lines.emplace_back(place_text(row.axes, place), i);
+    width = std::max(width, lines.back().first.size());
+  }
+  out << fmt::format("  {:<{}}  {:>14}  {:>14}  {:>14}  {:>14}\n", "place", width, "got", "expected", "got - expected",
+                     "got / expected");
+  for (const auto& [place, i] : lines) {
+    const double got = row.all_got[i], expected = row.all_expected[i];
+    out << fmt::format("  {:<{}}  {:>14.7g}  {:>14.7g}  {:>14.7g}  {:>14.7g}\n", place, width, got, expected,
+                       got - expected, got / expected);
+  }
+}
+
+void print_gradient(std::ostream& out, const WrongGradient& wrong, bool numbers) {
+  const CheckRow& row = *wrong.shown;
+  const Diagnosis& d = row.diagnosis;
+  out << fmt::format("\n{}: the gradient of {} is wrong in {} of {} elements\n  looks  {}\n", row.operation, row.tensor,
+                     d.wrong, d.elements, d.looks);
+  if (wrong.operations.size() > 1 && !wrong.factors.empty())
+    out << fmt::format("  always {}\n", fmt::join(wrong.factors, ", or "));
+  if (!d.right.empty()) out << fmt::format("  right  {}\n", d.right);
+  if (!d.worst.empty())
+    out << fmt::format("  worst  {}: got {:.7g}, expected {:.7g}\n", place_text(row.axes, d.worst), d.got, d.expected);
+  const std::vector<BackwardStep> steps = steps_of(row);
+  for (const BackwardStep& step : steps) out << fmt::format("  step   undoing {}: {}\n", step.number, step.text);
+  for (const BackwardStep& step : steps_before(source_of(subject_of(row.operation)), steps))
+    out << fmt::format("  or     undoing {}: {}\n", step.number, step.text);
+  if (wrong.operations.size() > 1)
+    out << fmt::format("  also   in {} other case{}\n", wrong.operations.size() - 1,
+                       wrong.operations.size() == 2 ? "" : "s");
+  if (numbers) print_numbers(out, row);
+}
+
+void print_costs(std::ostream& out, const std::vector<CheckedCost>& costs) {
+  const Index right = std::count_if(costs.begin(), costs.end(), [](const CheckedCost& row) { return row.passed(); });
+  out << fmt::format("{} of {} stated costs are what runs\n", right, costs.size());
+  for (const CostError& e : cost_errors(costs)) {
+    out << fmt::format("\n{}: the cost of {} is wrong in {}\n  stated {}, executed {}: {} too {}\n", e.operation,
+                       e.pass, e.count, e.stated, e.executed, std::abs(e.executed - e.stated),
+                       e.executed > e.stated ? "few" : "many");
+    if (!e.difference.empty()) out << fmt::format("  executed - stated = {} in all shapes\n", e.difference);
+  }
+}
+
+Json number(double x) { return std::isfinite(x) ? Json(x) : Json(); }
+
+Json json_of(const CheckRow& row) {
+  Json json = Json::object(
+      {{"operation", row.operation}, {"tensor", row.tensor}, {"elements", row.elements}, {"passed", row.passed}});
+  if (!row.note.empty()) json["note"] = row.note;
+  json["absolute"] = number(row.absolute);
+  json["relative"] = number(row.relative);
+  if (row.passed) return json;
+  const Diagnosis& d = row.diagnosis;
+  Json place;
+  for (std::size_t axis = 0; axis < d.worst.size(); ++axis) place[row.axes[axis]] = d.worst[axis];
+  Json steps = Json::list();
+  for (const BackwardStep& step : steps_of(row))
+    steps.push_back(Json::object({{"undoing", step.number}, {"text", step.text}}));
+  json["diagnosis"] = Json::object(
+      {{"wrong", d.wrong},
+       {"kind", name_of(d.kind)},
+       {"looks", d.looks},
+       {"right", d.right},
+       {"worst", Json::object({{"place", place}, {"got", number(d.got)}, {"expected", number(d.expected)}})},
+       {"steps", steps}});
+  return json;
+}
+
+}  // namespace
+
+bool CheckFindings::passed() const {
+  return faults.empty() &&
+         std::all_of(gradients.begin(), gradients.end(), [](const CheckRow& r) { return r.passed; }) &&
+         std::all_of(costs.begin(), costs.end(), [](const CheckedCost& row) { return row.passed(); });
+}
+
+std::string subject_of(const std::string& operation) { return operation.substr(0, operation.find(',')); }
+
+void print_findings(std::ostream& out, const CheckFindings& found, bool numbers) {
+  if (!found.faults.empty()) out << "Gradients and costs are checked once memory is used as it should be.\n";
+  print_gradcheck(out, found.gradients);
+  print_costs(out, found.costs);
+  const std::vector<WrongGradient> wrong = wrong_gradients(found.gradients);
+  for (const WrongGradient& w : wrong) print_gradient(out, w, numbers);
+  std::set<std::string> subjects;
+  for (const WrongGradient& w : wrong) {
+    const std::string subject = subject_of(w.shown->operation);
+    const std::vector<std::string> right = right_tensors(found.gradients, subject);
+    if (subjects.insert(subject).second && !right.empty())
+      out << fmt::format("\n{}: right are the gradients of {}\n", subject, fmt::join(right, ", "));
+  }
+  if (!wrong.empty() && !numbers) out << "\n--explain shows the numbers side by side\n";
+}
+
+Json json_of(const CheckFindings& found) {
+  Json faults = Json::list(), gradients = Json::list(), costs = Json::list(), errors = Json::list();
+  for (const auto& [operation, fault] : found.faults)
+    faults.push_back(Json::object({{"operation", operation}, {"fault", fault}}));
+  for (const CheckRow& row : found.gradients) gradients.push_back(json_of(row));
+  for (const CheckedCost& row : found.costs)
+    costs.push_back(Json::object({{"operation", row.operation}, {"pass", row.pass}, {"passed", row.passed()}}));
+  for (const CostError& e : cost_errors(found.costs))
+    errors.push_back(Json::object({{"operation", e.operation},
+                                   {"pass", e.pass},
+                                   {"count", e.count},
+                                   {"stated", e.stated},
+                                   {"executed", e.executed},
+                                   {"difference", e.difference.empty() ? Json() : Json(e.difference)}}));
+  return Json::object({{"passed", found.passed()},
+                       {"memory", faults},
+                       {"gradients", gradients},
+                       {"costs", costs},
+                       {"cost_errors", errors}});
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,326 @@
+// heed probe: one mechanism, layer or model on given tensors, so that heed can be held against any other
+// implementation number for number. Outputs and gradients come from the code that trains.
+#include "probe.h"
+#include "probe_help.h"
+
+#include "heed/attention/mechanism.h"
+#include "heed/config/experiment.h"
+#include "heed/io/weights.h"
+#include "heed/nn/adder.h"
+#include "heed/nn/decoder.h"
+#include "heed/nn/families.h"
+#include "heed/ops/adder_linear.h"
+#include "heed/ops/attention.h"
+#include "heed/train/tasks/task.h"
+#include "heed/base/suggest.h"
+
+#include <cstdio>
+#include <deque>
+#include <functional>
+
+namespace heed::cli {
+
+namespace {
+
+/// "HxW", with a class token in front where there is one token more.
+void read_grid(const std::string& text, Index tokens, AttentionShape& shape) {
+  if (text.empty()) return;
+  int used = 0;
+  long height = 0, width = 0;
+  constexpr long most = 1'000'000;  // a side; so that areas are numbers
+  require(std::sscanf(text.c_str(), "%ldx%ld%n", &height, &width, &used) == 2 &&
+              used == static_cast<int>(text.size()) && height > 0 && width > 0 && height <= most && width <= most,
+          "--grid {}: expected HxW, such as 7x7", in_quotes(text));
+  require(tokens == height * width || tokens == height * width + 1,
+          "--grid {}: {} tokens are neither {} nor, with a class token, {}", text, tokens, height * width,
+          height * width + 1);
+  shape.grid_height = height;
+  shape.grid_width = width;
+  shape.class_token = tokens == height * width + 1;
+}
+
+/// The options of a mechanism, and two of the probe's own: `mode`, train or eval, and `cls`, whether a class token
+/// stands in front; with a grid it can be omitted.
+struct ProbeOptions {
+  OptionValues values;
+  bool training = false;
+  std::optional<bool> class_token{};
+};
+
+bool is_training(const std::string& mode) {
+  require(mode == "train" || mode == "eval", "--set mode={}: expected train or eval", mode);
+  return mode == "train";
+}
+
+ProbeOptions parse_attention_options(const std::vector<std::string>& sets) {
+  ProbeOptions options{parse_options(sets)};
+  if (const auto mode = options.values.find("mode"); mode != options.values.end()) {
+    options.training = is_training(mode->second);
+    options.values.erase(mode);
+  }
+  if (const auto cls = options.values.find("cls"); cls != options.values.end()) {
+    require(cls->second == "true" || cls->second == "false", "--set cls={}: expected true or false", cls->second);
+    options.class_token = cls->second == "true";
+    options.values.erase(cls);
+  }
+  return options;
+}
+
+template <class T>
+Heads<const T> heads_of(const Tensor<T>& tensor, Index image) {
+  if (tensor.size() == 0) return {};
+  const Shape& s = tensor.shape();
+  return {{tensor.data() + image * s[1] * s[2] * s[3], s[2], s[3]}, s[1], s[2] * s[3]};
+}
+
+template <class T>
+int probe_attention(const ProbeArguments& a, GivenTensors& in) {
+  const ProbeOptions options = parse_attention_options(a.sets);
+  const std::unique_ptr<Mechanism> mechanism = make_mechanism(a.mechanism, options.values);
+  try {
+    mechanism->read_sizes(in.shapes());
+  } catch (const Error& error) {
+    fail("{}: {}", in.path(), error.what());
+  }
+
+  // Which operands it takes follows from its layout: v always, q with any number of tokens, k with v's tokens and q's
+  // channels, or those that the layout gives it.
+  const Tensor<T> v = in.take<T>("v", 4);
+  const Shape& vs = v.shape();
+  Tensor<T> q, k;
+  if (mechanism->layout(vs[1] * vs[3], vs[1]).query_width > 0) q = in.take<T>("q", 4);
+  const Index heads = q.size() > 0 ? q.shape()[1] : vs[1];
+  const AttentionLayout layout = mechanism->layout(heads * vs[3], heads);
+  require(layout.heads == heads, "{}: tensor '{}' has shape {}; {} has one head: expected [B, 1, tokens, D]", in.path(),
+          q.size() > 0 ? "q" : "v", q.size() > 0 ? q.shape() : vs, a.mechanism);
+  require(vs[1] == layout.key_heads, "{}: tensor 'v' has shape {}; expected [B, {}, M, D], as 'q' has {} heads",
+          in.path(), vs, layout.key_heads, heads);
+  const Index queries = q.size() > 0 ? q.shape()[2] : vs[2], width = q.size() > 0 ? q.shape()[3] : vs[3];
+  const Shape q_shape{vs[0], layout.heads, queries, width};
+  require(q.size() == 0 || q.shape() == q_shape, "{}: tensor 'q' has shape {}; expected {} as 'v' has {}", in.path(),
+          q.shape(), q_shape, vs);
+  if (layout.key_width > 0)
+    k = in.take<T>("k", Shape{vs[0], vs[1], vs[2], layout.key_width == layout.query_width ? width : layout.key_width});
+  const Tensor<T> dout = in.take<T>("grad_out", Shape{vs[0], heads, queries, vs[3]});
+
+  AttentionShape shape;
+  shape.heads = heads;
+  shape.queries = queries;
+  shape.keys = vs[2];
+  shape.width = width;
+  shape.value_width = vs[3];
+  read_grid(a.grid, queries, shape);
+  if (options.class_token) {
+    require(a.grid.empty() || *options.class_token == shape.class_token,
+            "--set cls={}: {} tokens on a grid of {} have {} class token", *options.class_token, queries, a.grid,
+            shape.class_token ? "a" : "no");
+    shape.class_token = *options.class_token;
+  }
+  mechanism->check(shape);
+
+  Tape<T> tape({.training = options.training});
+  const std::vector<ParameterSpec> specs = mechanism->parameters(shape);
+  std::deque<Tensor<T>> values;
+  std::vector<Var<T>> own;
+  std::vector<View<const T>> views;
+  for (const ParameterSpec& spec : specs) {
+    values.push_back(spec.trainable ? in.take<T>(spec.name, spec.shape) : in.take_buffer<T>(spec.name, spec.shape));
+    views.push_back(std::as_const(values.back()).view());
+    own.push_back(spec.trainable ? tape.input(views.back()) : tape.constant(views.back()));
+  }
+  const Shape noise_shape = mechanism->noise(shape);
+  Tensor<T> noise;
+  if (noise_shape.elements() > 0 && (options.training || in.contains("gumbel")))
+    noise = in.take<T>("gumbel", noise_shape);
+  in.finish();
+
+  const Var<T> vq = q.size() > 0 ? tape.input(q.view()) : Var<T>{}, vk = k.size() > 0 ? tape.input(k.view()) : Var<T>{},
+               vv = tape.input(v.view());
+  const Var<T> out =
+      attention(*mechanism, vq, vk, vv, shape, std::span<const Var<T>>(own), std::as_const(noise).view());
+  ProbeOutput<T> results;
+  results.add("out", out.value());
+  tape.backward(out, dout.view());
+  if (vq) results.add("grad.q", tape.gradient(vq));
+  if (vk) results.add("grad.k", tape.gradient(vk));
+  results.add("grad.v", tape.gradient(vv));
+  for (std::size_t i = 0; i < specs.size(); ++i)
+    if (specs[i].trainable) results.add("grad." + specs[i].name, tape.gradient(own[i]));
+  if (mechanism->traits().map) {
+    const Shape image = map_shape(*mechanism, shape);
+    Tensor<T> maps(Shape{vs[0], image[0], image[1], image[2]});
+    AttentionInput<T> input{.shape = shape, .q = {}, .k = {}, .v = {}, .parameters = views};
+    Buffer<T> prepared(mechanism->memory(shape).prepared);
+    if (prepared.size() > 0)
+      mechanism->prepare(
+          AttentionPreparation<T>{shape, views, options.training, std::as_const(noise).view(), {prepared.data()}});
+    input.prepared = {prepared.data()};
+    for (Index b = 0; b < vs[0]; ++b) {
+      input.q = heads_of(q, b), input.k = heads_of(k, b), input.v = heads_of(v, b);
+      make_map(*mechanism, input, maps.data() + b * image.elements());
+    }
+    results.add("map", std::as_const(maps).view());
+  }
+  results.write(a.out);
+  return ok;
+}
+
+template <class T>
+int probe_linear(const ProbeArguments& a, GivenTensors& in) {
+  const OptionValues values = parse_options(a.sets);
+  enum class Kind { mul, adder } kind = Kind::mul;
+  AdderLinearOptions options;
+  OptionReader reader("linear", values);
+  reader("kind", kind, {"mul", "adder"}, "products or l1 distances");
+  if (kind == Kind::adder) options.options(reader);
+  reader.finish();
+  const Tensor<T> x = in.take<T>("x", 2), weight = in.take<T>("weight", 2);
+  require(weight.shape()[1] == x.shape()[1], "{}: tensor 'weight' has shape {}; expected [O, {}] as 'x' has {}",
+          in.path(), to_string(weight.shape()), x.shape()[1], to_string(x.shape()));
+  const Tensor<T> bias = in.take<T>("bias", Shape{weight.shape()[0]});
+  const Tensor<T> dout = in.take<T>("grad_out", Shape{x.shape()[0], weight.shape()[0]});
+  in.finish();
+  Tape<T> tape;
+  const Var<T> vx = tape.input(x.view()), vw = tape.input(weight.view()), vb = tape.input(bias.view());
+  const Var<T> out = kind == Kind::mul ? linear(vx, vw, vb) : adder_linear(vx, vw, vb, options);
+  ProbeOutput<T> results;
+  results.add("out", out.value());
+  tape.backward(out, dout.view());
+  results.add("grad.x", tape.gradient(vx));
+  Tensor<T> dweight(weight.shape());
+  std::copy(tape.gradient(vw).begin(), tape.gradient(vw).end(), dweight.begin());
+  if (options.weight_scale == AdderLinearOptions::WeightScale::adaptive) adaptive_scale(dweight.size(), dweight.data());
+  results.add("grad.weight", std::as_const(dweight).view());
+  results.add("grad.bias", tape.gradient(vb));
+  results.write(a.out);
+  return ok;
+}
+
+/// A model that is probed. It is refused before its weights and inputs are read.
+struct ProbedModel {
+  bool training = false;  ///< does batch norm take the statistics of the batch, and move the running ones?
+  Experiment experiment;
+  std::unique_ptr<Model> model;
+
+  explicit ProbedModel(const ProbeArguments& a) {
+    constexpr std::string_view mode = "mode=";  // the probe's own
+    std::vector<std::string> sets;
+    for (const std::string& set : a.sets)
+      if (set.starts_with(mode))
+        training = is_training(set.substr(mode.size()));
+      else
+        sets.push_back(set);
+    experiment = load_experiment(a.model, sets);
+    model = make_model(experiment);
+  }
+};
+
+template <class T>
+int probe_model(const ProbedModel& probed, const ProbeArguments& a, GivenTensors& in) {
+  const auto& [training, experiment, model] = probed;
+  Parameters<T> parameters(model->parameters());
+  load_weights(SafetensorsFile(a.weights), parameters);
+  const std::unique_ptr<TaskBatch<T>> batch = make_task<T>(experiment, *model)->given_batch(in);
+  in.finish();
+  Gradients<T> gradients(parameters);
+  if (training) model->examples_depend(batch->size());
+  Tape<T> tape({.parameters = &parameters, .gradients = &gradients, .training = training, .still = true});
+  const Piece all{0, batch->size()};
+  const Var<T> logits = batch->logits(*model, tape, all), loss = batch->loss(logits, all, batch->terms());
+  ProbeOutput<T> results;
+  results.add("logits", logits.value());
+  results.add("loss", loss.value());
+  tape.backward(loss);
+  gradients.complete();
+  scale_adaptively(parameters.list(), gradients);
+  for (ParameterId id = 0; id < parameters.list().size(); ++id)
+    if (parameters.list()[id].trainable)
+      results.add("grad." + parameters.list()[id].name, std::as_const(gradients)[id]);
+    else if (training && parameters.list()[id].running)
+      results.add("buffer." + parameters.list()[id].name, std::as_const(parameters)[id]);
+  results.write(a.out);
+  return ok;
+}
+
+/// Logits of sequences that are decoded token by token.
+template <class T>
+int probe_decode(const Model& model, const ProbeArguments& a, GivenTensors& in) {
+  Parameters<T> parameters(model.parameters());
+  load_weights(SafetensorsFile(a.weights), parameters);
+  Decoder<T> decoder(model, parameters);
+  const ModelConfig& config = decoder.config();
+  const Tensor<std::int64_t> tokens = in.take<std::int64_t>("tokens", 2);
+  in.finish();
+  const Index B = tokens.shape()[0], N = tokens.shape()[1];
+  require(N <= config.context, "{}: tensor 'tokens' has shape {}; expected [B, T] with T at most context, {}",
+          in.path(), tokens.shape(), config.context);
+  for (Index i = 0; i < tokens.size(); ++i)
+    require(tokens[i] >= 0 && tokens[i] < config.vocab, "{}: tensor 'tokens' holds {} at element {}; expected 0 to {}",
+            in.path(), tokens[i], i, config.vocab - 1);
+  Tensor<T> logits(Shape{B, N, config.vocab});
+  for (Index b = 0; b < B; ++b) {
+    decoder.restart();
+    for (Index t = 0; t < N; ++t) {
+      const Index at = t - config.start;
+      const std::span<const T> row = decoder.next(at < 0 ? -1 : static_cast<int>(tokens[b * N + at]));
+      std::copy(row.begin(), row.end(), logits.data() + (b * N + t) * config.vocab);
+    }
+  }
+  ProbeOutput<T> results;
+  results.add("logits", std::as_const(logits).view());
+  results.write(a.out);
+  return ok;
+}
+
+}  // namespace
+
+void add_probe(Command program) {
+  static ProbeArguments a;
+  Command probe = program.command("probe", "Run a mechanism, a layer or a model on given tensors");
+  probe.footer(probe_contract);
+
+  Command attention = probe.command("attention", "out, gradients and map of an attention mechanism");
+  attention.option("--mechanism", &a.mechanism, "as `heed list` names it",
+                   {.value = "NAME", .required = true, .offered = mechanism_names()});
+  add_sets(attention, a.sets, "an option of the mechanism; repeatable");
+  attention.option("--grid", &a.grid, "the tokens' image grid", {.value = "HxW"});
+  add_files(attention, a);
+  attention.footer(probe_attention_contract);
+  attention.action([] { return by_dtype(a, probe_attention<float>, probe_attention<double>); });
+
+  Command linear = probe.command("linear", "out and gradients of a linear layer");
+  add_sets(linear, a.sets, "kind=mul, or kind=adder and its input_grad, weight_grad, weight_scale; repeatable");
+  add_files(linear, a);
+  linear.footer(probe_linear_contract);
+  linear.action([] { return by_dtype(a, probe_linear<float>, probe_linear<double>); });
+
+  Command model = probe.command("model", "logits, loss and gradients of a model");
+  model.option("MODEL", &a.model, "model or experiment file (TOML)", {.required = true});
+  model.option("--weights", &a.weights, "the model's tensors (safetensors)", {.value = "FILE", .required = true});
+  add_sets(model, a.sets, "override a key of the model file, or mode=train, eval of batch norm; repeatable");
+  add_files(model, a);
+  model.footer(probe_model_contract);
+  model.action([] {
+    const ProbedModel probed(a);
+    return by_dtype(a, std::bind_front(probe_model<float>, std::cref(probed)),
+                    std::bind_front(probe_model<double>, std::cref(probed)));
+  });
+
+  Command decode = probe.command("decode", "logits of a model that writes sequences, token by token");
+  decode.option("MODEL", &a.model, "model or experiment file (TOML)", {.required = true});
+  decode.option("--weights", &a.weights, "the model's tensors (safetensors)", {.value = "FILE", .required = true});
+  add_sets(decode, a.sets, "override a key of the model file; repeatable");
+  add_files(decode, a);
+  decode.footer(probe_decode_contract);
+  decode.action([] {
+    const std::unique_ptr<Model> model = make_model(load_experiment(a.model, a.sets));
+    language_model(*model);
+    return by_dtype(a, std::bind_front(probe_decode<float>, std::cref(*model)),
+                    std::bind_front(probe_decode<double>, std::cref(*model)));
+  });
+
+  add_probe_features(probe, a);
+  add_probe_dino(probe, a);
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,125 @@
+// heed probe dino, dino_head: the loss of self-supervision and its centre, and the head, on given tensors.
+#include "probe.h"
+#include "probe_help.h"
+
+#include "heed/attention/options.h"
+#include "heed/nn/dino.h"
+#include "heed/tape/preparation.h"
+#include "heed/train/tasks/teaching.h"
+
+namespace heed::cli {
+
+namespace {
+
+/// Copies rows between the probe's order, view by view, and dino_loss()'s: f(row of [V, B, K], row of logits).
+template <class F>
+void for_rows(Index views, Index images, const F& f) {
+  for (Index v = 0; v < views; ++v)
+    for (Index b = 0; b < images; ++b) f(v * images + b, v < 2 ? 2 * b + v : 2 * images + (views - 2) * b + v - 2);
+}
+
+template <class T>
+int probe_dino(const ProbeArguments& a, GivenTensors& in) {
+  const OptionValues values = parse_options(a.sets);
+  DinoConfig dino;
+  OptionReader reader("dino", values);
+  reader("student_temp", dino.student_temp, "temperature of the student's outputs");
+  reader("teacher_temp", dino.teacher_temp, "of the teacher's");
+  reader("center_momentum", dino.center_momentum, "decay of the centre");
+  reader.finish();
+  for (const auto& [key, temperature] :
+       {std::pair("student_temp", dino.student_temp), {"teacher_temp", dino.teacher_temp}})
+    require(temperature >= least_temperature, "--set: {} = {}; expected at least {}", key, temperature,
+            least_temperature);
+  require(dino.center_momentum >= 0 && dino.center_momentum <= 1, "--set: center_momentum = {}; expected 0 to 1",
+          dino.center_momentum);
+  const Tensor<T> student = in.take<T>("student", 3);
+  const Shape& s = student.shape();
+  const Index views = s[0], images = s[1], K = s[2];
+  require(views >= 2, "{}: tensor 'student' has shape {}; expected [V, B, K] with two views or more", in.path(), s);
+  const Tensor<T> teacher = in.take<T>("teacher", Shape{2, images, K});
+  Tensor<T> center = in.take<T>("center", Shape{K});
+  in.finish();
+
+  Tensor<T> logits(Shape{views * images, K}), of_teacher(Shape{images, 2, K}), gradient(s);
+  for_rows(views, images, [&](Index given, Index row) {
+    std::copy_n(student.data() + given * K, K, logits.data() + row * K);
+    if (given < 2 * images) std::copy_n(teacher.data() + given * K, K, of_teacher.data() + row * K);
+  });
+  const Teaching<T> teaching = teach(std::as_const(of_teacher).view(), std::as_const(center).view(), dino.teacher_temp);
+  move_center(center.view(), teaching.mean.view(), dino.center_momentum);
+  Tape<T> tape;
+  const Var<T> x = tape.input(logits.view());
+  const Var<T> loss = dino_loss(x, teaching.q.view(), dino.student_temp, images * 2 * (views - 1));
+  ProbeOutput<T> results;
+  results.add("loss", loss.value());
+  tape.backward(loss);
+  for_rows(views, images, [&](Index given, Index row) {
+    std::copy_n(tape.gradient(x).data() + row * K, K, gradient.data() + given * K);
+  });
+  results.add("center", std::as_const(center).view());
+  results.add("grad.student", std::as_const(gradient).view());
+  results.write(a.out);
+  return ok;
+}
+
+template <class T>
+int probe_dino_head(const ProbeArguments& a, GivenTensors& in) {
+  const Tensor<T> x = in.take<T>("x", 2);
+  // The sizes of the head are those of its weights.
+  const std::map<std::string, Shape> shapes = in.shapes();
+  const auto matrix = [&](const std::string& name) {
+    const auto found = shapes.find(name);
+    require(found != shapes.end(), "{}: tensor '{}' is missing", in.path(), name);
+    require(found->second.rank() == 2, "{}: tensor '{}' has shape {}; expected 2 axes", in.path(), name, found->second);
+    return found->second;
+  };
+  DinoConfig config;
+  config.hidden = matrix("mlp.0.weight")[0];
+  config.bottleneck = matrix("mlp.4.weight")[0];
+  config.out_dim = matrix("last_layer.weight_v")[0];
+  config.norm_last_layer = !in.contains("last_layer.weight_g");
+  ParameterList list;
+  const DinoHead head(list, "", x.shape()[1], config);
+  const Tensor<T> dout = in.take<T>("grad_out", Shape{x.shape()[0], config.out_dim});
+  Parameters<T> parameters(list);
+  for (ParameterId id = 0; id < list.size(); ++id) {
+    if (list[id].prepared) continue;
+    const Tensor<T> given = in.take<T>(list[id].name, list[id].shape);
+    std::copy(given.begin(), given.end(), parameters[id].begin());
+  }
+  in.finish();
+
+  Gradients<T> gradients(parameters);
+  gradients.reset();
+  prepare(PreparationPass<T>{&parameters});
+  Tape<T> tape({.parameters = &parameters, .gradients = &gradients, .prepared = true});
+  const Var<T> vx = tape.input(x.view()), out = head(vx);
+  ProbeOutput<T> results;
+  results.add("out", out.value());
+  tape.backward(out, dout.view());
+  gradients.complete();
+  prepare_backward(PreparationPass<T>{&parameters, &gradients});
+  results.add("grad.x", tape.gradient(vx));
+  for (ParameterId id = 0; id < list.size(); ++id)
+    if (!list[id].prepared) results.add("grad." + list[id].name, std::as_const(gradients)[id]);
+  results.write(a.out);
+  return ok;
+}
+
+}  // namespace
+
+void add_probe_dino(Command probe, ProbeArguments& a) {
+  Command dino = probe.command("dino", "loss, gradient and centre of self-supervision by a teacher");
+  add_sets(dino, a.sets, "student_temp=0.1, teacher_temp=0.04, center_momentum=0.9; repeatable");
+  add_files(dino, a);
+  dino.footer(probe_dino_contract);
+  dino.action([&a] { return by_dtype(a, probe_dino<float>, probe_dino<double>); });
+
+  Command head = probe.command("dino_head", "out and gradients of the head that it trains with");
+  add_files(head, a);
+  head.footer(probe_dino_head_contract);
+  head.action([&a] { return by_dtype(a, probe_dino_head<float>, probe_dino_head<double>); });
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,215 @@
+#include "report_model.h"
+
+#include "src/apps/cli/looking/image_choice.h"
+#include "src/apps/cli/looking/layer_map.h"
+
+#include "heed/base/error.h"
+#include "heed/data/images/image_write.h"
+#include "heed/train/tasks/classification.h"
+#include "heed/train/evaluate.h"
+#include "heed/train/runs/run.h"
+
+#include <cmath>
+#include <filesystem>
+
+namespace heed::cli {
+
+namespace {
+
+constexpr std::size_t most_mistakes = 24;
+/// Images whose maps are shown: of the mistakes, and of the test images in their order.
+constexpr std::size_t mistakes_with_maps = 4, first_with_maps = 4;
+/// All maps of a model, and the queries of an image that can be chosen.
+constexpr std::size_t most_map_bytes = 4 << 20;
+constexpr Index most_queries = 400;
+
+/// RFC 4648.
+std::string base64(std::string_view bytes) {
+  constexpr const char* digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    std::uint32_t three = 0;
+    for (std::size_t j = 0; j < 3; ++j)
+      three = three << 8 | (i + j < bytes.size() ? static_cast<std::uint8_t>(bytes[i + j]) : 0u);
+    for (std::size_t j = 0; j < 4; ++j) text += i + j > bytes.size() ? '=' : digits[three >> (18 - 6 * j) & 63];
+  }
+  return text;
+}
+
+std::string png_address(const Image& image) { return "data:image/png;base64," + base64(encode_png(image)); }
+
+/// A classifier at its test images.
+struct Study {
+  TrainedModel& trained;
+  const Dataset& images;
+  std::vector<std::string> classes;
+};
+
+/// What a model takes an image for.
+struct Answer {
+  Index image = 0, answer = 0;
+  double share = 0, of_label = 0;  ///< probabilities
+};
+
+/// {"image": PNG, "index", "label", "answer", "share", "of_label"}: the image as the model sees it, numbers of classes.
+Json answer_json(const Study& study, const Answer& answer) {
+  Image image;
+  study.images.read(answer.image, image);
+  return Json::object({{"image", png_address(convert(std::move(image), model_input(study.trained)))},
+                       {"index", answer.image},
+                       {"label", study.images.label(answer.image)},
+                       {"answer", answer.answer},
+                       {"share", answer.share},
+                       {"of_label", answer.of_label}});
+}
+
+/// Weights as bytes, for each query and head in this order: 127 is the largest magnitude of that query's map.
+class PackedMaps {
+ public:
+  void add(const Tensor<float>& weights) {
+    const Index heads = weights.shape()[0], keys = weights.size() / heads;
+    for (Index h = 0; h < heads; ++h) {
+      const float* const map = weights.data() + h * keys;
+      float largest = 0;
+      for (Index k = 0; k < keys; ++k) largest = std::max(largest, std::abs(map[k]));
+      for (Index k = 0; k < keys; ++k)
+        bytes_ += static_cast<char>(largest > 0 ? std::lround(127 * map[k] / largest) : 0);
+      largest_.push_back(static_cast<double>(largest));
+    }
+  }
+  std::size_t size() const { return bytes_.size(); }
+  Json weights() const { return base64(bytes_); }
+  const Json& largest() const { return largest_; }
+
+ private:
+  std::string bytes_;
+  Json largest_ = Json::list();
+};
+
+/// A grid of patches to choose a query from: the layer's own, or a coarser one where that has very many.
+PatchGrid choice_of(PatchGrid grid) {
+  while (grid.patches() > most_queries) grid = {(grid.rows + 1) / 2, (grid.columns + 1) / 2};
+  return grid;
+}
+
+/// {"grid": [rows, columns], "class_token", "blocks": [{"mechanism", "heads", "rows", "columns", "channels", "weights",
+/// "largest"}]}. The first query is the class token, or the mean over all queries; then the patches of the grid, row by
+/// row. A block without a map has a mechanism alone. `bytes` grows by what the weights take.
+Json maps_json(const Study& study, const Image& image, std::size_t& bytes) {
+  const Tensor<float> input = normalised(study.trained, {image});
+  Json json, blocks = Json::list();
+  PatchGrid choice;
+  const AttentionVisitor<float> visit = [&](const AttentionSite<float>& site) {
+    const LayerMap map(site);
+    if (blocks.items().empty()) {
+      choice = choice_of(map.grid());
+      json["grid"] = Json::list({choice.rows, choice.columns});
+      json["class_token"] = map.class_token();
+    }
+    Json& block = blocks.push_back(Json::object({{"mechanism", site.mechanism.name()}}));
+    if (!map.exists()) return;
+    const Tensor<float> first = map.weights(std::nullopt, choice);
+    const Shape& shape = first.shape();
+    PackedMaps packed;
+    packed.add(first);
+    for (Index i = 0; i < (map.of_channels() ? 0 : choice.patches()); ++i)
+      packed.add(map.weights(Patch{i / choice.columns, i % choice.columns}, choice));
+    bytes += packed.size();
+    block["heads"] = shape[0];
+    block["rows"] = shape[1];
+    block["columns"] = shape[2];
+    block["channels"] = map.of_channels();
+    block["weights"] = packed.weights();
+    block["largest"] = packed.largest();
+  };
+  Tape<float> tape({.parameters = &study.trained.parameters});
+  study.trained.model->logits(tape, {.images = input.view()}, &visit);
+  json["blocks"] = std::move(blocks);
+  return json;
+}
+
+/// Maps of some of the images: a list of {answer_json..., "maps"}.
+Json mapped_images(const Study& study, const std::vector<Answer>& answers) {
+  Json list = Json::list();
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    if (i > 0 && bytes / i * (i + 1) > most_map_bytes) break;
+    Image image;
+    study.images.read(answers[i].image, image);
+    Json entry = answer_json(study, answers[i]);
+    entry["maps"] = maps_json(study, convert(std::move(image), model_input(study.trained)), bytes);
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+Json confusion_json(const Evaluation& result, Index classes) {
+  Json rows = Json::list();
+  for (Index of = 0; of < classes; ++of) {
+    Json& row = rows.push_back(Json::list());
+    for (Index taken_for = 0; taken_for < classes; ++taken_for)
+      row.push_back(static_cast<Index>(result.counts[confusion_count(classes, of, taken_for)]));
+  }
+  return rows;
+}
+
+Json study_json(const Study& study) {
+  const Index classes = static_cast<Index>(study.classes.size());
+  std::vector<Answer> answers(static_cast<std::size_t>(study.images.size()));
+  const AnswerVisitor<float> visit = [&](Index first, View<const float> logits) {
+    for (Index i = 0; i < logits.shape()[0]; ++i) {
+      const std::vector<double> shares = probabilities(logits.data() + i * classes, classes);
+      const auto best = std::max_element(shares.begin(), shares.end());
+      answers[static_cast<std::size_t>(first + i)] = {first + i, best - shares.begin(), *best,
+                                                      shares[static_cast<std::size_t>(study.images.label(first + i))]};
+    }
+  };
+  TrainedModel& trained = study.trained;
+  const Evaluation result = evaluate(*trained.model, trained.parameters, *trained.task->open(Part::test, false),
+                                     trained.task->counts(), trained.experiment.train.piece, {.visit = &visit});
+  std::vector<Answer> mistakes;
+  for (const Answer& answer : answers)
+    if (answer.answer != study.images.label(answer.image)) mistakes.push_back(answer);
+  std::stable_sort(mistakes.begin(), mistakes.end(),
+                   [](const Answer& a, const Answer& b) { return a.share > b.share; });
+  mistakes.resize(std::min(mistakes.size(), most_mistakes));
+
+  Json json = Json::object({{"images", answers.size()},
+                            {"accuracy", result.score.accuracy()},
+                            {"loss", result.score.mean_loss()},
+                            {"classes", study.classes},
+                            {"confusion", confusion_json(result, classes)}});
+  Json& shown = json["mistakes"] = Json::list();
+  for (const Answer& mistake : mistakes) shown.push_back(answer_json(study, mistake));
+  std::vector<Answer> mapped(
+      mistakes.begin(), mistakes.begin() + static_cast<std::ptrdiff_t>(std::min(mistakes.size(), mistakes_with_maps)));
+  for (std::size_t i = 0; i < std::min(answers.size(), first_with_maps); ++i)
+    if (std::none_of(mapped.begin(), mapped.end(), [&](const Answer& a) { return a.image == answers[i].image; }))
+      mapped.push_back(answers[i]);
+  json["maps"] = mapped_images(study, mapped);
+  return json;
+}
+
+Json obstacle(const std::string& what) { return Json::object({{"obstacle", what}}); }
+
+}  // namespace
+
+Json model_json(const std::string& run) {
+  if (!std::filesystem::exists(RunPaths(run).weights())) return obstacle(fmt::format("{}: has no weights", run));
+  TrainedModel trained(run, {}, "");
+  std::unique_ptr<Dataset> images;
+  try {
+    images = open_data(data_of_run({}, trained));
+  } catch (const Error& error) {
+    return obstacle(error.what());
+  }
+  const Study study{trained, *images, trained.task->class_names()};
+  if (study.classes.empty()) return obstacle(fmt::format("{}: its model does not tell classes apart", run));
+  try {
+    return study_json(study);
+  } catch (const Diverged& error) {
+    return obstacle(error.what());
+  }
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,36 @@
+#include "report_page.h"
+
+#include "heed/base/error.h"
+
+namespace heed::cli {
+
+namespace {
+
+// src/apps/cli/reporting/page/page.html, with the files that it names in their places: the Makefile joins them.
+constexpr std::string_view page =
+#include <report_page.inc>
+    ;
+
+/// `text` around its only `mark`.
+std::pair<std::string, std::string> cut(std::string_view text, std::string_view mark) {
+  const std::size_t at = text.find(mark);
+  HEED_ASSERT(at != std::string_view::npos);
+  return {std::string(text.substr(0, at)), std::string(text.substr(at + mark.size()))};
+}
+
+std::string replaced(std::string text, char what, const std::string& by) {
+  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size()) text.replace(at, 1, by);
+  return text;
+}
+
+}  // namespace
+
+std::string report_page(const std::string& title, const Json& report) {
+  const auto [head, rest] = cut(page, "@title@");
+  const auto [body, end] = cut(rest, "@data@");
+  const std::string shown = replaced(replaced(title, '&', "&amp;"), '<', "&lt;");
+  // Within <script> the data must not have what ends it, "</script>"; JSON may write any letter by its number.
+  return head + shown + body + replaced(report.dump(), '<', "\\u003c") + end;
+}
+
+}  // namespace heed::cli

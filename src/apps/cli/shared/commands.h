@@ -1,0 +1,75 @@
+// The commands of the program. Each adds itself to the command line; what it returns is the exit status.
+#pragma once
+
+#include "command_line.h"
+
+#include "heed/train/processes/processes.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace heed::cli {
+
+/// Exit statuses.
+inline constexpr int ok = 0, check_failed = 1, bad_input = 2, diverged = 3, interrupted = 130;
+
+void add_train(Command program);
+void add_sweep(Command program);
+void add_compare(Command program);
+void add_verdict(Command program);
+void add_report(Command program);
+void add_lr(Command program);
+void add_eval(Command program);
+void add_features(Command program);
+void add_predict(Command program);
+void add_image(Command program);
+void add_gradcheck(Command program);
+void add_list(Command program);
+void add_plugin(Command program);
+void add_lab(Command program);
+void add_grade(Command program);
+void add_cost(Command program);
+void add_bench(Command program);
+void add_maps(Command program);
+void add_spectrum(Command program);
+void add_residual(Command program);
+void add_scaling(Command program);
+void add_convert(Command program);
+void add_probe(Command program);
+void add_generate(Command program);
+void add_sequence_data(Command program);
+void add_help(Command program, const CommandLine& line);
+void add_completion(Command program, const CommandLine& line);
+
+/// How the program was called, for hints that can be pasted.
+std::string& program_name();
+
+/// What is said on stderr when a command has done its work: a refusal is a single line.
+std::vector<std::string>& warnings();
+
+/// Says an error in one line on stderr, whatever names and paths it quotes; returns `status`.
+int report_error(std::string what, int status = bad_input);
+
+/// --set key=value, repeatable, one value per occurrence; `offered` are keys, and keys with values,
+/// that a shell completes.
+void add_sets(Command command, std::vector<std::string>& sets, const std::string& meaning,
+              const std::vector<std::string>& offered = {});
+
+/// For a shell to offer: the keys of an experiment file as --set takes them, "optim.lr=", and, where a value is one of
+/// some words, "optim.name=sgd"; those words; and the mechanisms.
+std::vector<std::string> config_keys();
+std::vector<std::string> config_values(const std::string& key);
+std::vector<std::string> mechanism_names();
+
+/// The values of --set OPTION=VALUE by name; a value may stand in quotes.
+std::map<std::string, std::string> parse_options(const std::vector<std::string>& sets);
+
+/// More threads than any machine that heed runs on has cores; the system may refuse to start more.
+inline constexpr int max_threads = 1024;
+
+/// --threads N; 0 stands for all cores, or where several processes were started, for this one's share of its host's.
+void add_threads(Command command, int& threads);
+Place use_threads(int threads);
+
+}  // namespace heed::cli

@@ -1,0 +1,127 @@
+// heed lr: a learning-rate range test.
+#include "src/apps/cli/shared/commands.h"
+#include "src/apps/cli/shared/cost_table.h"
+
+#include "heed/base/printable.h"
+#include "heed/draw/line_chart.h"
+#include "heed/io/file.h"
+#include "heed/train/evaluate.h"
+#include "heed/train/rate_range.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <iostream>
+
+namespace heed::cli {
+
+namespace {
+
+struct LrArguments {
+  std::string file, output;
+  std::vector<std::string> sets;
+  RateRange range;
+  int threads = 0;
+  bool csv = false;
+};
+
+std::string to_csv(const RateTest& test) {
+  std::string csv = "step,lr,loss,smoothed_loss\n";
+  for (std::size_t i = 0; i < test.points.size(); ++i) {
+    const RatePoint& point = test.points[i];
+    csv += fmt::format("{},{},{},{}\n", i + 1, point.lr, point.loss, point.smoothed);
+  }
+  return csv;
+}
+
+/// About twenty of the points.
+void print_points(const RateTest& test) {
+  const std::size_t step = std::max<std::size_t>(test.points.size() / 20, 1);
+  std::vector<std::vector<std::string>> lines{{"step", "learning rate", "loss", "smoothed"}};
+  for (std::size_t i = step - 1; i < test.points.size(); i += step) {
+    const RatePoint& point = test.points[i];
+    lines.push_back({fmt::format("{}", i + 1), fmt::format("{:.2e}", point.lr), fmt::format("{:.4f}", point.loss),
+                     fmt::format("{:.4f}", point.smoothed)});
+  }
+  print_table(std::cout, lines);
+}
+
+void print_advice(const RateTest& test, const std::optional<RateAdvice>& found) {
+  std::cout << (test.diverged ? fmt::format("\ndiverged after {} steps\n", test.points.size())
+                              : fmt::format("\ndid not diverge in {} steps; --to a larger rate may show more\n",
+                                            test.points.size()));
+  if (!found) {
+    std::cout << "the smoothed loss does not fall at these rates: no suggestion\n";
+    return;
+  }
+  std::cout << fmt::format(
+      "falls fastest at {:.2e}; is least at {:.2e}\nsuggestion: --set optim.lr={:.1e}, the smaller of the first and a "
+      "tenth of the second\n",
+      found->steepest, found->least, found->suggested());
+}
+
+void draw(const RateTest& test, const std::optional<RateAdvice>& found, const std::string& title,
+          const std::string& path) {
+  LineChart chart{title, "learning rate", "loss", true, {{"smoothed", {}}, {"batch", {}}}, {}};
+  for (const RatePoint& point : test.points) {
+    chart.lines[0].points.emplace_back(point.lr, point.smoothed);
+    chart.lines[1].points.emplace_back(point.lr, point.loss);
+  }
+  if (found) chart.marks = {{found->suggested(), fmt::format("{:.1e}", found->suggested())}};
+  write_file(path, svg(chart));
+}
+
+int lr_command(const LrArguments& a) {
+  use_threads(a.threads);
+  require(a.range.from < a.range.to, "lr: --from is {}, --to {}; expected a smaller and a larger rate", a.range.from,
+          a.range.to);
+  const Experiment experiment = load_experiment(a.file, a.sets);
+  std::string output = a.output;
+  if (output.empty()) {
+    output = "runs/" + std::filesystem::path(a.file).stem().string() + "-lr.svg";
+    std::error_code error;  // said where the picture cannot be written
+    std::filesystem::create_directories("runs", error);
+  }
+  { AtomicFile writable(output); }  // fails now where nothing can be written
+  const RateTest test = test_rates(experiment, a.range);
+  if (test.points.size() < 2) throw Diverged("lr: the loss is not finite from the beginning");
+  const std::optional<RateAdvice> found = advice(test.points);
+  if (a.csv) {
+    std::cout << to_csv(test);
+  } else {
+    print_points(test);
+    print_advice(test, found);
+  }
+  draw(test, found, a.file, output);
+  if (!a.csv) std::cout << printable(output) << "\n";
+  return ok;
+}
+
+constexpr const char* lr_help =
+    "Trains from the beginning with a rate that grows exponentially from step to step, whatever the schedule says, "
+    "and\n"
+    "stops where the smoothed loss exceeds four times its least or is not finite. Suggested is the smaller of two\n"
+    "rates: where the smoothed loss falls fastest by the logarithm of the rate, over a tenth of the steps, and a "
+    "tenth\n"
+    "of the rate where it is least. A place to begin from, not the best rate: heed sweep compares some. Writes the\n"
+    "picture and no run.";
+
+}  // namespace
+
+void add_lr(Command program) {
+  static LrArguments a;
+  Command command = program.command("lr", "Find a learning rate: loss as the rate grows, as table and picture");
+  command.option("FILE", &a.file, "experiment", {.required = true});
+  command.option("--from", &a.range.from, "first rate; default: 1e-7", {.range = {{1e-30, 1e30}}});
+  command.option("--to", &a.range.to, "last rate; default: 10", {.range = {{1e-30, 1e30}}});
+  command.option("--steps", &a.range.steps, "default: 200", {.range = {{2, 1e6}}});
+  add_sets(command, a.sets, "override a key of the experiment; repeatable", config_keys());
+  add_threads(command, a.threads);
+  command.option("--csv", &a.csv, "print every step as CSV");
+  command.option("-o,--output", &a.output, "picture; default: runs/NAME-lr.svg of the experiment",
+                 {.value = "FILE.svg"});
+  command.footer(lr_help);
+  command.action([] { return lr_command(a); });
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,70 @@
+// heed listops and heed pairs: data sets of sequences that are made, not downloaded.
+#include "src/apps/cli/shared/commands.h"
+#include "src/apps/cli/shared/cost_table.h"
+
+#include "heed/base/printable.h"
+#include "heed/data/sequences/listops.h"
+#include "heed/data/sequences/pairs.h"
+
+#include <fmt/format.h>
+
+namespace heed::cli {
+
+namespace {
+
+constexpr Range counts{1, 1e9}, lengths{1, 1e6}, seeds{0, 1e15};
+
+template <class Setting>
+void print_written(const std::string& directory, const char* examples, const Setting& s) {
+  fmt::print("{}: {} {} to train on, {} to validate, {} to test\n", printable(directory), grouped(s.train), examples,
+             grouped(s.valid), grouped(s.test));
+}
+
+void add_listops(Command program) {
+  static ListOpsSetting s;
+  static std::string out;
+  static int threads = 0;
+  Command command = program.command("listops", "Make the ListOps data set: nested lists under operators");
+  command.option("--out", &out, "directory for the three files", {.value = "DIR", .required = true});
+  command.option("--train", &s.train, "expressions to train on", {.range = counts, .says_default = true});
+  command.option("--valid", &s.valid, "and to choose weights by", {.range = counts, .says_default = true});
+  command.option("--test", &s.test, "and to test", {.range = counts, .says_default = true});
+  command.option("--depth", &s.depth, "operators stand on levels below it",
+                 {.range = {{1, 1000}}, .says_default = true});
+  command.option("--args", &s.args, "most arguments of an operator", {.range = {{2, 1000}}, .says_default = true});
+  command.option("--min", &s.min, "expressions are longer", {.range = lengths, .says_default = true});
+  command.option("--max", &s.max, "and shorter", {.range = lengths, .says_default = true});
+  command.option("--seed", &s.seed, "of what is drawn", {.range = seeds, .says_default = true});
+  add_threads(command, threads);
+  command.action([] {
+    use_threads(threads);
+    write_listops(s, out);
+    print_written(out, "expressions", s);
+    return ok;
+  });
+}
+
+void add_pairs(Command program) {
+  static PairsSetting s;
+  static std::string out;
+  Command command = program.command("pairs", "Make pairs of texts on the same topic or on different ones");
+  command.option("--out", &out, "directory for the three files", {.value = "DIR", .required = true});
+  command.option("--train", &s.train, "pairs to train on", {.range = counts, .says_default = true});
+  command.option("--valid", &s.valid, "and to choose weights by", {.range = counts, .says_default = true});
+  command.option("--test", &s.test, "and to test", {.range = counts, .says_default = true});
+  command.option("--seed", &s.seed, "of what is drawn", {.range = seeds, .says_default = true});
+  command.action([] {
+    write_pairs(s, out);
+    print_written(out, "pairs", s);
+    return ok;
+  });
+}
+
+}  // namespace
+
+void add_sequence_data(Command program) {
+  add_listops(program);
+  add_pairs(program);
+}
+
+}  // namespace heed::cli

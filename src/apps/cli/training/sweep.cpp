@@ -1,0 +1,151 @@
+// heed sweep: many experiments, each with several seeds.
+#include "src/apps/cli/shared/commands.h"
+#include "src/apps/cli/shared/cost_table.h"
+#include "sweep_run.h"
+
+#include "heed/base/parallel.h"
+#include "heed/base/printable.h"
+#include "heed/nn/families.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <iostream>
+
+namespace heed::cli {
+
+namespace {
+
+struct SweepArguments {
+  std::string file, out;
+  std::vector<std::string> sets;
+  Index seeds = 0;
+  int jobs = 1, threads = 0, niceness = 0;
+  bool dry_run = false, table = false, redo = false;
+  TableFormat format;
+};
+
+/// Throws Error unless every cell has a model: its mechanisms know their options, and these fit.
+void require_models(const std::string& file, const std::vector<SweepCell>& sweep) {
+  const std::string* checked = nullptr;
+  for (const SweepCell& cell : sweep) {
+    if (checked && *checked == cell.arm) continue;  // another seed
+    checked = &cell.arm;
+    try {
+      make_model(cell.experiment);
+    } catch (const Error& error) {
+      fail("{}: {}: {}", file, cell.arm, error.what());
+    }
+  }
+}
+
+bool done(const Cell& cell) { return cell.state == CellState::finished || cell.state == CellState::diverged; }
+
+/// Cells that have changed are refused, or forgotten with --redo; so are those that diverged.
+void clear_way(std::vector<Cell>& cells, bool redo) {
+  for (Cell& cell : cells) {
+    const bool changed = cell.state == CellState::changed;
+    require(!changed || redo, "{}: {}; --redo removes such runs and does them again", cell.directory, cell.note);
+    if (changed || (redo && cell.state == CellState::diverged)) forget(cell);
+  }
+}
+
+void list(const std::vector<Cell>& cells) {
+  std::vector<std::vector<std::string>> lines{{"cell", "state", "directory"}};
+  for (const TableArm& arm : arms_of(cells))
+    for (const TableRun& run : arm.runs)
+      lines.push_back({fmt::format("{}, seed {}", arm.name, run.seed), run.state, run.directory});
+  print_table(std::cout, lines);
+  const auto finished = std::count_if(cells.begin(), cells.end(), done);
+  std::cout << fmt::format("\n{} cell{}, {} to do\n", cells.size(), cells.size() == 1 ? "" : "s",
+                           static_cast<Index>(cells.size()) - finished);
+}
+
+int status_of(const std::vector<Cell>& cells) {
+  const auto any = [&](CellState state) {
+    return std::any_of(cells.begin(), cells.end(), [&](const Cell& cell) { return cell.state == state; });
+  };
+  return any(CellState::failed) ? check_failed : any(CellState::diverged) ? diverged : ok;
+}
+
+int sweep_command(const SweepArguments& a) {
+  require(!a.format.runs || a.format.csv, "--runs: goes with --csv alone; JSON has every run");
+  const std::vector<SweepCell> sweep = load_sweep(a.file, a.sets, a.seeds);
+  require_models(a.file, sweep);
+  const std::string out = a.out.empty() ? "runs/" + std::filesystem::path(a.file).stem().string() : a.out;
+  std::vector<Cell> cells = find_cells(sweep, out);
+  if (a.dry_run) {
+    list(cells);
+    return ok;
+  }
+  if (a.table) {
+    print_arms(std::cout, arms_of(cells), a.format);
+    return ok;
+  }
+  std::error_code error;
+  std::filesystem::create_directories(out, error);
+  require(!error, "{}: cannot be made: {}", out, error.message());
+  // Where this process is killed, runs that it has started save themselves before the next sweep begins.
+  const DirectoryLock lock(out, DirectoryLock::Holders::process_and_programs_it_starts, std::chrono::seconds(3));
+  cells = find_cells(sweep, out);  // nobody changes them any more
+  clear_way(cells, a.redo);
+  if (a.niceness > 0) nice(a.niceness);
+  const auto finished = std::count_if(cells.begin(), cells.end(), done);
+  std::cerr << fmt::format("{}: {} cells, {} done\n", printable(out), cells.size(), finished);
+  const bool whole = run_cells(cells, a.jobs, a.threads > 0 ? a.threads : threads());
+  print_arms(std::cout, arms_of(cells), a.format);
+  if (whole) return status_of(cells);
+  std::cerr << "interrupted and saved; the same command goes on\n";
+  return interrupted;
+}
+
+constexpr const char* sweep_help =
+    "FILE.toml:\n"
+    "  base = \"experiments/mnist.toml\"         what every arm begins with\n"
+    "  seeds = [1, 2, 3]                       or 3, for 1 to 3\n"
+    "  arm_files = \"experiments/mnist-*.toml\"  an arm for each file, named by what * stands for\n"
+    "  [train]                                 tables of an experiment: for all arms\n"
+    "  epochs = 4\n"
+    "  [arms.wide]                             an arm by name, with keys for it alone\n"
+    "  model.heads = 8\n"
+    "  [grid]                                  every arm with every combination\n"
+    "  optim.lr = [1e-3, 3e-3]\n"
+    "Later lines win: base or arm's file, tables, arm, grid, --set.\n"
+    "\n"
+    "Each cell, an arm with a seed, is a run of heed train in DIR/ARM/seed-N. The same command again skips what is\n"
+    "done and resumes what was interrupted. A cell keeps the hash of its configuration and the version that ran it.\n"
+    "Where a directory holds another configuration, or begun work of another version, the sweep is refused; --redo\n"
+    "removes such cells, and those that diverged, and does them again. Where data lie, what is logged and how often "
+    "is\n"
+    "saved count as no change. A finished cell of another version stays; the table names it.\n"
+    "\n"
+    "The table has mean and standard deviation over the finished seeds of each arm. Validation is the best epoch's;\n"
+    "s/epoch is the median over a run's epochs, as long as they took beside the other jobs. Progress goes to stderr.\n"
+    "Exit status: 0 all cells are finished; 1 some failed; 2 bad input; 3 some diverged; 130 interrupted.";
+
+}  // namespace
+
+void add_sweep(Command program) {
+  static SweepArguments a;
+  Command command = program.command("sweep", "Train many experiments with several seeds, and print a table");
+  command.option("FILE", &a.file, "the sweep", {.required = true});
+  command.option("--out", &a.out, "where the cells are; default: runs/NAME of the file", {.value = "DIR"});
+  command.option("--seeds", &a.seeds, "seeds 1 to N, instead of the file's",
+                 {.value = "N", .range = {{1, static_cast<double>(most_cells)}}});
+  command.option("--jobs", &a.jobs, "cells trained side by side, which share the threads; default: 1",
+                 {.value = "N", .range = {{1, max_threads}}});
+  add_threads(command, a.threads);
+  command.option("--nice", &a.niceness, "run at a lower priority, by so much", {.value = "N", .range = {{0, 19}}});
+  add_sets(command, a.sets, "override a key in all cells; repeatable", config_keys());
+  command.option("--dry-run", &a.dry_run, "list the cells and their state, and train nothing");
+  command.option("--table", &a.table, "print the table of what is there, and train nothing");
+  command.option("--redo", &a.redo, "do cells again that have changed or diverged");
+  add_table_format(command, a.format);
+  command.option("--markdown", &a.format.markdown, "print it as a table for a page", {.excludes = "--json"});
+  command.option("--runs", &a.format.runs, "with --csv: a line for each run, with its hash and version");
+  command.footer(sweep_help);
+  command.action([] { return sweep_command(a); });
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,160 @@
+#include "sweep_run.h"
+
+#include "src/apps/cli/shared/children.h"
+#include "src/apps/cli/shared/progress_line.h"
+
+#include "heed/base/printable.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <iostream>
+#include <sstream>
+
+namespace heed::cli {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Share of a cell's epochs that are done.
+double share_done(const Cell& cell) {
+  if (cell.state != CellState::open && cell.state != CellState::begun) return 1;
+  return static_cast<double>(read_history(cell.paths()).epochs.size()) /
+         static_cast<double>(cell.experiment.train.epochs);
+}
+
+/// The last error in what a run has printed.
+std::string last_error(const std::string& log) {
+  const std::string start = "heed: ";
+  std::istringstream text(read_file(log));
+  std::string error;
+  for (std::string line; std::getline(text, line);)
+    if (line.starts_with(start)) error = line.substr(start.size());
+  return error;
+}
+
+class Sweeper {
+ public:
+  Sweeper(std::vector<Cell>& cells, int jobs, int threads) : terminal_(isatty(STDERR_FILENO)) {
+    for (Cell& cell : cells)
+      if (cell.state == CellState::open || cell.state == CellState::begun) waiting_.push_back(&cell);
+    const int slots = std::min(jobs, static_cast<int>(std::max<std::size_t>(waiting_.size(), 1)));
+    for (int slot = 0; slot < slots; ++slot)
+      slots_.push_back({nullptr, 0, std::max(1, threads / slots + (slot < threads % slots ? 1 : 0)), {}});
+    done_at_start_ = done();
+  }
+
+  bool operator()() {
+    start_ = Clock::now();
+    start_more();
+    while (children_.any()) {
+      for (const Children::Ended& one : children_.wait()) finish(one);
+      if (!children_.interrupted()) start_more();
+      draw();
+    }
+    clear();
+    return !children_.interrupted();
+  }
+
+ private:
+  /// A place for a run, with the threads that it may use.
+  struct Slot {
+    Cell* cell;  ///< none: free
+    pid_t process;
+    int threads;
+    Clock::time_point start;
+  };
+
+  void start_more() {
+    for (Slot& slot : slots_) {
+      if (slot.cell != nullptr || next_ == waiting_.size()) continue;
+      slot.cell = waiting_[next_++];
+      const Cell& cell = *slot.cell;
+      prepare(cell);
+      std::vector<std::string> arguments{"train",        cell.file(), "--run",
+                                         cell.directory, "--threads", fmt::format("{}", slot.threads)};
+      if (cell.state == CellState::begun) arguments.push_back("--resume");
+      slot.process = children_.start(arguments, cell.log());
+      slot.start = Clock::now();
+    }
+  }
+
+  void finish(const Children::Ended& ended) {
+    for (Slot& slot : slots_) {
+      if (slot.cell == nullptr || slot.process != ended.process) continue;
+      Cell& cell = *slot.cell;
+      slot.cell = nullptr;
+      if (ended.status == diverged) record_divergence(cell, last_error(cell.log()));
+      look_at(cell);
+      const bool whole = cell.state == CellState::finished || cell.state == CellState::diverged;
+      if (!whole && !children_.interrupted()) fail_cell(cell, ended.status);
+      say(cell, std::chrono::duration<double>(Clock::now() - slot.start).count());
+    }
+  }
+
+  static void fail_cell(Cell& cell, int status) {
+    cell.state = CellState::failed;
+    cell.note = last_error(cell.log());
+    if (status == ok) cell.note = "stopped at train.max_steps";
+    if (cell.note.empty()) cell.note = fmt::format("ended with status {}; see {}", status, cell.log());
+  }
+
+  void say(const Cell& cell, double seconds) {
+    clear();
+    std::string result = "interrupted and saved";
+    if (cell.state == CellState::finished) {
+      const RunFigures figures = read_figures(cell.paths(), cell.experiment.train.batch);
+      result = figures.test_accuracy ? fmt::format("test accuracy {:.2f} %", 100 * *figures.test_accuracy) : "finished";
+    } else if (cell.state == CellState::diverged || cell.state == CellState::failed) {
+      result = fmt::format("{}: {}", cell.state == CellState::diverged ? "diverged" : "failed", cell.note);
+    }
+    ++said_;
+    std::cerr << fmt::format("[{}/{}] {}: {}, {}{}\n", said_, waiting_.size(), printable(cell.label()),
+                             printable(result), duration(seconds), time_left());
+  }
+
+  /// Epochs done of all cells, in cells.
+  double done() const {
+    double sum = 0;
+    for (const Cell* cell : waiting_) sum += share_done(*cell);
+    return sum;
+  }
+
+  /// ", 12:30 left": as the epochs so far went.
+  std::string time_left() const {
+    const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+    const double since_start = done() - done_at_start_, all = static_cast<double>(waiting_.size());
+    if (since_start <= 0 || said_ == waiting_.size()) return "";
+    return fmt::format(", {} left", duration(seconds * (all - done()) / since_start));
+  }
+
+  /// The line that is redrawn: which cells are being trained.
+  void draw() {
+    if (!terminal_) return;
+    std::string line = fmt::format("{} of {} done{}", said_, waiting_.size(), time_left());
+    for (const Slot& slot : slots_)
+      if (slot.cell != nullptr) line += fmt::format("; {}: {:.0f} %", slot.cell->label(), 100 * share_done(*slot.cell));
+    const std::size_t columns = static_cast<std::size_t>(terminal_columns());
+    std::cerr << "\r\033[K" << printable(line).substr(0, columns - 1) << std::flush;
+  }
+
+  void clear() const {
+    if (terminal_) std::cerr << "\r\033[K" << std::flush;
+  }
+
+  bool terminal_;
+  std::vector<Cell*> waiting_;  ///< to be trained, in this order
+  std::size_t next_ = 0, said_ = 0;
+  std::vector<Slot> slots_;
+  double done_at_start_ = 0;
+  Clock::time_point start_;
+  Children children_;
+};
+
+}  // namespace
+
+bool run_cells(std::vector<Cell>& cells, int jobs, int threads) { return Sweeper(cells, jobs, threads)(); }
+
+}  // namespace heed::cli

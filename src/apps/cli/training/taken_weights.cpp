@@ -1,0 +1,29 @@
+#include "taken_weights.h"
+
+#include "src/apps/cli/shared/cost_table.h"
+
+#include "heed/base/suggest.h"
+
+namespace heed::cli {
+
+std::string taken_text(const TakenWeights& taken) {
+  using Status = TakenTensor::Status;
+  const auto of = [&](Status status) {
+    std::vector<std::string> names;
+    for (const TakenTensor& tensor : taken.tensors)
+      if (tensor.status == status) names.push_back(tensor.name);
+    return names;
+  };
+  std::string text = fmt::format("loaded {} tensors ({} numbers)", of(Status::loaded).size(), grouped(taken.numbers));
+  const auto add = [&](const std::vector<std::string>& names, const char* what) {
+    if (!names.empty()) text += fmt::format(", {} {} ({})", names.size(), what, quoted_list(names));
+  };
+  add(of(Status::part), "in part");
+  add(of(Status::interpolated), "interpolated");
+  add(of(Status::fresh), "new");
+  if (!taken.unused.empty())
+    text += fmt::format(", {} of the file unused: {}", taken.unused.size(), quoted_list(taken.unused));
+  return text;
+}
+
+}  // namespace heed::cli

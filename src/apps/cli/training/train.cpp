@@ -1,0 +1,409 @@
+// heed train: the run, seen from the terminal.
+#include "src/apps/cli/shared/commands.h"
+#include "src/apps/cli/shared/cost_table.h"
+#include "src/apps/cli/shared/fitted_text.h"
+#include "src/apps/cli/shared/memory.h"
+#include "own_images.h"
+#include "src/apps/cli/shared/profile_table.h"
+#include "src/apps/cli/shared/progress_line.h"
+#include "taken_weights.h"
+
+#include "heed/analysis/resident_memory.h"
+#include "heed/base/printable.h"
+#include "heed/bench/peak.h"
+#include "heed/bench/rapl.h"
+#include "heed/config/installed.h"
+#include "heed/kernels/products/gemm.h"
+#include "heed/nn/families.h"
+#include "heed/train/runs/run.h"
+#include "heed/train/trainer.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+#include <iostream>
+#include <numbers>
+#include <optional>
+
+namespace heed::cli {
+
+namespace {
+
+std::atomic<bool> interrupt{false};
+std::atomic<std::time_t> interrupted_at{0};  ///< by the monotonic clock, in seconds; 0: not yet
+bool has_terminal = false;
+
+/// The first Ctrl-C asks the run to stop; another ends the program at once, unless it comes within two seconds: a
+/// terminal and a launcher may each send one.
+extern "C" void on_interrupt(int signal) {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  std::time_t first = 0;
+  if (interrupted_at.compare_exchange_strong(first, now.tv_sec)) {  // one of two threads that get one each
+    interrupt = true;
+    constexpr std::string_view text = "\nsaving; to end without: once more, in two seconds\n";
+    if (has_terminal && ::write(STDERR_FILENO, text.data(), text.size()) < 0) return;
+  } else if (now.tv_sec - first >= 2) {
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+  }
+}
+
+void print_init(const TrainPlan& plan) {
+  if (!plan.init.empty()) std::cout << fmt::format("from {}: {}\n", printable(plan.init), taken_text(plan.taken));
+}
+
+/// How many answers a model chooses among.
+Index answers_of(const Experiment& x) {
+  return x.self_supervised() ? x.dino.out_dim : x.model.task == "lm" ? x.model.vocab : x.model.classes;
+}
+
+/// A bar that is redrawn in place on a terminal; a line per epoch in any case. (Of several processes' bar, the launcher
+/// would make a line for each time that it is drawn.)
+class TrainProgress : public TrainObserver {
+ public:
+  /// `processes`: how many there are and where, a line or nothing.
+  TrainProgress(const Experiment& x, std::string processes)
+      : epochs_(x.train.epochs),
+        patches_(x.model.output == "tokens"),
+        bits_(x.model.task == "lm"),
+        processes_(std::move(processes)),
+        terminal_(isatty(STDOUT_FILENO) && started_processes().count() == 1) {}
+  /// An error must not be printed behind the bar.
+  ~TrainProgress() override {
+    clear();
+    std::cout << std::flush;
+  }
+
+  void begin(const TrainPlan& plan) override {
+    plan_ = plan;
+    std::cout << fitted(fmt::format("{} parameters; {} {}s to train on, {} to validate, {} to test\n{}\n",
+                                    grouped(plan.parameters), grouped(plan.train_examples), plan.example,
+                                    grouped(plan.validation_examples), grouped(plan.test_examples), environment_line()))
+              << processes_ << fmt::format("run directory {}\n", printable(plan.run));
+    if (plan.step > 0) std::cout << fmt::format("resumed after {} steps\n", plan.step);
+    if (plan.epochs_before > 0 && plan.epochs_before != epochs_)
+      std::cout << fmt::format("{} epochs instead of {}: from here on the learning rate is that of a run of {}\n",
+                               epochs_, plan.epochs_before, epochs_);
+    print_init(plan);
+    std::cout << std::flush;
+    energy_.emplace();
+    start_ = energy_read_ = Clock::now();
+    last_.step = first_step_ = plan.step;
+  }
+
+  void step(const StepReport& s) override {
+    last_ = s;
+    if (Clock::now() - energy_read_ > std::chrono::minutes(1)) {
+      energy_->update();
+      energy_read_ = Clock::now();
+    }
+    if (!terminal_ || Clock::now() - drawn_ < std::chrono::milliseconds(100)) return;
+    drawn_ = Clock::now();
+    const Index total = epochs_ * plan_.steps_per_epoch;
+    const double elapsed = std::chrono::duration<double>(drawn_ - start_).count();
+    const double left = elapsed / static_cast<double>(s.step - first_step_) * static_cast<double>(total - s.step);
+    std::cout << "\r\033[K" << progress_line(s, plan_, epochs_, left, terminal_columns()) << std::flush;
+  }
+
+  void epoch(const EpochReport& e) override {
+    clear();
+    seconds_ += e.seconds;
+    images_ += std::max(e.train.images_per_s, 0.0) * e.seconds;
+    const std::string number = fmt::format("epoch {:>{}}/{}  ", e.train.epoch, std::to_string(epochs_).size(), epochs_);
+    const std::string training = fmt::format("{}  accuracy {:6.2f} %", loss_text(e.train.loss), 100 * e.train.accuracy);
+    std::string validation, pace;
+    if (e.train.images_per_s >= 0)
+      pace = fmt::format("  {:.0f} {}s/s  {}", e.train.images_per_s, plan_.example, duration(e.seconds));
+    if (e.validated) {
+      const std::string loss = e.validation_loss < 0 ? "" : loss_text(e.validation_loss) + "  ";
+      validation = fmt::format("validation {}accuracy {:6.2f} %", loss, 100 * e.validation_accuracy);
+    }
+    if (e.skipped > 0) pace += fmt::format("  {} steps skipped", e.skipped);
+    const std::size_t length = number.size() + training.size() + 2 + validation.size() + pace.size();
+    if (!e.validated)
+      std::cout << number << training << pace << std::endl;
+    else if (terminal_ && length > static_cast<std::size_t>(terminal_columns()))
+      std::cout << number << training << pace << "\n" << std::string(number.size(), ' ') << validation << std::endl;
+    else
+      std::cout << number << training << "  " << validation << pace << std::endl;
+    if (!e.remark.empty()) std::cout << std::string(number.size(), ' ') << e.remark << std::endl;
+  }
+
+  void out_of_patience(Index epoch) override {
+    clear();
+    std::cout << fmt::format("stopped after epoch {} by train.patience: validation became no better\n", epoch);
+  }
+
+  void test(const Evaluation& t) override {
+    clear();
+    const Score& s = t.score;
+    std::cout << (patches_ ? fmt::format("test mean IoU {:.2f} %", 100 * s.accuracy())
+                           : fmt::format("test accuracy {:.2f} % ({:.0f} of {:.0f})", 100 * s.accuracy(), s.correct,
+                                         s.terms))
+              << (s.mean_loss() < 0 ? "\n" : fmt::format(", {}\n", loss_text(s.mean_loss()))) << std::flush;
+  }
+
+  /// Takes the bar away.
+  void clear() const {
+    if (terminal_) std::cout << "\r\033[K";
+  }
+
+  /// What the run took of what the machine can do, and the energy.
+  void summary() {
+    if (last_.step == first_step_) return;
+    const std::string package = energy_->report();  // before the peak is measured
+    const double rate = seconds_ > 0 ? images_ / seconds_ : last_.images_per_s;
+    const double operations = static_cast<double>(plan_.operations), peak = peak_flops();
+    std::cout << fitted(fmt::format(
+        "{}FLOP per training {}; {}FLOP/s, {:.0f} % of the {}FLOP/s of this machine's float32 matrix products\n"
+        "{} per training {} by the table ({}); processor packages, all in all: {}\n",
+        si(operations), plan_.example, si(rate * operations), 100 * rate * operations / peak, si(peak),
+        joules(plan_.energy_pj), plan_.example, default_energy_table().name, package));
+  }
+
+  const StepReport& last() const { return last_; }
+
+  /// Updates made since begin().
+  Index steps() const { return last_.step - first_step_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  /// Of a model of language in bits too, as others report it.
+  std::string loss_text(double loss) const {
+    return bits_ ? fmt::format("loss {:.4f} ({:.4f} bits)", loss, loss / std::numbers::ln2)
+                 : fmt::format("loss {:.4f}", loss);
+  }
+
+  Index epochs_;
+  bool patches_, bits_;
+  std::string processes_;
+  bool terminal_;
+  TrainPlan plan_;
+  StepReport last_;
+  Clock::time_point start_, drawn_, energy_read_;
+  Index first_step_ = 0;
+  double seconds_ = 0, images_ = 0;  ///< of completed epochs
+  std::optional<PackageEnergy> energy_;
+};
+
+/// What --check has found, in a few lines, once all is well.
+class CheckReport : public TrainObserver {
+ public:
+  explicit CheckReport(const Experiment& experiment) : x_(experiment) {}
+
+  void begin(const TrainPlan& plan) override { plan_ = plan; }
+
+  void step(const StepReport& s) override {
+    std::vector<std::string> mechanisms = x_.attention.mechanism;
+    mechanisms.erase(std::unique(mechanisms.begin(), mechanisms.end()), mechanisms.end());
+    const auto size = [&](Index whole, const std::vector<Index>& of_stages) {
+      return x_.model.is_staged() ? fmt::format("{}", fmt::join(of_stages, "/")) : fmt::format("{}", whole);
+    };
+    print_init(plan_);
+    std::cout << fitted(
+        fmt::format("model       {}; {} blocks, width {}, {} {}; {} parameters\n"
+                    "data        {}: {} {}s to train on, {} to validate, {} to test\n"
+                    "first step  loss {:.4f}, where a blind guess has {:.4f}; {} {}s in {:.2f} s\n"
+                    "memory      {:.2f} GB\n"
+                    "nothing was written; training would take {} epochs of {} steps\n",
+                    fmt::join(mechanisms, ", "), size(x_.model.depth, x_.model.stages.depth),
+                    size(x_.model.dim, x_.model.stages.dim), answers_of(x_),
+                    x_.self_supervised()    ? "outputs"
+                    : x_.model.task == "lm" ? "tokens"
+                                            : "classes",
+                    grouped(plan_.parameters), x_.data.name, grouped(plan_.train_examples), plan_.example,
+                    grouped(plan_.validation_examples), grouped(plan_.test_examples), s.loss,
+                    std::log(static_cast<double>(answers_of(x_))), x_.train.batch, plan_.example,
+                    static_cast<double>(x_.train.batch) / s.images_per_s,
+                    static_cast<double>(peak_resident_bytes()) / 1e9, x_.train.epochs, grouped(plan_.steps_per_epoch)));
+  }
+
+ private:
+  const Experiment& x_;
+  TrainPlan plan_;
+};
+
+struct TrainArguments {
+  std::string file, run, init, images;
+  std::vector<std::string> sets;
+  int threads = 0;
+  bool resume = false, profile = false, check = false;
+};
+
+/// Throws Error if there is no memory for the weights, their gradients and what the optimiser keeps of each: not after
+/// minutes of filling what there is.
+void require_memory(const Experiment& experiment) {
+  const Index weights = make_model(experiment)->parameters().trainable_elements();
+  const double arrays = experiment.optim.name == "adamw" ? 4 : 3, number = experiment.train.dtype == "f64" ? 8 : 4;
+  const double needed = arrays * number * static_cast<double>(weights);
+  const double available = static_cast<double>(available_memory());
+  require(needed <= available,
+          "training {} weights takes {:.1f} GB of memory before the first image; {:.1f} GB are available",
+          grouped(weights), needed / 1e9, available / 1e9);
+}
+
+/// Text as a word for the shell; bash's, where it holds control characters.
+std::string shell_word(const std::string& text) {
+  const bool plain =
+      text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=,:+@") ==
+      std::string::npos;
+  if (plain && !text.empty()) return text;
+  std::string quoted, escaped;
+  for (const char c : text) {
+    quoted += c == '\'' ? "'\\''" : std::string(1, c);
+    escaped += c == '\'' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+  }
+  return printable(text) == text ? "'" + quoted + "'" : "$'" + printable(escaped) + "'";
+}
+
+/// What the arguments ask for: a file, what is recorded in the run, or one's own images.
+Experiment experiment_of(const TrainArguments& a) {
+  require(!a.file.empty() || a.resume || !a.images.empty(),
+          "train: no experiment was given; expected FILE, --images DIR, or --resume to continue --run");
+  if (a.resume) {
+    check_plugins(RunPaths(a.run));
+    const std::string changed = changed_plugin(RunPaths(a.run));
+    require(changed.empty(), "{}; a resumed run keeps its mechanism", changed);
+  }
+  if (a.images.empty() && a.file.empty()) {
+    require(RunPaths(a.run).exists(), "{}: holds no run to resume", a.run);
+    return load_recorded(RunPaths(a.run).config(), a.sets);
+  }
+  if (a.images.empty()) return load_experiment(a.file, a.sets);
+  const std::string file = a.file.empty() ? "experiments/images.toml" : a.file;
+  OwnImages own = own_images(a.images, a.file.empty());
+  own.sets.insert(own.sets.end(), a.sets.begin(), a.sets.end());
+  std::cout << fitted(fmt::format("{}: {}\n", printable(a.images), own.found))
+            << fmt::format("the same in full: {} train {}", program_name(), shell_word(file));
+  if (!a.run.empty()) std::cout << " --run " << shell_word(a.run);
+  for (const std::string& set : own.sets) std::cout << " --set " << shell_word(set);
+  std::cout << std::endl;
+  return load_experiment(file, own.sets);
+}
+
+/// What can be done with a finished run, a word for the shell.
+void print_next(const Experiment& x, const std::string& run) {
+  const std::string heed = program_name(), plot = find_installed("experiments/tools/plot_run.py");
+  const bool writes = x.model.task == "lm", sequences = holds_sequences(x.data), patches = x.model.output == "tokens";
+  const bool density = writes && x.data.name == "pixels";
+  std::vector<std::pair<std::string, const char*>> lines;
+  if (x.self_supervised()) {
+    lines.emplace_back(fmt::format("{} eval {} --knn", heed, run), "what nearest neighbours make of it");
+    lines.emplace_back(fmt::format("{} eval {} --linear", heed, run), "what a linear classifier makes of it");
+    lines.emplace_back(fmt::format("{} maps {} IMAGE", heed, run), "where the model looks");
+  } else {
+    lines.emplace_back(fmt::format("{} eval {}", heed, run), density   ? "bits per dimension"
+                                                             : writes  ? "bits per character"
+                                                             : patches ? "overlap by class"
+                                                                       : "accuracy by class");
+  }
+  if (density)
+    lines.emplace_back(fmt::format("{} generate {} --complete IMAGE... -o OUT.png", heed, run), "how it goes on");
+  else if (writes)
+    lines.emplace_back(fmt::format("{} generate {}", heed, run), "what it writes");
+  if (patches)
+    lines.emplace_back(fmt::format("{} predict {} --index 0,1,2 -o FILE.png", heed, run), "what patches show");
+  if (!sequences && !patches && !x.self_supervised()) {
+    lines.emplace_back(fmt::format("{} predict {} IMAGE...", heed, run), "what an image shows");
+    lines.emplace_back(fmt::format("{} maps {} IMAGE", heed, run), "where the model looks");
+    lines.emplace_back(fmt::format("{} report {}", heed, run), "all of it in one page");
+  }
+  lines.emplace_back(fmt::format("{} {}", plot, run), "training curves");
+  std::size_t width = 0;
+  for (const auto& [command, meaning] : lines) width = std::max(width, std::strlen(meaning));
+  std::cout << "next:\n";
+  for (const auto& [command, meaning] : lines) std::cout << fmt::format("  {:<{}}  {}\n", meaning, width, command);
+}
+
+/// "4 processes on 2 hosts, with 2 threads each", a line; nothing for a single process.
+std::string processes_text(const Place& place) {
+  Ranks& ranks = started_processes();
+  std::vector<std::string> threads = ranks.texts(std::to_string(heed::threads()));
+  if (ranks.count() == 1) return "";
+  threads.erase(std::unique(threads.begin(), threads.end()), threads.end());
+  return fmt::format("{} processes on {} host{}, with {} thread{} each\n", ranks.count(), place.hosts,
+                     place.hosts == 1 ? "" : "s", fmt::join(threads, ", then "),
+                     threads.size() == 1 && threads[0] == "1" ? "" : "s");
+}
+
+int train_command(const TrainArguments& a) {
+  const Place place = use_threads(a.threads);
+  require(a.check || !a.run.empty(),
+          "train: --run is required: the run directory's name is empty or missing; expected one such as runs/mnist");
+  const Experiment experiment = experiment_of(a);
+  require_memory(experiment);
+  if (a.check) {
+    CheckReport report(experiment);
+    train(experiment, {.run = a.run, .init = a.init, .check = true, .ranks = &started_processes()}, report);
+    return ok;
+  }
+  Profile profile;
+  TrainOptions options{.run = a.run, .init = a.init, .resume = a.resume, .interrupt = &interrupt};
+  options.ranks = &started_processes();
+  if (a.profile) options.profile = &profile;
+  has_terminal = isatty(STDERR_FILENO) == 1;
+  std::signal(SIGINT, on_interrupt);
+  std::signal(SIGTERM, on_interrupt);
+  std::signal(SIGPIPE, SIG_IGN);  // a reader of the output that ends does not end the run
+  // Under nohup the run goes on when the terminal is closed.
+  if (std::signal(SIGHUP, SIG_IGN) != SIG_IGN) std::signal(SIGHUP, on_interrupt);
+  TrainProgress progress(experiment, processes_text(place));
+  const Outcome outcome = train(experiment, options, progress);
+  progress.clear();
+  if (a.profile) print_profile(profile, progress.steps());
+  // The run has recorded its configuration, overrides included.
+  const std::string resume = fmt::format("{} train --run {} --resume{}", program_name(), shell_word(a.run),
+                                         a.threads > 0 ? fmt::format(" --threads {}", a.threads) : "");
+  switch (outcome) {
+    case Outcome::finished:
+      progress.summary();
+      std::cout << fmt::format("\nweights, metrics and configuration are in {}\n", printable(a.run));
+      print_next(experiment, shell_word(a.run));
+      return ok;
+    case Outcome::stopped:
+      progress.summary();
+      std::cout << fmt::format("stopped after {} steps (train.max_steps); to go on:\n  {} --set train.max_steps=0\n",
+                               progress.last().step, resume);
+      return ok;
+    case Outcome::checked:
+      return ok;
+    case Outcome::interrupted:
+      std::cout << fmt::format("interrupted and saved; to go on:\n  {}\n", resume);
+      return interrupted;
+  }
+  return ok;
+}
+
+}  // namespace
+
+void add_train(Command program) {
+  static TrainArguments a;
+  Command command = program.command("train", "Train a model as an experiment file says");
+  command.option("FILE", &a.file, "experiment, such as experiments/mnist.toml; with --resume: as recorded");
+  command.option("--run", &a.run, "run directory: configuration, metrics, weights; REQUIRED unless --check is given",
+                 {.value = "DIR"});
+  command.option(
+      "--images", &a.images,
+      "train on your own images: DIR/train/CLASS and DIR/test/CLASS, or DIR/CLASS alone; FILE may be left out",
+      {.value = "DIR"});
+  add_sets(command, a.sets, "override a key of the experiment, such as optim.lr=2e-3; repeatable", config_keys());
+  add_threads(command, a.threads);
+  command.option("--init", &a.init, "weights to start from: a run directory, or a safetensors file with timm's names",
+                 {.value = "FILE"});
+  command.option("--resume", &a.resume, "continue the run in DIR; --set train.epochs=N for more epochs",
+                 {.excludes = "--images"});
+  command.option("--check", &a.check, "look at experiment and data, make one step, write nothing",
+                 {.excludes = "--resume"});
+  command.option("--profile", &a.profile, "show in the end where the time of training steps went, by operation");
+  command.action([] { return train_command(a); });
+}
+
+}  // namespace heed::cli

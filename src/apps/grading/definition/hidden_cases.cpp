@@ -1,0 +1,75 @@
+// What nobody knows before a run: the shapes and seeds that mechanisms are marked with.
+#include "src/apps/grading/marks/mechanism_marks.h"
+
+#include "heed/base/suggest.h"
+
+#include <algorithm>
+#include <set>
+
+namespace heed {
+
+namespace {
+
+AttentionCaseShape drawn_shape(const RandomStream& random, int kind) {
+  const auto from = [&](Index i, Index low, Index high) { return low + random.below(i, high - low + 1); };
+  AttentionCaseShape s{"hidden", from(0, 1, 2), from(1, 2, 3), 0, 0, 0, 0, 0, false};
+  const Index height = from(2, 2, 3), width = from(3, height + 1, 5);
+  switch (kind) {
+    case 0:  // N > d, a grid
+      s.grid_height = height, s.grid_width = width;
+      s.queries = s.keys = height * width;
+      s.dim = s.heads * from(4, 3, 5);
+      break;
+    case 1:  // N < d, a grid
+      s.grid_height = 2, s.grid_width = from(3, 2, 3);
+      s.queries = s.keys = s.grid_height * s.grid_width;
+      s.dim = s.heads * from(4, 7, 9);
+      break;
+    case 2:  // a class token
+      s.grid_height = height, s.grid_width = width, s.class_token = true;
+      s.queries = s.keys = height * width + 1;
+      s.dim = s.heads * from(4, 3, 5);
+      break;
+    default:  // M > N, M < N
+      s.queries = from(2, 3, 6), s.keys = s.queries + from(3, 1, 4);
+      s.dim = s.heads * from(4, 3, 5);
+      if (kind == 4) std::swap(s.queries, s.keys);
+  }
+  return s;
+}
+
+}  // namespace
+
+std::vector<HiddenCase> draw_cases(const Mechanism* reference, bool smooth, const RandomStream& random) {
+  std::vector<HiddenCase> cases;
+  for (int kind = 0; kind < 5; ++kind) {
+    const RandomStream stream = random.derive(static_cast<std::uint64_t>(kind));
+    HiddenCase hidden{drawn_shape(stream, kind), 0};
+    const auto c = reference ? attention_case(reference->name(), *reference, hidden.shape) : std::nullopt;
+    if (reference && !c) continue;
+    // Near a kink, differences are no derivative: such inputs are drawn again.
+    for (Index again = 0; again < 20; ++again) {
+      hidden.seed = stream.bits(100 + again);
+      if (smooth || !c || !c->note.empty()) break;
+      const std::vector<CheckRow> rows = gradcheck(*c, hidden.seed);
+      if (std::all_of(rows.begin(), rows.end(), [](const CheckRow& row) { return row.passed; })) break;
+    }
+    cases.push_back(hidden);
+  }
+  // Without a reference there are always some.
+  if (cases.empty()) fail("[{}] accepts none of the shapes that labs are graded in", reference->name());
+  return cases;
+}
+
+void check_mechanism_point(const std::string& name, bool has_reference) {
+  static const std::set<std::string> fixed{"output", "memory", "cost forward", "cost backward"};
+  constexpr std::string_view prefix = "gradient ";
+  const bool gradient = name.starts_with(prefix) && name.size() > prefix.size();
+  require(
+      gradient || fixed.contains(name),
+      "no point of a mechanism is called {}; expected output, gradient TENSOR, cost forward, cost backward or memory",
+      in_quotes(name));
+  require(has_reference || name != "output", "'output' is a point only where there is a reference");
+}
+
+}  // namespace heed

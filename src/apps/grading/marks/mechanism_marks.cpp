@@ -1,0 +1,304 @@
+#include "mechanism_marks.h"
+
+#include "mechanism_messages.h"
+
+#include "heed/base/suggest.h"
+#include "heed/checks/backward_steps.h"
+#include "heed/checks/costcheck.h"
+#include "heed/cost/energy.h"
+
+#include <algorithm>
+
+namespace heed {
+
+namespace {
+
+constexpr std::string_view gradient_of = "gradient ";
+
+/// Largest relative error of an output: two orders of the same sums are closer by far.
+constexpr double output_tolerance = 1e-6;
+
+Question question_of(const std::string& point) {
+  if (point == "memory") return Question::memory;
+  if (point == "output") return Question::output;
+  return point.starts_with(gradient_of) ? Question::gradients : Question::costs;
+}
+
+/// What the process of a submission said to one question: an answer for each case, up to where it ended.
+struct Answers {
+  std::vector<Message> of_cases;
+  std::string problem;  ///< why it has no more
+};
+
+/// Throws Refused unless the submission could be loaded and has the mechanism.
+void require_loaded(Message loaded, const std::string& name) {
+  if (loaded.integer(0, 1) == 0) throw Refused(loaded.text());
+  std::vector<std::string> names;
+  for (Index left = loaded.integer(0, 64); left > 0; --left) names.push_back(loaded.text());
+  if (std::find(names.begin(), names.end(), name) == names.end())
+    throw Refused(fmt::format("it has no mechanism called '{}'; found {}", name, quoted_list(names)));
+}
+
+Answers ask(const StartProcess& start, const MechanismTask& task, Question question) {
+  Answers answers;
+  try {
+    Message message;
+    put_question(message, {question, task.name, task.options, task.cases});
+    const std::unique_ptr<Confined> process = start(message);
+    require_loaded(process->receive(), task.name);
+    while (answers.of_cases.size() < task.cases.size()) answers.of_cases.push_back(process->receive());
+  } catch (const Error& error) {
+    answers.problem = error.what();
+  }
+  return answers;
+}
+
+std::string sizes_text(const CheckCase& c) {
+  std::string text;
+  for (const auto& [letter, size] : c.sizes) text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", letter, size);
+  return text;
+}
+
+/// What a submission has answered, case by case, held against the reference.
+class Marker {
+ public:
+  Marker(const MechanismTask& task, const std::string& source, const StartProcess& start)
+      : task_(task), source_(source), start_(start) {}
+
+  Mark mark(const std::string& point) {
+    switch (question_of(point)) {
+      case Question::memory:
+        return mark_cases(Question::memory, [&](Mark& mark, Message& answer, std::size_t) {
+          for (Index left = answer.integer(0, 1000); left > 0; --left) say(mark, answer.text());
+        });
+      case Question::output:
+        return mark_cases(Question::output,
+                          [&](Mark& mark, Message& answer, std::size_t i) { compare_output(mark, answer, i); });
+      case Question::costs:
+        return mark_costs(point.substr(5));
+      default:
+        return mark_gradient(point.substr(gradient_of.size()));
+    }
+  }
+
+ private:
+  Answers& answers(Question question) {
+    const auto [at, is_new] = answers_.try_emplace(question);
+    if (is_new) at->second = ask(start_, task_, question);
+    return at->second;
+  }
+
+  static void say(Mark& mark, const std::string& what) {
+    mark.right = false;
+    if (std::find(mark.says.begin(), mark.says.end(), what) == mark.says.end()) mark.says.push_back(what);
+  }
+
+  /// Right unless `compare` finds something in the answer of a case, or there is none.
+  template <class Compare>
+  Mark mark_cases(Question question, const Compare& compare) {
+    const Answers& given = answers(question);
+    Mark mark{.right = true};
+    Index compared = 0;
+    for (std::size_t i = 0; i < given.of_cases.size(); ++i) {
+      Message answer = given.of_cases[i];  // read again for each point
+      try {
+        if (answer.integer(0, 1) == 0) {
+          say(mark, answer.text());
+        } else if (answer.integer(0, 1) == 1) {
+          compare(mark, answer, i);
+          ++compared;
+        } else if (task_.reference) {
+          say(mark, fmt::format("it refuses a shape that {} accepts", task_.reference->name()));
+        }
+      } catch (const Error& error) {
+        say(mark, fmt::format("what it returns cannot be read: {}", error.what()));
+      }
+    }
+    if (!given.problem.empty()) say(mark, given.problem);
+    if (mark.says.empty() && compared == 0) say(mark, "it accepts none of the shapes that it is checked in");
+    return mark;
+  }
+
+  /// The case of the reference, or where there is none what is known of it: a name.
+  CheckCase reference(std::size_t i) const {
+    const HiddenCase& hidden = task_.cases[i];
+    if (task_.reference) return *attention_case(task_.name, *task_.reference, hidden.shape);
+    CheckCase c;
+    c.name = task_.name;
+    const AttentionCaseShape& s = hidden.shape;
+    c.setting = task_.name;
+    c.sizes = {{'B', s.images}, {'H', s.heads}, {'N', s.queries}, {'M', s.keys}, {'d', s.dim / s.heads}};
+    return c;
+  }
+
+  void say_wrong(Mark& mark, const Diagnosis& d, const std::vector<std::string>& axes, const CheckCase& c) {
+    if (!mark.says.empty()) return;  // of several cases, the first is described
+    say(mark, fmt::format("it is wrong in {} of {} elements where {}: looks {}", d.wrong, d.elements, sizes_text(c),
+                          d.looks));
+    if (!d.right.empty()) say(mark, "it is right " + d.right);
+    if (!d.worst.empty()) say(mark, "it is worst at " + place_text(axes, d.worst));
+  }
+
+  static std::vector<std::string> head_axes() { return {"image", "head", "token", "channel"}; }
+
+  void compare_output(Mark& mark, Message& answer, std::size_t i) {
+    const CheckCase c = reference(i);
+    const Tensor<double> got = answer.tensor(), expected = case_output(c, task_.cases[i].seed);
+    if (got.shape() != expected.shape())
+      return say(mark, fmt::format("it has the shape {}, expected {}", got.shape(), expected.shape()));
+    double largest = 0;
+    for (const double x : expected) largest = std::max(largest, std::abs(x));
+    const std::vector<std::string> axes = head_axes();
+    const Diagnosis d = diagnose(std::as_const(got).view(), std::as_const(expected).view(), axes,
+                                 {output_tolerance, std::max(1e-3 * largest, 1e-9)});
+    if (d.wrong > 0) say_wrong(mark, d, axes, c);
+  }
+
+  /// What the submission's own output has as central differences, where there is no reference.
+  ExpectedGradients own_differences(std::size_t i, const std::string& tensor) {
+    Answers& given = answers(Question::differences);
+    require(i < given.of_cases.size(), "{}", given.problem);
+    Message answer = given.of_cases[i];
+    if (answer.integer(0, 1) == 0) fail("{}", answer.text());
+    require(answer.integer(0, 1) == 1, "its output cannot be had");
+    const Tensor<double> noise = answer.tensor();
+    require(noise.size() == 1, "it has no noise");
+    for (Index left = answer.integer(0, 100); left > 0; --left) {
+      const std::string name = answer.text();
+      Tensor<double> expected = answer.tensor();
+      if (name == tensor) return {{std::move(expected)}, noise[0]};
+    }
+    fail("its output does not depend on {}", tensor);
+  }
+
+  Mark mark_gradient(const std::string& tensor) {
+    Mark mark = mark_cases(Question::gradients,
+                           [&](Mark& m, Message& answer, std::size_t i) { compare_gradient(m, answer, i, tensor); });
+    if (!mark.right && !mark.says.empty() && mark.says[0].starts_with("it is wrong"))
+      for (const BackwardStep& step : backward_steps(source_, tensor))
+        say(mark, fmt::format("see undoing {}: {}", step.number, step.text));
+    return mark;
+  }
+
+  /// The gradients of an answer by the names of inputs; none of a tensor that it does not have.
+  static CaseResults gradients_of(Message& answer, const std::vector<CheckInput>& inputs) {
+    CaseResults results{std::vector<Tensor<double>>(inputs.size()), std::vector<Tensor<double>>(inputs.size())};
+    for (Index left = answer.integer(0, 100); left > 0; --left) {
+      const std::string name = answer.text();
+      Tensor<double> alone = answer.tensor(), added = answer.tensor();
+      for (std::size_t k = 0; k < inputs.size(); ++k)
+        if (inputs[k].name == name) results.gradients[k] = std::move(alone), results.added[k] = std::move(added);
+    }
+    return results;
+  }
+
+  void compare_gradient(Mark& mark, Message& answer, std::size_t i, const std::string& tensor) {
+    CheckCase c = reference(i);
+    const std::uint64_t seed = task_.cases[i].seed;
+    if (!task_.reference) {
+      c.inputs = {{.name = tensor, .shape = {}}};
+      const ExpectedGradients expected = own_differences(i, tensor);
+      if (expected.gradients[0].shape().rank() == 4) c.inputs[0].axes = head_axes();
+      return compare_tensor(mark, c, seed, gradients_of(answer, c.inputs), expected);
+    }
+    const auto input =
+        std::find_if(c.inputs.begin(), c.inputs.end(), [&](const CheckInput& one) { return one.name == tensor; });
+    if (input == c.inputs.end()) return;  // a tensor that it has in other shapes only
+    const std::size_t k = static_cast<std::size_t>(input - c.inputs.begin());
+    CaseResults got = gradients_of(answer, c.inputs);
+    // The same for each tensor's point. A surrogate is the reference's own.
+    const auto [at, is_new] = expected_.try_emplace(i);
+    if (is_new) at->second = expected_gradients(c, seed, c.note.empty() ? &got : nullptr);
+    const ExpectedGradients expected{{at->second.gradients[k]}, largest_noise(c, seed)};
+    c.inputs = {CheckInput(*input)};
+    compare_tensor(mark, c, seed, {{std::move(got.gradients[k])}, {std::move(got.added[k])}}, expected);
+  }
+
+  void compare_tensor(Mark& mark, const CheckCase& c, std::uint64_t seed, const CaseResults& got,
+                      const ExpectedGradients& expected) {
+    const Shape &shape = expected.gradients[0].shape(), &found = got.gradients[0].shape();
+    if (got.gradients[0].size() == 0 && shape.elements() > 0)
+      return say(mark, fmt::format("it has no tensor {}", in_quotes(c.inputs[0].name)));
+    if (found != shape || got.added[0].shape() != shape)
+      return say(mark, fmt::format("it has the shape {}, expected {}", found, shape));
+    const CheckRow row = compare_gradients(c, seed, got, expected)[0];
+    if (!row.passed) say_wrong(mark, row.diagnosis, row.axes, c);
+  }
+
+  static Counts counts_of(Message& answer) {
+    Counts counts;
+    for (const CountKind& kind : count_kinds) counts.*kind.member = answer.integer(0, Index{1} << 40);
+    return counts;
+  }
+
+  static Index total(const Counts& counts) {
+    Index sum = 0;
+    for (const CountKind& kind : count_kinds) sum += counts.*kind.member;
+    return sum;
+  }
+
+  Mark mark_costs(const std::string& pass) {
+    const bool forward = pass == "forward";
+    std::vector<CheckedCost> rows;
+    Mark mark = mark_cases(Question::costs, [&](Mark& m, Message& answer, std::size_t i) {
+      const CheckCase c = reference(i);
+      CheckedCost row{.operation = c.name,
+                      .setting = c.setting,
+                      .pass = forward ? "forward" : "backward",
+                      .stated = {},
+                      .executed = {},
+                      .sizes = c.sizes};
+      row.stated = counts_of(answer), row.executed = counts_of(answer);
+      if (!forward) row.stated = counts_of(answer), row.executed = counts_of(answer);
+      rows.push_back(row);
+      if (task_.reference) compare_total(m, total(row.executed), c, task_.cases[i].shape, forward);
+    });
+    for (const CostError& e : cost_errors(rows)) {
+      say(mark, fmt::format("{} is stated as {}, executed are {}: {} too {}", e.count, e.stated, e.executed,
+                            std::abs(e.executed - e.stated), e.executed > e.stated ? "few" : "many"));
+      if (!e.difference.empty())
+        say(mark, fmt::format("of {}, executed - stated = {} in all shapes", e.count, e.difference));
+    }
+    return mark;
+  }
+
+  /// Too many operations are waste; too few are not what was asked for.
+  void compare_total(Mark& mark, Index executed, const CheckCase& c, const AttentionCaseShape& s, bool forward) const {
+    const AttentionShape shape = shape_of(*task_.reference, s);
+    const Cost cost = s.images * task_.reference->cost(shape) + task_.reference->preparation_cost(shape);
+    const Counts all = forward ? cost.forward : cost.backward,
+                 contractions = forward ? cost.forward_contractions : cost.backward_contractions;
+    const Index most = static_cast<Index>(task_.slack * static_cast<double>(total(all)));
+    if (!mark.says.empty() || (executed <= most && 2 * executed >= total(contractions))) return;
+    say(mark, executed > most ? fmt::format("it executes {} operations where {}; at most {} are accepted", executed,
+                                            sizes_text(c), most)
+                              : fmt::format("it executes {} operations where {}: too few for what is to be computed",
+                                            executed, sizes_text(c)));
+  }
+
+  static AttentionShape shape_of(const Mechanism& mechanism, const AttentionCaseShape& s) {
+    AttentionShape shape =
+        mechanism.layout(s.dim, s.heads)
+            .among(s.queries, {.grid_height = s.grid_height, .grid_width = s.grid_width, .class_token = s.class_token});
+    shape.keys = s.keys;
+    return shape;
+  }
+
+  const MechanismTask& task_;
+  const std::string& source_;
+  const StartProcess& start_;
+  std::map<Question, Answers> answers_;
+  std::map<std::size_t, ExpectedGradients> expected_;  ///< by case
+};
+
+}  // namespace
+
+std::vector<Mark> mark_mechanism(const std::vector<std::string>& points, const MechanismTask& task,
+                                 const std::string& source, const StartProcess& start) {
+  Marker marker(task, source, start);
+  std::vector<Mark> marks;
+  for (const std::string& point : points) marks.push_back(marker.mark(point));
+  return marks;
+}
+
+}  // namespace heed

@@ -1,0 +1,86 @@
+// The process of a submission: answers what the grader asks about a mechanism.
+#include "mechanism_marks.h"
+
+#include "mechanism_messages.h"
+
+#include "heed/checks/costcheck.h"
+#include "heed/cost/energy.h"
+
+namespace heed {
+
+namespace {
+
+void put(Message& answer, const Counts& counts) {
+  for (const CountKind& kind : count_kinds) answer.put(counts.*kind.member);
+}
+
+void put_memory(Message& answer, const CheckCase& c, std::uint64_t) {
+  const std::vector<std::string> faults = c.memory_faults();
+  answer.put(static_cast<Index>(faults.size()));
+  for (const std::string& fault : faults) answer.put(fault);
+}
+
+void put_output(Message& answer, const CheckCase& c, std::uint64_t seed) { answer.put(case_output(c, seed)); }
+
+void put_gradients(Message& answer, const CheckCase& c, std::uint64_t seed) {
+  const CaseResults results = case_results(c, seed);
+  answer.put(static_cast<Index>(c.inputs.size()));
+  for (std::size_t k = 0; k < c.inputs.size(); ++k) {
+    answer.put(c.inputs[k].name);
+    answer.put(results.gradients[k]);
+    answer.put(results.added[k]);
+  }
+}
+
+void put_differences(Message& answer, const CheckCase& c, std::uint64_t seed) {
+  const ExpectedGradients expected = expected_gradients(c, seed);
+  answer.put(Tensor<double>({1}, {largest_noise(c, seed)}));
+  answer.put(static_cast<Index>(c.inputs.size()));
+  for (std::size_t k = 0; k < c.inputs.size(); ++k) {
+    answer.put(c.inputs[k].name);
+    answer.put(expected.gradients[k]);
+  }
+}
+
+void put_costs(Message& answer, const CheckCase& c, std::uint64_t) {
+  for (const CheckedCost& pass : costcheck(c)) put(answer, pass.stated), put(answer, pass.executed);
+}
+
+using Put = void (*)(Message&, const CheckCase&, std::uint64_t);
+constexpr Put puts[] = {put_memory, put_output, put_gradients, put_differences, put_costs};
+
+/// What `make` says; or why it did not.
+template <class Make>
+Message answer_of(const Make& make) {
+  std::string problem = "it throws what is no exception of the standard library";
+  try {
+    Message answer;
+    answer.put(Index{1});
+    make(answer);
+    return answer;
+  } catch (const std::bad_alloc&) {
+    problem = "it takes more memory than it may";
+  } catch (const std::exception& error) {
+    problem = error.what();
+  } catch (...) {
+  }
+  Message answer;
+  answer.put(Index{0});
+  answer.put(problem.substr(0, 500));
+  return answer;
+}
+
+}  // namespace
+
+void answer_question(Message message) {
+  const MechanismQuestion asked = get_question(message);
+  for (const HiddenCase& hidden : asked.cases)
+    write_message(3, answer_of([&](Message& answer) {
+                    const auto mechanism = make_mechanism(asked.name, asked.options);
+                    const auto c = attention_case(asked.name, *mechanism, hidden.shape);
+                    answer.put(Index{c.has_value()});
+                    if (c) puts[static_cast<std::size_t>(asked.question)](answer, *c, hidden.seed);
+                  }));
+}
+
+}  // namespace heed

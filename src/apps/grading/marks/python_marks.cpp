@@ -1,0 +1,148 @@
+#include "python_marks.h"
+
+#include "heed/io/file.h"
+
+#include <filesystem>
+
+namespace heed {
+
+namespace {
+
+constexpr std::size_t longest_source = 1 << 20, longest_result = 4 << 20;
+
+// Both programs read texts, each behind its length, and write one message: 1 and what they were asked for, or 0 and
+// what went wrong. What they run gets no message and no way to write one before they do.
+
+/// Calls the student's function, once for each of the arguments; texts: point, arguments, the student's file, calls.py.
+constexpr const char* call_program = R"(
+import json, os, struct, sys, types
+def take(file=sys.stdin.buffer):
+    return file.read(struct.unpack('<q', file.read(8))[0]).decode()
+def give(ok, text):
+    data = text.encode('utf-8', 'replace')
+    data = struct.pack('<qq', ok, len(data)) + data
+    data = struct.pack('<q', len(data)) + data
+    while data:
+        data = data[os.write(3, data):]
+    os._exit(0)
+def module(name, source):
+    made = types.ModuleType(name)
+    sys.modules[name] = made
+    exec(compile(source, name + '.py', 'exec'), made.__dict__)
+    return made
+def line_of(error):
+    at, line = error.__traceback__, None
+    if isinstance(error, SyntaxError) and error.filename == 'student.py':
+        line = error.lineno
+    while at is not None:
+        if at.tb_frame.f_code.co_filename == 'student.py':
+            line = at.tb_lineno
+        at = at.tb_next
+    return '' if line is None else ', in line %d' % line
+take_all = [take() for _ in range(4)]
+try:
+    point, arguments, source, calls = take_all
+    arguments = json.loads(arguments)
+    student = module('student', source)
+    run = getattr(module('calls', calls), 'run_' + point, None)
+    results = [run(student, each) if run else getattr(student, point)(*each) for each in arguments]
+    answer = json.dumps(results)
+except NotImplementedError as error:
+    give(0, str(error) or 'not yet')
+except MemoryError:
+    give(0, 'it takes more memory than it may')
+except SystemExit:
+    give(0, 'it ends the program')
+except BaseException as error:
+    give(0, ('%s: %s%s' % (type(error).__name__, error, line_of(error)))[:500])
+give(1, answer)
+)";
+
+/// Draws the arguments of several calls, or judges them up to the first that is wrong; texts: "draw", seed, point,
+/// judge.py; or "judge", arguments, point, judge.py, results.
+constexpr const char* judge_program = R"(
+import json, os, random, struct, sys, types
+def take(file=sys.stdin.buffer):
+    return file.read(struct.unpack('<q', file.read(8))[0]).decode()
+def give(ok, text):
+    data = text.encode('utf-8', 'replace')
+    data = struct.pack('<qq', ok, len(data)) + data
+    data = struct.pack('<q', len(data)) + data
+    while data:
+        data = data[os.write(3, data):]
+    os._exit(0)
+task, given, point, source = take(), take(), take(), take()
+judge = types.ModuleType('judge')
+try:
+    exec(compile(source, 'judge.py', 'exec'), judge.__dict__)
+    if task == 'draw':
+        stream = random.Random(given + point)
+        answer = json.dumps([getattr(judge, 'draw_' + point)(stream) for _ in range(getattr(judge, 'CALLS', 20))])
+    else:
+        function = getattr(judge, 'judge_' + point)
+        try:
+            calls = zip(json.loads(given), json.loads(take()), strict=True)
+            answer = next((said for said in (function(*call) for call in calls) if said), None)
+        except Exception as error:
+            answer = 'what it returns is not of the expected form (%s)' % type(error).__name__
+        answer = answer or ''
+        if not isinstance(answer, str):
+            raise TypeError('judge_%s returns %r; expected None or a sentence' % (point, answer))
+except BaseException as error:
+    give(0, ('%s: %s' % (type(error).__name__, error))[:500])
+give(1, answer)
+)";
+
+/// What a program says to texts. Throws Error: what it says went wrong, or how it ended.
+std::string said_by(const char* program, const std::vector<std::string>& texts, double seconds) {
+  const PrivateDirectory place;
+  Confined process({"/usr/bin/python3", "-I", "-S", "-B", "-c", program},
+                   {.seconds = seconds, .memory = Index{512} << 20, .directory = place.path()});
+  // Without the length of the whole: the programs know how many texts there are.
+  Message message;
+  for (const std::string& text : texts) message.put(text);
+  process.send_bytes(message.bytes());
+  Message answer = process.receive(longest_result);
+  const bool good = answer.integer(0, 1) == 1;
+  const std::string said = answer.text(longest_result);
+  require(good, "{}", said);
+  return said;
+}
+
+}  // namespace
+
+PythonTask::PythonTask(const Lab& lab, std::uint64_t seed, double seconds) : lab_(lab), seconds_(seconds) {
+  judge_ = read_file(lab.directory + "/judge.py", longest_source);
+  const std::string calls = lab.directory + "/calls.py";
+  if (std::filesystem::exists(calls)) calls_ = read_file(calls, longest_source);
+  for (const LabPoint& point : lab.points) try {
+      arguments_.push_back(said_by(judge_program, {"draw", fmt::format("{}", seed), point.name, judge_}, seconds));
+    } catch (const Error& error) {
+      fail("{}/judge.py: draw_{}: {}", lab.directory, point.name, error.what());
+    }
+}
+
+Mark PythonTask::mark(const std::string& point, const std::string& arguments, const std::string& source) const {
+  std::string result, verdict;
+  try {
+    result = said_by(call_program, {point, arguments, source, calls_}, seconds_);
+  } catch (const Error& error) {
+    return {false, {error.what()}};
+  }
+  try {
+    verdict = said_by(judge_program, {"judge", arguments, point, judge_, result}, seconds_);
+  } catch (const Error& error) {
+    return {false, {fmt::format("it cannot be judged: {}", error.what())}};
+  }
+  if (verdict.empty()) return {true, {}};
+  return {false, {verdict}};
+}
+
+std::vector<Mark> PythonTask::marks(const std::string& source) const {
+  std::vector<Mark> marks;
+  for (std::size_t i = 0; i < lab_.points.size(); ++i)
+    marks.push_back(mark(lab_.points[i].name, arguments_[i], source));
+  return marks;
+}
+
+}  // namespace heed

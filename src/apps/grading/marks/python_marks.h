@@ -1,0 +1,29 @@
+// Marks for functions in Python: judged by the lab's own judge from what they return for hidden arguments.
+#pragma once
+
+#include "heed/config/lab.h"
+#include "src/apps/grading/sandbox/confined.h"
+#include "mark.h"
+
+namespace heed {
+
+/// A Python lab with the arguments of one run.
+class PythonTask {
+ public:
+  /// Reads judge.py and, if it is there, calls.py of the lab, and has the first draw arguments. Throws Error if one of
+  /// them is wrong.
+  PythonTask(const Lab& lab, std::uint64_t seed, double seconds = 10);
+
+  /// What the file's text is worth, by point. Each point's function runs in a process of its own.
+  std::vector<Mark> marks(const std::string& source) const;
+
+ private:
+  Mark mark(const std::string& point, const std::string& arguments, const std::string& source) const;
+
+  const Lab& lab_;
+  double seconds_;
+  std::string judge_, calls_;
+  std::vector<std::string> arguments_;  ///< of each point: a list of those of its calls, as JSON
+};
+
+}  // namespace heed

@@ -1,0 +1,307 @@
+#include "confined.h"
+
+#include "landlock.h"
+#include "syscall_filter.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+namespace heed {
+
+namespace {
+
+/// The process that signals take along.
+volatile pid_t last_started = -1;
+
+extern "C" void end_both(int signal) {
+  if (last_started > 0) kill(-last_started, SIGKILL);
+  _exit(128 + signal);
+}
+
+/// What is ready before the fork: behind it nothing may be allocated.
+struct Start {
+  std::vector<char*> words, environment;
+  const char *directory, *log;
+  const Confinement& confinement;
+  SyscallFilter filter;
+  FileRules files;
+  int requests, answers;
+  int failure;  ///< takes a byte if there will be no program; closes where there is one
+  pid_t parent;
+};
+
+void limit(__rlimit_resource resource, Index most) {
+  const rlimit both{static_cast<rlim_t>(most), static_cast<rlim_t>(most)};
+  setrlimit(resource, &both);
+}
+
+void set_limits(const Confinement& c) {
+  const Index seconds = static_cast<Index>(std::ceil(c.seconds));
+  const rlimit processor{static_cast<rlim_t>(seconds), static_cast<rlim_t>(seconds + 1)};
+  setrlimit(RLIMIT_CPU, &processor);
+  limit(RLIMIT_CORE, 0);
+  limit(RLIMIT_FSIZE, c.file);
+  limit(RLIMIT_NOFILE, 64);
+  limit(RLIMIT_MSGQUEUE, 0);
+  limit(RLIMIT_MEMLOCK, 0);
+#ifndef HEED_SANITIZED  // a sanitizer has terabytes of addresses for its notes
+  limit(RLIMIT_AS, c.memory);
+#endif
+}
+
+/// What the child does between its start and the program's.
+[[noreturn]] void become(Start& start) {
+  const auto step = [&start](bool done) {
+    if (done) return;
+    while (::write(start.failure, "!", 1) < 0 && errno == EINTR) continue;
+    _exit(1);
+  };
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  step(getppid() == start.parent);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  for (const int signal : {SIGPIPE, SIGXFSZ, SIGINT, SIGTERM, SIGHUP, SIGCHLD}) std::signal(signal, SIG_DFL);
+  umask(077);
+  step(chdir(start.directory) == 0);
+  const int output = start.log ? open(start.log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)
+                               : open("/dev/null", O_WRONLY | O_CLOEXEC);
+  // Above what they are copied to.
+  const int requests = fcntl(start.requests, F_DUPFD, 10), answers = fcntl(start.answers, F_DUPFD, 10),
+            failure = fcntl(start.failure, F_DUPFD, 10);
+  step(output >= 0 && requests >= 0 && answers >= 0 && failure >= 0);
+  step(dup2(requests, 0) == 0 && dup2(output, 1) == 1 && dup2(output, 2) == 2);
+  set_limits(start.confinement);
+  const __user_cap_header_struct version{_LINUX_CAPABILITY_VERSION_3, 0};
+  const __user_cap_data_struct nothing[2]{};
+  step(syscall(SYS_capset, &version, nothing) == 0);
+  start.filter.set_self(getpid());
+  step(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && start.files.install());
+  step(dup2(answers, 3) == 3 && dup3(failure, 4, O_CLOEXEC) == 4);
+  start.failure = 4;
+  step(syscall(SYS_close_range, 5u, ~0u, 0u) == 0);
+  step(start.filter.install());
+  execve(start.words[0], start.words.data(), start.environment.data());
+  step(false);
+  std::abort();
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> all;
+  for (std::string& text : texts) all.push_back(text.data());
+  all.push_back(nullptr);
+  return all;
+}
+
+/// Seconds that a process has computed, and has waited for a processor; 0 where the kernel does not say.
+double busy_seconds(pid_t process) {
+  std::ifstream file(fmt::format("/proc/{}/schedstat", process));
+  double computed = 0, waited = 0;
+  file >> computed >> waited;
+  return 1e-9 * (computed + waited);
+}
+
+struct Pipe {
+  int read = -1, write = -1;
+  Pipe() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) throw SystemError(fmt::format("a pipe cannot be made: {}", std::strerror(errno)));
+    read = ends[0], write = ends[1];
+  }
+};
+
+}  // namespace
+
+Confined::Confined(std::vector<std::string> words, const Confinement& confinement) : confinement_(confinement) {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::vector<std::string> environment{"PATH=/usr/local/bin:/usr/bin:/bin",
+                                       "LC_ALL=C.UTF-8",
+                                       "TMPDIR=" + confinement.directory,
+                                       "HOME=" + confinement.directory,
+                                       "OMP_NUM_THREADS=1",
+                                       "OPENBLAS_NUM_THREADS=1",
+                                       "CCACHE_DISABLE=1"};
+  environment.insert(environment.end(), confinement.environment.begin(), confinement.environment.end());
+  std::vector<std::string> readable{"/usr",
+                                    "/lib",
+                                    "/lib64",
+                                    "/bin",
+                                    "/etc/ld.so.cache",
+                                    "/etc/alternatives",
+                                    "/dev/null",
+                                    "/dev/urandom",
+                                    std::filesystem::path(words[0]).parent_path(),
+                                    confinement.directory};
+  readable.insert(readable.end(), confinement.readable.begin(), confinement.readable.end());
+  std::vector<std::string> writable{"/dev/null"};
+  if (confinement.file > 0) writable.push_back(confinement.directory);
+  const Pipe requests, answers, failure;
+  const std::string log = confinement.directory + "/log";
+  Start start{pointers(words),
+              pointers(environment),
+              confinement_.directory.c_str(),
+              confinement.file > 0 ? log.c_str() : nullptr,
+              confinement_,
+              SyscallFilter(confinement.programs, confinement.file > 0),
+              FileRules(readable, writable),
+              requests.read,
+              answers.write,
+              failure.write,
+              getpid()};
+  start_ = std::chrono::steady_clock::now();
+  // A compiler waits for nothing but a processor and its own children, whose time has a limit.
+  const double patience = confinement.programs ? 20 : 1;
+  deadline_ = start_ + std::chrono::milliseconds(static_cast<Index>(1000 * patience * confinement.seconds));
+  process_ = fork();
+  if (process_ == 0) become(start);
+  close(requests.read);
+  close(answers.write);
+  close(failure.write);
+  requests_ = requests.write, answers_ = answers.read;
+  fcntl(requests_, F_SETFL, O_NONBLOCK);
+  fcntl(answers_, F_SETFL, O_NONBLOCK);
+  if (process_ > 0) {
+    setpgid(process_, process_);
+    last_started = process_;
+    handle_ = static_cast<int>(syscall(SYS_pidfd_open, process_, 0));
+  }
+  char byte = 0;
+  if (confinement.programs) {  // standard input has ended
+    close(requests_);
+    requests_ = -1;
+  }
+  const bool started = process_ > 0 && handle_ >= 0 && read(failure.read, &byte, 1) == 0;
+  close(failure.read);
+  if (started) return;
+  end();
+  throw SystemError("this system cannot confine processes: it needs a kernel with filters of system calls (seccomp)");
+}
+
+Confined::~Confined() { end(); }
+
+void Confined::end() {
+  if (process_ > 0) {
+    kill(-process_, SIGKILL);
+    kill(process_, SIGKILL);
+    last_started = -1;
+    while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) continue;
+    process_ = -1;
+  }
+  for (int* file : {&handle_, &requests_, &answers_}) {
+    if (*file >= 0) close(*file);
+    *file = -1;
+  }
+}
+
+/// A process that has to share its processor with others is not punished for it.
+void Confined::extend_deadline() {
+  using namespace std::chrono;
+  const steady_clock::time_point now = steady_clock::now();
+  if (now < deadline_) return;
+  require(!confinement_.programs, "it ran for more than {:g} s", duration<double>(deadline_ - start_).count());
+  const double idle = duration<double>(now - start_).count() - busy_seconds(process_);
+  require(idle < confinement_.seconds, "it did nothing for more than {:g} s", confinement_.seconds);
+  deadline_ = now + milliseconds(static_cast<Index>(1000 * (confinement_.seconds - idle)) + 10);
+}
+
+void Confined::await(int file, short events) {
+  using namespace std::chrono;
+  for (;;) {
+    extend_deadline();
+    const auto left = duration_cast<milliseconds>(deadline_ - steady_clock::now()).count();
+    pollfd polled{file, events, 0};
+    const int ready = poll(&polled, 1, static_cast<int>(std::max<Index>(left, 0)) + 1);
+    if (ready > 0) return;
+    require(ready == 0 || errno == EINTR, "it cannot be waited for: {}", std::strerror(errno));
+  }
+}
+
+void Confined::send(const Message& message) {
+  Message length;
+  length.put(static_cast<Index>(message.bytes().size()));
+  send_bytes(length.bytes() + message.bytes());
+}
+
+void Confined::send_bytes(std::string_view bytes) {
+  for (std::size_t done = 0; done < bytes.size();) {
+    await(requests_, POLLOUT);
+    const ssize_t count = ::write(requests_, bytes.data() + done, bytes.size() - done);
+    if (count > 0) done += static_cast<std::size_t>(count);
+    if (count < 0 && errno != EAGAIN && errno != EINTR) fail_ended();
+  }
+}
+
+void Confined::read_some(char* bytes, std::size_t count) {
+  for (std::size_t done = 0; done < count;) {
+    await(answers_, POLLIN);
+    const ssize_t got = read(answers_, bytes + done, count - done);
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) fail_ended();
+    if (got > 0) done += static_cast<std::size_t>(got);
+  }
+}
+
+Message Confined::receive(std::size_t most) {
+  std::uint64_t size = 0;
+  read_some(reinterpret_cast<char*>(&size), sizeof size);
+  require(size <= most, "it gave an answer of more than {} MB", most >> 20);
+  std::string bytes(size, '\0');
+  read_some(bytes.data(), size);
+  return Message(std::move(bytes));
+}
+
+int Confined::reap() {
+  await(handle_, POLLIN);
+  int status = 0;
+  // Before the process is waited for, its group cannot be another's.
+  kill(-process_, SIGKILL);
+  last_started = -1;
+  while (waitpid(process_, &status, 0) < 0 && errno == EINTR) continue;
+  process_ = -1;
+  return status;
+}
+
+int Confined::wait() {
+  const int status = reap();
+  if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
+  const int signal = WTERMSIG(status);
+  if (signal == SIGXCPU) fail("it computed for more than {:g} s", confinement_.seconds);
+  if (signal == SIGXFSZ) fail("it wrote a file of more than {} MB", confinement_.file >> 20);
+  fail("it crashed: {}", strsignal(signal));
+}
+
+void Confined::fail_ended() {
+  const int status = wait();
+  fail("it ended by itself, with status {}", status);
+}
+
+void end_with_confined() {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) std::signal(signal, end_both);
+}
+
+PrivateDirectory::PrivateDirectory() : path_((std::filesystem::temp_directory_path() / "heed-lab-XXXXXX").string()) {
+  if (mkdtemp(path_.data()) == nullptr) throw SystemError(path_ + ": cannot make a directory");
+  path_ = std::filesystem::canonical(path_);
+}
+
+PrivateDirectory::~PrivateDirectory() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+}  // namespace heed

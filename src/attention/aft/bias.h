@@ -1,0 +1,233 @@
+// Part of AFT (aft.cpp): the position biases of full and local, w [N, M], and what follows from them alone,
+//
+//   w = u p^T, or a parameter itself;   E = exp(w - max_s w), 0 where t does not see s.
+//
+// Factored, they are made for all queries once per step, where that is little memory. Otherwise they are made for each
+// block of queries of each image, forward and backward, so that memory stays linear in the tokens.
+#pragma once
+
+#include "heed/attention/mechanism.h"
+#include "heed/kernels/sums/exp_sums.h"
+#include "heed/kernels/products/gemm.h"
+
+#include <limits>
+
+namespace heed {
+
+/// Queries [first, first + rows) and keys [key, last), those that any of them has a bias for.
+struct AftBlock {
+  Index first = 0, rows = 0, key = 0, last = 0;
+
+  Index keys() const { return last - key; }
+  bool has_keys_of(const AftBlock& other) const { return key == other.key && last == other.last; }
+
+  /// The block's rows of a matrix with a row for each query, and of one with a row for each key.
+  template <class T>
+  Matrix<T> queries(Matrix<T> m) const {
+    return m.middle_rows(first, rows);
+  }
+  template <class T>
+  Matrix<T> of_keys(Matrix<T> m) const {
+    return m.middle_rows(key, keys());
+  }
+};
+
+/// Which keys a query sees, and which of them have a bias.
+struct AftReach {
+  Index window = 0;  ///< keys with |t - s| < window have a bias
+  bool masked = false, causal = false;
+  Index queries = 0, keys = 0;  ///< N, M
+
+  /// Query t sees keys [first, last) with a bias, [0, before) and [after, M) without. All four grow with t.
+  struct Range {
+    Index first, last, before, after;
+  };
+  Range operator()(Index t) const {
+    const Index seen = causal ? t + 1 : keys;
+    if (window == 0) return {seen, seen, seen, keys};
+    const Index first = std::max<Index>(t - window + 1, 0), last = std::min(seen, t + window);
+    return {first, last, masked ? 0 : first, masked || causal ? keys : last};
+  }
+
+  /// Different rows of sums: one where all queries see the same keys and none with a bias.
+  Index rows() const { return window == 0 && !causal ? 1 : queries; }
+
+  /// Queries of a block at most. Each block begins by arranging its keys for products, so larger blocks are better as
+  /// long as their queries see nearly the same keys: always in full.
+  Index block() const { return std::min<Index>(window < 256 ? 64 : 256, queries); }
+  /// Blocks are equal in size, give or take one. Counting goes query by query, so that a causal or local row costs the
+  /// pairs it has and no more.
+  template <class T, class F>
+  void for_each_block(const F& f) const {
+    for_each_block<T>(block(), f);
+  }
+  template <class T, class F>
+  void for_each_block(Index most, const F& f) const {
+    const Index count = std::is_same_v<T, Counted> ? queries : (queries + most - 1) / most;
+    for (Index i = 0; i < count; ++i) {
+      const Index first = queries * i / count, rows = queries * (i + 1) / count - first;
+      f(AftBlock{first, rows, (*this)(first).first, (*this)(first + rows - 1).last});
+    }
+  }
+
+  /// Keys of a block at most.
+  Index band() const { return std::min(keys, block() + 2 * std::min(window, keys)); }
+
+  /// Are sums over biased keys taken by products? With a narrower window the product over a block, 62 + 2 window keys,
+  /// would be more than nine tenths zeros. When counting they are not.
+  bool by_products() const { return window >= 4; }
+  template <class T>
+  bool by_products_in() const {
+    return !std::is_same_v<T, Counted> && by_products();
+  }
+};
+
+/// w, E and max_s w, a row for each query; in the rows of a block, columns begin with its first key. Or their gradient:
+/// what sums key by key leave in the place of w, products in that of E, and nothing in that of max_s w, on which no sum
+/// depends. E and max_s w are for products only.
+template <class T>
+struct AftBias {
+  Matrix<T> w, E, max_w;
+
+  operator AftBias<const T>() const requires(!std::is_const_v<T>) { return {w, E, max_w}; }
+
+  AftBias part(Index first, Index rows, Index keys) const {
+    const auto of = [=](Matrix<T> m, Index columns) {
+      return m ? m.middle_rows(first, rows).middle_columns(0, columns) : m;
+    };
+    return {of(w, keys), of(E, keys), of(max_w, 1)};
+  }
+};
+
+struct AftBiasMatrix {
+  AftReach reach;
+  Index channels = 0;
+  Index rank = 0;     ///< w = u p^T with u [N, rank], p [M, rank]; 0: w is a parameter
+  bool whole = true;  ///< have the tensors no rows for more tokens (AttentionShape)?
+
+  /// Is it made once per step? Only if it has no more numbers than sixteen images have values, which is linear in the
+  /// tokens. Where w is a parameter there is little to save.
+  bool prepared() const { return whole && rank > 0 && reach.window > 0 && reach.band() <= 8 * channels; }
+
+  /// Memory for so many queries.
+  template <class T>
+  AftBias<T> memory(Index rows, Carver<T>& carve) const {
+    AftBias<T> bias;
+    // From row to row it is an odd number of cache lines, so that the numbers of a column, which products with E^T take
+    // together, do not all want the same places of the cache.
+    const Index stride = ((reach.band() + 15) / 16 | 1) * 16;
+    bias.w = carve.matrix(rows, reach.band(), stride);
+    if (reach.by_products()) bias.E = carve.matrix(rows, reach.band(), stride), bias.max_w = carve.matrix(rows, 1);
+    return bias;
+  }
+
+  template <class T>
+  void prepare(std::span<const View<const T>> parameters, const AftBias<T>& bias) const {
+    reach.for_each_block<T>(prepared_block(), [&](const AftBlock& b) { make(parameters, b, of_block(bias, b)); });
+  }
+  template <class T>
+  void prepare_backward(std::span<const View<const T>> parameters, const AftBias<T>& bias, const AftBias<T>& dbias,
+                        std::span<const View<T>> gradient) const {
+    reach.for_each_block<T>(
+        [&](const AftBlock& b) { make_backward<T>(parameters, b, of_block(bias, b), of_block(dbias, b), gradient); });
+  }
+
+  /// The bias of a block: prepared, or made in `memory`.
+  template <class T>
+  AftBias<const T> at(const AftBlock& b, const AttentionInput<T>& in, const AftBias<const T>& all,
+                      const AftBias<T>& memory) const {
+    return prepared() ? of_block(all, b) : make(in.parameters, b, memory.part(0, b.rows, b.keys()));
+  }
+
+  /// Where its gradient is added: to that of what is prepared, or to `memory`, and to that of w itself.
+  template <class T>
+  AftBias<T> gradient_at(const AftBlock& b, const AttentionGradient<T>& gradient, const AftBias<T>& all,
+                         const AftBias<T>& memory) const {
+    if (prepared()) return of_block(all, b);
+    AftBias<T> dbias = memory.part(0, b.rows, b.keys());
+    fill(dbias.E, T(0));
+    if (rank > 0)
+      fill(dbias.w, T(0));
+    else
+      dbias.w = of_block(matrix_of(gradient.parameters[0]), b);
+    return dbias;
+  }
+
+  // dw += E dE, element-wise, as E = exp(w - max w); then du += dw p, dp += dw^T u.
+  template <class T>
+  void make_backward(std::span<const View<const T>> parameters, const AftBlock& b, const AftBias<const T>& bias,
+                     const AftBias<T>& dbias, std::span<const View<T>> gradient) const {
+    const Matrix<T> dw = dbias.w;
+    if (reach.by_products_in<T>())
+      for (Index r = 0; r < b.rows; ++r)
+        for (Index s = 0; s < b.keys(); ++s) dw(r, s) += bias.E(r, s) * dbias.E(r, s);
+    if (rank == 0) return;
+    const Matrix<const T> u = matrix_of(parameters[0]), p = matrix_of(parameters[1]);
+    kernels::gemm(dw, b.of_keys(p), Update::accumulate, b.queries(matrix_of(gradient[0])));
+    kernels::gemm(transposed(dw), b.queries(u), Update::accumulate, b.of_keys(matrix_of(gradient[1])));
+  }
+
+  /// w of all pairs, [1, N, M]: 0 where it has no part, -inf where a query does not see a key.
+  Tensor<float> of_pairs(std::span<const View<const float>> parameters) const {
+    Tensor<float> pairs(Shape{1, reach.queries, reach.keys});
+    std::fill(pairs.begin(), pairs.end(), -std::numeric_limits<float>::infinity());
+    for (Index t = 0; t < reach.queries; ++t) {
+      const AftReach::Range seen = reach(t);
+      const Matrix<float> row(pairs.data() + t * reach.keys, 1, reach.keys);
+      const Matrix<float> biased = row.middle_columns(seen.first, seen.last - seen.first);
+      fill(row.middle_columns(0, seen.before), 0);
+      fill(row.middle_columns(seen.after, reach.keys - seen.after), 0);
+      if (biased.columns == 0) continue;
+      if (rank > 0)
+        kernels::gemm(matrix_of(parameters[0]).middle_rows(t, 1),
+                      transposed(matrix_of(parameters[1]).middle_rows(seen.first, biased.columns)), biased);
+      else
+        std::copy_n(matrix_of(parameters[0])[t] + seen.first, biased.columns, biased.data);
+    }
+    return pairs;
+  }
+
+  /// Of w for so many pairs of a query and a key, and of du and dp.
+  Cost cost(Index pairs) const {
+    Cost cost;
+    cost.forward = product_counts(pairs, 1, rank);
+    cost.forward_contractions = product_contractions(pairs, 1, rank);
+    cost.backward = cost.backward_contractions = 2 * cost.forward_contractions;  // added to what is there
+    return cost;
+  }
+
+ private:
+  template <class T>
+  static Matrix<T> matrix_of(const View<T>& tensor) {
+    return {tensor.data(), tensor.shape()[0], tensor.shape()[1]};
+  }
+  /// Where the rows of all blocks begin with the first key, they are prepared as one: there is memory for it.
+  Index prepared_block() const { return reach.window >= reach.queries ? reach.queries : reach.block(); }
+
+  template <class T>
+  static AftBias<T> of_block(const AftBias<T>& all, const AftBlock& b) {
+    return all.part(b.first, b.rows, b.keys());
+  }
+  template <class T>
+  static Matrix<T> of_block(Matrix<T> w, const AftBlock& b) {
+    return b.queries(w).middle_columns(b.key, b.keys());
+  }
+
+  template <class T>
+  AftBias<const T> make(std::span<const View<const T>> parameters, const AftBlock& b, const AftBias<T>& to) const {
+    AftBias<const T> bias = to;
+    if (rank > 0)
+      kernels::gemm(b.queries(matrix_of(parameters[0])), transposed(b.of_keys(matrix_of(parameters[1]))), to.w);
+    else
+      bias.w = of_block(matrix_of(parameters[0]), b);
+    if (!reach.by_products_in<T>()) return bias;
+    for (Index r = 0; r < b.rows; ++r) {
+      const AftReach::Range seen = reach(b.first + r);
+      to.max_w(r, 0) =
+          kernels::exp_of_row(bias.w.middle_rows(r, 1), seen.first - b.key, seen.last - b.key, to.E.middle_rows(r, 1));
+    }
+    return bias;
+  }
+};
+
+}  // namespace heed

@@ -1,0 +1,107 @@
+// Part of AFT (aft.cpp): full, local and simple, causal, token by token.
+//
+// Of the tokens with a bias, the last `window`, keys and values are kept, since w[t, s] does not fall into a part of t
+// and one of s. Of those before them, sums suffice, as exp(k) and exp(k) v, scaled by the largest key so far.
+#pragma once
+
+#include "full.h"
+#include "src/attention/shared/decoding.h"
+
+namespace heed {
+
+class AftDecoding {
+ public:
+  AftDecoding(const AftFull& aft, const AttentionShape& shape)
+      : aft_(aft), D_(shape.width), room_(std::min(aft.window, shape.longest)) {}
+
+  AttentionStateSize size(Index tokens) const {
+    return {.state = (sums() ? 3 * D_ : 0) + 2 * std::min(tokens, room_) * D_, .scratch = room_ + 3 * D_};
+  }
+
+  template <class T>
+  void run(const AttentionDecoding<T>& call) const {
+    const auto& [in, t, out, state, unused, scratch] = call;
+    Carver<T> carve(state), carve_scratch(scratch);
+    const Sums<T> before{carve.numbers(sums() ? D_ : 0), carve.numbers(sums() ? D_ : 0),
+                         carve.numbers(sums() ? D_ : 0)};
+    const Heads<T> k = kept_rows(1, room_, D_, carve), v = kept_rows(1, room_, D_, carve);
+    T* const w = carve_scratch.numbers(room_);
+    const Sums<T> all{carve_scratch.numbers(D_), carve_scratch.numbers(D_), carve_scratch.numbers(D_)};
+    // 1. The token that leaves the window, or without one the token itself, joins the sums.
+    const Index left = t - room_;  // behind the window
+    if (sums() && left >= 0)
+      add(left == 0, room_ > 0 ? k[0][t % room_] : in.k[0][0], room_ > 0 ? v[0][t % room_] : in.v[0][0], before);
+    if (room_ > 0) keep_row(in.k, t, k), keep_row(in.v, t, v);
+    // 2. The largest exponent of each channel, then the sums over all.
+    const Index first = std::max<Index>(left + 1, 0);
+    const bool any = sums() && left >= 0;
+    for (Index c = 0; c < D_; ++c)
+      all.largest[c] = any ? before.largest[c] : k[0](first % room_, c) + bias(in, t, first);
+    for (Index s = first; s <= t && room_ > 0; ++s) {
+      const T* const key = k[0][s % room_];
+      const T b = w[s - first] = bias(in, t, s);
+      for (Index c = 0; c < D_; ++c) all.largest[c] = std::max(all.largest[c], key[c] + b);
+    }
+    for (Index c = 0; c < D_; ++c) {
+      const T scale = any ? exp_of(before.largest[c] - all.largest[c]) : T(0);
+      all.mass[c] = any ? scale * before.mass[c] : T(0);
+      all.value[c] = any ? scale * before.value[c] : T(0);
+    }
+    for (Index s = first; s <= t && room_ > 0; ++s) {
+      const T *const key = k[0][s % room_], *const value = v[0][s % room_];
+      const T b = w[s - first];
+      for (Index c = 0; c < D_; ++c) {
+        const T e = exp_of(key[c] + b - all.largest[c]);
+        all.mass[c] += e;
+        all.value[c] += e * value[c];
+      }
+    }
+    // 3. out = sigma(q) value / mass
+    for (Index c = 0; c < D_; ++c) {
+      const T y = all.value[c] / all.mass[c];
+      out[0](0, c) = aft_.query ? kernels::logistic(in.q[0](0, c)) * y : y;
+    }
+  }
+
+ private:
+  /// Of exp(x - largest) and of exp(x - largest) v, over some tokens, for each channel.
+  template <class T>
+  struct Sums {
+    T *largest, *mass, *value;
+  };
+
+  template <class T>
+  static T exp_of(T x) {
+    using kernels::exp;
+    return exp(x);
+  }
+
+  bool sums() const { return !aft_.masked && aft_.window != AftFull::unlimited; }
+
+  template <class T>
+  void add(bool first, const T* k, const T* v, const Sums<T>& sums) const {
+    for (Index c = 0; c < D_; ++c) {
+      const T largest = first ? k[c] : std::max(sums.largest[c], k[c]);
+      const T scale = first ? T(0) : exp_of(sums.largest[c] - largest), e = exp_of(k[c] - largest);
+      sums.mass[c] = first ? e : scale * sums.mass[c] + e;
+      sums.value[c] = first ? e * v[c] : scale * sums.value[c] + e * v[c];
+      sums.largest[c] = largest;
+    }
+  }
+
+  /// w[t, s]
+  template <class T>
+  T bias(const AttentionInput<T>& in, Index t, Index s) const {
+    const auto row = [](const View<const T>& tensor, Index r) { return tensor.data() + r * tensor.shape()[1]; };
+    if (aft_.rank == 0) return row(in.parameters[0], t)[s];
+    const T *const u = row(in.parameters[0], t), *const p = row(in.parameters[1], s);
+    T sum;
+    kernels::row_dots(Matrix<const T>(u, 1, aft_.rank), Matrix<const T>(p, 1, aft_.rank), &sum);
+    return sum;
+  }
+
+  const AftFull aft_;
+  Index D_, room_;
+};
+
+}  // namespace heed

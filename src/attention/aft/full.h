@@ -1,0 +1,229 @@
+// AFT-full, AFT-local and AFT-simple: one computation, which differs in the keys that have a bias.
+//
+// One head, channel c by channel c; the query t meets two kinds of keys s:
+//   biased:  |t - s| < window, with the exponent k[s,c] + w[t,s];
+//   others:  w = 0, with the exponent k[s,c] (Eq. 4), or left out (`masked`, the ablation of Section 5.3).
+// In full all keys are biased, in simple none is (Eq. 5). Causal rows keep the keys s <= t.
+//
+//   den[t,c] = sum_s exp(k[s,c] + w[t,s])               [N, D]
+//   y[t,c]   = sum_s exp(k[s,c] + w[t,s]) v[s,c] / den  [N, D]
+//   out      = sigma(q) y                               [N, D]     Eq. 2
+//
+// Biased keys cost O(D) for each pair (t, s) (aft_biased.h), the others O(N D) for all queries (aft_unbiased.h). All
+// sums carry a scale of their own (kernels/sums/exp_sums.h): neither far-apart keys nor far-apart rows become 0 / 0.
+#pragma once
+
+#include "biased.h"
+#include "unbiased.h"
+
+#include "heed/kernels/elements/gate.h"
+
+#include <limits>
+
+namespace heed {
+
+struct AftFull {
+  template <class T>
+  using ExpSums = kernels::ExpSums<T>;
+
+  static constexpr Index unlimited = std::numeric_limits<Index>::max() / 2;
+
+  Index window = unlimited;  ///< unlimited: full; 0: simple
+  bool masked = false, causal = false, query = true;
+  Index rank = 0;  ///< w = u p^T with u [N, rank], p [M, rank]; 0: w [N, M] itself
+
+  // Prepared: the bias and what follows from it.
+  template <class T>
+  AftBias<T> prepared(const AttentionShape& shape, Carver<T>& carve) const {
+    const AftBiasMatrix w = bias(sizes(shape));
+    return w.prepared() ? w.memory(shape.queries, carve) : AftBias<T>{};
+  }
+
+  // Saved: of every query the scale and mass of its sums, which make the weights again, and y for dq and dk.
+  template <class T>
+  struct Saved {
+    Matrix<T> scale, mass, y;
+  };
+  template <class T>
+  Saved<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
+    const Sizes z = sizes(shape);
+    return {carve.matrix(z.rows, z.D), carve.matrix(z.rows, z.D), carve.matrix(z.rows, z.D)};
+  }
+
+  // Running sums; on the way back -scale, dy / mass, y dy / mass of every query; what biased keys need.
+  template <class T>
+  struct Scratch {
+    ExpSums<T> running, queries;
+    AftBiased::Scratch<T> biased;
+  };
+  template <class T>
+  Scratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
+    const Sizes z = sizes(shape);
+    Scratch<T> scratch{
+        kernels::carve_exp_sums(1, z.D, z.D, carve), kernels::carve_exp_sums(z.rows, z.D, z.D, carve), {}};
+    if (window > 0) scratch.biased = biased(z).scratch(carve);
+    return scratch;
+  }
+
+  template <class T>
+  void run_prepare(const AttentionPreparation<T>& of, const AftBias<T>& prepared) const {
+    bias(sizes(of.shape)).prepare(of.parameters, prepared);
+  }
+  template <class T>
+  void run_prepare_backward(const AttentionPreparation<T>& of, const AftBias<T>& prepared, const AftBias<T>& dprepared,
+                            std::span<const View<T>> gradient) const {
+    bias(sizes(of.shape)).prepare_backward(of.parameters, prepared, dprepared, gradient);
+  }
+
+  template <class T>
+  void run_forward(const AttentionInput<T>& in, Heads<T> outs, const AftBias<const T>& prepared, const Saved<T>& saved,
+                   const Scratch<T>& scratch) const {
+    const Sizes z = sizes(in.shape);
+    const Matrix<T> y = saved.y, out = outs[0];
+    const ExpSums<T> sums{saved.scale, saved.mass, y};
+    // 1. sums over the biased keys
+    if (window > 0) biased(z).forward(in, prepared, sums, scratch.biased);
+    // 2. and over the keys before and after them
+    unbiased(z).forward(in, sums, scratch.running);
+    // 3. y = value / mass
+    means(sums, y);
+    // 4. out = sigma(q) y
+    if (query) return kernels::gate_forward(in.q[0], z.of_queries(y), out);
+    for (Index t = 0; t < z.N; ++t) std::copy_n(z.of_queries(y)[t], z.D, out[t]);
+  }
+
+  // With p[t,s,c] = exp(k[s,c] + w[t,s]) / den[t,c], the weight of key s, and dy[t,c] = d(loss)/dy:
+  // Undoing 4:  dy = sigma(q) dout,  dq = sigma'(q) y dout.
+  // Undoing 3-1: y is a weighted mean, so dy[t,c]/dx[t,s,c] = p (v[s,c] - y[t,c]) for the exponent x = k + w, hence
+  //   dv[s,c] = sum_t p dy[t,c],   dk[s,c] = sum_t p dy[t,c] (v[s,c] - y[t,c]),   dw[t,s] = the same, summed over c.
+  // For keys without a bias p = exp(k[s,c]) exp(-scale[t,c]) / mass[t,c]: running sums over queries of
+  // exp(-scale) (dy / mass, y dy / mass) serve all keys, as running sums over keys served the queries. v and y are
+  // measured from an origin there.
+  template <class T>
+  void run_backward(const AttentionInput<T>& in, Heads<const T> douts, const AftBias<const T>& prepared,
+                    const Saved<T>& saved, const Scratch<T>& scratch, const AttentionGradient<T>& gradient,
+                    const AftBias<T>& dprepared) const {
+    const Sizes z = sizes(in.shape);
+    const ExpSums<T> queries = scratch.queries;
+    // 4. Queries that share one row of sums (simple, not causal) add up their dy.
+    const Matrix<const T> dout = douts[0];
+    const Matrix<T> dq = gradient.q[0], dy = z.of_queries(queries.mass);
+    if (query) {
+      kernels::gate_backward(in.q[0], z.of_queries(saved.y), dout, gradient.update, dq, dy);
+    } else {
+      for (Index t = 0; t < z.N; ++t) write_all(kernels::sum_update(t, dy), z.D, dout[t], dy[t]);
+      if (gradient.update == Update::assign) fill(dq, T(0));
+    }
+    // 3.
+    const T* const origin = kernels::value_origin<T>(saved.y);
+    means_backward(saved, origin, queries);
+    // 2. and 1.
+    unbiased(z).backward(in, queries, origin, scratch.running, gradient);
+    if (window > 0)
+      biased(z).backward(in, prepared, {saved.scale, saved.y, queries.mass}, scratch.biased, gradient, dprepared);
+  }
+
+  /// Of what is prepared for all images.
+  Cost preparation_cost(const AttentionShape& shape) const {
+    const Sizes z = sizes(shape);
+    return bias(z).prepared() ? bias(z).cost(z.pairs()) : Cost{};
+  }
+
+  /// These are the counts of the sums key by key, as a textbook has them. float and double take the sums over biased
+  /// keys by matrix products instead where exponents allow it (aft_biased.h).
+  Cost cost(const AttentionShape& shape) const {
+    const Sizes z = sizes(shape);
+    const Index pairs = z.pairs();
+    const AftUnbiased others = unbiased(z);
+    // Keys that every query has a bias for.
+    const Index fresh = window > 0 ? std::max<Index>(z.M - others.keys_before() - others.keys_after(), 0) : 0;
+    const Index gated = query ? z.N * z.D : 0;
+
+    Cost cost;
+    if (!bias(z).prepared()) {
+      cost = bias(z).cost(pairs);
+      cost.backward += cost.forward;  // w again; as papers count, once
+    }
+    // Forward: 1. biased keys; 2. the others; 3.; 4.
+    if (window > 0)
+      for (Index t = 0; t < z.N; ++t) {
+        const AftReach::Range r = z.reach(t);
+        cost.forward += kernels::exp_sums_of_counts(r.last - r.first, z.D, true);
+      }
+    cost.forward += others.forward_counts();
+    cost.forward += means_counts(z.rows * z.D) + kernels::gate_forward_counts(gated);
+    // Backward: 4.; 3.; 2. the others; 1. biased keys.
+    cost.backward +=
+        kernels::gate_backward_counts(gated, Update::assign) + z.shared_counts() + means_backward_counts(z.rows * z.D);
+    cost.backward += others.backward_counts() + kernels::exp_sums_backward_counts(fresh, z.D, Update::assign) +
+                     kernels::exp_sums_backward_counts(pairs - fresh, z.D, Update::accumulate);
+    // Numerator and denominator of each pair, or of each key without a bias; dv, dk and dw.
+    cost.forward_contractions += kernels::exp_sums_contractions(pairs + others.keys(), z.D);
+    cost.backward_contractions +=
+        kernels::exp_sums_backward_contractions(pairs, z.D) + kernels::exp_sums_at_key_contractions(others.keys(), z.D);
+    cost.attention_exp = cost.forward.exp - gated;  // without the gate's
+    return cost;
+  }
+
+  /// The biases of all pairs, [1, N, M]: -inf where a query does not see a key.
+  Tensor<float> biases_of_pairs(const AttentionInput<float>& in) const {
+    return bias(sizes(in.shape)).of_pairs(in.parameters);
+  }
+
+ private:
+  /// y = value / mass.
+  template <class T>
+  static void means(const ExpSums<T>& sums, Matrix<T> y) {
+    for (Index i = 0; i < y.size(); ++i) y.data[i] = sums.value.data[i] / sums.mass.data[i];
+  }
+  static Counts means_counts(Index numbers) { return numbers * Counts{.div = 1}; }
+
+  /// With dy in the mass of `queries`: exp(-scale) (dy / mass, (y - origin) dy / mass), as sums over queries take them.
+  template <class T>
+  static void means_backward(const Saved<T>& saved, const T* origin, const ExpSums<T>& queries) {
+    for (Index r = 0; r < saved.y.rows; ++r) {
+      const T *const scale = saved.scale[r], *const mass = saved.mass[r], *const y = saved.y[r];
+      T *const minus_scale = queries.scale[r], *const G = queries.mass[r], *const yG = queries.value[r];
+#pragma GCC ivdep
+      for (Index c = 0; c < saved.y.columns; ++c) {
+        minus_scale[c] = -scale[c];
+        G[c] = G[c] / mass[c];
+        yG[c] = (origin ? y[c] - origin[c] : y[c]) * G[c];
+      }
+    }
+  }
+  /// Without an origin.
+  static Counts means_backward_counts(Index numbers) { return numbers * Counts{.mul = 1, .div = 1}; }
+
+  struct Sizes {
+    Index N, M, D;
+    Index rows;  // of sums
+    AftReach reach;
+    bool whole;
+
+    /// A row for each query, of a matrix that has one for each row of sums.
+    template <class T>
+    Matrix<T> of_queries(Matrix<T> m) const {
+      return {m.data, N, m.columns, rows == 1 ? 0 : m.stride};
+    }
+
+    /// Of adding up the rows of queries that share one.
+    Counts shared_counts() const { return (N - rows) * D * Counts{.add = 1}; }
+
+    /// Of queries and keys for which they have a bias.
+    Index pairs() const {
+      Index pairs = 0;
+      for (Index t = 0; t < rows; ++t) pairs += reach(t).last - reach(t).first;
+      return pairs;
+    }
+  };
+  Sizes sizes(const AttentionShape& s) const {
+    const AftReach reach{window, masked, causal, s.queries, s.keys};
+    return {s.queries, s.keys, s.width, reach.rows(), reach, s.whole};
+  }
+  AftBiasMatrix bias(const Sizes& z) const { return {z.reach, z.D, rank, z.whole}; }
+  AftBiased biased(const Sizes& z) const { return {bias(z)}; }
+  AftUnbiased unbiased(const Sizes& z) const { return {z.reach, z.D}; }
+};
+
+}  // namespace heed

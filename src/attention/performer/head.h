@@ -1,0 +1,224 @@
+// Part of Performer (performer.cpp): what its steps know of a head, its features (step 1), and the blocks in which the
+// other steps take queries and keys.
+#pragma once
+
+#include "sums.h"
+
+#include "heed/attention/mechanism_base.h"
+#include "heed/kernels/rows/favor.h"
+
+#include <cmath>
+
+namespace heed {
+
+/// What is saved: features of queries and exponentials of keys, or nothing where they are made again; without `causal`
+/// the sums over all keys; of each query the place of its largest u, sigma and 1 / den; of each key c, and the place of
+/// its largest u if that is larger than all before it, else -1.
+template <class T>
+struct PerformerSaved {
+  Heads<T> phi, E;      ///< [N, m], [M, m]
+  Heads<T> sums;        ///< [1, m e + m + e]
+  Heads<T> of_queries;  ///< [3, N]: place, sigma, 1 / den
+  Heads<T> of_keys;     ///< [2, M]: c, place
+};
+
+/// One head.
+template <class T>
+struct PerformerHead {
+  Matrix<const T> q, k, v;
+  Matrix<T> phi, E;  ///< without rows where they are made again
+  T *query_place, *sigma, *den, *c, *key_place;
+
+  PerformerHead(const AttentionInput<T>& in, const PerformerSaved<T>& saved, Index h)
+      : q(in.q[h]),
+        k(in.k[h]),
+        v(in.v[h]),
+        phi(saved.phi[h]),
+        E(saved.E[h]),
+        query_place(saved.of_queries[h][0]),
+        sigma(saved.of_queries[h][1]),
+        den(saved.of_queries[h][2]),
+        c(saved.of_keys[h][0]),
+        key_place(saved.of_keys[h][1]) {}
+
+  bool keeps_features() const { return phi.rows > 0; }
+};
+
+/// Queries from `first` on, and keys: `before` that sums hold, and `keys` from `first` on that are taken pair by pair.
+/// On the way back without `causal` the block's rows are its keys, and all queries are in the sums.
+struct PerformerBlock {
+  Index first, rows, before, keys;
+  bool growing;  ///< are its keys to be added to the sums, for later queries?
+  bool later;    ///< do sums over queries hold any?
+
+  /// Of its keys, how many the block's row i sees.
+  Index seen(Index i) const { return std::min(i + 1, keys); }
+  /// How terms of its own keys are written, j of them already.
+  Update after(Index j) const { return before + j > 0 ? Update::accumulate : Update::assign; }
+  template <class T>
+  Matrix<T> rows_of(Matrix<T> x) const {
+    return x.middle_rows(first, rows);
+  }
+  template <class T>
+  Matrix<T> keys_of(Matrix<T> x) const {
+    return keys > 0 ? x.middle_rows(first, keys) : x.top_rows(0);
+  }
+  template <class T>
+  Matrix<T> pairs(Matrix<T> x) const {
+    return {x.data, rows, keys, x.stride};
+  }
+};
+
+template <class T>
+struct PerformerBlocks {
+  Index queries, keys;
+  bool causal;
+
+  /// Rows of a block. A causal one makes as many pairs for each row, m + e products each, where sums take m e. Counting
+  /// goes query by query there, so that causal sums cost what they cost without blocks.
+  Index rows() const { return !causal ? 128 : std::is_same_v<T, Counted> ? 1 : 64; }
+
+  std::vector<PerformerBlock> forward() const {
+    std::vector<PerformerBlock> list;
+    for (Index first = 0; first < queries; first += rows()) {
+      const Index count = std::min(rows(), queries - first), own = std::clamp<Index>(keys - first, 0, count);
+      const bool last = first + count == queries;
+      if (causal)
+        list.push_back({first, count, std::min(first, keys), own, own > 0 && !last, !last});
+      else
+        list.push_back({first, count, keys, 0, false, false});
+    }
+    return list;
+  }
+
+  /// For sums over queries.
+  std::vector<PerformerBlock> backward() const {
+    std::vector<PerformerBlock> list;
+    if (causal) list = forward();
+    for (Index first = 0; !causal && first < keys; first += rows()) {
+      const Index count = std::min(rows(), keys - first);
+      list.push_back({first, count, 0, count, false, true});
+    }
+    std::reverse(list.begin(), list.end());
+    return list;
+  }
+
+  /// f(head, block) for all of a list: the heads of a block, whose numbers lie side by side in memory, one after the
+  /// other; with `causal`, where a head's sums run through the blocks, the blocks of a head.
+  template <class F>
+  void each(Index heads, const std::vector<PerformerBlock>& list, const F& f) const {
+    if (causal) {
+      for (Index h = 0; h < heads; ++h)
+        for (const PerformerBlock& b : list) f(h, b);
+    } else {
+      for (const PerformerBlock& b : list)
+        for (Index h = 0; h < heads; ++h) f(h, b);
+    }
+  }
+};
+
+/// Step 1. `h` and `largest` have room for a number of each row; `product` [rows, d].
+struct PerformerFeatures {
+  Index m;
+  bool causal;
+
+  /// phi, sigma and the places of maxima, of a block's queries.
+  template <class T>
+  void make_queries(const AttentionInput<T>& in, const PerformerHead<T>& head, const PerformerBlock& b, Matrix<T> phi,
+                    T* h, T* largest) const {
+    make_products(in, b.rows_of(head.q), phi, h);
+    kernels::favor_maxima(scale(in.shape.width), phi, kernels::RowMaxima<T>{largest, head.query_place + b.first});
+    kernels::favor_features(scale(in.shape.width), largest, h, performer_tiny, phi, head.sigma + b.first);
+  }
+
+  /// E and c, of some keys, after those before them. Without `causal` these keys have one c: the largest u so far.
+  template <class T>
+  void make_keys(const AttentionInput<T>& in, const PerformerHead<T>& head, Index first, Matrix<T> E, T* h) const {
+    const Index end = first + E.rows;
+    make_products(in, head.k.middle_rows(first, E.rows), E, h);
+    kernels::favor_maxima(scale(in.shape.width), E, kernels::RowMaxima<T>{head.c + first, head.key_place + first});
+    for (Index s = std::max<Index>(first, 1); s < end; ++s) {
+      if (head.c[s] > head.c[s - 1]) continue;
+      head.c[s] = head.c[s - 1];
+      head.key_place[s] = T(-1);
+    }
+    if (!causal) std::fill(head.c + first, head.c + end, T(head.c[end - 1]));
+    kernels::favor_features(scale(in.shape.width), head.c + first, h, 0, E, static_cast<T*>(nullptr));
+  }
+
+  /// phi again, of queries whose places of maxima are there already.
+  template <class T>
+  void make_queries_again(const AttentionInput<T>& in, const PerformerHead<T>& head, const PerformerBlock& b,
+                          Matrix<T> phi, T* h, T* largest) const {
+    make_products(in, b.rows_of(head.q), phi, h);
+    for (Index i = 0; i < b.rows; ++i)
+      largest[i] = T(scale(in.shape.width)) * phi(i, as_index(head.query_place[b.first + i]));
+    kernels::favor_features(scale(in.shape.width), largest, h, performer_tiny, phi, static_cast<T*>(nullptr));
+  }
+
+  /// E of some keys, whose c are there already.
+  template <class T>
+  void make_keys_again(const AttentionInput<T>& in, const PerformerHead<T>& head, Index first, Matrix<T> E,
+                       T* h) const {
+    make_products(in, head.k.middle_rows(first, E.rows), E, h);
+    kernels::favor_features(scale(in.shape.width), head.c + first, h, 0, E, static_cast<T*>(nullptr));
+  }
+
+  /// dx (+)= omega^T du / d^(1/4) - g x / d^(1/2) for some rows. g [rows]
+  template <class T>
+  void undo_product(const AttentionInput<T>& in, Matrix<const T> x, Matrix<const T> du, const T* g, Matrix<T> products,
+                    Update update, Matrix<T> dx) const {
+    const T factor(scale(in.shape.width)), square(scale(in.shape.width) * scale(in.shape.width));
+    const Matrix<T> product = products.top_rows(x.rows);
+    kernels::gemm(du, omega(in), product);
+    for (Index i = 0; i < x.rows; ++i) {
+      const T along = square * g[i];
+      const T *const from = product[i], *const row = x[i];
+      T* const to = dx[i];
+#pragma GCC ivdep
+      for (Index c = 0; c < x.columns; ++c) write(update, to[c], factor * from[c] - along * row[c]);
+    }
+  }
+
+  /// Of a single row x [1, d]: U = omega x and the largest of its numbers, times the scale; returns |x'|^2 / 2.
+  template <class T>
+  T exponents(const AttentionInput<T>& in, Matrix<const T> x, Matrix<T> U, T* largest) const {
+    const double factor = scale(in.shape.width);
+    T h, place;
+    kernels::gemm(x, transposed(omega(in)), U);
+    kernels::row_dots(x, x, &h);
+    kernels::favor_maxima(factor, U, kernels::RowMaxima<T>{largest, &place});
+    return T(factor * factor / 2) * h;
+  }
+
+  /// What x is multiplied by: d^(-1/4).
+  static double scale(Index width) { return std::pow(static_cast<double>(width), -0.25); }
+
+  /// Of N queries and M keys of d channels.
+  Counts make_counts(Index N, Index M, Index d) const {
+    const Index rows = N + M;
+    return product_counts(rows, m, d) + kernels::row_dots_counts(rows, d) + Counts{.mul = rows} +
+           kernels::favor_maxima_counts(rows, m) + kernels::favor_features_counts(rows, m) +
+           Counts{.add = N * (m - 1), .cmp = M - 1};
+  }
+  Counts undo_product_counts(Index rows, Index d) const {
+    return product_counts(rows, d, m) + rows * Counts{.mul = 2 * d + 1, .add = d};
+  }
+
+ private:
+  /// U = omega x for rows x, and h = |x'|^2 / 2.
+  template <class T>
+  static void make_products(const AttentionInput<T>& in, Matrix<const T> x, Matrix<T> U, T* h) {
+    const double factor = scale(in.shape.width);
+    kernels::gemm(x, transposed(omega(in)), U);
+    kernels::row_dots(x, x, h);
+    for (Index i = 0; i < x.rows; ++i) h[i] = T(factor * factor / 2) * h[i];
+  }
+
+  template <class T>
+  static Matrix<const T> omega(const AttentionInput<T>& in) {
+    return as_matrix(in.parameters[0]);
+  }
+};
+
+}  // namespace heed

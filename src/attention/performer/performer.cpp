@@ -1,0 +1,318 @@
+// Performer: FAVOR+. Choromanski, Likhosherstov, Dohan, Song, Gane, Sarlos, Hawkins, Davis, Mohiuddin, Kaiser,
+// Belanger, Colwell, Weller, "Rethinking Attention with Performers", 2021, arXiv:2009.14794v4, Section 2.
+//
+// Random features whose inner products are softmax's exponentials on average, so that sums over keys serve all queries:
+//
+//   x' = x / d^(1/4),  u(x) = omega x'                      [m], omega [m, d] a buffer, drawn once
+//   phi(x; c)_j = exp(u(x)_j - |x'|^2 / 2 - c) + 1e-4       Lemma 1; its factor m^-1/2 cancels below
+//   W_ts = phi(q_t; a_t) . phi(k_s; c_t)                    never made
+//   out_t = sum_s W_ts v_s / sum_s W_ts                     [N, e], den_t the sum below
+//
+// Rows of omega are orthogonal in blocks of d and as long as normal ones (Section 2.4): base/parameters.h. a_t is the
+// largest u(q_t)_j. c_t is the largest u(k_s)_j of all keys; with `causal` of those that query t sees, s <= t. As 1e-4
+// is added after them, a and c do not cancel, and are differentiated, through the first maximum.
+//
+// Let E_sj = exp(u(k_s)_j - |k'_s|^2 / 2 - c_s) and sigma_t = sum_j phi(q_t)_j. Then, with 1e-4 apart,
+//
+//   W_ts = exp(c_s - c_t) phi(q_t) . E_s + 1e-4 sigma_t
+//
+// where the exponent is never positive, since c grows: nothing overflows, and what is far below the largest key so far
+// may vanish. (Without `causal` c_t is that of the last key, and c_s that of the last key of a block.) Sums over s of
+// E_s v_s^T, of E_s and of v_s (performer_sums.h) take O(N m e); causal ones grow by blocks of keys, and what queries
+// see of their own block is made pair by pair.
+//
+// Time 2 (N + M) m (d + e), memory O((N + M) m).
+#include "src/attention/shared/decoding.h"
+#include "steps.h"
+
+namespace heed {
+
+class Performer : public MechanismBase<Performer> {
+ public:
+  static constexpr const char* mechanism_name = "performer";
+  static constexpr const char* summary = "phi(q) phi(k)^T v / phi(q) phi(k)^T 1, phi random exponential features";
+  static constexpr const char* complexity = "time O(N m d), memory O(N m)";
+
+  Index features = not_set;
+  bool causal = false;
+
+  template <class Visitor>
+  void options(Visitor& visit) {
+    visit("features", features, "m, how many random features (required in a model)");
+    visit("causal", causal, "a query sees the keys up to its own position only");
+  }
+
+  MechanismTraits traits() const override { return {.cross = !causal}; }
+
+  static std::vector<OptionValues> variants() { return {{{"features", "7"}}, {{"features", "3"}, {"causal", "true"}}}; }
+  static std::vector<MechanismSetting> settings() {
+    return {{"performer", {{"features", "64"}}, true},
+            {"performer-causal", {{"features", "64"}, {"causal", "true"}}, true}};
+  }
+
+  void read_sizes(const std::map<std::string, Shape>& tensors) override {
+    if (features == not_set) features = size_of(tensors, "omega", "[features, d]", 0);
+  }
+
+  void check(const AttentionShape&) const override {
+    require(features >= 1 && features <= 65'536, "[performer] features is {}; expected 1 to 65536, the rows of omega",
+            option_text(features));
+  }
+
+  std::vector<ParameterSpec> parameters(const AttentionShape& shape) const override {
+    return {{"omega", {features, shape.width}, Initial::orthogonal(), false, false}};
+  }
+
+  template <class T>
+  PerformerSaved<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
+    const Index H = shape.heads, N = shape.queries, M = shape.keys, kept = keeps_features(shape);
+    return {.phi = carve_heads(H, kept * N, features, carve),
+            .E = carve_heads(H, kept * M, features, carve),
+            .sums = carve_heads(H, !causal, PerformerSums<T>::size(features, shape.value_width), carve),
+            .of_queries = carve_heads(H, 3, N, carve),
+            .of_keys = carve_heads(H, 2, M, carve)};
+  }
+
+  template <class T>
+  PerformerScratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
+    const auto [N, M, d, e] = shape.sizes();
+    const Index most = std::max(N, M), rows = std::min(blocks<float>(shape).rows(), most), pairs = causal ? rows : 0;
+    const Index again = !keeps_features(shape), queries = causal ? N : rows;
+    return {.sums = {causal * features, e, carve},
+            .query_sums = carve_heads(shape.heads, 1, PerformerSums<T>::size(features, e), carve),
+            .phi = carve.matrix(again * rows, features),
+            .E = carve.matrix(again * rows, features),
+            .h = carve.numbers(rows),
+            .largest = carve.numbers(rows),
+            .decays = carve.numbers(rows),
+            .weights = carve.numbers(rows),
+            .values = carve.matrix(rows, e),
+            .channels = carve.matrix(rows, d),
+            .products = carve.matrix(rows, features),
+            .W = carve.matrix(pairs, rows),
+            .R = carve.matrix(pairs, rows),
+            .D = carve.matrix(pairs, rows),
+            .G = carve.matrix(queries, e),
+            .dE = carve.matrix(causal ? M : rows, features),
+            .delta = carve.numbers(queries),
+            .dc = carve.numbers(queries),
+            .dphi = carve.matrix(rows, features),
+            .dc_of_keys = carve.numbers(shape.heads)};
+  }
+
+  template <class T>
+  void run_forward(const AttentionInput<T>& in, Heads<T> outs, const PerformerSaved<T>& saved,
+                   const PerformerScratch<T>& scratch) const {
+    // 1. E
+    make_keys(in, saved, scratch);
+    const PerformerBlocks<T> blocks = this->blocks<T>(in.shape);
+    blocks.each(in.shape.heads, blocks.forward(), [&](Index h, const PerformerBlock& b) {
+      const PerformerSteps<T> steps(in, step_1(), saved, scratch, h);
+      const PerformerHead<T>& head = steps.head;
+      // 1. phi
+      steps.make_queries(b);
+      const Matrix<T> out = b.rows_of(outs[h]);
+      T* const den = head.den + b.first;
+      // 2. keys that the sums hold
+      if (b.before > 0) steps.sum_before(b, out, den);
+      // 3. keys of the block: out += W v, den += W 1
+      if (b.keys > 0) {
+        steps.make_pairs(b);
+        const Matrix<T> W = b.pairs(scratch.W);
+        kernels::gemm(W, b.keys_of(head.v), b.after(0), out);
+        for (Index i = 0; i < b.rows; ++i)
+          for (Index j = 0; j < b.seen(i); ++j) write(b.after(j), den[i], W(i, j));
+      }
+      if (b.growing) steps.add_keys(b);
+      // 4. out / den
+      divide_rows(out, den);
+    });
+  }
+
+  // Undoing 4: G = dout / den is the gradient of out before it, delta = -<dout, out> / den that of den, so that of W_ts
+  //   is D_ts = <G_t, v_s> + delta_t.
+  // Undoing 3 and 2: dv_s = sum_t W_ts G_t; and with R_ts = exp(c_s - c_t),
+  //   dphi_t = p_t + 1e-4 sum_s D_ts,   p_t = sum_s R_ts D_ts E_s,   dE_s = sum_t R_ts D_ts phi_t.
+  //   c_t, in which it scales all exponentials that t sees, gets dc_t = -<phi_t, p_t>. (The c_s in R and in E cancel.)
+  //   Scaling phi_t leaves out_t as it is, so <phi_t, dphi_t> = 0: what is added to p_t is dc_t / sigma_t. (The sum of
+  //   D_ts itself is left over from rounding where attention is nearly uniform.)
+  // Undoing 1: du = e dphi for the exponential e in phi, du = E dE; |x'|^2 / 2 and the largest u of a query get
+  //   -g, g = sum_j du_j; the u that is c_t gets what c_t gets. dx = omega^T du / d^(1/4) - g x / d^(1/2).
+  // Blocks run first to last for sums over keys, dphi and pairs; then last to first for sums over queries.
+  template <class T>
+  void run_backward(const AttentionInput<T>& in, Heads<const T> outs, Heads<const T> douts,
+                    const PerformerSaved<T>& saved, const PerformerScratch<T>& scratch,
+                    const AttentionGradient<T>& gradient) const {
+    const Update update = gradient.update;
+    // 4., 3. and 2. by sums over keys, 1. of queries
+    const auto queries_backward = [&](Index h, const PerformerBlock& b) {
+      const PerformerSteps<T> steps(in, step_1(), saved, scratch, h);
+      const PerformerHead<T>& head = steps.head;
+      const Matrix<T> dphi = scratch.dphi.top_rows(b.rows);
+      steps.make_queries_again(b);
+      steps.undo_division(b, outs[h], douts[h]);
+      if (!causal) steps.sum_queries(b);
+      steps.undo_sums(b, update, gradient.v[h]);
+      kernels::favor_features_backward(performer_tiny, steps.phi(b), dphi, scratch.weights);
+      for (Index i = 0; i < b.rows; ++i) dphi(i, as_index(head.query_place[b.first + i])) -= scratch.weights[i];
+      step_1().undo_product<T>(in, b.rows_of(head.q), dphi, scratch.weights, scratch.channels, update,
+                               b.rows_of(gradient.q[h]));
+      if (b.growing) steps.add_keys(b);
+      T& dc = scratch.dc_of_keys[h];
+      if (b.first == 0) dc = T(0);
+      for (Index i = 0; i < b.rows && !causal; ++i) dc += steps.dc(b)[i];
+    };
+    // 3. and 2. by sums over queries, 1. of keys
+    const auto keys_backward = [&](Index h, const PerformerBlock& b) {
+      const PerformerSteps<T> steps(in, step_1(), saved, scratch, h);
+      const PerformerHead<T>& head = steps.head;
+      const Matrix<T> dE = causal ? b.keys_of(scratch.dE) : scratch.dE.top_rows(b.keys);
+      const Matrix<T> E = b.keys > 0 ? steps.keys_again(b.first, b.keys) : head.E;
+      if (b.keys > 0 && b.later) {
+        const PerformerRows<T> keys{E, b.keys_of(head.v), nullptr, nullptr, steps.key_decays(b)};
+        steps.query_sums.values(keys, causal ? Update::accumulate : update, scratch.values, b.keys_of(gradient.v[h]));
+        steps.query_sums.features(keys, causal ? Update::accumulate : Update::assign, scratch.products, dE);
+      }
+      if (b.keys > 0) kernels::favor_features_backward(0, E, dE, scratch.weights);
+      T& dc = scratch.dc_of_keys[h];
+      for (Index i = b.rows - 1; i >= 0; --i) {
+        if (causal) dc += steps.dc(b)[i];
+        if (i >= b.keys) continue;
+        const T place = head.key_place[b.first + i];
+        const bool grows = place >= T(0);
+        dE(i, grows ? as_index(place) : 0) += grows ? dc : T(0);
+        dc = grows ? T(0) : dc;
+      }
+      if (b.keys > 0)
+        step_1().undo_product<T>(in, b.keys_of(head.k), dE, scratch.weights, scratch.channels, update,
+                                 b.keys_of(gradient.k[h]));
+      if (causal && b.before > 0) steps.add_queries(b);
+    };
+    for (Index h = 0; h < in.shape.heads; ++h) clear_unseen_keys(causal, in.shape, h, gradient);
+    const PerformerBlocks<T> blocks = this->blocks<T>(in.shape);
+    const std::vector<PerformerBlock> forward = blocks.forward(), backward = blocks.backward();
+    if (causal) {
+      for (Index h = 0; h < in.shape.heads; ++h) {
+        for (const PerformerBlock& b : forward) queries_backward(h, b);
+        for (const PerformerBlock& b : backward) keys_backward(h, b);
+      }
+    } else {
+      blocks.each(in.shape.heads, forward, queries_backward);
+      blocks.each(in.shape.heads, backward, keys_backward);
+    }
+  }
+
+  // W / den, row by row.
+  template <class T>
+  void run_map(const AttentionInput<T>& in, Heads<T> maps, const PerformerSaved<T>& saved,
+               const PerformerScratch<T>& scratch) const {
+    make_keys(in, saved, scratch);
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      const PerformerSteps<T> steps(in, step_1(), saved, scratch, h);
+      const PerformerHead<T>& head = steps.head;
+      const Matrix<T> map = maps[h];
+      for (const PerformerBlock& b : blocks<T>(in.shape).forward()) {
+        steps.make_queries(b);
+        for (Index s = 0; s < map.columns; s += b.rows) {
+          const Matrix<T> E = steps.keys_again(s, std::min(b.rows, map.columns - s));
+          kernels::gemm(steps.phi(b), transposed(E), b.rows_of(map).middle_columns(s, E.rows));
+        }
+      }
+      for (Index t = 0; t < map.rows; ++t) {
+        const Index seen = causal ? std::min(t + 1, map.columns) : map.columns;
+        T sum(0);
+        for (Index s = 0; s < map.columns; ++s) {
+          using kernels::exp;
+          map(t, s) = s < seen ? exp(head.c[s] - steps.c_of(t)) * map(t, s) + T(performer_tiny) * head.sigma[t] : T(0);
+          sum += map(t, s);
+        }
+        for (Index s = 0; s < seen; ++s) map(t, s) = map(t, s) / sum;
+      }
+    }
+  }
+
+  // Of each head the largest u of a key so far, c, and the sums over keys for that c, P and p, and of v, V; of all, the
+  // number of keys. State and time do not depend on the position.
+  AttentionStateSize state_size(const AttentionShape& s, Index) const override {
+    return {.sums = s.heads * (StateSums::size(features, s.value_width) + 1 + s.value_width) + 1,
+            .scratch = 2 * features};
+  }
+  template <class T>
+  void run_decode(const AttentionDecoding<T>& call) const {
+    const auto& [in, t, out, unused, memory, scratch] = call;
+    const Index m = features, e = in.shape.value_width;
+    Carver<double> carve(memory);
+    double& keys = *carve.numbers(1);
+    keys = t == 0 ? 1 : keys + 1;
+    const Matrix<T> phi(scratch, 1, m), E(scratch + m, 1, m);
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      const StateSums sums(m, e, carve);
+      double *const V = carve.numbers(e), &c = *carve.numbers(1);
+      T sigma, of_query, of_key;
+      const T h_q = step_1().exponents(in, in.q[h], phi, &of_query), h_k = step_1().exponents(in, in.k[h], E, &of_key);
+      kernels::favor_features(step_1().scale(in.shape.width), &of_query, &h_q, performer_tiny, phi, &sigma);
+      if (t == 0) {
+        sums.clear();
+        std::fill_n(V, e, 0.0);
+        c = of_key;
+      } else if (of_key > c) {
+        sums.scale(std::exp(c - of_key));
+        c = of_key;
+      }
+      const T largest = static_cast<T>(c);
+      kernels::favor_features(step_1().scale(in.shape.width), &largest, &h_k, 0, E, static_cast<T*>(nullptr));
+      const T *const k = E[0], *const v = in.v[h][0];
+      sums.add(k, v);
+      for (Index i = 0; i < e; ++i) V[i] += v[i];
+      T* const row = out[h][0];
+      const double tiny = performer_tiny * sigma, den = sums.read(phi[0], row) + tiny * keys;
+      for (Index i = 0; i < e; ++i) row[i] = static_cast<T>((row[i] + tiny * V[i]) / den);
+    }
+  }
+
+  Cost cost(const AttentionShape& shape) const override {
+    const auto [N, M, d, e] = shape.sizes();
+    const Index m = features;
+    Cost cost;
+    // Forward: 1.; 4. Backward: 4.; dc and dphi; 1., with dc of queries and keys.
+    const Index seen = keys_seen(causal, M, N);
+    cost.forward = step_1().make_counts(N, M, d) + N * Counts{.mul = e, .div = 1};
+    cost.backward = kernels::row_dots_counts(N, e) + N * Counts{.mul = e + 1} + N * Counts{.add = m, .div = 1} +
+                    kernels::row_dots_counts(N, m) + kernels::favor_features_backward_counts(N + seen, m) +
+                    step_1().undo_product_counts(N + seen, d) + Counts{.add = 2 * N + seen, .cmp = seen};
+    add_performer_sums_counts(shape, features, causal, cost);
+    cost.forward_contractions = product_contractions(N + M, m, d) + product_contractions(N + M, m, e) +
+                                Counts{.mul = N * m, .add = (N + M) * m};
+    cost.backward_contractions = 2 * cost.forward_contractions;
+    cost.attention_exp = cost.forward.exp;
+    return shape.heads * cost;
+  }
+
+ private:
+  PerformerFeatures step_1() const { return {features, causal}; }
+
+  /// Are the features kept for the backward pass? Where they take more than 4 MB, to make them again takes no longer
+  /// than to write and to read them. With `causal` the way back needs them twice.
+  bool keeps_features(const AttentionShape& s) const {
+    return causal || s.heads * (s.queries + s.keys) * features <= Index{1} << 20;
+  }
+
+  /// 1. of the keys of all heads.
+  template <class T>
+  void make_keys(const AttentionInput<T>& in, const PerformerSaved<T>& saved,
+                 const PerformerScratch<T>& scratch) const {
+    const Index M = in.shape.keys, rows = blocks<T>(in.shape).rows();
+    for (Index first = 0; first < M; first += rows)
+      for (Index h = 0; h < in.shape.heads; ++h)
+        PerformerSteps<T>(in, step_1(), saved, scratch, h).make_keys(first, std::min(rows, M - first));
+  }
+
+  template <class T>
+  PerformerBlocks<T> blocks(const AttentionShape& shape) const {
+    return {shape.queries, shape.keys, causal};
+  }
+};
+
+template MechanismEntry mechanism_entry<Performer>();
+
+}  // namespace heed

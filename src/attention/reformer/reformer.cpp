@@ -1,0 +1,282 @@
+// Reformer: attention among tokens that hash alike. Kitaev, Kaiser, Levskaya, "Reformer: The Efficient Transformer",
+// 2020, arXiv:2001.04451v2, Section 2.
+//
+// Queries serve as keys. Each of several rounds sorts the tokens by a hash of their direction and cuts the sorted row
+// into chunks; a token sees those of its own chunk and of the chunk before, which for the first is the last:
+//
+//   k = q / |q|                                     [N, d], token by token
+//   u = q rotations[r],  bucket = arg max [u, -u]   rotations [rounds, d, buckets / 2] a buffer, drawn once
+//   order: tokens by bucket, equal ones as they stand
+//   S_ij = q_i . k_j / sqrt(d),  S_ii = -5e4        [chunk, 2 chunk] per chunk; it sees itself only if nothing else
+//   A = softmax(S),  L_i = log sum_j exp(S_ij)      row by row
+//   O = A v                                         [N, e] per round
+//   out_i = sum_r w_ri O_ri                         w_i = softmax over rounds of L_i
+//
+// With the rounds' weights, out_i is one softmax over everything that token i sees in any round; what it sees in two
+// rounds counts twice. The backward pass is that of this softmax.
+//
+// Time 8 N chunk d and N d buckets per round, memory O(rounds N d). Differs from the paper, as reformer-pytorch does:
+// tokens of other buckets in reach are seen, and what several rounds see is not divided among them. |q| below 1e-12 is
+// replaced by that constant. The hash has no gradient.
+#include "round.h"
+
+#include "heed/kernels/sums/normalize.h"
+#include "heed/kernels/rows/row_hash.h"
+#include "heed/kernels/sums/softmax_columns.h"
+
+namespace heed {
+
+class Reformer : public MechanismBase<Reformer> {
+ public:
+  static constexpr const char* mechanism_name = "reformer";
+  static constexpr const char* summary = "softmax(q k^T / sqrt(d)) v, k = q / |q|, among tokens that hash alike";
+  static constexpr const char* complexity = "time O(N chunk d) per round, memory O(N d) per round";
+
+  Index rounds = not_set, buckets = not_set, chunk = not_set;
+
+  template <class Visitor>
+  void options(Visitor& visit) {
+    visit("rounds", rounds, "of hashing (required in a model)");
+    visit("buckets", buckets,
+          "of a round's hash, an even number (required in a model); 0: as many as chunks, made even");
+    visit("chunk", chunk, "tokens of a chunk (required); it must divide their number");
+  }
+
+  static std::vector<OptionValues> variants() {
+    return {{{"rounds", "2"}, {"buckets", "2"}, {"chunk", "4"}},
+            {{"rounds", "1"}, {"buckets", "4"}, {"chunk", "3"}},
+            {{"rounds", "3"}, {"buckets", "0"}, {"chunk", "2"}}};
+  }
+  static std::vector<MechanismSetting> settings() {
+    return {{"reformer", {{"rounds", "2"}, {"buckets", "0"}, {"chunk", "64"}}, true}};
+  }
+
+  MechanismTraits traits() const override { return {.qk_norm = false}; }
+  AttentionLayout layout(Index dim, Index heads) const override { return {heads, dim / heads, 0, dim / heads}; }
+
+  void read_sizes(const std::map<std::string, Shape>& tensors) override {
+    const auto axis = [&](Index i) { return size_of(tensors, "rotations", "[rounds, d, buckets / 2]", i); };
+    if (rounds == not_set) rounds = axis(0);
+    if (buckets == not_set) buckets = 2 * axis(2);
+  }
+
+  void check(const AttentionShape& shape) const override {
+    const Index N = shape.queries;
+    require(N == shape.keys, "[reformer] there are {} queries and {} keys; q serves as k, so they must be the same", N,
+            shape.keys);
+    require(rounds >= 1 && rounds <= 1024, "[reformer] rounds is {}; expected 1 to 1024", option_text(rounds));
+    require(shape.full_length(), "[reformer] a sequence has {} tokens; expected {}, of which its chunks are made", N,
+            shape.longest);
+    require(chunk >= 1 && N % chunk == 0, "[reformer] chunk is {}; it must divide the {} tokens", option_text(chunk),
+            N);
+    require(buckets >= 0 && buckets % 2 == 0,
+            "[reformer] buckets is {}; expected an even number, or 0 for one per chunk", option_text(buckets));
+    require(bucket_count(shape) <= N, "[reformer] buckets is {}; expected at most {}, the tokens there are",
+            bucket_count(shape), N);
+  }
+
+  std::vector<ParameterSpec> parameters(const AttentionShape& shape) const override {
+    return {{"rotations", {rounds, shape.width, bucket_count(shape) / 2}, Initial::normal(1), false, false}};
+  }
+
+  template <class T>
+  ReformerSaved<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
+    const Index H = shape.heads, N = shape.queries;
+    return {carve_heads(H, 1, N, carve), carve_heads(H, N, shape.width, carve), carve_heads(H, rounds, N, carve),
+            carve_heads(H, rounds * N, 2, carve), carve_heads(H, rounds, N, carve)};
+  }
+
+  template <class T>
+  ReformerScratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
+    const auto [N, M, d, e] = shape.sizes();
+    return {.q = carve.matrix(N, d),
+            .k = carve.matrix(N + chunk, d),
+            .v = carve.matrix(N + chunk, e),
+            .dq = carve.matrix(N, d),
+            .dk = carve.matrix(N + chunk, d),
+            .dv = carve.matrix(N + chunk, e),
+            .A = carve.matrix(chunk, 2 * chunk),
+            .dA = carve.matrix(chunk, 2 * chunk),
+            .rows = carve.matrix(chunk, 2),
+            .values = carve.matrix(chunk, e),
+            .u = carve.matrix(N, bucket_count(shape) / 2),
+            .O = carve.matrix(rounds * N, e),
+            .buckets = carve.numbers(N),
+            .starts = carve.numbers(bucket_count(shape)),
+            .query_gradient = carve.matrix(N, d),
+            .key_gradient = carve.matrix(N, d),
+            .dots = carve.numbers(N)};
+  }
+
+  template <class T>
+  void run_forward(const AttentionInput<T>& in, Heads<T> outs, const ReformerSaved<T>& saved,
+                   const ReformerScratch<T>& scratch) const {
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      // 1. to 5.
+      run_rounds(in, h, saved, scratch);
+      // 6. out_i = sum_r w_ri O_ri
+      const Matrix<T> out = outs[h], w = saved.weights[h];
+      for (Index r = 0; r < rounds; ++r) {
+        const Matrix<T> O = round(in, saved, scratch, h, r).of_round(scratch.O);
+        const Update update = r == 0 ? Update::assign : Update::accumulate;
+        for (Index i = 0; i < out.rows; ++i) {
+          const T weight = w(r, i), *const from = O[i];
+          T* const to = out[i];
+#pragma GCC ivdep
+          for (Index c = 0; c < out.columns; ++c) write(update, to[c], weight * from[c]);
+        }
+      }
+    }
+  }
+
+  // P_rij = w_ri A_rij = exp(S_rij) / sum over all rounds and keys of exp(S_i), one softmax:
+  // Undoing 6 and 4: dv_j += sum P_rij dout_i,  dP_rij = <dout_i, v_j>,
+  //                  dS_rij = P_rij (dP_rij - <dout_i, out_i>) / sqrt(d), 0 for i = j, whose S is a constant.
+  // Undoing 3: dq_i = sum dS_rij k_j,  dk_j = sum dS_rij q_i.
+  // Undoing 1: dq += (dk - k <k, dk>) / |q|, or dk / 1e-12 where that is the divisor.
+  // Rounds are undone one by one, in their own order of tokens.
+  template <class T>
+  void run_backward(const AttentionInput<T>& in, Heads<const T> outs, Heads<const T> douts,
+                    const ReformerSaved<T>& saved, const ReformerScratch<T>& scratch,
+                    const AttentionGradient<T>& gradient) const {
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      kernels::row_dots(douts[h], outs[h], scratch.dots);
+      for (Index r = 0; r < rounds; ++r) {
+        // 6. to 3., in the order of the round
+        const ReformerRound<T> round = this->round(in, saved, scratch, h, r);
+        round.gather();
+        round.undo(douts[h]);
+        const Update first = r == 0 ? Update::assign : Update::accumulate;
+        scatter_rows(round.order(), scratch.dq, first, scratch.query_gradient);
+        scatter_rows(round.order(), joined_ends(scratch.dk), first, scratch.key_gradient);
+        scatter_rows(round.order(), joined_ends(scratch.dv), r == 0 ? gradient.update : Update::accumulate,
+                     gradient.v[h]);
+      }
+      // 1.
+      undo_norm<T>(saved.k[h], saved.norms[h][0], scratch, gradient.update, gradient.q[h]);
+    }
+  }
+
+  // P, summed over rounds and over all places where a token sees another.
+  template <class T>
+  void run_map(const AttentionInput<T>& in, Heads<T> maps, const ReformerSaved<T>& saved,
+               const ReformerScratch<T>& scratch) const {
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      run_rounds(in, h, saved, scratch);
+      fill(maps[h], T(0));
+      for (Index r = 0; r < rounds; ++r) {
+        const ReformerRound<T> round = this->round(in, saved, scratch, h, r);
+        round.gather();
+        for (Index c = 0; c < round.chunks(); ++c) {
+          round.make_weights(c);
+          for (Index i = 0; i < chunk; ++i)
+            for (Index j = 0; j < 2 * chunk; ++j) {
+              const Index query = as_index(round.order()[c * chunk + i]);
+              const Index key = as_index(round.order()[(in.shape.queries + (c - 1) * chunk + j) % in.shape.queries]);
+              maps[h](query, key) += scratch.A(i, j);
+            }
+        }
+      }
+    }
+  }
+
+  Cost cost(const AttentionShape& shape) const override {
+    const auto [N, M, d, e] = shape.sizes();
+    const Index seen = 2 * chunk, pairs = N * seen, half = bucket_count(shape) / 2;
+    const Counts scores = product_counts(N, seen, d);
+    Cost cost;
+    // Forward: 1. |q| and k; 2. u and buckets; 3. S; 4. A, L and O; 5. w; 6. out.
+    cost.forward = kernels::row_dots_counts(N, d) + N * Counts{.div = d, .sqrt = 1, .cmp = 1} +
+                   rounds * (product_counts(N, half, d) + kernels::hash_rows_counts(N, half) + scores +
+                             kernels::attention_softmax_counts(N, pairs) + N * Counts{.add = 1, .log = 1} +
+                             product_counts(N, e, seen)) +
+                   kernels::softmax_columns_counts(rounds, N) + product_counts(N, e, rounds);
+    // Backward: <dout, out>; per round A again, dv, dP, dS, dq and dk, and the sums over places and rounds; 1.
+    cost.backward =
+        kernels::row_dots_counts(N, e) +
+        rounds * (scores + kernels::attention_softmax_again_counts(pairs) + N * Counts{.div = 1} +
+                  product_counts(N, seen, e) + Counts{.mul = 2 * pairs, .add = pairs} + product_counts(N, d, seen) +
+                  product_counts(pairs, d + e, 1) + Counts{.add = (pairs + chunk) * (d + e)}) +
+        (rounds - 1) * Counts{.add = N * (2 * d + e)} +
+        N * (product_counts(1, 1, d) + Counts{.mul = d, .add = 2 * d, .div = d, .cmp = 1});
+    const Counts attention = product_contractions(N, d + e, seen);
+    cost.forward_contractions = rounds * (product_contractions(N, half, d) + attention);
+    cost.backward_contractions = rounds * 2 * attention;
+    cost.attention_exp = cost.forward.exp;
+    return shape.heads * cost;
+  }
+
+ private:
+  Index chunks(const AttentionShape& shape) const { return shape.queries / chunk; }
+  Index bucket_count(const AttentionShape& shape) const {
+    return buckets > 0 ? buckets : std::max<Index>(chunks(shape) / 2 * 2, 2);
+  }
+  template <class T>
+  ReformerRound<T> round(const AttentionInput<T>& in, const ReformerSaved<T>& saved, const ReformerScratch<T>& scratch,
+                         Index h, Index r) const {
+    return {in, saved, scratch, chunk, h, r};
+  }
+
+  /// Steps 1 to 5: leaves O of all rounds in scratch, in the tokens' own order.
+  template <class T>
+  void run_rounds(const AttentionInput<T>& in, Index h, const ReformerSaved<T>& saved,
+                  const ReformerScratch<T>& scratch) const {
+    // 1. |q| and k = q / |q|
+    normalize<T>(in.q[h], saved.k[h], saved.norms[h][0]);
+    for (Index r = 0; r < rounds; ++r) {
+      const ReformerRound<T> round = this->round(in, saved, scratch, h, r);
+      // 2. the order of the tokens
+      round.sort();
+      // 3. and 4. S, A, L and O
+      round.gather();
+      round.attend();
+    }
+    // 5. w = softmax over rounds of L
+    kernels::softmax_columns(saved.weights[h], saved.weights[h]);
+  }
+
+  template <class T>
+  static void normalize(Matrix<const T> q, Matrix<T> k, T* norms) {
+    using std::sqrt;
+    using Sum = kernels::detail::Sum<T>;
+    for (Index i = 0; i < q.rows; ++i) {
+      Sum squares = Sum(q(i, 0)) * Sum(q(i, 0));
+      for (Index c = 1; c < q.columns; ++c) squares += Sum(q(i, c)) * Sum(q(i, c));
+      norms[i] = T(sqrt(squares));
+      const T divisor = norms[i] < T(kernels::least_norm) ? T(kernels::least_norm) : norms[i];
+      const T* const from = q[i];
+      T* const to = k[i];
+#pragma GCC ivdep
+      for (Index c = 0; c < q.columns; ++c) to[c] = from[c] / divisor;
+    }
+  }
+
+  /// Adds what the rows in front got to the last chunk, whose tokens they are; what is left are the tokens in order.
+  template <class T>
+  Matrix<T> joined_ends(Matrix<T> x) const {
+    const Index N = x.rows - chunk;
+    for (Index i = 0; i < chunk; ++i) write_all<T>(Update::accumulate, x.columns, x[i], x[N + i]);
+    return x.middle_rows(chunk, N);
+  }
+
+  /// dq (+)= the gradient of q as queries and, through k = q / |q|, as keys.
+  template <class T>
+  void undo_norm(Matrix<const T> k, const T* norms, const ReformerScratch<T>& scratch, Update update,
+                 Matrix<T> dq) const {
+    for (Index i = 0; i < dq.rows; ++i) {
+      const T *const as_query = scratch.query_gradient[i], *const dk = scratch.key_gradient[i], *const row = k[i];
+      T* const to = dq[i];
+      const bool clamped = norms[i] < T(kernels::least_norm);
+      const T divisor = clamped ? T(kernels::least_norm) : norms[i];
+      T dot;
+      kernels::row_dots(Matrix<const T>(row, 1, k.columns), Matrix<const T>(dk, 1, k.columns), &dot);
+      if (clamped) dot = T(0);
+#pragma GCC ivdep
+      for (Index c = 0; c < dq.columns; ++c) write(update, to[c], as_query[c] + (dk[c] - row[c] * dot) / divisor);
+    }
+  }
+};
+
+template MechanismEntry mechanism_entry<Reformer>();
+
+}  // namespace heed

@@ -1,0 +1,150 @@
+// Part of Reformer (reformer.cpp): a round of one head. Its tokens are taken in the order of the round; chunks of them
+// see themselves and the chunk before, which for the first is the last. Steps are numbered as in reformer.cpp.
+#pragma once
+
+#include "order.h"
+
+#include "heed/attention/mechanism_base.h"
+#include "heed/kernels/products/gemm.h"
+#include "heed/kernels/rows/row_hash.h"
+#include "heed/kernels/rows/rows.h"
+#include "heed/kernels/rows/softmax.h"
+
+#include <cmath>
+
+namespace heed {
+
+/// What is saved, of each head: |q|, k; of each round the order of tokens, and in that order the maximum and sum of
+/// each row of A; and the rounds' weights of each token.
+template <class T>
+struct ReformerSaved {
+  Heads<T> norms, k;              ///< [1, N], [N, d]
+  Heads<T> order, rows, weights;  ///< [rounds, N], [rounds N, 2], [rounds, N]
+};
+
+template <class T>
+struct ReformerScratch {
+  Matrix<T> q, k, v, dq, dk, dv;  ///< in the order of a round; the last chunk of k and v also in front of the first
+  Matrix<T> A, dA, rows, values;  ///< of a chunk: A, its gradient, maximum and sum of each row, O
+  Matrix<T> u, O;                 ///< of a round; of all rounds
+  T *buckets, *starts;            ///< of a round: the tokens' buckets, and where each bucket begins
+  Matrix<T> query_gradient, key_gradient;  ///< sums over rounds
+  T* dots;                                 ///< <dout, out>
+};
+
+template <class T>
+struct ReformerRound {
+  const AttentionInput<T>& in;
+  const ReformerSaved<T>& saved;
+  const ReformerScratch<T>& scratch;
+  Index chunk, h, r;
+
+  Index tokens() const { return in.shape.queries; }
+  Index chunks() const { return tokens() / chunk; }
+  const T* order() const { return saved.order[h][r]; }
+
+  /// The round's rows of what holds all rounds.
+  template <class U>
+  Matrix<U> of_round(Matrix<U> x) const {
+    return x.middle_rows(r * tokens(), tokens());
+  }
+
+  /// 2. Sorts the tokens by the bucket of q rotations[r].
+  void sort() const {
+    const Index d = in.shape.width, half = scratch.u.columns;
+    kernels::gemm(in.q[h], Matrix<const T>(in.parameters[0].data() + r * d * half, d, half), scratch.u);
+    kernels::hash_rows(scratch.u, scratch.buckets);
+    sort_by_bucket(tokens(), scratch.buckets, 2 * half, scratch.starts, saved.order[h][r]);
+  }
+
+  /// q, k and v in the order of the round.
+  void gather() const {
+    const Index N = tokens();
+    gather_rows<T>(order(), in.q[h], scratch.q);
+    gather_rows<T>(order(), saved.k[h], scratch.k.middle_rows(chunk, N));
+    gather_rows<T>(order(), in.v[h], scratch.v.middle_rows(chunk, N));
+    gather_rows<T>(order() + N - chunk, saved.k[h], scratch.k.top_rows(chunk));
+    gather_rows<T>(order() + N - chunk, in.v[h], scratch.v.top_rows(chunk));
+  }
+
+  /// 3. and 4. O of the round, in the tokens' own order, and L in the place of their weights.
+  void attend() const {
+    const Matrix<T> O = of_round(scratch.O);
+    for (Index c = 0; c < chunks(); ++c) {
+      make_scores(c);
+      const Matrix<T> kept = of_chunk(of_round(saved.rows[h]), c);
+      kernels::attention_softmax({scale()}, scratch.A, kept);
+      kernels::gemm(scratch.A, seen_by(scratch.v, c), scratch.values);
+      for (Index i = 0; i < chunk; ++i) {
+        using std::log;
+        const Index token = as_index(order()[c * chunk + i]);
+        saved.weights[h](r, token) = kept(i, 0) + log(kept(i, 1));
+        std::copy_n(scratch.values[i], O.columns, O[token]);
+      }
+    }
+  }
+
+  /// P of a chunk in the place of A.
+  void make_weights(Index c) const {
+    make_scores(c);
+    const Matrix<T> kept = of_chunk(of_round(saved.rows[h]), c);
+    for (Index i = 0; i < chunk; ++i) {
+      scratch.rows(i, 0) = kept(i, 0);
+      scratch.rows(i, 1) = kept(i, 1) / saved.weights[h](r, as_index(order()[c * chunk + i]));
+    }
+    kernels::attention_softmax_again({scale()}, scratch.A, scratch.rows);
+  }
+
+  /// Undoes 6. to 3., from dout in the tokens' own order: dq, dk and dv in that of the round.
+  void undo(Matrix<const T> douts) const {
+    const Matrix<T> dout = scratch.O.top_rows(tokens());  // O is not needed any more
+    gather_rows<T>(order(), douts, dout);
+    fill(scratch.dk, T(0)), fill(scratch.dv, T(0));
+    for (Index c = 0; c < chunks(); ++c) undo_chunk(c, of_chunk(dout, c));
+  }
+
+ private:
+  static constexpr double self_score = -5e4;
+
+  double scale() const { return score_scale(in.shape); }
+
+  /// What chunk c sees of rows that begin with the last chunk again.
+  Matrix<T> seen_by(Matrix<T> x, Index c) const { return x.middle_rows(c * chunk, 2 * chunk); }
+  Matrix<T> of_chunk(Matrix<T> x, Index c) const { return x.middle_rows(c * chunk, chunk); }
+
+  /// Calls f(i, j) for each query of a chunk and each place where it would see itself: twice if there is one chunk.
+  template <class F>
+  void each_self(const F& f) const {
+    for (Index i = 0; i < chunk; ++i) {
+      f(i, chunk + i);
+      if (chunks() == 1) f(i, i);
+    }
+  }
+
+  /// sqrt(d) S of a chunk.
+  void make_scores(Index c) const {
+    kernels::gemm(of_chunk(scratch.q, c), transposed(seen_by(scratch.k, c)), scratch.A);
+    each_self([&](Index i, Index j) { scratch.A(i, j) = T(self_score / scale()); });
+  }
+
+  void undo_chunk(Index c, Matrix<const T> dout) const {
+    make_weights(c);
+    const Matrix<T> P = scratch.A, dS = scratch.dA;
+    // 6. and 4.
+    kernels::gemm(transposed(P), dout, Update::accumulate, seen_by(scratch.dv, c));
+    kernels::gemm(dout, transposed(seen_by(scratch.v, c)), dS);
+    for (Index i = 0; i < chunk; ++i) {
+      const T dot = scratch.dots[as_index(order()[c * chunk + i])], factor(scale());
+      const T* const p = P[i];
+      T* const row = dS[i];
+#pragma GCC ivdep
+      for (Index j = 0; j < 2 * chunk; ++j) row[j] = factor * (p[j] * (row[j] - dot));
+    }
+    each_self([&](Index i, Index j) { dS(i, j) = T(0); });
+    // 3.
+    kernels::gemm(dS, seen_by(scratch.k, c), of_chunk(scratch.dq, c));
+    kernels::gemm(transposed(dS), of_chunk(scratch.q, c), Update::accumulate, seen_by(scratch.dk, c));
+  }
+};
+
+}  // namespace heed

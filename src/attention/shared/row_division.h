@@ -1,0 +1,38 @@
+// out_i = y_i / D_i for weighted sums y of values and D of ones: what mechanisms share whose rows are divided last.
+#pragma once
+
+#include "heed/kernels/rows/rows.h"
+
+namespace heed {
+
+/// One row for all queries.
+template <class T>
+Matrix<const T> repeated(Matrix<T> row, Index rows) {
+  return {row.data, rows, row.columns, 0};
+}
+
+/// y_i becomes out_i, and D_i its reciprocal.
+template <class T>
+void divide_rows(Matrix<T> y, T* D) {
+  for (Index i = 0; i < y.rows; ++i) {
+    D[i] = T(1) / D[i];
+    T* const row = y[i];
+#pragma GCC ivdep
+    for (Index c = 0; c < y.columns; ++c) row[c] *= D[i];
+  }
+}
+
+/// Undoes it: dy_i = dout_i / D_i, dD_i = -<dout_i, out_i> / D_i. `reciprocals` are those of D.
+template <class T>
+void divide_rows_backward(Matrix<const T> out, const T* reciprocals, Matrix<const T> dout, Matrix<T> dy, T* dD) {
+  kernels::row_dots(dout, out, dD);
+  for (Index i = 0; i < out.rows; ++i) {
+    const T reciprocal = reciprocals[i], *const from = dout[i];
+    dD[i] = -(reciprocal * dD[i]);
+    T* const to = dy[i];
+#pragma GCC ivdep
+    for (Index c = 0; c < out.columns; ++c) to[c] = reciprocal * from[c];
+  }
+}
+
+}  // namespace heed

@@ -1,0 +1,209 @@
+// Part of SOFT (soft.cpp): its map S, of which only the factors are kept, and products with it.
+//
+//   S = P^T X P, or with kernel=exact S = G(q, q), made in blocks of rows
+#pragma once
+
+#include "heed/attention/mechanism_base.h"
+#include "heed/kernels/elements/activation.h"
+#include "heed/kernels/distances/gaussian.h"
+#include "heed/kernels/rows/layer_norm.h"
+#include "heed/kernels/solvers/newton_inverse.h"
+#include "heed/kernels/products/nystrom.h"
+#include "heed/kernels/grids/pooling.h"
+#include "heed/kernels/rows/row_sums.h"
+
+namespace heed {
+
+/// Sizes and options for one shape, by the names of soft.cpp.
+struct SoftSetting {
+  Index heads, N, d, e, m;
+  double scale;  ///< 1 / (2 sqrt(d))
+  double ridge;
+  bool exact;               ///< kernel=exact; there are no landmarks then
+  bool normalizes_map;      ///< normalize=map
+  bool normalizes_inverse;  ///< normalize=inverse
+  bool unrolled;            ///< inverse_grad=unrolled
+  bool activates;           ///< landmark_act
+  kernels::Landmarks landmarks;
+  kernels::NewtonInverse newton;
+};
+
+/// What is saved for the backward pass, by the names of soft.cpp.
+template <class T>
+struct SoftSaved {
+  Heads<T> L, A, P, X;    ///< [m, d], [m, m], [m, N], [m, m]
+  Heads<T> scaled, root;  ///< with normalize=inverse E^-1/2 X E^-1/2 and E^-1/2 [m, 1]; else X itself
+  Heads<T> Z, Y;          ///< P v and X Z, [m, e]
+  Heads<T> S, H, norms;   ///< landmark_act: landmarks before it over d^(1/4), their norm, its statistics [m, 2]
+  Heads<T> D, Z1, Y1;     ///< normalize=map: D = S 1 [N, 1], and Z1 = P 1 and Y1 = X P 1 [m, 1], from which it is made
+
+  SoftSaved(const SoftSetting& s, Carver<T>& carve) {
+    const auto take = [&](Index rows, Index columns) { return carve_heads(s.heads, rows, columns, carve); };
+    L = take(s.m, s.d), A = take(s.m, s.m), P = take(s.m, s.N), X = take(s.m, s.m);
+    scaled = s.normalizes_inverse ? take(s.m, s.m) : X;
+    if (s.normalizes_inverse) root = take(s.m, 1);
+    Z = take(s.m, s.e), Y = take(s.m, s.e);
+    if (s.activates) S = take(s.m, s.d), H = take(s.m, s.d), norms = take(s.m, 2);
+    if (s.normalizes_map) D = take(s.N, 1), Z1 = take(s.m, 1), Y1 = take(s.m, 1);
+  }
+};
+
+template <class T>
+struct SoftScratch {
+  Matrix<T> dL, dA, dE, dX, dP, dZ, dY;  ///< of one head; dP also holds X P while S itself is made
+  Matrix<T> ones, dD, w, dscaled, dw;    ///< normalize=map: 1, dD, w = D^-1/2 v, D^-1/2 dout and dw
+  Matrix<T> norm_sums;                   ///< landmark_act: gradients of gamma and beta
+  kernels::NewtonBackwardScratch<T> newton;
+  kernels::LandmarkScratch<T> landmarks;
+  kernels::GaussianRows<T> rows;  ///< of S, with kernel=exact
+
+  SoftScratch(const SoftSetting& s, Carver<T>& carve) : newton(s.newton, carve), landmarks(s.landmarks, s.d, carve) {
+    dL = carve.matrix(s.m, s.d), dA = carve.matrix(s.m, s.m), dE = carve.matrix(s.m, 1);
+    dX = carve.matrix(s.m, s.m), dP = carve.matrix(s.m, s.N);
+    dZ = carve.matrix(s.m, s.e), dY = carve.matrix(s.m, s.e);
+    if (s.activates) norm_sums = carve.matrix(2, s.d);
+    if (s.exact) rows = {s.N, carve};
+    if (!s.normalizes_map) return;
+    ones = carve.matrix(s.N, 1), dD = carve.matrix(s.N, 1);
+    w = carve.matrix(s.N, s.e), dscaled = carve.matrix(s.N, s.e), dw = carve.matrix(s.N, s.e);
+  }
+};
+
+/// A product with S, of v [N, e] or [N, 1]: Z = P v and Y = X Z, unless S is exact.
+template <class T>
+struct SoftProduct {
+  Matrix<const T> v;
+  Matrix<T> Z, Y;
+};
+
+/// The tensors that landmarks are made with, or their gradients: that of the sampling, if any, and with landmark_act
+/// gamma and beta of the norm.
+template <class T>
+struct SoftTensors {
+  Matrix<T> sampling;
+  T *gamma = nullptr, *beta = nullptr;
+};
+
+/// S of one head.
+template <class T>
+struct SoftMap {
+  const SoftSetting& s;
+  const SoftSaved<T>& saved;
+  const SoftScratch<T>& scratch;
+  Index h;
+  Matrix<const T> q;
+  SoftTensors<const T> tensors;
+  Matrix<T> L = saved.L[h], A = saved.A[h], P = saved.P[h], X = saved.X[h], scaled = saved.scaled[h];
+
+  /// L of the sampled landmarks: with landmark_act d^(1/4) gelu(norm(L / d^(1/4))), so that distances are those of the
+  /// authors, who divide q by d^(1/4) first and compare it with what the gelu gives.
+  void activate() const {
+    if (!s.activates) return;
+    const Matrix<T> S = saved.S[h], H = saved.H[h];
+    const T root(std::sqrt(std::sqrt(static_cast<double>(s.d))));
+    for (Index i = 0; i < S.size(); ++i) S.data[i] = L.data[i] / root;
+    kernels::layer_norm_forward({tensors.gamma, tensors.beta, eps}, S, {}, H, saved.norms[h]);
+    kernels::gelu_forward(L.size(), H.data, L.data);
+    for (Index i = 0; i < L.size(); ++i) L.data[i] = root * L.data[i];
+  }
+
+  /// Undoes it in the place of dL, and adds to the gradients of gamma and beta.
+  void activate_backward(const SoftTensors<T>& d) const {
+    if (!s.activates) return;
+    const Matrix<T> S = saved.S[h], dL = scratch.dL, sums = scratch.norm_sums;
+    const T root(std::sqrt(std::sqrt(static_cast<double>(s.d))));
+    for (Index i = 0; i < dL.size(); ++i) dL.data[i] = root * dL.data[i];
+    kernels::gelu_backward(dL.size(), static_cast<const T*>(saved.H[h].data), static_cast<const T*>(dL.data),
+                           Update::assign, dL.data);
+    kernels::layer_norm_parameter_gradients(S, saved.norms[h], dL, Update::assign, sums);
+    write_all(Update::accumulate, s.d, sums[0], d.gamma);
+    write_all(Update::accumulate, s.d, sums[1], d.beta);
+    kernels::layer_norm_backward(tensors.gamma, S, saved.norms[h], dL, Update::assign, dL);
+    for (Index i = 0; i < dL.size(); ++i) dL.data[i] = dL.data[i] / root;
+  }
+
+  static constexpr double eps = 1e-5;
+
+  /// Of activate() and its undoing.
+  static Cost activation_cost(Index m, Index d) {
+    Cost cost;
+    cost.forward = m * d * Counts{.mul = 1, .div = 1} + kernels::layer_norm_forward_counts(m, d) +
+                   kernels::gelu_forward_counts(m * d);
+    cost.backward = m * d * Counts{.mul = 1, .div = 1} + kernels::gelu_backward_counts(m * d) +
+                    kernels::layer_norm_parameter_counts(m, d) + Counts{.add = 2 * d} +
+                    kernels::layer_norm_backward_counts(m, d);
+    return cost;
+  }
+
+  /// L and A.
+  void make_gram() const {
+    kernels::sample_landmarks({s.landmarks, q, tensors.sampling, scratch.landmarks}, L);
+    activate();
+    kernels::gaussian(L, L, s.scale, A);
+    for (Index i = 0; i < s.m && s.ridge > 0; ++i) A(i, i) += T(s.ridge);
+  }
+
+  /// What S is made of: 1. L, 2. A and P, 3. X.
+  void make() const {
+    if (s.exact) return;
+    make_gram();
+    kernels::gaussian(L, q, s.scale, P);
+    kernels::newton_inverse(s.newton, A, scratch.newton.step, X);
+    if (s.normalizes_inverse) kernels::scale_inverse(A, X, saved.root[h], scaled);
+  }
+
+  /// Undoes it: turns dP and dX, in scratch, into dq, and adds to the gradients of the tensors.
+  ///   Undoing 3: kernels/solvers/newton_inverse.h.
+  ///   Undoing 2: dL and dq from P; dL from A, whose rows and columns both are landmarks.
+  ///   Undoing 1: dq from dL.
+  void make_backward(const SoftTensors<T>& dtensors, Update update, Matrix<T> dq) const {
+    if (s.exact) return;
+    const Matrix<T> dL = scratch.dL, dA = scratch.dA, dX = scratch.dX, dE = scratch.dE;
+    // 3.
+    if (s.normalizes_inverse) kernels::scale_inverse_backward(saved.root[h], scaled, dX, dE);
+    if (s.unrolled)
+      kernels::newton_inverse_backward(s.newton, A, dX, scratch.newton, dA);
+    else
+      kernels::inverse_backward(X, dX, scratch.newton.step.U, dA);
+    for (Index i = 0; i < s.m && s.normalizes_inverse; ++i)
+      for (Index j = 0; j < s.m; ++j) dA(i, j) += dE(i, 0);
+    // 2.
+    kernels::gaussian_backward({L, q, s.scale, P}, scratch.dP, Update::assign, dL, update, dq);
+    kernels::gaussian_gram_backward({L, L, s.scale, A}, dA, dL);
+    // 1.
+    activate_backward(dtensors);
+    kernels::sample_landmarks_backward({s.landmarks, q, tensors.sampling, scratch.landmarks}, dL, dtensors.sampling,
+                                       dq);
+  }
+
+  /// S itself, [N, N].
+  void make_map(Matrix<T> map) const {
+    if (s.exact) return kernels::gaussian(q, q, s.scale, map);
+    const Matrix<T> XP = scratch.dP;
+    kernels::gemm(scaled, P, XP);
+    kernels::gemm(transposed(P), XP, map);
+  }
+
+  /// out = S v; leaves Z and Y.
+  void multiply(const SoftProduct<T>& product, Matrix<T> out) const {
+    const auto [v, Z, Y] = product;
+    if (s.exact)
+      kernels::gaussian_product({q, s.scale, v, scratch.rows}, out);
+    else
+      kernels::nystrom_product({P, scaled, v, Z, Y}, out);
+  }
+
+  /// Undoes it: writes dv, unless it is left out, and by `update` dP and dX in scratch, or dq where S is exact.
+  void multiply_backward(const SoftProduct<T>& product, Matrix<const T> dout, Update update_v, Matrix<T> dv,
+                         Update update, Matrix<T> dq) const {
+    const auto [v, Z, Y] = product;
+    const Matrix<T> dZ(scratch.dZ.data, s.m, v.columns), dY(scratch.dY.data, s.m, v.columns);
+    if (s.exact)
+      kernels::gaussian_product_backward({q, s.scale, v, scratch.rows}, dout, update_v, dv, update, dq);
+    else
+      kernels::nystrom_product_backward(kernels::NystromProduct<T>{P, scaled, v, Z, Y}, dout,
+                                        {update, scratch.dP, scratch.dX, update_v, dv, dZ, dY});
+  }
+};
+
+}  // namespace heed

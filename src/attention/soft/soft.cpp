@@ -1,0 +1,345 @@
+// SOFT. Lu, Yao, Zhang, Zhu, Xu, Gao, Xu, Xiang, Zhang, "SOFT: Softmax-free Transformer with Linear Complexity",
+// NeurIPS 2021, arXiv:2110.11945v2. A Gaussian kernel between tokens instead of a softmax. q serves as k, so the map is
+// a Gram matrix, and m landmarks approximate it (Nystroem).
+//
+//   G(x, y) = exp(-|x - y|^2 / (2 sqrt(d)))      Eq. 4-5
+//   L = landmarks of q          [m, d]           Section 3.2, "Sampling": its Q~
+//   A = G(L, L) + ridge I       [m, m]           Eq. 8
+//   P = G(L, q)                 [m, N]           Eq. 8
+//   X = Newton-Raphson(A)       [m, m]           Eq. 10, Algorithm 2: about A^+
+//   out = P^T X P v             [N, d]           Eq. 7 and 9; from the right, so that S = P^T X P is never made
+//
+//   kernel=exact       S = G(q, q), with which training did not converge; time O(N^2 d), in blocks of rows
+//   normalize=map      S becomes D^-1/2 S D^-1/2, D the row sums of S, at least 1e-6
+//   normalize=inverse  X becomes E^-1/2 X E^-1/2, E the row sums of A (the authors' later code)
+//
+// Time 4 N m d in products, 3 N m d in distances, 4 i m^3 for i iterations and (N + m) m exponentials; memory N m.
+// Differs: the starting factor is 1.8 / |A|^2, as in the authors' code, for the paper's 2 / |A|^2 (init=plain) stalls
+// where |A| is an eigenvalue. Backtracking tests I - a A A, the iteration's residual, where the paper prints I - a A.
+// The gradient is that of the iteration, where the authors' code takes that of the true inverse
+// (inverse_grad=implicit). Their code, unlike the paper, has two more parts:
+//
+//   landmark_act  L becomes d^(1/4) gelu(norm(L / d^(1/4))), with a norm over d
+//   vconv=k       out += a depth-wise convolution k x k of v on the grid, one filter per head; not on a class token
+//
+// Steps 1 to 3, which make L, A, P and X, and products with S are in soft_map.h.
+#include "src/attention/shared/landmarks.h"
+#include "map.h"
+#include "vconv.h"
+
+#include <numeric>
+
+namespace heed {
+
+class Soft : public MechanismBase<Soft> {
+ public:
+  static constexpr const char* mechanism_name = "soft";
+  static constexpr const char* summary = "G(q, l) G(l, l)^+ G(l, q) v for m landmarks l of q, G a Gaussian kernel";
+  static constexpr const char* complexity = "time O(N m d + m^3), memory O(N m)";
+
+  enum class InverseGradient { unrolled, implicit };
+  enum class Kernel { nystrom, exact };
+  enum class Normalize { none, map, inverse };
+
+  LandmarkOptions landmark{};
+  double ridge = 0;
+  Index iterations = 20;
+  kernels::NewtonStart init = kernels::NewtonStart::damped;
+  InverseGradient inverse_grad = InverseGradient::unrolled;
+  Kernel kernel = Kernel::nystrom;
+  Normalize normalize = Normalize::none;
+  bool landmark_act = false;
+  Index vconv = 0;
+
+  template <class Visitor>
+  void options(Visitor& visit) {
+    landmark.options(visit);
+    visit("ridge", ridge, "added to the diagonal of A");
+    visit("iterations", iterations, "Newton-Raphson steps, 0 to 64; in float, rounding may show above 30");
+    visit("init", init, {"damped", "plain", "backtrack"}, "starting factor: 1.8, 2 or 2 b^n over |A|^2");
+    visit("inverse_grad", inverse_grad, {"unrolled", "implicit"}, "gradient of the iteration or of the true inverse");
+    visit("kernel", kernel, {"nystrom", "exact"}, "by landmarks, or between all tokens");
+    visit("normalize", normalize, {"none", "map", "inverse"}, "what is divided by the roots of its row sums");
+    visit("landmark_act", landmark_act, "layer norm and gelu on landmarks");
+    visit("vconv", vconv, "side of a depth-wise convolution of v that is added, odd; 0: none");
+  }
+
+  static std::vector<OptionValues> variants() {
+    return {{{"ratio", "2"}},
+            {{"ratio", "1"}, {"init", "plain"}, {"iterations", "3"}, {"ridge", "0.01"}},
+            {{"landmarks", "9"}, {"init", "backtrack"}, {"iterations", "4"}},
+            {{"ratio", "2"}, {"dims", "1"}, {"iterations", "0"}},
+            {{"ratio", "2"}, {"sampling", "conv"}, {"normalize", "map"}},
+            {{"landmarks", "3"}, {"sampling", "first"}, {"normalize", "inverse"}},
+            {{"landmarks", "2"}, {"sampling", "random"}, {"iterations", "5"}},
+            {{"landmarks", "1"}, {"sampling", "first"}, {"normalize", "map"}},
+            {{"ratio", "2"}, {"inverse_grad", "implicit"}},
+            {{"ratio", "2"}, {"inverse_grad", "implicit"}, {"normalize", "inverse"}},
+            {{"ratio", "2"}, {"landmark_act", "true"}, {"iterations", "6"}, {"ridge", "0.1"}},
+            {{"ratio", "1"},
+             {"sampling", "conv"},
+             {"landmark_act", "true"},
+             {"iterations", "5"},
+             {"ridge", "0.1"},
+             {"vconv", "3"}},
+            {{"kernel", "exact"}},
+            {{"landmarks", "3"}, {"sampling", "first"}, {"normalize", "map"}, {"vconv", "3"}},
+            {{"kernel", "exact"}, {"vconv", "5"}},
+            {{"kernel", "exact"}, {"normalize", "map"}}};
+  }
+
+  static std::vector<MechanismSetting> settings() {
+    return {{"soft", {{"landmarks", "49"}}, true}, {"soft-exact", {{"kernel", "exact"}}}};
+  }
+
+  AttentionLayout layout(Index dim, Index heads) const override { return {heads, dim / heads, 0, dim / heads}; }
+
+  MechanismTraits traits() const override {
+    const bool exact_gradient = kernel == Kernel::exact || inverse_grad == InverseGradient::unrolled;
+    return {.beside_map = vconv > 0,
+            .inverts = kernel == Kernel::nystrom,
+            .qk_norm = false,
+            .surrogate = exact_gradient ? "" : "through A^+ by -X^T dX X^T, the derivative once X has converged"};
+  }
+
+  void read_sizes(const std::map<std::string, Shape>& tensors) override {
+    landmark.read_sizes(tensors);
+    const auto filters = tensors.find("vconv.weight");
+    if (vconv == 0 && filters != tensors.end() && filters->second.rank() == 4) vconv = filters->second[3];
+  }
+
+  void check(const AttentionShape& shape) const override {
+    require(shape.queries == shape.keys,
+            "[soft] there are {} queries and {} keys; q serves as k, so they must be the same", shape.queries,
+            shape.keys);
+    require(iterations >= 0 && iterations <= 64, "[soft] iterations is {}; expected 0 to 64", iterations);
+    require(ridge >= 0 && std::isfinite(ridge), "[soft] ridge is {}; expected a finite number, not below 0", ridge);
+    require(kernel == Kernel::nystrom || normalize != Normalize::inverse,
+            "[soft] normalize is inverse; expected none or map, since kernel=exact has no inverse");
+    require(kernel == Kernel::nystrom || !landmark_act, "[soft] landmark_act is true; kernel=exact has no landmarks");
+    require(vconv == 0 || (vconv > 0 && vconv % 2 == 1 && vconv < 1000),
+            "[soft] vconv is {}; expected an odd number up to 999, or 0", vconv);
+    require(vconv == 0 ||
+                (shape.grid_height > 0 && shape.grid_height * shape.grid_width + shape.class_token == shape.queries),
+            "[soft] vconv is {}; {} tokens on a grid of {} x {} are no image to convolve", vconv,
+            shape.queries - shape.class_token, shape.grid_height, shape.grid_width);
+    if (kernel == Kernel::nystrom) landmark.check(mechanism_name, shape);
+  }
+
+  std::vector<ParameterSpec> parameters(const AttentionShape& shape) const override {
+    std::vector<ParameterSpec> list;
+    if (kernel == Kernel::nystrom) list = landmark.parameters(shape);
+    if (landmark_act) {
+      list.push_back({"landmark_norm.weight", {shape.width}, Initial::constant(1), false});
+      list.push_back({"landmark_norm.bias", {shape.width}, Initial::constant(0), false});
+    }
+    if (vconv > 0)
+      list.push_back(
+          {"vconv.weight", {shape.heads, 1, vconv, vconv}, Initial::uniform(1 / static_cast<double>(vconv))});
+    return list;
+  }
+
+  template <class T>
+  SoftSaved<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
+    return {setting(shape), carve};
+  }
+  template <class T>
+  struct Scratch {
+    SoftScratch<T> map;
+    VconvScratch<T> vconv;
+  };
+  template <class T>
+  Scratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
+    const SoftScratch<T> map(setting(shape), carve);
+    return {map, {convolution(shape), carve}};
+  }
+
+  template <class T>
+  void run_forward(const AttentionInput<T>& in, Heads<T> out, const SoftSaved<T>& saved, const Scratch<T>& all) const {
+    const SoftScratch<T>& scratch = all.map;
+    each_head(in, saved, scratch, [&](Index h, const SoftMap<T>& S) {
+      const Matrix<const T> v = in.v[h];
+      // 1. L, 2. A and P, 3. X
+      S.make();
+      // 4. out = S v; or D^-1/2 S D^-1/2 v with D = S 1
+      if (normalize != Normalize::map) return S.multiply({v, saved.Z[h], saved.Y[h]}, out[h]);
+      const Matrix<T> D = saved.D[h], w = scratch.w;
+      fill(scratch.ones, T(1));
+      S.multiply({scratch.ones, saved.Z1[h], saved.Y1[h]}, D);
+      kernels::scale_rows(D, v, Update::assign, w);
+      S.multiply({w, saved.Z[h], saved.Y[h]}, out[h]);
+      kernels::scale_rows(D, out[h], Update::assign, out[h]);
+    });
+    // 5. out += vconv(v)
+    const Vconv convolution = this->convolution(in.shape);
+    for (Index h = 0; h < in.shape.heads && vconv > 0; ++h)
+      convolution.add(in.v[h], filter(in.parameters.back(), h), all.vconv, out[h]);
+  }
+
+  // Undoing 4: out = P^T Y, Y = X Z, Z = P v give, in turn, dY = P dout, dP = Y dout^T; dX = dY Z^T, dZ = X^T dY;
+  //   dP += dZ v^T, dv = P^T dZ. With normalize=map, r = D^-1/2, out = r (S w), w = r v: dw = S^T (r dout), dv = r dw,
+  //   dD from kernels/rows/row_sums.h, and D = S 1 is undone as out is.
+  // Undoing 3, 2 and 1: soft_map.h.
+  // Undoing 5: soft_vconv.h; out without it is needed where normalize=map.
+  template <class T>
+  void run_backward(const AttentionInput<T>& in, Heads<const T> outs, Heads<const T> douts, const SoftSaved<T>& saved,
+                    const Scratch<T>& all, const AttentionGradient<T>& gradient) const {
+    const SoftScratch<T>& scratch = all.map;
+    const Vconv convolution = this->convolution(in.shape);
+    each_head(in, saved, scratch, [&](Index h, const SoftMap<T>& S) {
+      const Matrix<const T> v = in.v[h], dout = douts[h];
+      const Matrix<T> dq = gradient.q[h], dv = gradient.v[h];
+      // How the gradient of S is written first; where S is exact, it goes to dq at once.
+      const Update first = kernel == Kernel::exact ? gradient.update : Update::assign;
+      // 4.
+      if (normalize != Normalize::map) {
+        S.multiply_backward({v, saved.Z[h], saved.Y[h]}, dout, gradient.update, dv, first, dq);
+      } else {
+        const Matrix<T> D = saved.D[h], w = scratch.w, dw = scratch.dw, dscaled = scratch.dscaled, dD = scratch.dD;
+        kernels::scale_rows(D, v, Update::assign, w);
+        kernels::scale_rows(D, dout, Update::assign, dscaled);
+        S.multiply_backward({w, saved.Z[h], saved.Y[h]}, dscaled, Update::assign, dw, first, dq);
+        kernels::scale_rows(D, dw, gradient.update, dv);
+        Matrix<const T> out = outs[h];
+        if (vconv > 0) out = convolution.without(in.v[h], filter(in.parameters.back(), h), all.vconv, out);
+        kernels::row_sums_backward(D, out, dout, w, dw, dD);
+        fill(scratch.ones, T(1));
+        S.multiply_backward({scratch.ones, saved.Z1[h], saved.Y1[h]}, dD, Update::assign, {}, Update::accumulate, dq);
+      }
+      // 3., 2. and 1.
+      S.make_backward(tensor_gradients(gradient), gradient.update, dq);
+    });
+    // 5.
+    for (Index h = 0; h < in.shape.heads && vconv > 0; ++h)
+      convolution.add_backward({in.v[h], filter(in.parameters.back(), h)}, douts[h], all.vconv,
+                               {gradient.v[h], filter(gradient.parameters.back(), h)});
+  }
+
+  template <class T>
+  void run_map(const AttentionInput<T>& in, Heads<T> maps, const SoftSaved<T>& saved, const Scratch<T>& all) const {
+    each_head(in, saved, all.map, [&](Index h, const SoftMap<T>& S) {
+      const Matrix<T> map = maps[h];
+      S.make();
+      S.make_map(map);
+      if (normalize != Normalize::map) return;
+      const Matrix<T> D = saved.D[h];
+      for (Index i = 0; i < map.rows; ++i) D(i, 0) = std::accumulate(map[i], map[i] + map.columns, T(0));
+      for (Index i = 0; i < map.rows; ++i)
+        for (Index j = 0; j < map.columns; ++j)
+          map(i, j) *= kernels::inverse_root(D(i, 0)) * kernels::inverse_root(D(j, 0));
+    });
+  }
+
+  /// A of each head. Throws Error with kernel=exact, which has none.
+  Tensor<float> inverted(const AttentionInput<float>& in) const override {
+    return made(in, &SoftSaved<float>::A, [](const SoftMap<float>& S) { S.make_gram(); });
+  }
+
+  std::vector<PictureInfo> pictures() const override {
+    if (kernel == Kernel::exact) return {};
+    return {{"landmarks", "How near each landmark (row) is to each token (column)", PictureAxes::matrix}};
+  }
+
+  /// P of each head.
+  Tensor<float> picture(const std::string& name, const AttentionInput<float>& in) const override {
+    if (name != "landmarks") return MechanismBase::picture(name, in);
+    return made(in, &SoftSaved<float>::P, [](const SoftMap<float>& S) { S.make(); });
+  }
+
+  Cost cost(const AttentionShape& shape) const override {
+    const SoftSetting s = setting(shape);
+    const auto product = [&](Index e, bool added) {
+      return s.exact ? kernels::gaussian_product_cost(s.N, s.d, e, added)
+                     : kernels::nystrom_product_cost(s.m, s.N, e, added);
+    };
+    Cost cost;
+    if (!s.exact) {
+      // 1. L
+      cost += kernels::landmarks_cost(s.landmarks, s.d);
+      if (s.activates) cost += SoftMap<float>::activation_cost(s.m, s.d);
+      // 2. A and P
+      cost += kernels::gaussian_gram_cost(s.m, s.d) + kernels::gaussian_cost(s.m, s.N, s.d);
+      cost.forward.add += ridge > 0 ? s.m : 0;
+      // 3. X
+      cost += kernels::newton_inverse_cost(s.newton, s.unrolled);
+      if (s.normalizes_inverse) cost += kernels::scale_inverse_cost(s.m);
+    }
+    // 4. out; D
+    cost += product(s.e, false);
+    if (s.normalizes_map) cost += product(1, true) + kernels::row_sums_cost(s.N, s.e);
+    // 5. its convolution
+    if (vconv > 0) cost += convolution(shape).cost(s.normalizes_map);
+    return shape.heads * cost;
+  }
+
+ private:
+  Vconv convolution(const AttentionShape& shape) const {
+    return {vconv, shape.class_token, {shape.value_width, shape.grid_height, shape.grid_width, vconv, 1, vconv / 2}};
+  }
+
+  /// Head h's filter of v in the tensor, the last of all, or its gradient.
+  template <class T>
+  T* filter(View<T> filters, Index h) const {
+    return filters.data() + h * vconv * vconv;
+  }
+
+  /// What `make` leaves in a part of each head's saved memory: [heads, rows, columns].
+  template <class Make>
+  Tensor<float> made(const AttentionInput<float>& in, Heads<float> SoftSaved<float>::*part, const Make& make) const {
+    require(kernel == Kernel::nystrom, "[soft] kernel is exact; expected nystrom, which has landmarks");
+    const Carved<SoftSaved, float> saved(setting(in.shape));
+    const Carved<SoftScratch, float> scratch(setting(in.shape));
+    each_head(in, *saved, *scratch, [&](Index, const SoftMap<float>& S) { make(S); });
+    const Heads<float> heads = (*saved).*part;
+    Tensor<float> all(Shape{heads.count, heads.first.rows, heads.first.columns});
+    std::copy_n(heads.first.data, all.size(), all.data());
+    return all;
+  }
+
+  template <class T>
+  SoftTensors<const T> tensors(const AttentionInput<T>& in) const {
+    SoftTensors<const T> t{landmark.tensor(mechanism_name, in)};
+    if (landmark_act) t.gamma = in.parameters[norm_place()].data(), t.beta = in.parameters[norm_place() + 1].data();
+    return t;
+  }
+  template <class T>
+  SoftTensors<T> tensor_gradients(const AttentionGradient<T>& gradient) const {
+    SoftTensors<T> t{kernel == Kernel::exact ? Matrix<T>{} : landmark.tensor_gradient(gradient)};
+    if (landmark_act)
+      t.gamma = gradient.parameters[norm_place()].data(), t.beta = gradient.parameters[norm_place() + 1].data();
+    return t;
+  }
+  std::size_t norm_place() const { return landmark.has_tensor(); }
+
+  SoftSetting setting(const AttentionShape& shape) const {
+    const bool exact = kernel == Kernel::exact;
+    const kernels::Landmarks landmarks = exact ? kernels::Landmarks{} : landmark.of(shape);
+    return {.heads = shape.heads,
+            .N = shape.queries,
+            .d = shape.width,
+            .e = shape.value_width,
+            .m = landmarks.count,
+            .scale = 1 / (2 * std::sqrt(static_cast<double>(shape.width))),
+            .ridge = ridge,
+            .exact = exact,
+            .normalizes_map = normalize == Normalize::map,
+            .normalizes_inverse = normalize == Normalize::inverse,
+            .unrolled = inverse_grad == InverseGradient::unrolled,
+            .activates = landmark_act,
+            .landmarks = landmarks,
+            .newton = {landmarks.count, iterations, init}};
+  }
+
+  /// Calls f(h, S) for each head.
+  template <class T, class F>
+  void each_head(const AttentionInput<T>& in, const SoftSaved<T>& saved, const SoftScratch<T>& scratch,
+                 const F& f) const {
+    const SoftSetting s = setting(in.shape);
+    const SoftTensors<const T> own = kernel == Kernel::exact ? SoftTensors<const T>{} : tensors(in);
+    for (Index h = 0; h < s.heads; ++h) f(h, SoftMap<T>{s, saved, scratch, h, in.q[h], own});
+  }
+};
+
+template MechanismEntry mechanism_entry<Soft>();
+
+}  // namespace heed

@@ -1,0 +1,239 @@
+#include "heed/data/sequences/listops.h"
+
+#include "heed/base/parallel.h"
+#include "heed/base/suggest.h"
+#include "heed/io/file.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <unordered_set>
+
+namespace heed {
+
+namespace {
+
+constexpr std::array<const char*, listops_tokens> names{"0", "1", "2",    "3",    "4",    "5",   "6", "7",
+                                                        "8", "9", "[MIN", "[MAX", "[MED", "[SM", "]"};
+enum Token { minimum = 10, maximum, median, sum_modulo, end };
+
+int answer_of(int operation, std::vector<int>& values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  switch (operation) {
+    case minimum:
+      return values.front();
+    case maximum:
+      return values.back();
+    case median:
+      return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+    default:
+      return std::accumulate(values.begin(), values.end(), 0) % 10;
+  }
+}
+
+/// Draws one expression, token after token.
+class Drawing {
+ public:
+  Drawing(const ListOpsSetting& setting, const RandomStream& random, std::vector<int>& tokens)
+      : setting_(setting), random_(random), tokens_(tokens) {}
+
+  /// A node and all below it; its value, or nothing where the expression has become too long.
+  std::optional<int> node(Index level) {
+    if (level >= setting_.depth || below(4) > 0) return push(static_cast<int>(below(10)));
+    const Index count = 2 + below(setting_.args - 1);
+    const int operation = minimum + static_cast<int>(below(4));
+    std::vector<int> values;
+    if (!push(operation)) return {};
+    for (Index i = 0; i < count; ++i) {
+      const std::optional<int> value = node(level + 1);
+      if (!value) return {};
+      values.push_back(*value);
+    }
+    if (!push(end)) return {};
+    return answer_of(operation, values);
+  }
+
+ private:
+  Index below(Index n) { return random_.below(drawn_++, n); }
+  std::optional<int> push(int token) {
+    if (static_cast<Index>(tokens_.size()) + 1 >= setting_.max) return {};
+    tokens_.push_back(token);
+    return token;
+  }
+
+  const ListOpsSetting& setting_;
+  const RandomStream& random_;
+  std::vector<int>& tokens_;
+  Index drawn_ = 0;
+};
+
+void check(const ListOpsSetting& s) {
+  require(s.depth >= 1 && s.depth <= 1000, "listops: depth is {}; expected 1 to 1000", s.depth);
+  require(s.args >= 2 && s.args <= 1000, "listops: args is {}; expected 2 to 1000", s.args);
+  require(s.min >= 1, "listops: min is {}; expected 1 or more, so that expressions have an operator", s.min);
+  require(s.max > s.min + 1, "listops: max is {}; expected more than min + 1 = {}", s.max, s.min + 1);
+  require(s.train >= 1 && s.valid >= 1 && s.test >= 1, "listops: {}, {} and {} expressions; expected one or more each",
+          s.train, s.valid, s.test);
+}
+
+/// Two halves of 64 bits each: different expressions agree in both with a probability of 2^-128, and one of them would
+/// then be left out, which harms nothing.
+struct Fingerprint {
+  std::uint64_t a, b;
+  bool operator==(const Fingerprint&) const = default;
+};
+struct FingerprintHash {
+  std::size_t operator()(const Fingerprint& f) const { return f.a; }
+};
+Fingerprint fingerprint(const std::vector<int>& tokens) {
+  Fingerprint f{1, 2};
+  for (const int token : tokens) {
+    f.a = mix_bits(f.a + static_cast<std::uint64_t>(token) + 1);
+    f.b = mix_bits(f.b * 3 + static_cast<std::uint64_t>(token) + 7);
+  }
+  return f;
+}
+
+/// Expressions that are long enough and all different, in the order of their numbers.
+class Expressions {
+ public:
+  explicit Expressions(const ListOpsSetting& setting)
+      : setting_(setting), random_(RandomStream(static_cast<std::uint64_t>(setting.seed)).derive("listops")) {}
+
+  ListOps next() {
+    for (;; ++at_) {
+      if (at_ == block_) draw_block();
+      ListOps& expression = drawn_[static_cast<std::size_t>(at_)];
+      if (expression.tokens.empty() || !known_.insert(fingerprint(expression.tokens)).second) {
+        ++failures_;
+        continue;
+      }
+      failures_ = 0;
+      ++at_;
+      return std::move(expression);
+    }
+  }
+
+ private:
+  /// Drawn at a time: no more than fit into 256 MB, however long they are.
+  static Index block_of(const ListOpsSetting& setting) {
+    return std::clamp((Index{1} << 26) / setting.max, Index{16}, Index{1} << 16);
+  }
+  /// In a row: of the default lengths one drawing in some hundred is kept. No more than some seconds' worth of tokens.
+  static Index most_failures(const ListOpsSetting& setting) {
+    return std::clamp((Index{1} << 31) / setting.max, Index{1} << 10, Index{1} << 22);
+  }
+
+  void draw_block() {
+    require(failures_ < most_failures(setting_),
+            "listops: there seem to be no more than {} different expressions of depth {}, args {} and {} < length < {}",
+            known_.size(), setting_.depth, setting_.args, setting_.min, setting_.max);
+    parallel_ranges(block_, 16, [this](Index begin, Index end) {
+      for (Index i = begin; i < end; ++i) {
+        ListOps& expression = drawn_[static_cast<std::size_t>(i)];
+        expression = draw_listops(setting_, random_.derive(static_cast<std::uint64_t>(first_ + i)));
+        if (static_cast<Index>(expression.tokens.size()) <= setting_.min) expression.tokens = std::vector<int>();
+      }
+    });
+    first_ += block_;
+    at_ = 0;
+  }
+
+  const ListOpsSetting& setting_;
+  RandomStream random_;
+  Index block_ = block_of(setting_);
+  std::vector<ListOps> drawn_ = std::vector<ListOps>(static_cast<std::size_t>(block_));
+  Index at_ = block_, first_ = 0, failures_ = 0;
+  std::unordered_set<Fingerprint, FingerprintHash> known_;
+};
+
+void add_line(const ListOps& expression, std::string& text) {
+  const char* blank = "";
+  for (const int token : expression.tokens) {
+    text += blank;
+    text += names[static_cast<std::size_t>(token)];
+    blank = " ";
+  }
+  text += fmt::format("\t{}\n", expression.answer);
+}
+
+/// The three files, in a directory that is there.
+void write_parts(const ListOpsSetting& setting, const std::string& directory) {
+  Expressions expressions(setting);
+  AtomicFile train(directory + "/basic_train.tsv"), valid(directory + "/basic_val.tsv"),
+      test(directory + "/basic_test.tsv");
+  for (const auto& [file, count] : {std::pair(&train, setting.train), {&valid, setting.valid}, {&test, setting.test}}) {
+    std::string text = "Source\tTarget\n";
+    for (Index i = 0; i < count; ++i) {
+      add_line(expressions.next(), text);
+      if (text.size() < 1 << 20 && i + 1 < count) continue;
+      file->write(text);
+      text.clear();
+    }
+  }
+  for (AtomicFile* const file : {&train, &valid, &test}) file->commit();
+}
+
+/// Is this one digit, or one operator with its arguments?
+bool is_expression(std::span<const int> tokens) {
+  std::vector<bool> open;  // operators that wait for ], and whether each has an argument
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (i > 0 && open.empty()) return false;  // complete already
+    if (tokens[i] != end && !open.empty()) open.back() = true;
+    if (tokens[i] == end) {
+      if (open.empty() || !open.back()) return false;
+      open.pop_back();
+    } else if (tokens[i] > 9) {
+      open.push_back(false);
+    }
+  }
+  return open.empty();
+}
+
+}  // namespace
+
+std::vector<int> parse_listops(std::string_view text, const std::string& where) {
+  std::vector<int> tokens;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t stop = std::min(text.find(' ', at), text.size());
+    const std::string_view part = text.substr(at, stop - at);
+    at = stop + 1;
+    if (part.empty() || part == "(" || part == ")") continue;
+    const auto found = std::find(names.begin(), names.end(), part);
+    require(found != names.end(), "{}: {} is no digit or operator; expected 0 to 9, [MIN, [MAX, [MED, [SM or ]", where,
+            in_quotes(std::string(part)));
+    tokens.push_back(static_cast<int>(found - names.begin()));
+  }
+  require(tokens.empty() || is_expression(tokens),
+          "{}: is no expression; expected a digit, or an operator with arguments and ]", where);
+  return tokens;
+}
+
+ListOps draw_listops(const ListOpsSetting& setting, const RandomStream& random) {
+  ListOps expression;
+  Drawing drawing(setting, random, expression.tokens);
+  if (const std::optional<int> answer = drawing.node(1))
+    expression.answer = *answer;
+  else
+    expression.tokens = std::vector<int>();
+  return expression;
+}
+
+void write_listops(const ListOpsSetting& setting, const std::string& directory) {
+  check(setting);
+  std::error_code error;
+  const bool made = std::filesystem::create_directories(directory, error);
+  require(!error, "{}: cannot be made: {}", directory, error.message());
+  try {
+    write_parts(setting, directory);
+  } catch (...) {
+    if (made) std::filesystem::remove(directory, error);
+    throw;
+  }
+}
+
+}  // namespace heed

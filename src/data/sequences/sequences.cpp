@@ -1,0 +1,264 @@
+#include "heed/data/sequences/sequences.h"
+
+#include "src/data/readers/files.h"
+#include "heed/base/suggest.h"
+#include "heed/data/sequences/listops.h"
+#include "heed/data/loader.h"
+#include "token_sets.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace heed {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Sequences held in memory, those of a pair one after the other.
+class MemorySequences : public SequenceSet {
+ public:
+  MemorySequences(std::vector<std::string> class_names, Index vocabulary, bool pairs)
+      : SequenceSet(std::move(class_names), vocabulary, pairs, 0) {}
+
+  template <class Tokens>
+  void add(const Tokens& tokens, Index context) {
+    const std::size_t count = std::min(tokens.size(), static_cast<std::size_t>(context));
+    for (std::size_t i = 0; i < count; ++i) tokens_.push_back(static_cast<std::uint8_t>(tokens[i]));
+    starts_.push_back(tokens_.size());
+  }
+  void add_label(int label) { labels_.push_back(label); }
+
+  Index size() const override { return static_cast<Index>(labels_.size()); }
+  int label(Index example) const override { return labels_[static_cast<std::size_t>(example)]; }
+  void read(Index example, Index which, const RandomStream*, std::vector<int>& to) const override {
+    const auto i = static_cast<std::size_t>(pairs() ? 2 * example + which : example);
+    to.assign(tokens_.begin() + static_cast<std::ptrdiff_t>(starts_[i]),
+              tokens_.begin() + static_cast<std::ptrdiff_t>(starts_[i + 1]));
+  }
+
+ private:
+  std::vector<std::uint8_t> tokens_;
+  std::vector<std::size_t> starts_{0};
+  std::vector<int> labels_;
+};
+
+/// A line of a file, and where it stands.
+struct Line {
+  std::string_view text;
+  std::string where;  ///< "FILE:12"
+};
+
+/// Calls f(line) for each line of a file, whether it ends with LF or CRLF. Throws Error if there is none.
+template <class F>
+void for_each_line(const fs::path& path, const F& f) {
+  const std::vector<std::uint8_t> bytes = data::read_file(path, data::read_limit());
+  require(!bytes.empty(), "{}: is empty", path.string());
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  Index number = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t stop = std::min(text.find('\n', at), text.size());
+    std::string_view line = text.substr(at, stop - at);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    f(Line{line, fmt::format("{}:{}", path.string(), ++number)});
+    at = stop + 1;
+  }
+}
+
+std::vector<std::string_view> fields_of(const Line& line, std::size_t count, const char* expected) {
+  std::vector<std::string_view> fields;
+  std::size_t at = 0;
+  for (std::size_t stop; (stop = line.text.find('\t', at)) != std::string_view::npos; at = stop + 1)
+    fields.push_back(line.text.substr(at, stop - at));
+  fields.push_back(line.text.substr(at));
+  require(fields.size() == count, "{}: has {} fields between tabs; expected {}: {}", line.where, fields.size(), count,
+          expected);
+  return fields;
+}
+
+/// `hint` says how such data come into being.
+fs::path directory_of(const DataConfig& data, const std::string& hint = "") {
+  require(!data.path.empty(), "data.name={} needs data.path, a directory", data.name);
+  require(fs::is_directory(data.path), "{}: there is no such directory (data.path of {}){}", data.path, data.name,
+          hint);
+  return data.path;
+}
+
+/// The directory of data that heed writes itself, by the command of the same name.
+fs::path generated_directory_of(const DataConfig& data) {
+  return directory_of(data,
+                      fmt::format("; `heed {} --out {}` writes one, as long as its options say", data.name, data.path));
+}
+
+void require_text(std::string_view text, const std::string& where) { require(!text.empty(), "{}: has no text", where); }
+
+/// The part of a name that tells the parts of a data set apart.
+const char* choose(SequencePart part, const char* train, const char* validation, const char* test) {
+  return part == SequencePart::train ? train : part == SequencePart::validation ? validation : test;
+}
+
+// ---- Documents ----
+
+using Labels = std::map<std::string, int>;
+
+std::vector<std::string> names_of(const Labels& labels) {
+  std::vector<std::string> names;
+  for (const auto& [name, label] : labels) names.push_back(name);
+  return names;
+}
+
+void number(Labels& labels) {
+  int next = 0;
+  for (auto& [name, label] : labels) label = next++;
+}
+
+std::vector<fs::path> sorted_entries(const fs::path& directory) {
+  std::vector<fs::path> entries;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory)) entries.push_back(entry.path());
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+/// The directories that are both in train/ and in test/.
+Labels folder_labels(const fs::path& root) {
+  Labels labels;
+  for (const fs::path& entry : sorted_entries(root / "train"))
+    if (fs::is_directory(entry) && fs::is_directory(root / "test" / entry.filename())) labels[entry.filename()] = 0;
+  require(!labels.empty(), "{}: train/ and test/ have no directory in common; expected one for each class",
+          root.string());
+  number(labels);
+  return labels;
+}
+
+std::shared_ptr<const SequenceSet> open_folders(const fs::path& root, Index context, bool test) {
+  const Labels labels = folder_labels(root);
+  auto set = std::make_shared<MemorySequences>(names_of(labels), byte_values, false);
+  for (const auto& [name, label] : labels) {
+    const fs::path directory = root / (test ? "test" : "train") / name;
+    const Index before = set->size();
+    for (const fs::path& file : sorted_entries(directory)) {
+      if (file.extension() != ".txt") continue;
+      const std::vector<std::uint8_t> text = data::read_file(file, data::read_limit());
+      require(!text.empty(), "{}: is empty", file.string());
+      set->add(text, context);
+      set->add_label(label);
+    }
+    require(set->size() > before, "{}: has no .txt file; expected one for each example", directory.string());
+  }
+  return set;
+}
+
+struct Document {
+  std::string label;
+  std::string_view text;
+};
+Document document_of(const Line& line) {
+  const std::size_t tab = line.text.find('\t');
+  require(tab != std::string_view::npos, "{}: has no tab; expected label<TAB>text", line.where);
+  require_text(line.text.substr(tab + 1), line.where);
+  return {std::string(line.text.substr(0, tab)), line.text.substr(tab + 1)};
+}
+
+std::shared_ptr<const SequenceSet> open_lines(const fs::path& root, Index context, SequencePart part) {
+  Labels labels;
+  for_each_line(root / "train.tsv", [&](const Line& line) { labels[document_of(line).label] = 0; });
+  number(labels);
+  auto set = std::make_shared<MemorySequences>(names_of(labels), byte_values, false);
+  for_each_line(root / choose(part, "train.tsv", "val.tsv", "test.tsv"), [&](const Line& line) {
+    const Document document = document_of(line);
+    const auto label = labels.find(document.label);
+    require(label != labels.end(), "{}: label {} is not among those of train.tsv", line.where,
+            in_quotes(document.label));
+    set->add(document.text, context);
+    set->add_label(label->second);
+  });
+  return set;
+}
+
+}  // namespace
+
+std::shared_ptr<const SequenceSet> data::open_listops(const DataConfig& data, Index context, SequencePart part) {
+  std::vector<std::string> digits;
+  for (int i = 0; i < 10; ++i) digits.push_back(std::to_string(i));
+  auto set = std::make_shared<MemorySequences>(digits, listops_tokens, false);
+  const fs::path file =
+      generated_directory_of(data) / choose(part, "basic_train.tsv", "basic_val.tsv", "basic_test.tsv");
+  bool first = true;
+  for_each_line(file, [&](const Line& line) {
+    const auto fields = fields_of(line, 2, "Source<TAB>Target");
+    if (std::exchange(first, false)) {
+      require(fields[0] == "Source" && fields[1] == "Target", "{}: is {}; expected Source<TAB>Target", line.where,
+              in_quotes(std::string(line.text)));
+      return;
+    }
+    const std::vector<int> tokens = parse_listops(fields[0], line.where);
+    require(!tokens.empty(), "{}: has no expression", line.where);
+    const bool digit = fields[1].size() == 1 && fields[1][0] >= '0' && fields[1][0] <= '9';
+    require(digit, "{}: the answer is {}; expected 0 to 9", line.where, in_quotes(std::string(fields[1])));
+    set->add(tokens, context);
+    set->add_label(fields[1][0] - '0');
+  });
+  require(set->size() > 0, "{}: holds no expression", file.string());
+  return set;
+}
+
+std::shared_ptr<const SequenceSet> data::open_pairs(const DataConfig& data, Index context, SequencePart part) {
+  auto set = std::make_shared<MemorySequences>(std::vector<std::string>{"0", "1"}, byte_values, true);
+  const std::string name = std::string("new_aan_pairs.") + choose(part, "train", "eval", "test") + ".tsv";
+  for_each_line(generated_directory_of(data) / name, [&](const Line& line) {
+    const auto fields = fields_of(line, 5, "label, id, id, text, text");
+    require(fields[0] == "0.0" || fields[0] == "1.0", "{}: the label is {}; expected 0.0 or 1.0", line.where,
+            in_quotes(std::string(fields[0])));
+    for (const std::size_t text : {std::size_t{3}, std::size_t{4}}) {
+      require_text(fields[text], line.where);
+      set->add(fields[text], context);
+    }
+    set->add_label(fields[0] == "1.0");
+  });
+  return set;
+}
+
+bool data::documents_have_validation(const DataConfig& data) { return fs::exists(directory_of(data) / "val.tsv"); }
+
+std::shared_ptr<const SequenceSet> data::open_documents(const DataConfig& data, Index context, SequencePart part) {
+  const fs::path root = directory_of(data);
+  if (fs::exists(root / "train.tsv")) return open_lines(root, context, part);
+  require(fs::is_directory(root / "train") && fs::is_directory(root / "test"),
+          "{}: has neither train.tsv nor train/ and test/", root.string());
+  return open_folders(root, context, part == SequencePart::test);
+}
+
+SequenceExamples open_sequences(const DataConfig& data, Index context, SequencePart part, std::uint64_t seed) {
+  const bool documents = data.name == "documents", pixels = data.name == "pixels";
+  // Where validation examples are not in a file of their own, they are set aside from those to train on.
+  const bool divides = pixels || (documents && !data::documents_have_validation(data));
+  const SequencePart opened = divides && part == SequencePart::validation ? SequencePart::train : part;
+  std::shared_ptr<const SequenceSet> set;
+  try {
+    set = data.name == "listops" ? data::open_listops(data, context, opened)
+          : data.name == "pairs" ? data::open_pairs(data, context, opened)
+          : documents            ? data::open_documents(data, context, opened)
+          : pixels               ? data::open_pixels(data, opened)
+                                 : nullptr;
+  } catch (const fs::filesystem_error& error) {
+    fail("{}: {}", error.path1().string(), error.code().message());
+  }
+  require(set != nullptr, "data.name={} holds no labelled sequences", data.name);
+  std::vector<Index> all = all_images(set->size());
+  if (part == SequencePart::test || (part == SequencePart::validation && !divides)) return {set, std::move(all)};
+  DataConfig split = data;
+  if (!divides) split.validation = 0;
+  Subsets subsets = split_validation(set->size(), split, seed);
+  return {set, part == SequencePart::train ? std::move(subsets.train) : std::move(subsets.validation)};
+}
+
+void require_fit(const SequenceExamples& examples, Index context, Index vocabulary) {
+  const SequenceSet& set = *examples.set;
+  require(vocabulary >= set.vocabulary(), "[model] vocab = {}; the data have tokens 0 to {}: expected {}", vocabulary,
+          set.vocabulary() - 1, set.vocabulary());
+  require(set.fixed_length() == 0 || set.fixed_length() == context,
+          "[model] context = {}; the sequences have {} tokens", context, set.fixed_length());
+}
+
+}  // namespace heed

@@ -1,0 +1,37 @@
+#include "heed/data/sequences/text.h"
+
+#include "src/data/readers/files.h"
+#include "heed/base/suggest.h"
+
+namespace heed {
+
+std::vector<std::uint8_t> read_text(const DataConfig& data) {
+  require(!data.path.empty(), "data.name=text needs data.path, a file of any bytes");
+  std::error_code error;
+  require(std::filesystem::exists(data.path, error),
+          "{}: there is no such file (data.path of text); `datasets/fetch.sh bible` writes datasets/bible/bible.txt",
+          data.path);
+  std::vector<std::uint8_t> text =
+      data.limit > 0 ? data::read_start(data.path, data.limit) : data::read_file(data.path, data::read_limit());
+  require(!text.empty(), "{}: is empty; expected a text", data.path);
+  return text;
+}
+
+std::span<const std::uint8_t> part_of(std::span<const std::uint8_t> text, TextPart part) {
+  const std::size_t n = text.size(), train = n * 9 / 10, validation = n * 19 / 20;
+  if (part == TextPart::train) return text.first(train);
+  return part == TextPart::validation ? text.subspan(train, validation - train) : text.subspan(validation);
+}
+
+std::vector<TextWindow> evaluation_windows(Index n, Index context, Index stride, bool start) {
+  const Index last = start ? n : n - 1;  // behind the last input
+  std::vector<TextWindow> windows;
+  for (Index first = 0, done = 0; done < last; first += stride) {
+    const Index end = std::min(first + context, last);
+    windows.push_back({first, end - first, done - first});
+    done = end;
+  }
+  return windows;
+}
+
+}  // namespace heed

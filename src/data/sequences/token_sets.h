@@ -1,0 +1,24 @@
+// What opens the data sets of sequences. data/sequences/sequences.h chooses among them.
+#pragma once
+
+#include "heed/data/sequences/sequences.h"
+
+namespace heed {
+
+/// Values of a byte: of a byte as a token, of a pixel.
+inline constexpr Index byte_values = 256;
+
+namespace data {
+
+std::shared_ptr<const SequenceSet> open_listops(const DataConfig& data, Index context, SequencePart part);
+std::shared_ptr<const SequenceSet> open_pairs(const DataConfig& data, Index context, SequencePart part);
+
+/// Documents of classes; validation examples are among those to train on unless `has_validation`.
+std::shared_ptr<const SequenceSet> open_documents(const DataConfig& data, Index context, SequencePart part);
+bool documents_have_validation(const DataConfig& data);
+
+std::shared_ptr<const SequenceSet> open_pixels(const DataConfig& data, SequencePart part);
+
+}  // namespace data
+
+}  // namespace heed

@@ -1,0 +1,156 @@
+// gelu and its derivative from functions of t = |x| alone, because Phi(-t) = 1 - Phi(t):
+//   gelu(x)  = max(x, 0) - h(t),                        h(t) = t (1 - Phi(t));
+//   gelu'(x) = 1 - h'(t) for x > 0, h'(t) otherwise,    h'(t) = 1 - Phi(t) - t exp(-t^2 / 2) / sqrt(2 pi).
+// With 16 lanes h and h' are piecewise polynomials, otherwise both are made from one exponential.
+#include "heed/kernels/elements/activation.h"
+
+#ifndef HEED_NO_SIMD
+
+#include "heed/kernels/shared/simd.h"
+
+namespace heed::kernels {
+
+using namespace simd;
+
+namespace {
+
+constexpr double density_at_zero = std::numbers::inv_sqrtpi * std::numbers::sqrt2 / 2;
+
+/// gelu(x) and h'(|x|).
+struct Parts {
+  Vector gelu, h_prime;
+};
+
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+
+/// Where a function of t is looked up: piece `n` has its centre at n / per_unit and r = per_unit t - n runs from -1/2
+/// to 1/2. The last piece, from 14.5 / per_unit = 5.5 on, is zero, which h and h' nearly are there (1e-7 and -6e-7).
+class Pieces {
+ public:
+  static constexpr double per_unit = 14.5 / 5.5;
+
+  struct Place {
+    Vector number, r;
+  };
+  Place operator()(Vector t) const {
+    t = hn::Min(end_, t);
+    const Vector shifted = hn::MulAdd(t, per_unit_, rounder_);
+    return {shifted, hn::MulSub(t, per_unit_, hn::Sub(shifted, rounder_))};
+  }
+
+ private:
+  Vector end_ = constant(5.6f), per_unit_ = constant(per_unit), rounder_ = constant(0x1.8p23f);
+};
+
+/// A function on these pieces: on each the polynomial of degree 5 through the function at the Chebyshev points, moved
+/// so that the centre is exact and with it h(0) = 0. That leaves at most 2.9e-8 of h and 6e-8 of h'. Of the
+/// coefficients of a power, one for each of the 16 pieces, one instruction picks every lane's by the low bits of its
+/// piece's number.
+class Piecewise {
+ public:
+  static constexpr int terms = 6;
+
+  template <class F>
+  explicit Piecewise(const F& f) {
+    for (int piece = 0; piece < 15; ++piece) {
+      const auto at = [&](double r) { return f((piece + r) / Pieces::per_unit); };
+      double node[terms], c[terms];
+      for (int i = 0; i < terms; ++i) node[i] = std::cos((i + 0.5) * std::numbers::pi / terms) / 2, c[i] = at(node[i]);
+      // Divided differences, then powers of r.
+      for (int order = 1; order < terms; ++order)
+        for (int i = terms - 1; i >= order; --i) c[i] = (c[i] - c[i - 1]) / (node[i] - node[i - order]);
+      for (int first = terms - 2; first >= 0; --first)
+        for (int i = first; i < terms - 1; ++i) c[i] -= node[first] * c[i + 1];
+      c[0] = at(0);
+      for (int i = 0; i < terms; ++i) coefficients_[i][piece] = static_cast<float>(c[i]);
+    }
+  }
+
+  /// The coefficients in registers.
+  class Loaded {
+   public:
+    explicit Loaded(const Piecewise& f) {
+      for (int i = 0; i < terms; ++i) c_[i] = hn::Load(tag, f.coefficients_[i]);
+    }
+    Vector operator()(Pieces::Place place) const {
+      const auto coefficient = [&](int i) {
+        return Vector{_mm512_permutexvar_ps(_mm512_castps_si512(place.number.raw), c_[i].raw)};
+      };
+      Vector sum = coefficient(terms - 1);
+      for (int i = terms - 2; i >= 0; --i) sum = hn::MulAdd(sum, place.r, coefficient(i));
+      return sum;
+    }
+
+   private:
+    Vector c_[terms];
+  };
+
+ private:
+  alignas(64) float coefficients_[terms][16] = {};
+};
+
+double upper_tail(double t) { return std::erfc(t / std::numbers::sqrt2) / 2; }
+
+const Piecewise& h() {
+  static const Piecewise h([](double t) { return t * upper_tail(t); });
+  return h;
+}
+const Piecewise& h_prime() {
+  static const Piecewise h_prime([](double t) { return upper_tail(t) - t * density_at_zero * std::exp(-t * t / 2); });
+  return h_prime;
+}
+
+class Gelu {
+ public:
+  Parts operator()(Vector x) const {
+    const Pieces::Place place = pieces_(hn::Abs(x));
+    return {hn::Sub(hn::Max(x, hn::Zero(tag)), h_(place)), h_prime_(place)};
+  }
+
+ private:
+  Pieces pieces_;
+  Piecewise::Loaded h_{h()}, h_prime_{h_prime()};
+};
+
+#else
+
+/// With e = exp(-t^2 / 2) and 1 - Phi(t) = e R(t), h = t e R(t) and h' = e R(t) - t e / sqrt(2 pi).
+class Gelu {
+ public:
+  Parts operator()(Vector x) const {
+    const Vector t = hn::Min(hn::Abs(x), end_), e = exp_.below_88(hn::Mul(hn::Mul(x, minus_half_), x));
+    const Vector te = hn::Mul(t, e), r = tail_(t);
+    return {hn::NegMulAdd(te, r, hn::Max(x, hn::Zero(tag))), hn::NegMulAdd(te, density_at_zero_, hn::Mul(e, r))};
+  }
+
+ private:
+  Exp exp_;
+  NormalTail tail_;
+  Vector end_ = constant(NormalTail::end), minus_half_ = constant(-0.5f);
+  Vector density_at_zero_ = constant(static_cast<float>(density_at_zero));
+};
+
+#endif
+
+}  // namespace
+
+void gelu_forward(Index n, const float* x, float* y) {
+  const Gelu parts;
+  for_each_vector(n, [&](Index i, auto use) { use.store(parts(use.load(x + i)).gelu, y + i); });
+}
+
+void gelu_backward(Index n, const float* x, const float* dy, Update update, float* dx, float* y) {
+  const Gelu parts;
+  const Vector zero = hn::Zero(tag), one = constant(1.0f);
+  for_each_vector(n, [&](Index i, auto use) {
+    const Vector v = use.load(x + i);
+    const auto [gelu, h_prime] = parts(v);
+    const Vector factor = hn::IfThenElse(hn::Gt(v, zero), hn::Sub(one, h_prime), h_prime);
+    write(update, use, hn::Mul(use.load(dy + i), factor), dx + i);
+    if (y) use.store(gelu, y + i);
+  });
+}
+
+}  // namespace heed::kernels
+
+#endif

@@ -1,0 +1,139 @@
+// A row of a small transformer fits the first-level cache, so each pass over it after the first is cheap. The forward
+// pass waits for a row's sum, then its sum of squares, a root and a division: there rows go four at a time.
+#include "heed/kernels/rows/layer_norm.h"
+
+#ifndef HEED_NO_SIMD
+
+#include "heed/kernels/shared/simd.h"
+
+#include <array>
+
+namespace heed::kernels {
+
+using namespace simd;
+
+namespace {
+
+constexpr Index group = 4;
+
+/// Calls f(first row, how many, as a constant) for groups of rows, then for single ones.
+template <class F>
+void for_row_groups(Index rows, const F& f) {
+  Index r = 0;
+  for (; r + group <= rows; r += group) f(r, std::integral_constant<Index, group>{});
+  for (; r < rows; ++r) f(r, std::integral_constant<Index, 1>{});
+}
+
+template <class F>
+void each(Index count, const F& f) {
+#pragma GCC unroll 4
+  for (Index r = 0; r < count; ++r) f(r);
+}
+
+/// xn of a vector of x.
+Vector normalize(Vector x, Vector mean, Vector scale) { return hn::Mul(hn::Sub(x, mean), scale); }
+
+}  // namespace
+
+void layer_norm_forward(const RowNorm<float>& norm, Matrix<const float> x, Matrix<const float> residual,
+                        Matrix<float> y, Matrix<float> statistics) {
+  const Index n = x.columns;
+  const float share = 1.0f / static_cast<float>(n);
+  for_row_groups(x.rows, [=](Index first, auto count) {
+    std::array<Vector, count> sums, means, scales;
+    sums.fill(hn::Zero(tag));
+    for_each_vector(n, [&](Index i, auto use) {
+      each(count, [&](Index r) { sums[r] = hn::Add(sums[r], use.load(x[first + r] + i)); });
+    });
+    each(count, [&](Index r) { means[r] = set(statistics(first + r, 0) = sum(sums[r]) * share); });
+
+    sums.fill(hn::Zero(tag));
+    for_each_vector(n, [&](Index i, auto use) {
+      each(count, [&](Index r) {
+        const Vector centred = use.otherwise(hn::Sub(use.load(x[first + r] + i), means[r]), hn::Zero(tag));
+        sums[r] = hn::MulAdd(centred, centred, sums[r]);
+      });
+    });
+    each(count, [&](Index r) {
+      const float variance = sum(sums[r]) * share;
+      scales[r] = set(statistics(first + r, 1) = 1.0f / std::sqrt(variance + static_cast<float>(norm.eps)));
+    });
+
+    for_each_vector(n, [&](Index i, auto use) {
+      const Vector gamma_i = use.load(norm.gamma + i), beta_i = use.load(norm.beta + i);
+      each(count, [&](Index r) {
+        const Vector normalized = normalize(use.load(x[first + r] + i), means[r], scales[r]);
+        const Vector normed = hn::MulAdd(normalized, gamma_i, beta_i);
+        use.store(residual ? hn::Add(normed, use.load(residual[first + r] + i)) : normed, y[first + r] + i);
+      });
+    });
+  });
+}
+
+void layer_norm_again(const RowNorm<float>& norm, Matrix<const float> x, Matrix<const float> statistics,
+                      Matrix<float> y) {
+  for_row_groups(x.rows, [=](Index first, auto count) {
+    std::array<Vector, count> means, scales;
+    each(count, [&](Index r) { means[r] = set(statistics(first + r, 0)), scales[r] = set(statistics(first + r, 1)); });
+    for_each_vector(x.columns, [&](Index i, auto use) {
+      const Vector gamma_i = use.load(norm.gamma + i), beta_i = use.load(norm.beta + i);
+      each(count, [&](Index r) {
+        const Vector normalized = normalize(use.load(x[first + r] + i), means[r], scales[r]);
+        use.store(hn::MulAdd(normalized, gamma_i, beta_i), y[first + r] + i);
+      });
+    });
+  });
+}
+
+void layer_norm_backward(const float* gamma, Matrix<const float> x, Matrix<const float> statistics,
+                         Matrix<const float> dy, Update update, Matrix<float> dx) {
+  const float share = 1.0f / static_cast<float>(x.columns);
+  for (Index r = 0; r < x.rows; ++r) {
+    const float *const x_row = x[r], *const dy_row = dy[r];
+    float* const dx_row = dx[r];
+    const Vector mean = set(statistics(r, 0)), scale = set(statistics(r, 1));
+    Vector g_sum = hn::Zero(tag), product_sum = hn::Zero(tag);
+    for_each_vector(x.columns, [&](Index i, auto use) {
+      const Vector g = hn::Mul(use.load(gamma + i), use.load(dy_row + i));  // zero beyond the row
+      g_sum = hn::Add(g_sum, g);
+      product_sum = hn::MulAdd(g, normalize(use.load(x_row + i), mean, scale), product_sum);
+    });
+    const Vector mean_g = set(sum(g_sum) * share), mean_product = set(sum(product_sum) * share);
+    for_each_vector(x.columns, [&](Index i, auto use) {
+      const Vector g = hn::Mul(use.load(gamma + i), use.load(dy_row + i));
+      const Vector normalized = normalize(use.load(x_row + i), mean, scale);
+      const Vector change = hn::NegMulAdd(normalized, mean_product, hn::Sub(g, mean_g));
+      write(update, use, hn::Mul(scale, change), dx_row + i);
+    });
+  }
+}
+
+void layer_norm_parameter_gradients(Matrix<const float> x, Matrix<const float> statistics, Matrix<const float> dy,
+                                    Update update, Matrix<float> sums) {
+  // Two vectors of columns at a time, each with both sums in registers over all rows.
+  const auto columns = [=](Index i, auto use, auto next) {
+    Vector gamma_0 = hn::Zero(tag), gamma_1 = gamma_0, beta_0 = gamma_0, beta_1 = gamma_0;
+    for (Index r = 0; r < x.rows; ++r) {
+      const float *const x_row = x[r] + i, *const dy_row = dy[r] + i;
+      const Vector mean = set(statistics(r, 0)), scale = set(statistics(r, 1));
+      const Vector dy_0 = use.load(dy_row), dy_1 = next.load(dy_row + lanes);
+      gamma_0 = hn::MulAdd(dy_0, normalize(use.load(x_row), mean, scale), gamma_0);
+      gamma_1 = hn::MulAdd(dy_1, normalize(next.load(x_row + lanes), mean, scale), gamma_1);
+      beta_0 = hn::Add(beta_0, dy_0);
+      beta_1 = hn::Add(beta_1, dy_1);
+    }
+    float *const dgamma = sums[0] + i, *const dbeta = sums[1] + i;
+    write(update, use, gamma_0, dgamma);
+    write(update, use, beta_0, dbeta);
+    write(update, next, gamma_1, dgamma + lanes);
+    write(update, next, beta_1, dbeta + lanes);
+  };
+  const Index n = x.columns;
+  Index i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) columns(i, AllLanes{}, AllLanes{});
+  for_each_vector(n - i, [&](Index j, auto use) { columns(i + j, use, FirstLanes(0)); });
+}
+
+}  // namespace heed::kernels
+
+#endif

@@ -1,0 +1,190 @@
+// Rows of attention maps are short (50 to 200 keys). Where registers hold four of them, their maxima and sums are taken
+// together; longer rows, and causal ones, go one by one. A row's last partial vector stays in a register: reading it
+// back soon after a masked store would wait for that (122 ns on Zen 4). A score is multiplied by its scale and rounded
+// before the maximum is subtracted, not in one fused step: the largest then gives exactly exp(0), however large the
+// scores are.
+#include "heed/kernels/rows/softmax.h"
+
+#ifndef HEED_NO_SIMD
+
+#include "heed/kernels/shared/simd.h"
+
+namespace heed::kernels {
+
+using namespace simd;
+
+namespace {
+
+/// The numbers of a row from n to `columns`.
+void zero_beyond(Index n, Index columns, float* row) {
+  for_each_vector(columns - n, [&](Index j, auto use) { use.store(hn::Zero(tag), row + n + j); });
+}
+
+constexpr int side_by_side = 4;
+constexpr hn::FixedTag<float, side_by_side> four;
+using Four = hn::Vec<decltype(four)>;
+constexpr auto max = [](auto a, auto b) { return hn::Max(a, b); };
+constexpr auto add = [](auto a, auto b) { return hn::Add(a, b); };
+
+/// The lanes of v by halves, until four are left.
+template <class D, class F>
+HWY_INLINE Four fold([[maybe_unused]] D d, hn::Vec<D> v, const F& f) {
+  if constexpr (hn::MaxLanes(D()) == side_by_side) {
+    return v;
+  } else {
+    const hn::Half<D> half;
+    return fold(half, f(hn::LowerHalf(half, v), hn::UpperHalf(half, v)), f);
+  }
+}
+
+/// f over the lanes of each of four vectors.
+template <class F>
+HWY_INLINE Four reduce(const Vector (&v)[side_by_side], const F& f) {
+  const hn::Repartition<double, decltype(four)> pairs;
+  const auto two = [&](Vector a, Vector b) {
+    const Four first = fold(tag, a, f), second = fold(tag, b, f);
+    return hn::BitCast(pairs, f(hn::InterleaveLower(four, first, second), hn::InterleaveUpper(four, first, second)));
+  };
+  const auto low = two(v[0], v[1]), high = two(v[2], v[3]);
+  return f(hn::BitCast(four, hn::InterleaveLower(pairs, low, high)),
+           hn::BitCast(four, hn::InterleaveUpper(pairs, low, high)));
+}
+
+/// f(i) for i = 0 to count - 1, as constants.
+template <int count, class F>
+[[gnu::always_inline]] inline void unrolled(const F& f) {
+  [&]<int... i>(std::integer_sequence<int, i...>) [[gnu::always_inline]] { (f(std::integral_constant<int, i>{}), ...); }
+  (std::make_integer_sequence<int, count>{});
+}
+
+/// attention_softmax where a row is so many vectors, the last perhaps partial.
+template <int vectors>
+void short_rows(double score_scale, Matrix<float> s, Matrix<float> kept) {
+  constexpr Index last = (vectors - 1) * lanes;
+  const Exp exp;
+  const Vector scale = constant(static_cast<float>(score_scale)), lowest = constant(-HUGE_VALF);
+  const FirstLanes tail(s.columns - last);
+  // In lanes beyond the row x is minus infinity. A processor takes 100 cycles and more for an exp that vanishes: there
+  // it is taken of 0 instead.
+  const Vector zero = hn::Zero(tag);
+  const auto exp_of_tail = [&](Vector x) { return tail.otherwise(exp.below_88(tail.otherwise(x, zero)), zero); };
+  for (Index r = 0; r < s.rows; r += side_by_side) {
+    // Where fewer rows are left, the last is made several times.
+    const Index count = std::min<Index>(side_by_side, s.rows - r);
+    const auto row = [&](int i) { return s[r + std::min<Index>(i, count - 1)]; };
+    Vector e[side_by_side][vectors], largest[side_by_side], total[side_by_side];
+    unrolled<side_by_side>([&](auto i) {
+      unrolled<vectors - 1>([&](auto j) { e[i][j] = hn::Mul(scale, hn::LoadU(tag, row(i) + j * lanes)); });
+      e[i][vectors - 1] = tail.otherwise(hn::Mul(scale, tail.load(row(i) + last)), lowest);
+      largest[i] = e[i][0];
+      unrolled<vectors - 1>([&](auto j) { largest[i] = hn::Max(largest[i], e[i][j + 1]); });
+    });
+    const Four maxima = reduce(largest, max);
+    unrolled<side_by_side>([&](auto i) {
+      const Vector maximum = set(hn::GetLane(hn::Broadcast<i>(maxima)));
+      unrolled<vectors>([&](auto j) {
+        const Vector x = hn::Sub(e[i][j], maximum);
+        e[i][j] = j + 1 < vectors ? exp.below_88(x) : exp_of_tail(x);
+        total[i] = j ? hn::Add(total[i], e[i][j]) : e[i][j];
+      });
+    });
+    const Four sums = reduce(total, add), factors = hn::Div(hn::Set(four, 1.0f), sums);
+    unrolled<side_by_side>([&](auto i) {
+      const Vector factor = set(hn::GetLane(hn::Broadcast<i>(factors)));
+      unrolled<vectors - 1>([&](auto j) { hn::StoreU(hn::Mul(factor, e[i][j]), tag, row(i) + j * lanes); });
+      tail.store(hn::Mul(factor, e[i][vectors - 1]), row(i) + last);
+    });
+    if (kept) {
+      float pairs[2 * side_by_side];
+      hn::StoreU(hn::InterleaveLower(four, maxima, sums), four, pairs);
+      hn::StoreU(hn::InterleaveUpper(four, maxima, sums), four, pairs + 4);
+      std::copy_n(pairs, 2 * count, kept[r]);
+    }
+  }
+}
+
+/// Vectors of a row that four rows keep in 32 registers beside those of exp; of more than 6 too many are spilled.
+constexpr int most_vectors = lanes == 16 ? 6 : 0;
+
+}  // namespace
+
+void softmax_rows(Matrix<float> s, Matrix<float> kept) { attention_softmax({1.0}, s, kept); }
+
+void attention_softmax(const ScoreRows& rule, Matrix<float> s, Matrix<float> kept) {
+  if (!rule.causal && s.columns <= most_vectors * lanes) {
+    unrolled<most_vectors>([&](auto v) {
+      if (s.columns > v * lanes && s.columns <= (v + 1) * lanes) short_rows<v + 1>(rule.scale, s, kept);
+    });
+    return;
+  }
+  const Exp exp;
+  const Vector scale = constant(static_cast<float>(rule.scale)), lowest = constant(-HUGE_VALF), zero = hn::Zero(tag);
+  for (Index r = 0; r < s.rows; ++r) {
+    float* const row = s[r];
+    const Index n = rule.length(r, s.columns), whole = n / lanes * lanes;
+    const FirstLanes tail(n - whole);
+    const Vector last = hn::Mul(scale, tail.load(row + whole));
+    Vector largest = tail.otherwise(last, lowest);
+    for (Index j = 0; j < whole; j += lanes) largest = hn::Max(largest, hn::Mul(scale, hn::LoadU(tag, row + j)));
+    const float row_maximum = maximum(largest);
+    const Vector subtracted = set(row_maximum), last_e = exp.below_88(hn::Sub(last, subtracted));
+    Vector total = tail.otherwise(last_e, zero);
+    for (Index j = 0; j < whole; j += lanes) {
+      const Vector e = exp.below_88(hn::Sub(hn::Mul(scale, hn::LoadU(tag, row + j)), subtracted));
+      total = hn::Add(total, e);
+      hn::StoreU(e, tag, row + j);
+    }
+    const float row_sum = sum(total);
+    const Vector factor = set(1.0f / row_sum);
+    for (Index j = 0; j < whole; j += lanes) hn::StoreU(hn::Mul(factor, hn::LoadU(tag, row + j)), tag, row + j);
+    tail.store(hn::Mul(factor, last_e), row + whole);
+    zero_beyond(n, s.columns, row);
+    if (kept) kept(r, 0) = row_maximum, kept(r, 1) = row_sum;
+  }
+}
+
+void attention_softmax_again(const ScoreRows& rule, Matrix<float> s, Matrix<const float> kept) {
+  const Exp exp;
+  const Vector scale = constant(static_cast<float>(rule.scale));
+  for (Index r = 0; r < s.rows; ++r) {
+    float* const row = s[r];
+    const Index n = rule.length(r, s.columns);
+    const Vector minus_maximum = set(-kept(r, 0)), factor = set(1.0f / kept(r, 1));
+    for_each_vector(n, [&](Index j, auto use) {
+      const Vector e = exp.below_88(hn::Add(hn::Mul(scale, use.load(row + j)), minus_maximum));
+      use.store(hn::Mul(factor, e), row + j);
+    });
+    zero_beyond(n, s.columns, row);
+  }
+}
+
+void attention_softmax_backward_from_sums(const ScoreRows& rule, Matrix<const float> p, const float* sums,
+                                          Matrix<float> dp) {
+  const Vector scale = set(static_cast<float>(rule.scale));
+  for (Index r = 0; r < dp.rows; ++r) {
+    const float* const pr = p[r];
+    float* const row = dp[r];
+    const Index n = rule.length(r, dp.columns);
+    const Vector row_sum = set(sums[r]);
+    for_each_vector(n, [&](Index j, auto use) {
+      const Vector difference = hn::Sub(use.load(row + j), row_sum);
+      use.store(hn::Mul(scale, hn::Mul(use.load(pr + j), difference)), row + j);
+    });
+    zero_beyond(n, dp.columns, row);
+  }
+}
+
+void attention_softmax_backward(const ScoreRows& rule, Matrix<const float> p, Matrix<float> dp) {
+  for (Index r = 0; r < dp.rows; ++r) {
+    Vector products = hn::Zero(tag);
+    for_each_vector(rule.length(r, dp.columns), [&](Index j, auto use) {
+      products = hn::Add(products, use.otherwise(hn::Mul(use.load(p[r] + j), use.load(dp[r] + j)), hn::Zero(tag)));
+    });
+    const float row_sum = sum(products);
+    attention_softmax_backward_from_sums(rule.from(r), p.middle_rows(r, 1), &row_sum, dp.middle_rows(r, 1));
+  }
+}
+
+}  // namespace heed::kernels
+
+#endif

@@ -1,0 +1,260 @@
+#include "heed/train/processes/processes.h"
+
+#include "launcher.h"
+
+#ifdef HEED_MPI
+#include "heed/io/file.h"
+#include "tree_exchange.h"
+
+#include <fmt/format.h>
+#include <mpi.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <deque>
+#include <iterator>
+#include <optional>
+#include <thread>
+#endif
+
+namespace heed {
+
+#ifdef HEED_MPI
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// What tells apart where numbers of processes mean different processes: hosts, and containers on them.
+std::string where_numbers_count() {
+  char space[64] = {};
+  return host_name() + (readlink("/proc/self/ns/pid", space, sizeof space - 1) > 0 ? space : "");
+}
+
+/// Kernels of another build may round otherwise, and weights would drift apart unseen.
+void require_one_program(Ranks& ranks) {
+  const std::string own = std::to_string(std::hash<std::string>{}(read_file("/proc/self/exe")));
+  const std::vector<std::string> programs = ranks.texts(own), hosts = ranks.texts(host_name());
+  for (std::size_t i = 1; i < programs.size(); ++i)
+    require(programs[i] == programs[0],
+            "process {} on {} is of another build than process 0 on {}; all must run the same program", i, hosts[i],
+            hosts[0]);
+}
+
+/// The other processes on this host, seen by the system. (Those on other hosts are watched by the launcher.)
+class Neighbours {
+ public:
+  explicit Neighbours(Ranks& ranks) : rank_(ranks.rank()) {
+    const std::vector<std::string> hosts = ranks.texts(where_numbers_count()),
+                                   ids = ranks.texts(std::to_string(getpid()));
+    for (int i = 0; i < ranks.count(); ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      if (i != rank_ && hosts[at] == hosts[static_cast<std::size_t>(rank_)])
+        others_.push_back({i, ids[at], static_cast<int>(syscall(SYS_pidfd_open, std::stoi(ids[at]), 0))});
+    }
+  }
+
+  /// Ends this process where another one is dead. The first that lives says so in one line, unless several are dead:
+  /// then another has seen it before, has said so and ended.
+  void require_alive() const {
+    const auto dead = [](const Other& other) {
+      pollfd file{other.file, POLLIN, 0};
+      return other.file >= 0 && poll(&file, 1, 0) == 1;
+    };
+    std::vector<Other> found;
+    std::copy_if(others_.begin(), others_.end(), std::back_inserter(found), dead);
+    if (found.empty()) return;
+    const Other& first = found.front();
+    const bool speaks = std::none_of(others_.begin(), others_.end(),
+                                     [&](const Other& o) { return o.rank < rank_ && o.rank != first.rank; });
+    if (found.size() == 1 && speaks)
+      fmt::print(stderr, "heed: process {} (pid {} on {}) has died, so all end; --resume continues a run\n", first.rank,
+                 first.id, host_name());
+    else
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));  // which it takes another to say so
+    _exit(1);
+  }
+
+ private:
+  struct Other {
+    int rank;
+    std::string id;
+    int file;  ///< can be read from when the process has ended; -1: the system has none
+  };
+  int rank_;
+  std::vector<Other> others_;
+};
+
+class MpiRanks : public Ranks, private Wire {
+ public:
+  MpiRanks() : rank_(number_by(MPI_Comm_rank)), count_(number_by(MPI_Comm_size)) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &sums_);
+    MPI_Comm_dup(MPI_COMM_WORLD, &alarms_);
+  }
+
+  /// From now on, looks whether the processes on this host live while it waits for others.
+  void watch() { neighbours_.emplace(*this); }
+
+  int count() const override { return count_; }
+  int rank() const override { return rank_; }
+  void sum(std::span<float> numbers) override { exchange_.sum(numbers); }
+  void sum(std::span<double> numbers) override {
+    if (std::has_single_bit(static_cast<unsigned>(count_))) return exchange_.sum(numbers);
+    // There is no tree. All that so many processes do together is to find that out.
+    MPI_Allreduce(MPI_IN_PLACE, numbers.data(), static_cast<int>(numbers.size()), MPI_DOUBLE, MPI_SUM, sums_);
+  }
+
+  // Down a tree: whoever has the bytes passes them on to the process that is `step` further on.
+  void share(std::span<std::byte> bytes) override {
+    constexpr std::size_t part = std::size_t{1} << 30;  // sizes of messages are ints
+    for (; bytes.size() > part; bytes = bytes.subspan(part)) share(bytes.first(part));
+    int step = count_ / 2;
+    for (; step > 0 && rank_ % (2 * step) != 0; step /= 2)
+      if (rank_ % (2 * step) == step) start(rank_ - step, {}, bytes), finish();
+    for (; step > 0; step /= 2) start(rank_ + step, bytes, {}), finish();
+  }
+
+  /// Wakes the others.
+  void raise_alarm() {
+    for (int i = 0; i < count_; ++i)
+      if (MPI_Request request; i != rank_) {
+        MPI_Isend(nullptr, 0, MPI_BYTE, i, 0, alarms_, &request);
+        MPI_Request_free(&request);
+      }
+  }
+
+ private:
+  static int number_by(int (*ask)(MPI_Comm, int*)) {
+    int number = 0;
+    ask(MPI_COMM_WORLD, &number);
+    return number;
+  }
+
+  struct Exchange {
+    MPI_Request requests[2];  ///< what is received, and what is sent
+  };
+
+  void start(int partner, std::span<const std::byte> sent, std::span<std::byte> received) override {
+    Exchange& exchange = under_way_.emplace_back();
+    MPI_Irecv(received.data(), static_cast<int>(received.size()), MPI_BYTE, partner, 0, sums_, &exchange.requests[0]);
+    MPI_Isend(sent.data(), static_cast<int>(sent.size()), MPI_BYTE, partner, 0, sums_, &exchange.requests[1]);
+  }
+
+  void finish() override {
+    const Clock::time_point begin = Clock::now();
+    for (Index tries = 0;; ++tries) {
+      int done = 0;
+      MPI_Testall(2, under_way_.front().requests, &done, MPI_STATUSES_IGNORE);
+      if (done) break;
+      if (tries < 100) continue;
+      // Others may need this core in order to arrive.
+      const auto waited = Clock::now() - begin;
+      if (waited < std::chrono::milliseconds(2))
+        sched_yield();
+      else
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+      if (waited > std::chrono::milliseconds(10)) look_around();
+    }
+    under_way_.pop_front();
+  }
+
+  /// Is there a reason not to wait any longer?
+  void look_around() {
+    int raised = 0;
+    MPI_Iprobe(MPI_ANY_SOURCE, 0, alarms_, &raised, MPI_STATUS_IGNORE);
+    if (!raised) return neighbours_ ? neighbours_->require_alive() : void();
+    // What made another process fail may be about to come here, too, and then this one finds the same by itself.
+    if (!alarm_) alarm_ = Clock::now();
+    if (Clock::now() - *alarm_ < std::chrono::milliseconds(500)) return;
+    for (Exchange& exchange : under_way_) MPI_Cancel(&exchange.requests[0]);  // its place is about to vanish
+    under_way_.clear();
+    throw OtherFailed();
+  }
+
+  int rank_, count_;
+  MPI_Comm sums_, alarms_;
+  std::optional<Neighbours> neighbours_;
+  TreeExchange exchange_{*this, rank_, count_};
+  std::deque<Exchange> under_way_;
+  std::optional<Clock::time_point> alarm_;  ///< when another process was first seen to have failed
+};
+
+/// What the processes exchange while they work, and when they end: what some of them no longer wait for does not get in
+/// the way.
+struct Exchanges {
+  MpiRanks working, closing;
+};
+std::optional<Exchanges> exchanges;  ///< none where this process was started alone
+
+}  // namespace
+
+Ranks& started_processes() {
+  static Ranks& ranks = []() -> Ranks& {
+    if (launched() <= 1) return one_process();
+    int threads = 0, size = 0;
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &threads);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    require(size == launched(), "{} processes were started, but MPI knows of {}; under Slurm, try srun --mpi=pmix",
+            launched(), size);
+    exchanges.emplace();
+    exchanges->working.watch();
+    exchanges->closing.watch();
+    require_one_program(exchanges->working);
+    return exchanges->working;
+  }();
+  return ranks;
+}
+
+Ending end_together(const Ending& own) {
+  if (!exchanges) return own;
+  if (!own.error.empty()) exchanges->working.raise_alarm();
+  MpiRanks& closing = exchanges->closing;
+  const std::vector<std::string> hosts = closing.texts(host_name()), errors = closing.texts(own.error),
+                                 statuses = closing.texts(std::to_string(own.status));
+  Ending all = own;
+  const auto failed = std::find_if(errors.begin(), errors.end(), [](const std::string& e) { return !e.empty(); });
+  if (failed != errors.end()) {
+    const auto first = static_cast<std::size_t>(failed - errors.begin());
+    all.status = std::stoi(statuses[first]);
+    all.error = *failed;
+    const bool everywhere =
+        std::all_of(errors.begin(), errors.end(), [&](const std::string& e) { return e == *failed; });
+    if (!everywhere && first > 0) all.error += fmt::format(" (process {} on {})", first, hosts[first]);
+  }
+  MPI_Finalize();
+  // A launcher that sees a process fail asks all others to end, and takes its time for that: there should be none left.
+  if (!closing.writes()) return {};
+  if (all.status != 0) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  return all;
+}
+
+std::vector<std::string> launch_words(int processes) {
+  return {"mpirun", "--oversubscribe", "--allow-run-as-root", "-np", std::to_string(processes)};
+}
+
+#else
+
+Ranks& started_processes() {
+  require(launched() <= 1,
+          "{} processes were started, but this build has no MPI; `make deps MPI=1 && make MPI=1` makes "
+          "build-mpi/heed, which has",
+          launched());
+  return one_process();
+}
+
+// They cannot talk to each other, but one can speak for all: each knows its number. The others must not fail before it
+// has spoken, or the launcher would end it.
+Ending end_together(const Ending& own) {
+  return launched() <= 1 || told({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}, 0) == 0 ? own : Ending{};
+}
+
+std::vector<std::string> launch_words(int) { return {}; }
+
+#endif
+
+}  // namespace heed

@@ -1,0 +1,58 @@
+#include "heed/train/processes/ranks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace heed {
+
+bool Ranks::any(bool here) {
+  double number = here;
+  sum(std::span(&number, 1));
+  return number > 0;
+}
+
+// Sums of which all terms but one are zero.
+std::vector<std::string> Ranks::texts(const std::string& own) {
+  const auto self = static_cast<std::size_t>(rank());
+  std::vector<double> sizes(static_cast<std::size_t>(count()));
+  sizes[self] = static_cast<double>(own.size());
+  sum(sizes);
+  const auto end_of = [&](std::size_t process) {
+    return static_cast<std::ptrdiff_t>(
+        std::accumulate(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(process), 0.0));
+  };
+  std::vector<double> letters(static_cast<std::size_t>(end_of(sizes.size())));
+  std::copy(own.begin(), own.end(), letters.begin() + end_of(self));
+  sum(letters);
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    all.emplace_back(letters.begin() + end_of(i), letters.begin() + end_of(i + 1));
+  return all;
+}
+
+Ranks& one_process() {
+  class OneProcess : public Ranks {
+    int count() const override { return 1; }
+    int rank() const override { return 0; }
+    void sum(std::span<float>) override {}
+    void sum(std::span<double>) override {}
+    void share(std::span<std::byte>) override {}
+  };
+  static OneProcess process;
+  return process;
+}
+
+void require_shareable(const Lanes& lanes, int processes) {
+  std::vector<Index> possible;
+  for (Index count = 1; count <= lanes.count; count *= 2) possible.push_back(count);
+  const bool fits = std::find(possible.begin(), possible.end(), processes) != possible.end();
+  const Index last = possible.back();
+  possible.pop_back();
+  require(fits, "[train] batch = {} in pieces of {} can be shared by {}{}{} process{}, not by {}", lanes.examples,
+          lanes.piece, fmt::join(possible, ", "), possible.empty() ? "" : " or ", last, last == 1 ? "" : "es",
+          processes);
+}
+
+}  // namespace heed

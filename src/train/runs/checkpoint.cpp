@@ -1,0 +1,166 @@
+#include "checkpoint.h"
+
+#include "heed/io/weights.h"
+#include "heed/train/runs/run.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <limits>
+
+namespace heed {
+
+namespace {
+
+constexpr const char* format_name = "heed-run-1";
+
+template <class Number>
+Number number(const SafetensorsFile& file, const std::string& key) {
+  const auto found = file.metadata().find(key);
+  require(found != file.metadata().end(), "{}: metadata lacks '{}'; expected a checkpoint of heed train", file.path(),
+          key);
+  Number value{};
+  const std::string& text = found->second;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  require(error == std::errc() && end == text.data() + text.size(), "{}: metadata '{}' is '{}'; expected a number",
+          file.path(), key, text);
+  return value;
+}
+
+/// Calls f(name, view) for each tensor of the training state: per trainable tensor one of each of the optimiser's
+/// means, and its average; where there is a teacher, the student, and the head of the teacher; what the task keeps.
+/// Optimiser means are laid out as the values are.
+template <class T, class F>
+void for_state_tensors(const RunState<T>& state, const F& f) {
+  const ParameterList& list = state.parameters.list();
+  for (auto& mean : state.optimizer.state())
+    for (ParameterId id = 0; id < list.size(); ++id)
+      if (list[id].trainable)
+        f(fmt::format("{}{}.{}", state_prefix, mean.name, list[id].name),
+          View<T>(mean.values.data() + state.parameters.offset(id), list[id].shape));
+  if (state.average)
+    for (ParameterId id = 0; id < list.size(); ++id)
+      if (!list[id].prepared) f(fmt::format("{}average.{}", state_prefix, list[id].name), (*state.average)[id]);
+  if (Parameters<T>* const teacher = state.task.teacher())
+    for (ParameterId id = 0; id < list.size(); ++id) {
+      if (list[id].prepared) continue;
+      f(fmt::format("{}student.{}", state_prefix, list[id].name), state.parameters[id]);
+      if (list[id].training_only) f(fmt::format("{}teacher.{}", state_prefix, list[id].name), (*teacher)[id]);
+    }
+  for (const TaskTensor<T>& tensor : state.task.state())
+    f(fmt::format("{}task.{}", state_prefix, tensor.name), tensor.values);
+}
+
+/// Under which is kept how many updates left a tensor out.
+std::string left_out_key(const ParameterList& list, std::size_t id) {
+  return fmt::format("{}left_out.{}", state_prefix, list[static_cast<ParameterId>(id)].name);
+}
+
+}  // namespace
+
+template <class T>
+void save_checkpoint(const std::string& path, const RunState<T>& state) {
+  SafetensorsWriter file;
+  add_weights(file, state.kept());
+  for_state_tensors(state, [&](const std::string& name, View<T> tensor) { file.add(name, View<const T>(tensor)); });
+  const RunProgress& p = state.progress;
+  file.metadata("heed.format", format_name);
+  file.metadata("heed.configuration", state.configuration);
+  add_version(file);
+  file.metadata("heed.updates", fmt::format("{}", state.optimizer.steps()));
+  const std::vector<Index>& left_out = state.optimizer.left_out();
+  for (std::size_t id = 0; id < left_out.size(); ++id)
+    if (left_out[id] > 0) file.metadata(left_out_key(state.parameters.list(), id), fmt::format("{}", left_out[id]));
+  file.metadata("heed.epoch", fmt::format("{}", p.epoch));
+  file.metadata("heed.step", fmt::format("{}", p.step));
+  file.metadata("heed.batch", fmt::format("{}", p.batch));
+  file.metadata("heed.skipped", fmt::format("{}", p.skipped));
+  file.metadata("heed.loss", fmt::format("{}", p.loss));
+  file.metadata("heed.correct", fmt::format("{}", p.correct));
+  file.metadata("heed.terms", fmt::format("{}", p.terms));
+  file.metadata("heed.gradient_norm", fmt::format("{}", p.gradient_norm));
+  file.metadata("heed.best", fmt::format("{}", p.best));
+  file.metadata("heed.since_best", fmt::format("{}", p.since_best));
+  file.write(path);
+}
+
+template <class T>
+void load_checkpoint(const std::string& path, const RunState<T>& state) {
+  const SafetensorsFile file(path);
+  const auto format = file.metadata().find("heed.format");
+  require(format != file.metadata().end() && format->second == format_name,
+          "{}: expected a checkpoint of heed train ({}), found other weights", path, format_name);
+  require(file.metadata().contains(checksum_key), "{}: has no checksum; a run is not resumed from such a file", path);
+  load_weights(file, state.kept());
+  for_state_tensors(state, [&](const std::string& name, View<T> tensor) {
+    file.read(name, tensor);
+    require_finite(path, name, View<const T>(tensor));
+  });
+  const auto configuration = file.metadata().find("heed.configuration");
+  require(
+      configuration == file.metadata().end() || configuration->second == state.configuration,
+      "{}: was written under another configuration than the config.toml beside it has now; undo the change, or begin "
+      "another run with these weights (--init)",
+      path);
+  const auto updates = number<Index>(file, "heed.updates"), step = number<Index>(file, "heed.step");
+  require(updates >= 0 && updates <= step, "{}: metadata 'heed.updates' is {}; expected 0 to {}, the steps made", path,
+          updates, step);
+  state.optimizer.set_steps(updates);
+  std::vector<Index>& left_out = state.optimizer.left_out();
+  for (std::size_t id = 0; id < left_out.size(); ++id) {
+    const std::string key = left_out_key(state.parameters.list(), id);
+    left_out[id] = file.metadata().contains(key) ? number<Index>(file, key) : 0;
+    require(left_out[id] >= 0 && left_out[id] <= updates, "{}: metadata '{}' is {}; expected 0 to {}, the updates made",
+            path, key, left_out[id], updates);
+  }
+  state.progress = {.epoch = number<Index>(file, "heed.epoch"),
+                    .step = step,
+                    .batch = number<Index>(file, "heed.batch"),
+                    .skipped = number<Index>(file, "heed.skipped"),
+                    .loss = number<double>(file, "heed.loss"),
+                    .correct = number<double>(file, "heed.correct"),
+                    .terms = number<double>(file, "heed.terms"),
+                    .gradient_norm = number<double>(file, "heed.gradient_norm"),
+                    .best = number<double>(file, "heed.best"),
+                    .since_best = number<Index>(file, "heed.since_best")};
+}
+
+template <class T>
+void share_state(Ranks& ranks, const RunState<T>& state) {
+  share_weights(ranks, state.kept());
+  for_state_tensors(state, [&](const std::string&, View<T> tensor) {
+    ranks.share(std::as_writable_bytes(std::span(tensor.data(), static_cast<std::size_t>(tensor.size()))));
+  });
+  Index updates = state.optimizer.steps();
+  ranks.share(std::as_writable_bytes(std::span(&updates, 1)));
+  state.optimizer.set_steps(updates);
+  ranks.share(std::as_writable_bytes(std::span(state.optimizer.left_out())));
+  ranks.share(std::as_writable_bytes(std::span(&state.progress, 1)));
+}
+
+void check_progress(const std::string& path, const RunProgress& p, Index epochs, Index batches) {
+  const auto check = [&](const char* key, auto value, auto least, auto most) {
+    require(value >= least && value <= most, "{}: metadata 'heed.{}' is {}; expected {} to {}", path, key, value, least,
+            most);
+  };
+  constexpr double largest = std::numeric_limits<double>::max();
+  check("epoch", p.epoch, Index{0}, epochs);
+  check("batch", p.batch, Index{0}, batches);
+  check("step", p.step, p.epoch * batches + p.batch, p.epoch * batches + p.batch);
+  check("skipped", p.skipped, Index{0}, p.batch);
+  check("loss", p.loss, -largest, largest);
+  check("terms", p.terms, 0.0, largest);
+  check("correct", p.correct, 0.0, p.terms);
+  check("gradient_norm", p.gradient_norm, 0.0, largest);
+  check("best", p.best, -1.0, 1.0);
+  check("since_best", p.since_best, Index{0}, p.epoch);
+}
+
+template void save_checkpoint(const std::string&, const RunState<float>&);
+template void save_checkpoint(const std::string&, const RunState<double>&);
+template void load_checkpoint(const std::string&, const RunState<float>&);
+template void load_checkpoint(const std::string&, const RunState<double>&);
+template void share_state(Ranks&, const RunState<float>&);
+template void share_state(Ranks&, const RunState<double>&);
+
+}  // namespace heed

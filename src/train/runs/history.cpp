@@ -1,0 +1,87 @@
+#include "heed/train/runs/history.h"
+
+#include "table_rows.h"
+
+#include "heed/io/json.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+namespace heed {
+
+namespace {
+
+/// f(row) for each row; for none of a file that does not exist.
+void for_rows_if_any(const std::string& path, const std::function<void(const TableRow&)>& f) {
+  std::error_code none;
+  if (std::filesystem::exists(path, none)) for_each_row(path, "", f);
+}
+
+double parameters_in(const std::string& path) {
+  return take_json(path, [](const Json& json) { return json.at("contractions").at("params").number(); });
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+}  // namespace
+
+RunHistory read_history(const RunPaths& paths) {
+  std::map<std::pair<std::string, Index>, std::optional<double>> norms;  // by kind and step
+  for_rows_if_any(paths.gradients(), [&](const TableRow& row) {
+    norms[{row.kind, row.step}] = row.number("gradient_norm");
+  });
+  RunHistory history;
+  for_rows_if_any(paths.metrics(), [&](const TableRow& row) {
+    const std::optional<double> loss = row.number("loss"), accuracy = row.number("accuracy"), lr = row.number("lr");
+    const auto norm = norms.find({row.kind, row.step});
+    const std::optional<double> gradient_norm = norm != norms.end() ? norm->second : std::nullopt;
+    if (row.kind == "step") history.steps.push_back({row.step, loss, lr, gradient_norm});
+    if (row.kind == "train")
+      history.epochs.push_back(
+          {row.epoch, row.step, loss, accuracy, lr, gradient_norm, row.number("images_per_s"), {}, {}});
+    if (row.kind == "valid" && !history.epochs.empty()) {
+      history.epochs.back().validation_loss = loss;
+      history.epochs.back().validation_accuracy = accuracy;
+    }
+    if (row.kind == "test") {
+      history.finished = true;
+      history.test_loss = loss;
+      history.test_accuracy = accuracy;
+    }
+  });
+  return history;
+}
+
+RunFigures read_figures(const RunPaths& paths, Index batch) {
+  const RunHistory history = read_history(paths);
+  RunFigures figures;
+  if (!history.finished || history.epochs.empty()) return figures;
+  figures.test_accuracy = history.test_accuracy;
+  figures.test_loss = history.test_loss;
+  figures.train_loss = history.epochs.back().loss;
+  figures.epochs = static_cast<double>(history.epochs.size());
+  std::vector<double> seconds;
+  for (const EpochRecord& epoch : history.epochs) {
+    // The first of the best: its weights are best.safetensors.
+    if (epoch.validation_accuracy &&
+        (!figures.validation_accuracy || *epoch.validation_accuracy > *figures.validation_accuracy)) {
+      figures.validation_accuracy = epoch.validation_accuracy;
+      figures.validation_loss = epoch.validation_loss;
+    }
+    const double images = static_cast<double>(epoch.step / epoch.epoch) * static_cast<double>(batch);
+    // A rate that the file was given by hand may be too small for its reciprocal.
+    const double took = images / epoch.images_per_s.value_or(0);
+    if (std::isfinite(took)) seconds.push_back(took);
+  }
+  if (!seconds.empty()) figures.seconds_per_epoch = median(seconds);
+  if (std::filesystem::exists(paths.cost())) figures.parameters = parameters_in(paths.cost());
+  return figures;
+}
+
+}  // namespace heed

@@ -1,0 +1,74 @@
+#include "initial_weights.h"
+
+#include "heed/attention/mechanism.h"
+#include "heed/io/json.h"
+#include "heed/train/runs/run.h"
+
+#include <filesystem>
+
+namespace heed {
+
+namespace {
+
+std::string file_of(const std::string& source) {
+  if (!std::filesystem::is_directory(source)) return source;
+  require(RunPaths(source).exists(),
+          "--init {}: holds no run; expected a directory that heed train has filled, or a file", source);
+  return RunPaths(source).weights();
+}
+
+MatchingRules matching_rules(const Experiment& x) {
+  const AttentionLayout layout = make_mechanism(x.train.init_mechanism, {})->layout(x.model.dim, x.model.heads);
+  return {x.train.init_positions, x.train.init_skip, x.train.init_parts, projection_parts(layout)};
+}
+
+const char* name_of(TakenTensor::Status status) {
+  switch (status) {
+    case TakenTensor::Status::loaded:
+      return "loaded";
+    case TakenTensor::Status::part:
+      return "part";
+    case TakenTensor::Status::interpolated:
+      return "interpolated";
+    case TakenTensor::Status::fresh:
+      break;
+  }
+  return "new";
+}
+
+}  // namespace
+
+template <class T>
+InitialWeights take_initial_weights(const std::string& source, const Experiment& x, Parameters<T>& parameters) {
+  const SafetensorsFile file(file_of(source));
+  InitialWeights weights{file.path(), file.checksum(), {}};
+  if (x.train.init == "matching")
+    weights.taken = load_matching(file, parameters, matching_rules(x));
+  else
+    weights.taken = load_weights(file, parameters,
+                                 {.new_head = x.train.init_head,
+                                  .positions = x.train.init_positions,
+                                  .cure = "; --set train.init=matching takes what fits",
+                                  .positions_cure = "; --set train.init_positions=true interpolates it"});
+  return weights;
+}
+
+std::string init_json(const InitialWeights& weights, const TrainConfig& train) {
+  Json json = Json::object({{"file", std::filesystem::absolute(weights.file).lexically_normal().string()},
+                            {"crc32", weights.checksum},
+                            {"init", train.init},
+                            {"numbers", weights.taken.numbers}});
+  Json& tensors = json["tensors"] = Json::object();
+  for (const TakenTensor& tensor : weights.taken.tensors) {
+    Json& entry = tensors[tensor.name] =
+        Json::object({{"status", name_of(tensor.status)}, {"rows", tensor.rows}, {"of", tensor.of}});
+    if (!tensor.reason.empty()) entry["reason"] = tensor.reason;
+  }
+  json["unused"] = weights.taken.unused;
+  return json.dump(2) + "\n";
+}
+
+template InitialWeights take_initial_weights(const std::string&, const Experiment&, Parameters<float>&);
+template InitialWeights take_initial_weights(const std::string&, const Experiment&, Parameters<double>&);
+
+}  // namespace heed

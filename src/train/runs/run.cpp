@@ -1,0 +1,273 @@
+#include "heed/train/runs/run.h"
+
+#include "commit.h"
+#include "table_rows.h"
+
+#include "heed/attention/plugin.h"
+#include "heed/io/file.h"
+#include "heed/io/json.h"
+#include "heed/kernels/products/gemm.h"
+#include "heed/base/parallel.h"
+#include "heed/base/subnormals.h"
+#include "heed/base/suggest.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+namespace heed {
+
+namespace {
+
+std::string cpu_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  return "unknown CPU";
+}
+
+[[noreturn]] void refuse_missing(const std::string& path, const char* what, Index number) {
+  fail("{}: the row of {} {} is missing: the file was changed; the run can be begun again from its weights (--init)",
+       path, what, number);
+}
+
+/// Throws Error unless the epoch or step `found` follows the one before it.
+void require_next(const std::string& path, const char* what, Index before, Index found) {
+  if (found != before + 1) refuse_missing(path, what, before + 1);
+}
+
+}  // namespace
+
+bool RunPaths::exists() const {
+  // A run that ended before its first checkpoint has left nothing to go on from, but the head of metrics.csv perhaps.
+  std::error_code none;
+  const std::uintmax_t rows = std::filesystem::file_size(metrics(), none);
+  return std::filesystem::exists(last()) || std::filesystem::exists(best()) ||
+         (!none && rows > std::strlen(metrics_header) + 1);
+}
+
+std::string RunPaths::weights() const { return std::filesystem::exists(best()) ? best() : last(); }
+
+std::vector<std::string> RunPaths::files() const {
+  return {config(), environment(), init(), plugins(), cost(), metrics(), gradients(), last(), best()};
+}
+
+void RunPaths::remove_leftovers() const {
+  for (const std::string& file : files()) heed::remove_leftovers(file);
+}
+
+void RunPaths::remove() const {
+  std::error_code none;
+  for (const std::string& file : files()) std::filesystem::remove(file, none);
+  std::filesystem::remove(directory, none);  // only an empty one
+}
+
+void add_version(SafetensorsWriter& file) { file.metadata("heed.version", HEED_VERSION); }
+
+void check_same_version(const RunPaths& paths) {
+  const SafetensorsFile last(paths.last());
+  const auto found = last.metadata().find("heed.version");
+  const std::string version = found == last.metadata().end() ? "0.1.0" : found->second;  // which did not say so yet
+  require(
+      version == HEED_VERSION,
+      "{}: was written by heed {}; heed {} evaluates it, or begins another run with it (--init), but cannot resume it",
+      paths.last(), version, HEED_VERSION);
+}
+
+namespace {
+
+/// The experiment without what a resumed run may have otherwise.
+Experiment what_stays(const Experiment& experiment) {
+  Experiment x = what_decides(experiment);
+  const TrainConfig any;
+  x.train.epochs = any.epochs;
+  // How the weights to start from were read is over.
+  x.train.init = any.init;
+  x.train.init_head = any.init_head;
+  x.train.init_positions = any.init_positions;
+  x.train.init_skip = any.init_skip;
+  x.train.init_parts = any.init_parts;
+  x.train.init_mechanism = any.init_mechanism;
+  return x;
+}
+
+}  // namespace
+
+std::string hash_to_resume(const Experiment& experiment) { return configuration_hash(what_stays(experiment)); }
+
+Experiment check_same_experiment(const RunPaths& paths, const Experiment& experiment) {
+  const Experiment recorded = load_recorded(paths.config());
+  if (what_stays(experiment) == what_stays(recorded)) return recorded;
+  std::map<std::string, std::string> before = settings_of(what_stays(recorded)),
+                                     now = settings_of(what_stays(experiment));
+  for (const auto& [key, value] : now) before.try_emplace(key, "(nothing)");
+  for (const auto& [key, value] : before) {
+    const std::string& asked = now.try_emplace(key, "(nothing)").first->second;
+    require(value == asked, "{}: the run was begun with {} = {}, not {}; a resumed run keeps its configuration",
+            paths.config(), key, value, asked);
+  }
+  fail("{}: the run was begun with another configuration; a resumed run keeps it", paths.config());
+}
+
+std::string plugins_json(const Experiment& experiment) {
+  Json json;
+  bool any = false;
+  for (const std::string& name : experiment.attention.mechanism)
+    if (const PluginOrigin* const plugin = plugin_of(name)) {
+      json[name] = Json::object({{"file", plugin->file}, {"checksum", plugin->checksum}});
+      any = true;
+    }
+  return any ? json.dump(2) + "\n" : "";
+}
+
+namespace {
+
+/// What plugins_json() has left in a run: f(mechanism, file, checksum) for each mechanism.
+template <class F>
+void for_recorded_plugins(const RunPaths& paths, const F& f) {
+  if (!std::filesystem::exists(paths.plugins())) return;
+  struct Recorded {
+    std::string name, file, checksum;
+  };
+  const std::vector<Recorded> plugins = take_json(paths.plugins(), [](const Json& json) {
+    std::vector<Recorded> all;
+    for (const auto& [name, plugin] : json.entries())
+      all.push_back({name, plugin.at("file").text(), plugin.at("checksum").text()});
+    return all;
+  });
+  for (const auto& [name, file, checksum] : plugins) f(name, file, checksum);
+}
+
+}  // namespace
+
+void check_plugins(const RunPaths& paths) {
+  for_recorded_plugins(paths, [&](const std::string& name, const std::string& file, const std::string&) {
+    require(std::any_of(mechanisms().begin(), mechanisms().end(),
+                        [&](const MechanismEntry& entry) { return entry.name == name; }),
+            "{}: its mechanism '{}' is missing: it came from a plugin, which is not loaded; add --plugin {}",
+            paths.directory, name, file);
+  });
+}
+
+std::string changed_plugin(const RunPaths& paths) {
+  std::string changed;
+  for_recorded_plugins(paths, [&](const std::string& name, const std::string& file, const std::string& checksum) {
+    if (const PluginOrigin* const now = plugin_of(name); changed.empty() && now && now->checksum != checksum)
+      changed = fmt::format("{}: its mechanism '{}' has changed: the run was begun with another build of {}",
+                            paths.directory, name, file);
+  });
+  return changed;
+}
+
+std::string config_toml(const Experiment& experiment) { return "# heed " HEED_VERSION "\n" + to_toml(experiment); }
+
+std::string environment_json() {
+  Json json;
+  json["version"] = HEED_VERSION;
+  if (*source_commit() != '\0') json["commit"] = source_commit();
+  json["date"] = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::now()));
+  json["compiler"] = "g++ " __VERSION__;
+  json["arch"] = HEED_ARCH;
+  json["cpu"] = cpu_name();
+  json["blas"] = kernels::gemm_library();
+  json["threads"] = threads();
+  json["subnormals"] = flushes_subnormals() ? "zero" : "kept";
+  return json.dump(2) + "\n";
+}
+
+std::string environment_line() {
+  return fmt::format("{}, {} thread{}, {}", cpu_name(), threads(), threads() == 1 ? "" : "s", kernels::gemm_library());
+}
+
+namespace {
+
+/// The path, of a file that holds this from now on.
+const std::string& written(const std::string& path, const std::string& text) {
+  write_file(path, text);
+  return path;
+}
+
+/// What a resumed run keeps of a table.
+struct KeptRows {
+  std::string text;       ///< with the header
+  Index first_step = -1;  ///< that was logged; -1: none
+};
+
+KeptRows kept_rows(const std::string& path, const char* header, const MetricsSoFar& so_far) {
+  KeptRows kept{fmt::format("{}\n", header)};
+  Index epochs = 0, validated = 0, step = -1;
+  for_each_row(path, header, [&](const TableRow& row) {
+    if (row.kind == "test" || row.epoch > so_far.epochs + (row.kind == "step") || row.step > so_far.steps) return;
+    if (row.kind == "train") require_next(path, "epoch", epochs, row.epoch), epochs = row.epoch;
+    if (row.kind == "valid") require_next(path, "validation", validated, row.epoch), validated = row.epoch;
+    if (row.kind == "step") {
+      if (step >= 0) require_next(path, "step", step, row.step);
+      if (step < 0) kept.first_step = row.step;
+      step = row.step;
+    }
+    kept.text += row.line + "\n";
+  });
+  if (epochs < so_far.epochs) require_next(path, "epoch", epochs, so_far.epochs + 1);
+  if (so_far.validated && validated < so_far.epochs) require_next(path, "validation", validated, so_far.epochs + 1);
+  if (so_far.steps_logged && so_far.steps > 0 && step < so_far.steps)
+    require_next(path, "step", std::max<Index>(step, 0), so_far.steps + 1);
+  return kept;
+}
+
+}  // namespace
+
+/// Steps may have been logged from any step on, since train.log_steps may change; but in both tables from the same.
+MetricsFile::Tables MetricsFile::kept_tables(const RunPaths& paths, const MetricsSoFar& so_far) {
+  const KeptRows metrics = kept_rows(paths.metrics(), metrics_header, so_far);
+  const KeptRows gradients =
+      kept_rows(paths.gradients(), gradients_header, {so_far.epochs, so_far.steps, so_far.steps_logged, false});
+  const auto require_from = [](const std::string& path, Index own, Index other) {
+    if (other >= 0 && (own < 0 || own > other)) refuse_missing(path, "step", other);
+  };
+  require_from(paths.metrics(), metrics.first_step, gradients.first_step);
+  require_from(paths.gradients(), gradients.first_step, metrics.first_step);
+  return {metrics.text, gradients.text};
+}
+
+MetricsFile::MetricsFile(const RunPaths& paths, const Tables& begin)
+    : metrics_(written(paths.metrics(), begin.metrics)), gradients_(written(paths.gradients(), begin.gradients)) {}
+
+MetricsFile::MetricsFile(const RunPaths& paths)
+    : MetricsFile(paths, Tables{fmt::format("{}\n", metrics_header), fmt::format("{}\n", gradients_header)}) {}
+
+MetricsFile::MetricsFile(const RunPaths& paths, const MetricsSoFar& so_far)
+    : MetricsFile(paths, kept_tables(paths, so_far)) {}
+
+void MetricsFile::write(const MetricsRow& row) {
+  // Within a step of training: the buffer is on the stack.
+  fmt::memory_buffer text;
+  fmt::format_to(std::back_inserter(text), "{},{},{},", row.kind, row.epoch, row.step);
+  if (row.loss >= 0) fmt::format_to(std::back_inserter(text), "{}", row.loss);
+  text.push_back(',');
+  if (row.accuracy >= 0) fmt::format_to(std::back_inserter(text), "{}", row.accuracy);
+  text.push_back(',');
+  if (row.lr >= 0) fmt::format_to(std::back_inserter(text), "{}", row.lr);
+  text.push_back(',');
+  if (row.images_per_s >= 0) fmt::format_to(std::back_inserter(text), "{}", row.images_per_s);
+  text.push_back('\n');
+  metrics_.append({text.data(), text.size()});
+  if (std::string_view(row.kind) != "step" && std::string_view(row.kind) != "train") return;
+  text.clear();
+  fmt::format_to(std::back_inserter(text), "{},{},{},", row.kind, row.epoch, row.step);
+  if (row.gradient_norm >= 0) fmt::format_to(std::back_inserter(text), "{}", row.gradient_norm);
+  text.push_back('\n');
+  gradients_.append({text.data(), text.size()});
+}
+
+void MetricsFile::sync() {
+  metrics_.sync();
+  gradients_.sync();
+}
+
+}  // namespace heed

@@ -1,0 +1,250 @@
+#include "heed/train/tasks/classification.h"
+
+#include "heed/base/printable.h"
+#include "heed/data/loader.h"
+#include "heed/ops/cross_entropy.h"
+#include "rank_of.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+
+namespace heed {
+
+namespace {
+
+/// The batches of a loader.
+template <class T>
+class ImageSource : public BatchSource<T> {
+ public:
+  ImageSource(const Dataset& set, std::vector<Index> images, const DataConfig& data, const Loading& loading,
+              double smoothing)
+      : images_(static_cast<Index>(images.size())),
+        smoothing_(smoothing),
+        loader_(set, std::move(images), data, loading) {}
+
+  Index examples() const override { return images_; }
+  Index batches() const override { return loader_.batches(); }
+  void make_only(const BatchShare& share) override {
+    loader_.make_only([share](Index i, Index images) {
+      const Piece own = share(images);
+      return own.first <= i && i < own.first + own.count;
+    });
+  }
+  void start(Index epoch, Index first_batch) override { loader_.start(epoch, first_batch); }
+
+  const TaskBatch<T>* next() override {
+    const Batch<T>* const batch = loader_.next();
+    if (!batch) return nullptr;
+    return &batch_.emplace(ModelInput<T>{batch->images.view().part(0, batch->size)},
+                           batch->targets.view().part(0, batch->size), batch->labels.data(), smoothing_);
+  }
+
+ private:
+  Index images_;
+  double smoothing_;
+  Loader<T> loader_;
+  std::optional<ClassificationBatch<T>> batch_;
+};
+
+/// A batch with the memory that it lies in.
+template <class T>
+class OwnImages : public ClassificationBatch<T> {
+ public:
+  // Moved, tensors keep their memory, to which the views point.
+  OwnImages(Tensor<T> images, Tensor<T> targets, std::vector<int> labels)
+      : ClassificationBatch<T>({std::as_const(images).view()}, std::as_const(targets).view(), labels.data()),
+        images_(std::move(images)),
+        targets_(std::move(targets)),
+        labels_(std::move(labels)) {}
+
+ private:
+  Tensor<T> images_, targets_;
+  std::vector<int> labels_;
+};
+
+/// A table of up to twenty classes.
+std::string confusion_text(const std::vector<double>& counts, Index classes, const char* examples,
+                           std::vector<std::string> names) {
+  constexpr Index most = 20;
+  if (classes > most) return fmt::format("\n{} classes are too many for a confusion matrix here\n", classes);
+  std::size_t width = 5;
+  for (std::string& name : names) {
+    name = printable(name);
+    width = std::max(width, name.size());
+  }
+  std::string text = fmt::format("\nconfusion: {} of a row's class taken for a column's\n{:>{}}", examples, "", width);
+  for (Index c = 0; c < classes; ++c) text += fmt::format(" {:>5}", c);
+  text += "  accuracy\n";
+  for (Index r = 0; r < classes; ++r) {
+    text += fmt::format("{:>{}}", names[static_cast<std::size_t>(r)], width);
+    const double* const row = counts.data() + confusion_count(classes, r, 0);
+    const double total = std::accumulate(row, row + classes, 0.0);
+    for (Index c = 0; c < classes; ++c) text += fmt::format(" {:>5.0f}", row[c]);
+    text += fmt::format("  {:>6.2f} %\n", total == 0 ? 0.0 : 100 * row[r] / total);
+  }
+  return text;
+}
+
+}  // namespace
+
+Split split_of(Part part) { return part == Part::test ? Split::test : Split::train; }
+
+std::vector<Index> images_of(const Dataset& set, Part part, const DataConfig& data, std::uint64_t seed) {
+  if (part == Part::test) return all_images(set.size());
+  Subsets subsets = split_validation(set.size(), data, seed);
+  return part == Part::train ? std::move(subsets.train) : std::move(subsets.validation);
+}
+
+template <class T>
+Tensor<T> one_hot(const std::vector<int>& labels, Index classes) {
+  Tensor<T> targets(Shape{static_cast<Index>(labels.size()), classes});
+  for (std::size_t i = 0; i < labels.size(); ++i) targets[static_cast<Index>(i) * classes + labels[i]] = 1;
+  return targets;
+}
+
+template <class T>
+Var<T> ClassificationBatch<T>::loss(Var<T> logits, Piece piece, Index terms) const {
+  return cross_entropy(logits, targets_.part(piece.first, piece.count), smoothing_, terms);
+}
+
+template <class T>
+Index ClassificationBatch<T>::correct(View<const T> logits, Piece piece) const {
+  const Index classes = logits.shape()[1];
+  Index correct = 0;
+  for (Index i = 0; i < piece.count; ++i)
+    correct += rank_of(logits.data() + i * classes, classes, labels_[piece.first + i]) == 0;
+  return correct;
+}
+
+std::vector<double> probabilities(const float* logits, Index classes) {
+  const float maximum = *std::max_element(logits, logits + classes);
+  std::vector<double> shares;
+  double sum = 0;
+  for (Index c = 0; c < classes; ++c) sum += shares.emplace_back(std::exp(static_cast<double>(logits[c] - maximum)));
+  for (double& share : shares) share /= sum;
+  return shares;
+}
+
+template <class T>
+Score judge_logits(View<const T> logits, const int* labels, std::span<double> counts) {
+  const Index rows = logits.shape()[0], classes = logits.shape()[1];
+  Score score;
+  for (Index i = 0; i < rows; ++i) {
+    const T* const row = logits.data() + i * classes;
+    const Index label = labels[i], rank = rank_of(row, classes, label);
+    score = score + Score{1, cross_entropy_of(row, classes, label), rank == 0 ? 1.0 : 0.0};
+    counts[top5_count] += rank < 5;
+    ++counts[confusion_count(classes, label, largest_of(row, classes))];
+  }
+  return score;
+}
+
+template <class T>
+Score ClassificationBatch<T>::judge(View<const T> logits, Piece piece, std::span<double> counts) const {
+  return judge_logits(logits, labels_ + piece.first, counts);
+}
+
+std::vector<std::string> numbered(Index classes) {
+  std::vector<std::string> numbers;
+  for (Index c = 0; c < classes; ++c) numbers.push_back(std::to_string(c));
+  return numbers;
+}
+
+std::string classification_report(const Evaluation& evaluation, const char* examples, Index classes,
+                                  const std::vector<std::string>& names) {
+  const Score& score = evaluation.score;
+  const std::vector<double>& counts = evaluation.counts;
+  std::string text = fmt::format("{:.0f} {}\ntop-1 accuracy {:.2f} %\n", score.terms, examples, 100 * score.accuracy());
+  if (classes > 5) text += fmt::format("top-5 accuracy {:.2f} %\n", 100 * counts[top5_count] / score.terms);
+  if (!(score.mean_loss() < 0)) text += fmt::format("loss           {:.4f}\n", score.mean_loss());
+  return names.empty() ? text : text + confusion_text(counts, classes, examples, names);
+}
+
+template <class T>
+Classification<T>::Classification(const Experiment& experiment, const Model& model, bool any_size)
+    : data_(experiment.data), train_(experiment.train), classes_(model.outputs()[0]), any_size_(any_size) {
+  const Shape image = model.image_shape();
+  input_ = {image[0], image[1], image[2]};
+}
+
+template <class T>
+const Dataset& Classification<T>::dataset(Split split) {
+  std::unique_ptr<Dataset>& set = split == Split::train ? train_set_ : test_set_;
+  if (set) return *set;
+  require(!holds_sequences(data_), "data.name={} holds sequences of tokens, but the model takes images", data_.name);
+  set = open_dataset(data_.name, data_.path, split);
+  const Index classes = static_cast<Index>(set->class_names().size());
+  require(classes == classes_, "[model] classes = {}, but {} has {} classes; set model.classes={}", classes_,
+          data_.name, classes, classes);
+  return *set;
+}
+
+template <class T>
+std::unique_ptr<BatchSource<T>> Classification<T>::open(Part part, bool training) {
+  const Dataset& set = dataset(split_of(part));
+  const auto seed = static_cast<std::uint64_t>(train_.seed);
+  std::vector<Index> images = images_of(set, part, data_, seed);
+  if (part == Part::validation && images.empty()) return nullptr;
+  DataConfig data = data_;
+  // Another number of channels is not taken to be meant.
+  if (any_size_) data.resize |= set.image_size().channels == input_.channels;
+  return std::make_unique<ImageSource<T>>(set, std::move(images), data, Loading{input_, train_.batch, seed, training},
+                                          training ? train_.label_smoothing : 0);
+}
+
+/// Names where the test data are at hand, else numbers.
+template <class T>
+std::vector<std::string> Classification<T>::class_names() {
+  try {
+    return dataset(Split::test).class_names();
+  } catch (const Error&) {
+    return numbered(classes_);
+  }
+}
+
+template <class T>
+std::string Classification<T>::report(const Evaluation& evaluation) const {
+  const Dataset* const set = test_set_ ? test_set_.get() : train_set_.get();
+  return classification_report(evaluation, "images", classes_, set ? set->class_names() : std::vector<std::string>{});
+}
+
+template <class T>
+std::unique_ptr<TaskBatch<T>> Classification<T>::random_batch(Index size) {
+  const RandomStream random(1);
+  Tensor<T> images(Shape{size, input_.channels, input_.height, input_.width});
+  for (Index i = 0; i < images.size(); ++i) images[i] = static_cast<T>(random.normal(i));
+  std::vector<int> labels;
+  for (Index i = 0; i < size; ++i) labels.push_back(static_cast<int>(random.derive(1).below(i, classes_)));
+  Tensor<T> targets = one_hot<T>(labels, classes_);
+  return std::make_unique<OwnImages<T>>(std::move(images), std::move(targets), std::move(labels));
+}
+
+template <class T>
+std::unique_ptr<TaskBatch<T>> Classification<T>::given_batch(GivenTensors& tensors) const {
+  Tensor<T> images = tensors.take<T>("images", 4);
+  const Index count = images.shape()[0];
+  const Shape expected{count, input_.channels, input_.height, input_.width};
+  require(images.shape() == expected, "{}: tensor 'images' has shape {}; expected {}", tensors.path(), images.shape(),
+          expected);
+  std::vector<int> labels;
+  for (const std::int64_t label : tensors.take<std::int64_t>("labels", Shape{count})) {
+    require(label >= 0 && label < classes_, "{}: tensor 'labels' holds {} at element {}; expected 0 to {}",
+            tensors.path(), label, labels.size(), classes_ - 1);
+    labels.push_back(static_cast<int>(label));
+  }
+  Tensor<T> targets = one_hot<T>(labels, classes_);
+  return std::make_unique<OwnImages<T>>(std::move(images), std::move(targets), std::move(labels));
+}
+
+template Tensor<float> one_hot(const std::vector<int>&, Index);
+template Tensor<double> one_hot(const std::vector<int>&, Index);
+template Score judge_logits(View<const float>, const int*, std::span<double>);
+template Score judge_logits(View<const double>, const int*, std::span<double>);
+template class ClassificationBatch<float>;
+template class ClassificationBatch<double>;
+template class Classification<float>;
+template class Classification<double>;
+
+}  // namespace heed

@@ -1,0 +1,207 @@
+#include "dense.h"
+
+#include "given_tokens.h"
+#include "heed/base/parallel.h"
+#include "heed/data/loader.h"
+#include "heed/data/images/normalise.h"
+#include "heed/ops/sequences.h"
+#include "rank_of.h"
+
+#include <numeric>
+#include <optional>
+
+namespace heed {
+
+namespace {
+
+/// Images with a class for each patch, and the memory that they lie in.
+template <class T>
+class PatchBatch : public TaskBatch<T> {
+ public:
+  /// images [B, C, H, W], labels [B, patches]
+  PatchBatch(Tensor<T> images, Tensor<int> labels) : images_(std::move(images)), labels_(std::move(labels)) {}
+
+  Index size() const override { return images_.shape()[0]; }
+  Index terms() const override { return labels_.size(); }
+  Var<T> logits(const Model& model, Tape<T>& tape, Piece piece, const AttentionVisitor<T>* visit) const override {
+    return model.logits(tape, ModelInput<T>{.images = images_.view().part(piece.first, piece.count)}, visit);
+  }
+  Var<T> loss(Var<T> logits, Piece piece, Index terms) const override {
+    return label_cross_entropy(logits, labels_of(piece), terms);
+  }
+  Index correct(View<const T> logits, Piece piece) const override {
+    const Index classes = logits.shape()[2], rows = logits.size() / classes;
+    Index correct = 0;
+    for (Index r = 0; r < rows; ++r) correct += rank_of(logits.data() + r * classes, classes, labels_of(piece)[r]) == 0;
+    return correct;
+  }
+  Score judge(View<const T> logits, Piece piece, std::span<double> counts) const override {
+    const Index classes = logits.shape()[2], rows = logits.size() / classes;
+    Score score;
+    for (Index r = 0; r < rows; ++r) {
+      const T* const row = logits.data() + r * classes;
+      const Index label = labels_of(piece)[r], answer = largest_of(row, classes);
+      const bool right = rank_of(row, classes, label) == 0;
+      score = score + Score{1, cross_entropy_of(row, classes, label), right ? 1.0 : 0.0};
+      ++counts[static_cast<std::size_t>(label * classes + answer)];
+    }
+    return score;
+  }
+
+ private:
+  const int* labels_of(Piece piece) const { return labels_.data() + piece.first * labels_.shape()[1]; }
+
+  Tensor<T> images_;
+  Tensor<int> labels_;
+};
+
+/// Scenes, batch by batch. To train: in a new order each epoch, whole batches alone.
+template <class T>
+class SceneSource : public BatchSource<T> {
+ public:
+  SceneSource(std::shared_ptr<const Scenes> scenes, std::vector<Index> examples, const DataConfig& data,
+              const TrainConfig& train, bool training)
+      : scenes_(std::move(scenes)),
+        examples_(std::move(examples)),
+        normalise_(data, 1),
+        batch_(train.batch),
+        training_(training),
+        shuffles_(training && data.shuffle),
+        random_(static_cast<std::uint64_t>(train.seed)) {}
+
+  Index examples() const override { return static_cast<Index>(examples_.size()); }
+  Index batches() const override { return (examples() + (training_ ? 0 : batch_ - 1)) / batch_; }
+  void make_only(const BatchShare& share) override { share_ = share; }
+  void start(Index epoch, Index first_batch) override {
+    next_ = first_batch;
+    order_ = examples_;
+    if (shuffles_) shuffle(order_, random_.derive("order").derive(static_cast<std::uint64_t>(epoch)));
+  }
+  const TaskBatch<T>* next() override {
+    if (next_ == batches()) return nullptr;
+    const Index first = next_++ * batch_, count = std::min(batch_, examples() - first), patches = scenes_->patches();
+    Tensor<T> images(Shape{count, 1, Scenes::side, Scenes::side});
+    Tensor<int> labels(Shape{count, patches});
+    const Piece own = share_ ? (*share_)(count) : Piece{0, count};
+    parallel_for(own.count, [&](Index offset) {
+      const Index i = own.first + offset;
+      Image image;
+      scenes_->read(order_[static_cast<std::size_t>(first + i)], image, labels.data() + i * patches);
+      normalise_(image, images.data() + i * Scenes::side * Scenes::side);
+    });
+    return &now_.emplace(std::move(images), std::move(labels));
+  }
+
+ private:
+  std::shared_ptr<const Scenes> scenes_;
+  std::vector<Index> examples_, order_;
+  Normaliser<T> normalise_;
+  Index batch_, next_ = 0;
+  bool training_, shuffles_;
+  RandomStream random_;
+  std::optional<BatchShare> share_;
+  std::optional<PatchBatch<T>> now_;
+};
+
+}  // namespace
+
+std::vector<double> overlaps_of(const std::vector<double>& counts, Index classes) {
+  std::vector<double> overlaps;
+  for (Index c = 0; c < classes; ++c) {
+    double of = 0, taken = 0;
+    for (Index other = 0; other < classes; ++other) {
+      of += counts[static_cast<std::size_t>(c * classes + other)];
+      taken += counts[static_cast<std::size_t>(other * classes + c)];
+    }
+    const double both = counts[static_cast<std::size_t>(c * classes + c)], either = of + taken - both;
+    overlaps.push_back(either > 0 ? both / either : -1);
+  }
+  return overlaps;
+}
+
+template <class T>
+PatchClassification<T>::PatchClassification(const Experiment& experiment, const Model& model)
+    : data_(experiment.data),
+      train_(experiment.train),
+      image_(model.image_shape()),
+      patches_(model.outputs()[0]),
+      classes_(model.outputs()[1]) {}
+
+template <class T>
+std::unique_ptr<BatchSource<T>> PatchClassification<T>::open(Part part, bool training) {
+  require(data_.name == "scenes",
+          "[model] output = \"tokens\" wants a class for each patch, which data.name={} has not", data_.name);
+  const Shape canvas{1, Scenes::side, Scenes::side};
+  require(image_ == canvas, "scenes are {} (channels, height, width); the model takes {}", canvas, image_);
+  const Index patch = Scenes::side / static_cast<Index>(std::lround(std::sqrt(static_cast<double>(patches_))));
+  const auto seed = static_cast<std::uint64_t>(train_.seed);
+  const Split split = part == Part::test ? Split::test : Split::train;
+  auto scenes = std::make_shared<const Scenes>(data_.source, data_.path, split, seed, patch);
+  require(scenes->classes() == classes_, "[model] classes = {}, but scenes of {} have {}, background among them",
+          classes_, data_.source, scenes->classes());
+  names_ = scenes->class_names();
+  std::vector<Index> examples = all_images(scenes->size());
+  if (part != Part::test) {
+    Subsets subsets = split_validation(scenes->size(), data_, seed);
+    examples = part == Part::train ? std::move(subsets.train) : std::move(subsets.validation);
+  }
+  if (part == Part::validation && examples.empty()) return nullptr;
+  const auto count = static_cast<Index>(examples.size());
+  require(!training || count >= train_.batch, "scenes: {} to train on do not fill one batch of {}", count,
+          train_.batch);
+  return std::make_unique<SceneSource<T>>(std::move(scenes), std::move(examples), data_, train_, training);
+}
+
+template <class T>
+void PatchClassification<T>::conclude(Evaluation& evaluation) const {
+  double sum = 0, classes = 0;
+  for (const double overlap : overlaps_of(evaluation.counts, classes_))
+    if (overlap >= 0) sum += overlap, ++classes;
+  evaluation.score.correct = classes > 0 ? evaluation.score.terms * sum / classes : 0;
+}
+
+template <class T>
+std::string PatchClassification<T>::report(const Evaluation& evaluation) const {
+  const Score& score = evaluation.score;
+  double right = 0;
+  for (Index c = 0; c < classes_; ++c) right += evaluation.counts[static_cast<std::size_t>(c * classes_ + c)];
+  std::string text =
+      fmt::format("{:.0f} scenes\nmean IoU       {:.2f} %\npatches right  {:.2f} %\nloss           {:.4f}\n",
+                  score.terms / static_cast<double>(patches_), 100 * score.accuracy(), 100 * right / score.terms,
+                  score.mean_loss());
+  std::size_t width = 5;
+  for (const std::string& name : names_) width = std::max(width, name.size());
+  text += fmt::format("\n{:<{}}     IoU\n", "class", width);
+  const std::vector<double> overlaps = overlaps_of(evaluation.counts, classes_);
+  for (std::size_t c = 0; c < overlaps.size(); ++c)
+    text += fmt::format("{:<{}}  {}\n", c < names_.size() ? names_[c] : std::to_string(c), width,
+                        overlaps[c] < 0 ? "     -" : fmt::format("{:>6.2f}", 100 * overlaps[c]));
+  return text;
+}
+
+template <class T>
+std::unique_ptr<TaskBatch<T>> PatchClassification<T>::random_batch(Index size) {
+  const RandomStream random(1);
+  Tensor<T> images(Shape{size, image_[0], image_[1], image_[2]});
+  for (Index i = 0; i < images.size(); ++i) images[i] = static_cast<T>(random.normal(i));
+  Tensor<int> labels(Shape{size, patches_});
+  for (Index i = 0; i < labels.size(); ++i) labels[i] = static_cast<int>(random.derive(1).below(i, classes_));
+  return std::make_unique<PatchBatch<T>>(std::move(images), std::move(labels));
+}
+
+template <class T>
+std::unique_ptr<TaskBatch<T>> PatchClassification<T>::given_batch(GivenTensors& tensors) const {
+  Tensor<T> images = tensors.take<T>("images", 4);
+  const Index count = images.shape()[0];
+  const Shape expected{count, image_[0], image_[1], image_[2]};
+  require(images.shape() == expected, "{}: tensor 'images' has shape {}; expected {}", tensors.path(), images.shape(),
+          expected);
+  Tensor<int> labels =
+      take_integers(tensors, "labels", Shape{count, patches_}, 0, classes_ - 1, [](Index, Index) { return true; });
+  return std::make_unique<PatchBatch<T>>(std::move(images), std::move(labels));
+}
+
+template class PatchClassification<float>;
+template class PatchClassification<double>;
+
+}  // namespace heed

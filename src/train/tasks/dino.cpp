@@ -1,0 +1,249 @@
+#include "dino.h"
+
+#include "neighbours.h"
+#include "heed/data/loader.h"
+#include "heed/nn/dino.h"
+#include "heed/train/tasks/classification.h"
+#include "heed/train/optimizer.h"
+#include "rank_of.h"
+
+#include <optional>
+
+namespace heed {
+
+namespace {
+
+/// Pairs of a teacher's view and another one of the student's, of an image with so many views.
+Index pairs_of(Index views) { return 2 * (views - 1); }
+
+/// Views of images, of which the teacher answers to two of each before a step.
+template <class T>
+class ViewBatch : public TaskBatch<T> {
+ public:
+  ViewBatch(Dino<T>& dino, const ModelInput<T>& views, double temperature)
+      : dino_(dino), views_(views), temperature_(temperature) {}
+
+  Index size() const override { return views_.count(); }
+  Index terms() const override { return size() * pairs_of(views()); }
+  void before_step(const StepPlace& place) const override { dino_.answer(views_.images, place.epoch); }
+  Var<T> logits(const Model& model, Tape<T>& tape, Piece piece, const AttentionVisitor<T>* visit) const override {
+    return model.logits(tape, views_.part(piece.first, piece.count), visit);
+  }
+  Var<T> loss(Var<T> logits, Piece piece, Index terms) const override {
+    return dino_loss(logits, dino_.answers().part(piece.first, piece.count), temperature_, terms);
+  }
+
+  /// Pairs in which student and teacher hold the same output for the likeliest.
+  Index correct(View<const T> logits, Piece piece) const override {
+    const Index K = logits.shape()[1], crops = views() - 2;
+    const auto largest = [K](const T* rows, Index row) { return largest_of(rows + row * K, K); };
+    Index agreed = 0;
+    for (Index i = 0; i < piece.count; ++i) {
+      const T* const q = dino_.answers().data() + 2 * (piece.first + i) * K;
+      const Index of_teacher[] = {largest(q, 0), largest(q, 1)};
+      for (Index j = 0; j < 2; ++j) agreed += largest(logits.data(), 2 * i + j) == of_teacher[1 - j];
+      for (Index j = 0; j < crops; ++j) {
+        const Index of_student = largest(logits.data(), 2 * piece.count + crops * i + j);
+        agreed += (of_student == of_teacher[0]) + (of_student == of_teacher[1]);
+      }
+    }
+    return agreed;
+  }
+  Score judge(View<const T>, Piece, std::span<double>) const override { return {}; }
+
+ private:
+  Index views() const { return 2 + (views_.crops.shape().rank() == 5 ? views_.crops.shape()[1] : 0); }
+
+  Dino<T>& dino_;
+  ModelInput<T> views_;
+  double temperature_;
+};
+
+/// Views of training images.
+template <class T>
+class ViewSource : public BatchSource<T> {
+ public:
+  ViewSource(Dino<T>& dino, const Dataset& set, std::vector<Index> images, const Experiment& x, const ImageSize& size)
+      : dino_(dino),
+        images_(static_cast<Index>(images.size())),
+        temperature_(x.dino.student_temp),
+        crops_(x.dino.local_crops > 0),
+        loader_(set, std::move(images), x.data,
+                {size, x.train.batch, static_cast<std::uint64_t>(x.train.seed), true, 0, x.dino}) {}
+
+  Index examples() const override { return images_; }
+  Index batches() const override { return loader_.batches(); }
+  void start(Index epoch, Index first_batch) override { loader_.start(epoch, first_batch); }
+  const TaskBatch<T>* next() override {
+    const Batch<T>* const batch = loader_.next();
+    if (!batch) return nullptr;
+    ModelInput<T> views{.images = batch->images.view()};
+    if (crops_) views.crops = batch->crops.view();
+    return &batch_.emplace(dino_, views, temperature_);
+  }
+
+ private:
+  Dino<T>& dino_;
+  Index images_;
+  double temperature_;
+  bool crops_;
+  Loader<T> loader_;
+  std::optional<ViewBatch<T>> batch_;
+};
+
+/// A batch with the memory that it lies in.
+template <class T>
+class OwnViews : public ViewBatch<T> {
+ public:
+  // Moved, tensors keep their memory, to which the views point.
+  OwnViews(Dino<T>& dino, Tensor<T> images, Tensor<T> crops, double temperature)
+      : ViewBatch<T>(dino,
+                     {.images = std::as_const(images).view(),
+                      .crops = crops.size() > 0 ? std::as_const(crops).view() : View<const T>{}},
+                     temperature),
+        images_(std::move(images)),
+        crops_(std::move(crops)) {}
+
+ private:
+  Tensor<T> images_, crops_;
+};
+
+/// teacher_temp, to which it rises in equal steps from epoch to epoch.
+double teacher_temperature(const DinoConfig& dino, Index epoch) {
+  if (epoch >= dino.teacher_temp_warmup) return dino.teacher_temp;
+  const double steps = static_cast<double>(std::max<Index>(dino.teacher_temp_warmup - 1, 1));
+  return dino.teacher_temp_start + (dino.teacher_temp - dino.teacher_temp_start) * static_cast<double>(epoch) / steps;
+}
+
+}  // namespace
+
+template <class T>
+Dino<T>::Dino(const Experiment& experiment, const Model& model)
+    : x_(experiment),
+      model_(model),
+      teacher_(model.parameters()),
+      teacher_pass_(model, teacher_, model.examples_depend(x_.train.batch) ? x_.train.batch : x_.train.piece,
+                    model.examples_depend(x_.train.batch) ? Statistics::of_pass : Statistics::running),
+      center_(Shape{x_.dino.out_dim}),
+      entropy_(Shape{2}) {
+  const Shape image = model.image_shape();
+  image_ = {image[0], image[1], image[2]};
+}
+
+template <class T>
+const Dataset& Dino<T>::dataset(Split split) {
+  std::unique_ptr<Dataset>& set = split == Split::train ? train_set_ : test_set_;
+  if (!set) set = open_dataset(x_.data.name, x_.data.path, split);
+  return *set;
+}
+
+template <class T>
+std::unique_ptr<BatchSource<T>> Dino<T>::open(Part part, bool training) {
+  require(model_.outputs() == Shape{x_.dino.out_dim},
+          "[train] method = \"dino\": the model learnt without labels, and without its head it has no answers");
+  const Dataset &set = dataset(split_of(part)), &train_set = dataset(Split::train);
+  const auto seed = static_cast<std::uint64_t>(x_.train.seed);
+  std::vector<Index> images = images_of(set, part, x_.data, seed);
+  ImageSelection teachers{&train_set, images_of(train_set, Part::train, x_.data, seed), x_.data, image_};
+  require(static_cast<Index>(teachers.images.size()) >= NeighbourRule{}.k,
+          "[train] method = \"dino\" is judged by the {} nearest training images; there are {}", NeighbourRule{}.k,
+          teachers.images.size());
+  if (part == Part::validation && images.empty()) return nullptr;
+  if (training) return std::make_unique<ViewSource<T>>(*this, set, std::move(images), x_, image_);
+  return std::make_unique<NeighbourSource<T>>(model_, teacher_, std::move(teachers),
+                                              ImageSelection{&set, std::move(images), x_.data, image_}, x_.train);
+}
+
+template <class T>
+Index Dino<T>::counts() const {
+  const Dataset* const set = train_set_ ? train_set_.get() : test_set_.get();
+  return set ? classification_counts(static_cast<Index>(set->class_names().size())) : 0;
+}
+
+template <class T>
+std::string Dino<T>::report(const Evaluation& evaluation) const {
+  const std::vector<std::string> names = (train_set_ ? train_set_ : test_set_)->class_names();
+  return classification_report(evaluation, "images", static_cast<Index>(names.size()), names);
+}
+
+template <class T>
+std::unique_ptr<TaskBatch<T>> Dino<T>::random_batch(Index size) {
+  const RandomStream random(1);
+  const auto views = [&](Index count, Index side) {
+    Tensor<T> images(Shape{size, count, image_.channels, side, side});
+    for (Index i = 0; i < images.size(); ++i) images[i] = static_cast<T>(random.normal(i));
+    return images;
+  };
+  const Index crops = x_.dino.local_crops;
+  return std::make_unique<OwnViews<T>>(
+      *this, views(2, image_.height), crops > 0 ? views(crops, x_.dino.local_size) : Tensor<T>(), x_.dino.student_temp);
+}
+
+template <class T>
+std::unique_ptr<TaskBatch<T>> Dino<T>::given_batch(GivenTensors& tensors) const {
+  fail(
+      "{}: [train] method = \"dino\" learns from views, which are drawn; heed probe dino takes the logits of given "
+      "ones",
+      tensors.path());
+}
+
+template <class T>
+void Dino<T>::begin(const Parameters<T>& student) {
+  std::copy(student.data(), student.data() + student.size(), teacher_.data());
+}
+
+template <class T>
+void Dino<T>::answer(View<const T> views, Index epoch) {
+  if (const Shape shape{views.shape()[0], 2, outputs()}; logits_.shape() != shape) logits_ = Tensor<T>(shape);
+  teacher_pass_.renew();
+  teacher_pass_.run({.images = views}, logits_.data());
+  teaching_ = teach(std::as_const(logits_).view(), std::as_const(center_).view(), teacher_temperature(x_.dino, epoch),
+                    std::move(teaching_));
+}
+
+template <class T>
+UpdateRules Dino<T>::update_rules(const StepPlace& place) const {
+  UpdateRules rules{.clip_each = true};
+  if (place.epoch >= x_.dino.freeze_last_layer) return rules;
+  const ParameterList& list = model_.parameters();
+  for (ParameterId id = 0; id < list.size(); ++id)
+    if (list[id].trainable && list[id].name.starts_with(std::string(dino_prefix) + "last_layer."))
+      rules.frozen.push_back(id);
+  return rules;
+}
+
+template <class T>
+void Dino<T>::after_step(const Parameters<T>& student, const StepPlace& place) {
+  move_center(center_.view(), std::as_const(teaching_.mean).view(), x_.dino.center_momentum);
+  entropy_[0] += static_cast<T>(teaching_.entropy);
+  entropy_[1] += 1;
+  const double decay = cosine(x_.dino.ema, 1, place.step, place.steps);
+  const T keep(decay), share(1 - decay);
+  parallel_ranges(student.trainable_size(), 1 << 14, [&](Index begin, Index end) {
+    for (Index i = begin; i < end; ++i) teacher_.data()[i] = keep * teacher_.data()[i] + share * student.data()[i];
+  });
+}
+
+template <class T>
+std::string Dino<T>::end_epoch() {
+  if (entropy_[1] == 0) return "";
+  const double entropy = static_cast<double>(entropy_[0]) / static_cast<double>(entropy_[1]);
+  const double most = std::log(static_cast<double>(outputs()));
+  std::fill(entropy_.begin(), entropy_.end(), T(0));
+  constexpr double near = 0.01;
+  if (entropy >= near && entropy <= most - near) return "";
+  return fmt::format(
+      "the teacher has collapsed: the entropy of its outputs is {:.4f}, where log {} = {:.4f} is all alike "
+      "and 0 always the same",
+      entropy, outputs(), most);
+}
+
+template <class T>
+std::vector<TaskTensor<T>> Dino<T>::state() {
+  return {{"center", center_.view()}, {"entropy", entropy_.view()}};
+}
+
+template class Dino<float>;
+template class Dino<double>;
+
+}  // namespace heed

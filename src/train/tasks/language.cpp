@@ -1,0 +1,296 @@
+#include "language.h"
+
+#include "given_tokens.h"
+#include "heed/base/suggest.h"
+#include "heed/data/loader.h"
+#include "heed/data/sequences/sequences.h"
+#include "heed/data/sequences/text.h"
+#include "heed/ops/sequences.h"
+#include "rank_of.h"
+
+#include <cmath>
+#include <numbers>
+#include <optional>
+
+namespace heed {
+
+namespace {
+
+/// Batches made one by one in memory of their own.
+template <class T>
+class TokenBatches : public BatchSource<T> {
+ public:
+  TokenBatches(Index batch, Index context) : tokens_(Shape{batch, context}), targets_(tokens_.shape()) {}
+
+  void start(Index epoch, Index first_batch) override { epoch_ = epoch, next_ = first_batch; }
+
+  const TaskBatch<T>* next() override {
+    if (next_ == this->batches()) return nullptr;
+    const Index count = fill(epoch_, next_++, tokens_, targets_);
+    return &batch_.emplace(std::as_const(tokens_).view().part(0, count), std::as_const(targets_).view().part(0, count));
+  }
+
+ protected:
+  /// Fills the first rows of both with a batch, and says how many.
+  virtual Index fill(Index epoch, Index batch, Tensor<int>& tokens, Tensor<int>& targets) const = 0;
+
+  Index size() const { return tokens_.shape()[0]; }
+  Index context() const { return tokens_.shape()[1]; }
+
+ private:
+  Tensor<int> tokens_, targets_;
+  Index epoch_ = 0, next_ = 0;
+  std::optional<LanguageBatch<T>> batch_;
+};
+
+/// Windows of a text to learn from: so many an epoch.
+template <class T>
+class TrainingWindows : public TokenBatches<T> {
+ public:
+  TrainingWindows(std::span<const std::uint8_t> text, Index windows, Index context, bool start, bool shuffle,
+                  Index batch, Index seed)
+      : TokenBatches<T>(batch, context),
+        text_(text),
+        windows_(windows),
+        start_(start),
+        shuffle_(shuffle),
+        random_(RandomStream(static_cast<std::uint64_t>(seed)).derive("windows")) {}
+
+  Index examples() const override { return windows_; }
+  Index batches() const override { return windows_ / this->size(); }
+
+ protected:
+  Index fill(Index epoch, Index batch, Tensor<int>& tokens, Tensor<int>& targets) const override {
+    const Index N = this->context(), window = N + !start_, step = epoch * batches() + batch;
+    const Index places = static_cast<Index>(text_.size()) - window + 1;
+    const RandomStream of_step = random_.derive(static_cast<std::uint64_t>(step));
+    for (Index i = 0; i < this->size(); ++i) {
+      const Index first = shuffle_ ? of_step.below(i, places) : (batch * this->size() + i) * N;
+      for (Index t = 0; t < N; ++t) {
+        tokens[i * N + t] = text_[static_cast<std::size_t>(first + t)];
+        targets[i * N + t] = text_[static_cast<std::size_t>(first + t + !start_)];
+      }
+    }
+    return this->size();
+  }
+
+ private:
+  std::span<const std::uint8_t> text_;
+  Index windows_;
+  bool start_, shuffle_;
+  RandomStream random_;
+};
+
+/// Windows of a text that between them predict each byte once. What stands behind the end of a window has no target;
+/// since attention is causal, nothing looks at it.
+template <class T>
+class EvaluationWindows : public TokenBatches<T> {
+ public:
+  EvaluationWindows(std::span<const std::uint8_t> text, Index context, Index stride, bool start, Index batch)
+      : TokenBatches<T>(batch, context),
+        text_(text),
+        start_(start),
+        windows_(evaluation_windows(static_cast<Index>(text.size()), context, stride, start)) {}
+
+  Index examples() const override { return static_cast<Index>(windows_.size()); }
+  Index batches() const override { return (examples() + this->size() - 1) / this->size(); }
+
+ protected:
+  Index fill(Index, Index batch, Tensor<int>& tokens, Tensor<int>& targets) const override {
+    const Index N = this->context(), first = batch * this->size(), count = std::min(this->size(), examples() - first);
+    for (Index i = 0; i < count; ++i) {
+      const TextWindow& window = windows_[static_cast<std::size_t>(first + i)];
+      for (Index t = 0; t < N; ++t) {
+        const auto byte = [&](Index at) { return int(text_[static_cast<std::size_t>(window.first + at)]); };
+        tokens[i * N + t] = t < window.length ? byte(t) : 0;
+        targets[i * N + t] = t < window.length && t >= window.fresh ? byte(t + !start_) : -1;
+      }
+    }
+    return count;
+  }
+
+ private:
+  std::span<const std::uint8_t> text_;
+  bool start_;
+  std::vector<TextWindow> windows_;
+};
+
+/// Whole sequences, which predict themselves.
+template <class T>
+class WholeSequences : public TokenBatches<T> {
+ public:
+  WholeSequences(SequenceExamples examples, Index context, bool training, bool shuffles, Index batch, Index seed)
+      : TokenBatches<T>(batch, context),
+        examples_(std::move(examples)),
+        training_(training),
+        shuffles_(shuffles),
+        random_(static_cast<std::uint64_t>(seed)) {}
+
+  Index examples() const override { return static_cast<Index>(examples_.examples.size()); }
+  Index batches() const override { return (examples() + (training_ ? 0 : this->size() - 1)) / this->size(); }
+  void start(Index epoch, Index first_batch) override {
+    TokenBatches<T>::start(epoch, first_batch);
+    order_ = examples_.examples;
+    if (training_ && shuffles_) shuffle(order_, random_.derive("order").derive(static_cast<std::uint64_t>(epoch)));
+  }
+
+ protected:
+  Index fill(Index epoch, Index batch, Tensor<int>& tokens, Tensor<int>& targets) const override {
+    const Index first = batch * this->size(), count = std::min(this->size(), examples() - first);
+    const RandomStream of_epoch = random_.derive("augment").derive(static_cast<std::uint64_t>(epoch));
+    std::vector<int> sequence;
+    for (Index i = 0; i < count; ++i) {
+      const RandomStream chance = of_epoch.derive(static_cast<std::uint64_t>(first + i));
+      examples_.set->read(order_[static_cast<std::size_t>(first + i)], 0, training_ ? &chance : nullptr, sequence);
+      std::copy(sequence.begin(), sequence.end(), tokens.data() + i * this->context());
+      std::copy(sequence.begin(), sequence.end(), targets.data() + i * this->context());
+    }
+    return count;
+  }
+
+ private:
+  SequenceExamples examples_;
+  bool training_, shuffles_;
+  RandomStream random_;
+  std::vector<Index> order_;
+};
+
+/// A batch with the memory that it lies in.
+template <class T>
+class OwnTokens : public LanguageBatch<T> {
+ public:
+  // Moved, tensors keep their memory, to which the views point.
+  OwnTokens(Tensor<int> tokens, Tensor<int> targets)
+      : LanguageBatch<T>(std::as_const(tokens).view(), std::as_const(targets).view()),
+        tokens_(std::move(tokens)),
+        targets_(std::move(targets)) {}
+
+ private:
+  Tensor<int> tokens_, targets_;
+};
+
+}  // namespace
+
+template <class T>
+LanguageBatch<T>::LanguageBatch(View<const int> tokens, View<const int> targets)
+    : tokens_(tokens),
+      targets_(targets),
+      terms_(std::count_if(targets.begin(), targets.end(), [](int target) { return target >= 0; })) {}
+
+template <class T>
+Var<T> LanguageBatch<T>::loss(Var<T> logits, Piece piece, Index terms) const {
+  return label_cross_entropy(logits, targets_of(piece), terms);
+}
+
+template <class T>
+Index LanguageBatch<T>::correct(View<const T> logits, Piece piece) const {
+  const Index classes = logits.shape().row_size(), rows = logits.shape().rows();
+  const int* const targets = targets_of(piece);
+  Index correct = 0;
+  for (Index r = 0; r < rows; ++r)
+    correct += targets[r] >= 0 && rank_of(logits.data() + r * classes, classes, targets[r]) == 0;
+  return correct;
+}
+
+template <class T>
+Score LanguageBatch<T>::judge(View<const T> logits, Piece piece, std::span<double>) const {
+  const Index classes = logits.shape().row_size(), rows = logits.shape().rows();
+  const int* const targets = targets_of(piece);
+  Score score;
+  for (Index r = 0; r < rows; ++r) {
+    if (targets[r] < 0) continue;
+    const T* const row = logits.data() + r * classes;
+    const bool right = rank_of(row, classes, targets[r]) == 0;
+    score = score + Score{1, cross_entropy_of(row, classes, targets[r]), right ? 1.0 : 0.0};
+  }
+  return score;
+}
+
+template <class T>
+Language<T>::Language(const Experiment& experiment, const Model& model)
+    : data_(experiment.data),
+      train_(experiment.train),
+      context_(model.outputs()[0]),
+      vocabulary_(model.outputs()[1]),
+      start_(experiment.model.start) {}
+
+template <class T>
+std::unique_ptr<BatchSource<T>> Language<T>::open(Part part, bool training) {
+  require(train_.label_smoothing == 0, "[train] label_smoothing = {}; expected 0 for task = \"lm\"",
+          train_.label_smoothing);
+  if (data_.name == "pixels") {
+    require(start_, "[model] start = false; data.name=pixels needs start = true, so that the first sub-pixel counts");
+    const auto which = static_cast<SequencePart>(part);
+    SequenceExamples examples = open_sequences(data_, context_, which, static_cast<std::uint64_t>(train_.seed));
+    require_fit(examples, context_, vocabulary_);
+    require(vocabulary_ == data_.levels, "[model] vocab = {}; expected [data] levels, {}", vocabulary_, data_.levels);
+    if (part == Part::validation && examples.examples.empty()) return nullptr;
+    require(!training || static_cast<Index>(examples.examples.size()) >= train_.batch,
+            "{} training images do not fill one batch of {}", examples.examples.size(), train_.batch);
+    return std::make_unique<WholeSequences<T>>(std::move(examples), context_, training, data_.shuffle, train_.batch,
+                                               train_.seed);
+  }
+  require(data_.name == "text", "data.name={} is not for task = \"lm\"; expected text or pixels", data_.name);
+  require(vocabulary_ == 256, "[model] vocab = {}; a text's tokens are bytes: expected 256", vocabulary_);
+  const Index stride = data_.stride == 0 ? context_ : data_.stride;
+  require(stride <= context_, "[data] stride = {}; expected 1 to context, {}", stride, context_);
+  if (text_.empty()) text_ = read_text(data_);
+  const std::span<const std::uint8_t> bytes = part_of(text_, static_cast<TextPart>(part));
+  const Index n = static_cast<Index>(bytes.size()), window = context_ + !start_;
+  if (!training) {
+    require(n >= 1 + !start_, "{}: {} bytes leave {} for {}; expected more", data_.path, text_.size(), n,
+            part == Part::test         ? "test"
+            : part == Part::validation ? "validation"
+                                       : "training");
+    return std::make_unique<EvaluationWindows<T>>(bytes, context_, stride, start_, train_.batch);
+  }
+  require(n >= window, "{}: {} of {} bytes are to train on; expected {} at least, a window", data_.path, n,
+          text_.size(), window);
+  const Index side_by_side = (n - 1) / context_, windows = data_.windows == 0 ? side_by_side : data_.windows;
+  require(side_by_side >= train_.batch, "{}: {} bytes to train on do not fill one batch of {} windows of {}",
+          data_.path, n, train_.batch, context_);
+  require(windows >= train_.batch, "[data] windows = {}; expected {} at least, a batch", windows, train_.batch);
+  require(data_.shuffle || windows <= side_by_side,
+          "[data] windows = {}; with shuffle = false an epoch has {} at most, which lie side by side", windows,
+          side_by_side);
+  return std::make_unique<TrainingWindows<T>>(bytes, windows, context_, start_, data_.shuffle, train_.batch,
+                                              train_.seed);
+}
+
+template <class T>
+std::string Language<T>::report(const Evaluation& evaluation) const {
+  const Score& score = evaluation.score;
+  const bool text = data_.name == "text";
+  return fmt::format("{:.0f} {}\n{} {:.4f}\naccuracy of the next {:.2f} %\nloss {:.4f} nats\n", score.terms,
+                     text ? "bytes" : "sub-pixels", text ? "bits per character" : "bits per dimension",
+                     score.mean_loss() / std::numbers::ln2, 100 * score.accuracy(), score.mean_loss());
+}
+
+template <class T>
+std::unique_ptr<TaskBatch<T>> Language<T>::random_batch(Index size) {
+  const RandomStream random(1);
+  Tensor<int> tokens(Shape{size, context_}), targets(tokens.shape());
+  for (Index i = 0; i < tokens.size(); ++i) {
+    tokens[i] = static_cast<int>(random.below(i, vocabulary_));
+    targets[i] = static_cast<int>(random.derive(1).below(i, vocabulary_));
+  }
+  return std::make_unique<OwnTokens<T>>(std::move(tokens), std::move(targets));
+}
+
+template <class T>
+std::unique_ptr<TaskBatch<T>> Language<T>::given_batch(GivenTensors& tensors) const {
+  const Shape shape = token_shape(tensors, "tokens", context_);
+  const auto all = [](Index, Index) { return true; };
+  Tensor<int> tokens = take_integers(tensors, "tokens", shape, 0, vocabulary_ - 1, all);
+  Tensor<int> targets = take_integers(tensors, "targets", shape, -1, vocabulary_ - 1, all);
+  auto batch = std::make_unique<OwnTokens<T>>(std::move(tokens), std::move(targets));
+  require(batch->terms() > 0, "{}: tensor 'targets' holds -1 alone; expected a target", tensors.path());
+  return batch;
+}
+
+template class LanguageBatch<float>;
+template class LanguageBatch<double>;
+template class Language<float>;
+template class Language<double>;
+
+}  // namespace heed

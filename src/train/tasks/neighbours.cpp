@@ -1,0 +1,115 @@
+#include "neighbours.h"
+
+#include "heed/data/loader.h"
+#include "heed/train/tasks/classification.h"
+
+#include <optional>
+
+namespace heed {
+
+namespace {
+
+/// A batch whose logits are scores of classes.
+template <class T>
+class JudgedImages : public TaskBatch<T> {
+ public:
+  JudgedImages(View<const T> images, const int* labels, const Neighbours<T>& neighbours)
+      : images_(images), labels_(labels), neighbours_(neighbours) {}
+
+  Index size() const override { return images_.shape()[0]; }
+  Index terms() const override { return size(); }
+  Var<T> logits(const Model& model, Tape<T>& tape, Piece piece, const AttentionVisitor<T>*) const override {
+    Var<T> x;
+    model.features(tape, ModelInput<T>{.images = images_.part(piece.first, piece.count)}, std::span(&x, 1));
+    Tensor<T> features(x.shape());
+    std::copy_n(x.data(), x.size(), features.data());
+    const Tensor<double> scores = neighbours_.scores(std::move(features));
+    T* const kept = tape.memory(scores.size());
+    std::transform(scores.begin(), scores.end(), kept, [](double score) { return static_cast<T>(score); });
+    return tape.constant({kept, scores.shape()});
+  }
+  Var<T> loss(Var<T> scores, Piece, Index) const override { return scores; }
+  Index correct(View<const T>, Piece) const override { return 0; }
+  Score judge(View<const T> scores, Piece piece, std::span<double> counts) const override {
+    Score score = judge_logits(scores, labels_ + piece.first, counts);
+    score.loss = -score.terms;
+    return score;
+  }
+
+ private:
+  View<const T> images_;
+  const int* labels_;
+  const Neighbours<T>& neighbours_;
+};
+
+}  // namespace
+
+template <class T>
+class NeighbourSource<T>::Images {
+ public:
+  Images(const Model& model, Parameters<T>& parameters, ImageSelection teachers, ImageSelection judged,
+         const TrainConfig& train)
+      : model_(model),
+        parameters_(parameters),
+        teachers_(std::move(teachers)),
+        count_(static_cast<Index>(judged.images.size())),
+        classes_(static_cast<Index>(judged.set->class_names().size())),
+        piece_(train.piece),
+        loader_(plain_images<T>(judged, train.batch)) {}
+
+  Index count() const { return count_; }
+  Loader<T>& loader() { return *loader_; }
+
+  void start() {
+    neighbours_.emplace(features_of(model_, parameters_, teachers_, 1, piece_), classes_, NeighbourRule{});
+    loader_->start(0);
+  }
+
+  const TaskBatch<T>* next() {
+    const Batch<T>* const batch = loader_->next();
+    if (!batch) return nullptr;
+    return &batch_.emplace(batch->images.view().part(0, batch->size), batch->labels.data(), *neighbours_);
+  }
+
+ private:
+  const Model& model_;
+  Parameters<T>& parameters_;
+  ImageSelection teachers_;
+  Index count_, classes_, piece_;
+  std::unique_ptr<Loader<T>> loader_;
+  std::optional<Neighbours<T>> neighbours_;
+  std::optional<JudgedImages<T>> batch_;
+};
+
+template <class T>
+NeighbourSource<T>::NeighbourSource(const Model& model, Parameters<T>& parameters, ImageSelection teachers,
+                                    ImageSelection judged, const TrainConfig& train)
+    : images_(std::make_unique<Images>(model, parameters, std::move(teachers), std::move(judged), train)) {}
+
+template <class T>
+NeighbourSource<T>::~NeighbourSource() = default;
+
+template <class T>
+Index NeighbourSource<T>::examples() const {
+  return images_->count();
+}
+
+template <class T>
+Index NeighbourSource<T>::batches() const {
+  return images_->loader().batches();
+}
+
+template <class T>
+void NeighbourSource<T>::start(Index, Index) {
+  images_->start();
+}
+
+template <class T>
+const TaskBatch<T>* NeighbourSource<T>::next() {
+  return images_->next();
+}
+
+template class NeighbourSource<float>;
+template class NeighbourSource<double>;
+
+}  // namespace heed

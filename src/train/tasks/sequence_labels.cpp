@@ -1,0 +1,185 @@
+#include "sequence_labels.h"
+
+#include "given_tokens.h"
+#include "heed/data/loader.h"
+#include "heed/data/sequences/sequences.h"
+
+#include <optional>
+
+namespace heed {
+
+namespace {
+
+/// Sequences [B, T] with their lengths, T that of the longest; of pairs, two of each.
+struct TokenBlock {
+  Tensor<int> tokens, lengths;
+
+  explicit TokenBlock(const std::vector<std::vector<int>>& sequences) {
+    std::size_t longest = 0;
+    for (const std::vector<int>& sequence : sequences) longest = std::max(longest, sequence.size());
+    const Index count = static_cast<Index>(sequences.size());
+    tokens = Tensor<int>(Shape{count, static_cast<Index>(longest)});
+    lengths = Tensor<int>(Shape{count});
+    for (Index i = 0; i < count; ++i) {
+      const std::vector<int>& sequence = sequences[static_cast<std::size_t>(i)];
+      std::copy(sequence.begin(), sequence.end(), tokens.data() + i * static_cast<Index>(longest));
+      lengths[i] = static_cast<int>(sequence.size());
+    }
+  }
+  TokenBlock(Tensor<int> tokens, Tensor<int> lengths) : tokens(std::move(tokens)), lengths(std::move(lengths)) {}
+
+  Sequences view() const {
+    return {tokens.view(), lengths.shape().rank() > 0 && lengths.size() > 0 ? lengths.view() : View<const int>{}};
+  }
+};
+
+/// A batch with the memory that it lies in.
+template <class T>
+class OwnSequences : public ClassificationBatch<T> {
+ public:
+  // Moved, tensors keep their memory, to which the views point.
+  OwnSequences(std::vector<TokenBlock> blocks, Tensor<T> targets, std::vector<int> labels, double smoothing = 0)
+      : ClassificationBatch<T>(
+            {.sequences = blocks[0].view(), .partners = blocks.size() > 1 ? blocks[1].view() : Sequences{}},
+            std::as_const(targets).view(), labels.data(), smoothing),
+        blocks_(std::move(blocks)),
+        targets_(std::move(targets)),
+        labels_(std::move(labels)) {}
+
+ private:
+  std::vector<TokenBlock> blocks_;
+  Tensor<T> targets_;
+  std::vector<int> labels_;
+};
+
+/// Batches of labelled sequences, made one by one. To train: in a new order each epoch, whole batches alone.
+template <class T>
+class LabelledBatches : public BatchSource<T> {
+ public:
+  LabelledBatches(SequenceExamples examples, Index classes, const TrainConfig& train, bool training, bool shuffles)
+      : examples_(std::move(examples)),
+        classes_(classes),
+        batch_(train.batch),
+        smoothing_(training ? train.label_smoothing : 0),
+        training_(training),
+        shuffles_(shuffles),
+        random_(static_cast<std::uint64_t>(train.seed)) {}
+
+  Index examples() const override { return static_cast<Index>(examples_.examples.size()); }
+  Index batches() const override { return (examples() + (training_ ? 0 : batch_ - 1)) / batch_; }
+  void start(Index epoch, Index first_batch) override {
+    epoch_ = epoch, next_ = first_batch;
+    order_ = examples_.examples;
+    if (training_ && shuffles_) shuffle(order_, random_.derive("order").derive(static_cast<std::uint64_t>(epoch)));
+  }
+
+  const TaskBatch<T>* next() override {
+    if (next_ == batches()) return nullptr;
+    const Index first = next_++ * batch_, count = std::min(batch_, examples() - first);
+    const RandomStream of_epoch = random_.derive("augment").derive(static_cast<std::uint64_t>(epoch_));
+    std::vector<TokenBlock> blocks;
+    for (Index which = 0; which < 1 + examples_.set->pairs(); ++which) {
+      std::vector<std::vector<int>> sequences(static_cast<std::size_t>(count));
+      for (Index i = 0; i < count; ++i) {
+        const RandomStream chance = of_epoch.derive(static_cast<std::uint64_t>(first + i));
+        examples_.set->read(example(first + i), which, training_ ? &chance : nullptr,
+                            sequences[static_cast<std::size_t>(i)]);
+      }
+      blocks.emplace_back(sequences);
+    }
+    std::vector<int> labels;
+    for (Index i = 0; i < count; ++i) labels.push_back(examples_.set->label(example(first + i)));
+    Tensor<T> targets = one_hot<T>(labels, classes_);
+    return &now_.emplace(std::move(blocks), std::move(targets), std::move(labels), smoothing_);
+  }
+
+ private:
+  Index example(Index place) const { return order_[static_cast<std::size_t>(place)]; }
+
+  SequenceExamples examples_;
+  Index classes_, batch_;
+  double smoothing_;
+  bool training_, shuffles_;
+  RandomStream random_;
+  std::vector<Index> order_;
+  Index epoch_ = 0, next_ = 0;
+  std::optional<OwnSequences<T>> now_;
+};
+
+}  // namespace
+
+template <class T>
+SequenceClassification<T>::SequenceClassification(const Experiment& experiment, const Model& model)
+    : data_(experiment.data),
+      train_(experiment.train),
+      context_(experiment.model.context),
+      vocabulary_(experiment.model.vocab),
+      classes_(model.outputs()[0]),
+      pairs_(model.example().partners.tokens.shape().rank() > 0) {}
+
+template <class T>
+std::unique_ptr<BatchSource<T>> SequenceClassification<T>::open(Part part, bool training) {
+  SequenceExamples examples =
+      open_sequences(data_, context_, static_cast<SequencePart>(part), static_cast<std::uint64_t>(train_.seed));
+  require(examples.set->pairs() == pairs_, "data.name={} holds {}, but the model takes {}", data_.name,
+          pairs_ ? "single sequences" : "pairs", pairs_ ? "pairs" : "single sequences");
+  require_fit(examples, context_, vocabulary_);
+  names_ = examples.set->class_names();
+  const Index classes = static_cast<Index>(names_.size()), count = static_cast<Index>(examples.examples.size());
+  require(classes == classes_, "[model] classes = {}, but {} has {} classes; set model.classes={}", classes_,
+          data_.name, classes, classes);
+  if (part == Part::validation && count == 0) return nullptr;
+  require(!training || count >= train_.batch, "{}: {} training examples do not fill one batch of {}", data_.name, count,
+          train_.batch);
+  return std::make_unique<LabelledBatches<T>>(std::move(examples), classes_, train_, training, data_.shuffle);
+}
+
+template <class T>
+std::string SequenceClassification<T>::report(const Evaluation& evaluation) const {
+  return classification_report(evaluation, pairs_ ? "pairs" : "sequences", classes_, names_);
+}
+
+template <class T>
+std::unique_ptr<TaskBatch<T>> SequenceClassification<T>::random_batch(Index size) {
+  const RandomStream random(1);
+  std::vector<TokenBlock> blocks;
+  for (Index which = 0; which < 1 + pairs_; ++which) {
+    Tensor<int> tokens(Shape{size, context_});
+    for (Index i = 0; i < tokens.size(); ++i)
+      tokens[i] = static_cast<int>(random.derive(static_cast<std::uint64_t>(which)).below(i, vocabulary_));
+    blocks.emplace_back(std::move(tokens), Tensor<int>{});
+  }
+  std::vector<int> labels;
+  for (Index i = 0; i < size; ++i) labels.push_back(static_cast<int>(random.derive("label").below(i, classes_)));
+  Tensor<T> targets = one_hot<T>(labels, classes_);
+  return std::make_unique<OwnSequences<T>>(std::move(blocks), std::move(targets), std::move(labels));
+}
+
+template <class T>
+std::unique_ptr<TaskBatch<T>> SequenceClassification<T>::given_batch(GivenTensors& tensors) const {
+  std::vector<TokenBlock> blocks;
+  Index count = 0;
+  for (const std::string ending : {"", "2"}) {
+    if (ending == "2" && !pairs_) break;
+    const Shape shape = token_shape(tensors, "tokens" + ending, context_);
+    const Shape of_examples{ending.empty() ? shape[0] : count};
+    count = of_examples[0];
+    Tensor<int> lengths(of_examples);
+    std::fill(lengths.begin(), lengths.end(), static_cast<int>(shape[1]));
+    if (tensors.contains("lengths" + ending))
+      lengths = take_integers(tensors, "lengths" + ending, of_examples, 1, shape[1], [](Index, Index) { return true; });
+    Tensor<int> tokens = take_integers(tensors, "tokens" + ending, Shape{count, shape[1]}, 0, vocabulary_ - 1,
+                                       [&](Index b, Index t) { return t < lengths[b]; });
+    blocks.emplace_back(std::move(tokens), std::move(lengths));
+  }
+  const Tensor<int> given =
+      take_integers(tensors, "labels", Shape{count}, 0, classes_ - 1, [](Index, Index) { return true; });
+  std::vector<int> labels(given.begin(), given.end());
+  Tensor<T> targets = one_hot<T>(labels, classes_);
+  return std::make_unique<OwnSequences<T>>(std::move(blocks), std::move(targets), std::move(labels));
+}
+
+template class SequenceClassification<float>;
+template class SequenceClassification<double>;
+
+}  // namespace heed

@@ -1,0 +1,23 @@
+// Which task a model is for.
+#include "heed/train/tasks/classification.h"
+#include "dense.h"
+#include "dino.h"
+#include "language.h"
+#include "sequence_labels.h"
+
+namespace heed {
+
+template <class T>
+std::unique_ptr<Task<T>> make_task(const Experiment& experiment, const Model& model, bool any_size) {
+  if (experiment.self_supervised()) return std::make_unique<Dino<T>>(experiment, model);
+  const bool sequences = model.example().sequences.tokens.shape().rank() > 0;
+  if (!sequences && model.outputs().rank() == 2) return std::make_unique<PatchClassification<T>>(experiment, model);
+  if (!sequences) return std::make_unique<Classification<T>>(experiment, model, any_size);
+  if (model.outputs().rank() == 2) return std::make_unique<Language<T>>(experiment, model);
+  return std::make_unique<SequenceClassification<T>>(experiment, model);
+}
+
+template std::unique_ptr<Task<float>> make_task(const Experiment&, const Model&, bool);
+template std::unique_ptr<Task<double>> make_task(const Experiment&, const Model&, bool);
+
+}  // namespace heed

@@ -1,0 +1,136 @@
+// heed compare on runs made by hand, whose figures are known.
+#include "heed/io/json.h"
+#include "heed/train/runs/run.h"
+#include "support/cli.h"
+#include "support/command.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+struct Comparing : Workshop {
+  /// A finished run of two epochs, all with the given test accuracy.
+  std::string make(const std::string& name, double accuracy, Index seed, double lr, bool finished = true) const {
+    Experiment x = experiment();
+    x.train.seed = seed;
+    x.optim.lr = lr;
+    const RunPaths paths(*this / name);
+    std::filesystem::create_directories(paths.directory);
+    write_file(paths.config(), config_toml(x));
+    std::string rows =
+        "kind,epoch,step,loss,accuracy,lr,images_per_s\n"
+        "train,1,7,2.5,0.25,0.001,112\nvalid,1,7,2,0.5,,\ntrain,2,14,1.5,0.5,0.001,56\nvalid,2,14,1,0.75,,\n";
+    if (finished) rows += fmt::format("test,2,14,0.5,{},,\n", accuracy);
+    write_file(paths.metrics(), rows);
+    return paths.directory;
+  }
+
+  static double p(const Json& tests, std::size_t i, const char* test) {
+    return tests.items()[i].at(test).at("p").number();
+  }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(cli_compare, Comparing)
+
+BOOST_AUTO_TEST_CASE(seeds_are_arms_and_only_what_differs_is_shown) {
+  make("all/a-1", 0.5, 1, 1e-3);
+  make("all/a-2", 0.7, 2, 1e-3);
+  const std::string b = make("b", 0.8, 1, 3e-3), c = make("c", 0, 2, 3e-3, false);
+  const std::string text = output_of({"compare", *this / "all", b, c});
+  check_contains(text, {"optim.lr", "0.003", "a-1", "60.00 % ± 14.14", "80.00 %", "1 of 2", "1.5",
+                        "validation_accuracy, mean over seeds", "2      75.00 %  75.00 %", "+20.00",
+                        "one run has no scatter", "b, seed 2: not finished"});
+  for (const char* same : {"train.seed", "model.dim", "optim.clip"})
+    BOOST_TEST(text.find(same) == std::string::npos, same << " does not differ");
+  check_contains(output_of({"compare", *this / "all", b, "--curve", "loss"}), {"loss, mean", "1      2.5000  2.5000"});
+  const std::string csv = output_of({"compare", *this / "all", b, "--csv"});
+  check_contains(csv,
+                 {"arm,epoch,validation_accuracy,", "\na-1,2,0.75,0,2,1,0,2,1.5,0,2,0.5,0,2\n", "\nb,1,0.5,,1,2,,1,"});
+  const Json json = Json::parse(output_of({"compare", *this / "all", b, c, "--json"}));
+  BOOST_TEST(json.at("settings").dump() == "{\"optim.lr\":[\"0.001\",\"0.003\"]}");
+  BOOST_TEST(json.at("arms").items()[0].at("seconds_per_epoch").at("mean").number() == 1.5);
+  BOOST_TEST(json.at("arms").items()[1].at("test_accuracy").at("count").integer() == 1);
+  BOOST_TEST(json.at("curves").at("b").items()[1].at("validation_loss").number() == 1);
+  BOOST_TEST(json.at("tests").items()[0].at("welch").dump() == "null");
+}
+
+// Student's data, as accuracies: see tests/analysis/statistics.cpp.
+BOOST_AUTO_TEST_CASE(significance_is_that_of_the_tests) {
+  const double first[] = {0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0};
+  const double second[] = {1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4};
+  for (Index seed = 1; seed <= 10; ++seed) {
+    make(fmt::format("runs/a-{:02}", seed), 0.5 + first[seed - 1] / 100, seed, 1e-3);
+    make(fmt::format("runs/b-{:02}", seed), 0.5 + second[seed - 1] / 100, seed, 3e-3);
+  }
+  const Json tests = Json::parse(output_of({"compare", *this / "runs", "--json"})).at("tests");
+  BOOST_TEST(std::abs(p(tests, 0, "welch") - 0.07939) < 5e-6);
+  BOOST_TEST(std::abs(p(tests, 0, "paired") - 0.002833) < 5e-7);
+  BOOST_TEST(std::abs(p(tests, 0, "pooled") - 0.07919) < 5e-6);
+  check_contains(output_of({"compare", *this / "runs"}), {"+1.58", "± 1.78", "0.0794", "0.0028"});
+  check_contains(output_of({"compare", *this / "runs", "--to", "b-01"}), {"-1.58", "± 1.78", "0.0794", "0.0028"});
+  check_refusal({"compare", *this / "runs", "--to", "b-02"}, {"no arm 'b-02'; did you mean 'b-01'?"});
+  // 100 images cannot tell two points apart, however well the seeds agree.
+  check_contains(output_of({"compare", *this / "runs", "--test-images", "100"}), {"± 4.70"});
+}
+
+BOOST_AUTO_TEST_CASE(two_seeds_are_said_to_decide_little) {
+  for (const Index seed : {1, 2})
+    make(fmt::format("a-{}", seed), 0.5, seed, 1e-3), make(fmt::format("b-{}", seed), 0.75, seed, 3e-3);
+  const std::string text = output_of({"compare", *this / "a-1", *this / "a-2", *this / "b-1", *this / "b-2"});
+  check_contains(text, {"two seeds may agree by luck", "+25.00     -         -          -"});
+}
+
+BOOST_AUTO_TEST_CASE(the_curves_are_drawn) {
+  const std::string a = make("a", 0.5, 1, 1e-3), b = make("b<", 0.7, 1, 3e-3), picture = *this / "curves.svg";
+  output_of({"compare", a, b, "-o", picture});
+  check_contains(read_file(picture), {"<svg ", "validation_accuracy", ">b&lt;</text>", "<path d=\" M", "</svg>\n"});
+}
+
+// A file may hold any finite number.
+BOOST_AUTO_TEST_CASE(figures_too_large_to_be_squared_have_no_scatter) {
+  std::vector<std::string> words{"compare", "--figure", "test_loss"};
+  for (const Index seed : {1, 2, 3})
+    for (const double lr : {1e-3, 3e-3}) {
+      words.push_back(make(fmt::format("{}-{}", seed, lr), 0.5, seed, lr));
+      const std::string metrics = words.back() + "/metrics.csv", row = "test,2,14,";
+      const std::string text = read_file(metrics);
+      write_file(metrics, text.substr(0, text.find(row)) + fmt::format("{}{}e300,0.5,,\n", row, seed));
+    }
+  const std::string shown = output_of(words);
+  BOOST_TEST(shown.find("inf") == std::string::npos, shown);
+  BOOST_TEST(shown.find("nan") == std::string::npos, shown);
+}
+
+// Epochs are looked at once each: 50,000 took minutes while each looked for itself among all.
+BOOST_AUTO_TEST_CASE(very_many_epochs, *boost::unit_test::precondition(without_sanitizer)) {
+  const std::string run = make("a", 0.5, 1, 1e-3), page = *this / "page.html";
+  std::string rows = "kind,epoch,step,loss,accuracy,lr,images_per_s\n";
+  constexpr Index epochs = 50'000;
+  for (Index epoch = 1; epoch <= epochs; ++epoch)
+    rows += fmt::format("train,{0},{1},1,0.5,0.001,9\nvalid,{0},{1},1,0.5,,\n", epoch, 7 * epoch);
+  write_file(run + "/metrics.csv", rows + fmt::format("test,{},{},1,0.5,,\n", epochs, 7 * epochs));
+  for (const std::string& words :
+       {"compare " + run, "compare --csv " + run, "compare --json " + run, "report --no-images -o " + page + " " + run})
+    BOOST_TEST(run_command("timeout 30 " + heed_program() + " " + words).status == 0, words);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_refused) {
+  const std::string a = make("a", 0.5, 1, 1e-3), again = make("again", 0.5, 1, 1e-3);
+  check_refusal({"compare", *this / "none"}, {"none", "holds no run"});
+  check_refusal({"compare", a, again}, {a, again, "the same configuration and seed"});
+  check_refusal({"compare", a, "--curve", "los"}, {"--curve"});
+  check_refusal({"compare"}, {"RUN"});
+  output_of({"compare", a, a});  // one run, named twice
+  write_file(a + "/metrics.csv", "kind,epoch,step,loss,accuracy,lr,images_per_s\ntrain,x\n");
+  check_refusal({"compare", a}, {"metrics.csv:2: found 'train,x'"});
+  check_refusal({"report", a, "-o", *this / "page.html"}, {"metrics.csv:2: found 'train,x'"});
+}
+
+BOOST_AUTO_TEST_SUITE_END()

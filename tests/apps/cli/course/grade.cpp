@@ -1,0 +1,257 @@
+// A class with hostile submissions among others: each gets its due, and nobody else anything.
+#include "support/cli.h"
+#include "support/command.h"
+
+#include "heed/io/json.h"
+#include "src/apps/grading/sandbox/confined.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <sys/stat.h>
+
+#include <map>
+#include <sstream>
+
+using namespace heed;
+using namespace heed::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::string solution_file = "notebooks/solutions/softmax-backward/softmax-backward.h";
+
+void write(const fs::path& path, const std::string& text) {
+  fs::create_directories(path.parent_path());
+  write_file(path, text);
+}
+
+/// `text` with `from` replaced, which it has.
+std::string with(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  BOOST_REQUIRE_MESSAGE(at != std::string::npos, from);
+  return text.replace(at, from.size(), to);
+}
+
+/// A class, its labs, and the marks of the run that grades it.
+struct Classroom {
+  TemporaryDirectory directory;
+  std::map<std::string, std::string> rows;  ///< of marks.csv behind "student,lab,"
+  Finished run;
+
+  Classroom() {
+    add_lab("double",
+            "def draw_twice(random): return [random.random() for _ in range(3)]\n"
+            "def judge_twice(arguments, result):\n"
+            "    if result != [2 * x for x in arguments]: return 'it is not twice as much'\n",
+            "def run_twice(student, arguments): return [student.twice(x) for x in arguments]\n");
+  }
+
+  void add_lab(const std::string& name, const std::string& judge, const std::string& calls) const {
+    write(directory / ("labs/" + name + "/lab.toml"),
+          "title = \"Twice\"\nkind = \"python\"\nminutes = 1\n[[points]]\nname = \"twice\"\nmarks = 2\nhint = "
+          "\"Add.\"\n");
+    write(directory / ("labs/" + name + "/judge.py"), judge);
+    write(directory / ("labs/" + name + "/calls.py"), calls);
+  }
+  void hand_in(const std::string& student, const std::string& file, const std::string& text) const {
+    write(directory / ("in/" + student + "/" + file), text);
+  }
+  void grade(std::vector<std::string> more = {}) {
+    more.insert(more.begin(),
+                {"grade", directory / "in", "-o", directory / "out/marks.csv", "--labs", directory / "labs"});
+    fs::create_directories(directory / "out");
+    run = heed_with(more);
+    rows.clear();
+    if (!fs::exists(directory / "out/marks.csv")) return;
+    std::istringstream table(read_file(directory / "out/marks.csv"));
+    for (std::string line; std::getline(table, line);) {
+      const std::size_t comma = line.find(',');
+      rows[line.substr(0, comma)] = line.substr(line.find(',', comma + 1) + 1);
+    }
+  }
+  std::string feedback(const std::string& student, const std::string& file) const {
+    return read_file(directory / ("out/marks.feedback/" + student + "/" + file));
+  }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(cli_grade)
+
+BOOST_FIXTURE_TEST_CASE(python_submissions, Classroom) {
+  hand_in("good", "double.py", "def twice(x): return x + x\n");
+  hand_in("nested", "double/double.py", "def twice(x): return 2 * x\n");
+  hand_in("wrong", "double.py", "def twice(x):\n    print('passed')\n    return x\n");
+  hand_in("stub", "double.py", "def twice(x):\n    raise NotImplementedError('not yet')\n");
+  hand_in("hangs", "double.py", "def twice(x):\n    while True: pass\n");
+  hand_in("exits", "double.py", "import os\nprint('passed')\nos._exit(0)\n");
+  hand_in("quits", "double.py", "def twice(x): raise SystemExit(0)\n");
+  hand_in("forges", "double.py",
+          "import os, struct\nd = struct.pack('<qq', 1, 4) + b'null'\nos.write(3, struct.pack('<q', len(d)) + d)\n"
+          "os._exit(0)\n");
+  hand_in("eats", "double.py", "def twice(x): return bytearray(1 << 40)\n");
+  hand_in("floods", "double.py", "def twice(x): return 'x' * (8 << 20)\n");
+  hand_in("deep", "double.py", "def twice(x):\n    a = []\n    for _ in range(100000): a = [a]\n    return a\n");
+  hand_in("kills", "double.py",
+          "import os, signal\ndef twice(x):\n    os.kill(os.getppid(), signal.SIGKILL)\n    return 2 * x\n");
+  hand_in("bomb", "double.py", "import os\ndef twice(x):\n    while True: os.fork()\n");
+  hand_in("writes", "double.py",
+          "def twice(x):\n    open('" + (directory / "in/good/double.py").string() + "', 'w')\n    return 2 * x\n");
+  hand_in("reads", "double.py",
+          "def twice(x):\n    exec(open('" + (directory / "in/good/double.py").string() +
+              "').read(), globals())\n"
+              "    return twice(x)\n");
+  hand_in("error", "double.py", "def twice(x:\n");
+  hand_in("two\nlines", "double.py", "def twice(x): return 2 * x\n");
+  hand_in("=cmd(), \"x\"", "double.py", "def twice(x): return 2 * x\n");
+  fs::create_directories(directory / "in/linked");
+  fs::create_symlink(directory / "in/good/double.py", directory / "in/linked/double.py");
+  fs::create_directory_symlink(directory / "in/good", directory / "in/alias");
+  fs::create_directories(directory / "in/empty");
+  fs::create_directories(directory / "in/pipe");
+  BOOST_TEST(mkfifo((directory / "in/pipe/double.py").c_str(), 0600) == 0);
+  hand_in("large", "double.py", std::string((1 << 20) + 1, '#'));
+  grade();
+  BOOST_TEST(run.status == 0, run.err);
+  const std::string full = "2,2,graded,twice 2/2", none = "0,2,graded,twice 0/2", refused = "0,2,refused,twice 0/2";
+  for (const char* const student : {"good", "nested"}) BOOST_TEST(rows[student] == full, student);
+  for (const char* const student : {"wrong", "stub", "hangs", "exits", "quits", "forges", "eats", "floods", "deep",
+                                    "kills", "bomb", "writes", "error"})
+    BOOST_TEST(rows[student] == none, student);
+  for (const char* const student : {"linked", "pipe", "large"}) BOOST_TEST(rows[student] == refused, student);
+  if (has_landlock()) BOOST_TEST(rows["reads"] == none);
+  BOOST_TEST(rows["empty"] == "0,2,missing,");
+  BOOST_TEST(rows.count("alias") == 0u);
+  check_contains(run.err, {"in/alias: left out: it is a symbolic link", "left out: its name has control characters"});
+  check_contains(read_file(directory / "out/marks.csv"), {"\n\"'=cmd(), \"\"x\"\"\",double,2,2,graded,twice 2/2\n"});
+  check_contains(feedback("wrong", "double.txt"), {"0 of 2 marks", "wrong  twice", "it is not twice as much", "Add."});
+  check_contains(feedback("stub", "double.txt"), {"not yet"});
+  check_contains(feedback("hangs", "double.txt"), {"it computed for more than 10 s"});
+  check_contains(feedback("exits", "double.txt"), {"it ended by itself, with status 0"});
+  check_contains(feedback("eats", "double.txt"), {"more memory"});
+  check_contains(feedback("kills", "double.txt"), {"PermissionError", "in line 3"});
+  check_contains(feedback("error", "double.txt"), {"SyntaxError", "in line 1"});
+  check_contains(feedback("linked", "double.txt"), {"symbolic link"});
+  BOOST_TEST(read_file(directory / "in/good/double.py") == "def twice(x): return x + x\n");
+  const Json json = Json::parse(feedback("good", "double.json"));
+  BOOST_TEST(json.at("student").text() == "good");
+  BOOST_TEST(json.at("marks").number() == 2);
+}
+
+// What is wrong for one argument in three is found, whichever it is: one call could find one of these at most.
+BOOST_FIXTURE_TEST_CASE(all_calls_must_be_right, Classroom) {
+  write(directory / "labs/double/judge.py",
+        "def draw_twice(random): return [random.choice((0, 1, 2))]\n"
+        "def judge_twice(arguments, result):\n"
+        "    if result != [2 * x for x in arguments]: return f'wrong for {arguments[0]}'\n");
+  hand_in("right", "double.py", "def twice(x): return x + x\n");
+  for (const std::string x : {"0", "1", "2"})
+    hand_in("but" + x, "double.py", "def twice(x): return 9 if x == " + x + " else x + x\n");
+  hand_in("forges", "double.py",
+          "import os, struct\nd = struct.pack('<qq', 1, 2) + b'[]'\nos.write(3, struct.pack('<q', len(d)) + d)\n"
+          "os._exit(0)\n");
+  grade({"--seed", "1"});
+  BOOST_TEST(rows["right"] == "2,2,graded,twice 2/2");
+  for (const std::string x : {"0", "1", "2"}) {
+    BOOST_TEST(rows["but" + x] == "0,2,graded,twice 0/2");
+    check_contains(feedback("but" + x, "double.txt"), {"wrong for " + x});
+  }
+  BOOST_TEST(rows["forges"] == "0,2,graded,twice 0/2");
+}
+
+// Called again, it grades what has changed and nothing else, on the same hidden inputs.
+BOOST_FIXTURE_TEST_CASE(a_run_goes_on, Classroom) {
+  hand_in("a", "double.py", "def twice(x): return x + x\n");
+  hand_in("b", "double.py", "def twice(x): return x\n");
+  grade({"--jobs", "1"});
+  BOOST_TEST(run.status == 0, run.err);
+  const std::string seed = read_file(directory / "out/marks.feedback/run.json");
+  check_contains(run.err, {"[1/2] a double: 2 of 2 marks", "[2/2] b double: 0 of 2 marks"});
+  hand_in("b", "double.py", "def twice(x): return 2 * x\n");
+  grade();
+  check_contains(run.err, {"1 of 2 submissions are graded already", "[1/1] b double: 2 of 2 marks"});
+  BOOST_TEST(read_file(directory / "out/marks.feedback/run.json") == seed);
+  grade({"--seed", "5"});
+  check_contains(run.err, {"[2/2]"});
+  // A judge that fails is found before anybody is graded.
+  write(directory / "labs/double/judge.py", "def draw_twice(random): return undefined\n");
+  grade();
+  BOOST_TEST(run.status == 2);
+  check_contains(run.err, {"judge.py: draw_twice", "undefined"});
+}
+
+// Ctrl-C ends it and what it runs at once; what is graded stays.
+BOOST_FIXTURE_TEST_CASE(an_interrupt, Classroom) {
+  hand_in("a", "double.py", "def twice(x): return x + x\n");
+  hand_in("b", "double.py", "import time\ndef twice(x): time.sleep(100)\n");
+  fs::create_directories(directory / "out");
+  Program program({"grade", directory / "in", "-o", directory / "out/marks.csv", "--labs", directory / "labs"});
+  const fs::path first = directory / "out/marks.feedback/a/double.json";
+  for (int i = 0; i < 3000 && !fs::exists(first); ++i) usleep(10'000);
+  program.signal(SIGINT);
+  BOOST_TEST(program.wait().status == 130);
+  BOOST_TEST(fs::exists(first));
+  BOOST_TEST(!fs::exists(directory / "out/marks.feedback/b/double.json"));
+  BOOST_TEST(!fs::exists(directory / "out/marks.csv"));
+}
+
+BOOST_FIXTURE_TEST_CASE(bad_input, Classroom) {
+  check_refusal({"grade", "/nowhere", "-o", directory / "m.csv"}, {"/nowhere", "no such directory"});
+  fs::create_directories(directory / "in/a");
+  // Said before anything is graded.
+  check_refusal({"grade", directory / "in", "-o", ""}, {"-o ''", "table of marks"});
+  check_refusal({"grade", directory / "in", "-o", directory / "in"}, {"table of marks"});
+  check_refusal({"grade", directory / "in", "-o", directory / "m.csv", "--labs", directory / "labs"},
+                {"nobody has handed in", "DIR/STUDENT/double.py"});
+  check_refusal({"grade", directory / "in", "-o", directory / "m.csv", "--labs", directory / "labs", "--lab", "dubble"},
+                {"no lab 'dubble'", "did you mean 'double'"});
+}
+
+// Five that are compiled: what runs before main, what copies heed's own mechanisms, what hangs in one of its parts.
+BOOST_FIXTURE_TEST_CASE(compiled_submissions, Classroom, *boost::unit_test::precondition(without_sanitizer)) {
+  fs::create_directories(directory / "labs/softmax-backward");
+  fs::copy_file("notebooks/labs/softmax-backward/lab.toml", directory / "labs/softmax-backward/lab.toml");
+  const std::string solution = read_file(solution_file), file = "softmax-backward.h";
+  const std::string system = "#include <csignal>\n#include <cstdio>\n#include <unistd.h>\n#include <fcntl.h>\n";
+  const std::string target = (directory / "in/good/softmax-backward.h").string();
+  const auto before_main = [&](const std::string& code) {
+    return system + solution + "\nnamespace { const int before_main = [] { " + code + " return 0; }(); }\n";
+  };
+  hand_in("good", file, solution);
+  hand_in("wild", file,
+          before_main("for (int i = 0; i < 100000; ++i) std::puts(\"passed\"); kill(getppid(), SIGKILL); kill(-1, "
+                      "SIGKILL); setsid(); for (int i = 0; i < 1000; ++i) if (fork() == 0) pause(); "
+                      "open(\"" +
+                      target + "\", O_WRONLY | O_TRUNC); unlink(\"" + target + "\");"));
+  hand_in("forges", file,
+          before_main("long m[] = {16, 1, 1, 8, 1}; write(3, m, sizeof m); std::puts(\"passed\"); _exit(0);"));
+  hand_in("hangs", file,
+          with(solution, "const Matrix<const T> A = saved[h];\n      // 3.",
+               "const Matrix<const T> A = saved[h];\n      if (std::is_same_v<T, Counted>) for (;;) usleep(1000);\n    "
+               "  // 3."));
+  hand_in("hangs", "unused.h", "");
+  write_file(directory / "in/hangs/softmax-backward.h", system + read_file(directory / "in/hangs/softmax-backward.h"));
+  hand_in("copies", file,
+          with(solution, "const auto [N, M, d, e] = in.shape.sizes();",
+               "make_mechanism(\"softmax\", {}); const auto [N, M, d, e] = in.shape.sizes();"));
+  hand_in("spies", file, solution + "\n#include \"" + target + "\"\n");
+  hand_in("broken", file, with(solution, "const Matrix<T> A = saved[h];", "const Matrix<T> A = saved[h]"));
+  hand_in("nothing", file, "passed\n");
+  grade({"--jobs", "2"});
+  BOOST_TEST(run.status == 0, run.err);
+  const std::string full = "10,10,graded,gradient v 2/2; gradient q 3/3; gradient k 3/3; cost backward 2/2";
+  BOOST_TEST(rows["good"] == full);
+  BOOST_TEST(rows["wild"] == full, feedback("wild", "softmax-backward.txt"));
+  BOOST_TEST(rows["hangs"] == "8,10,graded,gradient v 2/2; gradient q 3/3; gradient k 3/3; cost backward 0/2");
+  BOOST_TEST(rows["forges"].starts_with("0,10,graded"));
+  for (const char* const student : {"copies", "broken", "nothing"})
+    BOOST_TEST(rows[student].starts_with("0,10,refused"), student);
+  check_contains(feedback("copies", "softmax-backward.txt"), {"make_mechanism", "may not"});
+  check_contains(feedback("broken", "softmax-backward.txt"), {"softmax-backward.h:", "expected"});
+  check_contains(feedback("nothing", "softmax-backward.txt"), {"\nsoftmax-backward.h: does not say which class"});
+  check_contains(feedback("hangs", "softmax-backward.txt"), {"it did nothing for more than 10 s"});
+  if (has_landlock()) BOOST_TEST(rows["spies"].starts_with("0,10,refused"));
+  BOOST_TEST(read_file(target) == solution);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

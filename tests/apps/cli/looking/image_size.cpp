@@ -1,0 +1,129 @@
+// A model evaluated at another image size than it was trained at.
+#include "support/cli.h"
+
+#include "heed/io/safetensors.h"
+#include "heed/kernels/grids/bicubic.h"
+
+#include "support/images.h"
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+using Strings = std::vector<std::string>;
+
+/// A run on images of 8, in patches of 4.
+struct TrainedAt8 : Workshop {
+  std::string directory = *this / "run";
+
+  void train(const Strings& sets) const {
+    Experiment x = experiment();
+    x.train.epochs = 1;
+    heed::write_file(*this / "x.toml", to_toml(x));
+    std::filesystem::remove_all(directory);
+    Strings arguments{"train", *this / "x.toml", "--run", directory};
+    for (const std::string& set : sets) arguments.insert(arguments.end(), {"--set", set});
+    output_of(arguments);
+  }
+
+  /// A run directory that says of itself that it was trained at 16, with the same weights but for `positions`.
+  std::string at_16(const Tensor<float>& positions) const {
+    Experiment x = load_experiment(directory + "/config.toml");
+    x.model.image = 16;
+    const std::string other = *this / "at_16";
+    std::filesystem::remove_all(other);
+    std::filesystem::create_directory(other);
+    heed::write_file(other + "/config.toml", to_toml(x));
+    const SafetensorsFile best(directory + "/best.safetensors");
+    std::map<std::string, Tensor<float>> tensors;
+    for (const std::string& name : best.names()) tensors[name] = best.read<float>(name);
+    if (positions.size() > 0) tensors["pos_embed"] = positions;
+    SafetensorsWriter writer;
+    for (const auto& [name, tensor] : tensors) writer.add(name, tensor.view());
+    writer.write(other + "/best.safetensors");
+    return other;
+  }
+
+  /// pos_embed of the run on a grid of 4 x 4: [1, skip + 4, D] to [1, skip + 16, D].
+  Tensor<float> positions_at_16(Index skip) const {
+    const Tensor<float> from = SafetensorsFile(directory + "/best.safetensors").read<float>("pos_embed");
+    const Index width = from.shape()[2];
+    Tensor<float> to(Shape{1, skip + 16, width});
+    std::copy_n(from.data(), skip * width, to.data());
+    kernels::bicubic({2, 2}, Matrix(from.data() + skip * width, 4, width), {4, 4},
+                     Matrix(to.data() + skip * width, 16, width));
+    return to;
+  }
+
+  /// Evaluation at 16 is that of the model whose tensors are of that size.
+  void check_at_16(const Tensor<float>& positions) const {
+    const std::string expected = output_of({"eval", at_16(positions), "--set", "data.resize=true"});
+    check_contains(expected, {"30 images", "top-1 accuracy"});
+    BOOST_TEST(output_of({"eval", directory, "--set", "model.image=16"}) == expected);
+    // The comparison would see other positions.
+    if (positions.size() > 0)
+      BOOST_TEST(output_of({"eval", at_16(Tensor<float>(positions.shape())), "--set", "data.resize=true"}) != expected);
+  }
+
+  void refuse(const std::string& image, const Strings& pieces) const {
+    check_refusal({"eval", directory, "--set", "model.image=" + image}, pieces);
+  }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(cli_image_size, TrainedAt8)
+
+BOOST_AUTO_TEST_CASE(position_embeddings_are_interpolated) {
+  train({});
+  check_at_16(positions_at_16(1));
+  BOOST_TEST(output_of({"eval", directory, "--set", "model.image=8"}) == output_of({"eval", directory}));
+  train({"model.pool=mean", "attention.mechanism=sima"});
+  check_at_16(positions_at_16(0));
+}
+
+BOOST_AUTO_TEST_CASE(models_without_a_position_embedding_take_any_size) {
+  train({"model.pool=mean", "model.pos_embed=false", "attention.mechanism=aft", "attention.variant=conv"});
+  check_at_16({});
+  train({"model.pos_embed=false", "attention.mechanism=soft", "attention.ratio=2"});
+  check_at_16({});
+}
+
+BOOST_AUTO_TEST_CASE(predict_and_maps_take_another_size_too) {
+  train({});
+  const std::string png = *this / "a.png", sheet = *this / "maps.png";
+  write_image(png, pattern({1, 8, 8}, 3));
+  check_contains(output_of({"predict", directory, png, "--set", "model.image=16"}), {png + ": ", " %"});
+  output_of({"maps", directory, png, "-o", sheet, "--set", "model.image=16", "--query", "4,4"});
+  BOOST_TEST(std::filesystem::exists(sheet));
+}
+
+BOOST_AUTO_TEST_CASE(what_belongs_to_the_tokens_of_one_size_is_named) {
+  train({"attention.mechanism=aft"});
+  refuse("16", {directory + ": model.image = 16, but tensor 'blocks.0.attn.u' belongs to the tokens of an image of 8",
+                "only pos_embed can be interpolated"});
+  train({"attention.mechanism=[\"softmax\", \"aft\"]", "attention.variant=local", "attention.window=2",
+         "attention.param=dense"});
+  refuse("16", {"'blocks.1.attn.w'"});
+  train({"attention.mechanism=soft", "attention.sampling=random", "attention.landmarks=2"});
+  refuse("16", {"'blocks.0.attn.landmark_index'"});
+}
+
+BOOST_AUTO_TEST_CASE(sizes_that_do_not_fit_are_refused) {
+  train({"attention.mechanism=soft", "attention.ratio=2"});
+  refuse("18", {"[model] patch = 4 does not divide image = 18"});
+  refuse("12", {"[soft] ratio is 2; it must divide the grid, 3 x 3"});
+  // Weights of another size are an error unless that size was asked for.
+  const std::string other = at_16(positions_at_16(1));
+  check_refusal({"eval", directory, "--weights", other + "/best.safetensors"},
+                {"tensor 'pos_embed' has shape [1, 17, 16]; the model's has [1, 5, 16]"});
+  output_of({"eval", directory, "--weights", other + "/best.safetensors", "--set", "model.image=16"});
+  // Another size does not turn colour into grey unasked.
+  output_of(
+      {"train", "--run", *this / "colour", *this / "x.toml", "--set", "model.channels=3", "--set", "data.resize=true"});
+  check_refusal({"eval", *this / "colour", "--set", "model.image=16", "--set", "data.resize=false"},
+                {"1x8x8", "3x16x16", "data.resize=true"});
+}
+
+BOOST_AUTO_TEST_SUITE_END()

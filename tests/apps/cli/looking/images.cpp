@@ -1,0 +1,270 @@
+// Images by number, images unlike the training set's, files that cannot be read, and one's own images in one command.
+#include "support/cli.h"
+#include "support/command.h"
+#include "support/lines.h"
+
+#include "heed/data/images/image_write.h"
+#include "support/images.h"
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// A thing in the middle: `ground` around a square of another grey.
+Image square(Index side, std::uint8_t ground, std::uint8_t thing) {
+  Image image{{1, side, side}, Bytes(static_cast<std::size_t>(side * side), ground)};
+  for (Index row = 2; row < side - 2; ++row)
+    for (Index column = 2; column < side - 2; ++column)
+      image.pixels[static_cast<std::size_t>(row * side + column)] = thing;
+  return image;
+}
+
+/// A trained run on a Workshop's images.
+struct Trained : Workshop {
+  std::string run = *this / "run";
+  Trained() {
+    Experiment x = experiment();
+    x.train.epochs = 1;
+    output_of({"train", write_experiment(*this, x), "--run", run});
+  }
+};
+
+/// Images of squares, bright on dark, in two classes by their size, as DIR/CLASS alone.
+struct OwnImages {
+  TemporaryDirectory directory;
+  std::string tree = directory / "tree", run = directory / "run";
+
+  explicit OwnImages(int count = 30) {
+    for (int i = 0; i < count; ++i) {
+      write_image(tree + fmt::format("/dim/{:02}.png", i), square(14, 0, static_cast<std::uint8_t>(90 + i)));
+      write_image(tree + fmt::format("/lit/{:02}.png", i), square(14, 0, static_cast<std::uint8_t>(200 + i)));
+    }
+  }
+  std::vector<std::string> train(const std::vector<std::string>& more) const {
+    std::vector<std::string> arguments = {"train", "--images", tree, "--run", run};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(cli_images)
+
+BOOST_AUTO_TEST_CASE(an_image_of_a_data_set_becomes_a_file) {
+  const Workshop workshop;
+  const std::string seven = workshop / "seven.png", again = workshop / "again.png";
+  check_contains(output_of({"image", "--data", "mnist", "--path", workshop.data(), "--index", "7", "-o", seven}),
+                 {seven, "mnist test 7", "8 x 8", "label 7"});
+  output_of({"image", "--index", "7", "-o", again, "--set", "data.path=" + workshop.data()});
+  Image expected;
+  open_dataset("mnist", workshop.data(), Split::test)->read(7, expected);
+  BOOST_TEST(load_image(seven).pixels == expected.pixels, boost::test_tools::per_element());
+  BOOST_TEST((read_file(seven) == read_file(again)));
+  check_contains(output_of({"image", "--path", workshop.data(), "--part", "train", "--index", "131", "-o", again}),
+                 {"mnist train 131", "label 1"});
+  const auto refused = [&](const std::string& index, const std::string& piece) {
+    check_refusal({"image", "--path", workshop.data(), "--index", index, "-o", workshop / "x.png"}, {piece});
+  };
+  refused("30", "--index 30: mnist has 30 test images");
+  refused("-1", "--index -1");
+  for (const char* text : {"", "010", "0x1", " 1", "1.0", "99999999999999999999"})
+    refused(text, fmt::format("--index: '{}'; expected a whole number", text));
+  check_refusal({"image", "--path", workshop.data(), "-o", workshop / "x.jpg"}, {"expected a name in .png"});
+  check_refusal({"image", "-o", workshop / "x.png", "--set", "data.limit=1"}, {"data.limit: expected data.name or"});
+  BOOST_TEST(!std::filesystem::exists(workshop / "x.png"));
+}
+
+// From another directory than the program's own, as where it is installed.
+BOOST_AUTO_TEST_CASE(data_that_are_missing_say_what_can_be_run_here) {
+  const TemporaryDirectory elsewhere;
+  const auto said = [&](const std::string& arguments) {
+    const CommandResult result = run_command("env -u HEED_DATA " + heed_program() + " " + arguments, elsewhere / "");
+    BOOST_TEST(result.status == 2);
+    return result.errors;
+  };
+  const std::string script = std::filesystem::current_path() / "datasets/fetch.sh";
+  const std::string missing = said("image --data cifar100 -o x.png");
+  check_contains(missing, {"run `" + script + " cifar100 datasets/cifar100`", "or say where it lies: --path"});
+  BOOST_TEST(missing.find("data.path") == std::string::npos);
+  check_contains(said("image --data folder -o x.png"), {"folder needs --path"});
+  check_contains(said("image --data mnist --path nowhere -o x.png"), {"nowhere: there is no such directory (--path"});
+  check_contains(said("train experiments/mnist.toml --run r --set data.name=cifar100"),
+                 {script, "or say where it lies: data.path"});
+}
+
+BOOST_FIXTURE_TEST_CASE(images_by_number_are_predicted_and_mapped, Trained) {
+  const std::string file = *this / "seven.png";
+  output_of({"image", "--path", data(), "--index", "7", "-o", file});
+  const std::string by_file = output_of({"predict", run, file}),
+                    by_number = output_of({"predict", run, "--index", "7,8"});
+  check_contains(by_number, {"mnist test 7 (label 7): ", "mnist test 8 (label 8): "});
+  BOOST_TEST(by_number.substr(by_number.find(": "), by_file.size() - by_file.find(": ")) ==
+             by_file.substr(by_file.find(": ")));
+  BOOST_TEST(output_of({"predict", run, "--data", "mnist", "--path", data(), "--index", "7,8"}) == by_number);
+  BOOST_TEST(output_of({"predict", run, "--index", "7", "--invert"}) != output_of({"predict", run, "--index", "7"}));
+  for (const char* list : {"7,", ",7", "7,,8", ","})
+    check_refusal({"predict", run, "--index", list}, {"--index: ''; expected a whole number"});
+  check_refusal({"predict", run, "--index", "7,x"}, {"--index: 'x'; expected a whole number"});
+  check_refusal({"predict", run, "--index", "30"}, {"--index 30: mnist has 30 test images"});
+  BOOST_TEST(output_of({"maps", run, "--index", "7"}) == run + "/test-7-maps.png\n");
+  BOOST_TEST(output_of({"maps", run, file}) == run + "/seven-maps.png\n");
+  check_refusal({"maps", run, file, "--index", "7"}, {"expected IMAGE, or --index in place of it"});
+}
+
+// Normalised by numbers as large as these, pixels are not finite.
+BOOST_FIXTURE_TEST_CASE(answers_that_are_not_finite_are_no_answers, Trained) {
+  const Finished result = heed_with({"predict", run, "--index", "7", "--set", "data.mean=[3e38]"});
+  BOOST_TEST(result.status == 3);
+  BOOST_TEST(result.out == "");
+  BOOST_TEST(is_line_with(result.err, "the model's answers are not finite: a logit is"), result.err);
+}
+
+// A row for each chosen block of each image: what is drawn of one image stands in the sheet of several.
+BOOST_FIXTURE_TEST_CASE(maps_of_several_images_stand_in_one_sheet, Trained) {
+  BOOST_TEST(output_of({"maps", run, "--index", "7,8", "--block", "1"}) == run + "/test-7-8-maps.png\n");
+  const std::string one = *this / "one.png", two = *this / "two.png", all = *this / "all.png";
+  output_of({"maps", run, "--index", "7,8", "-o", all});
+  output_of({"maps", run, "--index", "7,8", "--block", "1", "-o", two});
+  output_of({"maps", run, "--index", "7", "--block", "1", "-o", one});
+  const Index depth = load_experiment(run + "/config.toml").model.depth;
+  const Image sheet = load_image(two);
+  const Index row = load_image(all).size.height - sheet.size.height;  // the other blocks of both
+  BOOST_TEST(row > 0);
+  BOOST_TEST(row % (2 * (depth - 1)) == 0);
+  BOOST_TEST(load_image(one).size.width != sheet.size.width);
+  check_refusal({"maps", run, "--index", "7", "--query", "1,1", "--set", "attention.mechanism=sima", "--show", "keys"},
+                {"--query 1,1: 'keys' of this model is the same for all patches"});
+  check_refusal({"maps", run, "--index", "7", "--block", std::to_string(depth + 1)},
+                {fmt::format("--block {}: this model has blocks 1 to {}", depth + 1, depth)});
+}
+
+BOOST_FIXTURE_TEST_CASE(files_that_cannot_be_read_do_not_silence_the_others, Trained) {
+  const std::string good = *this / "a.png", broken = *this / "b.png", other = *this / "c.png";
+  write_image(good, pattern({1, 8, 8}, 3));
+  write_image(other, pattern({1, 8, 8}, 5));
+  heed::write_file(broken, "no image");
+  const Finished result = heed_with({"predict", run, good, broken, *this / "none.png", other});
+  BOOST_TEST(result.status == 2);
+  check_contains(result.out, {good + ": ", other + ": "});
+  BOOST_TEST(std::count(result.out.begin(), result.out.end(), '\n') == 2);
+  check_contains(result.err, {broken + ": not a readable", "none.png: there is no such file"});
+  BOOST_TEST(std::count(result.err.begin(), result.err.end(), '\n') == 2);
+}
+
+// A name may hold what a terminal would obey.
+BOOST_FIXTURE_TEST_CASE(names_are_printed_without_control_characters, Trained) {
+  const std::string red = *this / "\033[31mred.png";
+  write_image(red, pattern({1, 8, 8}, 3));
+  for (const std::string& printed : {output_of({"predict", run, red}), output_of({"maps", run, red})}) {
+    BOOST_TEST(printed.find('\033') == std::string::npos);
+    check_contains(printed, {"\\x1b[31mred"});
+  }
+}
+
+// So may the names of classes, which are those of directories; U+009B is a control character, too.
+BOOST_FIXTURE_TEST_CASE(classes_are_printed_without_control_characters, OwnImages) {
+  std::filesystem::rename(tree + "/dim", tree + "/dim\033[31m");
+  std::filesystem::rename(tree + "/lit", tree + "/lit\xc2\x9b\x33\x31m");
+  run += "\033[7m";
+  std::string printed = output_of(train({"--set", "train.epochs=1"}));
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"eval", run},
+                                                    {"predict", run, "--index", "0"},
+                                                    {"spectrum", run},
+                                                    {"compare", run},
+                                                    {"report", run},
+                                                    {"train", "--run", run, "--resume", "--set", "train.epochs=2"}})
+    printed += output_of(arguments);
+  BOOST_TEST(printed.find('\033') == std::string::npos);
+  BOOST_TEST(printed.find('\x9b') == std::string::npos);
+  check_contains(output_of({"eval", run}), {"dim\\x1b[31m    ", "lit\\xc2\\x9b31m    "});
+}
+
+BOOST_AUTO_TEST_CASE(evaluation_that_does_not_arrive_is_an_error) {
+  const Trained trained;
+  const std::string line = program() + " eval " + trained.run + " >/dev/full";
+  BOOST_TEST(WEXITSTATUS(std::system((line + " 2>/dev/null").c_str())) == 2);
+}
+
+BOOST_FIXTURE_TEST_CASE(ones_own_images_in_one_command, OwnImages) {
+  const std::string printed = output_of(train({"--set", "train.epochs=2", "--set", "train.batch=4"}));
+  check_contains(in_one_line(printed),
+                 {"2 classes, 'dim', 'lit'", "44 images to train on, 4 to validate with, 12 to test", "grey",
+                  "the same in full: ", "--set model.classes=2", "test accuracy"});
+  const Experiment x = load_experiment(run + "/config.toml");
+  BOOST_TEST(x.data.name == "folder");
+  BOOST_TEST(x.data.path == tree);
+  BOOST_TEST(x.data.validation == 4);
+  BOOST_TEST(x.model.classes == 2);
+  BOOST_TEST(x.model.channels == 1);
+  BOOST_TEST(x.model.image == 12);
+  BOOST_TEST(x.train.batch == 4);  // --set has the last word
+  BOOST_TEST(x.data.mean[0] > 0.1);
+  BOOST_TEST(x.data.mean[0] < 0.6);
+
+  // The command that was printed trains the same.
+  const std::size_t start = printed.find("train ", printed.find("the same in full: "));
+  std::string again = printed.substr(start, printed.find('\n', start) - start);
+  again.replace(again.find(run), run.size(), directory / "again");
+  BOOST_TEST(std::system((program() + " " + again + " >/dev/null").c_str()) == 0);
+  check_same_run(run, directory / "again");
+}
+
+BOOST_FIXTURE_TEST_CASE(what_own_images_must_be, OwnImages) {
+  check_refusal({"train", "--images", tree, "--run", run, "--resume"}, {"--resume", "--images"});
+  check_refusal({"train", "--images", directory / "none", "--run", run},
+                {"none: there is no such directory (--images"});
+  std::filesystem::remove_all(tree + "/lit");
+  check_refusal(train({}), {"--images " + tree + ": one class, 'dim'"});
+  std::filesystem::remove_all(tree + "/dim");
+  check_refusal(train({}), {tree + ": there are no class directories"});
+  BOOST_TEST(!std::filesystem::exists(run));
+}
+
+// Dark things on white paper, given to a model of bright things on black.
+BOOST_FIXTURE_TEST_CASE(backgrounds_unlike_the_training_sets_are_said, OwnImages) {
+  output_of(train({"--set", "train.epochs=1"}));
+  const std::string like = directory / "like.png", paper = directory / "paper.png";
+  save_png(like, square(20, 10, 200));
+  save_png(paper, square(20, 245, 55));
+  output_of({"predict", run, like});
+  const Finished said = heed_with({"predict", run, like, paper});
+  BOOST_TEST(said.status == 0);
+  check_contains(said.err, {"paper.png: its background is bright, that of the training images is dark; --invert"});
+  BOOST_TEST(std::count(said.err.begin(), said.err.end(), '\n') == 1);
+  const std::string inverted = output_of({"predict", run, paper, "--invert"}),
+                    plain = output_of({"predict", run, like});
+  BOOST_TEST(inverted.substr(inverted.rfind(": ")) == plain.substr(plain.rfind(": ")));
+  check_contains(heed_with({"maps", run, like, "--invert"}).err, {"its background is bright", "without --invert"});
+}
+
+// Transparency shows the training set's dark background: dark things on it are gone, unless they are inverted.
+BOOST_FIXTURE_TEST_CASE(things_as_dark_as_the_background_behind_them_are_said, OwnImages) {
+  output_of(train({"--set", "train.epochs=1"}));
+  const std::string drawing = directory / "drawing.png", empty = directory / "empty.png",
+                    black = directory / "black.png", same = directory / "same.png";
+  const auto write = [](const std::string& path, std::uint8_t thing, std::uint8_t opacity) {
+    Bytes pixels;
+    for (int row = 0; row < 20; ++row)
+      for (int column = 0; column < 20; ++column) {
+        const bool inside = row >= 2 && row < 18 && column >= 2 && column < 18;
+        pixels.insert(pixels.end(), {thing, inside ? opacity : std::uint8_t{0}});
+      }
+    write_transparent(path, 20, pixels);
+  };
+  write(drawing, 20, 255);
+  write(empty, 20, 0);
+  write(same, 230, 255);
+  save_png(black, square(20, 0, 0));
+  const Finished said = heed_with({"predict", run, drawing, empty, black, same});
+  BOOST_TEST(said.status == 0);
+  BOOST_TEST(said.err ==
+             "heed: " + drawing +
+                 ": what it shows is as dark as the background that its transparency is given; --invert turns "
+                 "dark and bright around\n");
+  output_of({"predict", run, drawing, "--invert"});
+  check_contains(heed_with({"predict", run, same, "--invert"}).err, {"as dark as the background", "without --invert"});
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,204 @@
+// heed maps, from a run directory with random weights.
+#include "support/command.h"
+#include "heed/data/images/image_write.h"
+#include "heed/io/weights.h"
+#include "heed/nn/vit.h"
+#include "heed/train/runs/run.h"
+
+#include <boost/test/unit_test.hpp>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+Experiment small_experiment(const std::string& pool, const std::string& mechanism = "softmax") {
+  Experiment x;
+  x.attention.mechanism = {mechanism};
+  x.model.image = 12;
+  x.model.channels = 3;
+  x.model.patch = 4;
+  x.model.dim = 8;
+  x.model.depth = 2;
+  x.model.heads = 2;
+  x.model.hidden = 8;
+  x.model.classes = 3;
+  x.model.pool = pool;
+  return x;
+}
+
+/// A directory with a run, as training leaves it, and two images.
+struct RunAndImages {
+  TemporaryDirectory directory;
+
+  explicit RunAndImages(const std::string& pool = "cls", const std::string& mechanism = "softmax") {
+    const Experiment x = small_experiment(pool, mechanism);
+    const VisionTransformer model(x.model, x.attention);
+    Parameters<float> parameters(model.parameters());
+    parameters.initialise(5);
+    const RunPaths run(directory / "run");
+    std::filesystem::create_directory(run.directory);
+    write_file(run.config(), to_toml(x));
+    SafetensorsWriter weights;
+    add_weights(weights, parameters);
+    weights.write(run.best());
+    for (const int first : {0, 90}) {
+      Image image{{1, 20, 16}, {}};
+      for (Index i = 0; i < image.size.elements(); ++i)
+        image.pixels.push_back(static_cast<std::uint8_t>(first + i * i % 199));
+      save_png(directory / (first == 0 ? "a.png" : "b.png"), image);
+    }
+  }
+
+  CommandResult maps(const std::string& arguments) const {
+    return run_command(heed_program() + " maps " + arguments, directory / "");
+  }
+  bool exists(const std::string& name) const { return std::filesystem::exists(directory / name); }
+  std::string content(const std::string& name) const { return read_file(directory / name); }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(maps)
+
+BOOST_AUTO_TEST_CASE(rows_of_softmax_maps_sum_to_one) {
+  for (const char* const pool : {"cls", "mean"}) {
+    const Experiment x = small_experiment(pool);
+    const VisionTransformer model(x.model, x.attention);
+    Parameters<float> parameters(model.parameters());
+    parameters.initialise(6);
+    Tensor<float> images(Shape{2, 3, 12, 12});
+    for (Index i = 0; i < images.size(); ++i) images[i] = static_cast<float>(i % 17) - 8;
+    Tape<float> tape({.parameters = &parameters});
+    std::vector<Tensor<float>> maps;
+    const AttentionVisitor<float> visit = [&](const AttentionSite<float>& site) {
+      maps.push_back(attention_maps(site));
+    };
+    model.logits(tape, {images.view()}, &visit);
+    const Index tokens = x.model.pool == "cls" ? 10 : 9;
+    BOOST_TEST(maps.size() == 2u);
+    for (const Tensor<float>& map : maps) {
+      BOOST_TEST((map.shape() == Shape{2, 2, tokens, tokens}));
+      for (Index row = 0; row < map.shape().rows(); ++row) {
+        double sum = 0;
+        for (Index key = 0; key < tokens; ++key) {
+          BOOST_TEST(map[row * tokens + key] > 0);
+          sum += static_cast<double>(map[row * tokens + key]);
+        }
+        BOOST_TEST(std::abs(sum - 1) < 1e-6);
+      }
+    }
+  }
+}
+
+BOOST_FIXTURE_TEST_CASE(a_sheet_is_written_into_the_run, RunAndImages) {
+  const CommandResult result = maps("run a.png");
+  BOOST_TEST(result.status == 0, result.errors);
+  BOOST_TEST(result.output == "run/a-maps.png\n");
+  const Image sheet = load_image(directory / "run/a-maps.png");
+  BOOST_TEST(sheet.size.channels == 3);
+  BOOST_TEST(sheet.size.height > 3 * 156);  // the image and two maps, each 13 x 12 = 156 pixels high
+  const std::ptrdiff_t files = std::distance(std::filesystem::directory_iterator(directory / ""), {});
+  BOOST_TEST(files == 3);  // two images and the run
+}
+
+BOOST_FIXTURE_TEST_CASE(sheets_of_two_images_and_of_two_queries_differ, RunAndImages) {
+  for (const char* const line : {"run a.png -o 1.png", "run a.png -o again.png", "run b.png -o 2.png",
+                                 "run a.png --query 1,1 -o 3.png", "run a.png --query 3,3 -o 4.png"})
+    BOOST_TEST(maps(line).status == 0);
+  BOOST_TEST((content("1.png") == content("again.png")));
+  BOOST_TEST((content("1.png") != content("2.png")));
+  BOOST_TEST((content("1.png") != content("3.png")));
+  BOOST_TEST((content("3.png") != content("4.png")));
+}
+
+BOOST_AUTO_TEST_CASE(a_model_without_a_class_token_has_maps) {
+  const RunAndImages mean("mean");
+  BOOST_TEST(mean.maps("run a.png").status == 0);
+  BOOST_TEST(mean.maps("run a.png --query 2,3").status == 0);
+}
+
+// Drawn by themselves: the image changes them only as far as the model's weights see it.
+BOOST_AUTO_TEST_CASE(maps_among_channels) {
+  const RunAndImages run("cls", "xca");
+  for (const char* const line : {"run a.png -o 1.png", "run b.png -o 2.png"}) BOOST_TEST(run.maps(line).status == 0);
+  BOOST_TEST((run.content("1.png") != run.content("2.png")));
+  const CommandResult query = run.maps("run a.png --query 1,1 -o 3.png");
+  BOOST_TEST(query.status == 2);
+  BOOST_TEST(is_line_with(query.errors, "--query 1,1: 'map' of this model is the same for all patches"), query.errors);
+  BOOST_TEST(load_image(run.directory / "1.png").size.height > 3 * 156);
+}
+
+// What a mechanism has to show, by name; without a name its map, or the first picture where it has no map.
+BOOST_AUTO_TEST_CASE(pictures_of_a_mechanism) {
+  const RunAndImages aft("cls", "aft"), sima("cls", "sima");
+  for (const char* const line :
+       {"run a.png -o 0.png", "run a.png -o 1.png --show weights", "run a.png -o 2.png --show keys",
+        "run a.png -o 3.png --show biases", "run a.png -o 4.png --show biases --query 2,2",
+        "run b.png -o 5.png --show biases", "run b.png -o 6.png --show keys"})
+    BOOST_TEST(aft.maps(line).status == 0, line);
+  BOOST_TEST((aft.content("0.png") == aft.content("1.png")));
+  for (const char* const other : {"0.png", "2.png", "4.png", "5.png"})
+    BOOST_TEST((aft.content("3.png") != aft.content(other)));
+  BOOST_TEST((aft.content("2.png") != aft.content("6.png")));
+  for (const char* const line : {"run a.png -o 0.png", "run a.png -o 1.png --show map",
+                                 "run a.png -o 2.png --show queries", "run a.png -o 3.png --show keys"})
+    BOOST_TEST(sima.maps(line).status == 0, line);
+  BOOST_TEST((sima.content("0.png") == sima.content("1.png")));
+  BOOST_TEST((sima.content("1.png") != sima.content("2.png")));
+  BOOST_TEST((sima.content("2.png") != sima.content("3.png")));
+}
+
+BOOST_FIXTURE_TEST_CASE(maps_of_all_blocks_multiplied, RunAndImages) {
+  for (const char* const line :
+       {"run a.png -o 1.png", "run a.png -o 2.png --rollout", "run a.png -o 3.png --rollout --query 1,2"})
+    BOOST_TEST(maps(line).status == 0, line);
+  BOOST_TEST((content("1.png") != content("2.png")));
+  BOOST_TEST((content("2.png") != content("3.png")));
+}
+
+// Where there is nothing to draw, nothing to multiply, or nothing of that name.
+BOOST_AUTO_TEST_CASE(pictures_that_there_are_not) {
+  const auto refused = [](const std::string& mechanism, const std::string& arguments, const std::string& piece) {
+    const RunAndImages run("cls", mechanism);
+    const CommandResult result = run.maps("run a.png -o x.png " + arguments);
+    BOOST_TEST(result.status == 2, arguments);
+    BOOST_TEST(is_line_with(result.errors, piece), arguments << ": " << result.errors);
+    BOOST_TEST(!run.exists("x.png"));
+  };
+  refused("softmax", "--show keys", "--show keys: no block of this model has it; expected map");
+  refused("sima", "--show weights", "--show weights: no block of this model has it; expected keys, map, queries");
+  refused("aft", "--show map", "--show map: no block of this model has it; expected biases, keys, weights");
+  refused("aft", "--rollout", "--rollout: block 1, aft, has no attention map; expected maps of tokens, N x N");
+  refused("xca", "--rollout", "--rollout: block 1, xca, has a map of channels; expected maps of tokens, N x N");
+  refused("softmax", "--rollout --show map", "--rollout");
+}
+
+BOOST_FIXTURE_TEST_CASE(bad_input_is_one_line_and_leaves_nothing, RunAndImages) {
+  write_file(directory / "text.png", "no image");
+  const auto refused = [&](const std::string& arguments, const std::string& piece) {
+    const CommandResult result = maps(arguments);
+    BOOST_TEST(result.status == 2, arguments);
+    BOOST_TEST(is_line_with(result.errors, piece), arguments << ": " << result.errors);
+    BOOST_TEST(result.output == "");
+  };
+  refused("nowhere a.png -o x.png", "nowhere: holds no run");
+  refused("run missing.png -o x.png", "missing.png");
+  refused("run text.png -o x.png", "text.png: not a readable PNG or JPEG image");
+  refused("run a.png -o nowhere/x.png", "nowhere/x.png");
+  refused("run a.png -o x.jpg", "-o x.jpg: expected a name in .png");
+  refused("run a.png -o a.png", "-o a.png: this is the image itself");
+  for (const char* const query :
+       {"0,1", "1,4", "4,1", "1", "1,", "1,2,3", "a,b", "-1,1", "1;2", "99999999999999999999,1"})
+    refused(std::string("run a.png -o x.png '--query=") + query + "'",
+            std::string("--query ") + query + ": expected ROW,COLUMN");
+  refused("run a.png -o x.png --weights a.png", "a.png");
+  refused("run", "IMAGE");
+  std::string indices = "0";
+  for (int i = 1; i <= 100; ++i) indices += "," + std::to_string(i);
+  refused("run -o x.png --index " + indices, "--index names 101 images; expected at most 100");
+  BOOST_TEST(!exists("x.png"));
+  BOOST_TEST(!exists("x.jpg"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

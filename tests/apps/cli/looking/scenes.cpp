@@ -1,0 +1,69 @@
+// heed predict of a model that tells patches of scenes apart: what it draws.
+#include "heed/data/readers/scenes.h"
+#include "heed/draw/patch_sheet.h"
+#include "support/cli.h"
+#include "support/images.h"
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// A run after its first step, on scenes of small patterns.
+struct ScenesRun {
+  TemporaryDirectory directory;
+  std::string data = directory / "data", run = directory / "run", picture = directory / "scenes.png";
+
+  ScenesRun() {
+    write_patterns(data, 30, 30, 28);
+    output_of({"train", "experiments/scenes.toml", "--run", run,
+               "--set", "data.path=" + data,       "--set", "model.dim=8",
+               "--set", "data.validation=10",      "--set", "model.depth=1",
+               "--set", "model.hidden=8",          "--set", "train.batch=2",
+               "--set", "train.init='strict'",     "--set", "train.init_positions=false",
+               "--set", "train.max_steps=1"});
+  }
+};
+
+/// The columns of a sheet of pictures 56 pixels wide, each pixel 4.
+Image column(const Image& sheet, Index which) {
+  Image part{{3, sheet.size.height, 56 * 4}, {}};
+  for (Index c = 0; c < 3; ++c)
+    for (Index y = 0; y < sheet.size.height; ++y) {
+      const auto from = sheet.pixels.begin() + (c * sheet.size.height + y) * sheet.size.width + which * 58 * 4;
+      part.pixels.insert(part.pixels.end(), from, from + 56 * 4);
+    }
+  return part;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(cli_scenes)
+
+BOOST_FIXTURE_TEST_CASE(what_is_told_stands_between_scene_and_truth, ScenesRun) {
+  check_contains(output_of_unfinished({"predict", run, "--index", "0,5", "-o", picture}),
+                 {picture, "0 blue, 1 orange"});
+  const Scenes scenes("mnist", data, Split::test, 0, 4);
+  std::vector<PatchPicture> expected(2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    expected[i].truth.resize(static_cast<std::size_t>(scenes.patches()));
+    scenes.read(i == 0 ? 0 : 5, expected[i].image, expected[i].truth.data());
+    expected[i].told = expected[i].truth;
+  }
+  const Image drawn = load_image(picture), right = patch_sheet(expected, 4, 4);
+  BOOST_REQUIRE((drawn.size == right.size));
+  BOOST_TEST(column(drawn, 0).pixels == column(right, 0).pixels);
+  BOOST_TEST(column(drawn, 2).pixels == column(right, 2).pixels);
+  // After one step it does not know them.
+  BOOST_TEST((column(drawn, 1).pixels != column(right, 1).pixels));
+}
+
+BOOST_FIXTURE_TEST_CASE(a_picture_that_cannot_be_is_refused, ScenesRun) {
+  check_refusal({"predict", run, "--index", "0"}, {"expected --index N,... and -o FILE.png"});
+  check_refusal({"predict", run, "-o", picture}, {"IMAGE is required, or --index"});
+  check_refusal({"predict", run, "--index", "0", "-o", directory / "x.txt"}, {"x.txt: expected a name in .png"});
+  check_refusal({"predict", run, "--index", "99999", "-o", picture}, {"--index 99999: there are"});
+  BOOST_TEST(!std::filesystem::exists(picture));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

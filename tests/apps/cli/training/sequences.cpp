@@ -1,0 +1,320 @@
+// The commands that know sequences: training, evaluation and generation from a small text, probes, made data, refusals.
+#include "heed/data/images/image_write.h"
+#include "heed/data/sequences/pixels.h"
+#include "heed/io/safetensors.h"
+#include "heed/train/runs/history.h"
+#include "heed/train/runs/run.h"
+#include "support/cli.h"
+#include "support/command.h"
+#include "support/images.h"
+
+#include <cmath>
+#include <deque>
+#include <filesystem>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// A text that repeats itself, and an experiment on it.
+struct SmallText {
+  TemporaryDirectory directory;
+
+  SmallText() {
+    std::string text;
+    for (int i = 0; i < 300; ++i) text += "the cat sat on the mat, and ";
+    write_file(path("text"), text);
+    write_file(path("x.toml"),
+               "[model]\nfamily = \"sequence\"\ntask = \"lm\"\nvocab = 256\ncontext = 16\ndim = 16\ndepth = 1\n"
+               "heads = 2\nhidden = 24\n[attention]\nmechanism = \"aft\"\n[attention.aft]\nvariant = \"local\"\n"
+               "window = 4\nrank = 3\n[data]\nname = \"text\"\npath = \"" +
+                   path("text") + "\"\n[optim]\nlr = 1e-2\n[train]\nepochs = 2\nbatch = 8\npiece = 3\n");
+  }
+  std::string path(const std::string& name) const { return directory / name; }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(cli_sequences)
+
+BOOST_FIXTURE_TEST_CASE(a_text_is_learned_and_written, SmallText) {
+  const std::string trained = output_of({"train", path("x.toml"), "--run", path("run")});
+  check_contains(trained, {"generate " + path("run") + "\n"});
+  const double loss = read_history(RunPaths(path("run"))).test_loss.value();
+  check_contains(trained, {fmt::format("loss {:.4f} ({:.4f} bits)\n", loss, loss / std::log(2.0))});
+  const std::string eval = output_of({"eval", path("run")});
+  check_contains(eval, {"text, test, 419 bytes", "bits per character", "loss"});  // the last 5 % of 8400, but the first
+  const std::string one = output_of({"generate", path("run"), "--prompt", "the c", "--tokens", "60", "--threads", "1"});
+  BOOST_TEST(one.size() == 65u);
+  BOOST_TEST(one.starts_with("the c"));
+  BOOST_TEST(one == output_of({"generate", path("run"), "--prompt", "the c", "--tokens", "60", "--seed", "1",
+                               "--threads", "2"}));
+  BOOST_TEST(one != output_of({"generate", path("run"), "--prompt", "the c", "--tokens", "60", "--seed", "2"}));
+  BOOST_TEST(output_of({"generate", path("run"), "--tokens", "5"}).size() == 5u);
+  // Less than a buffer holds: seen where it is emptied only.
+  const CommandResult lost =
+      run_command(heed_program() + " generate " + path("run") + " --prompt the --tokens 5 >/dev/full");
+  BOOST_TEST(lost.status == 2);
+  check_contains(lost.errors, {"standard output cannot be written"});
+  const Finished stats = heed_with({"generate", path("run"), "--tokens", "5", "--stats"});
+  BOOST_TEST(stats.status == 0);
+  // Five inputs, of which four are in the window: (3 + 2 x 4) 16 floats.
+  check_contains(stats.err, {"tokens given: 1,", "written: 5, ", "tokens/s", "state 704 bytes after 5 inputs"});
+  const Finished none = heed_with({"generate", path("run"), "--prompt", "the", "--tokens", "0", "--stats"});
+  BOOST_TEST(none.out == "the");
+  check_contains(none.err, {"tokens given: 3,", "written: 0; state "});
+  const std::string prompt = read_file(path("text")).substr(0, 700);
+  write_file(path("prompt"), prompt);
+  const std::string file = output_of({"generate", path("run"), "--prompt-file", path("prompt"), "--tokens", "20"});
+  BOOST_TEST(file.size() == 720u);
+  BOOST_TEST(file == output_of({"generate", path("run"), "--prompt", prompt, "--tokens", "20"}));
+  const std::string generate = heed_program() + " generate " + path("run") + " --prompt-file - --tokens 20 ";
+  BOOST_TEST(file == run_command(generate + "<" + path("prompt")).output);
+  const CommandResult directory_given = run_command(generate + "</");
+  BOOST_TEST(directory_given.status == 2);
+  check_contains(directory_given.errors, {"standard input cannot be read"});
+  check_refusal({"generate", path("run"), "-o", path("x.png")}, {"--output requires --complete"});
+  check_refusal({"generate", path("run"), "--zoom", "2"}, {"--zoom requires --complete"});
+  check_contains(output_of({"eval", path("run"), "--data", "text", "--path", path("prompt")}), {"34 bytes"});
+  const std::string image = "experiments/pictures/sneaker.png";
+  for (const std::vector<std::string>& of_images : {std::vector<std::string>{"maps", path("run"), image},
+                                                    {"predict", path("run")},
+                                                    {"predict", path("run"), image}})
+    check_refusal(of_images, {"takes sequences of tokens, not images; heed eval", "heed generate"});
+
+  // With weights so large the products are not finite.
+  const SafetensorsFile best(path("run/best.safetensors"));
+  SafetensorsWriter large;
+  std::deque<Tensor<float>> tensors;
+  for (const std::string& name : best.names()) {
+    Tensor<float>& tensor = tensors.emplace_back(best.read<float>(name));
+    for (float& x : tensor) x *= 1e30f;
+    large.add(name, std::as_const(tensor).view());
+  }
+  large.write(path("large.safetensors"));
+  const Finished wild = heed_with({"generate", path("run"), "--weights", path("large.safetensors"), "--tokens", "5"});
+  BOOST_TEST(wild.status == 3);
+  BOOST_TEST(wild.out == "");
+  check_contains(wild.err, {"the model's answers are not finite: a logit is"});
+}
+
+// Three rows: the images as the model has them, what is kept of them, and what is made of that.
+BOOST_AUTO_TEST_CASE(images_are_completed) {
+  const TemporaryDirectory directory;
+  const std::string run = directory / "run", sheet = directory / "sheet.png", images = directory / "data";
+  write_patterns(images, 30, 10, 28);
+  const std::string trained = output_of({"train", "experiments/density-micro.toml",
+                                         "--run", run,
+                                         "--set", "data.path=" + images,
+                                         "--set", "data.validation=10",
+                                         "--set", "data.side=7",
+                                         "--set", "model.context=49",
+                                         "--set", "model.dim=8",
+                                         "--set", "model.depth=1",
+                                         "--set", "model.hidden=8",
+                                         "--set", "attention.window=8",
+                                         "--set", "attention.rank=2",
+                                         "--set", "train.batch=2",
+                                         "--set", "train.epochs=1"});
+  check_contains(trained, {"generate " + run + " --complete IMAGE... -o OUT.png\n"});
+  for (const auto& [set, said] : {std::pair("data.levels=8", "vocab = 16; expected [data] levels, 8"),
+                                  {"data.augment=['flip', 'flip']", "'flip' is given twice"}})
+    check_refusal(
+        {"train", "experiments/density-micro.toml", "--run", directory / "none", "--set", "data.path=" + images,
+         "--set", "data.side=7", "--set", "model.context=49", "--set", "data.validation=10", "--set", set},
+        {said});
+  DataConfig data;
+  data.side = 7, data.levels = 16;
+  std::vector<std::string> files;
+  std::vector<Image> seen;
+  for (const int first : {3, 90}) {
+    files.push_back(directory / (std::to_string(first) + ".png"));
+    const Image image = pattern({1, 28, 28}, first);
+    write_image(files.back(), image);
+    seen.push_back(image_of_tokens(pixel_tokens(image, data), {1, 7, 7}, 16));
+  }
+  const auto completed = [&](const std::string& keep, const std::string& seed) {
+    output_of({"generate", run, "--complete", files[0], files[1], "--keep", keep, "--seed", seed, "-o", sheet});
+    return load_image(sheet);
+  };
+  const Image half = completed("0.5", "1");
+  BOOST_REQUIRE((half.size == ImageSize{1, 21, 14}));
+  const auto at = [](const Image& image, Index y, Index x) {
+    return image.pixels[static_cast<std::size_t>(y * image.size.width + x)];
+  };
+  Index changed = 0;
+  for (Index y = 0; y < 7; ++y)
+    for (Index x = 0; x < 14; ++x) {
+      const std::uint8_t whole = at(seen[static_cast<std::size_t>(x / 7)], y, x % 7);
+      BOOST_TEST(at(half, y, x) == whole);
+      BOOST_TEST(at(half, 7 + y, x) == (y < 3 ? whole : 0));  // floor(7 / 2) rows are kept
+      if (y < 3) BOOST_TEST(at(half, 14 + y, x) == whole);
+      changed += at(half, 14 + y, x) != whole;
+    }
+  BOOST_TEST(changed > 14);  // of 56 pixels that a model draws which has hardly learnt
+  BOOST_TEST(completed("0.5", "1").pixels == half.pixels);
+  BOOST_TEST(completed("0.5", "2").pixels != half.pixels);
+  const Image all = completed("1", "1");
+  BOOST_TEST(std::equal(all.pixels.begin(), all.pixels.begin() + 98, all.pixels.begin() + 196));
+  check_refusal({"generate", run, "--complete", files[0]}, {"--complete needs -o OUT.png"});
+  check_refusal({"generate", run, "--complete", files[0], "-o", directory / "x.txt"}, {"expected a name in .png"});
+  const std::string before = read_file(files[1]);
+  check_refusal({"generate", run, "--complete", files[0], files[1], "-o", files[1]}, {"this is one of the images"});
+  BOOST_TEST((read_file(files[1]) == before));
+  check_refusal({"generate", run, "--complete", files[0], "-o", sheet, "--prompt", "x"},
+                {"--complete excludes --prompt"});
+  check_refusal({"generate", run, "--complete", files[0], "-o", sheet, "--tokens", "9"},
+                {"--complete excludes --tokens"});
+  const std::string one = directory / "one.png", large = directory / "large.png";
+  BOOST_TEST(output_of({"generate", run, "--complete", files[0], "-o", one}).starts_with(one + ": the originals"));
+  output_of({"generate", run, "--complete", files[0], "-o", large, "--zoom", "3"});
+  const Image small = load_image(one), zoomed = load_image(large);
+  BOOST_REQUIRE((zoomed.size == ImageSize{1, 63, 21}));
+  for (Index y = 0; y < 63; ++y)
+    for (Index x = 0; x < 21; ++x) BOOST_TEST(at(zoomed, y, x) == at(small, y / 3, x / 3));
+  check_refusal({"generate", run, "--complete", files[0], "-o", sheet, "--set", "data.levels=8"},
+                {"levels = 8", "tokens 0 to 15", "16"});
+}
+
+/// Epochs of 2 steps and of 100; the text has room for 472 windows.
+BOOST_FIXTURE_TEST_CASE(an_epoch_of_a_text_has_so_many_windows, SmallText) {
+  for (const auto& [windows, steps] : {std::pair("23", "4"), std::pair("800", "200")}) {
+    const std::string run = path(windows);
+    output_of({"train", path("x.toml"), "--run", run, "--set", std::string("data.windows=") + windows});
+    check_contains(read_file(run + "/metrics.csv"), {std::string("\ntrain,2,") + steps + ","});
+  }
+  check_refusal({"train", "experiments/listops-micro.toml", "--run", path("none"), "--set", "data.windows=64"},
+                {"[data] windows is no key of name = \"listops\""});
+}
+
+BOOST_FIXTURE_TEST_CASE(interrupted_training_goes_on_to_the_same_bits, SmallText) {
+  output_of({"train", path("x.toml"), "--run", path("whole"), "--threads", "2"});
+  output_of({"train", path("x.toml"), "--run", path("parts"), "--threads", "1", "--set", "train.max_steps=20"});
+  output_of({"train", "--run", path("parts"), "--resume", "--set", "train.max_steps=0"});
+  BOOST_TEST(read_file(path("whole/last.safetensors")) == read_file(path("parts/last.safetensors")));
+}
+
+BOOST_FIXTURE_TEST_CASE(probes_of_a_whole_sequence_and_token_by_token_agree, SmallText) {
+  output_of({"train", path("x.toml"), "--run", path("run"), "--set", "train.max_steps=2"});
+  Tensor<std::int64_t> tokens(Shape{2, 16}), targets(Shape{2, 16});
+  for (Index i = 0; i < tokens.size(); ++i) tokens[i] = 97 + i % 5, targets[i] = i % 3 == 0 ? -1 : 98;
+  const auto write = [&](const std::string& name, bool with_targets) {
+    SafetensorsWriter file;
+    file.add("tokens", std::as_const(tokens).view());
+    if (with_targets) file.add("targets", std::as_const(targets).view());
+    file.write(path(name));
+  };
+  write("in", true);
+  write("tokens", false);
+  const std::string weights = path("run/last.safetensors");
+  output_of({"probe", "model", path("x.toml"), "--weights", weights, path("in"), path("out")});
+  output_of({"probe", "decode", path("x.toml"), "--weights", weights, path("tokens"), path("decoded")});
+  const Tensor<float> full = SafetensorsFile(path("out")).read<float>("logits"),
+                      decoded = SafetensorsFile(path("decoded")).read<float>("logits");
+  BOOST_CHECK(full.shape() == (Shape{2, 16, 256}));
+  BOOST_REQUIRE(full.shape() == decoded.shape());
+  float largest = 0, difference = 0;
+  for (Index i = 0; i < full.size(); ++i) {
+    largest = std::max(largest, std::abs(full[i]));
+    difference = std::max(difference, std::abs(full[i] - decoded[i]));
+  }
+  BOOST_TEST(difference < 1e-5f * largest);
+  BOOST_TEST(SafetensorsFile(path("out")).contains("grad.tok_embed.weight"));
+
+  // The model is refused before anything else is read.
+  for (const std::string probe : {"model", "decode"})
+    check_refusal({"probe", probe, path("x.toml"), "--weights", path("none"), path("in"), path("out"), "--set",
+                   "attention.mechanism=sima"},
+                  {"sima", "causal"});
+  check_refusal(
+      {"probe", "decode", "experiments/listops-micro.toml", "--weights", path("none"), path("in"), path("out")},
+      {"only family = \"sequence\" with task = \"lm\" predicts tokens"});
+
+  const auto refused = [&](const std::vector<std::string>& pieces) {
+    write("in", true);
+    std::filesystem::remove(path("out"));
+    check_refusal({"probe", "model", path("x.toml"), "--weights", weights, path("in"), path("out")}, pieces);
+    BOOST_TEST(!std::filesystem::exists(path("out")));
+  };
+  tokens[3] = 256;
+  refused({"'tokens'", "256", "0 to 255"});
+  tokens[3] = 0, targets[5] = -2;
+  refused({"'targets'", "-2", "-1 to 255"});
+  std::fill(targets.begin(), targets.end(), -1);
+  refused({"'targets'", "-1 alone"});
+  tokens = targets = Tensor<std::int64_t>(Shape{1, 17});
+  refused({"'tokens'", "[1, 17]", "context, 16"});
+}
+
+BOOST_FIXTURE_TEST_CASE(what_does_not_fit_is_refused_by_name, SmallText) {
+  const auto refused = [&](const std::vector<std::string>& sets, const std::vector<std::string>& pieces) {
+    std::vector<std::string> arguments{"train", path("x.toml"), "--run", path("none")};
+    for (const std::string& set : sets) arguments.insert(arguments.end(), {"--set", set});
+    check_refusal(arguments, pieces);
+    BOOST_TEST(!std::filesystem::exists(path("none")));
+  };
+  refused({"model.pool=mean"}, {"--set", "[model] pool is no key of family = \"sequence\" with task = \"lm\""});
+  refused({"model.image=28"}, {"[model] image is no key"});
+  refused({"model.task=ml"}, {"task", "'ml'", "lm"});
+  refused({"data.augment=['crop']"}, {"augment", "crop", "text"});
+  refused({"data.mean=[0.5]"}, {"[data] mean is no key of name = \"text\""});
+  refused({"data.resize=false"}, {"[data] resize is no key"});
+  refused({"attention.mechanism=sima"}, {"sima", "causal"});
+  refused({"attention.causal=false"}, {"causal", "lm"});
+  refused({"model.vocab=100"}, {"vocab = 100", "256"});
+  refused({"model.vocab=300"}, {"vocab = 300", "256"});
+  refused({"data.stride=17"}, {"stride = 17", "16"});
+  refused({"data.windows=7"}, {"[data] windows = 7; expected 8 at least, a batch"});
+  refused({"data.windows=473", "data.shuffle=false"}, {"[data] windows = 473", "472 at most"});  // of 7560 bytes
+  refused({"data.path=" + path("nothing")}, {path("nothing"), "no such file", "datasets/fetch.sh bible"});
+  refused({"data.limit=10"}, {"9 of 10 bytes", "17"});
+  write_file(path("empty"), "");
+  refused({"data.path=" + path("empty")}, {path("empty"), "empty"});
+  refused({"data.name=listops"}, {"listops", "lm"});
+  refused({"data.name=mnist"}, {"mnist"});
+  refused({"model.task=classify"}, {"[model] lacks classes, pool"});
+  check_refusal({"train", "experiments/mnist.toml", "--run", path("none"), "--set", "data.name=text"}, {"[data] mean"});
+  check_refusal({"train", "experiments/mnist.toml", "--run", path("none"), "--set", "model.vocab=256"},
+                {"[model] vocab is no key of family = \"vit\""});
+  check_refusal({"cost", "models/vit-micro.toml", "--set", "model.pool=last"}, {"last"});
+}
+
+BOOST_FIXTURE_TEST_CASE(made_data_are_learned_from, SmallText) {
+  BOOST_TEST(output_of({"listops", "--out", path("listops"), "--train", "200", "--valid", "20", "--test", "20",
+                        "--depth", "3", "--args", "3", "--min", "4", "--max", "20"}) ==
+             path("listops") + ": 200 expressions to train on, 20 to validate, 20 to test\n");
+  BOOST_TEST(output_of({"pairs", "--out", path("pairs"), "--train", "40", "--valid", "8", "--test", "8"}) ==
+             path("pairs") + ": 40 pairs to train on, 8 to validate, 8 to test\n");
+  const auto train = [&](const std::string& experiment, const std::string& data, const std::string& mechanism,
+                         const std::vector<std::string>& options = {}) {
+    std::vector<std::string> command{"train", experiment, "--run", path(data + "-" + mechanism)};
+    for (const std::string& set : {"data.path=" + path(data), std::string("train.epochs=1"),
+                                   std::string("train.batch=8"), "attention.mechanism=" + mechanism})
+      command.insert(command.end(), {"--set", set});
+    for (const std::string& option : options) command.insert(command.end(), {"--set", option});
+    return output_of(command);
+  };
+  train("experiments/listops-micro.toml", "listops", "softmax");
+  check_contains(output_of({"eval", path("listops-softmax")}), {"20 sequences", "top-1 accuracy", "confusion"});
+  train("experiments/pairs-micro.toml", "pairs", "sima");
+  check_contains(output_of({"eval", path("pairs-sima")}), {"8 pairs"});
+
+  // Maps of sequences of different lengths differ in size; each matrix that is inverted is judged by itself.
+  check_refusal({"spectrum", path("listops-softmax")}, {"blocks.0.attn: ", "expected examples of one length"});
+  train("experiments/listops-micro.toml", "listops", "soft", {"attention.soft.landmarks=16", "attention.soft.dims=1"});
+  check_contains(output_of({"residual", path("listops-soft"), "--iterations", "3"}), {"of 20 test sequences"});
+  check_refusal(
+      {"listops", "--out", path("few"), "--train", "1000", "--depth", "2", "--args", "2", "--min", "1", "--max", "5"},
+      {"no more than"});
+}
+
+BOOST_AUTO_TEST_CASE(costs_are_those_of_a_sequence) {
+  const std::string text = output_of({"cost", "models/text-micro.toml", "--json"});
+  BOOST_TEST(text.find("875520") != std::string::npos, text);
+  const auto rates =
+      heed_with({"bench", "models/text-micro.toml", "--batch", "1", "--set", "model.context=64", "--seconds", "0.1"});
+  check_contains(rates.out, {" sequences/s, ", " tokens/s"});
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,256 @@
+// heed sweep: cells are runs like any other, however often they are interrupted, and the table is their arithmetic.
+#include "heed/io/json.h"
+#include "support/cli.h"
+#include "support/command.h"
+#include "support/lines.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <thread>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// Two arms of two seeds on tiny images.
+struct Sweeping : Workshop {
+  std::string base = write_experiment(*this, experiment());
+  std::string file = *this / "tiny.toml", out = *this / "cells";
+
+  void write(const std::string& more) const {
+    write_file(file, fmt::format("base = \"{}\"\nseeds = 2\n{}", base, more));
+  }
+
+  void write_arms(Index epochs) const {
+    write(fmt::format("[train]\nepochs = {}\n[arms.softmax]\n[arms.sima]\nattention.mechanism = \"sima\"\n", epochs));
+  }
+
+  std::vector<std::string> arguments(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> all{"sweep", file, "--out", out, "--threads", "2"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+
+  Finished sweep(const std::vector<std::string>& more = {}) const { return heed_with(arguments(more)); }
+
+  std::string cell(const std::string& arm, Index seed) const { return fmt::format("{}/{}/seed-{}", out, arm, seed); }
+
+  /// Trains the cells one by one without heed sweep and compares.
+  void check_cells(Index epochs) const {
+    for (const std::string arm : {"softmax", "sima"})
+      for (const Index seed : {1, 2}) {
+        Experiment x = load_experiment(base);
+        x.train.epochs = epochs;
+        x.attention.mechanism = {arm};
+        x.train.seed = seed;
+        const std::string alone = *this / fmt::format("{}-{}", arm, seed);
+        run(x, alone);
+        check_same_run(alone, cell(arm, seed));
+      }
+  }
+
+  /// The number in a run's last row of a kind.
+  static double in_metrics(const std::string& directory, const std::string& kind, std::size_t column) {
+    std::string found;
+    for (const std::string& row : metrics_of(directory))
+      if (row.starts_with(kind + ",")) found = row;
+    std::istringstream fields(found);
+    for (std::size_t i = 0; i <= column; ++i) std::getline(fields, found, ',');
+    return std::stod(found);
+  }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(cli_sweep, Sweeping)
+
+BOOST_AUTO_TEST_CASE(cells_are_runs_and_the_table_is_their_arithmetic) {
+  write_arms(3);
+  const Finished done = sweep({"--json", "--jobs", "2"});
+  BOOST_TEST(done.status == 0, done.err);
+  check_contains(done.err, {"4 cells, 0 done", "[4/4] "});
+  check_cells(3);
+  const Json table = Json::parse(done.out);
+  BOOST_REQUIRE(table.at("arms").items().size() == 2);
+  for (const Json& arm : table.at("arms").items()) {
+    const std::string name = arm.at("arm").text();
+    for (const auto& [figure, kind, column] :
+         {std::tuple("test_accuracy", "test", 4), std::tuple("test_loss", "test", 3),
+          std::tuple("train_loss", "train", 3)}) {
+      const double a = in_metrics(cell(name, 1), kind, column), b = in_metrics(cell(name, 2), kind, column);
+      BOOST_TEST(arm.at(figure).at("count").integer() == 2);
+      BOOST_TEST(std::abs(arm.at(figure).at("mean").number() - (a + b) / 2) < 1e-12);
+      BOOST_TEST(std::abs(arm.at(figure).at("sd").number() - std::abs(a - b) / std::sqrt(2)) < 1e-12);
+    }
+    BOOST_TEST(arm.at("epochs").at("mean").number() == 3);
+    BOOST_TEST(arm.at("runs").items().at(1).at("version").text() == std::string(HEED_VERSION));
+  }
+  const std::string hash = table.at("arms").items()[0].at("runs").items()[0].at("hash").text();
+  check_contains(read_file(cell("softmax", 1) + "/cell.json"), {hash, "\"arm\": \"softmax\"", "\"seed\": 1"});
+
+  const std::string before = read_file(cell("sima", 2) + "/metrics.csv");
+  const Finished again = sweep();
+  BOOST_TEST(again.status == 0);
+  check_contains(again.err, {"4 cells, 4 done"});
+  BOOST_TEST(read_file(cell("sima", 2) + "/metrics.csv") == before);
+  check_contains(again.out, {"arm ", "softmax ", " ± ", " % "});
+  BOOST_TEST(output_of(arguments({"--table"})) == again.out);
+  check_contains(output_of(arguments({"--dry-run", "--seeds", "5"})), {"10 cells, 6 to do"});
+  check_contains(output_of(arguments({"--table", "--csv"})), {"arm,runs,finished,test_accuracy,", "\nsima,2,2,0."});
+  const std::string runs = output_of(arguments({"--table", "--csv", "--runs"}));
+  check_contains(runs, {"arm,seed,state,hash,version,test_accuracy,",
+                        fmt::format("\nsoftmax,1,finished,{},{},", hash, HEED_VERSION)});
+  BOOST_TEST(lines_of(runs).size() == 5u);
+  check_refusal(arguments({"--table", "--runs"}), {"--runs: goes with --csv alone"});
+  check_contains(output_of(arguments({"--table", "--markdown"})),
+                 {"| arm | seeds | test accuracy |", "\n| sima | 2 | "});
+}
+
+BOOST_AUTO_TEST_CASE(an_interrupted_sweep_goes_on_and_leaves_no_trace) {
+  constexpr Index epochs = 150;
+  write_arms(epochs);
+  for (const int signal : {SIGINT, SIGTERM}) {
+    Program program(arguments({"--jobs", "2"}));
+    const std::string watched = cell(signal == SIGINT ? "softmax" : "sima", 1) + "/metrics.csv";
+    for (int tries = 0; tries < 3000; ++tries) {
+      if (std::filesystem::exists(watched) && read_file(watched).find("\ntrain,") != std::string::npos) break;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    program.signal(signal);
+    const Finished finished = program.wait();
+    BOOST_TEST(finished.status == 130, finished.err);
+    check_contains(finished.err, {"interrupted and saved"});
+  }
+  const Finished done = sweep({"--jobs", "2"});
+  BOOST_TEST(done.status == 0, done.err);
+  check_cells(epochs);
+}
+
+BOOST_AUTO_TEST_CASE(a_killed_sweep_goes_on) {
+  write_arms(100);
+  Program program(arguments());
+  const std::string watched = cell("softmax", 1) + "/metrics.csv";
+  while (!std::filesystem::exists(watched)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  program.signal(SIGKILL);
+  program.wait();
+  // Its child is told to stop, and saves; the next sweep waits for that.
+  const Finished done = sweep();
+  BOOST_TEST(done.status == 0, done.err);
+  check_cells(100);
+}
+
+// A pipe that nobody reads would be waited for with signals blocked: not even Ctrl-C would end it.
+BOOST_AUTO_TEST_CASE(logs_are_files_of_the_sweeps_own) {
+  write_arms(1);
+  const std::string place = cell("softmax", 1), log = place + "/train.log", dear = *this / "dear";
+  std::filesystem::create_directories(place);
+  BOOST_REQUIRE(::mkfifo(log.c_str(), 0600) == 0);
+  const CommandResult piped = run_command("timeout -s KILL 20 " + heed_program() + " sweep " + file + " --out " + out);
+  BOOST_TEST(piped.status == 2);
+  check_contains(piped.errors, {log + ": cannot open"});
+  std::filesystem::remove(log);
+  write_file(dear, "dear");
+  std::filesystem::create_symlink(dear, log);
+  BOOST_TEST(sweep().status == 2);
+  BOOST_TEST(read_file(dear) == "dear");
+}
+
+BOOST_AUTO_TEST_CASE(temporary_files_of_a_killed_sweep_are_removed) {
+  write_arms(1);
+  const std::string place = cell("sima", 2);
+  std::filesystem::create_directories(place);
+  for (const std::string name : {"/cell.toml.123.part", "/cell.json.123.part"}) write_file(place + name, "half");
+  BOOST_TEST(sweep().status == 0);
+  for (const auto& entry : std::filesystem::directory_iterator(place))
+    BOOST_TEST(entry.path().extension() != ".part", entry.path().string());
+}
+
+BOOST_AUTO_TEST_CASE(a_cell_that_is_not_as_it_was_written_is_named) {
+  write_arms(1);
+  const std::string place = cell("softmax", 1), file = place + "/cell.json";
+  std::filesystem::create_directories(place);
+  for (const std::string text : {"", "null", "{}", "{\"hash\": 1, \"version\": \"x\"}"}) {
+    write_file(file, text);
+    check_refusal(arguments({"--dry-run"}), {file + ": "});
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_cell_that_has_changed_is_refused_or_done_again) {
+  write_arms(1);
+  BOOST_TEST(sweep().status == 0);
+  write_arms(2);
+  const std::string before = read_file(cell("softmax", 1) + "/metrics.csv");
+  check_refusal(arguments(), {cell("softmax", 1), "was begun with train.epochs = 1, not 2", "--redo"});
+  BOOST_TEST(read_file(cell("softmax", 1) + "/metrics.csv") == before);
+  check_contains(output_of(arguments({"--dry-run"})), {"changed", "4 cells, 4 to do"});
+  check_contains(output_of(arguments({"--table"})), {"0 of 2", "seed 1: changed: was begun with train.epochs = 1"});
+  BOOST_TEST(sweep({"--redo"}).status == 0);
+  check_cells(2);
+  // What makes no difference to a result is no change.
+  check_contains(sweep({"--set", "train.log_steps=true", "--set", "train.max_steps=1000"}).err, {"4 cells, 4 done"});
+  std::filesystem::remove(cell("sima", 1) + "/cell.json");
+  check_refusal(arguments({"--redo"}), {cell("sima", 1), "holds a run that this sweep did not begin"});
+}
+
+BOOST_AUTO_TEST_CASE(a_cell_whose_run_went_on_otherwise_does_not_count) {
+  write_arms(1);
+  BOOST_TEST(sweep().status == 0);
+  output_of({"train", "--run", cell("sima", 2), "--resume", "--set", "train.epochs=2"});
+  check_refusal(arguments(), {cell("sima", 2), "was continued with train.epochs = 2, not 1", "--redo"});
+  check_contains(output_of(arguments({"--table"})), {"1 of 2", "seed 2: changed: was continued"});
+  write_file(cell("sima", 1) + "/cell.json", "{}");
+  check_refusal(arguments(), {cell("sima", 1) + "/cell.json: ", "'hash'", "remove", "trains it again"});
+}
+
+BOOST_AUTO_TEST_CASE(what_diverges_or_fails_does_not_stop_the_others) {
+  write("[arms.wild]\noptim.lr = 1e38\noptim.weight_decay = 1e38\noptim.warmup_epochs = 0\n[arms.tame]\n");
+  const Finished diverged = sweep({"--json"});
+  BOOST_TEST(diverged.status == 3);
+  const Json table = Json::parse(diverged.out);
+  const Json& wild = table.at("arms").items().at(0);
+  BOOST_TEST(wild.at("finished").integer() == 0);
+  BOOST_TEST(wild.at("test_accuracy").dump() == "{\"count\":0,\"mean\":null,\"sd\":null}");
+  BOOST_TEST(wild.at("runs").items().at(0).at("state").text() == "diverged");
+  BOOST_TEST(table.at("arms").items().at(1).at("finished").integer() == 2);
+  const Finished again = sweep();  // the same would come of it
+  BOOST_TEST(again.status == 3);
+  check_contains(again.err, {"4 cells, 4 done"});
+  check_contains(again.out, {"wild, seed 1: diverged: training diverged at step", "0 of 2"});
+  check_contains(output_of({"compare", out}), {"wild, seed 1: diverged: training diverged at step"});
+
+  std::filesystem::remove_all(out);
+  write(fmt::format("[arms.lost]\ndata.path = \"{}\"\n[arms.here]\n", *this / "nowhere"));
+  const Finished failed = sweep();
+  BOOST_TEST(failed.status == 1);
+  check_contains(failed.err, {"lost, seed 1: failed: ", "nowhere"});
+  check_contains(failed.out, {"0 of 2", "lost, seed 2: failed: "});
+  std::filesystem::remove_all(out);
+  BOOST_TEST(sweep({"--set", "train.max_steps=2"}).status == 1);
+  write("");
+  std::filesystem::remove_all(out);
+  check_contains(sweep({"--set", "train.max_steps=2"}).err, {"stopped at train.max_steps"});
+}
+
+BOOST_AUTO_TEST_CASE(bad_sweeps_are_refused_before_anything_is_made) {
+  write("[arms.a]\nattention.mechanism = \"softmaxx\"\n");
+  check_refusal(arguments(), {file, "a: ", "softmaxx"});
+  write("[grid]\nattention.mechanism = [\"sima\", \"softmax\"]\nattention.sima.norm = [\"l3\"]\n");
+  check_refusal(arguments(), {"l3"});
+  write("[grid]\noptim.lr = []\n");
+  check_refusal(arguments(), {file + ":4", "an empty list"});
+  check_refusal({"sweep", *this / "none.toml"}, {"none.toml", "cannot open"});
+  check_refusal(arguments({"--jobs", "0"}), {"--jobs"});
+  check_refusal(arguments({"--seeds", "0"}), {"--seeds"});
+  write("");
+  std::filesystem::create_directories(out + "/tiny");
+  output_of(arguments({"--dry-run"}));
+  BOOST_TEST(std::filesystem::is_empty(out + "/tiny"));
+  check_refusal(arguments({"--csv", "--json"}), {"--csv"});
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,75 @@
+// Formulas, hidden answers, and what is said about wrong ones.
+#include "src/apps/grading/marks/answer_marks.h"
+
+#include "support/temporary.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+
+using namespace heed;
+
+namespace {
+
+const std::map<std::string, double> values{{"N", 5}, {"total", 1e6}};
+
+LabPoint by_formula(const std::string& formula, double tolerance = 0.01) {
+  return {.name = "p", .marks = 1, .formula = formula, .tolerance = tolerance};
+}
+
+std::string says(const LabPoint& point, const Answer& answer) {
+  const Mark mark = mark_answer("lab", point, &answer, values);
+  return mark.right ? "right" : mark.says.empty() ? "wrong" : mark.says[0];
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(answer_marks)
+
+BOOST_AUTO_TEST_CASE(formulas) {
+  const auto value = [](const std::string& text) { return formula_value(text, values); };
+  BOOST_TEST(value("1 + 2 * 3 - 4 / 2") == 5);
+  BOOST_TEST(value("-2^2 + 2^3^2 / 512") == -3);
+  BOOST_TEST(value("(1 + N) * -total / 1e6") == -6);
+  BOOST_TEST(value(" sqrt(16) + max(2, min(3, 7)) + abs(-1) + log(exp(2)) ") == 10,
+             boost::test_tools::tolerance(1e-12));
+  for (const char* const wrong :
+       {"", "1 +", "(1", "1)", "M", "N N", "sin(1)", "min(1)", "1 / 0", "2 ^ 1e9", "1..2", "é"})
+    BOOST_CHECK_THROW(value(wrong), Error);
+  BOOST_CHECK_THROW(value(std::string(100000, '(')), Error);
+  BOOST_CHECK_THROW(value(std::string(100000, '-')), Error);
+}
+
+BOOST_AUTO_TEST_CASE(numbers_within_their_tolerance) {
+  BOOST_TEST(says(by_formula("total"), 1.005e6) == "right");
+  BOOST_TEST(says(by_formula("total"), 1.02e6) == "it is too large");
+  BOOST_TEST(says(by_formula("total"), 0.98e6) == "it is too small");
+  BOOST_TEST(says(by_formula("total"), 1e3) == "it is too small by a factor of more than 10");
+  BOOST_TEST(says(by_formula("total"), -1e6) == "its sign is wrong");
+  BOOST_TEST(says(by_formula("-total"), -1e6) == "right");
+  BOOST_TEST(says(by_formula("total", 0), 1e6) == "right");
+  BOOST_TEST(says(by_formula("total"), std::nan("")) == "it is no number");
+  BOOST_TEST(says(by_formula("total"), std::string("many")) == "it is a text; expected a number");
+  BOOST_TEST(says(by_formula("total"), std::string("not yet")) == "not yet");
+  BOOST_TEST(mark_answer("lab", by_formula("1"), nullptr, values).says[0] == "there is no answer");
+}
+
+BOOST_AUTO_TEST_CASE(hidden_answers) {
+  const auto hidden = [](const Answer& answer, Index digits = 3) {
+    return LabPoint{.name = "p", .marks = 1, .hash = answer_hash("lab", "p", answer, digits), .digits = digits};
+  };
+  const LabPoint word = hidden(std::string("Matrix Product"));
+  BOOST_TEST(says(word, std::string("matrix  product ")) == "right");
+  BOOST_TEST(says(word, std::string("matrix")) == "wrong");
+  BOOST_TEST(says(word, 3.0) == "wrong");
+  const LabPoint number = hidden(0.03456);
+  for (const double right : {0.03456, 0.0346, 0.0345, 0.0347}) BOOST_TEST(says(number, right) == "right", right);
+  for (const double wrong : {0.0343, 0.0349, 0.346, -0.0346, 0.0}) BOOST_TEST(says(number, wrong) == "wrong", wrong);
+  BOOST_TEST(says(hidden(0.0), 0.0) == "right");
+  BOOST_TEST(says(hidden(99.96), 100.0) == "right");
+  // Another lab's hash, or another point's, is another.
+  BOOST_TEST(answer_hash("lab", "p", 1.0, 3) != answer_hash("lab", "q", 1.0, 3));
+  BOOST_TEST(answer_hash("lab", "p", 1.0, 3) != answer_hash("other", "p", 1.0, 3));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

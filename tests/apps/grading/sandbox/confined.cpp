@@ -1,0 +1,152 @@
+// What a confined process may not do, tried from Python.
+#include "src/apps/grading/sandbox/confined.h"
+
+#include "heed/io/file.h"
+#include "support/command.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <fcntl.h>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// Python in confinement, which says something with say(text).
+struct Prisoner {
+  PrivateDirectory place;
+  Confined process;
+
+  explicit Prisoner(const std::string& program, Confinement confinement = {})
+      : process({"/usr/bin/python3", "-I", "-S", "-c",
+                 "import os, struct, sys, signal\n"
+                 "def say(text):\n"
+                 "  text = str(text).encode()\n"
+                 "  text = struct.pack('<q', len(text)) + text\n"
+                 "  os.write(3, struct.pack('<q', len(text)) + text)\n"
+                 "def tried(what):\n"
+                 "  try: say(what() or 'done')\n"
+                 "  except BaseException as e: say(type(e).__name__)\n" +
+                     program},
+                with(std::move(confinement), place.path())) {}
+  static Confinement with(Confinement confinement, const std::string& directory) {
+    confinement.directory = directory;
+    return confinement;
+  }
+  std::string says() { return process.receive().text(); }
+};
+
+std::string said(const std::string& program, Confinement confinement = {}) {
+  Prisoner prisoner(program, std::move(confinement));
+  return error_of([&] { throw Error(prisoner.says()); });
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(confined)
+
+BOOST_AUTO_TEST_CASE(messages_go_both_ways) {
+  Prisoner echo("data = sys.stdin.buffer.read(8 + 8 + 5)\nsay(data[16:].decode() + '!')\n");
+  Message message;
+  message.put("hello");
+  echo.process.send(message);
+  BOOST_TEST(echo.says() == "hello!");
+  BOOST_TEST(echo.process.wait() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_denied) {
+  BOOST_TEST(said("tried(os.fork)") == "PermissionError");
+  BOOST_TEST(said("import subprocess\ntried(lambda: subprocess.run(['/bin/true']).returncode)") == "PermissionError");
+  BOOST_TEST(said("import _thread\ntried(lambda: _thread.start_new_thread(print, ()))") == "RuntimeError");
+  BOOST_TEST(said("tried(lambda: os.kill(os.getppid(), 9))") == "PermissionError");
+  BOOST_TEST(said("tried(lambda: os.kill(-1, 9))") == "PermissionError");
+  BOOST_TEST(said("tried(lambda: os.kill(0, 9))") == "PermissionError");
+  BOOST_TEST(said("tried(os.setsid)") == "PermissionError");
+  BOOST_TEST(said("import _socket\ntried(_socket.socket)") == "PermissionError");
+  BOOST_TEST(said("tried(lambda: open('/tmp/heed-was-here', 'w'))") == "PermissionError");
+  BOOST_TEST(said("tried(lambda: open('here', 'w'))") == "PermissionError");
+  BOOST_TEST(said("tried(lambda: os.mkdir('here'))") == "PermissionError");
+  BOOST_TEST(said("tried(lambda: os.unlink(sys.argv[0]))") != "done");
+  BOOST_TEST(said("tried(lambda: os.chmod('.', 0o777))") == "PermissionError");
+  // Limits are not raised again; that of addresses is not set where a sanitizer needs them.
+  BOOST_TEST(said("import resource\ntried(lambda: resource.setrlimit(resource.RLIMIT_CPU, (-1, -1)))") != "done");
+#ifndef HEED_SANITIZED
+  BOOST_TEST(said("import resource\ntried(lambda: resource.setrlimit(resource.RLIMIT_AS, (-1, -1)))") != "done");
+#endif
+  BOOST_TEST(said("import resource\ntried(lambda: resource.prlimit(os.getppid(), resource.RLIMIT_CPU, (1, 1)))") ==
+             "PermissionError");
+  BOOST_TEST(!std::filesystem::exists("/tmp/heed-was-here"));
+}
+
+BOOST_AUTO_TEST_CASE(what_is_hidden) {
+  setenv("HEED_TEST_SECRET", "key", 1);
+  BOOST_TEST(said("say(os.environ.get('HEED_TEST_SECRET', 'none'))") == "none");
+  const int open_file = ::open("/etc/hostname", O_RDONLY);
+  std::string open_ones = said(
+      "found = []\n"
+      "for i in range(64):\n"
+      "  try: os.fstat(i); found.append(i)\n"
+      "  except OSError: pass\n"
+      "say(found)");
+  BOOST_TEST(open_ones == "[0, 1, 2, 3]");
+  ::close(open_file);
+  if (!has_landlock()) return;
+  const TemporaryDirectory other;
+  write_file(other / "secret", "key");
+  BOOST_TEST(said("tried(lambda: open('" + (other / "secret").string() + "').read())") == "PermissionError");
+  BOOST_TEST(said("tried(lambda: open('/proc/%d/environ' % os.getppid(), 'rb').read())") == "PermissionError");
+  BOOST_TEST(said("tried(lambda: os.listdir('" + other.path().string() + "'))") == "PermissionError");
+  BOOST_TEST(said("tried(lambda: open('" + (other / "secret").string() + "').read())",
+                  {.readable = {other.path().string()}}) == "key");
+}
+
+BOOST_AUTO_TEST_CASE(how_processes_end) {
+  BOOST_TEST(said("os._exit(0)") == "it ended by itself, with status 0");
+  BOOST_TEST(said("print('passed' * 1000000)") == "it ended by itself, with status 0");
+  BOOST_TEST(said("os.kill(os.getpid(), 11)") == "it crashed: Segmentation fault");
+  BOOST_TEST(said("while True: pass", {.seconds = 1}) == "it computed for more than 1 s");
+  BOOST_TEST(said("import time\ntime.sleep(60)", {.seconds = 0.5}) == "it did nothing for more than 0.5 s");
+  BOOST_TEST(said("signal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass", {.seconds = 1}) ==
+             "it crashed: Killed");
+  BOOST_TEST(said("os.write(3, b'\\xff' * 8)").starts_with("it gave an answer of more than"));
+  BOOST_TEST(said("os.write(3, b'\\x08\\0\\0\\0\\0\\0\\0\\0abc')") == "it ended by itself, with status 0");
+}
+
+BOOST_AUTO_TEST_CASE(limits, *boost::unit_test::precondition(without_sanitizer)) {
+  BOOST_TEST(said("tried(lambda: len(bytearray(1 << 30)))", {.memory = Index{512} << 20}) == "MemoryError");
+  // Who may write, writes where he works, and no more than so much.
+  const Confinement writer{.file = 4096};
+  BOOST_TEST(said("tried(lambda: open('here', 'w').write('x' * 4000))", writer) == "4000");
+  BOOST_TEST(said("tried(lambda: open('/tmp/heed-was-here', 'w'))", writer) ==
+             (has_landlock() ? "PermissionError" : "done"));
+  BOOST_TEST(said("tried(lambda: open('here', 'w').write('x' * 9000))", writer) == "OSError");
+}
+
+// A process that takes no messages does not stop the one that sends them.
+BOOST_AUTO_TEST_CASE(nobody_reads) {
+  Prisoner deaf("import time\ntime.sleep(60)", {.seconds = 0.5});
+  Message message;
+  message.put(std::string(10 << 20, 'x'));
+  BOOST_TEST(error_of([&] { deaf.process.send(message); }) == "it did nothing for more than 0.5 s");
+}
+
+BOOST_AUTO_TEST_CASE(messages_of_others) {
+  Message lies;
+  lies.put(Index{6});
+  for (int i = 0; i < 6; ++i) lies.put(Index{1000});
+  BOOST_CHECK_THROW(Message(lies.bytes()).tensor(), Error);
+  Message text;
+  text.put("four");
+  BOOST_CHECK_THROW(Message(text.bytes()).text(3), Error);
+  BOOST_TEST(Message(text.bytes()).text(4) == "four");
+  BOOST_CHECK_THROW(Message(text.bytes().substr(0, 10)).text(), Error);
+  BOOST_CHECK_THROW(Message("abc").integer(), Error);
+  Message tensor;
+  tensor.put(Tensor<double>({2, 3}, {1, 2, 3, 4, 5, 6}));
+  const Tensor<double> back = Message(tensor.bytes()).tensor();
+  BOOST_TEST(back.shape() == Shape({2, 3}));
+  BOOST_TEST(back[5] == 6);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,211 @@
+// The engine's answers to the page, as the program would give them.
+#include "src/apps/web/service.h"
+
+#include "heed/checks/gradcheck.h"
+#include "heed/io/file.h"
+#include "heed/io/weights.h"
+#include "heed/train/runs/run.h"
+#include "support/temporary.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <numeric>
+
+using namespace heed;
+
+namespace {
+
+constexpr Index side = 28, trained = 24, tested = 8;
+
+Json list_of(const std::vector<std::string>& texts) { return Json(texts); }
+
+/// A model that is small enough to be trained in a test, in a file.
+struct Page {
+  TemporaryDirectory directory;
+  std::string config = directory / "config.toml";
+  web::Service service;
+
+  Page() {
+    write_file(config,
+               "[model]\nimage = 28\nchannels = 1\npatch = 7\ndim = 8\ndepth = 2\nheads = 2\nhidden = 16\n"
+               "classes = 10\n[data]\nname = \"mnist\"\nvalidation = 0\naugment = [\"crop\"]\n"
+               "[train]\nbatch = 8\nepochs = 100\n");
+  }
+
+  /// Pixels of noise, dark images and bright ones in turn, then labels, which say which.
+  static std::vector<std::uint8_t> images() {
+    std::vector<std::uint8_t> bytes;
+    for (Index i = 0; i < (trained + tested) * side * side; ++i)
+      bytes.push_back(static_cast<std::uint8_t>(RandomStream(3).below(i, 128) + i / (side * side) % 2 * 128));
+    for (Index i = 0; i < trained + tested; ++i) bytes.push_back(static_cast<std::uint8_t>(i % 2));
+    return bytes;
+  }
+
+  static std::vector<std::uint8_t> image() {
+    std::vector<std::uint8_t> bytes = images();
+    bytes.resize(side * side);
+    return bytes;
+  }
+
+  web::Reply ask(const std::string& name, std::vector<std::pair<std::string, Json>> entries,
+                 std::span<const std::uint8_t> bytes = {}) {
+    entries.emplace_back("ask", name);
+    return service(Json::object(std::move(entries)), bytes);
+  }
+  Index open(const std::vector<std::string>& sets) {
+    return ask("open", {{"config", config}, {"sets", list_of(sets)}}).json.at("model").integer();
+  }
+  Index begin(const std::vector<std::string>& sets) {
+    return ask("begin", {{"config", config}, {"sets", list_of(sets)}, {"train", trained}, {"test", tested}}, images())
+        .json.at("model")
+        .integer();
+  }
+  web::Reply see(const std::string& name, Index model) {
+    return ask(name, {{"model", model}, {"channels", 1}, {"height", side}, {"width", side}}, image());
+  }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(web_service, Page)
+
+BOOST_AUTO_TEST_CASE(the_list_of_mechanisms_is_the_engines) {
+  const Json all = ask("mechanisms", {}).json;
+  const std::span<const MechanismEntry> entries = heed::mechanisms();
+  BOOST_REQUIRE(all.at("mechanisms").items().size() == entries.size());
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    BOOST_TEST(all.at("mechanisms").items()[i].at("name").text() == entries[i].name);
+  BOOST_TEST(all.at("colours").items().size() == 64u);
+}
+
+BOOST_AUTO_TEST_CASE(an_image_has_probabilities_and_maps) {
+  const Index model = open({});
+  const web::Reply look = see("look", model), answer = see("predict", model);
+  double sum = 0;
+  for (std::size_t c = 0; c < 10; ++c) {
+    const double share = look.json.at("probabilities").items()[c].number();
+    BOOST_TEST(share == answer.json.at("probabilities").items()[c].number());
+    sum += share;
+  }
+  BOOST_TEST(std::abs(sum - 1) < 1e-12);
+  const Json& blocks = look.json.at("blocks");
+  BOOST_REQUIRE(blocks.items().size() == 2u);
+  const Json& map = blocks.items()[1].at("pictures").items()[0];
+  BOOST_TEST(map.at("axes").text() == "pairs");
+  const Tensor<float>& numbers = look.arrays.at(static_cast<std::size_t>(map.at("numbers").at("array").integer()));
+  BOOST_REQUIRE((numbers.shape() == Shape{2, 17, 17}));
+  for (Index row = 0; row < 34; ++row)
+    BOOST_TEST(std::abs(std::accumulate(numbers.data() + 17 * row, numbers.data() + 17 * (row + 1), 0.0F) - 1) < 1e-5F);
+  const Tensor<float>& seen = look.arrays.at(static_cast<std::size_t>(look.json.at("seen").at("array").integer()));
+  const std::vector<std::uint8_t> bytes = images();
+  BOOST_TEST(std::equal(seen.begin(), seen.end(), bytes.begin()));
+}
+
+BOOST_AUTO_TEST_CASE(every_mechanism_can_be_opened_and_looked_at) {
+  // Of 16 patches, of which some options must be a divisor.
+  const std::map<std::string, std::string> smaller{
+      {"chunk", "4"}, {"buckets", "4"}, {"length", "4"}, {"landmarks", "4"}};
+  for (const MechanismEntry& entry : heed::mechanisms()) {
+    std::vector<std::string> sets{"model.pool=mean", fmt::format("attention.mechanism={}", entry.name)};
+    const MechanismSetting setting = entry.settings().front();
+    for (const auto& [name, value] : setting.options) {
+      const auto other = smaller.find(name);
+      sets.push_back(fmt::format("attention.{}={}", name, other == smaller.end() ? value : other->second));
+    }
+    BOOST_TEST_CONTEXT(entry.name) { BOOST_TEST(see("look", open(sets)).json.at("blocks").items().size() == 2u); }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(steps_lower_the_loss_and_are_the_same_for_a_seed) {
+  const auto losses = [&](Index model) {
+    std::vector<double> all;
+    for (const web::Reply reply = ask("step", {{"model", model}, {"steps", 30}});
+         const Json& step : reply.json.at("steps").items())
+      all.push_back(step.at("loss").number());
+    return all;
+  };
+  const Index model = begin({"optim.lr=1e-2"});
+  const double before = ask("evaluate", {{"model", model}}).json.at("loss").number();
+  const std::vector<double> first = losses(model);
+  BOOST_TEST(first.back() < first.front() / 2);
+  BOOST_TEST(ask("evaluate", {{"model", model}}).json.at("loss").number() != before);
+  BOOST_TEST(losses(begin({"optim.lr=1e-2"})) == first);
+  BOOST_TEST(losses(begin({"optim.lr=1e-2", "train.seed=2"})) != first);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_saved_is_read_again) {
+  const Index model = begin({});
+  ask("step", {{"model", model}, {"steps", 3}});
+  const std::string file = directory / "saved.safetensors";
+  ask("save", {{"model", model}, {"path", file}});
+  const Index again =
+      ask("open", {{"config", config}, {"sets", Json::list()}, {"weights", file}}).json.at("model").integer();
+  BOOST_TEST(see("predict", again).json.dump() == see("predict", model).json.dump());
+}
+
+BOOST_AUTO_TEST_CASE(a_loss_that_is_not_finite_is_said_with_the_steps_before_it) {
+  const Index model = begin({"optim.lr=1e30", "optim.clip=0"});
+  const Json answer = ask("step", {{"model", model}, {"steps", 50}}).json;
+  const std::size_t steps = answer.at("steps").items().size();
+  BOOST_TEST(steps >= 1u);
+  BOOST_TEST(answer.at("failed").text().starts_with(fmt::format("training diverged at step {}; a smaller", steps + 1)));
+  BOOST_TEST(!ask("step", {{"model", begin({})}, {"steps", 2}}).json.contains("failed"));
+}
+
+BOOST_AUTO_TEST_CASE(cost_is_that_of_heed_cost) {
+  const Json cost = ask("cost", {{"config", config}, {"sets", list_of({"attention.mechanism=sima"})}}).json;
+  BOOST_TEST(cost.at("attention_exp").integer() == 0);
+  BOOST_TEST(cost.at("total").at("mul").integer() > 0);
+}
+
+BOOST_AUTO_TEST_CASE(gradients_of_every_mechanism_agree_in_its_first_case) {
+  for (const MechanismEntry& entry : heed::mechanisms()) BOOST_TEST_CONTEXT(entry.name) {
+      const Json cases = ask("cases", {{"mechanism", entry.name}}).json.at("cases");
+      BOOST_REQUIRE(!cases.items().empty());
+      for (const web::Reply reply = ask("check", {{"mechanism", entry.name}, {"case", 0}});
+           const Json& row : reply.json.at("rows").items())
+        BOOST_TEST(row.at("relative").number() < gradcheck_tolerance);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(an_element_has_the_slope_that_its_values_have) {
+  for (const double change : {0.0, 0.4}) {
+    const web::Reply reply =
+        ask("element", {{"mechanism", "softmax"}, {"case", 0}, {"input", 1}, {"element", 5}, {"change", change}});
+    const double analytic = reply.json.at("analytic").number(), numeric = reply.json.at("numeric").number();
+    BOOST_TEST(std::abs(analytic - numeric) < 1e-8);
+    const Tensor<float>& values =
+        reply.arrays.at(static_cast<std::size_t>(reply.json.at("values").at("array").integer()));
+    const Index middle = values.size() / 2;
+    BOOST_TEST(std::abs((values[middle + 1] - values[middle - 1]) * 20.0F - static_cast<float>(analytic)) < 1e-2F);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(surrogates_are_sign_clamp_and_difference) {
+  const web::Reply reply = ask("surrogates", {});
+  const auto numbers = [&](const char* name) -> const Tensor<float>& {
+    return reply.arrays.at(static_cast<std::size_t>(reply.json.at(name).at("array").integer()));
+  };
+  const Tensor<float>& u = numbers("u");
+  for (Index i = 0; i < u.size(); ++i) {
+    const float sign = u[i] > 0 ? 1.0F : u[i] < 0 ? -1.0F : 0.0F;
+    BOOST_TEST(numbers("input_sign")[i] == sign);
+    BOOST_TEST(numbers("input_hardtanh")[i] == std::clamp(u[i], -1.0F, 1.0F));
+    BOOST_TEST(numbers("weight_sign")[i] == -sign);
+    BOOST_TEST(numbers("weight_full")[i] == -u[i]);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_it_cannot_answer_is_an_error) {
+  BOOST_CHECK_THROW(ask("nothing", {}), Error);
+  BOOST_CHECK_THROW(see("look", 7), Error);
+  BOOST_CHECK_THROW(open({"model.family=xcit"}), Error);
+  const Index model = open({});
+  BOOST_CHECK_THROW(ask("step", {{"model", model}, {"steps", 1}}), Error);
+  BOOST_CHECK_THROW(ask("predict", {{"model", model}, {"channels", 1}, {"height", side}, {"width", side + 1}}, image()),
+                    Error);
+  ask("close", {{"model", model}});
+  BOOST_CHECK_THROW(see("look", model), Error);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,105 @@
+// RandAugment's operations against hand computations.
+#include "src/data/augment/augment.h"
+
+#include "support/images.h"
+
+#include <set>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+Bytes applied(const std::string& name, Image image, double strength, double sign = 1) {
+  for (const AugmentOperation& operation : randaugment_operations())
+    if (operation.name == name) {
+      operation.apply(image, strength, sign);
+      return image.pixels;
+    }
+  BOOST_FAIL("no operation is named " << name);
+  return {};
+}
+
+void check(const Bytes& got, const Bytes& expected) { BOOST_TEST(got == expected, boost::test_tools::per_element()); }
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(data_randaugment)
+
+BOOST_AUTO_TEST_CASE(values_by_hand) {
+  const Image row{{1, 1, 4}, {50, 60, 90, 100}};
+  check(applied("identity", row, 1), row.pixels);
+  check(applied("autocontrast", row, 1), {0, 51, 204, 255});
+  check(applied("solarize", row, 0.625), {50, 60, 90, 155});  // threshold 96
+  check(applied("posterize", row, 1), {48, 48, 80, 96});      // four bits dropped
+  check(applied("posterize", row, 0.5), {48, 60, 88, 100});   // two
+  check(applied("brightness", row, 1), {95, 114, 171, 190});
+  check(applied("brightness", row, 1, -1), {5, 6, 9, 10});
+  check(applied("contrast", row, 1), {28, 47, 104, 123});  // mean 75: 75 + 1.9 * -25 = 27.5, ...
+  // Grey is (299 100 + 587 50 + 114 200) / 1000 = 82: 82 + 0.1 (x - 82) and 82 + 1.9 (x - 82).
+  check(applied("color", {{3, 1, 1}, {100, 50, 200}}, 1, -1), {84, 79, 94});
+  check(applied("color", {{3, 1, 1}, {100, 50, 200}}, 1), {116, 21, 255});
+}
+
+// 2048 pixels: 1024 of 10, 512 of 20, 512 of 30. Pillow's step is (2048 - 512) / 255 = 6; the values become
+// (3 + 0) / 6, (3 + 1024) / 6 and (3 + 1536) / 6, the last cut to 255.
+BOOST_AUTO_TEST_CASE(equalize_by_hand) {
+  Image image{{1, 32, 64}, Bytes(2048, 10)};
+  std::fill(image.pixels.begin() + 1024, image.pixels.end(), std::uint8_t{20});
+  std::fill(image.pixels.begin() + 1536, image.pixels.end(), std::uint8_t{30});
+  const Bytes got = applied("equalize", image, 1);
+  check({got[0], got[1023], got[1024], got[1535], got[1536], got[2047]}, {0, 0, 171, 171, 255, 255});
+}
+
+// The middle pixel, 130, has the smoothed value (8 0 + 5 130) / 13 = 50; only inner pixels change.
+BOOST_AUTO_TEST_CASE(sharpness_by_hand) {
+  const Image dot{{1, 3, 3}, {0, 0, 0, 0, 130, 0, 0, 0, 0}};
+  check(applied("sharpness", dot, 1), {0, 0, 0, 0, 202, 0, 0, 0, 0});     // 50 + 1.9 * 80
+  check(applied("sharpness", dot, 1, -1), {0, 0, 0, 0, 58, 0, 0, 0, 0});  // 50 + 0.1 * 80
+}
+
+BOOST_AUTO_TEST_CASE(geometry_by_hand) {
+  const Image image{{1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}};
+  const double quarter_turn = 3, one_pixel = 1 / (0.45 * 3), one_per_row = 1 / 0.3;
+  check(applied("rotate", image, quarter_turn), {3, 6, 9, 2, 5, 8, 1, 4, 7});
+  check(applied("rotate", image, quarter_turn, -1), {7, 4, 1, 8, 5, 2, 9, 6, 3});
+  check(applied("translate-x", image, one_pixel), {2, 3, 0, 5, 6, 0, 8, 9, 0});
+  check(applied("translate-y", image, one_pixel, -1), {0, 0, 0, 1, 2, 3, 4, 5, 6});
+  check(applied("shear-x", image, one_per_row), {0, 1, 2, 4, 5, 6, 8, 9, 0});
+  check(applied("shear-y", image, one_per_row), {0, 2, 6, 1, 5, 9, 4, 8, 0});
+  // Half a pixel to the left: the mean of two neighbours, rounded up from a half.
+  check(applied("translate-x", image, one_pixel / 2), {2, 3, 2, 5, 6, 3, 8, 9, 5});
+}
+
+// Magnitude 0 leaves the strength-dependent operations without effect; what remains are the two that adapt
+// (autocontrast, equalize), neither of which changes an image that has every value once.
+BOOST_AUTO_TEST_CASE(randaugment_grows_with_magnitude) {
+  Image even{{1, 16, 16}, {}};
+  for (int i = 0; i < 256; ++i) even.pixels.push_back(static_cast<std::uint8_t>(37 * i));
+  std::set<Bytes> seen;
+  for (std::uint64_t i = 0; i < 300; ++i) {
+    Image still = even, moved = even;
+    randaugment(still, 1, 0, RandomStream(i));
+    BOOST_REQUIRE(still.pixels == even.pixels);
+    randaugment(moved, 1, 9, RandomStream(i));
+    seen.insert(moved.pixels);
+  }
+  // Without effect on this image: identity, the two above, colour (it is grey). One-sided: solarize, posterize.
+  // Two-sided: rotate, contrast, brightness, sharpness, two shears, two translations.
+  BOOST_TEST(seen.size() == 1u + 2u + 16u);
+}
+
+// A single row is the smallest image that shear, sharpness and the rest must get along with.
+BOOST_AUTO_TEST_CASE(randaugment_keeps_the_size_and_repeats_itself) {
+  const Image colours{{3, 1, 3}, {90, 200, 255, 90, 10, 255, 90, 10, 255}};
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    Image a = colours, b = colours;
+    randaugment(a, 3, 10, RandomStream(i));
+    randaugment(b, 3, 10, RandomStream(i));
+    BOOST_REQUIRE((a.size == colours.size));
+    BOOST_REQUIRE(a.pixels.size() == colours.pixels.size());
+    BOOST_REQUIRE(a.pixels == b.pixels);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

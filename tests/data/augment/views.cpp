@@ -1,0 +1,239 @@
+// Views for self-supervision: each change against its definition, and how often chance asks for it.
+#include "src/data/augment/views.h"
+
+#include "src/data/augment/augment.h"
+#include "src/data/images/colour.h"
+#include "support/images.h"
+
+#include "heed/data/loader.h"
+
+#include <cmath>
+#include <numeric>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// An image of random bytes.
+Image noise(ImageSize size, std::uint64_t seed) {
+  Image image{size, {}};
+  for (Index i = 0; i < size.elements(); ++i)
+    image.pixels.push_back(static_cast<std::uint8_t>(RandomStream(seed).below(i, 256)));
+  return image;
+}
+
+int largest_difference(const Bytes& a, const Bytes& b) {
+  BOOST_REQUIRE(a.size() == b.size());
+  int worst = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(a[i] - b[i]));
+  return worst;
+}
+
+/// Hue in sixths, saturation and value, 0 to 1, by cases.
+struct Hsv {
+  double h, s, v;
+};
+Hsv hsv_of(double r, double g, double b) {
+  const double v = std::max({r, g, b}), range = v - std::min({r, g, b});
+  double h = 0;
+  if (range > 0 && v == r)
+    h = std::fmod((g - b) / range + 6, 6);
+  else if (range > 0 && v == g)
+    h = 2 + (b - r) / range;
+  else if (range > 0)
+    h = 4 + (r - g) / range;
+  return {h, v > 0 ? range / v : 0, v};
+}
+std::array<double, 3> rgb_of(const Hsv& c) {
+  const int sector = static_cast<int>(std::floor(c.h)) % 6;
+  const double f = c.h - std::floor(c.h), p = c.v * (1 - c.s), q = c.v * (1 - f * c.s), t = c.v * (1 - (1 - f) * c.s);
+  const std::array<double, 3> of_sector[] = {{c.v, t, p}, {q, c.v, p}, {p, c.v, t},
+                                             {p, q, c.v}, {t, p, c.v}, {c.v, p, q}};
+  return of_sector[sector];
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(data_views)
+
+// Pillow's resize(..., BICUBIC) of the same image, without extremes: it rounds to bytes between rows and columns.
+BOOST_AUTO_TEST_CASE(bicubic_as_pillow) {
+  Image image{{1, 5, 7}, {}};
+  for (int r = 0; r < 5; ++r)
+    for (int c = 0; c < 7; ++c)
+      image.pixels.push_back(static_cast<std::uint8_t>(100 + 10 * r + 8 * c + 4 * ((3 * r + 5 * c) % 7)));
+  const Bytes shrunk{113, 127, 148, 157, 118, 141, 149, 163, 136, 143, 158, 169,
+                     142, 150, 167, 182, 142, 164, 175, 194, 160, 168, 190, 188};
+  const Bytes stretched{107, 117, 129, 136, 136, 142, 154, 152, 158, 166, 138, 137, 140, 150, 150,
+                        154, 166, 171, 176, 179, 151, 151, 153, 162, 175, 180, 180, 189, 192, 191};
+  BOOST_TEST(largest_difference(resampled(image, {0, 0, 5, 7}, 6, 4, Filter::cubic).pixels, shrunk) <= 1);
+  BOOST_TEST(largest_difference(resampled(image, {0, 0, 5, 7}, 3, 10, Filter::cubic).pixels, stretched) <= 1);
+}
+
+// A part is resampled as if there were nothing else.
+BOOST_AUTO_TEST_CASE(parts_are_images) {
+  const Image image = noise({3, 9, 11}, 1);
+  const Box box{2, 3, 8, 10};
+  Image part{{3, 6, 7}, {}};
+  for (Index c = 0; c < 3; ++c)
+    for (Index y = box.top; y < box.bottom; ++y)
+      for (Index x = box.left; x < box.right; ++x) part.pixels.push_back(image.pixels[(c * 9 + y) * 11 + x]);
+  BOOST_TEST(resampled(image, box, 6, 7, Filter::cubic).pixels == part.pixels, boost::test_tools::per_element());
+  BOOST_TEST(
+      resampled(image, box, 4, 13, Filter::cubic).pixels == resampled(part, {0, 0, 6, 7}, 4, 13, Filter::cubic).pixels,
+      boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(hue_turns) {
+  Image colours{{3, 1, 4}, {255, 0, 90, 200, 0, 255, 90, 100, 0, 0, 90, 50}};  // red, green, grey, brown
+  turn_hue(colours, 1.0 / 3);
+  BOOST_TEST(colours.pixels == (Bytes{0, 0, 90, 50, 255, 0, 90, 200, 0, 255, 90, 100}),
+             boost::test_tools::per_element());
+  for (const double turn : {-0.1, -0.03, 0.0, 0.07, 0.5}) {
+    const Image image = noise({3, 20, 30}, 2);
+    Image turned = image;
+    turn_hue(turned, turn);
+    Bytes expected(image.pixels.size());
+    for (std::size_t i = 0; i < 600; ++i) {
+      Hsv c = hsv_of(image.pixels[i] / 255.0, image.pixels[600 + i] / 255.0, image.pixels[1200 + i] / 255.0);
+      c.h = std::fmod(c.h + 6 * turn + 6, 6);
+      const std::array<double, 3> rgb = rgb_of(c);
+      for (std::size_t k = 0; k < 3; ++k) expected[600 * k + i] = static_cast<std::uint8_t>(255 * rgb[k] + 0.5);
+    }
+    BOOST_TEST(largest_difference(turned.pixels, expected) <= 1, "turned by " << turn);
+    if (turn == 0) BOOST_TEST(turned.pixels == image.pixels, boost::test_tools::per_element());
+  }
+}
+
+// Every pixel as the sum over the window, with the nearest pixel where it reaches over the edge.
+BOOST_AUTO_TEST_CASE(blur_is_a_gaussian) {
+  for (const double sigma : {0.1, 0.5, 1.3, 2.0}) {
+    const Index height = 6, width = 9, reach = static_cast<Index>(std::ceil(3 * sigma));
+    const Image image = noise({2, height, width}, 3);
+    Image blurred = image;
+    blur(blurred, sigma);
+    Bytes expected;
+    for (Index c = 0; c < 2; ++c)
+      for (Index y = 0; y < height; ++y)
+        for (Index x = 0; x < width; ++x) {
+          double sum = 0, weights = 0;
+          for (Index dy = -reach; dy <= reach; ++dy)
+            for (Index dx = -reach; dx <= reach; ++dx) {
+              const double weight = std::exp(-static_cast<double>(dx * dx + dy * dy) / (2 * sigma * sigma));
+              const Index row = std::clamp<Index>(y + dy, 0, height - 1),
+                          column = std::clamp<Index>(x + dx, 0, width - 1);
+              sum += weight * image.pixels[(c * height + row) * width + column];
+              weights += weight;
+            }
+          expected.push_back(static_cast<std::uint8_t>(sum / weights + 0.5));
+        }
+    BOOST_TEST(largest_difference(blurred.pixels, expected) <= 1, "sigma " << sigma);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(solarise_and_grey_by_hand) {
+  Image row{{1, 1, 4}, {0, 127, 128, 250}};
+  solarise(row);
+  BOOST_TEST(row.pixels == (Bytes{0, 127, 127, 5}), boost::test_tools::per_element());
+  const Image colour{{3, 1, 2}, {255, 0, 0, 255, 0, 0}};
+  BOOST_TEST(grey_of(colour).pixels == (Bytes{76, 150, 76, 150, 76, 150}), boost::test_tools::per_element());
+}
+
+// Shares of the area are uniform between the bounds, logarithms of aspects between those of 3/4 and 4/3; rounding to
+// pixels moves either by less than 2 %. The mean of 4000 uniform numbers is off by 0.5 % of their range.
+BOOST_AUTO_TEST_CASE(parts_are_as_large_as_asked) {
+  const ImageSize size{3, 400, 400};
+  double area = 0, aspect = 0, least = 1, most = 0, top = 0;
+  constexpr int count = 4000;
+  for (int i = 0; i < count; ++i) {
+    const Box box = draw_part(size, {0.1, 0.5}, RandomStream(4).derive(static_cast<std::uint64_t>(i)));
+    BOOST_REQUIRE((box.top >= 0 && box.left >= 0 && box.bottom <= 400 && box.right <= 400));
+    const double share = static_cast<double>(box.area()) / 160000;
+    const double of = std::log(static_cast<double>(box.width()) / static_cast<double>(box.height()));
+    BOOST_REQUIRE(std::abs(of) < std::log(4.0 / 3) + 0.02);
+    area += share / count, aspect += of / count;
+    least = std::min(least, share), most = std::max(most, share);
+    top += static_cast<double>(box.top) / static_cast<double>(400 - box.height() + 1) / count;
+  }
+  BOOST_TEST(std::abs(area - 0.3) < 0.01);
+  BOOST_TEST(std::abs(aspect) < 0.02);
+  BOOST_TEST(least < 0.105);
+  BOOST_TEST(most > 0.495);
+  BOOST_TEST(std::abs(top - 0.5) < 0.02);
+  // Where nothing of the size fits, it is the largest part in the middle.
+  const Box middle = draw_part({1, 10, 100}, {1, 1}, RandomStream(4));
+  BOOST_TEST((middle.top == 0 && middle.bottom == 10 && middle.left == 43 && middle.right == 56));
+}
+
+// How often each change happens to each view, seen by what it does alone to an image of which all parts look the same.
+BOOST_AUTO_TEST_CASE(how_often_views_are_changed) {
+  DinoConfig dino;
+  dino.local_crops = 1;
+  dino.local_size = 6;
+  Image flat{{3, 8, 8}, {}};
+  for (const std::uint8_t level : {200, 40, 90}) flat.pixels.insert(flat.pixels.end(), 64, level);
+  const Image edge = [] {
+    Image image{{3, 8, 8}, Bytes(192, 10)};
+    for (std::size_t i = 0; i < 192; ++i)
+      if (i % 8 >= 4) image.pixels[i] = 100;
+    return image;
+  }();
+  const auto share = [&](const char* change, const Image& image, Index view) {
+    DataConfig data;
+    data.augment = {change};
+    const ViewMaker with(data, dino, {3, 8, 8});
+    data.augment = {};
+    const ViewMaker without(data, dino, {3, 8, 8});
+    int changed = 0;
+    constexpr int count = 2000;
+    for (int i = 0; i < count; ++i) {
+      const RandomStream stream = RandomStream(5).derive(static_cast<std::uint64_t>(i));
+      const Image view_with = with(image, view, stream);
+      BOOST_REQUIRE((view_with.size == (view < 2 ? ImageSize{3, 8, 8} : ImageSize{3, 6, 6})));
+      changed += view_with.pixels != without(image, view, stream).pixels;
+    }
+    return static_cast<double>(changed) / count;
+  };
+  // Standard deviations are at most 0.011. A part may show no edge, or one that blur of little width leaves alone.
+  for (const Index view : {0, 1, 2}) {
+    BOOST_TEST(std::abs(share("jitter", flat, view) - 0.8) < 0.04);
+    BOOST_TEST(std::abs(share("grey", flat, view) - 0.2) < 0.04);
+    BOOST_TEST(std::abs(share("solarise", flat, view) - (view == 1 ? 0.2 : 0)) < 0.04);
+  }
+  dino.global_scale = dino.local_scale = {1, 1};
+  for (const Index view : {0, 1, 2}) {
+    BOOST_TEST(std::abs(share("flip", edge, view) - 0.5) < 0.04);
+    const double blurred = share("blur", edge, view), expected = view == 0 ? 1 : view == 1 ? 0.1 : 0.5;
+    BOOST_TEST(blurred <= expected + 0.04);
+    BOOST_TEST(blurred > 0.8 * expected - 0.02);
+  }
+}
+
+// Views of a batch: two large ones and the small ones of each image, whatever the threads; others in the next epoch.
+BOOST_AUTO_TEST_CASE(a_loader_of_views) {
+  const MemoryDataset set = pattern_dataset(12, {3, 10, 10}, 3);
+  DataConfig data;
+  data.augment = {"flip", "jitter", "grey", "blur", "solarise"};
+  data.mean = {0.0};
+  data.std = {1.0};
+  DinoConfig dino;
+  dino.local_crops = 3;
+  dino.local_size = 4;
+  const auto batch_of = [&](Index epoch, Index number, int workers) {
+    Loader<float> loader(set, all_images(12), data, {{3, 10, 10}, 4, 7, true, workers, dino});
+    loader.start(epoch, number);
+    const Batch<float>& batch = *loader.next();
+    BOOST_TEST((batch.images.shape() == Shape{4, 2, 3, 10, 10}));
+    BOOST_TEST((batch.crops.shape() == Shape{4, 3, 3, 4, 4}));
+    std::vector<float> numbers(batch.images.begin(), batch.images.end());
+    numbers.insert(numbers.end(), batch.crops.begin(), batch.crops.end());
+    return numbers;
+  };
+  const std::vector<float> one = batch_of(1, 2, 1);
+  BOOST_TEST(one == batch_of(1, 2, 3));
+  BOOST_TEST(one != batch_of(0, 2, 1));
+  BOOST_TEST(!std::equal(one.begin(), one.begin() + 300, one.begin() + 300));  // an image's two views
+}
+
+BOOST_AUTO_TEST_SUITE_END()

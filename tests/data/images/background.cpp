@@ -1,0 +1,41 @@
+// What surrounds the things that images show.
+#include "heed/data/images/background.h"
+
+#include "support/images.h"
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// Grey images of 6 x 6 with an edge of one level each.
+MemoryDataset with_edges(const Bytes& levels) {
+  Bytes pixels;
+  for (const std::uint8_t level : levels)
+    for (int row = 0; row < 6; ++row)
+      for (int column = 0; column < 6; ++column)
+        pixels.push_back(row % 5 == 0 || column % 5 == 0 ? level : static_cast<std::uint8_t>(128));
+  return MemoryDataset("edges", {"one"}, {1, 6, 6}, pixels, Bytes(levels.size(), 0));
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(data_background)
+
+BOOST_AUTO_TEST_CASE(of_an_image) {
+  Image image;
+  with_edges({240}).read(0, image);
+  BOOST_TEST(background(image).value() == 240);
+  image.pixels[0] = image.pixels[1] = image.pixels[2] = image.pixels[3] = 0;  // four of twenty
+  BOOST_TEST(background(image).value() == 240);
+  image.pixels[4] = 0;
+  BOOST_TEST(!background(image).has_value());
+  BOOST_TEST(!background(pattern({3, 9, 9}, 0)).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(of_a_data_set) {
+  BOOST_TEST(common_background(with_edges({0, 5, 10, 0, 200})).value() == 5);
+  BOOST_TEST(!common_background(with_edges({0, 5, 200, 0, 200})).has_value());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

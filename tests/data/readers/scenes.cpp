@@ -1,0 +1,95 @@
+// Scenes: labels against their definition, from what lies where on the canvas.
+#include "heed/data/readers/scenes.h"
+#include "support/images.h"
+
+#include <map>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// Ten images of `side` for each split, one of each class: class c has the brightness 20 + 25 c in a square in the
+/// middle, which is dark for classes up to 4, and no two are alike.
+std::string write_squares(const TemporaryDirectory& directory, std::uint32_t side = 28) {
+  Bytes images, labels;
+  for (std::uint8_t c = 0; c < 10; ++c) {
+    for (std::uint32_t i = 0; i < side * side; ++i) {
+      const auto inside = [side](std::uint32_t at) { return at >= side / 7 && at < 6 * side / 7; };
+      images.push_back(inside(i / side) && inside(i % side) ? static_cast<std::uint8_t>(20 + 25 * c) : 0);
+    }
+    labels.push_back(c);
+  }
+  for (const std::string split : {"train", "t10k"}) {
+    write_file(directory / (split + "-images-idx3-ubyte"), idx({10, side, side}, images));
+    write_file(directory / (split + "-labels-idx1-ubyte"), idx({10}, labels));
+  }
+  return directory / "";
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(data_scenes)
+
+// The brightness of a pixel says whose it is; those of 128 or less carry nothing.
+BOOST_AUTO_TEST_CASE(labels_follow_from_pixels) {
+  const TemporaryDirectory directory;
+  const std::string path = write_squares(directory);
+  for (const Index patch : {4, 7}) {
+    const Scenes scenes("mnist", path, Split::train, 3, patch);
+    BOOST_TEST(scenes.size() == 25'000);
+    BOOST_TEST(scenes.classes() == 11);
+    BOOST_TEST(scenes.class_names()[0] == "background");
+    std::map<int, int> seen;
+    std::vector<int> labels(static_cast<std::size_t>(scenes.patches()));
+    Image image;
+    bool same = true;
+    for (Index scene = 0; scene < 60; ++scene) {
+      scenes.read(scene, image, labels.data());
+      BOOST_TEST((image.size == ImageSize{1, 56, 56}));
+      const Index across = 56 / patch;
+      for (Index p = 0; p < across * across; ++p) {
+        std::vector<int> votes(11);
+        for (Index y = 0; y < patch; ++y)
+          for (Index x = 0; x < patch; ++x) {
+            const int pixel = image.pixels[(p / across * patch + y) * 56 + p % across * patch + x];
+            if (pixel > 127) ++votes[static_cast<std::size_t>((pixel - 20) / 25 + 1)];
+          }
+        int sum = 0, best = 0;
+        for (int c = 1; c <= 10; ++c) {
+          sum += votes[static_cast<std::size_t>(c)];
+          if (votes[static_cast<std::size_t>(c)] > votes[static_cast<std::size_t>(best)]) best = c;
+        }
+        same &= labels[static_cast<std::size_t>(p)] == (4 * sum >= patch * patch ? best : 0);
+        ++seen[labels[static_cast<std::size_t>(p)]];
+      }
+    }
+    BOOST_TEST(same);
+    for (int c = 0; c <= 10; ++c) BOOST_TEST((seen[c] > 0) == (c == 0 || c > 5), "class " << c);
+  }
+}
+
+// By seed and number; those to test with are always the same.
+BOOST_AUTO_TEST_CASE(scenes_repeat_themselves) {
+  const TemporaryDirectory directory;
+  const std::string path = write_squares(directory);
+  std::vector<int> labels(64);
+  const auto pixels = [&](Split split, std::uint64_t seed, Index scene) {
+    Image image;
+    Scenes("mnist", path, split, seed, 7).read(scene, image, labels.data());
+    return image.pixels;
+  };
+  BOOST_TEST((pixels(Split::train, 1, 5) == pixels(Split::train, 1, 5)));
+  BOOST_TEST((pixels(Split::train, 1, 5) != pixels(Split::train, 2, 5)));
+  BOOST_TEST((pixels(Split::train, 1, 5) != pixels(Split::train, 1, 6)));
+  BOOST_TEST((pixels(Split::test, 1, 5) == pixels(Split::test, 2, 5)));
+  BOOST_TEST((pixels(Split::test, 1, 5) != pixels(Split::train, 1, 5)));
+  BOOST_TEST(error_of([&] { Scenes("mnist", path, Split::train, 1, 5); }) ==
+             "scenes: patches of 5 do not divide a canvas of 56");
+  const TemporaryDirectory other;
+  const std::string small = write_squares(other, 14);
+  BOOST_TEST(error_of([&] { Scenes("mnist", small, Split::train, 1, 7); }) ==
+             "scenes: the images of mnist are 1x14x14; expected 1x28x28");
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,286 @@
+// Data sets of sequences: what is made is what its definition says, and what is read is what stands in the files.
+#include "heed/data/sequences/sequences.h"
+
+#include "heed/data/sequences/listops.h"
+#include "heed/data/sequences/pairs.h"
+#include "heed/data/sequences/pixels.h"
+#include "heed/data/sequences/text.h"
+#include "heed/io/file.h"
+#include "support/temporary.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <sstream>
+
+using namespace heed;
+
+namespace {
+
+std::vector<std::string> lines_of(const std::string& path) {
+  std::istringstream text(read_file(path));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  return lines;
+}
+
+/// Reads an expression from words, as its grammar says, and evaluates it.
+class Evaluator {
+ public:
+  explicit Evaluator(const std::string& text) {
+    std::istringstream stream(text);
+    for (std::string word; stream >> word;) words_.push_back(word);
+  }
+  Index length() const { return static_cast<Index>(words_.size()); }
+  Index most_arguments() const { return most_arguments_; }
+  Index depth() const { return depth_; }
+  bool done() const { return at_ == words_.size(); }
+
+  int node(Index level = 1) {
+    BOOST_REQUIRE(at_ < words_.size());
+    depth_ = std::max(depth_, level);
+    const std::string word = words_[at_++];
+    if (word.size() == 1 && std::isdigit(static_cast<unsigned char>(word[0]))) return word[0] - '0';
+    std::vector<int> values;
+    while (at_ < words_.size() && words_[at_] != "]") values.push_back(node(level + 1));
+    BOOST_REQUIRE(at_ < words_.size());
+    ++at_;
+    BOOST_TEST(values.size() >= 2u);
+    most_arguments_ = std::max(most_arguments_, static_cast<Index>(values.size()));
+    std::sort(values.begin(), values.end());
+    const std::size_t n = values.size();
+    int sum = 0;
+    for (const int value : values) sum += value;
+    if (word == "[MIN") return values.front();
+    if (word == "[MAX") return values.back();
+    if (word == "[SM") return sum % 10;
+    BOOST_REQUIRE(word == "[MED");
+    return (values[(n - 1) / 2] + values[n / 2]) / 2;
+  }
+
+ private:
+  std::vector<std::string> words_;
+  std::size_t at_ = 0;
+  Index most_arguments_ = 0, depth_ = 0;
+};
+
+DataConfig data_of(const std::string& name, const std::string& path) {
+  DataConfig data;
+  data.name = name, data.path = path, data.augment = {}, data.validation = 0;
+  return data;
+}
+
+std::string refusal_of(const DataConfig& data, SequencePart part = SequencePart::train) {
+  try {
+    open_sequences(data, 100, part, 1);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::vector<int> read(const SequenceExamples& examples, Index i, Index which = 0) {
+  std::vector<int> tokens;
+  examples.set->read(examples.examples[static_cast<std::size_t>(i)], which, nullptr, tokens);
+  return tokens;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(data_sequences)
+
+BOOST_AUTO_TEST_CASE(made_expressions_follow_the_grammar) {
+  const TemporaryDirectory directory;
+  ListOpsSetting setting;
+  setting.train = 3000, setting.valid = 200, setting.test = 300, setting.depth = 4, setting.args = 4;
+  setting.min = 5, setting.max = 33;
+  write_listops(setting, directory / "a");
+  std::set<std::string> seen;
+  Index deepest = 0, most = 0, shortest = 1000, longest = 0;
+  std::vector<int> answers(10), operators(4);
+  for (const auto& [file, count] : {std::pair("train", 3000), {"val", 200}, {"test", 300}}) {
+    const std::vector<std::string> lines = lines_of((directory / "a/basic_").string() + file + ".tsv");
+    BOOST_TEST(lines.size() == static_cast<std::size_t>(count + 1));
+    BOOST_TEST(lines[0] == "Source\tTarget");
+    for (std::size_t i = 1; i < lines.size(); ++i) {
+      const std::size_t tab = lines[i].find('\t');
+      const std::string expression = lines[i].substr(0, tab);
+      BOOST_TEST(seen.insert(expression).second, "twice: " << expression);
+      Evaluator evaluator(expression);
+      const int answer = evaluator.node();
+      BOOST_TEST(evaluator.done());
+      BOOST_TEST(std::to_string(answer) == lines[i].substr(tab + 1), lines[i]);
+      ++answers[static_cast<std::size_t>(answer)];
+      deepest = std::max(deepest, evaluator.depth()), most = std::max(most, evaluator.most_arguments());
+      shortest = std::min(shortest, evaluator.length()), longest = std::max(longest, evaluator.length());
+    }
+  }
+  BOOST_TEST(deepest == 4);
+  BOOST_TEST(most == 4);
+  BOOST_TEST(shortest == 6);
+  BOOST_TEST(longest == 32);
+  for (const int count : answers) BOOST_TEST(count > 100);
+
+  write_listops(setting, directory / "b");
+  BOOST_TEST(read_file(directory / "a/basic_train.tsv") == read_file(directory / "b/basic_train.tsv"));
+  const SequenceExamples train = open_sequences(data_of("listops", directory / "a"), 100, SequencePart::train, 1);
+  BOOST_TEST(train.examples.size() == 3000u);
+  BOOST_TEST(train.set->vocabulary() == 15);
+  BOOST_TEST(read(train, 0).size() > 5u);
+}
+
+BOOST_AUTO_TEST_CASE(expressions_that_do_not_exist_are_not_waited_for) {
+  const TemporaryDirectory directory;
+  ListOpsSetting setting;
+  setting.train = 100'000, setting.depth = 2, setting.args = 2, setting.min = 1, setting.max = 5;
+  BOOST_CHECK_THROW(write_listops(setting, directory / "a"), Error);  // 4 x 10 x 10 there are
+  BOOST_TEST(!std::filesystem::exists(directory / "a"));
+}
+
+// Thousands of them are kept until more are drawn.
+BOOST_AUTO_TEST_CASE(expressions_that_became_too_long_keep_no_memory) {
+  ListOpsSetting setting;
+  setting.depth = 1000, setting.args = 1000, setting.min = 1, setting.max = 10'000;
+  Index too_long = 0;
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    const ListOps drawn = draw_listops(setting, RandomStream(i));
+    if (!drawn.tokens.empty()) continue;
+    ++too_long;
+    BOOST_TEST(drawn.tokens.capacity() == 0u);
+  }
+  BOOST_TEST(too_long > 0);
+}
+
+BOOST_AUTO_TEST_CASE(files_of_the_long_range_arena_are_read) {
+  const TemporaryDirectory directory;
+  const std::string train = directory / "basic_train.tsv";
+  write_file(train, "Source\tTarget\r\n( ( ( [MAX 4 ) 7 ) ] )\t7\r\n[SM 1 2 [MED 3 5 ] ]\t7\r\n");
+  const SequenceExamples examples = open_sequences(data_of("listops", directory.path()), 5, SequencePart::train, 1);
+  BOOST_TEST(read(examples, 0) == (std::vector<int>{11, 4, 7, 14}), boost::test_tools::per_element());
+  BOOST_TEST(read(examples, 1) == (std::vector<int>{13, 1, 2, 12, 3}), boost::test_tools::per_element());  // cut
+  BOOST_TEST(examples.set->label(0) == 7);
+
+  const auto check = [&](const std::string& content, const std::string& message) {
+    write_file(train, content);
+    BOOST_TEST(refusal_of(data_of("listops", directory.path())) == train + message);
+  };
+  check("", ": is empty");
+  check("Source\tTarget\n", ": holds no expression");
+  check("Source\tTarget\n[MAX 1 [TOP 2 ] ]\t2\n",
+        ":2: '[TOP' is no digit or operator; expected 0 to 9, [MIN, [MAX, [MED, [SM or ]");
+  check("Source\tTarget\n[MAX 1 2 ]\t2\n[MAX 1 2 ]\n", ":3: has 1 fields between tabs; expected 2: Source<TAB>Target");
+  check("Source\tTarget\n[MAX 1 2 ]\t12\n", ":2: the answer is '12'; expected 0 to 9");
+  for (const char* none :
+       {"[MAX 1 2", "] ] ]", "[MAX 1 2 ] ]", "[MAX 1 2 ] 3", "1 2", "[MAX ]", "[MAX [MIN ] 2 ]", "]"})
+    check(fmt::format("Source\tTarget\n7\t7\n{}\t2\n", none),
+          ":3: is no expression; expected a digit, or an operator with arguments and ]");
+}
+
+BOOST_AUTO_TEST_CASE(pairs_are_made_and_read) {
+  const TemporaryDirectory directory;
+  write_pairs({400, 20, 30, 5}, directory.path());
+  const SequenceExamples train = open_sequences(data_of("pairs", directory.path()), 128, SequencePart::train, 1);
+  BOOST_TEST(train.examples.size() == 400u);
+  // Letters that two texts have in common, as far as they go: more where the topic is the same.
+  double common[2] = {0, 0}, count[2] = {0, 0};
+  for (Index i = 0; i < 400; ++i) {
+    const std::vector<int> a = read(train, i, 0), b = read(train, i, 1);
+    BOOST_TEST((a.size() >= 64u && a.size() <= 128u));
+    double sum = 0;
+    for (int letter = 'a'; letter < 'a' + 16; ++letter)
+      sum += std::min(static_cast<double>(std::count(a.begin(), a.end(), letter)) / static_cast<double>(a.size()),
+                      static_cast<double>(std::count(b.begin(), b.end(), letter)) / static_cast<double>(b.size()));
+    common[train.set->label(i)] += sum, ++count[train.set->label(i)];
+  }
+  BOOST_TEST(count[0] > 150);
+  BOOST_TEST(count[1] > 150);
+  BOOST_TEST(common[1] / count[1] > 0.75);
+  BOOST_TEST(common[0] / count[0] < 0.6);
+
+  write_file(directory / "new_aan_pairs.eval.tsv", "1.0\ta\tb\tone\ttwo\n0.5\ta\tb\tone\ttwo\n");
+  BOOST_TEST(refusal_of(data_of("pairs", directory.path()), SequencePart::validation) ==
+             (directory / "new_aan_pairs.eval.tsv").string() + ":2: the label is '0.5'; expected 0.0 or 1.0");
+  write_file(directory / "new_aan_pairs.eval.tsv", "1.0\ta\tb\tone\n");
+  BOOST_TEST(refusal_of(data_of("pairs", directory.path()), SequencePart::validation) ==
+             (directory / "new_aan_pairs.eval.tsv").string() +
+                 ":1: has 4 fields between tabs; expected 5: label, id, id, text, text");
+}
+
+BOOST_AUTO_TEST_CASE(documents_in_folders_and_in_lines) {
+  const TemporaryDirectory directory;
+  for (const char* name : {"train/neg", "train/pos", "train/unsup", "test/neg", "test/pos"})
+    std::filesystem::create_directories(directory / name);
+  for (const char* name : {"train/neg/1.txt", "train/pos/0.txt", "train/pos/2.txt", "test/neg/0.txt", "test/pos/0.txt"})
+    write_file(directory / name, std::string(name) + " is a text");
+  DataConfig data = data_of("documents", directory.path());
+  const SequenceExamples train = open_sequences(data, 7, SequencePart::train, 1);
+  BOOST_TEST(train.set->class_names() == (std::vector<std::string>{"neg", "pos"}), boost::test_tools::per_element());
+  BOOST_TEST(train.examples.size() == 3u);
+  BOOST_TEST(read(train, 0) == (std::vector<int>{'t', 'r', 'a', 'i', 'n', '/', 'n'}), boost::test_tools::per_element());
+  data.validation = 1;
+  BOOST_TEST(open_sequences(data, 7, SequencePart::train, 1).examples.size() == 2u);
+  BOOST_TEST(open_sequences(data, 7, SequencePart::validation, 1).examples.size() == 1u);
+  BOOST_TEST(open_sequences(data, 7, SequencePart::test, 1).examples.size() == 2u);
+  std::filesystem::rename(directory / "test/neg/0.txt", directory / "test/neg/0.md");
+  BOOST_TEST(refusal_of(data, SequencePart::test) ==
+             (directory / "test/neg").string() + ": has no .txt file; expected one for each example");
+
+  write_file(directory / "train.tsv", "good\tyes\nbad\tno\n");
+  write_file(directory / "val.tsv", "good\tmaybe\n");
+  write_file(directory / "test.tsv", "fair\tmaybe\n");
+  BOOST_TEST(open_sequences(data, 7, SequencePart::train, 1).examples.size() == 2u);
+  const SequenceExamples validation = open_sequences(data, 7, SequencePart::validation, 1);
+  BOOST_TEST(validation.set->label(0) == 1);  // bad, good
+  BOOST_TEST(refusal_of(data, SequencePart::test) ==
+             (directory / "test.tsv").string() + ":1: label 'fair' is not among those of train.tsv");
+}
+
+// Each byte but the first is predicted once, with at least N - S bytes before it in all windows but the first.
+BOOST_AUTO_TEST_CASE(windows_of_an_evaluation) {
+  for (const bool start : {false, true})
+    for (const Index n : {2, 7, 8, 9, 50})
+      for (const Index stride : {1, 3, 8}) {
+        std::vector<int> predicted(static_cast<std::size_t>(n));
+        Index number = 0;
+        for (const TextWindow& window : evaluation_windows(n, 8, stride, start)) {
+          BOOST_TEST(window.first == number++ * stride);
+          BOOST_TEST((window.length >= 1 && window.length <= 8));
+          for (Index t = window.fresh; t < window.length; ++t) {
+            ++predicted[static_cast<std::size_t>(window.first + t + !start)];
+            if (window.first > 0) BOOST_TEST(t >= 8 - stride);
+          }
+        }
+        for (Index i = 0; i < n; ++i) BOOST_TEST(predicted[static_cast<std::size_t>(i)] == (i > 0 || start));
+      }
+}
+
+BOOST_AUTO_TEST_CASE(parts_of_a_text) {
+  std::vector<std::uint8_t> text(1003);
+  BOOST_TEST(part_of(text, TextPart::train).size() == 902u);
+  BOOST_TEST(part_of(text, TextPart::validation).size() == 952u - 902u);
+  BOOST_TEST(part_of(text, TextPart::test).size() == 1003u - 952u);
+}
+
+BOOST_AUTO_TEST_CASE(pixels_by_hand) {
+  const Image colour{{3, 2, 2}, {10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 255}};
+  DataConfig data;
+  BOOST_TEST(pixel_tokens(colour, data) == (std::vector<int>{10, 50, 90, 20, 60, 100, 30, 70, 110, 40, 80, 255}),
+             boost::test_tools::per_element());
+  data.levels = 16;
+  BOOST_TEST(pixel_tokens(colour, data, -10) == (std::vector<int>{0, 2, 5, 0, 3, 5, 1, 3, 6, 1, 4, 15}),
+             boost::test_tools::per_element());
+  data.levels = 256, data.side = 1;
+  BOOST_TEST(pixel_tokens(colour, data) == (std::vector<int>{25, 65, 139}), boost::test_tools::per_element());
+  data.side = 0, data.grey = true;  // 0.2989 10 + 0.587 50 + 0.114 90 = 42.599, times 255.5 / 255: 42.68
+  BOOST_TEST(pixel_tokens(colour, data)[0] == 42);
+  const Image white{{3, 1, 1}, {255, 255, 255}};
+  BOOST_TEST(pixel_tokens(white, data)[0] == 255);
+  data.side = 3;
+  BOOST_CHECK_THROW(pixel_tokens(colour, data), Error);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

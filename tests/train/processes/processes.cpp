@@ -1,0 +1,209 @@
+// Runs of several processes, played by threads, leave the files of one. (tests/processes.sh has real ones.)
+#include "heed/io/safetensors.h"
+#include "heed/train/processes/processes.h"
+
+#include "support/dino.h"
+#include "support/processes.h"
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+Outcome run_in(int count, const Experiment& x, const TrainOptions& options, TrainObserver& observer) {
+  Outcome first{};
+  in_processes(count, [&](Ranks& ranks) {
+    TrainOptions own = options;
+    own.ranks = &ranks;
+    const Outcome outcome = train(x, own, observer);
+    if (ranks.writes()) first = outcome;
+  });
+  return first;
+}
+
+void check_counts(const Workshop& workshop, const Experiment& x, const std::string& name) {
+  BOOST_TEST_CONTEXT(name) {
+    run(x, workshop / name);
+    for (const int count : {2, 4}) {
+      TrainObserver silent;
+      const std::string shared = workshop / fmt::format("{}-{}", name, count);
+      run_in(count, x, {.run = shared}, silent);
+      check_same_run(workshop / name, shared);
+    }
+  }
+}
+
+/// Batches of 16 in four pieces, and all that draws random numbers.
+Experiment everything(const Workshop& workshop) {
+  Experiment x = workshop.experiment();
+  ask_for_everything(x);
+  x.train.log_steps = true;
+  x.train.patience = 1;
+  return x;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(train_processes)
+
+BOOST_AUTO_TEST_CASE(processes_leave_the_files_of_one) {
+  const Workshop workshop;
+  Experiment x = everything(workshop);
+  check_counts(workshop, x, "softmax");
+  x.train.recompute = true;
+  x.train.dtype = "f64";
+  check_counts(workshop, x, "recompute");
+  x = everything(workshop);
+  x.data.validation = x.train.patience = 0;
+  x.attention.mechanism = {"adder"};
+  x.model.linear = {"adder"};
+  check_counts(workshop, x, "adder");
+}
+
+BOOST_AUTO_TEST_CASE(so_they_do_where_examples_belong_together) {
+  const Workshop workshop;
+  Experiment x = load_experiment("models/cvt-micro.toml",
+                                 {"model.image=8", "model.patch=[3,3]", "model.padding=[1,1]", "model.stride=[2,2]",
+                                  "model.dim=[8,8]", "model.depth=[1,1]", "model.heads=[2,2]", "model.hidden=[8,8]"});
+  const Experiment base = everything(workshop);
+  x.data = base.data;
+  x.train = base.train;
+  check_counts(workshop, x, "cvt");
+}
+
+// The teacher's weights, its centre and the entropy of its answers are the same everywhere, in a resumed run, too.
+BOOST_AUTO_TEST_CASE(so_they_do_with_a_teacher) {
+  const Workshop workshop;
+  Experiment x = dino_experiment(workshop);
+  x.train.log_steps = true;
+  check_counts(workshop, x, "dino");
+  TrainObserver silent;
+  const std::string resumed = workshop / "resumed";
+  for (const Index steps : {3, 9, 0}) {
+    x.train.max_steps = steps;
+    run_in(steps == 9 ? 4 : 2, x, {.run = resumed, .resume = steps != 3}, silent);
+  }
+  check_same_run(workshop / "dino", resumed);
+}
+
+BOOST_AUTO_TEST_CASE(so_they_do_with_a_class_for_each_patch) {
+  const Workshop workshop;
+  write_patterns(workshop.data(), 20, 20, 28);
+  Experiment x = workshop.experiment();
+  x.data.name = "scenes";
+  x.data.limit = 64;
+  x.model.output = "tokens";
+  x.model.image = 56;
+  x.model.patch = 14;
+  x.model.classes = 11;
+  x.train.epochs = 1;
+  check_counts(workshop, x, "scenes");
+}
+
+// A run goes on in any number of processes. The signal comes to one that does not write, between others' steps.
+BOOST_AUTO_TEST_CASE(an_interrupt_stops_all_after_the_same_step) {
+  const Workshop workshop;
+  const Experiment x = everything(workshop);
+  run(x, workshop / "whole");
+  const std::string run = workshop / "stopped";
+  int left = 5, count = 4;
+  for (const bool resume : {false, true, true}) {
+    std::atomic<bool> interrupt{false}, never{false};
+    AfterStep stop([&](const StepReport& report) { interrupt = report.step >= left; });
+    std::vector<Outcome> outcomes(static_cast<std::size_t>(count));
+    in_processes(count, [&](Ranks& ranks) {
+      const bool told = ranks.rank() == ranks.count() - 1;
+      const TrainOptions options{
+          .run = run, .resume = resume, .interrupt = told ? &interrupt : &never, .ranks = &ranks};
+      outcomes[static_cast<std::size_t>(ranks.rank())] = train(x, options, stop);
+    });
+    for (const Outcome outcome : outcomes)
+      BOOST_TEST((outcome == (left > 100 ? Outcome::finished : Outcome::interrupted)));
+    // Some may have asked whether to go on before the signal came: then it is one step more, for all.
+    const Index step = std::stoll(SafetensorsFile(run + "/last.safetensors").metadata().at("heed.step"));
+    if (left < 100) BOOST_TEST((step == left || step == left + 1), step);
+    count /= 2, left = count == 2 ? 9 : 1000;
+  }
+  check_same_run(workshop / "whole", run);
+}
+
+// One image in the lanes of the second process is enough.
+BOOST_AUTO_TEST_CASE(a_step_is_skipped_in_all_processes_or_none) {
+  const Workshop workshop(64, 16);
+  Experiment x = workshop.experiment();
+  std::string images = read_file(workshop.data() + "/train-images-idx3-ubyte");
+  std::fill(images.begin() + 16, images.end(), '\0');
+  images[16] = static_cast<char>(255);
+  write_file(workshop.data() + "/train-images-idx3-ubyte", images);
+  x.data.validation = 0;
+  x.data.mean = {0};
+  x.data.std = {1e-38};
+  x.train.on_nonfinite = "skip";
+  check_counts(workshop, x, "skipping");
+}
+
+BOOST_AUTO_TEST_CASE(processes_must_be_given_the_same) {
+  const Workshop workshop;
+  std::vector<std::string> errors(2);
+  in_processes(2, [&](Ranks& ranks) {
+    Experiment x = workshop.experiment();
+    if (ranks.rank() == 1) x.optim.lr *= 2;
+    TrainObserver silent;
+    errors[static_cast<std::size_t>(ranks.rank())] =
+        error_of([&] { train(x, {.run = workshop / "run", .ranks = &ranks}, silent); });
+  });
+  for (const std::string& error : errors)
+    BOOST_TEST((error.starts_with("train: process 0 has checksum ") && error.find("; process 1 has ") != error.npos),
+               error);
+  BOOST_TEST(!std::filesystem::exists(workshop / "run"));
+}
+
+BOOST_AUTO_TEST_CASE(cores_are_shared_out) {
+  for (int cores = 1; cores <= 9; ++cores)
+    for (int processes = 1; processes <= cores; ++processes) {
+      int next = 0;
+      for (int place = 0; place < processes; ++place) {
+        const Cores part = part_of_cores(place, processes, cores);
+        BOOST_TEST(part.first == next);
+        BOOST_TEST((part.count == cores / processes || part.count == cores / processes + 1));
+        next += part.count;
+      }
+      BOOST_TEST(next == cores);
+    }
+  for (int place = 0; place < 8; ++place) BOOST_TEST(part_of_cores(place, 8, 3).count == 1);
+}
+
+BOOST_AUTO_TEST_CASE(nobody_shares_cores_out_where_nobody_was_started) {
+  if (std::getenv("OMPI_COMM_WORLD_SIZE") || std::getenv("SLURM_STEP_NUM_TASKS")) return;
+  const Place place = place_processes(one_process(), 0);
+  BOOST_TEST(place.cores == 0);
+  BOOST_TEST(&started_processes() == &one_process());
+  const Ending ending = end_together({3, "why"});
+  BOOST_TEST(ending.status == 3);
+  BOOST_TEST(ending.error == "why");
+}
+
+// Without MPI processes do not know of each other: none of them starts, and the first says why.
+BOOST_AUTO_TEST_CASE(a_build_without_mpi_is_not_for_several) {
+  if (!launch_words(2).empty()) return;
+  struct Launched {
+    explicit Launched(const char* rank) {
+      setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+      setenv("OMPI_COMM_WORLD_RANK", rank, 1);
+    }
+    ~Launched() {
+      unsetenv("OMPI_COMM_WORLD_SIZE");
+      unsetenv("OMPI_COMM_WORLD_RANK");
+    }
+  };
+  for (const bool first : {true, false}) {
+    const Launched launched(first ? "0" : "1");
+    const std::string error = error_of([] { started_processes(); });
+    BOOST_TEST(error.starts_with("2 processes were started, but this build has no MPI; `make deps MPI=1 &&"), error);
+    const Ending ending = end_together({2, error});
+    BOOST_TEST(ending.status == (first ? 2 : 0));
+    BOOST_TEST(ending.error == (first ? error : ""));
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,64 @@
+// A resumed run keeps its configuration: no key may change but those that say where data lie and what is saved.
+#include "heed/train/runs/run.h"
+
+#include "support/training.h"
+
+#include <set>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+void change(Index& value) { ++value; }
+void change(double& value) { value += 0.25; }
+void change(bool& value) { value = !value; }
+void change(std::string& value) { value += "x"; }
+void change(std::vector<double>& values) { values.push_back(0.5); }
+void change(std::vector<Index>& values) { values.push_back(1); }
+void change(std::vector<std::string>& values) { values.push_back("x"); }
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(train_identity)
+
+BOOST_AUTO_TEST_CASE(every_key_belongs_to_a_run) {
+  const std::set<std::string> free{
+      "data.path",        "train.epochs",         "train.max_steps",     "train.checkpoint_steps",
+      "train.log_steps",  "train.init",           "train.init_head",     "train.init_skip",
+      "train.init_parts", "train.init_positions", "train.init_mechanism"};
+  const TemporaryDirectory directory;
+  const RunPaths paths(directory / "");
+  const Experiment recorded = Workshop(10, 10).experiment();
+  write_file(paths.config(), config_toml(recorded));
+  Experiment x = recorded;
+  const auto may_go_on = [&] {
+    try {
+      check_same_experiment(paths, x);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  BOOST_TEST(may_go_on());
+  std::set<std::string> found;
+  tables(x, [&](const std::string& table, auto& keys) {
+    fields(keys, [&](const std::string& key, auto& value, const auto&...) {
+      const auto before = value;
+      change(value);
+      const std::string name = table + "." + key;
+      found.insert(name);
+      BOOST_TEST(may_go_on() == free.contains(name), name);
+      value = before;
+    });
+  });
+  BOOST_TEST(found.size() > 40u);
+  for (const std::string& name : free) BOOST_TEST(found.contains(name), name);
+  x.attention.options["rank"] = {"3", "test"};
+  BOOST_TEST(!may_go_on());
+  x.attention.options.clear();
+  x.attention.per_mechanism["aft"]["rank"] = {"3", "test"};
+  BOOST_TEST(!may_go_on());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,227 @@
+// Self-supervision by a teacher: what it is taught, gradients, schedules. Runs of it are in dino_runs.cpp.
+#include "heed/kernels/grids/bicubic.h"
+#include "heed/nn/dino.h"
+#include "heed/nn/families.h"
+#include "heed/tape/preparation.h"
+#include "heed/train/optimizer.h"
+#include "heed/train/step.h"
+#include "heed/train/tasks/teaching.h"
+#include "src/train/tasks/dino.h"
+#include "support/dino.h"
+
+#include <cmath>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+Tensor<double> random_tensor(const Shape& shape, std::uint64_t seed) {
+  Tensor<double> tensor(shape);
+  for (Index i = 0; i < tensor.size(); ++i) tensor[i] = RandomStream(seed).normal(i);
+  return tensor;
+}
+
+/// Views of three images for a model.
+struct Views {
+  Tensor<double> large, small;
+  ModelInput<double> input;
+
+  explicit Views(const Model& model)
+      : large(random_tensor(with_three(model.example().images.shape()), 1)),
+        small(random_tensor(with_three(model.example().crops.shape()), 2)),
+        input{.images = std::as_const(large).view(), .crops = std::as_const(small).view()} {}
+
+  static Shape with_three(const Shape& one) { return {3, one[1], one[2], one[3], one[4]}; }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(train_dino)
+
+// With the centre's coordinate subtracted, q is softmax of (2, 0) and (0, 0) over a temperature of 2.
+BOOST_AUTO_TEST_CASE(teaching_by_hand) {
+  const Tensor<double> logits(Shape{2, 2}, {3, -1, 1, -1}), center(Shape{2}, {1, -1});
+  const Teaching<double> taught = teach(logits.view(), center.view(), 2);
+  const double p = 1 / (1 + std::exp(-1.0));
+  const double expected[] = {p, 1 - p, 0.5, 0.5};
+  for (Index i = 0; i < 4; ++i) BOOST_TEST(std::abs(taught.q[i] - expected[i]) < 1e-15);
+  BOOST_TEST(taught.mean[0] == 2);
+  BOOST_TEST(taught.mean[1] == -1);
+  const double entropy = (std::log(2) - p * std::log(p) - (1 - p) * std::log(1 - p)) / 2;
+  BOOST_TEST(std::abs(taught.entropy - entropy) < 1e-15);
+  Tensor<double> moved = center;
+  move_center(moved.view(), taught.mean.view(), 0.75);
+  BOOST_TEST(moved[0] == 0.75 * 1 + 0.25 * 2);
+  BOOST_TEST(moved[1] == -1);
+}
+
+// All views of a size go through the backbone together; what comes out is what each gives by itself.
+BOOST_AUTO_TEST_CASE(views_are_batched_by_size) {
+  const Workshop workshop;
+  for (const char* pool : {"cls", "mean"}) {
+    Experiment x = dino_experiment(workshop);
+    x.model.pool = pool;
+    const DinoModel model(x);
+    Parameters<double> parameters(model.parameters());
+    parameters.initialise(3);
+    prepare(PreparationPass<double>{&parameters});
+    const Views views(model);
+    const auto run = [&](const ModelInput<double>& input) {
+      Tape<double> tape({.parameters = &parameters, .prepared = true});
+      const Var<double> y = model.logits(tape, input);
+      return std::vector<double>(y.data(), y.data() + y.size());
+    };
+    const std::vector<double> all = run(views.input);
+    const Index K = 24;
+    BOOST_TEST(all.size() == 12u * 24);
+    double worst = 0;
+    for (Index image = 0; image < 3; ++image) {
+      const std::vector<double> own = run(views.input.part(image, 1));
+      for (Index k = 0; k < 2 * K; ++k) worst = std::max(worst, std::abs(all[2 * image * K + k] - own[k]));
+      for (Index k = 0; k < 2 * K; ++k)
+        worst = std::max(worst, std::abs(all[(6 + 2 * image) * K + k] - own[2 * K + k]));
+    }
+    BOOST_TEST(worst < 1e-13);
+    // Small views: as a model of their size whose position embedding is interpolated.
+    Experiment small = x;
+    small.model.image = 4;
+    const std::unique_ptr<Model> backbone = make_backbone(small);
+    Parameters<double> own(backbone->parameters());
+    const Index skip = x.model.pool == "cls";
+    for (ParameterId id = 0; id < own.list().size(); ++id) {
+      const View<double> from = parameters[id];
+      if (own.list()[id].name != "pos_embed") {
+        std::copy(from.begin(), from.end(), own[id].begin());
+        continue;
+      }
+      std::copy_n(from.data(), skip * 16, own[id].data());
+      kernels::bicubic({4, 4}, Matrix<const double>(from.data() + skip * 16, 16, 16), {2, 2},
+                       Matrix(own[id].data() + skip * 16, 4, 16));
+    }
+    Tape<double> tape({.parameters = &own});
+    const Shape crops = views.small.shape();
+    const Var<double> features = backbone->logits(
+        tape, ModelInput<double>{.images = {views.small.data(), Shape{6, crops[2], crops[3], crops[4]}}});
+    BOOST_TEST((features.shape() == Shape{6, 16}));
+    ParameterList list;
+    const DinoHead head(list, "dino.", 16, x.dino);
+    Parameters<double> of_head(list);
+    for (ParameterId id = 0; id < list.size(); ++id) {
+      const View<double> from = parameters[model.parameters().find(list[id].name)];
+      std::copy(from.begin(), from.end(), of_head[id].begin());
+    }
+    Tape<double> head_tape({.parameters = &of_head, .prepared = true});
+    const Var<double> y = head(head_tape.constant(features.value()));
+    worst = 0;
+    for (Index i = 0; i < y.size(); ++i) worst = std::max(worst, std::abs(y.data()[i] - all[6 * K + i]));
+    BOOST_TEST(worst < 1e-13);
+  }
+}
+
+// Central differences of the whole loss by some weights of each tensor, through views of both sizes and the head. What
+// is dropped on the way back, and where blocks are computed again, is what was dropped on the way forward.
+BOOST_AUTO_TEST_CASE(gradients_of_a_step) {
+  const Workshop workshop;
+  Experiment x = dino_experiment(workshop);
+  x.train.dropout = 0.2;
+  x.train.drop_path = 0.2;
+  x.dino.local_crops = 3;  // another number than of large views
+  for (const bool recompute : {false, true}) {
+    x.dino.norm_last_layer = recompute;
+    const DinoModel model(x);
+    Parameters<double> parameters(model.parameters());
+    parameters.initialise(3);
+    // Numbers of order one, so that third derivatives are not large.
+    for (Index i = 0; i < parameters.trainable_size(); ++i) parameters.data()[i] += 0.3 * RandomStream(8).normal(i);
+    Dino<double> task(x, model);
+    task.begin(parameters);
+    const std::unique_ptr<TaskBatch<double>> batch = task.random_batch(3);
+    batch->before_step({});
+    BatchGradient<double> gradient(model, parameters, 3, {.piece = 2, .recompute = recompute});
+    const auto loss = [&] { return gradient.run(*batch, RandomStream(1)).loss; };
+    loss();
+    const Gradients<double> found = gradient.gradients();
+    for (ParameterId id = 0; id < parameters.list().size(); ++id) {
+      if (!parameters.list()[id].trainable) continue;
+      const Index size = parameters[id].size();
+      for (const Index i : {Index{0}, size / 2, size - 1}) {
+        double& weight = parameters[id][i];
+        const double before = weight, h = 1e-5;
+        weight = before + h;
+        const double above = loss();
+        weight = before - h;
+        const double below = loss();
+        weight = before;
+        BOOST_TEST(std::abs(found[id][i] - (above - below) / (2 * h)) < 1e-7 * (1 + std::abs(found[id][i])),
+                   parameters.list()[id].name << " " << i);
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(clipping_each_tensor) {
+  ParameterList list;
+  list.add({"a", {2}, Initial::constant(0)});
+  list.add({"b", {1, 2}, Initial::constant(0)});
+  const Parameters<double> parameters(list);
+  Gradients<double> gradients(parameters);
+  const auto set = [&] {
+    gradients[0][0] = 3, gradients[0][1] = 4;    // length 5
+    gradients[1][0] = 0.6, gradients[1][1] = 0;  // 0.6
+  };
+  set();
+  const Clipping clipping = clip_each(gradients, 2);
+  BOOST_TEST(std::abs(clipping.norm - std::sqrt(25.36)) < 1e-14);
+  BOOST_TEST(clipping.factor == 1);
+  BOOST_TEST(gradients[0][1] == 4 * (2 / (5 + 1e-6)));
+  BOOST_TEST(gradients[1][0] == 0.6);
+  set();
+  clip_each(gradients, 0);
+  BOOST_TEST(gradients[0][1] == 4);
+}
+
+BOOST_AUTO_TEST_CASE(schedules) {
+  BOOST_TEST(std::abs(cosine(0.04, 0.4, 0, 10) - 0.04) < 1e-15);
+  BOOST_TEST(std::abs(cosine(0.04, 0.4, 5, 10) - 0.22) < 1e-15);
+  BOOST_TEST(cosine(0.04, 0.4, 10, 10) == 0.4);
+  OptimConfig optim;
+  optim.weight_decay = 0.04;
+  BOOST_TEST(rates_of(optim, 7, 2, 10).weight_decay == 0.04);
+  optim.weight_decay_end = 0.4;
+  BOOST_TEST(rates_of(optim, 7, 2, 10).weight_decay == cosine(0.04, 0.4, 7, 10));
+}
+
+// The teacher begins as the student and follows it; the last layer stays as it is in the first epoch.
+BOOST_AUTO_TEST_CASE(teacher_and_last_layer) {
+  const Workshop workshop;
+  const Experiment x = dino_experiment(workshop);
+  const DinoModel model(x);
+  Dino<double> task(x, model);
+  Parameters<double> student(model.parameters());
+  student.initialise(3);
+  task.begin(student);
+  BOOST_TEST(task.end_epoch() == "");  // of no step
+  Parameters<double> expected = student;
+  const std::unique_ptr<BatchSource<double>> source = task.open(Part::train, true);
+  source->start(0);
+  for (Index step = 0; step < 3; ++step) {
+    source->next()->before_step({step, 21, 0});
+    for (Index i = 0; i < student.trainable_size(); ++i) student.data()[i] += 0.1;
+    task.after_step(student, {step, 21, 0});
+    const double decay = 1 + (0.9 - 1) * (1 + std::cos(M_PI * static_cast<double>(step) / 21)) / 2;
+    double worst = 0;
+    for (Index i = 0; i < student.trainable_size(); ++i) {
+      expected.data()[i] = decay * expected.data()[i] + (1 - decay) * student.data()[i];
+      worst = std::max(worst, std::abs(expected.data()[i] - task.teacher()->data()[i]));
+    }
+    BOOST_TEST(worst < 1e-14);
+  }
+  const UpdateRules first = task.update_rules({0, 21, 0}), second = task.update_rules({7, 21, 1});
+  BOOST_TEST(first.clip_each);
+  BOOST_TEST(first.frozen.size() == 1u);
+  BOOST_TEST(model.parameters()[first.frozen[0]].name == "dino.last_layer.weight_v");
+  BOOST_TEST(second.frozen.empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
