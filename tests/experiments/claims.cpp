@@ -258,16 +258,16 @@ BOOST_AUTO_TEST_CASE(a_sweep_that_fails_says_its_status) {
 }
 
 BOOST_AUTO_TEST_CASE(wrong_usage_is_said) {
-  for (const char* line :
-       {"claims/run sima", "claims/run --jobs", "claims/sima-heads --seeds 2", "claims/sima-heads --seeds x",
-        "claims/sima-heads --out", "claims/run page", "transfer scenes --seeds", "transfer scenes --seeds x",
-        "transfer scenes --job 2", "transfer scenes a b", "transfer"}) {
+  for (const char* line : {"claims/run sima", "claims/run --jobs", "claims/sima-heads --seeds 2",
+                           "claims/sima-heads --seeds x", "claims/sima-heads --out", "claims/run page",
+                           "tools/transfer scenes --seeds", "tools/transfer scenes --seeds x",
+                           "tools/transfer scenes --job 2", "tools/transfer scenes a b", "tools/transfer"}) {
     const CommandResult result = run(std::string("experiments/") + line);
     BOOST_TEST(result.status == 2, line);
     BOOST_TEST(result.output == "", line);
     BOOST_TEST(result.errors != "", line);
   }
-  for (const char* script : {"claims/sima-heads", "claims/run", "transfer"}) {
+  for (const char* script : {"claims/sima-heads", "claims/run", "tools/transfer"}) {
     const CommandResult help = run(fmt::format("experiments/{} --help", script));
     BOOST_TEST(help.status == 0);
     check_contains(help.output, {fmt::format("usage: experiments/{}", script), "--jobs N", "--seeds N"});

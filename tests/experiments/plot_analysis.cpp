@@ -17,7 +17,7 @@ struct Tables {
       "condition_worst\n";
 
   CommandResult plot(const std::string& script, const std::string& arguments) const {
-    return run_command("'" + std::filesystem::absolute("experiments/" + script).string() + "' " + arguments,
+    return run_command("'" + std::filesystem::absolute("experiments/tools/" + script).string() + "' " + arguments,
                        directory / "");
   }
   void check_picture(const std::string& name) const {

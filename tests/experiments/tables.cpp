@@ -26,9 +26,10 @@ struct SweepTables : Workshop {
 
   SweepTables() {
     fs::create_directories(*this / "experiments/sweeps");
+    fs::create_directories(*this / "experiments/tools");
     fs::create_directory(*this / "build");
     for (const std::string script : {"tables", "common.sh"})
-      fs::copy("experiments/" + script, *this / ("experiments/" + script));
+      fs::copy("experiments/tools/" + script, *this / ("experiments/tools/" + script));
     const std::string program = heed_program();
     fs::create_symlink(program.substr(1, program.size() - 2), *this / "build/heed");
     Experiment tiny = experiment();
@@ -185,7 +186,7 @@ BOOST_AUTO_TEST_CASE(the_tables_of_the_page) {
     BOOST_TEST_REQUIRE(table.status == 0, table.errors);
     for (const std::string& one : paragraphs_of(table.output)) BOOST_TEST(page.find(one) != std::string::npos, one);
     std::set<std::string> kept, expected;
-    const std::vector<std::string> lines = lines_of(read_file("experiments/" + subject + "-table.csv"));
+    const std::vector<std::string> lines = lines_of(read_file("experiments/results/" + subject + "-table.csv"));
     for (auto line = lines.begin() + 1; line < lines.end(); ++line) {
       // data,arm,seed,state,test_accuracy,test_loss,parameters,multiplications,energy_uj,hash,version
       const std::vector<std::string> fields = split(*line, ',');
