@@ -294,6 +294,7 @@ ifeq ($(SIMD)$(LAST),highway)
 	@sh tests/registers.sh $(BUILD)
 endif
 	@CXX='$(CXX)' FLAGS="$(FLAGS)" sh tests/headers.sh
+	@CXX='$(CXX)' FLAGS='$(EXPORTED) $(LAST)' LIBS='$(LIBS)' sh tests/examples.sh $(BUILD)
 	@MAKE='$(MAKE)' CXX='$(CXX)' sh tests/install.sh
 	@MAKE='$(MAKE)' CXX='$(CXX)' sh tests/mechanism.sh $(BUILD)
 ifeq ($(MPI),1)
@@ -326,6 +327,7 @@ install: all
 	install -D -m 644 -t $(target)/share/heed/notebooks notebooks/*.ipynb notebooks/lab.py
 	for file in $$(find notebooks/labs -type f); do install -D -m 644 $$file $(target)/share/heed/$$file || exit; done
 	for file in docs/*.md src/attention/softmax.cpp; do install -D -m 644 $$file $(target)/share/heed/$$file || exit; done
+	install -D -m 644 -t $(target)/share/heed/examples examples/*.cpp
 	install -D -t $(target)/share/heed/datasets datasets/fetch.sh
 	install -D -m 644 -t $(target)/share/heed/datasets datasets/checksums.md5
 	install -D -m 644 -t $(target)/lib $(BUILD)/libheed.a
@@ -340,7 +342,7 @@ install: all
 # less, and the notebook with what that shows is put into build/notebooks instead.
 NOTEBOOKS := $(wildcard notebooks/*.ipynb)
 .PHONY: notebooks
-notebooks: PACKAGES += jupyter-nbconvert python3-ipykernel
+notebooks: PACKAGES += jupyter-nbconvert python3-ipykernel graphviz
 notebooks: deps
 	$(MAKE_ALL) all
 	@rm -rf notebooks/runs; failed=; \

@@ -152,6 +152,16 @@ def picture(path, width=None):
     display(Image(filename=str(path), width=width))
 
 
+def graph(dot):
+    """Draws a graph in Graphviz's language, or shows its text where Graphviz is not installed."""
+    if not shutil.which("dot"):
+        print(dot)
+        return None
+    from IPython.display import SVG
+
+    return SVG(subprocess.run(["dot", "-Tsvg"], input=dot, check=True, capture_output=True, text=True).stdout)
+
+
 def table(header, *rows):
     """Prints rows under a header: numbers to the right, words to the left."""
     lines = [[str(cell) for cell in line] for line in (header, *rows)]

@@ -118,6 +118,27 @@ BOOST_AUTO_TEST_CASE(files_that_are_named_are_there) {
   BOOST_TEST(files > 20);
 }
 
+// tests/examples.sh compiles and runs examples/; these pages quote them.
+BOOST_AUTO_TEST_CASE(quoted_code_is_in_the_examples) {
+  std::string examples;
+  for (const fs::directory_entry& entry : fs::directory_iterator("examples")) examples += read_file(entry.path());
+  for (const char* page : {"docs/adding-an-operation.md"}) {
+    std::string block;
+    bool inside = false;
+    int blocks = 0;
+    for_lines(page, [&](const std::string& line, int number, bool) {
+      if (inside && line == "```") {
+        BOOST_TEST(examples.find(block) != std::string::npos, page << ":" << number << ": no example has this block");
+        ++blocks;
+        inside = false;
+      }
+      if (inside) block += line + "\n";
+      if (line == "```cpp") block.clear(), inside = true;
+    });
+    BOOST_TEST(blocks > 0, page << " has no block of C++");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(the_first_page_is_short) {
   int lines = 0;
   for_lines("README.md", [&](const std::string&, int, bool) { ++lines; });

@@ -58,7 +58,7 @@ usr/bin/heed lab bundle -o course >/dev/null || die "the installed program bundl
 for link in $(grep -oh '](\.\./[^)#]*' course/notebooks/*.ipynb | cut -c6-); do
   [ -s "course/$link" ] || die "notebooks link to $link, which is not in the bundle"
 done
-for file in experiments/tools/plot_run.py experiments/tools/figures.py datasets/fetch.sh; do
+for file in experiments/tools/plot_run.py experiments/tools/figures.py datasets/fetch.sh examples/attention.cpp; do
   [ -s "usr/share/heed/$file" ] || die "$file is not installed"
 done
 usr/share/heed/experiments/tools/scaling --help >/dev/null || die "an installed script fails"

@@ -8,9 +8,13 @@
 #include "heed/nn/vit.h"
 
 // Operations with gradients beyond those of the Vision Transformer.
+#include "heed/ops/activation.h"
+#include "heed/ops/arithmetic.h"
+#include "heed/ops/attention.h"
 #include "heed/ops/batch_norm.h"
 #include "heed/ops/conv2d.h"
 #include "heed/ops/cross_entropy.h"
+#include "heed/ops/linear.h"
 #include "heed/ops/softmax.h"
 
 // Images.
@@ -30,7 +34,9 @@
 #include "heed/cost/energy.h"
 #include "heed/analysis/model_cost.h"
 
-// Weights as files; the check of gradients; threads.
+// Weights as files; tensors as text; checks of gradients and costs; threads.
+#include "heed/base/print.h"
+#include "heed/checks/costcheck.h"
 #include "heed/checks/gradcheck.h"
 #include "heed/io/weights.h"
 #include "heed/base/parallel.h"

@@ -27,7 +27,7 @@ std::vector<TraceEntry> dry_run(const Model& model, bool training, bool as_run =
 }
 
 void add_traffic(Traffic& traffic, const Value& value, Index times = 1) {
-  (value.parameter ? traffic.weights : traffic.activations) += times * value.elements;
+  (value.parameter ? traffic.weights : traffic.activations) += times * value.elements();
 }
 
 Traffic forward_traffic(const TraceEntry& entry) {
@@ -67,7 +67,7 @@ void add_backward(const std::vector<TraceEntry>& trace, std::vector<OperationCos
       if (!x.wanted) continue;
       const bool joins = gradients.begin(x);
       add_traffic(operation.backward, x, joins ? 2 : 1);
-      if (joins) operation.cost.backward.add += entry.cost.joins < 0 ? x.elements : entry.cost.joins;
+      if (joins) operation.cost.backward.add += entry.cost.joins < 0 ? x.elements() : entry.cost.joins;
     }
   }
 }
@@ -81,13 +81,14 @@ std::vector<OperationCost> operations_of(const std::vector<TraceEntry>& trace) {
     operation.operation = entry.operation;
     operation.cost = entry.cost;
     operation.forward = forward_traffic(entry);
-    operation.held = entry.result.elements + entry.kept;
+    operation.held = entry.result.elements() + entry.kept;
     // Products of rows [R, I] with weights [I, O]: R I = (R I O)^2 / (R O I O).
     if (const double multiplied = static_cast<double>(entry.cost.forward_contractions.mul);
-        operation.forward.weights > 0 && entry.result.elements > 0)
-      operation.rows = multiplied * multiplied / static_cast<double>(entry.result.elements * operation.forward.weights);
+        operation.forward.weights > 0 && entry.result.elements() > 0)
+      operation.rows =
+          multiplied * multiplied / static_cast<double>(entry.result.elements() * operation.forward.weights);
     for (const Value& x : entry.operands)
-      if (x.parameter && x.wanted && !owned.begin(x)) operation.parameters += x.elements;
+      if (x.parameter && x.wanted && !owned.begin(x)) operation.parameters += x.elements();
   }
   add_backward(trace, operations);
   return operations;
@@ -156,9 +157,11 @@ ModelCost cost_of(const Model& model) {
   cost.training = operations_of(trace);
   cost.inference = operations_of(dry_run(model, false));
   cost.parameters = model.parameters().trainable_elements();
-  for (const TraceEntry& entry : trace) cost.kept += entry.result.elements + entry.kept;
+  for (const TraceEntry& entry : trace) cost.kept += entry.result.elements() + entry.kept;
   return cost;
 }
+
+std::vector<TraceEntry> trace_of(const Model& model, bool training) { return dry_run(model, training); }
 
 std::vector<OperationCost> operations_as_run(const Model& model, bool training) {
   return operations_of(dry_run(model, training, true));

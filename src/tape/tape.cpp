@@ -167,7 +167,7 @@ Var<T> Tape<T>::parameter(ParameterId id) {
 template <class T>
 TraceEntry::Value Tape<T>::traced(Var<T> x) {
   const Node& n = node(x);
-  return {n.parameter >= 0 ? n.parameter : x.index_, n.parameter >= 0, n.wanted, n.shape.elements()};
+  return {n.parameter >= 0 ? n.parameter : x.index_, n.parameter >= 0, n.wanted, n.shape};
 }
 
 template <class T>
@@ -191,6 +191,22 @@ void Tape<T>::trace(const Operation& operation, Var<T> result, std::span<const V
   }
   entry.kept = kept;
   pass_.trace->push_back(std::move(entry));
+}
+
+template <class T>
+std::span<const TraceEntry> Tape<T>::traced() const {
+  require(pass_.trace, "[tape] this pass keeps no list of its operations; set Pass::trace to print it");
+  return *pass_.trace;
+}
+
+template <class T>
+void Tape<T>::dump(std::ostream& out) const {
+  write_trace(out, traced(), pass_.parameters ? &pass_.parameters->list() : nullptr);
+}
+
+template <class T>
+void Tape<T>::dot(std::ostream& out) const {
+  write_dot(out, traced(), pass_.parameters ? &pass_.parameters->list() : nullptr);
 }
 
 template <class T>

@@ -64,7 +64,7 @@ Executed execute(const Model& model, bool training = true) {
   Counted::tally() = {};
   const Var<Counted> logits = model.logits<Counted>(tape, {images.view()});
   executed.forward = Counted::tally();
-  for (const TraceEntry& entry : trace) executed.kept += entry.result.elements + entry.kept;
+  for (const TraceEntry& entry : trace) executed.kept += entry.result.elements() + entry.kept;
   const Tensor<Counted> cotangent(logits.shape());
   Counted::tally() = {};
   tape.backward(logits, cotangent.view());

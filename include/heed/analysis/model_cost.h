@@ -62,6 +62,9 @@ struct ModelCost {
 /// Throws Error where counts could leave 64 bits.
 ModelCost cost_of(const Model& model);
 
+/// The operations of one example's forward pass up to the logits, as the tape records them.
+std::vector<TraceEntry> trace_of(const Model& model, bool training);
+
 /// The operations of one example as a pass runs them, which is not as papers count them: what is computed together is
 /// one operation, what nobody reads is left out, and so is what is prepared once per step.
 std::vector<OperationCost> operations_as_run(const Model& model, bool training);

@@ -191,6 +191,12 @@ class Tape {
     pass_.random = random;
   }
 
+  /// Writes the operations of the pass, a line each (tape/trace.h). Throws Error without Pass::trace.
+  void dump(std::ostream& out) const;
+
+  /// Writes them as a graph in Graphviz's language. Throws Error without Pass::trace.
+  void dot(std::ostream& out) const;
+
   const Pass<T>& pass() const { return pass_; }
   bool training() const { return pass_.training; }
 
@@ -301,6 +307,7 @@ class Tape {
   Var<T> append(const Operation& operation, const Shape& shape, std::span<const Var<T>> operands, const T* y,
                 Index kept);
   TraceEntry::Value traced(Var<T> x);
+  std::span<const TraceEntry> traced() const;
   void show(const char* what, const char* operation, const std::string* layer, const T* numbers, Index count) const;
   void trace(const Operation& operation, Var<T> result, std::span<const Var<T>> operands, Index kept);
   T* take_buffer(Index size);

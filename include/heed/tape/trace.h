@@ -1,24 +1,28 @@
-// What a tape tells of a pass, operation by operation.
+// A pass, operation by operation: as data for cost tables, as text, and as a graph.
 #pragma once
 
 #include "heed/cost/counts.h"
+#include "heed/base/parameters.h"
 #include "heed/base/tensor.h"
 
+#include <iosfwd>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace heed {
 
-/// One operation as it was recorded, for cost tables.
+/// An operation as it was recorded.
 struct TraceEntry {
-  /// A tensor that the operation reads or makes. The same tensor has the same id; parameters count by themselves.
+  /// A tensor that the operation reads or computes. Equal ids mean the same tensor; parameters have ids of their own.
   struct Value {
     Index id = 0;
     bool parameter = false;
-    bool wanted = false;  ///< its gradient
-    Index elements = 0;
+    bool wanted = false;  ///< whether its gradient is
+    Shape shape{};
 
     bool is(const Value& other) const { return id == other.id && parameter == other.parameter; }
+    Index elements() const { return shape.elements(); }
   };
 
   const char* operation;
@@ -26,7 +30,18 @@ struct TraceEntry {
   Cost cost;
   Value result{};
   std::vector<Value> operands{};  ///< each once
-  Index kept = 0;                 ///< numbers that it keeps for its backward pass, besides operands and result
+  Index kept = 0;                 ///< elements saved for the backward pass, besides operands and result
 };
+
+/// Writes a line for each operation: its result, operands with their shapes, cost and layer.
+///
+///   %1 [2, 4] = linear(%0 [2, 3], fc.weight [4, 3])  forward 24 mul, 16 add; backward 48 mul, 28 add  in fc
+///
+/// %0 is the tape's first value. Parameters have their names in `parameters`; without it, their ids. The cost counts
+/// all floating-point operations, except sums of gradients from several uses of a tensor.
+void write_trace(std::ostream& out, std::span<const TraceEntry> trace, const ParameterList* parameters = nullptr);
+
+/// Writes the operations as a graph in Graphviz's language: boxes are operations, ellipses inputs and parameters.
+void write_dot(std::ostream& out, std::span<const TraceEntry> trace, const ParameterList* parameters = nullptr);
 
 }  // namespace heed

@@ -128,11 +128,16 @@ int cost_command(const CostArguments& a) {
   const EnergyTable table = a.energy.empty() ? default_energy_table() : load_energy_table(a.energy);
   if (!a.scale.empty()) return scale_command(a, table);
   if (!a.compare.empty() || !a.attention.empty()) return compare_command(a, table);
-  const ModelCost model = cost_of(*make_model(load_experiment(a.model, a.sets)));
+  const std::unique_ptr<Model> model = make_model(load_experiment(a.model, a.sets));
+  if (!a.operations.empty()) {
+    (a.operations == "dot" ? write_dot : write_trace)(std::cout, trace_of(*model, true), &model->parameters());
+    return ok;
+  }
+  const ModelCost cost = cost_of(*model);
   if (a.json)
-    std::cout << cost_json(model, query_of(a), table) << "\n";
+    std::cout << cost_json(cost, query_of(a), table) << "\n";
   else
-    print_model(a, model, query_of(a), table);
+    print_model(a, cost, query_of(a), table);
   return ok;
 }
 
@@ -179,6 +184,11 @@ void add_cost(Command program) {
       "how fast it trains and classifies on a machine that heed bench has measured, without running it; with "
       "--attention also from how many tokens one mechanism is faster than another");
   command.option("--measured", &a.measured, "what --time goes by; default: bench.json", {.value = "BENCH.json"});
+  command.option(
+      "--operations", &a.operations,
+      "the operations of a training example's forward pass as the tape records them: a line each with shapes "
+      "and cost, or a graph for Graphviz",
+      {.one_of = {"list", "dot"}});
   command.option("--json", &a.json, "one JSON object");
   command.action([] { return cost_command(a); });
 }

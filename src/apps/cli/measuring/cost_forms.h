@@ -11,7 +11,7 @@ namespace heed::cli {
 
 struct CostArguments {
   std::vector<std::string> sets, compare;
-  std::string model, convention, pass, by, energy, attention, scale, measured;
+  std::string model, convention, pass, by, energy, attention, scale, measured, operations;
   Index batch = 0;
   bool json = false, time = false;
 };

@@ -36,12 +36,29 @@ nlohmann::json layer(const nlohmann::json& json, const std::string& name) {
   return {};
 }
 
+Index occurrences(const std::string& text, const std::string& part) {
+  Index count = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++count;
+  return count;
+}
+
 // vit-micro: tokens, width, channels per head, heads, feed-forward width, depth; patches and pixels per patch.
 constexpr Index N = 50, D = 64, d = 16, H = 4, F = 128, L = 4, P = 49, pixels = 16, classes = 10;
 
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(cli_cost)
+
+BOOST_AUTO_TEST_CASE(operations_as_a_list_and_as_a_graph) {
+  const std::string list = cost({"models/vit-micro.toml", "--operations", "list", "--set", "model.depth=1"});
+  BOOST_TEST(list.find(" [1, 1, 28, 28], patch_embed.proj.weight [64, 1, 4, 4], patch_embed.proj.bias [64])  forward "
+                       "50176 mul, ") != std::string::npos,
+             list);
+  BOOST_TEST(list.find(" in blocks.0.attn.qkv\n") != std::string::npos, list);
+  const std::string dot = cost({"models/vit-micro.toml", "--operations", "dot", "--set", "model.depth=1"});
+  BOOST_TEST(dot.starts_with("digraph tape {\n"));
+  BOOST_TEST(occurrences(dot, "shape = box") == occurrences(list, "\n"));
+}
 
 BOOST_AUTO_TEST_CASE(contractions_of_vit_micro_by_hand) {
   const Index embedding = P * pixels * D, head = D * classes, attention = 2 * H * N * N * d;

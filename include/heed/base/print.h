@@ -1,0 +1,31 @@
+// Tensors as text, for looking at them: std::cout << tensor.
+#pragma once
+
+#include "heed/base/tensor.h"
+
+#include <functional>
+#include <iosfwd>
+
+namespace heed {
+
+namespace detail {
+void print_values(std::ostream& out, const Shape& shape, const std::function<double(Index)>& value);
+}
+
+/// Writes the values in nested brackets, rounded to four significant digits, with the shape:
+///
+///   [[ 0.5, -1.25],
+///    [1000,     0]]  shape [2, 2]
+///
+/// An axis of more than eight elements is cut in the middle: its first and last three are written.
+template <class T>
+std::ostream& operator<<(std::ostream& out, const View<T>& view) {
+  detail::print_values(out, view.shape(), [&](Index i) { return static_cast<double>(view[i]); });
+  return out;
+}
+template <class T>
+std::ostream& operator<<(std::ostream& out, const Tensor<T>& tensor) {
+  return out << tensor.view();
+}
+
+}  // namespace heed

@@ -1,0 +1,55 @@
+#!/bin/sh
+# Compiles and runs examples/. The comment at the head of each states its output after "Prints": each line must be
+# printed, X standing for a number that varies, and no other lines unless the comment has one of "...".
+#
+#   CXX=... FLAGS='...' LIBS='...' sh tests/examples.sh BUILD      BUILD: the directory of libheed.a
+set -eu
+
+cd "$(dirname "$0")/.."
+build=$1
+place=$(mktemp -d)
+trap 'rm -rf -- "$place"' EXIT
+trap 'exit 130' INT TERM HUP
+
+die() {
+  echo "tests/examples.sh: $*" >&2
+  exit 1
+}
+
+# CXX may be several words, and so are FLAGS and LIBS. Without optimisation: it is the library that computes.
+export CXX FLAGS LIBS build place
+# shellcheck disable=SC2016
+printf '%s\n' examples/*.cpp | xargs -P "$(nproc)" -I{} sh -c '
+  ${CXX:-g++} $FLAGS -Iinclude -O0 -Wall -Wextra -Wpedantic -Werror -o "$place/$(basename {} .cpp)" {} \
+    "$build/libheed.a" $LIBS' || die "an example does not compile"
+
+# What an example prints according to its comment.
+stated() {
+  sed -n '\|^// .*[Pp]rints.*:$|,\|^#include|s|^//   ||p' "$1" | tr -s ' ' | sed 's/^ *//'
+}
+
+# check NAME [ARGUMENT...]
+check() {
+  name=$1
+  shift
+  "$place/$name" "$@" >"$place/output" || die "examples/$name.cpp fails"
+  tr -s ' ' <"$place/output" | sed 's/^ *//' >"$place/squeezed"
+  stated "examples/$name.cpp" >"$place/stated"
+  [ -s "$place/stated" ] || die "examples/$name.cpp does not state what it prints"
+  if ! grep -qx '\.\.\.' "$place/stated"; then
+    [ "$(wc -l <"$place/squeezed")" = "$(wc -l <"$place/stated")" ] ||
+      die "examples/$name.cpp prints other lines than it states: $(cat "$place/output")"
+  fi
+  grep -vx '\.\.\.' "$place/stated" | sed 's/[][().*^$+?{}|\\]/\\&/g; s/\<X\>/[-0-9.e+]+/g' >"$place/patterns"
+  while read -r pattern; do
+    grep -Eqx -e "$pattern" "$place/squeezed" || die "examples/$name.cpp prints no line '$pattern': $(cat "$place/output")"
+  done <"$place/patterns"
+}
+
+check own_operation
+check attention
+if [ -d /usr/share/datasets/fashion-mnist ]; then
+  check train_mnist fashion-mnist 6400
+  awk '/^test accuracy/ { good = $3 > 75 } END { exit !good }' "$place/output" || die "train_mnist: $(cat "$place/output")"
+fi
+echo "examples: all compile, and print what their comments state"

@@ -1,0 +1,93 @@
+// A pass as text and as a graph.
+#include "heed/tape/trace.h"
+
+#include "heed/ops/arithmetic.h"
+#include "heed/ops/linear.h"
+#include "support/temporary.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <sstream>
+
+using namespace heed;
+
+namespace {
+
+/// y = x W^T + b in layer fc, then y + y, recorded with a trace.
+struct Recorded {
+  Parameters<float> weights{[] {
+    ParameterList list;
+    list.add({"fc.weight", {4, 3}, Initial::normal(1)});
+    list.add({"fc.bias", {4}, Initial::constant(0)});
+    return list;
+  }()};
+  Gradients<float> gradients{weights};
+  Tensor<float> images{Shape{2, 3}};
+  std::vector<TraceEntry> trace;
+  Tape<float> tape;
+
+  Recorded() {
+    Pass<float> pass;
+    pass.parameters = &weights;
+    pass.gradients = &gradients;
+    pass.trace = &trace;
+    tape.clear(pass);
+    const std::string layer = "fc";
+    Var<float> y;
+    {
+      const Tape<float>::Scope scope(tape, layer);
+      const Var<float> x = tape.constant(images.view()), weight = tape.parameter(0), bias = tape.parameter(1);
+      y = linear(x, weight, bias);
+    }
+    add(y, y);
+  }
+};
+
+template <class Write>
+std::string written(const Write& write) {
+  std::ostringstream out;
+  write(out);
+  return out.str();
+}
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(trace, Recorded)
+
+BOOST_AUTO_TEST_CASE(a_line_for_each_operation) {
+  const std::string expected =
+      "%3 [2, 4] = linear(%0 [2, 3], fc.weight [4, 3], fc.bias [4])  forward 24 mul, 24 add; backward 24 mul, 16 add  "
+      "in fc\n"
+      "%4 [2, 4] = add(%3 [2, 4])  forward 8 add; backward 0\n";
+  BOOST_TEST(written([&](std::ostream& out) { tape.dump(out); }) == expected);
+  BOOST_TEST(written([&](std::ostream& out) {
+               write_trace(out, trace);
+             }).starts_with("%3 [2, 4] = linear(%0 [2, 3], parameter 0 [4, 3], parameter 1 [4])"));
+}
+
+BOOST_AUTO_TEST_CASE(a_graph) {
+  BOOST_TEST(written([&](std::ostream& out) { tape.dot(out); }) ==
+             "digraph tape {\n"
+             "  rankdir = BT;\n"
+             "  node [fontname = \"sans-serif\", fontsize = 10];\n"
+             "  v3 [shape = box, label = \"linear\\n[2, 4]\", tooltip = \"forward 24 mul, 24 add; backward 24 mul, 16 "
+             "add\"];\n"
+             "  v0 [shape = ellipse, label = \"%0\\n[2, 3]\"];\n"
+             "  v0 -> v3;\n"
+             "  p0 [shape = ellipse, label = \"fc.weight\\n[4, 3]\"];\n"
+             "  p0 -> v3;\n"
+             "  p1 [shape = ellipse, label = \"fc.bias\\n[4]\"];\n"
+             "  p1 -> v3;\n"
+             "  v4 [shape = box, label = \"add\\n[2, 4]\", tooltip = \"forward 8 add; backward 0\"];\n"
+             "  v3 -> v4;\n"
+             "}\n");
+}
+
+BOOST_AUTO_TEST_CASE(a_pass_without_a_trace_cannot_be_printed) {
+  tape.clear(Pass<float>{});
+  for (const auto member : {&Tape<float>::dump, &Tape<float>::dot})
+    BOOST_TEST(error_of([&] { written([&](std::ostream& out) { (tape.*member)(out); }); }) ==
+               "[tape] this pass keeps no list of its operations; set Pass::trace to print it");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
