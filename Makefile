@@ -313,8 +313,8 @@ install: all
 	for header in $$(find include -name '*.h'); do install -D -m 644 $$header $(target)/$$header || exit; done
 	install -D -m 644 -t $(target)/share/heed/models models/*.toml
 	install -D -m 644 -t $(target)/share/heed/models/energy models/energy/*.toml
-	install -D -m 644 -t $(target)/share/heed/experiments experiments/*.toml experiments/*.csv experiments/tools/figures.py \
-	  experiments/tools/common.sh
+	install -D -m 644 -t $(target)/share/heed/experiments experiments/*.toml
+	install -D -m 644 -t $(target)/share/heed/experiments/results experiments/results/*
 	install -D -m 644 -t $(target)/share/heed/experiments/sweeps experiments/sweeps/*.toml
 	install -D -m 644 -t $(target)/share/heed/experiments/tools experiments/tools/figures.py experiments/tools/common.sh
 	install -D -t $(target)/share/heed/experiments/tools experiments/tools/plot_*.py $(addprefix experiments/tools/,paper-costs \
@@ -326,7 +326,7 @@ install: all
 	install -D -m 644 -t $(target)/share/heed/experiments/pictures experiments/pictures/sneaker.png
 	install -D -m 644 -t $(target)/share/heed/notebooks notebooks/*.ipynb notebooks/lab.py
 	for file in $$(find notebooks/labs -type f); do install -D -m 644 $$file $(target)/share/heed/$$file || exit; done
-	for file in docs/*.md src/attention/softmax.cpp; do install -D -m 644 $$file $(target)/share/heed/$$file || exit; done
+	for file in docs/*.md docs/diagrams/*.svg src/attention/softmax.cpp; do install -D -m 644 $$file $(target)/share/heed/$$file || exit; done
 	install -D -m 644 -t $(target)/share/heed/examples examples/*.cpp
 	install -D -t $(target)/share/heed/datasets datasets/fetch.sh
 	install -D -m 644 -t $(target)/share/heed/datasets datasets/checksums.md5

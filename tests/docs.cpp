@@ -3,6 +3,7 @@
 #include "heed/config/sweep.h"
 #include "heed/io/file.h"
 #include "heed/nn/families.h"
+#include "support/command.h"
 #include "support/temporary.h"
 
 #include <boost/test/unit_test.hpp>
@@ -20,7 +21,8 @@ namespace fs = std::filesystem;
 namespace {
 
 std::vector<fs::path> pages() {
-  std::vector<fs::path> list{"README.md", "experiments/README.md", "experiments/claims.md"};
+  std::vector<fs::path> list{"README.md",     "CONTRIBUTING.md",       "CHANGELOG.md",         "models/README.md",
+                             "src/README.md", "experiments/README.md", "experiments/claims.md"};
   for (const fs::directory_entry& entry : fs::directory_iterator("docs"))
     if (entry.path().extension() == ".md") list.push_back(entry.path());
   return list;
@@ -122,7 +124,7 @@ BOOST_AUTO_TEST_CASE(files_that_are_named_are_there) {
 BOOST_AUTO_TEST_CASE(quoted_code_is_in_the_examples) {
   std::string examples;
   for (const fs::directory_entry& entry : fs::directory_iterator("examples")) examples += read_file(entry.path());
-  for (const char* page : {"docs/adding-an-operation.md"}) {
+  for (const char* page : {"README.md", "docs/adding-an-operation.md"}) {
     std::string block;
     bool inside = false;
     int blocks = 0;
@@ -142,7 +144,46 @@ BOOST_AUTO_TEST_CASE(quoted_code_is_in_the_examples) {
 BOOST_AUTO_TEST_CASE(the_first_page_is_short) {
   int lines = 0;
   for_lines("README.md", [&](const std::string&, int, bool) { ++lines; });
-  BOOST_TEST(lines <= 180);
+  BOOST_TEST(lines <= 110);
+}
+
+// The table of commands has the subcommands that the program's help has, and no others.
+BOOST_AUTO_TEST_CASE(every_command_has_its_row) {
+  static const std::regex row("^\\| `heed ([a-z|\\\\]+).*"), subcommand("^  ([a-z]+)  .*"), name("[a-z]+");
+  std::set<std::string> listed, known;
+  for_lines("docs/commands.md", [&](const std::string& line, int, bool) {
+    if (std::smatch match; std::regex_match(line, match, row))
+      for_matches(match[1], name, [&](const std::smatch& one) { listed.insert(one[0]); });
+  });
+  std::istringstream help(test::run_command(test::heed_program() + " help").output);
+  bool inside = false;
+  for (std::string line; std::getline(help, line); inside |= line == "Subcommands:")
+    if (std::smatch match; inside && std::regex_match(line, match, subcommand)) known.insert(match[1]);
+  BOOST_TEST(known.size() > 20u);
+  BOOST_TEST(listed == known, boost::test_tools::per_element());
+}
+
+// docs/diagrams/draw.py draws the committed diagrams: one for each mechanism, which its page shows beside its source.
+BOOST_AUTO_TEST_CASE(diagrams_are_what_the_script_draws) {
+  const test::CommandResult check = test::run_command("python3 docs/diagrams/draw.py --check");
+  BOOST_TEST(check.status == 0, check.errors);
+  const std::string page = read_file("docs/mechanisms.md");
+  for (const MechanismEntry& entry : mechanisms()) {
+    const std::string mechanism = entry.name;
+    BOOST_TEST(page.find("](diagrams/" + mechanism + ".svg)") != std::string::npos, mechanism << " has no diagram");
+    BOOST_TEST(page.find("[`" + mechanism + "`](../src/attention/") != std::string::npos, mechanism << " has no link");
+  }
+  const std::string layers = read_file("docs/diagrams/layers.svg");
+  static const std::regex layer("^\\| `([\\w/]+)` \\|.*");
+  int count = 0;
+  for_lines("docs/architecture.md", [&](const std::string& line, int, bool) {
+    if (std::smatch match; std::regex_match(line, match, layer)) {
+      BOOST_TEST(layers.find(">" + match[1].str() + "</text>") != std::string::npos,
+                 "docs/diagrams/layers.svg has no layer " << match[1]);
+      ++count;
+    }
+  });
+  BOOST_TEST(count > 10);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -48,7 +48,7 @@ class Layout {
  public:
   explicit Layout(const fs::path& root) : root_(root), layers_(listed_layers(root)) {
     check_folders("include/heed", {}, {"heed.h"});
-    check_folders("src", {}, {});
+    check_folders("src", {}, {"README.md"});
     check_folders("tests", {"support", "datasets", "experiments", "fuzz"}, {});
     check_sizes();
     check_mirror();

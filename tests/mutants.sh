@@ -53,7 +53,7 @@ trap 'rm -rf -- "$scratch"' EXIT
 trap 'exit 130' INT TERM HUP
 
 # What is built is copied with its times, so that make compiles little.
-for part in Makefile heed.pc.in README.md LICENSE include src tests models experiments docs datasets; do
+for part in Makefile heed.pc.in README.md CONTRIBUTING.md CHANGELOG.md LICENSE examples include src tests models experiments docs datasets; do
   rm -rf -- "${tree:?}/$part"
   cp -a "$part" "$tree"
 done
