@@ -1,3 +1,4 @@
+#include "heed/attention/capabilities/preparation.h"
 #include "heed/analysis/scaling.h"
 
 #include "heed/ops/attention.h"
@@ -34,7 +35,7 @@ class Subject {
         shape_(shape),
         parameters_(list_of(mechanism, shape)),
         gradients_(parameters_),
-        noise_(mechanism.noise(shape)),
+        noise_(noise_shape(mechanism, shape)),
         x_(normal_tensor({1, shape.queries, layout.total()}, RandomStream(1))),
         dout_(normal_tensor({1, shape.queries, layout.heads * layout.value_width}, RandomStream(2))) {
     parameters_.initialise(1);

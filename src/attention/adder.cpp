@@ -14,6 +14,7 @@
 //
 // The gradient of S takes sign(q - k), (23), the derivative proper; score_grad=hardtanh is the paper's ablation (Table
 // 3).
+#include "heed/attention/capabilities/map.h"
 #include "heed/attention/map_blocks.h"
 #include "heed/kernels/distances/l1_distance.h"
 
@@ -21,7 +22,7 @@
 
 namespace heed {
 
-class Adder : public MechanismBase<Adder> {
+class Adder : public MechanismBase<Adder>, public WithMap<Adder> {
  public:
   static constexpr const char* mechanism_name = "adder";
   static constexpr const char* summary = "(softmax(-|q - k|_1 / sqrt(d_a)) + I) v";
@@ -43,10 +44,10 @@ class Adder : public MechanismBase<Adder> {
 
   MechanismTraits traits() const override {
     const bool exact_gradient = score_grad == DistanceGradient::sign;
-    return {.identity = identity,
-            .cross = !identity,
+    return {.cross = !identity,
             .surrogate = exact_gradient ? "" : "the Huber function's derivative in place of that of |q - k|"};
   }
+  MapTraits map_traits() const override { return {.identity = identity}; }
 
   void check(const AttentionShape& shape) const override {
     require(!identity || shape.queries == shape.keys,

@@ -26,12 +26,32 @@ namespace heed {
 
 namespace {
 
-/// relu(x) times the weights of the tokens, [positions, 2 or 4]; without weights once.
+/// relu(x) times the weights of the tokens, [positions, 2] along the tokens or [positions, 4] on the grid; once without
+/// weights.
 template <class T>
 struct ReluFeatures final : KernelFeatures<T> {
   using typename KernelFeatures<T>::Side;
 
-  explicit ReluFeatures(Matrix<T> weights) : weights(weights) {}
+  ReluFeatures(Matrix<T> weights, Index grid_height, Index grid_width)
+      : weights(weights), grid_height(grid_height), grid_width(grid_width) {}
+
+  // The weights, which are saved.
+  void start() const override {
+    const auto angle = [](Index position, Index extent) {
+      return std::numbers::pi / 2 * static_cast<double>(position) / static_cast<double>(extent);
+    };
+    for (Index i = 0; i < weights.rows; ++i) {
+      T* const w = weights[i];
+      if (weights.columns == 2) {
+        const double t = angle(i, weights.rows);
+        w[0] = T(std::cos(t)), w[1] = T(std::sin(t));
+      } else {
+        const double a = angle(i / grid_width, grid_height), b = angle(i % grid_width, grid_width);
+        w[0] = T(std::cos(a) * std::cos(b)), w[1] = T(std::cos(a) * std::sin(b));
+        w[2] = T(std::sin(a) * std::cos(b)), w[3] = T(std::sin(a) * std::sin(b));
+      }
+    }
+  }
 
   void make(Side, Index first, Matrix<const T> x, Matrix<T> f) const override {
     kernels::weighted_relu(x, weights_of(first, x.rows), f);
@@ -45,11 +65,12 @@ struct ReluFeatures final : KernelFeatures<T> {
   Matrix<T> weights_of(Index first, Index count) const { return weights ? weights.middle_rows(first, count) : weights; }
 
   Matrix<T> weights;
+  Index grid_height, grid_width;
 };
 
 }  // namespace
 
-class Cosformer : public MechanismBase<Cosformer> {
+class Cosformer : public KernelMechanism<Cosformer> {
  public:
   static constexpr const char* mechanism_name = "cosformer";
   static constexpr const char* summary = "relu(q) relu(k)^T v, pairs reweighted by cosines of their distance";
@@ -72,38 +93,13 @@ class Cosformer : public MechanismBase<Cosformer> {
     if (reweight == Reweight::two) require_image_grid_alone(s, name(), "reweight is 2d", "none or 1d");
   }
 
-  // Saved: the numbers that features are multiplied by, a row for each position; and what kernel attention saves.
   template <class T>
-  struct Saved {
-    Matrix<T> weights;
-    KernelSaved<T> kernel;
-  };
-  template <class T>
-  Saved<T> saved(const AttentionShape& s, Carver<T>& carve) const {
+  ReluFeatures<T> features(const AttentionShape& s, Carver<T>& carve) const {
     const Index positions = reweight == Reweight::none ? 0 : std::max(s.queries, s.keys);
-    return {carve.matrix(positions, positions > 0 ? copies() : 0), kernel(s).saved(carve)};
+    return {carve.matrix(positions, positions > 0 ? copies() : 0), s.grid_height, s.grid_width};
   }
-  template <class T>
-  KernelScratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
-    return kernel(shape).scratch(carve);
-  }
-
-  template <class T>
-  void run_forward(const AttentionInput<T>& in, Heads<T> out, const Saved<T>& saved,
-                   const KernelScratch<T>& scratch) const {
-    set_weights(in.shape, saved.weights);
-    kernel(in.shape).forward(in, ReluFeatures<T>(saved.weights), out, saved.kernel, scratch);
-  }
-  template <class T>
-  void run_backward(const AttentionInput<T>& in, Heads<const T> out, Heads<const T> dout, const Saved<T>& saved,
-                    const KernelScratch<T>& scratch, const AttentionGradient<T>& gradient) const {
-    kernel(in.shape).backward(in, ReluFeatures<T>(saved.weights), out, dout, saved.kernel, scratch, gradient);
-  }
-  template <class T>
-  void run_map(const AttentionInput<T>& in, Heads<T> map, const Saved<T>& saved,
-               const KernelScratch<T>& scratch) const {
-    set_weights(in.shape, saved.weights);
-    kernel(in.shape).make_map(in, ReluFeatures<T>(saved.weights), map, saved.kernel, scratch);
+  KernelAttention kernel(const AttentionShape& s) const {
+    return {.heads = s.heads, .N = s.queries, .M = s.keys, .p = copies() * s.width, .e = s.value_width, .eps = 1e-6};
   }
 
   Cost cost(const AttentionShape& shape) const override {
@@ -117,28 +113,6 @@ class Cosformer : public MechanismBase<Cosformer> {
  private:
   /// How often a token is among its features.
   Index copies() const { return reweight == Reweight::none ? 1 : reweight == Reweight::one ? 2 : 4; }
-
-  KernelAttention kernel(const AttentionShape& s) const {
-    return {.heads = s.heads, .N = s.queries, .M = s.keys, .p = copies() * s.width, .e = s.value_width, .eps = 1e-6};
-  }
-
-  template <class T>
-  void set_weights(const AttentionShape& s, Matrix<T> weights) const {
-    const auto angle = [](Index place, Index extent) {
-      return std::numbers::pi / 2 * static_cast<double>(place) / static_cast<double>(extent);
-    };
-    for (Index i = 0; i < weights.rows; ++i) {
-      T* const w = weights[i];
-      if (reweight == Reweight::one) {
-        const double t = angle(i, weights.rows);
-        w[0] = T(std::cos(t)), w[1] = T(std::sin(t));
-      } else {
-        const double a = angle(i / s.grid_width, s.grid_height), b = angle(i % s.grid_width, s.grid_width);
-        w[0] = T(std::cos(a) * std::cos(b)), w[1] = T(std::cos(a) * std::sin(b));
-        w[2] = T(std::sin(a) * std::cos(b)), w[3] = T(std::sin(a) * std::sin(b));
-      }
-    }
-  }
 };
 
 template MechanismEntry mechanism_entry<Cosformer>();

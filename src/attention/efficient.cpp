@@ -39,7 +39,7 @@ struct SoftmaxFeatures final : KernelFeatures<T> {
 
 }  // namespace
 
-class Efficient : public MechanismBase<Efficient> {
+class Efficient : public KernelMechanism<Efficient> {
  public:
   static constexpr const char* mechanism_name = "efficient";
   static constexpr const char* summary = "softmax of q over channels times softmax of k over tokens, times v";
@@ -54,39 +54,9 @@ class Efficient : public MechanismBase<Efficient> {
   static std::vector<MechanismSetting> settings() { return {{.label = "efficient", .linear = true}}; }
 
   template <class T>
-  KernelSaved<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
-    return kernel(shape).saved(carve);
+  SoftmaxFeatures<T> features(const AttentionShape&, Carver<T>&) const {
+    return {};
   }
-  template <class T>
-  KernelScratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
-    return kernel(shape).scratch(carve);
-  }
-
-  template <class T>
-  void run_forward(const AttentionInput<T>& in, Heads<T> out, const KernelSaved<T>& saved,
-                   const KernelScratch<T>& scratch) const {
-    kernel(in.shape).forward(in, SoftmaxFeatures<T>(), out, saved, scratch);
-  }
-  template <class T>
-  void run_backward(const AttentionInput<T>& in, Heads<const T> out, Heads<const T> dout, const KernelSaved<T>& saved,
-                    const KernelScratch<T>& scratch, const AttentionGradient<T>& gradient) const {
-    kernel(in.shape).backward(in, SoftmaxFeatures<T>(), out, dout, saved, scratch, gradient);
-  }
-  template <class T>
-  void run_map(const AttentionInput<T>& in, Heads<T> map, const KernelSaved<T>& saved,
-               const KernelScratch<T>& scratch) const {
-    kernel(in.shape).make_map(in, SoftmaxFeatures<T>(), map, saved, scratch);
-  }
-
-  Cost cost(const AttentionShape& shape) const override {
-    const auto [N, M, d, e] = shape.sizes();
-    Cost cost = kernel(shape).cost(kernels::softmax_counts(N, N * d), kernels::softmax_columns_counts(M, d));
-    cost.backward +=
-        kernels::attention_softmax_backward_counts(N, N * d) + kernels::softmax_columns_backward_counts(M, d);
-    return shape.heads * cost;
-  }
-
- private:
   KernelAttention kernel(const AttentionShape& s) const {
     return {.heads = s.heads,
             .N = s.queries,
@@ -95,6 +65,14 @@ class Efficient : public MechanismBase<Efficient> {
             .e = s.value_width,
             .normalised = false,
             .keys_together = true};
+  }
+
+  Cost cost(const AttentionShape& shape) const override {
+    const auto [N, M, d, e] = shape.sizes();
+    Cost cost = kernel(shape).cost(kernels::softmax_counts(N, N * d), kernels::softmax_columns_counts(M, d));
+    cost.backward +=
+        kernels::attention_softmax_backward_counts(N, N * d) + kernels::softmax_columns_backward_counts(M, d);
+    return shape.heads * cost;
   }
 };
 

@@ -15,13 +15,14 @@
 //
 // Differs from the paper: q and v are not batch-normalised, the intra-depth is 1, and E (in files `e`) has a row for
 // each pair of places; the paper's is the same for pairs that lie equally far apart.
+#include "heed/attention/capabilities/map.h"
 #include "heed/attention/mechanism_base.h"
 #include "heed/kernels/products/gemm.h"
 #include "heed/kernels/sums/softmax_columns.h"
 
 namespace heed {
 
-class Lambda : public MechanismBase<Lambda> {
+class Lambda : public MechanismBase<Lambda>, public WithMap<Lambda> {
  public:
   static constexpr const char* mechanism_name = "lambda";
   static constexpr const char* summary = "q (softmax(k)^T v + e^T v), e by query and key; one head of keys and values";

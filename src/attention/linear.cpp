@@ -34,7 +34,7 @@ struct EluFeatures final : KernelFeatures<T> {
 
 }  // namespace
 
-class Linear : public MechanismBase<Linear> {
+class Linear : public KernelMechanism<Linear>, public WithDecoding<Linear> {
  public:
   static constexpr const char* mechanism_name = "linear";
   static constexpr const char* summary = "f(q) f(k)^T v with rows divided by their sums, f = elu + 1";
@@ -53,28 +53,12 @@ class Linear : public MechanismBase<Linear> {
   static std::vector<MechanismSetting> settings() { return {{.label = "linear", .linear = true}}; }
 
   template <class T>
-  KernelSaved<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
-    return kernel(shape).saved(carve);
+  EluFeatures<T> features(const AttentionShape&, Carver<T>&) const {
+    return {};
   }
-  template <class T>
-  KernelScratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
-    return kernel(shape).scratch(carve);
-  }
-
-  template <class T>
-  void run_forward(const AttentionInput<T>& in, Heads<T> out, const KernelSaved<T>& saved,
-                   const KernelScratch<T>& scratch) const {
-    kernel(in.shape).forward(in, EluFeatures<T>(), out, saved, scratch);
-  }
-  template <class T>
-  void run_backward(const AttentionInput<T>& in, Heads<const T> out, Heads<const T> dout, const KernelSaved<T>& saved,
-                    const KernelScratch<T>& scratch, const AttentionGradient<T>& gradient) const {
-    kernel(in.shape).backward(in, EluFeatures<T>(), out, dout, saved, scratch, gradient);
-  }
-  template <class T>
-  void run_map(const AttentionInput<T>& in, Heads<T> map, const KernelSaved<T>& saved,
-               const KernelScratch<T>& scratch) const {
-    kernel(in.shape).make_map(in, EluFeatures<T>(), map, saved, scratch);
+  KernelAttention kernel(const AttentionShape& s) const {
+    return {
+        .heads = s.heads, .N = s.queries, .M = s.keys, .p = s.width, .e = s.value_width, .causal = causal, .eps = 1e-6};
   }
 
   // S and z of each head with the key and value of the token added: state and time do not depend on its position.
@@ -104,12 +88,6 @@ class Linear : public MechanismBase<Linear> {
         kernel(shape).cost(kernels::elu_plus_1_forward_counts(of_queries), kernels::elu_plus_1_forward_counts(of_keys));
     cost.backward += kernels::elu_plus_1_backward_counts(of_queries + of_keys);
     return shape.heads * cost;
-  }
-
- private:
-  KernelAttention kernel(const AttentionShape& s) const {
-    return {
-        .heads = s.heads, .N = s.queries, .M = s.keys, .p = s.width, .e = s.value_width, .causal = causal, .eps = 1e-6};
   }
 };
 

@@ -9,11 +9,12 @@
 //
 // All heads of a layer share e and f, as in the paper's headwise sharing; its layerwise sharing, and one projection for
 // both keys and values, are not offered. e and f fix the number of tokens.
+#include "heed/attention/capabilities/map.h"
 #include "heed/attention/map_blocks.h"
 
 namespace heed {
 
-class Linformer : public MechanismBase<Linformer> {
+class Linformer : public MechanismBase<Linformer>, public WithMap<Linformer> {
  public:
   static constexpr const char* mechanism_name = "linformer";
   static constexpr const char* summary = "softmax(q (e k)^T / sqrt(d)) f v, e and f learned projections of the tokens";

@@ -21,6 +21,7 @@
 // no part of this.
 #include "src/attention/shared/image_grid.h"
 
+#include "heed/attention/capabilities/map.h"
 #include "heed/attention/mechanism_base.h"
 #include "heed/kernels/grids/pooling.h"
 #include "heed/kernels/rows/softmax.h"
@@ -30,7 +31,7 @@
 
 namespace heed {
 
-class Nystrom : public MechanismBase<Nystrom> {
+class Nystrom : public MechanismBase<Nystrom>, public WithMap<Nystrom> {
  public:
   static constexpr const char* mechanism_name = "nystrom";
   static constexpr const char* summary =

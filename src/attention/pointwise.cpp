@@ -16,12 +16,15 @@
 // (not in the paper) the divisor stays M^alpha, whatever number of keys a query sees; where a sequence grows, M is the
 // length that it may grow to, so that what is there does not change.
 #include "src/attention/shared/decoding.h"
+#include "heed/attention/capabilities/map.h"
 #include "heed/attention/map_blocks.h"
 #include "heed/kernels/elements/pointwise.h"
 
 namespace heed {
 
-class PointwiseAttention : public MechanismBase<PointwiseAttention> {
+class PointwiseAttention : public MechanismBase<PointwiseAttention>,
+                           public WithMap<PointwiseAttention>,
+                           public WithDecoding<PointwiseAttention> {
  public:
   static constexpr const char* mechanism_name = "pointwise";
   static constexpr const char* summary = "M^-alpha phi(q k^T / sqrt(d)) v, phi = relu and others, for M keys";
@@ -132,23 +135,14 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention> {
     }
   }
 
-  // A token costs its own row of the map: K and V hold the keys and values of all tokens up to it.
   AttentionStateSize state_size(const AttentionShape& s, Index tokens) const override {
-    return {.state = s.heads * tokens * (s.width + s.value_width), .scratch = s.longest};
+    return row_state_size(s, tokens);
   }
   template <class T>
   void run_decode(const AttentionDecoding<T>& call) const {
-    const auto& [in, t, out, state, sums, scratch] = call;
-    Carver<T> carve(state);
-    const Heads<T> K = kept_rows(in.shape.heads, in.shape.longest, in.shape.width, carve),
-                   V = kept_rows(in.shape.heads, in.shape.longest, in.shape.value_width, carve);
-    keep_row(in.k, t, K), keep_row(in.v, t, V);
-    const Matrix<T> A(scratch, 1, t + 1);
-    for (Index h = 0; h < in.shape.heads; ++h) {
-      kernels::gemm(in.q[h], transposed(K[h].top_rows(t + 1)), A);
-      kernels::attention_pointwise({phi, factor(in.shape), {score_scale(in.shape)}}, A, A);
-      kernels::gemm(A, V[h].top_rows(t + 1), out[h]);
-    }
+    decode_by_row(call, [&](Matrix<T> A) {
+      kernels::attention_pointwise({phi, factor(call.in.shape), {score_scale(call.in.shape)}}, A, A);
+    });
   }
 
   Cost cost(const AttentionShape& shape) const override {

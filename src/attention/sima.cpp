@@ -11,13 +11,15 @@
 //
 // Differs from the paper: it divides by the norm; here, as in the authors' code, by max(norm, 1e-12), a constant where
 // it clamps. Other norms, and none, for its ablation. A causal form is not defined: the norm is one over all tokens.
+#include "heed/attention/capabilities/map.h"
+#include "heed/attention/capabilities/pictures.h"
 #include "heed/attention/map_blocks.h"
 #include "heed/kernels/sums/normalize.h"
 #include "heed/kernels/rows/rows.h"
 
 namespace heed {
 
-class Sima : public MechanismBase<Sima> {
+class Sima : public MechanismBase<Sima>, public WithMap<Sima>, public PicturesCapability {
  public:
   static constexpr const char* mechanism_name = "sima";
   static constexpr const char* summary = "q k^T v, each channel of q and k divided by its norm over the tokens";
@@ -155,7 +157,7 @@ class Sima : public MechanismBase<Sima> {
   }
 
   // Figures 3 and 4: a token whose vector is long takes a large part in qn kn^T, which makes it important.
-  std::vector<PictureInfo> pictures() const override {
+  std::vector<PictureInfo> picture_infos() const override {
     return {{"queries", "Importance of each query: its length, once channels are normalised", PictureAxes::tokens},
             {"keys", "Importance of each key: its length, once channels are normalised", PictureAxes::tokens}};
   }

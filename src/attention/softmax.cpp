@@ -9,12 +9,13 @@
 // backward pass makes the rows again (Dao et al., "FlashAttention", 2022, arXiv:2205.14135, Section 3.1). So memory is
 // O(N).
 #include "src/attention/shared/decoding.h"
+#include "heed/attention/capabilities/map.h"
 #include "heed/attention/map_blocks.h"
 #include "heed/kernels/rows/rows.h"
 
 namespace heed {
 
-class Softmax : public MechanismBase<Softmax> {
+class Softmax : public MechanismBase<Softmax>, public WithMap<Softmax>, public WithDecoding<Softmax> {
  public:
   static constexpr const char* mechanism_name = "softmax";
   static constexpr const char* summary = "softmax(q k^T / sqrt(d)) v";
@@ -117,23 +118,12 @@ class Softmax : public MechanismBase<Softmax> {
     }
   }
 
-  // A token costs its own row of the map: K and V hold the keys and values of all tokens up to it.
   AttentionStateSize state_size(const AttentionShape& s, Index tokens) const override {
-    return {.state = s.heads * tokens * (s.width + s.value_width), .scratch = s.longest};
+    return row_state_size(s, tokens);
   }
   template <class T>
   void run_decode(const AttentionDecoding<T>& call) const {
-    const auto& [in, t, out, state, sums, scratch] = call;
-    Carver<T> carve(state);
-    const Heads<T> K = kept_rows(in.shape.heads, in.shape.longest, in.shape.width, carve),
-                   V = kept_rows(in.shape.heads, in.shape.longest, in.shape.value_width, carve);
-    keep_row(in.k, t, K), keep_row(in.v, t, V);
-    const Matrix<T> A(scratch, 1, t + 1);
-    for (Index h = 0; h < in.shape.heads; ++h) {
-      kernels::gemm(in.q[h], transposed(K[h].top_rows(t + 1)), A);
-      kernels::attention_softmax({score_scale(in.shape)}, A);
-      kernels::gemm(A, V[h].top_rows(t + 1), out[h]);
-    }
+    decode_by_row(call, [&](Matrix<T> A) { kernels::attention_softmax({score_scale(call.in.shape)}, A); });
   }
 
   Cost cost(const AttentionShape& shape) const override {
@@ -151,8 +141,6 @@ class Softmax : public MechanismBase<Softmax> {
     cost.attention_exp = cost.forward.exp;
     return shape.heads * cost;
   }
-
- private:
 };
 
 template MechanismEntry mechanism_entry<Softmax>();

@@ -18,13 +18,15 @@
 // Differs from the paper: q is a projection of the tokens, to which w1 is applied, where the paper's first layer takes
 // the tokens themselves. w1, b1, w2 and b2 serve all heads.
 #include "src/attention/shared/decoding.h"
+#include "heed/attention/capabilities/map.h"
+#include "heed/attention/capabilities/preparation.h"
 #include "heed/attention/map_blocks.h"
 #include "heed/kernels/elements/activation.h"
 #include "heed/kernels/rows/rows.h"
 
 namespace heed {
 
-class Synthesizer : public MechanismBase<Synthesizer> {
+class Synthesizer : public MechanismBase<Synthesizer>, public WithMap<Synthesizer>, public WithPreparation<Synthesizer>, public WithDecoding<Synthesizer> {
  public:
   static constexpr const char* mechanism_name = "synthesizer";
   static constexpr const char* summary = "softmax of learned scores times v, made from q alone or from nothing";

@@ -12,6 +12,7 @@
 //
 // Differs from the paper: it divides by tau; here, as in the authors' code, S is multiplied by it. A norm below 1e-12
 // is replaced by that constant, as there. A causal form is not defined: the norms are over all tokens.
+#include "heed/attention/capabilities/map.h"
 #include "heed/attention/mechanism_base.h"
 #include "heed/kernels/sums/normalize.h"
 #include "heed/kernels/rows/rows.h"
@@ -19,7 +20,7 @@
 
 namespace heed {
 
-class Xca : public MechanismBase<Xca> {
+class Xca : public MechanismBase<Xca>, public WithMap<Xca> {
  public:
   static constexpr const char* mechanism_name = "xca";
   static constexpr const char* summary =
@@ -32,7 +33,7 @@ class Xca : public MechanismBase<Xca> {
   static std::vector<OptionValues> variants() { return {{}}; }
   static std::vector<MechanismSetting> settings() { return {{.label = "xca", .linear = true}}; }
 
-  MechanismTraits traits() const override { return {.map_axes = MapAxes::channels}; }
+  MapTraits map_traits() const override { return {.axes = MapAxes::channels}; }
 
   void check(const AttentionShape& shape) const override {
     require(

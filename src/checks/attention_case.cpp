@@ -1,3 +1,4 @@
+#include "heed/attention/capabilities/preparation.h"
 #include "heed/checks/attention_case.h"
 
 #include "cases.h"
@@ -52,7 +53,7 @@ std::optional<CheckCase> attention_case(const std::string& label, const Mechanis
       buffers.push_back(spec);
   }
   const bool has_query = layout.query_width > 0, has_key = layout.key_width > 0;
-  const Shape noise_shape = mechanism.noise(shape);
+  const Shape drawn_shape = noise_shape(mechanism, shape);
   CheckCase c = check_case(label + ", " + s.label, list, [=, &mechanism](auto& tape, const auto& v) {
     using Variable = std::decay_t<decltype(v[0])>;
     std::size_t next = operands;
@@ -68,7 +69,7 @@ std::optional<CheckCase> attention_case(const std::string& label, const Mechanis
       fill_initial(spec.initial, RandomStream(1).derive(spec.name), values);
       own.push_back(tape.constant({values.data(), values.shape()}));
     }
-    const auto drawn = filled(tape, noise_shape, [](Index i) { return RandomStream(5).uniform(i, -1, 3); });
+    const auto drawn = filled(tape, drawn_shape, [](Index i) { return RandomStream(5).uniform(i, -1, 3); });
     const decltype(own[0].value()) noise{drawn.data(), drawn.shape()};
     const std::span<const Variable> tensors(own);
     if (sequences) tape.divide_rows({starts, 0, shape.longest});

@@ -233,7 +233,7 @@ void add_mechanisms(std::vector<CheckCase>& cases) {
       }
       if (auto accepted = attention_case(label + ", sequences", mechanism, sequences_shape, CaseOperands::sequences))
         cases.push_back(*std::move(accepted));
-      if (mechanism.traits().penalty) add_penalty(cases, label, mechanism);
+      if (mechanism.penalty_term()) add_penalty(cases, label, mechanism);
       require(cases.size() > before, "[check] {} accepts none of the shapes that mechanisms are checked in", label);
     }
   }

@@ -2,6 +2,10 @@
 
 #include "watched_memory.h"
 
+#include "heed/attention/capabilities/map.h"
+#include "heed/attention/capabilities/penalty.h"
+#include "heed/attention/capabilities/preparation.h"
+
 #include <cmath>
 #include <deque>
 
@@ -17,7 +21,7 @@ class MemoryCheck {
       : m_(mechanism),
         s_(shape),
         training_(training),
-        fences_(mechanism.fences(shape, fence)),
+        guards_(mechanism.guards(shape, guard)),
         prepares_(mechanism.memory(shape).prepared > 0),
         layout_(layout),
         q_(shape.heads, shape.queries, layout.query_width),
@@ -25,11 +29,11 @@ class MemoryCheck {
         v_(layout.key_heads, shape.keys, shape.value_width),
         out_(shape.heads, shape.queries, shape.value_width),
         dout_(shape.heads, shape.queries, shape.value_width),
-        prepared_("prepared", fences_.prepared),
-        saved_("saved", fences_.saved),
-        saved_again_("saved", fences_.saved),
+        prepared_("prepared", guards_.prepared),
+        saved_("saved", guards_.saved),
+        saved_again_("saved", guards_.saved),
         specs_(mechanism.parameters(shape)),
-        noise_(training ? mechanism.noise(shape) : Shape{0}) {
+        noise_(training ? noise_shape(mechanism, shape) : Shape{0}) {
     draw(q_, "q"), draw(k_, "k"), draw(v_, "v"), draw(dout_, "dout");
     for (Index i = 0; i < noise_.size(); ++i) noise_[i] = static_cast<T>(RandomStream(5).uniform(i, -1, 3));
     for (const ParameterSpec& spec : specs_) {
@@ -42,8 +46,8 @@ class MemoryCheck {
   std::vector<std::string> run() {
     prepare();
     forward();
-    if (m_.traits().map) map();
-    if (m_.traits().penalty) penalty();
+    if (m_.maps()) map();
+    if (m_.penalty_term()) penalty();
     if (!faults_.empty()) return faults_;  // backward would report them again
     backward();
     return faults_;
@@ -80,7 +84,7 @@ class MemoryCheck {
   }
   void check_heads(const char* pass, const char* name, WatchedHeads<T>& heads) {
     check_result(pass, name, heads);
-    if (!heads.fences_stand()) fault("{} writes beside the rows of {}", pass, name);
+    if (!heads.guards_intact()) fault("{} writes beside the rows of {}", pass, name);
   }
 
   AttentionInput<T> input(WatchedMemory<T>& prepared) {
@@ -91,7 +95,7 @@ class MemoryCheck {
     if (!prepares_)
       in.parameters = own_views_;
     else
-      in.prepared = {prepared.view().data, fence};
+      in.prepared = {prepared.view().data, guard};
     return in;
   }
 
@@ -101,7 +105,7 @@ class MemoryCheck {
 
   void prepare() {
     if (!prepares_) return;
-    m_.prepare(preparation(prepared_));
+    m_.preparation()->prepare(preparation(prepared_));
     check_memory("prepare", prepared_);
   }
 
@@ -110,7 +114,7 @@ class MemoryCheck {
   static constexpr T other_number = T(1e3);
 
   void forward() {
-    WatchedMemory<T> scratch("scratch", fences_.scratch);
+    WatchedMemory<T> scratch("scratch", guards_.scratch);
     m_.forward(AttentionForward<T>{input(prepared_), out_.view(), saved_.view(), scratch.view()});
     check_memory("forward", saved_);
     check_memory("forward", scratch);
@@ -120,7 +124,7 @@ class MemoryCheck {
     m_.forward(AttentionForward<T>{input(prepared_), again.view(), saved_again_.view(), scratch.view()});
     check_same("forward", "out", out_, again);
     if (!prepares_) return;
-    WatchedMemory<T> prepared("prepared", fences_.prepared);
+    WatchedMemory<T> prepared("prepared", guards_.prepared);
     prepared.fill(other_number);
     WatchedHeads<T> prepared_again = out_of(prepared);
     check_same("prepare", "out", out_, prepared_again);
@@ -128,9 +132,9 @@ class MemoryCheck {
 
   /// What comes of the tensors as they are now, prepared in this memory.
   WatchedHeads<T> out_of(WatchedMemory<T>& prepared) {
-    WatchedMemory<T> saved("saved", fences_.saved), scratch("scratch", fences_.scratch);
+    WatchedMemory<T> saved("saved", guards_.saved), scratch("scratch", guards_.scratch);
     WatchedHeads<T> out(s_.heads, s_.queries, s_.value_width);
-    if (prepares_) m_.prepare(preparation(prepared));
+    if (prepares_) m_.preparation()->prepare(preparation(prepared));
     m_.forward(AttentionForward<T>{input(prepared), out.view(), saved.view(), scratch.view()});
     return out;
   }
@@ -147,15 +151,15 @@ class MemoryCheck {
   }
 
   void map() {
-    WatchedMemory<T> saved("saved", fences_.saved), scratch("scratch", fences_.scratch);
+    WatchedMemory<T> saved("saved", guards_.saved), scratch("scratch", guards_.scratch);
     const Shape shape = map_shape(m_, s_);
     WatchedHeads<T> map(shape[0], shape[1], shape[2]), again(shape[0], shape[1], shape[2]);
-    m_.map(AttentionMap<T>{input(prepared_), map.view(), saved.view(), scratch.view()});
+    m_.maps()->map(AttentionMap<T>{input(prepared_), map.view(), saved.view(), scratch.view()});
     check_memory("map", saved);
     check_memory("map", scratch);
     check_heads("map", "the map", map);
     saved.fill(other_number), scratch.fill(other_number);
-    m_.map(AttentionMap<T>{input(prepared_), again.view(), saved.view(), scratch.view()});
+    m_.maps()->map(AttentionMap<T>{input(prepared_), again.view(), saved.view(), scratch.view()});
     check_same("map", "the map", map, again);
   }
 
@@ -198,7 +202,7 @@ class MemoryCheck {
   void penalty() {
     const auto value = [&](std::span<const View<T>> gradient) {
       WatchedMemory<T> result("result", {1});
-      m_.penalty(AttentionPenalty<T>{s_, own_views_, T(1), gradient, result.view().data});
+      m_.penalty_term()->penalty(AttentionPenalty<T>{s_, own_views_, T(1), gradient, result.view().data});
       return result;
     };
     WatchedMemory<T> alone = value({});
@@ -220,7 +224,7 @@ class MemoryCheck {
     Gradients g{{s_.heads, s_.queries, layout_.query_width},
                 {layout_.key_heads, s_.keys, layout_.key_width},
                 {layout_.key_heads, s_.keys, s_.value_width},
-                {"prepared gradient", fences_.prepared},
+                {"prepared gradient", guards_.prepared},
                 own_gradients()};
     if (update == Update::accumulate) {
       for (WatchedHeads<T>* heads : {&g.q, &g.k, &g.v}) {
@@ -237,7 +241,7 @@ class MemoryCheck {
       gradient.parameters = views;
     else
       gradient.prepared = g.prepared.view();
-    WatchedMemory<T> scratch("scratch", fences_.scratch);
+    WatchedMemory<T> scratch("scratch", guards_.scratch);
     if (again) scratch.fill(other_number);
     m_.backward(AttentionBackward<T>{input(prepared_), out_.template view<const T>(), dout_.template view<const T>(),
                                      (again ? saved_again_ : saved_).view(), scratch.view(), gradient});
@@ -250,7 +254,7 @@ class MemoryCheck {
       if (overwritten > 0) fault("backward overwrites {} numbers of the gradient of what it prepared", overwritten);
       g.prepared.fill(T(1));  // of no NaN, so that what follows shows in the other gradients
     }
-    m_.prepare_backward(AttentionPreparationBackward<T>{preparation(prepared_), g.prepared.view(), views});
+    m_.preparation()->prepare_backward(AttentionPreparationBackward<T>{preparation(prepared_), g.prepared.view(), views});
     return g;
   }
 
@@ -271,7 +275,7 @@ class MemoryCheck {
     check_added("k", assigned.k, added.k, start);
     check_added("v", assigned.v, added.v, start);
     check_own(own_pass(), added.own, [&] {
-      WatchedMemory<T> prepared("prepared", fences_.prepared);
+      WatchedMemory<T> prepared("prepared", guards_.prepared);
       bool finite = true;
       out_of(prepared).each([&](const T* x) { finite &= std::isfinite(*x); });
       return finite;
@@ -300,13 +304,13 @@ class MemoryCheck {
       ++i;
     });
     if (wrong > 0) fault("backward ignores `update`: {} numbers of the gradient of {} were not added", wrong, name);
-    if (!added.fences_stand()) fault("backward writes beside the rows of the gradient of {}", name);
+    if (!added.guards_intact()) fault("backward writes beside the rows of the gradient of {}", name);
   }
 
   const Mechanism& m_;
   AttentionShape s_;
   bool training_;
-  AttentionFences fences_;
+  AttentionGuards guards_;
   bool prepares_;
   AttentionLayout layout_;
   WatchedHeads<T> q_, k_, v_, out_, dout_;

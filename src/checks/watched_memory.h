@@ -1,4 +1,4 @@
-// Memory that shows what is written to it: full of a signalling value, with fences around its parts.
+// Memory that shows writes: filled with a signalling value, with guard regions around its parts.
 #pragma once
 
 #include "heed/attention/mechanism.h"
@@ -10,7 +10,7 @@
 
 namespace heed {
 
-/// A NaN that no arithmetic makes: results that were made from it are quiet NaNs, which differ from it in a bit.
+/// A NaN that no arithmetic produces: results computed from it are quiet NaNs, which differ from it in one bit.
 template <class T>
 T signalling() {
   if constexpr (std::is_same_v<T, float>)
@@ -19,14 +19,14 @@ T signalling() {
     return std::bit_cast<double>(std::uint64_t{0x7ff5a5a5a5a5a5a5});
 }
 
-/// Compared as bits: a NaN equals nothing.
+/// Compares as bits: a NaN equals nothing.
 template <class T>
 bool is_signalling(const T* x) {
   const T value = signalling<T>();
   return std::memcmp(x, &value, sizeof(T)) == 0;
 }
 
-/// So many numbers full of it; moved about as bits, for a copy as a number may quieten it.
+/// `count` elements of the signalling value. Copied as bits, since a copy as a number may quieten it.
 template <class T>
 class Watched {
  public:
@@ -42,11 +42,11 @@ class Watched {
   Buffer<T> memory_;
 };
 
-// Neither is a multiple of a vector.
-inline constexpr Index row_fence = 19;  // beside the rows of heads
-inline constexpr Index fence = 259;     // before, between and behind parts of memory
+// Sizes of guard regions. Neither is a multiple of a vector.
+inline constexpr Index row_guard = 19;  // after the rows of heads
+inline constexpr Index guard = 259;     // before, between and after parts of memory
 
-/// Heads [rows, columns] in one piece of memory, as in a packed projection: beside each row lies a fence.
+/// Heads [rows, columns] in one block of memory, as in a packed projection, with a guard region after each row.
 template <class T>
 class WatchedHeads {
  public:
@@ -54,26 +54,26 @@ class WatchedHeads {
       : heads_(columns > 0 ? heads : 0),
         rows_(rows),
         columns_(columns),
-        stride_(heads * (columns + row_fence)),
+        stride_(heads * (columns + row_guard)),
         memory_(rows * stride_) {}
 
   template <class U = T>
   Heads<U> view() {
     if (heads_ == 0) return {};
-    return {{memory_.data(), rows_, columns_, stride_}, heads_, columns_ + row_fence};
+    return {{memory_.data(), rows_, columns_, stride_}, heads_, columns_ + row_guard};
   }
 
-  /// f(number) for each number of the heads.
+  /// Calls f(pointer) for each element of the heads.
   template <class F>
   void each(const F& f) {
     for (Index h = 0; h < heads_; ++h)
       for (Index r = 0; r < rows_; ++r)
-        for (Index c = 0; c < columns_; ++c) f(memory_.data() + r * stride_ + h * (columns_ + row_fence) + c);
+        for (Index c = 0; c < columns_; ++c) f(memory_.data() + r * stride_ + h * (columns_ + row_guard) + c);
   }
 
-  bool fences_stand() const {
+  bool guards_intact() const {
     for (Index i = 0; i < memory_.size(); ++i)
-      if (i % (columns_ + row_fence) >= columns_ && !is_signalling(memory_.data() + i)) return false;
+      if (i % (columns_ + row_guard) >= columns_ && !is_signalling(memory_.data() + i)) return false;
     return true;
   }
 
@@ -82,26 +82,26 @@ class WatchedHeads {
   Watched<T> memory_;
 };
 
-/// The parts of a mechanism's memory, a fence behind each and one before the first.
+/// The parts of a mechanism's memory, with a guard region after each and one before the first.
 template <class T>
 class WatchedMemory {
  public:
-  /// `fences`: where they begin, counted from the first part.
-  WatchedMemory(const char* name, const std::vector<Index>& fences)
-      : name_(name), fences_(fences), memory_(fence + (fences.empty() ? 0 : fences.back() + fence)) {}
+  /// `guards`: their offsets from the first part.
+  WatchedMemory(const char* name, const std::vector<Index>& guards)
+      : name_(name), guards_(guards), memory_(guard + (guards.empty() ? 0 : guards.back() + guard)) {}
 
-  AttentionMemory<T> view() { return {memory_.data() + fence, fence}; }
+  AttentionMemory<T> view() { return {memory_.data() + guard, guard}; }
   std::vector<char> bytes() const {
     const char* const first = reinterpret_cast<const char*>(memory_.data());
     return {first, first + memory_.size() * static_cast<Index>(sizeof(T))};
   }
-  /// f(number) for each number of the parts.
+  /// Calls f(pointer) for each element of the parts.
   template <class F>
   void each(const F& f) {
     Index next = 0;
-    for (const Index at : fences_) {
+    for (const Index at : guards_) {
       for (Index i = next; i < at; ++i) f(view().data + i);
-      next = at + fence;
+      next = at + guard;
     }
   }
   void fill(T number) {
@@ -109,23 +109,23 @@ class WatchedMemory {
   }
   const char* name() const { return name_; }
 
-  /// The first part that something was written past or before, counted from 1; 0 if there is none.
+  /// Returns the first part that was overrun at either end, counted from 1; 0 if none was.
   std::size_t overrun() const {
-    if (!stands(0)) return 1;
-    for (std::size_t part = 0; part < fences_.size(); ++part)
-      if (!stands(fence + fences_[part])) return part + 1;
+    if (!intact(0)) return 1;
+    for (std::size_t part = 0; part < guards_.size(); ++part)
+      if (!intact(guard + guards_[part])) return part + 1;
     return 0;
   }
 
  private:
-  bool stands(Index at) const {
-    for (Index i = 0; i < fence; ++i)
+  bool intact(Index at) const {
+    for (Index i = 0; i < guard; ++i)
       if (!is_signalling(memory_.data() + at + i)) return false;
     return true;
   }
 
   const char* name_;
-  std::vector<Index> fences_;
+  std::vector<Index> guards_;
   Watched<T> memory_;
 };
 

@@ -1,6 +1,11 @@
 #include "heed/ops/attention.h"
 
+#include "mechanism_parameters.h"
+
+#include "heed/attention/capabilities/decoding.h"
+#include "heed/attention/capabilities/penalty.h"
 #include "heed/cost/for_each_number.h"
+#include "heed/ops/prepared_attention.h"
 #include "heed/ops/rows.h"
 
 namespace heed {
@@ -9,36 +14,6 @@ namespace {
 
 /// Gradients of a mechanism's own tensors are summed over so many pieces of the batch side by side.
 constexpr Index attention_pieces = 8;
-
-/// The values of some tensors, as long as the pass.
-template <class T>
-std::span<const View<const T>> values_of(Tape<T>& tape, std::span<const Var<T>> tensors) {
-  const auto values = tape.template list<View<const T>>(tensors.size());
-  for (std::size_t i = 0; i < tensors.size(); ++i) values[i] = tensors[i].value();
-  return values;
-}
-
-/// A copy of some handles that lives as long as the pass.
-template <class T>
-std::span<const Var<T>> kept_handles(Tape<T>& tape, std::span<const Var<T>> handles) {
-  const auto kept = tape.template list<Var<T>>(handles.size());
-  std::copy(handles.begin(), handles.end(), kept.begin());
-  return kept;
-}
-
-/// Where gradients of these tensors may be added: cleared where nothing is there yet, and a place that nobody looks at
-/// where no gradient is wanted.
-template <class T>
-std::span<const View<T>> gradients_to_add_to(Tape<T>& tape, std::span<const Var<T>> tensors) {
-  const auto gradients = tape.template list<View<T>>(tensors.size());
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    auto target = tape.target(tensors[i]);
-    if (!target) target = {tape.memory(tensors[i].size()), Update::assign};
-    if (target.update == Update::assign) std::fill_n(target.data, tensors[i].size(), T(0));
-    gradients[i] = {target.data, tensors[i].shape()};
-  }
-  return gradients;
-}
 
 /// A mechanism at work on a batch. `shared` are the tensors that all images share: what the mechanism has prepared, or
 /// where it prepares nothing its own tensors.
@@ -219,7 +194,7 @@ Var<T> run_attention(const Mechanism& mechanism, AttentionWork<T> work, const Sh
     if (!own.prepared) own.prepared = prepare(mechanism, work.shape, own.parameters, own.noise);
     own.parameters = {&own.prepared, 1};
   }
-  work.shared = kept_handles(tape, own.parameters);
+  work.shared = copied_handles(tape, own.parameters);
   work.shared_values = values_of(tape, work.shared);
 
   Cost cost = sum.cost;
@@ -278,27 +253,6 @@ AttentionOperands<T> operands_apart(Var<T> q, Var<T> k, Var<T> v, const Attentio
   require(!k || of.places[1].rows == of.keys(), "[attention] k has {} tokens, v has {}; they must match",
           of.places[1].rows, of.keys());
   return of;
-}
-
-template <class T>
-Var<T> prepare(const Mechanism& mechanism, const AttentionShape& shape, std::span<const Var<T>> parameters,
-               View<const T> noise) {
-  Tape<T>& tape = parameters[0].tape();
-  const auto own = kept_handles(tape, parameters);
-  const auto values = values_of(tape, own);
-  const Mechanism* const m = &mechanism;
-  const bool training = tape.draws();
-  const auto preparation = [=](T* prepared) {
-    return AttentionPreparation<T>{shape, values, training, noise, {prepared}};
-  };
-  return tape.record(
-      {m->name(), m->preparation_cost(shape)}, Shape{m->memory(shape).prepared}, own,
-      [=](T* prepared) { m->prepare(preparation(prepared)); },
-      [=, &tape](const Adjoint<T>& dprepared) {
-        m->prepare_backward(AttentionPreparationBackward<T>{preparation(const_cast<T*>(dprepared.value())),
-                                                            {const_cast<T*>(dprepared.data())},
-                                                            gradients_to_add_to(tape, own)});
-      });
 }
 
 template <class T>
@@ -368,14 +322,16 @@ Var<T> attention_step(const Mechanism& mechanism, const AttentionOperands<T>& of
     call.in.parameters = values_of(tape, parameters);
     call.position = step->position;
     call.state = step->state, call.sums = step->sums;
-    const AttentionStateSize size = mechanism.state_size(call.in.shape, shape.longest);
+    const DecodingCapability* const decoding = mechanism.decoding();
+    require(decoding != nullptr, "[{}] has no causal form", mechanism.name());
+    const AttentionStateSize size = decoding->state_size(call.in.shape, shape.longest);
     step->state += size.state, step->sums += size.sums;
     call.scratch = thread_memory<T>(size.scratch);
     return tape.record(
         {mechanism.name(), {}}, Shape{1, 1, width}, {of.qkv[2]},
         [&](T* y) {
           call.out = {{y, 1, layout.value_width}, layout.heads, layout.value_width};
-          mechanism.decode(call);
+          decoding->decode(call);
         },
         [](const Adjoint<T>&) {});
   }
@@ -386,19 +342,19 @@ void make_map(const Mechanism& mechanism, const AttentionInput<T>& in, T* map) {
   const Shape shape = map_shape(mechanism, in.shape);
   const AttentionMemorySize size = mechanism.memory(in.shape);
   Buffer<T> saved(size.saved), scratch(size.scratch);
-  mechanism.map(AttentionMap<T>{
+  mechanism.maps()->map(AttentionMap<T>{
       in, {{map, shape[1], shape[2]}, shape[0], shape[1] * shape[2]}, {saved.data()}, {scratch.data()}});
 }
 
 template <class T>
 Var<T> penalty(const Mechanism& mechanism, const AttentionShape& shape, std::span<const Var<T>> parameters) {
-  HEED_ASSERT(mechanism.traits().penalty && !parameters.empty());
+  const PenaltyCapability* const m = mechanism.penalty_term();
+  HEED_ASSERT(m != nullptr && !parameters.empty());
   Tape<T>& tape = parameters[0].tape();
-  const auto own = kept_handles(tape, parameters);
+  const auto own = copied_handles(tape, parameters);
   const auto values = values_of(tape, own);
-  const Mechanism* const m = &mechanism;
   return tape.record(
-      {"penalty", mechanism.penalty_cost(shape)}, Shape{}, own,
+      {"penalty", m->penalty_cost(shape)}, Shape{}, own,
       [=](T* y) {
         m->penalty(AttentionPenalty<T>{shape, values, T(1), {}, y});
       },
@@ -409,7 +365,6 @@ Var<T> penalty(const Mechanism& mechanism, const AttentionShape& shape, std::spa
 }
 
 #define INSTANTIATE(T)                                                                                             \
-  template Var<T> prepare(const Mechanism&, const AttentionShape&, std::span<const Var<T>>, View<const T>);        \
   template AttentionOperands<T> packed_operands(Var<T>, const AttentionLayout&);                                   \
   template AttentionOperands<T> operands_apart(Var<T>, Var<T>, Var<T>, const AttentionLayout&);                    \
   template Var<T> attention(const Mechanism&, const AttentionOperands<T>&, const AttentionLayout&, AttentionShape, \

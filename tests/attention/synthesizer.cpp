@@ -2,6 +2,8 @@
 // checked over all mechanisms in tests/checks/cases.cpp.
 #include "support/definition.h"
 
+#include "heed/attention/capabilities/preparation.h"
+
 #include <boost/test/unit_test.hpp>
 
 #include <cmath>
@@ -113,7 +115,7 @@ BOOST_AUTO_TEST_CASE(costs_and_memory) {
   BOOST_TEST(dense->memory(shape).prepared == 0);
   BOOST_TEST(dense->memory(shape).saved == 3 * 256 * (16 + 2));
   BOOST_TEST(random->cost(shape).forward_contractions.mul == 3 * 256 * 256 * 8);
-  BOOST_TEST(random->preparation_cost(shape).attention_exp == 3 * 256 * 256);
+  BOOST_TEST(preparation_cost(*random, shape).attention_exp == 3 * 256 * 256);
   BOOST_TEST(random->memory(shape).prepared == 3 * 256 * 256);
   BOOST_TEST(random->memory(shape).saved == 0);
   const AttentionShape large{.heads = 3, .queries = 1024, .keys = 1024, .value_width = 8};

@@ -2,6 +2,8 @@
 // checked over all mechanisms in tests/checks/cases.cpp.
 #include "support/definition.h"
 
+#include "heed/attention/capabilities/map.h"
+
 #include <boost/test/unit_test.hpp>
 
 #include <cmath>

@@ -1,4 +1,7 @@
 // Faults planted in a mechanism's use of memory, each of which must be told by name; and none in those of the list.
+#include "heed/attention/capabilities/map.h"
+#include "heed/attention/capabilities/penalty.h"
+#include "heed/attention/capabilities/preparation.h"
 #include "heed/attention/mechanism_base.h"
 #include "heed/checks/gradcheck.h"
 #include "src/checks/memory.h"
@@ -28,14 +31,13 @@ enum class Fault {
 };
 
 /// out = 2 v, with v saved on the way, and a fault.
-struct Faulty : MechanismBase<Faulty> {
+struct Faulty : MechanismBase<Faulty>, WithMap<Faulty> {
   static constexpr const char *mechanism_name = "faulty", *summary = "", *complexity = "";
   Fault fault = Fault::none;
 
   template <class Visitor>
   void options(Visitor&) {}
   static std::vector<OptionValues> variants() { return {{}}; }
-  MechanismTraits traits() const override { return {.map = true}; }
   AttentionLayout layout(Index dim, Index heads) const override { return {heads, 0, 0, dim / heads}; }
 
   template <class T>
@@ -90,7 +92,7 @@ struct Faulty : MechanismBase<Faulty> {
 };
 
 /// out[i,c] = p[c] v[i,c] with p = w, in training plus noise, prepared; sum_c w[c]^2 is added to the loss.
-struct FaultyTensors : MechanismBase<FaultyTensors> {
+struct FaultyTensors : MechanismBase<FaultyTensors>, WithPreparation<FaultyTensors>, WithPenalty<FaultyTensors> {
   enum class Fault {
     none,
     past_prepared_in_training,
@@ -110,7 +112,6 @@ struct FaultyTensors : MechanismBase<FaultyTensors> {
   template <class Visitor>
   void options(Visitor&) {}
   static std::vector<OptionValues> variants() { return {{}}; }
-  MechanismTraits traits() const override { return {.map = false, .penalty = true}; }
   AttentionLayout layout(Index dim, Index heads) const override { return {heads, 0, 0, dim / heads}; }
   std::vector<ParameterSpec> parameters(const AttentionShape& s) const override {
     return {{"w", {s.value_width}, Initial::normal(1)}};

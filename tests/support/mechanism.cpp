@@ -1,5 +1,7 @@
 #include "support/mechanism.h"
 
+#include "heed/attention/capabilities/pictures.h"
+#include "heed/attention/capabilities/preparation.h"
 #include "heed/ops/attention.h"
 
 #include <boost/test/unit_test.hpp>
@@ -41,7 +43,7 @@ void for_each_input(const Mechanism& mechanism, const AttentionShape& shape, con
                     const std::vector<View<const T>>& own, const F& f) {
   AttentionInput<T> in{.shape = shape, .q = {}, .k = {}, .v = {}, .parameters = own};
   Buffer<T> prepared(mechanism.memory(shape).prepared);
-  if (prepared.size() > 0) mechanism.prepare(AttentionPreparation<T>{shape, own, false, {}, {prepared.data()}});
+  if (prepared.size() > 0) mechanism.preparation()->prepare(AttentionPreparation<T>{shape, own, false, {}, {prepared.data()}});
   in.prepared = {prepared.data()};
   for (Index image = 0; image < x.at("v").shape()[0]; ++image) {
     if (x.contains("q")) in.q = heads_of(x.at("q"), image);
@@ -90,12 +92,12 @@ Tensors run_mechanism(const std::string& name, const OptionValues& options, cons
   for (const auto& [tensor, var] : vars)
     if (var) results["d" + tensor] = in_double(tape.gradient(var));
   const Shape size = map_shape(*mechanism, shape);
-  Tensor<T> maps(mechanism->traits().map ? Shape{vs[0], size[0], size[1], size[2]} : Shape{0});
+  Tensor<T> maps(mechanism->maps() ? Shape{vs[0], size[0], size[1], size[2]} : Shape{0});
   for_each_input(*mechanism, shape, x, own_values, [&](Index image, const AttentionInput<T>& in) {
     if (maps.size() > 0) make_map(*mechanism, in, maps.data() + image * size.elements());
     if constexpr (std::is_same_v<T, float>)
-      for (const PictureInfo& picture : mechanism->pictures())
-        results["picture." + picture.name] = in_double(mechanism->picture(picture.name, in).view());
+      for (const PictureInfo& picture : picture_infos(*mechanism))
+        results["picture." + picture.name] = in_double(mechanism->pictures()->picture(picture.name, in).view());
   });
   if (maps.size() > 0) results["map"] = in_double(std::as_const(maps).view());
   return results;

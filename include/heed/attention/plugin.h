@@ -1,4 +1,4 @@
-// Mechanisms that are compiled apart from heed, as plugins, and join the list when the program starts.
+// Mechanisms compiled separately, as plugins, which join the list when the program starts.
 #pragma once
 
 #include "heed/attention/mechanism.h"
@@ -8,39 +8,40 @@
 
 namespace heed {
 
-/// Where a mechanism came from that is not heed's own.
+/// The origin of a mechanism from a plugin.
 struct PluginOrigin {
   std::string file;      ///< the shared object, as an absolute path
-  std::string source;    ///< the header that it was compiled from
-  std::string checksum;  ///< of the shared object: compiled again from another header, it has another
+  std::string source;    ///< the header it was compiled from
+  std::string checksum;  ///< of the shared object
 };
 
-/// Adds an entry to the list of mechanisms, behind all others, for as long as the program runs. Ends every span and
-/// reference to the list: to be called before anything else asks for it. Throws Error if the name is taken.
+/// Appends an entry to the list of mechanisms for the rest of the program. Invalidates all spans of and references to
+/// the list, so call it before any other use. Throws Error if the name is taken.
 void add_mechanism(const MechanismEntry& entry, const PluginOrigin& origin);
 
-/// Where the mechanism of this name came from; null if it is heed's own, or unknown.
+/// Returns the origin of the mechanism `name`; null if it is built in, or unknown.
 const PluginOrigin* plugin_of(const std::string& name);
 
-/// What makes the entry of a mechanism.
+/// Returns the entry of a mechanism.
 using EntryMaker = MechanismEntry (*)();
 
-/// What a plugin says about itself, under the name `heed_plugin`: what it was made with, which must be what the program
-/// was made with, and its mechanisms. Its layout stays what it is from version to version, so that each can tell that a
-/// plugin is another's. Texts end with a zero; longer ones are cut.
+/// A plugin's description of itself, the symbol `heed_plugin`: its build, which must be that of the program, and its
+/// mechanisms. The layout is the same in all versions, so that each can refuse another's plugins by name. Texts end with
+/// a zero; longer ones are cut.
 struct PluginRecord {
-  char mark[16];        ///< plugin_mark
+  char mark[16];        ///< plugin_mark, which ends with the version of the contract
   char version[16];     ///< of heed
   char compiler[64];    ///< __VERSION__
   char headers[16];     ///< checksum of heed's public headers
   char flags[512];      ///< the compiler's
-  char source[512];     ///< absolute path of the header that it was compiled from
+  char source[512];     ///< absolute path of the header it was compiled from
   std::uint64_t count;  ///< of mechanisms
   const EntryMaker* makers;
 };
-inline constexpr char plugin_mark[16] = "heed plugin 1";
+inline constexpr char plugin_mark[16] = "heed plugin 2";  // 1: mechanisms without capabilities, heed 0.2.0
+inline constexpr std::size_t plugin_mark_text = 12;       // characters before the version
 
-/// mechanism_entry<M>, once M is seen to have what the compiler's own words say least about.
+/// Returns mechanism_entry<M>, after checks for which the compiler's own messages are unclear.
 template <class M>
 constexpr EntryMaker plugin_entry() {
   static_assert(std::is_base_of_v<Mechanism, M>, "the mechanism X must be derived from MechanismBase<X>");

@@ -7,19 +7,19 @@
 
 namespace heed {
 
-/// Hands out one piece of memory after the other. Without memory the pieces are empty and taken() is their joint size.
-/// With a fence, so many numbers are left out after each piece: if they change, somebody wrote past it.
+/// Returns one piece of memory after the other. Without memory the pieces are empty and taken() is their total size.
+/// `guard` elements are left out after each piece: if they change, a write overran it.
 template <class T>
 class Carver {
  public:
-  explicit Carver(T* memory = nullptr, Index fence = 0) : memory_(memory), fence_(fence) {}
+  explicit Carver(T* memory = nullptr, Index guard = 0) : memory_(memory), guard_(guard) {}
 
   /// Not inline: some twenty such calls in a row are a kilobyte of code each time that memory is divided.
   [[gnu::noinline]] T* numbers(Index count) {
     T* const piece = memory_ && count > 0 ? memory_ + taken_ : nullptr;
     taken_ += count;
-    if (fence_ > 0) fences_.push_back(taken_);
-    taken_ += fence_;
+    if (guard_ > 0) guards_.push_back(taken_);
+    taken_ += guard_;
     return piece;
   }
   Matrix<T> matrix(Index rows, Index columns) { return {numbers(rows * columns), rows, columns}; }
@@ -27,16 +27,16 @@ class Carver {
   /// Rows begin `stride` numbers apart.
   Matrix<T> matrix(Index rows, Index columns, Index stride) { return {numbers(rows * stride), rows, columns, stride}; }
 
-  /// Numbers handed out, fences included.
+  /// Elements taken so far, guard regions included.
   Index taken() const { return taken_; }
 
-  /// Where the fences begin.
-  const std::vector<Index>& fences() const { return fences_; }
+  /// Offsets of the guard regions.
+  const std::vector<Index>& guards() const { return guards_; }
 
  private:
   T* memory_;
-  Index fence_, taken_ = 0;
-  std::vector<Index> fences_;
+  Index guard_, taken_ = 0;
+  std::vector<Index> guards_;
 };
 
 /// Parts with memory of their own. Parts<T>(arguments..., carver) carves them.

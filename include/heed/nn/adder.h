@@ -11,21 +11,22 @@
 #include "heed/ops/adder_linear.h"
 #include "heed/ops/arithmetic.h"
 #include "heed/ops/layer_norm_parts.h"
-#include "heed/attention/options.h"
 
 #include <optional>
 #include <variant>
 
 namespace heed {
 
-/// The keys of [model] that say how adder layers train.
+/// Returns the keys of [model] for the gradients of adder layers, whose values the configuration has checked.
 inline AdderLinearOptions adder_options(const ModelConfig& config) {
-  const OptionValues values{
-      {"input_grad", config.input_grad}, {"weight_grad", config.weight_grad}, {"weight_scale", config.weight_scale}};
-  AdderLinearOptions options;
-  OptionReader reader("model", values);
-  options.options(reader);
-  return options;
+  using Scale = AdderLinearOptions::WeightScale;
+  const auto gradient = [](const std::string& name) {
+    return name == "sign"       ? DistanceGradient::sign
+           : name == "hardtanh" ? DistanceGradient::hardtanh
+                                : DistanceGradient::full;
+  };
+  return {gradient(config.input_grad), gradient(config.weight_grad),
+          config.weight_scale == "adaptive" ? Scale::adaptive : Scale::none};
 }
 
 /// Consecutive outputs of a projection that are normalised together, and the name of the norm.

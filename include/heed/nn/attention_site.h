@@ -1,4 +1,4 @@
-// An attention layer of a model at work, for those who look at it: maps, spectra, residuals.
+// The inputs of an attention layer of a running model, for maps, spectra and residuals.
 #pragma once
 
 #include "heed/attention/mechanism.h"
@@ -9,21 +9,21 @@
 
 namespace heed {
 
-/// What the mechanism of an attention layer is given for some examples. It points into the pass that it comes from.
+/// Inputs of an attention layer's mechanism for some examples. Points into the pass that computed them.
 template <class T>
 struct AttentionSite {
-  const std::string& layer;  ///< the name of its tensors begins so: "blocks.0.attn"
+  const std::string& layer;  ///< prefix of its tensors' names, such as "blocks.0.attn"
   const Mechanism& mechanism;
-  std::vector<View<const T>> own;         ///< the mechanism's own tensors
-  std::vector<AttentionInput<T>> inputs;  ///< one for each example; their parameters are `own`
+  std::vector<View<const T>> parameters;  ///< of the mechanism
+  std::vector<AttentionInput<T>> inputs;  ///< one for each example, with these parameters
 };
 
-/// Sees the attention layers of a model, in the order in which they run.
+/// Called with the attention layers of a model, in the order in which they run.
 template <class T>
 using AttentionVisitor = std::function<void(const AttentionSite<T>&)>;
 
-/// The attention map of each example and head: [B, map_shape()]. Only where the mechanism has one. Throws Error where
-/// maps differ in size, as those of sequences of different lengths do. For float and double.
+/// Returns the attention map of each example and head: [B, map_shape()]. Requires a mechanism with a map. Throws Error
+/// if maps differ in size, as those of sequences of different lengths do. For float and double.
 template <class T>
 Tensor<T> attention_maps(const AttentionSite<T>& site);
 

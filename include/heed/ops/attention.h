@@ -2,7 +2,7 @@
 // and adds up the gradients of tensors that all images share, in order.
 #pragma once
 
-#include "heed/attention/mechanism.h"
+#include "heed/attention/capabilities/map.h"
 #include "heed/tape/tape.h"
 
 #include <array>
@@ -67,13 +67,6 @@ AttentionOperands<T> packed_operands(Var<T> x, const AttentionLayout& layout);
 /// layout lacks are left out.
 template <class T>
 AttentionOperands<T> operands_apart(Var<T> q, Var<T> k, Var<T> v, const AttentionLayout& layout);
-
-/// What a mechanism makes of its own tensors alone: [numbers], to be handed to attention(). Only where
-/// memory(shape).prepared is not 0. The mechanism must outlive the pass, and so must the noise, for mechanisms that
-/// take some.
-template <class T>
-Var<T> prepare(const Mechanism& mechanism, const AttentionShape& shape, std::span<const Var<T>> parameters,
-               View<const T> noise = {});
 
 /// out [B, N, heads * value width] of what projections made. `shape` gives the grid; its other sizes are filled in. The
 /// mechanism must outlive the pass, and so must the noise. `prepared`: by prepare(), made here where it is left out.

@@ -17,7 +17,6 @@ class MyAft : public MechanismBase<MyAft> {
   void options(Visitor&) {}
   static std::vector<OptionValues> variants() { return {{}}; }
   static std::vector<MechanismSetting> settings() { return {{.label = "my_aft", .linear = true}}; }
-  MechanismTraits traits() const override { return {.map = false}; }
   AttentionLayout layout(Index dim, Index) const override { return {1, dim, dim, dim}; }
   void check(const AttentionShape& s) const override {
     require(s.heads == 1, "[my_aft] {} heads; expected one, of all channels", s.heads);

@@ -20,7 +20,6 @@ class MyAttention : public MechanismBase<MyAttention> {
   void options(Visitor&) {}
   static std::vector<OptionValues> variants() { return {{}}; }
 
-  MechanismTraits traits() const override { return {.map = false}; }
   // check(shape) refuses sizes that make no sense; parameters(shape) names tensors that are learned. Leave out what you
   // do not need. docs/adding-a-mechanism.md has all parts.
 

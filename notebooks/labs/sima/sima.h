@@ -17,7 +17,7 @@ class MySima : public MechanismBase<MySima> {
   template <class Visitor>
   void options(Visitor&) {}
   static std::vector<OptionValues> variants() { return {{}}; }
-  MechanismTraits traits() const override { return {.map = false, .cross = true}; }
+  MechanismTraits traits() const override { return {.cross = true}; }
 
   // Saved: qn, kn and their norms for undoing 1. Add what else your backward pass needs.
   template <class T>

@@ -17,7 +17,7 @@ class MySoftmax : public MechanismBase<MySoftmax> {
   template <class Visitor>
   void options(Visitor&) {}
   static std::vector<OptionValues> variants() { return {{}}; }
-  MechanismTraits traits() const override { return {.map = false, .cross = true}; }
+  MechanismTraits traits() const override { return {.cross = true}; }
 
   // Saved: the map A of each head, for undoing 3 and 2.
   template <class T>

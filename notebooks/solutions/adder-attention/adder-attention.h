@@ -31,7 +31,7 @@ class MyAdder : public MechanismBase<MyAdder> {
 
   MechanismTraits traits() const override {
     const bool exact = score_grad == ScoreGradient::sign;
-    return {.map = false, .identity = true, .surrogate = exact ? "" : "clamp(u, -1, 1) in place of sign(u)"};
+    return {.surrogate = exact ? "" : "clamp(u, -1, 1) in place of sign(u)"};
   }
 
   void check(const AttentionShape& shape) const override {

@@ -23,7 +23,7 @@ class BugHunt : public MechanismBase<BugHunt> {
     visit("length", length, "m, the rows that keys and values are projected to");
   }
   static std::vector<OptionValues> variants() { return {{}}; }
-  MechanismTraits traits() const override { return {.map = false, .cross = true}; }
+  MechanismTraits traits() const override { return {.cross = true}; }
 
   std::vector<ParameterSpec> parameters(const AttentionShape& shape) const override {
     const Initial initial = Initial::uniform(1 / std::sqrt(static_cast<double>(length)));

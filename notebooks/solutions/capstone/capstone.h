@@ -26,7 +26,6 @@ class MyAttention : public MechanismBase<MyAttention> {
   static std::vector<OptionValues> variants() { return {{}}; }
   static std::vector<MechanismSetting> settings() { return {{.label = "my_attention", .linear = true}}; }
 
-  MechanismTraits traits() const override { return {.map = false}; }
   void check(const AttentionShape& s) const override {
     require(s.queries == s.keys, "[my_attention] {} queries and {} keys; expected as many", s.queries, s.keys);
     require(s.width == s.value_width, "[my_attention] q has {} channels, v {}; they must match", s.width,

@@ -18,7 +18,7 @@ class MySima : public MechanismBase<MySima> {
   void options(Visitor&) {}
   static std::vector<OptionValues> variants() { return {{}}; }
   static std::vector<MechanismSetting> settings() { return {{.label = "my_sima", .linear = true}}; }
-  MechanismTraits traits() const override { return {.map = false, .cross = true}; }
+  MechanismTraits traits() const override { return {.cross = true}; }
 
   // Saved: qn, kn and their norms for undoing 1, and S for undoing 3.
   template <class T>

@@ -34,7 +34,6 @@ class MySoft : public MechanismBase<MySoft> {
   static std::vector<MechanismSetting> settings() { return {{.label = "my_soft", .linear = true}}; }
 
   AttentionLayout layout(Index dim, Index heads) const override { return {heads, dim / heads, 0, dim / heads}; }
-  MechanismTraits traits() const override { return {.map = false}; }
   void check(const AttentionShape& shape) const override {
     require(shape.queries == shape.keys, "[my_soft] {} queries and {} keys; q serves as k", shape.queries, shape.keys);
     require(landmarks >= 1 && landmarks <= shape.body(), "[my_soft] landmarks is {}; expected 1 to {}, the tokens",

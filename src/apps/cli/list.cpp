@@ -2,6 +2,8 @@
 #include "src/apps/cli/shared/commands.h"
 #include "src/apps/cli/shared/fitted_text.h"
 
+#include "heed/attention/capabilities/map.h"
+#include "heed/attention/capabilities/pictures.h"
 #include "heed/attention/plugin.h"
 #include "heed/checks/backward_steps.h"
 #include "heed/config/installed.h"
@@ -60,10 +62,10 @@ void print_pictures(const MechanismEntry& entry) {
   };
   for (const OptionValues& options : entry.variants()) {
     const auto mechanism = entry.make(options);
-    if (mechanism->traits().map)
+    if (const MapCapability* const maps = mechanism->maps())
       add("map", fmt::format("the attention map, {}which is drawn if no other is asked for",
-                             mechanism->traits().map_axes == MapAxes::channels ? "of channels by channels, " : ""));
-    for (const PictureInfo& picture : mechanism->pictures()) add(picture.name, picture.meaning);
+                             maps->map_traits().axes == MapAxes::channels ? "of channels by channels, " : ""));
+    for (const PictureInfo& picture : picture_infos(*mechanism)) add(picture.name, picture.meaning);
   }
   std::cout << fitted(
       fmt::format("\nheed maps RUN IMAGE --show ...{}\n", meanings.empty() ? " has nothing to draw" : ""));

@@ -1,5 +1,7 @@
 #include "member.h"
 
+#include "heed/attention/capabilities/map.h"
+#include "heed/attention/capabilities/pictures.h"
 #include "heed/data/dataset.h"
 #include "heed/data/images/normalise.h"
 #include "heed/io/weights.h"
@@ -47,16 +49,17 @@ Tensor<float> map_of(const AttentionSite<float>& site) {
 }
 
 Json block_json(const AttentionSite<float>& site, Reply& reply) {
-  const MechanismTraits traits = site.mechanism.traits();
   Json pictures = Json::list();
-  if (traits.map) {
-    const bool tokens = traits.map_axes == MapAxes::tokens;
+  if (const MapCapability* const maps = site.mechanism.maps()) {
+    const MapTraits traits = maps->map_traits();
+    const bool tokens = traits.axes == MapAxes::tokens;
     const PictureInfo info{"map", tokens ? "what each token takes from each" : "what each channel takes from each",
                            tokens ? PictureAxes::pairs : PictureAxes::matrix};
     pictures.push_back(picture_json(info, traits.identity, reply.keep(map_of(site))));
   }
-  for (const PictureInfo& info : site.mechanism.pictures())
-    pictures.push_back(picture_json(info, false, reply.keep(site.mechanism.picture(info.name, site.inputs.front()))));
+  for (const PictureInfo& info : picture_infos(site.mechanism))
+    pictures.push_back(
+        picture_json(info, false, reply.keep(site.mechanism.pictures()->picture(info.name, site.inputs.front()))));
   return Json::object({{"layer", site.layer}, {"mechanism", site.mechanism.name()}, {"pictures", std::move(pictures)}});
 }
 

@@ -7,7 +7,10 @@
 // and `entropy`'s term of the training loss. P places in the window around a query.
 #pragma once
 
-#include "heed/attention/mechanism.h"
+#include "options.h"
+
+#include "heed/attention/capabilities/penalty.h"
+#include "heed/attention/capabilities/preparation.h"
 #include "heed/kernels/rows/softmax.h"
 
 #include <vector>
@@ -15,7 +18,7 @@
 namespace heed {
 
 struct AftConvBias {
-  enum class Sparsity { none, entropy, gumbel };
+  using Sparsity = AftOptions::Sparsity;
 
   Index places = 0;  ///< P
   bool reparam = true;

@@ -4,37 +4,38 @@
 // and one of s. Of those before them, sums suffice, as exp(k) and exp(k) v, scaled by the largest key so far.
 #pragma once
 
-#include "full.h"
 #include "src/attention/shared/decoding.h"
+
+#include "heed/kernels/elements/gate.h"
+#include "heed/kernels/rows/rows.h"
 
 namespace heed {
 
 class AftDecoding {
  public:
-  AftDecoding(const AftFull& aft, const AttentionShape& shape)
-      : aft_(aft), D_(shape.width), room_(std::min(aft.window, shape.longest)) {}
+  AftDecoding(bool full, Index window, bool masked, bool query, Index rank, const AttentionShape& shape)
+      : sums_(!masked && !full), query_(query), rank_(rank), D_(shape.width), room_(std::min(window, shape.longest)) {}
 
   AttentionStateSize size(Index tokens) const {
-    return {.state = (sums() ? 3 * D_ : 0) + 2 * std::min(tokens, room_) * D_, .scratch = room_ + 3 * D_};
+    return {.state = (sums_ ? 3 * D_ : 0) + 2 * std::min(tokens, room_) * D_, .scratch = room_ + 3 * D_};
   }
 
   template <class T>
   void run(const AttentionDecoding<T>& call) const {
     const auto& [in, t, out, state, unused, scratch] = call;
     Carver<T> carve(state), carve_scratch(scratch);
-    const Sums<T> before{carve.numbers(sums() ? D_ : 0), carve.numbers(sums() ? D_ : 0),
-                         carve.numbers(sums() ? D_ : 0)};
+    const Sums<T> before{carve.numbers(sums_ ? D_ : 0), carve.numbers(sums_ ? D_ : 0), carve.numbers(sums_ ? D_ : 0)};
     const Heads<T> k = kept_rows(1, room_, D_, carve), v = kept_rows(1, room_, D_, carve);
     T* const w = carve_scratch.numbers(room_);
     const Sums<T> all{carve_scratch.numbers(D_), carve_scratch.numbers(D_), carve_scratch.numbers(D_)};
     // 1. The token that leaves the window, or without one the token itself, joins the sums.
     const Index left = t - room_;  // behind the window
-    if (sums() && left >= 0)
+    if (sums_ && left >= 0)
       add(left == 0, room_ > 0 ? k[0][t % room_] : in.k[0][0], room_ > 0 ? v[0][t % room_] : in.v[0][0], before);
     if (room_ > 0) keep_row(in.k, t, k), keep_row(in.v, t, v);
     // 2. The largest exponent of each channel, then the sums over all.
     const Index first = std::max<Index>(left + 1, 0);
-    const bool any = sums() && left >= 0;
+    const bool any = sums_ && left >= 0;
     for (Index c = 0; c < D_; ++c)
       all.largest[c] = any ? before.largest[c] : k[0](first % room_, c) + bias(in, t, first);
     for (Index s = first; s <= t && room_ > 0; ++s) {
@@ -59,7 +60,7 @@ class AftDecoding {
     // 3. out = sigma(q) value / mass
     for (Index c = 0; c < D_; ++c) {
       const T y = all.value[c] / all.mass[c];
-      out[0](0, c) = aft_.query ? kernels::logistic(in.q[0](0, c)) * y : y;
+      out[0](0, c) = query_ ? kernels::logistic(in.q[0](0, c)) * y : y;
     }
   }
 
@@ -76,8 +77,6 @@ class AftDecoding {
     return exp(x);
   }
 
-  bool sums() const { return !aft_.masked && aft_.window != AftFull::unlimited; }
-
   template <class T>
   void add(bool first, const T* k, const T* v, const Sums<T>& sums) const {
     for (Index c = 0; c < D_; ++c) {
@@ -93,15 +92,16 @@ class AftDecoding {
   template <class T>
   T bias(const AttentionInput<T>& in, Index t, Index s) const {
     const auto row = [](const View<const T>& tensor, Index r) { return tensor.data() + r * tensor.shape()[1]; };
-    if (aft_.rank == 0) return row(in.parameters[0], t)[s];
+    if (rank_ == 0) return row(in.parameters[0], t)[s];
     const T *const u = row(in.parameters[0], t), *const p = row(in.parameters[1], s);
     T sum;
-    kernels::row_dots(Matrix<const T>(u, 1, aft_.rank), Matrix<const T>(p, 1, aft_.rank), &sum);
+    kernels::row_dots(Matrix<const T>(u, 1, rank_), Matrix<const T>(p, 1, rank_), &sum);
     return sum;
   }
 
-  const AftFull aft_;
-  Index D_, room_;
+  bool sums_;  ///< do keys behind the window count?
+  bool query_;
+  Index rank_, D_, room_;
 };
 
 }  // namespace heed

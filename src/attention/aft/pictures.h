@@ -5,15 +5,28 @@
 //   keys      mean_c exp(k[s,c] - max_s k[s,c])                            a constant added to a channel has no effect
 #pragma once
 
-#include "heed/attention/mechanism.h"
+#include "heed/attention/capabilities/pictures.h"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace heed {
 
 struct AftPictures {
   const Heads<const float>& k;
+
+  /// Returns the pictures of every variant; `part`: "head" or "group".
+  static std::vector<PictureInfo> infos(const char* part) {
+    return {{"weights", "AFT's relative weights exp(k + w)", PictureAxes::pairs, part},
+            {"keys", "AFT's keys, exp(k) relative to the largest of all tokens", PictureAxes::tokens, part}};
+  }
+
+  /// Returns biases with 0 for the pairs that do not see each other.
+  static Tensor<float> without_infinities(Tensor<float> biases) {
+    std::replace(biases.begin(), biases.end(), -std::numeric_limits<float>::infinity(), 0.0f);
+    return biases;
+  }
 
   /// The weights [parts, N, M], from biases of all pairs [heads, N, M].
   Tensor<float> weights(const Tensor<float>& biases) const {

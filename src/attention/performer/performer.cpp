@@ -25,9 +25,11 @@
 #include "src/attention/shared/decoding.h"
 #include "steps.h"
 
+#include "heed/attention/capabilities/map.h"
+
 namespace heed {
 
-class Performer : public MechanismBase<Performer> {
+class Performer : public MechanismBase<Performer>, public WithMap<Performer>, public WithDecoding<Performer> {
  public:
   static constexpr const char* mechanism_name = "performer";
   static constexpr const char* summary = "phi(q) phi(k)^T v / phi(q) phi(k)^T 1, phi random exponential features";

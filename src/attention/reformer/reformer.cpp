@@ -20,13 +20,14 @@
 // replaced by that constant. The hash has no gradient.
 #include "round.h"
 
+#include "heed/attention/capabilities/map.h"
 #include "heed/kernels/sums/normalize.h"
 #include "heed/kernels/rows/row_hash.h"
 #include "heed/kernels/sums/softmax_columns.h"
 
 namespace heed {
 
-class Reformer : public MechanismBase<Reformer> {
+class Reformer : public MechanismBase<Reformer>, public WithMap<Reformer> {
  public:
   static constexpr const char* mechanism_name = "reformer";
   static constexpr const char* summary = "softmax(q k^T / sqrt(d)) v, k = q / |q|, among tokens that hash alike";

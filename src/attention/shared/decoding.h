@@ -1,7 +1,8 @@
 // What mechanisms share that keep keys and values while a sequence is decoded token by token.
 #pragma once
 
-#include "heed/attention/mechanism.h"
+#include "heed/attention/capabilities/decoding.h"
+#include "heed/kernels/products/gemm.h"
 
 #include <algorithm>
 
@@ -17,6 +18,26 @@ Heads<T> kept_rows(Index heads, Index room, Index width, Carver<T>& carve) {
 template <class T>
 void keep_row(Heads<const T> row, Index t, const Heads<T>& kept) {
   for (Index h = 0; h < kept.count; ++h) std::copy_n(row[h][0], kept.first.columns, kept[h][t % kept.first.rows]);
+}
+
+/// Decodes a token by its own row of the map, A = to_row(scores): K and V hold the keys and values of all tokens up to
+/// it.
+template <class T, class F>
+void decode_by_row(const AttentionDecoding<T>& call, const F& to_row) {
+  const auto& [in, t, out, state, sums, scratch] = call;
+  Carver<T> carve(state);
+  const Heads<T> K = kept_rows(in.shape.heads, in.shape.longest, in.shape.width, carve),
+                 V = kept_rows(in.shape.heads, in.shape.longest, in.shape.value_width, carve);
+  keep_row(in.k, t, K), keep_row(in.v, t, V);
+  const Matrix<T> A(scratch, 1, t + 1);
+  for (Index h = 0; h < in.shape.heads; ++h) {
+    kernels::gemm(in.q[h], transposed(K[h].top_rows(t + 1)), A);
+    to_row(A);
+    kernels::gemm(A, V[h].top_rows(t + 1), out[h]);
+  }
+}
+inline AttentionStateSize row_state_size(const AttentionShape& s, Index tokens) {
+  return {.state = s.heads * tokens * (s.width + s.value_width), .scratch = s.longest};
 }
 
 /// Sums over the tokens so far of what their keys are mapped to, f [m], and of their values v [e]:

@@ -18,20 +18,23 @@
 // way back goes through the blocks twice, the features are kept, and heads come one by one.
 #pragma once
 
+#include "heed/attention/capabilities/map.h"
 #include "heed/attention/mechanism_base.h"
 
 namespace heed {
 
-/// The features of a mechanism. Of some queries, or some keys, from number `first` on: x, dx and features have a row
-/// for each.
+/// The features of a mechanism. x, dx and features have a row for each of some queries or keys, from index `first` on.
 template <class T>
 class KernelFeatures {
  public:
   enum Side { queries, keys };
 
+  /// Computes what all blocks share, before the first of forward or map; it is saved for the backward pass.
+  virtual void start() const {}
+
   virtual void make(Side side, Index first, Matrix<const T> x, Matrix<T> features) const = 0;
 
-  /// Writes dx, from the gradient of the features, which is not needed any more.
+  /// Computes dx from the gradient of the features, which may be overwritten.
   virtual void undo(Side side, Index first, Matrix<const T> x, Matrix<T> features, Matrix<T> gradient, Update update,
                     Matrix<T> dx) const = 0;
 
@@ -39,7 +42,7 @@ class KernelFeatures {
   ~KernelFeatures() = default;
 };
 
-/// What is saved for the backward pass: S, z and 1 / D; the features, where they are kept.
+/// Saved for the backward pass: S, z and 1 / D; the features, if they are kept.
 template <class T>
 struct KernelSaved {
   Heads<T> f, g;     ///< [N, p], [M, p]
@@ -105,6 +108,48 @@ struct KernelAttention {
   /// otherwise 256 rows of 64 features are 64 KB, which a few such matrices leave room for in an L2 cache.
   Index block_queries() const { return causal ? 64 : 256; }
   Index block_keys() const { return keys_together ? M : 256; }
+};
+
+/// Base of the mechanisms whose passes are those above. Derived defines, beside its options and cost:
+///   kernel(shape)                    its sizes
+///   features(shape, carve)           its features, which may lay out memory that is saved for the backward pass
+template <class Derived>
+class KernelMechanism : public MechanismBase<Derived>, public WithMap<Derived> {
+ public:
+  template <class Features, class T>
+  struct Saved {
+    Features features;
+    KernelSaved<T> sums;
+  };
+  template <class T>
+  auto saved(const AttentionShape& shape, Carver<T>& carve) const {
+    auto features = self().features(shape, carve);
+    return Saved<decltype(features), T>{features, self().kernel(shape).saved(carve)};
+  }
+  template <class T>
+  KernelScratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
+    return self().kernel(shape).scratch(carve);
+  }
+
+  template <class T, class Saved>
+  void run_forward(const AttentionInput<T>& in, Heads<T> out, const Saved& saved,
+                   const KernelScratch<T>& scratch) const {
+    saved.features.start();
+    self().kernel(in.shape).forward(in, saved.features, out, saved.sums, scratch);
+  }
+  template <class T, class Saved>
+  void run_backward(const AttentionInput<T>& in, Heads<const T> out, Heads<const T> dout, const Saved& saved,
+                    const KernelScratch<T>& scratch, const AttentionGradient<T>& gradient) const {
+    self().kernel(in.shape).backward(in, saved.features, out, dout, saved.sums, scratch, gradient);
+  }
+  template <class T, class Saved>
+  void run_map(const AttentionInput<T>& in, Heads<T> map, const Saved& saved, const KernelScratch<T>& scratch) const {
+    saved.features.start();
+    self().kernel(in.shape).make_map(in, saved.features, map, saved.sums, scratch);
+  }
+
+ private:
+  const Derived& self() const { return static_cast<const Derived&>(*this); }
 };
 
 }  // namespace heed

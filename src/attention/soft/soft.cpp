@@ -29,9 +29,13 @@
 
 #include <numeric>
 
+#include "heed/attention/capabilities/inverse.h"
+#include "heed/attention/capabilities/map.h"
+#include "heed/attention/capabilities/pictures.h"
+
 namespace heed {
 
-class Soft : public MechanismBase<Soft> {
+class Soft : public MechanismBase<Soft>, public WithMap<Soft>, public PicturesCapability, public InverseCapability {
  public:
   static constexpr const char* mechanism_name = "soft";
   static constexpr const char* summary = "G(q, l) G(l, l)^+ G(l, q) v for m landmarks l of q, G a Gaussian kernel";
@@ -96,11 +100,14 @@ class Soft : public MechanismBase<Soft> {
 
   MechanismTraits traits() const override {
     const bool exact_gradient = kernel == Kernel::exact || inverse_grad == InverseGradient::unrolled;
-    return {.beside_map = vconv > 0,
-            .inverts = kernel == Kernel::nystrom,
-            .qk_norm = false,
+    return {.qk_norm = false,
             .surrogate = exact_gradient ? "" : "through A^+ by -X^T dX X^T, the derivative once X has converged"};
   }
+  MapTraits map_traits() const override { return {.partial = vconv > 0}; }
+
+  // kernel=exact has no landmarks.
+  const InverseCapability* inverse() const override { return kernel == Kernel::nystrom ? this : nullptr; }
+  const PicturesCapability* pictures() const override { return kernel == Kernel::nystrom ? this : nullptr; }
 
   void read_sizes(const std::map<std::string, Shape>& tensors) override {
     landmark.read_sizes(tensors);
@@ -230,19 +237,17 @@ class Soft : public MechanismBase<Soft> {
     });
   }
 
-  /// A of each head. Throws Error with kernel=exact, which has none.
+  /// Returns A of each head.
   Tensor<float> inverted(const AttentionInput<float>& in) const override {
     return made(in, &SoftSaved<float>::A, [](const SoftMap<float>& S) { S.make_gram(); });
   }
 
-  std::vector<PictureInfo> pictures() const override {
-    if (kernel == Kernel::exact) return {};
+  std::vector<PictureInfo> picture_infos() const override {
     return {{"landmarks", "How near each landmark (row) is to each token (column)", PictureAxes::matrix}};
   }
 
-  /// P of each head.
-  Tensor<float> picture(const std::string& name, const AttentionInput<float>& in) const override {
-    if (name != "landmarks") return MechanismBase::picture(name, in);
+  /// Returns P of each head.
+  Tensor<float> picture(const std::string&, const AttentionInput<float>& in) const override {
     return made(in, &SoftSaved<float>::P, [](const SoftMap<float>& S) { S.make(); });
   }
 
@@ -286,7 +291,6 @@ class Soft : public MechanismBase<Soft> {
   /// What `make` leaves in a part of each head's saved memory: [heads, rows, columns].
   template <class Make>
   Tensor<float> made(const AttentionInput<float>& in, Heads<float> SoftSaved<float>::*part, const Make& make) const {
-    require(kernel == Kernel::nystrom, "[soft] kernel is exact; expected nystrom, which has landmarks");
     const Carved<SoftSaved, float> saved(setting(in.shape));
     const Carved<SoftScratch, float> scratch(setting(in.shape));
     each_head(in, *saved, *scratch, [&](Index, const SoftMap<float>& S) { make(S); });

@@ -20,9 +20,11 @@
 #include "src/attention/shared/image_grid.h"
 #include "band.h"
 
+#include "heed/attention/capabilities/map.h"
+
 namespace heed {
 
-class Window : public MechanismBase<Window> {
+class Window : public MechanismBase<Window>, public WithMap<Window> {
  public:
   static constexpr const char* mechanism_name = "window";
   static constexpr const char* summary = "softmax(q k^T / sqrt(d)) v among tokens near each other, or of the same cell";

@@ -1,5 +1,7 @@
 #include "support/mechanism.h"
 
+#include "heed/attention/capabilities/penalty.h"
+#include "heed/attention/capabilities/preparation.h"
 #include "heed/ops/attention.h"
 #include "heed/nn/vit.h"
 #include "heed/train/tasks/classification.h"
@@ -143,7 +145,7 @@ BOOST_AUTO_TEST_CASE(costs_where_the_bias_is_made_for_each_image) {
     const auto mechanism = make_mechanism("aft", {{"rank", "3"}, {"causal", causal}});
     const AttentionMemorySize size = mechanism->memory(shape);
     BOOST_TEST(size.prepared == 0);
-    BOOST_TEST((mechanism->preparation_cost(shape).forward == Counts{}));
+    BOOST_TEST((preparation_cost(*mechanism, shape).forward == Counts{}));
     std::vector<Counted> q(N * D, 0.5), gradients(4 * N * D), saved(size.saved), scratch(size.scratch);
     const auto heads = [&](auto* data) { return Heads{Matrix(data, N, D), 1, N * D}; };
     const Heads<const Counted> in = heads(static_cast<const Counted*>(q.data()));
@@ -363,7 +365,7 @@ BOOST_AUTO_TEST_CASE(entropy_of_equal_biases_is_the_logarithm_of_their_number) {
   const Tensor<double> w = random_tensor({3, 3, 3}, 1), zero(Shape{3});
   const std::vector<View<const double>> own{w.view(), zero.view(), zero.view()};
   double penalty = 0;
-  mechanism->penalty(AttentionPenalty<double>{shape, own, 1.0, {}, &penalty});
+  mechanism->penalty_term()->penalty(AttentionPenalty<double>{shape, own, 1.0, {}, &penalty});
   BOOST_TEST(std::abs(penalty - 0.5 * 3 * std::log(9)) < 1e-14);
 }
 

@@ -2,6 +2,8 @@
 // agreement of number types are checked over all mechanisms in tests/checks/cases.cpp.
 #include "support/mechanism.h"
 
+#include "heed/attention/capabilities/inverse.h"
+
 #include <boost/test/unit_test.hpp>
 
 #include <cmath>
@@ -166,12 +168,10 @@ BOOST_AUTO_TEST_CASE(what_it_inverts) {
   const auto mechanism = make_mechanism("soft", first), exact = make_mechanism("soft", {{"kernel", "exact"}});
   const float q[] = {0, 2, 5};
   AttentionInput<float> in{.shape = shape_of(1, 3, 1), .q = {{q, 3, 1}, 1, 3}, .k = {}, .v = {}};
-  const Tensor<float> A = mechanism->inverted(in);
+  const Tensor<float> A = mechanism->inverse()->inverted(in);
   BOOST_TEST((A.shape() == Shape{1, 2, 2}));
   for (Index i = 0; i < 4; ++i) BOOST_TEST(std::abs(A[i] - (i % 3 == 0 ? 1.5 : std::exp(-2.0))) < 1e-6);
-  BOOST_TEST(mechanism->traits().inverts);
-  BOOST_TEST(!exact->traits().inverts);
-  BOOST_CHECK_THROW(exact->inverted(in), Error);
+  BOOST_TEST(exact->inverse() == nullptr);
 }
 
 BOOST_AUTO_TEST_CASE(memory_grows_with_tokens_not_with_their_square) {

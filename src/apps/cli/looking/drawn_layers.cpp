@@ -2,6 +2,7 @@
 
 #include "layer_map.h"
 
+#include "heed/attention/capabilities/map.h"
 #include "heed/base/error.h"
 
 #include <fmt/format.h>
@@ -72,12 +73,12 @@ void DrawnLayers::add(const AttentionSite<float>& site) {
 }
 
 std::optional<DrawnLayers::Picture> DrawnLayers::picture_of(const AttentionSite<float>& site) {
-  const MechanismTraits traits = site.mechanism.traits();
-  const std::vector<PictureInfo> pictures = site.mechanism.pictures();
-  if (traits.map) offered_.insert(map_name);
+  const MapCapability* const maps = site.mechanism.maps();
+  const std::vector<PictureInfo> pictures = picture_infos(site.mechanism);
+  if (maps) offered_.insert(map_name);
   for (const PictureInfo& info : pictures) offered_.insert(info.name);
-  if (traits.map && (choice_.show.empty() || choice_.show == map_name)) {
-    if (traits.map_axes == MapAxes::tokens) return Picture{{map_name, "Attention", PictureAxes::pairs}, map_of(site)};
+  if (maps && (choice_.show.empty() || choice_.show == map_name)) {
+    if (maps->map_traits().axes == MapAxes::tokens) return Picture{{map_name, "Attention", PictureAxes::pairs}, map_of(site)};
     return Picture{{map_name, "Attention of each channel of the queries (row) to each channel of the keys (column)",
                     PictureAxes::matrix},
                    map_of(site),
@@ -85,15 +86,15 @@ std::optional<DrawnLayers::Picture> DrawnLayers::picture_of(const AttentionSite<
   }
   for (const PictureInfo& info : pictures)
     if (choice_.show.empty() || choice_.show == info.name)
-      return Picture{info, site.mechanism.picture(info.name, site.inputs.front()), info.name};
+      return Picture{info, site.mechanism.pictures()->picture(info.name, site.inputs.front()), info.name};
   return {};
 }
 
 DrawnLayers::Picture DrawnLayers::rollout_of(const AttentionSite<float>& site) {
-  const MechanismTraits traits = site.mechanism.traits();
-  require(traits.map && traits.map_axes == MapAxes::tokens,
+  const MapCapability* const maps = site.mechanism.maps();
+  require(maps && maps->map_traits().axes == MapAxes::tokens,
           "--rollout: block {}, {}, has {}; expected maps of tokens, N x N, in all blocks", block_,
-          site.mechanism.name(), traits.map ? "a map of channels" : "no attention map");
+          site.mechanism.name(), maps ? "a map of channels" : "no attention map");
   rollout_.add(map_of(site).view());
   return {{map_name, "Attention through all blocks so far,", PictureAxes::pairs, "all heads"}, rollout_.product()};
 }

@@ -1,6 +1,7 @@
 // What heed maps draws of a model's attention layers.
 #pragma once
 
+#include "heed/attention/capabilities/pictures.h"
 #include "heed/analysis/rollout.h"
 #include "heed/draw/attention_sheet.h"
 #include "heed/nn/attention_site.h"

@@ -1,5 +1,7 @@
 #include "layer_map.h"
 
+#include "heed/attention/capabilities/map.h"
+
 namespace heed::cli {
 
 Patch patch_in(PatchGrid grid, PatchGrid first, Patch patch) {
@@ -18,10 +20,10 @@ LayerMap::LayerMap(const AttentionSite<float>& site) {
   const AttentionShape& shape = site.inputs.front().shape;
   grid_ = {shape.grid_height, shape.grid_width};
   class_token_ = shape.class_token;
-  const MechanismTraits traits = site.mechanism.traits();
-  if (!traits.map) return;
+  const MapCapability* const maps = site.mechanism.maps();
+  if (!maps) return;
   maps_ = map_of(site);
-  of_channels_ = traits.map_axes == MapAxes::channels;
+  of_channels_ = maps->map_traits().axes == MapAxes::channels;
 }
 
 Tensor<float> LayerMap::weights(std::optional<Patch> query, PatchGrid grid) const {

@@ -1,6 +1,7 @@
 // heed residual: how fast the Newton-Raphson iteration converges on the matrices that a trained model inverts.
 #include "src/apps/cli/shared/trained.h"
 
+#include "heed/attention/capabilities/inverse.h"
 #include "heed/analysis/newton_residual.h"
 #include "heed/io/file.h"
 #include "heed/base/parallel.h"
@@ -56,7 +57,7 @@ MatrixResidual measure(Index m, Index iterations, const float* A) {
 /// Adds the residuals of a layer's matrices of a batch.
 void add_matrices(const AttentionSite<float>& site, Index block, Index iterations, Residuals& residuals) {
   std::vector<Tensor<float>> grams;
-  for (const AttentionInput<float>& in : site.inputs) grams.push_back(site.mechanism.inverted(in));
+  for (const AttentionInput<float>& in : site.inputs) grams.push_back(site.mechanism.inverse()->inverted(in));
   const Index heads = grams.front().shape()[0];
   std::vector<MatrixResidual> measured(grams.size() * static_cast<std::size_t>(heads));
   parallel_for(static_cast<Index>(measured.size()), [&](Index i) {
@@ -150,7 +151,7 @@ std::string inverting_settings() {
   std::vector<std::string> labels;
   for (const MechanismEntry& entry : mechanisms())
     for (const MechanismSetting& setting : entry.settings())
-      if (entry.make(setting.options)->traits().inverts) labels.push_back(setting.label);
+      if (entry.make(setting.options)->inverse()) labels.push_back(setting.label);
   return fmt::format("{}", fmt::join(labels, ", "));
 }
 
@@ -159,7 +160,7 @@ int residual_command(const ResidualArguments& a) {
   TrainedModel trained(a.run, a.sets, a.weights);
   Residuals residuals;
   const Index images = visit_test_examples(trained, a.images, [&](Index block, const AttentionSite<float>& site) {
-    if (site.mechanism.traits().inverts) add_matrices(site, block, a.iterations, residuals);
+    if (site.mechanism.inverse()) add_matrices(site, block, a.iterations, residuals);
   });
   require(!residuals.empty(), "{}: its mechanism is {}; expected one that inverts a matrix: {}", a.run,
           trained.experiment.attention.mechanism[0], inverting_settings());

@@ -1,6 +1,7 @@
 // heed spectrum: the singular values of a trained model's attention maps.
 #include "src/apps/cli/shared/trained.h"
 
+#include "heed/attention/capabilities/map.h"
 #include "heed/analysis/spectrum.h"
 #include "heed/io/file.h"
 #include "heed/base/parallel.h"
@@ -54,9 +55,9 @@ struct BlockSpectrum {
 /// Adds the spectra of a layer's maps of a batch.
 void add_maps(const AttentionSite<float>& site, BlockSpectrum& block) {
   block.mechanism = site.mechanism.name();
-  const MechanismTraits traits = site.mechanism.traits();
+  const MapTraits traits = site.mechanism.maps()->map_traits();
   block.used = traits.identity ? with_identity : plain;
-  block.of_channels = traits.map_axes == MapAxes::channels;
+  block.of_channels = traits.axes == MapAxes::channels;
   const Tensor<float> maps = attention_maps(site);
   const Index heads = maps.shape()[1], rows = maps.shape()[2], columns = maps.shape()[3],
               count = maps.shape()[0] * heads;
@@ -107,7 +108,7 @@ int spectrum_command(const SpectrumArguments& a) {
   TrainedModel trained(a.run, a.sets, a.weights);
   std::map<Index, BlockSpectrum> blocks;
   const Index images = visit_test_examples(trained, a.images, [&](Index block, const AttentionSite<float>& site) {
-    if (site.mechanism.traits().map) add_maps(site, blocks[block]);
+    if (site.mechanism.maps()) add_maps(site, blocks[block]);
   });
   require(!blocks.empty(), "{}: no block of this model has an attention map; its mechanism is {}", a.run,
           trained.experiment.attention.mechanism[0]);

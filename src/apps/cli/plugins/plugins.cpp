@@ -85,7 +85,7 @@ const PluginRecord& record_of(void* library, const std::string& file) {
   const ElfW(Sym)* described = nullptr;
   require(symbol != nullptr && dladdr1(symbol, &info, (void**)&described, RTLD_DL_SYMENT) != 0 &&
               described != nullptr && described->st_size >= sizeof(PluginRecord) &&
-              std::memcmp(symbol, plugin_mark, sizeof plugin_mark) == 0,
+              std::memcmp(symbol, plugin_mark, plugin_mark_text) == 0,
           "{}: is a shared object, but no plugin that `heed plugin` has made", file);
   const PluginRecord& record = *static_cast<const PluginRecord*>(symbol);
   const PluginBuild& program = program_build();
@@ -93,6 +93,7 @@ const PluginRecord& record_of(void* library, const std::string& file) {
     require(found == expected, "{}: was made {} {}, this heed {} {}; make it again: heed plugin {}", file, what,
             in_quotes(found), what, in_quotes(expected), text_of(record.source));
   };
+  same("for contract", text_of(record.mark).substr(plugin_mark_text), plugin_mark + plugin_mark_text);
   same("for version", text_of(record.version), cut(record.version, program.version));
   same("by compiler", text_of(record.compiler), cut(record.compiler, program.compiler_version));
   same("with flags", text_of(record.flags), cut(record.flags, program.flags));

@@ -3,6 +3,9 @@
 #include "probe.h"
 #include "probe_help.h"
 
+#include "heed/attention/capabilities/map.h"
+#include "heed/attention/options.h"
+#include "heed/attention/capabilities/preparation.h"
 #include "heed/attention/mechanism.h"
 #include "heed/config/experiment.h"
 #include "heed/io/weights.h"
@@ -128,10 +131,10 @@ int probe_attention(const ProbeArguments& a, GivenTensors& in) {
     views.push_back(std::as_const(values.back()).view());
     own.push_back(spec.trainable ? tape.input(views.back()) : tape.constant(views.back()));
   }
-  const Shape noise_shape = mechanism->noise(shape);
+  const Shape gumbel_shape = noise_shape(*mechanism, shape);
   Tensor<T> noise;
-  if (noise_shape.elements() > 0 && (options.training || in.contains("gumbel")))
-    noise = in.take<T>("gumbel", noise_shape);
+  if (gumbel_shape.elements() > 0 && (options.training || in.contains("gumbel")))
+    noise = in.take<T>("gumbel", gumbel_shape);
   in.finish();
 
   const Var<T> vq = q.size() > 0 ? tape.input(q.view()) : Var<T>{}, vk = k.size() > 0 ? tape.input(k.view()) : Var<T>{},
@@ -146,13 +149,13 @@ int probe_attention(const ProbeArguments& a, GivenTensors& in) {
   results.add("grad.v", tape.gradient(vv));
   for (std::size_t i = 0; i < specs.size(); ++i)
     if (specs[i].trainable) results.add("grad." + specs[i].name, tape.gradient(own[i]));
-  if (mechanism->traits().map) {
+  if (mechanism->maps()) {
     const Shape image = map_shape(*mechanism, shape);
     Tensor<T> maps(Shape{vs[0], image[0], image[1], image[2]});
     AttentionInput<T> input{.shape = shape, .q = {}, .k = {}, .v = {}, .parameters = views};
     Buffer<T> prepared(mechanism->memory(shape).prepared);
     if (prepared.size() > 0)
-      mechanism->prepare(
+      mechanism->preparation()->prepare(
           AttentionPreparation<T>{shape, views, options.training, std::as_const(noise).view(), {prepared.data()}});
     input.prepared = {prepared.data()};
     for (Index b = 0; b < vs[0]; ++b) {

@@ -46,7 +46,7 @@ class Defined : public MechanismBase<Defined> {
 
   explicit Defined(const Definition& definition) : definition_(definition) {}
 
-  MechanismTraits traits() const override { return {.map = false, .cross = true}; }
+  MechanismTraits traits() const override { return {.cross = true}; }
 
   template <class T>
   void run_forward(const AttentionInput<T>& in, Heads<T> out, NoMemory, NoMemory) const {

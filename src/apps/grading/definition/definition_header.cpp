@@ -83,7 +83,7 @@ class Writer {
         "  static constexpr const char* complexity = \"time O({})\";\n\n"
         "  template <class Visitor>\n  void options(Visitor&) {{}}\n"
         "  static std::vector<OptionValues> variants() {{ return {{{{}}}}; }}\n"
-        "  MechanismTraits traits() const override {{ return {{.map = false, .cross = true}}; }}\n",
+        "  MechanismTraits traits() const override {{ return {{.cross = true}}; }}\n",
         name_, pairs_ ? "N M d" : "(N + M) d^2");
   }
 

@@ -2,6 +2,7 @@
 
 #include "mechanism_messages.h"
 
+#include "heed/attention/capabilities/preparation.h"
 #include "heed/base/suggest.h"
 #include "heed/checks/backward_steps.h"
 #include "heed/checks/costcheck.h"
@@ -265,7 +266,7 @@ class Marker {
   /// Too many operations are waste; too few are not what was asked for.
   void compare_total(Mark& mark, Index executed, const CheckCase& c, const AttentionCaseShape& s, bool forward) const {
     const AttentionShape shape = shape_of(*task_.reference, s);
-    const Cost cost = s.images * task_.reference->cost(shape) + task_.reference->preparation_cost(shape);
+    const Cost cost = s.images * task_.reference->cost(shape) + preparation_cost(*task_.reference, shape);
     const Counts all = forward ? cost.forward : cost.backward,
                  contractions = forward ? cost.forward_contractions : cost.backward_contractions;
     const Index most = static_cast<Index>(task_.slack * static_cast<double>(total(all)));

@@ -165,6 +165,7 @@ BOOST_AUTO_TEST_CASE(what_was_made_for_another_heed) {
     const std::string other = hydra.with(member, text);
     check_refusal({"list", "--plugin", other}, {other, said, text, "make it again: heed plugin"});
   };
+  refused(offsetof(PluginRecord, mark) + plugin_mark_text, "1", "made for contract '1', this heed for contract '2'");
   refused(offsetof(PluginRecord, version), "9.9.9", "made for version");
   refused(offsetof(PluginRecord, compiler), "9", "made by compiler");
   refused(offsetof(PluginRecord, headers), "0badc0de", "made with headers of checksum");

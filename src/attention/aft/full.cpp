@@ -1,4 +1,4 @@
-// AFT-full, AFT-local and AFT-simple: one computation, which differs in the keys that have a bias.
+// Part of AFT (aft.cpp): full, local and simple, one computation that differs in the keys that have a bias.
 //
 // One head, channel c by channel c; the query t meets two kinds of keys s:
 //   biased:  |t - s| < window, with the exponent k[s,c] + w[t,s];
@@ -9,28 +9,45 @@
 //   y[t,c]   = sum_s exp(k[s,c] + w[t,s]) v[s,c] / den  [N, D]
 //   out      = sigma(q) y                               [N, D]     Eq. 2
 //
-// Biased keys cost O(D) for each pair (t, s) (aft_biased.h), the others O(N D) for all queries (aft_unbiased.h). All
+// Biased keys cost O(D) for each pair (t, s) (biased.h), the others O(N D) for all queries (unbiased.h). All
 // sums carry a scale of their own (kernels/sums/exp_sums.h): neither far-apart keys nor far-apart rows become 0 / 0.
-#pragma once
-
 #include "biased.h"
+#include "decoding.h"
+#include "options.h"
+#include "pictures.h"
 #include "unbiased.h"
 
+#include "heed/attention/capabilities/preparation.h"
+#include "heed/attention/mechanism_base.h"
 #include "heed/kernels/elements/gate.h"
 
 #include <limits>
 
 namespace heed {
 
-struct AftFull {
+class AftFull : public MechanismBase<AftFull>,
+                public WithPreparation<AftFull>,
+                public WithDecoding<AftFull>,
+                public PicturesCapability {
+ public:
+  static constexpr const char* mechanism_name = "aft";
+
   template <class T>
   using ExpSums = kernels::ExpSums<T>;
 
-  static constexpr Index unlimited = std::numeric_limits<Index>::max() / 2;
+  explicit AftFull(const AftOptions& options) : options_(options) {}
 
-  Index window = unlimited;  ///< unlimited: full; 0: simple
-  bool masked = false, causal = false, query = true;
-  Index rank = 0;  ///< w = u p^T with u [N, rank], p [M, rank]; 0: w [N, M] itself
+  MechanismTraits traits() const override { return {.qk_norm = false}; }
+  AttentionLayout layout(Index dim, Index) const override { return {1, dim, dim, dim}; }
+  void check(const AttentionShape& shape) const override { options_.check(shape); }
+  void read_sizes(const std::map<std::string, Shape>& tensors) override {
+    if (const auto u = tensors.find("u"); u != tensors.end() && u->second.rank() == 2) options_.rank = u->second[1];
+  }
+  std::vector<ParameterSpec> parameters(const AttentionShape& s) const override {
+    if (options_.variant == Variant::simple) return {};
+    if (rank() == 0) return {{"w", {s.queries, s.keys}, Initial::normal(0.1)}};
+    return {{"u", {s.queries, rank()}, Initial::normal(0.1)}, {"p", {s.keys, rank()}, Initial::normal(0.1)}};
+  }
 
   // Prepared: the bias and what follows from it.
   template <class T>
@@ -61,7 +78,7 @@ struct AftFull {
     const Sizes z = sizes(shape);
     Scratch<T> scratch{
         kernels::carve_exp_sums(1, z.D, z.D, carve), kernels::carve_exp_sums(z.rows, z.D, z.D, carve), {}};
-    if (window > 0) scratch.biased = biased(z).scratch(carve);
+    if (window() > 0) scratch.biased = biased(z).scratch(carve);
     return scratch;
   }
 
@@ -76,19 +93,19 @@ struct AftFull {
   }
 
   template <class T>
-  void run_forward(const AttentionInput<T>& in, Heads<T> outs, const AftBias<const T>& prepared, const Saved<T>& saved,
-                   const Scratch<T>& scratch) const {
+  void run_forward(const AttentionInput<T>& in, Heads<T> outs, const Saved<T>& saved, const Scratch<T>& scratch) const {
     const Sizes z = sizes(in.shape);
+    const AftBias<const T> prepared = prepared_of(in.shape, in.prepared);
     const Matrix<T> y = saved.y, out = outs[0];
     const ExpSums<T> sums{saved.scale, saved.mass, y};
     // 1. sums over the biased keys
-    if (window > 0) biased(z).forward(in, prepared, sums, scratch.biased);
+    if (window() > 0) biased(z).forward(in, prepared, sums, scratch.biased);
     // 2. and over the keys before and after them
     unbiased(z).forward(in, sums, scratch.running);
     // 3. y = value / mass
     means(sums, y);
     // 4. out = sigma(q) y
-    if (query) return kernels::gate_forward(in.q[0], z.of_queries(y), out);
+    if (options_.query) return kernels::gate_forward(in.q[0], z.of_queries(y), out);
     for (Index t = 0; t < z.N; ++t) std::copy_n(z.of_queries(y)[t], z.D, out[t]);
   }
 
@@ -100,15 +117,16 @@ struct AftFull {
   // exp(-scale) (dy / mass, y dy / mass) serve all keys, as running sums over keys served the queries. v and y are
   // measured from an origin there.
   template <class T>
-  void run_backward(const AttentionInput<T>& in, Heads<const T> douts, const AftBias<const T>& prepared,
-                    const Saved<T>& saved, const Scratch<T>& scratch, const AttentionGradient<T>& gradient,
-                    const AftBias<T>& dprepared) const {
+  void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> douts, const Saved<T>& saved,
+                    const Scratch<T>& scratch, const AttentionGradient<T>& gradient) const {
     const Sizes z = sizes(in.shape);
+    const AftBias<const T> prepared = prepared_of(in.shape, in.prepared);
+    const AftBias<T> dprepared = prepared_of(in.shape, gradient.prepared);
     const ExpSums<T> queries = scratch.queries;
     // 4. Queries that share one row of sums (simple, not causal) add up their dy.
     const Matrix<const T> dout = douts[0];
     const Matrix<T> dq = gradient.q[0], dy = z.of_queries(queries.mass);
-    if (query) {
+    if (options_.query) {
       kernels::gate_backward(in.q[0], z.of_queries(saved.y), dout, gradient.update, dq, dy);
     } else {
       for (Index t = 0; t < z.N; ++t) write_all(kernels::sum_update(t, dy), z.D, dout[t], dy[t]);
@@ -119,25 +137,24 @@ struct AftFull {
     means_backward(saved, origin, queries);
     // 2. and 1.
     unbiased(z).backward(in, queries, origin, scratch.running, gradient);
-    if (window > 0)
+    if (window() > 0)
       biased(z).backward(in, prepared, {saved.scale, saved.y, queries.mass}, scratch.biased, gradient, dprepared);
   }
 
-  /// Of what is prepared for all images.
-  Cost preparation_cost(const AttentionShape& shape) const {
+  Cost preparation_cost(const AttentionShape& shape) const override {
     const Sizes z = sizes(shape);
     return bias(z).prepared() ? bias(z).cost(z.pairs()) : Cost{};
   }
 
   /// These are the counts of the sums key by key, as a textbook has them. float and double take the sums over biased
   /// keys by matrix products instead where exponents allow it (aft_biased.h).
-  Cost cost(const AttentionShape& shape) const {
+  Cost cost(const AttentionShape& shape) const override {
     const Sizes z = sizes(shape);
     const Index pairs = z.pairs();
     const AftUnbiased others = unbiased(z);
     // Keys that every query has a bias for.
-    const Index fresh = window > 0 ? std::max<Index>(z.M - others.keys_before() - others.keys_after(), 0) : 0;
-    const Index gated = query ? z.N * z.D : 0;
+    const Index fresh = window() > 0 ? std::max<Index>(z.M - others.keys_before() - others.keys_after(), 0) : 0;
+    const Index gated = options_.query ? z.N * z.D : 0;
 
     Cost cost;
     if (!bias(z).prepared()) {
@@ -145,7 +162,7 @@ struct AftFull {
       cost.backward += cost.forward;  // w again; as papers count, once
     }
     // Forward: 1. biased keys; 2. the others; 3.; 4.
-    if (window > 0)
+    if (window() > 0)
       for (Index t = 0; t < z.N; ++t) {
         const AftReach::Range r = z.reach(t);
         cost.forward += kernels::exp_sums_of_counts(r.last - r.first, z.D, true);
@@ -165,12 +182,37 @@ struct AftFull {
     return cost;
   }
 
-  /// The biases of all pairs, [1, N, M]: -inf where a query does not see a key.
-  Tensor<float> biases_of_pairs(const AttentionInput<float>& in) const {
-    return bias(sizes(in.shape)).of_pairs(in.parameters);
+  AttentionStateSize state_size(const AttentionShape& s, Index tokens) const override {
+    return decoding_of(s).size(tokens);
+  }
+  template <class T>
+  void run_decode(const AttentionDecoding<T>& call) const {
+    decoding_of(call.in.shape).run(call);
+  }
+
+  std::vector<PictureInfo> picture_infos() const override {
+    std::vector<PictureInfo> list = AftPictures::infos("group");
+    if (options_.variant != Variant::simple)
+      list.push_back({"biases", "AFT's position biases", PictureAxes::pairs, "bias"});
+    return list;
+  }
+  Tensor<float> picture(const std::string& name, const AttentionInput<float>& in) const override {
+    if (name == "keys") return AftPictures{in.k}.keys();
+    Tensor<float> biases = bias(sizes(in.shape)).of_pairs(in.parameters);
+    return name == "weights" ? AftPictures{in.k}.weights(biases) : AftPictures::without_infinities(std::move(biases));
   }
 
  private:
+  using Variant = AftOptions::Variant;
+
+  /// Keys with |t - s| < window() have a bias: all in full, none in simple.
+  Index window() const {
+    constexpr Index unlimited = std::numeric_limits<Index>::max() / 2;
+    return options_.variant == Variant::full ? unlimited : options_.variant == Variant::local ? options_.window : 0;
+  }
+  /// w = u p^T with u [N, rank], p [M, rank]; 0: w [N, M] itself
+  Index rank() const { return options_.param == AftOptions::Param::factored ? options_.rank : 0; }
+
   /// y = value / mass.
   template <class T>
   static void means(const ExpSums<T>& sums, Matrix<T> y) {
@@ -218,12 +260,19 @@ struct AftFull {
     }
   };
   Sizes sizes(const AttentionShape& s) const {
-    const AftReach reach{window, masked, causal, s.queries, s.keys};
+    const AftReach reach{window(), options_.masked(), options_.causal, s.queries, s.keys};
     return {s.queries, s.keys, s.width, reach.rows(), reach, s.whole};
   }
-  AftBiasMatrix bias(const Sizes& z) const { return {z.reach, z.D, rank, z.whole}; }
+  AftBiasMatrix bias(const Sizes& z) const { return {z.reach, z.D, rank(), z.whole}; }
   AftBiased biased(const Sizes& z) const { return {bias(z)}; }
   AftUnbiased unbiased(const Sizes& z) const { return {z.reach, z.D}; }
+  AftDecoding decoding_of(const AttentionShape& s) const {
+    return {options_.variant == Variant::full, window(), options_.masked(), options_.query, rank(), s};
+  }
+
+  AftOptions options_;
 };
+
+std::unique_ptr<Mechanism> make_aft_full(const AftOptions& options) { return std::make_unique<AftFull>(options); }
 
 }  // namespace heed

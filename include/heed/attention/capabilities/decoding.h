@@ -1,0 +1,58 @@
+// Capability of mechanisms with a causal form: decoding a sequence token by token, with a state.
+#pragma once
+
+#include "heed/attention/mechanism.h"
+
+namespace heed {
+
+/// Arguments of decode(): q, k and v have one row, that of token `position`; `state` and `sums` are the state after the
+/// tokens before it. `in.shape` is not whole: nothing is prepared.
+template <class T>
+struct AttentionDecoding {
+  AttentionInput<T> in;
+  Index position = 0;
+  Heads<T> out;
+  T* state = nullptr;
+  double* sums = nullptr;
+  T* scratch = nullptr;
+};
+
+/// A call of decode(), which is never counted.
+using AnyDecoding = std::variant<AttentionDecoding<float>, AttentionDecoding<double>>;
+
+/// The size of a state after some tokens, and of scratch memory for the next.
+struct AttentionStateSize {
+  Index state = 0;    ///< elements of T
+  Index sums = 0;     ///< elements of double: in float, the rounding errors of all tokens would add up
+  Index scratch = 0;  ///< elements of T
+
+  /// Adds the size of another layer's state, which uses the same scratch memory.
+  AttentionStateSize& operator+=(const AttentionStateSize& other) {
+    state += other.state, sums += other.sums, scratch = std::max(scratch, other.scratch);
+    return *this;
+  }
+};
+
+/// The interface for callers: Mechanism::decoding().
+class DecodingCapability {
+ public:
+  virtual ~DecodingCapability() = default;
+
+  /// Returns the size of the state after `tokens` tokens. It grows with them: memory for the longest sequence suffices.
+  virtual AttentionStateSize state_size(const AttentionShape& shape, Index tokens) const = 0;
+
+  /// Computes this row of forward()'s out, up to rounding, and adds the token to the state. Requires causal=true.
+  virtual void decode(const AnyDecoding& call) const = 0;
+};
+
+/// Base of a mechanism that decodes, which defines
+///   run_decode(call), state_size(shape, tokens)
+template <class Derived>
+class WithDecoding : public DecodingCapability {
+ public:
+  void decode(const AnyDecoding& call) const final {
+    std::visit([this](const auto& c) { static_cast<const Derived&>(*this).run_decode(c); }, call);
+  }
+};
+
+}  // namespace heed

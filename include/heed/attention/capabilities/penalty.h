@@ -1,0 +1,40 @@
+// Capability of mechanisms: a term of the training loss that depends on the mechanism's parameters alone.
+#pragma once
+
+#include "heed/attention/mechanism.h"
+
+namespace heed {
+
+/// Arguments of penalty().
+template <class T>
+struct AttentionPenalty {
+  AttentionShape shape;
+  std::span<const View<const T>> parameters;
+  T factor{};                         ///< of the gradient
+  std::span<const View<T>> gradient;  ///< always added to; empty if no gradient is wanted
+  T* penalty = nullptr;               ///< the result
+};
+
+/// The interface for callers: Mechanism::penalty_term().
+class PenaltyCapability {
+ public:
+  virtual ~PenaltyCapability() = default;
+
+  /// Cost of the term and its gradient, once per step.
+  virtual Cost penalty_cost(const AttentionShape&) const { return {}; }
+
+  /// Computes the term, once per step, and adds factor times its gradient.
+  virtual void penalty(const OfNumber<AttentionPenalty>& call) const = 0;
+};
+
+/// Base of a mechanism with a penalty, which defines
+///   run_penalty(call)                     returns the term
+template <class Derived>
+class WithPenalty : public PenaltyCapability {
+ public:
+  void penalty(const OfNumber<AttentionPenalty>& call) const final {
+    std::visit([this](const auto& c) { *c.penalty = static_cast<const Derived&>(*this).run_penalty(c); }, call);
+  }
+};
+
+}  // namespace heed

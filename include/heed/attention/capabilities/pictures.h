@@ -1,0 +1,40 @@
+// Capability of mechanisms: pictures of a mechanism at work, beside its map or instead of one.
+#pragma once
+
+#include "heed/attention/mechanism.h"
+
+namespace heed {
+
+/// What the elements of a picture stand for. The parts of a picture, heads or groups of channels, are drawn side by
+/// side.
+enum class PictureAxes {
+  pairs,   ///< [parts, N, M]: a value for each pair of query and key, as in an attention map
+  tokens,  ///< [parts, N or M]: a value for each query or key
+  matrix,  ///< [parts, rows, columns]: matrices that are drawn as they are
+};
+
+/// A picture that a mechanism offers.
+struct PictureInfo {
+  std::string name;
+  std::string meaning;  ///< one line, with which the title of a drawing begins
+  PictureAxes axes;
+  std::string part = "head";
+};
+
+/// The interface for callers: Mechanism::pictures(). A mechanism derives from it directly.
+class PicturesCapability {
+ public:
+  virtual ~PicturesCapability() = default;
+  virtual std::vector<PictureInfo> picture_infos() const = 0;
+
+  /// Returns the picture `name`, one of picture_infos(), of one image. `in` has parameters and prepared tensors.
+  virtual Tensor<float> picture(const std::string& name, const AttentionInput<float>& in) const = 0;
+};
+
+/// Returns the pictures that a mechanism offers, none for most.
+inline std::vector<PictureInfo> picture_infos(const Mechanism& mechanism) {
+  const PicturesCapability* const pictures = mechanism.pictures();
+  return pictures ? pictures->picture_infos() : std::vector<PictureInfo>{};
+}
+
+}  // namespace heed

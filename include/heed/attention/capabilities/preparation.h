@@ -1,0 +1,77 @@
+// Capability of mechanisms: prepared tensors, computed from the mechanism's parameters alone, once per step instead of
+// once per image.
+#pragma once
+
+#include "heed/attention/mechanism.h"
+
+namespace heed {
+
+/// Arguments of prepare().
+template <class T>
+struct AttentionPreparation {
+  AttentionShape shape;
+  std::span<const View<const T>> parameters;  ///< of the mechanism, in the order of their declaration
+  bool training = false;
+  View<const T> noise{};  ///< standard Gumbel noise of shape noise(shape), in training
+  AttentionMemory<T> prepared;
+};
+
+/// Arguments of prepare_backward().
+template <class T>
+struct AttentionPreparationBackward {
+  AttentionPreparation<T> of;  ///< with `prepared` as prepare() wrote it
+  AttentionMemory<T> dprepared;
+  std::span<const View<T>> gradient;  ///< of the parameters; always added to
+};
+
+/// The interface for callers: Mechanism::preparation(). Shapes with memory(shape).prepared == 0 are not prepared.
+class PreparationCapability {
+ public:
+  virtual ~PreparationCapability() = default;
+
+  /// Shape of the random numbers used in training, the same for all images of a step; no elements for none.
+  virtual Shape noise(const AttentionShape&) const { return Shape{0}; }
+
+  /// Cost of one preparation, once per step.
+  virtual Cost preparation_cost(const AttentionShape&) const { return {}; }
+
+  virtual void prepare(const OfNumber<AttentionPreparation>& call) const = 0;
+  virtual void prepare_backward(const OfNumber<AttentionPreparationBackward>& call) const = 0;
+};
+
+/// Base of a mechanism with prepared tensors, which defines
+///   prepared(shape, carve)              the layout of their memory
+///   run_prepare(of, prepared), run_prepare_backward(of, prepared, dprepared, gradient)
+/// and reads them in its passes by prepared_of(in.shape, in.prepared).
+template <class Derived>
+class WithPreparation : public PreparationCapability {
+ public:
+  void prepare(const OfNumber<AttentionPreparation>& call) const final {
+    std::visit([this](const auto& of) { self().run_prepare(of, self().prepared_of(of.shape, of.prepared)); }, call);
+  }
+  void prepare_backward(const OfNumber<AttentionPreparationBackward>& call) const final {
+    std::visit(
+        [this](const auto& c) {
+          self().run_prepare_backward(c.of, self().prepared_of(c.of.shape, c.of.prepared),
+                                      self().prepared_of(c.of.shape, c.dprepared), c.gradient);
+        },
+        call);
+  }
+
+ private:
+  const Derived& self() const { return static_cast<const Derived&>(*this); }
+};
+
+/// Returns the shape of the noise that a mechanism uses in training.
+inline Shape noise_shape(const Mechanism& mechanism, const AttentionShape& shape) {
+  const PreparationCapability* const preparation = mechanism.preparation();
+  return preparation ? preparation->noise(shape) : Shape{0};
+}
+
+/// Returns the cost of a mechanism's preparation, once per step.
+inline Cost preparation_cost(const Mechanism& mechanism, const AttentionShape& shape) {
+  const PreparationCapability* const preparation = mechanism.preparation();
+  return preparation ? preparation->preparation_cost(shape) : Cost{};
+}
+
+}  // namespace heed

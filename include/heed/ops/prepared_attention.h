@@ -1,0 +1,56 @@
+// The prepared tensor of an attention mechanism (attention/capabilities/preparation.h): computed once per step for all
+// microbatches, or recorded on the tape.
+#pragma once
+
+#include "heed/attention/capabilities/preparation.h"
+#include "heed/tape/preparation.h"
+#include "heed/tape/tape.h"
+
+#include <memory>
+#include <span>
+
+namespace heed {
+
+/// Records the preparation of a mechanism: [memory(shape).prepared], for attention(). Requires
+/// memory(shape).prepared > 0. The mechanism and the noise must outlive the pass.
+template <class T>
+Var<T> prepare(const Mechanism& mechanism, const AttentionShape& shape, std::span<const Var<T>> parameters,
+               View<const T> noise = {});
+
+/// The prepared tensor of a layer, NAME.prepared in the list of its model's parameters.
+class PreparedAttention final : public Preparation {
+ public:
+  /// Adds the tensor and its preparation to the list.
+  static std::shared_ptr<const PreparedAttention> add(ParameterList& list, const std::string& layer,
+                                                      std::shared_ptr<const Mechanism> mechanism,
+                                                      const AttentionShape& shape, std::vector<ParameterId> parameters);
+
+  /// Returns the tensor on the tape: that of the step, or else a recorded preparation.
+  template <class T>
+  Var<T> on(Tape<T>& tape, std::span<const Var<T>> parameters) const;
+
+  void forward(const OfNumber<PreparationPass>& pass) const override;
+  void backward(const OfNumber<PreparationPass>& pass) const override;
+
+ private:
+  PreparedAttention(std::string layer, std::shared_ptr<const Mechanism> mechanism, const AttentionShape& shape,
+                    std::vector<ParameterId> parameters, ParameterId prepared)
+      : layer_(std::move(layer)),
+        mechanism_(std::move(mechanism)),
+        shape_(shape),
+        parameters_(std::move(parameters)),
+        prepared_(prepared) {}
+
+  template <class T>
+  void draw_noise(const RandomStream& step, Index count, T* noise) const;
+  template <class T, class F>
+  void with_arguments(const PreparationPass<T>& pass, const F& f) const;
+
+  std::string layer_;
+  std::shared_ptr<const Mechanism> mechanism_;
+  AttentionShape shape_;
+  std::vector<ParameterId> parameters_;
+  ParameterId prepared_;
+};
+
+}  // namespace heed
