@@ -26,7 +26,10 @@
 
 namespace heed {
 
-class Synthesizer : public MechanismBase<Synthesizer>, public WithMap<Synthesizer>, public WithPreparation<Synthesizer>, public WithDecoding<Synthesizer> {
+class Synthesizer : public MechanismBase<Synthesizer>,
+                    public WithMap<Synthesizer>,
+                    public WithPreparation<Synthesizer>,
+                    public WithDecoding<Synthesizer> {
  public:
   static constexpr const char* mechanism_name = "synthesizer";
   static constexpr const char* summary = "softmax of learned scores times v, made from q alone or from nothing";

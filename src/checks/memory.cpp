@@ -254,7 +254,8 @@ class MemoryCheck {
       if (overwritten > 0) fault("backward overwrites {} numbers of the gradient of what it prepared", overwritten);
       g.prepared.fill(T(1));  // of no NaN, so that what follows shows in the other gradients
     }
-    m_.preparation()->prepare_backward(AttentionPreparationBackward<T>{preparation(prepared_), g.prepared.view(), views});
+    m_.preparation()->prepare_backward(
+        AttentionPreparationBackward<T>{preparation(prepared_), g.prepared.view(), views});
     return g;
   }
 

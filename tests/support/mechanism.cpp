@@ -43,7 +43,8 @@ void for_each_input(const Mechanism& mechanism, const AttentionShape& shape, con
                     const std::vector<View<const T>>& own, const F& f) {
   AttentionInput<T> in{.shape = shape, .q = {}, .k = {}, .v = {}, .parameters = own};
   Buffer<T> prepared(mechanism.memory(shape).prepared);
-  if (prepared.size() > 0) mechanism.preparation()->prepare(AttentionPreparation<T>{shape, own, false, {}, {prepared.data()}});
+  if (prepared.size() > 0)
+    mechanism.preparation()->prepare(AttentionPreparation<T>{shape, own, false, {}, {prepared.data()}});
   in.prepared = {prepared.data()};
   for (Index image = 0; image < x.at("v").shape()[0]; ++image) {
     if (x.contains("q")) in.q = heads_of(x.at("q"), image);

@@ -26,8 +26,8 @@ const PluginOrigin* plugin_of(const std::string& name);
 using EntryMaker = MechanismEntry (*)();
 
 /// A plugin's description of itself, the symbol `heed_plugin`: its build, which must be that of the program, and its
-/// mechanisms. The layout is the same in all versions, so that each can refuse another's plugins by name. Texts end with
-/// a zero; longer ones are cut.
+/// mechanisms. The layout is the same in all versions, so that each can refuse another's plugins by name. Texts end
+/// with a zero; longer ones are cut.
 struct PluginRecord {
   char mark[16];        ///< plugin_mark, which ends with the version of the contract
   char version[16];     ///< of heed

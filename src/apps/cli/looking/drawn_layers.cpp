@@ -78,7 +78,8 @@ std::optional<DrawnLayers::Picture> DrawnLayers::picture_of(const AttentionSite<
   if (maps) offered_.insert(map_name);
   for (const PictureInfo& info : pictures) offered_.insert(info.name);
   if (maps && (choice_.show.empty() || choice_.show == map_name)) {
-    if (maps->map_traits().axes == MapAxes::tokens) return Picture{{map_name, "Attention", PictureAxes::pairs}, map_of(site)};
+    if (maps->map_traits().axes == MapAxes::tokens)
+      return Picture{{map_name, "Attention", PictureAxes::pairs}, map_of(site)};
     return Picture{{map_name, "Attention of each channel of the queries (row) to each channel of the keys (column)",
                     PictureAxes::matrix},
                    map_of(site),
