@@ -30,8 +30,9 @@ class Json {
   Json() = default;
   Json(bool value) : value_(value) {}
   Json(double value) : value_(value) {}
-  Json(const std::optional<double>& value) {
-    if (value) value_ = *value;
+  template <class T>
+  Json(const std::optional<T>& value) {
+    if (value) *this = Json(*value);
   }
   template <std::integral I>
   Json(I value) : value_(static_cast<Index>(value)) {}
@@ -54,6 +55,12 @@ class Json {
   const std::string& text() const;
   const List& items() const;
   const Object& entries() const;
+
+  /// Returns f(value), the value as what it is: std::monostate for null, bool, Index, double, std::string, List, Object.
+  template <class F>
+  auto visit(const F& f) const {
+    return std::visit(f, value_);
+  }
 
   /// An object's entry.
   const Json& at(std::string_view key) const;

@@ -1,6 +1,6 @@
 // heed compare: runs side by side.
 #include "compared.h"
-#include "src/apps/cli/shared/cost_table.h"
+#include "src/apps/cli/shared/table.h"
 
 #include "heed/base/printable.h"
 #include "heed/base/suggest.h"
@@ -23,7 +23,6 @@ struct CompareArguments {
 };
 
 using Arms = std::vector<ComparedArm>;
-using Lines = std::vector<std::vector<std::string>>;
 
 template <class Name, std::size_t N>
 const Name& named(const std::array<Name, N>& names, const std::string& key) {
@@ -79,62 +78,66 @@ std::string half_width_text(const Difference& difference, double unit, int decim
 }
 
 void print_settings(const Arms& arms) {
-  Lines lines{{"arm"}};
-  for (const ComparedArm& arm : arms) lines.push_back({arm.name});
-  for (const auto& [key, values] : differing_settings(arms)) {
-    lines[0].push_back(key);
-    for (std::size_t i = 0; i < arms.size(); ++i) lines[i + 1].push_back(values[i]);
-  }
-  if (lines[0].size() == 1) {
+  const std::map<std::string, std::vector<std::string>> settings = differing_settings(arms);
+  if (settings.empty()) {
     std::cout << "the runs have the same configuration, but for seeds\n\n";
     return;
   }
-  print_table(std::cout, lines);
+  Table table;
+  table.text("arm");
+  for (const auto& [key, values] : settings) table.text(key);
+  for (std::size_t i = 0; i < arms.size(); ++i) {
+    std::vector<Json> row{arms[i].name};
+    for (const auto& [key, values] : settings) row.push_back(values[i]);
+    table.add(std::move(row));
+  }
+  table.print(std::cout);
   std::cout << "\n";
 }
 
 void print_curves(const Arms& arms, const CurveName& curve) {
-  Lines lines{{"epoch"}};
-  for (const ComparedArm& arm : arms) lines[0].push_back(arm.name);
+  Table table;
+  table.text("epoch");
   std::vector<std::vector<Sample>> curves;
-  for (const ComparedArm& arm : arms) curves.push_back(samples_of(arm, curve));
   std::size_t epochs = 0;
-  for (const std::vector<Sample>& samples : curves) epochs = std::max(epochs, samples.size());
+  for (const ComparedArm& arm : arms) {
+    table.text(arm.name, curve.share ? fixed(2, " %") : fixed(4));
+    epochs = std::max(epochs, curves.emplace_back(samples_of(arm, curve)).size());
+  }
   for (std::size_t epoch = 0; epoch < epochs; ++epoch) {
-    std::vector<std::string>& line = lines.emplace_back(1, fmt::format("{}", epoch + 1));
+    std::vector<Json> row{epoch + 1};
     for (const std::vector<Sample>& samples : curves) {
       const Sample sample = epoch < samples.size() ? samples[epoch] : Sample();
-      line.push_back(sample.count == 0 ? "-"
-                     : curve.share     ? fmt::format("{:.2f} %", 100 * sample.mean)
-                                       : fmt::format("{:.4f}", sample.mean));
+      row.push_back(sample.count > 0 ? Json((curve.share ? 100 : 1) * sample.mean) : Json());
     }
+    table.add(std::move(row));
   }
   std::cout << fmt::format("\n{}, mean over seeds\n", curve.key);
-  print_table(std::cout, lines);
+  table.print(std::cout);
 }
 
 /// What so many seeds can and cannot say.
 void print_tests(const Arms& arms, const FigureName& figure, Index test_images) {
   if (arms.size() < 2) return;
   const double unit = figure.share ? 100 : 1;
-  Lines lines{{"arm", "difference", "95 %", "p, Welch", "p, paired"}};
+  Table table;
+  table.text("arm").text("difference").text("95 %").text("p, Welch").text("p, paired");
   Index fewest = std::numeric_limits<Index>::max(), tests = 0;
   for (const ComparedArm& arm : arms)
     fewest = std::min(fewest, static_cast<Index>(values_of(arm.table(), figure).size()));
   for (std::size_t i = 1; i < arms.size(); ++i) {
     const Comparison found = compare(arms[i], arms[0], figure, test_images);
     if (!found.interval) {
-      lines.push_back({arms[i].name, "-", "-", "-", "-"});
+      table.add({arms[i].name, {}, {}, {}, {}});
       continue;
     }
     ++tests;
-    lines.push_back({arms[i].name, fmt::format("{:+.{}f}", unit * found.interval->value, figure.decimals),
-                     half_width_text(*found.interval, unit, figure.decimals), p_text(found.welch),
-                     p_text(found.paired)});
+    table.add({arms[i].name, fmt::format("{:+.{}f}", unit * found.interval->value, figure.decimals),
+               half_width_text(*found.interval, unit, figure.decimals), p_text(found.welch), p_text(found.paired)});
   }
   std::cout << fmt::format("\n{}{}, difference to {}\n", figure.key, figure.share ? " in points" : "",
                            printable(arms[0].name));
-  print_table(std::cout, lines);
+  table.print(std::cout);
   if (tests > 0) std::cout << "a difference within its 95 % is undecided, not absent\n";
   if (tests > 1)
     std::cout << fmt::format("{} tests at 5 % let one expect {:.1f} false alarms\n", tests,
@@ -153,23 +156,21 @@ std::vector<std::vector<Sample>> all_samples_of(const ComparedArm& arm) {
 }
 
 std::string curves_csv(const Arms& arms) {
-  std::string csv = "arm,epoch";
-  for (const CurveName& curve : curve_names) csv += fmt::format(",{0},{0}_sd,{0}_runs", curve.key);
-  csv += "\n";
+  Table table;
+  table.data({"arm", "epoch"});
+  for (const std::string& key : keys_of(curve_names)) table.data({key, key + "_sd", key + "_runs"});
   for (const ComparedArm& arm : arms) {
     const std::vector<std::vector<Sample>> curves = all_samples_of(arm);
     for (std::size_t epoch = 0; epoch < curves[0].size(); ++epoch) {
-      csv += fmt::format("{},{}", csv_text(arm.name), epoch + 1);
+      std::vector<Json> row{arm.name, epoch + 1};
       for (const std::vector<Sample>& samples : curves) {
         const Sample& sample = samples[epoch];
-        const std::optional<double> deviation = sample.deviation();
-        csv += fmt::format(",{},{},{}", sample.count > 0 ? fmt::format("{}", sample.mean) : "",
-                           deviation ? fmt::format("{}", *deviation) : "", sample.count);
+        row.insert(row.end(), {mean_json(sample), sample.deviation(), sample.count});
       }
-      csv += "\n";
+      table.add(std::move(row));
     }
   }
-  return csv;
+  return table.csv();
 }
 
 Json difference_json(const std::optional<Difference>& found) {
@@ -196,7 +197,7 @@ Json to_json(const Arms& arms, const FigureName& figure, Index test_images) {
       Json& entry = epochs.push_back(Json::object({{"epoch", epoch + 1}}));
       for (std::size_t i = 0; i < curve_names.size(); ++i) {
         const Sample& sample = of_arm[i][epoch];
-        entry[curve_names[i].key] = sample.count > 0 ? Json(sample.mean) : Json();
+        entry[curve_names[i].key] = mean_json(sample);
       }
     }
   }

@@ -1,6 +1,6 @@
 #include "run_table.h"
 
-#include "src/apps/cli/shared/cost_table.h"
+#include "src/apps/cli/shared/table.h"
 
 #include "heed/base/printable.h"
 
@@ -13,11 +13,8 @@ namespace heed::cli {
 
 namespace {
 
-using Cells = std::vector<std::vector<std::string>>;
-
-/// "98.47 % ± 0.12", "98.47 %" of one seed, "-" of none.
-std::string mean_text(const TableArm& arm, const FigureName& figure) {
-  const Sample sample = sample_of(values_of(arm, figure));
+/// Returns "98.47 % ± 0.12", "98.47 %" of one seed, "-" of none.
+std::string mean_text(const Sample& sample, const FigureName& figure) {
   if (sample.count == 0) return "-";
   const std::string mean = shown(figure, sample.mean);
   const std::optional<double> deviation = sample.deviation();
@@ -30,58 +27,39 @@ std::size_t finished(const TableArm& arm) {
       std::count_if(arm.runs.begin(), arm.runs.end(), [](const TableRun& run) { return run.state == "finished"; }));
 }
 
-Cells text_cells(const std::vector<TableArm>& arms) {
-  Cells cells{{"arm", "seeds"}};
-  for (const FigureName& figure : figure_names)
-    if (figure.title) cells[0].push_back(figure.title);
+/// Returns a row for each arm: means with deviations for text, both as numbers for CSV.
+Table table_of(const std::vector<TableArm>& arms) {
+  Table table;
+  table.column("arm", "arm").text("seeds").data({"runs", "finished"});
+  for (const FigureName& figure : figure_names) {
+    if (figure.title) table.text(figure.title);
+    table.data({figure.key, fmt::format("{}_sd", figure.key)});
+  }
   for (const TableArm& arm : arms) {
     const std::size_t done = finished(arm), all = arm.runs.size();
-    std::vector<std::string>& line = cells.emplace_back();
-    line = {arm.name, done == all ? fmt::format("{}", all) : fmt::format("{} of {}", done, all)};
-    for (const FigureName& figure : figure_names)
-      if (figure.title) line.push_back(mean_text(arm, figure));
-  }
-  return cells;
-}
-
-void print_markdown(std::ostream& out, const Cells& cells) {
-  for (std::size_t row = 0; row < cells.size(); ++row) {
-    out << printable(fmt::format("| {} |", fmt::join(cells[row], " | "))) << "\n";
-    if (row > 0) continue;
-    for (std::size_t i = 0; i < cells[0].size(); ++i) out << "| --- ";
-    out << "|\n";
-  }
-}
-
-void print_csv(std::ostream& out, const std::vector<TableArm>& arms) {
-  out << "arm,runs,finished";
-  for (const FigureName& figure : figure_names) out << fmt::format(",{0},{0}_sd", figure.key);
-  out << "\n";
-  for (const TableArm& arm : arms) {
-    out << fmt::format("{},{},{}", csv_text(arm.name), arm.runs.size(), finished(arm));
+    std::vector<Json> row{arm.name, done == all ? fmt::format("{}", all) : fmt::format("{} of {}", done, all), all,
+                          done};
     for (const FigureName& figure : figure_names) {
       const Sample sample = sample_of(values_of(arm, figure));
-      const std::optional<double> deviation = sample.deviation();
-      out << "," << (sample.count > 0 ? fmt::format("{}", sample.mean) : "");
-      out << "," << (deviation ? fmt::format("{}", *deviation) : "");
+      if (figure.title) row.push_back(mean_text(sample, figure));
+      row.insert(row.end(), {mean_json(sample), sample.deviation()});
     }
-    out << "\n";
+    table.add(std::move(row));
   }
+  return table;
 }
 
-void print_runs_csv(std::ostream& out, const std::vector<TableArm>& arms) {
-  out << "arm,seed,state,hash,version";
-  for (const FigureName& figure : figure_names) out << "," << figure.key;
-  out << "\n";
+Table table_of_runs(const std::vector<TableArm>& arms) {
+  Table table;
+  table.data({"arm", "seed", "state", "hash", "version"});
+  for (const FigureName& figure : figure_names) table.data({figure.key});
   for (const TableArm& arm : arms)
     for (const TableRun& run : arm.runs) {
-      out << fmt::format("{},{},{},{},{}", csv_text(arm.name), run.seed, run.state, run.hash, csv_text(run.version));
-      for (const FigureName& figure : figure_names) {
-        const std::optional<double>& value = run.figures.*figure.value;
-        out << "," << (value ? fmt::format("{}", *value) : "");
-      }
-      out << "\n";
+      std::vector<Json> row{arm.name, run.seed, run.state, run.hash, run.version};
+      for (const FigureName& figure : figure_names) row.push_back(run.figures.*figure.value);
+      table.add(std::move(row));
     }
+  return table;
 }
 
 Json run_json(const TableRun& run) {
@@ -120,8 +98,10 @@ std::vector<double> values_of(const TableArm& arm, const FigureName& figure) {
   return values;
 }
 
+Json mean_json(const Sample& sample) { return sample.count > 0 ? Json(sample.mean) : Json(); }
+
 std::string shown(const FigureName& figure, double value) {
-  if (figure.decimals == 0) return grouped(std::lround(value));
+  if (figure.decimals == 0) return grouped(value);
   return fmt::format("{:.{}f}{}", figure.share ? 100 * value : value, figure.decimals, figure.share ? " %" : "");
 }
 
@@ -133,14 +113,12 @@ void add_table_format(Command command, TableFormat& format) {
 void print_arms(std::ostream& out, const std::vector<TableArm>& arms, const TableFormat& format) {
   if (format.json) {
     out << arms_json(arms).dump(2) << "\n";
-  } else if (format.csv && format.runs) {
-    print_runs_csv(out, arms);
   } else if (format.csv) {
-    print_csv(out, arms);
+    out << (format.runs ? table_of_runs(arms) : table_of(arms)).csv();
   } else if (format.markdown) {
-    print_markdown(out, text_cells(arms));
+    table_of(arms).print_markdown(out);
   } else {
-    print_table(out, text_cells(arms));
+    table_of(arms).print(out);
     print_notes(out, arms);
   }
 }
@@ -151,22 +129,14 @@ Json arms_json(const std::vector<TableArm>& arms) {
     Json json = Json::object({{"arm", arm.name}, {"finished", finished(arm)}});
     for (const FigureName& figure : figure_names) {
       const Sample sample = sample_of(values_of(arm, figure));
-      const bool any = sample.count > 0;
-      json[figure.key] = Json::object(
-          {{"count", sample.count}, {"mean", any ? Json(sample.mean) : Json()}, {"sd", sample.deviation()}});
+      json[figure.key] =
+          Json::object({{"count", sample.count}, {"mean", mean_json(sample)}, {"sd", sample.deviation()}});
     }
     Json& runs = json["runs"];
     for (const TableRun& run : arm.runs) runs.push_back(run_json(run));
     list.push_back(std::move(json));
   }
   return Json::object({{"arms", std::move(list)}});
-}
-
-std::string csv_text(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
 }
 
 std::string version_of(const RunPaths& paths) {

@@ -33,6 +33,9 @@ struct TableArm {
 /// What the arm's finished runs have of a figure.
 std::vector<double> values_of(const TableArm& arm, const FigureName& figure);
 
+/// Returns the mean, null of an empty sample.
+Json mean_json(const Sample& sample);
+
 /// A figure as text shows it: "98.47 %", "0.0512".
 std::string shown(const FigureName& figure, double value);
 
@@ -49,9 +52,6 @@ void print_arms(std::ostream& out, const std::vector<TableArm>& arms, const Tabl
 
 /// The same as JSON: arms with count, mean and deviation of each figure, and their runs. What is not there is null.
 Json arms_json(const std::vector<TableArm>& arms);
-
-/// A text in a line of CSV: in quotes where it needs them.
-std::string csv_text(const std::string& text);
 
 /// Which version of heed has run in a directory, by its environment.json; empty where none has.
 std::string version_of(const RunPaths& paths);

@@ -1,6 +1,6 @@
 // heed verdict: whether a claim about arms holds, by what their runs measured.
 #include "src/apps/cli/shared/commands.h"
-#include "src/apps/cli/shared/cost_table.h"
+#include "src/apps/cli/shared/table.h"
 
 #include "heed/analysis/claim_rows.h"
 #include "heed/analysis/statistics.h"
@@ -166,38 +166,20 @@ JudgedPart judge_difference(const Part& part, const ClaimArms& arms, const Verdi
   return judged;
 }
 
-Json to_json(const ClaimArms& arms, const std::vector<std::string>& compared, const std::vector<JudgedPart>& parts,
-             Verdict verdict) {
-  Json json = Json::object({{"verdict", name_of(verdict)}});
-  Json& list = json["arms"] = Json::list();
+Table table_of(const ClaimArms& arms, const std::vector<std::string>& compared) {
+  Table table;
+  table.column("arm", "arm")
+      .column("seeds", "seeds")
+      .column("mean", "mean", fixed(4))
+      .column("deviation", "sd", fixed(4));
+  table.data({"diverged"});
   for (const std::string& name : compared) {
     const ClaimArm& arm = arms.at(name);
     const Sample found = arm.sample();
-    Json& one = list.push_back(
-        Json::object({{"arm", name}, {"seeds", found.count}, {"mean", found.mean}, {"sd", found.deviation()}}));
-    Json& diverged = one["diverged"] = Json::list();
-    for (const Index seed : arm.diverged) diverged.push_back(seed);
+    table.add(
+        {name, found.count, found.mean, found.deviation(), Json::list({arm.diverged.begin(), arm.diverged.end()})});
   }
-  Json& judged = json["parts"] = Json::list();
-  for (const JudgedPart& one : parts)
-    judged.push_back(Json::object({{"part", one.part.text},
-                                   {"value", one.value},
-                                   {"half_width", one.half_width},
-                                   {"bound", one.part.bound},
-                                   {"verdict", name_of(one.verdict)}}));
-  return json;
-}
-
-void print_compared(const ClaimArms& arms, const std::vector<std::string>& compared) {
-  if (compared.empty()) return;
-  std::vector<std::vector<std::string>> lines{{"arm", "seeds", "mean", "deviation"}};
-  for (const std::string& name : compared) {
-    const Sample found = arms.at(name).sample();
-    lines.push_back({name, fmt::format("{}", found.count), fmt::format("{:.4f}", found.mean),
-                     fmt::format("{:.4f}", *found.deviation())});
-  }
-  print_table(std::cout, lines);
-  std::cout << "\n";
+  return table;
 }
 
 /// Four decimals with a sign; what rounds to zero has that of zero.
@@ -221,8 +203,19 @@ std::string open_text(const JudgedPart& one) {
                      first, end(one.value - *one.half_width), end(one.value + *one.half_width), second);
 }
 
-void print_parts(const ClaimArms& arms, const std::vector<JudgedPart>& parts) {
-  std::vector<std::vector<std::string>> lines{{"part", "difference", "95 %", "verdict"}};
+Table table_of(const std::vector<JudgedPart>& parts) {
+  Table table;
+  table.column("part", "part").text("difference").text("95 %").data({"value", "half_width", "bound"});
+  table.column("verdict", "verdict");
+  for (const JudgedPart& one : parts)
+    table.add({one.part.text, one.half_width ? difference_text(one.value) : significant(4)(one.value),
+               one.half_width ? fmt::format("± {:.4f}", *one.half_width) : "not tested", one.value, one.half_width,
+               one.part.bound, name_of(one.verdict)});
+  return table;
+}
+
+/// Returns a line for each run that diverged, and for each part whose verdict wants explaining.
+std::string notes_on(const ClaimArms& arms, const std::vector<JudgedPart>& parts) {
   std::vector<std::string> named;
   std::string notes;
   for (const JudgedPart& one : parts)
@@ -234,16 +227,13 @@ void print_parts(const ClaimArms& arms, const std::vector<JudgedPart>& parts) {
                              arms.at(name).values.at(seed));
     }
   for (const JudgedPart& one : parts) {
-    lines.push_back({one.part.text, one.half_width ? difference_text(one.value) : fmt::format("{:.4g}", one.value),
-                     one.half_width ? fmt::format("± {:.4f}", *one.half_width) : "not tested", name_of(one.verdict)});
     if (one.counted)
       notes += fmt::format("{}: the seeds agree better than so few images can; their deviation is taken to be {:.4f}\n",
                            printable(one.part.text), *one.counted);
     if (one.verdict == Verdict::undecided)
       notes += fmt::format("{}: {}\n", printable(one.part.text), printable(open_text(one)));
   }
-  print_table(std::cout, lines);
-  std::cout << "\n" << notes;
+  return notes;
 }
 
 int verdict_command(const VerdictArguments& a) {
@@ -259,12 +249,17 @@ int verdict_command(const VerdictArguments& a) {
   }
   const Verdict verdict = together(verdicts);
   if (a.json) {
-    std::cout << to_json(arms, compared, judged, verdict).dump(2) << "\n";
+    const Json json = Json::object(
+        {{"verdict", name_of(verdict)}, {"arms", table_of(arms, compared).json()}, {"parts", table_of(judged).json()}});
+    std::cout << json.dump(2) << "\n";
     return ok;
   }
-  print_compared(arms, compared);
-  print_parts(arms, judged);
-  std::cout << name_of(verdict) << "\n";
+  if (!compared.empty()) {
+    table_of(arms, compared).print(std::cout);
+    std::cout << "\n";
+  }
+  table_of(judged).print(std::cout);
+  std::cout << "\n" << notes_on(arms, judged) << name_of(verdict) << "\n";
   return ok;
 }
 

@@ -4,6 +4,7 @@
 #include "src/apps/cli/shared/commands.h"
 #include "lab_grading.h"
 #include "src/apps/cli/shared/progress_line.h"
+#include "src/apps/cli/shared/table.h"
 
 #include "heed/base/printable.h"
 #include "heed/base/suggest.h"
@@ -51,13 +52,8 @@ std::string text_or_nothing(const std::string& file) {
   }
 }
 
-/// A value in a table of commas: in quotes where it needs them, and never a formula to a spreadsheet.
-std::string cell(std::string text) {
-  if (!text.empty() && std::string_view("=+-@").find(text[0]) != std::string_view::npos) text = "'" + text;
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  for (std::size_t at = 0; (at = text.find('"', at)) != std::string::npos; at += 2) text.insert(at, 1, '"');
-  return '"' + text + '"';
-}
+/// Returns the text so that no spreadsheet takes it for a formula.
+std::string no_formula(const std::string& text) { return (text.find_first_of("=+-@") == 0 ? "'" : "") + text; }
 
 /// Is it one student's directory? Says which are not: whoever is left out should not find out from the marks.
 bool is_student(const fs::directory_entry& entry) {
@@ -246,7 +242,8 @@ class Class {
 
   /// A row for each student and lab.
   void write_table() {
-    std::string table = "student,lab,marks,of,state,points\n";
+    Table table;
+    table.data({"student", "lab", "marks", "of", "state", "points"});
     std::size_t next = 0;
     for (const std::string& student : students_)
       for (std::size_t i = 0; i < labs_.size(); ++i) {
@@ -254,10 +251,10 @@ class Class {
                                submissions_[next].grader == graders_[i].get();
         std::string marks = "0", state = "missing", points;
         if (handed_in) read_row(submissions_[next++], marks, state, points);
-        table += fmt::format("{},{},{},{:g},{},{}\n", cell(student), labs_[i].name, marks, labs_[i].marks(), state,
-                             cell(points));
+        table.add({no_formula(student), labs_[i].name, marks, fmt::format("{:g}", labs_[i].marks()), state,
+                   no_formula(points)});
       }
-    write_file(options_.output, table);
+    write_file(options_.output, table.csv());
     std::cout << fmt::format("{}: {} students, {} submissions; feedback in {}\n", options_.output, students_.size(),
                              submissions_.size(), feedback_.string());
   }

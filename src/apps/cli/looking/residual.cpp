@@ -1,4 +1,5 @@
 // heed residual: how fast the Newton-Raphson iteration converges on the matrices that a trained model inverts.
+#include "src/apps/cli/shared/table.h"
 #include "src/apps/cli/shared/trained.h"
 
 #include "heed/attention/capabilities/inverse.h"
@@ -84,9 +85,11 @@ MedianAndWorst over(const std::vector<MatrixResidual>& matrices, const Value& va
 }
 
 std::string to_csv(const Residuals& residuals, Index iterations) {
-  std::string csv =
-      "init,dtype,block,head,iteration,relative_median,relative_worst,identity_median,identity_worst,"
-      "condition_median,condition_worst\n";
+  Table table;
+  table.data({"init", "dtype", "block", "head", "iteration"});
+  table.data(
+      {"relative_median", "relative_worst", "identity_median", "identity_worst", "condition_median", "condition_worst"},
+      significant(4));
   for (const auto& [head, matrices] : residuals) {
     const MedianAndWorst condition = over(matrices, [](const auto& matrix) { return matrix.gram.condition(); });
     for (std::size_t s = 0; s < starts.size(); ++s)
@@ -98,12 +101,11 @@ std::string to_csv(const Residuals& residuals, Index iterations) {
           const auto at = static_cast<std::size_t>(k);
           const auto relative = over(matrices, [&](const auto& matrix) { return curves(matrix).relative[at]; });
           const auto identity = over(matrices, [&](const auto& matrix) { return curves(matrix).identity[at]; });
-          csv += fmt::format("{},{},{},{},{},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g}\n", starts[s].name,
-                             in_double ? "f64" : "f32", head.first + 1, head.second + 1, k, relative.median,
-                             relative.worst, identity.median, identity.worst, condition.median, condition.worst);
+          table.add({starts[s].name, in_double ? "f64" : "f32", head.first + 1, head.second + 1, k, relative.median,
+                     relative.worst, identity.median, identity.worst, condition.median, condition.worst});
         }
   }
-  return csv;
+  return table.csv();
 }
 
 /// "14 (17)": steps until the residual stays below the threshold, median and worst; "-" if it never does.

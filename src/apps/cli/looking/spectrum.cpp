@@ -1,4 +1,5 @@
 // heed spectrum: the singular values of a trained model's attention maps.
+#include "src/apps/cli/shared/table.h"
 #include "src/apps/cli/shared/trained.h"
 
 #include "heed/attention/capabilities/map.h"
@@ -82,17 +83,18 @@ void add_maps(const AttentionSite<float>& site, BlockSpectrum& block) {
 }
 
 std::string to_csv(const std::map<Index, BlockSpectrum>& blocks) {
-  std::string csv = "mechanism,matrix,used,block,head,index,singular_value,cumulative,rank\n";
+  Table table;
+  table.data({"mechanism", "matrix", "used", "block", "head", "index"});
+  table.data({"singular_value", "cumulative", "rank"}, significant(6));
   for (const auto& [b, block] : blocks)
     for (const Form matrix : block.forms())
       for (std::size_t h = 0; h < block.heads.size(); ++h) {
         const HeadSpectrum& head = block.heads[h][matrix];
         for (std::size_t i = 0; i < head.values.size(); ++i)
-          csv += fmt::format("{},{},{},{},{},{},{:.6g},{:.6g},{:.6g}\n", block.mechanism, matrix_names[matrix],
-                             matrix == block.used, b + 1, h + 1, i + 1, head.values[i] / head.maps,
-                             head.cumulative[i] / head.maps, head.rank / head.maps);
+          table.add({block.mechanism, matrix_names[matrix], matrix == block.used, b + 1, h + 1, i + 1,
+                     head.values[i] / head.maps, head.cumulative[i] / head.maps, head.rank / head.maps});
       }
-  return csv;
+  return table.csv();
 }
 
 /// Mean over maps and heads of the equivalent rank, with a star at what the model uses.

@@ -1,7 +1,7 @@
 // heed bench --compare: what has become faster or slower since an earlier measurement, or which kernels reach less of
 // their limits than a list of shares says.
 #include "bench_forms.h"
-#include "src/apps/cli/shared/cost_table.h"
+#include "src/apps/cli/shared/table.h"
 
 #include "heed/io/file.h"
 #include "heed/base/suggest.h"
@@ -37,8 +37,6 @@ std::vector<Measurement> measurements_in(const Json& result) {
 /// A kernel that reaches less than this part of its old share has lost something.
 constexpr double kept_share = 0.9;
 
-constexpr const char* change_words[] = {"slower", "", "faster"};
-
 }  // namespace
 
 double share_of(const bench::KernelResult& kernel) {
@@ -47,12 +45,11 @@ double share_of(const bench::KernelResult& kernel) {
 
 Json shares_json(const SuiteResult& result) {
   const Json environment = Json::parse(environment_json());
-  Json json = Json::object({{"cpu", environment.at("cpu")}, {"shares", Json::list()}});
+  Table shares;
+  shares.data({"name", "limit", "share"});
   for (const bench::KernelResult& kernel : result.kernels)
-    json["shares"].push_back(Json::object({{"name", kernel.measured.name},
-                                           {"limit", name_of(kernel.limit)},
-                                           {"share", std::round(1000 * share_of(kernel)) / 1000}}));
-  return json;
+    shares.add({kernel.measured.name, name_of(kernel.limit), std::round(1000 * share_of(kernel)) / 1000});
+  return Json::object({{"cpu", environment.at("cpu")}, {"shares", shares.json()}});
 }
 
 Baseline::Baseline(std::string path) : path_(std::move(path)) {
@@ -103,62 +100,49 @@ std::vector<std::string> Baseline::warnings(const SuiteResult& result) const {
   return lines;
 }
 
-Json Baseline::changed_shares(const Json& result) const {
-  Json list = Json::list();
-  if (!result.contains("kernels")) return list;
+Table Baseline::changes(const Json& result) const {
+  Table table;
+  table.column("compared with " + path_, "name").column("", "unit").column("old", "old", fixed(1));
+  table.column("new", "new", fixed(1)).column("ratio", "ratio", fixed(2)).column("", "change");
+  if (holds_shares_)
+    add_changed_shares(result, table);
+  else
+    add_changed_rates(result, table);
+  require(!table.empty(),
+          "{}: has nothing of what was measured now; expected the same model, mode and batch, or kernels", path_);
+  return table;
+}
+
+void Baseline::add_changed_shares(const Json& result, Table& table) const {
+  if (!result.contains("kernels")) return;
   for (const Json& entry : result.at("kernels").items()) {
     const std::optional<double> old = share_of(entry.at("name").text());
     if (!old) continue;
     const double now = entry.at("fraction").number() * entry.at("high").number() / entry.at("rate").number();
-    const int change = now < kept_share * *old ? 0 : kept_share * now > *old ? 2 : 1;
-    list.push_back(Json::object({{"name", entry.at("name")},
-                                 {"unit", "% of limit"},
-                                 {"old", 100 * *old},
-                                 {"new", 100 * now},
-                                 {"ratio", now / *old},
-                                 {"change", change_words[change]}}));
+    const char* const change = now < kept_share * *old ? "slower" : kept_share * now > *old ? "faster" : "";
+    table.add({entry.at("name"), "% of limit", 100 * *old, 100 * now, now / *old, change});
   }
-  return list;
 }
 
-Json Baseline::changes(const Json& result) const {
-  Json list = holds_shares_ ? changed_shares(result) : changed_rates(result);
-  require(!list.items().empty(),
-          "{}: has nothing of what was measured now; expected the same model, mode and batch, or kernels", path_);
-  return list;
-}
-
-Json Baseline::changed_rates(const Json& result) const {
-  Json list = Json::list();
+void Baseline::add_changed_rates(const Json& result, Table& table) const {
   for (const Measurement& now : measurements_in(result))
     for (const Measurement& old : before_)
       if (old.name == now.name && old.unit == now.unit) {
-        const int change = now.low > old.high ? 2 : now.high < old.low ? 0 : 1;
-        list.push_back(Json::object({{"name", now.name},
-                                     {"unit", now.unit},
-                                     {"old", old.rate},
-                                     {"new", now.rate},
-                                     {"ratio", now.rate / old.rate},
-                                     {"change", change_words[change]}}));
+        const char* const change = now.low > old.high ? "faster" : now.high < old.low ? "slower" : "";
+        table.add({now.name, now.unit, old.rate, now.rate, now.rate / old.rate, change});
       }
-  return list;
 }
 
 void Baseline::print_json(Json result) const {
-  if (!path_.empty()) result["compare"] = changes(result);
+  if (!path_.empty()) result["compare"] = changes(result).json();
   std::cout << result.dump() << "\n";
 }
 
 void Baseline::print(const Json& result) const {
   if (path_.empty()) return;
-  std::vector<std::vector<std::string>> table{{"compared with " + path_, "", "old", "new", "ratio", ""}};
-  const Json list = changes(result);
-  for (const Json& change : list.items())
-    table.push_back({change.at("name").text(), change.at("unit").text(),
-                     fmt::format("{:.1f}", change.at("old").number()), fmt::format("{:.1f}", change.at("new").number()),
-                     fmt::format("{:.2f}", change.at("ratio").number()), change.at("change").text()});
+  const Table table = changes(result);
   std::cout << "\n";
-  print_table(std::cout, table);
+  table.print(std::cout);
   std::cout << (holds_shares_ ? "\nfaster, slower: more than a tenth, in the fastest tenth of calls\n"
                               : "\nfaster, slower: where the two spreads do not overlap\n");
 }

@@ -1,6 +1,8 @@
 // What the forms of `heed bench` share: one model, and the whole suite.
 #pragma once
 
+#include "src/apps/cli/shared/table.h"
+
 #include "heed/bench/kernels.h"
 #include "heed/bench/time_model.h"
 #include "heed/io/json.h"
@@ -99,9 +101,9 @@ class Baseline {
 
  private:
   std::optional<double> share_of(const std::string& kernel) const;
-  Json changes(const Json& result) const;
-  Json changed_rates(const Json& result) const;
-  Json changed_shares(const Json& result) const;
+  Table changes(const Json& result) const;
+  void add_changed_rates(const Json& result, Table& table) const;
+  void add_changed_shares(const Json& result, Table& table) const;
 
   std::string path_, cpu_;
   std::vector<bench::Measurement> before_;

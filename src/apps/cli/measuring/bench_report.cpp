@@ -1,6 +1,5 @@
 // What `heed bench` prints of the suite.
 #include "bench_forms.h"
-#include "src/apps/cli/shared/cost_table.h"
 
 #include "heed/train/runs/run.h"
 
@@ -13,34 +12,29 @@ namespace heed::cli {
 
 namespace {
 
-using Table = std::vector<std::vector<std::string>>;
-
-std::string percent(double fraction) { return fmt::format("{:.0f} %", 100 * fraction); }
-
-/// Three digits.
-std::string digits(double value) { return fmt::format("{:.{}f}", value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0); }
-
 std::string spread(const bench::Measurement& m) { return fmt::format("{} to {}", digits(m.low), digits(m.high)); }
 
-void print_limits(const std::vector<bench::Limit>& limits) {
-  Table table{{"limit", "rate", "", "median", "measured as"}};
-  for (const bench::Limit& limit : limits)
-    table.push_back(
-        {limit.measured.name, digits(limit.measured.rate), limit.measured.unit, digits(limit.measured.low), limit.how});
-  print_table(std::cout, table);
-  std::cout
-      << "\nlargest of short repetitions; gemm counts multiplications and additions, l1 and clamp terms of a sum\n";
+Table table_of(const std::vector<bench::Limit>& limits) {
+  Table table;
+  table.column("limit", "name").column("rate", "rate", digits).column("", "unit").column("median", "low", digits);
+  table.data({"high", "threads"}).column("measured as", "measured_as");
+  for (const bench::Limit& limit : limits) {
+    const bench::Measurement& m = limit.measured;
+    table.add({m.name, m.rate, m.unit, m.low, m.high, limit.threads, limit.how});
+  }
+  return table;
 }
 
-void print_kernels(const std::vector<bench::KernelResult>& kernels) {
-  Table table{{"kernel, one thread", "size", "us", "rate", "", "10 % to 90 %", "limit", "of it"}};
-  for (const bench::KernelResult& k : kernels)
-    table.push_back({k.measured.name, k.size, digits(k.microseconds), digits(k.measured.rate), k.measured.unit,
-                     spread(k.measured), name_of(k.limit), percent(k.fraction)});
-  std::cout << "\n";
-  print_table(std::cout, table);
-  std::cout << "\nmedians; limit: what would take longest, were everything used at its limit\n";
-  for (const std::string& line : bench::shortfalls(kernels)) std::cout << line << "\n";
+Table table_of(const std::vector<bench::KernelResult>& kernels) {
+  Table table;
+  table.column("kernel, one thread", "name").column("size", "size").column("us", "us", digits);
+  table.column("rate", "rate", digits).column("", "unit").text("10 % to 90 %").data({"low", "high"});
+  table.column("limit", "limit").column("of it", "fraction", percent);
+  for (const bench::KernelResult& k : kernels) {
+    const bench::Measurement& m = k.measured;
+    table.add({m.name, k.size, k.microseconds, m.rate, m.unit, spread(m), m.low, m.high, name_of(k.limit), k.fraction});
+  }
+  return table;
 }
 
 /// "linear 20.1, gelu 3.2, ...": the operations that take longest.
@@ -55,32 +49,43 @@ std::string longest(const Json& profile) {
   return text;
 }
 
-void print_models(const std::vector<ModelResult>& models) {
-  Table table{{"model", "batch", "rate", "", "10 % to 90 %", "limit", "of it", "peak MB", "ms by operation"}};
-  for (const ModelResult& m : models)
-    table.push_back({m.measured.name, std::to_string(m.batch), digits(m.measured.rate), m.measured.unit,
-                     spread(m.measured), m.limit, percent(m.fraction), digits(m.megabytes), longest(m.profile)});
-  std::cout << "\n";
-  print_table(std::cout, table);
-  std::cout
-      << "\nmedians; limit: 2 operations per multiply-add in inference, 6 in training; a distance takes an l1 term, "
-         "in training also a clamp and a multiply-add\n"
-         "all tokens are counted; after its attention the last block computes only what the head reads, so a share may "
-         "be 6 % (deit-tiny-p4) or 16 % (vit-micro) larger than that of the work done\n"
-         "ms by operation: of a training step, all threads added up; the longest four, --json has all\n";
-}
-
-Json entry(const bench::Measurement& m) {
-  return Json::object({{"name", m.name}, {"unit", m.unit}, {"rate", m.rate}, {"low", m.low}, {"high", m.high}});
+Table table_of(const std::vector<ModelResult>& models) {
+  Table table;
+  table.column("model", "name").data({"model", "mode"}).column("batch", "batch").column("rate", "rate", digits);
+  table.column("", "unit").text("10 % to 90 %").data({"low", "high"}).column("limit", "limit");
+  table.column("of it", "fraction", percent).column("peak MB", "peak_mb", digits).text("ms by operation");
+  table.data({"profile_ms"});
+  for (const ModelResult& r : models) {
+    const bench::Measurement& m = r.measured;
+    table.add({m.name, r.model, r.mode, r.batch, m.rate, m.unit, spread(m), m.low, m.high, r.limit, r.fraction,
+               r.megabytes, longest(r.profile), r.profile});
+  }
+  return table;
 }
 
 }  // namespace
 
 void print_suite(const SuiteResult& result) {
   std::cout << environment_line() << "\n\n";
-  print_limits(result.limits);
-  if (!result.kernels.empty()) print_kernels(result.kernels);
-  if (!result.models.empty()) print_models(result.models);
+  table_of(result.limits).print(std::cout);
+  std::cout
+      << "\nlargest of short repetitions; gemm counts multiplications and additions, l1 and clamp terms of a sum\n";
+  if (!result.kernels.empty()) {
+    std::cout << "\n";
+    table_of(result.kernels).print(std::cout);
+    std::cout << "\nmedians; limit: what would take longest, were everything used at its limit\n";
+    for (const std::string& line : bench::shortfalls(result.kernels)) std::cout << line << "\n";
+  }
+  if (!result.models.empty()) {
+    std::cout << "\n";
+    table_of(result.models).print(std::cout);
+    std::cout
+        << "\nmedians; limit: 2 operations per multiply-add in inference, 6 in training; a distance takes an l1 term, "
+           "in training also a clamp and a multiply-add\n"
+           "all tokens are counted; after its attention the last block computes only what the head reads, so a share "
+           "may be 6 % (deit-tiny-p4) or 16 % (vit-micro) larger than that of the work done\n"
+           "ms by operation: of a training step, all threads added up; the longest four, --json has all\n";
+  }
   if (result.times)
     std::cout << fmt::format("\ntimes of {} kinds of operations: --json has them, heed cost --time takes them\n",
                              result.times->forward.size());
@@ -89,30 +94,10 @@ void print_suite(const SuiteResult& result) {
 Json suite_json(const SuiteResult& result) {
   Json json = Json::parse(environment_json());
   json["warnings"] = result.warnings;
-  for (const char* const table : {"limits", "kernels", "models"}) json[table] = Json::list();
-  for (const bench::Limit& limit : result.limits) {
-    Json& e = json["limits"].push_back(entry(limit.measured));
-    e["threads"] = limit.threads;
-    e["measured_as"] = limit.how;
-  }
-  for (const bench::KernelResult& k : result.kernels) {
-    Json& e = json["kernels"].push_back(entry(k.measured));
-    e["size"] = k.size;
-    e["us"] = k.microseconds;
-    e["limit"] = name_of(k.limit);
-    e["fraction"] = k.fraction;
-  }
+  json["limits"] = table_of(result.limits).json();
+  json["kernels"] = table_of(result.kernels).json();
   json["shortfalls"] = bench::shortfalls(result.kernels);
-  for (const ModelResult& m : result.models) {
-    Json& e = json["models"].push_back(entry(m.measured));
-    e["model"] = m.model;
-    e["mode"] = m.mode;
-    e["batch"] = m.batch;
-    e["limit"] = m.limit;
-    e["fraction"] = m.fraction;
-    e["peak_mb"] = m.megabytes;
-    e["profile_ms"] = m.profile;
-  }
+  json["models"] = table_of(result.models).json();
   if (result.times) json["times"] = result.times->json();
   return json;
 }

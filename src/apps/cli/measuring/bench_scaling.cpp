@@ -2,7 +2,6 @@
 // several hosts (docs/processes.md).
 #include "bench_forms.h"
 #include "src/apps/cli/shared/commands.h"
-#include "src/apps/cli/shared/cost_table.h"
 
 #include "heed/config/experiment.h"
 #include "heed/nn/families.h"
@@ -19,8 +18,6 @@
 namespace heed::cli {
 
 namespace {
-
-using Table = std::vector<std::vector<std::string>>;
 
 /// One way to train, and what was measured of it.
 struct Setup {
@@ -85,37 +82,39 @@ struct Work {
 
 void print_measured(const std::vector<Setup>& setups, const Work& work) {
   const std::string unit = setups[0].unit();
-  Table table{
-      {"processes", "threads", unit, "of one", "ms per step", "exchanged KB", "ms", "of the step", "expected " + unit}};
+  Table table;
+  table.text("processes").text("threads").text(unit, fixed(0)).text("of one", fixed(2)).text("ms per step", fixed(2));
+  table.text("exchanged KB", fixed(0)).text("ms", fixed(3)).text("of the step", fixed(1, " %"));
+  table.text("expected " + unit, fixed(0));
   for (const Setup& s : setups) {
-    std::vector<std::string>& row = table.emplace_back(std::vector<std::string>{
-        std::to_string(s.processes), std::to_string(s.threads), fmt::format("{:.0f}", s.rate()),
-        fmt::format("{:.2f}", s.rate() / setups[0].rate()), fmt::format("{:.2f}", s.step_ms())});
-    if (s.processes == 1) {
-      row.insert(row.end(), {"-", "-", "-", "-"});
-      continue;
+    std::vector<Json> row{s.processes, s.threads, s.rate(), s.rate() / setups[0].rate(), s.step_ms(), {}, {}, {}, {}};
+    if (s.processes > 1) {
+      const double exchange = s.measured.at("exchange_ms").number(), share = 1 - 1.0 / s.processes;
+      row[5] = 2 * share * static_cast<double>(work.bytes) / 1024;
+      row[6] = exchange;
+      row[7] = 100 * exchange / s.step_ms();
+      row[8] = work.rate(s.processes, exchange);
     }
-    const double exchange = s.measured.at("exchange_ms").number(), share = 1 - 1.0 / s.processes;
-    row.insert(row.end(), {fmt::format("{:.0f}", 2 * share * static_cast<double>(work.bytes) / 1024),
-                           fmt::format("{:.3f}", exchange), fmt::format("{:.1f} %", 100 * exchange / s.step_ms()),
-                           fmt::format("{:.0f}", work.rate(s.processes, exchange))});
+    table.add(std::move(row));
   }
-  print_table(std::cout, table);
+  table.print(std::cout);
   std::cout
       << "\nexchanged: what each process sends in a step, after the backward pass, behind which none of it is hidden\n"
          "expected: of a core for each process, from the first row\n";
 }
 
 void print_predicted(const Work& work, int threads, const std::string& unit) {
-  Table table{{fmt::format("hosts of {} thread{}", threads, threads == 1 ? "" : "s")}};
-  for (const Network& network : networks) table[0].push_back(fmt::format("{}, {}", network.name, unit));
+  Table table;
+  table.text(fmt::format("hosts of {} thread{}", threads, threads == 1 ? "" : "s"));
+  for (const Network& network : networks) table.text(fmt::format("{}, {}", network.name, unit), fixed(0));
   for (int hosts = 1; hosts <= std::min<Index>(16, work.lanes); hosts *= 2) {
-    std::vector<std::string>& row = table.emplace_back(std::vector<std::string>{std::to_string(hosts)});
+    std::vector<Json> row{hosts};
     for (const Network& network : networks)
-      row.push_back(fmt::format("{:.0f}", work.rate(hosts, exchange_ms(network, work.bytes, work.sums, hosts))));
+      row.push_back(work.rate(hosts, exchange_ms(network, work.bytes, work.sums, hosts)));
+    table.add(std::move(row));
   }
   std::cout << "\n";
-  print_table(std::cout, table);
+  table.print(std::cout);
   std::cout << fmt::format(
       "\npredicted, a process on each host, gradients of {:.1f} MB; docs/processes.md has the model\n",
       static_cast<double>(work.bytes) / (1 << 20));

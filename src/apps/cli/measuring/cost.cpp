@@ -3,13 +3,13 @@
 
 #include "heed/analysis/cost_json.h"
 #include "heed/config/energy_table.h"
-#include "src/apps/cli/shared/cost_table.h"
 
 #include "heed/base/printable.h"
 #include "heed/base/suggest.h"
 #include "heed/nn/families.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <iostream>
 #include <map>
@@ -88,27 +88,26 @@ void print_model(const CostArguments& a, const ModelCost& model, const CostQuery
   const CostRow total = cost_total(model, query);
   const std::vector<CountKind> kinds = kinds_of(rows);
   const double number_bytes = static_cast<double>(table.number_bytes);
-  std::vector<std::vector<std::string>> cells(1);
-  cells[0] = {a.by.empty() ? "layer" : a.by};
-  for (const CountKind& kind : kinds) cells[0].emplace_back(kind.name);
-  cells[0].insert(cells[0].end(), {"energy, pJ", "share", "bytes moved"});
-  for (const EnergyFigure& memory : table.memory) cells[0].push_back(memory.of + ", pJ");
+  Table printed;
+  printed.text(a.by.empty() ? "layer" : a.by);
+  for (const CountKind& kind : kinds) printed.text(kind.name, si);
+  printed.text("energy, pJ", si).text("share", fixed(1, " %")).text("bytes moved", si);
+  for (const EnergyFigure& memory : table.memory) printed.text(memory.of + ", pJ", si);
   const auto add_row = [&](const CostRow& row) {
-    std::vector<std::string>& line = cells.emplace_back();
-    line.push_back(row.name);
-    for (const CountKind& kind : kinds) line.push_back(si(static_cast<double>(row.counts.*kind.member)));
-    line.push_back(si(energy_pj(table, row.counts)));
-    line.push_back(fmt::format("{:.1f} %", 100 * weight_of(table, row.counts, total.counts) /
-                                               std::max(weight_of(table, total.counts, total.counts), 1.0)));
-    line.push_back(si(row.moved * number_bytes));
-    for (const EnergyFigure& memory : table.memory) line.push_back(si(memory.pj * row.moved * number_bytes));
+    std::vector<Json> cells{row.name};
+    for (const CountKind& kind : kinds) cells.push_back(row.counts.*kind.member);
+    const double share =
+        weight_of(table, row.counts, total.counts) / std::max(weight_of(table, total.counts, total.counts), 1.0);
+    cells.insert(cells.end(), {energy_pj(table, row.counts), 100 * share, row.moved * number_bytes});
+    for (const EnergyFigure& memory : table.memory) cells.push_back(memory.pj * row.moved * number_bytes);
+    printed.add(std::move(cells));
   };
   for (const CostRow& row : query.by == CostGroup::kind ? rows : joined_blocks(rows)) add_row(row);
   add_row(total);
 
   std::cout << fmt::format("{}: {}, per {}; {}\n\n", printable(a.model), pass_words(a), model.example,
                            counted(query.convention));
-  print_table(std::cout, cells);
+  printed.print(std::cout);
   std::cout << fmt::format(
       "\nmost of it               {}\nparameters               {}\nexponentials in attention {} in a forward pass\n"
       "activations              {}B kept for the backward pass of a batch of {}\nenergy                   {}\n"
@@ -153,6 +152,29 @@ CostQuery query_of(const CostArguments& a) {
   return {named<Convention>(a.convention, {"contractions", "all"}),
           named<CostPass>(a.pass, {"forward", "backward", "step"}), named<CostGroup>(a.by, {"layer", "block", "kind"}),
           std::max<Index>(a.batch, 1)};
+}
+
+std::vector<CountKind> kinds_of(const std::vector<CostRow>& rows) {
+  std::vector<CountKind> kinds;
+  for (const CountKind& kind : count_kinds)
+    if (kinds.size() < 2 ||
+        std::any_of(rows.begin(), rows.end(), [&](const CostRow& row) { return row.counts.*kind.member > 0; }))
+      kinds.push_back(kind);
+  return kinds;
+}
+
+std::string energy_note(const EnergyTable& table, const std::vector<CountKind>& kinds) {
+  std::vector<std::string> prices, free;
+  for (const CountKind& kind : kinds) {
+    const auto figure = std::find_if(table.operations.begin(), table.operations.end(),
+                                     [&](const EnergyFigure& f) { return f.of == kind.name; });
+    if (figure == table.operations.end())
+      free.push_back(kind.name);
+    else
+      prices.push_back(fmt::format("{} {} pJ", kind.name, figure->pj));
+  }
+  return fmt::format("{}: {}{}", printable(table.name), fmt::join(prices, ", "),
+                     free.empty() ? "" : fmt::format("; {} not priced and counted as nothing", fmt::join(free, ", ")));
 }
 
 std::string pass_words(const CostArguments& a) {

@@ -2,7 +2,6 @@
 #include "cost_forms.h"
 
 #include "heed/analysis/cost_json.h"
-#include "src/apps/cli/shared/cost_table.h"
 
 #include "heed/base/split.h"
 #include "heed/base/suggest.h"
@@ -113,23 +112,23 @@ int compare_command(const CostArguments& a, const EnergyTable& table) {
     return ok;
   }
   const std::vector<CountKind> kinds = kinds_of(totals);
-  std::vector<std::vector<std::string>> cells{{a.attention.empty() ? "model" : "attention", "parameters"}};
-  for (const CountKind& kind : kinds) cells[0].emplace_back(kind.name);
-  cells[0].insert(cells[0].end(), {"attention exp", "energy, pJ", "to the first", "bytes moved", "activations"});
+  Table printed;
+  printed.text(a.attention.empty() ? "model" : "attention").text("parameters", si);
+  for (const CountKind& kind : kinds) printed.text(kind.name, si);
+  printed.text("attention exp", si).text("energy, pJ", si).text("to the first", fixed(2)).text("bytes moved", si);
+  printed.text("activations", [](double bytes) { return si(bytes) + "B"; });
+  const double first = energy_pj(table, totals[0].counts), number_bytes = static_cast<double>(table.number_bytes);
   for (std::size_t i = 0; i < models.size(); ++i) {
     const CostRow& total = totals[i];
-    const double number_bytes = static_cast<double>(table.number_bytes);
-    std::vector<std::string>& line = cells.emplace_back();
-    line = {models[i].name, si(static_cast<double>(costs[i].parameters))};
-    for (const CountKind& kind : kinds) line.push_back(si(static_cast<double>(total.counts.*kind.member)));
-    line.push_back(si(static_cast<double>(attention_exponentials(costs[i]))));
-    line.push_back(si(energy_pj(table, total.counts)));
-    const double first = energy_pj(table, totals[0].counts);
-    line.push_back(first > 0 ? fmt::format("{:.2f}", energy_pj(table, total.counts) / first) : "-");
-    line.push_back(si(total.moved * number_bytes));
-    line.push_back(si(static_cast<double>(costs[i].kept * query.batch) * number_bytes) + "B");
+    const double energy = energy_pj(table, total.counts);
+    std::vector<Json> row{models[i].name, costs[i].parameters};
+    for (const CountKind& kind : kinds) row.push_back(total.counts.*kind.member);
+    row.insert(row.end(),
+               {attention_exponentials(costs[i]), energy, first > 0 ? Json(energy / first) : Json(),
+                total.moved * number_bytes, static_cast<double>(costs[i].kept * query.batch) * number_bytes});
+    printed.add(std::move(row));
   }
-  print_table(std::cout, cells);
+  printed.print(std::cout);
   const bool alike = std::ranges::all_of(costs, [&](const ModelCost& c) { return c.example == costs[0].example; });
   std::cout << fmt::format("\n{}, per {}; {}\n{}\n", pass_words(a), alike ? costs[0].example : "example",
                            counted(query.convention), energy_note(table, kinds));
@@ -140,10 +139,11 @@ int scale_command(const CostArguments& a, const EnergyTable& table) {
   require(!a.json, "cost: --scale writes CSV; expected no --json");
   CostQuery query = query_of(a);
   query.by = CostGroup::layer;
-  std::string lines = "model,tokens,dim,params";
-  for (const CountKind& kind : count_kinds) lines += fmt::format(",{}", kind.name);
-  for (const CountKind& kind : count_kinds) lines += fmt::format(",attention_{}", kind.name);
-  lines += ",energy_pj,attention_energy_pj,bytes,activation_bytes\n";
+  Table written;
+  written.data({"model", "tokens", "dim", "params"});
+  for (const CountKind& kind : count_kinds) written.data({kind.name});
+  for (const CountKind& kind : count_kinds) written.data({fmt::format("attention_{}", kind.name)});
+  written.data({"energy_pj", "attention_energy_pj", "bytes", "activation_bytes"});
   for (const NamedModel& model : models_of(a)) {
     Experiment x = model.experiment;
     require(!x.model.is_staged(), "cost: --scale takes models of one resolution; {} has stages", model.name);
@@ -157,15 +157,16 @@ int scale_command(const CostArguments& a, const EnergyTable& table) {
       const double attention_energy = energy_pj(table, attention);
       attention.exp = attention_exponentials(cost);
       const Index side = x.model.image / x.model.patch;
-      lines += fmt::format("{},{},{},{}", model.name, side * side, x.model.dim, cost.parameters);
-      for (const CountKind& kind : count_kinds) lines += fmt::format(",{}", total.counts.*kind.member);
-      for (const CountKind& kind : count_kinds) lines += fmt::format(",{}", attention.*kind.member);
-      lines += fmt::format(",{},{},{},{}\n", energy_pj(table, total.counts), attention_energy,
-                           total.moved * static_cast<double>(table.number_bytes),
-                           cost.kept * table.number_bytes * query.batch);
+      std::vector<Json> row{model.name, side * side, x.model.dim, cost.parameters};
+      for (const CountKind& kind : count_kinds) row.push_back(total.counts.*kind.member);
+      for (const CountKind& kind : count_kinds) row.push_back(attention.*kind.member);
+      row.insert(row.end(),
+                 {energy_pj(table, total.counts), attention_energy,
+                  total.moved * static_cast<double>(table.number_bytes), cost.kept * table.number_bytes * query.batch});
+      written.add(std::move(row));
     }
   }
-  std::cout << lines;
+  std::cout << written.csv();
   return ok;
 }
 

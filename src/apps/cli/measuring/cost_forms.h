@@ -2,6 +2,7 @@
 #pragma once
 
 #include "src/apps/cli/shared/commands.h"
+#include "src/apps/cli/shared/table.h"
 
 #include "heed/config/experiment.h"
 #include "heed/cost/energy.h"
@@ -21,6 +22,12 @@ CostQuery query_of(const CostArguments& a);
 
 /// The pass that they ask for, in words.
 std::string pass_words(const CostArguments& a);
+
+/// Returns the kinds of operations that any of the rows has; mul and add in any case.
+std::vector<CountKind> kinds_of(const std::vector<CostRow>& rows);
+
+/// Returns the prices of these kinds, for a line below a table.
+std::string energy_note(const EnergyTable& table, const std::vector<CountKind>& kinds);
 
 /// A model whose cost is counted, and what to call it.
 struct NamedModel {

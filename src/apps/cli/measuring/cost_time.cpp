@@ -1,6 +1,5 @@
 // heed cost --time: how fast a model trains and classifies, from exact counts and what heed bench has measured.
 #include "cost_forms.h"
-#include "src/apps/cli/shared/cost_table.h"
 
 #include "heed/base/printable.h"
 #include "heed/base/suggest.h"
@@ -111,13 +110,13 @@ void print_prediction(const bench::TimeModel& model, const std::string& name, co
       model.no_watts.empty() ? fmt::format("{} per {} in training, {} in inference", joules_text(model, p, p.step),
                                            p.example, joules_text(model, p, p.pass))
                              : "unavailable: " + printable(model.no_watts));
-  std::vector<std::vector<std::string>> cells{
-      {"layer", "forward, ms", "backward, ms", "share of a step", "of inference"}};
+  Table table;
+  table.text("layer").text("forward, ms", fixed(3)).text("backward, ms", fixed(3));
+  table.text("share of a step", fixed(1, " %")).text("of inference", fixed(1, " %"));
   const std::vector<bench::LayerTime> steps = over_blocks(p.step.layers), passes = over_blocks(p.pass.layers);
   const auto add = [&](const std::string& layer, double forward, double backward, double inference) {
-    cells.push_back({layer, fmt::format("{:.3f}", 1e3 * forward), fmt::format("{:.3f}", 1e3 * backward),
-                     fmt::format("{:.1f} %", 100 * (forward + backward) / p.step.seconds),
-                     fmt::format("{:.1f} %", 100 * inference / p.pass.seconds)});
+    table.add({layer, 1e3 * forward, 1e3 * backward, 100 * (forward + backward) / p.step.seconds,
+               100 * inference / p.pass.seconds});
   };
   for (const bench::LayerTime& layer : steps) {
     const auto same = std::find_if(passes.begin(), passes.end(),
@@ -125,7 +124,7 @@ void print_prediction(const bench::TimeModel& model, const std::string& name, co
     add(layer.layer, layer.forward, layer.backward, same == passes.end() ? 0 : same->forward);
   }
   add("rest", 0, p.step.rest, p.pass.rest);
-  print_table(std::cout, cells);
+  table.print(std::cout);
   std::cout << "\nrest: the loss, sums of gradients, the update, handing out work\n";
 }
 
@@ -169,23 +168,24 @@ int compare_times(const CostArguments& a, const bench::TimeModel& model) {
     for (const NamedModel& named : models) growing.push_back(over_tokens(model, a, named.experiment));
   if (!a.scale.empty()) {
     require(!a.json, "cost: --scale writes CSV; expected no --json");
-    std::cout << "model,tokens,train_img_s,infer_img_s\n";
+    Table table;
+    table.data({"model", "tokens"}).data({"train_img_s", "infer_img_s"}, fixed(2));
     for (std::size_t i = 0; i < models.size(); ++i)
-      for (const AtTokens& point : growing[i])
-        std::cout << fmt::format("{},{},{:.2f},{:.2f}\n", models[i].name, point.tokens, point.step, point.pass);
+      for (const AtTokens& point : growing[i]) table.add({models[i].name, point.tokens, point.step, point.pass});
+    std::cout << table.csv();
     return ok;
   }
-  std::vector<std::vector<std::string>> cells{
-      {a.attention.empty() ? "model" : "attention", "batch", "training", "to the first", "inference", "to the first"}};
+  Table table;
+  table.text(a.attention.empty() ? "model" : "attention").text("batch");
+  for (const char* const pass : {"training", "inference"}) table.text(pass).text("to the first", fixed(2));
   Json json = Json::object({{"models", Json::list()}, {"overtakes", Json::list()}});
   double first_step = 0, first_pass = 0;
   for (const NamedModel& named : models) {
     const Prediction p(model, named.experiment, a.batch);
     const double step = p.rate(p.step), pass = p.rate(p.pass);
     if (first_step == 0) first_step = step, first_pass = pass;
-    cells.push_back({named.name, std::to_string(p.batch), fmt::format("{} {}s/s", si(step), p.example),
-                     fmt::format("{:.2f}", step / first_step), fmt::format("{} {}s/s", si(pass), p.example),
-                     fmt::format("{:.2f}", pass / first_pass)});
+    table.add({named.name, p.batch, fmt::format("{} {}s/s", si(step), p.example), step / first_step,
+               fmt::format("{} {}s/s", si(pass), p.example), pass / first_pass});
     json["models"].push_back(prediction_json(model, named, p));
   }
   std::vector<std::string> lines;
@@ -205,7 +205,7 @@ int compare_times(const CostArguments& a, const bench::TimeModel& model) {
     std::cout << json.dump() << "\n";
     return ok;
   }
-  print_table(std::cout, cells);
+  table.print(std::cout);
   std::cout << fmt::format("\npredicted for {} of {}\n", threads_of(model), printable(model.machine.cpu));
   for (const std::string& line : lines) std::cout << line << "\n";
   return ok;

@@ -1,6 +1,6 @@
 // heed scaling: how the time and memory of one attention mechanism grow with the number of tokens.
 #include "src/apps/cli/shared/commands.h"
-#include "src/apps/cli/shared/cost_table.h"
+#include "src/apps/cli/shared/table.h"
 
 #include "heed/analysis/scaling.h"
 #include "heed/io/file.h"
@@ -77,50 +77,57 @@ Results measure(const ScalingArguments& a, const Mechanism& mechanism) {
 }
 
 std::string to_csv(const ScalingArguments& a, const Results& results) {
-  const auto exponent = [](const std::optional<double>& e) { return e ? fmt::format("{:.3f}", *e) : ""; };
-  std::string csv =
-      "mechanism,tokens,dim,heads,pass,runs,seconds,seconds_10,seconds_90,bytes,resident_bytes,time_exponent,"
-      "memory_exponent,resident_exponent,skipped\n";
+  Table table;
+  table.data({"mechanism", "tokens", "dim", "heads", "pass", "runs"});
+  table.data({"seconds", "seconds_10", "seconds_90"}, significant(4)).data({"bytes", "resident_bytes"});
+  table.data({"time_exponent", "memory_exponent", "resident_exponent"}, fixed(3)).data({"skipped"});
   for (std::size_t p = 0; p < passes.size(); ++p) {
-    const auto start_row = [&](Index tokens) {
-      csv += fmt::format("{},{},{},{},{}", a.label(), tokens, a.dim, a.heads, passes[p].name);
-    };
     for (const ScalingSize& size : results.sizes) {
       const ScalingPass& pass = size.*passes[p].pass;
       const Exponents& e = results.exponents[p];
-      start_row(size.tokens);
-      csv += fmt::format(",{},{:.4g},{:.4g},{:.4g},{},{},{},{},{},\n", pass.times.size(), pass.quantile(0.5),
-                         pass.quantile(0.1), pass.quantile(0.9), pass.bytes,
-                         pass.resident ? std::to_string(*pass.resident) : "", exponent(e.time), exponent(e.memory),
-                         exponent(e.resident));
+      table.add({a.label(),
+                 size.tokens,
+                 a.dim,
+                 a.heads,
+                 passes[p].name,
+                 pass.times.size(),
+                 pass.quantile(0.5),
+                 pass.quantile(0.1),
+                 pass.quantile(0.9),
+                 pass.bytes,
+                 pass.resident,
+                 e.time,
+                 e.memory,
+                 e.resident,
+                 {}});
     }
-    for (const auto& [tokens, why] : results.skipped) {
-      start_row(tokens);
-      csv += fmt::format(",0,,,,,,,,,{}\n", why);
-    }
+    for (const auto& [tokens, why] : results.skipped)
+      table.add({a.label(), tokens, a.dim, a.heads, passes[p].name, 0, {}, {}, {}, {}, {}, {}, {}, {}, why});
   }
-  return csv;
+  return table.csv();
 }
 
 void print(const ScalingArguments& a, const Results& results) {
   std::cout << fmt::format("{}: {} channels, heads: {}; one image, one thread\n\n", a.label(), a.dim, a.heads);
-  std::vector<std::vector<std::string>> cells{{"tokens"}};
+  const NumberFormat megabytes = [](double bytes) { return fmt::format("{:.1f}", in_megabytes(bytes)); };
+  Table table;
+  table.text("tokens", grouped);
   for (const PassName& pass : passes)
-    cells[0].insert(cells[0].end(), {fmt::format("{}, ms", pass.name), "MB", "resident MB"});
-  const auto megabytes = [](Index bytes) { return fmt::format("{:.1f}", in_megabytes(static_cast<double>(bytes))); };
+    table.text(fmt::format("{}, ms", pass.name), fixed(3)).text("MB", megabytes).text("resident MB", megabytes);
   for (const ScalingSize& size : results.sizes) {
-    std::vector<std::string>& line = cells.emplace_back(1, grouped(size.tokens));
+    std::vector<Json> row{size.tokens};
     for (const PassName& which : passes) {
       const ScalingPass& pass = size.*which.pass;
-      line.insert(line.end(), {fmt::format("{:.3f}", pass.quantile(0.5) * 1e3), megabytes(pass.bytes),
-                               pass.resident ? megabytes(*pass.resident) : "-"});
+      row.insert(row.end(), {pass.quantile(0.5) * 1e3, pass.bytes, pass.resident});
     }
+    table.add(std::move(row));
   }
-  std::vector<std::string>& line = cells.emplace_back(1, "exponent");
+  std::vector<Json> last{"exponent"};
   for (const Exponents& e : results.exponents)
     for (const std::optional<double>& exponent : {e.time, e.memory, e.resident})
-      line.push_back(exponent ? fmt::format("{:.2f}", *exponent) : "-");
-  print_table(std::cout, cells);
+      last.push_back(exponent ? Json(fixed(2)(*exponent)) : Json());
+  table.add(std::move(last));
+  table.print(std::cout);
   if (a.fit_from > 1) std::cout << fmt::format("exponents are fitted from {} tokens on\n", a.fit_from);
   for (const auto& [tokens, why] : results.skipped) std::cout << fmt::format("{} tokens: {}\n", grouped(tokens), why);
 }

@@ -1,7 +1,5 @@
-// heed probe: one mechanism, layer or model on given tensors, so that heed can be held against any other
-// implementation number for number. Outputs and gradients come from the code that trains.
+// heed probe attention, linear, model, decode.
 #include "probe.h"
-#include "probe_help.h"
 
 #include "heed/attention/capabilities/map.h"
 #include "heed/attention/options.h"
@@ -19,7 +17,6 @@
 
 #include <cstdio>
 #include <deque>
-#include <functional>
 
 namespace heed::cli {
 
@@ -77,7 +74,7 @@ Heads<const T> heads_of(const Tensor<T>& tensor, Index image) {
 }
 
 template <class T>
-int probe_attention(const ProbeArguments& a, GivenTensors& in) {
+void probe_attention(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& results) {
   const ProbeOptions options = parse_attention_options(a.sets);
   const std::unique_ptr<Mechanism> mechanism = make_mechanism(a.mechanism, options.values);
   try {
@@ -141,7 +138,6 @@ int probe_attention(const ProbeArguments& a, GivenTensors& in) {
                vv = tape.input(v.view());
   const Var<T> out =
       attention(*mechanism, vq, vk, vv, shape, std::span<const Var<T>>(own), std::as_const(noise).view());
-  ProbeOutput<T> results;
   results.add("out", out.value());
   tape.backward(out, dout.view());
   if (vq) results.add("grad.q", tape.gradient(vq));
@@ -164,19 +160,16 @@ int probe_attention(const ProbeArguments& a, GivenTensors& in) {
     }
     results.add("map", std::as_const(maps).view());
   }
-  results.write(a.out);
-  return ok;
 }
 
 template <class T>
-int probe_linear(const ProbeArguments& a, GivenTensors& in) {
-  const OptionValues values = parse_options(a.sets);
+void probe_linear(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& results) {
   enum class Kind { mul, adder } kind = Kind::mul;
   AdderLinearOptions options;
-  OptionReader reader("linear", values);
-  reader("kind", kind, {"mul", "adder"}, "products or l1 distances");
-  if (kind == Kind::adder) options.options(reader);
-  reader.finish();
+  read_sets(a, "linear", [&](OptionReader& reader) {
+    reader("kind", kind, {"mul", "adder"}, "products or l1 distances");
+    if (kind == Kind::adder) options.options(reader);
+  });
   const Tensor<T> x = in.take<T>("x", 2), weight = in.take<T>("weight", 2);
   require(weight.shape()[1] == x.shape()[1], "{}: tensor 'weight' has shape {}; expected [O, {}] as 'x' has {}",
           in.path(), to_string(weight.shape()), x.shape()[1], to_string(x.shape()));
@@ -186,7 +179,6 @@ int probe_linear(const ProbeArguments& a, GivenTensors& in) {
   Tape<T> tape;
   const Var<T> vx = tape.input(x.view()), vw = tape.input(weight.view()), vb = tape.input(bias.view());
   const Var<T> out = kind == Kind::mul ? linear(vx, vw, vb) : adder_linear(vx, vw, vb, options);
-  ProbeOutput<T> results;
   results.add("out", out.value());
   tape.backward(out, dout.view());
   results.add("grad.x", tape.gradient(vx));
@@ -195,11 +187,9 @@ int probe_linear(const ProbeArguments& a, GivenTensors& in) {
   if (options.weight_scale == AdderLinearOptions::WeightScale::adaptive) adaptive_scale(dweight.size(), dweight.data());
   results.add("grad.weight", std::as_const(dweight).view());
   results.add("grad.bias", tape.gradient(vb));
-  results.write(a.out);
-  return ok;
 }
 
-/// A model that is probed. It is refused before its weights and inputs are read.
+/// A model that is probed.
 struct ProbedModel {
   bool training = false;  ///< does batch norm take the statistics of the batch, and move the running ones?
   Experiment experiment;
@@ -219,8 +209,8 @@ struct ProbedModel {
 };
 
 template <class T>
-int probe_model(const ProbedModel& probed, const ProbeArguments& a, GivenTensors& in) {
-  const auto& [training, experiment, model] = probed;
+void probe_model(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& results) {
+  const auto [training, experiment, model] = ProbedModel(a);
   Parameters<T> parameters(model->parameters());
   load_weights(SafetensorsFile(a.weights), parameters);
   const std::unique_ptr<TaskBatch<T>> batch = make_task<T>(experiment, *model)->given_batch(in);
@@ -230,7 +220,6 @@ int probe_model(const ProbedModel& probed, const ProbeArguments& a, GivenTensors
   Tape<T> tape({.parameters = &parameters, .gradients = &gradients, .training = training, .still = true});
   const Piece all{0, batch->size()};
   const Var<T> logits = batch->logits(*model, tape, all), loss = batch->loss(logits, all, batch->terms());
-  ProbeOutput<T> results;
   results.add("logits", logits.value());
   results.add("loss", loss.value());
   tape.backward(loss);
@@ -241,16 +230,15 @@ int probe_model(const ProbedModel& probed, const ProbeArguments& a, GivenTensors
       results.add("grad." + parameters.list()[id].name, std::as_const(gradients)[id]);
     else if (training && parameters.list()[id].running)
       results.add("buffer." + parameters.list()[id].name, std::as_const(parameters)[id]);
-  results.write(a.out);
-  return ok;
 }
 
-/// Logits of sequences that are decoded token by token.
+/// Computes the logits of sequences that are decoded token by token.
 template <class T>
-int probe_decode(const Model& model, const ProbeArguments& a, GivenTensors& in) {
-  Parameters<T> parameters(model.parameters());
+void probe_decode(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& results) {
+  const std::unique_ptr<Model> model = make_model(load_experiment(a.model, a.sets));
+  Parameters<T> parameters(model->parameters());
   load_weights(SafetensorsFile(a.weights), parameters);
-  Decoder<T> decoder(model, parameters);
+  Decoder<T> decoder(*model, parameters);
   const ModelConfig& config = decoder.config();
   const Tensor<std::int64_t> tokens = in.take<std::int64_t>("tokens", 2);
   in.finish();
@@ -269,61 +257,86 @@ int probe_decode(const Model& model, const ProbeArguments& a, GivenTensors& in) 
       std::copy(row.begin(), row.end(), logits.data() + (b * N + t) * config.vocab);
     }
   }
-  ProbeOutput<T> results;
   results.add("logits", std::as_const(logits).view());
-  results.write(a.out);
-  return ok;
 }
 
 }  // namespace
 
-void add_probe(Command program) {
-  static ProbeArguments a;
-  Command probe = program.command("probe", "Run a mechanism, a layer or a model on given tensors");
-  probe.footer(probe_contract);
+const Probe attention_probe{
+    .name = "attention",
+    .summary = "out, gradients and map of an attention mechanism",
+    .probed = Probed::mechanism,
+    .sets = "an option of the mechanism; repeatable",
+    .contract =
+        "IN   q [B,H,N,D], k [B,H,M,D], v [B,H,M,E], as far as the mechanism takes them; its own tensors and buffers "
+        "by\n"
+        "     name, as `heed list NAME` shows them; grad_out [B,H,N,E], the gradient of the result; gumbel, where the\n"
+        "     mechanism draws random numbers, with mode=train or where it is given.\n"
+        "OUT  out [B,H,N,E]; grad.q, grad.k, grad.v and grad.NAME of each trainable tensor, in their shapes; map "
+        "[B,H,N,M]\n"
+        "     where the mechanism has one ([B,H,D,D] among channels).\n"
+        "B images, H heads, N queries, M keys, D and E channels. Sizes such as a rank are read from the tensors.\n"
+        "--grid HxW says that the N tokens are H x W patches; one more is a class token in front. --set takes the\n"
+        "mechanism's options, mode=train or eval (default), and cls=true or false: is there a class token, without "
+        "--grid.\n\n"
+        "  heed probe attention --mechanism softmax in.safetensors out.safetensors",
+    .in_float = probe_attention<float>,
+    .in_double = probe_attention<double>,
+};
 
-  Command attention = probe.command("attention", "out, gradients and map of an attention mechanism");
-  attention.option("--mechanism", &a.mechanism, "as `heed list` names it",
-                   {.value = "NAME", .required = true, .offered = mechanism_names()});
-  add_sets(attention, a.sets, "an option of the mechanism; repeatable");
-  attention.option("--grid", &a.grid, "the tokens' image grid", {.value = "HxW"});
-  add_files(attention, a);
-  attention.footer(probe_attention_contract);
-  attention.action([] { return by_dtype(a, probe_attention<float>, probe_attention<double>); });
+const Probe linear_probe{
+    .name = "linear",
+    .summary = "out and gradients of a linear layer",
+    .sets = "kind=mul, or kind=adder and its input_grad, weight_grad, weight_scale; repeatable",
+    .contract =
+        "IN   x [N,I], weight [O,I], bias [O], grad_out [N,O]\n"
+        "OUT  out [N,O], grad.x, grad.weight, grad.bias\n"
+        "--set kind=mul (default): out = x weight^T + bias. kind=adder: minus the l1 distances of rows of x and "
+        "weight, "
+        "plus\n"
+        "bias; input_grad=sign|hardtanh, weight_grad=sign|hardtanh|full, weight_scale=none|adaptive say how it is\n"
+        "differentiated (`heed help experiment`).\n\n"
+        "  heed probe linear --set kind=adder in.safetensors out.safetensors",
+    .in_float = probe_linear<float>,
+    .in_double = probe_linear<double>,
+};
 
-  Command linear = probe.command("linear", "out and gradients of a linear layer");
-  add_sets(linear, a.sets, "kind=mul, or kind=adder and its input_grad, weight_grad, weight_scale; repeatable");
-  add_files(linear, a);
-  linear.footer(probe_linear_contract);
-  linear.action([] { return by_dtype(a, probe_linear<float>, probe_linear<double>); });
+const Probe model_probe{
+    .name = "model",
+    .summary = "logits, loss and gradients of a model",
+    .probed = Probed::model,
+    .sets = "override a key of the model file, or mode=train, eval of batch norm; repeatable",
+    .contract =
+        "IN   images [B,C,H,W], used as given, without normalisation; labels [B] (I64), 0 to classes - 1\n"
+        "OUT  logits [B,classes], loss (the mean cross entropy), grad.NAME of each trainable tensor\n"
+        "With output = \"tokens\" each of the n patches has a label: labels [B,n], logits [B,n,classes].\n"
+        "A model of sequences takes tokens [B,T] (I64) in place of images, T up to context, and computes in the "
+        "weights'\n"
+        "number type. task = \"lm\": targets [B,T], -1 where there is none, and logits [B,T,vocab]. task = "
+        "\"classify\":\n"
+        "labels [B], and lengths [B] where not all are T. task = \"pair\": tokens2 and lengths2 too.\n"
+        "--weights holds the model's tensors by timm's names; --set overrides keys of MODEL.\n\n"
+        "  heed probe model models/vit-micro.toml --weights w.safetensors IN OUT",
+    .check = [](const ProbeArguments& a) { ProbedModel{a}; },
+    .in_float = probe_model<float>,
+    .in_double = probe_model<double>,
+};
 
-  Command model = probe.command("model", "logits, loss and gradients of a model");
-  model.option("MODEL", &a.model, "model or experiment file (TOML)", {.required = true});
-  model.option("--weights", &a.weights, "the model's tensors (safetensors)", {.value = "FILE", .required = true});
-  add_sets(model, a.sets, "override a key of the model file, or mode=train, eval of batch norm; repeatable");
-  add_files(model, a);
-  model.footer(probe_model_contract);
-  model.action([] {
-    const ProbedModel probed(a);
-    return by_dtype(a, std::bind_front(probe_model<float>, std::cref(probed)),
-                    std::bind_front(probe_model<double>, std::cref(probed)));
-  });
-
-  Command decode = probe.command("decode", "logits of a model that writes sequences, token by token");
-  decode.option("MODEL", &a.model, "model or experiment file (TOML)", {.required = true});
-  decode.option("--weights", &a.weights, "the model's tensors (safetensors)", {.value = "FILE", .required = true});
-  add_sets(decode, a.sets, "override a key of the model file; repeatable");
-  add_files(decode, a);
-  decode.footer(probe_decode_contract);
-  decode.action([] {
-    const std::unique_ptr<Model> model = make_model(load_experiment(a.model, a.sets));
-    language_model(*model);
-    return by_dtype(a, std::bind_front(probe_decode<float>, std::cref(*model)),
-                    std::bind_front(probe_decode<double>, std::cref(*model)));
-  });
-
-  add_probe_features(probe, a);
-  add_probe_dino(probe, a);
-}
+const Probe decode_probe{
+    .name = "decode",
+    .summary = "logits of a model that writes sequences, token by token",
+    .probed = Probed::model,
+    .sets = "override a key of the model file; repeatable",
+    .contract =
+        "IN   tokens [B,T] (I64), 0 to vocab - 1, T up to context\n"
+        "OUT  logits [B,T,vocab], in the number type of the weights: row t follows input t\n"
+        "Input t is token t, or, with start = true, the start token and then token t - 1: the last one is not looked "
+        "at.\n"
+        "Each input is taken alone, with the state that those before it have left, as `heed generate` takes it.\n\n"
+        "  heed probe decode models/text-micro.toml --weights w.safetensors IN OUT",
+    .check = [](const ProbeArguments& a) { language_model(*make_model(load_experiment(a.model, a.sets))); },
+    .in_float = probe_decode<float>,
+    .in_double = probe_decode<double>,
+};
 
 }  // namespace heed::cli

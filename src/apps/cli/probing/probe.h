@@ -1,8 +1,9 @@
-// What the parts of heed probe share.
+// The probes of heed probe: one declaration each, which the body in probe_command.cpp runs.
 #pragma once
 
 #include "src/apps/cli/shared/commands.h"
 
+#include "heed/attention/options.h"
 #include "heed/io/given_tensors.h"
 
 #include <algorithm>
@@ -18,46 +19,61 @@ struct ProbeArguments {
   int threads = 0;
 };
 
-/// Results on their way to a file; kept until it is written.
+/// The results of a probe, until they are written to a file.
 template <class T>
 class ProbeOutput {
  public:
-  /// Throws Error for a number that is not finite: it would be none of the function that is probed, but of the range of
-  /// floating point.
+  /// Throws Error for values that are not finite: they come from the range of the number type, not from the function.
   void add(const std::string& name, View<const T> values) {
     require(std::all_of(values.begin(), values.end(), [](T x) { return std::isfinite(x); }),
             "probe: '{}' is not finite: what was given is too large for {}", name,
             std::is_same_v<T, float> ? "F32; F64 has more room" : "F64");
-    Tensor<T>& copy = kept_.emplace_back(values.shape());
+    Tensor<T>& copy = saved_.emplace_back(values.shape());
     std::copy(values.begin(), values.end(), copy.begin());
     file_.add(name, std::as_const(copy).view());
   }
+
+  void add_integers(const std::string& name, std::vector<std::int64_t> values) {
+    const std::vector<std::int64_t>& copy = saved_integers_.emplace_back(std::move(values));
+    file_.add(name, View<const std::int64_t>(copy.data(), Shape{static_cast<Index>(copy.size())}));
+  }
+
   void write(const std::string& path) const { file_.write(path); }
 
  private:
-  std::deque<Tensor<T>> kept_;
+  std::deque<Tensor<T>> saved_;
+  std::deque<std::vector<std::int64_t>> saved_integers_;
   SafetensorsWriter file_;
 };
 
-/// Runs in double where the file's tensors are F64, in float where they are F32; where it holds integers alone, as the
-/// weights are.
-template <class InFloat, class InDouble>
-int by_dtype(const ProbeArguments& a, InFloat in_float, InDouble in_double) {
-  use_threads(a.threads);
-  GivenTensors in(a.in);
-  const bool by_weights = !a.weights.empty() && !in.has_numbers();
-  const bool twice = by_weights ? GivenTensors(a.weights).in_double() : in.in_double();
-  return twice ? in_double(a, in) : in_float(a, in);
+/// Reads the probe's --set options; declare(reader) declares them.
+template <class Declare>
+void read_sets(const ProbeArguments& a, const char* probe, const Declare& declare) {
+  const OptionValues values = parse_options(a.sets);
+  OptionReader reader(probe, values);
+  declare(reader);
+  reader.finish();
 }
 
-inline void add_files(Command command, ProbeArguments& a) {
-  command.option("IN", &a.in, "safetensors with the inputs, F32 or F64", {.required = true});
-  command.option("OUT", &a.out, "safetensors to write the results to", {.required = true});
-  add_threads(command, a.threads);
-}
+/// What a probe runs beside the tensors in IN: a mechanism adds --mechanism and --grid, a model MODEL and --weights.
+enum class Probed { tensors, mechanism, model };
 
-/// Adds the probes of what is done to frozen features, and of self-supervision.
-void add_probe_features(Command probe, ProbeArguments& arguments);
-void add_probe_dino(Command probe, ProbeArguments& arguments);
+/// Takes the tensors, calls finish() on them, computes, and adds the results.
+template <class T>
+using RunProbe = void (*)(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& results);
+
+/// A probe.
+struct Probe {
+  const char *name, *summary;
+  Probed probed = Probed::tensors;
+  const char* sets = nullptr;  ///< meaning of --set; null: there is no such option
+  const char* contract;        ///< tensors of IN and OUT, sizes and options, printed below the options in the help
+  void (*check)(const ProbeArguments& a) = nullptr;  ///< throws Error before any tensor is read
+  RunProbe<float> in_float;
+  RunProbe<double> in_double;
+};
+
+extern const Probe attention_probe, linear_probe, model_probe, decode_probe, knn_probe, ridge_probe, dino_probe,
+    dino_head_probe;
 
 }  // namespace heed::cli

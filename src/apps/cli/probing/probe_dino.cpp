@@ -1,8 +1,6 @@
 // heed probe dino, dino_head: the loss of self-supervision and its centre, and the head, on given tensors.
 #include "probe.h"
-#include "probe_help.h"
 
-#include "heed/attention/options.h"
 #include "heed/nn/dino.h"
 #include "heed/tape/preparation.h"
 #include "heed/train/tasks/teaching.h"
@@ -19,14 +17,13 @@ void for_rows(Index views, Index images, const F& f) {
 }
 
 template <class T>
-int probe_dino(const ProbeArguments& a, GivenTensors& in) {
-  const OptionValues values = parse_options(a.sets);
+void probe_dino(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& results) {
   DinoConfig dino;
-  OptionReader reader("dino", values);
-  reader("student_temp", dino.student_temp, "temperature of the student's outputs");
-  reader("teacher_temp", dino.teacher_temp, "of the teacher's");
-  reader("center_momentum", dino.center_momentum, "decay of the centre");
-  reader.finish();
+  read_sets(a, "dino", [&](OptionReader& reader) {
+    reader("student_temp", dino.student_temp, "temperature of the student's outputs");
+    reader("teacher_temp", dino.teacher_temp, "of the teacher's");
+    reader("center_momentum", dino.center_momentum, "decay of the centre");
+  });
   for (const auto& [key, temperature] :
        {std::pair("student_temp", dino.student_temp), {"teacher_temp", dino.teacher_temp}})
     require(temperature >= least_temperature, "--set: {} = {}; expected at least {}", key, temperature,
@@ -51,7 +48,6 @@ int probe_dino(const ProbeArguments& a, GivenTensors& in) {
   Tape<T> tape;
   const Var<T> x = tape.input(logits.view());
   const Var<T> loss = dino_loss(x, teaching.q.view(), dino.student_temp, images * 2 * (views - 1));
-  ProbeOutput<T> results;
   results.add("loss", loss.value());
   tape.backward(loss);
   for_rows(views, images, [&](Index given, Index row) {
@@ -59,12 +55,10 @@ int probe_dino(const ProbeArguments& a, GivenTensors& in) {
   });
   results.add("center", std::as_const(center).view());
   results.add("grad.student", std::as_const(gradient).view());
-  results.write(a.out);
-  return ok;
 }
 
 template <class T>
-int probe_dino_head(const ProbeArguments& a, GivenTensors& in) {
+void probe_dino_head(const ProbeArguments&, GivenTensors& in, ProbeOutput<T>& results) {
   const Tensor<T> x = in.take<T>("x", 2);
   // The sizes of the head are those of its weights.
   const std::map<std::string, Shape> shapes = in.shapes();
@@ -95,7 +89,6 @@ int probe_dino_head(const ProbeArguments& a, GivenTensors& in) {
   prepare(PreparationPass<T>{&parameters});
   Tape<T> tape({.parameters = &parameters, .gradients = &gradients, .prepared = true});
   const Var<T> vx = tape.input(x.view()), out = head(vx);
-  ProbeOutput<T> results;
   results.add("out", out.value());
   tape.backward(out, dout.view());
   gradients.complete();
@@ -103,23 +96,36 @@ int probe_dino_head(const ProbeArguments& a, GivenTensors& in) {
   results.add("grad.x", tape.gradient(vx));
   for (ParameterId id = 0; id < list.size(); ++id)
     if (!list[id].prepared) results.add("grad." + list[id].name, std::as_const(gradients)[id]);
-  results.write(a.out);
-  return ok;
 }
 
 }  // namespace
 
-void add_probe_dino(Command probe, ProbeArguments& a) {
-  Command dino = probe.command("dino", "loss, gradient and centre of self-supervision by a teacher");
-  add_sets(dino, a.sets, "student_temp=0.1, teacher_temp=0.04, center_momentum=0.9; repeatable");
-  add_files(dino, a);
-  dino.footer(probe_dino_contract);
-  dino.action([&a] { return by_dtype(a, probe_dino<float>, probe_dino<double>); });
+const Probe dino_probe{
+    .name = "dino",
+    .summary = "loss, gradient and centre of self-supervision by a teacher",
+    .sets = "student_temp=0.1, teacher_temp=0.04, center_momentum=0.9; repeatable",
+    .contract =
+        "IN   student [V,B,K], the two large views first; teacher [2,B,K]; center [K]\n"
+        "OUT  loss, center (after the step), grad.student [V,B,K]\n"
+        "The mean over the teacher's views i, the student's views j but i, and the batch, of -q_i log p_j with\n"
+        "q = softmax((teacher - center) / teacher_temp), through which no gradient goes, and p = softmax(student /\n"
+        "student_temp). Then center = center_momentum center + (1 - center_momentum) mean(teacher).",
+    .in_float = probe_dino<float>,
+    .in_double = probe_dino<double>,
+};
 
-  Command head = probe.command("dino_head", "out and gradients of the head that it trains with");
-  add_files(head, a);
-  head.footer(probe_dino_head_contract);
-  head.action([&a] { return by_dtype(a, probe_dino_head<float>, probe_dino_head<double>); });
-}
+const Probe dino_head_probe{
+    .name = "dino_head",
+    .summary = "out and gradients of the head that it trains with",
+    .contract =
+        "IN   x [B,D], mlp.0.weight [h,D], mlp.0.bias [h], mlp.2.weight [h,h], mlp.2.bias [h], mlp.4.weight [b,h],\n"
+        "     mlp.4.bias [b], last_layer.weight_v [K,b], perhaps last_layer.weight_g [K,1], grad_out [B,K]\n"
+        "OUT  out [B,K], grad.x and grad.NAME of each tensor\n"
+        "Three layers with GELU between them, division by the length, and a layer whose row k is g v / |v|, g = 1 "
+        "where\n"
+        "there is no weight_g.",
+    .in_float = probe_dino_head<float>,
+    .in_double = probe_dino_head<double>,
+};
 
 }  // namespace heed::cli

@@ -1,9 +1,7 @@
 // heed probe knn, ridge: classifiers of given features.
 #include "probe.h"
-#include "probe_help.h"
 
 #include "heed/analysis/classifiers.h"
-#include "heed/attention/options.h"
 
 namespace heed::cli {
 
@@ -31,58 +29,64 @@ struct Question {
 };
 
 template <class T>
-int write_scores(const ProbeArguments& a, const Tensor<double>& scores) {
+void add_scores(const Tensor<double>& scores, ProbeOutput<T>& results) {
   Tensor<T> written(scores.shape());
   std::transform(scores.begin(), scores.end(), written.begin(), [](double x) { return static_cast<T>(x); });
+  results.add("scores", std::as_const(written).view());
   const std::vector<int> answers = answers_of(scores);
-  const std::vector<std::int64_t> prediction(answers.begin(), answers.end());
-  SafetensorsWriter file;
-  file.add("scores", std::as_const(written).view());
-  file.add("prediction", View<const std::int64_t>(prediction.data(), Shape{scores.shape()[0]}));
-  file.write(a.out);
-  return ok;
+  results.add_integers("prediction", {answers.begin(), answers.end()});
 }
 
 template <class T>
-int probe_knn(const ProbeArguments& a, GivenTensors& in) {
-  const OptionValues values = parse_options(a.sets);
+void probe_knn(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& results) {
   NeighbourRule rule;
-  OptionReader reader("knn", values);
-  reader("k", rule.k, "neighbours");
-  reader("temperature", rule.temperature, "of their weights");
-  reader.finish();
+  read_sets(a, "knn", [&](OptionReader& reader) {
+    reader("k", rule.k, "neighbours");
+    reader("temperature", rule.temperature, "of their weights");
+  });
   Question<T> question(in);
   const Index classes = classes_of(question.teachers.labels);
   const Neighbours<T> neighbours(std::move(question.teachers), classes, rule);
-  return write_scores<T>(a, neighbours.scores(std::move(question.test)));
+  add_scores(neighbours.scores(std::move(question.test)), results);
 }
 
 template <class T>
-int probe_ridge(const ProbeArguments& a, GivenTensors& in) {
-  const OptionValues values = parse_options(a.sets);
+void probe_ridge(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& results) {
   RidgeRule rule;
-  OptionReader reader("ridge", values);
-  reader("l2", rule.l2, "penalty of the weights");
-  reader("bias", rule.bias, "the column beside the features");
-  reader.finish();
+  read_sets(a, "ridge", [&](OptionReader& reader) {
+    reader("l2", rule.l2, "penalty of the weights");
+    reader("bias", rule.bias, "the column beside the features");
+  });
   const Question<T> question(in);
-  return write_scores<T>(a, ridge_scores(question.teachers, question.test, classes_of(question.teachers.labels), rule));
+  add_scores(ridge_scores(question.teachers, question.test, classes_of(question.teachers.labels), rule), results);
 }
 
 }  // namespace
 
-void add_probe_features(Command probe, ProbeArguments& a) {
-  Command knn = probe.command("knn", "class scores by nearest neighbours");
-  add_sets(knn, a.sets, "k=20, temperature=0.07; repeatable");
-  add_files(knn, a);
-  knn.footer(probe_knn_contract);
-  knn.action([&a] { return by_dtype(a, probe_knn<float>, probe_knn<double>); });
+const Probe knn_probe{
+    .name = "knn",
+    .summary = "class scores by nearest neighbours",
+    .sets = "k=20, temperature=0.07; repeatable",
+    .contract =
+        "IN   train [n,D], train_labels [n] (I64), test [m,D]\n"
+        "OUT  scores [m,C], prediction [m] (I64): the first largest score; C is the largest label and one\n"
+        "A class scores the sum of exp(cosine / temperature) over those of the k nearest training rows that are of it.",
+    .in_float = probe_knn<float>,
+    .in_double = probe_knn<double>,
+};
 
-  Command ridge = probe.command("ridge", "class scores by ridge regression");
-  add_sets(ridge, a.sets, "l2=1024, bias=100; repeatable");
-  add_files(ridge, a);
-  ridge.footer(probe_ridge_contract);
-  ridge.action([&a] { return by_dtype(a, probe_ridge<float>, probe_ridge<double>); });
-}
+const Probe ridge_probe{
+    .name = "ridge",
+    .summary = "class scores by ridge regression",
+    .sets = "l2=1024, bias=100; repeatable",
+    .contract =
+        "IN   train [n,D], train_labels [n] (I64), test [m,D]\n"
+        "OUT  scores [m,C], prediction [m] (I64): the first largest score; C is the largest label and one\n"
+        "Features x become (x - mean) / (deviation + 1e-5), both over the training rows, and a column of bias is "
+        "added;\n"
+        "W = (X^T X + l2 I)^-1 X^T Y with targets 1 of the class and -1 of the others, in double; scores = x W.",
+    .in_float = probe_ridge<float>,
+    .in_double = probe_ridge<double>,
+};
 
 }  // namespace heed::cli

@@ -1,6 +1,6 @@
 // heed lr: a learning-rate range test.
 #include "src/apps/cli/shared/commands.h"
-#include "src/apps/cli/shared/cost_table.h"
+#include "src/apps/cli/shared/table.h"
 
 #include "heed/base/printable.h"
 #include "heed/draw/line_chart.h"
@@ -25,25 +25,15 @@ struct LrArguments {
   bool csv = false;
 };
 
-std::string to_csv(const RateTest& test) {
-  std::string csv = "step,lr,loss,smoothed_loss\n";
-  for (std::size_t i = 0; i < test.points.size(); ++i) {
-    const RatePoint& point = test.points[i];
-    csv += fmt::format("{},{},{},{}\n", i + 1, point.lr, point.loss, point.smoothed);
-  }
-  return csv;
-}
-
-/// About twenty of the points.
-void print_points(const RateTest& test) {
-  const std::size_t step = std::max<std::size_t>(test.points.size() / 20, 1);
-  std::vector<std::vector<std::string>> lines{{"step", "learning rate", "loss", "smoothed"}};
-  for (std::size_t i = step - 1; i < test.points.size(); i += step) {
-    const RatePoint& point = test.points[i];
-    lines.push_back({fmt::format("{}", i + 1), fmt::format("{:.2e}", point.lr), fmt::format("{:.4f}", point.loss),
-                     fmt::format("{:.4f}", point.smoothed)});
-  }
-  print_table(std::cout, lines);
+/// Returns a row for every n-th step.
+Table every(std::size_t n, const RateTest& test) {
+  const auto scientific = [](double x) { return fmt::format("{:.2e}", x); };
+  Table table;
+  table.column("step", "step").column("learning rate", "lr", scientific);
+  table.column("loss", "loss", fixed(4)).column("smoothed", "smoothed_loss", fixed(4));
+  for (std::size_t i = n - 1; i < test.points.size(); i += n)
+    table.add({i + 1, test.points[i].lr, test.points[i].loss, test.points[i].smoothed});
+  return table;
 }
 
 void print_advice(const RateTest& test, const std::optional<RateAdvice>& found) {
@@ -87,9 +77,9 @@ int lr_command(const LrArguments& a) {
   if (test.points.size() < 2) throw Diverged("lr: the loss is not finite from the beginning");
   const std::optional<RateAdvice> found = advice(test.points);
   if (a.csv) {
-    std::cout << to_csv(test);
+    std::cout << every(1, test).csv();
   } else {
-    print_points(test);
+    every(std::max<std::size_t>(test.points.size() / 20, 1), test).print(std::cout);
     print_advice(test, found);
   }
   draw(test, found, a.file, output);

@@ -1,6 +1,6 @@
 // heed listops and heed pairs: data sets of sequences that are made, not downloaded.
 #include "src/apps/cli/shared/commands.h"
-#include "src/apps/cli/shared/cost_table.h"
+#include "src/apps/cli/shared/number_text.h"
 
 #include "heed/base/printable.h"
 #include "heed/data/sequences/listops.h"

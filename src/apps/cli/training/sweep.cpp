@@ -1,6 +1,6 @@
 // heed sweep: many experiments, each with several seeds.
 #include "src/apps/cli/shared/commands.h"
-#include "src/apps/cli/shared/cost_table.h"
+#include "src/apps/cli/shared/table.h"
 #include "sweep_run.h"
 
 #include "heed/base/parallel.h"
@@ -52,11 +52,12 @@ void clear_way(std::vector<Cell>& cells, bool redo) {
 }
 
 void list(const std::vector<Cell>& cells) {
-  std::vector<std::vector<std::string>> lines{{"cell", "state", "directory"}};
+  Table table;
+  table.text("cell").text("state").text("directory");
   for (const TableArm& arm : arms_of(cells))
     for (const TableRun& run : arm.runs)
-      lines.push_back({fmt::format("{}, seed {}", arm.name, run.seed), run.state, run.directory});
-  print_table(std::cout, lines);
+      table.add({fmt::format("{}, seed {}", arm.name, run.seed), run.state, run.directory});
+  table.print(std::cout);
   const auto finished = std::count_if(cells.begin(), cells.end(), done);
   std::cout << fmt::format("\n{} cell{}, {} to do\n", cells.size(), cells.size() == 1 ? "" : "s",
                            static_cast<Index>(cells.size()) - finished);

@@ -1,6 +1,6 @@
 #include "taken_weights.h"
 
-#include "src/apps/cli/shared/cost_table.h"
+#include "src/apps/cli/shared/number_text.h"
 
 #include "heed/base/suggest.h"
 

@@ -1,6 +1,6 @@
 // heed train: the run, seen from the terminal.
 #include "src/apps/cli/shared/commands.h"
-#include "src/apps/cli/shared/cost_table.h"
+#include "src/apps/cli/shared/number_text.h"
 #include "src/apps/cli/shared/fitted_text.h"
 #include "src/apps/cli/shared/memory.h"
 #include "own_images.h"
@@ -13,6 +13,7 @@
 #include "heed/bench/peak.h"
 #include "heed/bench/rapl.h"
 #include "heed/config/installed.h"
+#include "heed/cost/energy.h"
 #include "heed/kernels/products/gemm.h"
 #include "heed/nn/families.h"
 #include "heed/train/runs/run.h"

@@ -1,0 +1,68 @@
+// heed probe: one mechanism, layer or model on given tensors, so that heed can be held against any other
+// implementation number for number. Outputs and gradients come from the code that trains.
+#include "probe.h"
+
+namespace heed::cli {
+
+namespace {
+
+constexpr const char* probe_contract =
+    "IN and OUT are safetensors files. Tensors of F64 are computed in double, of F32 in the float code that trains.\n"
+    "Each tensor must be there, of its shape and finite, and no other: else one line says which, and no OUT is left.\n"
+    "`heed probe attention --help`, `linear --help` and so on list tensors, shapes and options.";
+
+/// Returns true if the probe computes in double: if the tensors of IN are F64, or if IN holds integers alone and the
+/// weights are F64.
+bool in_double(const ProbeArguments& a, const GivenTensors& in) {
+  const bool by_weights = !a.weights.empty() && !in.has_numbers();
+  return by_weights ? GivenTensors(a.weights).in_double() : in.in_double();
+}
+
+template <class T>
+void run(RunProbe<T> probe, const ProbeArguments& a, GivenTensors& in) {
+  ProbeOutput<T> results;
+  probe(a, in, results);
+  results.write(a.out);
+}
+
+int run(const Probe& probe, const ProbeArguments& a) {
+  if (probe.check) probe.check(a);
+  use_threads(a.threads);
+  GivenTensors in(a.in);
+  if (in_double(a, in))
+    run(probe.in_double, a, in);
+  else
+    run(probe.in_float, a, in);
+  return ok;
+}
+
+void add(Command program, const Probe& probe, ProbeArguments& a) {
+  Command command = program.command(probe.name, probe.summary);
+  if (probe.probed == Probed::mechanism)
+    command.option("--mechanism", &a.mechanism, "as `heed list` names it",
+                   {.value = "NAME", .required = true, .offered = mechanism_names()});
+  if (probe.probed == Probed::model) {
+    command.option("MODEL", &a.model, "model or experiment file (TOML)", {.required = true});
+    command.option("--weights", &a.weights, "the model's tensors (safetensors)", {.value = "FILE", .required = true});
+  }
+  if (probe.sets) add_sets(command, a.sets, probe.sets);
+  if (probe.probed == Probed::mechanism) command.option("--grid", &a.grid, "the tokens' image grid", {.value = "HxW"});
+  command.option("IN", &a.in, "safetensors with the inputs, F32 or F64", {.required = true});
+  command.option("OUT", &a.out, "safetensors to write the results to", {.required = true});
+  add_threads(command, a.threads);
+  command.footer(probe.contract);
+  command.action([&probe, &a] { return run(probe, a); });
+}
+
+}  // namespace
+
+void add_probe(Command program) {
+  static ProbeArguments a;
+  Command command = program.command("probe", "Run a mechanism, a layer or a model on given tensors");
+  command.footer(probe_contract);
+  for (const Probe* const probe : {&attention_probe, &linear_probe, &model_probe, &decode_probe, &knn_probe,
+                                   &ridge_probe, &dino_probe, &dino_head_probe})
+    add(command, *probe, a);
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,63 @@
+// Tables of results: the same rows as text, CSV, JSON or Markdown.
+#pragma once
+
+#include "number_text.h"
+
+#include "heed/io/json.h"
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace heed::cli {
+
+/// Rows of values below columns. A null is "-" in text, an empty field in CSV and null in JSON.
+///
+///   Table table;
+///   table.column("layer", "layer").column("time, ms", "ms", fixed(3)).data({"steps"});
+///   table.add({"fc1", 0.25, 10});
+///   table.print(std::cout);  // has no steps
+///   table.json().dump()      // [{"layer":"fc1","ms":0.25,"steps":10}]
+class Table {
+ public:
+  /// Adds a column with a heading for text and Markdown and a name for CSV and JSON. `format` is that of its numbers in
+  /// text; CSV and JSON have the shortest digits that read back as the same number.
+  Table& column(std::string title, std::string key, NumberFormat format = {});
+
+  /// Adds a column of text and Markdown alone.
+  Table& text(std::string title, NumberFormat format = {});
+
+  /// Adds columns of CSV and JSON alone; `format` is that of their numbers in CSV.
+  Table& data(const std::vector<std::string>& keys, NumberFormat format = {});
+
+  /// Adds a row with a value for each column: texts, numbers, booleans and nulls, for JSON also lists and objects.
+  void add(std::vector<Json> row);
+
+  bool empty() const { return rows_.empty(); }
+
+  /// Prints aligned columns, the first flush left, the others flush right.
+  void print(std::ostream& out) const;
+  void print_markdown(std::ostream& out) const;
+
+  std::string csv() const;
+
+  /// Returns a list with an object for each row.
+  Json json() const;
+
+ private:
+  struct Column {
+    bool in_text, in_data;     ///< printed as text and Markdown; written to CSV and JSON
+    std::string title, key;    ///< heading; name in CSV and JSON
+    NumberFormat format, csv;  ///< of numbers in text and in CSV
+  };
+
+  std::vector<std::vector<std::string>> cells() const;
+
+  std::vector<Column> columns_;
+  std::vector<std::vector<Json>> rows_;
+};
+
+/// Returns `text` as a field of CSV: quoted if it has commas, quotes or line breaks.
+std::string csv_text(const std::string& text);
+
+}  // namespace heed::cli
