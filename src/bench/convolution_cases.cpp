@@ -22,32 +22,31 @@ struct ImageSize {
 KernelCase dense(ImageSize size, bool back) {
   constexpr Index B = ModelSizes::images;
   const Index C = size.channels, numbers = B * size.places() * C, products = 2 * numbers * C * 9;
-  return {back ? "conv 3 x 3 forward and back" : "conv 3 x 3 forward",
-          size.text(),
-          fmt::format("{} x {} to {}", B, size.text(), C),
-          {{Resource::gemm, (back ? 3 : 1) * products}},
-          [=](Operands& operands) {
-            const Shape shape{B, size.places(), C};
-            const View<const float> x(operands.in(numbers), shape);
-            const View<const float> weight(operands.in(C * C * 9), {C, C, 3, 3}), bias(operands.in(C), {C});
-            const View<const float> dy(operands.in(back ? numbers : 0), shape);
-            operands.out(numbers);
-            return [=, tape = std::make_shared<Tape<float>>()] {
-              tape->clear();
-              const auto take = [&](View<const float> view) { return back ? tape->input(view) : tape->constant(view); };
-              const Var<float> y = conv2d(take(x), take(weight), take(bias), {size.side, size.side, 1, 1});
-              if (back) tape->backward(y, dy);
-            };
-          }};
+  return kernel_case(back ? "conv 3 x 3 forward and back" : "conv 3 x 3 forward", size.text(),
+                     fmt::format("{} x {} to {}", B, size.text(), C), {{Resource::gemm, (back ? 3 : 1) * products}},
+                     [=](Operands& operands) {
+                       const Shape shape{B, size.places(), C};
+                       const View<const float> x(operands.in(numbers), shape);
+                       const View<const float> weight(operands.in(C * C * 9), {C, C, 3, 3}), bias(operands.in(C), {C});
+                       const View<const float> dy(operands.in(back ? numbers : 0), shape);
+                       operands.out(numbers);
+                       return [=, tape = std::make_shared<Tape<float>>()] {
+                         tape->clear();
+                         const auto take = [&](View<const float> view) {
+                           return back ? tape->input(view) : tape->constant(view);
+                         };
+                         const Var<float> y = conv2d(take(x), take(weight), take(bias), {size.side, size.side, 1, 1});
+                         if (back) tape->backward(y, dy);
+                       };
+                     });
 }
 
 /// call(windows, operands) returns the call of a depth-wise kernel.
 template <class Call>
 KernelCase depthwise(const char* kernel, ImageSize size, const Call& call) {
   const Index products = 2 * 9 * size.places() * size.channels;
-  return {kernel, size.text(), size.text(), {{Resource::multiply_add, products}}, [=](Operands& operands) {
-            return call(size.windows(), operands);
-          }};
+  return kernel_case(kernel, size.text(), size.text(), {{Resource::multiply_add, products}},
+                     [=](Operands& operands) { return call(size.windows(), operands); });
 }
 
 }  // namespace

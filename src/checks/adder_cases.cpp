@@ -63,7 +63,7 @@ constexpr const char* names[] = {"sign", "hardtanh", "full"};
 
 /// y = -|x - W|_1 + b. With x moving, x's gradient belongs to P_x(x, W0), with W moving, W's to P_W(x0, W), P being
 /// the functions above; both are tested at once by P_x(x, W0) + P_W(x0, W).
-void add_linear(std::vector<CheckCase>& cases, const AdderLinearOptions& options, bool bias) {
+void add_linear(CheckCases& cases, const AdderLinearOptions& options, bool bias) {
   const Index rows = 6, in = 5, out = 7;
   std::vector<CheckInput> inputs{{"x", {2, 3, in}, -2, 2}, {"weight", {out, in}, -2, 2}};
   if (bias) inputs.push_back({"bias", {out}});
@@ -89,7 +89,7 @@ void add_linear(std::vector<CheckCase>& cases, const AdderLinearOptions& options
 
 /// The gradient of attention with score_grad=hardtanh is that of attention on the scores S0 + H - H0: H from the Huber
 /// function, S0 and H0 the true scores and H at the checked point. There the scores are S0 and move as H does.
-void add_attention(std::vector<CheckCase>& cases, bool identity) {
+void add_attention(CheckCases& cases, bool identity) {
   const Index images = 2, heads = 3, tokens = 5, d = 4;
   static auto* const kept = new std::vector<std::unique_ptr<Mechanism>>;  // cases are handed out by value
   const Mechanism& adder = *kept->emplace_back(
@@ -128,7 +128,7 @@ void add_attention(std::vector<CheckCase>& cases, bool identity) {
 
 }  // namespace
 
-void add_adder_cases(std::vector<CheckCase>& cases) {
+void add_adder_cases(CheckCases& cases) {
   using enum DistanceGradient;
   for (const DistanceGradient input_grad : {sign, hardtanh})
     for (const DistanceGradient weight_grad : {sign, hardtanh, full})
@@ -141,22 +141,20 @@ void add_adder_cases(std::vector<CheckCase>& cases) {
   for (const std::size_t count : {1, 3}) {
     std::vector<CheckInput> inputs(parts.begin(), parts.begin() + 1 + 2 * static_cast<std::ptrdiff_t>(count));
     if (count == 1) inputs[0].shape = {2, 3, 4};
-    cases.push_back(
-        check_case(count == 1 ? "layer_norm_parts, one" : "layer_norm_parts, three", inputs, [](auto&, const auto& v) {
-          using Variable = std::decay_t<decltype(v[0])>;
-          using Part = NormPart<std::decay_t<decltype(*v[0].data())>>;
-          std::vector<Part> list;
-          for (std::size_t i = 1; i < v.size(); i += 2) list.push_back({v[i], v[i + 1]});
-          return layer_norm_parts(Variable(v[0]), std::span<const Part>(list));
-        }));
+    cases.add(count == 1 ? "layer_norm_parts, one" : "layer_norm_parts, three", inputs, [](auto&, const auto& v) {
+      using Variable = std::decay_t<decltype(v[0])>;
+      using Part = NormPart<std::decay_t<decltype(*v[0].data())>>;
+      std::vector<Part> list;
+      for (std::size_t i = 1; i < v.size(); i += 2) list.push_back({v[i], v[i + 1]});
+      return layer_norm_parts(Variable(v[0]), std::span<const Part>(list));
+    });
   }
-  cases.push_back(check_case("layer_norm_parts, residual",
-                             {{"x", {2, 3, 4}}, {"gamma", {4}}, {"beta", {4}}, {"residual", {2, 3, 4}}},
-                             [](auto&, const auto& v) {
-                               using Part = NormPart<std::decay_t<decltype(*v[0].data())>>;
-                               const Part part{v[1], v[2]};
-                               return layer_norm_parts(v[0], std::span<const Part>(&part, 1), v[3]);
-                             }));
+  cases.add("layer_norm_parts, residual", {{"x", {2, 3, 4}}, {"gamma", {4}}, {"beta", {4}}, {"residual", {2, 3, 4}}},
+            [](auto&, const auto& v) {
+              using Part = NormPart<std::decay_t<decltype(*v[0].data())>>;
+              const Part part{v[1], v[2]};
+              return layer_norm_parts(v[0], std::span<const Part>(&part, 1), v[3]);
+            });
 }
 
 }  // namespace heed

@@ -24,45 +24,41 @@ namespace heed {
 
 namespace {
 
-void add_arithmetic(std::vector<CheckCase>& cases) {
+void add_arithmetic(CheckCases& cases) {
   const CheckInput a{"a", {2, 3, 5}}, b{"b", {2, 3, 5}}, x{"x", {2, 3, 5}}, kinked{"x", {2, 3, 5}, -1, 1, 0.01};
-  cases.push_back(check_case("add", {a, b}, [](auto&, const auto& v) { return add(v[0], v[1]); }));
-  cases.push_back(check_case("mul", {a, b}, [](auto&, const auto& v) { return mul(v[0], v[1]); }));
-  cases.push_back(check_case("scale", {x}, [](auto&, const auto& v) { return scale(v[0], -0.7); }));
-  cases.push_back(check_case("gelu", {{"x", {2, 3, 5}, -4, 4}}, [](auto&, const auto& v) { return gelu(v[0]); }));
-  cases.push_back(check_case("relu", {kinked}, [](auto&, const auto& v) { return relu(v[0]); }));
-  cases.push_back(check_case("silu", {{"x", {2, 3, 5}, -6, 6}}, [](auto&, const auto& v) { return silu(v[0]); }));
-  cases.push_back(
-      check_case("gelu_tanh", {{"x", {2, 3, 5}, -4, 4}}, [](auto&, const auto& v) { return gelu_tanh(v[0]); }));
-  cases.push_back(
-      check_case("quick_gelu", {{"x", {2, 3, 5}, -4, 4}}, [](auto&, const auto& v) { return quick_gelu(v[0]); }));
-  cases.push_back(check_case("scale_channels", {x, {"gamma", {5}}, {"residual", {2, 3, 5}}},
-                             [](auto&, const auto& v) { return scale_channels(v[0], v[1], v[2]); }));
-  cases.push_back(check_case("scale_channels, no residual", {x, {"gamma", {5}}},
-                             [](auto&, const auto& v) { return scale_channels(v[0], v[1]); }));
-  cases.push_back(check_case("softmax", {{"x", {2, 3, 5}, -3, 3}}, [](auto&, const auto& v) { return softmax(v[0]); }));
-  cases.push_back(check_case("dropout", {x}, [](auto&, const auto& v) { return dropout(v[0], 0.4, 1); }));
-  cases.push_back(check_case("stochastic_depth", {{"x", {7, 3, 2}}},
-                             [](auto&, const auto& v) { return stochastic_depth(v[0], 0.4, 1); }));
+  cases.add("add", {a, b}, [](auto&, const auto& v) { return add(v[0], v[1]); });
+  cases.add("mul", {a, b}, [](auto&, const auto& v) { return mul(v[0], v[1]); });
+  cases.add("scale", {x}, [](auto&, const auto& v) { return scale(v[0], -0.7); });
+  cases.add("gelu", {{"x", {2, 3, 5}, -4, 4}}, [](auto&, const auto& v) { return gelu(v[0]); });
+  cases.add("relu", {kinked}, [](auto&, const auto& v) { return relu(v[0]); });
+  cases.add("silu", {{"x", {2, 3, 5}, -6, 6}}, [](auto&, const auto& v) { return silu(v[0]); });
+  cases.add("gelu_tanh", {{"x", {2, 3, 5}, -4, 4}}, [](auto&, const auto& v) { return gelu_tanh(v[0]); });
+  cases.add("quick_gelu", {{"x", {2, 3, 5}, -4, 4}}, [](auto&, const auto& v) { return quick_gelu(v[0]); });
+  cases.add("scale_channels", {x, {"gamma", {5}}, {"residual", {2, 3, 5}}},
+            [](auto&, const auto& v) { return scale_channels(v[0], v[1], v[2]); });
+  cases.add("scale_channels, no residual", {x, {"gamma", {5}}},
+            [](auto&, const auto& v) { return scale_channels(v[0], v[1]); });
+  cases.add("softmax", {{"x", {2, 3, 5}, -3, 3}}, [](auto&, const auto& v) { return softmax(v[0]); });
+  cases.add("dropout", {x}, [](auto&, const auto& v) { return dropout(v[0], 0.4, 1); });
+  cases.add("stochastic_depth", {{"x", {7, 3, 2}}},
+            [](auto&, const auto& v) { return stochastic_depth(v[0], 0.4, 1); });
 }
 
-void add_products(std::vector<CheckCase>& cases) {
+void add_products(CheckCases& cases) {
   const CheckInput x{"x", {2, 3, 5}}, weight{"weight", {7, 5}}, bias{"bias", {7}};
-  cases.push_back(
-      check_case("linear", {x, weight, bias}, [](auto&, const auto& v) { return linear(v[0], v[1], v[2]); }));
-  cases.push_back(check_case("linear, residual", {x, weight, bias, {"residual", {2, 3, 7}}},
-                             [](auto&, const auto& v) { return linear(v[0], v[1], v[2], v[3]); }));
-  cases.push_back(check_case("linear, no bias", {x, weight}, [](auto&, const auto& v) { return linear(v[0], v[1]); }));
-  cases.push_back(check_case("linear, x twice", {{"x", {3, 5}}, {"weight", {5, 5}}},
-                             [](auto&, const auto& v) { return linear(linear(v[0], v[1]), v[1]); }));
+  cases.add("linear", {x, weight, bias}, [](auto&, const auto& v) { return linear(v[0], v[1], v[2]); });
+  cases.add("linear, residual", {x, weight, bias, {"residual", {2, 3, 7}}},
+            [](auto&, const auto& v) { return linear(v[0], v[1], v[2], v[3]); });
+  cases.add("linear, no bias", {x, weight}, [](auto&, const auto& v) { return linear(v[0], v[1]); });
+  cases.add("linear, x twice", {{"x", {3, 5}}, {"weight", {5, 5}}},
+            [](auto&, const auto& v) { return linear(linear(v[0], v[1]), v[1]); });
   cases.back().unstated.backward.add = 25;  // the weight's two gradients
-  cases.push_back(check_case("matmul", {{"a", {2, 3, 4}}, {"b", {2, 4, 5}}},
-                             [](auto&, const auto& v) { return matmul(v[0], v[1]); }));
-  cases.push_back(check_case("patch_embedding", {{"x", {2, 3, 4, 6}}, {"weight", {5, 3, 2, 2}}, {"bias", {5}}},
-                             [](auto&, const auto& v) { return patch_embedding(v[0], v[1], v[2]); }));
+  cases.add("matmul", {{"a", {2, 3, 4}}, {"b", {2, 4, 5}}}, [](auto&, const auto& v) { return matmul(v[0], v[1]); });
+  cases.add("patch_embedding", {{"x", {2, 3, 4, 6}}, {"weight", {5, 3, 2, 2}}, {"bias", {5}}},
+            [](auto&, const auto& v) { return patch_embedding(v[0], v[1], v[2]); });
 }
 
-void add_convolutions(std::vector<CheckCase>& cases) {
+void add_convolutions(CheckCases& cases) {
   struct Geometry {
     Index kernel;
     ConvGrid grid;
@@ -72,53 +68,47 @@ void add_convolutions(std::vector<CheckCase>& cases) {
                                      Geometry{2, {4, 6, 2, 0}}, Geometry{5, {4, 3, 1, 2}}, Geometry{7, {9, 8, 4, 2}}}) {
     const std::string label = fmt::format(", kernel {}, stride {}, padding {}", kernel, grid.stride, grid.padding);
     const CheckInput dense{"x", {2, grid.height * grid.width, 3}}, wide{"x", {2, grid.height * grid.width, 19}};
-    cases.push_back(check_case("conv2d" + label, {dense, {"weight", {4, 3, kernel, kernel}}, {"bias", {4}}},
-                               [grid = grid](auto&, const auto& v) { return conv2d(v[0], v[1], v[2], grid); }));
-    cases.push_back(
-        check_case("depthwise_conv2d" + label, {wide, {"weight", {19, 1, kernel, kernel}}, {"bias", {19}}},
-                   [grid = grid](auto&, const auto& v) { return depthwise_conv2d(v[0], v[1], v[2], grid); }));
+    cases.add("conv2d" + label, {dense, {"weight", {4, 3, kernel, kernel}}, {"bias", {4}}},
+              [grid = grid](auto&, const auto& v) { return conv2d(v[0], v[1], v[2], grid); });
+    cases.add("depthwise_conv2d" + label, {wide, {"weight", {19, 1, kernel, kernel}}, {"bias", {19}}},
+              [grid = grid](auto&, const auto& v) { return depthwise_conv2d(v[0], v[1], v[2], grid); });
   }
   const ConvGrid grid{5, 4, 2, 1};
-  cases.push_back(check_case("conv2d, no bias", {{"x", {2, 20, 3}}, {"weight", {4, 3, 3, 3}}},
-                             [grid](auto&, const auto& v) { return conv2d(v[0], v[1], {}, grid); }));
-  cases.push_back(check_case("depthwise_conv2d, no bias", {{"x", {2, 20, 3}}, {"weight", {3, 1, 3, 3}}},
-                             [grid](auto&, const auto& v) { return depthwise_conv2d(v[0], v[1], {}, grid); }));
-  cases.push_back(check_case("rows_of_places", {{"images", {2, 3, 4, 5}}},
-                             [](auto&, const auto& v) { return rows_of_places(v[0]); }));
+  cases.add("conv2d, no bias", {{"x", {2, 20, 3}}, {"weight", {4, 3, 3, 3}}},
+            [grid](auto&, const auto& v) { return conv2d(v[0], v[1], {}, grid); });
+  cases.add("depthwise_conv2d, no bias", {{"x", {2, 20, 3}}, {"weight", {3, 1, 3, 3}}},
+            [grid](auto&, const auto& v) { return depthwise_conv2d(v[0], v[1], {}, grid); });
+  cases.add("rows_of_places", {{"images", {2, 3, 4, 5}}}, [](auto&, const auto& v) { return rows_of_places(v[0]); });
 }
 
-void add_linear_of(std::vector<CheckCase>& cases) {
+void add_linear_of(CheckCases& cases) {
   const auto list = [](std::vector<CheckInput> parameters) {
     parameters.insert(parameters.begin(), {"x", {2, 3, 5}, -2, 2, 0.01});
     parameters.insert(parameters.end(), {{"weight", {7, 5}}, {"bias", {7}}, {"residual", {2, 3, 7}}});
     return parameters;
   };
-  cases.push_back(check_case("layer_norm_linear", list({{"gamma", {5}}, {"beta", {5}}}), [](auto&, const auto& v) {
-    return layer_norm_linear(v[0], v[1], v[2], v[3], v[4], v[5]);
-  }));
-  cases.push_back(
-      check_case("gelu_linear", list({}), [](auto&, const auto& v) { return gelu_linear(v[0], v[1], v[2], v[3]); }));
-  cases.push_back(
-      check_case("silu_linear", list({}), [](auto&, const auto& v) { return silu_linear(v[0], v[1], v[2], v[3]); }));
-  cases.push_back(
-      check_case("relu_linear", list({}), [](auto&, const auto& v) { return relu_linear(v[0], v[1], v[2], v[3]); }));
-  cases.push_back(check_case("gelu_tanh_linear", list({}),
-                             [](auto&, const auto& v) { return gelu_tanh_linear(v[0], v[1], v[2], v[3]); }));
-  cases.push_back(check_case("quick_gelu_linear", list({}),
-                             [](auto&, const auto& v) { return quick_gelu_linear(v[0], v[1], v[2], v[3]); }));
+  cases.add("layer_norm_linear", list({{"gamma", {5}}, {"beta", {5}}}),
+            [](auto&, const auto& v) { return layer_norm_linear(v[0], v[1], v[2], v[3], v[4], v[5]); });
+  cases.add("gelu_linear", list({}), [](auto&, const auto& v) { return gelu_linear(v[0], v[1], v[2], v[3]); });
+  cases.add("silu_linear", list({}), [](auto&, const auto& v) { return silu_linear(v[0], v[1], v[2], v[3]); });
+  cases.add("relu_linear", list({}), [](auto&, const auto& v) { return relu_linear(v[0], v[1], v[2], v[3]); });
+  cases.add("gelu_tanh_linear", list({}),
+            [](auto&, const auto& v) { return gelu_tanh_linear(v[0], v[1], v[2], v[3]); });
+  cases.add("quick_gelu_linear", list({}),
+            [](auto&, const auto& v) { return quick_gelu_linear(v[0], v[1], v[2], v[3]); });
 }
 
-void add_norms(std::vector<CheckCase>& cases) {
-  cases.push_back(check_case("layer_norm", {{"x", {2, 3, 5}}, {"gamma", {5}}, {"beta", {5}}},
-                             [](auto&, const auto& v) { return layer_norm(v[0], v[1], v[2]); }));
+void add_norms(CheckCases& cases) {
+  cases.add("layer_norm", {{"x", {2, 3, 5}}, {"gamma", {5}}, {"beta", {5}}},
+            [](auto&, const auto& v) { return layer_norm(v[0], v[1], v[2]); });
   const std::vector<CheckInput> parameters{{"q_gamma", {4}}, {"q_beta", {4}}, {"k_gamma", {6}}, {"k_beta", {6}}};
   for (const AttentionLayout& layout : {AttentionLayout{3, 4, 6, 7}, AttentionLayout{3, 4, 6, 7, 1}}) {
     std::vector<CheckInput> list{{"qkv", {2, 5, layout.total()}}};
     list.insert(list.end(), parameters.begin(), parameters.end());
-    cases.push_back(check_case(fmt::format("head_norm, {} and {} heads", layout.heads, layout.key_heads), list,
-                               [=](auto&, const auto& v) {
-                                 return head_norm(v[0], layout, {v[1], v[2]}, {v[3], v[4]});
-                               }));
+    cases.add(fmt::format("head_norm, {} and {} heads", layout.heads, layout.key_heads), list,
+              [=](auto&, const auto& v) {
+                return head_norm(v[0], layout, {v[1], v[2]}, {v[3], v[4]});
+              });
   }
   const auto norm = [](Index group) {
     return [=](auto& tape, const auto& v) {
@@ -128,33 +118,30 @@ void add_norms(std::vector<CheckCase>& cases) {
     };
   };
   const std::vector<CheckInput> list{{"x", {6, 5, 3}}, {"gamma", {3}}, {"beta", {3}}};
-  cases.push_back(check_case("batch_norm, training", list, norm(0)));
-  cases.push_back(check_case("batch_norm, training, groups of 2", list, norm(2)));
-  cases.push_back(check_case("batch_norm, evaluation", list, norm(2), false));
+  cases.add("batch_norm, training", list, norm(0));
+  cases.add("batch_norm, training, groups of 2", list, norm(2));
+  cases.add("batch_norm, evaluation", list, norm(2), false);
 }
 
-void add_model_ends(std::vector<CheckCase>& cases) {
-  using List = std::vector<CheckInput>;
+void add_model_ends(CheckCases& cases) {
   const CheckInput x{"x", {2, 4, 3}};
-  cases.push_back(check_case("embed_tokens", List{x, {"class_token", {1, 1, 3}}, {"position", {1, 5, 3}}},
-                             [](auto&, const auto& v) { return embed_tokens(v[0], v[1], v[2]); }));
-  cases.push_back(check_case("embed_tokens, no class token", List{x, {"position", {1, 4, 3}}},
-                             [](auto&, const auto& v) { return embed_tokens(v[0], {}, v[1]); }));
-  cases.push_back(check_case("embed_tokens, no position", List{x, {"class_token", {1, 1, 3}}},
-                             [](auto&, const auto& v) { return embed_tokens(v[0], v[1], {}); }));
+  cases.add("embed_tokens", {x, {"class_token", {1, 1, 3}}, {"position", {1, 5, 3}}},
+            [](auto&, const auto& v) { return embed_tokens(v[0], v[1], v[2]); });
+  cases.add("embed_tokens, no class token", {x, {"position", {1, 4, 3}}},
+            [](auto&, const auto& v) { return embed_tokens(v[0], {}, v[1]); });
+  cases.add("embed_tokens, no position", {x, {"class_token", {1, 1, 3}}},
+            [](auto&, const auto& v) { return embed_tokens(v[0], v[1], {}); });
   for (const auto& [from, to] : {std::pair<Index, Index>{4, 2}, {2, 3}, {3, 3}})
-    cases.push_back(
-        check_case(fmt::format("interpolate_positions, {} to {}", from, to), List{{"x", {1, 1 + from * from, 3}}},
-                   [from = from, to = to](auto&, const auto& v) { return interpolate_positions(v[0], 1, from, to); }));
-  cases.push_back(check_case("select_token", List{x}, [](auto&, const auto& v) { return select_token(v[0], 2); }));
-  cases.push_back(check_case("skip_tokens", List{x}, [](auto&, const auto& v) { return skip_tokens(v[0], 1); }));
-  cases.push_back(check_case("join_tokens", List{{"first", {2, 1, 3}}, {"rest", {2, 4, 3}}},
-                             [](auto&, const auto& v) { return join_tokens(v[0], v[1]); }));
-  cases.push_back(check_case("l1_normalize_tokens", List{{"x", {2, 4, 3}, -1, 1, 0.01}},
-                             [](auto&, const auto& v) { return l1_normalize_tokens(v[0], 1e-6); }));
-  cases.push_back(check_case("l1_normalize_tokens, small", List{x},
-                             [](auto&, const auto& v) { return l1_normalize_tokens(v[0], 10); }));
-  cases.push_back(check_case("mean_tokens", List{x}, [](auto&, const auto& v) { return mean_tokens(v[0]); }));
+    cases.add(fmt::format("interpolate_positions, {} to {}", from, to), {{"x", {1, 1 + from * from, 3}}},
+              [from = from, to = to](auto&, const auto& v) { return interpolate_positions(v[0], 1, from, to); });
+  cases.add("select_token", {x}, [](auto&, const auto& v) { return select_token(v[0], 2); });
+  cases.add("skip_tokens", {x}, [](auto&, const auto& v) { return skip_tokens(v[0], 1); });
+  cases.add("join_tokens", {{"first", {2, 1, 3}}, {"rest", {2, 4, 3}}},
+            [](auto&, const auto& v) { return join_tokens(v[0], v[1]); });
+  cases.add("l1_normalize_tokens", {{"x", {2, 4, 3}, -1, 1, 0.01}},
+            [](auto&, const auto& v) { return l1_normalize_tokens(v[0], 1e-6); });
+  cases.add("l1_normalize_tokens, small", {x}, [](auto&, const auto& v) { return l1_normalize_tokens(v[0], 10); });
+  cases.add("mean_tokens", {x}, [](auto&, const auto& v) { return mean_tokens(v[0]); });
 
   const auto loss = [](double smoothing, bool soft) {
     return [=](auto& tape, const auto& v) {
@@ -166,24 +153,21 @@ void add_model_ends(std::vector<CheckCase>& cases) {
     };
   };
   const CheckInput logits{"logits", {3, 5}, -3, 3};
-  cases.push_back(check_case("cross_entropy", List{logits}, loss(0, false)));
-  cases.push_back(check_case("cross_entropy, smoothed", List{logits}, loss(0.1, false)));
-  cases.push_back(check_case("cross_entropy, soft targets", List{logits}, loss(0.1, true)));
+  cases.add("cross_entropy", {logits}, loss(0, false));
+  cases.add("cross_entropy, smoothed", {logits}, loss(0.1, false));
+  cases.add("cross_entropy, soft targets", {logits}, loss(0.1, true));
 }
 
-void add_self_supervision(std::vector<CheckCase>& cases) {
-  using List = std::vector<CheckInput>;
-  cases.push_back(check_case("unit_rows", List{{"x", {2, 3, 5}, -1, 1, 0.01}},
-                             [](auto&, const auto& v) { return unit_rows(v[0]); }));
-  cases.push_back(check_case("join_rows", List{{"a", {2, 3}}, {"b", {4, 3}}},
-                             [](auto&, const auto& v) { return join_rows(v[0], v[1]); }));
+void add_self_supervision(CheckCases& cases) {
+  cases.add("unit_rows", {{"x", {2, 3, 5}, -1, 1, 0.01}}, [](auto&, const auto& v) { return unit_rows(v[0]); });
+  cases.add("join_rows", {{"a", {2, 3}}, {"b", {4, 3}}}, [](auto&, const auto& v) { return join_rows(v[0], v[1]); });
   for (const Index views : {2, 5}) {
     const CheckInput logits{"logits", {3 * views, 7}, -2, 2};
-    cases.push_back(check_case(fmt::format("dino_loss, {} views", views), List{logits}, [](auto& tape, const auto& v) {
+    cases.add(fmt::format("dino_loss, {} views", views), {logits}, [](auto& tape, const auto& v) {
       const auto q =
           filled(tape, Shape{3, 2, 7}, [](Index i) { return static_cast<double>(1 + (3 * i + i / 7) % 7) / 28; });
       return dino_loss(v[0], {q.data(), q.shape()}, 0.4, 11);
-    }));
+    });
   }
 }
 
@@ -205,18 +189,18 @@ const AttentionCaseShape check_shapes[] = {
 const AttentionCaseShape sequences_shape{"7, 4 and 1 tokens", 3, 2, 7, 7, 8, 0, 0, false};
 
 /// What a mechanism adds to the training loss, as a function of its own tensors.
-void add_penalty(std::vector<CheckCase>& cases, const std::string& label, const Mechanism& mechanism) {
+void add_penalty(CheckCases& cases, const std::string& label, const Mechanism& mechanism) {
   const AttentionLayout layout = mechanism.layout(6, 2);
   const AttentionShape shape{layout.heads, 6, 6, layout.query_width, layout.value_width, 2, 3, false};
   std::vector<CheckInput> list;
   for (const ParameterSpec& spec : mechanism.parameters(shape)) list.push_back({spec.name, spec.shape});
-  cases.push_back(check_case(label + ", penalty", list, [=, &mechanism](auto&, const auto& v) {
+  cases.add(label + ", penalty", list, [=, &mechanism](auto&, const auto& v) {
     using Variable = std::decay_t<decltype(v[0])>;
     return penalty(mechanism, shape, std::span<const Variable>(v));
-  }));
+  });
 }
 
-void add_mechanisms(std::vector<CheckCase>& cases) {
+void add_mechanisms(CheckCases& cases) {
   for (const MechanismEntry& entry : mechanisms()) {
     bool packed = false;  // models give it so: one shape of one of its variants is checked
     for (const OptionValues& options : entry.variants()) {
@@ -242,7 +226,7 @@ void add_mechanisms(std::vector<CheckCase>& cases) {
 }  // namespace
 
 std::vector<CheckCase> all_check_cases() {
-  std::vector<CheckCase> cases;
+  CheckCases cases;
   add_arithmetic(cases);
   add_products(cases);
   add_convolutions(cases);

@@ -5,6 +5,15 @@
 
 namespace heed {
 
+/// A list of cases.
+struct CheckCases : std::vector<CheckCase> {
+  /// Adds a case; see check_case().
+  template <class F>
+  CheckCase& add(std::string name, std::vector<CheckInput> inputs, F f, bool training = true) {
+    return emplace_back(check_case(std::move(name), std::move(inputs), std::move(f), training));
+  }
+};
+
 /// A tensor with a given rule, in the arena of a tape: targets of a loss, running statistics.
 template <class T, class F>
 View<T> filled(Tape<T>& tape, const Shape& shape, const F& rule) {
@@ -15,9 +24,9 @@ View<T> filled(Tape<T>& tape, const Shape& shape, const F& rule) {
 
 /// Adder layers and adder attention: sign, the derivative proper, against differences of the operation itself, and
 /// hardtanh and full against differences of the functions whose derivatives they are.
-void add_adder_cases(std::vector<CheckCase>& cases);
+void add_adder_cases(CheckCases& cases);
 
 /// What begins and ends models of token sequences, on sequences that differ in length.
-void add_sequence_cases(std::vector<CheckCase>& cases);
+void add_sequence_cases(CheckCases& cases);
 
 }  // namespace heed

@@ -29,13 +29,13 @@ struct CheckedSequences {
   static CheckInput input() { return {"x", {1, rows, width}}; }
 };
 
-void add_embeddings(std::vector<CheckCase>& cases) {
+void add_embeddings(CheckCases& cases) {
   using Given = CheckedSequences;
   const CheckInput weight{"weight", {Given::vocab, Given::width}}, front{"front", {1, 1, Given::width}},
       position{"position", {1, Given::longest + 1, Given::width}};
   // embed_sequences() does not count that it adds to rows that it looks up.
   const auto add_case = [&](const std::string& name, std::vector<CheckInput> inputs, Index looked_up, const auto& f) {
-    cases.push_back(check_case("embed_sequences" + name, std::move(inputs), f));
+    cases.add("embed_sequences" + name, std::move(inputs), f);
     cases.back().unstated.backward.add = looked_up * Given::width;
   };
   for (const bool has_position : {true, false})
@@ -58,35 +58,35 @@ void add_embeddings(std::vector<CheckCase>& cases) {
   });
 }
 
-void add_pools(std::vector<CheckCase>& cases) {
+void add_pools(CheckCases& cases) {
   for (const auto& [name, pool] : {std::pair{"first", SequencePool::first}, std::pair{"last", SequencePool::last},
                                    std::pair{"mean", SequencePool::mean}})
-    cases.push_back(check_case(fmt::format("pool_sequences, {}", name), {CheckedSequences::input()},
-                               [pool = pool](auto& tape, const auto& v) {
-                                 CheckedSequences::divide(tape);
-                                 return pool_sequences(v[0], pool);
-                               }));
+    cases.add(fmt::format("pool_sequences, {}", name), {CheckedSequences::input()},
+              [pool = pool](auto& tape, const auto& v) {
+                CheckedSequences::divide(tape);
+                return pool_sequences(v[0], pool);
+              });
 }
 
-void add_drops(std::vector<CheckCase>& cases) {
-  cases.push_back(check_case("dropout, sequences", {CheckedSequences::input()}, [](auto& tape, const auto& v) {
+void add_drops(CheckCases& cases) {
+  cases.add("dropout, sequences", {CheckedSequences::input()}, [](auto& tape, const auto& v) {
     CheckedSequences::divide(tape);
     return dropout(v[0], 0.4, 1);
-  }));
-  cases.push_back(check_case("stochastic_depth, sequences", {CheckedSequences::input()}, [](auto& tape, const auto& v) {
+  });
+  cases.add("stochastic_depth, sequences", {CheckedSequences::input()}, [](auto& tape, const auto& v) {
     CheckedSequences::divide(tape);
     return stochastic_depth(v[0], 0.4, 1);
-  }));
+  });
 }
 
-void add_label_losses(std::vector<CheckCase>& cases) {
+void add_label_losses(CheckCases& cases) {
   static constexpr int all[] = {4, 0, 2, 2, 3, 1}, some[] = {4, -1, 2, 2, -1, 1};
   const CheckInput logits{"logits", {2, 3, 5}, -3, 3};
   const auto loss = [](const int* labels) {
     return [=](auto&, const auto& v) { return label_cross_entropy(v[0], labels, 7); };
   };
-  cases.push_back(check_case("label_cross_entropy", {logits}, loss(all)));
-  cases.push_back(check_case("label_cross_entropy, rows left out", {logits}, loss(some)));
+  cases.add("label_cross_entropy", {logits}, loss(all));
+  cases.add("label_cross_entropy, rows left out", {logits}, loss(some));
   // What is stated is for rows with a label, whatever the labels are.
   const Index left_out = std::count(std::begin(some), std::end(some), -1);
   cases.back().unstated.forward = -left_out * Counts{.add = 3, .log = 1};
@@ -95,13 +95,12 @@ void add_label_losses(std::vector<CheckCase>& cases) {
 
 }  // namespace
 
-void add_sequence_cases(std::vector<CheckCase>& cases) {
+void add_sequence_cases(CheckCases& cases) {
   add_embeddings(cases);
   add_pools(cases);
-  cases.push_back(check_case("pair_features, products", {{"x", {4, 3}}},
-                             [](auto&, const auto& v) { return pair_features(v[0], true); }));
-  cases.push_back(check_case("pair_features, no products", {{"x", {4, 3}}},
-                             [](auto&, const auto& v) { return pair_features(v[0], false); }));
+  cases.add("pair_features, products", {{"x", {4, 3}}}, [](auto&, const auto& v) { return pair_features(v[0], true); });
+  cases.add("pair_features, no products", {{"x", {4, 3}}},
+            [](auto&, const auto& v) { return pair_features(v[0], false); });
   add_label_losses(cases);
   add_drops(cases);
 }

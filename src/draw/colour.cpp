@@ -8,43 +8,13 @@ namespace heed {
 
 namespace {
 
-using Knots = std::array<Colour, 17>;
+/// Colours as 0xRRGGBB at 16 equal steps; between them linear interpolation is off by less than 2 of 255.
+using Knots = std::array<std::uint32_t, 17>;
 
-/// The colours at 16 equal steps; between them linear interpolation is off by less than 2 of 255.
-constexpr Knots viridis = {{{68, 1, 84},
-                            {72, 24, 106},
-                            {71, 45, 123},
-                            {66, 64, 134},
-                            {59, 82, 139},
-                            {51, 99, 141},
-                            {44, 114, 142},
-                            {38, 130, 142},
-                            {33, 145, 140},
-                            {31, 160, 136},
-                            {40, 174, 128},
-                            {63, 188, 115},
-                            {94, 201, 98},
-                            {132, 212, 75},
-                            {173, 220, 48},
-                            {216, 226, 25},
-                            {253, 231, 37}}};
-constexpr Knots moreland = {{{59, 76, 192},
-                             {78, 104, 216},
-                             {98, 130, 234},
-                             {119, 154, 247},
-                             {141, 176, 254},
-                             {163, 194, 254},
-                             {185, 208, 249},
-                             {204, 217, 237},
-                             {221, 220, 220},
-                             {236, 211, 197},
-                             {245, 196, 172},
-                             {247, 176, 147},
-                             {244, 152, 122},
-                             {235, 125, 98},
-                             {221, 95, 75},
-                             {202, 59, 55},
-                             {180, 4, 38}}};
+constexpr Knots viridis = {0x440154, 0x48186a, 0x472d7b, 0x424086, 0x3b528b, 0x33638d, 0x2c728e, 0x26828e, 0x21918c,
+                           0x1fa088, 0x28ae80, 0x3fbc73, 0x5ec962, 0x84d44b, 0xaddc30, 0xd8e219, 0xfde725};
+constexpr Knots moreland = {0x3b4cc0, 0x4e68d8, 0x6282ea, 0x779af7, 0x8db0fe, 0xa3c2fe, 0xb9d0f9, 0xccd9ed, 0xdddcdc,
+                            0xecd3c5, 0xf5c4ac, 0xf7b093, 0xf4987a, 0xeb7d62, 0xdd5f4b, 0xca3b37, 0xb40426};
 
 std::uint8_t mix(double a, double b, double share_of_b) {
   return static_cast<std::uint8_t>(std::lround(a + (b - a) * share_of_b));
@@ -54,8 +24,8 @@ Colour interpolate(const Knots& knots, double share) {
   const double place = std::clamp(share, 0.0, 1.0) * (knots.size() - 1);
   const std::size_t i = std::min(static_cast<std::size_t>(place), knots.size() - 2);
   const double beyond = place - static_cast<double>(i);
-  const Colour &a = knots[i], &b = knots[i + 1];
-  return {mix(a.red, b.red, beyond), mix(a.green, b.green, beyond), mix(a.blue, b.blue, beyond)};
+  const auto channel = [&](int shift) { return mix(knots[i] >> shift & 255, knots[i + 1] >> shift & 255, beyond); };
+  return {channel(16), channel(8), channel(0)};
 }
 
 }  // namespace

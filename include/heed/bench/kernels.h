@@ -57,6 +57,13 @@ struct KernelCase {
   std::string name() const { return kernel + ", " + where; }
 };
 
+/// Returns a case for a model or a layer, `where`.
+template <class Prepare>
+KernelCase kernel_case(std::string kernel, std::string where, std::string size, std::vector<Work> work,
+                       const Prepare& prepare) {
+  return {std::move(kernel), std::move(where), std::move(size), std::move(work), prepare};
+}
+
 /// What a kernel reached.
 struct KernelResult {
   std::string kernel, size;

@@ -128,7 +128,7 @@ void print_tests(const Arms& arms, const FigureName& figure, Index test_images) 
   for (std::size_t i = 1; i < arms.size(); ++i) {
     const Comparison found = compare(arms[i], arms[0], figure, test_images);
     if (!found.interval) {
-      table.add({arms[i].name, {}, {}, {}, {}});
+      table.add({arms[i].name});
       continue;
     }
     ++tests;

@@ -152,18 +152,9 @@ std::vector<ModelCase> model_cases() {
 }
 
 ModelResult measure(const ModelCase& model, const bench::Limits& limits, double seconds) {
-  std::vector<std::string> arguments{"/proc/self/exe",
-                                     "bench",
-                                     model.file,
-                                     "--batch",
-                                     std::to_string(model.batch),
-                                     "--mode",
-                                     model.mode,
-                                     "--seconds",
-                                     std::to_string(seconds),
-                                     "--threads",
-                                     std::to_string(threads()),
-                                     "--json"};
+  std::vector<std::string> arguments{"/proc/self/exe", "bench", model.file, "--json"};
+  arguments.insert(arguments.end(), {"--batch", std::to_string(model.batch), "--mode", model.mode, "--seconds",
+                                     std::to_string(seconds), "--threads", std::to_string(threads())});
   for (const std::string& set : model.sets) arguments.insert(arguments.end(), {"--set", set});
   if (model.mode == "train") arguments.push_back("--profile");
   const Json json = Json::parse(output_of(arguments));

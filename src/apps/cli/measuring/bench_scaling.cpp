@@ -87,13 +87,11 @@ void print_measured(const std::vector<Setup>& setups, const Work& work) {
   table.text("exchanged KB", fixed(0)).text("ms", fixed(3)).text("of the step", fixed(1, " %"));
   table.text("expected " + unit, fixed(0));
   for (const Setup& s : setups) {
-    std::vector<Json> row{s.processes, s.threads, s.rate(), s.rate() / setups[0].rate(), s.step_ms(), {}, {}, {}, {}};
+    std::vector<Json> row{s.processes, s.threads, s.rate(), s.rate() / setups[0].rate(), s.step_ms()};
     if (s.processes > 1) {
       const double exchange = s.measured.at("exchange_ms").number(), share = 1 - 1.0 / s.processes;
-      row[5] = 2 * share * static_cast<double>(work.bytes) / 1024;
-      row[6] = exchange;
-      row[7] = 100 * exchange / s.step_ms();
-      row[8] = work.rate(s.processes, exchange);
+      row.insert(row.end(), {2 * share * static_cast<double>(work.bytes) / 1024, exchange, 100 * exchange / s.step_ms(),
+                             work.rate(s.processes, exchange)});
     }
     table.add(std::move(row));
   }

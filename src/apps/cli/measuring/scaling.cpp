@@ -85,21 +85,8 @@ std::string to_csv(const ScalingArguments& a, const Results& results) {
     for (const ScalingSize& size : results.sizes) {
       const ScalingPass& pass = size.*passes[p].pass;
       const Exponents& e = results.exponents[p];
-      table.add({a.label(),
-                 size.tokens,
-                 a.dim,
-                 a.heads,
-                 passes[p].name,
-                 pass.times.size(),
-                 pass.quantile(0.5),
-                 pass.quantile(0.1),
-                 pass.quantile(0.9),
-                 pass.bytes,
-                 pass.resident,
-                 e.time,
-                 e.memory,
-                 e.resident,
-                 {}});
+      table.add({a.label(), size.tokens, a.dim, a.heads, passes[p].name, pass.times.size(), pass.quantile(0.5),
+                 pass.quantile(0.1), pass.quantile(0.9), pass.bytes, pass.resident, e.time, e.memory, e.resident});
     }
     for (const auto& [tokens, why] : results.skipped)
       table.add({a.label(), tokens, a.dim, a.heads, passes[p].name, 0, {}, {}, {}, {}, {}, {}, {}, {}, why});

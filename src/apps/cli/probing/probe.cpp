@@ -280,8 +280,7 @@ const Probe attention_probe{
         "mechanism's options, mode=train or eval (default), and cls=true or false: is there a class token, without "
         "--grid.\n\n"
         "  heed probe attention --mechanism softmax in.safetensors out.safetensors",
-    .in_float = probe_attention<float>,
-    .in_double = probe_attention<double>,
+    .run = {probe_attention<float>, probe_attention<double>},
 };
 
 const Probe linear_probe{
@@ -297,8 +296,7 @@ const Probe linear_probe{
         "bias; input_grad=sign|hardtanh, weight_grad=sign|hardtanh|full, weight_scale=none|adaptive say how it is\n"
         "differentiated (`heed help experiment`).\n\n"
         "  heed probe linear --set kind=adder in.safetensors out.safetensors",
-    .in_float = probe_linear<float>,
-    .in_double = probe_linear<double>,
+    .run = {probe_linear<float>, probe_linear<double>},
 };
 
 const Probe model_probe{
@@ -318,8 +316,7 @@ const Probe model_probe{
         "--weights holds the model's tensors by timm's names; --set overrides keys of MODEL.\n\n"
         "  heed probe model models/vit-micro.toml --weights w.safetensors IN OUT",
     .check = [](const ProbeArguments& a) { ProbedModel{a}; },
-    .in_float = probe_model<float>,
-    .in_double = probe_model<double>,
+    .run = {probe_model<float>, probe_model<double>},
 };
 
 const Probe decode_probe{
@@ -335,8 +332,7 @@ const Probe decode_probe{
         "Each input is taken alone, with the state that those before it have left, as `heed generate` takes it.\n\n"
         "  heed probe decode models/text-micro.toml --weights w.safetensors IN OUT",
     .check = [](const ProbeArguments& a) { language_model(*make_model(load_experiment(a.model, a.sets))); },
-    .in_float = probe_decode<float>,
-    .in_double = probe_decode<double>,
+    .run = {probe_decode<float>, probe_decode<double>},
 };
 
 }  // namespace heed::cli

@@ -58,9 +58,9 @@ void read_sets(const ProbeArguments& a, const char* probe, const Declare& declar
 /// What a probe runs beside the tensors in IN: a mechanism adds --mechanism and --grid, a model MODEL and --weights.
 enum class Probed { tensors, mechanism, model };
 
-/// Takes the tensors, calls finish() on them, computes, and adds the results.
+/// A probe's function: takes the tensors, calls finish() on them, computes, and adds the results.
 template <class T>
-using RunProbe = void (*)(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& results);
+using ProbeFunction = void (*)(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& results);
 
 /// A probe.
 struct Probe {
@@ -69,8 +69,7 @@ struct Probe {
   const char* sets = nullptr;  ///< meaning of --set; null: there is no such option
   const char* contract;        ///< tensors of IN and OUT, sizes and options, printed below the options in the help
   void (*check)(const ProbeArguments& a) = nullptr;  ///< throws Error before any tensor is read
-  RunProbe<float> in_float;
-  RunProbe<double> in_double;
+  std::pair<ProbeFunction<float>, ProbeFunction<double>> run;
 };
 
 extern const Probe attention_probe, linear_probe, model_probe, decode_probe, knn_probe, ridge_probe, dino_probe,

@@ -19,7 +19,7 @@ bool in_double(const ProbeArguments& a, const GivenTensors& in) {
 }
 
 template <class T>
-void run(RunProbe<T> probe, const ProbeArguments& a, GivenTensors& in) {
+void run(ProbeFunction<T> probe, const ProbeArguments& a, GivenTensors& in) {
   ProbeOutput<T> results;
   probe(a, in, results);
   results.write(a.out);
@@ -30,9 +30,9 @@ int run(const Probe& probe, const ProbeArguments& a) {
   use_threads(a.threads);
   GivenTensors in(a.in);
   if (in_double(a, in))
-    run(probe.in_double, a, in);
+    run(probe.run.second, a, in);
   else
-    run(probe.in_float, a, in);
+    run(probe.run.first, a, in);
   return ok;
 }
 

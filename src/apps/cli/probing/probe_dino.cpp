@@ -110,8 +110,7 @@ const Probe dino_probe{
         "The mean over the teacher's views i, the student's views j but i, and the batch, of -q_i log p_j with\n"
         "q = softmax((teacher - center) / teacher_temp), through which no gradient goes, and p = softmax(student /\n"
         "student_temp). Then center = center_momentum center + (1 - center_momentum) mean(teacher).",
-    .in_float = probe_dino<float>,
-    .in_double = probe_dino<double>,
+    .run = {probe_dino<float>, probe_dino<double>},
 };
 
 const Probe dino_head_probe{
@@ -124,8 +123,7 @@ const Probe dino_head_probe{
         "Three layers with GELU between them, division by the length, and a layer whose row k is g v / |v|, g = 1 "
         "where\n"
         "there is no weight_g.",
-    .in_float = probe_dino_head<float>,
-    .in_double = probe_dino_head<double>,
+    .run = {probe_dino_head<float>, probe_dino_head<double>},
 };
 
 }  // namespace heed::cli

@@ -71,8 +71,7 @@ const Probe knn_probe{
         "IN   train [n,D], train_labels [n] (I64), test [m,D]\n"
         "OUT  scores [m,C], prediction [m] (I64): the first largest score; C is the largest label and one\n"
         "A class scores the sum of exp(cosine / temperature) over those of the k nearest training rows that are of it.",
-    .in_float = probe_knn<float>,
-    .in_double = probe_knn<double>,
+    .run = {probe_knn<float>, probe_knn<double>},
 };
 
 const Probe ridge_probe{
@@ -85,8 +84,7 @@ const Probe ridge_probe{
         "Features x become (x - mean) / (deviation + 1e-5), both over the training rows, and a column of bias is "
         "added;\n"
         "W = (X^T X + l2 I)^-1 X^T Y with targets 1 of the class and -1 of the others, in double; scores = x W.",
-    .in_float = probe_ridge<float>,
-    .in_double = probe_ridge<double>,
+    .run = {probe_ridge<float>, probe_ridge<double>},
 };
 
 }  // namespace heed::cli

@@ -46,7 +46,8 @@ Table& Table::data(const std::vector<std::string>& keys, NumberFormat format) {
 }
 
 void Table::add(std::vector<Json> row) {
-  assert(row.size() == columns_.size());
+  assert(row.size() <= columns_.size());
+  row.resize(columns_.size());
   rows_.push_back(std::move(row));
 }
 

@@ -31,6 +31,7 @@ class Table {
   Table& data(const std::vector<std::string>& keys, NumberFormat format = {});
 
   /// Adds a row with a value for each column: texts, numbers, booleans and nulls, for JSON also lists and objects.
+  /// Values missing at the end are null.
   void add(std::vector<Json> row);
 
   bool empty() const { return rows_.empty(); }

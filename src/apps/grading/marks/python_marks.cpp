@@ -10,11 +10,8 @@ namespace {
 
 constexpr std::size_t longest_source = 1 << 20, longest_result = 4 << 20;
 
-// Both programs read texts, each behind its length, and write one message: 1 and what they were asked for, or 0 and
-// what went wrong. What they run gets no message and no way to write one before they do.
-
-/// Calls the student's function, once for each of the arguments; texts: point, arguments, the student's file, calls.py.
-constexpr const char* call_program = R"(
+/// The start of both programs: take() reads a text, give() writes the message and ends the program.
+constexpr const char* exchange = R"(
 import json, os, struct, sys, types
 def take(file=sys.stdin.buffer):
     return file.read(struct.unpack('<q', file.read(8))[0]).decode()
@@ -25,6 +22,13 @@ def give(ok, text):
     while data:
         data = data[os.write(3, data):]
     os._exit(0)
+)";
+
+// Both programs read texts, each behind its length, and write one message: 1 and what they were asked for, or 0 and
+// what went wrong. What they run gets no message and no way to write one before they do.
+
+/// Calls the student's function, once for each of the arguments; texts: point, arguments, the student's file, calls.py.
+constexpr const char* call_program = R"(
 def module(name, source):
     made = types.ModuleType(name)
     sys.modules[name] = made
@@ -61,16 +65,7 @@ give(1, answer)
 /// Draws the arguments of several calls, or judges them up to the first that is wrong; texts: "draw", seed, point,
 /// judge.py; or "judge", arguments, point, judge.py, results.
 constexpr const char* judge_program = R"(
-import json, os, random, struct, sys, types
-def take(file=sys.stdin.buffer):
-    return file.read(struct.unpack('<q', file.read(8))[0]).decode()
-def give(ok, text):
-    data = text.encode('utf-8', 'replace')
-    data = struct.pack('<qq', ok, len(data)) + data
-    data = struct.pack('<q', len(data)) + data
-    while data:
-        data = data[os.write(3, data):]
-    os._exit(0)
+import random
 task, given, point, source = take(), take(), take(), take()
 judge = types.ModuleType('judge')
 try:
@@ -96,7 +91,7 @@ give(1, answer)
 /// What a program says to texts. Throws Error: what it says went wrong, or how it ended.
 std::string said_by(const char* program, const std::vector<std::string>& texts, double seconds) {
   const PrivateDirectory place;
-  Confined process({"/usr/bin/python3", "-I", "-S", "-B", "-c", program},
+  Confined process({"/usr/bin/python3", "-I", "-S", "-B", "-c", fmt::format("{}{}", exchange, program)},
                    {.seconds = seconds, .memory = Index{512} << 20, .directory = place.path()});
   // Without the length of the whole: the programs know how many texts there are.
   Message message;

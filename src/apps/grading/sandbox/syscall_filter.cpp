@@ -48,29 +48,13 @@ SyscallFilter::SyscallFilter(bool programs, bool files) {
   // The calls of x32 have numbers of their own.
   add({unless(BPF_JGE, 0x40000000, 1), give(SECCOMP_RET_KILL_PROCESS)});
 #endif
-  // Other processes, and ways out of the group.
-  deny({SYS_ptrace,
-        SYS_process_vm_readv,
-        SYS_process_vm_writev,
-        SYS_process_madvise,
-        SYS_pidfd_open,
-        SYS_pidfd_getfd,
-        SYS_pidfd_send_signal,
-        SYS_rt_sigqueueinfo,
-        SYS_tkill,
-        SYS_kcmp,
-        SYS_setsid,
-        SYS_setpgid,
-        SYS_setpriority,
-        SYS_sched_setattr,
-        SYS_sched_setparam,
-        SYS_ioprio_set,
-        SYS_migrate_pages,
-        SYS_move_pages,
-        SYS_unshare,
-        SYS_setns,
-        SYS_sched_setscheduler},
+  // Other processes.
+  deny({SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_process_madvise, SYS_pidfd_open, SYS_pidfd_getfd,
+        SYS_pidfd_send_signal, SYS_rt_sigqueueinfo, SYS_tkill, SYS_kcmp, SYS_setpriority, SYS_sched_setattr,
+        SYS_sched_setparam, SYS_ioprio_set, SYS_migrate_pages, SYS_move_pages, SYS_sched_setscheduler},
        EPERM);
+  // Ways out of the group.
+  deny({SYS_setsid, SYS_setpgid, SYS_unshare, SYS_setns}, EPERM);
   // The network, and what outlives the process.
   deny({SYS_socket, SYS_socketpair, SYS_shmget, SYS_semget, SYS_msgget, SYS_mq_open, SYS_memfd_create, SYS_add_key,
         SYS_request_key, SYS_keyctl},
