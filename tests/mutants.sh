@@ -42,7 +42,8 @@ run_tests() {
 # The suites of the tests of a layer, or of all layers if it is '*', between commas.
 suites_of() {
   # shellcheck disable=SC2086
-  (cd "$tree/tests" && sed -n 's/^BOOST_[A-Z_]*TEST_SUITE(\([a-z0-9_]*\).*/\1/p' $1/*.cpp) | sort -u | paste -sd, -
+  (cd "$tree/tests" && find $1 -mindepth 1 -name '*.cpp' | xargs sed -n 's/^BOOST_[A-Z_]*TEST_SUITE(\([a-z0-9_]*\).*/\1/p') |
+    sort -u | paste -sd, -
 }
 
 mkdir -p "$tree"
@@ -53,7 +54,7 @@ trap 'rm -rf -- "$scratch"' EXIT
 trap 'exit 130' INT TERM HUP
 
 # What is built is copied with its times, so that make compiles little.
-for part in Makefile heed.pc.in README.md CONTRIBUTING.md CHANGELOG.md LICENSE examples include src tests models experiments docs datasets; do
+for part in Makefile mk heed.pc.in README.md CONTRIBUTING.md CHANGELOG.md LICENSE examples include src tests models experiments docs datasets; do
   rm -rf -- "${tree:?}/$part"
   cp -a "$part" "$tree"
 done

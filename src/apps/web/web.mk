@@ -40,9 +40,9 @@ WEB_OPTIMISE := -Os
 $(patsubst %.cpp,$(WEB_BUILD)/%.o,$(filter $(HOT),$(WEB_ENGINE))): private WEB_OPTIMISE := -O3
 $(WEB_BUILD)/%.o: %.cpp $(WEB_BUILD)/flags | $(WEB_BUILD)/include
 	@mkdir -p $(@D)
-	$(call making,$(<:src/%=%) for the web)$(WEB_CXX) $(WEB_FLAGS) $(WEB_OPTIMISE) -MMD -MP -c -o $@ $<
+	$(call say,CXX $< for the web)$(WEB_CXX) $(WEB_FLAGS) $(WEB_OPTIMISE) -MMD -MP -c -o $@ $<
 $(WEB_BUILD)/flags: force
-	+@mkdir -p $(@D); echo '$(WEB_CXX) $(WEB_FLAGS)' | cmp -s - $@ || echo '$(WEB_CXX) $(WEB_FLAGS)' >$@
+	@mkdir -p $(@D); echo '$(WEB_CXX) $(WEB_FLAGS)' >$@.new; $(update)
 -include $(WEB_OBJECTS:.o=.d)
 
 # Clang 14 takes what it shares with the code that finds an exception's handler for an ordinary variable, the library of
@@ -50,18 +50,18 @@ $(WEB_BUILD)/flags: force
 # ordinary one. Two threads must not throw at the same moment; pieces of a pass do not throw.
 WEB_UNWIND  := /usr/share/emscripten/system/lib/libunwind
 $(WEB_BUILD)/unwind.o: $(WEB_BUILD)/flags
-	$(call making,$(@F))$(WEB_NODE) emcc -Oz -pthread -fwasm-exceptions -DNDEBUG -D__USING_WASM_EXCEPTIONS__ \
+	$(call say,LD  $@)$(WEB_NODE) emcc -Oz -pthread -fwasm-exceptions -DNDEBUG -D__USING_WASM_EXCEPTIONS__ \
 	  -D_LIBUNWIND_DISABLE_VISIBILITY_ANNOTATIONS -D_Thread_local= -I$(WEB_UNWIND)/include -I$(WEB_UNWIND)/src \
 	  -c -o $@ $(WEB_UNWIND)/src/Unwind-wasm.c
 
 $(WEB_BUILD)/one_thread.o: src/apps/web/one_thread.s
 	@mkdir -p $(@D)
-	$(call making,$(@F))$(WEB_NODE) emcc -c -o $@ $<
+	$(call say,LD  $@)$(WEB_NODE) emcc -c -o $@ $<
 
 $(WEB_BUILD)/heed.js: $(WEB_BUILD)/one_thread.o $(WEB_OBJECTS)
-	$(call making,$(@F))$(WEB_NODE) $(WEB_CXX) $(WEB_LINK) -sENVIRONMENT=worker,node -o $@ $^
+	$(call say,LD  $@)$(WEB_NODE) $(WEB_CXX) $(WEB_LINK) -sENVIRONMENT=worker,node -o $@ $^
 $(WEB_BUILD)/heed-threads.js: $(WEB_BUILD)/unwind.o $(WEB_OBJECTS)
-	$(call making,$(@F))$(WEB_NODE) $(WEB_CXX) $(WEB_LINK) -pthread -sENVIRONMENT=worker,node \
+	$(call say,LD  $@)$(WEB_NODE) $(WEB_CXX) $(WEB_LINK) -pthread -sENVIRONMENT=worker,node \
 	  -sPTHREAD_POOL_SIZE=Module.threads-1 -o $@ $^
 
 # The page: modules beside index.html, as they are; and heed.html, with everything in it (src/apps/web/page/single_page.py).
@@ -74,7 +74,7 @@ $(filter $(WEB_BUILD)/images/% $(WEB_BUILD)/trained/%,$(WEB_FILES)): $(WEB_BUILD
 $(filter-out $(WEB_BUILD)/images/% $(WEB_BUILD)/trained/%,$(WEB_FILES)): $(WEB_BUILD)/%: src/apps/web/page/%
 	@mkdir -p $(@D); cp $< $@
 $(WEB_BUILD)/heed.html: src/apps/web/page/single_page.py $(WEB_BUILD)/heed.js $(WEB_FILES)
-	$(call making,$(@F))python3 $< $(WEB_BUILD) $(WEB_MODULES)
+	$(call say,LD  $@)python3 $< $(WEB_BUILD) $(WEB_MODULES)
 
 .PHONY: web web-files web-run web-test web-check web-speed
 web: PACKAGES += emscripten
@@ -96,7 +96,7 @@ $(WEB_TOOLS)/check: private WEB_NPM := typescript@5 eslint@9 @eslint/js@9 pretti
 $(WEB_TOOLS)/speed: private WEB_NPM := playwright-core@1 onnxruntime-web@1
 
 $(BUILD)/tests/ask: $(BUILD)/tests/apps/web/ask.o $(BUILD)/libheed.a
-	$(call making,tests/$(@F))$(CXX) $(FLAGS) $(LAST) -o $@ $^ $(LIBS)
+	$(call say,LD  $@)$(CXX) $(FLAGS) $(LAST) -o $@ $^ $(LIBS)
 -include $(BUILD)/tests/apps/web/ask.d
 
 # Beside `make test`, which needs neither emscripten nor a browser.

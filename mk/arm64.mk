@@ -1,0 +1,18 @@
+# For arm64, by Debian's cross compiler; the suites then run under qemu's emulation of the processor, with fast kernels
+# (NEON) and with plain ones. Highway of Debian 12 takes NEON to have AES: hence +crypto. What starts programs of its own
+# is left out: qemu would start them for this machine's processor.
+.PHONY: arm64 arm64-run
+ARM64      := CXX='$(if $(findstring ccache,$(CXX)),ccache )aarch64-linux-gnu-g++' ARCH=armv8-a+crypto
+ARM64_OWN  := libtbb-dev libfmt-dev zlib1g-dev libopenblas-dev libhwy-dev libboost-test-dev
+ARM64_SKIP := analysis,claims*,cli_*,confined,data_fetch,io_safetensors,maps,memory,memory_check,plot_*,scaling,train_kill,train_seam,train_step
+arm64:
+	@dpkg --print-foreign-architectures | grep -qx arm64 || $$([ "$$(id -u)" = 0 ] || echo sudo) dpkg --add-architecture arm64
+	+@$(MAKE) --no-print-directory deps PACKAGES='$(PACKAGES) g++-aarch64-linux-gnu qemu-user $(ARM64_OWN:%=%:arm64)'
+	+@$(MAKE) --no-print-directory arm64-run $(ARM64) BUILD=build-arm64
+	+@$(MAKE) --no-print-directory arm64-run $(ARM64) BUILD=build-arm64-reference KERNELS=reference
+
+arm64-run:
+	$(MAKE_ALL) all $(BUILD)/tests/run $(BUILD)/tests/core
+	qemu-aarch64 $(BUILD)/tests/core
+	qemu-aarch64 $(BUILD)/heed gradcheck softmax
+	qemu-aarch64 $(BUILD)/tests/run --report_level=short --run_test='!$(ARM64_SKIP)'

@@ -1,0 +1,101 @@
+# What a build is made with: the choices of Makefile's first lines, and the flags, libraries and packages they mean.
+# This file sets variables only.
+
+PREFIX   ?= /usr/local
+ARCH     ?= native
+KERNELS  ?= fast
+CXX      ?= g++
+CXXFLAGS ?=
+SANITIZE ?=
+MPI      ?=
+ifeq ($(KERNELS),reference)
+  BLAS ?= none
+  SIMD ?= none
+  THREADS ?= none
+else ifneq ($(KERNELS),fast)
+  $(error KERNELS is '$(KERNELS)'; it must be fast or reference)
+endif
+BLAS    ?= openblas
+SIMD    ?= highway
+THREADS ?= openmp
+
+PACKAGES := g++ make pkgconf libtbb-dev libstb-dev libboost-test-dev libcli11-dev libtomlplusplus-dev \
+            nlohmann-json3-dev libfmt-dev zlib1g-dev curl ca-certificates dataset-fashion-mnist python3-matplotlib \
+            bible-kjv
+
+# EXPORTED is what a program that includes heed's headers must be compiled with too.
+# No -ffast-math: non-finite values must be seen. The next two only drop errno and floating-point traps, which
+# nothing here reads, and without them loops over sqrt and comparisons are not vectorised. The last keeps a product
+# and a sum two operations, as written: fused steps are asked for where they are wanted.
+EXPORTED  := -std=c++20 -march=$(ARCH) -fno-math-errno -fno-trapping-math -ffp-contract=off
+CORE_LIBS := -lfmt
+# The choices that differ from the default, in the name of the build's folder.
+NO        :=
+
+ifeq ($(BLAS),openblas)
+  PACKAGES += libopenblas-dev
+  CORE_LIBS += -lopenblas
+else ifeq ($(BLAS),none)
+  NO       += blas
+  EXPORTED += -DHEED_NO_BLAS
+else
+  $(error BLAS is '$(BLAS)'; it must be openblas or none)
+endif
+
+ifeq ($(SIMD),highway)
+  PACKAGES += libhwy-dev
+  # Without the second, Highway takes any ARCH without AES instructions for SSSE3.
+  DEFINES  := -DHWY_COMPILE_ONLY_STATIC -DHWY_DISABLE_PCLMUL_AES
+else ifeq ($(SIMD),none)
+  NO       += simd
+  EXPORTED += -DHEED_NO_SIMD
+else
+  $(error SIMD is '$(SIMD)'; it must be highway or none)
+endif
+
+ifeq ($(THREADS),openmp)
+  EXPORTED += -fopenmp
+else ifeq ($(THREADS),std)
+  NO       += openmp
+  EXPORTED += -DHEED_STD_THREADS -pthread
+else ifeq ($(THREADS),none)
+  NO       += threads
+  EXPORTED += -DHEED_NO_THREADS
+else
+  $(error THREADS is '$(THREADS)'; it must be openmp, std or none)
+endif
+
+comma := ,
+BUILD := build$(subst -no-blas-no-simd-no-threads,-reference,$(subst $() ,,$(NO:%=-no-%)))$(MPI:1=-mpi)$(subst \
+           $(comma),-,$(SANITIZE:%=-%))
+LIBS   = -ltbb -lz $(CORE_LIBS)
+
+ifeq ($(MPI),1)
+  PACKAGES += libopenmpi-dev openmpi-bin
+  # Evaluated when it is used, not when Open MPI is about to be installed.
+  open_mpi  = $(if $(shell pkg-config --exists ompi-c || echo none),$(error there is no Open MPI; `make deps MPI=1` \
+                installs it),$(shell pkg-config $(1) ompi-c))
+  LIBS     += $(call open_mpi,--libs)
+else ifneq ($(MPI),)
+  $(error MPI is '$(MPI)'; it must be 1 or not be set)
+endif
+DEFINES += -DHEED_VERSION=\"$(VERSION)\" -DHEED_ARCH=\"$(ARCH)\"
+
+# GCC 12 sees an overflow inside fmt that is not there: hence -Wno-stringop-overflow.
+# GCC may use 1 GB for a file before it collects garbage, which takes 7 % of its time; the largest needs half of that.
+# With -Og alone it moves 32 bytes at a time and leaves the upper halves of vector registers full, which makes every call
+# of a library that knows 128 bits slow: exp takes 190 ns for 5. -fexpensive-optimizations clears them.
+FLAGS := $(EXPORTED) -Wall -Wextra -Wpedantic -Wno-stringop-overflow --param ggc-min-heapsize=1000000 \
+         -fexpensive-optimizations -Iinclude -I. $(DEFINES)
+
+# Builds with sanitizers are optimised less, which halves the time of compiling them.
+WATCH :=
+ifneq ($(SANITIZE),)
+  WATCH := -O1 -g1 -fno-omit-frame-pointer -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -DHEED_SANITIZED
+endif
+LAST  := $(strip $(WATCH) $(CXXFLAGS))
+
+# ccache, if it is installed and not named in CXX. It reads precompiled headers only if it is told that their
+# definitions and times need no check.
+CCACHE := $(if $(findstring ccache,$(CXX)),,$(shell command -v ccache 2>/dev/null))
+export CCACHE_SLOPPINESS ?= pch_defines,time_macros,include_file_mtime,include_file_ctime

@@ -1,0 +1,29 @@
+# The readers of files with libFuzzer: each is given SECONDS to find a file that crashes it, takes it 1 GB, or a minute:
+# so built, readers are up to 16 times slower than heed's, which may take 5 seconds. They begin with their files in
+# tests/fuzz/corpus; what they find lies in build/fuzz and belongs there, too.
+SECONDS := 60
+FUZZED  := $(filter src/base/% src/io/% src/config/% src/data/%,$(SOURCES)) tests/fuzz/readers.cpp tests/fuzz/fuzzer.cpp \
+           $(patsubst %,src/train/runs/%.cpp,history table_rows) $(patsubst %,src/analysis/%.cpp,claim_rows statistics)
+FUZZING := -std=c++20 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -Iinclude -Itests -I. \
+           -DHEED_NO_BLAS -DHEED_NO_SIMD -DHEED_NO_THREADS
+
+build/fuzz/%.o: %.cpp
+	@mkdir -p $(@D)
+	$(call say,CXX $< for fuzzing)$(CCACHE) clang++ $(FUZZING) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
+
+build/fuzz/src/data/images/image.o: FUZZING += $(STB_ZERO)
+build/fuzz/run: $(FUZZED:%.cpp=build/fuzz/%.o)
+	$(call say,LD  $@)clang++ $(FUZZING) -fsanitize=fuzzer -o $@ $^ -ltbb -lz -lfmt
+
+-include $(FUZZED:%.cpp=build/fuzz/%.d)
+
+.PHONY: fuzz
+fuzz: PACKAGES += clang libclang-rt-dev
+fuzz: deps
+	$(MAKE_ALL) build/fuzz/run
+	@for corpus in tests/fuzz/corpus/*; do \
+	  reader=$${corpus##*/}; echo "fuzzing $$reader for $(SECONDS) s"; mkdir -p build/fuzz/corpus/$$reader; \
+	  build/fuzz/run --reader=$$reader -max_total_time=$(SECONDS) -max_len=8192 -timeout=60 -rss_limit_mb=1024 \
+	    -artifact_prefix=build/fuzz/$$reader- build/fuzz/corpus/$$reader $$corpus >build/fuzz/$$reader.log 2>&1 || \
+	    { tail -n 40 build/fuzz/$$reader.log; exit 1; }; \
+	done

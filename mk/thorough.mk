@@ -1,0 +1,36 @@
+# Tests that take long (docs/testing.md).
+.PHONY: test-thorough coverage mutants
+test-thorough: test
+	$(MAKE) KERNELS=reference test
+	@sh tests/labs.sh $(BUILD)
+	HEED_LABS=all $(BUILD)/tests/run --run_test=cli_labs
+	HEED_KILLS=50 HEED_KILL_SEED=$$(date +%j) $(BUILD)/tests/run --run_test=train_kill
+	$(MAKE) SANITIZE=address,undefined test
+	$(MAKE) SANITIZE=thread test
+	$(MAKE) fuzz
+
+# Where memory or the size of files is limited, the counting itself fails.
+UNCOUNTED := cli_disk,cli_memory
+coverage: PACKAGES += gcovr
+coverage: deps
+	$(MAKE_ALL) BUILD=build-coverage WATCH='-O1 --coverage -fprofile-update=atomic' build-coverage/heed build-coverage/tests/run
+	find build-coverage -name '*.gcda' -exec rm {} +
+	build-coverage/tests/run --report_level=short --run_test='!$(UNCOUNTED)'
+	sh tests/coverage.sh build-coverage 92
+
+mutants: deps
+	$(MAKE_ALL) all $(BUILD)/tests/run
+	+MAKE='$(MAKE)' CXX='$(CXX)' sh tests/mutants.sh
+
+# The report in a browser, of two runs of a few seconds. Set REPORT_PICTURES to keep screenshots.
+.PHONY: report-test
+REPORT_RUNS := $(BUILD)/report-runs
+report-test: deps
+	$(MAKE_ALL) all
+	@for arm in softmax sima; do \
+	  [ -e $(REPORT_RUNS)/$$arm/metrics.csv ] || \
+	    $(BUILD)/heed train experiments/fashion-mnist.toml --run $(REPORT_RUNS)/$$arm --set attention.mechanism=$$arm \
+	      --set data.limit=2000 --set train.epochs=3 --set train.log_steps=true >/dev/null || exit; \
+	done
+	@tests/report_browser.py $(BUILD)/heed $(REPORT_RUNS)/softmax $(REPORT_RUNS)/sima \
+	  $(if $(REPORT_PICTURES),--pictures $(REPORT_PICTURES))

@@ -1,0 +1,46 @@
+#!/bin/sh
+# Runs the suites of tests, each in a process, as many at a time as there are processors. Prints the output of those that
+# fail or have something to say, and how many test cases passed.
+#
+#   sh tests/suites.sh BUILD [OPTION...]      BUILD: the directory of the build; OPTION: for the test program
+set -eu
+
+cd "$(dirname "$0")/.."
+tests=$1/tests/run
+status=0
+shift
+logs=$(mktemp -d)
+trap 'rm -rf -- "$logs"' EXIT
+trap 'exit 130' INT TERM HUP
+
+# Threads that wait for work leave the processor to other suites.
+export OMP_WAIT_POLICY=passive
+export tests logs
+# $1: processes at a time, the rest: options. Suites are read from standard input.
+run() {
+  processes=$1
+  shift
+  # shellcheck disable=SC2016
+  xargs -P "$processes" -I{} sh -c 'suite=$1; shift
+    "$tests" --report_level=short --color_output=no --run_test="$suite" "$@" >"$logs/$suite" 2>&1 || touch "$logs/$suite.failed"
+    grep -vE "^(Running [0-9]+ test cases?\.\.\.|\*\*\* No errors detected|Test module .* has passed.*|  [0-9]+ .* out of [0-9]+ (passed|skipped)|)$" \
+      "$logs/$suite" | sed "s/^/$suite: /" || true' sh {} "$@"
+}
+"$tests" --list_content 2>&1 | sed -n 's/^\([a-z][a-z0-9_]*\)\*$/\1/p' >"$logs/all"
+# Alone: cli_memory gives programs with little memory a minute, memory counts calls of threads that have just begun.
+# First: the suites that take longest, since one that starts last leaves processors idle.
+alone='cli_memory memory'
+first='claims cli_sweep cli_labs train_kill train_resume cli_disk cli_commands check_cases'
+# shellcheck disable=SC2086
+{
+  printf '%s\n' $alone | run 1 "$@"
+  { printf '%s\n' $alone $first; cat "$logs/all"; } | awk '!seen[$0]++' | tail -n +3 | run "$(nproc)" "$@"
+}
+
+# Each suite reports its cases out of all: "17 test cases out of 1068 passed".
+cat "$logs"/* | awk '/ test cases? out of / { all = $6; if ($7 == "passed") passed += $1 }
+  END { print "  " passed + 0 " test cases out of " all + 0 " passed"; exit passed + 0 != all + 0 }' || status=1
+for failed in "$logs"/*.failed; do
+  [ ! -e "$failed" ] || { echo "tests/suites.sh: $(basename "$failed" .failed) failed" >&2; status=1; }
+done
+exit $status
