@@ -47,7 +47,7 @@ void normalise(Matrix<T> rows) {
   });
 }
 
-/// What is done to each feature before the regression.
+/// The standardisation of each feature before the regression.
 class Standardiser {
  public:
   template <class T>

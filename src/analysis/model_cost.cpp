@@ -11,7 +11,7 @@ namespace {
 
 using Value = TraceEntry::Value;
 
-/// What a dry run over one example records, up to the logits: operation by operation, or `as_run`.
+/// Returns the trace of a dry run over one example, up to the logits: operation by operation, or `as_run`.
 std::vector<TraceEntry> dry_run(const Model& model, bool training, bool as_run = false) {
   auto shapes = Parameters<float>::shapes_of(model.parameters());
   std::vector<TraceEntry> trace;

@@ -1,4 +1,4 @@
-// What operations of each kind take beyond their limits, found on many small models.
+// The time of each kind of operation beyond its limits, measured on many small models.
 #include "heed/bench/time_model.h"
 
 #include "heed/base/parallel.h"
@@ -39,20 +39,20 @@ constexpr double unmeasured = std::numeric_limits<double>::infinity();
 
 void lower(double& time, double measured) { time = std::min(time, measured); }
 
-/// What was measured of a model: of times, the least of all sweeps.
+/// Measurements of a model: each time is the least of all sweeps.
 struct Sample {
   const Candidate* candidate;
   std::unique_ptr<Model> model;
   Workload work;
   double step = unmeasured, pass = unmeasured;  ///< seconds of a training step, and of an inference
-  std::map<Place, LayerTime> operations{};      ///< of all threads in a step
+  std::map<Place, LayerTime> operations{};      ///< time in a step, summed over threads
   std::map<Place, double> still{};              ///< and in an inference
   double joules = 0, busy = 0;                  ///< while it trained for so many seconds
 };
 
 struct Calls {
   int count = 0;
-  double seconds = 0;  ///< of all of them
+  double seconds = 0;  ///< total time
 
   double mean() const { return seconds / count; }
 };
@@ -69,7 +69,7 @@ Calls repeat(double seconds, const F& f) {
   return calls;
 }
 
-/// What operations take of all threads in a call of f, on average.
+/// Returns the mean time of operations in a call of f, summed over threads.
 template <class Profiled, class F>
 std::map<Place, LayerTime> profile_of(Profiled& profiled, const F& f, double seconds) {
   profiled.start_profile(true);

@@ -14,7 +14,7 @@ struct Candidate {
   Index batch;
 };
 
-/// Small models that have every operation in several sizes. What measures them is not what they are used to predict:
+/// Small models that have every operation in several sizes. They are not the models whose prediction is tested:
 /// experiments/tools/time-errors draws others.
 std::vector<Candidate> candidates();
 

@@ -22,7 +22,7 @@ KernelCase exponentials(const char* kernel, std::string where, Index rows, Index
 std::vector<KernelCase> exponential_cases(const ModelSizes& model) {
   const std::string name = model.name, head = name + " head", image = name + " image";
   const Index rows = model.map_rows(), N = model.tokens, D = model.dim, stride = model.map_stride();
-  // As many rows as training hands from one operation to the next.
+  // The number of rows that training passes from one operation to the next.
   const Index hidden_rows = std::min(model.rows(), rows_in_cache(model.hidden)), hidden = hidden_rows * model.hidden;
   const kernels::ScoreRows plain{1.0};
   return {

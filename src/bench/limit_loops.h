@@ -5,7 +5,7 @@
 
 namespace heed::bench {
 
-/// Does `steps` steps of terms_per_step vectors' worth of terms: terms_per_step counts numbers.
+/// Runs `steps` steps of terms_per_step terms each, counted as elements.
 using RegisterLoop = void (*)(Index steps);
 extern const Index terms_per_step;
 

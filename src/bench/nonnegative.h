@@ -9,7 +9,7 @@ namespace heed::bench {
 struct Fit {
   std::vector<std::vector<double>> amounts;  ///< a row for each measurement
   std::vector<double> measured;              ///< y > 0
-  std::vector<double> weight;                ///< how much it matters
+  std::vector<double> weight;                ///< weight of the equation
 
   void add(std::vector<double> row, double y, double matters = 1) {
     amounts.push_back(std::move(row));

@@ -1,6 +1,6 @@
-// Adder networks put other functions' derivatives in the place of that of |u|. Here those other functions are written
-// out, so that every choice of gradient is compared with differences of the function that it belongs to: of adder
-// layers, and of adder attention, the one mechanism whose surrogate gradient has a function in closed form.
+// Adder networks replace the derivative of |u| by those of other functions. Here those other functions are written out,
+// so that every choice of gradient is compared with differences of the function that it belongs to: of adder layers,
+// and of adder attention, the one mechanism whose surrogate gradient has a function in closed form.
 #include "cases.h"
 
 #include "heed/attention/mechanism.h"
@@ -33,7 +33,7 @@ void negative_penalties(DistanceGradient gradient, Index rows, Index columns, In
     }
 }
 
-/// What gradcheck draws for these inputs: the point where it takes derivatives.
+/// Returns the values that gradcheck draws for these inputs: the point at which it differentiates.
 std::vector<Tensor<double>> checked_point(const std::vector<CheckInput>& inputs) {
   CheckCase c;
   c.inputs = inputs;

@@ -47,7 +47,7 @@ std::vector<std::string> comments(const std::string& source) {
   return all;
 }
 
-/// The steps of a comment: from one "Undoing N" to the next. What stands in `quotes` shows how one is written.
+/// The steps of a comment: from one "Undoing N" to the next. `Quoted` ones are examples.
 void add_steps(const std::string& text, std::vector<BackwardStep>& steps) {
   static const std::regex quoted("`[^`]*ndoing[^`]*`");
   const std::string comment = std::regex_replace(text, quoted, "");

@@ -188,7 +188,7 @@ const AttentionCaseShape check_shapes[] = {
 /// Three, the shortest of a single token.
 const AttentionCaseShape sequences_shape{"7, 4 and 1 tokens", 3, 2, 7, 7, 8, 0, 0, false};
 
-/// What a mechanism adds to the training loss, as a function of its own tensors.
+/// Adds a case for the mechanism's penalty as a function of its parameters.
 void add_penalty(CheckCases& cases, const std::string& label, const Mechanism& mechanism) {
   const AttentionLayout layout = mechanism.layout(6, 2);
   const AttentionShape shape{layout.heads, 6, 6, layout.query_width, layout.value_width, 2, 3, false};

@@ -26,7 +26,7 @@ View<T> filled(Tape<T>& tape, const Shape& shape, const F& rule) {
 /// hardtanh and full against differences of the functions whose derivatives they are.
 void add_adder_cases(CheckCases& cases);
 
-/// What begins and ends models of token sequences, on sequences that differ in length.
+/// Adds the cases of the first and last operations of sequence models, on sequences of different lengths.
 void add_sequence_cases(CheckCases& cases);
 
 }  // namespace heed

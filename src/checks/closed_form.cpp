@@ -41,7 +41,7 @@ std::vector<Monomial> monomials(std::span<const SizedNumber> numbers) {
   return all;
 }
 
-/// Is it a factor that a closed form has: a whole number or half of one, and small?
+/// Returns true for a factor that closed forms have: a small multiple of one half.
 bool plain(double c) { return c != 0 && std::abs(c) <= 16 && std::abs(2 * c - std::round(2 * c)) < 1e-9; }
 
 std::string term(double c, const Monomial& m, bool first) {
@@ -71,7 +71,7 @@ std::string closed_form(std::span<const SizedNumber> numbers) {
   const Monomial* simplest = nullptr;
   double factor = 0;
   const auto effort = [](double c) { return std::abs(std::log(std::abs(c))); };
-  // Of forms of one degree, that with the factor nearest to 1: where H always is 3, B H N instead of 3 B N.
+  // Among forms of one degree, the one with the factor nearest to 1: where H always is 3, B H N instead of 3 B N.
   for (const Monomial& m : all) {
     const double c = first / m.values[0];
     if (!plain(c) || (simplest && (m.degree > simplest->degree || effort(c) >= effort(factor)))) continue;

@@ -55,7 +55,7 @@ std::vector<CostError> cost_errors(std::span<const CheckedCost> rows) {
       for (const CheckedCost& other : rows) {
         if (!alike(other)) continue;
         numbers.push_back({other.sizes, difference(other)});
-        // Of those that differ as much, the first.
+        // The first of those that differ most.
         const Index a = std::abs(difference(other)), b = std::abs(difference(row));
         largest &= a < b || (a == b && &other >= &row);
       }

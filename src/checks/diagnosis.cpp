@@ -32,8 +32,8 @@ std::string indices_text(const std::string& axis, const std::vector<Index>& indi
                      runs.empty() ? "" : " and ", last);
 }
 
-/// Where the wrong elements lie, of square matrices: "on the diagonal", "above the diagonal"; empty if anywhere, or in
-/// one row or column.
+/// Returns where the wrong elements of square matrices are: "on the diagonal", "above the diagonal"; empty if anywhere,
+/// or in one row or column.
 std::string side_of_diagonal(const Shape& shape, const std::vector<std::set<Index>>& indices,
                              const std::vector<Index>& wrong) {
   if (shape.rank() < 2 || shape[-1] != shape[-2] || indices.end()[-1].size() < 2 || indices.end()[-2].size() < 2)
@@ -57,7 +57,7 @@ std::vector<std::set<Index>> wrong_indices(const Shape& shape, const std::vector
   return indices;
 }
 
-/// Which part is right: "for head 0; wrong for heads 1 and 2". Of several axes, that of which most is right.
+/// Returns the part that is right: "for head 0; wrong for heads 1 and 2", by the axis of which most is right.
 std::string right_part(const Shape& shape, std::span<const std::string> axes,
                        const std::vector<std::set<Index>>& wrong) {
   std::string text;
@@ -75,7 +75,7 @@ std::string right_part(const Shape& shape, std::span<const std::string> axes,
   return text;
 }
 
-/// What is wrong, and the right elements between: the product of those indices.
+/// Returns the wrong part: the product of the indices of wrong elements along each axis.
 ErrorPart wrong_part(View<const double> got, View<const double> expected, std::span<const std::string> axes,
                      const std::vector<std::set<Index>>& indices, const Likeness& same) {
   ErrorPart part{.axes = {axes.begin(), axes.end()},

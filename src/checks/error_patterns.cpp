@@ -46,7 +46,7 @@ class Patterns {
  private:
   bool zero(double x) const { return std::abs(x) <= p_.same.relative * p_.same.floor; }
 
-  /// Is a(got, expected) the same as b(got, expected) for all elements?
+  /// Returns true if a(got, expected) equals b(got, expected) for all elements.
   template <class A, class B>
   bool all(const A& a, const B& b) const {
     for (std::size_t i = 0; i < count_; ++i)
@@ -64,12 +64,12 @@ class Patterns {
     return ge / ee;
   }
 
-  /// What a factor may be, with the sizes here and without: "1/sqrt(4 channels)", "1/sqrt(channels)".
+  /// Explanations of a factor, with and without the sizes here: "1/sqrt(4 channels)", "1/sqrt(channels)".
   struct Meaning {
     std::string here, anywhere;
   };
 
-  /// Those of a factor that one meets often; none if it is nothing that one does.
+  /// Returns the explanations of a common factor; none if the factor is uncommon.
   std::vector<Meaning> meanings(double c) const {
     std::vector<Meaning> found;
     const auto offer = [&](double value, const std::string& here, const std::string& anywhere) {
@@ -111,7 +111,7 @@ class Patterns {
   // ---- Places ----
 
   std::size_t size(std::size_t axis) const { return static_cast<std::size_t>(p_.sizes[axis]); }
-  /// How far apart neighbours along an axis lie.
+  /// Returns the distance of neighbours along an axis.
   std::size_t stride(std::size_t axis) const {
     std::size_t product = 1;
     for (std::size_t later = axis + 1; later < p_.sizes.size(); ++later) product *= size(later);
@@ -119,7 +119,7 @@ class Patterns {
   }
   std::size_t index(std::size_t element, std::size_t axis) const { return element / stride(axis) % size(axis); }
 
-  /// Is every got the expected of another place, to(element)?
+  /// Returns true if every got is the expected value at another position, to(element).
   template <class To>
   bool comes_from(const To& to) const {
     for (std::size_t i = 0; i < count_; ++i)
@@ -150,7 +150,7 @@ class Patterns {
                                                            p_.axes[last - 1], p_.axes[last])};
   }
 
-  /// Are got's slice i and expected's slice j of an axis the same, and not 0?
+  /// Returns true if got's slice i and expected's slice j of an axis are equal and not 0.
   bool same_slice(const Numbers& from, std::size_t axis, std::size_t i, std::size_t j) const {
     bool weighty = false;
     for (std::size_t e = 0; e < count_; ++e) {

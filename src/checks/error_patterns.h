@@ -9,7 +9,7 @@ namespace heed {
 struct ErrorPart {
   std::vector<std::string> axes;
   std::vector<Index> sizes;
-  Shape whole;  ///< that they are parts of
+  Shape whole;  ///< shape of the whole tensor
   std::vector<double> got, expected;
   Likeness same;
 };
@@ -17,7 +17,7 @@ struct ErrorPart {
 struct ErrorPattern {
   ErrorKind kind = ErrorKind::unknown;
   std::string text{};
-  std::vector<std::string> factors{};  ///< of a factor: what it may be in words, "1/sqrt(channels)"
+  std::vector<std::string> factors{};  ///< explanations of a factor in words, "1/sqrt(channels)"
 };
 
 /// The pattern that says most of those that all of the part has.

@@ -124,7 +124,7 @@ Checker checker_of(const CheckCase& c, std::uint64_t seed) {
   return {c, stream.derive("cotangent"), stream.derive("other"), stream.derive("random"), draw_inputs<double>(c, seed)};
 }
 
-/// What gradients may be wrong by, relative to themselves, and below which size relative to that.
+/// Returns the tolerance of gradients, relative to themselves or to a floor.
 Likeness likeness(const ExpectedGradients& expected, std::size_t k) {
   return {gradcheck_tolerance,
           std::max({1e-3 * largest(expected.gradients[k]), 4 * expected.noise / gradcheck_tolerance, 1e-6})};

@@ -71,7 +71,7 @@ class MemoryCheck {
       fault("{} writes outside part {} of its {} memory", pass, part, memory.name());
   }
 
-  /// Were all these numbers written, and made of what was?
+  /// Checks that all elements of a result were written, and computed from written memory.
   template <class Result>
   void check_result(const char* pass, const char* name, Result& result) {
     Index unwritten = 0, wrong = 0;
@@ -109,8 +109,8 @@ class MemoryCheck {
     check_memory("prepare", prepared_);
   }
 
-  /// What was never written may be compared with: the largest of a NaN and 0 is 0. So each pass runs again where
-  /// another number lies.
+  /// Fill of the second run of each pass: the maximum of a NaN and 0 is 0, so NaNs alone do not show every read of
+  /// unwritten memory.
   static constexpr T other_number = T(1e3);
 
   void forward() {
@@ -130,7 +130,7 @@ class MemoryCheck {
     check_same("prepare", "out", out_, prepared_again);
   }
 
-  /// What comes of the tensors as they are now, prepared in this memory.
+  /// Returns the output for the present tensors, prepared in this memory.
   WatchedHeads<T> out_of(WatchedMemory<T>& prepared) {
     WatchedMemory<T> saved("saved", guards_.saved), scratch("scratch", guards_.scratch);
     WatchedHeads<T> out(s_.heads, s_.queries, s_.value_width);
@@ -176,8 +176,8 @@ class MemoryCheck {
     return views;
   }
 
-  /// Was something added to each number of the gradients that the result depends on? `finite()` says whether the result
-  /// of the tensors as they are now is finite; where numbers are not, that shows that it depends on them.
+  /// Checks that the pass added to each gradient element that the result depends on. `finite()` returns whether the
+  /// result for the present tensors is finite; with NaNs in some elements, that shows a dependence on them.
   template <class Finite>
   void check_own(const char* pass, std::deque<WatchedMemory<T>>& own, const Finite& finite) {
     for (std::size_t i = 0; i < own.size(); ++i) {
@@ -218,8 +218,8 @@ class MemoryCheck {
     std::deque<WatchedMemory<T>> own;
   };
 
-  /// The gradients: assigned, or added to `start`, a number of each element. Those of shared tensors are always added:
-  /// to 0, or to the signalling value. `again`: with another number where nothing was written.
+  /// The gradients: assigned, or added to `start`, a number of each element. Gradients of shared tensors are always
+  /// added: to 0, or to the signalling value. `again`: with another number where nothing was written.
   Gradients gradients(Update update, const RandomStream& start, bool again = false) {
     Gradients g{{s_.heads, s_.queries, layout_.query_width},
                 {layout_.key_heads, s_.keys, layout_.key_width},
@@ -289,10 +289,10 @@ class MemoryCheck {
       check_same(own_pass(), ("the gradient of its tensor " + specs_[i].name).c_str(), assigned.own[i], again.own[i]);
   }
 
-  /// Who writes the gradients of the mechanism's own tensors.
+  /// Returns the name of the pass that writes the gradients of the mechanism's parameters.
   const char* own_pass() const { return prepares_ ? "prepare_backward" : "backward"; }
 
-  /// Is `added` start + assigned? Both are about 1; the sum is rounded.
+  /// Checks that `added` is start + assigned. Both are about 1; the sum is rounded.
   void check_added(const char* name, WatchedHeads<T>& assigned, WatchedHeads<T>& added, const RandomStream& start) {
     std::vector<double> gradient;
     assigned.each([&](const T* x) { gradient.push_back(static_cast<double>(*x)); });

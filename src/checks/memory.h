@@ -5,7 +5,7 @@
 
 namespace heed {
 
-/// What a mechanism does wrong with memory in this shape, a line each, such as
+/// Returns the mechanism's misuses of memory in this shape, a line each, such as
 ///
 ///   [sima] backward writes outside part 2 of its scratch memory
 ///

@@ -16,7 +16,7 @@ namespace {
 struct CheckedSequences {
   static constexpr Index vocab = 7, width = 3, rows = 8, count = 3, longest = 4;
   static constexpr Index starts[] = {0, 4, 5, 8};
-  /// Some occur twice in a sequence, some in two sequences, and some never.
+  /// The tokens repeat within and across sequences, and do not cover the vocabulary.
   static constexpr int tokens[] = {4, 1, 4, 0, 3, 1, 1, 6};
   static constexpr std::array<TokenRows, 3> differing{{{tokens, 0, 4}, {tokens + 4, 4, 1}, {tokens + 5, 5, 3}}};
   static constexpr std::array<TokenRows, 2> alike{{{tokens, 0, 4}, {tokens + 4, 4, 4}}};
@@ -87,7 +87,7 @@ void add_label_losses(CheckCases& cases) {
   };
   cases.add("label_cross_entropy", {logits}, loss(all));
   cases.add("label_cross_entropy, rows left out", {logits}, loss(some));
-  // What is stated is for rows with a label, whatever the labels are.
+  // The stated cost assumes that every row has a label.
   const Index left_out = std::count(std::begin(some), std::end(some), -1);
   cases.back().unstated.forward = -left_out * Counts{.add = 3, .log = 1};
   cases.back().unstated.backward = -left_out * Counts{.add = 1};

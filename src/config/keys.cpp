@@ -1,4 +1,4 @@
-// Which keys a model and a data set have, by their kind.
+// The keys of a model and of a data set, by their kind.
 #include "heed/config/experiment.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ bool is_one_of(std::string_view key, std::initializer_list<std::string_view> key
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
-/// Without a task that there is, which is said first, nobody knows which keys belong to it.
+/// The valid keys depend on the task, so an unknown task is reported first.
 bool has_task(const ModelConfig& model) { return is_one_of(model.task, {"lm", "classify", "pair"}); }
 
 bool has_key(const ModelConfig& model, std::string_view key) {

@@ -15,7 +15,7 @@ namespace {
 const std::vector<std::string> kinds{"mechanism", "python", "answers", "personal"};
 constexpr const char* extensions[] = {".h", ".py", ".toml", ".h"};
 
-/// The keys of one table. Those that nobody has asked for are unknown in the end.
+/// The keys of one table. finish() refuses the keys that were not read.
 class Keys {
  public:
   Keys(std::string path, const toml::table& table, std::string name)

@@ -65,7 +65,7 @@ std::string key_of(const std::string& key) {
   return bare ? key : text_of(key);
 }
 
-// Whether `text`, read as a T, would be spelled like that again.
+// Returns true if `text`, read as a T, is printed as the same text.
 template <class T>
 bool spells(const std::string& text) {
   T value{};

@@ -33,8 +33,8 @@ std::vector<toml::key> in_order(const toml::table& table) {
 
 struct Arm {
   std::string name, base;
-  std::string where;             ///< of the base, for errors
-  std::optional<toml::key> key;  ///< of its table, if it has one
+  std::string where;             ///< place of the base in the file, for errors
+  std::optional<toml::key> key;  ///< key of its table, if it has one
 };
 
 /// A list of the grid: the values that a key takes.

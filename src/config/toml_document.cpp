@@ -69,7 +69,7 @@ unsigned char byte_of(std::string_view text, std::size_t at) {
   return at < text.size() ? static_cast<unsigned char>(text[at]) : 0;
 }
 
-/// What is not UTF-8 stays, for toml++ to find; so does the mark that a text may begin with.
+/// Invalid UTF-8 stays, for toml++ to report; so does a byte-order mark.
 std::string moved_away(std::string_view text) {
   constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
   std::string moved;
@@ -129,7 +129,7 @@ void move_back(toml::table& table) {
   }
 }
 
-/// Of all strings and keys in it.
+/// Moves all strings and keys of a node back.
 void move_back(toml::node& node) {
   if (auto* const text = node.as_string()) *text = moved_back(text->get());
   if (auto* const list = node.as_array())

@@ -144,7 +144,7 @@ class Loader<T>::Pipeline {
 
   Slot& slot_of(Index number) { return ring_[static_cast<std::size_t>(number) % ring_.size()]; }
 
-  /// The maker's loop. Of the ring's slots one is the reader's (batch taken_ - 1), the others are made ahead.
+  /// The maker's loop. One slot of the ring is the reader's (batch taken_ - 1), the others are filled ahead.
   void work() {
     const Index ahead = static_cast<Index>(ring_.size()) - 1;
     std::unique_lock lock(mutex_);
@@ -172,7 +172,7 @@ class Loader<T>::Pipeline {
     }
   }
 
-  /// Of so many views of each image, which are as large as view `like`.
+  /// One view of each image in the batch, resized to view[like].
   Shape views_shape(Index count, Index like) const {
     const ImageSize size = views_->size(like);
     return {batch_, count, size.channels, size.height, size.width};

@@ -14,12 +14,12 @@ constexpr std::uint8_t brightest = 255;
 constexpr Colour paper{255, 255, 255}, ink{34, 34, 34}, pale_ink{120, 120, 120};
 constexpr Index margin = 28, gap = 14, label_gap = 14, least_text_width = 330;
 
-/// Where things stand, in pixels.
+/// The layout in pixels.
 struct Layout {
   Index cell;                     ///< side of a map
   Index heads, images;            ///< columns of maps, and before them of images
-  Index left, right, top;         ///< of the maps
-  Index header_text, text_width;  ///< where the header's text begins, and the space it has
+  Index left, right, top;         ///< position of the maps
+  Index header_text, text_width;  ///< start and width of the header's text
   std::vector<std::string> title;
   std::vector<Index> rows;  ///< top of each row's maps; one more for the end
   Index column(Index head) const { return left + (images + head) * (cell + gap); }

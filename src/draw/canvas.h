@@ -21,7 +21,7 @@ class Canvas {
   /// Picture of all that was drawn.
   const Image& image() const { return image_; }
 
-  /// What lies outside the picture is not drawn.
+  /// Clips to the picture.
   void set(Index y, Index x, Colour colour);
   void fill(Index y, Index x, Index height, Index width, Colour colour);
 

@@ -4,7 +4,7 @@
 #include <zlib.h>
 
 std::uint32_t heed::crc32(std::uint32_t before, const void* bytes, std::size_t count) {
-  // Without bytes zlib would begin anew.
+  // zlib restarts the checksum if given no bytes.
   return count == 0 ? before : static_cast<std::uint32_t>(crc32_z(before, static_cast<const Bytef*>(bytes), count));
 }
 
@@ -13,7 +13,7 @@ std::uint32_t heed::crc32(std::uint32_t before, const void* bytes, std::size_t c
 
 namespace {
 
-/// What eight bits shifted out add to the rest.
+/// The contribution of eight bits that are shifted out.
 constexpr std::array<std::uint32_t, 256> remainders = [] {
   std::array<std::uint32_t, 256> all{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {

@@ -145,7 +145,7 @@ void AtomicFile::name_temporary(const Make& make) {
   fail_system(path_, "write");
 }
 
-// Nobody gains access to what was closed to them while the file is replaced.
+// The new file is never more accessible than the one that it replaces.
 void AtomicFile::create_temporary() {
   struct stat replaced {};
   const bool replaces = ::stat(path_.c_str(), &replaced) == 0;

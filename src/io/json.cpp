@@ -14,8 +14,8 @@ using Library = nlohmann::ordered_json;
 
 namespace {
 
-// Of what is read. Writing calls itself for each level; and there are more values than cost.json has for the deepest
-// model, but no more than are read in a few seconds.
+// Limits of parsed JSON. Writing recurses once a level; the number of values exceeds that of the deepest model's
+// cost.json, and is read in a few seconds.
 constexpr std::size_t deepest = 100, most_values = 10'000'000;
 
 }  // namespace

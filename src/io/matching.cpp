@@ -12,7 +12,7 @@ namespace {
 
 using Status = TakenTensor::Status;
 
-/// Does `name` match, where each * stands for any text?
+/// Returns true if `name` matches the pattern, in which each * stands for any text.
 bool matches(std::string_view name, std::string_view pattern) {
   if (pattern.empty()) return name.empty();
   if (pattern[0] != '*') return !name.empty() && name[0] == pattern[0] && matches(name.substr(1), pattern.substr(1));
@@ -28,7 +28,7 @@ struct RowCopy {
   Index from, to, rows;
 };
 
-/// What becomes of a tensor of the model.
+/// The match of a model's tensor in the file.
 struct Match {
   TakenTensor taken;
   std::vector<RowCopy> copies{};
@@ -40,7 +40,7 @@ Index rows_of(const std::vector<RowPart>& parts) {
   return rows;
 }
 
-/// Where a part of the file's tensors begins, if they have one of this name and as many rows.
+/// Returns the first row of a part of the file's tensor, if there is one of this name and number of rows.
 std::optional<Index> place_of(const std::vector<RowPart>& parts, const RowPart& wanted) {
   Index at = 0;
   for (const RowPart& part : parts) {

@@ -15,8 +15,8 @@ static_assert(std::endian::native == std::endian::little, "tensors are read and 
 
 constexpr std::string_view no_checksum = "00000000";
 
-// Where the digits of the checksum stand in a header that this program has written; npos if there are none. Within a
-// text the key's quotes would be escaped.
+// Returns the position of the checksum's digits in a header that this program has written; npos if there are none.
+// Within a text the key's quotes would be escaped.
 std::size_t checksum_place(const std::string& header) {
   const std::string start = fmt::format("\"{}\":\"", checksum_key);
   const std::size_t found = header.find(start), place = found + start.size();

@@ -10,7 +10,7 @@ namespace heed {
 template <class T>
 Tensor<T> read_numbers(const SafetensorsFile& file, const ParameterSpec& spec);
 
-/// Are both position embeddings of square grids, behind a class token's row or not, and as wide?
+/// Returns true for two position embeddings of square grids, with or without a class token's row, of equal width.
 bool positions_fit(const Shape& found, const Shape& wanted);
 
 /// The position embedding `name` on the grid of `shape`, the class token's row as it is: that of a whole model bicubic,
@@ -18,8 +18,9 @@ bool positions_fit(const Shape& found, const Shape& wanted);
 template <class T>
 Tensor<T> interpolated(const std::string& name, const Tensor<T>& positions, const Shape& shape);
 
-/// Is a tensor of a file no weight: training state, or what other programs count beside running statistics,
-/// *.num_batches_tracked?
+/// Returns true if a tensor of a file is no weight: training state, or what other programs count beside running
+/// statistics,
+/// *.num_batches_tracked.
 bool is_no_weight(const std::string& name);
 
 }  // namespace heed

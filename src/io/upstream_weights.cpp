@@ -35,7 +35,7 @@ constexpr Renaming soft_names[] = {
     {".attn.kv.", ".attn.qkv.", 1, 2},
 };
 
-/// Is it a tensor of a block of SOFT's, blockT.J.*?
+/// Returns true for a tensor of a block of SOFT's, blockT.J.*.
 bool in_soft_block(const std::string& name) {
   return name.starts_with("block") && name.size() > 5 && std::isdigit(static_cast<unsigned char>(name[5]));
 }

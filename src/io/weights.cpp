@@ -11,7 +11,7 @@ bool belongs_to_head(const std::string& name) { return name.starts_with("head.")
 
 constexpr const char* new_head_cure = "; --set train.init_head=true trains a new head";
 
-/// What can be done about a tensor of another shape.
+/// Returns the remedy for a tensor of another shape.
 std::string cure_of(const std::string& name, bool other_grid, const WeightChanges& changes) {
   if (belongs_to_head(name)) return new_head_cure;
   return other_grid ? changes.positions_cure : changes.cure;

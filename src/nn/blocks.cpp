@@ -9,7 +9,7 @@ namespace heed {
 
 namespace {
 
-/// Has the mechanism a causal form? (One without knows the option all the same, as causal=false.)
+/// Returns true if the mechanism has a causal form. (One without knows the option all the same, as causal=false.)
 bool has_causal_form(const MechanismEntry& entry) {
   const std::vector<OptionInfo> options = entry.options();
   return std::any_of(options.begin(), options.end(), [](const OptionInfo& option) { return option.name == "causal"; });

@@ -9,7 +9,7 @@ namespace heed {
 /// An experiment with this model, all else as it is by default.
 Experiment experiment_of(const ModelConfig& model, const AttentionConfig& attention);
 
-/// What blocks know beside [model] and [attention].
+/// Parameters of blocks beside [model] and [attention].
 struct BlocksSetting {
   AttentionShape shape;
   double dropout = 0, drop_path = 0;
@@ -20,7 +20,7 @@ struct BlocksSetting {
 std::vector<Block> make_blocks(ParameterList& list, const ModelConfig& model, const AttentionConfig& attention,
                                const BlocksSetting& setting);
 
-/// Is the mechanism of this name to be causal?
+/// Returns true if the mechanism of this name is set to be causal.
 bool is_causal(const AttentionConfig& attention, const std::string& mechanism);
 
 /// The same attention, causal in every block. Throws Error at a mechanism without a causal form, and at causal = false.

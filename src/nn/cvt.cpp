@@ -19,8 +19,8 @@ namespace {
 
 constexpr double eps = 1e-5;  // of the norms of its blocks and embeddings
 
-/// What makes q, k or v: a depth-wise convolution with batch norm of the grid, the class token in front as it is, and a
-/// linear layer. Tensors NAME.conv_proj_X.conv.weight, NAME.conv_proj_X.bn.*, NAME.proj_X.*.
+/// The projection to q, k or v: a depth-wise convolution with batch norm of the grid, the class token in front as it
+/// is, and a linear layer. Tensors NAME.conv_proj_X.conv.weight, NAME.conv_proj_X.bn.*, NAME.proj_X.*.
 class ConvProjection {
  public:
   ConvProjection(ParameterList& list, const std::string& name, char part, Index dim, Index width, Index stride,

@@ -15,7 +15,7 @@ const std::string& text_of(const OptionValue& value, Index place) {
   return value.list.empty() ? value.text : value.list[static_cast<std::size_t>(place)];
 }
 
-/// That of item i; an error about one of several stages names it.
+/// Returns the mechanism of item i; an error about one of several stages names it.
 const MechanismEntry& entry_of(const AttentionConfig& attention, std::size_t i, Index stages, Index first_stage) {
   try {
     return find_mechanism(attention.mechanism[i]);

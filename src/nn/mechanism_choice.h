@@ -1,4 +1,4 @@
-// Which mechanism each block or stage of a model has.
+// The mechanism of each block or stage of a model.
 #pragma once
 
 #include "heed/attention/mechanism.h"

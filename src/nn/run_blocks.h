@@ -6,7 +6,7 @@
 
 namespace heed {
 
-/// f(x). Where the pass recomputes, what f makes on the way is dropped, and made again on the way back.
+/// Returns f(x). If the pass recomputes, intermediate results of f are dropped, and recomputed in the backward pass.
 template <class T, class F>
 Var<T> kept_or_recomputed(Var<T> x, const F& f) {
   Tape<T>& tape = x.tape();

@@ -1,4 +1,4 @@
-// What runs measured for claims: a table with the columns claim, arm, seed and value.
+// The measurements of runs for claims: a table with the columns claim, arm, seed and value.
 #pragma once
 
 #include "heed/analysis/statistics.h"
@@ -12,10 +12,10 @@ namespace heed {
 
 /// The runs of an arm.
 struct ClaimArm {
-  std::map<Index, double> values;  ///< by seed: test accuracies, or bits
-  std::map<Index, Index> lines;    ///< by seed: where the value stands
+  std::map<Index, double> values;  ///< test accuracies, or bits, by seed
+  std::map<Index, Index> lines;    ///< line of the value, by seed
   std::vector<Index> diverged;     ///< the seeds whose value stands for a run that diverged
-  Index images = 0;                ///< that accuracies are counted on; 0: not said
+  Index images = 0;                ///< number of test images of an accuracy; 0: unknown
 
   std::vector<Index> seeds() const;
   Sample sample() const;

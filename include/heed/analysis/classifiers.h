@@ -43,7 +43,7 @@ class Neighbours {
   Tensor<double> scores(Tensor<T> test) const;
 
  private:
-  Features<T> teachers_;  ///< of length 1
+  Features<T> teachers_;  ///< normalised to length 1
   Index classes_;
   NeighbourRule rule_;
 };

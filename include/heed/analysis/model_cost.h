@@ -1,4 +1,4 @@
-// What a model costs. The counts are those of the code that runs: a dry run takes the model through its own forward
+// The cost of a model. The counts are those of the code that runs: a dry run takes the model through its own forward
 // pass on the tape, where every operation states its closed form (cost/counts.h), and adds what the tape does itself.
 #pragma once
 
@@ -10,18 +10,18 @@
 
 namespace heed {
 
-/// What counts as an operation: matrix products, convolutions, distances and weighted sums only, as the papers
+/// The operations that are counted: matrix products, convolutions, distances and weighted sums only, as the papers
 /// count; or every floating-point operation of the textbook algorithm.
 enum class Convention { contractions, all };
 
-/// What a convention counts, in words, and that it counts as the textbook computes.
+/// Describes what a convention counts, and that the counts are those of the textbook algorithm.
 std::string counted(Convention convention);
 
 /// From images to logits as in inference; from the gradient of the logits back to that of every weight; both, as in a
 /// training step. The loss and the optimiser are not the model's and not counted.
 enum class CostPass { forward, backward, step };
 
-/// What a row of a cost table stands for: a layer by timm's name, a block, or a kind of operation.
+/// The subject of a row of a cost table: a layer by timm's name, a block, or a kind of operation.
 enum class CostGroup { layer, block, kind };
 
 /// Numbers that an operation moves to and from memory, if it reads each operand and weight once, writes its result and
@@ -53,7 +53,7 @@ struct OperationCost {
 /// All operations of a model, in the order in which they run, on one image. Over a batch everything is proportional to
 /// the number of images, and in addition the gradients of n images take n - 1 additions per weight to sum up.
 struct ModelCost {
-  std::string example;                             ///< what an example is called, of which this is the cost
+  std::string example;                             ///< the name of an example, to which the cost belongs
   std::vector<OperationCost> inference, training;  ///< training has dropout, where the experiment asks for it
   Index parameters = 0;                            ///< trainable numbers
   Index kept = 0;                                  ///< numbers that a training step keeps until its backward pass

@@ -1,4 +1,4 @@
-// How fast the Newton-Raphson inverse of a Gram matrix converges. Lu et al., "SOFT", arXiv:2110.11945v2, Section 4.4
+// Convergence of the Newton-Raphson inverse of a Gram matrix. Lu et al., "SOFT", arXiv:2110.11945v2, Section 4.4
 // and Figure 4.
 //
 // With the eigenvalues l of A >= 0 and X_0 = a A (kernels/solvers/newton_inverse.h), the iteration leaves 1 - l x_k =
@@ -28,7 +28,7 @@ struct NewtonResidual {
   Index steps_below(double threshold) const;
 };
 
-/// Of A [m, m]. The iteration runs in T, the residuals are taken in double. For float and double.
+/// Runs the iteration on A [m, m] in T, float or double, and returns its residuals, computed in double.
 template <class T>
 NewtonResidual newton_residual(const kernels::NewtonInverse& newton, const T* A);
 

@@ -1,4 +1,4 @@
-// How much of the machine's memory this process holds, as Linux tells it in /proc/self/status.
+// The resident memory of this process, as Linux gives it in /proc/self/status.
 #pragma once
 
 #include "heed/base/tensor.h"

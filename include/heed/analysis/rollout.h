@@ -1,4 +1,4 @@
-// What of each token has come through a stack of attention layers. Abnar, Zuidema, "Quantifying attention flow in
+// Attention rollout: the attention map through a stack of layers. Abnar, Zuidema, "Quantifying attention flow in
 // transformers", 2020, arXiv:2005.00928, Section 3.
 //
 //   A = mean over heads of the layer's attention maps                  [N, N]

@@ -1,4 +1,4 @@
-// How the time and memory of a mechanism grow with the number of tokens: attention alone, without projections, on one
+// Growth of a mechanism's time and memory with the number of tokens: attention alone, without projections, on one
 // image, one thread and random numbers.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace heed {
 
-/// What a pass took.
+/// Time and memory of a pass.
 struct ScalingPass {
   /// Processor time of its runs in seconds, ascending. The time of other programs is not in it, but they share the
   /// caches.
@@ -20,8 +20,8 @@ struct ScalingPass {
   /// gradients.
   Index bytes = 0;
 
-  /// By how much the peak of the process's resident memory exceeded what it was at first, operands included.
-  /// Nothing where the system does not tell.
+  /// Growth of the peak of the process's resident memory since the start, operands included; none if the system does
+  /// not report it.
   std::optional<Index> resident{};
 
   /// The time that a share of the runs, 0 to 1, did not exceed.

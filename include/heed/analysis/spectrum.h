@@ -16,7 +16,7 @@ struct Spectrum {
   Index rank = 0;                  ///< the equivalent rank: the first r with f(r) >= 0.9; 0 if all values are 0
 };
 
-/// Of `matrix` [rows, any number of columns]. Throws Error if it is not finite.
+/// Returns the spectrum of `matrix` [rows, any number of columns]. Throws Error if it is not finite.
 Spectrum spectrum_of(std::vector<double> matrix, Index rows);
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// What seeds can decide: means of several runs, and whether two of them differ by more than chance.
+// Statistics over seeds: means of several runs, and tests of their differences.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -30,7 +30,7 @@ double student_tail(double t, double freedom);
 /// The t that |T| exceeds with probability `tail`, 0 < tail < 1: 2.776 for 0.05 and 4 degrees of freedom.
 double student_quantile(double tail, double freedom);
 
-/// A difference of means, and what chance makes of it. The functions that make one give none where numbers are so large
+/// A difference of means with its standard error. The functions that make one give none where numbers are so large
 /// that their squares overflow.
 struct Difference {
   double value = 0;    ///< a - b
@@ -62,17 +62,17 @@ std::optional<Difference> pooled(std::span<const Sample> samples, std::span<cons
 /// Throws Error for a mean that is no share, 0 to 1: a percentage would have a negative variance.
 double counting_variance(std::span<const Sample> samples, Index images);
 
-/// What runs say about a statement.
+/// The verdict of runs on a statement.
 enum class Verdict { holds, does_not_hold, undecided };
 
 /// "holds", "does not hold", "undecided"
 const char* name_of(Verdict verdict);
 
-/// That the true difference is more than `bound`: holds where all of the interval is more, does not hold where all of
-/// it is less. Better by x is a bound of x, on par within x one of -x.
+/// Judges whether the true difference exceeds `bound`: holds if the whole interval does, does not hold if the whole
+/// interval is below. Better by x is a bound of x, on par within x a bound of -x.
 Verdict exceeds(const Difference& difference, double bound);
 
-/// Of a claim with several parts: holds if all do, does not hold if one does not.
+/// Returns the verdict of a claim with several parts: holds if all do, does not hold if one does not.
 Verdict together(std::span<const Verdict> parts);
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// Do heed and OpenBLAS use the widest vectors that the CPU has?
+// Checks that heed and OpenBLAS use the CPU's widest vectors.
 #pragma once
 
 #include <string>

@@ -40,7 +40,7 @@ class Operands {
   double read_ = 0, written_ = 0, held_ = 0;
 };
 
-/// So much use of a resource: floating-point operations, or numbers.
+/// An amount of work of one resource, in floating-point operations or elements.
 struct Work {
   Resource of;
   Index amount;
@@ -64,13 +64,13 @@ KernelCase kernel_case(std::string kernel, std::string where, std::string size, 
   return {std::move(kernel), std::move(where), std::move(size), std::move(work), prepare};
 }
 
-/// What a kernel reached.
+/// The measured rate of a kernel.
 struct KernelResult {
   std::string kernel, size;
   double microseconds = 0;
   Measurement measured;
-  Resource limit{};     ///< what would take longest, were everything used at its limit
-  double fraction = 0;  ///< that time to the one measured
+  Resource limit{};     ///< the resource that would take longest at its limit
+  double fraction = 0;  ///< that time by the measured time
 };
 
 /// The two standard models, as the kernels see them: a piece of the batch, images that one thread takes at a time.
@@ -104,7 +104,7 @@ std::vector<KernelCase> exponential_cases(const ModelSizes& model);
 std::vector<KernelCase> row_cases(const ModelSizes& model);
 std::vector<KernelCase> mechanism_cases(const ModelSizes& model);
 
-/// And those of convolutions, which these models lack.
+/// Returns the cases of convolutions, which these models lack.
 std::vector<KernelCase> convolution_cases();
 
 /// All of them, kernel by kernel.

@@ -1,4 +1,4 @@
-// What this machine can do at most, measured in place: what the speed of kernels and models is compared with.
+// The limits of this machine, measured in place, to compare the speed of kernels and models with.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -15,7 +15,7 @@ struct Measurement {
   double rate = 0, low = 0, high = 0;
 };
 
-/// What a computation can be limited by.
+/// The resources that limit a computation.
 enum class Resource { multiply_add, gemm, l1, clamp, exp, l1_cache, l2_cache, l3_cache, memory };
 
 /// "gemm", as tables and JSON name it, and what its rate counts: "GF/s".

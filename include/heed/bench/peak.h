@@ -1,4 +1,4 @@
-// What this machine can do at most, to compare a program's speed with.
+// The peak rate of this CPU, to compare a program's speed with.
 #pragma once
 
 namespace heed {

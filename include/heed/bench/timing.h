@@ -1,4 +1,4 @@
-// How long calls take.
+// Timing of calls.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +25,8 @@ struct Times {
 };
 
 /// Times calls of f for about `seconds`, and at least five, after warming up. Calls shorter than `shortest` seconds are
-/// timed several at once. between() runs outside of what is timed. Where f is several processes' work, agreed(more)
-/// tells each of them alike whether there are to be more calls, and `shortest` is 0.
+/// timed several at once. between() runs outside of what is timed. If several processes run f together, agreed(more)
+/// returns the same decision in each of them whether to call again, and `shortest` is 0.
 template <class F, class Between = decltype([] {}), class Agreed = decltype([](bool more) { return more; })>
 Times time_calls(double seconds, double shortest, const F& f, const Between& between = {}, const Agreed& agreed = {}) {
   const Clock::time_point warm_up = Clock::now();

@@ -17,7 +17,7 @@ struct AttentionCaseShape {
   bool class_token;
 };
 
-/// How a mechanism is given its operands: as separate tensors, or packed as a qkv projection leaves them, of images or
+/// The form of a mechanism's operands: separate tensors, or packed as a qkv projection leaves them, of images or
 /// of sequences without a grid, of which the first is as long as the shape says and the others are shorter.
 enum class CaseOperands { apart, packed, sequences };
 

@@ -1,4 +1,4 @@
-// Which numbered step of a mechanism's backward pass makes a gradient, by the comments of its source.
+// Finds the numbered step of a mechanism's backward pass that computes a gradient, by the comments of its source.
 #pragma once
 
 #include <filesystem>
@@ -23,7 +23,7 @@ struct BackwardStep {
 };
 
 /// The steps whose descriptions, comments that begin with `Undoing 3:`, say what the gradient of `tensor` is: "dv = ",
-/// "dv_j += ". Of q and k also those that say what dx is, which stands for both. None where the source says nothing.
+/// "dv_j += ". For q and k also those of dx, which stands for both. Empty if the source has none.
 std::vector<BackwardStep> backward_steps(const std::string& source, const std::string& tensor);
 
 /// The other steps that make what these read: "dS = A (dA - <A, dA>)" for "dq = dS k". An error there shows here.

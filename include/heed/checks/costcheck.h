@@ -7,7 +7,7 @@
 
 namespace heed {
 
-/// What one pass of a case costs.
+/// The stated and the executed cost of one pass of a case.
 struct CheckedCost {
   std::string operation, setting;
   const char* pass = "";  ///< "forward" or "backward"
@@ -26,8 +26,8 @@ struct CostError {
   std::string difference;  ///< executed - stated in N, M, d, as "2 H N d"; empty where nothing simple fits
 };
 
-/// What is wrong with these rows, setting by setting, pass by pass, kind by kind, with the numbers of the shape where
-/// it differs most.
+/// Returns the errors of these rows, setting by setting, pass by pass, kind by kind, with the numbers of the shape
+/// where it differs most.
 std::vector<CostError> cost_errors(std::span<const CheckedCost> rows);
 
 }  // namespace heed

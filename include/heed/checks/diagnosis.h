@@ -1,4 +1,4 @@
-// What kind of error a wrong gradient looks like.
+// The kind of error that a wrong gradient shows.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -9,9 +9,9 @@
 
 namespace heed {
 
-/// What a wrong tensor has to do with the right one; each with what it would be if E were right.
+/// The relation of a wrong tensor to the right one, E.
 enum class ErrorKind {
-  none,         ///< nothing is wrong
+  none,         ///< no element is wrong
   not_finite,   ///< there are NaN or infinite numbers
   missing,      ///< 0
   superfluous,  ///< anything, where E is 0
@@ -36,12 +36,12 @@ const char* name_of(ErrorKind kind);
 
 struct Diagnosis {
   Index elements = 0, wrong = 0;
-  std::vector<Index> worst;      ///< where the relative error is largest, by axes
+  std::vector<Index> worst;      ///< index of the largest relative error, by axis
   double got = 0, expected = 0;  ///< there
   ErrorKind kind = ErrorKind::none;
   std::string looks;  ///< the kind in words: "like 0.5 times what it should be; 1/2, or 1/sqrt(4 channels)"
-  std::vector<std::string> factors;  ///< what a factor may be, without sizes: "1/2", "1/sqrt(channels)"
-  std::string right;                 ///< which part is right, if one is: "for head 0; wrong for heads 1 and 2"
+  std::vector<std::string> factors;  ///< explanations of a factor, without sizes: "1/2", "1/sqrt(channels)"
+  std::string right;                 ///< the part that is right, if one is: "for head 0; wrong for heads 1 and 2"
 };
 
 /// When two numbers are the same: |a - b| <= relative max(|a|, |b|, floor).
@@ -51,9 +51,9 @@ struct Likeness {
   bool operator()(double a, double b) const { return error(a, b) <= relative; }
 };
 
-/// What is wrong with `got`, which should be `expected`; both have the same shape. `axes` are the names of its axes, in
-/// the singular: "head". A kind is found only where all of the wrong part is so, and where more than one number shows
-/// it.
+/// Returns the diagnosis of `got`, which should be `expected`; both have the same shape. `axes` are the names of its
+/// axes, in the singular: "head". A kind is found only where all of the wrong part is so, and where more than one
+/// number shows it.
 Diagnosis diagnose(View<const double> got, View<const double> expected, std::span<const std::string> axes,
                    const Likeness& same);
 

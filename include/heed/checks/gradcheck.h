@@ -38,12 +38,12 @@ struct CheckCase {
   /// Where the gradient is not meant to be the function's derivative: what it is instead. Then differences say nothing
   /// about it, and what is checked is that it is finite and added to what is there; tests of its own check the rest.
   std::string note{};
-  /// What is wrong with the use of memory, a line each (src/checks/memory.h); for mechanisms.
+  /// Returns the misuses of memory, a line each (src/checks/memory.h); for mechanisms.
   std::function<std::vector<std::string>()> memory_faults{};
   /// The name without the shape, and the sizes that equations have letters for: B images, H heads, N, M, d, e.
   std::string setting{};
   std::vector<std::pair<char, Index>> sizes{};
-  /// What runs besides what operations state, such as the sum of two gradients of a tensor; less where they state more.
+  /// The operations executed but not stated, such as the sum of two gradients of a tensor; less where they state more.
   Cost unstated{};
 };
 
@@ -61,9 +61,9 @@ struct CheckRow {
   Index index = 0;
   double got = 0, expected = 0;
   bool passed = false;
-  std::string note{};  ///< that of the case; then nothing is expected
+  std::string note{};  ///< note of the case, whose gradients are not compared
   std::vector<std::string> axes{};
-  // Where it has not passed:
+  // For a failed row:
   Diagnosis diagnosis{};
   Tensor<double> all_got{}, all_expected{};
 };
@@ -92,18 +92,18 @@ ElementCheck check_element(const CheckCase& c, std::uint64_t seed, std::size_t i
 /// f of a case's inputs.
 Tensor<double> case_output(const CheckCase& c, std::uint64_t seed);
 
-/// What an implementation makes of a case's inputs: the gradients of <R, f>, once as they are, once of <R, f> +
+/// An implementation's results for a case's inputs: the gradients of <R, f>, once as they are, once of <R, f> +
 /// <E, input> for each input, E ~ U(-1, 1), added to what the second term has left.
 struct CaseResults {
   std::vector<Tensor<double>> gradients, added;
 };
 CaseResults case_results(const CheckCase& c, std::uint64_t seed);
 
-/// What the gradients of a case should be: differences, extrapolated where `got` disagrees or has no such tensor; where
+/// The expected gradients of a case: differences, extrapolated where `got` disagrees or has no such tensor; where
 /// they are not meant to be derivatives, those of `got` or else the case's own.
 struct ExpectedGradients {
   std::vector<Tensor<double>> gradients;
-  double noise = 0;  ///< what rounding leaves of a gradient that is 0
+  double noise = 0;  ///< rounding noise of a gradient that is 0
 };
 ExpectedGradients expected_gradients(const CheckCase& c, std::uint64_t seed, const CaseResults* got = nullptr);
 
@@ -111,7 +111,7 @@ ExpectedGradients expected_gradients(const CheckCase& c, std::uint64_t seed, con
 /// for which no such bound is needed.
 double largest_noise(const CheckCase& c, std::uint64_t seed);
 
-/// The rows of gradcheck for results of the case's inputs, whoever has made them. Of the case it takes the inputs'
+/// The rows of gradcheck for results of the case's inputs, from any implementation. The case gives the inputs'
 /// names and axes.
 std::vector<CheckRow> compare_gradients(const CheckCase& c, std::uint64_t seed, const CaseResults& results,
                                         const ExpectedGradients& expected);

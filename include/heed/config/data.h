@@ -69,7 +69,7 @@ void fields(Config& c, Visit&& visit) {
   visit("levels", c.levels, between(2, 256), "pixels: values of a pixel");
 }
 
-/// Is it a data set of sequences of tokens?
+/// Returns true for a data set of token sequences.
 bool holds_sequences(const DataConfig& data);
 
 }  // namespace heed

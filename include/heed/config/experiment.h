@@ -23,7 +23,7 @@ enum Families : unsigned {
   cvt = 4,
   soft_pyramid = 8,
   sequence = 16,
-  staged = cvt | soft_pyramid,  ///< whose sizes are lists, one value for each stage
+  staged = cvt | soft_pyramid,  ///< families with lists of sizes, one value for each stage
   of_images = vit | xcit | staged,
   every_family = of_images | sequence,
 };
@@ -167,7 +167,7 @@ void fields(Config& c, Visit&& visit) {
 struct OptionValue {
   std::string text;                 ///< without quotes; numbers and booleans in TOML's spelling
   std::string where;                ///< "experiments/a.toml:12" or "--set"; begins an error about it
-  std::vector<std::string> list{};  ///< of a model of stages: such a text for each stage; empty: `text` for all
+  std::vector<std::string> list{};  ///< texts by stage; empty: `text` for all
 
   /// Equal if the text is: where it was written makes no difference to a run.
   bool operator==(const OptionValue& other) const { return text == other.text && list == other.list; }
@@ -299,7 +299,7 @@ struct Experiment {
   TrainConfig train;
   DinoConfig dino;
 
-  /// Is the model trained without labels, from a teacher?
+  /// Returns true if the model is trained without labels, from a teacher.
   bool self_supervised() const { return train.method == "dino"; }
 
   bool operator==(const Experiment&) const = default;
@@ -329,7 +329,7 @@ void tables(Config& c, Visit&& visit) {
   visit("dino", c.dino);
 }
 
-/// Does the table of this name mean something to the experiment?
+/// Returns true if the experiment uses the table of this name.
 inline bool uses_table(const Experiment& experiment, std::string_view name) {
   return name != "dino" || experiment.train.method != "supervised";
 }
@@ -360,8 +360,8 @@ std::string to_toml(const Experiment& experiment);
 /// Its values as they are printed there, by "table.key"; an option of one mechanism is "attention.NAME.key".
 std::map<std::string, std::string> settings_of(const Experiment& experiment);
 
-/// Without what makes no difference to the result of a finished run: where the data lie, what is logged and saved, and
-/// a limit of steps.
+/// Returns the experiment without settings that do not change the result of a finished run: the place of the data,
+/// logging, saving, and the limit of steps.
 Experiment what_decides(Experiment experiment);
 
 /// 16 hexadecimal digits that tell such configurations apart.

@@ -1,4 +1,4 @@
-// What a configuration file's key may hold. Each configuration struct lists its keys once, in a function
+// Rules for the keys of configuration files. Each configuration struct lists its keys once, in a function
 // `fields(config, visit)` that calls visit(key, member, rule, meaning) for each; reading, printing, checking and
 // the suggestions for misspelt keys all go through that list.
 #pragma once
@@ -17,8 +17,8 @@ struct Rule {
   double high = std::numeric_limits<double>::infinity();
   bool above_low = false;                 ///< low itself is refused
   bool below_high = false;                ///< high itself is refused
-  std::vector<std::string> choices = {};  ///< of a text; empty: any text
-  bool required = false;                  ///< has no default, where it is a key at all
+  std::vector<std::string> choices = {};  ///< admitted texts; empty: any text
+  bool required = false;                  ///< there is no default
   bool per_block = false;  ///< a list may be given as one value, meant for all blocks, or has one item per block
   bool per_stage = false;  ///< a list that has one item per stage
 };
@@ -41,10 +41,10 @@ inline Rule one_or_more() { return {.low = 1, .high = 1e6}; }
 /// A size that has no default.
 inline Rule required_size() { return {.low = 1, .high = 1e6, .required = true}; }
 
-/// The side of an image, whose pixels are as many as its square. No JPEG has a longer one.
+/// The side of an image, at most that of a JPEG, which bounds the number of pixels.
 inline Rule required_side() { return {.low = 1, .high = 65535, .required = true}; }
 
-/// How many blocks: each is an object with a dozen tensors, however small they are.
+/// A number of blocks. Each is an object with a dozen tensors, which bounds it.
 inline Rule required_depth() { return {.low = 1, .high = 1e4, .required = true}; }
 
 /// A size for each stage.

@@ -1,4 +1,4 @@
-// Where models and experiments are that came with heed.
+// The places of models and experiments that came with heed.
 #pragma once
 
 #include <filesystem>
@@ -11,14 +11,15 @@ namespace heed {
 /// None until somebody says so.
 void set_installed_places(std::vector<std::filesystem::path> places);
 
-/// Where a relative path may lead, the first place first: in the working directory, or among what came with heed.
+/// Returns the candidates for a relative path, in order: in the working directory, or among what came with heed.
 std::vector<std::filesystem::path> search_places(const std::string& path);
 
 /// The path itself if there is such a file; else, if it is relative, the first of the installed places that has it;
 /// else the path itself.
 std::string find_installed(const std::string& path);
 
-/// Where the file or directory is that `file` names: beside it, else by its path, else among the installed ones.
+/// Returns the path of the file or directory that `file` names: beside it, else by its path, else among the installed
+/// ones.
 std::string find_base(const std::string& file, const std::string& base);
 
 /// Throws Error, beginning with `where`, if there is no such file.

@@ -13,18 +13,18 @@ namespace heed {
 
 enum class LabKind { mechanism, python, answers, personal };
 
-/// What is marked: all of its marks or none.
+/// A marked point: it gives all of its marks or none.
 struct LabPoint {
   std::string name;
   double marks = 1;
   std::string hint{};
 
-  // Of answers: one of formula and hash.
+  // Labs of answers: one of formula and hash.
   std::string question{};
   std::string formula{};
   double tolerance = 1e-6;  ///< relative
   std::string hash{};
-  Index digits = 3;  ///< of a number that is hidden by a hash
+  Index digits = 3;  ///< digits of a number that a hash hides
 };
 
 /// A number that formulas use: as it stands there, or a field of what a heed command prints as JSON.
@@ -41,7 +41,7 @@ struct Lab {
   double minutes = 0;
   std::vector<LabPoint> points;
 
-  // Of mechanisms.
+  // Labs of mechanisms.
   std::string mechanism, reference;  ///< reference: empty if there is none
   std::map<std::string, std::string> options, reference_options;
   double slack = 2;
@@ -49,11 +49,11 @@ struct Lab {
 
   std::map<std::string, LabValue> values;  ///< of answers
 
-  bool repair = false;  ///< of personal labs: are bugs to be found, and nothing to be written?
+  bool repair = false;  ///< personal labs: bugs are to be repaired, instead of a mechanism written
 
   double marks() const;
 
-  /// What the student's file is called: softmax-backward.h.
+  /// Returns the name of the student's file: softmax-backward.h.
   std::string file() const;
 };
 

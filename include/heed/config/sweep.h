@@ -8,7 +8,7 @@
 
 namespace heed {
 
-/// One experiment of a sweep. Those that differ by the seed alone are an arm.
+/// One experiment of a sweep. Experiments that differ by the seed alone are an arm.
 struct SweepCell {
   std::string arm;  ///< "softmax", "softmax:lr=0.001:heads=4"
   Experiment experiment;
@@ -34,7 +34,7 @@ inline constexpr std::size_t most_cells = 4096;
 /// The base and the directory of arm_files are looked up beside the sweep file, then as paths by themselves, then among
 /// the installed ones.
 ///
-/// Of keys that are given more than once, the last counts: in the base or the arm's file, in the tables for all, in
+/// The last value of a key counts: in the base or the arm's file, in the tables for all, in
 /// the arm, in the grid, in `sets` (as load_experiment() takes them). Arms and lists of the grid keep the order of the
 /// file, arm_files come after the others, seeds change fastest. Every experiment is valid in the sense of validate(),
 /// and no two are the same. Throws Error for what load_experiment() refuses, for empty lists and for more than

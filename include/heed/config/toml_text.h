@@ -1,4 +1,4 @@
-// How values are spelled in TOML.
+// Values as TOML text.
 #pragma once
 
 #include <string>

@@ -10,7 +10,7 @@
 
 namespace heed {
 
-/// Which part of a data set. Validation images are taken from `train` (loader.h), never from `test`.
+/// A part of a data set. Validation images are taken from `train` (loader.h), never from `test`.
 enum class Split { train, test };
 
 /// One split of a labelled image set. Reading is safe from several threads.
@@ -30,7 +30,7 @@ class Dataset {
   /// The size that all images share. Throws Error if they differ, naming the first two that do.
   virtual ImageSize image_size() const = 0;
 
-  /// Does read() only copy memory?
+  /// Returns true if read() only copies memory.
   virtual bool in_memory() const = 0;
 
   const std::string& name() const { return name_; }
@@ -79,7 +79,7 @@ std::unique_ptr<Dataset> open_dataset(const std::string& name, const std::string
 std::filesystem::path dataset_directory(const std::string& name, const std::string& path, Split split,
                                         const std::string& path_key = "data.path");
 
-/// What the classes of mnist are called, or of fashion-mnist.
+/// Returns the class names of mnist or fashion-mnist.
 std::vector<std::string> mnist_class_names(const std::string& name);
 
 /// The names that it knows.

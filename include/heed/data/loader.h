@@ -41,9 +41,9 @@ struct Batch {
   std::vector<int> labels;  ///< [B] classes of the images before mixing
 };
 
-/// How a loader goes through its images.
+/// The order and the augmentation of a loader.
 struct Loading {
-  ImageSize input;  ///< what the model takes
+  ImageSize input;  ///< size that the model takes
   Index batch;
   std::uint64_t seed;
   bool training;    ///< shuffled (config.shuffle) and augmented, the last partial batch dropped; or all, in their order

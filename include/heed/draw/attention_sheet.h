@@ -24,7 +24,7 @@ struct PatchGrid {
   Index patches() const { return rows * columns; }
 };
 
-/// What is drawn of a block: a number for each patch, or matrices by themselves.
+/// A row of the sheet, for one block: a number for each patch, or matrices by themselves.
 struct SheetRow {
   std::vector<std::string> label;  ///< lines beside it, of which the first stands out
   Tensor<float> weights{};         ///< [heads, rows, columns]; empty if there is nothing to draw
@@ -34,12 +34,12 @@ struct SheetRow {
 
 struct AttentionSheet {
   std::string title, subtitle;
-  Image image;     ///< as the model sees it; empty where each row has its own, all of one size
-  PatchGrid grid;  ///< of which `query` is a patch; that of the first block
+  Image image;     ///< the model's input; empty if each row has a separate image of the same size
+  PatchGrid grid;  ///< grid of `query`, that of the first block
   std::vector<SheetRow> rows;
   std::optional<Patch> query{};        ///< marked in the images
-  std::vector<std::string> columns{};  ///< what stands above them
-  std::string kind = "map";            ///< what a row without any has none of
+  std::vector<std::string> columns{};  ///< headings of the columns
+  std::string kind = "map";            ///< the name of what a row without weights lacks
 };
 
 /// The weights of each patch as a key, [heads, rows, columns] of the keys' grid, from the map [heads, N, M] of one

@@ -18,7 +18,7 @@ struct PatchPicture {
 /// classes 1 to 10, and again for those beyond. Each pixel is `scale` pixels wide.
 Image patch_sheet(const std::vector<PatchPicture>& pictures, Index patch, Index scale);
 
-/// What the colours are called: "1 blue, 2 orange", for so many classes, by their names.
+/// Returns the legend of the colours by class: "1 blue, 2 orange".
 std::string patch_legend(const std::vector<std::string>& names);
 
 }  // namespace heed

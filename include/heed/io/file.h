@@ -68,7 +68,7 @@ class AtomicFile {
 /// process writes it at this time.
 void remove_leftovers(const std::string& path);
 
-/// A file that grows line by line. What is written is seen by readers at once, and on the disk after sync().
+/// A file that grows line by line. Readers see a line as soon as it is written; it is on the disk after sync().
 class AppendedFile {
  public:
   explicit AppendedFile(std::string path);

@@ -1,4 +1,4 @@
-// Tensors that somebody gives in a file, taken and checked one by one.
+// Tensors given in a file, taken and checked one by one.
 #pragma once
 
 #include "heed/io/safetensors.h"
@@ -13,12 +13,12 @@
 
 namespace heed {
 
-/// The tensors of a file. What is taken is checked; finish() refuses what nobody took.
+/// The tensors of a file. Each is checked when it is taken; finish() refuses those that were not taken.
 class GivenTensors {
  public:
   explicit GivenTensors(const std::string& path) : file_(path) {}
 
-  /// Has it a tensor that is not of integers?
+  /// Returns true if the file has a tensor that is not of integers.
   bool has_numbers() const {
     return std::any_of(file_.names().begin(), file_.names().end(),
                        [&](const std::string& name) { return file_.info(name).dtype != DType::I64; });

@@ -21,7 +21,7 @@ namespace heed {
 ///   result["rates"].push_back(0.5);
 ///   result.dump()    // {"name":"softmax","images":128,"rates":[0.5]}
 ///
-/// A number that is not there is null. What asks a value for another kind, or for a key that it has not, throws Error.
+/// A missing number is null. Accessing a value as another kind, or a missing key, throws Error.
 class Json {
  public:
   using List = std::vector<Json>;
@@ -56,7 +56,7 @@ class Json {
   const List& items() const;
   const Object& entries() const;
 
-  /// Returns f(value), the value as what it is: std::monostate for null, bool, Index, double, std::string, List, Object.
+  /// Returns f(value) for the value's type: std::monostate for null, bool, Index, double, std::string, List, Object.
   template <class F>
   auto visit(const F& f) const {
     return std::visit(f, value_);
@@ -79,7 +79,7 @@ class Json {
   std::variant<std::monostate, bool, Index, double, std::string, List, Object> value_;
 };
 
-/// What `take` makes of the JSON in a file. Errors name the file, those of `take` too.
+/// Returns take(JSON of a file). Errors name the file, those of `take` too.
 template <class Take>
 auto take_json(const std::string& path, const Take& take) {
   const std::string text = read_file(path, std::uint64_t{1} << 28);

@@ -1,4 +1,4 @@
-// What is read of a plugin's files, a header and a shared object, before a compiler or the loader has them.
+// Checks of a plugin's files, a header and a shared object, before the compiler or the loader reads them.
 #pragma once
 
 #include <string>

@@ -33,11 +33,11 @@ const char* to_string(DType dtype);
 /// Bytes per number.
 std::size_t size_of(DType dtype);
 
-/// What the header says about one tensor.
+/// The header's entry for one tensor.
 struct TensorInfo {
   DType dtype;
   Shape shape;
-  std::uint64_t offset;  ///< of its first byte, from the beginning of the file
+  std::uint64_t offset;  ///< offset of its first byte in the file
 };
 
 /// A safetensors file open for reading. The constructor reads and checks the header; tensors are read when asked

@@ -9,7 +9,7 @@ namespace heed {
 /// Tensors whose name begins so are training state, not weights; a model's loader skips them.
 inline constexpr const char* state_prefix = "heed.";
 
-/// What a tensor of a model got out of a file.
+/// The source of a model's tensor in a file.
 struct TakenTensor {
   enum class Status {
     loaded,        ///< all of it
@@ -22,14 +22,14 @@ struct TakenTensor {
   std::string reason{};    ///< why not all
 };
 
-/// What a model took of a file, tensor by tensor.
+/// The tensors that a model loaded from a file.
 struct TakenWeights {
   std::vector<TakenTensor> tensors;  ///< the model's, in its order
   std::vector<std::string> unused;   ///< the file's that went nowhere; training state does not count
-  Index numbers = 0;                 ///< that were taken
+  Index numbers = 0;                 ///< number of loaded elements
 };
 
-/// How a model may differ from the one whose weights it takes.
+/// Allowed differences between a model and the one whose weights it loads.
 struct WeightChanges {
   bool new_head = false;   ///< head.* keep the values they have where the file's have another shape or are missing
   bool positions = false;  ///< position embeddings of another square grid are interpolated (kernels/grids/bicubic.h),
@@ -44,7 +44,7 @@ struct WeightChanges {
 template <class T>
 TakenWeights load_weights(const SafetensorsFile& file, Parameters<T>& parameters, const WeightChanges& changes = {});
 
-/// What to take of the weights of another model.
+/// The weights to load from another model.
 struct MatchingRules {
   bool positions = false;             ///< as above
   std::vector<std::string> skip{};    ///< patterns of names that are not taken; * stands for any text

@@ -81,7 +81,7 @@ class AttentionLayer {
   /// The size of its state after so many tokens of a sequence that is decoded token by token.
   AttentionStateSize state_size(Index tokens) const { return mechanism_.state_size(tokens); }
 
-  /// What the mechanism adds to the training loss, a scalar; none for most.
+  /// Returns the mechanism's penalty on the training loss, a scalar; none for most.
   template <class T>
   Var<T> penalty(Tape<T>& tape) const {
     return mechanism_.penalty(tape);

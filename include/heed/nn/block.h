@@ -40,7 +40,7 @@ class FeedForward {
   Projection fc1_, fc2_;
 };
 
-/// What tells the blocks of a model apart beside their mechanisms.
+/// Options that differ between the blocks of a model, beside their mechanisms.
 struct BlockOptions {
   double dropout = 0;                         ///< probability of dropping an activation, in training
   double drop_path = 0;                       ///< probability of skipping a branch, in training
@@ -60,13 +60,13 @@ struct Chance {
   double dropout = 0, drop_path = 0;
   std::uint64_t place = 0;
 
-  /// Does it do anything in this pass?
+  /// Returns true if it drops anything in this pass.
   template <class T>
   bool acts(const Tape<T>& tape) const {
     return tape.draws() && (dropout != 0 || drop_path != 0);
   }
 
-  /// What is left of a branch, one of four at this place.
+  /// Returns a branch after dropout and stochastic depth; `which`, 0 to 3, numbers the random streams of a block.
   template <class T>
   Var<T> operator()(Var<T> branch, std::uint64_t which) const {
     return stochastic_depth(heed::dropout(branch, dropout, 4 * place + which), drop_path, 4 * place + which);
@@ -95,7 +95,7 @@ class PreNormBlock {
   Var<T> operator()(Var<T> x, Tokens tokens = Tokens::all, const AttentionVisitor<T>* visit = nullptr) const {
     const typename Tape<T>::Scope scope(x.tape(), name_);
     const Var<T> residual = tokens == Tokens::first ? select_token(x, 0) : x;
-    // Where a branch may be dropped it is added by itself; otherwise its last product adds it on the way.
+    // A branch that may be dropped is added separately; otherwise its last product adds the residual.
     if (!chance_.acts(x.tape())) {
       x = attention_(x, residual, tokens, &norm1_, visit);
       return mlp_(&norm2_, x, 0.0, chance_.place, x);
@@ -107,7 +107,7 @@ class PreNormBlock {
   /// The size of its state after so many tokens of a sequence that is decoded token by token.
   AttentionStateSize state_size(Index tokens) const { return attention_.state_size(tokens); }
 
-  /// What the mechanism adds to the training loss, a scalar; none for most.
+  /// Returns the mechanism's penalty on the training loss, a scalar; none for most.
   template <class T>
   Var<T> penalty(Tape<T>& tape) const {
     return attention_.penalty(tape);
@@ -122,12 +122,12 @@ class PreNormBlock {
   FeedForward mlp_;
 };
 
-/// What [model] says of an attention layer.
+/// Returns the options of an attention layer in [model].
 inline AttentionLayerOptions attention_options(const ModelConfig& config) {
   return {.qk_norm = config.qk_norm, .gate = config.gate, .gate_silu = config.gate_act == "silu"};
 }
 
-/// That of a Vision Transformer.
+/// The block of a Vision Transformer.
 class Block : public PreNormBlock<AttentionLayer> {
  public:
   Block(ParameterList& list, const std::string& name, const ModelConfig& config, std::unique_ptr<Mechanism> mechanism,
@@ -142,7 +142,7 @@ class Block : public PreNormBlock<AttentionLayer> {
             options) {}
 };
 
-/// What the mechanisms of some blocks add to the training loss, and `before`, if that is given.
+/// Returns the sum of the blocks' penalties and of `before`, if that is given.
 template <class T, class Blocks>
 Var<T> sum_of_penalties(Tape<T>& tape, const Blocks& blocks, Var<T> before = {}) {
   for (const auto& block : blocks)

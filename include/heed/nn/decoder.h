@@ -71,7 +71,7 @@ class Writer {
 
   const std::vector<int>& tokens() const { return tokens_; }
 
-  /// What the last token was drawn from.
+  /// The logits that the last token was drawn from.
   std::span<const T> logits() const { return logits_; }
 
  private:
@@ -79,7 +79,7 @@ class Writer {
 
   Decoder<T>& decoder_;
   std::vector<int> tokens_;
-  Index fed_ = 0;  ///< how many of them
+  Index fed_ = 0;  ///< number of tokens that were read
   std::vector<T> logits_;
 };
 

@@ -40,7 +40,7 @@ class DinoHead {
   ParameterId last_;
 };
 
-/// Where tensors of the head stand in a model's list.
+/// The head's tensors in a model's list.
 inline constexpr const char* dino_prefix = "dino.";
 
 /// The tensors of a backbone under its names, and dino.* of the head. It takes two large views of each image, [B, 2, C,

@@ -37,7 +37,7 @@ class ImageHead {
     return head_->after(norm_, first_token(x));
   }
 
-  /// What the classifier reads of x: [B, D].
+  /// Returns the classifier's input from x: [B, D].
   template <class T>
   Var<T> features(Var<T> x) const {
     const typename Tape<T>::Scope scope(x.tape(), pool_name_);

@@ -1,4 +1,4 @@
-// What models of images have in common.
+// The common part of image models.
 #pragma once
 
 #include "heed/config/experiment.h"

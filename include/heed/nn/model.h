@@ -17,14 +17,14 @@ struct Sequences {
   View<const int> lengths{};  ///< [B], or left out
 };
 
-/// Examples as a model takes them: images, or sequences, or pairs of sequences. What a model does not take is left out,
-/// that is, a view of no axes. The memory belongs to the caller and must outlive the pass.
+/// Examples as a model takes them: images, or sequences, or pairs of sequences. Inputs that a model does not take are
+/// views without axes. The memory belongs to the caller and must outlive the pass.
 template <class T>
 struct ModelInput {
   View<const T> images{};  ///< [B, C, h, w], or two large views of each, [B, 2, C, h, w]
   View<const T> crops{};   ///< beside those, small views of the same images: [B, L, C, h, w]
   Sequences sequences{};
-  Sequences partners{};  ///< of pairs, the second sequence
+  Sequences partners{};  ///< second sequences of pairs
 
   /// Number of examples, B.
   Index count() const { return images.shape().rank() > 0 ? images.shape()[0] : sequences.tokens.shape()[0]; }
@@ -49,7 +49,7 @@ struct ModelPass {
   std::span<Var<T>> features{};
 };
 
-/// Of how many of its last blocks a model has features, and how wide they are. 0 blocks: it has none.
+/// The number of last blocks that have features, and the features' width. 0 blocks: none have.
 struct FeatureSizes {
   Index blocks = 0, width = 0;
 };
@@ -64,7 +64,7 @@ class Model {
   /// One example as logits() takes it, with shapes alone and no numbers.
   virtual ModelInput<float> example() const = 0;
 
-  /// What an example is called: "image" or "sequence".
+  /// Returns the name of an example: "image" or "sequence".
   const char* example_name() const;
 
   /// Channels, rows and columns of the images that it takes; throws Error if it takes none.
@@ -76,8 +76,8 @@ class Model {
   /// No fewer operations than a pass over one example takes, for refusing models that 64 bits cannot count.
   virtual double most_operations() const = 0;
 
-  /// Do the results of examples depend on each other in a training step of `batch` (batch norm)? Throws Error if it
-  /// takes no such batch.
+  /// Returns true if the results of examples depend on each other in a training step of `batch` (batch norm). Throws
+  /// Error if the model takes no such batch.
   virtual bool examples_depend(Index) const { return false; }
 
   /// Logits [B, ...] of examples, with the tensors of the tape's pass. `visit`, if given, sees each attention layer
@@ -87,12 +87,12 @@ class Model {
     return std::get<Var<T>>(logits_of(ModelPass<T>{tape, examples, visit, {}}));
   }
 
-  /// What features the model has.
+  /// Returns the number and width of the model's features.
   virtual FeatureSizes feature_sizes() const { return {}; }
 
-  /// What a classifier reads of the outputs of the last `features.size()` blocks, one or more, from the earlier to the
-  /// last: the class token, or the mean of the tokens, after the model's final norm. Each is [B, D]. Throws Error if
-  /// the model has them of fewer blocks.
+  /// Returns the features that a classifier reads of the outputs of the last `features.size()` blocks, one or more,
+  /// from the earlier to the last: the class token, or the mean of the tokens, after the model's final norm. Each is
+  /// [B, D]. Throws Error if the model has them of fewer blocks.
   template <class T>
   void features(Tape<T>& tape, const ModelInput<T>& examples, std::span<Var<T>> features) const {
     require_features(static_cast<Index>(features.size()));
@@ -102,7 +102,7 @@ class Model {
   /// Throws Error unless the model has features of so many blocks.
   void require_features(Index blocks) const;
 
-  /// What the model adds to the training loss, once per step: a scalar, or none.
+  /// Returns the model's penalty on the training loss, once per step: a scalar, or none.
   template <class T>
   Var<T> penalty(Tape<T>& tape) const {
     return std::get<Var<T>>(penalty_of(&tape));

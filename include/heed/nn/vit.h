@@ -14,7 +14,7 @@
 namespace heed {
 
 /// A Vision Transformer by its configuration. Takes images [B, C, H, W] to logits [B, classes], or with output =
-/// "tokens" to [B, patches, classes]. Where the tensors of a pass are those of a model of larger or smaller images,
+/// "tokens" to [B, patches, classes]. If the pass has the tensors of a model of another image size,
 /// their position embedding is interpolated.
 class VisionTransformer : public ImageModel<VisionTransformer> {
  public:

@@ -41,7 +41,7 @@ std::string options_text(const OptionValues& options) {
   return text;
 }
 
-/// The tensors that a mechanism has of its own, with their shapes in a small model.
+/// Prints the parameters of a mechanism, with their shapes in a small model.
 void print_tensors(const Mechanism& mechanism) {
   constexpr Index dim = 64, heads = 4, side = 7;
   const AttentionShape grid{.grid_height = side, .grid_width = side, .class_token = false};
@@ -53,7 +53,7 @@ void print_tensors(const Mechanism& mechanism) {
     std::cout << fitted(fmt::format("  {:<11}  {}{}\n", spec.name, spec.shape, spec.trainable ? "" : ", not trained"));
 }
 
-/// What heed maps draws of it, with any of its options.
+/// Prints the pictures that heed maps draws of the mechanism, under any of its options.
 void print_pictures(const MechanismEntry& entry) {
   std::vector<std::pair<std::string, std::string>> meanings;  // in the order in which they are drawn by themselves
   const auto add = [&](const std::string& name, const std::string& meaning) {
@@ -72,7 +72,7 @@ void print_pictures(const MechanismEntry& entry) {
   for (const auto& [name, meaning] : meanings) std::cout << fitted(fmt::format("  {:<11}  {}\n", name, meaning));
 }
 
-/// Why a mechanism does not fit vit-micro, whose grid of 7 x 7 patches has a class token; empty where it does.
+/// Returns why a mechanism does not fit vit-micro, whose grid of 7 x 7 patches has a class token; empty if it does.
 std::string misfit(const Mechanism& mechanism) {
   constexpr Index side = 7;
   try {
@@ -84,7 +84,7 @@ std::string misfit(const Mechanism& mechanism) {
   }
 }
 
-/// One mechanism in full.
+/// Prints one mechanism in full.
 int list_one(const std::string& name) {
   const MechanismEntry& entry = find_mechanism(name);
   const std::vector<OptionInfo> options = entry.options();
@@ -117,7 +117,8 @@ int list_one(const std::string& name) {
   return ok;
 }
 
-/// Does it learn numbers for every pair of tokens? Then four times the tokens need sixteen times as many.
+/// Returns true if the mechanism has parameters for every pair of tokens: four times the tokens need sixteen times
+/// as many.
 bool learns_pairs(const Mechanism& mechanism) {
   const auto numbers = [&](Index side) {
     const AttentionLayout layout = mechanism.layout(/*dim=*/64, /*heads=*/4);

@@ -100,7 +100,8 @@ Place use_threads(int threads) {
 
 namespace {
 
-/// Where the program's models and experiments may be: in the checkout that it was built in, or installed beside it.
+/// Returns the places of the program's models and experiments: in the checkout that it was built in, or installed
+/// beside it.
 std::vector<std::filesystem::path> places_of_program() {
   std::error_code error;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -174,10 +175,10 @@ heed::Ending run_to_end(int argc, char** argv) {
   try {
     cli::require_stack();
     cli::limit_memory_to_what_is_available();
-    // Of several processes one writes.
+    // One of several processes writes.
     if (!started_processes().writes() && !std::freopen("/dev/null", "w", stdout)) fail("/dev/null cannot be opened");
     const int status = cli::run(argc, argv);
-    // Nobody has results that did not arrive.
+    // Output that cannot be written is an error.
     const bool arrived = std::cout.flush().good() && std::fflush(stdout) == 0;
     for (const std::string& warning : cli::warnings()) std::cerr << "heed: warning: " << printable(warning) << "\n";
     if (arrived || (status != cli::ok && status != cli::check_failed)) return {status};

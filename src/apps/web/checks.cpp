@@ -10,7 +10,7 @@ namespace heed::web {
 
 namespace {
 
-/// With and without a class token, so that every setting finds one.
+/// Shapes with and without a class token, so that every setting fits one.
 const AttentionCaseShape shapes[] = {{"2 x 4 tokens", 1, 2, 8, 8, 8, 2, 4, false},
                                      {"2 x 2 tokens", 1, 2, 4, 4, 8, 2, 2, false},
                                      {"class token and 2 x 4", 1, 2, 9, 9, 8, 2, 4, true}};

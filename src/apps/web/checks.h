@@ -20,9 +20,9 @@ Json check_rows(const std::string& mechanism, Index number);
 void check_element_of(const std::string& mechanism, Index number, Index input, Index element, double change,
                       Reply& reply);
 
-/// What adder layers put in the place of the derivative of |u|, u = w - x, from the layer itself. Arrays of as many
-/// numbers each: "u", and "input_sign", "input_hardtanh", "weight_sign", "weight_hardtanh", "weight_full", the
-/// gradients of -|u| by x and by w.
+/// Returns the surrogate derivatives of |u|, u = w - x, computed by adder layers, as arrays of equal length: "u", and
+/// "input_sign", "input_hardtanh", "weight_sign", "weight_hardtanh", "weight_full", the gradients of -|u| by x and by
+/// w.
 void surrogate_gradients(Reply& reply);
 
 }  // namespace heed::web

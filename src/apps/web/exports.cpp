@@ -1,4 +1,4 @@
-// What JavaScript calls. Memory belongs to the engine until the next request.
+// The functions that JavaScript calls. Memory belongs to the engine until the next request.
 #include "service.h"
 
 #include "heed/base/parallel.h"

@@ -1,4 +1,4 @@
-// What a request is answered with: JSON, and arrays of numbers that it refers to.
+// The answer to a request: JSON, and the arrays that it refers to.
 #pragma once
 
 #include "heed/base/tensor.h"

@@ -1,4 +1,4 @@
-// What the page asks of the engine: requests in JSON, each with a name and what it needs beside it, answered in JSON.
+// The engine's requests for the page: each is JSON with a name and arguments, and is answered in JSON.
 #pragma once
 
 #include "training.h"
@@ -50,7 +50,7 @@ class Service {
   Member& member(const Json& request);
   Training& training(const Json& request);
 
-  std::map<Index, std::unique_ptr<Member>> members_;  ///< by number, those that are not trained
+  std::map<Index, std::unique_ptr<Member>> members_;  ///< the members that are not being trained, by number
   std::map<Index, std::unique_ptr<Training>> trainings_;
   Index last_ = 0;
 };

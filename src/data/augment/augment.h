@@ -11,7 +11,7 @@
 
 namespace heed {
 
-/// What data.augment asks for. They are applied in the order below, whatever the order in the list.
+/// The augmentations of data.augment. They are applied in the order below, whatever the order in the list.
 struct Augmentations {
   bool crop = false;         ///< a window of the image's size out of the image with black pixels put around it
   bool flip = false;         ///< mirrored left to right, one image in two
@@ -54,7 +54,7 @@ void augment(Image& image, const Augmentations& which, const DataConfig& config,
 template <class T>
 void erase(View<T> image, double probability, const RandomStream& stream);
 
-/// How the images of a batch are mixed: image i with image size-1-i.
+/// The mixing of a batch's images: image i with image size-1-i.
 struct Mix {
   double keep = 1;   ///< weight of an image's own target
   bool cut = false;  ///< cutmix: `box` comes from the partner; otherwise mixup: pixels are blended with weight `keep`

@@ -18,7 +18,7 @@ Box draw_part(ImageSize size, const std::vector<double>& scale, const RandomStre
 /// 0.6..1.4 and 0.8..1.2, a turn uniform in -0.1..0.1.
 void jitter(Image& image, const RandomStream& stream);
 
-/// What is done to views, by data.augment.
+/// The augmentations of views, by data.augment.
 class ViewMaker {
  public:
   /// Views 0 and 1 are `large`, the others have dino.local_size.

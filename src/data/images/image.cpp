@@ -12,7 +12,7 @@
 
 namespace {
 
-/// What a failed assertion of stb_image becomes: damaged files reach some of them.
+/// Failed assertions of stb_image become errors: damaged files reach some of them.
 struct Inconsistent {};
 
 }  // namespace
@@ -35,7 +35,7 @@ struct Inconsistent {};
 #include <stb/stb_image.h>
 #pragma GCC diagnostic pop
 
-/// How stb_image inflates a PNG's rows, of which it expects so many bytes: `found` of them, to be freed, or null.
+/// Inflates a PNG's rows for stb_image, which expects a number of bytes and frees the `found` ones; null on failure.
 /// Interlacing makes them at most twice as many, but for the smallest images; data that are longer, compressed or not,
 /// are refused before they cost memory or time.
 static char* stbi_zlib_decode_malloc_guesssize_headerflag(const char* data, int length, int expected, int* found,
@@ -70,7 +70,7 @@ static_assert(STBI_MAX_DIMENSIONS == max_image_side);
 
 namespace {
 
-/// What stb_image takes to decode a pixel (four channels of 16 bits, packed and unpacked), and the longest file within
+/// Memory of stb_image per decoded pixel (four channels of 16 bits, packed and unpacked), and the longest file within
 /// its int.
 constexpr Index bytes_per_pixel = 16, max_file_bytes = Index{1} << 30;
 
@@ -78,8 +78,8 @@ std::vector<std::uint8_t> read_whole(const std::string& path) {
   return data::read_file(path, std::min(max_file_bytes, data::read_limit()));
 }
 
-/// Of a JPEG. Encoders write about ten scans and a few parts for each; a scan costs up to 5 ns per pixel, even if
-/// nothing is in it.
+/// Limits of a JPEG. Encoders write about ten scans and a few parts for each; a scan costs up to 5 ns per pixel, even
+/// if nothing is in it.
 constexpr Index max_parts = 10'000, max_scans = 100, max_scanned_pixels = Index{1} << 29;
 
 /// Size from a header; channels 0 if `bytes` do not begin with a whole one.
@@ -92,8 +92,8 @@ ImageSize parse_size(const std::vector<std::uint8_t>& bytes) {
   return {components >= 3 ? 3 : 1, height, width};
 }
 
-/// Whether each chunk of a PNG (length, type, content, checksum) ends within the file: stb_image makes room for a chunk
-/// before it looks for it. Other files pass.
+/// Returns true if each chunk of a PNG (length, type, content, checksum) ends within the file: stb_image makes room for
+/// a chunk before it looks for it. Other files pass.
 bool chunks_fit(const std::vector<std::uint8_t>& bytes) {
   constexpr std::size_t signature = 8, around = 12;
   if (bytes.size() < signature || bytes[1] != 'P') return true;

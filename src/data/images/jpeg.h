@@ -1,4 +1,4 @@
-// What JPEG files are checked for before stb_image sees them.
+// Checks of JPEG files before stb_image reads them.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -8,7 +8,7 @@
 
 namespace heed::data {
 
-/// What a JPEG file asks of its decoder.
+/// Decoder cost of a JPEG file.
 struct JpegDemands {
   /// No Huffman table announces more than the 256 codes that there can be. stb_image before 2.28 writes beyond its
   /// tables for such files (nothings/stb issue 1289), in the header already.
@@ -17,7 +17,7 @@ struct JpegDemands {
   Index scans = 0;  ///< passes over the image
 };
 
-/// Of a file that is no JPEG: nothing. Of the beginning of a file: what is there already.
+/// Returns zeros for a file that is no JPEG, and the counts so far for the beginning of a file.
 JpegDemands jpeg_demands(const std::vector<std::uint8_t>& bytes);
 
 }  // namespace heed::data

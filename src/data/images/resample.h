@@ -13,7 +13,7 @@ struct Box {
   Index area() const { return height() * width(); }
 };
 
-/// How much a pixel weighs by its distance from where an output pixel has its centre. Distances are counted in input
+/// Returns a pixel's weight by its distance from an output pixel's centre. Distances are counted in input
 /// pixels where the image grows, and in output pixels where it shrinks, so that nothing aliases.
 enum class Filter {
   linear,  ///< 1 - distance

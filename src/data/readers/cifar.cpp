@@ -15,7 +15,7 @@ std::vector<std::string> batches(int classes, Split split) {
   return {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"};
 }
 
-/// Where the batches are: in the directory itself or in the one that the published archive unpacks to.
+/// Returns the directory of the batches: the given one, or the one that the published archive unpacks to.
 Directory locate(int classes, const Directory& directory, Split split) {
   const Directory unpacked = directory / (classes == 100 ? "cifar-100-binary" : "cifar-10-batches-bin");
   return std::filesystem::exists(unpacked / batches(classes, split)[0]) ? unpacked : directory;

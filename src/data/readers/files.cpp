@@ -72,7 +72,7 @@ void for_each_image(int workers, Index count, const std::function<void(Index)>& 
   std::exception_ptr error;
   Index failed = count;
   ForkJoin work;
-  // What it takes hold of is handed over by oneTBB, in ways that ThreadSanitizer takes for races.
+  // Excluded from ThreadSanitizer, which reports oneTBB's hand-over of its operands as races.
   const auto guarded = [&](Index i) __attribute__((no_sanitize("thread"))) {
     work.begin();
     try {

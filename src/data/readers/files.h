@@ -11,10 +11,10 @@
 
 namespace heed::data {
 
-/// How much memory what is read of one file (one split of CIFAR) may take, in bytes: 512 MiB, or $HEED_READ_LIMIT.
+/// Returns the limit of memory for one file (one split of CIFAR) in bytes: 512 MiB, or $HEED_READ_LIMIT.
 Index read_limit();
 
-/// How an error ends that the limit is the reason for.
+/// Returns the end of an error caused by the limit.
 inline constexpr const char* raising_read_limit = "HEED_READ_LIMIT in the environment allows more";
 
 /// Length of a regular file in bytes. Throws Error if there is none.

@@ -46,10 +46,10 @@ void require_same_classes(const std::vector<std::string>& a, const Directory& wh
             where_b.string());
 }
 
-/// Which images of a class are read.
+/// The images of a class that are read.
 enum class Share {
   all,
-  train,  ///< those that are not for testing
+  train,  ///< images that are not for testing
   test,   ///< every fifth in the order of their names, and the last of fewer than five
 };
 

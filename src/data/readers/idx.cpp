@@ -44,7 +44,7 @@ Idx read_idx(const Directory& path, int axes) {
     count *= size;
     idx.sizes.push_back(size);
   }
-  // Of a .gz the length tells little, so memory grows with what really comes out of it.
+  // The length of a .gz says little, so memory grows with the inflated data.
   constexpr Index step = 1 << 24;
   for (Index done = 0; done < count;) {
     const Index wanted = std::min(step, count - done);

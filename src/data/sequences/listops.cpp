@@ -178,7 +178,7 @@ void write_parts(const ListOpsSetting& setting, const std::string& directory) {
   for (AtomicFile* const file : {&train, &valid, &test}) file->commit();
 }
 
-/// Is this one digit, or one operator with its arguments?
+/// Returns true for one digit, or one operator with its arguments.
 bool is_expression(std::span<const int> tokens) {
   std::vector<bool> open;  // operators that wait for ], and whether each has an argument
   for (std::size_t i = 0; i < tokens.size(); ++i) {

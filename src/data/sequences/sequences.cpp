@@ -231,7 +231,7 @@ std::shared_ptr<const SequenceSet> data::open_documents(const DataConfig& data, 
 
 SequenceExamples open_sequences(const DataConfig& data, Index context, SequencePart part, std::uint64_t seed) {
   const bool documents = data.name == "documents", pixels = data.name == "pixels";
-  // Where validation examples are not in a file of their own, they are set aside from those to train on.
+  // Without a separate validation file, validation examples are set aside from the training set.
   const bool divides = pixels || (documents && !data::documents_have_validation(data));
   const SequencePart opened = divides && part == SequencePart::validation ? SequencePart::train : part;
   std::shared_ptr<const SequenceSet> set;

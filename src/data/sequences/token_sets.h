@@ -1,4 +1,4 @@
-// What opens the data sets of sequences. data/sequences/sequences.h chooses among them.
+// The data sets of sequences, among which data/sequences/sequences.h chooses.
 #pragma once
 
 #include "heed/data/sequences/sequences.h"

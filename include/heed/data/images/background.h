@@ -1,4 +1,4 @@
-// What surrounds the thing that an image shows: the edge of the image, where that is of one grey.
+// The background of an image: the grey of its edge, if that is uniform.
 #pragma once
 
 #include "heed/data/dataset.h"

@@ -27,7 +27,7 @@ struct Image {
   std::vector<std::uint8_t> pixels;
 };
 
-/// What an image file may hold: at most this many pixels along a side, and altogether; the latter only as far as
+/// Limits of an image file: pixels along a side, and altogether; the latter only as far as
 /// $HEED_READ_LIMIT bytes, 512 MiB without it, suffice for 16 bytes per pixel.
 inline constexpr Index max_image_side = 16'384, max_image_pixels = 1 << 26;
 
@@ -35,8 +35,8 @@ inline constexpr Index max_image_side = 16'384, max_image_pixels = 1 << 26;
 /// if the file is neither or the image is larger than the limits above.
 ImageSize image_file_size(const std::string& path);
 
-/// Loads a PNG or JPEG file; grey stays grey, palettes become RGB, 16 bits become 8. What is transparent shows a
-/// background of the grey level `background`: white, as where images are looked at. Throws Error.
+/// Loads a PNG or JPEG file; grey stays grey, palettes become RGB, 16 bits become 8. Transparent pixels show a
+/// background of the grey level `background`, white as in image viewers. Throws Error.
 Image load_image(const std::string& path, std::uint8_t background = 255);
 
 /// The image at another size, with another number of channels. Aspect is not kept. Resampling is linear

@@ -20,8 +20,8 @@ class Scenes {
  public:
   static constexpr Index side = 56, train_count = 25'000, test_count = 5'000;
 
-  /// Of a split's images. `source` and `path` are as open_dataset() takes them. Throws Error if the images are not 28 x
-  /// 28 and grey, or patches of this side do not divide the canvas.
+  /// Composes scenes of a split's images. `source` and `path` are as open_dataset() takes them. Throws Error if the
+  /// images are not 28 x 28 and grey, or patches of this side do not divide the canvas.
   Scenes(const std::string& source, const std::string& path, Split split, std::uint64_t seed, Index patch);
 
   Index size() const { return count_; }

@@ -21,7 +21,7 @@ inline constexpr int listops_tokens = 15;
 /// `where`, at a part that is no token.
 std::vector<int> parse_listops(std::string_view text, const std::string& where);
 
-/// What expressions to make.
+/// The expressions to generate.
 struct ListOpsSetting {
   Index train = 96'000, valid = 2'000, test = 2'000;
   Index depth = 10;              ///< a node on level l, the root's being 1, may be an operator where l < depth

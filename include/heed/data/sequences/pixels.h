@@ -16,7 +16,7 @@ namespace heed {
 /// pixel by pixel, row by row, and within a pixel R, G, B. Throws Error if `side` does not divide the image.
 std::vector<int> pixel_tokens(const Image& image, const DataConfig& data, int shift = 0);
 
-/// What pixel_tokens() makes of images of this size: channels, height and width.
+/// Returns the size of an image after pixel_tokens(): channels, height and width.
 ImageSize token_image(const ImageSize& size, const DataConfig& data);
 
 /// The image of some tokens, each level as the middle of the bytes that it stands for.

@@ -25,7 +25,7 @@ class SequenceSet {
 
   bool pairs() const { return pairs_; }
   Index vocabulary() const { return vocabulary_; }  ///< tokens are below this
-  Index fixed_length() const { return length_; }    ///< of all sequences; 0: they differ
+  Index fixed_length() const { return length_; }    ///< length of all sequences; 0: they differ
   const std::vector<std::string>& class_names() const { return class_names_; }
 
  protected:
@@ -38,10 +38,10 @@ class SequenceSet {
   bool pairs_;
 };
 
-/// Which part of a data set.
+/// A part of a data set.
 enum class SequencePart { train, validation, test };
 
-/// Some examples of a set.
+/// Several examples of a set.
 struct SequenceExamples {
   std::shared_ptr<const SequenceSet> set;
   std::vector<Index> examples;

@@ -9,7 +9,7 @@
 
 namespace heed {
 
-/// Which part of a text: the first floor(0.9 n) of n bytes to train on, those up to floor(0.95 n) to choose weights by,
+/// A part of a text: the first floor(0.9 n) of n bytes to train on, those up to floor(0.95 n) to choose weights by,
 /// the rest to test.
 enum class TextPart { train, validation, test };
 

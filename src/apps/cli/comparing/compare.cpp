@@ -36,7 +36,7 @@ std::vector<std::string> keys_of(const std::array<Name, N>& names) {
   return keys;
 }
 
-/// The arm of this name, before all others.
+/// Moves the arm of this name to the front.
 void put_first(Arms& arms, const std::string& name) {
   const auto found = std::find_if(arms.begin(), arms.end(), [&](const ComparedArm& arm) { return arm.name == name; });
   std::vector<std::string> names;
@@ -47,7 +47,7 @@ void put_first(Arms& arms, const std::string& name) {
 
 /// An arm against the first one.
 struct Comparison {
-  std::optional<Difference> interval;  ///< as claims are judged
+  std::optional<Difference> interval;  ///< pooled variance, as for claims
   std::optional<Difference> welch, paired;
 };
 
@@ -72,7 +72,7 @@ std::string p_text(const std::optional<Difference>& difference) {
   return !p ? "-" : *p < 0.0001 ? "< 0.0001" : fmt::format("{:.4f}", *p);
 }
 
-/// Where no seed scatters there is nothing to judge by.
+/// Returns "-" if the seeds do not scatter at all.
 std::string half_width_text(const Difference& difference, double unit, int decimals) {
   return difference.error > 0 ? fmt::format("± {:.{}f}", unit * difference.half_width(), decimals) : "-";
 }
@@ -116,7 +116,7 @@ void print_curves(const Arms& arms, const CurveName& curve) {
   table.print(std::cout);
 }
 
-/// What so many seeds can and cannot say.
+/// Prints the tests of all arms against the first, and how far the number of seeds carries.
 void print_tests(const Arms& arms, const FigureName& figure, Index test_images) {
   if (arms.size() < 2) return;
   const double unit = figure.share ? 100 : 1;
@@ -148,7 +148,7 @@ void print_tests(const Arms& arms, const FigureName& figure, Index test_images) 
     std::cout << "two seeds may agree by luck: they decide only what is far beyond its 95 %; expected 3 or more\n";
 }
 
-/// Of all curves, each with as many epochs.
+/// Returns the samples of all curves, each with the same number of epochs.
 std::vector<std::vector<Sample>> all_samples_of(const ComparedArm& arm) {
   std::vector<std::vector<Sample>> curves;
   for (const CurveName& curve : curve_names) curves.push_back(samples_of(arm, curve));
@@ -183,12 +183,7 @@ Json difference_json(const std::optional<Difference>& found) {
 }
 
 Json to_json(const Arms& arms, const FigureName& figure, Index test_images) {
-  Json settings = Json::object();
-  for (const auto& [key, values] : differing_settings(arms)) settings[key] = Json(values);
-  std::vector<TableArm> tables;
-  for (const ComparedArm& arm : arms) tables.push_back(arm.table());
-  Json json = arms_json(tables);
-  json["settings"] = std::move(settings);
+  Json json = compared_json(arms);
   Json& curves = json["curves"] = Json::object();
   for (const ComparedArm& arm : arms) {
     Json& epochs = curves[arm.name] = Json::list();
@@ -250,9 +245,7 @@ int compare_command(const CompareArguments& a) {
     std::cout << curves_csv(arms);
   } else {
     print_settings(arms);
-    std::vector<TableArm> tables;
-    for (const ComparedArm& arm : arms) tables.push_back(arm.table());
-    print_arms(std::cout, tables, {});
+    print_arms(std::cout, tables_of(arms), {});
     print_curves(arms, curve);
     print_tests(arms, figure, test_images);
   }

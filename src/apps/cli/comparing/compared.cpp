@@ -96,6 +96,19 @@ std::map<std::string, std::vector<std::string>> differing_settings(const std::ve
   return all;
 }
 
+std::vector<TableArm> tables_of(const std::vector<ComparedArm>& arms) {
+  std::vector<TableArm> tables;
+  for (const ComparedArm& arm : arms) tables.push_back(arm.table());
+  return tables;
+}
+
+Json compared_json(const std::vector<ComparedArm>& arms) {
+  Json json = arms_json(tables_of(arms));
+  Json& settings = json["settings"] = Json::object();
+  for (const auto& [key, values] : differing_settings(arms)) settings[key] = Json(values);
+  return json;
+}
+
 std::vector<Sample> samples_of(const ComparedArm& arm, const CurveName& curve) {
   std::size_t epochs = 0;
   for (const ComparedRun& run : arm.runs) epochs = std::max(epochs, run.history.epochs.size());

@@ -19,7 +19,7 @@ struct ComparedRun {
 
 /// Runs that differ by the seed alone.
 struct ComparedArm {
-  std::string name;  ///< that of its sweep, or the first run's directory
+  std::string name;  ///< its name in the sweep, or the first run's directory
   std::vector<ComparedRun> runs;
 
   TableArm table() const;
@@ -29,14 +29,19 @@ struct ComparedArm {
 /// runs of a seed.
 std::vector<ComparedArm> find_arms(const std::vector<std::string>& directories);
 
+std::vector<TableArm> tables_of(const std::vector<ComparedArm>& arms);
+
 /// The settings that are not the same in all arms: by key, a value for each arm, "-" where it has none.
 std::map<std::string, std::vector<std::string>> differing_settings(const std::vector<ComparedArm>& arms);
 
-/// What is drawn over epochs.
+/// Returns arms_json() of the arms, with their differing settings.
+Json compared_json(const std::vector<ComparedArm>& arms);
+
+/// A curve over epochs.
 struct CurveName {
   const char* key;
   std::optional<double> EpochRecord::*value;
-  bool share;  ///< of 1, which text shows as a percentage
+  bool share;  ///< a fraction of 1, which text shows as a percentage
 };
 inline constexpr std::array<CurveName, 4> curve_names{{
     {"validation_accuracy", &EpochRecord::validation_accuracy, true},
@@ -45,7 +50,7 @@ inline constexpr std::array<CurveName, 4> curve_names{{
     {"accuracy", &EpochRecord::accuracy, true},
 }};
 
-/// What the arm's runs have of a curve in each epoch, as many as the run has that has most.
+/// Returns the values of the arm's runs by epoch, up to the last epoch of the longest run.
 std::vector<Sample> samples_of(const ComparedArm& arm, const CurveName& curve);
 
 }  // namespace heed::cli

@@ -71,7 +71,7 @@ Json run_json(const TableRun& run) {
   return json;
 }
 
-/// What a table of means does not say: runs that are not finished, and those of other versions.
+/// Prints what the means leave out: unfinished runs, and runs of other versions.
 void print_notes(std::ostream& out, const std::vector<TableArm>& arms) {
   std::map<std::string, int> versions;
   std::string notes;

@@ -19,8 +19,8 @@ struct TableRun {
   Index seed = 0;
   std::string state;    ///< "finished", "diverged", ...
   std::string note;     ///< why it is not finished, if there is more to say
-  std::string hash;     ///< of its configuration (configuration_hash)
-  std::string version;  ///< of the program that ran it; empty if none has
+  std::string hash;     ///< configuration_hash of its configuration
+  std::string version;  ///< version of the program that ran it; empty if it has not run
   RunFigures figures;   ///< none unless it is finished
 };
 
@@ -30,16 +30,16 @@ struct TableArm {
   std::vector<TableRun> runs;
 };
 
-/// What the arm's finished runs have of a figure.
+/// Returns the values of a figure in the arm's finished runs.
 std::vector<double> values_of(const TableArm& arm, const FigureName& figure);
 
 /// Returns the mean, null of an empty sample.
 Json mean_json(const Sample& sample);
 
-/// A figure as text shows it: "98.47 %", "0.0512".
+/// Returns a figure as text: "98.47 %", "0.0512".
 std::string shown(const FigureName& figure, double value);
 
-/// How a table is printed.
+/// The format of a table.
 struct TableFormat {
   bool csv = false, json = false, markdown = false;  ///< one of them; otherwise text
   bool runs = false;                                 ///< CSV has a line for each run instead of each arm
@@ -50,10 +50,10 @@ void add_table_format(Command command, TableFormat& format);
 
 void print_arms(std::ostream& out, const std::vector<TableArm>& arms, const TableFormat& format);
 
-/// The same as JSON: arms with count, mean and deviation of each figure, and their runs. What is not there is null.
+/// Returns the same as JSON: count, mean and deviation of each figure by arm, and the runs. Missing values are null.
 Json arms_json(const std::vector<TableArm>& arms);
 
-/// Which version of heed has run in a directory, by its environment.json; empty where none has.
+/// Returns the version of heed that ran in a directory, by its environment.json; empty if there is none.
 std::string version_of(const RunPaths& paths);
 
 }  // namespace heed::cli

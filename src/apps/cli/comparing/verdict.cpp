@@ -33,14 +33,14 @@ struct Part {
   std::string text;
   std::vector<std::string> arms;
   double bound;
-  bool below = false;  ///< of one arm: its values are below the bound, not above
+  bool below = false;  ///< one arm: its values are below the bound, not above
 };
 
 struct JudgedPart {
   Part part;
   Verdict verdict;
   double value;                           ///< the difference; of one arm, the value nearest to the bound or beyond it
-  std::optional<double> half_width = {};  ///< of the difference's interval
+  std::optional<double> half_width = {};  ///< half the width of the difference's interval
   std::optional<double> counted = {};     ///< s, where it is that of counting, since the seeds scatter less
 };
 
@@ -188,7 +188,7 @@ std::string difference_text(double x) {
   return text == "-0.0000" ? "+0.0000" : text;
 }
 
-/// What the interval of an undecided part leaves open: "a may be anything from 0.0027 worse to 0.0427 better than b".
+/// Describes the interval of an undecided part: "a may be anything from 0.0027 worse to 0.0427 better than b".
 std::string open_text(const JudgedPart& one) {
   const std::vector<std::string>& arms = one.part.arms;
   const bool two = arms.size() == 2;

@@ -39,8 +39,8 @@ struct GradeOptions {
 struct Submission {
   std::string student, file;
   const LabGrader* grader = nullptr;
-  fs::path place;    ///< of its feedback, without the extension
-  std::string mark;  ///< of the file and all that it is graded by: where it is another, it is graded again
+  fs::path place;    ///< path of its feedback, without the extension
+  std::string mark;  ///< checksum of the file and of the lab; a changed one is graded again
 };
 
 /// The text of a file as far as it can be had: what cannot is for the grading process to say.
@@ -55,7 +55,7 @@ std::string text_or_nothing(const std::string& file) {
 /// Returns the text so that no spreadsheet takes it for a formula.
 std::string no_formula(const std::string& text) { return (text.find_first_of("=+-@") == 0 ? "'" : "") + text; }
 
-/// Is it one student's directory? Says which are not: whoever is left out should not find out from the marks.
+/// Returns true for a student's directory, and names those that are left out on stderr.
 bool is_student(const fs::directory_entry& entry) {
   const std::string name = entry.path().filename();
   if (!entry.is_directory() || name[0] == '.') return false;
@@ -106,7 +106,7 @@ class Class {
     return fs::exists(fs::symlink_status(file_of(student, lab), error));
   }
 
-  /// Those that were asked for, or all that somebody has handed in.
+  /// Finds the labs of --lab, or all that were handed in.
   void find_labs() {
     const std::string place = options_.labs.empty() ? labs_place() : options_.labs;
     std::vector<std::string> known;
@@ -281,7 +281,7 @@ class Class {
   std::uint64_t seed_ = 0;
   PrivateDirectory work_;
   std::unique_ptr<SharedHeaders> headers_;
-  std::vector<std::unique_ptr<LabGrader>> graders_;  ///< of labs_
+  std::vector<std::unique_ptr<LabGrader>> graders_;  ///< by index in labs_
   std::vector<std::string> lab_marks_;
   std::vector<Submission> submissions_;
   std::size_t failed_ = 0;

@@ -161,7 +161,7 @@ int hash_command(const std::string& name, const std::string& point, const std::s
   return ok;
 }
 
-/// In the process of a submission. What it needs comes as a message: the plugin's path, and the question.
+/// Runs in the process of a submission; reads the plugin's path and the question as a message.
 int serve_command() {
   Message message = read_message(0);
   const std::string plugin = message.text();

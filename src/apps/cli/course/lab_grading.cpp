@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What a submission says, fit for a terminal: one line, not too long.
+/// Returns a submission's message as one line of limited length.
 std::string one_line(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
@@ -27,7 +27,7 @@ std::string one_line(std::string text) {
 
 std::string own_program() { return fs::read_symlink("/proc/self/exe"); }
 
-/// What heed prints, as JSON; asked once for all fields of it.
+/// Returns heed's output as JSON; runs each command line once.
 const Json& printed(const std::vector<std::string>& arguments, const std::string& where) {
   static std::map<std::vector<std::string>, Json> known;
   const auto [at, is_new] = known.try_emplace(arguments);

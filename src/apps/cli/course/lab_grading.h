@@ -1,4 +1,4 @@
-// What a submission of a lab is worth: what `heed grade` and `heed lab check` share.
+// Marks a submission of a lab, for `heed grade` and `heed lab check`.
 #pragma once
 
 #include "submission.h"
@@ -15,7 +15,7 @@
 
 namespace heed::cli {
 
-/// Where labs are that are called by name: notebooks/labs or labs of the working directory, or those of the program.
+/// Returns the directory of labs: notebooks/labs or labs in the working directory, or the installed one.
 std::string labs_place();
 
 /// The lab of this name, or in this directory. Throws Error with the nearest name if there is none.
@@ -24,10 +24,10 @@ Lab find_lab(const std::string& name_or_directory);
 /// All labs in a directory, by name.
 std::vector<Lab> labs_in(const std::string& place);
 
-/// What one submission is worth.
+/// The marks of one submission.
 struct LabResult {
   std::string problem;      ///< why nothing of it could be graded; empty if it was
-  std::vector<Mark> marks;  ///< by point
+  std::vector<Mark> marks;  ///< in the order of the points
 
   double sum(const Lab& lab) const;
 };
@@ -49,9 +49,9 @@ class LabGrader {
 
  private:
   LabResult grade_mechanism(const std::string& source, const std::string& student) const;
-  /// What points are marked with: the lab's options, and those that the points themselves name.
+  /// A setting that points are marked with: the lab's options and those in the points' names.
   struct Setting {
-    OptionValues own;  ///< of the points, "score_grad=hardtanh"
+    OptionValues own;  ///< options in the points' names, "score_grad=hardtanh"
     std::unique_ptr<const Mechanism> reference;
     std::vector<HiddenCase> cases;
   };

@@ -14,7 +14,7 @@ std::string read_submission(const std::string& file);
 /// Throws Error unless the compiler and heed's headers are there.
 void require_compiler();
 
-/// What heed's headers are compiled to once, for all submissions of a run.
+/// heed's headers, precompiled once for all submissions of a run.
 class SharedHeaders {
  public:
   SharedHeaders();

@@ -1,4 +1,4 @@
-// What heed maps draws of a model's attention layers.
+// The rows that heed maps draws of a model's attention layers.
 #pragma once
 
 #include "heed/attention/capabilities/pictures.h"
@@ -13,14 +13,14 @@
 
 namespace heed::cli {
 
-/// Of each layer, or of those chosen, a row of a sheet; the same for one image after the other.
+/// A sheet with a row for each chosen layer, image by image.
 class DrawnLayers {
  public:
   struct Choice {
     std::string show;   ///< "map", or the name of a picture; empty: the map, or the first picture where there is none
     std::string query;  ///< "ROW,COLUMN" of a patch, counted from 1; empty: the class token, or the mean
     bool rollout = false;         ///< instead the product of the maps of all layers so far
-    std::vector<Index> blocks{};  ///< which layers, by their numbers from 1; empty: all
+    std::vector<Index> blocks{};  ///< layers, counted from 1; empty: all
   };
 
   DrawnLayers(Choice choice, AttentionSheet& sheet) : choice_(std::move(choice)), sheet_(sheet) {}
@@ -50,13 +50,13 @@ class DrawnLayers {
 
   Choice choice_;
   AttentionSheet& sheet_;
-  SheetRow begun_;   ///< what rows of the present image have in common
+  SheetRow begun_;   ///< the common part of the present image's rows
   Index block_ = 0;  ///< number of the last layer, from 1
   AttentionRollout rollout_;
-  std::set<bool> class_tokens_;             ///< has a layer one? A pyramid has it in its last stage alone
-  std::set<std::string> offered_;           ///< what there is to choose from
-  std::optional<PictureInfo> named_after_;  ///< what the title says
-  bool draws_queries_ = false;              ///< is anything drawn that differs from query to query?
+  std::set<bool> class_tokens_;             ///< whether layers have one; a pyramid has it in its last stage alone
+  std::set<std::string> offered_;           ///< names that --show accepts
+  std::optional<PictureInfo> named_after_;  ///< the picture that the title names
+  bool draws_queries_ = false;              ///< a drawn picture differs from query to query
 };
 
 }  // namespace heed::cli

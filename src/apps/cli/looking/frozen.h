@@ -7,7 +7,7 @@
 
 namespace heed::cli {
 
-/// Whose features of which data.
+/// The model and the data of frozen features.
 struct FrozenArguments {
   std::string run, weights, data, path;
   std::vector<std::string> sets;

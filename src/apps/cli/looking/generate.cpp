@@ -33,10 +33,10 @@ struct GenerateArguments {
   int threads = 0;
 };
 
-/// How long tokens took: those of prompts, and those that were written.
+/// Measures the time of reading prompts and of writing tokens.
 class Stopwatch {
  public:
-  /// Takes a prompt through the model, but for its last token: the pass that the first token to be written takes.
+  /// Reads a prompt except for its last token, which is read with the first token to be written.
   void read(Writer<float>& writer, std::span<const int> prompt) {
     if (prompt.empty()) return;
     const Clock::time_point start = Clock::now();
@@ -56,7 +56,7 @@ class Stopwatch {
     return token;
   }
 
-  /// A second of a run has some other work at its ends: of the first and last tokens, a few are taken together.
+  /// Prints the rates, with medians over a few tokens at the start and at the end.
   void print(const Decoder<float>& decoder) const {
     std::string text = fmt::format("tokens given: {}, read in {:.3g} s; written: {}", given_, prompts_, times_.size());
     if (!times_.empty()) {

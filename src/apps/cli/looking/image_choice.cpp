@@ -23,7 +23,7 @@ std::optional<int> background_of(const DataConfig& data) {
 
 constexpr int white = 255, unlike = 96;
 
-/// Is all of the image near one level of grey?
+/// Returns true if all pixels are near one level of grey.
 bool is_level(const Image& image, int level) {
   const Image grey = convert(image, {1, image.size.height, image.size.width});
   return std::all_of(grey.pixels.begin(), grey.pixels.end(), [=](int x) { return std::abs(x - level) <= unlike; });
@@ -91,7 +91,7 @@ Image ImageReader::loaded(const std::string& file, bool invert) const {
   return invert ? inverted(std::move(image)) : image;
 }
 
-/// Without transparency, what is loaded the other way is the same, turned around.
+/// Without transparency, the image loaded with the other background is the inverted one.
 bool ImageReader::is_hidden(const std::string& file, const Image& image) const {
   const int behind = background_.value_or(white);
   if (!is_level(image, behind)) return false;

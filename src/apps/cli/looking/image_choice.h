@@ -53,12 +53,12 @@ class ImageReader {
   /// A file, inverted or not, with the background behind it in the end.
   Image loaded(const std::string& file, bool invert) const;
 
-  /// Is nothing to be seen in front of the background, and something the other way?
+  /// Returns true if the image vanishes before the background and shows when inverted.
   bool is_hidden(const std::string& file, const Image& image) const;
 
   const TrainedModel& trained_;
   bool invert_;
-  std::optional<int> background_;  ///< of the training images, 0 to 255
+  std::optional<int> background_;  ///< background of the training images, 0 to 255
 };
 
 }  // namespace heed::cli

@@ -1,4 +1,4 @@
-// What the attention layers of a trained model give to the patches of an image.
+// Attention weights of a trained model's layers over the patches of an image.
 #pragma once
 
 #include "heed/draw/attention_sheet.h"
@@ -18,10 +18,10 @@ Tensor<float> map_of(const AttentionSite<float>& site);
 /// The attention maps of a layer over one image, all heads.
 class LayerMap {
  public:
-  /// Of the first image that the layer is given.
+  /// Takes the map of the first image in the layer's batch.
   explicit LayerMap(const AttentionSite<float>& site);
 
-  /// Are there maps?
+  /// Returns true if the layer has maps.
   bool exists() const { return maps_.size() > 0; }
   bool of_channels() const { return of_channels_; }
   bool class_token() const { return class_token_; }
@@ -29,9 +29,9 @@ class LayerMap {
   /// The patches that the layer's queries are.
   PatchGrid grid() const { return grid_; }
 
-  /// What each patch gets from the query whose patch has the middle of `query`, a patch of the grid `grid`; without it,
-  /// from the class token, or the mean over all queries where there is none. The maps themselves where they are of
-  /// channels; no weights where there are no maps. Throws Error if a weight is not finite.
+  /// Returns the weights of all patches for the query whose patch contains the middle of `query`, a patch of `grid`;
+  /// without `query`, those of the class token, or the mean over all queries if there is none. Maps of channels are
+  /// returned whole; a layer without maps gives no weights. Throws Error if a weight is not finite.
   Tensor<float> weights(std::optional<Patch> query, PatchGrid grid) const;
 
  private:

@@ -19,7 +19,7 @@ struct MapsArguments {
   DrawnLayers::Choice drawn;
   std::vector<std::string> sets;
   DataChoice data;
-  std::vector<Index> indices;  ///< of images of the data set, in place of a file
+  std::vector<Index> indices;  ///< images of the data set, instead of a file
   bool invert = false;
   int threads = 0;
 };

@@ -27,11 +27,11 @@ struct PredictArguments {
   int top = 3, threads = 0;
 };
 
-/// Images with what to call them.
+/// Images with their names.
 struct NamedImages {
   std::vector<std::string> names;
   std::vector<Image> images;
-  int status = ok;  ///< of those that could not be read
+  int status = ok;  ///< bad_input if one could not be read
 };
 
 NamedImages read_images(const PredictArguments& a, const TrainedModel& trained) {
@@ -72,7 +72,7 @@ std::string ranking(const float* logits, const std::vector<std::string>& classes
   return text;
 }
 
-/// What a model says of the patches of test scenes, beside what is true.
+/// Draws the predicted classes of test scenes' patches beside the true ones.
 int predict_patches(const PredictArguments& a, TrainedModel& trained) {
   require(a.files.empty() && !a.indices.empty() && !a.out.empty(),
           "predict: {} tells patches of scenes apart: expected --index N,... and -o FILE.png", a.run);

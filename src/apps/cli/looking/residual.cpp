@@ -74,7 +74,7 @@ struct MedianAndWorst {
   double median, worst;
 };
 
-/// Of value(matrix) over the matrices of a head; the worst is the largest.
+/// Returns the median and the largest of value(matrix) over the matrices of a head.
 template <class Value>
 MedianAndWorst over(const std::vector<MatrixResidual>& matrices, const Value& value) {
   std::vector<double> values;

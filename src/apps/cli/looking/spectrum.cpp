@@ -43,8 +43,8 @@ struct HeadSpectrum {
 
 struct BlockSpectrum {
   std::string mechanism;
-  Form used = plain;            ///< what the model multiplies v by
-  Index rows = 0, columns = 0;  ///< of a map
+  Form used = plain;            ///< the attention map, which multiplies v
+  Index rows = 0, columns = 0;  ///< size of a map
   bool of_channels = false;
   std::vector<std::array<HeadSpectrum, matrices>> heads{};
 

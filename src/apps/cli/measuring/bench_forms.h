@@ -1,4 +1,4 @@
-// What the forms of `heed bench` share: one model, and the whole suite.
+// Shared by the forms of `heed bench`: one model, and the whole suite.
 #pragma once
 
 #include "src/apps/cli/shared/table.h"
@@ -19,7 +19,7 @@ struct BenchArguments {
   std::vector<std::string> sets, only;
   Index batch = 0;
   int threads = 0;
-  double seconds = 0;  ///< of a measurement; 0: the form's default
+  double seconds = 0;  ///< time of a measurement; 0: the form's default
   bool json = false, profile = false, scaling = false, shares = false;
 };
 
@@ -29,7 +29,7 @@ int bench_model(const BenchArguments& a);
 /// Measures how fast a model trains with more threads and in more processes, each time in processes of their own.
 int bench_scaling(const BenchArguments& a);
 
-/// What a program prints; `words` are its name and its arguments. Throws Error if it fails, having said why.
+/// Returns the output of a program; `words` are its name and arguments. Throws Error if it fails, with its message.
 std::string output_of(std::vector<std::string> words);
 
 /// Measures the machine, the kernels and the standard models.
@@ -47,7 +47,7 @@ struct ModelResult {
   bench::Measurement measured;
   std::string model, mode, limit;
   Index batch = 0;
-  double fraction = 0;  ///< of the time it would take with all products and distances at their limits
+  double fraction = 0;  ///< its ideal time, with all products and distances at their limits, by the measured time
   double megabytes = 0;
   Json profile;  ///< milliseconds of a training step by operation
 };
@@ -76,7 +76,7 @@ double share_of(const bench::KernelResult& kernel);
 /// The shares of kernels alone, with the processor that they were measured on: for a file that is kept.
 Json shares_json(const SuiteResult& result);
 
-/// What --compare names: an earlier result of `heed bench --json`, of the suite or of a model; of `heed bench
+/// The file of --compare: an earlier result of `heed bench --json`, of the suite or of a model; of `heed bench
 /// --shares`; or nothing.
 class Baseline {
  public:
@@ -90,10 +90,10 @@ class Baseline {
   /// Prints old and new of what both results have, if there is an old one.
   void print(const Json& result) const;
 
-  /// Are these shares of kernels, as heed bench --shares prints them?
+  /// Returns true if the file has shares of kernels, as heed bench --shares prints them.
   bool holds_shares() const { return holds_shares_; }
 
-  /// Has a kernel lost more than a tenth of the share that it had? Never, where the file has no shares.
+  /// Returns true if a kernel has lost more than a tenth of its share; false if the file has no shares.
   bool lost(const bench::KernelResult& kernel) const;
 
   /// A line for each kernel that has, and one where the shares are of another processor.

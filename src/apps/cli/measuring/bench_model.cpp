@@ -24,7 +24,7 @@ namespace heed::cli {
 
 namespace {
 
-/// What is counted by the second: images, or sequences of so many tokens each.
+/// The unit of rates: images, or sequences of `tokens` tokens each.
 struct Example {
   std::string unit;
   Index tokens = 0;
@@ -43,10 +43,10 @@ struct Measured {
   Profile profile{};
   Index profiled = 0;
   Example example{};
-  double update_seconds = 0;  ///< of a training step, for what each process does with all weights
-  bench::Times exchange{};    ///< of a gradient, where there are several processes
+  double update_seconds = 0;  ///< time of a training step's update, which each process does in whole
+  bench::Times exchange{};    ///< of a gradient between processes
   Index gradient_bytes = 0;
-  Index sums_over_batch = 0;  ///< in a step, by batch norm
+  Index sums_over_batch = 0;  ///< sums of batch norm in a step
 };
 
 /// At most ten calls, or a single one that takes longer than `seconds`.
@@ -59,7 +59,7 @@ Index profile_calls(double seconds, const F& f) {
   return calls;
 }
 
-/// As many tokens as the model has places for, one after the other, each drawn by what came before.
+/// Writes `context` tokens one by one, each drawn given those before it.
 void write_sequence(Decoder<float>& decoder) {
   decoder.restart();
   Writer<float> writer(decoder);

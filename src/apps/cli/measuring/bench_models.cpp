@@ -23,7 +23,7 @@ struct Variant {
   std::vector<std::string> sets;
 };
 
-/// Whether there is such a model: its mechanisms take its sizes.
+/// Returns true if the model's mechanisms accept its sizes.
 bool accepts(const std::string& file, const std::vector<std::string>& sets) {
   try {
     make_model(load_experiment(file, sets));
@@ -43,7 +43,7 @@ std::string model_file(const std::string& name) {
   fail("bench: the standard model {} is neither {} nor {}", name, built, installed);
 }
 
-/// What the layers of a forward pass do for an example: multiply-adds, and terms of distances.
+/// Work of a forward pass for one example: multiply-adds, and terms of distances.
 struct ForwardWork {
   double products = 0, distances = 0;
 };

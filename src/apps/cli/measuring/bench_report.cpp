@@ -1,4 +1,4 @@
-// What `heed bench` prints of the suite.
+// The output of `heed bench` for the suite.
 #include "bench_forms.h"
 
 #include "heed/train/runs/run.h"
@@ -96,8 +96,8 @@ Json suite_json(const SuiteResult& result) {
   json["warnings"] = result.warnings;
   json["limits"] = table_of(result.limits).json();
   json["kernels"] = table_of(result.kernels).json();
-  json["shortfalls"] = bench::shortfalls(result.kernels);
   json["models"] = table_of(result.models).json();
+  json["shortfalls"] = bench::shortfalls(result.kernels);
   if (result.times) json["times"] = result.times->json();
   return json;
 }

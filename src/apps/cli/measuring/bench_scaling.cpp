@@ -56,7 +56,7 @@ double exchange_ms(const Network& network, Index bytes, Index sums, int processe
 /// A step of one process: what processes share, lane by lane, and what each of them does in whole.
 struct Work {
   double lanes_ms, update_ms;
-  int threads;  ///< that take a lane at a time: 1 where all take the same
+  int threads;  ///< threads that take a lane each; 1 if all work on the same lane
   Index lanes, bytes, batch;
   Index sums;  ///< over the batch, by norms
 
@@ -70,10 +70,10 @@ struct Work {
     lanes_ms = alone.step_ms() - update_ms;
   }
 
-  /// How often the threads of one of so many processes take a lane each.
+  /// Returns the rounds in which the threads of one process take a lane each.
   double rounds(int processes) const { return std::ceil(std::ceil(double(lanes) / processes) / threads); }
 
-  /// Examples per second of so many processes whose exchanges take so long in each step.
+  /// Returns the examples per second of `processes` processes that exchange for `exchange_ms` in each step.
   double rate(int processes, double exchange_ms) const {
     const double ms = lanes_ms * rounds(processes) / rounds(1) + update_ms + exchange_ms;
     return 1e3 * static_cast<double>(batch) / ms;
@@ -143,7 +143,7 @@ int bench_scaling(const BenchArguments& given) {
                            threads(), threads() == 1 ? "" : "s");
   print_measured(setups, Work(setups[0], streamed(setups[0].threads), lanes.count, batch));
   if (launch_words(2).empty()) std::cout << "more processes: not in this build; make MPI=1 builds one\n";
-  // A host's threads: as many as gave most here.
+  // Each host runs the number of threads that was fastest here.
   const auto fastest = std::max_element(setups.begin(), setups.end(), [](const Setup& s, const Setup& t) {
     return (s.processes == 1 ? s.rate() : 0) < (t.processes == 1 ? t.rate() : 0);
   });

@@ -65,11 +65,11 @@ SuiteResult run_suite(const BenchArguments& a, const Baseline& baseline) {
     progress.show("kernels: " + kernel.name());
     result.kernels.push_back(measure(kernel, limits, seconds / 10));
   }
-  // What --match does not name is asked for by --only alone.
+  // Without a match in --match, only --only can ask for the times.
   if (wanted("times") && (a.match.empty() || !a.only.empty()))
     result.times = bench::calibrate(result.limits, Json::parse(environment_json()).at("cpu").text(), seconds / 10,
                                     a.match, [&](const std::string& what) { progress.show(what); });
-  // What seems to have lost speed may have met others' work: it is measured again, later.
+  // An apparent loss may come from other load on the machine, so the kernel is measured again later.
   for (int turn = 0; turn < 3; ++turn)
     for (std::size_t i = 0; i < kernels.size(); ++i)
       if (baseline.lost(result.kernels[i])) {

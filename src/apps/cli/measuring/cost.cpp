@@ -54,14 +54,14 @@ std::vector<CostRow> joined_blocks(const std::vector<CostRow>& rows) {
   return joined;
 }
 
-/// Number of operations of all kinds.
+/// Returns the number of operations of all kinds.
 double operations_in(const Counts& counts) {
   double sum = 0;
   for (const CountKind& kind : count_kinds) sum += static_cast<double>(counts.*kind.member);
   return sum;
 }
 
-/// What shares are taken of: energy, or operations where the table prices none of them.
+/// Returns the quantity of which shares are taken: energy, or operations if the table prices none of them.
 double weight_of(const EnergyTable& table, const Counts& counts, const Counts& total) {
   return energy_pj(table, total) > 0 ? energy_pj(table, counts) : operations_in(counts);
 }
@@ -140,7 +140,7 @@ int cost_command(const CostArguments& a) {
   return ok;
 }
 
-/// The one called so; of no name the first.
+/// Returns the enumerator of this name; the first if the name is empty.
 template <class E>
 E named(const std::string& name, std::initializer_list<const char*> names) {
   return name.empty() ? E{} : static_cast<E>(std::find(names.begin(), names.end(), name) - names.begin());

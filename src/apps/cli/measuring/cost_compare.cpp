@@ -39,7 +39,7 @@ Index number(const std::string& text, const std::string& scale) {
   return value;
 }
 
-/// What the mechanisms themselves cost, without the projections around them.
+/// Returns the counts of the mechanisms alone, without the projections around them.
 Counts attention_counts(const std::vector<CostRow>& layers) {
   Counts counts;
   for (const CostRow& row : layers)

@@ -17,7 +17,7 @@ struct CostArguments {
   bool json = false, time = false;
 };
 
-/// What the arguments ask for.
+/// Returns the query that the arguments describe.
 CostQuery query_of(const CostArguments& a);
 
 /// The pass that they ask for, in words.
@@ -41,7 +41,7 @@ std::vector<NamedModel> models_of(const CostArguments& a);
 int compare_command(const CostArguments& a, const EnergyTable& table);
 int scale_command(const CostArguments& a, const EnergyTable& table);
 
-/// How long a model takes on the machine that a file of measurements is of.
+/// Predicts a model's time on the machine that a file of measurements describes.
 int time_command(const CostArguments& a);
 
 /// The sizes that --scale asks for: of "tokens=49..4096" the sides of square grids of patches, of "dim" multiples of

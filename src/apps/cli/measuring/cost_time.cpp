@@ -151,7 +151,7 @@ std::vector<AtTokens> over_tokens(const bench::TimeModel& model, const CostArgum
   return points;
 }
 
-/// From where on `second` is faster than `first`: "from 196 tokens", "from the first on", "not up to 4096 tokens".
+/// Describes where `second` is faster than `first`: "from 196 tokens", "from the first on", "not up to 4096 tokens".
 std::string overtaking(const std::vector<AtTokens>& first, const std::vector<AtTokens>& second,
                        double AtTokens::*rate) {
   std::size_t from = first.size();

@@ -41,7 +41,7 @@ struct Exponents {
   std::optional<double> time, memory, resident;
 };
 
-/// What was measured, and why some sizes were not.
+/// The measured sizes, and the skipped ones with the reason.
 struct Results {
   std::vector<ScalingSize> sizes;
   std::vector<std::pair<Index, std::string>> skipped;
@@ -119,7 +119,7 @@ void print(const ScalingArguments& a, const Results& results) {
   for (const auto& [tokens, why] : results.skipped) std::cout << fmt::format("{} tokens: {}\n", grouped(tokens), why);
 }
 
-/// Are all exponents below their bounds? Says on stderr which are not; a bound of 0 is none.
+/// Returns true if all exponents are below their bounds, and names the others on stderr; a bound of 0 is none.
 bool within_bounds(const ScalingArguments& a, const Results& results) {
   bool all = true;
   const auto check = [&](const char* pass, const char* what, const std::optional<double>& exponent, double bound) {

@@ -45,7 +45,7 @@ int plugin_command(const std::string& header, std::string output) {
   const std::string object = place / "plugin.so";
   const std::vector<std::string> warnings = compile(fs::canonical(header), header, place, object);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  // What cannot be loaded is no plugin. The object is put in its place whole: a program may run that has loaded it.
+  // An object that cannot be loaded is no plugin. The file is replaced whole: a running program may have loaded it.
   const std::vector<std::string> names = load_plugin(object, output);
   write_file(output, read_file(object));
   for (const std::string& warning : warnings) std::cout << "warning: " << printable(warning) << "\n";

@@ -1,4 +1,4 @@
-// What this program was built with, which plugins must be built with, too.
+// The build of this program, which plugins must match.
 #pragma once
 
 #include <string>
@@ -6,12 +6,12 @@
 
 namespace heed::cli {
 
-/// How a plugin is compiled for this program.
+/// Compiler and flags of a plugin for this program.
 struct PluginBuild {
-  std::string version;           ///< of heed
-  std::string compiler_version;  ///< what a plugin finds as __VERSION__
+  std::string version;           ///< heed's version
+  std::string compiler_version;  ///< __VERSION__ of the compiler
   std::string headers;           ///< checksum of heed's public headers, eight digits
-  std::string compiler, flags;   ///< as a command line has them
+  std::string compiler, flags;   ///< as on a command line
 };
 
 const PluginBuild& program_build();

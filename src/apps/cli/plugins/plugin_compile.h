@@ -1,4 +1,4 @@
-// How a mechanism that lies in a header becomes a plugin.
+// Compiles a mechanism in a header as a plugin.
 #pragma once
 
 #include <string>

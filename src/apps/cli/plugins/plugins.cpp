@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What is being loaded, for the last words of a program that an exception ends there: none comes back out of dlopen.
+/// The plugin being loaded, for the message of terminate(): exceptions do not return from dlopen.
 std::string& loading() {
   static std::string file;
   return file;
@@ -66,13 +66,13 @@ std::string text_of(const char (&text)[size]) {
   return {text, strnlen(text, size)};
 }
 
-/// What a text of the record would be if this program had made it.
+/// Returns the record's text as this program would write it.
 template <std::size_t size>
 std::string cut(const char (&)[size], const std::string& text) {
   return text.substr(0, size - 1);
 }
 
-/// Does an address lie in this shared object?
+/// Returns true if the address is in this shared object.
 bool is_in(const void* library_base, const void* address) {
   Dl_info info{};
   return dladdr(address, &info) != 0 && info.dli_fbase == library_base;

@@ -14,7 +14,7 @@ namespace heed::cli {
 
 namespace {
 
-/// Does a case belong to `name`: is it called so, or so up to its options?
+/// Returns true if the case's name, with or without its options, is `name`.
 bool belongs(const CheckCase& c, const std::string& name) { return c.name == name || c.name.starts_with(name + ","); }
 
 int gradcheck_command(const std::vector<std::string>& names, bool explain, bool json) {
@@ -30,7 +30,7 @@ int gradcheck_command(const std::vector<std::string>& names, bool explain, bool 
     return names.empty() || std::any_of(names.begin(), names.end(), [&](const auto& name) { return belongs(c, name); });
   };
   CheckFindings found;
-  // What overruns its memory may end the program when it runs unwatched, so it does not run again.
+  // A case that overruns its memory may crash without the guard regions, so it does not run again.
   std::set<std::string> faulty;
   for (const CheckCase& c : cases)
     if (asked_for(c) && c.memory_faults)

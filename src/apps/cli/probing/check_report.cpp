@@ -31,7 +31,7 @@ std::vector<BackwardStep> steps_of(const CheckRow& row) {
 struct WrongGradient {
   const CheckRow* shown;
   std::set<std::string> operations;
-  std::vector<std::string> factors;  ///< what a factor may be in all of them
+  std::vector<std::string> factors;  ///< factors that fit all of them
 };
 
 std::vector<WrongGradient> wrong_gradients(const std::vector<CheckRow>& rows) {

@@ -1,4 +1,4 @@
-// What heed gradcheck has found, for a terminal and for other programs.
+// The findings of heed gradcheck, as text for a terminal and as JSON.
 #pragma once
 
 #include "heed/checks/costcheck.h"
@@ -22,7 +22,7 @@ struct CheckFindings {
   bool passed() const;
 };
 
-/// What a case is about: "softmax" for "softmax, causal=true, N > d".
+/// Returns the subject of a case: "softmax" for "softmax, causal=true, N > d".
 std::string subject_of(const std::string& operation);
 
 /// The table of gradients, what each wrong one looks like, and costs that are wrong. With `numbers` also the numbers of

@@ -83,8 +83,8 @@ void probe_attention(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& 
     fail("{}: {}", in.path(), error.what());
   }
 
-  // Which operands it takes follows from its layout: v always, q with any number of tokens, k with v's tokens and q's
-  // channels, or those that the layout gives it.
+  // The operands follow from the layout: v always, q with any number of tokens, k with v's tokens and q's channels or
+  // those of the layout.
   const Tensor<T> v = in.take<T>("v", 4);
   const Shape& vs = v.shape();
   Tensor<T> q, k;
@@ -191,7 +191,7 @@ void probe_linear(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& res
 
 /// A model that is probed.
 struct ProbedModel {
-  bool training = false;  ///< does batch norm take the statistics of the batch, and move the running ones?
+  bool training = false;  ///< batch norm uses the batch's statistics and updates the running ones
   Experiment experiment;
   std::unique_ptr<Model> model;
 

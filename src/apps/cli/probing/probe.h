@@ -55,7 +55,7 @@ void read_sets(const ProbeArguments& a, const char* probe, const Declare& declar
   reader.finish();
 }
 
-/// What a probe runs beside the tensors in IN: a mechanism adds --mechanism and --grid, a model MODEL and --weights.
+/// The subject of a probe: with a mechanism come --mechanism and --grid, with a model MODEL and --weights.
 enum class Probed { tensors, mechanism, model };
 
 /// A probe's function: takes the tensors, calls finish() on them, computes, and adds the results.

@@ -7,10 +7,10 @@ namespace heed::cli {
 
 namespace {
 
-/// Labels, with which class scores of the largest one make a table; as many as nobody has.
+/// Limit of labels, which bounds the table of class scores.
 constexpr std::int64_t most_classes = 1'000'000;
 
-/// What is taught, and what is asked.
+/// Labelled training features and the features to classify.
 template <class T>
 struct Question {
   Features<T> teachers;

@@ -45,7 +45,7 @@ struct Study {
   std::vector<std::string> classes;
 };
 
-/// What a model takes an image for.
+/// The model's answer to an image.
 struct Answer {
   Index image = 0, answer = 0;
   double share = 0, of_label = 0;  ///< probabilities

@@ -9,7 +9,7 @@ namespace heed::cli {
 
 namespace {
 
-/// What a report draws over epochs, besides what runs are compared by.
+/// A curve over epochs: those of heed compare and three more.
 struct ReportCurve {
   CurveName curve;
   const char* title;
@@ -28,7 +28,7 @@ constexpr std::array<ReportCurve, 7> report_curves{{
 Json arm_curve(const ComparedArm& arm, const CurveName& curve) {
   Json mean = Json::list(), deviation = Json::list(), runs = Json::list();
   for (const Sample& sample : samples_of(arm, curve)) {
-    mean.push_back(sample.count > 0 ? Json(sample.mean) : Json());
+    mean.push_back(mean_json(sample));
     deviation.push_back(sample.deviation());
   }
   for (const ComparedRun& run : arm.runs) {
@@ -73,7 +73,7 @@ Json steps_json(const RunHistory& history) {
       std::vector<double> values;
       for (const StepRecord& step : part)
         if (step.*value) values.push_back(*(step.*value));
-      json[key].push_back(values.empty() ? Json() : Json(sample_of(values).mean));
+      json[key].push_back(mean_json(sample_of(values)));
     };
     add("loss", &StepRecord::loss);
     add("lr", &StepRecord::lr);
@@ -82,7 +82,7 @@ Json steps_json(const RunHistory& history) {
   return json;
 }
 
-/// What `take` makes of a JSON file of a run; null where it has none.
+/// Returns take(JSON of the file), or null if the run has no such file.
 template <class Take>
 Json from_file(const std::string& path, const Take& take) {
   return std::filesystem::exists(path) ? take_json(path, take) : Json();
@@ -102,10 +102,8 @@ Json init_of_run(const RunPaths& paths) {
 }  // namespace
 
 Json runs_json(const std::vector<ComparedArm>& arms) {
-  std::vector<TableArm> tables;
-  Json runs = Json::list(), names = Json::list(), settings = Json::object();
-  for (std::size_t i = 0; i < arms.size(); ++i) {
-    tables.push_back(arms[i].table());
+  Json json = compared_json(arms), runs = Json::list(), names = Json::list();
+  for (std::size_t i = 0; i < arms.size(); ++i)
     for (const ComparedRun& run : arms[i].runs) {
       const RunPaths paths(run.directory);
       runs.push_back(Json::object({{"directory", run.directory},
@@ -116,16 +114,12 @@ Json runs_json(const std::vector<ComparedArm>& arms) {
                                    {"init", init_of_run(paths)},
                                    {"steps", steps_json(run.history)}}));
     }
-  }
   for (const FigureName& figure : figure_names)
     names.push_back(Json::object({{"key", figure.key},
                                   {"title", figure.title ? Json(figure.title) : Json()},
                                   {"share", figure.share},
                                   {"decimals", figure.decimals}}));
-  for (const auto& [key, values] : differing_settings(arms)) settings[key] = Json(values);
-  Json json = arms_json(tables);
   json["figure_names"] = std::move(names);
-  json["settings"] = std::move(settings);
   json["curves"] = curves_json(arms);
   json["runs"] = std::move(runs);
   return json;

@@ -1,4 +1,4 @@
-// What run directories say, for a report: figures, curves, configuration, what produced them.
+// Run directories as JSON for a report: figures, curves, configuration, environment.
 #pragma once
 
 #include "src/apps/cli/comparing/compared.h"

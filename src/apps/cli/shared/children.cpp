@@ -27,7 +27,7 @@ void part_from(pid_t parent, const sigset_t& signals) {
   sigprocmask(SIG_SETMASK, &signals, nullptr);
 }
 
-/// What a child does between its start and the program's: nothing that another thread's locks could stop.
+/// Prepares a child between fork and exec; takes no locks, which another thread may hold.
 [[noreturn]] void become(char** arguments, int log, pid_t parent, const sigset_t& signals) {
   part_from(parent, signals);
   const int nothing = open("/dev/null", O_RDONLY);

@@ -11,8 +11,8 @@
 namespace heed::cli {
 
 /// Processes that this one has started. While the object lives, SIGINT and SIGTERM (and SIGHUP, unless it is ignored)
-/// do not end this process but are passed to them; where this process dies, they get SIGTERM. What is still running in
-/// the end is asked to stop, and waited for.
+/// do not end this process but are passed to them; where this process dies, they get SIGTERM. Children that still run
+/// when it is destroyed get SIGTERM and are waited for.
 class Children {
  public:
   Children();
@@ -38,7 +38,7 @@ class Children {
 
   bool any() const { return !running_.empty(); }
 
-  /// Has one of the signals come?
+  /// Returns true if one of the signals was received.
   bool interrupted() const { return interrupted_; }
 
  private:

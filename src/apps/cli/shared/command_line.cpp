@@ -71,8 +71,8 @@ CLI::Validator check_of(const OptionRules& rules, const CLI::Validator& one) {
   return {each, one.get_description()};
 }
 
-/// What is wrong with an option's text, if it should be a number by the rules. CLI11 alone takes 010 for 8, nothing for
-/// 0, an integer that is too large for the largest there is, and nan for a number in every range.
+/// Describes what is wrong with an option's text that should be a number by the rules. CLI11 alone takes 010 for 8,
+/// nothing for 0, an integer that is too large for the largest there is, and nan for a number in every range.
 template <class T>
 std::string refusal_of(const std::string& text, const OptionRules& rules) {
   T value{};
@@ -132,8 +132,8 @@ const CLI::App& asked(const CLI::App& app) {
   return *command;
 }
 
-/// What is wrong with the command line. CLI11 complains about what is missing before it does about what is unknown;
-/// the unknown command or option is the better hint.
+/// Describes what is wrong with the command line. CLI11 complains about what is missing before it does about what is
+/// unknown; the unknown command or option is the better hint.
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* const command = &asked(app);
   const std::vector<std::string> unknown = app.remaining(true);

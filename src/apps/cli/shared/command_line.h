@@ -18,7 +18,7 @@ class App;
 
 namespace heed::cli {
 
-/// Where the value of an option goes. A bool is a flag, whose option has no value; a list takes any number of values.
+/// Destination of an option's value. A bool is a flag, whose option has no value; a list takes any number of values.
 using Destination = std::variant<bool*, int*, Index*, double*, std::string*, std::vector<std::string>*,
                                  std::vector<Index>*, std::vector<double>*>;
 
@@ -27,7 +27,7 @@ struct Range {
   double least, most;
 };
 
-/// What an option's value must be, beyond its type, and what the help calls it.
+/// Constraints on an option's value beyond its type, and its name in the help.
 struct OptionRules {
   const char* value = nullptr;  ///< "FILE" in --init FILE; by default the type
   bool required = false;
@@ -38,15 +38,15 @@ struct OptionRules {
   bool one_each = false;               ///< a list's option is repeated for each value, which is one word
   const char* excludes = nullptr;      ///< the option that cannot be given beside this one
   const char* needs = nullptr;         ///< the option that must be given too
-  bool says_default = false;           ///< of a number: the help ends with the value that is there before
-  std::vector<std::string> offered{};  ///< what a shell may offer as the value, among others
+  bool says_default = false;           ///< the help of a number ends with its default
+  std::vector<std::string> offered{};  ///< values that a shell completes
 };
 
 /// A command as a shell sees it that completes words.
 struct CommandOutline {
   struct Option {
     std::vector<std::string> names;    ///< "-o", "--output"; none of a word that stands by itself
-    bool flag = false;                 ///< has no value
+    bool flag = false;                 ///< an option without a value
     std::vector<std::string> offered;  ///< values that it may have
   };
   std::string name;
@@ -54,9 +54,9 @@ struct CommandOutline {
   std::vector<CommandOutline> commands;
 };
 
-/// What parsing a command line decides, and what is known of its options beside.
+/// Result of parsing a command line, and the completions of its options.
 struct CommandChoices {
-  std::function<int()> chosen;                                ///< what the command given does
+  std::function<int()> chosen;                                ///< action of the given command
   std::map<const void*, std::vector<std::string>> offered{};  ///< values of an option
 };
 
@@ -73,7 +73,7 @@ class Command {
   /// Adds text that stands below the options in the help.
   void footer(const std::string& text);
 
-  /// What is done when the command is given; returns the exit status.
+  /// Sets the action of the command; it returns the exit status.
   void action(std::function<int()> run);
 
  private:
@@ -102,8 +102,8 @@ class CommandLine {
   /// Adds an option to every command that there is.
   void option_of_all(const std::string& name, Destination into, const std::string& meaning, const OptionRules& rules);
 
-  /// Does what the arguments ask for and returns the exit status, after first(name of the command). Throws Error if
-  /// they ask for nothing that exists.
+  /// Calls first(name of the command), runs the command and returns its exit status. Throws Error for an unknown
+  /// command or option.
   int run(int argc, char** argv, const std::function<void(const std::string&)>& first);
 
  private:

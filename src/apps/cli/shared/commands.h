@@ -42,13 +42,13 @@ void add_sequence_data(Command program);
 void add_help(Command program, const CommandLine& line);
 void add_completion(Command program, const CommandLine& line);
 
-/// How the program was called, for hints that can be pasted.
+/// The name that the program was called by, for hints that can be pasted.
 std::string& program_name();
 
-/// What is said on stderr when a command has done its work: a refusal is a single line.
+/// Lines for stderr once a command has succeeded; a refusal is a single line without them.
 std::vector<std::string>& warnings();
 
-/// Says an error in one line on stderr, whatever names and paths it quotes; returns `status`.
+/// Prints an error as one line on stderr, whatever names and paths it quotes; returns `status`.
 int report_error(std::string what, int status = bad_input);
 
 /// --set key=value, repeatable, one value per occurrence; `offered` are keys, and keys with values,

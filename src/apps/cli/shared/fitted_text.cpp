@@ -9,10 +9,10 @@ namespace heed::cli {
 
 namespace {
 
-/// How a line is made up.
+/// The parts of a line.
 struct LineLayout {
   std::size_t lead;  ///< spaces it begins with
-  std::size_t hang;  ///< where its last column of text begins; `lead` if it has one column
+  std::size_t hang;  ///< start of its last column of text; `lead` if it has one column
 
   explicit LineLayout(const std::string& text) : lead(std::min(text.find_first_not_of(' '), text.size())), hang(lead) {
     for (std::size_t gap = lead; (gap = text.find("  ", gap)) != text.npos;) {

@@ -1,4 +1,4 @@
-// How much memory there is to be had.
+// Memory that this process can still allocate.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -12,8 +12,8 @@ Index available_memory();
 /// Throws Error where a limit of the shell leaves too little stack.
 void require_stack();
 
-/// Has requests for more than that fail at once (std::bad_alloc). The system would grant them, and end some process or
-/// other when the memory is used.
+/// Makes requests for more than that fail at once (std::bad_alloc). The system would grant them, and end some process
+/// or other when the memory is used.
 void limit_memory_to_what_is_available();
 
 }  // namespace heed::cli

@@ -7,7 +7,7 @@
 
 namespace heed::cli {
 
-/// How many columns the terminal has at this moment: as it says, else as the environment variable COLUMNS says,
+/// Returns the terminal's present number of columns: as it says, else as the environment variable COLUMNS says,
 /// else 80.
 Index terminal_columns();
 

@@ -49,7 +49,7 @@ class Table {
   struct Column {
     bool in_text, in_data;     ///< printed as text and Markdown; written to CSV and JSON
     std::string title, key;    ///< heading; name in CSV and JSON
-    NumberFormat format, csv;  ///< of numbers in text and in CSV
+    NumberFormat format, csv;  ///< formats of numbers in text and in CSV
   };
 
   std::vector<std::vector<std::string>> cells() const;

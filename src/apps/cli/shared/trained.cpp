@@ -27,8 +27,8 @@ std::unique_ptr<Model> make_judged(const Experiment& x) {
   return x.self_supervised() ? make_backbone(x) : make_model(x);
 }
 
-/// Is `model` the run's model for images of another size? Throws Error if a tensor of it, positions apart, belongs to
-/// the size that the run has.
+/// Returns true if `model` is the run's model for images of another size. Throws Error if a tensor of it, positions
+/// apart, belongs to the size that the run has.
 bool is_resized(const std::string& run, const Model& model) {
   const std::unique_ptr<Model> trained = make_judged(load(run, {}));
   const Shape before = trained->example().images.shape(), now = model.example().images.shape();

@@ -14,10 +14,10 @@ namespace heed::cli {
 
 namespace {
 
-/// What a look at up to a thousand training images shows.
+/// Properties of up to a thousand training images.
 struct Look {
   Index channels = 1, side = 0;   ///< 3 if any is in colour; the median of the square roots of their areas
-  std::vector<double> mean, std;  ///< of each channel, pixels from 0 to 1
+  std::vector<double> mean, std;  ///< by channel, pixels from 0 to 1
 };
 
 Look look_at(const Dataset& data) {

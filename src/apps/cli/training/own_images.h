@@ -6,7 +6,7 @@
 
 namespace heed::cli {
 
-/// What a directory of images holds, and the settings of an experiment for it, "data.name=folder" and so on.
+/// The contents of a directory of images, and the settings of an experiment for it, "data.name=folder" and so on.
 struct OwnImages {
   std::string found;  ///< a line for the terminal
   std::vector<std::string> sets;

@@ -42,7 +42,7 @@ void require_models(const std::string& file, const std::vector<SweepCell>& sweep
 
 bool done(const Cell& cell) { return cell.state == CellState::finished || cell.state == CellState::diverged; }
 
-/// Cells that have changed are refused, or forgotten with --redo; so are those that diverged.
+/// Refuses changed cells, or removes them with --redo, as well as those that diverged.
 void clear_way(std::vector<Cell>& cells, bool redo) {
   for (Cell& cell : cells) {
     const bool changed = cell.state == CellState::changed;
@@ -87,9 +87,9 @@ int sweep_command(const SweepArguments& a) {
   std::error_code error;
   std::filesystem::create_directories(out, error);
   require(!error, "{}: cannot be made: {}", out, error.message());
-  // Where this process is killed, runs that it has started save themselves before the next sweep begins.
+  // If this process is killed, the runs that it started save themselves before the next sweep begins.
   const DirectoryLock lock(out, DirectoryLock::Holders::process_and_programs_it_starts, std::chrono::seconds(3));
-  cells = find_cells(sweep, out);  // nobody changes them any more
+  cells = find_cells(sweep, out);  // under the lock
   clear_way(cells, a.redo);
   if (a.niceness > 0) nice(a.niceness);
   const auto finished = std::count_if(cells.begin(), cells.end(), done);

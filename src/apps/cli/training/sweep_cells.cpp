@@ -14,9 +14,9 @@ namespace fs = std::filesystem;
 
 std::string cell_file(const std::string& directory) { return directory + "/cell.json"; }
 
-/// What cell_json() and record_divergence() have left there.
+/// The contents of cell.json, written by cell_json() and record_divergence().
 struct CellRecord {
-  std::string arm, hash, version, diverged;  ///< which may be missing: the first and the last
+  std::string arm, hash, version, diverged;  ///< the first and the last may be missing
 };
 
 CellRecord read_cell_file(const std::string& directory) {

@@ -46,7 +46,7 @@ void forget(Cell& cell);
 /// The arm that a run belongs to, if a sweep made it; otherwise empty.
 std::string arm_of(const std::string& directory);
 
-/// How the run in a cell's directory diverged; empty if it has not, or if that is no cell's.
+/// Returns how the run in a cell's directory diverged; empty if it has not, or if the directory is no cell's.
 std::string divergence_of(const std::string& directory);
 
 /// For tables: cells of the same arm together, in their order.

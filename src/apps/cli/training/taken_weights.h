@@ -1,4 +1,4 @@
-// What a run took of the weights that it starts from, in a line.
+// A line about the initial weights that a run loaded.
 #pragma once
 
 #include "heed/io/weights.h"

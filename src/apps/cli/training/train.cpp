@@ -37,7 +37,7 @@ namespace heed::cli {
 namespace {
 
 std::atomic<bool> interrupt{false};
-std::atomic<std::time_t> interrupted_at{0};  ///< by the monotonic clock, in seconds; 0: not yet
+std::atomic<std::time_t> interrupted_at{0};  ///< seconds of the monotonic clock; 0: not interrupted
 bool has_terminal = false;
 
 /// The first Ctrl-C asks the run to stop; another ends the program at once, unless it comes within two seconds: a
@@ -60,7 +60,7 @@ void print_init(const TrainPlan& plan) {
   if (!plan.init.empty()) std::cout << fmt::format("from {}: {}\n", printable(plan.init), taken_text(plan.taken));
 }
 
-/// How many answers a model chooses among.
+/// Returns the number of answers that a model chooses among.
 Index answers_of(const Experiment& x) {
   return x.self_supervised() ? x.dino.out_dim : x.model.task == "lm" ? x.model.vocab : x.model.classes;
 }
@@ -156,7 +156,7 @@ class TrainProgress : public TrainObserver {
     if (terminal_) std::cout << "\r\033[K";
   }
 
-  /// What the run took of what the machine can do, and the energy.
+  /// Prints the share of the CPU's peak that the run reached, and its energy.
   void summary() {
     if (last_.step == first_step_) return;
     const std::string package = energy_->report();  // before the peak is measured
@@ -177,7 +177,7 @@ class TrainProgress : public TrainObserver {
  private:
   using Clock = std::chrono::steady_clock;
 
-  /// Of a model of language in bits too, as others report it.
+  /// Adds bits for a language model, as the literature reports them.
   std::string loss_text(double loss) const {
     return bits_ ? fmt::format("loss {:.4f} ({:.4f} bits)", loss, loss / std::numbers::ln2)
                  : fmt::format("loss {:.4f}", loss);
@@ -191,11 +191,11 @@ class TrainProgress : public TrainObserver {
   StepReport last_;
   Clock::time_point start_, drawn_, energy_read_;
   Index first_step_ = 0;
-  double seconds_ = 0, images_ = 0;  ///< of completed epochs
+  double seconds_ = 0, images_ = 0;  ///< sums over completed epochs
   std::optional<PackageEnergy> energy_;
 };
 
-/// What --check has found, in a few lines, once all is well.
+/// The findings of --check, in a few lines.
 class CheckReport : public TrainObserver {
  public:
   explicit CheckReport(const Experiment& experiment) : x_(experiment) {}
@@ -265,7 +265,7 @@ std::string shell_word(const std::string& text) {
   return printable(text) == text ? "'" + quoted + "'" : "$'" + printable(escaped) + "'";
 }
 
-/// What the arguments ask for: a file, what is recorded in the run, or one's own images.
+/// Returns the experiment: from a file, from the run directory, or for the user's own images.
 Experiment experiment_of(const TrainArguments& a) {
   require(!a.file.empty() || a.resume || !a.images.empty(),
           "train: no experiment was given; expected FILE, --images DIR, or --resume to continue --run");
@@ -290,7 +290,7 @@ Experiment experiment_of(const TrainArguments& a) {
   return load_experiment(file, own.sets);
 }
 
-/// What can be done with a finished run, a word for the shell.
+/// Prints commands that use the finished run, ready to paste.
 void print_next(const Experiment& x, const std::string& run) {
   const std::string heed = program_name(), plot = find_installed("experiments/tools/plot_run.py");
   const bool writes = x.model.task == "lm", sequences = holds_sequences(x.data), patches = x.model.output == "tokens";

@@ -11,7 +11,7 @@ namespace heed {
 /// A function of one number, of c x: smooth, and of moderate size for inputs from -2 to 2.
 enum class Feature { identity, sigmoid, softplus, square, root, exp, silu, erf };
 
-/// What is divided by: nothing; the length of each token; for each channel, the length over all tokens.
+/// The divisor: none; the length of each token; for each channel, the length over all tokens.
 enum class Norm { none, token, channel };
 
 /// In which order the products are taken: scores of all pairs first, or a state of keys and values first.
@@ -22,7 +22,7 @@ struct FeatureMap {
   double c = 1;
 };
 
-/// With F = norm(feature(q)), G = norm(feature(k)), W = v or v gated by k, and gates left out where they are identity:
+/// A mechanism built of F = norm(feature(q)), G = norm(feature(k)) and W = v or v gated by k:
 ///
 ///   pairs:  E = score(F G^T), P = A W with A = E / (row sums of E), or E / M
 ///   state:  Z = G^T W, P = F Z / (F sum_j G_j), or F Z / M
@@ -32,14 +32,14 @@ struct Definition {
   FeatureMap query, key, score, query_gate, key_gate;
   Norm query_norm = Norm::none, key_norm = Norm::none;
   double eps = 1;        ///< added to the squares of each length
-  bool by_sums = false;  ///< what is divided by: sums, or M
+  bool by_sums = false;  ///< divides by row sums, otherwise by M
 };
 
-/// What a personal lab asks for: a mechanism to write, or one with planted bugs to repair. Only those to be written
+/// The task of a personal lab: a mechanism to write, or one with planted bugs to repair. Only those to be written
 /// have gates, so that none of the others solves them.
 enum class PersonalTask { write, repair };
 
-/// What the identity has: the same for all time, as different from those of others as there are definitions.
+/// Returns the identity's definition: always the same, and rarely that of another identity.
 Definition definition_of(const std::string& identity, PersonalTask task);
 
 /// The definition as text: equations, shapes and constants.
@@ -49,7 +49,7 @@ std::string equations_of(const Definition& definition);
 /// no backward pass of its own.
 std::unique_ptr<Mechanism> mechanism_of(const Definition& definition);
 
-/// What makes one header of a definition wrong, one for each point that is marked.
+/// The planted bugs of a header, one for each marked point.
 struct PlantedBugs {
   int query = 0, key = 0, value = 0, forward_cost = 0, backward_cost = 0;  ///< 0: none; 1, 2, ..: which
 };

@@ -1,4 +1,4 @@
-// What a definition's header states as its cost.
+// The cost that a definition's header states.
 #include "definition_text.h"
 #include "features.h"
 

@@ -1,4 +1,4 @@
-// What nobody knows before a run: the shapes and seeds that mechanisms are marked with.
+// The shapes and seeds that mechanisms are marked with, drawn at the start of a run.
 #include "src/apps/grading/marks/mechanism_marks.h"
 
 #include "heed/base/suggest.h"
@@ -56,7 +56,7 @@ std::vector<HiddenCase> draw_cases(const Mechanism* reference, bool smooth, cons
     }
     cases.push_back(hidden);
   }
-  // Without a reference there are always some.
+  // A definition without a reference always has some.
   if (cases.empty()) fail("[{}] accepts none of the shapes that labs are graded in", reference->name());
   return cases;
 }

@@ -1,4 +1,4 @@
-// What the headers of all definitions have: steps that are the same for each of them. EPS stands for a number.
+// Functions that the headers of all definitions share. EPS stands for a number.
 #pragma once
 
 namespace heed {

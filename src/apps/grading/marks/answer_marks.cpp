@@ -117,7 +117,7 @@ class Formula {
   int depth_ = 0;
 };
 
-/// Many rounds, so that trying answers takes a while.
+/// Returns a hash of many rounds, which makes trying answers slow.
 std::string hash_of(const std::string& text) {
   RandomStream stream(text.size());
   stream = stream.derive(text);
@@ -175,7 +175,7 @@ Mark mark_answer(const std::string& lab, const LabPoint& point, const Answer* an
   const double right = formula_value(point.formula, values);
   if (number == nullptr) return {false, {"it is a text; expected a number"}};
   if (std::abs(*number - right) <= point.tolerance * std::abs(right)) return {true, {}};
-  // What is far off is told apart from what is nearly right.
+  // The message distinguishes far off from nearly right.
   const double ratio = *number / right;
   if (!(ratio > 0)) return {false, {"its sign is wrong"}};
   if (ratio > 10 || ratio < 0.1)

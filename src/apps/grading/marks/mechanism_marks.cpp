@@ -25,7 +25,7 @@ Question question_of(const std::string& point) {
   return point.starts_with(gradient_of) ? Question::gradients : Question::costs;
 }
 
-/// What the process of a submission said to one question: an answer for each case, up to where it ended.
+/// The answers of a submission's process to one question, case by case up to where it ended.
 struct Answers {
   std::vector<Message> of_cases;
   std::string problem;  ///< why it has no more
@@ -60,7 +60,7 @@ std::string sizes_text(const CheckCase& c) {
   return text;
 }
 
-/// What a submission has answered, case by case, held against the reference.
+/// Compares a submission's answers with the reference, case by case.
 class Marker {
  public:
   Marker(const MechanismTask& task, const std::string& source, const StartProcess& start)
@@ -155,7 +155,7 @@ class Marker {
     if (d.wrong > 0) say_wrong(mark, d, axes, c);
   }
 
-  /// What the submission's own output has as central differences, where there is no reference.
+  /// Central differences of the submission's own output, if there is no reference.
   ExpectedGradients own_differences(std::size_t i, const std::string& tensor) {
     Answers& given = answers(Question::differences);
     require(i < given.of_cases.size(), "{}", given.problem);
@@ -289,7 +289,7 @@ class Marker {
   const std::string& source_;
   const StartProcess& start_;
   std::map<Question, Answers> answers_;
-  std::map<std::size_t, ExpectedGradients> expected_;  ///< by case
+  std::map<std::size_t, ExpectedGradients> expected_;  ///< by index of the case
 };
 
 }  // namespace

@@ -15,16 +15,15 @@ struct HiddenCase {
   std::uint64_t seed;
 };
 
-/// What is asked of the process of a mechanism. Each is asked of a process of its own: who crashes in one has still
-/// answered the others.
+/// A question to the process of a mechanism. Each goes to a separate process, so that a crash leaves the other answers.
 enum class Question : Index { memory, output, gradients, differences, costs };
 
 /// A lab whose answer is a mechanism.
 struct MechanismTask {
   std::string name;            ///< mechanism_name of the submission's
-  OptionValues options;        ///< of it
+  OptionValues options;        ///< the mechanism's options
   const Mechanism* reference;  ///< null if there is none
-  double slack = 2;            ///< how many times its operations may be executed
+  double slack = 2;            ///< limit of executed operations, as a multiple of the reference's
   std::vector<HiddenCase> cases{};
 };
 

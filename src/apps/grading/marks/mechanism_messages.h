@@ -1,4 +1,4 @@
-// How the questions about a mechanism are written down.
+// Questions about a mechanism as messages.
 #pragma once
 
 #include "mechanism_marks.h"

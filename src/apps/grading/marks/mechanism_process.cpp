@@ -49,7 +49,7 @@ void put_costs(Message& answer, const CheckCase& c, std::uint64_t) {
 using Put = void (*)(Message&, const CheckCase&, std::uint64_t);
 constexpr Put puts[] = {put_memory, put_output, put_gradients, put_differences, put_costs};
 
-/// What `make` says; or why it did not.
+/// Returns the answer that `make` computes, or its error.
 template <class Make>
 Message answer_of(const Make& make) {
   std::string problem = "it throws what is no exception of the standard library";

@@ -25,7 +25,7 @@ def give(ok, text):
 )";
 
 // Both programs read texts, each behind its length, and write one message: 1 and what they were asked for, or 0 and
-// what went wrong. What they run gets no message and no way to write one before they do.
+// what went wrong. The code that they run can neither read nor write messages.
 
 /// Calls the student's function, once for each of the arguments; texts: point, arguments, the student's file, calls.py.
 constexpr const char* call_program = R"(
@@ -88,12 +88,12 @@ except BaseException as error:
 give(1, answer)
 )";
 
-/// What a program says to texts. Throws Error: what it says went wrong, or how it ended.
+/// Returns a program's answer to texts. Throws Error with its error message, or with how it ended.
 std::string said_by(const char* program, const std::vector<std::string>& texts, double seconds) {
   const PrivateDirectory place;
   Confined process({"/usr/bin/python3", "-I", "-S", "-B", "-c", fmt::format("{}{}", exchange, program)},
                    {.seconds = seconds, .memory = Index{512} << 20, .directory = place.path()});
-  // Without the length of the whole: the programs know how many texts there are.
+  // Sent without a total length: the programs read a fixed number of texts.
   Message message;
   for (const std::string& text : texts) message.put(text);
   process.send_bytes(message.bytes());

@@ -14,7 +14,7 @@ class PythonTask {
   /// them is wrong.
   PythonTask(const Lab& lab, std::uint64_t seed, double seconds = 10);
 
-  /// What the file's text is worth, by point. Each point's function runs in a process of its own.
+  /// Returns the marks of the file's text by point. Each point's function runs in a separate process.
   std::vector<Mark> marks(const std::string& source) const;
 
  private:
@@ -23,7 +23,7 @@ class PythonTask {
   const Lab& lab_;
   double seconds_;
   std::string judge_, calls_;
-  std::vector<std::string> arguments_;  ///< of each point: a list of those of its calls, as JSON
+  std::vector<std::string> arguments_;  ///< by point: a JSON list of the arguments of its calls
 };
 
 }  // namespace heed

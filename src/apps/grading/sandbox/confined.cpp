@@ -33,7 +33,7 @@ extern "C" void end_both(int signal) {
   _exit(128 + signal);
 }
 
-/// What is ready before the fork: behind it nothing may be allocated.
+/// All that the child needs, prepared before the fork: the child may not allocate.
 struct Start {
   std::vector<char*> words, environment;
   const char *directory, *log;
@@ -64,7 +64,7 @@ void set_limits(const Confinement& c) {
 #endif
 }
 
-/// What the child does between its start and the program's.
+/// Runs in the child between fork and exec.
 [[noreturn]] void become(Start& start) {
   const auto step = [&start](bool done) {
     if (done) return;

@@ -17,13 +17,13 @@ struct SystemError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What a confined process may take and do.
+/// Limits and rights of a confined process.
 struct Confinement {
-  double seconds = 10;                     ///< of processor time; and of waiting for anything but a processor
+  double seconds = 10;                     ///< limit of CPU time, and of waiting for anything else
   Index memory = Index{1} << 30;           ///< bytes of address space
   Index file = 0;                          ///< bytes of the largest file it may write; 0: it may write none
   bool programs = false;                   ///< may it start others, as a compiler does?
-  std::string directory{};                 ///< in which it works; the only one where it may write
+  std::string directory{};                 ///< working directory, the only writable one
   std::vector<std::string> readable{};     ///< files and directories that it may read beside the system's
   std::vector<std::string> environment{};  ///< "NAME=value", beside a few that every program needs
 };
@@ -74,7 +74,7 @@ class Confined {
 /// started.
 void end_with_confined();
 
-/// Does this system hide files from confined processes?
+/// Returns true if this system can hide files from confined processes.
 bool has_landlock();
 
 /// A directory for itself, which is gone with the object.

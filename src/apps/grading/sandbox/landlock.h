@@ -1,4 +1,4 @@
-// What a confined process sees of the file system, where the kernel has Landlock (Linux 5.13).
+// The files that a confined process can access, if the kernel has Landlock (Linux 5.13).
 #pragma once
 
 #include <string>

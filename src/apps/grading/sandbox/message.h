@@ -1,4 +1,4 @@
-// What travels between a grader and the process of a submission.
+// Messages between a grader and the process of a submission.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -9,8 +9,8 @@
 
 namespace heed {
 
-/// Values in a row, read in the order in which they were put. What reads throws Error where the bytes are no such
-/// values: they may come from anybody.
+/// Values in a row, read in the order in which they were put. Reading throws Error if the bytes are no such values:
+/// the sender is not trusted.
 class Message {
  public:
   Message() = default;
@@ -25,9 +25,9 @@ class Message {
   Index integer();
   /// Throws Error unless it is from `low` to `high`.
   Index integer(Index low, Index high);
-  /// Of at most `most` bytes.
+  /// Reads a text of at most `most` bytes.
   std::string text(std::size_t most = 4096);
-  /// Of at most a million elements.
+  /// Reads a tensor of at most a million elements.
   Tensor<double> tensor();
 
  private:

@@ -1,4 +1,4 @@
-// What a shared object needs of the program that loads it.
+// The symbols that a shared object needs from the program that loads it.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What a confined process may ask of the kernel.
+// The system calls of a confined process.
 #pragma once
 
 #include <linux/filter.h>
