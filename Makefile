@@ -33,7 +33,7 @@
 #   PREFIX, DESTDIR     where `make install` puts things
 #   HEED_MIRROR         where datasets/fetch.sh downloads from
 
-VERSION := 0.2.0
+VERSION := 0.3.0
 
 all:
 # Choices, and the flags that follow from them: FLAGS before -Og or -O3, LAST after it.

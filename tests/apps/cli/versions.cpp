@@ -74,6 +74,13 @@ BOOST_AUTO_TEST_CASE(runs_of_earlier_versions_are_used_and_not_resumed) {
   check_not_resumed("0.1.0");
 }
 
+BOOST_AUTO_TEST_CASE(runs_of_0_2_0_are_used_and_not_resumed) {
+  const std::string evaluated = output_of_unfinished({"eval", directory});
+  be_of("0.2.0");
+  BOOST_TEST(output_of_unfinished({"eval", directory}) == evaluated);
+  check_not_resumed("0.2.0");
+}
+
 BOOST_AUTO_TEST_CASE(runs_of_other_versions_are_not_resumed) {
   be_of("9.8.7");
   check_not_resumed("9.8.7");
