@@ -1,6 +1,6 @@
 // Checks that the source is laid out as docs/architecture.md says: a folder for each layer, the same in include/heed,
-// src and tests; includes that run downward only; private headers in src; no folder that is too large to survey. The
-// same checks are shown to find faults planted in a small tree.
+// src and tests; includes that run downward only; private headers in src; no folder that is too large to survey;
+// operations in sources named like their headers. The same checks are shown to find faults planted in a small tree.
 #include "heed/io/file.h"
 #include "support/temporary.h"
 
@@ -58,6 +58,7 @@ class Layout {
     for (const char* top : {"include/heed", "src", "tests"}) read_includes(top);
     find_public();
     check_users();
+    check_operations();
     std::sort(faults_.begin(), faults_.end());
   }
 
@@ -215,6 +216,37 @@ class Layout {
     }
   }
 
+  /// Reports operations that are declared in include/heed/ops/X.h but not defined in src/ops/X.cpp, and sources there
+  /// without a header of their name.
+  void check_operations() {
+    static const std::regex operation("^Var<T> (\\w+)\\(.*");
+    const auto operations_in = [&](const fs::path& path) {
+      std::set<std::string> names;
+      for (const std::string& line : fs::exists(path) ? lines_of(path) : Lines())
+        if (std::smatch match; std::regex_match(line, match, operation)) names.insert(match[1]);
+      return names;
+    };
+    const fs::path headers = root_ / "include/heed", sources = root_ / "src";
+    const auto for_each = [](const fs::path& folder, const std::string& extension, const auto& f) {
+      if (fs::exists(folder))
+        for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder))
+          if (entry.path().extension() == extension) f(entry.path());
+    };
+    for_each(headers / "ops", ".h", [&](const fs::path& header) {
+      const fs::path source = (sources / header.lexically_relative(headers)).replace_extension(".cpp");
+      const std::set<std::string> defined = operations_in(source);
+      for (const std::string& name : operations_in(header))
+        if (!defined.contains(name))
+          fault(header.lexically_relative(root_),
+                "declares " + name + ", which " + source.lexically_relative(root_).string() + " does not define");
+    });
+    for_each(sources / "ops", ".cpp", [&](const fs::path& source) {
+      const fs::path header = fs::path(source).replace_extension(".h");
+      if (!fs::exists(header) && !fs::exists(headers / header.lexically_relative(sources)))
+        fault(source.lexically_relative(root_), "has no header of its name");
+    });
+  }
+
   fs::path root_;
   Lines layers_, faults_;
   std::map<std::string, std::set<std::string>>
@@ -271,7 +303,7 @@ BOOST_FIXTURE_TEST_CASE(the_header_of_all_headers, Tree) {
 }
 
 BOOST_FIXTURE_TEST_CASE(folders_and_the_list_differ, Tree) {
-  write("src/ops/add.cpp", "");
+  write("src/ops/add.h", "");
   write("tests/recorded/numbers.txt", "");
   fs::remove_all(directory / "include/heed/tape");
   fs::remove_all(directory / "tests/tape");
@@ -316,6 +348,20 @@ BOOST_FIXTURE_TEST_CASE(folders_of_a_layer, Tree) {
       "src/base/arena/arena.cpp:1: includes 'src/base/arena/arena.h', which is in its folder, by a path\n"
       "src/base/shared/sizes.h:1: includes 'src/base/arena/arena.h', but what base shares uses nothing beside it\n"
       "tests/base/pool: neither src nor include/heed has 'base/pool'\n");
+}
+
+BOOST_FIXTURE_TEST_CASE(operations_in_files_of_other_names, Tree) {
+  write("docs/architecture.md", "## Layers\n\n| `base` | |\n| `tape` | |\n| `ops` | |\n| `nn` | |\n");
+  write("include/heed/ops/add.h", "Var<T> add(Var<T> a,\n           Var<T> b);\nVar<T> mul(Var<T> a, Var<T> b);\n");
+  write("include/heed/ops/rows.h", "void for_rows(Index rows) {}\n");
+  write("src/ops/add.cpp", "#include \"heed/ops/add.h\"\nVar<T> add(Var<T> a, Var<T> b) {}\n");
+  write("src/ops/products.cpp", "#include \"heed/ops/rows.h\"\nVar<T> mul(Var<T> a, Var<T> b) {}\n");
+  write("src/ops/parts.cpp", "#include \"parts.h\"\n");
+  write("src/ops/parts.h", "");
+  write("src/nn/model.cpp", "#include \"heed/ops/add.h\"\n#include \"heed/ops/rows.h\"\n");
+  BOOST_TEST(faults() ==
+             "include/heed/ops/add.h: declares mul, which src/ops/add.cpp does not define\n"
+             "src/ops/products.cpp: has no header of its name\n");
 }
 
 BOOST_FIXTURE_TEST_CASE(a_folder_that_is_too_large, Tree) {

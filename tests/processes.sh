@@ -68,7 +68,7 @@ for part in "288 train" "128 t10k"; do
 done
 
 small="--set data.name=mnist --set data.path=$place/data --set data.validation=96 --set train.epochs=2
-  --set train.batch=64 --set train.piece=8 --set train.log_steps=true --set train.dropout=0.1 --set train.ema=0.9"
+  --set train.batch=64 --set train.microbatch=8 --set train.log_steps=true --set train.dropout=0.1 --set train.ema=0.9"
 micro="--set model.depth=1 --set model.dim=32 --set model.hidden=32 --set model.heads=2"
 
 # compare NAME COUNTS EXPERIMENT SETTINGS...: runs of so many processes, and one that changes their number twice.
@@ -145,7 +145,7 @@ end
 
   # Refusals are one line, and say which numbers there could be.
   train 3 refused $mnist $small && die "three processes are not refused"
-  [ "$(cat "$place/err")" = "heed: [train] batch = 64 in pieces of 8 can be shared by 1, 2, 4 or 8 processes, not by 3" ] ||
+  [ "$(cat "$place/err")" = "heed: [train] batch = 64 in microbatches of 8 can be shared by 1, 2, 4 or 8 processes, not by 3" ] ||
     die "three processes are told: $(cat "$place/err")"
   train 2 softmax $mnist $small && die "a run is begun where there is one"
   [ "$(wc -l <"$place/err")" = 1 ] || die "a run in the way is more than one line: $(cat "$place/err")"

@@ -26,6 +26,7 @@
 #include "heed/train/tasks/classification.h"
 #include "heed/train/evaluate.h"
 #include "heed/train/optimizer.h"
+#include "heed/train/inference.h"
 #include "heed/train/step.h"
 #include "heed/train/trainer.h"
 

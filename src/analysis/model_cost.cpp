@@ -18,9 +18,9 @@ std::vector<TraceEntry> dry_run(const Model& model, bool training, bool as_run =
   Pass<float> pass;
   pass.parameters = &shapes;
   pass.training = training;
-  pass.compute = false;
-  pass.trace = &trace;
-  pass.as_run = pass.prepared = as_run;
+  pass.execution.dry_run = true;
+  pass.observers.trace = &trace;
+  pass.observers.trace_fused = pass.prepared = as_run;
   Tape<float> tape(pass);
   model.logits(tape, model.example());
   return trace;
@@ -34,7 +34,7 @@ Traffic forward_traffic(const TraceEntry& entry) {
   Traffic traffic;
   for (const Value& x : entry.operands) add_traffic(traffic, x);
   add_traffic(traffic, entry.result);
-  traffic.activations += entry.kept;
+  traffic.activations += entry.saved;
   return traffic;
 }
 
@@ -61,7 +61,7 @@ void add_backward(const std::vector<TraceEntry>& trace, std::vector<OperationCos
       continue;
     }
     add_traffic(operation.backward, entry.result);
-    operation.backward.activations += entry.kept;
+    operation.backward.activations += entry.saved;
     for (const Value& x : entry.operands) {
       add_traffic(operation.backward, x);
       if (!x.wanted) continue;
@@ -81,7 +81,7 @@ std::vector<OperationCost> operations_of(const std::vector<TraceEntry>& trace) {
     operation.operation = entry.operation;
     operation.cost = entry.cost;
     operation.forward = forward_traffic(entry);
-    operation.held = entry.result.elements() + entry.kept;
+    operation.held = entry.result.elements() + entry.saved;
     // Products of rows [R, I] with weights [I, O]: R I = (R I O)^2 / (R O I O).
     if (const double multiplied = static_cast<double>(entry.cost.forward_contractions.mul);
         operation.forward.weights > 0 && entry.result.elements() > 0)
@@ -157,7 +157,7 @@ ModelCost cost_of(const Model& model) {
   cost.training = operations_of(trace);
   cost.inference = operations_of(dry_run(model, false));
   cost.parameters = model.parameters().trainable_elements();
-  for (const TraceEntry& entry : trace) cost.kept += entry.result.elements() + entry.kept;
+  for (const TraceEntry& entry : trace) cost.kept += entry.result.elements() + entry.saved;
   return cost;
 }
 

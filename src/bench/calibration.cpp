@@ -8,6 +8,7 @@
 #include "heed/bench/timing.h"
 #include "heed/nn/families.h"
 #include "heed/train/optimizer.h"
+#include "heed/train/inference.h"
 #include "heed/train/step.h"
 
 #include <fmt/format.h>
@@ -110,9 +111,10 @@ void measure(Sample& sample, double seconds) {
     lower(least.forward, times.forward), lower(least.backward, times.backward);
   }
 
-  Inference<float> inference(model, parameters, x.train.piece);
+  Inference<float> inference(model, parameters, x.train.microbatch);
   const auto pass = [&] {
-    inference.for_pieces({0, batch}, [&](Tape<float>& tape, Piece piece) { examples->logits(model, tape, piece); });
+    inference.for_microbatches(
+        {0, batch}, [&](Tape<float>& tape, ExampleRange microbatch) { examples->logits(model, tape, microbatch); });
   };
   pass();
   lower(sample.pass, repeat(seconds / 2, pass).mean());
@@ -142,8 +144,8 @@ void add_operations(const Machine& machine, const Sample& sample, bool training,
   for (const OperationCost& operation : training ? sample.work.training : sample.work.inference) {
     Sums& sums = places[{operation.operation, operation.layer}];
     sums.kind = sample.work.kind(operation);
-    for (const Index size : piece_sizes(sample.work, training)) {
-      const double count = static_cast<double>(size), bytes = piece_bytes(sample.work, training, count);
+    for (const Index size : microbatch_sizes(sample.work, training)) {
+      const double count = static_cast<double>(size), bytes = microbatch_bytes(sample.work, training, count);
       const std::vector<double> amounts = amounts_of(machine, operation, back, count, bytes);
       for (std::size_t i = 0; i < amounts.size(); ++i) sums.amounts[i] += amounts[i];
     }
@@ -194,7 +196,7 @@ TimeModel calibrate(const std::vector<Limit>& limits, const std::string& cpu, do
     }
   Fits forward, backward, still;
   for (const Sample& sample : samples) {
-    const auto apart = [&](bool training) {  // do threads take pieces, so that an operation is on one of them?
+    const auto apart = [&](bool training) {  // do threads take microbatches, so that an operation is on one of them?
       return step_amounts(model.machine, sample.work, training, 1)[step_amount::spread] == 0;
     };
     const auto in_step = [&](double LayerTime::*pass) {

@@ -68,7 +68,7 @@ std::vector<Candidate> candidates() {
   struct Size {
     Experiment experiment;
     Index batches;  // so many times `batch`
-    Index piece = 8;
+    Index microbatch = 8;
   };
   const Size sizes[] = {{vit_of(28, 1, 4, 64, 4, 128, 2), 4},   {vit_of(32, 3, 4, 192, 3, 768, 2), 1},
                         {vit_of(28, 1, 7, 48, 2, 192, 3), 2},   {vit_of(64, 3, 4, 96, 3, 192, 1), 1},
@@ -80,14 +80,14 @@ std::vector<Candidate> candidates() {
     for (const MechanismSetting& setting : entry.settings())
       for (const Size& size : sizes) {
         Candidate candidate{setting.label, size.experiment, size.batches * batch};
-        candidate.experiment.train.piece = size.piece;
+        candidate.experiment.train.microbatch = size.microbatch;
         choose(candidate.experiment, entry, setting);
         list.push_back(candidate);
       }
   for (const Size& size : sizes)
     if (size.experiment.model.dim < 200) {
       Candidate candidate{"adder layers", size.experiment, size.batches * batch};
-      candidate.experiment.train.piece = size.piece;
+      candidate.experiment.train.microbatch = size.microbatch;
       candidate.experiment.model.linear = {"adder"};
       list.push_back(candidate);
     }
@@ -112,7 +112,7 @@ std::vector<Candidate> candidates() {
                                 staged_of(family, 48, 3, 32, 16, 1), staged_of(family, 40, 1, 48, 16, 3),
                                 staged_of(family, 34, 3, 24, 24, 1), staged_of(family, 46, 1, 16, 16, 2)})
       for (const Index images : {batch, 4 * batch}) list.push_back({family, x, images});
-  // Steps: of pieces that threads share, that do not come out even, that are many, and of many weights.
+  // Steps: of microbatches that threads share, that do not come out even, that are many, and of many weights.
   const Experiment micro = vit_of(28, 1, 4, 64, 4, 128, 4), tiny = vit_of(32, 3, 4, 192, 3, 768, 4);
   for (const Index images : {Index{1}, Index{4}, each, 3 * each, 5 * each, 8 * each, 16 * each})
     list.push_back({"vit", micro, images});

@@ -3,7 +3,7 @@
 #include "heed/attention/mechanism.h"
 #include "heed/base/parallel.h"
 #include "heed/nn/families.h"
-#include "heed/train/lane_memory.h"
+#include "heed/train/lanes.h"
 
 #include <algorithm>
 #include <cmath>
@@ -60,22 +60,22 @@ double longest(const std::vector<double>& loads, int threads) {
   return *std::max_element(busy.begin(), busy.end());
 }
 
-/// Examples in each of what threads take: lanes in training, in inference pieces.
+/// Examples in each of what threads take: lanes in training, in inference microbatches.
 std::vector<double> loads_of(const Workload& work, bool training) {
-  const Lanes cut = training ? work.lanes : Lanes{work.batch, work.piece};
+  const Lanes cut = training ? work.lanes : Lanes{work.batch, work.microbatch};
   std::vector<double> loads;
   if (!training)
-    for (Index i = 0; i < cut.pieces(); ++i) loads.push_back(static_cast<double>(cut.piece_at(i).count));
+    for (Index i = 0; i < cut.microbatches(); ++i) loads.push_back(static_cast<double>(cut.microbatch_at(i).count));
   else
     for (Index i = 0; i < cut.count; ++i)
-      loads.push_back(static_cast<double>(cut.start(cut.first_piece(i + 1)) - cut.start(cut.first_piece(i))));
+      loads.push_back(static_cast<double>(cut.start(cut.first_microbatch(i + 1)) - cut.start(cut.first_microbatch(i))));
   return loads;
 }
 
-/// Do threads share each operation, because pieces come one after the other?
+/// Do threads share each operation, because microbatches come one after the other?
 bool shares_operations(const Workload& work, bool training, int threads) {
   const auto weights = static_cast<Index>(work.weight_bytes / 4);
-  return (training && !work.together && lanes_take_turns(weights, work.lanes.count, threads)) ||
+  return (training && !work.together && streams_lanes(weights, work.lanes.count, threads)) ||
          loads_of(work, training).size() == 1;
 }
 
@@ -101,10 +101,10 @@ std::string variant_of(const AttentionConfig& attention, const std::string& mech
 
 }  // namespace
 
-std::vector<Index> piece_sizes(const Workload& work, bool training) {
-  const Lanes cut = training ? work.lanes : Lanes{work.batch, work.piece};
+std::vector<Index> microbatch_sizes(const Workload& work, bool training) {
+  const Lanes cut = training ? work.lanes : Lanes{work.batch, work.microbatch};
   std::vector<Index> sizes;
-  for (Index i = 0; i < cut.pieces(); ++i) sizes.push_back(cut.piece_at(i).count);
+  for (Index i = 0; i < cut.microbatches(); ++i) sizes.push_back(cut.microbatch_at(i).count);
   return sizes;
 }
 
@@ -123,7 +123,7 @@ Machine machine_of(const std::vector<Limit>& limits, int threads, std::string cp
   return machine;
 }
 
-Workload::Workload(const Experiment& experiment, Index batch) : batch(batch), piece(experiment.train.piece) {
+Workload::Workload(const Experiment& experiment, Index batch) : batch(batch), microbatch(experiment.train.microbatch) {
   require(!experiment.self_supervised() && experiment.train.dtype == "f32" && !experiment.train.recompute,
           "cost: --time knows supervised training in float32 without recompute; not [train] {}",
           experiment.self_supervised()      ? "method = 'dino'"
@@ -135,7 +135,7 @@ Workload::Workload(const Experiment& experiment, Index batch) : batch(batch), pi
   inference = operations_as_run(*model, false);
   const Index count = model->parameters().trainable_elements();
   together = model->examples_depend(batch);
-  lanes = lanes_of(batch, piece, count, together);
+  lanes = lanes_of(batch, microbatch, count, together);
   weight_bytes = 4 * static_cast<double>(count);
   logits = static_cast<double>(model->outputs().elements());
   if (together)
@@ -152,7 +152,7 @@ std::string Workload::kind(const OperationCost& operation) const {
   return "attention:" + operation.operation + variant->second;
 }
 
-double piece_bytes(const Workload& work, bool training, double count) {
+double microbatch_bytes(const Workload& work, bool training, double count) {
   double numbers = 0;
   for (const OperationCost& operation : training ? work.training : work.inference)
     numbers += static_cast<double>(operation.held);
@@ -192,7 +192,7 @@ std::vector<double> step_amounts(const Machine& machine, const Workload& work, b
   if (shares_operations(work, training, machine.threads)) {
     amounts[step_amount::spread] = seconds / threads;
     amounts[step_amount::handed_out] = static_cast<double>(
-        (training ? 2 * work.training.size() : work.inference.size()) * piece_sizes(work, training).size());
+        (training ? 2 * work.training.size() : work.inference.size()) * microbatch_sizes(work, training).size());
   } else {
     amounts[training && work.together ? step_amount::lockstep : step_amount::operations] =
         seconds * longest(loads_of(work, training), machine.threads) / batch;
@@ -204,7 +204,7 @@ std::vector<double> step_amounts(const Machine& machine, const Workload& work, b
     amounts[step_amount::batch_sums] = static_cast<double>(work.norms);
     amounts[step_amount::switches] = static_cast<double>(work.norms) * std::max(0.0, lanes / threads - 1);
   }
-  amounts[step_amount::pieces] = static_cast<double>(piece_sizes(work, training).size()) / threads;
+  amounts[step_amount::microbatches] = static_cast<double>(microbatch_sizes(work, training).size()) / threads;
   return amounts;
 }
 
@@ -213,7 +213,7 @@ Coefficients usual_step() { return {0, 1, 1, 1.2, 2e-6, 6, 2, 2, 2e-6, 2e-6, 1e-
 
 std::vector<LayerTime> TimeModel::layer_times(const Workload& work, bool pass_trains) const {
   std::vector<LayerTime> layers;
-  const std::vector<Index> sizes = piece_sizes(work, pass_trains);
+  const std::vector<Index> sizes = microbatch_sizes(work, pass_trains);
   std::map<Index, double> how_many;
   for (const Index size : sizes) ++how_many[size];
   for (const OperationCost& operation : pass_trains ? work.training : work.inference) {
@@ -222,7 +222,7 @@ std::vector<LayerTime> TimeModel::layer_times(const Workload& work, bool pass_tr
     LayerTime& layer = known == layers.end() ? layers.emplace_back(LayerTime{operation.layer}) : *known;
     const std::string kind = work.kind(operation);
     for (const auto& [size, many] : how_many) {
-      const double count = static_cast<double>(size), bytes = piece_bytes(work, pass_trains, count);
+      const double count = static_cast<double>(size), bytes = microbatch_bytes(work, pass_trains, count);
       const auto seconds = [&](bool back) {
         return many * sum_of(of_kind(!pass_trains ? still
                                      : back       ? backward

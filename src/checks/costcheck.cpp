@@ -14,7 +14,7 @@ std::vector<CheckedCost> costcheck(const CheckCase& c) {
   set_threads(1);  // each thread counts for itself
   const std::vector<Tensor<Counted>> inputs = draw_inputs<Counted>(c, 1);
   std::vector<TraceEntry> trace;
-  Tape<Counted> tape({.training = c.training, .random = RandomStream(1), .trace = &trace});
+  Tape<Counted> tape({.training = c.training, .random = RandomStream(1), .observers = {.trace = &trace}});
   std::vector<Var<Counted>> variables;
   for (const auto& input : inputs) variables.push_back(tape.input(input.view()));
   CheckedCost forward{

@@ -12,10 +12,34 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <mutex>
 #include <optional>
 
 namespace heed {
 namespace {
+
+/// A key of an experiment that earlier versions of heed called otherwise.
+struct RenamedKey {
+  std::string_view table, former, name, since;
+};
+constexpr RenamedKey renamed_keys[] = {{"train", "piece", "microbatch", "0.3.0"}};
+
+/// Returns the present name of a key of a table. Announces each former name once, on stderr. Throws Error if `values`
+/// has the key under both names.
+std::string present_name(const Source& source, std::string_view table, const toml::key& key,
+                         const toml::table& values) {
+  static std::once_flag announced[std::size(renamed_keys)];
+  for (std::size_t i = 0; i < std::size(renamed_keys); ++i) {
+    const auto& [of, former, name, since] = renamed_keys[i];
+    if (table != of || key.str() != former) continue;
+    require(!values.contains(name), "{}: '{}.{}' and '{}.{}' are the same key; expected one of them", source.at(key),
+            of, former, of, name);
+    std::call_once(announced[i],
+                   [&] { fmt::print(stderr, "heed: {}.{} is called {}.{} since {}\n", of, former, of, name, since); });
+    return std::string(name);
+  }
+  return std::string(key.str());
+}
 
 // How an error about a key ends that a table does not have: the nearest of those that it has, or all of them.
 std::string suggestion_of(std::string_view table, const std::vector<std::string>& own, std::string_view unknown) {
@@ -176,10 +200,10 @@ void Loader::apply_table(const Source& source, std::string_view table, Config& c
   for (const auto& [name, node] : values) {
     const toml::key& key = name;
     const toml::node& value = node;
-    const std::string full = fmt::format("{}.{}", table, key.str());
+    const std::string present = present_name(source, table, key, values), full = fmt::format("{}.{}", table, present);
     bool known = false;
     fields(config, [&](std::string_view of, auto& member, const Rule& rule, std::string_view) {
-      if (of != key.str()) return;
+      if (of != present) return;
       known = true;
       require(assign(value, member, rule), "{}: {}: expected {}, found {}", source.at(key), in_quotes(full),
               expected(member, rule), found_in(value, member, experiment.model));

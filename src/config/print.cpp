@@ -136,8 +136,13 @@ Experiment what_decides(Experiment experiment) {
 }
 
 std::string configuration_hash(const Experiment& experiment) {
+  std::map<std::string, std::string> of = settings_of(what_decides(experiment));
+  // Hashes in existing results have the key's name of versions before 0.3.0.
+  auto microbatch = of.extract("train.microbatch");
+  microbatch.key() = "train.piece";
+  of.insert(std::move(microbatch));
   std::string settings;
-  for (const auto& [key, value] : settings_of(what_decides(experiment))) settings += key + " = " + value + "\n";
+  for (const auto& [key, value] : of) settings += key + " = " + value + "\n";
   return fmt::format("{:016x}", RandomStream().derive(settings).bits(0));
 }
 

@@ -81,7 +81,7 @@ class BatchNormLayer {
   Var<T> operator()(Var<T> x) const {
     Tape<T>& tape = x.tape();
     const typename Tape<T>::Scope scope(tape, name_);
-    require(!tape.training() || !tape.pass().compute || values_together(tape, x.shape(), options_) > 1,
+    require(!tape.training() || tape.pass().execution.dry_run || values_together(tape, x.shape(), options_) > 1,
             "[model] {}: training needs two values per channel at least; one image on a grid of one place has one; a "
             "larger train.batch, bn_group or image gives more",
             name_);

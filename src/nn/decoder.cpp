@@ -27,7 +27,7 @@ std::span<const T> Decoder<T>::next(int token) {
   require(token < config().vocab && (token >= 0 || config().start), "a token is {}; expected 0 to {}", token,
           config().vocab - 1);
   DecodingStep<T> step{position_, state_.data(), sums_.data()};
-  tape_.clear({.parameters = &parameters_, .packed = &packed_, .decoding = &step});
+  tape_.clear({.parameters = &parameters_, .packed = &packed_, .examples = {.decoding = &step}});
   const Var<T> logits = model_.next_logits(tape_, token);
   ++position_;
   return {logits.data(), static_cast<std::size_t>(logits.size())};

@@ -148,7 +148,7 @@ Var<T> DinoModel::run_logits(const ModelPass<T>& pass) const {
   const View<const T> large = pass.examples.images, small = pass.examples.crops;
   require(large.shape().rank() == 5 && large.shape()[1] == 2,
           "[model] views of images have shape {}; expected [B, 2, C, H, W]", large.shape());
-  const Index first = tape.pass().first_image;
+  const Index first = tape.pass().examples.first;
   const RandomStream random = tape.pass().random;
   tape.count_images_from(2 * first, random);
   Var<T> x = features_of(*large_, tape, large);

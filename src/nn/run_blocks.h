@@ -10,7 +10,7 @@ namespace heed {
 template <class T, class F>
 Var<T> kept_or_recomputed(Var<T> x, const F& f) {
   Tape<T>& tape = x.tape();
-  return tape.pass().recompute ? tape.recompute(x, f) : f(x);
+  return tape.pass().execution.recompute ? tape.recompute(x, f) : f(x);
 }
 
 /// x [B, N, D] through the blocks; `last` says which tokens of the last block are wanted. `after(i, x)`, if given, sees

@@ -127,7 +127,7 @@ Var<T> SequenceModel::run_logits(const ModelPass<T>& pass) const {
   std::vector<Index> starts;
   for (const TokenRows& sequence : rows) starts.push_back(sequence.first);
   starts.push_back(rows.empty() ? 0 : rows.back().first + rows.back().count);
-  const Index first = pass.tape.pass().first_image * (is("pair") ? 2 : 1);
+  const Index first = pass.tape.pass().examples.first * (is("pair") ? 2 : 1);
   pass.tape.divide_rows({starts, first, rows_of(config_.context)});
   return classify(run_blocks(pass, blocks_, embed(pass.tape, rows)));
 }
@@ -140,7 +140,7 @@ AttentionStateSize SequenceModel::state_size(Index inputs) const {
 
 template <class T>
 Var<T> SequenceModel::next_logits(Tape<T>& tape, int token) const {
-  const Index D = config_.dim, position = tape.pass().decoding->position;
+  const Index D = config_.dim, position = tape.pass().examples.decoding->position;
   const View<const T> rows = tape.parameter(token < 0 ? front_ : embedding_).value();
   T* const x = tape.memory(D);
   std::copy_n(rows.data() + (token < 0 ? 0 : token * D), D, x);

@@ -10,14 +10,14 @@ namespace heed {
 
 namespace {
 
-/// What there is to know of an activation: names, work per element, costs of n elements, kernels.
+/// An activation: names, work per element, costs of n elements, kernels.
 template <class T>
 struct Activation {
   const char *name, *linear_name;
   Index work;
   Counts (*forward_counts)(Index n);
   Counts (*backward_counts)(Index n);
-  Counts (*again_counts)(Index n);
+  Counts (*recompute_counts)(Index n);
   void (*forward)(Index n, const T* x, T* y);
   void (*backward)(Index n, const T* x, const T* dy, Update update, T* dx, T* y);
 };
@@ -58,7 +58,7 @@ constexpr auto gelu_tanh_function = logistic_function<kernels::TanhGelu, T>("gel
 template <class T>
 constexpr auto quick_gelu_function = logistic_function<kernels::QuickGelu, T>("quick_gelu", "quick_gelu_linear");
 
-/// An activation as a function of rows of n.
+/// An activation as a row function of rows of n.
 template <class T>
 struct ActivationRows {
   const Activation<T>& of;
@@ -71,13 +71,13 @@ struct ActivationRows {
 
   Index work() const { return of.work * n; }
   Counts forward_counts(Index rows) const { return of.forward_counts(rows * n); }
-  Counts again_counts(Index rows) const { return of.again_counts(rows * n); }
+  Counts recompute_counts(Index rows) const { return of.recompute_counts(rows * n); }
   Counts backward_counts(Index rows) const { return of.backward_counts(rows * n); }
   Counts sums_counts(Index) const { return {}; }
 
   void forward(Index, Matrix<const T> x, Matrix<T> y) const { of.forward(x.size(), x.data, y.data); }
-  void backward(Index, Matrix<const T> x, Matrix<const T> df, Update update, Matrix<T> dx, Matrix<T> again) const {
-    of.backward(x.size(), x.data, df.data, update, dx.data, again.data);
+  void backward(Index, Matrix<const T> x, Matrix<const T> df, Update update, Matrix<T> dx, Matrix<T> fx) const {
+    of.backward(x.size(), x.data, df.data, update, dx.data, fx.data);
   }
 
   Index sums(Tape<T>&) const { return 0; }

@@ -10,7 +10,7 @@ namespace heed {
 
 namespace {
 
-/// Cost of an adder layer over `rows` rows.
+/// Returns the cost of an adder layer over `rows` rows.
 Cost adder_linear_cost(Index rows, Index in, Index out, bool bias, const AdderLinearOptions& options) {
   const Index terms = rows * in * out;
   Cost cost;

@@ -1,67 +1,9 @@
 #include "heed/ops/arithmetic.h"
-#include "heed/ops/dropout.h"
 
 #include "heed/cost/for_each_number.h"
 #include "heed/ops/rows.h"
 
 namespace heed {
-
-namespace {
-
-/// Elements [begin, end) of a tensor, and the number that the first group among them draws of the stream.
-struct DropRange {
-  Index begin, end, draw;
-};
-
-/// Calls f(range) so that all of x is covered. Group g of an image draws number (image * groups per image + g), images
-/// counted in the whole batch from that of x's first on, so that results do not depend on how it is cut into pieces. A
-/// group is `group` elements or, 0, an image; where these are sequences of different lengths, each has as many numbers
-/// as the longest.
-template <class T, class F>
-void for_drop_ranges(Var<T> x, Index first_image, Index group, const F& f) {
-  const Pass<T>& pass = x.tape().pass();
-  const Index n = x.size(), width = x.shape().row_size();
-  if (const Segments* const s = pass.segments) {
-    for (Index i = 0; i < s->count(); ++i)
-      f(DropRange{s->start(i) * width, s->start(i + 1) * width,
-                  (s->first + i) * (group == 0 ? 1 : s->longest * width / group)});
-    return;
-  }
-  const Index images = x.shape().rank() == 0 ? 1 : x.shape()[0], image = images == 0 ? 0 : n / images;
-  for (Index i = 0; i < images; ++i)
-    f(DropRange{i * image, (i + 1) * image, (first_image + i) * (group == 0 ? 1 : image / group)});
-}
-
-/// Multiplies groups of `group` neighbouring elements, or all of an image, by 1 / (1 - rate) or, with probability
-/// `rate`, by 0.
-template <class T>
-Var<T> drop(const char* name, Var<T> x, double rate, std::uint64_t place, Index group) {
-  Tape<T>& tape = tape_of(name, x);
-  require(rate >= 0 && rate < 1, "[{}] the rate is {}; expected 0 <= rate < 1", name, rate);
-  if (!tape.draws() || rate == 0) return x;
-  const Index n = x.size();
-  const RandomStream stream = tape.pass().random.derive(name).derive(place);
-  const T kept(1 / (1 - rate));
-  const Index first_image = tape.pass().first_image;
-  const auto apply = [=](const T* from, Update update, T* to) {
-    for_drop_ranges(x, first_image, group, [&](const DropRange& range) {
-      const Index step = group == 0 ? range.end - range.begin : group;
-      for (Index i = range.begin, draw = range.draw; i < range.end; i += step, ++draw) {
-        const T factor = stream.uniform(draw) < rate ? T(0) : kept;
-        for (Index j = i; j < i + step; ++j) write(update, to[j], factor * from[j]);
-      }
-    });
-  };
-  Cost cost;
-  cost.forward = cost.backward = {.mul = n};
-  return tape.record(
-      {name, cost}, x.shape(), {x}, [=](T* y) { apply(x.data(), Update::assign, y); },
-      [=, &tape](const Adjoint<T>& dy) {
-        if (const auto dx = tape.target(x)) apply(dy.data(), dx.update, dx.data);
-      });
-}
-
-}  // namespace
 
 template <class T>
 Var<T> add(Var<T> a, Var<T> b) {
@@ -163,23 +105,11 @@ Var<T> scale(Var<T> x, double factor) {
       });
 }
 
-template <class T>
-Var<T> dropout(Var<T> x, double rate, std::uint64_t place) {
-  return drop("dropout", x, rate, place, 1);
-}
-
-template <class T>
-Var<T> stochastic_depth(Var<T> x, double rate, std::uint64_t place) {
-  return drop("stochastic_depth", x, rate, place, 0);
-}
-
 #define INSTANTIATE(T)                                    \
   template Var<T> add(Var<T>, Var<T>);                    \
   template Var<T> mul(Var<T>, Var<T>);                    \
   template Var<T> scale_channels(Var<T>, Var<T>, Var<T>); \
-  template Var<T> scale(Var<T>, double);                  \
-  template Var<T> dropout(Var<T>, double, std::uint64_t); \
-  template Var<T> stochastic_depth(Var<T>, double, std::uint64_t);
+  template Var<T> scale(Var<T>, double);
 HEED_FOR_EACH_NUMBER(INSTANTIATE)
 
 }  // namespace heed

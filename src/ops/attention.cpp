@@ -188,7 +188,7 @@ Var<T> run_attention(const Mechanism& mechanism, AttentionWork<T> work, const Sh
   const auto& qkv = work.of.qkv;
   Tape<T>& tape = tape_of(mechanism.name(), qkv[2], qkv[0], qkv[1]);
   work.mechanism = &mechanism;
-  work.products = tape.pass().products;
+  work.products = tape.pass().execution.products;
   const AttentionSum sum = measure(tape, work);
   if (work.prepared()) {
     if (!own.prepared) own.prepared = prepare(mechanism, work.shape, own.parameters, own.noise);
@@ -217,7 +217,7 @@ AttentionOperands<T> packed_operands(Var<T> x, const AttentionLayout& layout) {
   const Index tokens = x.shape().rank() == 3 ? x.shape()[1] : 0;
   require(tokens > 0 && x.shape()[2] == layout.total(), "[attention] x has shape {}; expected [B, N, {}]", x.shape(),
           layout.total());
-  const Segments* const segments = x.tape().pass().segments;
+  const Segments* const segments = x.tape().pass().examples.segments;
   require(!segments || (x.shape()[0] == 1 && tokens == segments->rows()),
           "[attention] x has shape {}; expected the rows of {} sequences, [1, {}, {}]", x.shape(),
           segments ? segments->count() : 0, segments ? segments->rows() : 0, layout.total());
@@ -309,7 +309,7 @@ Var<T> attention_step(const Mechanism& mechanism, const AttentionOperands<T>& of
                       const AttentionShape& shape, std::span<const Var<T>> parameters) {
   const Index width = layout.heads * layout.value_width;
   Tape<T>& tape = of.tape();
-  DecodingStep<T>* const step = tape.pass().decoding;
+  DecodingStep<T>* const step = tape.pass().examples.decoding;
   require(step && of.images() == 1 && of.queries() == 1, "[{}] {} tokens of {} images; expected one that is decoded",
           mechanism.name(), of.queries(), of.images());
   if constexpr (std::is_same_v<T, Counted>) {

@@ -10,7 +10,7 @@ namespace heed {
 
 namespace {
 
-/// sum[c] = sum over rows of term(row of x, row of y, c), rows cut into ranges as sums over rows are.
+/// Computes sum[c] = sum over rows of term(row of x, row of y, c).
 template <class T, class Term>
 void sum_of_terms(Tape<T>& tape, Matrix<const T> x, Matrix<const T> y, Update update, T* sum, const Term& term) {
   sum_over_row_ranges(tape, x.rows, 4 * x.columns, x.columns, update, sum,
@@ -23,7 +23,7 @@ void sum_of_terms(Tape<T>& tape, Matrix<const T> x, Matrix<const T> y, Update up
                       });
 }
 
-/// Images that are normalised together, of those that a pass has: rows [first, first + count) of x.
+/// The images of the pass that belong to one group: rows [first, first + count) of x.
 struct GroupHere {
   Index number, first, count;
 
@@ -33,16 +33,16 @@ struct GroupHere {
   }
 };
 
-/// The groups of a batch. A pass over a piece of it may have some images of a group, or none.
+/// The groups of a batch. A pass over a microbatch may have some images of a group, or none.
 struct Groups {
-  Index count;   ///< in the whole batch
-  Index images;  ///< in each
+  Index count;   ///< groups in the whole batch
+  Index images;  ///< images per group
   Index rows_per_image;
-  Index first, here;  ///< images of this pass, counted in the whole batch
+  Index first, here;  ///< images of this pass, numbered in the whole batch
 
   Index rows() const { return images * rows_per_image; }
 
-  /// Calls f(group) for those that this pass has images of.
+  /// Calls f(group) for the groups of this pass.
   template <class F>
   void for_each_here(const F& f) const {
     for (Index g = first / images; g * images < first + here; ++g) {
@@ -52,18 +52,17 @@ struct Groups {
   }
 };
 
-/// The groups of x. Where it has several views of each image, every view counts as an image, and pass().first_image
-/// counts views, too (Tape::count_images_from).
+/// Returns the groups of x. Each view of an image counts as an image (Tape::count_images_from).
 template <class T>
 Groups groups_of(const Tape<T>& tape, const Shape& x, Index group) {
   Groups groups{.count = 1, .images = x[0], .rows_per_image = x.rows() / x[0], .first = 0, .here = x[0]};
-  if (const WholeBatch<T>* const whole = tape.pass().whole) {
-    groups.images = x[0] / whole->here * whole->images;
-    groups.first = tape.pass().first_image;
+  if (const WholeBatch<T>* const whole = tape.pass().examples.batch) {
+    groups.images = x[0] / whole->images_here * whole->images;
+    groups.first = tape.pass().examples.first;
     HEED_ASSERT(groups.first + groups.here <= groups.images);
   }
-  // A pass that computes nothing is over one image, for its cost; no group divides that.
-  if (group == 0 || !tape.training() || !tape.pass().compute) return groups;
+  // A dry run has one image, fewer than a group.
+  if (group == 0 || !tape.training() || tape.pass().execution.dry_run) return groups;
   require(groups.images % group == 0, "[batch_norm] groups of {} images do not divide a batch of {}", group,
           groups.images);
   groups.count = groups.images / group;
@@ -71,16 +70,16 @@ Groups groups_of(const Tape<T>& tape, const Shape& x, Index group) {
   return groups;
 }
 
-/// Sums [groups, C], to which `add(group, sum)` assigns what this pass has of a group, over the whole batch.
+/// Computes sums [groups, C] over the whole batch; `add(group, sum)` assigns the pass's partial sum of a group.
 template <class T, class Add>
 void sum_groups(Tape<T>& tape, const Groups& groups, Matrix<T> sums, const Add& add) {
   std::fill_n(sums.data, sums.size(), T(0));
   groups.for_each_here([&](const GroupHere& group) { add(group, sums[group.number]); });
   const Pass<T>& pass = tape.pass();
-  if (!pass.whole) return;
+  if (!pass.examples.batch) return;
   const Profile::Clock::time_point start = Profile::Clock::now();
-  pass.whole->sum({sums.data, static_cast<std::size_t>(sums.size())});
-  if (pass.profile) pass.profile->leave_out(start);
+  pass.examples.batch->sum({sums.data, static_cast<std::size_t>(sums.size())});
+  if (pass.observers.profile) pass.observers.profile->exclude_wait(start);
 }
 
 }  // namespace
@@ -92,14 +91,15 @@ Var<T> batch_norm(Var<T> x, Var<T> gamma, Var<T> beta, View<T> running_mean, Vie
   Tape<T>& tape = tape_of("batch_norm", x, gamma, beta);
   const Shape& xs = x.shape();
   require(xs.rank() >= 2 && xs[0] > 0, "[batch_norm] x has shape {}; expected [B, ..., C] of 1 image and more", xs);
-  const bool training = tape.training(), first_in_process = !tape.pass().whole || tape.pass().whole->first;
-  const bool update_running = training && !tape.pass().again && first_in_process;
+  const bool training = tape.training(),
+             first_in_process = !tape.pass().examples.batch || tape.pass().examples.batch->first;
+  const bool update_running = training && !tape.pass().execution.recomputing && first_in_process;
   const Index channels = xs[-1], rows = xs.rows();
   const Groups groups = groups_of(tape, xs, options.group);
   const Index count = groups.count;
   for (const Shape& shape : {gamma.shape(), beta.shape(), running_mean.shape(), running_variance.shape()})
     require(shape == Shape{channels}, "[batch_norm] a parameter has shape {}; expected [{}]", shape, channels);
-  require(!training || groups.rows() > 1 || !tape.pass().compute,
+  require(!training || groups.rows() > 1 || tape.pass().execution.dry_run,
           "[batch_norm] a single value per channel has no variance to train with");
 
   Cost cost;
@@ -148,7 +148,7 @@ Var<T> batch_norm(Var<T> x, Var<T> gamma, Var<T> beta, View<T> running_mean, Vie
             if (training) variance = variance / n;
             scales(g, c) = T(1) / sqrt(variance + T(options.eps));
           }
-        // Of the variances only the scales are left; gamma joins them in their place.
+        // Reuses the memory of the variances.
         const Matrix<T> factors = variances;
         const T* const of_channel = gamma.data();
         for (Index g = 0; g < count; ++g)
@@ -166,7 +166,7 @@ Var<T> batch_norm(Var<T> x, Var<T> gamma, Var<T> beta, View<T> running_mean, Vie
       [=, &tape](const Adjoint<T>& dy) {
         const auto dgamma = tape.target(gamma), dbeta = tape.target(beta), dx = tape.target(x);
         const T n(static_cast<double>(groups.rows()));
-        // Of each group a row of sums of dy, and one of sums of dy xn.
+        // A row per group: sums of dy, then sums of dy xn.
         const typename Tape<T>::Scratch scratch(tape, 2 * count * channels);
         const Matrix<T> sums(scratch.data(), count, 2 * channels);
         Update update = Update::assign;
@@ -176,7 +176,7 @@ Var<T> batch_norm(Var<T> x, Var<T> gamma, Var<T> beta, View<T> running_mean, Vie
           sum_of_terms(tape, xg, dyg, Update::assign, sum, [](const T*, const T* b, Index c) { return b[c]; });
           sum_of_terms(tape, xg, dyg, Update::assign, sum + channels,
                        [=](const T* a, const T* b, Index c) { return b[c] * ((a[c] - mean[c]) * scale[c]); });
-          // These are sums over the images of the pass.
+          // dgamma and dbeta are sums over the images of the pass.
           const auto later = [&](Update first) { return update == Update::assign ? first : update; };
           if (dbeta) write_all(later(dbeta.update), channels, sum, dbeta.data);
           if (dgamma) write_all(later(dgamma.update), channels, sum + channels, dgamma.data);

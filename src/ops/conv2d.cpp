@@ -9,8 +9,8 @@ namespace heed {
 
 namespace {
 
-/// The windows of a convolution. Throws Error unless x [B, h w, C] lies on the grid, weight is [O, `inputs`, K, K], and
-/// windows fit.
+/// Returns the windows of a convolution. Throws Error unless x [B, h w, C] lies on the grid, weight is [O, `inputs`, K,
+/// K], and windows fit.
 template <class T>
 kernels::Windows checked_windows(const char* name, Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& g,
                                  Index inputs) {
@@ -29,7 +29,7 @@ kernels::Windows checked_windows(const char* name, Var<T> x, Var<T> weight, Var<
   return {xs[2], g.height, g.width, ws[2], g.stride, g.padding};
 }
 
-/// Rows of windows of a batch of images, cut into strips whose patches stay in a core's cache.
+/// Division of the windows of a batch into strips whose patches fit a core's cache.
 struct Strips {
   kernels::Windows windows;
   Index images;
@@ -38,7 +38,7 @@ struct Strips {
 
   struct Strip {
     Index image, begin, end;  ///< rows of windows
-    Index first, places;      ///< its windows among those of all images
+    Index first, places;      ///< windows of the strip, numbered over all images
   };
   Strip operator[](Index i) const {
     const Index image = i / per_image, begin = i % per_image * rows, end = std::min(begin + rows, windows.out_height());
@@ -48,7 +48,7 @@ struct Strips {
   Index count() const { return images * per_image; }
   Index image_size() const { return windows.height * windows.width * windows.channels; }
 
-  /// The strip's windows as rows, in memory of the calling thread.
+  /// Returns the strip's windows as rows, in memory of the calling thread.
   template <class T>
   Matrix<T> gathered(const Strip& s, const T* x) const {
     const Matrix<T> patches(thread_memory<T>(rows * windows.out_width() * windows.taps()), s.places, windows.taps());
@@ -57,8 +57,8 @@ struct Strips {
   }
 };
 
-/// Calls f(number of W [O, C, K, K], its output, tap and channel), for a line of a cache of outputs at a time: one of
-/// the two arrangements has them side by side.
+/// Calls f(index in W [O, C, K, K], output, tap, channel) for all weights, one cache line of outputs at a time: they
+/// are contiguous in one of the two arrangements.
 template <class F>
 void for_each_weight(const Shape& w, const F& f) {
   constexpr Index line = 16;
@@ -69,9 +69,9 @@ void for_each_weight(const Shape& w, const F& f) {
         for (Index o = first; o < std::min(first + line, outputs); ++o) f((o * channels + c) * taps + t, o, t, c);
 }
 
-/// Has each place its window, the same taps to each side? Then dx is itself a convolution, of dy by the weights turned
-/// round: dx(p) = sum over taps t of W(-t)^T dy(p + t).
-bool is_turned_round(const kernels::Windows& w) { return w.stride == 1 && 2 * w.padding == w.kernel - 1; }
+/// Returns whether each pixel has a window centred on it. Then dx is a convolution of dy by the reversed weights:
+/// dx(p) = sum over taps t of W(-t)^T dy(p + t).
+bool has_centred_windows(const kernels::Windows& w) { return w.stride == 1 && 2 * w.padding == w.kernel - 1; }
 
 }  // namespace
 
@@ -83,16 +83,16 @@ Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& grid) {
   const Index images = strips.images, places = w.places(), taps = w.taps(), outputs = weight.shape()[0];
 
   Cost cost = linear_cost(images * places, taps, outputs, static_cast<bool>(bias), false, tape.wanted(x));
-  if (!is_turned_round(w)) {
+  if (!has_centred_windows(w)) {
     if (tape.wanted(x)) cost.backward += images * kernels::scatter_windows_counts(w);
-    cost.joins = 0;             // dx is added up in place
-  } else if (tape.wanted(x)) {  // sums over taps and outputs, not over outputs alone
+    cost.joins = 0;             // dx is accumulated in place
+  } else if (tape.wanted(x)) {  // sums over taps and outputs
     cost.backward += Counts{.add = images * places * w.channels * (w.kernel * w.kernel - 1)};
   }
 
-  const Matrix<T> W(tape.memory(outputs * taps), outputs, taps);  // arranged as windows are
+  const Matrix<T> W(tape.memory(outputs * taps), outputs, taps);  // in the order of windows
   const Index work = strips.rows * w.out_width() * taps * outputs / 8;
-  const kernels::Gemm gemm{tape.pass().products};
+  const kernels::Gemm gemm{tape.pass().execution.products};
   return tape.record(
       {"conv2d", cost}, Shape{images, places, outputs}, {x, weight, bias},
       [=](T* y) {
@@ -112,7 +112,7 @@ Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& grid) {
         bias_backward(tape, bias, mdy);
         if (const auto dw = tape.target(weight)) {
           const typename Tape<T>::Scratch scratch(tape, outputs * taps);
-          // The windows on the left, where a product reads in place; what is on the right it copies.
+          // The product reads its left operand in place and copies the right one: the windows are on the left.
           const Matrix<T> dW(scratch.data(), taps, outputs);
           sum_over_row_ranges(tape, strips.count(), work, outputs * taps, Update::assign, dW.data,
                               [=](Index begin, Index end, Update update, T* share) {
@@ -127,7 +127,7 @@ Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& grid) {
           });
         }
         const auto dx = tape.target(x);
-        if (dx && is_turned_round(w)) {
+        if (dx && has_centred_windows(w)) {
           const Strips around{{outputs, w.height, w.width, w.kernel, w.stride, w.padding}, images};
           const typename Tape<T>::Scratch scratch(tape, outputs * taps);
           const Matrix<T> turned(scratch.data(), w.channels, around.windows.taps());
@@ -169,7 +169,7 @@ Var<T> depthwise_conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& gr
   cost.backward = images * kernels::depthwise_weight_gradient_counts(w) + Counts{.add = (images - 1) * taps * channels};
   if (bias) cost.backward += kernels::column_sums_counts(images * places, channels);
   if (tape.wanted(x)) cost.backward += images * kernels::depthwise_backward_counts(w);
-  cost.joins = 0;  // dx is added up in place
+  cost.joins = 0;  // dx is accumulated in place
   cost.forward_contractions = images * product_contractions(places, channels, taps);
   cost.backward_contractions = (tape.wanted(x) ? 2 : 1) * cost.forward_contractions;
 
@@ -221,7 +221,7 @@ Var<T> rows_of_places(Var<T> images) {
   const Shape& s = images.shape();
   require(s.rank() == 4, "[rows_of_places] the images have shape {}; expected [B, C, h, w]", s);
   const Index channels = s[1], places = s[2] * s[3];
-  // Calls f(number of the images, number of the rows).
+  // Calls f(index in images, index in rows).
   const auto each = [=, count = s[0]](const auto& f) {
     for (Index image = 0; image < count; ++image)
       for (Index c = 0; c < channels; ++c)

@@ -42,12 +42,12 @@ Var<T> join_rows(Var<T> a, Var<T> b) {
 
 namespace {
 
-/// A row of logits, and the rows of q that it is held against: one or two, from `target` on.
+/// A row of logits and its targets: one or two rows of q, from `target` on.
 struct StudentView {
   Index row, target, pairs;
 };
 
-/// Calls f(view) for the views of an image of B, of which there are `views`.
+/// Calls f(view) for the `views` views of one of B images.
 template <class F>
 void for_views(Index image, Index B, Index views, const F& f) {
   for (Index j = 0; j < 2; ++j) f(StudentView{2 * image + j, 2 * image + 1 - j, 1});

@@ -7,77 +7,6 @@
 namespace heed {
 
 template <class T>
-LinearSizes linear_sizes(const char* operation, Var<T> x, Var<T> weight, Var<T> bias, Var<T> residual) {
-  require(weight.shape().rank() == 2 && x.shape().rank() >= 1,
-          "[{}] x has shape {}, weight {}; expected [..., inputs] and [outputs, inputs]", operation, x.shape(),
-          weight.shape());
-  const Index rows = x.shape().rows(), in = x.shape().row_size(), out = weight.shape()[0];
-  require(weight.shape()[1] == in, "[{}] x has {} channels, weight {} takes {}; they must match", operation, in,
-          weight.shape(), weight.shape()[1]);
-  require(!bias || bias.shape() == Shape{out}, "[{}] bias has shape {}; expected [{}]", operation,
-          bias ? bias.shape() : Shape{}, out);
-  Index sizes[Shape::max_rank];
-  std::copy(x.shape().begin(), x.shape().end(), sizes);
-  sizes[x.shape().rank() - 1] = out;
-  const Shape y(sizes, x.shape().rank());
-  require(!residual || residual.shape() == y, "[{}] the residual has shape {}; expected {}", operation,
-          residual ? residual.shape() : Shape{}, y);
-  return {rows, in, out, y};
-}
-
-template <class T>
-void bias_backward(Tape<T>& tape, Var<T> bias, Matrix<const T> dy) {
-  if (const auto db = tape.target(bias))
-    sum_over_row_ranges(tape, dy.rows, dy.columns, dy.columns, db.update, db.data,
-                        [=](Index begin, Index end, Update update, T* sum) {
-                          kernels::column_sums(dy.middle_rows(begin, end - begin), update, sum);
-                        });
-}
-
-Cost linear_cost(Index rows, Index in, Index out, bool bias, bool residual, bool input_gradient) {
-  Cost cost;
-  cost.forward = kernels::addmm_counts(rows, out, in, bias, residual);
-  cost.backward = product_counts(out, in, rows);
-  if (bias) cost.backward += kernels::column_sums_counts(rows, out);
-  if (input_gradient) cost.backward += product_counts(rows, in, out);
-  cost.forward_contractions = product_contractions(rows, out, in);
-  cost.backward_contractions = (input_gradient ? 2 : 1) * cost.forward_contractions;
-  return cost;
-}
-
-template <class T>
-void LinearProducts<T>::forward(Matrix<const T> x, const T* bias, Matrix<const T> residual, Matrix<T> y) const {
-  for_product_parts<T>(x.rows, y.columns, x.columns, [=, *this](ProductPart part) {
-    const Matrix<const T> from = part.rows_of(x), added = residual ? part.of(residual) : residual;
-    const T* const bias_part = bias ? bias + part.column : nullptr;
-    if constexpr (std::is_same_v<T, float> && kernels::packs_weights)
-      if (packed_ && bias) return kernels::addmm(from, packed_->forward, part.column, bias_part, added, part.of(y));
-    gemm_.add(from, transposed(weight_.middle_rows(part.column, part.columns)), bias_part, added, part.of(y));
-  });
-}
-
-template <class T>
-void LinearProducts<T>::input_gradient(Matrix<const T> dy, Update update, Matrix<T> dx) const {
-  for_product_ranges<T>(dy.rows, weight_.size() / 8, [=, *this](Index begin, Index end) {
-    const Matrix<const T> from = dy.middle_rows(begin, end - begin);
-    const Matrix<T> to = dx.middle_rows(begin, end - begin);
-    if constexpr (std::is_same_v<T, float> && kernels::packs_weights)
-      if (packed_ && packed_->backward.data()) return kernels::gemm(from, packed_->backward, 0, update, to);
-    gemm_(from, weight_, update, to);
-  });
-}
-
-template <class T>
-void LinearProducts<T>::weight_gradient(Matrix<const T> x, Matrix<const T> dy,
-                                        const typename Tape<T>::Target& dw) const {
-  if (!dw) return;
-  const Matrix<T> mdw = dw.matrix(weight_.rows, weight_.columns);
-  for_product_ranges<T>(weight_.rows, weight_.columns * x.rows / 8, [=, *this](Index begin, Index end) {
-    gemm_(transposed(dy.middle_columns(begin, end - begin)), x, dw.update, mdw.middle_rows(begin, end - begin));
-  });
-}
-
-template <class T>
 Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias, Var<T> residual) {
   Tape<T>& tape = tape_of("linear", x, weight, bias, residual);
   const LinearSizes sizes = linear_sizes("linear", x, weight, bias, residual);
@@ -137,11 +66,8 @@ Var<T> matmul(Var<T> a, Var<T> b) {
       });
 }
 
-#define INSTANTIATE(T)                                                            \
-  template LinearSizes linear_sizes(const char*, Var<T>, Var<T>, Var<T>, Var<T>); \
-  template void bias_backward(Tape<T>&, Var<T>, Matrix<const T>);                 \
-  template class LinearProducts<T>;                                               \
-  template Var<T> linear(Var<T>, Var<T>, Var<T>, Var<T>);                         \
+#define INSTANTIATE(T)                                    \
+  template Var<T> linear(Var<T>, Var<T>, Var<T>, Var<T>); \
   template Var<T> matmul(Var<T>, Var<T>);
 HEED_FOR_EACH_NUMBER(INSTANTIATE)
 

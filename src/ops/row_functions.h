@@ -1,26 +1,26 @@
-// Functions of rows: activations and norms, alone or on the way into a linear layer.
+// Row functions: activations and norms, alone or fused with a linear layer.
 //
-// A row function f makes a row of each row of x [rows, n], by itself. It is a small value that operations copy, with
+// A row function f maps each row of x [rows, n] to a row. It is a small value that operations copy, with
 //
-//   parameters                    two operands, of which either may be empty
-//   name, linear_name             what rows_of and linear_of are called with it
+//   parameters                    two operands, either may be empty
+//   name, linear_name             the operation's name in rows_of and linear_of
 //   work()                        elementary operations per row
-//   forward(first, x, y)          y = f(x) for some rows, from row `first` of all on; matrices are without gaps
-//   backward(first, x, dy, update, dx, again)
-//                                 dx (+)= (df/dx)^T dy for these rows, and again = f(x) unless that is empty
-//   sums(tape)                    how many numbers the gradients of its parameters are; 0 where none is wanted
+//   forward(first, x, y)          y = f(x) for a range of rows that begins at row `first`; dense matrices
+//   backward(first, x, dy, update, dx, fx)
+//                                 dx (+)= (df/dx)^T dy for these rows, and fx = f(x) unless fx is empty
+//   sums(tape)                    elements in the gradients of its parameters; 0 if none is wanted
 //   add_sums(tape, first, x, dy, update, sums)
-//                                 adds what these rows contribute to the gradients of the parameters
-//   give_sums(tape, sums)         hands the sums over all rows to the parameters
-//   forward_counts(rows), backward_counts(rows), again_counts(rows), sums_counts(rows)
-//                                 what these execute; `again` on top of backward
+//                                 adds these rows' contribution to the gradients of the parameters
+//   give_sums(tape, sums)         adds the sums over all rows to the parameters' gradients
+//   forward_counts(rows), backward_counts(rows), recompute_counts(rows), sums_counts(rows)
+//                                 their costs; `recompute` in addition to backward
 #pragma once
 
 #include "linear_parts.h"
 
 namespace heed {
 
-/// y = f(x): x and y [..., n]. The backward pass uses what f saved, and x.
+/// Computes y = f(x): x and y [..., n]. The backward pass uses x and the values f saved.
 template <class T, class F>
 Var<T> rows_of(const F& f, Var<T> x) {
   Tape<T>& tape = tape_of(f.name, x, f.parameters[0], f.parameters[1]);
@@ -50,14 +50,14 @@ Var<T> rows_of(const F& f, Var<T> x) {
       });
 }
 
-/// y = f(x) W^T + b + r: x [..., I], W [O, I], bias b [O] and residual r [..., O] or left out, y [..., O].
+/// Computes y = f(x) W^T + b + r: x [..., I], W [O, I], bias b [O] and residual r [..., O] optional, y [..., O].
 ///
-/// As linear(rows_of(f, x), W, b, r), but f(x) is neither kept nor ever whole in memory on the way forward: some rows
-/// of it at a time go from cache into the product. With da = dy W, likewise some rows at a time,
+/// Equals linear(rows_of(f, x), W, b, r), but f(x) is neither saved nor stored as a whole in the forward pass: the
+/// product reads a few rows of it at a time from cache. With da = dy W, likewise a few rows at a time,
 ///
 ///   dx += (df/dx)^T da,  dW += dy^T f(x),  db += sum over rows of dy,  dr += dy,
 ///
-/// where f(x) is made again beside dx; whole this time, since dW sums over all rows.
+/// where f(x) is recomputed together with dx, and stored as a whole, since dW sums over all rows.
 template <class T, class F>
 Var<T> linear_of(const F& f, Var<T> x, Var<T> weight, Var<T> bias, Var<T> residual) {
   Tape<T>& tape = tape_of(f.linear_name, x, f.parameters[0], f.parameters[1], weight, bias, residual);
@@ -67,11 +67,11 @@ Var<T> linear_of(const F& f, Var<T> x, Var<T> weight, Var<T> bias, Var<T> residu
   const bool needs_dx = tape.wanted(x), needs_sums = f.sums(tape) > 0, needs_da = needs_dx || needs_sums;
   Cost cost = linear_cost(rows, in, out, static_cast<bool>(bias), static_cast<bool>(residual), needs_da);
   cost.forward += f.forward_counts(rows);
-  cost.backward += needs_dx ? f.backward_counts(rows) + f.again_counts(rows) : f.forward_counts(rows);
+  cost.backward += needs_dx ? f.backward_counts(rows) + f.recompute_counts(rows) : f.forward_counts(rows);
   if (needs_sums) cost.backward += f.sums_counts(rows);
 
   const Index at_once = std::clamp<Index>(rows, 1, rows_in_cache(in));
-  // Calls g(first, count) for some rows at a time; for none, once: sums over no rows are zero.
+  // Calls g(first, count) for a few rows at a time; once if there are none: sums over no rows are zero.
   const auto for_some_rows = [=](const auto& g) {
     for (Index first = 0; first == 0 || first < rows; first += at_once) g(first, std::min(at_once, rows - first));
   };

@@ -9,14 +9,14 @@ namespace heed {
 
 namespace {
 
-/// Where to add a gradient of n numbers: cleared if nothing is there yet.
+/// Returns the memory to add a gradient of n elements to, cleared at the first contribution.
 template <class T>
 T* cleared(const typename Tape<T>::Target& target, Index n) {
   if (target && target.update == Update::assign) std::fill_n(target.data, n, T(0));
   return target.data;
 }
 
-/// The rows of a piece that are made probabilities at a time, so that they are still in cache when they are used.
+/// Returns the number of rows whose probabilities are computed at a time, so that they fit a cache.
 Index rows_at_once(Index width) { return std::max<Index>(1, (Index{1} << 13) / width); }
 
 }  // namespace
@@ -34,7 +34,7 @@ Var<T> embed_sequences(std::span<const TokenRows> sequences, Var<T> weight, Var<
           position ? position.shape() : Shape{}, width, most);
   const std::span<TokenRows> kept = tape.template list<TokenRows>(sequences.size());
   std::copy(sequences.begin(), sequences.end(), kept.begin());
-  const Shape shape = tape.pass().segments ? Shape{1, rows, width} : Shape{count, most, width};
+  const Shape shape = tape.pass().examples.segments ? Shape{1, rows, width} : Shape{count, most, width};
   HEED_ASSERT(shape.elements() == rows * width);
   Cost cost;
   cost.forward = {.add = position ? rows * width : 0};
@@ -69,7 +69,7 @@ Var<T> embed_sequences(std::span<const TokenRows> sequences, Var<T> weight, Var<
 template <class T>
 Var<T> pool_sequences(Var<T> x, SequencePool pool) {
   Tape<T>& tape = tape_of("pool_sequences", x);
-  const Segments* const segments = tape.pass().segments;
+  const Segments* const segments = tape.pass().examples.segments;
   require(segments && x.shape().rank() == 3 && x.shape()[1] == segments->rows(),
           "[pool_sequences] x has shape {}; expected the rows of the pass's sequences", x.shape());
   const Index count = segments->count(), width = x.shape()[2];

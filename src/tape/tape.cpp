@@ -13,7 +13,7 @@ namespace {
 
 std::mutex mutex;
 
-/// Slots are recycled and never freed: a handle may outlive every tape. Deque elements do not move.
+/// Returns all slots. They are recycled and never freed: a handle may outlive every tape. Deque elements do not move.
 std::deque<TapeSlot>& slots() {
   static auto* all = new std::deque<TapeSlot>;
   return *all;
@@ -78,22 +78,23 @@ Var<T> Tape<T>::append(const Node& node) {
 
 template <class T>
 Var<T> Tape<T>::append(const Operation& operation, const Shape& shape, std::span<const Var<T>> operands, const T* y,
-                       Index kept) {
+                       Index saved) {
   Node node;
   node.value = y;
   node.shape = shape;
   for (const Var<T>& x : operands) node.wanted |= x && wanted(x);
   const Var<T> result = append(node);
-  if (pass_.trace) trace(operation, result, operands, kept);
-  // From here on `shape` may be gone: it is often that of an operand, whose node has moved.
-  if (y) show("the result of", operation.name, layer_, y, node.shape.elements());
+  if (pass_.observers.trace) trace(operation, result, operands, saved);
+  // `shape` may dangle: it is often that of an operand, whose node append() has moved.
+  if (y) check_finite("the result of", operation.name, layer_, y, node.shape.elements());
   return result;
 }
 
 template <class T>
-void* Tape<T>::push_step(Var<T> result, const char* operation, decltype(Step::run) run, std::size_t closure_bytes) {
+void* Tape<T>::push_step(Var<T> result, const char* operation, decltype(BackwardStep::run) run,
+                         std::size_t closure_bytes) {
   void* const closure = arena_.allocate_bytes(closure_bytes);
-  steps_.push_back({result.index_, run, closure, operation, layer_});
+  backward_steps_.push_back({result.index_, run, closure, operation, layer_});
   return closure;
 }
 
@@ -101,21 +102,21 @@ template <class T>
 void Tape<T>::divide_rows(const Segments& segments) {
   const std::span<Index> starts = list<Index>(segments.starts.size());
   std::copy(segments.starts.begin(), segments.starts.end(), starts.begin());
-  const std::span<Segments> kept = list<Segments>(1);
-  kept[0] = segments;
-  kept[0].starts = starts;
-  pass_.segments = kept.data();
+  const std::span<Segments> copy = list<Segments>(1);
+  copy[0] = segments;
+  copy[0].starts = starts;
+  pass_.examples.segments = copy.data();
 }
 
 template <class T>
 void Tape<T>::clear(const Pass<T>& pass) {
   pass_ = pass;
   nodes_.clear();
-  steps_.clear();
-  free_.clear();
+  backward_steps_.clear();
+  free_buffers_.clear();
   arena_.clear();
   backward_done_ = false;
-  taken_ = 0;
+  saved_ = 0;
   ++slot_->generation;
 }
 
@@ -123,8 +124,8 @@ template <class T>
 void Tape<T>::clear_and_reserve(const Capacity& capacity) {
   clear();
   nodes_.reserve(capacity.nodes);
-  steps_.reserve(capacity.steps);
-  free_.reserve(capacity.buffers);
+  backward_steps_.reserve(capacity.backward_steps);
+  free_buffers_.reserve(capacity.buffers);
   arena_.reserve(capacity.bytes);
 }
 
@@ -160,7 +161,7 @@ Var<T> Tape<T>::parameter(ParameterId id) {
   node.shape = value.shape();
   node.parameter = id;
   const ParameterSpec& spec = pass_.parameters->list()[id];
-  node.wanted = (pass_.gradients != nullptr || !pass_.compute) && (spec.trainable || spec.prepared);
+  node.wanted = (pass_.gradients != nullptr || pass_.execution.dry_run) && (spec.trainable || spec.prepared);
   return append(node);
 }
 
@@ -171,17 +172,17 @@ TraceEntry::Value Tape<T>::traced(Var<T> x) {
 }
 
 template <class T>
-void Tape<T>::show(const char* what, const char* operation, const std::string* layer, const T* numbers,
-                   Index count) const {
+void Tape<T>::check_finite(const char* what, const char* operation, const std::string* layer, const T* values,
+                           Index count) const {
   if constexpr (!std::is_same_v<T, Counted>)
-    if (pass_.non_finite)
-      pass_.non_finite->look(numbers, count, [&] {
+    if (pass_.observers.non_finite)
+      pass_.observers.non_finite->check(values, count, [&] {
         return fmt::format("{} {}{}{}", what, operation, layer ? " in " : "", layer ? *layer : "");
       });
 }
 
 template <class T>
-void Tape<T>::trace(const Operation& operation, Var<T> result, std::span<const Var<T>> operands, Index kept) {
+void Tape<T>::trace(const Operation& operation, Var<T> result, std::span<const Var<T>> operands, Index saved) {
   TraceEntry entry{operation.name, layer_ ? *layer_ : std::string(), operation.cost, traced(result)};
   for (const Var<T>& x : operands) {
     if (!x) continue;
@@ -189,14 +190,14 @@ void Tape<T>::trace(const Operation& operation, Var<T> result, std::span<const V
     const auto same = [&](const TraceEntry::Value& other) { return value.is(other); };
     if (std::none_of(entry.operands.begin(), entry.operands.end(), same)) entry.operands.push_back(value);
   }
-  entry.kept = kept;
-  pass_.trace->push_back(std::move(entry));
+  entry.saved = saved;
+  pass_.observers.trace->push_back(std::move(entry));
 }
 
 template <class T>
 std::span<const TraceEntry> Tape<T>::traced() const {
-  require(pass_.trace, "[tape] this pass keeps no list of its operations; set Pass::trace to print it");
-  return *pass_.trace;
+  require(pass_.observers.trace, "[tape] the pass has no trace; set Pass::observers.trace to print it");
+  return *pass_.observers.trace;
 }
 
 template <class T>
@@ -210,20 +211,20 @@ void Tape<T>::dot(std::ostream& out) const {
 }
 
 template <class T>
-T* Tape<T>::take_buffer(Index size) {
-  for (auto buffer = free_.rbegin(); buffer != free_.rend(); ++buffer) {
+T* Tape<T>::acquire_buffer(Index size) {
+  for (auto buffer = free_buffers_.rbegin(); buffer != free_buffers_.rend(); ++buffer) {
     if (buffer->size != size) continue;
     T* const data = buffer->data;
-    *buffer = free_.back();
-    free_.pop_back();
+    *buffer = free_buffers_.back();
+    free_buffers_.pop_back();
     return data;
   }
   return arena_.allocate<T>(size);
 }
 
 template <class T>
-void Tape<T>::give_back_buffer(Index size, T* data) {
-  free_.push_back({size, data});
+void Tape<T>::release_buffer(Index size, T* data) {
+  free_buffers_.push_back({size, data});
 }
 
 template <class T>
@@ -238,7 +239,7 @@ typename Tape<T>::Target Tape<T>::target(Var<T> x) {
     return {gradients[n.parameter].data(), update};
   }
   if (n.gradient) return {n.gradient, Update::accumulate};
-  n.gradient = take_buffer(n.shape.elements());
+  n.gradient = acquire_buffer(n.shape.elements());
   return {n.gradient, Update::assign};
 }
 
@@ -264,16 +265,17 @@ void Tape<T>::start_backward(Var<T> y, View<const T> cotangent) {
 
 template <class T>
 void Tape<T>::finish_backward() {
-  for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
-    if (nodes_[step->result].gradient == nullptr) continue;  // nothing that leads to y uses this result
+  Profile* const profile = pass_.observers.profile;
+  for (auto step = backward_steps_.rbegin(); step != backward_steps_.rend(); ++step) {
+    if (nodes_[step->result].gradient == nullptr) continue;  // y does not depend on this result
     const Node& node = nodes_[step->result];
     if (step->operation)
-      show("the gradient by the result of", step->operation, step->layer, node.gradient, node.shape.elements());
-    const Profile::Clock::time_point start = pass_.profile ? Profile::Clock::now() : Profile::Clock::time_point{};
+      check_finite("the gradient by the result of", step->operation, step->layer, node.gradient, node.shape.elements());
+    const Profile::Clock::time_point start = profile ? Profile::Clock::now() : Profile::Clock::time_point{};
     step->run(step->closure, Adjoint<T>(this, step->result));
-    if (pass_.profile && step->operation) pass_.profile->add_backward(step->operation, step->layer, start);
+    if (profile && step->operation) profile->add_backward(step->operation, step->layer, start);
     Node& result = nodes_[step->result];
-    if (result.gradient) free_.push_back({result.shape.elements(), std::exchange(result.gradient, nullptr)});
+    if (result.gradient) free_buffers_.push_back({result.shape.elements(), std::exchange(result.gradient, nullptr)});
   }
 }
 

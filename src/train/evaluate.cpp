@@ -9,28 +9,28 @@
 namespace heed {
 
 template <class T>
-Evaluation evaluate(const Model& model, Parameters<T>& parameters, BatchSource<T>& source, Index counts, Index piece,
-                    const EvaluationPartners<T>& partners) {
+Evaluation evaluate(const Model& model, Parameters<T>& parameters, BatchSource<T>& source, Index counts,
+                    Index microbatch, const EvaluationPartners<T>& partners) {
   Ranks& ranks = *partners.ranks;
   require(std::has_single_bit(static_cast<unsigned>(ranks.count())),
           "1, 2, 4, 8 processes and so on can share an evaluation, not {}", ranks.count());
-  const Inference<T> inference(model, parameters, piece);
+  const Inference<T> inference(model, parameters, microbatch);
   Evaluation result{{}, std::vector<double>(static_cast<std::size_t>(counts))};
-  // Counts are whole numbers, so that it does not matter in which order those of threads are added up.
+  // Counts are whole numbers: their sum does not depend on the order of threads.
   std::vector<std::vector<double>> of_threads(static_cast<std::size_t>(threads()), result.counts);
   std::vector<Score> scores;
-  Index seen = 0;  // in earlier batches
-  const BatchShare share{piece, parameters.trainable_size(), ranks.rank(), ranks.count()};
+  Index seen = 0;  // examples of earlier batches
+  const BatchShare share{microbatch, parameters.trainable_size(), ranks.rank(), ranks.count()};
   source.make_only(share);
   source.start(0);
   while (const TaskBatch<T>* batch = source.next()) {
     if (ranks.any(partners.interrupt && *partners.interrupt)) break;
     const Lanes lanes = share.lanes(batch->size());
     const LaneRange own = share.own(lanes);
-    scores.assign(static_cast<std::size_t>(lanes.pieces()), {});
-    inference.for_pieces(lanes.examples_of(own), [&](Tape<T>& tape, Piece p) {
+    scores.assign(static_cast<std::size_t>(lanes.microbatches()), {});
+    inference.for_microbatches(lanes.examples_of(own), [&](Tape<T>& tape, ExampleRange p) {
       const Var<T> logits = batch->logits(model, tape, p);
-      scores[static_cast<std::size_t>(p.first / piece)] =
+      scores[static_cast<std::size_t>(p.first / microbatch)] =
           batch->judge(logits.value(), p, of_threads[static_cast<std::size_t>(worker())]);
       if (partners.visit) (*partners.visit)(seen + p.first, logits.value());
     });

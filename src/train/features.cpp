@@ -6,13 +6,14 @@
 #include "heed/train/tasks/classification.h"
 #include "heed/train/evaluate.h"
 #include "heed/train/optimizer.h"
+#include "heed/train/inference.h"
 #include "heed/train/step.h"
 
 namespace heed {
 
 namespace {
 
-/// Goes through images in their order: f(first, batch).
+/// Calls f(first, batch) for batches of images in their order.
 template <class T, class F>
 std::vector<int> for_batches(const ImageSelection& selection, const F& f) {
   const std::unique_ptr<Loader<T>> loader = plain_images<T>(selection, 256);
@@ -25,7 +26,7 @@ std::vector<int> for_batches(const ImageSelection& selection, const F& f) {
   return labels;
 }
 
-/// x W^T + b for images [B, width, 1, 1], rows of features.
+/// A linear classifier x W^T + b of features, given as images [B, width, 1, 1].
 class LinearClassifier : public ModelBase<LinearClassifier> {
  public:
   LinearClassifier(Index width, Index classes) : width_(width), classes_(classes) {
@@ -48,7 +49,7 @@ class LinearClassifier : public ModelBase<LinearClassifier> {
   ParameterId weight_ = -1, bias_ = -1;
 };
 
-/// Rows of features as the classifier takes them.
+/// Returns rows of features as input of the classifier.
 template <class T>
 View<const T> as_images(const Tensor<T>& rows) {
   return {rows.data(), Shape{rows.shape()[0], rows.shape()[1], 1, 1}};
@@ -65,13 +66,13 @@ std::unique_ptr<Loader<T>> plain_images(const ImageSelection& images, Index batc
 
 template <class T>
 Features<T> features_of(const Model& model, Parameters<T>& parameters, const ImageSelection& images, Index blocks,
-                        Index piece) {
+                        Index microbatch) {
   model.require_features(blocks);
-  const Inference<T> inference(model, parameters, piece);
+  const Inference<T> inference(model, parameters, microbatch);
   const Index width = model.feature_sizes().width;
   Features<T> features{Tensor<T>(Shape{static_cast<Index>(images.images.size()), blocks * width}), {}};
   features.labels = for_batches<T>(images, [&](Index first, View<const T> batch) {
-    inference.for_pieces({0, batch.shape()[0]}, [&](Tape<T>& tape, Piece p) {
+    inference.for_microbatches({0, batch.shape()[0]}, [&](Tape<T>& tape, ExampleRange p) {
       std::vector<Var<T>> of_blocks(static_cast<std::size_t>(blocks));
       model.features(tape, ModelInput<T>{.images = batch.part(p.first, p.count)}, std::span(of_blocks));
       T* to = features.values.data() + (first + p.first) * blocks * width;
@@ -95,14 +96,14 @@ Features<T> pixels_of(const ImageSelection& images) {
 
 template <class T>
 Tensor<T> linear_logits(const Features<T>& teachers, const Tensor<T>& test, Index classes, const LinearRule& rule) {
-  const Index width = teachers.width(), count = teachers.count(), piece = 16;
+  const Index width = teachers.width(), count = teachers.count(), microbatch = 16;
   require(count >= rule.batch, "a linear classifier of {} training examples; expected {}, a batch, or more", count,
           rule.batch);
   const LinearClassifier model(width, classes);
   Parameters<T> parameters(model.parameters());
   parameters.initialise(rule.seed);
   Optimizer<T> optimizer({.name = "sgd", .momentum = 0.9}, parameters);
-  BatchGradient<T> gradient(model, parameters, rule.batch, {.piece = piece});
+  BatchGradient<T> gradient(model, parameters, rule.batch, {.microbatch = microbatch});
   Tensor<T> rows(Shape{rule.batch, width}), targets(Shape{rule.batch, classes});
   std::vector<int> labels(static_cast<std::size_t>(rule.batch));
   const RandomStream order = RandomStream(rule.seed).derive("order");
@@ -124,7 +125,7 @@ Tensor<T> linear_logits(const Features<T>& teachers, const Tensor<T>& test, Inde
     }
   }
   Tensor<T> logits(Shape{test.shape()[0], classes});
-  Inference<T>(model, parameters, piece).run({as_images(test)}, logits.data());
+  Inference<T>(model, parameters, microbatch).run({as_images(test)}, logits.data());
   require_finite_answers(std::span<const T>(logits.data(), logits.size()), "logit of the linear classifier");
   return logits;
 }

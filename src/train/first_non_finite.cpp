@@ -1,4 +1,4 @@
-// Where a step first makes a number that is not finite.
+// The search for the first infinity or NaN of a step.
 #include "heed/train/step.h"
 
 #include <algorithm>
@@ -9,19 +9,19 @@ namespace heed {
 
 namespace {
 
-/// Shows those tensors of a model for which wanted(specification) is true.
+/// Checks the tensors of a model for which wanted(specification) is true.
 template <class Tensors, class Wanted>
-void look_at(NonFinite& found, const char* what, const ParameterList& list, const Tensors& tensors,
-             const Wanted& wanted) {
+void check_tensors(NonFinite& found, const char* what, const ParameterList& list, const Tensors& tensors,
+                   const Wanted& wanted) {
   for (ParameterId id = 0; id < list.size(); ++id)
-    if (wanted(list[id])) found.look(tensors[id].data(), tensors[id].size(), [&] { return what + list[id].name; });
+    if (wanted(list[id])) found.check(tensors[id].data(), tensors[id].size(), [&] { return what + list[id].name; });
 }
 
-/// Shows what a lane has added to the gradients of all tensors.
+/// Checks the gradients of all tensors.
 template <class T>
-void look_at_gradients(NonFinite& found, const Gradients<T>& gradients) {
-  look_at(found, "the gradient by ", gradients.list(), gradients,
-          [](const ParameterSpec& spec) { return spec.trainable; });
+void check_gradients(NonFinite& found, const Gradients<T>& gradients) {
+  check_tensors(found, "the gradient by ", gradients.list(), gradients,
+                [](const ParameterSpec& spec) { return spec.trainable; });
 }
 
 }  // namespace
@@ -29,14 +29,14 @@ void look_at_gradients(NonFinite& found, const Gradients<T>& gradients) {
 template <class T>
 std::string BatchGradient<T>::first_non_finite() {
   NonFinite found;
-  // Running statistics are what the step has made of them.
-  look_at(found, "the tensor ", parameters_.list(), parameters_,
-          [](const ParameterSpec& spec) { return !spec.running; });
+  // Running statistics are results of the step, checked with the others.
+  check_tensors(found, "the tensor ", parameters_.list(), parameters_,
+                [](const ParameterSpec& spec) { return !spec.running; });
   const LaneRange own = share_.own(step_.lanes);
-  if (found.where().empty()) found = lockstep_ ? first_in_lockstep(own) : first_by_lanes(own);
-  // In lockstep, what comes after the fewest others is the first; else the lanes of earlier processes come first.
+  if (found.where().empty()) found = lockstep_ ? first_in_lockstep(own) : first_in_lanes(own);
+  // In lockstep the first is the one after the fewest finite tensors; otherwise lanes of earlier processes come first.
   const std::vector<std::string> texts = ranks_.texts(found.where()),
-                                 before = ranks_.texts(std::to_string(lockstep_ ? found.before() : 0));
+                                 before = ranks_.texts(std::to_string(lockstep_ ? found.finite_before() : 0));
   std::string first = "a sum over the batch";
   Index least = std::numeric_limits<Index>::max();
   for (std::size_t i = 0; i < texts.size(); ++i)
@@ -45,21 +45,21 @@ std::string BatchGradient<T>::first_non_finite() {
 }
 
 template <class T>
-NonFinite BatchGradient<T>::first_by_lanes(LaneRange lanes) {
+NonFinite BatchGradient<T>::first_in_lanes(LaneRange lanes) {
   NonFinite found;
   for (Index lane = lanes.first; lane < lanes.last && found.where().empty(); ++lane) {
     run_lane(lane, gradients(), &found);
-    look_at_gradients(found, gradients());
+    check_gradients(found, gradients());
   }
   return found;
 }
 
 template <class T>
 NonFinite BatchGradient<T>::first_in_lockstep(LaneRange lanes) {
-  std::vector<NonFinite> found(static_cast<std::size_t>(lanes.last - lanes.first));
+  std::vector<NonFinite> found(static_cast<std::size_t>(lanes.count()));
   run_in_lockstep(lanes, &found);
-  for (std::size_t i = 0; i < found.size(); ++i) look_at_gradients(found[i], sums_[i]);
-  const auto order = [](const NonFinite& a) { return std::pair(a.where().empty(), a.before()); };
+  for (std::size_t i = 0; i < found.size(); ++i) check_gradients(found[i], sums_[i]);
+  const auto order = [](const NonFinite& a) { return std::pair(a.where().empty(), a.finite_before()); };
   return *std::min_element(found.begin(), found.end(),
                            [&](const NonFinite& a, const NonFinite& b) { return order(a) < order(b); });
 }

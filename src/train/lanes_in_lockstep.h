@@ -1,4 +1,4 @@
-// The lanes of a batch whose examples depend on each other.
+// Lanes of a batch whose examples depend on each other.
 #pragma once
 
 #include "heed/base/lockstep.h"
@@ -11,61 +11,60 @@
 
 namespace heed {
 
-/// Runs the lanes of this process side by side. Wherever the model adds up something over the batch, all lanes wait for
-/// each other, in all processes, and the sum is formed by the tree.
+/// Runs the lanes of this process side by side. At each sum over the batch, all lanes of all processes wait for each
+/// other, and the sum is formed by the tree.
 template <class T>
 class LanesInLockstep {
  public:
-  /// For at most so many lanes in this process.
+  /// Prepares for at most `most` lanes in this process.
   LanesInLockstep(Ranks& ranks, Index most) : ranks_(ranks), lockstep_(most) {
-    for (Index part = 0; part < most; ++part) lanes_.emplace_back(lockstep_, part);
+    for (Index i = 0; i < most; ++i) lanes_.emplace_back(lockstep_, i);
   }
 
-  /// Calls f(lane, whole) for each of this process' lanes of the batch, of which each must be a single piece and each
-  /// process have one at least; `whole` is for the lane's pass.
+  /// Calls f(lane, batch) for each lane of this process, at least one; `batch` is for the lane's pass. Each lane must
+  /// be a single microbatch.
   template <class F>
-  void run(const Lanes& batch, LaneRange own, const F& f) {
-    const Index count = own.last - own.first;
-    HEED_ASSERT(count > 0 && batch.whole);
+  void run(const Lanes& lanes, LaneRange own, const F& f) {
+    HEED_ASSERT(own.count() > 0 && lanes.undivided);
     sums_ = 0;
-    const auto work = [&](Index part) {
-      Lane& lane = lanes_[static_cast<std::size_t>(part)];
-      lane.images = batch.examples;
-      lane.here = batch.piece_at(own.first + part).count;
-      lane.first = part == 0;
-      f(own.first + part, lane);
+    const auto work = [&](Index i) {
+      Lane& lane = lanes_[static_cast<std::size_t>(i)];
+      lane.images = lanes.examples;
+      lane.images_here = lanes.microbatch_at(own.first + i).count;
+      lane.first = i == 0;
+      f(own.first + i, lane);
     };
-    lockstep_.run(count, work, [&] { add_up(own); });
+    lockstep_.run(own.count(), work, [&] { sum_lanes(own); });
   }
 
-  /// How many sums over the batch the last run formed.
+  /// Returns the number of sums over the batch in the last run.
   Index sums() const { return sums_; }
 
  private:
   struct Lane : WholeBatch<T> {
-    Lane(Lockstep& lockstep, Index part) : lockstep(lockstep), part(part) {}
+    Lane(Lockstep& lockstep, Index i) : lockstep(lockstep), index(i) {}
 
-    void sum(std::span<T> given) override {
-      numbers = given;
-      lockstep.wait(part);
+    void sum(std::span<T> of_lane) override {
+      values = of_lane;
+      lockstep.wait(index);
     }
 
     Lockstep& lockstep;
-    Index part;
-    std::span<T> numbers;  ///< those to be added up
+    Index index;
+    std::span<T> values;  ///< summands
   };
 
-  /// Gives all lanes, which wait, the sum of what they have.
-  void add_up(LaneRange own) {
-    const auto numbers_of = [&](Index lane) { return lanes_[static_cast<std::size_t>(lane - own.first)].numbers; };
-    const std::span<T> sum = tree_sum(own, numbers_of, [](std::span<T> a, std::span<T> b) {
+  /// Replaces the values of all lanes by their sum.
+  void sum_lanes(LaneRange own) {
+    const auto values_of = [&](Index lane) { return lanes_[static_cast<std::size_t>(lane - own.first)].values; };
+    const std::span<T> sum = tree_sum(own, values_of, [](std::span<T> a, std::span<T> b) {
       HEED_ASSERT(a.size() == b.size());
       for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
       return a;
     });
     ranks_.sum(sum);
     for (Index lane = own.first + 1; lane < own.last; ++lane)
-      std::copy(sum.begin(), sum.end(), numbers_of(lane).begin());
+      std::copy(sum.begin(), sum.end(), values_of(lane).begin());
     ++sums_;
   }
 

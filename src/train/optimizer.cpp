@@ -11,7 +11,7 @@ namespace heed {
 
 namespace {
 
-/// Elements one thread updates at a time; sums are formed over ranges of this size.
+/// Elements that one thread updates at a time; also the ranges of sums.
 constexpr Index range = Index{1} << 15;
 
 /// Calls f(begin, end) for ranges of [0, size), on all threads.
@@ -44,7 +44,7 @@ void Optimizer<T>::step(Parameters<T>& parameters, const Gradients<T>& gradients
   ++steps_;
   for (const ParameterId id : frozen) ++left_out_[static_cast<std::size_t>(id)];
   const bool adamw = state_.size() == 2;
-  // The `count`th update of weights [begin, end).
+  // Updates weights [begin, end) for the `count`th time.
   const auto update = [&](Index begin, Index end, double decay, Index count) {
     T* const w = parameters.data();
     const T* const g = gradients.data();
@@ -67,7 +67,7 @@ void Optimizer<T>::step(Parameters<T>& parameters, const Gradients<T>& gradients
   };
   const ParameterList& list = parameters.list();
   for_ranges(parameters.trainable_size(), [&](Index begin, Index end) {
-    // The part of each tensor that lies in the range. Weight decay applies to some tensors only.
+    // The slice of each tensor in the range: weight decay applies to some tensors only.
     for (ParameterId id = 0; id < list.size(); ++id) {
       if (!list[id].trainable || std::find(frozen.begin(), frozen.end(), id) != frozen.end()) continue;
       const Index from = std::max(begin, parameters.offset(id));
@@ -80,23 +80,23 @@ void Optimizer<T>::step(Parameters<T>& parameters, const Gradients<T>& gradients
 
 namespace {
 
-/// The sum of squares of `size` numbers.
+/// Returns the sum of squares of `size` elements.
 template <class T>
 double sum_of_squares(const T* numbers, Index size) {
   const Index count = (size + range - 1) / range;
   constexpr Index most = 64;
   double sums[most] = {};
-  // At most 64 sums: sum `lane` takes the ranges lane, lane + 64, ... in order, and the sums are added in order.
-  parallel_for(std::min(count, most), [&](Index lane) {
+  // At most 64 partial sums: sum p covers the ranges p, p + 64, ... in order, and the sums are added in order.
+  parallel_for(std::min(count, most), [&](Index p) {
     double sum = 0;
-    for (Index i = lane; i < count; i += most) {
+    for (Index i = p; i < count; i += most) {
       double squares[8] = {};
       const T* const g = numbers + i * range;
       const Index n = std::min(range, size - i * range);
       for (Index j = 0; j < n; ++j) squares[j % 8] += static_cast<double>(g[j]) * static_cast<double>(g[j]);
       for (const double square : squares) sum += square;
     }
-    sums[lane] = sum;
+    sums[p] = sum;
   });
   double total = 0;
   for (const double sum : sums) total += sum;
@@ -106,6 +106,14 @@ double sum_of_squares(const T* numbers, Index size) {
 double clip_factor(double norm, double clip) { return clip > 0 ? std::min(1.0, clip / (norm + 1e-6)) : 1.0; }
 
 }  // namespace
+
+template <class T>
+void update_average(Parameters<T>& average, const Parameters<T>& parameters, double decay) {
+  const T keep(decay), share(1 - decay);
+  const Index trained = parameters.trainable_size();
+  for (Index i = 0; i < trained; ++i) average.data()[i] = keep * average.data()[i] + share * parameters.data()[i];
+  std::copy(parameters.data() + trained, parameters.data() + parameters.size(), average.data() + trained);
+}
 
 template <class T>
 Clipping clip_by_norm(const Gradients<T>& gradients, double clip) {
@@ -155,6 +163,8 @@ double learning_rate(const OptimConfig& config, Index step, Index steps_per_epoc
 
 template class Optimizer<float>;
 template class Optimizer<double>;
+template void update_average(Parameters<float>&, const Parameters<float>&, double);
+template void update_average(Parameters<double>&, const Parameters<double>&, double);
 template Clipping clip_by_norm(const Gradients<float>&, double);
 template Clipping clip_by_norm(const Gradients<double>&, double);
 template Clipping clip_each(Gradients<float>&, double);

@@ -64,7 +64,7 @@ RateTest test_rates(const Experiment& experiment, const RateRange& range) {
 std::optional<RateAdvice> advice(const std::vector<RatePoint>& points) {
   const auto lower = [](const RatePoint& a, const RatePoint& b) { return a.smoothed < b.smoothed; };
   const auto least = std::min_element(points.begin(), points.end(), lower);
-  // A slope over few steps is that of the batches, not of the rate.
+  // Over a few steps the slope reflects the batches, not the rate.
   const std::size_t span = std::max<std::size_t>(points.size() / 10, 1);
   std::optional<RateAdvice> found;
   double steepest = 0;

@@ -58,13 +58,13 @@ Executed execute(const Model& model, bool training = true) {
   pass.gradients = &gradients;
   pass.training = training;
   std::vector<TraceEntry> trace;
-  pass.trace = &trace;
+  pass.observers.trace = &trace;
   Tape<Counted> tape(pass);
   Executed executed;
   Counted::tally() = {};
   const Var<Counted> logits = model.logits<Counted>(tape, {images.view()});
   executed.forward = Counted::tally();
-  for (const TraceEntry& entry : trace) executed.kept += entry.result.elements() + entry.kept;
+  for (const TraceEntry& entry : trace) executed.kept += entry.result.elements() + entry.saved;
   const Tensor<Counted> cotangent(logits.shape());
   Counted::tally() = {};
   tape.backward(logits, cotangent.view());

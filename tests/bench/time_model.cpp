@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(a_pull_leads_to_what_is_usual) {
   BOOST_TEST(nonnegative_fit(fit, {2}, 1)[0] == 3, closely);
 }
 
-// Of a batch of 24 in pieces of 8 one of two threads takes two: two thirds of all work.
+// Of a batch of 24 in microbatches of 8 one of two threads takes two: two thirds of all work.
 BOOST_AUTO_TEST_CASE(time_is_work_over_rate) {
   const TimeModel model = made_up();
   const Experiment x = load_experiment("models/vit-micro.toml");
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(time_is_work_over_rate) {
   BOOST_TEST(layers == step.seconds, closely);
   BOOST_TEST(model.predict(work, false).seconds == 2 * 2 * 24 * products_of(work.inference, false) / 1e11 * 2 / 3,
              closely);
-  // A single piece is shared by both.
+  // A single microbatch is shared by both.
   const Workload alone(x, 8);
   BOOST_TEST(model.predict(alone, false).seconds == 2 * 2 * 8 * products_of(alone.inference, false) / 1e11 / 2,
              closely);

@@ -55,7 +55,7 @@ BOOST_AUTO_TEST_CASE(every_operation_has_a_case) {
   std::vector<TraceEntry> trace;
   for (const CheckCase& c : all_check_cases()) {
     const std::vector<Tensor<float>> inputs = draw_inputs<float>(c, 1);
-    Tape<float> tape({.training = c.training, .random = RandomStream(1), .trace = &trace});
+    Tape<float> tape({.training = c.training, .random = RandomStream(1), .observers = {.trace = &trace}});
     std::vector<Var<float>> variables;
     for (const auto& input : inputs) variables.push_back(tape.input(input.view()));
     c.in_float(tape, variables);

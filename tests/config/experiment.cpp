@@ -134,11 +134,11 @@ BOOST_AUTO_TEST_CASE(unknown_keys_suggest_the_nearest) {
   BOOST_TEST(error("[optim]\nweigth_decay = 1\n") ==
              ":11: unknown key 'optim.weigth_decay'; did you mean 'optim.weight_decay'?");
   BOOST_TEST(error("[train]\nlr = 1\n") == ":11: unknown key 'train.lr'; did you mean 'optim.lr'?");
-  BOOST_TEST(
-      error("[train]\nxyzzy = 1\n") ==
-      ":11: unknown key 'train.xyzzy'; expected one of method, epochs, max_steps, patience, batch, piece, seed, dtype, "
-      "label_smoothing, dropout, drop_path, ema, recompute, on_nonfinite, checkpoint_steps, log_steps, init, "
-      "init_head, init_positions, init_skip, init_parts, init_mechanism");
+  BOOST_TEST(error("[train]\nxyzzy = 1\n") ==
+             ":11: unknown key 'train.xyzzy'; expected one of method, epochs, max_steps, patience, batch, microbatch, "
+             "seed, dtype, "
+             "label_smoothing, dropout, drop_path, ema, recompute, on_nonfinite, checkpoint_steps, log_steps, init, "
+             "init_head, init_positions, init_skip, init_parts, init_mechanism");
   BOOST_TEST(error("[optimizer]\nlr = 1\n") == ":10: unknown table 'optimizer'; did you mean 'optim'?");
   BOOST_TEST(set_error("lr=1") == "--set: unknown key 'lr'; did you mean 'optim.lr'?");
   BOOST_TEST(set_error("model.dims=1") == "--set: unknown key 'model.dims'; did you mean 'model.dim'?");
@@ -146,6 +146,26 @@ BOOST_AUTO_TEST_CASE(unknown_keys_suggest_the_nearest) {
              "--set: unknown key 'optim.adam'; expected one of name, lr, betas, eps, weight_decay, weight_decay_end, "
              "momentum, clip, "
              "schedule, warmup_epochs, warmup_steps, min_lr");
+}
+
+// Versions before 0.3.0 called train.microbatch train.piece.
+BOOST_AUTO_TEST_CASE(a_former_key_is_the_same_key) {
+  const Experiment expected = load(tiny + "[train]\nmicrobatch = 4\n");
+  BOOST_TEST(expected.train.microbatch == 4);
+  BOOST_TEST((load(tiny + "[train]\npiece = 4\n") == expected));
+  BOOST_TEST((load(tiny, {"train.piece=4"}) == expected));
+  BOOST_TEST((load(tiny + "[train]\npiece = 2\n", {"train.microbatch=4"}) == expected));
+  BOOST_TEST((load(tiny + "[train]\nmicrobatch = 2\n", {"train.piece=4"}) == expected));
+  BOOST_TEST(error("[train]\nmicrobatch = 2\npiece = 4\n") ==
+             ":12: 'train.piece' and 'train.microbatch' are the same key; expected one of them");
+  BOOST_TEST(error("[train]\npiece = 0\n") == error("[train]\nmicrobatch = 0\n"));
+  BOOST_TEST(error("[train]\npiece = \"a\"\n") == ":11: 'train.microbatch': expected an integer, found a string");
+  BOOST_TEST(error("[optim]\npiece = 4\n").find("unknown key 'optim.piece'") != std::string::npos);
+}
+
+// The hash that version 0.2.0 gives this experiment: results in the tree are found by such hashes.
+BOOST_AUTO_TEST_CASE(configurations_keep_their_hashes) {
+  BOOST_TEST(configuration_hash(load(tiny)) == "3cf0d26f51b9c149");
 }
 
 BOOST_AUTO_TEST_CASE(a_table_belongs_to_a_method) {

@@ -155,7 +155,7 @@ BOOST_AUTO_TEST_CASE(what_is_refused) {
   BOOST_TEST(error("arm_files = \"x.toml\"\n").starts_with(":1: 'arm_files': 'x.toml' has no *"));
   BOOST_TEST(error("arm_files = \"none-*.toml\"\n") == ":1: 'arm_files': no file is called 'none-*.toml'");
   std::string many = base() + "[grid]\n";
-  for (const char* key : {"train.batch", "train.piece", "train.epochs", "model.hidden"})
+  for (const char* key : {"train.batch", "train.microbatch", "train.epochs", "model.hidden"})
     many += fmt::format("{} = [1, 2, 3, 4, 5, 6, 7, 8, 9]\n", key);
   BOOST_TEST(error(many) == ": has 6561 experiments or more; expected at most 4096");
   write_file(path(), base());

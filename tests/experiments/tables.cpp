@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(sequences_in_bits_and_by_labels) {
   write_file(*this / "text.txt", text);
   const std::string model =
       "[model]\nfamily = \"sequence\"\ndepth = 1\ndim = 16\nheads = 2\nhidden = 24\n{}[data]\n{}[optim]\nlr = 1e-3\n"
-      "[train]\nepochs = 1\nbatch = 8\npiece = 4\n";
+      "[train]\nepochs = 1\nbatch = 8\nmicrobatch = 4\n";
   const auto write_base = [&](const std::string& name, const std::string& of_model, const std::string& of_data) {
     write_file(*this / (name + ".toml"), fmt::format(fmt::runtime(model), of_model, of_data));
     return *this / (name + ".toml");

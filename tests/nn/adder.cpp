@@ -40,7 +40,7 @@ Gradients<double> step(const VisionTransformer& model, Parameters<double>& param
   for (Index i = 0; i < images.size(); ++i) images[i] = RandomStream(4).normal(i);
   std::vector<int> labels;
   for (int i = 0; i < 6; ++i) labels.push_back(i % 5), targets[i * 5 + i % 5] = 1;
-  BatchGradient<double> gradient(model, parameters, 6, {.piece = 2});
+  BatchGradient<double> gradient(model, parameters, 6, {.microbatch = 2});
   gradient.run(ClassificationBatch<double>({images.view()}, targets.view(), labels.data()), RandomStream(1));
   return gradient.gradients();
 }

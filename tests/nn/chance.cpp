@@ -150,7 +150,7 @@ BOOST_AUTO_TEST_CASE(deeper_blocks_are_skipped_more_often) {
                        .gradients = &gradients,
                        .training = true,
                        .random = RandomStream(3).derive(static_cast<std::uint64_t>(b / 20)),
-                       .first_image = b % 20});
+                       .examples = {.first = b % 20}});
     const Var<double> logits = model.logits<double>(tape, {std::as_const(image).view()});
     Tensor<double> cotangent(logits.shape());
     cotangent[3] = 1;

@@ -20,8 +20,10 @@ PassResult pass_over(const Experiment& x, bool all_tokens) {
   Gradients<double> gradients(parameters);
   gradients.reset();
   std::vector<TraceEntry> trace;
-  Tape<double> tape(
-      {.parameters = &parameters, .gradients = &gradients, .training = true, .trace = all_tokens ? &trace : nullptr});
+  Tape<double> tape({.parameters = &parameters,
+                     .gradients = &gradients,
+                     .training = true,
+                     .observers = {.trace = all_tokens ? &trace : nullptr}});
   Tensor<double> images(Shape{2, 1, 8, 8}), targets(Shape{2, 10});
   for (Index i = 0; i < images.size(); ++i) images[i] = RandomStream(2).normal(i);
   targets[3] = targets[10 + 7] = 1;

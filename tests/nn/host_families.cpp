@@ -109,7 +109,8 @@ struct SmallTraining {
   }
 
   double loss(bool training) {
-    Tape<double> tape({.parameters = &parameters, .training = training, .still = true, .again = true});
+    Tape<double> tape(
+        {.parameters = &parameters, .training = training, .execution = {.recomputing = true, .deterministic = true}});
     const Var<double> logits = batch().logits(*model, tape, {0, 6}, nullptr);
     return *batch().loss(logits, {0, 6}, 6).data();
   }
@@ -119,8 +120,10 @@ void check_gradient(const std::string& label, const Experiment& x, bool training
   SmallTraining t(x);
   Gradients<double> gradients(t.parameters);
   gradients.reset();
-  Tape<double> tape(
-      {.parameters = &t.parameters, .gradients = &gradients, .training = training, .still = true, .again = true});
+  Tape<double> tape({.parameters = &t.parameters,
+                     .gradients = &gradients,
+                     .training = training,
+                     .execution = {.recomputing = true, .deterministic = true}});
   tape.backward(t.batch().loss(t.batch().logits(*t.model, tape, {0, 6}, nullptr), {0, 6}, 6));
   gradients.complete();
   double most = 0;
@@ -179,11 +182,11 @@ BOOST_AUTO_TEST_CASE(gradients_of_whole_models_agree_with_central_differences) {
 }
 
 /// Gradients of a step over a batch, then all tensors after it, by lanes of so many images.
-std::vector<double> step_results(const Experiment& x, int threads, Index piece, bool recompute = false,
+std::vector<double> step_results(const Experiment& x, int threads, Index microbatch, bool recompute = false,
                                  Index batch = 6) {
   const WithThreads with(threads);
   SmallTraining t(x, batch);
-  BatchGradient<double> gradient(*t.model, t.parameters, batch, {.piece = piece, .recompute = recompute});
+  BatchGradient<double> gradient(*t.model, t.parameters, batch, {.microbatch = microbatch, .recompute = recompute});
   gradient.run(t.batch(), RandomStream(9));
   std::vector<double> all(gradient.gradients().data(), gradient.gradients().data() + gradient.gradients().size());
   all.insert(all.end(), t.parameters.data(), t.parameters.data() + t.parameters.size());
@@ -193,10 +196,10 @@ std::vector<double> step_results(const Experiment& x, int threads, Index piece, 
 BOOST_AUTO_TEST_CASE(neither_threads_nor_recomputation_show) {
   for (const std::string family : {"xcit", "cvt", "soft"}) {
     const Experiment x = small_experiment(family);
-    for (const Index piece : {1, 2}) {
-      const std::vector<double> expected = step_results(x, 1, piece);
-      BOOST_TEST((step_results(x, 2, piece) == expected), family);
-      BOOST_TEST((step_results(x, 3, piece, true) == expected), family);
+    for (const Index microbatch : {1, 2}) {
+      const std::vector<double> expected = step_results(x, 1, microbatch);
+      BOOST_TEST((step_results(x, 2, microbatch) == expected), family);
+      BOOST_TEST((step_results(x, 3, microbatch, true) == expected), family);
     }
   }
 }
@@ -209,14 +212,15 @@ BOOST_AUTO_TEST_CASE(lanes_in_lockstep_do_what_a_single_pass_does) {
       const std::string groups = fmt::format("model.bn_group={}", group);
       const Experiment x = small_experiment(family, {groups});
       const std::vector<double> expected = step_results(x, 1, batch, false, batch);
-      for (const Index piece : {1, 2, 4}) {
-        const std::vector<double> got = step_results(x, 2, piece, false, batch);
+      for (const Index microbatch : {1, 2, 4}) {
+        const std::vector<double> got = step_results(x, 2, microbatch, false, batch);
         double most = 0, off = 0;
         for (std::size_t i = 0; i < got.size(); ++i) {
           most = std::max(most, std::abs(expected[i]));
           off = std::max(off, std::abs(got[i] - expected[i]));
         }
-        BOOST_TEST(off < 1e-11 * most, family << ", " << groups << ", pieces of " << piece << ": off by " << off);
+        BOOST_TEST(off < 1e-11 * most,
+                   family << ", " << groups << ", microbatches of " << microbatch << ": off by " << off);
       }
     }
 }
@@ -227,7 +231,7 @@ BOOST_AUTO_TEST_CASE(a_smaller_batch_takes_no_more_lanes) {
   std::vector<std::vector<double>> gradients;
   for (const Index most : {16, 17, 40}) {
     SmallTraining t(x, most);
-    BatchGradient<double> gradient(*t.model, t.parameters, most, {.piece = 1});
+    BatchGradient<double> gradient(*t.model, t.parameters, most, {.microbatch = 1});
     if (most == 17) gradient.run(t.batch(), RandomStream(9));
     gradient.run(t.first_images(16), RandomStream(9));
     gradients.emplace_back(gradient.gradients().data(), gradient.gradients().data() + gradient.gradients().size());
@@ -241,7 +245,7 @@ BOOST_AUTO_TEST_CASE(a_smaller_batch_takes_no_more_lanes) {
 BOOST_AUTO_TEST_CASE(sums_over_the_batch_are_counted) {
   const auto sums = [](const Experiment& x, bool recompute) {
     SmallTraining t(x);
-    BatchGradient<double> gradient(*t.model, t.parameters, 6, {.piece = 2, .recompute = recompute});
+    BatchGradient<double> gradient(*t.model, t.parameters, 6, {.microbatch = 2, .recompute = recompute});
     for (int step = 0; step < 2; ++step) gradient.run(t.batch(), RandomStream(9));
     return gradient.sums_over_batch();
   };
@@ -256,7 +260,7 @@ BOOST_AUTO_TEST_CASE(sums_over_the_batch_are_counted) {
 BOOST_AUTO_TEST_CASE(waiting_is_in_no_profile) {
   const WithThreads with(2);
   SmallTraining t(small_experiment("cvt"), 11);
-  BatchGradient<double> gradient(*t.model, t.parameters, 11, {.piece = 1});
+  BatchGradient<double> gradient(*t.model, t.parameters, 11, {.microbatch = 1});
   const ClassificationBatch<double> batch = t.batch();
   gradient.run(batch, RandomStream(9));
   gradient.start_profile();
@@ -277,8 +281,8 @@ BOOST_AUTO_TEST_CASE(what_is_not_finite_first_is_found_in_any_lane) {
   t.images[5 * 2 * 9 * 9 + 9 + 1] = 1e308;  // under the first weight, since windows begin at odd places
   t.parameters[t.parameters.list().find("stage0.patch_embed.proj.weight")][0] = 1e10;
   const ClassificationBatch<double> batch = t.batch();
-  for (const Index piece : {6, 1}) {
-    BatchGradient<double> gradient(*t.model, t.parameters, 6, {.piece = piece});
+  for (const Index microbatch : {6, 1}) {
+    BatchGradient<double> gradient(*t.model, t.parameters, 6, {.microbatch = microbatch});
     gradient.run(batch, RandomStream(9));
     BOOST_TEST(gradient.first_non_finite() == "the result of conv2d in stage0.patch_embed.proj");
   }

@@ -24,8 +24,11 @@ std::vector<T> results(Index rows, Products products) {
   gradients.reset();
   Tensor<T> x(Shape{rows, in});
   for (Index i = 0; i < x.size(); ++i) x[i] = static_cast<T>(RandomStream(2).normal(i));
-  Tape<T> tape(Pass<T>{
-      .parameters = &parameters, .packed = &packed, .gradients = &gradients, .training = true, .products = products});
+  Tape<T> tape(Pass<T>{.parameters = &parameters,
+                       .packed = &packed,
+                       .gradients = &gradients,
+                       .training = true,
+                       .execution = {.products = products}});
   const Var<T> input = tape.input(std::as_const(x).view());
   const Var<T> y = linear(input, tape.parameter(weight), tape.parameter(bias));
   tape.backward(y, y.value());

@@ -103,7 +103,7 @@ BOOST_AUTO_TEST_CASE(costs_where_not_every_gradient_is_wanted) {
   for (const bool want_x : {false, true})
     for (const bool want_gamma : {false, true}) {
       std::vector<TraceEntry> trace;
-      Tape<Counted> tape(Pass<Counted>{.trace = &trace});
+      Tape<Counted> tape(Pass<Counted>{.observers = {.trace = &trace}});
       const auto operand = [&](const Tensor<Counted>& value, bool wanted) {
         return wanted ? tape.input(value.view()) : tape.constant(value.view());
       };

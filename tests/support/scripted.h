@@ -22,14 +22,14 @@ class ScriptedBatch : public TaskBatch<double> {
 
   Index size() const override { return of_.size(); }
   Index terms() const override { return of_.terms(); }
-  Var<double> logits(const Model& model, Tape<double>& tape, Piece piece,
+  Var<double> logits(const Model& model, Tape<double>& tape, ExampleRange microbatch,
                      const AttentionVisitor<double>* visit) const override {
-    const Var<double> logits = of_.logits(model, tape, piece, visit);
+    const Var<double> logits = of_.logits(model, tape, microbatch, visit);
     if (!tape.training() && script_.watch) script_.watch(tape);
     return logits;
   }
-  Var<double> loss(Var<double> logits, Piece piece, Index terms) const override {
-    const Var<double> loss = of_.loss(logits, piece, terms);
+  Var<double> loss(Var<double> logits, ExampleRange microbatch, Index terms) const override {
+    const Var<double> loss = of_.loss(logits, microbatch, terms);
     if (!endless_slope_) return loss;
     Tape<double>& tape = logits.tape();
     return tape.record(
@@ -38,10 +38,12 @@ class ScriptedBatch : public TaskBatch<double> {
           if (const auto d = tape.target(loss)) write<double>(d.update, *d.data, INFINITY);
         });
   }
-  Index correct(View<const double> logits, Piece piece) const override { return of_.correct(logits, piece); }
-  Score judge(View<const double> logits, Piece piece, std::span<double> counts) const override {
-    if (right_ < 0) return of_.judge(logits, piece, counts);
-    const double share = static_cast<double>(piece.count) / static_cast<double>(size());
+  Index correct(View<const double> logits, ExampleRange microbatch) const override {
+    return of_.correct(logits, microbatch);
+  }
+  Score judge(View<const double> logits, ExampleRange microbatch, std::span<double> counts) const override {
+    if (right_ < 0) return of_.judge(logits, microbatch, counts);
+    const double share = static_cast<double>(microbatch.count) / static_cast<double>(size());
     return {10 * share, share, right_ * share};
   }
 

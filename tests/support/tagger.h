@@ -3,6 +3,7 @@
 #pragma once
 
 #include "heed/ops/linear.h"
+#include "heed/train/inference.h"
 #include "heed/train/step.h"
 
 #include <memory>
@@ -121,13 +122,14 @@ class TaggedBatch : public TaskBatch<T> {
   Index terms() const override {
     return std::count_if(tags_.begin(), tags_.end(), [](int tag) { return tag >= 0; });
   }
-  Var<T> logits(const Model& model, Tape<T>& tape, Piece piece, const AttentionVisitor<T>* visit) const override {
-    return model.logits(tape, in_.part(piece.first, piece.count), visit);
+  Var<T> logits(const Model& model, Tape<T>& tape, ExampleRange microbatch,
+                const AttentionVisitor<T>* visit) const override {
+    return model.logits(tape, in_.part(microbatch.first, microbatch.count), visit);
   }
-  Var<T> loss(Var<T> logits, Piece piece, Index terms) const override {
+  Var<T> loss(Var<T> logits, ExampleRange microbatch, Index terms) const override {
     Tape<T>& tape = logits.tape();
     const Index tags = logits.shape()[2], n = logits.shape()[0] * logits.shape()[1],
-                first = piece.first * tags_.shape()[1];
+                first = microbatch.first * tags_.shape()[1];
     const int* const tag = tags_.data() + first;
     const T* const goal = teacher_ ? teacher_ + first * tags : nullptr;
     const double divisor = static_cast<double>(terms);
@@ -154,16 +156,16 @@ class TaggedBatch : public TaskBatch<T> {
           }
         });
   }
-  Index correct(View<const T> logits, Piece piece) const override {
+  Index correct(View<const T> logits, ExampleRange microbatch) const override {
     std::vector<double> wrong(1);
-    return static_cast<Index>(judge(logits, piece, wrong).correct);
+    return static_cast<Index>(judge(logits, microbatch, wrong).correct);
   }
   /// Counts wrong answers beside.
-  Score judge(View<const T> logits, Piece piece, std::span<double> wrong) const override {
+  Score judge(View<const T> logits, ExampleRange microbatch, std::span<double> wrong) const override {
     const Index tags = logits.shape()[2], length = tags_.shape()[1];
     Score score;
-    for (Index i = 0; i < piece.count * length; ++i) {
-      const int tag = tags_[piece.first * length + i];
+    for (Index i = 0; i < microbatch.count * length; ++i) {
+      const int tag = tags_[microbatch.first * length + i];
       if (tag < 0) continue;
       const T* const row = logits.data() + i * tags;
       const bool right = std::max_element(row, row + tags) - row == tag;

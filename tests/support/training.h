@@ -72,7 +72,7 @@ class Workshop {
     x.data.augment = {};
     x.train.epochs = 3;
     x.train.batch = 16;
-    x.train.piece = 4;
+    x.train.microbatch = 4;
     return x;
   }
 

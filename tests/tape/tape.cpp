@@ -261,7 +261,7 @@ BOOST_AUTO_TEST_CASE(dropping_does_not_depend_on_how_a_batch_is_cut) {
   const Tensor<double> values = numbers({7, 20});
   for (const auto drop : {dropout<double>, stochastic_depth<double>}) {
     const auto of_images = [&](Index first, Index count, std::uint64_t place) {
-      Tape<double> tape({.training = true, .random = RandomStream(3), .first_image = first});
+      Tape<double> tape({.training = true, .random = RandomStream(3), .examples = {.first = first}});
       const D y = drop(tape.constant({values.data() + 20 * first, Shape{count, 20}}), 0.5, place);
       return std::vector<double>(y.data(), y.data() + y.size());
     };

@@ -30,7 +30,7 @@ struct Recorded {
     Pass<float> pass;
     pass.parameters = &weights;
     pass.gradients = &gradients;
-    pass.trace = &trace;
+    pass.observers.trace = &trace;
     tape.clear(pass);
     const std::string layer = "fc";
     Var<float> y;
@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(a_pass_without_a_trace_cannot_be_printed) {
   tape.clear(Pass<float>{});
   for (const auto member : {&Tape<float>::dump, &Tape<float>::dot})
     BOOST_TEST(error_of([&] { written([&](std::ostream& out) { (tape.*member)(out); }); }) ==
-               "[tape] this pass keeps no list of its operations; set Pass::trace to print it");
+               "[tape] the pass has no trace; set Pass::observers.trace to print it");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

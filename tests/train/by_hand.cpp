@@ -232,11 +232,12 @@ BOOST_FIXTURE_TEST_CASE(averaged_weights_are_judged_and_kept, Play) {
   BOOST_TEST((run(task, "run", reports) == Outcome::finished));
   const auto average = averages(initial(), task.steps, 0.6);
   BOOST_REQUIRE(average.size() == 9u);
-  // Ten validation sentences after each epoch, eleven to test with, each in as many passes as there are pieces.
+  // Ten validation sentences after each epoch, eleven to test with, each in as many passes as there are microbatches.
   const auto passes = [&](Index sentences) {
     std::size_t count = 0;
     for (Index first = 0; first < sentences; first += 8)
-      count += static_cast<std::size_t>((std::min<Index>(8, sentences - first) + x.train.piece - 1) / x.train.piece);
+      count += static_cast<std::size_t>((std::min<Index>(8, sentences - first) + x.train.microbatch - 1) /
+                                        x.train.microbatch);
     return count;
   };
   BOOST_REQUIRE(judged.size() == 3 * passes(10) + passes(11));

@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(a_penalty_delays_no_lane) {
   const Tensor<double> images(Shape{4, 2}, {1, -1, 2, -2, -1, 1, -2, 2}),
       targets(Shape{4, 2}, {0, 1, 1, 0, 0, 1, 0, 1});
   const std::vector<int> labels{1, 0, 1, 1};
-  BatchGradient<double> gradient(model, parameters, 4, {.piece = 1});
+  BatchGradient<double> gradient(model, parameters, 4, {.microbatch = 1});
   const ClassificationBatch<double> batch({images.view()}, targets.view(), labels.data());
   BOOST_TEST(std::isfinite(gradient.run(batch, RandomStream(1)).loss));
   BOOST_TEST(gradient.first_non_finite() == "the gradient by the result of batch_norm");
@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(nor_is_it_overlooked) {
   parameters[model.parameters().find("penalised")][0] = 1e308;
   const Tensor<double> images(Shape{4, 2}), targets(Shape{4, 2});
   const std::vector<int> labels(4);
-  BatchGradient<double> gradient(model, parameters, 4, {.piece = 1});
+  BatchGradient<double> gradient(model, parameters, 4, {.microbatch = 1});
   const ClassificationBatch<double> batch({images.view()}, targets.view(), labels.data());
   gradient.run(batch, RandomStream(1));
   BOOST_TEST(gradient.first_non_finite() == "the result of add");

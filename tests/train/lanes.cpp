@@ -49,40 +49,40 @@ BOOST_AUTO_TEST_CASE(processes_own_subtrees) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(every_model_has_eight_lanes_where_there_are_eight_pieces) {
+BOOST_AUTO_TEST_CASE(every_model_has_eight_lanes_where_there_are_eight_microbatches) {
   for (const Index weights : {1, 1 << 22, (1 << 22) + 1, 1 << 30})
     for (const Index examples : {1, 7, 63, 64, 65, 128, 1000}) {
       const Lanes lanes = lanes_of(examples, 8, weights);
-      BOOST_TEST(lanes.pieces() == (examples + 7) / 8);
-      BOOST_TEST(lanes.count >= std::min<Index>(8, lanes.pieces()));
-      BOOST_TEST(lanes.count <= lanes.pieces());
+      BOOST_TEST(lanes.microbatches() == (examples + 7) / 8);
+      BOOST_TEST(lanes.count >= std::min<Index>(8, lanes.microbatches()));
+      BOOST_TEST(lanes.count <= lanes.microbatches());
       Index covered = 0;
-      for (Index piece = 0; piece < lanes.pieces(); ++piece) {
-        BOOST_TEST(lanes.piece_at(piece).first == covered);
-        covered += lanes.piece_at(piece).count;
+      for (Index microbatch = 0; microbatch < lanes.microbatches(); ++microbatch) {
+        BOOST_TEST(lanes.microbatch_at(microbatch).first == covered);
+        covered += lanes.microbatch_at(microbatch).count;
       }
       BOOST_TEST(covered == examples);
-      BOOST_TEST(lanes.first_piece(0) == 0);
+      BOOST_TEST(lanes.first_microbatch(0) == 0);
       for (Index lane = 0; lane < lanes.count; ++lane)
-        BOOST_TEST(lanes.first_piece(lane) < lanes.first_piece(lane + 1));
-      BOOST_TEST(lanes.first_piece(lanes.count) == lanes.pieces());
+        BOOST_TEST(lanes.first_microbatch(lane) < lanes.first_microbatch(lane + 1));
+      BOOST_TEST(lanes.first_microbatch(lanes.count) == lanes.microbatches());
     }
 }
 
 // Where examples depend on each other, a larger batch has no fewer lanes, and no lane is two examples longer than
 // another.
 BOOST_AUTO_TEST_CASE(whole_lanes_are_even) {
-  for (const Index piece : {1, 3, 8}) {
+  for (const Index microbatch : {1, 3, 8}) {
     Index lanes_before = 0;
     for (Index examples = 1; examples <= 300; ++examples) {
-      const Lanes lanes = lanes_of(examples, piece, 1, true);
-      BOOST_TEST(lanes.count == std::min<Index>(16, (examples + piece - 1) / piece));
-      BOOST_TEST(lanes.pieces() == lanes.count);
+      const Lanes lanes = lanes_of(examples, microbatch, 1, true);
+      BOOST_TEST(lanes.count == std::min<Index>(16, (examples + microbatch - 1) / microbatch));
+      BOOST_TEST(lanes.microbatches() == lanes.count);
       BOOST_TEST(lanes.count >= lanes_before);
       lanes_before = lanes.count;
       Index covered = 0;
       for (Index lane = 0; lane < lanes.count; ++lane) {
-        const Piece own = lanes.piece_at(lane), by_range = lanes.examples_of({lane, lane + 1});
+        const ExampleRange own = lanes.microbatch_at(lane), by_range = lanes.examples_of({lane, lane + 1});
         BOOST_TEST(own.first == covered);
         BOOST_TEST((own.count == examples / lanes.count || own.count == (examples + lanes.count - 1) / lanes.count));
         BOOST_TEST(by_range.first == own.first);

@@ -148,7 +148,7 @@ BOOST_AUTO_TEST_CASE(nor_with_batch_norm_and_a_teacher) {
   }
 }
 
-// Nine million weights: lanes are streamed, and threads share each operation instead of the pieces.
+// Nine million weights: lanes are streamed, and threads share each operation instead of the microbatches.
 BOOST_AUTO_TEST_CASE(nor_with_a_model_whose_operations_are_shared) {
   const WithThreads with(2);
   const Workshop workshop(10, 10);
@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE(nor_with_a_model_whose_operations_are_shared) {
   const VisionTransformer model(x.model, x.attention);
   Parameters<float> parameters(model.parameters());
   Optimizer<float> optimizer(x.optim, parameters);
-  BatchGradient<float> gradient(model, parameters, 4, {.piece = 2});
+  BatchGradient<float> gradient(model, parameters, 4, {.microbatch = 2});
   const Tensor<float> images(Shape{4, 1, 8, 8});
   Tensor<float> targets(Shape{4, 10});
   for (Index i = 0; i < 4; ++i) targets[10 * i] = 1;

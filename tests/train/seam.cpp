@@ -60,12 +60,12 @@ struct Foreign {
 
 BOOST_AUTO_TEST_SUITE(train_seam)
 
-// The loss is a mean over the tags of the whole batch, of which pieces have different numbers; the penalty counts once.
-// Central differences of steps 1e-5 are right to 1e-10 times third derivatives, of order one here.
+// The loss is a mean over the tags of the whole batch, of which microbatches have different numbers; the penalty counts
+// once. Central differences of steps 1e-5 are right to 1e-10 times third derivatives, of order one here.
 BOOST_FIXTURE_TEST_CASE(gradients_of_a_foreign_batch, Foreign) {
   const TaggedBatch<double> batch(sentences, 0, 11);
-  for (const Index piece : {1, 2, 11}) {
-    BatchGradient<double> gradient(model, parameters, 11, {.piece = piece});
+  for (const Index microbatch : {1, 2, 11}) {
+    BatchGradient<double> gradient(model, parameters, 11, {.microbatch = microbatch});
     const BatchResult result = gradient.run(batch, RandomStream(1));
     BOOST_TEST(std::abs(result.loss - loss()) < 1e-13);
     BOOST_TEST(result.terms == score().terms);

@@ -45,8 +45,8 @@ struct Batch11 {
     return {ModelInput<double>{.images = images.view()}, targets.view(), labels.data(), 0.1};
   }
 
-  Result11 in_pieces(Index piece, bool recompute = false) {
-    BatchGradient<double> gradient(model, parameters, 11, {.piece = piece, .recompute = recompute});
+  Result11 in_microbatches(Index microbatch, bool recompute = false) {
+    BatchGradient<double> gradient(model, parameters, 11, {.microbatch = microbatch, .recompute = recompute});
     const BatchResult result = gradient.run(batch(), random);
     const Gradients<double>& g = gradient.gradients();
     return {{g.data(), g.data() + g.size()}, result};
@@ -58,7 +58,7 @@ struct Batch11 {
 BOOST_AUTO_TEST_SUITE(train_step)
 
 // Sums of a few hundred terms of order one in another order: 1e-13 leaves room for a hundred roundings.
-BOOST_FIXTURE_TEST_CASE(pieces_make_no_difference, Batch11) {
+BOOST_FIXTURE_TEST_CASE(microbatches_make_no_difference, Batch11) {
   Gradients<double> gradients(parameters);
   gradients.reset();
   Tape<double> tape({.parameters = &parameters, .gradients = &gradients, .training = true, .random = random});
@@ -66,29 +66,29 @@ BOOST_FIXTURE_TEST_CASE(pieces_make_no_difference, Batch11) {
   const auto loss = cross_entropy(logits, std::as_const(targets).view(), 0.1, 11);
   tape.backward(loss);
   gradients.complete();
-  for (const Index piece : {1, 2, 4, 11, 20}) {
-    const Result11 cut = in_pieces(piece);
-    BOOST_TEST(std::abs(cut.result.loss - *loss.data()) < 1e-13, "pieces of " << piece);
+  for (const Index microbatch : {1, 2, 4, 11, 20}) {
+    const Result11 cut = in_microbatches(microbatch);
+    BOOST_TEST(std::abs(cut.result.loss - *loss.data()) < 1e-13, "microbatches of " << microbatch);
     double worst = 0;
     for (std::size_t i = 0; i < cut.gradient.size(); ++i)
       worst = std::max(worst, std::abs(cut.gradient[i] - gradients.data()[i]));
-    BOOST_TEST(worst < 1e-13, "pieces of " << piece);
+    BOOST_TEST(worst < 1e-13, "microbatches of " << microbatch);
   }
 }
 
 BOOST_FIXTURE_TEST_CASE(threads_make_no_difference_to_a_bit, Batch11) {
-  const Result11 alone = in_pieces(2);
+  const Result11 alone = in_microbatches(2);
   for (const int count : {1, 2, 3}) {
     const WithThreads with(count);
-    BOOST_TEST(in_pieces(2).gradient == alone.gradient, boost::test_tools::per_element());
+    BOOST_TEST(in_microbatches(2).gradient == alone.gradient, boost::test_tools::per_element());
   }
 }
 
 BOOST_FIXTURE_TEST_CASE(computing_blocks_again_changes_no_bit, Batch11) {
-  const Result11 kept = in_pieces(4);
+  const Result11 kept = in_microbatches(4);
   for (const int count : {1, 2}) {
     const WithThreads with(count);
-    const Result11 again = in_pieces(4, true);
+    const Result11 again = in_microbatches(4, true);
     BOOST_TEST(again.result.loss == kept.result.loss);
     BOOST_TEST(again.gradient == kept.gradient, boost::test_tools::per_element());
   }
@@ -106,16 +106,16 @@ std::vector<T> large_step(LaneMemory memory) {
   for (Index i = 0; i < images.size(); ++i) images[i] = static_cast<T>(RandomStream(2).normal(i));
   for (Index i = 0; i < 150; ++i) targets[10 * i + i % 10] = 1;
   const std::vector<int> labels(150, 0);
-  BatchGradient<T> gradient(model, parameters, 150, {.piece = 16}, one_process(), memory);
+  BatchGradient<T> gradient(model, parameters, 150, {.microbatch = 16}, one_process(), memory);
   gradient.run(ClassificationBatch<T>(ModelInput<T>{.images = images.view()}, targets.view(), labels.data()),
                RandomStream(1));
   return {gradient.gradients().data(), gradient.gradients().data() + gradient.gradients().size()};
 }
 
-// Ten pieces in ten lanes. Streamed, threads share each operation; kept, each takes lanes.
+// Ten microbatches in ten lanes. Streamed, threads share each operation; kept, each takes lanes.
 BOOST_AUTO_TEST_CASE(streaming_lanes_changes_no_bit) {
-  const std::vector<float> kept = large_step<float>(LaneMemory::kept);
-  const std::vector<double> kept_in_double = large_step<double>(LaneMemory::kept);
+  const std::vector<float> kept = large_step<float>(LaneMemory::per_lane);
+  const std::vector<double> kept_in_double = large_step<double>(LaneMemory::per_lane);
   for (const int count : {1, 2, 3}) {
     const WithThreads with(count);
     BOOST_TEST((large_step<float>(LaneMemory::streamed) == kept), count << " threads");
@@ -131,16 +131,16 @@ BOOST_AUTO_TEST_CASE(processes_make_no_difference_to_a_bit) {
   for (const auto& [name, text] : OptionValues{{"variant", "conv"}, {"sparsity", "entropy"}, {"coef", "0.5"}})
     x.attention.options[name] = {text, ""};
   Batch11 all(x);
-  for (const Index piece : {1, 2})
-    for (const LaneMemory memory : {LaneMemory::kept, LaneMemory::streamed}) {
-      const Result11 alone = all.in_pieces(piece);
+  for (const Index microbatch : {1, 2})
+    for (const LaneMemory memory : {LaneMemory::per_lane, LaneMemory::streamed}) {
+      const Result11 alone = all.in_microbatches(microbatch);
       for (const int count : {2, 4}) {
         std::vector<Result11> results(static_cast<std::size_t>(count));
         in_processes(count, [&](Ranks& ranks) {
           // Nobody looks at the examples of others, nor at what others have prepared from the weights.
           Batch11 own(x);
-          BatchGradient<double> gradient(own.model, own.parameters, 11, {.piece = piece}, ranks, memory);
-          const Piece share = gradient.share()(11);
+          BatchGradient<double> gradient(own.model, own.parameters, 11, {.microbatch = microbatch}, ranks, memory);
+          const ExampleRange share = gradient.share()(11);
           for (Index i = 0; i < own.images.size(); ++i)
             if (const Index image = i / 64; image < share.first || image >= share.first + share.count)
               own.images[i] = std::numeric_limits<double>::quiet_NaN();
@@ -149,7 +149,8 @@ BOOST_AUTO_TEST_CASE(processes_make_no_difference_to_a_bit) {
           results[static_cast<std::size_t>(ranks.rank())] = {{g.data(), g.data() + g.size()}, result};
         });
         for (const Result11& result : results) {
-          BOOST_TEST((result.gradient == alone.gradient), "pieces of " << piece << ", " << count << " processes");
+          BOOST_TEST((result.gradient == alone.gradient),
+                     "microbatches of " << microbatch << ", " << count << " processes");
           BOOST_TEST(result.result.loss == alone.result.loss);
           BOOST_TEST(result.result.correct == alone.result.correct);
           BOOST_TEST(result.result.terms == 11);
@@ -164,7 +165,7 @@ BOOST_FIXTURE_TEST_CASE(processes_agree_on_what_is_not_finite, Batch11) {
   const ClassificationBatch<double> all = batch();
   const auto where = [&](Ranks& ranks) {
     Batch11 own;  // of which each process prepares what it needs
-    BatchGradient<double> gradient(own.model, own.parameters, 11, {.piece = 1}, ranks);
+    BatchGradient<double> gradient(own.model, own.parameters, 11, {.microbatch = 1}, ranks);
     gradient.run(all, random);
     return gradient.first_non_finite();
   };
@@ -176,19 +177,20 @@ BOOST_FIXTURE_TEST_CASE(processes_agree_on_what_is_not_finite, Batch11) {
 }
 
 BOOST_FIXTURE_TEST_CASE(processes_that_have_no_subtree_are_refused, Batch11) {
-  const auto error_with = [&](int processes, Index batch, Index piece) {
+  const auto error_with = [&](int processes, Index batch, Index microbatch) {
     std::vector<std::string> errors(static_cast<std::size_t>(processes));
     in_processes(processes, [&](Ranks& ranks) {
       errors[static_cast<std::size_t>(ranks.rank())] =
-          error_of([&] { BatchGradient<double>(model, parameters, batch, {.piece = piece}, ranks); });
+          error_of([&] { BatchGradient<double>(model, parameters, batch, {.microbatch = microbatch}, ranks); });
     });
     for (const std::string& error : errors) BOOST_TEST(error == errors[0]);
     return errors[0];
   };
-  BOOST_TEST(error_with(4, 11, 4) == "[train] batch = 11 in pieces of 4 can be shared by 1 or 2 processes, not by 4");
+  BOOST_TEST(error_with(4, 11, 4) ==
+             "[train] batch = 11 in microbatches of 4 can be shared by 1 or 2 processes, not by 4");
   BOOST_TEST(error_with(3, 128, 8) ==
-             "[train] batch = 128 in pieces of 8 can be shared by 1, 2, 4, 8 or 16 processes, not by 3");
-  BOOST_TEST(error_with(2, 8, 8) == "[train] batch = 8 in pieces of 8 can be shared by 1 process, not by 2");
+             "[train] batch = 128 in microbatches of 8 can be shared by 1, 2, 4, 8 or 16 processes, not by 3");
+  BOOST_TEST(error_with(2, 8, 8) == "[train] batch = 8 in microbatches of 8 can be shared by 1 process, not by 2");
   BOOST_TEST(error_with(8, 64, 8) == "no error");
 }
 
@@ -208,7 +210,7 @@ BOOST_AUTO_TEST_CASE(nor_do_blocks_with_products_in_bfloat16) {
   const std::vector<int> labels(6, 0);
   std::vector<std::vector<float>> results;
   for (const bool recompute : {false, true}) {
-    BatchGradient<float> gradient(model, parameters, 6, {.piece = 4, .dtype = "bf16", .recompute = recompute});
+    BatchGradient<float> gradient(model, parameters, 6, {.microbatch = 4, .dtype = "bf16", .recompute = recompute});
     gradient.run(ClassificationBatch<float>(ModelInput<float>{.images = images.view()}, targets.view(), labels.data()),
                  RandomStream(1));
     results.emplace_back(gradient.gradients().data(), gradient.gradients().data() + gradient.gradients().size());
@@ -219,7 +221,7 @@ BOOST_AUTO_TEST_CASE(nor_do_blocks_with_products_in_bfloat16) {
 // Operations of the model and the loss have times, forward and backward; the sum cannot exceed that of the threads.
 BOOST_DATA_TEST_CASE_F(Batch11, a_profile_accounts_for_the_operations, boost::unit_test::data::make({false, true}),
                        recompute) {
-  BatchGradient<double> gradient(model, parameters, 11, {.piece = 2, .recompute = recompute});
+  BatchGradient<double> gradient(model, parameters, 11, {.microbatch = 2, .recompute = recompute});
   const auto step = [&] { gradient.run(batch(), random); };
   step();
   BOOST_TEST(gradient.profile().rows().empty());

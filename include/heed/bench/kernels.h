@@ -73,7 +73,7 @@ struct KernelResult {
   double fraction = 0;  ///< that time by the measured time
 };
 
-/// The two standard models, as the kernels see them: a piece of the batch, images that one thread takes at a time.
+/// The two standard models, as the kernels see them: a microbatch, images that one thread takes at a time.
 struct ModelSizes {
   const char* name;
   Index tokens, dim, hidden, heads, grid, parameters;

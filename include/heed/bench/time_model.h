@@ -16,7 +16,8 @@
 
 namespace heed::bench {
 
-/// What takes time in an operation on a piece of a batch: calls, calls for each example, and work that a limit bounds.
+/// What takes time in an operation on a microbatch of a batch: calls, calls for each example, and work that a limit
+/// bounds.
 namespace amount {
 enum Amount : std::size_t {
   calls,
@@ -26,7 +27,7 @@ enum Amount : std::size_t {
   exponentials,    ///< and other functions, divisions, roots
   elementary,      ///< what is left of additions, multiplications and comparisons
   activations,     ///< bytes of operands, results and what is kept
-  weights,         ///< bytes, once for the piece
+  weights,         ///< bytes, once for the microbatch
   shared_weights,  ///< bytes, once for each example
   windows,         ///< bytes of the rows that weights multiply, of a convolution in all windows
   count
@@ -36,17 +37,17 @@ enum Amount : std::size_t {
 /// What takes time in a pass over a batch besides its operations.
 namespace step_amount {
 enum StepAmount : std::size_t {
-  once,        ///< a step
-  operations,  ///< their time, where threads take pieces
-  lockstep,    ///< their time, where pieces wait for each other
-  spread,      ///< their time, where threads share each operation
-  handed_out,  ///< operations that threads share
-  updates,     ///< bytes of weights, at the speed of memory
-  lane_sums,   ///< bytes of weights for each lane
-  loss,        ///< exponentials for logits
-  batch_sums,  ///< sums over the batch, by batch norm
-  switches,    ///< of lanes on a thread, at each of these sums
-  pieces,      ///< taken by one thread
+  once,          ///< a step
+  operations,    ///< their time, where threads take microbatches
+  lockstep,      ///< their time, where microbatches wait for each other
+  spread,        ///< their time, where threads share each operation
+  handed_out,    ///< operations that threads share
+  updates,       ///< bytes of weights, at the speed of memory
+  lane_sums,     ///< bytes of weights for each lane
+  loss,          ///< exponentials for logits
+  batch_sums,    ///< sums over the batch, by batch norm
+  switches,      ///< of lanes on a thread, at each of these sums
+  microbatches,  ///< taken by one thread
   count
 };
 }  // namespace step_amount
@@ -82,7 +83,7 @@ struct Workload {
   std::vector<OperationCost> training, inference;
   std::map<std::string, std::string> variants;  ///< of mechanisms by name
   Lanes lanes;
-  Index batch, piece;
+  Index batch, microbatch;
   bool together;
   double weight_bytes, logits;  ///< of all weights; numbers for each example
   Index norms = 0;              ///< sums over the batch in a training step
@@ -114,7 +115,7 @@ class TimeModel {
 
   PassTime predict(const Workload& work, bool training) const;
 
-  /// What each layer takes of one thread, in all pieces of a batch.
+  /// What each layer takes of one thread, in all microbatches of a batch.
   std::vector<LayerTime> layer_times(const Workload& work, bool training) const;
 
   /// Joules per second while the machine trained, or why nobody knows.
@@ -128,18 +129,19 @@ class TimeModel {
   Coefficients training, inference;  ///< by step_amount
 };
 
-/// What takes time in an operation on a piece of `count` examples; `bytes` is the memory that the piece takes.
+/// What takes time in an operation on a microbatch of `count` examples; `bytes` is the memory that the microbatch
+/// takes.
 std::vector<double> amounts_of(const Machine& machine, const OperationCost& operation, bool back, double count,
                                double bytes);
 
-/// Sizes of the pieces of a batch.
-std::vector<Index> piece_sizes(const Workload& work, bool training);
+/// Sizes of the microbatches of a batch.
+std::vector<Index> microbatch_sizes(const Workload& work, bool training);
 
-/// What takes time in a pass, but for its operations, of which all pieces together take `seconds` of one thread.
+/// What takes time in a pass, but for its operations, of which all microbatches together take `seconds` of one thread.
 std::vector<double> step_amounts(const Machine& machine, const Workload& work, bool training, double seconds);
 
-/// Bytes that a piece of `count` examples takes.
-double piece_bytes(const Workload& work, bool training, double count);
+/// Bytes that a microbatch of `count` examples takes.
+double microbatch_bytes(const Workload& work, bool training, double count);
 
 /// What coefficients are usually like, where measurements do not say.
 Coefficients usual_operation();

@@ -236,7 +236,7 @@ struct TrainConfig {
   Index max_steps = 0;
   Index patience = 0;
   Index batch = 128;
-  Index piece = 8;
+  Index microbatch = 8;
   Index seed = 1;
   std::string dtype = "f32";
   double label_smoothing = 0.0;
@@ -267,7 +267,7 @@ void fields(Config& c, Visit&& visit) {
   visit("patience", c.patience, at_least(0),
         "stop where validation has not become better for so many epochs; 0: never");
   visit("batch", c.batch, one_or_more(), "images per step");
-  visit("piece", c.piece, one_or_more(),
+  visit("microbatch", c.microbatch, one_or_more(),
         "images that one thread takes through the model at a time; with batch norm, a whole lane");
   visit("seed", c.seed, at_least(0), "of initial weights, order, augmentation and dropout");
   visit("dtype", c.dtype, one_of({"f32", "bf16", "f64"}),

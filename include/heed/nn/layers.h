@@ -15,7 +15,8 @@ namespace heed {
 template <class T>
 bool takes_shortcuts(const Tape<T>& tape) {
   const Pass<T>& pass = tape.pass();
-  return !std::is_same_v<T, Counted> && (pass.as_run || (pass.compute && pass.trace == nullptr));
+  return !std::is_same_v<T, Counted> &&
+         (pass.observers.trace_fused || (!pass.execution.dry_run && pass.observers.trace == nullptr));
 }
 
 /// Layer norm over the last axis. Tensors NAME.weight, one, and NAME.bias, zero.

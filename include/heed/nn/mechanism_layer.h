@@ -40,7 +40,7 @@ class MechanismLayer {
     Tape<T>& tape = of.tape();
     const typename Tape<T>::Scope scope(tape, name_);
     const auto parameters = parameters_on(tape);
-    if (tape.pass().decoding) return attention_step<T>(*mechanism_, of, layout_, shape_, parameters);
+    if (tape.pass().examples.decoding) return attention_step<T>(*mechanism_, of, layout_, shape_, parameters);
     const Var<T> prepared = prepared_ ? prepared_->template on<T>(tape, parameters) : Var<T>{};
     if (visit) (*visit)(site<T>(of, parameters, prepared));
     return attention<T>(*mechanism_, of, layout_, shape_, parameters, {}, prepared);

@@ -5,26 +5,29 @@
 
 namespace heed {
 
-/// y = x Phi(x), exact (kernels/elements/activation.h). dx += dy (Phi(x) + x phi(x)).
+/// Computes y = x Phi(x), exactly (kernels/elements/activation.h). dx += dy (Phi(x) + x phi(x)).
 template <class T>
 Var<T> gelu(Var<T> x);
 
-/// y = max(x, 0). dx += dy where x > 0.
+/// Computes y = max(x, 0). dx += dy where x > 0.
 template <class T>
 Var<T> relu(Var<T> x);
 
-/// y = x / (1 + exp(-x)). dx += dy s (1 + x (1 - s)), s the logistic function of x (kernels/elements/activation.h).
+/// Computes y = x / (1 + exp(-x)). dx += dy s (1 + x (1 - s)), s the logistic function of x
+/// (kernels/elements/activation.h).
 template <class T>
 Var<T> silu(Var<T> x);
 
-/// gelu's approximations: y = x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) and y = x / (1 + exp(-1.702 x)).
+/// Computes approximations of gelu: y = x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) and y = x / (1 + exp(-1.702
+/// x)).
 template <class T>
 Var<T> gelu_tanh(Var<T> x);
 template <class T>
 Var<T> quick_gelu(Var<T> x);
 
-/// y = f(x) W^T + b + r, f one of the above: x [..., I], W [O, I], bias b [O] and residual r [..., O] or left out,
-/// y [..., O]. As linear(f(x), W, b, r), but f(x) is not kept: the way back makes it again.
+/// Computes y = f(x) W^T + b + r for one of the above activations f: x [..., I], W [O, I], bias b [O] and residual r
+/// [..., O] optional, y [..., O]. Equals linear(f(x), W, b, r), but does not save f(x): the backward pass recomputes
+/// it.
 template <class T>
 Var<T> gelu_linear(Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {});
 template <class T>

@@ -8,10 +8,9 @@
 
 namespace heed {
 
-/// What a backward pass puts in the place of sign, the derivative proper, which does not say how far W and x are apart.
-/// AdderNet could not train well with it; transformers can, up to 1.4 points worse (Shu et al., Table 3;
-/// experiments/claims.md).
-/// weight_scale is the training step's business (adaptive_scale below).
+/// Surrogate gradients. The exact derivative, sign, is independent of the distance between W and x: AdderNet did not
+/// train well with it, transformers lose up to 1.4 points (Shu et al., Table 3; experiments/claims.md). weight_scale is
+/// applied by the training step (adaptive_scale below).
 struct AdderLinearOptions {
   enum class WeightScale { none, adaptive };
 
@@ -27,7 +26,7 @@ struct AdderLinearOptions {
   }
 };
 
-/// y[n,o] = -sum_i |x[n,i] - W[o,i]| + b[o] over the last axis: x [..., I], W [O, I], bias b [O] or left out,
+/// Computes y[n,o] = -sum_i |x[n,i] - W[o,i]| + b[o] over the last axis: x [..., I], W [O, I], bias b [O] optional,
 /// y [..., O].
 ///
 ///   dx[n,i] += sum_o dy[n,o] f(W[o,i] - x[n,i]),  dW[o,i] += -sum_n dy[n,o] f(W[o,i] - x[n,i]),  db += sum_n dy
@@ -36,10 +35,10 @@ struct AdderLinearOptions {
 template <class T>
 Var<T> adder_linear(Var<T> x, Var<T> weight, Var<T> bias = {}, const AdderLinearOptions& options = {});
 
-/// AdderNet's adaptive learning rate (arXiv:1912.13200, Section 3.3) for the gradient of n weights:
+/// Scales the gradient of n weights by AdderNet's adaptive learning rate (arXiv:1912.13200, Section 3.3):
 ///   dW *= 0.2 sqrt(n) / max(|dW|_2, 1e-12).
-/// Distances grow with the width of a layer, and with them the differences between layers' gradients; this gives
-/// every layer's the same root mean square, 0.2. The norm is summed in double.
+/// Gradients of l1 distances grow with the layer's width; after scaling, every layer's gradient has the root mean
+/// square 0.2. The norm is accumulated in double.
 template <class T>
 void adaptive_scale(Index n, T* dw);
 

@@ -1,18 +1,18 @@
-// 2-D convolutions (cross-correlations, as everybody's) of images whose places are rows, as tokens are.
+// 2-D convolutions (cross-correlations, as usual in the field) of images whose pixels are rows, like tokens.
 #pragma once
 
 #include "heed/tape/tape.h"
 
 namespace heed {
 
-/// The grid that the rows of an image lie on, and how windows go over it.
+/// The grid formed by the rows of an image, and the stride and padding of the windows.
 struct ConvGrid {
   Index height = 0, width = 0;
   Index stride = 1;
-  Index padding = 0;  ///< zeros on each side, fewer than a window has places
+  Index padding = 0;  ///< zeros on each side, fewer than the window's side
 
-  /// The places of windows of so many places a side: floor((side + 2 padding - kernel) / stride) + 1, 0 where none
-  /// fits.
+  /// Return the output size for windows of side `kernel`: floor((side + 2 padding - kernel) / stride) + 1; 0 if no
+  /// window fits.
   Index out_height(Index kernel) const { return out(height, kernel); }
   Index out_width(Index kernel) const { return out(width, kernel); }
 
@@ -23,20 +23,20 @@ struct ConvGrid {
   }
 };
 
-/// y[b, (y, x), o] = bias[o] + sum over c, i, j of weight[o,c,i,j] x[b, (stride y + i - padding, stride x + j -
-/// padding), c]: x [B, h w, C], weight [O, C, K, K], bias [O] or left out, y [B, h' w', O], places in row-major order.
+/// Computes y[b, (y, x), o] = bias[o] + sum over c, i, j of weight[o,c,i,j] x[b, (stride y + i - padding, stride x + j
+/// - padding), c]: x [B, h w, C], weight [O, C, K, K], bias [O] optional, y [B, h' w', O], pixels in row-major order.
 ///
-/// With the windows as the rows of X, a few rows of windows at a time: Y = X W^T + b, hence dW += dY^T X, dX = dY W,
-/// and dx gathers dX back. X is never whole, and made again rather than kept.
+/// With the windows as the rows of X, a strip of rows at a time: Y = X W^T + b, hence dW += dY^T X, dX = dY W, and dx
+/// sums dX over the windows of each pixel. X is never stored as a whole; the backward pass recomputes it.
 template <class T>
 Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& grid);
 
-/// The same channel by channel: y[b, (y, x), c] = bias[c] + sum over i, j of weight[c,0,i,j] x[b, ..., c]. weight
-/// [C, 1, K, K].
+/// Computes a convolution per channel: y[b, (y, x), c] = bias[c] + sum over i, j of weight[c,0,i,j] x[b, ..., c].
+/// weight [C, 1, K, K].
 template <class T>
 Var<T> depthwise_conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& grid);
 
-/// Images [B, C, h, w] as rows of places [B, h w, C].
+/// Rearranges images [B, C, h, w] as rows of pixels [B, h w, C].
 template <class T>
 Var<T> rows_of_places(Var<T> images);
 

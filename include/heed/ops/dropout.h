@@ -5,13 +5,13 @@
 
 namespace heed {
 
-/// y = x m / (1 - rate), each m 0 with probability `rate`, else 1. `place` tells the dropouts of a model apart.
-/// Srivastava et al., "Dropout", JMLR 15, 2014.
+/// Computes y = x m / (1 - rate), each m 0 with probability `rate`, else 1. `place` identifies the layer: layers draw
+/// from separate random streams. Srivastava et al., "Dropout", JMLR 15, 2014.
 template <class T>
 Var<T> dropout(Var<T> x, double rate, std::uint64_t place);
 
-/// The same for all of an image at once: a branch beside a residual connection is dropped for that image.
-/// x [B, ...], or the sequences of the pass. Huang et al., "Deep networks with stochastic depth", arXiv:1603.09382.
+/// Computes dropout with one m per image, which drops a residual branch for that image. x [B, ...], or the sequences of
+/// the pass. Huang et al., "Deep networks with stochastic depth", arXiv:1603.09382.
 template <class T>
 Var<T> stochastic_depth(Var<T> x, double rate, std::uint64_t place);
 

@@ -1,4 +1,4 @@
-// Layer norm of the queries and keys of each head, in place between a qkv projection and attention.
+// Layer norm of the queries and keys of each head, between a qkv projection and attention.
 #pragma once
 
 #include "heed/attention/mechanism.h"
@@ -6,10 +6,10 @@
 
 namespace heed {
 
-/// x [..., layout.total()], each row q of `layout.heads` parts, then k, then v of `layout.key_heads`: each part of q
-/// becomes gamma (x - mean) / sqrt(variance + eps) + beta with the gamma and beta of `q` [query width], which all
-/// heads share, k with those of `k`, and v stays; without gamma and beta of `k` there is no k in x. Saved: mean and 1 /
-/// sqrt(variance + eps) of each part.
+/// Normalises each head's part of q and k: gamma (x - mean) / sqrt(variance + eps) + beta, with gamma and beta
+/// [query width] of `q` shared by all heads, and those of `k` for k; v is copied. x [..., layout.total()], each row q
+/// of `layout.heads` parts, then k, then v of `layout.key_heads`; k is absent if `k` has no gamma and beta. Saved: mean
+/// and 1 / sqrt(variance + eps) of each part.
 ///
 ///   dgamma += sum over rows and heads of dy xn,  dbeta likewise of dy,  dx: see kernels/rows/layer_norm.h;  dv += dv
 template <class T>

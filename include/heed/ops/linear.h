@@ -1,18 +1,18 @@
-// linear and matmul: products of matrices.
+// Matrix products: linear, matmul.
 #pragma once
 
 #include "heed/tape/tape.h"
 
 namespace heed {
 
-/// y = x W^T + b + r over the last axis: x [..., I], W [O, I], bias b [O] and residual r [..., O] or left out,
+/// Computes y = x W^T + b + r over the last axis: x [..., I], W [O, I], bias b [O] and residual r [..., O] optional,
 /// y [..., O].
 ///
 ///   dx += dy W,  dW += dy^T x,  db += sum over rows of dy,  dr += dy
 template <class T>
 Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {});
 
-/// y = a b, matrix by matrix: a [..., m, k], b [..., k, n] with equal leading axes, y [..., m, n].
+/// Computes y = a b for each matrix: a [..., m, k], b [..., k, n] with equal leading axes, y [..., m, n].
 ///
 ///   da += dy b^T,  db += a^T dy
 template <class T>

@@ -6,10 +6,10 @@
 
 namespace heed {
 
-/// y[b, n] = W patch(b, n) + bias: x [B, C, H, W], weight [D, C, p, p], bias [D], y [B, N, D] with the
+/// Computes y[b, n] = W patch(b, n) + bias: x [B, C, H, W], weight [D, C, p, p], bias [D], y [B, N, D] with the
 /// N = (H / p) (W / p) patches in row-major order. Saved: the patches as rows, [B N, C p p].
 ///
-///   dW += dy^T patches,  dbias += sum dy,  dx: each patch gets dy W back
+///   dW += dy^T patches,  dbias += sum dy,  dx += dy W per patch
 template <class T>
 Var<T> patch_embedding(Var<T> x, Var<T> weight, Var<T> bias);
 

@@ -1,4 +1,4 @@
-// Cutting rows into pieces that run side by side. Where they are summed, the cut depends on shapes alone.
+// Division of rows into ranges for threads. For sums over rows the division depends on shapes alone.
 #pragma once
 
 #include "heed/base/parallel.h"
@@ -6,37 +6,37 @@
 
 namespace heed {
 
-/// Work that is worth a thread of its own, in elementary operations; some ten microseconds.
+/// Minimum work per thread in elementary operations; some ten microseconds.
 inline constexpr Index parallel_grain = Index{1} << 18;
 
-/// How many rows of `width` numbers go from one operation to the next at a time: of floats a quarter of an L2 cache of
-/// 1 MB, and a multiple of 24 rows, which make whole tiles of a product (src/kernels/products/pair_sums.h).
+/// Returns the number of rows of `width` elements that two fused operations process at a time: a quarter of a 1 MB L2
+/// cache for floats, and a multiple of the 24 rows of a product's tiles (src/kernels/products/pair_sums.h).
 constexpr Index rows_in_cache(Index width) {
-  constexpr Index numbers = Index{1} << 16, tiles = 24;
-  return std::max(tiles, numbers / std::max<Index>(width, 1) / tiles * tiles);
+  constexpr Index elements = Index{1} << 16, tiles = 24;
+  return std::max(tiles, elements / std::max<Index>(width, 1) / tiles * tiles);
 }
 
-/// Uninitialised memory of the calling thread, which keeps it: what is in it lasts until the thread's next call. Not to
-/// be held where an operation waits for other lanes (WholeBatch::sum): another lane computes on this thread meanwhile.
+/// Returns uninitialised memory of the calling thread, valid until the thread's next call. It must not be used across
+/// WholeBatch::sum(), during which other lanes run on this thread.
 template <class T>
 T* thread_memory(Index count) {
-  // A thread's variable with a destructor is noted in memory of its own: where that is lacking, glibc ends the program.
-  // Asking for more beforehand throws std::bad_alloc.
-  thread_local const bool can_be_noted = (::operator delete(::operator new(4096)), true);
-  static_cast<void>(can_be_noted);
+  // glibc allocates memory to register a thread-local destructor, and ends the program if it cannot. A larger
+  // allocation beforehand throws std::bad_alloc instead.
+  thread_local const bool can_register = (::operator delete(::operator new(4096)), true);
+  static_cast<void>(can_register);
   thread_local Buffer<T> buffer;
   if (buffer.size() < count) buffer = Buffer<T>(count);
   return buffer.data();
 }
 
-/// Calls f(begin, end) for ranges of rows that cost about `row_work` elementary operations each.
+/// Calls f(begin, end) for ranges of rows, of about `row_work` elementary operations per row.
 template <class F>
 void for_row_ranges(Index rows, Index row_work, const F& f) {
   parallel_ranges(rows, parallel_grain / std::max<Index>(row_work, 1), f);
 }
 
-/// The same for products. An element of float's does not depend on the range that it is in; one of double's, which are
-/// BLAS', may, and so its ranges follow from shapes alone.
+/// Calls f(begin, end) for ranges of rows of a product. An element of a float product does not depend on its range;
+/// one of a double product, computed by BLAS, may, so double's ranges depend on shapes alone.
 template <class T, class F>
 void for_product_ranges(Index rows, Index row_work, const F& f) {
   if constexpr (std::is_same_v<T, float>) return for_row_ranges(rows, row_work, f);
@@ -44,35 +44,35 @@ void for_product_ranges(Index rows, Index row_work, const F& f) {
   parallel_for(ranges, [&](Index range) { f(rows * range / ranges, rows * (range + 1) / ranges); });
 }
 
-/// A part of a product: some rows, and some columns of its second operand and of the result.
+/// A block of a product: a range of rows, and of columns of its second operand and of the result.
 struct ProductPart {
   Index row, rows, column, columns;
 
-  /// The part's rows of the first operand.
+  /// Returns the block's rows of the first operand.
   template <class T>
   Matrix<T> rows_of(Matrix<T> m) const {
     return m.middle_rows(row, rows);
   }
-  /// Its part of the result, or of a matrix of the same shape.
+  /// Returns the block of the result, or of a matrix of the same shape.
   template <class T>
   Matrix<T> of(Matrix<T> m) const {
     return rows_of(m).middle_columns(column, columns);
   }
 };
 
-/// Calls f(part) for parts of a product [rows, columns] of `terms` terms each. Where there are few rows, float's
-/// columns are cut, so that threads do not all read the same operand.
+/// Calls f(part) for blocks of a product [rows, columns] of `terms` multiply-adds per element. For few rows, float
+/// products are divided by columns, so that threads read different parts of the second operand.
 template <class T, class F>
 void for_product_parts(Index rows, Index columns, Index terms, const F& f) {
   if (rows >= columns || !std::is_same_v<T, float>)
     return for_product_ranges<T>(rows, columns * terms / 8, [&](Index begin, Index end) {
       f(ProductPart{begin, end - begin, 0, columns});
     });
-  // Columns are cut where cache lines of 64 bytes end.
+  // Boundaries of cache lines of 64 bytes.
   constexpr Index strip = 16;
-  // Terms that are worth waking a thread. Each weight is read for `rows` terms, and of less than four rows reading
-  // takes longer than the terms: so much longer that half of 2^17 weights is worth a thread, and half of 2^16 is not.
-  // (Models 96 to 256 wide that write token by token, on two cores of Zen 5.)
+  // Minimum multiply-adds per thread. With fewer than four rows, reading the weights takes longer than the arithmetic:
+  // a thread pays off for half of 2^17 weights, but not for half of 2^16. (Measured on models 96 to 256 wide that
+  // decode token by token, on two cores of Zen 5.)
   constexpr Index few = 4, slower = 4;
   const Index least = rows < few ? parallel_grain / slower : parallel_grain;
   const Index strips = (columns + strip - 1) / strip;
@@ -83,21 +83,21 @@ void for_product_parts(Index rows, Index columns, Index terms, const F& f) {
   });
 }
 
-/// A gradient that is a sum over rows: calls f(begin, end, update, data) with ranges of rows and a place of
-/// `width` numbers for each range's share, and adds the shares to `data` in order. A range is worth a thread, and has
-/// 64 operations for each number of its share, so that adding up shares takes less than 2 % of the time.
+/// Computes a gradient that is a sum over rows: calls f(begin, end, update, data) for ranges of rows with `width`
+/// elements for each range's partial sum, and adds the partial sums to `data` in order. A range has enough work for a
+/// thread and 64 operations per element of its sum, so that the additions take less than 2 % of the time.
 template <class T, class F>
 void sum_over_row_ranges(Tape<T>& tape, Index rows, Index row_work, Index width, Update update, T* data, const F& f) {
   const Index least = std::max(parallel_grain, 64 * width);
-  const Index pieces = std::clamp<Index>(rows * row_work / least, 1, std::clamp<Index>(rows, 1, 16));
-  if (pieces == 1) return f(Index{0}, rows, update, data);
-  const typename Tape<T>::Scratch scratch(tape, pieces * width);
-  T* const shares = scratch.data();
-  parallel_for(pieces, [&](Index piece) {
-    f(rows * piece / pieces, rows * (piece + 1) / pieces, Update::assign, shares + piece * width);
+  const Index ranges = std::clamp<Index>(rows * row_work / least, 1, std::clamp<Index>(rows, 1, 16));
+  if (ranges == 1) return f(Index{0}, rows, update, data);
+  const typename Tape<T>::Scratch scratch(tape, ranges * width);
+  T* const sums = scratch.data();
+  parallel_for(ranges, [&](Index range) {
+    f(rows * range / ranges, rows * (range + 1) / ranges, Update::assign, sums + range * width);
   });
-  for (Index piece = 0; piece < pieces; ++piece)
-    write_all(piece == 0 ? update : Update::accumulate, width, shares + piece * width, data);
+  for (Index range = 0; range < ranges; ++range)
+    write_all(range == 0 ? update : Update::accumulate, width, sums + range * width, data);
 }
 
 }  // namespace heed

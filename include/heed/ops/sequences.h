@@ -1,45 +1,44 @@
-// What begins and ends a model of token sequences: embedding, pooling, pairs, and the loss of a label for each row.
+// Operations on token sequences: embedding, pooling, pairs, and the cross entropy of one label per row.
 #pragma once
 
 #include "heed/tape/tape.h"
 
 namespace heed {
 
-/// The tokens of a sequence, and the rows [first, first + count) of its embedding.
+/// Tokens of a sequence, and the rows [first, first + count) of its embedding.
 struct TokenRows {
   const int* tokens = nullptr;
   Index first = 0, count = 0;
 };
 
-/// y = weight[token] for each token, + position, sequence after sequence: weight [V, D]; position [1, P, D] or left
-/// out, whose first rows every sequence takes. With `front` [1, 1, D] a sequence of n rows is the front and n - 1
-/// tokens. y is [1, rows, D] where the pass has segments, else [sequences, rows of each, D]. Tokens must be in 0..V-1.
+/// Computes y = weight[token] + position for each token of each sequence: weight [V, D]; position [1, P, D] optional,
+/// its first rows are added to every sequence. With `front` [1, 1, D] a sequence of n rows is the front and n - 1
+/// tokens. y is [1, rows, D] if the pass has segments, else [sequences, rows of each, D]. Tokens must be in 0..V-1.
 ///
 ///   dweight[token] += dy of its rows;  dfront += of first rows;  dposition += sum over sequences
 ///
-/// Looking up, and adding to what was looked up, count nothing.
+/// Lookups and their gradients count no operations.
 template <class T>
 Var<T> embed_sequences(std::span<const TokenRows> sequences, Var<T> weight, Var<T> front, Var<T> position);
 
-/// Which of its rows stand for a sequence.
+/// Pooling of a sequence's rows into one.
 enum class SequencePool { first, last, mean };
 
-/// y[i] = the first or last row of sequence i of the pass's segments, or the mean of its rows: x [1, rows, D], y
-/// [sequences, D].
+/// Computes y[i] = the first, last or mean row of sequence i of the pass's segments: x [1, rows, D], y [sequences, D].
 template <class T>
 Var<T> pool_sequences(Var<T> x, SequencePool pool);
 
-/// y[b] = [x0, x1, x0 x1, x0 - x1] (arXiv:1512.08849, Section 3.3), or without `products` [x0, x1], with x0, x1 the
-/// rows 2b and 2b + 1 of x [2B, D]; y [B, 4D] or [B, 2D].
+/// Computes y[b] = [x0, x1, x0 x1, x0 - x1] (arXiv:1512.08849, Section 3.3), or without `products` [x0, x1], with x0,
+/// x1 the rows 2b and 2b + 1 of x [2B, D]; y [B, 4D] or [B, 2D].
 ///
 ///   dx0 += dy0 + x1 dy2 + dy3,  dx1 += dy1 + x0 dy2 - dy3
 template <class T>
 Var<T> pair_features(Var<T> x, bool products);
 
-/// loss = -1 / divisor sum over rows r of log softmax(logits[r])[labels[r]], a scalar; rows whose label is -1 are left
-/// out. logits [..., V]; a label for each row, which must outlive the pass.
+/// Computes loss = -1 / divisor sum over rows r of log softmax(logits[r])[labels[r]], a scalar; skips rows whose label
+/// is -1. logits [..., V]; one label per row. The labels must outlive the pass.
 ///
-///   dlogits = (softmax(logits) - onehot(label)) dloss / divisor, and 0 in rows left out
+///   dlogits = (softmax(logits) - onehot(label)) dloss / divisor, and 0 in skipped rows
 template <class T>
 Var<T> label_cross_entropy(Var<T> logits, const int* labels, Index divisor);
 

@@ -5,7 +5,7 @@
 
 namespace heed {
 
-/// y = exp(x - max) / sum exp(x - max) over the last axis.
+/// Computes y = exp(x - max) / sum exp(x - max) over the last axis.
 ///
 ///   dx = y (dy - sum y dy)
 template <class T>

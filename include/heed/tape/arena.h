@@ -1,5 +1,5 @@
-// Memory for one training step: taken in order, given back all at once, kept for the next step. After the
-// first step has shown how much is needed, no further memory is requested from the system.
+// Memory of one pass: allocated in order, released all at once, reused by the next pass. Once the largest pass has run,
+// no further memory is requested from the system.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -14,7 +14,7 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  /// Uninitialised, aligned memory for `count` numbers, valid until clear().
+  /// Returns uninitialised, aligned memory for `count` elements, valid until clear().
   template <class T>
   T* allocate(Index count) {
     return static_cast<T*>(allocate_bytes(bytes_of<T>(count)));
@@ -28,7 +28,7 @@ class Arena {
     return result;
   }
 
-  /// Gives everything back. Several blocks are replaced by a single one of their joint size.
+  /// Releases all memory to the next pass. Replaces several blocks by one of their total size.
   void clear() {
     if (blocks_.size() > 1) {
       const Index total = reserved();
@@ -38,7 +38,7 @@ class Arena {
     offset_ = 0;
   }
 
-  /// Gives everything back and sees to it that `bytes` are there to take.
+  /// Releases all memory and grows to at least `bytes`.
   void reserve(Index bytes) {
     clear();
     if (reserved() >= bytes) return;
@@ -46,7 +46,7 @@ class Arena {
     blocks_.emplace_back(bytes);
   }
 
-  /// Bytes held, in use or not.
+  /// Returns the bytes held, in use or not.
   Index reserved() const {
     Index total = 0;
     for (const auto& block : blocks_) total += block.size();

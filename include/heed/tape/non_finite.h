@@ -1,4 +1,4 @@
-// Where a pass first makes a number that is not finite.
+// Search for the first infinity or NaN of a pass.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -9,28 +9,28 @@
 
 namespace heed {
 
-/// Shown everything that a pass makes, in order, it remembers the first infinity or NaN.
+/// Description of the first tensor with an infinity or NaN among those checked, in order.
 class NonFinite {
  public:
-  /// Empty: all numbers shown were finite.
+  /// Returns its description; empty if all tensors were finite.
   const std::string& where() const { return where_; }
 
-  /// How many tensors were shown before that one; all, if there is none.
-  Index before() const { return before_; }
+  /// Returns the number of finite tensors checked before it.
+  Index finite_before() const { return finite_before_; }
 
-  /// what() says what the numbers are: "the result of softmax in blocks.0.attn".
-  template <class T, class What>
-  void look(const T* numbers, Index count, const What& what) {
+  /// Checks a tensor unless one was found; describe() returns, for example, "the result of softmax in blocks.0.attn".
+  template <class T, class Describe>
+  void check(const T* values, Index count, const Describe& describe) {
     if (!where_.empty()) return;
-    if (std::all_of(numbers, numbers + count, [](T x) { return std::isfinite(x); }))
-      ++before_;
+    if (std::all_of(values, values + count, [](T x) { return std::isfinite(x); }))
+      ++finite_before_;
     else
-      where_ = what();
+      where_ = describe();
   }
 
  private:
   std::string where_;
-  Index before_ = 0;
+  Index finite_before_ = 0;
 };
 
 }  // namespace heed

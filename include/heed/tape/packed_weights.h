@@ -1,4 +1,4 @@
-// The weights of a model's linear layers, arranged for their products.
+// The weights of a model's linear layers, packed for their products.
 #pragma once
 
 #include "heed/kernels/products/packed_weight.h"
@@ -6,21 +6,20 @@
 
 namespace heed {
 
-/// A weight W [out, in], arranged for x W^T, and where gradients are wanted for dy W.
+/// A weight W [out, in] packed for x W^T, and for dy W if gradients are computed.
 struct LinearWeight {
   kernels::PackedWeight forward, backward;
 };
 
-/// Arranged copies of the weights that are `multiplied`; none where there is nothing to gain: in double, and in a
-/// build without SIMD. They are those of the last call of pack().
+/// Packed copies of the weights that are `multiplied`, as of the last pack(). Empty for double and in builds without
+/// SIMD, which have no use for them.
 template <class T>
 class PackedWeights {
  public:
-  /// Arranges the weights as they are now, on all threads, for x W^T and with `gradients` for dy W too; without,
-  /// LinearWeight::backward stays empty. Keeps its memory from one call to the next.
+  /// Packs the current weights on all threads: for x W^T, and with `gradients` for dy W. Reuses its memory.
   void pack(Products products, const Parameters<T>& parameters, bool gradients);
 
-  /// null where there is none.
+  /// Returns the packed copies of a weight; null if it has none.
   const LinearWeight* find(ParameterId id) const {
     const auto i = static_cast<std::size_t>(id);
     return i < weights_.size() && weights_[i].forward.data() ? &weights_[i] : nullptr;

@@ -1,4 +1,4 @@
-// Tensors that a model makes of its weights alone, once per step and not for each image or piece of a batch.
+// Prepared tensors: computed from a model's weights alone, once per step rather than once per image or microbatch.
 #pragma once
 
 #include "heed/base/parallel.h"
@@ -7,17 +7,17 @@
 
 namespace heed {
 
-/// What a preparation works on. The gradients are there on the way back: those of the prepared tensors are read, and
-/// what follows from them is added to those of the tensors they were made of.
+/// Operands of a preparation. The backward pass reads the gradients of the prepared tensors and adds to those of the
+/// weights they were computed from.
 template <class T>
 struct PreparationPass {
   Parameters<T>* parameters;
-  Gradients<T>* gradients = nullptr;
+  Gradients<T>* gradients = nullptr;  ///< null in the forward pass
   bool training = false;
   RandomStream random{};  ///< the step's
 };
 
-/// Makes prepared tensors, and takes their gradients back.
+/// Computation of prepared tensors, forward and backward.
 class Preparation {
  public:
   virtual ~Preparation() = default;
@@ -25,14 +25,14 @@ class Preparation {
   virtual void backward(const OfNumber<PreparationPass>& pass) const = 0;
 };
 
-/// Brings all prepared tensors of the parameters up to date.
+/// Computes all prepared tensors from the current weights.
 template <class T>
 void prepare(const PreparationPass<T>& pass) {
   const auto& all = pass.parameters->list().preparations();
   parallel_for(static_cast<Index>(all.size()), [&](Index i) { all[static_cast<std::size_t>(i)]->forward(pass); });
 }
 
-/// Hands the gradients of the prepared tensors, summed over the batch, on to the tensors they were made of.
+/// Propagates the gradients of the prepared tensors, summed over the batch, to the weights they were computed from.
 template <class T>
 void prepare_backward(const PreparationPass<T>& pass) {
   const auto& all = pass.parameters->list().preparations();

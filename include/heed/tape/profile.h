@@ -1,4 +1,4 @@
-// Where the time of a pass goes.
+// Time spent in the operations of a pass.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -11,8 +11,8 @@
 
 namespace heed {
 
-/// Seconds spent in the forward and backward functions of operations, by their names, or by their names and layers.
-/// Those of several threads are added up, so n threads may spend n seconds in each second.
+/// Seconds spent in the forward and backward functions of operations, by name, or by name and layer. Times of threads
+/// are added: n threads may spend n seconds per second.
 class Profile {
  public:
   using Clock = std::chrono::steady_clock;
@@ -21,7 +21,7 @@ class Profile {
 
   struct Row {
     const char* operation;
-    const std::string* layer = nullptr;  ///< of the model's, if rows are by layer
+    const std::string* layer = nullptr;  ///< null unless rows are by layer
     double forward = 0, backward = 0;
 
     double total() const { return forward + backward; }
@@ -34,8 +34,8 @@ class Profile {
     row(operation, layer).backward += spent(start);
   }
 
-  /// Takes the time since `start` off the operation that is running: it only waited for other threads.
-  void leave_out(Clock::time_point start) { left_out_ += since(start); }
+  /// Excludes the time since `start` from the running operation, which waited for other threads.
+  void exclude_wait(Clock::time_point start) { waited_ += since(start); }
 
   Profile& operator+=(const Profile& other) {
     for (const Row& r : other.rows_) {
@@ -45,13 +45,13 @@ class Profile {
     return *this;
   }
 
-  /// In the order in which they were first met.
+  /// Returns the rows in order of their first operation.
   const std::vector<Row>& rows() const { return rows_; }
 
  private:
   static double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-  double spent(Clock::time_point start) { return since(start) - std::exchange(left_out_, 0.0); }
+  double spent(Clock::time_point start) { return since(start) - std::exchange(waited_, 0.0); }
 
   Row& row(std::string_view operation, const std::string* layer) {
     if (!by_layer_) layer = nullptr;
@@ -61,8 +61,8 @@ class Profile {
   }
 
   bool by_layer_;
-  double left_out_ = 0;
-  std::vector<Row> rows_;  // a dozen operations: looking through them takes less than looking one up
+  double waited_ = 0;
+  std::vector<Row> rows_;  // a dozen rows: linear search is faster than a map
 };
 
 }  // namespace heed

@@ -1,5 +1,5 @@
-// Sequences of different lengths in one tensor [1, rows, D], the rows of each behind those of the one before. What goes
-// row by row need not know of them.
+// Sequences of different lengths in one tensor [1, rows, D], one after the other. Operations on single rows ignore
+// them.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -9,9 +9,9 @@
 namespace heed {
 
 struct Segments {
-  std::span<const Index> starts{};  ///< the first row of each sequence; in the end, the number of rows
-  Index first = 0;                  ///< position in the whole batch of the first of these sequences
-  Index longest = 0;                ///< rows that any sequence may have
+  std::span<const Index> starts{};  ///< first row of each sequence, then the number of rows
+  Index first = 0;                  ///< index of the first sequence in the whole batch
+  Index longest = 0;                ///< maximum rows of a sequence
 
   Index count() const { return static_cast<Index>(starts.size()) - 1; }
   Index start(Index i) const { return starts[static_cast<std::size_t>(i)]; }

@@ -1,7 +1,7 @@
-// The tape: records operations as they run and undoes them in reverse.
+// The tape: records operations as they run, and runs their backward functions in reverse order.
 //
-// A value on the tape is a Var, a small handle. An operation (ops/) computes its result and, in the same
-// call, leaves a function that turns the gradient of the result into gradients of the operands:
+// A value on the tape is a Var, a small handle. An operation (ops/) computes its result and records, in the same call,
+// a function that computes the gradients of the operands from the gradient of the result:
 //
 //   Var<T> scale(Var<T> x, T factor) {
 //     Tape<T>& tape = tape_of("scale", x);
@@ -10,8 +10,8 @@
 //         [=](const Adjoint<T>& dy)  { dx += factor dy });
 //   }
 //
-// Gradients are named d + the name of the tensor. A tape belongs to one thread; its memory is reused by the
-// next pass after clear().
+// Gradients are named d + the name of the tensor. A tape belongs to one thread; clear() reuses its memory for the next
+// pass.
 #pragma once
 
 #include "heed/base/matrix.h"
@@ -41,9 +41,9 @@ class Adjoint;
 
 namespace detail {
 
-/// Outlives its tape, so that a handle can tell whether the pass it came from is still there.
+/// Record of a tape that outlives it: a handle compares generations to detect that its pass has ended.
 struct TapeSlot {
-  std::uint64_t generation = 0;  ///< changes when the tape is cleared or destroyed
+  std::uint64_t generation = 0;  ///< incremented when the tape is cleared or destroyed
   void* tape = nullptr;
 };
 TapeSlot* acquire_tape_slot(void* tape);
@@ -51,13 +51,13 @@ void release_tape_slot(TapeSlot* slot);
 
 }  // namespace detail
 
-/// Handle of a value on a tape. Using it after the tape was cleared or destroyed throws Error.
+/// Handle of a value on a tape. Its use after the tape was cleared or destroyed throws Error.
 template <class T>
 class Var {
  public:
   Var() = default;
 
-  /// False for a default-constructed handle: an optional operand left out.
+  /// Returns false for a default-constructed handle: an omitted optional operand.
   explicit operator bool() const { return slot_ != nullptr; }
 
   Tape<T>& tape() const;
@@ -66,7 +66,7 @@ class Var {
   const T* data() const { return tape().node(*this).value; }
   View<const T> value() const { return {data(), shape()}; }
 
-  /// The value as rows of its last axis.
+  /// Returns the value as a matrix whose rows are the last axis.
   Matrix<const T> matrix() const { return {data(), shape().rows(), shape().row_size()}; }
 
  private:
@@ -76,8 +76,8 @@ class Var {
   std::uint32_t index_ = 0;
 };
 
-/// A token that is decoded: where it stands in its sequence, and the state of the attention layers, of which each takes
-/// the next part in turn.
+/// A token to decode: its position in the sequence, and the state of the attention layers, each of which advances the
+/// pointers past its own.
 template <class T>
 struct DecodingStep {
   Index position = 0;
@@ -85,28 +85,46 @@ struct DecodingStep {
   double* sums = nullptr;
 };
 
-/// What a pass over a model is given. Without `gradients` nothing is recorded for a backward pass.
+/// How the operations of a pass are carried out.
+struct Execution {
+  bool recompute = false;               ///< blocks save only their input and run forward once more in the backward pass
+  bool recomputing = false;             ///< this pass repeats another: running statistics are up to date
+  bool deterministic = false;           ///< nothing is random, even in training
+  bool dry_run = false;                 ///< shapes and costs only, as if all gradients were wanted; nothing is computed
+  Products products = Products::exact;  ///< products of linear layers, patches, and mechanisms that support them
+};
+
+/// The examples of a pass: their position in the batch and their division into sequences.
+template <class T>
+struct PassExamples {
+  Index first = 0;                      ///< index of the first example in the batch; see Tape::count_images_from
+  WholeBatch<T>* batch = nullptr;       ///< the whole batch, if its examples depend on each other
+  const Segments* segments = nullptr;   ///< sequences of different lengths; see Tape::divide_rows
+  DecodingStep<T>* decoding = nullptr;  ///< the single token of the pass, if it is decoded
+};
+
+/// Observers of a pass.
+struct Observers {
+  std::vector<TraceEntry>* trace = nullptr;  ///< collects the recorded operations
+  bool trace_fused = false;                  ///< traces fused operations, as an untraced pass runs them
+  Profile* profile = nullptr;                ///< collects the time of operations
+  NonFinite* non_finite = nullptr;           ///< checks all results and gradients
+};
+
+/// A pass over a model: what is computed, how, on which examples, and who observes it. Without `gradients` nothing is
+/// recorded for a backward pass.
 template <class T>
 struct Pass {
   Parameters<T>* parameters = nullptr;
-  const PackedWeights<T>* packed = nullptr;  ///< of the parameters, if somebody has arranged them
+  const PackedWeights<T>* packed = nullptr;  ///< packed copies of the weights; optional
   Gradients<T>* gradients = nullptr;
-  bool prepared = false;                     ///< are the parameters' prepared tensors up to date (tape/preparation.h)?
-  bool training = false;                     ///< dropout active, batch statistics used and updated
-  bool still = false;                        ///< nothing is left to chance, even in training
-  bool recompute = false;                    ///< blocks keep only their input, and are computed again to go back
-  bool again = false;                        ///< these results were computed before: buffers are up to date
-  Products products = Products::exact;       ///< of linear layers, patches, and mechanisms that take them
-  DecodingStep<T>* decoding = nullptr;       ///< rows are a single token, which attends to state
-  bool compute = true;                       ///< false: shapes and costs only, as if all gradients were wanted
-  RandomStream random{};                     ///< for dropout and the like; one per step
-  Index first_image = 0;                     ///< number of the pass's first image in the batch; see count_images_from
-  WholeBatch<T>* whole = nullptr;            ///< of which this is a piece, where images depend on each other
-  const Segments* segments = nullptr;        ///< of sequences of different lengths, from Tape::divide_rows
-  std::vector<TraceEntry>* trace = nullptr;  ///< collects the operations that ran
-  bool as_run = false;                       ///< traced or not, with the shortcuts of a pass that nobody traces
-  Profile* profile = nullptr;                ///< collects the time they take
-  NonFinite* non_finite = nullptr;           ///< is shown all results and gradients
+  bool prepared = false;  ///< whether the prepared tensors are up to date (tape/preparation.h)
+  bool training = false;  ///< dropout is active; batch statistics are used and updated
+  RandomStream random{};  ///< random numbers of the step, for dropout and the like
+
+  Execution execution{};
+  PassExamples<T> examples{};
+  Observers observers{};
 };
 
 /// Name and cost of an operation.
@@ -123,91 +141,92 @@ class Tape {
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
-  /// Forgets all values and starts over; keeps the memory. Handles of before become invalid.
+  /// Starts another pass in the same memory. Invalidates existing handles.
   void clear() { clear(pass_); }
   void clear(const Pass<T>& pass);
 
-  /// The memory a tape has taken for its passes so far.
+  /// Memory reserved by the passes so far.
   struct Capacity {
-    std::size_t nodes = 0, steps = 0, buffers = 0;
+    std::size_t nodes = 0, backward_steps = 0, buffers = 0;
     Index bytes = 0;
   };
-  Capacity capacity() const { return {nodes_.capacity(), steps_.capacity(), free_.capacity(), arena_.reserved()}; }
+  Capacity capacity() const {
+    return {nodes_.capacity(), backward_steps_.capacity(), free_buffers_.capacity(), arena_.reserved()};
+  }
 
-  /// clear(), and takes so much memory ahead of the next pass.
+  /// Clears the tape and reserves memory for the next pass.
   void clear_and_reserve(const Capacity& capacity);
 
-  /// A value without a gradient. Its memory belongs to the caller and must outlive the pass.
+  /// Returns a value without a gradient. Its memory belongs to the caller and must outlive the pass.
   Var<T> constant(View<const T> value);
 
-  /// A value whose gradient is wanted: read it with gradient() after backward().
+  /// Returns a value whose gradient() can be read after backward().
   Var<T> input(View<const T> value);
 
-  /// A tensor of the model's. Its gradient accumulates in the pass's Gradients; a buffer gets none.
+  /// Returns a parameter of the model. Its gradient accumulates in the pass's Gradients; buffers have none.
   Var<T> parameter(ParameterId id);
 
-  /// The arranged copies of a weight; null where there are none.
+  /// Returns the packed copies of a weight; null if it has none.
   const LinearWeight* packed(Var<T> weight) {
     const ParameterId id = node(weight).parameter;
     return pass_.packed && id >= 0 ? pass_.packed->find(id) : nullptr;
   }
 
-  /// A buffer of the model's, which the operations that own it may change.
+  /// Returns a buffer of the model, to be changed only by the operations that own it.
   View<T> buffer(ParameterId id) { return (*pass_.parameters)[id]; }
 
-  /// f(x), a part of the model of which nothing is kept but x: on the way back it is computed once more
-  /// ("checkpointing"; Chen et al., "Training deep nets with sublinear memory cost", arXiv:1604.06174). f is called
-  /// with handles of the inner tape; everything else it uses are the model's tensors. The results are those of f(x),
-  /// bit by bit. f is copied and called again in backward(): what it captures must outlive the pass, and operations
-  /// that change buffers must not where pass().again. A profile counts both calls as forward.
+  /// Returns f(x) and saves only x: the backward pass calls f once more ("checkpointing"; Chen et al., "Training deep
+  /// nets with sublinear memory cost", arXiv:1604.06174). f is called with handles of the inner tape; everything else
+  /// it uses must be parameters of the model. Results are bit for bit those of f(x). f is copied: its captures must
+  /// outlive the pass. Operations that change buffers must not do so if execution.recomputing. A profile counts both
+  /// calls as forward.
   template <class F>
   Var<T> recompute(Var<T> x, const F& f);
 
-  /// The tape of what is computed once more. It holds one such part at a time.
+  /// Returns the tape of the part that is being recomputed.
   Tape& inner();
 
-  /// Runs back from `y` with the gradient d(loss)/dy = `cotangent`, or 1 for a scalar loss. Once per pass.
+  /// Runs the backward pass, once per pass, from the gradient d(loss)/dy = `cotangent`; 1 for a scalar loss.
   void backward(Var<T> y, View<const T> cotangent);
+  void backward(Var<T> loss);
 
-  /// Its two halves: makes the cotangent the gradient of y; goes back from there.
+  /// The two halves of backward(): set the gradient of y to the cotangent; run the recorded backward functions.
   void start_backward(Var<T> y, View<const T> cotangent);
   void finish_backward();
 
-  void backward(Var<T> loss);
-
-  /// Gradient of an input() after backward(); zero if nothing depended on it.
+  /// Returns the gradient of an input() after backward(); zero if nothing depended on it.
   View<const T> gradient(Var<T> x);
 
-  /// Bytes of memory that the tape and its inner tape hold for values, what operations keep, and gradients.
+  /// Returns the bytes that the tape and its inner tape hold for values, saved memory and gradients.
   Index reserved() const { return arena_.reserved() + (inner_ ? inner_->reserved() : 0); }
 
-  /// From here on in this pass, tensors [1, rows, D] hold sequences of different lengths.
+  /// Divides the rows of the following tensors [1, rows, D] into sequences of different lengths.
   void divide_rows(const Segments& segments);
 
-  /// From here on in this pass, tensors [B, ...] hold images whose first one has the number `first_image`, and chance
-  /// draws from `random`: views of the images of the pass, say.
+  /// Sets the index of the first image of the following tensors [B, ...] and the stream of their random numbers, for
+  /// several views of each image, say.
   void count_images_from(Index first_image, const RandomStream& random) {
-    pass_.first_image = first_image;
+    pass_.examples.first = first_image;
     pass_.random = random;
   }
 
-  /// Writes the operations of the pass, a line each (tape/trace.h). Throws Error without Pass::trace.
+  /// Writes the operations of the pass, a line each (tape/trace.h). Throws Error without Observers::trace.
   void dump(std::ostream& out) const;
 
-  /// Writes them as a graph in Graphviz's language. Throws Error without Pass::trace.
+  /// Writes them as a graph in Graphviz's language. Throws Error without Observers::trace.
   void dot(std::ostream& out) const;
 
   const Pass<T>& pass() const { return pass_; }
   bool training() const { return pass_.training; }
 
-  /// Is it one in which dropout and the like draw random numbers?
-  bool draws() const { return pass_.training && !pass_.still; }
+  /// Returns whether dropout and the like draw random numbers.
+  bool draws() const { return pass_.training && !pass_.execution.deterministic; }
 
   // ---- For operations ----
 
-  /// Computes and records an operation. `forward(T* y)` fills the result; `backward(const Adjoint<T>& dy)`
-  /// adds to the gradients of the operands and may capture only trivially destructible things: handles,
-  /// numbers, pointers to memory().
+  /// Computes and records an operation. `forward(T* y)` fills the result; `backward(const Adjoint<T>& dy)` adds to the
+  /// gradients of the operands and may capture only trivially destructible values: handles, numbers, pointers to
+  /// memory().
   template <class Forward, class Backward>
   Var<T> record(const Operation& operation, const Shape& shape, std::span<const Var<T>> operands,
                 const Forward& forward, const Backward& backward);
@@ -217,13 +236,13 @@ class Tape {
     return record(operation, shape, std::span(operands.begin(), operands.size()), forward, backward);
   }
 
-  /// Uninitialised memory that lives as long as the pass.
+  /// Returns uninitialised memory that lasts until the end of the pass.
   T* memory(Index count) {
-    taken_ += count;
-    return pass_.compute ? arena_.allocate<T>(count) : nullptr;
+    saved_ += count;
+    return !pass_.execution.dry_run ? arena_.allocate<T>(count) : nullptr;
   }
 
-  /// A list that lives as long as the pass, for what backward functions capture: handles, views.
+  /// Returns a list that lasts until the end of the pass, for captures of backward functions: handles, views.
   template <class X>
   std::span<X> list(std::size_t count) {
     static_assert(std::is_trivially_destructible_v<X>);
@@ -232,14 +251,13 @@ class Tape {
     return {first, count};
   }
 
-  /// Uninitialised memory for the length of a computation, not of the pass: afterwards it serves others that need as
-  /// many numbers, gradients among them.
+  /// Uninitialised memory for the duration of a computation, recycled for scratch and gradients of the same size.
   class Scratch {
    public:
     Scratch(Tape& tape, Index count)
-        : tape_(tape), size_(count), data_(count > 0 ? tape.take_buffer(count) : nullptr) {}
+        : tape_(tape), size_(count), data_(count > 0 ? tape.acquire_buffer(count) : nullptr) {}
     ~Scratch() {
-      if (data_) tape_.give_back_buffer(size_, data_);
+      if (data_) tape_.release_buffer(size_, data_);
     }
     Scratch(const Scratch&) = delete;
     T* data() const { return data_; }
@@ -251,22 +269,23 @@ class Tape {
     T* data_;
   };
 
-  /// Where to write a contribution to the gradient of `x`, and how. Ask right before writing: the first
-  /// contribution assigns all of it, later ones accumulate. Not wanted at all if false.
+  /// Destination of a contribution to a gradient: the first one assigns all elements, later ones accumulate. False if
+  /// the gradient is not wanted.
   struct Target {
     T* data = nullptr;
     Update update = Update::assign;
     explicit operator bool() const { return data != nullptr; }
 
-    /// The place as a matrix of so many rows.
+    /// Returns the destination as a matrix.
     Matrix<T> matrix(Index rows, Index columns) const { return {data, rows, columns}; }
   };
+  /// Returns the destination for the gradient of `x`. The caller must write to it before the next call.
   Target target(Var<T> x);
 
-  /// Is a gradient of `x` wanted?
+  /// Returns whether the gradient of `x` is wanted.
   bool wanted(Var<T> x) { return node(x).wanted; }
 
-  /// Names the operations recorded until the returned object is destroyed.
+  /// Layer name of the operations recorded during its lifetime.
   class Scope {
    public:
     Scope(Tape& tape, const std::string& layer) : tape_(tape), outer_(tape.layer_) { tape_.layer_ = &layer; }
@@ -290,11 +309,11 @@ class Tape {
     bool wanted = false;
     bool input = false;
   };
-  struct Step {
+  struct BackwardStep {
     std::uint32_t result;
     void (*run)(const void* closure, const Adjoint<T>& dy);
     const void* closure;
-    const char* operation;  ///< null: its time is that of other operations
+    const char* operation;  ///< null for a recomputed part, whose operations are timed and checked themselves
     const std::string* layer;
   };
   struct FreeBuffer {
@@ -305,52 +324,53 @@ class Tape {
   Node& node(Var<T> x);
   Var<T> append(const Node& node);
   Var<T> append(const Operation& operation, const Shape& shape, std::span<const Var<T>> operands, const T* y,
-                Index kept);
+                Index saved);
   TraceEntry::Value traced(Var<T> x);
   std::span<const TraceEntry> traced() const;
-  void show(const char* what, const char* operation, const std::string* layer, const T* numbers, Index count) const;
-  void trace(const Operation& operation, Var<T> result, std::span<const Var<T>> operands, Index kept);
-  T* take_buffer(Index size);
-  void give_back_buffer(Index size, T* data);
+  void check_finite(const char* what, const char* operation, const std::string* layer, const T* values,
+                    Index count) const;
+  void trace(const Operation& operation, Var<T> result, std::span<const Var<T>> operands, Index saved);
+  T* acquire_buffer(Index size);
+  void release_buffer(Index size, T* data);
 
-  /// Has `closure` called on the way back.
+  /// Adds `closure` to the backward pass.
   template <class Closure>
   void push_step(Var<T> result, const char* operation, const Closure& closure);
-  /// Takes memory for a closure that `run` calls.
-  void* push_step(Var<T> result, const char* operation, decltype(Step::run) run, std::size_t closure_bytes);
+  /// Adds a step and returns memory for the closure that `run` calls.
+  void* push_step(Var<T> result, const char* operation, decltype(BackwardStep::run) run, std::size_t closure_bytes);
 
   Pass<T> pass_;
   std::unique_ptr<Tape> inner_;
   Arena arena_;
   std::vector<Node> nodes_;
-  std::vector<Step> steps_;
-  std::vector<FreeBuffer> free_;
+  std::vector<BackwardStep> backward_steps_;
+  std::vector<FreeBuffer> free_buffers_;
   bool backward_done_ = false;
-  Index taken_ = 0;  ///< numbers that memory() was asked for since the last operation was recorded
+  Index saved_ = 0;  ///< elements allocated by memory() since the last recorded operation
   const std::string* layer_ = nullptr;
   detail::TapeSlot* slot_;
 };
 
-/// The gradient of a result, as the backward function of its operation sees it.
+/// The gradient of a result, as the backward function of its operation receives it.
 template <class T>
 class Adjoint {
  public:
   const T* data() const { return tape_->nodes_[index_].gradient; }
   Index size() const { return tape_->nodes_[index_].shape.elements(); }
 
-  /// The gradient as rows of its last axis.
+  /// Returns the gradient as a matrix whose rows are the last axis.
   Matrix<const T> matrix() const {
     const Shape& shape = tape_->nodes_[index_].shape;
     return {data(), shape.rows(), shape.row_size()};
   }
 
-  /// The result itself, y.
+  /// Returns the result y.
   const T* value() const { return tape_->nodes_[index_].value; }
 
-  /// dx += dy
+  /// Adds: dx += dy.
   void add_to(Var<T> x) const;
 
-  /// dx += dy as the last use of dy: if dx is empty it takes the memory of dy over.
+  /// Adds as the last use of dy: if dx has no memory yet, it receives that of dy.
   void give_to(Var<T> x) const;
 
  private:
@@ -360,7 +380,7 @@ class Adjoint {
   std::uint32_t index_;
 };
 
-/// The tape of an operation's operands; those left out are skipped. Throws Error where they differ.
+/// Returns the tape of an operation's operands; skips omitted ones. Throws Error if their tapes differ.
 template <class T, class... Rest>
 Tape<T>& tape_of(const char* operation, Var<T> first, const Rest&... rest) {
   Tape<T>& tape = first.tape();
@@ -371,21 +391,23 @@ Tape<T>& tape_of(const char* operation, Var<T> first, const Rest&... rest) {
   return tape;
 }
 
-// ---- Implementation: what each operation makes anew. The rest is in src/tape/tape.cpp, for all number types. ----
+// ---- Implementation of templates on an operation's functions. The rest is in src/tape/tape.cpp. ----
 
 template <class T>
 template <class Forward, class Backward>
 Var<T> Tape<T>::record(const Operation& operation, const Shape& shape, std::span<const Var<T>> operands,
                        const Forward& forward, const Backward& backward) {
-  const Index kept = std::exchange(taken_, 0);
-  T* const y = pass_.compute ? arena_.allocate<T>(shape.elements()) : nullptr;
-  if (pass_.compute) {
-    const Profile::Clock::time_point start = pass_.profile ? Profile::Clock::now() : Profile::Clock::time_point{};
+  const Index saved = std::exchange(saved_, 0);
+  const bool compute = !pass_.execution.dry_run;
+  T* const y = compute ? arena_.allocate<T>(shape.elements()) : nullptr;
+  if (compute) {
+    Profile* const profile = pass_.observers.profile;
+    const Profile::Clock::time_point start = profile ? Profile::Clock::now() : Profile::Clock::time_point{};
     forward(y);
-    if (pass_.profile) pass_.profile->add_forward(operation.name, layer_, start);
+    if (profile) profile->add_forward(operation.name, layer_, start);
   }
-  const Var<T> result = append(operation, shape, operands, y, kept);
-  if (wanted(result) && pass_.compute) push_step(result, operation.name, backward);
+  const Var<T> result = append(operation, shape, operands, y, saved);
+  if (wanted(result) && compute) push_step(result, operation.name, backward);
   return result;
 }
 
@@ -400,7 +422,7 @@ void Tape<T>::push_step(Var<T> result, const char* operation, const Closure& clo
 template <class T>
 template <class F>
 Var<T> Tape<T>::recompute(Var<T> x, const F& f) {
-  if (!pass_.compute || pass_.trace || !pass_.gradients) return f(x);
+  if (pass_.execution.dry_run || pass_.observers.trace || !pass_.gradients) return f(x);
   Pass<T> forward = pass_;
   forward.gradients = nullptr;
   inner().clear(forward);
@@ -413,17 +435,18 @@ Var<T> Tape<T>::recompute(Var<T> x, const F& f) {
   node.shape = once.shape();
   node.wanted = true;
   const Var<T> result = append(node);
-  push_step(result, nullptr, [this, x, f, images = forward.first_image, random = forward.random](const Adjoint<T>& dy) {
-    Pass<T> pass = pass_;
-    pass.again = true;
-    pass.first_image = images;
-    pass.random = random;
-    inner().clear(pass);
-    const Var<T> input = inner().input(x.value()), output = f(input);
-    inner().backward(output, {dy.data(), output.shape()});
-    const View<const T> gradient = inner().gradient(input);
-    if (const auto dx = target(x)) write_all(dx.update, gradient.size(), gradient.data(), dx.data);
-  });
+  push_step(result, nullptr,
+            [this, x, f, first = forward.examples.first, random = forward.random](const Adjoint<T>& dy) {
+              Pass<T> pass = pass_;
+              pass.execution.recomputing = true;
+              pass.examples.first = first;
+              pass.random = random;
+              inner().clear(pass);
+              const Var<T> input = inner().input(x.value()), output = f(input);
+              inner().backward(output, {dy.data(), output.shape()});
+              const View<const T> gradient = inner().gradient(input);
+              if (const auto dx = target(x)) write_all(dx.update, gradient.size(), gradient.data(), dx.data);
+            });
   return result;
 }
 

@@ -12,13 +12,14 @@
 
 namespace heed {
 
-/// An operation as it was recorded.
+/// A recorded operation.
 struct TraceEntry {
-  /// A tensor that the operation reads or computes. Equal ids mean the same tensor; parameters have ids of their own.
+  /// An operand or result. A tensor has one id in the whole trace; parameters and other tensors are numbered
+  /// separately.
   struct Value {
     Index id = 0;
     bool parameter = false;
-    bool wanted = false;  ///< whether its gradient is
+    bool wanted = false;  ///< whether its gradient is computed
     Shape shape{};
 
     bool is(const Value& other) const { return id == other.id && parameter == other.parameter; }
@@ -29,8 +30,8 @@ struct TraceEntry {
   std::string layer;
   Cost cost;
   Value result{};
-  std::vector<Value> operands{};  ///< each once
-  Index kept = 0;                 ///< elements saved for the backward pass, besides operands and result
+  std::vector<Value> operands{};  ///< without repetition
+  Index saved = 0;                ///< elements saved for the backward pass, besides operands and result
 };
 
 /// Writes a line for each operation: its result, operands with their shapes, cost and layer.

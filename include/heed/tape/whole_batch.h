@@ -1,4 +1,4 @@
-// The batch that a pass has a piece of, where its images depend on each other.
+// Sums over a batch whose examples depend on each other.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -7,18 +7,18 @@
 
 namespace heed {
 
-/// Known to the passes over the pieces of a batch whose images are normalised together. These run side by side and come
-/// to the same operations, in each of which they add up what they have.
+/// The whole batch, as a pass over one of its microbatches sees it. The passes run side by side through the same
+/// operations, and sum() adds up their statistics.
 template <class T>
 struct WholeBatch {
   virtual ~WholeBatch() = default;
 
-  Index images = 0;    ///< of the whole batch
-  Index here = 0;      ///< of this pass
-  bool first = false;  ///< is this pass the one in its process that updates running statistics?
+  Index images = 0;       ///< images of the whole batch
+  Index images_here = 0;  ///< images of this pass
+  bool first = false;     ///< whether this pass updates the running statistics of its process
 
-  /// Replaces numbers by their sums over all passes, the same bits in each.
-  virtual void sum(std::span<T> numbers) = 0;
+  /// Replaces values by their sums over all passes, the same bits in each.
+  virtual void sum(std::span<T> values) = 0;
 };
 
 }  // namespace heed

@@ -1,7 +1,9 @@
-// How well a model does on examples that it does not learn from.
+// Evaluation of a model on examples that it is not trained on.
 #pragma once
 
-#include "heed/train/step.h"
+#include "heed/train/inference.h"
+#include "heed/train/processes/ranks.h"
+#include "heed/train/tasks/task.h"
 
 #include <atomic>
 #include <functional>
@@ -9,32 +11,31 @@
 
 namespace heed {
 
-/// The loss is not a finite number, in training or evaluation.
+/// Error of a loss that is not finite, in training or evaluation.
 struct Diverged : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Is shown the logits of consecutive examples, the first of which is at position `first` in the source. Several
-/// threads call it at once.
+/// Function called with the logits of consecutive examples from index `first` of the source on, by several threads at
+/// once.
 template <class T>
 using AnswerVisitor = std::function<void(Index first, View<const T> logits)>;
 
-/// Who else has to do with an evaluation.
+/// Optional partners of an evaluation.
 template <class T>
 struct EvaluationPartners {
-  const std::atomic<bool>* interrupt = nullptr;  ///< stops it early when it becomes true, if there is one
-  Ranks* ranks = &one_process();                 ///< the processes that share it
-  const AnswerVisitor<T>* visit = nullptr;       ///< sees the answers of this process, if there is one
+  const std::atomic<bool>* interrupt = nullptr;  ///< stops the evaluation when true
+  Ranks* ranks = &one_process();                 ///< processes that share the evaluation
+  const AnswerVisitor<T>* visit = nullptr;       ///< called with the logits of this process
 };
 
-/// Goes once through `source`, which must not be a training one, all processes together. `counts` is the task's. The
-/// result of one that was interrupted covers fewer examples than there are. Throws Diverged where the loss is not
-/// finite.
+/// Evaluates all examples of `source`, opened not for training, on all processes. `counts` is the task's counts(). An
+/// interrupted evaluation covers fewer examples. Throws Diverged if the loss is not finite.
 template <class T>
-Evaluation evaluate(const Model& model, Parameters<T>& parameters, BatchSource<T>& source, Index counts, Index piece,
-                    const EvaluationPartners<T>& partners = {});
+Evaluation evaluate(const Model& model, Parameters<T>& parameters, BatchSource<T>& source, Index counts,
+                    Index microbatch, const EvaluationPartners<T>& partners = {});
 
-/// Throws Diverged unless all of a model's answers are finite; `kind`, such as "logit", is what they are called.
+/// Throws Diverged unless all of a model's answers are finite; `kind` names them, for example "logit".
 template <class T>
 void require_finite_answers(std::span<const T> answers, const char* kind);
 

@@ -1,4 +1,4 @@
-// What a trained model makes of images before its classifier, and a linear classifier trained on that.
+// Features of images from a trained model, and a linear classifier trained on them.
 #pragma once
 
 #include "heed/analysis/classifiers.h"
@@ -9,7 +9,7 @@
 
 namespace heed {
 
-/// Some images of a set, brought to a size and normalised as `data` says, and never augmented.
+/// Images of a set, resized and normalised by `data`, without augmentation.
 struct ImageSelection {
   const Dataset* set;
   std::vector<Index> images;
@@ -17,37 +17,36 @@ struct ImageSelection {
   ImageSize size;
 };
 
-/// Goes through the images in their order, nothing augmented.
+/// Returns a loader of the images in their order, without augmentation.
 template <class T>
 std::unique_ptr<Loader<T>> plain_images(const ImageSelection& images, Index batch);
 
-/// Features of images: of the last `blocks` blocks (Model::features), from the earlier to the last, joined. [count,
-/// blocks D], in the order of the images. `piece` images at a time go through the model. Throws Error if the model has
-/// no such features.
+/// Computes features of images [count, blocks D]: those of the last `blocks` blocks (Model::features), concatenated
+/// from the earliest on. Throws Error if the model has no such features.
 template <class T>
 Features<T> features_of(const Model& model, Parameters<T>& parameters, const ImageSelection& images, Index blocks,
-                        Index piece);
+                        Index microbatch);
 
-/// The normalised pixels of images as their features: [count, C H W].
+/// Returns the normalised pixels of images as features: [count, C H W].
 template <class T>
 Features<T> pixels_of(const ImageSelection& images);
 
-/// How the linear classifier of frozen features is trained: by SGD with momentum 0.9, with the rate
-/// lr (1 + cos(pi e / epochs)) / 2 in epoch e, from 0, without weight decay. Weights are first N(0, 0.01^2), biases 0.
-/// Of an epoch's examples, in a new order each time, those that fill no batch are left out.
+/// Training of a linear classifier on frozen features: SGD with momentum 0.9 and the learning rate
+/// lr (1 + cos(pi e / epochs)) / 2 in epoch e, from 0, without weight decay. Initial weights are N(0, 0.01^2), biases
+/// 0. Examples are shuffled each epoch; an incomplete last batch is dropped.
 struct LinearRule {
   Index epochs = 100, batch = 128;
   double lr = 0.001 * 128 / 256;
-  std::uint64_t seed = 1;  ///< of first weights and order
+  std::uint64_t seed = 1;  ///< of initial weights and order
 };
 
-/// Logits [m, classes] of the rows of `test` [m, width], by the weights after the last epoch. Throws Error where there
-/// are fewer examples than a batch.
+/// Computes logits [m, classes] of the rows of `test` [m, width] by the weights after the last epoch. Throws Error if
+/// there are fewer examples than a batch.
 template <class T>
 Tensor<T> linear_logits(const Features<T>& teachers, const Tensor<T>& test, Index classes, const LinearRule& rule);
 
-/// How well scores [m, classes] that are no logits answer, as judge_logits() tells it (train/tasks/classification.h).
-/// They have no loss: it is -1 for each example.
+/// Evaluates scores [m, classes] that are not logits, like judge_logits() (train/tasks/classification.h), with a loss
+/// of -1 per example.
 Evaluation judge_scores(const Tensor<double>& scores, const std::vector<int>& labels);
 
 }  // namespace heed

@@ -1,6 +1,6 @@
-// How sums over a batch are formed, so that neither threads nor processes leave a trace in them: the batch is cut into
-// pieces of a few examples, consecutive pieces make a lane and are added up in order, and lanes are added up by a
-// binary tree whose shape follows from their number alone. A process takes the lanes of a subtree.
+// Division of a batch for sums whose bits depend on neither threads nor processes: examples form microbatches,
+// consecutive microbatches form a lane, whose gradients are added in order, and lanes are added by a binary tree whose
+// shape depends on their number alone. A process computes the lanes of a subtree.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -12,7 +12,7 @@
 namespace heed {
 
 /// Examples [first, first + count) of a batch.
-struct Piece {
+struct ExampleRange {
   Index first = 0, count = 0;
 };
 
@@ -20,36 +20,38 @@ struct Piece {
 struct LaneRange {
   Index first = 0, last = 0;
 
-  /// Where the tree divides them.
-  Index middle() const { return first + (last - first) / 2; }
+  Index count() const { return last - first; }
+
+  /// Returns the lane where the tree divides the range.
+  Index middle() const { return first + count() / 2; }
 };
 
-/// The sum over `lanes` by the tree: leaf(lane) for each, from the first to the last, and add(a, b) for neighbouring
-/// sums as soon as both are there.
+/// Computes the sum over `lanes` by the tree: calls leaf(lane) in order, and add(a, b) for neighbouring sums as soon as
+/// both exist.
 template <class Leaf, class Add>
 auto tree_sum(LaneRange lanes, const Leaf& leaf, const Add& add) -> decltype(leaf(lanes.first)) {
-  if (lanes.last - lanes.first == 1) return leaf(lanes.first);
+  if (lanes.count() == 1) return leaf(lanes.first);
   const auto left = tree_sum({lanes.first, lanes.middle()}, leaf, add);
   return add(left, tree_sum({lanes.middle(), lanes.last}, leaf, add));
 }
 
-/// The lanes of a batch.
+/// The microbatches and lanes of a batch.
 struct Lanes {
-  Index examples = 0;  ///< in the batch
-  Index piece = 1;     ///< examples in a piece; the last one may have fewer
-  Index count = 1;     ///< of lanes
-  bool whole = false;  ///< is each lane a single piece instead, and all of them as long, but for one example?
+  Index examples = 0;      ///< examples of the batch
+  Index microbatch = 1;    ///< examples of a microbatch; the last one may be smaller
+  Index count = 1;         ///< lanes
+  bool undivided = false;  ///< each lane is a single microbatch, of equal sizes but for one example
 
-  Index pieces() const { return whole ? count : (examples + piece - 1) / piece; }
+  Index microbatches() const { return undivided ? count : (examples + microbatch - 1) / microbatch; }
 
-  /// The first example of a piece; of piece pieces(), the number of examples.
-  Index start(Index i) const { return whole ? examples * i / count : std::min(examples, i * piece); }
-  Piece piece_at(Index i) const { return {start(i), start(i + 1) - start(i)}; }
+  /// Returns the first example of microbatch i; for i = microbatches(), the number of examples.
+  Index start(Index i) const { return undivided ? examples * i / count : std::min(examples, i * microbatch); }
+  ExampleRange microbatch_at(Index i) const { return {start(i), start(i + 1) - start(i)}; }
 
-  /// The first piece of a lane; of lane `count`, the number of pieces.
-  Index first_piece(Index lane) const { return pieces() * lane / count; }
+  /// Returns the first microbatch of a lane; for lane = count, the number of microbatches.
+  Index first_microbatch(Index lane) const { return microbatches() * lane / count; }
 
-  /// The subtree of process `rank` of `ranks`, a power of two: the tree divides processes as it divides lanes.
+  /// Returns the lanes of process `rank` of `ranks`, a power of two: a subtree.
   LaneRange of_process(int rank, int ranks) const {
     LaneRange range{0, count};
     for (; ranks > 1; ranks /= 2) {
@@ -59,58 +61,61 @@ struct Lanes {
     return range;
   }
 
-  /// The examples of lanes, which stand side by side.
-  Piece examples_of(LaneRange lanes) const {
-    const Index begin = start(first_piece(lanes.first));
-    return {begin, start(first_piece(lanes.last)) - begin};
+  /// Returns the examples of consecutive lanes.
+  ExampleRange examples_of(LaneRange lanes) const {
+    const Index begin = start(first_microbatch(lanes.first));
+    return {begin, start(first_microbatch(lanes.last)) - begin};
   }
 
-  /// The sum over lanes of something that each piece of the batch has.
+  /// Returns the sum over lanes of a value per microbatch of the batch.
   template <class X>
-  X sum(LaneRange lanes, const std::vector<X>& of_pieces) const {
-    if (lanes.first == lanes.last) return X{};
+  X sum(LaneRange lanes, const std::vector<X>& of_microbatches) const {
+    if (lanes.count() == 0) return X{};
     const auto of_lane = [&](Index lane) {
       X sum{};
-      for (Index i = first_piece(lane); i < first_piece(lane + 1); ++i)
-        sum = sum + of_pieces[static_cast<std::size_t>(i)];
+      for (Index i = first_microbatch(lane); i < first_microbatch(lane + 1); ++i)
+        sum = sum + of_microbatches[static_cast<std::size_t>(i)];
       return sum;
     };
     return tree_sum(lanes, of_lane, [](const X& a, const X& b) { return a + b; });
   }
 };
 
-/// The lanes of a batch for a model with `weights` trainable numbers: as many as there are pieces, but at most sixteen,
-/// or eight of a model with more than 2^22, whose gradients are large. `whole`: where examples depend on each other,
-/// all lanes are computed side by side, each as a single piece.
-inline Lanes lanes_of(Index examples, Index piece, Index weights, bool whole = false) {
-  Lanes lanes{examples, piece};
-  lanes.count = std::min<Index>(lanes.pieces(), weights <= Index{1} << 22 ? 16 : 8);
-  lanes.whole = whole;
+/// Returns the lanes of a batch for a model with `weights` trainable elements: one per microbatch, at most sixteen, or
+/// eight for more than 2^22 weights, whose gradients are large.
+inline Lanes lanes_of(Index examples, Index microbatch, Index weights, bool undivided = false) {
+  Lanes lanes{examples, microbatch};
+  lanes.count = std::min<Index>(lanes.microbatches(), weights <= Index{1} << 22 ? 16 : 8);
+  lanes.undivided = undivided;
   return lanes;
 }
 
-/// Are the lanes of a model with so many weights taken one after the other, each by all threads, and added up as soon
-/// as they are made? So that at most a few gradients exist: those of eight lanes would take more than 2^26 numbers.
-inline bool lanes_are_streamed(Index weights) { return weights > Index{1} << 23; }
+/// Returns whether the lanes of a model run one after the other, each on all threads, rather than one per thread. One
+/// per thread is faster, as threads need not wait for each other at every operation, but needs a lane for each thread
+/// and memory for a gradient per lane. Small models always run one lane per thread. The bits are the same.
+inline bool streams_lanes(Index weights, Index lanes, int threads) {
+  constexpr Index small = Index{1} << 23, most_elements = Index{1} << 26;
+  return weights > small && (lanes < threads || lanes * weights > most_elements);
+}
 
-/// What one of the processes takes of each batch.
+/// Returns the number of gradients that exist at once if lanes run one after the other: one on each level of the tree
+/// that waits for its neighbour, and the current one.
+inline Index sums_at_once(Index lanes) { return std::bit_width(static_cast<std::size_t>(lanes - 1)) + 1; }
+
+/// The share of a process in each batch.
 struct BatchShare {
-  Index piece, weights;   ///< as lanes_of() wants them
-  int rank, ranks;        ///< which process of how many
-  bool together = false;  ///< do the examples of a batch depend on each other?
+  Index microbatch, weights;
+  int rank, ranks;         ///< this process, and the number of processes
+  bool dependent = false;  ///< the examples of a batch depend on each other
 
-  Lanes lanes(Index examples) const { return lanes_of(examples, piece, weights, together); }
+  Lanes lanes(Index examples) const { return lanes_of(examples, microbatch, weights, dependent); }
   LaneRange own(const Lanes& lanes) const { return lanes.of_process(rank, ranks); }
 
-  /// Its examples of a batch of so many.
-  Piece operator()(Index examples) const {
+  /// Returns the process's examples of a batch of `examples`.
+  ExampleRange operator()(Index examples) const {
     const Lanes all = lanes(examples);
     return all.examples_of(own(all));
   }
 };
-
-/// Sums that exist at once where lanes are computed one after the other: those that wait for their neighbour, one on
-/// each level of the tree, and the one that is made.
-inline Index sums_at_once(Index lanes) { return std::bit_width(static_cast<std::size_t>(lanes - 1)) + 1; }
 
 }  // namespace heed

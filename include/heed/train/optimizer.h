@@ -1,4 +1,4 @@
-// Optimisers and the schedule of the learning rate.
+// Optimisers, averages of weights, gradient clipping, and the schedule of the learning rate.
 #pragma once
 
 #include "heed/config/experiment.h"
@@ -9,7 +9,7 @@
 
 namespace heed {
 
-/// The learning rate and the weight decay of a step.
+/// Learning rate and weight decay of a step.
 struct Rates {
   double lr, weight_decay;
 };
@@ -23,17 +23,17 @@ class Optimizer {
  public:
   Optimizer(const OptimConfig& config, const Parameters<T>& parameters);
 
-  /// One update with these rates and the gradients times `gradient_factor`. `frozen` tensors stay as they are, with the
-  /// means that are kept for them; their own first update, from which adamw's corrections count, comes later.
+  /// Updates the parameters by the gradients times `gradient_factor`. `frozen` tensors and their means stay unchanged;
+  /// adamw's bias corrections count from a tensor's own first update.
   void step(Parameters<T>& parameters, const Gradients<T>& gradients, const Rates& rates, double gradient_factor,
             const std::vector<ParameterId>& frozen = {});
 
-  /// Number of updates so far, and by tensor how many of them left it out.
+  /// Return the number of updates, and the number of updates that left each tensor out.
   Index steps() const { return steps_; }
   void set_steps(Index steps) { steps_ = steps; }
   std::vector<Index>& left_out() { return left_out_; }
 
-  /// Running means kept per weight, laid out as the values are: "momentum" for sgd, "mean" and "square" for adamw.
+  /// Running means, laid out like the weights: "momentum" for sgd, "mean" and "square" for adamw.
   struct State {
     std::string name;
     Tensor<T> values;
@@ -48,25 +48,30 @@ class Optimizer {
   std::vector<Index> left_out_;
 };
 
-/// Norm of all gradients, and what clipping leaves of them: min(1, clip / (norm + 1e-6)), 1 for clip = 0.
+/// Updates an exponential moving average of a model's weights: average = decay average + (1 - decay) parameters.
+/// Tensors that are not trained, such as positions of landmarks, are copied.
+template <class T>
+void update_average(Parameters<T>& average, const Parameters<T>& parameters, double decay);
+
+/// Norm of all gradients, and the factor of clipping: min(1, clip / (norm + 1e-6)), 1 for clip = 0.
 struct Clipping {
   double norm, factor;
 };
 template <class T>
 Clipping clip_by_norm(const Gradients<T>& gradients, double clip);
 
-/// The same for each tensor by itself: scales the gradients so that none is longer than `clip`, and returns the norm of
-/// all before, with the factor 1.
+/// Scales the gradient of each tensor to a norm of at most `clip`. Returns the norm of all gradients before, and the
+/// factor 1.
 template <class T>
 Clipping clip_each(Gradients<T>& gradients, double clip);
 
-/// One or the other.
+/// Clips each tensor's gradient or all together.
 template <class T>
 Clipping clip(Gradients<T>& gradients, double largest, bool each) {
   return each ? clip_each(gradients, largest) : clip_by_norm(gradients, largest);
 }
 
-/// The learning rate of a step (from 0) of `total`, after a warm-up of w steps, with s = step + 1:
+/// Returns the learning rate of a step (from 0) of `total`, after a warm-up of w steps, with s = step + 1:
 ///
 ///   constant         lr
 ///   cosine, linear   lr s / w in the warm-up, then min_lr + (lr - min_lr) f((step - w) / (total - w))
@@ -74,10 +79,10 @@ Clipping clip(Gradients<T>& gradients, double largest, bool each) {
 ///   rsqrt            lr min(1, s / w) / sqrt(max(s, w))     Vaswani et al., arXiv:1706.03762, Eq. 3
 double learning_rate(const OptimConfig& config, Index step, Index steps_per_epoch, Index total);
 
-/// b + (a - b) (1 + cos(pi step / total)) / 2: from a to b.
+/// Returns b + (a - b) (1 + cos(pi step / total)) / 2: from a to b.
 double cosine(double a, double b, Index step, Index total);
 
-/// The learning rate of a step, and its weight decay: weight_decay, or the cosine from that to weight_decay_end.
+/// Returns the learning rate of a step, and its weight decay: weight_decay, or the cosine from it to weight_decay_end.
 Rates rates_of(const OptimConfig& config, Index step, Index steps_per_epoch, Index total);
 
 }  // namespace heed

@@ -10,13 +10,14 @@
 
 namespace heed {
 
-/// Step i of `steps`, from 0, has the rate from (to / from)^(i / (steps - 1)). 0 < from < to, 2 steps or more.
+/// Learning rates of a test: step i of `steps`, from 0, has the rate from (to / from)^(i / (steps - 1)), with
+/// 0 < from < to and steps >= 2.
 struct RateRange {
   double from = 1e-7, to = 10;
   Index steps = 200;
 };
 
-/// A step: the loss of its batch before the weights were changed, and the running mean of losses,
+/// A step: the loss of its batch before the update, and the running mean of losses,
 ///   m_i = 0.95 m_{i-1} + 0.05 loss_i,   smoothed_i = m_i / (1 - 0.95^{i+1}).
 struct RatePoint {
   double lr, loss, smoothed;
@@ -24,20 +25,20 @@ struct RatePoint {
 
 struct RateTest {
   std::vector<RatePoint> points;  ///< all finite
-  bool diverged = false;          ///< a loss or gradient was not finite, or a smoothed loss above 4 times the least
+  bool diverged = false;  ///< a loss or gradient was not finite, or a smoothed loss exceeded 4 times the minimum
 };
 
-/// Trains as the experiment says, but at these rates, and stops where the loss diverges. Writes nothing.
+/// Trains an experiment at these rates and stops if the loss diverges. Writes nothing.
 RateTest test_rates(const Experiment& experiment, const RateRange& range);
 
-/// What such a test suggests: the smaller of two rates, one where the smoothed loss falls fastest by the logarithm of
-/// the rate, over a tenth of the test, and one a tenth of that where it is least.
+/// Suggestion of a test: the smaller of the rate where the smoothed loss falls fastest in the logarithm of the rate,
+/// over a tenth of the test, and a tenth of the rate where it is minimal.
 struct RateAdvice {
   double steepest, least;  ///< rates
   double suggested() const { return std::min(steepest, least / 10); }
 };
 
-/// None where the loss does not fall.
+/// Returns the suggestion; none if the loss does not fall.
 std::optional<RateAdvice> advice(const std::vector<RatePoint>& points);
 
 }  // namespace heed

@@ -50,7 +50,7 @@ Training::Training(std::unique_ptr<Member> member, ImageSets sets)
       optimizer_(member_->experiment().optim, member_->parameters()),
       gradient_(member_->model(), member_->parameters(), member_->experiment().train.batch,
                 member_->experiment().train),
-      inference_(member_->model(), member_->parameters(), member_->experiment().train.piece) {}
+      inference_(member_->model(), member_->parameters(), member_->experiment().train.microbatch) {}
 
 Json Training::step() {
   const Experiment& x = member_->experiment();

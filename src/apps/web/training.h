@@ -7,6 +7,7 @@
 #include "heed/data/loader.h"
 #include "heed/train/tasks/classification.h"
 #include "heed/train/optimizer.h"
+#include "heed/train/inference.h"
 #include "heed/train/step.h"
 
 #include <memory>

@@ -18,7 +18,7 @@ WEB_ENGINE  := $(filter-out src/kernels/solvers/singular_values.cpp,$(filter $(a
                  checks/diagnosis checks/error_patterns checks/gradcheck checks/memory data/augment/augment \
                  data/images/colour data/images/convert data/dataset data/readers/files data/loader data/augment/mix \
                  data/images/normalise data/augment/randaugment data/images/resample data/augment/views \
-                 train/tasks/classification train/optimizer train/processes/ranks train/runs/run train/step draw/attention_sheet draw/canvas draw/colour draw/font)
+                 train/tasks/classification train/optimizer train/processes/ranks train/runs/run train/inference train/step train/tapes draw/attention_sheet draw/canvas draw/colour draw/font)
 WEB_FLAGS   := -std=c++20 -msimd128 -pthread -fwasm-exceptions -fno-math-errno -fno-trapping-math -ffp-contract=off \
                -Wall -Wextra -Wno-unknown-pragmas -Wno-unused-lambda-capture -Wno-ignored-attributes \
                -Iinclude -I. -isystem $(WEB_BUILD)/include -include src/apps/web/older_library.inc \

@@ -1,4 +1,4 @@
-// What the launcher that has started this process, mpirun or srun, says in the environment.
+// Environment variables of the launchers mpirun and srun.
 #pragma once
 
 #include <unistd.h>
@@ -9,14 +9,14 @@
 
 namespace heed {
 
-/// The number that stands under the first of these names that is there; `otherwise` where none is.
+/// Returns the value of the first of these variables that is set; `otherwise` if none is.
 inline int told(std::initializer_list<const char*> names, int otherwise) {
   for (const char* const name : names)
     if (const char* const number = std::getenv(name)) return std::atoi(number);
   return otherwise;
 }
 
-/// How many processes it has started; 0: there is none.
+/// Returns the number of processes the launcher started; 0 without a launcher.
 inline int launched() { return told({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}, 0); }
 
 inline std::string host_name() {

@@ -1,4 +1,4 @@
-// Which cores each of the processes of a host computes on.
+// Assignment of a host's cores to its processes.
 #include "heed/train/processes/processes.h"
 #include "launcher.h"
 
@@ -20,7 +20,7 @@ Cores part_of_cores(int place, int processes, int cores) {
 
 Place place_processes(Ranks& ranks, int threads) {
   if (launched() == 0) return {};
-  // A launcher may have bound its children to a core each. What it was itself given is theirs to share.
+  // The launcher may have bound each child to one core: the cores of the launcher itself are divided.
   const bool bound = std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr;
   cpu_set_t cores;
   sched_getaffinity(bound ? getppid() : 0, sizeof cores, &cores);

@@ -30,13 +30,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What tells apart where numbers of processes mean different processes: hosts, and containers on them.
+/// Returns a text that identifies the host and its process namespace, in which process ids are unique.
 std::string where_numbers_count() {
   char space[64] = {};
   return host_name() + (readlink("/proc/self/ns/pid", space, sizeof space - 1) > 0 ? space : "");
 }
 
-/// Kernels of another build may round otherwise, and weights would drift apart unseen.
+/// Throws Error unless all processes are the same build: rounding may differ between builds, and weights would diverge.
 void require_one_program(Ranks& ranks) {
   const std::string own = std::to_string(std::hash<std::string>{}(read_file("/proc/self/exe")));
   const std::vector<std::string> programs = ranks.texts(own), hosts = ranks.texts(host_name());
@@ -46,7 +46,7 @@ void require_one_program(Ranks& ranks) {
             hosts[0]);
 }
 
-/// The other processes on this host, seen by the system. (Those on other hosts are watched by the launcher.)
+/// The other processes on this host. The launcher watches those on other hosts.
 class Neighbours {
  public:
   explicit Neighbours(Ranks& ranks) : rank_(ranks.rank()) {
@@ -59,8 +59,8 @@ class Neighbours {
     }
   }
 
-  /// Ends this process where another one is dead. The first that lives says so in one line, unless several are dead:
-  /// then another has seen it before, has said so and ended.
+  /// Ends this process if another one has died. The first living process reports it in one line, unless several have
+  /// died: then one of them had reported it.
   void require_alive() const {
     const auto dead = [](const Other& other) {
       pollfd file{other.file, POLLIN, 0};
@@ -76,7 +76,7 @@ class Neighbours {
       fmt::print(stderr, "heed: process {} (pid {} on {}) has died, so all end; --resume continues a run\n", first.rank,
                  first.id, host_name());
     else
-      std::this_thread::sleep_for(std::chrono::milliseconds(500));  // which it takes another to say so
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));  // time for another process to report it
     _exit(1);
   }
 
@@ -97,7 +97,7 @@ class MpiRanks : public Ranks, private Wire {
     MPI_Comm_dup(MPI_COMM_WORLD, &alarms_);
   }
 
-  /// From now on, looks whether the processes on this host live while it waits for others.
+  /// Starts to check, while waiting, that the processes on this host are alive.
   void watch() { neighbours_.emplace(*this); }
 
   int count() const override { return count_; }
@@ -105,11 +105,11 @@ class MpiRanks : public Ranks, private Wire {
   void sum(std::span<float> numbers) override { exchange_.sum(numbers); }
   void sum(std::span<double> numbers) override {
     if (std::has_single_bit(static_cast<unsigned>(count_))) return exchange_.sum(numbers);
-    // There is no tree. All that so many processes do together is to find that out.
+    // There is no tree for this number of processes, which is reported as an error later.
     MPI_Allreduce(MPI_IN_PLACE, numbers.data(), static_cast<int>(numbers.size()), MPI_DOUBLE, MPI_SUM, sums_);
   }
 
-  // Down a tree: whoever has the bytes passes them on to the process that is `step` further on.
+  // Down a tree: each process that has the bytes sends them to the process `step` after it.
   void share(std::span<std::byte> bytes) override {
     constexpr std::size_t part = std::size_t{1} << 30;  // sizes of messages are ints
     for (; bytes.size() > part; bytes = bytes.subspan(part)) share(bytes.first(part));
@@ -119,7 +119,7 @@ class MpiRanks : public Ranks, private Wire {
     for (; step > 0; step /= 2) start(rank_ + step, bytes, {}), finish();
   }
 
-  /// Wakes the others.
+  /// Notifies the other processes of a failure.
   void raise_alarm() {
     for (int i = 0; i < count_; ++i)
       if (MPI_Request request; i != rank_) {
@@ -152,7 +152,7 @@ class MpiRanks : public Ranks, private Wire {
       MPI_Testall(2, under_way_.front().requests, &done, MPI_STATUSES_IGNORE);
       if (done) break;
       if (tries < 100) continue;
-      // Others may need this core in order to arrive.
+      // Other processes may need this core.
       const auto waited = Clock::now() - begin;
       if (waited < std::chrono::milliseconds(2))
         sched_yield();
@@ -163,15 +163,15 @@ class MpiRanks : public Ranks, private Wire {
     under_way_.pop_front();
   }
 
-  /// Is there a reason not to wait any longer?
+  /// Returns whether waiting must stop.
   void look_around() {
     int raised = 0;
     MPI_Iprobe(MPI_ANY_SOURCE, 0, alarms_, &raised, MPI_STATUS_IGNORE);
     if (!raised) return neighbours_ ? neighbours_->require_alive() : void();
-    // What made another process fail may be about to come here, too, and then this one finds the same by itself.
+    // The cause of another process's failure may be about to occur here too and is then reported by this process.
     if (!alarm_) alarm_ = Clock::now();
     if (Clock::now() - *alarm_ < std::chrono::milliseconds(500)) return;
-    for (Exchange& exchange : under_way_) MPI_Cancel(&exchange.requests[0]);  // its place is about to vanish
+    for (Exchange& exchange : under_way_) MPI_Cancel(&exchange.requests[0]);  // its memory is about to be released
     under_way_.clear();
     throw OtherFailed();
   }
@@ -184,8 +184,8 @@ class MpiRanks : public Ranks, private Wire {
   std::optional<Clock::time_point> alarm_;  ///< when another process was first seen to have failed
 };
 
-/// What the processes exchange while they work, and when they end: what some of them no longer wait for does not get in
-/// the way.
+/// Tags of collective messages while working and while ending: a message abandoned by an interrupted process cannot
+/// match a later one.
 struct Exchanges {
   MpiRanks working, closing;
 };
@@ -227,7 +227,7 @@ Ending end_together(const Ending& own) {
     if (!everywhere && first > 0) all.error += fmt::format(" (process {} on {})", first, hosts[first]);
   }
   MPI_Finalize();
-  // A launcher that sees a process fail asks all others to end, and takes its time for that: there should be none left.
+  // A launcher that sees a failed process terminates the others with a delay: all others end first.
   if (!closing.writes()) return {};
   if (all.status != 0) std::this_thread::sleep_for(std::chrono::milliseconds(200));
   return all;
@@ -247,8 +247,8 @@ Ranks& started_processes() {
   return one_process();
 }
 
-// They cannot talk to each other, but one can speak for all: each knows its number. The others must not fail before it
-// has spoken, or the launcher would end it.
+// The processes cannot communicate, so process 0 reports the error. The others must not fail earlier, or the launcher
+// would end process 0.
 Ending end_together(const Ending& own) {
   return launched() <= 1 || told({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}, 0) == 0 ? own : Ending{};
 }

@@ -13,7 +13,7 @@ bool Ranks::any(bool here) {
   return number > 0;
 }
 
-// Sums of which all terms but one are zero.
+// Each element of the sums has one summand that is not zero.
 std::vector<std::string> Ranks::texts(const std::string& own) {
   const auto self = static_cast<std::size_t>(rank());
   std::vector<double> sizes(static_cast<std::size_t>(count()));
@@ -30,6 +30,12 @@ std::vector<std::string> Ranks::texts(const std::string& own) {
   for (std::size_t i = 0; i < sizes.size(); ++i)
     all.emplace_back(letters.begin() + end_of(i), letters.begin() + end_of(i + 1));
   return all;
+}
+
+void Ranks::require_same(const std::string& own) {
+  const std::vector<std::string> all = texts(own);
+  for (std::size_t i = 1; i < all.size(); ++i)
+    require(all[i] == all[0], "train: process 0 has checksum {}; process {} has {}", all[0], i, all[i]);
 }
 
 Ranks& one_process() {
@@ -50,8 +56,8 @@ void require_shareable(const Lanes& lanes, int processes) {
   const bool fits = std::find(possible.begin(), possible.end(), processes) != possible.end();
   const Index last = possible.back();
   possible.pop_back();
-  require(fits, "[train] batch = {} in pieces of {} can be shared by {}{}{} process{}, not by {}", lanes.examples,
-          lanes.piece, fmt::join(possible, ", "), possible.empty() ? "" : " or ", last, last == 1 ? "" : "es",
+  require(fits, "[train] batch = {} in microbatches of {} can be shared by {}{}{} process{}, not by {}", lanes.examples,
+          lanes.microbatch, fmt::join(possible, ", "), possible.empty() ? "" : " or ", last, last == 1 ? "" : "es",
           processes);
 }
 

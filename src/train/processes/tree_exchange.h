@@ -1,5 +1,4 @@
-// How processes add up what each of them has: the upper levels of the tree over lanes (train/lanes.h), by messages
-// between two processes at a time.
+// Sums over processes: the upper levels of the tree over lanes (train/lanes.h), by messages between two processes.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -15,10 +14,10 @@ class Wire {
  public:
   virtual ~Wire() = default;
 
-  /// Begins to send bytes to a process and to receive some from it. Until it is finished nobody touches either.
+  /// Starts to send bytes to a process and to receive bytes from it. Neither span may be used before finish().
   virtual void start(int partner, std::span<const std::byte> sent, std::span<std::byte> received) = 0;
 
-  /// Waits for the earliest exchange that was started and is not finished.
+  /// Waits for the earliest unfinished exchange.
   virtual void finish() = 0;
 };
 
@@ -27,11 +26,10 @@ class TreeExchange {
  public:
   TreeExchange(Wire& wire, int rank, int count) : wire_(wire), rank_(rank), count_(count) {}
 
-  /// Level by level, process r meets r xor 1, then r xor 2, r xor 4: the two have the sums of neighbouring subtrees,
-  /// and both need that of the two. Of few numbers everybody sends all on each level: log2 P messages, one after the
-  /// other. Of many, each of the two adds up one half of what both have summed so far, and from then on is responsible
-  /// for that half alone, until on the way back everybody gets what others have made: of n numbers each process sends
-  /// 2 n (1 - 1/P). The additions are the same, and so are the bits.
+  /// Sums level by level: process r exchanges with r xor 1, then r xor 2, r xor 4; the two have the sums of
+  /// neighbouring subtrees. Few values are sent completely on each level: log2 P messages. Of many values, each of the
+  /// two adds one half and continues with that half only; afterwards the halves are exchanged in reverse order. For n
+  /// values each process sends 2 n (1 - 1/P). The additions, and so the bits, are the same.
   template <class T>
   void sum(std::span<T> numbers) {
     if (static_cast<Index>(numbers.size()) < few)
@@ -41,9 +39,9 @@ class TreeExchange {
   }
 
  private:
-  /// Fewer numbers than this go in whole: 16 KB of floats, for which a message takes as long to arrive as to be sent.
+  /// Upper limit of few values: 16 KB of floats, whose latency equals their transfer time.
   static constexpr Index few = Index{1} << 12;
-  /// Numbers that are added while the next ones arrive: 256 KB of floats, which stay in a core's cache.
+  /// Values added while the next ones arrive: 256 KB of floats, which fit a core's cache.
   static constexpr Index range = Index{1} << 16;
 
   template <class T>
@@ -59,8 +57,8 @@ class TreeExchange {
     wire_.finish();
   }
 
-  /// Adds to `own` what the partner sends, who gets `sent`: other numbers, or the same if they are few. Range by range,
-  /// so that one is added while the next one is on its way. What the earlier process has stands before the plus.
+  /// Adds the partner's values to `own` and sends it `sent`, the same values if they are few. A range is added while
+  /// the next one arrives. The left summand is that of the lower process.
   template <class T>
   void add(std::span<T> own, std::span<T> sent, int level) {
     const Index size = static_cast<Index>(std::max(own.size(), sent.size())), ranges = (size + range - 1) / range;

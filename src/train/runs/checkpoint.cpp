@@ -27,11 +27,11 @@ Number number(const SafetensorsFile& file, const std::string& key) {
   return value;
 }
 
-/// Calls f(name, view) for each tensor of the training state: per trainable tensor one of each of the optimiser's
-/// means, and its average; where there is a teacher, the student, and the head of the teacher; what the task keeps.
-/// Optimiser means are laid out as the values are.
+/// Calls f(name, view) for each tensor of the training state: the optimiser's means and the average of each trainable
+/// tensor; with a teacher, the student's tensors and the teacher's head; the task's state. Optimiser means are laid out
+/// like the weights.
 template <class T, class F>
-void for_state_tensors(const RunState<T>& state, const F& f) {
+void for_state_tensors(RunState<T>& state, const F& f) {
   const ParameterList& list = state.parameters.list();
   for (auto& mean : state.optimizer.state())
     for (ParameterId id = 0; id < list.size(); ++id)
@@ -51,7 +51,7 @@ void for_state_tensors(const RunState<T>& state, const F& f) {
     f(fmt::format("{}task.{}", state_prefix, tensor.name), tensor.values);
 }
 
-/// Under which is kept how many updates left a tensor out.
+/// Returns the key of the number of updates that left a tensor out.
 std::string left_out_key(const ParameterList& list, std::size_t id) {
   return fmt::format("{}left_out.{}", state_prefix, list[static_cast<ParameterId>(id)].name);
 }
@@ -59,9 +59,16 @@ std::string left_out_key(const ParameterList& list, std::size_t id) {
 }  // namespace
 
 template <class T>
-void save_checkpoint(const std::string& path, const RunState<T>& state) {
+RunState<T>::RunState(const Experiment& experiment, const Model& model, Task<T>& task)
+    : parameters(model.parameters()),
+      optimizer(experiment.optim, parameters),
+      task(task),
+      configuration(hash_to_resume(experiment)) {}
+
+template <class T>
+void save_checkpoint(const std::string& path, RunState<T>& state) {
   SafetensorsWriter file;
-  add_weights(file, state.kept());
+  add_weights(file, state.model_weights());
   for_state_tensors(state, [&](const std::string& name, View<T> tensor) { file.add(name, View<const T>(tensor)); });
   const RunProgress& p = state.progress;
   file.metadata("heed.format", format_name);
@@ -85,13 +92,13 @@ void save_checkpoint(const std::string& path, const RunState<T>& state) {
 }
 
 template <class T>
-void load_checkpoint(const std::string& path, const RunState<T>& state) {
+void load_checkpoint(const std::string& path, RunState<T>& state) {
   const SafetensorsFile file(path);
   const auto format = file.metadata().find("heed.format");
   require(format != file.metadata().end() && format->second == format_name,
           "{}: expected a checkpoint of heed train ({}), found other weights", path, format_name);
   require(file.metadata().contains(checksum_key), "{}: has no checksum; a run is not resumed from such a file", path);
-  load_weights(file, state.kept());
+  load_weights(file, state.model_weights());
   for_state_tensors(state, [&](const std::string& name, View<T> tensor) {
     file.read(name, tensor);
     require_finite(path, name, View<const T>(tensor));
@@ -126,8 +133,8 @@ void load_checkpoint(const std::string& path, const RunState<T>& state) {
 }
 
 template <class T>
-void share_state(Ranks& ranks, const RunState<T>& state) {
-  share_weights(ranks, state.kept());
+void share_state(Ranks& ranks, RunState<T>& state) {
+  share_weights(ranks, state.model_weights());
   for_state_tensors(state, [&](const std::string&, View<T> tensor) {
     ranks.share(std::as_writable_bytes(std::span(tensor.data(), static_cast<std::size_t>(tensor.size()))));
   });
@@ -156,11 +163,13 @@ void check_progress(const std::string& path, const RunProgress& p, Index epochs,
   check("since_best", p.since_best, Index{0}, p.epoch);
 }
 
-template void save_checkpoint(const std::string&, const RunState<float>&);
-template void save_checkpoint(const std::string&, const RunState<double>&);
-template void load_checkpoint(const std::string&, const RunState<float>&);
-template void load_checkpoint(const std::string&, const RunState<double>&);
-template void share_state(Ranks&, const RunState<float>&);
-template void share_state(Ranks&, const RunState<double>&);
+template struct RunState<float>;
+template struct RunState<double>;
+template void save_checkpoint(const std::string&, RunState<float>&);
+template void save_checkpoint(const std::string&, RunState<double>&);
+template void load_checkpoint(const std::string&, RunState<float>&);
+template void load_checkpoint(const std::string&, RunState<double>&);
+template void share_state(Ranks&, RunState<float>&);
+template void share_state(Ranks&, RunState<double>&);
 
 }  // namespace heed

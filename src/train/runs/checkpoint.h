@@ -1,4 +1,4 @@
-// What a training run is made of at one moment, and its file.
+// The state of a training run, and its file.
 #pragma once
 
 #include "heed/base/parameters.h"
@@ -11,54 +11,70 @@
 
 namespace heed {
 
-/// Where a run stands. The order of the data, augmentation and dropout are functions of the seed and these
-/// numbers, so no other random state exists.
+/// Progress of a run. The order of the data, augmentation and dropout are functions of the seed and these numbers:
+/// there is no other random state.
 struct RunProgress {
-  Index epoch = 0;                ///< epochs completed
-  Index step = 0;                 ///< updates made
-  Index batch = 0;                ///< batches of the current epoch done
-  Index skipped = 0;              ///< those among them that were left out (train.on_nonfinite)
-  double loss = 0;                ///< sum over the others of their mean loss
-  double correct = 0, terms = 0;  ///< right answers in those batches, and terms to answer
-  double gradient_norm = 0;       ///< sum over those batches of the norms of their gradients
-  double best = -1;               ///< best validation accuracy so far; -1: none yet
-  Index since_best = 0;           ///< epochs completed after the one that had it
+  Index epoch = 0;                ///< completed epochs
+  Index step = 0;                 ///< steps, including skipped ones
+  Index batch = 0;                ///< batches of the current epoch
+  Index skipped = 0;              ///< skipped batches among them (train.on_nonfinite)
+  double loss = 0;                ///< sum of the mean losses of the other batches
+  double correct = 0, terms = 0;  ///< correct terms and all terms of those batches
+  double gradient_norm = 0;       ///< sum of the gradient norms of those batches
+  double best = -1;               ///< best validation accuracy; -1: none
+  Index since_best = 0;           ///< epochs completed after the best one
+
+  double mean_loss() const { return loss / static_cast<double>(batch - skipped); }
+  double accuracy() const { return correct / terms; }
+  double mean_gradient_norm() const { return gradient_norm / static_cast<double>(batch - skipped); }
+
+  void begin_step() { ++step, ++batch; }
+  void begin_epoch() {
+    ++epoch;
+    batch = skipped = 0;
+    loss = correct = terms = gradient_norm = 0;
+  }
 };
 
 /// Weights, optimiser, task and progress of a run.
 template <class T>
 struct RunState {
-  Parameters<T>& parameters;
-  Optimizer<T>& optimizer;
-  std::optional<Parameters<T>>& average;  ///< exponential moving average of the weights, where asked for
-  Task<T>& task;
-  RunProgress& progress;
-  const std::string& configuration;  ///< hash_to_resume() of the experiment
+  RunState(const Experiment& experiment, const Model& model, Task<T>& task);
 
-  /// The weights that stand under the model's names.
-  Parameters<T>& kept() const { return task.teacher() ? *task.teacher() : parameters; }
+  Parameters<T> parameters;  ///< the trained weights
+  Optimizer<T> optimizer;
+  std::optional<Parameters<T>> average;  ///< exponential moving average of the weights (train.ema)
+  Task<T>& task;
+  RunProgress progress;
+  std::string configuration;  ///< hash_to_resume() of the experiment
+
+  /// Returns the weights saved under the model's names: the teacher's, if there is one.
+  Parameters<T>& model_weights() { return task.teacher() ? *task.teacher() : parameters; }
+
+  /// Returns the weights that are validated and tested.
+  Parameters<T>& evaluated_weights() { return average ? *average : model_weights(); }
 };
 
-/// Writes last.safetensors: the model's tensors under their names, everything else under the prefix `heed.`.
-/// The same state gives the same bytes.
+/// Writes last.safetensors: the model's tensors under their names, everything else under the prefix `heed.`. The same
+/// state gives the same bytes.
 template <class T>
-void save_checkpoint(const std::string& path, const RunState<T>& state);
+void save_checkpoint(const std::string& path, RunState<T>& state);
 
-/// Reads it back, into a state of the same model and optimiser. Throws Error if it is not of their kind.
+/// Reads a checkpoint into a state of the same model and optimiser. Throws Error if it is of another kind.
 template <class T>
-void load_checkpoint(const std::string& path, const RunState<T>& state);
+void load_checkpoint(const std::string& path, RunState<T>& state);
 
-/// Gives all processes the state of process 0.
+/// Copies the state of process 0 to all processes.
 template <class T>
-void share_state(Ranks& ranks, const RunState<T>& state);
+void share_state(Ranks& ranks, RunState<T>& state);
 
-/// The same of weights alone.
+/// Copies the weights of process 0 to all processes.
 template <class T>
 void share_weights(Ranks& ranks, Parameters<T>& parameters) {
   ranks.share(std::as_writable_bytes(std::span(parameters.data(), static_cast<std::size_t>(parameters.size()))));
 }
 
-/// Throws Error unless a run of so many epochs of so many batches can stand there.
+/// Throws Error unless the progress is possible in a run of `epochs` epochs of `batches` batches.
 void check_progress(const std::string& path, const RunProgress& progress, Index epochs, Index batches);
 
 }  // namespace heed

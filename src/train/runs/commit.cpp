@@ -1,4 +1,4 @@
-// Its flags name the commit: it alone is compiled again when that changes.
+// The commit is a compiler flag of this file alone, which is recompiled when it changes.
 #include "commit.h"
 
 namespace heed {

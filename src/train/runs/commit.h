@@ -3,7 +3,7 @@
 
 namespace heed {
 
-/// "1a2b3c4d5e6f", with "-dirty" where files were changed after it; empty if it was not built in a checkout.
+/// Returns "1a2b3c4d5e6f", with "-dirty" if files were changed since; empty if not built in a checkout.
 const char* source_commit();
 
 }  // namespace heed

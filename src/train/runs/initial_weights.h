@@ -1,4 +1,4 @@
-// The weights that a run starts from, where it is given some.
+// Initial weights of a run from a file (--init).
 #pragma once
 
 #include "heed/base/parameters.h"
@@ -14,12 +14,11 @@ struct InitialWeights {
   TakenWeights taken;
 };
 
-/// Takes weights out of `source`, a file or a run directory (whose best weights are meant), as [train] init and the
-/// keys beside it say.
+/// Loads weights from `source`, a file or a run directory (its best weights), by the rules of [train] init and init_*.
 template <class T>
 InitialWeights take_initial_weights(const std::string& source, const Experiment& experiment, Parameters<T>& parameters);
 
-/// The content of init.json: the file, its checksum, and what each tensor got out of it.
+/// Returns the content of init.json: the file, its checksum, and the source of each tensor.
 std::string init_json(const InitialWeights& weights, const TrainConfig& train);
 
 }  // namespace heed

@@ -45,7 +45,7 @@ void require_next(const std::string& path, const char* what, Index before, Index
 }  // namespace
 
 bool RunPaths::exists() const {
-  // A run that ended before its first checkpoint has left nothing to go on from, but the head of metrics.csv perhaps.
+  // Without a checkpoint there is at most the header of metrics.csv.
   std::error_code none;
   const std::uintmax_t rows = std::filesystem::file_size(metrics(), none);
   return std::filesystem::exists(last()) || std::filesystem::exists(best()) ||
@@ -73,7 +73,7 @@ void add_version(SafetensorsWriter& file) { file.metadata("heed.version", HEED_V
 void check_same_version(const RunPaths& paths) {
   const SafetensorsFile last(paths.last());
   const auto found = last.metadata().find("heed.version");
-  const std::string version = found == last.metadata().end() ? "0.1.0" : found->second;  // which did not say so yet
+  const std::string version = found == last.metadata().end() ? "0.1.0" : found->second;  // which did not record it
   require(
       version == HEED_VERSION,
       "{}: was written by heed {}; heed {} evaluates it, or begins another run with it (--init), but cannot resume it",
@@ -82,12 +82,12 @@ void check_same_version(const RunPaths& paths) {
 
 namespace {
 
-/// The experiment without what a resumed run may have otherwise.
+/// Returns the experiment with defaults for all settings that a resumed run may change.
 Experiment what_stays(const Experiment& experiment) {
   Experiment x = what_decides(experiment);
   const TrainConfig any;
   x.train.epochs = any.epochs;
-  // How the weights to start from were read is over.
+  // Initial weights are not read again.
   x.train.init = any.init;
   x.train.init_head = any.init_head;
   x.train.init_positions = any.init_positions;
@@ -128,7 +128,7 @@ std::string plugins_json(const Experiment& experiment) {
 
 namespace {
 
-/// What plugins_json() has left in a run: f(mechanism, file, checksum) for each mechanism.
+/// Calls f(mechanism, file, checksum) for each mechanism in a run's plugins.json.
 template <class F>
 void for_recorded_plugins(const RunPaths& paths, const F& f) {
   if (!std::filesystem::exists(paths.plugins())) return;
@@ -187,16 +187,16 @@ std::string environment_line() {
 
 namespace {
 
-/// The path, of a file that holds this from now on.
+/// Writes a file and returns its path.
 const std::string& written(const std::string& path, const std::string& text) {
   write_file(path, text);
   return path;
 }
 
-/// What a resumed run keeps of a table.
+/// Rows of a table that a resumed run continues.
 struct KeptRows {
-  std::string text;       ///< with the header
-  Index first_step = -1;  ///< that was logged; -1: none
+  std::string text;       ///< header and rows
+  Index first_step = -1;  ///< first logged step; -1: none
 };
 
 KeptRows kept_rows(const std::string& path, const char* header, const MetricsSoFar& so_far) {
@@ -222,7 +222,7 @@ KeptRows kept_rows(const std::string& path, const char* header, const MetricsSoF
 
 }  // namespace
 
-/// Steps may have been logged from any step on, since train.log_steps may change; but in both tables from the same.
+/// Steps may be logged from any step on, since train.log_steps may change, but in both tables from the same one.
 MetricsFile::Tables MetricsFile::kept_tables(const RunPaths& paths, const MetricsSoFar& so_far) {
   const KeptRows metrics = kept_rows(paths.metrics(), metrics_header, so_far);
   const KeptRows gradients =
@@ -245,7 +245,7 @@ MetricsFile::MetricsFile(const RunPaths& paths, const MetricsSoFar& so_far)
     : MetricsFile(paths, kept_tables(paths, so_far)) {}
 
 void MetricsFile::write(const MetricsRow& row) {
-  // Within a step of training: the buffer is on the stack.
+  // Called in a training step: the buffer is on the stack to avoid allocations.
   fmt::memory_buffer text;
   fmt::format_to(std::back_inserter(text), "{},{},{},", row.kind, row.epoch, row.step);
   if (row.loss >= 0) fmt::format_to(std::back_inserter(text), "{}", row.loss);

@@ -14,7 +14,7 @@ namespace heed {
 
 namespace {
 
-/// The batches of a loader.
+/// Batches from a loader.
 template <class T>
 class ImageSource : public BatchSource<T> {
  public:
@@ -28,7 +28,7 @@ class ImageSource : public BatchSource<T> {
   Index batches() const override { return loader_.batches(); }
   void make_only(const BatchShare& share) override {
     loader_.make_only([share](Index i, Index images) {
-      const Piece own = share(images);
+      const ExampleRange own = share(images);
       return own.first <= i && i < own.first + own.count;
     });
   }
@@ -48,11 +48,11 @@ class ImageSource : public BatchSource<T> {
   std::optional<ClassificationBatch<T>> batch_;
 };
 
-/// A batch with the memory that it lies in.
+/// A batch that owns its memory.
 template <class T>
 class OwnImages : public ClassificationBatch<T> {
  public:
-  // Moved, tensors keep their memory, to which the views point.
+  // The views stay valid when this is moved: tensors keep their memory.
   OwnImages(Tensor<T> images, Tensor<T> targets, std::vector<int> labels)
       : ClassificationBatch<T>({std::as_const(images).view()}, std::as_const(targets).view(), labels.data()),
         images_(std::move(images)),
@@ -64,7 +64,7 @@ class OwnImages : public ClassificationBatch<T> {
   std::vector<int> labels_;
 };
 
-/// A table of up to twenty classes.
+/// Returns the confusion table of up to twenty classes.
 std::string confusion_text(const std::vector<double>& counts, Index classes, const char* examples,
                            std::vector<std::string> names) {
   constexpr Index most = 20;
@@ -105,16 +105,16 @@ Tensor<T> one_hot(const std::vector<int>& labels, Index classes) {
 }
 
 template <class T>
-Var<T> ClassificationBatch<T>::loss(Var<T> logits, Piece piece, Index terms) const {
-  return cross_entropy(logits, targets_.part(piece.first, piece.count), smoothing_, terms);
+Var<T> ClassificationBatch<T>::loss(Var<T> logits, ExampleRange microbatch, Index terms) const {
+  return cross_entropy(logits, targets_.part(microbatch.first, microbatch.count), smoothing_, terms);
 }
 
 template <class T>
-Index ClassificationBatch<T>::correct(View<const T> logits, Piece piece) const {
+Index ClassificationBatch<T>::correct(View<const T> logits, ExampleRange microbatch) const {
   const Index classes = logits.shape()[1];
   Index correct = 0;
-  for (Index i = 0; i < piece.count; ++i)
-    correct += rank_of(logits.data() + i * classes, classes, labels_[piece.first + i]) == 0;
+  for (Index i = 0; i < microbatch.count; ++i)
+    correct += rank_of(logits.data() + i * classes, classes, labels_[microbatch.first + i]) == 0;
   return correct;
 }
 
@@ -142,8 +142,8 @@ Score judge_logits(View<const T> logits, const int* labels, std::span<double> co
 }
 
 template <class T>
-Score ClassificationBatch<T>::judge(View<const T> logits, Piece piece, std::span<double> counts) const {
-  return judge_logits(logits, labels_ + piece.first, counts);
+Score ClassificationBatch<T>::judge(View<const T> logits, ExampleRange microbatch, std::span<double> counts) const {
+  return judge_logits(logits, labels_ + microbatch.first, counts);
 }
 
 std::vector<std::string> numbered(Index classes) {
@@ -188,13 +188,13 @@ std::unique_ptr<BatchSource<T>> Classification<T>::open(Part part, bool training
   std::vector<Index> images = images_of(set, part, data_, seed);
   if (part == Part::validation && images.empty()) return nullptr;
   DataConfig data = data_;
-  // Another number of channels is not taken to be meant.
+  // A different number of channels is an error.
   if (any_size_) data.resize |= set.image_size().channels == input_.channels;
   return std::make_unique<ImageSource<T>>(set, std::move(images), data, Loading{input_, train_.batch, seed, training},
                                           training ? train_.label_smoothing : 0);
 }
 
-/// Names where the test data are at hand, else numbers.
+/// Returns the names from the test data, or numbers if the data are missing.
 template <class T>
 std::vector<std::string> Classification<T>::class_names() {
   try {

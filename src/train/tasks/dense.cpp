@@ -14,33 +14,35 @@ namespace heed {
 
 namespace {
 
-/// Images with a class for each patch, and the memory that they lie in.
+/// A batch of images with a class for each patch, which owns its memory.
 template <class T>
 class PatchBatch : public TaskBatch<T> {
  public:
-  /// images [B, C, H, W], labels [B, patches]
+  /// Constructs a batch of images [B, C, H, W] and labels [B, patches].
   PatchBatch(Tensor<T> images, Tensor<int> labels) : images_(std::move(images)), labels_(std::move(labels)) {}
 
   Index size() const override { return images_.shape()[0]; }
   Index terms() const override { return labels_.size(); }
-  Var<T> logits(const Model& model, Tape<T>& tape, Piece piece, const AttentionVisitor<T>* visit) const override {
-    return model.logits(tape, ModelInput<T>{.images = images_.view().part(piece.first, piece.count)}, visit);
+  Var<T> logits(const Model& model, Tape<T>& tape, ExampleRange microbatch,
+                const AttentionVisitor<T>* visit) const override {
+    return model.logits(tape, ModelInput<T>{.images = images_.view().part(microbatch.first, microbatch.count)}, visit);
   }
-  Var<T> loss(Var<T> logits, Piece piece, Index terms) const override {
-    return label_cross_entropy(logits, labels_of(piece), terms);
+  Var<T> loss(Var<T> logits, ExampleRange microbatch, Index terms) const override {
+    return label_cross_entropy(logits, labels_of(microbatch), terms);
   }
-  Index correct(View<const T> logits, Piece piece) const override {
+  Index correct(View<const T> logits, ExampleRange microbatch) const override {
     const Index classes = logits.shape()[2], rows = logits.size() / classes;
     Index correct = 0;
-    for (Index r = 0; r < rows; ++r) correct += rank_of(logits.data() + r * classes, classes, labels_of(piece)[r]) == 0;
+    for (Index r = 0; r < rows; ++r)
+      correct += rank_of(logits.data() + r * classes, classes, labels_of(microbatch)[r]) == 0;
     return correct;
   }
-  Score judge(View<const T> logits, Piece piece, std::span<double> counts) const override {
+  Score judge(View<const T> logits, ExampleRange microbatch, std::span<double> counts) const override {
     const Index classes = logits.shape()[2], rows = logits.size() / classes;
     Score score;
     for (Index r = 0; r < rows; ++r) {
       const T* const row = logits.data() + r * classes;
-      const Index label = labels_of(piece)[r], answer = largest_of(row, classes);
+      const Index label = labels_of(microbatch)[r], answer = largest_of(row, classes);
       const bool right = rank_of(row, classes, label) == 0;
       score = score + Score{1, cross_entropy_of(row, classes, label), right ? 1.0 : 0.0};
       ++counts[static_cast<std::size_t>(label * classes + answer)];
@@ -49,13 +51,13 @@ class PatchBatch : public TaskBatch<T> {
   }
 
  private:
-  const int* labels_of(Piece piece) const { return labels_.data() + piece.first * labels_.shape()[1]; }
+  const int* labels_of(ExampleRange microbatch) const { return labels_.data() + microbatch.first * labels_.shape()[1]; }
 
   Tensor<T> images_;
   Tensor<int> labels_;
 };
 
-/// Scenes, batch by batch. To train: in a new order each epoch, whole batches alone.
+/// Batches of scenes. For training: shuffled each epoch, full batches only.
 template <class T>
 class SceneSource : public BatchSource<T> {
  public:
@@ -82,7 +84,7 @@ class SceneSource : public BatchSource<T> {
     const Index first = next_++ * batch_, count = std::min(batch_, examples() - first), patches = scenes_->patches();
     Tensor<T> images(Shape{count, 1, Scenes::side, Scenes::side});
     Tensor<int> labels(Shape{count, patches});
-    const Piece own = share_ ? (*share_)(count) : Piece{0, count};
+    const ExampleRange own = share_ ? (*share_)(count) : ExampleRange{0, count};
     parallel_for(own.count, [&](Index offset) {
       const Index i = own.first + offset;
       Image image;

@@ -1,4 +1,4 @@
-// The task of telling the patches of an image apart into classes.
+// Classification of the patches of an image.
 #pragma once
 
 #include "heed/data/readers/scenes.h"
@@ -6,9 +6,9 @@
 
 namespace heed {
 
-/// Scenes (data/readers/scenes.h), by data.name. The loss is the mean cross entropy over patches. The accuracy of an
-/// evaluation is the mean over classes of intersection over union: of the patches that are of a class or are taken for
-/// it, the share that both is true of. Classes of which there are none count in no mean.
+/// Patch classification on scenes (data/readers/scenes.h). The loss is the mean cross entropy over patches. The
+/// accuracy of an evaluation is the mean intersection over union of the classes that occur: the patches of a class that
+/// are classified as it, divided by the patches of which either is true.
 template <class T>
 class PatchClassification : public Task<T> {
  public:
@@ -29,8 +29,8 @@ class PatchClassification : public Task<T> {
   std::vector<std::string> names_;
 };
 
-/// For each class its intersection over union, by counts [classes, classes] of patches of a row's class that were taken
-/// for a column's; -1 where there is no union.
+/// Returns the intersection over union of each class, -1 for an empty union, from counts [classes, classes] of patches
+/// by label and answer.
 std::vector<double> overlaps_of(const std::vector<double>& counts, Index classes);
 
 }  // namespace heed

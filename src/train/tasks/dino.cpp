@@ -13,10 +13,10 @@ namespace heed {
 
 namespace {
 
-/// Pairs of a teacher's view and another one of the student's, of an image with so many views.
+/// Returns the number of pairs of a teacher's view and a different student's view per image.
 Index pairs_of(Index views) { return 2 * (views - 1); }
 
-/// Views of images, of which the teacher answers to two of each before a step.
+/// Views of images. before_step() computes the teacher's targets for two views of each.
 template <class T>
 class ViewBatch : public TaskBatch<T> {
  public:
@@ -26,30 +26,31 @@ class ViewBatch : public TaskBatch<T> {
   Index size() const override { return views_.count(); }
   Index terms() const override { return size() * pairs_of(views()); }
   void before_step(const StepPlace& place) const override { dino_.answer(views_.images, place.epoch); }
-  Var<T> logits(const Model& model, Tape<T>& tape, Piece piece, const AttentionVisitor<T>* visit) const override {
-    return model.logits(tape, views_.part(piece.first, piece.count), visit);
+  Var<T> logits(const Model& model, Tape<T>& tape, ExampleRange microbatch,
+                const AttentionVisitor<T>* visit) const override {
+    return model.logits(tape, views_.part(microbatch.first, microbatch.count), visit);
   }
-  Var<T> loss(Var<T> logits, Piece piece, Index terms) const override {
-    return dino_loss(logits, dino_.answers().part(piece.first, piece.count), temperature_, terms);
+  Var<T> loss(Var<T> logits, ExampleRange microbatch, Index terms) const override {
+    return dino_loss(logits, dino_.answers().part(microbatch.first, microbatch.count), temperature_, terms);
   }
 
-  /// Pairs in which student and teacher hold the same output for the likeliest.
-  Index correct(View<const T> logits, Piece piece) const override {
+  /// Returns the number of pairs with the same most likely output of student and teacher.
+  Index correct(View<const T> logits, ExampleRange microbatch) const override {
     const Index K = logits.shape()[1], crops = views() - 2;
     const auto largest = [K](const T* rows, Index row) { return largest_of(rows + row * K, K); };
     Index agreed = 0;
-    for (Index i = 0; i < piece.count; ++i) {
-      const T* const q = dino_.answers().data() + 2 * (piece.first + i) * K;
+    for (Index i = 0; i < microbatch.count; ++i) {
+      const T* const q = dino_.answers().data() + 2 * (microbatch.first + i) * K;
       const Index of_teacher[] = {largest(q, 0), largest(q, 1)};
       for (Index j = 0; j < 2; ++j) agreed += largest(logits.data(), 2 * i + j) == of_teacher[1 - j];
       for (Index j = 0; j < crops; ++j) {
-        const Index of_student = largest(logits.data(), 2 * piece.count + crops * i + j);
+        const Index of_student = largest(logits.data(), 2 * microbatch.count + crops * i + j);
         agreed += (of_student == of_teacher[0]) + (of_student == of_teacher[1]);
       }
     }
     return agreed;
   }
-  Score judge(View<const T>, Piece, std::span<double>) const override { return {}; }
+  Score judge(View<const T>, ExampleRange, std::span<double>) const override { return {}; }
 
  private:
   Index views() const { return 2 + (views_.crops.shape().rank() == 5 ? views_.crops.shape()[1] : 0); }
@@ -59,7 +60,7 @@ class ViewBatch : public TaskBatch<T> {
   double temperature_;
 };
 
-/// Views of training images.
+/// Batches of views of training images.
 template <class T>
 class ViewSource : public BatchSource<T> {
  public:
@@ -91,11 +92,11 @@ class ViewSource : public BatchSource<T> {
   std::optional<ViewBatch<T>> batch_;
 };
 
-/// A batch with the memory that it lies in.
+/// A batch that owns its memory.
 template <class T>
 class OwnViews : public ViewBatch<T> {
  public:
-  // Moved, tensors keep their memory, to which the views point.
+  // The views stay valid when this is moved: tensors keep their memory.
   OwnViews(Dino<T>& dino, Tensor<T> images, Tensor<T> crops, double temperature)
       : ViewBatch<T>(dino,
                      {.images = std::as_const(images).view(),
@@ -108,7 +109,7 @@ class OwnViews : public ViewBatch<T> {
   Tensor<T> images_, crops_;
 };
 
-/// teacher_temp, to which it rises in equal steps from epoch to epoch.
+/// Returns the teacher's temperature, which rises linearly by epoch to teacher_temp.
 double teacher_temperature(const DinoConfig& dino, Index epoch) {
   if (epoch >= dino.teacher_temp_warmup) return dino.teacher_temp;
   const double steps = static_cast<double>(std::max<Index>(dino.teacher_temp_warmup - 1, 1));
@@ -122,7 +123,7 @@ Dino<T>::Dino(const Experiment& experiment, const Model& model)
     : x_(experiment),
       model_(model),
       teacher_(model.parameters()),
-      teacher_pass_(model, teacher_, model.examples_depend(x_.train.batch) ? x_.train.batch : x_.train.piece,
+      teacher_pass_(model, teacher_, model.examples_depend(x_.train.batch) ? x_.train.batch : x_.train.microbatch,
                     model.examples_depend(x_.train.batch) ? Statistics::of_pass : Statistics::running),
       center_(Shape{x_.dino.out_dim}),
       entropy_(Shape{2}) {

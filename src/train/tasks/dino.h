@@ -6,11 +6,12 @@
 //   clip each tensor's gradient, optimiser step
 //   teacher := l teacher + (1 - l) student            l rises from [dino] ema to 1
 //
-// Running statistics of batch norm are the teacher's own: those of the views that it has seen.
+// The teacher has its own running statistics of batch norm, from its views.
 #pragma once
 
 #include "heed/data/dataset.h"
-#include "heed/train/step.h"
+#include "heed/train/inference.h"
+#include "heed/train/tasks/task.h"
 #include "heed/train/tasks/teaching.h"
 
 namespace heed {
@@ -18,7 +19,7 @@ namespace heed {
 template <class T>
 class Dino : public Task<T> {
  public:
-  /// The model is that of nn/dino.h, or a backbone, of which there is nothing to open.
+  /// Constructs the task for a model of nn/dino.h, or a backbone, for which open() is not available.
   Dino(const Experiment& experiment, const Model& model);
 
   std::unique_ptr<BatchSource<T>> open(Part part, bool training) override;
@@ -34,10 +35,10 @@ class Dino : public Task<T> {
   std::vector<TaskTensor<T>> state() override;
   Parameters<T>* teacher() override { return &teacher_; }
 
-  /// Has the teacher answer to two large views of images, [B, 2, C, H, W], in an epoch. Its answer counts once the
-  /// student has made a step (after_step).
+  /// Computes the teacher's targets for two large views of images, [B, 2, C, H, W]. after_step() updates the centre by
+  /// them.
   void answer(View<const T> views, Index epoch);
-  /// q [B, 2, K] of the last answer.
+  /// Returns q [B, 2, K] of the last targets.
   View<const T> answers() const { return teaching_.q.view(); }
 
  private:
@@ -50,7 +51,7 @@ class Dino : public Task<T> {
   std::unique_ptr<Dataset> train_set_, test_set_;
   Parameters<T> teacher_;
   Inference<T> teacher_pass_;
-  Tensor<T> center_, entropy_;  ///< entropy_ [2]: the sum over the steps of the epoch so far, and their number
+  Tensor<T> center_, entropy_;  ///< entropy_ [2]: sum over the steps of the epoch, and their number
   Tensor<T> logits_;
   Teaching<T> teaching_;
 };

@@ -1,4 +1,4 @@
-// Tokens that somebody gives: checked, and named in errors.
+// Tokens given by the caller, checked.
 #pragma once
 
 #include "heed/io/given_tensors.h"
@@ -6,7 +6,8 @@
 
 namespace heed {
 
-/// The tensor `name` of integers as ints, [B, T] or [B]: all that `checked(b, t)` says yes to must be in low..high.
+/// Returns the integer tensor `name`, [B, T] or [B], as ints. Elements for which `checked(b, t)` is true must be in
+/// low..high.
 template <class Checked>
 Tensor<int> take_integers(GivenTensors& tensors, const std::string& name, const Shape& shape, Index low, Index high,
                           const Checked& checked) {
@@ -22,7 +23,7 @@ Tensor<int> take_integers(GivenTensors& tensors, const std::string& name, const 
   return integers;
 }
 
-/// The shape of the tensor `name`, [B, T] with 1 <= T <= context.
+/// Returns the shape of the tensor `name`, [B, T] with 1 <= T <= context.
 inline Shape token_shape(const GivenTensors& tensors, const std::string& name, Index context) {
   const auto shapes = tensors.shapes();
   const auto found = shapes.find(name);

@@ -16,7 +16,7 @@ namespace heed {
 
 namespace {
 
-/// Batches made one by one in memory of their own.
+/// Batches that are built one by one in the source's memory.
 template <class T>
 class TokenBatches : public BatchSource<T> {
  public:
@@ -31,7 +31,7 @@ class TokenBatches : public BatchSource<T> {
   }
 
  protected:
-  /// Fills the first rows of both with a batch, and says how many.
+  /// Fills the first rows of both with a batch and returns their number.
   virtual Index fill(Index epoch, Index batch, Tensor<int>& tokens, Tensor<int>& targets) const = 0;
 
   Index size() const { return tokens_.shape()[0]; }
@@ -43,7 +43,7 @@ class TokenBatches : public BatchSource<T> {
   std::optional<LanguageBatch<T>> batch_;
 };
 
-/// Windows of a text to learn from: so many an epoch.
+/// Random windows of a text for training, `windows` per epoch.
 template <class T>
 class TrainingWindows : public TokenBatches<T> {
  public:
@@ -81,8 +81,8 @@ class TrainingWindows : public TokenBatches<T> {
   RandomStream random_;
 };
 
-/// Windows of a text that between them predict each byte once. What stands behind the end of a window has no target;
-/// since attention is causal, nothing looks at it.
+/// Windows of a text that together predict each byte once. Bytes after the end of a window have no target; attention is
+/// causal, so they do not affect the others.
 template <class T>
 class EvaluationWindows : public TokenBatches<T> {
  public:
@@ -115,7 +115,7 @@ class EvaluationWindows : public TokenBatches<T> {
   std::vector<TextWindow> windows_;
 };
 
-/// Whole sequences, which predict themselves.
+/// Batches of full sequences, each row of which predicts the next token.
 template <class T>
 class WholeSequences : public TokenBatches<T> {
  public:
@@ -155,11 +155,11 @@ class WholeSequences : public TokenBatches<T> {
   std::vector<Index> order_;
 };
 
-/// A batch with the memory that it lies in.
+/// A batch that owns its memory.
 template <class T>
 class OwnTokens : public LanguageBatch<T> {
  public:
-  // Moved, tensors keep their memory, to which the views point.
+  // The views stay valid when this is moved: tensors keep their memory.
   OwnTokens(Tensor<int> tokens, Tensor<int> targets)
       : LanguageBatch<T>(std::as_const(tokens).view(), std::as_const(targets).view()),
         tokens_(std::move(tokens)),
@@ -178,14 +178,14 @@ LanguageBatch<T>::LanguageBatch(View<const int> tokens, View<const int> targets)
       terms_(std::count_if(targets.begin(), targets.end(), [](int target) { return target >= 0; })) {}
 
 template <class T>
-Var<T> LanguageBatch<T>::loss(Var<T> logits, Piece piece, Index terms) const {
-  return label_cross_entropy(logits, targets_of(piece), terms);
+Var<T> LanguageBatch<T>::loss(Var<T> logits, ExampleRange microbatch, Index terms) const {
+  return label_cross_entropy(logits, targets_of(microbatch), terms);
 }
 
 template <class T>
-Index LanguageBatch<T>::correct(View<const T> logits, Piece piece) const {
+Index LanguageBatch<T>::correct(View<const T> logits, ExampleRange microbatch) const {
   const Index classes = logits.shape().row_size(), rows = logits.shape().rows();
-  const int* const targets = targets_of(piece);
+  const int* const targets = targets_of(microbatch);
   Index correct = 0;
   for (Index r = 0; r < rows; ++r)
     correct += targets[r] >= 0 && rank_of(logits.data() + r * classes, classes, targets[r]) == 0;
@@ -193,9 +193,9 @@ Index LanguageBatch<T>::correct(View<const T> logits, Piece piece) const {
 }
 
 template <class T>
-Score LanguageBatch<T>::judge(View<const T> logits, Piece piece, std::span<double>) const {
+Score LanguageBatch<T>::judge(View<const T> logits, ExampleRange microbatch, std::span<double>) const {
   const Index classes = logits.shape().row_size(), rows = logits.shape().rows();
-  const int* const targets = targets_of(piece);
+  const int* const targets = targets_of(microbatch);
   Score score;
   for (Index r = 0; r < rows; ++r) {
     if (targets[r] < 0) continue;

@@ -1,4 +1,4 @@
-// The task of predicting the next token.
+// Prediction of the next token.
 #pragma once
 
 #include "heed/config/experiment.h"
@@ -6,8 +6,8 @@
 
 namespace heed {
 
-/// Sequences with the token that is to be predicted in each of their rows, -1 for none: [B, T] both. They belong to the
-/// caller. The loss is the mean of -log softmax over all rows of the batch that have a target.
+/// Sequences [B, T] and the target token of each row [B, T], -1 for none. Both belong to the caller. The loss is the
+/// mean of -log softmax over the rows of the batch that have a target.
 template <class T>
 class LanguageBatch : public TaskBatch<T> {
  public:
@@ -15,21 +15,24 @@ class LanguageBatch : public TaskBatch<T> {
 
   Index size() const override { return tokens_.shape()[0]; }
   Index terms() const override { return terms_; }
-  Var<T> logits(const Model& model, Tape<T>& tape, Piece piece, const AttentionVisitor<T>* visit) const override {
-    return model.logits(tape, ModelInput<T>{.sequences = {tokens_.part(piece.first, piece.count)}}, visit);
+  Var<T> logits(const Model& model, Tape<T>& tape, ExampleRange microbatch,
+                const AttentionVisitor<T>* visit) const override {
+    return model.logits(tape, ModelInput<T>{.sequences = {tokens_.part(microbatch.first, microbatch.count)}}, visit);
   }
-  Var<T> loss(Var<T> logits, Piece piece, Index terms) const override;
-  Index correct(View<const T> logits, Piece piece) const override;
-  Score judge(View<const T> logits, Piece piece, std::span<double> counts) const override;
+  Var<T> loss(Var<T> logits, ExampleRange microbatch, Index terms) const override;
+  Index correct(View<const T> logits, ExampleRange microbatch) const override;
+  Score judge(View<const T> logits, ExampleRange microbatch, std::span<double> counts) const override;
 
  private:
-  const int* targets_of(Piece piece) const { return targets_.data() + piece.first * targets_.shape()[1]; }
+  const int* targets_of(ExampleRange microbatch) const {
+    return targets_.data() + microbatch.first * targets_.shape()[1];
+  }
 
   View<const int> tokens_, targets_;
   Index terms_;
 };
 
-/// Text, byte by byte, or images, sub-pixel by sub-pixel.
+/// Prediction of text by bytes, or of images by sub-pixels.
 template <class T>
 class Language : public Task<T> {
  public:

@@ -18,9 +18,9 @@ class JudgedImages : public TaskBatch<T> {
 
   Index size() const override { return images_.shape()[0]; }
   Index terms() const override { return size(); }
-  Var<T> logits(const Model& model, Tape<T>& tape, Piece piece, const AttentionVisitor<T>*) const override {
+  Var<T> logits(const Model& model, Tape<T>& tape, ExampleRange microbatch, const AttentionVisitor<T>*) const override {
     Var<T> x;
-    model.features(tape, ModelInput<T>{.images = images_.part(piece.first, piece.count)}, std::span(&x, 1));
+    model.features(tape, ModelInput<T>{.images = images_.part(microbatch.first, microbatch.count)}, std::span(&x, 1));
     Tensor<T> features(x.shape());
     std::copy_n(x.data(), x.size(), features.data());
     const Tensor<double> scores = neighbours_.scores(std::move(features));
@@ -28,10 +28,10 @@ class JudgedImages : public TaskBatch<T> {
     std::transform(scores.begin(), scores.end(), kept, [](double score) { return static_cast<T>(score); });
     return tape.constant({kept, scores.shape()});
   }
-  Var<T> loss(Var<T> scores, Piece, Index) const override { return scores; }
-  Index correct(View<const T>, Piece) const override { return 0; }
-  Score judge(View<const T> scores, Piece piece, std::span<double> counts) const override {
-    Score score = judge_logits(scores, labels_ + piece.first, counts);
+  Var<T> loss(Var<T> scores, ExampleRange, Index) const override { return scores; }
+  Index correct(View<const T>, ExampleRange) const override { return 0; }
+  Score judge(View<const T> scores, ExampleRange microbatch, std::span<double> counts) const override {
+    Score score = judge_logits(scores, labels_ + microbatch.first, counts);
     score.loss = -score.terms;
     return score;
   }
@@ -54,14 +54,14 @@ class NeighbourSource<T>::Images {
         teachers_(std::move(teachers)),
         count_(static_cast<Index>(judged.images.size())),
         classes_(static_cast<Index>(judged.set->class_names().size())),
-        piece_(train.piece),
+        microbatch_(train.microbatch),
         loader_(plain_images<T>(judged, train.batch)) {}
 
   Index count() const { return count_; }
   Loader<T>& loader() { return *loader_; }
 
   void start() {
-    neighbours_.emplace(features_of(model_, parameters_, teachers_, 1, piece_), classes_, NeighbourRule{});
+    neighbours_.emplace(features_of(model_, parameters_, teachers_, 1, microbatch_), classes_, NeighbourRule{});
     loader_->start(0);
   }
 
@@ -75,7 +75,7 @@ class NeighbourSource<T>::Images {
   const Model& model_;
   Parameters<T>& parameters_;
   ImageSelection teachers_;
-  Index count_, classes_, piece_;
+  Index count_, classes_, microbatch_;
   std::unique_ptr<Loader<T>> loader_;
   std::optional<Neighbours<T>> neighbours_;
   std::optional<JudgedImages<T>> batch_;

@@ -1,13 +1,12 @@
-// Images that are judged by the classes of their nearest neighbours among training images.
+// Classification of images by their nearest neighbours among training images.
 #pragma once
 
 #include "heed/train/features.h"
 
 namespace heed {
 
-/// The classes of images, as the 20 nearest training images tell them by the features that a model has of both. When it
-/// is started it looks at the training images, with `parameters` as they are then, of which an evaluation takes the
-/// same. Answers have no loss.
+/// Images with scores of classes from their 20 nearest training images, by the model's features. start() computes the
+/// features of the training images by the current `parameters`, which the evaluation must use too. There is no loss.
 template <class T>
 class NeighbourSource : public BatchSource<T> {
  public:

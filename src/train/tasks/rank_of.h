@@ -1,4 +1,4 @@
-// How well logits answer.
+// Ranks of labels among logits.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -8,13 +8,13 @@
 
 namespace heed {
 
-/// Position of the first largest of n numbers.
+/// Returns the index of the first largest of n values.
 template <class T>
 Index largest_of(const T* values, Index n) {
   return std::max_element(values, values + n) - values;
 }
 
-/// log sum exp(logits) - logits[label]
+/// Returns log sum exp(logits) - logits[label].
 template <class T>
 double cross_entropy_of(const T* logits, Index classes, Index label) {
   const double maximum = static_cast<double>(logits[largest_of(logits, classes)]);
@@ -23,8 +23,8 @@ double cross_entropy_of(const T* logits, Index classes, Index label) {
   return maximum + std::log(sum) - static_cast<double>(logits[label]);
 }
 
-/// Number of classes ranked before `label`; ties go to the lower class. Where a logit is NaN nothing is ranked: no
-/// answer is right.
+/// Returns the number of classes ranked before `label`; ties go to the lower class. If a logit is NaN, no label has
+/// rank 0.
 template <class T>
 Index rank_of(const T* logits, Index classes, Index label) {
   if (std::any_of(logits, logits + classes, [](T x) { return std::isnan(x); })) return classes;

@@ -10,7 +10,7 @@ namespace heed {
 
 namespace {
 
-/// Sequences [B, T] with their lengths, T that of the longest; of pairs, two of each.
+/// A batch of sequences [B, T] with their lengths, T the longest; two consecutive ones per pair.
 struct TokenBlock {
   Tensor<int> tokens, lengths;
 
@@ -33,11 +33,11 @@ struct TokenBlock {
   }
 };
 
-/// A batch with the memory that it lies in.
+/// A batch that owns its memory.
 template <class T>
 class OwnSequences : public ClassificationBatch<T> {
  public:
-  // Moved, tensors keep their memory, to which the views point.
+  // The views stay valid when this is moved: tensors keep their memory.
   OwnSequences(std::vector<TokenBlock> blocks, Tensor<T> targets, std::vector<int> labels, double smoothing = 0)
       : ClassificationBatch<T>(
             {.sequences = blocks[0].view(), .partners = blocks.size() > 1 ? blocks[1].view() : Sequences{}},
@@ -52,7 +52,7 @@ class OwnSequences : public ClassificationBatch<T> {
   std::vector<int> labels_;
 };
 
-/// Batches of labelled sequences, made one by one. To train: in a new order each epoch, whole batches alone.
+/// Batches of labelled sequences. For training: shuffled each epoch, full batches only.
 template <class T>
 class LabelledBatches : public BatchSource<T> {
  public:

@@ -1,4 +1,4 @@
-// The task of telling sequences, or pairs of them, apart into classes.
+// Classification of sequences, or of pairs of them.
 #pragma once
 
 #include "heed/train/tasks/classification.h"

@@ -1,4 +1,4 @@
-// Which task a model is for.
+// The task of an experiment.
 #include "heed/train/tasks/classification.h"
 #include "dense.h"
 #include "dino.h"

@@ -373,7 +373,7 @@ BOOST_AUTO_TEST_CASE(a_step_adds_the_penalty_once) {
   ModelConfig config;
   config.image = 6, config.channels = 1, config.patch = 2, config.dim = 4, config.depth = 2, config.heads = 2;
   config.hidden = 4, config.classes = 3, config.pool = "mean";
-  const auto losses = [&](const std::string& sparsity, Index piece) {
+  const auto losses = [&](const std::string& sparsity, Index microbatch) {
     AttentionConfig attention;
     attention.mechanism = {"aft"};
     for (const auto& [name, text] : OptionValues{{"variant", "conv"}, {"sparsity", sparsity}, {"coef", "0.5"}})
@@ -381,7 +381,7 @@ BOOST_AUTO_TEST_CASE(a_step_adds_the_penalty_once) {
     const VisionTransformer model(config, attention);
     Parameters<double> parameters(model.parameters());
     parameters.initialise(1);
-    BatchGradient<double> gradient(model, parameters, 4, {.piece = piece});
+    BatchGradient<double> gradient(model, parameters, 4, {.microbatch = microbatch});
     const Tensor<double> images = random_tensor({4, 1, 6, 6}, 1);
     Tensor<double> targets(Shape{4, 3});
     const int labels[4] = {0, 1, 2, 0};
@@ -390,8 +390,9 @@ BOOST_AUTO_TEST_CASE(a_step_adds_the_penalty_once) {
     return gradient.run(batch, RandomStream(1)).loss;
   };
   // gain starts at 0, so the biases of a head are equal: 2 blocks, 2 heads, 9 places.
-  for (const Index piece : {1, 3, 4})
-    BOOST_TEST(std::abs(losses("entropy", piece) - losses("none", piece) - 0.5 * 2 * 2 * std::log(9)) < 1e-12);
+  for (const Index microbatch : {1, 3, 4})
+    BOOST_TEST(std::abs(losses("entropy", microbatch) - losses("none", microbatch) - 0.5 * 2 * 2 * std::log(9)) <
+               1e-12);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -33,7 +33,7 @@ void check_counts(const Workshop& workshop, const Experiment& x, const std::stri
   }
 }
 
-/// Batches of 16 in four pieces, and all that draws random numbers.
+/// Batches of 16 in four microbatches, and all that draws random numbers.
 Experiment everything(const Workshop& workshop) {
   Experiment x = workshop.experiment();
   ask_for_everything(x);

@@ -138,7 +138,7 @@ BOOST_AUTO_TEST_CASE(gradients_of_a_step) {
     task.begin(parameters);
     const std::unique_ptr<TaskBatch<double>> batch = task.random_batch(3);
     batch->before_step({});
-    BatchGradient<double> gradient(model, parameters, 3, {.piece = 2, .recompute = recompute});
+    BatchGradient<double> gradient(model, parameters, 3, {.microbatch = 2, .recompute = recompute});
     const auto loss = [&] { return gradient.run(*batch, RandomStream(1)).loss; };
     loss();
     const Gradients<double> found = gradient.gradients();

@@ -149,7 +149,7 @@ BOOST_AUTO_TEST_CASE(views_of_two_sizes_are_two_passes) {
   task.begin(parameters);
   const std::unique_ptr<TaskBatch<double>> batch = task.random_batch(4);
   batch->before_step({});
-  BatchGradient<double> gradient(*model, parameters, 4, {.piece = 2});
+  BatchGradient<double> gradient(*model, parameters, 4, {.microbatch = 2});
   gradient.run(*batch, RandomStream(1));
   BOOST_TEST(gradient.sums_over_batch() == 6 * (running / 2));
 }

@@ -171,9 +171,9 @@ double largest_difference(const std::vector<double>& a, const double* b) {
 /// The derivative of the loss along a random direction of all weights, by the gradient and by central differences.
 void check_gradient(const Model& model, const TaskBatch<double>& batch, const Setting& setting, bool recompute) {
   Parameters<double> parameters = drawn<double>(model);
-  const Piece all{0, batch.size()};
+  const ExampleRange all{0, batch.size()};
   const auto loss_of = [&](Gradients<double>* gradients) {
-    Tape<double> tape({.parameters = &parameters, .gradients = gradients, .recompute = recompute});
+    Tape<double> tape({.parameters = &parameters, .gradients = gradients, .execution = {.recompute = recompute}});
     const Var<double> loss = batch.loss(batch.logits(model, tape, all, nullptr), all, batch.terms());
     if (gradients) tape.backward(loss);
     return *loss.data();

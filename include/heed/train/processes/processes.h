@@ -1,5 +1,5 @@
-// Processes that mpirun, or Slurm's srun, has started together: on one host or on many. This and its source file are
-// all that knows of MPI; built without it, there is one process.
+// Processes started together by mpirun or Slurm's srun, on one or several hosts. Only this header's source uses MPI;
+// without MPI there is one process.
 #pragma once
 
 #include "heed/train/processes/ranks.h"
@@ -8,45 +8,44 @@
 
 namespace heed {
 
-/// All processes that were started together with this one, or one_process(). Throws Error where there are several and
-/// this build has no MPI.
+/// Returns the processes started together with this one, or one_process(). Throws Error if there are several and this
+/// build has no MPI.
 Ranks& started_processes();
 
-/// Is thrown by an exchange when another process has failed. There is nothing left to do but to end.
+/// Error of an exchange if another process has failed: this process must end.
 struct OtherFailed : std::exception {
   const char* what() const noexcept override { return "another process has failed"; }
 };
 
-/// Exit status of a process, and what it has to say where it failed.
+/// Exit status of a process, and its error message if it failed.
 struct Ending {
   int status = 0;
   std::string error{};
 };
 
-/// How all processes end, each of which calls this last: process 0 with the status and the error of the first that
-/// failed, the others with nothing. Processes that wait for one that failed are woken by OtherFailed.
+/// Ends all processes, each of which must call this last: returns the status and error of the first process that failed
+/// in process 0, success in the others. Throws OtherFailed in processes that wait for one that failed.
 Ending end_together(const Ending& own);
 
-/// Cores [first, first + count) of those that the processes of a host may use.
+/// Cores [first, first + count) among those available on a host.
 struct Cores {
   int first = 0, count = 0;
 };
 
-/// The part of process `place` of `processes` on a host with so many cores: side by side, and none twice, unless there
-/// are fewer than processes. Then it is one.
+/// Returns the cores of process `place` of `processes` on a host: disjoint ranges, or one core if there are fewer cores
+/// than processes.
 Cores part_of_cores(int place, int processes, int cores);
 
-/// How many hosts there are, and how many cores this process is to use; none where nobody shares them out.
+/// Number of hosts, and of cores of this process; empty if cores are not assigned.
 struct Place {
   int hosts = 1, cores = 0;
 };
 
-/// Shares the cores of each host out among its processes, and keeps this one to its part unless it is to have more
-/// `threads` than there are cores in it; 0: as many. Where there are more processes than cores, they are not kept
-/// apart.
+/// Divides the cores of each host among its processes and binds this process to its cores, unless `threads` exceeds
+/// their number (0: one thread per core) or there are more processes than cores.
 Place place_processes(Ranks& ranks, int threads);
 
-/// The words to start so many processes on this host with, to go before the program's name; none without MPI.
+/// Returns the command that starts `count` processes on this host, to precede the program's name; empty without MPI.
 std::vector<std::string> launch_words(int processes);
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// What a run has come to, as its metrics.csv and gradients.csv say.
+// The history of a run, from its metrics.csv and gradients.csv.
 #pragma once
 
 #include "heed/train/runs/run.h"
@@ -9,51 +9,51 @@
 
 namespace heed {
 
-/// An epoch. What was not measured is missing.
+/// An epoch. Values that were not measured are empty.
 struct EpochRecord {
-  Index epoch = 0, step = 0;  ///< completed, and updates made in all
+  Index epoch = 0, step = 0;  ///< completed epochs and steps
   std::optional<double> loss, accuracy, lr, gradient_norm, images_per_s;
   std::optional<double> validation_loss, validation_accuracy;
 };
 
-/// A step of a run that logs them (train.log_steps); the same is missing.
+/// A logged step (train.log_steps). Values that were not measured are empty.
 struct StepRecord {
-  Index step = 0;  ///< updates made in all
+  Index step = 0;  ///< completed steps
   std::optional<double> loss, lr, gradient_norm;
 };
 
-/// A run up to now.
+/// A run so far.
 struct RunHistory {
   std::vector<EpochRecord> epochs;
   std::vector<StepRecord> steps;
-  bool finished = false;  ///< has the test set been looked at?
+  bool finished = false;  ///< whether the test set has been evaluated
   std::optional<double> test_loss, test_accuracy;
 };
 
-/// Reads metrics.csv; a run without one has come to nothing yet. Throws Error, naming file and line, where a row
-/// is none of heed train's; one that is being written is left out.
+/// Reads metrics.csv; the history is empty without it. Skips an incomplete last row. Throws Error, naming file and
+/// line, for a row that heed train does not write.
 RunHistory read_history(const RunPaths& paths);
 
-/// What a run is judged by. Only a finished run has figures.
+/// Figures of a finished run, for comparisons.
 struct RunFigures {
   std::optional<double> test_accuracy, test_loss;
-  std::optional<double> validation_accuracy, validation_loss;  ///< in the epoch of the best accuracy
+  std::optional<double> validation_accuracy, validation_loss;  ///< of the epoch with the best accuracy
   std::optional<double> train_loss;                            ///< of the last epoch
-  std::optional<double> epochs;                                ///< completed
-  std::optional<double> seconds_per_epoch;                     ///< of training, without validation; the median
-  std::optional<double> parameters;                            ///< trainable, of the model
+  std::optional<double> epochs;                                ///< completed epochs
+  std::optional<double> seconds_per_epoch;                     ///< median training time, without validation
+  std::optional<double> parameters;                            ///< trainable elements of the model
 };
 
-/// `batch` is train.batch of the run. Parameters are in cost.json, where the directory has one.
+/// Reads the figures of a run with train.batch = `batch`; parameters only if the directory has cost.json.
 RunFigures read_figures(const RunPaths& paths, Index batch);
 
 /// A figure, for tables.
 struct FigureName {
   const char* key;    ///< in CSV and JSON
-  const char* title;  ///< in tables of text; none: left out there
+  const char* title;  ///< in tables of text; null: not in them
   std::optional<double> RunFigures::*value;
-  bool share;    ///< of 1, which text shows as a percentage
-  int decimals;  ///< in text
+  bool share;    ///< whether text shows it as a percentage
+  int decimals;  ///< decimals in text
 };
 inline constexpr std::array<FigureName, 8> figure_names{{
     {"test_accuracy", "test accuracy", &RunFigures::test_accuracy, true, 2},

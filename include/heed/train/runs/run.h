@@ -1,6 +1,6 @@
 // The directory of a training run: config.toml, environment.json, cost.json, metrics.csv, gradients.csv,
-// last.safetensors, best.safetensors and, where it began with given weights, init.json, and where mechanisms came from
-// plugins, plugins.json.
+// last.safetensors, best.safetensors; init.json if it started from given weights, plugins.json if mechanisms came from
+// plugins.
 #pragma once
 
 #include "heed/config/experiment.h"
@@ -26,10 +26,10 @@ struct RunPaths {
   std::string last() const { return directory + "/last.safetensors"; }
   std::string best() const { return directory + "/best.safetensors"; }
 
-  /// The weights to use: best.safetensors, or last.safetensors where no epoch is complete yet.
+  /// Returns the file of the weights to use: best.safetensors, or last.safetensors before the first complete epoch.
   std::string weights() const;
 
-  /// Does the directory hold a run, one that has come to its first checkpoint?
+  /// Returns whether the directory holds a run with a checkpoint.
   bool exists() const;
 
   /// Removes temporary files of a process that died.
@@ -44,45 +44,42 @@ struct RunPaths {
   std::vector<std::string> files() const;
 };
 
-/// Says in a file of weights which version of heed wrote it.
+/// Adds the version of heed to a file of weights.
 void add_version(SafetensorsWriter& file);
 
-/// Throws Error unless this version of heed wrote the checkpoint in `paths`: another one may number its random streams
-/// or add up its sums otherwise, and a resumed run would not be the one that was begun.
+/// Throws Error unless this version of heed wrote the checkpoint in `paths`: random streams and orders of sums may
+/// differ between versions.
 void check_same_version(const RunPaths& paths);
 
-/// Tells apart the configurations of which a resumed run keeps one (check_same_experiment).
+/// Returns a hash of the settings that a resumed run must not change (check_same_experiment).
 std::string hash_to_resume(const Experiment& experiment);
 
-/// Throws Error unless `experiment` may continue the run whose resolved configuration is in `paths`: all must be as it
-/// was, except when to stop (train.epochs, too), what to log and save, and where the data lie.
-/// Returns that configuration.
+/// Throws Error unless `experiment` may continue the run whose resolved configuration is in `paths`: only limits
+/// (including train.epochs), logging, checkpoints and the data's path may differ. Returns the recorded configuration.
 Experiment check_same_experiment(const RunPaths& paths, const Experiment& experiment);
 
-/// Which mechanisms of an experiment came from plugins, and from which files:
-/// {"hydra": {"file": "/home/ada/hydra.so", "checksum": "0badc0de-1024"}}. Empty if none did.
+/// Returns the mechanisms of an experiment that came from plugins, with their files; empty if none did:
+/// {"hydra": {"file": "/home/ada/hydra.so", "checksum": "0badc0de-1024"}}.
 std::string plugins_json(const Experiment& experiment);
 
-/// Throws Error, naming its plugin, if a mechanism of the run came from one that is not loaded.
+/// Throws Error if a mechanism of the run came from a plugin that is not loaded.
 void check_plugins(const RunPaths& paths);
 
-/// One line that names a mechanism of the run whose plugin is loaded, but was compiled from something else than when
-/// the run began; empty if there is none.
+/// Returns a line that names a mechanism of the run whose plugin has been rebuilt since; empty if there is none.
 std::string changed_plugin(const RunPaths& paths);
 
-/// The resolved configuration, with the version of heed.
+/// Returns the resolved configuration, with the version of heed.
 std::string config_toml(const Experiment& experiment);
 
-/// What the run runs on: version, the commit it was built from (if any), compiler, CPU, BLAS core, threads, and the
-/// time at which that was asked.
+/// Returns the environment of the run: version, commit of the build (if any), compiler, CPU, BLAS core, threads, time.
 std::string environment_json();
 
-/// The configuration of the machine in one line: "AMD EPYC, 2 threads, OpenBLAS 0.3.21 Cooperlake".
+/// Returns the host's configuration in one line: "AMD EPYC, 2 threads, OpenBLAS 0.3.21 Cooperlake".
 std::string environment_line();
 
 /// A row of metrics.csv: kind,epoch,step,loss,accuracy,lr,images_per_s. `kind` is step, train, valid or test; numbers
-/// round-trip; negative ones are left empty. Those of steps and of training have one in gradients.csv too:
-/// kind,epoch,step,gradient_norm, the norm before clipping, of an epoch the mean over its steps.
+/// round-trip; negative ones are written as empty fields. Rows of kind step and train also have a row in gradients.csv:
+/// kind,epoch,step,gradient_norm, the norm before clipping, or its mean over the steps of an epoch.
 struct MetricsRow {
   const char* kind;
   Index epoch = 0;
@@ -94,30 +91,29 @@ struct MetricsRow {
   double gradient_norm = -1;
 };
 
-/// What the tables of a run must hold that is resumed.
+/// Required content of the tables of a resumed run.
 struct MetricsSoFar {
-  Index epochs = 0, steps = 0;  ///< completed, and updates made
-  bool steps_logged = false;    ///< is there a row for the last update?
-  bool validated = false;       ///< is there one for the validation of each epoch?
+  Index epochs = 0, steps = 0;  ///< completed
+  bool steps_logged = false;    ///< whether there is a row for the last step
+  bool validated = false;       ///< whether there is a row for the validation of each epoch
 };
 
-/// metrics.csv and gradients.csv, appended to row by row.
+/// Writer of metrics.csv and gradients.csv, row by row.
 class MetricsFile {
  public:
-  /// Begins the files.
+  /// Creates the files.
   explicit MetricsFile(const RunPaths& paths);
 
-  /// Goes on with the files. Rows beyond `so_far`, left by a run that was cut off after its last checkpoint, are
-  /// dropped, and so is a test, which a run that goes on repeats. Throws Error where rows are missing, or hold what is
-  /// no finite number.
+  /// Continues the files. Drops rows after `so_far`, written after the last checkpoint, and rows of a test, which the
+  /// resumed run repeats. Throws Error if rows are missing or have values that are not finite.
   MetricsFile(const RunPaths& paths, const MetricsSoFar& so_far);
   void write(const MetricsRow& row);
 
-  /// Brings the rows to the disk. Throws Error where a file has vanished.
+  /// Writes the rows to the disk. Throws Error if a file has been removed.
   void sync();
 
  private:
-  /// What the files begin with.
+  /// Initial content of the files.
   struct Tables {
     std::string metrics, gradients;
   };

@@ -1,5 +1,5 @@
-// What a teacher without labels teaches: distributions over the outputs of its head, sharpened and centred. Caron et
-// al., arXiv:2104.14294v2, Section 3.1.
+// Targets of a teacher without labels: sharpened and centred distributions over the outputs of its head. Caron et al.,
+// arXiv:2104.14294v2, Section 3.1.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -8,7 +8,7 @@
 
 namespace heed {
 
-/// What a teacher makes of its logits, and what these do to the centre.
+/// A teacher's targets, and statistics of its logits.
 template <class T>
 struct Teaching {
   Tensor<T> q{};                    ///< [B, 2, K] as the logits, or any other shape whose last axis is K
@@ -17,11 +17,11 @@ struct Teaching {
   std::vector<double> entropies{};  ///< of rows
 };
 
-/// Takes the memory of `earlier`, a teaching of as many logits, if there is one.
+/// Computes targets of the logits. Reuses the memory of `earlier`, if it is of the same size.
 template <class T>
 Teaching<T> teach(View<const T> logits, View<const T> center, double temperature, Teaching<T> earlier = {});
 
-/// center := momentum center + (1 - momentum) mean
+/// Updates center = momentum center + (1 - momentum) mean.
 template <class T>
 void move_center(View<T> center, View<const T> mean, double momentum);
 

@@ -14,6 +14,7 @@
 #include "heed/nn/decoder.h"
 #include "heed/nn/families.h"
 #include "heed/train/optimizer.h"
+#include "heed/train/inference.h"
 #include "heed/train/step.h"
 
 #include <fmt/format.h>
@@ -89,9 +90,10 @@ Measured measure(const BenchArguments& a, const Experiment& x, Index batch) {
       return result;
     }
   if (a.mode == "infer") {
-    const Inference<T> inference(*model, parameters, x.train.piece);
+    const Inference<T> inference(*model, parameters, x.train.microbatch);
     time([&] {
-      inference.for_pieces({0, batch}, [&](Tape<T>& tape, Piece piece) { examples->logits(*model, tape, piece); });
+      inference.for_microbatches(
+          {0, batch}, [&](Tape<T>& tape, ExampleRange microbatch) { examples->logits(*model, tape, microbatch); });
     });
     return result;
   }

@@ -5,7 +5,7 @@
 
 #include "heed/config/experiment.h"
 #include "heed/nn/families.h"
-#include "heed/train/lane_memory.h"
+#include "heed/train/lanes.h"
 #include "heed/train/step.h"
 
 #include <fmt/format.h>
@@ -131,8 +131,8 @@ int bench_scaling(const BenchArguments& given) {
   const std::unique_ptr<Model> model = make_model(x);
   const Index weights = model->parameters().trainable_elements();
   const bool together = model->examples_depend(batch);
-  const Lanes lanes = BatchShare{x.train.piece, weights, 0, 1, together}.lanes(batch);
-  const auto streamed = [&](int threads) { return !together && lanes_take_turns(weights, lanes.count, threads); };
+  const Lanes lanes = BatchShare{x.train.microbatch, weights, 0, 1, together}.lanes(batch);
+  const auto streamed = [&](int threads) { return !together && streams_lanes(weights, lanes.count, threads); };
   std::vector<Setup> setups;
   for (const int count : {1, 2, 4}) {
     setups.push_back(measure(a, batch, 1, count));

@@ -217,8 +217,9 @@ void probe_model(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& resu
   in.finish();
   Gradients<T> gradients(parameters);
   if (training) model->examples_depend(batch->size());
-  Tape<T> tape({.parameters = &parameters, .gradients = &gradients, .training = training, .still = true});
-  const Piece all{0, batch->size()};
+  Tape<T> tape(
+      {.parameters = &parameters, .gradients = &gradients, .training = training, .execution = {.deterministic = true}});
+  const ExampleRange all{0, batch->size()};
   const Var<T> logits = batch->logits(*model, tape, all), loss = batch->loss(logits, all, batch->terms());
   results.add("logits", logits.value());
   results.add("loss", loss.value());

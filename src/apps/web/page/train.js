@@ -154,7 +154,7 @@ export class TrainView {
     const { dim, depth, heads, rate, batch } = this.chosen;
     const model = [`model.dim=${dim}`, `model.hidden=${2 * dim}`, `model.depth=${depth}`, `model.heads=${heads}`];
     const optim = [`optim.lr=${rate}`, "optim.schedule=constant", "optim.warmup_steps=10"];
-    const train = [`train.batch=${batch}`, "train.piece=8", "train.epochs=100000", `train.seed=${this.seed}`];
+    const train = [`train.batch=${batch}`, "train.microbatch=8", "train.epochs=100000", `train.seed=${this.seed}`];
     return { config, sets: [...sets, ...model, ...optim, ...train, "data.validation=0", "data.limit=0"] };
   }
 

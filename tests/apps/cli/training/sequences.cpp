@@ -29,7 +29,7 @@ struct SmallText {
                "[model]\nfamily = \"sequence\"\ntask = \"lm\"\nvocab = 256\ncontext = 16\ndim = 16\ndepth = 1\n"
                "heads = 2\nhidden = 24\n[attention]\nmechanism = \"aft\"\n[attention.aft]\nvariant = \"local\"\n"
                "window = 4\nrank = 3\n[data]\nname = \"text\"\npath = \"" +
-                   path("text") + "\"\n[optim]\nlr = 1e-2\n[train]\nepochs = 2\nbatch = 8\npiece = 3\n");
+                   path("text") + "\"\n[optim]\nlr = 1e-2\n[train]\nepochs = 2\nbatch = 8\nmicrobatch = 3\n");
   }
   std::string path(const std::string& name) const { return directory / name; }
 };

@@ -111,6 +111,41 @@ BOOST_AUTO_TEST_CASE(cells_are_runs_and_the_table_is_their_arithmetic) {
                  {"| arm | seeds | test accuracy |", "\n| sima | 2 | "});
 }
 
+// Cells trained under the key's former name are those of the present one, and the program says so in one line.
+BOOST_AUTO_TEST_CASE(a_former_key_makes_no_other_cells) {
+  const std::string line = "heed: train.piece is called train.microbatch since 0.3.0\n";
+  const auto write_key = [&](const char* key) {
+    write(
+        fmt::format("[train]\nepochs = 1\n{} = 2\n[arms.softmax]\n[arms.sima]\nattention.mechanism = \"sima\"\n", key));
+  };
+  write_key("piece");
+  const Finished former = sweep();
+  BOOST_TEST(former.status == 0, former.err);
+  BOOST_TEST(former.err.starts_with(line), former.err);
+  BOOST_TEST(former.err.find(line, 1) == std::string::npos, former.err);
+  check_contains(former.err, {"4 cells, 0 done"});
+  check_contains(read_file(cell("sima", 1) + "/config.toml"), {"\nmicrobatch = 2 "});
+  write_key("microbatch");
+  const Finished present = sweep();
+  BOOST_TEST(present.status == 0, present.err);
+  check_contains(present.err, {"4 cells, 4 done"});
+  BOOST_TEST(present.out == former.out);
+
+  // A run's recorded configuration, read and resumed.
+  const std::string run = cell("softmax", 2), config = read_file(run + "/config.toml");
+  std::string recorded = config;
+  recorded.replace(recorded.find("microbatch = 2"), 14, "piece = 2     ");
+  write_file(run + "/config.toml", recorded);
+  const Finished judged = heed_with({"eval", run});
+  BOOST_TEST(judged.status == 0, judged.err);
+  BOOST_TEST(judged.err == line);
+  const Finished resumed = heed_with({"train", "--resume", "--run", run});
+  BOOST_TEST(resumed.status == 0, resumed.err);
+  BOOST_TEST(resumed.err.find(line) != std::string::npos, resumed.err);
+  BOOST_TEST(resumed.err.find(line) == resumed.err.rfind(line), resumed.err);
+  BOOST_TEST(read_file(run + "/config.toml") == config);
+}
+
 BOOST_AUTO_TEST_CASE(an_interrupted_sweep_goes_on_and_leaves_no_trace) {
   constexpr Index epochs = 150;
   write_arms(epochs);

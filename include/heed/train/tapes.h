@@ -1,0 +1,37 @@
+// The tapes and profiles of the passes that run side by side.
+#pragma once
+
+#include "heed/base/parallel.h"
+#include "heed/tape/tape.h"
+
+#include <memory>
+#include <vector>
+
+namespace heed {
+
+/// Tapes with their profiles: one per thread, or one per lane in lockstep.
+template <class T>
+class Tapes {
+ public:
+  explicit Tapes(Index count = threads());
+
+  /// Clears a tape for a pass and returns it: the calling thread's unless another index is given.
+  Tape<T>& begin(Pass<T> pass, Index i = worker()) const;
+
+  /// Reserves on every tape the memory that the largest pass so far has used, also for recomputed parts (`with_inner`).
+  /// Which thread runs which microbatch is random: without this a later step might allocate. Reserved memory that is
+  /// never written costs nothing.
+  void even_out(bool with_inner);
+
+  /// Starts to collect the time of operations, by name, or by name and layer.
+  void start_profile(bool by_layer) { profiles_.assign(tapes_.size(), Profile(by_layer)); }
+
+  /// Returns the sum of all profiles.
+  Profile profile() const;
+
+ private:
+  std::vector<std::unique_ptr<Tape<T>>> tapes_;
+  mutable std::vector<Profile> profiles_;  ///< one per tape, or none
+};
+
+}  // namespace heed

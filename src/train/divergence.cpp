@@ -1,0 +1,60 @@
+#include "divergence.h"
+
+#include "heed/train/evaluate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+namespace heed {
+
+namespace {
+
+/// Calls f(buffers) for the model and its teacher.
+template <class T, class F>
+void for_buffers(RunState<T>& state, const F& f) {
+  for (Parameters<T>* const p : {&state.parameters, state.task.teacher()})
+    if (p) f(std::span(p->data() + p->gradient_size(), p->data() + p->size()));
+}
+
+}  // namespace
+
+template <class T>
+void SavedBuffers<T>::save(RunState<T>& state) {
+  values_.clear();
+  for_buffers(state, [&](std::span<T> buffers) { values_.insert(values_.end(), buffers.begin(), buffers.end()); });
+}
+
+template <class T>
+void SavedBuffers<T>::restore(RunState<T>& state) const {
+  auto saved = values_.begin();
+  for_buffers(state, [&](std::span<T> buffers) {
+    std::copy_n(saved, buffers.size(), buffers.begin());
+    saved += static_cast<std::ptrdiff_t>(buffers.size());
+  });
+}
+
+template <class T>
+bool all_finite(const Parameters<T>& parameters) {
+  return std::all_of(parameters.data(), parameters.data() + parameters.size(), [](T w) { return std::isfinite(w); });
+}
+
+void fail_diverged(const std::string& what, const RunProgress& progress, const std::string& saved, double lr) {
+  const std::string skipped = progress.skipped > 0
+                                  ? fmt::format("; {} of {} steps of the epoch were left out (train.on_nonfinite)",
+                                                progress.skipped, progress.batch)
+                                  : "";
+  throw Diverged(fmt::format(
+      "training diverged {}{}{}; a smaller optim.lr ({:.6g} here) or a longer optim.warmup_epochs may help, in another "
+      "run",
+      what, skipped, saved, lr));
+}
+
+template class SavedBuffers<float>;
+template class SavedBuffers<double>;
+template bool all_finite(const Parameters<float>&);
+template bool all_finite(const Parameters<double>&);
+
+}  // namespace heed
