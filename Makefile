@@ -58,8 +58,8 @@ HOT   := $(filter src/kernels/% src/attention/% src/ops/% src/data/augment/%,$(S
 
 # Hot files and files in ALONE are compiled one by one. The other files of a folder are compiled as one, unity.cpp, which
 # includes them: each spends most of its compile time on headers that its neighbours include, too. Two files of such a
-# folder cannot give one name to two things. ALONE holds files with flags or a malloc of their own, the part of config in
-# the core, and the tests of mechanisms, so that a new one is independent of the others.
+# folder cannot give one name to two things (tests/private_names.sh). ALONE holds files with flags or a malloc of their
+# own, the part of config in the core, and the tests of mechanisms, so that a new one is independent of the others.
 ALONE := $(HOT) $(patsubst %,src/%.cpp,config/keys config/validate train/runs/commit train/processes/processes \
            apps/cli/reporting/report_page apps/cli/shared/cpu apps/cli/plugins/plugin_build) \
          $(wildcard tests/*.cpp) $(filter tests/attention/%,$(TESTS)) tests/train/memory.cpp tests/apps/web/ask.cpp
@@ -205,7 +205,7 @@ run: deps
 	$(BUILD)/heed train experiments/fashion-mnist.toml --run $$run
 
 # The suites, and beside them what each script of tests/ says in its first lines.
-SCRIPTS := headers mechanism install examples core
+SCRIPTS := headers mechanism install examples core private_names
 ifeq ($(SIMD)$(LAST),highway)
   SCRIPTS += registers
 endif
@@ -225,11 +225,12 @@ endif
 .PHONY: test-suites $(SCRIPTS:%=test-%)
 test-suites:
 	@sh tests/suites.sh $(BUILD)
-test-core: private OBJECTS := $(CORE_OBJECTS)
+test-core: private FILES := $(CORE_OBJECTS)
+test-private_names: private FILES := $(filter-out $(ALONE),$(SOURCES) $(TESTS))
 test-headers: private TEST_FLAGS = $(FLAGS)
 test-examples: private TEST_FLAGS = $(EXPORTED) $(LAST)
 $(SCRIPTS:%=test-%): test-%:
-	@MAKE='$(MAKE)' CXX='$(CXX)' FLAGS="$(TEST_FLAGS)" LIBS='$(LIBS)' sh tests/$*.sh $(BUILD) $(OBJECTS)
+	@MAKE='$(MAKE)' CXX='$(CXX)' FLAGS="$(TEST_FLAGS)" LIBS='$(LIBS)' sh tests/$*.sh $(BUILD) $(FILES)
 
 bench: deps
 	$(MAKE_ALL) all

@@ -139,7 +139,7 @@ class Converter {
 };
 
 template <class T>
-void convert(const SafetensorsFile& file, const std::string& out) {
+void convert_file(const SafetensorsFile& file, const std::string& out) {
   Converter<T> converter(file);
   for (const std::string& name : file.names()) converter.add(name);
   converter.write(out);
@@ -154,7 +154,7 @@ void convert_weights(const std::string& in, const std::string& out) {
   file.check();
   bool doubles = false;
   for (const std::string& name : file.names()) doubles |= file.info(name).dtype == DType::F64;
-  doubles ? convert<double>(file, out) : convert<float>(file, out);
+  doubles ? convert_file<double>(file, out) : convert_file<float>(file, out);
 }
 
 }  // namespace heed

@@ -11,7 +11,7 @@ using namespace heed;
 namespace {
 
 /// What is wrong with a model; empty if nothing.
-std::string refusal(const std::string& file, const std::vector<std::string>& sets) {
+std::string family_refusal(const std::string& file, const std::vector<std::string>& sets) {
   try {
     make_model(load_experiment("models/" + file + ".toml", sets));
   } catch (const Error& error) {
@@ -22,7 +22,7 @@ std::string refusal(const std::string& file, const std::vector<std::string>& set
 
 void check_refused(const std::string& file, const std::vector<std::string>& sets,
                    const std::vector<std::string>& pieces) {
-  const std::string message = refusal(file, sets);
+  const std::string message = family_refusal(file, sets);
   for (const std::string& piece : pieces)
     BOOST_TEST(message.find(piece) != std::string::npos, "'" << message << "' lacks '" << piece << "'");
 }
@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(items_of_lists_name_their_stage) {
 // The signs of initial weights are symmetric, so that a negative scale begins where a positive one does.
 BOOST_AUTO_TEST_CASE(a_layer_scale_is_any_finite_float) {
   for (const char* scale : {"-1", "0", "1e-5", "3.4e38"})
-    BOOST_TEST(refusal("xcit-micro", {std::string("model.layer_scale=") + scale}) == "");
+    BOOST_TEST(family_refusal("xcit-micro", {std::string("model.layer_scale=") + scale}) == "");
   check_refused("xcit-micro", {"model.layer_scale=nan"}, {"[model] layer_scale = nan; expected a finite number"});
 }
 
@@ -103,14 +103,14 @@ BOOST_AUTO_TEST_CASE(numbers_that_no_float_holds_are_refused) {
   refused("optim.lr=3.5e38", "[optim] lr = 3.5e+38");
   refused("train.dropout=1e-50", "[train] dropout = 1e-50");
   for (const char* set : {"optim.eps=1.5e-45", "optim.lr=3.4e38", "optim.weight_decay=0", "data.mean=[-1e-45]"})
-    BOOST_TEST(refusal("xcit-micro", {set}) == "");
+    BOOST_TEST(family_refusal("xcit-micro", {set}) == "");
 }
 
 // XCiT's positions are as many as the rows of its grid.
 BOOST_AUTO_TEST_CASE(a_side_has_a_bound_in_each_family) {
   for (const char* model : {"vit-micro", "xcit-micro", "cvt-micro", "soft-micro"}) {
     check_refused(model, {"model.image=65536"}, {"[model] image = 65536; expected at least 1 and at most 65535"});
-    BOOST_TEST(refusal(model, {"model.image=1000000"}).find("image = 1000000; expected") != std::string::npos);
+    BOOST_TEST(family_refusal(model, {"model.image=1000000"}).find("image = 1000000; expected") != std::string::npos);
   }
 }
 
@@ -138,11 +138,11 @@ BOOST_AUTO_TEST_CASE(fewer_keys_than_queries_are_not_for_every_mechanism) {
   check_refused("cvt-micro", {"attention.mechanism=cosformer"}, {"stage 0", "N = 196", "M = 49", "cosformer"});
   check_refused("cvt-micro", {"attention.mechanism=adder"}, {"stage 0", "N = 196", "M = 49", "adder"});
   for (const std::string mechanism : {"softmax", "sima", "pointwise", "efficient", "linear"})
-    BOOST_TEST(refusal("cvt-micro", {"attention.mechanism=" + mechanism}) == "");
-  BOOST_TEST(refusal("cvt-micro", {"attention.mechanism=adder", "attention.identity=false"}) == "");
-  BOOST_TEST(refusal("cvt-micro", {"attention.mechanism=performer", "attention.features=8"}) == "");
-  BOOST_TEST(refusal("cvt-micro", {"attention.mechanism=linformer", "attention.length=4"}) == "");
-  BOOST_TEST(refusal("cvt-micro", {"attention.mechanism=xca", "model.kv_stride=1"}) == "");
+    BOOST_TEST(family_refusal("cvt-micro", {"attention.mechanism=" + mechanism}) == "");
+  BOOST_TEST(family_refusal("cvt-micro", {"attention.mechanism=adder", "attention.identity=false"}) == "");
+  BOOST_TEST(family_refusal("cvt-micro", {"attention.mechanism=performer", "attention.features=8"}) == "");
+  BOOST_TEST(family_refusal("cvt-micro", {"attention.mechanism=linformer", "attention.length=4"}) == "");
+  BOOST_TEST(family_refusal("cvt-micro", {"attention.mechanism=xca", "model.kv_stride=1"}) == "");
 }
 
 BOOST_AUTO_TEST_CASE(what_is_printed_is_read_again) {

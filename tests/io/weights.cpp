@@ -82,7 +82,7 @@ std::vector<Entry> entries_of(const Parameters<float>& parameters, const std::st
   return entries;
 }
 
-Entry& find(std::vector<Entry>& entries, const std::string& name) {
+Entry& entry_named(std::vector<Entry>& entries, const std::string& name) {
   return *std::find_if(entries.begin(), entries.end(), [&](const Entry& e) { return e.name == name; });
 }
 
@@ -156,13 +156,13 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_named) {
                e.push_back({"dist_token", "F32", {1}, std::string(4, '\0')});
              }) == ": the file has tensors that the model lacks: 'dist_token'");
   BOOST_TEST(refusal([](std::vector<Entry>& e) {
-               find(e, "blocks.1.attn.qkv.weight").shape = {16, 48};
+               entry_named(e, "blocks.1.attn.qkv.weight").shape = {16, 48};
              }) == ": tensor 'blocks.1.attn.qkv.weight' has shape [16, 48]; the model's has [48, 16]");
   BOOST_TEST(refusal([](std::vector<Entry>& e) {
                const float nan = std::nanf("");
-               std::memcpy(find(e, "norm.bias").bytes.data() + 12, &nan, 4);
+               std::memcpy(entry_named(e, "norm.bias").bytes.data() + 12, &nan, 4);
              }) == ": tensor 'norm.bias': holds nan at element 3 of shape [16]; expected finite numbers");
-  BOOST_TEST(refusal([](std::vector<Entry>& e) { find(e, "norm.bias").dtype = "I32"; }) ==
+  BOOST_TEST(refusal([](std::vector<Entry>& e) { entry_named(e, "norm.bias").dtype = "I32"; }) ==
              ": tensor 'norm.bias': dtype is I32; expected F16, BF16, F32 or F64");
 }
 

@@ -22,7 +22,7 @@ constexpr Index in = 3000, out = 5, rows = 2 * rows_in_cache(in) + 5;
 /// y, then the gradients of <y, y> / 2 with respect to the inputs: x, weight, bias, residual and what else has
 /// `shapes`.
 template <class T>
-std::vector<T> results(Operation<T> operation, const std::vector<Shape>& shapes) {
+std::vector<T> values_and_gradients(Operation<T> operation, const std::vector<Shape>& shapes) {
   std::vector<Tensor<T>> values;
   for (const Shape& shape : shapes) {
     Tensor<T>& tensor = values.emplace_back(shape);
@@ -45,10 +45,10 @@ std::vector<T> results(Operation<T> operation, const std::vector<Shape>& shapes)
 /// What the chunks change is the order in which sums over rows are formed. y is made of sums of `in` numbers, each
 /// rounded to eps of at most some sqrt(in); gradients are made of sums over y.
 template <class T>
-void check(Operation<T> together, Operation<T> apart, std::vector<Shape> others = {}) {
+void check_together(Operation<T> together, Operation<T> apart, std::vector<Shape> others = {}) {
   std::vector<Shape> shapes{{rows, in}, {out, in}, {out}, {rows, out}};
   shapes.insert(shapes.end(), others.begin(), others.end());
-  const std::vector<T> a = results<T>(together, shapes), b = results<T>(apart, shapes);
+  const std::vector<T> a = values_and_gradients<T>(together, shapes), b = values_and_gradients<T>(apart, shapes);
   T largest(0);
   for (const T value : b) largest = std::max(largest, std::abs(value));
   BOOST_REQUIRE(a.size() == b.size());
@@ -57,18 +57,18 @@ void check(Operation<T> together, Operation<T> apart, std::vector<Shape> others 
                           i << ": " << a[i] << " and " << b[i]);
   for (const int count : {1, 2, 3}) {
     const WithThreads with(count);
-    BOOST_TEST((results<T>(together, shapes) == a), count << " threads");
+    BOOST_TEST((values_and_gradients<T>(together, shapes) == a), count << " threads");
   }
 }
 
 template <class T>
 void check_all() {
-  check<T>([](const auto& v) { return gelu_linear(v[0], v[1], v[2], v[3]); },
-           [](const auto& v) { return linear(gelu(v[0]), v[1], v[2], v[3]); });
-  check<T>([](const auto& v) { return relu_linear(v[0], v[1]); },
-           [](const auto& v) { return linear(relu(v[0]), v[1]); });
-  check<T>([](const auto& v) { return layer_norm_linear(v[0], v[4], v[5], v[1], v[2], v[3]); },
-           [](const auto& v) { return linear(layer_norm(v[0], v[4], v[5]), v[1], v[2], v[3]); }, {{in}, {in}});
+  check_together<T>([](const auto& v) { return gelu_linear(v[0], v[1], v[2], v[3]); },
+                    [](const auto& v) { return linear(gelu(v[0]), v[1], v[2], v[3]); });
+  check_together<T>([](const auto& v) { return relu_linear(v[0], v[1]); },
+                    [](const auto& v) { return linear(relu(v[0]), v[1]); });
+  check_together<T>([](const auto& v) { return layer_norm_linear(v[0], v[4], v[5], v[1], v[2], v[3]); },
+                    [](const auto& v) { return linear(layer_norm(v[0], v[4], v[5]), v[1], v[2], v[3]); }, {{in}, {in}});
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ std::vector<float> whole_numbers(Index count, std::uint64_t seed) {
 }
 
 template <class T>
-void check(Index m, Index n, Index d, Index k) {
+void check_products(Index m, Index n, Index d, Index k) {
   const std::vector<float> wx = whole_numbers(m * d, 1), wy = whole_numbers(n * d, 2);
   const std::vector<T> x(wx.begin(), wx.end()), y(wy.begin(), wy.end());
   std::vector<T> products(static_cast<std::size_t>(m * k));
@@ -49,10 +49,10 @@ BOOST_AUTO_TEST_CASE(as_sorted) {
     const WithThreads with(count);
     for (const Index n : {1, 15, 16, 17, 40, 1023, 1024, 1025, 2100})
       for (const Index k : {Index{1}, std::min<Index>(n, 20), std::min<Index>(n, 200)}) {
-        check<float>(5, n, 3, k);
-        check<double>(5, n, 3, k);
+        check_products<float>(5, n, 3, k);
+        check_products<double>(5, n, 3, k);
       }
-    for (const Index m : {1, 95, 96, 97, 200}) check<float>(m, 50, 4, 7);
+    for (const Index m : {1, 95, 96, 97, 200}) check_products<float>(m, 50, 4, 7);
   }
 }
 

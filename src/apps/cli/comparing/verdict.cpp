@@ -166,7 +166,7 @@ JudgedPart judge_difference(const Part& part, const ClaimArms& arms, const Verdi
   return judged;
 }
 
-Table table_of(const ClaimArms& arms, const std::vector<std::string>& compared) {
+Table arm_table(const ClaimArms& arms, const std::vector<std::string>& compared) {
   Table table;
   table.column("arm", "arm")
       .column("seeds", "seeds")
@@ -203,7 +203,7 @@ std::string open_text(const JudgedPart& one) {
                      first, end(one.value - *one.half_width), end(one.value + *one.half_width), second);
 }
 
-Table table_of(const std::vector<JudgedPart>& parts) {
+Table part_table(const std::vector<JudgedPart>& parts) {
   Table table;
   table.column("part", "part").text("difference").text("95 %").data({"value", "half_width", "bound"});
   table.column("verdict", "verdict");
@@ -249,16 +249,17 @@ int verdict_command(const VerdictArguments& a) {
   }
   const Verdict verdict = together(verdicts);
   if (a.json) {
-    const Json json = Json::object(
-        {{"verdict", name_of(verdict)}, {"arms", table_of(arms, compared).json()}, {"parts", table_of(judged).json()}});
+    const Json json = Json::object({{"verdict", name_of(verdict)},
+                                    {"arms", arm_table(arms, compared).json()},
+                                    {"parts", part_table(judged).json()}});
     std::cout << json.dump(2) << "\n";
     return ok;
   }
   if (!compared.empty()) {
-    table_of(arms, compared).print(std::cout);
+    arm_table(arms, compared).print(std::cout);
     std::cout << "\n";
   }
-  table_of(judged).print(std::cout);
+  part_table(judged).print(std::cout);
   std::cout << "\n" << notes_on(arms, judged) << name_of(verdict) << "\n";
   return ok;
 }

@@ -34,7 +34,7 @@ struct NamedImages {
   int status = ok;  ///< bad_input if one could not be read
 };
 
-NamedImages read_images(const PredictArguments& a, const TrainedModel& trained) {
+NamedImages read_pictures(const PredictArguments& a, const TrainedModel& trained) {
   const ImageReader reader(trained, a.invert);
   NamedImages read;
   const auto add = [&](const std::string& name, const auto& image) {
@@ -117,7 +117,7 @@ int predict_command(const PredictArguments& a) {
   require(a.out.empty(), "predict: -o draws what models of patches say; {} tells images apart", a.run);
   const std::vector<std::string> classes = trained.task->class_names();
   require(!classes.empty(), "{}: its model does not tell classes apart", a.run);
-  const NamedImages read = read_images(a, trained);
+  const NamedImages read = read_pictures(a, trained);
   if (read.images.empty()) return read.status;
   const Tensor<float> images = normalised(trained, read.images);
   const Index count = static_cast<Index>(classes.size());

@@ -84,7 +84,7 @@ MedianAndWorst over(const std::vector<MatrixResidual>& matrices, const Value& va
   return {(values[(n - 1) / 2] + values[n / 2]) / 2, values.back()};
 }
 
-std::string to_csv(const Residuals& residuals, Index iterations) {
+std::string residual_csv(const Residuals& residuals, Index iterations) {
   Table table;
   table.data({"init", "dtype", "block", "head", "iteration"});
   table.data(
@@ -167,7 +167,7 @@ int residual_command(const ResidualArguments& a) {
   require(!residuals.empty(), "{}: its mechanism is {}; expected one that inverts a matrix: {}", a.run,
           trained.experiment.attention.mechanism[0], inverting_settings());
   const std::string output = a.output.empty() ? a.run + "/residual.csv" : a.output;
-  write_file(output, to_csv(residuals, a.iterations));
+  write_file(output, residual_csv(residuals, a.iterations));
   const char* const noun = holds_sequences(trained.experiment.data) ? "sequences" : "images";
   print(residuals, fmt::format("{} test {}", images, noun), a.iterations);
   std::cout << printable(output) << "\n";

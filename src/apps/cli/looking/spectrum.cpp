@@ -82,7 +82,7 @@ void add_maps(const AttentionSite<float>& site, BlockSpectrum& block) {
     for (const Form matrix : block.forms()) block.heads[map % block.heads.size()][matrix].add(spectra[map][matrix]);
 }
 
-std::string to_csv(const std::map<Index, BlockSpectrum>& blocks) {
+std::string spectrum_csv(const std::map<Index, BlockSpectrum>& blocks) {
   Table table;
   table.data({"mechanism", "matrix", "used", "block", "head", "index"});
   table.data({"singular_value", "cumulative", "rank"}, significant(6));
@@ -115,7 +115,7 @@ int spectrum_command(const SpectrumArguments& a) {
   require(!blocks.empty(), "{}: no block of this model has an attention map; its mechanism is {}", a.run,
           trained.experiment.attention.mechanism[0]);
   const std::string output = a.output.empty() ? a.run + "/spectrum.csv" : a.output;
-  write_file(output, to_csv(blocks));
+  write_file(output, spectrum_csv(blocks));
   std::size_t width = 6;
   for (const auto& [b, block] : blocks) width = std::max(width, block.size().size() + 2);
   std::cout << fmt::format(

@@ -29,7 +29,7 @@ struct Setup {
   std::string unit() const { return measured.at("unit").text(); }
 };
 
-Setup measure(const BenchArguments& a, Index batch, int processes, int threads) {
+Setup measure_setup(const BenchArguments& a, Index batch, int processes, int threads) {
   std::vector<std::string> words = processes > 1 ? launch_words(processes) : std::vector<std::string>{};
   const std::string program = std::filesystem::read_symlink("/proc/self/exe");
   words.insert(words.end(), {program, "bench", a.model, "--json", "--batch", std::to_string(batch), "--threads",
@@ -135,9 +135,9 @@ int bench_scaling(const BenchArguments& given) {
   const auto streamed = [&](int threads) { return !together && streams_lanes(weights, lanes.count, threads); };
   std::vector<Setup> setups;
   for (const int count : {1, 2, 4}) {
-    setups.push_back(measure(a, batch, 1, count));
+    setups.push_back(measure_setup(a, batch, 1, count));
     if (count > 1 && count <= lanes.count && !launch_words(count).empty())
-      setups.push_back(measure(a, batch, count, 1));
+      setups.push_back(measure_setup(a, batch, count, 1));
   }
   std::cout << fmt::format("{}, batch {}, {} lanes; this host has {} core{}\n\n", a.model, batch, lanes.count,
                            threads(), threads() == 1 ? "" : "s");

@@ -61,7 +61,7 @@ Exponents fit(const std::vector<ScalingSize>& sizes, ScalingPass ScalingSize::*w
   return {fitted_exponent(time), fitted_exponent(memory), fitted_exponent(resident)};
 }
 
-Results measure(const ScalingArguments& a, const Mechanism& mechanism) {
+Results measure_sizes(const ScalingArguments& a, const Mechanism& mechanism) {
   Results results;
   const Index resident = resident_bytes();
   for (const Index tokens : a.tokens) {
@@ -154,7 +154,7 @@ int scaling_command(const ScalingArguments& a) {
           "expected two or more",
           a.fit_from, fitted);
   if (!a.output.empty()) AtomicFile(a.output);  // fails now where nothing can be written
-  const Results results = measure(a, *mechanism);
+  const Results results = measure_sizes(a, *mechanism);
   print(a, results);
   if (!a.output.empty()) {
     write_file(a.output, to_csv(a, results));

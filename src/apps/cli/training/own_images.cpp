@@ -74,7 +74,7 @@ Size model_size(Index side) {
   return {std::clamp(side / patch * patch, least, largest), patch};
 }
 
-std::string list(const std::vector<double>& values) {
+std::string toml_list(const std::vector<double>& values) {
   std::string text;
   for (const double value : values) text += fmt::format("{}{:.4f}", text.empty() ? "" : ",", value);
   return "[" + text + "]";
@@ -105,8 +105,8 @@ OwnImages own_images(const std::string& directory, bool model) {
       static_cast<Index>(std::bit_floor(static_cast<std::size_t>(std::clamp<Index>(trained / 16, 1, 64))));
   for (const std::string& set :
        {fmt::format("model.channels={}", look.channels), fmt::format("model.image={}", size.image),
-        fmt::format("model.patch={}", size.patch), fmt::format("train.batch={}", batch), "data.mean=" + list(look.mean),
-        "data.std=" + list(look.std)})
+        fmt::format("model.patch={}", size.patch), fmt::format("train.batch={}", batch),
+        "data.mean=" + toml_list(look.mean), "data.std=" + toml_list(look.std)})
     own.sets.push_back(set);
   own.found += fmt::format("; {}, about {} pixels along a side, trained on at {}",
                            look.channels == 1 ? "grey" : "in colour", look.side, size.image);
