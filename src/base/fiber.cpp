@@ -36,7 +36,7 @@ namespace heed {
 
 namespace {
 
-/// A stack, with a page below it that nobody may touch.
+/// A stack above a protected guard region.
 class Stack {
  public:
   Stack() {
@@ -56,7 +56,7 @@ class Stack {
   void* memory_;
 };
 
-/// One of the two between which control goes back and forth: where it was left, and what sanitizers know of its stack.
+/// One of the two contexts that alternate: its saved state, and the sanitizers' records of its stack.
 struct Side {
   ucontext_t context;
   [[maybe_unused]] const void* bottom = nullptr;
@@ -64,7 +64,7 @@ struct Side {
   [[maybe_unused]] void* sanitizer = nullptr;
 };
 
-/// Leaves `from` and goes on in `to`; returns when somebody goes on in `from`. `last`: nobody will.
+/// Switches from `from` to `to`; returns when `from` is resumed. `last`: it never is.
 void switch_sides(Side& from, Side& to, [[maybe_unused]] bool last = false) {
 #ifdef __SANITIZE_ADDRESS__
   __sanitizer_start_switch_fiber(last ? nullptr : &from.sanitizer, to.bottom, to.size);
@@ -75,7 +75,7 @@ void switch_sides(Side& from, Side& to, [[maybe_unused]] bool last = false) {
 #endif
   swapcontext(&from.context, &to.context);
 #ifdef __SANITIZE_ADDRESS__
-  // It may be another thread, with another stack, that came back.
+  // The resuming thread may be a different one, with a different stack.
   __sanitizer_finish_switch_fiber(from.sanitizer, &to.bottom, &to.size);
 #endif
 }
@@ -88,7 +88,7 @@ struct Fiber::State {
   Side inside, outside;
   bool ended = false;
 
-  /// The first function on the stack. Its argument, an address, comes as two halves: all that makecontext can hand on.
+  /// The entry point on the stack. makecontext passes ints only, so the address of the state is split into two halves.
   static void begin(unsigned high, unsigned low) {
     State& state = *reinterpret_cast<State*>(static_cast<std::uintptr_t>(std::uint64_t{high} << 32 | low));
 #ifdef __SANITIZE_ADDRESS__

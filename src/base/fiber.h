@@ -1,4 +1,4 @@
-// Functions that pause in the middle, and are resumed later, perhaps by another thread.
+// Functions that can pause, and be resumed by another thread.
 #pragma once
 
 #include <functional>
@@ -6,23 +6,23 @@
 
 namespace heed {
 
-/// A stack of its own for one function after the other.
+/// A separate stack for functions, one after the other.
 class Fiber {
  public:
-  /// Throws Error where there is no memory for a stack.
+  /// Throws Error if there is no memory for a stack.
   Fiber();
-  /// The function must have ended, or not begun.
+  /// The function must have ended, or not have started.
   ~Fiber();
   Fiber(const Fiber&) = delete;
 
-  /// The next resume() calls `function`; the one before must have ended.
+  /// Sets the function that the next resume() starts; the previous one must have ended.
   void prepare(std::function<void()> function);
 
-  /// Runs it until it pauses or ends; one thread at a time. What it throws it must catch.
+  /// Runs the function until it pauses or ends; one thread at a time. The function must catch its exceptions.
   void resume();
   bool ended() const;
 
-  /// For the function itself: returns when it is resumed.
+  /// Called by the function itself: returns when it is resumed.
   void pause();
 
  private:

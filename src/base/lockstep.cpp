@@ -11,7 +11,7 @@ namespace heed {
 
 namespace {
 
-/// Ends the work of a part that waits for what will not come.
+/// Ends a part that waits at a barrier which the others will not reach.
 struct Abandoned {};
 
 }  // namespace

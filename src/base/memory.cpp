@@ -8,9 +8,8 @@ namespace heed::detail {
 
 namespace {
 
-/// Memory of this size and more is asked for in pages of this size, where the system has them. A core keeps the places
-/// of the pages that it used last (in its TLB, "translation lookaside buffer"), and others it looks up in memory: those
-/// it keeps are then of 512 times as many numbers. And fewer pages are handed out one by one.
+/// The size of huge pages. Larger allocations ask for them: a core's TLB ("translation lookaside buffer") then covers
+/// 512 times as much memory, and there are fewer page faults.
 constexpr std::size_t huge_page = std::size_t{1} << 21;
 
 std::align_val_t alignment_of(std::size_t bytes) {
@@ -22,7 +21,7 @@ std::align_val_t alignment_of(std::size_t bytes) {
 void* take_memory(std::size_t bytes) {
   void* const memory = ::operator new(bytes, alignment_of(bytes));
 #ifdef MADV_HUGEPAGE
-  // A system that does not have them says no, and nothing is lost.
+  // Fails without consequences on a system without huge pages.
   if (bytes >= huge_page) madvise(memory, bytes, MADV_HUGEPAGE);
 #endif
   return memory;

@@ -21,7 +21,7 @@ namespace heed {
 
 #ifdef HEED_NO_THREADS
 
-// On the calling thread, one piece after the other.
+// Runs on the calling thread, one piece after the other.
 
 void set_threads(int count) {
   require(count >= 1, "threads: {} is not a number of threads; 1 or more are needed", count);
@@ -41,10 +41,10 @@ namespace {
 
 int thread_count = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 
-/// The exception of the lowest-numbered piece that threw one.
+/// The exception of the lowest-numbered piece that threw.
 class FirstError {
  public:
-  /// To be called where the exception of a piece is caught.
+  /// Called in the handler of a piece's exception.
   void keep(Index piece) {
     const std::lock_guard lock(mutex_);
     if (error_ && piece_ < piece) return;
@@ -61,7 +61,7 @@ class FirstError {
   std::mutex mutex_;
 };
 
-/// Throws Error: `count` threads were wanted, the calling one among them, and the system refuses more than `started`
+/// Throws Error: `count` threads were requested, including the calling one, and the system refuses more than `started`
 /// others.
 [[noreturn]] void refuse(std::size_t started, int count, const std::exception& refused) {
   fail("threads: the system refuses thread {} of {} ({}): too little memory, or too many processes", started + 2, count,
@@ -80,11 +80,11 @@ int threads() { return thread_count; }
 
 namespace {
 
-/// Of the calling thread: its number, and whether it is at a loop.
+/// The index of the calling thread, and whether it is in a loop.
 thread_local int own_number = 0;
 thread_local bool at_work = false;
 
-/// A loop that threads share: each takes the next piece until there is none.
+/// A loop that threads share: each takes the next piece until none is left.
 struct Loop {
   Index pieces;
   void (*call)(const void*, Index);
@@ -105,7 +105,7 @@ struct Loop {
   }
 };
 
-/// Threads that wait for loops. They are started when they are first needed, and stay.
+/// Threads that wait for loops. They start on first use and persist.
 class Team {
  public:
   ~Team() {
@@ -113,7 +113,7 @@ class Team {
     for (std::thread& thread : team_) thread.join();
   }
 
-  /// On the calling thread and `others` more. One loop at a time.
+  /// Runs a loop on the calling thread and `others` more. One loop at a time.
   void run(Loop& loop, int others) {
     try {
       while (static_cast<int>(team_.size()) < others)
@@ -155,7 +155,7 @@ class Team {
   std::vector<std::thread> team_;
   std::mutex mutex_;
   std::condition_variable begin_, done_;
-  Loop* loop_ = nullptr;  ///< nullptr: an end to it
+  Loop* loop_ = nullptr;  ///< nullptr ends the threads
   int wanted_ = 0, busy_ = 0;
   Index turn_ = 0;
 };
@@ -183,8 +183,8 @@ void detail::parallel_run(Index pieces, void (*call)(const void*, Index), const 
 
 namespace {
 
-/// Throws Error if the system refuses so many threads. OpenMP's library would end the program: so they are asked for in
-/// the ordinary way first, all at a time, and given back.
+/// Throws Error if the system refuses `count` threads. The OpenMP library would end the program instead, so
+/// std::threads are started first, all at the same time, and joined.
 void require_threads(int count) {
   std::mutex all_there;
   std::vector<std::thread> team;
@@ -207,8 +207,8 @@ int worker() { return omp_in_parallel() ? omp_get_thread_num() : 0; }
 
 bool detail::alone() { return thread_count == 1 || omp_in_parallel(); }
 
-// What the compiler makes of the loop hands its variables to threads in ways that ThreadSanitizer takes for races. (A
-// function inside another one does not inherit the attribute.)
+// ThreadSanitizer takes the compiler-generated passing of the loop's variables to threads for races. (A nested function
+// does not inherit the attribute.)
 [[gnu::no_sanitize("thread")]] void detail::parallel_run(Index pieces, void (*call)(const void*, Index),
                                                          const void* function) {
   if (pieces <= 1 || alone()) {
@@ -231,7 +231,7 @@ bool detail::alone() { return thread_count == 1 || omp_in_parallel(); }
     }
     work.end();
   };
-  // Where each piece can have a thread of its own, it is always the same one, whose cache may still hold its operands.
+  // With one thread per piece, a piece always runs on the same thread, whose cache may still hold its operands.
   if (pieces <= thread_count) {
 #pragma omp parallel for schedule(static, 1) num_threads(thread_count)
     for (Index piece = 0; piece < pieces; ++piece) run(piece);

@@ -8,8 +8,8 @@ namespace {
 
 double dot(Index n, const double* a, const double* b) { return std::inner_product(a, a + n, b, 0.0); }
 
-/// Subtracts from `row` its projections onto `count` orthonormal rows of n numbers; what is left is divided by its
-/// length. Twice, since the first pass leaves rounding errors along the others where little is left of a row.
+/// Subtracts from `row` its projections onto `count` orthonormal rows of n elements and normalises it. Two passes,
+/// since the first leaves rounding errors along the other rows if the remainder is small.
 void orthonormalise(Index count, Index n, const double* rows, double* row) {
   for (int pass = 0; pass < 2; ++pass) {
     for (Index r = 0; r < count; ++r) {
@@ -21,7 +21,7 @@ void orthonormalise(Index count, Index n, const double* rows, double* row) {
   }
 }
 
-/// Element i of a random order of 0..count - 1: the first i + 1 exchanges of a Fisher-Yates shuffle.
+/// Returns element i of a random permutation of 0..count - 1: the first i + 1 swaps of a Fisher-Yates shuffle.
 Index draw_distinct(Index count, const RandomStream& stream, Index i) {
   std::vector<Index> order(static_cast<std::size_t>(count));
   std::iota(order.begin(), order.end(), Index{0});
@@ -54,7 +54,7 @@ double detail::draw_initial(const Initial& initial, const RandomStream& stream, 
   HEED_ASSERT(false);
 }
 
-/// Rows of normal numbers have no preferred direction, so their Gram-Schmidt basis has none either.
+// Rows of normal values have no preferred direction, so their Gram-Schmidt basis has none either.
 std::vector<double> detail::draw_orthogonal(const RandomStream& stream, Index rows, Index columns) {
   const RandomStream directions = stream.derive("direction"), lengths = stream.derive("length");
   std::vector<double> all(static_cast<std::size_t>(rows * columns)), other(static_cast<std::size_t>(columns));

@@ -8,7 +8,7 @@ namespace heed {
 
 namespace {
 
-/// Bytes of the control character that the text begins with; 0 if it begins with something else.
+/// Returns the length in bytes of the control character at the start of the text, 0 if there is none.
 std::size_t control_bytes(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   if (byte(0) < 0x20 || byte(0) == 0x7f) return 1;

@@ -11,8 +11,8 @@
 namespace heed {
 namespace {
 
-// Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours cost 1 each.
-// row[j] holds the distance between a[0, i) and b[0, j).
+// Returns the optimal string alignment distance: insertions, deletions, substitutions and swaps of neighbours cost 1
+// each. row[j] holds the distance between a[0, i) and b[0, j).
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before, above(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) above[j] = j;
@@ -28,7 +28,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return above[b.size()];
 }
 
-// "learning_rate" -> "lr"; a single word has no initials worth comparing.
+// Returns initials: "learning_rate" -> "lr"; "" for a single word.
 std::string initials(std::string_view words) {
   std::string letters;
   bool start = true;
@@ -45,7 +45,8 @@ bool contains(std::string_view text, std::string_view part) {
   return part.size() >= 3 && text.find(part) != std::string_view::npos;
 }
 
-// Abbreviations count as one edit and containment as two, so that plain misspellings win over both.
+// Returns the distance of two words. Abbreviations count as one edit and containment as two, so plain misspellings win
+// over both.
 std::size_t distance(std::string_view word, std::string_view candidate) {
   std::size_t edits = edit_distance(word, candidate);
   if (word == initials(candidate) || initials(word) == candidate) edits = std::min<std::size_t>(edits, 1);
@@ -62,7 +63,7 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
 
   std::string best;
-  // A third of the word may be wrong, and up to two letters of a short one, if one letter is right.
+  // At most a third of the letters may differ, or two of a short word, and at least one must agree.
   std::size_t least = std::max<std::size_t>(2, lower.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
     const std::size_t edits = distance(lower, candidate);

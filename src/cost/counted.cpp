@@ -1,4 +1,4 @@
-// Compiled once, as calls: inlined in every loop of every kernel, they would cost the compiler a tenth of its time.
+// Defined as calls, not inline: inlining in every loop of every kernel would take a tenth of the compile time.
 #include "heed/cost/counted.h"
 
 #include <cmath>

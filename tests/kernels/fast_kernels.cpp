@@ -21,11 +21,11 @@ std::vector<FastKernel> fast_kernels() {
   return all;
 }
 
-/// Functions that a header declares for builds with SIMD.
+/// Returns the functions that a header declares for builds with SIMD.
 std::set<std::string> declared_fast(const std::string& header) {
   std::set<std::string> names;
   std::istringstream text(read_file(header));
-  static const std::regex function("^(?:void|float) (\\w+)\\(.*");
+  static const std::regex function("^\\w+ (\\w+)\\(.*");
   bool fast = false;
   for (std::string line; std::getline(text, line);) {
     if (line == "#ifndef HEED_NO_SIMD") fast = true;

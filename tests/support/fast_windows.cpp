@@ -33,7 +33,7 @@ struct Meeting {
 /// All of them, by one of the three: [r] has those where it is r < count.
 std::vector<std::vector<Meeting>> meetings(const Windows& w, Index Meeting::*by, Index count) {
   std::vector<std::vector<Meeting>> all(static_cast<std::size_t>(count));
-  kernels::reference::detail::for_each_place(w, [&](Index place, Index tap, Index from) {
+  kernels::detail::for_each_place(w, [&](Index place, Index tap, Index from) {
     const Meeting m{place, tap, from};
     if (from >= 0) all[static_cast<std::size_t>(m.*by)].push_back(m);
   });

@@ -1,5 +1,5 @@
-// What ThreadSanitizer is told. OpenMP's and oneTBB's libraries are compiled without it, so it does not see that pieces
-// of work begin after they were handed out and have ended when they were waited for.
+// Annotations for ThreadSanitizer. The OpenMP and oneTBB libraries are compiled without it, so it does not see that
+// work items start after the fork and end before the join.
 #pragma once
 
 #ifdef __SANITIZE_THREAD__
@@ -8,17 +8,17 @@
 
 namespace heed {
 
-/// Work that is handed out to threads once: made before it is. Without ThreadSanitizer it does nothing.
+/// A fork and join of threads, constructed before the fork. Does nothing without ThreadSanitizer.
 class ForkJoin {
  public:
 #ifdef __SANITIZE_THREAD__
   ForkJoin() { __tsan_release(&fork_); }
 
-  /// To be called by each piece of work, first and last.
+  /// Called by each work item, first and last.
   void begin() { __tsan_acquire(&fork_); }
   void end() { __tsan_release(&join_); }
 
-  /// To be called when all pieces were waited for.
+  /// Called after all work items have ended.
   void join() { __tsan_acquire(&join_); }
 
  private:

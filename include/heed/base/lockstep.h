@@ -1,4 +1,4 @@
-// Work in several parts that wait for each other on the way.
+// Parallel parts of a computation that synchronise at barriers.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -11,34 +11,35 @@ namespace heed {
 
 class Fiber;
 
-/// Parts of a computation which all have to reach a point, a "barrier", before any of them goes on from there. From one
-/// such point to the next they are pieces of a parallel_for. Each part has a stack of its own, but for a part that is
-/// alone: it never has to wait, and runs as an ordinary call.
+/// Runs parts of a computation that meet at barriers: none continues until all have arrived. Between barriers the parts
+/// are items of a parallel_for. Each part has its own stack, except a single part, which never waits and is an ordinary
+/// call.
 class Lockstep {
  public:
-  /// For at most so many parts, two or more of which can only be in a build that has stacks to switch between. Throws
-  /// Error where there is no memory for them.
+  /// Allocates stacks for at most `most` parts. `most` >= 2 requires has_stacks(). Throws Error if there is no memory
+  /// for them.
   explicit Lockstep(Index most);
   ~Lockstep();
   Lockstep(const Lockstep&) = delete;
 
+  /// Returns true if this build can switch between stacks.
   static bool has_stacks();
 
-  /// Calls work(part) for each of `parts`. Whenever all have called wait(), calls between(), and then all go on. They
-  /// must call wait() equally often. If parts throw, or between() does, the others end where they wait, and the
-  /// exception is rethrown, that of the lowest-numbered part.
+  /// Calls work(part) for each of `parts` parts. When all have called wait(), calls between(), and all continue. All
+  /// parts must call wait() equally often. If parts or between() throw, the other parts end in their wait(), and the
+  /// exception of the lowest-numbered part is rethrown.
   template <class Work, class Between>
   void run(Index parts, const Work& work, const Between& between) {
     run({parts, &work, [](const void* f, Index part) { (*static_cast<const Work*>(f))(part); }, &between,
          [](const void* f) { (*static_cast<const Between*>(f))(); }});
   }
 
-  /// For a part, inside work(part): returns when all have come here and between() has returned, perhaps on another
-  /// thread.
+  /// Called inside work(part): returns after all parts have called wait() and between() has returned, possibly on
+  /// another thread.
   void wait(Index part);
 
  private:
-  /// What run() was given, the functions as addresses: no memory is taken to keep them.
+  /// The arguments of run(), with functions as addresses, which allocates no memory.
   struct Call {
     Index parts = 0;
     const void* work = nullptr;
@@ -49,8 +50,8 @@ class Lockstep {
   void run(const Call& call);
 
   Call call_;
-  std::vector<std::unique_ptr<Fiber>> fibers_;  ///< none for a part that is alone
-  std::vector<std::exception_ptr> errors_;      ///< of parts
+  std::vector<std::unique_ptr<Fiber>> fibers_;  ///< empty for a single part
+  std::vector<std::exception_ptr> errors_;      ///< exceptions of the parts
   bool abandoned_ = false;
 };
 

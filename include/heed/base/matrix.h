@@ -1,5 +1,4 @@
-// A matrix in memory that belongs to somebody else. Kernels take such matrices, and mechanisms are written in terms of
-// them.
+// Non-owning matrices, the operands of kernels and mechanisms.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -8,66 +7,66 @@
 
 namespace heed {
 
-/// Row-major: element (r, c) is data[r stride + c]. A column of values is a matrix of one column.
+/// A non-owning row-major matrix: element (r, c) is data[r stride + c]. A column vector has one column.
 template <class T>
 struct Matrix {
   T* data = nullptr;
   Index rows = 0, columns = 0;
-  Index stride = 0;  ///< numbers from one row to the next, in every kernel
+  Index stride = 0;  ///< elements from one row to the next, in every kernel
 
   Matrix() = default;
   Matrix(T* data, Index rows, Index columns) : Matrix(data, rows, columns, columns) {}
   Matrix(T* data, Index rows, Index columns, Index stride) : data(data), rows(rows), columns(columns), stride(stride) {}
 
-  /// Copied number by number, so that functions get the address of a matrix. A trivial copy goes onto the stack
-  /// instead: one wide read of four numbers just written one by one, which has to wait for them (some 10 ns a call).
+  /// Copies field by field, so that functions get the address of a matrix. A trivial copy would be passed on the stack:
+  /// one wide load of fields just stored one by one, which stalls (about 10 ns per call).
   Matrix(const Matrix& other) : Matrix(other.data, other.rows, other.columns, other.stride) {}
   Matrix& operator=(const Matrix&) = default;
 
-  /// A Matrix<T> serves wherever a Matrix<const T> is asked for.
+  /// Converts a Matrix<T> to a Matrix<const T>.
   template <class U>
   requires(std::is_same_v<const U, T>) Matrix(const Matrix<U>& other)
       : Matrix(other.data, other.rows, other.columns, other.stride) {}
 
-  /// Is there one? Operands that may be left out are empty.
+  /// Returns true unless the matrix is empty; optional operands are empty if left out.
   explicit operator bool() const { return data != nullptr; }
 
-  /// The start of a row.
+  /// Returns the start of a row.
   T* operator[](Index row) const { return data + row * stride; }
   T& operator()(Index row, Index column) const { return data[row * stride + column]; }
 
-  /// Its rows [first, first + count), and its columns likewise.
+  /// Return the rows, or the columns, [first, first + count).
   Matrix middle_rows(Index first, Index count) const { return {data + first * stride, count, columns, stride}; }
   Matrix middle_columns(Index first, Index count) const { return {data + first, rows, count, stride}; }
   Matrix top_rows(Index count) const { return {data, count, columns, stride}; }
 
   Index size() const { return rows * columns; }
 
-  /// The same numbers as a single row where nothing lies between rows: for what is done to each number by itself.
+  /// Returns the matrix as a single row if its rows are contiguous, for element-wise operations.
   Matrix joined() const { return stride == columns ? Matrix(data, 1, size()) : *this; }
 };
 
-/// A matrix read as its transpose.
+/// A matrix to be read as its transpose.
 template <class T>
 struct Transposed {
   Matrix<T> matrix;
 };
 
-/// The transpose of m, for products; nothing is moved.
+/// Returns the transpose of m as an operand; no data moves.
 template <class T>
 Transposed<T> transposed(Matrix<T> m) {
   return {m};
 }
 
-/// An operand of a product: a matrix, or the transpose of one. rows and columns are those of what it stands for.
+/// An operand of a product: a matrix, or the transpose of one. rows and columns are those of the operand.
 template <class T>
 struct Operand {
   const T* data = nullptr;
   Index rows = 0, columns = 0;
   Index stride = 0;         ///< of the matrix in memory
-  bool transposed = false;  ///< is that matrix the transpose of the operand?
+  bool transposed = false;  ///< true if the matrix in memory is the transpose of the operand
 
-  Operand(const Operand& other)  // as a Matrix is, and for the same reason
+  Operand(const Operand& other)  // copies field by field, as Matrix does
       : Operand(other.data, other.rows, other.columns, other.stride, other.transposed) {}
   Operand& operator=(const Operand&) = default;
 
@@ -81,12 +80,12 @@ struct Operand {
         transposed(true) {}
   Operand(Transposed<T> t) : Operand(Transposed<const T>{t.matrix}) {}
 
-  /// Numbers from an element to the one below it, and to the one beside it.
+  /// Elements from one element to the one below it, and to the one to its right.
   Index down() const { return transposed ? 1 : stride; }
   Index across() const { return transposed ? stride : 1; }
   const T& operator()(Index row, Index column) const { return data[row * down() + column * across()]; }
 
-  /// Its rows [first, first + count), and its columns likewise.
+  /// Return the rows, or the columns, [first, first + count).
   Operand middle_rows(Index first, Index count) const {
     return {data + first * down(), count, columns, stride, transposed};
   }
@@ -99,20 +98,20 @@ struct Operand {
       : data(data), rows(rows), columns(columns), stride(stride), transposed(transposed) {}
 };
 
-/// So that the type of an operand follows from the result: gemm(q, transposed(k), S) with S a Matrix<float>.
+/// Non-deduced types, so that T follows from the result: gemm(q, transposed(k), S) with S a Matrix<float>.
 template <class T>
 using OperandFor = Operand<std::type_identity_t<T>>;
 template <class T>
 using MatrixFor = Matrix<const std::type_identity_t<T>>;
 
-/// Sets every element.
+/// Sets every element to `value`.
 template <class T>
 void fill(Matrix<T> m, std::type_identity_t<T> value) {
   for (Index r = 0; r < m.rows; ++r) std::fill_n(m[r], m.columns, value);
 }
 
-/// Asks the cache for the numbers of m, and does not wait for them. (Inline always: what does nothing but this, GCC
-/// takes for a function without effect, and leaves out its calls.)
+/// Prefetches the elements of m into the cache. Always inlined: GCC takes a function that only prefetches for one
+/// without effect and drops its calls.
 template <class T>
 [[gnu::always_inline]] inline void fetch(Matrix<T> m) {
   constexpr Index line = 64 / sizeof(T) > 0 ? 64 / sizeof(T) : 1;

@@ -1,6 +1,6 @@
-// Trainable tensors and buffers of a model. Layers declare them in a ParameterList while they are built;
-// Parameters holds their values and Gradients their gradients, each in one contiguous buffer, so that the
-// optimiser, the norm and the sum over pieces of a batch are single passes.
+// Trainable tensors and buffers of a model. Layers declare them in a ParameterList during construction. Parameters
+// holds the values and Gradients the gradients, each in one contiguous buffer, so that the optimiser, the gradient norm
+// and the sum over microbatches are single passes.
 #pragma once
 
 #include "heed/base/random.h"
@@ -14,54 +14,54 @@
 
 namespace heed {
 
-/// How a tensor is filled before training.
+/// The distribution of a tensor's initial values.
 struct Initial {
   enum class Kind { constant, normal, truncated_normal, uniform, distinct, orthogonal } kind = Kind::constant;
   double value = 0;  ///< the constant; the standard deviation; half the width of the uniform range; the first integer
-  Index count = 0;   ///< how many integers there are to choose from
+  Index count = 0;   ///< number of integers to draw from
 
   static Initial constant(double value) { return {Kind::constant, value}; }
   static Initial normal(double deviation) { return {Kind::normal, deviation}; }
-  /// Normal, values beyond two standard deviations drawn anew.
+  /// Normal, with values beyond two standard deviations redrawn.
   static Initial truncated_normal(double deviation) { return {Kind::truncated_normal, deviation}; }
   /// U(-bound, bound)
   static Initial uniform(double bound) { return {Kind::uniform, bound}; }
   /// Integers from first to first + count - 1, drawn without replacement, for at most `count` elements.
   static Initial distinct(Index first, Index count) { return {Kind::distinct, static_cast<double>(first), count}; }
-  /// Of a matrix: rows in blocks of as many as there are columns (the last may have fewer), orthogonal to each other
-  /// within a block, each as long as a row of independent standard normal numbers.
+  /// Orthogonal rows, for a matrix. Blocks have as many rows as columns (the last may have fewer); rows are orthogonal
+  /// within a block, and each has the length of a row of independent standard normal values.
   static Initial orthogonal() { return {Kind::orthogonal}; }
 
   bool operator==(const Initial&) const = default;
 };
 
-/// Fills a tensor so, from a stream of its own.
+/// Fills a tensor with initial values from a separate random stream.
 template <class T>
 void fill_initial(const Initial& initial, const RandomStream& stream, View<T> values);
 
-/// Rows of a tensor that belong together.
+/// A named group of rows of a tensor.
 struct RowPart {
   std::string name;
   Index rows;
 };
 
-/// Declaration of one tensor of a model, under its name in weight files.
+/// Declaration of one tensor of a model, named as in weight files.
 struct ParameterSpec {
   std::string name;
   Shape shape;
   Initial initial;
-  bool decay = true;                 ///< does weight decay apply?
-  bool trainable = true;             ///< false: a buffer, kept with the weights but without a gradient
-  bool prepared = false;             ///< made of others once per step (tape/preparation.h); in no file, not trainable
-  bool multiplied = false;           ///< the weight of a linear layer: worth arranging once for many products
-  bool running = false;              ///< a buffer that passes in training move
-  bool nonnegative = false;          ///< a variance: below 0 it is none, and is not read from a file
-  bool training_only = false;        ///< of a head that training alone has: in no file of weights
-  std::vector<Index> scaled_rows{};  ///< groups of rows whose gradients are scaled adaptively, one after the other
-  std::vector<RowPart> parts{};      ///< of a layer that makes several things at once, such as q, k and v
+  bool decay = true;         ///< true if weight decay applies
+  bool trainable = true;     ///< false for a buffer, which is stored with the weights but has no gradient
+  bool prepared = false;     ///< computed from others once per step (tape/preparation.h); not trainable and in no file
+  bool multiplied = false;   ///< the weight of a linear layer, worth packing once for many products
+  bool running = false;      ///< a buffer that training passes update
+  bool nonnegative = false;  ///< a variance: a negative value in a file is an error
+  bool training_only = false;        ///< belongs to a head used in training only; in no file of weights
+  std::vector<Index> scaled_rows{};  ///< consecutive groups of rows whose gradients are scaled adaptively
+  std::vector<RowPart> parts{};      ///< row groups of a fused layer, such as q, k and v
 };
 
-/// Is a tensor of this name a position embedding, which can be interpolated: pos_embed, or of a stage pos_embedT?
+/// Returns true if `name` is a position embedding, which can be interpolated: pos_embed, or pos_embedT of a stage.
 bool is_position_embedding(const std::string& name);
 
 /// Position of a tensor in its ParameterList.
@@ -69,7 +69,7 @@ using ParameterId = int;
 
 class Preparation;
 
-/// The tensors a model declares, in the order in which they are stored.
+/// The tensors that a model declares, in storage order.
 class ParameterList {
  public:
   /// Throws Error if the name is taken.
@@ -80,23 +80,23 @@ class ParameterList {
   auto begin() const { return specs_.begin(); }
   auto end() const { return specs_.end(); }
 
-  /// Says what the rows of a tensor belong to.
+  /// Names the row groups of a tensor.
   void divide(const std::string& name, const std::vector<RowPart>& parts) {
     specs_.at(static_cast<std::size_t>(find(name))).parts = parts;
   }
 
-  /// Says that all tensors from `first` on are for training only.
+  /// Marks all tensors from `first` on as used in training only.
   void for_training_only(ParameterId first) {
     for (std::size_t id = static_cast<std::size_t>(first); id < specs_.size(); ++id) specs_[id].training_only = true;
   }
 
-  /// Id of the tensor called `name`, -1 if there is none.
+  /// Returns the id of the tensor called `name`, -1 if there is none.
   ParameterId find(const std::string& name) const;
 
-  /// Number of trainable scalars.
+  /// Returns the number of trainable elements.
   Index trainable_elements() const;
 
-  /// What makes the prepared tensors.
+  /// The computations of the prepared tensors.
   void prepare_by(std::shared_ptr<const Preparation> preparation) { preparations_.push_back(std::move(preparation)); }
   const std::vector<std::shared_ptr<const Preparation>>& preparations() const { return preparations_; }
 
@@ -106,25 +106,25 @@ class ParameterList {
   std::vector<std::shared_ptr<const Preparation>> preparations_;
 };
 
-/// Values of all tensors of a model. T is float, double or Counted.
+/// The values of all tensors of a model. T is float, double or Counted.
 template <class T>
 class Parameters {
  public:
   explicit Parameters(ParameterList list);
 
-  /// Tensors with shapes and no values, for a pass that computes nothing (tape/tape.h).
+  /// Returns tensors with shapes and no values, for a dry run (tape/tape.h).
   static Parameters shapes_of(ParameterList list);
 
-  /// Fills every tensor by its declaration; the numbers depend on the seed and the tensor's name only, and
-  /// are the same for every T up to rounding.
+  /// Fills every tensor by its declaration. Values depend on the seed and the tensor's name alone, and are the same for
+  /// every T up to rounding.
   void initialise(std::uint64_t seed);
 
   const ParameterList& list() const { return list_; }
   View<T> operator[](ParameterId id) { return {values_.data() + offset(id), list_[id].shape}; }
   View<const T> operator[](ParameterId id) const { return {values_.data() + offset(id), list_[id].shape}; }
 
-  /// All trainable tensors lie in [0, trainable_size()) of one buffer, in order, each aligned; the gaps and
-  /// everything else start as zero. The prepared ones follow, up to gradient_size(), then the buffers, up to size().
+  /// One buffer with all tensors, each aligned; gaps and values start as zero. [0, trainable_size()) holds the
+  /// trainable ones in order, then, up to gradient_size(), the prepared ones, then, up to size(), the buffers.
   T* data() { return values_.data(); }
   const T* data() const { return values_.data(); }
   Index size() const { return values_.size(); }
@@ -141,16 +141,16 @@ class Parameters {
   Tensor<T> values_;
 };
 
-/// Gradients of all trainable and prepared tensors of a model, laid out as the values are.
+/// The gradients of all trainable and prepared tensors of a model, in the layout of the values.
 template <class T>
 class Gradients {
  public:
   explicit Gradients(const Parameters<T>& parameters);
 
-  /// Forgets all gradients. Nothing is written: whoever writes a gradient first overwrites it.
+  /// Discards all gradients without writing: the first write of a gradient assigns it.
   void reset();
 
-  /// Zeroes the tensors that nothing was written to since reset().
+  /// Zeroes the gradients not written since reset().
   void complete();
 
   View<T> operator[](ParameterId id) {
@@ -160,7 +160,7 @@ class Gradients {
     return {values_.data() + parameters_->offset(id), parameters_->list()[id].shape};
   }
 
-  /// Has nothing been written to this tensor since reset()? The first writer clears it.
+  /// True if this gradient has not been written since reset(). The first writer sets it to false.
   bool& fresh(ParameterId id) { return fresh_[static_cast<std::size_t>(id)].value; }
 
   T* data() { return values_.data(); }
@@ -182,10 +182,10 @@ class Gradients {
 
 namespace detail {
 
-/// Tensors start on cache lines of their own, for every number type.
+/// Rounds a size up, so that each tensor starts on a cache line for every number type.
 inline Index whole_cache_lines(Index elements) { return (elements + 15) / 16 * 16; }
 
-/// Element i of a tensor whose elements are drawn one by one, and all elements of an orthogonal one.
+/// Return element i of a tensor whose elements are drawn one by one, and all elements of an orthogonal one.
 double draw_initial(const Initial& initial, const RandomStream& stream, Index i);
 std::vector<double> draw_orthogonal(const RandomStream& stream, Index rows, Index columns);
 

@@ -1,4 +1,4 @@
-// Text from elsewhere, such as the name of a file, on its way to a terminal.
+// Escapes of control characters in external text, such as file names, for a terminal.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace heed {
 
-/// The text with its control characters escaped, which a terminal would obey: those of ASCII, and U+0080 to U+009F in
-/// UTF-8. "\x1b[31mred" in place of the red word.
+/// Returns the text with its control characters escaped: those of ASCII, and U+0080 to U+009F in UTF-8. "\x1b[31mred"
+/// is printed literally instead of as a red word.
 std::string printable(std::string_view text);
 
 }  // namespace heed

@@ -1,6 +1,5 @@
-// Counter-based random numbers: the value at a place depends on (seed, stream, index) alone, never on
-// what was drawn before. Any piece of work can therefore be done by any thread, or again after a resume,
-// and gives the same bits.
+// Counter-based random numbers: a value depends on (seed, stream, index) alone, never on previous draws. So any thread
+// can compute it, again after a resume, with the same bits.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -25,37 +24,37 @@ class RandomStream {
  public:
   constexpr explicit RandomStream(std::uint64_t seed = 0) : key_(mix_bits(seed + golden)) {}
 
-  /// A stream of its own for each `id`; derivations chain: stream.derive(epoch).derive(image).
+  /// Returns a separate stream for each `id`. Derivations chain: stream.derive(epoch).derive(image).
   constexpr RandomStream derive(std::uint64_t id) const {
     RandomStream child;
     child.key_ = mix_bits(key_ ^ mix_bits(id * golden + 0x632be59bd9b4e019u));
     return child;
   }
 
-  /// A stream named by text (a parameter's name, say): 64-bit FNV-1a of its bytes.
+  /// Returns a separate stream for a name, such as a parameter's: 64-bit FNV-1a of its bytes.
   constexpr RandomStream derive(std::string_view name) const {
     std::uint64_t hash = 0xcbf29ce484222325u;
     for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
     return derive(hash);
   }
 
-  /// 64 random bits at `index`.
+  /// Returns 64 random bits at `index`.
   constexpr std::uint64_t bits(Index index) const {
     return mix_bits(key_ + (static_cast<std::uint64_t>(index) + 1) * golden);
   }
 
-  /// Uniform in [0, 1), with 53 random bits.
+  /// Returns a uniform value in [0, 1), with 53 random bits.
   constexpr double uniform(Index index) const { return static_cast<double>(bits(index) >> 11) * 0x1p-53; }
 
-  /// Uniform in [low, high).
+  /// Returns a uniform value in [low, high).
   constexpr double uniform(Index index, double low, double high) const { return low + (high - low) * uniform(index); }
 
-  /// Uniform integer in [0, n), n < 2^32. The bias, n / 2^32, is far below anything measurable here.
+  /// Returns a uniform integer in [0, n), n < 2^32. The bias, n / 2^32, is far below anything measurable here.
   constexpr Index below(Index index, Index n) const {
     return static_cast<Index>(((bits(index) >> 32) * static_cast<std::uint64_t>(n)) >> 32);
   }
 
-  /// Standard normal (Box-Muller): takes the bits at 2 index and 2 index + 1.
+  /// Returns a standard normal value (Box-Muller), from the bits at 2 index and 2 index + 1.
   double normal(Index index) const {
     const double radius = std::sqrt(-2 * std::log(1 - uniform(2 * index)));
     return radius * std::cos(2 * std::numbers::pi * uniform(2 * index + 1));

@@ -1,4 +1,4 @@
-// A text in parts.
+// Splitting of text.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace heed {
 
-/// What stands before, between and behind the separators: one part more than there are of them, some perhaps empty.
+/// Returns the n + 1 parts, possibly empty, around the n separators in the text.
 inline std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   for (std::size_t begin = 0; begin <= text.size();) {

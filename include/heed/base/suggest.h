@@ -1,4 +1,4 @@
-// What error messages share: quoting what the user wrote, and guessing what was meant.
+// Quoted user input and suggestions in error messages.
 #pragma once
 
 #include <string>
@@ -7,18 +7,19 @@
 
 namespace heed {
 
-/// The candidate nearest to `word`, or "" when none is near: by edit distance (a swap of two neighbours counts
-/// once), by initials (learning_rate, lr) or by containment (decay, weight_decay). Ties go to the first.
+/// Returns the candidate nearest to `word`, or "" if none is near: by edit distance (a swap of two neighbours counts
+/// once), by initials (learning_rate, lr) or by containment (decay, weight_decay). The first of equally near candidates
+/// wins.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
-/// How an error about the unknown `word` ends: "; did you mean 'cosine'?", or, when nothing is near,
-/// "; expected one of cosine, constant".
+/// Returns the end of an error about the unknown `word`: "; did you mean 'cosine'?" or, if no candidate is near, ";
+/// expected one of cosine, constant".
 std::string suggestion(std::string_view word, const std::vector<std::string>& candidates);
 
-/// `text` in single quotes, fit for one line: control characters escaped, more than 80 bytes cut short.
+/// Returns `text` in single quotes on one line: control characters escaped, truncated after 80 bytes.
 std::string in_quotes(std::string_view text);
 
-/// "'a', 'b', 'c', 'd' and 3 more"
+/// Returns the names in quotes: "'a', 'b', 'c', 'd' and 3 more".
 std::string quoted_list(const std::vector<std::string>& names);
 
 }  // namespace heed

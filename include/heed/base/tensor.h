@@ -1,5 +1,5 @@
-// Dense row-major tensors. A Tensor owns its memory; a View points into somebody else's. Neither knows
-// about gradients: those live on the tape (tape/tape.h).
+// Dense row-major tensors. A Tensor owns its memory; a View does not. Neither has a gradient: gradients are on the tape
+// (tape/tape.h).
 #pragma once
 
 #include "heed/base/error.h"
@@ -51,7 +51,7 @@ class Shape {
     return product;
   }
 
-  /// Elements per last-axis row, and how many such rows there are.
+  /// Elements per row, a row being the last axis, and the number of rows.
   Index row_size() const { return rank_ == 0 ? 1 : (*this)[-1]; }
   Index rows() const { return row_size() == 0 ? 0 : elements() / row_size(); }
 
@@ -65,7 +65,7 @@ class Shape {
   int rank_ = 0;
 };
 
-/// "[2, 3, 5]"
+/// Returns the sizes as text: "[2, 3, 5]".
 inline std::string to_string(const Shape& shape) {
   std::string text = "[";
   for (const Index size : shape) {
@@ -77,7 +77,7 @@ inline std::string to_string(const Shape& shape) {
 
 }  // namespace heed
 
-/// Shapes in messages; turned into text only when a message is made.
+/// Formats shapes in messages; the text is built only if a message is.
 template <>
 struct fmt::formatter<heed::Shape> {
   constexpr auto parse(fmt::format_parse_context& context) { return context.begin(); }
@@ -90,14 +90,14 @@ struct fmt::formatter<heed::Shape> {
 
 namespace heed {
 
-/// A row-major tensor in memory that belongs to somebody else.
+/// A non-owning row-major tensor.
 template <class T>
 class View {
  public:
   View() = default;
   View(T* data, Shape shape) : data_(data), shape_(shape) {}
 
-  /// A View<T> serves wherever a View<const T> is asked for.
+  /// Converts a View<T> to a View<const T>.
   template <class U>
   requires(std::is_same_v<const U, T>) View(const View<U>& other) : data_(other.data()), shape_(other.shape()) {}
 
@@ -108,7 +108,7 @@ class View {
   T* end() const { return data_ + size(); }
   T& operator[](Index flat) const { return data_[flat]; }
 
-  /// The part with indices [first, first + count) of the first axis.
+  /// Returns the part with indices [first, first + count) of the first axis.
   View part(Index first, Index count) const {
     HEED_ASSERT(first >= 0 && first + count <= shape_[0]);
     std::array<Index, Shape::max_rank> sizes{};
@@ -123,7 +123,7 @@ class View {
   Shape shape_;
 };
 
-/// Bytes of `count` numbers. Throws std::bad_alloc where the machine cannot address so many.
+/// Returns the size of `count` elements in bytes. Throws std::bad_alloc if it exceeds the address space.
 template <class T>
 std::size_t bytes_of(Index count) {
   if (static_cast<std::uint64_t>(count) > SIZE_MAX / sizeof(T)) throw std::bad_alloc();
@@ -131,12 +131,12 @@ std::size_t bytes_of(Index count) {
 }
 
 namespace detail {
-/// Uninitialised memory, aligned for vector loads. Throws std::bad_alloc where there is none.
+/// Allocates uninitialised memory, aligned for vector loads. Throws std::bad_alloc if there is none.
 void* take_memory(std::size_t bytes);
 void give_back_memory(void* memory, std::size_t bytes);
 }  // namespace detail
 
-/// Uninitialised memory for `count` numbers, aligned for vector loads; freed on destruction.
+/// Uninitialised memory for `count` elements, aligned for vector loads; freed on destruction.
 template <class T>
 class Buffer {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -165,7 +165,7 @@ class Buffer {
   Index size_ = 0;
 };
 
-/// A row-major tensor that owns its memory; zero-initialised.
+/// A row-major tensor that owns its memory, zero-initialised.
 template <class T>
 class Tensor {
  public:

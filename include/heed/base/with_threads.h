@@ -1,11 +1,11 @@
-// Another number of threads for a while.
+// A temporary number of threads.
 #pragma once
 
 #include "heed/base/parallel.h"
 
 namespace heed {
 
-/// So many threads as long as this exists.
+/// Sets the number of threads, and restores the previous number on destruction.
 class WithThreads {
  public:
   explicit WithThreads(int count) : before_(threads()) { set_threads(count); }

@@ -1,5 +1,5 @@
-// Counted: a number that counts what is done to it. Running an operation's own code on it yields the exact
-// cost that the operation's closed form must state.
+// Counted: a number that counts its operations. Running an operation's own code on it yields the exact cost that the
+// operation's closed form must state.
 #pragma once
 
 #include "heed/cost/counts.h"
@@ -8,12 +8,13 @@
 
 namespace heed {
 
+/// A double that counts operations in a thread-local tally.
 class Counted {
  public:
   Counted() = default;
   constexpr Counted(double value) : value_(value) {}
 
-  /// Everything counted so far on this thread; assign {} to start anew.
+  /// The operations counted on this thread; assign {} to reset.
   static Counts& tally();
 
   explicit operator double() const { return value_; }
@@ -43,8 +44,8 @@ class Counted {
   double value_ = 0;
 };
 
-/// An X<T> for one of the number types that heed's code is compiled for. Virtual functions take and give these, since
-/// they cannot be templates.
+/// An X<T> for any of the number types that heed's code is compiled for. Virtual functions use it for arguments and
+/// results, since they cannot be templates.
 template <template <class> class X>
 using OfNumber = std::variant<X<float>, X<double>, X<Counted>>;
 

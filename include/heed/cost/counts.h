@@ -1,5 +1,5 @@
-// What an operation costs: closed forms stated beside each operation's code and proven by running the same
-// code on the counting number type (cost/counted.h).
+// Costs of operations: closed forms beside each operation's code, proven by running the same code on the counting
+// number type (cost/counted.h).
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -31,19 +31,18 @@ struct Counts {
   }
 };
 
-/// The cost of one operation in both conventions. `forward` and `backward` count every floating-point
-/// operation of the textbook algorithm: a sum of n terms is n - 1 additions, a maximum n - 1 comparisons. The
-/// backward pass writes each gradient; where gradients of several uses of a tensor meet, the tape adds them up
-/// and the operation that joins its gradient to an existing one executes one addition per element more.
-/// `*_contractions` counts matrix products, convolutions and weighted sums only, one multiplication and one
-/// addition for each product accumulated: the convention of the papers.
+/// The cost of one operation in both conventions. `forward` and `backward` count every floating-point operation of the
+/// textbook algorithm: a sum of n terms is n - 1 additions, a maximum n - 1 comparisons. The backward pass assigns each
+/// gradient. If a tensor has several uses, the tape adds up their gradients: an operation that accumulates into an
+/// existing gradient executes one addition per element more. `*_contractions` counts matrix products, convolutions and
+/// weighted sums only, one multiplication and one addition per accumulated product: the papers' convention.
 struct Cost {
   Counts forward, backward;
   Counts forward_contractions, backward_contractions;
-  Index attention_exp = 0;  ///< exponentials of an attention mechanism's forward pass
+  Index attention_exp = 0;  ///< exp evaluations of an attention mechanism's forward pass
   Index distances = 0;      ///< terms |a - b| of l1 distances in the forward pass
-  Index joins = -1;  ///< numbers of an operand's gradient that an operation adds to where another use has made one, on
-                     ///< top of what it counts; -1: all of them
+  Index joins = -1;  ///< elements of an operand's gradient that the operation accumulates into an existing one beyond
+                     ///< its own count; -1: all of them
 
   Cost& operator+=(const Cost& b) {
     forward += b.forward, backward += b.backward;
@@ -58,15 +57,15 @@ struct Cost {
   }
 };
 
-/// A product of an m x k and a k x n matrix.
+/// Returns the counts of a product of an m x k and a k x n matrix.
 inline Counts product_counts(Index m, Index n, Index k) {
   return {.mul = m * n * k, .add = m * n * std::max<Index>(k - 1, 0)};
 }
 
-/// The same product in the papers' convention.
+/// Returns the counts of the same product in the papers' convention.
 inline Counts product_contractions(Index m, Index n, Index k) { return {.mul = m * n * k, .add = m * n * k}; }
 
-/// A sum of n terms.
+/// Returns the counts of a sum of n terms.
 inline Counts sum_counts(Index n) { return {.add = std::max<Index>(n - 1, 0)}; }
 
 }  // namespace heed

@@ -1,5 +1,5 @@
-// What operations and memory accesses cost in energy, by a table. The built-in one is that of the adder paper; files
-// hold others (config/energy_table.h).
+// Energy of operations and memory accesses, from a table. The built-in table is that of the adder paper; files hold
+// others (config/energy_table.h).
 #pragma once
 
 #include "heed/cost/counts.h"
@@ -9,7 +9,7 @@
 
 namespace heed {
 
-/// A price and where it was published.
+/// An energy and its published source.
 struct EnergyFigure {
   std::string of;  ///< "mul", "dram"
   double pj = 0;
@@ -28,13 +28,14 @@ struct EnergyTable {
   bool operator==(const EnergyTable&) const = default;
 };
 
-/// Float32 at 45 nm: 3.7 pJ a multiplication, 0.9 pJ an addition (Horowitz, ISSCC 2014), the adder paper's prices.
+/// Returns the adder paper's table, float32 at 45 nm: 3.7 pJ per multiplication, 0.9 pJ per addition (Horowitz, ISSCC
+/// 2014).
 const EnergyTable& default_energy_table();
 
-/// Energy of these operations in pJ.
+/// Returns the energy of these operations in pJ.
 double energy_pj(const EnergyTable& table, const Counts& counts);
 
-/// The kinds of operations by name, as tables and JSON spell them.
+/// The kinds of operations, by their names in tables and JSON.
 struct CountKind {
   const char* name;
   Index Counts::*member;

@@ -1,7 +1,7 @@
-// What is compiled once is compiled for the number types that there are.
+// Explicit instantiation for all number types.
 #pragma once
 
 #include "heed/cost/counted.h"
 
-/// MAKE(T) for each number type T.
+/// Expands to MAKE(T) for each number type T.
 #define HEED_FOR_EACH_NUMBER(MAKE) MAKE(float) MAKE(double) MAKE(Counted)

@@ -30,11 +30,11 @@ void gaussian_backward(const GaussianMatrix<float>& of, Matrix<const float> dG, 
                        Update update_y, Matrix<float> dy) {
   const Index m = dG.rows, n = dG.columns;
   const float factor = static_cast<float>(2 * of.scale);
-  // From x_i to y_j, times a weight that is positive where the pair is to move together.
+  // Adds the step from x_i to y_j times a weight, which is positive if the gradient pulls the pair together.
   const auto add_term = [](Vector sum, Broadcast weight, Vector to, Vector from, Index) {
     return multiply_add(hn::Sub(to, from), weight, sum);
   };
-  // Made beforehand, since every channel asks for a weight again, on either side.
+  // Computed once, since every channel uses each weight, on both sides.
   thread_local Buffer<float> memory;
   if (memory.size() < m * n) memory = Buffer<float>(m * n);
   const Matrix<float> weights(memory.data(), m, n);

@@ -11,8 +11,8 @@ using namespace simd;
 
 namespace {
 
-// A processor has units for sums, which also take maxima, and others for products (Zen 4: two of each). Terms are
-// written so that both are busy: a difference or a sum may be a fused step with factor 1.
+// A CPU has ports for sums, which also compute maxima, and ports for products (Zen 4: two of each). Terms are written
+// to use both: a difference or a sum may be a fused multiply-add with factor 1.
 
 struct SubtractDistance {
   static constexpr int registers = 3;
@@ -33,7 +33,7 @@ struct SubtractTwiceMaximum {
 };
 
 struct Sign {
-  /// sum + g sign(w - x)
+  /// Returns sum + g sign(w - x).
   Vector operator()(Vector sum, Broadcast weight, Vector w, Vector x, Index) const {
     const Vector g = weight.vector();
     sum = hn::Add(sum, hn::IfThenElseZero(hn::Gt(w, x), g));
@@ -44,14 +44,16 @@ struct Sign {
 struct Hardtanh {
   Clamp clamp;
 
-  /// sum + g clamp(w - x, -1, 1). Of three instructions, every other row has two for the ports of sums, every other two
-  /// for those of products; of four, the difference of each row is one for products.
+  /// Returns sum + g clamp(w - x, -1, 1). Of its three instructions with AVX-512, two use the ports of sums in even
+  /// rows and the ports of products in odd rows; of four instructions otherwise, the difference always uses a port of
+  /// products.
   Vector operator()(Vector sum, Broadcast g, Vector w, Vector x, Index row) const {
     const bool fused = row % 2 == 1 || !Clamp::one_instruction;
     return multiply_add(clamp(fused ? clamp.fused_difference(w, x) : hn::Sub(w, x)), g, sum);
   }
 };
 
+/// Computes the sum of each row.
 void sum_of_rows(Matrix<const float> x, float* sums) {
   for (Index r = 0; r < x.rows; ++r) {
     Vector total = hn::Zero(tag);
@@ -60,7 +62,7 @@ void sum_of_rows(Matrix<const float> x, float* sums) {
   }
 }
 
-/// Do the rows of w lie close to each other, but far from the origin?
+/// Returns true if the rows of w are close to each other but far from the origin.
 bool lies_far(Matrix<const float> w) {
   constexpr Index samples = 4;
   float lengths = 0, distances = 0;

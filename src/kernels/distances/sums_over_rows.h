@@ -1,4 +1,4 @@
-// Sums over the rows of a matrix, one for each element of each row of another.
+// Sums over the rows of a matrix, for each element of each row of another.
 #pragma once
 
 #include "heed/base/matrix.h"
@@ -6,14 +6,15 @@
 
 namespace heed::kernels::simd {
 
-/// out[r,i] (+)= sum over t of a term of weights[r,t], w[t,i] and x[r,i]; add_term(sum, weight, w, x, n) adds it. A
-/// vector of a few rows of the result stays in registers while all rows of w pass by; r is row n of these few.
+/// Computes out[r,i] (+)= sum over t of a term of weights[r,t], w[t,i] and x[r,i]; add_term(sum, weight, w, x, n) adds
+/// a term, where r is row n of a block. A vector of a few rows of the result stays in registers while t runs over all
+/// rows of w.
 template <class AddTerm>
 void sum_over_rows(Matrix<const float> x, Matrix<const float> w, Operand<float> weights, Update update,
                    Matrix<float> out, const AddTerm& add_term) {
   const Index down = weights.down(), across = weights.across();
   const auto some_rows = [=]<Index R>(std::integral_constant<Index, R>, Index first) {
-    // Not inlined, so that the loop over t has all registers for itself.
+    // Not inlined, so that the loop over t can use all registers.
     for_each_vector(x.columns, [=](Index i, auto use) HWY_NOINLINE {
       Vector xs[R], sums[R];
 #pragma GCC unroll 8

@@ -1,6 +1,6 @@
-// A vector of channels at a time goes through a row of windows. Of 3 x 3 filters all nine weights, or the sums that are
-// their gradients, stay in registers meanwhile, and up to four windows side by side share what they read of the image:
-// with stride 1, six numbers of each row instead of twelve. Larger filters are read from cache.
+// Processes a row of windows for one vector of channels at a time. For 3 x 3 filters, all nine weights or their
+// gradients stay in registers, and up to four adjacent windows share their loads of the image: with stride 1, six
+// elements of each row instead of twelve. Larger filters are read from the cache.
 #include "heed/kernels/grids/depthwise.h"
 
 #ifndef HEED_NO_SIMD
@@ -13,10 +13,10 @@ using namespace simd;
 
 namespace {
 
-/// The weights of a vector of channels, and the bias that their sum starts with.
+/// The weights of a vector of channels, and the bias, with which their sums start.
 class Filter {
  public:
-  /// `bias` may be null.
+  /// Reads the taps in reverse order if `flipped`. `bias` may be nullptr.
   Filter(Matrix<const float> W, const float* bias, Index c, bool flipped)
       : bias_(bias ? bias + c : nullptr),
         first_(W[flipped ? W.rows - 1 : 0] + c),
@@ -25,7 +25,7 @@ class Filter {
   Vector start(Lanes use) const {
     return bias_ ? use.load(bias_) : hn::Zero(tag);
   }
-  /// Of tap t, or with `flipped` of the one opposite of it.
+  /// Returns the weight of tap t, or of the opposite tap if flipped.
   template <class Lanes>
   Vector tap(Lanes use, Index t) const {
     return use.load(first_ + t * step_);
@@ -37,7 +37,7 @@ class Filter {
   Index step_;
 };
 
-/// The window at column ox of a row of windows whose taps of `rows` lie on the image: y[channels].
+/// Computes y[channels] for the window at column ox of a window row whose taps `rows` are inside the image.
 template <class Lanes>
 HWY_INLINE void any_window(const Windows& w, const Windows::Range& rows, Index ox, Lanes use, Matrix<const float> x,
                            const Filter& filter, Update update, float* y) {
@@ -55,16 +55,15 @@ HWY_INLINE void any_window(const Windows& w, const Windows::Range& rows, Index o
   write(update, use, hn::Add(even, odd), y);
 }
 
-/// Some windows of 3 x 3 taps side by side, at columns ox, ox + 1, ... of a row of windows. x begins at the vector's
-/// channels.
+/// Adjacent windows of 3 x 3 taps, at columns ox, ox + 1, ... of a window row. x begins at the vector's channels.
 struct WindowsOf3 {
   const Windows& w;
-  Windows::Range rows;  ///< of taps that lie on the image
+  Windows::Range rows;  ///< of taps inside the image
   Index ox;
   Matrix<const float> x;
 
-  /// Calls f(tap, window, x under it) for each of `count` windows and its taps on the image; `stride` is w.stride.
-  /// `inside` says that no column is padding.
+  /// Calls f(tap, window, x at the tap) for each of `count` windows and its taps inside the image. `stride` is
+  /// w.stride; `inside` means that no column is padding.
   template <int count, int stride, bool inside, class Lanes, class F>
   HWY_INLINE void for_each_tap(Lanes use, const F& f) const {
     const Index first = ox * stride - w.padding;
@@ -89,22 +88,22 @@ struct Reach {
   Index begin, end;
 };
 
-/// Those of `windows` whose tap `tap` lies on the image, which has `side` places.
+/// Returns the range of `windows` windows whose tap `tap` is inside the image, which has `side` positions.
 Reach windows_with_tap(const Windows& w, Index tap, Index side, Index windows) {
   const Index begin = std::max<Index>(0, w.padding - tap + w.stride - 1) / w.stride;
   const Index end = std::max<Index>(0, side + w.padding - tap + w.stride - 1) / w.stride;
   return {begin, std::max(begin, std::min(end, windows))};
 }
 
-/// The columns of windows that lie on the image with all their taps.
+/// Returns the window columns whose taps are all inside the image.
 Reach whole_columns(const Windows& w) {
   const Reach first = windows_with_tap(w, 0, w.width, w.out_width());
   const Reach last = windows_with_tap(w, w.kernel - 1, w.width, w.out_width());
   return {std::min(first.begin, w.out_width()), last.end};
 }
 
-/// Calls f(count, inside, ox) for `count` windows at ox, ox + 1, ..., at most four, until all of a row of windows had
-/// their turn. `inside` says that they lie on the image with all their columns; both are constants.
+/// Calls f(count, inside, ox) for runs of `count` windows at ox, ox + 1, ..., at most four, until a window row is
+/// complete. `inside` means that all their columns are inside the image. Both are constants.
 template <class F>
 HWY_INLINE void for_each_run(Index width, const Reach& whole, const F& f) {
   const auto run = [&](auto count, Index ox) HWY_ATTR {
@@ -119,7 +118,7 @@ HWY_INLINE void for_each_run(Index width, const Reach& whole, const F& f) {
   if (ox < width) run(std::integral_constant<int, 1>(), ox);
 }
 
-/// Windows of 3 x 3 taps with a stride of 1 or 2. y begins at the vector's channels.
+/// Convolves with 3 x 3 taps and a stride of 1 or 2. y begins at the vector's channels.
 template <int stride, class Lanes>
 HWY_INLINE void convolve_3(const Windows& w, Lanes use, Matrix<const float> x, const Filter& filter, Update update,
                            Matrix<float> y) {
@@ -140,7 +139,7 @@ HWY_INLINE void convolve_3(const Windows& w, Lanes use, Matrix<const float> x, c
   }
 }
 
-/// The gradient of their taps. dy begins at the vector's channels.
+/// Computes the gradient of the taps. dy begins at the vector's channels.
 template <int stride, class Lanes>
 HWY_INLINE void weight_gradient_3(const Windows& w, Lanes use, Matrix<const float> x, Matrix<const float> dy,
                                   Update update, Matrix<float> dW) {
@@ -153,7 +152,7 @@ HWY_INLINE void weight_gradient_3(const Windows& w, Lanes use, Matrix<const floa
     for_each_run(width, whole, [&](auto count, auto inside, Index ox) HWY_ATTR {
       Vector d[count];
       for (int n = 0; n < count; ++n) d[n] = use.load(dy[oy * width + ox + n]);
-      // Apart from `sums`, so that the next windows need not wait for these.
+      // Separate from `sums`, so that the next windows need not wait for these.
       Vector of_these[9];
       for (Vector& sum : of_these) sum = hn::Zero(tag);
       WindowsOf3{w, rows, ox, x}.for_each_tap<count, stride, inside>(
@@ -164,7 +163,7 @@ HWY_INLINE void weight_gradient_3(const Windows& w, Lanes use, Matrix<const floa
   for (Index tap = 0; tap < 9; ++tap) write(update, use, sums[tap], dW[tap]);
 }
 
-/// Tap by tap: the sum over the windows in which it lies on the image.
+/// Computes the gradient tap by tap: the sum over the windows in which the tap is inside the image.
 void weight_gradient_of_taps(const Windows& w, Matrix<const float> x, Matrix<const float> dy, Update update,
                              Matrix<float> dW) {
   for (Index i = 0; i < w.kernel; ++i) {
@@ -191,7 +190,7 @@ void weight_gradient_of_taps(const Windows& w, Matrix<const float> x, Matrix<con
   }
 }
 
-/// Window by window: what it gives the places that it covers.
+/// Adds the gradient of x window by window.
 void gradient_of_windows(const Windows& w, Matrix<const float> dy, Matrix<const float> W, Update update,
                          Matrix<float> dx) {
   if (update == Update::assign) fill(dx, 0.0F);
@@ -212,6 +211,7 @@ void gradient_of_windows(const Windows& w, Matrix<const float> dy, Matrix<const 
   }
 }
 
+/// Convolves x with W, reversed if `flipped`.
 void convolve(const Windows& w, Matrix<const float> x, Matrix<const float> W, bool flipped, const float* bias,
               Update update, Matrix<float> y) {
   for_each_vector(y.columns, [&](Index c, auto use) {
@@ -234,7 +234,7 @@ void depthwise(const Windows& w, Matrix<const float> x, Matrix<const float> W, c
   convolve(w, x, W, false, bias, update, y);
 }
 
-// With stride 1 it is a convolution again: dy with the filter turned round.
+// With stride 1 the gradient is a convolution of dy with the reversed filter.
 void depthwise_backward(const Windows& w, Matrix<const float> dy, Matrix<const float> W, Update update,
                         Matrix<float> dx) {
   if (w.stride != 1) return gradient_of_windows(w, dy, W, update, dx);

@@ -1,11 +1,11 @@
-// Where exponents lie close together, one scale serves all cells. exp is then taken once for each term and once for
-// each place, and what is left are weighted sums over windows and running sums over what lies outside of them. A few
-// vectors of channels go through the whole grid before the next few, four cells at a time.
+// If the exponents are close together, one scale serves all cells. exp is then computed once per term and once per
+// window position; what remains are weighted sums over windows and running sums outside of them. A few vectors of
+// channels pass through the whole grid at a time, four cells at a time.
 #include "heed/kernels/grids/neighbourhood.h"
 
 #ifndef HEED_NO_SIMD
 
-#include "src/kernels/sums/channel_blocks.h"
+#include "src/kernels/shared/channel_blocks.h"
 
 namespace heed::kernels {
 
@@ -16,7 +16,7 @@ namespace {
 using Memory = OneScale<float>;
 static_assert(channel_vectors * lanes <= Memory::channels);
 
-/// Which terms are summed for which cells, with which weights.
+/// The weights of the terms, of the window positions, and of cells outside the window.
 struct Weights {
   const Neighbourhood& g;
   const float* of_terms;
@@ -24,21 +24,21 @@ struct Weights {
   float of_outside;
 };
 
-/// A mass, which is a channel by itself.
+/// Loads and stores of a mass, which is a channel by itself.
 struct OneLane {
   Vector load(const float* from) const { return set(*from); }
   void store(Vector v, float* to) const { *to = hn::GetLane(v); }
 };
 
-/// The sums of `count` vectors of channels. Rows of the memory are as long as those are.
+/// Computes the sums of `count` vectors of channels. The rows of `memory` have `channels` elements.
 template <int count, class Lanes>
 class Block {
  public:
   Block(const Weights& weights, const Memory& memory, Index channels, Lanes use)
       : weights_(weights), g_(weights.g), memory_(memory), channels_(channels), use_(use) {}
 
-  /// value [N, channels]; left out, the terms are their weights.
-  void make(Matrix<const float> value, Matrix<float> sums) const {
+  /// Computes the sums of value [N, channels]; if value is empty, the terms are their weights.
+  void compute(Matrix<const float> value, Matrix<float> sums) const {
     weigh(value);
     for (Index y = 0; y < g_.height; ++y) {
       if (g_.outside) sum_columns(y);
@@ -81,7 +81,7 @@ class Block {
     return row(memory_.weighted, y * (g_.width + 2 * Memory::margin) + Memory::margin + x);
   }
 
-  /// weighted; above and below
+  /// Computes the weighted terms, and the sums above and below each row.
   void weigh(Matrix<const float> value) const {
     const Vectors zero = all(0);
     Vectors total = zero;
@@ -106,7 +106,7 @@ class Block {
     }
   }
 
-  /// Of the rows of windows around row y: each column, and all from a column on.
+  /// Sums the rows of the windows around row y: for each column, and for all columns from it on.
   void sum_columns(Index y) const {
     const auto window = g_.around(y, 0);
     Vectors total = all(0);
@@ -119,7 +119,8 @@ class Block {
     }
   }
 
-  /// The sums of cells x, x + 1, ... of row y. `left`: of the columns left of the window of the cell before.
+  /// Computes the sums of cells x, x + 1, ... of row y. `left`: the sum of the columns left of the previous cell's
+  /// window.
   template <int cells>
   HWY_INLINE void windows(Index y, Index x, Vectors& left, Matrix<float> out) const {
     Vectors sums[cells];
@@ -138,6 +139,7 @@ class Block {
     for (int i = 0; i < cells; ++i) store(sums[i], out[y * g_.width + x + i]);
   }
 
+  /// Returns the weighted sum of everything outside of a window, and updates `left`.
   HWY_INLINE Vectors outside(const Neighbourhood::Window& window, Vectors& left) const {
     if (window.left > 0) add(load(row(memory_.column, window.left - 1)), left);
     Vectors sum = left;
@@ -155,6 +157,7 @@ class Block {
   const Lanes use_;
 };
 
+/// The range of a column of values.
 struct Range {
   float smallest, largest;
   bool finite = true;
@@ -183,7 +186,7 @@ void neighbourhood_sums(const Neighbourhood& g, ExpSums<const float> terms, cons
   const Memory& memory = scratch.one;
   float *const of_terms = memory.of_terms.data, *const of_places = memory.of_places.data;
   for (Index s = 0; s < g.cells(); ++s) of_terms[s] = terms.scale(s, 0) - x.largest;
-  const float beside_scale = x.largest - scale;  // -b.largest, as the scale was rounded
+  const float beside_scale = x.largest - scale;  // -b.largest, with the rounding of the scale
   for (Index p = 0; p < places; ++p) of_places[p] = beside_scale + bias[mirrored ? places - 1 - p : p];
   const auto exponentiate = [](Index n, float* numbers) {
     const Exp exp;
@@ -196,9 +199,9 @@ void neighbourhood_sums(const Neighbourhood& g, ExpSums<const float> terms, cons
   for_each_block(sums.value.columns, [&](Index c, auto count, auto use) {
     const Index channels = std::min(count * lanes, sums.value.columns - c);
     Block<count, decltype(use)>(weights, memory, channels, use)
-        .make(terms.value.middle_columns(c, channels), sums.value.middle_columns(c, channels));
+        .compute(terms.value.middle_columns(c, channels), sums.value.middle_columns(c, channels));
   });
-  Block<1, OneLane>(weights, memory, 1, {}).make(terms.mass, sums.mass);
+  Block<1, OneLane>(weights, memory, 1, {}).compute(terms.mass, sums.mass);
   fill(sums.scale, scale);
 }
 

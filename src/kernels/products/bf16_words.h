@@ -1,8 +1,7 @@
 // Pairs of bfloat16 as words.
 //
-// An instruction multiplies pairs of bfloat16 and adds both products to a float. So two neighbours along k are made one
-// word, as wide as a float. What remains is a product of words with half as many steps, which the tiles of pair_sums.h
-// can do.
+// An instruction multiplies pairs of bfloat16 and adds both products to a float. So two neighbours along k are packed
+// into a word as wide as a float. The product of words then has half as many steps and uses the tiles of pair_sums.h.
 #pragma once
 
 #include "pair_sums.h"
@@ -24,7 +23,7 @@ struct AddProductsOfPairs {
 
 inline Vector words(__m512bh pairs) { return Vector{reinterpret_cast<__m512>(pairs)}; }
 
-/// to [rows, (k + 1) / 2]: word l of a row holds its elements 2 l and 2 l + 1. from [rows, k].
+/// Packs from [rows, k] into to [rows, (k + 1) / 2]: word l of a row holds its elements 2 l and 2 l + 1.
 inline void pair_columns(Matrix<const float> from, float* to) {
   const Index k = from.columns;
   for (Index r = 0; r < from.rows; ++r, to += (k + 1) / 2)
@@ -37,7 +36,7 @@ inline void pair_columns(Matrix<const float> from, float* to) {
     });
 }
 
-/// to [(k + 1) / 2, columns]: row l holds rows 2 l and 2 l + 1, element by element. from [k, columns].
+/// Packs from [k, columns] into to [(k + 1) / 2, columns]: row l holds the elements of rows 2 l and 2 l + 1.
 inline void pair_rows(Matrix<const float> from, float* to) {
   alignas(alignment) static constexpr std::uint16_t order[] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
                                                                21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
@@ -52,8 +51,8 @@ inline void pair_rows(Matrix<const float> from, float* to) {
     });
 }
 
-/// The matrix of x's memory as words: its columns, or its rows, in pairs. In memory that the thread keeps for its next
-/// product.
+/// Returns the operand as words that pair the columns or the rows of its matrix in memory. `memory` is reused by the
+/// thread's next product.
 inline Operand<float> words_of(const Operand<float>& x, bool pair_the_columns, Buffer<float>& memory) {
   const Index rows = x.transposed ? x.columns : x.rows, columns = x.transposed ? x.rows : x.columns;
   const Index word_rows = pair_the_columns ? rows : (rows + 1) / 2;
@@ -67,7 +66,7 @@ inline Operand<float> words_of(const Operand<float>& x, bool pair_the_columns, B
   return x.transposed ? Operand<float>(transposed(to)) : Operand<float>(to);
 }
 
-/// A [m, k] as [m, (k + 1) / 2] words, and B [k, n] as [(k + 1) / 2, n] words.
+/// Return A [m, k] as [m, (k + 1) / 2] words, and B [k, n] as [(k + 1) / 2, n] words.
 inline Operand<float> words_along_columns(const Operand<float>& a, Buffer<float>& memory) {
   return words_of(a, !a.transposed, memory);
 }

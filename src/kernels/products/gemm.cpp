@@ -4,7 +4,7 @@
 #include "heed/kernels/shared/blas.h"
 #endif
 #ifndef HEED_NO_SIMD
-#include <hwy/highway.h>
+#include "pair_sums.h"
 #endif
 
 #include <string>
@@ -40,13 +40,27 @@ const char* gemm_library() {
   return name.c_str();
 }
 
+#ifndef HEED_NO_SIMD
+
+void gemm(const Operand<float>& a, const Operand<float>& b, Update update, const Matrix<float>& c) {
+  simd::sum_pairs<simd::AddProduct>(a, b, update, c);
+}
+
+void addmm(const Operand<float>& a, const Operand<float>& b, const float* bias, const Matrix<const float>& addend,
+           const Matrix<float>& c) {
+  if (bias == nullptr || a.columns == 0) return gemm(a, b, detail::assign_addends(bias, addend, c), c);
+  simd::sum_pairs<simd::AddProduct, true>(a, b, Update::accumulate, c, {bias, nullptr, addend});
+}
+
+#endif
+
 #ifndef HEED_NO_BLAS
 
 namespace {
 
 CBLAS_TRANSPOSE cblas(const Operand<double>& operand) { return operand.transposed ? CblasTrans : CblasNoTrans; }
 
-/// BLAS requires a leading dimension of at least one row's length, also where there is a single row.
+/// Returns the leading dimension. BLAS requires at least the length of a row, even for a single row.
 blasint leading(Index stride, Index row) { return narrow(std::max({stride, row, Index{1}})); }
 blasint leading(const Operand<double>& x) { return leading(x.stride, x.transposed ? x.rows : x.columns); }
 

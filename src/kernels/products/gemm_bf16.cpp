@@ -21,7 +21,7 @@ float round_to_bf16(float x) {
 
 namespace {
 
-/// x with its numbers rounded.
+/// A copy of x with rounded elements.
 class Rounded {
  public:
   explicit Rounded(const Operand<float>& x) : rows_(x.rows), columns_(x.columns) {

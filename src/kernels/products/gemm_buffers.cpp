@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-// OpenBLAS exports them but declares them in no header; another BLAS lacks them.
+// Exported by OpenBLAS without a declaration in a header; other BLAS libraries lack them.
 extern "C" {
 [[gnu::weak]] void* blas_memory_alloc(int);
 [[gnu::weak]] void blas_memory_free(void*);
@@ -19,8 +19,8 @@ void heed::kernels::reserve_gemm_buffers(int count) {
   const std::lock_guard lock(one_at_a_time);
   if (count <= reserved) return;
   {
-    // Asked for in the ordinary way, and given back untouched.
-    constexpr std::size_t size = std::size_t{1} << 27;  // of OpenBLAS' buffers on x86-64, the largest that it has
+    // Throws std::bad_alloc if there is too little memory.
+    constexpr std::size_t size = std::size_t{1} << 27;  // the largest buffer of OpenBLAS on x86-64
     std::vector<std::unique_ptr<std::byte[]>> room;
     for (int i = reserved; i < count; ++i) room.push_back(std::make_unique_for_overwrite<std::byte[]>(size));
   }

@@ -10,40 +10,40 @@ namespace heed::kernels {
 
 namespace {
 
-/// The largest numbers seen so far, sorted, and where they were.
+/// The largest values so far in descending order, and their indices.
 template <class T>
 struct Largest {
   T* values;
-  Index* places;
+  Index* indices;
   Index count;
 
   T least() const { return values[count - 1]; }
 
-  /// `value` must be larger than the least. It goes behind those that are as large, which came earlier.
-  void insert(T value, Index place) {
+  /// Inserts `value`, which must exceed the least, after equal values, which have smaller indices.
+  void insert(T value, Index index) {
     Index at = count - 1;
     for (; at > 0 && values[at - 1] < value; --at) {
       values[at] = values[at - 1];
-      places[at] = places[at - 1];
+      indices[at] = indices[at - 1];
     }
     values[at] = value;
-    places[at] = place;
+    indices[at] = index;
   }
 };
 
-/// Looks at numbers whose places begin at `first`. Few are large enough, so sixteen are compared at a time.
+/// Inserts large elements, whose indices begin at `first`. Few are large enough, so sixteen are compared at a time.
 template <class T>
-void look(const T* numbers, Index count, Index first, Largest<T> largest) {
+void scan(const T* values, Index count, Index first, Largest<T> largest) {
   constexpr Index step = 16;
   const auto insert_from = [&](Index begin, Index end) {
     for (Index i = begin; i < end; ++i)
-      if (numbers[i] > largest.least()) largest.insert(numbers[i], first + i);
+      if (values[i] > largest.least()) largest.insert(values[i], first + i);
   };
   Index i = 0;
   for (; i + step <= count; i += step) {
     const T least = largest.least();
     int larger = 0;
-    for (Index j = 0; j < step; ++j) larger |= numbers[i + j] > least;
+    for (Index j = 0; j < step; ++j) larger |= values[i + j] > least;
     if (larger) insert_from(i, i + step);
   }
   insert_from(i, count);
@@ -54,12 +54,12 @@ void look(const T* numbers, Index count, Index first, Largest<T> largest) {
 template <class T>
 void largest_products(const MatrixFor<T>& x, const MatrixFor<T>& y, const Matrix<T>& products,
                       const Matrix<Index>& rows) {
-  // 96 x 1024 floats stay in a second-level cache of 1 MB beside what they are made of.
+  // 96 x 1024 floats fit an L2 cache of 1 MB together with their operands.
   constexpr Index x_block = 96, y_block = 1024;
   const Index k = products.columns, whole = y.rows / y_block * y_block, left = y.rows - whole, width = x.columns;
   HEED_ASSERT(k >= 1 && k <= y.rows);
-  // Equal rows of y must have equal products, and a BLAS may add in another order in small matrices and in the last few
-  // columns of large ones. So the last rows are in a block as large as the others, with zeros behind them.
+  // Equal rows of y must have equal products, but a BLAS may add in a different order in small matrices and in the last
+  // columns of large ones. So the last rows are padded with zeros to a full block.
   Buffer<T> last(left > 0 ? y_block * width : 0);
   for (Index j = 0; j < left; ++j)
     for (Index d = 0; d < width; ++d) last.data()[j * width + d] = y(whole + j, d);
@@ -67,14 +67,14 @@ void largest_products(const MatrixFor<T>& x, const MatrixFor<T>& y, const Matrix
   fill(products, -std::numeric_limits<T>::infinity());
   parallel_for((x.rows + x_block - 1) / x_block, [&](Index block) {
     const Index first = block * x_block, count = std::min(x_block, x.rows - first);
-    Buffer<T> made(x_block * y_block);
+    Buffer<T> block_products(x_block * y_block);
     for (Index from = 0; from < y.rows; from += y_block) {
-      const Matrix<T> part(made.data(), count, y_block);
+      const Matrix<T> part(block_products.data(), count, y_block);
       const Matrix<const T> others =
           from < whole ? y.middle_rows(from, y_block) : Matrix<const T>(last.data(), y_block, width);
       gemm(x.middle_rows(first, count), transposed(others), part);
       for (Index i = 0; i < count; ++i)
-        look(part[i], std::min(y_block, y.rows - from), from, Largest<T>{products[first + i], rows[first + i], k});
+        scan(part[i], std::min(y_block, y.rows - from), from, Largest<T>{products[first + i], rows[first + i], k});
     }
   });
 }

@@ -1,21 +1,21 @@
-// Sums over pairs, in tiles of registers:
+// Sums over pairs, in register tiles:
 //
 //   C[i,j] (+)= sum over l of term(A[i,l], B[l,j])
 //
-// where a term is a product, or a distance between two numbers. C is made in tiles that stay in registers while k runs.
-// What a tile reads of B is copied beforehand into a panel, in the order in which it is read (panels.h). A is read in
-// place, one number at a time; only a large A that is transposed is copied too. Where many panels have been copied, A
-// is taken some rows at a time: all of these panels meet the rows while they are in the second-level cache.
+// A term is a product, or a distance between two values. C is computed in tiles that stay in registers while l runs
+// over k. B is first copied to panels, in the order in which tiles read it (panels.h). A is read in place, one element
+// at a time; only a large transposed A is copied too. If many panels are copied together, A is processed in blocks of
+// rows that stay in the L2 cache for all of these panels.
 //
-// The size of a tile. With 32 vector registers, 6 x 4: 24 sums, 4 vectors of B and 1 number of A, 29 registers.
-// Each step over k does 24 multiply-adds for 4 + 6 loads, so a core that does two of each in a cycle waits for
-// its multipliers alone. Four AVX-512 vectors are 64 columns, of which the usual widths are multiples. With 16
-// registers, 6 x 2: 12 + 2 + 1, or 5 x 2 where a term needs two or three of its own; in WebAssembly, which has no
-// multiply-add and whose engines need registers of their own for products, 4 x 2. Narrower tiles have 8 rows: 8 sums
-// are what two multipliers with a latency of 4 cycles need, and 8 x 3 takes 28 registers.
+// Tile size. With 32 vector registers, 6 x 4: 24 sums, 4 vectors of B and 1 element of A are 29 registers. Each step
+// over k is 24 multiply-adds for 4 + 6 loads, so a core that does two of each per cycle is limited by its multipliers
+// alone. Four AVX-512 vectors are 64 columns, which divides the usual widths. With 16 registers, 6 x 2: 12 + 2 + 1, or
+// 5 x 2 if a term needs two or three registers; in WebAssembly, which has no multiply-add and whose engines need
+// registers for products, 4 x 2. Narrower tiles have 8 rows: two multipliers with a latency of 4 cycles need 8 sums,
+// and 8 x 3 takes 28 registers.
 //
-// Each element of C is a chain of additions in the order of k, begun anew at multiples of `block`, with the
-// sums of the blocks added in order. Neither m nor n nor the element's place in a tile changes that.
+// Each element of C is a chain of additions in the order of k, restarted at multiples of `block`, with the sums of the
+// blocks added in order. It depends neither on m nor on n nor on the element's position in a tile.
 #pragma once
 
 #include "panels.h"
@@ -33,55 +33,55 @@ constexpr int tile_rows(Index vectors) {
   return registers == 32 ? 6 : (registers - tile_vectors - 1 - AddTerm::registers) / tile_vectors;
 }
 
-/// Steps of k between which sums are kept in registers. A panel of 256 x 64 floats is 64 KB, a sixteenth of an L2
-/// cache of 1 MB; a tile reads 256 bytes of it in the 12 to 24 cycles of a step, less than L2 delivers.
+/// Steps of k whose sums stay in registers. A panel of 256 x 64 floats is 64 KB, a sixteenth of an L2 cache of 1 MB; a
+/// tile reads 256 bytes of it in the 12 to 24 cycles of a step, less than the L2 bandwidth.
 inline constexpr Index block = 256;
 
-/// With no more rows of C than this, an untransposed B of whole vectors is read in place, because few tiles would share
-/// a panel.
+/// Maximum rows of C for which an untransposed B of whole vectors is read in place, since few tiles would share a
+/// panel.
 inline constexpr Index in_place_rows = 96;
 
-/// With so many panels, or more, it pays to copy them together, so that they share some rows of a large A (sum_large).
+/// Minimum panels that are copied together, so that they share blocks of rows of a large A (sum_large).
 inline constexpr Index many_panels = 8;
 
-/// An A of more numbers is large. Every panel reads it again; a number serves 2 x 64 operations of a panel where there
-/// are 32 registers, 2 x 16 where there are 16. The third-level cache delivers an A of 4 MB fast enough in the first
-/// case, one of 512 KB in the second.
+/// Elements above which A is large. Every panel reads A again; an element is used in 2 x 64 operations per panel with
+/// 32 registers, in 2 x 16 with 16. The L3 bandwidth suffices for an A of 4 MB in the first case, of 512 KB in the
+/// second.
 inline constexpr Index large = Index{1} << (registers == 32 ? 20 : 17);
 
-/// Numbers of A that are taken at a time: 128 KB, a fourth of a second-level cache of 512 KB.
+/// Elements of A per block of rows: 128 KB, a fourth of an L2 cache of 512 KB.
 inline constexpr Index cached = Index{1} << 15;
 
-/// How many rows of k numbers that is: multiples of 48, which cut into tiles of 8, 6 and 4 rows alike.
+/// Returns the rows of k elements per block: a multiple of 48, which divides into tiles of 8, 6 and 4 rows.
 inline Index rows_at_once(Index k) { return std::max<Index>(cached / std::max<Index>(48 * k, 1), 1) * 48; }
 
-/// What sums are added to, not what is in C: row[j] + column[i], or row[j] + matrix[i,j]; column and matrix may be left
-/// out.
+/// Addends of the sums, instead of the previous values of C: row[j] + column[i], or row[j] + matrix[i,j]. column and
+/// matrix may be empty.
 struct Start {
   const float* row = nullptr;
   const float* column = nullptr;
   Matrix<const float> matrix{};
 
-  /// For the columns of C from `first` on.
+  /// The addends for the columns of C from `first` on.
   Start from_column(Index first) const {
     return {row + first, column, matrix ? matrix.middle_columns(first, matrix.columns - first) : matrix};
   }
-  /// For the rows of C from `first` on.
+  /// The addends for the rows of C from `first` on.
   Start from_row(Index first) const {
     return {row, column ? column + first : column, matrix ? matrix.middle_rows(first, matrix.rows - first) : matrix};
   }
 };
 
-/// What a tile needs to know: A [m, k]; B [k, n], which can be read up to the end of its last vector; C [m, n]. It
-/// makes the first of the m rows, and does not need m.
+/// Operands of a tile: A [m, k]; B [k, n], readable up to the end of its last vector; C [m, n]. The tile computes the
+/// first of the m rows and does not need m.
 struct TileWork {
   Operand<float> a;
   Matrix<const float> b;
   Update update;
   Matrix<float> c;
-  Start start;  ///< for a tile that has one
+  Start start;  ///< used by tiles with addends
 
-  /// Goes on to the rows behind the first `rows`, which in A are `a_distance` numbers away.
+  /// Advances past the first `rows`, which take `a_distance` elements of A.
   void skip(Index rows, Index a_distance) {
     a.data += a_distance, c.data += rows * c.stride;
     if (start.column) start.column += rows;
@@ -112,23 +112,23 @@ void tile(const TileWork& w) {
     }
   }
 
-  // Functions that are given the address of what they write: of a copy, so that a compiler that does not inline them
-  // (Clang) keeps the sums in registers in the loop above.
-  Vector made[rows][vectors];
+  // The functions below take addresses. They use a copy, so that a compiler that does not inline them (Clang) keeps the
+  // sums in registers in the loop above.
+  Vector results[rows][vectors];
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i)
 #pragma GCC unroll 16
-    for (int v = 0; v < vectors; ++v) made[i][v] = sums[i][v];
+    for (int v = 0; v < vectors; ++v) results[i][v] = sums[i][v];
 
-  // put(lanes, sum, row, its place in C and in the row)
+  // put(lanes, sum, row, address in C, index in the row)
   const auto write_all = [&](const auto& put) {
     const auto write_rows = [&, c_stride = w.c.stride](auto use) {
       float* c = w.c.data;
 #pragma GCC unroll 16
       for (int i = 0; i < rows; ++i, c += c_stride) {
 #pragma GCC unroll 16
-        for (int v = 0; v + 1 < vectors; ++v) put(AllLanes{}, made[i][v], i, c + v * lanes, v * lanes);
-        put(use, made[i][vectors - 1], i, c + (vectors - 1) * lanes, (vectors - 1) * lanes);
+        for (int v = 0; v + 1 < vectors; ++v) put(AllLanes{}, results[i][v], i, c + v * lanes, v * lanes);
+        put(use, results[i][vectors - 1], i, c + (vectors - 1) * lanes, (vectors - 1) * lanes);
       }
     };
     const Index in_last = w.c.columns - (vectors - 1) * lanes;
@@ -156,7 +156,7 @@ void tile(const TileWork& w) {
 
 using Tile = void (*)(const TileWork&);
 
-/// All tiles that are at most as high as tile_rows() allows: tiles[vectors - 1][rows - 1].
+/// All tiles up to the height tile_rows(): tiles[vectors - 1][rows - 1].
 template <class AddTerm, bool starts>
 constexpr auto tiles = []<int... v>(std::integer_sequence<int, v...>) {
   constexpr auto of_width =
@@ -170,13 +170,13 @@ constexpr auto tiles = []<int... v>(std::integer_sequence<int, v...>) {
 
 /// The term of a matrix product.
 struct AddProduct {
-  static constexpr int registers = 0;  ///< beside those of the sum, a and b
+  static constexpr int registers = 0;  ///< in addition to those of the sum, a and b
 
   Vector operator()(Vector sum, Broadcast a, Vector b) const { return hn::MulAdd(a.vector(), b, sum); }
 };
 
-/// sum_pairs for a C at most as wide as a tile. b_rows(first, count): `count` rows of B, from `first` on, as TileWork
-/// has them. With `height`, A is the first of the slivers that copy_slivers has made of one block.
+/// sum_pairs() for a C at most as wide as a tile. b_rows(first, count) returns `count` rows of B from `first` on, as in
+/// TileWork. With `height`, A is the first of the slivers that copy_slivers() made of one block.
 template <class AddTerm, bool starts, class F>
 HWY_INLINE void sum_panel(const Operand<float>& a, const F& b_rows, Update update, Matrix<float> c, const Start& start,
                           Index height = 0) {
@@ -184,9 +184,8 @@ HWY_INLINE void sum_panel(const Operand<float>& a, const F& b_rows, Update updat
   const Index highest = height > 0 ? height : tile_rows<AddTerm>(vectors), row_tiles = (m + highest - 1) / highest;
   for (Index first = 0; first < k; first += block) {
     const Index steps = std::min(block, k - first);
-    // Made in place: a copy of what was just written waits for it, a twentieth of the time of a product 50 x 50 x 16.
-    TileWork work{a.middle_columns(first, steps), b_rows(first, steps), first == 0 ? update : Update::accumulate, c,
-                  start};
+    // Constructed in place: copying it would wait for the stores, a twentieth of the time of a product 50 x 50 x 16.
+    TileWork work{a.middle_columns(first, steps), b_rows(first, steps), term_update(first, update), c, start};
     const auto& of_width = (first == 0 ? tiles<AddTerm, starts> : tiles<AddTerm, false>)[vectors - 1];
     for (Index t = 0; t < row_tiles; ++t) {
       const Index rows = m * (t + 1) / row_tiles - m * t / row_tiles;
@@ -196,9 +195,9 @@ HWY_INLINE void sum_panel(const Operand<float>& a, const F& b_rows, Update updat
   }
 }
 
-/// As sum_pairs, for a B [k, columns] that pack_all has arranged, of whose columns C [m, n] takes n from `begin` on:
-/// `begin` is a multiple of `lanes`, and begin + n is one too or equals `columns`. `start` is that of C. A of some
-/// `height` is one block's slivers of as many rows as are taken at once, or fewer.
+/// sum_pairs() for a B [k, columns] packed by pack_all(). C [m, n] is its columns [begin, begin + n): `begin` must be a
+/// multiple of `lanes`, and begin + n too unless it equals `columns`. `start` is that of C. With `height`, A is one
+/// block's slivers, at most one block of rows.
 template <class AddTerm, bool starts>
 void sum_packed(const Operand<float>& a, const float* packed, Index columns, Index begin, Update update,
                 const Matrix<float>& c, const Start& start, Index height = 0) {
@@ -220,8 +219,8 @@ void sum_packed(const Operand<float>& a, const float* packed, Index columns, Ind
   }
 }
 
-/// Where sum_large copies its operands to. Thread-local memory takes room on a thread's stack, so that sums of all
-/// terms share it.
+/// Memory for the copies of sum_large(). Thread-local memory is on the thread's stack, so the sums of all terms share
+/// it.
 struct LargeCopies {
   static constexpr Index width = 512;
   alignas(alignment) float a[cached + most_rows * block], b[block * width];
@@ -231,10 +230,9 @@ inline LargeCopies& large_copies() {
   return copies;
 }
 
-/// sum_pairs for a large A that many panels of B share. B is copied for up to 512 columns at a time, so that rows of A
-/// meet all these panels while they are in the second-level cache. A transposed A is copied too: where it lies, what a
-/// tile reads of it is a few numbers in each of `block` rows, a line of the cache each; in slivers they are side by
-/// side.
+/// sum_pairs() for a large A that many panels of B share. B is copied for up to 512 columns at a time, so that a block
+/// of rows of A stays in the L2 cache for all these panels. A transposed A is copied too: in place, a tile reads a few
+/// elements in each of `block` rows, a cache line each; in slivers they are adjacent.
 template <class AddTerm>
 void sum_large(const Operand<float>& a, const Operand<float>& b, Update update, const Matrix<float>& c) {
   constexpr Index width = LargeCopies::width, height = tile_rows<AddTerm>(tile_vectors);
@@ -250,15 +248,15 @@ void sum_large(const Operand<float>& a, const Operand<float>& b, Update update, 
         const Operand<float> part = a.middle_rows(top, m).middle_columns(first, steps);
         const bool sliced = part.transposed;
         sum_packed<AddTerm, false>(sliced ? copy_slivers<height>(part, copies.a) : part, copies.b, n, 0,
-                                   first == 0 ? update : Update::accumulate,
-                                   c.middle_rows(top, m).middle_columns(left, n), {}, sliced ? height : 0);
+                                   term_update(first, update), c.middle_rows(top, m).middle_columns(left, n), {},
+                                   sliced ? height : 0);
       }
     }
   }
 }
 
-/// C[i,j] (+)= sum over l of a term of A[i,l] and B[l,j]; shapes as in gemm(). AddTerm()(sum, a, b) adds one. With
-/// `starts` it is C = start + that sum, whatever `update` is, where there is a term.
+/// Computes C[i,j] (+)= sum over l of the term of A[i,l] and B[l,j]; shapes as in gemm(). AddTerm()(sum, a, b) adds a
+/// term. With `starts`, computes C = start + that sum if there is a term, whatever `update` is.
 template <class AddTerm, bool starts = false>
 void sum_pairs(const Operand<float>& a, const Operand<float>& b, Update update, const Matrix<float>& c,
                const Start& start = {}) {

@@ -1,5 +1,5 @@
-// What the tiles of pair_sums.h read, copied into the order in which they read it: columns of B into panels, rows of a
-// transposed A into slivers.
+// Operands of the tiles of pair_sums.h, copied into the order in which tiles read them: columns of B to panels, rows of
+// a transposed A to slivers.
 #pragma once
 
 #include "heed/kernels/products/gemm.h"
@@ -7,10 +7,10 @@
 
 namespace heed::kernels::simd {
 
-/// Vectors of B that a tile takes at most (pair_sums.h says why so many).
+/// Maximum vectors of B per tile; pair_sums.h gives the reason.
 inline constexpr int tile_vectors = registers == 32 ? 4 : 2;
 
-/// Four-lane blocks of rows `stride` apart, the first row in the lowest block.
+/// Loads four-lane blocks of rows `stride` apart, the first row into the lowest block.
 template <class D>
 hn::Vec<D> load_blocks(D d, const float* from, Index stride) {
   if constexpr (hn::MaxLanes(D{}) == 4) {
@@ -22,8 +22,8 @@ hn::Vec<D> load_blocks(D d, const float* from, Index stride) {
   }
 }
 
-/// to[l * width + j] = from[j * stride + l] for j < lanes and l < k: rows become columns, four steps of k at a time.
-/// Vector r gets rows r, 4 + r, 8 + r, ... of which each 4 x 4 block is then transposed by itself.
+/// Transposes: to[l * width + j] = from[j * stride + l] for j < lanes and l < k, four steps of k at a time. Vector r
+/// holds rows r, 4 + r, 8 + r, ..., and each of their 4 x 4 blocks is transposed.
 inline void pack_transposed(Index k, const float* from, Index stride, Index width, float* to) {
   const hn::Repartition<double, Tag> pairs;
   const auto low = [&](Vector x, Vector y) {
@@ -49,7 +49,7 @@ inline void pack_transposed(Index k, const float* from, Index stride, Index widt
     for (Index j = 0; j < lanes; ++j) to[j] = from[j * stride + l];
 }
 
-/// y = x^T, without overlap.
+/// Computes y = x^T. y must not overlap x.
 inline void transpose(Matrix<const float> x, Matrix<float> y) {
   const Index whole = x.rows / lanes * lanes;
   for (Index r = 0; r < whole; r += lanes) pack_transposed(x.columns, x[r], x.stride, y.stride, y.data + r);
@@ -57,7 +57,7 @@ inline void transpose(Matrix<const float> x, Matrix<float> y) {
     for (Index r = whole; r < x.rows; ++r) y(c, r) = x(r, c);
 }
 
-/// Copies B to a panel of `width` columns, zero beyond those of B.
+/// Copies B to a panel of `width` columns, padded with zeros.
 HWY_INLINE void pack(Operand<float> b, Index width, float* panel) {
   for_each_vector(b.columns, [=](Index j, auto use) {
     const float* from = &b(0, j);
@@ -75,23 +75,23 @@ HWY_INLINE void pack(Operand<float> b, Index width, float* panel) {
   });
 }
 
-/// Columns of B that tiles take together.
+/// Columns of B that tiles process together.
 struct Panel {
   Index begin, end;
 
   Index columns() const { return end - begin; }
-  /// In memory: whole vectors.
+  /// Width in memory: whole vectors.
   Index width() const { return (columns() + lanes - 1) / lanes * lanes; }
 };
 
-/// Rows and vectors of C are cut into tiles of equal size, give or take one: five vectors are 3 + 2, not 4 + 1.
+/// Rows and vectors of C are divided into tiles whose sizes differ by at most one: five vectors are 3 + 2, not 4 + 1.
 inline Index panels(Index n) { return ((n + lanes - 1) / lanes + tile_vectors - 1) / tile_vectors; }
 inline Panel panel_at(Index n, Index p) {
   const Index vectors = (n + lanes - 1) / lanes;
   return {vectors * p / panels(n) * lanes, std::min(n, vectors * (p + 1) / panels(n) * lanes)};
 }
 
-/// All of B, panel after panel: B [k, n] takes packed_size(n, k) numbers.
+/// Packs all of B [k, n], panel after panel, into packed_size(n, k) elements.
 inline Index packed_size(Index n, Index k) { return (n + lanes - 1) / lanes * lanes * k; }
 inline void pack_all(const Operand<float>& b, float* to) {
   for (Index p = 0; p < panels(b.columns); ++p) {
@@ -100,14 +100,14 @@ inline void pack_all(const Operand<float>& b, float* to) {
   }
 }
 
-/// Copies a transposed A [m, k] into slivers, what each tile of at most `height` rows reads in the order in which it is
-/// read: to[(t k + l) height + i] is row i of tile t. Returns the first of them.
+/// Copies a transposed A [m, k] to slivers: the rows of each tile of at most `height` rows, in the order in which it
+/// reads them. to[(t k + l) height + i] is row i of tile t. Returns the first sliver.
 template <Index height>
 Operand<float> copy_slivers(const Operand<float>& a, float* to) {
   const Index count = (a.rows + height - 1) / height;
   for (Index t = 0; t < count; ++t, to += height * a.columns) {
     const Index first = a.rows * t / count, rows = a.rows * (t + 1) / count - first;
-    // A number that the compiler knows is copied by a load or two: nearly all tiles have it.
+    // A constant count is copied by one or two loads; nearly all tiles have it.
     const auto copy = [&, from = a.data + first](auto number) {
       for (Index l = 0; l < a.columns; ++l) std::copy_n(from + l * a.stride, Index{number}, to + l * height);
     };

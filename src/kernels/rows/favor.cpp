@@ -18,7 +18,7 @@ void favor_maxima(double scale, Matrix<const float> U, const RowMaxima<float>& m
     });
     const float maximum = simd::maximum(largest);
     maxima.maximum[r] = maximum;
-    maxima.place[r] = static_cast<float>(first_equal(U.columns, row, factor, maximum));
+    maxima.index[r] = static_cast<float>(first_equal(U.columns, row, factor, maximum));
   }
 }
 

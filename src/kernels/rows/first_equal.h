@@ -1,19 +1,19 @@
-// Where a number stands in a row.
+// The position of a value in a row.
 #pragma once
 
 #include "heed/kernels/shared/simd.h"
 
 namespace heed::kernels::simd {
 
-/// The first place of n >= 1 numbers, at most 2^24 of them, whose product with `factor` equals `value`; the last if
-/// there is none. Without branches: nobody could foresee them.
+/// Returns the first index of n >= 1 elements, n <= 2^24, whose product with `factor` equals `value`, or n - 1 if there
+/// is none. Without branches, which would be unpredictable.
 inline Index first_equal(Index n, const float* row, Vector factor, float value) {
   const Vector wanted = set(value), last = set(static_cast<float>(n - 1));
   Vector first = last;
   for_each_vector(n, [&](Index j, auto use) {
-    const Vector places = hn::Iota(tag, static_cast<float>(j));
+    const Vector indices = hn::Iota(tag, static_cast<float>(j));
     const auto equal = hn::Eq(hn::Mul(factor, use.load(row + j)), wanted);
-    first = hn::Min(first, hn::IfThenElse(equal, places, last));  // beyond the row places are larger
+    first = hn::Min(first, hn::IfThenElse(equal, indices, last));  // indices beyond the row are larger than `last`
   });
   return static_cast<Index>(hn::GetLane(hn::MinOfLanes(tag, first)));
 }

@@ -1,10 +1,11 @@
-// A row of a small transformer fits the first-level cache, so each pass over it after the first is cheap. The forward
-// pass waits for a row's sum, then its sum of squares, a root and a division: there rows go four at a time.
+// A row of a small transformer fits the L1 cache, so passes over it after the first are cheap. The forward pass waits
+// for a row's sum, then its sum of squares, a root and a division; it processes four rows at a time to hide the
+// latency.
 #include "heed/kernels/rows/layer_norm.h"
 
 #ifndef HEED_NO_SIMD
 
-#include "heed/kernels/shared/simd.h"
+#include "src/kernels/shared/channel_blocks.h"
 
 #include <array>
 
@@ -16,7 +17,7 @@ namespace {
 
 constexpr Index group = 4;
 
-/// Calls f(first row, how many, as a constant) for groups of rows, then for single ones.
+/// Calls f(first row, number of rows as a constant) for groups of rows, then for single rows.
 template <class F>
 void for_row_groups(Index rows, const F& f) {
   Index r = 0;
@@ -24,13 +25,14 @@ void for_row_groups(Index rows, const F& f) {
   for (; r < rows; ++r) f(r, std::integral_constant<Index, 1>{});
 }
 
+/// Calls f(r) for r < count, unrolled.
 template <class F>
 void each(Index count, const F& f) {
 #pragma GCC unroll 4
   for (Index r = 0; r < count; ++r) f(r);
 }
 
-/// xn of a vector of x.
+/// Returns xn for a vector of x.
 Vector normalize(Vector x, Vector mean, Vector scale) { return hn::Mul(hn::Sub(x, mean), scale); }
 
 }  // namespace
@@ -110,28 +112,23 @@ void layer_norm_backward(const float* gamma, Matrix<const float> x, Matrix<const
 
 void layer_norm_parameter_gradients(Matrix<const float> x, Matrix<const float> statistics, Matrix<const float> dy,
                                     Update update, Matrix<float> sums) {
-  // Two vectors of columns at a time, each with both sums in registers over all rows.
-  const auto columns = [=](Index i, auto use, auto next) {
-    Vector gamma_0 = hn::Zero(tag), gamma_1 = gamma_0, beta_0 = gamma_0, beta_1 = gamma_0;
+  for_each_block<2>(x.columns, [=](Index i, auto vectors, auto use) {
+    Vector gamma[vectors], beta[vectors];
+    for (int v = 0; v < vectors; ++v) gamma[v] = beta[v] = hn::Zero(tag);
     for (Index r = 0; r < x.rows; ++r) {
       const float *const x_row = x[r] + i, *const dy_row = dy[r] + i;
       const Vector mean = set(statistics(r, 0)), scale = set(statistics(r, 1));
-      const Vector dy_0 = use.load(dy_row), dy_1 = next.load(dy_row + lanes);
-      gamma_0 = hn::MulAdd(dy_0, normalize(use.load(x_row), mean, scale), gamma_0);
-      gamma_1 = hn::MulAdd(dy_1, normalize(next.load(x_row + lanes), mean, scale), gamma_1);
-      beta_0 = hn::Add(beta_0, dy_0);
-      beta_1 = hn::Add(beta_1, dy_1);
+      for (int v = 0; v < vectors; ++v) {
+        const Vector dy_v = use.load(dy_row + v * lanes);
+        gamma[v] = hn::MulAdd(dy_v, normalize(use.load(x_row + v * lanes), mean, scale), gamma[v]);
+        beta[v] = hn::Add(beta[v], dy_v);
+      }
     }
-    float *const dgamma = sums[0] + i, *const dbeta = sums[1] + i;
-    write(update, use, gamma_0, dgamma);
-    write(update, use, beta_0, dbeta);
-    write(update, next, gamma_1, dgamma + lanes);
-    write(update, next, beta_1, dbeta + lanes);
-  };
-  const Index n = x.columns;
-  Index i = 0;
-  for (; i + 2 * lanes <= n; i += 2 * lanes) columns(i, AllLanes{}, AllLanes{});
-  for_each_vector(n - i, [&](Index j, auto use) { columns(i + j, use, FirstLanes(0)); });
+    for (int v = 0; v < vectors; ++v) {
+      write(update, use, gamma[v], sums[0] + i + v * lanes);
+      write(update, use, beta[v], sums[1] + i + v * lanes);
+    }
+  });
 }
 
 }  // namespace heed::kernels

@@ -2,7 +2,7 @@
 
 #ifndef HEED_NO_SIMD
 
-#include "heed/kernels/shared/simd.h"
+#include "src/kernels/shared/channel_blocks.h"
 
 namespace heed::kernels {
 
@@ -30,45 +30,28 @@ void row_dots_of_differences(Index count, Index n, const RowTriple<float>* rows,
 }
 
 void weighted_rows(Index count, Index n, const float* weights, const float* const* rows, Update update, float* out) {
-  const auto columns = [=]<Index vectors>(std::integral_constant<Index, vectors>, Index i, auto use) {
+  for_each_block<4>(n, [=](Index i, auto vectors, auto use) {
     Vector sums[vectors];
     for (Vector& s : sums) s = hn::Zero(tag);
     for (Index r = 0; r < count; ++r) {
       const Vector weight = set(weights[r]);
 #pragma GCC unroll 4
-      for (Index v = 0; v < vectors; ++v) sums[v] = hn::MulAdd(weight, use.load(rows[r] + i + v * lanes), sums[v]);
+      for (int v = 0; v < vectors; ++v) sums[v] = hn::MulAdd(weight, use.load(rows[r] + i + v * lanes), sums[v]);
     }
-    for (Index v = 0; v < vectors; ++v) write(update, use, sums[v], out + i + v * lanes);
-  };
-  constexpr std::integral_constant<Index, 4> four;
-  constexpr std::integral_constant<Index, 1> one;
-  Index i = 0;
-  for (; i + 4 * lanes <= n; i += 4 * lanes) columns(four, i, AllLanes{});
-  for_each_vector(n - i, [&](Index j, auto use) { columns(one, i + j, use); });
+    for (int v = 0; v < vectors; ++v) write(update, use, sums[v], out + i + v * lanes);
+  });
 }
 
 void column_sums(Matrix<const float> a, Update update, float* out) {
-  // Four vectors of columns at a time stay in registers over all rows: 256 bytes of each row with AVX-512.
-  const Index block = 4 * lanes;
-  Index i = 0;
-  for (; i + block <= a.columns; i += block) {
+  for_each_block<4>(a.columns, [=](Index i, auto vectors, auto use) {
+    Vector sums[vectors];
+    for (Vector& s : sums) s = hn::Zero(tag);
     const float* row = a.data + i;
-    Vector s0 = hn::Zero(tag), s1 = s0, s2 = s0, s3 = s0;
     for (Index r = 0; r < a.rows; ++r, row += a.stride) {
-      s0 = hn::Add(s0, hn::LoadU(tag, row));
-      s1 = hn::Add(s1, hn::LoadU(tag, row + lanes));
-      s2 = hn::Add(s2, hn::LoadU(tag, row + 2 * lanes));
-      s3 = hn::Add(s3, hn::LoadU(tag, row + 3 * lanes));
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) sums[v] = hn::Add(sums[v], use.load(row + v * lanes));
     }
-    write(update, AllLanes{}, s0, out + i);
-    write(update, AllLanes{}, s1, out + i + lanes);
-    write(update, AllLanes{}, s2, out + i + 2 * lanes);
-    write(update, AllLanes{}, s3, out + i + 3 * lanes);
-  }
-  for_each_vector(a.columns - i, [&](Index j, auto use) {
-    Vector s = hn::Zero(tag);
-    for (Index r = 0; r < a.rows; ++r) s = hn::Add(s, use.load(a[r] + i + j));
-    write(update, use, s, out + i + j);
+    for (int v = 0; v < vectors; ++v) write(update, use, sums[v], out + i + v * lanes);
   });
 }
 

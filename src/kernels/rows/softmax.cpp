@@ -1,7 +1,7 @@
-// Rows of attention maps are short (50 to 200 keys). Where registers hold four of them, their maxima and sums are taken
-// together; longer rows, and causal ones, go one by one. A row's last partial vector stays in a register: reading it
-// back soon after a masked store would wait for that (122 ns on Zen 4). A score is multiplied by its scale and rounded
-// before the maximum is subtracted, not in one fused step: the largest then gives exactly exp(0), however large the
+// Rows of attention maps are short (50 to 200 keys). If four rows fit the registers, their maxima and sums are computed
+// together; longer rows and causal ones are processed one by one. The last partial vector of a row stays in a register:
+// reloading it soon after a masked store would stall (122 ns on Zen 4). A score is multiplied by its scale and rounded
+// before the maximum is subtracted, not in one fused step, so the largest gives exactly exp(0), however large the
 // scores are.
 #include "heed/kernels/rows/softmax.h"
 
@@ -15,7 +15,7 @@ using namespace simd;
 
 namespace {
 
-/// The numbers of a row from n to `columns`.
+/// Sets the elements of a row from n to `columns` to zero.
 void zero_beyond(Index n, Index columns, float* row) {
   for_each_vector(columns - n, [&](Index j, auto use) { use.store(hn::Zero(tag), row + n + j); });
 }
@@ -26,7 +26,7 @@ using Four = hn::Vec<decltype(four)>;
 constexpr auto max = [](auto a, auto b) { return hn::Max(a, b); };
 constexpr auto add = [](auto a, auto b) { return hn::Add(a, b); };
 
-/// The lanes of v by halves, until four are left.
+/// Reduces the lanes of v by halves to four.
 template <class D, class F>
 HWY_INLINE Four fold([[maybe_unused]] D d, hn::Vec<D> v, const F& f) {
   if constexpr (hn::MaxLanes(D()) == side_by_side) {
@@ -37,7 +37,7 @@ HWY_INLINE Four fold([[maybe_unused]] D d, hn::Vec<D> v, const F& f) {
   }
 }
 
-/// f over the lanes of each of four vectors.
+/// Reduces the lanes of each of four vectors by f.
 template <class F>
 HWY_INLINE Four reduce(const Vector (&v)[side_by_side], const F& f) {
   const hn::Repartition<double, decltype(four)> pairs;
@@ -50,26 +50,26 @@ HWY_INLINE Four reduce(const Vector (&v)[side_by_side], const F& f) {
            hn::BitCast(four, hn::InterleaveUpper(pairs, low, high)));
 }
 
-/// f(i) for i = 0 to count - 1, as constants.
+/// Calls f(i) for i = 0 to count - 1, as constants.
 template <int count, class F>
 [[gnu::always_inline]] inline void unrolled(const F& f) {
   [&]<int... i>(std::integer_sequence<int, i...>) [[gnu::always_inline]] { (f(std::integral_constant<int, i>{}), ...); }
   (std::make_integer_sequence<int, count>{});
 }
 
-/// attention_softmax where a row is so many vectors, the last perhaps partial.
+/// attention_softmax() for rows of `vectors` vectors, the last perhaps partial.
 template <int vectors>
-void short_rows(double score_scale, Matrix<float> s, Matrix<float> kept) {
+void short_rows(double score_scale, Matrix<float> s, Matrix<float> saved) {
   constexpr Index last = (vectors - 1) * lanes;
   const Exp exp;
   const Vector scale = constant(static_cast<float>(score_scale)), lowest = constant(-HUGE_VALF);
   const FirstLanes tail(s.columns - last);
-  // In lanes beyond the row x is minus infinity. A processor takes 100 cycles and more for an exp that vanishes: there
-  // it is taken of 0 instead.
+  // In lanes beyond the row x is -infinity. exp takes 100 cycles and more if it underflows, so these lanes compute
+  // exp(0) instead.
   const Vector zero = hn::Zero(tag);
   const auto exp_of_tail = [&](Vector x) { return tail.otherwise(exp.below_88(tail.otherwise(x, zero)), zero); };
   for (Index r = 0; r < s.rows; r += side_by_side) {
-    // Where fewer rows are left, the last is made several times.
+    // The last group repeats its last row if it has fewer than four.
     const Index count = std::min<Index>(side_by_side, s.rows - r);
     const auto row = [&](int i) { return s[r + std::min<Index>(i, count - 1)]; };
     Vector e[side_by_side][vectors], largest[side_by_side], total[side_by_side];
@@ -94,26 +94,26 @@ void short_rows(double score_scale, Matrix<float> s, Matrix<float> kept) {
       unrolled<vectors - 1>([&](auto j) { hn::StoreU(hn::Mul(factor, e[i][j]), tag, row(i) + j * lanes); });
       tail.store(hn::Mul(factor, e[i][vectors - 1]), row(i) + last);
     });
-    if (kept) {
+    if (saved) {
       float pairs[2 * side_by_side];
       hn::StoreU(hn::InterleaveLower(four, maxima, sums), four, pairs);
       hn::StoreU(hn::InterleaveUpper(four, maxima, sums), four, pairs + 4);
-      std::copy_n(pairs, 2 * count, kept[r]);
+      std::copy_n(pairs, 2 * count, saved[r]);
     }
   }
 }
 
-/// Vectors of a row that four rows keep in 32 registers beside those of exp; of more than 6 too many are spilled.
+/// Maximum vectors per row: four rows of 6 vectors fit 32 registers beside those of exp; longer ones spill too much.
 constexpr int most_vectors = lanes == 16 ? 6 : 0;
 
 }  // namespace
 
-void softmax_rows(Matrix<float> s, Matrix<float> kept) { attention_softmax({1.0}, s, kept); }
+void softmax_rows(Matrix<float> s, Matrix<float> saved) { attention_softmax({1.0}, s, saved); }
 
-void attention_softmax(const ScoreRows& rule, Matrix<float> s, Matrix<float> kept) {
+void attention_softmax(const ScoreRows& rule, Matrix<float> s, Matrix<float> saved) {
   if (!rule.causal && s.columns <= most_vectors * lanes) {
     unrolled<most_vectors>([&](auto v) {
-      if (s.columns > v * lanes && s.columns <= (v + 1) * lanes) short_rows<v + 1>(rule.scale, s, kept);
+      if (s.columns > v * lanes && s.columns <= (v + 1) * lanes) short_rows<v + 1>(rule.scale, s, saved);
     });
     return;
   }
@@ -139,17 +139,17 @@ void attention_softmax(const ScoreRows& rule, Matrix<float> s, Matrix<float> kep
     for (Index j = 0; j < whole; j += lanes) hn::StoreU(hn::Mul(factor, hn::LoadU(tag, row + j)), tag, row + j);
     tail.store(hn::Mul(factor, last_e), row + whole);
     zero_beyond(n, s.columns, row);
-    if (kept) kept(r, 0) = row_maximum, kept(r, 1) = row_sum;
+    if (saved) saved(r, 0) = row_maximum, saved(r, 1) = row_sum;
   }
 }
 
-void attention_softmax_again(const ScoreRows& rule, Matrix<float> s, Matrix<const float> kept) {
+void attention_softmax_again(const ScoreRows& rule, Matrix<float> s, Matrix<const float> saved) {
   const Exp exp;
   const Vector scale = constant(static_cast<float>(rule.scale));
   for (Index r = 0; r < s.rows; ++r) {
     float* const row = s[r];
     const Index n = rule.length(r, s.columns);
-    const Vector minus_maximum = set(-kept(r, 0)), factor = set(1.0f / kept(r, 1));
+    const Vector minus_maximum = set(-saved(r, 0)), factor = set(1.0f / saved(r, 1));
     for_each_vector(n, [&](Index j, auto use) {
       const Vector e = exp.below_88(hn::Add(hn::Mul(scale, use.load(row + j)), minus_maximum));
       use.store(hn::Mul(factor, e), row + j);

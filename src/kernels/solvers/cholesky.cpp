@@ -6,24 +6,24 @@
 
 #include <vector>
 
-/// LAPACK, which OpenBLAS contains. Matrices are column-major; the last argument is the length of the first.
+/// From LAPACK, which OpenBLAS contains. Matrices are column-major; the last argument is the length of the first.
 extern "C" void dposv_(const char* uplo, const blasint* n, const blasint* nrhs, double* a, const blasint* lda,
                        double* b, const blasint* ldb, blasint* info, std::size_t);
 
 namespace heed::kernels {
 
-// What is below the diagonal of A is above that of A transposed; B has to be turned round.
+// The lower triangle of A is the upper one of its transpose; B is transposed explicitly.
 bool solve_positive(Matrix<double> A, Matrix<double> B) {
   prepare_call();
   std::vector<double> columns(static_cast<std::size_t>(B.size()));
-  const Matrix<double> turned(columns.data(), B.columns, B.rows);
+  const Matrix<double> transposed_B(columns.data(), B.columns, B.rows);
   for (Index i = 0; i < B.rows; ++i)
-    for (Index c = 0; c < B.columns; ++c) turned(c, i) = B(i, c);
+    for (Index c = 0; c < B.columns; ++c) transposed_B(c, i) = B(i, c);
   const blasint n = narrow(A.rows), sides = narrow(B.columns), stride = narrow(A.stride);
   blasint info = 0;
   dposv_("U", &n, &sides, A.data, &stride, columns.data(), &n, &info, 1);
   for (Index i = 0; i < B.rows; ++i)
-    for (Index c = 0; c < B.columns; ++c) B(i, c) = turned(c, i);
+    for (Index c = 0; c < B.columns; ++c) B(i, c) = transposed_B(c, i);
   return info == 0;
 }
 

@@ -6,7 +6,8 @@
 
 #include <vector>
 
-/// LAPACK, which OpenBLAS contains. Matrices are column-major; the last two arguments are the lengths of the first two.
+/// From LAPACK, which OpenBLAS contains. Matrices are column-major; the last two arguments are the lengths of the first
+/// two.
 extern "C" void dgesvd_(const char* jobu, const char* jobvt, const blasint* m, const blasint* n, double* a,
                         const blasint* lda, double* s, double* u, const blasint* ldu, double* vt, const blasint* ldvt,
                         double* work, const blasint* lwork, blasint* info, std::size_t, std::size_t);
@@ -16,7 +17,7 @@ namespace heed::kernels {
 // A transposed has the same singular values.
 void singular_values(Matrix<double> A, double* values) {
   prepare_call();
-  constexpr Index work_columns = 64;  // 5 are needed, more allow it larger blocks
+  constexpr Index work_columns = 64;  // 5 are needed; more allow larger blocks
   const blasint rows = narrow(A.rows), width = narrow(A.columns), stride = narrow(A.stride), one = 1,
                 work_size = narrow(work_columns * std::max(A.rows, A.columns));
   std::vector<double> work(static_cast<std::size_t>(work_size));
@@ -24,7 +25,7 @@ void singular_values(Matrix<double> A, double* values) {
   double none = 0;
   dgesvd_("N", "N", &width, &rows, A.data, &stride, values, &none, &one, &none, &one, work.data(), &work_size, &info, 1,
           1);
-  HEED_ASSERT(info == 0);  // it fails to converge only where A is not finite
+  HEED_ASSERT(info == 0);  // it fails to converge only if A is not finite
 }
 
 }  // namespace heed::kernels

@@ -2,7 +2,7 @@
 
 #ifndef HEED_NO_SIMD
 
-#include "channel_blocks.h"
+#include "src/kernels/shared/channel_blocks.h"
 
 namespace heed::kernels {
 
@@ -99,7 +99,7 @@ float exp_of_row(Matrix<const float> x, Index first, Index last, Matrix<float> e
   Vector largest = set(from[0]);
   for_each_vector(last - first,
                   [&](Index s, auto use) { largest = use.otherwise(hn::Max(largest, use.load(from + s)), largest); });
-  // simd::maximum() is an intrinsic that GCC 12 warns of where it stands in no loop.
+  // Avoids simd::maximum(), an intrinsic that GCC 12 warns about outside of loops.
   HWY_ALIGN float of_lanes[lanes];
   hn::Store(largest, tag, of_lanes);
   const float greatest = *std::max_element(of_lanes, of_lanes + lanes);

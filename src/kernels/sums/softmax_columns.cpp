@@ -2,7 +2,7 @@
 
 #ifndef HEED_NO_SIMD
 
-#include "channel_blocks.h"
+#include "src/kernels/shared/channel_blocks.h"
 
 namespace heed::kernels {
 
@@ -10,8 +10,8 @@ using namespace simd;
 
 namespace {
 
-/// Calls f(row, chain) over all rows. A single vector of channels takes four chains of dependent additions or maxima
-/// side by side, so that each need not wait for the one before it.
+/// Calls f(row, chain) for all rows. A single vector of channels has four independent chains of additions or maxima, to
+/// hide their latency.
 template <int vectors, class F>
 void over_rows(Index rows, const F& f) {
   Index r = 0;

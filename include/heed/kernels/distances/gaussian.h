@@ -1,4 +1,4 @@
-// Squared distances, the Gaussian kernel matrix between two sets of rows, and products with it.
+// Squared distances, the Gaussian kernel matrix of two sets of rows, and products with it.
 #pragma once
 
 #include "heed/base/carver.h"
@@ -9,13 +9,21 @@
 
 namespace heed::kernels {
 
-namespace reference {
+/// Operands and result of gaussian().
+template <class T>
+struct GaussianMatrix {
+  Matrix<const T> x, y;
+  double scale;
+  Matrix<const T> G;
+};
 
-/// out[i,j] = sum_c (x[i,c] - y[j,c])^2 for the m rows of x and the n rows of y, of d numbers each. x and y may be the
-/// same rows; out overlaps neither. The differences are squared, never the square expanded: |x|^2 + |y|^2 - 2 x.y
-/// cancels where rows are close or far from the origin, and may turn negative. So equal rows are at distance 0, out is
-/// symmetric where x = y to the last bit, and the relative error is at most (d + 2) eps, whatever the rows. Finite
-/// where |x - y| < sqrt(largest / d).
+inline namespace reference {
+
+/// Computes out[i,j] = sum_c (x[i,c] - y[j,c])^2 for the rows of x [m, d] and y [n, d]. x and y may be the same rows;
+/// out must not overlap them. The sum is over squared differences: the expanded form |x|^2 + |y|^2 - 2 x.y cancels for
+/// rows that are close or far from the origin, and may be negative. So equal rows have distance 0, out is exactly
+/// symmetric if x = y, and the relative error is at most (d + 2) eps for all rows. Finite if |x -
+/// y| < sqrt(largest / d).
 template <class T>
 void squared_distances(MatrixFor<T> x, MatrixFor<T> y, Matrix<T> out) {
   for (Index i = 0; i < out.rows; ++i)
@@ -31,18 +39,40 @@ void squared_distances(MatrixFor<T> x, MatrixFor<T> y, Matrix<T> out) {
     }
 }
 
-}  // namespace reference
-
-using reference::squared_distances;
-#ifndef HEED_NO_SIMD
-void squared_distances(Matrix<const float> x, Matrix<const float> y, Matrix<float> out);
-#endif
-
-/// Of so many pairs of rows.
+/// Counts for `pairs` pairs of rows.
 inline Counts squared_distance_counts(Index pairs, Index d) { return {.mul = pairs * d, .add = pairs * (2 * d - 1)}; }
 
-/// G[i,j] = exp(-scale |x_i - y_j|^2), shapes and overlap as above, scale > 0. In [0, 1], also where the distance
-/// overflows; 1 for equal rows.
+/// Computes the gradient of gaussian(). As d exp(-s |x - y|^2) / dx = -2 s exp(-s |x - y|^2) (x - y),
+///   w[i,j] = -2 scale G[i,j] dG[i,j],   dx_i (+)= sum_j w[i,j] (x_i - y_j),   dy_j (+)= sum_i w[i,j] (y_j - x_i).
+/// dG [m, n] must have the stride of G. dy may be empty. dx and dy must not overlap anything. The differences are
+/// summed one by one, since x_i sum_j w - sum_j w y_j cancels for rows far from the origin. Fast float: error at most
+/// (terms + 5) eps relative to the sum of |w (x - y)| and the previous value.
+template <class T>
+void gaussian_backward(const GaussianMatrix<std::type_identity_t<T>>& of, MatrixFor<T> dG, Update update_x,
+                       Matrix<T> dx, Update update_y = Update::assign, Matrix<std::type_identity_t<T>> dy = {}) {
+  for (Index i = 0; i < dG.rows; ++i)
+    for (Index j = 0; j < dG.columns; ++j) {
+      const T *const a = of.x[i], *const b = of.y[j];
+      const T w = T(-2 * of.scale) * (of.G(i, j) * dG(i, j));
+      const Update update_a = term_update(j, update_x), update_b = term_update(i, update_y);
+      for (Index c = 0; c < dx.columns; ++c) {
+        const T step = w * (a[c] - b[c]);
+        write(update_a, dx(i, c), step);
+        if (dy) write(update_b, dy(j, c), -step);
+      }
+    }
+}
+
+}  // namespace reference
+
+#ifndef HEED_NO_SIMD
+void squared_distances(Matrix<const float> x, Matrix<const float> y, Matrix<float> out);
+void gaussian_backward(const GaussianMatrix<float>& of, Matrix<const float> dG, Update update_x, Matrix<float> dx,
+                       Update update_y = Update::assign, Matrix<float> dy = {});
+#endif
+
+/// Computes G[i,j] = exp(-scale |x_i - y_j|^2), scale > 0, shapes and overlap as in squared_distances(). In [0, 1],
+/// even if the distance overflows; 1 for equal rows.
 template <class T>
 void gaussian(MatrixFor<T> x, MatrixFor<T> y, double scale, Matrix<T> G) {
   squared_distances(x, y, G);
@@ -55,47 +85,8 @@ inline Counts gaussian_counts(Index pairs, Index d) {
   return squared_distance_counts(pairs, d) + Counts{.mul = pairs, .exp = pairs};
 }
 
-/// G as gaussian() left it, and what it was made of.
-template <class T>
-struct GaussianMatrix {
-  Matrix<const T> x, y;
-  double scale;
-  Matrix<const T> G;
-};
-
-namespace reference {
-
-/// The gradient of gaussian(). As d exp(-s |x - y|^2) / dx = -2 s exp(-s |x - y|^2) (x - y),
-///   w[i,j] = -2 scale G[i,j] dG[i,j],   dx_i (+)= sum_j w[i,j] (x_i - y_j),   dy_j (+)= sum_i w[i,j] (y_j - x_i).
-/// dG [m, n] has G's stride. dy may be left out. dx and dy overlap nothing else, nor each other.
-/// Differences are summed one by one, for the reason above: x_i sum_j w - sum_j w y_j would lose them. Fast float:
-/// relative to the sum of |w (x - y)|, and what it is added to, the error is at most (terms + 5) eps.
-template <class T>
-void gaussian_backward(const GaussianMatrix<std::type_identity_t<T>>& of, MatrixFor<T> dG, Update update_x,
-                       Matrix<T> dx, Update update_y = Update::assign, Matrix<std::type_identity_t<T>> dy = {}) {
-  for (Index i = 0; i < dG.rows; ++i)
-    for (Index j = 0; j < dG.columns; ++j) {
-      const T *const a = of.x[i], *const b = of.y[j];
-      const T w = T(-2 * of.scale) * (of.G(i, j) * dG(i, j));
-      const Update update_a = j == 0 ? update_x : Update::accumulate, update_b = i == 0 ? update_y : Update::accumulate;
-      for (Index c = 0; c < dx.columns; ++c) {
-        const T step = w * (a[c] - b[c]);
-        write(update_a, dx(i, c), step);
-        if (dy) write(update_b, dy(j, c), -step);
-      }
-    }
-}
-
-}  // namespace reference
-
-using reference::gaussian_backward;
-#ifndef HEED_NO_SIMD
-void gaussian_backward(const GaussianMatrix<float>& of, Matrix<const float> dG, Update update_x, Matrix<float> dx,
-                       Update update_y = Update::assign, Matrix<float> dy = {});
-#endif
-
-/// The gradient where x and y are the same rows. Each of them is on either side, hence dx += that for dG + dG^T, which
-/// takes dG's place. What G has on its diagonal does not matter, since a row is at distance 0 from itself.
+/// Adds the gradient of gaussian(x, x) to dx. Each row is on both sides, so dx accumulates the gradient for dG + dG^T,
+/// which overwrites dG. The diagonal of G does not matter, since the distance of a row to itself is 0.
 template <class T>
 void gaussian_gram_backward(const GaussianMatrix<std::type_identity_t<T>>& of, Matrix<std::type_identity_t<T>> dG,
                             Matrix<T> dx) {
@@ -104,8 +95,8 @@ void gaussian_gram_backward(const GaussianMatrix<std::type_identity_t<T>>& of, M
   gaussian_backward(of, dG, Update::accumulate, dx);
 }
 
-/// Of gaussian() and gaussian_backward() with both gradients assigned. As papers count, a term of a squared distance is
-/// 1 mul and 2 add, its gradient 1 mul, 1 sub and 1 add for each of dx and dy.
+/// Returns the cost of gaussian() and of gaussian_backward() with both gradients assigned. As papers count, a term of a
+/// squared distance is 1 mul and 2 add; its gradient is 1 mul, 1 sub, and 1 add for each of dx and dy.
 inline Cost gaussian_cost(Index m, Index n, Index d) {
   const Index pairs = m * n;
   Cost cost;
@@ -117,7 +108,7 @@ inline Cost gaussian_cost(Index m, Index n, Index d) {
   return cost;
 }
 
-/// Of gaussian() of m rows with themselves and gaussian_gram_backward().
+/// Returns the cost of gaussian() of m rows with themselves and of gaussian_gram_backward().
 inline Cost gaussian_gram_cost(Index m, Index d) {
   Cost cost = gaussian_cost(m, m, d);
   cost.backward.add = 2 * m * m * d + m * (m + 1) / 2;
@@ -125,8 +116,8 @@ inline Cost gaussian_gram_cost(Index m, Index d) {
   return cost;
 }
 
-/// Memory for the rows of G that the products below make at a time, and of its gradient. For n = 4096, 64 float rows of
-/// both are 2 MB.
+/// Scratch memory for a block of rows of G and its gradient in the products below. For n = 4096, 64 float rows of both
+/// take 2 MB.
 template <class T>
 struct GaussianRows {
   static constexpr Index most = 64;
@@ -136,11 +127,12 @@ struct GaussianRows {
   GaussianRows(Index n, Carver<T>& carve) : G(carve.matrix(most, n)), dG(carve.matrix(most, n)) {}
 };
 
-/// Some rows of G up to its diagonal: columns 0 to first + count of the rows from `first` on. G is symmetric, so the
-/// columns before `first` stand above the diagonal, too.
+/// A block of rows [first, first + count) of G, up to the diagonal: columns [0, first + count). By symmetry, its
+/// columns left of the diagonal block are also the columns `first`... of the rows above.
 struct GaussianBlock {
   Index first, count;
 
+  /// The block's rows of x, the rows above it, and both.
   template <class T>
   Matrix<T> own(Matrix<T> x) const {
     return x.middle_rows(first, count);
@@ -153,11 +145,12 @@ struct GaussianBlock {
   Matrix<T> seen(Matrix<T> x) const {
     return x.top_rows(first + count);
   }
-  /// Memory for these rows.
+  /// The block's part of the scratch memory.
   template <class T>
   Matrix<T> rows(Matrix<T> memory) const {
     return memory.top_rows(count).middle_columns(0, first + count);
   }
+  /// Its parts left of the diagonal block and in it.
   template <class T>
   Matrix<T> left(Matrix<T> rows) const {
     return rows.middle_columns(0, first);
@@ -168,8 +161,8 @@ struct GaussianBlock {
   }
 };
 
-/// G v with G = gaussian(x, x), for the n rows of x [n, d] and v [n, e]. As G is symmetric, only its blocks up to the
-/// diagonal are made. Up to 64 rows are one block, so that all of G is made, and so it is counted.
+/// Operands of G v with G = gaussian(x, x): x [n, d], v [n, e]. G is symmetric, so only its blocks up to the diagonal
+/// are computed. If n <= 64, one block is all of G, which is what the counts state.
 template <class T>
 struct GaussianProduct {
   Matrix<const T> x;
@@ -177,7 +170,7 @@ struct GaussianProduct {
   Matrix<const T> v;
   GaussianRows<T> rows;
 
-  /// Calls f(block) for one block after the other.
+  /// Calls f(block) for each block, in order.
   template <class F>
   void each_block(const F& f) const {
     for (Index first = 0; first < x.rows; first += rows.most)
@@ -185,14 +178,15 @@ struct GaussianProduct {
   }
 };
 
-/// y (+)= G v, of which `G` holds the block's rows, for rows v and y of the whole: what its rows give, and its columns.
+/// Computes the block's contribution to y (+)= G v for v and y of all rows: that of its rows and, by symmetry, that of
+/// its columns. `G` holds the block.
 template <class T>
 void gaussian_block_product(const GaussianBlock& b, Matrix<T> G, MatrixFor<T> v, Update update, Matrix<T> y) {
   gemm(G, b.seen(v), update, b.own(y));
   if (b.first > 0) gemm(transposed(b.left(G)), b.own(v), Update::accumulate, b.before(y));
 }
 
-/// out = G v, in blocks of rows. No overlap.
+/// Computes out = G v, in blocks of rows. Nothing may overlap.
 template <class T>
 void gaussian_product(const GaussianProduct<std::type_identity_t<T>>& of, Matrix<T> out) {
   of.each_block([&](const GaussianBlock& b) {
@@ -202,9 +196,9 @@ void gaussian_product(const GaussianProduct<std::type_identity_t<T>>& of, Matrix
   });
 }
 
-/// dv (+)= G^T dout = G dout, and dx (+)= the gradient through dG = dout v^T. dv may be left out. As in
-/// gaussian_gram_backward() a row is on either side, and takes dG + dG^T: a second product instead of a second sum over
-/// differences, which takes three times as long.
+/// Computes dv (+)= G^T dout = G dout, and adds to dx (+)= the gradient through dG = dout v^T. dv may be empty. As in
+/// gaussian_gram_backward(), each row is on both sides and takes dG + dG^T: a second product instead of a second sum
+/// over differences, which would take three times as long.
 template <class T>
 void gaussian_product_backward(const GaussianProduct<std::type_identity_t<T>>& of, MatrixFor<T> dout, Update update_v,
                                Matrix<std::type_identity_t<T>> dv, Update update_x, Matrix<T> dx) {
@@ -221,8 +215,8 @@ void gaussian_product_backward(const GaussianProduct<std::type_identity_t<T>>& o
   });
 }
 
-/// With dx and dv assigned; or, for a second product with the same G (`added`), with dx added to what is there and no
-/// dv. Each makes G anew; as papers count, G and the gradient through it are of the first alone.
+/// Returns the cost with dx and dv assigned or, if `added`, that of a second product with the same G, which accumulates
+/// into dx and has no dv. Both compute G; as papers count, G and its gradient belong to the first product alone.
 inline Cost gaussian_product_cost(Index n, Index d, Index e, bool added) {
   const Index pairs = n * n;
   const Cost G = gaussian_cost(n, n, d);

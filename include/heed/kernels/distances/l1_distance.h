@@ -8,16 +8,71 @@
 
 namespace heed {
 
-/// What stands for the derivative of |u| in a backward pass: sign(u), with sign(0) = 0, its derivative proper;
-/// clamp(u, -1, 1), that of the Huber function (u^2 / 2 up to 1, |u| - 1/2 beyond); u itself, that of u^2 / 2.
+/// The function f that replaces the derivative of |u| in a backward pass: sign(u), with sign(0) = 0, the true
+/// derivative; clamp(u, -1, 1), the derivative of the Huber function (u^2 / 2 for |u| <= 1, |u| - 1/2 beyond); u, the
+/// derivative of u^2 / 2.
 enum class DistanceGradient { sign, hardtanh, full };
 
 namespace kernels {
 
-namespace reference {
+namespace detail {
 
-/// s[r,c] = -sum_i |x[r,i] - w[c,i]|, for x [rows, width], w [columns, width] and s [rows, columns], which overlaps
-/// neither; width >= 1. Finite wherever the distance is. Relative error at most width eps: all terms have one sign.
+/// Returns g f(u) for f = sign, without a product. 2 cmp.
+template <class T>
+T pull_sign(T g, T u) {
+  const bool above = u > T(0), below = u < T(0);
+  return above ? g : below ? -g : T(0);
+}
+
+/// Returns g f(u) for f = clamp(u, -1, 1). 2 cmp and 1 mul.
+template <class T>
+T pull_hardtanh(T g, T u) {
+  const T low = u < T(-1) ? T(-1) : u;
+  return g * (low > T(1) ? T(1) : low);
+}
+
+/// Computes dx (+)= sum over t of pull(g[r,t], w[t,i] - x[r,i]).
+template <class T, class Pull>
+void l1_gradient(MatrixFor<T> x, MatrixFor<T> w, OperandFor<T> g, Update update, Matrix<T> dx, const Pull& pull) {
+  for (Index r = 0; r < x.rows; ++r)
+    for (Index t = 0; t < w.rows; ++t) {
+      const T *const xr = x[r], *const wt = w[t], weight = g(r, t);
+      for (Index i = 0; i < x.columns; ++i) write(term_update(t, update), dx(r, i), pull(weight, wt[i] - xr[i]));
+    }
+}
+
+/// Computes dx (+)= g w - x sum_t g.
+template <class T>
+void full_l1_gradient(MatrixFor<T> x, MatrixFor<T> w, OperandFor<T> g, Update update, Matrix<T> dx) {
+  gemm(g, w, update, dx);
+  const T* const weights = g.data;
+  const Index down = g.down(), across = g.across(), terms = w.rows, columns = x.columns;
+  constexpr Index block = 64;  // rows whose sums are computed together: in a transposed g they are adjacent
+  for (Index first = 0; first < x.rows; first += block) {
+    const Index count = std::min(block, x.rows - first);
+    T sums[block];
+    for (Index t = 0; t < terms; ++t) {
+      const T* const column = weights + first * down + t * across;
+      for (Index r = 0; r < count; ++r) write(term_update(t), sums[r], column[r * down]);
+    }
+    for (Index r = 0; r < count; ++r) {
+      const T sum = sums[r], *const from = x[first + r];
+      T* const to = dx[first + r];
+      for (Index i = 0; i < columns; ++i) to[i] -= sum * from[i];
+    }
+  }
+}
+
+}  // namespace detail
+
+/// The threshold of negative_l1_by_maxima().
+inline constexpr float far = 8;
+
+inline namespace reference {
+
+/// Computes s[r,c] = -sum_i |x[r,i] - w[c,i]| for x [rows, width], w [columns, width] and s [rows, columns],
+/// width >= 1. s must not overlap x or w. Finite if the distance is. Relative error: at most width eps, as all terms
+/// have the same sign.
 template <class T>
 void negative_l1(MatrixFor<T> x, MatrixFor<T> w, Matrix<T> s) {
   using std::abs;
@@ -30,16 +85,16 @@ void negative_l1(MatrixFor<T> x, MatrixFor<T> w, Matrix<T> s) {
     }
 }
 
-/// s[r,c] = bias[c] - sum_i |x[r,i] - w[c,i]|, bias nullptr for zeros. Counts: those of negative_l1, and 1 add per
-/// element of s for the bias.
+/// Computes s[r,c] = bias[c] - sum_i |x[r,i] - w[c,i]|; bias [columns], or nullptr for zeros. Counts: those of
+/// negative_l1(), and 1 add per element of s for the bias.
 ///
-/// Fast float takes the distance from maxima, |x - w| = 2 max(x, w) - x - w: as fast as a matrix product, where a
-/// difference and its absolute value take almost twice as long. With eps = 2^-23 the error is at most
+/// Fast float uses |x - w| = 2 max(x, w) - x - w, which is as fast as a matrix product; a difference and its absolute
+/// value take almost twice as long. With eps = 2^-23 the error is at most
 ///   2 width eps (|x|_1 + |w|_1) + 3 eps |bias|,
-/// and the result is finite where 2 (|x|_1 + |w|_1) is. That would say little of rows that lie close to each other but
-/// far from the origin. So where the rows of w lie `far` times as far from the origin as from the first of them, in the
-/// mean over four of them, differences are taken, with the error of negative_l1 and eps (|s| + |bias|) for the bias. It
-/// takes both, x and w, to lie there: otherwise distances are as long as the rows.
+/// and the result is finite if 2 (|x|_1 + |w|_1) is. This bound is weak for rows that are close to each other but far
+/// from the origin. So if the rows of w are `far` times as far from the origin as from the first row of w, in the mean
+/// over four rows, differences are used, with the error of negative_l1() and eps (|s| + |bias|) for the bias. The bound
+/// is weak only if x and w are both there: otherwise the distances are as long as the rows.
 template <class T>
 void negative_l1_by_maxima(MatrixFor<T> x, MatrixFor<T> w, const std::type_identity_t<T>* bias, Matrix<T> s) {
   negative_l1(x, w, s);
@@ -47,99 +102,39 @@ void negative_l1_by_maxima(MatrixFor<T> x, MatrixFor<T> w, const std::type_ident
     for (Index c = 0; c < s.columns; ++c) s(r, c) += bias[c];
 }
 
-}  // namespace reference
-
-/// Of negative_l1_by_maxima().
-inline constexpr float far = 8;
-
-/// Of so many pairs of rows. An absolute value is a comparison.
+/// Counts for `pairs` pairs of rows. An absolute value is a comparison.
 inline Counts negative_l1_counts(Index pairs, Index width) {
   return {.add = pairs * (2 * width - 1), .cmp = pairs * width};
 }
 
-/// As papers count: a difference and a sum for each of `terms` = pairs * width terms.
+/// Contractions as papers count them: a difference and a sum for each of `terms` = pairs * width terms.
 inline Counts negative_l1_contractions(Index terms) { return {.add = 2 * terms}; }
 
-namespace detail {
-
-/// g f(u) for f = sign: no product is needed. 2 cmp.
-template <class T>
-T pull_sign(T g, T u) {
-  const bool above = u > T(0), below = u < T(0);
-  return above ? g : below ? -g : T(0);
-}
-
-/// g f(u) for f = clamp(u, -1, 1). 2 cmp and 1 mul.
-template <class T>
-T pull_hardtanh(T g, T u) {
-  const T low = u < T(-1) ? T(-1) : u;
-  return g * (low > T(1) ? T(1) : low);
-}
-
-template <class T, class Pull>
-void l1_gradient(MatrixFor<T> x, MatrixFor<T> w, OperandFor<T> g, Update update, Matrix<T> dx, const Pull& pull) {
-  for (Index r = 0; r < x.rows; ++r)
-    for (Index t = 0; t < w.rows; ++t) {
-      const T *const xr = x[r], *const wt = w[t], weight = g(r, t);
-      const Update term_update = t == 0 ? update : Update::accumulate;
-      for (Index i = 0; i < x.columns; ++i) write(term_update, dx(r, i), pull(weight, wt[i] - xr[i]));
-    }
-}
-
-/// dx (+)= g w - x sum_t g
-template <class T>
-void full_l1_gradient(MatrixFor<T> x, MatrixFor<T> w, OperandFor<T> g, Update update, Matrix<T> dx) {
-  gemm(g, w, update, dx);
-  const T* const weights = g.data;
-  const Index down = g.down(), across = g.across(), terms = w.rows, columns = x.columns;
-  constexpr Index block = 64;  // rows whose sums are formed side by side: those of a transposed g are neighbours
-  for (Index first = 0; first < x.rows; first += block) {
-    const Index count = std::min(block, x.rows - first);
-    T sums[block];
-    for (Index t = 0; t < terms; ++t) {
-      const Update term_update = t == 0 ? Update::assign : Update::accumulate;
-      const T* const column = weights + first * down + t * across;
-      for (Index r = 0; r < count; ++r) write(term_update, sums[r], column[r * down]);
-    }
-    for (Index r = 0; r < count; ++r) {
-      const T sum = sums[r], *const from = x[first + r];
-      T* const to = dx[first + r];
-      for (Index i = 0; i < columns; ++i) to[i] -= sum * from[i];
-    }
-  }
-}
-
-}  // namespace detail
-
-namespace reference {
-
-/// Gradient of s = negative_l1(x, w) with respect to x, given g = d(loss)/ds:
+/// Computes the gradient of s = negative_l1(x, w) with respect to x, given g = d(loss)/ds:
 ///
 ///   dx[r,i] (+)= sum_t g[r,t] f(w[t,i] - x[r,i]),   f as `gradient` says.
 ///
-/// Since f is odd, the same with x and w exchanged and transposed(g) is the gradient with respect to w.
-/// x, dx [rows, width], w [terms, width], g [rows, terms]; dx overlaps nothing; terms >= 1. x and w are finite: where
-/// they are not, their distance has not been either, and f of it may be finite again.
+/// f is odd, so exchanging x and w and transposing g gives the gradient with respect to w. x, dx [rows, width], w
+/// [terms, width], g [rows, terms], terms >= 1; dx must not overlap anything. x and w must be finite: f may be finite
+/// where they are not, but their distance is not.
 ///
-/// Fast float: relative to sum |g|, and what it is added to, the error is at most (terms + 3) eps. But `full` is linear
-/// in w - x and becomes a matrix product and a correction, sum_t g w - x sum_t g: its error is relative to
-/// sum |g| (|w| + |x|), so an offset common to x and w costs the digits that it exceeds their difference by.
+/// Fast float: error at most (terms + 3) eps relative to sum |g| and the previous value. `full` is linear in w - x and
+/// is computed as a matrix product and a correction, sum_t g w - x sum_t g: its error is relative to sum |g|
+/// (|w| + |x|), so an offset common to x and w costs the digits by which it exceeds their difference.
 template <class T>
 void negative_l1_gradient(DistanceGradient gradient, MatrixFor<T> x, MatrixFor<T> w, OperandFor<T> g, Update update,
                           Matrix<T> dx) {
   switch (gradient) {
     case DistanceGradient::sign:
-      return kernels::detail::l1_gradient(x, w, g, update, dx, kernels::detail::pull_sign<T>);
+      return detail::l1_gradient(x, w, g, update, dx, detail::pull_sign<T>);
     case DistanceGradient::hardtanh:
-      return kernels::detail::l1_gradient(x, w, g, update, dx, kernels::detail::pull_hardtanh<T>);
+      return detail::l1_gradient(x, w, g, update, dx, detail::pull_hardtanh<T>);
     case DistanceGradient::full:
-      return kernels::detail::full_l1_gradient(x, w, g, update, dx);
+      return detail::full_l1_gradient(x, w, g, update, dx);
   }
 }
 
-}  // namespace reference
-
-/// Assigned; to accumulate takes one add more per element of dx.
+/// Counts of an assignment; accumulating takes one addition more per element of dx.
 inline Counts negative_l1_gradient_counts(DistanceGradient gradient, Index rows, Index terms, Index width) {
   const Index elements = rows * width;
   switch (gradient) {
@@ -153,12 +148,14 @@ inline Counts negative_l1_gradient_counts(DistanceGradient gradient, Index rows,
   HEED_ASSERT(false);
 }
 
-/// As papers count: a difference, a product and a sum for each of `terms` = rows * terms * width terms.
+/// Contractions as papers count them: a difference, a product and a sum for each of `terms` = rows * terms * width
+/// terms.
 inline Counts negative_l1_gradient_contractions(DistanceGradient gradient, Index terms) {
   return {.mul = gradient == DistanceGradient::sign ? 0 : terms, .add = 2 * terms};
 }
 
-using reference::negative_l1, reference::negative_l1_by_maxima, reference::negative_l1_gradient;
+}  // namespace reference
+
 #ifndef HEED_NO_SIMD
 void negative_l1(Matrix<const float> x, Matrix<const float> w, Matrix<float> s);
 void negative_l1_by_maxima(Matrix<const float> x, Matrix<const float> w, const float* bias, Matrix<float> s);

@@ -1,4 +1,4 @@
-// Element-wise activations and their derivatives.
+// Element-wise activations and their gradients. Arrays have n elements.
 #pragma once
 
 #include "heed/kernels/shared/exp.h"
@@ -11,11 +11,11 @@
 
 namespace heed::kernels {
 
-namespace reference {
+inline namespace reference {
 
-/// y = x Phi(x), Phi the normal distribution function: (x / 2) (1 + erf(x / sqrt 2)). y may be x.
-/// Hendrycks, Gimpel, "Gaussian error linear units", arXiv:1606.08415. Fast float: absolute error at most
-/// 4e-7 max(1, |x|), and 0 at -inf, where the formula is 0 times infinity.
+/// Computes gelu, y = x Phi(x) with the normal distribution function Phi: (x / 2) (1 + erf(x / sqrt 2)). y may be x.
+/// Hendrycks, Gimpel, "Gaussian error linear units", arXiv:1606.08415. Fast float: absolute error at most 4e-7
+/// max(1, |x|); 0 at -inf, where the formula is 0 times infinity.
 template <class T>
 void gelu_forward(Index n, const T* x, T* y) {
   using std::erf;
@@ -25,9 +25,9 @@ void gelu_forward(Index n, const T* x, T* y) {
   }
 }
 
-/// dx (+)= dy (Phi(x) + x phi(x)), phi the normal density exp(-x^2 / 2) / sqrt(2 pi), and y = gelu(x) once more, the
-/// same bits, unless that is nullptr. dx may be dy. Fast float: absolute error of the factor at most 1e-6; at the
-/// infinities it is 1 and 0.
+/// Computes dx (+)= dy (Phi(x) + x phi(x)) with the normal density phi(x) = exp(-x^2 / 2) / sqrt(2 pi) and, unless y is
+/// nullptr, y = gelu(x) with the bits of gelu_forward(). dx may be dy. Fast float: absolute error of the factor at most
+/// 1e-6; at +inf and -inf it is 1 and 0.
 template <class T>
 void gelu_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y = nullptr) {
   using std::erf;
@@ -42,7 +42,6 @@ void gelu_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y 
 
 }  // namespace reference
 
-using reference::gelu_backward, reference::gelu_forward;
 #ifndef HEED_NO_SIMD
 void gelu_forward(Index n, const float* x, float* y);
 void gelu_backward(Index n, const float* x, const float* dy, Update update, float* dx, float* y = nullptr);
@@ -50,11 +49,11 @@ void gelu_backward(Index n, const float* x, const float* dy, Update update, floa
 
 inline Counts gelu_forward_counts(Index n) { return n * Counts{.mul = 3, .add = 1, .erf = 1}; }
 
-/// When it assigns; and for y on top of that.
+/// Counts of an assignment; the second function's are for y, in addition.
 inline Counts gelu_backward_counts(Index n) { return n * Counts{.mul = 7, .add = 2, .exp = 1, .erf = 1}; }
 inline Counts gelu_again_counts(Index n) { return {.mul = n}; }
 
-/// y = max(x, 0). y may be x.
+/// Computes y = max(x, 0). y may be x.
 template <class T>
 void relu_forward(Index n, const T* x, T* y) {
   for (Index i = 0; i < n; ++i) y[i] = x[i] > T(0) ? x[i] : T(0);
@@ -62,7 +61,7 @@ void relu_forward(Index n, const T* x, T* y) {
 
 inline Counts relu_forward_counts(Index n) { return {.cmp = n}; }
 
-/// dx (+)= dy where x > 0; relu'(0) = 0; and y = max(x, 0) unless that is nullptr. dx may be dy.
+/// Computes dx (+)= dy where x > 0, with relu'(0) = 0, and, unless y is nullptr, y = max(x, 0). dx may be dy.
 template <class T>
 void relu_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y = nullptr) {
   for (Index i = 0; i < n; ++i) {
@@ -72,12 +71,12 @@ void relu_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y 
   }
 }
 
-/// When it assigns; and for y on top of that.
+/// Counts of an assignment; the second function's are for y, in addition.
 inline Counts relu_backward_counts(Index n) { return {.cmp = n}; }
 inline Counts relu_again_counts(Index) { return {}; }
 
-/// What the logistic function is taken of in y = x s(p(x)), s(z) = 1 / (1 + exp(-z)); p' is its derivative, and
-/// `counts` are those of p and of both.
+/// The functions p of y = x s(p(x)), with the logistic function s(z) = 1 / (1 + exp(-z)). `slope` is p', `p_counts` are
+/// the counts of p and `slope_counts` those of p'.
 struct Silu {
   template <class T>
   static T p(T x) {
@@ -90,7 +89,7 @@ struct Silu {
   static constexpr Counts p_counts{}, slope_counts{};
 };
 
-/// gelu's quick approximation: p = 1.702 x. Hendrycks, Gimpel, arXiv:1606.08415, Section 2.
+/// The quick approximation of gelu: p = 1.702 x. Hendrycks, Gimpel, arXiv:1606.08415, Section 2.
 struct QuickGelu {
   template <class T>
   static T p(T x) {
@@ -103,7 +102,7 @@ struct QuickGelu {
   static constexpr Counts p_counts{.mul = 1}, slope_counts{};
 };
 
-/// And its better one, x / 2 (1 + tanh(u)) with u = sqrt(2 / pi) (x + 0.044715 x^3), which is x s(2 u).
+/// The tanh approximation of gelu, x / 2 (1 + tanh(u)) with u = sqrt(2 / pi) (x + 0.044715 x^3), which equals x s(2 u).
 struct TanhGelu {
   static constexpr double a = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi, b = a * 0.044715;
   template <class T>
@@ -117,8 +116,8 @@ struct TanhGelu {
   static constexpr Counts p_counts{.mul = 3, .add = 1}, slope_counts{.mul = 2, .add = 1};
 };
 
-/// y = x s(p(x)). y may be x. Where exp(-p) is infinite the result is -0, as it should be. Relative error a few eps,
-/// and |p| eps. For Silu: Elfwing, Uchibe, Doya, "Sigmoid-weighted linear units", arXiv:1702.03118.
+/// Computes y = x s(p(x)). y may be x. If exp(-p) overflows, y is -0, the correct limit. Relative error: a few eps,
+/// plus |p| eps. For Silu: Elfwing, Uchibe, Doya, "Sigmoid-weighted linear units", arXiv:1702.03118.
 template <class P, class T>
 void logistic_forward(Index n, const T* x, T* y) {
   for (Index i = 0; i < n; ++i) y[i] = x[i] / (T(1) + exp(-P::p(x[i])));
@@ -129,8 +128,8 @@ Counts logistic_forward_counts(Index n) {
   return n * (P::p_counts + Counts{.add = 1, .div = 1, .exp = 1});
 }
 
-/// dx (+)= dy s (1 + x p' (1 - s)); and y = x s, which may differ in the last bit from what logistic_forward gives,
-/// unless that is nullptr. dx may be dy.
+/// Computes dx (+)= dy s (1 + x p' (1 - s)) and, unless y is nullptr, y = x s, whose last bit may differ from
+/// logistic_forward(). dx may be dy.
 template <class P, class T>
 void logistic_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y = nullptr) {
   for (Index i = 0; i < n; ++i) {
@@ -141,7 +140,7 @@ void logistic_backward(Index n, const T* x, const T* dy, Update update, T* dx, T
   }
 }
 
-/// When it assigns; and for y on top of that.
+/// Counts of an assignment; the second function's are for y, in addition.
 template <class P>
 Counts logistic_backward_counts(Index n) {
   const Counts slope = P::slope_counts + Counts{.mul = std::is_same_v<P, Silu> ? 0 : 1};
@@ -150,15 +149,6 @@ Counts logistic_backward_counts(Index n) {
 template <class P>
 Counts logistic_again_counts(Index n) {
   return {.mul = n};
-}
-
-template <class T>
-void silu_forward(Index n, const T* x, T* y) {
-  logistic_forward<Silu>(n, x, y);
-}
-template <class T>
-void silu_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y = nullptr) {
-  logistic_backward<Silu>(n, x, dy, update, dx, y);
 }
 
 }  // namespace heed::kernels

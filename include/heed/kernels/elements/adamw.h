@@ -1,4 +1,4 @@
-// One step of AdamW in one pass over a tensor.
+// AdamW in one pass over a tensor.
 #pragma once
 
 #include "heed/cost/counts.h"
@@ -7,23 +7,23 @@
 
 namespace heed::kernels {
 
-/// Loshchilov, Hutter, "Decoupled weight decay regularization", arXiv:1711.05101v3, Algorithm 2, with the
-/// weight decay scaled by the learning rate, as PyTorch does.
+/// Settings of a step of AdamW. Loshchilov, Hutter, "Decoupled weight decay regularization", arXiv:1711.05101v3,
+/// Algorithm 2, with weight decay scaled by the learning rate, as in PyTorch.
 struct AdamWStep {
   double lr = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
   double correction1 = 1, correction2 = 1;  ///< 1 - beta^t for step t, counted from 1
-  double gradient_factor = 1;               ///< what clipping leaves of the gradient
+  double gradient_factor = 1;               ///< clipping factor of the gradient
 };
 
-namespace reference {
+inline namespace reference {
 
-/// With g = gradient_factor gradient:
+/// Updates w, m and v. With g = gradient_factor gradient:
 ///   w -= lr weight_decay w
 ///   m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g^2
 ///   w -= lr / correction1 m / (sqrt(v / correction2) + eps)
-/// w, gradient, m, v [n], none overlapping. Fast float: relative error of m, v and the update at most 4 eps, where m
-/// and the gradient have the same sign so that nothing cancels, and eps of w besides. A numerator
-/// that is not a normal number is off by 2^-148.
+/// w, gradient, m, v [n] must not overlap. Fast float: relative error of m, v and the update at most 4 eps if m and the
+/// gradient have the same sign, so that nothing cancels; eps of w in addition. A subnormal numerator has an absolute
+/// error of 2^-148.
 template <class T>
 void adamw(const AdamWStep& step, Index n, T* w, const T* gradient, T* m, T* v) {
   using std::sqrt;
@@ -38,15 +38,14 @@ void adamw(const AdamWStep& step, Index n, T* w, const T* gradient, T* m, T* v) 
 
 }  // namespace reference
 
-/// Of n weights: g, m, v, the denominator, w.
+#ifndef HEED_NO_SIMD
+void adamw(const AdamWStep& step, Index n, float* w, const float* gradient, float* m, float* v);
+#endif
+
+/// Counts for n weights: g, m, v, the denominator, w.
 inline Counts adamw_counts(Index n) {
   return n * (Counts{.mul = 1} + Counts{.mul = 2, .add = 1} + Counts{.mul = 3, .add = 1} +
               Counts{.add = 1, .div = 1, .sqrt = 1} + Counts{.mul = 2, .add = 1, .div = 1});
 }
-
-using reference::adamw;
-#ifndef HEED_NO_SIMD
-void adamw(const AdamWStep& step, Index n, float* w, const float* gradient, float* m, float* v);
-#endif
 
 }  // namespace heed::kernels

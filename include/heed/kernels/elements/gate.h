@@ -1,4 +1,4 @@
-// Gating: the logistic function of one tensor times another.
+// Gating: the logistic function of one tensor times another tensor.
 #pragma once
 
 #include "heed/kernels/shared/exp.h"
@@ -10,32 +10,33 @@
 
 namespace heed::kernels {
 
-/// 1 / (1 + e^-x); where e^-x overflows this is the correct 0.
+/// Returns 1 / (1 + e^-x); 0, the correct limit, if e^-x overflows.
 template <class T>
 [[gnu::always_inline]] inline T logistic(T x) {
   return T(1) / (T(1) + exp(-x));
 }
 inline constexpr Counts logistic_counts{.add = 1, .div = 1, .exp = 1};
 
-/// How to write row r of a gradient. Where the matrix is one row for all, the gradients of all rows add up.
+/// Returns the update for row r of a gradient. A matrix with stride 0 is one row that all rows share: their gradients
+/// are summed.
 template <class T>
 Update sum_update(Index r, Matrix<T> gradient) {
   return r > 0 && gradient.stride == 0 ? Update::accumulate : Update::assign;
 }
 
-namespace reference {
+inline namespace reference {
 
-/// out = sigma(q) y, element-wise. out may be y. y may be one row for all, with stride 0. Fast float: relative error at
-/// most 4e-7 + 4e-9 |q|.
+/// Computes out = sigma(q) y, element-wise. out may be y. y may be one shared row, with stride 0. Fast float: relative
+/// error at most 4e-7 + 4e-9 |q|.
 template <class T>
 void gate_forward(MatrixFor<T> q, MatrixFor<T> y, Matrix<T> out) {
   for (Index r = 0; r < out.rows; ++r)
     for (Index i = 0; i < out.columns; ++i) out(r, i) = logistic(q(r, i)) * y(r, i);
 }
 
-/// dy = sigma(q) dout and dq (+)= sigma'(q) y dout = dy y (1 - sigma(q)). dy may be dout. Where y is one row for all,
-/// dy is too, their sum. Fast float: the error of dy as above, that of dq relative to |dy y| at most three times as
-/// much.
+/// Computes dy = sigma(q) dout and dq (+)= sigma'(q) y dout = dy y (1 - sigma(q)). dy may be dout. If y is one shared
+/// row, so is dy, and the rows' gradients are summed. Fast float: dy has the error of gate_forward(), and dq three
+/// times as much relative to |dy y|.
 template <class T>
 void gate_backward(MatrixFor<T> q, MatrixFor<T> y, MatrixFor<T> dout, Update update, Matrix<T> dq, Matrix<T> dy) {
   for (Index r = 0; r < dq.rows; ++r)
@@ -48,18 +49,17 @@ void gate_backward(MatrixFor<T> q, MatrixFor<T> y, MatrixFor<T> dout, Update upd
 
 }  // namespace reference
 
-using reference::gate_backward, reference::gate_forward;
 #ifndef HEED_NO_SIMD
 void gate_forward(Matrix<const float> q, Matrix<const float> y, Matrix<float> out);
 void gate_backward(Matrix<const float> q, Matrix<const float> y, Matrix<const float> dout, Update update,
                    Matrix<float> dq, Matrix<float> dy);
 #endif
 
-inline Counts gate_forward_counts(Index numbers) { return numbers * (logistic_counts + Counts{.mul = 1}); }
+inline Counts gate_forward_counts(Index elements) { return elements * (logistic_counts + Counts{.mul = 1}); }
 
-/// Of so many numbers; where dy is a sum, one addition more for each, except those of the first row.
-inline Counts gate_backward_counts(Index numbers, Update update) {
-  return numbers * (logistic_counts + Counts{.mul = 3, .add = update == Update::assign ? 1 : 2});
+/// Counts for `elements` elements. A shared dy takes one addition more per element, except those of the first row.
+inline Counts gate_backward_counts(Index elements, Update update) {
+  return elements * (logistic_counts + Counts{.mul = 3, .add = update == Update::assign ? 1 : 2});
 }
 
 }  // namespace heed::kernels

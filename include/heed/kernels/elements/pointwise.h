@@ -1,4 +1,4 @@
-// Functions that attention applies to each score by itself, and their derivatives.
+// Functions phi that attention applies to each score separately, and their derivatives.
 #pragma once
 
 #include "heed/kernels/elements/activation.h"
@@ -10,9 +10,9 @@ enum class Pointwise { relu, relu2, gelu, softplus, identity, relu6, sigmoid };
 
 namespace kernels {
 
-/// y = phi(x) for n numbers; y may be x. softplus and sigmoid are made from exp(-|x|), which never overflows:
+/// Computes y = phi(x) for n elements. y may be x. softplus and sigmoid use exp(-|x|), which never overflows:
 ///   log(1 + e^x) = max(x, 0) + log(1 + e^-|x|),   1 / (1 + e^-x) = e^-|x| / (1 + e^-|x|) for x < 0.
-/// All are finite where x is, except relu2 beyond the root of the largest number. Relative error a few eps (gelu: as in
+/// Finite for finite x, except relu2 if x^2 overflows. Relative error: a few eps (gelu: as in
 /// kernels/elements/activation.h).
 template <class T>
 void pointwise_forward(Pointwise phi, Index n, const T* x, T* y) {
@@ -49,8 +49,9 @@ void pointwise_forward(Pointwise phi, Index n, const T* x, T* y) {
   }
 }
 
-/// dx = phi'(x) dy for n numbers; dx may be dy. relu'(0) = relu6'(0) = relu6'(6) = 0; softplus' is sigmoid, and
-/// sigmoid' = e^-|x| / (1 + e^-|x|)^2, even and without the cancellation of 1 - sigmoid. Range and error as above.
+/// Computes dx = phi'(x) dy for n elements. dx may be dy. relu'(0) = relu6'(0) = relu6'(6) = 0. softplus' is sigmoid;
+/// sigmoid' = e^-|x| / (1 + e^-|x|)^2, which is even and avoids the cancellation in 1 - sigmoid. Range and error as in
+/// pointwise_forward().
 template <class T>
 void pointwise_backward(Pointwise phi, Index n, const T* x, const T* dy, T* dx) {
   using std::abs;
@@ -86,15 +87,15 @@ void pointwise_backward(Pointwise phi, Index n, const T* x, const T* dy, T* dx) 
   }
 }
 
-/// What they execute for each number.
+/// Counts per element.
 inline Counts pointwise_forward_counts(Pointwise phi) {
   switch (phi) {
     case Pointwise::relu:
-      return {.cmp = 1};
+      return relu_forward_counts(1);
     case Pointwise::relu2:
       return {.mul = 1, .cmp = 1};
     case Pointwise::gelu:
-      return {.mul = 3, .add = 1, .erf = 1};
+      return gelu_forward_counts(1);
     case Pointwise::softplus:
       return {.add = 2, .exp = 1, .log = 1, .cmp = 2};
     case Pointwise::relu6:
@@ -109,11 +110,11 @@ inline Counts pointwise_forward_counts(Pointwise phi) {
 inline Counts pointwise_backward_counts(Pointwise phi) {
   switch (phi) {
     case Pointwise::relu:
-      return {.cmp = 1};
+      return relu_backward_counts(1);
     case Pointwise::relu2:
       return {.mul = 2, .cmp = 1};
     case Pointwise::gelu:
-      return {.mul = 7, .add = 2, .exp = 1, .erf = 1};
+      return gelu_backward_counts(1);
     case Pointwise::softplus:
       return {.mul = 1, .add = 1, .div = 1, .exp = 1, .cmp = 2};
     case Pointwise::relu6:
@@ -126,7 +127,7 @@ inline Counts pointwise_backward_counts(Pointwise phi) {
   return {};
 }
 
-/// An attention map by phi: scores are multiplied by rows.scale, and what phi makes of them by `factor`.
+/// The attention map factor phi(rows.scale s) of scores s.
 struct PointwiseRows {
   Pointwise phi;
   double factor;
@@ -135,23 +136,23 @@ struct PointwiseRows {
 
 namespace detail {
 
-/// Calls f(count, numbers of s, numbers of p) for the keys that each row sees, a piece at a time, and sets p to zero
-/// beyond. A piece goes through several loops: 4 KB of floats stay in the L1 cache meanwhile. Rows that are all seen to
-/// their end, and have nothing between them, are taken as one.
+/// Calls f(count, s, p) for blocks of the keys that each row sees, and sets p to zero for the others. A block passes
+/// through several loops, so it holds 4 KB of floats, which stay in the L1 cache. Contiguous rows without masked keys
+/// are joined into one.
 template <class S, class T, class F>
-void for_seen_pieces(const ScoreRows& rule, Matrix<S> scores, Matrix<T> weights, const F& f) {
-  constexpr Index piece = 1024;
+void for_visible_blocks(const ScoreRows& rule, Matrix<S> scores, Matrix<T> weights, const F& f) {
+  constexpr Index block = 1024;
   const bool join = !rule.causal && scores.stride == scores.columns && weights.stride == weights.columns;
   const Matrix<S> s = join ? scores.joined() : scores;
   const Matrix<T> p = join ? weights.joined() : weights;
   for (Index r = 0; r < p.rows; ++r) {
     const Index n = rule.length(r, p.columns);
-    for (Index j = 0; j < n; j += piece) f(std::min(piece, n - j), s[r] + j, p[r] + j);
+    for (Index j = 0; j < n; j += block) f(std::min(block, n - j), s[r] + j, p[r] + j);
     std::fill(p[r] + n, p[r] + p.columns, T(0));
   }
 }
 
-/// p = factor phi(s) for n numbers.
+/// Computes p = factor phi(s) for n elements.
 template <class T>
 void pointwise_weights(const PointwiseRows& rule, Index n, const T* s, T* p) {
   pointwise_forward(rule.phi, n, s, p);
@@ -160,34 +161,34 @@ void pointwise_weights(const PointwiseRows& rule, Index n, const T* s, T* p) {
 
 }  // namespace detail
 
-/// For the keys each row sees: s = scale s in place, and p = factor phi(s), zero beyond. s and p have the same shape;
-/// p may be s, which then holds p.
+/// Computes, for the keys that each row sees, s = scale s in place and p = factor phi(s); p is zero for the others. s
+/// and p have the same shape; p may be s, which then holds p.
 template <class T>
 void attention_pointwise(const PointwiseRows& rule, Matrix<T> scores, Matrix<T> weights) {
-  detail::for_seen_pieces(rule.rows, scores, weights, [&](Index n, T* s, T* p) {
+  detail::for_visible_blocks(rule.rows, scores, weights, [&](Index n, T* s, T* p) {
     for (Index i = 0; i < n; ++i) s[i] = T(rule.rows.scale) * s[i];
     detail::pointwise_weights(rule, n, s, p);
   });
 }
 
-/// p again, from s as attention_pointwise left it.
+/// Recomputes p from s as attention_pointwise() left it.
 template <class T>
 void attention_pointwise_again(const PointwiseRows& rule, MatrixFor<T> scores, Matrix<T> weights) {
-  detail::for_seen_pieces(rule.rows, scores, weights,
-                          [&](Index n, const T* s, T* p) { detail::pointwise_weights(rule, n, s, p); });
+  detail::for_visible_blocks(rule.rows, scores, weights,
+                             [&](Index n, const T* s, T* p) { detail::pointwise_weights(rule, n, s, p); });
 }
 
-/// In place in dp = d(loss)/dp, with s as attention_pointwise left it: ds = scale factor phi'(s) dp, the gradient of
-/// the scores before they were scaled; zero beyond.
+/// Replaces dp by ds = scale factor phi'(s) dp, the gradient of the unscaled scores, for s as attention_pointwise()
+/// left it. ds is zero for keys that a row does not see.
 template <class T>
 void attention_pointwise_backward(const PointwiseRows& rule, MatrixFor<T> scores, Matrix<T> dweights) {
-  detail::for_seen_pieces(rule.rows, scores, dweights, [&](Index n, const T* s, T* dp) {
+  detail::for_visible_blocks(rule.rows, scores, dweights, [&](Index n, const T* s, T* dp) {
     pointwise_backward(rule.phi, n, s, dp, dp);
     for (Index i = 0; i < n; ++i) dp[i] = T(rule.rows.scale * rule.factor) * dp[i];
   });
 }
 
-/// What they execute, of queries and the keys they see.
+/// Counts for `pairs` pairs of a query and a key that it sees.
 inline Counts attention_pointwise_counts(Pointwise phi, Index pairs) {
   return pairs * (Counts{.mul = 2} + pointwise_forward_counts(phi));
 }

@@ -1,7 +1,7 @@
-// Interpolation on a grid: bilinear, and bicubic. Keys, "Cubic convolution interpolation for digital image processing",
-// IEEE Trans. ASSP 29(6), 1981, Eq. 15 with his a = -1/2 replaced by -3/4, as PyTorch's interpolate has it
-// (align_corners=False, no antialiasing), by which timm's and DeiT's position embeddings travel between image sizes.
-// Counts are those of the sums; weights are not counted, since they follow from the sizes of the grids alone.
+// Bilinear and bicubic interpolation on a grid. Keys, "Cubic convolution interpolation for digital image processing",
+// IEEE Trans. ASSP 29(6), 1981, Eq. 15, with a = -3/4 instead of -1/2, as in PyTorch's interpolate
+// (align_corners=False, no antialiasing), which timm and DeiT use to resize position embeddings. The counts are those
+// of the sums; the weights are not counted, since they depend on the grids' sizes alone.
 #pragma once
 
 #include "heed/base/matrix.h"
@@ -12,21 +12,22 @@
 
 namespace heed::kernels {
 
-/// Weight of a neighbour `x` cells away: piecewise cubic, 1 at 0, 0 at the other integers and from 2 on; the weights
-/// of four neighbours sum to 1.
+/// Returns the weight of a neighbour at distance x cells: piecewise cubic, 1 at 0, 0 at the other integers and for
+/// |x| >= 2. The weights of four neighbours sum to 1.
 inline double cubic_weight(double x, double a = -0.75) {
   x = std::abs(x);
   if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
   return x < 2 ? a * (((x - 5) * x + 8) * x - 4) : 0;
 }
 
-/// Where the centre of cell i of `to` lies among the centres of the cells of `from`, which are at 0, 1, ...
+/// Returns the position of the centre of cell i of `to` among the centres of the cells of `from`, which are at 0, 1,
+/// ...
 inline double place_of_cell(Index i, Index from, Index to) {
   return (static_cast<double>(i) + 0.5) * static_cast<double>(from) / static_cast<double>(to) - 0.5;
 }
 
-/// Along one axis: the four cells that make cell i of `to`, and their weights. Beyond an edge the outermost cell is
-/// repeated.
+/// The four cells of `from` along one axis that cell i of `to` depends on, and their weights. Beyond an edge the
+/// outermost cell is repeated.
 struct CubicTaps {
   static constexpr std::size_t count = 4;
   std::array<Index, count> cell;
@@ -42,7 +43,7 @@ struct CubicTaps {
   }
 };
 
-/// The same with the two nearest cells, whose weights fall linearly with the distance.
+/// The two nearest cells, with weights that fall linearly with the distance.
 struct LinearTaps {
   static constexpr std::size_t count = 2;
   std::array<Index, count> cell;
@@ -57,12 +58,12 @@ struct LinearTaps {
   }
 };
 
-/// How the rows of a matrix lie on a grid, row-major.
+/// The size of a grid, whose cells are the rows of a matrix in row-major order.
 struct Grid {
   Index height, width;
 };
 
-/// The cells of a grid that make one cell of another, and their weights.
+/// The cells of a grid that one cell of another depends on, and their weights.
 template <class Taps>
 struct GridTaps {
   static constexpr std::size_t count = Taps::count * Taps::count;
@@ -86,8 +87,8 @@ void for_each_cell(Grid from, Grid to, const F& f) {
     }
 }
 
-/// A grid of vectors, x [from.height from.width, channels], brought to y [to.height to.width, channels]; they do not
-/// overlap. At the same size y is x exactly. Sums run in double.
+/// Interpolates a grid of vectors x [from.height from.width, channels] to y [to.height to.width, channels]. y must not
+/// overlap x. At the same size y is exactly x. Sums are in double.
 template <class Taps, class T>
 void interpolate(Grid from, MatrixFor<T> x, Grid to, Matrix<T> y) {
   for_each_cell<Taps>(from, to, [&](Index cell, const GridTaps<Taps>& taps) {
@@ -108,10 +109,11 @@ void bilinear(Grid from, MatrixFor<T> x, Grid to, Matrix<T> y) {
   interpolate<LinearTaps>(from, x, to, y);
 }
 
-/// Of the sums that make `numbers` numbers, cells times channels; on the way back each tap of each adds to dx.
-inline Counts bicubic_counts(Index numbers) { return product_counts(numbers, 1, GridTaps<CubicTaps>::count); }
-inline Counts bicubic_backward_counts(Index numbers) {
-  return product_contractions(numbers, 1, GridTaps<CubicTaps>::count);
+/// Counts for `elements` = cells times channels of the result. In the backward pass each tap of each element adds to
+/// dx.
+inline Counts bicubic_counts(Index elements) { return product_counts(elements, 1, GridTaps<CubicTaps>::count); }
+inline Counts bicubic_backward_counts(Index elements) {
+  return product_contractions(elements, 1, GridTaps<CubicTaps>::count);
 }
 
 }  // namespace heed::kernels

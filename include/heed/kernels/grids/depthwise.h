@@ -1,4 +1,4 @@
-// Depth-wise convolution: each channel with a filter of its own.
+// Depth-wise convolution: a separate filter for each channel.
 #pragma once
 
 #include "heed/kernels/shared/update.h"
@@ -6,11 +6,9 @@
 
 namespace heed::kernels {
 
-namespace reference {
-
 namespace detail {
 
-/// Calls f(place, tap, place of the image under it or -1 in the padding) for each tap of each window.
+/// Calls f(window, tap, position) for each tap of each window; the position in the image is -1 in the padding.
 template <class F>
 void for_each_place(const Windows& w, const F& f) {
   for (Index oy = 0; oy < w.out_height(); ++oy)
@@ -25,21 +23,23 @@ void for_each_place(const Windows& w, const F& f) {
 
 }  // namespace detail
 
-/// y[place,c] (+)= bias[c] + sum over taps of W[tap,c] x[place under the tap,c], zero in the padding. x [height *
-/// width, C], W [kernel kernel, C], bias [C] or nullptr, y [places, C]; y overlaps nothing. Relative to sum |W||x| the
-/// error is at most kernel^2 eps.
+inline namespace reference {
+
+/// Computes y[p,c] (+)= bias[c] + sum over taps of W[tap,c] x[position of the tap,c], zero in the padding. x
+/// [height * width, C], W [kernel * kernel, C], bias [C] or nullptr, y [windows, C]. y must not overlap anything.
+/// Error: at most kernel^2 eps relative to sum |W||x|.
 template <class T>
 void depthwise(const Windows& w, MatrixFor<T> x, MatrixFor<T> W, const std::type_identity_t<T>* bias, Update update,
                Matrix<T> y) {
   detail::for_each_place(w, [&](Index place, Index tap, Index from) {
     for (Index c = 0; c < y.columns; ++c) {
       const T product = W(tap, c) * (from < 0 ? T(0) : x(from, c));
-      write(tap == 0 ? update : Update::accumulate, y(place, c), tap == 0 && bias ? product + bias[c] : product);
+      write(term_update(tap, update), y(place, c), tap == 0 && bias ? product + bias[c] : product);
     }
   });
 }
 
-/// Its gradient by x: dx[place under the tap,c] (+)= W[tap,c] dy[place,c], all of it.
+/// Computes the gradient with respect to x, all of it: dx[position of the tap,c] (+)= W[tap,c] dy[p,c].
 template <class T>
 void depthwise_backward(const Windows& w, MatrixFor<T> dy, MatrixFor<T> W, Update update, Matrix<T> dx) {
   if (update == Update::assign) fill(dx, T(0));
@@ -49,20 +49,18 @@ void depthwise_backward(const Windows& w, MatrixFor<T> dy, MatrixFor<T> W, Updat
   });
 }
 
-/// Its gradient by W: dW[tap,c] (+)= sum over places of dy[place,c] x[place under the tap,c]. Beside padding, fast
-/// float does not see gradients that are not finite.
+/// Computes the gradient with respect to W: dW[tap,c] (+)= sum over windows of dy[p,c] x[position of the tap,c]. Fast
+/// float ignores non-finite gradients at taps in the padding.
 template <class T>
 void depthwise_weight_gradient(const Windows& w, MatrixFor<T> x, MatrixFor<T> dy, Update update, Matrix<T> dW) {
   detail::for_each_place(w, [&](Index place, Index tap, Index from) {
-    const Update place_update = place == 0 ? update : Update::accumulate;
     for (Index c = 0; c < dW.columns; ++c)
-      write(place_update, dW(tap, c), dy(place, c) * (from < 0 ? T(0) : x(from, c)));
+      write(term_update(place, update), dW(tap, c), dy(place, c) * (from < 0 ? T(0) : x(from, c)));
   });
 }
 
 }  // namespace reference
 
-using reference::depthwise, reference::depthwise_backward, reference::depthwise_weight_gradient;
 #ifndef HEED_NO_SIMD
 void depthwise(const Windows& w, Matrix<const float> x, Matrix<const float> W, const float* bias, Update update,
                Matrix<float> y);
@@ -72,7 +70,7 @@ void depthwise_weight_gradient(const Windows& w, Matrix<const float> x, Matrix<c
                                Matrix<float> dW);
 #endif
 
-/// When they assign; each number more to accumulate is an addition.
+/// Counts of an assignment; accumulating takes one addition more per element.
 inline Counts depthwise_counts(const Windows& w, bool bias) {
   return product_counts(w.places(), w.channels, w.kernel * w.kernel) + Counts{.add = bias * w.places() * w.channels};
 }

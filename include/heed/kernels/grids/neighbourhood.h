@@ -1,5 +1,5 @@
-// Exponential sums over all cells of a grid, in which the cells near each cell have a bias that depends on where they
-// lie: a convolution with global reach.
+// Exponential sums over all cells of a grid, with biases for the cells near each cell that depend on their relative
+// positions: a convolution with global reach.
 #pragma once
 
 #include "heed/kernels/sums/exp_sums.h"
@@ -7,17 +7,17 @@
 
 namespace heed::kernels {
 
-/// A grid of height x width cells, row-major, and around each cell the window of those at most reach_y rows and reach_x
-/// columns away. A place in the window is numbered row-major too: (dy + reach_y) (2 reach_x + 1) + dx + reach_x.
+/// A grid of height x width cells, row-major, and around each cell a window of the cells at most reach_y rows and
+/// reach_x columns away. The position (dy, dx) in a window has the index (dy + reach_y) (2 reach_x + 1) + dx + reach_x.
 struct Neighbourhood {
   Index height, width, reach_y, reach_x;
-  bool outside = true;  ///< are cells outside the window summed too, with bias 0?
+  bool outside = true;  ///< true if cells outside the window are summed too, with bias 0
 
   Index cells() const { return height * width; }
   Index places() const { return (2 * reach_y + 1) * (2 * reach_x + 1); }
   Index place(Index dy, Index dx) const { return (dy + reach_y) * (2 * reach_x + 1) + dx + reach_x; }
 
-  /// The part of the window around (y, x) that lies on the grid: rows [top, bottom), columns [left, right).
+  /// The part of the window around (y, x) that is inside the grid: rows [top, bottom), columns [left, right).
   struct Window {
     Index top, bottom, left, right;
   };
@@ -29,21 +29,21 @@ struct Neighbourhood {
 
 namespace detail {
 
-/// One summand: exp(x) (mass, value[n]), mass nullptr for one.
+/// One term exp(x) (mass, value[n]); mass nullptr means one.
 template <class T>
 struct Part {
   T x;
   const T *mass, *value;
 };
 
-/// Row i of exponential sums that have one scale for all n numbers of a value.
+/// Returns row i of exponential sums with one scale for all n elements of a value.
 template <class T>
 [[gnu::always_inline]] inline Part<std::remove_const_t<T>> part_of(const ExpSums<T>& sums, Index i) {
   return {sums.scale(i, 0), sums.mass ? &sums.mass(i, 0) : nullptr, sums.value[i]};
 }
 
-/// Some summands exp(x) (mass, value[n]) of one sum, which are added up together: their exponentials then are a loop
-/// without branches, and their sum stays in registers.
+/// A batch of terms exp(x) (mass, value[n]) of one sum: their exps are a loop without branches, and their sum stays in
+/// registers.
 template <class T>
 struct Batch {
   static constexpr Index most = 64;
@@ -59,7 +59,7 @@ struct Batch {
   void exponentiate() {
     for (Index i = 0; i < count; ++i) weights[i] = exp(weights[i]);
   }
-  /// Sum of exp(x) mass.
+  /// Returns the sum of exp(x) mass.
   T mass() const {
     const auto of = [this](Index i) { return masses[i] ? weights[i] * *masses[i] : weights[i]; };
     T sum = of(0);
@@ -68,7 +68,7 @@ struct Batch {
   }
 };
 
-/// Row i = the term.
+/// Sets row i to the term.
 template <class T>
 void start_sum(const ExpSums<T>& sums, Index i, const Part<T>& term) {
   sums.scale(i, 0) = term.x;
@@ -76,7 +76,7 @@ void start_sum(const ExpSums<T>& sums, Index i, const Part<T>& term) {
   std::copy_n(term.value, sums.value.columns, sums.value[i]);
 }
 
-/// Row i = row `from`, another, and the term.
+/// Sets row i to the sum of row `from`, a different row, and the term.
 template <class T>
 void extend_sum(const ExpSums<T>& sums, Index i, Index from, const Part<T>& term) {
   const Part<T> before = part_of(sums, from);
@@ -97,8 +97,8 @@ inline Counts extend_sum_counts(Index n, bool has_mass) {
 
 }  // namespace detail
 
-/// Sums of what lies outside of windows, each over a running number of cells or of rows: left[y, x], cells of row y up
-/// to x; right[y, x], from x on; above[y], rows up to y; below[y], rows from y on.
+/// Running sums, from which sums outside of windows are composed. left[y, x]: cells of row y up to x; right[y, x]: from
+/// x on; above[y]: rows up to y; below[y]: rows from y on.
 template <class T>
 struct RunningSums {
   ExpSums<T> left, right, above, below;
@@ -110,21 +110,20 @@ RunningSums<T> carve_running_sums(const Neighbourhood& g, Index n, Carver<T>& ca
           carve_exp_sums(g.height, 1, n, carve), carve_exp_sums(g.height, 1, n, carve)};
 }
 
-/// What fast float keeps where one scale serves all cells: weights of terms and of places; and for some channels at a
-/// time the terms times their weights, each row of the grid between margins of zeros, and sums of what lies outside of
-/// windows.
+/// Memory of the fast float kernel if one scale serves all cells: the weights of terms and of window positions and, for
+/// a block of channels, the weighted terms, with a margin of zeros around each grid row, and sums outside of windows.
 template <class T>
 struct OneScale {
-  static constexpr Index margin = 3;     ///< cells
-  static constexpr Index channels = 64;  ///< at a time, at most
-  static constexpr double most = 32;     ///< that exponents may lie apart: the smallest weight is 1e-14
+  static constexpr Index margin = 3;     ///< cells on either side
+  static constexpr Index channels = 64;  ///< maximum per block
+  static constexpr double most = 32;     ///< maximum range of the exponents: the smallest weight is 1e-14
 
   Matrix<T> of_terms, of_places;             ///< [N, 1], [places, 1]
   Matrix<T> weighted;                        ///< [height (width + 2 margin), channels]
   Matrix<T> column, right_of, above, below;  ///< [width, channels], [height, channels]
 };
 
-/// Memory for neighbourhood_sums().
+/// Scratch memory of neighbourhood_sums().
 template <class T>
 struct NeighbourhoodScratch {
   RunningSums<T> running;
@@ -142,7 +141,7 @@ NeighbourhoodScratch<T> carve_neighbourhood(const Neighbourhood& g, Index n, Car
 namespace detail {
 
 template <class T>
-void make_running_sums(const Neighbourhood& g, const ExpSums<const T>& terms, const RunningSums<T>& running) {
+void compute_running_sums(const Neighbourhood& g, const ExpSums<const T>& terms, const RunningSums<T>& running) {
   const auto row_sum = [&](Index y) { return part_of(running.left, (y + 1) * g.width - 1); };
   for (Index y = 0; y < g.height; ++y) {
     const Index first = y * g.width, last = first + g.width - 1;
@@ -163,7 +162,7 @@ void make_running_sums(const Neighbourhood& g, const ExpSums<const T>& terms, co
   }
 }
 
-/// Calls f(part, bias or nullptr) for all parts of the sum of cell t. Inlined, for f has less to do than a call takes.
+/// Calls f(term, bias or nullptr) for all terms of the sum of cell t. Always inlined, as f does less work than a call.
 template <class T, class F>
 [[gnu::always_inline]] inline void for_each_part(const Neighbourhood& g, Index t, const ExpSums<const T>& terms,
                                                  const T* bias, bool mirrored, const RunningSums<T>& running,
@@ -185,40 +184,40 @@ template <class T, class F>
 
 }  // namespace detail
 
-namespace reference {
+inline namespace reference {
 
-/// For every cell t the sum over all cells s
-///   exp(scale[t]) (mass[t], value[t]) = sum_s exp(x[s] + bias[place of s seen from t]) (mass[s], value[s]),
-/// bias 0 outside the window around t, or, where g has no outside, over the window only. The terms have x as their
-/// scale. bias [places]. `mirrored`: the place of t seen from s instead, which makes this the sum that gradients need.
-/// terms, sums [N, n], each with one scale for all n numbers of a value.
+/// Computes, for each cell t, the sum over all cells s
+///   exp(scale[t]) (mass[t], value[t]) = sum_s exp(x[s] + bias[position of s relative to t]) (mass[s], value[s]),
+/// with bias 0 outside the window around t or, if not g.outside, over the window alone. The scale of the terms is x.
+/// bias [places]. `mirrored`: the position of t relative to s, which gives the sum that gradients need. terms, sums
+/// [N, n], each with one scale for all n elements of a value. The result must not overlap anything.
 ///
-/// What lies outside a window is four disjoint parts: the rows above and below it, and, row by row, the cells left and
-/// right of it. All are running sums, made once; nothing is ever subtracted from a sum, so positive sums keep full
-/// precision, and the scale of cell t is the maximum over what is summed for t alone. O(N (window + 2 rows of it) n).
-/// The result overlaps nothing.
+/// The outside of a window is four disjoint parts: the rows above and below it and, in each of its rows, the cells to
+/// the left and to the right. All are running sums, computed once. Nothing is ever subtracted from a sum, so sums of
+/// positive terms keep full precision, and the scale of cell t is the maximum over the terms of t alone. Time:
+/// O(N (window + 2 window rows) n).
 ///
-/// Fast float: where the ranges of x and of the biases, 0 for what is outside among these, add up to at most 32, the
-/// scale of every cell is the largest x plus the largest bias. Relative to the sums of |mass| and |value|, each times
-/// its weight, the error is then at most 7e-7 + 6e-8 (height + width + places).
+/// Fast float: if the ranges of x and of the biases, including 0 for the outside, add up to at most 32, the scale of
+/// every cell is max x + max bias. The error is then at most 7e-7 + 6e-8 (height + width + places) relative to the
+/// weighted sums of |mass| and |value|.
 template <class T>
 void neighbourhood_sums(const Neighbourhood& g, ExpSumsFor<T> terms, const std::type_identity_t<T>* bias, bool mirrored,
                         const std::type_identity_t<NeighbourhoodScratch<T>>& scratch, ExpSums<T> sums) {
-  using Part = kernels::detail::Part<T>;
+  using Part = detail::Part<T>;
   const Index n = sums.value.columns;
   const RunningSums<T>& running = scratch.running;
-  if (g.outside) kernels::detail::make_running_sums<T>(g, terms, running);
+  if (g.outside) detail::compute_running_sums<T>(g, terms, running);
 
   for (Index t = 0; t < g.cells(); ++t) {
     T scale{}, mass{};
     bool first = true;
-    kernels::detail::for_each_part<T>(g, t, terms, bias, mirrored, running, [&](const Part& part, const T* b) {
+    detail::for_each_part<T>(g, t, terms, bias, mirrored, running, [&](const Part& part, const T* b) {
       const T x = b ? part.x + *b : part.x;
       if (first || x > scale) scale = x;
       first = false;
     });
     const bool coarse = is_coarse(scale);
-    kernels::detail::Batch<T> parts;
+    detail::Batch<T> parts;
     Update update = Update::assign;
     const auto add_batch = [&] {
       parts.exponentiate();
@@ -226,7 +225,7 @@ void neighbourhood_sums(const Neighbourhood& g, ExpSumsFor<T> terms, const std::
       weighted_rows(parts.count, n, parts.weights, parts.rows, update, sums.value[t]);
       update = Update::accumulate, parts.count = 0;
     };
-    kernels::detail::for_each_part<T>(g, t, terms, bias, mirrored, running, [&](const Part& part, const T* b) {
+    detail::for_each_part<T>(g, t, terms, bias, mirrored, running, [&](const Part& part, const T* b) {
       const T distance = part.x - scale;
       T exponent = b ? distance + *b : distance;
       if (coarse && b) [[unlikely]]
@@ -242,13 +241,12 @@ void neighbourhood_sums(const Neighbourhood& g, ExpSumsFor<T> terms, const std::
 
 }  // namespace reference
 
-using reference::neighbourhood_sums;
 #ifndef HEED_NO_SIMD
 void neighbourhood_sums(const Neighbourhood& g, ExpSums<const float> terms, const float* bias, bool mirrored,
                         const NeighbourhoodScratch<float>& scratch, ExpSums<float> sums);
 #endif
 
-/// Pairs of a cell and a cell of its window, and pairs of a cell and a running sum outside of it.
+/// Number of pairs of a cell and a cell of its window, and of a cell and a running sum outside of it.
 struct NeighbourPairs {
   Index inside = 0, outside = 0;
 };
@@ -265,8 +263,8 @@ inline NeighbourPairs neighbour_pairs(const Neighbourhood& g) {
   return pairs;
 }
 
-/// For terms with or without a mass: running sums; then, for each part of the sum of a cell, x - scale, exp, n
-/// products, and for all but one n + 1 additions and a comparison; bias and mass on top.
+/// Counts for terms with or without a mass: the running sums; for each term of a cell's sum, x - scale, exp, n products
+/// and, except for the first, n + 1 additions and a comparison; bias and mass in addition.
 inline Counts neighbourhood_sums_counts(const Neighbourhood& g, Index n, bool has_mass) {
   const NeighbourPairs pairs = neighbour_pairs(g);
   const Index parts = pairs.inside + pairs.outside, N = g.cells();
@@ -278,26 +276,26 @@ inline Counts neighbourhood_sums_counts(const Neighbourhood& g, Index n, bool ha
   return counts;
 }
 
-/// As papers count: for each pair of a cell and a cell of its window, and for each cell that has something outside of
-/// it, n products, with a mass one more, and n + 1 sums.
+/// Contractions as papers count them: for each pair of a cell and a cell of its window, and for each cell with a
+/// non-empty outside, n products, one more with a mass, and n + 1 sums.
 inline Counts neighbourhood_sums_contractions(const Neighbourhood& g, Index n, bool has_mass) {
   const NeighbourPairs pairs = neighbour_pairs(g);
   const Index terms = pairs.inside + (pairs.outside > 0 ? g.cells() : 0);
   return terms * Counts{.mul = n + has_mass, .add = n + 1};
 }
 
-/// The gradient of the biases, given weights p[t,s] = exp(x[s] + bias[place] - scale[t]):
-///   dbias[place] += sum over t and the s at that place of  p[t,s] <G[t], value[s] - y[t]>.
-/// terms, means [N, n], each with one scale for all n; the mass of the terms is not used. bias, dbias [places]; places
-/// that no cell of the grid has are left alone. The difference is taken first: where one cell has all the weight,
-/// y = value[s] and the gradient is exactly 0.
+/// Adds the gradient of the biases, with weights p[t,s] = exp(x[s] + bias[position] - scale[t]):
+///   dbias[position] += sum over pairs (t, s) with that position of  p[t,s] <G[t], value[s] - y[t]>.
+/// terms, means [N, n], each with one scale for all n; the mass of the terms is not used. bias, dbias [places];
+/// positions that occur for no cell of the grid are not written. The difference is computed first: if one cell has all
+/// the weight, y = value[s] and the gradient is exactly 0.
 template <class T>
 void neighbourhood_bias_gradient(const Neighbourhood& g, const ExpSumsFor<T>& terms,
                                  const std::type_identity_t<T>* bias,
                                  const std::type_identity_t<WeightedMeans<T>>& means, T* dbias) {
   const Matrix<const T> x = terms.scale, scale = means.scale, value = terms.value, y = means.y, G = means.G;
   constexpr Index most = detail::Batch<T>::most;
-  // Some rows of cells at a time, for all places: what they read stays in cache.
+  // A few rows of cells at a time, for all positions, so that the rows they read stay in the cache.
   const Index rows_at_once = std::max<Index>(1, most / g.width);
   for (Index top = 0; top < g.height; top += rows_at_once)
     for (Index dy = -g.reach_y; dy <= g.reach_y; ++dy)
@@ -333,7 +331,7 @@ void neighbourhood_bias_gradient(const Neighbourhood& g, const ExpSumsFor<T>& te
       }
 }
 
-/// Per pair inside: exp, n + 1 products, n differences and as many sums, and two for the exponent.
+/// Counts per pair inside: exp, n + 1 products, n differences and n sums, and two additions for the exponent.
 inline Counts neighbourhood_bias_gradient_counts(const Neighbourhood& g, Index n) {
   return neighbour_pairs(g).inside * Counts{.mul = n + 1, .add = 2 * n + 2, .exp = 1};
 }

@@ -1,4 +1,4 @@
-// Landmarks of tokens: means over the cells of a grid, a convolution whose windows are the cells, or tokens themselves.
+// Landmarks: means of tokens over the cells of a grid, a convolution whose windows are the cells, or selected tokens.
 #pragma once
 
 #include "heed/base/carver.h"
@@ -8,10 +8,10 @@
 
 namespace heed::kernels {
 
-/// A grid of tokens, height x width in row-major order, cut into rows x columns cells. Cell row i covers the token rows
-/// from floor(i height / rows) up to, not including, ceil((i + 1) height / rows); columns likewise. Where `rows`
-/// divides `height` these are equal cells side by side, otherwise neighbours may share a row. A sequence has height 1;
-/// it can also be cut into cells of `length` consecutive tokens, of which the last has what is left.
+/// A grid of height x width tokens in row-major order, divided into rows x columns cells. Cell row i covers the token
+/// rows [floor(i height / rows), ceil((i + 1) height / rows)); columns likewise. If `rows` divides `height`, the cells
+/// have equal heights; otherwise neighbours may share a token row. A sequence has height 1; it can also be divided into
+/// cells of `length` consecutive tokens, the last of which has the remainder.
 struct Cells {
   Index height = 1, width = 0, rows = 1, columns = 0;
   Index length = 0;
@@ -24,7 +24,7 @@ struct Cells {
     return length > 0 ? std::min((j + 1) * length, width) : ((j + 1) * width + columns - 1) / columns;
   }
 
-  /// Tokens of cell (i, j), and of all cells together; a token that is in two counts twice.
+  /// Number of tokens of cell (i, j), and of all cells; a token in two cells counts twice.
   Index size(Index i, Index j) const { return (bottom(i) - top(i)) * (right(j) - left(j)); }
   Index members() const {
     Index sum = 0;
@@ -33,18 +33,19 @@ struct Cells {
     return sum;
   }
 
-  /// Calls f(place, token) for each token of cell (i, j): place counts them from 0, row by row.
+  /// Calls f(index in the cell, token) for each token of cell (i, j), row by row.
   template <class F>
   void each(Index i, Index j, const F& f) const {
     const Index below = bottom(i), first = left(j), after = right(j);
-    Index place = 0;
+    Index index = 0;
     for (Index y = top(i); y < below; ++y)
-      for (Index x = first; x < after; ++x) f(place++, y * width + x);
+      for (Index x = first; x < after; ++x) f(index++, y * width + x);
   }
 };
 
-/// out[cell] = mean of the cell's tokens. x [height * width, d], out [cells, d]; no overlap. Cells of as many equal
-/// tokens have equal means, to the last bit. Error: at most (tokens of the cell) eps of the largest magnitude.
+/// Computes out[cell] = the mean of the cell's tokens. x [height * width, d], out [cells, d]; no overlap. Cells with
+/// the same number of equal tokens have equal means, exactly. Error: at most (tokens of the cell) eps of the largest
+/// magnitude.
 template <class T>
 void pool_cells(const Cells& cells, MatrixFor<T> x, Matrix<T> out) {
   const Index d = out.columns;
@@ -67,7 +68,7 @@ inline Counts pool_cells_counts(const Cells& cells, Index d) {
   return {.add = (cells.members() - cells.count()) * d, .div = cells.count() * d};
 }
 
-/// dx[token] += dout[cell] / (tokens of the cell) for each cell that the token is in. Divides dout in place.
+/// Computes dx[token] += dout[cell] / (tokens of the cell) for each cell that has the token. Divides dout in place.
 template <class T>
 void pool_cells_backward(const Cells& cells, Matrix<std::type_identity_t<T>> dout, Matrix<T> dx) {
   const Index d = dx.columns;
@@ -87,9 +88,9 @@ inline Counts pool_cells_backward_counts(const Cells& cells, Index d) {
   return {.add = cells.members() * d, .div = cells.count() * d};
 }
 
-/// patches[cell] = the cell's tokens x [height * width, d], channel by channel: a row of d times the tokens of a cell,
-/// for cells of equal size. A convolution whose windows are the cells is the product patches weight^T, weight [outputs,
-/// d, height, width of a cell]. Counts nothing.
+/// Copies the tokens x [height * width, d] of each cell, channel by channel, to a row of patches
+/// [cells, d * tokens of a cell]. All cells must have the same size. A convolution whose windows are the cells is then
+/// the product patches weight^T, weight [outputs, d, height, width of a cell]. No counts.
 template <class T>
 void gather_cells(const Cells& cells, MatrixFor<T> x, Matrix<T> patches) {
   const Index size = cells.size(0, 0);
@@ -102,7 +103,7 @@ void gather_cells(const Cells& cells, MatrixFor<T> x, Matrix<T> patches) {
     }
 }
 
-/// dx[token] += dpatches at the token's places.
+/// Adds the elements of dpatches to the tokens that they were copied from.
 template <class T>
 void gather_cells_backward(const Cells& cells, MatrixFor<T> dpatches, Matrix<T> dx) {
   const Index size = cells.size(0, 0);
@@ -117,18 +118,18 @@ void gather_cells_backward(const Cells& cells, MatrixFor<T> dpatches, Matrix<T> 
 
 inline Counts gather_cells_backward_counts(const Cells& cells, Index d) { return {.add = cells.members() * d}; }
 
-/// Where landmarks come from. The first `skip` tokens (a class token) are in no cell.
+/// The kind of landmarks. The first `skip` tokens (a class token) are in no cell.
 struct Landmarks {
   enum class Kind { mean, convolution, tokens } kind = Kind::mean;
   Index count = 0;  ///< m
   Index skip = 0;
-  Cells cells{};  ///< of mean and convolution: as many as landmarks
+  Cells cells{};  ///< for mean and convolution, one per landmark
 
-  /// Numbers of a patch of d channels.
+  /// Elements of a patch of d channels.
   Index taps(Index d) const { return d * cells.size(0, 0); }
 };
 
-/// Memory for the patches of a convolution and their gradient.
+/// Scratch memory for the patches of a convolution and their gradient.
 template <class T>
 struct LandmarkScratch {
   Matrix<T> patches, dpatches;
@@ -139,14 +140,15 @@ struct LandmarkScratch {
   }
 };
 
-/// Token i of those that are landmarks: `index` [m, 1] counts all tokens; where it is left out they are the first ones.
+/// Returns the token of landmark i: index(i) of `index` [m, 1], which counts all tokens, or the i-th after `skip` if
+/// `index` is empty.
 template <class T>
 Index landmark_token(const Landmarks& l, Matrix<const T> index, Index i) {
   return index ? static_cast<Index>(static_cast<double>(index(i, 0))) : l.skip + i;
 }
 
-/// What landmarks are made from: the tokens x [skip + tokens, d] and the `tensor` that the kind needs: the weight
-/// [d, taps] of the convolution, which has no bias; or the index of the tokens; or none.
+/// Operands of landmarks: the tokens x [skip + tokens, d] and a `tensor` that depends on the kind: the weight [d, taps]
+/// of the convolution, which has no bias; the indices of selected tokens; none.
 template <class T>
 struct LandmarkSampling {
   const Landmarks& landmarks;
@@ -154,7 +156,7 @@ struct LandmarkSampling {
   const LandmarkScratch<T>& scratch;
 };
 
-/// out [m, d] = the landmarks.
+/// Computes the landmarks out [m, d].
 template <class T>
 void sample_landmarks(const LandmarkSampling<std::type_identity_t<T>>& of, Matrix<T> out) {
   const auto& [l, x, tensor, scratch] = of;
@@ -170,7 +172,7 @@ void sample_landmarks(const LandmarkSampling<std::type_identity_t<T>>& of, Matri
   }
 }
 
-/// dx += and, for the convolution, dtensor += the gradients for dout [m, d], which is overwritten.
+/// Adds the gradients for dout [m, d] to dx and, for the convolution, to dtensor. Overwrites dout.
 template <class T>
 void sample_landmarks_backward(const LandmarkSampling<std::type_identity_t<T>>& of,
                                Matrix<std::type_identity_t<T>> dout, Matrix<std::type_identity_t<T>> dtensor,
@@ -192,7 +194,7 @@ void sample_landmarks_backward(const LandmarkSampling<std::type_identity_t<T>>& 
   }
 }
 
-/// Of sample_landmarks() and its gradient.
+/// Returns the cost of sample_landmarks() and sample_landmarks_backward().
 inline Cost landmarks_cost(const Landmarks& l, Index d) {
   const Index m = l.count;
   Cost cost;

@@ -1,4 +1,4 @@
-// Windows of a 2-D convolution.
+// Geometry of a 2-D convolution.
 #pragma once
 
 #include "heed/base/matrix.h"
@@ -6,7 +6,7 @@
 
 namespace heed::kernels {
 
-/// Geometry of a 2-D convolution of one image of `channels` channels: square windows, `padding` zeros on each side.
+/// Windows of a 2-D convolution of one image of `channels` channels: square, with `padding` zeros on each side.
 struct Windows {
   Index channels = 0, height = 0, width = 0;
   Index kernel = 1, stride = 1, padding = 0;
@@ -16,8 +16,8 @@ struct Windows {
   Index places() const { return out_height() * out_width(); }
   Index taps() const { return channels * kernel * kernel; }
 
-  /// The taps of a row or column of windows, at place `out` of an axis of `size` places, that lie on the image; the
-  /// others read padding. Tap i reads place `first` + i.
+  /// The taps [begin, end) of a row or column of windows that are inside the image, for window `out` of an axis of
+  /// `size` positions. Tap i reads position first + i; the other taps read padding.
   struct Range {
     Index first, begin, end;
   };
@@ -28,7 +28,7 @@ struct Windows {
   Range rows_at(Index out) const { return range(out, height); }
   Range columns_at(Index out) const { return range(out, width); }
 
-  /// Pairs of a window and a place of the image that it covers.
+  /// Pairs of a window and an image position that it covers.
   Index covered() const {
     Index rows = 0, columns = 0;
     for (Index y = 0; y < out_height(); ++y) rows += rows_at(y).end - rows_at(y).begin;
@@ -37,27 +37,27 @@ struct Windows {
   }
 };
 
-/// Calls f(input position or -1 where padding is read, tap, place) for each tap (channel, row, column) of each
-/// window of an image [channels, height, width], places innermost.
+/// Calls f(input position, tap, window) for each tap (channel, row, column) of each window of an image
+/// [channels, height, width], windows innermost. The position is -1 in the padding.
 template <class F>
 void for_each_tap(const Windows& w, const F& f) {
   Index tap = 0;
   for (Index c = 0; c < w.channels; ++c)
     for (Index i = 0; i < w.kernel; ++i)
       for (Index j = 0; j < w.kernel; ++j, ++tap) {
-        Index place = 0;
+        Index window = 0;
         for (Index oy = 0; oy < w.out_height(); ++oy)
-          for (Index ox = 0; ox < w.out_width(); ++ox, ++place) {
+          for (Index ox = 0; ox < w.out_width(); ++ox, ++window) {
             const Index y = oy * w.stride + i - w.padding, x = ox * w.stride + j - w.padding;
             const bool inside = y >= 0 && y < w.height && x >= 0 && x < w.width;
-            f(inside ? (c * w.height + y) * w.width + x : Index{-1}, tap, place);
+            f(inside ? (c * w.height + y) * w.width + x : Index{-1}, tap, window);
           }
       }
 }
 
-/// Calls f(place, row of taps, x, taps, runs): for each window of rows [begin, end) of windows and each row i of its
-/// taps: the taps [taps.begin, taps.end) of that row lie on the image from place x on, or none where x is -1. Places
-/// count from 0.
+/// Calls f(window, tap row i, position, columns) for each window of the window rows [begin, end) and each of its tap
+/// rows. The taps [columns.begin, columns.end) of the row read the image from `position` on; position is -1 if the
+/// whole row is padding. Windows are numbered from 0.
 template <class F>
 void for_each_run(const Windows& w, Index begin, Index end, const F& f) {
   Index place = 0;
@@ -73,8 +73,8 @@ void for_each_run(const Windows& w, Index begin, Index end, const F& f) {
   }
 }
 
-/// The windows of rows [begin, end) of windows as the rows of a matrix: patches [places, kernel kernel channels], taps
-/// (row, column, channel), zero in the padding. image [height * width, channels]. A row of taps is one piece of memory.
+/// Copies the windows of the window rows [begin, end) to the rows of patches [windows, kernel kernel channels], taps
+/// (row, column, channel), zero in the padding. image [height * width, channels]. Each tap row is contiguous in memory.
 template <class T>
 void gather_windows(const Windows& w, Index begin, Index end, const std::type_identity_t<T>* image, Matrix<T> patches) {
   const Index C = w.channels;
@@ -87,7 +87,7 @@ void gather_windows(const Windows& w, Index begin, Index end, const std::type_id
   });
 }
 
-/// The transpose of gather_windows: image[...] += patches.
+/// Adds patches to the image positions that gather_windows() copies them from.
 template <class T>
 void scatter_windows(const Windows& w, Index begin, Index end, MatrixFor<T> patches, T* image) {
   const Index C = w.channels;
@@ -98,7 +98,7 @@ void scatter_windows(const Windows& w, Index begin, Index end, MatrixFor<T> patc
   });
 }
 
-/// Of all windows.
+/// Counts for all windows.
 inline Counts scatter_windows_counts(const Windows& w) { return {.add = w.covered() * w.channels}; }
 
 }  // namespace heed::kernels

@@ -1,4 +1,4 @@
-// Matrix product.
+// Matrix product. Highway computes it in float, OpenBLAS in double, plain loops otherwise.
 #pragma once
 
 #include "heed/base/matrix.h"
@@ -7,43 +7,39 @@
 
 namespace heed::kernels {
 
-namespace reference {
+inline namespace reference {
 
-/// C = A B, or C += A B, for A [m, k], B [k, n], each a matrix or transposed(one), and C [m, n].
+/// Computes C (+)= A B for A [m, k], B [k, n], each a matrix or transposed(one), and C [m, n].
 ///
 ///   gemm(q, transposed(k), S);                                 S = q k^T
 ///   gemm(transposed(A), dout, Update::accumulate, dv);         dv += A^T dout
 ///
-/// C overlaps neither operand. Relative to sum |a||b| (and |C|, where it is added to) the error is at most k eps. In
-/// float, each element's value depends on its row of A, its column of B and what was there, and on nothing else:
-/// cutting m or n into pieces changes no bit. double goes to BLAS where there is one, single-threaded. Counts:
-/// product_counts(m, n, k), and m n add more to accumulate.
+/// C must not overlap A or B. Error: at most k eps relative to sum |a||b| (plus |C| if it accumulates). In float an
+/// element depends on its row of A, its column of B and its previous value alone: cutting m or n into blocks changes no
+/// bit. double uses single-threaded BLAS if the build has one. Counts: product_counts(m, n, k), and m n additions more
+/// to accumulate.
 template <class T>
 void gemm(const OperandFor<T>& a, const OperandFor<T>& b, Update update, const Matrix<T>& c) {
   for (Index i = 0; i < c.rows; ++i)
     for (Index j = 0; j < c.columns; ++j) {
       T sum(0);
-      for (Index l = 0; l < a.columns; ++l) {
-        const T product = a(i, l) * b(l, j);
-        if (l == 0)
-          sum = product;
-        else
-          sum += product;
-      }
+      for (Index l = 0; l < a.columns; ++l) write(term_update(l), sum, a(i, l) * b(l, j));
       write(update, c(i, j), sum);
     }
 }
 
 }  // namespace reference
 
-using reference::gemm;
 #ifndef HEED_NO_SIMD
 void gemm(const Operand<float>& a, const Operand<float>& b, Update update, const Matrix<float>& c);
+void addmm(const Operand<float>& a, const Operand<float>& b, const float* bias, const Matrix<const float>& addend,
+           const Matrix<float>& c);
 #endif
 #ifndef HEED_NO_BLAS
 void gemm(const Operand<double>& a, const Operand<double>& b, Update update, const Matrix<double>& c);
 #endif
 
+/// Computes C = A B.
 template <class T>
 void gemm(const OperandFor<T>& a, const OperandFor<T>& b, const Matrix<T>& c) {
   gemm(a, b, Update::assign, c);
@@ -51,8 +47,8 @@ void gemm(const OperandFor<T>& a, const OperandFor<T>& b, const Matrix<T>& c) {
 
 namespace detail {
 
-/// C = bias + addend, of which either may be left out; returns how a product is then added to it. Without both, C is
-/// left as it is, for the product to be assigned.
+/// Computes C = bias + addend, either of which may be empty, and returns the update that adds a product to it. If both
+/// are empty, leaves C as it is and returns assign.
 template <class T>
 Update assign_addends(const std::type_identity_t<T>* bias, const MatrixFor<T>& addend, const Matrix<T>& c) {
   if (!bias && !addend) return Update::assign;
@@ -63,8 +59,8 @@ Update assign_addends(const std::type_identity_t<T>* bias, const MatrixFor<T>& a
 
 }  // namespace detail
 
-/// C = bias + addend + A B, with bias[j] added to column j and the matrix `addend` [m, n]; either may be left out, and
-/// C overlaps neither. All else, and in float the promise about cutting m and n, as in gemm().
+/// Computes C = bias + addend + A B, with bias[j] added to column j and a matrix `addend` [m, n]. Either may be empty;
+/// C must not overlap them. Everything else, including independence of cuts of m and n in float, is as in gemm().
 template <class T>
 void addmm(const OperandFor<T>& a, const OperandFor<T>& b, const std::type_identity_t<T>* bias,
            const MatrixFor<T>& addend, const Matrix<T>& c) {
@@ -75,12 +71,7 @@ inline Counts addmm_counts(Index m, Index n, Index k, bool bias, bool addend) {
   return product_counts(m, n, k) + Counts{.add = (bias + addend) * m * n};
 }
 
-#ifndef HEED_NO_SIMD
-void addmm(const Operand<float>& a, const Operand<float>& b, const float* bias, const Matrix<const float>& addend,
-           const Matrix<float>& c);
-#endif
-
-/// What multiplies float and double: "heed AVX3, OpenBLAS 0.3.21 Cooperlake"; "plain loops" where nothing else does.
+/// Names the implementations for float and double: "heed AVX3, OpenBLAS 0.3.21 Cooperlake", or "plain loops".
 const char* gemm_library();
 
 }  // namespace heed::kernels

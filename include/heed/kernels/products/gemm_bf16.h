@@ -1,6 +1,5 @@
-// Matrix product of numbers rounded to bfloat16: a float without its lower 16 bits of 23 behind the point. Products of
-// two normal ones are exact in float, and processors with AVX512-BF16 add up twice as many of them as of floats in the
-// same time.
+// Matrix product of operands rounded to bfloat16, a float without the low 16 of its 23 fraction bits. Products of two
+// normal values are exact in float. AVX512-BF16 has twice the multiply-adds of float per cycle.
 #pragma once
 
 #include "heed/kernels/products/gemm.h"
@@ -9,28 +8,29 @@
 
 namespace heed {
 
-/// What a product makes of its operands first.
+/// Rounding of a product's operands.
 enum class Products {
-  exact,  ///< nothing
-  bf16,   ///< rounds them to bfloat16
+  exact,  ///< none
+  bf16,   ///< to bfloat16
 };
 
 namespace kernels {
 
-/// The bfloat16 nearest to x, of two the one whose last bit is 0; numbers below 2^-126 become 0, as the instructions
-/// make them.
+/// Returns the bfloat16 nearest to x, ties to even. Magnitudes below 2^-126 become 0, as in the AVX512-BF16
+/// instructions.
 float round_to_bf16(float x);
 
-/// Why this build cannot multiply in bfloat16, as a clause; null if it can.
+/// Returns why this build cannot multiply in bfloat16, as a clause; nullptr if it can.
 const char* bf16_obstacle();
 
-/// gemm() and addmm() with the numbers of A and B rounded to bfloat16; sums are floats. Each product of normal numbers
-/// is within 2^-7 |a||b| of the exact one.
+/// As gemm() and addmm(), with A and B rounded to bfloat16 and sums in float. Each product of normal values is within
+/// 2^-7 |a||b| of the exact one.
 void gemm_bf16(const Operand<float>& a, const Operand<float>& b, Update update, const Matrix<float>& c);
 void addmm_bf16(const Operand<float>& a, const Operand<float>& b, const float* bias, const Matrix<const float>& addend,
                 const Matrix<float>& c);
 
-/// gemm() of operands as they are, or rounded; only floats can be. `const Gemm gemm{in.products};`
+/// gemm() and addmm() with a choice of rounding, which must be exact for types other than float. `const Gemm
+/// gemm{in.products};`
 struct Gemm {
   Products products = Products::exact;
 
@@ -46,7 +46,7 @@ struct Gemm {
     (*this)(a, b, Update::assign, c);
   }
 
-  /// addmm() likewise.
+  /// Computes C = bias + addend + A B.
   template <class T>
   void add(const OperandFor<T>& a, const OperandFor<T>& b, const std::type_identity_t<T>* bias,
            const MatrixFor<T>& addend, const Matrix<T>& c) const {

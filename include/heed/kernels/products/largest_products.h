@@ -1,14 +1,15 @@
-// For each row of a matrix, the rows of another that it has the largest products with: nearest neighbours. There are no
-// counts, since how often a row is better than those found so far depends on the numbers.
+// Nearest neighbours: for each row of a matrix, the rows of another with the largest dot products. There are no counts,
+// since the number of insertions depends on the values.
 #pragma once
 
 #include "heed/base/matrix.h"
 
 namespace heed::kernels {
 
-/// The k rows y[j] with the largest products x[i] . y[j], for each row of x [m, d] and with y [n, d], 1 <= k <= n:
-/// products [m, k] begins with the largest, rows [m, k] has their numbers j; of equal ones lower numbers come first.
-/// All numbers must be finite, products too. The m x n products are made block by block and never exist together.
+/// Finds, for each row of x [m, d], the k rows of y [n, d] with the largest products x[i] . y[j], 1 <= k <= n. Writes
+/// the products in descending order to products [m, k] and the row indices j to rows [m, k]; equal products are ordered
+/// by index. All values and products must be finite. The m x n products are computed block by block and never stored
+/// together.
 template <class T>
 void largest_products(const MatrixFor<T>& x, const MatrixFor<T>& y, const Matrix<T>& products,
                       const Matrix<Index>& rows);

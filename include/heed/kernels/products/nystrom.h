@@ -1,18 +1,18 @@
-// Product with a matrix in Nystroem's form, P^T X P, which is never made.
+// Product with a matrix in Nystroem form, P^T X P, without forming it.
 #pragma once
 
 #include "heed/kernels/products/gemm.h"
 
 namespace heed::kernels {
 
-/// S v for S = P^T X P and what it goes through: P [m, n], X [m, m], v [n, e], and Z = P v, Y = X Z, both [m, e].
+/// Operands and intermediates of S v with S = P^T X P: P [m, n], X [m, m], v [n, e]; Z = P v and Y = X Z [m, e].
 template <class T>
 struct NystromProduct {
   Matrix<const T> P, X, v;
   Matrix<T> Z, Y;
 };
 
-/// out = P^T (X (P v)). Leaves Z and Y, for the backward pass. Nothing overlaps.
+/// Computes out = P^T (X (P v)), and Z and Y for the backward pass. Nothing may overlap.
 template <class T>
 void nystrom_product(const NystromProduct<std::type_identity_t<T>>& of, Matrix<T> out) {
   gemm(of.P, of.v, of.Z);
@@ -20,7 +20,7 @@ void nystrom_product(const NystromProduct<std::type_identity_t<T>>& of, Matrix<T
   gemm(transposed(of.P), of.Y, out);
 }
 
-/// Gradients of a product's operands, of which dv may be left out, and memory for those of Z and Y.
+/// Gradients of the operands, of which dv may be empty, and scratch memory for dZ and dY.
 template <class T>
 struct NystromGradient {
   Update update;
@@ -30,9 +30,10 @@ struct NystromGradient {
   Matrix<T> dZ, dY;
 };
 
-/// Undoing out = P^T Y:  dY = P dout,    dP (+)= Y dout^T.
-/// Undoing Y = X Z:      dX (+)= dY Z^T, dZ = X^T dY.
-/// Undoing Z = P v:      dP += dZ v^T,   dv (+)= P^T dZ.
+/// Computes the gradients of the operands.
+///   Undoing out = P^T Y:  dY = P dout,    dP (+)= Y dout^T.
+///   Undoing Y = X Z:      dX (+)= dY Z^T, dZ = X^T dY.
+///   Undoing Z = P v:      dP += dZ v^T,   dv (+)= P^T dZ.
 template <class T>
 void nystrom_product_backward(const NystromProduct<T>& of, MatrixFor<T> dout,
                               const NystromGradient<std::type_identity_t<T>>& gradient) {
@@ -45,7 +46,7 @@ void nystrom_product_backward(const NystromProduct<T>& of, MatrixFor<T> dout,
   if (dv) gemm(transposed(of.P), dZ, update_v, dv);
 }
 
-/// With all gradients assigned, or with `added` dP and dX added to what is there and no dv.
+/// Returns the cost with all gradients assigned or, if `added`, with dP and dX accumulated and no dv.
 inline Cost nystrom_product_cost(Index m, Index n, Index e, bool added) {
   const Counts tall = product_contractions(m, n, e), square = product_contractions(m, m, e);
   Cost cost;

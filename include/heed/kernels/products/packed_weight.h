@@ -1,16 +1,16 @@
-// A weight arranged once for all its products.
+// A weight packed once for many products.
 #pragma once
 
 #include "heed/kernels/products/gemm_bf16.h"
 
 namespace heed::kernels {
 
-/// The second operand of products A B, arranged as they read it, and rounded to bfloat16 where they do: to arrange
-/// a weight takes as long as a product with some ten rows, and the same weight meets all pieces of a batch. Fast float
-/// only.
+/// The second operand B of products A B, packed in the order in which tiles read it and rounded to bfloat16 if the
+/// product is. Packing takes as long as a product with about ten rows of A, and all microbatches share the packed
+/// weight. Fast float kernels only.
 class PackedWeight {
  public:
-  /// Arranges B [k, n] as it is now. Keeps its memory from one call to the next.
+  /// Packs the current values of B [k, n]. Reuses the memory of earlier calls.
   void pack(Products products, const Operand<float>& b);
 
   Products products() const { return products_; }
@@ -24,7 +24,7 @@ class PackedWeight {
   Buffer<float> data_;
 };
 
-/// Does this build have them?
+/// True if this build has fast float kernels, and so packed weights.
 inline constexpr bool packs_weights =
 #ifdef HEED_NO_SIMD
     false;
@@ -32,12 +32,12 @@ inline constexpr bool packs_weights =
     true;
 #endif
 
-/// C = A B or C += A B, bit by bit as gemm() without the packing. C [m, n] is the columns [begin, begin + n) of the
-/// product, where `begin` is a multiple of 16, and begin + n is one too or is the end of the product.
+/// Computes C (+)= columns [begin, begin + n) of A B, with the same bits as gemm() of the unpacked weight. C [m, n].
+/// `begin` must be a multiple of 16, and begin + n too unless it is the number of columns of B.
 void gemm(const Matrix<const float>& a, const PackedWeight& b, Index begin, Update update, const Matrix<float>& c);
 
-/// C = bias + addend + A B, bit by bit as addmm() without the packing: bias [n]; addend [m, n] may be left out; all
-/// else as in gemm().
+/// Computes C = bias + addend + these columns of A B, with the same bits as addmm() of the unpacked weight: bias [n];
+/// addend [m, n] may be empty. Everything else as in gemm().
 void addmm(const Matrix<const float>& a, const PackedWeight& b, Index begin, const float* bias,
            const Matrix<const float>& addend, const Matrix<float>& c);
 

@@ -1,10 +1,10 @@
 // Positive random features of FAVOR+ (Choromanski et al., "Rethinking Attention with Performers", 2021,
-// arXiv:2009.14794v4, Lemma 1), row by row:
+// arXiv:2009.14794v4, Lemma 1), for each row x:
 //
 //   feature_j(x) = exp(u_j - h - c),   u = omega x',  h = |x'|^2 / 2,  x' = scale x
 //
-// U [rows, m] holds omega x, to be multiplied by `scale`; c is what keeps the exponent from growing: the largest u_j of
-// some rows. h is kept apart from U, for both are large where x is.
+// U [rows, m] holds omega x, which the kernels multiply by `scale`. c keeps the exponent from overflowing: it is the
+// largest u_j of a set of rows. h is stored separately from U, since both are large if x is.
 #pragma once
 
 #include "heed/base/matrix.h"
@@ -14,32 +14,32 @@
 
 namespace heed::kernels {
 
-/// The largest element of each row, and the place of the first that is as large: [rows] each.
+/// The largest element of each row, and the index of its first occurrence: [rows] each.
 template <class T>
 struct RowMaxima {
-  T *maximum, *place;
+  T *maximum, *index;
 };
 
-namespace reference {
+inline namespace reference {
 
-/// Of scale U, which holds no NaN.
+/// Finds the maxima of the rows of scale U. U must not contain NaN.
 template <class T>
 void favor_maxima(double scale, MatrixFor<T> U, const RowMaxima<T>& maxima) {
   for (Index r = 0; r < U.rows; ++r) {
     T maximum = T(scale) * U(r, 0);
-    Index place = 0;
+    Index index = 0;
     for (Index j = 1; j < U.columns; ++j) {
       const T u = T(scale) * U(r, j);
-      if (u > maximum) maximum = u, place = j;
+      if (u > maximum) maximum = u, index = j;
     }
     maxima.maximum[r] = maximum;
-    maxima.place[r] = T(static_cast<double>(place));
+    maxima.index[r] = T(static_cast<double>(index));
   }
 }
 
-/// In place, U[r,j] = exp((scale U[r,j] - c[r]) - h[r]) + added; sums[r], of row r of it, may be left out. c, h and
-/// sums [rows]. Fast float: relative error at most 3e-7 + 2.4e-7 (|scale U| + |c| + h) of the exponential, and 1.2e-7
-/// of the sum.
+/// Replaces U[r,j] by exp((scale U[r,j] - c[r]) - h[r]) + added, and writes the sum of row r to sums[r]. c, h and sums
+/// [rows]; sums may be nullptr. Fast float: relative error of the exponential at most 3e-7 + 2.4e-7
+/// (|scale U| + |c| + h), and 1.2e-7 of the sum in addition.
 template <class T>
 void favor_features(double scale, const T* c, const T* h, double added, Matrix<T> U, T* sums) {
   for (Index r = 0; r < U.rows; ++r) {
@@ -50,22 +50,21 @@ void favor_features(double scale, const T* c, const T* h, double added, Matrix<T
   }
 }
 
-/// In place, from dF, the gradient of features F = e + added: du = e dF, the gradient of scale U, and sums[r], the sum
-/// of row r of it, which is what -h and -c get. Fast float: relative to |F + added| |dF| the error is at most eps, of a
-/// sum to that of these (m + 2) eps.
+/// Replaces dF, the gradient of features F = e + added, by du = e dF, the gradient of scale U, and writes the sum of
+/// row r to sums[r], the gradient of -h and of -c. Fast float: error at most eps relative to |F + added| |dF|; for a
+/// sum, (m + 2) eps relative to the sum of these.
 template <class T>
 void favor_features_backward(double added, MatrixFor<T> F, Matrix<T> dF, T* sums) {
   for (Index r = 0; r < dF.rows; ++r) {
     for (Index j = 0; j < dF.columns; ++j) {
       dF(r, j) = (F(r, j) - T(added)) * dF(r, j);
-      write(j == 0 ? Update::assign : Update::accumulate, sums[r], dF(r, j));
+      write(term_update(j), sums[r], dF(r, j));
     }
   }
 }
 
 }  // namespace reference
 
-using reference::favor_features, reference::favor_features_backward, reference::favor_maxima;
 #ifndef HEED_NO_SIMD
 void favor_maxima(double scale, Matrix<const float> U, const RowMaxima<float>& maxima);
 void favor_features(double scale, const float* c, const float* h, double added, Matrix<float> U, float* sums);
@@ -73,7 +72,7 @@ void favor_features_backward(double added, Matrix<const float> F, Matrix<float> 
 #endif
 
 inline Counts favor_maxima_counts(Index rows, Index m) { return rows * Counts{.mul = m, .cmp = m - 1}; }
-/// Sums take m - 1 additions more for each row.
+/// Counts without sums, which take m - 1 additions per row.
 inline Counts favor_features_counts(Index rows, Index m) { return rows * m * Counts{.mul = 1, .add = 3, .exp = 1}; }
 inline Counts favor_features_backward_counts(Index rows, Index m) { return rows * Counts{.mul = m, .add = 2 * m - 1}; }
 

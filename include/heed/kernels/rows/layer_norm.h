@@ -1,7 +1,7 @@
 // Layer normalisation of rows. Ba, Kiros, Hinton, "Layer normalization", arXiv:1607.06450.
 //
-// Matrices are [rows, n], gamma and beta [n]. Of each row, scale = 1 / sqrt(variance + eps), the variance (divisor n)
-// computed from centred values, and xn = (x - mean) scale. statistics [rows, 2] keeps mean and scale of each row.
+// Matrices are [rows, n], gamma and beta [n]. For each row, xn = (x - mean) scale with scale = 1 / sqrt(variance + eps)
+// and the variance (divisor n) of the centred values. statistics [rows, 2] holds mean and scale of each row.
 #pragma once
 
 #include "heed/base/matrix.h"
@@ -12,19 +12,19 @@
 
 namespace heed::kernels {
 
-/// What a row is made: gamma xn + beta.
+/// Parameters of the normalised row gamma xn + beta.
 template <class T>
 struct RowNorm {
   const T *gamma, *beta;
   double eps;
 };
 
-namespace reference {
+inline namespace reference {
 
-/// y = gamma xn + beta, and + residual unless there is none. y may be x or residual. Centred values are off by what the
-/// mean is rounded by. Fast float, with u = 2^-24: y is off by at most (n + 8) u (1 + |xn|) (1 + max |x| scale) |gamma|
-/// and, for what is added, 4 u (|beta| + |residual|); the mean by (n + 8) u max |x|, and scale, relative to itself, by
-/// (n + 8) u (1 + max |x| scale).
+/// Computes y = gamma xn + beta + residual, and writes the statistics. residual may be empty; y may be x or residual.
+/// Centred values have the rounding error of the mean. Fast float, with u = 2^-24: error of y at most (n + 8) u
+/// (1 + |xn|) (1 + max |x| scale) |gamma| and, for the additions, 4 u (|beta| + |residual|); of the mean (n + 8) u max
+/// |x|; of scale, relative, (n + 8) u (1 + max |x| scale).
 template <class T>
 void layer_norm_forward(const RowNorm<std::type_identity_t<T>>& norm, MatrixFor<T> x, MatrixFor<T> residual,
                         Matrix<T> y, Matrix<std::type_identity_t<T>> statistics) {
@@ -52,8 +52,8 @@ void layer_norm_forward(const RowNorm<std::type_identity_t<T>>& norm, MatrixFor<
   }
 }
 
-/// y = gamma xn + beta once more, by the statistics that layer_norm_forward found: the same bits. y may be x. Fast
-/// float: relative to |gamma xn| + |beta| the error is at most 4 eps.
+/// Recomputes y = gamma xn + beta from the statistics of layer_norm_forward(), with the same bits. y may be x. Fast
+/// float: error at most 4 eps relative to |gamma xn| + |beta|.
 template <class T>
 void layer_norm_again(const RowNorm<std::type_identity_t<T>>& norm, MatrixFor<T> x, MatrixFor<T> statistics,
                       Matrix<T> y) {
@@ -62,10 +62,10 @@ void layer_norm_again(const RowNorm<std::type_identity_t<T>>& norm, MatrixFor<T>
       y(r, i) = (x(r, i) - statistics(r, 0)) * statistics(r, 1) * norm.gamma[i] + norm.beta[i];
 }
 
-/// With g = gamma dy:
+/// Computes the gradient of x. With g = gamma dy:
 ///   dx (+)= scale (g - mean(g) - xn mean(g xn)),
-/// since the mean and the variance of the row move with each of its elements. dx may be dy. Fast float: relative to
-/// scale (|g| + mean |g| + |xn| mean |g xn|) the error is at most (n + 8) eps.
+/// since mean and variance of the row depend on each of its elements. dx may be dy. Fast float: error at most (n + 8)
+/// eps relative to scale (|g| + mean |g| + |xn| mean |g xn|).
 template <class T>
 void layer_norm_backward(const std::type_identity_t<T>* gamma, MatrixFor<T> x, MatrixFor<T> statistics, MatrixFor<T> dy,
                          Update update, Matrix<T> dx) {
@@ -76,10 +76,8 @@ void layer_norm_backward(const std::type_identity_t<T>* gamma, MatrixFor<T> x, M
     for (Index i = 0; i < n; ++i) {
       const T g = gamma[i] * dy(r, i);
       const T product = g * ((x(r, i) - mean) * scale);
-      if (i == 0)
-        sum = g, product_sum = product;
-      else
-        sum += g, product_sum += product;
+      write(term_update(i), sum, g);
+      write(term_update(i), product_sum, product);
     }
     const T mean_g = sum / T(static_cast<double>(n)), mean_product = product_sum / T(static_cast<double>(n));
     for (Index i = 0; i < n; ++i) {
@@ -89,14 +87,15 @@ void layer_norm_backward(const std::type_identity_t<T>* gamma, MatrixFor<T> x, M
   }
 }
 
-/// sums [2, n]: dgamma (+)= sum over rows of dy xn in its first row, dbeta (+)= sum over rows of dy in its second. Fast
-/// float: relative to the sum of their absolute values, and of what is there, the error is at most (rows + 4) eps.
+/// Computes dgamma (+)= sum over rows of dy xn in the first row of sums [2, n], and dbeta (+)= sum over rows of dy in
+/// the second. Fast float: error at most (rows + 4) eps relative to the sum of absolute values, including the previous
+/// one.
 template <class T>
 void layer_norm_parameter_gradients(MatrixFor<T> x, MatrixFor<T> statistics, MatrixFor<T> dy, Update update,
                                     Matrix<T> sums) {
   if (x.rows == 0 && update == Update::assign) fill(sums, T(0));
   for (Index r = 0; r < x.rows; ++r) {
-    const Update row_update = r == 0 ? update : Update::accumulate;
+    const Update row_update = term_update(r, update);
     for (Index i = 0; i < x.columns; ++i) {
       write(row_update, sums(0, i), dy(r, i) * ((x(r, i) - statistics(r, 0)) * statistics(r, 1)));
       write(row_update, sums(1, i), dy(r, i));
@@ -106,8 +105,6 @@ void layer_norm_parameter_gradients(MatrixFor<T> x, MatrixFor<T> statistics, Mat
 
 }  // namespace reference
 
-using reference::layer_norm_again, reference::layer_norm_backward, reference::layer_norm_forward;
-using reference::layer_norm_parameter_gradients;
 #ifndef HEED_NO_SIMD
 void layer_norm_forward(const RowNorm<float>& norm, Matrix<const float> x, Matrix<const float> residual,
                         Matrix<float> y, Matrix<float> statistics);
@@ -125,12 +122,12 @@ inline Counts layer_norm_forward_counts(Index rows, Index n, bool residual = fal
 
 inline Counts layer_norm_again_counts(Index rows, Index n) { return rows * n * Counts{.mul = 2, .add = 2}; }
 
-/// When it assigns; n add more per row to accumulate.
+/// Counts of an assignment; accumulating takes n additions more per row.
 inline Counts layer_norm_backward_counts(Index rows, Index n) {
   return rows * Counts{.mul = 7 * n, .add = 6 * n - 2, .div = 2};
 }
 
-/// When it assigns; 2n add more to accumulate.
+/// Counts of an assignment; accumulating takes 2 n additions more.
 inline Counts layer_norm_parameter_counts(Index rows, Index n) {
   return rows * n * Counts{.mul = 2, .add = 1} + 2 * n * sum_counts(rows);
 }

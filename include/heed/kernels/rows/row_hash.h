@@ -1,5 +1,5 @@
-// The hash of Reformer (Kitaev, Kaiser, Levskaya, "Reformer: The Efficient Transformer", 2020, arXiv:2001.04451v2,
-// Section 2): rows that point the same way are likely to get the same bucket.
+// The locality-sensitive hash of Reformer (Kitaev, Kaiser, Levskaya, "Reformer: The Efficient Transformer", 2020,
+// arXiv:2001.04451v2, Section 2): rows of similar direction are likely to be in the same bucket.
 #pragma once
 
 #include "heed/base/matrix.h"
@@ -7,27 +7,26 @@
 
 namespace heed::kernels {
 
-namespace reference {
+inline namespace reference {
 
-/// buckets[r] = the place of the first largest number of [U_r, -U_r], 2 n of them for U [rows, n], which holds no
-/// NaN. Exact.
+/// Computes buckets[r] = the index of the first maximum of [U_r, -U_r], 2 n elements, for U [rows, n] without NaN.
+/// Exact.
 template <class T>
 void hash_rows(MatrixFor<T> U, T* buckets) {
   const Index n = U.columns;
   for (Index r = 0; r < U.rows; ++r) {
     T largest = U(r, 0);
-    Index place = 0;
+    Index index = 0;
     for (Index j = 1; j < n; ++j)
-      if (U(r, j) > largest) largest = U(r, j), place = j;
+      if (U(r, j) > largest) largest = U(r, j), index = j;
     for (Index j = 0; j < n; ++j)
-      if (-U(r, j) > largest) largest = -U(r, j), place = n + j;
-    buckets[r] = T(static_cast<double>(place));
+      if (-U(r, j) > largest) largest = -U(r, j), index = n + j;
+    buckets[r] = T(static_cast<double>(index));
   }
 }
 
 }  // namespace reference
 
-using reference::hash_rows;
 #ifndef HEED_NO_SIMD
 void hash_rows(Matrix<const float> U, float* buckets);
 #endif

@@ -1,4 +1,4 @@
-// Matrices divided by the roots of their row sums: D^-1/2 S D^-1/2.
+// Division of matrices by the roots of their row sums: D^-1/2 S D^-1/2.
 #pragma once
 
 #include "heed/base/matrix.h"
@@ -9,17 +9,17 @@
 
 namespace heed::kernels {
 
-/// A smaller row sum is replaced by this constant.
+/// Lower bound of a row sum.
 inline constexpr double least_row_sum = 1e-6;
 
-/// 1 / sqrt(max(sum, least_row_sum))
+/// Returns 1 / sqrt(max(sum, least_row_sum)).
 template <class T>
 T inverse_root(T sum) {
   using std::sqrt;
   return T(1) / sqrt(sum < T(least_row_sum) ? T(least_row_sum) : sum);
 }
 
-/// y (+)= D^-1/2 x, row by row, for D [n, 1] and x, y [n, e]. y may be x.
+/// Computes y (+)= D^-1/2 x for D [n, 1] and x, y [n, e]. y may be x.
 template <class T>
 void scale_rows(MatrixFor<T> D, MatrixFor<T> x, Update update, Matrix<T> y) {
   for (Index i = 0; i < y.rows; ++i) {
@@ -28,23 +28,19 @@ void scale_rows(MatrixFor<T> D, MatrixFor<T> x, Update update, Matrix<T> y) {
   }
 }
 
-/// Assigned; to accumulate takes one add more per element.
+/// Counts of an assignment; accumulating takes one addition more per element.
 inline Counts scale_rows_counts(Index n, Index e) { return {.mul = n * e, .div = n, .sqrt = n, .cmp = n}; }
 
-/// The gradient of the row sums D [n, 1] in out = r (S (r v)), r = D^-1/2. With w = r v and dw = S^T (r dout), row by
-/// row,
-///   r dr = dout.out + dw.w,   dD = -r^3 dr / 2 = -(dout.out + dw.w) / (2 D),   or 0 where D was clamped.
+/// Computes the gradient dD of the row sums D [n, 1] in out = r (S (r v)), r = D^-1/2. With w = r v and dw = S^T (r
+/// dout), for each row,
+///   r dr = dout.out + dw.w,   dD = -r^3 dr / 2 = -(dout.out + dw.w) / (2 D),   or 0 if D was clamped.
 template <class T>
 void row_sums_backward(MatrixFor<T> D, MatrixFor<T> out, MatrixFor<T> dout, MatrixFor<T> w, MatrixFor<T> dw,
                        Matrix<T> dD) {
   for (Index i = 0; i < dD.rows; ++i) {
     T sum(0);
     for (Index c = 0; c < out.columns; ++c) {
-      const T term = dout(i, c) * out(i, c) + dw(i, c) * w(i, c);
-      if (c == 0)
-        sum = term;
-      else
-        sum += term;
+      write(term_update(c), sum, dout(i, c) * out(i, c) + dw(i, c) * w(i, c));
     }
     const T slope = T(-0.5) * sum / D(i, 0);
     dD(i, 0) = D(i, 0) < T(least_row_sum) ? T(0) : slope;
@@ -55,7 +51,8 @@ inline Counts row_sums_backward_counts(Index n, Index e) {
   return n * Counts{.mul = 2 * e + 1, .add = 2 * e - 1, .div = 1, .cmp = 1};
 }
 
-/// Of D^-1/2 (S (D^-1/2 v)) beside its two products with S: two scalings forward, three and the gradient of D backward.
+/// Returns the cost of D^-1/2 (S (D^-1/2 v)) without its two products with S: two scalings forward; three scalings and
+/// the gradient of D backward.
 inline Cost row_sums_cost(Index n, Index e) {
   Cost cost;
   cost.forward = 2 * scale_rows_counts(n, e);
@@ -63,8 +60,8 @@ inline Cost row_sums_cost(Index n, Index e) {
   return cost;
 }
 
-/// scaled = E^-1/2 X E^-1/2 for X [m, m] and E the row sums of A [m, m], which are positive: no clamp. Leaves E^-1/2
-/// in root [m, 1].
+/// Computes scaled = E^-1/2 X E^-1/2 for X [m, m] and the row sums E of A [m, m], which must be positive. Writes E^-1/2
+/// to root [m, 1].
 template <class T>
 void scale_inverse(MatrixFor<T> A, MatrixFor<T> X, Matrix<T> root, Matrix<T> scaled) {
   using std::sqrt;
@@ -78,20 +75,17 @@ void scale_inverse(MatrixFor<T> A, MatrixFor<T> X, Matrix<T> root, Matrix<T> sca
     for (Index j = 0; j < m; ++j) scaled(i, j) = root(i, 0) * X(i, j) * root(j, 0);
 }
 
-/// In place, the gradient at X from that at scaled: dX_ij *= E_i^-1/2 E_j^-1/2. And, as E_i scales a row and a column,
-///   dE_i = -sum_j (dscaled_ij scaled_ij + dscaled_ji scaled_ji) / (2 E_i)
-/// in dE [m, 1], which each element of row i of dA gets besides. root as scale_inverse() left it.
+/// Replaces dX, the gradient of `scaled`, by the gradient of X: dX_ij *= E_i^-1/2 E_j^-1/2. Computes dE [m, 1], the
+/// gradient of each element of row i of A in addition. As E_i scales a row and a column,
+///   dE_i = -sum_j (dscaled_ij scaled_ij + dscaled_ji scaled_ji) / (2 E_i).
+/// root as scale_inverse() left it.
 template <class T>
 void scale_inverse_backward(MatrixFor<T> root, MatrixFor<T> scaled, Matrix<T> dX, Matrix<T> dE) {
   const Index m = dX.rows;
   for (Index i = 0; i < m; ++i) {
     T sum(0);
     for (Index j = 0; j < m; ++j) {
-      const T term = dX(i, j) * scaled(i, j) + dX(j, i) * scaled(j, i);
-      if (j == 0)
-        sum = term;
-      else
-        sum += term;
+      write(term_update(j), sum, dX(i, j) * scaled(i, j) + dX(j, i) * scaled(j, i));
     }
     dE(i, 0) = T(-0.5) * sum * (root(i, 0) * root(i, 0));
   }
@@ -99,7 +93,7 @@ void scale_inverse_backward(MatrixFor<T> root, MatrixFor<T> scaled, Matrix<T> dX
     for (Index j = 0; j < m; ++j) dX(i, j) = root(i, 0) * dX(i, j) * root(j, 0);
 }
 
-/// Of the two above and of adding dE to dA.
+/// Returns the cost of scale_inverse(), of its gradient, and of adding dE to dA.
 inline Cost scale_inverse_cost(Index m) {
   Cost cost;
   cost.forward = {.mul = 2 * m * m, .add = m * (m - 1), .div = m, .sqrt = m};

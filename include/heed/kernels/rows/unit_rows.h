@@ -1,4 +1,4 @@
-// Rows divided by their lengths.
+// Rows divided by their Euclidean lengths.
 #pragma once
 
 #include "heed/kernels/rows/rows.h"
@@ -7,10 +7,10 @@
 
 namespace heed::kernels {
 
-/// What a shorter row is divided by instead of its length.
+/// Lower bound of the divisor.
 inline constexpr double least_length = 1e-12;
 
-/// y[r] = x[r] / divisors[r] with divisors[r] = max(|x[r]|, least_length), the length in Euclid's sense. y may be x.
+/// Computes y[r] = x[r] / divisors[r] with divisors[r] = max(|x[r]|, least_length). y may be x.
 template <class T>
 void unit_rows(MatrixFor<T> x, T* divisors, Matrix<T> y) {
   using std::sqrt;
@@ -26,8 +26,8 @@ inline Counts unit_rows_counts(Index rows, Index n) {
   return row_dots_counts(rows, n) + rows * Counts{.div = n, .sqrt = 1, .cmp = 1};
 }
 
-/// dx (+)= (dy - y (y . dy)) / divisor for rows that were divided by their length, dy / divisor for the others.
-/// dots [rows] is for the kernel's own use.
+/// Computes dx (+)= (dy - y (y . dy)) / divisor for rows divided by their length, and dy / divisor for the others. dots
+/// [rows] is scratch memory.
 template <class T>
 void unit_rows_backward(MatrixFor<T> y, const T* divisors, MatrixFor<T> dy, Update update, T* dots, Matrix<T> dx) {
   row_dots(y, dy, dots);

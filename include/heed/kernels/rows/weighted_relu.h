@@ -1,4 +1,4 @@
-// Features of a token: what is positive of it, once for each of a few weights.
+// Features of a token: its positive part, multiplied by each of a few weights.
 #pragma once
 
 #include "heed/base/matrix.h"
@@ -7,8 +7,8 @@
 
 namespace heed::kernels {
 
-/// f[i, a n + c] = w[i,a] max(x[i,c], 0) for x [rows, n], w [rows, weights], f [rows, weights n]; without w, f is
-/// max(x, 0). Nothing overlaps.
+/// Computes f[i, a n + c] = w[i,a] max(x[i,c], 0) for x [rows, n], w [rows, weights], f [rows, weights n]; if w is
+/// empty, f is max(x, 0). Nothing may overlap.
 template <class T>
 void weighted_relu(MatrixFor<T> x, MatrixFor<T> w, Matrix<T> f) {
   const Index n = x.columns;
@@ -23,8 +23,8 @@ inline Counts weighted_relu_counts(Index rows, Index n, Index weights) {
   return rows * (relu_forward_counts(n) + Counts{.mul = weights * n});
 }
 
-/// dx[i,c] (+)= sum over a of w[i,a] df[i, a n + c] where x > 0; relu'(0) = 0. Uses the first n columns of df, which it
-/// overwrites.
+/// Computes dx[i,c] (+)= sum over a of w[i,a] df[i, a n + c] where x > 0, with relu'(0) = 0. Overwrites the first n
+/// columns of df.
 template <class T>
 void weighted_relu_backward(MatrixFor<T> x, MatrixFor<T> w, Matrix<std::type_identity_t<T>> df, Update update,
                             Matrix<T> dx) {
@@ -32,15 +32,12 @@ void weighted_relu_backward(MatrixFor<T> x, MatrixFor<T> w, Matrix<std::type_ide
   for (Index i = 0; i < x.rows; ++i) {
     T* const sum = df[i];
     for (Index a = 0; a < w.columns; ++a)
-      for (Index c = 0; c < n; ++c) {
-        const T term = w(i, a) * df(i, a * n + c);
-        sum[c] = a == 0 ? term : sum[c] + term;
-      }
+      for (Index c = 0; c < n; ++c) write(term_update(a), sum[c], w(i, a) * df(i, a * n + c));
     relu_backward(n, x[i], sum, update, dx[i]);
   }
 }
 
-/// When it assigns.
+/// Counts of an assignment.
 inline Counts weighted_relu_backward_counts(Index rows, Index n, Index weights) {
   return rows * (product_counts(1, n, weights) + relu_backward_counts(n));
 }

@@ -1,4 +1,4 @@
-// What every call of OpenBLAS needs.
+// Preparation and argument conversion for OpenBLAS calls.
 #pragma once
 
 #ifndef HEED_NO_BLAS
@@ -12,16 +12,16 @@
 
 namespace heed::kernels {
 
-/// To be called before OpenBLAS is. Its own threads lose most of their time on the skinny matrices of small
-/// transformers (a quarter of the machine's speed on two cores), so calls run on the thread that asks; pieces of the
-/// batch run side by side instead (base/parallel.h). Throws std::bad_alloc if there is no memory for a buffer for each
-/// thread.
+/// Makes OpenBLAS single-threaded and reserves a buffer for each heed thread; must precede every OpenBLAS call.
+/// OpenBLAS's own threads lose most of their time on the skinny matrices of small transformers (a quarter of the speed
+/// on two cores); microbatches run in parallel instead (base/parallel.h). Throws std::bad_alloc if there is no memory
+/// for the buffers.
 inline void prepare_call() {
   static const bool prepared = (openblas_set_num_threads(1), reserve_gemm_buffers(threads()), true);
   static_cast<void>(prepared);
 }
 
-/// A size as BLAS takes it.
+/// Converts a size to BLAS's integer type.
 inline blasint narrow(Index size) {
   HEED_ASSERT(size >= 0 && size <= INT32_MAX);
   return static_cast<blasint>(size);

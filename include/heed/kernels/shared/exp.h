@@ -1,6 +1,6 @@
-// Exponential and logarithm for the loops of the kernels. Of float they are short polynomials without branches, so that
-// the compiler turns a loop that calls them into vector instructions; a call of the C library per number takes ten
-// times as long. double, and float in a build without SIMD, take the C library's; the counting type has its own.
+// exp and log(1 + x) for loops that the compiler vectorises. The float versions are short polynomials without branches;
+// a C library call per element takes ten times as long. double, and float in a build without SIMD, use the C library.
+// Counted has its own (cost/counted.h).
 #pragma once
 
 #include <bit>
@@ -11,10 +11,10 @@ namespace heed::kernels {
 
 inline double exp(double x) { return std::exp(x); }
 
-/// log(1 + x) for 0 <= x <= 1, without losing small x.
+/// Returns log(1 + x) for 0 <= x <= 1, without cancellation for small x.
 inline double log_1_plus(double x) { return std::log1p(x); }
 
-/// The same for other number types.
+/// As above, for the other number types.
 template <class T>
 T log_1_plus(T x) {
   return log(T(1) + x);
@@ -27,8 +27,8 @@ inline float log_1_plus(float x) { return std::log1p(x); }
 
 #else
 
-/// exp r = 1 + r + c2 r^2 + ... + c6 r^6: the polynomial of least relative error over |r| <= (ln 2) / 2 (Remez
-/// exchange; 2e-8 with its coefficient of r, 1 + 5e-8, rounded to 1).
+/// Coefficients of exp r = 1 + r + c2 r^2 + ... + c6 r^6, the polynomial of least relative error over |r| <= (ln 2) / 2
+/// (Remez exchange). Its error is 2e-8 with the coefficient of r, 1 + 5e-8, rounded to 1.
 namespace exp_polynomial {
 inline constexpr float c2 = 0.500000043f, c3 = 1.66663653e-1f, c4 = 4.16647767e-2f, c5 = 8.37902083e-3f;
 inline constexpr float c6 = 1.40612663e-3f;
@@ -36,7 +36,7 @@ inline constexpr float c6 = 1.40612663e-3f;
 
 namespace detail {
 
-/// a b + c, in one step where the machine has one.
+/// Returns a b + c, fused if the CPU has FMA.
 [[gnu::always_inline]] inline float multiply_add(float a, float b, float c) {
 #ifdef __FMA__
   return std::fma(a, b, c);
@@ -47,11 +47,12 @@ namespace detail {
 
 }  // namespace detail
 
-/// exp x with a relative error of at most 2.5e-7 + 6e-9 |x|; 0 below -87.33, where exp leaves the normal numbers,
-/// infinite above 88.37, where 2^n does; NaN for NaN.
+/// Returns exp x with a relative error of at most 2.5e-7 + 6e-9 |x|. Returns 0 for x < -87.33, where exp is subnormal,
+/// infinity for x > 88.37, where 2^n overflows, and NaN for NaN.
 ///
-/// x = n ln 2 + r with n the nearest integer: adding 1.5 2^23 rounds, and leaves n in the low bits; with 127 added too,
-/// those bits moved to the exponent's place are 2^n. n ln 2 is subtracted in two parts, of which the first is exact.
+/// x = n ln 2 + r with n the nearest integer. Adding 1.5 2^23 rounds x / ln 2 to n and leaves n in the low bits; with
+/// the exponent bias 127 added too, these bits shifted into the exponent field are 2^n. n ln 2 is subtracted in two
+/// parts, the first of which is exact.
 [[gnu::always_inline]] inline float exp(float x) {
   using namespace exp_polynomial;
   using detail::multiply_add;
@@ -69,8 +70,8 @@ namespace detail {
   return x > 88.37f ? HUGE_VALF : x < -87.33f ? 0.0f : result;
 }
 
-/// log(1 + x) for 0 <= x <= 1 with a relative error of at most 3e-7: log(1 + x) = 2 artanh z with z = x / (2 + x) <=
-/// 1/3, whose series z + z^3 / 3 + z^5 / 5 + ... is cut where the rest is below 2e-8.
+/// Returns log(1 + x) for 0 <= x <= 1 with a relative error of at most 3e-7: log(1 + x) = 2 artanh z with
+/// z = x / (2 + x) <= 1/3, and the series z + z^3 / 3 + z^5 / 5 + ... is truncated at a remainder below 2e-8.
 [[gnu::always_inline]] inline float log_1_plus(float x) {
   using detail::multiply_add;
   const float z = x / (2.0f + x), square = z * z;

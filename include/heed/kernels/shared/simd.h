@@ -1,9 +1,9 @@
-// What the fast float kernels share: whole and partial vectors, sums in a fixed order, exp and the tail of the
-// normal distribution. Highway chooses the instructions when the file is compiled (ARCH in the Makefile).
+// Building blocks of the fast float kernels: whole and partial vectors, sums in a fixed order, exp and the tail of the
+// normal distribution. Highway selects the instructions at compile time (ARCH in the Makefile).
 //
-// A short loop over an array of sums within a long one is unrolled by a pragma, so that the array lies in registers.
-// Without it GCC unrolls such a loop late: the sums are in registers then, but every step of the long loop also stores
-// them to memory, which takes as long as the sums themselves.
+// A short loop over an array of sums inside a long loop is unrolled by a pragma, which keeps the array in registers.
+// Without the pragma GCC unrolls the short loop too late: the sums are in registers, but every step of the long loop
+// also stores them to memory, which takes as long as the sums themselves.
 #pragma once
 
 #ifndef HEED_NO_SIMD
@@ -27,20 +27,20 @@ using Vector = hn::Vec<Tag>;
 inline constexpr Tag tag;
 inline constexpr IntTag int_tag;
 inline constexpr Index lanes = HWY_LANES(float);
-inline constexpr int registers = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 32 : 16;  ///< for vectors
+inline constexpr int registers = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 32 : 16;  ///< number of vector registers
 
 inline Vector set(float x) { return hn::Set(tag, x); }
 
-/// A number in memory that an operation takes for every lane. On x86 with AVX-512 it can be an operand of the operation
-/// itself. Where additions and multiplications fill all ports that is worth it: an instruction of its own to broadcast
-/// the number takes a port too (Zen 4: maxima and products of a tile at 57 instead of 47 Gelem/s).
+/// A float in memory, broadcast to all lanes. With AVX-512 it is a memory operand of the arithmetic instruction. In
+/// tiles whose additions and multiplications fill all ports this is faster than a separate broadcast, which takes a
+/// port too (Zen 4: 57 instead of 47 Gelem/s for a tile of maxima and products).
 class Broadcast {
  public:
   explicit Broadcast(const float* number) : number_(number) {}
   Vector vector() const { return set(*number_); }
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-  /// max(v, x), v - x, sum + v x
+  /// The functions return max(v, x), v - x and sum + v x.
   friend Vector max(Vector v, Broadcast x) {
     Vector result;
     asm("vmaxps %2%{1to16%}, %1, %0" : "=v"(result.raw) : "v"(v.raw), "m"(*x.number_));
@@ -65,15 +65,15 @@ class Broadcast {
   const float* number_;
 };
 
-/// A vector full of elements.
+/// Loads and stores of whole vectors.
 struct AllLanes {
   Vector load(const float* from) const { return hn::LoadU(tag, from); }
   void store(Vector v, float* to) const { hn::StoreU(v, tag, to); }
   Vector otherwise(Vector v, Vector) const { return v; }
 };
 
-/// The first `count` < lanes elements of a vector. Nothing beyond them is read or written; what is loaded there
-/// is zero. Where the machine cannot mask memory accesses (SSE), they go through a small buffer.
+/// Loads and stores of the first `count` < lanes elements of a vector. Nothing beyond them is read or written; the
+/// other lanes are loaded as zero. Targets without masked memory access (SSE) use a small buffer.
 class FirstLanes {
  public:
   explicit FirstLanes(Index count) : count_(static_cast<std::size_t>(count)), mask_(hn::FirstN(tag, count_)) {}
@@ -85,7 +85,7 @@ class FirstLanes {
     return hn::Load(tag, buffer);
   }
 #if HWY_TARGET == HWY_AVX2
-  // In parts of four, two and one: a masked store takes AMD's processors a dozen cycles.
+  // Stores four, two and one lanes: a masked store takes AMD's processors a dozen cycles.
   void store(Vector v, float* to) const {
     __m128 part = _mm256_castps256_ps128(v.raw);
     if (count_ & 4) {
@@ -107,7 +107,7 @@ class FirstLanes {
   }
 #endif
 
-  /// v in these lanes, `rest` in the others.
+  /// Returns v in these lanes and `rest` in the others.
   Vector otherwise(Vector v, Vector rest) const { return hn::IfThenElse(mask_, v, rest); }
 
  private:
@@ -116,7 +116,7 @@ class FirstLanes {
   hn::Mask<Tag> mask_;
 };
 
-/// Calls f(position, lanes to use) over n elements, a vector at a time, the last perhaps partial.
+/// Calls f(position, AllLanes or FirstLanes) for n elements, one vector at a time, the last one perhaps partial.
 template <class F>
 inline void for_each_vector(Index n, const F& f) {
   Index i = 0;
@@ -124,18 +124,18 @@ inline void for_each_vector(Index n, const F& f) {
   if (i < n) f(i, FirstLanes(n - i));
 }
 
-/// Writes v by `update`.
+/// Assigns v to `to`, or adds it.
 template <class Lanes>
 inline void write(Update update, Lanes use, Vector v, float* to) {
   use.store(update == Update::assign ? v : hn::Add(use.load(to), v), to);
 }
 
-/// Sum and maximum of the lanes, by halves: an order that depends on the number of lanes alone.
+/// Return the sum and the maximum of the lanes, reduced by halves: the order depends on the number of lanes alone.
 inline float sum(Vector v) { return hn::GetLane(hn::SumOfLanes(tag, v)); }
 inline float maximum(Vector v) { return hn::GetLane(hn::MaxOfLanes(tag, v)); }
 
-/// A constant that stays in a register. GCC otherwise reads it from memory at each use, and loads are what exp
-/// then waits for (3.7 instead of 5.9 Gelem/s measured on Zen 4).
+/// Returns a constant that stays in a register. Otherwise GCC loads it from memory at each use, and exp is then limited
+/// by loads (Zen 4: 3.7 instead of 5.9 Gelem/s).
 inline Vector constant(float x) {
   Vector v = set(x);
 #if HWY_ARCH_X86
@@ -144,8 +144,8 @@ inline Vector constant(float x) {
   return v;
 }
 
-/// clamp(u, -1, 1), with AVX-512 in one instruction: the smaller of |u| and 1, with the sign of u. NaN becomes 1 or -1:
-/// a distance whose gradient this is has been NaN before.
+/// clamp(u, -1, 1). AVX-512 has it as one instruction: the smaller of |u| and 1, with the sign of u. NaN becomes 1 or
+/// -1; the distance that belongs to this gradient is then NaN already.
 class Clamp {
  public:
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
@@ -156,7 +156,7 @@ class Clamp {
   Vector operator()(Vector u) const { return hn::Min(hn::Max(u, minus_one_), one_); }
 #endif
 
-  /// a - b as a fused step, which takes a port for products.
+  /// Returns a - b as a fused multiply-add, which uses a multiplier port.
   Vector fused_difference(Vector a, Vector b) const { return hn::MulSub(a, one_, b); }
 
  private:
@@ -164,22 +164,23 @@ class Clamp {
   [[maybe_unused]] Vector minus_one_ = constant(-1.0f);
 };
 
-/// exp x: relative error at most 1.5e-7 + 3e-9 |x|, NaN for NaN. With AVX-512 it is infinite and subnormal where floats
-/// are, otherwise infinite above 88.37 (where 2^n is) and 0 below -87.33 (where exp leaves the normal numbers).
+/// exp x with a relative error of at most 1.5e-7 + 3e-9 |x|; NaN for NaN. With AVX-512 the result overflows and is
+/// subnormal for the same x as the true one; otherwise it is infinite for x > 88.37, where 2^n overflows, and 0 for
+/// x < -87.33, where exp is subnormal.
 ///
-/// x = n ln 2 + r with n the nearest integer and |r| <= (ln 2) / 2. Adding 1.5 2^23 rounds to an integer and
-/// leaves it in the low bits; with 127 added too, those bits moved to the exponent's place are 2^n. AVX-512 multiplies
-/// by 2^n in one instruction that minds both ends itself and leaves alone the units for products and comparisons, which
-/// are what limits exp: 8 instead of 10 cycles for a vector (Zen 4). ln 2 as a float is 1.9e-9 too large, which is the
-/// error's second term. Without fused multiply-add, n ln 2 would be rounded: then ln 2 is taken in two parts, of which
-/// the first has 10 bits and n times it is exact. exp r is the polynomial of kernels/shared/exp.h, whose scalar form
-/// serves loops that the compiler vectorises.
+/// x = n ln 2 + r with n the nearest integer and |r| <= (ln 2) / 2. Adding 1.5 2^23 rounds to an integer and leaves it
+/// in the low bits; with the exponent bias 127 added too, these bits shifted into the exponent field are 2^n. AVX-512
+/// multiplies by 2^n in one instruction, which handles overflow and underflow and leaves the ports for products and
+/// comparisons free: 8 instead of 10 cycles per vector (Zen 4). ln 2 as a float is 1.9e-9 too large, which is the
+/// second term of the error. Without fused multiply-add n ln 2 would be rounded, so ln 2 is split into two parts; the
+/// first has 10 bits and n times it is exact. exp r is the polynomial of kernels/shared/exp.h, whose scalar form serves
+/// loops that the compiler vectorises.
 class Exp {
  public:
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
   Vector operator()(Vector x) const { return below_88(hn::Min(set(89.0f), x)); }
 
-  /// For x that is NaN or at most 88.
+  /// As above, for x <= 88 or NaN.
   Vector below_88(Vector x) const {
     x = hn::Max(lowest, x);
     const Vector n = hn::Sub(hn::MulAdd(x, log2_e, rounder), rounder);
@@ -188,7 +189,7 @@ class Exp {
 #else
   Vector operator()(Vector x) const { return hn::IfThenElse(hn::Gt(x, set(88.37f)), set(HUGE_VALF), below_88(x)); }
 
-  /// For x that is NaN or at most 88.
+  /// As above, for x <= 88 or NaN.
   Vector below_88(Vector x) const {
     const Vector shifted = hn::MulAdd(x, log2_e, rounder);
     const Vector p = polynomial(reduced(x, hn::Sub(shifted, rounder)));
@@ -211,19 +212,20 @@ class Exp {
   Vector rounder = constant(0x1.8p23f + 127.0f), log2_e = constant(1.44269504f), ln_2 = constant(0.693147180f);
   Vector one = constant(1.0f), c2 = constant(exp_polynomial::c2), c3 = constant(exp_polynomial::c3);
   Vector c4 = constant(exp_polynomial::c4), c5 = constant(exp_polynomial::c5), c6 = constant(exp_polynomial::c6);
-  // Below it the result is 0: with AVX-512 where half the smallest subnormal number begins, else where normal ones end.
+  // Threshold below which the result is 0: half the smallest subnormal with AVX-512, the smallest normal float
+  // otherwise.
   Vector lowest = constant(HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3 ? -104.0f : -87.33f);
 };
 
-/// The upper tail of the normal distribution, 1 - Phi(t) = exp(-t^2 / 2) R(t) for 0 <= t. R runs smoothly from
-/// 1/2 to about 1 / (t sqrt(2 pi)); the polynomial of degree 10 minimises the largest error of
-/// max(1, t) exp(-t^2 / 2) R(t) over 0 <= t <= 5 (Remez exchange, 1.2e-7). Beyond 5 it takes R(5), where
-/// exp(-t^2 / 2) < 4e-6 makes that as good.
+/// The upper tail of the normal distribution, 1 - Phi(t) = exp(-t^2 / 2) R(t) for t >= 0. R falls smoothly from 1/2 to
+/// about 1 / (t sqrt(2 pi)). The polynomial of degree 10 minimises the largest error of max(1, t) exp(-t^2 / 2) R(t)
+/// over 0 <= t <= 5 (Remez exchange, 1.2e-7). For t > 5, callers use R(5): the error stays as small, since
+/// exp(-t^2 / 2) < 4e-6.
 class NormalTail {
  public:
   static constexpr float end = 5.0f;
 
-  /// R(t) for 0 <= t <= `end`.
+  /// Returns R(t) for 0 <= t <= `end`.
   Vector operator()(Vector t) const {
     Vector p = hn::MulAdd(c10, t, c9);
     for (const Vector c : {c8, c7, c6, c5, c4, c3, c2, c1, c0}) p = hn::MulAdd(p, t, c);

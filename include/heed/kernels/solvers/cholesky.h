@@ -1,5 +1,5 @@
-// Linear systems whose matrix is symmetric and positive definite: for ridge regression, no model solves them. There are
-// no counts for the same reason.
+// Linear systems with a symmetric positive definite matrix, for ridge regression. No model solves them, so there are no
+// counts.
 #pragma once
 
 #include "heed/base/matrix.h"
@@ -8,14 +8,14 @@
 
 namespace heed::kernels {
 
-namespace reference {
+inline namespace reference {
 
-/// Replaces B [n, c] by A^-1 B, where A [n, n] is symmetric; of A the part below and on the diagonal is read, and
-/// overwritten. False, with nothing of use in B, if A is not positive definite, or not in this number type.
+/// Replaces B [n, c] by A^-1 B for a symmetric A [n, n], of which the lower triangle and the diagonal are read and
+/// overwritten. Returns false, with B unspecified, if A is not positive definite in this number type.
 ///
-/// Cholesky's way: A = L L^T with L lower triangular, row by row
+/// Cholesky decomposition: A = L L^T with L lower triangular, row by row
 ///   L[i, j] = (A[i, j] - sum over l < j of L[i, l] L[j, l]) / L[j, j],   L[i, i] = sqrt(A[i, i] - sum of L[i, l]^2),
-/// then L Y = B from the first row on and L^T X = Y from the last row back.
+/// then L Y = B by forward and L^T X = Y by backward substitution.
 template <class T>
 bool solve_positive(Matrix<T> A, Matrix<T> B) {
   using std::sqrt;
@@ -50,9 +50,8 @@ bool solve_positive(Matrix<T> A, Matrix<T> B) {
 
 }  // namespace reference
 
-using reference::solve_positive;
 #ifndef HEED_NO_BLAS
-/// The same by LAPACK's dposv.
+/// As above, by LAPACK's dposv.
 bool solve_positive(Matrix<double> A, Matrix<double> B);
 #endif
 

@@ -2,10 +2,10 @@
 //
 // Ben-Israel and Cohen, "On iterative computation of generalized inverses and associated projections", 1966:
 //   X_0 = a A,   X_{i+1} = 2 X_i - X_i A X_i.
-// X_i is a polynomial in A, so each eigenvalue l of A has a sequence x_i of its own, and 1 - l x_{i+1} = (1 - l x_i)^2:
-// the residual squares in each step, starting from 1 - a l^2. It vanishes if 0 < a l^2 < 2, slowly where a l^2 is
-// small: it takes about log2(1 / (a l^2)) steps to become small, and a few more. Where l = 0, x stays 0, as a
-// pseudo-inverse has it; but what rounding puts into that null space doubles in each step.
+// X_i is a polynomial in A, so each eigenvalue l of A has its own sequence x_i, and 1 - l x_{i+1} = (1 - l x_i)^2: the
+// residual is squared in each step, starting from 1 - a l^2. It converges to 0 if 0 < a l^2 < 2, slowly if a l^2 is
+// small: it takes about log2(1 / (a l^2)) steps to become small, and a few more. If l = 0, x stays 0, as in a
+// pseudo-inverse; but rounding errors in that null space double in each step.
 #pragma once
 
 #include "heed/base/carver.h"
@@ -15,15 +15,16 @@
 
 namespace heed::kernels {
 
-/// The starting factor a. |A| is the largest column sum; no eigenvalue exceeds it.
+/// The starting factor a. |A| is the largest column sum, an upper bound of the eigenvalues.
 enum class NewtonStart {
   damped,    ///< 1.8 / |A|^2: converges for every positive semi-definite A
-  plain,     ///< 2 / |A|^2: stalls where an eigenvalue equals |A|, as with a single landmark
+  plain,     ///< 2 / |A|^2: stalls if an eigenvalue equals |A|, as with a single landmark
   backtrack  ///< 2 b^n / |A|^2, b = 0.5, n the smallest of 0..10 for which |I - a A A| <= 1.01, else 10
 };
 
-/// Matrices below are [m, m], without gaps and not overlapping. A is symmetric and has no negative element, as the
-/// Gaussian kernel of some rows with themselves: hence column sums are row sums and need no absolute values.
+/// Settings of the iteration. All matrices are [m, m], contiguous, and must not overlap. A is symmetric with no
+/// negative element, like a Gaussian kernel matrix of rows with themselves: column sums are row sums and need no
+/// absolute values.
 struct NewtonInverse {
   Index m = 0;
   Index iterations = 20;
@@ -32,7 +33,8 @@ struct NewtonInverse {
   Index elements() const { return m * m; }
 };
 
-/// Memory for the iteration: X A of a step and the next iterate. U serves whatever else needs one matrix.
+/// Scratch memory of the iteration: X A of a step and the next iterate. U is also the scratch matrix of
+/// newton_factor().
 template <class T>
 struct NewtonScratch {
   Matrix<T> U, next;
@@ -40,7 +42,7 @@ struct NewtonScratch {
   NewtonScratch(const NewtonInverse& s, Carver<T>& carve) : U(carve.matrix(s.m, s.m)), next(carve.matrix(s.m, s.m)) {}
 };
 
-/// Memory for its gradient: X_0, X_1, ... and X_0 A, X_1 A, ... besides, one below the other.
+/// Scratch memory of the gradient: in addition X_0, X_1, ... and X_0 A, X_1 A, ..., one below the other.
 template <class T>
 struct NewtonBackwardScratch {
   NewtonScratch<T> step;
@@ -51,19 +53,20 @@ struct NewtonBackwardScratch {
         iterates(carve.matrix(s.iterations * s.m, s.m)),
         products(carve.matrix(s.iterations * s.m, s.m)) {}
 
-  /// Those of step k.
+  /// The iterate X_k and the product X_k A.
   Matrix<T> iterate(Index k) const { return iterates.middle_rows(k * iterates.columns, iterates.columns); }
   Matrix<T> product(Index k) const { return products.middle_rows(k * products.columns, products.columns); }
 };
 
-/// The starting factor, |A|, and the first row with this sum.
+/// The starting factor, |A|, and the first row whose sum is |A|.
 template <class T>
 struct NewtonFactor {
   T value, norm;
   Index row;
 };
 
-/// Uses scratch [m, m] to backtrack. Tries every n to the end, so that the cost does not depend on A.
+/// Returns the starting factor. Backtracking uses scratch [m, m] and tries every n, so that the cost does not depend on
+/// A.
 template <class T>
 NewtonFactor<T> newton_factor(const NewtonInverse& s, MatrixFor<T> A, Matrix<T> scratch) {
   using std::abs;
@@ -87,11 +90,7 @@ NewtonFactor<T> newton_factor(const NewtonInverse& s, MatrixFor<T> A, Matrix<T> 
       T sum(0);
       for (Index j = 0; j < m; ++j) {
         const T product = candidate * scratch(i, j);
-        const T term = abs(i == j ? T(1) - product : product);
-        if (j == 0)
-          sum = term;
-        else
-          sum += term;
+        write(term_update(j), sum, T(abs(i == j ? T(1) - product : product)));
       }
       if (i == 0 || sum > residual) residual = sum;
     }
@@ -100,7 +99,7 @@ NewtonFactor<T> newton_factor(const NewtonInverse& s, MatrixFor<T> A, Matrix<T> 
   return factor;
 }
 
-/// Backtracking takes a product, and for each of 10 n a matrix I - a A A and its largest row sum.
+/// Counts of newton_factor(). Backtracking takes a product and, for each of 10 n, I - a A A and its largest row sum.
 inline Counts newton_factor_counts(const NewtonInverse& s) {
   const Index m = s.m, n = s.elements();
   Counts counts{.mul = 1, .add = m * (m - 1), .div = 1, .cmp = m - 1};
@@ -109,11 +108,11 @@ inline Counts newton_factor_counts(const NewtonInverse& s) {
   return counts;
 }
 
-/// One step: U = X A and, unless `next` is left out, next = 2 X - U X.
+/// Computes one step: U = X A and, unless `next` is empty, next = 2 X - U X.
 ///
-/// Both are symmetric but for rounding. Still, neither may be made by half and mirrored. The rounding error of U, some
-/// eps |X|, becomes eps |X|^2 in U X, in directions that the next steps correct. A mirrored half of U X puts it in all
-/// directions. A mirrored half of U multiplies the error of X by the condition of A in every step.
+/// Both are symmetric except for rounding errors. Still, neither may be computed by half and mirrored. The rounding
+/// error of U, about eps |X|, becomes eps |X|^2 in U X, in directions that the next steps correct. Mirroring half of U
+/// X spreads it to all directions. Mirroring half of U multiplies the error of X by the condition of A in every step.
 template <class T>
 void newton_step(MatrixFor<T> A, MatrixFor<T> X, Matrix<T> U, Matrix<std::type_identity_t<T>> next) {
   gemm(X, A, U);
@@ -122,11 +121,11 @@ void newton_step(MatrixFor<T> A, MatrixFor<T> X, Matrix<T> U, Matrix<std::type_i
   for (Index i = 0; i < X.size(); ++i) next.data[i] = T(2) * X.data[i] - next.data[i];
 }
 
-/// X = the last iterate. observe(k, X_k), if given, sees each, from k = 0 to s.iterations.
+/// Computes X = the last iterate. Calls observe(k, X_k) for each k from 0 to s.iterations.
 template <class T, class Observe = decltype([](Index, Matrix<const T>) {})>
 void newton_inverse(const NewtonInverse& s, MatrixFor<T> A, const NewtonScratch<std::type_identity_t<T>>& scratch,
                     Matrix<T> X, const Observe& observe = {}) {
-  const bool even = s.iterations % 2 == 0;  // so that the last iterate is written to X
+  const bool even = s.iterations % 2 == 0;  // then the last iterate is written to X
   const Matrix<T> iterate[] = {even ? X : scratch.next, even ? scratch.next : X};
   const NewtonFactor<T> factor = newton_factor(s, A, scratch.U);
   for (Index i = 0; i < s.elements(); ++i) iterate[0].data[i] = factor.value * A.data[i];
@@ -137,14 +136,15 @@ void newton_inverse(const NewtonInverse& s, MatrixFor<T> A, const NewtonScratch<
   observe(s.iterations, Matrix<const T>(X));
 }
 
-namespace reference {
+inline namespace reference {
 
-/// Undoes the steps, of which `scratch` holds the iterates and products: turns dX = d(loss)/d(last iterate) into
-/// d(loss)/dX_0, and dA into minus the gradient that goes past X_0. With D = d(loss)/dX_{i+1}, U = X_i A, B = D X_i^T,
+/// Undoes the steps, whose iterates and products are in `scratch`. Replaces dX = d(loss)/d(last iterate) by
+/// d(loss)/dX_0, and writes to dA minus the gradient of A, without its part through X_0. With D = d(loss)/dX_{i+1},
+/// U = X_i A, B = D X_i^T,
 ///   X_{i+1} = 2 X_i - U X_i   gives   dU = -B,  and  dX_i = 2 D - U^T D - B A^T,  dA -= X_i^T B.
-/// Of dA and of d(loss)/dX_0 only the symmetric part is specified, since A is symmetric. It depends on that of D alone,
-/// which fast float takes instead of D: then U^T D is the transpose of B A = D U, and 3 products are left of 4. Their
-/// rounding errors are those of gemm().
+/// Only the symmetric parts of dA and of d(loss)/dX_0 are specified, since A is symmetric. They depend on the symmetric
+/// part of D alone, which fast float uses instead of D: then U^T D is the transpose of B A = D U, which saves one of
+/// four products. Its rounding errors are those of gemm().
 template <class T>
 void undo_newton_steps(const NewtonInverse& s, MatrixFor<T> A, Matrix<T> dX, const NewtonBackwardScratch<T>& scratch,
                        Matrix<T> dA) {
@@ -161,16 +161,15 @@ void undo_newton_steps(const NewtonInverse& s, MatrixFor<T> A, Matrix<T> dX, con
 
 }  // namespace reference
 
-using reference::undo_newton_steps;
 #ifndef HEED_NO_SIMD
 void undo_newton_steps(const NewtonInverse& s, Matrix<const float> A, Matrix<float> dX,
                        const NewtonBackwardScratch<float>& scratch, Matrix<float> dA);
 #endif
 
-/// dA = the gradient for dX = d(loss)/d(last iterate): the exact derivative of the above, converged or not, n held
-/// constant. Of dA only the symmetric part is specified. Makes the iterates again, then undoes the steps. X_0 = a A
-/// gives dA += a D and da = <D, A>; a = c / |A|^2 gives d|A| = -2 a / |A| da, for each element of the first row with
-/// the sum |A|. Overwrites dX.
+/// Computes dA, the gradient for dX = d(loss)/d(last iterate): the exact derivative of newton_inverse(), converged or
+/// not, with n constant. Only the symmetric part of dA is specified. Recomputes the iterates, then undoes the steps.
+/// X_0 = a A gives dA += a D and da = <D, A>; a = c / |A|^2 gives d|A| = -2 a / |A| da, for each element of the first
+/// row with the sum |A|. Overwrites dX.
 template <class T>
 void newton_inverse_backward(const NewtonInverse& s, MatrixFor<T> A, Matrix<std::type_identity_t<T>> dX,
                              const NewtonBackwardScratch<std::type_identity_t<T>>& scratch, Matrix<T> dA) {
@@ -189,8 +188,8 @@ void newton_inverse_backward(const NewtonInverse& s, MatrixFor<T> A, Matrix<std:
   for (Index j = 0; j < s.m; ++j) dA(factor.row, j) += dnorm;
 }
 
-/// dA = -X^T dX X^T: the gradient of the true inverse, from d(A X) = 0. Right once the iteration has converged and A
-/// has full rank; it costs two products. scratch [m, m].
+/// Computes dA = -X^T dX X^T, the gradient of the true inverse, from d(A X) = 0. Exact if the iteration has converged
+/// and A has full rank; it costs two products. scratch [m, m].
 template <class T>
 void inverse_backward(MatrixFor<T> X, MatrixFor<T> dX, Matrix<std::type_identity_t<T>> scratch, Matrix<T> dA) {
   gemm(transposed(X), dX, scratch);
@@ -198,7 +197,7 @@ void inverse_backward(MatrixFor<T> X, MatrixFor<T> dX, Matrix<std::type_identity
   for (Index i = 0; i < dA.size(); ++i) dA.data[i] = -dA.data[i];
 }
 
-/// Of newton_inverse() and newton_inverse_backward() or, if not `unrolled`, inverse_backward().
+/// Returns the cost of newton_inverse() and of newton_inverse_backward() or, if not `unrolled`, inverse_backward().
 inline Cost newton_inverse_cost(const NewtonInverse& s, bool unrolled) {
   const Index m = s.m, n = s.elements(), steps = s.iterations;
   const Counts product = product_counts(m, m, m), contraction = product_contractions(m, m, m);
@@ -211,10 +210,10 @@ inline Cost newton_inverse_cost(const NewtonInverse& s, bool unrolled) {
     return cost;
   }
   cost.backward = factor + Counts{.mul = 2 * n + 2, .add = 2 * n - 1 + m, .div = 1};
-  if (steps > 0)  // the iterates again, all but the last; then the steps undone
+  if (steps > 0)  // the iterates recomputed, except the last; then the steps undone
     cost.backward += Counts{.mul = n} + (2 * steps - 1) * product + (steps - 1) * Counts{.mul = n, .add = n} +
                      steps * (4 * product + Counts{.mul = n, .add = 2 * n}) + Counts{.add = (steps - 1) * n};
-  cost.backward_contractions = 4 * steps * contraction;  // making the iterates again is not counted
+  cost.backward_contractions = 4 * steps * contraction;  // recomputing the iterates is not counted
   return cost;
 }
 

@@ -1,5 +1,5 @@
-// Singular values of a matrix: for analyses, no model takes them. There are no counts, since how many rotations
-// it takes depends on the numbers.
+// Singular values of a matrix, for analyses. No model uses them; there are no counts, since the number of rotations
+// depends on the values.
 #pragma once
 
 #include "heed/base/matrix.h"
@@ -12,20 +12,20 @@
 
 namespace heed::kernels {
 
-namespace reference {
+inline namespace reference {
 
-/// values [min(m, n)]: the singular values of A [m, n], largest first. Overwrites A, whose elements must be finite.
-/// Absolute error at most about max(m, n) eps values[0].
+/// Writes the singular values of A [m, n], in descending order, to values [min(m, n)]. A must be finite and is
+/// overwritten. Absolute error: at most about max(m, n) eps values[0].
 ///
-/// One-sided Jacobi (Hestenes 1958): rows are rotated in pairs, which leaves the singular values what they are, until
-/// all are orthogonal; then the values are their lengths, no more than n of which are not rounding. For rows x and y,
-/// tan(2 angle) = 2 x.y / (y.y - x.x).
+/// One-sided Jacobi (Hestenes 1958): pairs of rows are rotated, which preserves the singular values, until all rows are
+/// orthogonal. The values are then the lengths of the rows; at most n of these exceed rounding. For rows x and y, tan(2
+/// angle) = 2 x.y / (y.y - x.x).
 template <class T>
 void singular_values(Matrix<T> A, std::type_identity_t<T>* values) {
   using std::abs, std::sqrt;
   const Index m = A.rows, n = A.columns;
   constexpr T eps = std::numeric_limits<T>::epsilon();
-  constexpr int most_sweeps = 40;  // convergence is quadratic in the end; six to ten are usual
+  constexpr int most_sweeps = 40;  // convergence is quadratic; six to ten sweeps are usual
   const auto dot = [n](const T* x, const T* y) {
     T sum(0);
     for (Index c = 0; c < n; ++c) sum += x[c] * y[c];
@@ -40,7 +40,7 @@ void singular_values(Matrix<T> A, std::type_identity_t<T>* values) {
       for (Index j = i + 1; j < m; ++j) {
         T *const x = A[i], *const y = A[j];
         const T xx = dot(x, x), yy = dot(y, y), xy = dot(x, y);
-        // Two rows that are mere rounding are left as they are.
+        // Rows that consist of rounding errors are not rotated.
         if (abs(xy) <= eps * sqrt(xx) * sqrt(yy) || abs(xy) <= eps * eps * squares) continue;
         turned = true;
         const T cotangent = (yy - xx) / (2 * xy);
@@ -61,9 +61,8 @@ void singular_values(Matrix<T> A, std::type_identity_t<T>* values) {
 
 }  // namespace reference
 
-using reference::singular_values;
 #ifndef HEED_NO_BLAS
-/// The same by LAPACK's dgesvd.
+/// As above, by LAPACK's dgesvd.
 void singular_values(Matrix<double> A, double* values);
 #endif
 

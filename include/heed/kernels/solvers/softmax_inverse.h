@@ -5,9 +5,9 @@
 //
 //   Z_0 = A^T / (|A|_1 |A|_inf),     Z_{k+1} = Z_k (13 I - W (15 I - W (7 I - W))) / 4,  W = A Z_k.
 //
-// Z_k is A^T times a polynomial in A A^T; with residual r = 1 - w for an eigenvalue w of W, the next one is
-// r^3 (3 + r) / 4. A small w grows by 13/4 in each step, which takes some 2 ln K / ln (13/4) = 1.2 log2 K steps for A's
-// condition K, since w begins near 1 / K^2; then r falls with its third power.
+// Z_k is A^T times a polynomial in A A^T. An eigenvalue w of W has the residual r = 1 - w; the next residual is r^3
+// (3 + r) / 4. A small w grows by 13/4 in each step. It starts near 1 / K^2 for a condition K of A, so this takes about
+// 2 ln K / ln (13/4) = 1.2 log2 K steps; then r converges cubically.
 #pragma once
 
 #include "heed/base/carver.h"
@@ -15,23 +15,24 @@
 
 namespace heed::kernels {
 
-/// Matrices below are [m, m], without gaps and not overlapping. The elements of A are not negative and each of its rows
-/// adds up to one: so |A|_inf, the largest sum of a row, is 1, and |A|_1 that of a column. (In the gradient |A|_inf is
-/// a constant, too: what it adds to each element of a row, the softmax that made the row takes away.)
+/// Settings of the iteration. All matrices are [m, m], contiguous, and must not overlap. A has no negative element and
+/// each of its rows sums to one: so |A|_inf, the largest row sum, is 1, and |A|_1 is the largest column sum. (|A|_inf
+/// is constant in the gradient too: a gradient that is the same for all elements of a row vanishes in the softmax that
+/// computed the row.)
 struct SoftmaxInverse {
   Index m = 0, iterations = 6;
 };
 
-/// What a step goes through: its Z, W = A Z, U = 15 I - 7 W + W W and V = 13 I - W U, so that Z_{k+1} = Z V / 4.
+/// The matrices of a step: Z, W = A Z, U = 15 I - 7 W + W W and V = 13 I - W U, so that Z_{k+1} = Z V / 4.
 template <class T>
 struct SoftmaxInverseStep {
   Matrix<T> Z, W, U, V;
 };
 
-/// Memory for all steps, and for the gradient of one.
+/// Scratch memory for all steps, and for the gradient of one.
 template <class T>
 struct SoftmaxInverseScratch {
-  SoftmaxInverseStep<T> steps;     ///< those of all steps one below the other
+  SoftmaxInverseStep<T> steps;     ///< all steps, one below the other
   Matrix<T> dZ, dnext, dV, P, dW;  ///< P = -dU
 
   SoftmaxInverseScratch(const SoftmaxInverse& s, Carver<T>& carve) {
@@ -54,7 +55,7 @@ struct LargestColumn {
   Index column;
 };
 
-/// Uses `sums`, m numbers.
+/// Returns the largest column. `sums` is scratch memory for m elements.
 template <class T>
 LargestColumn<T> largest_column(MatrixFor<T> A, T* sums) {
   std::copy_n(A[0], A.columns, sums);
@@ -66,7 +67,7 @@ LargestColumn<T> largest_column(MatrixFor<T> A, T* sums) {
   return largest;
 }
 
-/// Z_0 = A^T / |A|_1.
+/// Computes Z = A^T / |A|_1.
 template <class T>
 void softmax_inverse_start(MatrixFor<T> A, T norm, Matrix<T> Z) {
   const T factor = T(1) / norm;
@@ -74,7 +75,7 @@ void softmax_inverse_start(MatrixFor<T> A, T norm, Matrix<T> Z) {
     for (Index j = 0; j < A.columns; ++j) Z(j, i) = factor * A(i, j);
 }
 
-/// W, U and V of a step from its Z.
+/// Computes W, U and V of a step from its Z.
 template <class T>
 void softmax_inverse_step(MatrixFor<T> A, const SoftmaxInverseStep<T>& s) {
   const Index m = A.rows;
@@ -87,18 +88,18 @@ void softmax_inverse_step(MatrixFor<T> A, const SoftmaxInverseStep<T>& s) {
   for (Index i = 0; i < m; ++i) s.V(i, i) += T(13);
 }
 
-/// The next Z.
+/// Computes the next Z.
 template <class T>
 void softmax_inverse_next(const SoftmaxInverseStep<T>& s, Matrix<T> next) {
   gemm(s.Z, s.V, next);
   for (Index i = 0; i < next.size(); ++i) next.data[i] = T(0.25) * next.data[i];
 }
 
-/// Z = the last iterate.
+/// Computes Z = the last iterate.
 template <class T>
 void softmax_inverse(const SoftmaxInverse& s, MatrixFor<T> A,
                      const SoftmaxInverseScratch<std::type_identity_t<T>>& scratch, Matrix<T> Z) {
-  // Two steps' memory in turn, so that it stays in the cache.
+  // Alternates between the memory of two steps, which stays in the cache.
   const auto iterate = [&](Index k) { return k == s.iterations ? Z : scratch.step(k % 2).Z; };
   softmax_inverse_start(A, largest_column(A, scratch.P.data).sum, iterate(0));
   for (Index k = 0; k < s.iterations; ++k) {
@@ -107,8 +108,8 @@ void softmax_inverse(const SoftmaxInverse& s, MatrixFor<T> A,
   }
 }
 
-/// dA = the gradient for dZ = d(loss)/d(last iterate): the exact derivative of the above, converged or not. Makes the
-/// steps again and undoes them, last to first. With G = dZ_{k+1} / 4:
+/// Computes dA, the gradient for dZ = d(loss)/d(last iterate): the exact derivative of softmax_inverse(), converged or
+/// not. Recomputes the steps and undoes them, last to first. With G = dZ_{k+1} / 4:
 ///   Z_{k+1} = Z V / 4         gives  dV = Z^T G,  dZ = G V^T;
 ///   V = 13 I - W U            gives  dU = -W^T dV,  dW = -dV U^T;
 ///   U = 15 I - 7 W + W W      gives  dW += -7 dU + dU W^T + W^T dU;
@@ -121,7 +122,7 @@ void softmax_inverse_backward(const SoftmaxInverse& s, MatrixFor<T> A, MatrixFor
   const Index m = s.m, n = m * m;
   const LargestColumn<T> largest = largest_column(A, scratch.P.data);
   const T factor = T(1) / largest.sum;
-  // Of the two memories for dZ, that of the step behind; the gradient of the first iterate comes to lie in dZ.
+  // Alternates between two buffers, such that the gradient of the first iterate is in dZ.
   const auto gradient = [&](Index k) { return k % 2 == 0 ? scratch.dZ : scratch.dnext; };
   std::copy_n(dZ_last.data, n, gradient(s.iterations).data);
   fill(dA, T(0));
@@ -157,7 +158,7 @@ void softmax_inverse_backward(const SoftmaxInverse& s, MatrixFor<T> A, MatrixFor
   for (Index i = 0; i < m; ++i) dA(i, largest.column) += dnorm;
 }
 
-/// Of both.
+/// Returns the cost of softmax_inverse() and softmax_inverse_backward().
 inline Cost softmax_inverse_cost(const SoftmaxInverse& s) {
   const Index m = s.m, n = m * m, steps = s.iterations;
   const Counts product = product_counts(m, m, m), scaled{.mul = n};
@@ -166,11 +167,11 @@ inline Cost softmax_inverse_cost(const SoftmaxInverse& s) {
   Cost cost;
   cost.forward = start + scaled + steps * (step + next);
   cost.backward = start + Counts{.mul = 2 * n + 1, .add = 2 * n + m};
-  if (steps > 0)  // the steps again, but for the last iterate; then the steps undone
+  if (steps > 0)  // the steps recomputed, except the last iterate; then the steps undone
     cost.backward += Counts{.mul = n, .div = 1} + steps * step + (steps - 1) * next +
                      steps * (8 * product + 2 * scaled + Counts{.add = 5 * n});
   cost.forward_contractions = 4 * steps * product_contractions(m, m, m);
-  cost.backward_contractions = 2 * cost.forward_contractions;  // making the steps again is not counted
+  cost.backward_contractions = 2 * cost.forward_contractions;  // recomputing the steps is not counted
   return cost;
 }
 

@@ -1,18 +1,17 @@
-// Exponential sums, kept so that they neither overflow nor vanish. A sum over keys s, channel by channel,
+// Exponential sums that neither overflow nor vanish. A sum over keys s, for each channel,
 //
-//   sum_s exp(x_s) (mass_s, value_s)   is kept as   exp(scale) (mass, value),
+//   sum_s exp(x_s) (mass_s, value_s)   is stored as   exp(scale) (mass, value),
 //
-// where scale is the largest x of its own keys up to rounding, so no term is larger than its weight and the largest
-// is not lost. Every exponent is taken relative to the rounded scale, and large numbers are subtracted first,
-// (x - scale) + bias, so that x + 1000 gives what x gives.
+// where scale is the largest x of the keys up to rounding. So no weight exceeds one and the largest term is not lost.
+// Every exponent is relative to the rounded scale, and large values are subtracted first, (x - scale) + bias, so
+// x + 1000 gives the same as x.
 //
-// All numbers are finite for finite x whose sums with biases are; where the true sum is a sum of positive terms its
-// relative error is a few eps for each addition, whatever the range of x. Only where the scale is `coarse` is a bias
-// rounded as the scale is. Of a NaN or an infinite x mass and value are NaN; but -inf beside something finite weighs
-// nothing.
+// All results are finite for finite x whose sums with the biases are finite. For a sum of positive terms the relative
+// error is a few eps per addition, whatever the range of x. Only if the scale is coarse (is_coarse()) is a bias rounded
+// like the scale. If x is NaN or infinite, mass and value are NaN; but -inf beside a finite x has weight zero.
 //
-// What is written overlaps nothing that is read: the compiler is told so (ivdep), for it would have to compare too many
-// pointers to see it.
+// Outputs must not overlap inputs. The loops tell the compiler so (ivdep), since it would have to compare too many
+// pointers to prove it.
 #pragma once
 
 #include "heed/base/carver.h"
@@ -25,8 +24,8 @@
 
 namespace heed::kernels {
 
-/// Rows of exponential sums, or what is summed, exp(scale) (mass, value): value [rows, n], scale and mass likewise, or
-/// [rows, 1] where all channels share them. Of what is summed, mass may be left out for ones.
+/// Rows of exponential sums or of their terms, exp(scale) (mass, value): value [rows, n]; scale and mass likewise, or
+/// [rows, 1] if all channels share them. A missing mass of terms means ones.
 template <class T>
 struct ExpSums {
   Matrix<T> scale, mass, value;
@@ -41,13 +40,13 @@ struct ExpSums {
 template <class T>
 using ExpSumsFor = ExpSums<const std::type_identity_t<T>>;
 
-/// Rows of sums of n channels that have `scales` scales between them, n or 1.
+/// Lays out `rows` sums of n channels with `scales` scales each, n or 1.
 template <class T>
 ExpSums<T> carve_exp_sums(Index rows, Index scales, Index n, Carver<T>& carve) {
   return {carve.matrix(rows, scales), carve.matrix(rows, scales), carve.matrix(rows, n)};
 }
 
-/// Keys and their values, or the gradients of both: [keys, n] each.
+/// Keys and values, or the gradients of both: [keys, n] each.
 template <class T>
 struct KeysAndValues {
   Matrix<T> k, v;
@@ -60,7 +59,7 @@ struct KeysAndValues {
 template <class T>
 using KeysAndValuesFor = KeysAndValues<const std::type_identity_t<T>>;
 
-/// Weighted means y = value / mass of sums of that scale, and G = dy / mass: what their gradients take. A row each; y
+/// Weighted means y = value / mass of sums with the given scale, and G = dy / mass: the operands of their gradients. y
 /// and G [rows, n], scale as in the sums.
 template <class T>
 struct WeightedMeans {
@@ -72,29 +71,30 @@ struct WeightedMeans {
   WeightedMeans row(Index r) const { return middle_rows(r, 1); }
 };
 
-/// Where gradients may measure values and means from, as only their differences matter: the last of the means. Where
-/// one key has nearly all the weight, it and the means lie there, and sums that take them apart do not cancel: what is
-/// left is what a mean itself is rounded by. nullptr, for zeros, of a type that counts: textbooks do without.
+/// Returns an origin [n] for values and means in gradients, which depend on differences of these only: the last of the
+/// means. If one key has nearly all the weight, it and the means are close to this origin, and sums over values and
+/// means do not cancel; what remains is the rounding error of a mean itself. Returns nullptr, for zeros, if the type
+/// counts, as textbooks use no origin.
 template <class T>
 const T* value_origin(Matrix<const T> means) {
   if constexpr (std::is_floating_point_v<T>) return means[means.rows - 1];
   return nullptr;
 }
 
-/// 2^29 in float, 2^58 in double: below it a rounded number is off by at most 16.
+/// The least coarse scale, 2^29 in float and 2^58 in double. Smaller values are rounded by at most 16.
 template <class T>
 inline constexpr T coarse = 64 / std::numeric_limits<T>::epsilon();
 
-/// Is x that large, or NaN? A type that counts does not ask.
+/// Returns true if |x| >= coarse or x is NaN; false for types that count.
 template <class T>
 [[gnu::always_inline]] inline bool is_coarse(T x) {
   if constexpr (std::is_floating_point_v<T>) return !(std::abs(x) < coarse<T>);
   return false;
 }
 
-/// The exponent k + bias relative to `scale`, the largest of such sums, rounded. (k - scale) + bias keeps what k + bias
-/// would lose, and is the scale's rounding, at most 16, for the largest. Where the scale is coarse that could be more
-/// than exp bears; there k + bias is rounded as the scale was, which makes the largest 0.
+/// Returns the exponent k + bias relative to `scale`, the rounded maximum of such sums. (k - scale) + bias keeps the
+/// digits that k + bias loses; for the largest sum it is the scale's rounding error, at most 16. If the scale is
+/// coarse, that error could overflow exp; then k + bias is rounded like the scale, and the largest exponent is 0.
 template <class T>
 [[gnu::always_inline]] inline T relative_exponent(T k, T bias, T scale, bool coarse) {
   return coarse ? (k + bias) - scale : (k - scale) + bias;
@@ -104,11 +104,11 @@ template <class T>
   return relative_exponent(k, bias, scale, is_coarse(scale));
 }
 
-namespace reference {
+inline namespace reference {
 
-/// sums = the sum over one key or more of exp(k[s,c] + bias[s]) (1, v[s,c]), in two passes: maximum, then sum.
-/// bias [keys], or nullptr for zeros; sums: one row. Fast float: relative to mass and to the sum of e |v| the error is
-/// at most 4e-7 + 1.2e-7 keys, and with a bias 1.2e-7 of the largest |bias| besides.
+/// Computes sums = sum over the keys of exp(k[s,c] + bias[s]) (1, v[s,c]) for one key or more, in two passes: maximum,
+/// then sum. bias [keys], or nullptr for zeros; sums: one row. Fast float: relative to mass and to the sum of e |v| the
+/// error is at most 4e-7 + 1.2e-7 keys, plus 1.2e-7 max |bias| with a bias.
 template <class T>
 void exp_sums_of(KeysAndValuesFor<T> keys, const std::type_identity_t<T>* bias, ExpSums<T> sums) {
   const Index n = keys.k.columns;
@@ -117,14 +117,11 @@ void exp_sums_of(KeysAndValuesFor<T> keys, const std::type_identity_t<T>* bias, 
     const T* const k = keys.k[s];
     for (Index c = 0; c < n; ++c) {
       const T x = bias ? k[c] + bias[s] : k[c];
-      if (s == 0)
-        scale[c] = x;
-      else
-        scale[c] = x > scale[c] ? x : scale[c];
+      scale[c] = s == 0 || x > scale[c] ? x : scale[c];
     }
   }
   for (Index s = 0; s < keys.k.rows; ++s) {
-    const Update update = s == 0 ? Update::assign : Update::accumulate;
+    const Update update = term_update(s);
     const T *const k = keys.k[s], *const v = keys.v[s], b = bias ? bias[s] : T(0);
 #pragma GCC ivdep
     for (Index c = 0; c < n; ++c) {
@@ -135,16 +132,14 @@ void exp_sums_of(KeysAndValuesFor<T> keys, const std::type_identity_t<T>* bias, 
   }
 }
 
-}  // namespace reference
-
 inline Counts exp_sums_of_counts(Index keys, Index n, bool biased) {
   return n * Counts{.mul = keys, .add = (biased ? 5 : 3) * keys - 2, .exp = keys, .cmp = keys - 1};
 }
 
-/// As papers count: a product and a sum for the value of each term, a sum for its mass.
+/// Contractions as papers count them: a product and a sum for each value, a sum for each mass.
 inline Counts exp_sums_contractions(Index terms, Index n) { return terms * n * Counts{.mul = 1, .add = 2}; }
 
-/// sums += added, a row each. A key is added so, with scale = k, no mass and value = v, and so are other sums.
+/// Computes sums += added, one row each. The terms may be sums too, or a key: scale = k, no mass, value = v.
 template <class T>
 void exp_sums_add(ExpSumsFor<T> added, ExpSums<T> sums) {
   const T *const x = added.scale.data, *const added_mass = added.mass.data, *const added_value = added.value.data;
@@ -154,15 +149,15 @@ void exp_sums_add(ExpSumsFor<T> added, ExpSums<T> sums) {
     for (Index c = 0; c < n; ++c) {
       const T difference = x[c] - scale[c];
       const bool grows = difference > T(0);
-      const T smaller = exp(grows ? -difference : difference);  // the smaller part relative to the larger
+      const T smaller = exp(grows ? -difference : difference);  // ratio of the smaller part to the larger
       const T before = grows ? smaller : T(1), now = grows ? T(1) : smaller;
       scale[c] = grows ? x[c] : scale[c];
       mass[c] = mass[c] * before + times_mass(now, c);
       value[c] = value[c] * before + now * added_value[c];
     }
   };
-  // Two loops: in one, the compiler reads a mass that is not there with all lanes masked, and for an address that leads
-  // nowhere the processor takes a hundred cycles even so.
+  // Two loops: in a single one the compiler loads a missing mass with all lanes masked off, and a masked load from an
+  // invalid address takes a hundred cycles.
   if (added_mass)
     add([=](T now, Index c) { return now * added_mass[c]; });
   else
@@ -173,12 +168,10 @@ inline Counts exp_sums_add_counts(Index n, bool has_mass) {
   return n * Counts{.mul = 3 + has_mass, .add = 3, .exp = 1, .cmp = 1};
 }
 
-namespace reference {
-
-/// The gradient of sums over queries at one key: with the queries' sums exp(scale) (mass, value),
+/// Computes the gradient of sums over queries at one key. With the queries' sums exp(scale) (mass, value),
 ///   e = exp(k + scale),   dv (+)= e mass,   dk (+)= e ((v - origin) mass - value).
-/// All are single rows; origin [n], or nullptr for zeros. Fast float: relative to e (|v - origin| |mass| + |value|) the
-/// error is at most 5e-7 + 6.5e-8 |k + scale|, and where e underflows it is 6e-38 of what it is multiplied by.
+/// All operands are single rows; origin [n], or nullptr for zeros. Fast float: error at most 5e-7 + 6.5e-8 |k + scale|
+/// relative to e (|v - origin| |mass| + |value|); if e underflows, 6e-38 relative to its factor.
 template <class T>
 void exp_sums_at_key(KeysAndValuesFor<T> key, ExpSumsFor<T> queries, Update update, KeysAndValues<T> gradient,
                      const std::type_identity_t<T>* origin = nullptr) {
@@ -193,15 +186,13 @@ void exp_sums_at_key(KeysAndValuesFor<T> key, ExpSumsFor<T> queries, Update upda
   }
 }
 
-}  // namespace reference
-
-/// Without an origin.
+/// Counts without an origin.
 inline Counts exp_sums_at_key_counts(Index n, Update update) {
   return n * Counts{.mul = 3, .add = update == Update::assign ? 2 : 4, .exp = 1};
 }
 inline Counts exp_sums_at_key_contractions(Index keys, Index n) { return keys * n * Counts{.mul = 2, .add = 2}; }
 
-/// The gradient of one mean y = sum_s p_s v_s, p_s = exp(k[s] + bias[s] - scale) / mass, at some keys:
+/// Computes the gradient of one mean y = sum_s p_s v_s, p_s = exp(k[s] + bias[s] - scale) / mass, at some keys:
 ///   h = exp(k + bias - scale) G,   dv (+)= h,   dk (+)= h (v - y),   dbias[s] += sum over channels of h (v - y).
 /// bias, dbias [keys].
 template <class T>
@@ -218,7 +209,7 @@ void exp_sums_backward(KeysAndValuesFor<T> keys, const std::type_identity_t<T>* 
       const T dx = h * (v[c] - y[c]);
       write(update, dv[c], h);
       write(update, dk[c], dx);
-      write(c == 0 ? Update::assign : Update::accumulate, sum, dx);
+      write(term_update(c), sum, dx);
     }
     dbias[s] += sum;
   }
@@ -229,11 +220,9 @@ inline Counts exp_sums_backward_counts(Index keys, Index n, Update update) {
 }
 inline Counts exp_sums_backward_contractions(Index keys, Index n) { return keys * n * Counts{.mul = 2, .add = 3}; }
 
-namespace reference {
-
-/// e = exp(x - max x) for the columns [first, last) of a row x [1, n], and 0 in the others; returns the maximum. e may
-/// be x. last > first. Fast float: relative to e the error is at most 3e-7 + 6.5e-8 |x - max x|, and where e underflows
-/// it is 6e-38. Of a NaN e is NaN; the maximum, and so the rest of the row, is then anything.
+/// Computes e = exp(x - max x) for the columns [first, last) of a row x [1, n], last > first, and 0 in the other
+/// columns; returns the maximum. e may be x. Fast float: relative error of e at most 3e-7 + 6.5e-8 |x - max x|, or
+/// 6e-38 if e underflows. e is NaN where x is; the maximum, and so the rest of the row, is then unspecified.
 template <class T>
 T exp_of_row(MatrixFor<T> x, Index first, Index last, Matrix<T> e) {
   const T* const from = x.data;
@@ -246,17 +235,13 @@ T exp_of_row(MatrixFor<T> x, Index first, Index last, Matrix<T> e) {
   return maximum;
 }
 
-}  // namespace reference
-
-/// For `columns` = last - first.
+/// Counts for `columns` = last - first.
 inline Counts exp_of_row_counts(Index columns) { return {.add = columns, .exp = columns, .cmp = columns - 1}; }
 
-namespace reference {
-
-/// f[s] = (e, e (v[s] - origin)) for e = exp(k[s] - max k), with the maximum over the keys of each column, kept in
-/// `maximum` [n]. f [keys, 2 n]; one key or more; origin [n], or nullptr for zeros. Fast float: relative to e and to
-/// e |v - origin| the error is at most 3e-7 + 6.5e-8 |k - max k|, and where these underflow it is 6e-38. Of a NaN
-/// key f is NaN; the maximum of its column, and so the rest of it, is that of any of the others.
+/// Computes f[s] = (e, e (v[s] - origin)) for e = exp(k[s] - max k), with the maximum over the keys of each column,
+/// which is written to `maximum` [n]. f [keys, 2 n]; one key or more; origin [n], or nullptr for zeros. Fast float:
+/// error at most 3e-7 + 6.5e-8 |k - max k| relative to e and to e |v - origin|, or 6e-38 if these underflow. f is NaN
+/// where a key is; the maximum of that column is then that of any of its other keys.
 template <class T>
 void exp_of_columns(KeysAndValuesFor<T> keys, T* maximum, Matrix<T> f,
                     const std::type_identity_t<T>* origin = nullptr) {
@@ -276,14 +261,13 @@ void exp_of_columns(KeysAndValuesFor<T> keys, T* maximum, Matrix<T> f,
   }
 }
 
-}  // namespace reference
-
-/// Without an origin.
+/// Counts without an origin.
 inline Counts exp_of_columns_counts(Index keys, Index n) {
   return n * Counts{.mul = keys, .add = keys, .exp = keys, .cmp = keys - 1};
 }
 
-using reference::exp_of_columns, reference::exp_of_row, reference::exp_sums_at_key, reference::exp_sums_of;
+}  // namespace reference
+
 #ifndef HEED_NO_SIMD
 float exp_of_row(Matrix<const float> x, Index first, Index last, Matrix<float> e);
 void exp_sums_of(KeysAndValues<const float> keys, const float* bias, ExpSums<float> sums);

@@ -1,4 +1,4 @@
-// Channels divided by their norm over the tokens.
+// Division of channels by their norms over the tokens.
 #pragma once
 
 #include "heed/base/matrix.h"
@@ -11,30 +11,31 @@
 
 namespace heed {
 
-/// The norm of a channel over its tokens: sum of magnitudes, or root of the sum of squares.
+/// The norm of a channel over its tokens: the sum of absolute values, or the root of the sum of squares.
 enum class ChannelNorm { l1, l2 };
 
 namespace kernels {
 
-/// A smaller norm is replaced by this one, so that a channel of zeros stays zero.
+/// Lower bound of the divisor, so that a channel of zeros stays zero.
 inline constexpr double least_norm = 1e-12;
 
 namespace detail {
 
-/// Sums over tokens run in double where numbers are float: the square of 2e19 is too large for a float, and a sum of
-/// 4096 terms in double loses no digits.
+/// The type of sums over tokens: double if the elements are float. The square of 2e19 overflows a float, and a sum of
+/// 4096 terms in double loses no digit of a float.
 template <class T>
 using Sum = std::conditional_t<std::is_same_v<T, float>, double, T>;
 
-/// Channels whose sums are kept at once, on the stack: four cache lines of a row of float.
+/// Channels per block, whose sums are on the stack: four cache lines of a float row.
 inline constexpr Index channels_at_once = 64;
 
 }  // namespace detail
 
-/// y[r,c] = x[r,c] / max(norm_c, least), norm_c the norm of column c of x; norms [columns] keeps norm_c itself.
+/// Computes y[r,c] = x[r,c] / max(norm_c, least), with the norm norm_c of column c of x, and writes norm_c to norms
+/// [columns].
 ///
-/// x and y [rows, columns], rows >= 1; y may be x. Finite for finite x, in float up to norms of 3e38. Relative error at
-/// most 2 eps in float, rows eps in double.
+/// x and y [rows, columns], rows >= 1. y may be x. Finite for finite x, in float for norms up to 3e38. Relative error:
+/// at most 2 eps in float, rows eps in double.
 template <class T>
 void normalize_channels(ChannelNorm norm, MatrixFor<T> x, Matrix<T> y, std::type_identity_t<T>* norms,
                         double least = least_norm) {
@@ -46,7 +47,7 @@ void normalize_channels(ChannelNorm norm, MatrixFor<T> x, Matrix<T> y, std::type
     T divisors[detail::channels_at_once];
     for (Index r = 0; r < x.rows; ++r) {
       const T* const row = x[r] + first;
-      const Update update = r == 0 ? Update::assign : Update::accumulate;
+      const Update update = term_update(r);
       if (norm == ChannelNorm::l1)
         for (Index c = 0; c < width; ++c) write(update, sums[c], Sum(abs(row[c])));
       else
@@ -61,24 +62,25 @@ void normalize_channels(ChannelNorm norm, MatrixFor<T> x, Matrix<T> y, std::type
   }
 }
 
-/// Per column: magnitudes, or squares and a root; their sum; the comparison with the least norm; the quotients.
+/// Counts per column: absolute values, or squares and a root; their sum; the comparison with `least`; the quotients.
 inline Counts normalize_channels_counts(ChannelNorm norm, Index rows, Index columns) {
   const Counts of_norm = norm == ChannelNorm::l1 ? Counts{.cmp = rows} : Counts{.mul = rows, .sqrt = 1};
   return columns * (of_norm + sum_counts(rows) + Counts{.div = rows, .cmp = 1});
 }
 
-/// What normalize_channels read and wrote.
+/// Operand and results of normalize_channels().
 template <class T>
 struct NormalizedChannels {
   Matrix<const T> x, y;
   const T* norms;
 };
 
-/// With y = x / n and n the norm of x (a column), dn/dx is sign(x) for l1, with sign(0) = 0, and y for l2, so
+/// Computes the gradient of normalize_channels(). With y = x / n and n the norm of a column x, dn/dx is sign(x) for l1,
+/// with sign(0) = 0, and y for l2, so
 ///
-///   dx = dy / n - (dn/dx) <x, dy> / n^2 = (dy - (dn/dx) <y, dy>) / n.
+///   dx (+)= dy / n - (dn/dx) <x, dy> / n^2 = (dy - (dn/dx) <y, dy>) / n.
 ///
-/// Where the norm is below `least` the divisor is a constant: dx (+)= dy / least. dx overlaps nothing.
+/// If the norm is below `least`, the divisor is a constant: dx (+)= dy / least. dx must not overlap anything.
 template <class T>
 void normalize_channels_backward(ChannelNorm norm, const NormalizedChannels<std::type_identity_t<T>>& of,
                                  MatrixFor<T> dy, Update update, Matrix<T> dx, double least = least_norm) {
@@ -88,9 +90,8 @@ void normalize_channels_backward(ChannelNorm norm, const NormalizedChannels<std:
     Sum sums[detail::channels_at_once];
     T dots[detail::channels_at_once], divisors[detail::channels_at_once];
     for (Index r = 0; r < dx.rows; ++r) {
-      const Update row_update = r == 0 ? Update::assign : Update::accumulate;
       const T *const y = of.y[r] + first, *const dy_row = dy[r] + first;
-      for (Index c = 0; c < width; ++c) write(row_update, sums[c], Sum(y[c]) * Sum(dy_row[c]));
+      for (Index c = 0; c < width; ++c) write(term_update(r), sums[c], Sum(y[c]) * Sum(dy_row[c]));
     }
     for (Index c = 0; c < width; ++c) {
       const bool clamped = of.norms[first + c] < T(least);
@@ -114,8 +115,8 @@ void normalize_channels_backward(ChannelNorm norm, const NormalizedChannels<std:
   }
 }
 
-/// When it assigns. Per column: <y, dy> and the comparison with the least norm; for each element two comparisons for
-/// the sign, or a product, a difference, a quotient.
+/// Counts of an assignment, per column: <y, dy> and the comparison with `least`; per element, two comparisons for the
+/// sign or a product, then a difference and a quotient.
 inline Counts normalize_channels_backward_counts(ChannelNorm norm, Index rows, Index columns) {
   const Counts along = norm == ChannelNorm::l1 ? Counts{.cmp = 2} : Counts{.mul = 1};
   return columns * (product_counts(1, 1, rows) + Counts{.cmp = 1} + rows * (along + Counts{.add = 1, .div = 1}));

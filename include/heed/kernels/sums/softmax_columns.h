@@ -1,4 +1,4 @@
-// Softmax of the columns of a matrix: over the tokens, channel by channel.
+// Softmax of the columns of a matrix: over the tokens, for each channel.
 #pragma once
 
 #include "heed/base/matrix.h"
@@ -10,13 +10,13 @@
 
 namespace heed::kernels {
 
-namespace reference {
+inline namespace reference {
 
-/// y[r,c] = exp(x[r,c] - max_c) / sum over rows of exp(x[r,c] - max_c), max_c the largest of column c. x and y
-/// [rows, columns], rows >= 1; y may be x. Fast float: relative error at most 3e-7 + 6e-8 (rows / 4 + |x - max|).
+/// Computes y[r,c] = exp(x[r,c] - max_c) / sum over rows of exp(x[r,c] - max_c), with the maximum max_c of column c. x
+/// and y [rows, columns], rows >= 1. y may be x. Fast float: relative error at most 3e-7 + 6e-8 (rows / 4 + |x - max|).
 template <class T>
 void softmax_columns(MatrixFor<T> x, Matrix<T> y) {
-  constexpr Index at_once = 64;  // columns whose maxima and sums are kept on the stack
+  constexpr Index at_once = 64;  // columns whose maxima and sums are on the stack
   for (Index first = 0; first < x.columns; first += at_once) {
     const Index width = std::min(at_once, x.columns - first);
     T maxima[at_once], sums[at_once];
@@ -26,7 +26,7 @@ void softmax_columns(MatrixFor<T> x, Matrix<T> y) {
     for (Index r = 0; r < x.rows; ++r)
       for (Index c = 0; c < width; ++c) {
         const T e = exp(x(r, first + c) - maxima[c]);
-        write(r == 0 ? Update::assign : Update::accumulate, sums[c], e);
+        write(term_update(r), sums[c], e);
         y(r, first + c) = e;
       }
     for (Index r = 0; r < x.rows; ++r)
@@ -34,8 +34,8 @@ void softmax_columns(MatrixFor<T> x, Matrix<T> y) {
   }
 }
 
-/// dx (+)= y (dy - sum over rows of y dy), column by column. dx overlaps y nowhere; it may be dy. Fast float: relative
-/// to |y| (|dy| + sum |y dy|) the error is at most (rows + 3) eps.
+/// Computes dx (+)= y (dy - sum over rows of y dy) for each column. dx must not overlap y; it may be dy. Fast float:
+/// error at most (rows + 3) eps relative to |y| (|dy| + sum |y dy|).
 template <class T>
 void softmax_columns_backward(MatrixFor<T> y, MatrixFor<T> dy, Update update, Matrix<T> dx) {
   constexpr Index at_once = 64;
@@ -43,8 +43,7 @@ void softmax_columns_backward(MatrixFor<T> y, MatrixFor<T> dy, Update update, Ma
     const Index width = std::min(at_once, y.columns - first);
     T sums[at_once];
     for (Index r = 0; r < y.rows; ++r)
-      for (Index c = 0; c < width; ++c)
-        write(r == 0 ? Update::assign : Update::accumulate, sums[c], y(r, first + c) * dy(r, first + c));
+      for (Index c = 0; c < width; ++c) write(term_update(r), sums[c], y(r, first + c) * dy(r, first + c));
     for (Index r = 0; r < y.rows; ++r)
       for (Index c = 0; c < width; ++c) write(update, dx(r, first + c), y(r, first + c) * (dy(r, first + c) - sums[c]));
   }
@@ -52,7 +51,6 @@ void softmax_columns_backward(MatrixFor<T> y, MatrixFor<T> dy, Update update, Ma
 
 }  // namespace reference
 
-using reference::softmax_columns, reference::softmax_columns_backward;
 #ifndef HEED_NO_SIMD
 void softmax_columns(Matrix<const float> x, Matrix<float> y);
 void softmax_columns_backward(Matrix<const float> y, Matrix<const float> dy, Update update, Matrix<float> dx);
@@ -62,7 +60,7 @@ inline Counts softmax_columns_counts(Index rows, Index columns) {
   return columns * Counts{.add = 2 * rows - 1, .div = rows, .exp = rows, .cmp = rows - 1};
 }
 
-/// When it assigns; to accumulate takes one add more per element.
+/// Counts of an assignment; accumulating takes one addition more per element.
 inline Counts softmax_columns_backward_counts(Index rows, Index columns) {
   return columns * Counts{.mul = 2 * rows, .add = 2 * rows - 1};
 }
