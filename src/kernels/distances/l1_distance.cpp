@@ -44,9 +44,9 @@ struct Sign {
 struct Hardtanh {
   Clamp clamp;
 
-  /// Returns sum + g clamp(w - x, -1, 1). Of its three instructions with AVX-512, two use the ports of sums in even
-  /// rows and the ports of products in odd rows; of four instructions otherwise, the difference always uses a port of
-  /// products.
+  /// Returns sum + g clamp(w - x, -1, 1). With AVX-512 a term is three instructions: even rows use the ports of sums
+  /// for two of them, odd rows those of products. Otherwise it is four instructions, and the difference always uses a
+  /// port of products.
   Vector operator()(Vector sum, Broadcast g, Vector w, Vector x, Index row) const {
     const bool fused = row % 2 == 1 || !Clamp::one_instruction;
     return multiply_add(clamp(fused ? clamp.fused_difference(w, x) : hn::Sub(w, x)), g, sum);

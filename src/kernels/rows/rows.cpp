@@ -35,7 +35,6 @@ void weighted_rows(Index count, Index n, const float* weights, const float* cons
     for (Vector& s : sums) s = hn::Zero(tag);
     for (Index r = 0; r < count; ++r) {
       const Vector weight = set(weights[r]);
-#pragma GCC unroll 4
       for (int v = 0; v < vectors; ++v) sums[v] = hn::MulAdd(weight, use.load(rows[r] + i + v * lanes), sums[v]);
     }
     for (int v = 0; v < vectors; ++v) write(update, use, sums[v], out + i + v * lanes);
@@ -48,7 +47,6 @@ void column_sums(Matrix<const float> a, Update update, float* out) {
     for (Vector& s : sums) s = hn::Zero(tag);
     const float* row = a.data + i;
     for (Index r = 0; r < a.rows; ++r, row += a.stride) {
-#pragma GCC unroll 4
       for (int v = 0; v < vectors; ++v) sums[v] = hn::Add(sums[v], use.load(row + v * lanes));
     }
     for (int v = 0; v < vectors; ++v) write(update, use, sums[v], out + i + v * lanes);
