@@ -28,6 +28,7 @@
 #include <csignal>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <iostream>
 #include <numbers>
 #include <optional>
@@ -275,8 +276,11 @@ Experiment experiment_of(const TrainArguments& a) {
     require(changed.empty(), "{}; a resumed run keeps its mechanism", changed);
   }
   if (a.images.empty() && a.file.empty()) {
-    require(RunPaths(a.run).exists(), "{}: holds no run to resume", a.run);
-    return load_recorded(RunPaths(a.run).config(), a.sets);
+    const RunPaths paths(a.run);
+    require(paths.exists(), "{}: holds no run to resume", a.run);
+    // The version is checked before the configuration, which may have keys of another version.
+    if (std::filesystem::exists(paths.last())) check_same_version(paths);
+    return load_recorded(paths.config(), a.sets);
   }
   if (a.images.empty()) return load_experiment(a.file, a.sets);
   const std::string file = a.file.empty() ? "experiments/images.toml" : a.file;
