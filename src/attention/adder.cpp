@@ -80,7 +80,7 @@ class Adder : public MechanismBase<Adder>, public WithMap<Adder> {
         // 1. S = -|q - k|_1
         kernels::negative_l1(b.queries(in.q[h]), k, S);
         // 2. A = softmax(S / sqrt(d_a)), in its place
-        kernels::attention_softmax(b.scores(scale(in.shape)), S, saved.of_rows(b, h));
+        kernels::attention_softmax(b.scores(scale(in.shape)), S, saved.row_sums(b, h));
         // 3. out = A v
         kernels::gemm(A, v, b.queries(out[h]));
       });
@@ -107,7 +107,7 @@ class Adder : public MechanismBase<Adder>, public WithMap<Adder> {
         const Matrix<T> A = saved.map(b, h, scratch.A), dA = b.map(scratch.dA), dS = dA;
         if (!keeps_map(in.shape)) {  // A again
           kernels::negative_l1(q, k, A);
-          kernels::attention_softmax_again(rows, A, saved.of_rows(b, h));
+          kernels::attention_softmax_again(rows, A, saved.row_sums(b, h));
         }
         // 3.
         kernels::gemm(transposed(A), dout, update, gradient.v[h]);

@@ -103,7 +103,7 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention>,
     for (Index h = 0; h < in.shape.heads; ++h) {
       clear_unseen_keys(causal, in.shape, h, gradient);
       MapBlocks<T>(in.shape, causal).backward_by_keys([&](const MapBlock& b) {
-        fetch_coming(b, in.q[h], douts[h], gradient.q[h]);
+        prefetch_next_block(b, in.q[h], douts[h], gradient.q[h]);
         const Matrix<const T> q = b.queries(in.q[h]), k = b.keys(in.k[h]), v = b.keys(in.v[h]);
         const Matrix<const T> dout = b.queries(douts[h]);
         const Matrix<T> S = keeps_map(in.shape) ? b.part(saved[h]) : b.dense_map(scratch.S);

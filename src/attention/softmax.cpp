@@ -63,7 +63,7 @@ class Softmax : public MechanismBase<Softmax>, public WithMap<Softmax>, public W
         // 1. S = q k^T
         gemm(q, transposed(k), S);
         // 2. A = softmax(S / sqrt(d)), in its place
-        kernels::attention_softmax(b.scores(score_scale(in.shape)), S, saved.of_rows(b, h));
+        kernels::attention_softmax(b.scores(score_scale(in.shape)), S, saved.row_sums(b, h));
         // 3. out = A v
         gemm(A, v, b.queries(out[h]));
       });
@@ -83,22 +83,22 @@ class Softmax : public MechanismBase<Softmax>, public WithMap<Softmax>, public W
     for (Index h = 0; h < in.shape.heads; ++h) {
       clear_unseen_keys(causal, in.shape, h, gradient);
       const MapBlocks<T> blocks(in.shape, causal);
-      if (blocks.parted()) kernels::row_dots(outs[h], douts[h], scratch.D);
+      if (blocks.splits_rows()) kernels::row_dots(outs[h], douts[h], scratch.D);
       blocks.backward_by_keys([&](const MapBlock& b) {
-        fetch_coming(b, in.q[h], douts[h], gradient.q[h]);
+        prefetch_next_block(b, in.q[h], douts[h], gradient.q[h]);
         const Matrix<const T> q = b.queries(in.q[h]), k = b.keys(in.k[h]), v = b.keys(in.v[h]);
         const Matrix<const T> dout = b.queries(douts[h]);
         const kernels::ScoreRows rows = b.scores(score_scale(in.shape));
         const Matrix<T> A = saved.map(b, h, scratch.A), dA = b.map(scratch.dA), dS = dA;
         if (!keeps_map(in.shape)) {  // A again
           gemm(q, transposed(k), A);
-          kernels::attention_softmax_again(rows, A, saved.of_rows(b, h));
+          kernels::attention_softmax_again(rows, A, saved.row_sums(b, h));
         }
         // 3.
         gemm(transposed(A), dout, b.update(gradient.update), b.keys(gradient.v[h]));
         gemm(dout, transposed(v), dA);
         // 2. in the place of dA
-        if (blocks.parted())
+        if (blocks.splits_rows())
           kernels::attention_softmax_backward_from_sums(rows, A, scratch.D + b.first, dA);
         else
           kernels::attention_softmax_backward(rows, A, dA);

@@ -1,4 +1,4 @@
-// Mechanisms that compare each query with each key make their map in blocks of queries, and never store it.
+// Blocks of the attention map, for mechanisms that compare each query with each key and never store the whole map.
 #pragma once
 
 #include "heed/attention/mechanism_base.h"
@@ -8,44 +8,44 @@
 
 namespace heed {
 
-/// How many rows of the map are made at once, out of `queries`: blocks of equal size, of 48 to 80 rows, or a single one
-/// of up to 95. (65 tokens are one block: each begins by arranging all keys and values.)
+/// Returns the rows of a block, for `queries` rows in all: blocks of equal size, of 48 to 80 rows, or a single one of
+/// up to 95. (65 tokens are one block, since every block packs all keys and values first.)
 inline Index map_block(Index queries) {
   const Index blocks = std::max<Index>((queries + 32) / 64, 1);
   return std::max<Index>((queries + blocks - 1) / blocks, 1);
 }
 
-/// Numbers from one row of a block to the next, so that rows begin on cache lines: vectors that straddle two lines on
-/// every row take a quarter longer.
+/// Returns the stride of a block's rows, a multiple of a cache line: vectors that straddle two lines on every row take
+/// a quarter longer.
 inline Index padded_row(Index columns) { return (columns + 15) / 16 * 16; }
 
-/// Is the map kept for the backward pass, which otherwise makes it again? It is where it takes no more room than q, k,
-/// v and out, which are kept anyway: with as many keys as queries and one width d, up to 4 d of them. So memory stays
-/// O(N). To read a number of it takes a quarter of the time of making a score of 16 channels again, even from L3.
+/// Is the map saved for the backward pass instead of recomputed? It is if it is no larger than q, k, v and out, which
+/// are saved anyway: with N = M and one width d, up to N = 4 d. So memory stays O(N). Reading an element takes a
+/// quarter of the time of recomputing a score of 16 channels, even from L3.
 inline bool keeps_map(const AttentionShape& s) {
   return s.queries * s.keys <= (s.queries + s.keys) * (s.width + s.value_width);
 }
 
-/// Of how many keys, at most, blocks are that are taken part by part: k, v, their gradients and two blocks of 64 rows
-/// take half of an L2 cache of 1 MB. Tiles of products take 64 keys together.
+/// Maximum keys per block when a row is split across blocks: k, v, their gradients and two blocks of 64 rows take half
+/// of an L2 cache of 1 MB. A multiple of 64, the keys of a tile of the products.
 inline Index key_part(const AttentionShape& s) {
   const Index fit = (1 << 17) / (2 * (s.width + s.value_width + 64));
   return std::min(s.keys, std::max<Index>(fit / 64, 1) * 64);
 }
 
-/// How many of the keys the first `queries` queries see between them: with `causal`, query i sees keys 0 to i.
+/// Returns the number of keys that any of the first `queries` queries sees: with `causal`, query i sees keys 0 to i.
 inline Index keys_seen(bool causal, Index keys, Index queries) { return causal ? std::min(keys, queries) : keys; }
 
-/// Some queries, and keys that they see between them: b.queries(m) and b.keys(m) are their rows of m, b.map(m) the part
-/// of a matrix in which their rows of the map are made.
+/// A block of queries and the keys that any of them sees. b.queries(m) and b.keys(m) are their rows of m, b.map(m) is
+/// the memory for their rows of the map.
 struct MapBlock {
   Index first, rows, seen;
   bool causal;
-  bool last;  ///< none sees more keys: on the way back it comes before others with the same keys
+  bool last;  ///< no other block sees more keys: the backward pass runs it first of all blocks with the same keys
   Index first_key = 0;
-  Index coming = 0;  ///< that many queries before `first` come next
+  Index next_rows = 0;  ///< queries of the next block, which end at `first`; 0: none to prefetch
 
-  /// The block's rows of a matrix with a row for each query, and of one with a row for each key.
+  /// Returns the block's rows of a matrix with a row for each query, or for each key.
   template <class T>
   Matrix<T> queries(Matrix<T> m) const {
     return m.middle_rows(first, rows);
@@ -55,40 +55,39 @@ struct MapBlock {
     return m.middle_rows(first_key, seen);
   }
 
-  /// The block of the map, in memory for any block; its rows begin on cache lines.
+  /// Returns memory for this block of the map; its rows begin on cache lines.
   template <class T>
   Matrix<T> map(Matrix<T> memory) const {
     return {memory.data, rows, seen, padded_row(seen)};
   }
 
-  /// The same without gaps between its rows: for what is done to each number by itself.
+  /// Returns the same without gaps between rows, for element-wise kernels.
   template <class T>
   Matrix<T> dense_map(Matrix<T> memory) const {
     return {memory.data, rows, seen};
   }
 
-  /// The block within the whole map of a head.
+  /// Returns the block within the whole map of a head.
   template <class T>
   Matrix<T> part(Matrix<T> whole) const {
     return whole.middle_rows(first, rows).middle_columns(first_key, seen);
   }
 
-  /// How its rows are taken: each score times `scale`, over the keys that its query sees.
+  /// Returns the form of its rows: each score times `scale`, over the keys that the row's query sees.
   kernels::ScoreRows scores(double scale) const { return {scale, causal, first + 1 - first_key}; }
 
-  /// How to write the gradients of its keys, and of its queries, so that all blocks are added up.
+  /// Returns how to write the gradients of its keys, and of its queries, so that all blocks are added up.
   Update update(Update update) const { return last ? update : Update::accumulate; }
   Update query_update(Update update) const { return first_key == 0 ? update : Update::accumulate; }
 };
 
-/// Has the rows of the coming queries brought near meanwhile: short rows that lie far apart, each of which a product
-/// would wait for.
+/// Prefetches the next block's query rows: short rows far apart, each of which would stall a product.
 template <class... M>
-[[gnu::always_inline]] inline void fetch_coming(const MapBlock& b, const M&... matrices) {
-  (fetch(matrices.middle_rows(b.first - b.coming, b.coming)), ...);
+[[gnu::always_inline]] inline void prefetch_next_block(const MapBlock& b, const M&... matrices) {
+  (fetch(matrices.middle_rows(b.first - b.next_rows, b.next_rows)), ...);
 }
 
-/// Memory for a block of the map of any size, or of at most `keys` keys, for MapBlock::map and for MapBlock::dense_map.
+/// Lays out memory for any block of the map, or of at most `keys` keys, for MapBlock::map and for MapBlock::dense_map.
 template <class T>
 Matrix<T> carve_map_block(const AttentionShape& shape, Index keys, Carver<T>& carve) {
   return carve.matrix(map_block(shape.queries), keys, padded_row(keys));
@@ -106,18 +105,18 @@ Matrix<T> carve_dense_map_block(const AttentionShape& shape, Carver<T>& carve) {
   return carve_dense_map_block(shape, shape.keys, carve);
 }
 
-/// What is saved of the softmax of all heads' scores: the maps A, their rows on cache lines; or, where keeps_map() says
-/// no, the maximum and the sum of each row, from which it is made again.
+/// Saved for the backward pass of a softmax of all heads' scores: the maps A, their rows on cache lines; or, without
+/// keeps_map(), the maximum and sum of each row, from which it is recomputed.
 template <class T>
 struct SavedSoftmax {
   Heads<T> maps, rows;
 
-  /// Where a block of head h's map is made: in its place, or in `memory`.
+  /// Returns the memory for a block of head h's map: in the saved map, or else `memory`.
   Matrix<T> map(const MapBlock& b, Index h, Matrix<T> memory) const {
     return maps.count > 0 ? b.part(maps[h]) : b.map(memory);
   }
-  /// Maximum and sum of its rows; empty where they are not saved.
-  Matrix<T> of_rows(const MapBlock& b, Index h) const { return maps.count > 0 ? Matrix<T>() : b.queries(rows[h]); }
+  /// Returns maximum and sum of the block's rows; empty if the maps are saved.
+  Matrix<T> row_sums(const MapBlock& b, Index h) const { return maps.count > 0 ? Matrix<T>() : b.queries(rows[h]); }
 };
 template <class T>
 SavedSoftmax<T> carve_saved_softmax(const AttentionShape& s, Carver<T>& carve) {
@@ -126,10 +125,10 @@ SavedSoftmax<T> carve_saved_softmax(const AttentionShape& s, Carver<T>& carve) {
   return {{all.top_rows(s.queries), s.heads, s.queries * all.stride}, {}};
 }
 
-/// The blocks of a map: some queries and all keys, first to last on the way forward, last to first on the way back. Or,
-/// on the way back, one part of the keys after the other (Dao, "FlashAttention-2", 2023, arXiv:2307.08691,
-/// Section 3.1): keys, values, their gradients and blocks stay in the L2 cache while all queries go by. Counting goes
-/// row by row, so that a causal row costs the pairs it has and no more.
+/// The blocks of a map: blocks of queries with all keys, first to last in the forward pass, last to first in the
+/// backward pass. Or, in the backward pass, one block of keys after the other (Dao, "FlashAttention-2", 2023,
+/// arXiv:2307.08691, Section 3.1), so that keys, values, their gradients and blocks stay in the L2 cache over all
+/// queries. Counted runs row by row, so that a causal row costs exactly its pairs.
 template <class T>
 class MapBlocks {
  public:
@@ -146,14 +145,14 @@ class MapBlocks {
   }
   template <class F>
   void backward(const F& f) const {
-    back(keys_, f);
+    run_backward(keys_, f);
   }
   template <class F>
   void backward_by_keys(const F& f) const {
-    back(part_, f);
+    run_backward(part_, f);
   }
-  /// Are there several parts then, so that no block has whole rows?
-  bool parted() const { return part_ < keys_; }
+  /// Does backward_by_keys() split rows across blocks?
+  bool splits_rows() const { return part_ < keys_; }
 
  private:
   MapBlock at(Index first) const {
@@ -162,7 +161,7 @@ class MapBlocks {
   }
 
   template <class F>
-  void back(Index most_keys, const F& f) const {
+  void run_backward(Index most_keys, const F& f) const {
     const Index last = (queries_ - 1) / step_ * step_, seen = at(last).seen;
     const Index parts = (seen + most_keys - 1) / most_keys;
     const Index width = parts > 1 ? (seen + 64 * parts - 1) / (64 * parts) * 64 : seen;
@@ -172,7 +171,7 @@ class MapBlocks {
         if (b.seen <= first_key) break;
         b.first_key = first_key;
         b.seen = std::min(b.seen - first_key, width);
-        b.coming = parts > 1 && first > 0 ? step_ : 0;
+        b.next_rows = parts > 1 && first > 0 ? step_ : 0;
         f(b);
       }
   }
@@ -181,13 +180,12 @@ class MapBlocks {
   bool causal_;
 };
 
-/// The whole map as one block, for run_map.
+/// Returns the whole map as one block, for run_map.
 inline MapBlock whole_map(const AttentionShape& shape, bool causal) {
   return {0, shape.queries, shape.keys, causal, true};
 }
 
-/// What products with a map cost: it has `pairs` pairs of a query and a key that it sees, and `seen` of the keys are
-/// seen by any query.
+/// Costs of products with a map of `pairs` pairs of a query and a key that it sees; any query sees `seen` of the keys.
 struct MapPairs {
   Index queries, seen, pairs;
 
@@ -196,16 +194,17 @@ struct MapPairs {
     if (causal) pairs = seen * (seen + 1) / 2 + (queries - seen) * shape.keys;
   }
 
-  /// S = q k^T, or dA = dout v^T: a number for each pair, of so many channels.
+  /// S = q k^T, or dA = dout v^T: an inner product of `channels` channels for each pair.
   Counts scores(Index channels) const { return product_counts(pairs, 1, channels); }
-  /// out = A v or dq = dS k, a row for each query; dv = A^T dout or dk = dS^T q, a row for each key that is seen.
+  /// out = A v or dq = dS k, a row for each query; dv = A^T dout or dk = dS^T q, a row for each key that any query
+  /// sees.
   Counts to_queries(Index channels) const { return {.mul = pairs * channels, .add = (pairs - queries) * channels}; }
   Counts to_keys(Index channels) const { return {.mul = pairs * channels, .add = (pairs - seen) * channels}; }
-  /// Any of these as papers count.
+  /// Any of these by the papers' convention of counting.
   Counts contraction(Index channels) const { return product_contractions(pairs, 1, channels); }
 };
 
-/// Gradients of the keys and values of head h that no query sees.
+/// Sets the gradients of the keys and values of head h that no query sees to zero.
 template <class T>
 void clear_unseen_keys(bool causal, const AttentionShape& shape, Index h, const AttentionGradient<T>& gradient) {
   if (gradient.update == Update::accumulate) return;

@@ -1,9 +1,9 @@
-// Part of AFT (aft.cpp): the position biases of full and local, w [N, M], and what follows from them alone,
+// Part of AFT (aft.cpp): the position biases of full and local, w [N, M], and what depends on them alone,
 //
 //   w = u p^T, or a parameter itself;   E = exp(w - max_s w), 0 where t does not see s.
 //
-// Factored, they are made for all queries once per step, where that is little memory. Otherwise they are made for each
-// block of queries of each image, forward and backward, so that memory stays linear in the tokens.
+// Factored biases are computed for all queries once per step if that takes little memory. Otherwise they are computed
+// for each block of queries of each image, forward and backward, so that memory stays linear in the tokens.
 #pragma once
 
 #include "heed/attention/mechanism.h"
@@ -14,14 +14,14 @@
 
 namespace heed {
 
-/// Queries [first, first + rows) and keys [key, last), those that any of them has a bias for.
+/// A block: queries [first, first + rows) and keys [key, last), which any of them has a bias for.
 struct AftBlock {
   Index first = 0, rows = 0, key = 0, last = 0;
 
   Index keys() const { return last - key; }
   bool has_keys_of(const AftBlock& other) const { return key == other.key && last == other.last; }
 
-  /// The block's rows of a matrix with a row for each query, and of one with a row for each key.
+  /// Returns the block's rows of a matrix with a row for each query, or for each key.
   template <class T>
   Matrix<T> queries(Matrix<T> m) const {
     return m.middle_rows(first, rows);
@@ -32,7 +32,7 @@ struct AftBlock {
   }
 };
 
-/// Which keys a query sees, and which of them have a bias.
+/// The keys that a query sees, and those among them that have a bias.
 struct AftReach {
   Index window = 0;  ///< keys with |t - s| < window have a bias
   bool masked = false, causal = false;
@@ -49,14 +49,14 @@ struct AftReach {
     return {first, last, masked ? 0 : first, masked || causal ? keys : last};
   }
 
-  /// Different rows of sums: one where all queries see the same keys and none with a bias.
+  /// Returns the number of distinct rows of sums: one if all queries see the same keys and none has a bias.
   Index rows() const { return window == 0 && !causal ? 1 : queries; }
 
-  /// Queries of a block at most. Each block begins by arranging its keys for products, so larger blocks are better as
-  /// long as their queries see nearly the same keys: always in full.
+  /// Returns the maximum queries per block. Every block packs its keys for products first, so larger blocks are better
+  /// while their queries see nearly the same keys: always in full.
   Index block() const { return std::min<Index>(window < 256 ? 64 : 256, queries); }
-  /// Blocks are equal in size, give or take one. Counting goes query by query, so that a causal or local row costs the
-  /// pairs it has and no more.
+  /// Calls f(block) for blocks of equal size, give or take one. Counted runs query by query, so that a causal or local
+  /// row costs exactly its pairs.
   template <class T, class F>
   void for_each_block(const F& f) const {
     for_each_block<T>(block(), f);
@@ -70,11 +70,11 @@ struct AftReach {
     }
   }
 
-  /// Keys of a block at most.
+  /// Returns the maximum keys per block.
   Index band() const { return std::min(keys, block() + 2 * std::min(window, keys)); }
 
-  /// Are sums over biased keys taken by products? With a narrower window the product over a block, 62 + 2 window keys,
-  /// would be more than nine tenths zeros. When counting they are not.
+  /// Are sums over biased keys computed by products? In a narrower window more than nine tenths of the product over a
+  /// block, 62 + 2 window keys, would be zeros. Counted sums key by key.
   bool by_products() const { return window >= 4; }
   template <class T>
   bool by_products_in() const {
@@ -83,8 +83,8 @@ struct AftReach {
 };
 
 /// w, E and max_s w, a row for each query; in the rows of a block, columns begin with its first key. Or their gradient:
-/// what sums key by key leave in the place of w, products in that of E, and nothing in that of max_s w, on which no sum
-/// depends. E and max_s w are for products only.
+/// sums key by key add to that of w, products to that of E; no sum depends on max_s w. E and max_s w are for products
+/// only.
 template <class T>
 struct AftBias {
   Matrix<T> w, E, max_w;
@@ -103,18 +103,18 @@ struct AftBiasMatrix {
   AftReach reach;
   Index channels = 0;
   Index rank = 0;     ///< w = u p^T with u [N, rank], p [M, rank]; 0: w is a parameter
-  bool whole = true;  ///< have the tensors no rows for more tokens (AttentionShape)?
+  bool whole = true;  ///< does every example have the maximum number of tokens (AttentionShape)?
 
-  /// Is it made once per step? Only if it has no more numbers than sixteen images have values, which is linear in the
-  /// tokens. Where w is a parameter there is little to save.
+  /// Is it computed once per step? Only if it has no more elements than the values of sixteen images, which is linear
+  /// in the tokens. If w is a parameter there is little to save.
   bool prepared() const { return whole && rank > 0 && reach.window > 0 && reach.band() <= 8 * channels; }
 
-  /// Memory for so many queries.
+  /// Lays out memory for `rows` queries.
   template <class T>
   AftBias<T> memory(Index rows, Carver<T>& carve) const {
     AftBias<T> bias;
-    // From row to row it is an odd number of cache lines, so that the numbers of a column, which products with E^T take
-    // together, do not all want the same places of the cache.
+    // The stride is an odd number of cache lines, so that the elements of a column, which products with E^T read
+    // together, do not compete for the same cache sets.
     const Index stride = ((reach.band() + 15) / 16 | 1) * 16;
     bias.w = carve.matrix(rows, reach.band(), stride);
     if (reach.by_products()) bias.E = carve.matrix(rows, reach.band(), stride), bias.max_w = carve.matrix(rows, 1);
@@ -132,14 +132,14 @@ struct AftBiasMatrix {
         [&](const AftBlock& b) { make_backward<T>(parameters, b, of_block(bias, b), of_block(dbias, b), gradient); });
   }
 
-  /// The bias of a block: prepared, or made in `memory`.
+  /// Returns the bias of a block: prepared, or computed in `memory`.
   template <class T>
   AftBias<const T> at(const AftBlock& b, const AttentionInput<T>& in, const AftBias<const T>& all,
                       const AftBias<T>& memory) const {
     return prepared() ? of_block(all, b) : make(in.parameters, b, memory.part(0, b.rows, b.keys()));
   }
 
-  /// Where its gradient is added: to that of what is prepared, or to `memory`, and to that of w itself.
+  /// Returns the gradient of a block's bias: that of the prepared bias, or `memory`, and that of w itself.
   template <class T>
   AftBias<T> gradient_at(const AftBlock& b, const AttentionGradient<T>& gradient, const AftBias<T>& all,
                          const AftBias<T>& memory) const {
@@ -167,7 +167,7 @@ struct AftBiasMatrix {
     kernels::gemm(transposed(dw), b.queries(u), Update::accumulate, b.of_keys(matrix_of(gradient[1])));
   }
 
-  /// w of all pairs, [1, N, M]: 0 where it has no part, -inf where a query does not see a key.
+  /// Returns w of all pairs, [1, N, M]: 0 for keys without a bias, -inf where a query does not see a key.
   Tensor<float> of_pairs(std::span<const View<const float>> parameters) const {
     Tensor<float> pairs(Shape{1, reach.queries, reach.keys});
     std::fill(pairs.begin(), pairs.end(), -std::numeric_limits<float>::infinity());
@@ -187,7 +187,7 @@ struct AftBiasMatrix {
     return pairs;
   }
 
-  /// Of w for so many pairs of a query and a key, and of du and dp.
+  /// Returns the cost of w for `pairs` pairs of a query and a key, and of du and dp.
   Cost cost(Index pairs) const {
     Cost cost;
     cost.forward = product_counts(pairs, 1, rank);
@@ -201,7 +201,7 @@ struct AftBiasMatrix {
   static Matrix<T> matrix_of(const View<T>& tensor) {
     return {tensor.data(), tensor.shape()[0], tensor.shape()[1]};
   }
-  /// Where the rows of all blocks begin with the first key, they are prepared as one: there is memory for it.
+  /// Maximum queries per block of a preparation: all, if every block begins with the first key, since memory suffices.
   Index prepared_block() const { return reach.window >= reach.queries ? reach.queries : reach.block(); }
 
   template <class T>

@@ -2,14 +2,14 @@
 //
 //   exp(scale[t,c]) (mass[t,c], value[t,c]) = sum_s exp(k[s,c] + w[t,s]) (1, v[s,c])   over the biased keys s of t
 //
-// Blocks of queries are taken together. Where their exponents do not lie too far apart this is a matrix product,
+// A block of queries is computed at once. If their exponents are near each other this is a matrix product,
 //
 //   E = exp(w - max_s w) [n, M], 0 where t does not see s;   F = exp(k - max_s k) (1, v) [M, 2 D];
 //   exp(scale) (mass, value) = exp(max_s w + max_s k) E F    [n, 2 D],
 //
-// and the product itself shows whether they did (`furthest`, below). Otherwise, and when counting, which is about the
-// textbook's algorithm, the sum goes key by key with the maximum over the keys of its own query. Neither way is there
-// an N x N x D tensor: a block holds O(n M + M D) numbers.
+// and the product itself shows whether they were (`furthest`, below). Otherwise, and with Counted, which counts the
+// textbook's algorithm, the sum runs key by key with the maximum over the keys of its query. Neither way needs an
+// N x N x D tensor: a block holds O(n M + M D) elements.
 #pragma once
 
 #include "bias.h"
@@ -24,7 +24,7 @@ struct AftBiased {
   template <class T>
   using Means = kernels::WeightedMeans<T>;
 
-  /// Of a block: its bias and the gradient, where they are not prepared; F and its gradient; E F, and on the way back
+  /// Scratch of a block: bias and gradient, unless they are prepared; F and its gradient; E F, and in the backward pass
   /// the weights (-X y, X) of the queries; max_s k.
   template <class T>
   struct Scratch {
@@ -60,7 +60,7 @@ struct AftBiased {
     });
   }
 
-  /// `means`: of all queries, [N, D]. Keys that lie outside the window of some query have gradients already.
+  /// `means`: those of all queries, [N, D]. Keys outside the window of some query have a gradient already.
   //
   // By products, with X = exp(max w + max k - scale) G [n, D]:
   //   (A, B) = E^T (X, X y) [M, 2 D],   dv = exp(k - max k) A,   dk = exp(k - max k) (v A - B),
@@ -71,8 +71,8 @@ struct AftBiased {
                 const Scratch<T>& m, const AttentionGradient<T>& gradient, const AftBias<T>& dprepared) const {
     const Keys<const T> keys{in.k[0], in.v[0]};
     AftBlock with_F;
-    bool has_dF = false;  // of the blocks with that F that were taken by products
-    Index touched = 0;    // keys before have a gradient from a block before
+    bool has_dF = false;  // of the blocks with that F that were computed by products
+    Index touched = 0;    // keys before have a gradient from an earlier block
     const auto undo_F = [&] {
       if (has_dF) F_backward<T>({keys, with_F, touched, gradient}, kernels::value_origin(with_F.queries(means.y)), m);
       if (has_dF) touched = with_F.last;
@@ -96,13 +96,13 @@ struct AftBiased {
   }
 
  private:
-  // A product of exponentials is used where the largest term of every sum is at least e^-30 of exp(max w + max k). What
-  // float loses to underflow is then below 1e-38 e^30 = 1e-25 of the sum, and exponents are rounded to 30 eps.
+  // Bound of the exponents: products are used if the largest term of every sum is at least e^-30 of exp(max w + max k).
+  // The loss to underflow in float is then below 1e-38 e^30 = 1e-25 of the sum, and exponents are rounded to 30 eps.
   static constexpr double furthest = 30;
 
   // ---- Sums by products ----
 
-  /// F and max k of a block, unless they are those of a block before. Returns where F measures v from, given the means.
+  /// Computes F and max k of a block, unless the previous block has the same. Returns the origin of v, given the means.
   template <class T>
   static const T* make_F(const Keys<const T>& keys, const AftBlock& b, Matrix<const T> means, AftBlock& with_F,
                          const Scratch<T>& m) {
@@ -113,7 +113,7 @@ struct AftBiased {
     return origin;
   }
 
-  /// The product E F; false if one of its sums has lost its largest term.
+  /// Computes the product E F. Returns false if one of its sums lost its largest term.
   template <class T>
   bool multiply(const AftBias<const T>& bias, const AftBlock& b, const Scratch<T>& m) const {
     const Matrix<T> product = m.product.top_rows(b.rows);
@@ -121,7 +121,7 @@ struct AftBiased {
     return near(product);
   }
 
-  /// Has no sum of a block [n, 2 D] lost its largest term?
+  /// Does every sum of a block [n, 2 D] have its largest term?
   template <class T>
   bool near(Matrix<T> product) const {
     const T least = T(std::exp(-furthest));
@@ -131,7 +131,7 @@ struct AftBiased {
     return lost == 0;
   }
 
-  /// Is no sum of max w and max k coarse?
+  /// Is every sum of max w and max k fine enough for exp, not coarse (kernels/shared/exp.h)?
   template <class T>
   bool fine(const AftBias<const T>& bias, const Scratch<T>& m) const {
     bool all = true;
@@ -140,7 +140,7 @@ struct AftBiased {
     return all;
   }
 
-  /// The product as sums whose scale is max w + max k, rounded; exp of what the rounding lost goes into mass and value.
+  /// Converts the product to sums of scale max w + max k, rounded; exp of the rounding error multiplies mass and value.
   template <class T>
   void take_product(const AftBias<const T>& bias, const Scratch<T>& m, const kernels::ExpSums<T>& sums) const {
     using kernels::exp;
@@ -165,8 +165,8 @@ struct AftBiased {
       take([](T k, T w, T sum) { return kernels::relative_exponent(k, w, sum); });
   }
 
-  /// The product becomes (-X y, X); false if the exponents lie too far apart. Where they are coarse, they do not tell
-  /// how the sums were taken: by products if no sum lost its largest term, as the product itself shows again.
+  /// Replaces the product by (-X y, X). Returns false if the exponents are too far apart. Coarse exponents do not show
+  /// how the sums were computed: by products if no sum lost its largest term, which the recomputed product shows.
   template <class T>
   bool weigh(const AftBias<const T>& bias, const AftBlock& b, const Means<T>& means, const T* origin,
              const Scratch<T>& m) const {
@@ -189,7 +189,7 @@ struct AftBiased {
     return far == 0;
   }
 
-  /// The keys of a block, and where their gradients go.
+  /// The keys of a block, and their gradients.
   template <class T>
   struct BlockKeys {
     const Keys<const T>& keys;
@@ -198,7 +198,7 @@ struct AftBiased {
     const AttentionGradient<T>& gradient;
   };
 
-  /// With the weights and F = (f, f v): dE += (-X y, X) F^T, and (-B, A) (+)= E^T (-X y, X) for dF.
+  /// Adds dE += (-X y, X) F^T and writes (-B, A) (+)= E^T (-X y, X), for dF, with F = (f, f v).
   template <class T>
   static void products_backward(const AftBias<const T>& bias, const AftBlock& b, Update update, const Scratch<T>& m,
                                 Matrix<T> dE) {
@@ -207,7 +207,7 @@ struct AftBiased {
     kernels::gemm(transposed(bias.E), weights, update, m.dF.top_rows(b.keys()));
   }
 
-  /// dk and dv from (-B, A), of the keys of F.
+  /// Computes dk and dv of the keys of F from (-B, A).
   template <class T>
   void F_backward(const BlockKeys<T>& of, const T* origin, const Scratch<T>& m) const {
     const auto& [keys, b, touched, gradient] = of;
@@ -241,7 +241,7 @@ struct AftBiased {
     }
   }
 
-  /// Has key s a gradient yet: from a query before, or as a key outside some window?
+  /// Returns how to write the gradient of key s: added if an earlier query, or a key outside some window, wrote it.
   template <class T>
   Update update_of(Index s, Index touched, const AttentionGradient<T>& gradient) const {
     const bool fresh = s >= touched && s >= w.reach(w.reach.queries - 1).before && s < w.reach(0).after;

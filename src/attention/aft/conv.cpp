@@ -26,7 +26,7 @@ namespace heed {
 
 namespace {
 
-/// Each row divided by its mass; `to` may be `from`.
+/// Divides each row by its mass; `to` may be `from`.
 template <class T>
 void divide_rows(Matrix<const T> from, Matrix<const T> mass, Matrix<T> to) {
   for (Index t = 0; t < from.rows; ++t) {
@@ -38,8 +38,8 @@ void divide_rows(Matrix<const T> from, Matrix<const T> mass, Matrix<T> to) {
 }
 Counts divide_rows_counts(Index rows, Index n) { return rows * n * Counts{.div = 1}; }
 
-/// exp(k + scale). A key weighs no more than all, so it is at most 1, or exp(32) where one scale serves all cells. Both
-/// are rounded, which where they are coarse exp would not bear.
+/// Returns exp(k + scale). A key weighs no more than all keys, so it is at most 1, or exp(32) if one scale serves all
+/// cells. Both are rounded; exp of a positive sum of coarse numbers could overflow.
 template <class T>
 T weight(T k, T scale) {
   using kernels::exp;
@@ -47,7 +47,7 @@ T weight(T k, T scale) {
   return exp(kernels::is_coarse(k) && exponent > T(0) ? T(0) : exponent);
 }
 
-/// dv (+)= e A,  dk (+)= e (<A, v> - B),  e = exp(k + scale), of the sums exp(scale) (B, A) at the keys.
+/// Computes dv (+)= e A,  dk (+)= e (<A, v> - B),  e = exp(k + scale), of the sums exp(scale) (B, A) at the keys.
 template <class T>
 void at_keys(Matrix<const T> k, const kernels::ExpSums<T>& sums, Matrix<const T> A_v, Update update, Matrix<T> dk,
              Matrix<T> dv) {
@@ -59,7 +59,7 @@ void at_keys(Matrix<const T> k, const kernels::ExpSums<T>& sums, Matrix<const T>
 }
 Counts at_keys_counts(Index keys, Index n) { return keys * Counts{.mul = n + 1, .add = 2, .exp = 1}; }
 
-/// dots[r] = <a[r], b[r] - origin>
+/// Computes dots[r] = <a[r], b[r] - origin>.
 template <class T>
 void dots(MatrixFor<T> a, MatrixFor<T> b, const T* origin, Matrix<T> dots) {
   if (!origin) return kernels::row_dots(a, b, dots.data);
@@ -110,7 +110,7 @@ class AftConv : public MechanismBase<AftConv>,
     return biases().memory(s.heads, carve);
   }
 
-  // Saved, head by head: scale and mass of the sums of each query, which make the weights again, and y for dq and dk.
+  // Saved, head by head: scale and mass of the sums of each query, from which the weights are recomputed, and y.
   template <class T>
   struct Saved {
     Heads<T> scale, mass, y;
@@ -121,7 +121,7 @@ class AftConv : public MechanismBase<AftConv>,
             carve_heads(s.heads, s.queries, s.value_width, carve)};
   }
 
-  // What the sums take; for the gradients of a head its sums as queries, and as keys.
+  // Scratch: that of the sums; for the gradients of a head its sums as queries, and as keys.
   template <class T>
   struct Scratch {
     kernels::NeighbourhoodScratch<T> sums;
@@ -157,7 +157,7 @@ class AftConv : public MechanismBase<AftConv>,
       const kernels::ExpSums<T> sums{saved.scale[h], mass, y};
       // 2. the sums of each query
       kernels::neighbourhood_sums(grid(in.shape), keys(in, h), bias.used[h], false, scratch.sums, sums);
-      // Some rows at a time, which are in cache from one step to the next.
+      // A few rows at a time, which stay in cache from one step to the next.
       constexpr Index at_once = 16;
       for (Index first = 0; first < y.rows; first += at_once) {
         const auto rows = [=](const auto& m) { return m.middle_rows(first, std::min(at_once, y.rows - first)); };
@@ -178,7 +178,7 @@ class AftConv : public MechanismBase<AftConv>,
   //     dx[t,s] = p <dy[t], v[s] - y[t]> = f e^(k[s] - scale[t]) <G[t], v[s] - y[t]>.
   //   So with the sums over queries (B, A)[s] = sum_t f e^-scale[t] (b[t], G[t]), over the same window seen from the
   //   key,
-  //     dv[s] = e^k[s] A[s],   dk[s] = e^k[s] (<A[s], v[s]> - B[s]),   dw'[place] = sum of dx over the pairs there,
+  //     dv[s] = e^k[s] A[s],   dk[s] = e^k[s] (<A[s], v[s]> - B[s]),   dw'[position] = sum of dx over the pairs there,
   //   where y in b and v in dk are measured from the same origin.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> douts, const Saved<T>& saved,
@@ -255,7 +255,7 @@ class AftConv : public MechanismBase<AftConv>,
   }
 
  private:
-  /// The biases of all pairs, [heads, N, N]: -inf where a query does not see a key.
+  /// Returns the biases of all pairs, [heads, N, N]: -inf where a query does not see a key.
   Tensor<float> biases_of_pairs(const AttentionShape& s, const Bias<const float>& bias) const {
     const kernels::Neighbourhood cells = grid(s);
     const Index N = cells.cells();
@@ -272,7 +272,7 @@ class AftConv : public MechanismBase<AftConv>,
     return pairs;
   }
 
-  /// The biases of each head as they lie in the window, [heads, s, s] or [heads, 1, s].
+  /// Returns the biases of each head as a window, [heads, s, s] or [heads, 1, s].
   Tensor<float> windows(const AttentionShape& s, const Bias<const float>& bias) const {
     Tensor<float> windows(Shape{s.heads, options_.dims == 2 ? options_.size : 1, options_.size});
     for (Index h = 0; h < s.heads; ++h) std::copy_n(bias.used[h], places(), windows.data() + h * places());

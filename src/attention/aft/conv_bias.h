@@ -1,10 +1,10 @@
-// Part of AFT (aft.cpp): the biases of AFT-conv, which follow from the mechanism's own tensors alone, per head
+// Part of AFT (aft.cpp): the biases of conv, which depend on the parameters of the mechanism alone, per head
 //
 //   w' = gain (w - mean w) / sqrt(mean (w - mean w)^2 + 1e-5) + bias        Eq. 8; without `reparam` w' = w
 //   the biases used: w'; with `gumbel` w' z, z a sample softmax((w' + noise) / tau) in training and one-hot at the
 //   largest w' in evaluation
 //
-// and `entropy`'s term of the training loss. P places in the window around a query.
+// and the term that `entropy` adds to the training loss. The window around a query has P positions.
 #pragma once
 
 #include "options.h"
@@ -27,8 +27,8 @@ struct AftConvBias {
 
   static constexpr double epsilon = 1e-5;
 
-  /// A row for each head: w normalised, n, and what it was divided by for that; w'; z; the biases used, which are w'
-  /// except with gumbel. A gradient has the biases used alone.
+  /// Memory of the biases, a row for each head: the normalised w, n, and its divisor; w'; z; the biases used, which are
+  /// w' except with gumbel. A gradient has the biases used alone.
   template <class T>
   struct Memory {
     Matrix<T> normal, deviation, plain, sample, used;
@@ -45,7 +45,7 @@ struct AftConvBias {
     return bias;
   }
 
-  // 1. Those of head h.
+  // 1. The biases of head h.
   template <class T>
   void make(const AttentionPreparation<T>& of, Index h, const Memory<T>& bias) const {
     using std::sqrt;
@@ -127,7 +127,7 @@ struct AftConvBias {
     return counts;
   }
 
-  /// coef sum_heads H(softmax(w')), H(p) = -sum p log p, the entropy (Eq. 9). Its gradient: dH/dw' = -p (log p + H).
+  /// Returns coef sum_heads H(softmax(w')), H(p) = -sum p log p, the entropy (Eq. 9); dH/dw' = -p (log p + H).
   template <class T>
   T run_penalty(const AttentionPenalty<T>& call) const {
     const Index P = places;
@@ -148,7 +148,7 @@ struct AftConvBias {
     return T(coefficient) * total;
   }
 
-  /// Of the biases of all heads.
+  /// Returns the cost of the biases of all heads.
   Cost cost(Index heads) const {
     Cost cost;
     cost.forward = make_counts();
@@ -157,7 +157,7 @@ struct AftConvBias {
     return heads * cost;
   }
 
-  /// Forward: w', softmax, logarithms, entropies, their sum. Backward: all of it again, and the gradient.
+  /// Forward: w', softmax, logarithms, entropies, their sum. Backward: all of it recomputed, and the gradient.
   Cost penalty_cost(Index heads) const {
     const Index P = places;
     Cost cost;
@@ -167,7 +167,7 @@ struct AftConvBias {
   }
 
  private:
-  /// H(p) = -sum p log p for p = softmax(w'), P numbers; leaves p and log p.
+  /// Returns H(p) = -sum p log p for p = softmax(w') of P elements, and writes p and log p.
   template <class T>
   static T entropy(Index P, const T* plain, T* p, T* log_p) {
     using std::log;
@@ -184,7 +184,7 @@ struct AftConvBias {
     return kernels::softmax_counts(1, P) + Counts{.mul = P, .add = 3 * P - 1, .log = 1};
   }
 
-  /// log p becomes factor p (log p + H), which is -factor dH/dw'.
+  /// Replaces log p by factor p (log p + H), which is -factor dH/dw'.
   template <class T>
   static void entropy_backward(Index P, T factor, T H, const T* p, T* log_p) {
     for (Index i = 0; i < P; ++i) log_p[i] = factor * (p[i] * (log_p[i] + H));
@@ -197,7 +197,7 @@ struct AftConvBias {
     return carve.taken();
   }
 
-  /// Sum of n terms.
+  /// Returns term(0) + ... + term(n - 1).
   template <class F>
   static auto sum(Index n, const F& term) {
     auto total = term(0);

@@ -1,7 +1,7 @@
 // Part of AFT (aft.cpp): full, local and simple, causal, token by token.
 //
-// Of the tokens with a bias, the last `window`, keys and values are kept, since w[t, s] does not fall into a part of t
-// and one of s. Of those before them, sums suffice, as exp(k) and exp(k) v, scaled by the largest key so far.
+// Keys and values of the last `window` tokens, which have a bias, are kept, since w[t, s] is no product of functions of
+// t and s. Of earlier tokens only sums are kept: exp(k) and exp(k) v, scaled by the largest key so far.
 #pragma once
 
 #include "src/attention/shared/decoding.h"
@@ -29,7 +29,7 @@ class AftDecoding {
     T* const w = carve_scratch.numbers(room_);
     const Sums<T> all{carve_scratch.numbers(D_), carve_scratch.numbers(D_), carve_scratch.numbers(D_)};
     // 1. The token that leaves the window, or without one the token itself, joins the sums.
-    const Index left = t - room_;  // behind the window
+    const Index left = t - room_;  // the last token before the window
     if (sums_ && left >= 0)
       add(left == 0, room_ > 0 ? k[0][t % room_] : in.k[0][0], room_ > 0 ? v[0][t % room_] : in.v[0][0], before);
     if (room_ > 0) keep_row(in.k, t, k), keep_row(in.v, t, v);
@@ -65,7 +65,7 @@ class AftDecoding {
   }
 
  private:
-  /// Of exp(x - largest) and of exp(x - largest) v, over some tokens, for each channel.
+  /// Sums of exp(x - largest) and of exp(x - largest) v over some tokens, for each channel.
   template <class T>
   struct Sums {
     T *largest, *mass, *value;
@@ -88,7 +88,7 @@ class AftDecoding {
     }
   }
 
-  /// w[t, s]
+  /// Returns w[t, s].
   template <class T>
   T bias(const AttentionInput<T>& in, Index t, Index s) const {
     const auto row = [](const View<const T>& tensor, Index r) { return tensor.data() + r * tensor.shape()[1]; };
@@ -99,7 +99,7 @@ class AftDecoding {
     return sum;
   }
 
-  bool sums_;  ///< do keys behind the window count?
+  bool sums_;  ///< are there keys before the window?
   bool query_;
   Index rank_, D_, room_;
 };

@@ -1,6 +1,6 @@
 // Part of AFT (aft.cpp): full, local and simple, one computation that differs in the keys that have a bias.
 //
-// One head, channel c by channel c; the query t meets two kinds of keys s:
+// One head, channel c by channel c; a query t sees two kinds of keys s:
 //   biased:  |t - s| < window, with the exponent k[s,c] + w[t,s];
 //   others:  w = 0, with the exponent k[s,c] (Eq. 4), or left out (`masked`, the ablation of Section 5.3).
 // In full all keys are biased, in simple none is (Eq. 5). Causal rows keep the keys s <= t.
@@ -9,8 +9,8 @@
 //   y[t,c]   = sum_s exp(k[s,c] + w[t,s]) v[s,c] / den  [N, D]
 //   out      = sigma(q) y                               [N, D]     Eq. 2
 //
-// Biased keys cost O(D) for each pair (t, s) (biased.h), the others O(N D) for all queries (unbiased.h). All
-// sums carry a scale of their own (kernels/sums/exp_sums.h): neither far-apart keys nor far-apart rows become 0 / 0.
+// Biased keys cost O(D) for each pair (t, s) (biased.h), the others O(N D) for all queries (unbiased.h). Every sum has
+// a scale (kernels/sums/exp_sums.h): neither far-apart keys nor far-apart rows become 0 / 0.
 #include "biased.h"
 #include "decoding.h"
 #include "options.h"
@@ -49,14 +49,14 @@ class AftFull : public MechanismBase<AftFull>,
     return {{"u", {s.queries, rank()}, Initial::normal(0.1)}, {"p", {s.keys, rank()}, Initial::normal(0.1)}};
   }
 
-  // Prepared: the bias and what follows from it.
+  // Prepared: the bias and what depends on it alone.
   template <class T>
   AftBias<T> prepared(const AttentionShape& shape, Carver<T>& carve) const {
     const AftBiasMatrix w = bias(sizes(shape));
     return w.prepared() ? w.memory(shape.queries, carve) : AftBias<T>{};
   }
 
-  // Saved: of every query the scale and mass of its sums, which make the weights again, and y for dq and dk.
+  // Saved: scale and mass of the sums of each query, from which the weights are recomputed, and y for dq and dk.
   template <class T>
   struct Saved {
     Matrix<T> scale, mass, y;
@@ -67,7 +67,7 @@ class AftFull : public MechanismBase<AftFull>,
     return {carve.matrix(z.rows, z.D), carve.matrix(z.rows, z.D), carve.matrix(z.rows, z.D)};
   }
 
-  // Running sums; on the way back -scale, dy / mass, y dy / mass of every query; what biased keys need.
+  // Scratch: running sums; in the backward pass -scale, dy / mass, y dy / mass of each query; that of biased keys.
   template <class T>
   struct Scratch {
     ExpSums<T> running, queries;
@@ -146,8 +146,8 @@ class AftFull : public MechanismBase<AftFull>,
     return bias(z).prepared() ? bias(z).cost(z.pairs()) : Cost{};
   }
 
-  /// These are the counts of the sums key by key, as a textbook has them. float and double take the sums over biased
-  /// keys by matrix products instead where exponents allow it (aft_biased.h).
+  /// Counts the sums key by key, as in a textbook. float and double compute the sums over biased keys by matrix
+  /// products instead if exponents allow it (biased.h).
   Cost cost(const AttentionShape& shape) const override {
     const Sizes z = sizes(shape);
     const Index pairs = z.pairs();
@@ -205,22 +205,23 @@ class AftFull : public MechanismBase<AftFull>,
  private:
   using Variant = AftOptions::Variant;
 
-  /// Keys with |t - s| < window() have a bias: all in full, none in simple.
+  /// Returns the window: keys with |t - s| < window() have a bias, all in full, none in simple.
   Index window() const {
     constexpr Index unlimited = std::numeric_limits<Index>::max() / 2;
     return options_.variant == Variant::full ? unlimited : options_.variant == Variant::local ? options_.window : 0;
   }
-  /// w = u p^T with u [N, rank], p [M, rank]; 0: w [N, M] itself
+  /// Returns the columns of u [N, rank] and p [M, rank] with w = u p^T; 0: w [N, M] is a parameter.
   Index rank() const { return options_.param == AftOptions::Param::factored ? options_.rank : 0; }
 
-  /// y = value / mass.
+  /// Computes y = value / mass.
   template <class T>
   static void means(const ExpSums<T>& sums, Matrix<T> y) {
     for (Index i = 0; i < y.size(); ++i) y.data[i] = sums.value.data[i] / sums.mass.data[i];
   }
   static Counts means_counts(Index numbers) { return numbers * Counts{.div = 1}; }
 
-  /// With dy in the mass of `queries`: exp(-scale) (dy / mass, (y - origin) dy / mass), as sums over queries take them.
+  /// Computes exp(-scale) (dy / mass, (y - origin) dy / mass) for the sums over queries; dy is in the mass of
+  /// `queries`.
   template <class T>
   static void means_backward(const Saved<T>& saved, const T* origin, const ExpSums<T>& queries) {
     for (Index r = 0; r < saved.y.rows; ++r) {
@@ -234,7 +235,7 @@ class AftFull : public MechanismBase<AftFull>,
       }
     }
   }
-  /// Without an origin.
+  /// Counts without an origin.
   static Counts means_backward_counts(Index numbers) { return numbers * Counts{.mul = 1, .div = 1}; }
 
   struct Sizes {
@@ -243,16 +244,16 @@ class AftFull : public MechanismBase<AftFull>,
     AftReach reach;
     bool whole;
 
-    /// A row for each query, of a matrix that has one for each row of sums.
+    /// Returns a row for each query, of a matrix with a row for each row of sums.
     template <class T>
     Matrix<T> of_queries(Matrix<T> m) const {
       return {m.data, N, m.columns, rows == 1 ? 0 : m.stride};
     }
 
-    /// Of adding up the rows of queries that share one.
+    /// Counts adding up the rows of queries that share one.
     Counts shared_counts() const { return (N - rows) * D * Counts{.add = 1}; }
 
-    /// Of queries and keys for which they have a bias.
+    /// Returns the number of pairs of a query and a key with a bias.
     Index pairs() const {
       Index pairs = 0;
       for (Index t = 0; t < rows; ++t) pairs += reach(t).last - reach(t).first;

@@ -1,5 +1,5 @@
-// Part of AFT (aft.cpp): what there is to look at. Its weights differ from channel to channel, so that it has no
-// attention map; of groups of channels, or of the heads of conv, whose keys have one channel each, there are means
+// Part of AFT (aft.cpp): pictures of it. Its weights differ from channel to channel, so it has no attention map. The
+// pictures are means over groups of channels, or over the heads of conv, whose keys have one channel each:
 //
 //   weights   mean_c exp(k[s,c] + w[t,s]) / sum_s exp(k[s,c] + w[t,s])     the relative map: of key s in query t
 //   keys      mean_c exp(k[s,c] - max_s k[s,c])                            a constant added to a channel has no effect
@@ -28,7 +28,7 @@ struct AftPictures {
     return biases;
   }
 
-  /// The weights [parts, N, M], from biases of all pairs [heads, N, M].
+  /// Returns the weights [parts, N, M], from the biases of all pairs [heads, N, M].
   Tensor<float> weights(const Tensor<float>& biases) const {
     const Index N = biases.shape()[1], M = biases.shape()[2];
     Tensor<float> weights(Shape{parts(), N, M});
@@ -45,7 +45,7 @@ struct AftPictures {
     return weights;
   }
 
-  /// The keys [parts, M].
+  /// Returns the keys [parts, M].
   Tensor<float> keys() const {
     const Index M = k.first.rows;
     Tensor<float> keys(Shape{parts(), M});
@@ -61,7 +61,7 @@ struct AftPictures {
   }
 
  private:
-  /// Groups of channels: as many as divide them, 8 at most; or heads.
+  /// Returns the number of groups of channels, at most 8, which divides the channels; or that of the heads.
   Index parts() const {
     if (k.count > 1 || k.first.columns == 1) return k.count;
     Index groups = std::min<Index>(k.first.columns, 8);
@@ -74,7 +74,7 @@ struct AftPictures {
     return k[0].middle_columns(part * channels, channels);
   }
 
-  /// to += exp(x - max x), or softmax(x), over the number of channels that this is a mean of.
+  /// Adds exp(x - max x), or softmax(x) if `relative`, divided by the number of channels of the mean.
   static void add_exponentials(const std::vector<float>& x, bool relative, Index channels, float* to) {
     const float largest = *std::max_element(x.begin(), x.end());
     double sum = 0;

@@ -2,8 +2,8 @@
 //
 //   exp(scale[t,c]) (mass[t,c], value[t,c]) += sum_s exp(k[s,c]) (1, v[s,c])   over the keys s outside the window of t
 //
-// Those before the window are the same for query t and t + 1, apart from one key, so running sums serve all queries in
-// O(N D); likewise those after it.
+// The keys before the window of query t and of t + 1 differ in one key, so running sums serve all queries in O(N D), as
+// they do for the keys after it.
 #pragma once
 
 #include "bias.h"
@@ -17,22 +17,22 @@ struct AftUnbiased {
   template <class T>
   using ExpSums = kernels::ExpSums<T>;
 
-  /// Keys that lie before the window of some query, and after that of some query.
+  /// Returns the number of keys before the window of some query, or after that of some query.
   Index keys_before() const { return reach(reach.rows() - 1).before; }
   Index keys_after() const { return reach.keys - reach(0).after; }
-  /// Those that are counted in both.
+  /// Returns the number of keys that are both.
   Index twice() const { return std::max<Index>(keys_before() + keys_after() - reach.keys, 0); }
-  /// Keys that some query sees without a bias.
+  /// Returns the number of keys that some query sees without a bias.
   Index keys() const { return keys_before() + keys_after() - twice(); }
 
-  /// Adds them to the sums of each query, or makes these if no key is biased. `running`: memory for one row of sums.
+  /// Adds these keys to the sums of each query, or writes the sums if no key is biased. `running`: one row of sums.
   template <class T>
   void forward(const AttentionInput<T>& in, const ExpSums<T>& sums, const ExpSums<T>& running) const {
     sum_before(in, sums, running);
     sum_after(in, sums, running);
   }
 
-  /// The gradients of these keys; `queries` has exp(-scale) (dy / mass, (y - origin) dy / mass) of each query.
+  /// Computes the gradients of these keys; `queries` has exp(-scale) (dy / mass, (y - origin) dy / mass) of each query.
   template <class T>
   void backward(const AttentionInput<T>& in, const ExpSums<T>& queries, const T* origin, const ExpSums<T>& running,
                 const AttentionGradient<T>& gradient) const {
@@ -40,7 +40,7 @@ struct AftUnbiased {
     sum_before_backward(in, queries, origin, running, gradient);
   }
 
-  /// The first keys before and after windows, further ones, and joining their sums to those of biased keys.
+  /// Counts the first keys before and after windows, further ones, and adding their sums to those of biased keys.
   Counts forward_counts() const {
     const Counts add_key = kernels::exp_sums_add_counts(channels, false);
     Counts counts;
@@ -54,7 +54,7 @@ struct AftUnbiased {
     return counts;
   }
 
-  /// Sums over the queries that see keys before or after their window, and the gradients of these keys.
+  /// Counts the sums over the queries that see keys before or after their window, and the gradients of these keys.
   Counts backward_counts() const {
     Counts counts;
     if (keys_after() > 0) counts += (queries_before_some() - 1) * join_counts();
@@ -65,7 +65,7 @@ struct AftUnbiased {
 
  private:
   Counts join_counts() const { return kernels::exp_sums_add_counts(channels, true); }
-  /// Queries whose window lies after some keys, and before some keys.
+  /// Return the number of queries whose window is after some keys, or before some keys.
   Index queries_after_some() const {
     Index count = 0;
     for (Index t = 0; t < reach.rows(); ++t) count += reach(t).before > 0;
@@ -117,7 +117,7 @@ struct AftUnbiased {
     kernels::exp_sums_add({in.k[0].middle_rows(s, 1), {}, in.v[0].middle_rows(s, 1)}, running);
   }
 
-  /// Adds the running sums to those of query t, which are empty so far if no key is biased.
+  /// Adds the running sums to those of query t, or copies them if no key is biased.
   template <class T>
   void join(Index t, const ExpSums<T>& running, const ExpSums<T>& sums) const {
     if (reach.window == 0)
@@ -132,7 +132,7 @@ struct AftUnbiased {
     copy_row(from.scale, to.scale), copy_row(from.mass, to.mass), copy_row(from.value, to.value);
   }
 
-  /// Key s lies after the window of the queries t with after(t) <= s: the more the larger s.
+  /// Key s is after the window of the queries t with after(t) <= s: more of them for larger s.
   template <class T>
   void sum_after_backward(const AttentionInput<T>& in, const ExpSums<T>& queries, const T* origin,
                           const ExpSums<T>& running, const AttentionGradient<T>& gradient) const {
@@ -143,7 +143,7 @@ struct AftUnbiased {
     }
   }
 
-  /// Key s lies before the window of the queries t with before(t) > s: the more the smaller s.
+  /// Key s is before the window of the queries t with before(t) > s: more of them for smaller s.
   template <class T>
   void sum_before_backward(const AttentionInput<T>& in, const ExpSums<T>& queries, const T* origin,
                            const ExpSums<T>& running, const AttentionGradient<T>& gradient) const {

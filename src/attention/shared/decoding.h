@@ -1,4 +1,4 @@
-// What mechanisms share that keep keys and values while a sequence is decoded token by token.
+// Shared by mechanisms that decode a sequence token by token: kept keys and values, and sums.
 #pragma once
 
 #include "heed/attention/capabilities/decoding.h"
@@ -8,13 +8,13 @@
 
 namespace heed {
 
-/// Rows of the last tokens, for each head: `room` of them, the row of token t being t modulo `room`.
+/// Lays out rows of the last `room` tokens, for each head; the row of token t is at index t modulo `room`.
 template <class T>
 Heads<T> kept_rows(Index heads, Index room, Index width, Carver<T>& carve) {
   return {{carve.numbers(heads * room * width), room, width}, heads, room * width};
 }
 
-/// Keeps the row of token t.
+/// Stores the row of token t.
 template <class T>
 void keep_row(Heads<const T> row, Index t, const Heads<T>& kept) {
   for (Index h = 0; h < kept.count; ++h) std::copy_n(row[h][0], kept.first.columns, kept[h][t % kept.first.rows]);
@@ -40,7 +40,7 @@ inline AttentionStateSize row_state_size(const AttentionShape& s, Index tokens) 
   return {.state = s.heads * tokens * (s.width + s.value_width), .scratch = s.longest};
 }
 
-/// Sums over the tokens so far of what their keys are mapped to, f [m], and of their values v [e]:
+/// Sums over the tokens so far, of the features f [m] of their keys and of their values v [e]:
 ///   P = sum f v^T  [m, e],   p = sum f  [m]
 class StateSums {
  public:
@@ -67,7 +67,7 @@ class StateSums {
     }
   }
 
-  /// out [e] = f P; gives <f, p>.
+  /// Computes out [e] = f P. Returns <f, p>.
   template <class T>
   double read(const T* f, T* out) const {
     std::fill_n(out, P_.columns, T(0));

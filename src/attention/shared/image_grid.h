@@ -1,4 +1,4 @@
-// What mechanisms share whose tokens must lie on an image grid.
+// Checks shared by mechanisms that need an image grid.
 #pragma once
 
 #include "heed/attention/mechanism.h"
@@ -8,7 +8,7 @@
 namespace heed {
 
 /// Throws Error unless queries and keys are the tokens of an image grid, with or without a class token before them.
-/// `setting` of the mechanism wants that; `instead` does not.
+/// `setting`: the option that requires it; `instead`: one that does not.
 inline void require_image_grid(const AttentionShape& s, const char* owner, std::string_view setting,
                                const char* instead) {
   require(!s.sequence(), "[{}] {}; a sequence has no grid: expected {}", owner, setting, instead);
@@ -17,7 +17,7 @@ inline void require_image_grid(const AttentionShape& s, const char* owner, std::
           s.queries, s.keys, s.grid_height, s.grid_width);
 }
 
-/// The same for a setting that a class token has no place in.
+/// Throws Error likewise, and if there is a class token.
 inline void require_image_grid_alone(const AttentionShape& s, const char* owner, std::string_view setting,
                                      const char* instead) {
   require_image_grid(s, owner, setting, instead);

@@ -8,7 +8,7 @@ namespace heed {
 
 namespace {
 
-/// One head: its parts of the memory, and its values.
+/// One head: its slices of the memory, and its values.
 template <class T>
 struct KernelHead {
   using Features = KernelFeatures<T>;
@@ -37,10 +37,10 @@ struct KernelHead {
         dS(scratch.dS[h]),
         dz(scratch.dz[h]) {}
 
-  /// out of a block's queries.
+  /// Computes out of a block's queries.
   void forward(const KernelBlock& b, Matrix<T> outs) const {
-    // 1. the features of the block's keys, and after the last block of those that no query sees: they have a gradient
-    // of zero, through their features
+    // 1. the features of the block's keys; with the last block, also of those that no query sees, whose gradient is
+    // zero
     const Index made = of.causal ? std::min(b.first, of.M) : b.key;
     const Index end = of.causal && b.first + b.rows == of.N ? of.M : b.key + b.keys + b.later;
     if (end > made) make_keys(made, end - made);
@@ -51,7 +51,7 @@ struct KernelHead {
     const Matrix<T> fb = make_queries(b.first, b.rows), y = b.queries(outs), D = of.normalised ? b.queries(r) : r;
     gemm(fb, S, y);
     if (of.normalised) kernels::row_dots(fb, repeated(z, b.rows), D.data);
-    // 4. P, and what it adds to both
+    // 4. P, added to both
     if (b.later > 0) {
       const Matrix<T> P = within(b, scratch.P);
       gemm(fb, transposed(b.within(g)), P);
@@ -74,7 +74,7 @@ struct KernelHead {
   // Undoing 4: dP_ij = <dy_i, v_j> + dD_i for j <= i;
   //            df_i += sum_j dP_ij g_j,  dg_j += sum_i dP_ij f_i,  dv_j += sum_i P_ij dy_i.
   // Undoing 1: undo_queries and undo_keys.
-  /// The sums dS and dz, and what follows from them; not causal, all that there is to do for a block. Last to first.
+  /// Adds to dS and dz, and unless causal computes all gradients of a block. Last block to first.
   void backward(const KernelBlock& b, Matrix<const T> out, Matrix<const T> dout, Update update, Matrix<T> dq,
                 Matrix<T> dk, Matrix<T> dv) const {
     if (b.rows > 0) {
@@ -92,7 +92,7 @@ struct KernelHead {
     if (!of.causal) features.undo(Features::keys, b.key, b.added(k), gb, dg, update, b.added(dk));
   }
 
-  /// Causal: S and z again, block after block, and what follows from them. First to last.
+  /// Causal: recomputes S and z, block after block, and computes the gradients that need them. First block to last.
   void backward_again(const KernelBlock& b, Matrix<const T> dout, Update update, Matrix<T> dq, Matrix<T> dv) const {
     add_keys(b);
     const Matrix<T> fb = b.queries(f);
@@ -100,7 +100,7 @@ struct KernelHead {
     undo_queries(b, fb, queries_backward(b, fb, dy, dv), update, dq);
   }
 
-  /// The map [N, M].
+  /// Computes the map [N, M].
   void make_map(Matrix<T> map) const {
     if (of.keeps_keys()) make_keys(0, of.M);
     for (Index i = 0; i < of.N; i += of.block_queries()) {
@@ -120,7 +120,7 @@ struct KernelHead {
   }
 
  private:
-  /// Features of some queries or keys: where they are kept, or in scratch memory.
+  /// Return the features of some queries or keys: saved, or in scratch memory.
   Matrix<T> queries_at(Index first, Index rows) const {
     return of.keeps_queries() ? f.middle_rows(first, rows) : scratch.f.top_rows(rows);
   }
@@ -135,7 +135,7 @@ struct KernelHead {
     features.make(Features::keys, first, k.middle_rows(first, rows), keys_at(first, rows));
     return keys_at(first, rows);
   }
-  /// Once more, unless they are kept.
+  /// Recompute them, unless they are saved.
   Matrix<T> queries_again(Index first, Index rows) const {
     return of.keeps_queries() ? queries_at(first, rows) : make_queries(first, rows);
   }
@@ -154,14 +154,14 @@ struct KernelHead {
     gemm(transposed(gb), b.added(v), update, S);
     if (of.normalised) kernels::column_sums(gb, update, z.data);
   }
-  /// To dS and dz.
+  /// Adds to dS and dz.
   void add_queries(const KernelBlock& b, Matrix<T> fb, Matrix<const T> dy) const {
     const Update update = b.first + b.rows == of.N ? Update::assign : Update::accumulate;
     gemm(transposed(fb), dy, update, dS);
     if (of.normalised) kernels::gemm(transposed(of_block(b, scratch.dD)), fb, update, dz);
   }
 
-  /// Makes a block's dD and returns its dy.
+  /// Computes a block's dD and returns its dy.
   Matrix<const T> divide_backward(const KernelBlock& b, Matrix<const T> out, Matrix<const T> dout) const {
     const Matrix<const T> dout_b = b.queries(dout);
     if (!of.normalised) return dout_b;
@@ -170,7 +170,7 @@ struct KernelHead {
     return dy;
   }
 
-  /// A block's df, and what dg and dv get from within the block.
+  /// Computes a block's df, and the part of dg and dv from within the block.
   Matrix<T> queries_backward(const KernelBlock& b, Matrix<const T> fb, Matrix<const T> dy, Matrix<T> dv) const {
     const Matrix<T> df = scratch.df.top_rows(b.rows), dD = of_block(b, scratch.dD);
     gemm(dy, transposed(S), df);
@@ -189,19 +189,19 @@ struct KernelHead {
     return df;
   }
 
-  /// Causal: dg and dv of the keys from `added` on, which no block adds to the sums, are zero so far.
+  /// Causal: sets dg and dv of the keys from `added` on, which no block adds to the sums, to zero.
   void clear_unadded(Index added, Update update, Matrix<T> dv) const {
     if (!of.causal) return;
     fill(scratch.dg.middle_rows(added, of.M - added), T(0));
     if (update == Update::assign) fill(dv.middle_rows(added, of.M - added), T(0));
   }
 
-  /// The block's rows of scratch memory that holds all queries or, not causal, one block.
+  /// Returns the block's rows of scratch memory, which holds all queries or, unless causal, one block.
   Matrix<T> of_block(const KernelBlock& b, Matrix<T> memory) const {
     if (!of.normalised) return memory;
     return of.causal ? b.queries(memory) : memory.top_rows(b.rows);
   }
-  /// A block of P, or of its gradient.
+  /// Returns a block of P, or of its gradient.
   static Matrix<T> within(const KernelBlock& b, Matrix<T> memory) {
     return {memory.data, b.rows, b.later, memory.stride};
   }

@@ -1,21 +1,21 @@
-// Kernel attention: what mechanisms share whose map is a product of features, f_i of query i and g_j of key j.
+// Kernel attention: maps that are a product of features, f_i of query i and g_j of key j.
 //
 //   S = sum_j g_j v_j^T            [p, e]
 //   z = sum_j g_j                  [p]
 //   D_i = f_i z + eps
 //   out_i = f_i S / D_i            [N, e]; or f_i S, where rows are not normalised
 //
-// The map f_i g_j / D_i [N, M] is never made: time O((N + M) p e), memory O(N). Keys come in blocks that are added to
-// the sums, and then queries; a block's features are used while they are in the cache, and made again on the way back.
-// All heads of a block come one after the other, for their numbers lie side by side in memory.
+// The map f_i g_j / D_i [N, M] is never stored: time O((N + M) p e), memory O(N). Blocks of keys are added to the sums,
+// then blocks of queries follow; a block's features are used while they are in cache, and recomputed in the backward
+// pass. The heads of a block run one after the other, since they are adjacent in memory.
 //
 // Causal, S and z are running sums, over the keys up to the query's own position. A block has keys and queries: S holds
-// the keys that all its queries see; those that only some of them see come in by a product within the block,
+// the keys that all its queries see; those that only some of them see are added by a product within the block,
 //
 //   P_ij = f_i g_j for j <= i, 0 beyond:      y_i = f_i S + sum_j P_ij v_j,     D_i = f_i z + sum_j P_ij + eps.
 //
-// A block of one query has no such keys: these are the running sums of the textbook, and so they are counted. As the
-// way back goes through the blocks twice, the features are kept, and heads come one by one.
+// A block of one query has no such keys: these are the running sums of the textbook, which Counted counts. As the
+// backward pass runs through the blocks twice, the features are saved, and heads run one by one.
 #pragma once
 
 #include "heed/attention/capabilities/map.h"
@@ -49,8 +49,8 @@ struct KernelSaved {
   Heads<T> S, z, r;  ///< [p, e], [1, p], [N, 1]
 };
 
-/// Features of a block, and their gradients; gradients of y = f S and of D; P and its gradient; of each head gradients
-/// of S and z. Causal, the gradients of the features of all keys, of all y and of all D are kept.
+/// Scratch: features of a block, and their gradients; gradients of y = f S and of D; P and its gradient; gradients of S
+/// and z of each head. Causal, the gradients of the features of all keys, of all y and of all D are kept.
 template <class T>
 struct KernelScratch {
   Matrix<T> f, g, df, dg, dy, dD, P, dP;
@@ -97,15 +97,15 @@ struct KernelAttention {
   void make_map(const AttentionInput<T>& in, const KernelFeatures<T>& features, Heads<T> map,
                 const KernelSaved<T>& saved, const KernelScratch<T>& scratch) const;
 
-  /// Of one head, whose features of queries and keys take so many operations on the way forward.
+  /// Returns the cost of one head, given the forward counts of the features of its queries and of its keys.
   Cost cost(const Counts& queries, const Counts& keys) const;
 
-  /// Are the features of queries, or keys, kept for the backward pass? Otherwise they are made twice.
+  /// Are the features of queries, or keys, saved for the backward pass instead of recomputed?
   bool keeps_queries() const { return causal; }
   bool keeps_keys() const { return causal || keys_together; }
 
-  /// Queries and keys of a block. Causal, of 64 queries, the product within it takes about as long as those with S;
-  /// otherwise 256 rows of 64 features are 64 KB, which a few such matrices leave room for in an L2 cache.
+  /// Maximum queries and keys per block. Causal, the product within a block of 64 queries takes about as long as those
+  /// with S; otherwise 256 rows of 64 features are 64 KB, and a few such matrices fit an L2 cache.
   Index block_queries() const { return causal ? 64 : 256; }
   Index block_keys() const { return keys_together ? M : 256; }
 };

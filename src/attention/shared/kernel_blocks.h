@@ -1,12 +1,12 @@
-// Part of kernel attention (kernel_attention.h): the blocks in which it takes keys and queries.
+// Part of kernel attention (kernel_attention.h): the blocks of keys and queries.
 #pragma once
 
 #include "kernel_attention.h"
 
 namespace heed {
 
-/// Some queries; the keys that they all see and no earlier block added to the sums; and the `later` keys behind those,
-/// of which query r of the block sees the first r. A block may be without queries or without keys.
+/// A block: queries; the keys that they all see and that no earlier block added to the sums; and the `later` keys after
+/// those, of which query r of the block sees the first r. It may have no queries, or no keys.
 struct KernelBlock {
   Index first, rows;
   Index key, keys, later;
@@ -47,7 +47,7 @@ struct KernelBlocks {
  private:
   static Index parts(Index whole, Index part) { return (whole + part - 1) / part; }
   Index key_blocks() const { return parts(of.M, of.block_keys()); }
-  /// Counting goes query by query.
+  /// Counted runs query by query.
   Index causal_queries() const { return std::is_same_v<T, Counted> ? 1 : of.block_queries(); }
 };
 

@@ -1,4 +1,4 @@
-// The options by which a mechanism chooses its landmarks, a few rows that stand for all tokens
+// Options for choosing landmarks, a few rows that stand for all tokens
 // (kernels/grids/pooling.h).
 #pragma once
 
@@ -23,7 +23,7 @@ struct LandmarkOptions {
     visit("dims", dims, "2: cells of the image grid; 1: of consecutive tokens (pool by ratio, sequences)");
   }
 
-  /// Sizes that were not given follow from the tensors that hold landmarks.
+  /// Sets sizes that were not given from the shapes of the tensors that hold landmarks.
   void read_sizes(const std::map<std::string, Shape>& tensors) {
     const auto index = tensors.find("landmark_index"), weight = tensors.find("landmark.weight");
     if (landmarks == 0 && sampling == Sampling::random && index != tensors.end()) landmarks = index->second.elements();
@@ -91,7 +91,7 @@ struct LandmarkOptions {
     return {};
   }
 
-  /// For a shape that passed check().
+  /// Requires a shape that passed check().
   kernels::Landmarks of(const AttentionShape& shape) const {
     using Kind = kernels::Landmarks::Kind;
     const Index skip = shape.class_token, tokens = shape.body();
@@ -110,8 +110,8 @@ struct LandmarkOptions {
   /// Does sampling read a tensor?
   bool has_tensor() const { return sampling == Sampling::conv || sampling == Sampling::random; }
 
-  /// The tensor that sampling reads, as kernels take it: the weight [d, d ratio^2] or the index [m, 1]; empty for none.
-  /// Throws Error where an index names no token that may be one.
+  /// Returns the tensor that sampling reads, as kernels take it: the weight [d, d ratio^2] or the index [m, 1]; empty
+  /// for none. Throws Error if an index is out of range.
   template <class T>
   Matrix<const T> tensor(const char* owner, const AttentionInput<T>& in) const {
     if (!has_tensor()) return {};
@@ -125,7 +125,7 @@ struct LandmarkOptions {
     return as_matrix(values);
   }
 
-  /// Where its gradient is added, likewise.
+  /// Returns its gradient, likewise.
   template <class T>
   Matrix<T> tensor_gradient(const AttentionGradient<T>& gradient) const {
     return has_tensor() ? as_matrix(gradient.parameters[0]) : Matrix<T>{};

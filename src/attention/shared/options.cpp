@@ -12,10 +12,10 @@ namespace heed {
 
 namespace {
 
-/// The option that every mechanism may be given: one without a causal form, and so without this option, as false only.
+/// The option that every mechanism accepts; without a causal form only as false.
 constexpr const char* causal = "causal";
 
-/// The whole of `text` as a number.
+/// Parses the whole of `text`. Returns false if it is no number.
 template <class Number>
 bool parse(const std::string& text, Number& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -40,7 +40,7 @@ void OptionReader::operator()(const char* name, bool& value, const char*) {
 std::string option_text(Index value) { return value == not_set ? "not set" : std::to_string(value); }
 
 void OptionReader::operator()(const char* name, Index& value, const char*) {
-  // Far above any use; sums with numbers of tokens stay within 64 bits.
+  // Far above any use; sums with token counts stay within 64 bits.
   constexpr Index most = 1'000'000'000'000;
   const Index least = value == not_set ? 0 : -most;
   if (const std::string* const text = take(name))

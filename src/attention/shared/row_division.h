@@ -1,17 +1,17 @@
-// out_i = y_i / D_i for weighted sums y of values and D of ones: what mechanisms share whose rows are divided last.
+// out_i = y_i / D_i for weighted sums y of values and D of ones: the last step of mechanisms that divide rows.
 #pragma once
 
 #include "heed/kernels/rows/rows.h"
 
 namespace heed {
 
-/// One row for all queries.
+/// Returns one row for all queries.
 template <class T>
 Matrix<const T> repeated(Matrix<T> row, Index rows) {
   return {row.data, rows, row.columns, 0};
 }
 
-/// y_i becomes out_i, and D_i its reciprocal.
+/// Replaces y_i by out_i, and D_i by its reciprocal.
 template <class T>
 void divide_rows(Matrix<T> y, T* D) {
   for (Index i = 0; i < y.rows; ++i) {
@@ -22,7 +22,7 @@ void divide_rows(Matrix<T> y, T* D) {
   }
 }
 
-/// Undoes it: dy_i = dout_i / D_i, dD_i = -<dout_i, out_i> / D_i. `reciprocals` are those of D.
+/// Computes dy_i = dout_i / D_i, dD_i = -<dout_i, out_i> / D_i. `reciprocals` are those of D.
 template <class T>
 void divide_rows_backward(Matrix<const T> out, const T* reciprocals, Matrix<const T> dout, Matrix<T> dy, T* dD) {
   kernels::row_dots(dout, out, dD);
