@@ -5,7 +5,7 @@
 #include "heed/checks/attention_case.h"
 #include "heed/ops/activation.h"
 #include "heed/ops/arithmetic.h"
-#include "heed/ops/attention.h"
+#include "heed/ops/attention_capabilities.h"
 #include "heed/ops/batch_norm.h"
 #include "heed/ops/conv2d.h"
 #include "heed/ops/cross_entropy.h"

@@ -1,6 +1,6 @@
 #include "heed/nn/attention_site.h"
 
-#include "heed/ops/attention.h"
+#include "heed/ops/attention_capabilities.h"
 
 namespace heed {
 

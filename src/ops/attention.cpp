@@ -2,8 +2,6 @@
 
 #include "mechanism_parameters.h"
 
-#include "heed/attention/capabilities/decoding.h"
-#include "heed/attention/capabilities/penalty.h"
 #include "heed/cost/for_each_number.h"
 #include "heed/ops/prepared_attention.h"
 #include "heed/ops/rows.h"
@@ -15,13 +13,13 @@ namespace {
 /// Gradients of a mechanism's own tensors are summed over so many pieces of the batch side by side.
 constexpr Index attention_pieces = 8;
 
-/// A mechanism at work on a batch. `shared` are the tensors that all images share: what the mechanism has prepared, or
-/// where it prepares nothing its own tensors.
+/// A mechanism's passes over a batch. `shared` are the tensors that all images share: the prepared tensor, or the
+/// parameters if nothing is prepared.
 template <class T>
 struct AttentionWork {
   const Mechanism* mechanism;
   AttentionLayout layout;
-  AttentionShape shape;      ///< of the first image, and of all if they are alike
+  AttentionShape shape;      ///< of the first image, and of all if their shapes are equal
   AttentionMemorySize size;  ///< for any image
   Index images;
   AttentionOperands<T> of;
@@ -29,8 +27,8 @@ struct AttentionWork {
   std::span<const Var<T>> shared;
   std::span<const View<const T>> shared_values;
   Products products;
-  T* saved;                             ///< null where nothing will be undone: then each image's is soon forgotten
-  std::span<const Index> saved_starts;  ///< where that of each image begins, if they are not all alike
+  T* saved;                             ///< of all images; null without a backward pass: then each image's is scratch
+  std::span<const Index> saved_starts;  ///< offset of each image's, if their shapes differ
 
   bool prepared() const { return size.prepared > 0; }
   Index shared_size() const {
@@ -96,8 +94,8 @@ struct AttentionWork {
   }
 
  private:
-  /// Where the gradients of q, k and v go, and how all three are written. Operands that are one tensor share one
-  /// gradient; one that nobody wants goes to a place of its own.
+  /// Returns the gradients of q, k and v, and how all three are written. Operands in one tensor share one gradient; an
+  /// unwanted gradient is written to unused memory.
   std::array<T*, 3> operand_gradients(Tape<T>& tape, Update& update) const {
     const auto& qkv = of.qkv;
     std::array<typename Tape<T>::Target, 3> targets;
@@ -143,21 +141,21 @@ struct AttentionWork {
   }
 };
 
-/// A mechanism's own tensors, the noise that it asked for, and what it has prepared of both where that is known.
+/// A mechanism's parameters, its noise, and the tensor prepared from both if it is known.
 template <class T>
-struct OwnTensors {
+struct MechanismTensors {
   std::span<const Var<T>> parameters{};
   View<const T> noise{};
   Var<T> prepared{};
 };
 
-/// What all images cost and save together.
+/// Cost and saved memory of all images.
 struct AttentionSum {
   Cost cost;
   Index saved = 0;
 };
 
-/// Sizes of the work; checks the shapes of images that are not all alike.
+/// Sets the sizes of the work. Checks the shapes of the images if they differ.
 template <class T>
 AttentionSum measure(Tape<T>& tape, AttentionWork<T>& work) {
   const Mechanism& mechanism = *work.mechanism;
@@ -182,19 +180,19 @@ AttentionSum measure(Tape<T>& tape, AttentionWork<T>& work) {
   return sum;
 }
 
-/// The operation behind both forms below.
+/// Records the operation of both forms below.
 template <class T>
-Var<T> run_attention(const Mechanism& mechanism, AttentionWork<T> work, const Shape& out, OwnTensors<T> own) {
+Var<T> run_attention(const Mechanism& mechanism, AttentionWork<T> work, const Shape& out, MechanismTensors<T> given) {
   const auto& qkv = work.of.qkv;
   Tape<T>& tape = tape_of(mechanism.name(), qkv[2], qkv[0], qkv[1]);
   work.mechanism = &mechanism;
   work.products = tape.pass().execution.products;
   const AttentionSum sum = measure(tape, work);
   if (work.prepared()) {
-    if (!own.prepared) own.prepared = prepare(mechanism, work.shape, own.parameters, own.noise);
-    own.parameters = {&own.prepared, 1};
+    if (!given.prepared) given.prepared = prepare(mechanism, work.shape, given.parameters, given.noise);
+    given.parameters = {&given.prepared, 1};
   }
-  work.shared = copied_handles(tape, own.parameters);
+  work.shared = copied_handles(tape, given.parameters);
   work.shared_values = values_of(tape, work.shared);
 
   Cost cost = sum.cost;
@@ -304,77 +302,13 @@ Var<T> attention(const Mechanism& mechanism, Var<T> q, Var<T> k, Var<T> v, Atten
   return run_attention<T>(mechanism, work, Shape{vs[0], shape.heads, shape.queries, vs[3]}, {parameters, noise});
 }
 
-template <class T>
-Var<T> attention_step(const Mechanism& mechanism, const AttentionOperands<T>& of, const AttentionLayout& layout,
-                      const AttentionShape& shape, std::span<const Var<T>> parameters) {
-  const Index width = layout.heads * layout.value_width;
-  Tape<T>& tape = of.tape();
-  DecodingStep<T>* const step = tape.pass().examples.decoding;
-  require(step && of.images() == 1 && of.queries() == 1, "[{}] {} tokens of {} images; expected one that is decoded",
-          mechanism.name(), of.queries(), of.images());
-  if constexpr (std::is_same_v<T, Counted>) {
-    fail("[{}] decoding is not counted", mechanism.name());
-  } else {
-    AttentionDecoding<T> call;
-    call.in.shape = layout.among(1, shape);
-    call.in.shape.whole = false;
-    call.in.q = of.heads(0, 0), call.in.k = of.heads(1, 0), call.in.v = of.heads(2, 0);
-    call.in.parameters = values_of(tape, parameters);
-    call.position = step->position;
-    call.state = step->state, call.sums = step->sums;
-    const DecodingCapability* const decoding = mechanism.decoding();
-    require(decoding != nullptr, "[{}] has no causal form", mechanism.name());
-    const AttentionStateSize size = decoding->state_size(call.in.shape, shape.longest);
-    step->state += size.state, step->sums += size.sums;
-    call.scratch = thread_memory<T>(size.scratch);
-    return tape.record(
-        {mechanism.name(), {}}, Shape{1, 1, width}, {of.qkv[2]},
-        [&](T* y) {
-          call.out = {{y, 1, layout.value_width}, layout.heads, layout.value_width};
-          decoding->decode(call);
-        },
-        [](const Adjoint<T>&) {});
-  }
-}
-
-template <class T>
-void make_map(const Mechanism& mechanism, const AttentionInput<T>& in, T* map) {
-  const Shape shape = map_shape(mechanism, in.shape);
-  const AttentionMemorySize size = mechanism.memory(in.shape);
-  Buffer<T> saved(size.saved), scratch(size.scratch);
-  mechanism.maps()->map(AttentionMap<T>{
-      in, {{map, shape[1], shape[2]}, shape[0], shape[1] * shape[2]}, {saved.data()}, {scratch.data()}});
-}
-
-template <class T>
-Var<T> penalty(const Mechanism& mechanism, const AttentionShape& shape, std::span<const Var<T>> parameters) {
-  const PenaltyCapability* const m = mechanism.penalty_term();
-  HEED_ASSERT(m != nullptr && !parameters.empty());
-  Tape<T>& tape = parameters[0].tape();
-  const auto own = copied_handles(tape, parameters);
-  const auto values = values_of(tape, own);
-  return tape.record(
-      {"penalty", m->penalty_cost(shape)}, Shape{}, own,
-      [=](T* y) {
-        m->penalty(AttentionPenalty<T>{shape, values, T(1), {}, y});
-      },
-      [=, &tape](const Adjoint<T>& dy) {
-        T unused;
-        m->penalty(AttentionPenalty<T>{shape, values, *dy.data(), gradients_to_add_to(tape, own), &unused});
-      });
-}
-
 #define INSTANTIATE(T)                                                                                             \
   template AttentionOperands<T> packed_operands(Var<T>, const AttentionLayout&);                                   \
   template AttentionOperands<T> operands_apart(Var<T>, Var<T>, Var<T>, const AttentionLayout&);                    \
   template Var<T> attention(const Mechanism&, const AttentionOperands<T>&, const AttentionLayout&, AttentionShape, \
                             std::span<const Var<T>>, View<const T>, Var<T>);                                       \
   template Var<T> attention(const Mechanism&, Var<T>, Var<T>, Var<T>, AttentionShape, std::span<const Var<T>>,     \
-                            View<const T>);                                                                        \
-  template Var<T> attention_step(const Mechanism&, const AttentionOperands<T>&, const AttentionLayout&,            \
-                                 const AttentionShape&, std::span<const Var<T>>);                                  \
-  template void make_map(const Mechanism&, const AttentionInput<T>&, T*);                                          \
-  template Var<T> penalty(const Mechanism&, const AttentionShape&, std::span<const Var<T>>);
+                            View<const T>);
 HEED_FOR_EACH_NUMBER(INSTANTIATE)
 
 }  // namespace heed

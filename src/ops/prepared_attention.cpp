@@ -13,19 +13,19 @@ Var<T> prepare(const Mechanism& mechanism, const AttentionShape& shape, std::spa
                View<const T> noise) {
   const PreparationCapability* const m = mechanism.preparation();
   Tape<T>& tape = parameters[0].tape();
-  const auto own = copied_handles(tape, parameters);
-  const auto values = values_of(tape, own);
+  const auto handles = copied_handles(tape, parameters);
+  const auto values = values_of(tape, handles);
   const bool training = tape.draws();
   const auto arguments = [=](T* prepared) {
     return AttentionPreparation<T>{shape, values, training, noise, {prepared}};
   };
   return tape.record(
-      {mechanism.name(), m->preparation_cost(shape)}, Shape{mechanism.memory(shape).prepared}, own,
+      {mechanism.name(), m->preparation_cost(shape)}, Shape{mechanism.memory(shape).prepared}, handles,
       [=](T* prepared) { m->prepare(arguments(prepared)); },
       [=, &tape](const Adjoint<T>& dprepared) {
         m->prepare_backward(AttentionPreparationBackward<T>{arguments(const_cast<T*>(dprepared.value())),
                                                             {const_cast<T*>(dprepared.data())},
-                                                            gradients_to_add_to(tape, own)});
+                                                            gradients_to_add_to(tape, handles)});
       });
 }
 

@@ -2,7 +2,7 @@
 
 #include "heed/attention/capabilities/pictures.h"
 #include "heed/attention/capabilities/preparation.h"
-#include "heed/ops/attention.h"
+#include "heed/ops/attention_capabilities.h"
 
 #include <boost/test/unit_test.hpp>
 

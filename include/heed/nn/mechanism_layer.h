@@ -1,9 +1,8 @@
 // A mechanism as a part of a layer, with its parameters and prepared tensor.
 #pragma once
 
-#include "heed/attention/capabilities/decoding.h"
 #include "heed/nn/attention_site.h"
-#include "heed/ops/attention.h"
+#include "heed/ops/attention_capabilities.h"
 #include "heed/ops/prepared_attention.h"
 
 #include <memory>

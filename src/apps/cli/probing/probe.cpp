@@ -11,7 +11,7 @@
 #include "heed/nn/decoder.h"
 #include "heed/nn/families.h"
 #include "heed/ops/adder_linear.h"
-#include "heed/ops/attention.h"
+#include "heed/ops/attention_capabilities.h"
 #include "heed/train/tasks/task.h"
 #include "heed/base/suggest.h"
 
