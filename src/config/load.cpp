@@ -13,7 +13,6 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
-#include <optional>
 
 namespace heed {
 namespace {
@@ -131,21 +130,9 @@ class Loader {
   void apply(const Source& source, const toml::table& document);
   template <class Config>
   void apply_table(const Source& source, std::string_view table, Config& config, const toml::table& values);
-  void apply_option(const Source& source, const toml::key& key, const toml::node& node);
-  void set_option(const Source& source, const std::string& full_key, const toml::key& key, const toml::node& node,
-                  Options& options) const;
 
   std::vector<Document> documents_;
 };
-
-// The text of a single value of an option; nothing of other nodes.
-std::optional<std::string> text_of_option(const toml::node& node) {
-  if (const auto* value = node.as_string()) return value->get();
-  if (const auto* value = node.as_integer()) return fmt::format("{}", value->get());
-  if (const auto* value = node.as_floating_point()) return toml_text(value->get());
-  if (const auto* value = node.as_boolean()) return value->get() ? "true" : "false";
-  return {};
-}
 
 // "found a string for stage 1", of a list that has an item that is not what `member` lists; else what the node is.
 template <class T>
@@ -163,35 +150,6 @@ std::string found_in(const toml::node& node, const std::vector<T>&, const ModelC
           "{} {}", found((*list)[i]),
           model.is_staged() ? fmt::format("for stage {}", stage_number(model, i)) : fmt::format("as item {}", i + 1));
   return found(node);
-}
-
-// A model of stages takes a list, one value for each.
-void Loader::set_option(const Source& source, const std::string& full_key, const toml::key& key, const toml::node& node,
-                        Options& options) const {
-  OptionValue option{"", source.at(key)};
-  const toml::array* const list = experiment.model.is_staged() ? node.as_array() : nullptr;
-  const auto text_of = [&](const toml::node& one, const std::string& of_stage) {
-    const std::optional<std::string> text = text_of_option(one);
-    require(text.has_value(), "{}: {}: expected a string, number or boolean, found {}{}", source.at(key),
-            in_quotes(full_key), found(one), of_stage);
-    return *text;
-  };
-  for (std::size_t i = 0; list && i < list->size(); ++i)
-    option.list.push_back(text_of((*list)[i], fmt::format(" for stage {}", stage_number(experiment.model, i))));
-  if (option.list.empty()) option.text = text_of(node, "");
-  options[std::string(key.str())] = option;
-}
-
-// In [attention], a key outside the list of fields is an option, a table the options of one mechanism.
-void Loader::apply_option(const Source& source, const toml::key& key, const toml::node& node) {
-  const std::string name(key.str());
-  const std::string full = "attention." + name;
-  if (const toml::table* options = node.as_table())
-    for (const auto& [option, value] : *options)
-      set_option(source, fmt::format("{}.{}", full, option.str()), option, value,
-                 experiment.attention.per_mechanism[name]);
-  else
-    set_option(source, full, key, node, experiment.attention.options);
 }
 
 template <class Config>
@@ -212,7 +170,7 @@ void Loader::apply_table(const Source& source, std::string_view table, Config& c
     experiment.model.family = family;
     if (known) continue;
     if constexpr (std::is_same_v<Config, AttentionConfig>)
-      apply_option(source, key, value);
+      read_option(source, key, value, experiment);
     else if (table == "model" && is_model_key(key.str()))
       fail("{}: [model] {} is no key of family = {}{}", source.at(key), key.str(), toml_text(family),
            suggestion_of(table, keys_of(experiment.model), key.str()));

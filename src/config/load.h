@@ -37,6 +37,9 @@ struct Loaded {
 Loaded load_overridden(const std::string& path, const std::vector<Override>& overrides,
                        const toml::node* base = nullptr, bool recorded = false);
 
+/// Reads a key of [attention] that is not a field: an option, or the table of one mechanism's options.
+void read_option(const Source& source, const toml::key& key, const toml::node& node, Experiment& experiment);
+
 /// Calls f(key) for each table of options for one mechanism, [attention.NAME], in a document.
 template <class F>
 void for_mechanism_tables(const toml::table& document, const F& f) {

@@ -2,6 +2,7 @@
 // members, the meaning and range of its keys in the list `fields` below it.
 #pragma once
 
+#include "heed/config/attention_options.h"
 #include "heed/config/field.h"
 #include "heed/config/data.h"
 #include "heed/config/dino.h"
@@ -162,30 +163,6 @@ void fields(Config& c, Visit&& visit) {
   key(xcit | staged, "bn_group", c.bn_group, at_least(0),
       "images that are batch-normalised together; 0: all of a step");
 }
-
-/// A mechanism's option as it was given. Mechanisms read and check the text themselves.
-struct OptionValue {
-  std::string text;                 ///< without quotes; numbers and booleans in TOML's spelling
-  std::string where;                ///< "experiments/a.toml:12" or "--set"; begins an error about it
-  std::vector<std::string> list{};  ///< texts by stage; empty: `text` for all
-
-  /// Equal if the text is: where it was written makes no difference to a run.
-  bool operator==(const OptionValue& other) const { return text == other.text && list == other.list; }
-};
-
-/// Options of a mechanism by name.
-using Options = std::map<std::string, OptionValue>;
-
-/// [attention]: the mechanism, for all blocks or one per block, and its options. Every key but `mechanism` is an
-/// option; each mechanism says which options it has.
-struct AttentionConfig {
-  std::vector<std::string> mechanism = {"softmax"};
-  Options options;  ///< for all blocks
-  std::map<std::string, Options>
-      per_mechanism;  ///< [attention.NAME]: for the blocks of one mechanism, over those above
-
-  bool operator==(const AttentionConfig&) const = default;
-};
 
 /// The keys of [attention] that are not options.
 template <MaybeConst<AttentionConfig> Config, class Visit>
