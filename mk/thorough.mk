@@ -2,6 +2,7 @@
 .PHONY: test-thorough coverage mutants
 test-thorough: test
 	$(MAKE) KERNELS=reference test
+	$(MAKE) HEED_HEADERS=each test-headers
 	@sh tests/labs.sh $(BUILD)
 	HEED_LABS=all $(BUILD)/tests/run --run_test=cli_labs
 	HEED_KILLS=50 HEED_KILL_SEED=$$(date +%j) $(BUILD)/tests/run --run_test=train_kill

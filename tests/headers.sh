@@ -1,6 +1,7 @@
 #!/bin/sh
-# Any two public headers can be included together: all of them compile as one file, in both orders. And each compiles
-# by itself; one that another begins with does so there.
+# Any two public headers can be included together: all of them compile as one file, in both orders. With HEED_HEADERS=each
+# every header is also compiled alone, which takes two minutes of one processor; a header that another one begins with is
+# compiled there.
 #
 #   FLAGS='...' sh tests/headers.sh
 set -eu
@@ -13,6 +14,10 @@ for order in '' -r; do
   find heed -name '*.h' | LC_ALL=C sort $order | sed 's/.*/#include "&"/' | $compile -fsyntax-only - ||
     { echo "tests/headers.sh: the public headers cannot be included together${order:+ in reverse order}" >&2; exit 1; }
 done
+if [ "${HEED_HEADERS-}" != each ]; then
+  echo "headers: all can be included together"
+  exit 0
+fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
