@@ -11,7 +11,7 @@ namespace {
 
 constexpr Index longest_axis = 8, shown_at_each_end = 3;
 
-/// The elements of a tensor that are printed, row by row, and the brackets around them.
+/// Writer of a tensor as nested brackets, its elements rounded and of equal width.
 class Printer {
  public:
   Printer(const Shape& shape, const std::function<double(Index)>& value) : shape_(shape), value_(value) {
@@ -39,7 +39,7 @@ class Printer {
   }
 
  private:
-  /// Calls f(i, is a part left out before i) for each index of an axis that is printed.
+  /// Calls f(i, after_gap) for each printed index of an axis; after_gap: elements before i are left out.
   template <class F>
   void for_shown(int axis, const F& f) const {
     const Index n = shape_[axis];

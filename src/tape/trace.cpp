@@ -29,7 +29,7 @@ std::string cost_text(const Cost& cost) {
   return fmt::format("forward {}; backward {}", counts_text(cost.forward), counts_text(cost.backward));
 }
 
-/// The name of a value's node: that of the operation that computes it, if one does.
+/// Returns the name of a value's node in the graph.
 std::string node_of(const Value& value) { return (value.parameter ? "p" : "v") + std::to_string(value.id); }
 
 }  // namespace
