@@ -9,8 +9,8 @@
 // d_a is the variance of the distance of two standard normal vectors, (8), as d is that of their product. The
 // identity makes up for A's low rank (Section 3.2.2).
 //
-// Time: 2 N M d additions for S, 2 N M d for A v, N M exponentials. As with softmax, the map is made in blocks of
-// queries, and kept where it is small: memory is O(N).
+// Time: 2 N M d additions for S, 2 N M d for A v, N M exponentials. As with softmax, the map is computed in blocks
+// of queries, and saved if it is small: memory is O(N).
 //
 // The gradient of S takes sign(q - k), (23), the derivative proper; score_grad=hardtanh is the paper's ablation (Table
 // 3).
@@ -54,13 +54,13 @@ class Adder : public MechanismBase<Adder>, public WithMap<Adder> {
             "[adder] identity = true needs as many keys as queries, not {} and {}", shape.keys, shape.queries);
   }
 
-  // Saved: A, or what it is made of again in the backward pass, as in softmax.cpp.
+  // Saved: A, or the row sums from which the backward pass recomputes it, as in softmax.cpp.
   template <class T>
   SavedSoftmax<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
     return carve_saved_softmax(shape, carve);
   }
 
-  // Two blocks of rows: A where it is not saved, and dA in the backward pass.
+  // Scratch: blocks of A, unless it is saved, and of dA in the backward pass.
   template <class T>
   struct Scratch {
     Matrix<T> A, dA;
@@ -112,7 +112,7 @@ class Adder : public MechanismBase<Adder>, public WithMap<Adder> {
         // 3.
         kernels::gemm(transposed(A), dout, update, gradient.v[h]);
         kernels::gemm(dout, transposed(v), dA);
-        // 2. in the place of dA
+        // 2. overwrites dA
         kernels::attention_softmax_backward(rows, A, dA);
         // 1.
         kernels::negative_l1_gradient(score_grad, q, k, dS, gradient.update, b.queries(gradient.q[h]));

@@ -6,9 +6,9 @@
 //   out = qn (kn^T v)                                    [N, e]
 //
 // Each of the d channels is one map over all tokens, a row of kn^T, by which values are averaged once for all queries;
-// a query mixes these averages with weights that add up to one, as do the rows of qn kn^T. qn and kn are features, of
-// which kernel_attention.cpp makes the products, forward and backward. Time 2 (N + M) d e, and an exponential for each
-// number of q and k.
+// a query mixes these averages with weights that add up to one, as do the rows of qn kn^T. qn and kn are features,
+// whose products are in kernel_attention.cpp, forward and backward. Time 2 (N + M) d e, and an exponential for each
+// element of q and k.
 #include "src/attention/shared/kernel_attention.h"
 
 #include "heed/kernels/rows/softmax.h"
@@ -18,7 +18,7 @@ namespace heed {
 
 namespace {
 
-/// qn and kn are the features f and g; all of kn is made at once.
+/// qn and kn are the features f and g; kn is computed for all keys at once.
 template <class T>
 struct SoftmaxFeatures final : KernelFeatures<T> {
   using typename KernelFeatures<T>::Side;

@@ -1,8 +1,8 @@
 // Lambda layers. Bello, "LambdaNetworks: Modeling Long-Range Interactions Without Attention", 2021, arXiv:2102.08602v1,
 // Section 3.
 //
-// Each query is given a linear function of its own, lambda_n, a small matrix made of all keys, values and positions; no
-// map is made. All heads of queries share the keys, the values and so the functions:
+// Each query has a linear function lambda_n, a small matrix computed from all keys, values and positions, and no map is
+// stored. All heads of queries share the keys, the values and so the functions:
 //
 //   ks = softmax(k)                   [M, c], channel by channel over the tokens
 //   L = ks^T v                        [c, e], the content lambda

@@ -5,9 +5,9 @@
 //   out_i = f(q_i) S / (f(q_i) z + 1e-6)                 [N, e]                                Eq. 5
 //   S = sum_j f(k_j) v_j^T,  z = sum_j f(k_j)            [d, e], [d]; causal over j <= i       Eq. 10 and 11
 //
-// A softmax whose exp(q_i k_j) is replaced by f(q_i) f(k_j): the sums over keys are the same for all queries. What is
-// made of the features, forward and backward, is in kernel_attention.cpp. Time 2 (N + M) d e, and an exponential for
-// each number of q and k.
+// A softmax whose exp(q_i k_j) is replaced by f(q_i) f(k_j): the sums over keys are the same for all queries. The
+// products of features are in kernel_attention.cpp, forward and backward. Time 2 (N + M) d e, and an exponential for
+// each element of q and k.
 //
 // Differs: the 1e-6 is the authors' code's, the paper has none.
 #include "src/attention/shared/decoding.h"

@@ -5,7 +5,7 @@
 //   A = softmax(q kp^T / sqrt(d))          [N, m]
 //   out = A vp                             [N, d]
 //
-// A map of low rank, A f [N, M], which is never made. Time 4 (N + M) m d and N m exponentials; memory N m.
+// A map of low rank, A f [N, M], which is never stored. Time 4 (N + M) m d and N m exponentials; memory N m.
 //
 // All heads of a layer share e and f, as in the paper's headwise sharing; its layerwise sharing, and one projection for
 // both keys and values, are not offered. e and f fix the number of tokens.
@@ -101,7 +101,7 @@ class Linformer : public MechanismBase<Linformer>, public WithMap<Linformer> {
         // 3.
         gemm(transposed(A), dout, b.update(Update::assign), scratch.dvp[h]);
         gemm(dout, transposed(saved.vp[h]), dA);
-        // 2. in the place of dA
+        // 2. overwrites dA
         kernels::attention_softmax_backward(rows(in.shape), A, dA);
         gemm(dS, saved.kp[h], to.update, b.queries(to.q[h]));
         gemm(transposed(dS), q, b.update(Update::assign), scratch.dkp[h]);
@@ -177,7 +177,8 @@ class Linformer : public MechanismBase<Linformer>, public WithMap<Linformer> {
   }
   static kernels::ScoreRows rows(const AttentionShape& shape) { return {score_scale(shape)}; }
 
-  /// e, f, or their gradients, for so many keys: of a sequence that is not the longest, the first columns.
+  /// Returns e, f, or their gradients, for the sequence's keys: in sequences below the maximum length the first
+  /// columns.
   template <class T>
   static Matrix<T> of_keys(View<T> projection, const AttentionShape& shape) {
     return as_matrix(projection).middle_columns(0, shape.keys);

@@ -3,7 +3,7 @@
 
 namespace heed {
 
-/// The list: a line for each mechanism, whose class stands in a file of its own.
+/// The list: a line for each mechanism; its class is in a separate file.
 static constexpr MechanismEntry (*list[])() = {
     mechanism_entry<class Softmax>,   mechanism_entry<class Sima>,
     mechanism_entry<class Aft>,       mechanism_entry<class PointwiseAttention>,
@@ -18,7 +18,7 @@ static constexpr MechanismEntry (*list[])() = {
 
 namespace {
 
-/// Those of the list, and behind them those of plugins.
+/// Returns the entries of the list, followed by those of plugins.
 std::vector<MechanismEntry>& entries() {
   static std::vector<MechanismEntry> all = [] {
     std::vector<MechanismEntry> made;
@@ -28,7 +28,7 @@ std::vector<MechanismEntry>& entries() {
   return all;
 }
 
-/// Of mechanisms that came from plugins, by name.
+/// Returns the origins of the mechanisms from plugins, by name.
 std::map<std::string, PluginOrigin>& origins() {
   static std::map<std::string, PluginOrigin> all;
   return all;

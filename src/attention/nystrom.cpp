@@ -72,7 +72,7 @@ class Nystrom : public MechanismBase<Nystrom>, public WithMap<Nystrom> {
     require(count(s) <= most, "[nystrom] there are {} landmarks; expected at most {}", count(s), most);
   }
 
-  // Saved: all that is made on the way, with Y = B v and X = Z Y, for undoing it.
+  // Saved: all intermediate results, with Y = B v and X = Z Y, for the backward pass.
   template <class T>
   struct Saved {
     Heads<T> ql, kl, F, A, B, Z, Y, X;
@@ -142,7 +142,7 @@ class Nystrom : public MechanismBase<Nystrom>, public WithMap<Nystrom> {
       gemm(dY, transposed(v), dB);
       // 3.
       kernels::softmax_inverse_backward(inverse(in.shape), saved.A[h], dZ, inverse_memory, dA);
-      // 2. each dS in the place of dP
+      // 2. each dS overwrites its dP
       kernels::attention_softmax_backward(rows, saved.F[h], dF);
       kernels::attention_softmax_backward(rows, saved.A[h], dA);
       kernels::attention_softmax_backward(rows, saved.B[h], dB);

@@ -9,8 +9,8 @@
 // elements are 1/M on average; dividing by M (alpha = 1, the paper's choice) keeps that order of magnitude, and no row
 // waits for a sum over its keys.
 //
-// Time 4 N M d and one phi per pair. As in softmax.cpp the map is made in blocks of queries. S is kept for the backward
-// pass where it is small, otherwise it is made again, so memory is O(N).
+// Time 4 N M d and one phi per pair. As in softmax.cpp the map is computed in blocks of queries. S is saved for the
+// backward pass if it is small, and recomputed otherwise, so memory is O(N).
 //
 // The paper's layer normalisation of q and k, and its gate, are options of the layer (nn/attention.h). With `causal`
 // (not in the paper) the divisor stays M^alpha, whatever number of keys a query sees; where a sequence grows, M is the
@@ -58,13 +58,13 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention>,
     require(alpha >= 0 && alpha <= 1, "[pointwise] alpha is {}; expected 0 to 1", alpha);
   }
 
-  // Saved: S / sqrt(d), or nothing, and S is made again from q and k.
+  // Saved: S / sqrt(d), or nothing if S is recomputed from q and k.
   template <class T>
   Heads<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
     return keeps_map(shape) ? carve_heads(shape.heads, shape.queries, shape.keys, carve) : Heads<T>();
   }
 
-  // Blocks of rows: S where it is not saved, and in the backward pass A and then dA. Forward, A takes the place of S
+  // Scratch: blocks of S, unless it is saved, and in the backward pass of A and then dA. Forward, A overwrites S
   // that is not saved.
   template <class T>
   struct Scratch {
@@ -85,7 +85,7 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention>,
         const Matrix<T> A = b.dense_map(scratch.A), S = keeps_map(in.shape) ? b.part(saved[h]) : A;
         // 1. S = q k^T
         gemm(q, transposed(k), S);
-        // 2. A = M^-alpha phi(S / sqrt(d)), and S / sqrt(d) in the place of S where that is another
+        // 2. A = M^-alpha phi(S / sqrt(d)), and S / sqrt(d) overwrites S if that is separate
         kernels::attention_pointwise(rows(in.shape, b), S, A);
         // 3. out = A v
         gemm(A, v, b.queries(out[h]));
@@ -115,10 +115,10 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention>,
           gemm(q, transposed(k), S);
           kernels::attention_pointwise(rows(in.shape, b), S, A);
         }
-        // 3. dA takes the place of A
+        // 3. dA overwrites A
         gemm(transposed(A), dout, b.update(gradient.update), b.keys(gradient.v[h]));
         gemm(dout, transposed(v), dA);
-        // 2. dS takes the place of dA
+        // 2. dS overwrites dA
         kernels::attention_pointwise_backward(rows(in.shape, b), S, dA);
         // 1.
         gemm(dS, k, b.query_update(gradient.update), b.queries(gradient.q[h]));

@@ -4,10 +4,10 @@
 //   A = softmax(S / sqrt(d))   row by row
 //   out = A v                  [N, d]
 //
-// Time 4 N M d and N M exponentials. Rows of the map are made in blocks of queries. Where the map is small beside q, k,
-// v and out, it is kept for the backward pass. Otherwise only the maximum and the sum of each row are, from which the
-// backward pass makes the rows again (Dao et al., "FlashAttention", 2022, arXiv:2205.14135, Section 3.1). So memory is
-// O(N).
+// Time 4 N M d and N M exponentials. Rows of the map are computed in blocks of queries. If the map is no larger than
+// q, k, v and out, it is saved for the backward pass. Otherwise only the maximum and the sum of each row are saved,
+// from which the backward pass recomputes the rows (Dao et al., "FlashAttention", 2022, arXiv:2205.14135, Section 3.1).
+// So memory is O(N).
 #include "src/attention/shared/decoding.h"
 #include "heed/attention/capabilities/map.h"
 #include "heed/attention/map_blocks.h"
@@ -32,14 +32,14 @@ class Softmax : public MechanismBase<Softmax>, public WithMap<Softmax>, public W
 
   static std::vector<OptionValues> variants() { return {{}, {{"causal", "true"}}}; }
 
-  // Saved: A, or what it is made of again in the backward pass.
+  // Saved: A, or the row sums from which the backward pass recomputes it.
   template <class T>
   SavedSoftmax<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
     return carve_saved_softmax(shape, carve);
   }
 
-  // A block of A, where it is not saved; in the backward pass one of dA, and where its rows are in parts D, a number
-  // for each query.
+  // Scratch: a block of A, unless it is saved; in the backward pass one of dA, and if rows are split across blocks D,
+  // an element for each query.
   template <class T>
   struct Scratch {
     Matrix<T> A, dA;
@@ -71,8 +71,8 @@ class Softmax : public MechanismBase<Softmax>, public WithMap<Softmax>, public W
 
   // Undoing 3: dv = A^T dout, dA = dout v^T.
   // Undoing 2: a row p = softmax(s) has dp_i/ds_j = p_i (1 - p_i) if i = j, else -p_i p_j. With s = S / sqrt(d):
-  //            dS_ij = A_ij (dA_ij - D_i) / sqrt(d) with D_i = sum_l A_il dA_il. Where a block has a part of the row
-  //            only, D_i = sum_l A_il v_l dout_i = out_i dout_i.
+  //            dS_ij = A_ij (dA_ij - D_i) / sqrt(d) with D_i = sum_l A_il dA_il. If a block has only a part of the
+  //            row, D_i = sum_l A_il v_l dout_i = out_i dout_i.
   // Undoing 1: dq = dS k, dk = dS^T q.
   // Blocks run from the last to the first, because the last one sees all keys that any sees, and assigns their dk, dv.
   template <class T>
@@ -97,7 +97,7 @@ class Softmax : public MechanismBase<Softmax>, public WithMap<Softmax>, public W
         // 3.
         gemm(transposed(A), dout, b.update(gradient.update), b.keys(gradient.v[h]));
         gemm(dout, transposed(v), dA);
-        // 2. in the place of dA
+        // 2. overwrites dA
         if (blocks.splits_rows())
           kernels::attention_softmax_backward_from_sums(rows, A, scratch.D + b.first, dA);
         else

@@ -1,7 +1,7 @@
 // Synthesizer. Tay, Bahri, Metzler, Juan, Zhao, Zheng, "Synthesizer: Rethinking Self-Attention in Transformer Models",
 // 2020, arXiv:2005.00743v3, Section 3: maps without comparing tokens. No keys; `random` has no queries either.
 //
-//   kind=dense     Y = relu(q w1 + b1)          [N, d]      each query makes a row of scores by itself      Eq. 2 and 3
+//   kind=dense     Y = relu(q w1 + b1)          [N, d]      a row of scores from each query alone       Eq. 2 and 3
 //                  S = Y w2 + b2                [N, M]      trained w1 [d, d], b1 [d], w2 [d, M], b2 [M]
 //   kind=random    S = logits                   [N, N]      trained, one matrix for each head               Section 3.2
 //
@@ -9,10 +9,10 @@
 //   out = A v          [N, e]
 //
 // Time 2 N d^2 + 4 N M d (dense), 2 N^2 e (random), N M exponentials; there is no 1 / sqrt(d). w2 or the logits fix the
-// number of tokens. Dense makes its map in blocks of queries and keeps two numbers of each row, as softmax.cpp does. A
-// map of logits is the same for all images: it is prepared once per step, and is a tensor of N^2 numbers per head, as
-// the logits are; where it is large it is made in blocks, too. A sequence that is not the longest has a map of its own,
-// of the first rows and columns of w2, b2 and the logits, made in blocks. Causal, a query sees keys up to its own
+// number of tokens. Dense computes its map in blocks of queries and saves two numbers for each row, as in softmax.cpp.
+// The map of logits is the same for all images: it is prepared once per step, a tensor of N^2 elements per head like
+// the logits; a large one is computed in blocks, too. A sequence below the maximum length has a separate map, of the
+// first rows and columns of w2, b2 and the logits, computed in blocks. Causal, a query sees keys up to its own
 // position.
 //
 // Differs from the paper: q is a projection of the tokens, to which w1 is applied, where the paper's first layer takes
@@ -73,13 +73,13 @@ class Synthesizer : public MechanismBase<Synthesizer>,
             {"b2", {s.keys}, bias, false}};
   }
 
-  // Prepared: A of each head, where it is random.
+  // Prepared: A of each head, if it is random.
   template <class T>
   Heads<T> prepared(const AttentionShape& s, Carver<T>& carve) const {
     return in_blocks(s) ? Heads<T>{} : carve_heads(s.heads, s.queries, s.keys, carve);
   }
 
-  // Saved, where the map is made in blocks: Y, and the maximum and sum of each row of A.
+  // Saved, if the map is computed in blocks: Y, and the maximum and sum of each row of A.
   template <class T>
   struct Saved {
     Heads<T> Y, kept;
@@ -114,7 +114,7 @@ class Synthesizer : public MechanismBase<Synthesizer>,
     }
   }
 
-  // dS = A (dA - sum_j A dA), row by row, in the place of dA.
+  // dS = A (dA - sum_j A dA), row by row; overwrites dA.
   template <class T>
   void run_prepare_backward(const AttentionPreparation<T>& of, Heads<T> A, Heads<T> dA,
                             std::span<const View<T>> gradient) const {
@@ -177,7 +177,7 @@ class Synthesizer : public MechanismBase<Synthesizer>,
         // 4.
         gemm(transposed(A), dout, b.update(to.update), dv);
         gemm(dout, transposed(v), dA);
-        // 3. in the place of dA
+        // 3. overwrites dA
         kernels::attention_softmax_backward(b.scores(1), A, dA);
         // 2. or, where S is a part of the logits, their gradient
         if (!dense()) {
@@ -190,7 +190,7 @@ class Synthesizer : public MechanismBase<Synthesizer>,
         kernels::column_sums(dS, Update::accumulate, to.parameters[b2].data());
         gemm(dS, transposed(seen(b, as_matrix(in.parameters[w2]))), b.queries(scratch.dY));
       });
-      // 1. dZ in the place of dY
+      // 1. dZ overwrites dY
       if (!dense()) continue;
       const Matrix<T> dZ = scratch.dY;
       kernels::relu_backward(dZ.size(), saved.Y[h].data, dZ.data, Update::assign, dZ.data);
@@ -280,19 +280,19 @@ class Synthesizer : public MechanismBase<Synthesizer>,
 
   bool dense() const { return kind == Kind::dense; }
 
-  /// Maps of more numbers than this, 4 MB of floats, are made again for each image: a core has little more cache of its
-  /// own, and exponentials of a block that stays there cost less than a map that comes from farther away.
+  /// Larger maps than this, 4 MB of floats, are recomputed for each image: they exceed a core's private cache, where
+  /// exponentials of a block cost less than reading a map from farther away.
   static constexpr Index most_prepared = 1 << 20;
 
-  /// Is the map made in blocks of queries, for each image?
+  /// Is the map computed in blocks of queries, for each image?
   bool in_blocks(const AttentionShape& shape) const {
     return dense() || !shape.whole || shape.heads * shape.queries * shape.keys > most_prepared;
   }
 
-  /// How the rows of a whole map are taken.
+  /// Returns the form of the rows of a whole map.
   kernels::ScoreRows whole_rows(const AttentionShape& shape) const { return whole_map(shape, causal).scores(1); }
 
-  /// The columns of the keys that a block sees, and its part of a map.
+  /// Return the columns of the keys that a block sees, and its part of a map.
   template <class T>
   static Matrix<T> seen(const MapBlock& b, Matrix<T> m) {
     return m.middle_columns(0, b.seen);
@@ -311,7 +311,7 @@ class Synthesizer : public MechanismBase<Synthesizer>,
   void make_scores(const AttentionInput<T>& in, const MapBlock& b, Index h, Heads<T> Y, Matrix<T> S) const {
     make_rows<T>(in, b, h, dense() ? b.queries(Y[h]) : Matrix<T>{}, S);
   }
-  /// The same from the block's rows of Y.
+  /// Computes the same from the block's rows of Y.
   template <class T>
   void make_rows(const AttentionInput<T>& in, const MapBlock& b, Index h, Matrix<const T> Y, Matrix<T> S) const {
     if (dense())
@@ -320,7 +320,7 @@ class Synthesizer : public MechanismBase<Synthesizer>,
     for (Index i = 0; i < S.rows; ++i) std::copy_n(logits[i], S.columns, S[i]);
   }
 
-  /// The logits of head h, or their gradient.
+  /// Returns the logits of head h, or their gradient.
   template <class T>
   static Matrix<T> of_head(View<T> logits, Index h) {
     const Index rows = logits.shape()[1], columns = logits.shape()[2];

@@ -1,7 +1,7 @@
 // XCA, cross-covariance attention. El-Nouby, Touvron, Caron, Bojanowski, Douze, Joulin, Laptev, Neverova, Synnaeve,
 // Verbeek, Jegou, "XCiT: Cross-Covariance Image Transformers", 2021, arXiv:2106.09681v2, Section 3.2.
 //
-// Attention among channels instead of tokens: a channel is a vector of N numbers, one of each token.
+// Attention among channels instead of tokens: a channel is a vector of N elements, one of each token.
 //
 //   qn = q / |q|_2,  kn = k / |k|_2      [N, d], channel by channel over the tokens of one head
 //   S = qn^T kn                          [d, d], cosines between channels of q and of k
@@ -97,7 +97,7 @@ class Xca : public MechanismBase<Xca>, public WithMap<Xca> {
       // 4.
       kernels::gemm(dout, A, gradient.update, gradient.v[h]);
       kernels::gemm(transposed(dout), in.v[h], dA);
-      // 3. in the place of dA
+      // 3. overwrites dA
       kernels::attention_softmax_backward({1.0}, A, dS);
       T dtau;
       kernels::row_dots(dS.joined(), saved.S[h].joined(), &dtau);

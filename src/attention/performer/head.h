@@ -11,7 +11,7 @@
 
 namespace heed {
 
-/// What is saved: features of queries and exponentials of keys, or nothing where they are made again; without `causal`
+/// Saved: features of queries and exponentials of keys, or nothing if they are recomputed; without `causal`
 /// the sums over all keys; of each query the place of its largest u, sigma and 1 / den; of each key c, and the place of
 /// its largest u if that is larger than all before it, else -1.
 template <class T>
@@ -26,7 +26,7 @@ struct PerformerSaved {
 template <class T>
 struct PerformerHead {
   Matrix<const T> q, k, v;
-  Matrix<T> phi, E;  ///< without rows where they are made again
+  Matrix<T> phi, E;  ///< without rows if they are recomputed
   T *query_place, *sigma, *den, *c, *key_place;
 
   PerformerHead(const AttentionInput<T>& in, const PerformerSaved<T>& saved, Index h)
@@ -45,13 +45,13 @@ struct PerformerHead {
 };
 
 /// Queries from `first` on, and keys: `before` that sums hold, and `keys` from `first` on that are taken pair by pair.
-/// On the way back without `causal` the block's rows are its keys, and all queries are in the sums.
+/// In the backward pass without `causal` the block's rows are its keys, and all queries are in the sums.
 struct PerformerBlock {
   Index first, rows, before, keys;
   bool growing;  ///< are its keys to be added to the sums, for later queries?
   bool later;    ///< do sums over queries hold any?
 
-  /// Of its keys, how many the block's row i sees.
+  /// Returns the number of the block's keys that its row i sees.
   Index seen(Index i) const { return std::min(i + 1, keys); }
   /// How terms of its own keys are written, j of them already.
   Update after(Index j) const { return before + j > 0 ? Update::accumulate : Update::assign; }
@@ -103,7 +103,7 @@ struct PerformerBlocks {
     return list;
   }
 
-  /// f(head, block) for all of a list: the heads of a block, whose numbers lie side by side in memory, one after the
+  /// Calls f(head, block) for all of a list: the heads of a block, which are adjacent in memory, one after the
   /// other; with `causal`, where a head's sums run through the blocks, the blocks of a head.
   template <class F>
   void each(Index heads, const std::vector<PerformerBlock>& list, const F& f) const {
@@ -180,7 +180,7 @@ struct PerformerFeatures {
     }
   }
 
-  /// Of a single row x [1, d]: U = omega x and the largest of its numbers, times the scale; returns |x'|^2 / 2.
+  /// Computes U = omega x of a single row x [1, d] and its maximum, times the scale. Returns |x'|^2 / 2.
   template <class T>
   T exponents(const AttentionInput<T>& in, Matrix<const T> x, Matrix<T> U, T* largest) const {
     const double factor = scale(in.shape.width);
@@ -191,7 +191,7 @@ struct PerformerFeatures {
     return T(factor * factor / 2) * h;
   }
 
-  /// What x is multiplied by: d^(-1/4).
+  /// Factor of x: d^(-1/4).
   static double scale(Index width) { return std::pow(static_cast<double>(width), -0.25); }
 
   /// Of N queries and M keys of d channels.

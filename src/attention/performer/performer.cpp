@@ -5,7 +5,7 @@
 //
 //   x' = x / d^(1/4),  u(x) = omega x'                      [m], omega [m, d] a buffer, drawn once
 //   phi(x; c)_j = exp(u(x)_j - |x'|^2 / 2 - c) + 1e-4       Lemma 1; its factor m^-1/2 cancels below
-//   W_ts = phi(q_t; a_t) . phi(k_s; c_t)                    never made
+//   W_ts = phi(q_t; a_t) . phi(k_s; c_t)                    never stored
 //   out_t = sum_s W_ts v_s / sum_s W_ts                     [N, e], den_t the sum below
 //
 // Rows of omega are orthogonal in blocks of d and as long as normal ones (Section 2.4): base/parameters.h. a_t is the
@@ -19,7 +19,7 @@
 // where the exponent is never positive, since c grows: nothing overflows, and what is far below the largest key so far
 // may vanish. (Without `causal` c_t is that of the last key, and c_s that of the last key of a block.) Sums over s of
 // E_s v_s^T, of E_s and of v_s (performer_sums.h) take O(N m e); causal ones grow by blocks of keys, and what queries
-// see of their own block is made pair by pair.
+// see of their own block is computed pair by pair.
 //
 // Time 2 (N + M) m (d + e), memory O((N + M) m).
 #include "src/attention/shared/decoding.h"
@@ -293,8 +293,8 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
  private:
   PerformerFeatures step_1() const { return {features, causal}; }
 
-  /// Are the features kept for the backward pass? Where they take more than 4 MB, to make them again takes no longer
-  /// than to write and to read them. With `causal` the way back needs them twice.
+  /// Are the features saved for the backward pass? Above 4 MB recomputing takes no longer than writing and reading
+  /// them. With `causal` the backward pass needs them twice.
   bool keeps_features(const AttentionShape& s) const {
     return causal || s.heads * (s.queries + s.keys) * features <= Index{1} << 20;
   }

@@ -12,7 +12,7 @@ template <class T>
 struct PerformerScratch {
   PerformerSums<T> sums;                 ///< with `causal`, over keys
   Heads<T> query_sums;                   ///< over queries, [1, m e + m + e]
-  Matrix<T> phi, E;                      ///< of a block [rows, m], where they are not kept
+  Matrix<T> phi, E;                      ///< of a block [rows, m], unless they are saved
   T *h, *largest, *decays, *weights;     ///< of a block; h = |x'|^2 / 2, the largest u
   Matrix<T> values, channels, products;  ///< of a block: [rows, e], [rows, d], [rows, m]
   Matrix<T> W, R, D;                     ///< causal, of a block [rows, rows]: W, exp(c_s - c_t), the gradient of W
@@ -43,7 +43,7 @@ struct PerformerSteps {
   /// c of query t.
   T c_of(Index t) const { return head.c[causal() ? std::min(t, head.k.rows - 1) : head.k.rows - 1]; }
 
-  /// 1. of a block's queries; on the way back only where phi is not kept.
+  /// 1. of a block's queries; in the backward pass only if phi is not saved.
   void make_queries(const PerformerBlock& b) const {
     features.make_queries(in, head, b, phi(b), scratch.h, scratch.largest);
   }
@@ -60,7 +60,7 @@ struct PerformerSteps {
     features.make_keys(in, head, first, E, scratch.h);
     if (!causal()) sum_keys(first, E);
   }
-  /// E of some keys: kept, or made again.
+  /// Returns E of some keys: saved, or recomputed.
   Matrix<T> keys_again(Index first, Index count) const {
     if (head.keeps_features()) return head.E.middle_rows(first, count);
     const Matrix<T> E = scratch.E.top_rows(count);

@@ -1,5 +1,5 @@
-// Part of Performer (performer.cpp): sums over keys that serve many queries at once, and, on the way back, sums over
-// queries that serve many keys.
+// Part of Performer (performer.cpp): sums over keys that serve many queries at once, and, in the backward pass, sums
+// over queries that serve many keys.
 //
 // A row i, a key or a query, has features f_i [m], a value x_i [e], weights a_i and b_i, and a decay r_i. Sums over
 // rows
@@ -26,7 +26,7 @@
 
 namespace heed {
 
-/// Added to each exponential to make a feature.
+/// Added to each exponential to get a feature.
 inline constexpr double performer_tiny = 1e-4;
 
 /// Some rows. Of the numbers [rows], those left out are ones.

@@ -14,7 +14,7 @@
 
 namespace heed {
 
-/// What is saved, of each head: |q|, k; of each round the order of tokens, and in that order the maximum and sum of
+/// Saved, for each head: |q|, k; of each round the order of tokens, and in that order the maximum and sum of
 /// each row of A; and the rounds' weights of each token.
 template <class T>
 struct ReformerSaved {
@@ -67,7 +67,7 @@ struct ReformerRound {
     gather_rows<T>(order() + N - chunk, in.v[h], scratch.v.top_rows(chunk));
   }
 
-  /// 3. and 4. O of the round, in the tokens' own order, and L in the place of their weights.
+  /// 3. and 4. O of the round, in the tokens' own order, and L, which overwrites their weights.
   void attend() const {
     const Matrix<T> O = of_round(scratch.O);
     for (Index c = 0; c < chunks(); ++c) {
@@ -84,7 +84,7 @@ struct ReformerRound {
     }
   }
 
-  /// P of a chunk in the place of A.
+  /// Computes P of a chunk; overwrites A.
   void make_weights(Index c) const {
     make_scores(c);
     const Matrix<T> kept = of_chunk(of_round(saved.rows[h]), c);
@@ -108,7 +108,7 @@ struct ReformerRound {
 
   double scale() const { return score_scale(in.shape); }
 
-  /// What chunk c sees of rows that begin with the last chunk again.
+  /// Returns the rows that chunk c sees, of rows that begin with a copy of the last chunk.
   Matrix<T> seen_by(Matrix<T> x, Index c) const { return x.middle_rows(c * chunk, 2 * chunk); }
   Matrix<T> of_chunk(Matrix<T> x, Index c) const { return x.middle_rows(c * chunk, chunk); }
 

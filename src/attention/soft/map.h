@@ -1,6 +1,6 @@
-// Part of SOFT (soft.cpp): its map S, of which only the factors are kept, and products with it.
+// Part of SOFT (soft.cpp): its map S, of which only the factors are stored, and products with it.
 //
-//   S = P^T X P, or with kernel=exact S = G(q, q), made in blocks of rows
+//   S = P^T X P, or with kernel=exact S = G(q, q), computed in blocks of rows
 #pragma once
 
 #include "heed/attention/mechanism_base.h"
@@ -28,14 +28,14 @@ struct SoftSetting {
   kernels::NewtonInverse newton;
 };
 
-/// What is saved for the backward pass, by the names of soft.cpp.
+/// Saved for the backward pass, with the names of soft.cpp.
 template <class T>
 struct SoftSaved {
   Heads<T> L, A, P, X;    ///< [m, d], [m, m], [m, N], [m, m]
   Heads<T> scaled, root;  ///< with normalize=inverse E^-1/2 X E^-1/2 and E^-1/2 [m, 1]; else X itself
   Heads<T> Z, Y;          ///< P v and X Z, [m, e]
   Heads<T> S, H, norms;   ///< landmark_act: landmarks before it over d^(1/4), their norm, its statistics [m, 2]
-  Heads<T> D, Z1, Y1;     ///< normalize=map: D = S 1 [N, 1], and Z1 = P 1 and Y1 = X P 1 [m, 1], from which it is made
+  Heads<T> D, Z1, Y1;  ///< normalize=map: D = S 1 [N, 1], and Z1 = P 1 and Y1 = X P 1 [m, 1], from which it is computed
 
   SoftSaved(const SoftSetting& s, Carver<T>& carve) {
     const auto take = [&](Index rows, Index columns) { return carve_heads(s.heads, rows, columns, carve); };
@@ -50,7 +50,7 @@ struct SoftSaved {
 
 template <class T>
 struct SoftScratch {
-  Matrix<T> dL, dA, dE, dX, dP, dZ, dY;  ///< of one head; dP also holds X P while S itself is made
+  Matrix<T> dL, dA, dE, dX, dP, dZ, dY;  ///< of one head; dP also holds X P while S itself is computed
   Matrix<T> ones, dD, w, dscaled, dw;    ///< normalize=map: 1, dD, w = D^-1/2 v, D^-1/2 dout and dw
   Matrix<T> norm_sums;                   ///< landmark_act: gradients of gamma and beta
   kernels::NewtonBackwardScratch<T> newton;
@@ -107,7 +107,7 @@ struct SoftMap {
     for (Index i = 0; i < L.size(); ++i) L.data[i] = root * L.data[i];
   }
 
-  /// Undoes it in the place of dL, and adds to the gradients of gamma and beta.
+  /// Computes its gradient, which overwrites dL, and adds to the gradients of gamma and beta.
   void activate_backward(const SoftTensors<T>& d) const {
     if (!s.activates) return;
     const Matrix<T> S = saved.S[h], dL = scratch.dL, sums = scratch.norm_sums;
@@ -124,7 +124,7 @@ struct SoftMap {
 
   static constexpr double eps = 1e-5;
 
-  /// Of activate() and its undoing.
+  /// Returns the cost of activate() and its gradient.
   static Cost activation_cost(Index m, Index d) {
     Cost cost;
     cost.forward = m * d * Counts{.mul = 1, .div = 1} + kernels::layer_norm_forward_counts(m, d) +
@@ -143,7 +143,7 @@ struct SoftMap {
     for (Index i = 0; i < s.m && s.ridge > 0; ++i) A(i, i) += T(s.ridge);
   }
 
-  /// What S is made of: 1. L, 2. A and P, 3. X.
+  /// Computes the factors of S: 1. L, 2. A and P, 3. X.
   void make() const {
     if (s.exact) return;
     make_gram();

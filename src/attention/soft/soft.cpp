@@ -7,7 +7,7 @@
 //   A = G(L, L) + ridge I       [m, m]           Eq. 8
 //   P = G(L, q)                 [m, N]           Eq. 8
 //   X = Newton-Raphson(A)       [m, m]           Eq. 10, Algorithm 2: about A^+
-//   out = P^T X P v             [N, d]           Eq. 7 and 9; from the right, so that S = P^T X P is never made
+//   out = P^T X P v             [N, d]           Eq. 7 and 9; from the right, so that S = P^T X P is never stored
 //
 //   kernel=exact       S = G(q, q), with which training did not converge; time O(N^2 d), in blocks of rows
 //   normalize=map      S becomes D^-1/2 S D^-1/2, D the row sums of S, at least 1e-6
@@ -22,7 +22,7 @@
 //   landmark_act  L becomes d^(1/4) gelu(norm(L / d^(1/4))), with a norm over d
 //   vconv=k       out += a depth-wise convolution k x k of v on the grid, one filter per head; not on a class token
 //
-// Steps 1 to 3, which make L, A, P and X, and products with S are in soft_map.h.
+// Steps 1 to 3, which compute L, A, P and X, and products with S are in map.h.
 #include "src/attention/shared/landmarks.h"
 #include "map.h"
 #include "vconv.h"
@@ -288,7 +288,7 @@ class Soft : public MechanismBase<Soft>, public WithMap<Soft>, public PicturesCa
     return filters.data() + h * vconv * vconv;
   }
 
-  /// What `make` leaves in a part of each head's saved memory: [heads, rows, columns].
+  /// Returns the part of each head's saved memory that `make` writes: [heads, rows, columns].
   template <class Make>
   Tensor<float> made(const AttentionInput<float>& in, Heads<float> SoftSaved<float>::*part, const Make& make) const {
     const Carved<SoftSaved, float> saved(setting(in.shape));

@@ -40,7 +40,7 @@ Matrix<T> block_of(const WindowBlock& b, Matrix<T> memory) {
 struct WindowRun {
   Index row, rows, column, columns, shift;
 
-  /// What they see of a map.
+  /// Returns the part of a map that they see.
   template <class T>
   Matrix<T> of(Matrix<T> map) const {
     return {map[row] + column, rows, columns, map.stride + shift};
@@ -105,7 +105,7 @@ struct WindowBand {
     }
   }
 
-  /// A of a block; keeps maximum and sum of each row in kept [N, 2].
+  /// Computes A of a block; writes maximum and sum of each row to kept [N, 2].
   template <class T>
   void make_map(const kernels::Gemm& gemm, const WindowBlock& b, const WindowTokens<const T>& x, Matrix<T> kept,
                 Matrix<T> A) const {
@@ -130,7 +130,7 @@ struct WindowBand {
   // Undoing 3: dv = A^T dout, dA = dout v^T.
   // Undoing 2: dS = A (dA - sum_s A dA) / sqrt(d), row by row.
   // Undoing 1: dq = dS k, dk = dS^T q.
-  /// Of all blocks, first to last.
+  // Blocks run first to last.
   template <class T>
   void backward(const kernels::Gemm& gemm, const WindowBlock& b, const WindowTokens<const T>& x, Matrix<T> kept,
                 Matrix<const T> dout, const WindowMaps<T>& maps, Update update, const WindowTokens<T>& dx) const {
@@ -144,7 +144,7 @@ struct WindowBand {
     // 3.
     to_keys(gemm, b, A, b.queries(dout), update, dx.v);
     gemm(b.queries(dout), transposed(b.of_keys(x.v)), dA);
-    // 2. in the place of dA
+    // 2. overwrites dA
     for_each_run(b, [&](const WindowRun& run) { kernels::attention_softmax_backward({scale}, run.of(A), run.of(dA)); });
     clear_beside(b, dS);
     // 1.

@@ -231,7 +231,7 @@ class Window : public MechanismBase<Window>, public WithMap<Window> {
             cell.gather(in.v[h], scratch.cell.v)};
   }
 
-  /// Calls f(band, block, head). The heads of a block come one after the other, for their numbers lie side by side in
+  /// Calls f(band, block, head). The heads of a block run one after the other, since they are adjacent in
   /// memory.
   template <class T, class F>
   static void each_block(const WindowBand& band, Index heads, const F& f) {
