@@ -1,4 +1,4 @@
-// Every kernel that has a fast float form, by the error that its contract states.
+// Every kernel with a fast float version, within the error bound of its contract.
 #include "support/fast_kernel.h"
 
 #include "heed/io/file.h"

@@ -1,5 +1,5 @@
-// Holds a fast float kernel against the plain one in double: at lengths around every register width, with rows that
-// start anywhere and have gaps, with numbers that are tiny, infinite or none.
+// Compares a fast float kernel with the reference in double: at lengths around every register width, with rows at any
+// alignment and with gaps, with tiny, infinite and NaN elements.
 #pragma once
 
 #include "heed/base/matrix.h"
@@ -10,47 +10,47 @@
 
 namespace heed::test {
 
-/// An array that a kernel is given: [rows, columns], with or without gaps between its rows.
+/// An array operand of a kernel: [rows, columns], with or without gaps between its rows.
 struct Array {
   enum class Role {
     read,
     changed,
-    made  ///< written only: NaN before
+    made  ///< written only: NaN before the call
   };
   enum class Range {
     all,       ///< N(0, 1)
     positive,  ///< |N(0, 1)|
-    limits,    ///< as `all`; at infinities the fast kernel takes the limit, which the plain formula need not
-    finite     ///< as `all`, and is to be finite
+    limits,    ///< as `all`; at infinities the fast kernel has the limit, which the formula need not have
+    finite     ///< as `all`, and must be finite
   };
   Index rows, columns;
   Role role = Role::read;
   Range range = Range::all;
-  bool gaps = true;  ///< 3 numbers
+  bool gaps = true;  ///< gaps of 3 elements
 
   Index stride() const { return columns + (gaps ? 3 : 0); }
   bool is_result() const { return role == Role::changed || role == Role::made; }
 };
 
-/// The arrays of a call as the plain kernel has them in double.
+/// The arrays of a call of the reference in double.
 struct Call {
-  std::vector<Matrix<const double>> given, results;  ///< before and after it
+  std::vector<Matrix<const double>> given, results;  ///< before and after the call
 };
 
 inline constexpr double unspecified = -1;
 
-/// A kernel that has a fast form.
+/// A kernel with a fast version.
 struct FastKernel {
   std::string name;
   std::function<std::vector<Array>(Index rows, Index n)> arrays;
   std::function<void(const std::vector<Matrix<float>>&)> fast;
   std::function<void(const std::vector<Matrix<double>>&)> plain;
-  /// What the contract allows result `a` to be off by at (r, c); `unspecified` where it says nothing.
+  /// The bound of the contract on the error of result `a` at (r, c); `unspecified` if the contract has none.
   std::function<double(const Call&, std::size_t a, Index r, Index c)> bound;
-  bool of_rows = true;  ///< otherwise of n numbers
+  bool of_rows = true;  ///< false: its size is n elements, without rows
 };
 
-/// All of them, in parts.
+/// All fast kernels, in parts.
 std::vector<FastKernel> fast_kernels_of_rows();
 std::vector<FastKernel> fast_kernels_of_features();
 std::vector<FastKernel> fast_kernels_of_pairs();
@@ -58,16 +58,16 @@ std::vector<FastKernel> fast_kernels_of_windows();
 
 using Role = Array::Role;
 using Range = Array::Range;
-inline constexpr double u = 0x1p-24;  ///< what rounding a number to float loses of it at most
+inline constexpr double u = 0x1p-24;  ///< bound of the relative rounding error of a float
 
-/// A kernel whose call reads the same for both number types.
+/// Returns a kernel whose call has the same text for both number types.
 template <class F, class Bound>
 FastKernel fast_kernel(const std::string& name, const std::function<std::vector<Array>(Index, Index)>& arrays,
                        const F& call, const Bound& bound) {
   return {name, arrays, [call](const auto& m) { call(m); }, [call](const auto& m) { call(m); }, bound};
 }
 
-/// Sum and maximum of term(i) over i < n.
+/// Return the sum and the maximum of term(i) over i < n.
 double sum_over(Index n, const auto& term) {
   double sum = 0;
   for (Index i = 0; i < n; ++i) sum += term(i);
@@ -81,7 +81,8 @@ double largest_over(Index n, const auto& term) {
 
 namespace detail {
 
-/// What numbers are made of: one in three 1e-40 times as large, and one 0 or -0; a number elsewhere in one array.
+/// The values of a trial. `tiny`: one in three is 1e-40 times as large, one is 0 or -0. `number` replaces one element
+/// of one array.
 struct Numbers {
   bool tiny = false;
   std::size_t array = 0;
@@ -100,7 +101,7 @@ class Trial {
     }
   }
 
-  /// Runs both; `what` says what they are given.
+  /// Runs both kernels and compares the results; `what` describes the arguments in messages.
   void run(const std::string& what) {
     std::vector<Matrix<float>> fast;
     std::vector<Matrix<double>> plain;
@@ -148,7 +149,7 @@ class Trial {
     const bool result = array.is_result() && c < array.columns;
     double bound = result ? kernel_.bound(call, a, r, c) : 0;
     if (bound == unspecified) return;
-    // Beside something that is not finite a bound may say nothing; what is finite is then right all the same.
+    // Beside non-finite elements the bound may be non-finite; finite results must be correct all the same.
     if (!std::isfinite(bound)) bound = 1e-4 * std::max(1.0, std::abs(expected));
     const bool agree =
         std::isfinite(expected) ? std::abs(got - expected) <= bound + (result ? 0x1p-125 : 0.0) : !std::isfinite(got);
@@ -164,8 +165,8 @@ class Trial {
 
 }  // namespace detail
 
-/// Requires that the fast kernel keeps the bound of its contract. What is finite plainly is finite and as near as that,
-/// what is not is not: never a wrong number. Arrays' gaps and surroundings stay as they were.
+/// Requires that the fast kernel is within the bound of its contract: results are finite where the reference's are, and
+/// as close as the bound; non-finite where the reference's are. Gaps and surroundings of the arrays must not change.
 inline void hold_against_plain(const FastKernel& kernel) {
   std::vector<std::pair<Index, Index>> sizes;
   for (const Index n : lengths)
@@ -176,7 +177,7 @@ inline void hold_against_plain(const FastKernel& kernel) {
     const std::string size = std::to_string(rows) + " x " + std::to_string(n);
     for (const bool tiny : {false, true})
       detail::Trial(kernel, rows, n, {.tiny = tiny}).run(size + (tiny ? ", tiny numbers" : ""));
-    if (n > 65) continue;  // there is nothing that shorter rows do not have
+    if (n > 65) continue;  // longer rows add no new case
     const std::vector<Array> arrays = kernel.arrays(rows, n);
     for (std::size_t a = 0; a < arrays.size(); ++a) {
       const Index count = arrays[a].rows * arrays[a].columns;
