@@ -101,15 +101,8 @@ std::string block_of(const std::string& layer) {
 }
 
 std::string name_of(const OperationCost& operation, CostGroup by) {
-  switch (by) {
-    case CostGroup::layer:
-      return operation.layer;
-    case CostGroup::block:
-      return block_of(operation.layer);
-    case CostGroup::kind:
-      return operation.operation;
-  }
-  HEED_ASSERT(false);
+  if (by == CostGroup::layer) return operation.layer;
+  return by == CostGroup::block ? block_of(operation.layer) : operation.operation;
 }
 
 void add_operation(CostRow& row, const OperationCost& operation, const CostQuery& query) {

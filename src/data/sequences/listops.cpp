@@ -23,16 +23,10 @@ enum Token { minimum = 10, maximum, median, sum_modulo, end };
 int answer_of(int operation, std::vector<int>& values) {
   std::sort(values.begin(), values.end());
   const std::size_t half = values.size() / 2;
-  switch (operation) {
-    case minimum:
-      return values.front();
-    case maximum:
-      return values.back();
-    case median:
-      return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-    default:
-      return std::accumulate(values.begin(), values.end(), 0) % 10;
-  }
+  if (operation == minimum) return values.front();
+  if (operation == maximum) return values.back();
+  if (operation == median) return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+  return std::accumulate(values.begin(), values.end(), 0) % 10;
 }
 
 /// Draws one expression, token after token.

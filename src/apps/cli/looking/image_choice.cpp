@@ -44,6 +44,13 @@ void add_data_choice(Command command, DataChoice& choice, const std::string& whi
   command.option("--split,--part", &choice.split, "default: test", {.one_of = {"test", "train"}});
 }
 
+void add_image_choice(Command command, ImageChoice& choice) {
+  command.option("--index", &choice.indices, "images of a data set by their numbers, from 0",
+                 {.value = "N,...", .commas = true});
+  add_data_choice(command, choice.data, "the data set of --index; default: the run's");
+  command.option("--invert", &choice.invert, "turn dark and bright around: for dark digits on white paper, say");
+}
+
 DataChoice data_of_run(const DataChoice& choice, const TrainedModel& trained) {
   if (!choice.data.empty()) return choice;
   const DataConfig& data = trained.experiment.data;

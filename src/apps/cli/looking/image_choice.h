@@ -16,6 +16,14 @@ struct DataChoice {
 };
 void add_data_choice(Command command, DataChoice& choice, const std::string& which);
 
+/// Images of a data set by the options --index, --data, --path and --split, and --invert for those of files.
+struct ImageChoice {
+  DataChoice data;
+  std::vector<Index> indices;
+  bool invert = false;
+};
+void add_image_choice(Command command, ImageChoice& choice);
+
 /// The run's own data set where the options name none.
 DataChoice data_of_run(const DataChoice& choice, const TrainedModel& trained);
 

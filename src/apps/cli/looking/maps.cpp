@@ -14,13 +14,10 @@ namespace heed::cli {
 
 namespace {
 
-struct MapsArguments {
+struct MapsArguments : ImageChoice {
   std::string run, file, output, weights;
   DrawnLayers::Choice drawn;
   std::vector<std::string> sets;
-  DataChoice data;
-  std::vector<Index> indices;  ///< images of the data set, instead of a file
-  bool invert = false;
   int threads = 0;
 };
 
@@ -108,10 +105,7 @@ void add_maps(Command program) {
   Command command = program.command("maps", "Draw a trained model's attention maps over images");
   command.option("RUN", &a.run, "run directory", {.required = true});
   command.option("IMAGE", &a.file, "PNG or JPEG file");
-  command.option("--index", &a.indices, "images of a data set by their numbers, from 0",
-                 {.value = "N,...", .commas = true});
-  add_data_choice(command, a.data, "the data set of --index; default: the run's");
-  command.option("--invert", &a.invert, "turn dark and bright around: for dark digits on white paper, say");
+  add_image_choice(command, a);
   command.option("-o,--output", &a.output, "default: IMAGE-maps.png in the run directory", {.value = "FILE.png"});
   command.option("--block", &a.drawn.blocks, "only these blocks, by their numbers from 1",
                  {.value = "N,...", .commas = true});

@@ -17,13 +17,10 @@ namespace heed::cli {
 
 namespace {
 
-struct PredictArguments {
+struct PredictArguments : ImageChoice {
   std::string run, weights;
   std::string out;
   std::vector<std::string> files, sets;
-  DataChoice data;
-  std::vector<Index> indices;
-  bool invert = false;
   int top = 3, threads = 0;
 };
 
@@ -137,10 +134,7 @@ void add_predict(Command program) {
   Command command = program.command("predict", "Classify images with a trained model");
   command.option("RUN", &a.run, "run directory", {.required = true});
   command.option("IMAGE", &a.files, "PNG or JPEG files");
-  command.option("--index", &a.indices, "images of a data set by their numbers, from 0",
-                 {.value = "N,...", .commas = true});
-  add_data_choice(command, a.data, "the data set of --index; default: the run's");
-  command.option("--invert", &a.invert, "turn dark and bright around: for dark digits on white paper, say");
+  add_image_choice(command, a);
   command.option("-o,--output", &a.out, "of a model of patches: the picture to write", {.value = "FILE.png"});
   command.option("--top", &a.top, "how many classes to show", {.range = {{1, 1'000'000}}});
   add_model_choice(command, a.weights, a.sets, a.threads);

@@ -69,9 +69,7 @@ pid_t Children::start(const std::vector<std::string>& arguments, const std::stri
   const pid_t parent = getpid(), process = fork();
   if (process == 0) become(pointers.data(), file, parent, before_);
   close(file);
-  require(process > 0, "another process cannot be started: {}", std::strerror(errno));
-  running_.push_back(process);
-  return process;
+  return started(process);
 }
 
 pid_t Children::start(const std::function<int()>& work) {
@@ -86,6 +84,10 @@ pid_t Children::start(const std::function<int()>& work) {
     }
     _exit(status);
   }
+  return started(process);
+}
+
+pid_t Children::started(pid_t process) {
   require(process > 0, "another process cannot be started: {}", std::strerror(errno));
   running_.push_back(process);
   return process;

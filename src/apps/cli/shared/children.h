@@ -42,6 +42,9 @@ class Children {
   bool interrupted() const { return interrupted_; }
 
  private:
+  /// Adds a process to the running ones. Throws Error if fork() failed.
+  pid_t started(pid_t process);
+
   void pass_on(int signal) const;
 
   std::vector<pid_t> running_;

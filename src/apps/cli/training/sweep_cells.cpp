@@ -81,21 +81,8 @@ std::string obstacle(const Cell& cell, bool has_run) {
 }
 
 const char* name_of(CellState state) {
-  switch (state) {
-    case CellState::open:
-      return "not begun";
-    case CellState::begun:
-      return "not finished";
-    case CellState::finished:
-      return "finished";
-    case CellState::diverged:
-      return "diverged";
-    case CellState::failed:
-      return "failed";
-    case CellState::changed:
-      return "changed";
-  }
-  return "";
+  constexpr const char* names[] = {"not begun", "not finished", "finished", "diverged", "failed", "changed"};
+  return names[static_cast<std::size_t>(state)];
 }
 
 TableRun table_run(const Cell& cell) {
