@@ -72,7 +72,7 @@ std::vector<double> loads_of(const Workload& work, bool training) {
   return loads;
 }
 
-/// Do threads share each operation, because microbatches come one after the other?
+/// Returns true if the threads share each operation, because microbatches run one after the other.
 bool shares_operations(const Workload& work, bool training, int threads) {
   const auto weights = static_cast<Index>(work.weight_bytes / 4);
   return (training && !work.together && streams_lanes(weights, work.lanes.count, threads)) ||
@@ -117,7 +117,7 @@ Machine machine_of(const std::vector<Limit>& limits, int threads, std::string cp
   for (const int of : {1, threads})
     for (const Limit& limit : limits) {
       double& rate = machine.rate[static_cast<std::size_t>(limit.of)];
-      // Those of all threads replace those of one.
+      // Limits of all threads replace those of one.
       if (limit.threads == of) rate = std::max(of == 1 ? rate : 0, limit.measured.rate * 1e9 / of);
     }
   return machine;

@@ -40,7 +40,7 @@ std::string present_name(const Source& source, std::string_view table, const tom
   return std::string(key.str());
 }
 
-// How an error about a key ends that a table does not have: the nearest of those that it has, or all of them.
+// The end of an error about an unknown key: the nearest known key, or all of them.
 std::string suggestion_of(std::string_view table, const std::vector<std::string>& own, std::string_view unknown) {
   const std::string near = nearest(unknown, own);
   return near.empty() ? suggestion(unknown, own) : fmt::format("; did you mean '{}.{}'?", table, near);
@@ -67,7 +67,7 @@ std::string key_suggestion(const Experiment& experiment, std::string_view table,
   return table.empty() ? suggestion(unknown, names) : suggestion_of(table, own, unknown);
 }
 
-// What decides which keys a table has: `family = "vit"`.
+// The key that decides which others a table has: `family = "vit"`.
 std::string kind_of(const Experiment& x, std::string_view table) {
   if (table == "data") return fmt::format("name = {}", toml_text(x.data.name));
   const std::string family = fmt::format("family = {}", toml_text(x.model.family));
@@ -76,7 +76,7 @@ std::string kind_of(const Experiment& x, std::string_view table) {
              : fmt::format("{} with task = {}", family, toml_text(x.model.task));
 }
 
-// Has some family of models this key?
+// Returns true if some family of models has this key.
 bool is_model_key(std::string_view key) {
   return std::any_of(std::begin(family_names), std::end(family_names), [&](const auto& family) {
     ModelConfig model;

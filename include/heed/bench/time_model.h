@@ -1,4 +1,4 @@
-// How long a model takes, without running it: each operation's exact counts, divided by the limits that were measured
+// Predicts a model's time without running it: each operation's exact counts, divided by the limits that were measured
 // on this machine, times how far from them operations of its kind have been found to stay (docs/cost.md).
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace heed::bench {
 
-/// What takes time in an operation on a microbatch of a batch: calls, calls for each example, and work that a limit
+/// The contributions to an operation's time on a microbatch: calls, calls for each example, and work that a limit
 /// bounds.
 namespace amount {
 enum Amount : std::size_t {
@@ -25,7 +25,7 @@ enum Amount : std::size_t {
   products,        ///< multiply-adds of products
   distances,       ///< terms of l1 distances, or on the way back of their clamped gradients
   exponentials,    ///< and other functions, divisions, roots
-  elementary,      ///< what is left of additions, multiplications and comparisons
+  elementary,      ///< remaining additions, multiplications and comparisons
   activations,     ///< bytes of operands, results and what is kept
   weights,         ///< bytes, once for the microbatch
   shared_weights,  ///< bytes, once for each example
@@ -34,7 +34,7 @@ enum Amount : std::size_t {
 };
 }  // namespace amount
 
-/// What takes time in a pass over a batch besides its operations.
+/// The contributions to a pass's time besides its operations.
 namespace step_amount {
 enum StepAmount : std::size_t {
   once,          ///< a step
@@ -46,7 +46,7 @@ enum StepAmount : std::size_t {
   lane_sums,     ///< bytes of weights for each lane
   loss,          ///< exponentials for logits
   batch_sums,    ///< sums over the batch, by batch norm
-  switches,      ///< of lanes on a thread, at each of these sums
+  switches,      ///< switches between lanes on a thread, at each of these sums
   microbatches,  ///< taken by one thread
   count
 };
@@ -55,11 +55,11 @@ enum StepAmount : std::size_t {
 /// Seconds or, of what a limit bounds, multiples of the time at that limit.
 using Coefficients = std::vector<double>;
 
-/// What one thread can do while all others are at work, and the caches that it has.
+/// The limits of one thread while all others are busy, and its caches.
 struct Machine {
   std::string cpu;
   int threads = 1;
-  std::array<double, 9> rate{};  ///< by Resource, per second
+  std::array<double, 9> rate{};  ///< rate per second of each Resource
   double l2_bytes = 0, l3_bytes = 0;
 
   double seconds(Resource of, double amount) const { return amount / rate[static_cast<std::size_t>(of)]; }
@@ -76,16 +76,16 @@ Machine machine_of(const std::vector<Limit>& limits, int threads, std::string cp
 struct Workload {
   Workload(const Experiment& experiment, Index batch);
 
-  /// What operations are of the same kind: their name, and for mechanisms what was chosen of their options.
+  /// Identifies operations of the same kind: by name, and for mechanisms by their choice options.
   std::string kind(const OperationCost& operation) const;
 
   std::string example;  ///< "image"
   std::vector<OperationCost> training, inference;
-  std::map<std::string, std::string> variants;  ///< of mechanisms by name
+  std::map<std::string, std::string> variants;  ///< options of mechanisms, by name
   Lanes lanes;
   Index batch, microbatch;
   bool together;
-  double weight_bytes, logits;  ///< of all weights; numbers for each example
+  double weight_bytes, logits;  ///< bytes of all weights; logits of each example
   Index norms = 0;              ///< sums over the batch in a training step
 };
 
@@ -98,7 +98,7 @@ struct LayerTime {
 /// A prediction.
 struct PassTime {
   double seconds = 0;             ///< for the batch
-  std::vector<LayerTime> layers;  ///< in the order in which they first run
+  std::vector<LayerTime> layers;  ///< in order of first execution
   double rest = 0;                ///< seconds that no layer takes: sums of gradients, the update, the loss
 };
 
@@ -106,7 +106,7 @@ class TimeModel {
  public:
   TimeModel() = default;
 
-  /// What heed bench --json has found: its "limits" and "times". Throws Error, without naming the file, if they are
+  /// Reads the "limits" and "times" of heed bench --json. Throws Error, without naming the file, if they are
   /// missing or something else.
   explicit TimeModel(const Json& bench);
 
@@ -115,10 +115,10 @@ class TimeModel {
 
   PassTime predict(const Workload& work, bool training) const;
 
-  /// What each layer takes of one thread, in all microbatches of a batch.
+  /// Returns the time of each layer on one thread, over all microbatches of a batch.
   std::vector<LayerTime> layer_times(const Workload& work, bool training) const;
 
-  /// Joules per second while the machine trained, or why nobody knows.
+  /// Joules per second while the machine trained, or why they are unknown.
   double watts = 0;
   std::string no_watts;
 
@@ -129,21 +129,20 @@ class TimeModel {
   Coefficients training, inference;  ///< by step_amount
 };
 
-/// What takes time in an operation on a microbatch of `count` examples; `bytes` is the memory that the microbatch
-/// takes.
+/// Returns the contributions to an operation's time on a microbatch of `count` examples that occupies `bytes`.
 std::vector<double> amounts_of(const Machine& machine, const OperationCost& operation, bool back, double count,
                                double bytes);
 
 /// Sizes of the microbatches of a batch.
 std::vector<Index> microbatch_sizes(const Workload& work, bool training);
 
-/// What takes time in a pass, but for its operations, of which all microbatches together take `seconds` of one thread.
+/// Returns the contributions to a pass's time besides its operations, which take `seconds` of one thread in all.
 std::vector<double> step_amounts(const Machine& machine, const Workload& work, bool training, double seconds);
 
-/// Bytes that a microbatch of `count` examples takes.
+/// Returns the memory of a microbatch of `count` examples in bytes.
 double microbatch_bytes(const Workload& work, bool training, double count);
 
-/// What coefficients are usually like, where measurements do not say.
+/// Usual coefficients, for kinds without measurements.
 Coefficients usual_operation();
 Coefficients usual_step();
 
