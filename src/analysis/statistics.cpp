@@ -18,7 +18,7 @@ double beta_fraction(double a, double b, double x) {
   const auto away_from_zero = [](double value) { return std::abs(value) < tiny ? tiny : value; };
   double above = 1, below = 0, result = 1;
   for (int k = 0; k < 1000; ++k) {
-    const double m = k / 2;
+    const double m = (k - k % 2) / 2.0;
     const double d = k == 0       ? 1
                      : k % 2 == 0 ? m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
                                   : -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
