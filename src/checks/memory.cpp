@@ -163,7 +163,7 @@ class MemoryCheck {
     check_same("map", "the map", map, again);
   }
 
-  /// Gradients of the mechanism's own tensors, full of the signalling value: a number that something is added to is
+  /// Gradients of the mechanism's parameters, full of the signalling value: a number that something is added to is
   /// another NaN then, and one that is overwritten is none.
   std::deque<WatchedMemory<T>> own_gradients() const {
     std::deque<WatchedMemory<T>> own;

@@ -10,7 +10,7 @@ namespace heed {
 
 namespace {
 
-/// Gradients of a mechanism's own tensors are summed over so many pieces of the batch side by side.
+/// Partial sums of the gradients of a mechanism's parameters, computed in parallel.
 constexpr Index attention_pieces = 8;
 
 /// A mechanism's passes over a batch. `shared` are the tensors that all images share: the prepared tensor, or the

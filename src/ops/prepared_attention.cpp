@@ -29,20 +29,16 @@ Var<T> prepare(const Mechanism& mechanism, const AttentionShape& shape, std::spa
       });
 }
 
-std::shared_ptr<const PreparedAttention> PreparedAttention::add(ParameterList& list, const std::string& layer,
-                                                                std::shared_ptr<const Mechanism> mechanism,
-                                                                const AttentionShape& shape,
-                                                                std::vector<ParameterId> parameters) {
-  const ParameterId prepared = list.add({.name = layer + ".prepared",
-                                         .shape = {mechanism->memory(shape).prepared},
-                                         .initial = Initial::constant(0),
-                                         .decay = false,
-                                         .trainable = false,
-                                         .prepared = true});
-  const std::shared_ptr<const PreparedAttention> preparation(
-      new PreparedAttention(layer, std::move(mechanism), shape, std::move(parameters), prepared));
-  list.prepare_by(preparation);
-  return preparation;
+PreparedAttention::PreparedAttention(ParameterList& list, const std::string& layer,
+                                     std::shared_ptr<const Mechanism> mechanism, const AttentionShape& shape,
+                                     std::vector<ParameterId> parameters)
+    : layer_(layer), mechanism_(std::move(mechanism)), shape_(shape), parameters_(std::move(parameters)) {
+  prepared_ = list.add({.name = layer + ".prepared",
+                        .shape = {mechanism_->memory(shape).prepared},
+                        .initial = Initial::constant(0),
+                        .decay = false,
+                        .trainable = false,
+                        .prepared = true});
 }
 
 template <class T>

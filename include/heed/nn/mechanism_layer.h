@@ -26,8 +26,9 @@ class MechanismLayer {
       spec.name = name_ + "." + spec.name;
       parameters_.push_back(list.add(std::move(spec)));
     }
-    if (mechanism_->memory(shape_).prepared > 0)
-      prepared_ = PreparedAttention::add(list, name_, mechanism_, shape_, parameters_);
+    if (mechanism_->memory(shape_).prepared == 0) return;
+    prepared_ = std::make_shared<PreparedAttention>(list, name_, mechanism_, shape_, parameters_);
+    list.prepare_by(prepared_);
   }
 
   const Mechanism& mechanism() const { return *mechanism_; }

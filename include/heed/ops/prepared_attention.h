@@ -20,10 +20,9 @@ Var<T> prepare(const Mechanism& mechanism, const AttentionShape& shape, std::spa
 /// The prepared tensor of a layer, NAME.prepared in the list of its model's parameters.
 class PreparedAttention final : public Preparation {
  public:
-  /// Adds the tensor and its preparation to the list.
-  static std::shared_ptr<const PreparedAttention> add(ParameterList& list, const std::string& layer,
-                                                      std::shared_ptr<const Mechanism> mechanism,
-                                                      const AttentionShape& shape, std::vector<ParameterId> parameters);
+  /// Adds the tensor to the list. `parameters`: those of the mechanism.
+  PreparedAttention(ParameterList& list, const std::string& layer, std::shared_ptr<const Mechanism> mechanism,
+                    const AttentionShape& shape, std::vector<ParameterId> parameters);
 
   /// Returns the tensor on the tape: that of the step, or else a recorded preparation.
   template <class T>
@@ -33,14 +32,6 @@ class PreparedAttention final : public Preparation {
   void backward(const OfNumber<PreparationPass>& pass) const override;
 
  private:
-  PreparedAttention(std::string layer, std::shared_ptr<const Mechanism> mechanism, const AttentionShape& shape,
-                    std::vector<ParameterId> parameters, ParameterId prepared)
-      : layer_(std::move(layer)),
-        mechanism_(std::move(mechanism)),
-        shape_(shape),
-        parameters_(std::move(parameters)),
-        prepared_(prepared) {}
-
   template <class T>
   void draw_noise(const RandomStream& step, Index count, T* noise) const;
   template <class T, class F>
