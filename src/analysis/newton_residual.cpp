@@ -34,7 +34,7 @@ NewtonResidual newton_residual(const kernels::NewtonInverse& newton, const T* A)
   const auto matrix = [m](std::vector<double>& numbers) { return Matrix<double>(numbers.data(), m, m); };
   const double norm = spectral_norm(m, difference, values);
   Buffer<T> inverse(n);
-  const Carved<kernels::NewtonScratch, T> scratch(newton);
+  const LaidOut<kernels::NewtonScratch, T> scratch(newton);
   NewtonResidual residual;
   const auto observe = [&](Index, Matrix<const T> X) {
     std::copy_n(X.data, n, iterate.begin());

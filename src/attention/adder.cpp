@@ -56,8 +56,8 @@ class Adder : public MechanismBase<Adder>, public WithMap<Adder> {
 
   // Saved: A, or the row sums from which the backward pass recomputes it, as in softmax.cpp.
   template <class T>
-  SavedSoftmax<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
-    return carve_saved_softmax(shape, carve);
+  SavedSoftmax<T> saved(const AttentionShape& shape, MemoryLayout<T>& layout) const {
+    return lay_out_saved_softmax(shape, layout);
   }
 
   // Scratch: blocks of A, unless it is saved, and of dA in the backward pass.
@@ -66,8 +66,8 @@ class Adder : public MechanismBase<Adder>, public WithMap<Adder> {
     Matrix<T> A, dA;
   };
   template <class T>
-  Scratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
-    return {keeps_map(shape) ? Matrix<T>() : carve_map_block(shape, carve), carve_map_block(shape, carve)};
+  Scratch<T> scratch(const AttentionShape& shape, MemoryLayout<T>& layout) const {
+    return {keeps_map(shape) ? Matrix<T>() : lay_out_map_block(shape, layout), lay_out_map_block(shape, layout)};
   }
 
   template <class T>

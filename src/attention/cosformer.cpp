@@ -94,9 +94,9 @@ class Cosformer : public KernelMechanism<Cosformer> {
   }
 
   template <class T>
-  ReluFeatures<T> features(const AttentionShape& s, Carver<T>& carve) const {
+  ReluFeatures<T> features(const AttentionShape& s, MemoryLayout<T>& layout) const {
     const Index positions = reweight == Reweight::none ? 0 : std::max(s.queries, s.keys);
-    return {carve.matrix(positions, positions > 0 ? copies() : 0), s.grid_height, s.grid_width};
+    return {layout.matrix(positions, positions > 0 ? copies() : 0), s.grid_height, s.grid_width};
   }
   KernelAttention kernel(const AttentionShape& s) const {
     return {.heads = s.heads, .N = s.queries, .M = s.keys, .p = copies() * s.width, .e = s.value_width, .eps = 1e-6};

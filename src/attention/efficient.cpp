@@ -54,7 +54,7 @@ class Efficient : public KernelMechanism<Efficient> {
   static std::vector<MechanismSetting> settings() { return {{.label = "efficient", .linear = true}}; }
 
   template <class T>
-  SoftmaxFeatures<T> features(const AttentionShape&, Carver<T>&) const {
+  SoftmaxFeatures<T> features(const AttentionShape&, MemoryLayout<T>&) const {
     return {};
   }
   KernelAttention kernel(const AttentionShape& s) const {

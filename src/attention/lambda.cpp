@@ -71,9 +71,9 @@ class Lambda : public MechanismBase<Lambda>, public WithMap<Lambda> {
     Heads<T> lambdas;  ///< [c, e] each
   };
   template <class T>
-  Saved<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
+  Saved<T> saved(const AttentionShape& shape, MemoryLayout<T>& layout) const {
     const auto [N, M, c, e] = shape.sizes();
-    return {carve.matrix(M, c), carve_heads(positions ? N : 1, c, e, carve)};
+    return {layout.matrix(M, c), lay_out_heads(positions ? N : 1, c, e, layout)};
   }
 
   // L, where it is not a lambda itself; its gradient, that of one lambda, and that of ks.
@@ -82,9 +82,9 @@ class Lambda : public MechanismBase<Lambda>, public WithMap<Lambda> {
     Matrix<T> L, dL, dlambda, dks;
   };
   template <class T>
-  Scratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
+  Scratch<T> scratch(const AttentionShape& shape, MemoryLayout<T>& layout) const {
     const auto [N, M, c, e] = shape.sizes();
-    return {carve.matrix(c, e), carve.matrix(c, e), carve.matrix(c, e), carve.matrix(M, c)};
+    return {layout.matrix(c, e), layout.matrix(c, e), layout.matrix(c, e), layout.matrix(M, c)};
   }
 
   template <class T>

@@ -53,7 +53,7 @@ class Linear : public KernelMechanism<Linear>, public WithDecoding<Linear> {
   static std::vector<MechanismSetting> settings() { return {{.label = "linear", .linear = true}}; }
 
   template <class T>
-  EluFeatures<T> features(const AttentionShape&, Carver<T>&) const {
+  EluFeatures<T> features(const AttentionShape&, MemoryLayout<T>&) const {
     return {};
   }
   KernelAttention kernel(const AttentionShape& s) const {
@@ -69,10 +69,10 @@ class Linear : public KernelMechanism<Linear>, public WithDecoding<Linear> {
   void run_decode(const AttentionDecoding<T>& call) const {
     const auto& [in, t, out, unused, memory, scratch] = call;
     const Index d = in.shape.width, e = in.shape.value_width;
-    Carver<double> carve(memory);
+    MemoryLayout<double> layout(memory);
     T *const f = scratch, *const g = scratch + d;
     for (Index h = 0; h < in.shape.heads; ++h) {
-      const StateSums sums(d, e, carve);
+      const StateSums sums(d, e, layout);
       if (t == 0) sums.clear();
       kernels::elu_plus_1_forward(d, in.q[h][0], f);
       kernels::elu_plus_1_forward(d, in.k[h][0], g);

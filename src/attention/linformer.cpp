@@ -49,9 +49,9 @@ class Linformer : public MechanismBase<Linformer>, public WithMap<Linformer> {
     Heads<T> kp, vp, A;
   };
   template <class T>
-  Saved<T> saved(const AttentionShape& s, Carver<T>& carve) const {
-    return {carve_heads(s.heads, length, s.width, carve), carve_heads(s.heads, length, s.value_width, carve),
-            carve_heads(s.heads, s.queries, length, carve)};
+  Saved<T> saved(const AttentionShape& s, MemoryLayout<T>& layout) const {
+    return {lay_out_heads(s.heads, length, s.width, layout), lay_out_heads(s.heads, length, s.value_width, layout),
+            lay_out_heads(s.heads, s.queries, length, layout)};
   }
 
   // Scratch: gradients of kp and vp, and of a block of A.
@@ -61,9 +61,9 @@ class Linformer : public MechanismBase<Linformer>, public WithMap<Linformer> {
     Matrix<T> dA;
   };
   template <class T>
-  Scratch<T> scratch(const AttentionShape& s, Carver<T>& carve) const {
-    return {carve_heads(s.heads, length, s.width, carve), carve_heads(s.heads, length, s.value_width, carve),
-            carve_dense_map_block(projected(s), carve)};
+  Scratch<T> scratch(const AttentionShape& s, MemoryLayout<T>& layout) const {
+    return {lay_out_heads(s.heads, length, s.width, layout), lay_out_heads(s.heads, length, s.value_width, layout),
+            lay_out_dense_map_block(projected(s), layout)};
   }
 
   template <class T>

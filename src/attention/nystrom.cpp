@@ -78,9 +78,9 @@ class Nystrom : public MechanismBase<Nystrom>, public WithMap<Nystrom> {
     Heads<T> ql, kl, F, A, B, Z, Y, X;
   };
   template <class T>
-  Saved<T> saved(const AttentionShape& s, Carver<T>& carve) const {
+  Saved<T> saved(const AttentionShape& s, MemoryLayout<T>& layout) const {
     const Index m = count(s);
-    const auto take = [&](Index rows, Index columns) { return carve_heads(s.heads, rows, columns, carve); };
+    const auto take = [&](Index rows, Index columns) { return lay_out_heads(s.heads, rows, columns, layout); };
     return {take(m, s.width), take(m, s.width), take(s.queries, m),     take(m, m),
             take(m, s.keys),  take(m, m),       take(m, s.value_width), take(m, s.value_width)};
   }
@@ -92,17 +92,17 @@ class Nystrom : public MechanismBase<Nystrom>, public WithMap<Nystrom> {
     kernels::SoftmaxInverseScratch<T> inverse;
   };
   template <class T>
-  Scratch<T> scratch(const AttentionShape& s, Carver<T>& carve) const {
+  Scratch<T> scratch(const AttentionShape& s, MemoryLayout<T>& layout) const {
     const Index m = count(s);
-    return {carve.matrix(m, s.width),
-            carve.matrix(m, s.width),
-            carve.matrix(s.queries, m),
-            carve.matrix(m, m),
-            carve.matrix(m, s.keys),
-            carve.matrix(m, m),
-            carve.matrix(m, s.value_width),
-            carve.matrix(m, s.value_width),
-            {inverse(s), carve}};
+    return {layout.matrix(m, s.width),
+            layout.matrix(m, s.width),
+            layout.matrix(s.queries, m),
+            layout.matrix(m, m),
+            layout.matrix(m, s.keys),
+            layout.matrix(m, m),
+            layout.matrix(m, s.value_width),
+            layout.matrix(m, s.value_width),
+            {inverse(s), layout}};
   }
 
   template <class T>

@@ -60,8 +60,8 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention>,
 
   // Saved: S / sqrt(d), or nothing if S is recomputed from q and k.
   template <class T>
-  Heads<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
-    return keeps_map(shape) ? carve_heads(shape.heads, shape.queries, shape.keys, carve) : Heads<T>();
+  Heads<T> saved(const AttentionShape& shape, MemoryLayout<T>& layout) const {
+    return keeps_map(shape) ? lay_out_heads(shape.heads, shape.queries, shape.keys, layout) : Heads<T>();
   }
 
   // Scratch: blocks of S, unless it is saved, and in the backward pass of A and then dA. Forward, A overwrites S
@@ -71,9 +71,9 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention>,
     Matrix<T> S, A;
   };
   template <class T>
-  Scratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
-    return {keeps_map(shape) ? Matrix<T>() : carve_dense_map_block(shape, key_part(shape), carve),
-            carve_dense_map_block(shape, carve)};
+  Scratch<T> scratch(const AttentionShape& shape, MemoryLayout<T>& layout) const {
+    return {keeps_map(shape) ? Matrix<T>() : lay_out_dense_map_block(shape, key_part(shape), layout),
+            lay_out_dense_map_block(shape, layout)};
   }
 
   template <class T>

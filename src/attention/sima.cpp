@@ -58,12 +58,12 @@ class Sima : public MechanismBase<Sima>, public WithMap<Sima>, public PicturesCa
     Heads<T> S;       ///< [d, e]
   };
   template <class T>
-  Saved<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
+  Saved<T> saved(const AttentionShape& shape, MemoryLayout<T>& layout) const {
     const auto [N, M, d, e] = shape.sizes();
     const bool divided = norm != Norm::none;
     const Index H = shape.heads;
-    return {carve_heads(H, divided ? N : 0, d, carve), carve_heads(H, divided ? M : 0, d, carve),
-            carve_heads(H, divided ? 2 : 0, d, carve), carve_heads(H, kv_first(shape) ? d : 0, e, carve)};
+    return {lay_out_heads(H, divided ? N : 0, d, layout), lay_out_heads(H, divided ? M : 0, d, layout),
+            lay_out_heads(H, divided ? 2 : 0, d, layout), lay_out_heads(H, kv_first(shape) ? d : 0, e, layout)};
   }
 
   // The gradients of qn and kn, and either dS or two blocks of rows: A = qn kn^T, and dA in the backward pass.
@@ -72,11 +72,11 @@ class Sima : public MechanismBase<Sima>, public WithMap<Sima>, public PicturesCa
     Matrix<T> dqn, dkn, dS, A, dA;
   };
   template <class T>
-  Scratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
+  Scratch<T> scratch(const AttentionShape& shape, MemoryLayout<T>& layout) const {
     const auto [N, M, d, e] = shape.sizes();
-    const Matrix<T> dqn = carve.matrix(N, d), dkn = carve.matrix(M, d);
-    if (kv_first(shape)) return {dqn, dkn, carve.matrix(d, e), {}, {}};
-    return {dqn, dkn, {}, carve_dense_map_block(shape, carve), carve_dense_map_block(shape, carve)};
+    const Matrix<T> dqn = layout.matrix(N, d), dkn = layout.matrix(M, d);
+    if (kv_first(shape)) return {dqn, dkn, layout.matrix(d, e), {}, {}};
+    return {dqn, dkn, {}, lay_out_dense_map_block(shape, layout), lay_out_dense_map_block(shape, layout)};
   }
 
   template <class T>

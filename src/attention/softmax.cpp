@@ -34,8 +34,8 @@ class Softmax : public MechanismBase<Softmax>, public WithMap<Softmax>, public W
 
   // Saved: A, or the row sums from which the backward pass recomputes it.
   template <class T>
-  SavedSoftmax<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
-    return carve_saved_softmax(shape, carve);
+  SavedSoftmax<T> saved(const AttentionShape& shape, MemoryLayout<T>& layout) const {
+    return lay_out_saved_softmax(shape, layout);
   }
 
   // Scratch: a block of A, unless it is saved; in the backward pass one of dA, and if rows are split across blocks D,
@@ -46,10 +46,10 @@ class Softmax : public MechanismBase<Softmax>, public WithMap<Softmax>, public W
     T* D;
   };
   template <class T>
-  Scratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
-    return {keeps_map(shape) ? Matrix<T>() : carve_map_block(shape, carve),
-            carve_map_block(shape, key_part(shape), carve),
-            carve.numbers(key_part(shape) < shape.keys ? shape.queries : 0)};
+  Scratch<T> scratch(const AttentionShape& shape, MemoryLayout<T>& layout) const {
+    return {keeps_map(shape) ? Matrix<T>() : lay_out_map_block(shape, layout),
+            lay_out_map_block(shape, key_part(shape), layout),
+            layout.numbers(key_part(shape) < shape.keys ? shape.queries : 0)};
   }
 
   template <class T>

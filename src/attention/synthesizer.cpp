@@ -75,8 +75,8 @@ class Synthesizer : public MechanismBase<Synthesizer>,
 
   // Prepared: A of each head, if it is random.
   template <class T>
-  Heads<T> prepared(const AttentionShape& s, Carver<T>& carve) const {
-    return in_blocks(s) ? Heads<T>{} : carve_heads(s.heads, s.queries, s.keys, carve);
+  Heads<T> prepared(const AttentionShape& s, MemoryLayout<T>& layout) const {
+    return in_blocks(s) ? Heads<T>{} : lay_out_heads(s.heads, s.queries, s.keys, layout);
   }
 
   // Saved, if the map is computed in blocks: Y, and the maximum and sum of each row of A.
@@ -85,9 +85,10 @@ class Synthesizer : public MechanismBase<Synthesizer>,
     Heads<T> Y, kept;
   };
   template <class T>
-  Saved<T> saved(const AttentionShape& s, Carver<T>& carve) const {
+  Saved<T> saved(const AttentionShape& s, MemoryLayout<T>& layout) const {
     if (!in_blocks(s)) return {};
-    return {carve_heads(s.heads, dense() ? s.queries : 0, s.width, carve), carve_heads(s.heads, s.queries, 2, carve)};
+    return {lay_out_heads(s.heads, dense() ? s.queries : 0, s.width, layout),
+            lay_out_heads(s.heads, s.queries, 2, layout)};
   }
 
   // Scratch, likewise: blocks of A and dA, and dY.
@@ -96,9 +97,10 @@ class Synthesizer : public MechanismBase<Synthesizer>,
     Matrix<T> A, dA, dY;
   };
   template <class T>
-  Scratch<T> scratch(const AttentionShape& s, Carver<T>& carve) const {
+  Scratch<T> scratch(const AttentionShape& s, MemoryLayout<T>& layout) const {
     if (!in_blocks(s)) return {};
-    return {carve_map_block(s, carve), carve_map_block(s, carve), carve.matrix(dense() ? s.queries : 0, s.width)};
+    return {lay_out_map_block(s, layout), lay_out_map_block(s, layout),
+            layout.matrix(dense() ? s.queries : 0, s.width)};
   }
 
   // A map can be larger than any cache: a row is finished before the next one is begun.
@@ -222,10 +224,10 @@ class Synthesizer : public MechanismBase<Synthesizer>,
   template <class T>
   void run_decode(const AttentionDecoding<T>& call) const {
     const auto& [in, t, out, state, sums, scratch] = call;
-    Carver<T> carve(state), carve_scratch(scratch);
-    const Heads<T> V = kept_rows(in.shape.heads, in.shape.longest, in.shape.value_width, carve);
+    MemoryLayout<T> layout(state), scratch_layout(scratch);
+    const Heads<T> V = kept_rows(in.shape.heads, in.shape.longest, in.shape.value_width, layout);
     keep_row(in.v, t, V);
-    const Matrix<T> A = carve_scratch.matrix(1, t + 1), Y = carve_scratch.matrix(1, in.shape.width);
+    const Matrix<T> A = scratch_layout.matrix(1, t + 1), Y = scratch_layout.matrix(1, in.shape.width);
     const MapBlock row{t, 1, t + 1, true, true};
     for (Index h = 0; h < in.shape.heads; ++h) {
       if (dense()) make_hidden(in, in.q[h], Y);

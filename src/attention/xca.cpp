@@ -56,11 +56,11 @@ class Xca : public MechanismBase<Xca>, public WithMap<Xca> {
     Heads<T> S, A;    ///< [d, d]
   };
   template <class T>
-  Saved<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
+  Saved<T> saved(const AttentionShape& shape, MemoryLayout<T>& layout) const {
     const auto [N, M, d, e] = shape.sizes();
     const Index H = shape.heads;
-    return {carve_heads(H, N, d, carve), carve_heads(H, N, d, carve), carve_heads(H, 2, d, carve),
-            carve_heads(H, d, d, carve), carve_heads(H, d, d, carve)};
+    return {lay_out_heads(H, N, d, layout), lay_out_heads(H, N, d, layout), lay_out_heads(H, 2, d, layout),
+            lay_out_heads(H, d, d, layout), lay_out_heads(H, d, d, layout)};
   }
 
   // The gradients of A, in whose place that of S follows, and of qn and then kn.
@@ -69,8 +69,8 @@ class Xca : public MechanismBase<Xca>, public WithMap<Xca> {
     Matrix<T> dA, dxn;
   };
   template <class T>
-  Scratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
-    return {carve.matrix(shape.width, shape.width), carve.matrix(shape.queries, shape.width)};
+  Scratch<T> scratch(const AttentionShape& shape, MemoryLayout<T>& layout) const {
+    return {layout.matrix(shape.width, shape.width), layout.matrix(shape.queries, shape.width)};
   }
 
   template <class T>

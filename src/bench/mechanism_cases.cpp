@@ -16,11 +16,11 @@ std::vector<Work> work_of(const Counts& counts) {
 
 /// Memory of the inverse, of the size that it asks for.
 template <class Scratch>
-Scratch carved(const kernels::NewtonInverse& newton, Operands& o) {
-  Carver<float> measure;
+Scratch laid_out(const kernels::NewtonInverse& newton, Operands& o) {
+  MemoryLayout<float> measure;
   static_cast<void>(Scratch(newton, measure));
-  Carver carve(o.scratch(measure.taken()));
-  return Scratch(newton, carve);
+  MemoryLayout layout(o.scratch(measure.taken()));
+  return Scratch(newton, layout);
 }
 
 }  // namespace
@@ -46,10 +46,10 @@ std::vector<KernelCase> mechanism_cases(const ModelSizes& model) {
        [=](Operands& o) {
          const kernels::ExpSums<const float> terms{o.in(cells, 1), {}, o.in(cells, d)};
          const kernels::ExpSums<float> sums{o.out(cells, 1), o.out(cells, 1), o.out(cells, d)};
-         Carver<float> size;
-         kernels::carve_neighbourhood(grid, d, size);
-         Carver<float> carve(o.scratch(size.taken()));
-         return [=, bias = o.in(grid.places()), scratch = kernels::carve_neighbourhood(grid, d, carve)] {
+         MemoryLayout<float> size;
+         kernels::lay_out_neighbourhood(grid, d, size);
+         MemoryLayout<float> layout(o.scratch(size.taken()));
+         return [=, bias = o.in(grid.places()), scratch = kernels::lay_out_neighbourhood(grid, d, layout)] {
            kernels::neighbourhood_sums(grid, terms, bias, false, scratch, sums);
          };
        }},
@@ -69,7 +69,7 @@ std::vector<KernelCase> mechanism_cases(const ModelSizes& model) {
       {"newton inverse", head, fmt::format("{} x {}, 20 steps", landmarks, landmarks), work_of(newton_cost.forward),
        [=](Operands& o) {
          return [=, A = gram(o), X = Matrix(o.out(newton.elements()), landmarks, landmarks),
-                 scratch = carved<kernels::NewtonScratch<float>>(newton, o)] {
+                 scratch = laid_out<kernels::NewtonScratch<float>>(newton, o)] {
            kernels::newton_inverse(newton, A, scratch, X);
          };
        }},
@@ -78,7 +78,7 @@ std::vector<KernelCase> mechanism_cases(const ModelSizes& model) {
        [=](Operands& o) {
          return [=, A = gram(o), dX = Matrix(o.in_out(newton.elements()), landmarks, landmarks),
                  dA = Matrix(o.out(newton.elements()), landmarks, landmarks),
-                 scratch = carved<kernels::NewtonBackwardScratch<float>>(newton, o)] {
+                 scratch = laid_out<kernels::NewtonBackwardScratch<float>>(newton, o)] {
            fill(dX, 1.0F);  // what the last call has left of it grows
            kernels::newton_inverse_backward(newton, A, dX, scratch, dA);
          };

@@ -61,8 +61,8 @@ BOOST_AUTO_TEST_CASE(iterates_approach_the_inverse) {
   const NewtonInverse iteration{4, 18, NewtonStart::damped};
   std::vector<double> memory(16 * 3);
   const auto at = [&](int i) { return Matrix<double>(memory.data() + 16 * i, 4, 4); };
-  Carver<double> carve(memory.data());
-  const kernels::NewtonScratch<double> scratch(iteration, carve);
+  MemoryLayout<double> layout(memory.data());
+  const kernels::NewtonScratch<double> scratch(iteration, layout);
   double before = HUGE_VAL;
   kernels::newton_inverse<double>(
       iteration, Matrix<const double>(A.data(), 4, 4), scratch, at(2), [&](Index k, Matrix<const double> X) {

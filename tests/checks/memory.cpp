@@ -45,13 +45,13 @@ struct Faulty : MechanismBase<Faulty>, WithMap<Faulty> {
     Matrix<T> v, rest;
   };
   template <class T>
-  Saved<T> saved(const AttentionShape& s, Carver<T>& carve) const {
+  Saved<T> saved(const AttentionShape& s, MemoryLayout<T>& layout) const {
     const Index missing = fault == Fault::past_saved;
-    return {carve.matrix(s.queries - missing, s.value_width), carve.matrix(1, s.value_width)};
+    return {layout.matrix(s.queries - missing, s.value_width), layout.matrix(1, s.value_width)};
   }
   template <class T>
-  Matrix<T> scratch(const AttentionShape&, Carver<T>& carve) const {
-    return carve.matrix(1, 1);
+  Matrix<T> scratch(const AttentionShape&, MemoryLayout<T>& layout) const {
+    return layout.matrix(1, 1);
   }
 
   template <class T>
@@ -119,8 +119,8 @@ struct FaultyTensors : MechanismBase<FaultyTensors>, WithPreparation<FaultyTenso
   Shape noise(const AttentionShape& s) const override { return Shape{s.value_width}; }
 
   template <class T>
-  T* prepared(const AttentionShape& s, Carver<T>& carve) const {
-    return carve.numbers(s.value_width);
+  T* prepared(const AttentionShape& s, MemoryLayout<T>& layout) const {
+    return layout.numbers(s.value_width);
   }
 
   template <class T>

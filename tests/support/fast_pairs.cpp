@@ -144,8 +144,8 @@ std::vector<FastKernel> of_pairs() {
           []<class T>(const std::vector<Matrix<T>>& m) {
             const Index n = m[0].rows;
             const kernels::NewtonInverse newton{.m = n, .iterations = 1};
-            const Carved<kernels::NewtonBackwardScratch, T> carved(newton);
-            const kernels::NewtonBackwardScratch<T>& scratch = *carved;
+            const LaidOut<kernels::NewtonBackwardScratch, T> laid_out(newton);
+            const kernels::NewtonBackwardScratch<T>& scratch = *laid_out;
             Buffer<T> numbers(n * n);
             const Matrix<T> A(numbers.data(), n, n), X = scratch.iterate(0);
             for (Index i = 0; i < n; ++i)

@@ -104,13 +104,13 @@ void add_neighbourhood(std::vector<FastKernel>& list, const kernels::Neighbourho
       [=](const auto& m) {
         using T = std::remove_reference_t<decltype(m[0](0, 0))>;
         const Index n = m[1].columns;
-        Carver<T> size;
-        kernels::carve_neighbourhood(g, n, size);
+        MemoryLayout<T> size;
+        kernels::lay_out_neighbourhood(g, n, size);
         std::vector<T> memory(static_cast<std::size_t>(size.taken() + N * (2 + n))), x;
         for (Index s = 0; s < N; ++s) x.push_back(T(spread) * m[0](s, 0));
-        Carver<T> carve(memory.data());
-        const auto scratch = kernels::carve_neighbourhood(g, n, carve);
-        const auto sums = kernels::carve_exp_sums(N, 1, n, carve);
+        MemoryLayout<T> layout(memory.data());
+        const auto scratch = kernels::lay_out_neighbourhood(g, n, layout);
+        const auto sums = kernels::lay_out_exp_sums(N, 1, n, layout);
         const kernels::ExpSums<const T> terms{{x.data(), N, 1}, {}, m[1]};
         kernels::neighbourhood_sums(g, terms, m[2].data, mirrored, scratch, sums);
         for (Index t = 0; t < N; ++t) {

@@ -89,20 +89,20 @@ template <class... M>
 
 /// Lays out memory for any block of the map, or of at most `keys` keys, for MapBlock::map and for MapBlock::dense_map.
 template <class T>
-Matrix<T> carve_map_block(const AttentionShape& shape, Index keys, Carver<T>& carve) {
-  return carve.matrix(map_block(shape.queries), keys, padded_row(keys));
+Matrix<T> lay_out_map_block(const AttentionShape& shape, Index keys, MemoryLayout<T>& layout) {
+  return layout.matrix(map_block(shape.queries), keys, padded_row(keys));
 }
 template <class T>
-Matrix<T> carve_map_block(const AttentionShape& shape, Carver<T>& carve) {
-  return carve_map_block(shape, shape.keys, carve);
+Matrix<T> lay_out_map_block(const AttentionShape& shape, MemoryLayout<T>& layout) {
+  return lay_out_map_block(shape, shape.keys, layout);
 }
 template <class T>
-Matrix<T> carve_dense_map_block(const AttentionShape& shape, Index keys, Carver<T>& carve) {
-  return carve.matrix(map_block(shape.queries), keys);
+Matrix<T> lay_out_dense_map_block(const AttentionShape& shape, Index keys, MemoryLayout<T>& layout) {
+  return layout.matrix(map_block(shape.queries), keys);
 }
 template <class T>
-Matrix<T> carve_dense_map_block(const AttentionShape& shape, Carver<T>& carve) {
-  return carve_dense_map_block(shape, shape.keys, carve);
+Matrix<T> lay_out_dense_map_block(const AttentionShape& shape, MemoryLayout<T>& layout) {
+  return lay_out_dense_map_block(shape, shape.keys, layout);
 }
 
 /// Saved for the backward pass of a softmax of all heads' scores: the maps A, their rows on cache lines; or, without
@@ -119,9 +119,9 @@ struct SavedSoftmax {
   Matrix<T> row_sums(const MapBlock& b, Index h) const { return maps.count > 0 ? Matrix<T>() : b.queries(rows[h]); }
 };
 template <class T>
-SavedSoftmax<T> carve_saved_softmax(const AttentionShape& s, Carver<T>& carve) {
-  if (!keeps_map(s)) return {{}, carve_heads(s.heads, s.queries, 2, carve)};
-  const Matrix<T> all = carve.matrix(s.heads * s.queries, s.keys, padded_row(s.keys));
+SavedSoftmax<T> lay_out_saved_softmax(const AttentionShape& s, MemoryLayout<T>& layout) {
+  if (!keeps_map(s)) return {{}, lay_out_heads(s.heads, s.queries, 2, layout)};
+  const Matrix<T> all = layout.matrix(s.heads * s.queries, s.keys, padded_row(s.keys));
   return {{all.top_rows(s.queries), s.heads, s.queries * all.stride}, {}};
 }
 

@@ -6,7 +6,7 @@
 // gradients of shared tensors in a fixed order. What only some mechanisms have is in capabilities/.
 #pragma once
 
-#include "heed/base/carver.h"
+#include "heed/base/memory_layout.h"
 #include "heed/base/parameters.h"
 #include "heed/cost/counted.h"
 #include "heed/kernels/products/gemm_bf16.h"
@@ -91,7 +91,8 @@ inline std::vector<RowPart> projection_parts(const AttentionLayout& layout) {
   return parts;
 }
 
-/// Memory that a mechanism lays out by itself (base/carver.h), with `guard` elements after each part if it is watched.
+/// Memory that a mechanism lays out by itself (base/memory_layout.h), with `guard` elements after each part if it is
+/// watched.
 template <class T>
 struct AttentionMemory {
   T* data = nullptr;

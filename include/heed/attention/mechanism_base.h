@@ -14,8 +14,8 @@ struct NoMemory {};
 
 /// Lays out a matrix [rows, columns] for each head, without gaps.
 template <class T>
-Heads<T> carve_heads(Index heads, Index rows, Index columns, Carver<T>& carve) {
-  const Matrix<T> all = carve.matrix(heads * rows, columns);
+Heads<T> lay_out_heads(Index heads, Index rows, Index columns, MemoryLayout<T>& layout) {
+  const Matrix<T> all = layout.matrix(heads * rows, columns);
   return {all.top_rows(rows), heads, rows * columns};
 }
 
@@ -50,7 +50,7 @@ inline double score_scale(const AttentionShape& shape) { return 1 / std::sqrt(st
 ///   static constexpr const char *mechanism_name, *summary, *complexity
 ///   options(visit)                        its options (attention/options.h)
 ///   static variants()                     options that together reach every branch of its code
-///   saved(shape, carve), scratch(shape, carve)          the layout of its memory; left out for none
+///   saved(shape, layout), scratch(shape, layout)          the layout of its memory; left out for none
 ///   run_forward(in, out, saved, scratch)
 ///   run_backward(in, out, dout, saved, scratch, gradient)
 ///   cost(shape)
@@ -76,26 +76,26 @@ class MechanismBase : public Mechanism {
   std::vector<ParameterSpec> parameters(const AttentionShape&) const override { return {}; }
 
   template <class T>
-  NoMemory prepared(const AttentionShape&, Carver<T>&) const {
+  NoMemory prepared(const AttentionShape&, MemoryLayout<T>&) const {
     return {};
   }
   template <class T>
-  NoMemory saved(const AttentionShape&, Carver<T>&) const {
+  NoMemory saved(const AttentionShape&, MemoryLayout<T>&) const {
     return {};
   }
   template <class T>
-  NoMemory scratch(const AttentionShape&, Carver<T>&) const {
+  NoMemory scratch(const AttentionShape&, MemoryLayout<T>&) const {
     return {};
   }
 
   AttentionMemorySize memory(const AttentionShape& shape) const override {
-    Carver<float> prepared, saved, scratch;
-    carve_all(shape, prepared, saved, scratch);
+    MemoryLayout<float> prepared, saved, scratch;
+    lay_out_all(shape, prepared, saved, scratch);
     return {prepared.taken(), saved.taken(), scratch.taken()};
   }
   AttentionGuards guards(const AttentionShape& shape, Index guard) const override {
-    Carver<float> prepared({}, guard), saved({}, guard), scratch({}, guard);
-    carve_all(shape, prepared, saved, scratch);
+    MemoryLayout<float> prepared({}, guard), saved({}, guard), scratch({}, guard);
+    lay_out_all(shape, prepared, saved, scratch);
     return {prepared.guards(), saved.guards(), scratch.guards()};
   }
 
@@ -125,19 +125,19 @@ class MechanismBase : public Mechanism {
   /// Returns memory in the mechanism's layout.
   template <class T>
   auto prepared_of(const AttentionShape& shape, AttentionMemory<T> memory) const {
-    Carver<T> carve(memory.data, memory.guard);
-    return self().prepared(shape, carve);
+    MemoryLayout<T> layout(memory.data, memory.guard);
+    return self().prepared(shape, layout);
   }
   // Not inline: laying out memory is long code with several callers, a third of what a small mechanism compiles to.
   template <class T>
   [[gnu::noinline]] auto saved_of(const AttentionShape& shape, AttentionMemory<T> memory) const {
-    Carver<T> carve(memory.data, memory.guard);
-    return self().saved(shape, carve);
+    MemoryLayout<T> layout(memory.data, memory.guard);
+    return self().saved(shape, layout);
   }
   template <class T>
   [[gnu::noinline]] auto scratch_of(const AttentionShape& shape, AttentionMemory<T> memory) const {
-    Carver<T> carve(memory.data, memory.guard);
-    return self().scratch(shape, carve);
+    MemoryLayout<T> layout(memory.data, memory.guard);
+    return self().scratch(shape, layout);
   }
 
  private:
@@ -151,8 +151,8 @@ class MechanismBase : public Mechanism {
       return nullptr;
   }
 
-  [[gnu::noinline]] void carve_all(const AttentionShape& shape, Carver<float>& prepared, Carver<float>& saved,
-                                   Carver<float>& scratch) const {
+  [[gnu::noinline]] void lay_out_all(const AttentionShape& shape, MemoryLayout<float>& prepared,
+                                     MemoryLayout<float>& saved, MemoryLayout<float>& scratch) const {
     self().prepared(shape, prepared), self().saved(shape, saved), self().scratch(shape, scratch);
   }
 };

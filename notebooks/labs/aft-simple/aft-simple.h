@@ -23,18 +23,18 @@ class MyAft : public MechanismBase<MyAft> {
     require(s.width == s.value_width, "[my_aft] q has {} channels, v {}; they must match", s.width, s.value_width);
   }
 
-  // What the forward pass keeps for the backward pass, and memory for one pass. Take matrices from the carver:
-  // carve.matrix(rows, columns) holds nothing of use before you have written it.
+  // What the forward pass keeps for the backward pass, and memory for one pass. Take matrices from the layout:
+  // layout.matrix(rows, columns) holds nothing of use before you have written it.
   template <class T>
   struct Saved {};
   template <class T>
-  Saved<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
+  Saved<T> saved(const AttentionShape& shape, MemoryLayout<T>& layout) const {
     return {};
   }
   template <class T>
   struct Scratch {};
   template <class T>
-  Scratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
+  Scratch<T> scratch(const AttentionShape& shape, MemoryLayout<T>& layout) const {
     return {};
   }
 

@@ -25,12 +25,12 @@ class MyAttention : public MechanismBase<MyAttention> {
 
   // Saved: what the backward pass reads, each part with the step that it is for.
   template <class T>
-  NoMemory saved(const AttentionShape&, Carver<T>&) const {
+  NoMemory saved(const AttentionShape&, MemoryLayout<T>&) const {
     return {};
   }
   // Scratch: for one pass.
   template <class T>
-  NoMemory scratch(const AttentionShape&, Carver<T>&) const {
+  NoMemory scratch(const AttentionShape&, MemoryLayout<T>&) const {
     return {};
   }
 

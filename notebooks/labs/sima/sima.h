@@ -26,9 +26,9 @@ class MySima : public MechanismBase<MySima> {
     Heads<T> q_norms, k_norms;  // [1, d]
   };
   template <class T>
-  Saved<T> saved(const AttentionShape& s, Carver<T>& carve) const {
-    return {carve_heads(s.heads, s.queries, s.width, carve), carve_heads(s.heads, s.keys, s.width, carve),
-            carve_heads(s.heads, 1, s.width, carve), carve_heads(s.heads, 1, s.width, carve)};
+  Saved<T> saved(const AttentionShape& s, MemoryLayout<T>& layout) const {
+    return {lay_out_heads(s.heads, s.queries, s.width, layout), lay_out_heads(s.heads, s.keys, s.width, layout),
+            lay_out_heads(s.heads, 1, s.width, layout), lay_out_heads(s.heads, 1, s.width, layout)};
   }
 
   // Scratch: gradients of qn and kn, for one head. Add what else you need.
@@ -37,8 +37,8 @@ class MySima : public MechanismBase<MySima> {
     Matrix<T> dqn, dkn;
   };
   template <class T>
-  Scratch<T> scratch(const AttentionShape& s, Carver<T>& carve) const {
-    return {carve.matrix(s.queries, s.width), carve.matrix(s.keys, s.width)};
+  Scratch<T> scratch(const AttentionShape& s, MemoryLayout<T>& layout) const {
+    return {layout.matrix(s.queries, s.width), layout.matrix(s.keys, s.width)};
   }
 
   template <class T>

@@ -49,8 +49,8 @@ class MySoft : public MechanismBase<MySoft> {
     Matrix<T> X(Index h, Index k) const { return iterates[h].middle_rows(k * A.first.rows, A.first.rows); }
   };
   template <class T>
-  Saved<T> saved(const AttentionShape& s, Carver<T>& carve) const {
-    const auto take = [&](Index rows, Index columns) { return carve_heads(s.heads, rows, columns, carve); };
+  Saved<T> saved(const AttentionShape& s, MemoryLayout<T>& layout) const {
+    const auto take = [&](Index rows, Index columns) { return lay_out_heads(s.heads, rows, columns, layout); };
     const Index m = landmarks, N = s.queries, e = s.value_width;
     return {take(m, m), take(m, N), take((iterations + 1) * m, m), take(m, e), take(m, e)};
   }
@@ -61,8 +61,8 @@ class MySoft : public MechanismBase<MySoft> {
     Matrix<T> U, dL, dA, dP, dX, dZ, dY, B, R;
   };
   template <class T>
-  Scratch<T> scratch(const AttentionShape& s, Carver<T>& carve) const {
-    const auto take = [&](Index rows, Index columns) { return carve.matrix(rows, columns); };
+  Scratch<T> scratch(const AttentionShape& s, MemoryLayout<T>& layout) const {
+    const auto take = [&](Index rows, Index columns) { return layout.matrix(rows, columns); };
     const Index m = landmarks, N = s.queries, d = s.width, e = s.value_width;
     return {take(m, m), take(m, d), take(m, m), take(m, N), take(m, m), take(m, e), take(m, e), take(m, m), take(m, m)};
   }

@@ -41,13 +41,13 @@ class MyAdder : public MechanismBase<MyAdder> {
 
   // Saved: A of each head.
   template <class T>
-  Heads<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
-    return carve_heads(shape.heads, shape.queries, shape.keys, carve);
+  Heads<T> saved(const AttentionShape& shape, MemoryLayout<T>& layout) const {
+    return lay_out_heads(shape.heads, shape.queries, shape.keys, layout);
   }
   // Scratch: dA of one head, and dS in its place.
   template <class T>
-  Matrix<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
-    return carve.matrix(shape.queries, shape.keys);
+  Matrix<T> scratch(const AttentionShape& shape, MemoryLayout<T>& layout) const {
+    return layout.matrix(shape.queries, shape.keys);
   }
 
   template <class T>

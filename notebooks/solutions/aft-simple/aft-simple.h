@@ -31,14 +31,14 @@ class MyAft : public MechanismBase<MyAft> {
     Matrix<T> gate, p, y;  // [N, d], [M, d], [1, d]
   };
   template <class T>
-  Saved<T> saved(const AttentionShape& s, Carver<T>& carve) const {
-    return {carve.matrix(s.queries, s.width), carve.matrix(s.keys, s.width), carve.matrix(1, s.width)};
+  Saved<T> saved(const AttentionShape& s, MemoryLayout<T>& layout) const {
+    return {layout.matrix(s.queries, s.width), layout.matrix(s.keys, s.width), layout.matrix(1, s.width)};
   }
 
   // Scratch: dy.
   template <class T>
-  Matrix<T> scratch(const AttentionShape& s, Carver<T>& carve) const {
-    return carve.matrix(1, s.width);
+  Matrix<T> scratch(const AttentionShape& s, MemoryLayout<T>& layout) const {
+    return layout.matrix(1, s.width);
   }
 
   template <class T>

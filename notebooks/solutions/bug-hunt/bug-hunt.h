@@ -36,9 +36,9 @@ class BugHunt : public MechanismBase<BugHunt> {
     Heads<T> kp, vp, A;
   };
   template <class T>
-  Saved<T> saved(const AttentionShape& s, Carver<T>& carve) const {
-    return {carve_heads(s.heads, length, s.width, carve), carve_heads(s.heads, length, s.value_width, carve),
-            carve_heads(s.heads, s.queries, length, carve)};
+  Saved<T> saved(const AttentionShape& s, MemoryLayout<T>& layout) const {
+    return {lay_out_heads(s.heads, length, s.width, layout), lay_out_heads(s.heads, length, s.value_width, layout),
+            lay_out_heads(s.heads, s.queries, length, layout)};
   }
 
   // Scratch: gradients of kp and vp; dA, and dS in its place.
@@ -47,8 +47,8 @@ class BugHunt : public MechanismBase<BugHunt> {
     Matrix<T> dkp, dvp, dA;
   };
   template <class T>
-  Scratch<T> scratch(const AttentionShape& s, Carver<T>& carve) const {
-    return {carve.matrix(length, s.width), carve.matrix(length, s.value_width), carve.matrix(s.queries, length)};
+  Scratch<T> scratch(const AttentionShape& s, MemoryLayout<T>& layout) const {
+    return {layout.matrix(length, s.width), layout.matrix(length, s.value_width), layout.matrix(s.queries, length)};
   }
 
   template <class T>

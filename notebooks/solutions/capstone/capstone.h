@@ -42,8 +42,8 @@ class MyAttention : public MechanismBase<MyAttention> {
     Heads<T> alpha, beta, g, c, p;
   };
   template <class T>
-  Saved<T> saved(const AttentionShape& s, Carver<T>& carve) const {
-    const auto take = [&](Index rows, Index columns) { return carve_heads(s.heads, rows, columns, carve); };
+  Saved<T> saved(const AttentionShape& s, MemoryLayout<T>& layout) const {
+    const auto take = [&](Index rows, Index columns) { return lay_out_heads(s.heads, rows, columns, layout); };
     return {take(1, s.queries), take(1, s.queries), take(1, s.width), take(1, s.width), take(s.queries, s.width)};
   }
 
@@ -53,9 +53,9 @@ class MyAttention : public MechanismBase<MyAttention> {
     Matrix<T> dg, dc, dp, da;
   };
   template <class T>
-  Scratch<T> scratch(const AttentionShape& s, Carver<T>& carve) const {
-    return {carve.matrix(1, s.width), carve.matrix(1, s.width), carve.matrix(s.queries, s.width),
-            carve.matrix(1, s.queries)};
+  Scratch<T> scratch(const AttentionShape& s, MemoryLayout<T>& layout) const {
+    return {layout.matrix(1, s.width), layout.matrix(1, s.width), layout.matrix(s.queries, s.width),
+            layout.matrix(1, s.queries)};
   }
 
   template <class T>

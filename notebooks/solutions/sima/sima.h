@@ -28,10 +28,10 @@ class MySima : public MechanismBase<MySima> {
     Heads<T> S;                 // [d, e]
   };
   template <class T>
-  Saved<T> saved(const AttentionShape& s, Carver<T>& carve) const {
-    return {carve_heads(s.heads, s.queries, s.width, carve), carve_heads(s.heads, s.keys, s.width, carve),
-            carve_heads(s.heads, 1, s.width, carve), carve_heads(s.heads, 1, s.width, carve),
-            carve_heads(s.heads, s.width, s.value_width, carve)};
+  Saved<T> saved(const AttentionShape& s, MemoryLayout<T>& layout) const {
+    return {lay_out_heads(s.heads, s.queries, s.width, layout), lay_out_heads(s.heads, s.keys, s.width, layout),
+            lay_out_heads(s.heads, 1, s.width, layout), lay_out_heads(s.heads, 1, s.width, layout),
+            lay_out_heads(s.heads, s.width, s.value_width, layout)};
   }
 
   // Scratch: gradients of qn, kn and S, for one head.
@@ -40,8 +40,8 @@ class MySima : public MechanismBase<MySima> {
     Matrix<T> dqn, dkn, dS;
   };
   template <class T>
-  Scratch<T> scratch(const AttentionShape& s, Carver<T>& carve) const {
-    return {carve.matrix(s.queries, s.width), carve.matrix(s.keys, s.width), carve.matrix(s.width, s.value_width)};
+  Scratch<T> scratch(const AttentionShape& s, MemoryLayout<T>& layout) const {
+    return {layout.matrix(s.queries, s.width), layout.matrix(s.keys, s.width), layout.matrix(s.width, s.value_width)};
   }
 
   template <class T>

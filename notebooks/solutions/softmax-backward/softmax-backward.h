@@ -21,14 +21,14 @@ class MySoftmax : public MechanismBase<MySoftmax> {
 
   // Saved: the map A of each head, for undoing 3 and 2.
   template <class T>
-  Heads<T> saved(const AttentionShape& s, Carver<T>& carve) const {
-    return carve_heads(s.heads, s.queries, s.keys, carve);
+  Heads<T> saved(const AttentionShape& s, MemoryLayout<T>& layout) const {
+    return lay_out_heads(s.heads, s.queries, s.keys, layout);
   }
 
   // Scratch: dA, and dS in its place.
   template <class T>
-  Matrix<T> scratch(const AttentionShape& s, Carver<T>& carve) const {
-    return carve.matrix(s.queries, s.keys);
+  Matrix<T> scratch(const AttentionShape& s, MemoryLayout<T>& layout) const {
+    return layout.matrix(s.queries, s.keys);
   }
 
   template <class T>

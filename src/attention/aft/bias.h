@@ -111,13 +111,13 @@ struct AftBiasMatrix {
 
   /// Lays out memory for `rows` queries.
   template <class T>
-  AftBias<T> memory(Index rows, Carver<T>& carve) const {
+  AftBias<T> memory(Index rows, MemoryLayout<T>& layout) const {
     AftBias<T> bias;
     // The stride is an odd number of cache lines, so that the elements of a column, which products with E^T read
     // together, do not compete for the same cache sets.
     const Index stride = ((reach.band() + 15) / 16 | 1) * 16;
-    bias.w = carve.matrix(rows, reach.band(), stride);
-    if (reach.by_products()) bias.E = carve.matrix(rows, reach.band(), stride), bias.max_w = carve.matrix(rows, 1);
+    bias.w = layout.matrix(rows, reach.band(), stride);
+    if (reach.by_products()) bias.E = layout.matrix(rows, reach.band(), stride), bias.max_w = layout.matrix(rows, 1);
     return bias;
   }
 

@@ -32,12 +32,12 @@ struct AftBiased {
     Matrix<T> F, dF, product, max_k;
   };
   template <class T>
-  Scratch<T> scratch(Carver<T>& carve) const {
+  Scratch<T> scratch(MemoryLayout<T>& layout) const {
     const Index D = w.channels, keys = w.reach.band();
     Scratch<T> m;
-    if (!w.prepared()) m.bias = w.memory(w.reach.block(), carve), m.dbias = w.memory(w.reach.block(), carve);
-    m.F = carve.matrix(keys, 2 * D), m.dF = carve.matrix(keys, 2 * D);
-    m.product = carve.matrix(w.reach.block(), 2 * D), m.max_k = carve.matrix(1, D);
+    if (!w.prepared()) m.bias = w.memory(w.reach.block(), layout), m.dbias = w.memory(w.reach.block(), layout);
+    m.F = layout.matrix(keys, 2 * D), m.dF = layout.matrix(keys, 2 * D);
+    m.product = layout.matrix(w.reach.block(), 2 * D), m.max_k = layout.matrix(1, D);
     return m;
   }
 

@@ -106,8 +106,8 @@ class AftConv : public MechanismBase<AftConv>,
   template <class T>
   using Bias = AftConvBias::Memory<T>;
   template <class T>
-  Bias<T> prepared(const AttentionShape& s, Carver<T>& carve) const {
-    return biases().memory(s.heads, carve);
+  Bias<T> prepared(const AttentionShape& s, MemoryLayout<T>& layout) const {
+    return biases().memory(s.heads, layout);
   }
 
   // Saved, head by head: scale and mass of the sums of each query, from which the weights are recomputed, and y.
@@ -116,9 +116,9 @@ class AftConv : public MechanismBase<AftConv>,
     Heads<T> scale, mass, y;
   };
   template <class T>
-  Saved<T> saved(const AttentionShape& s, Carver<T>& carve) const {
-    return {carve_heads(s.heads, s.queries, 1, carve), carve_heads(s.heads, s.queries, 1, carve),
-            carve_heads(s.heads, s.queries, s.value_width, carve)};
+  Saved<T> saved(const AttentionShape& s, MemoryLayout<T>& layout) const {
+    return {lay_out_heads(s.heads, s.queries, 1, layout), lay_out_heads(s.heads, s.queries, 1, layout),
+            lay_out_heads(s.heads, s.queries, s.value_width, layout)};
   }
 
   // Scratch: that of the sums; for the gradients of a head its sums as queries, and as keys.
@@ -128,9 +128,9 @@ class AftConv : public MechanismBase<AftConv>,
     kernels::ExpSums<T> queries, keys;
   };
   template <class T>
-  Scratch<T> scratch(const AttentionShape& s, Carver<T>& carve) const {
-    const auto sums = [&] { return kernels::carve_exp_sums(s.queries, 1, s.value_width, carve); };
-    return {kernels::carve_neighbourhood(grid(s), s.value_width, carve), sums(), sums()};
+  Scratch<T> scratch(const AttentionShape& s, MemoryLayout<T>& layout) const {
+    const auto sums = [&] { return kernels::lay_out_exp_sums(s.queries, 1, s.value_width, layout); };
+    return {kernels::lay_out_neighbourhood(grid(s), s.value_width, layout), sums(), sums()};
   }
 
   Shape noise(const AttentionShape& s) const override {

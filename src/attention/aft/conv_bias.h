@@ -36,12 +36,12 @@ struct AftConvBias {
     operator Memory<const T>() const requires(!std::is_const_v<T>) { return {normal, deviation, plain, sample, used}; }
   };
   template <class T>
-  Memory<T> memory(Index heads, Carver<T>& carve) const {
+  Memory<T> memory(Index heads, MemoryLayout<T>& layout) const {
     Memory<T> bias;
-    if (reparam) bias.normal = carve.matrix(heads, places), bias.deviation = carve.matrix(heads, 1);
-    bias.plain = bias.used = carve.matrix(heads, places);
+    if (reparam) bias.normal = layout.matrix(heads, places), bias.deviation = layout.matrix(heads, 1);
+    bias.plain = bias.used = layout.matrix(heads, places);
     if (sparsity == Sparsity::gumbel)
-      bias.sample = carve.matrix(heads, places), bias.used = carve.matrix(heads, places);
+      bias.sample = layout.matrix(heads, places), bias.used = layout.matrix(heads, places);
     return bias;
   }
 
@@ -132,9 +132,9 @@ struct AftConvBias {
   T run_penalty(const AttentionPenalty<T>& call) const {
     const Index P = places;
     std::vector<T> numbers(static_cast<std::size_t>(memory_size(call.shape.heads) + 2 * P));
-    Carver<T> carve(numbers.data());
-    const Memory<T> bias = memory(call.shape.heads, carve);
-    T *const p = carve.numbers(P), *const log_p = carve.numbers(P), *const dplain = log_p;
+    MemoryLayout<T> layout(numbers.data());
+    const Memory<T> bias = memory(call.shape.heads, layout);
+    T *const p = layout.numbers(P), *const log_p = layout.numbers(P), *const dplain = log_p;
     const AttentionPreparation<T> own{call.shape, call.parameters, {}, {}, {}};
     T total(0);
     for (Index h = 0; h < call.shape.heads; ++h) {
@@ -192,9 +192,9 @@ struct AftConvBias {
   static Counts entropy_backward_counts(Index P) { return Counts{.mul = 2 * P + 1, .add = P}; }
 
   Index memory_size(Index heads) const {
-    Carver<float> carve;
-    memory(heads, carve);
-    return carve.taken();
+    MemoryLayout<float> layout;
+    memory(heads, layout);
+    return layout.taken();
   }
 
   /// Returns term(0) + ... + term(n - 1).

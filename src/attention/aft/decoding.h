@@ -23,11 +23,12 @@ class AftDecoding {
   template <class T>
   void run(const AttentionDecoding<T>& call) const {
     const auto& [in, t, out, state, unused, scratch] = call;
-    Carver<T> carve(state), carve_scratch(scratch);
-    const Sums<T> before{carve.numbers(sums_ ? D_ : 0), carve.numbers(sums_ ? D_ : 0), carve.numbers(sums_ ? D_ : 0)};
-    const Heads<T> k = kept_rows(1, room_, D_, carve), v = kept_rows(1, room_, D_, carve);
-    T* const w = carve_scratch.numbers(room_);
-    const Sums<T> all{carve_scratch.numbers(D_), carve_scratch.numbers(D_), carve_scratch.numbers(D_)};
+    MemoryLayout<T> layout(state), scratch_layout(scratch);
+    const Sums<T> before{layout.numbers(sums_ ? D_ : 0), layout.numbers(sums_ ? D_ : 0),
+                         layout.numbers(sums_ ? D_ : 0)};
+    const Heads<T> k = kept_rows(1, room_, D_, layout), v = kept_rows(1, room_, D_, layout);
+    T* const w = scratch_layout.numbers(room_);
+    const Sums<T> all{scratch_layout.numbers(D_), scratch_layout.numbers(D_), scratch_layout.numbers(D_)};
     // 1. The token that leaves the window, or without one the token itself, joins the sums.
     const Index left = t - room_;  // the last token before the window
     if (sums_ && left >= 0)

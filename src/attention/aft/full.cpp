@@ -51,9 +51,9 @@ class AftFull : public MechanismBase<AftFull>,
 
   // Prepared: the bias and what depends on it alone.
   template <class T>
-  AftBias<T> prepared(const AttentionShape& shape, Carver<T>& carve) const {
+  AftBias<T> prepared(const AttentionShape& shape, MemoryLayout<T>& layout) const {
     const AftBiasMatrix w = bias(sizes(shape));
-    return w.prepared() ? w.memory(shape.queries, carve) : AftBias<T>{};
+    return w.prepared() ? w.memory(shape.queries, layout) : AftBias<T>{};
   }
 
   // Saved: scale and mass of the sums of each query, from which the weights are recomputed, and y for dq and dk.
@@ -62,9 +62,9 @@ class AftFull : public MechanismBase<AftFull>,
     Matrix<T> scale, mass, y;
   };
   template <class T>
-  Saved<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
+  Saved<T> saved(const AttentionShape& shape, MemoryLayout<T>& layout) const {
     const Sizes z = sizes(shape);
-    return {carve.matrix(z.rows, z.D), carve.matrix(z.rows, z.D), carve.matrix(z.rows, z.D)};
+    return {layout.matrix(z.rows, z.D), layout.matrix(z.rows, z.D), layout.matrix(z.rows, z.D)};
   }
 
   // Scratch: running sums; in the backward pass -scale, dy / mass, y dy / mass of each query; that of biased keys.
@@ -74,11 +74,11 @@ class AftFull : public MechanismBase<AftFull>,
     AftBiased::Scratch<T> biased;
   };
   template <class T>
-  Scratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
+  Scratch<T> scratch(const AttentionShape& shape, MemoryLayout<T>& layout) const {
     const Sizes z = sizes(shape);
     Scratch<T> scratch{
-        kernels::carve_exp_sums(1, z.D, z.D, carve), kernels::carve_exp_sums(z.rows, z.D, z.D, carve), {}};
-    if (window() > 0) scratch.biased = biased(z).scratch(carve);
+        kernels::lay_out_exp_sums(1, z.D, z.D, layout), kernels::lay_out_exp_sums(z.rows, z.D, z.D, layout), {}};
+    if (window() > 0) scratch.biased = biased(z).scratch(layout);
     return scratch;
   }
 

@@ -66,40 +66,40 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
   }
 
   template <class T>
-  PerformerSaved<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
+  PerformerSaved<T> saved(const AttentionShape& shape, MemoryLayout<T>& layout) const {
     const Index H = shape.heads, N = shape.queries, M = shape.keys, kept = keeps_features(shape);
-    return {.phi = carve_heads(H, kept * N, features, carve),
-            .E = carve_heads(H, kept * M, features, carve),
-            .sums = carve_heads(H, !causal, PerformerSums<T>::size(features, shape.value_width), carve),
-            .of_queries = carve_heads(H, 3, N, carve),
-            .of_keys = carve_heads(H, 2, M, carve)};
+    return {.phi = lay_out_heads(H, kept * N, features, layout),
+            .E = lay_out_heads(H, kept * M, features, layout),
+            .sums = lay_out_heads(H, !causal, PerformerSums<T>::size(features, shape.value_width), layout),
+            .of_queries = lay_out_heads(H, 3, N, layout),
+            .of_keys = lay_out_heads(H, 2, M, layout)};
   }
 
   template <class T>
-  PerformerScratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
+  PerformerScratch<T> scratch(const AttentionShape& shape, MemoryLayout<T>& layout) const {
     const auto [N, M, d, e] = shape.sizes();
     const Index most = std::max(N, M), rows = std::min(blocks<float>(shape).rows(), most), pairs = causal ? rows : 0;
     const Index again = !keeps_features(shape), queries = causal ? N : rows;
-    return {.sums = {causal * features, e, carve},
-            .query_sums = carve_heads(shape.heads, 1, PerformerSums<T>::size(features, e), carve),
-            .phi = carve.matrix(again * rows, features),
-            .E = carve.matrix(again * rows, features),
-            .h = carve.numbers(rows),
-            .largest = carve.numbers(rows),
-            .decays = carve.numbers(rows),
-            .weights = carve.numbers(rows),
-            .values = carve.matrix(rows, e),
-            .channels = carve.matrix(rows, d),
-            .products = carve.matrix(rows, features),
-            .W = carve.matrix(pairs, rows),
-            .R = carve.matrix(pairs, rows),
-            .D = carve.matrix(pairs, rows),
-            .G = carve.matrix(queries, e),
-            .dE = carve.matrix(causal ? M : rows, features),
-            .delta = carve.numbers(queries),
-            .dc = carve.numbers(queries),
-            .dphi = carve.matrix(rows, features),
-            .dc_of_keys = carve.numbers(shape.heads)};
+    return {.sums = {causal * features, e, layout},
+            .query_sums = lay_out_heads(shape.heads, 1, PerformerSums<T>::size(features, e), layout),
+            .phi = layout.matrix(again * rows, features),
+            .E = layout.matrix(again * rows, features),
+            .h = layout.numbers(rows),
+            .largest = layout.numbers(rows),
+            .decays = layout.numbers(rows),
+            .weights = layout.numbers(rows),
+            .values = layout.matrix(rows, e),
+            .channels = layout.matrix(rows, d),
+            .products = layout.matrix(rows, features),
+            .W = layout.matrix(pairs, rows),
+            .R = layout.matrix(pairs, rows),
+            .D = layout.matrix(pairs, rows),
+            .G = layout.matrix(queries, e),
+            .dE = layout.matrix(causal ? M : rows, features),
+            .delta = layout.numbers(queries),
+            .dc = layout.numbers(queries),
+            .dphi = layout.matrix(rows, features),
+            .dc_of_keys = layout.numbers(shape.heads)};
   }
 
   template <class T>
@@ -243,13 +243,13 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
   void run_decode(const AttentionDecoding<T>& call) const {
     const auto& [in, t, out, unused, memory, scratch] = call;
     const Index m = features, e = in.shape.value_width;
-    Carver<double> carve(memory);
-    double& keys = *carve.numbers(1);
+    MemoryLayout<double> layout(memory);
+    double& keys = *layout.numbers(1);
     keys = t == 0 ? 1 : keys + 1;
     const Matrix<T> phi(scratch, 1, m), E(scratch + m, 1, m);
     for (Index h = 0; h < in.shape.heads; ++h) {
-      const StateSums sums(m, e, carve);
-      double *const V = carve.numbers(e), &c = *carve.numbers(1);
+      const StateSums sums(m, e, layout);
+      double *const V = layout.numbers(e), &c = *layout.numbers(1);
       T sigma, of_query, of_key;
       const T h_q = step_1().exponents(in, in.q[h], phi, &of_query), h_k = step_1().exponents(in, in.k[h], E, &of_key);
       kernels::favor_features(step_1().scale(in.shape.width), &of_query, &h_q, performer_tiny, phi, &sigma);

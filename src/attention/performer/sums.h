@@ -20,7 +20,7 @@
 // where G = dout / den, delta = -<dout, out> / den and sigma = sum_j phi_j.
 #pragma once
 
-#include "heed/base/carver.h"
+#include "heed/base/memory_layout.h"
 #include "heed/kernels/products/gemm.h"
 #include "heed/kernels/rows/rows.h"
 
@@ -46,13 +46,13 @@ template <class T>
 struct PerformerSums {
   Matrix<T> P, p, V;  ///< [m, e], [1, m], [1, e]
 
-  PerformerSums(Index m, Index e, Carver<T>& carve)
-      : P(carve.matrix(m, e)), p(carve.matrix(1, m)), V(carve.matrix(1, e)) {}
+  PerformerSums(Index m, Index e, MemoryLayout<T>& layout)
+      : P(layout.matrix(m, e)), p(layout.matrix(1, m)), V(layout.matrix(1, e)) {}
 
   /// Those kept in `memory`, of so many numbers.
   static PerformerSums in(T* memory, Index m, Index e) {
-    Carver<T> carve(memory);
-    return {m, e, carve};
+    MemoryLayout<T> layout(memory);
+    return {m, e, layout};
   }
   static Index size(Index m, Index e) { return m * e + m + e; }
 

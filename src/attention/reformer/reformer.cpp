@@ -81,32 +81,33 @@ class Reformer : public MechanismBase<Reformer>, public WithMap<Reformer> {
   }
 
   template <class T>
-  ReformerSaved<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
+  ReformerSaved<T> saved(const AttentionShape& shape, MemoryLayout<T>& layout) const {
     const Index H = shape.heads, N = shape.queries;
-    return {carve_heads(H, 1, N, carve), carve_heads(H, N, shape.width, carve), carve_heads(H, rounds, N, carve),
-            carve_heads(H, rounds * N, 2, carve), carve_heads(H, rounds, N, carve)};
+    return {lay_out_heads(H, 1, N, layout), lay_out_heads(H, N, shape.width, layout),
+            lay_out_heads(H, rounds, N, layout), lay_out_heads(H, rounds * N, 2, layout),
+            lay_out_heads(H, rounds, N, layout)};
   }
 
   template <class T>
-  ReformerScratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
+  ReformerScratch<T> scratch(const AttentionShape& shape, MemoryLayout<T>& layout) const {
     const auto [N, M, d, e] = shape.sizes();
-    return {.q = carve.matrix(N, d),
-            .k = carve.matrix(N + chunk, d),
-            .v = carve.matrix(N + chunk, e),
-            .dq = carve.matrix(N, d),
-            .dk = carve.matrix(N + chunk, d),
-            .dv = carve.matrix(N + chunk, e),
-            .A = carve.matrix(chunk, 2 * chunk),
-            .dA = carve.matrix(chunk, 2 * chunk),
-            .rows = carve.matrix(chunk, 2),
-            .values = carve.matrix(chunk, e),
-            .u = carve.matrix(N, bucket_count(shape) / 2),
-            .O = carve.matrix(rounds * N, e),
-            .buckets = carve.numbers(N),
-            .starts = carve.numbers(bucket_count(shape)),
-            .query_gradient = carve.matrix(N, d),
-            .key_gradient = carve.matrix(N, d),
-            .dots = carve.numbers(N)};
+    return {.q = layout.matrix(N, d),
+            .k = layout.matrix(N + chunk, d),
+            .v = layout.matrix(N + chunk, e),
+            .dq = layout.matrix(N, d),
+            .dk = layout.matrix(N + chunk, d),
+            .dv = layout.matrix(N + chunk, e),
+            .A = layout.matrix(chunk, 2 * chunk),
+            .dA = layout.matrix(chunk, 2 * chunk),
+            .rows = layout.matrix(chunk, 2),
+            .values = layout.matrix(chunk, e),
+            .u = layout.matrix(N, bucket_count(shape) / 2),
+            .O = layout.matrix(rounds * N, e),
+            .buckets = layout.numbers(N),
+            .starts = layout.numbers(bucket_count(shape)),
+            .query_gradient = layout.matrix(N, d),
+            .key_gradient = layout.matrix(N, d),
+            .dots = layout.numbers(N)};
   }
 
   template <class T>

@@ -10,8 +10,8 @@ namespace heed {
 
 /// Lays out rows of the last `room` tokens, for each head; the row of token t is at index t modulo `room`.
 template <class T>
-Heads<T> kept_rows(Index heads, Index room, Index width, Carver<T>& carve) {
-  return {{carve.numbers(heads * room * width), room, width}, heads, room * width};
+Heads<T> kept_rows(Index heads, Index room, Index width, MemoryLayout<T>& layout) {
+  return {{layout.numbers(heads * room * width), room, width}, heads, room * width};
 }
 
 /// Stores the row of token t.
@@ -25,9 +25,9 @@ void keep_row(Heads<const T> row, Index t, const Heads<T>& kept) {
 template <class T, class F>
 void decode_by_row(const AttentionDecoding<T>& call, const F& to_row) {
   const auto& [in, t, out, state, sums, scratch] = call;
-  Carver<T> carve(state);
-  const Heads<T> K = kept_rows(in.shape.heads, in.shape.longest, in.shape.width, carve),
-                 V = kept_rows(in.shape.heads, in.shape.longest, in.shape.value_width, carve);
+  MemoryLayout<T> layout(state);
+  const Heads<T> K = kept_rows(in.shape.heads, in.shape.longest, in.shape.width, layout),
+                 V = kept_rows(in.shape.heads, in.shape.longest, in.shape.value_width, layout);
   keep_row(in.k, t, K), keep_row(in.v, t, V);
   const Matrix<T> A(scratch, 1, t + 1);
   for (Index h = 0; h < in.shape.heads; ++h) {
@@ -44,7 +44,7 @@ inline AttentionStateSize row_state_size(const AttentionShape& s, Index tokens) 
 ///   P = sum f v^T  [m, e],   p = sum f  [m]
 class StateSums {
  public:
-  StateSums(Index m, Index e, Carver<double>& carve) : P_(carve.matrix(m, e)), p_(carve.numbers(m)) {}
+  StateSums(Index m, Index e, MemoryLayout<double>& layout) : P_(layout.matrix(m, e)), p_(layout.numbers(m)) {}
 
   static Index size(Index m, Index e) { return m * (e + 1); }
 

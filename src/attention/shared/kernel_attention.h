@@ -65,25 +65,25 @@ struct KernelAttention {
   bool keys_together = false;  ///< do the features of a key depend on all keys? Then they are a single block, and kept
 
   template <class T>
-  KernelSaved<T> saved(Carver<T>& carve) const {
-    const auto take = [&](Index rows, Index columns) { return carve_heads(heads, rows, columns, carve); };
+  KernelSaved<T> saved(MemoryLayout<T>& layout) const {
+    const auto take = [&](Index rows, Index columns) { return lay_out_heads(heads, rows, columns, layout); };
     return {take(keeps_queries() * N, p), take(keeps_keys() * M, p), take(p, e), take(normalised, p),
             take(normalised * N, 1)};
   }
   template <class T>
-  KernelScratch<T> scratch(Carver<T>& carve) const {
+  KernelScratch<T> scratch(MemoryLayout<T>& layout) const {
     const Index n = normalised, rows = std::min(block_queries(), N), keys = std::min(block_keys(), M);
     const Index within = causal * rows, all = causal ? N : rows;
-    return {.f = carve.matrix(keeps_queries() ? 0 : rows, p),
-            .g = carve.matrix(keeps_keys() ? 0 : keys, p),
-            .df = carve.matrix(rows, p),
-            .dg = carve.matrix(causal ? M : keys, p),
-            .dy = carve.matrix(n * all, e),
-            .dD = carve.matrix(n * all, 1),
-            .P = carve.matrix(within, within),
-            .dP = carve.matrix(within, within),
-            .dS = carve_heads(heads, p, e, carve),
-            .dz = carve_heads(heads, n, p, carve)};
+    return {.f = layout.matrix(keeps_queries() ? 0 : rows, p),
+            .g = layout.matrix(keeps_keys() ? 0 : keys, p),
+            .df = layout.matrix(rows, p),
+            .dg = layout.matrix(causal ? M : keys, p),
+            .dy = layout.matrix(n * all, e),
+            .dD = layout.matrix(n * all, 1),
+            .P = layout.matrix(within, within),
+            .dP = layout.matrix(within, within),
+            .dS = lay_out_heads(heads, p, e, layout),
+            .dz = lay_out_heads(heads, n, p, layout)};
   }
 
   template <class T>
@@ -112,7 +112,7 @@ struct KernelAttention {
 
 /// Base of the mechanisms whose passes are those above. Derived defines, beside its options and cost:
 ///   kernel(shape)                    its sizes
-///   features(shape, carve)           its features, which may lay out memory that is saved for the backward pass
+///   features(shape, layout)           its features, which may lay out memory that is saved for the backward pass
 template <class Derived>
 class KernelMechanism : public MechanismBase<Derived>, public WithMap<Derived> {
  public:
@@ -122,13 +122,13 @@ class KernelMechanism : public MechanismBase<Derived>, public WithMap<Derived> {
     KernelSaved<T> sums;
   };
   template <class T>
-  auto saved(const AttentionShape& shape, Carver<T>& carve) const {
-    auto features = self().features(shape, carve);
-    return Saved<decltype(features), T>{features, self().kernel(shape).saved(carve)};
+  auto saved(const AttentionShape& shape, MemoryLayout<T>& layout) const {
+    auto features = self().features(shape, layout);
+    return Saved<decltype(features), T>{features, self().kernel(shape).saved(layout)};
   }
   template <class T>
-  KernelScratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
-    return self().kernel(shape).scratch(carve);
+  KernelScratch<T> scratch(const AttentionShape& shape, MemoryLayout<T>& layout) const {
+    return self().kernel(shape).scratch(layout);
   }
 
   template <class T, class Saved>

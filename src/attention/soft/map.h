@@ -37,8 +37,8 @@ struct SoftSaved {
   Heads<T> S, H, norms;   ///< landmark_act: landmarks before it over d^(1/4), their norm, its statistics [m, 2]
   Heads<T> D, Z1, Y1;  ///< normalize=map: D = S 1 [N, 1], and Z1 = P 1 and Y1 = X P 1 [m, 1], from which it is computed
 
-  SoftSaved(const SoftSetting& s, Carver<T>& carve) {
-    const auto take = [&](Index rows, Index columns) { return carve_heads(s.heads, rows, columns, carve); };
+  SoftSaved(const SoftSetting& s, MemoryLayout<T>& layout) {
+    const auto take = [&](Index rows, Index columns) { return lay_out_heads(s.heads, rows, columns, layout); };
     L = take(s.m, s.d), A = take(s.m, s.m), P = take(s.m, s.N), X = take(s.m, s.m);
     scaled = s.normalizes_inverse ? take(s.m, s.m) : X;
     if (s.normalizes_inverse) root = take(s.m, 1);
@@ -57,15 +57,16 @@ struct SoftScratch {
   kernels::LandmarkScratch<T> landmarks;
   kernels::GaussianRows<T> rows;  ///< of S, with kernel=exact
 
-  SoftScratch(const SoftSetting& s, Carver<T>& carve) : newton(s.newton, carve), landmarks(s.landmarks, s.d, carve) {
-    dL = carve.matrix(s.m, s.d), dA = carve.matrix(s.m, s.m), dE = carve.matrix(s.m, 1);
-    dX = carve.matrix(s.m, s.m), dP = carve.matrix(s.m, s.N);
-    dZ = carve.matrix(s.m, s.e), dY = carve.matrix(s.m, s.e);
-    if (s.activates) norm_sums = carve.matrix(2, s.d);
-    if (s.exact) rows = {s.N, carve};
+  SoftScratch(const SoftSetting& s, MemoryLayout<T>& layout)
+      : newton(s.newton, layout), landmarks(s.landmarks, s.d, layout) {
+    dL = layout.matrix(s.m, s.d), dA = layout.matrix(s.m, s.m), dE = layout.matrix(s.m, 1);
+    dX = layout.matrix(s.m, s.m), dP = layout.matrix(s.m, s.N);
+    dZ = layout.matrix(s.m, s.e), dY = layout.matrix(s.m, s.e);
+    if (s.activates) norm_sums = layout.matrix(2, s.d);
+    if (s.exact) rows = {s.N, layout};
     if (!s.normalizes_map) return;
-    ones = carve.matrix(s.N, 1), dD = carve.matrix(s.N, 1);
-    w = carve.matrix(s.N, s.e), dscaled = carve.matrix(s.N, s.e), dw = carve.matrix(s.N, s.e);
+    ones = layout.matrix(s.N, 1), dD = layout.matrix(s.N, 1);
+    w = layout.matrix(s.N, s.e), dscaled = layout.matrix(s.N, s.e), dw = layout.matrix(s.N, s.e);
   }
 };
 

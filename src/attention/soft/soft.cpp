@@ -147,8 +147,8 @@ class Soft : public MechanismBase<Soft>, public WithMap<Soft>, public PicturesCa
   }
 
   template <class T>
-  SoftSaved<T> saved(const AttentionShape& shape, Carver<T>& carve) const {
-    return {setting(shape), carve};
+  SoftSaved<T> saved(const AttentionShape& shape, MemoryLayout<T>& layout) const {
+    return {setting(shape), layout};
   }
   template <class T>
   struct Scratch {
@@ -156,9 +156,9 @@ class Soft : public MechanismBase<Soft>, public WithMap<Soft>, public PicturesCa
     VconvScratch<T> vconv;
   };
   template <class T>
-  Scratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
-    const SoftScratch<T> map(setting(shape), carve);
-    return {map, {convolution(shape), carve}};
+  Scratch<T> scratch(const AttentionShape& shape, MemoryLayout<T>& layout) const {
+    const SoftScratch<T> map(setting(shape), layout);
+    return {map, {convolution(shape), layout}};
   }
 
   template <class T>
@@ -291,8 +291,8 @@ class Soft : public MechanismBase<Soft>, public WithMap<Soft>, public PicturesCa
   /// Returns the part of each head's saved memory that `make` writes: [heads, rows, columns].
   template <class Make>
   Tensor<float> made(const AttentionInput<float>& in, Heads<float> SoftSaved<float>::*part, const Make& make) const {
-    const Carved<SoftSaved, float> saved(setting(in.shape));
-    const Carved<SoftScratch, float> scratch(setting(in.shape));
+    const LaidOut<SoftSaved, float> saved(setting(in.shape));
+    const LaidOut<SoftScratch, float> scratch(setting(in.shape));
     each_head(in, *saved, *scratch, [&](Index, const SoftMap<float>& S) { make(S); });
     const Heads<float> heads = (*saved).*part;
     Tensor<float> all(Shape{heads.count, heads.first.rows, heads.first.columns});

@@ -1,7 +1,7 @@
 // Part of SOFT (soft.cpp): the convolution of v that its authors' code adds.
 #pragma once
 
-#include "heed/base/carver.h"
+#include "heed/base/memory_layout.h"
 #include "heed/kernels/grids/depthwise.h"
 
 namespace heed {
@@ -81,10 +81,10 @@ template <class T>
 struct VconvScratch {
   Matrix<T> W, before;
 
-  VconvScratch(const Vconv& of, Carver<T>& carve) {
+  VconvScratch(const Vconv& of, MemoryLayout<T>& layout) {
     if (of.kernel == 0) return;
-    W = carve.matrix(of.kernel * of.kernel, of.windows.channels);
-    before = carve.matrix(of.skip + of.windows.height * of.windows.width, of.windows.channels);
+    W = layout.matrix(of.kernel * of.kernel, of.windows.channels);
+    before = layout.matrix(of.skip + of.windows.height * of.windows.width, of.windows.channels);
   }
 };
 

@@ -67,8 +67,8 @@ class Window : public MechanismBase<Window>, public WithMap<Window> {
 
   // Saved: the maximum of each row of S and the sum of its exponentials; the tokens of a cell side by side.
   template <class T>
-  Heads<T> saved(const AttentionShape& s, Carver<T>& carve) const {
-    return carve_heads(s.heads, s.queries, 2, carve);
+  Heads<T> saved(const AttentionShape& s, MemoryLayout<T>& layout) const {
+    return lay_out_heads(s.heads, s.queries, 2, layout);
   }
 
   // Scratch: blocks of A and dA; with dims=2 q, k, v and out or dout of a cell, and gradients.
@@ -79,14 +79,14 @@ class Window : public MechanismBase<Window>, public WithMap<Window> {
     Matrix<T> out;
   };
   template <class T>
-  Scratch<T> scratch(const AttentionShape& s, Carver<T>& carve) const {
+  Scratch<T> scratch(const AttentionShape& s, MemoryLayout<T>& layout) const {
     const Index n = dims == 1 ? 0 : window * window;
     const WindowBand band = dims == 1 ? this->band(s) : band_of(s, n);
-    const auto map = [&] { return carve.matrix(band.most_rows(), band.most_keys()); };
+    const auto map = [&] { return layout.matrix(band.most_rows(), band.most_keys()); };
     const auto tokens = [&]() -> WindowTokens<T> {
-      return {carve.matrix(n, s.width), carve.matrix(n, s.width), carve.matrix(n, s.value_width)};
+      return {layout.matrix(n, s.width), layout.matrix(n, s.width), layout.matrix(n, s.value_width)};
     };
-    return {{map(), map()}, tokens(), tokens(), carve.matrix(n, s.value_width)};
+    return {{map(), map()}, tokens(), tokens(), layout.matrix(n, s.value_width)};
   }
 
   template <class T>

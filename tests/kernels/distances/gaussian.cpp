@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(products_in_blocks_are_products_with_the_whole_matrix) {
     const Index d = 3, e = 2;
     const auto x = numbers(n * d, "x", 2), v = numbers(n * e, "v"), dout = numbers(n * e, "dout");
     const auto mx = matrix(x, n, d), mv = matrix(v, n, e), mdout = matrix(dout, n, e);
-    const Carved<kernels::GaussianRows, double> rows(n);
+    const LaidOut<kernels::GaussianRows, double> rows(n);
     std::vector<double> G(n * n), out(n * e), expected(n * e);
     const kernels::GaussianProduct<double> product{mx, 0.3, mv, *rows};
     const auto mG = matrix(G, n, n);

@@ -26,8 +26,8 @@ struct Data {
     fill(value, g.cells() * n, 3, -1, 1);
     fill(bias, g.places(), 4, -2, 2);
     scale.resize(x.size()), sum_mass.resize(x.size()), sum_value.resize(value.size());
-    Carver<T> size;
-    kernels::carve_neighbourhood(g, n, size);
+    MemoryLayout<T> size;
+    kernels::lay_out_neighbourhood(g, n, size);
     scratch.resize(static_cast<std::size_t>(size.taken()));
   }
   Index cells() const { return static_cast<Index>(x.size()); }
@@ -38,8 +38,9 @@ struct Data {
     return {{scale.data(), cells(), 1}, {sum_mass.data(), cells(), 1}, {sum_value.data(), cells(), n}};
   }
   void run(const kernels::Neighbourhood& g, bool mirrored) {
-    Carver<T> carve(scratch.data());
-    kernels::neighbourhood_sums(g, terms(), bias.data(), mirrored, kernels::carve_neighbourhood(g, n, carve), sums());
+    MemoryLayout<T> layout(scratch.data());
+    kernels::neighbourhood_sums(g, terms(), bias.data(), mirrored, kernels::lay_out_neighbourhood(g, n, layout),
+                                sums());
   }
   std::vector<T> x, mass, value, bias, scale, sum_mass, sum_value, scratch;
 };

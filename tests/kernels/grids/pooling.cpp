@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(a_convolution_with_the_weights_of_a_mean_is_the_mean) {
   const Landmarks mean = cases[0], convolution = cases[3];
   const auto x = numbers(24 * stride, 1);
   std::vector<double> weight(d * d * 4, 0.0), a(6 * d), b(6 * d);
-  const Carved<kernels::LandmarkScratch, double> none(mean, d), patches(convolution, d);
+  const LaidOut<kernels::LandmarkScratch, double> none(mean, d), patches(convolution, d);
   const Matrix<const double> tokens(x.data(), 24, d, stride);
   for (Index c = 0; c < d; ++c) std::fill_n(weight.begin() + (c * d + c) * 4, 4, 0.25);
   kernels::sample_landmarks({mean, tokens, {}, *none}, rows(a, d));
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(tokens_by_index_and_the_first_ones) {
   const std::vector<double> x{0, 10, 20, 30}, index{3, 1};
   std::vector<double> out(2);
   const Landmarks two{Landmarks::Kind::tokens, 2, 1};
-  const Carved<kernels::LandmarkScratch, double> none(two, 1);
+  const LaidOut<kernels::LandmarkScratch, double> none(two, 1);
   kernels::sample_landmarks({two, rows(x, 1), rows(index, 1), *none}, rows(out, 1));
   BOOST_TEST(out == (std::vector<double>{30, 10}));
   kernels::sample_landmarks({two, rows(x, 1), {}, *none}, rows(out, 1));
@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(gradients_are_adjoints) {
     const bool convolution = l.kind == Landmarks::Kind::convolution;
     const Matrix<const double> tensor = convolution ? rows(weight, l.taps(d)) : Matrix<const double>{};
     std::vector<double> out(l.count * d), dx(n, 1.0), dweight(taps, 1.0), dout = y;
-    const Carved<kernels::LandmarkScratch, double> scratch(l, d);
+    const LaidOut<kernels::LandmarkScratch, double> scratch(l, d);
     kernels::sample_landmarks({l, rows(x, d), tensor, *scratch}, rows(out, d));
     kernels::sample_landmarks_backward({l, rows(x, d), tensor, *scratch}, rows(dout, d), rows(dweight, l.taps(d)),
                                        rows(dx, d));
@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(counts) {
     const bool convolution = l.kind == Landmarks::Kind::convolution;
     const Matrix<const Counted> tensor = convolution ? rows(weight, l.taps(d)) : Matrix<const Counted>{};
     std::vector<Counted> out(dout.size()), dx(x.size()), dweight(weight.size());
-    const Carved<kernels::LandmarkScratch, Counted> scratch(l, d);
+    const LaidOut<kernels::LandmarkScratch, Counted> scratch(l, d);
     Counted::tally() = {};
     kernels::sample_landmarks({l, rows(x, d), tensor, *scratch}, rows(out, d));
     BOOST_TEST((Counted::tally() == kernels::landmarks_cost(l, d).forward));

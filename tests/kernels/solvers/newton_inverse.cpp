@@ -61,7 +61,7 @@ double largest(const std::vector<double>& a) {
 template <class T>
 std::vector<T> invert(const NewtonInverse& s, const std::vector<T>& A) {
   std::vector<T> X(A.size());
-  const Carved<kernels::NewtonScratch, T> scratch(s);
+  const LaidOut<kernels::NewtonScratch, T> scratch(s);
   kernels::newton_inverse(s, square(s.m, A), *scratch, square(s.m, X));
   return X;
 }
@@ -69,7 +69,7 @@ std::vector<T> invert(const NewtonInverse& s, const std::vector<T>& A) {
 template <class T>
 std::vector<T> backward(const NewtonInverse& s, const std::vector<T>& A, std::vector<T> dX) {
   std::vector<T> dA(A.size());
-  const Carved<kernels::NewtonBackwardScratch, T> scratch(s);
+  const LaidOut<kernels::NewtonBackwardScratch, T> scratch(s);
   kernels::newton_inverse_backward(s, square(s.m, A), square(s.m, dX), *scratch, square(s.m, dA));
   return dA;
 }

@@ -9,7 +9,7 @@ namespace {
 
 template <class T>
 std::vector<T> inverse(const SoftmaxInverse& s, const std::vector<T>& A) {
-  const Carved<kernels::SoftmaxInverseScratch, T> scratch(s);
+  const LaidOut<kernels::SoftmaxInverseScratch, T> scratch(s);
   std::vector<T> Z(A.size());
   kernels::softmax_inverse(s, Matrix(A.data(), s.m, s.m), *scratch, Matrix(Z.data(), s.m, s.m));
   return Z;
@@ -49,7 +49,7 @@ BOOST_AUTO_TEST_CASE(gradient_by_differences) {
       for (std::size_t i = 0; i < Z.size(); ++i) sum += R[i] * Z[i];
       return sum;
     };
-    const Carved<kernels::SoftmaxInverseScratch, double> scratch(s);
+    const LaidOut<kernels::SoftmaxInverseScratch, double> scratch(s);
     std::vector<double> dA(9);
     kernels::softmax_inverse_backward(s, Matrix(A.data(), m, m), Matrix(R.data(), m, m), *scratch,
                                       Matrix(dA.data(), m, m));

@@ -40,7 +40,7 @@ class PreparationCapability {
 };
 
 /// Base of a mechanism with prepared tensors, which defines
-///   prepared(shape, carve)              the layout of their memory
+///   prepared(shape, layout)              the layout of their memory
 ///   run_prepare(of, prepared), run_prepare_backward(of, prepared, dprepared, gradient)
 /// and reads them in its passes by prepared_of(in.shape, in.prepared).
 template <class Derived>

@@ -1,7 +1,7 @@
 // Squared distances, the Gaussian kernel matrix of two sets of rows, and products with it.
 #pragma once
 
-#include "heed/base/carver.h"
+#include "heed/base/memory_layout.h"
 #include "heed/kernels/shared/exp.h"
 #include "heed/kernels/products/gemm.h"
 
@@ -124,7 +124,7 @@ struct GaussianRows {
   Matrix<T> G, dG;
 
   GaussianRows() = default;
-  GaussianRows(Index n, Carver<T>& carve) : G(carve.matrix(most, n)), dG(carve.matrix(most, n)) {}
+  GaussianRows(Index n, MemoryLayout<T>& layout) : G(layout.matrix(most, n)), dG(layout.matrix(most, n)) {}
 };
 
 /// A block of rows [first, first + count) of G, up to the diagonal: columns [0, first + count). By symmetry, its

@@ -104,10 +104,10 @@ struct RunningSums {
   ExpSums<T> left, right, above, below;
 };
 template <class T>
-RunningSums<T> carve_running_sums(const Neighbourhood& g, Index n, Carver<T>& carve) {
+RunningSums<T> lay_out_running_sums(const Neighbourhood& g, Index n, MemoryLayout<T>& layout) {
   if (!g.outside) return {};
-  return {carve_exp_sums(g.cells(), 1, n, carve), carve_exp_sums(g.cells(), 1, n, carve),
-          carve_exp_sums(g.height, 1, n, carve), carve_exp_sums(g.height, 1, n, carve)};
+  return {lay_out_exp_sums(g.cells(), 1, n, layout), lay_out_exp_sums(g.cells(), 1, n, layout),
+          lay_out_exp_sums(g.height, 1, n, layout), lay_out_exp_sums(g.height, 1, n, layout)};
 }
 
 /// Memory of the fast float kernel if one scale serves all cells: the weights of terms and of window positions and, for
@@ -130,11 +130,11 @@ struct NeighbourhoodScratch {
   OneScale<T> one;
 };
 template <class T>
-NeighbourhoodScratch<T> carve_neighbourhood(const Neighbourhood& g, Index n, Carver<T>& carve) {
+NeighbourhoodScratch<T> lay_out_neighbourhood(const Neighbourhood& g, Index n, MemoryLayout<T>& layout) {
   const Index channels = std::clamp<Index>(n, 1, OneScale<T>::channels), padded = g.width + 2 * OneScale<T>::margin;
-  const auto rows = [&](Index count) { return carve.matrix(count, channels); };
-  return {carve_running_sums(g, n, carve),
-          {carve.matrix(g.cells(), 1), carve.matrix(g.places(), 1), rows(g.height * padded), rows(g.width),
+  const auto rows = [&](Index count) { return layout.matrix(count, channels); };
+  return {lay_out_running_sums(g, n, layout),
+          {layout.matrix(g.cells(), 1), layout.matrix(g.places(), 1), rows(g.height * padded), rows(g.width),
            rows(g.width), rows(g.height), rows(g.height)}};
 }
 

@@ -1,7 +1,7 @@
 // Landmarks: means of tokens over the cells of a grid, a convolution whose windows are the cells, or selected tokens.
 #pragma once
 
-#include "heed/base/carver.h"
+#include "heed/base/memory_layout.h"
 #include "heed/kernels/products/gemm.h"
 
 #include <algorithm>
@@ -134,9 +134,9 @@ template <class T>
 struct LandmarkScratch {
   Matrix<T> patches, dpatches;
 
-  LandmarkScratch(const Landmarks& l, Index d, Carver<T>& carve) {
+  LandmarkScratch(const Landmarks& l, Index d, MemoryLayout<T>& layout) {
     if (l.kind != Landmarks::Kind::convolution) return;
-    patches = carve.matrix(l.count, l.taps(d)), dpatches = carve.matrix(l.count, l.taps(d));
+    patches = layout.matrix(l.count, l.taps(d)), dpatches = layout.matrix(l.count, l.taps(d));
   }
 };
 

@@ -8,7 +8,7 @@
 // pseudo-inverse; but rounding errors in that null space double in each step.
 #pragma once
 
-#include "heed/base/carver.h"
+#include "heed/base/memory_layout.h"
 #include "heed/kernels/products/gemm.h"
 
 #include <cmath>
@@ -39,7 +39,8 @@ template <class T>
 struct NewtonScratch {
   Matrix<T> U, next;
 
-  NewtonScratch(const NewtonInverse& s, Carver<T>& carve) : U(carve.matrix(s.m, s.m)), next(carve.matrix(s.m, s.m)) {}
+  NewtonScratch(const NewtonInverse& s, MemoryLayout<T>& layout)
+      : U(layout.matrix(s.m, s.m)), next(layout.matrix(s.m, s.m)) {}
 };
 
 /// Scratch memory of the gradient: in addition X_0, X_1, ... and X_0 A, X_1 A, ..., one below the other.
@@ -48,10 +49,10 @@ struct NewtonBackwardScratch {
   NewtonScratch<T> step;
   Matrix<T> iterates, products;
 
-  NewtonBackwardScratch(const NewtonInverse& s, Carver<T>& carve)
-      : step(s, carve),
-        iterates(carve.matrix(s.iterations * s.m, s.m)),
-        products(carve.matrix(s.iterations * s.m, s.m)) {}
+  NewtonBackwardScratch(const NewtonInverse& s, MemoryLayout<T>& layout)
+      : step(s, layout),
+        iterates(layout.matrix(s.iterations * s.m, s.m)),
+        products(layout.matrix(s.iterations * s.m, s.m)) {}
 
   /// The iterate X_k and the product X_k A.
   Matrix<T> iterate(Index k) const { return iterates.middle_rows(k * iterates.columns, iterates.columns); }

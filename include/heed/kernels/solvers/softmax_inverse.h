@@ -10,7 +10,7 @@
 // 2 ln K / ln (13/4) = 1.2 log2 K steps; then r converges cubically.
 #pragma once
 
-#include "heed/base/carver.h"
+#include "heed/base/memory_layout.h"
 #include "heed/kernels/products/gemm.h"
 
 namespace heed::kernels {
@@ -35,9 +35,9 @@ struct SoftmaxInverseScratch {
   SoftmaxInverseStep<T> steps;     ///< all steps, one below the other
   Matrix<T> dZ, dnext, dV, P, dW;  ///< P = -dU
 
-  SoftmaxInverseScratch(const SoftmaxInverse& s, Carver<T>& carve) {
-    const auto all = [&] { return carve.matrix(s.iterations * s.m, s.m); };
-    const auto one = [&] { return carve.matrix(s.m, s.m); };
+  SoftmaxInverseScratch(const SoftmaxInverse& s, MemoryLayout<T>& layout) {
+    const auto all = [&] { return layout.matrix(s.iterations * s.m, s.m); };
+    const auto one = [&] { return layout.matrix(s.m, s.m); };
     steps = {all(), all(), all(), all()};
     dZ = one(), dnext = one(), dV = one(), P = one(), dW = one();
   }

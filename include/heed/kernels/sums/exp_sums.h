@@ -14,7 +14,7 @@
 // pointers to prove it.
 #pragma once
 
-#include "heed/base/carver.h"
+#include "heed/base/memory_layout.h"
 #include "heed/cost/counts.h"
 #include "heed/kernels/shared/exp.h"
 #include "heed/kernels/shared/update.h"
@@ -42,8 +42,8 @@ using ExpSumsFor = ExpSums<const std::type_identity_t<T>>;
 
 /// Lays out `rows` sums of n channels with `scales` scales each, n or 1.
 template <class T>
-ExpSums<T> carve_exp_sums(Index rows, Index scales, Index n, Carver<T>& carve) {
-  return {carve.matrix(rows, scales), carve.matrix(rows, scales), carve.matrix(rows, n)};
+ExpSums<T> lay_out_exp_sums(Index rows, Index scales, Index n, MemoryLayout<T>& layout) {
+  return {layout.matrix(rows, scales), layout.matrix(rows, scales), layout.matrix(rows, n)};
 }
 
 /// Keys and values, or the gradients of both: [keys, n] each.

@@ -32,13 +32,13 @@ class Writer {
   std::string stub() {
     begin();
     line(
-        "  // Saved: what the backward pass reads. Scratch: for one pass. A struct of parts that the carver gives,\n"
-        "  // carve.matrix(rows, columns) or carve_heads(heads, rows, columns, carve); bug-hunt.h has an example.\n"
+        "  // Saved: what the backward pass reads. Scratch: for one pass. A struct of parts that the layout gives,\n"
+        "  // layout.matrix(rows, columns) or lay_out_heads(heads, rows, columns, layout); bug-hunt.h has an example.\n"
         "  template <class T>\n"
-        "  NoMemory saved(const AttentionShape&, Carver<T>&) const {{\n"
+        "  NoMemory saved(const AttentionShape&, MemoryLayout<T>&) const {{\n"
         "    return {{}};\n  }}\n"
         "  template <class T>\n"
-        "  NoMemory scratch(const AttentionShape&, Carver<T>&) const {{\n"
+        "  NoMemory scratch(const AttentionShape&, MemoryLayout<T>&) const {{\n"
         "    return {{}};\n  }}\n\n"
         "  // The steps above, with the products in that order. in.q[h], out[h] and so on are those of head h.\n"
         "  template <class T>\n"
@@ -98,14 +98,14 @@ class Writer {
     T *F_lengths, *G_lengths, *sums, *s;
   };
   template <class T>
-  std::vector<Saved<T>> saved(const AttentionShape& shape, Carver<T>& carve) const {
+  std::vector<Saved<T>> saved(const AttentionShape& shape, MemoryLayout<T>& layout) const {
     const auto [N, M, d, e] = shape.sizes();
     std::vector<Saved<T>> heads;
     for (Index h = 0; h < shape.heads; ++h)
-      heads.push_back({carve.matrix(N, d), carve.matrix(N, d), carve.matrix(M, d), carve.matrix(M, d),
-                       carve.matrix(M, e), carve.matrix(N, M), carve.matrix(N, M), carve.matrix(d, e),
-                       carve.matrix(N, e), carve.numbers(N + d), carve.numbers(M + d), carve.numbers(N),
-                       carve.numbers(d)});
+      heads.push_back({layout.matrix(N, d), layout.matrix(N, d), layout.matrix(M, d), layout.matrix(M, d),
+                       layout.matrix(M, e), layout.matrix(N, M), layout.matrix(N, M), layout.matrix(d, e),
+                       layout.matrix(N, e), layout.numbers(N + d), layout.numbers(M + d), layout.numbers(N),
+                       layout.numbers(d)});
     return heads;
   }
 
@@ -115,10 +115,10 @@ class Writer {
     T *dsums, *ds;
   };
   template <class T>
-  Scratch<T> scratch(const AttentionShape& shape, Carver<T>& carve) const {
+  Scratch<T> scratch(const AttentionShape& shape, MemoryLayout<T>& layout) const {
     const auto [N, M, d, e] = shape.sizes();
-    return {carve.matrix(N, d), carve.matrix(M, d), carve.matrix(M, e), carve.matrix(N, M),
-            carve.matrix(d, e), carve.matrix(N, e), carve.numbers(N),   carve.numbers(d)};
+    return {layout.matrix(N, d), layout.matrix(M, d), layout.matrix(M, e), layout.matrix(N, M),
+            layout.matrix(d, e), layout.matrix(N, e), layout.numbers(N),   layout.numbers(d)};
   }
 )");
   }

@@ -1,0 +1,65 @@
+// Layouts of memory: the same code divides a block of memory into matrices and measures how much they take.
+#pragma once
+
+#include "heed/base/matrix.h"
+
+#include <vector>
+
+namespace heed {
+
+/// Divides a block of memory into parts, one after the other. Without memory the parts are empty and taken() is their
+/// total size. `guard` elements are skipped after each part: if they change, a write overran it.
+template <class T>
+class MemoryLayout {
+ public:
+  explicit MemoryLayout(T* memory = nullptr, Index guard = 0) : memory_(memory), guard_(guard) {}
+
+  /// Returns the next `count` elements. Not inline: a layout is some twenty such calls, a kilobyte of code at each use.
+  [[gnu::noinline]] T* numbers(Index count) {
+    T* const part = memory_ && count > 0 ? memory_ + taken_ : nullptr;
+    taken_ += count;
+    if (guard_ > 0) guards_.push_back(taken_);
+    taken_ += guard_;
+    return part;
+  }
+  Matrix<T> matrix(Index rows, Index columns) { return {numbers(rows * columns), rows, columns}; }
+
+  /// Returns a matrix whose rows begin `stride` elements apart.
+  Matrix<T> matrix(Index rows, Index columns, Index stride) { return {numbers(rows * stride), rows, columns, stride}; }
+
+  /// Elements taken so far, guard regions included.
+  Index taken() const { return taken_; }
+
+  /// Offsets of the guard regions.
+  const std::vector<Index>& guards() const { return guards_; }
+
+ private:
+  T* memory_;
+  Index guard_, taken_ = 0;
+  std::vector<Index> guards_;
+};
+
+/// Parts<T>(arguments..., layout), with memory allocated for them.
+template <template <class> class Parts, class T>
+class LaidOut {
+ public:
+  template <class... Arguments>
+  explicit LaidOut(const Arguments&... arguments)
+      : memory_(measured(arguments...)), layout_(memory_.data()), parts_(arguments..., layout_) {}
+
+  const Parts<T>& operator*() const { return parts_; }
+
+ private:
+  template <class... Arguments>
+  static Index measured(const Arguments&... arguments) {
+    MemoryLayout<T> layout;
+    static_cast<void>(Parts<T>(arguments..., layout));
+    return layout.taken();
+  }
+
+  Buffer<T> memory_;
+  MemoryLayout<T> layout_;
+  Parts<T> parts_;
+};
+
+}  // namespace heed
