@@ -14,18 +14,18 @@
 
 namespace heed {
 
-/// A whole number without a value yet, as the default of an option that is never negative: the file of a model gives
-/// it, or the shape of a tensor (read_sizes).
+/// Default of an option that is never negative and has no value yet: a model's file gives it, or the shape of a tensor
+/// (read_sizes).
 inline constexpr Index not_set = -1;
 
-/// "not set", or the number.
+/// Returns "not set", or the number.
 std::string option_text(Index value);
 
-/// An option of a few named values: an enum that counts from 0, in the order of its names.
+/// An option with a few named values: an enum that counts from 0, in the order of the names.
 template <class E>
 concept NamedChoice = std::is_enum_v<E>;
 
-/// Reads options from text; throws Error at bad values and names the nearest option at unknown names.
+/// Parses options from text. Throws Error for bad values, and for unknown names, with the nearest name.
 class OptionReader {
  public:
   OptionReader(std::string owner, const OptionValues& values) : owner_(std::move(owner)), values_(values) {}
@@ -38,7 +38,7 @@ class OptionReader {
     value = static_cast<E>(choose(name, static_cast<std::size_t>(value), {names.begin(), names.end()}));
   }
 
-  /// Throws Error if an option was given that nothing asked for.
+  /// Throws Error if an option was given that was not visited.
   void finish() const;
 
  private:
