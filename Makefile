@@ -44,7 +44,7 @@ SOURCES := $(sort $(shell find src -name '*.cpp'))
 PROGRAM := $(filter src/apps/cli/%,$(SOURCES))
 LIBRARY := $(filter-out $(PROGRAM),$(SOURCES))
 TESTS   := $(filter-out tests/core.cpp tests/apps/web/ask.cpp,$(sort $(shell find tests -name '*.cpp')))
-# What makes models and runs them, with no system around it: no files, no POSIX, no zlib, oneTBB or decoders.
+# The core makes models and runs them with no system around it: no files, no POSIX, no zlib, oneTBB or decoders.
 CORE    := $(filter $(addprefix src/,base/% cost/% kernels/% attention/% tape/% ops/% nn/%) src/config/keys.cpp \
              src/config/validate.cpp,$(SOURCES))
 
@@ -77,7 +77,7 @@ TEST_OBJECTS    := $(call objects,$(TESTS)) $(BUILD)/src/apps/cli/shared/cpu.o
 
 # A recipe begins with $(call say,...): one line for each file that is made, or with V=1 the whole command.
 say = $(if $(V),,@echo ' $(1)' && )
-# Puts FILE.new in the place of FILE if their texts differ: what is made of it is then made again.
+# Replaces a file by FILE.new if their texts differ, so that its time changes only then.
 update = cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 # ---- Library, program, tests ----
@@ -137,20 +137,20 @@ $(BUILD)/%/common.h.gch: $(BUILD)/flags
 	@printf '#include <%s>\n' $(COMMON) >$(@:.gch=)
 	$(call say,CXX common headers for -$*)$(CCACHE) $(CXX) $(FLAGS) -$* $(LAST) -x c++-header -o $@ $(@:.gch=)
 
-# If the flags are others than last time, everything is compiled again.
+# Everything is compiled again if the flags are not those of last time.
 $(BUILD)/flags: force
 	@mkdir -p $(@D); echo '$(CXX) $(FLAGS) $(LAST)' >$@.new; $(update)
 
 -include $(patsubst %.o,%.d,$(LIBRARY_OBJECTS) $(PROGRAM_OBJECTS) $(TEST_OBJECTS) $(BUILD)/tests/core.o)
 
 # ---- Objects with flags of their own ----
-# Where a JPEG's data end too early, stb_image 2.27 shifts a zero by more bits than it has.
+# stb_image 2.27 shifts a zero by more bits than it has if a JPEG's data end too early.
 STB_ZERO := -fno-sanitize=shift
 ifneq ($(findstring undefined,$(SANITIZE)),)
 $(BUILD)/src/data/images/image.o: private LAST += $(STB_ZERO)
 endif
 
-# The commit that is built, "-dirty" where files have changed since; empty outside a checkout.
+# The commit that is built, with "-dirty" if files have changed since; empty outside a checkout.
 COMMIT := $(shell GIT_CEILING_DIRECTORIES='$(patsubst %/,%,$(dir $(CURDIR)))' \
             git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null)
 $(BUILD)/src/train/runs/commit.o: private FLAGS += -DHEED_COMMIT=\"$(COMMIT)\"
@@ -158,21 +158,21 @@ $(BUILD)/src/train/runs/commit.o: $(BUILD)/commit
 $(BUILD)/commit: force
 	@mkdir -p $(@D); echo '$(COMMIT)' >$@.new; $(update)
 
-# The only file that knows of MPI. Open MPI's headers would else bring an old interface for C++.
+# The only file that uses MPI, without Open MPI's old interface for C++.
 ifeq ($(MPI),1)
 $(BUILD)/src/train/processes/processes.o: private FLAGS += -DHEED_MPI -DOMPI_SKIP_MPICXX $(call open_mpi,--cflags)
 endif
 
-# What `heed plugin` compiles with: the compiler, its flags before and after -O3, and a checksum of the public headers,
-# which is the CRC-32 that gzip writes behind what it has packed.
+# The compiler of `heed plugin`, its flags before and after -O3, and a checksum of the public headers: the CRC-32 at the
+# end of gzip's output.
 $(BUILD)/src/apps/cli/plugins/plugin_build.o: $(BUILD)/plugin_build.inc
 $(BUILD)/src/apps/cli/plugins/plugin_build.o: private FLAGS += -I$(BUILD)
 $(BUILD)/plugin_build.inc: force
 	@mkdir -p $(@D); printf 'R"(%s)",\n' '$(CXX)' '$(EXPORTED)' '$(LAST)' "$$(find include/heed -name '*.h' | \
 	  LC_ALL=C sort | xargs cat | gzip -1 | tail -c 8 | od -An -N4 -tx4 | tr -d ' ')" >$@.new; $(update)
 
-# The page of `heed report`, a string of C++: page.html, where a line "@include FILE" stands for that file. What it shares
-# with the page of `make web` are modules there, which export what they have.
+# The page of `heed report`, a string of C++: page.html, where a line "@include FILE" stands for that file. Files shared
+# with the page of `make web` are modules there, so their lines begin with "export".
 PAGE := $(wildcard src/apps/cli/reporting/page/*) $(patsubst %,src/apps/web/page/%,colours.css make.js plot.js)
 $(BUILD)/report_page.inc: $(PAGE)
 	@mkdir -p $(@D)
@@ -181,8 +181,8 @@ $(BUILD)/report_page.inc: $(PAGE)
 $(BUILD)/src/apps/cli/reporting/report_page.o: $(BUILD)/report_page.inc
 $(BUILD)/src/apps/cli/reporting/report_page.o: private FLAGS += -I$(BUILD)
 
-# ---- What needs packages first ----
-# It builds by a make of its own after that: on all cores, unless -j was given.
+# ---- Targets that install packages first ----
+# A make of its own builds after that, on all cores unless -j was given.
 MAKE_ALL = +@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 deps:
@@ -204,7 +204,7 @@ run: deps
 	while [ -e $$run ]; do n=$$((n + 1)); run=runs/fashion-mnist-$$n; done; \
 	$(BUILD)/heed train experiments/fashion-mnist.toml --run $$run
 
-# The suites, and beside them what each script of tests/ says in its first lines.
+# The suites, and beside them scripts of tests/, each described in its first lines.
 SCRIPTS := headers mechanism install examples core private_names
 ifeq ($(SIMD)$(LAST),highway)
   SCRIPTS += registers
