@@ -30,7 +30,7 @@ run() {
 # Alone: cli_memory gives programs with little memory a minute, memory counts calls of threads that have just begun.
 # First: the suites that take longest, since one that starts last leaves processors idle.
 alone='cli_memory memory'
-first='claims cli_labs cli_grade cli_plugin cli_sweep aft_far synthesizer performer scaling check_cases'
+first='claims cli_bench cli_labs cli_grade cli_plugin plot_run cli_cost cli_sweep aft_far synthesizer kernels_gemm performer'
 # shellcheck disable=SC2086
 {
   printf '%s\n' $alone | run 1 "$@"

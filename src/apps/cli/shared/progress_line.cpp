@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 
@@ -20,7 +21,7 @@ Index terminal_columns() {
 }
 
 std::string duration(double seconds) {
-  const long total = static_cast<long>(seconds + 0.5);
+  const long total = std::lround(seconds);
   if (total >= 3600) return fmt::format("{}:{:02}:{:02}", total / 3600, total / 60 % 60, total % 60);
   return fmt::format("{}:{:02}", total / 60, total % 60);
 }

@@ -187,8 +187,11 @@ class Marker {
     for (Index left = answer.integer(0, 100); left > 0; --left) {
       const std::string name = answer.text();
       Tensor<double> alone = answer.tensor(), added = answer.tensor();
-      for (std::size_t k = 0; k < inputs.size(); ++k)
-        if (inputs[k].name == name) results.gradients[k] = std::move(alone), results.added[k] = std::move(added);
+      const auto input = std::ranges::find(inputs, name, &CheckInput::name);
+      if (input == inputs.end()) continue;
+      const auto k = static_cast<std::size_t>(input - inputs.begin());
+      results.gradients[k] = std::move(alone);
+      results.added[k] = std::move(added);
     }
     return results;
   }
