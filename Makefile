@@ -77,7 +77,8 @@ TEST_OBJECTS    := $(call objects,$(TESTS)) $(BUILD)/src/apps/cli/shared/cpu.o
 
 # A recipe begins with $(call say,...): one line for each file that is made, or with V=1 the whole command.
 say = $(if $(V),,@echo ' $(1)' && )
-# Replaces a file by FILE.new if their texts differ, so that its time changes only then.
+# Replaces a file by FILE.new if their texts differ, so that its time changes only then. Recipes with it begin with +:
+# `make -n` runs them, since what else is to be made depends on it.
 update = cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 # ---- Library, program, tests ----
@@ -120,7 +121,7 @@ $(UNITY): private FLAGS += -Wno-subobject-linkage
 $(UNITY): %.o: %.cpp $(BUILD)/flags $(BUILD)/Og/common.h.gch
 	$(compile)
 $(UNITY:.o=.cpp): $(BUILD)/%/unity.cpp: force
-	@mkdir -p $(@D); printf '#include "%s"\n' $(filter-out $(ALONE),$(sort $(wildcard $*/*.cpp))) >$@.new; $(update)
+	+@mkdir -p $(@D); printf '#include "%s"\n' $(filter-out $(ALONE),$(sort $(wildcard $*/*.cpp))) >$@.new; $(update)
 
 # The largest of the headers that many files include are read once, not by each of them: half a second a file. Files
 # include what they use all the same. nlohmann/json.hpp is not among them: it costs every file 0.7 seconds.
@@ -139,7 +140,7 @@ $(BUILD)/%/common.h.gch: $(BUILD)/flags
 
 # Everything is compiled again if the flags are not those of last time.
 $(BUILD)/flags: force
-	@mkdir -p $(@D); echo '$(CXX) $(FLAGS) $(LAST)' >$@.new; $(update)
+	+@mkdir -p $(@D); echo '$(CXX) $(FLAGS) $(LAST)' >$@.new; $(update)
 
 -include $(patsubst %.o,%.d,$(LIBRARY_OBJECTS) $(PROGRAM_OBJECTS) $(TEST_OBJECTS) $(BUILD)/tests/core.o)
 
@@ -156,7 +157,7 @@ COMMIT := $(shell GIT_CEILING_DIRECTORIES='$(patsubst %/,%,$(dir $(CURDIR)))' \
 $(BUILD)/src/train/runs/commit.o: private FLAGS += -DHEED_COMMIT=\"$(COMMIT)\"
 $(BUILD)/src/train/runs/commit.o: $(BUILD)/commit
 $(BUILD)/commit: force
-	@mkdir -p $(@D); echo '$(COMMIT)' >$@.new; $(update)
+	+@mkdir -p $(@D); echo '$(COMMIT)' >$@.new; $(update)
 
 # The only file that uses MPI, without Open MPI's old interface for C++.
 ifeq ($(MPI),1)
@@ -168,7 +169,7 @@ endif
 $(BUILD)/src/apps/cli/plugins/plugin_build.o: $(BUILD)/plugin_build.inc
 $(BUILD)/src/apps/cli/plugins/plugin_build.o: private FLAGS += -I$(BUILD)
 $(BUILD)/plugin_build.inc: force
-	@mkdir -p $(@D); printf 'R"(%s)",\n' '$(CXX)' '$(EXPORTED)' '$(LAST)' "$$(find include/heed -name '*.h' | \
+	+@mkdir -p $(@D); printf 'R"(%s)",\n' '$(CXX)' '$(EXPORTED)' '$(LAST)' "$$(find include/heed -name '*.h' | \
 	  LC_ALL=C sort | xargs cat | gzip -1 | tail -c 8 | od -An -N4 -tx4 | tr -d ' ')" >$@.new; $(update)
 
 # The page of `heed report`, a string of C++: page.html, where a line "@include FILE" stands for that file. Files shared

@@ -42,7 +42,7 @@ $(WEB_BUILD)/%.o: %.cpp $(WEB_BUILD)/flags | $(WEB_BUILD)/include
 	@mkdir -p $(@D)
 	$(call say,CXX $< for the web)$(WEB_CXX) $(WEB_FLAGS) $(WEB_OPTIMISE) -MMD -MP -c -o $@ $<
 $(WEB_BUILD)/flags: force
-	@mkdir -p $(@D); echo '$(WEB_CXX) $(WEB_FLAGS)' >$@.new; $(update)
+	+@mkdir -p $(@D); echo '$(WEB_CXX) $(WEB_FLAGS)' >$@.new; $(update)
 -include $(WEB_OBJECTS:.o=.d)
 
 # Clang 14 takes what it shares with the code that finds an exception's handler for an ordinary variable, the library of
