@@ -133,4 +133,9 @@ BOOST_AUTO_TEST_CASE(what_is_refused) {
   check_refusal({"report", a, "-o", *this / "page.html"}, {"metrics.csv:2: found 'train,x'"});
 }
 
+BOOST_AUTO_TEST_CASE(a_name_with_a_comma_is_one_field_of_csv) {
+  const std::string run = make("x,y", 0.5, 1, 1e-3);
+  check_contains(output_of({"compare", run, "--csv"}), {"\n\"x,y\",1,0.5,,1,", "\n\"x,y\",2,0.75,,1,"});
+}
+
 BOOST_AUTO_TEST_SUITE_END()
