@@ -232,6 +232,7 @@ bool detail::alone() { return thread_count == 1 || omp_in_parallel(); }
     work.end();
   };
   // With one thread per piece, a piece always runs on the same thread, whose cache may still hold its operands.
+  // NOLINTNEXTLINE(bugprone-branch-clone): the schedules differ.
   if (pieces <= thread_count) {
 #pragma omp parallel for schedule(static, 1) num_threads(thread_count)
     for (Index piece = 0; piece < pieces; ++piece) run(piece);

@@ -223,7 +223,7 @@ std::vector<LayerTime> TimeModel::layer_times(const Workload& work, bool pass_tr
     const std::string kind = work.kind(operation);
     for (const auto& [size, many] : how_many) {
       const double count = static_cast<double>(size), bytes = microbatch_bytes(work, pass_trains, count);
-      const auto seconds = [&](bool back) {
+      const auto seconds = [&, many = many](bool back) {
         return many * sum_of(of_kind(!pass_trains ? still
                                      : back       ? backward
                                                   : forward,

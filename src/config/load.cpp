@@ -29,13 +29,15 @@ std::string present_name(const Source& source, std::string_view table, const tom
                          const toml::table& values) {
   static std::once_flag announced[std::size(renamed_keys)];
   for (std::size_t i = 0; i < std::size(renamed_keys); ++i) {
-    const auto& [of, former, name, since] = renamed_keys[i];
-    if (table != of || key.str() != former) continue;
-    require(!values.contains(name), "{}: '{}.{}' and '{}.{}' are the same key; expected one of them", source.at(key),
-            of, former, of, name);
-    std::call_once(announced[i],
-                   [&] { fmt::print(stderr, "heed: {}.{} is called {}.{} since {}\n", of, former, of, name, since); });
-    return std::string(name);
+    const RenamedKey& renamed = renamed_keys[i];
+    if (table != renamed.table || key.str() != renamed.former) continue;
+    require(!values.contains(renamed.name), "{}: '{}.{}' and '{}.{}' are the same key; expected one of them",
+            source.at(key), table, renamed.former, table, renamed.name);
+    std::call_once(announced[i], [&] {
+      fmt::print(stderr, "heed: {}.{} is called {}.{} since {}\n", table, renamed.former, table, renamed.name,
+                 renamed.since);
+    });
+    return std::string(renamed.name);
   }
   return std::string(key.str());
 }
