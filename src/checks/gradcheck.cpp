@@ -213,7 +213,7 @@ std::vector<CheckRow> compare_gradients(const CheckCase& c, std::uint64_t seed, 
     }
     row.passed = row.relative <= gradcheck_tolerance;
     if (!row.passed) {
-      row.all_got = right_alone ? std::move(shared) : got;
+      row.all_got = right_alone ? shared : got;
       row.all_expected = right;
       row.diagnosis =
           diagnose(std::as_const(row.all_got).view(), std::as_const(row.all_expected).view(), row.axes, same);
