@@ -186,6 +186,7 @@ HWY_INLINE void sum_panel(const Operand<float>& a, const F& b_rows, Update updat
     const Index steps = std::min(block, k - first);
     // Constructed in place: copying it would wait for the stores, a twentieth of the time of a product 50 x 50 x 16.
     TileWork work{a.middle_columns(first, steps), b_rows(first, steps), term_update(first, update), c, start};
+    // NOLINTNEXTLINE(bugprone-branch-clone): they differ if this product starts its sums.
     const auto& of_width = (first == 0 ? tiles<AddTerm, starts> : tiles<AddTerm, false>)[vectors - 1];
     for (Index t = 0; t < row_tiles; ++t) {
       const Index rows = m * (t + 1) / row_tiles - m * t / row_tiles;
