@@ -92,6 +92,13 @@ std::string source_with_includes(const std::filesystem::path& path) {
   std::set<std::filesystem::path> seen;
   std::string text;
   add_source(path, seen, text);
+  // The other sources of a mechanism with a folder, in a fixed order.
+  std::set<std::filesystem::path> folder;
+  std::error_code error;
+  if (path.parent_path().filename() == path.stem())
+    for (const auto& entry : std::filesystem::directory_iterator(path.parent_path(), error)) folder.insert(entry);
+  for (const std::filesystem::path& file : folder)
+    if (file.extension() == ".cpp") add_source(file, seen, text);
   return text;
 }
 

@@ -12,8 +12,9 @@ namespace heed {
 /// if it is in neither, returns the first path.
 std::string mechanism_page(const std::string& mechanism);
 
-/// Returns the text of a source file, followed by that of its private headers and of their .cpp files: several
-/// mechanisms may share a backward pass. Files that do not exist add nothing.
+/// Returns the text of a source file, followed by that of its private headers and of their .cpp files, since several
+/// mechanisms may share a backward pass, and by the other .cpp files of the folder of a mechanism that has one. Files
+/// that do not exist add nothing.
 std::string source_with_includes(const std::filesystem::path& path);
 
 /// A step as the source describes it: "3", "dv = A^T dout, dA = dout v^T".
