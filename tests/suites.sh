@@ -13,8 +13,6 @@ logs=$(mktemp -d)
 trap 'rm -rf -- "$logs"' EXIT
 trap 'exit 130' INT TERM HUP
 
-# Threads that wait for work leave the processor to other suites.
-export OMP_WAIT_POLICY=passive
 export tests logs
 # $1: processes at a time, the rest: options. Suites are read from standard input.
 run() {
@@ -27,13 +25,15 @@ run() {
       "$logs/$suite" | sed "s/^/$suite: /" || true' sh {} "$@"
 }
 "$tests" --list_content 2>&1 | sed -n 's/^\([a-z][a-z0-9_]*\)\*$/\1/p' >"$logs/all"
-# Alone: cli_memory gives programs with little memory a minute, memory counts calls of threads that have just begun.
+# Alone: cli_memory gives programs with little memory a minute, memory counts calls of threads that have just begun. In
+# all others, threads that wait for work leave the processor to other suites.
 # First: the suites that take longest, since one that starts last leaves processors idle.
 alone='cli_memory memory'
 first='claims cli_bench cli_labs cli_grade cli_plugin plot_run cli_cost cli_sweep aft_far synthesizer kernels_gemm performer'
 # shellcheck disable=SC2086
 {
   printf '%s\n' $alone | run 1 "$@"
+  export OMP_WAIT_POLICY=passive
   { printf '%s\n' $alone $first; cat "$logs/all"; } | awk '!seen[$0]++' | tail -n +3 | run "$(nproc)" "$@"
 }
 
