@@ -13,7 +13,7 @@ namespace heed {
 /// each part of it, before the first, beside each row of q, k and v, and around the gradient of each of its tensors.
 /// Found are writes to any of them; results that were never written, or were made of what was never written; gradients
 /// that overwrite where they are to be added, or that are left out; and changes to what forward left, made by backward.
-/// What it prepares is watched as in evaluation and as in training. The mechanism must accept the shape, which has the
+/// Prepared tensors are checked as in evaluation and as in training. The mechanism must accept the shape, which has the
 /// layout's heads and widths.
 std::vector<std::string> memory_faults(const Mechanism& mechanism, const AttentionLayout& layout,
                                        const AttentionShape& shape);

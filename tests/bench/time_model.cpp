@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(a_pull_leads_to_what_is_usual) {
   BOOST_TEST(nonnegative_fit(fit, {2}, 1)[0] == 3, closely);
 }
 
-// Of a batch of 24 in microbatches of 8 one of two threads takes two: two thirds of all work.
+// A batch of 24 is three microbatches of 8; one of two threads takes two of them: two thirds of all work.
 BOOST_AUTO_TEST_CASE(time_is_work_over_rate) {
   const TimeModel model = made_up();
   const Experiment x = load_experiment("models/vit-micro.toml");

@@ -23,7 +23,7 @@ class MyAft : public MechanismBase<MyAft> {
     require(s.width == s.value_width, "[my_aft] q has {} channels, v {}; they must match", s.width, s.value_width);
   }
 
-  // What the forward pass keeps for the backward pass, and memory for one pass. Take matrices from the layout:
+  // Values saved for the backward pass, and scratch memory of one pass. Take matrices from the layout:
   // layout.matrix(rows, columns) holds nothing of use before you have written it.
   template <class T>
   struct Saved {};

@@ -13,7 +13,7 @@ struct AttentionMap {
   AttentionMemory<T> saved, scratch;  ///< for intermediate results
 };
 
-/// What the rows and columns of an attention map stand for.
+/// Meaning of the rows and columns of an attention map.
 enum class MapAxes {
   tokens,    ///< queries and keys: the map multiplies v
   channels,  ///< the channels of a query and those of a key: the map multiplies the transpose of v

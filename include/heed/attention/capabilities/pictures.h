@@ -5,7 +5,7 @@
 
 namespace heed {
 
-/// What the elements of a picture stand for. The parts of a picture, heads or groups of channels, are drawn side by
+/// Meaning of the elements of a picture. The parts of a picture, heads or groups of channels, are drawn side by
 /// side.
 enum class PictureAxes {
   pairs,   ///< [parts, N, M]: a value for each pair of query and key, as in an attention map
