@@ -2,7 +2,7 @@
 
 Two large views of 32 x 32 and four small ones of 16 x 16 of each image. A step is the teacher's forward pass, without
 gradients, the student's forward and backward passes, all views of a size together, clipping of each tensor, AdamW, and the
-moves of centre and teacher. Definitions are those of include/heed/nn/dino.h and src/train/tasks/dino.h.
+moves of centre and teacher. Definitions are those of include/heed/nn/dino.h and src/train/tasks/dino.cpp.
 """
 import torch
 import torch.nn as nn

@@ -44,6 +44,12 @@ Subsets split_validation(Index size, const DataConfig& config, std::uint64_t see
   return subsets;
 }
 
+std::vector<Index> examples_of(Index size, Part part, const DataConfig& config, std::uint64_t seed) {
+  if (part == Part::test) return all_images(size);
+  Subsets subsets = split_validation(size, config, seed);
+  return part == Part::train ? std::move(subsets.train) : std::move(subsets.validation);
+}
+
 template <class T>
 class Loader<T>::Pipeline {
  public:

@@ -1,8 +1,14 @@
 // Handling of losses and gradients that are not finite.
 #pragma once
 
+#include "heed/train/evaluate.h"
 #include "src/train/runs/checkpoint.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,19 +18,47 @@ namespace heed {
 template <class T>
 class SavedBuffers {
  public:
-  void save(RunState<T>& state);
-  void restore(RunState<T>& state) const;
+  void save(RunState<T>& state) {
+    values_.clear();
+    for_buffers(state, [&](std::span<T> buffers) { values_.insert(values_.end(), buffers.begin(), buffers.end()); });
+  }
+
+  void restore(RunState<T>& state) const {
+    auto saved = values_.begin();
+    for_buffers(state, [&](std::span<T> buffers) {
+      std::copy_n(saved, buffers.size(), buffers.begin());
+      saved += static_cast<std::ptrdiff_t>(buffers.size());
+    });
+  }
 
  private:
+  /// Calls f(buffers) for the model and its teacher.
+  template <class F>
+  static void for_buffers(RunState<T>& state, const F& f) {
+    for (Parameters<T>* const p : {&state.parameters, state.task.teacher()})
+      if (p) f(std::span(p->data() + p->gradient_size(), p->data() + p->size()));
+  }
+
   std::vector<T> values_;
 };
 
 /// Returns whether all weights and buffers are finite.
 template <class T>
-bool all_finite(const Parameters<T>& parameters);
+bool all_finite(const Parameters<T>& parameters) {
+  return std::all_of(parameters.data(), parameters.data() + parameters.size(), [](T w) { return std::isfinite(w); });
+}
 
 /// Throws Diverged. `what` says where and how, `saved` which weights exist, `lr` is the current learning rate.
-[[noreturn]] void fail_diverged(const std::string& what, const RunProgress& progress, const std::string& saved,
-                                double lr);
+[[noreturn]] inline void fail_diverged(const std::string& what, const RunProgress& progress, const std::string& saved,
+                                       double lr) {
+  const std::string skipped = progress.skipped > 0
+                                  ? fmt::format("; {} of {} steps of the epoch were left out (train.on_nonfinite)",
+                                                progress.skipped, progress.batch)
+                                  : "";
+  throw Diverged(fmt::format(
+      "training diverged {}{}{}; a smaller optim.lr ({:.6g} here) or a longer optim.warmup_epochs may help, in another "
+      "run",
+      what, skipped, saved, lr));
+}
 
 }  // namespace heed

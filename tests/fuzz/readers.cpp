@@ -56,7 +56,7 @@ void read_sequences(const char* name, const std::string& directory) {
   DataConfig data;
   data.name = name;
   data.path = directory;
-  open_sequences(data, 64, SequencePart::test, 1);
+  open_sequences(data, 64, Part::test, 1);
 }
 void read_documents(const std::string& directory) {
   std::filesystem::copy_file(directory + "/train.tsv", directory + "/test.tsv",

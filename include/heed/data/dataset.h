@@ -10,8 +10,15 @@
 
 namespace heed {
 
-/// A part of a data set. Validation images are taken from `train` (loader.h), never from `test`.
+/// The files of a data set.
 enum class Split { train, test };
+
+/// A part of a data set. Validation examples are taken from the files of `train` (loader.h), never from those of
+/// `test`.
+enum class Part { train, validation, test };
+
+/// Returns the files that hold a part.
+inline Split split_of(Part part) { return part == Part::test ? Split::test : Split::train; }
 
 /// One split of a labelled image set. Reading is safe from several threads.
 class Dataset {

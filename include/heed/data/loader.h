@@ -24,6 +24,9 @@ struct Subsets {
 /// config.limit of the others (0: all) are trained on. Throws Error if none would be left to train on.
 Subsets split_validation(Index size, const DataConfig& config, std::uint64_t seed);
 
+/// Returns the examples of a part, ascending: all `size` of the test files, or those that split_validation() gives it.
+std::vector<Index> examples_of(Index size, Part part, const DataConfig& config, std::uint64_t seed);
+
 /// Puts things in a random order, every one equally likely.
 void shuffle(std::vector<Index>& items, const RandomStream& stream);
 

@@ -107,9 +107,9 @@ Image image_of_tokens(const std::vector<int>& tokens, const ImageSize& size, Ind
   return image;
 }
 
-std::shared_ptr<const SequenceSet> data::open_pixels(const DataConfig& data, SequencePart part) {
+std::shared_ptr<const SequenceSet> data::open_pixels(const DataConfig& data, Part part) {
   return std::make_shared<PixelSequences>(
-      open_dataset(data.source, data.path, part == SequencePart::test ? Split::test : Split::train), data);
+      open_dataset(data.source, data.path, part == Part::test ? Split::test : Split::train), data);
 }
 
 }  // namespace heed

@@ -94,8 +94,8 @@ fs::path generated_directory_of(const DataConfig& data) {
 void require_text(std::string_view text, const std::string& where) { require(!text.empty(), "{}: has no text", where); }
 
 /// The part of a name that tells the parts of a data set apart.
-const char* choose(SequencePart part, const char* train, const char* validation, const char* test) {
-  return part == SequencePart::train ? train : part == SequencePart::validation ? validation : test;
+const char* choose(Part part, const char* train, const char* validation, const char* test) {
+  return part == Part::train ? train : part == Part::validation ? validation : test;
 }
 
 // ---- Documents ----
@@ -160,7 +160,7 @@ Document document_of(const Line& line) {
   return {std::string(line.text.substr(0, tab)), line.text.substr(tab + 1)};
 }
 
-std::shared_ptr<const SequenceSet> open_lines(const fs::path& root, Index context, SequencePart part) {
+std::shared_ptr<const SequenceSet> open_lines(const fs::path& root, Index context, Part part) {
   Labels labels;
   for_each_line(root / "train.tsv", [&](const Line& line) { labels[document_of(line).label] = 0; });
   number(labels);
@@ -178,7 +178,7 @@ std::shared_ptr<const SequenceSet> open_lines(const fs::path& root, Index contex
 
 }  // namespace
 
-std::shared_ptr<const SequenceSet> data::open_listops(const DataConfig& data, Index context, SequencePart part) {
+std::shared_ptr<const SequenceSet> data::open_listops(const DataConfig& data, Index context, Part part) {
   std::vector<std::string> digits;
   for (int i = 0; i < 10; ++i) digits.push_back(std::to_string(i));
   auto set = std::make_shared<MemorySequences>(digits, listops_tokens, false);
@@ -203,7 +203,7 @@ std::shared_ptr<const SequenceSet> data::open_listops(const DataConfig& data, In
   return set;
 }
 
-std::shared_ptr<const SequenceSet> data::open_pairs(const DataConfig& data, Index context, SequencePart part) {
+std::shared_ptr<const SequenceSet> data::open_pairs(const DataConfig& data, Index context, Part part) {
   auto set = std::make_shared<MemorySequences>(std::vector<std::string>{"0", "1"}, byte_values, true);
   const std::string name = std::string("new_aan_pairs.") + choose(part, "train", "eval", "test") + ".tsv";
   for_each_line(generated_directory_of(data) / name, [&](const Line& line) {
@@ -221,19 +221,19 @@ std::shared_ptr<const SequenceSet> data::open_pairs(const DataConfig& data, Inde
 
 bool data::documents_have_validation(const DataConfig& data) { return fs::exists(directory_of(data) / "val.tsv"); }
 
-std::shared_ptr<const SequenceSet> data::open_documents(const DataConfig& data, Index context, SequencePart part) {
+std::shared_ptr<const SequenceSet> data::open_documents(const DataConfig& data, Index context, Part part) {
   const fs::path root = directory_of(data);
   if (fs::exists(root / "train.tsv")) return open_lines(root, context, part);
   require(fs::is_directory(root / "train") && fs::is_directory(root / "test"),
           "{}: has neither train.tsv nor train/ and test/", root.string());
-  return open_folders(root, context, part == SequencePart::test);
+  return open_folders(root, context, part == Part::test);
 }
 
-SequenceExamples open_sequences(const DataConfig& data, Index context, SequencePart part, std::uint64_t seed) {
+SequenceExamples open_sequences(const DataConfig& data, Index context, Part part, std::uint64_t seed) {
   const bool documents = data.name == "documents", pixels = data.name == "pixels";
   // Without a separate validation file, validation examples are set aside from the training set.
   const bool divides = pixels || (documents && !data::documents_have_validation(data));
-  const SequencePart opened = divides && part == SequencePart::validation ? SequencePart::train : part;
+  const Part opened = divides && part == Part::validation ? Part::train : part;
   std::shared_ptr<const SequenceSet> set;
   try {
     set = data.name == "listops" ? data::open_listops(data, context, opened)
@@ -245,12 +245,11 @@ SequenceExamples open_sequences(const DataConfig& data, Index context, SequenceP
     fail("{}: {}", error.path1().string(), error.code().message());
   }
   require(set != nullptr, "data.name={} holds no labelled sequences", data.name);
-  std::vector<Index> all = all_images(set->size());
-  if (part == SequencePart::test || (part == SequencePart::validation && !divides)) return {set, std::move(all)};
   DataConfig split = data;
   if (!divides) split.validation = 0;
-  Subsets subsets = split_validation(set->size(), split, seed);
-  return {set, part == SequencePart::train ? std::move(subsets.train) : std::move(subsets.validation)};
+  // A validation file of its own is read whole, as a test file is.
+  const Part taken = part == Part::validation && !divides ? Part::test : part;
+  return {set, examples_of(set->size(), taken, split, seed)};
 }
 
 void require_fit(const SequenceExamples& examples, Index context, Index vocabulary) {

@@ -17,10 +17,10 @@ std::vector<std::uint8_t> read_text(const DataConfig& data) {
   return text;
 }
 
-std::span<const std::uint8_t> part_of(std::span<const std::uint8_t> text, TextPart part) {
+std::span<const std::uint8_t> part_of(std::span<const std::uint8_t> text, Part part) {
   const std::size_t n = text.size(), train = n * 9 / 10, validation = n * 19 / 20;
-  if (part == TextPart::train) return text.first(train);
-  return part == TextPart::validation ? text.subspan(train, validation - train) : text.subspan(validation);
+  if (part == Part::train) return text.first(train);
+  return part == Part::validation ? text.subspan(train, validation - train) : text.subspan(validation);
 }
 
 std::vector<TextWindow> evaluation_windows(Index n, Index context, Index stride, bool start) {

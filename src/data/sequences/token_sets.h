@@ -10,14 +10,14 @@ inline constexpr Index byte_values = 256;
 
 namespace data {
 
-std::shared_ptr<const SequenceSet> open_listops(const DataConfig& data, Index context, SequencePart part);
-std::shared_ptr<const SequenceSet> open_pairs(const DataConfig& data, Index context, SequencePart part);
+std::shared_ptr<const SequenceSet> open_listops(const DataConfig& data, Index context, Part part);
+std::shared_ptr<const SequenceSet> open_pairs(const DataConfig& data, Index context, Part part);
 
 /// Documents of classes; validation examples are among those to train on unless `has_validation`.
-std::shared_ptr<const SequenceSet> open_documents(const DataConfig& data, Index context, SequencePart part);
+std::shared_ptr<const SequenceSet> open_documents(const DataConfig& data, Index context, Part part);
 bool documents_have_validation(const DataConfig& data);
 
-std::shared_ptr<const SequenceSet> open_pixels(const DataConfig& data, SequencePart part);
+std::shared_ptr<const SequenceSet> open_pixels(const DataConfig& data, Part part);
 
 }  // namespace data
 

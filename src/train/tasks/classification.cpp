@@ -3,6 +3,7 @@
 #include "heed/base/printable.h"
 #include "heed/data/loader.h"
 #include "heed/ops/cross_entropy.h"
+#include "given_batches.h"
 #include "rank_of.h"
 
 #include <algorithm>
@@ -64,6 +65,13 @@ class OwnImages : public ClassificationBatch<T> {
   std::vector<int> labels_;
 };
 
+template <class T>
+std::unique_ptr<TaskBatch<T>> batch_of(Tensor<T> images, const Tensor<int>& labels, Index classes) {
+  std::vector<int> list(labels.begin(), labels.end());
+  Tensor<T> targets = one_hot<T>(list, classes);
+  return std::make_unique<OwnImages<T>>(std::move(images), std::move(targets), std::move(list));
+}
+
 /// Returns the confusion table of up to twenty classes.
 std::string confusion_text(const std::vector<double>& counts, Index classes, const char* examples,
                            std::vector<std::string> names) {
@@ -89,14 +97,6 @@ std::string confusion_text(const std::vector<double>& counts, Index classes, con
 
 }  // namespace
 
-Split split_of(Part part) { return part == Part::test ? Split::test : Split::train; }
-
-std::vector<Index> images_of(const Dataset& set, Part part, const DataConfig& data, std::uint64_t seed) {
-  if (part == Part::test) return all_images(set.size());
-  Subsets subsets = split_validation(set.size(), data, seed);
-  return part == Part::train ? std::move(subsets.train) : std::move(subsets.validation);
-}
-
 template <class T>
 Tensor<T> one_hot(const std::vector<int>& labels, Index classes) {
   Tensor<T> targets(Shape{static_cast<Index>(labels.size()), classes});
@@ -111,11 +111,7 @@ Var<T> ClassificationBatch<T>::loss(Var<T> logits, ExampleRange microbatch, Inde
 
 template <class T>
 Index ClassificationBatch<T>::correct(View<const T> logits, ExampleRange microbatch) const {
-  const Index classes = logits.shape()[1];
-  Index correct = 0;
-  for (Index i = 0; i < microbatch.count; ++i)
-    correct += rank_of(logits.data() + i * classes, classes, labels_[microbatch.first + i]) == 0;
-  return correct;
+  return correct_rows(logits, labels_ + microbatch.first);
 }
 
 std::vector<double> probabilities(const float* logits, Index classes) {
@@ -129,16 +125,10 @@ std::vector<double> probabilities(const float* logits, Index classes) {
 
 template <class T>
 Score judge_logits(View<const T> logits, const int* labels, std::span<double> counts) {
-  const Index rows = logits.shape()[0], classes = logits.shape()[1];
-  Score score;
-  for (Index i = 0; i < rows; ++i) {
-    const T* const row = logits.data() + i * classes;
-    const Index label = labels[i], rank = rank_of(row, classes, label);
-    score = score + Score{1, cross_entropy_of(row, classes, label), rank == 0 ? 1.0 : 0.0};
+  return score_rows(logits, labels, [&](Index label, Index answer, Index rank) {
     counts[top5_count] += rank < 5;
-    ++counts[confusion_count(classes, label, largest_of(row, classes))];
-  }
-  return score;
+    ++counts[confusion_count(logits.shape()[1], label, answer)];
+  });
 }
 
 template <class T>
@@ -185,7 +175,7 @@ template <class T>
 std::unique_ptr<BatchSource<T>> Classification<T>::open(Part part, bool training) {
   const Dataset& set = dataset(split_of(part));
   const auto seed = static_cast<std::uint64_t>(train_.seed);
-  std::vector<Index> images = images_of(set, part, data_, seed);
+  std::vector<Index> images = examples_of(set.size(), part, data_, seed);
   if (part == Part::validation && images.empty()) return nullptr;
   DataConfig data = data_;
   // A different number of channels is an error.
@@ -212,30 +202,15 @@ std::string Classification<T>::report(const Evaluation& evaluation) const {
 
 template <class T>
 std::unique_ptr<TaskBatch<T>> Classification<T>::random_batch(Index size) {
-  const RandomStream random(1);
-  Tensor<T> images(Shape{size, input_.channels, input_.height, input_.width});
-  for (Index i = 0; i < images.size(); ++i) images[i] = static_cast<T>(random.normal(i));
-  std::vector<int> labels;
-  for (Index i = 0; i < size; ++i) labels.push_back(static_cast<int>(random.derive(1).below(i, classes_)));
-  Tensor<T> targets = one_hot<T>(labels, classes_);
-  return std::make_unique<OwnImages<T>>(std::move(images), std::move(targets), std::move(labels));
+  return batch_of(random_values<T>({size, input_.channels, input_.height, input_.width}),
+                  random_integers({size}, classes_, RandomStream(1).derive(1)), classes_);
 }
 
 template <class T>
 std::unique_ptr<TaskBatch<T>> Classification<T>::given_batch(GivenTensors& tensors) const {
-  Tensor<T> images = tensors.take<T>("images", 4);
-  const Index count = images.shape()[0];
-  const Shape expected{count, input_.channels, input_.height, input_.width};
-  require(images.shape() == expected, "{}: tensor 'images' has shape {}; expected {}", tensors.path(), images.shape(),
-          expected);
-  std::vector<int> labels;
-  for (const std::int64_t label : tensors.take<std::int64_t>("labels", Shape{count})) {
-    require(label >= 0 && label < classes_, "{}: tensor 'labels' holds {} at element {}; expected 0 to {}",
-            tensors.path(), label, labels.size(), classes_ - 1);
-    labels.push_back(static_cast<int>(label));
-  }
-  Tensor<T> targets = one_hot<T>(labels, classes_);
-  return std::make_unique<OwnImages<T>>(std::move(images), std::move(targets), std::move(labels));
+  Tensor<T> images = take_images<T>(tensors, Shape{input_.channels, input_.height, input_.width});
+  const Tensor<int> labels = take_integers(tensors, "labels", Shape{images.shape()[0]}, 0, classes_ - 1);
+  return batch_of(std::move(images), labels, classes_);
 }
 
 template Tensor<float> one_hot(const std::vector<int>&, Index);

@@ -1,9 +1,10 @@
-#include "dense.h"
+#include "tasks.h"
 
-#include "given_tokens.h"
+#include "given_batches.h"
 #include "heed/base/parallel.h"
 #include "heed/data/loader.h"
 #include "heed/data/images/normalise.h"
+#include "heed/data/readers/scenes.h"
 #include "heed/ops/sequences.h"
 #include "rank_of.h"
 
@@ -11,6 +12,20 @@
 #include <optional>
 
 namespace heed {
+
+std::vector<double> overlaps_of(const std::vector<double>& counts, Index classes) {
+  std::vector<double> overlaps;
+  for (Index c = 0; c < classes; ++c) {
+    double of = 0, taken = 0;
+    for (Index other = 0; other < classes; ++other) {
+      of += counts[static_cast<std::size_t>(c * classes + other)];
+      taken += counts[static_cast<std::size_t>(other * classes + c)];
+    }
+    const double both = counts[static_cast<std::size_t>(c * classes + c)], either = of + taken - both;
+    overlaps.push_back(either > 0 ? both / either : -1);
+  }
+  return overlaps;
+}
 
 namespace {
 
@@ -31,23 +46,12 @@ class PatchBatch : public TaskBatch<T> {
     return label_cross_entropy(logits, labels_of(microbatch), terms);
   }
   Index correct(View<const T> logits, ExampleRange microbatch) const override {
-    const Index classes = logits.shape()[2], rows = logits.size() / classes;
-    Index correct = 0;
-    for (Index r = 0; r < rows; ++r)
-      correct += rank_of(logits.data() + r * classes, classes, labels_of(microbatch)[r]) == 0;
-    return correct;
+    return correct_rows(logits, labels_of(microbatch));
   }
   Score judge(View<const T> logits, ExampleRange microbatch, std::span<double> counts) const override {
-    const Index classes = logits.shape()[2], rows = logits.size() / classes;
-    Score score;
-    for (Index r = 0; r < rows; ++r) {
-      const T* const row = logits.data() + r * classes;
-      const Index label = labels_of(microbatch)[r], answer = largest_of(row, classes);
-      const bool right = rank_of(row, classes, label) == 0;
-      score = score + Score{1, cross_entropy_of(row, classes, label), right ? 1.0 : 0.0};
-      ++counts[static_cast<std::size_t>(label * classes + answer)];
-    }
-    return score;
+    return score_rows(logits, labels_of(microbatch), [&](Index label, Index answer, Index) {
+      ++counts[static_cast<std::size_t>(label * logits.shape()[2] + answer)];
+    });
   }
 
  private:
@@ -105,105 +109,89 @@ class SceneSource : public BatchSource<T> {
   std::optional<PatchBatch<T>> now_;
 };
 
+template <class T>
+class PatchClassification : public Task<T> {
+ public:
+  PatchClassification(const Experiment& experiment, const Model& model)
+      : data_(experiment.data),
+        train_(experiment.train),
+        image_(model.image_shape()),
+        patches_(model.outputs()[0]),
+        classes_(model.outputs()[1]) {}
+
+  std::unique_ptr<BatchSource<T>> open(Part part, bool training) override {
+    require(data_.name == "scenes",
+            "[model] output = \"tokens\" wants a class for each patch, which data.name={} has not", data_.name);
+    const Shape canvas{1, Scenes::side, Scenes::side};
+    require(image_ == canvas, "scenes are {} (channels, height, width); the model takes {}", canvas, image_);
+    const Index patch = Scenes::side / static_cast<Index>(std::lround(std::sqrt(static_cast<double>(patches_))));
+    const auto seed = static_cast<std::uint64_t>(train_.seed);
+    auto scenes = std::make_shared<const Scenes>(data_.source, data_.path, split_of(part), seed, patch);
+    require(scenes->classes() == classes_, "[model] classes = {}, but scenes of {} have {}, background among them",
+            classes_, data_.source, scenes->classes());
+    names_ = scenes->class_names();
+    std::vector<Index> examples = examples_of(scenes->size(), part, data_, seed);
+    if (part == Part::validation && examples.empty()) return nullptr;
+    const auto count = static_cast<Index>(examples.size());
+    require(!training || count >= train_.batch, "scenes: {} to train on do not fill one batch of {}", count,
+            train_.batch);
+    return std::make_unique<SceneSource<T>>(std::move(scenes), std::move(examples), data_, train_, training);
+  }
+
+  void conclude(Evaluation& evaluation) const override {
+    double sum = 0, classes = 0;
+    for (const double overlap : overlaps_of(evaluation.counts, classes_))
+      if (overlap >= 0) sum += overlap, ++classes;
+    evaluation.score.correct = classes > 0 ? evaluation.score.terms * sum / classes : 0;
+  }
+
+  std::string report(const Evaluation& evaluation) const override {
+    const Score& score = evaluation.score;
+    double right = 0;
+    for (Index c = 0; c < classes_; ++c) right += evaluation.counts[static_cast<std::size_t>(c * classes_ + c)];
+    std::string text =
+        fmt::format("{:.0f} scenes\nmean IoU       {:.2f} %\npatches right  {:.2f} %\nloss           {:.4f}\n",
+                    score.terms / static_cast<double>(patches_), 100 * score.accuracy(), 100 * right / score.terms,
+                    score.mean_loss());
+    std::size_t width = 5;
+    for (const std::string& name : names_) width = std::max(width, name.size());
+    text += fmt::format("\n{:<{}}     IoU\n", "class", width);
+    const std::vector<double> overlaps = overlaps_of(evaluation.counts, classes_);
+    for (std::size_t c = 0; c < overlaps.size(); ++c)
+      text += fmt::format("{:<{}}  {}\n", c < names_.size() ? names_[c] : std::to_string(c), width,
+                          overlaps[c] < 0 ? "     -" : fmt::format("{:>6.2f}", 100 * overlaps[c]));
+    return text;
+  }
+
+  std::unique_ptr<TaskBatch<T>> random_batch(Index size) override {
+    return std::make_unique<PatchBatch<T>>(random_values<T>({size, image_[0], image_[1], image_[2]}),
+                                           random_integers({size, patches_}, classes_, RandomStream(1).derive(1)));
+  }
+
+  std::unique_ptr<TaskBatch<T>> given_batch(GivenTensors& tensors) const override {
+    Tensor<T> images = take_images<T>(tensors, image_);
+    Tensor<int> labels = take_integers(tensors, "labels", Shape{images.shape()[0], patches_}, 0, classes_ - 1);
+    return std::make_unique<PatchBatch<T>>(std::move(images), std::move(labels));
+  }
+
+  Index counts() const override { return classes_ * classes_; }
+
+ private:
+  DataConfig data_;
+  TrainConfig train_;
+  Shape image_;
+  Index patches_, classes_;
+  std::vector<std::string> names_;
+};
+
 }  // namespace
 
-std::vector<double> overlaps_of(const std::vector<double>& counts, Index classes) {
-  std::vector<double> overlaps;
-  for (Index c = 0; c < classes; ++c) {
-    double of = 0, taken = 0;
-    for (Index other = 0; other < classes; ++other) {
-      of += counts[static_cast<std::size_t>(c * classes + other)];
-      taken += counts[static_cast<std::size_t>(other * classes + c)];
-    }
-    const double both = counts[static_cast<std::size_t>(c * classes + c)], either = of + taken - both;
-    overlaps.push_back(either > 0 ? both / either : -1);
-  }
-  return overlaps;
+template <class T>
+std::unique_ptr<Task<T>> make_patch_classification(const Experiment& experiment, const Model& model) {
+  return std::make_unique<PatchClassification<T>>(experiment, model);
 }
 
-template <class T>
-PatchClassification<T>::PatchClassification(const Experiment& experiment, const Model& model)
-    : data_(experiment.data),
-      train_(experiment.train),
-      image_(model.image_shape()),
-      patches_(model.outputs()[0]),
-      classes_(model.outputs()[1]) {}
-
-template <class T>
-std::unique_ptr<BatchSource<T>> PatchClassification<T>::open(Part part, bool training) {
-  require(data_.name == "scenes",
-          "[model] output = \"tokens\" wants a class for each patch, which data.name={} has not", data_.name);
-  const Shape canvas{1, Scenes::side, Scenes::side};
-  require(image_ == canvas, "scenes are {} (channels, height, width); the model takes {}", canvas, image_);
-  const Index patch = Scenes::side / static_cast<Index>(std::lround(std::sqrt(static_cast<double>(patches_))));
-  const auto seed = static_cast<std::uint64_t>(train_.seed);
-  const Split split = part == Part::test ? Split::test : Split::train;
-  auto scenes = std::make_shared<const Scenes>(data_.source, data_.path, split, seed, patch);
-  require(scenes->classes() == classes_, "[model] classes = {}, but scenes of {} have {}, background among them",
-          classes_, data_.source, scenes->classes());
-  names_ = scenes->class_names();
-  std::vector<Index> examples = all_images(scenes->size());
-  if (part != Part::test) {
-    Subsets subsets = split_validation(scenes->size(), data_, seed);
-    examples = part == Part::train ? std::move(subsets.train) : std::move(subsets.validation);
-  }
-  if (part == Part::validation && examples.empty()) return nullptr;
-  const auto count = static_cast<Index>(examples.size());
-  require(!training || count >= train_.batch, "scenes: {} to train on do not fill one batch of {}", count,
-          train_.batch);
-  return std::make_unique<SceneSource<T>>(std::move(scenes), std::move(examples), data_, train_, training);
-}
-
-template <class T>
-void PatchClassification<T>::conclude(Evaluation& evaluation) const {
-  double sum = 0, classes = 0;
-  for (const double overlap : overlaps_of(evaluation.counts, classes_))
-    if (overlap >= 0) sum += overlap, ++classes;
-  evaluation.score.correct = classes > 0 ? evaluation.score.terms * sum / classes : 0;
-}
-
-template <class T>
-std::string PatchClassification<T>::report(const Evaluation& evaluation) const {
-  const Score& score = evaluation.score;
-  double right = 0;
-  for (Index c = 0; c < classes_; ++c) right += evaluation.counts[static_cast<std::size_t>(c * classes_ + c)];
-  std::string text =
-      fmt::format("{:.0f} scenes\nmean IoU       {:.2f} %\npatches right  {:.2f} %\nloss           {:.4f}\n",
-                  score.terms / static_cast<double>(patches_), 100 * score.accuracy(), 100 * right / score.terms,
-                  score.mean_loss());
-  std::size_t width = 5;
-  for (const std::string& name : names_) width = std::max(width, name.size());
-  text += fmt::format("\n{:<{}}     IoU\n", "class", width);
-  const std::vector<double> overlaps = overlaps_of(evaluation.counts, classes_);
-  for (std::size_t c = 0; c < overlaps.size(); ++c)
-    text += fmt::format("{:<{}}  {}\n", c < names_.size() ? names_[c] : std::to_string(c), width,
-                        overlaps[c] < 0 ? "     -" : fmt::format("{:>6.2f}", 100 * overlaps[c]));
-  return text;
-}
-
-template <class T>
-std::unique_ptr<TaskBatch<T>> PatchClassification<T>::random_batch(Index size) {
-  const RandomStream random(1);
-  Tensor<T> images(Shape{size, image_[0], image_[1], image_[2]});
-  for (Index i = 0; i < images.size(); ++i) images[i] = static_cast<T>(random.normal(i));
-  Tensor<int> labels(Shape{size, patches_});
-  for (Index i = 0; i < labels.size(); ++i) labels[i] = static_cast<int>(random.derive(1).below(i, classes_));
-  return std::make_unique<PatchBatch<T>>(std::move(images), std::move(labels));
-}
-
-template <class T>
-std::unique_ptr<TaskBatch<T>> PatchClassification<T>::given_batch(GivenTensors& tensors) const {
-  Tensor<T> images = tensors.take<T>("images", 4);
-  const Index count = images.shape()[0];
-  const Shape expected{count, image_[0], image_[1], image_[2]};
-  require(images.shape() == expected, "{}: tensor 'images' has shape {}; expected {}", tensors.path(), images.shape(),
-          expected);
-  Tensor<int> labels =
-      take_integers(tensors, "labels", Shape{count, patches_}, 0, classes_ - 1, [](Index, Index) { return true; });
-  return std::make_unique<PatchBatch<T>>(std::move(images), std::move(labels));
-}
-
-template class PatchClassification<float>;
-template class PatchClassification<double>;
+template std::unique_ptr<Task<float>> make_patch_classification(const Experiment&, const Model&);
+template std::unique_ptr<Task<double>> make_patch_classification(const Experiment&, const Model&);
 
 }  // namespace heed

@@ -1,9 +1,22 @@
-#include "dino.h"
+// Self-supervision by a teacher that is a slow average of the student. Caron et al., arXiv:2104.14294v2, Algorithm 1.
+//
+//   q_i = softmax((t_i - c) / teacher_temp)           t: the teacher's logits of two large views; no gradient
+//   loss = mean of -q_i . log p_j                     p: the student's, of all views j but i (ops/dino.h)
+//   c := center_momentum c + (1 - center_momentum) mean(t)
+//   clip each tensor's gradient, optimiser step
+//   teacher := l teacher + (1 - l) student            l rises from [dino] ema to 1
+//
+// The teacher has its own running statistics of batch norm, from its views.
+#include "tasks.h"
 
 #include "neighbours.h"
+#include "given_batches.h"
+#include "heed/data/dataset.h"
 #include "heed/data/loader.h"
 #include "heed/nn/dino.h"
+#include "heed/train/inference.h"
 #include "heed/train/tasks/classification.h"
+#include "heed/train/tasks/teaching.h"
 #include "heed/train/optimizer.h"
 #include "rank_of.h"
 
@@ -12,6 +25,9 @@
 namespace heed {
 
 namespace {
+
+template <class T>
+class Dino;
 
 /// Returns the number of pairs of a teacher's view and a different student's view per image.
 Index pairs_of(Index views) { return 2 * (views - 1); }
@@ -116,135 +132,147 @@ double teacher_temperature(const DinoConfig& dino, Index epoch) {
   return dino.teacher_temp_start + (dino.teacher_temp - dino.teacher_temp_start) * static_cast<double>(epoch) / steps;
 }
 
+template <class T>
+class Dino : public Task<T> {
+ public:
+  Dino(const Experiment& experiment, const Model& model)
+      : x_(experiment),
+        model_(model),
+        teacher_(model.parameters()),
+        teacher_pass_(model, teacher_, model.examples_depend(x_.train.batch) ? x_.train.batch : x_.train.microbatch,
+                      model.examples_depend(x_.train.batch) ? Statistics::of_pass : Statistics::running),
+        center_(Shape{x_.dino.out_dim}),
+        entropy_(Shape{2}) {
+    const Shape image = model.image_shape();
+    image_ = {image[0], image[1], image[2]};
+  }
+
+  std::unique_ptr<BatchSource<T>> open(Part part, bool training) override {
+    require(model_.outputs() == Shape{x_.dino.out_dim},
+            "[train] method = \"dino\": the model learnt without labels, and without its head it has no answers");
+    const Dataset &set = dataset(split_of(part)), &train_set = dataset(Split::train);
+    const auto seed = static_cast<std::uint64_t>(x_.train.seed);
+    std::vector<Index> images = examples_of(set.size(), part, x_.data, seed);
+    ImageSelection teachers{&train_set, examples_of(train_set.size(), Part::train, x_.data, seed), x_.data, image_};
+    require(static_cast<Index>(teachers.images.size()) >= NeighbourRule{}.k,
+            "[train] method = \"dino\" is judged by the {} nearest training images; there are {}", NeighbourRule{}.k,
+            teachers.images.size());
+    if (part == Part::validation && images.empty()) return nullptr;
+    if (training) return std::make_unique<ViewSource<T>>(*this, set, std::move(images), x_, image_);
+    return neighbour_source(model_, teacher_, std::move(teachers),
+                            ImageSelection{&set, std::move(images), x_.data, image_}, x_.train);
+  }
+
+  Index counts() const override {
+    const Dataset* const set = train_set_ ? train_set_.get() : test_set_.get();
+    return set ? classification_counts(static_cast<Index>(set->class_names().size())) : 0;
+  }
+
+  std::string report(const Evaluation& evaluation) const override {
+    const std::vector<std::string> names = (train_set_ ? train_set_ : test_set_)->class_names();
+    return classification_report(evaluation, "images", static_cast<Index>(names.size()), names);
+  }
+
+  std::unique_ptr<TaskBatch<T>> random_batch(Index size) override {
+    const auto views = [&](Index count, Index side) {
+      return random_values<T>({size, count, image_.channels, side, side});
+    };
+    const Index crops = x_.dino.local_crops;
+    return std::make_unique<OwnViews<T>>(*this, views(2, image_.height),
+                                         crops > 0 ? views(crops, x_.dino.local_size) : Tensor<T>(),
+                                         x_.dino.student_temp);
+  }
+
+  std::unique_ptr<TaskBatch<T>> given_batch(GivenTensors& tensors) const override {
+    fail(
+        "{}: [train] method = \"dino\" learns from views, which are drawn; heed probe dino takes the logits of given "
+        "ones",
+        tensors.path());
+  }
+
+  void begin(const Parameters<T>& student) override {
+    std::copy(student.data(), student.data() + student.size(), teacher_.data());
+  }
+
+  /// Computes the teacher's targets for two large views of images, [B, 2, C, H, W]. after_step() updates the centre by
+  /// them.
+  void answer(View<const T> views, Index epoch) {
+    if (const Shape shape{views.shape()[0], 2, outputs()}; logits_.shape() != shape) logits_ = Tensor<T>(shape);
+    teacher_pass_.renew();
+    teacher_pass_.run({.images = views}, logits_.data());
+    teaching_ = teach(std::as_const(logits_).view(), std::as_const(center_).view(), teacher_temperature(x_.dino, epoch),
+                      std::move(teaching_));
+  }
+
+  UpdateRules update_rules(const StepPlace& place) const override {
+    UpdateRules rules{.clip_each = true};
+    if (place.epoch >= x_.dino.freeze_last_layer) return rules;
+    const ParameterList& list = model_.parameters();
+    for (ParameterId id = 0; id < list.size(); ++id)
+      if (list[id].trainable && list[id].name.starts_with(std::string(dino_prefix) + "last_layer."))
+        rules.frozen.push_back(id);
+    return rules;
+  }
+
+  void after_step(const Parameters<T>& student, const StepPlace& place) override {
+    move_center(center_.view(), std::as_const(teaching_.mean).view(), x_.dino.center_momentum);
+    entropy_[0] += static_cast<T>(teaching_.entropy);
+    entropy_[1] += 1;
+    const double decay = cosine(x_.dino.ema, 1, place.step, place.steps);
+    const T keep(decay), share(1 - decay);
+    parallel_ranges(student.trainable_size(), 1 << 14, [&](Index begin, Index end) {
+      for (Index i = begin; i < end; ++i) teacher_.data()[i] = keep * teacher_.data()[i] + share * student.data()[i];
+    });
+  }
+
+  std::string end_epoch() override {
+    if (entropy_[1] == 0) return "";
+    const double entropy = static_cast<double>(entropy_[0]) / static_cast<double>(entropy_[1]);
+    const double most = std::log(static_cast<double>(outputs()));
+    std::fill(entropy_.begin(), entropy_.end(), T(0));
+    constexpr double near = 0.01;
+    if (entropy >= near && entropy <= most - near) return "";
+    return fmt::format(
+        "the teacher has collapsed: the entropy of its outputs is {:.4f}, where log {} = {:.4f} is all alike "
+        "and 0 always the same",
+        entropy, outputs(), most);
+  }
+
+  std::vector<TaskTensor<T>> state() override { return {{"center", center_.view()}, {"entropy", entropy_.view()}}; }
+
+  Parameters<T>* teacher() override { return &teacher_; }
+
+  /// Returns q [B, 2, K] of the last targets.
+  View<const T> answers() const { return teaching_.q.view(); }
+
+ private:
+  const Dataset& dataset(Split split) {
+    std::unique_ptr<Dataset>& set = split == Split::train ? train_set_ : test_set_;
+    if (!set) set = open_dataset(x_.data.name, x_.data.path, split);
+    return *set;
+  }
+
+  Index outputs() const { return center_.size(); }
+
+  Experiment x_;
+  const Model& model_;
+  ImageSize image_;
+  std::unique_ptr<Dataset> train_set_, test_set_;
+  Parameters<T> teacher_;
+  Inference<T> teacher_pass_;
+  Tensor<T> center_, entropy_;  ///< entropy_ [2]: sum over the steps of the epoch, and their number
+  Tensor<T> logits_;
+  Teaching<T> teaching_;
+};
+
 }  // namespace
 
 template <class T>
-Dino<T>::Dino(const Experiment& experiment, const Model& model)
-    : x_(experiment),
-      model_(model),
-      teacher_(model.parameters()),
-      teacher_pass_(model, teacher_, model.examples_depend(x_.train.batch) ? x_.train.batch : x_.train.microbatch,
-                    model.examples_depend(x_.train.batch) ? Statistics::of_pass : Statistics::running),
-      center_(Shape{x_.dino.out_dim}),
-      entropy_(Shape{2}) {
-  const Shape image = model.image_shape();
-  image_ = {image[0], image[1], image[2]};
+std::unique_ptr<Task<T>> make_dino(const Experiment& experiment, const Model& model) {
+  return std::make_unique<Dino<T>>(experiment, model);
 }
 
-template <class T>
-const Dataset& Dino<T>::dataset(Split split) {
-  std::unique_ptr<Dataset>& set = split == Split::train ? train_set_ : test_set_;
-  if (!set) set = open_dataset(x_.data.name, x_.data.path, split);
-  return *set;
-}
-
-template <class T>
-std::unique_ptr<BatchSource<T>> Dino<T>::open(Part part, bool training) {
-  require(model_.outputs() == Shape{x_.dino.out_dim},
-          "[train] method = \"dino\": the model learnt without labels, and without its head it has no answers");
-  const Dataset &set = dataset(split_of(part)), &train_set = dataset(Split::train);
-  const auto seed = static_cast<std::uint64_t>(x_.train.seed);
-  std::vector<Index> images = images_of(set, part, x_.data, seed);
-  ImageSelection teachers{&train_set, images_of(train_set, Part::train, x_.data, seed), x_.data, image_};
-  require(static_cast<Index>(teachers.images.size()) >= NeighbourRule{}.k,
-          "[train] method = \"dino\" is judged by the {} nearest training images; there are {}", NeighbourRule{}.k,
-          teachers.images.size());
-  if (part == Part::validation && images.empty()) return nullptr;
-  if (training) return std::make_unique<ViewSource<T>>(*this, set, std::move(images), x_, image_);
-  return std::make_unique<NeighbourSource<T>>(model_, teacher_, std::move(teachers),
-                                              ImageSelection{&set, std::move(images), x_.data, image_}, x_.train);
-}
-
-template <class T>
-Index Dino<T>::counts() const {
-  const Dataset* const set = train_set_ ? train_set_.get() : test_set_.get();
-  return set ? classification_counts(static_cast<Index>(set->class_names().size())) : 0;
-}
-
-template <class T>
-std::string Dino<T>::report(const Evaluation& evaluation) const {
-  const std::vector<std::string> names = (train_set_ ? train_set_ : test_set_)->class_names();
-  return classification_report(evaluation, "images", static_cast<Index>(names.size()), names);
-}
-
-template <class T>
-std::unique_ptr<TaskBatch<T>> Dino<T>::random_batch(Index size) {
-  const RandomStream random(1);
-  const auto views = [&](Index count, Index side) {
-    Tensor<T> images(Shape{size, count, image_.channels, side, side});
-    for (Index i = 0; i < images.size(); ++i) images[i] = static_cast<T>(random.normal(i));
-    return images;
-  };
-  const Index crops = x_.dino.local_crops;
-  return std::make_unique<OwnViews<T>>(
-      *this, views(2, image_.height), crops > 0 ? views(crops, x_.dino.local_size) : Tensor<T>(), x_.dino.student_temp);
-}
-
-template <class T>
-std::unique_ptr<TaskBatch<T>> Dino<T>::given_batch(GivenTensors& tensors) const {
-  fail(
-      "{}: [train] method = \"dino\" learns from views, which are drawn; heed probe dino takes the logits of given "
-      "ones",
-      tensors.path());
-}
-
-template <class T>
-void Dino<T>::begin(const Parameters<T>& student) {
-  std::copy(student.data(), student.data() + student.size(), teacher_.data());
-}
-
-template <class T>
-void Dino<T>::answer(View<const T> views, Index epoch) {
-  if (const Shape shape{views.shape()[0], 2, outputs()}; logits_.shape() != shape) logits_ = Tensor<T>(shape);
-  teacher_pass_.renew();
-  teacher_pass_.run({.images = views}, logits_.data());
-  teaching_ = teach(std::as_const(logits_).view(), std::as_const(center_).view(), teacher_temperature(x_.dino, epoch),
-                    std::move(teaching_));
-}
-
-template <class T>
-UpdateRules Dino<T>::update_rules(const StepPlace& place) const {
-  UpdateRules rules{.clip_each = true};
-  if (place.epoch >= x_.dino.freeze_last_layer) return rules;
-  const ParameterList& list = model_.parameters();
-  for (ParameterId id = 0; id < list.size(); ++id)
-    if (list[id].trainable && list[id].name.starts_with(std::string(dino_prefix) + "last_layer."))
-      rules.frozen.push_back(id);
-  return rules;
-}
-
-template <class T>
-void Dino<T>::after_step(const Parameters<T>& student, const StepPlace& place) {
-  move_center(center_.view(), std::as_const(teaching_.mean).view(), x_.dino.center_momentum);
-  entropy_[0] += static_cast<T>(teaching_.entropy);
-  entropy_[1] += 1;
-  const double decay = cosine(x_.dino.ema, 1, place.step, place.steps);
-  const T keep(decay), share(1 - decay);
-  parallel_ranges(student.trainable_size(), 1 << 14, [&](Index begin, Index end) {
-    for (Index i = begin; i < end; ++i) teacher_.data()[i] = keep * teacher_.data()[i] + share * student.data()[i];
-  });
-}
-
-template <class T>
-std::string Dino<T>::end_epoch() {
-  if (entropy_[1] == 0) return "";
-  const double entropy = static_cast<double>(entropy_[0]) / static_cast<double>(entropy_[1]);
-  const double most = std::log(static_cast<double>(outputs()));
-  std::fill(entropy_.begin(), entropy_.end(), T(0));
-  constexpr double near = 0.01;
-  if (entropy >= near && entropy <= most - near) return "";
-  return fmt::format(
-      "the teacher has collapsed: the entropy of its outputs is {:.4f}, where log {} = {:.4f} is all alike "
-      "and 0 always the same",
-      entropy, outputs(), most);
-}
-
-template <class T>
-std::vector<TaskTensor<T>> Dino<T>::state() {
-  return {{"center", center_.view()}, {"entropy", entropy_.view()}};
-}
-
-template class Dino<float>;
-template class Dino<double>;
+template std::unique_ptr<Task<float>> make_dino(const Experiment&, const Model&);
+template std::unique_ptr<Task<double>> make_dino(const Experiment&, const Model&);
 
 }  // namespace heed

@@ -1,12 +1,11 @@
 #include "language.h"
 
-#include "given_tokens.h"
+#include "given_batches.h"
 #include "heed/base/suggest.h"
 #include "heed/data/loader.h"
 #include "heed/data/sequences/sequences.h"
 #include "heed/data/sequences/text.h"
-#include "heed/ops/sequences.h"
-#include "rank_of.h"
+#include "tasks.h"
 
 #include <cmath>
 #include <numbers>
@@ -169,128 +168,98 @@ class OwnTokens : public LanguageBatch<T> {
   Tensor<int> tokens_, targets_;
 };
 
+/// The task: predicts text by bytes, or images by sub-pixels.
+template <class T>
+class Language : public Task<T> {
+ public:
+  Language(const Experiment& experiment, const Model& model)
+      : data_(experiment.data),
+        train_(experiment.train),
+        context_(model.outputs()[0]),
+        vocabulary_(model.outputs()[1]),
+        start_(experiment.model.start) {}
+
+  std::unique_ptr<BatchSource<T>> open(Part part, bool training) override {
+    require(train_.label_smoothing == 0, "[train] label_smoothing = {}; expected 0 for task = \"lm\"",
+            train_.label_smoothing);
+    if (data_.name == "pixels") {
+      require(start_, "[model] start = false; data.name=pixels needs start = true, so that the first sub-pixel counts");
+      SequenceExamples examples = open_sequences(data_, context_, part, static_cast<std::uint64_t>(train_.seed));
+      require_fit(examples, context_, vocabulary_);
+      require(vocabulary_ == data_.levels, "[model] vocab = {}; expected [data] levels, {}", vocabulary_, data_.levels);
+      if (part == Part::validation && examples.examples.empty()) return nullptr;
+      require(!training || static_cast<Index>(examples.examples.size()) >= train_.batch,
+              "{} training images do not fill one batch of {}", examples.examples.size(), train_.batch);
+      return std::make_unique<WholeSequences<T>>(std::move(examples), context_, training, data_.shuffle, train_.batch,
+                                                 train_.seed);
+    }
+    require(data_.name == "text", "data.name={} is not for task = \"lm\"; expected text or pixels", data_.name);
+    require(vocabulary_ == 256, "[model] vocab = {}; a text's tokens are bytes: expected 256", vocabulary_);
+    const Index stride = data_.stride == 0 ? context_ : data_.stride;
+    require(stride <= context_, "[data] stride = {}; expected 1 to context, {}", stride, context_);
+    if (text_.empty()) text_ = read_text(data_);
+    const std::span<const std::uint8_t> bytes = part_of(text_, part);
+    const Index n = static_cast<Index>(bytes.size()), window = context_ + !start_;
+    if (!training) {
+      require(n >= 1 + !start_, "{}: {} bytes leave {} for {}; expected more", data_.path, text_.size(), n,
+              part == Part::test         ? "test"
+              : part == Part::validation ? "validation"
+                                         : "training");
+      return std::make_unique<EvaluationWindows<T>>(bytes, context_, stride, start_, train_.batch);
+    }
+    require(n >= window, "{}: {} of {} bytes are to train on; expected {} at least, a window", data_.path, n,
+            text_.size(), window);
+    const Index side_by_side = (n - 1) / context_, windows = data_.windows == 0 ? side_by_side : data_.windows;
+    require(side_by_side >= train_.batch, "{}: {} bytes to train on do not fill one batch of {} windows of {}",
+            data_.path, n, train_.batch, context_);
+    require(windows >= train_.batch, "[data] windows = {}; expected {} at least, a batch", windows, train_.batch);
+    require(data_.shuffle || windows <= side_by_side,
+            "[data] windows = {}; with shuffle = false an epoch has {} at most, which lie side by side", windows,
+            side_by_side);
+    return std::make_unique<TrainingWindows<T>>(bytes, windows, context_, start_, data_.shuffle, train_.batch,
+                                                train_.seed);
+  }
+
+  std::string report(const Evaluation& evaluation) const override {
+    const Score& score = evaluation.score;
+    const bool text = data_.name == "text";
+    return fmt::format("{:.0f} {}\n{} {:.4f}\naccuracy of the next {:.2f} %\nloss {:.4f} nats\n", score.terms,
+                       text ? "bytes" : "sub-pixels", text ? "bits per character" : "bits per dimension",
+                       score.mean_loss() / std::numbers::ln2, 100 * score.accuracy(), score.mean_loss());
+  }
+
+  std::unique_ptr<TaskBatch<T>> random_batch(Index size) override {
+    const RandomStream random(1);
+    const Shape shape{size, context_};
+    return std::make_unique<OwnTokens<T>>(random_integers(shape, vocabulary_, random),
+                                          random_integers(shape, vocabulary_, random.derive(1)));
+  }
+
+  std::unique_ptr<TaskBatch<T>> given_batch(GivenTensors& tensors) const override {
+    const Shape shape = token_shape(tensors, "tokens", context_);
+    Tensor<int> tokens = take_integers(tensors, "tokens", shape, 0, vocabulary_ - 1);
+    Tensor<int> targets = take_integers(tensors, "targets", shape, -1, vocabulary_ - 1);
+    auto batch = std::make_unique<OwnTokens<T>>(std::move(tokens), std::move(targets));
+    require(batch->terms() > 0, "{}: tensor 'targets' holds -1 alone; expected a target", tensors.path());
+    return batch;
+  }
+
+ private:
+  DataConfig data_;
+  TrainConfig train_;
+  Index context_, vocabulary_;
+  bool start_;
+  std::vector<std::uint8_t> text_;
+};
+
 }  // namespace
 
 template <class T>
-LanguageBatch<T>::LanguageBatch(View<const int> tokens, View<const int> targets)
-    : tokens_(tokens),
-      targets_(targets),
-      terms_(std::count_if(targets.begin(), targets.end(), [](int target) { return target >= 0; })) {}
-
-template <class T>
-Var<T> LanguageBatch<T>::loss(Var<T> logits, ExampleRange microbatch, Index terms) const {
-  return label_cross_entropy(logits, targets_of(microbatch), terms);
+std::unique_ptr<Task<T>> make_language(const Experiment& experiment, const Model& model) {
+  return std::make_unique<Language<T>>(experiment, model);
 }
 
-template <class T>
-Index LanguageBatch<T>::correct(View<const T> logits, ExampleRange microbatch) const {
-  const Index classes = logits.shape().row_size(), rows = logits.shape().rows();
-  const int* const targets = targets_of(microbatch);
-  Index correct = 0;
-  for (Index r = 0; r < rows; ++r)
-    correct += targets[r] >= 0 && rank_of(logits.data() + r * classes, classes, targets[r]) == 0;
-  return correct;
-}
-
-template <class T>
-Score LanguageBatch<T>::judge(View<const T> logits, ExampleRange microbatch, std::span<double>) const {
-  const Index classes = logits.shape().row_size(), rows = logits.shape().rows();
-  const int* const targets = targets_of(microbatch);
-  Score score;
-  for (Index r = 0; r < rows; ++r) {
-    if (targets[r] < 0) continue;
-    const T* const row = logits.data() + r * classes;
-    const bool right = rank_of(row, classes, targets[r]) == 0;
-    score = score + Score{1, cross_entropy_of(row, classes, targets[r]), right ? 1.0 : 0.0};
-  }
-  return score;
-}
-
-template <class T>
-Language<T>::Language(const Experiment& experiment, const Model& model)
-    : data_(experiment.data),
-      train_(experiment.train),
-      context_(model.outputs()[0]),
-      vocabulary_(model.outputs()[1]),
-      start_(experiment.model.start) {}
-
-template <class T>
-std::unique_ptr<BatchSource<T>> Language<T>::open(Part part, bool training) {
-  require(train_.label_smoothing == 0, "[train] label_smoothing = {}; expected 0 for task = \"lm\"",
-          train_.label_smoothing);
-  if (data_.name == "pixels") {
-    require(start_, "[model] start = false; data.name=pixels needs start = true, so that the first sub-pixel counts");
-    const auto which = static_cast<SequencePart>(part);
-    SequenceExamples examples = open_sequences(data_, context_, which, static_cast<std::uint64_t>(train_.seed));
-    require_fit(examples, context_, vocabulary_);
-    require(vocabulary_ == data_.levels, "[model] vocab = {}; expected [data] levels, {}", vocabulary_, data_.levels);
-    if (part == Part::validation && examples.examples.empty()) return nullptr;
-    require(!training || static_cast<Index>(examples.examples.size()) >= train_.batch,
-            "{} training images do not fill one batch of {}", examples.examples.size(), train_.batch);
-    return std::make_unique<WholeSequences<T>>(std::move(examples), context_, training, data_.shuffle, train_.batch,
-                                               train_.seed);
-  }
-  require(data_.name == "text", "data.name={} is not for task = \"lm\"; expected text or pixels", data_.name);
-  require(vocabulary_ == 256, "[model] vocab = {}; a text's tokens are bytes: expected 256", vocabulary_);
-  const Index stride = data_.stride == 0 ? context_ : data_.stride;
-  require(stride <= context_, "[data] stride = {}; expected 1 to context, {}", stride, context_);
-  if (text_.empty()) text_ = read_text(data_);
-  const std::span<const std::uint8_t> bytes = part_of(text_, static_cast<TextPart>(part));
-  const Index n = static_cast<Index>(bytes.size()), window = context_ + !start_;
-  if (!training) {
-    require(n >= 1 + !start_, "{}: {} bytes leave {} for {}; expected more", data_.path, text_.size(), n,
-            part == Part::test         ? "test"
-            : part == Part::validation ? "validation"
-                                       : "training");
-    return std::make_unique<EvaluationWindows<T>>(bytes, context_, stride, start_, train_.batch);
-  }
-  require(n >= window, "{}: {} of {} bytes are to train on; expected {} at least, a window", data_.path, n,
-          text_.size(), window);
-  const Index side_by_side = (n - 1) / context_, windows = data_.windows == 0 ? side_by_side : data_.windows;
-  require(side_by_side >= train_.batch, "{}: {} bytes to train on do not fill one batch of {} windows of {}",
-          data_.path, n, train_.batch, context_);
-  require(windows >= train_.batch, "[data] windows = {}; expected {} at least, a batch", windows, train_.batch);
-  require(data_.shuffle || windows <= side_by_side,
-          "[data] windows = {}; with shuffle = false an epoch has {} at most, which lie side by side", windows,
-          side_by_side);
-  return std::make_unique<TrainingWindows<T>>(bytes, windows, context_, start_, data_.shuffle, train_.batch,
-                                              train_.seed);
-}
-
-template <class T>
-std::string Language<T>::report(const Evaluation& evaluation) const {
-  const Score& score = evaluation.score;
-  const bool text = data_.name == "text";
-  return fmt::format("{:.0f} {}\n{} {:.4f}\naccuracy of the next {:.2f} %\nloss {:.4f} nats\n", score.terms,
-                     text ? "bytes" : "sub-pixels", text ? "bits per character" : "bits per dimension",
-                     score.mean_loss() / std::numbers::ln2, 100 * score.accuracy(), score.mean_loss());
-}
-
-template <class T>
-std::unique_ptr<TaskBatch<T>> Language<T>::random_batch(Index size) {
-  const RandomStream random(1);
-  Tensor<int> tokens(Shape{size, context_}), targets(tokens.shape());
-  for (Index i = 0; i < tokens.size(); ++i) {
-    tokens[i] = static_cast<int>(random.below(i, vocabulary_));
-    targets[i] = static_cast<int>(random.derive(1).below(i, vocabulary_));
-  }
-  return std::make_unique<OwnTokens<T>>(std::move(tokens), std::move(targets));
-}
-
-template <class T>
-std::unique_ptr<TaskBatch<T>> Language<T>::given_batch(GivenTensors& tensors) const {
-  const Shape shape = token_shape(tensors, "tokens", context_);
-  const auto all = [](Index, Index) { return true; };
-  Tensor<int> tokens = take_integers(tensors, "tokens", shape, 0, vocabulary_ - 1, all);
-  Tensor<int> targets = take_integers(tensors, "targets", shape, -1, vocabulary_ - 1, all);
-  auto batch = std::make_unique<OwnTokens<T>>(std::move(tokens), std::move(targets));
-  require(batch->terms() > 0, "{}: tensor 'targets' holds -1 alone; expected a target", tensors.path());
-  return batch;
-}
-
-template class LanguageBatch<float>;
-template class LanguageBatch<double>;
-template class Language<float>;
-template class Language<double>;
+template std::unique_ptr<Task<float>> make_language(const Experiment&, const Model&);
+template std::unique_ptr<Task<double>> make_language(const Experiment&, const Model&);
 
 }  // namespace heed

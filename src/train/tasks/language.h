@@ -1,8 +1,8 @@
-// Prediction of the next token.
+// A batch for the prediction of the next token.
 #pragma once
 
-#include "heed/config/experiment.h"
-#include "heed/train/tasks/task.h"
+#include "heed/ops/sequences.h"
+#include "src/train/tasks/rank_of.h"
 
 namespace heed {
 
@@ -11,7 +11,10 @@ namespace heed {
 template <class T>
 class LanguageBatch : public TaskBatch<T> {
  public:
-  LanguageBatch(View<const int> tokens, View<const int> targets);
+  LanguageBatch(View<const int> tokens, View<const int> targets)
+      : tokens_(tokens),
+        targets_(targets),
+        terms_(std::count_if(targets.begin(), targets.end(), [](int target) { return target >= 0; })) {}
 
   Index size() const override { return tokens_.shape()[0]; }
   Index terms() const override { return terms_; }
@@ -19,9 +22,15 @@ class LanguageBatch : public TaskBatch<T> {
                 const AttentionVisitor<T>* visit) const override {
     return model.logits(tape, ModelInput<T>{.sequences = {tokens_.part(microbatch.first, microbatch.count)}}, visit);
   }
-  Var<T> loss(Var<T> logits, ExampleRange microbatch, Index terms) const override;
-  Index correct(View<const T> logits, ExampleRange microbatch) const override;
-  Score judge(View<const T> logits, ExampleRange microbatch, std::span<double> counts) const override;
+  Var<T> loss(Var<T> logits, ExampleRange microbatch, Index terms) const override {
+    return label_cross_entropy(logits, targets_of(microbatch), terms);
+  }
+  Index correct(View<const T> logits, ExampleRange microbatch) const override {
+    return correct_rows(logits, targets_of(microbatch));
+  }
+  Score judge(View<const T> logits, ExampleRange microbatch, std::span<double>) const override {
+    return score_rows(logits, targets_of(microbatch), [](Index, Index, Index) {});
+  }
 
  private:
   const int* targets_of(ExampleRange microbatch) const {
@@ -30,25 +39,6 @@ class LanguageBatch : public TaskBatch<T> {
 
   View<const int> tokens_, targets_;
   Index terms_;
-};
-
-/// Prediction of text by bytes, or of images by sub-pixels.
-template <class T>
-class Language : public Task<T> {
- public:
-  Language(const Experiment& experiment, const Model& model);
-
-  std::unique_ptr<BatchSource<T>> open(Part part, bool training) override;
-  std::string report(const Evaluation& evaluation) const override;
-  std::unique_ptr<TaskBatch<T>> random_batch(Index size) override;
-  std::unique_ptr<TaskBatch<T>> given_batch(GivenTensors& tensors) const override;
-
- private:
-  DataConfig data_;
-  TrainConfig train_;
-  Index context_, vocabulary_;
-  bool start_;
-  std::vector<std::uint8_t> text_;
 };
 
 }  // namespace heed

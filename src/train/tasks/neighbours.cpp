@@ -42,13 +42,11 @@ class JudgedImages : public TaskBatch<T> {
   const Neighbours<T>& neighbours_;
 };
 
-}  // namespace
-
 template <class T>
-class NeighbourSource<T>::Images {
+class NeighbourSource : public BatchSource<T> {
  public:
-  Images(const Model& model, Parameters<T>& parameters, ImageSelection teachers, ImageSelection judged,
-         const TrainConfig& train)
+  NeighbourSource(const Model& model, Parameters<T>& parameters, ImageSelection teachers, const ImageSelection& judged,
+                  const TrainConfig& train)
       : model_(model),
         parameters_(parameters),
         teachers_(std::move(teachers)),
@@ -57,15 +55,15 @@ class NeighbourSource<T>::Images {
         microbatch_(train.microbatch),
         loader_(plain_images<T>(judged, train.batch)) {}
 
-  Index count() const { return count_; }
-  Loader<T>& loader() { return *loader_; }
+  Index examples() const override { return count_; }
+  Index batches() const override { return loader_->batches(); }
 
-  void start() {
+  void start(Index, Index) override {
     neighbours_.emplace(features_of(model_, parameters_, teachers_, 1, microbatch_), classes_, NeighbourRule{});
     loader_->start(0);
   }
 
-  const TaskBatch<T>* next() {
+  const TaskBatch<T>* next() override {
     const Batch<T>* const batch = loader_->next();
     if (!batch) return nullptr;
     return &batch_.emplace(batch->images.view().part(0, batch->size), batch->labels.data(), *neighbours_);
@@ -81,35 +79,17 @@ class NeighbourSource<T>::Images {
   std::optional<JudgedImages<T>> batch_;
 };
 
-template <class T>
-NeighbourSource<T>::NeighbourSource(const Model& model, Parameters<T>& parameters, ImageSelection teachers,
-                                    ImageSelection judged, const TrainConfig& train)
-    : images_(std::make_unique<Images>(model, parameters, std::move(teachers), std::move(judged), train)) {}
+}  // namespace
 
 template <class T>
-NeighbourSource<T>::~NeighbourSource() = default;
-
-template <class T>
-Index NeighbourSource<T>::examples() const {
-  return images_->count();
+std::unique_ptr<BatchSource<T>> neighbour_source(const Model& model, Parameters<T>& parameters, ImageSelection teachers,
+                                                 const ImageSelection& judged, const TrainConfig& train) {
+  return std::make_unique<NeighbourSource<T>>(model, parameters, std::move(teachers), judged, train);
 }
 
-template <class T>
-Index NeighbourSource<T>::batches() const {
-  return images_->loader().batches();
-}
-
-template <class T>
-void NeighbourSource<T>::start(Index, Index) {
-  images_->start();
-}
-
-template <class T>
-const TaskBatch<T>* NeighbourSource<T>::next() {
-  return images_->next();
-}
-
-template class NeighbourSource<float>;
-template class NeighbourSource<double>;
+template std::unique_ptr<BatchSource<float>> neighbour_source(const Model&, Parameters<float>&, ImageSelection,
+                                                              const ImageSelection&, const TrainConfig&);
+template std::unique_ptr<BatchSource<double>> neighbour_source(const Model&, Parameters<double>&, ImageSelection,
+                                                               const ImageSelection&, const TrainConfig&);
 
 }  // namespace heed

@@ -5,23 +5,11 @@
 
 namespace heed {
 
-/// Images with scores of classes from their 20 nearest training images, by the model's features. start() computes the
-/// features of the training images by the current `parameters`, which the evaluation must use too. There is no loss.
+/// Returns a source of images with scores of classes from their 20 nearest training images, by the model's features.
+/// start() computes the features of the training images by the current `parameters`, which the evaluation must use too.
+/// There is no loss.
 template <class T>
-class NeighbourSource : public BatchSource<T> {
- public:
-  NeighbourSource(const Model& model, Parameters<T>& parameters, ImageSelection teachers, ImageSelection judged,
-                  const TrainConfig& train);
-  ~NeighbourSource() override;
-
-  Index examples() const override;
-  Index batches() const override;
-  void start(Index epoch, Index first_batch) override;
-  const TaskBatch<T>* next() override;
-
- private:
-  class Images;
-  std::unique_ptr<Images> images_;
-};
+std::unique_ptr<BatchSource<T>> neighbour_source(const Model& model, Parameters<T>& parameters, ImageSelection teachers,
+                                                 const ImageSelection& judged, const TrainConfig& train);
 
 }  // namespace heed

@@ -1,7 +1,7 @@
-// Ranks of labels among logits.
+// Ranks of labels among logits, and scores of rows of logits by their labels.
 #pragma once
 
-#include "heed/base/tensor.h"
+#include "heed/train/tasks/task.h"
 
 #include <algorithm>
 #include <cmath>
@@ -31,6 +31,31 @@ Index rank_of(const T* logits, Index classes, Index label) {
   Index before = 0;
   for (Index c = 0; c < classes; ++c) before += logits[c] > logits[label] || (logits[c] == logits[label] && c < label);
   return before;
+}
+
+/// Returns the number of rows of logits [..., classes] whose label has rank 0; a negative label is none.
+template <class T>
+Index correct_rows(View<const T> logits, const int* labels) {
+  const Index classes = logits.shape().row_size();
+  Index correct = 0;
+  for (Index r = 0; r < logits.shape().rows(); ++r)
+    correct += labels[r] >= 0 && rank_of(logits.data() + r * classes, classes, labels[r]) == 0;
+  return correct;
+}
+
+/// Scores the rows of logits [..., classes] that have a label. Calls count(label, answer, rank of the label) for each.
+template <class T, class Count>
+Score score_rows(View<const T> logits, const int* labels, const Count& count) {
+  const Index classes = logits.shape().row_size();
+  Score score;
+  for (Index r = 0; r < logits.shape().rows(); ++r) {
+    if (labels[r] < 0) continue;
+    const T* const row = logits.data() + r * classes;
+    const Index label = labels[r], rank = rank_of(row, classes, label);
+    score = score + Score{1, cross_entropy_of(row, classes, label), rank == 0 ? 1.0 : 0.0};
+    count(label, largest_of(row, classes), rank);
+  }
+  return score;
 }
 
 }  // namespace heed

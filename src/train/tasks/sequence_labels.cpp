@@ -1,8 +1,9 @@
-#include "sequence_labels.h"
+#include "tasks.h"
 
-#include "given_tokens.h"
+#include "given_batches.h"
 #include "heed/data/loader.h"
 #include "heed/data/sequences/sequences.h"
+#include "heed/train/tasks/classification.h"
 
 #include <optional>
 
@@ -106,80 +107,90 @@ class LabelledBatches : public BatchSource<T> {
   std::optional<OwnSequences<T>> now_;
 };
 
+template <class T>
+class SequenceClassification : public Task<T> {
+ public:
+  SequenceClassification(const Experiment& experiment, const Model& model)
+      : data_(experiment.data),
+        train_(experiment.train),
+        context_(experiment.model.context),
+        vocabulary_(experiment.model.vocab),
+        classes_(model.outputs()[0]),
+        pairs_(model.example().partners.tokens.shape().rank() > 0) {}
+
+  std::unique_ptr<BatchSource<T>> open(Part part, bool training) override {
+    SequenceExamples examples = open_sequences(data_, context_, part, static_cast<std::uint64_t>(train_.seed));
+    require(examples.set->pairs() == pairs_, "data.name={} holds {}, but the model takes {}", data_.name,
+            pairs_ ? "single sequences" : "pairs", pairs_ ? "pairs" : "single sequences");
+    require_fit(examples, context_, vocabulary_);
+    names_ = examples.set->class_names();
+    const Index classes = static_cast<Index>(names_.size()), count = static_cast<Index>(examples.examples.size());
+    require(classes == classes_, "[model] classes = {}, but {} has {} classes; set model.classes={}", classes_,
+            data_.name, classes, classes);
+    if (part == Part::validation && count == 0) return nullptr;
+    require(!training || count >= train_.batch, "{}: {} training examples do not fill one batch of {}", data_.name,
+            count, train_.batch);
+    return std::make_unique<LabelledBatches<T>>(std::move(examples), classes_, train_, training, data_.shuffle);
+  }
+
+  std::string report(const Evaluation& evaluation) const override {
+    return classification_report(evaluation, pairs_ ? "pairs" : "sequences", classes_, names_);
+  }
+
+  std::unique_ptr<TaskBatch<T>> random_batch(Index size) override {
+    const RandomStream random(1);
+    std::vector<TokenBlock> blocks;
+    for (Index which = 0; which < 1 + pairs_; ++which) {
+      const RandomStream own = random.derive(static_cast<std::uint64_t>(which));
+      blocks.emplace_back(random_integers({size, context_}, vocabulary_, own), Tensor<int>{});
+    }
+    return batch_of(std::move(blocks), random_integers({size}, classes_, random.derive("label")));
+  }
+
+  std::unique_ptr<TaskBatch<T>> given_batch(GivenTensors& tensors) const override {
+    std::vector<TokenBlock> blocks;
+    Index count = 0;
+    for (const std::string ending : {"", "2"}) {
+      if (ending == "2" && !pairs_) break;
+      const Shape shape = token_shape(tensors, "tokens" + ending, context_);
+      const Shape of_examples{ending.empty() ? shape[0] : count};
+      count = of_examples[0];
+      Tensor<int> lengths(of_examples);
+      std::fill(lengths.begin(), lengths.end(), static_cast<int>(shape[1]));
+      if (tensors.contains("lengths" + ending))
+        lengths = take_integers(tensors, "lengths" + ending, of_examples, 1, shape[1]);
+      Tensor<int> tokens = take_integers(tensors, "tokens" + ending, Shape{count, shape[1]}, 0, vocabulary_ - 1,
+                                         [&](Index b, Index t) { return t < lengths[b]; });
+      blocks.emplace_back(std::move(tokens), std::move(lengths));
+    }
+    return batch_of(std::move(blocks), take_integers(tensors, "labels", Shape{count}, 0, classes_ - 1));
+  }
+
+  Index counts() const override { return classification_counts(classes_); }
+  std::vector<std::string> class_names() override { return numbered(classes_); }
+
+ private:
+  std::unique_ptr<TaskBatch<T>> batch_of(std::vector<TokenBlock> blocks, const Tensor<int>& labels) const {
+    std::vector<int> list(labels.begin(), labels.end());
+    Tensor<T> targets = one_hot<T>(list, classes_);
+    return std::make_unique<OwnSequences<T>>(std::move(blocks), std::move(targets), std::move(list));
+  }
+
+  DataConfig data_;
+  TrainConfig train_;
+  Index context_, vocabulary_, classes_;
+  bool pairs_;
+  std::vector<std::string> names_;
+};
+
 }  // namespace
 
 template <class T>
-SequenceClassification<T>::SequenceClassification(const Experiment& experiment, const Model& model)
-    : data_(experiment.data),
-      train_(experiment.train),
-      context_(experiment.model.context),
-      vocabulary_(experiment.model.vocab),
-      classes_(model.outputs()[0]),
-      pairs_(model.example().partners.tokens.shape().rank() > 0) {}
-
-template <class T>
-std::unique_ptr<BatchSource<T>> SequenceClassification<T>::open(Part part, bool training) {
-  SequenceExamples examples =
-      open_sequences(data_, context_, static_cast<SequencePart>(part), static_cast<std::uint64_t>(train_.seed));
-  require(examples.set->pairs() == pairs_, "data.name={} holds {}, but the model takes {}", data_.name,
-          pairs_ ? "single sequences" : "pairs", pairs_ ? "pairs" : "single sequences");
-  require_fit(examples, context_, vocabulary_);
-  names_ = examples.set->class_names();
-  const Index classes = static_cast<Index>(names_.size()), count = static_cast<Index>(examples.examples.size());
-  require(classes == classes_, "[model] classes = {}, but {} has {} classes; set model.classes={}", classes_,
-          data_.name, classes, classes);
-  if (part == Part::validation && count == 0) return nullptr;
-  require(!training || count >= train_.batch, "{}: {} training examples do not fill one batch of {}", data_.name, count,
-          train_.batch);
-  return std::make_unique<LabelledBatches<T>>(std::move(examples), classes_, train_, training, data_.shuffle);
+std::unique_ptr<Task<T>> make_sequence_classification(const Experiment& experiment, const Model& model) {
+  return std::make_unique<SequenceClassification<T>>(experiment, model);
 }
 
-template <class T>
-std::string SequenceClassification<T>::report(const Evaluation& evaluation) const {
-  return classification_report(evaluation, pairs_ ? "pairs" : "sequences", classes_, names_);
-}
-
-template <class T>
-std::unique_ptr<TaskBatch<T>> SequenceClassification<T>::random_batch(Index size) {
-  const RandomStream random(1);
-  std::vector<TokenBlock> blocks;
-  for (Index which = 0; which < 1 + pairs_; ++which) {
-    Tensor<int> tokens(Shape{size, context_});
-    for (Index i = 0; i < tokens.size(); ++i)
-      tokens[i] = static_cast<int>(random.derive(static_cast<std::uint64_t>(which)).below(i, vocabulary_));
-    blocks.emplace_back(std::move(tokens), Tensor<int>{});
-  }
-  std::vector<int> labels;
-  for (Index i = 0; i < size; ++i) labels.push_back(static_cast<int>(random.derive("label").below(i, classes_)));
-  Tensor<T> targets = one_hot<T>(labels, classes_);
-  return std::make_unique<OwnSequences<T>>(std::move(blocks), std::move(targets), std::move(labels));
-}
-
-template <class T>
-std::unique_ptr<TaskBatch<T>> SequenceClassification<T>::given_batch(GivenTensors& tensors) const {
-  std::vector<TokenBlock> blocks;
-  Index count = 0;
-  for (const std::string ending : {"", "2"}) {
-    if (ending == "2" && !pairs_) break;
-    const Shape shape = token_shape(tensors, "tokens" + ending, context_);
-    const Shape of_examples{ending.empty() ? shape[0] : count};
-    count = of_examples[0];
-    Tensor<int> lengths(of_examples);
-    std::fill(lengths.begin(), lengths.end(), static_cast<int>(shape[1]));
-    if (tensors.contains("lengths" + ending))
-      lengths = take_integers(tensors, "lengths" + ending, of_examples, 1, shape[1], [](Index, Index) { return true; });
-    Tensor<int> tokens = take_integers(tensors, "tokens" + ending, Shape{count, shape[1]}, 0, vocabulary_ - 1,
-                                       [&](Index b, Index t) { return t < lengths[b]; });
-    blocks.emplace_back(std::move(tokens), std::move(lengths));
-  }
-  const Tensor<int> given =
-      take_integers(tensors, "labels", Shape{count}, 0, classes_ - 1, [](Index, Index) { return true; });
-  std::vector<int> labels(given.begin(), given.end());
-  Tensor<T> targets = one_hot<T>(labels, classes_);
-  return std::make_unique<OwnSequences<T>>(std::move(blocks), std::move(targets), std::move(labels));
-}
-
-template class SequenceClassification<float>;
-template class SequenceClassification<double>;
+template std::unique_ptr<Task<float>> make_sequence_classification(const Experiment&, const Model&);
+template std::unique_ptr<Task<double>> make_sequence_classification(const Experiment&, const Model&);
 
 }  // namespace heed

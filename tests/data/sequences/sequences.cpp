@@ -74,7 +74,7 @@ DataConfig data_of(const std::string& name, const std::string& path) {
   return data;
 }
 
-std::string refusal_of(const DataConfig& data, SequencePart part = SequencePart::train) {
+std::string refusal_of(const DataConfig& data, Part part = Part::train) {
   try {
     open_sequences(data, 100, part, 1);
   } catch (const Error& error) {
@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(made_expressions_follow_the_grammar) {
 
   write_listops(setting, directory / "b");
   BOOST_TEST(read_file(directory / "a/basic_train.tsv") == read_file(directory / "b/basic_train.tsv"));
-  const SequenceExamples train = open_sequences(data_of("listops", directory / "a"), 100, SequencePart::train, 1);
+  const SequenceExamples train = open_sequences(data_of("listops", directory / "a"), 100, Part::train, 1);
   BOOST_TEST(train.examples.size() == 3000u);
   BOOST_TEST(train.set->vocabulary() == 15);
   BOOST_TEST(read(train, 0).size() > 5u);
@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE(files_of_the_long_range_arena_are_read) {
   const TemporaryDirectory directory;
   const std::string train = directory / "basic_train.tsv";
   write_file(train, "Source\tTarget\r\n( ( ( [MAX 4 ) 7 ) ] )\t7\r\n[SM 1 2 [MED 3 5 ] ]\t7\r\n");
-  const SequenceExamples examples = open_sequences(data_of("listops", directory.path()), 5, SequencePart::train, 1);
+  const SequenceExamples examples = open_sequences(data_of("listops", directory.path()), 5, Part::train, 1);
   BOOST_TEST(read(examples, 0) == (std::vector<int>{11, 4, 7, 14}), boost::test_tools::per_element());
   BOOST_TEST(read(examples, 1) == (std::vector<int>{13, 1, 2, 12, 3}), boost::test_tools::per_element());  // cut
   BOOST_TEST(examples.set->label(0) == 7);
@@ -183,7 +183,7 @@ BOOST_AUTO_TEST_CASE(files_of_the_long_range_arena_are_read) {
 BOOST_AUTO_TEST_CASE(pairs_are_made_and_read) {
   const TemporaryDirectory directory;
   write_pairs({400, 20, 30, 5}, directory.path());
-  const SequenceExamples train = open_sequences(data_of("pairs", directory.path()), 128, SequencePart::train, 1);
+  const SequenceExamples train = open_sequences(data_of("pairs", directory.path()), 128, Part::train, 1);
   BOOST_TEST(train.examples.size() == 400u);
   // Letters that two texts have in common, as far as they go: more where the topic is the same.
   double common[2] = {0, 0}, count[2] = {0, 0};
@@ -202,10 +202,10 @@ BOOST_AUTO_TEST_CASE(pairs_are_made_and_read) {
   BOOST_TEST(common[0] / count[0] < 0.6);
 
   write_file(directory / "new_aan_pairs.eval.tsv", "1.0\ta\tb\tone\ttwo\n0.5\ta\tb\tone\ttwo\n");
-  BOOST_TEST(refusal_of(data_of("pairs", directory.path()), SequencePart::validation) ==
+  BOOST_TEST(refusal_of(data_of("pairs", directory.path()), Part::validation) ==
              (directory / "new_aan_pairs.eval.tsv").string() + ":2: the label is '0.5'; expected 0.0 or 1.0");
   write_file(directory / "new_aan_pairs.eval.tsv", "1.0\ta\tb\tone\n");
-  BOOST_TEST(refusal_of(data_of("pairs", directory.path()), SequencePart::validation) ==
+  BOOST_TEST(refusal_of(data_of("pairs", directory.path()), Part::validation) ==
              (directory / "new_aan_pairs.eval.tsv").string() +
                  ":1: has 4 fields between tabs; expected 5: label, id, id, text, text");
 }
@@ -217,25 +217,25 @@ BOOST_AUTO_TEST_CASE(documents_in_folders_and_in_lines) {
   for (const char* name : {"train/neg/1.txt", "train/pos/0.txt", "train/pos/2.txt", "test/neg/0.txt", "test/pos/0.txt"})
     write_file(directory / name, std::string(name) + " is a text");
   DataConfig data = data_of("documents", directory.path());
-  const SequenceExamples train = open_sequences(data, 7, SequencePart::train, 1);
+  const SequenceExamples train = open_sequences(data, 7, Part::train, 1);
   BOOST_TEST(train.set->class_names() == (std::vector<std::string>{"neg", "pos"}), boost::test_tools::per_element());
   BOOST_TEST(train.examples.size() == 3u);
   BOOST_TEST(read(train, 0) == (std::vector<int>{'t', 'r', 'a', 'i', 'n', '/', 'n'}), boost::test_tools::per_element());
   data.validation = 1;
-  BOOST_TEST(open_sequences(data, 7, SequencePart::train, 1).examples.size() == 2u);
-  BOOST_TEST(open_sequences(data, 7, SequencePart::validation, 1).examples.size() == 1u);
-  BOOST_TEST(open_sequences(data, 7, SequencePart::test, 1).examples.size() == 2u);
+  BOOST_TEST(open_sequences(data, 7, Part::train, 1).examples.size() == 2u);
+  BOOST_TEST(open_sequences(data, 7, Part::validation, 1).examples.size() == 1u);
+  BOOST_TEST(open_sequences(data, 7, Part::test, 1).examples.size() == 2u);
   std::filesystem::rename(directory / "test/neg/0.txt", directory / "test/neg/0.md");
-  BOOST_TEST(refusal_of(data, SequencePart::test) ==
+  BOOST_TEST(refusal_of(data, Part::test) ==
              (directory / "test/neg").string() + ": has no .txt file; expected one for each example");
 
   write_file(directory / "train.tsv", "good\tyes\nbad\tno\n");
   write_file(directory / "val.tsv", "good\tmaybe\n");
   write_file(directory / "test.tsv", "fair\tmaybe\n");
-  BOOST_TEST(open_sequences(data, 7, SequencePart::train, 1).examples.size() == 2u);
-  const SequenceExamples validation = open_sequences(data, 7, SequencePart::validation, 1);
+  BOOST_TEST(open_sequences(data, 7, Part::train, 1).examples.size() == 2u);
+  const SequenceExamples validation = open_sequences(data, 7, Part::validation, 1);
   BOOST_TEST(validation.set->label(0) == 1);  // bad, good
-  BOOST_TEST(refusal_of(data, SequencePart::test) ==
+  BOOST_TEST(refusal_of(data, Part::test) ==
              (directory / "test.tsv").string() + ":1: label 'fair' is not among those of train.tsv");
 }
 
@@ -260,9 +260,9 @@ BOOST_AUTO_TEST_CASE(windows_of_an_evaluation) {
 
 BOOST_AUTO_TEST_CASE(parts_of_a_text) {
   std::vector<std::uint8_t> text(1003);
-  BOOST_TEST(part_of(text, TextPart::train).size() == 902u);
-  BOOST_TEST(part_of(text, TextPart::validation).size() == 952u - 902u);
-  BOOST_TEST(part_of(text, TextPart::test).size() == 1003u - 952u);
+  BOOST_TEST(part_of(text, Part::train).size() == 902u);
+  BOOST_TEST(part_of(text, Part::validation).size() == 952u - 902u);
+  BOOST_TEST(part_of(text, Part::test).size() == 1003u - 952u);
 }
 
 BOOST_AUTO_TEST_CASE(pixels_by_hand) {

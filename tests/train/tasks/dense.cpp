@@ -1,6 +1,6 @@
 // A class for each patch: overlaps, the head on tokens, and a run on scenes.
 #include "heed/nn/families.h"
-#include "src/train/tasks/dense.h"
+#include "src/train/tasks/tasks.h"
 #include "support/training.h"
 
 using namespace heed;
@@ -30,11 +30,11 @@ BOOST_AUTO_TEST_CASE(overlaps_by_hand) {
   Experiment x = of_patches(workshop);
   x.model.classes = 3;
   const std::unique_ptr<Model> model = make_model(x);
-  const PatchClassification<double> task(x, *model);
+  const std::unique_ptr<Task<double>> task = make_task<double>(x, *model);
   Evaluation evaluation{{7, 3.5, 5}, {3, 1, 0, 1, 2, 0, 0, 0, 0}};
-  task.conclude(evaluation);
+  task->conclude(evaluation);
   BOOST_TEST(std::abs(evaluation.score.accuracy() - (0.6 + 0.5) / 2) < 1e-15);
-  const std::string report = task.report(evaluation);
+  const std::string report = task->report(evaluation);
   for (const char* piece : {"mean IoU       55.00 %", "patches right  71.43 %", "loss           0.5000", "60.00"})
     BOOST_TEST(report.find(piece) != std::string::npos, report);
 }

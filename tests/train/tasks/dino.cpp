@@ -6,7 +6,7 @@
 #include "heed/train/optimizer.h"
 #include "heed/train/step.h"
 #include "heed/train/tasks/teaching.h"
-#include "src/train/tasks/dino.h"
+#include "src/train/tasks/tasks.h"
 #include "support/dino.h"
 
 #include <cmath>
@@ -134,9 +134,9 @@ BOOST_AUTO_TEST_CASE(gradients_of_a_step) {
     parameters.initialise(3);
     // Numbers of order one, so that third derivatives are not large.
     for (Index i = 0; i < parameters.trainable_size(); ++i) parameters.data()[i] += 0.3 * RandomStream(8).normal(i);
-    Dino<double> task(x, model);
-    task.begin(parameters);
-    const std::unique_ptr<TaskBatch<double>> batch = task.random_batch(3);
+    const std::unique_ptr<Task<double>> task = make_dino<double>(x, model);
+    task->begin(parameters);
+    const std::unique_ptr<TaskBatch<double>> batch = task->random_batch(3);
     batch->before_step({});
     BatchGradient<double> gradient(model, parameters, 3, {.microbatch = 2, .recompute = recompute});
     const auto loss = [&] { return gradient.run(*batch, RandomStream(1)).loss; };
@@ -197,27 +197,27 @@ BOOST_AUTO_TEST_CASE(teacher_and_last_layer) {
   const Workshop workshop;
   const Experiment x = dino_experiment(workshop);
   const DinoModel model(x);
-  Dino<double> task(x, model);
+  const std::unique_ptr<Task<double>> task = make_dino<double>(x, model);
   Parameters<double> student(model.parameters());
   student.initialise(3);
-  task.begin(student);
-  BOOST_TEST(task.end_epoch() == "");  // of no step
+  task->begin(student);
+  BOOST_TEST(task->end_epoch() == "");  // of no step
   Parameters<double> expected = student;
-  const std::unique_ptr<BatchSource<double>> source = task.open(Part::train, true);
+  const std::unique_ptr<BatchSource<double>> source = task->open(Part::train, true);
   source->start(0);
   for (Index step = 0; step < 3; ++step) {
     source->next()->before_step({step, 21, 0});
     for (Index i = 0; i < student.trainable_size(); ++i) student.data()[i] += 0.1;
-    task.after_step(student, {step, 21, 0});
+    task->after_step(student, {step, 21, 0});
     const double decay = 1 + (0.9 - 1) * (1 + std::cos(M_PI * static_cast<double>(step) / 21)) / 2;
     double worst = 0;
     for (Index i = 0; i < student.trainable_size(); ++i) {
       expected.data()[i] = decay * expected.data()[i] + (1 - decay) * student.data()[i];
-      worst = std::max(worst, std::abs(expected.data()[i] - task.teacher()->data()[i]));
+      worst = std::max(worst, std::abs(expected.data()[i] - task->teacher()->data()[i]));
     }
     BOOST_TEST(worst < 1e-14);
   }
-  const UpdateRules first = task.update_rules({0, 21, 0}), second = task.update_rules({7, 21, 1});
+  const UpdateRules first = task->update_rules({0, 21, 0}), second = task->update_rules({7, 21, 1});
   BOOST_TEST(first.clip_each);
   BOOST_TEST(first.frozen.size() == 1u);
   BOOST_TEST(model.parameters()[first.frozen[0]].name == "dino.last_layer.weight_v");

@@ -2,7 +2,7 @@
 #include "heed/io/safetensors.h"
 #include "heed/nn/families.h"
 #include "heed/train/step.h"
-#include "src/train/tasks/dino.h"
+#include "src/train/tasks/tasks.h"
 #include "support/dino.h"
 
 #include <algorithm>
@@ -145,9 +145,9 @@ BOOST_AUTO_TEST_CASE(views_of_two_sizes_are_two_passes) {
   BOOST_TEST(running > 0);
   Parameters<double> parameters(model->parameters());
   parameters.initialise(3);
-  Dino<double> task(x, *model);
-  task.begin(parameters);
-  const std::unique_ptr<TaskBatch<double>> batch = task.random_batch(4);
+  const std::unique_ptr<Task<double>> task = make_dino<double>(x, *model);
+  task->begin(parameters);
+  const std::unique_ptr<TaskBatch<double>> batch = task->random_batch(4);
   batch->before_step({});
   BatchGradient<double> gradient(*model, parameters, 4, {.microbatch = 2});
   gradient.run(*batch, RandomStream(1));

@@ -3,6 +3,7 @@
 
 #include "heed/base/random.h"
 #include "heed/config/data.h"
+#include "heed/data/dataset.h"
 
 #include <memory>
 #include <string>
@@ -38,9 +39,6 @@ class SequenceSet {
   bool pairs_;
 };
 
-/// A part of a data set.
-enum class SequencePart { train, validation, test };
-
 /// Several examples of a set.
 struct SequenceExamples {
   std::shared_ptr<const SequenceSet> set;
@@ -54,7 +52,7 @@ struct SequenceExamples {
 /// - pixels: the images of data.source, pixel by pixel (data/sequences/pixels.h).
 /// Tokens of documents and pairs are bytes. Sequences are cut at `context`. Throws Error that says what is wrong with
 /// which file and line.
-SequenceExamples open_sequences(const DataConfig& data, Index context, SequencePart part, std::uint64_t seed);
+SequenceExamples open_sequences(const DataConfig& data, Index context, Part part, std::uint64_t seed);
 
 /// Throws Error unless a model of so many tokens takes them: all below `vocabulary` and, where all sequences have one
 /// length, `context` of them.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "heed/config/data.h"
+#include "heed/data/dataset.h"
 
 #include <cstdint>
 #include <span>
@@ -9,14 +10,12 @@
 
 namespace heed {
 
-/// A part of a text: the first floor(0.9 n) of n bytes to train on, those up to floor(0.95 n) to choose weights by,
-/// the rest to test.
-enum class TextPart { train, validation, test };
-
 /// The bytes of data.path, or the first data.limit of them. Throws Error if there are none.
 std::vector<std::uint8_t> read_text(const DataConfig& data);
 
-std::span<const std::uint8_t> part_of(std::span<const std::uint8_t> text, TextPart part);
+/// Returns a part of a text: the first floor(0.9 n) of n bytes to train on, those up to floor(0.95 n) to validate, or
+/// the rest to test.
+std::span<const std::uint8_t> part_of(std::span<const std::uint8_t> text, Part part);
 
 /// A window of a text in an evaluation: inputs x[first .. first + length), of whose predictions those from `fresh` on
 /// count, that no earlier window has made.

@@ -48,10 +48,6 @@ std::vector<double> probabilities(const float* logits, Index classes);
 template <class T>
 Score judge_logits(View<const T> logits, const int* labels, std::span<double> counts);
 
-/// Return the split of a data set that contains a part, and the part's images in ascending order.
-Split split_of(Part part);
-std::vector<Index> images_of(const Dataset& set, Part part, const DataConfig& data, std::uint64_t seed);
-
 /// Returns one-hot rows of the labels.
 template <class T>
 Tensor<T> one_hot(const std::vector<int>& labels, Index classes);

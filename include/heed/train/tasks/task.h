@@ -3,6 +3,7 @@
 #pragma once
 
 #include "heed/config/experiment.h"
+#include "heed/data/dataset.h"
 #include "heed/io/given_tensors.h"
 #include "heed/nn/model.h"
 #include "heed/train/lanes.h"
@@ -87,9 +88,6 @@ struct Evaluation {
   Score score;
   std::vector<double> counts;  ///< the task's own counts, whole numbers
 };
-
-/// Parts of the data.
-enum class Part { train, validation, test };
 
 /// A tensor of a task's state, besides the model's weights.
 template <class T>

@@ -57,7 +57,7 @@ const Dataset& FrozenFeatures::set(Part part) {
 
 std::vector<Index> FrozenFeatures::images(Part part) {
   std::vector<Index> images =
-      images_of(set(part), part, data(), static_cast<std::uint64_t>(trained_.experiment.train.seed));
+      examples_of(set(part).size(), part, data(), static_cast<std::uint64_t>(trained_.experiment.train.seed));
   require(!images.empty(), "{}: no images of {} are set aside for validation", arguments_.run, data().name);
   return images;
 }

@@ -1,6 +1,7 @@
-// Tokens given by the caller, checked.
+// Images, tokens and labels given by the caller, checked, and random ones.
 #pragma once
 
+#include "heed/base/random.h"
 #include "heed/io/given_tensors.h"
 #include "heed/nn/model.h"
 
@@ -20,6 +21,37 @@ Tensor<int> take_integers(GivenTensors& tensors, const std::string& name, const 
             tensors.path(), name, given[i], i, low, high);
     integers[i] = static_cast<int>(given[i]);
   }
+  return integers;
+}
+
+/// Returns the integer tensor `name`, whose elements must be in low..high, as ints.
+inline Tensor<int> take_integers(GivenTensors& tensors, const std::string& name, const Shape& shape, Index low,
+                                 Index high) {
+  return take_integers(tensors, name, shape, low, high, [](Index, Index) { return true; });
+}
+
+/// Returns the tensor 'images', [B, C, H, W], of `image`, [C, H, W].
+template <class T>
+Tensor<T> take_images(GivenTensors& tensors, const Shape& image) {
+  Tensor<T> images = tensors.take<T>("images", 4);
+  const Shape expected{images.shape()[0], image[0], image[1], image[2]};
+  require(images.shape() == expected, "{}: tensor 'images' has shape {}; expected {}", tensors.path(), images.shape(),
+          expected);
+  return images;
+}
+
+/// Returns normally distributed values.
+template <class T>
+Tensor<T> random_values(const Shape& shape) {
+  Tensor<T> values(shape);
+  for (Index i = 0; i < values.size(); ++i) values[i] = static_cast<T>(RandomStream(1).normal(i));
+  return values;
+}
+
+/// Returns integers 0..n - 1, uniformly distributed.
+inline Tensor<int> random_integers(const Shape& shape, Index n, const RandomStream& random) {
+  Tensor<int> integers(shape);
+  for (Index i = 0; i < integers.size(); ++i) integers[i] = static_cast<int>(random.below(i, n));
   return integers;
 }
 

@@ -1,0 +1,30 @@
+// The tasks besides the classification of images (train/tasks/classification.h), which make_task() chooses from.
+#pragma once
+
+#include "heed/train/tasks/task.h"
+
+namespace heed {
+
+/// Patch classification on scenes (data/readers/scenes.h). The loss is the mean cross entropy over patches. The
+/// accuracy of an evaluation is the mean intersection over union of the classes that occur: the patches of a class that
+/// are classified as it, divided by the patches of which either is true.
+template <class T>
+std::unique_ptr<Task<T>> make_patch_classification(const Experiment& experiment, const Model& model);
+
+/// Returns the intersection over union of each class, -1 for an empty union, from counts [classes, classes] of patches
+/// by label and answer.
+std::vector<double> overlaps_of(const std::vector<double>& counts, Index classes);
+
+/// Prediction of text by bytes, or of images by sub-pixels.
+template <class T>
+std::unique_ptr<Task<T>> make_language(const Experiment& experiment, const Model& model);
+
+/// Classification of sequences, or of pairs of them.
+template <class T>
+std::unique_ptr<Task<T>> make_sequence_classification(const Experiment& experiment, const Model& model);
+
+/// Self-supervision by a teacher, for a model of nn/dino.h, or a backbone, for which open() is not available.
+template <class T>
+std::unique_ptr<Task<T>> make_dino(const Experiment& experiment, const Model& model);
+
+}  // namespace heed
