@@ -62,13 +62,13 @@ double longest(const std::vector<double>& loads, int threads) {
 
 /// Examples in each of what threads take: lanes in training, in inference microbatches.
 std::vector<double> loads_of(const Workload& work, bool training) {
-  const Lanes cut = training ? work.lanes : Lanes{work.batch, work.microbatch};
+  if (!training) {
+    const std::vector<Index> sizes = microbatch_sizes(work, false);
+    return {sizes.begin(), sizes.end()};
+  }
   std::vector<double> loads;
-  if (!training)
-    for (Index i = 0; i < cut.microbatches(); ++i) loads.push_back(static_cast<double>(cut.microbatch_at(i).count));
-  else
-    for (Index i = 0; i < cut.count; ++i)
-      loads.push_back(static_cast<double>(cut.start(cut.first_microbatch(i + 1)) - cut.start(cut.first_microbatch(i))));
+  for (Index i = 0; i < work.lanes.count; ++i)
+    loads.push_back(static_cast<double>(work.lanes.examples_of({i, i + 1}).count));
   return loads;
 }
 

@@ -2,7 +2,7 @@
 
 #include "closed_form.h"
 
-#include "heed/base/parallel.h"
+#include "heed/base/with_threads.h"
 #include "heed/cost/energy.h"
 
 #include <algorithm>
@@ -10,8 +10,7 @@
 namespace heed {
 
 std::vector<CheckedCost> costcheck(const CheckCase& c) {
-  const int before = threads();
-  set_threads(1);  // each thread counts for itself
+  const WithThreads alone(1);  // each thread counts for itself
   const std::vector<Tensor<Counted>> inputs = draw_inputs<Counted>(c, 1);
   std::vector<TraceEntry> trace;
   Tape<Counted> tape({.training = c.training, .random = RandomStream(1), .observers = {.trace = &trace}});
@@ -34,7 +33,6 @@ std::vector<CheckedCost> costcheck(const CheckCase& c) {
   }
   forward.stated += c.unstated.forward;
   backward.stated += c.unstated.backward;
-  set_threads(before);
   return {forward, backward};
 }
 

@@ -19,28 +19,12 @@ namespace {
   fail("{}: cannot {}: {}", path, action, std::strerror(errno));
 }
 
-// A regular file: reading from a pipe would wait for somebody to write, and a device may never end. Not to wait for a
-// pipe's other end either is what O_NONBLOCK is for; regular files ignore it.
-int open_for_reading(const std::string& path, std::uint64_t& size) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) fail_system(path, "open");
-  struct stat status {};
-  if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
-    ::close(file);
-    fail("{}: cannot read: not a regular file", path);
-  }
-  size = static_cast<std::uint64_t>(status.st_size);
-  return file;
-}
-
 // A new name is on the disk once its directory is. Some file systems refuse to sync a directory; there the
 // rename alone has to do.
 void sync_directory(const std::string& path) {
   const std::string parent = std::filesystem::path(path).parent_path();
-  const int directory = ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory < 0) return;
-  ::fsync(directory);
-  ::close(directory);
+  const Descriptor directory(::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory >= 0) ::fsync(directory);
 }
 
 // A file in the directory of `path` that has no name yet, so that nothing is left of it if this process is killed; -1
@@ -85,20 +69,25 @@ void write_file(const std::string& path, std::string_view content) {
   file.commit();
 }
 
-InputFile::InputFile(std::string path) : path_(std::move(path)), file_(open_for_reading(path_, size_)) {}
-
-InputFile::InputFile(InputFile&& other) noexcept
-    : path_(std::move(other.path_)), size_(other.size_), file_(std::exchange(other.file_, -1)) {}
-
-InputFile& InputFile::operator=(InputFile&& other) noexcept {
-  std::swap(path_, other.path_);
-  std::swap(file_, other.file_);
-  std::swap(size_, other.size_);
-  return *this;
+bool make_directory(const std::string& path) {
+  std::error_code error;
+  const bool made = std::filesystem::create_directories(path, error);
+  require(!error, "{}: cannot be made: {}", path, error.message());
+  return made;
 }
 
-InputFile::~InputFile() {
+Descriptor::~Descriptor() {
   if (file_ >= 0) ::close(file_);
+}
+
+// A regular file: reading from a pipe would wait for data, and a device may never end. O_NONBLOCK avoids waiting for a
+// pipe's other end; regular files ignore it.
+InputFile::InputFile(std::string path)
+    : path_(std::move(path)), file_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  if (file_ < 0) fail_system(path_, "open");
+  struct stat status {};
+  require(::fstat(file_, &status) == 0 && S_ISREG(status.st_mode), "{}: cannot read: not a regular file", path_);
+  size_ = static_cast<std::uint64_t>(status.st_size);
 }
 
 std::size_t InputFile::read_some(std::uint64_t offset, void* bytes, std::size_t count) const {
@@ -150,17 +139,17 @@ void AtomicFile::create_temporary() {
   struct stat replaced {};
   const bool replaces = ::stat(path_.c_str(), &replaced) == 0;
   const mode_t mode = replaces ? replaced.st_mode & 0777 : 0666;
-  file_ = open_nameless(path_, mode);
+  file_ = Descriptor(open_nameless(path_, mode));
   if (file_ < 0)
-    name_temporary(
-        [&](const char* name) { return (file_ = ::open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)) >= 0; });
+    name_temporary([&](const char* name) {
+      file_ = Descriptor(::open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+      return file_ >= 0;
+    });
   if (replaces) ::fchmod(file_, mode);  // open took the process's mask off
 }
 
 AtomicFile::~AtomicFile() {
-  if (file_ < 0) return;
-  ::close(file_);
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  if (file_ >= 0 && !temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
 void AtomicFile::write(const void* bytes, std::size_t count) { write_all(file_, path_, bytes, count); }
@@ -173,7 +162,7 @@ void AtomicFile::commit() {
       return ::linkat(AT_FDCWD, itself.c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0;
     });
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_system(path_, "replace");
-  ::close(std::exchange(file_, -1));
+  file_ = Descriptor();
   sync_directory(path_);
 }
 
@@ -189,12 +178,11 @@ void remove_leftovers(const std::string& path) {
   }
 }
 
-AppendedFile::AppendedFile(std::string path) : path_(std::move(path)) {
-  file_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+AppendedFile::AppendedFile(std::string path)
+    : path_(std::move(path)),
+      file_(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666)) {
   if (file_ < 0) fail_system(path_, "write");
 }
-
-AppendedFile::~AppendedFile() { ::close(file_); }
 
 void AppendedFile::append(std::string_view text) { write_all(file_, path_, text.data(), text.size()); }
 
@@ -217,10 +205,7 @@ DirectoryLock::DirectoryLock(const std::string& directory, Holders holders, std:
     if (patience <= std::chrono::milliseconds::zero()) break;
     std::this_thread::sleep_for(between);
   }
-  ::close(directory_);
   fail("{}: another process is using this directory; wait until it has ended", directory);
 }
-
-DirectoryLock::~DirectoryLock() { ::close(directory_); }
 
 }  // namespace heed

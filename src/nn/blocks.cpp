@@ -66,8 +66,7 @@ std::vector<Block> make_blocks(ParameterList& list, const ModelConfig& model, co
   std::vector<Block> blocks;
   for (Index i = 0; i < model.depth; ++i) {
     // Stochastic depth grows linearly from 0 at the first block (arXiv:1603.09382, Section 3).
-    const double rate =
-        model.depth == 1 ? 0 : setting.drop_path * static_cast<double>(i) / static_cast<double>(model.depth - 1);
+    const double rate = drop_path_at(setting.drop_path, i, model.depth);
     BlockOptions options{setting.dropout, rate, static_cast<std::uint64_t>(i)};
     if (item_of(model.linear, i) == "adder") options.adder = adder_options(model);
     blocks.emplace_back(list, "blocks." + std::to_string(i), model, mechanism_of(attention, i), setting.shape, options);

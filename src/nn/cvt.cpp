@@ -70,10 +70,7 @@ struct CvtStageSizes {
   /// Places a side of keys and values.
   Index kv_side() const { return (side - 1) / kv_stride + 1; }
   AttentionShape shape() const {
-    AttentionShape shape;
-    shape.grid_height = shape.grid_width = side;
-    shape.class_token = class_token;
-    shape.queries = side * side + class_token;
+    AttentionShape shape = grid_shape(side, class_token);
     shape.keys = kv_side() * kv_side() + class_token;
     return shape;
   }
@@ -184,9 +181,7 @@ class CvtStage {
     Index place = 0;
     for (std::size_t before = 0; before < i; ++before) place += s.depth[before];
     for (Index b = 0; b < s.depth[i]; ++b) {
-      const double rate = last && s.depth[i] > 1 ? experiment.train.drop_path * static_cast<double>(b) /
-                                                       static_cast<double>(s.depth[i] - 1)
-                                                 : 0;
+      const double rate = last ? drop_path_at(experiment.train.drop_path, b, s.depth[i]) : 0;
       blocks_.emplace_back(
           list, fmt::format("{}.blocks.{}", name, b), of_block,
           [&](ParameterList& to, const std::string& layer) {

@@ -27,21 +27,18 @@ constexpr ModelFamily list[] = {
 
 }  // namespace
 
-static std::unique_ptr<Model> make_model_of(const ModelFamily& family, const Experiment& experiment) {
-  try {
-    return family.make(experiment);
-  } catch (const Error& error) {
-    fail("{}{}", place_of_option(experiment.attention, error.what()), error.what());
-  }
-}
-
 std::span<const ModelFamily> model_families() { return list; }
 
 static std::unique_ptr<Model> make_by_family(const Experiment& experiment) {
   std::vector<std::string> names;
   for (const ModelFamily& family : list) {
-    if (experiment.model.family == family.name) return make_model_of(family, experiment);
     names.emplace_back(family.name);
+    if (experiment.model.family != family.name) continue;
+    try {
+      return family.make(experiment);
+    } catch (const Error& error) {
+      fail("{}{}", place_of_option(experiment.attention, error.what()), error.what());
+    }
   }
   fail("[model] family = {}{}", in_quotes(experiment.model.family), suggestion(experiment.model.family, names));
 }

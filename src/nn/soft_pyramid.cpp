@@ -156,17 +156,13 @@ class PyramidStage {
     const StageSizes& s = c.stages;
     const auto i = static_cast<std::size_t>(number - 1);
     const bool last = number == s.count();
-    AttentionShape shape;
-    shape.class_token = cls;
-    shape.grid_height = shape.grid_width = side_;
-    shape.queries = shape.keys = side_ * side_ + cls;
+    const AttentionShape shape = grid_shape(side_, cls);
     const BlockSizes sizes{s.dim[i], s.hidden[i], item_of(s.act, number - 1), last ? 1e-6 : 1e-5};
     // Stochastic depth grows linearly from 0 at the first block of all.
     Index before = 0, all = 0;
     for (std::size_t t = 0; t < s.depth.size(); ++t) all += s.depth[t], before += t < i ? s.depth[t] : 0;
     for (Index b = 0; b < s.depth[i]; ++b) {
-      const double rate =
-          all == 1 ? 0 : experiment.train.drop_path * static_cast<double>(before + b) / static_cast<double>(all - 1);
+      const double rate = drop_path_at(experiment.train.drop_path, before + b, all);
       blocks_.emplace_back(
           last, list, fmt::format("block{}.{}", number, b), sizes,
           [&](ParameterList& to, const std::string& layer) {

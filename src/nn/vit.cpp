@@ -18,11 +18,7 @@ VisionTransformer::VisionTransformer(const ModelConfig& model, const AttentionCo
   patch_weight_ = list_.add(
       {"patch_embed.proj.weight", {model.dim, model.channels, model.patch, model.patch}, convolution_initial(fan_in)});
   patch_bias_ = list_.add({"patch_embed.proj.bias", {model.dim}, convolution_initial(fan_in), false});
-  AttentionShape shape;
-  shape.class_token = cls;
-  shape.grid_height = shape.grid_width = side;
-  shape.queries = shape.keys = side * side + cls;
-  blocks_ = make_blocks(list_, model, attention, {shape, dropout, drop_path});
+  blocks_ = make_blocks(list_, model, attention, {grid_shape(side, cls), dropout, drop_path});
   head_.emplace(list_, model, model.dim);
 }
 

@@ -265,9 +265,7 @@ class Xcit : public BatchNormModel<Xcit> {
     check_options(experiment.attention);
     const ModelConfig& c = config_;
     const Index side = c.image / c.patch;
-    AttentionShape shape;
-    shape.grid_height = shape.grid_width = side;
-    shape.queries = shape.keys = side * side;
+    const AttentionShape shape = grid_shape(side, false);
     class_token_ = list_.add({"cls_token", {1, 1, c.dim}, Initial::truncated_normal(0.02), false});
     stem_.emplace(list_, c);
     if (c.pos_embed) positions_.emplace(list_, side, c.dim);

@@ -104,7 +104,7 @@ Tensor<T> linear_logits(const Features<T>& teachers, const Tensor<T>& test, Inde
   parameters.initialise(rule.seed);
   Optimizer<T> optimizer({.name = "sgd", .momentum = 0.9}, parameters);
   BatchGradient<T> gradient(model, parameters, rule.batch, {.microbatch = microbatch});
-  Tensor<T> rows(Shape{rule.batch, width}), targets(Shape{rule.batch, classes});
+  Tensor<T> rows(Shape{rule.batch, width});
   std::vector<int> labels(static_cast<std::size_t>(rule.batch));
   const RandomStream order = RandomStream(rule.seed).derive("order");
   for (Index epoch = 0; epoch < rule.epochs; ++epoch) {
@@ -112,14 +112,13 @@ Tensor<T> linear_logits(const Features<T>& teachers, const Tensor<T>& test, Inde
     std::vector<Index> examples = all_images(count);
     shuffle(examples, order.derive(static_cast<std::uint64_t>(epoch)));
     for (Index first = 0; first + rule.batch <= count; first += rule.batch) {
-      std::fill(targets.begin(), targets.end(), T(0));
       for (Index i = 0; i < rule.batch; ++i) {
         const Index example = examples[static_cast<std::size_t>(first + i)];
         std::copy_n(teachers.values.data() + example * width, width, rows.data() + i * width);
-        const int label = labels[static_cast<std::size_t>(i)] = teachers.labels[static_cast<std::size_t>(example)];
-        targets[i * classes + label] = 1;
+        labels[static_cast<std::size_t>(i)] = teachers.labels[static_cast<std::size_t>(example)];
       }
-      const ClassificationBatch<T> batch({as_images(rows)}, std::as_const(targets).view(), labels.data());
+      const Tensor<T> targets = one_hot<T>(labels, classes);
+      const ClassificationBatch<T> batch({as_images(rows)}, targets.view(), labels.data());
       gradient.run(batch, RandomStream());
       optimizer.step(parameters, gradient.gradients(), {lr, 0}, 1);
     }

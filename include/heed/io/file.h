@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace heed {
 
@@ -15,14 +16,30 @@ std::string read_file(const std::string& path, std::uint64_t limit = std::uint64
 /// Replaces a file's content in one step.
 void write_file(const std::string& path, std::string_view content);
 
+/// Creates a directory and those above it. Returns false if it exists.
+bool make_directory(const std::string& path);
+
+/// An open file of the system, which is closed at the end; -1: none.
+class Descriptor {
+ public:
+  explicit Descriptor(int file = -1) : file_(file) {}
+  Descriptor(Descriptor&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(file_, other.file_);
+    return *this;
+  }
+  ~Descriptor();
+  operator int() const { return file_; }
+
+ private:
+  int file_;
+};
+
 /// A regular file open for reading at any place; calls from several threads do not disturb each other. It keeps
 /// the file it opened even when another takes its name.
 class InputFile {
  public:
   explicit InputFile(std::string path);
-  InputFile(InputFile&& other) noexcept;
-  InputFile& operator=(InputFile&& other) noexcept;
-  ~InputFile();
 
   const std::string& path() const { return path_; }
 
@@ -37,8 +54,8 @@ class InputFile {
 
  private:
   std::string path_;
-  std::uint64_t size_ = 0;  // found by the opening of the file
-  int file_ = -1;
+  Descriptor file_;
+  std::uint64_t size_ = 0;
 };
 
 /// A file being written beside its target: without a name, or where there are no such files under a temporary one,
@@ -47,8 +64,6 @@ class InputFile {
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);
-  AtomicFile(const AtomicFile&) = delete;
-  AtomicFile& operator=(const AtomicFile&) = delete;
   ~AtomicFile();
 
   void write(const void* bytes, std::size_t count);
@@ -61,7 +76,7 @@ class AtomicFile {
   void name_temporary(const Make& make);
 
   std::string path_, temporary_;  ///< the second is empty while the file has no name
-  int file_ = -1;
+  Descriptor file_;
 };
 
 /// Removes temporary files of `path` that processes have left which died while they wrote it. Only for whom no other
@@ -72,9 +87,6 @@ void remove_leftovers(const std::string& path);
 class AppendedFile {
  public:
   explicit AppendedFile(std::string path);
-  AppendedFile(const AppendedFile&) = delete;
-  AppendedFile& operator=(const AppendedFile&) = delete;
-  ~AppendedFile();
 
   void append(std::string_view text);
 
@@ -83,7 +95,7 @@ class AppendedFile {
 
  private:
   std::string path_;
-  int file_ = -1;
+  Descriptor file_;
 };
 
 /// A directory that this process has for itself, until it ends in whatever way.
@@ -95,12 +107,9 @@ class DirectoryLock {
   /// it too: until they have ended.
   explicit DirectoryLock(const std::string& directory, Holders holders = Holders::process,
                          std::chrono::milliseconds patience = {});
-  DirectoryLock(const DirectoryLock&) = delete;
-  DirectoryLock& operator=(const DirectoryLock&) = delete;
-  ~DirectoryLock();
 
  private:
-  int directory_ = -1;
+  Descriptor directory_;
 };
 
 }  // namespace heed

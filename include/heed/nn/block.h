@@ -40,6 +40,11 @@ class FeedForward {
   Projection fc1_, fc2_;
 };
 
+/// Returns the probability of skipping block i of `count`, which grows linearly from 0 to that of the last one.
+inline double drop_path_at(double last, Index i, Index count) {
+  return count == 1 ? 0 : last * static_cast<double>(i) / static_cast<double>(count - 1);
+}
+
 /// Options that differ between the blocks of a model, beside their mechanisms.
 struct BlockOptions {
   double dropout = 0;                         ///< probability of dropping an activation, in training

@@ -6,6 +6,12 @@
 
 namespace heed {
 
+/// Returns the shape of attention among the patches of a square grid and, if there is one, the class token before them.
+inline AttentionShape grid_shape(Index side, bool class_token) {
+  const Index tokens = side * side + class_token;
+  return {.queries = tokens, .keys = tokens, .grid_height = side, .grid_width = side, .class_token = class_token};
+}
+
 /// A model of square images that tells classes apart. Derived as ModelBase says.
 template <class Derived>
 class ImageModel : public ModelBase<Derived> {

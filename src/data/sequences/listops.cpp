@@ -219,13 +219,12 @@ ListOps draw_listops(const ListOpsSetting& setting, const RandomStream& random) 
 
 void write_listops(const ListOpsSetting& setting, const std::string& directory) {
   check(setting);
-  std::error_code error;
-  const bool made = std::filesystem::create_directories(directory, error);
-  require(!error, "{}: cannot be made: {}", directory, error.message());
+  const bool made = make_directory(directory);
   try {
     write_parts(setting, directory);
   } catch (...) {
-    if (made) std::filesystem::remove(directory, error);
+    std::error_code ignored;
+    if (made) std::filesystem::remove(directory, ignored);
     throw;
   }
 }

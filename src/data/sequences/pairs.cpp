@@ -53,9 +53,7 @@ void write_part(AtomicFile& file, Index count, const RandomStream& random) {
 void write_pairs(const PairsSetting& s, const std::string& directory) {
   require(s.train >= 1 && s.valid >= 1 && s.test >= 1, "pairs: {}, {} and {} examples; expected one or more each",
           s.train, s.valid, s.test);
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  require(!error, "{}: cannot be made: {}", directory, error.message());
+  make_directory(directory);
   const RandomStream random = RandomStream(static_cast<std::uint64_t>(s.seed)).derive("pairs");
   const std::string start = directory + "/new_aan_pairs.";
   AtomicFile train(start + "train.tsv"), valid(start + "eval.tsv"), test(start + "test.tsv");

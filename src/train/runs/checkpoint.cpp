@@ -51,6 +51,14 @@ void for_state_tensors(RunState<T>& state, const F& f) {
     f(fmt::format("{}task.{}", state_prefix, tensor.name), tensor.values);
 }
 
+/// Calls f(key, value) for each number of the progress, const or not.
+template <class Progress, class F>
+void for_numbers(Progress& p, const F& f) {
+  f("heed.epoch", p.epoch), f("heed.step", p.step), f("heed.batch", p.batch), f("heed.skipped", p.skipped);
+  f("heed.loss", p.loss), f("heed.correct", p.correct), f("heed.terms", p.terms);
+  f("heed.gradient_norm", p.gradient_norm), f("heed.best", p.best), f("heed.since_best", p.since_best);
+}
+
 /// Returns the key of the number of updates that left a tensor out.
 std::string left_out_key(const ParameterList& list, std::size_t id) {
   return fmt::format("{}left_out.{}", state_prefix, list[static_cast<ParameterId>(id)].name);
@@ -70,7 +78,6 @@ void save_checkpoint(const std::string& path, RunState<T>& state) {
   SafetensorsWriter file;
   add_weights(file, state.model_weights());
   for_state_tensors(state, [&](const std::string& name, View<T> tensor) { file.add(name, View<const T>(tensor)); });
-  const RunProgress& p = state.progress;
   file.metadata("heed.format", format_name);
   file.metadata("heed.configuration", state.configuration);
   add_version(file);
@@ -78,16 +85,8 @@ void save_checkpoint(const std::string& path, RunState<T>& state) {
   const std::vector<Index>& left_out = state.optimizer.left_out();
   for (std::size_t id = 0; id < left_out.size(); ++id)
     if (left_out[id] > 0) file.metadata(left_out_key(state.parameters.list(), id), fmt::format("{}", left_out[id]));
-  file.metadata("heed.epoch", fmt::format("{}", p.epoch));
-  file.metadata("heed.step", fmt::format("{}", p.step));
-  file.metadata("heed.batch", fmt::format("{}", p.batch));
-  file.metadata("heed.skipped", fmt::format("{}", p.skipped));
-  file.metadata("heed.loss", fmt::format("{}", p.loss));
-  file.metadata("heed.correct", fmt::format("{}", p.correct));
-  file.metadata("heed.terms", fmt::format("{}", p.terms));
-  file.metadata("heed.gradient_norm", fmt::format("{}", p.gradient_norm));
-  file.metadata("heed.best", fmt::format("{}", p.best));
-  file.metadata("heed.since_best", fmt::format("{}", p.since_best));
+  for_numbers(state.progress,
+              [&](const char* key, const auto& value) { file.metadata(key, fmt::format("{}", value)); });
   file.write(path);
 }
 
@@ -109,7 +108,9 @@ void load_checkpoint(const std::string& path, RunState<T>& state) {
       "{}: was written under another configuration than the config.toml beside it has now; undo the change, or begin "
       "another run with these weights (--init)",
       path);
-  const auto updates = number<Index>(file, "heed.updates"), step = number<Index>(file, "heed.step");
+  for_numbers(state.progress,
+              [&](const char* key, auto& value) { value = number<std::decay_t<decltype(value)>>(file, key); });
+  const Index updates = number<Index>(file, "heed.updates"), step = state.progress.step;
   require(updates >= 0 && updates <= step, "{}: metadata 'heed.updates' is {}; expected 0 to {}, the steps made", path,
           updates, step);
   state.optimizer.set_steps(updates);
@@ -120,16 +121,6 @@ void load_checkpoint(const std::string& path, RunState<T>& state) {
     require(left_out[id] >= 0 && left_out[id] <= updates, "{}: metadata '{}' is {}; expected 0 to {}, the updates made",
             path, key, left_out[id], updates);
   }
-  state.progress = {.epoch = number<Index>(file, "heed.epoch"),
-                    .step = step,
-                    .batch = number<Index>(file, "heed.batch"),
-                    .skipped = number<Index>(file, "heed.skipped"),
-                    .loss = number<double>(file, "heed.loss"),
-                    .correct = number<double>(file, "heed.correct"),
-                    .terms = number<double>(file, "heed.terms"),
-                    .gradient_norm = number<double>(file, "heed.gradient_norm"),
-                    .best = number<double>(file, "heed.best"),
-                    .since_best = number<Index>(file, "heed.since_best")};
 }
 
 template <class T>

@@ -128,41 +128,37 @@ std::string plugins_json(const Experiment& experiment) {
 
 namespace {
 
-/// Calls f(mechanism, file, checksum) for each mechanism in a run's plugins.json.
-template <class F>
-void for_recorded_plugins(const RunPaths& paths, const F& f) {
-  if (!std::filesystem::exists(paths.plugins())) return;
-  struct Recorded {
-    std::string name, file, checksum;
-  };
-  const std::vector<Recorded> plugins = take_json(paths.plugins(), [](const Json& json) {
-    std::vector<Recorded> all;
+struct RecordedPlugin {
+  std::string mechanism, file, checksum;
+};
+
+/// Returns the mechanisms in a run's plugins.json.
+std::vector<RecordedPlugin> recorded_plugins(const RunPaths& paths) {
+  if (!std::filesystem::exists(paths.plugins())) return {};
+  return take_json(paths.plugins(), [](const Json& json) {
+    std::vector<RecordedPlugin> all;
     for (const auto& [name, plugin] : json.entries())
       all.push_back({name, plugin.at("file").text(), plugin.at("checksum").text()});
     return all;
   });
-  for (const auto& [name, file, checksum] : plugins) f(name, file, checksum);
 }
 
 }  // namespace
 
 void check_plugins(const RunPaths& paths) {
-  for_recorded_plugins(paths, [&](const std::string& name, const std::string& file, const std::string&) {
+  for (const auto& [name, file, checksum] : recorded_plugins(paths))
     require(std::any_of(mechanisms().begin(), mechanisms().end(),
-                        [&](const MechanismEntry& entry) { return entry.name == name; }),
+                        [&name = name](const MechanismEntry& entry) { return entry.name == name; }),
             "{}: its mechanism '{}' is missing: it came from a plugin, which is not loaded; add --plugin {}",
             paths.directory, name, file);
-  });
 }
 
 std::string changed_plugin(const RunPaths& paths) {
-  std::string changed;
-  for_recorded_plugins(paths, [&](const std::string& name, const std::string& file, const std::string& checksum) {
-    if (const PluginOrigin* const now = plugin_of(name); changed.empty() && now && now->checksum != checksum)
-      changed = fmt::format("{}: its mechanism '{}' has changed: the run was begun with another build of {}",
-                            paths.directory, name, file);
-  });
-  return changed;
+  for (const auto& [name, file, checksum] : recorded_plugins(paths))
+    if (const PluginOrigin* const now = plugin_of(name); now && now->checksum != checksum)
+      return fmt::format("{}: its mechanism '{}' has changed: the run was begun with another build of {}",
+                         paths.directory, name, file);
+  return "";
 }
 
 std::string config_toml(const Experiment& experiment) { return "# heed " HEED_VERSION "\n" + to_toml(experiment); }
@@ -220,6 +216,17 @@ KeptRows kept_rows(const std::string& path, const char* header, const MetricsSoF
   return kept;
 }
 
+/// Appends a row with these values, negative ones left out. Called in a training step: the buffer is on the stack to
+/// avoid allocations.
+void append(AppendedFile& file, const MetricsRow& row, std::initializer_list<double> values) {
+  fmt::memory_buffer text;
+  const auto out = std::back_inserter(text);
+  fmt::format_to(out, "{},{},{}", row.kind, row.epoch, row.step);
+  for (const double value : values) value >= 0 ? fmt::format_to(out, ",{}", value) : fmt::format_to(out, ",");
+  text.push_back('\n');
+  file.append({text.data(), text.size()});
+}
+
 }  // namespace
 
 /// Steps may be logged from any step on, since train.log_steps may change, but in both tables from the same one.
@@ -245,24 +252,9 @@ MetricsFile::MetricsFile(const RunPaths& paths, const MetricsSoFar& so_far)
     : MetricsFile(paths, kept_tables(paths, so_far)) {}
 
 void MetricsFile::write(const MetricsRow& row) {
-  // Called in a training step: the buffer is on the stack to avoid allocations.
-  fmt::memory_buffer text;
-  fmt::format_to(std::back_inserter(text), "{},{},{},", row.kind, row.epoch, row.step);
-  if (row.loss >= 0) fmt::format_to(std::back_inserter(text), "{}", row.loss);
-  text.push_back(',');
-  if (row.accuracy >= 0) fmt::format_to(std::back_inserter(text), "{}", row.accuracy);
-  text.push_back(',');
-  if (row.lr >= 0) fmt::format_to(std::back_inserter(text), "{}", row.lr);
-  text.push_back(',');
-  if (row.images_per_s >= 0) fmt::format_to(std::back_inserter(text), "{}", row.images_per_s);
-  text.push_back('\n');
-  metrics_.append({text.data(), text.size()});
-  if (std::string_view(row.kind) != "step" && std::string_view(row.kind) != "train") return;
-  text.clear();
-  fmt::format_to(std::back_inserter(text), "{},{},{},", row.kind, row.epoch, row.step);
-  if (row.gradient_norm >= 0) fmt::format_to(std::back_inserter(text), "{}", row.gradient_norm);
-  text.push_back('\n');
-  gradients_.append({text.data(), text.size()});
+  append(metrics_, row, {row.loss, row.accuracy, row.lr, row.images_per_s});
+  const std::string_view kind = row.kind;
+  if (kind == "step" || kind == "train") append(gradients_, row, {row.gradient_norm});
 }
 
 void MetricsFile::sync() {

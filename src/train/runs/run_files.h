@@ -11,7 +11,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -48,7 +47,7 @@ class RunFiles {
   /// checkpoint.
   void open(const ModelCost& cost, Index batches, bool validated) {
     if (ranks_.writes()) {
-      if (!options_.resume) create_directory();
+      if (!options_.resume) make_directory(paths_.directory);
       lock_.emplace(paths_.directory);
       require_startable(paths_, options_);
       if (options_.resume) resume(batches, validated);
@@ -109,11 +108,6 @@ class RunFiles {
   }
 
  private:
-  void create_directory() const {
-    std::error_code error;
-    std::filesystem::create_directories(paths_.directory, error);
-    require(!error, "{}: cannot be made: {}", paths_.directory, error.message());
-  }
   void resume(Index batches, bool validated) {
     const RunProgress& progress = state_.progress;
     check_same_version(paths_);
