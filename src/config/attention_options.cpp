@@ -1,7 +1,6 @@
 #include "heed/config/attention_options.h"
 
 #include "load.h"
-#include "stages.h"
 
 #include "heed/base/suggest.h"
 #include "heed/config/toml_text.h"
@@ -33,7 +32,7 @@ OptionValue option_value(const Source& source, const std::string& full_key, cons
     return *text;
   };
   for (std::size_t i = 0; list && i < list->size(); ++i)
-    option.list.push_back(text_of((*list)[i], fmt::format(" for stage {}", stage_number(model, i))));
+    option.list.push_back(text_of((*list)[i], fmt::format(" for stage {}", model.stage_number(i))));
   if (option.list.empty()) option.text = text_of(node, "");
   return option;
 }

@@ -4,7 +4,6 @@
 #include "heed/config/installed.h"
 
 #include "load.h"
-#include "stages.h"
 #include "toml_document.h"
 #include "heed/base/suggest.h"
 #include "heed/config/toml_text.h"
@@ -150,7 +149,7 @@ std::string found_in(const toml::node& node, const std::vector<T>&, const ModelC
     if (!assign((*list)[i], value))
       return fmt::format(
           "{} {}", found((*list)[i]),
-          model.is_staged() ? fmt::format("for stage {}", stage_number(model, i)) : fmt::format("as item {}", i + 1));
+          model.is_staged() ? fmt::format("for stage {}", model.stage_number(i)) : fmt::format("as item {}", i + 1));
   return found(node);
 }
 

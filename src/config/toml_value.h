@@ -19,22 +19,12 @@ namespace heed {
 
 /// What a node is, for an error.
 inline const char* found(const toml::node& node) {
-  switch (node.type()) {
-    case toml::node_type::string:
-      return "a string";
-    case toml::node_type::integer:
-      return "an integer";
-    case toml::node_type::floating_point:
-      return "a float";
-    case toml::node_type::boolean:
-      return "a boolean";
-    case toml::node_type::array:
-      return "a list";
-    case toml::node_type::table:
-      return "a table";
-    default:
-      return "a date or time";
-  }
+  if (node.is_string()) return "a string";
+  if (node.is_integer()) return "an integer";
+  if (node.is_floating_point()) return "a float";
+  if (node.is_boolean()) return "a boolean";
+  if (node.is_array()) return "a list";
+  return node.is_table() ? "a table" : "a date or time";
 }
 
 /// Gives the member the node's value, if it has the type that the member takes; says whether it does. An integer is a

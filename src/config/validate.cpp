@@ -3,7 +3,6 @@
 
 #include "heed/base/float_range.h"
 #include "heed/base/suggest.h"
-#include "stages.h"
 
 #include <fmt/format.h>
 
@@ -57,7 +56,7 @@ void check_member(std::string_view table, std::string_view key, const std::vecto
   // One value for all stages is not an item of a list.
   const bool of_stages = rule.per_stage || (rule.per_block && model.is_staged() && values.size() > 1);
   for (std::size_t i = 0; i < values.size(); ++i)
-    check(of_stages ? label(table, fmt::format("stage {}: {}", stage_number(model, i), key)) : label(table, key),
+    check(of_stages ? label(table, fmt::format("stage {}: {}", model.stage_number(i), key)) : label(table, key),
           values[i], rule);
 }
 
@@ -78,7 +77,7 @@ void check_stages(const ModelConfig& model) {
   const bool is_cvt = family_called(model.family) == cvt;
   Index side = model.image;
   for (std::size_t i = 0; i < s.dim.size(); ++i) {
-    const Index stage = static_cast<Index>(stage_number(model, i));
+    const Index stage = static_cast<Index>(model.stage_number(i));
     require(s.dim[i] % s.heads[i] == 0, "[model] stage {}: heads = {} does not divide dim = {}", stage, s.heads[i],
             s.dim[i]);
     if (is_cvt) {

@@ -64,36 +64,21 @@ constexpr auto as_it_is = [](auto number) { return number; };
 
 template <class T>
 void read_floats(const InputFile& file, const TensorInfo& info, View<T> out) {
-  switch (info.dtype) {
-    case DType::F16:
-      return convert<std::uint16_t>(file, info.offset, out, from_f16);
-    case DType::BF16:
-      return convert<std::uint16_t>(file, info.offset, out, from_bf16);
-    case DType::F32:
-      return convert<float>(file, info.offset, out, as_it_is);
-    default:
-      return convert<double>(file, info.offset, out, as_it_is);
-  }
+  if (info.dtype == DType::F16) return convert<std::uint16_t>(file, info.offset, out, from_f16);
+  if (info.dtype == DType::BF16) return convert<std::uint16_t>(file, info.offset, out, from_bf16);
+  if (info.dtype == DType::F32) return convert<float>(file, info.offset, out, as_it_is);
+  convert<double>(file, info.offset, out, as_it_is);
 }
 
 void read_integers(const InputFile& file, const TensorInfo& info, View<std::int64_t> out) {
-  switch (info.dtype) {
-    case DType::BOOL:
-    case DType::U8:
-      return convert<std::uint8_t>(file, info.offset, out, as_it_is);
-    case DType::I8:
-      return convert<std::int8_t>(file, info.offset, out, as_it_is);
-    case DType::I16:
-      return convert<std::int16_t>(file, info.offset, out, as_it_is);
-    case DType::U16:
-      return convert<std::uint16_t>(file, info.offset, out, as_it_is);
-    case DType::I32:
-      return convert<std::int32_t>(file, info.offset, out, as_it_is);
-    case DType::U32:
-      return convert<std::uint32_t>(file, info.offset, out, as_it_is);
-    default:
-      return convert<std::int64_t>(file, info.offset, out, as_it_is);
-  }
+  if (info.dtype == DType::BOOL || info.dtype == DType::U8)
+    return convert<std::uint8_t>(file, info.offset, out, as_it_is);
+  if (info.dtype == DType::I8) return convert<std::int8_t>(file, info.offset, out, as_it_is);
+  if (info.dtype == DType::I16) return convert<std::int16_t>(file, info.offset, out, as_it_is);
+  if (info.dtype == DType::U16) return convert<std::uint16_t>(file, info.offset, out, as_it_is);
+  if (info.dtype == DType::I32) return convert<std::int32_t>(file, info.offset, out, as_it_is);
+  if (info.dtype == DType::U32) return convert<std::uint32_t>(file, info.offset, out, as_it_is);
+  convert<std::int64_t>(file, info.offset, out, as_it_is);
 }
 
 bool is_float(DType dtype) { return dtype >= DType::F16; }

@@ -92,6 +92,9 @@ struct ModelConfig {
 
   bool is_staged() const { return (family_called(family) & staged) != 0; }
 
+  /// Returns the number of stage i in the names of its tensors: CvT counts from 0, SOFT's pyramid from 1.
+  std::size_t stage_number(std::size_t i) const { return family_called(family) == cvt ? i : i + 1; }
+
   bool operator==(const ModelConfig&) const = default;
 };
 

@@ -49,8 +49,7 @@ class GivenTensors {
   /// The tensor `name`. `rank` axes are expected.
   template <class T>
   Tensor<T> take(const std::string& name, int rank) {
-    require(file_.contains(name), "{}: tensor '{}' is missing", path(), name);
-    const Shape& found = file_.info(name).shape;
+    const Shape& found = shape(name);
     require(found.rank() == rank, "{}: tensor '{}' has shape {}; expected {} axes", path(), name, to_string(found),
             rank);
     require(found.elements() > 0, "{}: tensor '{}' has shape {}; expected at least one element", path(), name,
@@ -66,9 +65,8 @@ class GivenTensors {
   /// The tensor `name` with exactly this shape.
   template <class T>
   Tensor<T> take(const std::string& name, const Shape& shape) {
-    require(file_.contains(name), "{}: tensor '{}' is missing", path(), name);
-    require(file_.info(name).shape == shape, "{}: tensor '{}' has shape {}; expected {}", path(), name,
-            to_string(file_.info(name).shape), to_string(shape));
+    require(this->shape(name) == shape, "{}: tensor '{}' has shape {}; expected {}", path(), name,
+            to_string(this->shape(name)), to_string(shape));
     return take<T>(name, shape.rank());
   }
 
@@ -80,6 +78,12 @@ class GivenTensors {
     Tensor<T> numbers(shape);
     std::transform(integers.begin(), integers.end(), numbers.begin(), [](std::int64_t i) { return static_cast<T>(i); });
     return numbers;
+  }
+
+  /// Returns the shape of the tensor `name`.
+  const Shape& shape(const std::string& name) const {
+    require(file_.contains(name), "{}: tensor '{}' is missing", path(), name);
+    return file_.info(name).shape;
   }
 
   /// Shapes of all tensors, by name.

@@ -1,6 +1,7 @@
 #include "files.h"
 
 #include "heed/base/suggest.h"
+#include "heed/io/file.h"
 
 #ifndef HEED_NO_TBB
 #include "heed/base/fork_join.h"
@@ -12,10 +13,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <memory>
 #include <mutex>
 #include <string_view>
 
@@ -43,11 +42,8 @@ Index file_length(const std::filesystem::path& path) {
 
 std::vector<std::uint8_t> read_start(const std::filesystem::path& path, Index count) {
   count = std::min(count, file_length(path));
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
-  require(file != nullptr, "{}: cannot be opened for reading", path.string());
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(count));
-  const std::size_t got = std::fread(bytes.data(), 1, bytes.size(), file.get());
-  require(got == bytes.size(), "{}: expected {} bytes, could read {}", path.string(), count, got);
+  InputFile(path.string()).read(0, bytes.data(), bytes.size());
   return bytes;
 }
 

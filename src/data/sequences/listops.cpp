@@ -10,7 +10,7 @@
 #include <numeric>
 #include <optional>
 #include <span>
-#include <unordered_set>
+#include <set>
 
 namespace heed {
 
@@ -74,22 +74,15 @@ void check(const ListOpsSetting& s) {
           s.train, s.valid, s.test);
 }
 
-/// Two halves of 64 bits each: different expressions agree in both with a probability of 2^-128, and one of them would
-/// then be left out, which harms nothing.
-struct Fingerprint {
-  std::uint64_t a, b;
-  bool operator==(const Fingerprint&) const = default;
-};
-struct FingerprintHash {
-  std::size_t operator()(const Fingerprint& f) const { return f.a; }
-};
-Fingerprint fingerprint(const std::vector<int>& tokens) {
-  Fingerprint f{1, 2};
+/// Returns two hashes: different expressions agree in both with a probability of 2^-128, and one of them would then be
+/// left out.
+std::pair<std::uint64_t, std::uint64_t> fingerprint(const std::vector<int>& tokens) {
+  std::uint64_t a = 1, b = 2;
   for (const int token : tokens) {
-    f.a = mix_bits(f.a + static_cast<std::uint64_t>(token) + 1);
-    f.b = mix_bits(f.b * 3 + static_cast<std::uint64_t>(token) + 7);
+    a = mix_bits(a + static_cast<std::uint64_t>(token) + 1);
+    b = mix_bits(b * 3 + static_cast<std::uint64_t>(token) + 7);
   }
-  return f;
+  return {a, b};
 }
 
 /// Expressions that are long enough and all different, in the order of their numbers.
@@ -142,7 +135,7 @@ class Expressions {
   Index block_ = block_of(setting_);
   std::vector<ListOps> drawn_ = std::vector<ListOps>(static_cast<std::size_t>(block_));
   Index at_ = block_, first_ = 0, failures_ = 0;
-  std::unordered_set<Fingerprint, FingerprintHash> known_;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> known_;
 };
 
 void add_line(const ListOps& expression, std::string& text) {

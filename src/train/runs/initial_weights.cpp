@@ -22,19 +22,8 @@ MatchingRules matching_rules(const Experiment& x) {
   return {x.train.init_positions, x.train.init_skip, x.train.init_parts, projection_parts(layout)};
 }
 
-const char* name_of(TakenTensor::Status status) {
-  switch (status) {
-    case TakenTensor::Status::loaded:
-      return "loaded";
-    case TakenTensor::Status::part:
-      return "part";
-    case TakenTensor::Status::interpolated:
-      return "interpolated";
-    case TakenTensor::Status::fresh:
-      break;
-  }
-  return "new";
-}
+/// The names of a TakenTensor::Status in init.json.
+constexpr const char* status_names[] = {"loaded", "part", "interpolated", "new"};
 
 }  // namespace
 
@@ -60,8 +49,8 @@ std::string init_json(const InitialWeights& weights, const TrainConfig& train) {
                             {"numbers", weights.taken.numbers}});
   Json& tensors = json["tensors"] = Json::object();
   for (const TakenTensor& tensor : weights.taken.tensors) {
-    Json& entry = tensors[tensor.name] =
-        Json::object({{"status", name_of(tensor.status)}, {"rows", tensor.rows}, {"of", tensor.of}});
+    Json& entry = tensors[tensor.name] = Json::object(
+        {{"status", status_names[static_cast<std::size_t>(tensor.status)]}, {"rows", tensor.rows}, {"of", tensor.of}});
     if (!tensor.reason.empty()) entry["reason"] = tensor.reason;
   }
   json["unused"] = weights.taken.unused;

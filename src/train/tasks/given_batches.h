@@ -57,10 +57,7 @@ inline Tensor<int> random_integers(const Shape& shape, Index n, const RandomStre
 
 /// Returns the shape of the tensor `name`, [B, T] with 1 <= T <= context.
 inline Shape token_shape(const GivenTensors& tensors, const std::string& name, Index context) {
-  const auto shapes = tensors.shapes();
-  const auto found = shapes.find(name);
-  require(found != shapes.end(), "{}: tensor '{}' is missing", tensors.path(), name);
-  const Shape& shape = found->second;
+  const Shape& shape = tensors.shape(name);
   require(shape.rank() == 2, "{}: tensor '{}' has shape {}; expected 2 axes", tensors.path(), name, shape);
   require(shape[1] <= context, "{}: tensor '{}' has shape {}; expected [B, T] with T at most context, {}",
           tensors.path(), name, shape, context);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "heed/ops/sequences.h"
-#include "src/train/tasks/rank_of.h"
+#include "rank_of.h"
 
 namespace heed {
 
