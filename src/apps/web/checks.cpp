@@ -43,19 +43,6 @@ struct Cases {
   }
 };
 
-/// Gradients of -|w - x| by x and by w for each u = w - x, x = 0.
-void add_gradients(const Tensor<float>& u, DistanceGradient input, DistanceGradient weight, float* by_input,
-                   float* by_weight) {
-  const float zero = 0;
-  for (Index i = 0; i < u.size(); ++i) {
-    Tape<float> tape;
-    const Var<float> x = tape.input({&zero, {1, 1}}), w = tape.input({u.data() + i, {1, 1}});
-    tape.backward(adder_linear(x, w, {}, {.input_grad = input, .weight_grad = weight}));
-    if (by_input) by_input[i] = tape.gradient(x)[0];
-    if (by_weight) by_weight[i] = tape.gradient(w)[0];
-  }
-}
-
 }  // namespace
 
 Json check_cases(const std::string& mechanism) {
@@ -64,11 +51,9 @@ Json check_cases(const std::string& mechanism) {
   for (const CheckCase& c : cases.list) {
     Json inputs = Json::list();
     for (const CheckInput& input : c.inputs) {
-      Json shape = Json::list();
-      for (const Index size : input.shape) shape.push_back(size);
-      inputs.push_back(Json::object({{"name", input.name},
-                                     {"shape", std::move(shape)},
-                                     {"axes", input.axes.empty() ? usual_axes(input.shape) : input.axes}}));
+      const std::vector<std::string> axes = input.axes.empty() ? usual_axes(input.shape) : input.axes;
+      Json shape = Json::list(Json::List(input.shape.begin(), input.shape.end()));
+      inputs.push_back(Json::object({{"name", input.name}, {"shape", std::move(shape)}, {"axes", axes}}));
     }
     list.push_back(Json::object({{"setting", c.name}, {"surrogate", c.note}, {"inputs", std::move(inputs)}}));
   }
@@ -110,11 +95,18 @@ void surrogate_gradients(Reply& reply) {
   constexpr Index half = 100;
   Tensor<float> u(Shape{2 * half + 1});
   for (Index i = -half; i <= half; ++i) u[i + half] = static_cast<float>(i) / 40;
+  // The gradient of -|w - x| by x or by w for each u = w - x, x = 0.
   const auto add = [&](const char* name, DistanceGradient gradient, bool of_weight) {
     Tensor<float> gradients(u.shape());
-    float* const to = gradients.data();
-    add_gradients(u, of_weight ? hardtanh : gradient, of_weight ? gradient : full, of_weight ? nullptr : to,
-                  of_weight ? to : nullptr);
+    const float zero = 0;
+    AdderLinearOptions options;
+    (of_weight ? options.weight_grad : options.input_grad) = gradient;
+    for (Index i = 0; i < u.size(); ++i) {
+      Tape<float> tape;
+      const Var<float> x = tape.input({&zero, {1, 1}}), w = tape.input({u.data() + i, {1, 1}});
+      tape.backward(adder_linear(x, w, {}, options));
+      gradients[i] = tape.gradient(of_weight ? w : x)[0];
+    }
     reply.json[name] = reply.keep(std::move(gradients));
   };
   add("input_sign", sign, false);

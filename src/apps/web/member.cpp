@@ -5,6 +5,7 @@
 #include "heed/data/dataset.h"
 #include "heed/data/images/normalise.h"
 #include "heed/io/weights.h"
+#include "heed/ops/attention_capabilities.h"
 #include "heed/train/tasks/classification.h"
 #include "heed/train/runs/run.h"
 
@@ -21,12 +22,6 @@ Experiment load(const std::string& config, const std::vector<std::string>& sets)
   return x;
 }
 
-Json list_of(const std::vector<double>& numbers) {
-  Json list = Json::list();
-  for (const double number : numbers) list.push_back(number);
-  return list;
-}
-
 const char* name_of(PictureAxes axes) {
   return axes == PictureAxes::pairs ? "pairs" : axes == PictureAxes::tokens ? "tokens" : "matrix";
 }
@@ -40,14 +35,6 @@ Json picture_json(const PictureInfo& info, bool identity, Json numbers) {
                        {"numbers", std::move(numbers)}});
 }
 
-/// attention_maps() has an axis of images first, of which there is one.
-Tensor<float> map_of(const AttentionSite<float>& site) {
-  const Tensor<float> maps = attention_maps(site);
-  Tensor<float> map(map_shape(site.mechanism, site.inputs.front().shape));
-  std::copy(maps.begin(), maps.end(), map.begin());
-  return map;
-}
-
 Json block_json(const AttentionSite<float>& site, Reply& reply) {
   Json pictures = Json::list();
   if (const MapCapability* const maps = site.mechanism.maps()) {
@@ -55,7 +42,9 @@ Json block_json(const AttentionSite<float>& site, Reply& reply) {
     const bool tokens = traits.axes == MapAxes::tokens;
     const PictureInfo info{"map", tokens ? "what each token takes from each" : "what each channel takes from each",
                            tokens ? PictureAxes::pairs : PictureAxes::matrix};
-    pictures.push_back(picture_json(info, traits.identity, reply.keep(map_of(site))));
+    Tensor<float> map(map_shape(site.mechanism, site.inputs.front().shape));
+    make_map(site.mechanism, site.inputs.front(), map.data());
+    pictures.push_back(picture_json(info, traits.identity, reply.keep(std::move(map))));
   }
   for (const PictureInfo& info : picture_infos(site.mechanism))
     pictures.push_back(
@@ -113,7 +102,8 @@ void Member::look(const Image& image, Reply& reply) {
   };
   Tape<float> tape({.parameters = &parameters_});
   const Var<float> logits = model_.logits(tape, {.images = numbers.view()}, &visit);
-  reply.json["probabilities"] = list_of(probabilities(logits.data(), experiment_.model.classes));
+  const std::vector<double> shares = probabilities(logits.data(), experiment_.model.classes);
+  reply.json["probabilities"] = Json::list({shares.begin(), shares.end()});
   reply.json["blocks"] = std::move(blocks);
   Tensor<float> bytes(Shape{seen.size.channels, seen.size.height, seen.size.width});
   std::copy(seen.pixels.begin(), seen.pixels.end(), bytes.begin());

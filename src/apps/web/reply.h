@@ -14,8 +14,7 @@ struct Reply {
 
   /// Keeps an array, and says where it is: {"array": its number, "shape": [...]}.
   Json keep(Tensor<float> array) {
-    Json shape = Json::list();
-    for (const Index size : array.shape()) shape.push_back(size);
+    Json shape = Json::list(Json::List(array.shape().begin(), array.shape().end()));
     arrays.push_back(std::move(array));
     return Json::object({{"array", arrays.size() - 1}, {"shape", std::move(shape)}});
   }

@@ -43,8 +43,7 @@ Json mechanism_json(const MechanismEntry& entry) {
                                     {"meaning", option.meaning},
                                     {"choices", option.choices}}));
   for (const MechanismSetting& setting : entry.settings()) {
-    Json values = Json::object();
-    for (const auto& [name, value] : setting.options) values[name] = value;
+    Json values = Json::object({setting.options.begin(), setting.options.end()});
     settings.push_back(Json::object({{"label", setting.label}, {"options", std::move(values)}}));
   }
   return Json::object({{"name", entry.name},
@@ -54,31 +53,72 @@ Json mechanism_json(const MechanismEntry& entry) {
                        {"settings", std::move(settings)}});
 }
 
-}  // namespace
-
-const std::map<std::string, Service::Answer>& Service::answers() {
-  static const std::map<std::string, Answer> list{{"mechanisms", &Service::mechanisms},
-                                                  {"open", &Service::open},
-                                                  {"begin", &Service::begin},
-                                                  {"close", &Service::close},
-                                                  {"predict", &Service::predict},
-                                                  {"look", &Service::look},
-                                                  {"step", &Service::step},
-                                                  {"evaluate", &Service::evaluate},
-                                                  {"save", &Service::save},
-                                                  {"cost", &Service::cost},
-                                                  {"cases", &Service::cases},
-                                                  {"check", &Service::check},
-                                                  {"element", &Service::element},
-                                                  {"surrogates", &Service::surrogates}};
-  return list;
+Json mechanisms_json() {
+  Json list = Json::list();
+  for (const MechanismEntry& entry : mechanisms()) list.push_back(mechanism_json(entry));
+  return Json::object({{"mechanisms", std::move(list)},
+                       {"colours", weight_colours(64, false)},
+                       {"diverging_colours", weight_colours(64, true)},
+                       {"threads", threads()},
+                       {"products", kernels::gemm_library()},
+                       {"version", HEED_VERSION}});
 }
 
+std::unique_ptr<Member> member_of(const Json& request) {
+  return std::make_unique<Member>(request.at("config").text(), texts_of(request.at("sets")),
+                                  text_or(request, "weights", ""));
+}
+
+Json cost_of_member(const Json& request) {
+  const Member member(request.at("config").text(), texts_of(request.at("sets")), "");
+  const std::string convention = text_or(request, "convention", "all"), pass = text_or(request, "pass", "forward");
+  const CostQuery query{convention == "all" ? Convention::all : Convention::contractions,
+                        pass == "forward" ? CostPass::forward : CostPass::step, CostGroup::layer, 1};
+  return Json::parse(cost_json(cost_of(member.model()), query, default_energy_table()));
+}
+
+}  // namespace
+
 Reply Service::operator()(const Json& request, Bytes bytes) {
-  const auto found = answers().find(request.at("ask").text());
-  require(found != answers().end(), "there is no request {}", in_quotes(request.at("ask").text()));
+  const std::string& ask = request.at("ask").text();
+  const auto text = [&](const char* key) { return request.at(key).text(); };
+  const auto number = [&](const char* key) { return request.at(key).integer(); };
   Reply reply;
-  (this->*found->second)(request, bytes, reply);
+  Json& json = reply.json;
+  if (ask == "mechanisms") {
+    json = mechanisms_json();
+  } else if (ask == "open") {
+    json = open(request);
+  } else if (ask == "begin") {
+    json = begin(request, bytes);
+  } else if (ask == "close") {
+    members_.erase(number("model"));
+    trainings_.erase(number("model"));
+  } else if (ask == "predict") {
+    const std::vector<double> shares = member(request).predict(image_of(request, bytes));
+    json["probabilities"] = Json::list({shares.begin(), shares.end()});
+  } else if (ask == "look") {
+    member(request).look(image_of(request, bytes), reply);
+  } else if (ask == "step") {
+    json = step(request);
+  } else if (ask == "evaluate") {
+    json = training(request).evaluate();
+  } else if (ask == "save") {
+    member(request).save(text("path"));
+  } else if (ask == "cost") {
+    json = cost_of_member(request);
+  } else if (ask == "cases") {
+    json["cases"] = check_cases(text("mechanism"));
+  } else if (ask == "check") {
+    json["rows"] = check_rows(text("mechanism"), number("case"));
+  } else if (ask == "element") {
+    check_element_of(text("mechanism"), number("case"), number("input"), number("element"),
+                     request.at("change").number(), reply);
+  } else if (ask == "surrogates") {
+    surrogate_gradients(reply);
+  } else {
+    fail("there is no request {}", in_quotes(ask));
+  }
   return reply;
 }
 
@@ -94,89 +134,36 @@ Training& Service::training(const Json& request) {
   return *found->second;
 }
 
-void Service::mechanisms(const Json&, Bytes, Reply& reply) {
-  Json list = Json::list();
-  for (const MechanismEntry& entry : heed::mechanisms()) list.push_back(mechanism_json(entry));
-  reply.json["mechanisms"] = std::move(list);
-  for (const bool with_negative : {false, true})
-    reply.json[with_negative ? "diverging_colours" : "colours"] = weight_colours(64, with_negative);
-  reply.json["threads"] = threads();
-  reply.json["products"] = kernels::gemm_library();
-  reply.json["version"] = HEED_VERSION;
-}
-
-void Service::open(const Json& request, Bytes, Reply& reply) {
-  auto member = std::make_unique<Member>(request.at("config").text(), texts_of(request.at("sets")),
-                                         text_or(request, "weights", ""));
-  reply.json = member->description();
-  reply.json["model"] = ++last_;
+Json Service::open(const Json& request) {
+  std::unique_ptr<Member> member = member_of(request);
+  Json json = member->description();
+  json["model"] = ++last_;
   members_[last_] = std::move(member);
+  return json;
 }
 
-void Service::begin(const Json& request, Bytes bytes, Reply& reply) {
-  auto member = std::make_unique<Member>(request.at("config").text(), texts_of(request.at("sets")),
-                                         text_or(request, "weights", ""));
-  reply.json = member->description();
+Json Service::begin(const Json& request, Bytes bytes) {
+  std::unique_ptr<Member> member = member_of(request);
+  Json json = member->description();
   const ModelConfig& model = member->experiment().model;
   ImageSets sets = image_sets(member->experiment().data.name, model.classes, {1, model.image, model.image},
                               request.at("train").integer(), request.at("test").integer(), bytes);
   auto training = std::make_unique<Training>(std::move(member), std::move(sets));
-  reply.json["model"] = ++last_;
+  json["model"] = ++last_;
   trainings_[last_] = std::move(training);
+  return json;
 }
 
-void Service::close(const Json& request, Bytes, Reply&) {
-  const Index number = request.at("model").integer();
-  members_.erase(number);
-  trainings_.erase(number);
-}
-
-void Service::predict(const Json& request, Bytes bytes, Reply& reply) {
-  Json shares = Json::list();
-  for (const double share : member(request).predict(image_of(request, bytes))) shares.push_back(share);
-  reply.json["probabilities"] = std::move(shares);
-}
-
-void Service::look(const Json& request, Bytes bytes, Reply& reply) {
-  member(request).look(image_of(request, bytes), reply);
-}
-
-void Service::step(const Json& request, Bytes, Reply& reply) {
+Json Service::step(const Json& request) {
   Training& training = this->training(request);
-  Json list = Json::list();
+  Json json = Json::object(), list = Json::list();
   try {
     for (Index i = 0; i < request.at("steps").integer(); ++i) list.push_back(training.step());
   } catch (const std::exception& error) {
-    reply.json["failed"] = error.what();
+    json["failed"] = error.what();
   }
-  reply.json["steps"] = std::move(list);
+  json["steps"] = std::move(list);
+  return json;
 }
-
-void Service::evaluate(const Json& request, Bytes, Reply& reply) { reply.json = training(request).evaluate(); }
-
-void Service::save(const Json& request, Bytes, Reply&) { member(request).save(request.at("path").text()); }
-
-void Service::cost(const Json& request, Bytes, Reply& reply) {
-  const Member member(request.at("config").text(), texts_of(request.at("sets")), "");
-  const std::string convention = text_or(request, "convention", "all"), pass = text_or(request, "pass", "forward");
-  const CostQuery query{convention == "all" ? Convention::all : Convention::contractions,
-                        pass == "forward" ? CostPass::forward : CostPass::step, CostGroup::layer, 1};
-  reply.json = Json::parse(cost_json(cost_of(member.model()), query, default_energy_table()));
-}
-
-void Service::cases(const Json& request, Bytes, Reply& reply) {
-  reply.json["cases"] = check_cases(request.at("mechanism").text());
-}
-
-void Service::check(const Json& request, Bytes, Reply& reply) {
-  reply.json["rows"] = check_rows(request.at("mechanism").text(), request.at("case").integer());
-}
-
-void Service::element(const Json& request, Bytes, Reply& reply) {
-  check_element_of(request.at("mechanism").text(), request.at("case").integer(), request.at("input").integer(),
-                   request.at("element").integer(), request.at("change").number(), reply);
-}
-
-void Service::surrogates(const Json&, Bytes, Reply& reply) { surrogate_gradients(reply); }
 
 }  // namespace heed::web

@@ -29,23 +29,9 @@ class Service {
   Reply operator()(const Json& request, Bytes bytes);
 
  private:
-  using Answer = void (Service::*)(const Json&, Bytes, Reply&);
-  static const std::map<std::string, Answer>& answers();
-
-  void mechanisms(const Json&, Bytes, Reply&);
-  void open(const Json&, Bytes, Reply&);
-  void begin(const Json&, Bytes, Reply&);
-  void close(const Json&, Bytes, Reply&);
-  void predict(const Json&, Bytes, Reply&);
-  void look(const Json&, Bytes, Reply&);
-  void step(const Json&, Bytes, Reply&);
-  void evaluate(const Json&, Bytes, Reply&);
-  void save(const Json&, Bytes, Reply&);
-  void cost(const Json&, Bytes, Reply&);
-  void cases(const Json&, Bytes, Reply&);
-  void check(const Json&, Bytes, Reply&);
-  void element(const Json&, Bytes, Reply&);
-  void surrogates(const Json&, Bytes, Reply&);
+  Json open(const Json& request);
+  Json begin(const Json& request, Bytes bytes);
+  Json step(const Json& request);
 
   Member& member(const Json& request);
   Training& training(const Json& request);
