@@ -2,6 +2,8 @@
 #include "definition_text.h"
 #include "features.h"
 
+#include "heed/cost/energy.h"
+
 #include <fmt/format.h>
 
 namespace heed {
@@ -10,11 +12,8 @@ namespace {
 
 std::string counts_text(const Counts& c) {
   std::string text;
-  const auto say = [&](const char* name, Index n) {
-    if (n > 0) text += fmt::format("{}.{} = {}", text.empty() ? "" : ", ", name, n);
-  };
-  say("mul", c.mul), say("add", c.add), say("div", c.div), say("sqrt", c.sqrt), say("exp", c.exp);
-  say("log", c.log), say("erf", c.erf);
+  for (const CountKind& kind : count_kinds)
+    if (c.*kind.member > 0) text += fmt::format("{}.{} = {}", text.empty() ? "" : ", ", kind.name, c.*kind.member);
   return "Counts{" + text + "}";
 }
 std::string value_counts(const FeatureMap& map) { return counts_text(info_of(map.feature).value_counts); }

@@ -4,6 +4,7 @@
 #include "shared_functions.h"
 
 #include "heed/base/random.h"
+#include "heed/base/split.h"
 
 #include <fmt/format.h>
 
@@ -69,11 +70,8 @@ class Writer {
   void begin() {
     line("// A mechanism of one's own. For each head, with q [N, d], k [M, d] and v [M, e]:\n//");
     std::string equations = equations_of(d_);
-    for (std::size_t at = 0; at < equations.size();) {
-      const std::size_t next = equations.find('\n', at);
-      line("// {}", equations.substr(at, next - at));
-      at = next + 1;
-    }
+    equations.pop_back();
+    for (const std::string& equation : split(equations, '\n')) line("// {}", equation);
     line(
         "#include \"heed/attention/mechanism_base.h\"\n#include \"heed/kernels/products/gemm.h\"\n\n#include "
         "<numbers>\n\n"

@@ -54,22 +54,13 @@ T value_of(const FeatureMap& map, T x) {
   using std::erf, std::exp, std::log, std::sqrt;
   if (map.feature == Feature::identity) return x;
   const T y = T(map.c) * x;
-  switch (map.feature) {
-    case Feature::sigmoid:
-      return T(1) / (T(1) + exp(-y));
-    case Feature::softplus:
-      return log(T(1) + exp(y));
-    case Feature::square:
-      return T(1) + y * y;
-    case Feature::root:
-      return sqrt(T(1) + y * y);
-    case Feature::exp:
-      return exp(y);
-    case Feature::silu:
-      return y / (T(1) + exp(-y));
-    default:
-      return erf(y);
-  }
+  if (map.feature == Feature::sigmoid) return T(1) / (T(1) + exp(-y));
+  if (map.feature == Feature::softplus) return log(T(1) + exp(y));
+  if (map.feature == Feature::square) return T(1) + y * y;
+  if (map.feature == Feature::root) return sqrt(T(1) + y * y);
+  if (map.feature == Feature::exp) return exp(y);
+  if (map.feature == Feature::silu) return y / (T(1) + exp(-y));
+  return erf(y);
 }
 
 }  // namespace heed

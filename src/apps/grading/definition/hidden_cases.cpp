@@ -52,7 +52,7 @@ std::vector<HiddenCase> draw_cases(const Mechanism* reference, bool smooth, cons
       hidden.seed = stream.bits(100 + again);
       if (smooth || !c || !c->note.empty()) break;
       const std::vector<CheckRow> rows = gradcheck(*c, hidden.seed);
-      if (std::all_of(rows.begin(), rows.end(), [](const CheckRow& row) { return row.passed; })) break;
+      if (std::ranges::all_of(rows, &CheckRow::passed)) break;
     }
     cases.push_back(hidden);
   }

@@ -141,16 +141,12 @@ std::string rounded(double x, Index digits, int neighbour) {
   return fmt::format("{:.{}e}", steps * unit, digits - 1);
 }
 
-std::string hash_in(const std::string& lab, const std::string& point, const std::string& answer) {
-  return hash_of(lab + "\n" + point + "\n" + answer);
-}
-
-bool fits_hash(const std::string& lab, const LabPoint& point, const Answer& answer) {
-  if (const auto* const word = std::get_if<std::string>(&answer))
-    return hash_in(lab, point.name, plain_word(*word)) == point.hash;
-  for (const int neighbour : {0, -1, 1})
-    if (hash_in(lab, point.name, rounded(std::get<double>(answer), point.digits, neighbour)) == point.hash) return true;
-  return false;
+/// The hash of an answer, of a number's neighbour if there is one.
+std::string hash_in(const std::string& lab, const std::string& point, const Answer& answer, Index digits,
+                    int neighbour) {
+  const auto* const word = std::get_if<std::string>(&answer);
+  const std::string text = word ? plain_word(*word) : rounded(std::get<double>(answer), digits, neighbour);
+  return hash_of(lab + "\n" + point + "\n" + text);
 }
 
 }  // namespace
@@ -160,8 +156,7 @@ double formula_value(const std::string& formula, const std::map<std::string, dou
 }
 
 std::string answer_hash(const std::string& lab, const std::string& point, const Answer& answer, Index digits) {
-  if (const auto* const word = std::get_if<std::string>(&answer)) return hash_in(lab, point, plain_word(*word));
-  return hash_in(lab, point, rounded(std::get<double>(answer), digits, 0));
+  return hash_in(lab, point, answer, digits, 0);
 }
 
 Mark mark_answer(const std::string& lab, const LabPoint& point, const Answer* answer,
@@ -171,7 +166,11 @@ Mark mark_answer(const std::string& lab, const LabPoint& point, const Answer* an
   if (word && plain_word(*word) == "notyet") return {false, {"not yet"}};
   const double* const number = std::get_if<double>(answer);
   if (number && !std::isfinite(*number)) return {false, {"it is no number"}};
-  if (!point.hash.empty()) return {fits_hash(lab, point, *answer), {}};
+  if (!point.hash.empty()) {
+    for (const int neighbour : {0, -1, 1})
+      if (hash_in(lab, point.name, *answer, point.digits, neighbour) == point.hash) return {true, {}};
+    return {false, {}};
+  }
   const double right = formula_value(point.formula, values);
   if (number == nullptr) return {false, {"it is a text; expected a number"}};
   if (std::abs(*number - right) <= point.tolerance * std::abs(right)) return {true, {}};

@@ -19,12 +19,6 @@ constexpr std::string_view gradient_of = "gradient ";
 /// Largest relative error of an output: two orders of the same sums are closer by far.
 constexpr double output_tolerance = 1e-6;
 
-Question question_of(const std::string& point) {
-  if (point == "memory") return Question::memory;
-  if (point == "output") return Question::output;
-  return point.starts_with(gradient_of) ? Question::gradients : Question::costs;
-}
-
 /// The answers of a submission's process to one question, case by case up to where it ended.
 struct Answers {
   std::vector<Message> of_cases;
@@ -36,7 +30,7 @@ void require_loaded(Message loaded, const std::string& name) {
   if (loaded.integer(0, 1) == 0) throw Refused(loaded.text());
   std::vector<std::string> names;
   for (Index left = loaded.integer(0, 64); left > 0; --left) names.push_back(loaded.text());
-  if (std::find(names.begin(), names.end(), name) == names.end())
+  if (std::ranges::find(names, name) == names.end())
     throw Refused(fmt::format("it has no mechanism called '{}'; found {}", name, quoted_list(names)));
 }
 
@@ -67,19 +61,15 @@ class Marker {
       : task_(task), source_(source), start_(start) {}
 
   Mark mark(const std::string& point) {
-    switch (question_of(point)) {
-      case Question::memory:
-        return mark_cases(Question::memory, [&](Mark& mark, Message& answer, std::size_t) {
-          for (Index left = answer.integer(0, 1000); left > 0; --left) say(mark, answer.text());
-        });
-      case Question::output:
-        return mark_cases(Question::output,
-                          [&](Mark& mark, Message& answer, std::size_t i) { compare_output(mark, answer, i); });
-      case Question::costs:
-        return mark_costs(point.substr(5));
-      default:
-        return mark_gradient(point.substr(gradient_of.size()));
-    }
+    if (point == "memory")
+      return mark_cases(Question::memory, [&](Mark& mark, Message& answer, std::size_t) {
+        for (Index left = answer.integer(0, 1000); left > 0; --left) say(mark, answer.text());
+      });
+    if (point == "output")
+      return mark_cases(Question::output,
+                        [&](Mark& mark, Message& answer, std::size_t i) { compare_output(mark, answer, i); });
+    if (point.starts_with(gradient_of)) return mark_gradient(point.substr(gradient_of.size()));
+    return mark_costs(point.substr(5));
   }
 
  private:
@@ -91,7 +81,7 @@ class Marker {
 
   static void say(Mark& mark, const std::string& what) {
     mark.right = false;
-    if (std::find(mark.says.begin(), mark.says.end(), what) == mark.says.end()) mark.says.push_back(what);
+    if (std::ranges::find(mark.says, what) == mark.says.end()) mark.says.push_back(what);
   }
 
   /// Right unless `compare` finds something in the answer of a case, or there is none.
@@ -124,10 +114,9 @@ class Marker {
   CheckCase reference(std::size_t i) const {
     const HiddenCase& hidden = task_.cases[i];
     if (task_.reference) return *attention_case(task_.name, *task_.reference, hidden.shape);
-    CheckCase c;
-    c.name = task_.name;
     const AttentionCaseShape& s = hidden.shape;
-    c.setting = task_.name;
+    CheckCase c;
+    c.name = c.setting = task_.name;
     c.sizes = {{'B', s.images}, {'H', s.heads}, {'N', s.queries}, {'M', s.keys}, {'d', s.dim / s.heads}};
     return c;
   }
@@ -205,8 +194,7 @@ class Marker {
       if (expected.gradients[0].shape().rank() == 4) c.inputs[0].axes = head_axes();
       return compare_tensor(mark, c, seed, gradients_of(answer, c.inputs), expected);
     }
-    const auto input =
-        std::find_if(c.inputs.begin(), c.inputs.end(), [&](const CheckInput& one) { return one.name == tensor; });
+    const auto input = std::ranges::find(c.inputs, tensor, &CheckInput::name);
     if (input == c.inputs.end()) return;  // a tensor that it has in other shapes only
     const std::size_t k = static_cast<std::size_t>(input - c.inputs.begin());
     CaseResults got = gradients_of(answer, c.inputs);

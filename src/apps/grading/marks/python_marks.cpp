@@ -129,8 +129,7 @@ Mark PythonTask::mark(const std::string& point, const std::string& arguments, co
   } catch (const Error& error) {
     return {false, {fmt::format("it cannot be judged: {}", error.what())}};
   }
-  if (verdict.empty()) return {true, {}};
-  return {false, {verdict}};
+  return verdict.empty() ? Mark{true} : Mark{false, {verdict}};
 }
 
 std::vector<Mark> PythonTask::marks(const std::string& source) const {

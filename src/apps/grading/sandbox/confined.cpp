@@ -130,25 +130,13 @@ struct Pipe {
 
 Confined::Confined(std::vector<std::string> words, const Confinement& confinement) : confinement_(confinement) {
   std::signal(SIGPIPE, SIG_IGN);
-  std::vector<std::string> environment{"PATH=/usr/local/bin:/usr/bin:/bin",
-                                       "LC_ALL=C.UTF-8",
-                                       "TMPDIR=" + confinement.directory,
-                                       "HOME=" + confinement.directory,
-                                       "OMP_NUM_THREADS=1",
-                                       "OPENBLAS_NUM_THREADS=1",
-                                       "CCACHE_DISABLE=1"};
-  environment.insert(environment.end(), confinement.environment.begin(), confinement.environment.end());
-  std::vector<std::string> readable{"/usr",
-                                    "/lib",
-                                    "/lib64",
-                                    "/bin",
-                                    "/etc/ld.so.cache",
-                                    "/etc/alternatives",
-                                    "/dev/null",
-                                    "/dev/urandom",
-                                    std::filesystem::path(words[0]).parent_path(),
-                                    confinement.directory};
-  readable.insert(readable.end(), confinement.readable.begin(), confinement.readable.end());
+  std::vector<std::string> environment{"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C.UTF-8", "OMP_NUM_THREADS=1",
+                                       "OPENBLAS_NUM_THREADS=1", "CCACHE_DISABLE=1"};
+  for (const char* const name : {"TMPDIR=", "HOME="}) environment.push_back(name + confinement.directory);
+  std::vector<std::string> readable = confinement.readable;
+  readable.insert(readable.end(), {"/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/alternatives",
+                                   "/dev/null", "/dev/urandom", confinement.directory});
+  readable.push_back(std::filesystem::path(words[0]).parent_path());
   std::vector<std::string> writable{"/dev/null"};
   if (confinement.file > 0) writable.push_back(confinement.directory);
   const Pipe requests, answers, failure;

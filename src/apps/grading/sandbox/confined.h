@@ -19,13 +19,12 @@ struct SystemError : std::runtime_error {
 
 /// Limits and rights of a confined process.
 struct Confinement {
-  double seconds = 10;                     ///< limit of CPU time, and of waiting for anything else
-  Index memory = Index{1} << 30;           ///< bytes of address space
-  Index file = 0;                          ///< bytes of the largest file it may write; 0: it may write none
-  bool programs = false;                   ///< may it start others, as a compiler does?
-  std::string directory{};                 ///< working directory, the only writable one
-  std::vector<std::string> readable{};     ///< files and directories that it may read beside the system's
-  std::vector<std::string> environment{};  ///< "NAME=value", beside a few that every program needs
+  double seconds = 10;                  ///< limit of CPU time, and of waiting for anything else
+  Index memory = Index{1} << 30;        ///< bytes of address space
+  Index file = 0;                       ///< bytes of the largest file it may write; 0: it may write none
+  bool programs = false;                ///< may it start others, as a compiler does?
+  std::string directory{};              ///< working directory, the only writable one
+  std::vector<std::string> readable{};  ///< files and directories that it may read beside the system's
 };
 
 /// A process of a group of its own, killed with all it has started when the object goes. It runs with
