@@ -8,17 +8,15 @@
 
 #include "heed/base/printable.h"
 #include "heed/base/suggest.h"
+#include "heed/bench/timing.h"
 #include "heed/io/file.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <iostream>
 #include <random>
-#include <set>
 #include <thread>
 
 namespace heed::cli {
@@ -26,7 +24,6 @@ namespace heed::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 
 struct GradeOptions {
   std::string directory, output, labs;
@@ -39,8 +36,8 @@ struct GradeOptions {
 struct Submission {
   std::string student, file;
   const LabGrader* grader = nullptr;
-  fs::path place;    ///< path of its feedback, without the extension
-  std::string mark;  ///< checksum of the file and of the lab; a changed one is graded again
+  std::string place;  ///< path of its feedback, without the extension
+  std::string mark;   ///< checksum of the file and of the lab; a changed one is graded again
 };
 
 /// The text of a file as far as it can be had: what cannot is for the grading process to say.
@@ -59,7 +56,7 @@ std::string no_formula(const std::string& text) { return (text.find_first_of("=+
 bool is_student(const fs::directory_entry& entry) {
   const std::string name = entry.path().filename();
   if (!entry.is_directory() || name[0] == '.') return false;
-  const bool plain = std::none_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  const bool plain = std::ranges::none_of(name, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
   if (plain && !entry.is_symlink()) return true;
   std::cerr << fmt::format("heed: {}: left out: {}\n", printable(entry.path().string()),
                            plain ? "it is a symbolic link" : "its name has control characters");
@@ -77,13 +74,14 @@ class Class {
     feedback_ = fs::path(options.output).replace_extension(".feedback");
     for (const fs::directory_entry& entry : fs::directory_iterator(options.directory))
       if (is_student(entry)) students_.push_back(entry.path().filename());
-    std::sort(students_.begin(), students_.end());
+    std::ranges::sort(students_);
     require(!students_.empty(), "{}: has no directories of students", options.directory);
     find_labs();
   }
 
   int operator()() {
-    const DirectoryLock lock(make_feedback());
+    fs::create_directories(feedback_);
+    const DirectoryLock lock(feedback_);
     choose_seed();
     prepare();
     find_submissions();
@@ -114,21 +112,16 @@ class Class {
     for (Lab& lab : labs_in(place)) {
       known.push_back(lab.name);
       file = lab.file();
-      const bool asked = std::find(options_.only.begin(), options_.only.end(), lab.name) != options_.only.end();
-      const bool handed_in = std::any_of(students_.begin(), students_.end(),
-                                         [&](const std::string& student) { return has(student, lab); });
+      const bool asked = std::ranges::find(options_.only, lab.name) != options_.only.end();
+      const bool handed_in =
+          std::ranges::any_of(students_, [&](const std::string& student) { return has(student, lab); });
       if (asked || (options_.only.empty() && handed_in)) labs_.push_back(std::move(lab));
     }
     for (const std::string& name : options_.only)
-      require(std::find(known.begin(), known.end(), name) != known.end(), "grade: {} has no lab {}{}", place,
-              in_quotes(name), suggestion(name, known));
+      require(std::ranges::find(known, name) != known.end(), "grade: {} has no lab {}{}", place, in_quotes(name),
+              suggestion(name, known));
     require(!labs_.empty(), "{}: nobody has handed in a file of a lab in {}; expected DIR/STUDENT/{}",
             options_.directory, place, file);
-  }
-
-  std::string make_feedback() const {
-    fs::create_directories(feedback_);
-    return feedback_;
   }
 
   /// Given, or that of the run which was begun here, or a new one.
@@ -147,9 +140,8 @@ class Class {
     use_threads(1);  // what computes on several cannot be copied
     if (!has_landlock())
       std::cerr << "heed: this kernel has no Landlock: submissions can read files of others, but not write any\n";
-    const bool compiled = std::any_of(labs_.begin(), labs_.end(), [](const Lab& lab) {
-      return lab.kind == LabKind::mechanism || lab.kind == LabKind::personal;
-    });
+    const bool compiled = std::ranges::any_of(
+        labs_, [](const Lab& lab) { return lab.kind == LabKind::mechanism || lab.kind == LabKind::personal; });
     if (compiled) headers_ = std::make_unique<SharedHeaders>();
     for (const Lab& lab : labs_) {
       graders_.push_back(std::make_unique<LabGrader>(lab, seed_, headers_.get()));
@@ -174,15 +166,14 @@ class Class {
       }
   }
 
-  static std::string with(const fs::path& place, const char* extension) { return place.string() + extension; }
-
-  static bool is_graded(const Submission& one) {
+  /// The result of a submission that is graded as it is.
+  static std::optional<Json> result_of(const Submission& one) {
     try {
-      return take_json(with(one.place, ".json"),
-                       [&](const Json& json) { return json.at("graded").text() == one.mark; });
+      Json result = take_json(one.place + ".json", std::identity());
+      if (result.at("graded").text() == one.mark) return result;
     } catch (const Error&) {
-      return false;
     }
+    return {};
   }
 
   /// In a process of its own.
@@ -194,16 +185,16 @@ class Class {
     Json json = json_of(lab, result);
     json["student"] = one.student;
     json["graded"] = one.mark;
-    fs::create_directories(one.place.parent_path());
-    write_file(with(one.place, ".txt"), text_of(lab, result));
-    write_file(with(one.place, ".json"), json.dump(2) + "\n");
+    fs::create_directories(feedback_ / one.student);
+    write_file(one.place + ".txt", text_of(lab, result));
+    write_file(one.place + ".json", json.dump(2) + "\n");
     return ok;
   }
 
   bool grade_all() {
     std::vector<const Submission*> waiting;
     for (const Submission& one : submissions_)
-      if (!is_graded(one)) waiting.push_back(&one);
+      if (!result_of(one)) waiting.push_back(&one);
     if (waiting.size() < submissions_.size())
       std::cerr << fmt::format("{} of {} submissions are graded already\n", submissions_.size() - waiting.size(),
                                submissions_.size());
@@ -211,7 +202,7 @@ class Class {
     const std::size_t jobs = static_cast<std::size_t>(options_.jobs > 0 ? options_.jobs : cores);
     Children children;
     std::map<pid_t, const Submission*> running;
-    const Clock::time_point start = Clock::now();
+    const bench::Clock::time_point start = bench::Clock::now();
     for (std::size_t next = 0, done = 0; children.any() || (next < waiting.size() && !children.interrupted());) {
       while (running.size() < jobs && next < waiting.size() && !children.interrupted()) {
         const Submission* const one = waiting[next++];
@@ -221,8 +212,7 @@ class Class {
         const Submission& one = *running[ended.process];
         running.erase(ended.process);
         ++done;
-        const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-        if (!children.interrupted()) say(one, done, waiting.size(), seconds);
+        if (!children.interrupted()) say(one, done, waiting.size(), bench::seconds_since(start));
       }
     }
     return !children.interrupted();
@@ -230,11 +220,8 @@ class Class {
 
   void say(const Submission& one, std::size_t done, std::size_t all, double seconds) {
     std::string result = "not graded: see above";
-    if (is_graded(one)) {
-      result = take_json(with(one.place, ".json"), [](const Json& json) {
-        return fmt::format("{:g} of {:g} marks", json.at("marks").number(), json.at("of").number());
-      });
-    }
+    if (const std::optional<Json> json = result_of(one))
+      result = fmt::format("{:g} of {:g} marks", json->at("marks").number(), json->at("of").number());
     const double left = seconds / static_cast<double>(done) * static_cast<double>(all - done);
     std::cerr << fmt::format("[{}/{}] {} {}: {}{}\n", done, all, one.student, one.grader->lab().name, result,
                              done < all ? fmt::format(", {} left", duration(left)) : "");
@@ -260,18 +247,17 @@ class Class {
   }
 
   void read_row(const Submission& one, std::string& marks, std::string& state, std::string& points) {
-    if (!is_graded(one)) {
+    const std::optional<Json> json = result_of(one);
+    if (!json) {
       ++failed_;
       marks = "", state = "not graded";
       return;
     }
-    take_json(with(one.place, ".json"), [&](const Json& json) {
-      marks = fmt::format("{:g}", json.at("marks").number());
-      state = json.at("problem").text().empty() ? "graded" : "refused";
-      for (const Json& point : json.at("points").items())
-        points += fmt::format("{}{} {:g}/{:g}", points.empty() ? "" : "; ", point.at("name").text(),
-                              point.at("marks").number(), point.at("of").number());
-    });
+    marks = fmt::format("{:g}", json->at("marks").number());
+    state = json->at("problem").text().empty() ? "graded" : "refused";
+    for (const Json& point : json->at("points").items())
+      points += fmt::format("{}{} {:g}/{:g}", points.empty() ? "" : "; ", point.at("name").text(),
+                            point.at("marks").number(), point.at("of").number());
   }
 
   const GradeOptions& options_;

@@ -151,7 +151,7 @@ int bundle_command(const std::string& output) {
 
 int hash_command(const std::string& name, const std::string& point, const std::string& text, Index digits) {
   const Lab lab = find_lab(name);
-  require(std::any_of(lab.points.begin(), lab.points.end(), [&](const LabPoint& p) { return p.name == point; }),
+  require(std::ranges::any_of(lab.points, [&](const LabPoint& p) { return p.name == point; }),
           "lab: {} has no point {}", lab.name, in_quotes(point));
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

@@ -1,7 +1,9 @@
 #include "lab_grading.h"
 
 #include "src/apps/cli/plugins/plugin_compile.h"
+#include "src/apps/cli/shared/table.h"
 
+#include "heed/base/split.h"
 #include "heed/base/suggest.h"
 #include "heed/config/installed.h"
 #include "heed/io/file.h"
@@ -20,8 +22,8 @@ namespace fs = std::filesystem;
 
 /// Returns a submission's message as one line of limited length.
 std::string one_line(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
   return text.substr(0, 600);
 }
 
@@ -45,15 +47,10 @@ const Json& printed(const std::vector<std::string>& arguments, const std::string
 double field_of(const LabValue& value, const std::string& where) {
   const Json* at = &printed(value.heed, where);
   try {
-    std::string rest = value.field;
-    while (!rest.empty()) {
-      const std::size_t slash = std::min(rest.find('/'), rest.size());
-      const std::string key = rest.substr(0, slash);
-      const bool place_in_list = !key.empty() &&
-                                 std::all_of(key.begin(), key.end(), [](unsigned char c) { return std::isdigit(c); }) &&
-                                 key.size() < 7;
+    for (const std::string& key : split(value.field, '/')) {
+      const bool place_in_list =
+          !key.empty() && std::ranges::all_of(key, [](unsigned char c) { return std::isdigit(c); }) && key.size() < 7;
       at = place_in_list ? &at->items().at(std::stoul(key)) : &at->at(key);
-      rest = rest.substr(std::min(slash + 1, rest.size()));
     }
     return at->number();
   } catch (const std::exception& error) {
@@ -106,7 +103,7 @@ std::vector<Lab> labs_in(const std::string& place) {
   require(fs::is_directory(place), "{}: there is no such directory; expected one of labs", place);
   for (const fs::directory_entry& entry : fs::directory_iterator(place))
     if (fs::exists(entry.path() / "lab.toml")) names.push_back(entry.path().filename());
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   std::vector<Lab> labs;
   for (const std::string& name : names) labs.push_back(load_lab(place + "/" + name));
   return labs;
@@ -119,7 +116,7 @@ Lab find_lab(const std::string& name) {
   std::vector<std::string> known;
   if (fs::is_directory(place))
     for (const fs::directory_entry& entry : fs::directory_iterator(place)) known.push_back(entry.path().filename());
-  std::sort(known.begin(), known.end());
+  std::ranges::sort(known);
   fail("lab: there is no lab {}{}", in_quotes(name), suggestion(name, known));
 }
 
@@ -131,18 +128,15 @@ double LabResult::sum(const Lab& lab) const {
 
 Json json_of(const Lab& lab, const LabResult& result) {
   constexpr const char* kinds[] = {"mechanism", "python", "answers", "personal"};
-  Json points = Json::list();
+  Table points;
+  points.data({"name", "right", "marks", "of", "says"});
   for (std::size_t i = 0; i < lab.points.size(); ++i) {
     const LabPoint& point = lab.points[i];
     const Mark mark = i < result.marks.size() ? result.marks[i] : Mark{};
     std::vector<std::string> says = mark.says;
     const bool begun = says != std::vector<std::string>{"not yet"};
     if (!mark.right && begun && !point.hint.empty() && result.problem.empty()) says.push_back(point.hint);
-    points.push_back(Json::object({{"name", point.name},
-                                   {"right", mark.right},
-                                   {"marks", mark.right ? point.marks : 0.0},
-                                   {"of", point.marks},
-                                   {"says", says}}));
+    points.add({point.name, mark.right, mark.right ? point.marks : 0.0, point.marks, says});
   }
   return Json::object({{"lab", lab.name},
                        {"title", lab.title},
@@ -150,7 +144,7 @@ Json json_of(const Lab& lab, const LabResult& result) {
                        {"marks", result.sum(lab)},
                        {"of", lab.marks()},
                        {"problem", result.problem},
-                       {"points", points}});
+                       {"points", points.json()}});
 }
 
 std::string text_of(const Lab& lab, const LabResult& result) {
@@ -195,8 +189,7 @@ LabGrader::LabGrader(Lab lab, std::uint64_t seed, const SharedHeaders* shared)
 void LabGrader::make_settings(const RandomStream& random) {
   for (const LabPoint& point : lab_->points) {
     const OptionValues own = parts_of(point.name).options;
-    if (std::any_of(settings_.begin(), settings_.end(), [&](const Setting& setting) { return setting.own == own; }))
-      continue;
+    if (std::ranges::any_of(settings_, [&](const Setting& setting) { return setting.own == own; })) continue;
     Setting setting{.own = own, .reference = nullptr, .cases = {}};
     if (!lab_->reference.empty())
       setting.reference = make_mechanism(lab_->reference, joined(lab_->reference_options, own));

@@ -1,8 +1,8 @@
 #include "submission.h"
 
-#include "src/apps/cli/plugins/plugin_build.h"
 #include "src/apps/cli/plugins/plugin_compile.h"
 
+#include "heed/base/split.h"
 #include "heed/base/suggest.h"
 #include "heed/io/file.h"
 #include "heed/io/plugin_files.h"
@@ -27,13 +27,8 @@ constexpr Index megabyte = 1 << 20;
 std::string path_of(const std::string& program) {
   if (program.find('/') != std::string::npos) return fs::absolute(program);
   const char* const path = std::getenv("PATH");
-  std::string places = path ? path : "/usr/bin:/bin";
-  for (std::size_t at = 0; at <= places.size();) {
-    const std::size_t end = std::min(places.find(':', at), places.size());
-    const fs::path file = fs::path(places.substr(at, end - at)) / program;
-    if (access(file.c_str(), X_OK) == 0) return fs::absolute(file);
-    at = end + 1;
-  }
+  for (const fs::path place : split(path ? path : "/usr/bin:/bin", ':'))
+    if (access((place / program).c_str(), X_OK) == 0) return fs::absolute(place / program);
   fail("grade: the compiler {} is not installed; expected the one that heed was made with, or one named in CXX",
        in_quotes(program));
 }
@@ -44,7 +39,7 @@ std::vector<std::string> compiler_words(const std::string& include) {
   std::vector<std::string> words = plugin_words(include);
   if (fs::path(words[0]).filename() == "ccache" && words.size() > 1) words.erase(words.begin());
   words[0] = path_of(words[0]);
-  for (const char* const word : {"-O1", "-w"}) words.emplace_back(word);
+  words.insert(words.end(), {"-O1", "-w"});
   return words;
 }
 
@@ -83,9 +78,7 @@ SharedHeaders::SharedHeaders() {
              "#include \"heed/attention/mechanism_base.h\"\n#include \"heed/attention/plugin.h\"\n"
              "#include \"heed/kernels/products/gemm.h\"\n#include <cmath>\n#include <vector>\n");
   std::vector<std::string> words = compiler_words(include);
-  for (const std::string& word :
-       {std::string("-x"), std::string("c++-header"), std::string("-o"), header() + ".gch", header()})
-    words.push_back(word);
+  words.insert(words.end(), {"-x", "c++-header", "-o", header() + ".gch", header()});
   Confinement confinement = for_compiler(directory(), {include});
   confinement.file = 512 * megabyte;
   const int status = Confined(words, confinement).wait();
@@ -100,9 +93,9 @@ void compile_submission(const std::string& header, const std::string& shown, con
   write_file(unit, plugin_unit(header, mechanism_classes(header, shown)));
   if (shared) {
     readable.push_back(shared->directory());
-    for (const std::string& word : {std::string("-include"), shared->header()}) words.push_back(word);
+    words.insert(words.end(), {"-include", shared->header()});
   }
-  for (const std::string& word : {std::string("-shared"), std::string("-o"), object, unit}) words.push_back(word);
+  words.insert(words.end(), {"-shared", "-o", object, unit});
   int status = 0;
   try {
     status = Confined(words, for_compiler(place.path(), readable)).wait();

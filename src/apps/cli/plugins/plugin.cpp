@@ -5,11 +5,11 @@
 
 #include "heed/base/printable.h"
 #include "heed/base/suggest.h"
+#include "heed/bench/timing.h"
 #include "heed/io/file.h"
 #include "heed/io/plugin_files.h"
 #include "src/apps/grading/sandbox/confined.h"
 
-#include <chrono>
 #include <filesystem>
 #include <iostream>
 
@@ -25,8 +25,7 @@ std::vector<std::string> compile(const std::string& header, const std::string& s
   const std::string unit = place / "unit.cpp", log = place / "log";
   std::vector<std::string> words = plugin_words(headers_of_program());
   write_file(unit, plugin_unit(header, mechanism_classes(header, shown)));
-  for (const std::string& word : {std::string("-Wall"), std::string("-shared"), std::string("-o"), object, unit})
-    words.push_back(word);
+  words.insert(words.end(), {"-Wall", "-shared", "-o", object, unit});
   setenv("LC_ALL", "C", 1);
   const int status = run_to_files(words, place / "out", log);
   const std::string said = read_file(log);
@@ -41,10 +40,10 @@ int plugin_command(const std::string& header, std::string output) {
   if (output.empty()) output = fs::path(header).replace_extension(".so");
   require(fs::is_regular_file(header), "{}: there is no such file; expected the header of a mechanism", header);
   const PrivateDirectory place;
-  const auto start = std::chrono::steady_clock::now();
+  const bench::Clock::time_point start = bench::Clock::now();
   const std::string object = place / "plugin.so";
   const std::vector<std::string> warnings = compile(fs::canonical(header), header, place, object);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = bench::seconds_since(start);
   // An object that cannot be loaded is no plugin. The file is replaced whole: a running program may have loaded it.
   const std::vector<std::string> names = load_plugin(object, output);
   write_file(output, read_file(object));

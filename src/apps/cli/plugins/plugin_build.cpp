@@ -1,5 +1,5 @@
 // Compiled again where the flags or any public header have changed: a file that make writes names them.
-#include "plugin_build.h"
+#include "plugin_compile.h"
 
 #include "heed/io/file.h"
 
@@ -33,7 +33,7 @@ std::string checksum_of_headers(const std::string& directory) {
   std::vector<std::string> headers;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(fs::path(directory) / "heed"))
     if (entry.path().extension() == ".h") headers.push_back(entry.path().string());
-  std::sort(headers.begin(), headers.end());
+  std::ranges::sort(headers);
   uLong checksum = crc32(0, nullptr, 0);
   for (const std::string& header : headers) {
     const std::string text = read_file(header);

@@ -1,7 +1,5 @@
 #include "plugin_compile.h"
 
-#include "plugin_build.h"
-
 #include "heed/attention/plugin.h"
 #include "heed/base/suggest.h"
 #include "heed/io/file.h"
@@ -64,10 +62,8 @@ std::vector<std::string> plugin_words(const std::string& include) {
   std::vector<std::string> words = words_of(other && *other ? other : program_build().compiler);
   for (const std::string& flag : words_of(program_build().flags)) words.push_back(flag);
   // Symbols are hidden so that a class with the name of one of heed's calls its own functions.
-  for (const char* const word : {"-fPIC", "-fvisibility=hidden", "-fmax-errors=1", "-fno-diagnostics-show-caret",
-                                 "-fno-diagnostics-show-option", "-fdiagnostics-color=never"})
-    words.emplace_back(word);
-  words.push_back("-I" + include);
+  words.insert(words.end(), {"-fPIC", "-fvisibility=hidden", "-fmax-errors=1", "-fno-diagnostics-show-caret",
+                             "-fno-diagnostics-show-option", "-fdiagnostics-color=never", "-I" + include});
   return words;
 }
 
@@ -116,7 +112,7 @@ std::vector<std::string> warnings_of(const std::string& log, const std::string& 
     std::smatch match;
     if (!std::regex_match(line, match, warning) || match[1] != header) continue;
     const std::string said = fmt::format("{}:{}: {}", shown, match[2].str(), match[3].str());
-    if (std::find(found.begin(), found.end(), said) == found.end()) found.push_back(said);
+    if (std::ranges::find(found, said) == found.end()) found.push_back(said);
   }
   return found;
 }

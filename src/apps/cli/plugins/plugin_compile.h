@@ -6,6 +6,19 @@
 
 namespace heed::cli {
 
+/// The build of this program, which plugins must match: compiler and flags of a plugin for it.
+struct PluginBuild {
+  std::string version;           ///< heed's version
+  std::string compiler_version;  ///< __VERSION__ of the compiler
+  std::string headers;           ///< checksum of heed's public headers, eight digits
+  std::string compiler, flags;   ///< as on a command line
+};
+
+const PluginBuild& program_build();
+
+/// The checksum of the headers in DIRECTORY/heed.
+std::string checksum_of_headers(const std::string& directory);
+
 /// The directory of heed's headers: beside the checkout's build directory, or the prefix's bin.
 std::string headers_of_program();
 

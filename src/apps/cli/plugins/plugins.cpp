@@ -2,9 +2,10 @@
 
 #include "src/apps/cli/shared/checksum.h"
 #include "src/apps/cli/shared/commands.h"
-#include "plugin_build.h"
+#include "plugin_compile.h"
 
 #include "heed/attention/plugin.h"
+#include "heed/base/split.h"
 #include "heed/base/suggest.h"
 #include "heed/io/file.h"
 #include "heed/io/plugin_files.h"
@@ -14,11 +15,9 @@
 #include <link.h>
 #include <unistd.h>
 
-#include <cctype>
 #include <cstring>
 #include <exception>
 #include <filesystem>
-#include <sstream>
 
 namespace heed::cli {
 
@@ -107,8 +106,7 @@ const PluginRecord& record_of(void* library, const std::string& file) {
 /// Throws Error unless the entry is one that commands can work with. Makes the mechanism, as `heed list` will.
 void check_entry(const std::string& file, const MechanismEntry& entry) {
   const std::string name = entry.name ? entry.name : "";
-  const bool plain =
-      std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-'; });
+  const bool plain = std::ranges::all_of(name, [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-'; });
   require(!name.empty() && plain, "{}: a mechanism is named {}; expected letters, digits, _ and -", file,
           in_quotes(name));
   require(entry.summary && entry.complexity, "{}: mechanism '{}' has no summary, or no complexity", file, name);
@@ -143,7 +141,7 @@ std::vector<std::string>& loaded() {
 
 std::vector<std::string> load_plugin(const std::string& file, const std::string& name) {
   const std::string path = absolute(file);
-  if (std::find(loaded().begin(), loaded().end(), path) != loaded().end()) return {};
+  if (std::ranges::find(loaded(), path) != loaded().end()) return {};
   // Lazily at first: one that was made for another heed may lack functions, and shall be told what is wrong with it.
   const PluginRecord& record = record_of(open_library(path, name, RTLD_LAZY), name);
   open_library(path, name, RTLD_NOW);
@@ -161,12 +159,10 @@ std::vector<std::string> load_plugin(const std::string& file, const std::string&
 
 void load_plugins(const std::vector<std::string>& files) {
   const char* const listed = std::getenv("HEED_PLUGINS");
-  std::istringstream list(listed ? listed : "");
-  for (std::string file; std::getline(list, file, ':');)
+  for (const std::string& file : split(listed ? listed : "", ':'))
     if (!file.empty()) load_plugin(file, file);
   for (const std::string& file : files) load_plugin(file, file);
-  std::string all;
-  for (const std::string& path : loaded()) all += (all.empty() ? "" : ":") + path;
+  const std::string all = fmt::format("{}", fmt::join(loaded(), ":"));
   if (!all.empty()) setenv("HEED_PLUGINS", all.c_str(), 1);
 }
 

@@ -1,8 +1,6 @@
 // Plugins: mechanisms of shared objects, which join the list when the program starts.
 #pragma once
 
-#include "heed/attention/mechanism.h"
-
 #include <string>
 #include <vector>
 
