@@ -1,7 +1,5 @@
 // heed report: what runs have come to, as one file that any browser shows.
-#include "report_model.h"
-#include "report_page.h"
-#include "report_runs.h"
+#include "report_parts.h"
 
 #include "heed/base/printable.h"
 #include "heed/draw/attention_sheet.h"
@@ -41,8 +39,7 @@ std::string title_of(const std::vector<ComparedArm>& arms) {
 
 /// The run of an arm that is looked at closely: the first that is finished, or the first.
 const ComparedRun& closely(const ComparedArm& arm) {
-  const auto finished =
-      std::find_if(arm.runs.begin(), arm.runs.end(), [](const ComparedRun& run) { return run.history.finished; });
+  const auto finished = std::ranges::find_if(arm.runs, [](const ComparedRun& run) { return run.history.finished; });
   return finished == arm.runs.end() ? arm.runs.front() : *finished;
 }
 

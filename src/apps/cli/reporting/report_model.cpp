@@ -1,13 +1,11 @@
-#include "report_model.h"
+#include "report_parts.h"
 
 #include "src/apps/cli/looking/image_choice.h"
 #include "src/apps/cli/looking/layer_map.h"
 
-#include "heed/base/error.h"
 #include "heed/data/images/image_write.h"
 #include "heed/train/tasks/classification.h"
 #include "heed/train/evaluate.h"
-#include "heed/train/runs/run.h"
 
 #include <cmath>
 #include <filesystem>
@@ -51,11 +49,16 @@ struct Answer {
   double share = 0, of_label = 0;  ///< probabilities
 };
 
+/// Image `index` as the model sees it.
+Image seen(const Study& study, Index index) {
+  Image image;
+  study.images.read(index, image);
+  return convert(std::move(image), model_input(study.trained));
+}
+
 /// {"image": PNG, "index", "label", "answer", "share", "of_label"}: the image as the model sees it, numbers of classes.
 Json answer_json(const Study& study, const Answer& answer) {
-  Image image;
-  study.images.read(answer.image, image);
-  return Json::object({{"image", png_address(convert(std::move(image), model_input(study.trained)))},
+  return Json::object({{"image", png_address(seen(study, answer.image))},
                        {"index", answer.image},
                        {"label", study.images.label(answer.image)},
                        {"answer", answer.answer},
@@ -134,10 +137,8 @@ Json mapped_images(const Study& study, const std::vector<Answer>& answers) {
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < answers.size(); ++i) {
     if (i > 0 && bytes / i * (i + 1) > most_map_bytes) break;
-    Image image;
-    study.images.read(answers[i].image, image);
     Json entry = answer_json(study, answers[i]);
-    entry["maps"] = maps_json(study, convert(std::move(image), model_input(study.trained)), bytes);
+    entry["maps"] = maps_json(study, seen(study, answers[i].image), bytes);
     list.push_back(std::move(entry));
   }
   return list;
@@ -159,7 +160,7 @@ Json study_json(const Study& study) {
   const AnswerVisitor<float> visit = [&](Index first, View<const float> logits) {
     for (Index i = 0; i < logits.shape()[0]; ++i) {
       const std::vector<double> shares = probabilities(logits.data() + i * classes, classes);
-      const auto best = std::max_element(shares.begin(), shares.end());
+      const auto best = std::ranges::max_element(shares);
       answers[static_cast<std::size_t>(first + i)] = {first + i, best - shares.begin(), *best,
                                                       shares[static_cast<std::size_t>(study.images.label(first + i))]};
     }
@@ -170,8 +171,7 @@ Json study_json(const Study& study) {
   std::vector<Answer> mistakes;
   for (const Answer& answer : answers)
     if (answer.answer != study.images.label(answer.image)) mistakes.push_back(answer);
-  std::stable_sort(mistakes.begin(), mistakes.end(),
-                   [](const Answer& a, const Answer& b) { return a.share > b.share; });
+  std::ranges::stable_sort(mistakes, std::greater<>(), &Answer::share);
   mistakes.resize(std::min(mistakes.size(), most_mistakes));
 
   Json json = Json::object({{"images", answers.size()},
@@ -184,7 +184,7 @@ Json study_json(const Study& study) {
   std::vector<Answer> mapped(
       mistakes.begin(), mistakes.begin() + static_cast<std::ptrdiff_t>(std::min(mistakes.size(), mistakes_with_maps)));
   for (std::size_t i = 0; i < std::min(answers.size(), first_with_maps); ++i)
-    if (std::none_of(mapped.begin(), mapped.end(), [&](const Answer& a) { return a.image == answers[i].image; }))
+    if (std::ranges::none_of(mapped, [&](const Answer& a) { return a.image == answers[i].image; }))
       mapped.push_back(answers[i]);
   json["maps"] = mapped_images(study, mapped);
   return json;

@@ -1,6 +1,4 @@
-#include "report_page.h"
-
-#include "heed/base/error.h"
+#include "report_parts.h"
 
 namespace heed::cli {
 

@@ -1,4 +1,6 @@
-#include "report_runs.h"
+#include "report_parts.h"
+
+#include "src/apps/cli/shared/table.h"
 
 #include "heed/analysis/model_cost.h"
 
@@ -43,10 +45,9 @@ Json curves_json(const std::vector<ComparedArm>& arms) {
   Json curves = Json::list();
   for (const auto& [curve, title] : report_curves) {
     const auto has = [&, value = curve.value](const EpochRecord& record) { return (record.*value).has_value(); };
-    const bool any = std::any_of(arms.begin(), arms.end(), [&](const ComparedArm& arm) {
-      return std::any_of(arm.runs.begin(), arm.runs.end(), [&](const ComparedRun& run) {
-        return std::any_of(run.history.epochs.begin(), run.history.epochs.end(), has);
-      });
+    const bool any = std::ranges::any_of(arms, [&](const ComparedArm& arm) {
+      return std::ranges::any_of(arm.runs,
+                                 [&](const ComparedRun& run) { return std::ranges::any_of(run.history.epochs, has); });
     });
     if (!any) continue;
     Json& entry = curves.push_back(Json::object({{"key", curve.key}, {"title", title}, {"share", curve.share}}));
@@ -102,26 +103,21 @@ Json init_of_run(const RunPaths& paths) {
 }  // namespace
 
 Json runs_json(const std::vector<ComparedArm>& arms) {
-  Json json = compared_json(arms), runs = Json::list(), names = Json::list();
+  Json json = compared_json(arms);
+  Table runs, names;
+  runs.data({"directory", "arm", "seed", "config", "environment", "init", "steps"});
   for (std::size_t i = 0; i < arms.size(); ++i)
     for (const ComparedRun& run : arms[i].runs) {
       const RunPaths paths(run.directory);
-      runs.push_back(Json::object({{"directory", run.directory},
-                                   {"arm", i},
-                                   {"seed", run.seed()},
-                                   {"config", read_file(paths.config())},
-                                   {"environment", from_file(paths.environment(), std::identity())},
-                                   {"init", init_of_run(paths)},
-                                   {"steps", steps_json(run.history)}}));
+      runs.add({run.directory, i, run.seed(), read_file(paths.config()),
+                from_file(paths.environment(), std::identity()), init_of_run(paths), steps_json(run.history)});
     }
+  names.data({"key", "title", "share", "decimals"});
   for (const FigureName& figure : figure_names)
-    names.push_back(Json::object({{"key", figure.key},
-                                  {"title", figure.title ? Json(figure.title) : Json()},
-                                  {"share", figure.share},
-                                  {"decimals", figure.decimals}}));
-  json["figure_names"] = std::move(names);
+    names.add({figure.key, figure.title ? Json(figure.title) : Json(), figure.share, figure.decimals});
+  json["figure_names"] = names.json();
   json["curves"] = curves_json(arms);
-  json["runs"] = std::move(runs);
+  json["runs"] = runs.json();
   return json;
 }
 
