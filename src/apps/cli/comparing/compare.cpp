@@ -26,7 +26,7 @@ using Arms = std::vector<ComparedArm>;
 
 template <class Name, std::size_t N>
 const Name& named(const std::array<Name, N>& names, const std::string& key) {
-  return *std::find_if(names.begin(), names.end(), [&](const Name& name) { return name.key == key; });
+  return *std::ranges::find(names, key, &Name::key);
 }
 
 template <class Name, std::size_t N>
@@ -38,7 +38,7 @@ std::vector<std::string> keys_of(const std::array<Name, N>& names) {
 
 /// Moves the arm of this name to the front.
 void put_first(Arms& arms, const std::string& name) {
-  const auto found = std::find_if(arms.begin(), arms.end(), [&](const ComparedArm& arm) { return arm.name == name; });
+  const auto found = std::ranges::find(arms, name, &ComparedArm::name);
   std::vector<std::string> names;
   for (const ComparedArm& arm : arms) names.push_back(arm.name);
   require(found != arms.end(), "compare: there is no arm {}{}", in_quotes(name), suggestion(name, names));
@@ -175,11 +175,10 @@ std::string curves_csv(const Arms& arms) {
 
 Json difference_json(const std::optional<Difference>& found) {
   if (!found) return Json();
-  const std::optional<double> p = found->p();
   return Json::object({{"difference", found->value},
                        {"half_width", found->half_width()},
                        {"freedom", found->freedom},
-                       {"p", p ? Json(*p) : Json()}});
+                       {"p", found->p()}});
 }
 
 Json to_json(const Arms& arms, const FigureName& figure, Index test_images) {
@@ -190,22 +189,17 @@ Json to_json(const Arms& arms, const FigureName& figure, Index test_images) {
     const std::vector<std::vector<Sample>> of_arm = all_samples_of(arm);
     for (std::size_t epoch = 0; epoch < of_arm[0].size(); ++epoch) {
       Json& entry = epochs.push_back(Json::object({{"epoch", epoch + 1}}));
-      for (std::size_t i = 0; i < curve_names.size(); ++i) {
-        const Sample& sample = of_arm[i][epoch];
-        entry[curve_names[i].key] = mean_json(sample);
-      }
+      for (std::size_t i = 0; i < curve_names.size(); ++i) entry[curve_names[i].key] = mean_json(of_arm[i][epoch]);
     }
   }
-  Json& tests = json["tests"] = Json::list();
+  Table tests;
+  tests.data({"figure", "arm", "against", "pooled", "welch", "paired"});
   for (std::size_t i = 1; i < arms.size(); ++i) {
     const Comparison found = compare(arms[i], arms[0], figure, test_images);
-    tests.push_back(Json::object({{"figure", figure.key},
-                                  {"arm", arms[i].name},
-                                  {"against", arms[0].name},
-                                  {"pooled", difference_json(found.interval)},
-                                  {"welch", difference_json(found.welch)},
-                                  {"paired", difference_json(found.paired)}}));
+    tests.add({figure.key, arms[i].name, arms[0].name, difference_json(found.interval), difference_json(found.welch),
+               difference_json(found.paired)});
   }
+  json["tests"] = tests.json();
   return json;
 }
 
@@ -229,7 +223,7 @@ int compare_command(const CompareArguments& a) {
   Arms arms = find_arms(a.runs);
   if (!a.to.empty()) put_first(arms, a.to);
   const auto has = [&](const CurveName& curve) {
-    return std::any_of(arms.begin(), arms.end(), [&](const ComparedArm& arm) {
+    return std::ranges::any_of(arms, [&](const ComparedArm& arm) {
       const std::vector<Sample> samples = samples_of(arm, curve);
       return !samples.empty() && samples[0].count > 0;
     });
@@ -253,12 +247,11 @@ int compare_command(const CompareArguments& a) {
 }
 
 constexpr const char* compare_help =
-    "Runs that differ by the seed alone are one arm; the first arm is what the others are compared with. A directory\n"
-    "without a run of its own stands for all runs below it: heed sweep's, say.\n"
-    "The 95 % of a difference is t s sqrt(1/n_a + 1/n_b), s^2 the variance of both arms pooled; with --test-images it "
-    "is\n"
-    "no less than p (1 - p) / N for accuracies, since seeds agree by luck too often. Welch's test gives each arm a\n"
-    "variance of its own; the paired test takes the seeds that both arms have.";
+    "Runs that differ by the seed alone are one arm; the first arm is what the others are compared with. A directory "
+    "without a run of its own stands for all runs below it: heed sweep's, say. The 95 % of a difference is t s "
+    "sqrt(1/n_a + 1/n_b), s^2 the variance of both arms pooled; with --test-images it is no less than p (1 - p) / N "
+    "for accuracies, since seeds agree by luck too often. Welch's test gives each arm a variance of its own; the "
+    "paired test takes the seeds that both arms have.";
 
 }  // namespace
 

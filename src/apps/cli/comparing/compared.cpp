@@ -26,7 +26,7 @@ std::vector<std::string> runs_below(const std::string& directory) {
   for (fs::recursive_directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error))
     if (entry->is_directory() && is_run(entry->path())) found.push_back(entry->path().lexically_normal().string());
   require(!found.empty(), "{}: holds no run; expected a directory that heed train or heed sweep has filled", directory);
-  std::sort(found.begin(), found.end());
+  std::ranges::sort(found);
   return found;
 }
 
@@ -90,8 +90,7 @@ std::map<std::string, std::vector<std::string>> differing_settings(const std::ve
     }
   std::erase_if(all, [](const auto& setting) {
     const auto& [key, values] = setting;
-    return key == "train.seed" ||
-           std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end();
+    return key == "train.seed" || std::ranges::adjacent_find(values, std::not_equal_to<>()) == values.end();
   });
   return all;
 }

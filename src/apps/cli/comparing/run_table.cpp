@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <filesystem>
 
 namespace heed::cli {
@@ -23,8 +22,7 @@ std::string mean_text(const Sample& sample, const FigureName& figure) {
 }
 
 std::size_t finished(const TableArm& arm) {
-  return static_cast<std::size_t>(
-      std::count_if(arm.runs.begin(), arm.runs.end(), [](const TableRun& run) { return run.state == "finished"; }));
+  return static_cast<std::size_t>(std::ranges::count(arm.runs, "finished", &TableRun::state));
 }
 
 /// Returns a row for each arm: means with deviations for text, both as numbers for CSV.

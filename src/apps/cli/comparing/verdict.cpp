@@ -45,15 +45,12 @@ struct JudgedPart {
 };
 
 /// Takes `names` apart into lists of so many.
-std::vector<std::vector<std::string>> in_groups(const std::vector<std::string>& names, std::size_t each,
+std::vector<std::vector<std::string>> in_groups(const std::vector<std::string>& names, std::ptrdiff_t each,
                                                 const char* option, const char* expected) {
-  require(names.size() % each == 0, "verdict: {} takes {}, or several times so many; {} words were given", option,
+  require(std::ssize(names) % each == 0, "verdict: {} takes {}, or several times so many; {} words were given", option,
           expected, names.size());
   std::vector<std::vector<std::string>> groups;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (i % each == 0) groups.emplace_back();
-    groups.back().push_back(names[i]);
-  }
+  for (auto name = names.begin(); name != names.end(); name += each) groups.emplace_back(name, name + each);
   return groups;
 }
 
@@ -63,7 +60,7 @@ std::vector<double> numbers_for(std::vector<double> given, std::size_t count, co
   if (given.size() <= 1) given.resize(count, given.empty() ? 0 : given[0]);
   require(given.size() == count, "verdict: {} has {} numbers; expected one for all, or {}", option, given.size(),
           count);
-  std::replace(given.begin(), given.end(), -0.0, 0.0);  // no -0 is printed
+  std::ranges::replace(given, -0.0, 0.0);  // no -0 is printed
   return given;
 }
 
@@ -119,9 +116,9 @@ std::vector<std::string> compared_arms(const ClaimArms& arms, const std::vector<
   for (const Part& part : parts)
     for (const std::string& name : part.arms) {
       require(arms.contains(name), "{}: there is no arm {}{}", file, in_quotes(name), suggestion(name, known));
-      require(std::count(part.arms.begin(), part.arms.end(), name) == 1, "verdict: {}: {} is compared with itself",
-              in_quotes(part.text), in_quotes(name));
-      if (part.arms.size() > 1 && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+      require(std::ranges::count(part.arms, name) == 1, "verdict: {}: {} is compared with itself", in_quotes(part.text),
+              in_quotes(name));
+      if (part.arms.size() > 1 && std::ranges::find(names, name) == names.end()) names.push_back(name);
     }
   for (const std::string& name : names) {
     const std::vector<Index> seeds = arms.at(name).seeds(), first = arms.at(names[0]).seeds();
@@ -220,7 +217,7 @@ std::string notes_on(const ClaimArms& arms, const std::vector<JudgedPart>& parts
   std::string notes;
   for (const JudgedPart& one : parts)
     for (const std::string& name : one.part.arms) {
-      if (std::find(named.begin(), named.end(), name) != named.end()) continue;
+      if (std::ranges::find(named, name) != named.end()) continue;
       named.push_back(name);
       for (const Index seed : arms.at(name).diverged)
         notes += fmt::format("{}, seed {}: diverged, and counts as {}\n", printable(name), seed,
@@ -265,17 +262,15 @@ int verdict_command(const VerdictArguments& a) {
 }
 
 constexpr const char* verdict_help =
-    "FILE is a CSV table with the columns claim, arm, seed and value: a test accuracy, 0 to 1, or bits, for each run.\n"
-    "Where it has a column images, that is how many images an accuracy was counted on; in a column state, 'diverged'\n"
-    "marks runs that count as chance. All arms have the same seeds, three or more.\n"
-    "\n"
+    "FILE is a CSV table with the columns claim, arm, seed and value: a test accuracy, 0 to 1, or bits, for each run. "
+    "Where it has a column images, that is how many images an accuracy was counted on; in a column state, 'diverged' "
+    "marks runs that count as chance. All arms have the same seeds, three or more.\n\n"
     "With h the half-width of the 95 % interval of a - b (t s sqrt(1/n_a + 1/n_b), s^2 the variance of the arms "
-    "pooled,\n"
-    "for accuracies on n images no less than p (1 - p) / n):\n"
+    "pooled, for accuracies on n images no less than p (1 - p) / n):\n"
     "  better by x      holds if a - b - h > x, does not hold if a - b + h < x, else it is undecided\n"
     "  on par within x  the same with -x\n"
     "  more by x        the same as better for (a - b) - (c - d), whose s is that of all four arms\n"
-    "Counts, residuals and ranks are not tested: --below and --above want every value of an arm there, and any seeds.\n"
+    "Counts, residuals and ranks are not tested: --below and --above want every value of an arm there, and any seeds. "
     "Options may be repeated: a claim of several parts holds if all do, and does not hold if one does not.";
 
 }  // namespace
