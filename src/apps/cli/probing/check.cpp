@@ -4,8 +4,6 @@
 
 #include "heed/base/suggest.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <iostream>
 #include <set>
@@ -21,13 +19,13 @@ int gradcheck_command(const std::vector<std::string>& names, bool explain, bool 
   const std::vector<CheckCase> cases = all_check_cases();
   std::vector<std::string> known;
   for (const CheckCase& c : cases) known.push_back(subject_of(c.name));
-  std::sort(known.begin(), known.end());
+  std::ranges::sort(known);
   known.erase(std::unique(known.begin(), known.end()), known.end());
   for (const std::string& name : names)
-    require(std::any_of(cases.begin(), cases.end(), [&](const CheckCase& c) { return belongs(c, name); }),
+    require(std::ranges::any_of(cases, [&](const CheckCase& c) { return belongs(c, name); }),
             "gradcheck: nothing is called '{}'{}", name, suggestion(name, known));
   const auto asked_for = [&](const CheckCase& c) {
-    return names.empty() || std::any_of(names.begin(), names.end(), [&](const auto& name) { return belongs(c, name); });
+    return names.empty() || std::ranges::any_of(names, [&](const auto& name) { return belongs(c, name); });
   };
   CheckFindings found;
   // A case that overruns its memory may crash without the guard regions, so it does not run again.

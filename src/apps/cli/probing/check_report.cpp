@@ -1,16 +1,16 @@
 #include "check_report.h"
 
+#include "src/apps/cli/shared/table.h"
+
 #include "heed/attention/plugin.h"
 #include "heed/checks/backward_steps.h"
 #include "heed/config/installed.h"
 #include "heed/cost/energy.h"
-#include "heed/io/file.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <map>
 
 namespace heed::cli {
@@ -42,12 +42,12 @@ std::vector<WrongGradient> wrong_gradients(const std::vector<CheckRow>& rows) {
       return subject_of(w.shown->operation) == subject_of(row.operation) && w.shown->tensor == row.tensor &&
              w.shown->diagnosis.kind == row.diagnosis.kind;
     };
-    const auto found = std::find_if(wrong.begin(), wrong.end(), alike);
+    const auto found = std::ranges::find_if(wrong, alike);
     WrongGradient& w =
         found != wrong.end() ? *found : wrong.emplace_back(WrongGradient{&row, {}, row.diagnosis.factors});
     std::erase_if(w.factors, [&](const std::string& factor) {
       const std::vector<std::string>& here = row.diagnosis.factors;
-      return std::find(here.begin(), here.end(), factor) == here.end();
+      return std::ranges::find(here, factor) == here.end();
     });
     if (row.elements > w.shown->elements) w.shown = &row;
     w.operations.insert(row.operation);
@@ -116,7 +116,7 @@ void print_gradient(std::ostream& out, const WrongGradient& wrong, bool numbers)
 }
 
 void print_costs(std::ostream& out, const std::vector<CheckedCost>& costs) {
-  const Index right = std::count_if(costs.begin(), costs.end(), [](const CheckedCost& row) { return row.passed(); });
+  const Index right = std::ranges::count_if(costs, &CheckedCost::passed);
   out << fmt::format("{} of {} stated costs are what runs\n", right, costs.size());
   for (const CostError& e : cost_errors(costs)) {
     out << fmt::format("\n{}: the cost of {} is wrong in {}\n  stated {}, executed {}: {} too {}\n", e.operation,
@@ -154,9 +154,8 @@ Json json_of(const CheckRow& row) {
 }  // namespace
 
 bool CheckFindings::passed() const {
-  return faults.empty() &&
-         std::all_of(gradients.begin(), gradients.end(), [](const CheckRow& r) { return r.passed; }) &&
-         std::all_of(costs.begin(), costs.end(), [](const CheckedCost& row) { return row.passed(); });
+  return faults.empty() && std::ranges::all_of(gradients, &CheckRow::passed) &&
+         std::ranges::all_of(costs, &CheckedCost::passed);
 }
 
 std::string subject_of(const std::string& operation) { return operation.substr(0, operation.find(',')); }
@@ -178,24 +177,21 @@ void print_findings(std::ostream& out, const CheckFindings& found, bool numbers)
 }
 
 Json json_of(const CheckFindings& found) {
-  Json faults = Json::list(), gradients = Json::list(), costs = Json::list(), errors = Json::list();
-  for (const auto& [operation, fault] : found.faults)
-    faults.push_back(Json::object({{"operation", operation}, {"fault", fault}}));
+  Table faults, costs, errors;
+  faults.data({"operation", "fault"});
+  for (const auto& [operation, fault] : found.faults) faults.add({operation, fault});
+  Json gradients = Json::list();
   for (const CheckRow& row : found.gradients) gradients.push_back(json_of(row));
-  for (const CheckedCost& row : found.costs)
-    costs.push_back(Json::object({{"operation", row.operation}, {"pass", row.pass}, {"passed", row.passed()}}));
+  costs.data({"operation", "pass", "passed"});
+  for (const CheckedCost& row : found.costs) costs.add({row.operation, row.pass, row.passed()});
+  errors.data({"operation", "pass", "count", "stated", "executed", "difference"});
   for (const CostError& e : cost_errors(found.costs))
-    errors.push_back(Json::object({{"operation", e.operation},
-                                   {"pass", e.pass},
-                                   {"count", e.count},
-                                   {"stated", e.stated},
-                                   {"executed", e.executed},
-                                   {"difference", e.difference.empty() ? Json() : Json(e.difference)}}));
+    errors.add({e.operation, e.pass, e.count, e.stated, e.executed, e.difference.empty() ? Json() : e.difference});
   return Json::object({{"passed", found.passed()},
-                       {"memory", faults},
+                       {"memory", faults.json()},
                        {"gradients", gradients},
-                       {"costs", costs},
-                       {"cost_errors", errors}});
+                       {"costs", costs.json()},
+                       {"cost_errors", errors.json()}});
 }
 
 }  // namespace heed::cli

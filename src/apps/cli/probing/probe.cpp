@@ -54,14 +54,10 @@ bool is_training(const std::string& mode) {
 
 ProbeOptions parse_attention_options(const std::vector<std::string>& sets) {
   ProbeOptions options{parse_options(sets)};
-  if (const auto mode = options.values.find("mode"); mode != options.values.end()) {
-    options.training = is_training(mode->second);
-    options.values.erase(mode);
-  }
-  if (const auto cls = options.values.find("cls"); cls != options.values.end()) {
-    require(cls->second == "true" || cls->second == "false", "--set cls={}: expected true or false", cls->second);
-    options.class_token = cls->second == "true";
-    options.values.erase(cls);
+  if (const auto mode = options.values.extract("mode")) options.training = is_training(mode.mapped());
+  if (const auto cls = options.values.extract("cls")) {
+    require(cls.mapped() == "true" || cls.mapped() == "false", "--set cls={}: expected true or false", cls.mapped());
+    options.class_token = cls.mapped() == "true";
   }
   return options;
 }
@@ -103,12 +99,7 @@ void probe_attention(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& 
     k = in.take<T>("k", Shape{vs[0], vs[1], vs[2], layout.key_width == layout.query_width ? width : layout.key_width});
   const Tensor<T> dout = in.take<T>("grad_out", Shape{vs[0], heads, queries, vs[3]});
 
-  AttentionShape shape;
-  shape.heads = heads;
-  shape.queries = queries;
-  shape.keys = vs[2];
-  shape.width = width;
-  shape.value_width = vs[3];
+  AttentionShape shape{.heads = heads, .queries = queries, .keys = vs[2], .width = width, .value_width = vs[3]};
   read_grid(a.grid, queries, shape);
   if (options.class_token) {
     require(a.grid.empty() || *options.class_token == shape.class_token,
@@ -255,7 +246,7 @@ void probe_decode(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& res
     for (Index t = 0; t < N; ++t) {
       const Index at = t - config.start;
       const std::span<const T> row = decoder.next(at < 0 ? -1 : static_cast<int>(tokens[b * N + at]));
-      std::copy(row.begin(), row.end(), logits.data() + (b * N + t) * config.vocab);
+      std::ranges::copy(row, logits.data() + (b * N + t) * config.vocab);
     }
   }
   results.add("logits", std::as_const(logits).view());
@@ -270,14 +261,12 @@ const Probe attention_probe{
     .sets = "an option of the mechanism; repeatable",
     .contract =
         "IN   q [B,H,N,D], k [B,H,M,D], v [B,H,M,E], as far as the mechanism takes them; its own tensors and buffers "
-        "by\n"
-        "     name, as `heed list NAME` shows them; grad_out [B,H,N,E], the gradient of the result; gumbel, where the\n"
-        "     mechanism draws random numbers, with mode=train or where it is given.\n"
+        "by name, as `heed list NAME` shows them; grad_out [B,H,N,E], the gradient of the result; gumbel, where the "
+        "mechanism draws random numbers, with mode=train or where it is given.\n"
         "OUT  out [B,H,N,E]; grad.q, grad.k, grad.v and grad.NAME of each trainable tensor, in their shapes; map "
-        "[B,H,N,M]\n"
-        "     where the mechanism has one ([B,H,D,D] among channels).\n"
-        "B images, H heads, N queries, M keys, D and E channels. Sizes such as a rank are read from the tensors.\n"
-        "--grid HxW says that the N tokens are H x W patches; one more is a class token in front. --set takes the\n"
+        "[B,H,N,M] where the mechanism has one ([B,H,D,D] among channels).\n"
+        "B images, H heads, N queries, M keys, D and E channels. Sizes such as a rank are read from the tensors. "
+        "--grid HxW says that the N tokens are H x W patches; one more is a class token in front. --set takes the "
         "mechanism's options, mode=train or eval (default), and cls=true or false: is there a class token, without "
         "--grid.\n\n"
         "  heed probe attention --mechanism softmax in.safetensors out.safetensors",
@@ -292,10 +281,8 @@ const Probe linear_probe{
         "IN   x [N,I], weight [O,I], bias [O], grad_out [N,O]\n"
         "OUT  out [N,O], grad.x, grad.weight, grad.bias\n"
         "--set kind=mul (default): out = x weight^T + bias. kind=adder: minus the l1 distances of rows of x and "
-        "weight, "
-        "plus\n"
-        "bias; input_grad=sign|hardtanh, weight_grad=sign|hardtanh|full, weight_scale=none|adaptive say how it is\n"
-        "differentiated (`heed help experiment`).\n\n"
+        "weight, plus bias; input_grad=sign|hardtanh, weight_grad=sign|hardtanh|full, weight_scale=none|adaptive say "
+        "how it is differentiated (`heed help experiment`).\n\n"
         "  heed probe linear --set kind=adder in.safetensors out.safetensors",
     .run = {probe_linear<float>, probe_linear<double>},
 };
@@ -308,13 +295,11 @@ const Probe model_probe{
     .contract =
         "IN   images [B,C,H,W], used as given, without normalisation; labels [B] (I64), 0 to classes - 1\n"
         "OUT  logits [B,classes], loss (the mean cross entropy), grad.NAME of each trainable tensor\n"
-        "With output = \"tokens\" each of the n patches has a label: labels [B,n], logits [B,n,classes].\n"
-        "A model of sequences takes tokens [B,T] (I64) in place of images, T up to context, and computes in the "
-        "weights'\n"
-        "number type. task = \"lm\": targets [B,T], -1 where there is none, and logits [B,T,vocab]. task = "
-        "\"classify\":\n"
-        "labels [B], and lengths [B] where not all are T. task = \"pair\": tokens2 and lengths2 too.\n"
-        "--weights holds the model's tensors by timm's names; --set overrides keys of MODEL.\n\n"
+        "With output = \"tokens\" each of the n patches has a label: labels [B,n], logits [B,n,classes]. A model of "
+        "sequences takes tokens [B,T] (I64) in place of images, T up to context, and computes in the weights' number "
+        "type. task = \"lm\": targets [B,T], -1 where there is none, and logits [B,T,vocab]. task = \"classify\":\n"
+        "labels [B], and lengths [B] where not all are T. task = \"pair\": tokens2 and lengths2 too. --weights holds "
+        "the model's tensors by timm's names; --set overrides keys of MODEL.\n\n"
         "  heed probe model models/vit-micro.toml --weights w.safetensors IN OUT",
     .check = [](const ProbeArguments& a) { ProbedModel{a}; },
     .run = {probe_model<float>, probe_model<double>},
@@ -329,8 +314,7 @@ const Probe decode_probe{
         "IN   tokens [B,T] (I64), 0 to vocab - 1, T up to context\n"
         "OUT  logits [B,T,vocab], in the number type of the weights: row t follows input t\n"
         "Input t is token t, or, with start = true, the start token and then token t - 1: the last one is not looked "
-        "at.\n"
-        "Each input is taken alone, with the state that those before it have left, as `heed generate` takes it.\n\n"
+        "at. Each input is taken alone, with the state that those before it have left, as `heed generate` takes it.\n\n"
         "  heed probe decode models/text-micro.toml --weights w.safetensors IN OUT",
     .check = [](const ProbeArguments& a) { language_model(*make_model(load_experiment(a.model, a.sets))); },
     .run = {probe_decode<float>, probe_decode<double>},

@@ -80,7 +80,7 @@ void probe_dino_head(const ProbeArguments&, GivenTensors& in, ProbeOutput<T>& re
   for (ParameterId id = 0; id < list.size(); ++id) {
     if (list[id].prepared) continue;
     const Tensor<T> given = in.take<T>(list[id].name, list[id].shape);
-    std::copy(given.begin(), given.end(), parameters[id].begin());
+    std::ranges::copy(given, parameters[id].begin());
   }
   in.finish();
 
@@ -121,8 +121,7 @@ const Probe dino_head_probe{
         "     mlp.4.bias [b], last_layer.weight_v [K,b], perhaps last_layer.weight_g [K,1], grad_out [B,K]\n"
         "OUT  out [B,K], grad.x and grad.NAME of each tensor\n"
         "Three layers with GELU between them, division by the length, and a layer whose row k is g v / |v|, g = 1 "
-        "where\n"
-        "there is no weight_g.",
+        "where there is no weight_g.",
     .run = {probe_dino_head<float>, probe_dino_head<double>},
 };
 

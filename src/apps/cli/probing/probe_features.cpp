@@ -31,7 +31,7 @@ struct Question {
 template <class T>
 void add_scores(const Tensor<double>& scores, ProbeOutput<T>& results) {
   Tensor<T> written(scores.shape());
-  std::transform(scores.begin(), scores.end(), written.begin(), [](double x) { return static_cast<T>(x); });
+  std::ranges::transform(scores, written.begin(), [](double x) { return static_cast<T>(x); });
   results.add("scores", std::as_const(written).view());
   const std::vector<int> answers = answers_of(scores);
   results.add_integers("prediction", {answers.begin(), answers.end()});
@@ -82,8 +82,7 @@ const Probe ridge_probe{
         "IN   train [n,D], train_labels [n] (I64), test [m,D]\n"
         "OUT  scores [m,C], prediction [m] (I64): the first largest score; C is the largest label and one\n"
         "Features x become (x - mean) / (deviation + 1e-5), both over the training rows, and a column of bias is "
-        "added;\n"
-        "W = (X^T X + l2 I)^-1 X^T Y with targets 1 of the class and -1 of the others, in double; scores = x W.",
+        "added; W = (X^T X + l2 I)^-1 X^T Y with targets 1 of the class and -1 of the others, in double; scores = x W.",
     .run = {probe_ridge<float>, probe_ridge<double>},
 };
 
