@@ -41,8 +41,7 @@ void DrawnLayers::begin(Image image, std::vector<std::string> name) {
 }
 
 bool DrawnLayers::is_chosen(Index block) const {
-  return choice_.blocks.empty() ||
-         std::find(choice_.blocks.begin(), choice_.blocks.end(), block) != choice_.blocks.end();
+  return choice_.blocks.empty() || std::ranges::find(choice_.blocks, block) != choice_.blocks.end();
 }
 
 void DrawnLayers::add(const AttentionSite<float>& site) {

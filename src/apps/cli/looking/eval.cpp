@@ -7,9 +7,7 @@
 #include "heed/train/tasks/classification.h"
 #include "heed/train/evaluate.h"
 
-#include <cmath>
 #include <iostream>
-#include <numeric>
 
 namespace heed::cli {
 
@@ -163,9 +161,8 @@ void add_eval(Command program) {
                  {.positive = true});
   command.option("--lr", &a.lr, "--linear: first learning rate; default: 0.0005", {.positive = true});
   command.footer(
-      "--set model.image=N evaluates at another image size: images are resampled, and a position embedding is\n"
-      "interpolated bicubically. A model with other tensors that belong to the tokens of its own size is refused.\n"
-      "\n"
+      "--set model.image=N evaluates at another image size: images are resampled, and a position embedding is "
+      "interpolated bicubically. A model with other tensors that belong to the tokens of its own size is refused.\n\n"
       "--knn      weights exp(cosine / temperature) of the k training images with the most similar features\n"
       "--linear   SGD, 100 epochs of batches of 128, on features of the last 4 blocks, or of all; the last epoch\n"
       "           counts\n"

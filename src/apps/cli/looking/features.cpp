@@ -35,9 +35,8 @@ void add_features(Command program) {
   add_split_option(command, a.split, "the images");
   command.option("-o,--output", &a.out, "safetensors to write", {.value = "FILE", .required = true});
   command.footer(
-      "FILE holds features [count, D] (F32) and labels [count] (I64), in the order of the data set, nothing "
-      "augmented.\n"
-      "Features are what the classifier reads, the class token or the mean of all tokens after the final norm; with\n"
+      "FILE holds features [count, D] (F32) and labels [count] (I64), in the order of the data set, nothing augmented. "
+      "Features are what the classifier reads, the class token or the mean of all tokens after the final norm; with "
       "--blocks N the same of the outputs of the last N blocks, from the earlier to the last, N D numbers.");
   command.action([] { return features_command(a); });
 }

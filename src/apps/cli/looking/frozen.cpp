@@ -15,7 +15,7 @@ void add_frozen_options(Command command, FrozenArguments& a) {
   command.option("--pixels", &a.pixels, "the normalised pixels instead of features", {.excludes = "--blocks"});
   command.option("--untrained", &a.untrained, "the model with the weights that its seed draws",
                  {.excludes = "--pixels"});
-  add_model_choice(command, a.weights, a.sets, a.threads);
+  add_model_choice(command, a);
 }
 
 void add_split_option(Command command, std::string& split, const std::string& meaning) {

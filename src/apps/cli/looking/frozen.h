@@ -8,10 +8,8 @@
 namespace heed::cli {
 
 /// The model and the data of frozen features.
-struct FrozenArguments {
-  std::string run, weights, data, path;
-  std::vector<std::string> sets;
-  int threads = 0;
+struct FrozenArguments : ModelChoice {
+  std::string data, path;
   Index blocks = 0;  ///< 0: as many as the use of the features wants
   bool pixels = false, untrained = false;
 };

@@ -3,7 +3,7 @@
 
 #include "heed/base/printable.h"
 #include "heed/base/random.h"
-#include "heed/base/suggest.h"
+#include "heed/bench/timing.h"
 #include "heed/data/images/image_write.h"
 #include "heed/data/sequences/pixels.h"
 #include "heed/io/file.h"
@@ -13,7 +13,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -24,13 +23,12 @@ namespace heed::cli {
 
 namespace {
 
-struct GenerateArguments {
-  std::string run, weights, prompt, prompt_file, output;
-  std::vector<std::string> images, sets;
+struct GenerateArguments : ModelChoice {
+  std::string prompt, prompt_file, output;
+  std::vector<std::string> images;
   Index tokens = 256, top_k = 0, seed = 1, zoom = 1;
   double temperature = 1, keep = 0.5;
   bool stats = false;
-  int threads = 0;
 };
 
 /// Measures the time of reading prompts and of writing tokens.
@@ -39,19 +37,19 @@ class Stopwatch {
   /// Reads a prompt except for its last token, which is read with the first token to be written.
   void read(Writer<float>& writer, std::span<const int> prompt) {
     if (prompt.empty()) return;
-    const Clock::time_point start = Clock::now();
+    const bench::Clock::time_point start = bench::Clock::now();
     for (const int token : prompt.first(prompt.size() - 1)) writer.append(token);
     writer.read();
-    prompts_ += seconds_since(start);
+    prompts_ += bench::seconds_since(start);
     given_ += prompt.size();
     writer.append(prompt.back());
   }
 
   /// Draws the next token, with a number of its own of the stream.
   int draw(Writer<float>& writer, const Sampling& sampling) {
-    const Clock::time_point start = Clock::now();
+    const bench::Clock::time_point start = bench::Clock::now();
     const int token = writer.draw(sampling, random_.uniform(static_cast<Index>(times_.size())));
-    times_.push_back(seconds_since(start));
+    times_.push_back(bench::seconds_since(start));
     require_finite_answers(writer.logits(), "logit");
     return token;
   }
@@ -77,11 +75,6 @@ class Stopwatch {
   explicit Stopwatch(Index seed) : random_(RandomStream(static_cast<std::uint64_t>(seed)).derive("generate")) {}
 
  private:
-  using Clock = std::chrono::steady_clock;
-  static double seconds_since(Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-  }
-
   RandomStream random_;
   std::size_t given_ = 0;  ///< tokens of prompts
   double prompts_ = 0;     ///< seconds that they took
@@ -226,10 +219,9 @@ void add_generate(Command program) {
                  {.range = {{0, 1e6}}, .says_default = true});
   command.option("--seed", &a.seed, "the same seed writes the same", {.range = {{0, 1e15}}, .says_default = true});
   command.option("--stats", &a.stats, "say how long a token took, and how large the state was");
-  add_model_choice(command, a.weights, a.sets, a.threads);
+  add_model_choice(command, a);
   command.footer(
-      "A text, prompt and continuation, goes to standard output, byte by byte. Images are brought to the size of "
-      "those\n"
+      "A text, prompt and continuation, goes to standard output, byte by byte. Images are brought to the size of those "
       "that the model has learnt; what is not square is squeezed into one.");
   command.action([] { return generate_command(a); });
 }

@@ -17,17 +17,12 @@ struct ImageArguments {
   Index index = 0;
 };
 
-/// --set data.name and data.path, as the other commands take them.
-void apply_sets(const std::vector<std::string>& sets, DataChoice& data) {
-  for (const auto& [key, value] : parse_options(sets)) {
-    require(key == "data.name" || key == "data.path", "image: --set {}: expected data.name or data.path", key);
-    (key == "data.name" ? data.data : data.path) = value;
-  }
-}
-
 int image_command(const ImageArguments& a) {
   DataChoice choice = a.data;
-  apply_sets(a.sets, choice);
+  for (const auto& [key, value] : parse_options(a.sets)) {
+    require(key == "data.name" || key == "data.path", "image: --set {}: expected data.name or data.path", key);
+    (key == "data.name" ? choice.data : choice.path) = value;
+  }
   require_png(a.output);
   const std::unique_ptr<Dataset> data = open_data(choice);
   const Image image = image_of(*data, choice, a.index);

@@ -26,7 +26,7 @@ constexpr int white = 255, unlike = 96;
 /// Returns true if all pixels are near one level of grey.
 bool is_level(const Image& image, int level) {
   const Image grey = convert(image, {1, image.size.height, image.size.width});
-  return std::all_of(grey.pixels.begin(), grey.pixels.end(), [=](int x) { return std::abs(x - level) <= unlike; });
+  return std::ranges::all_of(grey.pixels, [=](int x) { return std::abs(x - level) <= unlike; });
 }
 
 Image inverted(Image image) {

@@ -1,6 +1,7 @@
 #include "layer_map.h"
 
 #include "heed/attention/capabilities/map.h"
+#include "heed/ops/attention_capabilities.h"
 
 namespace heed::cli {
 
@@ -10,9 +11,8 @@ Patch patch_in(PatchGrid grid, PatchGrid first, Patch patch) {
 }
 
 Tensor<float> map_of(const AttentionSite<float>& site) {
-  const Tensor<float> maps = attention_maps(site);
   Tensor<float> map(map_shape(site.mechanism, site.inputs.front().shape));
-  std::copy(maps.begin(), maps.end(), map.begin());
+  make_map(site.mechanism, site.inputs.front(), map.data());
   return map;
 }
 

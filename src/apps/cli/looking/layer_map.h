@@ -5,7 +5,6 @@
 #include "heed/nn/attention_site.h"
 
 #include <optional>
-#include <string>
 
 namespace heed::cli {
 

@@ -14,11 +14,9 @@ namespace heed::cli {
 
 namespace {
 
-struct MapsArguments : ImageChoice {
-  std::string run, file, output, weights;
+struct MapsArguments : ModelChoice, ImageChoice {
+  std::string file, output;
   DrawnLayers::Choice drawn;
-  std::vector<std::string> sets;
-  int threads = 0;
 };
 
 /// An image to look at, at the model's size, and what to call it.
@@ -83,19 +81,18 @@ int maps_command(const MapsArguments& a) {
 }
 
 constexpr const char* maps_help =
-    "Draw where a trained model looks: the attention maps of each block (rows) and head (columns) over an image. Of\n"
+    "Draw where a trained model looks: the attention maps of each block (rows) and head (columns) over an image. Of "
     "several images the rows stand one under the other; --block says which blocks to draw.\n\n"
-    "Shown is how much of each patch goes into the class token; in a model that classifies the mean of all tokens,\n"
-    "the mean over all queries; with --query, what goes into that patch. The class token's own weight is left out,\n"
-    "so a map need not sum to 1. Each map has a scale of its own, from 0 to its largest weight, which stands below\n"
-    "it. If any weight is negative, all scales run from minus to plus the map's largest magnitude. The image is as\n"
-    "the model sees it, at the model's size; its brightness shows through the colours. A map among channels is drawn\n"
-    "as the matrix that it is.\n\n"
-    "--show draws something else that a mechanism has to show: `heed list NAME` says what. Without it a block that "
-    "has\n"
+    "Shown is how much of each patch goes into the class token; in a model that classifies the mean of all tokens, the "
+    "mean over all queries; with --query, what goes into that patch. The class token's own weight is left out, so a "
+    "map need not sum to 1. Each map has a scale of its own, from 0 to its largest weight, which stands below it. If "
+    "any weight is negative, all scales run from minus to plus the map's largest magnitude. The image is as the model "
+    "sees it, at the model's size; its brightness shows through the colours. A map among channels is drawn as the "
+    "matrix that it is.\n\n"
+    "--show draws something else that a mechanism has to show: `heed list NAME` says what. Without it a block that has "
     "no map shows the first of these. A block that has nothing of the name leaves its row empty.\n\n"
-    "--rollout multiplies the maps of all blocks up to each, each the mean over its heads plus the identity, for the\n"
-    "residual connection, with rows whose magnitudes sum to 1: how much of each patch of the image has come into the\n"
+    "--rollout multiplies the maps of all blocks up to each, each the mean over its heads plus the identity, for the "
+    "residual connection, with rows whose magnitudes sum to 1: how much of each patch of the image has come into the "
     "class token.";
 
 }  // namespace
@@ -115,7 +112,7 @@ void add_maps(Command program) {
                  {.value = "NAME"});
   command.option("--rollout", &a.drawn.rollout, "show the product of the maps of all blocks up to each",
                  {.excludes = "--show"});
-  add_model_choice(command, a.weights, a.sets, a.threads);
+  add_model_choice(command, a);
   command.footer(maps_help);
   command.action([] { return maps_command(a); });
 }

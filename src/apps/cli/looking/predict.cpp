@@ -17,11 +17,10 @@ namespace heed::cli {
 
 namespace {
 
-struct PredictArguments : ImageChoice {
-  std::string run, weights;
+struct PredictArguments : ModelChoice, ImageChoice {
   std::string out;
-  std::vector<std::string> files, sets;
-  int top = 3, threads = 0;
+  std::vector<std::string> files;
+  int top = 3;
 };
 
 /// Images with their names.
@@ -60,7 +59,7 @@ std::string ranking(const float* logits, const std::vector<std::string>& classes
   const std::vector<double> shares = probabilities(logits, count);
   std::vector<Index> order(classes.size());
   std::iota(order.begin(), order.end(), Index{0});
-  std::stable_sort(order.begin(), order.end(), [&](Index x, Index y) { return logits[x] > logits[y]; });
+  std::ranges::stable_sort(order, [&](Index x, Index y) { return logits[x] > logits[y]; });
   order.resize(std::min(order.size(), static_cast<std::size_t>(top)));
   std::string text;
   for (const Index c : order)
@@ -137,7 +136,7 @@ void add_predict(Command program) {
   add_image_choice(command, a);
   command.option("-o,--output", &a.out, "of a model of patches: the picture to write", {.value = "FILE.png"});
   command.option("--top", &a.top, "how many classes to show", {.range = {{1, 1'000'000}}});
-  add_model_choice(command, a.weights, a.sets, a.threads);
+  add_model_choice(command, a);
   command.footer(
       "A file that cannot be read is named on stderr, and the others are classified; exit status 2. What is\n"
       "transparent shows the background that the training images have, or white.");

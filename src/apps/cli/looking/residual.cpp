@@ -19,11 +19,9 @@ namespace {
 
 using kernels::NewtonStart;
 
-struct ResidualArguments {
-  std::string run, output, weights;
-  std::vector<std::string> sets;
+struct ResidualArguments : ModelChoice {
+  std::string output;
   Index images = 200, iterations = 30;
-  int threads = 0;
 };
 
 struct Start {
@@ -79,7 +77,7 @@ template <class Value>
 MedianAndWorst over(const std::vector<MatrixResidual>& matrices, const Value& value) {
   std::vector<double> values;
   for (const MatrixResidual& matrix : matrices) values.push_back(value(matrix));
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   const std::size_t n = values.size();
   return {(values[(n - 1) / 2] + values[n / 2]) / 2, values.back()};
 }
@@ -176,14 +174,11 @@ int residual_command(const ResidualArguments& a) {
 
 constexpr const char* residual_help =
     "Some mechanisms invert a matrix A in each head, the kernel matrix of its landmarks, by X_{k+1} = 2 X_k - X_k A "
-    "X_k.\n"
-    "Measured are the residual |A X_k A - A| / |A| (Lu et al., SOFT, Section 4.4, Figure 4) and |I - A X_k|, in\n"
-    "spectral norms, for each starting factor that the iteration knows, in float, as in the model, and in double. The\n"
+    "X_k. Measured are the residual |A X_k A - A| / |A| (Lu et al., SOFT, Section 4.4, Figure 4) and |I - A X_k|, in "
+    "spectral norms, for each starting factor that the iteration knows, in float, as in the model, and in double. The "
     "table has the condition of A and the ratio of |A|_1, its largest column sum, to its largest eigenvalue, whose "
-    "worst\n"
-    "is shown.\n"
-    "The file has a line for each start, number type, block, head and k, with the median and the largest over the\n"
-    "images. experiments/tools/plot_residual.py draws it.";
+    "worst is shown. The file has a line for each start, number type, block, head and k, with the median and the "
+    "largest over the images. experiments/tools/plot_residual.py draws it.";
 
 }  // namespace
 
@@ -196,7 +191,7 @@ void add_residual(Command program) {
                  {.value = "N", .range = {{1, 1'000'000}}});
   command.option("--iterations", &a.iterations, "steps, 0 to 64; default: 30", {.value = "K", .range = {{0, 64}}});
   command.option("-o,--output", &a.output, "default: RUN/residual.csv", {.value = "FILE.csv"});
-  add_model_choice(command, a.weights, a.sets, a.threads);
+  add_model_choice(command, a);
   command.footer(residual_help);
   command.action([] { return residual_command(a); });
 }

@@ -17,11 +17,9 @@ namespace heed::cli {
 
 namespace {
 
-struct SpectrumArguments {
-  std::string run, output, weights;
-  std::vector<std::string> sets;
+struct SpectrumArguments : ModelChoice {
+  std::string output;
   Index images = 500;
-  int threads = 0;
 };
 
 /// The map A without and with the identity.
@@ -131,14 +129,12 @@ int spectrum_command(const SpectrumArguments& a) {
 }
 
 constexpr const char* spectrum_help =
-    "The equivalent rank of a map is the number of its largest singular values that make up 0.9 of their sum (Shu et\n"
-    "al., Adder attention, Section 3.2.2). Each map is measured without and with the identity added, whichever of the\n"
-    "two the model uses; a map of fewer keys than queries is not square, and is measured without it. The file has a\n"
-    "line for each matrix, block, head and index, with means over the images of the singular value, of the sum of the\n"
+    "The equivalent rank of a map is the number of its largest singular values that make up 0.9 of their sum (Shu et "
+    "al., Adder attention, Section 3.2.2). Each map is measured without and with the identity added, whichever of the "
+    "two the model uses; a map of fewer keys than queries is not square, and is measured without it. The file has a "
+    "line for each matrix, block, head and index, with means over the images of the singular value, of the sum of the "
     "values up to it as a part of all (cumulative), and of the equivalent rank. experiments/tools/plot_spectrum.py "
-    "draws "
-    "it.\n"
-    "A mechanism without a map is left out.";
+    "draws it. A mechanism without a map is left out.";
 
 }  // namespace
 
@@ -149,7 +145,7 @@ void add_spectrum(Command program) {
   command.option("--images", &a.images, "how many test images, from the first; default: 500, or all if they are fewer",
                  {.value = "N", .range = {{1, 1'000'000}}});
   command.option("-o,--output", &a.output, "default: RUN/spectrum.csv", {.value = "FILE.csv"});
-  add_model_choice(command, a.weights, a.sets, a.threads);
+  add_model_choice(command, a);
   command.footer(spectrum_help);
   command.action([] { return spectrum_command(a); });
 }

@@ -9,7 +9,6 @@
 #include "heed/train/runs/run.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 
 namespace heed::cli {
@@ -62,10 +61,10 @@ TrainedModel::TrainedModel(const std::string& run, const std::vector<std::string
   task = make_task<float>(experiment, *model, resized);
 }
 
-void add_model_choice(Command command, std::string& weights, std::vector<std::string>& sets, int& threads) {
-  command.option("--weights", &weights, "other weights than best.safetensors", {.value = "FILE"});
-  add_sets(command, sets, "override a key of the run's configuration; repeatable", config_keys());
-  add_threads(command, threads);
+void add_model_choice(Command command, ModelChoice& choice) {
+  command.option("--weights", &choice.weights, "other weights than best.safetensors", {.value = "FILE"});
+  add_sets(command, choice.sets, "override a key of the run's configuration; repeatable", config_keys());
+  add_threads(command, choice.threads);
 }
 
 Index visit_test_examples(TrainedModel& trained, Index most,

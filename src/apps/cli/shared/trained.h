@@ -10,6 +10,13 @@
 
 namespace heed::cli {
 
+/// A run's model, as a command's options choose it.
+struct ModelChoice {
+  std::string run, weights;
+  std::vector<std::string> sets;
+  int threads = 0;
+};
+
 /// The configuration and the best weights of a run. Evaluation takes float whatever it was trained in.
 struct TrainedModel {
   /// `weights` empty: best.safetensors of the run, or last.safetensors where no epoch is complete yet. If `sets` give
@@ -24,8 +31,8 @@ struct TrainedModel {
   std::unique_ptr<Task<float>> task;  ///< images are resampled where another model.image was asked for
 };
 
-/// The options of every command that takes a run directory's model.
-void add_model_choice(Command command, std::string& weights, std::vector<std::string>& sets, int& threads);
+/// Adds the options of every command that takes a run directory's model, but for RUN.
+void add_model_choice(Command command, ModelChoice& choice);
 
 /// Takes the first `most` test examples of the run's data, or all if there are fewer, through the model and calls
 /// visit(layer, site) with each attention layer, counted from 0, for one batch after the other. Returns the number of
