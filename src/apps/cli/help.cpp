@@ -125,7 +125,7 @@ int help_command(const CommandLine& line, const std::vector<std::string>& words)
     }
   if (!words.empty()) {
     const std::vector<std::string> known = subjects(line);
-    require(std::find(known.begin(), known.end(), words[0]) != known.end(), "help: there is no topic or command {}{}",
+    require(std::ranges::find(known, words[0]) != known.end(), "help: there is no topic or command {}{}",
             in_quotes(words[0]), suggestion(words[0], known));
   }
   std::cout << line.help(words);

@@ -35,9 +35,10 @@ int list_command() {
   return ok;
 }
 
-std::string options_text(const OptionValues& options) {
+/// Returns OPTION=VALUE of each option, with `before` before each.
+std::string options_text(const OptionValues& options, const char* before) {
   std::string text;
-  for (const auto& [option, value] : options) text += fmt::format("{}{}={}", text.empty() ? "" : " ", option, value);
+  for (const auto& [option, value] : options) text += fmt::format("{}{}={}", before, option, value);
   return text;
 }
 
@@ -58,7 +59,7 @@ void print_pictures(const MechanismEntry& entry) {
   std::vector<std::pair<std::string, std::string>> meanings;  // in the order in which they are drawn by themselves
   const auto add = [&](const std::string& name, const std::string& meaning) {
     const auto named = [&](const auto& known) { return known.first == name; };
-    if (std::none_of(meanings.begin(), meanings.end(), named)) meanings.emplace_back(name, meaning);
+    if (std::ranges::none_of(meanings, named)) meanings.emplace_back(name, meaning);
   };
   for (const OptionValues& options : entry.variants()) {
     const auto mechanism = entry.make(options);
@@ -91,24 +92,22 @@ int list_one(const std::string& name) {
   std::cout << fitted(fmt::format("{:<12}  {}\n{:14}{}\n\noptions, with their defaults:{}\n", entry.name, entry.summary,
                                   "", entry.complexity, options.empty() ? " none" : ""));
   print_options(options);
-  if (std::none_of(options.begin(), options.end(), [](const OptionInfo& option) { return option.name == "causal"; }))
+  if (std::ranges::none_of(options, [](const OptionInfo& option) { return option.name == "causal"; }))
     std::cout << fitted(fmt::format("{:14}it has no causal form\n", ""));
   std::cout << "\nsettings that are compared with other mechanisms:\n";
   for (const MechanismSetting& setting : entry.settings())
     std::cout << fitted(setting.options.empty()
                             ? fmt::format("  {}\n", setting.label)
-                            : fmt::format("  {:<27}  {}\n", setting.label, options_text(setting.options)));
+                            : fmt::format("  {:<27} {}\n", setting.label, options_text(setting.options, " ")));
   const OptionValues first = entry.settings().front().options;
   const std::unique_ptr<Mechanism> mechanism = entry.make(first);
   print_tensors(*mechanism);
   print_pictures(entry);
-  std::string sets;
-  for (const auto& [option, value] : first) sets += fmt::format(" --set attention.{}={}", option, value);
   const PluginOrigin* const plugin = plugin_of(entry.name);
-  std::cout << fitted(
-      fmt::format("\nin a model:    --set attention.mechanism={0}{1}\n"
-                  "its gradients: heed gradcheck {0}\nits page:      {2}\n",
-                  entry.name, sets, plugin ? plugin->source : mechanism_page(entry.name)));
+  std::cout << fitted(fmt::format(
+      "\nin a model:    --set attention.mechanism={0}{1}\n"
+      "its gradients: heed gradcheck {0}\nits page:      {2}\n",
+      entry.name, options_text(first, " --set attention."), plugin ? plugin->source : mechanism_page(entry.name)));
   if (plugin) std::cout << fmt::format("its plugin:    {}\n", plugin->file);
   if (const std::string why = misfit(*mechanism); !why.empty())
     std::cout << fitted(fmt::format("models/vit-micro.toml has 50 tokens, and needs other numbers: {}\n", why));
@@ -134,11 +133,10 @@ bool learns_pairs(const Mechanism& mechanism) {
 int list_settings() {
   for (const MechanismEntry& entry : mechanisms())
     for (const MechanismSetting& setting : entry.settings()) {
-      std::string text = entry.name;
-      for (const auto& [option, value] : setting.options) text += ":" + option + "=" + value;
       const char* const growth = setting.linear ? "linear" : "quadratic";
-      std::cout << fmt::format("{}\t{}\t{}\n", setting.label,
-                               learns_pairs(*entry.make(setting.options)) ? "matrix" : growth, text);
+      std::cout << fmt::format("{}\t{}\t{}{}\n", setting.label,
+                               learns_pairs(*entry.make(setting.options)) ? "matrix" : growth, entry.name,
+                               options_text(setting.options, ":"));
     }
   return ok;
 }

@@ -42,7 +42,7 @@ void add_sets(Command command, std::vector<std::string>& sets, const std::string
 std::vector<std::string> config_keys() {
   std::vector<std::string> words;
   const auto offer = [&](const std::string& word) {
-    if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
+    if (std::ranges::find(words, word) == words.end()) words.push_back(word);
   };
   Experiment defaults;
   for (const auto& [name, family] : family_names) {
@@ -98,6 +98,14 @@ Place use_threads(int threads) {
   return place;
 }
 
+int report_error(std::string what, int status) {
+  std::ranges::replace(what, '\n', ' ');
+  std::cout.flush();
+  std::fflush(stdout);
+  std::fprintf(stderr, "heed: %s\n", printable(what).c_str());
+  return status;
+}
+
 namespace {
 
 /// Returns the places of the program's models and experiments: in the checkout that it was built in, or installed
@@ -110,46 +118,15 @@ std::vector<std::filesystem::path> places_of_program() {
   return {above, above / "share/heed"};
 }
 
-}  // namespace
-
-int report_error(std::string what, int status) {
-  std::replace(what.begin(), what.end(), '\n', ' ');
-  std::cout.flush();
-  std::fflush(stdout);
-  std::fprintf(stderr, "heed: %s\n", printable(what).c_str());
-  return status;
-}
-
-namespace {
-
 int run(int argc, char** argv) {
   CommandLine line("heed", "heed: attention mechanisms on an ordinary computer", "heed " HEED_VERSION);
   const Command program = line.program();
-  add_train(program);
-  add_sweep(program);
-  add_compare(program);
-  add_verdict(program);
-  add_report(program);
-  add_lr(program);
-  add_eval(program);
-  add_features(program);
-  add_predict(program);
-  add_generate(program);
-  add_image(program);
-  add_maps(program);
-  add_spectrum(program);
-  add_residual(program);
-  add_gradcheck(program);
-  add_list(program);
-  add_plugin(program);
-  add_lab(program);
-  add_grade(program);
-  add_convert(program);
-  add_probe(program);
-  add_cost(program);
-  add_bench(program);
-  add_scaling(program);
-  add_sequence_data(program);
+  for (AddCommand* const add :
+       {add_train,     add_sweep,   add_compare,  add_verdict,      add_report, add_lr,       add_eval,
+        add_features,  add_predict, add_generate, add_image,        add_maps,   add_spectrum, add_residual,
+        add_gradcheck, add_list,    add_plugin,   add_lab,          add_grade,  add_convert,  add_probe,
+        add_cost,      add_bench,   add_scaling,  add_sequence_data})
+    add(program);
   add_help(program, line);
   add_completion(program, line);
   static std::vector<std::string> plugins;

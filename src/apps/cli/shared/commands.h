@@ -14,31 +14,11 @@ namespace heed::cli {
 /// Exit statuses.
 inline constexpr int ok = 0, check_failed = 1, bad_input = 2, diverged = 3, interrupted = 130;
 
-void add_train(Command program);
-void add_sweep(Command program);
-void add_compare(Command program);
-void add_verdict(Command program);
-void add_report(Command program);
-void add_lr(Command program);
-void add_eval(Command program);
-void add_features(Command program);
-void add_predict(Command program);
-void add_image(Command program);
-void add_gradcheck(Command program);
-void add_list(Command program);
-void add_plugin(Command program);
-void add_lab(Command program);
-void add_grade(Command program);
-void add_cost(Command program);
-void add_bench(Command program);
-void add_maps(Command program);
-void add_spectrum(Command program);
-void add_residual(Command program);
-void add_scaling(Command program);
-void add_convert(Command program);
-void add_probe(Command program);
-void add_generate(Command program);
-void add_sequence_data(Command program);
+/// Adds a command to the program.
+using AddCommand = void(Command program);
+AddCommand add_train, add_sweep, add_compare, add_verdict, add_report, add_lr, add_eval, add_features, add_predict,
+    add_generate, add_image, add_maps, add_spectrum, add_residual, add_gradcheck, add_list, add_plugin, add_lab,
+    add_grade, add_convert, add_probe, add_cost, add_bench, add_scaling, add_sequence_data;
 void add_help(Command program, const CommandLine& line);
 void add_completion(Command program, const CommandLine& line);
 
