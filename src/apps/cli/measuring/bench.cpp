@@ -4,8 +4,6 @@
 
 #include "heed/base/suggest.h"
 
-#include <fmt/format.h>
-
 namespace heed::cli {
 
 namespace {

@@ -1,7 +1,6 @@
 // heed bench MODEL: how fast a model trains or classifies on this machine.
 #include "bench_forms.h"
 #include "src/apps/cli/shared/commands.h"
-#include "src/apps/cli/shared/profile_table.h"
 
 #include "heed/bench/instructions.h"
 #include "heed/bench/timing.h"

@@ -42,7 +42,7 @@ std::string longest(const Json& profile) {
   std::vector<std::pair<double, std::string>> operations;
   for (const auto& [name, ms] : profile.entries())
     operations.emplace_back(-ms.at("forward").number() - ms.at("backward").number(), name);
-  std::sort(operations.begin(), operations.end());
+  std::ranges::sort(operations);
   std::string text;
   for (std::size_t i = 0; i < std::min<std::size_t>(operations.size(), 4); ++i)
     text += fmt::format("{}{} {}", i == 0 ? "" : ", ", operations[i].second, digits(-operations[i].first));

@@ -144,7 +144,7 @@ int bench_scaling(const BenchArguments& given) {
   print_measured(setups, Work(setups[0], streamed(setups[0].threads), lanes.count, batch));
   if (launch_words(2).empty()) std::cout << "more processes: not in this build; make MPI=1 builds one\n";
   // Each host runs the number of threads that was fastest here.
-  const auto fastest = std::max_element(setups.begin(), setups.end(), [](const Setup& s, const Setup& t) {
+  const auto fastest = std::ranges::max_element(setups, [](const Setup& s, const Setup& t) {
     return (s.processes == 1 ? s.rate() : 0) < (t.processes == 1 ? t.rate() : 0);
   });
   print_predicted(Work(*fastest, streamed(fastest->threads), lanes.count, batch), fastest->threads, fastest->unit());

@@ -46,7 +46,7 @@ void warn(SuiteResult& result, std::string warning) {
 SuiteResult run_suite(const BenchArguments& a, const Baseline& baseline) {
   const auto wanted = [&](const std::string& section) {
     if (a.shares) return section == "kernels";
-    return a.only.empty() || std::find(a.only.begin(), a.only.end(), section) != a.only.end();
+    return a.only.empty() || std::ranges::find(a.only, section) != a.only.end();
   };
   const auto lacks = [&](const std::string& name) { return name.find(a.match) == std::string::npos; };
   std::vector<bench::KernelCase> kernels = wanted("kernels") ? bench::kernel_cases() : std::vector<bench::KernelCase>{};

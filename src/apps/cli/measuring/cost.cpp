@@ -34,7 +34,7 @@ std::vector<CostRow> joined_blocks(const std::vector<CostRow>& rows) {
              run.first.rest == name.rest && run.row.counts == row.counts && run.row.moved == row.moved &&
              run.row.parameters == row.parameters;
     };
-    const auto run = std::find_if(runs.begin(), runs.end(), same);
+    const auto run = std::ranges::find_if(runs, same);
     if (run == runs.end()) {
       runs.push_back({row, row, name, name.number});
       continue;
@@ -76,7 +76,7 @@ std::string dominating(const std::vector<CostRow>& rows, const EnergyTable& tabl
   }
   std::vector<std::pair<double, std::string>> sorted;
   for (const auto& [name, share] : shares) sorted.emplace_back(-share, name);
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   std::string text;
   for (std::size_t i = 0; i < std::min<std::size_t>(sorted.size(), 4) && sorted[i].first < 0; ++i)
     text += fmt::format("{}{} {:.1f} %", i == 0 ? "" : ", ", sorted[i].second, -100 * sorted[i].first);
@@ -143,7 +143,7 @@ int cost_command(const CostArguments& a) {
 /// Returns the enumerator of this name; the first if the name is empty.
 template <class E>
 E named(const std::string& name, std::initializer_list<const char*> names) {
-  return name.empty() ? E{} : static_cast<E>(std::find(names.begin(), names.end(), name) - names.begin());
+  return name.empty() ? E{} : static_cast<E>(std::ranges::find(names, name) - names.begin());
 }
 
 }  // namespace
@@ -157,8 +157,7 @@ CostQuery query_of(const CostArguments& a) {
 std::vector<CountKind> kinds_of(const std::vector<CostRow>& rows) {
   std::vector<CountKind> kinds;
   for (const CountKind& kind : count_kinds)
-    if (kinds.size() < 2 ||
-        std::any_of(rows.begin(), rows.end(), [&](const CostRow& row) { return row.counts.*kind.member > 0; }))
+    if (kinds.size() < 2 || std::ranges::any_of(rows, [&](const CostRow& row) { return row.counts.*kind.member > 0; }))
       kinds.push_back(kind);
   return kinds;
 }
@@ -166,8 +165,7 @@ std::vector<CountKind> kinds_of(const std::vector<CostRow>& rows) {
 std::string energy_note(const EnergyTable& table, const std::vector<CountKind>& kinds) {
   std::vector<std::string> prices, free;
   for (const CountKind& kind : kinds) {
-    const auto figure = std::find_if(table.operations.begin(), table.operations.end(),
-                                     [&](const EnergyFigure& f) { return f.of == kind.name; });
+    const auto figure = std::ranges::find(table.operations, kind.name, &EnergyFigure::of);
     if (figure == table.operations.end())
       free.push_back(kind.name);
     else

@@ -57,8 +57,7 @@ std::vector<bench::LayerTime> over_blocks(const std::vector<bench::LayerTime>& l
   for (const bench::LayerTime& layer : layers) {
     const BlockName name(layer.layer);
     const std::string common = name.number < 0 ? layer.layer : name.stem + "*" + name.rest;
-    const auto known =
-        std::find_if(sums.begin(), sums.end(), [&](const bench::LayerTime& sum) { return sum.layer == common; });
+    const auto known = std::ranges::find(sums, common, &bench::LayerTime::layer);
     bench::LayerTime& sum = known == sums.end() ? sums.emplace_back(bench::LayerTime{common}) : *known;
     sum.forward += layer.forward, sum.backward += layer.backward;
   }
@@ -119,8 +118,7 @@ void print_prediction(const bench::TimeModel& model, const std::string& name, co
                100 * inference / p.pass.seconds});
   };
   for (const bench::LayerTime& layer : steps) {
-    const auto same = std::find_if(passes.begin(), passes.end(),
-                                   [&](const bench::LayerTime& other) { return other.layer == layer.layer; });
+    const auto same = std::ranges::find(passes, layer.layer, &bench::LayerTime::layer);
     add(layer.layer, layer.forward, layer.backward, same == passes.end() ? 0 : same->forward);
   }
   add("rest", 0, p.step.rest, p.pass.rest);
@@ -136,9 +134,7 @@ struct AtTokens {
 
 std::vector<AtTokens> over_tokens(const bench::TimeModel& model, const CostArguments& a, Experiment x) {
   require(family_called(x.model.family) & (vit | xcit),
-          "cost: --time compares over tokens models of one resolution, "
-          "vit or xcit; not {}",
-          x.model.family);
+          "cost: --time compares over tokens models of one resolution, vit or xcit; not {}", x.model.family);
   const ModelConfig base = x.model;
   const Scale scale = scale_of(a.scale.empty() ? "tokens=16..4096" : a.scale, base);
   require(scale.tokens, "cost: --time --scale takes tokens=FROM..TO, not {}", in_quotes(a.scale));

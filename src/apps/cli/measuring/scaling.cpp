@@ -140,12 +140,12 @@ bool within_bounds(const ScalingArguments& a, const Results& results) {
 int scaling_command(const ScalingArguments& a) {
   const std::unique_ptr<Mechanism> mechanism = make_mechanism(a.mechanism, parse_options(a.sets));
   require(a.dim % a.heads == 0, "scaling: --dim is {}; expected a multiple of the {} heads", a.dim, a.heads);
-  require(std::adjacent_find(a.tokens.begin(), a.tokens.end(), std::greater_equal<>()) == a.tokens.end(),
+  require(std::ranges::adjacent_find(a.tokens, std::greater_equal<>()) == a.tokens.end(),
           "scaling: --tokens is {}; expected numbers that increase", fmt::join(a.tokens, ","));
   require(std::isfinite(a.time_below) && std::isfinite(a.memory_below),
           "scaling: --time-below is {}, --memory-below {}; expected finite numbers", a.time_below, a.memory_below);
   for (const Index tokens : a.tokens) mechanism->check(scaling_shape(*mechanism, a.dim, a.heads, tokens));
-  const auto fitted = std::count_if(a.tokens.begin(), a.tokens.end(), [&](Index tokens) {
+  const auto fitted = std::ranges::count_if(a.tokens, [&](Index tokens) {
     return tokens >= a.fit_from &&
            in_megabytes(scaling_bytes(*mechanism, a.dim, a.heads, tokens)) <= static_cast<double>(a.max_megabytes);
   });
@@ -164,13 +164,12 @@ int scaling_command(const ScalingArguments& a) {
 }
 
 constexpr const char* scaling_help =
-    "Attention alone is measured, without projections, on random numbers: the forward pass as in inference, and the\n"
-    "backward pass after one that recorded. Times are medians of processor time. Memory is what the tape holds at the\n"
-    "end of the pass, the mechanism's scratch memory, its own tensors and their gradients; resident is by how much "
-    "the\n"
-    "peak of the process's resident memory has grown since the start, operands included. Exponents b of a N^b are\n"
-    "fitted by least squares of logarithms; exit status 1 if one is not below --time-below or --memory-below. Sizes\n"
-    "that would take more than --max-memory are skipped, and the file's column `skipped` says so.\n"
+    "Attention alone is measured, without projections, on random numbers: the forward pass as in inference, and the "
+    "backward pass after one that recorded. Times are medians of processor time. Memory is what the tape holds at the "
+    "end of the pass, the mechanism's scratch memory, its own tensors and their gradients; resident is by how much the "
+    "peak of the process's resident memory has grown since the start, operands included. Exponents b of a N^b are "
+    "fitted by least squares of logarithms; exit status 1 if one is not below --time-below or --memory-below. Sizes "
+    "that would take more than --max-memory are skipped, and the file's column `skipped` says so. "
     "experiments/tools/plot_scaling.py draws it.";
 
 }  // namespace

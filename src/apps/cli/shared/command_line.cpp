@@ -49,16 +49,6 @@ CLI::Option* add(CLI::App* app, const std::string& name, Destination into, const
       into);
 }
 
-/// The number that an option has where it is not given.
-std::string default_of(Destination into) {
-  return std::visit(
-      [](const auto* value) -> std::string {
-        if constexpr (requires { std::isfinite(*value); }) return fmt::to_string(*value);
-        return "";
-      },
-      into);
-}
-
 /// The check of a word: of a list with commas, of each item.
 CLI::Validator check_of(const OptionRules& rules, const CLI::Validator& one) {
   if (!rules.commas) return one;
@@ -162,7 +152,8 @@ Command Command::command(const std::string& name, const std::string& summary) {
 }
 
 void Command::option(const std::string& name, Destination into, const std::string& meaning, const OptionRules& rules) {
-  const std::string end = rules.says_default ? fmt::format("; default: {}", default_of(into)) : "";
+  const auto default_text = [](const auto* value) { return fmt::format("; default: {}", *value); };
+  const std::string end = rules.says_default ? std::visit(default_text, into) : "";
   CLI::Option* const option = add(app_, name, into, meaning + end, rules.commas);
   if (rules.value) option->type_name(rules.value);
   option->required(rules.required);
@@ -228,8 +219,8 @@ std::string CommandLine::help(const std::vector<std::string>& words) const {
   std::string before;
   for (const std::string& word : words) {
     const std::vector<std::string> known = commands_of(*command);
-    require(std::find(known.begin(), known.end(), word) != known.end(), "help: {} has no command {}{}",
-            command->get_name(), in_quotes(word), known.empty() ? "" : suggestion(word, known));
+    require(std::ranges::find(known, word) != known.end(), "help: {} has no command {}{}", command->get_name(),
+            in_quotes(word), known.empty() ? "" : suggestion(word, known));
     before += (before.empty() ? "" : " ") + command->get_name();
     command = command->get_subcommand(word);
   }

@@ -2,6 +2,8 @@
 
 #include "progress_line.h"
 
+#include "heed/base/split.h"
+
 #include <algorithm>
 #include <sstream>
 
@@ -24,7 +26,7 @@ struct LineLayout {
 
 /// Columns of UTF-8 text; bytes 10xxxxxx go on with a character.
 std::size_t text_width(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
 std::string fitted_line(const std::string& text, std::size_t columns) {
@@ -46,27 +48,20 @@ std::string fitted_line(const std::string& text, std::size_t columns) {
   return done + current;
 }
 
-/// Calls f for each line; a last one that does not end is one too.
-template <class F>
-void for_lines(const std::string& text, const F& f) {
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) f(line);
-}
-
 }  // namespace
 
 std::string fitted(const std::string& text) {
   const auto columns = static_cast<std::size_t>(std::clamp<Index>(terminal_columns(), 40, 100));
   std::string result;
-  for_lines(text, [&](const std::string& line) { result += fitted_line(line, columns) + "\n"; });
-  if (!text.ends_with('\n') && !result.empty()) result.pop_back();
+  for (const std::string& line : split(text, '\n')) result += fitted_line(line, columns) + "\n";
+  result.pop_back();
   return result;
 }
 
 std::string joined(const std::string& text) {
   std::string result;
   std::size_t hang = std::string::npos;  // of a line that the next may go on with
-  for_lines(text, [&](const std::string& raw) {
+  for (const std::string& raw : split(text, '\n')) {
     const LineLayout line(raw);
     if (line.lead == hang && line.lead < raw.size() && line.hang == line.lead)
       result.back() = ' ', result += raw.substr(line.lead);
@@ -74,8 +69,8 @@ std::string joined(const std::string& text) {
       result += raw, hang = line.hang;
     if (raw.empty() || raw.ends_with(':')) hang = std::string::npos;
     result += '\n';
-  });
-  if (!text.ends_with('\n') && !result.empty()) result.pop_back();
+  }
+  result.pop_back();
   return result;
 }
 

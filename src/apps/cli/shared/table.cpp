@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iostream>
 #include <type_traits>
 
 namespace heed::cli {
@@ -59,7 +60,7 @@ std::vector<std::vector<std::string>> Table::cells() const {
     for (std::size_t row = 0; row < rows_.size(); ++row)
       cells[row + 1].push_back(text_of(rows_[row][i], columns_[i].format, "-"));
   }
-  for (std::vector<std::string>& row : cells) std::transform(row.begin(), row.end(), row.begin(), printable);
+  for (std::vector<std::string>& row : cells) std::ranges::transform(row, row.begin(), printable);
   return cells;
 }
 
@@ -107,6 +108,22 @@ Json Table::json() const {
       if (columns_[i].in_data) object[columns_[i].key] = row[i];
   }
   return list;
+}
+
+void print_profile(const Profile& profile, Index steps) {
+  std::vector<Profile::Row> operations = profile.rows();
+  std::ranges::sort(operations, std::greater<>(), &Profile::Row::total);
+  Profile::Row sum{"all operations"};
+  for (const Profile::Row& row : operations) sum.forward += row.forward, sum.backward += row.backward;
+  operations.push_back(sum);
+  Table table;
+  table.text("operation").text("forward, ms", fixed(3)).text("backward, ms", fixed(3)).text("share", fixed(1, " %"));
+  const double per_step = 1e3 / static_cast<double>(std::max<Index>(steps, 1));
+  for (const Profile::Row& row : operations)
+    table.add({row.operation, row.forward * per_step, row.backward * per_step,
+               100 * row.total() / std::max(sum.total(), 1e-12)});
+  std::cout << "\ntime of a training step by operation, all threads added up\n\n";
+  table.print(std::cout);
 }
 
 std::string csv_text(const std::string& text) {

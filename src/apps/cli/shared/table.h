@@ -4,6 +4,7 @@
 #include "number_text.h"
 
 #include "heed/io/json.h"
+#include "heed/tape/profile.h"
 
 #include <ostream>
 #include <string>
@@ -57,6 +58,9 @@ class Table {
   std::vector<Column> columns_;
   std::vector<std::vector<Json>> rows_;
 };
+
+/// Prints the milliseconds per training step of each operation, forward and backward, the longest first.
+void print_profile(const Profile& profile, Index steps);
 
 /// Returns `text` as a field of CSV: quoted if it has commas, quotes or line breaks.
 std::string csv_text(const std::string& text);

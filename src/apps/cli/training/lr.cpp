@@ -88,12 +88,10 @@ int lr_command(const LrArguments& a) {
 }
 
 constexpr const char* lr_help =
-    "Trains from the beginning with a rate that grows exponentially from step to step, whatever the schedule says, "
-    "and\n"
-    "stops where the smoothed loss exceeds four times its least or is not finite. Suggested is the smaller of two\n"
-    "rates: where the smoothed loss falls fastest by the logarithm of the rate, over a tenth of the steps, and a "
-    "tenth\n"
-    "of the rate where it is least. A place to begin from, not the best rate: heed sweep compares some. Writes the\n"
+    "Trains from the beginning with a rate that grows exponentially from step to step, whatever the schedule says, and "
+    "stops where the smoothed loss exceeds four times its least or is not finite. Suggested is the smaller of two "
+    "rates: where the smoothed loss falls fastest by the logarithm of the rate, over a tenth of the steps, and a tenth "
+    "of the rate where it is least. A place to begin from, not the best rate: heed sweep compares some. Writes the "
     "picture and no run.";
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include "heed/base/suggest.h"
 #include "heed/data/dataset.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
@@ -74,11 +74,7 @@ Size model_size(Index side) {
   return {std::clamp(side / patch * patch, least, largest), patch};
 }
 
-std::string toml_list(const std::vector<double>& values) {
-  std::string text;
-  for (const double value : values) text += fmt::format("{}{:.4f}", text.empty() ? "" : ",", value);
-  return "[" + text + "]";
-}
+std::string toml_list(const std::vector<double>& values) { return fmt::format("[{:.4f}]", fmt::join(values, ",")); }
 
 }  // namespace
 

@@ -1,7 +1,7 @@
 // heed sweep: many experiments, each with several seeds.
 #include "src/apps/cli/shared/commands.h"
 #include "src/apps/cli/shared/table.h"
-#include "sweep_run.h"
+#include "sweep_cells.h"
 
 #include "heed/base/parallel.h"
 #include "heed/base/printable.h"
@@ -58,14 +58,14 @@ void list(const std::vector<Cell>& cells) {
     for (const TableRun& run : arm.runs)
       table.add({fmt::format("{}, seed {}", arm.name, run.seed), run.state, run.directory});
   table.print(std::cout);
-  const auto finished = std::count_if(cells.begin(), cells.end(), done);
+  const auto finished = std::ranges::count_if(cells, done);
   std::cout << fmt::format("\n{} cell{}, {} to do\n", cells.size(), cells.size() == 1 ? "" : "s",
                            static_cast<Index>(cells.size()) - finished);
 }
 
 int status_of(const std::vector<Cell>& cells) {
   const auto any = [&](CellState state) {
-    return std::any_of(cells.begin(), cells.end(), [&](const Cell& cell) { return cell.state == state; });
+    return std::ranges::any_of(cells, [&](const Cell& cell) { return cell.state == state; });
   };
   return any(CellState::failed) ? check_failed : any(CellState::diverged) ? diverged : ok;
 }
@@ -92,7 +92,7 @@ int sweep_command(const SweepArguments& a) {
   cells = find_cells(sweep, out);  // under the lock
   clear_way(cells, a.redo);
   if (a.niceness > 0) nice(a.niceness);
-  const auto finished = std::count_if(cells.begin(), cells.end(), done);
+  const auto finished = std::ranges::count_if(cells, done);
   std::cerr << fmt::format("{}: {} cells, {} done\n", printable(out), cells.size(), finished);
   const bool whole = run_cells(cells, a.jobs, a.threads > 0 ? a.threads : threads());
   print_arms(std::cout, arms_of(cells), a.format);
@@ -112,17 +112,14 @@ constexpr const char* sweep_help =
     "  model.heads = 8\n"
     "  [grid]                                  every arm with every combination\n"
     "  optim.lr = [1e-3, 3e-3]\n"
-    "Later lines win: base or arm's file, tables, arm, grid, --set.\n"
-    "\n"
-    "Each cell, an arm with a seed, is a run of heed train in DIR/ARM/seed-N. The same command again skips what is\n"
-    "done and resumes what was interrupted. A cell keeps the hash of its configuration and the version that ran it.\n"
-    "Where a directory holds another configuration, or begun work of another version, the sweep is refused; --redo\n"
-    "removes such cells, and those that diverged, and does them again. Where data lie, what is logged and how often "
-    "is\n"
-    "saved count as no change. A finished cell of another version stays; the table names it.\n"
-    "\n"
-    "The table has mean and standard deviation over the finished seeds of each arm. Validation is the best epoch's;\n"
-    "s/epoch is the median over a run's epochs, as long as they took beside the other jobs. Progress goes to stderr.\n"
+    "Later lines win: base or arm's file, tables, arm, grid, --set.\n\n"
+    "Each cell, an arm with a seed, is a run of heed train in DIR/ARM/seed-N. The same command again skips what is "
+    "done and resumes what was interrupted. A cell keeps the hash of its configuration and the version that ran it. "
+    "Where a directory holds another configuration, or begun work of another version, the sweep is refused; --redo "
+    "removes such cells, and those that diverged, and does them again. Where data lie, what is logged and how often is "
+    "saved count as no change. A finished cell of another version stays; the table names it.\n\n"
+    "The table has mean and standard deviation over the finished seeds of each arm. Validation is the best epoch's; "
+    "s/epoch is the median over a run's epochs, as long as they took beside the other jobs. Progress goes to stderr. "
     "Exit status: 0 all cells are finished; 1 some failed; 2 bad input; 3 some diverged; 130 interrupted.";
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The cells of a sweep and their directories.
+// The cells of a sweep, their directories and their training.
 #pragma once
 
 #include "src/apps/cli/comparing/run_table.h"
@@ -48,6 +48,10 @@ std::string arm_of(const std::string& directory);
 
 /// Returns how the run in a cell's directory diverged; empty if it has not, or if the directory is no cell's.
 std::string divergence_of(const std::string& directory);
+
+/// Trains the cells that are open or begun, `jobs` at a time with `threads` shared out among them, each in a process of
+/// its own. Says on stderr what becomes of each. Returns false if it was interrupted: begun cells are then saved.
+bool run_cells(std::vector<Cell>& cells, int jobs, int threads);
 
 /// For tables: cells of the same arm together, in their order.
 std::vector<TableArm> arms_of(const std::vector<Cell>& cells);

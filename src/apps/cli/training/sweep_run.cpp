@@ -1,22 +1,20 @@
-#include "sweep_run.h"
+#include "sweep_cells.h"
 
 #include "src/apps/cli/shared/children.h"
 #include "src/apps/cli/shared/progress_line.h"
 
 #include "heed/base/printable.h"
+#include "heed/base/split.h"
+#include "heed/bench/timing.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <iostream>
-#include <sstream>
 
 namespace heed::cli {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 /// Share of a cell's epochs that are done.
 double share_done(const Cell& cell) {
@@ -28,9 +26,8 @@ double share_done(const Cell& cell) {
 /// The last error in what a run has printed.
 std::string last_error(const std::string& log) {
   const std::string start = "heed: ";
-  std::istringstream text(read_file(log));
   std::string error;
-  for (std::string line; std::getline(text, line);)
+  for (const std::string& line : split(read_file(log), '\n'))
     if (line.starts_with(start)) error = line.substr(start.size());
   return error;
 }
@@ -47,7 +44,7 @@ class Sweeper {
   }
 
   bool operator()() {
-    start_ = Clock::now();
+    start_ = bench::Clock::now();
     start_more();
     while (children_.any()) {
       for (const Children::Ended& one : children_.wait()) finish(one);
@@ -64,7 +61,7 @@ class Sweeper {
     Cell* cell;  ///< none: free
     pid_t process;
     int threads;
-    Clock::time_point start;
+    bench::Clock::time_point start;
   };
 
   void start_more() {
@@ -77,7 +74,7 @@ class Sweeper {
                                          cell.directory, "--threads", fmt::format("{}", slot.threads)};
       if (cell.state == CellState::begun) arguments.push_back("--resume");
       slot.process = children_.start(arguments, cell.log());
-      slot.start = Clock::now();
+      slot.start = bench::Clock::now();
     }
   }
 
@@ -90,7 +87,7 @@ class Sweeper {
       look_at(cell);
       const bool whole = cell.state == CellState::finished || cell.state == CellState::diverged;
       if (!whole && !children_.interrupted()) fail_cell(cell, ended.status);
-      say(cell, std::chrono::duration<double>(Clock::now() - slot.start).count());
+      say(cell, bench::seconds_since(slot.start));
     }
   }
 
@@ -124,10 +121,9 @@ class Sweeper {
 
   /// ", 12:30 left": as the epochs so far went.
   std::string time_left() const {
-    const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
     const double since_start = done() - done_at_start_, all = static_cast<double>(waiting_.size());
     if (since_start <= 0 || said_ == waiting_.size()) return "";
-    return fmt::format(", {} left", duration(seconds * (all - done()) / since_start));
+    return fmt::format(", {} left", duration(bench::seconds_since(start_) * (all - done()) / since_start));
   }
 
   /// The line that is redrawn: which cells are being trained.
@@ -149,7 +145,7 @@ class Sweeper {
   std::size_t next_ = 0, said_ = 0;
   std::vector<Slot> slots_;
   double done_at_start_ = 0;
-  Clock::time_point start_;
+  bench::Clock::time_point start_;
   Children children_;
 };
 

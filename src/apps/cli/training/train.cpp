@@ -1,11 +1,10 @@
 // heed train: the run, seen from the terminal.
 #include "src/apps/cli/shared/commands.h"
-#include "src/apps/cli/shared/number_text.h"
 #include "src/apps/cli/shared/fitted_text.h"
 #include "src/apps/cli/shared/memory.h"
 #include "own_images.h"
-#include "src/apps/cli/shared/profile_table.h"
 #include "src/apps/cli/shared/progress_line.h"
+#include "src/apps/cli/shared/table.h"
 #include "taken_weights.h"
 
 #include "heed/analysis/resident_memory.h"
