@@ -1,7 +1,6 @@
 #include "heed/analysis/model_cost.h"
 
 #include <charconv>
-#include <cmath>
 #include <set>
 #include <unordered_map>
 

@@ -27,8 +27,6 @@
 #include "heed/kernels/rows/softmax.h"
 #include "heed/kernels/solvers/softmax_inverse.h"
 
-#include <cmath>
-
 namespace heed {
 
 class Nystrom : public MechanismBase<Nystrom>, public WithMap<Nystrom> {

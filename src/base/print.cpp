@@ -1,7 +1,6 @@
 #include "heed/base/print.h"
 
 #include <algorithm>
-#include <cmath>
 #include <ostream>
 #include <vector>
 

@@ -6,7 +6,6 @@
 #include "heed/train/lanes.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace heed::bench {
 

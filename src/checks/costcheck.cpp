@@ -5,8 +5,6 @@
 #include "heed/base/with_threads.h"
 #include "heed/cost/energy.h"
 
-#include <algorithm>
-
 namespace heed {
 
 std::vector<CheckedCost> costcheck(const CheckCase& c) {

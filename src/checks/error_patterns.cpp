@@ -4,8 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
-#include <functional>
-#include <numeric>
 #include <optional>
 
 namespace heed {

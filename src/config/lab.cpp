@@ -4,7 +4,6 @@
 #include "heed/base/suggest.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <set>
 

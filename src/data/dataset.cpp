@@ -2,7 +2,6 @@
 #include "heed/config/installed.h"
 #include "heed/data/dataset.h"
 
-#include "src/data/readers/files.h"
 #include "src/data/readers/readers.h"
 
 #include <algorithm>

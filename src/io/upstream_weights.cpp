@@ -2,8 +2,6 @@
 
 #include "heed/io/safetensors.h"
 
-#include <fmt/format.h>
-
 #include <cctype>
 #include <deque>
 #include <filesystem>

@@ -4,8 +4,6 @@
 
 #include "support/statistics.h"
 
-#include <functional>
-
 using namespace heed;
 using namespace heed::test;
 

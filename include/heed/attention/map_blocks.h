@@ -4,8 +4,6 @@
 #include "heed/attention/mechanism_base.h"
 #include "heed/kernels/rows/softmax.h"
 
-#include <cmath>
-
 namespace heed {
 
 /// Returns the rows of a block, for `queries` rows in all: blocks of equal size, of 48 to 80 rows, or a single one of

@@ -11,8 +11,6 @@
 #include "heed/cost/counted.h"
 #include "heed/kernels/products/gemm_bf16.h"
 
-#include <algorithm>
-#include <array>
 #include <map>
 #include <memory>
 #include <span>

@@ -4,7 +4,6 @@
 #include "heed/bench/limits.h"
 
 #include "heed/attention/map_blocks.h"
-#include "heed/base/random.h"
 
 #include <deque>
 

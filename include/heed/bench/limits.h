@@ -1,8 +1,6 @@
 // The limits of this machine, measured in place, to compare the speed of kernels and models with.
 #pragma once
 
-#include "heed/base/tensor.h"
-
 #include <functional>
 #include <string>
 #include <vector>

@@ -23,6 +23,7 @@
 #include "heed/attention/capabilities/map.h"
 #include "heed/kernels/sums/normalize.h"
 #include "heed/kernels/rows/row_hash.h"
+#include "heed/kernels/rows/rows.h"
 #include "heed/kernels/sums/softmax_columns.h"
 
 namespace heed {

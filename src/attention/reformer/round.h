@@ -7,7 +7,6 @@
 #include "heed/attention/mechanism_base.h"
 #include "heed/kernels/products/gemm.h"
 #include "heed/kernels/rows/row_hash.h"
-#include "heed/kernels/rows/rows.h"
 #include "heed/kernels/rows/softmax.h"
 
 #include <cmath>

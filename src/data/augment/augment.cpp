@@ -1,6 +1,5 @@
 #include "augment.h"
 
-#include "src/data/readers/files.h"
 #include "heed/base/suggest.h"
 
 #include <algorithm>

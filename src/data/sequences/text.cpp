@@ -1,7 +1,6 @@
 #include "heed/data/sequences/text.h"
 
 #include "src/data/readers/files.h"
-#include "heed/base/suggest.h"
 
 namespace heed {
 

@@ -2,7 +2,7 @@
 
 #ifndef HEED_NO_SIMD
 
-#include "src/kernels/products/pair_sums.h"
+#include "src/kernels/products/panels.h"
 
 namespace heed::kernels {
 

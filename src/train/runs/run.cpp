@@ -9,7 +9,6 @@
 #include "heed/kernels/products/gemm.h"
 #include "heed/base/parallel.h"
 #include "heed/base/subnormals.h"
-#include "heed/base/suggest.h"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>

@@ -8,7 +8,6 @@
 #include "heed/ops/sequences.h"
 #include "rank_of.h"
 
-#include <numeric>
 #include <optional>
 
 namespace heed {

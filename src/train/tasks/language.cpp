@@ -1,13 +1,11 @@
 #include "language.h"
 
 #include "given_batches.h"
-#include "heed/base/suggest.h"
 #include "heed/data/loader.h"
 #include "heed/data/sequences/sequences.h"
 #include "heed/data/sequences/text.h"
 #include "tasks.h"
 
-#include <cmath>
 #include <numbers>
 #include <optional>
 

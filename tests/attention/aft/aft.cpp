@@ -10,7 +10,6 @@
 #include <boost/test/unit_test.hpp>
 
 #include <cmath>
-#include <map>
 
 using namespace heed;
 

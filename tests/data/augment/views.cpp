@@ -8,7 +8,6 @@
 #include "heed/data/loader.h"
 
 #include <cmath>
-#include <numeric>
 
 using namespace heed;
 using namespace heed::test;

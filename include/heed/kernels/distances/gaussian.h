@@ -5,8 +5,6 @@
 #include "heed/kernels/shared/exp.h"
 #include "heed/kernels/products/gemm.h"
 
-#include <cmath>
-
 namespace heed::kernels {
 
 /// Operands and result of gaussian().

@@ -6,8 +6,6 @@
 #include "heed/cost/counts.h"
 #include "heed/kernels/shared/update.h"
 
-#include <cmath>
-
 namespace heed::kernels {
 
 /// Returns 1 / (1 + e^-x); 0, the correct limit, if e^-x overflows.

@@ -14,7 +14,6 @@
 
 #include <hwy/highway.h>
 
-#include <cmath>
 #include <cstring>
 
 namespace heed::kernels::simd {

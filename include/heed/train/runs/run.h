@@ -7,7 +7,6 @@
 #include "heed/io/file.h"
 #include "heed/io/safetensors.h"
 
-#include <memory>
 #include <string>
 #include <vector>
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <vector>
 
 namespace heed::cli {
 

@@ -5,13 +5,13 @@
 #include "heed/attention/plugin.h"
 #include "heed/checks/backward_steps.h"
 #include "heed/config/installed.h"
-#include "heed/cost/energy.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 namespace heed::cli {
 

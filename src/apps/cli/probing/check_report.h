@@ -5,7 +5,6 @@
 #include "heed/io/json.h"
 
 #include <ostream>
-#include <set>
 
 namespace heed::cli {
 

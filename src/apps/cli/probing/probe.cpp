@@ -15,7 +15,6 @@
 #include "heed/train/tasks/task.h"
 #include "heed/base/suggest.h"
 
-#include <cstdio>
 #include <deque>
 
 namespace heed::cli {

@@ -4,7 +4,6 @@
 
 #include "heed/attention/mechanism_base.h"
 #include "heed/base/random.h"
-#include "heed/cost/energy.h"
 
 namespace heed {
 
