@@ -29,9 +29,9 @@ void run(Index steps, AddTerm add_term) {
   for (Vector& sum : sums) sum = hn::Zero(tag);
   for (Index i = 0; i < steps; ++i)
 #pragma GCC unroll 16
-    for (int c = 0; c < chains; ++c) {
+    for (Vector& sum : sums) {
       hide(x);
-      sums[c] = add_term(sums[c], x, w);
+      sum = add_term(sum, x, w);
     }
 #pragma GCC unroll 16
   for (Vector& sum : sums) hide(sum);
