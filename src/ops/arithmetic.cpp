@@ -54,9 +54,8 @@ template <class T>
 Var<T> scale_channels(Var<T> x, Var<T> gamma, Var<T> residual) {
   Tape<T>& tape = tape_of("scale_channels", x, gamma, residual);
   const Index n = x.size(), width = x.shape().row_size(), rows = x.shape().rows();
-  require(gamma.shape() == Shape{width}, "[scale_channels] gamma has shape {}; expected [{}]", gamma.shape(), width);
-  require(!residual || residual.shape() == x.shape(), "[scale_channels] the residual has shape {}, x {}",
-          residual ? residual.shape() : Shape{}, x.shape());
+  require_shape("scale_channels", "gamma", gamma, {width});
+  require_shape("scale_channels", "the residual", residual, x.shape());
   Cost cost;
   cost.forward = {.mul = n, .add = residual ? n : 0};
   cost.backward = Counts{.mul = n} + product_counts(1, width, rows);
@@ -76,7 +75,7 @@ Var<T> scale_channels(Var<T> x, Var<T> gamma, Var<T> residual) {
                               [=](Index begin, Index end, Update update, T* sum) {
                                 for (Index r = begin; r < end; ++r)
                                   for (Index c = 0; c < width; ++c)
-                                    write(r == begin ? update : Update::accumulate, sum[c], mx(r, c) * mdy(r, c));
+                                    write(term_update(r - begin, update), sum[c], mx(r, c) * mdy(r, c));
                               });
         if (const auto dx = tape.target(x))
           for_row_ranges(rows, width, [=, factor = gamma.data(), mdx = dx.matrix(rows, width)](Index begin, Index end) {

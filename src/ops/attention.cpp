@@ -133,8 +133,8 @@ struct AttentionWork {
       if (const auto target = tape.target(tensor))
         for_row_ranges(tensor.size(), count, [=](Index begin, Index end) {
           for (Index piece = 0; piece < count; ++piece)
-            write_all(piece == 0 ? target.update : Update::accumulate, end - begin,
-                      shares + piece * numbers + offset + begin, target.data + begin);
+            write_all(term_update(piece, target.update), end - begin, shares + piece * numbers + offset + begin,
+                      target.data + begin);
         });
       offset += tensor.size();
     }

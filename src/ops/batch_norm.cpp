@@ -16,7 +16,7 @@ void sum_of_terms(Tape<T>& tape, Matrix<const T> x, Matrix<const T> y, Update up
   sum_over_row_ranges(tape, x.rows, 4 * x.columns, x.columns, update, sum,
                       [=](Index begin, Index end, Update range_update, T* share) {
                         for (Index r = begin; r < end; ++r) {
-                          const Update row_update = r == begin ? range_update : Update::accumulate;
+                          const Update row_update = term_update(r - begin, range_update);
                           const T *const a = x[r], *const b = y[r];
                           for (Index c = 0; c < x.columns; ++c) write(row_update, share[c], term(a, b, c));
                         }
@@ -169,7 +169,6 @@ Var<T> batch_norm(Var<T> x, Var<T> gamma, Var<T> beta, View<T> running_mean, Vie
         // A row per group: sums of dy, then sums of dy xn.
         const typename Tape<T>::Scratch scratch(tape, 2 * count * channels);
         const Matrix<T> sums(scratch.data(), count, 2 * channels);
-        Update update = Update::assign;
         sum_groups(tape, groups, sums, [&](const GroupHere& group, T* sum) {
           const Matrix<const T> xg = group.of(x.matrix()), dyg = group.of(dy.matrix());
           const T *const mean = means[group.number], *const scale = scales[group.number];
@@ -177,10 +176,8 @@ Var<T> batch_norm(Var<T> x, Var<T> gamma, Var<T> beta, View<T> running_mean, Vie
           sum_of_terms(tape, xg, dyg, Update::assign, sum + channels,
                        [=](const T* a, const T* b, Index c) { return b[c] * ((a[c] - mean[c]) * scale[c]); });
           // dgamma and dbeta are sums over the images of the pass.
-          const auto later = [&](Update first) { return update == Update::assign ? first : update; };
-          if (dbeta) write_all(later(dbeta.update), channels, sum, dbeta.data);
-          if (dgamma) write_all(later(dgamma.update), channels, sum + channels, dgamma.data);
-          update = Update::accumulate;
+          if (dbeta) write_all(term_update(group.first, dbeta.update), channels, sum, dbeta.data);
+          if (dgamma) write_all(term_update(group.first, dgamma.update), channels, sum + channels, dgamma.data);
         });
         if (!dx) return;
         if (training)

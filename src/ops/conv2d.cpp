@@ -24,8 +24,7 @@ kernels::Windows checked_windows(const char* name, Var<T> x, Var<T> weight, Var<
   require(g.out_height(ws[2]) > 0 && g.out_width(ws[2]) > 0,
           "[{}] a {}x{} window does not fit a grid of {}x{} with padding {}", name, ws[2], ws[2], g.height, g.width,
           g.padding);
-  require(!bias || bias.shape() == Shape{ws[0]}, "[{}] bias has shape {}; expected [{}]", name,
-          bias ? bias.shape() : Shape{}, ws[0]);
+  require_shape(name, "bias", bias, {ws[0]});
   return {xs[2], g.height, g.width, ws[2], g.stride, g.padding};
 }
 
@@ -119,7 +118,7 @@ Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& grid) {
                                 for (Index i = begin; i < end; ++i) {
                                   const Strips::Strip s = strips[i];
                                   gemm(transposed(strips.gathered(s, x.data())), mdy.middle_rows(s.first, s.places),
-                                       i == begin ? update : Update::accumulate, Matrix<T>(share, taps, outputs));
+                                       term_update(i - begin, update), Matrix<T>(share, taps, outputs));
                                 }
                               });
           for_each_weight(weight.shape(), [=](Index to, Index o, Index t, Index c) {
@@ -200,7 +199,7 @@ Var<T> depthwise_conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& gr
                               [=](Index begin, Index end, Update update, T* share) {
                                 for (Index i = begin; i < end; ++i)
                                   kernels::depthwise_weight_gradient(w, image_of(x.data(), i), result_of(dy.data(), i),
-                                                                     i == begin ? update : Update::accumulate,
+                                                                     term_update(i - begin, update),
                                                                      Matrix<T>(share, taps, channels));
                               });
           for_each_weight(weight.shape(), [=](Index to, Index channel, Index t, Index) {

@@ -58,7 +58,7 @@ Var<T> head_norm(Var<T> x, const AttentionLayout& layout, const std::type_identi
                                 for (Index r = begin; r < end; ++r)
                                   kernels::layer_norm_parameter_gradients(
                                       parts_of(mx[r], i), statistics_of(r, i), parts_of(mdy[r], i),
-                                      r == begin ? update : Update::accumulate, Matrix<T>(share, 2, w));
+                                      term_update(r - begin, update), Matrix<T>(share, 2, w));
                               });
           if (dgamma) write_all(dgamma.update, w, sums[0], dgamma.data);
           if (dbeta) write_all(dbeta.update, w, sums[1], dbeta.data);

@@ -14,8 +14,7 @@ Var<T> layer_norm_parts(Var<T> x, std::span<const NormPart<T>> list, Var<T> resi
   require(!list.empty() && list.size() <= most, "[layer_norm_parts] {} parts; expected 1 to {}", list.size(), most);
   Tape<T>& tape = tape_of("layer_norm_parts", x, residual);
   const Index count = static_cast<Index>(list.size()), rows = x.shape().rows(), n = x.shape().row_size();
-  require(!residual || residual.shape() == x.shape(), "[layer_norm_parts] the residual has shape {}; expected {}",
-          residual ? residual.shape() : Shape{}, x.shape());
+  require_shape("layer_norm_parts", "the residual", residual, x.shape());
   std::array<NormPart<T>, most> parts{};
   std::copy(list.begin(), list.end(), parts.begin());
   std::array<Index, most + 1> first{};

@@ -12,14 +12,12 @@ LinearSizes linear_sizes(const char* operation, Var<T> x, Var<T> weight, Var<T> 
   const Index rows = x.shape().rows(), in = x.shape().row_size(), out = weight.shape()[0];
   require(weight.shape()[1] == in, "[{}] x has {} channels, weight {} takes {}; they must match", operation, in,
           weight.shape(), weight.shape()[1]);
-  require(!bias || bias.shape() == Shape{out}, "[{}] bias has shape {}; expected [{}]", operation,
-          bias ? bias.shape() : Shape{}, out);
+  require_shape(operation, "bias", bias, {out});
   Index sizes[Shape::max_rank];
   std::copy(x.shape().begin(), x.shape().end(), sizes);
   sizes[x.shape().rank() - 1] = out;
   const Shape y(sizes, x.shape().rank());
-  require(!residual || residual.shape() == y, "[{}] the residual has shape {}; expected {}", operation,
-          residual ? residual.shape() : Shape{}, y);
+  require_shape(operation, "the residual", residual, y);
   return {rows, in, out, y};
 }
 

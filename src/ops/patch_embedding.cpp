@@ -15,7 +15,7 @@ Var<T> patch_embedding(Var<T> x, Var<T> weight, Var<T> bias) {
   const Index p = ws[2];
   require(xs[2] % p == 0 && xs[3] % p == 0, "[patch_embedding] patches of {}x{} do not divide an image of {}x{}", p, p,
           xs[2], xs[3]);
-  require(bias.shape() == Shape{ws[0]}, "[patch_embedding] bias has shape {}; expected [{}]", bias.shape(), ws[0]);
+  require_shape("patch_embedding", "bias", bias, {ws[0]});
   const Index images = xs[0], width = ws[0], taps = xs[1] * p * p;
   const kernels::Windows windows{xs[1], xs[2], xs[3], p, p, 0};
   const Index count = windows.places(), rows = images * count, image_size = xs[1] * xs[2] * xs[3];

@@ -101,8 +101,7 @@ Var<T> linear_of(const F& f, Var<T> x, Var<T> weight, Var<T> bias, Var<T> residu
         for_some_rows([&](Index first, Index count) {
           if (needs_da) products.input_gradient(mdy.middle_rows(first, count), Update::assign, da.top_rows(count));
           if (needs_sums)
-            f.add_sums(tape, first, mx.middle_rows(first, count), da.top_rows(count),
-                       first == 0 ? Update::assign : Update::accumulate, sums.data());
+            f.add_sums(tape, first, mx.middle_rows(first, count), da.top_rows(count), term_update(first), sums.data());
           for_row_ranges(count, f.work(), [=](Index begin, Index end) {
             const Index row = first + begin;
             const auto range = [=](auto m) { return m.middle_rows(row, end - begin); };

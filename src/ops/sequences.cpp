@@ -27,8 +27,7 @@ Var<T> embed_sequences(std::span<const TokenRows> sequences, Var<T> weight, Var<
   const Index width = weight.shape()[1], skip = front ? 1 : 0, count = static_cast<Index>(sequences.size());
   Index rows = 0, most = 0;
   for (const TokenRows& s : sequences) rows += s.count, most = std::max(most, s.count);
-  require(!front || front.shape() == Shape{1, 1, width}, "[embed_sequences] front has shape {}; expected [1, 1, {}]",
-          front ? front.shape() : Shape{}, width);
+  require_shape("embed_sequences", "front", front, {1, 1, width});
   require(!position || (position.shape().row_size() == width && position.shape().rows() >= most),
           "[embed_sequences] position has shape {}; expected [1, P, {}] with P at least {}",
           position ? position.shape() : Shape{}, width, most);

@@ -14,12 +14,8 @@ Var<T> embed_tokens(Var<T> x, Var<T> class_token, Var<T> position) {
   const Shape& xs = x.shape();
   require(xs.rank() == 3, "[embed_tokens] x has shape {}; expected [B, P, D]", xs);
   const Index images = xs[0], patches = xs[1], width = xs[2], first = class_token ? 1 : 0, tokens = patches + first;
-  require(!class_token || class_token.shape() == Shape{1, 1, width},
-          "[embed_tokens] class_token has shape {}; expected [1, 1, {}]", class_token ? class_token.shape() : Shape{},
-          width);
-  require(!position || position.shape() == Shape{1, tokens, width},
-          "[embed_tokens] position has shape {}; expected [1, {}, {}]", position ? position.shape() : Shape{}, tokens,
-          width);
+  require_shape("embed_tokens", "class_token", class_token, {1, 1, width});
+  require_shape("embed_tokens", "position", position, {1, tokens, width});
   const Index row = tokens * width;
   Cost cost;
   cost.forward = {.add = position ? images * row : 0};
@@ -42,7 +38,7 @@ Var<T> embed_tokens(Var<T> x, Var<T> class_token, Var<T> position) {
           kernels::column_sums(by_image, dposition.update, dposition.data);
         if (const auto dclass = tape.target(class_token))
           for (Index image = 0; image < images; ++image)
-            write_all(image == 0 ? dclass.update : Update::accumulate, width, by_image[image], dclass.data);
+            write_all(term_update(image, dclass.update), width, by_image[image], dclass.data);
         if (const auto dx = tape.target(x))
           for (Index image = 0; image < images; ++image)
             write_all(dx.update, patches * width, by_image[image] + first * width, dx.data + image * patches * width);

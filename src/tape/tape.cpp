@@ -1,6 +1,6 @@
 #include "heed/tape/tape.h"
 
-#include "heed/cost/counted.h"
+#include "heed/cost/for_each_number.h"
 
 #include <deque>
 #include <mutex>
@@ -79,9 +79,7 @@ Var<T> Tape<T>::append(const Node& node) {
 template <class T>
 Var<T> Tape<T>::append(const Operation& operation, const Shape& shape, std::span<const Var<T>> operands, const T* y,
                        Index saved) {
-  Node node;
-  node.value = y;
-  node.shape = shape;
+  Node node{.value = y, .shape = shape};
   for (const Var<T>& x : operands) node.wanted |= x && wanted(x);
   const Var<T> result = append(node);
   if (pass_.observers.trace) trace(operation, result, operands, saved);
@@ -137,32 +135,21 @@ Tape<T>& Tape<T>::inner() {
 
 template <class T>
 Var<T> Tape<T>::constant(View<const T> value) {
-  Node node;
-  node.value = value.data();
-  node.shape = value.shape();
-  return append(node);
+  return append({.value = value.data(), .shape = value.shape()});
 }
 
 template <class T>
 Var<T> Tape<T>::input(View<const T> value) {
-  Node node;
-  node.value = value.data();
-  node.shape = value.shape();
-  node.wanted = node.input = true;
-  return append(node);
+  return append({.value = value.data(), .shape = value.shape(), .wanted = true, .input = true});
 }
 
 template <class T>
 Var<T> Tape<T>::parameter(ParameterId id) {
   HEED_ASSERT(pass_.parameters != nullptr);
   const View<const T> value = std::as_const(*pass_.parameters)[id];
-  Node node;
-  node.value = value.data();
-  node.shape = value.shape();
-  node.parameter = id;
   const ParameterSpec& spec = pass_.parameters->list()[id];
-  node.wanted = (pass_.gradients != nullptr || pass_.execution.dry_run) && (spec.trainable || spec.prepared);
-  return append(node);
+  const bool wanted = (pass_.gradients != nullptr || pass_.execution.dry_run) && (spec.trainable || spec.prepared);
+  return append({.value = value.data(), .shape = value.shape(), .parameter = id, .wanted = wanted});
 }
 
 template <class T>
@@ -275,7 +262,7 @@ void Tape<T>::finish_backward() {
     step->run(step->closure, Adjoint<T>(this, step->result));
     if (profile && step->operation) profile->add_backward(step->operation, step->layer, start);
     Node& result = nodes_[step->result];
-    if (result.gradient) free_buffers_.push_back({result.shape.elements(), std::exchange(result.gradient, nullptr)});
+    if (result.gradient) release_buffer(result.shape.elements(), std::exchange(result.gradient, nullptr));
   }
 }
 
@@ -292,10 +279,7 @@ View<const T> Tape<T>::gradient(Var<T> x) {
   require(&x.tape() == this && node(x).input, "[tape] gradients are kept for inputs of this tape only");
   require(backward_done_, "[tape] the gradient was asked for before backward");
   Node& n = node(x);
-  if (!n.gradient) {
-    const Target zero = target(x);
-    std::fill(zero.data, zero.data + x.size(), T(0));
-  }
+  if (!n.gradient) std::fill_n(target(x).data, x.size(), T(0));
   return {n.gradient, n.shape};
 }
 
@@ -320,14 +304,11 @@ void Adjoint<T>::give_to(Var<T> x) const {
     add_to(x);
 }
 
-template class Var<float>;
-template class Var<double>;
-template class Var<Counted>;
-template class Tape<float>;
-template class Tape<double>;
-template class Tape<Counted>;
-template class Adjoint<float>;
-template class Adjoint<double>;
-template class Adjoint<Counted>;
+#define INSTANTIATE(T)    \
+  template class Var<T>;  \
+  template class Tape<T>; \
+  template class Adjoint<T>;
+HEED_FOR_EACH_NUMBER(INSTANTIATE)
+#undef INSTANTIATE
 
 }  // namespace heed

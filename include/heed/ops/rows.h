@@ -97,7 +97,7 @@ void sum_over_row_ranges(Tape<T>& tape, Index rows, Index row_work, Index width,
     f(rows * range / ranges, rows * (range + 1) / ranges, Update::assign, sums + range * width);
   });
   for (Index range = 0; range < ranges; ++range)
-    write_all(range == 0 ? update : Update::accumulate, width, sums + range * width, data);
+    write_all(term_update(range, update), width, sums + range * width, data);
 }
 
 }  // namespace heed

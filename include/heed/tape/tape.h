@@ -304,7 +304,7 @@ class Tape {
   struct Node {
     const T* value = nullptr;
     T* gradient = nullptr;
-    Shape shape;
+    Shape shape{};
     ParameterId parameter = -1;
     bool wanted = false;
     bool input = false;
@@ -391,6 +391,12 @@ Tape<T>& tape_of(const char* operation, Var<T> first, const Rest&... rest) {
   return tape;
 }
 
+/// Throws Error unless an operand has this shape or is omitted.
+template <class T>
+void require_shape(const char* operation, const char* name, Var<T> x, const Shape& expected) {
+  if (x) require(x.shape() == expected, "[{}] {} has shape {}; expected {}", operation, name, x.shape(), expected);
+}
+
 // ---- Implementation of templates on an operation's functions. The rest is in src/tape/tape.cpp. ----
 
 template <class T>
@@ -430,11 +436,7 @@ Var<T> Tape<T>::recompute(Var<T> x, const F& f) {
   T* const y = arena_.allocate<T>(once.size());
   std::copy(once.data(), once.data() + once.size(), y);
 
-  Node node;
-  node.value = y;
-  node.shape = once.shape();
-  node.wanted = true;
-  const Var<T> result = append(node);
+  const Var<T> result = append({.value = y, .shape = once.shape(), .wanted = true});
   push_step(result, nullptr,
             [this, x, f, first = forward.examples.first, random = forward.random](const Adjoint<T>& dy) {
               Pass<T> pass = pass_;
