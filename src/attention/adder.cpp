@@ -67,7 +67,8 @@ class Adder : public MechanismBase<Adder>, public WithMap<Adder> {
   };
   template <class T>
   Scratch<T> scratch(const AttentionShape& shape, MemoryLayout<T>& layout) const {
-    return {keeps_map(shape) ? Matrix<T>() : lay_out_map_block(shape, layout), lay_out_map_block(shape, layout)};
+    return {keeps_map(shape) ? Matrix<T>() : lay_out_map_block(shape, shape.keys, layout),
+            lay_out_map_block(shape, shape.keys, layout)};
   }
 
   template <class T>
@@ -101,7 +102,7 @@ class Adder : public MechanismBase<Adder>, public WithMap<Adder> {
       const Matrix<const T> k = in.k[h], v = in.v[h];
       // Every block sees all keys, so the first assigns their gradients.
       MapBlocks<T>(in.shape, causal).forward([&](const MapBlock& b) {
-        const Update update = b.first == 0 ? gradient.update : Update::accumulate;
+        const Update update = term_update(b.first, gradient.update);
         const Matrix<const T> q = b.queries(in.q[h]), dout = b.queries(douts[h]);
         const kernels::ScoreRows rows = b.scores(scale(in.shape));
         const Matrix<T> A = saved.map(b, h, scratch.A), dA = b.map(scratch.dA), dS = dA;

@@ -118,12 +118,11 @@ class Lambda : public MechanismBase<Lambda>, public WithMap<Lambda> {
                     const Scratch<T>& scratch, const AttentionGradient<T>& gradient) const {
     const Matrix<const T> v = in.v[0];
     const Matrix<T> dL = scratch.dL, dlambda = scratch.dlambda, dv = gradient.v[0];
-    const auto after = [](Index terms, Update first) { return terms == 0 ? first : Update::accumulate; };
     if (!positions) {
       for (Index h = 0; h < in.shape.heads; ++h) {
         // 4.
         kernels::gemm(dout[h], transposed(saved.lambdas[0]), gradient.update, gradient.q[h]);
-        kernels::gemm(transposed(in.q[h]), dout[h], after(h, Update::assign), dL);
+        kernels::gemm(transposed(in.q[h]), dout[h], term_update(h), dL);
       }
     } else {
       for (Index n = 0; n < in.shape.queries; ++n) {
@@ -131,9 +130,9 @@ class Lambda : public MechanismBase<Lambda>, public WithMap<Lambda> {
         kernels::gemm(of_query(dout, n), transposed(saved.lambdas[n]), gradient.update, of_query(gradient.q, n));
         kernels::gemm(transposed(of_query(in.q, n)), of_query(dout, n), dlambda);
         // 3.
-        write_all(after(n, Update::assign), dL.size(), dlambda.data, dL.data);
+        write_all(term_update(n), dL.size(), dlambda.data, dL.data);
         kernels::gemm(v, transposed(dlambda), Update::accumulate, of_query(gradient.parameters[0], n, in.shape.keys));
-        kernels::gemm(of_query(in.parameters[0], n, in.shape.keys), dlambda, after(n, gradient.update), dv);
+        kernels::gemm(of_query(in.parameters[0], n, in.shape.keys), dlambda, term_update(n, gradient.update), dv);
       }
     }
     // 2.

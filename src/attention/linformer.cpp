@@ -63,7 +63,7 @@ class Linformer : public MechanismBase<Linformer>, public WithMap<Linformer> {
   template <class T>
   Scratch<T> scratch(const AttentionShape& s, MemoryLayout<T>& layout) const {
     return {lay_out_heads(s.heads, length, s.width, layout), lay_out_heads(s.heads, length, s.value_width, layout),
-            lay_out_dense_map_block(projected(s), layout)};
+            lay_out_dense_map_block(s, length, layout)};
   }
 
   template <class T>
@@ -71,9 +71,8 @@ class Linformer : public MechanismBase<Linformer>, public WithMap<Linformer> {
     const kernels::Gemm gemm{in.products};
     // 1. kp = e k, vp = f v
     for_each_key_block(in.shape, [&](const KeyBlock& b, Index h) {
-      const Update update = b.first == 0 ? Update::assign : Update::accumulate;
-      gemm(b.columns(projection(in, 0)), b.rows(in.k[h]), update, saved.kp[h]);
-      gemm(b.columns(projection(in, 1)), b.rows(in.v[h]), update, saved.vp[h]);
+      gemm(b.columns(projection(in, 0)), b.rows(in.k[h]), term_update(b.first), saved.kp[h]);
+      gemm(b.columns(projection(in, 1)), b.rows(in.v[h]), term_update(b.first), saved.vp[h]);
     });
     MapBlocks<T>(projected(in.shape), false).forward([&](const MapBlock& b) {
       for (Index h = 0; h < in.shape.heads; ++h) {

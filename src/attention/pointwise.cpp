@@ -73,7 +73,7 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention>,
   template <class T>
   Scratch<T> scratch(const AttentionShape& shape, MemoryLayout<T>& layout) const {
     return {keeps_map(shape) ? Matrix<T>() : lay_out_dense_map_block(shape, key_part(shape), layout),
-            lay_out_dense_map_block(shape, layout)};
+            lay_out_dense_map_block(shape, shape.keys, layout)};
   }
 
   template <class T>

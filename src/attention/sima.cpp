@@ -76,7 +76,7 @@ class Sima : public MechanismBase<Sima>, public WithMap<Sima>, public PicturesCa
     const auto [N, M, d, e] = shape.sizes();
     const Matrix<T> dqn = layout.matrix(N, d), dkn = layout.matrix(M, d);
     if (kv_first(shape)) return {dqn, dkn, layout.matrix(d, e), {}, {}};
-    return {dqn, dkn, {}, lay_out_dense_map_block(shape, layout), lay_out_dense_map_block(shape, layout)};
+    return {dqn, dkn, {}, lay_out_dense_map_block(shape, M, layout), lay_out_dense_map_block(shape, M, layout)};
   }
 
   template <class T>

@@ -47,7 +47,7 @@ class Softmax : public MechanismBase<Softmax>, public WithMap<Softmax>, public W
   };
   template <class T>
   Scratch<T> scratch(const AttentionShape& shape, MemoryLayout<T>& layout) const {
-    return {keeps_map(shape) ? Matrix<T>() : lay_out_map_block(shape, layout),
+    return {keeps_map(shape) ? Matrix<T>() : lay_out_map_block(shape, shape.keys, layout),
             lay_out_map_block(shape, key_part(shape), layout),
             layout.numbers(key_part(shape) < shape.keys ? shape.queries : 0)};
   }

@@ -99,7 +99,7 @@ class Synthesizer : public MechanismBase<Synthesizer>,
   template <class T>
   Scratch<T> scratch(const AttentionShape& s, MemoryLayout<T>& layout) const {
     if (!in_blocks(s)) return {};
-    return {lay_out_map_block(s, layout), lay_out_map_block(s, layout),
+    return {lay_out_map_block(s, s.keys, layout), lay_out_map_block(s, s.keys, layout),
             layout.matrix(dense() ? s.queries : 0, s.width)};
   }
 
@@ -228,7 +228,7 @@ class Synthesizer : public MechanismBase<Synthesizer>,
     const Heads<T> V = kept_rows(in.shape.heads, in.shape.longest, in.shape.value_width, layout);
     keep_row(in.v, t, V);
     const Matrix<T> A = scratch_layout.matrix(1, t + 1), Y = scratch_layout.matrix(1, in.shape.width);
-    const MapBlock row{t, 1, t + 1, true, true};
+    const MapBlock row{{t, 1, 0, t + 1}, true, true};
     for (Index h = 0; h < in.shape.heads; ++h) {
       if (dense()) make_hidden(in, in.q[h], Y);
       make_rows<T>(in, row, h, Y, A);

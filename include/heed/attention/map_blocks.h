@@ -34,16 +34,10 @@ inline Index key_part(const AttentionShape& s) {
 /// Returns the number of keys that any of the first `queries` queries sees: with `causal`, query i sees keys 0 to i.
 inline Index keys_seen(bool causal, Index keys, Index queries) { return causal ? std::min(keys, queries) : keys; }
 
-/// A block of queries and the keys that any of them sees. b.queries(m) and b.keys(m) are their rows of m, b.map(m) is
-/// the memory for their rows of the map.
-struct MapBlock {
-  Index first, rows, seen;
-  bool causal;
-  bool last;  ///< no other block sees more keys: the backward pass runs it first of all blocks with the same keys
-  Index first_key = 0;
-  Index next_rows = 0;  ///< queries of the next block, which end at `first`; 0: none to prefetch
+/// Queries [first, first + rows) and keys [first_key, first_key + seen). queries(m) and keys(m) are their rows of m.
+struct QueriesAndKeys {
+  Index first, rows, first_key, seen;
 
-  /// Returns the block's rows of a matrix with a row for each query, or for each key.
   template <class T>
   Matrix<T> queries(Matrix<T> m) const {
     return m.middle_rows(first, rows);
@@ -52,6 +46,13 @@ struct MapBlock {
   Matrix<T> keys(Matrix<T> m) const {
     return m.middle_rows(first_key, seen);
   }
+};
+
+/// A block of the map. b.map(m) is the memory for its rows.
+struct MapBlock : QueriesAndKeys {
+  bool causal;
+  bool last;  ///< no other block sees more keys: the backward pass runs it first of all blocks with the same keys
+  Index next_rows = 0;  ///< queries of the next block, which end at `first`; 0: none to prefetch
 
   /// Returns memory for this block of the map; its rows begin on cache lines.
   template <class T>
@@ -85,22 +86,14 @@ template <class... M>
   (fetch(matrices.middle_rows(b.first - b.next_rows, b.next_rows)), ...);
 }
 
-/// Lays out memory for any block of the map, or of at most `keys` keys, for MapBlock::map and for MapBlock::dense_map.
+/// Lay out memory for any block of the map of at most `keys` keys, for MapBlock::map and for MapBlock::dense_map.
 template <class T>
 Matrix<T> lay_out_map_block(const AttentionShape& shape, Index keys, MemoryLayout<T>& layout) {
   return layout.matrix(map_block(shape.queries), keys, padded_row(keys));
 }
 template <class T>
-Matrix<T> lay_out_map_block(const AttentionShape& shape, MemoryLayout<T>& layout) {
-  return lay_out_map_block(shape, shape.keys, layout);
-}
-template <class T>
 Matrix<T> lay_out_dense_map_block(const AttentionShape& shape, Index keys, MemoryLayout<T>& layout) {
   return layout.matrix(map_block(shape.queries), keys);
-}
-template <class T>
-Matrix<T> lay_out_dense_map_block(const AttentionShape& shape, MemoryLayout<T>& layout) {
-  return lay_out_dense_map_block(shape, shape.keys, layout);
 }
 
 /// Saved for the backward pass of a softmax of all heads' scores: the maps A, their rows on cache lines; or, without
@@ -155,7 +148,7 @@ class MapBlocks {
  private:
   MapBlock at(Index first) const {
     const Index rows = std::min(step_, queries_ - first);
-    return {first, rows, keys_seen(causal_, keys_, first + rows), causal_, first + rows == queries_};
+    return {{first, rows, 0, keys_seen(causal_, keys_, first + rows)}, causal_, first + rows == queries_};
   }
 
   template <class F>
@@ -180,7 +173,7 @@ class MapBlocks {
 
 /// Returns the whole map as one block, for run_map.
 inline MapBlock whole_map(const AttentionShape& shape, bool causal) {
-  return {0, shape.queries, shape.keys, causal, true};
+  return {{0, shape.queries, 0, shape.keys}, causal, true};
 }
 
 /// Costs of products with a map of `pairs` pairs of a query and a key that it sees; any query sees `seen` of the keys.

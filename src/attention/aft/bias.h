@@ -6,7 +6,7 @@
 // for each block of queries of each image, forward and backward, so that memory stays linear in the tokens.
 #pragma once
 
-#include "heed/attention/mechanism.h"
+#include "heed/attention/map_blocks.h"
 #include "heed/kernels/sums/exp_sums.h"
 #include "heed/kernels/products/gemm.h"
 
@@ -14,22 +14,10 @@
 
 namespace heed {
 
-/// A block: queries [first, first + rows) and keys [key, last), which any of them has a bias for.
-struct AftBlock {
-  Index first = 0, rows = 0, key = 0, last = 0;
-
-  Index keys() const { return last - key; }
-  bool has_keys_of(const AftBlock& other) const { return key == other.key && last == other.last; }
-
-  /// Returns the block's rows of a matrix with a row for each query, or for each key.
-  template <class T>
-  Matrix<T> queries(Matrix<T> m) const {
-    return m.middle_rows(first, rows);
-  }
-  template <class T>
-  Matrix<T> of_keys(Matrix<T> m) const {
-    return m.middle_rows(key, keys());
-  }
+/// A block of queries, and the keys that any of them has a bias for.
+struct AftBlock : QueriesAndKeys {
+  Index last_key() const { return first_key + seen; }
+  bool has_keys_of(const AftBlock& other) const { return first_key == other.first_key && seen == other.seen; }
 };
 
 /// The keys that a query sees, and those among them that have a bias.
@@ -66,7 +54,8 @@ struct AftReach {
     const Index count = std::is_same_v<T, Counted> ? queries : (queries + most - 1) / most;
     for (Index i = 0; i < count; ++i) {
       const Index first = queries * i / count, rows = queries * (i + 1) / count - first;
-      f(AftBlock{first, rows, (*this)(first).first, (*this)(first + rows - 1).last});
+      const Index first_key = (*this)(first).first, last_key = (*this)(first + rows - 1).last;
+      f(AftBlock{{first, rows, first_key, last_key - first_key}});
     }
   }
 
@@ -136,7 +125,7 @@ struct AftBiasMatrix {
   template <class T>
   AftBias<const T> at(const AftBlock& b, const AttentionInput<T>& in, const AftBias<const T>& all,
                       const AftBias<T>& memory) const {
-    return prepared() ? of_block(all, b) : make(in.parameters, b, memory.part(0, b.rows, b.keys()));
+    return prepared() ? of_block(all, b) : make(in.parameters, b, memory.part(0, b.rows, b.seen));
   }
 
   /// Returns the gradient of a block's bias: that of the prepared bias, or `memory`, and that of w itself.
@@ -144,7 +133,7 @@ struct AftBiasMatrix {
   AftBias<T> gradient_at(const AftBlock& b, const AttentionGradient<T>& gradient, const AftBias<T>& all,
                          const AftBias<T>& memory) const {
     if (prepared()) return of_block(all, b);
-    AftBias<T> dbias = memory.part(0, b.rows, b.keys());
+    AftBias<T> dbias = memory.part(0, b.rows, b.seen);
     fill(dbias.E, T(0));
     if (rank > 0)
       fill(dbias.w, T(0));
@@ -160,11 +149,11 @@ struct AftBiasMatrix {
     const Matrix<T> dw = dbias.w;
     if (reach.by_products_in<T>())
       for (Index r = 0; r < b.rows; ++r)
-        for (Index s = 0; s < b.keys(); ++s) dw(r, s) += bias.E(r, s) * dbias.E(r, s);
+        for (Index s = 0; s < b.seen; ++s) dw(r, s) += bias.E(r, s) * dbias.E(r, s);
     if (rank == 0) return;
     const Matrix<const T> u = matrix_of(parameters[0]), p = matrix_of(parameters[1]);
-    kernels::gemm(dw, b.of_keys(p), Update::accumulate, b.queries(matrix_of(gradient[0])));
-    kernels::gemm(transposed(dw), b.queries(u), Update::accumulate, b.of_keys(matrix_of(gradient[1])));
+    kernels::gemm(dw, b.keys(p), Update::accumulate, b.queries(matrix_of(gradient[0])));
+    kernels::gemm(transposed(dw), b.queries(u), Update::accumulate, b.keys(matrix_of(gradient[1])));
   }
 
   /// Returns w of all pairs, [1, N, M]: 0 for keys without a bias, -inf where a query does not see a key.
@@ -206,25 +195,25 @@ struct AftBiasMatrix {
 
   template <class T>
   static AftBias<T> of_block(const AftBias<T>& all, const AftBlock& b) {
-    return all.part(b.first, b.rows, b.keys());
+    return all.part(b.first, b.rows, b.seen);
   }
   template <class T>
   static Matrix<T> of_block(Matrix<T> w, const AftBlock& b) {
-    return b.queries(w).middle_columns(b.key, b.keys());
+    return b.queries(w).middle_columns(b.first_key, b.seen);
   }
 
   template <class T>
   AftBias<const T> make(std::span<const View<const T>> parameters, const AftBlock& b, const AftBias<T>& to) const {
     AftBias<const T> bias = to;
     if (rank > 0)
-      kernels::gemm(b.queries(matrix_of(parameters[0])), transposed(b.of_keys(matrix_of(parameters[1]))), to.w);
+      kernels::gemm(b.queries(matrix_of(parameters[0])), transposed(b.keys(matrix_of(parameters[1]))), to.w);
     else
       bias.w = of_block(matrix_of(parameters[0]), b);
     if (!reach.by_products_in<T>()) return bias;
     for (Index r = 0; r < b.rows; ++r) {
       const AftReach::Range seen = reach(b.first + r);
-      to.max_w(r, 0) =
-          kernels::exp_of_row(bias.w.middle_rows(r, 1), seen.first - b.key, seen.last - b.key, to.E.middle_rows(r, 1));
+      to.max_w(r, 0) = kernels::exp_of_row(bias.w.middle_rows(r, 1), seen.first - b.first_key, seen.last - b.first_key,
+                                           to.E.middle_rows(r, 1));
     }
     return bias;
   }

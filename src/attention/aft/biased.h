@@ -45,7 +45,7 @@ struct AftBiased {
   void forward(const AttentionInput<T>& in, const AftBias<const T>& prepared, const kernels::ExpSums<T>& sums,
                const Scratch<T>& m) const {
     const Keys<const T> keys{in.k[0], in.v[0]};
-    AftBlock with_F;
+    AftBlock with_F{};
     w.reach.for_each_block<T>([&](const AftBlock& b) {
       const AftBias<const T> bias = w.at(b, in, prepared, m.bias);
       if (w.reach.by_products_in<T>()) {
@@ -54,8 +54,8 @@ struct AftBiased {
       }
       for (Index r = 0; r < b.rows; ++r) {
         const AftReach::Range seen = w.reach(b.first + r);
-        kernels::exp_sums_of(keys.middle_rows(seen.first, seen.last - seen.first), bias.w[r] + (seen.first - b.key),
-                             sums.row(b.first + r));
+        kernels::exp_sums_of(keys.middle_rows(seen.first, seen.last - seen.first),
+                             bias.w[r] + (seen.first - b.first_key), sums.row(b.first + r));
       }
     });
   }
@@ -70,12 +70,12 @@ struct AftBiased {
   void backward(const AttentionInput<T>& in, const AftBias<const T>& prepared, const Means<T>& means,
                 const Scratch<T>& m, const AttentionGradient<T>& gradient, const AftBias<T>& dprepared) const {
     const Keys<const T> keys{in.k[0], in.v[0]};
-    AftBlock with_F;
+    AftBlock with_F{};
     bool has_dF = false;  // of the blocks with that F that were computed by products
     Index touched = 0;    // keys before have a gradient from an earlier block
     const auto undo_F = [&] {
       if (has_dF) F_backward<T>({keys, with_F, touched, gradient}, kernels::value_origin(with_F.queries(means.y)), m);
-      if (has_dF) touched = with_F.last;
+      if (has_dF) touched = with_F.last_key();
       has_dF = false;
     };
     w.reach.for_each_block<T>([&](const AftBlock& b) {
@@ -88,7 +88,7 @@ struct AftBiased {
         has_dF = true;
       } else {
         backward_by_keys<T>({keys, b, touched, gradient}, bias.w, means, dbias.w);
-        touched = b.last;
+        touched = b.last_key();
       }
       if (!w.prepared()) w.make_backward(in.parameters, b, bias, dbias, gradient.parameters);
     });
@@ -109,7 +109,8 @@ struct AftBiased {
     const bool made = b.has_keys_of(with_F);
     if (!made) with_F = b;
     const T* const origin = means ? kernels::value_origin(with_F.queries(means)) : nullptr;
-    if (!made) kernels::exp_of_columns(keys.middle_rows(b.key, b.keys()), m.max_k.data, m.F.top_rows(b.keys()), origin);
+    if (!made)
+      kernels::exp_of_columns(keys.middle_rows(b.first_key, b.seen), m.max_k.data, m.F.top_rows(b.seen), origin);
     return origin;
   }
 
@@ -117,7 +118,7 @@ struct AftBiased {
   template <class T>
   bool multiply(const AftBias<const T>& bias, const AftBlock& b, const Scratch<T>& m) const {
     const Matrix<T> product = m.product.top_rows(b.rows);
-    kernels::gemm(bias.E, m.F.top_rows(b.keys()), product);
+    kernels::gemm(bias.E, m.F.top_rows(b.seen), product);
     return near(product);
   }
 
@@ -203,17 +204,17 @@ struct AftBiased {
   static void products_backward(const AftBias<const T>& bias, const AftBlock& b, Update update, const Scratch<T>& m,
                                 Matrix<T> dE) {
     const Matrix<T> weights = m.product.top_rows(b.rows);
-    kernels::gemm(weights, transposed(m.F.top_rows(b.keys())), Update::accumulate, dE);
-    kernels::gemm(transposed(bias.E), weights, update, m.dF.top_rows(b.keys()));
+    kernels::gemm(weights, transposed(m.F.top_rows(b.seen)), Update::accumulate, dE);
+    kernels::gemm(transposed(bias.E), weights, update, m.dF.top_rows(b.seen));
   }
 
   /// Computes dk and dv of the keys of F from (-B, A).
   template <class T>
   void F_backward(const BlockKeys<T>& of, const T* origin, const Scratch<T>& m) const {
     const auto& [keys, b, touched, gradient] = of;
-    for (Index s = b.key; s < b.last; ++s) {
+    for (Index s = b.first_key; s < b.last_key(); ++s) {
       const Update update = update_of(s, touched, gradient);
-      const T *const v = keys.v[s], *const f = m.F[s - b.key], *const minus_B = m.dF[s - b.key];
+      const T *const v = keys.v[s], *const f = m.F[s - b.first_key], *const minus_B = m.dF[s - b.first_key];
       const T* const A = minus_B + w.channels;
       T *const dk = gradient.k[0][s], *const dv = gradient.v[0][s];
 #pragma GCC ivdep
@@ -235,8 +236,8 @@ struct AftBiased {
       const AftReach::Range seen = w.reach(b.first + r);
       const Means<T> mean = means.row(b.first + r);
       for (Index s = seen.first; s < seen.last; ++s)
-        kernels::exp_sums_backward(keys.row(s), &bias(r, s - b.key), mean, update_of(s, touched, gradient),
-                                   dkeys.row(s), &dw(r, s - b.key));
+        kernels::exp_sums_backward(keys.row(s), &bias(r, s - b.first_key), mean, update_of(s, touched, gradient),
+                                   dkeys.row(s), &dw(r, s - b.first_key));
       touched = std::max(touched, seen.last);
     }
   }

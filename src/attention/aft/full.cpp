@@ -56,15 +56,12 @@ class AftFull : public MechanismBase<AftFull>,
     return w.prepared() ? w.memory(shape.queries, layout) : AftBias<T>{};
   }
 
-  // Saved: scale and mass of the sums of each query, from which the weights are recomputed, and y for dq and dk.
+  // Saved: scale and mass of the sums of each query, from which the weights are recomputed, and y, which overwrites
+  // their value, for dq and dk.
   template <class T>
-  struct Saved {
-    Matrix<T> scale, mass, y;
-  };
-  template <class T>
-  Saved<T> saved(const AttentionShape& shape, MemoryLayout<T>& layout) const {
+  ExpSums<T> saved(const AttentionShape& shape, MemoryLayout<T>& layout) const {
     const Sizes z = sizes(shape);
-    return {layout.matrix(z.rows, z.D), layout.matrix(z.rows, z.D), layout.matrix(z.rows, z.D)};
+    return kernels::lay_out_exp_sums(z.rows, z.D, z.D, layout);
   }
 
   // Scratch: running sums; in the backward pass -scale, dy / mass, y dy / mass of each query; that of biased keys.
@@ -93,11 +90,11 @@ class AftFull : public MechanismBase<AftFull>,
   }
 
   template <class T>
-  void run_forward(const AttentionInput<T>& in, Heads<T> outs, const Saved<T>& saved, const Scratch<T>& scratch) const {
+  void run_forward(const AttentionInput<T>& in, Heads<T> outs, const ExpSums<T>& sums,
+                   const Scratch<T>& scratch) const {
     const Sizes z = sizes(in.shape);
     const AftBias<const T> prepared = prepared_of(in.shape, in.prepared);
-    const Matrix<T> y = saved.y, out = outs[0];
-    const ExpSums<T> sums{saved.scale, saved.mass, y};
+    const Matrix<T> y = sums.value, out = outs[0];
     // 1. sums over the biased keys
     if (window() > 0) biased(z).forward(in, prepared, sums, scratch.biased);
     // 2. and over the keys before and after them
@@ -117,7 +114,7 @@ class AftFull : public MechanismBase<AftFull>,
   // exp(-scale) (dy / mass, y dy / mass) serve all keys, as running sums over keys served the queries. v and y are
   // measured from an origin there.
   template <class T>
-  void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> douts, const Saved<T>& saved,
+  void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> douts, const ExpSums<T>& saved,
                     const Scratch<T>& scratch, const AttentionGradient<T>& gradient) const {
     const Sizes z = sizes(in.shape);
     const AftBias<const T> prepared = prepared_of(in.shape, in.prepared);
@@ -127,18 +124,18 @@ class AftFull : public MechanismBase<AftFull>,
     const Matrix<const T> dout = douts[0];
     const Matrix<T> dq = gradient.q[0], dy = z.of_queries(queries.mass);
     if (options_.query) {
-      kernels::gate_backward(in.q[0], z.of_queries(saved.y), dout, gradient.update, dq, dy);
+      kernels::gate_backward(in.q[0], z.of_queries(saved.value), dout, gradient.update, dq, dy);
     } else {
       for (Index t = 0; t < z.N; ++t) write_all(kernels::sum_update(t, dy), z.D, dout[t], dy[t]);
       if (gradient.update == Update::assign) fill(dq, T(0));
     }
     // 3.
-    const T* const origin = kernels::value_origin<T>(saved.y);
+    const T* const origin = kernels::value_origin<T>(saved.value);
     means_backward(saved, origin, queries);
     // 2. and 1.
     unbiased(z).backward(in, queries, origin, scratch.running, gradient);
     if (window() > 0)
-      biased(z).backward(in, prepared, {saved.scale, saved.y, queries.mass}, scratch.biased, gradient, dprepared);
+      biased(z).backward(in, prepared, {saved.scale, saved.value, queries.mass}, scratch.biased, gradient, dprepared);
   }
 
   Cost preparation_cost(const AttentionShape& shape) const override {
@@ -223,12 +220,12 @@ class AftFull : public MechanismBase<AftFull>,
   /// Computes exp(-scale) (dy / mass, (y - origin) dy / mass) for the sums over queries; dy is in the mass of
   /// `queries`.
   template <class T>
-  static void means_backward(const Saved<T>& saved, const T* origin, const ExpSums<T>& queries) {
-    for (Index r = 0; r < saved.y.rows; ++r) {
-      const T *const scale = saved.scale[r], *const mass = saved.mass[r], *const y = saved.y[r];
+  static void means_backward(const ExpSums<T>& saved, const T* origin, const ExpSums<T>& queries) {
+    for (Index r = 0; r < saved.value.rows; ++r) {
+      const T *const scale = saved.scale[r], *const mass = saved.mass[r], *const y = saved.value[r];
       T *const minus_scale = queries.scale[r], *const G = queries.mass[r], *const yG = queries.value[r];
 #pragma GCC ivdep
-      for (Index c = 0; c < saved.y.columns; ++c) {
+      for (Index c = 0; c < saved.value.columns; ++c) {
         minus_scale[c] = -scale[c];
         G[c] = G[c] / mass[c];
         yG[c] = (origin ? y[c] - origin[c] : y[c]) * G[c];

@@ -25,21 +25,13 @@ struct PerformerSaved {
 /// One head.
 template <class T>
 struct PerformerHead {
-  Matrix<const T> q, k, v;
-  Matrix<T> phi, E;  ///< without rows if they are recomputed
-  T *query_place, *sigma, *den, *c, *key_place;
-
-  PerformerHead(const AttentionInput<T>& in, const PerformerSaved<T>& saved, Index h)
-      : q(in.q[h]),
-        k(in.k[h]),
-        v(in.v[h]),
-        phi(saved.phi[h]),
-        E(saved.E[h]),
-        query_place(saved.of_queries[h][0]),
-        sigma(saved.of_queries[h][1]),
-        den(saved.of_queries[h][2]),
-        c(saved.of_keys[h][0]),
-        key_place(saved.of_keys[h][1]) {}
+  const AttentionInput<T>& in;
+  const PerformerSaved<T>& saved;
+  Index h;
+  Matrix<const T> q = in.q[h], k = in.k[h], v = in.v[h];
+  Matrix<T> phi = saved.phi[h], E = saved.E[h];  ///< without rows if they are recomputed
+  T *query_place = saved.of_queries[h][0], *sigma = saved.of_queries[h][1], *den = saved.of_queries[h][2];
+  T *c = saved.of_keys[h][0], *key_place = saved.of_keys[h][1];
 
   bool keeps_features() const { return phi.rows > 0; }
 };

@@ -109,7 +109,7 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
     make_keys(in, saved, scratch);
     const PerformerBlocks<T> blocks = this->blocks<T>(in.shape);
     blocks.each(in.shape.heads, blocks.forward(), [&](Index h, const PerformerBlock& b) {
-      const PerformerSteps<T> steps(in, step_1(), saved, scratch, h);
+      const PerformerSteps<T> steps{in, step_1(), saved, scratch, h};
       const PerformerHead<T>& head = steps.head;
       // 1. phi
       steps.make_queries(b);
@@ -148,7 +148,7 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
     const Update update = gradient.update;
     // 4., 3. and 2. by sums over keys, 1. of queries
     const auto queries_backward = [&](Index h, const PerformerBlock& b) {
-      const PerformerSteps<T> steps(in, step_1(), saved, scratch, h);
+      const PerformerSteps<T> steps{in, step_1(), saved, scratch, h};
       const PerformerHead<T>& head = steps.head;
       const Matrix<T> dphi = scratch.dphi.top_rows(b.rows);
       steps.make_queries_again(b);
@@ -166,7 +166,7 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
     };
     // 3. and 2. by sums over queries, 1. of keys
     const auto keys_backward = [&](Index h, const PerformerBlock& b) {
-      const PerformerSteps<T> steps(in, step_1(), saved, scratch, h);
+      const PerformerSteps<T> steps{in, step_1(), saved, scratch, h};
       const PerformerHead<T>& head = steps.head;
       const Matrix<T> dE = causal ? b.keys_of(scratch.dE) : scratch.dE.top_rows(b.keys);
       const Matrix<T> E = b.keys > 0 ? steps.keys_again(b.first, b.keys) : head.E;
@@ -210,7 +210,7 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
                const PerformerScratch<T>& scratch) const {
     make_keys(in, saved, scratch);
     for (Index h = 0; h < in.shape.heads; ++h) {
-      const PerformerSteps<T> steps(in, step_1(), saved, scratch, h);
+      const PerformerSteps<T> steps{in, step_1(), saved, scratch, h};
       const PerformerHead<T>& head = steps.head;
       const Matrix<T> map = maps[h];
       for (const PerformerBlock& b : blocks<T>(in.shape).forward()) {
@@ -306,7 +306,7 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
     const Index M = in.shape.keys, rows = blocks<T>(in.shape).rows();
     for (Index first = 0; first < M; first += rows)
       for (Index h = 0; h < in.shape.heads; ++h)
-        PerformerSteps<T>(in, step_1(), saved, scratch, h).make_keys(first, std::min(rows, M - first));
+        PerformerSteps<T>{in, step_1(), saved, scratch, h}.make_keys(first, std::min(rows, M - first));
   }
 
   template <class T>

@@ -26,18 +26,12 @@ template <class T>
 struct PerformerSteps {
   const AttentionInput<T>& in;
   PerformerFeatures features;
-  PerformerHead<T> head;
+  const PerformerSaved<T>& saved;
   const PerformerScratch<T>& scratch;
-  PerformerSums<T> sums, query_sums;  ///< over keys, over queries
-
-  PerformerSteps(const AttentionInput<T>& in, const PerformerFeatures& features, const PerformerSaved<T>& saved,
-                 const PerformerScratch<T>& scratch, Index h)
-      : in(in),
-        features(features),
-        head(in, saved, h),
-        scratch(scratch),
-        sums(features.causal ? scratch.sums : sums_in(saved.sums[h][0])),
-        query_sums(sums_in(scratch.query_sums[h][0])) {}
+  Index h;
+  PerformerHead<T> head{in, saved, h};
+  PerformerSums<T> sums = causal() ? scratch.sums : sums_in(saved.sums[h][0]);  ///< over keys
+  PerformerSums<T> query_sums = sums_in(scratch.query_sums[h][0]);              ///< over queries
 
   bool causal() const { return features.causal; }
   /// c of query t.
@@ -83,7 +77,7 @@ struct PerformerSteps {
 
   /// Sums over queries, all of which have that c, with a block's.
   void sum_queries(const PerformerBlock& b) const {
-    query_sums.add({phi(b), G(b), delta(b), head.sigma + b.first}, b.first == 0 ? Update::assign : Update::accumulate);
+    query_sums.add({phi(b), G(b), delta(b), head.sigma + b.first}, term_update(b.first));
   }
   /// Sums over keys, of the c before the block, become those of the c of its last key.
   void add_keys(const PerformerBlock& b) const {
@@ -171,7 +165,7 @@ struct PerformerSteps {
   /// Without `causal`: sums over these keys and all before them, for their c.
   void sum_keys(Index first, Matrix<T> E) const {
     if (first > 0) sums.scale(decay(head.c[first - 1], head.c[first]));
-    sums.add({E, head.v.middle_rows(first, E.rows)}, first == 0 ? Update::assign : Update::accumulate);
+    sums.add({E, head.v.middle_rows(first, E.rows)}, term_update(first));
   }
 
   /// exp(c - c_t) for the block's queries, c that of the last key before it; none where all queries have one c.

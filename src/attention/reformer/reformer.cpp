@@ -120,8 +120,8 @@ class Reformer : public MechanismBase<Reformer>, public WithMap<Reformer> {
       // 6. out_i = sum_r w_ri O_ri
       const Matrix<T> out = outs[h], w = saved.weights[h];
       for (Index r = 0; r < rounds; ++r) {
-        const Matrix<T> O = round(in, saved, scratch, h, r).of_round(scratch.O);
-        const Update update = r == 0 ? Update::assign : Update::accumulate;
+        const Matrix<T> O = ReformerRound<T>{in, saved, scratch, chunk, h, r}.of_round(scratch.O);
+        const Update update = term_update(r);
         for (Index i = 0; i < out.rows; ++i) {
           const T weight = w(r, i), *const from = O[i];
           T* const to = out[i];
@@ -146,14 +146,13 @@ class Reformer : public MechanismBase<Reformer>, public WithMap<Reformer> {
       kernels::row_dots(douts[h], outs[h], scratch.dots);
       for (Index r = 0; r < rounds; ++r) {
         // 6. to 3., in the order of the round
-        const ReformerRound<T> round = this->round(in, saved, scratch, h, r);
+        const ReformerRound<T> round{in, saved, scratch, chunk, h, r};
         round.gather();
         round.undo(douts[h]);
-        const Update first = r == 0 ? Update::assign : Update::accumulate;
+        const Update first = term_update(r);
         scatter_rows(round.order(), scratch.dq, first, scratch.query_gradient);
         scatter_rows(round.order(), joined_ends(scratch.dk), first, scratch.key_gradient);
-        scatter_rows(round.order(), joined_ends(scratch.dv), r == 0 ? gradient.update : Update::accumulate,
-                     gradient.v[h]);
+        scatter_rows(round.order(), joined_ends(scratch.dv), term_update(r, gradient.update), gradient.v[h]);
       }
       // 1.
       undo_norm<T>(saved.k[h], saved.norms[h][0], scratch, gradient.update, gradient.q[h]);
@@ -168,7 +167,7 @@ class Reformer : public MechanismBase<Reformer>, public WithMap<Reformer> {
       run_rounds(in, h, saved, scratch);
       fill(maps[h], T(0));
       for (Index r = 0; r < rounds; ++r) {
-        const ReformerRound<T> round = this->round(in, saved, scratch, h, r);
+        const ReformerRound<T> round{in, saved, scratch, chunk, h, r};
         round.gather();
         for (Index c = 0; c < round.chunks(); ++c) {
           round.make_weights(c);
@@ -214,11 +213,6 @@ class Reformer : public MechanismBase<Reformer>, public WithMap<Reformer> {
   Index bucket_count(const AttentionShape& shape) const {
     return buckets > 0 ? buckets : std::max<Index>(chunks(shape) / 2 * 2, 2);
   }
-  template <class T>
-  ReformerRound<T> round(const AttentionInput<T>& in, const ReformerSaved<T>& saved, const ReformerScratch<T>& scratch,
-                         Index h, Index r) const {
-    return {in, saved, scratch, chunk, h, r};
-  }
 
   /// Steps 1 to 5: leaves O of all rounds in scratch, in the tokens' own order.
   template <class T>
@@ -227,7 +221,7 @@ class Reformer : public MechanismBase<Reformer>, public WithMap<Reformer> {
     // 1. |q| and k = q / |q|
     normalize<T>(in.q[h], saved.k[h], saved.norms[h][0]);
     for (Index r = 0; r < rounds; ++r) {
-      const ReformerRound<T> round = this->round(in, saved, scratch, h, r);
+      const ReformerRound<T> round{in, saved, scratch, chunk, h, r};
       // 2. the order of the tokens
       round.sort();
       // 3. and 4. S, A, L and O

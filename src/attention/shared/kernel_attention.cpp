@@ -14,35 +14,22 @@ struct KernelHead {
   using Features = KernelFeatures<T>;
 
   const KernelAttention& of;
+  const AttentionInput<T>& in;
   const Features& features;
+  const KernelSaved<T>& saved;
   const KernelScratch<T>& scratch;
-  kernels::Gemm gemm;
-  Matrix<const T> q, k, v;
-  Matrix<T> f, g, S, z, r, dS, dz;
-
-  KernelHead(const KernelAttention& of, const AttentionInput<T>& in, const Features& features,
-             const KernelSaved<T>& saved, const KernelScratch<T>& scratch, Index h)
-      : of(of),
-        features(features),
-        scratch(scratch),
-        gemm{in.products},
-        q(in.q[h]),
-        k(in.k[h]),
-        v(in.v[h]),
-        f(saved.f[h]),
-        g(saved.g[h]),
-        S(saved.S[h]),
-        z(saved.z[h]),
-        r(saved.r[h]),
-        dS(scratch.dS[h]),
-        dz(scratch.dz[h]) {}
+  Index h;
+  kernels::Gemm gemm{in.products};
+  Matrix<const T> q = in.q[h], k = in.k[h], v = in.v[h];
+  Matrix<T> f = saved.f[h], g = saved.g[h], S = saved.S[h], z = saved.z[h], r = saved.r[h];
+  Matrix<T> dS = scratch.dS[h], dz = scratch.dz[h];
 
   /// Computes out of a block's queries.
   void forward(const KernelBlock& b, Matrix<T> outs) const {
     // 1. the features of the block's keys; with the last block, also of those that no query sees, whose gradient is
     // zero
-    const Index made = of.causal ? std::min(b.first, of.M) : b.key;
-    const Index end = of.causal && b.first + b.rows == of.N ? of.M : b.key + b.keys + b.later;
+    const Index made = of.causal ? std::min(b.first, of.M) : b.first_key;
+    const Index end = of.causal && b.first + b.rows == of.N ? of.M : b.first_key + b.seen + b.later;
     if (end > made) make_keys(made, end - made);
     // 2. S and z: the block's keys
     add_keys(b);
@@ -83,13 +70,13 @@ struct KernelHead {
       add_queries(b, fb, dy);
       if (!of.causal) undo_queries(b, fb, queries_backward(b, fb, dy, dv), update, dq);
     }
-    if (b.first + b.rows == of.N) clear_unadded(b.key + b.keys, update, dv);
-    if (b.keys == 0) return;
-    const Matrix<T> dg = of.causal ? b.added(scratch.dg) : scratch.dg.top_rows(b.keys);
-    const Matrix<T> gb = keys_again(b.key, b.keys);
-    gemm.add(b.added(v), transposed(dS), dz.data, {}, dg);
-    gemm(gb, dS, update, b.added(dv));
-    if (!of.causal) features.undo(Features::keys, b.key, b.added(k), gb, dg, update, b.added(dk));
+    if (b.first + b.rows == of.N) clear_unadded(b.first_key + b.seen, update, dv);
+    if (b.seen == 0) return;
+    const Matrix<T> dg = of.causal ? b.keys(scratch.dg) : scratch.dg.top_rows(b.seen);
+    const Matrix<T> gb = keys_again(b.first_key, b.seen);
+    gemm.add(b.keys(v), transposed(dS), dz.data, {}, dg);
+    gemm(gb, dS, update, b.keys(dv));
+    if (!of.causal) features.undo(Features::keys, b.first_key, b.keys(k), gb, dg, update, b.keys(dk));
   }
 
   /// Causal: recomputes S and z, block after block, and computes the gradients that need them. First block to last.
@@ -148,10 +135,10 @@ struct KernelHead {
   }
 
   void add_keys(const KernelBlock& b) const {
-    if (b.keys == 0) return;
-    const Update update = b.key == 0 ? Update::assign : Update::accumulate;
-    const Matrix<T> gb = keys_at(b.key, b.keys);
-    gemm(transposed(gb), b.added(v), update, S);
+    if (b.seen == 0) return;
+    const Update update = term_update(b.first_key);
+    const Matrix<T> gb = keys_at(b.first_key, b.seen);
+    gemm(transposed(gb), b.keys(v), update, S);
     if (of.normalised) kernels::column_sums(gb, update, z.data);
   }
   /// Adds to dS and dz.
@@ -217,7 +204,7 @@ void KernelAttention::forward(const AttentionInput<T>& in, const KernelFeatures<
                               const KernelSaved<T>& saved, const KernelScratch<T>& scratch) const {
   const KernelBlocks<T> blocks{*this};
   const auto run = [&](Index i, Index h) {
-    KernelHead<T>(*this, in, features, saved, scratch, h).forward(blocks[i], out[h]);
+    KernelHead<T>{*this, in, features, saved, scratch, h}.forward(blocks[i], out[h]);
   };
   if (causal) {
     for (Index h = 0; h < heads; ++h)
@@ -234,8 +221,8 @@ void KernelAttention::backward(const AttentionInput<T>& in, const KernelFeatures
                                const AttentionGradient<T>& to) const {
   const KernelBlocks<T> blocks{*this};
   const auto run = [&](Index i, Index h) {
-    KernelHead<T>(*this, in, features, saved, scratch, h)
-        .backward(blocks[i], out[h], dout[h], to.update, to.q[h], to.k[h], to.v[h]);
+    KernelHead<T>{*this, in, features, saved, scratch, h}.backward(blocks[i], out[h], dout[h], to.update, to.q[h],
+                                                                   to.k[h], to.v[h]);
   };
   if (!causal) {
     for (Index i = blocks.count() - 1; i >= 0; --i)
@@ -244,7 +231,7 @@ void KernelAttention::backward(const AttentionInput<T>& in, const KernelFeatures
   }
   for (Index h = 0; h < heads; ++h) {
     for (Index i = blocks.count() - 1; i >= 0; --i) run(i, h);
-    const KernelHead<T> head(*this, in, features, saved, scratch, h);
+    const KernelHead<T> head{*this, in, features, saved, scratch, h};
     for (Index i = 0; i < blocks.count(); ++i) head.backward_again(blocks[i], dout[h], to.update, to.q[h], to.v[h]);
     features.undo(KernelFeatures<T>::keys, 0, in.k[h], saved.g[h], scratch.dg, to.update, to.k[h]);
   }
@@ -253,7 +240,7 @@ void KernelAttention::backward(const AttentionInput<T>& in, const KernelFeatures
 template <class T>
 void KernelAttention::make_map(const AttentionInput<T>& in, const KernelFeatures<T>& features, Heads<T> map,
                                const KernelSaved<T>& saved, const KernelScratch<T>& scratch) const {
-  for (Index h = 0; h < heads; ++h) KernelHead<T>(*this, in, features, saved, scratch, h).make_map(map[h]);
+  for (Index h = 0; h < heads; ++h) KernelHead<T>{*this, in, features, saved, scratch, h}.make_map(map[h]);
 }
 
 #define INSTANTIATE(T)                                                                                        \

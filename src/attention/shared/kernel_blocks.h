@@ -3,25 +3,18 @@
 
 #include "kernel_attention.h"
 
+#include "heed/attention/map_blocks.h"
+
 namespace heed {
 
 /// A block: queries; the keys that they all see and that no earlier block added to the sums; and the `later` keys after
 /// those, of which query r of the block sees the first r. It may have no queries, or no keys.
-struct KernelBlock {
-  Index first, rows;
-  Index key, keys, later;
+struct KernelBlock : QueriesAndKeys {
+  Index later;
 
   template <class T>
-  Matrix<T> queries(Matrix<T> m) const {
-    return m.middle_rows(first, rows);
-  }
-  template <class T>
-  Matrix<T> added(Matrix<T> m) const {
-    return m.middle_rows(key, keys);
-  }
-  template <class T>
   Matrix<T> within(Matrix<T> m) const {
-    return m.middle_rows(key + keys, later);
+    return m.middle_rows(first_key + seen, later);
   }
 };
 
@@ -37,11 +30,12 @@ struct KernelBlocks {
     if (of.causal) {
       const Index step = causal_queries(), first = i * step, rows = std::min(step, of.N - first);
       const Index before = i == 0 ? 0 : std::min(first - step + 1, of.M), all = std::min(first + 1, of.M);
-      return {first, rows, before, all - before, std::min(first + rows, of.M) - all};
+      return {{first, rows, before, all - before}, std::min(first + rows, of.M) - all};
     }
-    if (const Index key = i * of.block_keys(); key < of.M) return {0, 0, key, std::min(of.block_keys(), of.M - key), 0};
+    if (const Index key = i * of.block_keys(); key < of.M)
+      return {{0, 0, key, std::min(of.block_keys(), of.M - key)}, 0};
     const Index first = (i - key_blocks()) * of.block_queries();
-    return {first, std::min(of.block_queries(), of.N - first), of.M, 0, 0};
+    return {{first, std::min(of.block_queries(), of.N - first), of.M, 0}, 0};
   }
 
  private:

@@ -302,18 +302,19 @@ class Soft : public MechanismBase<Soft>, public WithMap<Soft>, public PicturesCa
 
   template <class T>
   SoftTensors<const T> tensors(const AttentionInput<T>& in) const {
-    SoftTensors<const T> t{landmark.tensor(mechanism_name, in)};
-    if (landmark_act) t.gamma = in.parameters[norm_place()].data(), t.beta = in.parameters[norm_place() + 1].data();
-    return t;
+    return with_norm<const T>(landmark.tensor(mechanism_name, in), in.parameters);
   }
   template <class T>
   SoftTensors<T> tensor_gradients(const AttentionGradient<T>& gradient) const {
-    SoftTensors<T> t{kernel == Kernel::exact ? Matrix<T>{} : landmark.tensor_gradient(gradient)};
-    if (landmark_act)
-      t.gamma = gradient.parameters[norm_place()].data(), t.beta = gradient.parameters[norm_place() + 1].data();
-    return t;
+    return with_norm<T>(kernel == Kernel::exact ? Matrix<T>{} : landmark.tensor_gradient(gradient),
+                        gradient.parameters);
   }
-  std::size_t norm_place() const { return landmark.has_tensor(); }
+  template <class T>
+  SoftTensors<T> with_norm(Matrix<T> sampling, std::span<const View<T>> parameters) const {
+    const std::size_t norm = landmark.has_tensor();
+    if (!landmark_act) return {sampling};
+    return {sampling, parameters[norm].data(), parameters[norm + 1].data()};
+  }
 
   SoftSetting setting(const AttentionShape& shape) const {
     const bool exact = kernel == Kernel::exact;

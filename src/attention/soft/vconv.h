@@ -6,13 +6,9 @@
 
 namespace heed {
 
+/// The values and a filter [kernel, kernel], or their gradients.
 template <class T>
 struct VconvTensors {
-  Matrix<const T> v;
-  const T* filter;  ///< [kernel, kernel]
-};
-template <class T>
-struct VconvGradients {
   Matrix<T> v;
   T* filter;
 };
@@ -43,8 +39,8 @@ struct Vconv {
 
   /// Adds to the gradients of v and of the filter, each of whose weights serves all channels.
   template <class T>
-  void add_backward(const VconvTensors<T>& of, MatrixFor<T> dout, const VconvScratch<T>& scratch,
-                    const VconvGradients<T>& to) const {
+  void add_backward(const VconvTensors<const T>& of, MatrixFor<T> dout, const VconvScratch<T>& scratch,
+                    const VconvTensors<T>& to) const {
     spread(of.filter, scratch.W);
     kernels::depthwise_backward(windows, grid(dout), scratch.W, Update::accumulate, grid(to.v));
     kernels::depthwise_weight_gradient(windows, grid(of.v), grid(dout), Update::assign, scratch.W);

@@ -13,26 +13,15 @@
 
 namespace heed {
 
-/// Queries [first, first + rows), and the keys [key, key + keys) that any of them sees. No block before sees the last
-/// `fresh` of these keys.
-struct WindowBlock {
-  Index first, rows;
-  Index key, keys, fresh;
-
-  template <class T>
-  Matrix<T> queries(Matrix<T> m) const {
-    return m.middle_rows(first, rows);
-  }
-  template <class T>
-  Matrix<T> of_keys(Matrix<T> m) const {
-    return m.middle_rows(key, keys);
-  }
+/// A block of the map.
+struct WindowBlock : QueriesAndKeys {
+  Index fresh;  ///< how many of its keys, the last ones, no earlier block sees
 };
 
 /// A block's map in memory of [band.most_rows(), band.most_keys()].
 template <class T>
 Matrix<T> block_of(const WindowBlock& b, Matrix<T> memory) {
-  return {memory.data, b.rows, b.keys, memory.stride};
+  return {memory.data, b.rows, b.seen, memory.stride};
 }
 
 /// Rows of a block's map that see as many keys each, the first from `column` on, and each `shift` further than the one
@@ -78,7 +67,7 @@ struct WindowBand {
     const Index step = std::is_same_v<T, Counted> ? 1 : most_rows();
     for (Index t = 0, seen = 0; t < N; t += step) {
       const Index rows = std::min(step, N - t), end = last(t + rows - 1);
-      f(WindowBlock{t, rows, first(t), end - first(t), end - seen});
+      f(WindowBlock{{t, rows, first(t), end - first(t)}, end - seen});
       seen = end;
     }
   }
@@ -87,7 +76,7 @@ struct WindowBand {
   template <class F>
   void for_each_run(const WindowBlock& b, const F& f) const {
     const auto length = [&](Index r) { return last(b.first + r) - first(b.first + r); };
-    const auto begin = [&](Index r) { return first(b.first + r) - b.key; };
+    const auto begin = [&](Index r) { return first(b.first + r) - b.first_key; };
     for (Index r = 0, next; r < b.rows; r = next) {
       next = r + 1;
       const Index shift = next < b.rows ? begin(next) - begin(r) : 0;
@@ -100,8 +89,8 @@ struct WindowBand {
   template <class T>
   void clear_beside(const WindowBlock& b, Matrix<T> S) const {
     for (Index r = 0; r < b.rows; ++r) {
-      std::fill(S[r], S[r] + first(b.first + r) - b.key, T(0));
-      std::fill(S[r] + last(b.first + r) - b.key, S[r] + b.keys, T(0));
+      std::fill(S[r], S[r] + first(b.first + r) - b.first_key, T(0));
+      std::fill(S[r] + last(b.first + r) - b.first_key, S[r] + b.seen, T(0));
     }
   }
 
@@ -110,7 +99,7 @@ struct WindowBand {
   void make_map(const kernels::Gemm& gemm, const WindowBlock& b, const WindowTokens<const T>& x, Matrix<T> kept,
                 Matrix<T> A) const {
     // 1. S = q k^T
-    gemm(b.queries(x.q), transposed(b.of_keys(x.k)), A);
+    gemm(b.queries(x.q), transposed(b.keys(x.k)), A);
     // 2. A = softmax(S / sqrt(d)), in its place
     for_each_run(b, [&](const WindowRun& run) {
       kernels::attention_softmax({scale}, run.of(A), kept.middle_rows(b.first + run.row, run.rows));
@@ -124,7 +113,7 @@ struct WindowBand {
     const Matrix<T> A = block_of(b, maps.A);
     make_map(gemm, b, x, kept, A);
     // 3. out = A v
-    gemm(A, b.of_keys(x.v), b.queries(out));
+    gemm(A, b.keys(x.v), b.queries(out));
   }
 
   // Undoing 3: dv = A^T dout, dA = dout v^T.
@@ -136,23 +125,23 @@ struct WindowBand {
                 Matrix<const T> dout, const WindowMaps<T>& maps, Update update, const WindowTokens<T>& dx) const {
     const Matrix<T> A = block_of(b, maps.A), dA = block_of(b, maps.dA), dS = dA;
     // A again
-    gemm(b.queries(x.q), transposed(b.of_keys(x.k)), A);
+    gemm(b.queries(x.q), transposed(b.keys(x.k)), A);
     for_each_run(b, [&](const WindowRun& run) {
       kernels::attention_softmax_again({scale}, run.of(A), kept.middle_rows(b.first + run.row, run.rows));
     });
     clear_beside(b, A);
     // 3.
     to_keys(gemm, b, A, b.queries(dout), update, dx.v);
-    gemm(b.queries(dout), transposed(b.of_keys(x.v)), dA);
+    gemm(b.queries(dout), transposed(b.keys(x.v)), dA);
     // 2. overwrites dA
     for_each_run(b, [&](const WindowRun& run) { kernels::attention_softmax_backward({scale}, run.of(A), run.of(dA)); });
     clear_beside(b, dS);
     // 1.
-    gemm(dS, b.of_keys(x.k), update, b.queries(dx.q));
+    gemm(dS, b.keys(x.k), update, b.queries(dx.q));
     to_keys(gemm, b, dS, b.queries(x.q), update, dx.k);
     if (b.first + b.rows < N || update == Update::accumulate) return;
     // Keys that no query sees
-    const Index seen = b.key + b.keys;
+    const Index seen = b.first_key + b.seen;
     fill(dx.k.middle_rows(seen, M - seen), T(0));
     fill(dx.v.middle_rows(seen, M - seen), T(0));
   }
@@ -168,8 +157,8 @@ struct WindowBand {
   template <class T>
   static void to_keys(const kernels::Gemm& gemm, const WindowBlock& b, Matrix<T> weights, Matrix<const T> rows,
                       Update update, Matrix<T> gradient) {
-    const Index old = b.keys - b.fresh;
-    const Matrix<T> all = b.of_keys(gradient);
+    const Index old = b.seen - b.fresh;
+    const Matrix<T> all = b.keys(gradient);
     if (old > 0) gemm(transposed(weights.middle_columns(0, old)), rows, Update::accumulate, all.top_rows(old));
     if (b.fresh > 0)
       gemm(transposed(weights.middle_columns(old, b.fresh)), rows, update, all.middle_rows(old, b.fresh));

@@ -145,7 +145,7 @@ class Window : public MechanismBase<Window>, public WithMap<Window> {
           const Matrix<T> A = block_of(b, scratch.maps.A);
           band.make_map(gemm, b, x, kept, A);
           for (Index i = 0; i < b.rows; ++i)
-            for (Index j = 0; j < b.keys; ++j) map(token(b.first + i), token(b.key + j)) = A(i, j);
+            for (Index j = 0; j < b.seen; ++j) map(token(b.first + i), token(b.first_key + j)) = A(i, j);
         });
       };
       if (dims == 1)
