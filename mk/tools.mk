@@ -13,9 +13,10 @@ compile_commands.json: $(BUILD)/plugin_build.inc $(BUILD)/report_page.inc force
 	@sed -i '$$s/,$$/\n]/' $@.new; $(update)
 
 # clang-tidy over src and include, a file at a time on all cores; .clang-tidy says what it looks for.
+# Clang 14 lacks names of CPU features that cpu.cpp queries.
 tidy: PACKAGES += clang-tidy
 tidy: deps compile_commands.json
-	@printf '%s\n' $(SOURCES) | xargs -P "$$(nproc)" -n 1 clang-tidy -p . --quiet 2>/dev/null
+	@printf '%s\n' $(filter-out src/apps/cli/shared/cpu.cpp,$(SOURCES)) | xargs -P "$$(nproc)" -n 1 clang-tidy -p . --quiet 2>/dev/null
 
 format: PACKAGES := clang-format
 format: deps
