@@ -1,6 +1,8 @@
 // A run is a function of its configuration: threads and interruptions leave no trace in its files.
 #include "support/training.h"
 
+#include <fstream>
+
 using namespace heed;
 using namespace heed::test;
 
