@@ -6,6 +6,7 @@
 //   magnitude  a  6  X  X  X  X  X
 //   magnitude  b  6  X  X  X  X  X
 //   2 of 2 gradients agree with central differences to 1e-06
+//   2 of 2 stated costs are what runs
 //   gradients and costs: right
 #include <heed/heed.h>
 
@@ -47,8 +48,7 @@ int main() {
   // The inputs keep clear of 0, where a square root has no derivative.
   const CheckCase check = check_case("magnitude", {{"a", {2, 3}, -1, 1, 0.2}, {"b", {2, 3}, -1, 1, 0.2}},
                                      [](auto&, const auto& in) { return magnitude(in[0], in[1]); });
-  bool right = print_gradcheck(std::cout, gradcheck(check));
-  for (const CheckedCost& cost : costcheck(check)) right &= cost.passed();
+  const bool right = print_gradcheck(std::cout, check);
   std::cout << "gradients and costs: " << (right ? "right" : "wrong") << "\n";
   return right ? 0 : 1;
 }

@@ -45,12 +45,10 @@ int main(int count, char** arguments) {
   for (Index epoch = 0, step = 0; epoch < 2; ++epoch) {
     train_loader.start(epoch);
     while (const Batch<float>* b = train_loader.next()) {
-      gradients.reset();
-      tape.clear({.parameters = &weights, .gradients = &gradients});
+      tape.begin(weights, gradients);
       const Var<float> loss = cross_entropy(network(*b), b->targets.view(), /*smoothing=*/0, /*divisor=*/batch);
       tape.backward(loss);
-      gradients.complete();
-      adamw.step(weights, gradients, {.lr = 1e-3, .weight_decay = 0.05}, /*gradient_factor=*/1);
+      adamw.step(weights, gradients, {.lr = 1e-3, .weight_decay = 0.05});
       if (++step % 50 == 0) std::cout << "step " << step << "  loss " << *loss.data() << "\n";
     }
   }
@@ -58,7 +56,7 @@ int main(int count, char** arguments) {
   Index right = 0;
   test_loader.start(0);
   while (const Batch<float>* b = test_loader.next()) {
-    tape.clear({.parameters = &weights});
+    tape.begin(weights);
     const Matrix<const float> logits = network(*b).matrix();
     for (Index i = 0; i < b->size; ++i)
       right += std::max_element(logits[i], logits[i] + 10) - logits[i] == b->labels[static_cast<std::size_t>(i)];

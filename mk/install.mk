@@ -21,7 +21,7 @@ install: all
 	install -D -m 644 -t $(target)/share/heed/notebooks notebooks/*.ipynb notebooks/lab.py
 	for file in $$(find notebooks/labs -type f); do install -D -m 644 $$file $(target)/share/heed/$$file || exit; done
 	for file in docs/*.md docs/diagrams/*.svg src/attention/softmax.cpp; do install -D -m 644 $$file $(target)/share/heed/$$file || exit; done
-	install -D -m 644 -t $(target)/share/heed/examples examples/*.cpp
+	install -D -m 644 -t $(target)/share/heed/examples examples/*.cpp examples/*.h
 	install -D -t $(target)/share/heed/datasets datasets/fetch.sh
 	install -D -m 644 -t $(target)/share/heed/datasets datasets/checksums.md5
 	install -D -m 644 -t $(target)/lib $(BUILD)/libheed.a

@@ -124,13 +124,17 @@ BOOST_AUTO_TEST_CASE(files_that_are_named_are_there) {
 BOOST_AUTO_TEST_CASE(quoted_code_is_in_the_examples) {
   std::string examples;
   for (const fs::directory_entry& entry : fs::directory_iterator("examples")) examples += read_file(entry.path());
-  for (const char* page : {"README.md", "docs/adding-an-operation.md"}) {
+  for (const std::string page :
+       {"README.md", "docs/adding-an-operation.md", "docs/operations.md", "docs/library.md",
+        "docs/adding-a-mechanism.md"}) {
     std::string block;
     bool inside = false;
     int blocks = 0;
     for_lines(page, [&](const std::string& line, int number, bool) {
       if (inside && line == "```") {
-        BOOST_TEST(examples.find(block) != std::string::npos, page << ":" << number << ": no example has this block");
+        // A block that begins with the name of a file is that file, which another test compiles.
+        if (!block.starts_with("// "))
+          BOOST_TEST(examples.find(block) != std::string::npos, page << ":" << number << ": no example has this block");
         ++blocks;
         inside = false;
       }

@@ -48,6 +48,8 @@ check() {
 
 check own_operation
 check attention
+check regression
+check loss
 if [ -d /usr/share/datasets/fashion-mnist ]; then
   check train_mnist fashion-mnist 6400
   awk '/^test accuracy/ { good = $3 > 75 } END { exit !good }' "$place/output" || die "train_mnist: $(cat "$place/output")"

@@ -7,11 +7,17 @@
 #include "heed/nn/families.h"
 #include "heed/nn/vit.h"
 
-// Operations with gradients beyond those of the Vision Transformer.
+// Operations with gradients: elementary ones, and what models have beyond the Vision Transformer's.
+#include "heed/ops/elementary/arithmetic.h"
+#include "heed/ops/elementary/functions.h"
+#include "heed/ops/elementary/losses.h"
+#include "heed/ops/elementary/matmul.h"
+#include "heed/ops/elementary/reductions.h"
+#include "heed/ops/elementary/shapes.h"
 #include "heed/ops/activation.h"
-#include "heed/ops/arithmetic.h"
 #include "heed/ops/attention_capabilities.h"
 #include "heed/ops/batch_norm.h"
+#include "heed/ops/composed_attention.h"
 #include "heed/ops/conv2d.h"
 #include "heed/ops/cross_entropy.h"
 #include "heed/ops/linear.h"
@@ -37,8 +43,7 @@
 
 // Weights as files; tensors as text; checks of gradients and costs; threads.
 #include "heed/base/print.h"
-#include "heed/checks/costcheck.h"
-#include "heed/checks/gradcheck.h"
+#include "heed/checks/report.h"
 #include "heed/io/weights.h"
 #include "heed/base/parallel.h"
 #include "heed/base/subnormals.h"

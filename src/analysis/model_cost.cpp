@@ -37,43 +37,28 @@ Traffic forward_traffic(const TraceEntry& entry) {
   return traffic;
 }
 
-/// The tensors that have a gradient already while the backward pass goes on.
-class Begun {
- public:
-  bool contains(const Value& x) const { return set_.contains({x.parameter, x.id}); }
-  /// Says whether it had one before.
-  bool begin(const Value& x) { return !set_.insert({x.parameter, x.id}).second; }
-
- private:
-  std::set<std::pair<bool, Index>> set_;
-};
-
-/// Goes back through the operations as the tape does, from the last.
+/// Adds the backward pass to operations whose forward pass is there.
 void add_backward(const std::vector<TraceEntry>& trace, std::vector<OperationCost>& operations) {
-  Begun gradients;
-  gradients.begin(trace.back().result);
-  for (std::size_t i = trace.size(); i-- > 0;) {
+  for (OperationCost& operation : operations) operation.cost.backward = operation.cost.backward_contractions = {};
+  for_each_gradient(trace, [&](std::size_t i, const Value* x, bool joins) {
     const TraceEntry& entry = trace[i];
     OperationCost& operation = operations[i];
-    if (!entry.result.wanted || !gradients.contains(entry.result)) {
-      operation.cost.backward = operation.cost.backward_contractions = {};
-      continue;
+    if (x) {
+      add_traffic(operation.backward, *x, joins ? 2 : 1);
+      if (joins) operation.cost.backward.add += entry.cost.joins < 0 ? x->elements() : entry.cost.joins;
+      return;
     }
+    operation.cost.backward += entry.cost.backward;
+    operation.cost.backward_contractions += entry.cost.backward_contractions;
     add_traffic(operation.backward, entry.result);
     operation.backward.activations += entry.saved;
-    for (const Value& x : entry.operands) {
-      add_traffic(operation.backward, x);
-      if (!x.wanted) continue;
-      const bool joins = gradients.begin(x);
-      add_traffic(operation.backward, x, joins ? 2 : 1);
-      if (joins) operation.cost.backward.add += entry.cost.joins < 0 ? x.elements() : entry.cost.joins;
-    }
-  }
+    for (const Value& operand : entry.operands) add_traffic(operation.backward, operand);
+  });
 }
 
 std::vector<OperationCost> operations_of(const std::vector<TraceEntry>& trace) {
   std::vector<OperationCost> operations;
-  Begun owned;
+  std::set<Index> owned;  // parameters
   for (const TraceEntry& entry : trace) {
     OperationCost& operation = operations.emplace_back();
     operation.layer = entry.layer;
@@ -87,7 +72,7 @@ std::vector<OperationCost> operations_of(const std::vector<TraceEntry>& trace) {
       operation.rows =
           multiplied * multiplied / static_cast<double>(entry.result.elements() * operation.forward.weights);
     for (const Value& x : entry.operands)
-      if (x.parameter && x.wanted && !owned.begin(x)) operation.parameters += x.elements();
+      if (x.parameter && x.wanted && owned.insert(x.id).second) operation.parameters += x.elements();
   }
   add_backward(trace, operations);
   return operations;

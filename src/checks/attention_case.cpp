@@ -2,6 +2,7 @@
 #include "heed/checks/attention_case.h"
 
 #include "cases.h"
+#include "composition.h"
 #include "memory.h"
 
 #include "heed/ops/attention.h"
@@ -84,6 +85,10 @@ std::optional<CheckCase> attention_case(const std::string& label, const Mechanis
   c.setting = label;
   c.sizes = {{'B', s.images},   {'H', shape.heads}, {'N', shape.queries},
              {'M', shape.keys}, {'d', shape.width}, {'e', shape.value_width}};
+  if (given == CaseOperands::apart && has_composition(mechanism))
+    c.against_composed = [=, &mechanism](std::uint64_t seed) {
+      return compare_with_composition(label + ", composed form, " + s.label, mechanism, shape, seed);
+    };
   c.memory_faults = [=, &mechanism] { return memory_faults(mechanism, layout, shape); };
   return c;
 }

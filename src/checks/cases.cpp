@@ -4,7 +4,6 @@
 #include "heed/attention/mechanism.h"
 #include "heed/checks/attention_case.h"
 #include "heed/ops/activation.h"
-#include "heed/ops/arithmetic.h"
 #include "heed/ops/attention_capabilities.h"
 #include "heed/ops/batch_norm.h"
 #include "heed/ops/conv2d.h"
@@ -15,6 +14,7 @@
 #include "heed/ops/layer_norm.h"
 #include "heed/ops/linear.h"
 #include "heed/ops/patch_embedding.h"
+#include "heed/ops/scale_channels.h"
 #include "heed/ops/softmax.h"
 #include "heed/ops/tokens.h"
 
@@ -24,11 +24,8 @@ namespace heed {
 
 namespace {
 
-void add_arithmetic(CheckCases& cases) {
-  const CheckInput a{"a", {2, 3, 5}}, b{"b", {2, 3, 5}}, x{"x", {2, 3, 5}}, kinked{"x", {2, 3, 5}, -1, 1, 0.01};
-  cases.add("add", {a, b}, [](auto&, const auto& v) { return add(v[0], v[1]); });
-  cases.add("mul", {a, b}, [](auto&, const auto& v) { return mul(v[0], v[1]); });
-  cases.add("scale", {x}, [](auto&, const auto& v) { return scale(v[0], -0.7); });
+void add_activations(CheckCases& cases) {
+  const CheckInput x{"x", {2, 3, 5}}, kinked{"x", {2, 3, 5}, -1, 1, 0.01};
   cases.add("gelu", {{"x", {2, 3, 5}, -4, 4}}, [](auto&, const auto& v) { return gelu(v[0]); });
   cases.add("relu", {kinked}, [](auto&, const auto& v) { return relu(v[0]); });
   cases.add("silu", {{"x", {2, 3, 5}, -6, 6}}, [](auto&, const auto& v) { return silu(v[0]); });
@@ -53,7 +50,6 @@ void add_products(CheckCases& cases) {
   cases.add("linear, x twice", {{"x", {3, 5}}, {"weight", {5, 5}}},
             [](auto&, const auto& v) { return linear(linear(v[0], v[1]), v[1]); });
   cases.back().unstated.backward.add = 25;  // the weight's two gradients
-  cases.add("matmul", {{"a", {2, 3, 4}}, {"b", {2, 4, 5}}}, [](auto&, const auto& v) { return matmul(v[0], v[1]); });
   cases.add("patch_embedding", {{"x", {2, 3, 4, 6}}, {"weight", {5, 3, 2, 2}}, {"bias", {5}}},
             [](auto&, const auto& v) { return patch_embedding(v[0], v[1], v[2]); });
 }
@@ -227,7 +223,8 @@ void add_mechanisms(CheckCases& cases) {
 
 std::vector<CheckCase> all_check_cases() {
   CheckCases cases;
-  add_arithmetic(cases);
+  add_elementary_cases(cases);
+  add_activations(cases);
   add_products(cases);
   add_convolutions(cases);
   add_linear_of(cases);

@@ -22,6 +22,9 @@ View<T> filled(Tape<T>& tape, const Shape& shape, const F& rule) {
   return {data, shape};
 }
 
+/// Adds the cases of elementary operations.
+void add_elementary_cases(CheckCases& cases);
+
 /// Adder layers and adder attention: sign, the derivative proper, against differences of the operation itself, and
 /// hardtanh and full against differences of the functions whose derivatives they are.
 void add_adder_cases(CheckCases& cases);

@@ -1,6 +1,6 @@
 #include "heed/checks/gradcheck.h"
 
-#include "heed/ops/arithmetic.h"
+#include "heed/ops/elementary/arithmetic.h"
 
 #include <fmt/format.h>
 
@@ -228,35 +228,10 @@ std::vector<CheckRow> compare_gradients(const CheckCase& c, std::uint64_t seed, 
 
 std::vector<CheckRow> gradcheck(const CheckCase& c, std::uint64_t seed) {
   const CaseResults got = case_results(c, seed);
-  return compare_gradients(c, seed, got, expected_gradients(c, seed, &got));
-}
-
-bool print_gradcheck(std::ostream& out, const std::vector<CheckRow>& rows) {
-  std::size_t operation_width = 9, tensor_width = 6;
-  for (const CheckRow& row : rows) {
-    operation_width = std::max(operation_width, row.operation.size());
-    tensor_width = std::max(tensor_width, row.tensor.size());
-  }
-  out << fmt::format("{:<{}}  {:<{}}  {:>8}  {:>9}  {:>9}  {:>6}  {:>14}  {:>14}\n", "operation", operation_width,
-                     "tensor", tensor_width, "elements", "absolute", "relative", "index", "got", "expected");
-  Index agree = 0, noted = 0, failed = 0;
-  for (const CheckRow& row : rows) {
-    const char* const verdict = row.passed ? "" : "  FAILED";
-    if (row.note.empty())
-      out << fmt::format("{:<{}}  {:<{}}  {:>8}  {:>9.1e}  {:>9.1e}  {:>6}  {:>14.7g}  {:>14.7g}{}\n", row.operation,
-                         operation_width, row.tensor, tensor_width, row.elements, row.absolute, row.relative, row.index,
-                         row.got, row.expected, verdict);
-    else
-      out << fmt::format("{:<{}}  {:<{}}  {:>8}  {}{}\n", row.operation, operation_width, row.tensor, tensor_width,
-                         row.elements, row.note, verdict);
-    failed += !row.passed;
-    agree += row.passed && row.note.empty();
-    noted += !row.note.empty();
-  }
-  out << fmt::format("{} of {} gradients agree with central differences to {:.0e}\n", agree,
-                     static_cast<Index>(rows.size()) - noted, gradcheck_tolerance);
-  if (noted > 0) out << fmt::format("{} are surrogates, as noted; tests of their own check them\n", noted);
-  return failed == 0;
+  std::vector<CheckRow> rows = compare_gradients(c, seed, got, expected_gradients(c, seed, &got));
+  if (c.against_composed)
+    for (CheckRow& row : c.against_composed(seed)) rows.push_back(std::move(row));
+  return rows;
 }
 
 }  // namespace heed

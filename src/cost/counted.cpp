@@ -22,6 +22,8 @@ Counted sqrt(Counted x) { return ++Counted::tally().sqrt, std::sqrt(x.value_); }
 Counted exp(Counted x) { return ++Counted::tally().exp, std::exp(x.value_); }
 Counted log(Counted x) { return ++Counted::tally().log, std::log(x.value_); }
 Counted erf(Counted x) { return ++Counted::tally().erf, std::erf(x.value_); }
+Counted tanh(Counted x) { return ++Counted::tally().other, std::tanh(x.value_); }
+Counted pow(Counted x, Counted exponent) { return ++Counted::tally().other, std::pow(x.value_, exponent.value_); }
 Counted abs(Counted x) { return ++Counted::tally().cmp, std::abs(x.value_); }
 
 }  // namespace heed

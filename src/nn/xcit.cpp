@@ -17,6 +17,7 @@
 #include "heed/nn/block.h"
 #include "heed/nn/image_head.h"
 #include "heed/nn/image_model.h"
+#include "heed/ops/scale_channels.h"
 
 #include <numbers>
 

@@ -255,7 +255,7 @@ AttentionOperands<T> operands_apart(Var<T> q, Var<T> k, Var<T> v, const Attentio
 
 template <class T>
 Var<T> attention(const Mechanism& mechanism, const AttentionOperands<T>& of, const AttentionLayout& layout,
-                 AttentionShape shape, std::span<const Var<T>> parameters, View<const T> noise, Var<T> prepared) {
+                 AttentionShape shape, std::span<const Var<T>> parameters, ViewFor<T> noise, Var<T> prepared) {
   const Index tokens = of.queries(), heads = layout.heads, width = heads * layout.value_width;
   AttentionWork<T> work{};
   work.layout = layout;
@@ -271,7 +271,7 @@ Var<T> attention(const Mechanism& mechanism, const AttentionOperands<T>& of, con
 
 template <class T>
 Var<T> attention(const Mechanism& mechanism, Var<T> q, Var<T> k, Var<T> v, AttentionShape shape,
-                 std::span<const Var<T>> parameters, View<const T> noise) {
+                 std::span<const Var<T>> parameters, ViewFor<T> noise) {
   AttentionWork<T> work{};
   work.of.qkv = {q, k, v};
   for (std::size_t i = 0; i < 3; ++i) {

@@ -7,7 +7,7 @@
 namespace heed {
 
 template <class T>
-Var<T> cross_entropy(Var<T> logits, View<const T> targets, double smoothing, Index divisor) {
+Var<T> cross_entropy(Var<T> logits, ViewFor<T> targets, double smoothing, Index divisor) {
   Tape<T>& tape = tape_of("cross_entropy", logits);
   const Shape& shape = logits.shape();
   require(shape.rank() == 2 && shape[1] >= 1 && shape == targets.shape(),

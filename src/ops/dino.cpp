@@ -57,7 +57,7 @@ void for_views(Index image, Index B, Index views, const F& f) {
 }  // namespace
 
 template <class T>
-Var<T> dino_loss(Var<T> logits, View<const T> q, double temperature, Index divisor) {
+Var<T> dino_loss(Var<T> logits, ViewFor<T> q, double temperature, Index divisor) {
   Tape<T>& tape = tape_of("dino_loss", logits);
   const Shape &ls = logits.shape(), &qs = q.shape();
   require(ls.rank() == 2 && qs.rank() == 3 && qs[1] == 2 && ls[1] == qs[2] && ls[0] >= 2 * qs[0] &&

@@ -10,7 +10,7 @@ namespace heed {
 
 template <class T>
 Var<T> prepare(const Mechanism& mechanism, const AttentionShape& shape, std::span<const Var<T>> parameters,
-               View<const T> noise) {
+               ViewFor<T> noise) {
   const PreparationCapability* const m = mechanism.preparation();
   Tape<T>& tape = parameters[0].tape();
   const auto handles = copied_handles(tape, parameters);

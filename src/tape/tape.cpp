@@ -52,7 +52,8 @@ Tape<T>& Var<T>::tape() const {
 }
 
 template <class T>
-Tape<T>::Tape(const Pass<T>& pass) : pass_(pass), slot_(detail::acquire_tape_slot(this)) {}
+Tape<T>::Tape(const Pass<T>& pass, std::span<T> memory)
+    : pass_(pass), arena_(std::as_writable_bytes(memory)), slot_(detail::acquire_tape_slot(this)) {}
 
 template <class T>
 Tape<T>::~Tape() {
@@ -113,9 +114,21 @@ void Tape<T>::clear(const Pass<T>& pass) {
   backward_steps_.clear();
   free_buffers_.clear();
   arena_.clear();
-  backward_done_ = false;
+  backward_done_ = completes_ = false;
   saved_ = 0;
   ++slot_->generation;
+}
+
+template <class T>
+void Tape<T>::begin(Parameters<T>& weights, Gradients<T>& gradients) {
+  gradients.reset();
+  clear({.parameters = &weights, .gradients = &gradients, .training = true});
+  completes_ = true;
+}
+
+template <class T>
+void Tape<T>::begin(Parameters<T>& weights) {
+  clear({.parameters = &weights});
 }
 
 template <class T>
@@ -139,13 +152,23 @@ Var<T> Tape<T>::constant(View<const T> value) {
 }
 
 template <class T>
+Var<T> Tape<T>::constant(double value) {
+  const std::span<T> memory = list<T>(1);
+  memory[0] = T(value);
+  return constant({memory.data(), Shape{}});
+}
+
+template <class T>
 Var<T> Tape<T>::input(View<const T> value) {
   return append({.value = value.data(), .shape = value.shape(), .wanted = true, .input = true});
 }
 
 template <class T>
 Var<T> Tape<T>::parameter(ParameterId id) {
-  HEED_ASSERT(pass_.parameters != nullptr);
+  require(pass_.parameters, "[tape] parameter {} is used, but the pass has no parameters; start it by begin(weights)",
+          id);
+  require(id >= 0 && id < pass_.parameters->list().size(), "[tape] parameter {} is used; the pass has {}", id,
+          pass_.parameters->list().size());
   const View<const T> value = std::as_const(*pass_.parameters)[id];
   const ParameterSpec& spec = pass_.parameters->list()[id];
   const bool wanted = (pass_.gradients != nullptr || pass_.execution.dry_run) && (spec.trainable || spec.prepared);
@@ -264,6 +287,7 @@ void Tape<T>::finish_backward() {
     Node& result = nodes_[step->result];
     if (result.gradient) release_buffer(result.shape.elements(), std::exchange(result.gradient, nullptr));
   }
+  if (completes_) pass_.gradients->complete();
 }
 
 template <class T>

@@ -1,6 +1,6 @@
 // Costs that are stated wrongly are found, and the difference is put into N, M and d.
 #include "heed/checks/costcheck.h"
-#include "heed/ops/arithmetic.h"
+#include "heed/ops/elementary/arithmetic.h"
 #include "src/checks/closed_form.h"
 
 #include <boost/test/unit_test.hpp>

@@ -1,7 +1,7 @@
 // A gradient check is worth what it catches: planted errors must fail it.
-#include "heed/checks/gradcheck.h"
+#include "heed/checks/report.h"
 #include "heed/kernels/rows/softmax.h"
-#include "heed/ops/arithmetic.h"
+#include "heed/ops/elementary/arithmetic.h"
 #include "heed/ops/softmax.h"
 
 #include <boost/test/unit_test.hpp>
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(a_surrogate_is_checked_for_what_it_promises) {
   surrogate.note = "x, not 3 x^2";
   BOOST_TEST(all_passed(surrogate));
   std::ostringstream table;
-  BOOST_TEST(print_gradcheck(table, gradcheck(surrogate)));
+  print_findings(table, {{}, gradcheck(surrogate), {}});
   BOOST_TEST(table.str().find("x, not 3 x^2") != std::string::npos);
 
   CheckCase infinite = cube("infinite", [](double) { return INFINITY; });
@@ -176,10 +176,35 @@ BOOST_AUTO_TEST_CASE(no_error_in_truncation) {
 BOOST_AUTO_TEST_CASE(the_table_names_the_worst_element) {
   const auto rows = gradcheck(cube("wrong at large x", [](double x) { return x > 1.5 ? 0.0 : 3 * x * x; }));
   std::ostringstream table;
-  const bool passed = print_gradcheck(table, rows);
-  BOOST_TEST(passed == rows[0].passed);
+  print_findings(table, {{}, rows, {}});
+  const bool passed = rows[0].passed;
   BOOST_TEST(table.str().find("wrong at large x") != std::string::npos);
   BOOST_TEST((passed || table.str().find("FAILED") != std::string::npos));
+}
+
+// What a program prints is what the command prints: what a wrong gradient looks like, and costs that do not fit.
+BOOST_AUTO_TEST_CASE(a_program_prints_the_diagnosis_and_the_costs) {
+  // y = x^2 with half its gradient, and the forward cost of two multiplications an element
+  const CheckCase c = check_case("half", {{"x", {2, 3}, 0.5, 2}}, [](auto& tape, const auto& v) {
+    const auto x = v[0];
+    const Index n = x.size();
+    Cost cost;
+    cost.forward = {.mul = 2 * n};
+    cost.backward = {.mul = n};
+    return tape.record(
+        {"half", cost}, x.shape(), {x},
+        [=](auto* y) {
+          for (Index i = 0; i < n; ++i) y[i] = x.data()[i] * x.data()[i];
+        },
+        [=, &tape](const auto& dy) {
+          if (const auto dx = tape.target(x))
+            for (Index i = 0; i < n; ++i) write(dx.update, dx.data[i], x.data()[i] * dy.data()[i]);
+        });
+  });
+  std::ostringstream out;
+  BOOST_TEST(!print_gradcheck(out, c));
+  BOOST_TEST(out.str().find("looks  like 0.5 times what it should be") != std::string::npos, out.str());
+  BOOST_TEST(out.str().find("1 of 2 stated costs are what runs") != std::string::npos, out.str());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

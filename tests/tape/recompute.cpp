@@ -1,6 +1,6 @@
 // Parts of a model that are computed again on the way back.
 #include "heed/ops/activation.h"
-#include "heed/ops/arithmetic.h"
+#include "heed/ops/elementary/arithmetic.h"
 #include "heed/ops/batch_norm.h"
 #include "heed/ops/dropout.h"
 #include "heed/tape/tape.h"

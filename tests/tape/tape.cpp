@@ -1,7 +1,7 @@
 // The tape: accumulation, depth, misuse, parameters, and what training and evaluation mode change.
 #include "heed/tape/tape.h"
 
-#include "heed/ops/arithmetic.h"
+#include "heed/ops/elementary/arithmetic.h"
 #include "heed/ops/batch_norm.h"
 #include "heed/ops/dropout.h"
 #include "heed/ops/linear.h"

@@ -1,7 +1,7 @@
 // A pass as text and as a graph.
 #include "heed/tape/trace.h"
 
-#include "heed/ops/arithmetic.h"
+#include "heed/ops/elementary/arithmetic.h"
 #include "heed/ops/linear.h"
 #include "support/temporary.h"
 

@@ -1,5 +1,5 @@
 // The first number that is not finite, among lanes that go in lockstep and a penalty that one of them makes.
-#include "heed/ops/arithmetic.h"
+#include "heed/ops/elementary/arithmetic.h"
 #include "heed/ops/batch_norm.h"
 #include "heed/ops/linear.h"
 #include "heed/train/tasks/classification.h"

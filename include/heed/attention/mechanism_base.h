@@ -102,6 +102,13 @@ class MechanismBase : public Mechanism {
   void forward(const OfNumber<AttentionForward>& call) const override {
     std::visit(
         [this](const auto& c) {
+          static_assert(
+              requires {
+                self().run_forward(c.in, c.out, saved_of(c.in.shape, c.saved), scratch_of(c.in.shape, c.scratch));
+              },
+              "run_forward must be run_forward(const AttentionInput<T>& in, Heads<T> out, saved, scratch) const, the "
+              "last "
+              "two of the types that saved() and scratch() return");
           self().run_forward(c.in, c.out, saved_of(c.in.shape, c.saved), scratch_of(c.in.shape, c.scratch));
         },
         call);
@@ -109,6 +116,13 @@ class MechanismBase : public Mechanism {
   void backward(const OfNumber<AttentionBackward>& call) const override {
     std::visit(
         [this](const auto& c) {
+          static_assert(
+              requires {
+                self().run_backward(c.in, c.out, c.dout, saved_of(c.in.shape, c.saved),
+                                    scratch_of(c.in.shape, c.scratch), c.gradient);
+              },
+              "run_backward must be run_backward(const AttentionInput<T>& in, Heads<const T> out, Heads<const T> dout, "
+              "saved, scratch, const AttentionGradient<T>& gradient) const");
           self().run_backward(c.in, c.out, c.dout, saved_of(c.in.shape, c.saved), scratch_of(c.in.shape, c.scratch),
                               c.gradient);
         },

@@ -10,6 +10,7 @@
 #include "heed/attention/mechanism.h"
 
 #include <initializer_list>
+#include <optional>
 #include <type_traits>
 
 namespace heed {
@@ -18,8 +19,16 @@ namespace heed {
 /// (read_sizes).
 inline constexpr Index not_set = -1;
 
-/// Returns "not set", or the number.
+/// Returns an option's value as text, "not set" if it has none.
+std::string option_text(bool value);
 std::string option_text(Index value);
+std::string option_text(double value);
+std::string option_text(std::optional<double> value);
+
+/// True for the types that an option can have without names for its values.
+template <class X>
+inline constexpr bool is_option = std::is_same_v<X, bool> || std::is_same_v<X, Index> || std::is_same_v<X, double> ||
+                                  std::is_same_v<X, std::optional<double>>;
 
 /// An option with a few named values: an enum that counts from 0, in the order of the names.
 template <class E>
@@ -33,6 +42,13 @@ class OptionReader {
   void operator()(const char* name, bool& value, const char* meaning);
   void operator()(const char* name, Index& value, const char* meaning);
   void operator()(const char* name, double& value, const char* meaning);
+  void operator()(const char* name, std::optional<double>& value, const char* meaning);
+  template <class X>
+  void operator()(const char*, X&, const char*) {
+    static_assert(is_option<X>,
+                  "an option is a bool, an Index, a double, a std::optional<double>, which may be left "
+                  "unset, or an enum class with the names of its values");
+  }
   template <NamedChoice E>
   void operator()(const char* name, E& value, std::initializer_list<const char*> names, const char*) {
     value = static_cast<E>(choose(name, static_cast<std::size_t>(value), {names.begin(), names.end()}));
@@ -52,9 +68,10 @@ class OptionReader {
 /// Lists options with their defaults.
 class OptionLister {
  public:
-  void operator()(const char* name, bool& value, const char* meaning);
-  void operator()(const char* name, Index& value, const char* meaning);
-  void operator()(const char* name, double& value, const char* meaning);
+  template <class X>
+  void operator()(const char* name, X& value, const char* meaning) {
+    if constexpr (is_option<X>) found.push_back({name, option_text(value), meaning});
+  }
   template <NamedChoice E>
   void operator()(const char* name, E& value, std::initializer_list<const char*> names, const char* meaning) {
     found.push_back({name, names.begin()[static_cast<std::size_t>(value)], meaning, {names.begin(), names.end()}});

@@ -1,7 +1,10 @@
 // Mechanisms compiled separately, as plugins, which join the list when the program starts.
 #pragma once
 
-#include "heed/attention/mechanism.h"
+#include "heed/attention/capabilities/decoding.h"
+#include "heed/attention/capabilities/map.h"
+#include "heed/attention/capabilities/penalty.h"
+#include "heed/attention/capabilities/preparation.h"
 
 #include <cstdint>
 #include <type_traits>
@@ -53,6 +56,22 @@ constexpr EntryMaker plugin_entry() {
       requires { M::complexity; }, "the mechanism has no complexity");
   static_assert(
       requires { M::variants(); }, "the mechanism has no variants()");
+  // An optional function without its base class would never be called.
+  static_assert(
+      !requires { &M::template run_map<double>; } || std::is_base_of_v<MapCapability, M>,
+      "a mechanism X with run_map must be derived from WithMap<X> too (attention/capabilities/map.h)");
+  static_assert(
+      !requires { &M::template run_decode<double>; } || std::is_base_of_v<DecodingCapability, M>,
+      "a mechanism X with run_decode must be derived from WithDecoding<X> too "
+      "(attention/capabilities/decoding.h)");
+  static_assert(
+      !requires { &M::template run_penalty<double>; } || std::is_base_of_v<PenaltyCapability, M>,
+      "a mechanism X with run_penalty must be derived from WithPenalty<X> too "
+      "(attention/capabilities/penalty.h)");
+  static_assert(
+      !requires { &M::template run_prepare<double>; } || std::is_base_of_v<PreparationCapability, M>,
+      "a mechanism X with run_prepare must be derived from WithPreparation<X> too "
+      "(attention/capabilities/preparation.h)");
   static_assert(!std::is_abstract_v<M>, "the mechanism has no cost(shape), const and with override");
   return mechanism_entry<M>;
 }

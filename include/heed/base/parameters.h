@@ -47,9 +47,9 @@ struct RowPart {
 
 /// Declaration of one tensor of a model, named as in weight files.
 struct ParameterSpec {
-  std::string name;
-  Shape shape;
-  Initial initial;
+  std::string name{};
+  Shape shape{};
+  Initial initial{};
   bool decay = true;         ///< true if weight decay applies
   bool trainable = true;     ///< false for a buffer, which is stored with the weights but has no gradient
   bool prepared = false;     ///< computed from others once per step (tape/preparation.h); not trainable and in no file

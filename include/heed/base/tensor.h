@@ -123,6 +123,10 @@ class View {
   Shape shape_;
 };
 
+/// A View<const T> as a parameter from which T is not deduced, so that tensors and views of either kind convert to it.
+template <class T>
+using ViewFor = std::type_identity_t<View<const T>>;
+
 /// Returns the size of `count` elements in bytes. Throws std::bad_alloc if it exceeds the address space.
 template <class T>
 std::size_t bytes_of(Index count) {

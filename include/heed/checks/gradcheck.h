@@ -38,6 +38,9 @@ struct CheckCase {
   /// Where the gradient is not meant to be the function's derivative: what it is instead. Then differences say nothing
   /// about it, and what is checked is that it is finite and added to what is there; tests of its own check the rest.
   std::string note{};
+  /// Compares the gradients with those of the composed form, for hand-written mechanisms that have one
+  /// (src/checks/composition.h).
+  std::function<std::vector<struct CheckRow>(std::uint64_t seed)> against_composed{};
   /// Returns the misuses of memory, a line each (src/checks/memory.h); for mechanisms.
   std::function<std::vector<std::string>()> memory_faults{};
   /// The name without the shape, and the sizes that equations have letters for: B images, H heads, N, M, d, e.
@@ -53,6 +56,9 @@ CheckCase check_case(std::string name, std::vector<CheckInput> inputs, F f, bool
   return {std::move(name), std::move(inputs), training, f, f, f};
 }
 
+/// What a result is compared with.
+enum class CheckReference { differences, composed_form };
+
 /// The worst element of one tensor's gradient.
 struct CheckRow {
   std::string operation, tensor;
@@ -61,6 +67,8 @@ struct CheckRow {
   Index index = 0;
   double got = 0, expected = 0;
   bool passed = false;
+  bool step = false;  ///< a step of the mechanism (attention/steps.h), not the gradient of an input
+  CheckReference reference = CheckReference::differences;
   std::string note{};  ///< note of the case, whose gradients are not compared
   std::vector<std::string> axes{};
   // For a failed row:
@@ -119,9 +127,6 @@ std::vector<CheckRow> compare_gradients(const CheckCase& c, std::uint64_t seed, 
 /// The input tensors of a case, as gradcheck draws them.
 template <class T>
 std::vector<Tensor<T>> draw_inputs(const CheckCase& c, std::uint64_t seed);
-
-/// Prints rows as a table; returns whether all passed.
-bool print_gradcheck(std::ostream& out, const std::vector<CheckRow>& rows);
 
 /// Every operation and every mechanism with its options, in shapes whose sizes all differ. `heed gradcheck`,
 /// the cost checks and the float checks run over this list.

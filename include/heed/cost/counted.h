@@ -39,6 +39,8 @@ class Counted {
   friend Counted log(Counted x);
   friend Counted erf(Counted x);
   friend Counted abs(Counted x);
+  friend Counted tanh(Counted x);
+  friend Counted pow(Counted x, Counted exponent);
 
  private:
   double value_ = 0;

@@ -9,7 +9,7 @@
 #include "heed/config/experiment.h"
 #include "heed/nn/layers.h"
 #include "heed/ops/adder_linear.h"
-#include "heed/ops/arithmetic.h"
+#include "heed/ops/elementary/arithmetic.h"
 #include "heed/ops/layer_norm_parts.h"
 
 #include <optional>

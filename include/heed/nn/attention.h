@@ -4,7 +4,7 @@
 #include "heed/nn/adder.h"
 #include "heed/nn/layers.h"
 #include "heed/nn/mechanism_layer.h"
-#include "heed/ops/arithmetic.h"
+#include "heed/ops/elementary/arithmetic.h"
 #include "heed/ops/head_norm.h"
 #include "heed/ops/tokens.h"
 

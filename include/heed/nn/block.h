@@ -4,7 +4,7 @@
 #include "heed/config/experiment.h"
 #include "heed/nn/attention.h"
 #include "heed/nn/layers.h"
-#include "heed/ops/arithmetic.h"
+#include "heed/ops/elementary/arithmetic.h"
 #include "heed/ops/dropout.h"
 #include "heed/ops/tokens.h"
 

@@ -72,13 +72,13 @@ AttentionOperands<T> operands_apart(Var<T> q, Var<T> k, Var<T> v, const Attentio
 /// left out.
 template <class T>
 Var<T> attention(const Mechanism& mechanism, const AttentionOperands<T>& of, const AttentionLayout& layout,
-                 AttentionShape shape, std::span<const Var<T>> parameters = {}, View<const T> noise = {},
+                 AttentionShape shape, std::span<const Var<T>> parameters = {}, ViewFor<T> noise = {},
                  Var<T> prepared = {});
 
 /// Computes attention on separate tensors: q [B, H, N, d], k [B, H', M, d'], v [B, H', M, e], out [B, H, N, e], with as
 /// many heads H' of keys as the mechanism's layout has for H of queries. Operands that it does not use are left out.
 template <class T>
-Var<T> attention(const Mechanism& mechanism, Var<T> q, Var<T> k, Var<T> v, AttentionShape shape,
-                 std::span<const Var<T>> parameters = {}, View<const T> noise = {});
+Var<T> attention(const Mechanism& mechanism, Var<T> q, Var<T> k, Var<T> v, AttentionShape shape = {},
+                 std::span<const Var<T>> parameters = {}, ViewFor<T> noise = {});
 
 }  // namespace heed

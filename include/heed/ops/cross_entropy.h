@@ -14,6 +14,6 @@ namespace heed {
 /// Since the rows of t sum to one, loss[b] = log sum exp(logits[b]) - sum_c t logits, and
 ///   dlogits = (softmax(logits) - t) dloss / divisor.
 template <class T>
-Var<T> cross_entropy(Var<T> logits, View<const T> targets, double smoothing, Index divisor);
+Var<T> cross_entropy(Var<T> logits, ViewFor<T> targets, double smoothing, Index divisor);
 
 }  // namespace heed

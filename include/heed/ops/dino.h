@@ -25,6 +25,6 @@ Var<T> join_rows(Var<T> a, Var<T> b);
 ///
 ///   dlogits_j = (n p_j - sum of its q_i) dloss / (divisor temperature).
 template <class T>
-Var<T> dino_loss(Var<T> logits, View<const T> q, double temperature, Index divisor);
+Var<T> dino_loss(Var<T> logits, ViewFor<T> q, double temperature, Index divisor);
 
 }  // namespace heed

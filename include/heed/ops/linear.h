@@ -1,4 +1,4 @@
-// Matrix products: linear, matmul.
+// Linear layers: the product with a weight.
 #pragma once
 
 #include "heed/tape/tape.h"
@@ -11,11 +11,5 @@ namespace heed {
 ///   dx += dy W,  dW += dy^T x,  db += sum over rows of dy,  dr += dy
 template <class T>
 Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {});
-
-/// Computes y = a b for each matrix: a [..., m, k], b [..., k, n] with equal leading axes, y [..., m, n].
-///
-///   da += dy b^T,  db += a^T dy
-template <class T>
-Var<T> matmul(Var<T> a, Var<T> b);
 
 }  // namespace heed

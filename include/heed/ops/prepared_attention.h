@@ -15,7 +15,7 @@ namespace heed {
 /// memory(shape).prepared > 0. The mechanism and the noise must outlive the pass.
 template <class T>
 Var<T> prepare(const Mechanism& mechanism, const AttentionShape& shape, std::span<const Var<T>> parameters,
-               View<const T> noise = {});
+               ViewFor<T> noise = {});
 
 /// The prepared tensor of a layer, NAME.prepared in the list of its model's parameters.
 class PreparedAttention final : public Preparation {

@@ -4,6 +4,7 @@
 
 #include "heed/base/tensor.h"
 
+#include <span>
 #include <vector>
 
 namespace heed {
@@ -11,6 +12,12 @@ namespace heed {
 class Arena {
  public:
   Arena() = default;
+
+  /// `first` is memory of the caller, used before any other; it must outlive the arena.
+  explicit Arena(std::span<std::byte> first) : first_(first) {
+    const std::size_t past = reinterpret_cast<std::uintptr_t>(first.data()) % alignment;
+    first_ = first.subspan(std::min(first.size(), past == 0 ? 0 : alignment - past));
+  }
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
@@ -22,8 +29,8 @@ class Arena {
 
   void* allocate_bytes(std::size_t bytes) {
     bytes = (bytes + alignment - 1) / alignment * alignment;
-    if (blocks_.empty() || offset_ + bytes > capacity(blocks_.back())) grow(bytes);
-    void* result = blocks_.back().data() + offset_;
+    if (offset_ + bytes > block().size()) grow(bytes);
+    void* result = block().data() + offset_;
     offset_ += bytes;
     return result;
   }
@@ -46,7 +53,7 @@ class Arena {
     blocks_.emplace_back(bytes);
   }
 
-  /// Returns the bytes held, in use or not.
+  /// Returns the bytes held, in use or not, without the caller's.
   Index reserved() const {
     Index total = 0;
     for (const auto& block : blocks_) total += block.size();
@@ -54,15 +61,20 @@ class Arena {
   }
 
  private:
-  static std::size_t capacity(const Buffer<std::byte>& block) { return static_cast<std::size_t>(block.size()); }
+  /// Returns the block in use.
+  std::span<std::byte> block() {
+    if (blocks_.empty()) return first_;
+    return {blocks_.back().data(), static_cast<std::size_t>(blocks_.back().size())};
+  }
 
   void grow(std::size_t bytes) {
     constexpr std::size_t least = std::size_t{1} << 16;
-    const std::size_t twice = blocks_.empty() ? least : 2 * capacity(blocks_.back());
+    const std::size_t twice = blocks_.empty() ? least : 2 * block().size();
     blocks_.emplace_back(static_cast<Index>(std::max({bytes, least, twice})));
     offset_ = 0;
   }
 
+  std::span<std::byte> first_{};
   std::vector<Buffer<std::byte>> blocks_;
   std::size_t offset_ = 0;
 };

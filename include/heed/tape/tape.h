@@ -136,7 +136,8 @@ struct Operation {
 template <class T>
 class Tape {
  public:
-  explicit Tape(const Pass<T>& pass = {});
+  /// `memory` is memory of the caller, used before any other; it must outlive the tape.
+  explicit Tape(const Pass<T>& pass = {}, std::span<T> memory = {});
   ~Tape();
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
@@ -144,6 +145,13 @@ class Tape {
   /// Starts another pass in the same memory. Invalidates existing handles.
   void clear() { clear(pass_); }
   void clear(const Pass<T>& pass);
+
+  /// Starts a step of training by hand: clears the tape and discards the gradients of the previous step. backward()
+  /// then leaves the gradients of all weights complete, 0 where the loss does not depend on one.
+  void begin(Parameters<T>& weights, Gradients<T>& gradients);
+
+  /// Starts a pass without gradients.
+  void begin(Parameters<T>& weights);
 
   /// Memory reserved by the passes so far.
   struct Capacity {
@@ -159,6 +167,9 @@ class Tape {
 
   /// Returns a value without a gradient. Its memory belongs to the caller and must outlive the pass.
   Var<T> constant(View<const T> value);
+
+  /// Returns a scalar without a gradient.
+  Var<T> constant(double value);
 
   /// Returns a value whose gradient() can be read after backward().
   Var<T> input(View<const T> value);
@@ -346,7 +357,8 @@ class Tape {
   std::vector<BackwardStep> backward_steps_;
   std::vector<FreeBuffer> free_buffers_;
   bool backward_done_ = false;
-  Index saved_ = 0;  ///< elements allocated by memory() since the last recorded operation
+  bool completes_ = false;  ///< backward() completes the gradients of the pass
+  Index saved_ = 0;         ///< elements allocated by memory() since the last recorded operation
   const std::string* layer_ = nullptr;
   detail::TapeSlot* slot_;
 };

@@ -6,6 +6,7 @@
 #include "heed/base/tensor.h"
 
 #include <iosfwd>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,6 +34,22 @@ struct TraceEntry {
   std::vector<Value> operands{};  ///< without repetition
   Index saved = 0;                ///< elements saved for the backward pass, besides operands and result
 };
+
+/// Visits the operations of a trace in the order of the backward pass from the last result: calls f(i, nullptr, false)
+/// for each operation i whose result has a gradient, then f(i, &x, joins) for each operand x whose gradient is
+/// computed; `joins` is true if x has a gradient from another use, so that the tape adds the two.
+template <class F>
+void for_each_gradient(std::span<const TraceEntry> trace, const F& f) {
+  if (trace.empty()) return;
+  std::set<std::pair<bool, Index>> begun{{trace.back().result.parameter, trace.back().result.id}};
+  for (std::size_t i = trace.size(); i-- > 0;) {
+    const TraceEntry& entry = trace[i];
+    if (!entry.result.wanted || !begun.contains({entry.result.parameter, entry.result.id})) continue;
+    f(i, nullptr, false);
+    for (const TraceEntry::Value& x : entry.operands)
+      if (x.wanted) f(i, &x, !begun.insert({x.parameter, x.id}).second);
+  }
+}
 
 /// Writes a line for each operation: its result, operands with their shapes, cost and layer.
 ///

@@ -11,7 +11,7 @@ namespace heed {
 
 /// Learning rate and weight decay of a step.
 struct Rates {
-  double lr, weight_decay;
+  double lr = 0, weight_decay = 0;
 };
 
 /// AdamW or SGD with momentum over all trainable tensors of a model.
@@ -25,8 +25,8 @@ class Optimizer {
 
   /// Updates the parameters by the gradients times `gradient_factor`. `frozen` tensors and their means stay unchanged;
   /// adamw's bias corrections count from a tensor's own first update.
-  void step(Parameters<T>& parameters, const Gradients<T>& gradients, const Rates& rates, double gradient_factor,
-            const std::vector<ParameterId>& frozen = {});
+  void step(Parameters<T>& parameters, const Gradients<T>& gradients, const Rates& rates,
+            double gradient_factor = 1, const std::vector<ParameterId>& frozen = {});
 
   /// Return the number of updates, and the number of updates that left each tensor out.
   Index steps() const { return steps_; }

@@ -48,7 +48,7 @@ void print_tensors(const Mechanism& mechanism) {
   const AttentionShape grid{.grid_height = side, .grid_width = side, .class_token = false};
   const AttentionShape shape = mechanism.layout(dim, heads).among(side * side, grid);
   const std::vector<ParameterSpec> own = mechanism.parameters(shape);
-  std::cout << fitted(fmt::format("\ntensors of its own, for {} patches of {} x {}, {} channels, {} heads:{}\n",
+  std::cout << fitted(fmt::format("\nparameters of the mechanism, for {} patches of {} x {}, {} channels, {} heads:{}\n",
                                   side * side, side, side, dim, heads, own.empty() ? " none" : ""));
   for (const ParameterSpec& spec : own)
     std::cout << fitted(fmt::format("  {:<11}  {}{}\n", spec.name, spec.shape, spec.trainable ? "" : ", not trained"));

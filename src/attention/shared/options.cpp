@@ -37,7 +37,10 @@ void OptionReader::operator()(const char* name, bool& value, const char*) {
   value = *text == "true";
 }
 
+std::string option_text(bool value) { return value ? "true" : "false"; }
 std::string option_text(Index value) { return value == not_set ? "not set" : std::to_string(value); }
+std::string option_text(double value) { return fmt::format("{}", value); }
+std::string option_text(std::optional<double> value) { return value ? option_text(*value) : "not set"; }
 
 void OptionReader::operator()(const char* name, Index& value, const char*) {
   // Far above any use; sums with token counts stay within 64 bits.
@@ -53,6 +56,15 @@ void OptionReader::operator()(const char* name, double& value, const char*) {
   if (!text) return;
   require(parse(*text, value), "[{}] {} is '{}'; expected a number", owner_, name, *text);
   require(!exceeds_float(value), "[{}] {} is '{}'; expected {}", owner_, name, *text, within_float);
+}
+
+void OptionReader::operator()(const char* name, std::optional<double>& value, const char* meaning) {
+  if (double number = 0; values_.contains(name)) {
+    (*this)(name, number, meaning);
+    value = number;
+  } else {
+    take(name);
+  }
 }
 
 std::size_t OptionReader::choose(const char* name, std::size_t fallback, const std::vector<std::string>& names) {
@@ -78,16 +90,6 @@ std::vector<std::string> option_names(const MechanismEntry& entry) {
   for (const OptionInfo& option : entry.options()) names.push_back(option.name);
   if (std::find(names.begin(), names.end(), causal) == names.end()) names.emplace_back(causal);
   return names;
-}
-
-void OptionLister::operator()(const char* name, bool& value, const char* meaning) {
-  found.push_back({name, value ? "true" : "false", meaning});
-}
-void OptionLister::operator()(const char* name, Index& value, const char* meaning) {
-  found.push_back({name, option_text(value), meaning});
-}
-void OptionLister::operator()(const char* name, double& value, const char* meaning) {
-  found.push_back({name, fmt::format("{}", value), meaning});
 }
 
 }  // namespace heed

@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(one_mechanism_in_full) {
     check_contains(text, {entry.summary, "--set attention.mechanism=" + std::string(entry.name)});
     for (const OptionInfo& option : entry.options()) check_contains(text, {option.name + " = ", option.meaning});
   }
-  check_contains(output_of({"list", "aft"}), {"tensors of its own", "u  ", "[49, 128]", "--show", "  biases  "});
+  check_contains(output_of({"list", "aft"}), {"parameters of the mechanism", "u  ", "[49, 128]", "--show", "  biases  "});
   check_contains(in_one_line(output_of({"list", "nystrom"})),
                  {"models/vit-micro.toml has 50 tokens, and needs other numbers: [nystrom] landmarks is"});
   check_refusal({"list", "sotfmax"}, {"'sotfmax'; did you mean 'softmax'?"});

@@ -51,7 +51,15 @@ template <class Derived>
 class WithDecoding : public DecodingCapability {
  public:
   void decode(const AnyDecoding& call) const final {
-    std::visit([this](const auto& c) { static_cast<const Derived&>(*this).run_decode(c); }, call);
+    std::visit(
+        [this](const auto& c) {
+          const auto& self = static_cast<const Derived&>(*this);
+          static_assert(
+              requires { self.run_decode(c); },
+              "run_decode must be run_decode(const AttentionDecoding<T>& call) const");
+          self.run_decode(c);
+        },
+        call);
   }
 };
 

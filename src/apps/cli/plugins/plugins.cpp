@@ -85,11 +85,11 @@ const PluginRecord& record_of(void* library, const std::string& file) {
   require(symbol != nullptr && dladdr1(symbol, &info, (void**)&described, RTLD_DL_SYMENT) != 0 &&
               described != nullptr && described->st_size >= sizeof(PluginRecord) &&
               std::memcmp(symbol, plugin_mark, plugin_mark_text) == 0,
-          "{}: is a shared object, but no plugin that `heed plugin` has made", file);
+          "{}: is a shared object, but no plugin of `heed plugin`", file);
   const PluginRecord& record = *static_cast<const PluginRecord*>(symbol);
   const PluginBuild& program = program_build();
   const auto same = [&](const char* what, const std::string& found, const std::string& expected) {
-    require(found == expected, "{}: was made {} {}, this heed {} {}; make it again: heed plugin {}", file, what,
+    require(found == expected, "{}: was compiled {} {}, this heed {} {}; compile it again: heed plugin {}", file, what,
             in_quotes(found), what, in_quotes(expected), text_of(record.source));
   };
   same("for contract", text_of(record.mark).substr(plugin_mark_text), plugin_mark + plugin_mark_text);
@@ -99,7 +99,7 @@ const PluginRecord& record_of(void* library, const std::string& file) {
   same("with headers of checksum", text_of(record.headers), cut(record.headers, program.headers));
   require(record.count > 0 && record.count <= 64 && is_in(info.dli_fbase, record.makers) &&
               is_in(info.dli_fbase, record.makers + record.count - 1),
-          "{}: its record is damaged; make it again: heed plugin {}", file, text_of(record.source));
+          "{}: its record is damaged; compile it again: heed plugin {}", file, text_of(record.source));
   return record;
 }
 

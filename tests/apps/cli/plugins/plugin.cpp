@@ -163,9 +163,9 @@ BOOST_AUTO_TEST_CASE(what_was_made_for_another_heed) {
   const Hydra& hydra = Hydra::once();
   const auto refused = [&](std::size_t member, const std::string& text, const std::string& said) {
     const std::string other = hydra.with(member, text);
-    check_refusal({"list", "--plugin", other}, {other, said, text, "make it again: heed plugin"});
+    check_refusal({"list", "--plugin", other}, {other, said, text, "compile it again: heed plugin"});
   };
-  refused(offsetof(PluginRecord, mark) + plugin_mark_text, "1", "made for contract '1', this heed for contract '2'");
+  refused(offsetof(PluginRecord, mark) + plugin_mark_text, "1", "compiled for contract '1', this heed for contract '2'");
   refused(offsetof(PluginRecord, version), "9.9.9", "made for version");
   refused(offsetof(PluginRecord, compiler), "9", "made by compiler");
   refused(offsetof(PluginRecord, headers), "0badc0de", "made with headers of checksum");
@@ -173,7 +173,7 @@ BOOST_AUTO_TEST_CASE(what_was_made_for_another_heed) {
   for (const char* count : {"\0\0\0\0", "\xff\xff\xff\xff"})
     check_refusal({"list", "--plugin", hydra.with(offsetof(PluginRecord, count), std::string(count, 4))},
                   {"its record is damaged"});
-  check_refusal({"list", "--plugin", hydra.with(0, "Heed")}, {"no plugin that `heed plugin` has made"});
+  check_refusal({"list", "--plugin", hydra.with(0, "Heed")}, {"no plugin of `heed plugin`"});
   // Texts without an end.
   check_refusal({"list", "--plugin", hydra.with(offsetof(PluginRecord, version), std::string(16, 'x'))},
                 {"made for version 'xxxxxxxxxxxxxxxx'"});

@@ -1,9 +1,8 @@
-#include "check_report.h"
+#include "heed/checks/report.h"
 
-#include "src/apps/cli/shared/table.h"
+#include "composition.h"
 
 #include "heed/attention/plugin.h"
-#include "heed/checks/backward_steps.h"
 #include "heed/config/installed.h"
 
 #include <fmt/ranges.h>
@@ -13,7 +12,7 @@
 #include <map>
 #include <set>
 
-namespace heed::cli {
+namespace heed {
 
 namespace {
 
@@ -21,10 +20,6 @@ namespace {
 std::string source_of(const std::string& mechanism) {
   const PluginOrigin* const plugin = plugin_of(mechanism);
   return source_with_includes(plugin ? plugin->source : find_installed(mechanism_page(mechanism)));
-}
-
-std::vector<BackwardStep> steps_of(const CheckRow& row) {
-  return backward_steps(source_of(subject_of(row.operation)), row.tensor);
 }
 
 /// Wrong gradients of one tensor that look alike, in several cases: shown is that of most numbers.
@@ -98,8 +93,8 @@ void print_numbers(std::ostream& out, const CheckRow& row) {
 void print_gradient(std::ostream& out, const WrongGradient& wrong, bool numbers) {
   const CheckRow& row = *wrong.shown;
   const Diagnosis& d = row.diagnosis;
-  out << fmt::format("\n{}: the gradient of {} is wrong in {} of {} elements\n  looks  {}\n", row.operation, row.tensor,
-                     d.wrong, d.elements, d.looks);
+  out << fmt::format("\n{}: {} {} is wrong in {} of {} elements\n  looks  {}\n", row.operation,
+                     row.step ? "the step" : "the gradient of", row.tensor, d.wrong, d.elements, d.looks);
   if (wrong.operations.size() > 1 && !wrong.factors.empty())
     out << fmt::format("  always {}\n", fmt::join(wrong.factors, ", or "));
   if (!d.right.empty()) out << fmt::format("  right  {}\n", d.right);
@@ -126,29 +121,35 @@ void print_costs(std::ostream& out, const std::vector<CheckedCost>& costs) {
   }
 }
 
-Json number(double x) { return std::isfinite(x) ? Json(x) : Json(); }
-
-Json json_of(const CheckRow& row) {
-  Json json = Json::object(
-      {{"operation", row.operation}, {"tensor", row.tensor}, {"elements", row.elements}, {"passed", row.passed}});
-  if (!row.note.empty()) json["note"] = row.note;
-  json["absolute"] = number(row.absolute);
-  json["relative"] = number(row.relative);
-  if (row.passed) return json;
-  const Diagnosis& d = row.diagnosis;
-  Json place;
-  for (std::size_t axis = 0; axis < d.worst.size(); ++axis) place[row.axes[axis]] = d.worst[axis];
-  Json steps = Json::list();
-  for (const BackwardStep& step : steps_of(row))
-    steps.push_back(Json::object({{"undoing", step.number}, {"text", step.text}}));
-  json["diagnosis"] = Json::object(
-      {{"wrong", d.wrong},
-       {"kind", name_of(d.kind)},
-       {"looks", d.looks},
-       {"right", d.right},
-       {"worst", Json::object({{"place", place}, {"got", number(d.got)}, {"expected", number(d.expected)}})},
-       {"steps", steps}});
-  return json;
+/// Prints a line for each row, and how many agree.
+void print_table(std::ostream& out, const std::vector<CheckRow>& rows) {
+  std::size_t operation_width = 9, tensor_width = 6;
+  for (const CheckRow& row : rows) {
+    operation_width = std::max(operation_width, row.operation.size());
+    tensor_width = std::max(tensor_width, row.tensor.size());
+  }
+  out << fmt::format("{:<{}}  {:<{}}  {:>8}  {:>9}  {:>9}  {:>6}  {:>14}  {:>14}\n", "operation", operation_width,
+                     "tensor", tensor_width, "elements", "absolute", "relative", "index", "got", "expected");
+  Index agree = 0, of = 0, agree_composed = 0, of_composed = 0, noted = 0;
+  for (const CheckRow& row : rows) {
+    const char* const verdict = row.passed ? "" : "  FAILED";
+    if (row.note.empty())
+      out << fmt::format("{:<{}}  {:<{}}  {:>8}  {:>9.1e}  {:>9.1e}  {:>6}  {:>14.7g}  {:>14.7g}{}\n", row.operation,
+                         operation_width, row.tensor, tensor_width, row.elements, row.absolute, row.relative, row.index,
+                         row.got, row.expected, verdict);
+    else
+      out << fmt::format("{:<{}}  {:<{}}  {:>8}  {}{}\n", row.operation, operation_width, row.tensor, tensor_width,
+                         row.elements, row.note, verdict);
+    const bool differences = row.reference == CheckReference::differences;
+    (differences ? of : of_composed) += row.note.empty();
+    (differences ? agree : agree_composed) += row.passed && row.note.empty();
+    noted += !row.note.empty();
+  }
+  out << fmt::format("{} of {} gradients agree with central differences to {:.0e}\n", agree, of, gradcheck_tolerance);
+  if (of_composed > 0)
+    out << fmt::format("{} of {} gradients and steps agree with the composed form to {:.0e}\n", agree_composed,
+                       of_composed, composition_tolerance);
+  if (noted > 0) out << fmt::format("{} are surrogates, as noted; tests of their own check them\n", noted);
 }
 
 }  // namespace
@@ -158,11 +159,15 @@ bool CheckFindings::passed() const {
          std::ranges::all_of(costs, &CheckedCost::passed);
 }
 
+std::vector<BackwardStep> steps_of(const CheckRow& row) {
+  return backward_steps(source_of(subject_of(row.operation)), row.tensor);
+}
+
 std::string subject_of(const std::string& operation) { return operation.substr(0, operation.find(',')); }
 
 void print_findings(std::ostream& out, const CheckFindings& found, bool numbers) {
   if (!found.faults.empty()) out << "Gradients and costs are checked once memory is used as it should be.\n";
-  print_gradcheck(out, found.gradients);
+  print_table(out, found.gradients);
   print_costs(out, found.costs);
   const std::vector<WrongGradient> wrong = wrong_gradients(found.gradients);
   for (const WrongGradient& w : wrong) print_gradient(out, w, numbers);
@@ -173,25 +178,12 @@ void print_findings(std::ostream& out, const CheckFindings& found, bool numbers)
     if (subjects.insert(subject).second && !right.empty())
       out << fmt::format("\n{}: right are the gradients of {}\n", subject, fmt::join(right, ", "));
   }
-  if (!wrong.empty() && !numbers) out << "\n--explain shows the numbers side by side\n";
 }
 
-Json json_of(const CheckFindings& found) {
-  Table faults, costs, errors;
-  faults.data({"operation", "fault"});
-  for (const auto& [operation, fault] : found.faults) faults.add({operation, fault});
-  Json gradients = Json::list();
-  for (const CheckRow& row : found.gradients) gradients.push_back(json_of(row));
-  costs.data({"operation", "pass", "passed"});
-  for (const CheckedCost& row : found.costs) costs.add({row.operation, row.pass, row.passed()});
-  errors.data({"operation", "pass", "count", "stated", "executed", "difference"});
-  for (const CostError& e : cost_errors(found.costs))
-    errors.add({e.operation, e.pass, e.count, e.stated, e.executed, e.difference.empty() ? Json() : e.difference});
-  return Json::object({{"passed", found.passed()},
-                       {"memory", faults.json()},
-                       {"gradients", gradients},
-                       {"costs", costs.json()},
-                       {"cost_errors", errors.json()}});
+bool print_gradcheck(std::ostream& out, const CheckCase& c) {
+  const CheckFindings found{{}, gradcheck(c), costcheck(c)};
+  print_findings(out, found);
+  return found.passed();
 }
 
-}  // namespace heed::cli
+}  // namespace heed

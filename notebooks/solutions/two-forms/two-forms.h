@@ -1,0 +1,129 @@
+// Attention with squared ReLU in place of softmax, in two forms: composed of operations, whose gradients the tape
+// computes, and by hand. Wortsman, Lee, Gilmer, Kornblith, "Replacing softmax with ReLU in
+// Vision Transformers", 2023, arXiv:2309.08586, Section 3.
+//
+//   S = q k^T / sqrt(d)        [N, M]
+//   A = max(S, 0)^2 / M        element by element
+//   out = A v                  [N, e]
+//
+// Write run_backward, and name its steps by report_step, as run_forward does. Then
+//
+//   heed plugin two-forms.h && heed gradcheck my_relu2 --plugin two-forms.so
+//
+// compares out, dA, dS, dq, dk and dv of both forms, element by element.
+#include "heed/attention/steps.h"
+#include "heed/kernels/products/gemm.h"
+#include "heed/ops/activation.h"
+#include "heed/ops/composed_attention.h"
+#include "heed/ops/elementary/arithmetic.h"
+#include "heed/ops/elementary/matmul.h"
+
+namespace heed {
+
+class MyRelu2 : public MechanismBase<MyRelu2>, public WithComposition<MyRelu2> {
+ public:
+  static constexpr const char* mechanism_name = "my_relu2";
+  static constexpr const char* summary = "max(q k^T / sqrt(d), 0)^2 / M v";
+  static constexpr const char* complexity = "time O(N^2 d), memory O(N^2)";
+
+  template <class Visitor>
+  void options(Visitor&) {}
+  static std::vector<OptionValues> variants() { return {{}}; }
+  MechanismTraits traits() const override { return {.cross = true}; }
+
+  /// The composed form: q [H, N, d], k [H, M, d], v [H, M, e]. The tape has its gradients.
+  template <class T>
+  Var<T> compose(const ComposedInput<T>& in) const {
+    const Var<T> S = step("S", matmul(in.q, transposed(in.k)) / std::sqrt(static_cast<double>(in.shape.width)));
+    const Var<T> positive = relu(S);
+    const Var<T> A = step("A", positive * positive / static_cast<double>(in.shape.keys));
+    return matmul(A, in.v);
+  }
+
+  // Saved: max(S, 0) of each head, for undoing 2 and 3.
+  template <class T>
+  Heads<T> saved(const AttentionShape& s, MemoryLayout<T>& layout) const {
+    return lay_out_heads(s.heads, s.queries, s.keys, layout);
+  }
+
+  // Scratch: A or dA, and dS in its place.
+  template <class T>
+  Matrix<T> scratch(const AttentionShape& s, MemoryLayout<T>& layout) const {
+    return layout.matrix(s.queries, s.keys);
+  }
+
+  template <class T>
+  void run_forward(const AttentionInput<T>& in, Heads<T> out, Heads<T> saved, Matrix<T> A) const {
+    const auto [N, M, d, e] = in.shape.sizes();
+    const T root(std::sqrt(static_cast<double>(d)));
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      const Matrix<T> positive = saved[h];
+      // 1. S = q k^T / sqrt(d), of which max(S, 0) is saved
+      kernels::gemm(in.q[h], transposed(in.k[h]), positive);
+      for (Index i = 0; i < N; ++i)
+        for (Index j = 0; j < M; ++j) {
+          const T S = positive(i, j) / root;
+          positive(i, j) = S > T(0) ? S : T(0);
+        }
+      // 2. A = max(S, 0)^2 / M
+      square(positive, A);
+      report_step("A", h, A);
+      // 3. out = A v
+      kernels::gemm(A, in.v[h], out[h]);
+    }
+  }
+
+  // Undoing 3: dv = A^T dout, dA = dout v^T. A is computed once more, since only max(S, 0) is saved.
+  // Undoing 2: A = max(S, 0)^2 / M has the derivative 2 max(S, 0) / M by S, which is 0 where S is not positive, so
+  //            dS = 2 max(S, 0) dA / M.
+  // Undoing 1: dq = dS k / sqrt(d), dk = dS^T q / sqrt(d).
+  template <class T>
+  void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, Heads<T> saved, Matrix<T> A,
+                    const AttentionGradient<T>& gradient) const {
+    const auto [N, M, d, e] = in.shape.sizes();
+    const T keys(static_cast<double>(M)), root(std::sqrt(static_cast<double>(d)));
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      const Matrix<T> positive = saved[h], dA = A, dS = A;
+      // 3.
+      square(positive, A);
+      kernels::gemm(transposed(A), dout[h], gradient.update, gradient.v[h]);
+      kernels::gemm(dout[h], transposed(in.v[h]), dA);
+      report_step("dA", h, dA);
+      // 2. overwrites dA
+      for (Index i = 0; i < N; ++i)
+        for (Index j = 0; j < M; ++j) dS(i, j) = T(2) * positive(i, j) * dA(i, j) / keys;
+      report_step("dS", h, dS);
+      // 1.
+      for (Index i = 0; i < N; ++i)
+        for (Index j = 0; j < M; ++j) dS(i, j) = dS(i, j) / root;
+      kernels::gemm(dS, in.k[h], gradient.update, gradient.q[h]);
+      kernels::gemm(transposed(dS), in.q[h], gradient.update, gradient.k[h]);
+    }
+  }
+
+  Cost cost(const AttentionShape& shape) const override {
+    const auto [N, M, d, e] = shape.sizes();
+    const Counts squares = N * M * Counts{.mul = 1, .div = 1};
+    Cost cost;
+    // Forward: 1. S; 2. A; 3. out.
+    cost.forward = product_counts(N, M, d) + N * M * Counts{.div = 1, .cmp = 1} + squares + product_counts(N, e, M);
+    cost.forward_contractions = product_contractions(N, M, d + e);
+    // Backward: A again; 3. dv and dA; 2. dS; 1. dq and dk.
+    cost.backward = squares + product_counts(M, e, N) + product_counts(N, M, e) +
+                    N * M * Counts{.mul = 2, .div = 2} + product_counts(N, d, M) + product_counts(M, d, N);
+    cost.backward_contractions = 2 * cost.forward_contractions;
+    return shape.heads * cost;
+  }
+
+ private:
+  template <class T>
+  void square(Matrix<T> positive, Matrix<T> A) const {
+    const T keys(static_cast<double>(A.columns));
+    for (Index i = 0; i < A.rows; ++i)
+      for (Index j = 0; j < A.columns; ++j) A(i, j) = positive(i, j) * positive(i, j) / keys;
+  }
+};
+
+template MechanismEntry mechanism_entry<MyRelu2>();
+
+}  // namespace heed

@@ -1,0 +1,192 @@
+#include "composition.h"
+
+#include "heed/attention/capabilities/preparation.h"
+#include "heed/attention/steps.h"
+#include "heed/ops/composed_attention.h"
+
+#include <cmath>
+
+namespace heed {
+
+namespace {
+
+/// The heads of one result, [H, rows, columns], and those that were reported.
+struct Step {
+  Tensor<double> values;
+  Index heads = 0;
+};
+
+/// Results by name. Steps are collected during its lifetime.
+class Results {
+ public:
+  explicit Results(Index heads)
+      : observer_([this, heads](const char* name, Index head, const Matrix<const double>& value) {
+          Step& step = steps_[name];
+          const Shape shape{heads, value.rows, value.columns};
+          if (step.values.shape() != shape) step = {Tensor<double>(shape)};
+          for (Index i = 0; i < value.rows; ++i)
+            std::copy_n(value[i], value.columns, step.values.data() + (head * value.rows + i) * value.columns);
+          ++step.heads;
+        }) {}
+
+  const std::map<std::string, Step>& steps() const { return steps_; }
+
+  Tensor<double> out;
+  std::vector<std::pair<std::string, Tensor<double>>> gradients;
+
+ private:
+  std::map<std::string, Step> steps_;
+  StepObserver observer_;
+};
+
+Tensor<double> drawn(const Shape& shape, const RandomStream& random, double bound) {
+  Tensor<double> x(shape);
+  for (Index i = 0; i < x.size(); ++i) x[i] = random.uniform(i, -bound, bound);
+  return x;
+}
+
+template <class T>
+Heads<T> heads_of(T* data, const Shape& s) {
+  return {{data, s[1], s[2]}, s[0], s[1] * s[2]};
+}
+
+/// Operands of one image, and the gradient of the loss by the output.
+struct Operands {
+  AttentionShape shape;
+  Tensor<double> q, k, v, dout;
+  std::vector<ParameterSpec> specs;
+  std::vector<Tensor<double>> parameters;
+
+  Operands(const Mechanism& mechanism, const AttentionShape& s, std::uint64_t seed)
+      : shape(s), specs(mechanism.parameters(s)) {
+    const RandomStream random = RandomStream(seed).derive("composition");
+    const AttentionLayout layout = mechanism.layout(s.heads * s.value_width, s.heads);
+    if (layout.query_width > 0) q = drawn({s.heads, s.queries, s.width}, random.derive("q"), 2);
+    if (layout.key_width > 0) k = drawn({layout.key_heads, s.keys, s.width}, random.derive("k"), 2);
+    v = drawn({layout.key_heads, s.keys, s.value_width}, random.derive("v"), 1);
+    dout = drawn({s.heads, s.queries, s.value_width}, random.derive("dout"), 1);
+    for (const ParameterSpec& spec : specs) {
+      parameters.push_back(drawn(spec.shape, random.derive(spec.name), 1));
+      if (!spec.trainable) fill_initial(spec.initial, random.derive(spec.name), parameters.back().view());
+    }
+  }
+};
+
+void run_by_hand(const Mechanism& mechanism, const Operands& of, Results& results) {
+  const AttentionMemorySize size = mechanism.memory(of.shape);
+  require(size.prepared == 0 && noise_shape(mechanism, of.shape).elements() == 0,
+          "[{}] a mechanism that prepares tensors or uses noise cannot be compared with a composed form",
+          mechanism.name());
+  Tensor<double> saved(Shape{size.saved}), scratch(Shape{size.scratch});
+  std::vector<View<const double>> parameters;
+  for (const Tensor<double>& x : of.parameters) parameters.push_back(x.view());
+  const auto heads = [](const Tensor<double>& x) {
+    return x.shape().rank() == 3 ? heads_of(x.data(), x.shape()) : Heads<const double>{};
+  };
+  const AttentionInput<double> in{of.shape, heads(of.q), heads(of.k), heads(of.v), parameters};
+  results.out = Tensor<double>(of.dout.shape());
+  mechanism.forward(
+      AttentionForward<double>{in, heads_of(results.out.data(), of.dout.shape()), {saved.data()}, {scratch.data()}});
+  AttentionGradient<double> gradient;
+  const auto add = [&](const char* name, const Tensor<double>& x, Heads<double>& to) {
+    if (x.shape().rank() != 3) return;
+    Tensor<double>& dx = results.gradients.emplace_back(name, Tensor<double>(x.shape())).second;
+    to = heads_of(dx.data(), x.shape());
+  };
+  results.gradients.reserve(3 + of.specs.size());
+  add("q", of.q, gradient.q);
+  add("k", of.k, gradient.k);
+  add("v", of.v, gradient.v);
+  std::vector<View<double>> dparameters;
+  for (const ParameterSpec& spec : of.specs)
+    dparameters.push_back(results.gradients.emplace_back(spec.name, Tensor<double>(spec.shape)).second.view());
+  gradient.parameters = dparameters;
+  mechanism.backward(AttentionBackward<double>{in,
+                                               heads_of(std::as_const(results.out).data(), of.dout.shape()),
+                                               heads(of.dout),
+                                               {saved.data()},
+                                               {scratch.data()},
+                                               gradient});
+}
+
+void run_composed(const Mechanism& mechanism, const Operands& of, Results& results) {
+  Tape<double> tape;
+  const auto put = [&](const Tensor<double>& x) {
+    return x.shape().rank() == 3 ? tape.input(x.view()) : Var<double>{};
+  };
+  std::vector<Var<double>> parameters;
+  const ComposedInput<double> in{of.shape, put(of.q), put(of.k), put(of.v), {}};
+  for (const Tensor<double>& x : of.parameters) parameters.push_back(tape.input(x.view()));
+  ComposedInput<double> call = in;
+  call.parameters = parameters;
+  const auto out = std::get<Var<double>>(composition_of(mechanism)->composed(call));
+  require(out.shape() == of.dout.shape(), "[{}] compose() returns shape {}; expected [heads, queries, channels] = {}",
+          mechanism.name(), out.shape(), of.dout.shape());
+  results.out = Tensor<double>(out.shape());
+  std::copy_n(out.data(), out.size(), results.out.begin());
+  tape.backward(out, of.dout.view());
+  const auto add = [&](const std::string& name, Var<double> x) {
+    if (!x) return;
+    const View<const double> dx = tape.gradient(x);
+    std::copy(dx.begin(), dx.end(), results.gradients.emplace_back(name, Tensor<double>(x.shape())).second.begin());
+  };
+  add("q", in.q);
+  add("k", in.k);
+  add("v", in.v);
+  for (std::size_t i = 0; i < parameters.size(); ++i) add(of.specs[i].name, parameters[i]);
+}
+
+CheckRow compared(const std::string& operation, const std::string& tensor, bool step, const Tensor<double>& got,
+                  const Tensor<double>& expected) {
+  CheckRow row{.operation = operation, .tensor = tensor, .elements = got.size(), .step = step};
+  row.reference = CheckReference::composed_form;
+  row.axes = got.shape().rank() == 3 ? std::vector<std::string>{"head", "row", "column"} : usual_axes(got.shape());
+  double largest = 0;
+  for (const double value : expected) largest = std::max(largest, std::abs(value));
+  const Likeness same{composition_tolerance, std::max(1e-3 * largest, 1e-12)};
+  for (Index i = 0; i < got.size(); ++i) {
+    const double relative = same.error(got[i], expected[i]);
+    row.absolute = std::max(row.absolute, std::abs(got[i] - expected[i]));
+    if (i > 0 && !(relative > row.relative)) continue;
+    row.relative = std::max(row.relative, relative), row.index = i, row.got = got[i], row.expected = expected[i];
+  }
+  row.passed = row.relative <= composition_tolerance;
+  if (row.passed) return row;
+  row.all_got = got, row.all_expected = expected;
+  row.diagnosis = diagnose(got.view(), expected.view(), row.axes, same);
+  return row;
+}
+
+}  // namespace
+
+bool has_composition(const Mechanism& mechanism) {
+  const CompositionCapability* const form = composition_of(mechanism);
+  return form && !form->only_form();
+}
+
+std::vector<CheckRow> compare_with_composition(const std::string& label, const Mechanism& mechanism,
+                                               const AttentionShape& shape, std::uint64_t seed) {
+  const Operands operands(mechanism, shape, seed);
+  std::vector<CheckRow> rows;
+  Results composed(shape.heads);
+  run_composed(mechanism, operands, composed);
+  Results hand(shape.heads);
+  run_by_hand(mechanism, operands, hand);
+  rows.push_back(compared(label, "out", true, hand.out, composed.out));
+  for (const auto& [name, got] : hand.steps()) {
+    const auto expected = composed.steps().find(name);
+    require(expected != composed.steps().end(),
+            "[{}] the step {} is reported, but compose() names no such value; name it there by step(\"{}\", x)",
+            mechanism.name(), name, name.starts_with("d") ? name.substr(1) : name);
+    require(got.heads == shape.heads && got.values.shape() == expected->second.values.shape(),
+            "[{}] the step {} is reported for {} of {} heads with shape {}; the composed form has {}", mechanism.name(),
+            name, got.heads, shape.heads, got.values.shape(), expected->second.values.shape());
+    rows.push_back(compared(label, name, true, got.values, expected->second.values));
+  }
+  for (std::size_t i = 0; i < hand.gradients.size(); ++i)
+    rows.push_back(
+        compared(label, hand.gradients[i].first, false, hand.gradients[i].second, composed.gradients[i].second));
+  return rows;
+}
+
+}  // namespace heed

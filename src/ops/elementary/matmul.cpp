@@ -1,0 +1,143 @@
+#include "heed/ops/elementary/matmul.h"
+
+#include "strided.h"
+
+#include "heed/cost/for_each_number.h"
+#include "heed/kernels/products/gemm.h"
+
+namespace heed {
+
+namespace {
+
+/// The matrices of an operand, as they are in memory.
+struct Matrices {
+  Index rows, columns;
+  bool transposed;
+
+  template <class T>
+  Matrix<T> at(T* data, Index offset) const {
+    return {data + offset, rows, columns};
+  }
+  /// Returns the matrix that is multiplied, or with `other_way` its transpose.
+  template <class T>
+  Operand<T> operand(const T* data, Index offset, bool other_way = false) const {
+    const Matrix<const T> matrix = at(data, offset);
+    return transposed != other_way ? heed::transposed(matrix) : Operand<T>(matrix);
+  }
+};
+
+/// A tensor, or the transpose of one.
+template <class T>
+struct Factor {
+  Var<T> x;
+  bool transposed = false;
+};
+
+template <class T>
+Var<T> product(Factor<T> a, Factor<T> b) {
+  Tape<T>& tape = tape_of("matmul", a.x, b.x);
+  const Shape &as = a.x.shape(), &bs = b.x.shape();
+  require(as.rank() >= 2 && bs.rank() >= 2 && as[a.transposed ? -2 : -1] == bs[b.transposed ? -1 : -2],
+          "[matmul] a has shape {}{}, b has {}{}; expected [..., m, k] and [..., k, n]", as,
+          a.transposed ? " transposed" : "", bs, b.transposed ? " transposed" : "");
+  const Matrices ma{as[-2], as[-1], a.transposed}, mb{bs[-2], bs[-1], b.transposed};
+  const Index m = as[a.transposed ? -1 : -2], k = as[a.transposed ? -2 : -1], n = bs[b.transposed ? -2 : -1];
+  const Shape batch_a(as.begin(), as.rank() - 2), batch_b(bs.begin(), bs.rank() - 2);
+  const Shape batch = broadcast_shape("matmul", batch_a, batch_b);
+  Strides sizes{};
+  std::copy(batch.begin(), batch.end(), sizes.begin());
+  require(batch.rank() + 2 <= Shape::max_rank, "[matmul] shapes {} and {}", as, bs);
+  sizes[static_cast<std::size_t>(batch.rank())] = m, sizes[static_cast<std::size_t>(batch.rank() + 1)] = n;
+  const Shape shape(sizes.data(), batch.rank() + 2);
+  // The matrices of y, a and b, numbered.
+  const StridedLoop<3> loop(batch,
+                            {strides_of(batch), broadcast_strides(batch_a, batch), broadcast_strides(batch_b, batch)});
+  const Index count = batch.elements();
+
+  Cost cost;
+  cost.forward = count * product_counts(m, n, k);
+  cost.forward_contractions = count * product_contractions(m, n, k);
+  const auto add_gradient = [&](Var<T> x, const Counts& product, Index elements) {
+    if (!tape.wanted(x)) return;
+    cost.backward += count * product + broadcast_sum_counts(count * elements, x.size());
+    cost.backward_contractions += cost.forward_contractions;
+  };
+  add_gradient(a.x, product_counts(m, k, n), m * k);
+  add_gradient(b.x, product_counts(k, n, m), k * n);
+
+  /// Calls f(y's matrix, a's, b's, first for a, first for b) for each product: in order, or on all threads.
+  const auto for_products = [=](bool apart, const auto& f) {
+    const auto each = [&](const auto& run) {
+      for (Index j = 0; j < run.count; ++j)
+        f(run.at(0, j) * m * n, run.at(1, j) * m * k, run.at(2, j) * k * n,
+          run.first[1] && (j == 0 || run.stride(1) != 0), run.first[2] && (j == 0 || run.stride(2) != 0));
+    };
+    if (apart)
+      parallel_for(count, [&](Index i) { loop.for_runs(i, i + 1, each); });
+    else
+      loop.for_runs(0, count, each);
+  };
+  return tape.record(
+      {"matmul", cost}, shape, {a.x, b.x},
+      [=](T* y) {
+        for_products(true, [=, pa = a.x.data(), pb = b.x.data()](Index at_y, Index at_a, Index at_b, bool, bool) {
+          kernels::gemm(ma.operand(pa, at_a), mb.operand(pb, at_b), Matrix<T>(y + at_y, m, n));
+        });
+      },
+      [=, &tape](const Adjoint<T>& dy) {
+        const T* const pdy = dy.data();
+        if (const auto da = tape.target(a.x)) {
+          for_products(batch_a == batch, [=, pb = b.x.data()](Index at_y, Index at_a, Index at_b, bool first, bool) {
+            const Matrix<const T> mdy(pdy + at_y, m, n);
+            const Update update = first ? da.update : Update::accumulate;
+            const Matrix<T> to = ma.at(da.data, at_a);
+            if (a.transposed)  // d(a^T) = b dy^T
+              kernels::gemm(mb.operand(pb, at_b), heed::transposed(mdy), update, to);
+            else
+              kernels::gemm(mdy, mb.operand(pb, at_b, true), update, to);
+          });
+        }
+        if (const auto db = tape.target(b.x)) {
+          for_products(batch_b == batch, [=, pa = a.x.data()](Index at_y, Index at_a, Index at_b, bool, bool first) {
+            const Matrix<const T> mdy(pdy + at_y, m, n);
+            const Update update = first ? db.update : Update::accumulate;
+            const Matrix<T> to = mb.at(db.data, at_b);
+            if (b.transposed)  // d(b^T) = dy^T a
+              kernels::gemm(heed::transposed(mdy), ma.operand(pa, at_a), update, to);
+            else
+              kernels::gemm(ma.operand(pa, at_a, true), mdy, update, to);
+          });
+        }
+      });
+}
+
+}  // namespace
+
+template <class T>
+Var<T> matmul(Var<T> a, Var<T> b) {
+  return product<T>({a}, {b});
+}
+
+template <class T>
+Var<T> matmul(Var<T> a, TransposedVar<T> b) {
+  return product<T>({a}, {b.of, true});
+}
+
+template <class T>
+Var<T> matmul(TransposedVar<T> a, Var<T> b) {
+  return product<T>({a.of, true}, {b});
+}
+
+template <class T>
+Var<T> matmul(TransposedVar<T> a, TransposedVar<T> b) {
+  return product<T>({a.of, true}, {b.of, true});
+}
+
+#define INSTANTIATE(T)                              \
+  template Var<T> matmul(Var<T>, Var<T>);           \
+  template Var<T> matmul(Var<T>, TransposedVar<T>); \
+  template Var<T> matmul(TransposedVar<T>, Var<T>); \
+  template Var<T> matmul(TransposedVar<T>, TransposedVar<T>);
+HEED_FOR_EACH_NUMBER(INSTANTIATE)
+
+}  // namespace heed
