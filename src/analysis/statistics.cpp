@@ -116,6 +116,12 @@ std::optional<Difference> pooled(std::span<const Sample> samples, std::span<cons
   return if_finite({value, std::sqrt(std::max(squares / freedom, least_variance) * inverse), freedom});
 }
 
+Difference with_seeds(const Difference& difference, Index count, Index seeds) {
+  const double before = static_cast<double>(count), after = static_cast<double>(seeds);
+  return {difference.value, difference.error * std::sqrt(before / after),
+          difference.freedom * (after - 1) / (before - 1)};
+}
+
 double counting_variance(std::span<const Sample> samples, Index images) {
   constexpr double rounding = 1e-12;  // of a mean of ones
   double p = 0;

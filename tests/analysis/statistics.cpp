@@ -88,6 +88,15 @@ BOOST_AUTO_TEST_CASE(a_difference_of_differences_and_a_least_variance) {
   check_close(pooled(four, signs, 0.01)->error, std::sqrt(0.01 * 1.5), 1e-15);
 }
 
+// Samples of 3 and of 7 numbers with the same variances.
+BOOST_AUTO_TEST_CASE(a_difference_with_more_seeds) {
+  const std::vector<Sample> three{{3, 0.9, 0.0002}, {3, 0.8, 0.0004}}, seven{{7, 0.9, 0.0006}, {7, 0.8, 0.0012}};
+  const Difference expected = *pooled(seven, difference, 0), found = with_seeds(*pooled(three, difference, 0), 3, 7);
+  check_close(found.value, expected.value, 1e-15);
+  check_close(found.error, expected.error, 1e-15);
+  BOOST_TEST(found.freedom == expected.freedom);
+}
+
 BOOST_AUTO_TEST_CASE(accuracies_scatter_as_counts_do) {
   const std::vector<Sample> shares{{3, 0.9, 0}, {3, 0.7, 0}}, ones{{3, 1 + 1e-16, 0}}, percent{{3, 0.9, 0}, {3, 97, 0}},
       negative{{3, -0.1, 0}};

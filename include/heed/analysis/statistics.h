@@ -57,6 +57,9 @@ std::optional<Difference> paired(std::span<const double> a, std::span<const doub
 /// mean. None where there is no degree of freedom.
 std::optional<Difference> pooled(std::span<const Sample> samples, std::span<const double> signs, double least_variance);
 
+/// The pooled difference of samples of `count` numbers each, if they had `seeds` each at unchanged means and s.
+Difference with_seeds(const Difference& difference, Index count, Index seeds);
+
 /// The variance p (1 - p) / images of an accuracy that is counted on so many images, p the mean of the samples' means.
 /// Throws Error for a mean that is no share, 0 to 1: a percentage would have a negative variance.
 double counting_variance(std::span<const Sample> samples, Index images);

@@ -1,10 +1,10 @@
 // heed verdict: whether a claim about arms holds, by what their runs measured.
-#include "src/apps/cli/shared/commands.h"
+#include "claim_runs.h"
+#include "judgement.h"
 #include "src/apps/cli/shared/table.h"
 
-#include "heed/analysis/claim_rows.h"
-#include "heed/analysis/statistics.h"
 #include "heed/base/error.h"
+#include "heed/base/parallel.h"
 #include "heed/base/printable.h"
 #include "heed/base/suggest.h"
 #include "heed/io/json.h"
@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <iostream>
 
 namespace heed::cli {
@@ -20,28 +21,16 @@ namespace heed::cli {
 namespace {
 
 struct VerdictArguments {
-  std::string file, claim;
+  std::vector<std::string> given;
+  std::string claim, figure = "test_accuracy";
   std::vector<std::string> better, par, more, below, above;
   std::vector<double> by, within;
-  bool less = false, json = false;
-  Index test_images = 0;
-};
+  bool less = false, json = false, run = false;
+  Index test_images = 0, seeds = 0;
+  int jobs = 1, threads = 0;
 
-/// A statement: of two arms, that their difference exceeds a bound; of four, that the difference of two differences
-/// does; of one, that all its values are beyond the bound, which is not tested.
-struct Part {
-  std::string text;
-  std::vector<std::string> arms;
-  double bound;
-  bool below = false;  ///< one arm: its values are below the bound, not above
-};
-
-struct JudgedPart {
-  Part part;
-  Verdict verdict;
-  double value;                           ///< the difference; of one arm, the value nearest to the bound or beyond it
-  std::optional<double> half_width = {};  ///< half the width of the difference's interval
-  std::optional<double> counted = {};     ///< s, where it is that of counting, since the seeds scatter less
+  /// Whether the runs are rows of a table, not directories.
+  bool table() const { return given.size() == 1 && !std::filesystem::is_directory(given[0]); }
 };
 
 /// Takes `names` apart into lists of so many.
@@ -100,69 +89,6 @@ std::vector<Part> parts_of(const VerdictArguments& a) {
   return parts;
 }
 
-/// "1, 2, 3": a few of them, and how many there are more.
-std::string few(const std::vector<Index>& seeds) {
-  constexpr std::size_t shown = 12;
-  const std::size_t count = std::min(seeds.size(), shown);
-  const std::string text = fmt::format("{}", fmt::join(seeds.begin(), seeds.begin() + static_cast<Index>(count), ", "));
-  return seeds.size() > count ? fmt::format("{} and {} more", text, seeds.size() - count) : text;
-}
-
-/// The arms that are compared, in their order. Throws Error unless all have the same seeds, three or more, and every
-/// arm that a part names is there.
-std::vector<std::string> compared_arms(const ClaimArms& arms, const std::vector<Part>& parts, const std::string& file) {
-  std::vector<std::string> known, names;
-  for (const auto& [name, arm] : arms) known.push_back(name);
-  for (const Part& part : parts)
-    for (const std::string& name : part.arms) {
-      require(arms.contains(name), "{}: there is no arm {}{}", file, in_quotes(name), suggestion(name, known));
-      require(std::ranges::count(part.arms, name) == 1, "verdict: {}: {} is compared with itself", in_quotes(part.text),
-              in_quotes(name));
-      if (part.arms.size() > 1 && std::ranges::find(names, name) == names.end()) names.push_back(name);
-    }
-  for (const std::string& name : names) {
-    const std::vector<Index> seeds = arms.at(name).seeds(), first = arms.at(names[0]).seeds();
-    require(seeds.size() >= 3, "{}: {} has {} seed{}; so few agree by luck and decide nothing; expected 3 or more",
-            file, in_quotes(name), seeds.size(), seeds.size() == 1 ? "" : "s");
-    require(seeds == first, "{}: {} has the seeds {}, but {} has {}; the arms of a claim have the same", file,
-            in_quotes(names[0]), few(first), in_quotes(name), few(seeds));
-  }
-  return names;
-}
-
-JudgedPart judge_bound(const Part& part, const ClaimArm& arm) {
-  double nearest = arm.values.begin()->second;
-  for (const auto& [seed, value] : arm.values)
-    nearest = part.below ? std::max(nearest, value) : std::min(nearest, value);
-  const bool beyond = part.below ? nearest < part.bound : nearest > part.bound;
-  return {part, beyond ? Verdict::holds : Verdict::does_not_hold, nearest};
-}
-
-JudgedPart judge_difference(const Part& part, const ClaimArms& arms, const VerdictArguments& a) {
-  std::vector<Sample> samples;
-  const Index images = a.test_images > 0 ? a.test_images : arms.at(part.arms[0]).images;
-  for (const std::string& name : part.arms) {
-    const ClaimArm& arm = arms.at(name);
-    require(a.test_images > 0 || arm.images == images, "{}: {} was tested on {} images, {} on {}; expected the same",
-            a.file, in_quotes(part.arms[0]), images, in_quotes(name), arm.images);
-    if (images > 0) require_accuracies(arm, a.file);
-    samples.push_back(arm.sample());
-  }
-  require(!a.less || images == 0, "{}: {} has accuracies, which are counted on images; --less is for losses", a.file,
-          in_quotes(part.arms[0]));
-  std::vector<double> signs{1, -1, -1, 1};
-  signs.resize(samples.size());
-  if (a.less)
-    for (double& sign : signs) sign = -sign;
-  const double least = images > 0 ? counting_variance(samples, images) : 0;
-  const Difference difference = *pooled(samples, signs, least);
-  double squares = 0;
-  for (const Sample& sample : samples) squares += sample.squares;
-  JudgedPart judged{part, exceeds(difference, part.bound), difference.value, difference.half_width()};
-  if (squares / difference.freedom < least) judged.counted = std::sqrt(least);
-  return judged;
-}
-
 Table arm_table(const ClaimArms& arms, const std::vector<std::string>& compared) {
   Table table;
   table.column("arm", "arm")
@@ -195,19 +121,22 @@ std::string open_text(const JudgedPart& one) {
   };
   const std::string first = two ? arms[0] : fmt::format("{} over {}", arms[0], arms[1]),
                     second = two ? arms[1] : fmt::format("{} over {}", arms[2], arms[3]);
-  if (*one.half_width == 0) return "the seeds of each arm agree, and the difference is exactly the bound";
+  const double half_width = *one.half_width();
+  if (half_width == 0) return "the seeds of each arm agree, and the difference is exactly the bound";
   return fmt::format("by these seeds (95 %), {} may be anything from {} to {} than {}; more seeds narrow it down",
-                     first, end(one.value - *one.half_width), end(one.value + *one.half_width), second);
+                     first, end(one.value - half_width), end(one.value + half_width), second);
 }
 
 Table part_table(const std::vector<JudgedPart>& parts) {
   Table table;
   table.column("part", "part").text("difference").text("95 %").data({"value", "half_width", "bound"});
   table.column("verdict", "verdict");
-  for (const JudgedPart& one : parts)
-    table.add({one.part.text, one.half_width ? difference_text(one.value) : significant(4)(one.value),
-               one.half_width ? fmt::format("± {:.4f}", *one.half_width) : "not tested", one.value, one.half_width,
-               one.part.bound, name_of(one.verdict)});
+  for (const JudgedPart& one : parts) {
+    const std::optional<double> half_width = one.half_width();
+    table.add({one.part.text, half_width ? difference_text(one.value) : significant(4)(one.value),
+               half_width ? fmt::format("± {:.4f}", *half_width) : "not tested", one.value, half_width, one.part.bound,
+               name_of(one.verdict)});
+  }
   return table;
 }
 
@@ -233,45 +162,110 @@ std::string notes_on(const ClaimArms& arms, const std::vector<JudgedPart>& parts
   return notes;
 }
 
-int verdict_command(const VerdictArguments& a) {
-  const std::vector<Part> parts = parts_of(a);
-  const ClaimArms arms = read_claim(a.file, a.claim);
-  const std::vector<std::string> compared = compared_arms(arms, parts, a.file);
-  std::vector<JudgedPart> judged;
-  std::vector<Verdict> verdicts;
-  for (const Part& part : parts) {
-    judged.push_back(part.arms.size() == 1 ? judge_bound(part, arms.at(part.arms[0]))
-                                           : judge_difference(part, arms, a));
-    verdicts.push_back(judged.back().verdict);
+/// Describes the further seeds that would decide an undecided claim.
+std::string seeds_text(const std::vector<Index>& further, Index most) {
+  constexpr const char* condition = "would decide, if means and deviations stay";
+  if (further.empty()) return fmt::format("no number of seeds up to {} in each arm {}\n", most, condition);
+  return fmt::format("{} further seed{} in each arm {}: {}\n", further.size(), further.size() == 1 ? "" : "s",
+                     condition, few(further));
+}
+
+/// Reads the values of the runs. Of directories, those seeds count that all compared arms have; adds a line to `notes`
+/// for each other run.
+ClaimValues read_values(const VerdictArguments& a, const std::vector<Part>& parts, std::string& notes) {
+  ClaimValues values{fmt::format("{}", fmt::join(a.given, " ")), a.less, a.test_images};
+  if (a.table()) {
+    values.arms = read_claim(a.given[0], a.claim);
+    return values;
   }
-  const Verdict verdict = together(verdicts);
-  if (a.json) {
-    const Json json = Json::object({{"verdict", name_of(verdict)},
-                                    {"arms", arm_table(arms, compared).json()},
-                                    {"parts", part_table(judged).json()}});
-    std::cout << json.dump(2) << "\n";
-    return ok;
+  const FigureName& figure = claim_figure(a.figure);
+  require(!a.less, "verdict: --less is for a table; --figure says whether less is better");
+  require(a.claim.empty(), "verdict: --claim is for a table; a sweep is one claim");
+  require(figure.share || a.test_images == 0, "verdict: --test-images is for accuracies; --figure is {}", a.figure);
+  values.less = !figure.share;
+  values.arms = claim_arms(find_arms(a.given), figure, notes);
+  std::vector<std::string> compared;
+  for (const Part& part : parts)
+    for (const std::string& name : part.arms)
+      if (part.arms.size() > 1 && values.arms.contains(name)) compared.push_back(name);
+  keep_common_seeds(values.arms, compared, notes);
+  return values;
+}
+
+/// Trains the seeds in the compared arms. Returns false if interrupted.
+bool train_further(const VerdictArguments& a, const std::vector<std::string>& compared,
+                   const std::vector<Index>& seeds) {
+  std::vector<ComparedArm> arms = find_arms(a.given);
+  std::erase_if(arms, [&](const ComparedArm& arm) { return std::ranges::count(compared, arm.name) == 0; });
+  return train_seeds(arms, seeds, a.jobs, a.threads > 0 ? a.threads : threads());
+}
+
+void print_json(const Judgement& judged, const VerdictArguments& a) {
+  Json json = Json::object({{"verdict", name_of(judged.verdict())},
+                            {"arms", arm_table(judged.arms, judged.compared).json()},
+                            {"parts", part_table(judged.parts).json()}});
+  if (a.seeds > 0) {
+    const std::vector<Index> further = judged.deciding_seeds(a.seeds);
+    json["further_seeds"] = Json::list({further.begin(), further.end()});
   }
-  if (!compared.empty()) {
-    arm_table(arms, compared).print(std::cout);
+  std::cout << json.dump(2) << "\n";
+}
+
+void print(const Judgement& judged, const VerdictArguments& a, const std::string& notes) {
+  if (!judged.compared.empty()) {
+    arm_table(judged.arms, judged.compared).print(std::cout);
     std::cout << "\n";
   }
-  part_table(judged).print(std::cout);
-  std::cout << "\n" << notes_on(arms, judged) << name_of(verdict) << "\n";
-  return ok;
+  part_table(judged.parts).print(std::cout);
+  std::cout << "\n" << notes << notes_on(judged.arms, judged.parts);
+  if (a.seeds > 0 && judged.verdict() == Verdict::undecided)
+    std::cout << seeds_text(judged.deciding_seeds(a.seeds), a.seeds);
+  std::cout << name_of(judged.verdict()) << "\n";
+}
+
+int status_of(Verdict verdict) {
+  return verdict == Verdict::holds ? ok : verdict == Verdict::does_not_hold ? check_failed : undecided;
+}
+
+int verdict_command(const VerdictArguments& a) {
+  const std::vector<Part> parts = parts_of(a);
+  require(!a.run || !a.table(), "verdict: --run trains further seeds of a sweep; expected its directory, not {}",
+          a.given[0]);
+  std::string notes;
+  Judgement judged = judge(read_values(a, parts, notes), parts);
+  const std::vector<Index> further = a.run ? judged.deciding_seeds(a.seeds) : std::vector<Index>{};
+  if (!further.empty()) {
+    if (!train_further(a, judged.compared, further)) {
+      std::cerr << "interrupted and saved; the same command goes on\n";
+      return interrupted;
+    }
+    notes.clear();
+    judged = judge(read_values(a, parts, notes), parts);
+  }
+  if (a.json)
+    print_json(judged, a);
+  else
+    print(judged, a, notes);
+  return status_of(judged.verdict());
 }
 
 constexpr const char* verdict_help =
-    "FILE is a CSV table with the columns claim, arm, seed and value: a test accuracy, 0 to 1, or bits, for each run. "
-    "Where it has a column images, that is how many images an accuracy was counted on; in a column state, 'diverged' "
-    "marks runs that count as chance. All arms have the same seeds, three or more.\n\n"
+    "RUNS are directories of runs, such as the one that heed sweep fills: the arms are the sweep's, the values the "
+    "--figure of finished runs. Or RUNS is a CSV table with the columns claim, arm, seed and value: a test accuracy, 0 "
+    "to 1, or bits, for each run. Where it has a column images, that is how many images an accuracy was counted on; in "
+    "a column state, 'diverged' marks runs. Runs that diverged count as chance. All arms have the same seeds, three or "
+    "more; of directories the seeds count that all compared arms have.\n\n"
     "With h the half-width of the 95 % interval of a - b (t s sqrt(1/n_a + 1/n_b), s^2 the variance of the arms "
     "pooled, for accuracies on n images no less than p (1 - p) / n):\n"
     "  better by x      holds if a - b - h > x, does not hold if a - b + h < x, else it is undecided\n"
     "  on par within x  the same with -x\n"
     "  more by x        the same as better for (a - b) - (c - d), whose s is that of all four arms\n"
     "Counts, residuals and ranks are not tested: --below and --above want every value of an arm there, and any seeds. "
-    "Options may be repeated: a claim of several parts holds if all do, and does not hold if one does not.";
+    "Options may be repeated: a claim of several parts holds if all do, and does not hold if one does not.\n\n"
+    "--seeds N names the further seeds for each arm, up to N seeds in all, that would decide an undecided claim if "
+    "means and deviations stay; the new runs may move them. --run trains these seeds as heed sweep does, and judges by "
+    "all runs.\n\n"
+    "Exit status: 0 holds; 1 does not hold; 4 undecided; 2 bad input; 130 interrupted.";
 
 }  // namespace
 
@@ -279,8 +273,11 @@ void add_verdict(Command program) {
   static VerdictArguments a;
   Command command =
       program.command("verdict", "Judge a claim about arms by their runs: holds, does not hold, undecided");
-  command.option("FILE", &a.file, "what the runs measured", {.required = true});
-  command.option("--claim", &a.claim, "the claim, where FILE has several", {.value = "NAME"});
+  command.option("RUNS", &a.given, "directories of runs, a sweep's for example, or a table FILE.csv",
+                 {.required = true});
+  command.option("--claim", &a.claim, "the claim, where a table has several", {.value = "NAME"});
+  command.option("--figure", &a.figure, "figure of the runs in directories; default: test_accuracy",
+                 {.value = "FIGURE", .one_of = claim_figures()});
   command.option("--better", &a.better, "A is better than B", {.value = "A B"});
   command.option("--par", &a.par, "A is on par with B, or better", {.value = "A B"});
   command.option("--more", &a.more, "A is better than B by more than C is better than D", {.value = "A B C D"});
@@ -290,9 +287,15 @@ void add_verdict(Command program) {
                  {.value = "X", .range = {{0, 1e9}}});
   command.option("--within", &a.within, "difference that does not count for --par; one for all, or one for each",
                  {.value = "X", .range = {{0, 1e9}}});
-  command.option("--less", &a.less, "less is better: bits, losses");
-  command.option("--test-images", &a.test_images, "images that an accuracy is counted on, instead of FILE's",
+  command.option("--less", &a.less, "less is better: bits, losses of a table");
+  command.option("--test-images", &a.test_images, "images that an accuracy is counted on, instead of a table's",
                  {.value = "N", .range = {{1, 1e9}}});
+  command.option("--seeds", &a.seeds, "name the further seeds, up to N for each arm, that would decide",
+                 {.value = "N", .range = {{3, static_cast<double>(most_cells)}}});
+  command.option("--run", &a.run, "train them, and judge by all runs", {.needs = "--seeds"});
+  command.option("--jobs", &a.jobs, "with --run: runs trained side by side, which share the threads; default: 1",
+                 {.value = "N", .range = {{1, max_threads}}});
+  add_threads(command, a.threads);
   command.option("--json", &a.json, "print JSON");
   command.footer(verdict_help);
   command.action([] { return verdict_command(a); });

@@ -12,7 +12,7 @@
 namespace heed::cli {
 
 /// Exit statuses.
-inline constexpr int ok = 0, check_failed = 1, bad_input = 2, diverged = 3, interrupted = 130;
+inline constexpr int ok = 0, check_failed = 1, bad_input = 2, diverged = 3, undecided = 4, interrupted = 130;
 
 /// Adds a command to the program.
 using AddCommand = void(Command program);

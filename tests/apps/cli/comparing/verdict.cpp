@@ -36,14 +36,22 @@ struct Judging : TemporaryDirectory {
     return all;
   }
 
-  /// The last line of what is printed.
-  std::string verdict(const std::vector<std::string>& more) const {
-    return lines_of(output_of(arguments(more))).back();
+  /// What is printed, by a run whose exit status is that of the verdict.
+  std::string text(const std::vector<std::string>& more) const {
+    const Finished run = heed_with(arguments(more));
+    BOOST_TEST(run.err == "");
+    const std::string verdict =
+        more.back() == "--json" ? Json::parse(run.out).at("verdict").text() : lines_of(run.out).back();
+    BOOST_TEST(run.status == (verdict == "holds" ? 0 : verdict == "does not hold" ? 1 : 4), verdict);
+    return run.out;
   }
+
+  /// The last line of what is printed.
+  std::string verdict(const std::vector<std::string>& more) const { return lines_of(text(more)).back(); }
 
   Json json(std::vector<std::string> more) const {
     more.push_back("--json");
-    return Json::parse(output_of(arguments(more)));
+    return Json::parse(text(more));
   }
 
   void refuse(const std::vector<std::string>& more, const std::vector<std::string>& pieces) const {
@@ -140,7 +148,7 @@ BOOST_AUTO_TEST_CASE(images_set_a_floor) {
   check_part({"--better", "a", "b", "--test-images", "16"}, 0.01, 0.1737359);
   BOOST_TEST(verdict({"--better", "a", "b", "--test-images", "16"}) == "undecided");
   check_contains(
-      output_of(arguments({"--better", "a", "b", "--test-images", "16"})),
+      text({"--better", "a", "b", "--test-images", "16"}),
       {"agree better than so few images can", "0.0766",
        "a better than b: by these seeds (95 %), a may be anything from 0.1637 worse to 0.1837 better than b;"});
   // The file may say how many images there were.
@@ -172,10 +180,10 @@ BOOST_AUTO_TEST_CASE(what_is_counted_on_images_is_a_share) {
 // What an undecided verdict leaves open, in words; without signs of zeros and bounds.
 BOOST_AUTO_TEST_CASE(what_is_undecided_is_said_in_words) {
   const auto said = [&](const std::vector<std::string>& more, const std::vector<std::string>& pieces) {
-    const std::string text = output_of(arguments(more));
-    check_contains(text, pieces);
-    BOOST_TEST(text.find("-0 ") == std::string::npos, text);
-    BOOST_TEST(text.find("-0.0000") == std::string::npos, text);
+    const std::string found = text(more);
+    check_contains(found, pieces);
+    BOOST_TEST(found.find("-0 ") == std::string::npos, found);
+    BOOST_TEST(found.find("-0.0000") == std::string::npos, found);
   };
   said({"--better", "a", "b"},
        {"a may be anything from 0.0027 worse to 0.0427 better than b; more seeds narrow it down"});
@@ -204,6 +212,27 @@ BOOST_AUTO_TEST_CASE(five_seeds) {
   check_part({"--better", "a", "b"}, 0.01, 0.0282427);
 }
 
+// With s = 0.01 the half-width of 8 + 8 seeds is 2.144787 * 0.01 * sqrt(2/8) = 0.0107, that of 9 + 9 is 0.00999.
+BOOST_AUTO_TEST_CASE(further_seeds_that_would_decide) {
+  const std::vector<std::string> by{"--better", "a", "b", "--by", "0.01", "--seeds"};
+  const auto with = [&](const char* seeds) {
+    std::vector<std::string> more = by;
+    more.emplace_back(seeds);
+    return more;
+  };
+  check_contains(text(with("9")), {"6 further seeds in each arm would decide, if means and deviations stay: 4, 5, 6, "
+                                   "7, 8, 9\nundecided\n"});
+  check_contains(text(with("8")), {"no number of seeds up to 8 in each arm would decide"});
+  BOOST_TEST(json(with("20")).at("further_seeds").dump() == "[4,5,6,7,8,9]");
+  BOOST_TEST(json(with("8")).at("further_seeds").dump() == "[]");
+  check_contains(text({"--better", "a", "b", "--seeds", "4"}), {"1 further seed in each arm would decide"});
+  BOOST_TEST(text({"--better", "a", "c", "--seeds", "4"}).find("further") == std::string::npos);  // it holds
+  // A part that is decided leaves it to the others; one that does not hold decides at once.
+  BOOST_TEST(json({"--better", "a", "c", "a", "b", "--seeds", "9"}).at("further_seeds").dump() == "[4]");
+  refuse({"--better", "a", "b", "--seeds", "4", "--run"}, {"--run trains further seeds of a sweep", "claims.csv"});
+  refuse({"--better", "a", "b", "--run"}, {"--run requires --seeds"});
+}
+
 BOOST_AUTO_TEST_CASE(runs_that_diverged_count_as_chance_and_are_listed) {
   write(
       "claim,arm,seed,value,state\none,a,1,0.9,finished\none,a,2,0.91,finished\none,a,3,0.1,diverged\n"
@@ -211,8 +240,8 @@ BOOST_AUTO_TEST_CASE(runs_that_diverged_count_as_chance_and_are_listed) {
   const Json found = json({"--better", "a", "b"});
   BOOST_TEST(found.at("arms").items()[0].at("diverged").dump() == "[3]");
   BOOST_TEST(std::abs(found.at("arms").items()[0].at("mean").number() - 1.91 / 3) < 1e-12);
-  check_contains(output_of(arguments({"--better", "a", "b"})), {"a, seed 3: diverged, and counts as 0.1\n"});
-  check_contains(output_of(arguments({"--below", "a", "1"})), {"a, seed 3: diverged, and counts as 0.1\n"});
+  check_contains(text({"--better", "a", "b"}), {"a, seed 3: diverged, and counts as 0.1\n"});
+  check_contains(text({"--below", "a", "1"}), {"a, seed 3: diverged, and counts as 0.1\n"});
 }
 
 BOOST_AUTO_TEST_CASE(one_of_several_claims) {

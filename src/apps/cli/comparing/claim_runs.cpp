@@ -1,0 +1,96 @@
+#include "claim_runs.h"
+
+#include "src/apps/cli/training/sweep_cells.h"
+
+#include "heed/base/error.h"
+#include "heed/base/printable.h"
+
+#include <cmath>
+#include <filesystem>
+#include <list>
+#include <set>
+
+namespace heed::cli {
+
+namespace {
+
+/// The value of random answers: 1 / n of n classes, the log n of a loss, and 0 for the overlap of patches.
+double chance(const Experiment& x, const FigureName& figure) {
+  const double answers = static_cast<double>(x.model.task == "lm" ? x.model.vocab : x.model.classes);
+  if (!figure.share) return std::log(answers);
+  return x.model.output == "tokens" ? 0 : 1 / answers;
+}
+
+/// Returns the cell of another seed beside the arm's first one.
+Cell cell_of(const ComparedArm& arm, Index seed) {
+  namespace fs = std::filesystem;
+  const std::string& first = arm.runs.front().directory;
+  Cell cell{arm_of(first), {}, first, CellState::open, ""};
+  require(!cell.arm.empty(), "{}: heed sweep has not trained this run; --run trains further seeds of a sweep alone",
+          first);
+  cell.experiment = load_recorded(cell.file());
+  cell.experiment.train.seed = seed;
+  cell.directory = (fs::path(first).parent_path() / fmt::format("seed-{}", seed)).string();
+  look_at(cell);
+  require(cell.state != CellState::changed, "{}: {}; remove it", cell.directory, cell.note);
+  return cell;
+}
+
+}  // namespace
+
+std::vector<std::string> claim_figures() {
+  return {"test_accuracy", "test_loss", "validation_accuracy", "validation_loss"};
+}
+
+const FigureName& claim_figure(const std::string& key) {
+  return *std::ranges::find(figure_names, key, &FigureName::key);
+}
+
+ClaimArms claim_arms(const std::vector<ComparedArm>& arms, const FigureName& figure, std::string& notes) {
+  ClaimArms claim;
+  for (const ComparedArm& compared : arms) {
+    ClaimArm& arm = claim[compared.name];
+    const double by_chance = chance(compared.runs.front().experiment, figure);
+    for (const TableRun& run : compared.table().runs) {
+      const bool failed = run.state == "diverged";
+      if (const std::optional<double>& value = run.figures.*figure.value; value || failed)
+        arm.values[run.seed] = failed ? by_chance : *value;
+      else
+        notes += printable(fmt::format("{}: {}, and does not count", run.directory,
+                                       run.state == "finished" ? fmt::format("has no {}", figure.key) : run.state)) +
+                 "\n";
+      if (failed) arm.diverged.push_back(run.seed);
+    }
+    if (arm.values.empty()) claim.erase(compared.name);
+  }
+  return claim;
+}
+
+void keep_common_seeds(ClaimArms& arms, const std::vector<std::string>& names, std::string& notes) {
+  for (const std::string& name : names)
+    for (const Index seed : arms[name].seeds())
+      for (const std::string& other : names)
+        if (!arms[other].values.contains(seed)) {
+          arms[name].values.erase(seed);
+          std::erase(arms[name].diverged, seed);
+          notes += printable(fmt::format("{}, seed {}: does not count; {} has no such run", name, seed, other)) + "\n";
+          break;
+        }
+}
+
+bool train_seeds(const std::vector<ComparedArm>& arms, const std::vector<Index>& seeds, int jobs, int threads) {
+  std::vector<Cell> cells;
+  std::set<std::string> sweeps;
+  for (const ComparedArm& arm : arms) {
+    for (const Index seed : seeds) cells.push_back(cell_of(arm, seed));
+    sweeps.insert(std::filesystem::path(cells.back().directory).parent_path().parent_path().string());
+  }
+  std::list<DirectoryLock> locks;
+  for (const std::string& sweep : sweeps)
+    locks.emplace_back(sweep, DirectoryLock::Holders::process_and_programs_it_starts, std::chrono::seconds(3));
+  if (!run_cells(cells, jobs, threads)) return false;
+  for (const Cell& cell : cells) require(cell.state != CellState::failed, "{}: failed: {}", cell.directory, cell.note);
+  return true;
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,111 @@
+#include "judgement.h"
+
+#include "heed/base/error.h"
+#include "heed/base/suggest.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace heed::cli {
+
+namespace {
+
+/// Returns the arms that are compared, in the order of their mention. Throws Error as judge() does.
+std::vector<std::string> compared_arms(const ClaimArms& arms, const std::vector<Part>& parts, const std::string& file) {
+  std::vector<std::string> known, names;
+  for (const auto& [name, arm] : arms) known.push_back(name);
+  for (const Part& part : parts)
+    for (const std::string& name : part.arms) {
+      require(arms.contains(name), "{}: there is no arm {}{}", file, in_quotes(name), suggestion(name, known));
+      require(std::ranges::count(part.arms, name) == 1, "verdict: {}: {} is compared with itself", in_quotes(part.text),
+              in_quotes(name));
+      if (part.arms.size() > 1 && std::ranges::find(names, name) == names.end()) names.push_back(name);
+    }
+  for (const std::string& name : names) {
+    const std::vector<Index> seeds = arms.at(name).seeds(), first = arms.at(names[0]).seeds();
+    require(seeds.size() >= 3, "{}: {} has {} seed{}; so few agree by luck and decide nothing; expected 3 or more",
+            file, in_quotes(name), seeds.size(), seeds.size() == 1 ? "" : "s");
+    require(seeds == first, "{}: {} has the seeds {}, but {} has {}; the arms of a claim have the same", file,
+            in_quotes(names[0]), few(first), in_quotes(name), few(seeds));
+  }
+  return names;
+}
+
+JudgedPart judge_bound(const Part& part, const ClaimArm& arm) {
+  double nearest = arm.values.begin()->second;
+  for (const auto& [seed, value] : arm.values)
+    nearest = part.below ? std::max(nearest, value) : std::min(nearest, value);
+  const bool beyond = part.below ? nearest < part.bound : nearest > part.bound;
+  return {part, beyond ? Verdict::holds : Verdict::does_not_hold, nearest};
+}
+
+JudgedPart judge_difference(const Part& part, const ClaimValues& a) {
+  std::vector<Sample> samples;
+  const Index images = a.test_images > 0 ? a.test_images : a.arms.at(part.arms[0]).images;
+  for (const std::string& name : part.arms) {
+    const ClaimArm& arm = a.arms.at(name);
+    require(a.test_images > 0 || arm.images == images, "{}: {} was tested on {} images, {} on {}; expected the same",
+            a.source, in_quotes(part.arms[0]), images, in_quotes(name), arm.images);
+    if (images > 0 && !arm.lines.empty()) require_accuracies(arm, a.source);
+    samples.push_back(arm.sample());
+  }
+  require(!a.less || images == 0, "{}: {} has accuracies, which are counted on images; --less is for losses", a.source,
+          in_quotes(part.arms[0]));
+  std::vector<double> signs{1, -1, -1, 1};
+  signs.resize(samples.size());
+  if (a.less)
+    for (double& sign : signs) sign = -sign;
+  const double least = images > 0 ? counting_variance(samples, images) : 0;
+  const Difference difference = *pooled(samples, signs, least);
+  double squares = 0;
+  for (const Sample& sample : samples) squares += sample.squares;
+  JudgedPart judged{part, exceeds(difference, part.bound), difference.value, difference};
+  if (squares / difference.freedom < least) judged.counted = std::sqrt(least);
+  return judged;
+}
+
+/// Returns the number of seeds of each compared arm.
+Index seeds_of(const Judgement& judged) {
+  return static_cast<Index>(judged.arms.at(judged.compared.at(0)).values.size());
+}
+
+}  // namespace
+
+std::string few(const std::vector<Index>& seeds) {
+  constexpr std::size_t shown = 12;
+  const std::size_t count = std::min(seeds.size(), shown);
+  const std::string text = fmt::format("{}", fmt::join(seeds.begin(), seeds.begin() + static_cast<Index>(count), ", "));
+  return seeds.size() > count ? fmt::format("{} and {} more", text, seeds.size() - count) : text;
+}
+
+Verdict Judgement::verdict(Index seeds) const {
+  std::vector<Verdict> verdicts;
+  for (const JudgedPart& one : parts)
+    verdicts.push_back(seeds == 0 || !one.difference
+                           ? one.verdict
+                           : exceeds(with_seeds(*one.difference, seeds_of(*this), seeds), one.part.bound));
+  return together(verdicts);
+}
+
+std::vector<Index> Judgement::deciding_seeds(Index most) const {
+  if (verdict() != Verdict::undecided) return {};
+  const Index last = arms.at(compared.at(0)).values.rbegin()->first;
+  std::vector<Index> further;
+  for (Index seeds = seeds_of(*this) + 1; seeds <= most; ++seeds) {
+    further.push_back(last + static_cast<Index>(further.size()) + 1);
+    if (verdict(seeds) != Verdict::undecided) return further;
+  }
+  return {};
+}
+
+Judgement judge(const ClaimValues& values, const std::vector<Part>& parts) {
+  Judgement result{values.arms, compared_arms(values.arms, parts, values.source), {}};
+  for (const Part& part : parts)
+    result.parts.push_back(part.arms.size() == 1 ? judge_bound(part, values.arms.at(part.arms[0]))
+                                                 : judge_difference(part, values));
+  return result;
+}
+
+}  // namespace heed::cli

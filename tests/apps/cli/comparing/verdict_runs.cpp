@@ -1,0 +1,119 @@
+// heed verdict on the directory of a sweep: runs made by hand, and further seeds that it trains.
+#include "heed/io/json.h"
+#include "heed/train/runs/run.h"
+#include "support/cli.h"
+#include "support/command.h"
+#include "support/lines.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+struct JudgingRuns : Workshop {
+  std::string cells = *this / "cells";
+
+  /// A cell of a sweep: finished with a test accuracy, or diverged, or neither.
+  void make(const std::string& arm, Index seed, const char* accuracy, bool diverged = false) const {
+    Experiment x = experiment();
+    x.train.seed = seed;
+    x.optim.lr = arm == "a" ? 1e-3 : 3e-3;
+    const RunPaths paths(fmt::format("{}/{}/seed-{}", cells, arm, seed));
+    std::filesystem::create_directories(paths.directory);
+    write_file(paths.config(), config_toml(x));
+    std::string rows = "kind,epoch,step,loss,accuracy,lr,images_per_s\ntrain,1,7,2.5,0.25,0.001,112\n";
+    if (*accuracy) rows += fmt::format("test,1,7,{},{},,\n", 1 - std::stod(accuracy), accuracy);
+    write_file(paths.metrics(), rows);
+    write_file(paths.directory + "/cell.json", fmt::format(R"({{"arm": "{}", "hash": "", "version": ""{}}})", arm,
+                                                           diverged ? R"(, "diverged": "the loss is inf")" : ""));
+  }
+
+  Finished verdict(std::vector<std::string> more) const {
+    more.insert(more.begin(), {"verdict", cells});
+    return heed_with(more);
+  }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(cli_verdict_runs, JudgingRuns)
+
+// The values of the first table in verdict.cpp: a - b is 0.05 ± 0.0227.
+BOOST_AUTO_TEST_CASE(arms_are_the_sweeps_and_the_status_is_the_verdict) {
+  for (const Index seed : {1, 2, 3}) {
+    make("a", seed, std::array{"0.90", "0.91", "0.92"}[static_cast<std::size_t>(seed - 1)]);
+    make("b", seed, std::array{"0.85", "0.86", "0.87"}[static_cast<std::size_t>(seed - 1)]);
+  }
+  const auto check = [&](const std::vector<std::string>& more, int status, const std::string& last) {
+    const Finished run = verdict(more);
+    BOOST_TEST(run.status == status, run.err);
+    BOOST_TEST(lines_of(run.out).back() == last);
+  };
+  check({"--better", "a", "b"}, 0, "holds");
+  check({"--better", "b", "a"}, 1, "does not hold");
+  check({"--better", "a", "b", "--by", "0.04"}, 4, "undecided");
+  check({"--par", "b", "a", "--within", "0.08"}, 0, "holds");
+  check({"--better", "a", "b", "--figure", "test_loss"}, 0, "holds");  // losses are 1 - accuracy, and less is better
+  check({"--better", "a", "b", "--test-images", "16"}, 4, "undecided");
+  const Json json = Json::parse(verdict({"--better", "a", "b", "--by", "0.04", "--seeds", "20", "--json"}).out);
+  BOOST_TEST(json.at("further_seeds").dump() == "[4,5,6,7,8,9]");
+  check_refusal({"verdict", cells, "--better", "a", "c"}, {"cells: there is no arm 'c'"});
+  check_refusal({"verdict", cells, "--better", "a", "b", "--less"}, {"--less is for a table", "--figure"});
+  check_refusal({"verdict", cells, "--better", "a", "b", "--claim", "x"}, {"--claim is for a table"});
+  check_refusal({"verdict", cells, "--better", "a", "b", "--figure", "test_loss", "--test-images", "16"},
+                {"--test-images is for accuracies"});
+  std::filesystem::remove(cells + "/a/seed-1/cell.json");
+  check_refusal({"verdict", cells, "--better", "seed-1", "b", "--by", "0.04", "--seeds", "20", "--run"},
+                {"a/seed-1: heed sweep has not trained this run"});
+  check_refusal({"verdict", cells + "/a/seed-1", cells + "/b", "--better", "seed-1", "b"}, {"'seed-1' has 1 seed;"});
+}
+
+BOOST_AUTO_TEST_CASE(diverged_runs_count_as_chance_and_unfinished_ones_do_not) {
+  for (const Index seed : {1, 2, 3, 4}) {
+    make("a", seed, "0.9");
+    make("b", seed, seed == 3 ? "" : "0.5", seed == 3);
+  }
+  make("a", 5, "0.9");
+  make("b", 5, "");
+  const Finished run = verdict({"--better", "a", "b"});
+  BOOST_TEST(run.status == 0, run.err);
+  check_contains(run.out, {"b, seed 3: diverged, and counts as 0.1", "seed-5: not finished, and does not count",
+                           "a, seed 5: does not count; b has no such run"});
+  const auto check_mean = [&](const char* figure, double mean) {
+    const Json json = Json::parse(verdict({"--better", "a", "b", "--figure", figure, "--json"}).out);
+    BOOST_TEST(std::abs(json.at("arms").items()[1].at("mean").number() - mean) < 1e-12);
+  };
+  check_mean("test_accuracy", (3 * 0.5 + 0.1) / 4);
+  check_mean("test_loss", (3 * 0.5 + std::log(10)) / 4);
+}
+
+// The claim's bound is inside the interval by a hundredth of its half-width: one more seed in each arm would decide.
+BOOST_AUTO_TEST_CASE(further_seeds_are_cells_of_the_sweep) {
+  const std::string base = write_experiment(*this, experiment()), file = *this / "tiny.toml";
+  write_file(file,
+             fmt::format("base = \"{}\"\nseeds = 3\n[train]\nepochs = 1\n[arms.a]\n[arms.b]\noptim.lr = 3e-3\n", base));
+  BOOST_TEST(heed_with({"sweep", file, "--out", cells, "--threads", "2"}).status == 0);
+  const Json before =
+      Json::parse(verdict({"--better", "a", "b", "--figure", "test_loss", "--json"}).out).at("parts").items()[0];
+  const double bound = before.at("value").number() + 0.99 * before.at("half_width").number();
+  const std::vector<std::string> claim =
+      bound > 0 ? std::vector<std::string>{"--better", "a", "b", "--by", fmt::format("{}", bound)}
+                : std::vector<std::string>{"--par", "a", "b", "--within", fmt::format("{}", -bound)};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), claim.begin(), claim.end());
+    more.insert(more.end(), {"--figure", "test_loss"});
+    return verdict(more);
+  };
+  BOOST_TEST(with({"--seeds", "4"}).status == 4);
+  BOOST_TEST(!std::filesystem::exists(cells + "/a/seed-4"));
+  const Finished run = with({"--seeds", "4", "--run", "--threads", "2", "--json"});
+  check_contains(run.err, {"[2/2] "});
+  BOOST_TEST(Json::parse(run.out).at("arms").items()[1].at("seeds").integer() == 4);
+  check_contains(output_of({"sweep", file, "--out", cells, "--seeds", "4", "--dry-run"}), {"8 cells, 0 to do"});
+}
+
+BOOST_AUTO_TEST_SUITE_END()
