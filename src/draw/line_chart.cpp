@@ -38,12 +38,18 @@ struct Axis {
     return from + (to - from) * (place(value) - place(low)) / (place(high) - place(low));
   }
 
-  /// Round numbers on it: powers of ten, or about six multiples of 1, 2 or 5 times a power of ten.
+  /// Round numbers on it: powers of ten, with their multiples by 2 and 5 if it has less than two decades, or about six
+  /// multiples of 1, 2 or 5 times a power of ten.
   std::vector<double> ticks() const {
     std::vector<double> list;
     if (log) {
-      for (double power = std::ceil(std::log10(low) - 1e-9); power <= std::log10(high) + 1e-9; ++power)
-        list.push_back(std::pow(10, power));
+      const double first = std::floor(std::log10(low)), last = std::ceil(std::log10(high));
+      for (double power = first; power <= last; ++power)
+        for (const double factor : {1, 2, 5}) {
+          const double tick = factor * std::pow(10, power);
+          const bool shown = factor == 1 || high < 100 * low;
+          if (shown && tick >= low * (1 - 1e-9) && tick <= high * (1 + 1e-9)) list.push_back(tick);
+        }
       return list;
     }
     const double rough = (high - low) / 6, power = std::pow(10, std::floor(std::log10(rough)));
@@ -88,6 +94,10 @@ std::string drawn(const ChartLine& line, std::size_t number, const Axis& x, cons
          text(right + 46, legend + 4, "start", line.name);
 }
 
+double height_of(const LineChart& chart) {
+  return std::max(height, top + 26 + 18 * static_cast<double>(chart.lines.size()));
+}
+
 }  // namespace
 
 std::string svg(const LineChart& chart) {
@@ -100,12 +110,11 @@ std::string svg(const LineChart& chart) {
       y_low = std::min(y_low, b), y_high = std::max(y_high, b);
     }
   HEED_ASSERT(x_low <= x_high);
-  const Axis x = axis(x_low, x_high, left, right, chart.log_x), y = axis(y_low, y_high, bottom, top, false);
-  const double needed = std::max(height, top + 26 + 18 * static_cast<double>(chart.lines.size()));
+  const Axis x = axis(x_low, x_high, left, right, chart.log_x), y = axis(y_low, y_high, bottom, top, chart.log_y);
   std::string out = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "
       "font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
-      width, needed);
+      width, height_of(chart));
   out += text((left + right) / 2, top - 18, "middle", chart.title);
   out += text((left + right) / 2, bottom + 40, "middle", chart.x_title);
   out += text(left, top - 18, "end", chart.y_title);
@@ -123,6 +132,19 @@ std::string svg(const LineChart& chart) {
     out += text(x(mark.x) + 4, top + 12, "start", mark.name);
   }
   return out + "</svg>\n";
+}
+
+std::string svg(const std::vector<LineChart>& charts) {
+  double sum = 0;
+  std::string inner;
+  for (const LineChart& chart : charts) {
+    inner += fmt::format("<g transform=\"translate(0 {})\">\n{}</g>\n", sum, svg(chart));
+    sum += height_of(chart);
+  }
+  return fmt::format(
+             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\">\n", width,
+             sum) +
+         inner + "</svg>\n";
 }
 
 }  // namespace heed

@@ -140,6 +140,42 @@ BOOST_FIXTURE_TEST_CASE(a_row_for_each_size_and_pass, Runs) {
   }
 }
 
+BOOST_FIXTURE_TEST_CASE(several_mechanisms_share_a_file_and_a_drawing, Runs) {
+  const std::string drawing = directory / "scaling.svg";
+  const std::vector<std::string> three{"softmax", "aft:variant=conv:size=3", "soft:landmarks=4"};
+  std::vector<std::string> more = three;
+  more.insert(more.end(), {"--tokens", "16,64,256", "--max-memory", "1", "--draw", drawing});
+  const std::string printed = output_of(command(more));
+  check_contains(printed, {"softmax: 8 channels", "aft:variant=conv:size=3: 8 channels", file, drawing});
+  const auto rows = table(file);
+  BOOST_REQUIRE(rows.size() == 1 + 3 * 2 * 3u);
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    BOOST_TEST(rows[i].size() == rows[0].size());
+    BOOST_TEST(rows[i][0] == three[(i - 1) / 6]);
+    BOOST_TEST(rows[i][1] == (std::array{"16", "64", "256"})[(i - 1) % 3]);
+  }
+  // A mechanism alone holds as much.
+  output_of(command({"soft", "--set", "landmarks=4", "--tokens", "16,64,256"}));
+  const auto alone = table(file);
+  for (std::size_t i = 1; i < alone.size(); ++i) {
+    BOOST_TEST(alone[i][0] == three[2]);
+    BOOST_TEST(alone[i][9] == rows[12 + i][9]);
+  }
+  const std::string picture = read_file(drawing);
+  for (const std::string& name : three) {
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = picture.find(">" + name + "<", at)) != std::string::npos; ++at) ++count;
+    BOOST_TEST(count == 3);
+  }
+  for (const char* title : {">forward pass; 8 channels, heads: 4<", ">backward pass; ", ">memory of both passes; "})
+    BOOST_TEST(picture.find(title) != std::string::npos, title);
+  const Finished bounded =
+      heed_with(command({"sima", "aft:param=dense", "--tokens", "64,256,1024", "--memory-below", "1.3"}));
+  BOOST_TEST(bounded.status == 1);
+  BOOST_TEST(bounded.err.find("sima") == std::string::npos);
+  check_contains(bounded.err, {"aft:param=dense: memory of the backward pass grows as N^1."});
+}
+
 // With matrices [N, N] of parameters memory grows with the square; three of 512 x 512, and the rest, are 4 MB.
 BOOST_FIXTURE_TEST_CASE(bounds_and_sizes_left_out, Runs) {
   const Finished run = heed_with(command(
@@ -168,6 +204,9 @@ BOOST_FIXTURE_TEST_CASE(what_cannot_be_measured, Runs) {
   refuse({"linformer", "--set", "length=-5"}, {"[linformer] length is '-5'; expected a whole number from 0"});
   refuse({"softmax", "--tokens", "16", "--time-below", "1.15"}, {"there are 1; expected two or more"});
   refuse({"softmax", "--set", "causal"}, {"expected OPTION=VALUE"});
+  refuse({"softmax", "sima", "softmax"}, {"'softmax' is given twice"});
+  refuse({"sima", "softmax:causal"}, {"'softmax:causal': expected NAME:OPTION=VALUE"});
+  refuse({"sima", "softmax", "--set", "order=qk_first"}, {"[softmax] has no option 'order'"});
   BOOST_TEST(std::filesystem::is_empty(directory / ""));
   check_refusal({"scaling", "softmax", "-o", directory / "none/x.csv"}, {"none/x.csv"});
 }

@@ -28,6 +28,24 @@ BOOST_AUTO_TEST_CASE(a_logarithmic_axis_has_powers_of_ten) {
   BOOST_TEST(has(picture, "<line x1=\"355.0\" y1=\"44.0\" x2=\"355.0\" y2=\"400.0\" stroke=\"#d55e00\""));
 }
 
+BOOST_AUTO_TEST_CASE(a_logarithmic_axis_of_less_than_two_decades_has_multiples) {
+  LineChart chart{"", "", "", true, {{"a", {{10, 1}, {20, 10}, {40, 100}}}}, {}};
+  chart.log_y = true;
+  const std::string picture = svg(chart);
+  BOOST_TEST(has(picture, "M70.0 400.0 L355.0 222.0 L640.0 44.0"), picture);
+  for (const char* label : {">10<", ">20<", ">1<", ">100<"}) BOOST_TEST(has(picture, label), label);
+  BOOST_TEST(!has(picture, ">50<"));
+}
+
+BOOST_AUTO_TEST_CASE(charts_one_below_the_other) {
+  const LineChart first{"first", "", "", false, {{"a", {{0, 0}, {1, 1}}}}, {}},
+      second{"second", "", "", false, first.lines, {}};
+  const std::string picture = svg(std::vector<LineChart>{first, second});
+  BOOST_TEST(has(picture, "viewBox=\"0 0 860 920\""), picture);
+  BOOST_TEST(picture.find(">first<") < picture.find("translate(0 460)"));
+  BOOST_TEST(picture.find("translate(0 460)") < picture.find(">second<"));
+}
+
 BOOST_AUTO_TEST_CASE(what_is_not_finite_breaks_the_line) {
   const std::string picture = svg({"", "", "", false, {{"a", {{0, 0}, {1, NAN}, {2, 1}, {3, INFINITY}, {4, 1}}}}, {}});
   BOOST_TEST(has(picture, "d=\" M70.0 400.0 M355.0 44.0 M640.0 44.0\""), picture);

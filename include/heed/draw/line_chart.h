@@ -23,9 +23,14 @@ struct LineChart {
   bool log_x = false;
   std::vector<ChartLine> lines;
   std::vector<ChartMark> marks;
+  bool log_y = false;
 };
 
-/// The chart as a file in SVG, with axes and a legend. There must be a finite point; x above 0 where log_x is set.
+/// The chart as a file in SVG, with axes and a legend. There must be a finite point; x is above 0 where log_x is set,
+/// and y where log_y is.
 std::string svg(const LineChart& chart);
+
+/// Returns a file with the charts one below the other.
+std::string svg(const std::vector<LineChart>& charts);
 
 }  // namespace heed
