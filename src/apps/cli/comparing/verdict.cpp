@@ -29,7 +29,7 @@ struct VerdictArguments {
   Index test_images = 0, seeds = 0;
   int jobs = 1, threads = 0;
 
-  /// Whether the runs are rows of a table, not directories.
+  /// Returns true if the runs are rows of a table, not directories.
   bool table() const { return given.size() == 1 && !std::filesystem::is_directory(given[0]); }
 };
 
@@ -170,8 +170,8 @@ std::string seeds_text(const std::vector<Index>& further, Index most) {
                      condition, few(further));
 }
 
-/// Reads the values of the runs. Of directories, those seeds count that all compared arms have; adds a line to `notes`
-/// for each other run.
+/// Reads the values of the runs. In directories, seeds count if all compared arms have them; adds a line to `notes` for
+/// each other run.
 ClaimValues read_values(const VerdictArguments& a, const std::vector<Part>& parts, std::string& notes) {
   ClaimValues values{fmt::format("{}", fmt::join(a.given, " ")), a.less, a.test_images};
   if (a.table()) {
@@ -254,7 +254,7 @@ constexpr const char* verdict_help =
     "--figure of finished runs. Or RUNS is a CSV table with the columns claim, arm, seed and value: a test accuracy, 0 "
     "to 1, or bits, for each run. Where it has a column images, that is how many images an accuracy was counted on; in "
     "a column state, 'diverged' marks runs. Runs that diverged count as chance. All arms have the same seeds, three or "
-    "more; of directories the seeds count that all compared arms have.\n\n"
+    "more; in directories, seeds count if all compared arms have them.\n\n"
     "With h the half-width of the 95 % interval of a - b (t s sqrt(1/n_a + 1/n_b), s^2 the variance of the arms "
     "pooled, for accuracies on n images no less than p (1 - p) / n):\n"
     "  better by x      holds if a - b - h > x, does not hold if a - b + h < x, else it is undecided\n"

@@ -200,7 +200,7 @@ void require_sizes(const ScalingArguments& a, const MeasuredMechanism& one) {
 }
 
 /// Measures and prints. Adds the results to `rows`; returns the exit status.
-int measure(const ScalingArguments& a, MeasuredMechanism& one, Json::List& rows) {
+int measure_and_print(const ScalingArguments& a, MeasuredMechanism& one, Json::List& rows) {
   measure_sizes(a, one);
   print(a, one);
   std::cout << std::flush;
@@ -216,7 +216,7 @@ int measure_apart(const ScalingArguments& a, MeasuredMechanism& one, Json::List&
   Children children;
   children.start([&] {
     Json::List own;
-    const int status = measure(a, one, own);
+    const int status = measure_and_print(a, one, own);
     const std::string text = Json::list(own).dump();
     require(std::fwrite(text.data(), 1, text.size(), file.get()) == text.size() && std::fflush(file.get()) == 0,
             "scaling: cannot write a temporary file: {}", std::strerror(errno));
@@ -255,7 +255,7 @@ int scaling_command(const ScalingArguments& a) {
   Json::List rows;
   for (MeasuredMechanism& one : all) {
     if (&one != &all.front()) std::cout << std::endl;
-    const int own = all.size() == 1 ? measure(a, one, rows) : measure_apart(a, one, rows);
+    const int own = all.size() == 1 ? measure_and_print(a, one, rows) : measure_apart(a, one, rows);
     if (own != ok && own != check_failed) return own;
     status = std::max(status, own);
   }
