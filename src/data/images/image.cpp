@@ -7,7 +7,9 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 
 namespace {
@@ -133,6 +135,13 @@ ImageSize image_file_size(const std::string& path) {
   if (size.channels == 0) size = parse_size(read_whole(path));
   require_allowed(path, size);
   return size;
+}
+
+bool has_image_name(const std::string& path) {
+  std::string extension = std::filesystem::path(path).extension().string();
+  std::ranges::transform(extension, extension.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return extension == ".png" || extension == ".jpg" || extension == ".jpeg";
 }
 
 Image load_image(const std::string& path, std::uint8_t background) {

@@ -4,7 +4,6 @@
 #include "heed/base/parallel.h"
 
 #include <algorithm>
-#include <cctype>
 
 namespace heed::data {
 
@@ -12,13 +11,6 @@ namespace {
 
 /// A tree is decoded at opening if its pixels fit into so many bytes; a larger one is decoded as it is read.
 constexpr Index memory_limit = Index{1} << 30;
-
-bool is_image(const Directory& path) {
-  std::string extension = path.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return extension == ".png" || extension == ".jpg" || extension == ".jpeg";
-}
 
 /// Names of the visible entries for which `wanted` holds, sorted.
 template <class Predicate>
@@ -73,7 +65,8 @@ class Folder : public Dataset {
       : Dataset("folder", std::move(classes)) {
     for (std::size_t label = 0; label < class_names().size(); ++label) {
       const Directory directory = split / class_names()[label];
-      std::vector<std::string> names = entries(directory, is_image);
+      std::vector<std::string> names =
+          entries(directory, [](const Directory& p) { return has_image_name(p.string()); });
       require(!names.empty(), "{}: this class has no images (.png, .jpg, .jpeg)", directory.string());
       keep_share(directory, share, names);
       for (const std::string& name : names) paths_.push_back((directory / name).string());

@@ -72,25 +72,51 @@ std::unique_ptr<TaskBatch<T>> batch_of(Tensor<T> images, const Tensor<int>& labe
   return std::make_unique<OwnImages<T>>(std::move(images), std::move(targets), std::move(list));
 }
 
-/// Returns the confusion table of up to twenty classes.
+/// Returns the share of a class's examples that are classified as it; 0 of no examples.
+double recall(const std::vector<double>& counts, Index classes, Index c) {
+  const double* const row = counts.data() + confusion_count(classes, c, 0);
+  const double total = std::accumulate(row, row + classes, 0.0);
+  return total == 0 ? 0 : row[c] / total;
+}
+
+/// Returns the ten classes of many that are recognised least, each with the class that it is most often taken for.
+std::string hardest_text(const std::vector<double>& counts, Index classes, const std::vector<std::string>& labels) {
+  constexpr Index shown = 10;
+  std::vector<Index> order(labels.size());
+  std::iota(order.begin(), order.end(), Index{0});
+  std::ranges::stable_sort(order, {}, [&](Index c) { return recall(counts, classes, c); });
+  std::string text = fmt::format("\n{} classes; the {} with the lowest accuracy:\n", classes, shown);
+  for (Index i = 0; i < shown; ++i) {
+    const Index c = order[static_cast<std::size_t>(i)];
+    std::vector<double> row(&counts[confusion_count(classes, c, 0)], &counts[confusion_count(classes, c, 0)] + classes);
+    row[static_cast<std::size_t>(c)] = 0;
+    const auto other = std::ranges::max_element(row);
+    text += fmt::format("{:>6.2f} %  {}", 100 * recall(counts, classes, c), labels[static_cast<std::size_t>(c)]);
+    if (*other > 0)
+      text += fmt::format(", taken for {} {:.0f} times", labels[static_cast<std::size_t>(other - row.begin())], *other);
+    text += "\n";
+  }
+  return text;
+}
+
+/// Returns the confusion table of up to twenty classes, or the hardest of more. A class is its number and its name.
 std::string confusion_text(const std::vector<double>& counts, Index classes, const char* examples,
                            std::vector<std::string> names) {
   constexpr Index most = 20;
-  if (classes > most) return fmt::format("\n{} classes are too many for a confusion matrix here\n", classes);
   std::size_t width = 5;
-  for (std::string& name : names) {
-    name = printable(name);
-    width = std::max(width, name.size());
+  for (std::size_t c = 0; c < names.size(); ++c) {
+    const std::string number = std::to_string(c);
+    names[c] = names[c] == number ? number : fmt::format("{} {}", number, printable(names[c]));
+    width = std::max(width, names[c].size());
   }
+  if (classes > most) return hardest_text(counts, classes, names);
   std::string text = fmt::format("\nconfusion: {} of a row's class taken for a column's\n{:>{}}", examples, "", width);
   for (Index c = 0; c < classes; ++c) text += fmt::format(" {:>5}", c);
   text += "  accuracy\n";
   for (Index r = 0; r < classes; ++r) {
     text += fmt::format("{:>{}}", names[static_cast<std::size_t>(r)], width);
-    const double* const row = counts.data() + confusion_count(classes, r, 0);
-    const double total = std::accumulate(row, row + classes, 0.0);
-    for (Index c = 0; c < classes; ++c) text += fmt::format(" {:>5.0f}", row[c]);
-    text += fmt::format("  {:>6.2f} %\n", total == 0 ? 0.0 : 100 * row[r] / total);
+    for (Index c = 0; c < classes; ++c) text += fmt::format(" {:>5.0f}", counts[confusion_count(classes, r, c)]);
+    text += fmt::format("  {:>6.2f} %\n", 100 * recall(counts, classes, r));
   }
   return text;
 }
@@ -140,6 +166,15 @@ std::vector<std::string> numbered(Index classes) {
   std::vector<std::string> numbers;
   for (Index c = 0; c < classes; ++c) numbers.push_back(std::to_string(c));
   return numbers;
+}
+
+double commonest_share(const Evaluation& evaluation, Index classes) {
+  double most = 0;
+  for (Index c = 0; c < classes; ++c) {
+    const double* const row = evaluation.counts.data() + confusion_count(classes, c, 0);
+    most = std::max(most, std::accumulate(row, row + classes, 0.0));
+  }
+  return most / evaluation.score.terms;
 }
 
 std::string classification_report(const Evaluation& evaluation, const char* examples, Index classes,

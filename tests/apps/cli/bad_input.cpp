@@ -204,7 +204,7 @@ BOOST_FIXTURE_TEST_CASE(damaged_weights, Training) {
   write_image(good, pattern({1, 8, 8}, 3));
   heed::write_file(broken, read_file(good).substr(0, 60));
   check_refusal({"predict", *this / "good", broken}, {broken});
-  check_refusal({"predict", *this / "good", *this / "good"}, {*this / "good: not a regular file"});
+  check_refusal({"predict", *this / "good", *this / "good"}, {*this / "good: holds no images"});
   check_refusal({"predict", *this / "good"}, {"IMAGE is required"});
 
   SafetensorsWriter bright;

@@ -39,6 +39,9 @@ ImageSize image_file_size(const std::string& path);
 /// background of the grey level `background`, white as in image viewers. Throws Error.
 Image load_image(const std::string& path, std::uint8_t background = 255);
 
+/// Returns whether the file's name ends in .png, .jpg or .jpeg, in letters of either case.
+bool has_image_name(const std::string& path);
+
 /// The image at another size, with another number of channels. Aspect is not kept. Resampling is linear
 /// interpolation where the image grows and a triangle-weighted mean over all covered pixels where it shrinks
 /// (so that nothing aliases); grey is 0.299 R + 0.587 G + 0.114 B, RGB from grey repeats it.

@@ -41,6 +41,9 @@ inline std::size_t confusion_count(Index classes, Index of, Index taken_for) {
 }
 inline Index classification_counts(Index classes) { return 1 + classes * classes; }
 
+/// Returns the share of the examples that belong to the commonest class: the accuracy of always guessing it.
+double commonest_share(const Evaluation& evaluation, Index classes);
+
 /// Returns softmax(logits) of one example.
 std::vector<double> probabilities(const float* logits, Index classes);
 
@@ -55,7 +58,8 @@ Tensor<T> one_hot(const std::vector<int>& labels, Index classes);
 /// Returns "0", "1", ...: names of classes without names.
 std::vector<std::string> numbered(Index classes);
 
-/// Returns an evaluation as lines of text, with its loss if it has one and a confusion table if classes have names.
+/// Returns an evaluation as lines of text, with its loss if it has one and, if names are given, a confusion table of up
+/// to twenty classes or the hardest classes of more.
 /// `examples` is the plural of an example.
 std::string classification_report(const Evaluation& evaluation, const char* examples, Index classes,
                                   const std::vector<std::string>& names);

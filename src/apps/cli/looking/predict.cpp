@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <iostream>
 #include <numeric>
 
@@ -30,6 +31,28 @@ struct NamedImages {
   int status = ok;  ///< bad_input if one could not be read
 };
 
+/// Returns the files, with each directory replaced by its images in the order of their names.
+std::vector<std::string> files_of(const std::vector<std::string>& given) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> files;
+  for (const std::string& one : given) {
+    if (!fs::is_directory(one)) {
+      files.push_back(one);
+      continue;
+    }
+    std::vector<std::string> found;
+    std::error_code error;
+    for (const fs::directory_entry& entry : fs::directory_iterator(one, error))
+      if (has_image_name(entry.path().string()) && entry.path().filename().string()[0] != '.')
+        found.push_back(entry.path().string());
+    require(!error, "{}: cannot be read: {}", one, error.message());
+    require(!found.empty(), "{}: holds no images; expected names in .png, .jpg or .jpeg", one);
+    std::ranges::sort(found);
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  return files;
+}
+
 NamedImages read_pictures(const PredictArguments& a, const TrainedModel& trained) {
   const ImageReader reader(trained, a.invert);
   NamedImages read;
@@ -41,7 +64,7 @@ NamedImages read_pictures(const PredictArguments& a, const TrainedModel& trained
       read.status = report_error(error.what());
     }
   };
-  for (const std::string& file : a.files) add(printable(file), [&] { return reader.from_file(file); });
+  for (const std::string& file : files_of(a.files)) add(printable(file), [&] { return reader.from_file(file); });
   if (a.indices.empty()) return read;
   const DataChoice choice = data_of_run(a.data, trained);
   const std::unique_ptr<Dataset> data = open_data(choice);
@@ -132,12 +155,13 @@ void add_predict(Command program) {
   static PredictArguments a;
   Command command = program.command("predict", "Classify images with a trained model");
   command.option("RUN", &a.run, "run directory", {.required = true});
-  command.option("IMAGE", &a.files, "PNG or JPEG files");
+  command.option("IMAGE", &a.files, "PNG or JPEG files, or directories of them");
   add_image_choice(command, a);
   command.option("-o,--output", &a.out, "of a model of patches: the picture to write", {.value = "FILE.png"});
   command.option("--top", &a.top, "how many classes to show", {.range = {{1, 1'000'000}}});
   add_model_choice(command, a);
   command.footer(
+      "A directory stands for its images (.png, .jpg, .jpeg) in the order of their names, without subdirectories.\n"
       "A file that cannot be read is named on stderr, and the others are classified; exit status 2. What is\n"
       "transparent shows the background that the training images have, or white.");
   command.action([] { return predict_command(a); });

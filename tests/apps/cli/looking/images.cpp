@@ -94,6 +94,29 @@ BOOST_AUTO_TEST_CASE(data_that_are_missing_say_what_can_be_run_here) {
                  {script, "or say where it lies: data.path"});
 }
 
+BOOST_FIXTURE_TEST_CASE(images_of_a_directory_are_predicted_in_order, Trained) {
+  const std::string pictures = *this / "pictures/", empty = *this / "empty";
+  std::filesystem::create_directories(pictures + "below");
+  std::filesystem::create_directory(empty);
+  for (const char* name : {"b.png", "a.png"})
+    output_of({"image", "--path", data(), "--index", "7", "-o", pictures + name});
+  for (const char* name : {"C.PNG", ".hidden.png", "below/d.png"})
+    std::filesystem::copy_file(pictures + "a.png", pictures + name);
+  write_file(pictures + "notes.txt", "no image");
+  const std::string text = output_of({"predict", run, pictures, pictures + "a.png"});
+  std::vector<std::string> files;
+  for (const std::string& line : lines_of(text)) files.push_back(line.substr(0, line.find(": ")));
+  BOOST_TEST(files == (std::vector<std::string>{pictures + "C.PNG", pictures + "a.png", pictures + "b.png",
+                                                pictures + "a.png"}),
+             boost::test_tools::per_element());
+  write_file(pictures + "aa.jpg", "no image");
+  const Finished some = heed_with({"predict", run, pictures});
+  BOOST_TEST(some.status == 2);
+  BOOST_TEST(lines_of(some.out).size() == 3u);
+  BOOST_TEST(some.err == "heed: " + pictures + "aa.jpg: not a readable PNG or JPEG image\n");
+  check_refusal({"predict", run, empty}, {"empty: holds no images; expected names in .png, .jpg or .jpeg"});
+}
+
 BOOST_FIXTURE_TEST_CASE(images_by_number_are_predicted_and_mapped, Trained) {
   const std::string file = *this / "seven.png";
   output_of({"image", "--path", data(), "--index", "7", "-o", file});

@@ -1,0 +1,63 @@
+// The report of a classification: its classes by name, and the accuracy of guessing.
+#include "heed/train/tasks/classification.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <fmt/format.h>
+
+using namespace heed;
+
+namespace {
+
+/// Examples of class `of` that are classified as `taken_for`.
+struct Answers {
+  Index of, taken_for;
+  double examples;
+};
+Evaluation evaluation_of(Index classes, const std::vector<Answers>& answers) {
+  Evaluation evaluation{{}, std::vector<double>(static_cast<std::size_t>(classification_counts(classes)))};
+  for (const Answers& one : answers) {
+    evaluation.counts[confusion_count(classes, one.of, one.taken_for)] += one.examples;
+    evaluation.score.terms += one.examples;
+    evaluation.score.correct += one.of == one.taken_for ? one.examples : 0;
+  }
+  return evaluation;
+}
+
+void check_contains(const std::string& text, const std::vector<std::string>& pieces) {
+  for (const std::string& piece : pieces) BOOST_TEST(text.find(piece) != std::string::npos, piece << " in " << text);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(train_classification)
+
+BOOST_AUTO_TEST_CASE(share_of_the_commonest_class) {
+  const Evaluation found = evaluation_of(3, {{0, 0, 2}, {1, 0, 3}, {1, 1, 2}, {2, 2, 1}});
+  BOOST_TEST(commonest_share(found, 3) == 5.0 / 8);
+}
+
+BOOST_AUTO_TEST_CASE(rows_have_number_and_name) {
+  const Evaluation found = evaluation_of(3, {{0, 0, 2}, {1, 0, 3}, {1, 1, 1}, {2, 2, 1}});
+  check_contains(classification_report(found, "images", 3, {"cat", "dog", "2"}),
+                 {"7 images\n", "          0     1     2  accuracy\n", "0 cat     2     0     0  100.00 %\n",
+                  "1 dog     3     1     0   25.00 %\n", "    2     0     0     1  100.00 %\n"});
+}
+
+BOOST_AUTO_TEST_CASE(the_hardest_of_many_classes) {
+  std::vector<Answers> answers;
+  std::vector<std::string> names;
+  for (Index c = 0; c < 30; ++c) {
+    names.push_back(fmt::format("name-{}", c));
+    answers.push_back({c, c, 10});
+  }
+  answers.insert(answers.end(), {{17, 4, 20}, {17, 5, 10}, {3, 29, 10}});
+  const std::string text = classification_report(evaluation_of(30, answers), "images", 30, names);
+  check_contains(text, {"30 classes; the 10 with the lowest accuracy:\n"
+                        " 25.00 %  17 name-17, taken for 4 name-4 20 times\n"
+                        " 50.00 %  3 name-3, taken for 29 name-29 10 times\n"
+                        "100.00 %  0 name-0\n"});
+  BOOST_TEST(text.find("name-28") == std::string::npos);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
