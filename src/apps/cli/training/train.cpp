@@ -16,6 +16,7 @@
 #include "heed/kernels/products/gemm.h"
 #include "heed/nn/families.h"
 #include "heed/train/runs/run.h"
+#include "heed/train/tasks/classification.h"
 #include "heed/train/trainer.h"
 
 #include <fmt/format.h>
@@ -74,6 +75,7 @@ class TrainProgress : public TrainObserver {
       : epochs_(x.train.epochs),
         patches_(x.model.output == "tokens"),
         bits_(x.model.task == "lm"),
+        classes_(patches_ || bits_ || x.self_supervised() ? 0 : x.model.classes),
         processes_(std::move(processes)),
         terminal_(isatty(STDOUT_FILENO) && started_processes().count() == 1) {}
   /// An error must not be printed behind the bar.
@@ -149,7 +151,19 @@ class TrainProgress : public TrainObserver {
                            : fmt::format("test accuracy {:.2f} % ({:.0f} of {:.0f})", 100 * s.accuracy(), s.correct,
                                          s.terms))
               << (s.mean_loss() < 0 ? "\n" : fmt::format(", {}\n", loss_text(s.mean_loss()))) << std::flush;
+    if (classes_ == 0 || static_cast<Index>(t.counts.size()) != classification_counts(classes_)) return;
+    const double share = commonest_share(t, classes_), error = 2 * std::sqrt(share * (1 - share) / s.terms);
+    if (s.accuracy() <= share + error)
+      remark_ = fmt::format(
+          "no better than guessing: {:.2f} % of the test {}s belong to the commonest class, and the accuracy of {:.2f} "
+          "% does not exceed that by {:.2f} points (two standard errors)",
+          100 * share, plan_.example, 100 * s.accuracy(), 100 * error);
   }
+
+  /// Returns a sentence about a classifier that is no better than always answering the commonest class of the test set:
+  /// its accuracy does not exceed that class's share p by two standard errors sqrt(p (1 - p) / n) of n examples.
+  /// Returns nothing about a better one.
+  const std::string& remark() const { return remark_; }
 
   /// Takes the bar away.
   void clear() const {
@@ -185,7 +199,8 @@ class TrainProgress : public TrainObserver {
 
   Index epochs_;
   bool patches_, bits_;
-  std::string processes_;
+  Index classes_;  ///< 0 unless examples are classified
+  std::string processes_, remark_;
   bool terminal_;
   TrainPlan plan_;
   StepReport last_;
@@ -293,6 +308,19 @@ Experiment experiment_of(const TrainArguments& a) {
   return load_experiment(file, own.sets);
 }
 
+/// Prints settings to change after a training that has learnt nothing.
+void print_remedies(const Experiment& x, const std::string& run, const TrainProgress& progress) {
+  std::string text = fmt::format(
+      "\n{}\nto try:\n"
+      "  optim.lr             another rate than {:.6g}; {} lr {}/config.toml suggests one\n"
+      "  train.epochs         more than {}; this run made {} steps\n",
+      progress.remark(), x.optim.lr, program_name(), run, x.train.epochs, grouped(progress.last().step));
+  if (!holds_sequences(x.data))
+    text += fmt::format("  data.mean, data.std  those of these images, pixels from 0 to 1; {:.4g} and {:.4g} here\n",
+                        fmt::join(x.data.mean, ","), fmt::join(x.data.std, ","));
+  std::cout << fitted(text);
+}
+
 /// Prints commands that use the finished run, ready to paste.
 void print_next(const Experiment& x, const std::string& run) {
   const std::string heed = program_name(), plot = find_installed("experiments/tools/plot_run.py");
@@ -369,6 +397,7 @@ int train_command(const TrainArguments& a) {
   switch (outcome) {
     case Outcome::finished:
       progress.summary();
+      if (!progress.remark().empty()) print_remedies(experiment, shell_word(a.run), progress);
       std::cout << fmt::format("\nweights, metrics and configuration are in {}\n", printable(a.run));
       print_next(experiment, shell_word(a.run));
       return ok;

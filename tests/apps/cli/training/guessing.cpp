@@ -1,0 +1,39 @@
+// heed train says in the end whether its model is better than guessing the commonest class.
+#include "support/cli.h"
+#include "support/command.h"
+#include "support/lines.h"
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+struct Guessing : Workshop {
+  std::string file = write_experiment(*this, experiment());
+
+  std::string train(const std::string& run, std::vector<std::string> more) const {
+    more.insert(more.begin(), {"train", file, "--run", *this / run});
+    return in_one_line(output_of(more));
+  }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(cli_guessing, Guessing)
+
+// Three of 30 test images are of each class: two standard errors are 2 sqrt(0.1 * 0.9 / 30) = 10.95 points.
+BOOST_AUTO_TEST_CASE(a_model_that_learns_nothing_gets_advice) {
+  const std::string text = train("still", {"--set", "optim.lr=0", "--set", "train.epochs=1"});
+  check_contains(text, {"no better than guessing: 10.00 % of the test images belong to the commonest class",
+                        "does not exceed that by 10.95 points (two standard errors)", "another rate than 0;",
+                        "/still/config.toml suggests one", "more than 1; this run made 7 steps",
+                        "data.mean, data.std those of these images, pixels from 0 to 1; 0.1307 and 0.3081 here"});
+  check_contains(output_of({"lr", *this / "still/config.toml", "-o", *this / "lr.svg"}), {"suggestion: "});
+}
+
+BOOST_AUTO_TEST_CASE(a_model_that_learns_gets_none) {
+  const std::string text = train("run", {"--set", "optim.lr=1e-2", "--set", "train.epochs=20"});
+  BOOST_TEST(text.find("guessing") == std::string::npos, text);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
