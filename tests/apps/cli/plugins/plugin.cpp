@@ -166,17 +166,17 @@ BOOST_AUTO_TEST_CASE(what_was_made_for_another_heed) {
     check_refusal({"list", "--plugin", other}, {other, said, text, "compile it again: heed plugin"});
   };
   refused(offsetof(PluginRecord, mark) + plugin_mark_text, "1", "compiled for contract '1', this heed for contract '2'");
-  refused(offsetof(PluginRecord, version), "9.9.9", "made for version");
-  refused(offsetof(PluginRecord, compiler), "9", "made by compiler");
-  refused(offsetof(PluginRecord, headers), "0badc0de", "made with headers of checksum");
-  refused(offsetof(PluginRecord, flags), "-std=c++98", "made with flags");
+  refused(offsetof(PluginRecord, version), "9.9.9", "compiled for version");
+  refused(offsetof(PluginRecord, compiler), "9", "compiled by compiler");
+  refused(offsetof(PluginRecord, headers), "0badc0de", "compiled with headers of checksum");
+  refused(offsetof(PluginRecord, flags), "-std=c++98", "compiled with flags");
   for (const char* count : {"\0\0\0\0", "\xff\xff\xff\xff"})
     check_refusal({"list", "--plugin", hydra.with(offsetof(PluginRecord, count), std::string(count, 4))},
                   {"its record is damaged"});
   check_refusal({"list", "--plugin", hydra.with(0, "Heed")}, {"no plugin of `heed plugin`"});
   // Texts without an end.
   check_refusal({"list", "--plugin", hydra.with(offsetof(PluginRecord, version), std::string(16, 'x'))},
-                {"made for version 'xxxxxxxxxxxxxxxx'"});
+                {"compiled for version 'xxxxxxxxxxxxxxxx'"});
 }
 
 BOOST_AUTO_TEST_CASE(what_is_no_plugin) {
