@@ -29,7 +29,7 @@ run() {
 # all others, threads that wait for work leave the processor to other suites.
 # First: the suites that take longest, since one that starts last leaves processors idle.
 alone='cli_memory memory'
-first='claims cli_bench cli_labs cli_grade cli_plugin plot_run cli_cost cli_sweep aft_far synthesizer kernels_gemm performer'
+first='claims cli_bench cli_labs cli_grade cli_plugin cli_plugin_mistakes plot_run cli_cost cli_sweep aft_far synthesizer kernels_gemm performer'
 # shellcheck disable=SC2086
 {
   printf '%s\n' $alone | run 1 "$@"

@@ -167,8 +167,7 @@ template <class T>
 Var<T> Tape<T>::parameter(ParameterId id) {
   require(pass_.parameters, "[tape] parameter {} is used, but the pass has no parameters; start it by begin(weights)",
           id);
-  require(id >= 0 && id < pass_.parameters->list().size(), "[tape] parameter {} is used; the pass has {}", id,
-          pass_.parameters->list().size());
+  require(id >= 0 && id < pass_.parameters->list().size(), "[tape] parameter {} is used, but the pass has {} parameters, from 0 on", id, pass_.parameters->list().size());
   const View<const T> value = std::as_const(*pass_.parameters)[id];
   const ParameterSpec& spec = pass_.parameters->list()[id];
   const bool wanted = (pass_.gradients != nullptr || pass_.execution.dry_run) && (spec.trainable || spec.prepared);

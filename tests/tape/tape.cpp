@@ -192,6 +192,43 @@ BOOST_AUTO_TEST_CASE(gradients_of_parameters_accumulate_over_passes) {
   BOOST_TEST(equal(gradients[0], {1, 2, 3, 4, 5, 6}));
 }
 
+BOOST_AUTO_TEST_CASE(parameters_that_the_pass_does_not_have) {
+  Tape<double> tape;
+  BOOST_TEST(error_of([&] { tape.parameter(0); }) ==
+             "[tape] parameter 0 is used, but the pass has no parameters; start it by begin(weights)");
+  Parameters<double> parameters(small_list());
+  tape.begin(parameters);
+  for (const ParameterId id : {-1, 3})
+    BOOST_TEST(error_of([&] { tape.parameter(id); }) ==
+               fmt::format("[tape] parameter {} is used, but the pass has 3 parameters, from 0 on", id));
+}
+
+// A loop with begin() takes the gradients of each step alone: from w = 4, steps of 1/4 against the gradient of w^2
+// halve it, exactly. With clear() in its place the gradients of all steps add up: 8, then 8 + 4.
+BOOST_AUTO_TEST_CASE(a_step_begins_without_the_gradients_of_the_step_before) {
+  ParameterList list;
+  const ParameterId w = list.add({.name = "w", .initial = Initial::constant(4)});
+  const ParameterId unused = list.add({.name = "unused", .shape = {2}, .decay = false});
+  Parameters<double> parameters(list);
+  Gradients<double> gradients(parameters);
+  const auto learn = [&](const auto& begin) {
+    parameters.initialise(1);
+    gradients.reset();
+    std::fill(gradients[unused].begin(), gradients[unused].end(), 7.0);
+    Tape<double> tape({.parameters = &parameters, .gradients = &gradients});
+    for (int step = 0; step < 2; ++step) {
+      begin(tape);
+      tape.backward(mul(tape.parameter(w), tape.parameter(w)));
+      parameters[w][0] -= gradients[w][0] / 4;
+    }
+    return parameters[w][0];
+  };
+  BOOST_TEST(learn([&](Tape<double>& tape) { tape.begin(parameters, gradients); }) == 1);
+  BOOST_TEST(equal(gradients[unused], {0, 0}));
+  BOOST_TEST(learn([](Tape<double>& tape) { tape.clear(); }) == 4 - 8.0 / 4 - (8.0 + 4) / 4);
+  BOOST_TEST(equal(gradients[unused], {7, 7}));
+}
+
 BOOST_AUTO_TEST_CASE(parameters_lie_side_by_side_and_names_are_unique) {
   Parameters<double> parameters(small_list());
   BOOST_TEST(parameters.list().trainable_elements() == 10);

@@ -107,8 +107,7 @@ class MechanismBase : public Mechanism {
                 self().run_forward(c.in, c.out, saved_of(c.in.shape, c.saved), scratch_of(c.in.shape, c.scratch));
               },
               "run_forward must be run_forward(const AttentionInput<T>& in, Heads<T> out, saved, scratch) const, the "
-              "last "
-              "two of the types that saved() and scratch() return");
+              "last two of the types that saved() and scratch() return");
           self().run_forward(c.in, c.out, saved_of(c.in.shape, c.saved), scratch_of(c.in.shape, c.scratch));
         },
         call);

@@ -30,10 +30,6 @@ template <class X>
 inline constexpr bool is_option = std::is_same_v<X, bool> || std::is_same_v<X, Index> || std::is_same_v<X, double> ||
                                   std::is_same_v<X, std::optional<double>>;
 
-/// An option with a few named values: an enum that counts from 0, in the order of the names.
-template <class E>
-concept NamedChoice = std::is_enum_v<E>;
-
 /// Parses options from text. Throws Error for bad values, and for unknown names, with the nearest name.
 class OptionReader {
  public:
@@ -49,8 +45,10 @@ class OptionReader {
                   "an option is a bool, an Index, a double, a std::optional<double>, which may be left "
                   "unset, or an enum class with the names of its values");
   }
-  template <NamedChoice E>
+  /// An option with a few named values: an enum that counts from 0, in the order of the names.
+  template <class E>
   void operator()(const char* name, E& value, std::initializer_list<const char*> names, const char*) {
+    static_assert(std::is_enum_v<E>, "an option with names for its values is an enum class, not a text or a number");
     value = static_cast<E>(choose(name, static_cast<std::size_t>(value), {names.begin(), names.end()}));
   }
 
@@ -72,9 +70,10 @@ class OptionLister {
   void operator()(const char* name, X& value, const char* meaning) {
     if constexpr (is_option<X>) found.push_back({name, option_text(value), meaning});
   }
-  template <NamedChoice E>
+  template <class E>
   void operator()(const char* name, E& value, std::initializer_list<const char*> names, const char* meaning) {
-    found.push_back({name, names.begin()[static_cast<std::size_t>(value)], meaning, {names.begin(), names.end()}});
+    if constexpr (std::is_enum_v<E>)
+      found.push_back({name, names.begin()[static_cast<std::size_t>(value)], meaning, {names.begin(), names.end()}});
   }
 
   std::vector<OptionInfo> found;

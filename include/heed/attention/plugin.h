@@ -57,22 +57,32 @@ constexpr EntryMaker plugin_entry() {
   static_assert(
       requires { M::variants(); }, "the mechanism has no variants()");
   // An optional function without its base class would never be called.
+  constexpr bool maps = requires { &M::run_map; }
+  || requires { &M::template run_map<double>; };
+  static_assert(!maps || std::is_base_of_v<MapCapability, M>,
+                "a mechanism X with run_map must be derived from WithMap<X> too (attention/capabilities/map.h)");
+  constexpr bool decodes = requires { &M::run_decode; }
+  || requires { &M::template run_decode<double>; };
   static_assert(
-      !requires { &M::template run_map<double>; } || std::is_base_of_v<MapCapability, M>,
-      "a mechanism X with run_map must be derived from WithMap<X> too (attention/capabilities/map.h)");
+      !decodes || std::is_base_of_v<DecodingCapability, M>,
+      "a mechanism X with run_decode must be derived from WithDecoding<X> too (attention/capabilities/decoding.h)");
+  constexpr bool penalises = requires { &M::run_penalty; }
+  || requires { &M::template run_penalty<double>; };
   static_assert(
-      !requires { &M::template run_decode<double>; } || std::is_base_of_v<DecodingCapability, M>,
-      "a mechanism X with run_decode must be derived from WithDecoding<X> too "
-      "(attention/capabilities/decoding.h)");
+      !penalises || std::is_base_of_v<PenaltyCapability, M>,
+      "a mechanism X with run_penalty must be derived from WithPenalty<X> too (attention/capabilities/penalty.h)");
+  constexpr bool prepares = requires { &M::run_prepare; }
+  || requires { &M::template run_prepare<double>; };
+  static_assert(!prepares || std::is_base_of_v<PreparationCapability, M>,
+                "a mechanism X with run_prepare must be derived from WithPreparation<X> too "
+                "(attention/capabilities/preparation.h)");
+  constexpr bool composes = requires { &M::template compose<double>; };
   static_assert(
-      !requires { &M::template run_penalty<double>; } || std::is_base_of_v<PenaltyCapability, M>,
-      "a mechanism X with run_penalty must be derived from WithPenalty<X> too "
-      "(attention/capabilities/penalty.h)");
-  static_assert(
-      !requires { &M::template run_prepare<double>; } || std::is_base_of_v<PreparationCapability, M>,
-      "a mechanism X with run_prepare must be derived from WithPreparation<X> too "
-      "(attention/capabilities/preparation.h)");
-  static_assert(!std::is_abstract_v<M>, "the mechanism has no cost(shape), const and with override");
+      !composes || requires { &M::composed; },
+      "a mechanism X with compose must be derived from ComposedMechanism<X>, or from WithComposition<X> too "
+      "(ops/composed_attention.h)");
+  static_assert(!std::is_abstract_v<M>,
+                "the mechanism has no cost(shape) const override, or lacks a function of one of its capabilities");
   return mechanism_entry<M>;
 }
 

@@ -41,7 +41,13 @@ class WithComposition : public CompositionCapability {
  public:
   OfNumber<Var> composed(const OfNumber<ComposedInput>& in) const final {
     return std::visit(
-        [this](const auto& input) -> OfNumber<Var> { return static_cast<const Derived&>(*this).compose(input); }, in);
+        [this](const auto& input) -> OfNumber<Var> {
+          const auto& self = static_cast<const Derived&>(*this);
+          static_assert(
+              requires { self.compose(input); }, "compose must be Var<T> compose(const ComposedInput<T>& in) const");
+          return self.compose(input);
+        },
+        in);
   }
 };
 

@@ -76,6 +76,37 @@ BOOST_AUTO_TEST_CASE(numbers_that_no_float_holds_are_refused) {
   for (const char* text : {"0", "1e-45", "-3.4e38"}) BOOST_TEST(refusal(text) == "no error");
 }
 
+// A number that may stay unset: unset, read, listed either way, and refused as any other number is.
+BOOST_AUTO_TEST_CASE(an_optional_number) {
+  const auto read_limit = [](const OptionValues& values) {
+    std::optional<double> limit;
+    OptionReader reader("basket", values);
+    reader("limit", limit, "");
+    reader.finish();
+    return limit;
+  };
+  BOOST_TEST(!read_limit({}).has_value());
+  BOOST_TEST(read_limit({{"limit", "0.25"}}).value() == 0.25);
+  BOOST_TEST(read_limit({{"limit", "0"}}).value() == 0);
+  for (const std::string text : {"", "many", "0.5kg", "not set"})
+    BOOST_TEST(error_of([&] {
+                 read_limit({{"limit", text}});
+               }) == "[basket] limit is '" + text + "'; expected a number");
+  BOOST_TEST(error_of([&] {
+               read_limit({{"limit", "1e39"}});
+             }).starts_with("[basket] limit is '1e39'; expected a num"));
+  BOOST_TEST(error_of([&] {
+               read_limit({{"limits", "1"}});
+             }) == "[basket] has no option 'limits'; did you mean 'limit'?");
+  std::optional<double> unset, set = 0.5;
+  OptionLister lister;
+  lister("unset", unset, "one meaning");
+  lister("set", set, "another");
+  BOOST_REQUIRE(lister.found.size() == 2u);
+  BOOST_TEST(lister.found[0].fallback == "not set");
+  BOOST_TEST(lister.found[1].fallback == "0.5");
+}
+
 BOOST_AUTO_TEST_CASE(causal_is_false_where_it_is_no_option) {
   BOOST_CHECK(!read({{"causal", "false"}}).washed);
   check_refused({{"causal", "true"}}, "[basket] causal is 'true'; expected false, since it has no causal form");

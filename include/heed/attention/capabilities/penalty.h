@@ -33,7 +33,15 @@ template <class Derived>
 class WithPenalty : public PenaltyCapability {
  public:
   void penalty(const OfNumber<AttentionPenalty>& call) const final {
-    std::visit([this](const auto& c) { *c.penalty = static_cast<const Derived&>(*this).run_penalty(c); }, call);
+    std::visit(
+        [this](const auto& c) {
+          const auto& self = static_cast<const Derived&>(*this);
+          static_assert(
+              requires { *c.penalty = self.run_penalty(c); },
+              "run_penalty must be T run_penalty(const AttentionPenalty<T>& call) const");
+          *c.penalty = self.run_penalty(c);
+        },
+        call);
   }
 };
 

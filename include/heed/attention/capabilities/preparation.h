@@ -47,11 +47,27 @@ template <class Derived>
 class WithPreparation : public PreparationCapability {
  public:
   void prepare(const OfNumber<AttentionPreparation>& call) const final {
-    std::visit([this](const auto& of) { self().run_prepare(of, self().prepared_of(of.shape, of.prepared)); }, call);
+    std::visit(
+        [this](const auto& of) {
+          static_assert(
+              requires { self().run_prepare(of, self().prepared_of(of.shape, of.prepared)); },
+              "run_prepare must be run_prepare(const AttentionPreparation<T>& of, prepared) const, the last of the "
+              "type that prepared() returns");
+          self().run_prepare(of, self().prepared_of(of.shape, of.prepared));
+        },
+        call);
   }
   void prepare_backward(const OfNumber<AttentionPreparationBackward>& call) const final {
     std::visit(
         [this](const auto& c) {
+          static_assert(
+              requires {
+                self().run_prepare_backward(c.of, self().prepared_of(c.of.shape, c.of.prepared),
+                                            self().prepared_of(c.of.shape, c.dprepared), c.gradient);
+              },
+              "run_prepare_backward must be run_prepare_backward(const AttentionPreparation<T>& of, prepared, "
+              "dprepared, "
+              "std::span<const View<T>> gradient) const, prepared and dprepared of the type that prepared() returns");
           self().run_prepare_backward(c.of, self().prepared_of(c.of.shape, c.of.prepared),
                                       self().prepared_of(c.of.shape, c.dprepared), c.gradient);
         },
