@@ -152,11 +152,20 @@ void check_plugins(const RunPaths& paths) {
             paths.directory, name, file);
 }
 
-std::string changed_plugin(const RunPaths& paths) {
-  for (const auto& [name, file, checksum] : recorded_plugins(paths))
-    if (const PluginOrigin* const now = plugin_of(name); now && now->checksum != checksum)
-      return fmt::format("{}: its mechanism '{}' has changed: the run was begun with another build of {}",
-                         paths.directory, name, file);
+std::string changed_plugin(const RunPaths& paths, const Experiment& experiment) {
+  const std::vector<RecordedPlugin> plugins = recorded_plugins(paths);
+  for (const std::string& name : experiment.attention.mechanism) {
+    const auto before = std::ranges::find(plugins, name, &RecordedPlugin::mechanism);
+    const PluginOrigin* const now = plugin_of(name);
+    std::string how;
+    if (before == plugins.end())
+      how = now ? "it was built in, and comes from the plugin " + now->file + " now" : "";
+    else if (!now)
+      how = "it came from the plugin " + before->file + ", and is built in now";
+    else if (now->checksum != before->checksum)
+      how = "the run was begun with another build of " + before->file;
+    if (!how.empty()) return fmt::format("{}: its mechanism '{}' has changed: {}", paths.directory, name, how);
+  }
   return "";
 }
 

@@ -64,8 +64,9 @@ std::string plugins_json(const Experiment& experiment);
 /// Throws Error if a mechanism of the run came from a plugin that is not loaded.
 void check_plugins(const RunPaths& paths);
 
-/// Returns a line that names a mechanism of the run whose plugin has been rebuilt since; empty if there is none.
-std::string changed_plugin(const RunPaths& paths);
+/// Returns a line that names a mechanism of the run's experiment that has changed since the run began: its plugin was
+/// rebuilt, it was a plugin and is built in, or the other way round. Empty if there is none.
+std::string changed_plugin(const RunPaths& paths, const Experiment& experiment);
 
 /// Returns the resolved configuration, with the version of heed.
 std::string config_toml(const Experiment& experiment);

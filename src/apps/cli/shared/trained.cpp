@@ -48,7 +48,7 @@ TrainedModel::TrainedModel(const std::string& run, const std::vector<std::string
       parameters(model->parameters()),
       resized(is_resized(run, *model)) {
   const RunPaths paths(run);
-  if (const std::string changed = changed_plugin(paths); !changed.empty()) warnings().push_back(changed);
+  if (const std::string changed = changed_plugin(paths, experiment); !changed.empty()) warnings().push_back(changed);
   load_weights(SafetensorsFile(weights.empty() ? paths.weights() : weights), parameters, {.positions = resized});
   if (weights.empty() && std::filesystem::exists(paths.metrics())) {
     const RunHistory history = read_history(paths);

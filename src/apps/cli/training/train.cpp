@@ -284,11 +284,7 @@ std::string shell_word(const std::string& text) {
 Experiment experiment_of(const TrainArguments& a) {
   require(!a.file.empty() || a.resume || !a.images.empty(),
           "train: no experiment was given; expected FILE, --images DIR, or --resume to continue --run");
-  if (a.resume) {
-    check_plugins(RunPaths(a.run));
-    const std::string changed = changed_plugin(RunPaths(a.run));
-    require(changed.empty(), "{}; a resumed run keeps its mechanism", changed);
-  }
+  if (a.resume) check_plugins(RunPaths(a.run));
   if (a.images.empty() && a.file.empty()) {
     const RunPaths paths(a.run);
     require(paths.exists(), "{}: holds no run to resume", a.run);
@@ -371,6 +367,10 @@ int train_command(const TrainArguments& a) {
   require(a.check || !a.run.empty(),
           "train: --run is required: the run directory's name is empty or missing; expected one such as runs/mnist");
   const Experiment experiment = experiment_of(a);
+  if (a.resume) {
+    const std::string changed = changed_plugin(RunPaths(a.run), experiment);
+    require(changed.empty(), "{}; a resumed run keeps its mechanism", changed);
+  }
   require_memory(experiment);
   if (a.check) {
     CheckReport report(experiment);

@@ -84,6 +84,18 @@ std::string failing_compiler(const TemporaryDirectory& directory, const std::str
   return directory / "compiler";
 }
 
+/// Checks that --resume refuses a run whose mechanism has changed, and that these commands warn, with this explanation.
+void check_changed(const std::string& run, const std::vector<std::vector<std::string>>& commands,
+                   const std::string& how) {
+  check_refusal({"train", "--run", run, "--resume", "--set", "train.max_steps=9"},
+                {run, "has changed: " + how, "a resumed run keeps its mechanism"});
+  for (const std::vector<std::string>& command : commands) {
+    const Finished finished = heed_with(command);
+    BOOST_TEST(finished.status == 0, finished.err);
+    check_contains(finished.err, {"heed: warning: " + run, "has changed: " + how});
+  }
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(cli_plugin)
@@ -157,6 +169,22 @@ BOOST_AUTO_TEST_CASE(runs_say_where_their_mechanism_came_from) {
   BOOST_TEST(eval.status == 0);
   check_contains(eval.err, {"heed: warning: " + run, "mechanism 'hydra' has changed"});
   output_of_unfinished({"eval", run, "--plugin", hydra.plugin});
+  // A run of a heed in which it was built in.
+  std::filesystem::remove(run + "/plugins.json");
+  const Variable plugins("HEED_PLUGINS", hydra.plugin);
+  check_changed(run, {{"eval", run}}, "it was built in, and comes from the plugin " + hydra.plugin);
+}
+
+// A mechanism that was a plugin when the run began and has joined the tree since.
+BOOST_AUTO_TEST_CASE(a_plugin_that_is_built_in_now) {
+  const Workshop workshop;
+  const std::string run = workshop / "run", image = workshop / "a.png";
+  write_image(image, pattern({1, 8, 8}, 3));
+  output_of({"train", write_experiment(workshop, workshop.experiment()), "--run", run, "--set", "train.max_steps=2",
+             "--set", "attention.mechanism=sima"});
+  write_file(run + "/plugins.json", R"({"sima": {"file": "/home/ada/sima.so", "checksum": "0badc0de-1024"}})");
+  check_changed(run, {{"eval", run}, {"maps", run, image}},
+                "it came from the plugin /home/ada/sima.so, and is built in now");
 }
 
 BOOST_AUTO_TEST_CASE(what_was_made_for_another_heed) {
@@ -165,7 +193,8 @@ BOOST_AUTO_TEST_CASE(what_was_made_for_another_heed) {
     const std::string other = hydra.with(member, text);
     check_refusal({"list", "--plugin", other}, {other, said, text, "compile it again: heed plugin"});
   };
-  refused(offsetof(PluginRecord, mark) + plugin_mark_text, "1", "compiled for contract '1', this heed for contract '2'");
+  refused(offsetof(PluginRecord, mark) + plugin_mark_text, "1",
+          "compiled for contract '1', this heed for contract '2'");
   refused(offsetof(PluginRecord, version), "9.9.9", "compiled for version");
   refused(offsetof(PluginRecord, compiler), "9", "compiled by compiler");
   refused(offsetof(PluginRecord, headers), "0badc0de", "compiled with headers of checksum");
