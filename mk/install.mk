@@ -18,10 +18,10 @@ install: all
 	install -D -t $(target)/share/heed/experiments/claims $(filter-out %.toml %.sh %.csv %/settings %/page,$(wildcard \
 	  experiments/claims/*))
 	install -D -m 644 -t $(target)/share/heed/experiments/pictures experiments/pictures/sneaker.png
-	install -D -m 644 -t $(target)/share/heed/notebooks notebooks/*.ipynb notebooks/lab.py
+	install -D -m 644 -t $(target)/share/heed/notebooks notebooks/*.ipynb notebooks/*.py
 	for file in $$(find notebooks/labs -type f); do install -D -m 644 $$file $(target)/share/heed/$$file || exit; done
 	for file in docs/*.md docs/diagrams/*.svg src/attention/softmax.cpp; do install -D -m 644 $$file $(target)/share/heed/$$file || exit; done
-	install -D -m 644 -t $(target)/share/heed/examples examples/*.cpp examples/*.h
+	install -D -m 644 -t $(target)/share/heed/examples examples/*.cpp examples/*.h examples/*.py
 	install -D -t $(target)/share/heed/datasets datasets/fetch.sh
 	install -D -m 644 -t $(target)/share/heed/datasets datasets/checksums.md5
 	install -D -m 644 -t $(target)/lib $(BUILD)/libheed.a

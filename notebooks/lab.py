@@ -1,21 +1,23 @@
-"""What the notebooks share: they run heed, draw, and check labs with it. Standard library and matplotlib only.
+"""What the notebooks share: they run heed, draw, and check labs with it. Standard library, matplotlib, and
+NumPy, which comes with it.
 
 heed is the program that `make` has built in this checkout, else the one that is installed; HEED names another. With
 HEED_QUICK=1 notebooks compute less: enough to see that they run, too little to see what they are about.
 """
 
-import array
 import contextlib
 import csv
 import importlib.util
 import json
 import os
 import shutil
-import struct
 import subprocess
 from pathlib import Path
 
+import numpy
 from matplotlib import pyplot
+
+import tensors
 
 HERE = Path(__file__).resolve().parent
 QUICK = os.environ.get("HEED_QUICK", "0") not in ("", "0")
@@ -123,26 +125,12 @@ def report(mechanism, shared):
     return "\n".join(lines[:begin] + lines[end:])
 
 
-def probe(mechanism, tensors, *options):
+def probe(mechanism, given, *options):
     """What `heed probe attention` makes of tensors: {name: (shape, numbers)}, computed in double; so is the result."""
-    given, made = place("probe-in.safetensors"), place("probe-out.safetensors")
-    header, data = {}, array.array("d")
-    for name, (shape, numbers) in tensors.items():
-        begin = 8 * len(data)
-        data.extend(numbers)
-        header[name] = {"dtype": "F64", "shape": list(shape), "data_offsets": [begin, 8 * len(data)]}
-    text = json.dumps(header).encode()
-    given.write_bytes(struct.pack("<Q", len(text)) + text + data.tobytes())
-    heed("probe", "attention", given, made, "--mechanism", mechanism, *options)
-
-    content = made.read_bytes()
-    start = 8 + struct.unpack_from("<Q", content)[0]
-    found = {}
-    for name, entry in json.loads(content[8:start]).items():
-        if name != "__metadata__":
-            begin, end = entry["data_offsets"]
-            found[name] = (entry["shape"], array.array("d", content[start + begin:start + end]).tolist())
-    return found
+    source, made = place("probe-in.safetensors"), place("probe-out.safetensors")
+    tensors.write(source, {name: numpy.array(numbers, float).reshape(shape) for name, (shape, numbers) in given.items()})
+    heed("probe", "attention", source, made, "--mechanism", mechanism, *options)
+    return {name: (list(x.shape), x.ravel().tolist()) for name, x in tensors.read(made).items()}
 
 
 def picture(path, width=None):

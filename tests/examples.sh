@@ -1,6 +1,7 @@
 #!/bin/sh
 # Compiles and runs examples/. The comment at the head of each states its output after "Prints": each line must be
-# printed, X standing for a number that varies, and no other lines unless the comment has one of "...".
+# printed, X standing for a number that varies, and no other lines unless the comment has one of "...". probe.py runs
+# only where NumPy is installed.
 #
 #   CXX=... FLAGS='...' LIBS='...' sh tests/examples.sh BUILD      BUILD: the directory of libheed.a
 set -eu
@@ -16,10 +17,30 @@ die() {
   exit 1
 }
 
+# Calls that compile without a warning: targets of a tensor that is not const, attention without a shape, parameters by
+# the names of their members.
+cat >"$place/calls.cpp" <<'END'
+#include <heed/heed.h>
+using namespace heed;
+int main() {
+  ParameterList list;
+  const ParameterId w = list.add({.name = "w", .shape = {2, 3}, .decay = false});
+  Parameters<float> weights(list);
+  Tape<float> tape;
+  tape.begin(weights);
+  Tensor<float> targets(Shape{2, 3}), x(Shape{1, 1, 2, 3});
+  targets[0] = targets[5] = 1;
+  const Var<float> loss = cross_entropy(tape.parameter(w), targets.view(), /*smoothing=*/0, /*divisor=*/2);
+  const Var<float> q = tape.constant(x.view());
+  const auto softmax = make_mechanism("softmax", {});
+  return *loss.data() > 1.0986f && attention(*softmax, q, q, q).size() == 6 ? 0 : 1;  // log 3
+}
+END
+
 # CXX may be several words, and so are FLAGS and LIBS. Without optimisation: it is the library that computes.
 export CXX FLAGS LIBS build place
 # shellcheck disable=SC2016
-printf '%s\n' examples/*.cpp | xargs -P "$(nproc)" -I{} sh -c '
+printf '%s\n' examples/*.cpp "$place/calls.cpp" | xargs -P "$(nproc)" -I{} sh -c '
   ${CXX:-g++} $FLAGS -Iinclude -O0 -Wall -Wextra -Wpedantic -Werror -o "$place/$(basename {} .cpp)" {} \
     "$build/libheed.a" $LIBS' || die "an example does not compile"
 
@@ -46,6 +67,7 @@ check() {
   done <"$place/patterns"
 }
 
+"$place/calls" || die "the calls that compile compute something wrong"
 check own_operation
 check attention
 check regression
@@ -53,5 +75,9 @@ check loss
 if [ -d /usr/share/datasets/fashion-mnist ]; then
   check train_mnist fashion-mnist 6400
   awk '/^test accuracy/ { good = $3 > 75 } END { exit !good }' "$place/output" || die "train_mnist: $(cat "$place/output")"
+fi
+if /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
+  HEED=$build/heed /usr/bin/python3 examples/probe.py >"$place/output" || die "probe.py fails"
+  [ "$(grep -Ecx '(out|map) +differs by [-0-9.e+]+' "$place/output")" = 2 ] || die "probe.py: $(cat "$place/output")"
 fi
 echo "examples: all compile, and print what their comments state"

@@ -70,6 +70,12 @@ class GivenTensors {
     return take<T>(name, shape.rank());
   }
 
+  /// Returns the same, or a tensor without elements if the file has none of this name.
+  template <class T>
+  Tensor<T> take_if_given(const std::string& name, const Shape& shape) {
+    return contains(name) ? take<T>(name, shape) : Tensor<T>();
+  }
+
   /// The same for a buffer, whose numbers may be integers (indices of landmarks, say).
   template <class T>
   Tensor<T> take_buffer(const std::string& name, const Shape& shape) {

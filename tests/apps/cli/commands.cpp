@@ -149,6 +149,27 @@ BOOST_AUTO_TEST_CASE(probe_writes_results) {
   BOOST_TEST(map[1] == 0);
 }
 
+// Gradients are computed only if the file has a gradient of the result.
+BOOST_AUTO_TEST_CASE(probe_without_gradients) {
+  const TemporaryDirectory directory;
+  const std::string in = directory / "in", out = directory / "out";
+  const Tensor<double> x(Shape{1, 1, 3, 2}, {1, 2, 3, 4, 5, 6}), weight(Shape{1, 2}, {1, 1}), bias(Shape{1}, {7});
+  SafetensorsWriter attention;
+  for (const char* name : {"q", "k", "v"}) attention.add(name, x.view());
+  attention.write(in);
+  output_of({"probe", "attention", "--mechanism", "softmax", in, out});
+  BOOST_TEST(SafetensorsFile(out).names() == (std::vector<std::string>{"out", "map"}),
+             boost::test_tools::per_element());
+  SafetensorsWriter linear;
+  linear.add("x", View<const double>(x.data(), {3, 2}));
+  linear.add("weight", weight.view());
+  linear.add("bias", bias.view());
+  linear.write(in);
+  output_of({"probe", "linear", in, out});
+  BOOST_TEST(SafetensorsFile(out).names() == std::vector<std::string>{"out"}, boost::test_tools::per_element());
+  BOOST_TEST(SafetensorsFile(out).read<double>("out")[2] == 18);  // 5 + 6 + 7
+}
+
 // Keys and values of one head, and a map among channels.
 BOOST_AUTO_TEST_CASE(probe_takes_what_a_mechanism_takes) {
   const TemporaryDirectory directory;

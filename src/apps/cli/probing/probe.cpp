@@ -96,7 +96,7 @@ void probe_attention(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& 
           q.shape(), q_shape, vs);
   if (layout.key_width > 0)
     k = in.take<T>("k", Shape{vs[0], vs[1], vs[2], layout.key_width == layout.query_width ? width : layout.key_width});
-  const Tensor<T> dout = in.take<T>("grad_out", Shape{vs[0], heads, queries, vs[3]});
+  const Tensor<T> dout = in.take_if_given<T>("grad_out", Shape{vs[0], heads, queries, vs[3]});
 
   AttentionShape shape{.heads = heads, .queries = queries, .keys = vs[2], .width = width, .value_width = vs[3]};
   read_grid(a.grid, queries, shape);
@@ -129,12 +129,14 @@ void probe_attention(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& 
   const Var<T> out =
       attention(*mechanism, vq, vk, vv, shape, std::span<const Var<T>>(own), std::as_const(noise).view());
   results.add("out", out.value());
-  tape.backward(out, dout.view());
-  if (vq) results.add("grad.q", tape.gradient(vq));
-  if (vk) results.add("grad.k", tape.gradient(vk));
-  results.add("grad.v", tape.gradient(vv));
-  for (std::size_t i = 0; i < specs.size(); ++i)
-    if (specs[i].trainable) results.add("grad." + specs[i].name, tape.gradient(own[i]));
+  if (dout.size() > 0) {
+    tape.backward(out, dout.view());
+    if (vq) results.add("grad.q", tape.gradient(vq));
+    if (vk) results.add("grad.k", tape.gradient(vk));
+    results.add("grad.v", tape.gradient(vv));
+    for (std::size_t i = 0; i < specs.size(); ++i)
+      if (specs[i].trainable) results.add("grad." + specs[i].name, tape.gradient(own[i]));
+  }
   if (mechanism->maps()) {
     const Shape image = map_shape(*mechanism, shape);
     Tensor<T> maps(Shape{vs[0], image[0], image[1], image[2]});
@@ -164,12 +166,13 @@ void probe_linear(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& res
   require(weight.shape()[1] == x.shape()[1], "{}: tensor 'weight' has shape {}; expected [O, {}] as 'x' has {}",
           in.path(), to_string(weight.shape()), x.shape()[1], to_string(x.shape()));
   const Tensor<T> bias = in.take<T>("bias", Shape{weight.shape()[0]});
-  const Tensor<T> dout = in.take<T>("grad_out", Shape{x.shape()[0], weight.shape()[0]});
+  const Tensor<T> dout = in.take_if_given<T>("grad_out", Shape{x.shape()[0], weight.shape()[0]});
   in.finish();
   Tape<T> tape;
   const Var<T> vx = tape.input(x.view()), vw = tape.input(weight.view()), vb = tape.input(bias.view());
   const Var<T> out = kind == Kind::mul ? linear(vx, vw, vb) : adder_linear(vx, vw, vb, options);
   results.add("out", out.value());
+  if (dout.size() == 0) return;
   tape.backward(out, dout.view());
   results.add("grad.x", tape.gradient(vx));
   Tensor<T> dweight(weight.shape());
@@ -260,10 +263,10 @@ const Probe attention_probe{
     .sets = "an option of the mechanism; repeatable",
     .contract =
         "IN   q [B,H,N,D], k [B,H,M,D], v [B,H,M,E], as far as the mechanism takes them; its own tensors and buffers "
-        "by name, as `heed list NAME` shows them; grad_out [B,H,N,E], the gradient of the result; gumbel, where the "
-        "mechanism draws random numbers, with mode=train or where it is given.\n"
-        "OUT  out [B,H,N,E]; grad.q, grad.k, grad.v and grad.NAME of each trainable tensor, in their shapes; map "
-        "[B,H,N,M] where the mechanism has one ([B,H,D,D] among channels).\n"
+        "by name, as `heed list NAME` shows them; grad_out [B,H,N,E], the gradient of the result, if gradients are "
+        "wanted; gumbel, where the mechanism draws random numbers, with mode=train or where it is given.\n"
+        "OUT  out [B,H,N,E]; with grad_out also grad.q, grad.k, grad.v and grad.NAME of each trainable tensor, in "
+        "their shapes; map [B,H,N,M] where the mechanism has one ([B,H,D,D] among channels).\n"
         "B images, H heads, N queries, M keys, D and E channels. Sizes such as a rank are read from the tensors. "
         "--grid HxW says that the N tokens are H x W patches; one more is a class token in front. --set takes the "
         "mechanism's options, mode=train or eval (default), and cls=true or false: is there a class token, without "
@@ -277,8 +280,8 @@ const Probe linear_probe{
     .summary = "out and gradients of a linear layer",
     .sets = "kind=mul, or kind=adder and its input_grad, weight_grad, weight_scale; repeatable",
     .contract =
-        "IN   x [N,I], weight [O,I], bias [O], grad_out [N,O]\n"
-        "OUT  out [N,O], grad.x, grad.weight, grad.bias\n"
+        "IN   x [N,I], weight [O,I], bias [O], and grad_out [N,O] if gradients are wanted\n"
+        "OUT  out [N,O]; with grad_out also grad.x, grad.weight, grad.bias\n"
         "--set kind=mul (default): out = x weight^T + bias. kind=adder: minus the l1 distances of rows of x and "
         "weight, plus bias; input_grad=sign|hardtanh, weight_grad=sign|hardtanh|full, weight_scale=none|adaptive say "
         "how it is differentiated (`heed help experiment`).\n\n"

@@ -75,7 +75,7 @@ void probe_dino_head(const ProbeArguments&, GivenTensors& in, ProbeOutput<T>& re
   config.norm_last_layer = !in.contains("last_layer.weight_g");
   ParameterList list;
   const DinoHead head(list, "", x.shape()[1], config);
-  const Tensor<T> dout = in.take<T>("grad_out", Shape{x.shape()[0], config.out_dim});
+  const Tensor<T> dout = in.take_if_given<T>("grad_out", Shape{x.shape()[0], config.out_dim});
   Parameters<T> parameters(list);
   for (ParameterId id = 0; id < list.size(); ++id) {
     if (list[id].prepared) continue;
@@ -90,6 +90,7 @@ void probe_dino_head(const ProbeArguments&, GivenTensors& in, ProbeOutput<T>& re
   Tape<T> tape({.parameters = &parameters, .gradients = &gradients, .prepared = true});
   const Var<T> vx = tape.input(x.view()), out = head(vx);
   results.add("out", out.value());
+  if (dout.size() == 0) return;
   tape.backward(out, dout.view());
   gradients.complete();
   prepare_backward(PreparationPass<T>{&parameters, &gradients});
@@ -118,8 +119,9 @@ const Probe dino_head_probe{
     .summary = "out and gradients of the head that it trains with",
     .contract =
         "IN   x [B,D], mlp.0.weight [h,D], mlp.0.bias [h], mlp.2.weight [h,h], mlp.2.bias [h], mlp.4.weight [b,h],\n"
-        "     mlp.4.bias [b], last_layer.weight_v [K,b], perhaps last_layer.weight_g [K,1], grad_out [B,K]\n"
-        "OUT  out [B,K], grad.x and grad.NAME of each tensor\n"
+        "     mlp.4.bias [b], last_layer.weight_v [K,b], perhaps last_layer.weight_g [K,1]; grad_out [B,K] if\n"
+        "     gradients are wanted\n"
+        "OUT  out [B,K]; with grad_out also grad.x and grad.NAME of each tensor\n"
         "Three layers with GELU between them, division by the length, and a layer whose row k is g v / |v|, g = 1 "
         "where there is no weight_g.",
     .run = {probe_dino_head<float>, probe_dino_head<double>},
