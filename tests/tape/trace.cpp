@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(a_line_for_each_operation) {
   const std::string expected =
       "%3 [2, 4] = linear(%0 [2, 3], fc.weight [4, 3], fc.bias [4])  forward 24 mul, 24 add; backward 24 mul, 16 add  "
       "in fc\n"
-      "%4 [2, 4] = add(%3 [2, 4])  forward 8 add; backward 0\n";
+      "%4 [2, 4] = add(%3 [2, 4])  forward 8 add; backward 8 add\n";
   BOOST_TEST(written([&](std::ostream& out) { tape.dump(out); }) == expected);
   BOOST_TEST(written([&](std::ostream& out) {
                write_trace(out, trace);
@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(a_graph) {
              "  p0 -> v3;\n"
              "  p1 [shape = ellipse, label = \"fc.bias\\n[4]\"];\n"
              "  p1 -> v3;\n"
-             "  v4 [shape = box, label = \"add\\n[2, 4]\", tooltip = \"forward 8 add; backward 0\"];\n"
+             "  v4 [shape = box, label = \"add\\n[2, 4]\", tooltip = \"forward 8 add; backward 8 add\"];\n"
              "  v3 -> v4;\n"
              "}\n");
 }

@@ -60,6 +60,9 @@ class Var {
   /// Returns false for a default-constructed handle: an omitted optional operand.
   explicit operator bool() const { return slot_ != nullptr; }
 
+  /// Returns whether both are handles of one value.
+  bool operator==(const Var&) const = default;
+
   Tape<T>& tape() const;
   const Shape& shape() const { return tape().node(*this).shape; }
   Index size() const { return shape().elements(); }

@@ -56,7 +56,8 @@ void for_each_gradient(std::span<const TraceEntry> trace, const F& f) {
 ///   %2 [2, 4] = linear(%0 [2, 3], fc.weight [4, 3])  forward 24 mul, 16 add; backward 48 mul, 30 add  in fc
 ///
 /// Values of the tape are numbered from %0, parameters among them; those have their names in `parameters`, or without
-/// it their ids. The cost counts all floating-point operations, except sums of gradients from several uses of a tensor.
+/// it their ids. The cost counts all floating-point operations, except sums of gradients of a tensor that several
+/// operations use.
 void write_trace(std::ostream& out, std::span<const TraceEntry> trace, const ParameterList* parameters = nullptr);
 
 /// Writes the operations as a graph in Graphviz's language: boxes are operations, ellipses inputs and parameters.

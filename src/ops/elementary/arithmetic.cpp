@@ -17,6 +17,7 @@ Var<T> add(Var<T> a, Var<T> b) {
   const Index n = a.size();
   Cost cost;
   cost.forward = {.add = n};
+  cost.backward = repeated_counts(tape, a, b);
   return tape.record(
       {"add", cost}, a.shape(), {a, b},
       [=](T* y) {

@@ -44,6 +44,7 @@ Var<T> combine(const char* operation, Var<T> a, Var<T> b, const Counts& forward,
   cost.forward = n * forward;
   if (tape.wanted(a)) cost.backward += n * for_a + broadcast_sum_counts(n, a.size());
   if (tape.wanted(b)) cost.backward += n * for_b + broadcast_sum_counts(n, b.size());
+  cost.backward += repeated_counts(tape, a, b);
   return tape.record(
       {operation, cost}, shape, {a, b},
       [=](T* y) {

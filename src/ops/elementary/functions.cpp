@@ -115,6 +115,7 @@ Var<T> where(Var<T> condition, Var<T> a, Var<T> b) {
   Cost cost;
   for (const Var<T>& x : {a, b})
     if (tape.wanted(x)) cost.backward += broadcast_sum_counts(n, x.size());
+  cost.backward += repeated_counts(tape, a, b);
   return tape.record(
       {"where", cost}, shape, {condition, a, b},
       [=](T* y) {

@@ -64,6 +64,7 @@ Var<T> product(Factor<T> a, Factor<T> b) {
   };
   add_gradient(a.x, product_counts(m, k, n), m * k);
   add_gradient(b.x, product_counts(k, n, m), k * n);
+  cost.backward += repeated_counts(tape, a.x, b.x);
 
   /// Calls f(y's matrix, a's, b's, first for a, first for b) for each product: in order, or on all threads.
   const auto for_products = [=](bool apart, const auto& f) {

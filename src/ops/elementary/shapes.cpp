@@ -136,6 +136,9 @@ Var<T> join(std::span<const Var<T>> parts, int axis) {
   const Shape shape = with_size(first, at, size);
   const std::span<Var<T>> all = tape.template list<Var<T>>(parts.size());
   std::copy(parts.begin(), parts.end(), all.begin());
+  Cost cost;
+  for (auto part = all.begin(); part != all.end(); ++part)
+    if (std::find(all.begin(), part, *part) != part) cost.backward += repeated_counts(tape, *part, *part);
   // Calls f(part, loop over (part, y), offset in y).
   const auto for_parts = [=](const auto& f) {
     const Strides strides = strides_of(shape);
@@ -146,7 +149,7 @@ Var<T> join(std::span<const Var<T>> parts, int axis) {
     }
   };
   return tape.record(
-      {"join", {}}, shape, parts,
+      {"join", cost}, shape, parts,
       [=](T* y) {
         for_parts([=](Var<T> part, const Strides& strides, Index offset) {
           copy_elements(StridedLoop<2>(part.shape(), {strides_of(part.shape()), strides}), part.data(), Update::assign,

@@ -135,6 +135,12 @@ class StridedLoop {
   std::size_t rank_ = 0;
 };
 
+/// Returns the additions for an operand that is given twice, as in x * x: the two gradients are added.
+template <class T>
+Counts repeated_counts(Tape<T>& tape, Var<T> a, Var<T> b) {
+  return {.add = a == b && tape.wanted(a) ? a.size() : 0};
+}
+
 /// Returns a sum of n terms by pairwise summation, whose error grows with log n. n - 1 additions.
 template <class T, class Term>
 T pairwise_sum(Index begin, Index end, const Term& term) {
