@@ -6,6 +6,8 @@
 //   out = A v                           [N, e]
 //
 //   heed plugin two_forms.h && heed gradcheck relu_by_hand relu_composed --plugin two_forms.so
+#pragma once
+
 #include <heed/attention/steps.h>
 #include <heed/kernels/products/gemm.h>
 #include <heed/ops/activation.h>

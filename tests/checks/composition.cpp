@@ -2,7 +2,7 @@
 // comparison of the two forms of one mechanism.
 #include "heed/ops/composed_attention.h"
 
-#include "examples/two_forms.h"
+#include "examples/relu_by_blocks.h"
 #include "heed/checks/attention_case.h"
 #include "heed/checks/costcheck.h"
 #include "heed/ops/attention.h"
@@ -154,15 +154,29 @@ BOOST_AUTO_TEST_CASE(five_mechanisms_equal_the_built_in_ones) {
 BOOST_AUTO_TEST_CASE(gradients_costs_and_memory_are_right) {
   const ComposedSoftmax softmax;
   const ReluByHand by_hand;
+  const ReluByBlocks by_blocks;
   const ComposedAft aft;
   for (const Mechanism* const mechanism :
-       {static_cast<const Mechanism*>(&softmax), static_cast<const Mechanism*>(&by_hand),
-        static_cast<const Mechanism*>(&aft)}) {
+       std::initializer_list<const Mechanism*>{&softmax, &by_hand, &by_blocks, &aft}) {
     const CheckCase c = *attention_case(mechanism->name(), *mechanism, case_shape);
     for (const CheckRow& row : gradcheck(c))
       BOOST_TEST(row.passed, row.operation << " " << row.tensor << ": " << row.got << ", expected " << row.expected);
     for (const CheckedCost& row : costcheck(c)) BOOST_TEST(row.passed(), row.operation << " " << row.pass);
     for (const std::string& fault : c.memory_faults()) BOOST_TEST(fault == "");
+  }
+}
+
+// 200 tokens are several blocks of queries; 1,000 keys of 5 channels are several blocks of keys.
+BOOST_AUTO_TEST_CASE(a_map_in_blocks) {
+  const ReluByHand whole;
+  const ReluByBlocks blocks;
+  for (const Index tokens : {1, 200, 1000}) {
+    if (tokens == 1000) BOOST_TEST(key_part(blocks.layout(5, 1).among(tokens, {})) < tokens);
+    const Result got = passes_of(blocks, 1, tokens, 5), expected = passes_of(whole, 1, tokens, 5);
+    check_close(got.out, expected.out, "out");
+    check_close(got.dq, expected.dq, "dq");
+    check_close(got.dk, expected.dk, "dk");
+    check_close(got.dv, expected.dv, "dv");
   }
 }
 

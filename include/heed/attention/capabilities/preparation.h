@@ -66,8 +66,8 @@ class WithPreparation : public PreparationCapability {
                                             self().prepared_of(c.of.shape, c.dprepared), c.gradient);
               },
               "run_prepare_backward must be run_prepare_backward(const AttentionPreparation<T>& of, prepared, "
-              "dprepared, "
-              "std::span<const View<T>> gradient) const, prepared and dprepared of the type that prepared() returns");
+              "dprepared, std::span<const View<T>> gradient) const, prepared and dprepared of the type that prepared() "
+              "returns");
           self().run_prepare_backward(c.of, self().prepared_of(c.of.shape, c.of.prepared),
                                       self().prepared_of(c.of.shape, c.dprepared), c.gradient);
         },
