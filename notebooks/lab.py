@@ -128,7 +128,7 @@ def report(mechanism, shared):
 def probe(mechanism, given, *options):
     """What `heed probe attention` makes of tensors: {name: (shape, numbers)}, computed in double; so is the result."""
     source, made = place("probe-in.safetensors"), place("probe-out.safetensors")
-    tensors.write(source, {name: numpy.array(numbers, float).reshape(shape) for name, (shape, numbers) in given.items()})
+    tensors.write(source, {name: numpy.array(x, float).reshape(shape) for name, (shape, x) in given.items()})
     heed("probe", "attention", source, made, "--mechanism", mechanism, *options)
     return {name: (list(x.shape), x.ravel().tolist()) for name, x in tensors.read(made).items()}
 

@@ -1,7 +1,7 @@
 """Reads and writes safetensors files as NumPy arrays by name: IN and OUT of `heed probe`, weights of runs.
 
     tensors.write("in.safetensors", {"q": q, "k": k, "v": v})   # [B, H, N, d] each, of float32 or float64
-    subprocess.run(["heed", "probe", "attention", "--mechanism", "sima", "in.safetensors", "out.safetensors"], check=True)
+    subprocess.run("heed probe attention --mechanism sima in.safetensors out.safetensors".split(), check=True)
     tensors.read("out.safetensors")["map"]
 """
 
