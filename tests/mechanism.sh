@@ -24,7 +24,7 @@ extract() {
 }
 
 # What is built is copied with its times, so that make compiles the new files and the list only.
-cp -a Makefile mk include src tests "$build" "$place"
+cp -a Makefile mk include src tests examples "$build" "$place"
 extract hydra.h
 extract tests/attention/hydra.cpp
 line='mechanism_entry<class Hydra>,'
