@@ -1,6 +1,7 @@
 #include "heed/attention/capabilities/preparation.h"
 #include "heed/analysis/scaling.h"
 
+#include "heed/base/with_threads.h"
 #include "heed/ops/attention.h"
 #include "heed/analysis/resident_memory.h"
 
@@ -128,6 +129,7 @@ double scaling_bytes(const Mechanism& mechanism, Index dim, Index heads, Index t
 
 ScalingSize measure_scaling(const Mechanism& mechanism, Index dim, Index heads, Index tokens, double seconds,
                             Index resident) {
+  const WithThreads one(1);  // operations of a composed mechanism would use all
   const AttentionShape shape = scaling_shape(mechanism, dim, heads, tokens);
   mechanism.check(shape);
   Subject subject(mechanism, mechanism.layout(dim, heads), shape);

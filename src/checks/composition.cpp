@@ -4,6 +4,7 @@
 #include "heed/attention/steps.h"
 #include "heed/ops/composed_attention.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace heed {
@@ -21,7 +22,9 @@ class Results {
  public:
   explicit Results(Index heads)
       : observer_([this, heads](const char* name, Index head, const Matrix<const double>& value) {
-          Step& step = steps_[name];
+          auto found = std::find_if(steps_.begin(), steps_.end(), [&](const auto& s) { return s.first == name; });
+          if (found == steps_.end()) found = steps_.insert(found, {name, {}});
+          Step& step = found->second;
           const Shape shape{heads, value.rows, value.columns};
           if (step.values.shape() != shape) step = {Tensor<double>(shape)};
           for (Index i = 0; i < value.rows; ++i)
@@ -29,13 +32,15 @@ class Results {
           ++step.heads;
         }) {}
 
-  const std::map<std::string, Step>& steps() const { return steps_; }
+  /// Returns the steps in the order of their first report.
+  const std::vector<std::pair<std::string, Step>>& steps() const { return steps_; }
 
   Tensor<double> out;
+  std::size_t forward_steps = 0;  ///< number of steps that the forward pass reported
   std::vector<std::pair<std::string, Tensor<double>>> gradients;
 
  private:
-  std::map<std::string, Step> steps_;
+  std::vector<std::pair<std::string, Step>> steps_;
   StepObserver observer_;
 };
 
@@ -87,6 +92,7 @@ void run_by_hand(const Mechanism& mechanism, const Operands& of, Results& result
   results.out = Tensor<double>(of.dout.shape());
   mechanism.forward(
       AttentionForward<double>{in, heads_of(results.out.data(), of.dout.shape()), {saved.data()}, {scratch.data()}});
+  results.forward_steps = results.steps().size();
   AttentionGradient<double> gradient;
   const auto add = [&](const char* name, const Tensor<double>& x, Heads<double>& to) {
     if (x.shape().rank() != 3) return;
@@ -172,15 +178,21 @@ std::vector<CheckRow> compare_with_composition(const std::string& label, const M
   run_composed(mechanism, operands, composed);
   Results hand(shape.heads);
   run_by_hand(mechanism, operands, hand);
-  rows.push_back(compared(label, "out", true, hand.out, composed.out));
-  for (const auto& [name, got] : hand.steps()) {
-    const auto expected = composed.steps().find(name);
-    require(expected != composed.steps().end(),
-            "[{}] the step {} is reported, but compose() names no such value; name it there by step(\"{}\", x)",
-            mechanism.name(), name, name.starts_with("d") ? name.substr(1) : name);
+  // In the order of the passes, so that the first wrong row is where the mistake is.
+  for (std::size_t i = 0; i <= hand.steps().size(); ++i) {
+    if (i == hand.forward_steps) rows.push_back(compared(label, "out", true, hand.out, composed.out));
+    if (i == hand.steps().size()) break;
+    const auto& [name, got] = hand.steps()[i];
+    const auto expected = std::find_if(composed.steps().begin(), composed.steps().end(),
+                                       [&, &name = name](const auto& s) { return s.first == name; });
+    require(
+        expected != composed.steps().end(),
+        "[{}] the step {} is reported, but compose() names no such value; name it there by step(\"NAME\", x), which "
+        "names its gradient dNAME",
+        mechanism.name(), name);
     require(got.heads == shape.heads && got.values.shape() == expected->second.values.shape(),
-            "[{}] the step {} is reported for {} of {} heads with shape {}; the composed form has {}", mechanism.name(),
-            name, got.heads, shape.heads, got.values.shape(), expected->second.values.shape());
+            "[{}] the step {} is reported {} times for {} heads, with shape {}; the composed form has shape {}",
+            mechanism.name(), name, got.heads, shape.heads, got.values.shape(), expected->second.values.shape());
     rows.push_back(compared(label, name, true, got.values, expected->second.values));
   }
   for (std::size_t i = 0; i < hand.gradients.size(); ++i)

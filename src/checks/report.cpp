@@ -54,7 +54,7 @@ std::vector<WrongGradient> wrong_gradients(const std::vector<CheckRow>& rows) {
 std::vector<std::string> right_tensors(const std::vector<CheckRow>& rows, const std::string& subject) {
   std::map<std::string, bool> right;
   for (const CheckRow& row : rows)
-    if (subject_of(row.operation) == subject) right.try_emplace(row.tensor, true).first->second &= row.passed;
+    if (!row.step && subject_of(row.operation) == subject) right.try_emplace(row.tensor, true).first->second &= row.passed;
   std::vector<std::string> names;
   for (const auto& [name, passed] : right)
     if (passed) names.push_back(name);

@@ -20,10 +20,13 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 std::vector<std::string> mechanism_classes(const std::string& header, const std::string& shown) {
   static const std::regex entry(
-      "\\s*template\\s+(?:heed::)?MechanismEntry\\s+(?:heed::)?mechanism_entry<\\s*(?:class\\s+)?([\\w:]+)\\s*>.*");
+      "\\btemplate\\s+(?:heed::)?MechanismEntry\\s+(?:heed::)?mechanism_entry<\\s*(?:class\\s+)?([\\w:]+)\\s*>");
   std::vector<std::string> classes;
-  for (const std::string& line : lines_of(read_file(header)))
-    if (std::smatch match; std::regex_match(line, match, entry)) classes.push_back(match[1]);
+  for (const std::string& line : lines_of(read_file(header))) {
+    const std::string code = line.substr(0, line.find("//"));
+    for (std::sregex_iterator match(code.begin(), code.end(), entry), end; match != end; ++match)
+      classes.push_back((*match)[1]);
+  }
   require(!classes.empty(),
           "{}: does not say which class the mechanism is; expected a line `template MechanismEntry "
           "mechanism_entry<CLASS>();` behind the class, in namespace heed",

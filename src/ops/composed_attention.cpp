@@ -17,7 +17,15 @@ const CompositionCapability& form_of(const Mechanism& mechanism) {
 
 template <class T>
 Var<T> compose(const Mechanism& mechanism, const ComposedInput<T>& in) {
-  const Var<T> out = std::get<Var<T>>(form_of(mechanism).composed(in));
+  const auto composed = [&] {
+    try {
+      return std::get<Var<T>>(form_of(mechanism).composed(in));
+    } catch (const Error& error) {
+      fail("[{}] compose(): {}", mechanism.name(), error.what());
+    }
+  };
+  const Var<T> out = composed();
+  require(static_cast<bool>(out), "[{}] compose() returns no value", mechanism.name());
   const Shape expected{in.shape.heads, in.shape.queries, in.shape.value_width};
   require(out.shape() == expected, "[{}] compose() returns shape {}; expected [heads, queries, channels] = {}",
           mechanism.name(), out.shape(), expected);
@@ -157,6 +165,7 @@ void composed_backward(const Mechanism& mechanism, const AttentionInput<T>& in, 
   Tape<T> tape({}, {memory, static_cast<std::size_t>(composed_memory(mechanism, in.shape))});
   const Operands<T> operands(tape, in, true);
   const Var<T> out = compose(mechanism, operands.input());
+  require(tape.wanted(out), "[{}] compose() returns a value that depends on no operand", mechanism.name());
   tape.backward(out, as_tensor(tape, dout));
   const auto give = [&](Var<T> x, const Heads<T>& to) {
     if (x) copy_to_heads(tape.gradient(x), gradient.update, to);

@@ -121,6 +121,12 @@ void Tape<T>::clear(const Pass<T>& pass) {
 
 template <class T>
 void Tape<T>::begin(Parameters<T>& weights, Gradients<T>& gradients) {
+  const auto alike = [](const ParameterSpec& a, const ParameterSpec& b) { return a.shape == b.shape; };
+  require(
+      std::equal(gradients.list().begin(), gradients.list().end(), weights.list().begin(), weights.list().end(), alike),
+      "[tape] begin: the gradients belong to other parameters; create them as Gradients(weights)");
+  gradients.reset();
+  gradients.complete();  // zeros, should no backward pass follow
   gradients.reset();
   clear({.parameters = &weights, .gradients = &gradients, .training = true});
   completes_ = true;
@@ -167,7 +173,9 @@ template <class T>
 Var<T> Tape<T>::parameter(ParameterId id) {
   require(pass_.parameters, "[tape] parameter {} is used, but the pass has no parameters; start it by begin(weights)",
           id);
-  require(id >= 0 && id < pass_.parameters->list().size(), "[tape] parameter {} is used, but the pass has {} parameters, from 0 on", id, pass_.parameters->list().size());
+  require(id >= 0 && id < pass_.parameters->list().size(),
+          "[tape] parameter {} is used, but the pass has {} parameters, from 0 on", id,
+          pass_.parameters->list().size());
   const View<const T> value = std::as_const(*pass_.parameters)[id];
   const ParameterSpec& spec = pass_.parameters->list()[id];
   const bool wanted = (pass_.gradients != nullptr || pass_.execution.dry_run) && (spec.trainable || spec.prepared);

@@ -2,6 +2,7 @@
 #include "heed/tape/tape.h"
 
 #include "heed/ops/elementary/arithmetic.h"
+#include "heed/ops/elementary/reductions.h"
 #include "heed/ops/batch_norm.h"
 #include "heed/ops/dropout.h"
 #include "heed/ops/linear.h"
@@ -344,6 +345,24 @@ BOOST_AUTO_TEST_CASE(batch_norm_refuses_a_batch_of_no_images) {
     const D input = tape.input(x.view()), scale = tape.input(gamma.view()), shift = tape.input(beta.view());
     BOOST_CHECK_THROW(batch_norm(input, scale, shift, mean.view(), variance.view()), Error);
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_step_that_is_begun_has_gradients_of_zero) {
+  ParameterList list, longer;
+  list.add({.name = "w", .shape = {2}});
+  longer.add({.name = "w", .shape = {5}});
+  Parameters<float> weights(list), others(longer);
+  Gradients<float> gradients(weights), of_others(others);
+  Tape<float> tape;
+  tape.begin(weights, gradients);
+  tape.backward(sum(tape.parameter(0)));
+  BOOST_TEST(gradients[0][1] == 1);
+  tape.begin(weights, gradients);  // and no backward pass
+  BOOST_TEST(gradients[0][1] == 0);
+  BOOST_CHECK_EXCEPTION(tape.begin(weights, of_others), Error, [](const Error& error) {
+    return std::string(error.what()) ==
+           "[tape] begin: the gradients belong to other parameters; create them as Gradients(weights)";
+  });
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -78,7 +78,9 @@ void composed_map(const Mechanism& mechanism, const AttentionInput<T>& in, const
 ///   static constexpr const char *mechanism_name, *summary, *complexity
 ///   template <class T> Var<T> compose(const ComposedInput<T>& in) const
 ///
-/// and options(visit) and variants() if it has options. Slower than a hand-written one: every intermediate result is
+/// and options(visit) and variants() if it has options. compose() runs for shapes alone too, so it must not read values,
+/// and tensors that it puts on the tape must outlive the backward pass: constants are made by Tape::constant(shape,
+/// rule). Dropout has no effect in it. Slower than a hand-written one: every intermediate result is
 /// stored, and the backward pass computes the forward pass once more.
 template <class Derived>
 class ComposedMechanism : public MechanismBase<Derived>, public WithMap<Derived>, public WithComposition<Derived> {

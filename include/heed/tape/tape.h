@@ -171,6 +171,14 @@ class Tape {
   /// Returns a value without a gradient. Its memory belongs to the caller and must outlive the pass.
   Var<T> constant(View<const T> value);
 
+  /// Returns a value without a gradient whose element i is rule(i), such as a mask. Its memory is the tape's.
+  template <class F>
+  Var<T> constant(const Shape& shape, const F& rule) {
+    const std::span<T> values = list<T>(static_cast<std::size_t>(shape.elements()));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = T(rule(static_cast<Index>(i)));
+    return constant({values.data(), shape});
+  }
+
   /// Returns a scalar without a gradient.
   Var<T> constant(double value);
 

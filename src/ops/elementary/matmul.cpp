@@ -74,7 +74,7 @@ Var<T> product(Factor<T> a, Factor<T> b) {
           run.first[1] && (j == 0 || run.stride(1) != 0), run.first[2] && (j == 0 || run.stride(2) != 0));
     };
     if (apart)
-      parallel_for(count, [&](Index i) { loop.for_runs(i, i + 1, each); });
+      for_row_ranges(count, m * n * k, [&](Index begin, Index end) { loop.for_runs(begin, end, each); });
     else
       loop.for_runs(0, count, each);
   };
@@ -87,7 +87,12 @@ Var<T> product(Factor<T> a, Factor<T> b) {
       },
       [=, &tape](const Adjoint<T>& dy) {
         const T* const pdy = dy.data();
+        // Without products a gradient is a sum of no terms.
+        const auto clear_unused = [&](const typename Tape<T>::Target& d, Index size) {
+          if (count == 0 && d.update == Update::assign) std::fill_n(d.data, size, T(0));
+        };
         if (const auto da = tape.target(a.x)) {
+          clear_unused(da, a.x.size());
           for_products(batch_a == batch, [=, pb = b.x.data()](Index at_y, Index at_a, Index at_b, bool first, bool) {
             const Matrix<const T> mdy(pdy + at_y, m, n);
             const Update update = first ? da.update : Update::accumulate;
@@ -99,6 +104,7 @@ Var<T> product(Factor<T> a, Factor<T> b) {
           });
         }
         if (const auto db = tape.target(b.x)) {
+          clear_unused(db, b.x.size());
           for_products(batch_b == batch, [=, pa = a.x.data()](Index at_y, Index at_a, Index at_b, bool, bool first) {
             const Matrix<const T> mdy(pdy + at_y, m, n);
             const Update update = first ? db.update : Update::accumulate;

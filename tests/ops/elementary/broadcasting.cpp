@@ -101,6 +101,13 @@ BOOST_AUTO_TEST_CASE(a_gradient_without_terms_is_zero) {
   for (const double d : tape.gradient(b)) BOOST_TEST(d == 0);
 }
 
+BOOST_AUTO_TEST_CASE(a_product_of_no_matrices_has_gradients_of_zero) {
+  const Var<double> a = of({0, 4, 3}), b = of({3, 2}), c = of({2, 3}), d = of({1, 2, 4});
+  tape.backward(sum(matmul(a, b)) + sum(matmul(a, transposed(c))) + sum(matmul(d, a)));
+  for (const Var<double>& x : {b, c, d})
+    for (const double dx : tape.gradient(x)) BOOST_TEST(dx == 0);
+}
+
 BOOST_AUTO_TEST_CASE(reductions_over_any_axes) {
   const Var<double> x = of({2, 3, 4});
   for (const std::vector<int>& axes : {std::vector<int>{0}, {1}, {-1}, {0, 1}, {2, 0}, {0, 1, 2}, {}}) {
