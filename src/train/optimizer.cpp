@@ -40,6 +40,10 @@ Optimizer<T>::Optimizer(const OptimConfig& config, const Parameters<T>& paramete
 template <class T>
 void Optimizer<T>::step(Parameters<T>& parameters, const Gradients<T>& gradients, const Rates& rates,
                         double gradient_factor, const std::vector<ParameterId>& frozen) {
+  const Index size = parameters.trainable_size();
+  require(gradients.trainable_size() == size && state_[0].values.size() == size,
+          "[optim] {} weights, {} gradients, and an optimiser of {} weights; create all three from one list", size,
+          gradients.trainable_size(), state_[0].values.size());
   const double lr = rates.lr;
   ++steps_;
   for (const ParameterId id : frozen) ++left_out_[static_cast<std::size_t>(id)];

@@ -43,7 +43,15 @@ Var<T> product(Factor<T> a, Factor<T> b) {
   const Matrices ma{as[-2], as[-1], a.transposed}, mb{bs[-2], bs[-1], b.transposed};
   const Index m = as[a.transposed ? -1 : -2], k = as[a.transposed ? -2 : -1], n = bs[b.transposed ? -2 : -1];
   const Shape batch_a(as.begin(), as.rank() - 2), batch_b(bs.begin(), bs.rank() - 2);
-  const Shape batch = broadcast_shape("matmul", batch_a, batch_b);
+  const auto common_batch = [&] {
+    try {
+      return broadcast_shape("matmul", batch_a, batch_b);
+    } catch (const Error&) {
+      fail("[matmul] a has shape {}, b has {}; their leading axes {} and {} cannot be broadcast", as, bs, batch_a,
+           batch_b);
+    }
+  };
+  const Shape batch = common_batch();
   Strides sizes{};
   std::copy(batch.begin(), batch.end(), sizes.begin());
   require(batch.rank() + 2 <= Shape::max_rank, "[matmul] shapes {} and {}", as, bs);
