@@ -55,7 +55,7 @@ Var<T> product(Factor<T> a, Factor<T> b) {
   Strides sizes{};
   std::copy(batch.begin(), batch.end(), sizes.begin());
   require(batch.rank() + 2 <= Shape::max_rank, "[matmul] shapes {} and {}", as, bs);
-  sizes[static_cast<std::size_t>(batch.rank())] = m, sizes[static_cast<std::size_t>(batch.rank() + 1)] = n;
+  sizes.data()[batch.rank()] = m, sizes.data()[batch.rank() + 1] = n;
   const Shape shape(sizes.data(), batch.rank() + 2);
   // The matrices of y, a and b, numbered.
   const StridedLoop<3> loop(batch,

@@ -41,7 +41,7 @@ inline Shape broadcast_shape(const char* operation, const Shape& a, const Shape&
     require(of_a == of_b || of_a == 1 || of_b == 1,
             "[{}] shapes {} and {} cannot be broadcast; aligned at the last axis, sizes must be equal or 1", operation,
             a, b);
-    sizes[static_cast<std::size_t>(rank + axis)] = of_a == 1 ? of_b : of_a;
+    sizes.data()[rank + axis] = of_a == 1 ? of_b : of_a;
   }
   return {sizes.data(), rank};
 }

@@ -4,6 +4,7 @@
 #include "src/apps/cli/shared/table.h"
 
 #include "heed/base/error.h"
+#include "heed/config/sweep.h"
 #include "heed/base/parallel.h"
 #include "heed/base/printable.h"
 #include "heed/base/suggest.h"
