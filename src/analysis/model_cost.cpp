@@ -45,7 +45,7 @@ void add_backward(const std::vector<TraceEntry>& trace, std::vector<OperationCos
     OperationCost& operation = operations[i];
     if (x) {
       add_traffic(operation.backward, *x, joins ? 2 : 1);
-      if (joins) operation.cost.backward.add += entry.cost.joins < 0 ? x->elements() : entry.cost.joins;
+      if (joins) operation.cost.backward.add += entry.join_additions(*x);
       return;
     }
     operation.cost.backward += entry.cost.backward;

@@ -65,10 +65,10 @@ struct Operands {
   Operands(const Mechanism& mechanism, const AttentionShape& s, std::uint64_t seed)
       : shape(s), specs(mechanism.parameters(s)) {
     const RandomStream random = RandomStream(seed).derive("composition");
-    const AttentionLayout layout = mechanism.layout(s.heads * s.value_width, s.heads);
-    if (layout.query_width > 0) q = drawn({s.heads, s.queries, s.width}, random.derive("q"), 2);
-    if (layout.key_width > 0) k = drawn({layout.key_heads, s.keys, s.width}, random.derive("k"), 2);
-    v = drawn({layout.key_heads, s.keys, s.value_width}, random.derive("v"), 1);
+    const auto [q_shape, k_shape, v_shape] = composed_operands(mechanism, s);
+    q = drawn(q_shape, random.derive("q"), 2);
+    k = drawn(k_shape, random.derive("k"), 2);
+    v = drawn(v_shape, random.derive("v"), 1);
     dout = drawn({s.heads, s.queries, s.value_width}, random.derive("dout"), 1);
     for (const ParameterSpec& spec : specs) {
       parameters.push_back(drawn(spec.shape, random.derive(spec.name), 1));
@@ -86,7 +86,7 @@ void run_by_hand(const Mechanism& mechanism, const Operands& of, Results& result
   std::vector<View<const double>> parameters;
   for (const Tensor<double>& x : of.parameters) parameters.push_back(x.view());
   const auto heads = [](const Tensor<double>& x) {
-    return x.shape().rank() == 3 ? heads_of(x.data(), x.shape()) : Heads<const double>{};
+    return x.size() > 0 ? heads_of(x.data(), x.shape()) : Heads<const double>{};
   };
   const AttentionInput<double> in{of.shape, heads(of.q), heads(of.k), heads(of.v), parameters};
   results.out = Tensor<double>(of.dout.shape());
@@ -95,7 +95,7 @@ void run_by_hand(const Mechanism& mechanism, const Operands& of, Results& result
   results.forward_steps = results.steps().size();
   AttentionGradient<double> gradient;
   const auto add = [&](const char* name, const Tensor<double>& x, Heads<double>& to) {
-    if (x.shape().rank() != 3) return;
+    if (x.size() == 0) return;
     Tensor<double>& dx = results.gradients.emplace_back(name, Tensor<double>(x.shape())).second;
     to = heads_of(dx.data(), x.shape());
   };
@@ -117,9 +117,7 @@ void run_by_hand(const Mechanism& mechanism, const Operands& of, Results& result
 
 void run_composed(const Mechanism& mechanism, const Operands& of, Results& results) {
   Tape<double> tape;
-  const auto put = [&](const Tensor<double>& x) {
-    return x.shape().rank() == 3 ? tape.input(x.view()) : Var<double>{};
-  };
+  const auto put = [&](const Tensor<double>& x) { return x.size() > 0 ? tape.input(x.view()) : Var<double>{}; };
   std::vector<Var<double>> parameters;
   const ComposedInput<double> in{of.shape, put(of.q), put(of.k), put(of.v), {}};
   for (const Tensor<double>& x : of.parameters) parameters.push_back(tape.input(x.view()));

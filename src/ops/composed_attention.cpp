@@ -78,15 +78,11 @@ class Operands {
 std::vector<TraceEntry> trace_of(const Mechanism& mechanism, const AttentionShape& shape) {
   std::vector<TraceEntry> trace;
   Tape<float> tape({.execution = {.dry_run = true}, .observers = {.trace = &trace}});
-  const AttentionLayout layout = mechanism.layout(shape.heads * shape.value_width, shape.heads);
-  const auto put = [&](Index heads, Index rows, Index columns) {
-    return columns > 0 ? tape.input({nullptr, {heads, rows, columns}}) : Var<float>{};
-  };
+  const auto put = [&](const Shape& x) { return x.elements() > 0 ? tape.input({nullptr, x}) : Var<float>{}; };
+  const auto [q, k, v] = composed_operands(mechanism, shape);
   std::vector<Var<float>> parameters;
   for (const ParameterSpec& spec : mechanism.parameters(shape)) parameters.push_back(tape.input({nullptr, spec.shape}));
-  compose<float>(mechanism, {shape, put(shape.heads, shape.queries, layout.query_width > 0 ? shape.width : 0),
-                             put(layout.key_heads, shape.keys, layout.key_width > 0 ? shape.width : 0),
-                             put(layout.key_heads, shape.keys, shape.value_width), parameters});
+  compose<float>(mechanism, {shape, put(q), put(k), put(v), parameters});
   return trace;
 }
 
@@ -94,6 +90,13 @@ std::vector<TraceEntry> trace_of(const Mechanism& mechanism, const AttentionShap
 Index aligned(Index elements) { return elements + static_cast<Index>(alignment / sizeof(float)); }
 
 }  // namespace
+
+std::array<Shape, 3> composed_operands(const Mechanism& mechanism, const AttentionShape& s) {
+  const AttentionLayout layout = mechanism.layout(s.heads * s.value_width, s.heads);
+  return {Shape{s.heads, s.queries, layout.query_width > 0 ? s.width : 0},
+          Shape{layout.key_heads, s.keys, layout.key_width > 0 ? s.width : 0},
+          Shape{layout.key_heads, s.keys, s.value_width}};
+}
 
 template <class T>
 Var<T> step(const char* name, Var<T> x) {
@@ -120,10 +123,8 @@ Var<T> step(const char* name, Var<T> x) {
 Index composed_memory(const Mechanism& mechanism, const AttentionShape& shape) {
   // Values and gradients of operands and results, what is saved, and closures of up to a kilobyte.
   constexpr Index closure = 1024 / sizeof(float);
-  const AttentionLayout layout = mechanism.layout(shape.heads * shape.value_width, shape.heads);
-  const Index q = shape.heads * shape.queries * shape.width, k = layout.key_heads * shape.keys * shape.width,
-              v = layout.key_heads * shape.keys * shape.value_width;
-  Index elements = 2 * (aligned(q) + aligned(k) + aligned(v));
+  Index elements = 0;
+  for (const Shape& x : composed_operands(mechanism, shape)) elements += 2 * aligned(x.elements());
   for (const ParameterSpec& spec : mechanism.parameters(shape)) elements += aligned(spec.shape.elements());
   for (const TraceEntry& entry : trace_of(mechanism, shape))
     elements += 2 * aligned(entry.result.elements()) + aligned(entry.saved) + closure;
@@ -139,12 +140,11 @@ Cost composed_cost(const Mechanism& mechanism, const AttentionShape& shape) {
   }
   cost.attention_exp = cost.forward.exp;
   for_each_gradient(trace, [&](std::size_t i, const TraceEntry::Value* operand, bool joins) {
-    const Cost& own = trace[i].cost;
     if (!operand) {
-      cost.backward += own.backward;
-      cost.backward_contractions += own.backward_contractions;
+      cost.backward += trace[i].cost.backward;
+      cost.backward_contractions += trace[i].cost.backward_contractions;
     } else if (joins) {
-      cost.backward.add += own.joins < 0 ? operand->elements() : own.joins;
+      cost.backward.add += trace[i].join_additions(*operand);
     }
   });
   cost.backward += cost.forward;
@@ -153,16 +153,17 @@ Cost composed_cost(const Mechanism& mechanism, const AttentionShape& shape) {
 }
 
 template <class T>
-void composed_forward(const Mechanism& mechanism, const AttentionInput<T>& in, const Heads<T>& out, T* memory) {
-  Tape<T> tape({}, {memory, static_cast<std::size_t>(composed_memory(mechanism, in.shape))});
+void composed_forward(const Mechanism& mechanism, const AttentionInput<T>& in, const Heads<T>& out,
+                      std::span<T> memory) {
+  Tape<T> tape({}, memory);
   const Operands<T> operands(tape, in, false);
   copy_to_heads(compose(mechanism, operands.input()).value(), Update::assign, out);
 }
 
 template <class T>
-void composed_backward(const Mechanism& mechanism, const AttentionInput<T>& in, const Heads<const T>& dout, T* memory,
-                       const AttentionGradient<T>& gradient) {
-  Tape<T> tape({}, {memory, static_cast<std::size_t>(composed_memory(mechanism, in.shape))});
+void composed_backward(const Mechanism& mechanism, const AttentionInput<T>& in, const Heads<const T>& dout,
+                       std::span<T> memory, const AttentionGradient<T>& gradient) {
+  Tape<T> tape({}, memory);
   const Operands<T> operands(tape, in, true);
   const Var<T> out = compose(mechanism, operands.input());
   require(tape.wanted(out), "[{}] compose() returns a value that depends on no operand", mechanism.name());
@@ -186,9 +187,7 @@ void composed_map(const Mechanism& mechanism, const AttentionInput<T>& in, const
   const Shape v = operands.input().v.shape();
   ComposedInput<T> identity = operands.input();
   identity.shape.value_width = v[1];
-  T* const ones = tape.memory(v[0] * v[1] * v[1]);
-  for (Index i = 0; i < v[0] * v[1] * v[1]; ++i) ones[i] = T(i % (v[1] * v[1]) % (v[1] + 1) == 0 ? 1 : 0);
-  identity.v = tape.constant({ones, {v[0], v[1], v[1]}});
+  identity.v = tape.constant(Shape{v[0], v[1], v[1]}, [M = v[1]](Index i) { return i % M == i / M % M ? 1 : 0; });
   const auto map_times_identity = [&] {
     try {
       return compose(mechanism, identity);
@@ -217,11 +216,11 @@ void composed_map(const Mechanism& mechanism, const AttentionInput<T>& in, const
       }
 }
 
-#define INSTANTIATE(T)                                                                                   \
-  template Var<T> step(const char*, Var<T>);                                                             \
-  template void composed_forward(const Mechanism&, const AttentionInput<T>&, const Heads<T>&, T*);       \
-  template void composed_backward(const Mechanism&, const AttentionInput<T>&, const Heads<const T>&, T*, \
-                                  const AttentionGradient<T>&);                                          \
+#define INSTANTIATE(T)                                                                                             \
+  template Var<T> step(const char*, Var<T>);                                                                       \
+  template void composed_forward(const Mechanism&, const AttentionInput<T>&, const Heads<T>&, std::span<T>);       \
+  template void composed_backward(const Mechanism&, const AttentionInput<T>&, const Heads<const T>&, std::span<T>, \
+                                  const AttentionGradient<T>&);                                                    \
   template void composed_map(const Mechanism&, const AttentionInput<T>&, const Heads<T>&);
 HEED_FOR_EACH_NUMBER(INSTANTIATE)
 

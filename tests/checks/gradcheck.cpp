@@ -182,7 +182,7 @@ BOOST_AUTO_TEST_CASE(the_table_names_the_worst_element) {
   BOOST_TEST((passed || table.str().find("FAILED") != std::string::npos));
 }
 
-// What a program prints is what the command prints: what a wrong gradient looks like, and costs that do not fit.
+// print_gradcheck() prints what the command prints: the diagnosis of a wrong gradient, and wrong costs.
 BOOST_AUTO_TEST_CASE(a_program_prints_the_diagnosis_and_the_costs) {
   // y = x^2 with half its gradient, and the forward cost of two multiplications an element
   const CheckCase c = check_case("half", {{"x", {2, 3}, 0.5, 2}}, [](auto& tape, const auto& v) {

@@ -56,7 +56,7 @@ CheckCase check_case(std::string name, std::vector<CheckInput> inputs, F f, bool
   return {std::move(name), std::move(inputs), training, f, f, f};
 }
 
-/// What a result is compared with.
+/// Reference of a comparison: central differences of the function, or the mechanism's composed form.
 enum class CheckReference { differences, composed_form };
 
 /// The worst element of one tensor's gradient.

@@ -56,6 +56,9 @@ class WithComposition : public CompositionCapability {
 template <class T>
 Var<T> step(const char* name, Var<T> x);
 
+/// Shapes of q [H, N, d], k [H', M, d'] and v [H', M, e] of a mechanism; those that it does not use have no elements.
+std::array<Shape, 3> composed_operands(const Mechanism& mechanism, const AttentionShape& shape);
+
 /// Elements of memory for either pass of a composed mechanism on this shape.
 Index composed_memory(const Mechanism& mechanism, const AttentionShape& shape);
 
@@ -63,13 +66,14 @@ Index composed_memory(const Mechanism& mechanism, const AttentionShape& shape);
 Cost composed_cost(const Mechanism& mechanism, const AttentionShape& shape);
 
 /// Passes of a composed mechanism on a tape of their own in `memory`, composed_memory() elements. The map is the output
-/// for v = I. Throws Error if the output is not linear in v or mixes channels, so that there is no map; such a mechanism
-/// overrides maps() to return null.
+/// for v = I. Throws Error if the output is not linear in v or mixes channels, so that there is no map; such a
+/// mechanism overrides maps() to return null.
 template <class T>
-void composed_forward(const Mechanism& mechanism, const AttentionInput<T>& in, const Heads<T>& out, T* memory);
+void composed_forward(const Mechanism& mechanism, const AttentionInput<T>& in, const Heads<T>& out,
+                      std::span<T> memory);
 template <class T>
-void composed_backward(const Mechanism& mechanism, const AttentionInput<T>& in, const Heads<const T>& dout, T* memory,
-                       const AttentionGradient<T>& gradient);
+void composed_backward(const Mechanism& mechanism, const AttentionInput<T>& in, const Heads<const T>& dout,
+                       std::span<T> memory, const AttentionGradient<T>& gradient);
 template <class T>
 void composed_map(const Mechanism& mechanism, const AttentionInput<T>& in, const Heads<T>& map);
 
@@ -78,10 +82,10 @@ void composed_map(const Mechanism& mechanism, const AttentionInput<T>& in, const
 ///   static constexpr const char *mechanism_name, *summary, *complexity
 ///   template <class T> Var<T> compose(const ComposedInput<T>& in) const
 ///
-/// and options(visit) and variants() if it has options. compose() runs for shapes alone too, so it must not read values,
-/// and tensors that it puts on the tape must outlive the backward pass: constants are made by Tape::constant(shape,
-/// rule). Dropout has no effect in it. Slower than a hand-written one: every intermediate result is
-/// stored, and the backward pass computes the forward pass once more.
+/// and options(visit) and variants() if it has options. compose() runs for shapes alone too, so it must not read
+/// values, and tensors that it puts on the tape must outlive the backward pass: constants are made by
+/// Tape::constant(shape, rule). Dropout has no effect in it. Slower than a hand-written one: every intermediate result
+/// is stored, and the backward pass computes the forward pass once more.
 template <class Derived>
 class ComposedMechanism : public MechanismBase<Derived>, public WithMap<Derived>, public WithComposition<Derived> {
  public:
@@ -90,20 +94,22 @@ class ComposedMechanism : public MechanismBase<Derived>, public WithMap<Derived>
   static std::vector<OptionValues> variants() { return {{}}; }
 
   template <class T>
-  T* scratch(const AttentionShape& shape, MemoryLayout<T>& layout) const {
-    return layout.numbers(composed_memory(*this, shape));
+  std::span<T> scratch(const AttentionShape& shape, MemoryLayout<T>& layout) const {
+    const Index elements = composed_memory(*this, shape);
+    T* const memory = layout.numbers(elements);
+    return {memory, memory ? static_cast<std::size_t>(elements) : 0};
   }
   template <class T>
-  void run_forward(const AttentionInput<T>& in, Heads<T> out, NoMemory, T* memory) const {
+  void run_forward(const AttentionInput<T>& in, Heads<T> out, NoMemory, std::span<T> memory) const {
     composed_forward(*this, in, out, memory);
   }
   template <class T>
-  void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, NoMemory, T* memory,
+  void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, NoMemory, std::span<T> memory,
                     const AttentionGradient<T>& gradient) const {
     composed_backward(*this, in, dout, memory, gradient);
   }
   template <class T>
-  void run_map(const AttentionInput<T>& in, Heads<T> map, NoMemory, T*) const {
+  void run_map(const AttentionInput<T>& in, Heads<T> map, NoMemory, std::span<T>) const {
     composed_map(*this, in, map);
   }
   Cost cost(const AttentionShape& shape) const override { return composed_cost(*this, shape); }

@@ -33,6 +33,9 @@ struct TraceEntry {
   Value result{};
   std::vector<Value> operands{};  ///< without repetition
   Index saved = 0;                ///< elements saved for the backward pass, besides operands and result
+
+  /// Returns the additions for the gradient of operand x if it is added to one from another use.
+  Index join_additions(const Value& x) const { return cost.joins < 0 ? x.elements() : cost.joins; }
 };
 
 /// Visits the operations of a trace in the order of the backward pass from the last result: calls f(i, nullptr, false)

@@ -78,8 +78,8 @@ Var<T> product(Factor<T> a, Factor<T> b) {
   const auto for_products = [=](bool apart, const auto& f) {
     const auto each = [&](const auto& run) {
       for (Index j = 0; j < run.count; ++j)
-        f(run.at(0, j) * m * n, run.at(1, j) * m * k, run.at(2, j) * k * n,
-          run.first[1] && (j == 0 || run.stride(1) != 0), run.first[2] && (j == 0 || run.stride(2) != 0));
+        f(run.at(0, j) * m * n, run.at(1, j) * m * k, run.at(2, j) * k * n, run.visits_first(1, j),
+          run.visits_first(2, j));
     };
     if (apart)
       for_row_ranges(count, m * n * k, [&](Index begin, Index end) { loop.for_runs(begin, end, each); });

@@ -39,8 +39,7 @@ struct Reduction {
     Flags reduced{};
     if (axes.size() == 0) reduced.fill(true);
     for (const int axis : axes) {
-      require(axis >= -x.rank() && axis < x.rank(), "[{}] shape {} has no axis {}", operation, x, axis);
-      bool& at = reduced[static_cast<std::size_t>(axis < 0 ? axis + x.rank() : axis)];
+      bool& at = reduced[axis_of(operation, x, axis)];
       require(!at, "[{}] axis {} is given twice", operation, axis);
       at = true;
     }
@@ -113,8 +112,8 @@ Var<T> max(Var<T> x, const Axes& axes, bool keep_axes) {
           for (Index j = 0; j < run.count; ++j) {
             const T value = px[run.at(0, j)];
             T& largest = y[run.at(1, j)];
-            const bool first = run.first[1] && (j == 0 || run.stride(1) != 0);
-            if (first || (!(value <= largest) && !std::isnan(static_cast<double>(largest)))) largest = value;
+            if (run.visits_first(1, j) || (!(value <= largest) && !std::isnan(static_cast<double>(largest))))
+              largest = value;
           }
         });
       },

@@ -11,12 +11,6 @@ namespace heed {
 
 namespace {
 
-/// Returns an axis counted from the first. Throws Error if x has no such axis.
-std::size_t axis_of(const char* operation, const Shape& x, int axis) {
-  require(axis >= -x.rank() && axis < x.rank(), "[{}] shape {} has no axis {}", operation, x, axis);
-  return static_cast<std::size_t>(axis < 0 ? axis + x.rank() : axis);
-}
-
 Strides sizes_of(const Shape& x) {
   Strides sizes{};
   std::copy(x.begin(), x.end(), sizes.begin());

@@ -11,6 +11,12 @@ namespace heed {
 /// Distances of neighbours along each axis of a shape, in elements.
 using Strides = std::array<Index, Shape::max_rank>;
 
+/// Returns an axis counted from the first. Throws Error if x has no such axis.
+inline std::size_t axis_of(const char* operation, const Shape& x, int axis) {
+  require(axis >= -x.rank() && axis < x.rank(), "[{}] shape {} has no axis {}", operation, x, axis);
+  return static_cast<std::size_t>(axis < 0 ? axis + x.rank() : axis);
+}
+
 /// Returns the strides of a row-major tensor.
 inline Strides strides_of(const Shape& shape) {
   Strides strides{};
@@ -30,9 +36,8 @@ inline Strides broadcast_strides(const Shape& from, const Shape& to) {
   return strides;
 }
 
-/// Returns the common shape of two tensors by NumPy's rules: aligned at the last axis, sizes are equal or one of them
-/// is
-/// 1. Throws Error with both shapes if there is none.
+/// Returns the common shape of two tensors by NumPy's rules (ops/elementary/arithmetic.h). Throws Error with both
+/// shapes if there is none.
 inline Shape broadcast_shape(const char* operation, const Shape& a, const Shape& b) {
   Strides sizes{};
   const int rank = std::max(a.rank(), b.rank());
@@ -57,6 +62,9 @@ struct Run {
 
   /// Returns the position of element j of the run in tensor i.
   Index at(std::size_t i, Index j) const { return start[i] + j * stride(i); }
+
+  /// Returns whether element j of the run is the first visit of its element of tensor i.
+  bool visits_first(std::size_t i, Index j) const { return first[i] && (j == 0 || stride(i) != 0); }
 };
 
 /// A run whose strides are all 1, so that the compiler vectorises loops over it.

@@ -21,7 +21,8 @@ namespace {
 /// A tape with tensors whose elements are all different.
 struct Values {
   std::vector<Tensor<double>> tensors;
-  Tape<double> tape;
+  std::vector<double> memory = std::vector<double>(1 << 16, 7.0);  // what is left unwritten is not 0 by luck
+  Tape<double> tape{{}, memory};
 
   Var<double> of(const Shape& shape) {
     tensors.reserve(64);

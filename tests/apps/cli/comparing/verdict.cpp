@@ -36,7 +36,7 @@ struct Judging : TemporaryDirectory {
     return all;
   }
 
-  /// What is printed, by a run whose exit status is that of the verdict.
+  /// Returns the output of a run, after a check that its exit status is that of the verdict.
   std::string text(const std::vector<std::string>& more) const {
     const Finished run = heed_with(arguments(more));
     BOOST_TEST(run.err == "");
