@@ -85,7 +85,8 @@ Var<T> Tape<T>::append(const Operation& operation, const Shape& shape, std::span
   const Var<T> result = append(node);
   if (pass_.observers.trace) trace(operation, result, operands, saved);
   // `shape` may dangle: it is often that of an operand, whose node append() has moved.
-  if (y) check_finite("the result of", operation.name, layer_, y, node.shape.elements());
+  if (y) observe({results_, operation.name, layer_}, false, {y, node.shape});
+  ++results_;
   return result;
 }
 
@@ -93,7 +94,7 @@ template <class T>
 void* Tape<T>::push_step(Var<T> result, const char* operation, decltype(BackwardStep::run) run,
                          std::size_t closure_bytes) {
   void* const closure = arena_.allocate_bytes(closure_bytes);
-  backward_steps_.push_back({result.index_, run, closure, operation, layer_});
+  backward_steps_.push_back({result.index_, results_ - 1, run, closure, operation, layer_});
   return closure;
 }
 
@@ -116,6 +117,7 @@ void Tape<T>::clear(const Pass<T>& pass) {
   arena_.clear();
   backward_done_ = completes_ = false;
   saved_ = 0;
+  results_ = 0;
   ++slot_->generation;
 }
 
@@ -189,13 +191,9 @@ TraceEntry::Value Tape<T>::traced(Var<T> x) {
 }
 
 template <class T>
-void Tape<T>::check_finite(const char* what, const char* operation, const std::string* layer, const T* values,
-                           Index count) const {
-  if constexpr (!std::is_same_v<T, Counted>)
-    if (pass_.observers.non_finite)
-      pass_.observers.non_finite->check(values, count, [&] {
-        return fmt::format("{} {}{}{}", what, operation, layer ? " in " : "", layer ? *layer : "");
-      });
+void Tape<T>::observe(const ObservedResult& result, bool gradient, View<const T> values) const {
+  if (!pass_.observers.tensors) return;
+  pass_.observers.tensors->observe({result, gradient, pass_.execution.recomputing && !gradient, values});
 }
 
 template <class T>
@@ -286,8 +284,7 @@ void Tape<T>::finish_backward() {
   for (auto step = backward_steps_.rbegin(); step != backward_steps_.rend(); ++step) {
     if (nodes_[step->result].gradient == nullptr) continue;  // y does not depend on this result
     const Node& node = nodes_[step->result];
-    if (step->operation)
-      check_finite("the gradient by the result of", step->operation, step->layer, node.gradient, node.shape.elements());
+    if (step->operation) observe({step->index, step->operation, step->layer}, true, {node.gradient, node.shape});
     const Profile::Clock::time_point start = profile ? Profile::Clock::now() : Profile::Clock::time_point{};
     step->run(step->closure, Adjoint<T>(this, step->result));
     if (profile && step->operation) profile->add_backward(step->operation, step->layer, start);

@@ -10,16 +10,16 @@ namespace heed {
 namespace {
 
 /// Checks the tensors of a model for which wanted(specification) is true.
-template <class Tensors, class Wanted>
-void check_tensors(NonFinite& found, const char* what, const ParameterList& list, const Tensors& tensors,
+template <class T, class Tensors, class Wanted>
+void check_tensors(NonFinite<T>& found, const char* what, const ParameterList& list, const Tensors& tensors,
                    const Wanted& wanted) {
   for (ParameterId id = 0; id < list.size(); ++id)
-    if (wanted(list[id])) found.check(tensors[id].data(), tensors[id].size(), [&] { return what + list[id].name; });
+    if (wanted(list[id])) found.check(tensors[id], [&] { return what + list[id].name; });
 }
 
 /// Checks the gradients of all tensors.
 template <class T>
-void check_gradients(NonFinite& found, const Gradients<T>& gradients) {
+void check_gradients(NonFinite<T>& found, const Gradients<T>& gradients) {
   check_tensors(found, "the gradient by ", gradients.list(), gradients,
                 [](const ParameterSpec& spec) { return spec.trainable; });
 }
@@ -28,7 +28,7 @@ void check_gradients(NonFinite& found, const Gradients<T>& gradients) {
 
 template <class T>
 std::string BatchGradient<T>::first_non_finite() {
-  NonFinite found;
+  NonFinite<T> found;
   // Running statistics are results of the step, checked with the others.
   check_tensors(found, "the tensor ", parameters_.list(), parameters_,
                 [](const ParameterSpec& spec) { return !spec.running; });
@@ -45,8 +45,8 @@ std::string BatchGradient<T>::first_non_finite() {
 }
 
 template <class T>
-NonFinite BatchGradient<T>::first_in_lanes(LaneRange lanes) {
-  NonFinite found;
+NonFinite<T> BatchGradient<T>::first_in_lanes(LaneRange lanes) {
+  NonFinite<T> found;
   for (Index lane = lanes.first; lane < lanes.last && found.where().empty(); ++lane) {
     run_lane(lane, gradients(), &found);
     check_gradients(found, gradients());
@@ -55,13 +55,13 @@ NonFinite BatchGradient<T>::first_in_lanes(LaneRange lanes) {
 }
 
 template <class T>
-NonFinite BatchGradient<T>::first_in_lockstep(LaneRange lanes) {
-  std::vector<NonFinite> found(static_cast<std::size_t>(lanes.count()));
+NonFinite<T> BatchGradient<T>::first_in_lockstep(LaneRange lanes) {
+  std::vector<NonFinite<T>> found(static_cast<std::size_t>(lanes.count()));
   run_in_lockstep(lanes, &found);
   for (std::size_t i = 0; i < found.size(); ++i) check_gradients(found[i], sums_[i]);
-  const auto order = [](const NonFinite& a) { return std::pair(a.where().empty(), a.finite_before()); };
+  const auto order = [](const NonFinite<T>& a) { return std::pair(a.where().empty(), a.finite_before()); };
   return *std::min_element(found.begin(), found.end(),
-                           [&](const NonFinite& a, const NonFinite& b) { return order(a) < order(b); });
+                           [&](const NonFinite<T>& a, const NonFinite<T>& b) { return order(a) < order(b); });
 }
 
 template std::string BatchGradient<float>::first_non_finite();

@@ -137,7 +137,7 @@ void BatchGradient<T>::sum_streamed(LaneRange lanes) {
 }
 
 template <class T>
-void BatchGradient<T>::run_lane(Index lane, Gradients<T>& gradients, NonFinite* non_finite) {
+void BatchGradient<T>::run_lane(Index lane, Gradients<T>& gradients, NonFinite<T>* non_finite) {
   gradients.reset();
   for (Index i = step_.lanes.first_microbatch(lane); i < step_.lanes.first_microbatch(lane + 1); ++i)
     run_microbatch({.index = i, .gradients = &gradients, .non_finite = non_finite});
@@ -145,7 +145,7 @@ void BatchGradient<T>::run_lane(Index lane, Gradients<T>& gradients, NonFinite* 
 }
 
 template <class T>
-void BatchGradient<T>::run_in_lockstep(LaneRange lanes, std::vector<NonFinite>* found) {
+void BatchGradient<T>::run_in_lockstep(LaneRange lanes, std::vector<NonFinite<T>>* found) {
   lockstep_->run(step_.lanes, lanes, [&](Index lane, WholeBatch<T>& batch) {
     const auto i = static_cast<std::size_t>(lane - lanes.first);
     sums_[i].reset();
@@ -161,7 +161,8 @@ void BatchGradient<T>::run_in_lockstep(LaneRange lanes, std::vector<NonFinite>* 
 template <class T>
 void BatchGradient<T>::run_microbatch(const MicrobatchPass& microbatch) {
   const ExampleRange examples = step_.lanes.microbatch_at(microbatch.index);
-  NonFinite* const non_finite = microbatch.non_finite;
+  NonFinite<T>* const non_finite = microbatch.non_finite;
+  TensorObserver<T>* const observer = microbatch.index == 0 ? observer_ : nullptr;
   Tape<T>& tape = tapes_.begin({.parameters = &parameters_,
                                 .packed = &packed_,
                                 .gradients = microbatch.gradients,
@@ -170,7 +171,7 @@ void BatchGradient<T>::run_microbatch(const MicrobatchPass& microbatch) {
                                 .random = step_.random,
                                 .execution = {.recompute = recompute_ && !non_finite, .products = products_},
                                 .examples = {.first = examples.first, .batch = microbatch.batch},
-                                .observers = {.non_finite = non_finite}},
+                                .observers = {.tensors = non_finite ? non_finite : observer}},
                                microbatch.tape);
   const Var<T> logits = step_.batch->logits(model_, tape, examples);
   Var<T> loss = step_.batch->loss(logits, examples, step_.batch->terms());

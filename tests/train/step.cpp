@@ -3,6 +3,7 @@
 #include "support/training.h"
 
 #include "heed/nn/vit.h"
+#include "heed/base/with_threads.h"
 #include "heed/ops/cross_entropy.h"
 #include "heed/train/tasks/classification.h"
 #include "heed/train/step.h"
@@ -157,6 +158,37 @@ BOOST_AUTO_TEST_CASE(processes_make_no_difference_to_a_bit) {
         }
       }
     }
+}
+
+/// Names and first values of all tensors that an observer is shown.
+struct Seen : TensorObserver<double> {
+  void observe(const ObservedTensor<double>& tensor) override {
+    lines.push_back(fmt::format("{}{} {}: {}", tensor.gradient ? "gradient of " : "", names.of(tensor),
+                                tensor.values.shape(), tensor.values[0]));
+  }
+
+  ResultNames names;
+  std::vector<std::string> lines;
+};
+
+// Threads take the microbatches in any order; the observer is shown the first alone.
+BOOST_FIXTURE_TEST_CASE(an_observer_is_shown_the_first_microbatch, Batch11) {
+  const ClassificationBatch<double> all = batch();
+  const auto seen = [&](int count, bool observed) {
+    const WithThreads with(count);
+    Seen observer;
+    BatchGradient<double> gradient(model, parameters, 11, {.microbatch = 2});
+    gradient.observe(observed ? &observer : nullptr);
+    gradient.run(all, random);
+    return observer.lines;
+  };
+  const std::vector<std::string> alone = seen(1, true);
+  BOOST_TEST(alone.front().starts_with("patch_embed"), alone.front());
+  BOOST_TEST(alone.front().find("[2, ") != std::string::npos, alone.front());
+  BOOST_TEST(std::count_if(alone.begin(), alone.end(), [](auto& s) { return s.starts_with("cross_entropy"); }) == 1);
+  BOOST_TEST(alone.back().starts_with("gradient of patch_embed"), alone.back());
+  for (const int count : {2, 3}) BOOST_TEST(seen(count, true) == alone, boost::test_tools::per_element());
+  BOOST_TEST(seen(1, false).empty());
 }
 
 // A process is named its first number that is not finite by the one in whose lanes it is.

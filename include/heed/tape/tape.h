@@ -19,11 +19,11 @@
 #include "heed/cost/counts.h"
 #include "heed/kernels/products/gemm_bf16.h"
 #include "heed/kernels/shared/update.h"
-#include "heed/tape/non_finite.h"
 #include "heed/tape/packed_weights.h"
 #include "heed/base/parameters.h"
 #include "heed/tape/profile.h"
 #include "heed/tape/segments.h"
+#include "heed/tape/tensor_observer.h"
 #include "heed/tape/trace.h"
 #include "heed/tape/whole_batch.h"
 
@@ -107,11 +107,12 @@ struct PassExamples {
 };
 
 /// Observers of a pass.
+template <class T>
 struct Observers {
   std::vector<TraceEntry>* trace = nullptr;  ///< collects the recorded operations
   bool trace_fused = false;                  ///< traces fused operations, as an untraced pass runs them
   Profile* profile = nullptr;                ///< collects the time of operations
-  NonFinite* non_finite = nullptr;           ///< checks all results and gradients
+  TensorObserver<T>* tensors = nullptr;      ///< is shown all results and gradients
 };
 
 /// A pass over a model: what is computed, how, on which examples, and who observes it. Without `gradients` nothing is
@@ -127,7 +128,7 @@ struct Pass {
 
   Execution execution{};
   PassExamples<T> examples{};
-  Observers observers{};
+  Observers<T> observers{};
 };
 
 /// Name and cost of an operation.
@@ -332,10 +333,10 @@ class Tape {
     bool input = false;
   };
   struct BackwardStep {
-    std::uint32_t result;
+    std::uint32_t result, index;  ///< its node, and its position among the results of the pass
     void (*run)(const void* closure, const Adjoint<T>& dy);
     const void* closure;
-    const char* operation;  ///< null for a recomputed part, whose operations are timed and checked themselves
+    const char* operation;  ///< null for a recomputed part, whose operations are timed and observed themselves
     const std::string* layer;
   };
   struct FreeBuffer {
@@ -349,8 +350,8 @@ class Tape {
                 Index saved);
   TraceEntry::Value traced(Var<T> x);
   std::span<const TraceEntry> traced() const;
-  void check_finite(const char* what, const char* operation, const std::string* layer, const T* values,
-                    Index count) const;
+  /// Shows the tensor to the observer, if there is one.
+  void observe(const ObservedResult& result, bool gradient, View<const T> values) const;
   void trace(const Operation& operation, Var<T> result, std::span<const Var<T>> operands, Index saved);
   T* acquire_buffer(Index size);
   void release_buffer(Index size, T* data);
@@ -368,8 +369,9 @@ class Tape {
   std::vector<BackwardStep> backward_steps_;
   std::vector<FreeBuffer> free_buffers_;
   bool backward_done_ = false;
-  bool completes_ = false;  ///< backward() completes the gradients of the pass
-  Index saved_ = 0;         ///< elements allocated by memory() since the last recorded operation
+  bool completes_ = false;     ///< backward() completes the gradients of the pass
+  Index saved_ = 0;            ///< elements allocated by memory() since the last recorded operation
+  std::uint32_t results_ = 0;  ///< results of operations so far, with those of recomputed parts
   const std::string* layer_ = nullptr;
   detail::TapeSlot* slot_;
 };
@@ -455,18 +457,21 @@ Var<T> Tape<T>::recompute(Var<T> x, const F& f) {
   Pass<T> forward = pass_;
   forward.gradients = nullptr;
   inner().clear(forward);
+  const std::uint32_t first_result = inner().results_ = results_;
   const Var<T> once = f(inner().constant(x.value()));
   T* const y = arena_.allocate<T>(once.size());
   std::copy(once.data(), once.data() + once.size(), y);
+  results_ = inner().results_;
 
   const Var<T> result = append({.value = y, .shape = once.shape(), .wanted = true});
   push_step(result, nullptr,
-            [this, x, f, first = forward.examples.first, random = forward.random](const Adjoint<T>& dy) {
+            [this, x, f, first_result, first = forward.examples.first, random = forward.random](const Adjoint<T>& dy) {
               Pass<T> pass = pass_;
               pass.execution.recomputing = true;
               pass.examples.first = first;
               pass.random = random;
               inner().clear(pass);
+              inner().results_ = first_result;
               const Var<T> input = inner().input(x.value()), output = f(input);
               inner().backward(output, {dy.data(), output.shape()});
               const View<const T> gradient = inner().gradient(input);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "heed/config/experiment.h"
+#include "heed/train/non_finite.h"
 #include "heed/train/processes/ranks.h"
 #include "heed/train/tapes.h"
 #include "heed/train/tasks/task.h"
@@ -57,6 +58,9 @@ class BatchGradient {
   /// gradients().
   std::string first_non_finite();
 
+  /// Shows the tensors of the batch's first microbatch to `observer` in each run() that follows; null shows none.
+  void observe(TensorObserver<T>* observer) { observer_ = observer; }
+
   /// Starts to collect the time of operations, by name, or by name and layer. Costs little more than two clock readings
   /// per operation.
   void start_profile(bool by_layer = false) { tapes_.start_profile(by_layer); }
@@ -75,18 +79,18 @@ class BatchGradient {
     Index index;
     Gradients<T>* gradients;
     WholeBatch<T>* batch = nullptr;
-    NonFinite* non_finite = nullptr;
+    NonFinite<T>* non_finite = nullptr;
     Index tape = worker();
   };
 
   void sum_per_lane(LaneRange lanes);
   void sum_streamed(LaneRange lanes);
-  void run_lane(Index lane, Gradients<T>& gradients, NonFinite* non_finite = nullptr);
+  void run_lane(Index lane, Gradients<T>& gradients, NonFinite<T>* non_finite = nullptr);
   /// Runs all lanes side by side; `found`, if given, has an element for each.
-  void run_in_lockstep(LaneRange lanes, std::vector<NonFinite>* found = nullptr);
+  void run_in_lockstep(LaneRange lanes, std::vector<NonFinite<T>>* found = nullptr);
   void run_microbatch(const MicrobatchPass& microbatch);
-  NonFinite first_in_lanes(LaneRange lanes);
-  NonFinite first_in_lockstep(LaneRange lanes);
+  NonFinite<T> first_in_lanes(LaneRange lanes);
+  NonFinite<T> first_in_lockstep(LaneRange lanes);
 
   const Model& model_;
   Parameters<T>& parameters_;
@@ -98,6 +102,7 @@ class BatchGradient {
   std::vector<Gradients<T>> sums_;  ///< sums over lanes and subtrees; the first becomes the sum over all lanes
   std::unique_ptr<LanesInLockstep<T>> lockstep_;  ///< null unless examples depend on each other
   Tapes<T> tapes_;
+  TensorObserver<T>* observer_ = nullptr;
   Step step_;
   std::vector<Score> scores_;  ///< by microbatch; the loss is its summand of the batch's mean
 };

@@ -1,7 +1,7 @@
 // Search for the first infinity or NaN of a pass.
 #pragma once
 
-#include "heed/base/tensor.h"
+#include "heed/tape/tensor_observer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,8 @@
 namespace heed {
 
 /// Description of the first tensor with an infinity or NaN among those checked, in order.
-class NonFinite {
+template <class T>
+class NonFinite : public TensorObserver<T> {
  public:
   /// Returns its description; empty if all tensors were finite.
   const std::string& where() const { return where_; }
@@ -19,13 +20,21 @@ class NonFinite {
   Index finite_before() const { return finite_before_; }
 
   /// Checks a tensor unless one was found; describe() returns, for example, "the result of softmax in blocks.0.attn".
-  template <class T, class Describe>
-  void check(const T* values, Index count, const Describe& describe) {
+  template <class Describe>
+  void check(View<const T> values, const Describe& describe) {
     if (!where_.empty()) return;
-    if (std::all_of(values, values + count, [](T x) { return std::isfinite(x); }))
+    if (std::all_of(values.data(), values.data() + values.size(), [](T x) { return std::isfinite(x); }))
       ++finite_before_;
     else
       where_ = describe();
+  }
+
+  void observe(const ObservedTensor<T>& tensor) override {
+    check(tensor.values, [&] {
+      const auto& [index, operation, layer] = tensor.result;
+      return fmt::format("{} {}{}{}", tensor.gradient ? "the gradient by the result of" : "the result of", operation,
+                         layer ? " in " : "", layer ? *layer : "");
+    });
   }
 
  private:
