@@ -151,12 +151,13 @@ class Patterns {
   /// Returns true if got's slice i and expected's slice j of an axis are equal and not 0.
   bool same_slice(const Numbers& from, std::size_t axis, std::size_t i, std::size_t j) const {
     bool weighty = false;
-    for (std::size_t e = 0; e < count_; ++e) {
-      if (index(e, axis) != i) continue;
-      const double other = from[e - i * stride(axis) + j * stride(axis)];
-      if (!p_.same(p_.got[e], other)) return false;
-      weighty |= !zero(other);
-    }
+    const std::size_t width = stride(axis), block = size(axis) * width;
+    for (std::size_t begin = 0; begin < count_; begin += block)
+      for (std::size_t e = 0; e < width; ++e) {
+        const double other = from[begin + j * width + e];
+        if (!p_.same(p_.got[begin + i * width + e], other)) return false;
+        weighty |= !zero(other);
+      }
     return weighty;
   }
 

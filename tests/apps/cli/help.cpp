@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(help_fits_80_columns) {
   for (const char* command :
        {"train",     "sweep", "compare", "verdict", "report", "lr",         "eval",     "predict",
         "generate",  "image", "maps",    "cost",    "bench",  "probe",      "spectrum", "residual",
-        "gradcheck", "list",  "convert", "scaling", "help",   "completion", "features"})
+        "gradcheck", "list",  "convert", "scaling", "help",   "completion", "features", "diff"})
     pages.push_back({"help", command});
   for (const char* what : {"attention", "linear", "model", "decode", "knn", "ridge"})
     pages.push_back({"help", "probe", what});

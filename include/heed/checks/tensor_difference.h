@@ -1,0 +1,43 @@
+// The differences of two tensors that should be equal: where, how many, and how large.
+#pragma once
+
+#include "heed/base/tensor.h"
+#include "heed/io/safetensors.h"
+
+#include <optional>
+
+namespace heed {
+
+/// A pair of elements, a and b, at one position.
+struct ElementDifference {
+  Index element = 0;
+  double a = 0, b = 0;
+  double absolute = 0;  ///< |a - b|; infinite if one is NaN or infinite
+  double relative = 0;  ///< |a - b| / max(|a|, |b|, 1e-3 of the largest finite element of either tensor)
+  double ulps = 0;      ///< |a - b| in units in the last place of the larger one
+};
+
+struct TensorDifference {
+  Index elements = 0;
+  Index unequal = 0;                         ///< elements of other bits; -0 and 0 differ so, and in nothing else
+  Index beyond = 0;                          ///< elements whose relative difference is beyond the tolerance
+  std::optional<ElementDifference> first{};  ///< the first element beyond the tolerance
+  std::optional<ElementDifference> worst{};  ///< that of the largest relative difference, if one is not 0
+  double largest = 0;                        ///< largest finite element of either tensor
+  bool rounding = true;                      ///< whether all differences are as small as sums in another order have
+};
+
+/// Compares tensors of one shape element by element. Units in the last place are those of `type`; `rounding` allows
+/// rounding_error(type) of the largest element. Two NaNs are equal, if not bit for bit.
+TensorDifference difference_of(View<const double> a, View<const double> b, DType type, double tolerance);
+
+/// Returns the coarser of two number types. Integers are as fine as F64.
+DType coarser(DType a, DType b);
+
+/// Returns the distance from |x| to the next larger number of a type; that of F64 for integers.
+double unit_in_last_place(double x, DType type);
+
+/// Returns 1000 units in the last place of 1: a bound on the relative rounding error of a pass, by experience.
+double rounding_error(DType type);
+
+}  // namespace heed

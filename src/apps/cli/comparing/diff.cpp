@@ -1,0 +1,71 @@
+// heed diff: where two runs, checkpoints or files of tensors first part, and by how much.
+#include "run_metrics.h"
+#include "tensor_files.h"
+#include "src/apps/cli/shared/commands.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <iostream>
+
+namespace heed::cli {
+
+namespace {
+
+struct DiffArguments {
+  std::string a, b;
+  double tolerance = 0;
+  bool common = false;
+};
+
+/// Returns the file of tensors that is compared: of a run, its last checkpoint.
+std::string tensors_of(const std::string& path) {
+  if (!std::filesystem::is_directory(path)) return path;
+  const RunPaths paths(path);
+  require(std::filesystem::exists(paths.last()), "{}: holds no {}; expected a run of heed train, or a safetensors file",
+          path, std::filesystem::path(paths.last()).filename().string());
+  return paths.last();
+}
+
+int diff_command(const DiffArguments& of) {
+  const SafetensorsFile a(tensors_of(of.a)), b(tensors_of(of.b));
+  const FilesDifference found = compare_files(a, b, of.tolerance);
+  std::string parted;  // where, if the runs' metrics differ
+  if (std::filesystem::is_directory(of.a) && std::filesystem::is_directory(of.b))
+    parted = compare_runs(std::cout, RunPaths(of.a), RunPaths(of.b), of.tolerance);
+  const std::string step_a = step_of(a), step_b = step_of(b);
+  std::cout << fmt::format("A  {}{}\nB  {}{}\n\n", a.path(), step_a, b.path(), step_b);
+  const bool same_step = step_a == step_b || step_a.empty() || step_b.empty();
+  if (!same_step) std::cout << "the tensors are of different steps\n";
+  print_difference(std::cout, found, a, b, of.tolerance);
+  const bool equal = found.equal(of.common) && parted.empty() && same_step;
+  std::cout << fmt::format("\n{}: {}{}\n", equal ? "equal" : "different", parted, summary_of(found, of.tolerance));
+  return equal ? ok : check_failed;
+}
+
+constexpr const char* diff_help =
+    "A and B are runs, of which the last checkpoints are compared, or safetensors files: checkpoints, results of heed "
+    "probe, tensors dumped by another program. Of two runs, settings and metrics are compared, too.\n\n"
+    "Tensors are compared in the order of A's data, which is the order of computation in files of heed; if only B is a "
+    "trace of heed probe, in that of B's. The relative difference of two elements is |a - b| / max(|a|, |b|, 1e-3 of "
+    "the tensor's largest element), in double; ulps are units in the last place of the coarser of the two number "
+    "types. The first tensor that differs by more than rounding is described as by heed gradcheck: A is what B should "
+    "be.\n\n"
+    "Exit status: 0 equal within the tolerance, 1 different, 2 bad input.\n\n"
+    "  heed diff runs/one runs/another --tolerance 1e-6";
+
+}  // namespace
+
+void add_diff(Command program) {
+  static DiffArguments a;
+  Command command = program.command("diff", "Find where two runs or files of tensors first part, and by how much");
+  command.option("A", &a.a, "a run's directory or a safetensors file", {.required = true});
+  command.option("B", &a.b, "the same, to be compared with A", {.required = true});
+  command.option("--tolerance", &a.tolerance, "largest relative difference that counts as equal; default: 0",
+                 {.value = "X", .range = {{0, 1e9}}});
+  command.option("--common", &a.common, "tensors that only one of the two has do not count as a difference");
+  command.footer(diff_help);
+  command.action([] { return diff_command(a); });
+}
+
+}  // namespace heed::cli

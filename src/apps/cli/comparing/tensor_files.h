@@ -1,0 +1,45 @@
+// Files of tensors that are compared by heed diff.
+#pragma once
+
+#include "heed/checks/tensor_difference.h"
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace heed::cli {
+
+/// Metadata of a trace of heed probe: its tensors are in the order of computation.
+inline constexpr const char* trace_key = "heed.trace";
+
+/// A tensor that both files have, in one shape.
+struct ComparedTensor {
+  std::string name;
+  Shape shape;
+  DType type;  ///< the coarser of the two
+  TensorDifference found;
+};
+
+struct FilesDifference {
+  std::vector<ComparedTensor> tensors;      ///< in the order of computation
+  std::vector<std::string> only_a, only_b;  ///< names that only one file has
+  std::vector<std::string> other_shapes;    ///< "x [2, 3] and [3, 2]"
+
+  /// Returns whether no tensor is beyond the tolerance; `common` ignores tensors that only one file has.
+  bool equal(bool common) const;
+};
+
+/// Reads and compares all tensors of two files. Throws Error if they have no name in common.
+FilesDifference compare_files(const SafetensorsFile& a, const SafetensorsFile& b, double tolerance);
+
+/// Prints the first and the worst tensors, what kind of mistake the first one shows, and the numbers of tensors.
+void print_difference(std::ostream& out, const FilesDifference& found, const SafetensorsFile& a,
+                      const SafetensorsFile& b, double tolerance);
+
+/// Returns the closing sentence: "3 of 12 tensors differ, first x at element [0, 1]; --tolerance 1e-6 allows them".
+std::string summary_of(const FilesDifference& found, double tolerance);
+
+/// Returns ", step 600", the training step of a checkpoint or of the weights of a trace; empty for other files.
+std::string step_of(const SafetensorsFile& file);
+
+}  // namespace heed::cli

@@ -1,0 +1,155 @@
+// heed diff on files of tensors with planted differences, and on trained runs.
+#include "heed/io/safetensors.h"
+#include "heed/train/runs/run.h"
+#include "support/cli.h"
+#include "support/lines.h"
+
+#include <cmath>
+#include <deque>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+using Values = std::vector<double>;
+
+struct NamedValues {
+  std::string name;
+  Shape shape;
+  Values values;
+};
+
+struct Diffing : Workshop {
+  template <class T = double>
+  std::string write(const std::string& name, const std::vector<NamedValues>& tensors) const {
+    std::deque<std::vector<T>> numbers;
+    SafetensorsWriter file;
+    for (const NamedValues& tensor : tensors) {
+      const std::vector<T>& copy = numbers.emplace_back(tensor.values.begin(), tensor.values.end());
+      file.add(tensor.name, View<const T>(copy.data(), tensor.shape));
+    }
+    file.write(*this / name);
+    return *this / name;
+  }
+
+  /// Checks status 1 and pieces of the output; returns the output.
+  static std::string different(std::vector<std::string> arguments, const std::vector<std::string>& pieces) {
+    arguments.insert(arguments.begin(), "diff");
+    const Finished run = heed_with(arguments);
+    BOOST_TEST(run.status == 1, run.err);
+    BOOST_TEST(run.err == "");
+    check_contains(run.out, pieces);
+    return run.out;
+  }
+};
+
+/// 24 elements without a simple relation to each other.
+Values drawn(double factor = 1) {
+  Values values;
+  for (int i = 0; i < 24; ++i) values.push_back(factor * std::sin(1 + 3.7 * i));
+  return values;
+}
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(cli_diff, Diffing)
+
+BOOST_AUTO_TEST_CASE(equal_files) {
+  const std::string a = write("a", {{"x", {2, 2}, {1, 2, 3, 4}}, {"y", {1}, {0}}});
+  check_contains(output_of({"diff", a, a}), {"2 equal bit for bit", "equal: all 2 common tensors agree in all values"});
+  const std::string zero = write("zero", {{"x", {2, 2}, {1, 2, 3, 4}}, {"y", {1}, {-0.0}}});
+  check_contains(output_of({"diff", a, zero}), {"1 equal bit for bit, 1 within tolerance 0", "equal: "});
+  // The numbers are equal, whatever type stores them.
+  check_contains(output_of({"diff", a, write<float>("f32", {{"x", {2, 2}, {1, 2, 3, 4}}, {"y", {1}, {0}}})}),
+                 {"equal: "});
+  const std::string nan = write("nan", {{"x", {1}, {NAN}}});
+  check_contains(output_of({"diff", nan, nan}), {"1 equal bit for bit"});
+}
+
+BOOST_AUTO_TEST_CASE(the_first_tensor_in_order_and_the_worst_are_named) {
+  const std::string a = write("a", {{"z", {2, 2}, {1, 1, 1, 1}}, {"b", {2}, {1, 2}}, {"a", {1}, {8}}});
+  const std::string b = write<float>("b", {{"a", {1}, {8}}, {"b", {2}, {1, 3}}, {"z", {2, 2}, {1, 1, 1 + 0x1p-22, 1}}});
+  const std::string text =
+      in_one_line(different({a, b}, {"different: 2 of 3 common tensors differ, first z at [1, 0]"}));
+  check_contains(text,
+                 {"first z [1, 0] 1 1.0000002 2.4e-07 2.4e-07 2 ", "first beyond rounding b [1] 2 3 1 0.33 4.19e+06",
+                  "worst b [1] 2 3", "b: 1 of 2 elements differ", "tensors in both: 1 equal bit for bit",
+                  "--tolerance 3.4e-01 allows them"});
+  different({a, b, "--tolerance", "1e-6"}, {"1 within tolerance 1e-06, 1 beyond", "first b at [1]"});
+  check_contains(output_of({"diff", a, b, "--tolerance", "3.4e-01"}), {"equal: all 3 common tensors agree to 0.34"});
+}
+
+BOOST_AUTO_TEST_CASE(rounding_is_told_from_mistakes) {
+  Values near = drawn(), transposed(24);
+  near[7] += 1e-15;
+  different({write("a", {{"x", {4, 6}, drawn()}}), write("b", {{"x", {4, 6}, near}})},
+            {"first x at [1, 1]", "looks  like rounding, as are all differences"});
+  for (std::size_t i = 0; i < 24; ++i) transposed[i] = drawn()[i % 4 * 6 + i / 4];
+  const auto mistake = [&](const Values& wrong) {
+    return different({*this / "a", write("b", {{"x", {4, 6}, wrong}})}, {"x: "});
+  };
+  check_contains(mistake(transposed), {"looks  transposed"});
+  check_contains(mistake(drawn(-1)), {"looks  like the negative of what it should be"});
+  check_contains(mistake(drawn(std::sqrt(6))),
+                 {"looks  like 2.44949 times what it should be; perhaps sqrt(6 columns)"});
+  check_contains(mistake(Values(24, 0.0)), {"looks  like nothing: all are 0"});
+  Values part = drawn();
+  part[20] = 5, part[23] = INFINITY;
+  check_contains(mistake(part), {"looks  like no number", "right  for rows 0 to 2; wrong for row 3", "inf"});
+}
+
+BOOST_AUTO_TEST_CASE(names_and_shapes_that_differ_are_listed) {
+  std::vector<NamedValues> many{{"x", {2}, {1, 2}}, {"y", {1, 2}, {1, 2}}};
+  for (int i = 0; i < 9; ++i) many.push_back({fmt::format("more.{}", i), {1}, {0}});
+  const std::string a = write("a", {{"x", {2}, {1, 2}}, {"y", {2}, {1, 2}}, {"z", {1}, {1}}}), b = write("b", many);
+  different({a, b, "--common"},
+            {"shapes differ (1): 'y [2] and [1, 2]'", "only in A (1): 'z'",
+             "only in B (9): 'more.0', 'more.1', 'more.2', 'more.3' and 5 more", "11 not compared"});
+  const std::string fewer = write("fewer", {{"x", {2}, {1, 2}}});
+  different({a, fewer}, {"different: all 1 common tensors agree in all values; 2 not compared"});
+  check_contains(output_of({"diff", a, fewer, "--common"}), {"only in A (2): 'y', 'z'", "equal: "});
+}
+
+BOOST_AUTO_TEST_CASE(integers) {
+  const auto labels = [&](const std::string& name, std::vector<std::int64_t> values) {
+    SafetensorsWriter file;
+    file.add("labels", View<const std::int64_t>(values.data(), Shape{2}));
+    file.write(*this / name);
+    return *this / name;
+  };
+  different({labels("a", {3, 4}), labels("b", {3, 5})}, {"first labels at [1]"});
+}
+
+BOOST_AUTO_TEST_CASE(bad_input_is_refused) {
+  const std::string a = write("a", {{"x", {1}, {1}}}), b = write("b", {{"y", {1}, {1}}}), text = *this / "text";
+  write_file(text, "no tensors");
+  check_refusal({"diff", a, b}, {"have no tensor name in common: the first has 'x', the second 'y'"});
+  check_refusal({"diff", a, *this / "none"}, {"/none", "cannot open"});
+  check_refusal({"diff", text, a}, {"/text", "not a safetensors file"});
+  check_refusal({"diff", a, data()}, {"/data: holds no last.safetensors; expected a run of heed train, or"});
+  check_refusal({"diff", a}, {"B is required"});
+  check_refusal({"diff", a, a, "--tolerance", "-1"}, {"--tolerance"});
+}
+
+BOOST_AUTO_TEST_CASE(runs) {
+  Experiment x = experiment();
+  x.train.log_steps = true;
+  run_until(3, x, *this / "a");
+  run_until(3, x, *this / "again");
+  const std::string same = output_of({"diff", *this / "a", *this / "again"});
+  check_contains(same, {"the runs have the same settings and environment", "metrics: all 9 numbers", "up to step 3",
+                        "last.safetensors, step 3", "equal: all "});
+  // One element of the weights is changed after step 3: what is known is said.
+  run_until(4, x, *this / "longer");
+  different({*this / "a", *this / "longer"},
+            {"up to step 3", "A has 3 steps, B has 4", "the tensors are of different steps",
+             "different: one run ends at step 3; "});
+  x.optim.lr *= 1.25;
+  run_until(3, x, *this / "b");
+  different({*this / "a", *this / "b"}, {"optim.lr", "metrics: step 1: lr is ", "; 1 numbers before it are equal",
+                                         "different: the metrics part at step 1; ", "first "});
+  different({*this / "a", *this / "b" + "/last.safetensors"}, {"first "});
+}
+
+BOOST_AUTO_TEST_SUITE_END()
