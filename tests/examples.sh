@@ -1,7 +1,7 @@
 #!/bin/sh
 # Compiles and runs examples/. The comment at the head of each states its output after "Prints": each line must be
 # printed, X standing for a number that varies, and no other lines unless the comment has one of "...". probe.py runs
-# only where NumPy is installed.
+# only where NumPy is installed, compare_pytorch.py only where PyTorch is.
 #
 #   CXX=... FLAGS='...' LIBS='...' sh tests/examples.sh BUILD      BUILD: the directory of libheed.a
 set -eu
@@ -79,5 +79,21 @@ fi
 if /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
   HEED=$build/heed /usr/bin/python3 examples/probe.py >"$place/output" || die "probe.py fails"
   [ "$(grep -Ecx '(out|map) +differs by [-0-9.e+]+' "$place/output")" = 2 ] || die "probe.py: $(cat "$place/output")"
+fi
+# compare ERROR STATUS LINE: what heed diff says about a PyTorch model with a planted error.
+compare() {
+  status=0
+  HEED=$build/heed /usr/bin/python3 examples/compare_pytorch.py "$1" >"$place/output" || status=$?
+  [ "$status" = "$2" ] || die "compare_pytorch.py $1: status $status: $(cat "$place/output")"
+  grep -Eq -e "$3" "$place/output" || die "compare_pytorch.py $1: no line '$3': $(cat "$place/output")"
+}
+if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
+  compare none 0 '^equal: all 68 common tensors agree to 1e-09'
+  compare axis 1 '^first +blocks\.0\.attn/A\.out '
+  compare scale 1 '^first +blocks\.0\.attn/A\.out '
+  compare gradient 1 '^first +blocks\.1\.attn/S\.grad '
+  grep -q 'looks  like 4 times what it should be' "$place/output" || die "compare_pytorch.py: $(cat "$place/output")"
+else
+  echo "examples: compare_pytorch.py is skipped: PyTorch is not installed"
 fi
 echo "examples: all compile, and print what their comments state"

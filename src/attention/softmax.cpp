@@ -62,8 +62,10 @@ class Softmax : public MechanismBase<Softmax>, public WithMap<Softmax>, public W
         const Matrix<T> S = saved.map(b, h, scratch.A), A = S;
         // 1. S = q k^T
         gemm(q, transposed(k), S);
+        report_map_step("S", h, in.shape, b, S);
         // 2. A = softmax(S / sqrt(d)), in its place
         kernels::attention_softmax(b.scores(score_scale(in.shape)), S, saved.row_sums(b, h));
+        report_map_step("A", h, in.shape, b, A);
         // 3. out = A v
         gemm(A, v, b.queries(out[h]));
       });
@@ -97,11 +99,13 @@ class Softmax : public MechanismBase<Softmax>, public WithMap<Softmax>, public W
         // 3.
         gemm(transposed(A), dout, b.update(gradient.update), b.keys(gradient.v[h]));
         gemm(dout, transposed(v), dA);
+        report_map_step("dA", h, in.shape, b, dA);
         // 2. overwrites dA
         if (blocks.splits_rows())
           kernels::attention_softmax_backward_from_sums(rows, A, scratch.D + b.first, dA);
         else
           kernels::attention_softmax_backward(rows, A, dA);
+        report_map_step("dS", h, in.shape, b, dS);
         // 1.
         gemm(dS, k, b.query_update(gradient.update), b.queries(gradient.q[h]));
         gemm(transposed(dS), q, b.update(gradient.update), b.keys(gradient.k[h]));

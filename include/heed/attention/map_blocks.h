@@ -2,6 +2,7 @@
 #pragma once
 
 #include "heed/attention/mechanism_base.h"
+#include "heed/attention/steps.h"
 #include "heed/kernels/rows/softmax.h"
 
 namespace heed {
@@ -79,6 +80,12 @@ struct MapBlock : QueriesAndKeys {
   Update update(Update update) const { return last ? update : Update::accumulate; }
   Update query_update(Update update) const { return first_key == 0 ? update : Update::accumulate; }
 };
+
+/// Reports a block of the map as a step (attention/steps.h) if it is the whole map.
+template <class T>
+void report_map_step(const char* name, Index head, const AttentionShape& shape, const MapBlock& b, Matrix<T> values) {
+  if (b.rows == shape.queries && b.seen == shape.keys) report_step(name, head, values);
+}
 
 /// Prefetches the next block's query rows: short rows far apart, each of which would stall a product.
 template <class... M>

@@ -63,7 +63,7 @@ void add_diff(Command program) {
   command.option("B", &a.b, "the same, to be compared with A", {.required = true});
   command.option("--tolerance", &a.tolerance, "largest relative difference that counts as equal; default: 0",
                  {.value = "X", .range = {{0, 1e9}}});
-  command.option("--common", &a.common, "tensors that only one of the two has do not count as a difference");
+  command.option("--common", &a.common, "tensors that only one has, or in another shape, are no difference");
   command.footer(diff_help);
   command.action([] { return diff_command(a); });
 }

@@ -92,9 +92,10 @@ std::string compare_runs(std::ostream& out, const RunPaths& a, const RunPaths& b
     if (found == in_b.end()) continue;
     const double y = found->second.value, difference = std::abs(x.value - y);
     if (difference > tolerance * std::max(std::abs(x.value), std::abs(y))) {
-      out << fmt::format("metrics: step {}: {} is {} in A, {} in B, {:.2g} apart; {} numbers before it are equal\n",
+      out << fmt::format("metrics: step {}: {} is {} in A, {} in B, {:.2g} apart; equal numbers before it: {}\n",
                          place.first, x.name, x.value, y, difference, compared);
       if (place.first > step + 1) out << "steps between are not in metrics.csv; train.log_steps = true records all\n";
+      out << "to find the operation: heed probe model --trace with the weights of one run, where each of them ran\n";
       return fmt::format("the metrics part at step {}; ", place.first);
     }
     ++compared, step = place.first;

@@ -1,5 +1,6 @@
 #include "tensor_files.h"
 
+#include "src/apps/cli/probing/pass_trace.h"
 #include "src/apps/cli/shared/table.h"
 
 #include "heed/base/printable.h"
@@ -24,14 +25,12 @@ Tensor<double> tensor_numbers(const SafetensorsFile& file, const std::string& na
   return numbers;
 }
 
-/// Returns a number with the digits that tell it from its neighbours of the type.
-std::string number_text(double x, DType type) {
-  return type == DType::F64 ? fmt::format("{}", x) : fmt::format("{}", static_cast<float>(x));
-}
-
+/// Adds a row with as many digits of both elements as show their difference.
 void add_row(Table& table, const char* what, const ComparedTensor& tensor, const ElementDifference& at) {
+  const int digits = std::isfinite(at.relative) ? std::clamp(3 - static_cast<int>(std::log10(at.relative)), 6, 17) : 6;
   table.add({what, tensor.name, fmt::format("[{}]", fmt::join(place_of(tensor.shape, at.element), ", ")),
-             number_text(at.a, tensor.type), number_text(at.b, tensor.type), at.absolute, at.relative, at.ulps});
+             fmt::format("{:.{}g}", at.a, digits), fmt::format("{:.{}g}", at.b, digits), at.absolute, at.relative,
+             at.ulps});
 }
 
 /// Returns a relative difference, rounded up so that it works as a tolerance.
@@ -59,9 +58,8 @@ void print_mistake(std::ostream& out, const ComparedTensor& tensor, const Safete
 }  // namespace
 
 bool FilesDifference::equal(bool common) const {
-  const bool alike =
-      other_shapes.empty() && std::ranges::all_of(tensors, [](const ComparedTensor& x) { return x.found.beyond == 0; });
-  return alike && (common || (only_a.empty() && only_b.empty()));
+  return std::ranges::all_of(tensors, [](const ComparedTensor& x) { return x.found.beyond == 0; }) &&
+         (common || (other_shapes.empty() && only_a.empty() && only_b.empty()));
 }
 
 FilesDifference compare_files(const SafetensorsFile& a, const SafetensorsFile& b, double tolerance) {

@@ -9,9 +9,6 @@
 
 namespace heed::cli {
 
-/// Metadata of a trace of heed probe: its tensors are in the order of computation.
-inline constexpr const char* trace_key = "heed.trace";
-
 /// A tensor that both files have, in one shape.
 struct ComparedTensor {
   std::string name;
@@ -25,7 +22,8 @@ struct FilesDifference {
   std::vector<std::string> only_a, only_b;  ///< names that only one file has
   std::vector<std::string> other_shapes;    ///< "x [2, 3] and [3, 2]"
 
-  /// Returns whether no tensor is beyond the tolerance; `common` ignores tensors that only one file has.
+  /// Returns whether no tensor is beyond the tolerance; `common` ignores tensors that only one file
+  /// has, or in another shape.
   bool equal(bool common) const;
 };
 

@@ -108,7 +108,7 @@ void probe_attention(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& 
   }
   mechanism->check(shape);
 
-  Tape<T> tape({.training = options.training});
+  Tape<T> tape({.training = options.training, .observers = results.observers()});
   const std::vector<ParameterSpec> specs = mechanism->parameters(shape);
   std::deque<Tensor<T>> values;
   std::vector<Var<T>> own;
@@ -168,7 +168,7 @@ void probe_linear(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& res
   const Tensor<T> bias = in.take<T>("bias", Shape{weight.shape()[0]});
   const Tensor<T> dout = in.take_if_given<T>("grad_out", Shape{x.shape()[0], weight.shape()[0]});
   in.finish();
-  Tape<T> tape;
+  Tape<T> tape({.observers = results.observers()});
   const Var<T> vx = tape.input(x.view()), vw = tape.input(weight.view()), vb = tape.input(bias.view());
   const Var<T> out = kind == Kind::mul ? linear(vx, vw, vb) : adder_linear(vx, vw, vb, options);
   results.add("out", out.value());
@@ -210,8 +210,11 @@ void probe_model(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& resu
   in.finish();
   Gradients<T> gradients(parameters);
   if (training) model->examples_depend(batch->size());
-  Tape<T> tape(
-      {.parameters = &parameters, .gradients = &gradients, .training = training, .execution = {.deterministic = true}});
+  Tape<T> tape({.parameters = &parameters,
+                .gradients = &gradients,
+                .training = training,
+                .execution = {.deterministic = true},
+                .observers = results.observers()});
   const ExampleRange all{0, batch->size()};
   const Var<T> logits = batch->logits(*model, tape, all), loss = batch->loss(logits, all, batch->terms());
   results.add("logits", logits.value());
@@ -260,6 +263,7 @@ const Probe attention_probe{
     .name = "attention",
     .summary = "out, gradients and map of an attention mechanism",
     .probed = Probed::mechanism,
+    .traces = true,
     .sets = "an option of the mechanism; repeatable",
     .contract =
         "IN   q [B,H,N,D], k [B,H,M,D], v [B,H,M,E], as far as the mechanism takes them; its own tensors and buffers "
@@ -278,6 +282,7 @@ const Probe attention_probe{
 const Probe linear_probe{
     .name = "linear",
     .summary = "out and gradients of a linear layer",
+    .traces = true,
     .sets = "kind=mul, or kind=adder and its input_grad, weight_grad, weight_scale; repeatable",
     .contract =
         "IN   x [N,I], weight [O,I], bias [O], and grad_out [N,O] if gradients are wanted\n"
@@ -293,6 +298,7 @@ const Probe model_probe{
     .name = "model",
     .summary = "logits, loss and gradients of a model",
     .probed = Probed::model,
+    .traces = true,
     .sets = "override a key of the model file, or mode=train, eval of batch norm; repeatable",
     .contract =
         "IN   images [B,C,H,W], used as given, without normalisation; labels [B] (I64), 0 to classes - 1\n"

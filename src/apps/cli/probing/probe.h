@@ -1,6 +1,7 @@
 // The probes of heed probe: one declaration each, which the body in probe_command.cpp runs.
 #pragma once
 
+#include "pass_trace.h"
 #include "src/apps/cli/shared/commands.h"
 
 #include "heed/attention/options.h"
@@ -9,12 +10,13 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <optional>
 #include <type_traits>
 
 namespace heed::cli {
 
 struct ProbeArguments {
-  std::string mechanism, grid, model, weights, in, out;
+  std::string mechanism, grid, model, weights, in, out, trace;
   std::vector<std::string> sets;
   int threads = 0;
 };
@@ -23,6 +25,13 @@ struct ProbeArguments {
 template <class T>
 class ProbeOutput {
  public:
+  explicit ProbeOutput(bool traced) {
+    if (traced) trace_.emplace();
+  }
+
+  /// Returns the observers of the pass, which trace it if that is wanted.
+  Observers<T> observers() { return trace_ ? trace_->observers() : Observers<T>{}; }
+
   /// Throws Error for values that are not finite: they come from the range of the number type, not from the function.
   void add(const std::string& name, View<const T> values) {
     require(std::all_of(values.begin(), values.end(), [](T x) { return std::isfinite(x); }),
@@ -31,6 +40,9 @@ class ProbeOutput {
     Tensor<T>& copy = saved_.emplace_back(values.shape());
     std::copy(values.begin(), values.end(), copy.begin());
     file_.add(name, std::as_const(copy).view());
+    if (trace_ && name.starts_with(gradient_prefix))
+      trace_->add_gradient(name.substr(gradient_prefix.size()), std::as_const(copy).view());
+    if (trace_ && name == "map") trace_->add_map(std::as_const(copy).view());
   }
 
   void add_integers(const std::string& name, std::vector<std::int64_t> values) {
@@ -38,9 +50,23 @@ class ProbeOutput {
     file_.add(name, View<const std::int64_t>(copy.data(), Shape{static_cast<Index>(copy.size())}));
   }
 
-  void write(const std::string& path) const { file_.write(path); }
+  /// Writes the results, and before them the trace, if there is one.
+  void write(const ProbeArguments& a) {
+    if (trace_) trace_->write(a.trace, step_of_weights(a));
+    file_.write(a.out);
+  }
 
  private:
+  static constexpr std::string_view gradient_prefix = "grad.";
+
+  static std::string step_of_weights(const ProbeArguments& a) {
+    if (a.weights.empty()) return "";
+    const SafetensorsFile weights(a.weights);
+    const auto step = weights.metadata().find("heed.step");
+    return step != weights.metadata().end() ? step->second : "";
+  }
+
+  std::optional<PassTrace<T>> trace_;
   std::deque<Tensor<T>> saved_;
   std::deque<std::vector<std::int64_t>> saved_integers_;
   SafetensorsWriter file_;
@@ -66,6 +92,7 @@ using ProbeFunction = void (*)(const ProbeArguments& a, GivenTensors& in, ProbeO
 struct Probe {
   const char *name, *summary;
   Probed probed = Probed::tensors;
+  bool traces = false;         ///< runs a pass, of which --trace writes every operation
   const char* sets = nullptr;  ///< meaning of --set; null: there is no such option
   const char* contract;        ///< tensors of IN and OUT, sizes and options, printed below the options in the help
   void (*check)(const ProbeArguments& a) = nullptr;  ///< throws Error before any tensor is read

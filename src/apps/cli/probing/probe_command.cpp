@@ -2,6 +2,8 @@
 // implementation number for number. Outputs and gradients come from the code that trains.
 #include "probe.h"
 
+#include "heed/base/suggest.h"
+
 namespace heed::cli {
 
 namespace {
@@ -9,7 +11,11 @@ namespace {
 constexpr const char* probe_contract =
     "IN and OUT are safetensors files. Tensors of F64 are computed in double, of F32 in the float code that trains.\n"
     "Each tensor must be there, of its shape and finite, and no other: else one line says which, and no OUT is left.\n"
-    "`heed probe attention --help`, `linear --help` and so on list tensors, shapes and options.";
+    "`heed probe attention --help`, `linear --help` and so on list tensors, shapes and options.\n\n"
+    "--trace FILE writes every operation's result, NAME.out, and gradient, NAME.grad, in the order of computation, for "
+    "`heed diff`. NAME is the layer's, as in the weights' names and in PyTorch, if the operation is all of it: "
+    "blocks.0.norm1. Others are layer/operation: blocks.0.attn/softmax, and blocks.0.attn.proj/linear with the "
+    "residual. With F64, mechanisms add their steps: blocks.0.attn/S. The gradients of inputs and weights come last.";
 
 /// Returns true if the probe computes in double: if the tensors of IN are F64, or if IN holds integers alone and the
 /// weights are F64.
@@ -20,14 +26,15 @@ bool in_double(const ProbeArguments& a, const GivenTensors& in) {
 
 template <class T>
 void run(ProbeFunction<T> probe, const ProbeArguments& a, GivenTensors& in) {
-  ProbeOutput<T> results;
+  ProbeOutput<T> results(!a.trace.empty());
   probe(a, in, results);
-  results.write(a.out);
+  results.write(a);
 }
 
 int run(const Probe& probe, const ProbeArguments& a) {
   if (probe.check) probe.check(a);
-  use_threads(a.threads);
+  require(a.trace.empty() || a.trace != a.out, "--trace {}: is OUT, too; expected another file", in_quotes(a.trace));
+  use_threads(a.trace.empty() ? a.threads : 1);  // steps are reported on one thread, in order
   GivenTensors in(a.in);
   if (in_double(a, in))
     run(probe.run.second, a, in);
@@ -49,6 +56,8 @@ void add(Command program, const Probe& probe, ProbeArguments& a) {
   if (probe.probed == Probed::mechanism) command.option("--grid", &a.grid, "the tokens' image grid", {.value = "HxW"});
   command.option("IN", &a.in, "safetensors with the inputs, F32 or F64", {.required = true});
   command.option("OUT", &a.out, "safetensors to write the results to", {.required = true});
+  if (probe.traces)
+    command.option("--trace", &a.trace, "write the result and gradient of every operation, too", {.value = "FILE"});
   add_threads(command, a.threads);
   command.footer(probe.contract);
   command.action([&probe, &a] { return run(probe, a); });
