@@ -15,4 +15,5 @@ arm64-run:
 	$(MAKE_ALL) all $(BUILD)/tests/run $(BUILD)/tests/core
 	qemu-aarch64 $(BUILD)/tests/core
 	qemu-aarch64 $(BUILD)/heed gradcheck softmax
+	$(if $(findstring reference,$(BUILD)),,qemu-aarch64 $(BUILD)/heed selftest)
 	qemu-aarch64 $(BUILD)/tests/run --report_level=short --run_test='!$(ARM64_SKIP)'

@@ -1,6 +1,7 @@
 # Tests that take long (docs/testing.md).
-.PHONY: test-thorough coverage mutants
+.PHONY: test-thorough selftest-x86-64-v3 coverage mutants
 test-thorough: test
+	$(MAKE) selftest-x86-64-v3
 	$(MAKE) KERNELS=reference test
 	$(MAKE) HEED_HEADERS=each test-headers
 	@sh tests/labs.sh $(BUILD)
@@ -9,6 +10,12 @@ test-thorough: test
 	$(MAKE) SANITIZE=address,undefined test
 	$(MAKE) SANITIZE=thread test
 	$(MAKE) fuzz
+
+# The bits of a build for AVX2 are those of a build for this processor.
+selftest-x86-64-v3: BUILD := build-x86-64-v3
+selftest-x86-64-v3: deps
+	@if grep -qw avx2 /proc/cpuinfo; then \
+	  $(MAKE) ARCH=x86-64-v3 BUILD=$(BUILD) all && $(BUILD)/heed selftest; else echo 'no AVX2: skipped'; fi
 
 # Where memory or the size of files is limited, the counting itself fails.
 UNCOUNTED := cli_disk,cli_memory

@@ -228,12 +228,13 @@ STEP = ({"batch": ("input", 0, 1.5, "batch", "B images"),
 
 # From the ground up. A layer uses those of lower rows, and in its own row those to its left.
 LAYERS = [["base"], ["cost"], ["kernels", "io"], ["attention", "tape"], ["ops", "config"], ["nn"],
-          ["checks", "analysis", "data"], ["train"], ["apps/grading", "draw", "apps/web", "bench"], ["apps/cli"]]
+          ["checks", "analysis", "data"], ["train"], ["selftest", "apps/grading", "draw", "apps/web", "bench"], ["apps/cli"]]
 WORDS = {"base": "tensors, threads, random numbers", "cost": "counts, energy", "kernels": "arithmetic on arrays",
          "io": "files of weights", "attention": "17 mechanisms", "tape": "records, runs backward",
          "ops": "operations with gradients", "config": "experiments as TOML", "nn": "layers, blocks, models",
          "checks": "gradients, costs", "analysis": "cost, spectra, statistics", "data": "images, sequences, batches",
-         "train": "a step, optimisers, runs", "apps/grading": "course labs", "draw": "maps, charts",
+         "train": "a step, optimisers, runs", "selftest": "hashes of bits",
+         "apps/grading": "course labs", "draw": "maps, charts",
          "apps/web": "page in a browser", "bench": "limits, speed", "apps/cli": "the program heed"}
 
 

@@ -70,6 +70,7 @@ class Run {
       if (!options_.resume) save_last();
       observer_.begin(plan());
       if (options_.profile) gradient_.start_profile();
+      if constexpr (std::is_same_v<T, float>) gradient_.observe(options_.tensors);
       const Outcome outcome = train_epochs();
       if (options_.profile) *options_.profile = gradient_.profile();
       return outcome;

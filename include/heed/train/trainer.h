@@ -18,6 +18,7 @@ struct TrainOptions {
   Profile* profile = nullptr;                    ///< receives the time of operations in training steps
   bool check = false;                            ///< run the first step only and write nothing; `run` may be empty
   Ranks* ranks = &one_process();                 ///< processes that share the training
+  TensorObserver<float>* tensors = nullptr;      ///< is shown each step's first microbatch, in a run in float
 };
 
 /// A run before its first step.

@@ -122,10 +122,10 @@ int run(int argc, char** argv) {
   CommandLine line("heed", "heed: attention mechanisms on an ordinary computer", "heed " HEED_VERSION);
   const Command program = line.program();
   for (AddCommand* const add :
-       {add_train,    add_sweep,     add_compare, add_diff,     add_verdict,      add_report, add_lr,
-        add_eval,     add_features,  add_predict, add_generate, add_image,        add_maps,   add_spectrum,
-        add_residual, add_gradcheck, add_list,    add_plugin,   add_lab,          add_grade,  add_convert,
-        add_probe,    add_cost,      add_bench,   add_scaling,  add_sequence_data})
+       {add_train,    add_sweep,     add_compare,  add_diff,     add_verdict, add_report,       add_lr,
+        add_eval,     add_features,  add_predict,  add_generate, add_image,   add_maps,         add_spectrum,
+        add_residual, add_gradcheck, add_selftest, add_list,     add_plugin,  add_lab,          add_grade,
+        add_convert,  add_probe,     add_cost,     add_bench,    add_scaling, add_sequence_data})
     add(program);
   add_help(program, line);
   add_completion(program, line);

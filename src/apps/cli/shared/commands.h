@@ -17,8 +17,8 @@ inline constexpr int ok = 0, check_failed = 1, bad_input = 2, diverged = 3, unde
 /// Adds a command to the program.
 using AddCommand = void(Command program);
 AddCommand add_train, add_sweep, add_compare, add_diff, add_verdict, add_report, add_lr, add_eval, add_features,
-    add_predict, add_generate, add_image, add_maps, add_spectrum, add_residual, add_gradcheck, add_list, add_plugin,
-    add_lab, add_grade, add_convert, add_probe, add_cost, add_bench, add_scaling, add_sequence_data;
+    add_predict, add_generate, add_image, add_maps, add_spectrum, add_residual, add_gradcheck, add_selftest, add_list,
+    add_plugin, add_lab, add_grade, add_convert, add_probe, add_cost, add_bench, add_scaling, add_sequence_data;
 void add_help(Command program, const CommandLine& line);
 void add_completion(Command program, const CommandLine& line);
 

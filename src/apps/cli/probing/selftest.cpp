@@ -1,0 +1,130 @@
+// heed selftest: does this computer compute the bits that heed computes elsewhere?
+#include "src/apps/cli/shared/commands.h"
+#include "src/apps/cli/shared/fitted_text.h"
+
+#include "heed/io/file.h"
+#include "heed/selftest/selftest.h"
+#include "heed/train/runs/run.h"
+
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+
+namespace heed::cli {
+
+namespace {
+
+/// A directory that is removed with its files.
+class Workplace {
+ public:
+  Workplace() : path_((parent() / "heed-selftest-XXXXXX").string()) {
+    require(mkdtemp(path_.data()) != nullptr, "{}: the directory cannot be created; TMPDIR names another place", path_);
+    prepare_selftest(path_);
+  }
+  Workplace(const Workplace&) = delete;
+  ~Workplace() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  /// In memory if that is possible: a run waits until its files are on the disk.
+  static std::filesystem::path parent() {
+    const bool memory = std::getenv("TMPDIR") == nullptr && access("/dev/shm", W_OK) == 0;
+    return memory ? std::filesystem::path("/dev/shm") : std::filesystem::temp_directory_path();
+  }
+
+  std::string path_;
+};
+
+struct SelftestArguments {
+  std::vector<std::string> parts = selftest_parts();
+  std::string write, against;
+  bool list = false;
+  int threads = 0;
+};
+
+int list_parts() {
+  const Workplace place;
+  std::cout << fitted(fmt::format("{:<16}generated images, texts and pairs\n", "data"))
+            << fitted(fmt::format("{:<16}operations and variants of mechanisms, each by itself\n", "operations"));
+  for (const SelftestRun& run : selftest_runs()) {
+    const Experiment x = selftest_experiment(run, place.path());
+    std::cout << fitted(fmt::format("{:<16}{} on {} by {}, {}; {}{}{}\n", run.name, x.model.family, x.data.name,
+                                    x.optim.name, x.optim.schedule, fmt::join(x.attention.mechanism, ", "),
+                                    x.data.augment.empty() ? "" : "; ", fmt::join(x.data.augment, ", ")));
+  }
+  return ok;
+}
+
+/// Computes the parts' hashes with a line for each on stderr, and writes them to a file.
+int write_hashes(const SelftestArguments& a) {
+  const Workplace place;
+  SelftestHashes hashes;
+  for (const std::string& part : a.parts) {
+    for (const NamedHash& hash : selftest_hashes(part, place.path())) hashes[part].push_back(hash.hash);
+    std::cerr << fmt::format("{:<16}{} hashes\n", part, hashes[part].size());
+  }
+  write_file(a.write, hashes_file(hashes));
+  return ok;
+}
+
+/// Compares the parts' hashes with the expected ones, with a line for each on stderr.
+int compare(const SelftestArguments& a) {
+  const Workplace place;
+  SelftestHashes expected = a.against.empty() ? expected_hashes() : parse_hashes(read_file(a.against), a.against);
+  HashComparison sum;
+  for (const std::string& part : a.parts) {
+    const HashComparison found = compare_hashes(selftest_hashes(part, place.path()), expected[part]);
+    std::cerr << fmt::format("{:<16}{} of {} hashes agree\n", part, found.equal, found.all);
+    sum.equal += found.equal;
+    sum.all += found.all;
+    if (sum.first.empty() && !found.first.empty()) sum.first = part + ", " + found.first;
+  }
+  const std::string where = environment_line();
+  if (sum.first.empty())
+    std::cout << fmt::format("selftest: all {} hashes agree ({})\n", sum.all, where);
+  else
+    std::cout << fmt::format("selftest: {} of {} hashes agree; first difference: {} ({})\n", sum.equal, sum.all,
+                             sum.first, where);
+  return sum.first.empty() ? ok : check_failed;
+}
+
+int selftest_command(const SelftestArguments& a) {
+  if (a.list) return list_parts();
+  use_threads(a.threads);
+  if (!a.write.empty()) return write_hashes(a);
+#ifdef HEED_NO_SIMD
+  require(!a.against.empty(),
+          "selftest: the program's hashes are those of the fast kernels, which this build lacks; --against FILE "
+          "compares with hashes that such a build wrote");
+#endif
+  return compare(a);
+}
+
+}  // namespace
+
+void add_selftest(Command program) {
+  static SelftestArguments a;
+  Command command = program.command("selftest", "Compare what this computer computes, bit by bit, with what it should");
+  command.option("NAME", &a.parts, "parts, as --list names them; all of them without NAME",
+                 {.one_of = selftest_parts()});
+  command.option("--list", &a.list, "list the parts");
+  command.option("--against", &a.against, "compare with the hashes in a file, not with the program's",
+                 {.value = "FILE"});
+  command.option("--write", &a.write, "write the hashes to a file, and compare nothing",
+                 {.value = "FILE", .excludes = "--against"});
+  add_threads(command, a.threads);
+  command.footer(
+      "Computes each operation by itself, then trains small models for a few steps in float, and compares hashes of\n"
+      "results, gradients and weights with those in the program: the bits are the same on every computer and for any\n"
+      "number of threads. Takes some seconds. The last line names the first difference; its status is then 1.");
+  command.action([] { return selftest_command(a); });
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,56 @@
+// heed selftest from end to end: agreement, a planted difference, refusals.
+#include "support/cli.h"
+
+using namespace heed;
+using namespace heed::test;
+
+BOOST_AUTO_TEST_SUITE(cli_selftest)
+
+BOOST_AUTO_TEST_CASE(this_computer_and_build) {
+#ifdef HEED_NO_SIMD
+  check_refusal({"selftest"}, {"this build", "--against FILE"});
+#else
+  const Finished run = heed_with({"selftest"});
+  BOOST_TEST(run.status == 0, "the bits are other ones; if they are meant to change, say why in the commit, and run\n"
+                                  << "build/heed selftest --write src/selftest/expected_hashes.inc\n"
+                                  << run.out << run.err);
+  BOOST_TEST(run.out.starts_with("selftest: all "), run.out);
+  BOOST_TEST(std::count(run.out.begin(), run.out.end(), '\n') == 1);
+#endif
+}
+
+BOOST_AUTO_TEST_CASE(a_difference_is_named) {
+  const TemporaryDirectory directory;
+  const std::string file = directory / "hashes";
+  const Finished written = heed_with({"selftest", "documents", "data", "--write", file, "--threads", "1"});
+  BOOST_TEST(written.status == 0, written.err);
+  BOOST_TEST(written.out == "");
+  const Finished same = heed_with({"selftest", "documents", "data", "--against", file, "--threads", "3"});
+  BOOST_TEST(same.status == 0, same.out);
+  check_contains(same.out, {"selftest: all ", " hashes agree (", "3 threads"});
+  std::string text = read_file(file);
+  char& digit = text[text.rfind("documents:\n") + std::string("documents:\n12345678 12345678 1").size()];
+  digit = digit == '0' ? '1' : '0';
+  write_file(file, text);
+  const Finished other = heed_with({"selftest", "documents", "data", "--against", file});
+  BOOST_TEST(other.status == 1);
+  check_contains(other.out, {"hashes agree; first difference: documents, step 1: result of ", "/embed_sequences ("});
+  BOOST_TEST(std::count(other.out.begin(), other.out.end(), '\n') == 1);
+  // A part that the file lacks.
+  check_contains(heed_with({"selftest", "listops", "--against", file}).out, {"first difference: listops, the list of"});
+}
+
+BOOST_AUTO_TEST_CASE(the_list_names_each_part) {
+  check_contains(output_of({"selftest", "--list"}),
+                 {"operations ", "\ndino ", "vit on folder by sgd, linear; softmax; crop, flip"});
+}
+
+BOOST_AUTO_TEST_CASE(refusals) {
+  const TemporaryDirectory directory;
+  write_file(directory / "hashes", "vit: none");
+  check_refusal({"selftest", "--against", directory / "hashes"}, {"hashes: 'none' is no hash"});
+  check_refusal({"selftest", "--against", directory / "missing"}, {"missing"});
+  check_refusal({"selftest", "vti"}, {"vti"});
+}
+
+BOOST_AUTO_TEST_SUITE_END()
