@@ -127,6 +127,8 @@ BOOST_FIXTURE_TEST_CASE(the_probe_moves_running_statistics_in_training_only, Sma
       BOOST_TEST(std::any_of(moved.begin(), moved.end(), [&](double x) { return x != before; }), spec.name);
     }
     BOOST_TEST(count("buffer.") == buffers);
+    probe({"--set", "mode=train", "--trace", *this / "trace"});
+    BOOST_TEST(SafetensorsFile(*this / "trace").contains("head.grad"), family);
     check_refusal({"probe", "model", path, "--weights", weights, in, out, "--set", "mode=trian"}, {"mode=trian"});
     check_refusal(
         {"probe", "model", path, "--weights", weights, in, out, "--set", "mode=train", "--set", "model.bn_group=3"},

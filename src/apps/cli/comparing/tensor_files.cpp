@@ -25,12 +25,16 @@ Tensor<double> tensor_numbers(const SafetensorsFile& file, const std::string& na
   return numbers;
 }
 
+/// Returns the indices of an element: "[0, 3, 17]".
+std::string element_text(const ComparedTensor& tensor, const ElementDifference& at) {
+  return fmt::format("[{}]", fmt::join(place_of(tensor.shape, at.element), ", "));
+}
+
 /// Adds a row with as many digits of both elements as show their difference.
 void add_row(Table& table, const char* what, const ComparedTensor& tensor, const ElementDifference& at) {
   const int digits = std::isfinite(at.relative) ? std::clamp(3 - static_cast<int>(std::log10(at.relative)), 6, 17) : 6;
-  table.add({what, tensor.name, fmt::format("[{}]", fmt::join(place_of(tensor.shape, at.element), ", ")),
-             fmt::format("{:.{}g}", at.a, digits), fmt::format("{:.{}g}", at.b, digits), at.absolute, at.relative,
-             at.ulps});
+  table.add({what, tensor.name, element_text(tensor, at), fmt::format("{:.{}g}", at.a, digits),
+             fmt::format("{:.{}g}", at.b, digits), at.absolute, at.relative, at.ulps});
 }
 
 /// Returns a relative difference, rounded up so that it works as a tolerance.
@@ -84,71 +88,60 @@ FilesDifference compare_files(const SafetensorsFile& a, const SafetensorsFile& b
   };
   only(a, b, found.only_a);
   only(b, a, found.only_b);
-  require(!found.tensors.empty() || !found.other_shapes.empty(),
-          "{} and {} have no tensor name in common: the first has {}, the second {}", a.path(), b.path(),
-          quoted_list(found.only_a), quoted_list(found.only_b));
+  require(!found.tensors.empty(), "{} and {} have no tensor in common: only the first has {}, only the second {}{}",
+          a.path(), b.path(), quoted_list(found.only_a), quoted_list(found.only_b),
+          found.other_shapes.empty() ? "" : "; shapes differ: " + quoted_list(found.other_shapes));
   return found;
 }
 
-void print_difference(std::ostream& out, const FilesDifference& found, const SafetensorsFile& a,
-                      const SafetensorsFile& b, double tolerance) {
-  const auto& tensors = found.tensors;
-  const auto first = std::ranges::find_if(tensors, [](const auto& x) { return x.found.beyond > 0; });
-  const auto mistake =
-      std::ranges::find_if(tensors, [](const auto& x) { return x.found.beyond > 0 && !x.found.rounding; });
-  const auto worst = std::ranges::max_element(
-      tensors, {}, [](const ComparedTensor& x) { return x.found.worst ? x.found.worst->relative : 0; });
-  Table table;
-  table.text("").text("tensor").text("element").text("A").text("B");
-  table.text("absolute", significant(2)).text("relative", significant(2)).text("ulps", significant(3));
-  if (first != tensors.end()) {
+std::string print_difference(std::ostream& out, const FilesDifference& found, const SafetensorsFile& a,
+                             const SafetensorsFile& b, double tolerance) {
+  const ComparedTensor *first = nullptr, *mistake = nullptr, *worst = nullptr;
+  Index same_bits = 0, beyond = 0;
+  for (const ComparedTensor& x : found.tensors) {
+    same_bits += x.found.unequal == 0;
+    if (x.found.beyond == 0) continue;
+    ++beyond;
+    if (!first) first = &x;
+    if (!mistake && !x.found.rounding) mistake = &x;
+    if (!worst || x.found.worst->relative > worst->found.worst->relative) worst = &x;
+  }
+  if (first) {
+    Table table;
+    table.text("").text("tensor").text("element").text("A").text("B");
+    table.text("absolute", significant(2)).text("relative", significant(2)).text("ulps", significant(3));
     add_row(table, "first", *first, *first->found.first);
-    if (mistake != tensors.end() && mistake != first)
-      add_row(table, "first beyond rounding", *mistake, *mistake->found.first);
+    if (mistake && mistake != first) add_row(table, "first beyond rounding", *mistake, *mistake->found.first);
     add_row(table, "worst", *worst, *worst->found.worst);
     table.print(out);
-    const ComparedTensor& shown = mistake != tensors.end() ? *mistake : *first;
+    const ComparedTensor& shown = mistake ? *mistake : *first;
     out << fmt::format("\n{}: {} of {} elements differ\n", printable(shown.name), shown.found.beyond,
                        shown.found.elements);
-    if (shown.found.rounding)
-      out << "  looks  like rounding, as are all differences\n";
+    if (mistake)
+      print_mistake(out, *mistake, a, b, tolerance);
     else
-      print_mistake(out, shown, a, b, tolerance);
+      out << "  looks  like rounding, as are all differences\n";
     out << "\n";
   }
-  const auto count = [&](const auto& has) { return std::ranges::count_if(tensors, has); };
-  const auto same_bits = count([](const ComparedTensor& x) { return x.found.unequal == 0; });
-  const auto beyond = count([](const ComparedTensor& x) { return x.found.beyond > 0; });
+  const Index common = std::ssize(found.tensors);
   out << fmt::format("tensors in both: {} equal bit for bit, {} within tolerance {:g}, {} beyond\n", same_bits,
-                     std::ssize(tensors) - same_bits - beyond, tolerance, beyond);
+                     common - same_bits - beyond, tolerance, beyond);
+  std::size_t unmatched = 0;
   const auto list = [&](const char* what, const std::vector<std::string>& names) {
     if (!names.empty()) out << fmt::format("{} ({}): {}\n", what, names.size(), quoted_list(names));
+    unmatched += names.size();
   };
   list("shapes differ", found.other_shapes);
   list("only in A", found.only_a);
   list("only in B", found.only_b);
-}
 
-std::string summary_of(const FilesDifference& found, double tolerance) {
-  Index beyond = 0;
-  double worst = 0;
-  const ComparedTensor* first = nullptr;
-  for (const ComparedTensor& x : found.tensors) {
-    if (x.found.beyond == 0) continue;
-    if (!first) first = &x;
-    ++beyond;
-    worst = std::max(worst, x.found.worst->relative);
-  }
-  const std::size_t unmatched = found.only_a.size() + found.only_b.size() + found.other_shapes.size();
-  const std::string not_compared = unmatched > 0 ? fmt::format("; {} not compared", unmatched) : "";
-  if (!first)
-    return fmt::format("all {} common tensors agree {}{}", found.tensors.size(),
-                       tolerance > 0 ? fmt::format("to {:g}", tolerance) : "in all values", not_compared);
-  return fmt::format(
-      "{} of {} common tensors differ, first {} at [{}]{}{}", beyond, found.tensors.size(), printable(first->name),
-      fmt::join(place_of(first->shape, first->found.first->element), ", "),
-      std::isfinite(worst) ? fmt::format("; --tolerance {} allows them", sufficient_tolerance(worst)) : "",
-      not_compared);
+  std::string summary = first ? fmt::format("{} of {} common tensors differ, first {} at {}", beyond, common,
+                                            printable(first->name), element_text(*first, *first->found.first))
+                              : fmt::format("all {} common tensors agree{}", common,
+                                            tolerance > 0 ? fmt::format(" to {:g}", tolerance) : " in all values");
+  if (worst && std::isfinite(worst->found.worst->relative))
+    summary += fmt::format("; --tolerance {} allows them", sufficient_tolerance(worst->found.worst->relative));
+  return unmatched > 0 ? fmt::format("{}; {} not compared", summary, unmatched) : summary;
 }
 
 std::string step_of(const SafetensorsFile& file) {

@@ -27,15 +27,13 @@ struct FilesDifference {
   bool equal(bool common) const;
 };
 
-/// Reads and compares all tensors of two files. Throws Error if they have no name in common.
+/// Reads and compares all tensors of two files. Throws Error if they have no tensor in common.
 FilesDifference compare_files(const SafetensorsFile& a, const SafetensorsFile& b, double tolerance);
 
 /// Prints the first and the worst tensors, what kind of mistake the first one shows, and the numbers of tensors.
-void print_difference(std::ostream& out, const FilesDifference& found, const SafetensorsFile& a,
-                      const SafetensorsFile& b, double tolerance);
-
-/// Returns the closing sentence: "3 of 12 tensors differ, first x at element [0, 1]; --tolerance 1e-6 allows them".
-std::string summary_of(const FilesDifference& found, double tolerance);
+/// Returns the closing sentence: "3 of 12 common tensors differ, first x at [0, 1]; --tolerance 1.0e-06 allows them".
+std::string print_difference(std::ostream& out, const FilesDifference& found, const SafetensorsFile& a,
+                             const SafetensorsFile& b, double tolerance);
 
 /// Returns ", step 600", the training step of a checkpoint or of the weights of a trace; empty for other files.
 std::string step_of(const SafetensorsFile& file);

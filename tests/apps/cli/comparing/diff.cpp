@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(integers) {
 BOOST_AUTO_TEST_CASE(bad_input_is_refused) {
   const std::string a = write("a", {{"x", {1}, {1}}}), b = write("b", {{"y", {1}, {1}}}), text = *this / "text";
   write_file(text, "no tensors");
-  check_refusal({"diff", a, b}, {"have no tensor name in common: the first has 'x', the second 'y'"});
+  check_refusal({"diff", a, b}, {"have no tensor in common: only the first has 'x', only the second 'y'"});
   check_refusal({"diff", a, *this / "none"}, {"/none", "cannot open"});
   check_refusal({"diff", text, a}, {"/text", "not a safetensors file"});
   check_refusal({"diff", a, data()}, {"/data: holds no last.safetensors; expected a run of heed train, or"});

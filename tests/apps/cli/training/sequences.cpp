@@ -208,7 +208,8 @@ BOOST_FIXTURE_TEST_CASE(probes_of_a_whole_sequence_and_token_by_token_agree, Sma
   write("in", true);
   write("tokens", false);
   const std::string weights = path("run/last.safetensors");
-  output_of({"probe", "model", path("x.toml"), "--weights", weights, path("in"), path("out")});
+  output_of(
+      {"probe", "model", path("x.toml"), "--weights", weights, path("in"), path("out"), "--trace", path("trace")});
   output_of({"probe", "decode", path("x.toml"), "--weights", weights, path("tokens"), path("decoded")});
   const Tensor<float> full = SafetensorsFile(path("out")).read<float>("logits"),
                       decoded = SafetensorsFile(path("decoded")).read<float>("logits");
