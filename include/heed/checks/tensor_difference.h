@@ -19,16 +19,16 @@ struct ElementDifference {
 
 struct TensorDifference {
   Index elements = 0;
-  Index unequal = 0;                         ///< elements of other bits; -0 and 0 differ so, and in nothing else
+  Index unequal = 0;                         ///< elements whose bits differ, such as 0 and -0
   Index beyond = 0;                          ///< elements whose relative difference is beyond the tolerance
   std::optional<ElementDifference> first{};  ///< the first element beyond the tolerance
-  std::optional<ElementDifference> worst{};  ///< that of the largest relative difference, if one is not 0
+  std::optional<ElementDifference> worst{};  ///< the element of the largest relative difference; none if all are 0
   double largest = 0;                        ///< largest finite element of either tensor
-  bool rounding = true;                      ///< whether all differences are as small as sums in another order have
+  bool rounding = true;                      ///< no difference exceeds rounding_error() of `largest`
 };
 
-/// Compares tensors of one shape element by element. Units in the last place are those of `type`; `rounding` allows
-/// rounding_error(type) of the largest element. Two NaNs are equal, if not bit for bit.
+/// Compares tensors of one shape element by element; the differences of two NaNs are 0. Units in the last place are
+/// those of `type`.
 TensorDifference difference_of(View<const double> a, View<const double> b, DType type, double tolerance);
 
 /// Returns the coarser of two number types. Integers are as fine as F64.
@@ -37,7 +37,7 @@ DType coarser(DType a, DType b);
 /// Returns the distance from |x| to the next larger number of a type; that of F64 for integers.
 double unit_in_last_place(double x, DType type);
 
-/// Returns 1000 units in the last place of 1: a bound on the relative rounding error of a pass, by experience.
+/// Returns 1000 units in the last place of 1. Rounding errors of a pass are smaller beside a tensor's largest element.
 double rounding_error(DType type);
 
 }  // namespace heed

@@ -120,7 +120,7 @@ std::string print_difference(std::ostream& out, const FilesDifference& found, co
     if (mistake)
       print_mistake(out, *mistake, a, b, tolerance);
     else
-      out << "  looks  like rounding, as are all differences\n";
+      out << "  looks  like rounding, in all tensors\n";
     out << "\n";
   }
   const Index common = std::ssize(found.tensors);

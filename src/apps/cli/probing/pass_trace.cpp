@@ -34,6 +34,7 @@ PassTrace<T>::PassTrace()
 
 template <class T>
 void PassTrace<T>::see(const std::string& step, Index head, const Matrix<const double>& value) {
+  if (backward_ != step.starts_with('d')) return;  // a backward pass may run the forward pass once more
   auto found = std::ranges::find_if(
       steps_, [&](const Step& s) { return s.name == step && s.rows == value.rows && s.columns == value.columns; });
   if (found == steps_.end()) found = steps_.insert(found, {step, 0, value.rows, value.columns, {}});
@@ -42,9 +43,10 @@ void PassTrace<T>::see(const std::string& step, Index head, const Matrix<const d
 }
 
 template <class T>
-void PassTrace<T>::add(const std::string& name, bool gradient, View<const T> values) {
-  Tensor<T>& copy = entries_.emplace_back(Entry{name, gradient ? ".grad" : ".out", Tensor<T>(values.shape())}).values;
+typename PassTrace<T>::Entry PassTrace<T>::entry(const std::string& name, bool gradient, View<const T> values) {
+  Tensor<T> copy(values.shape());
   std::ranges::copy(values, copy.begin());
+  return {name, gradient ? ".grad" : ".out", std::move(copy)};
 }
 
 /// Adds the steps of the latest operation: those of its forward pass before its result, those of its backward pass,
@@ -52,11 +54,10 @@ void PassTrace<T>::add(const std::string& name, bool gradient, View<const T> val
 template <class T>
 void PassTrace<T>::add_steps() {
   for (const Step& step : steps_) {
-    const bool gradient = step.name.starts_with('d');
     const Index images = std::ssize(step.values) / (step.heads * step.rows * step.columns);
     Tensor<T> values(Shape{images, step.heads, step.rows, step.columns});
     std::ranges::transform(step.values, values.begin(), [](double x) { return static_cast<T>(x); });
-    add(step_name(operation_, step.name.substr(gradient)), gradient, std::as_const(values).view());
+    entries_.push_back(entry(step_name(operation_, step.name.substr(backward_)), backward_, values.view()));
   }
   any_steps_ |= !steps_.empty();
   steps_.clear();
@@ -68,25 +69,23 @@ void PassTrace<T>::observe(const ObservedTensor<T>& tensor) {
   if (!tensor.gradient) operation_ = name;
   add_steps();
   operation_ = name;
-  add(name, tensor.gradient, tensor.values);
+  backward_ = tensor.gradient;
+  entries_.push_back(entry(name, tensor.gradient, tensor.values));
 }
 
 template <class T>
 void PassTrace<T>::add_gradient(const std::string& name, View<const T> values) {
-  Tensor<T>& copy = gradients_.emplace_front(Entry{name, ".grad", Tensor<T>(values.shape())}).values;
-  std::ranges::copy(values, copy.begin());
+  gradients_.push_front(entry(name, true, values));
 }
 
 template <class T>
 void PassTrace<T>::add_map(View<const T> values) {
-  if (any_steps_) return;
-  Tensor<T>& copy = entries_.emplace_front(Entry{"map", ".out", Tensor<T>(values.shape())}).values;
-  std::ranges::copy(values, copy.begin());
+  if (!any_steps_) entries_.push_front(entry("map", false, values));
 }
 
 template <class T>
 void PassTrace<T>::write(const std::string& path, const std::string& step) {
-  add_steps();
+  if (backward_) add_steps();                 // others come from the map, which is computed after the pass
   std::map<std::string, std::string> layers;  // by the names of their only operations
   for (const TraceEntry& entry : operations_)
     if (is_whole_layer(entry, operations_) && std::ranges::count(gradients_, entry.layer, &Entry::name) == 0)

@@ -49,7 +49,7 @@ class PassTrace final : public TensorObserver<T> {
     std::vector<double> values;
   };
 
-  void add(const std::string& name, bool gradient, View<const T> values);
+  static Entry entry(const std::string& name, bool gradient, View<const T> values);
   void see(const std::string& step, Index head, const Matrix<const double>& value);
   void add_steps();
 
@@ -58,7 +58,7 @@ class PassTrace final : public TensorObserver<T> {
   ResultNames names_;
   std::string operation_;  ///< the one whose steps are collected
   std::vector<Step> steps_;
-  bool any_steps_ = false;
+  bool any_steps_ = false, backward_ = false;
   std::deque<Entry> entries_, gradients_;
 };
 

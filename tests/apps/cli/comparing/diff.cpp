@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(rounding_is_told_from_mistakes) {
   Values near = drawn(), transposed(24);
   near[7] += 1e-15;
   different({write("a", {{"x", {4, 6}, drawn()}}), write("b", {{"x", {4, 6}, near}})},
-            {"first x at [1, 1]", "looks  like rounding, as are all differences"});
+            {"first x at [1, 1]", "looks  like rounding, in all tensors"});
   for (std::size_t i = 0; i < 24; ++i) transposed[i] = drawn()[i % 4 * 6 + i / 4];
   const auto mistake = [&](const Values& wrong) {
     return different({*this / "a", write("b", {{"x", {4, 6}, wrong}})}, {"x: "});

@@ -115,6 +115,22 @@ BOOST_AUTO_TEST_CASE(planted_errors_of_an_attention_are_found) {
   check_first(Mistake::zero, {"first k.grad at", "looks  like nothing: all are 0"});
 }
 
+// The backward pass of a composed form runs its forward pass once more, and so does its map.
+BOOST_AUTO_TEST_CASE(two_forms_of_a_mechanism_have_the_same_steps) {
+  const std::string in = *this / "in", plugin = *this / "two_forms.so";
+  output_of({"plugin", "examples/two_forms.h", "-o", plugin});
+  write_tensors(in, PlainAttention().inputs);
+  for (const std::string form : {"relu_by_hand", "relu_composed"})
+    output_of(
+        {"probe", "attention", "--plugin", plugin, "--mechanism", form, in, *this / "out", "--trace", *this / form});
+  BOOST_TEST(names_in(*this / "relu_composed") == (Strings{"S.out", "A.out", "relu_composed.out", "relu_composed.grad",
+                                                           "A.grad", "S.grad", "v.grad", "k.grad", "q.grad"}),
+             boost::test_tools::per_element());
+  check_contains(
+      output_of({"diff", *this / "relu_composed", *this / "relu_by_hand", "--common", "--tolerance", "1e-12"}),
+      {"equal: all 6 common tensors"});
+}
+
 // A layer that is one operation has the name of a PyTorch module; with a residual, it is not what the module returns.
 BOOST_AUTO_TEST_CASE(a_model_is_traced_in_order) {
   const std::string run = *this / "run", in = *this / "in", out = *this / "out", trace = *this / "trace";
