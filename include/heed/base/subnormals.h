@@ -9,14 +9,14 @@
 
 namespace heed {
 
-/// Makes the calling thread, and threads that it starts, treat subnormal operands and results as zero. Intel's
-/// processors take more than a hundred cycles for an instruction with a subnormal, and training produces many:
-/// vanishing gradients, for example in SOFT's Newton-Raphson steps, and exps of low scores. Does nothing on processors
-/// other than x86-64.
-inline void flush_subnormals() {
+/// Makes the calling thread, and threads that it starts, treat subnormal operands and results as zero; with `flush`
+/// false, as the numbers they are. Intel's processors take more than a hundred cycles for an instruction with a
+/// subnormal, and training produces many: vanishing gradients, for example in SOFT's Newton-Raphson steps, and exps of
+/// low scores. Does nothing on processors other than x86-64.
+inline void flush_subnormals(bool flush = true) {
 #ifdef __x86_64__
-  constexpr unsigned results_to_zero = 1U << 15, operands_to_zero = 1U << 6;
-  _mm_setcsr(_mm_getcsr() | results_to_zero | operands_to_zero);
+  constexpr unsigned results_to_zero = 1U << 15, operands_to_zero = 1U << 6, both = results_to_zero | operands_to_zero;
+  _mm_setcsr(flush ? _mm_getcsr() | both : _mm_getcsr() & ~both);
 #endif
 }
 

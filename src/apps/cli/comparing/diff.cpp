@@ -3,6 +3,8 @@
 #include "tensor_files.h"
 #include "src/apps/cli/shared/commands.h"
 
+#include "heed/base/subnormals.h"
+
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -28,6 +30,7 @@ std::string tensors_of(const std::string& path) {
 }
 
 int diff_command(const DiffArguments& of) {
+  flush_subnormals(false);  // files of other programs have subnormals, which are no zeros
   const SafetensorsFile a(tensors_of(of.a)), b(tensors_of(of.b));
   const FilesDifference found = compare_files(a, b, of.tolerance);
   std::string parted;  // where, if the runs' metrics differ

@@ -100,7 +100,7 @@ std::string compare_runs(std::ostream& out, const RunPaths& a, const RunPaths& b
     }
     ++compared, step = place.first;
   }
-  out << fmt::format("metrics: all {} numbers that both runs have are equal, up to step {}\n", compared, step);
+  out << fmt::format("metrics: all {} numbers that both runs have agree, up to step {}\n", compared, step);
   const auto steps = [](const RunNumbers& numbers) { return numbers.empty() ? 0 : numbers.rbegin()->first.first; };
   if (steps(in_a) == steps(in_b)) return "";
   out << fmt::format("A has {} steps, B has {}\n", steps(in_a), steps(in_b));

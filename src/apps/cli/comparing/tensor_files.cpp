@@ -49,7 +49,8 @@ void print_mistake(std::ostream& out, const ComparedTensor& tensor, const Safete
   constexpr Index most_elements = 1 << 18, longest_axis = 4096;  // seconds
   if (tensor.shape.elements() > most_elements ||
       std::ranges::any_of(tensor.shape, [](Index n) { return n > longest_axis; })) {
-    out << fmt::format("  looks  [not examined: at most {} elements are; dump fewer examples]\n", most_elements);
+    out << fmt::format("  looks  not examined, as it has more than {} elements or a long axis; dump fewer examples\n",
+                       most_elements);
     return;
   }
   const Likeness same{std::max(tolerance, rounding_error(tensor.type)), 1e-3 * tensor.found.largest};

@@ -4,6 +4,7 @@
 #include "support/cli.h"
 #include "support/lines.h"
 
+#include <bit>
 #include <cmath>
 #include <deque>
 
@@ -118,6 +119,19 @@ BOOST_AUTO_TEST_CASE(integers) {
     return *this / name;
   };
   different({labels("a", {3, 4}), labels("b", {3, 5})}, {"first labels at [1]"});
+}
+
+// heed computes with subnormals flushed to zero; files of other programs have them.
+BOOST_AUTO_TEST_CASE(subnormals) {
+  const auto least = [&](const std::string& name, std::uint32_t bits) {
+    const float value = std::bit_cast<float>(bits);
+    SafetensorsWriter file;
+    file.add("x", View<const float>(&value, Shape{1}));
+    file.write(*this / name);
+    return *this / name;
+  };
+  const std::string text = in_one_line(different({least("a", 100), least("b", 102)}, {"first x at [0]"}));
+  check_contains(text, {"first x [0] 1.4013e-43 1.42932e-43 2.8e-45 0.02 2 "});
 }
 
 BOOST_AUTO_TEST_CASE(bad_input_is_refused) {
