@@ -244,14 +244,14 @@ std::string hashes_file(const SelftestHashes& hashes) {
 HashComparison compare_hashes(const std::vector<NamedHash>& got, const std::vector<std::uint32_t>& expected) {
   HashComparison result{.all = got.size()};
   if (expected.empty() || expected[0] != got[0].hash) {
-    result.first = "the list of tensors; the expected hashes are those of another version of heed";
+    result.different.push_back("the list of tensors; the expected hashes are those of another version of heed");
     return result;
   }
   for (std::size_t i = 0; i < got.size(); ++i) {
     if (i < expected.size() && got[i].hash == expected[i])
       ++result.equal;
-    else if (result.first.empty())
-      result.first = got[i].name + (got[i].hash == nan_hash ? ", which has a NaN" : "");
+    else
+      result.different.push_back(got[i].name + (got[i].hash == nan_hash ? ", which has a NaN" : ""));
   }
   return result;
 }

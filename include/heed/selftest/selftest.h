@@ -62,7 +62,7 @@ std::string hashes_file(const SelftestHashes& hashes);
 /// Comparison of a part's hashes with the expected ones.
 struct HashComparison {
   std::size_t equal = 0, all = 0;
-  std::string first{};  ///< the first difference; empty if there is none
+  std::vector<std::string> different{};  ///< names of the others, in order
 };
 HashComparison compare_hashes(const std::vector<NamedHash>& got, const std::vector<std::uint32_t>& expected);
 

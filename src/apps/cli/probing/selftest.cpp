@@ -45,7 +45,7 @@ class Workplace {
 struct SelftestArguments {
   std::vector<std::string> parts = selftest_parts();
   std::string write, against;
-  bool list = false;
+  bool list = false, every = false;
   int threads = 0;
 };
 
@@ -78,21 +78,22 @@ int write_hashes(const SelftestArguments& a) {
 int compare(const SelftestArguments& a) {
   const Workplace place;
   SelftestHashes expected = a.against.empty() ? expected_hashes() : parse_hashes(read_file(a.against), a.against);
-  HashComparison sum;
+  std::size_t equal = 0, all = 0;
+  std::string first;
   for (const std::string& part : a.parts) {
     const HashComparison found = compare_hashes(selftest_hashes(part, place.path()), expected[part]);
     std::cerr << fmt::format("{:<16}{} of {} hashes agree\n", part, found.equal, found.all);
-    sum.equal += found.equal;
-    sum.all += found.all;
-    if (sum.first.empty() && !found.first.empty()) sum.first = part + ", " + found.first;
+    equal += found.equal;
+    all += found.all;
+    if (found.different.empty()) continue;
+    if (first.empty()) first = part + ", " + found.different.front();
+    const auto shown = a.every ? found.different.size() : 1;
+    for (std::size_t i = 0; i < shown; ++i) std::cerr << "  " << found.different[i] << "\n";
   }
-  const std::string where = environment_line();
-  if (sum.first.empty())
-    std::cout << fmt::format("selftest: all {} hashes agree ({})\n", sum.all, where);
-  else
-    std::cout << fmt::format("selftest: {} of {} hashes agree; first difference: {} ({})\n", sum.equal, sum.all,
-                             sum.first, where);
-  return sum.first.empty() ? ok : check_failed;
+  std::cout << (first.empty() ? fmt::format("selftest: all {} hashes agree", all)
+                              : fmt::format("selftest: {} of {} hashes agree; first difference: {}", equal, all, first))
+            << fmt::format(" ({})\n", environment_line());
+  return first.empty() ? ok : check_failed;
 }
 
 int selftest_command(const SelftestArguments& a) {
@@ -119,6 +120,7 @@ void add_selftest(Command program) {
                  {.value = "FILE"});
   command.option("--write", &a.write, "write the hashes to a file, and compare nothing",
                  {.value = "FILE", .excludes = "--against"});
+  command.option("--every", &a.every, "name every difference on stderr, not the first of each part");
   add_threads(command, a.threads);
   command.footer(
       "Computes each operation by itself, then trains small models for a few steps in float, and compares hashes of\n"

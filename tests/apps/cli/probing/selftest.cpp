@@ -36,6 +36,8 @@ BOOST_AUTO_TEST_CASE(a_difference_is_named) {
   BOOST_TEST(other.status == 1);
   check_contains(other.out, {"hashes agree; first difference: documents, step 1: result of ", "/embed_sequences ("});
   BOOST_TEST(std::count(other.out.begin(), other.out.end(), '\n') == 1);
+  check_contains(other.err, {"\n  step 1: result of "});
+  BOOST_TEST(std::count(other.err.begin(), other.err.end(), '\n') == 3);
   // A part that the file lacks.
   check_contains(heed_with({"selftest", "listops", "--against", file}).out, {"first difference: listops, the list of"});
 }
