@@ -8,6 +8,7 @@
 #include "heed/nn/decoder.h"
 #include "heed/nn/families.h"
 #include "heed/train/trainer.h"
+#include "wide_cases.h"
 
 #include <fmt/format.h>
 
@@ -189,7 +190,7 @@ constexpr const char* hashes_in_program =
 }  // namespace
 
 std::vector<std::string> selftest_parts() {
-  std::vector<std::string> parts{"data", "operations"};
+  std::vector<std::string> parts{"data", "operations", "wide"};
   for (const SelftestRun& run : selftest_runs()) parts.emplace_back(run.name);
   return parts;
 }
@@ -202,6 +203,8 @@ std::vector<NamedHash> selftest_hashes(const std::string& part, const std::strin
   } else if (part == "operations") {
     for (const CheckCase& c : all_check_cases())
       if (!plugin_of(subject_of(c.name))) hash_operation(c, hashes);
+  } else if (part == "wide") {
+    for_wide_cases([&](const CheckCase& c) { hash_operation(c, hashes); });
   } else {
     require(run != selftest_runs().end(), "selftest: no part is called '{}'{}", part,
             suggestion(part, selftest_parts()));

@@ -83,6 +83,14 @@ BOOST_AUTO_TEST_CASE(the_runs_use_every_mechanism_and_every_family) {
   for (const ModelFamily& family : model_families()) BOOST_TEST(used.contains(family.name), family.name);
 }
 
+BOOST_AUTO_TEST_CASE(each_mechanism_has_a_wide_case) {
+  std::string names;
+  for (const NamedHash& hash : selftest_hashes("wide", path)) names += hash.name + "\n";
+  for (const MechanismEntry& entry : mechanisms())
+    BOOST_TEST((plugin_of(entry.name) || names.find(fmt::format("\nresult of {},", entry.name)) != std::string::npos),
+               entry.name);
+}
+
 // Lanes in lockstep, several crops of an image, recomputed blocks.
 BOOST_AUTO_TEST_CASE(hashes_depend_on_neither_threads_nor_the_place) {
   const Place other;
@@ -101,7 +109,7 @@ BOOST_AUTO_TEST_CASE(hashes_depend_on_neither_threads_nor_the_place) {
 }
 
 BOOST_AUTO_TEST_CASE(names_are_unambiguous) {
-  for (const char* part : {"dino", "operations", "text", "vit"}) {
+  for (const char* part : {"dino", "operations", "text", "vit", "wide"}) {
     std::set<std::string> names;
     for (const NamedHash& hash : selftest_hashes(part, path)) BOOST_TEST(names.insert(hash.name).second, hash.name);
   }

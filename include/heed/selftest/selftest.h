@@ -32,7 +32,7 @@ struct SelftestRun {
 std::span<const SelftestRun> selftest_runs();
 
 /// The parts of the selftest in their order: "data", the generated data; "operations", the cases of `heed gradcheck`,
-/// each by itself; and the runs.
+/// each by itself; "wide", operations and mechanisms at sizes of models; and the runs.
 std::vector<std::string> selftest_parts();
 
 /// Writes the data and the experiment files of the runs to an existing directory.

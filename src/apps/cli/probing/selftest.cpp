@@ -52,7 +52,8 @@ struct SelftestArguments {
 int list_parts() {
   const Workplace place;
   std::cout << fitted(fmt::format("{:<16}generated images, texts and pairs\n", "data"))
-            << fitted(fmt::format("{:<16}operations and variants of mechanisms, each by itself\n", "operations"));
+            << fitted(fmt::format("{:<16}operations and variants of mechanisms, each by itself\n", "operations"))
+            << fitted(fmt::format("{:<16}the same at sizes of models\n", "wide"));
   for (const SelftestRun& run : selftest_runs()) {
     const Experiment x = selftest_experiment(run, place.path());
     std::cout << fitted(fmt::format("{:<16}{} on {} by {}, {}; {}{}{}\n", run.name, x.model.family, x.data.name,

@@ -1,0 +1,14 @@
+// Operations and mechanisms at sizes that models have.
+#pragma once
+
+#include "heed/checks/gradcheck.h"
+
+#include <functional>
+
+namespace heed {
+
+/// Calls `visit` with cases for float alone: operations of long rows and many rows, and each variant of the built-in
+/// mechanisms among 196 tokens. The cases of `heed gradcheck` have few elements, which do not fill a vector register.
+void for_wide_cases(const std::function<void(const CheckCase&)>& visit);
+
+}  // namespace heed
