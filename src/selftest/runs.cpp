@@ -154,7 +154,7 @@ constexpr SelftestRun runs[] = {
     {"text", R"(
         base = "sequences.toml"
         model = {task = "lm", depth = 6, start = true, tied = true}
-        data = {name = "text"}
+        data = {name = "text", windows = 21}
         optim = {schedule = "rsqrt", warmup_steps = 2}
         [attention]
         mechanism = ["softmax", "aft", "pointwise", "linear", "synthesizer", "performer"]
@@ -165,7 +165,7 @@ constexpr SelftestRun runs[] = {
         base = "sequences.toml"
         model = {task = "lm", heads = 1}
         attention = {mechanism = "aft", param = "dense", causal = true}
-        data = {name = "text"})"},
+        data = {name = "text", windows = 21})"},
     {"pixels", R"(
         base = "sequences.toml"
         model = {task = "lm", vocab = 17, context = 196, start = true}

@@ -96,9 +96,10 @@ class HashingObserver : public TrainObserver, public TensorObserver<float> {
   }
 
   void step(const StepReport& report) override {
-    // The checkpoint after a step is written once this function has returned.
-    if (++steps_ == 2) add_checkpoint("step 1", true);
-    hashes_.add(fmt::format("step {}: mean loss of the epoch", report.step), hash_of(report.loss));
+    // A step's checkpoint is written once this function has returned.
+    if (steps_ > 0) add_checkpoint(fmt::format("step {}", steps_));
+    steps_ = report.step;
+    hashes_.add(fmt::format("step {}: mean loss of the epoch", steps_), hash_of(report.loss));
   }
 
   void epoch(const EpochReport& report) override {
@@ -112,17 +113,24 @@ class HashingObserver : public TrainObserver, public TensorObserver<float> {
     hashes_.add("test: accuracy", hash_of(evaluation.score.accuracy()));
   }
 
-  /// Adds the hash of the last checkpoint's tensors, and those of the weights one by one if asked.
-  void add_checkpoint(const char* when, bool each = false) {
+  /// Adds the hashes of the last checkpoint: of its state, which the weights of a step follow from, and of the weights,
+  /// after the first step one by one.
+  void add_checkpoint(const std::string& when) {
     const SafetensorsFile file(run_ + "/last.safetensors");
-    Hash all;
+    Hash state, weights;
+    std::vector<NamedHash> each;
     for (const std::string& name : file.names()) {
       const bool single = file.info(name).dtype == DType::F32;
       const std::uint32_t hash = single ? hash_of(file.read<float>(name)) : hash_of(file.read<double>(name));
-      if (each && !name.starts_with("heed.")) hashes_.add(fmt::format("{}: {}", when, name), hash);
-      all.add(hash);
+      const bool is_state = name.starts_with("heed.");
+      (is_state ? state : weights).add(hash);
+      if (!is_state) each.push_back({name, hash});
     }
-    hashes_.add(fmt::format("{}: all tensors of the checkpoint", when), all.value());
+    hashes_.add(when + ": state of optimiser, averages and progress", state.value());
+    if (steps_ == 1)
+      for (const auto& [name, hash] : each) hashes_.add(fmt::format("{}: {}", when, name), hash);
+    else
+      hashes_.add(when + ": weights", weights.value());
   }
 
  private:
