@@ -163,6 +163,7 @@ void hash_run(const SelftestRun& run, const std::string& directory, Hashes& hash
   train(experiment, options, observer);
   observer.add_checkpoint("end");
   if (experiment.model.task == "lm") hash_decoding(experiment, place, hashes);
+  std::filesystem::remove_all(place);  // memory disks of containers are small
 }
 
 /// Adds the hashes of the result of an operation and of the gradients of <R, result>, R random.

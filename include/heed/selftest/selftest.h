@@ -41,10 +41,10 @@ void prepare_selftest(const std::string& directory);
 /// Returns the experiment of a run, prepared in `directory`.
 Experiment selftest_experiment(const SelftestRun& run, const std::string& directory);
 
-/// Computes the hashes of a part, prepared in `directory`, where runs are written too. Of a run these are the hashes of
-/// its initial weights; of the results and gradients of the first microbatch, in the order of their computation; of each
-/// weight after the first step; of the loss, the optimiser's state and the weights after each step; of its evaluations;
-/// and of the logits of token by token decoding. The first hash is that of the names.
+/// Computes the hashes of a part, prepared in `directory`, where a run has its files meanwhile. Of a run these are the
+/// hashes of its initial weights; of the results and gradients of the first microbatch, in the order of their
+/// computation; of each weight after the first step; of the loss, the optimiser's state and the weights after each
+/// step; of its evaluations; and of the logits of token by token decoding. The first hash is that of the names.
 std::vector<NamedHash> selftest_hashes(const std::string& part, const std::string& directory);
 
 /// Hashes of parts by name, as a file has them.
