@@ -55,6 +55,21 @@ is_intact() {
   [ -f "$1" ] && [ "$(md5sum <"$1" | cut -c 1-32)" = "$2" ]
 }
 
+# decoded PATH: the path with its %20 and the like replaced by the bytes that they stand for
+decoded() {
+  # printf of all shells knows octal numbers: %20 becomes \040.
+  printf '%b' "$(printf '%s' "$1" | awk '{
+    gsub(/\\/, "\\0134")
+    while (match($0, /%[0-9A-Fa-f][0-9A-Fa-f]/)) {
+      hex = toupper(substr($0, RSTART + 1, 2))
+      byte = 16 * (index("0123456789ABCDEF", substr(hex, 1, 1)) - 1) + index("0123456789ABCDEF", substr(hex, 2, 1)) - 1
+      done = done substr($0, 1, RSTART - 1) sprintf("\\0%03o", byte)
+      $0 = substr($0, RSTART + 3)
+    }
+    print done $0
+  }')"
+}
+
 # download ADDRESS FILE
 download() {
   case $1 in
@@ -62,7 +77,7 @@ download() {
       command -v bible >/dev/null 2>&1 || die "the program bible is missing; make deps installs it (Debian's bible-kjv)"
       # Lines are as long as in a terminal of 80 columns, wherever this runs.
       bible -l 79 gen1:1-rev22:21 </dev/null >"$2" ;;
-    file://*) cp -- "${1#file://}" "$2" ;;
+    file://*) cp -- "$(decoded "${1#file://}")" "$2" ;;
     http://* | https://*)
       if command -v curl >/dev/null 2>&1; then
         curl --fail --location --silent --show-error --retry 3 --output "$2" -- "$1"

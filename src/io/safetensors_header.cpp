@@ -49,6 +49,9 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   HeaderReader(const std::string& path, Receive receive) : path_(path), receive_(std::move(receive)) {}
 
   void read(const std::string& text) {
+    // The parser would take a NUL for the end.
+    require(text.find('\0') == std::string::npos, "{}: the header has a NUL at its byte {}; expected JSON and spaces",
+            path_, text.find('\0'));
     require(!text.empty() && text[0] == '{', "{}: the header does not begin with '{{'; this is not a safetensors file",
             path_);
     nlohmann::json::sax_parse(text, this);
@@ -231,10 +234,29 @@ std::map<std::string, std::string> parse_metadata(const std::string& path, const
 const char* to_string(DType dtype) { return row(dtype).name; }
 std::size_t size_of(DType dtype) { return row(dtype).size; }
 
+namespace {
+
+/// Throws Error for a file of weights in another format, by its first bytes.
+void require_no_other_format(const std::string& path, std::uint64_t first) {
+  const std::string_view bytes(reinterpret_cast<const char*>(&first), sizeof first);
+  const char* other = nullptr;
+  if (bytes.starts_with("PK\3\4")) other = "a zip archive, as torch.save writes";
+  if (bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5) other = "a pickle, as old versions of torch.save write";
+  if (bytes.starts_with("\x89HDF")) other = "an HDF5 file, as Keras writes";
+  if (bytes.starts_with("GGUF")) other = "a GGUF file";
+  require(
+      other == nullptr,
+      "{}: is {}, not a safetensors file; in Python, safetensors.torch.save_file writes one of a dictionary of tensors",
+      path, other ? other : "");
+}
+
+}  // namespace
+
 SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
   std::uint64_t length = 0;
   require(file_.size() >= sizeof length, "{}: {} bytes long; a safetensors file has at least 8", path, file_.size());
   file_.read(0, &length, sizeof length);
+  require_no_other_format(path, length);
   require(length <= longest_header,
           "{}: the header claims {} bytes, at most {} are allowed; this is not a safetensors file", path, length,
           longest_header);

@@ -1,5 +1,6 @@
 #include "tensor_reading.h"
 
+#include "heed/io/upstream_weights.h"
 #include "heed/io/weights.h"
 #include "heed/kernels/grids/bicubic.h"
 
@@ -64,5 +65,14 @@ template Tensor<float> read_numbers(const SafetensorsFile&, const ParameterSpec&
 template Tensor<double> read_numbers(const SafetensorsFile&, const ParameterSpec&);
 template Tensor<float> interpolated(const std::string&, const Tensor<float>&, const Shape&);
 template Tensor<double> interpolated(const std::string&, const Tensor<double>&, const Shape&);
+
+void require_no_wrapper(const SafetensorsFile& file) {
+  const std::string prefix = wrapper_prefix(file);
+  require(
+      prefix.empty(),
+      "{}: all names of its tensors begin with '{}', which a wrapper of the model adds; `heed convert {} OUT` writes "
+      "a file without",
+      file.path(), prefix, file.path());
+}
 
 }  // namespace heed

@@ -23,4 +23,7 @@ Tensor<T> interpolated(const std::string& name, const Tensor<T>& positions, cons
 /// *.num_batches_tracked.
 bool is_no_weight(const std::string& name);
 
+/// Throws Error, which says how to remove it, if all names of a file have a wrapper's prefix.
+void require_no_wrapper(const SafetensorsFile& file);
+
 }  // namespace heed

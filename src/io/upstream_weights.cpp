@@ -2,6 +2,7 @@
 
 #include "heed/io/safetensors.h"
 
+#include <algorithm>
 #include <cctype>
 #include <deque>
 #include <filesystem>
@@ -55,10 +56,11 @@ struct Rows {
 template <class T>
 class Converter {
  public:
-  explicit Converter(const SafetensorsFile& file) : file_(file) {}
+  explicit Converter(const SafetensorsFile& file) : file_(file), wrapper_(wrapper_prefix(file)) {}
 
-  void add(const std::string& name) {
+  void add(const std::string& full_name) {
     constexpr const char *their_positions = "pos_embeder.", *tracked = ".num_batches_tracked";
+    const std::string name = full_name.substr(wrapper_.size());
     if (name.ends_with(tracked)) return;
     if (name.starts_with(their_positions)) return add_rows(replaced(name, their_positions, "pos_embed."), 0, 1, name);
     if (name.starts_with("cls_attn_blocks."))
@@ -83,7 +85,7 @@ class Converter {
 
  private:
   void add_rows(const std::string& ours, int place, int of, const std::string& theirs) {
-    push({ours, theirs, place, of, file_.read<T>(theirs)});
+    push({ours, theirs, place, of, file_.read<T>(wrapper_ + theirs)});
   }
 
   void push(Rows<T> rows) {
@@ -96,7 +98,7 @@ class Converter {
 
   /// The tensor's rows are thirds of q, k and v.
   void cut(const std::string& name) {
-    const Tensor<T> all = file_.read<T>(name);
+    const Tensor<T> all = file_.read<T>(wrapper_ + name);
     const Index rows = all.shape().rank() > 0 ? all.shape()[0] : 0;
     require(rows > 0 && rows % 3 == 0, "{}: tensor '{}' has shape {}; its rows are not those of q, k and v",
             file_.path(), name, all.shape());
@@ -131,6 +133,7 @@ class Converter {
   }
 
   const SafetensorsFile& file_;
+  std::string wrapper_;
   std::deque<Rows<T>> parts_;
   std::map<std::pair<std::string, int>, const Rows<T>*> known_;
   std::deque<Tensor<T>> joined_;
@@ -144,6 +147,21 @@ void convert_file(const SafetensorsFile& file, const std::string& out) {
 }
 
 }  // namespace
+
+std::string wrapper_prefix(const SafetensorsFile& file) {
+  const std::vector<std::string> names = file.names();
+  std::string prefix;
+  const auto all_begin_with = [&](const std::string& text) {
+    return !names.empty() &&
+           std::ranges::all_of(names, [&](const std::string& name) { return name.starts_with(text); });
+  };
+  for (bool longer = true; longer;) {
+    longer = false;
+    for (const char* wrapper : {"module.", "model.", "_orig_mod.", "backbone.", "net.", "encoder.", "state_dict."})
+      if (all_begin_with(prefix + wrapper)) prefix += wrapper, longer = true;
+  }
+  return prefix;
+}
 
 void convert_weights(const std::string& in, const std::string& out) {
   std::error_code none;

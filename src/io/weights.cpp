@@ -1,6 +1,7 @@
 #include "heed/io/weights.h"
 
 #include "tensor_reading.h"
+#include "heed/io/upstream_weights.h"
 #include "heed/base/suggest.h"
 
 namespace heed {
@@ -52,6 +53,7 @@ TakenWeights load_weights(const SafetensorsFile& file, Parameters<T>& parameters
   }
   for (const std::string& name : file.names())
     if (list.find(name) < 0 && !is_no_weight(name)) taken.unused.push_back(name);
+  if (!missing.empty()) require_no_wrapper(file);
   require(missing.empty(), "{}: the model has tensors that the file lacks: {}{}", file.path(), quoted_list(missing),
           std::all_of(missing.begin(), missing.end(), belongs_to_head) ? new_head_cure : changes.cure.c_str());
   require(taken.unused.empty(), "{}: the file has tensors that the model lacks: {}{}", file.path(),

@@ -77,6 +77,15 @@ BOOST_FIXTURE_TEST_CASE(a_directory_may_be_given, Mirror) {
   BOOST_TEST(!std::filesystem::exists(target()));
 }
 
+BOOST_FIXTURE_TEST_CASE(addresses_of_files_are_decoded, Mirror) {
+  std::filesystem::rename(mirror(), directory / "my 100% mirror");
+  const Result result = shell("HEED_MIRROR='file://" + directory.path().string() + "/my%20100%25%20mirror' '" +
+                                  (directory / "datasets/fetch.sh").string() + "' mnist",
+                              directory.path());
+  BOOST_TEST(result.status == 0, result.output);
+  BOOST_TEST(std::filesystem::exists(target() / files[0]));
+}
+
 BOOST_FIXTURE_TEST_CASE(wrong_and_truncated_files_are_refused_and_removed, Mirror) {
   const auto source = mirror() / "mnist" / files[1];
   const Bytes good = read_bytes(source);

@@ -309,4 +309,17 @@ BOOST_AUTO_TEST_CASE(random_damage_is_harmless) {
   BOOST_TEST(refused > 1000);
 }
 
+// The parser of JSON would take a NUL for the end, and what follows for nothing.
+BOOST_AUTO_TEST_CASE(a_nul_in_the_header_is_refused) {
+  BOOST_TEST(error_in_header(std::string("{}\0{\"x\":1}", 10)) ==
+             "the header has a NUL at its byte 2; expected JSON and spaces");
+}
+
+BOOST_AUTO_TEST_CASE(other_formats_of_weights_are_called_by_their_names) {
+  BOOST_TEST(
+      error_in(std::string("PK\3\4\0\0\0\0\0\0", 10)).starts_with("is a zip archive, as torch.save writes, not a"));
+  BOOST_TEST(error_in(std::string("\x80\2\x8a\nl\xfc\x9c\x46", 8)).starts_with("is a pickle, as old versions of"));
+  BOOST_TEST(error_in(std::string("\x89HDF\r\n\x1a\n", 8)).starts_with("is an HDF5 file"));
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -271,4 +271,26 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit) {
   });
 }
 
+// What a wrapper puts before all names is named, and removed by the command that the message gives.
+BOOST_AUTO_TEST_CASE(prefixes_of_wrappers_are_named_and_removed) {
+  const TemporaryDirectory directory;
+  const std::string wrapped = directory / "wrapped.safetensors", plain = directory / "plain.safetensors";
+  const auto model = make_model(load_experiment("models/vit-micro.toml"));
+  Parameters<float> drawn(model->parameters()), read(model->parameters());
+  drawn.initialise(3);
+  Upstream upstream;
+  for (ParameterId id = 0; id < drawn.list().size(); ++id)
+    upstream.add("module.model." + drawn.list()[id].name, std::as_const(drawn)[id]);
+  upstream.write(wrapped);
+  const std::string expected = wrapped +
+                               ": all names of its tensors begin with 'module.model.', which a wrapper of the "
+                               "model adds; `heed convert " +
+                               wrapped + " OUT` writes a file without";
+  BOOST_TEST(error_of([&] { load_weights(SafetensorsFile(wrapped), read); }) == expected);
+  BOOST_TEST(error_of([&] { load_matching(SafetensorsFile(wrapped), read, {}); }) == expected);
+  convert_weights(wrapped, plain);
+  load_weights(SafetensorsFile(plain), read);
+  BOOST_TEST(std::equal(read.data(), read.data() + read.size(), drawn.data()));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
